@@ -1,0 +1,115 @@
+# mtrace: build, test, install. Everything is made under build/ (BUILD=DIR for another place).
+#
+#   make            build/libmtrace.so and build/memlog
+#   make demo       find a planted leak in a small service
+#   make check      every test; ends with "N passed, N failed"
+#   make deps       install the Debian packages that building and testing need
+#   make bench      measure the cost of tracing
+#   make install    PREFIX=/usr/local, DESTDIR=
+#   make lint       clang-tidy and the format check;  make format  rewrites the sources
+#   make clean
+
+.DEFAULT_GOAL := all
+JOBS ?= $(shell nproc)
+MAKEFLAGS += --no-builtin-rules --jobs=$(JOBS)
+SHELL := /bin/bash
+.DELETE_ON_ERROR:
+
+# Short output; make V=1 shows the commands.
+Q := $(if $(V),,@)
+say = $(if $(V),,@echo "  $(1)  $(2)")
+
+ifeq ($(origin CXX),default)
+CXX := g++
+endif
+ifeq ($(origin CC),default)
+CC := gcc
+endif
+BUILD   ?= build
+PREFIX  ?= /usr/local
+VERSION := 0.1.0
+
+MULTIARCH = $(shell $(CC) -print-multiarch 2>/dev/null)
+LIBDIR   ?= $(PREFIX)/lib/$(MULTIARCH)
+BINDIR   ?= $(PREFIX)/bin
+
+WARN     := -Wall -Wextra -Werror
+OPT      ?= -O2 -g
+CPPFLAGS += -Isrc -Iinclude -D_GNU_SOURCE -DMTRACE_VERSION='"$(VERSION)"'
+COMMON   := -std=c++20 $(OPT) $(WARN) -MMD -MP
+
+# The library: no exceptions, no RTTI, no guards for statics, no canary (it may run before the
+# thread control block is complete), TLS that never allocates, frame pointers so that a hook finds
+# its caller's registers at a known place.
+LIB_FLAGS := $(COMMON) -fPIC -fvisibility=hidden -fno-exceptions -fno-rtti \
+             -fno-threadsafe-statics -fno-stack-protector -fno-omit-frame-pointer \
+             -ftls-model=initial-exec -fno-builtin-malloc -fno-builtin-calloc \
+             -fno-builtin-realloc -fno-builtin-free \
+             -DMTRACE_INSTALLED_MEMLOG='"$(BINDIR)/memlog"'
+# No start files: crtbeginS.o would add a second initialiser. Bound at load: no lazy binding
+# inside a hook. Never unloaded.
+LIB_LINK  := -shared -nostdlib -nostartfiles -Wl,-z,now,-z,relro,-z,defs,-z,nodelete \
+             -Wl,-soname,libmtrace.so -Wl,--version-script,src/hook/exports.map
+TOOL_FLAGS := $(COMMON)
+# flat_hash_map: memlog's model, and the reference for the stack table in the tests.
+ABSL_LIBS  := -labsl_raw_hash_set -labsl_hash -labsl_city -labsl_low_level_hash \
+              -labsl_hashtablez_sampler -labsl_throw_delegate
+TOOL_LIBS  := -ldw -lelf -lfmt -liberty $(ABSL_LIBS)
+TEST_LIBS  := -lgtest -lgtest_main -lpthread $(TOOL_LIBS)
+
+LIB_SRC  := $(sort $(wildcard src/base/*.cc src/unwind/*.cc src/ledger/*.cc src/report/*.cc \
+              src/hook/*.cc))
+TOOL_SRC := $(sort $(wildcard src/profile/*.cc src/symbolize/*.cc src/analyze/*.cc \
+              src/export/*.cc src/attach/*.cc src/web/*.cc src/cli/*.cc))
+LIB_OBJ  := $(LIB_SRC:src/%.cc=$(BUILD)/lib/%.o)
+TOOL_OBJ := $(TOOL_SRC:src/%.cc=$(BUILD)/tool/%.o)
+
+.PHONY: all deps demo check bench install lint format clean tests programs
+all: $(BUILD)/libmtrace.so $(BUILD)/memlog
+
+$(BUILD)/lib/%.o: src/%.cc Makefile | $(BUILD)/.deps
+	@mkdir -p $(@D)
+	$(call say,CXX,$<)
+	$(Q)$(CXX) $(CPPFLAGS) $(LIB_FLAGS) $(CXXFLAGS) -c $< -o $@
+$(BUILD)/tool/%.o: src/%.cc Makefile | $(BUILD)/.deps
+	@mkdir -p $(@D)
+	$(call say,CXX,$<)
+	$(Q)$(CXX) $(CPPFLAGS) $(TOOL_FLAGS) $(CXXFLAGS) -c $< -o $@
+
+$(BUILD)/libmtrace.so: $(LIB_OBJ) src/hook/exports.map
+	$(call say,LINK,$@)
+	$(Q)$(CXX) $(LIB_LINK) $(LDFLAGS) -o $@ $(LIB_OBJ) -lc
+# The marker tells a preloaded libmtrace.so not to trace memlog itself.
+$(BUILD)/memlog: $(TOOL_OBJ)
+	$(call say,LINK,$@)
+	$(Q)$(CXX) $(LDFLAGS) -Wl,--export-dynamic-symbol=mtrace_host_opt_out -o $@ $(TOOL_OBJ) $(TOOL_LIBS)
+
+include tests/tests.mk
+
+# What building and testing need. A stamp of the list, so that an unchanged list costs nothing.
+deps: $(BUILD)/.deps
+$(BUILD)/.deps: packages.txt tests/install_packages.sh
+	@tests/install_packages.sh packages.txt
+	@mkdir -p $(BUILD) && touch $@
+
+install: all
+	install -d $(DESTDIR)$(LIBDIR) $(DESTDIR)$(BINDIR) $(DESTDIR)$(PREFIX)/include
+	install -m 755 $(BUILD)/libmtrace.so $(DESTDIR)$(LIBDIR)/libmtrace.so
+	install -m 755 $(BUILD)/memlog $(DESTDIR)$(BINDIR)/memlog
+	install -m 644 include/mtrace.h $(DESTDIR)$(PREFIX)/include/mtrace.h
+	@if [ -z "$(DESTDIR)" ] && [ "$$(id -u)" = 0 ]; then ldconfig; fi
+
+SOURCES = $(shell git ls-files 'src/*.cc' 'src/*.h' 'tests/*.cc' 'tests/*.h' 'include/*.h')
+format:
+	clang-format -i $(SOURCES)
+lint: | $(BUILD)/.deps
+	clang-format --dry-run --Werror $(SOURCES)
+	@printf '%s\n' $(LIB_SRC) | xargs -P $(JOBS) -I{} clang-tidy --quiet {} -- \
+	    $(CPPFLAGS) $(filter-out -Werror -MMD -MP,$(LIB_FLAGS))
+	@printf '%s\n' $(TOOL_SRC) | xargs -P $(JOBS) -I{} clang-tidy --quiet {} -- \
+	    $(CPPFLAGS) $(filter-out -Werror -MMD -MP,$(TOOL_FLAGS))
+
+clean:
+	rm -rf $(BUILD)
+
+-include $(LIB_OBJ:.o=.d) $(TOOL_OBJ:.o=.d)

@@ -1,0 +1,63 @@
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/syscall.h"
+
+namespace mtrace::sys {
+
+long create_file(const char* path) {
+  long fd =
+      call(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+  if (failed(fd)) return fd;
+  if (fd <= 2) {
+    const long higher = call(SYS_fcntl, fd, F_DUPFD_CLOEXEC, 3);
+    call(SYS_close, fd);
+    if (failed(higher)) return higher;
+    fd = higher;
+  }
+  call(SYS_fchmod, fd, 0600);
+  return fd;
+}
+
+long write_all(int fd, const char* data, size_t size) {
+  while (size > 0) {
+    const long wrote = call(SYS_write, fd, data, size);
+    if (wrote == -EINTR) continue;
+    if (failed(wrote)) return wrote;
+    if (wrote == 0) return -EIO;
+    data += wrote;
+    size -= wrote;
+  }
+  return 0;
+}
+
+void close_file(int fd) { call(SYS_close, fd); }
+
+long remove_file(const char* path) { return call(SYS_unlinkat, AT_FDCWD, path, 0); }
+
+long publish(const char* from, const char* to) {
+  long result = call(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE);
+  if (result == -EINVAL || result == -ENOSYS) {  // not every file system knows the flag
+    result = call(SYS_linkat, AT_FDCWD, from, AT_FDCWD, to, 0);
+    if (result == 0) remove_file(from);
+  }
+  return result;
+}
+
+bool file_exists(const char* path) { return call(SYS_faccessat, AT_FDCWD, path, F_OK) == 0; }
+
+bool is_executable(const char* path) { return call(SYS_faccessat, AT_FDCWD, path, X_OK) == 0; }
+
+unsigned long file_size_limit() {
+  rlimit64 limit = {RLIM64_INFINITY, RLIM64_INFINITY};
+  call(SYS_prlimit64, 0, RLIMIT_FSIZE, nullptr, &limit);
+  return limit.rlim_cur;
+}
+
+}  // namespace mtrace::sys

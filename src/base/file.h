@@ -1,0 +1,22 @@
+// Files, by raw system calls. Results are the kernel's: 0 or a descriptor, or a negative errno.
+// Async-signal-safe. No descriptor stays open, and none is ever 0, 1 or 2: the host may have
+// closed those and would find its output in our file.
+#pragma once
+
+#include <cstddef>
+
+namespace mtrace::sys {
+
+// A new file, mode 0600 whatever the umask, never an existing one, never through a symbolic link.
+long create_file(const char* path);
+long write_all(int fd, const char* data, size_t size);
+void close_file(int fd);
+long remove_file(const char* path);
+// Gives `from` the name `to`; -EEXIST when that exists: nothing is ever replaced.
+long publish(const char* from, const char* to);
+bool file_exists(const char* path);
+bool is_executable(const char* path);
+// Bytes a file of this process may have (RLIMIT_FSIZE); ~0 for no limit.
+unsigned long file_size_limit();
+
+}  // namespace mtrace::sys

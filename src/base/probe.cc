@@ -1,0 +1,70 @@
+#include "base/probe.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+
+#include <atomic>
+
+#include "base/syscall.h"
+
+namespace mtrace::sys {
+namespace {
+
+constexpr uintptr_t kPage = 4096;
+constexpr uintptr_t kUserEnd = uintptr_t{1} << 47;
+
+std::atomic<bool> vm_readv_forbidden{false};
+
+// rt_sigprocmask copies the new set in before it looks at `how`, so an invalid `how` tells
+// readable memory (EINVAL) from unreadable memory (EFAULT) and changes nothing.
+bool word_readable(uintptr_t address) {
+  constexpr long kInvalidHow = 0x7fff;
+  constexpr long kSetSize = 8;
+  return call(SYS_rt_sigprocmask, kInvalidHow, address, 0L, kSetSize) != -EFAULT;
+}
+
+}  // namespace
+
+bool readable(uintptr_t start, size_t bytes) {
+  if (bytes == 0) return true;
+  if (start >= kUserEnd || bytes > kUserEnd - start) return false;
+  // The page, not the bytes: an aligned word at its start stands for it.
+  for (uintptr_t page = start & ~(kPage - 1); page < start + bytes; page += kPage) {
+    if (!word_readable(page)) return false;
+  }
+  return true;
+}
+
+bool read_memory(uintptr_t from, void* to, size_t bytes) {
+  if (from >= kUserEnd || bytes > kUserEnd - from) return false;
+  if (!vm_readv_forbidden.load(std::memory_order_relaxed)) {
+    const iovec local{to, bytes};
+    const iovec remote{reinterpret_cast<void*>(from), bytes};
+    // Asked each time: a cached pid would be the parent's in a fork child.
+    const long pid = call(SYS_getpid);
+    const long result = call(SYS_process_vm_readv, pid, &local, 1L, &remote, 1L, 0L);
+    if (result == static_cast<long>(bytes)) return true;
+    if (result != -EPERM && result != -ENOSYS && result != -EACCES) return false;
+    vm_readv_forbidden.store(true, std::memory_order_relaxed);
+  }
+  if (!readable(from, bytes)) return false;
+  memcpy(to, reinterpret_cast<const void*>(from), bytes);
+  return true;
+}
+
+bool read_string(uintptr_t from, char* to, size_t size) {
+  size_t done = 0;
+  while (done < size) {
+    // Never across a page: the string may end just before one that is not there.
+    size_t part = kPage - ((from + done) & (kPage - 1));
+    if (part > size - done) part = size - done;
+    if (!read_memory(from + done, to + done, part)) return false;
+    if (memchr(to + done, '\0', part) != nullptr) return true;
+    done += part;
+  }
+  return false;
+}
+
+}  // namespace mtrace::sys

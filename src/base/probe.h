@@ -1,0 +1,26 @@
+// Reading memory that may not be there, without a fault and without a signal handler.
+// All functions are async-signal-safe, thread-safe and leave errno alone.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace mtrace::sys {
+
+// True when each page that [start, start + bytes) touches can be read now. One system call a
+// page (about 0.1 us); another thread may unmap the range afterwards.
+bool readable(uintptr_t start, size_t bytes);
+
+// Copies `bytes` (below 2 GiB) from `from`; false, with `to` undefined, when a part cannot be
+// read. One system call as a rule (about 0.5 us). Where the kernel forbids process_vm_readv
+// (seccomp) the range is probed and then read, so that only then a concurrent unmapping by
+// another thread could still fault.
+bool read_memory(uintptr_t from, void* to, size_t bytes);
+
+inline bool read_word(uintptr_t from, uintptr_t* to) { return read_memory(from, to, sizeof *to); }
+
+// Copies a NUL-terminated string into `to` (`size` bytes, NUL included); false when it cannot be
+// read or is longer.
+bool read_string(uintptr_t from, char* to, size_t size);
+
+}  // namespace mtrace::sys

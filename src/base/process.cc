@@ -1,0 +1,115 @@
+#include "base/process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/utsname.h>
+#include <time.h>
+
+#include <cstring>
+
+#include "base/syscall.h"
+
+namespace mtrace::sys {
+
+uint32_t process_id() { return static_cast<uint32_t>(call(SYS_getpid)); }
+uint32_t thread_id() { return static_cast<uint32_t>(call(SYS_gettid)); }
+
+bool thread_exists(uint32_t pid, uint32_t tid) { return call(SYS_tgkill, pid, tid, 0) != -ESRCH; }
+
+size_t read_link(const char* path, char* buffer, size_t capacity) {
+  if (capacity == 0) return 0;
+  const long got = call(SYS_readlinkat, AT_FDCWD, path, buffer, capacity);
+  const size_t length = failed(got) || static_cast<size_t>(got) >= capacity ? 0 : got;
+  buffer[length] = '\0';
+  return length;
+}
+
+size_t read_file(const char* path, char* buffer, size_t capacity) {
+  const long fd = call(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
+  size_t length = 0;
+  if (!failed(fd)) {
+    while (length + 1 < capacity) {
+      const long got = call(SYS_read, fd, buffer + length, capacity - 1 - length);
+      if (got == -EINTR) continue;
+      if (got <= 0) break;
+      length += got;
+    }
+    call(SYS_close, fd);
+  }
+  if (capacity > 0) buffer[length] = '\0';
+  return length;
+}
+
+size_t working_directory(char* buffer, size_t capacity) {
+  const long got = call(SYS_getcwd, buffer, capacity);  // length with the terminator
+  // "(unreachable)..." is the kernel's answer for a directory outside the root.
+  if (failed(got) || got < 2 || buffer[0] != '/') return 0;
+  return got - 1;
+}
+
+void host_name(char* buffer, size_t capacity) {
+  utsname names = {};
+  call(SYS_uname, &names);
+  strncpy(buffer, names.nodename, capacity - 1);
+  buffer[capacity - 1] = '\0';
+}
+
+namespace {
+uint64_t clock(int which) {
+  timespec now = {};
+  call(SYS_clock_gettime, which, &now);
+  return uint64_t(now.tv_sec) * 1'000'000'000u + now.tv_nsec;
+}
+}  // namespace
+
+uint64_t real_time() { return clock(CLOCK_REALTIME); }
+uint64_t monotonic_time() { return clock(CLOCK_MONOTONIC); }
+
+uint64_t block_signals() {
+  const uint64_t all = ~uint64_t{0};
+  uint64_t old = 0;
+  call(SYS_rt_sigprocmask, 0 /* SIG_BLOCK */, &all, &old, sizeof old);
+  return old;
+}
+
+void restore_signals(uint64_t mask) {
+  call(SYS_rt_sigprocmask, 2 /* SIG_SETMASK */, &mask, nullptr, sizeof mask);
+}
+
+void discard_signal(int signal) {
+  const uint64_t set = uint64_t{1} << (signal - 1);
+  const timespec zero = {};
+  call(SYS_rt_sigtimedwait, &set, nullptr, &zero, sizeof set);
+}
+
+void wait_on(const uint32_t& word, uint32_t value, uint64_t nanoseconds) {
+  const timespec limit = {static_cast<time_t>(nanoseconds / 1'000'000'000u),
+                          static_cast<long>(nanoseconds % 1'000'000'000u)};
+  call(SYS_futex, &word, FUTEX_WAIT, value, &limit, nullptr, 0);
+}
+
+void wake_all(uint32_t& word) {
+  call(SYS_futex, &word, FUTEX_WAKE, 0x7fffffff, nullptr, nullptr, 0);
+}
+
+void yield() { call(SYS_sched_yield); }
+
+void exit_group(int status) {
+  for (;;) call(SYS_exit_group, status);
+}
+
+uint64_t* map_wiped_on_fork() {
+  constexpr size_t kPage = 4096;
+  void* page = map_memory(kPage);
+  if (page == nullptr) return nullptr;
+  if (failed(call(SYS_madvise, page, kPage, MADV_WIPEONFORK))) {
+    unmap_memory(page, kPage);
+    return nullptr;
+  }
+  return static_cast<uint64_t*>(page);
+}
+
+}  // namespace mtrace::sys

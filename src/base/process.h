@@ -1,0 +1,49 @@
+// Questions to the kernel about this process, by raw system calls. Async-signal-safe.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace mtrace::sys {
+
+uint32_t process_id();
+uint32_t thread_id();
+// False only when the kernel says that there is no such thread.
+bool thread_exists(uint32_t pid, uint32_t tid);
+
+// Length written to `buffer` (always terminated when capacity > 0), 0 on failure or when the link
+// does not fit.
+size_t read_link(const char* path, char* buffer, size_t capacity);
+// First `capacity` - 1 bytes of a file, terminated. 0 on failure.
+size_t read_file(const char* path, char* buffer, size_t capacity);
+// Absolute name of the working directory, 0 on failure.
+size_t working_directory(char* buffer, size_t capacity);
+
+// The host's name, cut to the capacity, always terminated.
+void host_name(char* buffer, size_t capacity);
+
+// Nanoseconds since 1970 (UTC) and since an arbitrary moment.
+uint64_t real_time();
+uint64_t monotonic_time();
+
+// Blocks every signal for the calling thread; the old mask for restore_signals().
+uint64_t block_signals();
+void restore_signals(uint64_t mask);
+// Takes one pending `signal` of the calling thread or process, without waiting.
+void discard_signal(int signal);
+
+// Waits until `word` is no longer `value`, at most `nanoseconds`. May return early. The futex is
+// not private: the waker may be another process that shares the memory.
+void wait_on(const uint32_t& word, uint32_t value, uint64_t nanoseconds);
+void wake_all(uint32_t& word);
+void yield();
+
+[[noreturn]] void exit_group(int status);
+
+// One page that reads as zero in the child of a fork but not in one that shares the memory
+// (vfork, CLONE_VM). nullptr: the kernel cannot.
+uint64_t* map_wiped_on_fork();
+
+}  // namespace mtrace::sys

@@ -1,0 +1,134 @@
+#include "base/spawn.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/sched.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include "base/file.h"
+#include "base/syscall.h"
+
+namespace mtrace::sys {
+namespace {
+
+// clone(2) with a stack for the child, which calls function(argument) and exits with its result.
+long clone_call(unsigned long flags, void* stack_top, int (*function)(void*), void* argument) {
+  auto** stack = static_cast<void**>(stack_top) - 2;
+  stack[0] = reinterpret_cast<void*>(function);
+  stack[1] = argument;
+  long result;
+  register long r10 asm("r10") = 0;
+  register long r8 asm("r8") = 0;
+  asm volatile(
+      "syscall\n\t"
+      "test %%rax, %%rax\n\t"
+      "jnz 1f\n\t"
+      "xor %%ebp, %%ebp\n\t"  // a debugger's backtrace ends here
+      "pop %%rax\n\t"
+      "pop %%rdi\n\t"
+      "call *%%rax\n\t"
+      "mov %%eax, %%edi\n\t"
+      "mov %[exit], %%eax\n\t"
+      "syscall\n\t"
+      "hlt\n"
+      "1:"
+      : "=a"(result)
+      : "a"(static_cast<long>(SYS_clone)), "D"(flags), "S"(stack), "d"(0L), "r"(r10),
+        "r"(r8), [exit] "i"(SYS_exit)
+      : "rcx", "r11", "memory");
+  return result;
+}
+
+int execute(void* argument) {
+  const auto& program = *static_cast<const Program*>(argument);
+  call(SYS_setsid);
+  call(SYS_setpriority, PRIO_PROCESS, 0, 19);
+  const long adjust = call(SYS_openat, AT_FDCWD, "/proc/self/oom_score_adj", O_WRONLY, 0);
+  if (!failed(adjust)) {
+    call(SYS_write, adjust, "1000", 4);
+    call(SYS_close, adjust);
+  }
+  const rlimit64 memory = {program.address_space_bytes, program.address_space_bytes};
+  call(SYS_prlimit64, 0, RLIMIT_AS, &memory, nullptr);
+  const rlimit64 cpu = {program.cpu_seconds, program.cpu_seconds};
+  call(SYS_prlimit64, 0, RLIMIT_CPU, &cpu, nullptr);
+  const rlimit64 core = {0, 0};
+  call(SYS_prlimit64, 0, RLIMIT_CORE, &core, nullptr);
+  close_all_files();
+  call(SYS_openat, AT_FDCWD, "/dev/null", O_RDWR, 0);
+  call(SYS_dup, 0);
+  call(SYS_dup, 0);
+  // The kernel's own layout of a signal action; ignored before it is unblocked, so that
+  // killall by name never ends the resolver.
+  struct {
+    void* handler;
+    unsigned long flags;
+    void* restorer;
+    uint64_t mask;
+  } ignore = {reinterpret_cast<void*>(SIG_IGN), 0, nullptr, 0};
+  if (program.ignored_signal != 0) {
+    call(SYS_rt_sigaction, program.ignored_signal, &ignore, nullptr, sizeof ignore.mask);
+  }
+  const uint64_t none = 0;
+  call(SYS_rt_sigprocmask, SIG_SETMASK, &none, nullptr, sizeof none);
+  call(SYS_execve, program.path, program.argv, program.envp);
+  return 127;
+}
+
+}  // namespace
+
+long start_sharing(void* stack_top, int (*function)(void*), void* argument) {
+  return clone_call(CLONE_VM | CLONE_UNTRACED, stack_top, function, argument);
+}
+
+long run_program(const Program& program, uint32_t* pid, void* stack_top) {
+  const long child = clone_call(CLONE_VM | CLONE_VFORK | CLONE_UNTRACED | SIGCHLD, stack_top,
+                                execute, const_cast<Program*>(&program));
+  if (failed(child)) return child;
+  __atomic_store_n(pid, static_cast<uint32_t>(child), __ATOMIC_RELEASE);
+  int status = 0;
+  long result;
+  do {
+    result = call(SYS_wait4, child, &status, __WALL, nullptr);
+  } while (result == -EINTR);
+  __atomic_store_n(pid, 0u, __ATOMIC_RELEASE);
+  return failed(result) ? result : status;
+}
+
+void close_all_files() {
+  if (!failed(call(SYS_close_range, 0, ~0u, 0))) return;
+  rlimit64 limit = {1024, 1024};
+  call(SYS_prlimit64, 0, RLIMIT_NOFILE, nullptr, &limit);
+  const uint64_t most = limit.rlim_cur < 65536 ? limit.rlim_cur : 65536;
+  for (uint64_t fd = 0; fd < most; ++fd) call(SYS_close, fd);
+}
+
+bool collect_sharing(uint32_t pid, bool wait) {
+  long result;
+  do {
+    result = call(SYS_wait4, pid, nullptr, __WCLONE | (wait ? 0 : WNOHANG), nullptr);
+  } while (result == -EINTR);
+  return result != 0;
+}
+
+void kill_process(uint32_t pid) { call(SYS_kill, pid, SIGKILL); }
+
+void call_on_stack(void* stack_top, void (*function)(void*), void* argument) {
+  // rbx survives the call and leads back; the frame's unwind information stays valid because
+  // the canonical frame address is kept by the frame pointer.
+  asm volatile(
+      "mov %%rsp, %%rbx\n\t"
+      "mov %[top], %%rsp\n\t"
+      "call *%[function]\n\t"
+      "mov %%rbx, %%rsp"
+      : "+D"(argument)
+      : [top] "r"(stack_top), [function] "r"(function)
+      : "rbx", "rax", "rcx", "rdx", "rsi", "r8", "r9", "r10", "r11", "memory", "cc", "xmm0", "xmm1",
+        "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12",
+        "xmm13", "xmm14", "xmm15");
+}
+
+}  // namespace mtrace::sys

@@ -1,0 +1,41 @@
+// Starting the resolver so that the host cannot notice: no SIGCHLD, nothing to wait for, no copy
+// of its memory. See doc/design.md, "Names".
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace mtrace::sys {
+
+// Runs function(argument) as a process of its own that shares this one's memory, on `stack_top`
+// (16-byte aligned), with all signals as blocked as the caller's, untraced. Its end sends no
+// signal; only a wait with __WCLONE finds it. It must not touch thread-local storage or errno, so
+// it may only use raw system calls. Returns its pid or a negative errno.
+long start_sharing(void* stack_top, int (*function)(void*), void* argument);
+
+// Program to run by run_program().
+struct Program {
+  const char* path;
+  char* const* argv;
+  char* const* envp;
+  int ignored_signal;            // 0: none
+  uint64_t address_space_bytes;  // limits
+  uint64_t cpu_seconds;
+};
+
+// Only in a process made by start_sharing(): runs the program in its own session, at the lowest
+// priority, first in line for the out-of-memory killer, with 0 to 2 on /dev/null; its pid stands
+// in *pid while it runs. Returns when it has ended: its wait status, or a negative errno.
+long run_program(const Program& program, uint32_t* pid, void* stack_top);
+
+// Closes every descriptor of the calling process.
+void close_all_files();
+
+// Collects an ended process made by start_sharing(). True when it is gone.
+bool collect_sharing(uint32_t pid, bool wait);
+void kill_process(uint32_t pid);
+
+// Calls function(argument) on another stack, so that a report fits a host's small signal stack.
+void call_on_stack(void* stack_top, void (*function)(void*), void* argument);
+
+}  // namespace mtrace::sys

@@ -1,0 +1,16 @@
+#include "base/syscall.h"
+
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+namespace mtrace::sys {
+
+void* map_memory(size_t bytes) {
+  const long result = call(SYS_mmap, 0L, bytes, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1L, 0L);
+  return failed(result) ? nullptr : reinterpret_cast<void*>(result);
+}
+
+void unmap_memory(void* memory, size_t bytes) { call(SYS_munmap, memory, bytes); }
+
+}  // namespace mtrace::sys

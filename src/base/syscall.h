@@ -1,0 +1,56 @@
+// Raw system calls: the only place in libmtrace.so that enters the kernel. Not libc's wrappers,
+// because those set errno, may be hooked by the host or another preloaded library, and may be
+// cancellation points. Each returns the kernel's value: negative errno on failure. All are
+// async-signal-safe, and usable in a child that shares its parent's memory.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+namespace mtrace::sys {
+
+#if !defined(__x86_64__)
+#error "libmtrace.so is written for x86_64"
+#endif
+
+inline long call6(long number, long a, long b, long c, long d, long e, long f) {
+  long result;
+  register long r10 asm("r10") = d;
+  register long r8 asm("r8") = e;
+  register long r9 asm("r9") = f;
+  asm volatile("syscall"
+               : "=a"(result)
+               : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+               : "rcx", "r11", "memory");
+  return result;
+}
+
+namespace internal {
+template <typename T>
+long word(T value) {
+  if constexpr (std::is_null_pointer_v<T>) {
+    return 0;
+  } else if constexpr (std::is_pointer_v<T>) {
+    return reinterpret_cast<long>(value);
+  } else {
+    return static_cast<long>(value);
+  }
+}
+}  // namespace internal
+
+template <typename... Args>
+inline long call(long number, Args... args) {
+  static_assert(sizeof...(args) <= 6);
+  const long words[7] = {internal::word(args)...};
+  return call6(number, words[0], words[1], words[2], words[3], words[4], words[5]);
+}
+
+// True for the kernel's error range -4095..-1.
+inline bool failed(long result) { return result < 0 && result >= -4095; }
+
+// Zeroed private memory in whole pages, or nullptr. Pages cost nothing until they are touched.
+void* map_memory(size_t bytes);
+void unmap_memory(void* memory, size_t bytes);
+
+}  // namespace mtrace::sys

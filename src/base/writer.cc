@@ -1,0 +1,94 @@
+#include "base/writer.h"
+
+#include <errno.h>
+
+#include <cstring>
+
+#include "base/file.h"
+#include "format/escape.h"
+
+namespace mtrace {
+
+Writer::Writer(char* buffer, size_t capacity, int fd)
+    : buffer_(buffer), capacity_(capacity), fd_(fd) {}
+
+bool Writer::make_room() {
+  if (fd_ < 0 && error_ == 0) error_ = -ENOBUFS;
+  if (error_ != 0) return false;
+  error_ = sys::write_all(fd_, buffer_, used_);
+  used_ = 0;
+  return error_ == 0;
+}
+
+Writer& Writer::bytes(const char* s, size_t size) {
+  for (size_t i = 0; i < size; ++i) put(s[i]);
+  return *this;
+}
+
+Writer& Writer::text(const char* s) { return bytes(s, strlen(s)); }
+
+Writer& Writer::escaped(const char* s, size_t size, const char* reserved) {
+  format::escape(s, size, reserved, [this](char c) { put(c); });
+  return *this;
+}
+
+Writer& Writer::padded(uint64_t value, unsigned digits) {
+  char reversed[20];
+  unsigned n = 0;
+  do {
+    reversed[n++] = static_cast<char>('0' + value % 10);
+    value /= 10;
+  } while (value != 0 || n < digits);
+  while (n > 0) put(reversed[--n]);
+  return *this;
+}
+
+Writer& Writer::number(uint64_t value) { return padded(value, 1); }
+
+Writer& Writer::signed_number(int64_t value) {
+  put(value < 0 ? '-' : '+');
+  return number(value < 0 ? -static_cast<uint64_t>(value) : static_cast<uint64_t>(value));
+}
+
+Writer& Writer::hex(uint64_t value, unsigned digits) {
+  for (unsigned shift = 64; shift > 0;) {
+    shift -= 4;
+    const uint64_t rest = value >> shift;
+    if (rest != 0 || shift == 0 || shift / 4 < digits) put("0123456789abcdef"[rest & 15]);
+  }
+  return *this;
+}
+
+// Days to year, month, day: Howard Hinnant's chrono-compatible low-level date algorithms
+// (civil_from_days), for days since 1970-01-01.
+Writer& Writer::time(uint64_t nanoseconds) {
+  const uint64_t seconds = nanoseconds / 1'000'000'000u;
+  const uint64_t days = seconds / 86400 + 719468;  // since 0000-03-01
+  const uint64_t era = days / 146097;
+  const uint64_t day_of_era = days % 146097;
+  const uint64_t year_of_era =
+      (day_of_era - day_of_era / 1460 + day_of_era / 36524 - day_of_era / 146096) / 365;
+  const uint64_t day_of_year =
+      day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+  const uint64_t from_march = (5 * day_of_year + 2) / 153;
+  const uint64_t day = day_of_year - (153 * from_march + 2) / 5 + 1;
+  const uint64_t month = from_march < 10 ? from_march + 3 : from_march - 9;
+  const uint64_t year = year_of_era + era * 400 + (month <= 2 ? 1 : 0);
+  padded(year, 4).put('-').padded(month, 2).put('-').padded(day, 2).put('T');
+  const uint64_t second_of_day = seconds % 86400;
+  padded(second_of_day / 3600, 2).put(':').padded(second_of_day / 60 % 60, 2).put(':');
+  padded(second_of_day % 60, 2).put('.').padded(nanoseconds % 1'000'000'000u / 1000, 6);
+  return put('Z');
+}
+
+long Writer::finish() {
+  if (fd_ >= 0) {
+    if (error_ == 0) error_ = sys::write_all(fd_, buffer_, used_);
+    used_ = 0;
+  } else if (capacity_ > 0) {
+    buffer_[used_] = '\0';
+  }
+  return error_;
+}
+
+}  // namespace mtrace

@@ -1,0 +1,45 @@
+// Text into a bounded buffer, and from there into a file if there is one. No locale, no stdio, no
+// allocation; async-signal-safe.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace mtrace {
+
+class Writer {
+ public:
+  // With fd -1 the text stays in the buffer (terminated), and what does not fit is an error.
+  Writer(char* buffer, size_t capacity, int fd = -1);
+
+  Writer& put(char c) {
+    if (used_ + 1 >= capacity_ && !make_room()) return *this;
+    buffer_[used_++] = c;
+    return *this;
+  }
+  Writer& text(const char* s);
+  Writer& bytes(const char* s, size_t size);
+  // As it must stand in a memlog: see format/escape.h.
+  Writer& escaped(const char* s, size_t size, const char* reserved);
+  Writer& number(uint64_t value);
+  Writer& signed_number(int64_t value);              // always with a sign, zero is +0
+  Writer& hex(uint64_t value, unsigned digits = 0);  // lower case, padded to `digits`
+  Writer& time(uint64_t nanoseconds_since_1970);     // 2026-11-20T20:15:31.123456Z
+  Writer& padded(uint64_t value, unsigned digits);   // decimal with leading zeros
+
+  // Writes out what is buffered (with a file) or terminates the text. 0 or a negative errno:
+  // -ENOBUFS when the text did not fit.
+  long finish();
+  size_t size() const { return used_; }
+
+ private:
+  bool make_room();
+
+  char* buffer_;
+  size_t capacity_;
+  size_t used_ = 0;
+  int fd_;
+  long error_ = 0;
+};
+
+}  // namespace mtrace

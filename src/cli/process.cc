@@ -1,0 +1,237 @@
+#include "cli/process.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <climits>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <set>
+#include <sstream>
+#include <utility>
+
+#include "profile/text.h"
+
+namespace mtrace::cli {
+namespace {
+
+std::string proc(pid_t pid, const char* file) { return fmt::format("/proc/{}/{}", pid, file); }
+
+// A file of /proc, whole; nothing if it cannot be read.
+std::optional<std::string> slurp(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return std::nullopt;
+  std::string content((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  if (file.bad()) return std::nullopt;
+  return content;
+}
+
+// The entries of a directory that are numbers, ascending.
+std::vector<pid_t> numbers_in(const std::string& directory) {
+  const auto close = [](DIR* d) { ::closedir(d); };
+  const std::unique_ptr<DIR, decltype(close)> open(::opendir(directory.c_str()), close);
+  std::vector<pid_t> numbers;
+  while (const dirent* item = open == nullptr ? nullptr : ::readdir(open.get())) {
+    const auto number = profile::read_unsigned(item->d_name, INT_MAX);
+    if (number && *number > 0) numbers.push_back(static_cast<pid_t>(*number));
+  }
+  std::sort(numbers.begin(), numbers.end());
+  return numbers;
+}
+
+std::string executable_name(pid_t pid) {
+  char target[PATH_MAX];
+  const ssize_t size = ::readlink(proc(pid, "exe").c_str(), target, sizeof target);
+  if (size <= 0) return {};
+  std::string path(target, static_cast<size_t>(size));
+  constexpr std::string_view kDeleted = " (deleted)";
+  if (path.ends_with(kDeleted)) path.resize(path.size() - kDeleted.size());
+  return path.substr(path.rfind('/') + 1);
+}
+
+std::string command_name(pid_t pid) {
+  std::string name = slurp(proc(pid, "comm")).value_or("");
+  if (name.ends_with('\n')) name.pop_back();
+  return name;
+}
+
+// The kernel writes newlines (and backslashes, in some versions) of a path as \ooo.
+std::string without_octal(const std::string& path) {
+  std::string out;
+  for (size_t i = 0; i < path.size(); ++i) {
+    if (path.compare(i, 4, "\\012") == 0) {
+      out += '\n';
+      i += 3;
+    } else {
+      out += path[i];
+    }
+  }
+  return out;
+}
+
+uint64_t mask(const std::string& status, const char* key) {
+  const size_t at = status.find(key);
+  return at == std::string::npos
+             ? 0
+             : std::strtoull(status.c_str() + at + std::strlen(key), nullptr, 16);
+}
+
+}  // namespace
+
+std::vector<pid_t> all_processes() {
+  std::vector<pid_t> pids = numbers_in("/proc");
+  std::erase(pids, ::getpid());
+  return pids;
+}
+
+std::vector<pid_t> find_processes(const std::string& name) {
+  const auto number = profile::read_unsigned(name, INT_MAX);
+  if (number && *number > 0) {
+    const auto pid = static_cast<pid_t>(*number);
+    return ::access(proc(pid, "status").c_str(), F_OK) == 0 ? std::vector<pid_t>{pid}
+                                                            : std::vector<pid_t>();
+  }
+  constexpr size_t kCommandLength = 15;  // TASK_COMM_LEN less the zero
+  std::vector<pid_t> found;
+  for (const pid_t pid : all_processes()) {
+    if (executable_name(pid) == name || command_name(pid) == name.substr(0, kCommandLength)) {
+      found.push_back(pid);
+    }
+  }
+  return found;
+}
+
+std::string process_name(pid_t pid) {
+  const std::string name = executable_name(pid);
+  return name.empty() ? command_name(pid) : name;
+}
+
+std::optional<std::vector<Mapping>> mapped_files(pid_t pid) {
+  std::ifstream maps(proc(pid, "maps"));
+  if (!maps) return std::nullopt;
+  std::vector<Mapping> files;
+  std::set<std::string> seen;
+  for (std::string line; std::getline(maps, line);) {
+    Mapping mapping;
+    char device[32];
+    unsigned long long begin = 0;
+    unsigned long long end = 0;
+    unsigned long long offset = 0;
+    unsigned long long inode = 0;
+    int path = 0;
+    if (std::sscanf(line.c_str(), "%llx-%llx %*s %llx %31s %llu %n", &begin, &end, &offset, device,
+                    &inode, &path) < 5 ||
+        inode == 0 || static_cast<size_t>(path) >= line.size()) {
+      continue;
+    }
+    mapping.begin = begin;
+    mapping.end = end;
+    mapping.offset = offset;
+    mapping.path = without_octal(line.substr(static_cast<size_t>(path)));
+    mapping.inode = fmt::format("{} {}", device, inode);
+    if (seen.insert(mapping.inode).second) files.push_back(std::move(mapping));
+  }
+  if (maps.bad()) return std::nullopt;
+  return files;
+}
+
+int open_mapped(pid_t pid, const Mapping& mapping) {
+  constexpr int kFlags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
+  const std::string link =
+      fmt::format("/proc/{}/map_files/{:x}-{:x}", pid, mapping.begin, mapping.end);
+  const int file = ::open(link.c_str(), kFlags);
+  if (file >= 0) return file;
+  return ::open((proc(pid, "root") + mapping.path).c_str(), kFlags);
+}
+
+std::optional<SignalMasks> signal_masks(pid_t pid) {
+  const auto status = slurp(proc(pid, "status"));
+  if (!status || status->empty()) return std::nullopt;
+  SignalMasks masks;
+  masks.caught = mask(*status, "\nSigCgt:");
+  masks.ignored = mask(*status, "\nSigIgn:");
+  masks.blocked = ~uint64_t{0};
+  const std::string tasks = proc(pid, "task");
+  bool any = false;
+  for (const pid_t task : numbers_in(tasks)) {
+    const auto task_status = slurp(fmt::format("{}/{}/status", tasks, task));
+    if (!task_status || task_status->empty()) continue;
+    masks.blocked &= mask(*task_status, "\nSigBlk:");
+    any = true;
+  }
+  if (!any) masks.blocked = 0;
+  return masks;
+}
+
+std::optional<std::string> start_environment(pid_t pid, const std::string& variable) {
+  const auto environment = slurp(proc(pid, "environ"));
+  if (!environment) return std::nullopt;
+  for (const std::string_view item : profile::split(*environment, '\0')) {
+    if (item.starts_with(variable) && item.substr(variable.size()).starts_with('=')) {
+      return std::string(item.substr(variable.size() + 1));
+    }
+  }
+  return std::nullopt;
+}
+
+bool read_memory(pid_t pid, uint64_t address, void* data, size_t size) {
+  const iovec local = {data, size};
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): an address of the other process
+  const iovec remote = {reinterpret_cast<void*>(address), size};
+  const ssize_t got = ::process_vm_readv(pid, &local, 1, &remote, 1, 0);
+  if (got >= 0 && got != static_cast<ssize_t>(size)) errno = EFAULT;
+  return got == static_cast<ssize_t>(size);
+}
+
+bool write_memory(pid_t pid, uint64_t address, const void* data, size_t size) {
+  const iovec local = {const_cast<void*>(data), size};
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): an address of the other process
+  const iovec remote = {reinterpret_cast<void*>(address), size};
+  const ssize_t put = ::process_vm_writev(pid, &local, 1, &remote, 1, 0);
+  if (put >= 0 && put != static_cast<ssize_t>(size)) errno = EFAULT;
+  return put == static_cast<ssize_t>(size);
+}
+
+ProcessHandle::ProcessHandle(pid_t pid)
+    : descriptor_(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))) {}
+
+ProcessHandle::ProcessHandle(ProcessHandle&& other) noexcept
+    : descriptor_(std::exchange(other.descriptor_, -1)) {}
+
+ProcessHandle& ProcessHandle::operator=(ProcessHandle&& other) noexcept {
+  std::swap(descriptor_, other.descriptor_);
+  return *this;
+}
+
+ProcessHandle::~ProcessHandle() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+bool ProcessHandle::send(int signal) const {
+  return ::syscall(SYS_pidfd_send_signal, descriptor_, signal, nullptr, 0) == 0;
+}
+
+bool ProcessHandle::wait_end(int milliseconds) const {
+  pollfd wanted = {descriptor_, POLLIN, 0};
+  return ::poll(&wanted, 1, milliseconds) == 1;
+}
+
+std::string signal_name(int signal) {
+  if (const char* name = ::sigabbrev_np(signal)) return name;
+  if (signal >= SIGRTMIN && signal <= SIGRTMAX) {
+    return signal == SIGRTMIN ? "RTMIN" : fmt::format("RTMIN+{}", signal - SIGRTMIN);
+  }
+  return std::to_string(signal);
+}
+
+}  // namespace mtrace::cli

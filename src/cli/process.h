@@ -1,0 +1,71 @@
+// Other processes, through /proc: which there are, what they have mapped, and their signals.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace mtrace::cli {
+
+struct Mapping {
+  uint64_t begin = 0;
+  uint64_t end = 0;
+  uint64_t offset = 0;
+  std::string path;   // as the process names it
+  std::string inode;  // device and inode: tells files apart
+};
+
+struct SignalMasks {
+  uint64_t caught = 0;  // bit n - 1: signal n
+  uint64_t ignored = 0;
+  uint64_t blocked = 0;  // in every thread
+};
+
+// The processes whose executable's or command's name is `name`, or the one whose pid it is; in the
+// order of their pids, without this one.
+std::vector<pid_t> find_processes(const std::string& name);
+std::vector<pid_t> all_processes();
+
+// The name of the executable, else what the kernel calls the process; empty: it is gone.
+std::string process_name(pid_t pid);
+
+// The mapped files, each at its lowest address. Nothing: it is gone, or not to be read.
+std::optional<std::vector<Mapping>> mapped_files(pid_t pid);
+
+// A descriptor of a mapped file, also when it has been deleted or lies in another root directory;
+// -1 if that is not possible.
+int open_mapped(pid_t pid, const Mapping& mapping);
+
+std::optional<SignalMasks> signal_masks(pid_t pid);
+
+// The value of an environment variable that the process was started with.
+std::optional<std::string> start_environment(pid_t pid, const std::string& variable);
+
+// False with errno: not permitted, gone, or not mapped.
+bool read_memory(pid_t pid, uint64_t address, void* data, size_t size);
+bool write_memory(pid_t pid, uint64_t address, const void* data, size_t size);
+
+// A process that can be signalled and waited for without ever meaning another one that got the
+// same pid since.
+class ProcessHandle {
+ public:
+  explicit ProcessHandle(pid_t pid);  // not valid() with errno if there is no such process
+  ProcessHandle(ProcessHandle&& other) noexcept;
+  ProcessHandle& operator=(ProcessHandle&& other) noexcept;
+  ~ProcessHandle();
+  bool valid() const { return descriptor_ >= 0; }
+  bool send(int signal) const;  // false with errno
+  // True if the process ended, at the latest after `milliseconds`.
+  bool wait_end(int milliseconds) const;
+
+ private:
+  int descriptor_ = -1;
+};
+
+// "USR1", "RTMIN+3", or the number.
+std::string signal_name(int signal);
+
+}  // namespace mtrace::cli

@@ -1,0 +1,78 @@
+// The program around the commands.
+#include <fmt/format.h>
+
+#include <exception>
+
+#include "cli/command.h"
+#include "profile/error.h"
+
+#ifndef MTRACE_VERSION
+#error "the Makefile defines MTRACE_VERSION"
+#endif
+
+namespace mtrace::cli {
+namespace {
+
+int run_command(const Command& command, const std::vector<std::string>& words,
+                const Streams& streams) {
+  for (const std::string& word : words) {
+    if (word == "--") break;
+    if (word == "--help" || word == "-h") {
+      print(streams, manual_text(command.manual));
+      return kGood;
+    }
+  }
+  return command.run(Arguments(command.manual, words), streams);
+}
+
+int choose(const std::vector<std::string>& words, const Streams& streams) {
+  if (words.empty()) return help_command().run(Arguments(help_command().manual, {}), streams);
+  const std::string& name = words[0];
+  if (name == "--version" || name == "-V") {
+    print(streams, fmt::format("memlog {}\n", MTRACE_VERSION));
+    return kGood;
+  }
+  const std::vector<std::string> rest(words.begin() + 1, words.end());
+  if (name == "--help" || name == "-h") return run_command(help_command(), {}, streams);
+  std::vector<std::string> names;
+  for (const Command* command : all_commands()) {
+    if (name == command->manual.name) return run_command(*command, rest, streams);
+    names.emplace_back(command->manual.name);
+  }
+  const std::string meant = nearest(name, names);
+  throw UsageError(fmt::format(
+      "unknown command {} ({})", name,
+      meant.empty() ? "memlog help lists them" : fmt::format("did you mean {}?", meant)));
+}
+
+}  // namespace
+
+std::vector<const Command*> all_commands() {
+  return {&report_command(), &status_command(), &show_command(), &resolve_command(),
+          &help_command()};
+}
+
+void complain(const Streams& streams, const std::string& text) {
+  fmt::print(streams.err, "memlog: {}\n", text);
+}
+
+void print(const Streams& streams, const std::string& text) {
+  std::fwrite(text.data(), 1, text.size(), streams.out);
+}
+
+int run(const std::vector<std::string>& words, const Streams& streams) {
+  try {
+    return choose(words, streams);
+  } catch (const profile::FormatError& error) {
+    fmt::print(streams.err, "{}\n", error.what());
+    return kUnusable;
+  } catch (const UsageError& error) {
+    complain(streams, error.what());
+    return kUnusable;
+  } catch (const std::exception& error) {
+    complain(streams, error.what());
+    return kFailed;
+  }
+}
+
+}  // namespace mtrace::cli

@@ -1,0 +1,142 @@
+#include "cli/traced.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+
+#include "symbolize/dynamic_symbol.h"
+
+namespace mtrace::cli {
+namespace {
+
+using format::Handler;
+using format::Mode;
+using format::StatusBlock;
+
+constexpr char kLibrary[] = "libmtrace.so";
+
+std::string base_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+std::optional<uint64_t> block_address(pid_t pid, const Mapping& mapping) {
+  const int file = open_mapped(pid, mapping);
+  if (file < 0) return std::nullopt;
+  uint64_t size = 0;
+  const auto address = symbolize::exported_address(file, format::kStatusSymbol, mapping.begin,
+                                                   mapping.offset, &size);
+  ::close(file);
+  if (size < sizeof(StatusBlock)) return std::nullopt;
+  return address;
+}
+
+std::string why_not_mapped(pid_t pid, const std::vector<Mapping>& files) {
+  if (files.empty()) return "is not traced: it has ended, or is part of the kernel";
+  const bool loader = std::any_of(files.begin(), files.end(), [](const Mapping& m) {
+    return base_name(m.path).starts_with("ld-") || base_name(m.path).starts_with("ld.so");
+  });
+  const std::string preload = start_environment(pid, "LD_PRELOAD").value_or("");
+  const std::string nothing = fmt::format("{} is not mapped", kLibrary);
+  if (!loader) {
+    return fmt::format(
+        "is not traced: {} (the program is linked statically, which LD_PRELOAD "
+        "does not reach)",
+        nothing);
+  }
+  if (preload.find(kLibrary) != std::string::npos) {
+    return fmt::format(
+        "is not traced: {}, although LD_PRELOAD names it (a file that was not "
+        "found, a set-uid program, another architecture)",
+        nothing);
+  }
+  return fmt::format("is not traced: {} (the program was started without it in LD_PRELOAD)",
+                     nothing);
+}
+
+}  // namespace
+
+std::optional<TracedProcess> TracedProcess::find(pid_t pid, bool thorough, std::string& why) {
+  const auto files = mapped_files(pid);
+  if (!files) {
+    why = errno == EACCES || errno == EPERM
+              ? "belongs to another user; only root may look at it"
+              : fmt::format("cannot be looked at: {}", std::strerror(errno));
+    return std::nullopt;
+  }
+  TracedProcess process;
+  process.pid_ = pid;
+  process.name_ = process_name(pid);
+  for (const bool by_name : {true, false}) {
+    if (!by_name && !thorough) break;
+    for (const Mapping& mapping : *files) {
+      if (by_name != base_name(mapping.path).starts_with(kLibrary)) continue;
+      const auto address = block_address(pid, mapping);
+      if (!address) continue;
+      process.address_ = *address;
+      process.block_ = std::make_unique<StatusBlock>();
+      if (!process.refresh()) {
+        why = fmt::format("has {} mapped, but cannot be read: {}{}", base_name(mapping.path),
+                          std::strerror(errno),
+                          errno == EPERM ? " (another user's, or kernel.yama.ptrace_scope)" : "");
+        return std::nullopt;
+      }
+      if (process.block_->magic != format::kStatusMagic ||
+          process.block_->size < sizeof(StatusBlock)) {
+        why = fmt::format("has {} mapped, but of another version than this program",
+                          base_name(mapping.path));
+        return std::nullopt;
+      }
+      return process;
+    }
+  }
+  why = why_not_mapped(pid, *files);
+  return std::nullopt;
+}
+
+bool TracedProcess::refresh() { return read_memory(pid_, address_, block_.get(), sizeof *block_); }
+
+std::string TracedProcess::obstacle() const {
+  const StatusBlock& block = *block_;
+  const std::string reason = block_text(block.reason);
+  const std::string because = reason.empty() ? "" : ": " + reason;
+  if (block.mode == Mode::kStarting) return "is only starting: ask again";
+  if (block.mode == Mode::kDormant) {
+    return fmt::format("is not followed{} (MTRACE_FOLLOW)", because);
+  }
+  if (block.mode == Mode::kQuiet) return fmt::format("is not traced any more{}", because);
+  if (block.mode != Mode::kActive) return "is in a state that this program does not know";
+
+  constexpr const char* kOther = "start it with MTRACE_SIGNAL naming another signal";
+  const std::string signal = signal_name(block.signal);
+  if (block.handler == Handler::kNone || block.signal <= 0 || block.signal > 64) {
+    return fmt::format("takes no signal (MTRACE_SIGNAL=none): {}", kOther);
+  }
+  if (block.handler == Handler::kProgram) {
+    return fmt::format("uses SIG{} itself: {}", signal, kOther);
+  }
+  if (block.handler == Handler::kIgnored) return fmt::format("ignores SIG{}: {}", signal, kOther);
+  if (block.handler != Handler::kOurs) return fmt::format("swallows SIG{}", signal);
+
+  const auto masks = signal_masks(pid_);
+  if (!masks) return "has ended";
+  const uint64_t bit = uint64_t{1} << (block.signal - 1);
+  if ((masks->caught & bit) == 0) {
+    return fmt::format("does not catch SIG{}, which would end it: {}", signal, kOther);
+  }
+  if ((masks->blocked & bit) != 0) {
+    return fmt::format("blocks SIG{} in every thread: {}", signal, kOther);
+  }
+  return {};
+}
+
+bool TracedProcess::write_label(const std::string& label) const {
+  const size_t size = std::min(label.size(), sizeof block_->label);
+  const auto length = static_cast<uint32_t>(size);
+  // The length last: it says that the text is there.
+  return write_memory(pid_, address_ + offsetof(StatusBlock, label), label.data(), size) &&
+         write_memory(pid_, address_ + offsetof(StatusBlock, label_length), &length, sizeof length);
+}
+
+}  // namespace mtrace::cli

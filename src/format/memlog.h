@@ -1,0 +1,100 @@
+// The memlog file format, version 1: what libmtrace.so writes and memlog reads.
+// doc/memlog-format.md is the same grammar in prose, with an example.
+//
+//   file     = "# memlog 1\n" *meta *entry *meta "# end\n"
+//   meta     = "# " key ": " value "\n"
+//   entry    = [kind "\t"] bytes "\t" field *("\t" field) "\n" *frame
+//   kind     = "@" 1*(ALPHA / DIGIT / "-")     ; absent: a heap entry
+//   bytes    = ("+" / "-") 1*DIGIT             ; requested bytes since the previous report
+//   field    = key "=" value                   ; blocks= live= stack= ...; unknown keys are skipped
+//   frame    = "\t" place "\n"                 ; not resolved, or nothing known
+//            / "\t" function "\t" place "\n"
+//            / "\t" function "\t" source "\t" place "\n"
+//            / "\t...\n"                       ; last line: the stack was cut at the depth
+//   place    = "(" module "+0x" hex ")" / "(0x" hex ")" / "(inlined)"
+//   module   = path ["#" generation]           ; generation from 2
+//   source   = path ":" line
+//   key      = lower-case letter *(lower-case letter / DIGIT / "-")
+//
+// A frame's place is its last tab-separated field, so a function may itself begin with "(".
+// Frames run innermost first; a frame with place "(inlined)" is inlined into the next frame that
+// has an address. An entry without frames but with "..." holds what found no room in the stack
+// table. Values and names are escaped (format/escape.h), so no name can forge a line.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace mtrace::format {
+
+inline constexpr char kMagicLine[] = "# memlog 1";
+inline constexpr char kEndLine[] = "# end";
+inline constexpr char kCutLine[] = "...";
+inline constexpr char kInlined[] = "(inlined)";
+inline constexpr char kUnknownFunction[] = "??";
+inline constexpr char kSuffix[] = ".memlog";
+inline constexpr char kVdsoPath[] = "[vdso]";
+
+// Meta keys, in the order in which the library writes them. Those up to kKeyLost come before the
+// entries, the others after them, so that a reader's first screen is for the eye.
+inline constexpr char kKeyProgram[] = "program";  // path of the executable
+inline constexpr char kKeyCommand[] = "command";  // arguments, each escaped, by spaces
+inline constexpr char kKeyPid[] = "pid";
+inline constexpr char kKeyParent[] = "parent";    // pid; only in a process made by fork
+inline constexpr char kKeySeq[] = "seq";          // from 1; relative to the fork in a child
+inline constexpr char kKeyTrigger[] = "trigger";  // signal, exit, api
+inline constexpr char kKeyLabel[] = "label";
+inline constexpr char kKeyStarted[] = "started";  // UTC, microseconds; of the child: the fork
+inline constexpr char kKeyTaken[] = "taken";
+inline constexpr char kKeyInherited[] = "inherited";  // N bytes M blocks; only after fork
+inline constexpr char kKeyDelta[] = "delta";          // +N bytes +M blocks: the sum of all changes
+inline constexpr char kKeyLive[] = "live";            // N bytes M blocks
+inline constexpr char kKeyLost[] = "lost";            // frames=N stacks=N blocks=N inflight=N
+inline constexpr char kKeyNote[] = "note";            // something the reader must know; repeatable
+inline constexpr char kKeyModule[] = "module";        // PATH[#G] build-id=HEX base=0xHEX
+inline constexpr char kKeyHost[] = "host";            // NAME boot-id=UUID arch=x86_64
+inline constexpr char kKeyRss[] = "rss";              // N bytes: resident memory of the process
+inline constexpr char kKeyUptime[] = "uptime";        // N.NNN seconds since `started`
+inline constexpr char kKeyResolved[] = "resolved";    // no, partly, yes
+inline constexpr char kKeyLibrary[] = "library";      // mtrace VERSION allocator=NAME [OPTION=...]*
+
+// Entry fields.
+inline constexpr char kFieldBlocks[] = "blocks";  // signed
+inline constexpr char kFieldLive[] = "live";      // bytes the stack holds now
+inline constexpr char kFieldStack[] = "stack";    // 16 hex digits, see StackId
+
+inline constexpr int kMaxDepth = 128;
+
+// Finaliser of SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators,
+// OOPSLA 2014): every input bit reaches every output bit.
+constexpr uint64_t mix64(uint64_t x) {
+  x ^= x >> 30;
+  x *= 0xbf58476d1ce4e5b9u;
+  x ^= x >> 27;
+  x *= 0x94d049bb133111ebu;
+  return x ^ (x >> 31);
+}
+
+// 64-bit FNV-1a of a module's identity: its raw build-id bytes or, without one, its path.
+inline uint64_t module_identity(const void* bytes, size_t size) {
+  uint64_t hash = 0xcbf29ce484222325u;
+  for (size_t i = 0; i < size; ++i) {
+    hash = (hash ^ static_cast<const unsigned char*>(bytes)[i]) * 0x100000001b3u;
+  }
+  return hash;
+}
+
+// The `stack=` id: the same stack has the same id in every report, restart and machine. Frames are
+// added innermost first; a frame without module has identity 0 and its address as offset.
+class StackId {
+ public:
+  constexpr void add(uint64_t module_identity, uint64_t offset) {
+    value_ = mix64(mix64(value_ + module_identity) ^ offset);
+  }
+  constexpr uint64_t value() const { return value_; }
+
+ private:
+  uint64_t value_ = 0x6d656d6c6f672031u;  // "memlog 1"
+};
+
+}  // namespace mtrace::format

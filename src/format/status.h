@@ -1,0 +1,49 @@
+// What a traced process says about itself, for `memlog report` and `memlog status`. It stands in
+// libmtrace.so's data as the exported symbol `mtrace_status_block`; another process finds it
+// through the library's dynamic symbol table and reads it with process_vm_readv. The library
+// writes each word atomically; a text is complete once the word after which it is documented has
+// changed.
+#pragma once
+
+#include <cstdint>
+
+namespace mtrace::format {
+
+inline constexpr uint64_t kStatusMagic = 0x315355544154534du;  // "MSTATUS1"
+inline constexpr char kStatusSymbol[] = "mtrace_status_block";
+
+enum class Mode : uint32_t {
+  kStarting = 0,  // before the constructor
+  kActive = 1,    // counts
+  kDormant = 2,   // loaded, but this program is not followed: see `reason`
+  kQuiet = 3,     // gave up because of `reason`; the program runs on
+};
+
+enum class Handler : uint32_t {
+  kNone = 0,       // MTRACE_SIGNAL=none, or not installed yet
+  kOurs = 1,       // the signal writes a report
+  kProgram = 2,    // the program has taken the signal for itself
+  kIgnored = 3,    // the program ignores it
+  kSwallowed = 4,  // dormant: the signal is caught and nothing happens
+};
+
+struct StatusBlock {
+  uint64_t magic;
+  uint32_t size;  // of this struct: a newer one is longer
+  uint32_t pid;   // whom it describes; another pid: a fork child before its first report
+  Mode mode;
+  Handler handler;
+  int32_t signal;         // trigger signal number, 0: none
+  uint32_t seq;           // last complete report, 0: none; `path` belongs to it
+  uint32_t named_seq;     // reports up to this one have their final form (resolved, or given up)
+  uint32_t failures;      // reports that could not be written; `error` belongs to the last
+  int32_t error_number;   // errno of the last failure
+  uint32_t label_length;  // a label waiting for the next signal; written by the reader of this
+  char label[256];        // block, taken and set to length 0 by the report
+  char directory[1024];   // where reports go
+  char path[4096];        // the last complete report
+  char error[256];        // what failed last
+  char reason[256];       // why dormant or quiet
+};
+
+}  // namespace mtrace::format

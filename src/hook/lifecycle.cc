@@ -1,0 +1,241 @@
+#include "hook/lifecycle.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <stdlib.h>
+#include <sys/auxv.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "base/file.h"
+#include "base/process.h"
+#include "base/writer.h"
+#include "format/escape.h"
+#include "hook/environment.h"
+#include "hook/options.h"
+#include "hook/real.h"
+#include "hook/signal_hooks.h"
+#include "hook/tracker.h"
+#include "report/host.h"
+#include "report/output.h"
+#include "report/resolver.h"
+#include "report/status.h"
+
+extern "C" {
+extern void* __libc_stack_end;  // of the loader: where the kernel put argc
+int __cxa_atexit(void (*)(void*), void*, void*);
+int __cxa_at_quick_exit(void (*)(void*), void*);
+int __register_atfork(void (*)(), void (*)(), void (*)(), void*);
+// Defined by memlog, so that it never traces itself.
+extern const char mtrace_host_opt_out __attribute__((weak));
+}
+
+namespace mtrace::hook {
+namespace {
+
+using format::Mode;
+
+uint64_t g_never_counting = 0;
+uint64_t* g_fork_page = nullptr;  // a page that is wiped on fork, or a word of our own
+uint64_t g_fork_word = 0;
+uint32_t g_forked = 0;  // the last process that libc's fork made, or this one
+uint32_t g_forker = 0;  // and the one that called it
+uint32_t g_started = 0;
+bool g_exit_reported = false;
+char g_library_line[4096];
+char g_own_path[report::kPathCapacity];
+char g_tool_path[report::kPathCapacity];
+
+struct Arguments {
+  char** argv;
+  char** envp;
+};
+
+// Before libc has set up environ the kernel's own layout is all there is: argc, argv, a null,
+// envp, a null.
+Arguments initial_arguments() {
+  auto* words = static_cast<char**>(__libc_stack_end);
+  const auto count = reinterpret_cast<uintptr_t>(words[0]);
+  if (count > 0 && count < 1u << 22 && words[1 + count] == nullptr) {
+    return {words + 1, words + 2 + count};
+  }
+  return {nullptr, environ};
+}
+
+// The library's own absolute path.
+void learn_own_path() {
+  dl_find_object found;
+  if (_dl_find_object(&g_never_counting, &found) != 0) return;
+  const char* name = found.dlfo_link_map->l_name;
+  Writer out(g_own_path, sizeof g_own_path);
+  if (name[0] != '/') out.text(report::g_host.directory).put('/');
+  out.text(name).finish();
+}
+
+const char* find_tool() {
+  if (strcmp(g_options.resolver, "none") == 0) return nullptr;
+  const char* slash = strrchr(g_own_path, '/');
+  const size_t directory = slash != nullptr ? slash - g_own_path : 0;
+  const char* const beside[] = {"/memlog", "/../bin/memlog", "/../../bin/memlog"};
+  if (g_options.resolver[0] != '\0') {
+    Writer out(g_tool_path, sizeof g_tool_path);
+    if (g_options.resolver[0] != '/') out.text(report::g_host.directory).put('/');
+    out.text(g_options.resolver).finish();
+    return g_tool_path;
+  }
+  for (const char* name : beside) {
+    const bool fits =
+        Writer(g_tool_path, sizeof g_tool_path).bytes(g_own_path, directory).text(name).finish() ==
+        0;
+    if (fits && sys::is_executable(g_tool_path)) return g_tool_path;
+  }
+  return sys::is_executable(MTRACE_INSTALLED_MEMLOG) ? MTRACE_INSTALLED_MEMLOG : nullptr;
+}
+
+// Why this program is not traced; nullptr: it is.
+const char* why_dormant() {
+  if (&mtrace_host_opt_out != nullptr) return "this is memlog itself";
+  if (getauxval(AT_SECURE) != 0) return "the program runs with raised privileges";
+  const char* follow = g_options.follow;
+  if (strcmp(follow, "1") == 0) return nullptr;
+  if (follow[0] == '0' && (follow[1] == '\0' || follow[1] == ':')) {
+    return is_follow_root(follow, report::g_host.pid) ? nullptr
+                                                      : "MTRACE_FOLLOW=0: only the first program";
+  }
+  const auto* executed = reinterpret_cast<const char*>(getauxval(AT_EXECFN));
+  const char* slash = executed != nullptr ? strrchr(executed, '/') : nullptr;
+  const char* alias = slash != nullptr ? slash + 1 : executed != nullptr ? executed : "";
+  return matches_any(follow, report::g_host.name) || matches_any(follow, alias)
+             ? nullptr
+             : "its name matches no pattern of MTRACE_FOLLOW";
+}
+
+// libc's fork, in the child. A process between parent and child that never allocated (a daemon's)
+// leaves its pid here. Where the kernel cannot wipe a page this is also how a fork is told; _Fork
+// and raw clone then stay unseen.
+void fork_child_handler() {
+  g_forker = g_forked;
+  g_forked = sys::process_id();
+  g_fork_word = 0;
+}
+
+void begin_counting() {
+  g_fork_page = sys::map_wiped_on_fork();
+  if (g_fork_page == nullptr) g_fork_page = &g_fork_word;
+  *g_fork_page = 1;
+  g_counting = g_fork_page;
+}
+
+void set_library_line() {
+  Writer out(g_library_line, sizeof g_library_line);
+  const char* path = allocator_path();
+  const char* slash = strrchr(path, '/');
+  const char* name = slash != nullptr ? slash + 1 : path;
+  out.text("allocator=");
+  if (*name == '\0') name = report::g_host.name;  // malloc is part of the program
+  out.escaped(name, strlen(name), " ").put(' ').text(options_line()).finish();
+  report::set_library_line(g_library_line);
+}
+
+// In the child of a fork, before anything else there touches the tables. The child begins with
+// one thread, and that is the one which gets here.
+void after_fork() {
+  const uint64_t mask = sys::block_signals();
+  if (load(*g_fork_page) == 1) {  // a signal handler did it just now
+    sys::restore_signals(mask);
+    return;
+  }
+  report::host_after_fork(g_forked == sys::process_id() ? g_forker : 0);
+  g_forked = report::g_host.pid;
+  report::report_after_fork();
+  report::resolver_after_fork();
+  report::output_after_fork();
+  report::status_after_fork(report::g_host.pid);
+  ledger::g_ledger.rebase_after_fork(t_thread.slot, sys::thread_id());
+  g_exit_reported = false;
+  store(*g_fork_page, uint64_t{1});
+  sys::restore_signals(mask);
+}
+
+void exit_handler(void*) { report_exit(); }
+
+__attribute__((constructor)) void construct() {
+  if (!start()) return;
+  const Arguments arguments = initial_arguments();
+  rewrite_environment(arguments.envp, g_own_path, report::g_host.pid);
+  const bool active = mtrace_status_block.mode == Mode::kActive;
+  install_trigger(g_options.signal, active);
+  if (!active) return;
+  complain();
+  // libunwind would stay in use by the tables; an absent one leaves the default.
+  if (strcmp(g_options.unwinder, "libunwind") == 0 && !unwind::use_libunwind()) {
+    constexpr char kLine[] =
+        "mtrace: MTRACE_UNWINDER=libunwind: libunwind.so.8 cannot be loaded; using cfi\n";
+    sys::write_all(STDERR_FILENO, kLine, sizeof kLine - 1);
+  }
+  // A destructor of a preloaded library runs before those of the libraries that the program
+  // links; a handler registered before theirs, with no object to belong to, runs after them all.
+  __cxa_atexit(exit_handler, nullptr, nullptr);
+  __cxa_at_quick_exit(exit_handler, nullptr);
+  __register_atfork(nullptr, nullptr, fork_child_handler, nullptr);
+}
+
+}  // namespace
+
+const uint64_t* g_counting = &g_never_counting;
+
+bool start() {
+  if (load_acquire(g_started) == 2) return true;
+  if (!find_real()) return false;
+  uint32_t expected = 0;
+  if (!compare_exchange(g_started, expected, 1u)) return expected == 2;
+  const Arguments arguments = initial_arguments();
+  read_options(arguments.envp);
+  report::learn_host(arguments.argv, g_options.command);
+  g_forked = report::g_host.pid;
+  learn_own_path();
+  const char* dormant = why_dormant();
+  report::set_output(g_options.output, find_variable(arguments.envp, "TMPDIR"));
+  report::status_start(report::g_host.pid, g_options.signal, report::output_directory());
+  if (dormant != nullptr) {
+    report::status_mode(Mode::kDormant, dormant);
+  } else if (!ledger::g_ledger.init()) {
+    report::status_mode(Mode::kQuiet, "no memory for the tables");
+  } else {
+    set_depth(g_options.depth);
+    set_library_line();
+    report::set_resolver(find_tool(), arguments.envp, g_options.signal);
+    report::status_mode(Mode::kActive, "");
+    begin_counting();
+  }
+  store_release(g_started, 2u);
+  return true;
+}
+
+bool counting_slowly() {
+  if (g_counting != g_fork_page || g_fork_page == nullptr) return false;
+  after_fork();
+  return true;
+}
+
+bool is_own_process() {
+  return g_counting == g_fork_page && g_fork_page != nullptr && counting() &&
+         sys::process_id() == report::g_host.pid;
+}
+
+int trigger_report(report::Trigger trigger, const char* label) {
+  if (mtrace_status_block.mode != Mode::kActive) return 0;
+  if (!is_own_process()) return -1;
+  return report::report(trigger, label);
+}
+
+void report_exit() {
+  if (!is_own_process()) return;
+  // A thread that ends the process while another one is at its last report would cut that short.
+  if (exchange(g_exit_reported, true)) return report::wait_for_reports();
+  if (g_options.exit_report) report::report(report::Trigger::kExit, nullptr);
+  report::finish_resolver(g_options.exit_wait);
+}
+
+}  // namespace mtrace::hook

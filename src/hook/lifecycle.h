@@ -1,0 +1,25 @@
+// The life of the library in a process: start, fork, end.
+#pragma once
+
+#include <cstddef>
+
+#include "report/report.h"
+
+namespace mtrace::hook {
+
+// Makes the library ready, once: finds the real functions, reads the options, decides whether
+// this program is traced. From then on allocations are counted. May run before any constructor.
+// False while that is not possible yet.
+bool start();
+
+// True in a process whose allocations these tables hold: not in a vfork child, which shares its
+// parent's memory, and only after a fork's child has been set up. Async-signal-safe.
+bool is_own_process();
+
+// What a trigger does. Async-signal-safe. See report::report().
+int trigger_report(report::Trigger trigger, const char* label);
+
+// The report at the end of the process, once, and the wait for its names.
+void report_exit();
+
+}  // namespace mtrace::hook

@@ -1,0 +1,176 @@
+// malloc and its kin, as the program sees them.
+#include <errno.h>
+
+#include <cstddef>
+#include <cstring>
+
+#include "hook/bootstrap.h"
+#include "hook/lifecycle.h"
+#include "hook/real.h"
+#include "hook/tracker.h"
+
+#define MTRACE_EXPORT extern "C" __attribute__((visibility("default")))
+#define MTRACE_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
+
+namespace mtrace::hook {
+
+constinit Bootstrap g_bootstrap;
+
+namespace {
+
+// True: the real functions can be called. Runs until they are known, then never again.
+__attribute__((noinline)) bool ready_slowly() { return start() && g_real.malloc != nullptr; }
+inline bool ready() { return __builtin_expect(g_real.malloc != nullptr, 1) || ready_slowly(); }
+
+bool overflows(size_t count, size_t size, size_t* product) {
+  return __builtin_mul_overflow(count, size, product);
+}
+
+// From the bootstrap memory to the real allocator. The old block is left where it is.
+void* move_out(void* block, size_t size, const unwind::Registers& caller) {
+  void* fresh = g_real.malloc(size);
+  if (fresh == nullptr) return nullptr;
+  const size_t old_size = Bootstrap::size(block);
+  memcpy(fresh, block, old_size < size ? old_size : size);
+  return allocated(fresh, size, caller);
+}
+
+void release(void* block) {
+  if (counting()) freed(block);
+}
+
+// realloc and reallocarray: one free and one allocation.
+template <typename Call>
+inline void* reallocate(void* old, size_t size, const unwind::Registers& caller, Call call) {
+  before_call();
+  if (old == nullptr) return allocated(call(), size, caller);
+  Reallocation reallocation(old);
+  void* fresh = call();
+  if (fresh == nullptr && size != 0) {
+    reallocation.failed();
+    return nullptr;
+  }
+  reallocation.succeeded();
+  return allocated(fresh, size, caller);
+}
+
+}  // namespace
+}  // namespace mtrace::hook
+
+using namespace mtrace;
+using namespace mtrace::hook;
+
+MTRACE_EXPORT void* malloc(size_t size) noexcept {
+  if (MTRACE_UNLIKELY(!ready())) return g_bootstrap.allocate(size, 16);
+  before_call();
+  return allocated(g_real.malloc(size), size, MTRACE_CALLER_REGISTERS());
+}
+
+MTRACE_EXPORT void* calloc(size_t count, size_t size) noexcept {
+  size_t product;
+  if (MTRACE_UNLIKELY(!ready())) {
+    return overflows(count, size, &product) ? nullptr : g_bootstrap.allocate(product, 16);
+  }
+  before_call();
+  return allocated(g_real.calloc(count, size), count * size, MTRACE_CALLER_REGISTERS());
+}
+
+MTRACE_EXPORT void* realloc(void* block, size_t size) noexcept {
+  if (MTRACE_UNLIKELY(!ready())) {
+    void* fresh = g_bootstrap.allocate(size, 16);
+    if (fresh != nullptr && g_bootstrap.owns(block)) {
+      const size_t old_size = Bootstrap::size(block);
+      memcpy(fresh, block, old_size < size ? old_size : size);
+    }
+    return fresh;
+  }
+  const unwind::Registers caller = MTRACE_CALLER_REGISTERS();
+  if (MTRACE_UNLIKELY(g_bootstrap.owns(block))) return move_out(block, size, caller);
+  if (!counting()) return g_real.realloc(block, size);
+  return reallocate(block, size, caller, [=] { return g_real.realloc(block, size); });
+}
+
+MTRACE_EXPORT void* reallocarray(void* block, size_t count, size_t size) noexcept {
+  size_t product;
+  if (overflows(count, size, &product)) {
+    errno = ENOMEM;
+    return nullptr;
+  }
+  if (MTRACE_UNLIKELY(!ready() || g_bootstrap.owns(block))) return realloc(block, product);
+  // libc's own reallocarray would come back to our realloc, with this hook as its caller.
+  if (!counting()) return g_real.realloc(block, product);
+  return reallocate(block, product, MTRACE_CALLER_REGISTERS(),
+                    [=] { return g_real.realloc(block, product); });
+}
+
+MTRACE_EXPORT void free(void* block) noexcept {
+  if (block == nullptr || MTRACE_UNLIKELY(g_bootstrap.owns(block) || g_real.free == nullptr))
+    return;
+  release(block);
+  g_real.free(block);
+}
+
+MTRACE_EXPORT void cfree(void* block) noexcept {
+  if (block == nullptr || MTRACE_UNLIKELY(g_bootstrap.owns(block) || g_real.free == nullptr))
+    return;
+  release(block);
+  (g_real.cfree != nullptr ? g_real.cfree : g_real.free)(block);
+}
+
+MTRACE_EXPORT void free_sized(void* block, size_t size) noexcept {
+  if (block == nullptr || MTRACE_UNLIKELY(g_bootstrap.owns(block) || g_real.free == nullptr))
+    return;
+  release(block);
+  g_real.free_sized != nullptr ? g_real.free_sized(block, size) : g_real.free(block);
+}
+
+MTRACE_EXPORT void free_aligned_sized(void* block, size_t alignment, size_t size) noexcept {
+  if (block == nullptr || MTRACE_UNLIKELY(g_bootstrap.owns(block) || g_real.free == nullptr))
+    return;
+  release(block);
+  g_real.free_aligned_sized != nullptr ? g_real.free_aligned_sized(block, alignment, size)
+                                       : g_real.free(block);
+}
+
+MTRACE_EXPORT void* memalign(size_t alignment, size_t size) noexcept {
+  if (MTRACE_UNLIKELY(!ready())) return g_bootstrap.allocate(size, alignment);
+  before_call();
+  return allocated(g_real.memalign(alignment, size), size, MTRACE_CALLER_REGISTERS());
+}
+
+MTRACE_EXPORT int posix_memalign(void** result, size_t alignment, size_t size) noexcept {
+  if (MTRACE_UNLIKELY(!ready())) {
+    void* block = g_bootstrap.allocate(size, alignment);
+    if (block == nullptr) return ENOMEM;
+    *result = block;
+    return 0;
+  }
+  before_call();
+  const int error = g_real.posix_memalign(result, alignment, size);
+  if (error == 0) allocated(*result, size, MTRACE_CALLER_REGISTERS());
+  return error;
+}
+
+MTRACE_EXPORT void* aligned_alloc(size_t alignment, size_t size) noexcept {
+  if (MTRACE_UNLIKELY(!ready())) return g_bootstrap.allocate(size, alignment);
+  before_call();
+  return allocated(g_real.aligned_alloc(alignment, size), size, MTRACE_CALLER_REGISTERS());
+}
+
+MTRACE_EXPORT void* valloc(size_t size) noexcept {
+  if (MTRACE_UNLIKELY(!ready())) return g_bootstrap.allocate(size, 4096);
+  before_call();
+  return allocated(g_real.valloc(size), size, MTRACE_CALLER_REGISTERS());
+}
+
+MTRACE_EXPORT void* pvalloc(size_t size) noexcept {
+  if (MTRACE_UNLIKELY(!ready())) return g_bootstrap.allocate(size, 4096);
+  before_call();
+  return allocated(g_real.pvalloc(size), size, MTRACE_CALLER_REGISTERS());
+}
+
+MTRACE_EXPORT size_t malloc_usable_size(void* block) noexcept {
+  if (block == nullptr) return 0;
+  if (MTRACE_UNLIKELY(g_bootstrap.owns(block))) return Bootstrap::size(block);
+  return ready() && g_real.malloc_usable_size != nullptr ? g_real.malloc_usable_size(block) : 0;
+}

@@ -1,0 +1,119 @@
+// operator new and delete. Where they reach malloc by symbol (libstdc++) these only jump on, and
+// leave no frame. Where the allocator defines them beside malloc (jemalloc, tcmalloc) they count.
+// A C program that loads a C++ plug-in locally has no next operator: then malloc serves.
+//
+// The real operator new may throw: nothing is held over the call.
+#include <dlfcn.h>
+
+#include <cstddef>
+
+#include "hook/bootstrap.h"
+#include "hook/lifecycle.h"
+#include "hook/real.h"
+#include "hook/tracker.h"
+
+#define MTRACE_EXPORT __attribute__((visibility("default")))
+
+namespace mtrace::hook {
+namespace {
+
+// Memory was short and no operator is in the global scope: the one of a C++ library that a
+// plug-in brought along calls the new-handler, and throws.
+template <typename... Rest>
+void* from_loaded_library(const char* symbol, size_t size, Rest... rest) {
+  constexpr const char* kLibraries[] = {"libstdc++.so.6", "libc++.so.1"};
+  for (const char* name : kLibraries) {
+    void* library = dlopen(name, RTLD_LAZY | RTLD_NOLOAD);
+    if (library == nullptr) continue;
+    auto* call = reinterpret_cast<void* (*)(size_t, Rest...)>(dlsym(library, symbol));
+    g_real.dlclose(library);
+    if (call != nullptr) return call(size, rest...);
+  }
+  return nullptr;
+}
+
+template <typename... Rest>
+inline void* counted_new(void* (*real)(size_t, Rest...), const unwind::Registers& caller,
+                         size_t size, Rest... rest) {
+  before_call();
+  return allocated(real(size, rest...), size, caller);
+}
+
+// As libstdc++ does it: no block of 0 bytes.
+inline void* malloc_instead(const unwind::Registers& caller, size_t size, size_t alignment) {
+  if (!start()) return nullptr;
+  if (size == 0) size = 1;
+  before_call();
+  void* block = alignment == 0 ? g_real.malloc(size) : g_real.memalign(alignment, size);
+  return allocated(block, size, caller);
+}
+
+inline void before_delete(void* block) {
+  if (operators_apart() && block != nullptr && counting()) freed(block);
+}
+
+}  // namespace
+}  // namespace mtrace::hook
+
+using namespace mtrace::hook;
+
+#define MTRACE_NEW(member, symbol, alignment, parameters, ...)                  \
+  MTRACE_EXPORT void* hook_##member parameters asm(symbol);                     \
+  void* hook_##member parameters {                                              \
+    if (__builtin_expect(g_real.member != nullptr && !operators_apart(), 1)) {  \
+      return g_real.member(__VA_ARGS__);                                        \
+    }                                                                           \
+    const mtrace::unwind::Registers caller = MTRACE_CALLER_REGISTERS();         \
+    if (start() && g_real.member != nullptr) {                                  \
+      return counted_new(g_real.member, caller, __VA_ARGS__);                   \
+    }                                                                           \
+    void* block = malloc_instead(caller, size, alignment);                      \
+    return block != nullptr ? block : from_loaded_library(symbol, __VA_ARGS__); \
+  }
+
+MTRACE_NEW(new_one, "_Znwm", 0, (size_t size), size)
+MTRACE_NEW(new_array, "_Znam", 0, (size_t size), size)
+MTRACE_NEW(new_one_nothrow, "_ZnwmRKSt9nothrow_t", 0, (size_t size, const void* tag), size, tag)
+MTRACE_NEW(new_array_nothrow, "_ZnamRKSt9nothrow_t", 0, (size_t size, const void* tag), size, tag)
+MTRACE_NEW(new_one_aligned, "_ZnwmSt11align_val_t", align, (size_t size, size_t align), size, align)
+MTRACE_NEW(new_array_aligned, "_ZnamSt11align_val_t", align, (size_t size, size_t align), size,
+           align)
+MTRACE_NEW(new_one_aligned_nothrow, "_ZnwmSt11align_val_tRKSt9nothrow_t", align,
+           (size_t size, size_t align, const void* tag), size, align, tag)
+MTRACE_NEW(new_array_aligned_nothrow, "_ZnamSt11align_val_tRKSt9nothrow_t", align,
+           (size_t size, size_t align, const void* tag), size, align, tag)
+
+#define MTRACE_DELETE(member, symbol, parameters, ...)     \
+  MTRACE_EXPORT void hook_##member parameters asm(symbol); \
+  void hook_##member parameters {                          \
+    if (__builtin_expect(g_real.member == nullptr, 0)) {   \
+      if (g_bootstrap.owns(block) || !start()) return;     \
+      if (g_real.member == nullptr) {                      \
+        if (block != nullptr && counting()) freed(block);  \
+        return g_real.free(block);                         \
+      }                                                    \
+    }                                                      \
+    before_delete(block);                                  \
+    return g_real.member(__VA_ARGS__);                     \
+  }
+
+MTRACE_DELETE(delete_one, "_ZdlPv", (void* block), block)
+MTRACE_DELETE(delete_array, "_ZdaPv", (void* block), block)
+MTRACE_DELETE(delete_one_nothrow, "_ZdlPvRKSt9nothrow_t", (void* block, const void* tag), block,
+              tag)
+MTRACE_DELETE(delete_array_nothrow, "_ZdaPvRKSt9nothrow_t", (void* block, const void* tag), block,
+              tag)
+MTRACE_DELETE(delete_one_sized, "_ZdlPvm", (void* block, size_t size), block, size)
+MTRACE_DELETE(delete_array_sized, "_ZdaPvm", (void* block, size_t size), block, size)
+MTRACE_DELETE(delete_one_aligned, "_ZdlPvSt11align_val_t", (void* block, size_t align), block,
+              align)
+MTRACE_DELETE(delete_array_aligned, "_ZdaPvSt11align_val_t", (void* block, size_t align), block,
+              align)
+MTRACE_DELETE(delete_one_aligned_nothrow, "_ZdlPvSt11align_val_tRKSt9nothrow_t",
+              (void* block, size_t align, const void* tag), block, align, tag)
+MTRACE_DELETE(delete_array_aligned_nothrow, "_ZdaPvSt11align_val_tRKSt9nothrow_t",
+              (void* block, size_t align, const void* tag), block, align, tag)
+MTRACE_DELETE(delete_one_sized_aligned, "_ZdlPvmSt11align_val_t",
+              (void* block, size_t size, size_t align), block, size, align)
+MTRACE_DELETE(delete_array_sized_aligned, "_ZdaPvmSt11align_val_t",
+              (void* block, size_t size, size_t align), block, size, align)

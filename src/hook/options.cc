@@ -1,0 +1,199 @@
+#include "hook/options.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "base/file.h"
+#include "base/writer.h"
+#include "format/escape.h"
+
+namespace mtrace::hook {
+
+constinit Options g_options = {};
+
+namespace {
+
+enum Kind { kNumber, kChoice, kText };
+
+struct Entry {
+  const char* variable;
+  Kind kind;
+  const char* standard;
+  long minimum;
+  long maximum;
+  const char* values;
+};
+
+constexpr Entry kTable[] = {
+#define MTRACE_OPTION(member, variable, kind, standard, minimum, maximum, values, help) \
+  {variable, kind, standard, minimum, maximum, values},
+#include "format/options.def"
+#undef MTRACE_OPTION
+};
+enum Index {
+#define MTRACE_OPTION(member, ...) k_##member,
+#include "format/options.def"
+#undef MTRACE_OPTION
+  kCount,
+};
+
+const char* g_value[kCount];  // in force
+const char* g_bad[kCount];    // as given, where that could not be used
+char g_line[2048];
+
+constexpr struct {
+  const char* name;
+  int number;
+} kSignals[] = {
+    {"HUP", SIGHUP},   {"INT", SIGINT},       {"QUIT", SIGQUIT}, {"USR1", SIGUSR1},
+    {"USR2", SIGUSR2}, {"ALRM", SIGALRM},     {"TERM", SIGTERM}, {"PIPE", SIGPIPE},
+    {"URG", SIGURG},   {"VTALRM", SIGVTALRM}, {"PROF", SIGPROF}, {"WINCH", SIGWINCH},
+    {"IO", SIGIO},     {"POLL", SIGPOLL},     {"PWR", SIGPWR},   {"STKFLT", SIGSTKFLT},
+    {"XCPU", SIGXCPU}, {"TSTP", SIGTSTP},     {"TTIN", SIGTTIN}, {"TTOU", SIGTTOU},
+    {"CONT", SIGCONT},
+};
+
+// Decimal digits only. -1: not a number, or too large for an option.
+long parse_number(const char* text) {
+  long value = 0;
+  if (*text == '\0') return -1;
+  for (; *text != '\0'; ++text) {
+    if (*text < '0' || *text > '9' || value > 1'000'000'000) return -1;
+    value = value * 10 + (*text - '0');
+  }
+  return value;
+}
+
+bool is_choice(const char* values, const char* text) {
+  const size_t length = strlen(text);
+  for (const char* p = values; *p != '\0';) {
+    const size_t word = strcspn(p, "|");
+    if (word == length && memcmp(p, text, length) == 0) return true;
+    p += word + (p[word] == '|');
+  }
+  return false;
+}
+
+bool is_valid(int index, const char* text) {
+  const Entry& entry = kTable[index];
+  if (entry.kind == kNumber) {
+    const long value = parse_number(text);
+    return value >= entry.minimum && value <= entry.maximum;
+  }
+  if (entry.kind == kChoice) return is_choice(entry.values, text);
+  return index != k_signal || signal_number(text) >= 0;
+}
+
+bool matches(const char* pattern, size_t length, const char* name) {
+  // Iterative glob: on a mismatch the last star takes one byte more.
+  size_t p = 0;
+  size_t star = length;
+  const char* retry = name;
+  while (*name != '\0') {
+    if (p < length && pattern[p] == '*') {
+      star = p++;
+      retry = name;
+    } else if (p < length && (pattern[p] == '?' || pattern[p] == *name)) {
+      ++p;
+      ++name;
+    } else if (star < length) {
+      p = star + 1;
+      name = ++retry;
+    } else {
+      return false;
+    }
+  }
+  while (p < length && pattern[p] == '*') ++p;
+  return p == length;
+}
+
+}  // namespace
+
+const char* find_variable(char* const* envp, const char* name) {
+  const size_t length = strlen(name);
+  for (; envp != nullptr && *envp != nullptr; ++envp) {
+    if (strncmp(*envp, name, length) == 0 && (*envp)[length] == '=') return *envp + length + 1;
+  }
+  return nullptr;
+}
+
+int signal_number(const char* name) {
+  if (strcmp(name, "none") == 0) return 0;
+  if (strncmp(name, "SIG", 3) == 0) name += 3;
+  long number = parse_number(name);
+  if (number < 0 && strncmp(name, "RTMIN", 5) == 0) {
+    const long offset = name[5] == '\0' ? 0 : name[5] == '+' ? parse_number(name + 6) : -1;
+    number = offset < 0 ? -1 : SIGRTMIN + offset;
+  } else if (number < 0 && strncmp(name, "RTMAX", 5) == 0) {
+    const long offset = name[5] == '\0' ? 0 : name[5] == '-' ? parse_number(name + 6) : -1;
+    number = offset < 0 ? -1 : SIGRTMAX - offset;
+  }
+  if (number >= SIGRTMIN && number <= SIGRTMAX) return static_cast<int>(number);
+  for (const auto& known : kSignals) {
+    if (known.number == number || strcmp(known.name, name) == 0) return known.number;
+  }
+  return -1;  // unknown, or one that must not be caught: KILL, STOP, CHLD, faults
+}
+
+bool matches_any(const char* patterns, const char* name) {
+  for (const char* p = patterns;;) {
+    const size_t length = strcspn(p, ":");
+    if (length != 0 && matches(p, length, name)) return true;
+    if (p[length] == '\0') return false;
+    p += length + 1;
+  }
+}
+
+void read_options(char* const* envp) {
+  for (int i = 0; i < kCount; ++i) {
+    const char* given = find_variable(envp, kTable[i].variable);
+    const bool usable = given != nullptr && is_valid(i, given);
+    g_value[i] = usable ? given : kTable[i].standard;
+    g_bad[i] = given != nullptr && !usable ? given : nullptr;
+  }
+  g_options.depth = static_cast<unsigned>(parse_number(g_value[k_depth]));
+  g_options.signal = signal_number(g_value[k_signal]);
+  g_options.output = g_value[k_output];
+  g_options.exit_report = parse_number(g_value[k_exit_report]) != 0;
+  g_options.follow = g_value[k_follow];
+  g_options.unwinder = g_value[k_unwinder];
+  g_options.resolver = g_value[k_resolver];
+  g_options.exit_wait = static_cast<unsigned>(parse_number(g_value[k_exit_wait]));
+  g_options.command = parse_number(g_value[k_command]) != 0;
+}
+
+void complain() {
+  for (int i = 0; i < kCount; ++i) {
+    if (g_bad[i] == nullptr) continue;
+    const Entry& entry = kTable[i];
+    char line[512];
+    Writer out(line, sizeof line);
+    out.text("mtrace: ").text(entry.variable).put('=');
+    out.escaped(g_bad[i], strnlen(g_bad[i], 200), format::kReservedNone);
+    if (entry.kind == kNumber) {
+      out.text(" is not a number from ").number(entry.minimum).text(" to ").number(entry.maximum);
+    } else if (entry.kind == kChoice) {
+      out.text(" is not one of ").text(entry.values);
+    } else {
+      out.text(" is not a signal that can write reports");
+    }
+    out.text("; using ").text(entry.standard).put('\n').finish();
+    sys::write_all(STDERR_FILENO, line, out.size());
+  }
+}
+
+const char* options_line() {
+  Writer out(g_line, sizeof g_line);
+  for (int i = 0; i < kCount; ++i) {
+    if (i != k_depth && strcmp(g_value[i], kTable[i].standard) == 0) continue;
+    if (out.size() > 0) out.put(' ');
+    out.text(kTable[i].variable).put('=');
+    out.escaped(g_value[i], strlen(g_value[i]), " ");
+  }
+  out.finish();
+  return g_line;
+}
+
+}  // namespace mtrace::hook

@@ -1,0 +1,44 @@
+// The options of this process, from MTRACE_* variables. The table is format/options.def.
+#pragma once
+
+#include <cstddef>
+
+namespace mtrace::hook {
+
+struct Options {
+  unsigned depth;
+  int signal;          // number, 0: none
+  const char* output;  // as given
+  bool exit_report;
+  const char* follow;    // as given
+  const char* unwinder;  // "cfi" or "libunwind"
+  const char* resolver;  // "": look for it
+  unsigned exit_wait;    // seconds
+  bool command;
+};
+
+extern Options g_options;
+
+// Reads the variables from an environment as the kernel laid it down. Texts are kept, not copied:
+// the strings of the initial environment stay where they are unless the program overwrites them,
+// so what is needed later is copied by those who need it. Bad values are remembered for
+// complain().
+void read_options(char* const* envp);
+
+// One line on stderr for each bad value: what it is, and what is used instead.
+void complain();
+
+// "MTRACE_DEPTH=10" and every option that differs from its default, by spaces, escaped.
+const char* options_line();
+
+// Value of a variable in `envp`, or nullptr.
+const char* find_variable(char* const* envp, const char* name);
+
+// Number of the signal called `name` (with or without SIG; a number; RTMIN+n, RTMAX-n); 0 for
+// "none", -1 when there is no such signal or it cannot be a trigger.
+int signal_number(const char* name);
+
+// Whether `name` matches one of the patterns of * and ? separated by colons.
+bool matches_any(const char* patterns, const char* name);
+
+}  // namespace mtrace::hook

@@ -1,0 +1,34 @@
+// The functions behind the hooks: for each symbol the next definition in symbol order after this
+// library, so an allocator or another preloaded library under the program keeps working.
+#pragma once
+
+#include <signal.h>
+
+#include <cstddef>
+
+namespace mtrace::hook {
+
+using SignalHandler = void (*)(int);
+
+struct Real {
+#define MTRACE_HOOK(member, symbol, result, parameters) result(*member) parameters;
+#include "hook/hooks.def"
+#undef MTRACE_HOOK
+};
+
+// All members null until find_real(): a hook that finds null runs before relocation or during the
+// search itself and serves from the bootstrap memory. Members whose symbol nobody defines stay
+// null.
+extern Real g_real;
+
+// Looks every symbol up, once. dlsym may call back into the hooks. False: this library is not
+// relocated yet, or the search is under way.
+bool find_real();
+
+// Path of the object that defines malloc, "" when unknown.
+const char* allocator_path();
+// True when operator new comes from the object that also defines malloc, so that it does not
+// reach malloc by symbol and must be hooked itself.
+bool operators_apart();
+
+}  // namespace mtrace::hook

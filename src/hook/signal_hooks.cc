@@ -1,0 +1,142 @@
+#include "hook/signal_hooks.h"
+
+#include <errno.h>
+#include <signal.h>
+
+#include "hook/lifecycle.h"
+#include "hook/real.h"
+#include "report/status.h"
+
+#define MTRACE_EXPORT extern "C" __attribute__((visibility("default")))
+
+namespace mtrace::hook {
+namespace {
+
+using format::Handler;
+
+int g_trigger = 0;  // 0: not ours to look after
+bool g_active = false;
+
+// What the program would read back where our action stands in for its default: flags and mask of
+// its own last reset. Two threads that set one signal at once get either's.
+struct sigaction g_default_seen = {};
+constexpr int kSystemV = static_cast<int>(SA_RESETHAND | SA_NODEFER | SA_INTERRUPT);
+constexpr int kRestorer = 0x04000000;  // set by libc in every action it hands to the kernel
+
+void write_report_on_signal(int) { trigger_report(report::Trigger::kSignal, nullptr); }
+void swallow_signal(int) {}
+
+struct sigaction own_action() {
+  struct sigaction action = {};
+  action.sa_handler = g_active ? write_report_on_signal : swallow_signal;
+  action.sa_flags = SA_RESTART | SA_ONSTACK;
+  sigfillset(&action.sa_mask);
+  return action;
+}
+
+bool is_own(SignalHandler handler) {
+  return handler == write_report_on_signal || handler == swallow_signal;
+}
+
+void note_handler(SignalHandler handler) {
+  if (handler == SIG_DFL || is_own(handler)) {
+    report::status_handler(g_active ? Handler::kOurs : Handler::kSwallowed);
+    report::set_note(nullptr);
+    return;
+  }
+  const bool ignored = handler == SIG_IGN;
+  report::status_handler(ignored ? Handler::kIgnored : Handler::kProgram);
+  report::set_note(ignored ? "the program ignores the signal that writes reports"
+                           : "the program has taken the signal that writes reports");
+}
+
+// signal() and its kin: `set` does the real thing for a handler that is the program's own;
+// `flags` are those with which it sets the default.
+SignalHandler change_handler(SignalHandler (*set)(int, SignalHandler), int number,
+                             SignalHandler handler, int flags) {
+  if (set == nullptr) {
+    errno = ENOSYS;
+    return SIG_ERR;
+  }
+  SignalHandler old;
+  if (number == g_trigger && number != 0 && handler == SIG_DFL) {
+    const struct sigaction action = own_action();
+    struct sigaction previous;
+    if (g_real.sigaction(number, &action, &previous) != 0) return SIG_ERR;
+    old = previous.sa_handler;
+    g_default_seen = {};
+    g_default_seen.sa_flags = flags | kRestorer;
+  } else {
+    old = set(number, handler);
+  }
+  if (number == g_trigger && number != 0 && old != SIG_ERR) {
+    note_handler(handler);
+    if (is_own(old)) old = SIG_DFL;
+  }
+  return old;
+}
+
+}  // namespace
+
+void install_trigger(int signal, bool active) {
+  g_active = active;
+  if (signal == 0) return;
+  struct sigaction old;
+  if (g_real.sigaction(signal, nullptr, &old) != 0) return;
+  if (old.sa_handler == SIG_DFL) {
+    const struct sigaction action = own_action();
+    if (g_real.sigaction(signal, &action, nullptr) != 0) return;
+  }
+  note_handler(old.sa_handler);
+  g_trigger = signal;
+}
+
+}  // namespace mtrace::hook
+
+using namespace mtrace::hook;
+
+MTRACE_EXPORT int sigaction(int number, const struct sigaction* action,
+                            struct sigaction* old) noexcept {
+  if (!start() || g_real.sigaction == nullptr) {
+    errno = ENOSYS;
+    return -1;
+  }
+  if (number != g_trigger || number == 0) return g_real.sigaction(number, action, old);
+  // The program sees the signal as if this library were not there: what is ours reads as default,
+  // and default means ours, because an unhandled trigger would end the program.
+  struct sigaction wanted;
+  struct sigaction previous;
+  const struct sigaction* set = action;
+  if (action != nullptr && action->sa_handler == SIG_DFL) {
+    wanted = own_action();
+    set = &wanted;
+  }
+  const struct sigaction seen = g_default_seen;
+  const int result = g_real.sigaction(number, set, &previous);
+  if (result != 0) return result;
+  if (set == &wanted) {
+    g_default_seen = *action;
+    g_default_seen.sa_flags |= kRestorer;
+  }
+  if (action != nullptr) note_handler(action->sa_handler);
+  if (old != nullptr) *old = is_own(previous.sa_handler) ? seen : previous;
+  return 0;
+}
+
+MTRACE_EXPORT SignalHandler signal(int number, SignalHandler handler) noexcept {
+  return change_handler(start() ? g_real.signal : nullptr, number, handler, SA_RESTART);
+}
+MTRACE_EXPORT SignalHandler bsd_signal(int number, SignalHandler handler) noexcept {
+  SignalHandler (*real)(int, SignalHandler) = nullptr;
+  if (start()) real = g_real.bsd_signal != nullptr ? g_real.bsd_signal : g_real.signal;
+  return change_handler(real, number, handler, SA_RESTART);
+}
+MTRACE_EXPORT SignalHandler sysv_signal(int number, SignalHandler handler) noexcept {
+  return change_handler(start() ? g_real.sysv_signal : nullptr, number, handler, kSystemV);
+}
+MTRACE_EXPORT SignalHandler __sysv_signal(int number, SignalHandler handler) noexcept {
+  return change_handler(start() ? g_real.sysv_signal_reserved : nullptr, number, handler, kSystemV);
+}
+MTRACE_EXPORT SignalHandler sigset(int number, SignalHandler handler) noexcept {
+  return change_handler(start() ? g_real.sigset : nullptr, number, handler, 0);
+}

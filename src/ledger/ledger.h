@@ -1,0 +1,42 @@
+// All tables of this process. One static object, zero until init(); nothing in it is ever given
+// back, because frees arrive to the very end.
+#pragma once
+
+#include <cstdint>
+
+#include "base/growing_array.h"
+#include "ledger/block_table.h"
+#include "ledger/stack_table.h"
+#include "ledger/thread_slots.h"
+
+namespace mtrace::ledger {
+
+// What the last report said of a stack, by ordinal: the start of the next deltas.
+struct Reported {
+  uint64_t live_bytes;
+  uint64_t live_blocks;
+};
+
+struct Totals {
+  uint64_t bytes;
+  uint64_t blocks;
+};
+
+struct Ledger {
+  StackTable stacks;
+  BlockTable blocks;
+  ThreadSlots threads;
+  GrowingArray<Reported> reported;  // written by the one thread that reports
+  Totals inherited;                 // live at the fork; zero in a process that exec'ed
+  uint64_t lost_inflight;           // operations of threads that vanished in a fork
+
+  bool init() { return stacks.init() && blocks.init(); }
+
+  // In the child of a fork, alone: makes the tables consistent and the present state the base of
+  // the next report. `survivor` is the thread slot of the only thread, `tid` its new id.
+  void rebase_after_fork(uint32_t survivor, uint32_t tid);
+};
+
+extern Ledger g_ledger;
+
+}  // namespace mtrace::ledger

@@ -1,0 +1,132 @@
+#include "ledger/stack_table.h"
+
+#include <cstring>
+
+namespace mtrace::ledger {
+namespace {
+
+uint64_t reverse_bits(uint64_t x) {
+  x = ((x >> 1) & 0x5555555555555555u) | ((x & 0x5555555555555555u) << 1);
+  x = ((x >> 2) & 0x3333333333333333u) | ((x & 0x3333333333333333u) << 2);
+  x = ((x >> 4) & 0x0f0f0f0f0f0f0f0fu) | ((x & 0x0f0f0f0f0f0f0f0fu) << 4);
+  return __builtin_bswap64(x);
+}
+
+uint32_t parent_of(uint32_t bucket) { return bucket & ~(1u << (31 - __builtin_clz(bucket))); }
+
+}  // namespace
+
+bool StackTable::init() {
+  uint32_t most = kMostBuckets;
+  // A tight address-space limit gets fewer places to enter and so longer chains.
+  while (buckets_ == nullptr && most >= kFirstBuckets) {
+    buckets_ = static_cast<Bucket*>(sys::map_memory(size_t{most} * sizeof(Bucket)));
+    if (buckets_ == nullptr) most /= 4;
+  }
+  if (buckets_ == nullptr) return false;
+  most_mask_ = most - 1;
+  mask_ = (most < kFirstBuckets ? most : kFirstBuckets) - 1;
+  buckets_[0] = {kEnd, kReady};
+  overflow_ = insert({0, nullptr, 0, true, false}, 0);
+  return overflow_ != 0;
+}
+
+// Position in the list. Records are odd and buckets even, so a bucket comes before its records.
+uint64_t StackTable::order(uint32_t node) const {
+  return is_record(node) ? reverse_bits(record(node).hash) | 1 : reverse_bits(node & ~kBucketBit);
+}
+
+uint32_t& StackTable::link_of(uint32_t node) const {
+  return is_record(node) ? record(node).next : buckets_[node & ~kBucketBit].next;
+}
+
+// The link after which records of `bucket` stand. Links the bucket into the list when it is used
+// for the first time; while another thread is doing so (or vanished at it in a fork), the parent
+// bucket serves, which only makes the way longer.
+uint32_t* StackTable::enter(uint32_t bucket) {
+  uint32_t chain[32];
+  int pending = 0;
+  uint32_t at = bucket;
+  while (load_acquire(buckets_[at].state) != kReady) {
+    chain[pending++] = at;
+    at = parent_of(at);
+  }
+  while (pending > 0) {
+    const uint32_t fresh = chain[--pending];
+    uint32_t expected = kUnused;
+    if (!compare_exchange<uint32_t>(buckets_[fresh].state, expected, kLinking)) {
+      return &buckets_[at].next;
+    }
+    const uint64_t key = reverse_bits(fresh);
+    uint32_t* link = &buckets_[at].next;
+    uint32_t next = load_acquire(*link);
+    for (;;) {
+      while (next != kEnd && order(next) < key) {
+        link = &link_of(next);
+        next = load_acquire(*link);
+      }
+      store(buckets_[fresh].next, next);
+      // The loser goes on from where it was: only insertions happen, so its place is further on.
+      if (compare_exchange(*link, next, kBucketBit | fresh)) break;
+    }
+    store_release<uint32_t>(buckets_[fresh].state, kReady);
+    at = fresh;
+  }
+  return &buckets_[at].next;
+}
+
+uint32_t StackTable::make_record(const Stack& stack, uint32_t owner) {
+  const uint32_t index = arena_.allocate(sizeof(StackRecord) + stack.depth * sizeof(uintptr_t));
+  if (index == 0) return 0;
+  StackRecord& fresh = record(index);
+  fresh.hash = stack.hash;
+  fresh.ordinal = fetch_add(next_ordinal_, 1u) + 1;
+  fresh.owner = owner;
+  fresh.retired = kInUse;
+  fresh.depth = stack.depth;
+  fresh.cut = stack.cut;
+  fresh.lost = stack.lost;
+  for (unsigned i = 0; i < stack.depth; ++i) fresh.frames[i] = stack.frames[i];
+  return index;
+}
+
+uint32_t StackTable::insert(const Stack& stack, uint32_t owner) {
+  const uint64_t key = reverse_bits(stack.hash) | 1;
+  uint32_t* link = enter(static_cast<uint32_t>(stack.hash) & load(mask_));
+  uint32_t fresh = 0;
+  uint32_t next = load_acquire(*link);
+  for (;;) {
+    while (next != kEnd && order(next) <= key) {
+      // Another thread may have been first; a record made in vain stays unused in the arena.
+      if (is_record(next) && same(record(next), stack)) return next;
+      link = &link_of(next);
+      next = load_acquire(*link);
+    }
+    if (fresh == 0) fresh = make_record(stack, owner);
+    if (fresh == 0) {
+      fetch_add<uint64_t>(lost_stacks_, 1);
+      return overflow_;
+    }
+    store(record(fresh).next, next);
+    if (compare_exchange(*link, next, fresh)) break;
+  }
+  if (stack.lost) fetch_add<uint64_t>(lost_frames_, 1);
+  const uint32_t count = fetch_add(count_, 1u) + 1;
+  uint32_t mask = load(mask_);
+  if (count > mask && mask < most_mask_) compare_exchange(mask_, mask, mask * 2 + 1);
+  return fresh;
+}
+
+void StackTable::retire(uintptr_t start, uintptr_t end, uint32_t epoch) {
+  for_each([&](uint32_t, StackRecord& stack) {
+    if (load(stack.retired) != kInUse) return;
+    for (unsigned i = 0; i < stack.depth; ++i) {
+      if (stack.frames[i] >= start && stack.frames[i] < end) {
+        store(stack.retired, epoch);
+        return;
+      }
+    }
+  });
+}
+
+}  // namespace mtrace::ledger

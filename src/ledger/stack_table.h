@@ -1,0 +1,131 @@
+// The stacks that allocated, found by hash. Insert-only, lock-free, growing without moving
+// anything: a split-ordered list (Shalev and Shavit, Split-Ordered Lists: Lock-Free Extensible
+// Hash Tables, JACM 2006). All records form one list, ordered by bit-reversed hash; a bucket is a
+// place to enter the list, and doubling the number of buckets only adds places. As nothing is
+// ever removed, the original's deletion marks are not needed.
+//
+// The hash finds a record; frames and the unload epoch decide, so equal hashes never merge
+// different stacks. All operations are thread-safe and async-signal-safe.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/arena.h"
+#include "ledger/counters.h"
+
+namespace mtrace::ledger {
+
+inline constexpr uint32_t kInUse = 0xffffffffu;  // StackRecord::retired of a stack not retired
+
+struct StackRecord {
+  uint64_t hash;
+  uint32_t next;     // link in split order
+  uint32_t ordinal;  // dense number from 1
+  uint32_t owner;    // thread that adds to `own`; 0: none
+  uint32_t retired;  // unload epoch in which one of its modules went; no longer found then
+  uint16_t depth;    // frames
+  bool cut;          // there were more frames than depth
+  bool lost;         // the walk ended for want of call-frame information
+  uint32_t unused;
+  Counters own;  // with the words above one cache line
+  Counters shared;
+  uintptr_t frames[];  // look-up addresses, innermost first
+};
+static_assert(sizeof(StackRecord) == 96);
+
+// What a caller of intern() knows of a stack.
+struct Stack {
+  uint64_t hash;
+  const uintptr_t* frames;
+  uint16_t depth;
+  bool cut;
+  bool lost;
+};
+
+class StackTable {
+ public:
+  // False: no memory; the table must not be used.
+  bool init();
+
+  // Index of the stack's record, made when it is new, with `owner` as its owning thread. Never 0:
+  // when there is no room it is overflow(), and lost_stacks() grows.
+  uint32_t intern(const Stack& stack, uint32_t owner) {
+    const Bucket& bucket = buckets_[stack.hash & load(mask_)];
+    if (load_acquire(bucket.state) == kReady) {
+      for (uint32_t node = load_acquire(bucket.next); is_record(node);) {
+        const StackRecord& found = record(node);
+        if (same(found, stack)) return node;
+        node = load_acquire(found.next);
+      }
+    }
+    return insert(stack, owner);
+  }
+
+  StackRecord& record(uint32_t index) const { return *static_cast<StackRecord*>(arena_.at(index)); }
+
+  // The record without frames that stands for stacks that found no room.
+  uint32_t overflow() const { return overflow_; }
+  uint64_t lost_stacks() const { return load(lost_stacks_); }  // allocations booked there
+  uint64_t lost_frames() const { return load(lost_frames_); }  // stacks with `lost`
+  uint32_t size() const { return load(count_); }               // records made
+  uint32_t limit() const { return load(next_ordinal_); }       // all ordinals are below this + 1
+
+  // Calls visit(index, record) for each record that was in the table when the call began, and
+  // perhaps for some that came later.
+  template <typename Visit>
+  void for_each(Visit&& visit) const {
+    for (uint32_t node = load_acquire(buckets_[0].next); node != kEnd;) {
+      if (is_record(node)) {
+        visit(node, record(node));
+        node = load_acquire(record(node).next);
+      } else {
+        node = load_acquire(buckets_[node & ~kBucketBit].next);
+      }
+    }
+  }
+
+  // Retires every stack that has a frame in [start, end): an equal walk makes a new record.
+  void retire(uintptr_t start, uintptr_t end, uint32_t epoch);
+
+ private:
+  // A link is the index of a record, kBucketBit | the number of a bucket, or kEnd.
+  static constexpr uint32_t kBucketBit = 0x80000000u;
+  static constexpr uint32_t kEnd = 0xffffffffu;
+  static constexpr uint32_t kFirstBuckets = 1u << 9;
+  static constexpr uint32_t kMostBuckets = 1u << 22;
+  enum State : uint32_t { kUnused, kLinking, kReady };
+  struct Bucket {
+    uint32_t next;
+    uint32_t state;
+  };
+
+  static bool is_record(uint32_t node) { return (node & kBucketBit) == 0; }
+  static bool same(const StackRecord& record, const Stack& stack) {
+    if (record.hash != stack.hash || record.depth != stack.depth ||
+        load(record.retired) != kInUse) {
+      return false;
+    }
+    for (unsigned i = 0; i < stack.depth; ++i) {
+      if (record.frames[i] != stack.frames[i]) return false;
+    }
+    return true;
+  }
+  uint32_t insert(const Stack& stack, uint32_t owner);
+  uint32_t make_record(const Stack& stack, uint32_t owner);
+  uint32_t* enter(uint32_t bucket);
+  uint64_t order(uint32_t node) const;
+  uint32_t& link_of(uint32_t node) const;
+
+  Bucket* buckets_ = nullptr;
+  uint32_t mask_ = 0;
+  uint32_t most_mask_ = 0;
+  uint32_t count_ = 0;
+  uint32_t next_ordinal_ = 0;
+  uint32_t overflow_ = 0;
+  uint64_t lost_stacks_ = 0;
+  uint64_t lost_frames_ = 0;
+  Arena arena_;
+};
+
+}  // namespace mtrace::ledger

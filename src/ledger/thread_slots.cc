@@ -1,0 +1,44 @@
+#include "ledger/thread_slots.h"
+
+#include "base/process.h"
+
+namespace mtrace::ledger {
+
+uint32_t ThreadSlots::acquire(uint32_t pid, uint32_t tid) {
+  // A few at a time: with every new thread four are asked, so the number of slots used stays
+  // near the greatest number of threads that lived at once.
+  constexpr unsigned kAsked = 4;
+  const uint32_t used = load(used_);
+  for (unsigned i = 0; i < kAsked && used > 0; ++i) {
+    const uint32_t number = fetch_add(hand_, 1u) % used + 1;
+    uint32_t holder = load(slots_[number].tid);
+    if (holder != 0 && sys::thread_exists(pid, holder)) continue;
+    if (compare_exchange(slots_[number].tid, holder, tid)) {
+      store(slots_[number].busy, 0u);
+      return number;
+    }
+  }
+  uint32_t last = used;
+  while (last < kMost) {
+    if (!compare_exchange(used_, last, last + 1)) continue;
+    uint32_t expected = 0;
+    if (compare_exchange(slots_[last + 1].tid, expected, tid)) return last + 1;
+  }
+  return 0;
+}
+
+uint32_t ThreadSlots::keep_only(uint32_t survivor, uint32_t tid) {
+  uint32_t operations = 0;
+  for (uint32_t number = 1; number <= used_ && number <= kMost; ++number) {
+    ThreadSlot& slot = slots_[number];
+    if (number == survivor) {
+      slot.tid = tid;
+      continue;
+    }
+    if (slot.tid != 0) operations += slot.busy != 0;
+    if (slot.tid != 0) slot = {0, 0};
+  }
+  return operations;
+}
+
+}  // namespace mtrace::ledger

@@ -1,0 +1,18 @@
+// Whole files: read at once, and replaced atomically.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace mtrace::profile {
+
+// The content of the file at `path`; "-" is the standard input. Throws FileError, also for a
+// directory.
+std::string read_file(const std::string& path);
+
+// Writes to a temporary name in the same directory and renames it over `path` (through symbolic
+// links), so that a reader sees the old file or the new one. The mode of an existing file is
+// kept; a new one gets 0600. Throws FileError; then the file at `path` is as it was.
+void replace_file(const std::string& path, std::string_view content);
+
+}  // namespace mtrace::profile

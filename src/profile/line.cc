@@ -1,0 +1,192 @@
+#include "profile/line.h"
+
+#include <fmt/format.h>
+
+#include "format/escape.h"
+#include "format/memlog.h"
+#include "profile/module_table.h"
+#include "profile/text.h"
+
+namespace mtrace::profile {
+namespace {
+
+constexpr uint32_t kMaxGeneration = 1u << 30;
+constexpr uint64_t kMaxLine = UINT32_MAX;
+
+void set_field(Entry& entry, const Field& field) {
+  const auto bad = [&](const char* expected) {
+    throw LineError{fmt::format("{}={} is not {}", field.key, quoted(field.value), expected)};
+  };
+  if (field.key == format::kFieldBlocks) {
+    const auto value = read_signed(field.value);
+    if (!value) bad("a signed number of 64 bits");
+    entry.blocks = *value;
+  } else if (field.key == format::kFieldLive) {
+    const auto value = read_unsigned(field.value, INT64_MAX);
+    if (!value) bad("a number of bytes");
+    entry.live = *value;
+  } else if (field.key == format::kFieldStack) {
+    const auto value = read_stack_id(field.value);
+    if (!value) bad("16 hex digits");
+    entry.stack = *value;
+  }
+}
+
+std::string read_source(std::string_view text) {
+  const size_t colon = text.rfind(':');
+  const auto line = colon == std::string_view::npos || colon == 0
+                        ? std::nullopt
+                        : read_unsigned(text.substr(colon + 1), kMaxLine);
+  if (!line || *line == 0) {
+    throw LineError{fmt::format("{} is not FILE:LINE", quoted(text))};
+  }
+  return unescape_or_throw(text);
+}
+
+void read_place(std::string_view text, ModuleTable& modules, Frame& frame) {
+  const auto bad = [&] {
+    throw LineError{fmt::format("{} is not (MODULE+0xHEX), (0xHEX) or (inlined)", quoted(text))};
+  };
+  if (text == format::kInlined) {
+    frame.place = Place::kInlined;
+    return;
+  }
+  if (text.size() < 5 || text.front() != '(' || text.back() != ')') bad();
+  const std::string_view inner = text.substr(1, text.size() - 2);
+  const size_t plus = inner.rfind("+0x");
+  const bool address = plus == std::string_view::npos;
+  if (address ? !inner.starts_with("0x") : plus == 0) bad();
+  const auto offset = read_hex(inner.substr(address ? 2 : plus + 3));
+  if (!offset) bad();
+  frame.offset = *offset;
+  frame.place = address ? Place::kAddress : Place::kModule;
+  if (!address) frame.module = modules.index(inner.substr(0, plus));
+}
+
+}  // namespace
+
+std::string quoted(std::string_view text) {
+  constexpr size_t kLongest = 60;
+  if (text.size() <= kLongest) return '"' + escaped(text, "\"") + '"';
+  return '"' + escaped(text.substr(0, kLongest), "\"") + "...\"";
+}
+
+std::string unescape_or_throw(std::string_view text) {
+  auto plain = unescaped(text);
+  if (!plain) throw LineError{"a backslash that begins neither \\\\ nor \\xHH in " + quoted(text)};
+  return std::move(*plain);
+}
+
+void check_bytes(std::string_view line, bool tabs) {
+  const auto* bytes = reinterpret_cast<const unsigned char*>(line.data());
+  for (size_t i = 0; i < line.size();) {
+    const size_t length = format::utf8_length(bytes + i, line.size() - i);
+    const bool control = bytes[i] == 0x7f || (bytes[i] < 0x20 && !(tabs && bytes[i] == '\t'));
+    if (length == 0 || control) {
+      throw LineError{fmt::format("byte {} is 0x{:02x}, which must be escaped", i + 1, bytes[i])};
+    }
+    i += length;
+  }
+}
+
+Field read_meta(std::string_view line) {
+  const size_t colon = line.find(": ");
+  if (!line.starts_with("# ") || colon == std::string_view::npos ||
+      !is_key(line.substr(2, colon - 2))) {
+    throw LineError{"not a line of the form \"# key: value\""};
+  }
+  const std::string_view value = line.substr(colon + 2);
+  unescape_or_throw(value);
+  return {std::string(line.substr(2, colon - 2)), std::string(value)};
+}
+
+Entry read_entry(std::string_view line) {
+  Entry entry;
+  const auto parts = split(line, '\t');
+  size_t next = 0;
+  if (parts[0].starts_with('@')) {
+    entry.kind = parts[0].substr(1);
+    const bool good =
+        !entry.kind.empty() && entry.kind.find_first_not_of(
+                                   "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                   "0123456789-") == std::string::npos;
+    if (!good) throw LineError{fmt::format("{} is not a kind of entry", quoted(parts[0]))};
+    if (parts.size() == 1) throw LineError{"the kind is not followed by a number of bytes"};
+    next = 1;
+  }
+  const auto bytes = read_signed(parts[next]);
+  if (!bytes) {
+    throw LineError{
+        fmt::format("{} is not a signed number of bytes of 64 bits", quoted(parts[next]))};
+  }
+  entry.bytes = *bytes;
+  while (++next < parts.size()) {
+    const size_t equals = parts[next].find('=');
+    if (equals == std::string_view::npos || !is_key(parts[next].substr(0, equals))) {
+      throw LineError{fmt::format("{} is not key=value", quoted(parts[next]))};
+    }
+    Field field{std::string(parts[next].substr(0, equals)),
+                std::string(parts[next].substr(equals + 1))};
+    unescape_or_throw(field.value);
+    if (find_field(entry.fields, field.key.c_str()) != nullptr) {
+      throw LineError{fmt::format("{}= stands there twice", field.key)};
+    }
+    set_field(entry, field);
+    entry.fields.push_back(std::move(field));
+  }
+  if (entry.heap()) {
+    for (const char* key : {format::kFieldBlocks, format::kFieldLive, format::kFieldStack}) {
+      if (find_field(entry.fields, key) == nullptr) {
+        throw LineError{fmt::format("the entry has no {}=", key)};
+      }
+    }
+  }
+  if (entry.fields.empty()) throw LineError{"the entry has no field"};
+  return entry;
+}
+
+Frame read_frame(std::string_view line, ModuleTable& modules) {
+  Frame frame;
+  const auto parts = split(line, '\t');
+  if (parts.size() > 3) {
+    throw LineError{
+        fmt::format("a frame of {} fields: at most function, source and place", parts.size())};
+  }
+  read_place(parts.back(), modules, frame);
+  if (parts.size() > 1) {
+    if (parts[0].empty()) throw LineError{"the name of the function is empty"};
+    if (parts[0] != format::kUnknownFunction) frame.function = unescape_or_throw(parts[0]);
+  }
+  if (parts.size() > 2) frame.source = read_source(parts[1]);
+  return frame;
+}
+
+ModuleIndex ModuleTable::index(std::string_view escaped_name) {
+  const auto known = by_name_.find(escaped_name);
+  if (known != by_name_.end()) return known->second;
+
+  const size_t hash = escaped_name.find('#');
+  uint32_t generation = 1;
+  if (hash != std::string_view::npos) {
+    const auto number = read_unsigned(escaped_name.substr(hash + 1), kMaxGeneration);
+    if (!number || *number < 2) {
+      throw LineError{fmt::format("{} is not a module's generation (from 2)",
+                                  quoted(escaped_name.substr(hash)))};
+    }
+    generation = static_cast<uint32_t>(*number);
+  }
+  std::string path = unescape_or_throw(escaped_name.substr(0, hash));
+  if (path.empty()) throw LineError{"the module's path is empty"};
+  const auto [place, added] =
+      by_path_.try_emplace(std::pair(path, generation), static_cast<ModuleIndex>(modules_.size()));
+  if (added) {
+    Module module;
+    module.path = std::move(path);
+    module.generation = generation;
+    modules_.push_back(std::move(module));
+  }
+  by_name_.emplace(escaped_name, place->second);
+  return place->second;
+}
+
+}  // namespace mtrace::profile

@@ -1,0 +1,112 @@
+// A memlog in memory. Texts that the file escapes stand here as they are (any bytes); meta values
+// stand as in the file, so that keys this program does not know survive unchanged.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace mtrace::profile {
+
+// Index into Memlog::modules.
+using ModuleIndex = uint32_t;
+
+enum class Place : uint8_t {
+  kModule,   // offset is an ELF address in `module`
+  kAddress,  // offset is an address outside of any module
+  kInlined,  // inlined into the next frame that has an address
+};
+
+struct Frame {
+  Place place = Place::kAddress;
+  ModuleIndex module = 0;  // kModule only
+  uint64_t offset = 0;     // 0 for kInlined
+  std::string function;    // empty: unknown
+  std::string source;      // FILE:LINE, empty: unknown
+
+  bool operator==(const Frame&) const = default;
+};
+
+// A loaded object. One that frames name but no `# module:` line describes has neither build-id
+// nor base.
+struct Module {
+  std::string path;
+  uint32_t generation = 1;  // of the path in this process
+  std::string build_id;     // raw bytes, empty: none
+  uint64_t base = 0;        // load bias: where address 0 of the ELF file was
+  bool described = false;   // a `# module:` line was there
+
+  bool operator==(const Module&) const = default;
+};
+
+struct Field {
+  std::string key;
+  std::string value;  // as in the file
+
+  bool operator==(const Field&) const = default;
+};
+
+struct Entry {
+  std::string kind;  // without the "@"; empty: heap
+  int64_t bytes = 0;
+  int64_t blocks = 0;         // 0 when an entry of another kind has none
+  uint64_t live = 0;          // bytes, likewise
+  uint64_t stack = 0;         // id, likewise
+  std::vector<Field> fields;  // all of them, in the order of the file
+  std::vector<Frame> frames;  // innermost first
+  bool cut = false;           // ends with "..."
+
+  bool heap() const { return kind.empty(); }
+};
+
+enum class Resolved : uint8_t { kNo, kPartly, kYes };
+
+struct Total {
+  int64_t bytes = 0;
+  int64_t blocks = 0;
+
+  bool operator==(const Total&) const = default;
+};
+
+// What this program knows of the meta lines.
+struct Header {
+  std::string program;
+  std::string command;  // as in the file
+  int64_t pid = 0;
+  int64_t seq = 0;
+  std::string trigger;
+  std::string label;
+  std::string started;  // 2026-11-20T20:15:00.000000Z
+  std::string taken;
+  std::optional<Total> inherited;
+  Total delta;
+  Total live;
+  std::vector<Field> lost;  // numbers in decimal
+  std::vector<std::string> notes;
+  std::optional<uint64_t> rss;  // bytes
+  std::string uptime;           // seconds, as in the file
+  std::string host;
+  std::string boot_id;
+  std::string library;  // as in the file
+  Resolved resolved = Resolved::kNo;
+};
+
+struct Memlog {
+  std::string name;  // where it came from, for messages
+  Header header;
+  std::vector<Field> before;  // meta lines before and after the entries, in the order of the file
+  std::vector<Field> after;
+  std::vector<Module> modules;
+  std::vector<Entry> entries;
+};
+
+// The key=value among `fields` whose key is `key`, or nullptr.
+inline const std::string* find_field(const std::vector<Field>& fields, const char* key) {
+  for (const Field& field : fields) {
+    if (field.key == key) return &field.value;
+  }
+  return nullptr;
+}
+
+}  // namespace mtrace::profile

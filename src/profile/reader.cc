@@ -1,0 +1,186 @@
+#include "profile/reader.h"
+
+#include <fmt/format.h>
+
+#include "format/memlog.h"
+#include "profile/error.h"
+#include "profile/file.h"
+#include "profile/header.h"
+#include "profile/line.h"
+#include "profile/module_table.h"
+
+namespace mtrace::profile {
+namespace {
+
+class Reader {
+ public:
+  Reader(const std::string& name, std::string_view text) : text_(text) { memlog_.name = name; }
+
+  Memlog run() {
+    try {
+      first_line();
+      while (next_line()) {
+        if (line_ == format::kEndLine) return finish();
+        one_line();
+      }
+      throw LineError{"the file ends without \"# end\""};
+    } catch (const LineError& error) {
+      throw FormatError(memlog_.name, number_ == 0 ? 1 : number_, error.what);
+    }
+  }
+
+ private:
+  // False at the end of the file, where the line number stays at the last line.
+  bool next_line() {
+    if (at_ == text_.size()) return false;
+    ++number_;
+    const size_t end = text_.find('\n', at_);
+    line_ = text_.substr(at_, end - at_);
+    if (end == std::string_view::npos) {
+      check_bytes(line_, true);
+      throw LineError{"the last line is not complete"};
+    }
+    at_ = end + 1;
+    return true;
+  }
+
+  void first_line() {
+    constexpr std::string_view kMagic = format::kMagicLine;
+    constexpr std::string_view kAnyVersion = kMagic.substr(0, kMagic.rfind(' ') + 1);
+    if (text_.empty()) throw LineError{"not a memlog: the file is empty"};
+    if (!text_.starts_with(kAnyVersion)) {
+      throw LineError{fmt::format("not a memlog: it does not begin with \"{}\"", kMagic)};
+    }
+    next_line();
+    if (line_ != kMagic) {
+      throw LineError{fmt::format("version {} of the format; this program reads version 1",
+                                  quoted(line_.substr(kAnyVersion.size())))};
+    }
+  }
+
+  void one_line() {
+    if (line_.empty()) throw LineError{"an empty line"};
+    check_bytes(line_, line_[0] != '#');
+    switch (line_[0]) {
+      case '#':
+        close_entry();
+        meta_line();
+        break;
+      case '\t':
+        frame_line();
+        break;
+      case '+':
+      case '-':
+      case '@':
+        close_entry();
+        entry_line();
+        break;
+      default:
+        throw LineError{"neither a \"# key: value\" line, an entry nor a frame"};
+    }
+  }
+
+  void meta_line() {
+    Field line = read_meta(line_);
+    const Section section = section_of(line.key);
+    if (section == Section::kBefore && after_) {
+      throw LineError{fmt::format("\"# {}:\" belongs before the entries", line.key)};
+    }
+    after_ |= section == Section::kAfter || !memlog_.entries.empty();
+    read_header_line(line, memlog_.header, modules_, seen_);
+    if (line.key == format::kKeyDelta) delta_line_ = number_;
+    (after_ ? memlog_.after : memlog_.before).push_back(std::move(line));
+  }
+
+  void entry_line() {
+    if (after_) throw LineError{"an entry after the lines that end the entries"};
+    if (memlog_.entries.empty()) check_required();
+    Entry entry = read_entry(line_);
+    if (!memlog_.entries.empty() && memlog_.entries.back().kind == entry.kind &&
+        memlog_.entries.back().bytes < entry.bytes) {
+      throw LineError{"the entry is larger than the one before it"};
+    }
+    if (entry.heap()) {
+      if (__builtin_add_overflow(sum_.bytes, entry.bytes, &sum_.bytes) ||
+          __builtin_add_overflow(sum_.blocks, entry.blocks, &sum_.blocks)) {
+        throw LineError{"the sum of the entries does not fit 64 bits"};
+      }
+    }
+    memlog_.entries.push_back(std::move(entry));
+    in_entry_ = true;
+    depth_ = 0;
+  }
+
+  void frame_line() {
+    if (!in_entry_) throw LineError{"a frame without an entry"};
+    Entry& entry = memlog_.entries.back();
+    if (entry.cut) throw LineError{"a frame after \"...\""};
+    const std::string_view line = line_.substr(1);
+    if (line == format::kCutLine) {
+      check_inlined();
+      entry.cut = true;
+      return;
+    }
+    entry.frames.push_back(read_frame(line, modules_));
+    if (entry.frames.back().place != Place::kInlined && ++depth_ > format::kMaxDepth) {
+      throw LineError{fmt::format("a stack of more than {} frames", format::kMaxDepth)};
+    }
+  }
+
+  void check_inlined() {
+    const Entry& entry = memlog_.entries.back();
+    if (!entry.frames.empty() && entry.frames.back().place == Place::kInlined) {
+      throw LineError{"the inlined frame before this line is not followed by what it is part of"};
+    }
+  }
+
+  void close_entry() {
+    if (in_entry_) check_inlined();
+    in_entry_ = false;
+  }
+
+  void check_required() {
+    if (const char* key = missing_key(seen_)) {
+      throw LineError{fmt::format("no \"# {}:\" before this line", key)};
+    }
+  }
+
+  Memlog finish() {
+    close_entry();
+    check_required();
+    if (at_ != text_.size()) {
+      ++number_;
+      throw LineError{"something follows \"# end\""};
+    }
+    if (!(sum_ == memlog_.header.delta)) {
+      number_ = delta_line_;
+      throw LineError{fmt::format("delta: the entries sum up to {:+} bytes {:+} blocks", sum_.bytes,
+                                  sum_.blocks)};
+    }
+    memlog_.modules = modules_.take();
+    return std::move(memlog_);
+  }
+
+  std::string_view text_;
+  size_t at_ = 0;
+  size_t number_ = 0;  // of the line, from 1
+  std::string_view line_;
+  size_t delta_line_ = 0;
+  bool after_ = false;  // the entries are over
+  bool in_entry_ = false;
+  int depth_ = 0;
+  Total sum_;
+  std::vector<std::string> seen_;
+  ModuleTable modules_;
+  Memlog memlog_;
+};
+
+}  // namespace
+
+Memlog read(const std::string& name, std::string_view text) { return Reader(name, text).run(); }
+
+Memlog read_path(const std::string& path) {
+  return read(path == "-" ? "<stdin>" : path, read_file(path));
+}
+
+}  // namespace mtrace::profile

@@ -1,0 +1,139 @@
+#include "profile/text.h"
+
+#include "format/escape.h"
+
+namespace mtrace::profile {
+namespace {
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+int hex_digit(char c) {
+  if (is_digit(c)) return c - '0';
+  return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+}  // namespace
+
+std::optional<uint64_t> read_unsigned(std::string_view text, uint64_t maximum) {
+  if (text.empty() || (text.size() > 1 && text[0] == '0')) return std::nullopt;
+  uint64_t value = 0;
+  for (const char c : text) {
+    if (!is_digit(c)) return std::nullopt;
+    if (__builtin_mul_overflow(value, 10u, &value)) return std::nullopt;
+    if (__builtin_add_overflow(value, static_cast<uint64_t>(c - '0'), &value)) return std::nullopt;
+  }
+  if (value > maximum) return std::nullopt;
+  return value;
+}
+
+std::optional<int64_t> read_signed(std::string_view text) {
+  if (text.size() < 2 || (text[0] != '+' && text[0] != '-')) return std::nullopt;
+  const bool negative = text[0] == '-';
+  const auto size = read_unsigned(text.substr(1), uint64_t{INT64_MAX} + negative);
+  if (!size || (negative && *size == 0)) return std::nullopt;
+  return static_cast<int64_t>(negative ? 0 - *size : *size);
+}
+
+std::optional<uint64_t> read_hex(std::string_view text) {
+  if (text.empty() || text.size() > 16 || (text.size() > 1 && text[0] == '0')) return std::nullopt;
+  uint64_t value = 0;
+  for (const char c : text) {
+    const int digit = hex_digit(c);
+    if (digit < 0) return std::nullopt;
+    value = value << 4 | static_cast<uint64_t>(digit);
+  }
+  return value;
+}
+
+std::optional<uint64_t> read_stack_id(std::string_view text) {
+  if (text.size() != 16) return std::nullopt;
+  uint64_t value = 0;
+  for (const char c : text) {
+    const int digit = hex_digit(c);
+    if (digit < 0) return std::nullopt;
+    value = value << 4 | static_cast<uint64_t>(digit);
+  }
+  return value;
+}
+
+std::optional<std::string> read_bytes(std::string_view text) {
+  if (text.size() < 2 || text.size() % 2 != 0) return std::nullopt;
+  std::string bytes;
+  for (size_t i = 0; i < text.size(); i += 2) {
+    const int high = hex_digit(text[i]);
+    const int low = hex_digit(text[i + 1]);
+    if (high < 0 || low < 0) return std::nullopt;
+    bytes.push_back(static_cast<char>(high * 16 + low));
+  }
+  return bytes;
+}
+
+bool is_time(std::string_view text) {
+  constexpr std::string_view kShape = "dddd-dd-ddTdd:dd:dd.ddddddZ";
+  if (text.size() != kShape.size()) return false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (kShape[i] == 'd' ? !is_digit(text[i]) : text[i] != kShape[i]) return false;
+  }
+  const auto pair = [&](size_t at) { return (text[at] - '0') * 10 + (text[at + 1] - '0'); };
+  // 60: a leap second.
+  return pair(5) >= 1 && pair(5) <= 12 && pair(8) >= 1 && pair(8) <= 31 && pair(11) <= 23 &&
+         pair(14) <= 59 && pair(17) <= 60;
+}
+
+bool is_key(std::string_view text) {
+  if (text.empty() || text[0] < 'a' || text[0] > 'z') return false;
+  for (const char c : text) {
+    if (!(c >= 'a' && c <= 'z') && !is_digit(c) && c != '-') return false;
+  }
+  return true;
+}
+
+std::string hex_bytes(std::string_view bytes) {
+  constexpr char kHex[] = "0123456789abcdef";
+  std::string text;
+  for (const char c : bytes) {
+    text.push_back(kHex[static_cast<unsigned char>(c) >> 4]);
+    text.push_back(kHex[c & 15]);
+  }
+  return text;
+}
+
+std::string escaped(std::string_view text, const char* reserved) {
+  std::string out;
+  out.reserve(text.size());
+  format::escape(text.data(), text.size(), reserved, [&](char c) { out.push_back(c); });
+  return out;
+}
+
+std::optional<std::string> unescaped(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  if (!format::unescape(text.data(), text.size(), [&](char c) { out.push_back(c); })) {
+    return std::nullopt;
+  }
+  return out;
+}
+
+std::vector<std::string_view> split(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  size_t begin = 0;
+  for (;;) {
+    const size_t end = text.find(separator, begin);
+    parts.push_back(text.substr(begin, end - begin));
+    if (end == std::string_view::npos) return parts;
+    begin = end + 1;
+  }
+}
+
+std::string grouped(uint64_t number) {
+  std::string text = std::to_string(number);
+  for (size_t at = text.size(); at > 3;) text.insert(at -= 3, ",");
+  return text;
+}
+
+std::string grouped(int64_t number, bool sign) {
+  if (number < 0) return "-" + grouped(uint64_t{0} - static_cast<uint64_t>(number));
+  return (sign ? "+" : "") + grouped(static_cast<uint64_t>(number));
+}
+
+}  // namespace mtrace::profile

@@ -1,0 +1,63 @@
+#include "report/host.h"
+
+#include <sys/auxv.h>
+
+#include <cstring>
+
+#include "base/process.h"
+#include "base/syscall.h"
+#include "base/writer.h"
+#include "format/escape.h"
+
+namespace mtrace::report {
+
+constinit Host g_host = {};
+
+namespace {
+
+constexpr size_t kCommandLimit = 64 * 1024;
+
+char* copy_command(char* const* argv) {
+  auto* memory = static_cast<char*>(sys::map_memory(kCommandLimit));
+  if (memory == nullptr) return nullptr;
+  Writer out(memory, kCommandLimit);
+  for (int i = 0; argv[i] != nullptr; ++i) {
+    if (i > 0) out.put(' ');
+    if (argv[i][0] == '\0') out.text("''");
+    out.escaped(argv[i], strlen(argv[i]), format::kReservedArgument);
+  }
+  out.finish();
+  return memory;
+}
+
+}  // namespace
+
+void learn_host(char* const* argv, bool keep_command) {
+  Host& host = g_host;
+  if (sys::read_link("/proc/self/exe", host.program, sizeof host.program) == 0) {
+    const auto* executed = reinterpret_cast<const char*>(getauxval(AT_EXECFN));
+    const char* known = executed != nullptr ? executed : argv != nullptr && argv[0] ? argv[0] : "?";
+    strncpy(host.program, known, sizeof host.program - 1);
+  }
+  const char* slash = strrchr(host.program, '/');
+  host.name = slash != nullptr && slash[1] != '\0' ? slash + 1 : host.program;
+  if (keep_command && argv != nullptr) host.command = copy_command(argv);
+  if (sys::working_directory(host.directory, sizeof host.directory) == 0) host.directory[0] = '\0';
+  sys::host_name(host.node, sizeof host.node);
+  size_t length =
+      sys::read_file("/proc/sys/kernel/random/boot_id", host.boot_id, sizeof host.boot_id);
+  while (length > 0 && host.boot_id[length - 1] <= ' ') host.boot_id[--length] = '\0';
+  host.pid = sys::process_id();
+  host.started = sys::real_time();
+  host.started_monotonic = sys::monotonic_time();
+}
+
+void host_after_fork(uint32_t parent) {
+  Host& host = g_host;
+  host.parent = parent != 0 ? parent : host.pid;
+  host.pid = sys::process_id();
+  host.started = sys::real_time();
+  host.started_monotonic = sys::monotonic_time();
+}
+
+}  // namespace mtrace::report

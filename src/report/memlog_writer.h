@@ -1,0 +1,25 @@
+// Writes a snapshot as a memlog (format/memlog.h). Async-signal-safe.
+#pragma once
+
+#include <cstdint>
+
+#include "base/writer.h"
+#include "report/snapshot.h"
+
+namespace mtrace::report {
+
+// Why the report is written, and what stands in its header besides the snapshot.
+struct Occasion {
+  const char* trigger;  // signal, exit, api
+  const char* label;    // nullptr: none
+  uint32_t seq;
+  uint64_t taken;  // real time, nanoseconds
+  uint64_t taken_monotonic;
+  const char* library;  // allocator and options, after the version
+  const char* note;     // nullptr: none
+};
+
+void write_memlog(Writer& out, const Occasion& occasion, const Snapshot& snapshot,
+                  const ledger::Ledger& ledger);
+
+}  // namespace mtrace::report

@@ -1,0 +1,165 @@
+#include "report/output.h"
+
+#include <errno.h>
+
+#include <cstring>
+
+#include "base/file.h"
+#include "base/process.h"
+#include "base/writer.h"
+#include "format/memlog.h"
+#include "report/host.h"
+
+namespace mtrace::report {
+namespace {
+
+constexpr unsigned kPlaces = 3;         // MTRACE_OUTPUT, $TMPDIR, /tmp
+constexpr size_t kNameLimit = 200;      // bytes of a program's name that go into a file name
+constexpr uint32_t kMostRuns = 100000;  // earlier processes of the same name and pid
+
+char g_template[kPathCapacity];            // last component
+char g_directory[kPlaces][kPathCapacity];  // without a slash at the end; may be empty: the root
+uint32_t g_run = 1;                        // 2: "<pid>.2"
+
+bool has(const char* text, char letter) {
+  for (const char* p = strchr(text, '%'); p != nullptr && p[1] != '\0'; p = strchr(p + 2, '%')) {
+    if (p[1] == letter) return true;
+  }
+  return false;
+}
+
+void set_directory(unsigned place, const char* path, size_t length) {
+  Writer out(g_directory[place], kPathCapacity);
+  if (length == 0 || path[0] != '/') {
+    out.text(g_host.directory);
+    if (length != 0) out.put('/');
+  }
+  out.bytes(path, length).finish();
+  size_t end = strlen(g_directory[place]);
+  while (end > 0 && g_directory[place][end - 1] == '/') g_directory[place][--end] = '\0';
+}
+
+void set_template(const char* wish) {
+  constexpr size_t kSuffix = sizeof(format::kSuffix) - 1;
+  size_t length = strlen(wish);
+  if (length >= kSuffix && strcmp(wish + length - kSuffix, format::kSuffix) == 0) length -= kSuffix;
+  Writer out(g_template, sizeof g_template);
+  out.bytes(wish, length);
+  if (!has(wish, 'p')) out.text("-%p");
+  if (!has(wish, 'n')) out.text("-%n");
+  out.text(format::kSuffix).finish();
+}
+
+void expand(Writer& out, const char* text, const OutputFile& file) {
+  for (const char* p = text; *p != '\0'; ++p) {
+    if (*p != '%' || p[1] == '\0') {
+      out.put(*p);
+      continue;
+    }
+    switch (*++p) {
+      case 'e':
+        out.bytes(g_host.name, strnlen(g_host.name, kNameLimit));
+        break;
+      case 'p':
+        out.number(g_host.pid);
+        if (g_run > 1) out.put('.').number(g_run);
+        break;
+      case 'n':
+        out.number(file.seq);
+        break;
+      case 't':
+        out.number(file.taken / 1'000'000'000u);
+        break;
+      case 'h':
+        out.text(g_host.node);
+        break;
+      case '%':
+        out.put('%');
+        break;
+      default:
+        out.put('%').put(*p);
+        break;
+    }
+  }
+}
+
+long expand_path(char* path, const OutputFile& file, const char* before, const char* after) {
+  Writer out(path, kPathCapacity);
+  expand(out, g_directory[file.place], file);
+  out.put('/').text(before);
+  expand(out, g_template, file);
+  return out.text(after).finish() == 0 ? 0 : -ENAMETOOLONG;
+}
+
+}  // namespace
+
+void set_output(const char* option, const char* fallback) {
+  const size_t length = strlen(option);
+  bool is_directory = length == 0 || option[length - 1] == '/' || strcmp(option, ".") == 0;
+  if (!is_directory && strchr(option, '%') == nullptr) {
+    char probe[kPathCapacity];
+    set_directory(0, option, length);
+    is_directory = Writer(probe, sizeof probe).text(g_directory[0]).text("/.").finish() == 0 &&
+                   sys::file_exists(probe);
+  }
+  const char* slash = strrchr(option, '/');
+  if (is_directory) {
+    set_directory(0, option, strcmp(option, ".") == 0 ? 0 : length);
+    set_template("%e-%p-%n");
+  } else if (slash == nullptr) {
+    set_directory(0, "", 0);
+    set_template(option);
+  } else {
+    set_directory(0, option, slash - option + (slash == option ? 1 : 0));
+    set_template(slash + 1);
+  }
+  if (fallback != nullptr && fallback[0] == '/') set_directory(1, fallback, strlen(fallback));
+  set_directory(2, "/tmp", 4);
+}
+
+const char* output_directory() { return g_directory[0][0] != '\0' ? g_directory[0] : "/"; }
+
+long open_output(OutputFile* file, unsigned place, uint32_t seq, uint64_t taken) {
+  file->seq = seq;
+  file->taken = taken;
+  long first_error = 0;
+  for (file->place = place; file->place < kPlaces; ++file->place) {
+    if (file->place == 1 && g_directory[1][0] == '\0') continue;
+    long result = expand_path(file->temporary, *file, ".", ".tmp");
+    if (result == 0) {
+      result = sys::create_file(file->temporary);
+      if (result == -EEXIST) {  // left by an earlier process with this pid that was killed
+        sys::remove_file(file->temporary);
+        result = sys::create_file(file->temporary);
+      }
+    }
+    if (result >= 0) {
+      file->fd = static_cast<int>(result);
+      return 0;
+    }
+    if (first_error == 0) first_error = result;
+  }
+  return first_error != 0 ? first_error : -ENOENT;
+}
+
+long publish_output(OutputFile* file) {
+  sys::close_file(file->fd);
+  long result;
+  for (;;) {
+    result = expand_path(file->path, *file, "", "");
+    if (result == 0) result = sys::publish(file->temporary, file->path);
+    if (result != -EEXIST || g_run >= kMostRuns) break;
+    ++g_run;
+  }
+  if (result != 0) sys::remove_file(file->temporary);
+  return result;
+}
+
+void discard_output(OutputFile* file) {
+  sys::close_file(file->fd);
+  sys::remove_file(file->temporary);
+}
+
+void output_after_fork() { g_run = 1; }
+
+}  // namespace mtrace::report

@@ -1,0 +1,37 @@
+// Where reports go and what they are called: <prog>-<pid>-<seq>.memlog, or as a template says.
+// A file never replaces another: a process that meets the name of an earlier one with the same
+// pid goes on as <prog>-<pid>.2-<seq>. Async-signal-safe; one thread at a time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace mtrace::report {
+
+inline constexpr size_t kPathCapacity = 4096;
+
+// At start, after learn_host(). `option`: MTRACE_OUTPUT; `fallback`: $TMPDIR or nullptr.
+void set_output(const char* option, const char* fallback);
+const char* output_directory();
+
+// A report being written. Its temporary name begins with a dot and is gone in the end.
+struct OutputFile {
+  int fd;
+  uint32_t seq;
+  unsigned place;  // which of the directories took it
+  uint64_t taken;  // real time, for %t
+  char temporary[kPathCapacity];
+  char path[kPathCapacity];  // final name, set by publish_output
+};
+
+// Opens a temporary file in the first directory, from number `place` (0, 1 or 2) on, that takes
+// one. 0 or the negative errno of the first one asked.
+long open_output(OutputFile* file, unsigned place, uint32_t seq, uint64_t taken);
+// Closes the file and gives it its final name. 0 or a negative errno; the temporary name is gone.
+long publish_output(OutputFile* file);
+void discard_output(OutputFile* file);
+
+// The child of a fork starts to count its names anew.
+void output_after_fork();
+
+}  // namespace mtrace::report

@@ -1,0 +1,168 @@
+#include "report/report.h"
+
+#include <errno.h>
+#include <signal.h>
+
+#include <cstring>
+
+#include "base/atomic.h"
+#include "base/file.h"
+#include "base/process.h"
+#include "base/spawn.h"
+#include "base/syscall.h"
+#include "base/writer.h"
+#include "report/host.h"
+#include "report/memlog_writer.h"
+#include "report/output.h"
+#include "report/resolver.h"
+#include "report/snapshot.h"
+#include "report/status.h"
+
+namespace mtrace::report {
+namespace {
+
+constexpr size_t kBuffer = 64 * 1024;
+constexpr size_t kStack = 256 * 1024;
+constexpr size_t kLabel = 256;
+constexpr uint64_t kLongestWait = 10'000'000'000u;  // nanoseconds
+constexpr const char* kTriggers[] = {"signal", "exit", "api"};
+
+enum State : uint32_t { kIdle, kBusy, kBusyAndWanted };
+
+uint32_t g_state = kIdle;
+uint32_t g_seq = 0;
+const char* g_library_line = "";
+const char* g_note = nullptr;
+
+struct Scratch {
+  char buffer[kBuffer];
+  char label[kLabel];
+  OutputFile file;
+  Trigger trigger;
+  int result;
+  alignas(16) char stack[kStack];
+};
+
+long write_file(Scratch& scratch, Occasion& occasion, const Snapshot& snapshot) {
+  long error = -ENOENT;
+  char note[kPathCapacity];
+  // A place that lets a file begin may still be full: then the next one is tried.
+  for (unsigned place = 0; place < 3; place = scratch.file.place + 1) {
+    error = open_output(&scratch.file, place, occasion.seq, occasion.taken);
+    if (error != 0) break;
+    if (scratch.file.place != 0) {
+      Writer(note, sizeof note).text("could not write to ").text(output_directory()).finish();
+      occasion.note = note;
+    }
+    Writer out(scratch.buffer, kBuffer, scratch.file.fd);
+    write_memlog(out, occasion, snapshot, ledger::g_ledger);
+    error = out.finish();
+    if (error == 0) return publish_output(&scratch.file);
+    discard_output(&scratch.file);
+    // The kernel has sent a signal for a file grown over the limit; all are blocked, and the host
+    // must not get it.
+    if (error == -EFBIG) sys::discard_signal(SIGXFSZ);
+  }
+  return error;
+}
+
+void write_report(void* argument) {
+  auto& scratch = *static_cast<Scratch*>(argument);
+  scratch.result = -1;
+  Snapshot snapshot;
+  if (!snapshot.take(ledger::g_ledger)) {
+    status_failed(ENOMEM, "no memory for a report in", output_directory());
+    return;
+  }
+  if (scratch.trigger == Trigger::kSignal) status_take_label(scratch.label, kLabel);
+  Occasion occasion = {};
+  occasion.trigger = kTriggers[static_cast<uint32_t>(scratch.trigger)];
+  occasion.label = scratch.label[0] != '\0' ? scratch.label : nullptr;
+  occasion.seq = g_seq + 1;
+  occasion.taken = sys::real_time();
+  occasion.taken_monotonic = sys::monotonic_time();
+  occasion.library = g_library_line;
+  occasion.note = g_note;
+  const long error = write_file(scratch, occasion, snapshot);
+  if (error != 0) {
+    status_failed(static_cast<int>(-error), "could not write a report to", output_directory());
+    return;
+  }
+  snapshot.remember(ledger::g_ledger);
+  g_seq = occasion.seq;
+  scratch.result = static_cast<int>(g_seq);
+  status_reported(g_seq, scratch.file.path);
+  if (snapshot.begin() != snapshot.end()) {
+    resolve_later(scratch.file.path, g_seq);
+  } else {
+    status_named(g_seq);  // no stacks, no names
+  }
+}
+
+int report_once(Trigger trigger, const char* label) {
+  auto* scratch = static_cast<Scratch*>(sys::map_memory(sizeof(Scratch)));
+  if (scratch == nullptr) {
+    status_failed(ENOMEM, "no memory for a report in", output_directory());
+    return -1;
+  }
+  scratch->trigger = trigger;
+  if (label != nullptr) strncpy(scratch->label, label, kLabel - 1);
+  sys::call_on_stack(scratch->stack + kStack, write_report, scratch);
+  const int result = scratch->result;
+  sys::unmap_memory(scratch, sizeof(Scratch));
+  return result;
+}
+
+// False: somebody else is writing and will write one more (signal), or does not come to an end.
+bool become_reporter(Trigger trigger) {
+  const uint64_t end = sys::monotonic_time() + kLongestWait;
+  for (;;) {
+    uint32_t state = kIdle;
+    if (compare_exchange<uint32_t>(g_state, state, kBusy)) return true;
+    if (trigger == Trigger::kSignal) {
+      if (state == kBusyAndWanted) return false;
+      if (compare_exchange<uint32_t>(g_state, state, kBusyAndWanted)) return false;
+      continue;
+    }
+    const uint64_t now = sys::monotonic_time();
+    if (now >= end) return false;
+    sys::wait_on(g_state, state, end - now);
+  }
+}
+
+}  // namespace
+
+void set_library_line(const char* line) { g_library_line = line; }
+void set_note(const char* note) { g_note = note; }
+
+int report(Trigger trigger, const char* label) {
+  const uint64_t mask = sys::block_signals();
+  int result = trigger == Trigger::kSignal ? 0 : -1;
+  if (become_reporter(trigger)) {
+    result = report_once(trigger, label);
+    for (uint32_t state = kBusy; !compare_exchange<uint32_t>(g_state, state, kIdle);
+         state = kBusy) {
+      store<uint32_t>(g_state, kBusy);
+      report_once(Trigger::kSignal, nullptr);
+    }
+    sys::wake_all(g_state);
+  }
+  sys::restore_signals(mask);
+  return result;
+}
+
+void wait_for_reports() {
+  const uint64_t end = sys::monotonic_time() + kLongestWait;
+  for (uint32_t state; (state = load_acquire(g_state)) != kIdle;) {
+    const uint64_t now = sys::monotonic_time();
+    if (now >= end) return;
+    sys::wait_on(g_state, state, end - now);
+  }
+}
+
+void report_after_fork() {
+  g_state = kIdle;
+  g_seq = 0;
+}
+
+}  // namespace mtrace::report

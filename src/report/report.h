@@ -1,0 +1,31 @@
+// One report: from the tables to a named file. Nothing here takes a lock, allocates or uses
+// stdio, so a signal handler may do all of it, whatever it interrupted.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace mtrace::report {
+
+enum class Trigger : uint32_t { kSignal, kExit, kApi };
+
+// The line about allocator and options that each report carries; kept, not copied.
+void set_library_line(const char* line);
+// Said in every report from now on (the program took the signal, ...); nullptr: nothing.
+void set_note(const char* note);
+
+// Writes a report and returns its number; -1 when it could not be written, and then the changes
+// stand in the next one. One at a time: a signal that comes during another thread's report makes
+// that thread write one more and returns 0; other triggers wait, at most 10 seconds.
+// Async-signal-safe; blocks all signals meanwhile; leaves errno alone. `label`: at most 255 bytes
+// are kept; nullptr: none.
+int report(Trigger trigger, const char* label);
+
+// Waits until no report is being written, at most 10 seconds.
+void wait_for_reports();
+
+// In the child of a fork, alone: reports start at 1 again, and one that another thread of the
+// parent was writing is the parent's.
+void report_after_fork();
+
+}  // namespace mtrace::report

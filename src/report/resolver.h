@@ -1,0 +1,24 @@
+// Has the memlog tool fill in names after a report, outside the host and unseen by it. One
+// resolver at a time; it also gets reports that appear while it runs.
+#pragma once
+
+#include <cstdint>
+
+namespace mtrace::report {
+
+// At start. `tool`: path of memlog, or nullptr for none. The environment of the resolver is a copy
+// of `envp` without LD_*. `signal`: the trigger, which the resolver ignores.
+void set_resolver(const char* tool, char* const* envp, int signal);
+
+// Queues a complete report for naming. Without a resolver it is final at once.
+// Called by one thread at a time, signals blocked.
+void resolve_later(const char* path, uint32_t seq);
+
+// Waits until nothing is queued, at most `seconds`; then ends the resolver, so that the raw report
+// stands. For the end of the process.
+void finish_resolver(uint64_t seconds);
+
+// In the child of a fork: what the parent's resolver does is no concern of ours.
+void resolver_after_fork();
+
+}  // namespace mtrace::report

@@ -1,0 +1,74 @@
+#include "report/status.h"
+
+#include <cstring>
+
+#include "base/atomic.h"
+#include "base/writer.h"
+
+using mtrace::format::StatusBlock;
+
+__attribute__((visibility("default"))) constinit StatusBlock mtrace_status_block = {};
+
+namespace mtrace::report {
+namespace {
+
+template <size_t N>
+void set_text(char (&field)[N], const char* text) {
+  Writer(field, N).text(text).finish();
+}
+
+}  // namespace
+
+void status_start(uint32_t pid, int signal, const char* directory) {
+  mtrace_status_block.size = sizeof(StatusBlock);
+  set_text(mtrace_status_block.directory, directory);
+  store(mtrace_status_block.signal, int32_t{signal});
+  store(mtrace_status_block.pid, pid);
+  store_release(mtrace_status_block.magic, format::kStatusMagic);
+}
+
+void status_mode(format::Mode mode, const char* reason) {
+  set_text(mtrace_status_block.reason, reason);
+  store_release(mtrace_status_block.mode, mode);
+}
+
+void status_handler(format::Handler handler) {
+  store_release(mtrace_status_block.handler, handler);
+}
+
+void status_reported(uint32_t seq, const char* path) {
+  set_text(mtrace_status_block.path, path);
+  store_release(mtrace_status_block.seq, seq);
+}
+
+void status_named(uint32_t seq) {
+  if (seq > load(mtrace_status_block.named_seq)) store_release(mtrace_status_block.named_seq, seq);
+}
+
+void status_failed(int error_number, const char* what, const char* path) {
+  constexpr size_t kSize = sizeof mtrace_status_block.error;
+  Writer(mtrace_status_block.error, kSize).text(what).text(" ").text(path).finish();
+  store(mtrace_status_block.error_number, int32_t{error_number});
+  store_release(mtrace_status_block.failures, load(mtrace_status_block.failures) + 1);
+}
+
+size_t status_take_label(char* buffer, size_t capacity) {
+  size_t length = load_acquire(mtrace_status_block.label_length);
+  if (length == 0) return 0;
+  if (length > sizeof mtrace_status_block.label) length = sizeof mtrace_status_block.label;
+  if (length >= capacity) length = capacity - 1;
+  memcpy(buffer, mtrace_status_block.label, length);
+  buffer[length] = '\0';
+  store_release(mtrace_status_block.label_length, 0u);
+  return length;
+}
+
+void status_after_fork(uint32_t pid) {
+  StatusBlock& block = mtrace_status_block;
+  block.seq = block.named_seq = block.failures = 0;
+  block.label_length = 0;
+  block.path[0] = block.error[0] = '\0';
+  store_release(block.pid, pid);
+}
+
+}  // namespace mtrace::report

@@ -1,0 +1,24 @@
+// Keeps the block in which this process tells other processes how it is: format/status.h.
+// Texts that do not fit are cut. Async-signal-safe; one writer at a time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "format/status.h"
+
+extern "C" mtrace::format::StatusBlock mtrace_status_block;
+
+namespace mtrace::report {
+
+void status_start(uint32_t pid, int signal, const char* directory);
+void status_mode(format::Mode mode, const char* reason);
+void status_handler(format::Handler handler);
+void status_reported(uint32_t seq, const char* path);
+void status_named(uint32_t seq);
+void status_failed(int error_number, const char* what, const char* path);
+// Takes the label that another process left for the next report; its length, 0: none.
+size_t status_take_label(char* buffer, size_t capacity);
+void status_after_fork(uint32_t pid);
+
+}  // namespace mtrace::report

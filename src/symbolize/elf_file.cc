@@ -1,0 +1,98 @@
+#include "symbolize/elf_file.h"
+
+#include <elfutils/libdwelf.h>
+#include <fcntl.h>
+#include <gelf.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <fstream>
+#include <utility>
+
+#include "profile/text.h"
+
+namespace mtrace::symbolize {
+
+ElfFile::ElfFile(ElfFile&& other) noexcept { *this = std::move(other); }
+
+ElfFile& ElfFile::operator=(ElfFile&& other) noexcept {
+  std::swap(descriptor_, other.descriptor_);
+  std::swap(path_, other.path_);
+  std::swap(build_id_, other.build_id_);
+  return *this;
+}
+
+ElfFile::~ElfFile() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+ElfFile ElfFile::open(const std::string& path) {
+  ElfFile file;
+  // A module's path may name a device or a pipe by now: neither is waited for.
+  file.descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  file.path_ = path;
+  file.examine();
+  return file;
+}
+
+ElfFile ElfFile::adopt(int descriptor) {
+  ElfFile file;
+  file.descriptor_ = descriptor;
+  file.examine();
+  return file;
+}
+
+ElfFile ElfFile::vdso() {
+  ElfFile file;
+  const unsigned long begin = ::getauxval(AT_SYSINFO_EHDR);
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; begin != 0 && std::getline(maps, line);) {
+    unsigned long first = 0;
+    unsigned long last = 0;
+    if (std::sscanf(line.c_str(), "%lx-%lx", &first, &last) != 2 || first != begin) continue;
+    file.descriptor_ = ::memfd_create("vdso", MFD_CLOEXEC);
+    if (file.descriptor_ < 0) break;
+    // The image begins with its ELF header at an address that only the kernel knows.
+    const void* image = reinterpret_cast<const void*>(begin);  // NOLINT(performance-no-int-to-ptr)
+    if (::write(file.descriptor_, image, last - first) != static_cast<ssize_t>(last - first)) break;
+    file.examine();
+    return file;
+  }
+  return {};
+}
+
+int ElfFile::release() { return std::exchange(descriptor_, -1); }
+
+// Closes what is not an executable or a shared object.
+void ElfFile::examine() {
+  if (descriptor_ < 0) return;
+  bool good = false;
+  struct stat state = {};
+  elf_version(EV_CURRENT);
+  if (::fstat(descriptor_, &state) == 0 && S_ISREG(state.st_mode)) {
+    Elf* elf = elf_begin(descriptor_, ELF_C_READ, nullptr);
+    GElf_Ehdr header;
+    good = elf != nullptr && gelf_getehdr(elf, &header) != nullptr &&
+           (header.e_type == ET_EXEC || header.e_type == ET_DYN);
+    if (good) {
+      const void* bytes = nullptr;
+      const ssize_t size = dwelf_elf_gnu_build_id(elf, &bytes);
+      if (size > 0) build_id_.assign(static_cast<const char*>(bytes), static_cast<size_t>(size));
+    }
+    elf_end(elf);
+  }
+  if (!good) {
+    ::close(descriptor_);
+    descriptor_ = -1;
+  }
+}
+
+std::string build_id_path(const std::string& build_id) {
+  const std::string hex = profile::hex_bytes(build_id);
+  return "/.build-id/" + hex.substr(0, 2) + "/" + hex.substr(2);
+}
+
+}  // namespace mtrace::symbolize

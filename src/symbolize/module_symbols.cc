@@ -1,0 +1,163 @@
+#include "symbolize/module_symbols.h"
+
+#include <elfutils/libdwfl.h>
+
+#include <cstdlib>
+#include <optional>
+
+#include "format/memlog.h"
+#include "symbolize/demangle.h"
+#include "symbolize/dwarf_index.h"
+#include "symbolize/elf_file.h"
+#include "symbolize/symbol_table.h"
+
+namespace mtrace::symbolize {
+namespace {
+
+constexpr char kSystemDebug[] = "/usr/lib/debug";
+
+std::string absolute(const std::string& directory) {
+  char* real = ::realpath(directory.c_str(), nullptr);
+  std::string result = real == nullptr ? directory : real;
+  std::free(real);
+  return result;
+}
+
+// Directories with separate debug files, best first.
+std::vector<std::string> debug_directories(const SearchPath& where) {
+  std::vector<std::string> directories;
+  for (const std::string& directory : where.symbols) directories.push_back(absolute(directory));
+  if (!where.sysroot.empty()) directories.push_back(absolute(where.sysroot) + kSystemDebug);
+  directories.emplace_back(kSystemDebug);
+  return directories;
+}
+
+// In libdwfl's syntax: "+" checks the CRC of what a debuglink names, the empty element is the
+// directory of the file itself.
+std::string debuginfo_path(const SearchPath& where) {
+  std::string path = "+:.debug";
+  for (const std::string& directory : debug_directories(where)) path += ':' + directory;
+  return path;
+}
+
+}  // namespace
+
+struct ModuleSymbols::State {
+  std::string debuginfo_path;
+  char* debuginfo_path_pointer = nullptr;
+  Dwfl_Callbacks callbacks = {};
+  Dwfl* session = nullptr;
+  Dwfl_Module* module = nullptr;
+  Finding finding = Finding::kMissing;
+  GElf_Addr symbol_bias = 0;
+  Dwarf_Addr debug_bias = 0;
+  std::optional<SymbolTable> symbols;
+  std::optional<DwarfIndex> dwarf;
+
+  ~State() {
+    dwarf.reset();
+    symbols.reset();
+    if (session != nullptr) dwfl_end(session);
+  }
+
+  ElfFile find_file(const SearchPath& where, const std::string& path, const std::string& build_id);
+  ElfFile fetch(const std::string& build_id);
+  void open(ElfFile file, const std::string& path);
+};
+
+// The module itself if it is still the one that ran, else a debug file of the same build.
+ElfFile ModuleSymbols::State::find_file(const SearchPath& where, const std::string& path,
+                                        const std::string& build_id) {
+  finding = Finding::kMissing;
+  ElfFile file = path == format::kVdsoPath ? ElfFile::vdso() : ElfFile::open(where.sysroot + path);
+  if (file.valid()) {
+    if (build_id.empty() || file.build_id() == build_id) {
+      finding = Finding::kFound;
+      return file;
+    }
+    finding = Finding::kChanged;
+  }
+  if (build_id.empty()) return {};
+  for (const std::string& directory : debug_directories(where)) {
+    for (const char* suffix : {".debug", ""}) {
+      file = ElfFile::open(directory + build_id_path(build_id) + suffix);
+      if (file.valid() && file.build_id() == build_id) {
+        finding = Finding::kFound;
+        return file;
+      }
+    }
+  }
+  file = fetch(build_id);
+  if (file.valid()) finding = Finding::kFound;
+  return file;
+}
+
+// From the debuginfod servers that the environment names; libdwfl asks none otherwise.
+ElfFile ModuleSymbols::State::fetch(const std::string& build_id) {
+  const char* servers = std::getenv("DEBUGINFOD_URLS");
+  if (servers == nullptr || *servers == '\0') return {};
+  Dwfl* asking = dwfl_begin(&callbacks);
+  if (asking == nullptr) return {};
+  ElfFile file;
+  Dwfl_Module* unknown = dwfl_report_module(asking, "module", 0, UINT64_MAX);
+  const auto* bytes = reinterpret_cast<const unsigned char*>(build_id.data());
+  if (unknown != nullptr && dwfl_module_report_build_id(unknown, bytes, build_id.size(), 0) == 0 &&
+      dwfl_report_end(asking, nullptr, nullptr) == 0) {
+    char* name = nullptr;
+    Elf* elf = nullptr;
+    const int descriptor = dwfl_build_id_find_elf(unknown, nullptr, "module", 0, &name, &elf);
+    if (elf != nullptr) elf_end(elf);
+    if (descriptor >= 0) file = ElfFile::adopt(descriptor);
+    std::free(name);
+  }
+  dwfl_end(asking);
+  return file;
+}
+
+void ModuleSymbols::State::open(ElfFile file, const std::string& path) {
+  session = dwfl_begin(&callbacks);
+  if (session == nullptr) return;
+  const std::string name = file.path().empty() ? path : file.path();
+  // At bias 0: the addresses of a memlog are the ELF file's own.
+  const int descriptor = file.release();
+  module = dwfl_report_elf(session, name.c_str(), name.c_str(), descriptor, 0, true);
+  if (module == nullptr || dwfl_report_end(session, nullptr, nullptr) != 0 ||
+      dwfl_module_getelf(module, &symbol_bias) == nullptr) {
+    finding = Finding::kMissing;
+    module = nullptr;
+    return;
+  }
+  Dwarf* debug = dwfl_module_getdwarf(module, &debug_bias);
+  if (debug != nullptr) dwarf.emplace(debug);
+  symbols.emplace(module);
+}
+
+ModuleSymbols::ModuleSymbols(const SearchPath& where, const std::string& path,
+                             const std::string& build_id)
+    : state_(std::make_unique<State>()) {
+  state_->debuginfo_path = debuginfo_path(where);
+  state_->debuginfo_path_pointer = state_->debuginfo_path.data();
+  state_->callbacks.find_elf = dwfl_build_id_find_elf;
+  state_->callbacks.find_debuginfo = dwfl_standard_find_debuginfo;
+  state_->callbacks.section_address = dwfl_offline_section_address;
+  state_->callbacks.debuginfo_path = &state_->debuginfo_path_pointer;
+  ElfFile file = state_->find_file(where, path, build_id);
+  if (file.valid()) state_->open(std::move(file), path);
+}
+
+ModuleSymbols::~ModuleSymbols() = default;
+
+Finding ModuleSymbols::finding() const { return state_->finding; }
+
+SourceFrames ModuleSymbols::frames(uint64_t address) {
+  if (state_->module == nullptr) return {};
+  const char* symbol = state_->symbols->find(address + state_->symbol_bias);
+  SourceFrames frames;
+  if (state_->dwarf) {
+    frames = state_->dwarf->frames(address + state_->symbol_bias - state_->debug_bias, symbol);
+  }
+  if (frames.empty() && symbol != nullptr) frames.push_back({demangle(symbol), ""});
+  return frames;
+}
+
+}  // namespace mtrace::symbolize

@@ -1,0 +1,85 @@
+#include "symbolize/perf_map.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <ctime>
+
+#include "profile/text.h"
+
+namespace mtrace::symbolize {
+namespace {
+
+std::string_view next_word(std::string_view& text) {
+  const size_t end = std::min(text.find(' '), text.size());
+  const std::string_view word = text.substr(0, end);
+  text.remove_prefix(std::min(end + 1, text.size()));
+  return word;
+}
+
+// Runtimes write hex with or without 0x, leading zeros and capitals.
+std::optional<uint64_t> loose_hex(std::string_view word) {
+  if (word.starts_with("0x")) word.remove_prefix(2);
+  while (word.size() > 1 && word[0] == '0') word.remove_prefix(1);
+  std::string lower(word);
+  for (char& c : lower) c = c >= 'A' && c <= 'F' ? static_cast<char>(c - 'A' + 'a') : c;
+  return profile::read_hex(lower);
+}
+
+// Whole seconds since 1970 of a memlog's time; -1: malformed.
+time_t seconds_of(const std::string& time) {
+  tm parts = {};
+  return ::strptime(time.c_str(), "%Y-%m-%dT%H:%M:%S", &parts) == nullptr ? -1 : ::timegm(&parts);
+}
+
+}  // namespace
+
+PerfMap::PerfMap(std::string_view text) {
+  size_t order = 0;
+  for (std::string_view line : profile::split(text, '\n')) {
+    const auto begin = loose_hex(next_word(line));
+    const auto size = loose_hex(next_word(line));
+    uint64_t end = 0;
+    if (!begin || !size || line.empty() || __builtin_add_overflow(*begin, *size, &end)) continue;
+    ranges_.push_back({*begin, end, order++, std::string(line)});
+    longest_ = std::max(longest_, *size);
+  }
+  std::stable_sort(ranges_.begin(), ranges_.end(),
+                   [](const Range& a, const Range& b) { return a.begin < b.begin; });
+}
+
+const std::string* PerfMap::find(uint64_t address) const {
+  auto after =
+      std::upper_bound(ranges_.begin(), ranges_.end(), address,
+                       [](uint64_t value, const Range& range) { return value < range.begin; });
+  const Range* best = nullptr;
+  while (after != ranges_.begin()) {
+    --after;
+    if (address - after->begin >= longest_) break;
+    if (address < after->end && (best == nullptr || after->order > best->order)) best = &*after;
+  }
+  return best == nullptr ? nullptr : &best->name;
+}
+
+PerfMap load_perf_map(int64_t pid, const std::string& started) {
+  const std::string path = fmt::format("/tmp/perf-{}.map", pid);
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  if (file < 0) return {};
+  struct stat state = {};
+  const bool good = ::fstat(file, &state) == 0 && S_ISREG(state.st_mode) &&
+                    (state.st_uid == 0 || state.st_uid == ::geteuid() || ::geteuid() == 0) &&
+                    state.st_mtime >= seconds_of(started);
+  std::string text;
+  char buffer[65536];
+  for (ssize_t got = 1; good && got > 0;) {
+    got = ::read(file, buffer, sizeof buffer);
+    if (got > 0) text.append(buffer, static_cast<size_t>(got));
+  }
+  ::close(file);
+  return PerfMap(text);
+}
+
+}  // namespace mtrace::symbolize

@@ -1,0 +1,32 @@
+// The function symbols of a module, sorted by address. libdwfl's own look-up walks the whole table
+// for each address, which takes seconds for libraries of 50,000 symbols.
+#pragma once
+
+#include <elfutils/libdwfl.h>
+
+#include <cstdint>
+#include <vector>
+
+namespace mtrace::symbolize {
+
+class SymbolTable {
+ public:
+  // Reads .symtab or .dynsym, with .gnu_debugdata, as libdwfl finds them. The names belong to
+  // `module`.
+  explicit SymbolTable(Dwfl_Module* module);
+
+  // The mangled name of the function that holds `address`, or nullptr. Of several names for one
+  // address the public one: global before weak before local, then without leading underscores.
+  const char* find(uint64_t address) const;
+
+ private:
+  struct Symbol {
+    uint64_t begin;
+    uint64_t end;
+    const char* name;
+    int rank;  // the lower the better
+  };
+  std::vector<Symbol> symbols_;
+};
+
+}  // namespace mtrace::symbolize

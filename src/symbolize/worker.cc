@@ -1,0 +1,75 @@
+#include "symbolize/worker.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <exception>
+
+namespace mtrace::symbolize {
+namespace {
+
+[[noreturn]] void child(int output, const std::function<std::string()>& work, unsigned cpu_seconds,
+                        pid_t parent) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != parent) ::_exit(1);  // it died before prctl
+  const rlimit no_core = {0, 0};
+  ::setrlimit(RLIMIT_CORE, &no_core);
+  const rlimit cpu = {cpu_seconds, cpu_seconds + 1};
+  ::setrlimit(RLIMIT_CPU, &cpu);
+  std::string result;
+  try {
+    result = work();
+  } catch (const std::exception&) {
+    ::_exit(1);
+  }
+  for (size_t at = 0; at < result.size();) {
+    const ssize_t written = ::write(output, result.data() + at, result.size() - at);
+    if (written < 0 && errno != EINTR) ::_exit(1);
+    if (written > 0) at += static_cast<size_t>(written);
+  }
+  ::_exit(0);
+}
+
+std::string read_all(int input) {
+  std::string content;
+  char buffer[65536];
+  for (;;) {
+    const ssize_t got = ::read(input, buffer, sizeof buffer);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return content;
+    content.append(buffer, static_cast<size_t>(got));
+  }
+}
+
+}  // namespace
+
+std::optional<std::string> run_isolated(const std::function<std::string()>& work,
+                                        unsigned cpu_seconds) {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return work();
+  const pid_t parent = ::getpid();
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    ::close(ends[0]);
+    child(ends[1], work, cpu_seconds, parent);
+  }
+  ::close(ends[1]);
+  if (pid < 0) {
+    ::close(ends[0]);
+    return work();
+  }
+  std::string result = read_all(ends[0]);
+  ::close(ends[0]);
+  int status = 0;
+  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) return std::nullopt;
+  return result;
+}
+
+}  // namespace mtrace::symbolize

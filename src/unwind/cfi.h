@@ -1,0 +1,44 @@
+// Interprets call-frame instructions (DWARF 5, section 6.4.2, and the GNU extensions) into the row
+// of rules that holds at one address. Async-signal-safe.
+#pragma once
+
+#include <cstdint>
+
+#include "unwind/eh_frame.h"
+
+namespace mtrace::unwind {
+
+// DWARF register numbers, System V ABI for x86_64, figure 3.36.
+inline constexpr unsigned kRbx = 3, kRbp = 6, kRsp = 7, kReturn = 16, kRegisters = 17;
+
+enum class SavedBy : uint8_t {
+  kUnspecified = 0,    // no rule: the value is unchanged
+  kUndefined = 1,
+  kSameValue = 2,
+  kOffset = 3,         // at CFA + value
+  kValOffset = 4,      // is CFA + value
+  kRegister = 5,       // in register `value`
+  kExpression = 6,     // at the address that the expression yields
+  kValExpression = 7,  // is what the expression yields
+};
+
+// Expressions are kept as the distance from Row::origin to their uleb length.
+struct RegisterRule {
+  SavedBy how;
+  int32_t value;
+};
+
+struct Row {
+  uintptr_t origin;
+  bool signal_frame;
+  bool cfa_by_expression;
+  uint8_t cfa_register;
+  int64_t cfa_offset;  // or the expression's distance
+  RegisterRule rules[kRegisters];
+};
+
+// The row at `pc`, which `fde` covers. False when the program is malformed, or uses a register,
+// an offset or a depth of remembered states that a Row cannot hold.
+bool find_row(const Object& object, const Fde& fde, uintptr_t pc, Row* row);
+
+}  // namespace mtrace::unwind

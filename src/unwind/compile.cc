@@ -1,0 +1,100 @@
+#include "unwind/compile.h"
+
+#include <dwarf.h>
+
+#include "unwind/cursor.h"
+#include "unwind/kernel_frame.h"
+
+namespace mtrace::unwind {
+namespace {
+
+// An expression of the forms `breg`, `breg deref`: register + offset, or the word there.
+struct Simple {
+  unsigned reg;
+  int64_t offset;
+  bool deref;
+};
+
+bool read_simple(const Object& object, uintptr_t place, Simple* simple) {
+  const uintptr_t limit = object.bounds.end_of(place, 1);
+  if (limit == 0) return false;
+  Cursor head(place, limit);
+  const uint64_t length = head.uleb();
+  if (!head.ok() || length > head.left()) return false;
+  Cursor in(head.position(), head.position() + length);
+  const uint8_t op = in.u8();
+  if (op < DW_OP_breg0 || op > DW_OP_breg31) return false;
+  simple->reg = op - DW_OP_breg0;
+  simple->offset = in.sleb();
+  simple->deref = in.more() && in.u8() == DW_OP_deref;
+  return in.ok() && !in.more();
+}
+
+uintptr_t place_of(const Row& row, int64_t distance) {
+  return row.origin + static_cast<uintptr_t>(distance);
+}
+
+// The register is saved at reg + offset.
+bool saved_at(const Object& object, const Row& row, unsigned saved, unsigned reg, int64_t offset) {
+  Simple simple;
+  return row.rules[saved].how == SavedBy::kExpression &&
+         read_simple(object, place_of(row, row.rules[saved].value), &simple) && !simple.deref &&
+         simple.reg == reg && simple.offset == offset;
+}
+
+// glibc describes the frame that the kernel pushes with expressions on rsp; a frame described
+// otherwise is left to the interpreter.
+bool is_kernel_frame(const Object& object, const Row& row) {
+  Simple cfa;
+  return row.cfa_by_expression && read_simple(object, place_of(row, row.cfa_offset), &cfa) &&
+         cfa.deref && cfa.reg == kRsp && cfa.offset == kSignalRsp &&
+         saved_at(object, row, kRbp, kRsp, kSignalRbp) &&
+         saved_at(object, row, kReturn, kRsp, kSignalRip);
+}
+
+bool is_plain_offset(uint64_t offset) {
+  return offset % 8 == 0 && offset != 0 && offset <= Rule::kMaxOffset;
+}
+
+Rule pack_realigned(const Object& object, const Row& row) {
+  Simple cfa;
+  if (read_simple(object, place_of(row, row.cfa_offset), &cfa) && cfa.deref && cfa.reg == kRbp &&
+      cfa.offset < 0 && is_plain_offset(static_cast<uint64_t>(-cfa.offset)) &&
+      saved_at(object, row, kRbp, kRbp, 0)) {
+    return Rule(RuleKind::kDrap, static_cast<uint64_t>(-cfa.offset));
+  }
+  return Rule(RuleKind::kSpecial);
+}
+
+}  // namespace
+
+Rule pack_rule(const Object& object, const Row& row) {
+  const Rule special(RuleKind::kSpecial);
+  const RegisterRule& ra = row.rules[kReturn];
+  const RegisterRule& rbp = row.rules[kRbp];
+  const RegisterRule& rsp = row.rules[kRsp];
+  if (ra.how == SavedBy::kUndefined) return Rule(RuleKind::kBottom);
+  if (row.signal_frame) {
+    return is_kernel_frame(object, row) ? Rule(RuleKind::kSignal) : special;
+  }
+  const bool return_below_cfa = ra.how == SavedBy::kOffset && ra.value == -8;
+  const bool rsp_is_cfa = rsp.how == SavedBy::kUnspecified || rsp.how == SavedBy::kSameValue ||
+                          (rsp.how == SavedBy::kValOffset && rsp.value == 0);
+  if (!return_below_cfa || !rsp_is_cfa) return special;
+  if (row.cfa_by_expression) return pack_realigned(object, row);
+  if (row.cfa_register != kRsp && row.cfa_register != kRbp) return special;
+  if (row.cfa_offset < 0 || !is_plain_offset(static_cast<uint64_t>(row.cfa_offset))) return special;
+  uint64_t slot = Rule::kSameRbp;
+  if (rbp.how == SavedBy::kOffset) {
+    if (rbp.value >= 0 || rbp.value % 8 != 0) return special;
+    slot = static_cast<uint64_t>(-int64_t{rbp.value}) / 8;
+    if (slot == Rule::kSameRbp || slot > Rule::kMaxSlot) return special;
+  } else if (rbp.how != SavedBy::kUnspecified && rbp.how != SavedBy::kSameValue &&
+             rbp.how != SavedBy::kUndefined) {
+    return special;
+  }
+  return Rule(row.cfa_register == kRsp ? RuleKind::kRsp : RuleKind::kRbp,
+              static_cast<uint64_t>(row.cfa_offset), slot);
+}
+
+}  // namespace mtrace::unwind

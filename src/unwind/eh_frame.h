@@ -1,0 +1,34 @@
+// Finds the frame description entry (FDE) for an address in .eh_frame.
+// Formats: Linux Standard Base Core, "Exception Frames" (.eh_frame, .eh_frame_hdr) and DWARF 5,
+// section 6.4.1. Nothing outside the object's bounds is read, and every loop is bounded by them,
+// whatever the bytes say. Async-signal-safe.
+#pragma once
+
+#include <cstdint>
+
+#include "unwind/object.h"
+
+namespace mtrace::unwind {
+
+struct Program {  // call-frame instructions [begin, end)
+  uintptr_t begin;
+  uintptr_t end;
+};
+
+struct Fde {
+  uintptr_t pc_begin;
+  uintptr_t pc_end;
+  uint64_t code_align;
+  int64_t data_align;
+  uint64_t return_column;
+  uint8_t pointer_encoding;
+  bool augmented;     // augmentation 'z': the FDE, too, has augmentation data
+  bool signal_frame;  // augmentation 'S': the caller was interrupted, it did not call
+  Program initial;    // of the CIE
+  Program own;
+};
+
+// The FDE that covers `pc`; false when there is none or it cannot be used.
+bool find_fde(const Object& object, uintptr_t pc, Fde* fde);
+
+}  // namespace mtrace::unwind

@@ -1,0 +1,34 @@
+// The registers of one frame, and the step from a frame to its caller by a row of call-frame
+// information. Used where a packed rule does not do; slow (microseconds), complete.
+#pragma once
+
+#include <cstdint>
+
+#include "unwind/cfi.h"
+#include "unwind/stack_memory.h"
+
+namespace mtrace::unwind {
+
+struct Machine {
+  uintptr_t registers[kRegisters];  // by DWARF number; kReturn is the pc
+  uint32_t known;                   // bit i: registers[i] is valid
+
+  bool has(unsigned reg) const { return reg < kRegisters && (known >> reg & 1) != 0; }
+  void set(unsigned reg, uintptr_t value) {
+    registers[reg] = value;
+    known |= uint32_t{1} << reg;
+  }
+};
+
+enum class Step : uint8_t { kCaller, kBottom, kLost };
+
+// Turns the registers of the frame that `row` describes into those of its caller.
+Step step_by_row(const Bounds& bounds, const Row& row, Machine* machine, StackMemory* memory);
+
+// Evaluates the DWARF expression whose uleb length stands at `place`; `initial`, when not null, is
+// pushed first. False: malformed, too long, an operation without meaning here, an unknown
+// register, or unreadable memory. Source: DWARF 5, sections 2.5 and 6.4.2.
+bool evaluate(const Bounds& bounds, uintptr_t place, const uintptr_t* initial,
+              const Machine& machine, StackMemory* memory, uintptr_t* result);
+
+}  // namespace mtrace::unwind

@@ -1,0 +1,325 @@
+#include "unwind/modules.h"
+
+#include <string.h>
+
+#include <atomic>
+
+#include "base/process.h"
+#include "base/probe.h"
+#include "base/syscall.h"
+#include "format/memlog.h"
+#include "unwind/object.h"
+#include "unwind/rule_cache.h"
+
+namespace mtrace::unwind {
+namespace {
+
+constexpr uint32_t kMaxModules = 16384;
+constexpr uint32_t kMaxPath = 4096;
+constexpr uint32_t kHints = 4096;  // a power of two
+constexpr size_t kChunk = 64 * 1024;
+
+// Written before it is published, then constant, except for `died` and `announced`.
+struct Entry {
+  Module module;
+  Object object;
+  std::atomic<bool> announced;  // its death was reported by forget_unloaded
+};
+
+// Entries by number, in order of birth; the first null ends the list. An entry is published by the
+// one compare-and-swap that puts it here; who loses it looks again.
+std::atomic<Entry*> entries[kMaxModules];
+std::atomic<uint32_t> epoch{0};
+std::atomic<uint32_t> lost{0};
+// By page of the address: the number of the entry that held it last. Only a hint.
+std::atomic<uint16_t> hints[kHints];       // for loaded_object
+std::atomic<uint16_t> name_hints[kHints];  // for find_module
+
+// Memory for entries and paths; chunks are never given back.
+std::atomic<uintptr_t> chunk{0};  // position of the next free byte, 0 or a multiple of kChunk: none
+
+void* allocate(size_t size) {
+  size = (size + 15) & ~size_t{15};
+  for (;;) {
+    uintptr_t at = chunk.load(std::memory_order_relaxed);
+    if (at % kChunk != 0 && kChunk - at % kChunk >= size) {
+      if (chunk.compare_exchange_weak(at, at + size, std::memory_order_relaxed)) {
+        return reinterpret_cast<void*>(at);
+      }
+      continue;
+    }
+    // Twice the size, so that a chunk on its own boundary is inside; untouched pages are free.
+    void* memory = sys::map_memory(2 * kChunk);
+    if (memory == nullptr) return nullptr;
+    const uintptr_t start = (reinterpret_cast<uintptr_t>(memory) + kChunk - 1) & ~(kChunk - 1);
+    // 16 bytes stay unused: a position on the boundary means that the chunk is full.
+    if (!chunk.compare_exchange_strong(at, start + 16, std::memory_order_relaxed)) {
+      sys::unmap_memory(memory, 2 * kChunk);
+    }
+  }
+}
+
+uint32_t died(const Module& module) { return __atomic_load_n(&module.died, __ATOMIC_ACQUIRE); }
+
+bool set_died(Entry* entry, uint32_t from, uint32_t to) {
+  return __atomic_compare_exchange_n(&entry->module.died, &from, to, false, __ATOMIC_ACQ_REL,
+                                     __ATOMIC_ACQUIRE);
+}
+
+Entry* entry_at(uint32_t index) {
+  return index < kMaxModules ? entries[index].load(std::memory_order_acquire) : nullptr;
+}
+
+std::atomic<uint16_t>& hint_for(uintptr_t address) { return hints[address >> 12 & (kHints - 1)]; }
+
+// What naming an object needs, in its own pages: too much for a small stack.
+struct Scratch {
+  char name[kMaxPath];
+  char path[kMaxPath];
+};
+
+bool is_vdso(const char* name) {
+  return strchr(name, '/') == nullptr && strncmp(name, "linux-", 6) == 0;
+}
+
+// Absolute path of a loaded object into scratch->path; empty when it has none. The loader's name
+// of the main program is empty, that of the vdso has no slash.
+void find_path(const Object& object, Scratch* scratch) {
+  char* const name = scratch->name;
+  char* const path = scratch->path;
+  path[0] = '\0';
+  if (object.name == 0 || !sys::read_string(object.name, name, sizeof scratch->name)) return;
+  if (name[0] == '\0') {
+    if (sys::read_link("/proc/self/exe", path, kMaxPath) == 0) path[0] = '\0';
+    return;
+  }
+  if (is_vdso(name)) {
+    memcpy(path, format::kVdsoPath, sizeof format::kVdsoPath);
+    return;
+  }
+  size_t length = name[0] == '/' ? 0 : sys::working_directory(path, kMaxPath);
+  const char* relative = name;
+  if (length != 0) {
+    if (length > 1) path[length++] = '/';
+    while (strncmp(relative, "./", 2) == 0) relative += 2;
+  }
+  const size_t size = strlen(relative) + 1;
+  if (size <= kMaxPath - length) memcpy(path + length, relative, size);
+}
+
+// Whether what is loaded at `now` is the file that `entry` was made for. By build-id; a file
+// without one by its name, as far as the loader keeps it.
+bool same_object(const Entry& entry, const Object& now) {
+  const Object& then = entry.object;
+  if (now.base != then.base || now.eh_frame_hdr != then.eh_frame_hdr || now.start < then.start ||
+      now.end > then.end) {
+    return false;
+  }
+  if (then.build_id_size != 0) {
+    unsigned char bytes[sizeof entry.module.build_id];
+    return sys::read_memory(then.build_id, bytes, then.build_id_size) &&
+           memcmp(bytes, entry.module.build_id, then.build_id_size) == 0;
+  }
+  char name[256];
+  if (!sys::read_string(now.name, name, sizeof name)) return now.name == then.name;
+  if (name[0] == '\0' || is_vdso(name)) return true;  // never unloaded
+  const char* relative = name;
+  while (strncmp(relative, "./", 2) == 0) relative += 2;
+  const size_t length = strlen(relative);
+  const size_t known = strlen(entry.module.path);
+  return length <= known && strcmp(entry.module.path + known - length, relative) == 0;
+}
+
+Entry* make_entry(const Object& object) {
+  auto* scratch = static_cast<Scratch*>(sys::map_memory(sizeof(Scratch)));
+  if (scratch == nullptr) return nullptr;
+  find_path(object, scratch);
+  const size_t length = strlen(scratch->path);
+  auto* copy = static_cast<char*>(allocate(length + 1));
+  if (copy != nullptr) memcpy(copy, scratch->path, length + 1);
+  sys::unmap_memory(scratch, sizeof(Scratch));
+  auto* entry = static_cast<Entry*>(allocate(sizeof(Entry)));
+  if (copy == nullptr || entry == nullptr) return nullptr;
+  entry->object = object;
+  entry->announced.store(false, std::memory_order_relaxed);
+  Module& module = entry->module;
+  module.start = object.start;
+  module.end = object.end;
+  module.base = object.base;
+  module.path = copy;
+  module.build_id_size = 0;
+  if (object.build_id_size != 0 &&
+      sys::read_memory(object.build_id, module.build_id, object.build_id_size)) {
+    module.build_id_size = object.build_id_size;
+  }
+  module.identity = module.build_id_size != 0
+                        ? format::module_identity(module.build_id, module.build_id_size)
+                        : format::module_identity(copy, length);
+  module.died = kAlive;
+  return entry;
+}
+
+// Whether the object of `entry` is still loaded. It may be going away in another thread.
+bool still_loaded(const Entry& entry) {
+  Object object;
+  return locate_object(entry.module.start, &object) && same_object(entry, object);
+}
+
+bool same_file(const Module& a, const Module& b) {
+  return strcmp(a.path, b.path) == 0 && a.build_id_size == b.build_id_size &&
+         memcmp(a.build_id, b.build_id, a.build_id_size) == 0;
+}
+
+bool overlap(const Module& a, const Module& b) { return a.start < b.end && b.start < a.end; }
+
+// Enters `fresh` into the list, or finds that another thread has, or that a dead entry can live
+// again. nullptr: the list is full.
+Entry* publish(Entry* fresh) {
+  Module& module = fresh->module;
+  module.born = epoch.load(std::memory_order_acquire);
+  module.generation = 1;
+  Entry* revivable = nullptr;
+  bool epoch_taken = false;
+  uint32_t number = 0;
+  for (;; ++number) {
+    if (number == kMaxModules) {
+      lost.fetch_add(1, std::memory_order_relaxed);
+      return nullptr;
+    }
+    Entry* other = entries[number].load(std::memory_order_acquire);
+    if (other == nullptr) {
+      if (revivable != nullptr) {
+        const uint32_t death = died(revivable->module);
+        revivable->announced.store(false, std::memory_order_relaxed);
+        if (death == kAlive || set_died(revivable, death, kAlive)) return revivable;
+      }
+      if (entries[number].compare_exchange_strong(other, fresh, std::memory_order_acq_rel)) {
+        return fresh;
+      }
+    }
+    const Module& known = other->module;
+    const bool same_place = known.start == module.start && known.end == module.end &&
+                            known.base == module.base && same_file(known, module);
+    const uint32_t death = died(known);
+    if (same_place && death == kAlive) return other;
+    if (overlap(known, module)) {
+      // Between two lives of one file at one place another one was there: two entries, so that
+      // stacks of each life find theirs, under one name.
+      revivable = same_place ? other : nullptr;
+      if (death == kAlive && still_loaded(*other)) {
+        // One lies in a hole of the other: its addresses are no longer that one's alone.
+        for (std::atomic<uint16_t>& hint : name_hints) hint = kMaxModules;
+      } else if (death == kAlive) {
+        // Its dlclose was not seen (libc closes its own plug-ins from inside).
+        if (!epoch_taken) module.born = epoch.fetch_add(1, std::memory_order_acq_rel) + 1;
+        epoch_taken = true;
+        if (set_died(other, kAlive, module.born)) forget_rules();
+      }
+    }
+    if (strcmp(known.path, module.path) == 0) {
+      if (same_place) {
+        module.generation = known.generation;
+      } else if (known.generation >= module.generation) {
+        module.generation = known.generation + 1;
+      }
+    }
+  }
+}
+
+bool holds(const Module& module, uintptr_t address) {
+  return address >= module.start && address < module.end;
+}
+
+// In a hole between the segments of one object there may be another one.
+bool narrower(const Module& a, const Module& b) { return a.end - a.start < b.end - b.start; }
+
+// The living entry of `object`, which holds `address`: by hint, else by search.
+Entry* living_entry(uintptr_t address, const Object& object) {
+  auto fits = [&](Entry* entry) {
+    return entry != nullptr && holds(entry->module, address) &&
+           entry->object.base == object.base && died(entry->module) == kAlive &&
+           same_object(*entry, object);
+  };
+  std::atomic<uint16_t>& hint = hint_for(address);
+  Entry* hinted = entry_at(hint.load(std::memory_order_relaxed));
+  if (fits(hinted)) return hinted;
+  for (uint32_t i = 0; Entry* entry = entry_at(i); ++i) {
+    if (fits(entry)) {
+      hint.store(static_cast<uint16_t>(i), std::memory_order_relaxed);
+      return entry;
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+uint32_t unload_epoch() { return epoch.load(std::memory_order_acquire); }
+
+uint32_t lost_modules() { return lost.load(std::memory_order_relaxed); }
+
+const Object* loaded_object(uintptr_t address, Object* scratch) {
+  if (!locate_object(address, scratch)) return nullptr;
+  Entry* entry = living_entry(address, *scratch);
+  if (entry != nullptr) return &entry->object;
+  inspect_object(scratch);
+  entry = make_entry(*scratch);
+  if (entry != nullptr) entry = publish(entry);
+  return entry != nullptr ? &entry->object : scratch;
+}
+
+const Module* find_module(uintptr_t address, uint32_t retired, uint32_t* index) {
+  // Hints are only left for addresses that one living entry alone holds.
+  auto alive = [](const Module& module) { return died(module) == kAlive; };
+  std::atomic<uint16_t>& hint = name_hints[address >> 12 & (kHints - 1)];
+  uint32_t number = hint.load(std::memory_order_relaxed);
+  const Entry* found = retired == kAlive ? entry_at(number) : nullptr;
+  if (found == nullptr || !holds(found->module, address) || !alive(found->module)) {
+    found = nullptr;
+    unsigned candidates = 0;
+    for (uint32_t i = 0; const Entry* entry = entry_at(i); ++i) {
+      const Module& module = entry->module;
+      const bool loaded = retired == kAlive
+                              ? alive(module)
+                              : module.born < retired && retired <= died(module);
+      if (!loaded || !holds(module, address)) continue;
+      ++candidates;
+      // Of two that were there in turn, the later; of two at once, the one in the other's hole.
+      if (found != nullptr && narrower(found->module, module)) continue;
+      found = entry;
+      number = i;
+    }
+    if (found == nullptr) return nullptr;
+    if (retired == kAlive && candidates == 1) {
+      hint.store(static_cast<uint16_t>(number), std::memory_order_relaxed);
+    }
+  }
+  if (index != nullptr) *index = number;
+  return &found->module;
+}
+
+const Module* module_at(uint32_t index) {
+  const Entry* entry = entry_at(index);
+  return entry == nullptr ? nullptr : &entry->module;
+}
+
+void forget_unloaded(void (*unloaded)(uintptr_t, uintptr_t, uint32_t, void*), void* context) {
+  uint32_t now = 0;
+  for (uint32_t i = 0; Entry* entry = entry_at(i); ++i) {
+    if (died(entry->module) != kAlive) continue;
+    if (still_loaded(*entry)) continue;
+    if (now == 0) now = epoch.fetch_add(1, std::memory_order_acq_rel) + 1;
+    set_died(entry, kAlive, now);
+  }
+  // Rules of objects that found no room in the list have no entry that could be seen dying.
+  if (now != 0 || lost_modules() != 0) forget_rules();
+  for (uint32_t i = 0; Entry* entry = entry_at(i); ++i) {
+    const uint32_t death = died(entry->module);
+    if (death == kAlive || entry->announced.exchange(true, std::memory_order_acq_rel)) continue;
+    if (unloaded != nullptr) {
+      unloaded(entry->module.start, entry->module.end, death, context);
+    }
+  }
+}
+
+}  // namespace mtrace::unwind

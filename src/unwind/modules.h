@@ -1,0 +1,46 @@
+// The loaded objects that walks have met. An entry is made when the first return address inside
+// the object is looked up and is never removed: after dlclose it stays, dead, so that stacks
+// captured while it was loaded keep their names. Another object at the same address, or the same
+// file at another one, is a new entry with the next generation of its path.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace mtrace::unwind {
+
+struct Module {
+  uintptr_t start;             // mapped range [start, end)
+  uintptr_t end;
+  uintptr_t base;              // load bias: address = base + ELF address
+  const char* path;            // as loaded, absolute where known; "[vdso]"
+  uint32_t generation;         // 1 for the first entry of a path
+  uint32_t build_id_size;      // bytes, 0: has none
+  unsigned char build_id[32];
+  uint64_t identity;           // format::module_identity of build-id, or of path
+  uint32_t born;               // unload epoch at which the entry was made
+  uint32_t died;               // epoch in which it was unloaded; kAlive while loaded
+};
+inline constexpr uint32_t kAlive = 0xffffffffu;
+
+// Modules that found no room in the list (16,384 entries); their frames have no name.
+uint32_t lost_modules();
+
+// Counts unloads. Two walks of equal addresses in the same epoch met the same code.
+uint32_t unload_epoch();
+
+// The entry for `address` as of a stack that was retired in epoch `retired` (kAlive: it is still
+// in use); nullptr when no loaded object held it. Number of the entry in *index if not null.
+// Async-signal-safe, lock-free.
+const Module* find_module(uintptr_t address, uint32_t retired, uint32_t* index);
+
+// Entry by number, nullptr past the last.
+const Module* module_at(uint32_t index);
+
+// Call after the real dlclose: finds entries whose object is no longer there, marks them dead in
+// a new epoch, forgets every cached rule, and calls unloaded(start, end, epoch, context) for each.
+// Thread-safe.
+void forget_unloaded(void (*unloaded)(uintptr_t start, uintptr_t end, uint32_t epoch, void*),
+                     void* context);
+
+}  // namespace mtrace::unwind

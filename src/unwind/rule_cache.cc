@@ -1,0 +1,44 @@
+#include "unwind/rule_cache.h"
+
+#include "unwind/cfi.h"
+#include "unwind/compile.h"
+#include "unwind/modules.h"
+#include "unwind/object.h"
+
+namespace mtrace::unwind {
+namespace internal {
+std::atomic<uint64_t> rule_table[size_t{1} << kCacheBits];
+}
+
+// Not inlined into the walk: the interpreter's states need 1.5 KiB of stack.
+[[gnu::noinline]] Rule compile_rule(uintptr_t key) {
+  const Rule lost(RuleKind::kLost);
+  if (key == 0 || key > kKeyEnd - 1) return lost;
+  const uint32_t epoch = unload_epoch();
+  Object scratch;
+  const Object* object = loaded_object(key - 1, &scratch);
+  // Not cached: something may be loaded there later.
+  if (object == nullptr) return lost;
+  Fde fde;
+  Row row;
+  Rule rule = lost;
+  if (find_fde(*object, key - 1, &fde) && find_row(*object, fde, key - 1, &row)) {
+    rule = pack_rule(*object, row);
+  }
+  std::atomic<uint64_t>& place = internal::rule_table[static_cast<uint16_t>(key)];
+  uint64_t word = rule.tagged(key).bits();
+  place.store(word, std::memory_order_release);
+  // An object may have been unloaded, and the cache emptied, since this rule was read from it.
+  // (Registering an object ends an epoch, too, when it lies over one whose end was not seen.)
+  if (unload_epoch() != epoch) place.compare_exchange_strong(word, 0);
+  return rule;
+}
+
+void forget_rules() {
+  for (std::atomic<uint64_t>& place : internal::rule_table) {
+    // Untouched pages of the table stay untouched.
+    if (place.load(std::memory_order_relaxed) != 0) place.store(0, std::memory_order_relaxed);
+  }
+}
+
+}  // namespace mtrace::unwind

@@ -1,0 +1,36 @@
+// All threads' rules: a direct-mapped table of single words. A reader sees a whole rule for
+// exactly its key, or another key's, or nothing; a lost store costs one more compilation.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "unwind/rule.h"
+
+namespace mtrace::unwind {
+
+namespace internal {
+[[gnu::visibility("hidden")]] extern std::atomic<uint64_t> rule_table[size_t{1} << kCacheBits];
+}
+
+// The place's rule, to be checked with holds_for(key).
+inline Rule cached_rule(uintptr_t key) {
+  const auto place = static_cast<uint16_t>(key);
+  static_assert(kCacheBits == 16);
+  return Rule(internal::rule_table[place].load(std::memory_order_relaxed));
+}
+
+// The rule for `key`, compiled when the cache does not hold it. kLost when there is none.
+// Async-signal-safe, thread-safe; about 1.5 KiB of stack.
+Rule compile_rule(uintptr_t key);
+
+inline Rule rule_for(uintptr_t key) {
+  const Rule rule = cached_rule(key);
+  if (__builtin_expect(rule.holds_for(key), 1)) return rule;
+  return compile_rule(key);
+}
+
+// Empties the cache.
+void forget_rules();
+
+}  // namespace mtrace::unwind

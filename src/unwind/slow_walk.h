@@ -1,0 +1,38 @@
+// What the inner loop of walk() hands over: everything but frames on the trusted stack whose rule
+// is a plain one.
+#pragma once
+
+#include "format/memlog.h"
+#include "unwind/walker.h"
+
+namespace mtrace::unwind {
+
+// A walk between two steps: `count` frames are written, the last one is the frame that the
+// registers belong to.
+struct WalkState {
+  uintptr_t key;  // of that frame, as for the rule cache
+  uintptr_t sp;
+  uintptr_t fp;
+  uint64_t hash;
+  uintptr_t* frames;
+  uint32_t count;
+  uint32_t depth;
+
+  // Enters the frame of `next_key` as the last one.
+  void enter(uintptr_t next_key) {
+    // Off the loop's critical path, which is the chain of loads. Multiplication by an odd number
+    // loses nothing; result() spreads what has gathered in the upper bits.
+    hash = (hash + next_key) * 0x9e3779b97f4a7c15u;
+    frames[count++] = next_key - 1;
+    key = next_key;
+  }
+  Walk result(End end) const { return {format::mix64(hash), count, end}; }
+};
+
+// Goes on from `state`; from the beginning at `from`, with all registers, where that is needed.
+Walk slow_walk(const Registers& from, WalkState state);
+
+// The walk by the interpreter alone.
+Walk full_walk(const Registers& from, uintptr_t* frames, unsigned depth);
+
+}  // namespace mtrace::unwind

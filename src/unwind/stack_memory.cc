@@ -1,0 +1,94 @@
+#include "unwind/stack_memory.h"
+
+#include <string.h>
+
+#include <atomic>
+
+#include "base/probe.h"
+#include "base/process.h"
+
+// The stack pointer at the entry of the program, set by the loader (GLIBC_2.2.5).
+extern "C" void* __libc_stack_end;
+
+namespace mtrace::unwind {
+namespace internal {
+thread_local constinit ThreadStack thread_stack = {};
+}
+
+namespace {
+
+constexpr uintptr_t kPage = 4096;
+// Deeper than any real stack grows between two allocations; bounds the time of one extension.
+constexpr uintptr_t kMaxExtension = uintptr_t{1} << 30;
+
+// The thread control block of the main thread, once known. In a fork child of another thread that
+// thread is the "main" one by its id, but its stack still ends at its own control block.
+std::atomic<uintptr_t> main_control_block{0};
+
+uintptr_t upper_end(uintptr_t sp) {
+  uintptr_t control_block;
+  asm("movq %%fs:0x10, %0" : "=r"(control_block));
+  uintptr_t main = main_control_block.load(std::memory_order_relaxed);
+  if (main == 0 && sys::thread_id() == sys::process_id()) {
+    main = control_block;
+    main_control_block.store(main, std::memory_order_relaxed);
+  }
+  const uintptr_t end =
+      control_block == main ? reinterpret_cast<uintptr_t>(__libc_stack_end) : control_block;
+  return sp < end ? end : 0;
+}
+
+}  // namespace
+
+StackRange trust_stack(uintptr_t sp) {
+  internal::ThreadStack& stack = internal::thread_stack;
+  const StackRange trusted = trusted_stack();
+  // A program that allocates on another stack does so again and again.
+  if (covers(trusted, sp) || stack.foreign == sp >> 16) return trusted;
+  const uintptr_t high = stack.high != 0 ? stack.high : upper_end(sp);
+  const uintptr_t from = trusted.low != trusted.high ? trusted.low : high;
+  const uintptr_t low = sp & ~(kPage - 1);
+  if (low < from && from - low <= kMaxExtension) {
+    // Downwards: the gap above a foreign stack is met at once.
+    uintptr_t page = (from - 1) & ~(kPage - 1);
+    while (page > low && sys::readable(page, 1)) page -= kPage;
+    if (page == low && sys::readable(page, 1)) {
+      stack.high = high;
+      stack.low = low;
+      std::atomic_signal_fence(std::memory_order_seq_cst);
+      stack.size = high - low;
+      return {low, high};
+    }
+  }
+  stack.foreign = sp >> 16;
+  return trusted;
+}
+
+bool StackMemory::read_sized(uintptr_t address, unsigned size, uintptr_t* value) {
+  uintptr_t word = 0;
+  if (covers(trusted_, address) && trusted_.high - address >= size) {
+    memcpy(&word, reinterpret_cast<const void*>(address), size);
+  } else if (!read_outside(address, &word, size)) {
+    return false;
+  }
+  *value = word;
+  return true;
+}
+
+bool StackMemory::read_outside(uintptr_t address, uintptr_t* value, size_t size) {
+  if (address - window_start_ >= window_size_ ||
+      window_size_ - (address - window_start_) < size) {
+    // From here upwards, as a walk goes, but not into a page that may not be there.
+    size_t part = kPage - (address & (kPage - 1));
+    if (part > kWindow) part = kWindow;
+    if (part < size) return sys::read_memory(address, value, size);
+    window_size_ = 0;
+    if (!sys::read_memory(address, window_, part)) return false;
+    window_start_ = address;
+    window_size_ = part;
+  }
+  memcpy(value, window_ + (address - window_start_), size);
+  return true;
+}
+
+}  // namespace mtrace::unwind

@@ -1,0 +1,45 @@
+// Walks the call stack of the current thread by call-frame information (.eh_frame), without
+// frame pointers, locks, allocation or faults. doc/unwinding.md says how and what ends a walk.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace mtrace::unwind {
+
+// Where a walk begins: the state of the hooked function's caller just after the call returned.
+struct Registers {
+  uintptr_t pc;  // return address
+  uintptr_t sp;  // stack pointer after the return: the hook's canonical frame address
+  uintptr_t fp;  // rbp in the caller
+};
+
+// Registers of the caller of the function this is expanded in. That function must be compiled
+// with a frame pointer.
+#define MTRACE_CALLER_REGISTERS()                                                   \
+  (::mtrace::unwind::Registers{                                                     \
+      static_cast<const uintptr_t*>(__builtin_frame_address(0))[1],                 \
+      reinterpret_cast<uintptr_t>(__builtin_frame_address(0)) + 2 * sizeof(void*),  \
+      static_cast<const uintptr_t*>(__builtin_frame_address(0))[0]})
+
+enum class End : uint8_t {
+  kBottom,  // the outermost function (its return address is undefined or zero)
+  kDepth,   // as many frames as asked for; there are more
+  kLost,    // no or unusable call-frame information, or unreadable memory
+};
+
+struct Walk {
+  uint64_t hash;   // of the frames; equal frames give an equal hash within this process
+  uint32_t count;  // frames written
+  End end;
+};
+
+// Writes up to `depth` (1 to 128) look-up addresses, innermost first: the return address minus
+// one, for a function interrupted by a signal its pc unchanged. Async-signal-safe, thread-safe;
+// leaves errno alone; uses less than 1 KiB of stack when the rules are cached.
+Walk walk(const Registers& from, uintptr_t* frames, unsigned depth);
+
+// Selects libunwind for all later walks (before threads exist). False: not installed.
+bool use_libunwind();
+
+}  // namespace mtrace::unwind

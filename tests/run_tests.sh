@@ -1,0 +1,62 @@
+#!/bin/bash
+# run_tests.sh BUILD BINARY...: runs GoogleTest binaries, two pieces at a time, prints what failed,
+# and ends with the line "N passed, N failed". Status 1 when anything failed or nothing ran.
+# GTEST_FILTER in the environment chooses tests, as for a single binary.
+set -u
+source_dir=$(cd "$(dirname "$0")/.." && pwd)
+build_dir=$(cd "$1" && pwd) || exit 1
+shift
+
+scratch=$(mktemp -d "${TMPDIR:-/tmp}/mtrace-check-XXXXXX") || exit 1
+trap 'rm -rf "$scratch"' EXIT
+trap 'exit 130' INT TERM
+mkdir "$scratch/tmp" "$scratch/logs"
+export MTRACE_SOURCE_DIR=$source_dir MTRACE_BUILD_DIR=$build_dir TMPDIR=$scratch/tmp
+unset LD_PRELOAD DEBUGINFOD_URLS
+
+# A piece is "binary index count". Binaries with many slow tests are cut in several pieces.
+pieces=()
+for binary in "$@"; do
+  count=1
+  case $(basename "$binary") in *host*) count=12 ;; esac
+  for ((i = 0; i < count; ++i)); do pieces+=("$binary $i $count"); done
+done
+
+run_piece() {
+  read -r binary index count <<< "$1"
+  local log=$scratch/logs/$(basename "$binary")-$index
+  # The limit only ends a hang; a piece takes seconds.
+  GTEST_SHARD_INDEX=$index GTEST_TOTAL_SHARDS=$count timeout -k 10 1200 \
+      "$binary" --gtest_color=no >"$log" 2>&1
+  echo $? >"$log.status"
+}
+export -f run_piece
+export scratch
+printf '%s\n' "${pieces[@]}" | xargs -d '\n' -P "${TEST_JOBS:-2}" -I{} bash -c 'run_piece "{}"'
+
+passed=0 failed=0 skipped=0
+for piece in "${pieces[@]}"; do
+  read -r binary index count <<< "$piece"
+  log=$scratch/logs/$(basename "$binary")-$index
+  status=$(cat "$log.status" 2>/dev/null || echo none)
+  good=$(grep -c '^\[       OK \]' "$log")
+  bad=$(grep -c '^\[  FAILED  \] .* ([0-9]* ms)$' "$log")
+  skip=$(grep -c '^\[  SKIPPED \] .* ([0-9]* ms)$' "$log")
+  passed=$((passed + good)) failed=$((failed + bad)) skipped=$((skipped + skip))
+  # Each failed test from its RUN line to its end.
+  awk '/^\[ RUN      \]/ { text = "" } { text = text $0 "\n" }
+       /^\[  FAILED  \] .* \([0-9]+ ms\)$/ { printf "%s", text }
+       /^\[  SKIPPED \] .* \([0-9]+ ms\)$/ { printf "%s", text }' "$log"
+  if ! grep -q '^\[==========\] .* ran\.' "$log" || { [ "$status" != 0 ] && [ "$bad" = 0 ]; }; then
+    # It did not come to its end: the test under way and those after it count as one failure.
+    failed=$((failed + 1))
+    echo "$(basename "$binary") piece $index of $count ended with status $status in:"
+    awk '/^\[ RUN      \]/ { text = "" } { text = text $0 "\n" } END { printf "%s", text }' \
+        "$log" | tail -40
+  fi
+done
+
+summary="$passed passed, $failed failed"
+[ "$skipped" -gt 0 ] && summary="$summary, $skipped skipped"
+echo "$summary"
+[ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]

@@ -1,0 +1,110 @@
+# Tests: the programs under test, the test binaries, and the targets check, demo and bench.
+#
+#   tests/unit/library   units of libmtrace.so, linked with its objects (not src/hook: it is malloc)
+#   tests/unit/tool      units of memlog, linked with its objects
+#   tests/host           programs run under the library; no product code is linked
+#   tests/structure      what the sources include and what the built library needs and exports
+#   tests/programs       the programs that the host tests run
+
+TEST_BUILD   := $(BUILD)/tests
+PROGRAMS     := $(TEST_BUILD)/programs
+TEST_BINARIES :=
+TEST_EXTRA   :=
+PROGRAM_LIST :=
+
+-include tests/walker.mk
+
+# Not optimised: the tests wait for the programs they run, not the other way round.
+TEST_FLAGS := $(filter-out -O%,$(COMMON)) -O0 -Itests/host
+$(TEST_BUILD)/obj/%.o: tests/%.cc tests/tests.mk | $(BUILD)/.deps
+	@mkdir -p $(@D)
+	$(CXX) $(CPPFLAGS) $(TEST_FLAGS) $(CXXFLAGS) -c $< -o $@
+test_objects = $(patsubst tests/%.cc,$(TEST_BUILD)/obj/%.o,$(sort $(wildcard $(1))))
+
+UNIT_LIBRARY_OBJ := $(call test_objects,tests/unit/library/*.cc)
+UNIT_TOOL_OBJ    := $(call test_objects,tests/unit/tool/*.cc)
+HOST_COMMON_OBJ  := $(call test_objects,$(filter-out %_test.cc,$(wildcard tests/host/*.cc)))
+HOST_TEST_OBJ    := $(call test_objects,tests/host/*_test.cc)
+STRUCTURE_OBJ    := $(call test_objects,tests/structure/*.cc)
+
+$(TEST_BUILD)/unit_library: $(UNIT_LIBRARY_OBJ) $(filter-out $(BUILD)/lib/hook/%,$(LIB_OBJ))
+	$(CXX) $(LDFLAGS) -o $@ $^ $(TEST_LIBS) $(UNIT_LIBRARY_LIBS)
+$(TEST_BUILD)/unit_tool: $(UNIT_TOOL_OBJ) $(filter-out $(BUILD)/tool/cli/main.o,$(TOOL_OBJ))
+	$(CXX) $(LDFLAGS) -o $@ $^ $(TEST_LIBS) $(UNIT_TOOL_LIBS)
+$(TEST_BUILD)/host_tests: $(HOST_TEST_OBJ) $(HOST_COMMON_OBJ)
+	$(CXX) $(LDFLAGS) -o $@ $^ -lgtest -lgtest_main -lpthread $(HOST_TEST_LIBS)
+$(TEST_BUILD)/structure_tests: $(STRUCTURE_OBJ) $(HOST_COMMON_OBJ)
+	$(CXX) $(LDFLAGS) -o $@ $^ -lgtest -lgtest_main -lpthread
+
+TEST_BINARIES += $(if $(UNIT_LIBRARY_OBJ),$(TEST_BUILD)/unit_library) \
+                 $(if $(UNIT_TOOL_OBJ),$(TEST_BUILD)/unit_tool) \
+                 $(TEST_BUILD)/structure_tests $(TEST_BUILD)/host_tests
+
+# ---- The programs under test. Plain ones are built by this rule; libNAME.cc becomes a plug-in.
+# -fno-builtin: no allocation is left out because its result is not used.
+PROGRAM_FLAGS := -g -fno-builtin -Wall -Wextra -Werror -D_GNU_SOURCE -Iinclude -Itests/programs -pthread
+PROGRAM_OPT   ?= -O1
+$(PROGRAMS)/%: tests/programs/%.c tests/programs/truth.h tests/tests.mk | $(BUILD)/.deps
+	@mkdir -p $(@D)
+	$(CC) $(PROGRAM_FLAGS) $(PROGRAM_OPT) -std=gnu11 -o $@ $< $(PROGRAM_LIBS_$*)
+$(PROGRAMS)/%: tests/programs/%.cc tests/programs/truth.h tests/tests.mk | $(BUILD)/.deps
+	@mkdir -p $(@D)
+	$(CXX) $(PROGRAM_FLAGS) $(PROGRAM_OPT) -std=c++20 -o $@ $< $(PROGRAM_LIBS_$*)
+$(PROGRAMS)/%.so: tests/programs/%.cc tests/tests.mk | $(BUILD)/.deps
+	@mkdir -p $(@D)
+	$(CXX) $(PROGRAM_FLAGS) $(PROGRAM_OPT) -std=c++20 -shared -fPIC -o $@ $<
+
+PROGRAM_SOURCES := $(notdir $(wildcard tests/programs/*.c tests/programs/*.cc))
+PLUGIN_SOURCES  := $(filter plugin_%.cc,$(PROGRAM_SOURCES))
+TRUTH_SOURCES   := truth_c.c truth_cxx.cc
+PROGRAM_LIST += $(addprefix $(PROGRAMS)/,$(basename \
+                  $(filter-out $(PLUGIN_SOURCES) $(TRUTH_SOURCES),$(PROGRAM_SOURCES)))) \
+                $(patsubst %.cc,$(PROGRAMS)/%.so,$(PLUGIN_SOURCES))
+
+# The truth programs in every combination: truth_c.gcc.O2.pie.nofp and so on.
+truth_gcc_c     := gcc -std=gnu11
+truth_clang_c   := clang -std=gnu11
+truth_gcc_cxx   := g++ -std=c++20
+truth_clang_cxx := clang++ -std=c++20 -fsized-deallocation
+truth_pie       := -fPIE -pie
+truth_nopie     := -fno-pie -no-pie
+truth_fp        := -fno-omit-frame-pointer
+truth_nofp      := -fomit-frame-pointer
+# $(1) source $(2) language $(3) compiler $(4) level $(5) pie $(6) frame pointer
+define truth_rule
+$(PROGRAMS)/$(basename $(1)).$(3).$(4).$(5).$(6): tests/programs/$(1) tests/programs/truth.h \
+    tests/tests.mk | $$(BUILD)/.deps
+	@mkdir -p $$(@D)
+	$$(truth_$(3)_$(2)) $$(PROGRAM_FLAGS) -$(4) $$(truth_$(5)) $$(truth_$(6)) -Wl,--build-id \
+	    -o $$@ $$<
+PROGRAM_LIST += $(PROGRAMS)/$(basename $(1)).$(3).$(4).$(5).$(6)
+endef
+$(foreach compiler,gcc clang,$(foreach level,O0 O2,$(foreach pie,pie nopie,$(foreach fp,fp nofp,\
+  $(eval $(call truth_rule,truth_c.c,c,$(compiler),$(level),$(pie),$(fp)))\
+  $(eval $(call truth_rule,truth_cxx.cc,cxx,$(compiler),$(level),$(pie),$(fp)))))))
+
+# Stripped, with the debug information in a file beside it (debuglink) or by build-id elsewhere.
+STRIPPED := $(PROGRAMS)/stripped
+$(STRIPPED)/truth_c: $(PROGRAMS)/truth_c.gcc.O2.pie.nofp
+	@mkdir -p $(@D)
+	cp $< $@ && objcopy --only-keep-debug $@ $@.debug && strip $@ && \
+	    cd $(@D) && objcopy --add-gnu-debuglink=$(@F).debug $(@F)
+$(STRIPPED)/truth_cxx: $(PROGRAMS)/truth_cxx.gcc.O2.pie.nofp
+	@mkdir -p $(@D)
+	id=$$(readelf -n $< | sed -n 's/.*Build ID: //p') && [ -n "$$id" ] && \
+	    directory=$(STRIPPED)/symbols/.build-id/$${id:0:2} && mkdir -p $$directory && \
+	    objcopy --only-keep-debug $< $$directory/$${id:2}.debug && cp $< $@ && strip $@
+PROGRAM_LIST += $(STRIPPED)/truth_c $(STRIPPED)/truth_cxx
+
+programs: $(PROGRAM_LIST)
+tests: $(TEST_BINARIES) programs $(TEST_EXTRA)
+
+check: all tests
+	@tests/run_tests.sh $(BUILD) $(TEST_BINARIES)
+demo: all $(PROGRAMS)/demo_service
+	@tests/demo.sh $(BUILD)
+bench: all $(PROGRAMS)/bench_pairs
+	@tests/bench/bench.sh $(BUILD)
+
+-include $(UNIT_LIBRARY_OBJ:.o=.d) $(UNIT_TOOL_OBJ:.o=.d) $(HOST_COMMON_OBJ:.o=.d) \
+         $(HOST_TEST_OBJ:.o=.d) $(STRUCTURE_OBJ:.o=.d)

@@ -1,0 +1,147 @@
+// The lock-free stack table against Abseil's flat_hash_map.
+#include "ledger/stack_table.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <memory>
+#include <random>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+
+namespace mtrace::ledger {
+namespace {
+
+using Frames = std::vector<uintptr_t>;
+
+Stack as_stack(const Frames& frames, uint64_t hash, bool lost = false) {
+  return {hash, frames.data(), static_cast<uint16_t>(frames.size()), false, lost};
+}
+
+std::unique_ptr<StackTable> make_table() {
+  auto table = std::make_unique<StackTable>();
+  EXPECT_TRUE(table->init());
+  return table;
+}
+
+// Frames from a small alphabet, so that many are equal; a weak hash, so that many collide.
+Frames random_frames(std::mt19937& random) {
+  Frames frames(1 + random() % 12);
+  for (auto& frame : frames) frame = 0x400000 + random() % 6;
+  return frames;
+}
+
+TEST(StackTable, SameAnswersAsFlatHashMap) {
+  auto table = make_table();
+  absl::flat_hash_map<Frames, uint32_t> reference;
+  std::mt19937 random(7);
+  for (int i = 0; i < 200'000; ++i) {
+    const Frames frames = random_frames(random);
+    uint64_t hash = 0;
+    for (const uintptr_t frame : frames) hash = hash * 3 + frame % 5;  // below 2^20: collides
+    const uint32_t index = table->intern(as_stack(frames, hash), 1);
+    const auto [at, fresh] = reference.try_emplace(frames, index);
+    ASSERT_EQ(at->second, index) << "equal frames, other record, or the reverse; at " << i;
+    if (fresh) {
+      const StackRecord& record = table->record(index);
+      ASSERT_EQ(record.depth, frames.size());
+      ASSERT_TRUE(std::equal(frames.begin(), frames.end(), record.frames));
+    }
+  }
+  EXPECT_EQ(table->size(), reference.size() + 1);  // and the overflow record
+  EXPECT_GT(reference.size(), 10'000u);
+}
+
+TEST(StackTable, EqualHashesNeverMergeDifferentStacks) {
+  auto table = make_table();
+  std::set<uint32_t> records;
+  for (uintptr_t i = 0; i < 1000; ++i) {
+    const Frames frames = {0x1000 + i, 0x2000};
+    records.insert(table->intern(as_stack(frames, 0xdeadbeef), 1));
+  }
+  EXPECT_EQ(records.size(), 1000u);
+  for (uintptr_t i = 0; i < 1000; ++i) {
+    const Frames frames = {0x1000 + i, 0x2000};
+    EXPECT_TRUE(records.contains(table->intern(as_stack(frames, 0xdeadbeef), 1)));
+  }
+}
+
+TEST(StackTable, PrefixIsAnotherStack) {
+  auto table = make_table();
+  const Frames longer = {1, 2, 3};
+  const Frames shorter = {1, 2};
+  EXPECT_NE(table->intern(as_stack(longer, 5), 1), table->intern(as_stack(shorter, 5), 1));
+}
+
+TEST(StackTable, VisitsEachRecordOnce) {
+  auto table = make_table();
+  std::set<uint32_t> made = {table->overflow()};
+  std::mt19937_64 random(3);
+  for (uintptr_t i = 1; i <= 50'000; ++i) {
+    const Frames frames = {i};
+    made.insert(table->intern(as_stack(frames, random()), 1));
+  }
+  std::set<uint32_t> visited;
+  table->for_each([&](uint32_t index, const StackRecord&) {
+    EXPECT_TRUE(visited.insert(index).second) << index;
+  });
+  EXPECT_EQ(visited, made);
+}
+
+TEST(StackTable, RetiredStackIsNotFoundAgain) {
+  auto table = make_table();
+  const Frames inside = {0x5000, 0x9000};
+  const Frames outside = {0x4fff, 0x6000};
+  const uint32_t old = table->intern(as_stack(inside, 1), 1);
+  const uint32_t other = table->intern(as_stack(outside, 2), 1);
+  table->retire(0x5000, 0x6000, 4);
+  EXPECT_EQ(table->record(old).retired, 4u);
+  EXPECT_EQ(table->intern(as_stack(outside, 2), 1), other);
+  const uint32_t fresh = table->intern(as_stack(inside, 1), 1);
+  EXPECT_NE(fresh, old);
+  EXPECT_EQ(table->intern(as_stack(inside, 1), 1), fresh);
+}
+
+TEST(StackTable, CountsStacksWithLostFrames) {
+  auto table = make_table();
+  const Frames frames = {1};
+  table->intern(as_stack(frames, 1, true), 1);
+  table->intern(as_stack(frames, 1, true), 1);
+  EXPECT_EQ(table->lost_frames(), 1u);
+}
+
+TEST(StackTable, ThreadsAgree) {
+  constexpr unsigned kThreads = 4;
+  constexpr uintptr_t kStacks = 40'000;
+  auto table = make_table();
+  std::vector<std::vector<uint32_t>> seen(kThreads, std::vector<uint32_t>(kStacks));
+  std::atomic<unsigned> ready = 0;
+  std::vector<std::thread> threads;
+  for (unsigned t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      ++ready;
+      while (ready < kThreads) std::this_thread::yield();
+      for (uintptr_t i = 0; i < kStacks; ++i) {
+        const Frames frames = {i + 1, 77};
+        seen[t][i] = table->intern(as_stack(frames, (i / 3) * 0x9e3779b97f4a7c15u), t + 1);
+        StackRecord& record = table->record(seen[t][i]);
+        count_allocated(record.own, record.shared, record.owner == t + 1, i);
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  for (uintptr_t i = 0; i < kStacks; ++i) {
+    for (unsigned t = 1; t < kThreads; ++t) ASSERT_EQ(seen[t][i], seen[0][i]) << i;
+    const StackRecord& record = table->record(seen[0][i]);
+    const Counters total = read(record.own, record.shared);
+    ASSERT_EQ(total.allocated_blocks, kThreads);
+    ASSERT_EQ(total.allocated_bytes, kThreads * i);
+  }
+  EXPECT_EQ(table->size(), kStacks + 1);
+}
+
+}  // namespace
+}  // namespace mtrace::ledger
