@@ -18,7 +18,8 @@ PROGRAM_LIST :=
 TEST_FLAGS := $(filter-out -O%,$(COMMON)) -O0 -Itests/host
 $(TEST_BUILD)/obj/%.o: tests/%.cc tests/tests.mk | $(BUILD)/.deps
 	@mkdir -p $(@D)
-	$(CXX) $(CPPFLAGS) $(TEST_FLAGS) $(CXXFLAGS) -c $< -o $@
+	$(call say,CXX,$<)
+	$(Q)$(CXX) $(CPPFLAGS) $(TEST_FLAGS) $(CXXFLAGS) -c $< -o $@
 test_objects = $(patsubst tests/%.cc,$(TEST_BUILD)/obj/%.o,$(sort $(wildcard $(1))))
 
 UNIT_LIBRARY_OBJ := $(call test_objects,tests/unit/library/*.cc)
@@ -28,31 +29,40 @@ HOST_TEST_OBJ    := $(call test_objects,tests/host/*_test.cc)
 STRUCTURE_OBJ    := $(call test_objects,tests/structure/*.cc)
 
 $(TEST_BUILD)/unit_library: $(UNIT_LIBRARY_OBJ) $(filter-out $(BUILD)/lib/hook/%,$(LIB_OBJ))
-	$(CXX) $(LDFLAGS) -o $@ $^ $(TEST_LIBS) $(UNIT_LIBRARY_LIBS)
+	$(call say,LINK,$@)
+	$(Q)$(CXX) $(LDFLAGS) -o $@ $^ $(TEST_LIBS) $(UNIT_LIBRARY_LIBS)
 $(TEST_BUILD)/unit_tool: $(UNIT_TOOL_OBJ) $(filter-out $(BUILD)/tool/cli/main.o,$(TOOL_OBJ))
-	$(CXX) $(LDFLAGS) -o $@ $^ $(TEST_LIBS) $(UNIT_TOOL_LIBS)
+	$(call say,LINK,$@)
+	$(Q)$(CXX) $(LDFLAGS) -o $@ $^ $(TEST_LIBS) $(UNIT_TOOL_LIBS)
 $(TEST_BUILD)/host_tests: $(HOST_TEST_OBJ) $(HOST_COMMON_OBJ)
-	$(CXX) $(LDFLAGS) -o $@ $^ -lgtest -lgtest_main -lpthread $(HOST_TEST_LIBS)
+	$(call say,LINK,$@)
+	$(Q)$(CXX) $(LDFLAGS) -o $@ $^ -lgtest -lgtest_main -lpthread $(HOST_TEST_LIBS)
 $(TEST_BUILD)/structure_tests: $(STRUCTURE_OBJ) $(HOST_COMMON_OBJ)
-	$(CXX) $(LDFLAGS) -o $@ $^ -lgtest -lgtest_main -lpthread
+	$(call say,LINK,$@)
+	$(Q)$(CXX) $(LDFLAGS) -o $@ $^ -lgtest -lgtest_main -lpthread
 
 TEST_BINARIES += $(if $(UNIT_LIBRARY_OBJ),$(TEST_BUILD)/unit_library) \
                  $(if $(UNIT_TOOL_OBJ),$(TEST_BUILD)/unit_tool) \
                  $(TEST_BUILD)/structure_tests $(TEST_BUILD)/host_tests
 
-# ---- The programs under test. Plain ones are built by this rule; libNAME.cc becomes a plug-in.
+# ---- The programs under test. plugin_NAME.cc becomes a library to load.
 # -fno-builtin: no allocation is left out because its result is not used.
-PROGRAM_FLAGS := -g -fno-builtin -Wall -Wextra -Werror -D_GNU_SOURCE -Iinclude -Itests/programs -pthread
+PROGRAM_FLAGS := -g -fno-builtin -Wall -Wextra -Werror -D_GNU_SOURCE -Iinclude -Itests/programs \
+                 -pthread
 PROGRAM_OPT   ?= -O1
-$(PROGRAMS)/%: tests/programs/%.c tests/programs/truth.h tests/tests.mk | $(BUILD)/.deps
+$(PROGRAMS)/%: tests/programs/%.c tests/programs/truth.h include/mtrace.h \
+    tests/tests.mk | $(BUILD)/.deps
 	@mkdir -p $(@D)
-	$(CC) $(PROGRAM_FLAGS) $(PROGRAM_OPT) -std=gnu11 -o $@ $< $(PROGRAM_LIBS_$*)
+	$(call say,MAKE,$@)
+	$(Q)$(CC) $(PROGRAM_FLAGS) $(PROGRAM_OPT) -std=gnu11 -o $@ $< $(PROGRAM_LIBS_$*)
 $(PROGRAMS)/%: tests/programs/%.cc tests/programs/truth.h tests/tests.mk | $(BUILD)/.deps
 	@mkdir -p $(@D)
-	$(CXX) $(PROGRAM_FLAGS) $(PROGRAM_OPT) -std=c++20 -o $@ $< $(PROGRAM_LIBS_$*)
+	$(call say,MAKE,$@)
+	$(Q)$(CXX) $(PROGRAM_FLAGS) $(PROGRAM_OPT) -std=c++20 -o $@ $< $(PROGRAM_LIBS_$*)
 $(PROGRAMS)/%.so: tests/programs/%.cc tests/tests.mk | $(BUILD)/.deps
 	@mkdir -p $(@D)
-	$(CXX) $(PROGRAM_FLAGS) $(PROGRAM_OPT) -std=c++20 -shared -fPIC -o $@ $<
+	$(call say,MAKE,$@)
+	$(Q)$(CXX) $(PROGRAM_FLAGS) $(PROGRAM_OPT) -std=c++20 -shared -fPIC -o $@ $<
 
 PROGRAM_SOURCES := $(notdir $(wildcard tests/programs/*.c tests/programs/*.cc))
 PLUGIN_SOURCES  := $(filter plugin_%.cc,$(PROGRAM_SOURCES))
@@ -75,7 +85,8 @@ define truth_rule
 $(PROGRAMS)/$(basename $(1)).$(3).$(4).$(5).$(6): tests/programs/$(1) tests/programs/truth.h \
     tests/tests.mk | $$(BUILD)/.deps
 	@mkdir -p $$(@D)
-	$$(truth_$(3)_$(2)) $$(PROGRAM_FLAGS) -$(4) $$(truth_$(5)) $$(truth_$(6)) -Wl,--build-id \
+	$$(call say,MAKE,$$@)
+	$$(Q)$$(truth_$(3)_$(2)) $$(PROGRAM_FLAGS) -$(4) $$(truth_$(5)) $$(truth_$(6)) -Wl,--build-id \
 	    -o $$@ $$<
 PROGRAM_LIST += $(PROGRAMS)/$(basename $(1)).$(3).$(4).$(5).$(6)
 endef
@@ -87,11 +98,13 @@ $(foreach compiler,gcc clang,$(foreach level,O0 O2,$(foreach pie,pie nopie,$(for
 STRIPPED := $(PROGRAMS)/stripped
 $(STRIPPED)/truth_c: $(PROGRAMS)/truth_c.gcc.O2.pie.nofp
 	@mkdir -p $(@D)
-	cp $< $@ && objcopy --only-keep-debug $@ $@.debug && strip $@ && \
+	$(call say,MAKE,$@)
+	$(Q)cp $< $@ && objcopy --only-keep-debug $@ $@.debug && strip $@ && \
 	    cd $(@D) && objcopy --add-gnu-debuglink=$(@F).debug $(@F)
 $(STRIPPED)/truth_cxx: $(PROGRAMS)/truth_cxx.gcc.O2.pie.nofp
 	@mkdir -p $(@D)
-	id=$$(readelf -n $< | sed -n 's/.*Build ID: //p') && [ -n "$$id" ] && \
+	$(call say,MAKE,$@)
+	$(Q)id=$$(readelf -n $< | sed -n 's/.*Build ID: //p') && [ -n "$$id" ] && \
 	    directory=$(STRIPPED)/symbols/.build-id/$${id:0:2} && mkdir -p $$directory && \
 	    objcopy --only-keep-debug $< $$directory/$${id:2}.debug && cp $< $@ && strip $@
 PROGRAM_LIST += $(STRIPPED)/truth_c $(STRIPPED)/truth_cxx

@@ -55,10 +55,10 @@ ProcessSum sum_one(std::vector<const Memlog*> reports) {
 
   profile::Total all = sum;
   if (const auto& inherited = reports.front()->header.inherited) {
-    process.incomplete.push_back(
-        fmt::format("{}: {} bytes in {} blocks were inherited at fork; which stacks hold them "
-                    "stands in the parent's reports",
-                    name, profile::grouped(inherited->bytes), profile::grouped(inherited->blocks)));
+    process.notes.push_back(fmt::format(
+        "{}: besides, {} bytes in {} blocks were inherited at fork; which stacks hold them "
+        "stands in the parent's reports",
+        name, profile::grouped(inherited->bytes), profile::grouped(inherited->blocks)));
     if (__builtin_add_overflow(all.bytes, inherited->bytes, &all.bytes) ||
         __builtin_add_overflow(all.blocks, inherited->blocks, &all.blocks)) {
       throw std::runtime_error(fmt::format("the sum of {} does not fit 64 bits", name));
@@ -83,6 +83,7 @@ std::vector<ProcessSum> sum_processes(const std::vector<Memlog>& memlogs) {
     processes[{header.started, header.pid, header.program}].push_back(&memlog);
   }
   std::vector<ProcessSum> sums;
+  sums.reserve(processes.size());
   for (auto& [process, reports] : processes) sums.push_back(sum_one(std::move(reports)));
   return sums;
 }

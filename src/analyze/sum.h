@@ -16,7 +16,8 @@ struct ProcessSum {
   int64_t reports = 0;
   Table table;
   profile::Total total;                 // the sum of the changes
-  std::vector<std::string> incomplete;  // why this is not all that is live
+  std::vector<std::string> notes;       // what the reader should know
+  std::vector<std::string> incomplete;  // why this is not what is live
 };
 
 // Adds up the reports of each process (told apart by program, pid and start time), in the order

@@ -18,7 +18,10 @@ long create_file(const char* path) {
   if (fd <= 2) {
     const long higher = call(SYS_fcntl, fd, F_DUPFD_CLOEXEC, 3);
     call(SYS_close, fd);
-    if (failed(higher)) return higher;
+    if (failed(higher)) {
+      remove_file(path);
+      return higher;
+    }
     fd = higher;
   }
   call(SYS_fchmod, fd, 0600);

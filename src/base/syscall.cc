@@ -13,4 +13,10 @@ void* map_memory(size_t bytes) {
 
 void unmap_memory(void* memory, size_t bytes) { call(SYS_munmap, memory, bytes); }
 
+void* map_sparse_memory(size_t bytes) {
+  void* memory = map_memory(bytes);
+  if (memory != nullptr) call(SYS_madvise, memory, bytes, MADV_NOHUGEPAGE);
+  return memory;
+}
+
 }  // namespace mtrace::sys

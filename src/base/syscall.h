@@ -52,5 +52,7 @@ inline bool failed(long result) { return result < 0 && result >= -4095; }
 // Zeroed private memory in whole pages, or nullptr. Pages cost nothing until they are touched.
 void* map_memory(size_t bytes);
 void unmap_memory(void* memory, size_t bytes);
+// As map_memory, for memory that will be touched here and there: never in huge pages.
+void* map_sparse_memory(size_t bytes);
 
 }  // namespace mtrace::sys

@@ -100,7 +100,7 @@ long Arguments::number(const std::string& name, long otherwise, long minimum, lo
 
 std::string Arguments::choice(const std::string& name,
                               const std::vector<std::string>& choices) const {
-  const std::string given = value(name, choices.front());
+  std::string given = value(name, choices.front());
   if (std::find(choices.begin(), choices.end(), given) != choices.end()) return given;
   throw UsageError(
       fmt::format("{}: {} {} is not one of {}", command_, name, given, fmt::join(choices, ", ")));

@@ -31,9 +31,10 @@ std::string library_options() {
   std::string out =
       "Options of libmtrace.so: environment variables, read once when a program starts.\n";
   for (const LibraryOption& option : kLibraryOptions) {
-    const std::string values = option.kind == kNumber
-                                   ? fmt::format("{} to {}", option.minimum, option.maximum)
-                                   : option.values;
+    const std::string values = option.kind != kNumber ? option.values
+                               : option.maximum - option.minimum == 1
+                                   ? fmt::format("{}|{}", option.minimum, option.maximum)
+                                   : fmt::format("{} to {}", option.minimum, option.maximum);
     out += fmt::format("\n{}={}   (default: {})\n", option.variable, values,
                        *option.otherwise == '\0' ? "unset" : option.otherwise);
     out += wrapped(option.help, 4, 80);

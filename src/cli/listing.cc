@@ -31,6 +31,25 @@ std::string coloured(const std::string& text, const char* colour, const Style& s
 
 std::string plain(const std::string& text) { return profile::escaped(text, ""); }
 
+// A command as one would type it: arguments with spaces in quotes, the rest as in the memlog.
+std::string command_text(const std::string& command) {
+  std::string out;
+  for (const std::string_view part : profile::split(command, ' ')) {
+    const std::string argument =
+        part == "''" ? "" : plain(profile::unescaped(part).value_or(std::string(part)));
+    const bool quote = argument.empty() || argument.find_first_of(" '\"") != std::string::npos;
+    if (!out.empty()) out += ' ';
+    if (!quote) {
+      out += argument;
+      continue;
+    }
+    out += '\'';
+    for (const char c : argument) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    out += '\'';
+  }
+  return out;
+}
+
 // The place with the module's name alone: its directory says nothing while reading.
 std::string short_place(const Table& table, const Frame& frame, bool with_offset) {
   if (frame.place != Place::kModule) return profile::place(table.names(), frame);
@@ -71,7 +90,8 @@ std::string long_entry(const Table& table, const Row& row, int64_t growth, const
   if (row.live) {
     out += "  live " + bytes_text(static_cast<int64_t>(*row.live), style, false);
   }
-  out += coloured(fmt::format("  stack={:016x}", row.stack), kFaint, style) + '\n';
+  if (row.stack != 0) out += coloured(fmt::format("  stack={:016x}", row.stack), kFaint, style);
+  out += '\n';
   for (const Frame& frame : row.frames) {
     out += fmt::format("    {}\n", frame_text(table, frame, style));
   }
@@ -85,7 +105,8 @@ std::string short_entry(const Table& table, const Row& row, int64_t growth, cons
   std::string out = coloured(fmt::format("{:>14}", number), sign_colour(row.bytes), style);
   out += fmt::format(" {:>+10}", row.blocks);
   if (style.percent) out += fmt::format(" {:>6}", percent_text(row, growth));
-  out += coloured(fmt::format(" {:016x} ", row.stack), kFaint, style);
+  const std::string id = row.stack == 0 ? "" : fmt::format("{:016x}", row.stack);
+  out += ' ' + coloured(fmt::format("{:>16}", id), kFaint, style) + ' ';
   const char* between = " ";
   for (const Frame& frame : row.frames) {
     out += between + function_text(table, frame);
@@ -124,28 +145,34 @@ std::string kind_text(const Table& table, const std::string& kind, const Style& 
   return out;
 }
 
+// "1 block", "2 blocks".
+std::string count_text(uint64_t number, const char* what) {
+  return fmt::format("{} {}{}", profile::grouped(number), what, number == 1 ? "" : "s");
+}
+
 std::string lost_words(const profile::Field& count) {
-  const std::string number = profile::grouped(profile::read_unsigned(count.value).value_or(0));
+  const uint64_t number = profile::read_unsigned(count.value).value_or(0);
   if (count.key == "frames") {
-    return number + " stacks end early, at a frame that could not be followed";
+    return count_text(number, "walk") + " up the stack ended early, at a frame without a way on";
   }
   if (count.key == "stacks") {
-    return number + " allocations found no room in the stack table; they stand under \"...\"";
+    return count_text(number, "allocation") +
+           " found no room in the stack table; what they hold stands under \"...\"";
   }
   if (count.key == "blocks") {
-    return number + " blocks found no room in the block table; what becomes of them is not known";
+    return count_text(number, "block") +
+           " found no room in the block table; what became of that is not known";
   }
   if (count.key == "inflight") {
-    return number + " operations were cut off by a fork; what they did is not known";
+    return count_text(number, "operation") + " cut off by a fork; the outcome is not known";
   }
-  return fmt::format("lost: {} {}", number, plain(count.key));
+  return fmt::format("lost: {} {}", profile::grouped(number), plain(count.key));
 }
 
 }  // namespace
 
 std::string bytes_text(int64_t bytes, const Style& style, bool sign) {
-  const std::string exact =
-      sign ? fmt::format("{:+} bytes", bytes) : fmt::format("{} bytes", bytes);
+  std::string exact = sign ? fmt::format("{:+} bytes", bytes) : fmt::format("{} bytes", bytes);
   if (!style.units) return exact;
   double value = static_cast<double>(bytes);
   if (std::abs(value) < 1024) return exact;
@@ -164,7 +191,8 @@ std::string remark(const std::string& text, const Style& style) {
 }
 
 std::string header_text(const profile::Header& header, const Style& style) {
-  const std::string command = header.command.empty() ? plain(header.program) : header.command;
+  const std::string command =
+      header.command.empty() ? plain(header.program) : command_text(header.command);
   std::string out = coloured(command, kBold, style) + '\n';
   auto append = std::back_inserter(out);
   fmt::format_to(append, "pid {}{}{}, report {} ({}){}\n", header.pid,
@@ -219,7 +247,8 @@ std::string entries_text(const analyze::Table& table, const Style& style) {
   }
   for (const std::string& kind : kinds) {
     if (style.header) {
-      out += coloured(fmt::format("@{}: not part of the heap's totals\n", kind), kBold, style);
+      const std::string title = fmt::format("@{}: not part of the heap's totals", kind);
+      out += '\n' + coloured(title, kBold, style) + '\n';
     }
     out += kind_text(table, kind, style);
   }

@@ -1,4 +1,7 @@
 // memlog resolve: fills in functions, source lines and inlined functions.
+#include <algorithm>
+#include <cstdio>
+
 #include "cli/command.h"
 #include "cli/inputs.h"
 #include "profile/error.h"
@@ -24,16 +27,17 @@ constexpr char kText[] =
     "Code that a runtime compiled is named from /tmp/perf-PID.map if the report was taken on this "
     "machine since it was started.";
 
-struct Outcome {
-  int status = kGood;
-  void worse(int other) { status = status > other ? status : other; }
-};
-
-void write_to(const std::string& output, const std::string& content, const Streams& streams) {
+void resolve_file(const std::string& file, const Arguments& arguments,
+                  symbolize::Resolver& resolver, const Streams& streams) {
+  const std::string before = profile::read_file(file);
+  profile::Memlog memlog = profile::read(file == "-" ? "<stdin>" : file, before);
+  resolver.resolve(memlog);
+  const std::string after = profile::write(memlog);
+  const std::string output = arguments.value("--output", file);
   if (output == "-") {
-    print(streams, content);
-  } else {
-    profile::replace_file(output, content);
+    print(streams, after);
+  } else if (output != file || after != before) {
+    profile::replace_file(output, after);
   }
 }
 
@@ -45,22 +49,19 @@ int run_resolve(const Arguments& arguments, const Streams& streams) {
     throw UsageError("resolve: --output takes exactly one file");
   }
   symbolize::Resolver resolver(search_path(arguments));
-  Outcome outcome;
+  int status = kGood;
   for (const std::string& file : files) {
     try {
-      profile::Memlog memlog = profile::read_path(file);
-      resolver.resolve(memlog);
-      const std::string output = arguments.value("--output", file);
-      write_to(output, profile::write(memlog), streams);
+      resolve_file(file, arguments, resolver, streams);
     } catch (const profile::FormatError& error) {
       if (!quiet) std::fprintf(streams.err, "%s\n", error.what());
-      outcome.worse(kUnusable);
+      status = kUnusable;
     } catch (const std::exception& error) {
       if (!quiet) complain(streams, error.what());
-      outcome.worse(kFailed);
+      status = std::max<int>(status, kFailed);
     }
   }
-  return outcome.status;
+  return status;
 }
 
 }  // namespace

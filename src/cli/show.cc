@@ -1,6 +1,7 @@
 // memlog show: reports for the eye.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "analyze/sum.h"
@@ -9,6 +10,7 @@
 #include "cli/inputs.h"
 #include "cli/listing.h"
 #include "profile/catalog.h"
+#include "profile/error.h"
 #include "profile/reader.h"
 #include "profile/text.h"
 #include "symbolize/resolver.h"
@@ -50,6 +52,10 @@ Options read_options(const Arguments& arguments, const Streams& streams) {
                   : by == "blocks" ? analyze::Order::kBlocks
                   : by == "live"   ? analyze::Order::kLive
                                    : analyze::Order::kStack;
+  if (options.order == analyze::Order::kLive && (options.depth != 0 || arguments.has("--sum"))) {
+    throw UsageError(
+        "show: --by live: merged stacks have no live=, their reports list only changes");
+  }
   // In the order of the stacks a list is for comparing: whole, and without shares, in which each
   // entry depends on all others.
   const bool compare = options.order == analyze::Order::kStack;
@@ -109,6 +115,9 @@ int show_sum(const std::vector<profile::Memlog>& memlogs, const Options& options
                        profile::escaped(last.program, ""), last.pid,
                        bytes_text(process.total.bytes, options.style, false), process.total.blocks,
                        process.reports, process.reports == 1 ? "report" : "reports", last.taken);
+    for (const std::string& note : process.notes) {
+      out += remark(profile::escaped(note, ""), options.style);
+    }
     for (const std::string& why : process.incomplete) {
       out += remark(profile::escaped(why, ""), options.style);
       complain(streams, why);
@@ -123,28 +132,47 @@ int show_sum(const std::vector<profile::Memlog>& memlogs, const Options& options
   return status;
 }
 
+profile::Memlog read_named(const std::string& file, const Arguments& arguments,
+                           symbolize::Resolver& resolver) {
+  profile::Memlog memlog = profile::read_path(file);
+  if (memlog.header.resolved != profile::Resolved::kYes && !arguments.has("--no-resolve")) {
+    resolver.resolve(memlog);
+  }
+  return memlog;
+}
+
 int run_show(const Arguments& arguments, const Streams& streams) {
   const Options options = read_options(arguments, streams);
   const std::vector<std::string> files = input_files(arguments);
   symbolize::Resolver resolver(search_path(arguments));
-  std::vector<profile::Memlog> memlogs;
+  if (arguments.has("--sum")) {
+    // One that cannot be read would make the sum wrong.
+    std::vector<profile::Memlog> memlogs;
+    memlogs.reserve(files.size());
+    for (const std::string& file : files) {
+      memlogs.push_back(read_named(file, arguments, resolver));
+    }
+    return show_sum(memlogs, options, streams);
+  }
+  int status = kGood;
   bool first = true;
   for (const std::string& file : files) {
-    profile::Memlog memlog = profile::read_path(file);
-    if (memlog.header.resolved != profile::Resolved::kYes && !arguments.has("--no-resolve")) {
-      resolver.resolve(memlog);
+    try {
+      const profile::Memlog memlog = read_named(file, arguments, resolver);
+      if (files.size() > 1 && options.style.header) {
+        print(streams, fmt::format("{}==> {} <==\n", first ? "" : "\n", memlog.name));
+      }
+      first = false;
+      show_one(memlog, options, streams);
+    } catch (const profile::FormatError& error) {
+      fmt::print(streams.err, "{}\n", error.what());
+      status = kUnusable;
+    } catch (const std::exception& error) {
+      complain(streams, error.what());
+      status = std::max<int>(status, kFailed);
     }
-    if (arguments.has("--sum")) {
-      memlogs.push_back(std::move(memlog));
-      continue;
-    }
-    if (files.size() > 1 && options.style.header) {
-      print(streams, fmt::format("{}==> {} <==\n", first ? "" : "\n", memlog.name));
-    }
-    first = false;
-    show_one(memlog, options, streams);
   }
-  return arguments.has("--sum") ? show_sum(memlogs, options, streams) : kGood;
+  return status;
 }
 
 }  // namespace

@@ -23,7 +23,8 @@ constexpr char kText[] =
     "argument, looks at all processes that this user may look at; for those that are named and "
     "not traced, says why.\n\n"
     "States: active (counts), starting, dormant (MTRACE_FOLLOW leaves it out), quiet (the library "
-    "gave up; the program runs on).";
+    "gave up; the program runs on). Behind the signal: taken or ignored by the program; blocked in "
+    "every thread; lost, no longer caught; swallowed, caught without a report.";
 
 std::string state(Mode mode) {
   switch (mode) {
@@ -42,7 +43,7 @@ std::string state(Mode mode) {
 std::string signal_state(const TracedProcess& process) {
   const format::StatusBlock& block = process.block();
   if (block.signal <= 0 || block.handler == Handler::kNone) return "none";
-  const std::string name = signal_name(block.signal);
+  std::string name = signal_name(block.signal);
   switch (block.handler) {
     case Handler::kProgram:
       return name + " taken";

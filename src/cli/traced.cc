@@ -61,7 +61,7 @@ std::optional<TracedProcess> TracedProcess::find(pid_t pid, bool thorough, std::
   const auto files = mapped_files(pid);
   if (!files) {
     why = errno == EACCES || errno == EPERM
-              ? "belongs to another user; only root may look at it"
+              ? "may not be looked at: it belongs to another user, or protects itself"
               : fmt::format("cannot be looked at: {}", std::strerror(errno));
     return std::nullopt;
   }

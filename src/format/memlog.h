@@ -50,7 +50,7 @@ inline constexpr char kKeyInherited[] = "inherited";  // N bytes M blocks; only 
 inline constexpr char kKeyDelta[] = "delta";          // +N bytes +M blocks: the sum of all changes
 inline constexpr char kKeyLive[] = "live";            // N bytes M blocks
 inline constexpr char kKeyLost[] = "lost";            // frames=N stacks=N blocks=N inflight=N
-inline constexpr char kKeyNote[] = "note";            // something the reader must know; repeatable
+inline constexpr char kKeyNote[] = "note";            // for the reader; anywhere, repeatable
 inline constexpr char kKeyModule[] = "module";        // PATH[#G] build-id=HEX base=0xHEX
 inline constexpr char kKeyHost[] = "host";            // NAME boot-id=UUID arch=x86_64
 inline constexpr char kKeyRss[] = "rss";              // N bytes: resident memory of the process

@@ -103,10 +103,8 @@ const char* why_dormant() {
     return is_follow_root(follow, report::g_host.pid) ? nullptr
                                                       : "MTRACE_FOLLOW=0: only the first program";
   }
-  const auto* executed = reinterpret_cast<const char*>(getauxval(AT_EXECFN));
-  const char* slash = executed != nullptr ? strrchr(executed, '/') : nullptr;
-  const char* alias = slash != nullptr ? slash + 1 : executed != nullptr ? executed : "";
-  return matches_any(follow, report::g_host.name) || matches_any(follow, alias)
+  const report::Host& host = report::g_host;
+  return matches_any(follow, host.name) || matches_any(follow, report::last_component(host.program))
              ? nullptr
              : "its name matches no pattern of MTRACE_FOLLOW";
 }
@@ -129,9 +127,7 @@ void begin_counting() {
 
 void set_library_line() {
   Writer out(g_library_line, sizeof g_library_line);
-  const char* path = allocator_path();
-  const char* slash = strrchr(path, '/');
-  const char* name = slash != nullptr ? slash + 1 : path;
+  const char* name = report::last_component(allocator_path());
   out.text("allocator=");
   if (*name == '\0') name = report::g_host.name;  // malloc is part of the program
   out.escaped(name, strlen(name), " ").put(' ').text(options_line()).finish();

@@ -20,7 +20,7 @@ bool StackTable::init() {
   uint32_t most = kMostBuckets;
   // A tight address-space limit gets fewer places to enter and so longer chains.
   while (buckets_ == nullptr && most >= kFirstBuckets) {
-    buckets_ = static_cast<Bucket*>(sys::map_memory(size_t{most} * sizeof(Bucket)));
+    buckets_ = static_cast<Bucket*>(sys::map_sparse_memory(size_t{most} * sizeof(Bucket)));
     if (buckets_ == nullptr) most /= 4;
   }
   if (buckets_ == nullptr) return false;

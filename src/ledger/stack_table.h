@@ -93,7 +93,7 @@ class StackTable {
   static constexpr uint32_t kBucketBit = 0x80000000u;
   static constexpr uint32_t kEnd = 0xffffffffu;
   static constexpr uint32_t kFirstBuckets = 1u << 9;
-  static constexpr uint32_t kMostBuckets = 1u << 22;
+  static constexpr uint32_t kMostBuckets = 1u << 20;
   enum State : uint32_t { kUnused, kLinking, kReady };
   struct Bucket {
     uint32_t next;

@@ -62,11 +62,12 @@ std::vector<Listed> list_memlogs(const std::string& directory) {
   const auto close = [](DIR* d) { ::closedir(d); };
   const std::unique_ptr<DIR, decltype(close)> open(::opendir(directory.c_str()), close);
   if (open == nullptr) throw FileError("cannot read directory " + directory, errno);
+  const std::string prefix = directory == "." ? "" : directory + '/';
   std::vector<Listed> all;
   while (const dirent* item = ::readdir(open.get())) {
     const std::string name = item->d_name;
     if (!name.ends_with(format::kSuffix)) continue;
-    if (auto listed = read_head(directory == "." ? name : directory + '/' + name)) {
+    if (auto listed = read_head(prefix + name)) {
       all.push_back(std::move(*listed));
     }
   }

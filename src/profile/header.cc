@@ -157,14 +157,14 @@ uint64_t rss(const Field& line) {
 
 Section section_of(const std::string& key) {
   if (among(kBeforeKeys, key)) return Section::kBefore;
-  if (among(kAfterKeys, key)) return Section::kAfter;
+  if (key != kKeyNote && among(kAfterKeys, key)) return Section::kAfter;
   return Section::kAnywhere;
 }
 
 void read_header_line(const Field& line, Header& header, ModuleTable& modules,
                       std::vector<std::string>& seen) {
   const std::string& key = line.key;
-  if (section_of(key) == Section::kAnywhere) return;
+  if (section_of(key) == Section::kAnywhere && key != kKeyNote) return;
   if (key == kKeyNote) {
     header.notes.push_back(unescape_or_throw(line.value));
     return;

@@ -9,7 +9,7 @@ namespace mtrace::profile {
 
 // Where a meta line may stand.
 enum class Section { kBefore, kAfter, kAnywhere };
-// kAnywhere: a key that this program does not know.
+// kAnywhere: a note, or a key that this program does not know.
 Section section_of(const std::string& key);
 
 // Takes one line over. Throws LineError: malformed, or a key that may stand only once is repeated.

@@ -83,7 +83,7 @@ class Reader {
   void meta_line() {
     Field line = read_meta(line_);
     const Section section = section_of(line.key);
-    if (section == Section::kBefore && after_) {
+    if (section == Section::kBefore && (after_ || !memlog_.entries.empty())) {
       throw LineError{fmt::format("\"# {}:\" belongs before the entries", line.key)};
     }
     after_ |= section == Section::kAfter || !memlog_.entries.empty();

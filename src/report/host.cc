@@ -32,15 +32,23 @@ char* copy_command(char* const* argv) {
 
 }  // namespace
 
+const char* last_component(const char* path) {
+  const char* slash = strrchr(path, '/');
+  return slash != nullptr && slash[1] != '\0' ? slash + 1 : path;
+}
+
 void learn_host(char* const* argv, bool keep_command) {
   Host& host = g_host;
+  const auto* executed = reinterpret_cast<const char*>(getauxval(AT_EXECFN));
   if (sys::read_link("/proc/self/exe", host.program, sizeof host.program) == 0) {
-    const auto* executed = reinterpret_cast<const char*>(getauxval(AT_EXECFN));
-    const char* known = executed != nullptr ? executed : argv != nullptr && argv[0] ? argv[0] : "?";
+    const char* known = executed != nullptr ? executed : "?";
     strncpy(host.program, known, sizeof host.program - 1);
   }
-  const char* slash = strrchr(host.program, '/');
-  host.name = slash != nullptr && slash[1] != '\0' ? slash + 1 : host.program;
+  // Not the target of a link: redis-server is one to redis-check-rdb, and people know the first.
+  // A program run by descriptor has a number for a name there.
+  const char* path = executed != nullptr ? executed : host.program;
+  if (strncmp(path, "/dev/fd/", 8) == 0 || strncmp(path, "/proc/", 6) == 0) path = host.program;
+  Writer(host.name, sizeof host.name).text(last_component(path)).finish();
   if (keep_command && argv != nullptr) host.command = copy_command(argv);
   if (sys::working_directory(host.directory, sizeof host.directory) == 0) host.directory[0] = '\0';
   sys::host_name(host.node, sizeof host.node);

@@ -8,8 +8,8 @@
 namespace mtrace::report {
 
 struct Host {
-  char program[4096];    // path of the executable as the kernel names it
-  const char* name;      // its last component
+  char program[4096];    // path of the executable, links followed
+  char name[256];        // last component of the path that was executed
   char* command;         // arguments, each escaped, by spaces; nullptr: not kept
   char directory[4096];  // working directory at start
   char node[65];         // host name
@@ -25,6 +25,8 @@ extern Host g_host;
 // Before anything else; not thread-safe. `argv`: as the kernel laid it down; `keep_command`: copy
 // it, up to 64 KiB of escaped text.
 void learn_host(char* const* argv, bool keep_command);
+// What follows the last slash.
+const char* last_component(const char* path);
 // In the child of a fork. `parent`: pid, or 0 for the process that these facts were of.
 void host_after_fork(uint32_t parent);
 

@@ -37,6 +37,7 @@ const char* g_note = nullptr;
 struct Scratch {
   char buffer[kBuffer];
   char label[kLabel];
+  char note[kPathCapacity];
   OutputFile file;
   Trigger trigger;
   int result;
@@ -45,14 +46,16 @@ struct Scratch {
 
 long write_file(Scratch& scratch, Occasion& occasion, const Snapshot& snapshot) {
   long error = -ENOENT;
-  char note[kPathCapacity];
   // A place that lets a file begin may still be full: then the next one is tried.
   for (unsigned place = 0; place < 3; place = scratch.file.place + 1) {
     error = open_output(&scratch.file, place, occasion.seq, occasion.taken);
     if (error != 0) break;
     if (scratch.file.place != 0) {
-      Writer(note, sizeof note).text("could not write to ").text(output_directory()).finish();
-      occasion.note = note;
+      Writer(scratch.note, sizeof scratch.note)
+          .text("could not write to ")
+          .text(output_directory())
+          .finish();
+      occasion.note = scratch.note;
     }
     Writer out(scratch.buffer, kBuffer, scratch.file.fd);
     write_memlog(out, occasion, snapshot, ledger::g_ledger);

@@ -82,9 +82,9 @@ bool has_linkage_name(Dwarf_Die* die) {
 
 // The symbol table knows better when DWARF leaves out the namespaces (C++, local functions) and
 // when it has the internal name of what a program calls by a public one (__libc_malloc).
-bool prefer_symbol(const char* symbol, Dwarf_Die* function, const std::string& name) {
-  if (symbol == nullptr || has_linkage_name(function)) return false;
-  if (symbol[0] == '_' && (symbol[1] == 'Z' || symbol[1] == 'R')) return true;
+bool prefer_symbol(const std::string& symbol, Dwarf_Die* function, const std::string& name) {
+  if (symbol.empty() || has_linkage_name(function)) return false;
+  if (symbol.starts_with("_Z") || symbol.starts_with("_R")) return true;
   return name.starts_with('_') && symbol[0] != '_';
 }
 
@@ -174,14 +174,14 @@ Dwarf_Die* DwarfIndex::function_at(Unit& unit, uint64_t address) {
   return range == nullptr ? nullptr : &range->die;
 }
 
-SourceFrames DwarfIndex::frames(uint64_t address, const char* symbol) {
+SourceFrames DwarfIndex::frames(uint64_t address, const std::string& symbol) {
   Unit* unit = unit_at(address);
   if (unit == nullptr) return {};
   std::string where = line_at(&unit->lines, address);
   Dwarf_Die* function = function_at(*unit, address);
   if (function == nullptr) {
     if (where.empty()) return {};
-    return {{symbol == nullptr ? "" : demangle(symbol), std::move(where)}};
+    return {{demangle(symbol.c_str()), std::move(where)}};
   }
   std::vector<Dwarf_Die> chain;
   find_inlined(function, address, chain, 0);
@@ -193,7 +193,7 @@ SourceFrames DwarfIndex::frames(uint64_t address, const char* symbol) {
     chain.pop_back();
   }
   std::string name = name_of(function);
-  if (prefer_symbol(symbol, function, name)) name = demangle(symbol);
+  if (prefer_symbol(symbol, function, name)) name = demangle(symbol.c_str());
   frames.push_back({std::move(name), std::move(where)});
   return frames;
 }

@@ -5,6 +5,7 @@
 #include <elfutils/libdw.h>
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "symbolize/source_frame.h"
@@ -17,8 +18,8 @@ class DwarfIndex {
   explicit DwarfIndex(Dwarf* dwarf);
 
   // What stands at `address` (of the debugging information: without bias). `symbol` is the name
-  // that the symbol table has for it, or nullptr.
-  SourceFrames frames(uint64_t address, const char* symbol);
+  // that the symbol table has for it, if any.
+  SourceFrames frames(uint64_t address, const std::string& symbol);
 
  private:
   struct Unit {

@@ -151,12 +151,12 @@ Finding ModuleSymbols::finding() const { return state_->finding; }
 
 SourceFrames ModuleSymbols::frames(uint64_t address) {
   if (state_->module == nullptr) return {};
-  const char* symbol = state_->symbols->find(address + state_->symbol_bias);
+  const std::string symbol = state_->symbols->find(address + state_->symbol_bias);
   SourceFrames frames;
   if (state_->dwarf) {
     frames = state_->dwarf->frames(address + state_->symbol_bias - state_->debug_bias, symbol);
   }
-  if (frames.empty() && symbol != nullptr) frames.push_back({demangle(symbol), ""});
+  if (frames.empty() && !symbol.empty()) frames.push_back({demangle(symbol.c_str()), ""});
   return frames;
 }
 

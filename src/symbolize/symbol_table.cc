@@ -76,9 +76,18 @@ SymbolTable::SymbolTable(Dwfl_Module* module) {
     }
     if (i > 0 && symbols_[i - 1].begin != symbol.begin) next = symbol.begin;
   }
+  // Nor does a label within a function reach beyond that function.
+  uint64_t function_end = 0;
+  for (Symbol& symbol : symbols_) {
+    if (symbol.rank < kUnsized) {
+      function_end = std::max(function_end, symbol.end);
+    } else if (symbol.begin < function_end) {
+      symbol.end = std::min(symbol.end, function_end);
+    }
+  }
 }
 
-const char* SymbolTable::find(uint64_t address) const {
+std::string SymbolTable::find(uint64_t address) const {
   // Functions may lie inside others (labels, cold parts): the nearest one that reaches so far.
   constexpr int kSteps = 64;
   auto after =
@@ -93,7 +102,9 @@ const char* SymbolTable::find(uint64_t address) const {
                         (after->begin == best->begin && after->rank <= best->rank);
     if (better) best = &*after;
   }
-  return best == nullptr ? nullptr : best->name;
+  if (best == nullptr) return {};
+  const char* version = std::strchr(best->name + 1, '@');
+  return version == nullptr ? std::string(best->name) : std::string(best->name, version);
 }
 
 }  // namespace mtrace::symbolize

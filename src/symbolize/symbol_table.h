@@ -5,6 +5,7 @@
 #include <elfutils/libdwfl.h>
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 namespace mtrace::symbolize {
@@ -15,9 +16,10 @@ class SymbolTable {
   // `module`.
   explicit SymbolTable(Dwfl_Module* module);
 
-  // The mangled name of the function that holds `address`, or nullptr. Of several names for one
-  // address the public one: global before weak before local, then without leading underscores.
-  const char* find(uint64_t address) const;
+  // The mangled name of the function that holds `address`, or nothing. Of several names for one
+  // address the public one: global before weak before local, then without leading
+  // underscores. Without its version (@GLIBC_2.2.5).
+  std::string find(uint64_t address) const;
 
  private:
   struct Symbol {

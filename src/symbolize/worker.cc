@@ -13,6 +13,10 @@
 namespace mtrace::symbolize {
 namespace {
 
+// The last byte that a child writes. Its exit status alone does not tell: who ignores SIGCHLD, as
+// this process may have been started to do, never gets to see one.
+constexpr char kComplete = 'E';
+
 [[noreturn]] void child(int output, const std::function<std::string()>& work, unsigned cpu_seconds,
                         pid_t parent) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -27,6 +31,7 @@ namespace {
   } catch (const std::exception&) {
     ::_exit(1);
   }
+  result += kComplete;
   for (size_t at = 0; at < result.size();) {
     const ssize_t written = ::write(output, result.data() + at, result.size() - at);
     if (written < 0 && errno != EINTR) ::_exit(1);
@@ -65,10 +70,10 @@ std::optional<std::string> run_isolated(const std::function<std::string()>& work
   }
   std::string result = read_all(ends[0]);
   ::close(ends[0]);
-  int status = 0;
-  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
   }
-  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) return std::nullopt;
+  if (!result.ends_with(kComplete)) return std::nullopt;
+  result.pop_back();
   return result;
 }
 

@@ -1,0 +1,267 @@
+// The library under programs that do what breaks profilers: errors, exceptions, plug-ins, other
+// allocators.
+#include <dlfcn.h>
+#include <signal.h>
+
+#include <filesystem>
+
+#include "host_test.h"
+
+namespace mtrace::test {
+namespace {
+
+using Sites = std::map<std::string, Amount>;
+
+class BehaviourTest : public HostTest {
+ protected:
+  // Runs with and without the library; everything the outside sees must be the same.
+  Result expect_same(const std::vector<std::string>& argv,
+                     const std::map<std::string, std::string>& env = {},
+                     const std::string& preload = "") {
+    Command with = traced(argv);
+    Command without = plain(argv);
+    for (const auto& [name, value] : env) {
+      with.env[name] = value;
+      without.env[name] = value;
+    }
+    if (!preload.empty()) {
+      with.env["LD_PRELOAD"] = library() + ":" + preload;
+      without.env["LD_PRELOAD"] = preload;
+    }
+    const Result traced_result = run(with);
+    const Result plain_result = run(without);
+    EXPECT_EQ(traced_result.out, plain_result.out);
+    EXPECT_EQ(traced_result.err, plain_result.err);
+    EXPECT_EQ(traced_result.status, plain_result.status) << traced_result.how();
+    return traced_result;
+  }
+};
+
+TEST_F(BehaviourTest, ErrorsAreThoseOfTheAllocator) {
+  const Result result = expect_same({program("errors")});
+  EXPECT_TRUE(result.exited(0)) << result.how();
+  const std::vector<Memlog> logs = logs_of(result.pid);
+  ASSERT_EQ(logs.size(), 1u);
+  // All but the buffer of stdout and the one block that calloc(0, n) leaves is given back.
+  EXPECT_EQ(logs[0].get("lost"), "frames=0 stacks=0 blocks=0 inflight=0");
+}
+
+TEST_F(BehaviourTest, ExceptionsAndJumps) {
+  Command command = traced({program("exceptions"), "signals"});
+  const Result result = run(command);
+  ASSERT_TRUE(result.exited(0)) << result.how() << result.out << result.err;
+  const std::vector<Memlog> logs = logs_of(result.pid);
+  ASSERT_EQ(logs.size(), 2u);
+  const auto told = told_sites(result.out).at(1);
+  const auto found = site_sums({logs[0]}, program("exceptions"), program("exceptions"));
+  EXPECT_EQ(told, found) << "told:\n" << describe(told) << "found:\n" << describe(found);
+}
+
+TEST_F(BehaviourTest, PluginInLocalScope) {
+  const std::string directory = program("").substr(0, program("").size() - 1);
+  const Result result = run(traced({program("plugin_host"), "cxx", directory}));
+  ASSERT_TRUE(result.exited(0)) << result.how() << result.out << result.err;
+  const std::vector<Memlog> logs = logs_of(result.pid);
+  ASSERT_EQ(logs.size(), 3u);
+  const std::string plugin = program("plugin_cxx.so");
+  // Twenty strings of 1,000 bytes, their objects, and the vector that holds them.
+  EXPECT_EQ(site_sums({logs[0]}, plugin, plugin),
+            (Sites{{"site_plugin", {20 * (1001 + 32) + 20 * 8, 41}}}));
+  EXPECT_EQ(site_sums({logs[1]}, plugin, plugin),
+            (Sites{{"site_plugin", {-15 * (1001 + 32), -30}}}));
+}
+
+// Blocks keep the names of the module that made them, though another one is at its place by now.
+TEST_F(BehaviourTest, ModuleAtTheAddressOfAnother) {
+  const std::string directory = program("").substr(0, program("").size() - 1);
+  const Result result = run(traced({program("plugin_host"), "reload", directory}));
+  ASSERT_TRUE(result.exited(0)) << result.how() << result.out << result.err;
+  std::set<std::string> addresses;
+  for (const std::string& line : lines_of(result.out)) {
+    if (line.starts_with("at ")) addresses.insert(line);
+  }
+  EXPECT_LT(addresses.size(), 6u) << "no address was used twice: this shows nothing";
+  const std::vector<Memlog> logs = logs_of(result.pid);
+  ASSERT_EQ(logs.size(), 2u);
+  const std::string first = program("plugin_first.so");
+  const std::string second = program("plugin_second.so");
+  EXPECT_EQ(site_sums({logs[0]}, first, first), (Sites{{"site_first", {3000, 30}}}));
+  EXPECT_EQ(site_sums({logs[0]}, second, second), (Sites{{"site_second", {6000, 30}}}));
+}
+
+class HostileTest : public BehaviourTest {
+ protected:
+  std::vector<Memlog> survive(const std::string& mode,
+                              const std::map<std::string, std::string>& env = {}) {
+    Command command = traced({program("hostile"), mode});
+    for (const auto& [name, value] : env) command.env[name] = value;
+    const Result result = run(command);
+    EXPECT_TRUE(result.exited(0)) << mode << ": " << result.how() << result.out << result.err;
+    EXPECT_TRUE(result.out.ends_with("fine\n")) << result.out;
+    EXPECT_EQ(result.err, "");
+    output_ = result.out;
+    return logs_of(result.pid);
+  }
+  static Sites sites(const std::vector<Memlog>& logs) {
+    return site_sums(logs, program("hostile"), program("hostile"));
+  }
+  std::string output_;
+};
+
+TEST_F(HostileTest, Fibers) {
+  const std::vector<Memlog> logs = survive("fibers");
+  EXPECT_EQ(sites(logs), told_sites(output_).at(1)) << describe(sites(logs));
+}
+
+TEST_F(HostileTest, StackGivenByTheProgram) {
+  EXPECT_EQ(sites(survive("own_stack")), (Sites{{"site_small_stack", {1000, 1}}}));
+}
+
+// The report is taken by a signal in a thread of PTHREAD_STACK_MIN bytes.
+TEST_F(HostileTest, SmallestThread) {
+  const std::vector<Memlog> logs = survive("smallest_thread");
+  EXPECT_EQ(sites(logs), (Sites{{"site_small_stack", {1000, 1}}}));
+  EXPECT_EQ(logs.size(), 2u);
+}
+
+TEST_F(HostileTest, DestructorsOfThreads) {
+  EXPECT_EQ(sites(survive("thread_keys")), (Sites{{"site_destructor_of_thread", {77, 1}}}));
+}
+
+TEST_F(HostileTest, ThousandsOfThreads) {
+  const std::vector<Memlog> logs = survive("threads");
+  ASSERT_EQ(logs.size(), 1u);
+  EXPECT_EQ(logs[0].get("lost").substr(logs[0].get("lost").find("stacks=")),
+            "stacks=0 blocks=0 inflight=0");
+}
+
+TEST_F(HostileTest, DeepRecursion) {
+  for (const char* depth : {"10", "128"}) {
+    const std::vector<Memlog> logs = survive("deep", {{"MTRACE_DEPTH", depth}});
+    EXPECT_EQ(sites(logs), (Sites{{"site_deep", {99, 1}}}));
+    bool cut = false;
+    for (const Entry& entry : logs.at(0).entries) {
+      if (entry.bytes != 99) continue;
+      cut = entry.cut;
+      EXPECT_EQ(std::to_string(entry.frames.size()), depth);
+    }
+    EXPECT_TRUE(cut);
+  }
+}
+
+// A report that cannot be written is made up for by the next one that can.
+TEST_F(HostileTest, NoDescriptorLeft) {
+  const std::vector<Memlog> logs = survive("descriptors");
+  ASSERT_GE(logs.size(), 1u);
+  EXPECT_EQ(sites(logs), (Sites{{"site_without_descriptors", {55, 1}}}));
+}
+
+// Nothing half-written is left either, where there never is one.
+TEST_F(HostileTest, NeverADescriptorLeft) {
+  survive("no_descriptors");
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(out()), {}),
+            static_cast<long>(all_logs().size()));
+}
+
+// 16,384 stacks, in depth 128, so that none is merged with another.
+TEST_F(HostileTest, ManyStacks) {
+  const std::vector<Memlog> logs = survive("many_stacks", {{"MTRACE_DEPTH", "128"}});
+  int64_t bytes = 0;
+  for (int n = 0; n < 1 << 14; ++n) bytes += 1 + n % 7;
+  EXPECT_EQ(sites(logs), (Sites{{"site_many_stacks", {bytes, 1 << 14}}}));
+  EXPECT_GE(logs.at(0).entries.size(), 1u << 14);
+}
+
+// A library whose constructor allocates before that of libmtrace.so has run.
+TEST_F(HostileTest, AllocationsBeforeTheConstructor) {
+  for (const bool first : {true, false}) {
+    const std::string early = program("plugin_early.so");
+    const std::vector<Memlog> logs = survive(
+        "early", {{"LD_PRELOAD", first ? early + ":" + library() : library() + ":" + early}});
+    ASSERT_GE(logs.size(), 1u);
+    Amount amount;
+    for (const Entry& entry : logs.back().entries) {
+      for (const Frame& frame : entry.frames) {
+        if (frame.module != early) continue;
+        amount += Amount{entry.bytes, entry.blocks};
+        break;
+      }
+    }
+    EXPECT_EQ(amount, (Amount{6, 1})) << "strdup(\"early\")";
+  }
+}
+
+// ldd runs the loader in a mode of its own with LD_PRELOAD set.
+TEST_F(HostileTest, Ldd) {
+  const Result result = run(traced({"/usr/bin/ldd", program("hostile")}));
+  EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+  EXPECT_NE(result.out.find("libc.so.6"), std::string::npos);
+  EXPECT_EQ(result.err, "");
+}
+
+struct Allocator {
+  const char* name;
+  const char* file;
+};
+
+class AllocatorTest : public BehaviourTest, public ::testing::WithParamInterface<Allocator> {
+ protected:
+  void expect_truth(const std::string& name, int phases) {
+    SCOPED_TRACE(name);
+    Command command = traced({program(name), "signals"});
+    command.env["LD_PRELOAD"] = library() + ":" + GetParam().file;
+    command.env["TRUTH_OWN_NEW"] = "1";
+    if (std::string(GetParam().name) == "jemalloc") command.env["TRUTH_LENIENT"] = "1";
+    const Result result = run(command);
+    ASSERT_TRUE(result.exited(0)) << result.how() << result.out << result.err;
+    EXPECT_EQ(result.err, "");
+    const auto told = told_sites(result.out);
+    const std::vector<Memlog> logs = logs_of(result.pid);
+    ASSERT_EQ(logs.size(), static_cast<size_t>(phases + 1));
+    Sites before;
+    for (int phase = 1; phase <= phases; ++phase) {
+      const Sites expected = changes(before, told.at(phase));
+      const Sites found =
+          site_sums({logs[static_cast<size_t>(phase - 1)]}, program(name), program(name));
+      EXPECT_EQ(expected, found) << "phase " << phase << "\ntold:\n"
+                                 << describe(expected) << "found:\n"
+                                 << describe(found);
+      before = told.at(phase);
+    }
+    EXPECT_NE(logs[0].get("library").find(std::string("allocator=") + GetParam().file),
+              std::string::npos)
+        << logs[0].get("library");
+  }
+};
+
+// Each allocation is counted once and stands at its caller, also where operator new is not made of
+// malloc.
+TEST_P(AllocatorTest, Truth) {
+  expect_truth("truth_c.gcc.O2.pie.nofp", 4);
+  expect_truth("truth_cxx.gcc.O2.pie.nofp", 3);
+  expect_truth("truth_threads", 3);
+}
+
+TEST_P(AllocatorTest, BehavesAsWithout) {
+  expect_same({program("errors")}, {}, GetParam().file);
+  expect_same({program("exceptions")}, {}, GetParam().file);
+}
+
+TEST_P(AllocatorTest, Forks) {
+  Command command = traced({program("fork_busy"), "20"});
+  command.env["LD_PRELOAD"] = library() + ":" + GetParam().file;
+  const Result result = run(command);
+  EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+  EXPECT_EQ(result.out, "good 20\n");
+  EXPECT_EQ(all_logs().size(), 21u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Others, AllocatorTest,
+                         ::testing::Values(Allocator{"jemalloc", "libjemalloc.so.2"},
+                                           Allocator{"tcmalloc", "libtcmalloc.so.4"},
+                                           Allocator{"tcmalloc_minimal",
+                                                     "libtcmalloc_minimal.so.4"}),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+}  // namespace
+}  // namespace mtrace::test

@@ -1,0 +1,193 @@
+#include "host_test.h"
+
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <sstream>
+
+namespace mtrace::test {
+namespace {
+
+constexpr char kSitePrefix[] = "site_";
+
+template <typename NameOf>
+std::map<std::string, Amount> sum_sites(const std::vector<Memlog>& logs, NameOf name_of) {
+  std::map<std::string, Amount> sums;
+  for (const Memlog& log : logs) {
+    for (const Entry& entry : log.entries) {
+      for (const Frame& frame : entry.frames) {
+        // Parts of a function that the compiler moved away: site_x.cold.
+        std::string name = name_of(frame);
+        name.resize(std::min(name.size(), name.find('.')));
+        if (!name.starts_with(kSitePrefix)) continue;
+        sums[name] += Amount{entry.bytes, entry.blocks};
+        break;
+      }
+    }
+  }
+  std::erase_if(sums, [](const auto& site) { return site.second == Amount{}; });
+  return sums;
+}
+
+}  // namespace
+
+HostTest::HostTest() : out_(temp_ / "out") { std::filesystem::create_directory(out_); }
+
+void HostTest::TearDown() { check_memlogs(out_); }
+
+Command HostTest::plain(std::vector<std::string> argv) const {
+  return Command{.argv = std::move(argv),
+                 .env = plain_environment(temp()),
+                 .directory = temp(),
+                 .input = "",
+                 .output_file = "",
+                 .before_exec = nullptr};
+}
+
+Command HostTest::traced(std::vector<std::string> argv) const {
+  Command command = named(std::move(argv));
+  command.env["MTRACE_RESOLVER"] = "none";
+  return command;
+}
+
+Command HostTest::named(std::vector<std::string> argv) const {
+  Command command = plain(std::move(argv));
+  command.env["LD_PRELOAD"] = library();
+  command.env["MTRACE_OUTPUT"] = out_;
+  command.env["MTRACE_EXIT_WAIT"] = "120";
+  return command;
+}
+
+std::map<std::string, std::vector<Memlog>> HostTest::all_logs() const {
+  return read_directory(out_);
+}
+
+std::vector<Memlog> HostTest::logs_of(const std::string& name) const {
+  std::vector<Memlog> found;
+  int processes = 0;
+  for (auto& [process, logs] : all_logs()) {
+    if (process.substr(0, process.rfind('-')) != name) continue;
+    found = std::move(logs);
+    ++processes;
+  }
+  EXPECT_EQ(processes, 1) << "processes with memlogs of the name " << name;
+  return found;
+}
+
+std::vector<Memlog> HostTest::logs_of(pid_t pid) const {
+  std::vector<Memlog> found;
+  for (auto& [process, logs] : all_logs()) {
+    if (logs[0].number("pid") == pid) found.insert(found.end(), logs.begin(), logs.end());
+  }
+  return found;
+}
+
+std::string HostTest::report_path(const std::string& name, pid_t pid, int seq) const {
+  return out_ + "/" + name + "-" + std::to_string(pid) + "-" + std::to_string(seq) + ".memlog";
+}
+
+void HostTest::wait_for_report(const std::string& name, pid_t pid, int seq) const {
+  const std::string path = report_path(name, pid, seq);
+  wait_until(path, [&] { return std::filesystem::exists(path); });
+}
+
+void HostTest::check_memlogs(const std::string& directory) {
+  for (const auto& file : std::filesystem::directory_iterator(directory)) {
+    const std::string name = file.path().filename();
+    EXPECT_TRUE(name.ends_with(".memlog")) << "left behind: " << file.path();
+    struct stat info;
+    if (stat(file.path().c_str(), &info) == 0) {
+      EXPECT_EQ(info.st_mode & 07777, 0600u) << file.path();
+    }
+  }
+  try {
+    for (const auto& [process, logs] : read_directory(directory)) {
+      for (const Memlog& log : logs) {
+        for (const std::string& line : complaints(log)) ADD_FAILURE() << line;
+        const std::string file = std::filesystem::path(log.path).filename();
+        EXPECT_EQ(file, process + "-" + log.get("seq") + ".memlog");
+        std::string pid = process.substr(process.rfind('-') + 1);
+        pid = pid.substr(0, pid.find('.'));
+        EXPECT_EQ(pid, log.get("pid")) << file;
+      }
+      for (const std::string& line : series_complaints(logs)) ADD_FAILURE() << line;
+    }
+  } catch (const MemlogError& error) {
+    ADD_FAILURE() << error.what();
+  }
+}
+
+std::map<std::string, Amount> site_sums(const std::vector<Memlog>& logs, const std::string& module,
+                                        const std::string& symbols_file) {
+  const Symbols symbols(symbols_file);
+  return sum_sites(logs, [&](const Frame& frame) {
+    return frame.module == module ? symbols.at(frame.offset) : std::string();
+  });
+}
+
+std::map<std::string, Amount> named_site_sums(const std::vector<Memlog>& logs) {
+  return sum_sites(logs, [](const Frame& frame) {
+    return frame.function.substr(0, frame.function.find_first_of("(:[ "));
+  });
+}
+
+std::map<int, std::map<std::string, Amount>> told_sites(const std::string& output) {
+  std::map<int, std::map<std::string, Amount>> phases;
+  for (const std::string& line : lines_of(output)) {
+    std::istringstream words(line);
+    std::string tag;
+    std::string name;
+    int phase;
+    Amount amount;
+    if (words >> tag && tag == "site" && words >> phase >> name >> amount.bytes >> amount.blocks) {
+      phases[phase][name] = amount;
+    }
+  }
+  return phases;
+}
+
+std::map<std::string, Amount> changes(const std::map<std::string, Amount>& earlier,
+                                      const std::map<std::string, Amount>& later) {
+  std::map<std::string, Amount> result = later;
+  for (const auto& [name, amount] : earlier) {
+    result[name].bytes -= amount.bytes;
+    result[name].blocks -= amount.blocks;
+  }
+  std::erase_if(result, [](const auto& site) { return site.second == Amount{}; });
+  return result;
+}
+
+Symbols::Symbols(const std::string& path) {
+  const Result result = run({.argv = {"/usr/bin/nm", "--defined-only", "--print-size", path},
+                             .env = plain_environment("/"),
+                             .directory = "",
+                             .input = "",
+                             .output_file = "",
+                             .before_exec = nullptr});
+  if (!result.exited(0)) throw std::runtime_error("nm " + path + ": " + result.err);
+  for (const std::string& line : lines_of(result.out)) {
+    std::istringstream words(line);
+    std::string address;
+    std::string size;
+    std::string type;
+    std::string name;
+    if (!(words >> address >> size >> type >> name)) continue;
+    if (type != "T" && type != "t" && type != "W" && type != "w") continue;
+    functions_[std::stoull(address, nullptr, 16)] = {std::stoull(size, nullptr, 16), name};
+  }
+}
+
+std::string Symbols::at(uint64_t address) const {
+  auto after = functions_.upper_bound(address);
+  if (after == functions_.begin()) return "";
+  const auto& [start, function] = *--after;
+  return address < start + function.first ? function.second : "";
+}
+
+std::string describe(const std::map<std::string, Amount>& sites) {
+  std::string text;
+  for (const auto& [name, amount] : sites) text += "  " + name + " " + describe(amount) + "\n";
+  return text;
+}
+
+}  // namespace mtrace::test

@@ -1,0 +1,75 @@
+// The fixture of the host tests: a private directory, commands with and without the library, and
+// after each test the invariant over every memlog that its programs left: each is well-formed,
+// entries sum to the delta, and inherited + deltas = live, in bytes and blocks.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "memlog_file.h"
+#include "process.h"
+
+namespace mtrace::test {
+
+class HostTest : public ::testing::Test {
+ protected:
+  HostTest();
+  void TearDown() override;
+
+  const std::string& temp() const { return temp_.path(); }
+  const std::string& out() const { return out_; }  // where memlogs go
+
+  Command plain(std::vector<std::string> argv) const;
+  // With the library, reports in out(), without names (MTRACE_RESOLVER=none).
+  Command traced(std::vector<std::string> argv) const;
+  // The same with names filled in by the resolver.
+  Command named(std::vector<std::string> argv) const;
+
+  // Memlogs in out(): by process, or of the one process whose key begins with `name` and "-".
+  std::map<std::string, std::vector<Memlog>> all_logs() const;
+  std::vector<Memlog> logs_of(const std::string& name) const;
+  std::vector<Memlog> logs_of(pid_t pid) const;
+  std::string report_path(const std::string& name, pid_t pid, int seq) const;
+  void wait_for_report(const std::string& name, pid_t pid, int seq) const;
+
+  // Fails the test for every complaint about a memlog in `directory`.
+  static void check_memlogs(const std::string& directory);
+
+ private:
+  TempDir temp_;
+  std::string out_;
+};
+
+// Sums of the changes of each `site_...` function over memlogs, innermost site frame first. Names
+// come from the symbol table of `symbols_file` (read with nm) by the frame's offset in `module`,
+// not from the memlog, so that this works without the resolver and does not depend on it.
+std::map<std::string, Amount> site_sums(const std::vector<Memlog>& logs, const std::string& module,
+                                        const std::string& symbols_file);
+// The same by the functions that the memlog names.
+std::map<std::string, Amount> named_site_sums(const std::vector<Memlog>& logs);
+
+// What a truth program said its sites hold: lines "site PHASE NAME BYTES BLOCKS", by phase.
+std::map<int, std::map<std::string, Amount>> told_sites(const std::string& output);
+
+// later - earlier, without the sites at which nothing changed.
+std::map<std::string, Amount> changes(const std::map<std::string, Amount>& earlier,
+                                      const std::map<std::string, Amount>& later);
+
+// Function symbols of a file: address -> (size, name).
+class Symbols {
+ public:
+  explicit Symbols(const std::string& path);
+  // Name of the function that covers the address; empty: none.
+  std::string at(uint64_t address) const;
+
+ private:
+  std::map<uint64_t, std::pair<uint64_t, std::string>> functions_;
+};
+
+std::string describe(const std::map<std::string, Amount>& sites);
+
+}  // namespace mtrace::test

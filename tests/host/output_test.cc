@@ -1,0 +1,228 @@
+// Where memlogs go, what they are called, and that nothing is ever replaced.
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+
+#include "host_test.h"
+
+namespace mtrace::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<std::string> names_in(const std::string& directory) {
+  std::vector<std::string> names;
+  for (const auto& file : fs::directory_iterator(directory))
+    names.push_back(file.path().filename());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+class OutputTest : public HostTest {
+ protected:
+  Command query() const { return traced({program("signals"), "query", std::to_string(SIGUSR1)}); }
+  std::string pid_of(const Result& result) const { return std::to_string(result.pid); }
+};
+
+TEST_F(OutputTest, DirectoryAndNames) {
+  const Result result = run(query());
+  EXPECT_EQ(names_in(out()), (std::vector<std::string>{"signals-" + pid_of(result) + "-1.memlog",
+                                                       "signals-" + pid_of(result) + "-2.memlog"}));
+  const std::vector<Memlog> logs = logs_of(result.pid);
+  ASSERT_EQ(logs.size(), 2u);
+  EXPECT_EQ(logs[0].get("program"), program("signals"));
+  EXPECT_EQ(logs[0].get("command"), program("signals") + " query 10");
+  EXPECT_EQ(logs[0].get("resolved"), "no");
+  EXPECT_FALSE(logs[0].has("parent"));
+  EXPECT_FALSE(logs[0].has("inherited"));
+  char host[256] = "";
+  gethostname(host, sizeof(host));
+  EXPECT_TRUE(logs[0].get("host").starts_with(std::string(host) + " boot-id="))
+      << logs[0].get("host");
+  EXPECT_NE(logs[0].get("host").find("arch=x86_64"), std::string::npos);
+  EXPECT_TRUE(logs[0].get("library").starts_with("mtrace ")) << logs[0].get("library");
+  EXPECT_NE(logs[0].get("library").find("allocator=libc.so.6"), std::string::npos)
+      << logs[0].get("library");
+}
+
+TEST_F(OutputTest, WorkingDirectoryIsTheDefault) {
+  Command command = query();
+  command.env.erase("MTRACE_OUTPUT");
+  fs::create_directory(temp() + "/here");
+  command.directory = temp() + "/here";
+  run(command);
+  EXPECT_EQ(names_in(temp() + "/here").size(), 2u);
+  check_memlogs(temp() + "/here");
+}
+
+// Relative to where the program was started, wherever it has gone since.
+TEST_F(OutputTest, RelativeToTheDirectoryOfTheStart) {
+  fs::create_directories(temp() + "/start/sub");
+  Command command = traced({program("forks"), "exec"});
+  command.directory = temp() + "/start";
+  command.env["MTRACE_OUTPUT"] = "sub";
+  const Result result = run(command);
+  EXPECT_TRUE(result.exited(25)) << result.how() << result.err;
+  // The first report before chdir("/") and exec; the second program starts in /.
+  EXPECT_FALSE(names_in(temp() + "/start/sub").empty());
+  Command perl = traced({"/usr/bin/perl", "-e", "chdir '/'; kill 'USR1', $$;"});
+  perl.directory = temp() + "/start";
+  perl.env["MTRACE_OUTPUT"] = "sub";
+  const Result perl_result = run(perl);
+  EXPECT_TRUE(fs::exists(temp() + "/start/sub/perl-" + pid_of(perl_result) + "-1.memlog"));
+  EXPECT_TRUE(fs::exists(temp() + "/start/sub/perl-" + pid_of(perl_result) + "-2.memlog"));
+  for (const std::string& name : names_in("/tmp")) {
+    if (name.starts_with("forks-" + pid_of(result))) fs::remove("/tmp/" + name);
+  }
+}
+
+TEST_F(OutputTest, Templates) {
+  Command command = query();
+  command.env["MTRACE_OUTPUT"] = out() + "/x.%e.%p.%n.100%%.memlog";
+  Result result = run(command);
+  EXPECT_TRUE(fs::exists(out() + "/x.signals." + pid_of(result) + ".1.100%.memlog"));
+  EXPECT_TRUE(fs::exists(out() + "/x.signals." + pid_of(result) + ".2.100%.memlog"));
+  for (const std::string& name : names_in(out())) fs::remove(out() + "/" + name);
+
+  // What is missing is appended, so that no two reports have one name.
+  command.env["MTRACE_OUTPUT"] = out() + "/only-%e";
+  result = run(command);
+  EXPECT_EQ(names_in(out()),
+            (std::vector<std::string>{"only-signals-" + pid_of(result) + "-1.memlog",
+                                      "only-signals-" + pid_of(result) + "-2.memlog"}));
+  for (const std::string& name : names_in(out())) fs::remove(out() + "/" + name);
+
+  char host[256] = "";
+  gethostname(host, sizeof(host));
+  command.env["MTRACE_OUTPUT"] = out() + "/%h-%t-%p-%n";
+  result = run(command);
+  ASSERT_EQ(names_in(out()).size(), 2u);
+  const std::string name = names_in(out())[0];
+  ASSERT_TRUE(name.starts_with(std::string(host) + "-")) << name;
+  EXPECT_GT(std::atol(name.c_str() + strlen(host) + 1), 1'600'000'000) << name;
+  for (const std::string& file : names_in(out())) fs::remove(out() + "/" + file);
+}
+
+// A file that is there stays; a later process of the same name and pid has a name of its own.
+TEST_F(OutputTest, NothingIsReplaced) {
+  static std::string directory;
+  directory = out();
+  Command command = query();
+  command.before_exec = [] {
+    for (int run = 1; run <= 3; ++run) {
+      char path[4096];
+      snprintf(path, sizeof(path),
+               run == 1 ? "%s/signals-%d-1.memlog" : "%s/signals-%d.%d-1.memlog", directory.c_str(),
+               static_cast<int>(getpid()), run);
+      const int file = open(path, O_CREAT | O_EXCL | O_WRONLY, 0600);
+      if (file < 0 || write(file, "precious\n", 9) != 9) _exit(126);
+      close(file);
+    }
+  };
+  const Result result = run(command);
+  EXPECT_TRUE(result.exited(0)) << result.how();
+  const std::string stem = out() + "/signals-" + pid_of(result);
+  for (const char* run : {"", ".2", ".3"}) {
+    EXPECT_EQ(read_file(stem + run + "-1.memlog"), "precious\n");
+    fs::remove(stem + run + "-1.memlog");
+  }
+  EXPECT_TRUE(fs::exists(stem + ".4-1.memlog"));
+  EXPECT_TRUE(fs::exists(stem + ".4-2.memlog"));
+}
+
+// A link in the place of a report or of a temporary name is not followed.
+TEST_F(OutputTest, LinksAreNotFollowed) {
+  static std::string directory;
+  directory = out();
+  write_file(temp() + "/victim", "precious\n");
+  static std::string victim;
+  victim = temp() + "/victim";
+  Command command = query();
+  command.before_exec = [] {
+    char path[4096];
+    for (const char* pattern : {"%s/signals-%d-1.memlog", "%s/.signals-%d-1.tmp"}) {
+      snprintf(path, sizeof(path), pattern, directory.c_str(), static_cast<int>(getpid()));
+      if (symlink(victim.c_str(), path) != 0) _exit(126);
+    }
+  };
+  const Result result = run(command);
+  EXPECT_TRUE(result.exited(0)) << result.how();
+  EXPECT_EQ(read_file(victim), "precious\n");
+  fs::remove(out() + "/signals-" + pid_of(result) + "-1.memlog");
+  fs::remove(out() + "/.signals-" + pid_of(result) + "-1.tmp");
+  EXPECT_EQ(names_in(out()).size(), 2u);
+}
+
+// A directory that cannot be written gives way to $TMPDIR, then /tmp; the program notices nothing.
+TEST_F(OutputTest, GivesWay) {
+  fs::create_directory(temp() + "/tmp");
+  Command command = query();
+  command.env["MTRACE_OUTPUT"] = temp() + "/missing/directory/";
+  command.env["TMPDIR"] = temp() + "/tmp";
+  Result result = run(command);
+  EXPECT_TRUE(result.exited(0));
+  EXPECT_EQ(result.err, "");
+  EXPECT_EQ(names_in(temp() + "/tmp").size(), 2u);
+  check_memlogs(temp() + "/tmp");
+
+  command.env["TMPDIR"] = temp() + "/missing/too";
+  result = run(command);
+  EXPECT_TRUE(result.exited(0));
+  for (const char* seq : {"1", "2"}) {
+    const std::string path = "/tmp/signals-" + pid_of(result) + "-" + seq + ".memlog";
+    EXPECT_TRUE(fs::exists(path)) << path;
+    fs::remove(path);
+  }
+}
+
+// Programs whose name or arguments hold bytes that could forge a line.
+TEST_F(OutputTest, HostileNames) {
+  const std::string name = "evil\n# end\n\t\\name #2 (x)\xff";
+  const std::string path = temp() + "/" + name;
+  fs::copy_file(program("errors"), path);
+  const Result result = run(traced({path, "a b", "", "new\nline", "#"}));
+  EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+  const auto logs = all_logs();
+  ASSERT_EQ(logs.size(), 1u);
+  const Memlog& log = logs.begin()->second[0];
+  EXPECT_TRUE(log.get("program").ends_with("evil\\x0a# end\\x0a\\x09\\\\name #2 (x)\\xff"))
+      << log.get("program");
+  EXPECT_TRUE(log.get("command").ends_with(" a\\x20b '' new\\x0aline #")) << log.get("command");
+  bool seen = false;
+  for (const Entry& entry : log.entries) {
+    for (const Frame& frame : entry.frames) {
+      seen |= frame.module.ends_with("evil\\x0a\\x23 end\\x0a\\x09\\\\name \\x232 (x)\\xff");
+    }
+  }
+  EXPECT_TRUE(seen) << "the program's own frames";
+}
+
+// A deleted working directory, no environment, no /proc entry worth anything: still a program.
+TEST_F(OutputTest, BareEnvironment) {
+  Command command = query();
+  command.env = {{"LD_PRELOAD", library()}, {"MTRACE_OUTPUT", out()}, {"MTRACE_RESOLVER", "none"}};
+  const Result result = run(command);
+  EXPECT_TRUE(result.exited(0)) << result.how();
+  EXPECT_EQ(logs_of(result.pid).size(), 2u);
+}
+
+TEST_F(OutputTest, ClosedStandardDescriptors) {
+  Command command = query();
+  command.before_exec = [] {
+    close(0);
+    close(1);
+    close(2);
+  };
+  const Result result = run(command);
+  EXPECT_TRUE(result.exited(0)) << result.how();
+  EXPECT_EQ(logs_of(result.pid).size(), 2u);
+}
+
+}  // namespace
+}  // namespace mtrace::test

@@ -1,0 +1,106 @@
+// Starts programs, traced or not, and talks to them. Nothing here sleeps as synchronisation; each
+// wait ends when the thing waited for happens, or fails the test after kPatience.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace mtrace::test {
+
+// Only a hang reaches it: two orders of magnitude above what any wait takes on a busy machine.
+inline constexpr std::chrono::seconds kPatience{120};
+
+std::string source_dir();                      // of the project
+std::string build_dir();                       // build/
+std::string library();                         // libmtrace.so
+std::string memlog_tool();                     // memlog
+std::string program(const std::string& name);  // build/tests/programs/NAME
+
+// A new directory under $TMPDIR, removed with all it holds.
+class TempDir {
+ public:
+  TempDir();
+  ~TempDir();
+  TempDir(const TempDir&) = delete;
+  TempDir& operator=(const TempDir&) = delete;
+  const std::string& path() const { return path_; }
+  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
+
+ private:
+  std::string path_;
+};
+
+struct Command {
+  std::vector<std::string> argv;
+  std::map<std::string, std::string> env;  // the whole environment
+  std::string directory;                   // empty: the test's own
+  std::string input;                       // for run(): all of standard input
+  std::string output_file;                 // empty: standard output goes to a pipe
+  std::function<void()> before_exec;       // in the child; async-signal-safe
+};
+
+struct Result {
+  pid_t pid = 0;
+  int status = 0;  // as from waitpid
+  std::string out;
+  std::string err;
+
+  bool exited(int code) const;
+  std::string how() const;  // "exit 3", "signal 11"
+};
+
+class Process {
+ public:
+  explicit Process(const Command& command);
+  ~Process();  // ends the process group when it still runs
+  Process(const Process&) = delete;
+  Process& operator=(const Process&) = delete;
+
+  pid_t pid() const { return result_.pid; }
+  void write(const std::string& text);
+  void close_input();
+  // Next line of standard output, without its newline; nothing at its end.
+  std::optional<std::string> read_line();
+  // Reads lines up to and including `line`; the ones before it are returned. Throws at the end of
+  // the output.
+  std::vector<std::string> read_until(const std::string& line);
+  void send(int signal) const;
+  // Closes its input and waits for its end. Its descendants may live on.
+  Result wait();
+
+ private:
+  bool pump(int timeout_ms);  // reads what there is; false: both outputs have ended
+
+  Result result_;
+  int in_ = -1;
+  int out_ = -1;
+  int err_ = -1;
+  size_t consumed_ = 0;  // of result_.out by read_line
+  bool waited_ = false;
+};
+
+// Runs a command to its end.
+Result run(const Command& command);
+
+// An environment that depends on nothing of the caller's: PATH, HOME and TMPDIR in `home`, locale.
+std::map<std::string, std::string> plain_environment(const std::string& home);
+
+// Polls until true. Throws after kPatience with `what` in the message.
+void wait_until(const std::string& what, const std::function<bool()>& condition);
+
+// State letter of /proc/PID/stat of a thread ('S' sleeping, 'R', 'Z', ...); 0: there is none.
+char process_state(pid_t pid);
+// Waits until the process sleeps in the system call of that number.
+void wait_until_blocked(pid_t pid, long system_call);
+
+std::string read_file(const std::string& path);
+void write_file(const std::string& path, const std::string& text);
+std::vector<std::string> lines_of(const std::string& text);
+
+}  // namespace mtrace::test

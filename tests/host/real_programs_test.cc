@@ -1,0 +1,309 @@
+// Debian's own programs, each at a real piece of work, with and without the library: what they
+// print and return is the same, and their memlogs hold together.
+#include <filesystem>
+#include <regex>
+
+#include "host_test.h"
+
+namespace mtrace::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+class RealProgramTest : public HostTest {
+ protected:
+  struct Both {
+    Result with;
+    Result without;
+    std::string with_directory;
+    std::string without_directory;
+  };
+
+  // Runs the command in two fresh directories of equal names' length, filled by `prepare`.
+  Both run_both(const std::vector<std::string>& argv, const std::string& input = "",
+                const std::map<std::string, std::string>& env = {},
+                const std::map<std::string, std::string>& traced_env = {},
+                const std::map<std::string, std::string>& files = {}) {
+    Both both = run_each(argv, input, env, traced_env, files);
+    expect_same(both);
+    return both;
+  }
+
+  static void expect_same(const Both& both) {
+    EXPECT_EQ(both.with.out, both.without.out);
+    EXPECT_EQ(both.with.err, both.without.err);
+    EXPECT_EQ(both.with.status, both.without.status) << both.with.how();
+  }
+
+  Both run_each(const std::vector<std::string>& argv, const std::string& input,
+                const std::map<std::string, std::string>& env,
+                const std::map<std::string, std::string>& traced_env,
+                const std::map<std::string, std::string>& files) {
+    Both both;
+    for (const bool with : {true, false}) {
+      const std::string directory = temp() + (with ? "/with" : "/none");
+      fs::create_directory(directory);
+      for (const auto& [name, text] : files) write_file(directory + "/" + name, text);
+      Command command = with ? traced(argv) : plain(argv);
+      for (const auto& [name, value] : env) command.env[name] = value;
+      if (with) {
+        for (const auto& [name, value] : traced_env) command.env[name] = value;
+      }
+      command.directory = directory;
+      command.input = input;
+      (with ? both.with : both.without) = run(command);
+      (with ? both.with_directory : both.without_directory) = directory;
+    }
+    return both;
+  }
+
+  // Number of processes with memlogs by program name; each must have something to say.
+  std::map<std::string, int> programs() const {
+    std::map<std::string, int> names;
+    for (const auto& [process, logs] : all_logs()) {
+      ++names[process.substr(0, process.rfind('-'))];
+    }
+    return names;
+  }
+};
+
+constexpr char kPython[] = R"TEXT(
+import collections, decimal, hashlib, json, os, re, signal, sqlite3, subprocess, threading, zlib
+def phase():
+    if 'LD_PRELOAD' in os.environ: os.kill(os.getpid(), signal.SIGUSR1)
+words = [hashlib.sha256(str(i).encode()).hexdigest() for i in range(20000)]
+tree = collections.defaultdict(list)
+for word in words: tree[word[:2]].append(word)
+text = json.dumps(tree, sort_keys=True)
+print(len(text), zlib.crc32(text.encode()))
+phase()
+again = json.loads(text)
+print(sum(len(v) for v in again.values()), len(re.findall(r'[a-f]{6,}', text)))
+del again, text
+phase()
+db = sqlite3.connect(':memory:')
+db.execute('create table t(a integer primary key, b text)')
+db.executemany('insert into t(b) values(?)', [(w,) for w in words])
+print(db.execute('select count(*), min(b) from t where b like ?', ('%ab%',)).fetchone())
+db.close()
+phase()
+decimal.getcontext().prec = 500
+results = []
+def work(n): results.append(decimal.Decimal(n).sqrt())
+threads = [threading.Thread(target=work, args=(n,)) for n in range(2, 30)]
+for t in threads: t.start()
+for t in threads: t.join()
+print(sum(sorted(results)))
+print(subprocess.run(['/bin/echo', 'child'], capture_output=True, text=True).stdout.strip())
+print(os.WEXITSTATUS(os.system('exit 3')))
+pid = os.fork()
+if pid == 0:
+    x = [b'y' * i for i in range(1000)]
+    os._exit(7)
+print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+)TEXT";
+
+TEST_F(RealProgramTest, Python) {
+  const Both both = run_both({"/usr/bin/python3", "-c", kPython}, "",
+                             {{"PYTHONHASHSEED", "0"}, {"PYTHONDONTWRITEBYTECODE", "1"}});
+  EXPECT_TRUE(both.with.exited(0)) << both.with.how() << both.with.err;
+  EXPECT_EQ(lines_of(both.with.out).size(), 7u);
+  const std::vector<Memlog> logs = logs_of(both.with.pid);
+  EXPECT_EQ(logs.size(), 4u);
+  EXPECT_GE(programs().size(), 2u) << "children of python";
+}
+
+constexpr char kPerl[] = R"TEXT(
+use strict; use warnings; use List::Util qw(sum); use POSIX qw(floor);
+sub phase { kill 'USR1', $$ if $ENV{LD_PRELOAD} }
+my %count; my $seed = 42;
+for (1 .. 100000) { $seed = ($seed * 1103515245 + 12345) % 2147483648; $count{$seed % 997}++; }
+printf "%d %d\n", scalar(keys %count), sum(values %count);
+phase();
+my $text = join ' ', map { "word$_" x ($_ % 5) } 1 .. 20000;
+my @found = $text =~ /(word\d*7)\b/g;
+printf "%d %s\n", scalar(@found), substr($text, -20);
+phase();
+my @sorted = sort { $count{$a} <=> $count{$b} || $a <=> $b } keys %count;
+print "@sorted[0 .. 9]\n";
+print `echo from a child`;
+eval { die { code => 5 } }; print "caught $@->{code}\n";
+exit 9;
+)TEXT";
+
+TEST_F(RealProgramTest, Perl) {
+  const Both both = run_both({"/usr/bin/perl", "-e", kPerl});
+  EXPECT_TRUE(both.with.exited(9)) << both.with.how() << both.with.err;
+  EXPECT_EQ(logs_of(both.with.pid).size(), 3u);
+}
+
+TEST_F(RealProgramTest, Sqlite) {
+  const Both both =
+      run_both({"/usr/bin/sqlite3", "-batch", "t.db"},
+               "create table t(a integer primary key, b text, c real);\n"
+               "with recursive n(i) as (select 1 union all select i + 1 from n where i < 30000)\n"
+               "  insert into t select i, hex(i * 7919), i / 3.0 from n;\n"
+               "create index ti on t(b);\n"
+               "select count(*), sum(c), max(b) from t where b between '31' and '38';\n"
+               "select b, count(*) from t group by substr(b, 1, 3) order by 2 desc, 1 limit 5;\n"
+               "update t set c = c * 2 where a % 3 = 0;\n"
+               "delete from t where a % 5 = 0;\n"
+               "vacuum;\n"
+               "pragma integrity_check;\n"
+               "select * from missing;\n");
+  EXPECT_EQ(both.with.err.find("no such table") == std::string::npos, false) << both.with.err;
+  EXPECT_EQ(read_file(both.with_directory + "/t.db").size(),
+            read_file(both.without_directory + "/t.db").size());
+  EXPECT_EQ(programs(), (std::map<std::string, int>{{"sqlite3", 1}}));
+}
+
+TEST_F(RealProgramTest, Git) {
+  const Both both = run_both(
+      {"/bin/sh", "-ec",
+       "git init -q -b main .\n"
+       "i=0; while [ $i -lt 40 ]; do echo \"line $i\" > file$i; seq 1 200 >> file$i; i=$((i+1)); "
+       "done\n"
+       "git add . && git commit -q -m first\n"
+       "git checkout -q -b side && echo side >> file1 && git commit -q -am side\n"
+       "git checkout -q main && echo main >> file2 && git commit -q -am main\n"
+       "git merge -q -m merge side\n"
+       "git log --oneline --graph --stat\n"
+       "git gc -q\n"
+       "git fsck --full\n"
+       "git clone -q . copy && git -C copy log -1 --format=%H%n%an\n"
+       "git diff HEAD~1 | git apply -R --stat\n"
+       "git rev-parse nothing\n"},
+      "",
+      {{"GIT_CONFIG_NOSYSTEM", "1"},
+       {"GIT_AUTHOR_NAME", "A"},
+       {"GIT_AUTHOR_EMAIL", "a@example.org"},
+       {"GIT_AUTHOR_DATE", "2020-01-01T00:00:00Z"},
+       {"GIT_COMMITTER_NAME", "C"},
+       {"GIT_COMMITTER_EMAIL", "c@example.org"},
+       {"GIT_COMMITTER_DATE", "2020-01-01T00:00:00Z"}});
+  EXPECT_TRUE(both.with.exited(128)) << both.with.how() << both.with.err;
+  EXPECT_GT(programs()["git"], 15);
+}
+
+constexpr char kBash[] = R"TEXT(
+set -u
+declare -A map
+for ((i = 0; i < 3000; ++i)); do map[key$((i % 100))]+="$i,"; done
+echo "${#map[@]} ${#map[key7]}"
+fib() { if (($1 < 2)); then echo "$1"; else echo $(($(fib $(($1 - 1))) + $(fib $(($1 - 2))))); fi; }
+fib 8
+printf '%s\n' {a..e}{1..50} | sort -r | head -3 | while read -r x; do echo "got $x"; done
+cat <(seq 1 5) - <<< "here" | tr '\n' ' '; echo
+(trap 'echo bye' EXIT; exit 4); echo "status $?"
+sleep 0 & wait $!; echo "waited $?"
+coproc cat; echo through >&"${COPROC[1]}"; read -r line <&"${COPROC[0]}"; echo "$line"
+eval "exec {fd}>&${COPROC[1]}-"; exec {fd}>&-; wait
+echo error >&2
+kill -TERM $BASHPID
+)TEXT";
+
+TEST_F(RealProgramTest, Bash) {
+  const Both both = run_both({"/bin/bash", "-c", kBash});
+  EXPECT_TRUE(WIFSIGNALED(both.with.status)) << both.with.how() << both.with.err;
+  EXPECT_GT(programs()["bash"], 50) << "subshells";
+}
+
+constexpr char kSource[] = R"TEXT(
+#include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
+template <int N> struct Fibonacci { static constexpr long value = Fibonacci<N - 1>::value + Fibonacci<N - 2>::value; };
+template <> struct Fibonacci<0> { static constexpr long value = 0; };
+template <> struct Fibonacci<1> { static constexpr long value = 1; };
+std::map<std::string, std::vector<long>> table() {
+  std::map<std::string, std::vector<long>> result;
+  result["a"] = {Fibonacci<40>::value};
+  for (auto& [name, values] : result) std::sort(values.begin(), values.end());
+  return result;
+}
+int unused_parameter(int x) { return 0; }
+)TEXT";
+
+TEST_F(RealProgramTest, Gcc) {
+  const Both both =
+      run_both({"/usr/bin/g++", "-O1", "-Wall", "-Wextra", "-std=c++20", "-c", "x.cc"}, "", {}, {},
+               {{"x.cc", kSource}});
+  EXPECT_TRUE(both.with.exited(0)) << both.with.how();
+  EXPECT_NE(both.with.err.find("unused parameter"), std::string::npos);
+  EXPECT_EQ(read_file(both.with_directory + "/x.o"), read_file(both.without_directory + "/x.o"));
+  const auto names = programs();
+  EXPECT_TRUE(names.contains("cc1plus"));
+  EXPECT_TRUE(names.contains("as"));
+  EXPECT_TRUE(names.contains("g++"));
+}
+
+TEST_F(RealProgramTest, Clang) {
+  const Both both =
+      run_both({"/usr/bin/clang++", "-O1", "-Wall", "-Wextra", "-std=c++20", "-c", "x.cc"}, "", {},
+               {}, {{"x.cc", kSource}});
+  EXPECT_TRUE(both.with.exited(0)) << both.with.how();
+  EXPECT_NE(both.with.err.find("unused parameter"), std::string::npos);
+  EXPECT_EQ(read_file(both.with_directory + "/x.o"), read_file(both.without_directory + "/x.o"));
+  EXPECT_GE(all_logs().size(), 1u);
+}
+
+constexpr char kNode[] = R"TEXT(
+const crypto = require('crypto'), zlib = require('zlib'), { execFileSync } = require('child_process');
+const phase = () => { if (process.env.LD_PRELOAD) process.kill(process.pid, 'SIGUSR2'); };
+const objects = [];
+for (let i = 0; i < 50000; ++i) objects.push({ id: i, name: 'n' + (i % 100), list: [i, i * 2] });
+const text = JSON.stringify(objects);
+console.log(text.length, crypto.createHash('sha256').update(text).digest('hex'));
+phase();
+console.log(zlib.gunzipSync(zlib.gzipSync(text)).length);
+phase();
+function hot(n) { let s = 0; for (let i = 0; i < n; ++i) s = (s * 31 + i) % 1000003; return s; }
+console.log(hot(2e6));
+console.log(execFileSync('/bin/echo', ['child']).toString().trim());
+const { Worker } = require('worker_threads');
+const worker = new Worker("require('worker_threads').parentPort.postMessage([1, 2, 3].map(x => x * x))", { eval: true });
+worker.on('message', m => console.log(m.join()));
+worker.on('exit', code => { console.error('worker', code); process.exitCode = 6; });
+)TEXT";
+
+TEST_F(RealProgramTest, Node) {
+  const Both both = run_both({"/usr/bin/node", "-e", kNode}, "", {}, {{"MTRACE_SIGNAL", "USR2"}});
+  EXPECT_TRUE(both.with.exited(6)) << both.with.how() << both.with.err;
+  EXPECT_EQ(lines_of(both.with.out).size(), 5u) << both.with.out;
+  EXPECT_GE(logs_of(both.with.pid).size(), 2u);
+}
+
+// The program under the debugger is traced, too.
+TEST_F(RealProgramTest, Gdb) {
+  Both both = run_each({"/usr/bin/gdb", "-nx",
+                        "-q",           "-batch",
+                        "-ex",          "set print frame-arguments none",
+                        "-ex",          "set debuginfod enabled off",
+                        "-ex",          "set breakpoint pending on",
+                        "-ex",          "break site_strdup",
+                        "-ex",          "run",
+                        "-ex",          "backtrace",
+                        "-ex",          "info frame source",
+                        "-ex",          "finish",
+                        "-ex",          "print truth_count",
+                        "-ex",          "ptype struct truth_site",
+                        "-ex",          "delete",
+                        "-ex",          "continue",
+                        "--args",       program("truth_c.gcc.O0.nopie.fp")},
+                       "", {}, {}, {});
+  // It names the process that it ran.
+  for (std::string* text : {&both.with.out, &both.without.out}) {
+    *text = std::regex_replace(*text, std::regex("process [0-9]+"), "process N");
+  }
+  expect_same(both);
+  EXPECT_TRUE(both.with.exited(0)) << both.with.how() << both.with.err;
+  EXPECT_NE(both.with.out.find("site_strdup"), std::string::npos) << both.with.out << both.with.err;
+  EXPECT_NE(both.with.out.find("site 4 site_malloc 0 0"), std::string::npos) << both.with.out;
+  const auto names = programs();
+  EXPECT_TRUE(names.contains("gdb"));
+  EXPECT_TRUE(names.contains("truth_c.gcc.O0.nopie.fp"));
+}
+
+}  // namespace
+}  // namespace mtrace::test

@@ -1,0 +1,236 @@
+// Names: the resolver fills them in after a report and does not show in the host; `memlog resolve`
+// does the same later. The names are held against the symbol table as nm prints it.
+#include <signal.h>
+
+#include <filesystem>
+#include <set>
+
+#include "host_test.h"
+
+namespace mtrace::test {
+namespace {
+
+namespace fs = std::filesystem;
+using Sites = std::map<std::string, Amount>;
+
+class ResolverTest : public HostTest {
+ protected:
+  std::vector<Memlog> run_named(const std::string& name, const std::string& preload_more = "") {
+    Command command = named({program(name), "signals"});
+    if (!preload_more.empty()) command.env["LD_PRELOAD"] += ":" + preload_more;
+    const Result result = run(command);
+    EXPECT_TRUE(result.exited(0)) << result.how() << result.out << result.err;
+    EXPECT_EQ(result.err, "");
+    told_ = told_sites(result.out);
+    return logs_of(result.pid);
+  }
+  Result resolve(std::vector<std::string> arguments) const {
+    arguments.insert(arguments.begin(), {memlog_tool(), "resolve"});
+    return run(plain(arguments));
+  }
+  // `resolved` says "partly" where a stripped system library has no name for a frame.
+  // Every frame of the program has the name that nm says (or, inlined, belongs to one that has),
+  // and a line of its source.
+  static void expect_names(const std::vector<Memlog>& logs, const std::string& module,
+                           const std::string& symbols_file, const std::string& source) {
+    const Symbols symbols(symbols_file);
+    int seen = 0;
+    for (const Memlog& log : logs) {
+      EXPECT_NE(log.get("resolved"), "no") << log.path;
+      for (const Entry& entry : log.entries) {
+        for (const Frame& frame : entry.frames) {
+          if (frame.module != module) continue;
+          const std::string name = symbols.at(frame.offset);
+          if (!name.starts_with("site_")) continue;
+          const std::string base = name.substr(0, name.find('.'));
+          EXPECT_EQ(frame.function.substr(0, frame.function.find_first_of("(.[ ")), base)
+              << log.path << ":" << entry.line;
+          EXPECT_NE(frame.source.find(source + ":"), std::string::npos)
+              << log.path << ":" << entry.line << ": " << frame.source;
+          ++seen;
+        }
+      }
+    }
+    EXPECT_GT(seen, 10);
+  }
+  std::map<int, Sites> told_;
+};
+
+TEST_F(ResolverTest, NamesAreFilledIn) {
+  for (const char* name : {"truth_c.gcc.O2.pie.nofp", "truth_c.clang.O0.nopie.fp"}) {
+    const std::vector<Memlog> logs = run_named(name);
+    ASSERT_EQ(logs.size(), 5u);
+    expect_names({logs[0], logs[1]}, program(name), program(name), "truth_c.c");
+    EXPECT_EQ(named_site_sums({logs[0]}), told_.at(1)) << describe(named_site_sums({logs[0]}));
+  }
+}
+
+TEST_F(ResolverTest, CxxNamesAndInlinedFrames) {
+  for (const char* name : {"truth_cxx.gcc.O2.nopie.nofp", "truth_cxx.clang.O2.pie.nofp"}) {
+    const std::vector<Memlog> logs = run_named(name);
+    ASSERT_EQ(logs.size(), 4u);
+    expect_names({logs[0], logs[1]}, program(name), program(name), "truth_cxx.cc");
+    bool demangled = false;
+    bool inlined = false;
+    for (const Entry& entry : logs[0].entries) {
+      for (const Frame& frame : entry.frames) {
+        demangled |= frame.function.starts_with("operator new");
+        inlined |= frame.inlined;
+        EXPECT_FALSE(frame.function.starts_with("_Z")) << frame.function;
+      }
+    }
+    EXPECT_TRUE(demangled);
+    EXPECT_TRUE(inlined) << "containers at -O2";
+  }
+}
+
+// The debug information stands in a file that .gnu_debuglink names, beside the program.
+TEST_F(ResolverTest, DebugLink) {
+  const std::vector<Memlog> logs = run_named("stripped/truth_c");
+  ASSERT_EQ(logs.size(), 5u);
+  expect_names({logs[0]}, program("stripped/truth_c"), program("truth_c.gcc.O2.pie.nofp"),
+               "truth_c.c");
+  EXPECT_EQ(named_site_sums({logs[0]}), told_.at(1));
+}
+
+// It stands in a .build-id directory that only an option names; what the resolver could not name
+// is named later.
+TEST_F(ResolverTest, BuildIdDirectory) {
+  std::vector<Memlog> logs = run_named("stripped/truth_cxx");
+  ASSERT_EQ(logs.size(), 4u);
+  EXPECT_EQ(named_site_sums(logs), Sites()) << "nothing to read names from";
+  const Result result = resolve({"--symbols", program("stripped/symbols"), logs[0].path});
+  EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+  logs[0] = read_memlog(logs[0].path);
+  expect_names({logs[0]}, program("stripped/truth_cxx"), program("truth_cxx.gcc.O2.pie.nofp"),
+               "truth_cxx.cc");
+  EXPECT_EQ(named_site_sums({logs[0]}), told_.at(1));
+}
+
+// Resolving changes frames and nothing else, and a second time changes nothing.
+TEST_F(ResolverTest, ResolveKeepsEverythingElse) {
+  const Result result = run(traced({program("truth_cxx.gcc.O2.pie.nofp"), "signals"}));
+  const std::vector<Memlog> raw = logs_of(result.pid);
+  ASSERT_EQ(raw.size(), 4u);
+  EXPECT_TRUE(resolve({raw[0].path}).exited(0));
+  const Memlog resolved = read_memlog(raw[0].path);
+  const std::string text = read_file(raw[0].path);
+  EXPECT_NE(resolved.get("resolved"), "no");
+  ASSERT_EQ(resolved.entries.size(), raw[0].entries.size());
+  for (size_t i = 0; i < resolved.entries.size(); ++i) {
+    EXPECT_EQ(resolved.entries[i].bytes, raw[0].entries[i].bytes);
+    EXPECT_EQ(resolved.entries[i].blocks, raw[0].entries[i].blocks);
+    EXPECT_EQ(resolved.entries[i].live, raw[0].entries[i].live);
+    EXPECT_EQ(resolved.entries[i].stack, raw[0].entries[i].stack);
+    EXPECT_EQ(resolved.entries[i].cut, raw[0].entries[i].cut);
+    std::vector<std::pair<std::string, uint64_t>> places[2];
+    for (const Frame& frame : raw[0].entries[i].frames) {
+      places[0].emplace_back(frame.module, frame.offset);
+    }
+    for (const Frame& frame : resolved.entries[i].frames) {
+      if (!frame.inlined) places[1].emplace_back(frame.module, frame.offset);
+    }
+    EXPECT_EQ(places[0], places[1]);
+  }
+  EXPECT_TRUE(resolve({raw[0].path}).exited(0));
+  EXPECT_EQ(read_file(raw[0].path), text);
+  // To another file, or to standard output: the input stays.
+  const std::string before = read_file(raw[1].path);
+  const Result printed = resolve({"-o", "-", raw[1].path});
+  EXPECT_TRUE(printed.exited(0)) << printed.err;
+  EXPECT_EQ(read_file(raw[1].path), before);
+  const Memlog from_output = parse_memlog(printed.out, raw[1].path);
+  EXPECT_NE(from_output.get("resolved"), "no");
+}
+
+class ResolverGuestTest : public ResolverTest, public ::testing::WithParamInterface<const char*> {};
+
+// No child, no SIGCHLD, nothing to wait for: the program cannot tell that a resolver ran, also when
+// orphans would come to it.
+TEST_P(ResolverGuestTest, DoesNotShow) {
+  Process process(named({program("signals"), GetParam(), std::to_string(SIGUSR1)}));
+  wait_until("three named reports", [&] {
+    int done = 0;
+    for (int seq = 1; seq <= 3; ++seq) {
+      const std::string path = report_path("signals", process.pid(), seq);
+      if (fs::exists(path) && read_memlog(path).get("resolved") == "yes") ++done;
+    }
+    return done == 3;
+  });
+  for (int i = 0; i < 5; ++i) {
+    process.write("x");
+    EXPECT_EQ(process.read_line(), "wait -1 errno 10 children 0");
+  }
+  const Result result = process.wait();
+  EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+  const std::vector<std::string> lines = lines_of(result.out);
+  ASSERT_GE(lines.size(), 2u);
+  EXPECT_EQ(lines[lines.size() - 2], "wait -1 errno 10 children 0");
+  EXPECT_EQ(lines.back(), "own child 1 status 5 children 1");
+  EXPECT_EQ(result.err, "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Hosts, ResolverGuestTest, ::testing::Values("children", "subreaper"),
+                         [](const auto& info) { return std::string(info.param); });
+
+// The end of the program waits for names, so that they are there when it is gone.
+TEST_F(ResolverTest, ExitWaits) {
+  const Result result = run(named({program("exits"), "return"}));
+  EXPECT_TRUE(result.exited(11));
+  const std::vector<Memlog> logs = logs_of(result.pid);
+  ASSERT_EQ(logs.size(), 1u);
+  EXPECT_NE(logs[0].get("resolved"), "no");
+}
+
+// Switched off, missing or not a program: raw files stand, and nothing else happens.
+TEST_F(ResolverTest, WithoutIt) {
+  write_file(temp() + "/not-a-program", "text");
+  for (const std::string& path : {std::string("none"), temp() + "/missing",
+                                  temp() + "/not-a-program", std::string("/bin/false")}) {
+    Command command = named({program("exits"), "return"});
+    command.env["MTRACE_RESOLVER"] = path;
+    const Result result = run(command);
+    EXPECT_TRUE(result.exited(11)) << path << ": " << result.how();
+    EXPECT_EQ(result.err, "") << path;
+    const std::vector<Memlog> logs = logs_of(result.pid);
+    ASSERT_EQ(logs.size(), 1u) << path;
+    EXPECT_EQ(logs[0].get("resolved"), "no") << path;
+  }
+}
+
+// A file that changed since is not used for names.
+TEST_F(ResolverTest, ChangedModuleIsNotMisnamed) {
+  const std::string path = temp() + "/app";
+  fs::copy_file(program("truth_c.gcc.O2.pie.nofp"), path);
+  const Result result = run(traced({path, "signals"}));
+  fs::copy_file(program("truth_c.clang.O0.pie.fp"), path, fs::copy_options::overwrite_existing);
+  const std::vector<Memlog> raw = logs_of(result.pid);
+  ASSERT_EQ(raw.size(), 5u);
+  EXPECT_TRUE(resolve({raw[0].path}).exited(0));
+  const Memlog log = read_memlog(raw[0].path);
+  int frames = 0;
+  for (const Entry& entry : log.entries) {
+    for (const Frame& frame : entry.frames) {
+      if (frame.module != path) continue;
+      EXPECT_EQ(frame.function, "") << frame.function;
+      ++frames;
+    }
+  }
+  EXPECT_GT(frames, 10);
+  EXPECT_NE(log.get("resolved"), "yes");
+  EXPECT_TRUE(log.has("note"));
+}
+
+// memlog runs under the library's environment, but never traces itself.
+TEST_F(ResolverTest, ToolIsNotTraced) {
+  const Result result = run(traced({program("exits"), "return"}));
+  const std::vector<Memlog> logs = logs_of(result.pid);
+  ASSERT_EQ(logs.size(), 1u);
+  const Result shown = run(traced({memlog_tool(), "show", logs[0].path}));
+  EXPECT_TRUE(shown.exited(0)) << shown.err;
+  EXPECT_NE(shown.out, "");
+  EXPECT_EQ(all_logs().size(), 1u);
+}
+
+}  // namespace
+}  // namespace mtrace::test

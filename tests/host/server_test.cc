@@ -1,0 +1,270 @@
+// Servers under load: redis (jemalloc below), nginx (master and workers, in the foreground and as a
+// daemon that closes its descriptors) and node, with reports taken while they work. They listen on
+// sockets in the test's own directory.
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+#include <sstream>
+
+#include "host_test.h"
+
+namespace mtrace::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Connected stream socket, -1 when nobody listens.
+int connect_to(const std::string& path) {
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof(address.sun_path)) throw std::runtime_error("path too long: " + path);
+  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
+  const int descriptor = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (connect(descriptor, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0) {
+    return descriptor;
+  }
+  close(descriptor);
+  return -1;
+}
+
+void wait_for_server(const std::string& path) {
+  wait_until("a server at " + path, [&] {
+    const int descriptor = connect_to(path);
+    if (descriptor >= 0) close(descriptor);
+    return descriptor >= 0;
+  });
+}
+
+// One HTTP/1.0 request; the whole answer.
+std::string get(const std::string& socket_path, const std::string& target) {
+  const int descriptor = connect_to(socket_path);
+  if (descriptor < 0) return "";
+  const std::string request = "GET " + target + " HTTP/1.0\r\nHost: test\r\n\r\n";
+  std::string answer;
+  if (write(descriptor, request.data(), request.size()) == static_cast<ssize_t>(request.size())) {
+    char buffer[16384];
+    ssize_t size;
+    while ((size = read(descriptor, buffer, sizeof(buffer))) > 0) {
+      answer.append(buffer, static_cast<size_t>(size));
+    }
+  }
+  close(descriptor);
+  return answer;
+}
+
+std::vector<pid_t> children_of(pid_t pid) {
+  std::vector<pid_t> children;
+  const std::string id = std::to_string(pid);
+  std::istringstream words(read_file("/proc/" + id + "/task/" + id + "/children"));
+  for (pid_t child; words >> child;) children.push_back(child);
+  return children;
+}
+
+class ServerTest : public HostTest {};
+
+TEST_F(ServerTest, Redis) {
+  const std::string socket = temp() + "/redis";
+  Process server(
+      traced({"/usr/bin/redis-server", "--port", "0", "--unixsocket", socket, "--dir", temp(),
+              "--save", "", "--appendonly", "no", "--logfile", temp() + "/redis.log"}));
+  wait_for_server(socket);
+  auto client = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), {"/usr/bin/redis-cli", "-s", socket});
+    return run(plain(arguments)).out;
+  };
+  server.send(SIGUSR1);
+  wait_for_report("redis-server", server.pid(), 1);
+  for (int round = 0; round < 2; ++round) {
+    Process load(plain({"/usr/bin/redis-benchmark", "-s", socket, "-q", "-n", "4000", "-r", "1000",
+                        "-d", "200", "-t", "set,get,incr,lpush,lpop,sadd,hset,zadd"}));
+    server.send(SIGUSR1);  // under load
+    wait_for_report("redis-server", server.pid(), 2 + 2 * round);
+    const Result result = load.wait();
+    EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+    server.send(SIGUSR1);
+    wait_for_report("redis-server", server.pid(), 3 + 2 * round);
+  }
+  EXPECT_EQ(client({"set", "answer", "42"}), "OK\n");
+  EXPECT_EQ(client({"get", "answer"}), "42\n");
+  EXPECT_EQ(client({"eval", "local t = {} for i = 1, 1000 do t[i] = i * i end return #t", "0"}),
+            "1000\n");
+  // A child that writes the data to a file, by fork.
+  EXPECT_NE(client({"bgsave"}).find("started"), std::string::npos);
+  wait_until("the end of bgsave", [&] {
+    return client({"info", "persistence"}).find("rdb_bgsave_in_progress:0") != std::string::npos;
+  });
+  EXPECT_NE(client({"info", "persistence"}).find("rdb_last_bgsave_status:ok"), std::string::npos);
+  EXPECT_EQ(client({"flushall"}), "OK\n");
+  server.send(SIGUSR1);
+  wait_for_report("redis-server", server.pid(), 6);
+  client({"shutdown", "nosave"});
+  const Result result = server.wait();
+  EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+  const std::vector<Memlog> logs = logs_of(result.pid);
+  ASSERT_EQ(logs.size(), 7u);
+  EXPECT_NE(logs[0].get("library").find("allocator=libjemalloc.so.2"), std::string::npos)
+      << logs[0].get("library");
+  // The load leaves data behind, and flushall gives it back.
+  EXPECT_GT(logs[1].amount("delta").blocks + logs[2].amount("delta").blocks, 1000);
+  EXPECT_LT(logs[5].amount("delta").blocks, -1000);
+  int children = 0;
+  for (const auto& [name, child] : all_logs()) {
+    if (child[0].number("pid") == result.pid) continue;
+    ++children;
+    EXPECT_EQ(child[0].number("parent"), result.pid) << name;
+    EXPECT_GT(child[0].amount("inherited").blocks, 1000) << name;
+  }
+  EXPECT_EQ(children, 1) << "the child of bgsave";
+}
+
+class NginxTest : public ServerTest {
+ protected:
+  void configure(bool daemon) {
+    fs::create_directories(temp() + "/root");
+    fs::create_directories(temp() + "/logs");
+    fs::permissions(temp(), fs::perms::owner_all | fs::perms::group_exec | fs::perms::others_exec);
+    write_file(temp() + "/root/index.html", "<p>hello</p>\n");
+    write_file(temp() + "/root/large.txt", std::string(300'000, 'x'));
+    // Workers keep the user that started them, so that they may write where the test says.
+    const std::string user = geteuid() == 0 ? "user root root;\n" : "";
+    write_file(temp() + "/nginx.conf",
+               user + "daemon " + (daemon ? "on" : "off") + ";\nworker_processes 2;\npid " +
+                   temp() + "/nginx.pid;\nerror_log " + temp() +
+                   "/logs/error.log;\nevents { worker_connections 64; }\nhttp {\n"
+                   "  access_log " +
+                   temp() +
+                   "/logs/access.log;\n"
+                   "  gzip on; gzip_types text/plain; gzip_http_version 1.0;\n"
+                   "  client_body_temp_path " +
+                   temp() + "/b; proxy_temp_path " + temp() + "/p; fastcgi_temp_path " + temp() +
+                   "/f; uwsgi_temp_path " + temp() + "/u; scgi_temp_path " + temp() +
+                   "/s;\n"
+                   "  server { listen unix:" +
+                   temp() + "/nginx; root " + temp() +
+                   "/root;\n"
+                   "    location /again { rewrite ^/again(.*)$ /index.html?x=$1 last; }\n"
+                   "    location /status { return 200 'fine $request_uri'; }\n  }\n}\n");
+  }
+  Command nginx() const {
+    Command command = traced({"/usr/sbin/nginx", "-p", temp(), "-e", temp() + "/logs/start.log",
+                              "-c", temp() + "/nginx.conf"});
+    // Its own handlers take SIGUSR1 and SIGUSR2.
+    command.env["MTRACE_SIGNAL"] = "RTMIN+1";
+    return command;
+  }
+  void load(int rounds) {
+    for (int i = 0; i < rounds; ++i) {
+      EXPECT_TRUE(get(temp() + "/nginx", "/").ends_with("<p>hello</p>\n"));
+      EXPECT_TRUE(
+          get(temp() + "/nginx", "/status?" + std::to_string(i)).ends_with(std::to_string(i)));
+      EXPECT_TRUE(get(temp() + "/nginx", "/missing").find(" 404 ") != std::string::npos);
+      EXPECT_TRUE(get(temp() + "/nginx", "/again/" + std::to_string(i)).ends_with("</p>\n"));
+      EXPECT_GT(get(temp() + "/nginx", "/large.txt").size(), 300'000u);
+    }
+  }
+  // Load and reports of a running server, up to the request to stop.
+  void exercise(pid_t master) {
+    wait_until("two workers", [&] { return children_of(master).size() == 2; });
+    workers_ = children_of(master);
+    load(40);
+    report(master, 1);
+    load(40);
+    // Its own use of the signals goes on: reopen the logs.
+    fs::remove(temp() + "/logs/access.log");
+    kill(master, SIGUSR1);
+    wait_until("a new access log", [&] { return fs::exists(temp() + "/logs/access.log"); });
+    report(master, 2);
+    load(10);
+    kill(master, SIGQUIT);
+  }
+  void report(pid_t master, int seq) {
+    std::vector<pid_t> all = workers_;
+    all.push_back(master);
+    for (const pid_t pid : all) kill(pid, SIGRTMIN + 1);
+    for (const pid_t pid : all) wait_for_report("nginx", pid, seq);
+  }
+  void check_processes(pid_t master) {
+    const auto all = all_logs();
+    for (const pid_t pid : workers_) {
+      const std::vector<Memlog> logs = logs_of(pid);
+      ASSERT_EQ(logs.size(), 3u);
+      EXPECT_EQ(logs[0].number("parent"), master);
+      EXPECT_EQ(logs[2].get("trigger"), "exit");
+      EXPECT_GT(logs[0].amount("inherited").blocks, 0);
+    }
+    ASSERT_EQ(logs_of(master).size(), 3u);
+  }
+  std::vector<pid_t> workers_;
+};
+
+TEST_F(NginxTest, Foreground) {
+  configure(false);
+  Process server(nginx());
+  wait_for_server(temp() + "/nginx");
+  exercise(server.pid());
+  const Result result = server.wait();
+  EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+  EXPECT_EQ(result.out + result.err, "");
+  check_processes(server.pid());
+  EXPECT_EQ(all_logs().size(), 3u);
+}
+
+TEST_F(NginxTest, Daemon) {
+  // Orphans come to this process, so that the end of the daemon is seen.
+  ASSERT_EQ(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
+  configure(true);
+  const Result start = run(nginx());
+  EXPECT_TRUE(start.exited(0)) << start.how() << start.err;
+  wait_for_server(temp() + "/nginx");
+  const pid_t master = std::stoi(read_file(temp() + "/nginx.pid"));
+  exercise(master);
+  int status = -1;
+  EXPECT_EQ(waitpid(master, &status, 0), master);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(prctl(PR_SET_CHILD_SUBREAPER, 0), 0);
+  check_processes(master);
+  // And the process that was started, which left its child behind.
+  EXPECT_EQ(logs_of(start.pid).size(), 1u);
+  EXPECT_EQ(logs_of(master)[0].number("parent"), start.pid);
+}
+
+TEST_F(ServerTest, Node) {
+  const std::string socket = temp() + "/node";
+  write_file(temp() + "/server.js", R"TEXT(
+const http = require('http'), zlib = require('zlib');
+const cache = new Map();
+const server = http.createServer((request, response) => {
+  cache.set(request.url, Buffer.alloc(10000, request.url));
+  if (cache.size > 50) cache.delete(cache.keys().next().value);
+  zlib.deflate(JSON.stringify([...cache.keys()]), (error, data) => {
+    response.end(request.url + ' ' + (error ? 'bad' : zlib.inflateSync(data).length > 0));
+  });
+}).listen(process.argv[2]);
+process.stdin.on('data', () => {}).on('end', () => server.close(() => process.exit(5)));
+)TEXT");
+  Command command = traced({"/usr/bin/node", temp() + "/server.js", socket});
+  command.env["MTRACE_SIGNAL"] = "USR2";
+  Process server(command);
+  wait_for_server(socket);
+  for (int seq = 1; seq <= 3; ++seq) {
+    for (int i = 0; i < 100; ++i) {
+      const std::string target = "/item" + std::to_string(i * seq);
+      EXPECT_TRUE(get(socket, target).ends_with(target + " true"));
+    }
+    server.send(SIGUSR2);
+    wait_for_report("node", server.pid(), seq);
+  }
+  const Result result = server.wait();
+  EXPECT_TRUE(result.exited(5)) << result.how() << result.err;
+  EXPECT_EQ(result.err, "");
+  EXPECT_EQ(logs_of(result.pid).size(), 4u);
+}
+
+}  // namespace
+}  // namespace mtrace::test

@@ -1,0 +1,141 @@
+// The memlogs of programs that know what each of their call sites holds say the same, to the byte:
+// in C and C++, optimised or not, by gcc and clang, position-independent or not, with and without
+// frame pointers, stripped, and with threads.
+#include "host_test.h"
+
+namespace mtrace::test {
+namespace {
+
+class TruthTest : public HostTest {
+ protected:
+  // Runs a truth program and compares each report with what the program told at that moment.
+  void expect_truth(const std::string& path, const std::string& symbols, int phases,
+                    const std::map<std::string, std::string>& env = {}) {
+    Command command = traced({path, "signals"});
+    for (const auto& [name, value] : env) command.env[name] = value;
+    const Result result = run(command);
+    ASSERT_TRUE(result.exited(0)) << result.how() << "\n" << result.out << result.err;
+    EXPECT_EQ(result.err, "");
+    const auto told = told_sites(result.out);
+    ASSERT_EQ(told.size(), static_cast<size_t>(phases));
+    const std::vector<Memlog> logs = logs_of(result.pid);
+    ASSERT_EQ(logs.size(), static_cast<size_t>(phases + 1)) << "one a phase and one at exit";
+    std::map<std::string, Amount> before;
+    for (int phase = 1; phase <= phases; ++phase) {
+      const Memlog& log = logs[static_cast<size_t>(phase - 1)];
+      EXPECT_EQ(log.get("trigger"), "signal");
+      const auto expected = changes(before, told.at(phase));
+      const auto found = site_sums({log}, path, symbols);
+      EXPECT_EQ(expected, found) << "phase " << phase << "\ntold:\n"
+                                 << describe(expected) << "in " << log.path << ":\n"
+                                 << describe(found);
+      before = told.at(phase);
+    }
+    EXPECT_EQ(logs.back().get("trigger"), "exit");
+    EXPECT_EQ((std::map<std::string, Amount>()), site_sums({logs.back()}, path, symbols));
+  }
+};
+
+struct Variant {
+  std::string compiler;
+  std::string level;
+  std::string pie;
+  std::string frame_pointer;
+};
+
+class TruthMatrixTest : public TruthTest, public ::testing::WithParamInterface<Variant> {
+ protected:
+  static std::string file(const std::string& name) {
+    const Variant& v = GetParam();
+    return program(name + "." + v.compiler + "." + v.level + "." + v.pie + "." + v.frame_pointer);
+  }
+};
+
+TEST_P(TruthMatrixTest, C) { expect_truth(file("truth_c"), file("truth_c"), 4); }
+
+TEST_P(TruthMatrixTest, Cxx) { expect_truth(file("truth_cxx"), file("truth_cxx"), 3); }
+
+std::vector<Variant> all_variants() {
+  std::vector<Variant> variants;
+  for (const char* compiler : {"gcc", "clang"}) {
+    for (const char* level : {"O0", "O2"}) {
+      for (const char* pie : {"pie", "nopie"}) {
+        for (const char* frame_pointer : {"fp", "nofp"}) {
+          variants.push_back({compiler, level, pie, frame_pointer});
+        }
+      }
+    }
+  }
+  return variants;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, TruthMatrixTest, ::testing::ValuesIn(all_variants()),
+                         [](const auto& info) {
+                           const Variant& v = info.param;
+                           return v.compiler + "_" + v.level + "_" + v.pie + "_" + v.frame_pointer;
+                         });
+
+TEST_F(TruthTest, Stripped) {
+  expect_truth(program("stripped/truth_c"), program("truth_c.gcc.O2.pie.nofp"), 4);
+}
+
+TEST_F(TruthTest, StrippedCxx) {
+  expect_truth(program("stripped/truth_cxx"), program("truth_cxx.gcc.O2.pie.nofp"), 3);
+}
+
+TEST_F(TruthTest, Threads) { expect_truth(program("truth_threads"), program("truth_threads"), 3); }
+
+// The other walker must come to the same sums.
+TEST_F(TruthTest, Libunwind) {
+  expect_truth(program("truth_cxx.gcc.O2.pie.nofp"), program("truth_cxx.gcc.O2.pie.nofp"), 3,
+               {{"MTRACE_UNWINDER", "libunwind"}});
+}
+
+// One frame is enough for sites that call the allocator themselves; sites behind libc or libstdc++
+// functions need more, so only the former are compared.
+TEST_F(TruthTest, DepthOne) {
+  const std::string path = program("truth_c.gcc.O2.pie.nofp");
+  Command command = traced({path, "signals"});
+  command.env["MTRACE_DEPTH"] = "1";
+  const Result result = run(command);
+  ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
+  const std::vector<Memlog> logs = logs_of(result.pid);
+  ASSERT_EQ(logs.size(), 5u);
+  for (const Memlog& log : logs) {
+    for (const Entry& entry : log.entries) EXPECT_EQ(entry.frames.size(), 1u) << entry.line;
+    EXPECT_NE(log.get("library").find("MTRACE_DEPTH=1"), std::string::npos) << log.get("library");
+  }
+  auto told = told_sites(result.out).at(1);
+  auto found = site_sums({logs[0]}, path, path);
+  for (const char* name : {"site_malloc", "site_calloc", "site_malloc_zero", "site_memalign",
+                           "site_realloc_null", "site_pvalloc"}) {
+    EXPECT_EQ(told[name], found[name]) << name;
+  }
+}
+
+// What a phase leaves behind is its report, whatever the phase did meanwhile.
+TEST_F(TruthTest, PhaseThatLeavesNothing) {
+  const std::string path = program("truth_c.gcc.O0.pie.fp");
+  const Result result = run(traced({path, "signals"}));
+  ASSERT_TRUE(result.exited(0));
+  const std::vector<Memlog> logs = logs_of(result.pid);
+  ASSERT_EQ(logs.size(), 5u);
+  EXPECT_EQ(logs[2].entries.size(), 0u);
+  EXPECT_EQ(logs[2].amount("delta"), Amount{});
+  EXPECT_EQ(logs[2].get("delta"), "+0 bytes +0 blocks");
+}
+
+// Standard output, error and status are what they are without the library.
+TEST_F(TruthTest, OutputIsUnchanged) {
+  for (const char* name :
+       {"truth_c.clang.O2.pie.nofp", "truth_cxx.clang.O2.pie.nofp", "truth_threads"}) {
+    const Result with = run(traced({program(name)}));
+    const Result without = run(plain({program(name)}));
+    EXPECT_EQ(with.out, without.out) << name;
+    EXPECT_EQ(with.err, without.err) << name;
+    EXPECT_EQ(with.status, without.status) << name;
+  }
+}
+
+}  // namespace
+}  // namespace mtrace::test

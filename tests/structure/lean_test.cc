@@ -1,0 +1,318 @@
+// What was built: libmtrace.so as readelf and nm see it. It needs libc and nothing else, exports
+// what it means to and no more, and cannot run C++ runtime code, initialisers or self-modifying
+// code in a host.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "process.h"
+
+namespace mtrace::test {
+namespace {
+
+std::string output_of(const std::vector<std::string>& argv) {
+  const Result result = run({.argv = argv,
+                             .env = plain_environment("/"),
+                             .directory = "",
+                             .input = "",
+                             .output_file = "",
+                             .before_exec = nullptr});
+  EXPECT_TRUE(result.exited(0)) << argv[0] << ": " << result.err;
+  EXPECT_NE(result.out, "") << argv[0];
+  return result.out;
+}
+
+std::string readelf(const std::string& option) {
+  return output_of({"/usr/bin/readelf", "--wide", option, library()});
+}
+
+std::string base_name(const std::string& symbol) { return symbol.substr(0, symbol.find('@')); }
+
+std::set<std::string> symbols(const std::string& option) {
+  std::set<std::string> names;
+  for (const std::string& line :
+       lines_of(output_of({"/usr/bin/nm", "--dynamic", option, library()}))) {
+    const std::string name = line.substr(line.rfind(' ') + 1);
+    // The names of version nodes are absolute symbols, not something to call.
+    if (line.find(" A ") == std::string::npos) names.insert(base_name(name));
+  }
+  return names;
+}
+
+std::set<std::string> imports() { return symbols("--undefined-only"); }
+std::set<std::string> exports() { return symbols("--defined-only"); }
+
+// Values of a dynamic tag such as NEEDED; entries without value count as "".
+std::vector<std::string> dynamic(const std::string& tag) {
+  std::vector<std::string> values;
+  for (const std::string& line : lines_of(readelf("--dynamic"))) {
+    const size_t at = line.find("(" + tag + ")");
+    if (at == std::string::npos) continue;
+    const size_t begin = line.find_first_not_of(' ', at + tag.size() + 2);
+    values.push_back(begin == std::string::npos ? "" : line.substr(begin));
+  }
+  return values;
+}
+
+// The C functions, and operator new and delete in every variant that C++17 has.
+const std::set<std::string> kAllocation = {"malloc",
+                                           "calloc",
+                                           "realloc",
+                                           "reallocarray",
+                                           "free",
+                                           "cfree",
+                                           "memalign",
+                                           "posix_memalign",
+                                           "aligned_alloc",
+                                           "valloc",
+                                           "pvalloc",
+                                           "malloc_usable_size",
+                                           "free_sized",
+                                           "free_aligned_sized",
+                                           "_Znwm",
+                                           "_Znam",
+                                           "_ZnwmRKSt9nothrow_t",
+                                           "_ZnamRKSt9nothrow_t",
+                                           "_ZnwmSt11align_val_t",
+                                           "_ZnamSt11align_val_t",
+                                           "_ZnwmSt11align_val_tRKSt9nothrow_t",
+                                           "_ZnamSt11align_val_tRKSt9nothrow_t",
+                                           "_ZdlPv",
+                                           "_ZdaPv",
+                                           "_ZdlPvm",
+                                           "_ZdaPvm",
+                                           "_ZdlPvRKSt9nothrow_t",
+                                           "_ZdaPvRKSt9nothrow_t",
+                                           "_ZdlPvSt11align_val_t",
+                                           "_ZdaPvSt11align_val_t",
+                                           "_ZdlPvmSt11align_val_t",
+                                           "_ZdaPvmSt11align_val_t",
+                                           "_ZdlPvSt11align_val_tRKSt9nothrow_t",
+                                           "_ZdaPvSt11align_val_tRKSt9nothrow_t"};
+// Ends of a process that run no exit handler, the program's view of the trigger signal, unloading,
+// and the API.
+const std::set<std::string> kConduct = {
+    "_exit",      "_Exit",         "sigaction",           "signal",
+    "bsd_signal", "sysv_signal",   "__sysv_signal",       "sigset",
+    "dlclose",    "mtrace_report", "mtrace_report_label", "mtrace_status_block"};
+
+TEST(LeanTest, NeedsOnlyLibc) {
+  for (const std::string& line : dynamic("NEEDED")) {
+    EXPECT_TRUE(line.find("[libc.so.6]") != std::string::npos ||
+                line.find("[ld-linux-x86-64.so.2]") != std::string::npos)
+        << line;
+  }
+  EXPECT_FALSE(dynamic("NEEDED").empty());
+}
+
+TEST(LeanTest, ExportsEveryHook) {
+  const std::set<std::string> have = exports();
+  for (const auto& list : {kAllocation, kConduct}) {
+    for (const std::string& name : list) EXPECT_TRUE(have.contains(name)) << name;
+  }
+}
+
+TEST(LeanTest, ExportsNothingElse) {
+  for (const std::string& name : exports()) {
+    EXPECT_TRUE(kAllocation.contains(name) || kConduct.contains(name)) << name;
+  }
+}
+
+// mtrace() and muntrace() are glibc's.
+TEST(LeanTest, ShadowsNothingOfGlibcsMtrace) {
+  const std::set<std::string> have = exports();
+  EXPECT_FALSE(have.contains("mtrace"));
+  EXPECT_FALSE(have.contains("muntrace"));
+}
+
+TEST(LeanTest, NoCxxRuntime) {
+  for (const std::string& name : imports()) {
+    for (const char* prefix :
+         {"_ZSt", "_ZNSt", "_ZNKSt", "_ZTV", "_ZTI", "_Zn", "_Zd", "__cxa_throw", "__cxa_guard",
+          "__cxa_begin", "__cxa_end", "__cxa_rethrow", "__cxa_allocate", "__cxa_pure",
+          "__gxx_personality", "_Unwind_", "__dynamic_cast", "__register_frame",
+          "__deregister_frame"}) {
+      EXPECT_FALSE(name.starts_with(prefix)) << name;
+    }
+  }
+}
+
+// Calls that allocate, lock, buffer, read the environment of a setuid program, or belong to
+// another part.
+TEST(LeanTest, ImportsNothingDangerous) {
+  const std::set<std::string> kForbidden = {"malloc",
+                                            "calloc",
+                                            "realloc",
+                                            "free",
+                                            "reallocarray",
+                                            "posix_memalign",
+                                            "memalign",
+                                            "aligned_alloc",
+                                            "valloc",
+                                            "pvalloc",
+                                            "strdup",
+                                            "strndup",
+                                            "asprintf",
+                                            "vasprintf",
+                                            "printf",
+                                            "fprintf",
+                                            "vfprintf",
+                                            "sprintf",
+                                            "snprintf",
+                                            "vsnprintf",
+                                            "puts",
+                                            "fputs",
+                                            "fwrite",
+                                            "fopen",
+                                            "fclose",
+                                            "fflush",
+                                            "perror",
+                                            "strerror",
+                                            "stdout",
+                                            "stderr",
+                                            "stdin",
+                                            "__printf_chk",
+                                            "__fprintf_chk",
+                                            "__snprintf_chk",
+                                            "setlocale",
+                                            "localeconv",
+                                            "getenv",
+                                            "setenv",
+                                            "putenv",
+                                            "unsetenv",
+                                            "pthread_mutex_lock",
+                                            "pthread_mutex_unlock",
+                                            "pthread_create",
+                                            "pthread_getattr_np",
+                                            "pthread_key_create",
+                                            "backtrace",
+                                            "backtrace_symbols",
+                                            "backtrace_symbols_fd",
+                                            "dl_iterate_phdr",
+                                            "localtime",
+                                            "localtime_r",
+                                            "gmtime",
+                                            "strftime",
+                                            "mktime",
+                                            "tzset",
+                                            "opendir",
+                                            "readdir",
+                                            "open",
+                                            "open64",
+                                            "close",
+                                            "read",
+                                            "write",
+                                            "mmap",
+                                            "mmap64",
+                                            "munmap",
+                                            "fork",
+                                            "vfork",
+                                            "system",
+                                            "popen",
+                                            "execve",
+                                            "execvp",
+                                            "posix_spawn",
+                                            "waitpid",
+                                            "wait",
+                                            "abort",
+                                            "__assert_fail",
+                                            "__stack_chk_fail",
+                                            "__tls_get_addr",
+                                            "syscall",
+                                            "sleep",
+                                            "usleep",
+                                            "nanosleep",
+                                            "qsort",
+                                            "exit"};
+  for (const std::string& name : imports()) {
+    EXPECT_FALSE(kForbidden.contains(name)) << name;
+  }
+}
+
+TEST(LeanTest, OneInitialiserAndNoFinaliser) {
+  EXPECT_TRUE(dynamic("INIT").empty());
+  EXPECT_TRUE(dynamic("FINI").empty());
+  ASSERT_EQ(dynamic("INIT_ARRAYSZ").size(), 1u);
+  EXPECT_EQ(dynamic("INIT_ARRAYSZ")[0], "8 (bytes)");
+  EXPECT_TRUE(dynamic("FINI_ARRAYSZ").empty() || dynamic("FINI_ARRAYSZ")[0] == "8 (bytes)");
+  EXPECT_TRUE(dynamic("PREINIT_ARRAY").empty());
+  for (const std::string& line : lines_of(output_of({"/usr/bin/nm", library()}))) {
+    EXPECT_EQ(line.find("_GLOBAL__sub_I"), std::string::npos) << line;
+    EXPECT_EQ(line.find("__static_initialization"), std::string::npos) << line;
+  }
+}
+
+TEST(LeanTest, IsBoundAtLoadAndStaysLoaded) {
+  const std::string text = readelf("--dynamic");
+  EXPECT_NE(text.find("BIND_NOW"), std::string::npos);
+  EXPECT_NE(text.find("NODELETE"), std::string::npos);
+  EXPECT_TRUE(dynamic("TEXTREL").empty());
+  EXPECT_EQ(dynamic("SONAME"), std::vector<std::string>{"Library soname: [libmtrace.so]"});
+  EXPECT_TRUE(dynamic("RPATH").empty());
+  EXPECT_TRUE(dynamic("RUNPATH").empty());
+}
+
+TEST(LeanTest, Segments) {
+  bool stack = false;
+  bool relro = false;
+  for (const std::string& line : lines_of(readelf("--program-headers"))) {
+    std::istringstream words(line);
+    std::string type;
+    std::string offset;
+    std::string address;
+    std::string physical;
+    std::string file_size;
+    std::string memory_size;
+    if (!(words >> type >> offset >> address >> physical >> file_size >> memory_size)) continue;
+    std::string flags;
+    for (std::string word; words >> word && !word.starts_with("0x");) flags += word;
+    if (type == "LOAD" || type == "GNU_STACK") {
+      EXPECT_FALSE(flags.find('W') != std::string::npos && flags.find('E') != std::string::npos)
+          << line;
+    }
+    stack |= type == "GNU_STACK";
+    relro |= type == "GNU_RELRO";
+    // Static TLS is scarce for a library that is loaded late; preloaded it costs each thread.
+    if (type == "TLS") {
+      EXPECT_LE(std::stoul(memory_size, nullptr, 16), 4096u) << line;
+    }
+  }
+  EXPECT_TRUE(stack);
+  EXPECT_TRUE(relro);
+}
+
+// Thread-local variables are reached without a call that could allocate.
+TEST(LeanTest, ThreadLocalsAreInitialExec) {
+  for (const std::string& line : lines_of(readelf("--relocs"))) {
+    EXPECT_EQ(line.find("R_X86_64_DTPMOD64"), std::string::npos) << line;
+    EXPECT_EQ(line.find("R_X86_64_TLSDESC"), std::string::npos) << line;
+  }
+}
+
+// IFUNC relocations of its own would run code before relocation is done.
+TEST(LeanTest, NoIndirectFunctions) {
+  EXPECT_EQ(readelf("--relocs").find("IRELATIV"), std::string::npos);
+}
+
+// Only what Debian 12's glibc has, found by version, so that a newer builder is noticed.
+TEST(LeanTest, RunsWithGlibc236) {
+  for (const std::string& line :
+       lines_of(output_of({"/usr/bin/nm", "--dynamic", "--undefined-only", library()}))) {
+    const size_t at = line.find("@GLIBC_2.");
+    if (at == std::string::npos) continue;
+    EXPECT_LE(std::stoi(line.substr(at + 9)), 36) << line;
+  }
+}
+
+TEST(LeanTest, ToolCarriesTheMarkAgainstBeingTraced) {
+  EXPECT_NE(output_of({"/usr/bin/nm", "--dynamic", "--defined-only", memlog_tool()})
+                .find("mtrace_host_opt_out"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace mtrace::test

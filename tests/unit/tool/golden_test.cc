@@ -1,0 +1,160 @@
+// What memlog prints, for each combination of flags and input: the files of tests/golden. To renew
+// them after a change that is meant, run with MEMLOG_UPDATE_GOLDEN=1 and read the difference.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "profile/reader.h"
+#include "profile/text.h"
+#include "profile/writer.h"
+#include "tool_test.h"
+
+namespace mtrace::test {
+namespace {
+
+struct Case {
+  const char* name;   // of the file with what is expected, and of the test
+  const char* words;  // the command line, words parted by spaces, in the directory of the files
+  bool terminal = false;
+};
+
+constexpr Case kCases[] = {
+    {"show", "show app-4711-2.memlog"},
+    {"show_terminal", "show app-4711-2.memlog", true},
+    {"show_limit", "show -n 2 app-4711-2.memlog"},
+    {"show_all", "show -n 0 app-4711-1.memlog"},
+    {"show_depth1", "show --depth 1 app-4711-2.memlog"},
+    {"show_depth2", "show --depth=2 --oneline app-4711-2.memlog"},
+    {"show_depth128", "show --depth 128 app-4711-2.memlog"},
+    {"show_oneline", "show --oneline app-4711-2.memlog"},
+    {"show_oneline_terminal", "show --oneline app-4711-2.memlog", true},
+    {"show_colour", "show --color=always -n1 app-4711-2.memlog"},
+    {"show_no_colour", "show --color never app-4711-1.memlog", true},
+    {"show_by_stack", "show --by stack --no-header app-4711-2.memlog"},
+    {"show_by_blocks", "show --by blocks --oneline app-4711-2.memlog"},
+    {"show_by_live", "show --by live --oneline --no-header app-4711-2.memlog"},
+    {"show_several", "show -n 1 app-4711-1.memlog app-4711-2.memlog"},
+    {"show_sum", "show --sum app-4711-1.memlog app-4711-3.memlog app-4711-2.memlog"},
+    {"show_sum_oneline", "show --sum --oneline app-4711-1.memlog app-4711-2.memlog"},
+    {"show_sum_depth", "show --sum --depth 1 app-4711-1.memlog app-4711-2.memlog"},
+    {"show_sum_gap", "show --sum app-4711-3.memlog app-4711-1.memlog"},
+    {"show_sum_first_missing", "show --sum --no-header -n 1 app-4711-3.memlog"},
+    {"show_sum_twice", "show --sum app-4711-1.memlog app-4711-1.memlog"},
+    {"show_sum_processes", "show --sum app-4711-1.memlog app-4711-2.memlog app-4800-1.memlog"},
+    {"show_newest", "show --oneline"},
+    {"show_damaged", "show damaged.memlog"},
+    {"show_damaged_among", "show --oneline damaged.memlog gone.memlog app-4711-1.memlog"},
+    {"show_sum_damaged", "show --sum app-4711-1.memlog damaged.memlog"},
+    {"show_missing", "show gone.memlog"},
+    {"resolve_damaged", "resolve damaged.memlog"},
+    {"resolve_stdout", "resolve -o - app-4711-2.memlog"},
+    {"no_command", ""},
+    {"help", "help"},
+    {"help_options", "help options"},
+    {"help_show", "show --help"},
+    {"help_resolve", "help resolve"},
+    {"help_report", "report --help"},
+    {"help_status", "status -h"},
+    {"help_help", "help help"},
+    {"help_unknown", "help optoins"},
+    {"unknown_command", "shwo"},
+    {"unknown_command_far", "frobnicate"},
+    {"unknown_option", "show --onelien app-4711-1.memlog"},
+    {"unknown_brief_option", "show -x"},
+    {"value_missing", "show --depth"},
+    {"value_unwanted", "show --sum=3"},
+    {"value_range", "show --depth 129 app-4711-1.memlog"},
+    {"value_number", "show -n many app-4711-1.memlog"},
+    {"value_choice", "show --by size app-4711-1.memlog"},
+    {"value_together", "show --by live --depth 2 app-4711-1.memlog"},
+    {"resolve_nothing", "resolve"},
+    {"resolve_two_outputs", "resolve -o x app-4711-1.memlog app-4711-2.memlog"},
+    {"resolve_bad_sysroot", "resolve --sysroot /nowhere app-4711-1.memlog"},
+    {"report_nothing", "report"},
+    {"report_timeout", "report --timeout 0 1"},
+};
+
+class Golden : public testing::TestWithParam<Case> {
+ protected:
+  void SetUp() override {
+    before_ = std::filesystem::current_path();
+    directory_ = source_directory() + "/tests/golden";
+    // What the tests hold against a fixed text must not depend on who runs them.
+    ::unsetenv("MTRACE_OUTPUT");
+    ::unsetenv("NO_COLOR");
+    std::filesystem::current_path(directory_);
+  }
+  void TearDown() override { std::filesystem::current_path(before_); }
+
+  std::filesystem::path before_;
+  std::filesystem::path directory_;
+};
+
+TEST_P(Golden, IsAsExpected) {
+  const Case& test = GetParam();
+  std::vector<std::string> words;
+  for (const std::string_view word : profile::split(test.words, ' ')) {
+    if (!word.empty()) words.emplace_back(word);
+  }
+  const Result result = memlog(words, test.terminal);
+  const std::string text = "$ memlog " + std::string(test.words) + "\n" + result.out +
+                           (result.err.empty() ? "" : "--- standard error\n" + result.err) +
+                           "--- exit status " + std::to_string(result.status) + "\n";
+  const std::string file = std::string(test.name) + ".txt";
+  if (std::getenv("MEMLOG_UPDATE_GOLDEN") != nullptr) write_text(file, text);
+  EXPECT_EQ(text, read_text(file));
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, Golden, testing::ValuesIn(kCases),
+                         [](const testing::TestParamInfo<Case>& info) {
+                           return std::string(info.param.name);
+                         });
+
+TEST_F(Golden, EachInputIsReadAndWrittenUnchanged) {
+  size_t count = 0;
+  for (const auto& item : std::filesystem::directory_iterator(".")) {
+    const std::string name = item.path().filename();
+    if (!name.ends_with(".memlog") || name == "damaged.memlog") continue;
+    EXPECT_EQ(profile::write(profile::read_path(name)), read_text(name)) << name;
+    ++count;
+  }
+  EXPECT_EQ(count, 4u);
+}
+
+TEST_F(Golden, EachExpectationIsUsed) {
+  for (const auto& item : std::filesystem::directory_iterator(".")) {
+    if (item.path().extension() != ".txt") continue;
+    bool used = false;
+    for (const Case& test : kCases) used |= item.path().stem() == test.name;
+    EXPECT_TRUE(used) << item.path();
+  }
+}
+
+TEST_F(Golden, NoColourIsHonoured) {
+  ::setenv("NO_COLOR", "1", 1);
+  EXPECT_EQ(memlog({"show", "app-4711-1.memlog"}, true).out.find('\033'), std::string::npos);
+  EXPECT_NE(memlog({"show", "--color=always", "app-4711-1.memlog"}).out.find('\033'),
+            std::string::npos);
+  ::unsetenv("NO_COLOR");
+  EXPECT_NE(memlog({"show", "app-4711-1.memlog"}, true).out.find('\033'), std::string::npos);
+}
+
+TEST_F(Golden, ReportsAreFoundWhereMtraceOutputPoints) {
+  std::filesystem::current_path("/");
+  const std::string directory = directory_.string();
+  for (const std::string& output : {directory, directory + "/%e.%p.%n"}) {
+    ::setenv("MTRACE_OUTPUT", output.c_str(), 1);
+    const Result result = memlog({"show", "--no-header"});
+    EXPECT_EQ(result.status, 0) << result.err;
+    EXPECT_TRUE(result.out.starts_with("+70000 bytes")) << result.out;
+  }
+  TemporaryDirectory empty;
+  ::setenv("MTRACE_OUTPUT", empty.path().c_str(), 1);
+  EXPECT_EQ(memlog({"show"}).err, "memlog: no report in " + empty.path() + "\n");
+  ::unsetenv("MTRACE_OUTPUT");
+}
+
+}  // namespace
+}  // namespace mtrace::test

@@ -1,0 +1,235 @@
+// The small parts: numbers and texts, arguments, merging, address ranges, names, isolation.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <climits>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+
+#include "analyze/sum.h"
+#include "analyze/table.h"
+#include "cli/arguments.h"
+#include "cli/listing.h"
+#include "profile/catalog.h"
+#include "profile/error.h"
+#include "profile/file.h"
+#include "profile/reader.h"
+#include "profile/text.h"
+#include "symbolize/demangle.h"
+#include "symbolize/perf_map.h"
+#include "symbolize/worker.h"
+#include "tool_test.h"
+
+namespace mtrace {
+namespace {
+
+TEST(Text, NumbersHaveOneSpelling) {
+  EXPECT_EQ(profile::read_unsigned("18446744073709551615"), UINT64_MAX);
+  EXPECT_EQ(profile::read_unsigned("18446744073709551616"), std::nullopt);
+  EXPECT_EQ(profile::read_unsigned("0"), 0u);
+  EXPECT_EQ(profile::read_unsigned("00"), std::nullopt);
+  EXPECT_EQ(profile::read_unsigned(""), std::nullopt);
+  EXPECT_EQ(profile::read_unsigned("11", 10), std::nullopt);
+  EXPECT_EQ(profile::read_signed("-9223372036854775808"), INT64_MIN);
+  EXPECT_EQ(profile::read_signed("-9223372036854775809"), std::nullopt);
+  EXPECT_EQ(profile::read_signed("+9223372036854775807"), INT64_MAX);
+  EXPECT_EQ(profile::read_signed("+9223372036854775808"), std::nullopt);
+  EXPECT_EQ(profile::read_signed("+0"), 0);
+  EXPECT_EQ(profile::read_signed("-0"), std::nullopt);
+  EXPECT_EQ(profile::read_signed("1"), std::nullopt);
+  EXPECT_EQ(profile::read_hex("ffffffffffffffff"), UINT64_MAX);
+  EXPECT_EQ(profile::read_hex("10000000000000000"), std::nullopt);
+  EXPECT_EQ(profile::read_hex("0f"), std::nullopt);
+  EXPECT_EQ(profile::read_hex("A"), std::nullopt);
+  EXPECT_EQ(profile::grouped(INT64_MIN), "-9,223,372,036,854,775,808");
+  EXPECT_EQ(profile::grouped(int64_t{999}, true), "+999");
+  EXPECT_EQ(profile::grouped(uint64_t{1000}), "1,000");
+}
+
+TEST(Program, SaysItsVersion) {
+  EXPECT_EQ(test::memlog({"--version"}).out, "memlog " MTRACE_VERSION "\n");
+}
+
+TEST(Text, BytesForPeople) {
+  cli::Style style;
+  EXPECT_EQ(cli::bytes_text(-1536, style), "-1536 bytes");
+  style.units = true;
+  EXPECT_EQ(cli::bytes_text(1023, style), "+1023 bytes");
+  EXPECT_EQ(cli::bytes_text(1024, style), "+1.0 KiB");
+  EXPECT_EQ(cli::bytes_text(-1536, style), "-1.5 KiB");
+  EXPECT_EQ(cli::bytes_text(1048575, style, false), "1.0 MiB");
+  EXPECT_EQ(cli::bytes_text(INT64_MIN, style), "-8.0 EiB");
+}
+
+const cli::Manual kManual = {
+    "do", "things", "", "", {{"--depth", "-d", "N", ""}, {"--all", "-a", "", ""}}, "", ""};
+
+TEST(Arguments, AreReadInEachForm) {
+  const cli::Arguments arguments(kManual, {"a", "-d3", "--all", "-", "--depth=4", "--", "-d"});
+  EXPECT_EQ(arguments.values("--depth"), (std::vector<std::string>{"3", "4"}));
+  EXPECT_EQ(arguments.number("--depth", 0, 1, 9), 4);
+  EXPECT_TRUE(arguments.has("--all"));
+  EXPECT_EQ(arguments.operands(), (std::vector<std::string>{"a", "-", "-d"}));
+  EXPECT_THROW(arguments.number("--depth", 0, 5, 9), cli::UsageError);
+  EXPECT_THROW(cli::Arguments(kManual, {"-ax"}), cli::UsageError);
+  EXPECT_THROW(cli::Arguments(kManual, {"-d"}), cli::UsageError);
+  EXPECT_EQ(cli::nearest("reprot", {"report", "resolve"}), "report");
+  EXPECT_EQ(cli::nearest("re", {"report"}), "report");
+  EXPECT_EQ(cli::nearest("xyzzy", {"report", "show"}), "");
+}
+
+profile::Memlog entry(int64_t bytes, const std::vector<std::string>& frames,
+                      const std::string& after = "") {
+  std::string text = test::small_memlog(frames, after);
+  const std::string number = (bytes < 0 ? "" : "+") + std::to_string(bytes);
+  for (const char* old : {"delta: +64", "\n+64"}) {
+    const size_t at = text.find(old);
+    text.replace(text.find("+64", at), 3, number);
+  }
+  return profile::read("f", text);
+}
+
+TEST(Table, MergesStacksThatAgreeInTheirFirstFrames) {
+  analyze::Table table;
+  ASSERT_TRUE(
+      table.merge(entry(100, {"f\ta.c:1\t(inlined)", "g\ta.c:2\t(/a+0x1)", "(/a+0x2)"}), 1));
+  ASSERT_TRUE(table.merge(entry(-30, {"(/a+0x1)", "(/a+0x3)"}), 1));
+  ASSERT_TRUE(table.merge(entry(7, {"(/a+0x1)"}), 1));
+  ASSERT_TRUE(table.merge(entry(5, {"(/b+0x1)"}), 1));
+  ASSERT_EQ(table.rows().size(), 2u);
+  EXPECT_EQ(table.rows()[0].bytes, 77);
+  EXPECT_EQ(table.rows()[0].frames.size(), 2u);  // the inlined frame belongs to the first
+  EXPECT_TRUE(table.rows()[0].cut);
+  EXPECT_EQ(table.rows()[1].bytes, 5);
+  EXPECT_FALSE(table.rows()[1].cut);
+}
+
+TEST(Table, EqualIdsDoNotMergeDifferentStacks) {
+  // small_memlog() gives each stack the same id.
+  analyze::Table table;
+  ASSERT_TRUE(table.merge(entry(1, {"(/a+0x1)"}), 0));
+  ASSERT_TRUE(table.merge(entry(2, {"(/a+0x2)"}), 0));
+  ASSERT_TRUE(table.merge(entry(4, {"(/a+0x1)"}), 0));
+  ASSERT_TRUE(table.merge(entry(8, {"(/a+0x1)", "..."}), 0));
+  ASSERT_EQ(table.rows().size(), 3u);
+  EXPECT_EQ(table.rows()[0].bytes, 5);
+  EXPECT_EQ(table.rows()[1].bytes, 2);
+  EXPECT_EQ(table.rows()[2].bytes, 8);
+}
+
+TEST(Table, AModuleIsItsBuildIdWhereItHasOne) {
+  const std::string here = "# module: /a build-id=aa base=0x0\n";
+  const std::string moved = "# module: /b build-id=aa base=0x0\n";
+  const std::string other = "# module: /a build-id=bb base=0x0\n";
+  analyze::Table table;
+  ASSERT_TRUE(table.merge(entry(1, {"(/a+0x1)"}, here), 0));
+  ASSERT_TRUE(table.merge(entry(2, {"(/b+0x1)"}, moved), 0));
+  ASSERT_TRUE(table.merge(entry(4, {"(/a+0x1)"}, other), 0));
+  ASSERT_EQ(table.rows().size(), 2u);
+  EXPECT_EQ(table.rows()[0].bytes, 3);
+}
+
+TEST(Table, SumsThatDoNotFitAreNoticed) {
+  analyze::Table table;
+  ASSERT_TRUE(table.merge(entry(INT64_MAX, {"(/a+0x1)"}), 0));
+  EXPECT_FALSE(table.merge(entry(1, {"(/a+0x1)"}), 0));
+}
+
+TEST(PerfMap, LastOfOverlappingEntries) {
+  const symbolize::PerfMap map(
+      "1000 100 outer\n1010 10 inner\n0x2000 20 name with spaces\n"
+      "0000000000003000 A upper\nffffffffffffffff 10 over\nx y z\n\n");
+  ASSERT_NE(map.find(0x1015), nullptr);
+  EXPECT_EQ(*map.find(0x1015), "inner");
+  EXPECT_EQ(*map.find(0x1020), "outer");
+  EXPECT_EQ(*map.find(0x201f), "name with spaces");
+  EXPECT_EQ(*map.find(0x3009), "upper");
+  EXPECT_EQ(map.find(0x300a), nullptr);
+  EXPECT_EQ(map.find(0xfff), nullptr);
+  EXPECT_EQ(map.find(UINT64_MAX), nullptr);
+}
+
+TEST(Demangle, LeavesWhatIsNotMangled) {
+  EXPECT_EQ(symbolize::demangle("main"), "main");
+  EXPECT_EQ(symbolize::demangle("foo__Fi"), "foo__Fi");
+  EXPECT_EQ(symbolize::demangle("_Z"), "_Z");
+  EXPECT_EQ(symbolize::demangle(""), "");
+  EXPECT_EQ(symbolize::demangle("_ZN1a1bEv.cold"), "a::b() [clone .cold]");
+  EXPECT_EQ(symbolize::demangle("_ZNSt6vectorIiSaIiEE9push_backERKi"),
+            "std::vector<int, std::allocator<int> >::push_back(int const&)");
+}
+
+TEST(Worker, ReturnsTheWholeResult) {
+  const std::string large(300000, 'x');
+  EXPECT_EQ(symbolize::run_isolated([&] { return large; }, 10), large);
+  EXPECT_EQ(symbolize::run_isolated([] { return std::string(); }, 10), "");
+}
+
+TEST(Worker, SurvivesWhateverTheWorkDoes) {
+  EXPECT_EQ(symbolize::run_isolated(
+                []() -> std::string {
+                  std::raise(SIGSEGV);
+                  return "x";
+                },
+                10),
+            std::nullopt);
+  EXPECT_EQ(symbolize::run_isolated([]() -> std::string { ::_exit(0); }, 10), std::nullopt);
+  EXPECT_EQ(symbolize::run_isolated([]() -> std::string { throw std::runtime_error("x"); }, 10),
+            std::nullopt);
+  EXPECT_EQ(symbolize::run_isolated(
+                []() -> std::string {
+                  for (;;) asm volatile("");
+                },
+                1),
+            std::nullopt);
+  // Who ignores SIGCHLD has no exit status to ask for.
+  const auto before = std::signal(SIGCHLD, SIG_IGN);
+  EXPECT_EQ(symbolize::run_isolated([] { return std::string("y"); }, 10), "y");
+  EXPECT_EQ(symbolize::run_isolated(
+                []() -> std::string {
+                  std::raise(SIGKILL);
+                  return "x";
+                },
+                10),
+            std::nullopt);
+  std::signal(SIGCHLD, before);
+}
+
+TEST(File, ReplacedThroughALinkWithItsMode) {
+  test::TemporaryDirectory directory;
+  test::write_text(directory / "file", "old");
+  std::filesystem::permissions(directory / "file", std::filesystem::perms(0640));
+  std::filesystem::create_symlink("file", directory / "link");
+  profile::replace_file(directory / "link", "new");
+  EXPECT_EQ(test::read_text(directory / "file"), "new");
+  EXPECT_TRUE(std::filesystem::is_symlink(directory / "link"));
+  EXPECT_EQ(std::filesystem::status(directory / "file").permissions(),
+            std::filesystem::perms(0640));
+  profile::replace_file(directory / "fresh", "x");
+  EXPECT_EQ(std::filesystem::status(directory / "fresh").permissions(),
+            std::filesystem::perms(0600));
+  EXPECT_THROW(profile::replace_file(directory / "none/file", "x"), profile::FileError);
+  EXPECT_THROW(profile::read_file(directory.path()), profile::FileError);
+}
+
+TEST(Catalog, LastReportOfTheProcessStartedLast) {
+  test::TemporaryDirectory directory;
+  const auto add = [&](const std::string& name, const std::string& day, int64_t seq) {
+    std::string text = test::small_memlog({}, "", seq);
+    text.replace(text.find("2026-11-20"), 10, day);
+    test::write_text(directory / name, text);
+  };
+  EXPECT_EQ(profile::newest_report(directory.path()), std::nullopt);
+  add("old-1-99.memlog", "2026-11-20", 99);
+  add("new-1-9.memlog", "2026-11-21", 9);
+  add("new-1-10.memlog", "2026-11-21", 10);
+  add("new-1-11.txt", "2026-11-21", 11);
+  test::write_text(directory / "empty.memlog", "");
+  test::write_text(directory / "foreign.memlog", "hello\n");
+  EXPECT_EQ(profile::newest_report(directory.path()), directory / "new-1-10.memlog");
+  EXPECT_THROW(profile::newest_report(directory / "none"), profile::FileError);
+}
+
+}  // namespace
+}  // namespace mtrace

@@ -1,0 +1,260 @@
+// `memlog report` and `memlog status` against processes with a stand-in for the library.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+
+#include "cli/process.h"
+#include "tool_test.h"
+
+namespace mtrace::test {
+namespace {
+
+// An idle process. It ends when this object does.
+class Host {
+ public:
+  // `environment`: NAME=VALUE, added to this process's own. Returns when the program is idle.
+  Host(const std::string& program, const std::string& argument,
+       const std::vector<std::string>& environment) {
+    int input[2];
+    int output[2];
+    if (::pipe2(input, O_CLOEXEC) != 0 || ::pipe2(output, O_CLOEXEC) != 0) std::abort();
+    pid_ = ::fork();
+    if (pid_ == 0) {
+      ::dup2(input[0], 0);
+      ::dup2(output[1], 1);
+      ::dup2(::open("/dev/null", O_WRONLY), 2);  // the loader complains about a missing preload
+      for (const std::string& item : environment) ::putenv(const_cast<char*>(item.c_str()));
+      ::execl(program.c_str(), program.c_str(), argument.c_str(), nullptr);
+      ::_exit(127);
+    }
+    ::close(input[0]);
+    ::close(output[1]);
+    input_ = input[1];
+    FILE* lines = ::fdopen(output[0], "r");
+    int named = 0;
+    EXPECT_EQ(std::fscanf(lines, "ready %d", &named), 1);
+    subject_ = named;
+    std::fclose(lines);
+  }
+  ~Host() { end(); }
+  Host(const Host&) = delete;
+  Host& operator=(const Host&) = delete;
+
+  // Lets it end, and returns its wait status.
+  int end() {
+    if (input_ >= 0) {
+      ::close(input_);
+      input_ = -1;
+      ::waitpid(pid_, &status_, 0);
+    }
+    return status_;
+  }
+  // Whom it speaks of: itself, or its child.
+  std::string pid() const { return std::to_string(subject_); }
+
+ private:
+  pid_t pid_ = -1;
+  pid_t subject_ = -1;
+  int input_ = -1;
+  int status_ = -1;
+};
+
+class Report : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    directory_ = std::make_unique<TemporaryDirectory>();
+    const std::string fixtures = source_directory() + "/tests/fixtures/";
+    shell(fmt::format("{0} -std=c++20 -O1 -I{1}/src -o {2}/mt_idle_host {3}idle_host.cc",
+                      compiler(), source_directory(), directory_->path(), fixtures));
+    shell(fmt::format("{0} -std=c++20 -O1 -static -o {1}/mt_static_host {2}idle_host.cc",
+                      compiler(), directory_->path(), fixtures));
+    for (const char* name : {"libmtrace.so", "libother.so"}) {
+      shell(fmt::format("{} -std=c++20 -O1 -shared -fPIC -I{}/src -o {}/{} {}traced_stub.cc",
+                        compiler(), source_directory(), directory_->path(), name, fixtures));
+    }
+  }
+  static void TearDownTestSuite() { directory_.reset(); }
+
+  static std::string program() { return *directory_ / "mt_idle_host"; }
+  static std::string preload(const std::string& name = "libmtrace.so") {
+    return "LD_PRELOAD=" + (*directory_ / name);
+  }
+
+  // What `memlog report` says about a host, which must survive it.
+  static std::string refusal(Host& host) {
+    const Result result = memlog({"report", host.pid()});
+    EXPECT_EQ(result.status, 1);
+    EXPECT_EQ(result.out, "");
+    EXPECT_EQ(host.end(), 0) << "the host was harmed";
+    const std::string begin = fmt::format("memlog: {} (mt_idle_host) ", host.pid());
+    EXPECT_TRUE(result.err.starts_with(begin)) << result.err;
+    EXPECT_TRUE(result.err.ends_with('\n'));
+    return result.err.substr(begin.size(), result.err.size() - begin.size() - 1);
+  }
+
+  static std::unique_ptr<TemporaryDirectory> directory_;
+};
+
+std::unique_ptr<TemporaryDirectory> Report::directory_;
+
+TEST_F(Report, SignalsWaitsAndPrintsThePath) {
+  Host host(program(), "", {preload()});
+  Result result = memlog({"report", "--label", "one", host.pid()});
+  EXPECT_EQ(result.status, 0) << result.err;
+  EXPECT_EQ(result.out, "/nowhere/stub-report-one\n");
+  // The label was for that report alone.
+  result = memlog({"report", host.pid()});
+  EXPECT_EQ(result.out, "/nowhere/stub-report-\n");
+  result = memlog({"status", host.pid()});
+  EXPECT_EQ(result.status, 0);
+  EXPECT_EQ(result.out,
+            fmt::format("    PID NAME            STATE    SIGNAL         REPORT DIRECTORY\n"
+                        "{:>7} mt_idle_host    active   USR1                2 /nowhere\n",
+                        host.pid()));
+  EXPECT_EQ(host.end(), 0);
+}
+
+TEST_F(Report, EveryProcessOfAName) {
+  Host first(program(), "", {preload()});
+  Host second(program(), "", {preload()});
+  const Result result = memlog({"report", "-l", "x", "mt_idle_host", first.pid()});
+  EXPECT_EQ(result.status, 0) << result.err;
+  EXPECT_EQ(result.out, "/nowhere/stub-report-x\n/nowhere/stub-report-x\n");
+  const Result status = memlog({"status"});
+  EXPECT_NE(status.out.find(first.pid() + " mt_idle_host"), std::string::npos);
+  EXPECT_NE(status.out.find(second.pid() + " mt_idle_host"), std::string::npos);
+}
+
+TEST_F(Report, FindsTheLibraryUnderAnotherName) {
+  Host host(program(), "", {preload("libother.so")});
+  EXPECT_EQ(memlog({"report", host.pid()}).out, "/nowhere/stub-report-\n");
+}
+
+TEST_F(Report, FindsADeletedLibrary) {
+  shell(fmt::format("cp {0}/libmtrace.so {0}/libmtrace.so.1", directory_->path()));
+  Host host(program(), "", {preload("libmtrace.so.1")});
+  shell(fmt::format("rm {0}/libmtrace.so.1", directory_->path()));
+  const Result result = memlog({"report", host.pid()});
+  // Needs /proc/PID/map_files, which the kernel opens for root alone.
+  if (::geteuid() != 0 || ::access(fmt::format("/proc/{}/map_files", host.pid()).c_str(), X_OK)) {
+    EXPECT_EQ(result.status, 1);
+  } else {
+    EXPECT_EQ(result.out, "/nowhere/stub-report-\n") << result.err;
+  }
+  EXPECT_EQ(host.end(), 0);
+}
+
+TEST_F(Report, ForkChildBeforeItsFirstReport) {
+  Host host(program(), "fork", {preload()});
+  Result result = memlog({"status", host.pid()});
+  EXPECT_NE(result.out.find(", has not reported yet\n"), std::string::npos) << result.out;
+  result = memlog({"report", "--label", "child", host.pid()});
+  EXPECT_EQ(result.status, 0) << result.err;
+  EXPECT_EQ(result.out, "/nowhere/stub-report-child\n");
+  result = memlog({"status", host.pid()});
+  EXPECT_EQ(result.out.find(", has not reported yet\n"), std::string::npos) << result.out;
+  EXPECT_EQ(host.end(), 0);
+}
+
+TEST_F(Report, NeverSignalsAProcessWithoutTheLibrary) {
+  Host host(program(), "", {});
+  EXPECT_EQ(refusal(host),
+            "is not traced: libmtrace.so is not mapped (the program was started without it in "
+            "LD_PRELOAD)");
+}
+
+TEST_F(Report, TellsWhyThePreloadDidNotWork) {
+  Host missing(program(), "", {"LD_PRELOAD=/nowhere/libmtrace.so"});
+  EXPECT_EQ(refusal(missing),
+            "is not traced: libmtrace.so is not mapped, although LD_PRELOAD names it (a file that "
+            "was not found, a set-uid program, another architecture)");
+  Host host(*directory_ / "mt_static_host", "", {preload()});
+  const Result result = memlog({"report", host.pid()});
+  EXPECT_EQ(result.status, 1);
+  EXPECT_EQ(result.err,
+            fmt::format("memlog: {} (mt_static_host) is not traced: libmtrace.so is not mapped "
+                        "(the program is linked statically, which LD_PRELOAD does not reach)\n",
+                        host.pid()));
+  EXPECT_EQ(host.end(), 0);
+}
+
+TEST_F(Report, TellsWhatIsInTheWay) {
+  const std::string other = "start it with MTRACE_SIGNAL naming another signal";
+  const auto with = [&](std::vector<std::string> environment, const std::string& argument = "") {
+    environment.push_back(preload());
+    Host host(program(), argument, environment);
+    return refusal(host);
+  };
+  EXPECT_EQ(with({"STUB_HANDLER=0"}), "takes no signal (MTRACE_SIGNAL=none): " + other);
+  EXPECT_EQ(with({"STUB_HANDLER=2"}), "uses SIGUSR1 itself: " + other);
+  EXPECT_EQ(with({"STUB_HANDLER=3"}), "ignores SIGUSR1: " + other);
+  EXPECT_EQ(with({"STUB_MODE=0"}), "is only starting: ask again");
+  EXPECT_EQ(with({"STUB_MODE=2", "STUB_REASON=not in the list"}),
+            "is not followed: not in the list (MTRACE_FOLLOW)");
+  EXPECT_EQ(with({"STUB_MODE=3", "STUB_REASON=no memory"}), "is not traced any more: no memory");
+  EXPECT_EQ(with({"STUB_TAKE=0"}), "does not catch SIGUSR1, which would end it: " + other);
+  EXPECT_EQ(with({}, "block"), "blocks SIGUSR1 in every thread: " + other);
+  EXPECT_EQ(with({"STUB_HOW=fail"}),
+            "could not write its report: no room: No space left on device");
+}
+
+TEST_F(Report, GivesUpAfterTheTimeout) {
+  Host silent(program(), "", {preload(), "STUB_HOW=silent"});
+  Result result = memlog({"report", "--timeout", "1", silent.pid()});
+  EXPECT_EQ(result.status, 1);
+  EXPECT_EQ(result.err, fmt::format("memlog: {} (mt_idle_host) has not reported within 1 seconds\n",
+                                    silent.pid()));
+  Host unnamed(program(), "", {preload(), "STUB_HOW=unnamed"});
+  result = memlog({"report", "-t1", unnamed.pid()});
+  EXPECT_EQ(result.status, 1);
+  EXPECT_EQ(result.out, "/nowhere/stub-report-\n");
+  EXPECT_EQ(result.err,
+            fmt::format("memlog: {} (mt_idle_host) has reported, but its names are not filled in "
+                        "yet\n",
+                        unnamed.pid()));
+}
+
+TEST_F(Report, NoticesTheEndOfTheProcess) {
+  Host host(program(), "", {preload(), "STUB_HOW=exit"});
+  const Result result = memlog({"report", host.pid()});
+  EXPECT_EQ(result.status, 1);
+  EXPECT_EQ(result.err,
+            fmt::format("memlog: {} (mt_idle_host) has ended before its report was written\n",
+                        host.pid()));
+}
+
+TEST_F(Report, StatusShowsTheFailure) {
+  Host host(program(), "", {preload(), "STUB_HOW=fail"});
+  EXPECT_EQ(memlog({"report", host.pid()}).status, 1);
+  const Result result = memlog({"status", host.pid()});
+  EXPECT_NE(
+      result.out.find("\n        1 reports failed, the last: no room: No space left on device\n"),
+      std::string::npos)
+      << result.out;
+}
+
+TEST_F(Report, UnknownProcesses) {
+  const Result result = memlog({"report", "no-such-program-here", "999999999"});
+  EXPECT_EQ(result.status, 1);
+  EXPECT_EQ(result.err, "memlog: no process no-such-program-here\nmemlog: no process 999999999\n");
+  EXPECT_EQ(memlog({"status", "no-such-program-here"}).status, 1);
+  EXPECT_EQ(memlog({"report", std::to_string(::getpid())}).err,
+            fmt::format("memlog: {} is memlog itself\n", ::getpid()));
+}
+
+TEST(SignalName, OfEachKind) {
+  EXPECT_EQ(cli::signal_name(SIGUSR2), "USR2");
+  EXPECT_EQ(cli::signal_name(SIGRTMIN), "RTMIN");
+  EXPECT_EQ(cli::signal_name(SIGRTMIN + 3), "RTMIN+3");
+  EXPECT_EQ(cli::signal_name(999), "999");
+}
+
+}  // namespace
+}  // namespace mtrace::test
