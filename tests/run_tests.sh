@@ -58,5 +58,6 @@ done
 
 summary="$passed passed, $failed failed"
 [ "$skipped" -gt 0 ] && summary="$summary, $skipped skipped"
-echo "$summary"
+# .ci/run looks whether it came to this.
+echo "$summary" | tee "$build_dir/tests/summary"
 [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]

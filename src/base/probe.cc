@@ -30,9 +30,10 @@ bool word_readable(uintptr_t address) {
 bool readable(uintptr_t start, size_t bytes) {
   if (bytes == 0) return true;
   if (start >= kUserEnd || bytes > kUserEnd - start) return false;
-  // The page, not the bytes: an aligned word at its start stands for it.
+  // An aligned word stands for its page; not the page's first, because to the kernel a set at
+  // address 0 is no set.
   for (uintptr_t page = start & ~(kPage - 1); page < start + bytes; page += kPage) {
-    if (!word_readable(page)) return false;
+    if (!word_readable(page + sizeof(uintptr_t))) return false;
   }
   return true;
 }

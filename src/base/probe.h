@@ -12,7 +12,7 @@ namespace mtrace::sys {
 bool readable(uintptr_t start, size_t bytes);
 
 // Copies `bytes` (below 2 GiB) from `from`; false, with `to` undefined, when a part cannot be
-// read. One system call as a rule (about 0.5 us). Where the kernel forbids process_vm_readv
+// read. Two system calls as a rule (about 1.5 us). Where the kernel forbids process_vm_readv
 // (seccomp) the range is probed and then read, so that only then a concurrent unmapping by
 // another thread could still fault.
 bool read_memory(uintptr_t from, void* to, size_t bytes);

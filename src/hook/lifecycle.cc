@@ -13,6 +13,7 @@
 #include "base/writer.h"
 #include "format/escape.h"
 #include "hook/environment.h"
+#include "hook/module_hooks.h"
 #include "hook/options.h"
 #include "hook/real.h"
 #include "hook/signal_hooks.h"
@@ -196,7 +197,7 @@ bool start() {
   report::status_start(report::g_host.pid, g_options.signal, report::output_directory());
   if (dormant != nullptr) {
     report::status_mode(Mode::kDormant, dormant);
-  } else if (!ledger::g_ledger.init()) {
+  } else if (!ledger::g_ledger.init(modules_came_back)) {
     report::status_mode(Mode::kQuiet, "no memory for the tables");
   } else {
     set_depth(g_options.depth);

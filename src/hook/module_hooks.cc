@@ -1,27 +1,53 @@
 // dlclose: what is unloaded keeps its names, and what is loaded in its place later is another
 // module. dlopen is not hooked, because it looks at its caller.
-#include <errno.h>
+#include "hook/module_hooks.h"
 
 #include "hook/lifecycle.h"
 #include "hook/real.h"
 #include "hook/tracker.h"
 #include "unwind/modules.h"
 
-#define MTRACE_EXPORT extern "C" __attribute__((visibility("default")))
+namespace mtrace::hook {
 
-using namespace mtrace::hook;
+uint32_t g_seen_epoch = 0;
 
 namespace {
 
 void retire(uintptr_t begin, uintptr_t end, uint32_t epoch, void*) {
-  mtrace::ledger::g_ledger.stacks.retire(begin, end, epoch);
+  ledger::g_ledger.stacks.retire(begin, end, epoch);
+}
+
+bool is_same(const unwind::Module* a, const unwind::Module* b) {
+  if (a == nullptr || b == nullptr) return a == b;
+  return a == b ||
+         (a->base == b->base && a->identity == b->identity && a->generation == b->generation);
 }
 
 }  // namespace
 
-MTRACE_EXPORT int dlclose(void* handle) noexcept {
+bool modules_came_back(const ledger::StackRecord& stack) {
+  const uint32_t retired = load(stack.retired);
+  for (unsigned i = 0; i < stack.depth; ++i) {
+    if (!is_same(unwind::find_module(stack.frames[i], retired, nullptr),
+                 unwind::find_module(stack.frames[i], unwind::kAlive, nullptr))) {
+      return false;
+    }
+  }
+  return true;
+}
+
+void retire_unloaded() {
+  unwind::forget_unloaded(retire, nullptr);
+  store(g_seen_epoch, unwind::unload_epoch());
+}
+
+}  // namespace mtrace::hook
+
+using namespace mtrace::hook;
+
+extern "C" __attribute__((visibility("default"))) int dlclose(void* handle) noexcept {
   if (!start() || g_real.dlclose == nullptr) return -1;
   const int result = g_real.dlclose(handle);
-  if (result == 0 && counting()) mtrace::unwind::forget_unloaded(retire, nullptr);
+  if (result == 0 && counting()) retire_unloaded();
   return result;
 }

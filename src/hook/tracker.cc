@@ -2,6 +2,7 @@
 
 #include "base/process.h"
 #include "format/memlog.h"
+#include "hook/module_hooks.h"
 #include "hook/real.h"
 #include "report/host.h"
 
@@ -46,6 +47,7 @@ void* allocated(void* block, size_t size, const unwind::Registers& caller) {
   if (__builtin_expect(size > ledger::kMostBytes, 0)) size = true_size(block);
   uintptr_t frames[format::kMaxDepth];
   const unwind::Walk walk = unwind::walk(caller, frames, g_depth);
+  if (__builtin_expect(modules_changed(), 0)) retire_unloaded();
   const uint32_t slot = this_slot();
   ledger::Operation operation(g_ledger.threads.slot(slot));
   const uint32_t stack =

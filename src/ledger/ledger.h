@@ -30,7 +30,7 @@ struct Ledger {
   Totals inherited;                 // live at the fork; zero in a process that exec'ed
   uint64_t lost_inflight;           // operations of threads that vanished in a fork
 
-  bool init() { return stacks.init() && blocks.init(); }
+  bool init(StackTable::CameBack came_back) { return stacks.init(came_back) && blocks.init(); }
 
   // In the child of a fork, alone: makes the tables consistent and the present state the base of
   // the next report. `survivor` is the thread slot of the only thread, `tid` its new id.

@@ -16,7 +16,8 @@ uint32_t parent_of(uint32_t bucket) { return bucket & ~(1u << (31 - __builtin_cl
 
 }  // namespace
 
-bool StackTable::init() {
+bool StackTable::init(CameBack came_back) {
+  came_back_ = came_back;
   uint32_t most = kMostBuckets;
   // A tight address-space limit gets fewer places to enter and so longer chains.
   while (buckets_ == nullptr && most >= kFirstBuckets) {
@@ -115,6 +116,12 @@ uint32_t StackTable::insert(const Stack& stack, uint32_t owner) {
   uint32_t mask = load(mask_);
   if (count > mask && mask < most_mask_) compare_exchange(mask_, mask, mask * 2 + 1);
   return fresh;
+}
+
+bool StackTable::revive(StackRecord& record) const {
+  if (came_back_ == nullptr || !came_back_(record)) return false;
+  store(record.retired, kInUse);
+  return true;
 }
 
 void StackTable::retire(uintptr_t start, uintptr_t end, uint32_t epoch) {

@@ -4,7 +4,7 @@
 // place to enter the list, and doubling the number of buckets only adds places. As nothing is
 // ever removed, the original's deletion marks are not needed.
 //
-// The hash finds a record; frames and the unload epoch decide, so equal hashes never merge
+// The hash finds a record; frames and module generations decide, so equal hashes never merge
 // different stacks. All operations are thread-safe and async-signal-safe.
 #pragma once
 
@@ -45,8 +45,12 @@ struct Stack {
 
 class StackTable {
  public:
+  // Answers whether the frames of a retired stack mean the same code again: its modules have come
+  // back to where they were. The stack then goes on instead of standing in reports twice.
+  using CameBack = bool (*)(const StackRecord&);
+
   // False: no memory; the table must not be used.
-  bool init();
+  bool init(CameBack came_back);
 
   // Index of the stack's record, made when it is new, with `owner` as its owning thread. Never 0:
   // when there is no room it is overflow(), and lost_stacks() grows.
@@ -54,7 +58,7 @@ class StackTable {
     const Bucket& bucket = buckets_[stack.hash & load(mask_)];
     if (load_acquire(bucket.state) == kReady) {
       for (uint32_t node = load_acquire(bucket.next); is_record(node);) {
-        const StackRecord& found = record(node);
+        StackRecord& found = record(node);
         if (same(found, stack)) return node;
         node = load_acquire(found.next);
       }
@@ -101,22 +105,21 @@ class StackTable {
   };
 
   static bool is_record(uint32_t node) { return (node & kBucketBit) == 0; }
-  static bool same(const StackRecord& record, const Stack& stack) {
-    if (record.hash != stack.hash || record.depth != stack.depth ||
-        load(record.retired) != kInUse) {
-      return false;
-    }
+  bool same(StackRecord& record, const Stack& stack) const {
+    if (record.hash != stack.hash || record.depth != stack.depth) return false;
     for (unsigned i = 0; i < stack.depth; ++i) {
       if (record.frames[i] != stack.frames[i]) return false;
     }
-    return true;
+    return load(record.retired) == kInUse || revive(record);
   }
+  bool revive(StackRecord& record) const;
   uint32_t insert(const Stack& stack, uint32_t owner);
   uint32_t make_record(const Stack& stack, uint32_t owner);
   uint32_t* enter(uint32_t bucket);
   uint64_t order(uint32_t node) const;
   uint32_t& link_of(uint32_t node) const;
 
+  CameBack came_back_ = nullptr;
   Bucket* buckets_ = nullptr;
   uint32_t mask_ = 0;
   uint32_t most_mask_ = 0;

@@ -71,6 +71,14 @@ void replace_file(const std::string& path, std::string_view content) {
   const std::string target = ::realpath(path.c_str(), real) != nullptr ? real : path;
   struct stat state = {};
   const bool exists = ::stat(target.c_str(), &state) == 0;
+  if (exists && !S_ISREG(state.st_mode)) {
+    // A rename would put a file in the place of /dev/null.
+    const Descriptor special(::open(target.c_str(), O_WRONLY | O_CLOEXEC));
+    if (special.get() < 0 || !write_all(special.get(), content)) {
+      throw FileError("cannot write " + path, errno);
+    }
+    return;
+  }
 
   const size_t slash = target.rfind('/');
   std::string temporary =

@@ -12,7 +12,8 @@ std::string read_file(const std::string& path);
 
 // Writes to a temporary name in the same directory and renames it over `path` (through symbolic
 // links), so that a reader sees the old file or the new one. The mode of an existing file is
-// kept; a new one gets 0600. Throws FileError; then the file at `path` is as it was.
+// kept; a new one gets 0600. What is not a regular file (a device, a pipe) is never replaced but
+// written to. Throws FileError; then a regular file at `path` is as it was.
 void replace_file(const std::string& path, std::string_view content);
 
 }  // namespace mtrace::profile

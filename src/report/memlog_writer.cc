@@ -70,11 +70,24 @@ void write_entry(Writer& out, const Entry& entry, const ledger::StackRecord& sta
   if (stack.cut) out.put('\t').text(format::kCutLine).put('\n');
 }
 
+// A file that was unloaded, and came back to its place after another one had been there, has two
+// entries that read the same.
+bool is_repeated(const unwind::Module& module, uint32_t index, const ModuleSet& modules) {
+  for (uint32_t earlier = 0; earlier < index; ++earlier) {
+    const unwind::Module& other = *unwind::module_at(earlier);
+    if (modules.has(earlier) && other.base == module.base &&
+        other.generation == module.generation && strcmp(other.path, module.path) == 0) {
+      return true;
+    }
+  }
+  return false;
+}
+
 void write_modules(Writer& out, const ModuleSet& modules) {
   for (uint32_t index = 0;; ++index) {
     const unwind::Module* module = unwind::module_at(index);
     if (module == nullptr) break;
-    if (!modules.has(index)) continue;
+    if (!modules.has(index) || is_repeated(*module, index, modules)) continue;
     meta(out, format::kKeyModule);
     module_name(out, *module);
     if (module->build_id_size != 0) {

@@ -119,79 +119,107 @@ bool Interpreter::run(const Program& program) {
     bool reached = true;
     uint64_t reg;
     switch (byte & 0xc0 ? byte & 0xc0 : byte) {
-      case 0x40: reached = advance(low); break;                         // advance_loc
-      case 0x80: good = set_factored(low, SavedBy::kOffset, static_cast<int64_t>(in.uleb())); break;
-      case 0xc0: good = !initial && restore(low); break;
-      case 0x00: break;                                                 // nop
-      case 0x01:                                                        // set_loc
+      case 0x40:
+        reached = advance(low);
+        break;  // advance_loc
+      case 0x80:
+        good = set_factored(low, SavedBy::kOffset, static_cast<int64_t>(in.uleb()));
+        break;
+      case 0xc0:
+        good = !initial && restore(low);
+        break;
+      case 0x00:
+        break;    // nop
+      case 0x01:  // set_loc
         location_ = in.pointer(fde_.pointer_encoding, bounds_, 0, fde_.pc_begin);
         reached = location_ <= pc_;
         break;
-      case 0x02: reached = advance(in.u8()); break;                     // advance_loc1, 2, 4
-      case 0x03: reached = advance(in.fixed<uint16_t>()); break;
-      case 0x04: reached = advance(in.fixed<uint32_t>()); break;
-      case 0x05:                                                        // offset_extended
+      case 0x02:
+        reached = advance(in.u8());
+        break;  // advance_loc1, 2, 4
+      case 0x03:
+        reached = advance(in.fixed<uint16_t>());
+        break;
+      case 0x04:
+        reached = advance(in.fixed<uint32_t>());
+        break;
+      case 0x05:  // offset_extended
         reg = in.uleb();
         good = set_factored(reg, SavedBy::kOffset, static_cast<int64_t>(in.uleb()));
         break;
-      case 0x06: good = !initial && restore(in.uleb()); break;          // restore_extended
-      case 0x07: good = set(in.uleb(), SavedBy::kUndefined); break;
-      case 0x08: good = set(in.uleb(), SavedBy::kSameValue); break;
-      case 0x09:                                                        // register
+      case 0x06:
+        good = !initial && restore(in.uleb());
+        break;  // restore_extended
+      case 0x07:
+        good = set(in.uleb(), SavedBy::kUndefined);
+        break;
+      case 0x08:
+        good = set(in.uleb(), SavedBy::kSameValue);
+        break;
+      case 0x09:  // register
         reg = in.uleb();
         good = set(reg, SavedBy::kRegister, static_cast<int64_t>(in.uleb() & 0xffff));
         break;
-      case 0x0a: good = remember(); break;
-      case 0x0b: good = recall(); break;
-      case 0x0c:                                                        // def_cfa
+      case 0x0a:
+        good = remember();
+        break;
+      case 0x0b:
+        good = recall();
+        break;
+      case 0x0c:  // def_cfa
         reg = in.uleb();
         good = set_cfa(reg, static_cast<int64_t>(in.uleb()));
         break;
-      case 0x0d:                                                        // def_cfa_register
+      case 0x0d:  // def_cfa_register
         reg = in.uleb();
         good = !row_->cfa_by_expression && set_cfa(reg, row_->cfa_offset);
         break;
-      case 0x0e: good = set_cfa_offset(static_cast<int64_t>(in.uleb())); break;
-      case 0x0f:                                                        // def_cfa_expression
+      case 0x0e:
+        good = set_cfa_offset(static_cast<int64_t>(in.uleb()));
+        break;
+      case 0x0f:  // def_cfa_expression
         row_->cfa_by_expression = true;
         row_->cfa_offset = static_cast<int64_t>(in.position() - row_->origin);
         in.skip(in.uleb());
         break;
-      case 0x10:                                                        // expression
+      case 0x10:  // expression
         reg = in.uleb();
         good = set_expression(reg, SavedBy::kExpression, &in);
         break;
-      case 0x11:                                                        // offset_extended_sf
+      case 0x11:  // offset_extended_sf
         reg = in.uleb();
         good = set_factored(reg, SavedBy::kOffset, in.sleb());
         break;
-      case 0x12:                                                        // def_cfa_sf
+      case 0x12:  // def_cfa_sf
         reg = in.uleb();
         good = set_cfa(reg, static_cast<int64_t>(static_cast<uint64_t>(in.sleb()) *
                                                  static_cast<uint64_t>(fde_.data_align)));
         break;
-      case 0x13:                                                        // def_cfa_offset_sf
+      case 0x13:  // def_cfa_offset_sf
         good = set_cfa_offset(static_cast<int64_t>(static_cast<uint64_t>(in.sleb()) *
                                                    static_cast<uint64_t>(fde_.data_align)));
         break;
-      case 0x14:                                                        // val_offset
+      case 0x14:  // val_offset
         reg = in.uleb();
         good = set_factored(reg, SavedBy::kValOffset, static_cast<int64_t>(in.uleb()));
         break;
-      case 0x15:                                                        // val_offset_sf
+      case 0x15:  // val_offset_sf
         reg = in.uleb();
         good = set_factored(reg, SavedBy::kValOffset, in.sleb());
         break;
-      case 0x16:                                                        // val_expression
+      case 0x16:  // val_expression
         reg = in.uleb();
         good = set_expression(reg, SavedBy::kValExpression, &in);
         break;
-      case 0x2e: in.uleb(); break;  // GNU_args_size: for landing pads only
-      case 0x2f:                    // GNU_negative_offset_extended
+      case 0x2e:
+        in.uleb();
+        break;    // GNU_args_size: for landing pads only
+      case 0x2f:  // GNU_negative_offset_extended
         reg = in.uleb();
         good = set_factored(reg, SavedBy::kOffset, -static_cast<int64_t>(in.uleb()));
         break;
-      default: good = false;
+      default:
+        good = false;
     }
     if (!good || !in.ok()) return false;
     if (!reached) return true;

@@ -12,7 +12,7 @@ namespace mtrace::unwind {
 inline constexpr unsigned kRbx = 3, kRbp = 6, kRsp = 7, kReturn = 16, kRegisters = 17;
 
 enum class SavedBy : uint8_t {
-  kUnspecified = 0,    // no rule: the value is unchanged
+  kUnspecified = 0,  // no rule: the value is unchanged
   kUndefined = 1,
   kSameValue = 2,
   kOffset = 3,         // at CFA + value

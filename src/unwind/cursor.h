@@ -81,11 +81,20 @@ class Cursor {
     uintptr_t value = number(encoding);
     if (value == 0) return 0;  // a null pointer in every encoding
     switch (encoding & 0x70) {
-      case 0x00: break;
-      case 0x10: value += place; break;
-      case 0x30: value = based(value, data_base); break;
-      case 0x40: value = based(value, function_base); break;
-      default: ok_ = false; return 0;  // text-relative does not occur on x86_64
+      case 0x00:
+        break;
+      case 0x10:
+        value += place;
+        break;
+      case 0x30:
+        value = based(value, data_base);
+        break;
+      case 0x40:
+        value = based(value, function_base);
+        break;
+      default:
+        ok_ = false;
+        return 0;  // text-relative does not occur on x86_64
     }
     if ((encoding & kPointerIndirect) == 0) return value;
     if (!bounds.contains(value, sizeof value)) {
@@ -99,16 +108,27 @@ class Cursor {
   // The number alone, without its base: the length of a range has the format of a pointer.
   uintptr_t number(uint8_t encoding) {
     switch (encoding & 0x0f) {
-      case 0x00: return fixed<uint64_t>();
-      case 0x01: return uleb();
-      case 0x02: return fixed<uint16_t>();
-      case 0x03: return fixed<uint32_t>();
-      case 0x04: return fixed<uint64_t>();
-      case 0x09: return static_cast<uintptr_t>(sleb());
-      case 0x0a: return static_cast<uintptr_t>(static_cast<intptr_t>(fixed<int16_t>()));
-      case 0x0b: return static_cast<uintptr_t>(static_cast<intptr_t>(fixed<int32_t>()));
-      case 0x0c: return fixed<uint64_t>();
-      default: ok_ = false; return 0;
+      case 0x00:
+        return fixed<uint64_t>();
+      case 0x01:
+        return uleb();
+      case 0x02:
+        return fixed<uint16_t>();
+      case 0x03:
+        return fixed<uint32_t>();
+      case 0x04:
+        return fixed<uint64_t>();
+      case 0x09:
+        return static_cast<uintptr_t>(sleb());
+      case 0x0a:
+        return static_cast<uintptr_t>(static_cast<intptr_t>(fixed<int16_t>()));
+      case 0x0b:
+        return static_cast<uintptr_t>(static_cast<intptr_t>(fixed<int32_t>()));
+      case 0x0c:
+        return fixed<uint64_t>();
+      default:
+        ok_ = false;
+        return 0;
     }
   }
 

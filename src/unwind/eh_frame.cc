@@ -119,11 +119,14 @@ bool find_by_scan(const Bounds& bounds, uintptr_t eh_frame, uintptr_t pc, Fde* f
 unsigned fixed_size(uint8_t encoding) {
   switch (encoding & 0x0f) {
     case 0x03:
-    case 0x0b: return 4;
+    case 0x0b:
+      return 4;
     case 0x00:
     case 0x04:
-    case 0x0c: return 8;
-    default: return 0;
+    case 0x0c:
+      return 8;
+    default:
+      return 0;
   }
 }
 

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <libunwind.h>
 
+#include "unwind/object.h"
 #include "unwind/rule.h"
 #include "unwind/slow_walk.h"
 
@@ -81,6 +82,9 @@ bool open_libunwind() {
   Walk walk = state.result(End::kLost);
   if (functions.get_context(&context) == 0 && functions.init_local(&cursor, &context) == 0) {
     walk = walk_from(from, &cursor, state);
+    // The other walker enters modules into the list when it compiles a rule.
+    Object scratch;
+    for (unsigned i = 0; i < walk.count; ++i) loaded_object(frames[i], &scratch);
   }
   errno = saved_errno;
   walking = false;

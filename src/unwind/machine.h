@@ -25,10 +25,4 @@ enum class Step : uint8_t { kCaller, kBottom, kLost };
 // Turns the registers of the frame that `row` describes into those of its caller.
 Step step_by_row(const Bounds& bounds, const Row& row, Machine* machine, StackMemory* memory);
 
-// Evaluates the DWARF expression whose uleb length stands at `place`; `initial`, when not null, is
-// pushed first. False: malformed, too long, an operation without meaning here, an unknown
-// register, or unreadable memory. Source: DWARF 5, sections 2.5 and 6.4.2.
-bool evaluate(const Bounds& bounds, uintptr_t place, const uintptr_t* initial,
-              const Machine& machine, StackMemory* memory, uintptr_t* result);
-
 }  // namespace mtrace::unwind

@@ -4,18 +4,20 @@
 
 #include <atomic>
 
-#include "base/process.h"
 #include "base/probe.h"
 #include "base/syscall.h"
 #include "format/memlog.h"
+#include "unwind/module_path.h"
 #include "unwind/object.h"
 #include "unwind/rule_cache.h"
 
 namespace mtrace::unwind {
+namespace internal {
+std::atomic<uint32_t> unload_epoch{0};
+}
 namespace {
 
 constexpr uint32_t kMaxModules = 16384;
-constexpr uint32_t kMaxPath = 4096;
 constexpr uint32_t kHints = 4096;  // a power of two
 constexpr size_t kChunk = 64 * 1024;
 
@@ -29,7 +31,6 @@ struct Entry {
 // Entries by number, in order of birth; the first null ends the list. An entry is published by the
 // one compare-and-swap that puts it here; who loses it looks again.
 std::atomic<Entry*> entries[kMaxModules];
-std::atomic<uint32_t> epoch{0};
 std::atomic<uint32_t> lost{0};
 // By page of the address: the number of the entry that held it last. Only a hint.
 std::atomic<uint16_t> hints[kHints];       // for loaded_object
@@ -72,72 +73,46 @@ Entry* entry_at(uint32_t index) {
 
 std::atomic<uint16_t>& hint_for(uintptr_t address) { return hints[address >> 12 & (kHints - 1)]; }
 
-// What naming an object needs, in its own pages: too much for a small stack.
-struct Scratch {
-  char name[kMaxPath];
-  char path[kMaxPath];
-};
-
-bool is_vdso(const char* name) {
-  return strchr(name, '/') == nullptr && strncmp(name, "linux-", 6) == 0;
+bool same_place(const Object& then, const Object& now) {
+  return now.base == then.base && now.eh_frame_hdr == then.eh_frame_hdr &&
+         now.start >= then.start && now.end <= then.end;
 }
 
-// Absolute path of a loaded object into scratch->path; empty when it has none. The loader's name
-// of the main program is empty, that of the vdso has no slash.
-void find_path(const Object& object, Scratch* scratch) {
-  char* const name = scratch->name;
-  char* const path = scratch->path;
-  path[0] = '\0';
-  if (object.name == 0 || !sys::read_string(object.name, name, sizeof scratch->name)) return;
-  if (name[0] == '\0') {
-    if (sys::read_link("/proc/self/exe", path, kMaxPath) == 0) path[0] = '\0';
-    return;
-  }
-  if (is_vdso(name)) {
-    memcpy(path, format::kVdsoPath, sizeof format::kVdsoPath);
-    return;
-  }
-  size_t length = name[0] == '/' ? 0 : sys::working_directory(path, kMaxPath);
-  const char* relative = name;
-  if (length != 0) {
-    if (length > 1) path[length++] = '/';
-    while (strncmp(relative, "./", 2) == 0) relative += 2;
-  }
-  const size_t size = strlen(relative) + 1;
-  if (size <= kMaxPath - length) memcpy(path + length, relative, size);
-}
-
-// Whether what is loaded at `now` is the file that `entry` was made for. By build-id; a file
-// without one by its name, as far as the loader keeps it.
+// Whether what is loaded at `now` is the file that `entry` was made for: by build-id; a file
+// without one by its name. Reads `now` directly: for an object that a walk has met, which stays
+// loaded while one of its functions is on the stack.
 bool same_object(const Entry& entry, const Object& now) {
   const Object& then = entry.object;
-  if (now.base != then.base || now.eh_frame_hdr != then.eh_frame_hdr || now.start < then.start ||
-      now.end > then.end) {
-    return false;
+  if (!same_place(then, now)) return false;
+  if (then.build_id_size != 0) {
+    return memcmp(reinterpret_cast<const void*>(then.build_id), entry.module.build_id,
+                  then.build_id_size) == 0;
   }
+  return now.name == 0 || same_name(reinterpret_cast<const char*>(now.name), entry.module.path);
+}
+
+// The same for an object that another thread may be unloading meanwhile.
+bool still_loaded(const Entry& entry) {
+  const Object& then = entry.object;
+  Object now;
+  if (!locate_object(then.start, &now) || !same_place(then, now)) return false;
   if (then.build_id_size != 0) {
     unsigned char bytes[sizeof entry.module.build_id];
     return sys::read_memory(then.build_id, bytes, then.build_id_size) &&
            memcmp(bytes, entry.module.build_id, then.build_id_size) == 0;
   }
   char name[256];
-  if (!sys::read_string(now.name, name, sizeof name)) return now.name == then.name;
-  if (name[0] == '\0' || is_vdso(name)) return true;  // never unloaded
-  const char* relative = name;
-  while (strncmp(relative, "./", 2) == 0) relative += 2;
-  const size_t length = strlen(relative);
-  const size_t known = strlen(entry.module.path);
-  return length <= known && strcmp(entry.module.path + known - length, relative) == 0;
+  return !sys::read_string(now.name, name, sizeof name) || same_name(name, entry.module.path);
 }
 
 Entry* make_entry(const Object& object) {
-  auto* scratch = static_cast<Scratch*>(sys::map_memory(sizeof(Scratch)));
+  auto* scratch = static_cast<PathScratch*>(sys::map_memory(sizeof(PathScratch)));
   if (scratch == nullptr) return nullptr;
   find_path(object, scratch);
   const size_t length = strlen(scratch->path);
   auto* copy = static_cast<char*>(allocate(length + 1));
   if (copy != nullptr) memcpy(copy, scratch->path, length + 1);
-  sys::unmap_memory(scratch, sizeof(Scratch));
+  sys::unmap_memory(scratch, sizeof(PathScratch));
   auto* entry = static_cast<Entry*>(allocate(sizeof(Entry)));
   if (copy == nullptr || entry == nullptr) return nullptr;
   entry->object = object;
@@ -159,12 +134,6 @@ Entry* make_entry(const Object& object) {
   return entry;
 }
 
-// Whether the object of `entry` is still loaded. It may be going away in another thread.
-bool still_loaded(const Entry& entry) {
-  Object object;
-  return locate_object(entry.module.start, &object) && same_object(entry, object);
-}
-
 bool same_file(const Module& a, const Module& b) {
   return strcmp(a.path, b.path) == 0 && a.build_id_size == b.build_id_size &&
          memcmp(a.build_id, b.build_id, a.build_id_size) == 0;
@@ -176,7 +145,7 @@ bool overlap(const Module& a, const Module& b) { return a.start < b.end && b.sta
 // again. nullptr: the list is full.
 Entry* publish(Entry* fresh) {
   Module& module = fresh->module;
-  module.born = epoch.load(std::memory_order_acquire);
+  module.born = internal::unload_epoch.load(std::memory_order_acquire);
   module.generation = 1;
   Entry* revivable = nullptr;
   bool epoch_taken = false;
@@ -198,26 +167,27 @@ Entry* publish(Entry* fresh) {
       }
     }
     const Module& known = other->module;
-    const bool same_place = known.start == module.start && known.end == module.end &&
+    const bool same_range = known.start == module.start && known.end == module.end &&
                             known.base == module.base && same_file(known, module);
     const uint32_t death = died(known);
-    if (same_place && death == kAlive) return other;
+    if (same_range && death == kAlive) return other;
     if (overlap(known, module)) {
       // Between two lives of one file at one place another one was there: two entries, so that
       // stacks of each life find theirs, under one name.
-      revivable = same_place ? other : nullptr;
+      revivable = same_range ? other : nullptr;
       if (death == kAlive && still_loaded(*other)) {
         // One lies in a hole of the other: its addresses are no longer that one's alone.
         for (std::atomic<uint16_t>& hint : name_hints) hint = kMaxModules;
       } else if (death == kAlive) {
         // Its dlclose was not seen (libc closes its own plug-ins from inside).
-        if (!epoch_taken) module.born = epoch.fetch_add(1, std::memory_order_acq_rel) + 1;
+        if (!epoch_taken)
+          module.born = internal::unload_epoch.fetch_add(1, std::memory_order_acq_rel) + 1;
         epoch_taken = true;
         if (set_died(other, kAlive, module.born)) forget_rules();
       }
     }
     if (strcmp(known.path, module.path) == 0) {
-      if (same_place) {
+      if (same_range) {
         module.generation = known.generation;
       } else if (known.generation >= module.generation) {
         module.generation = known.generation + 1;
@@ -236,9 +206,8 @@ bool narrower(const Module& a, const Module& b) { return a.end - a.start < b.end
 // The living entry of `object`, which holds `address`: by hint, else by search.
 Entry* living_entry(uintptr_t address, const Object& object) {
   auto fits = [&](Entry* entry) {
-    return entry != nullptr && holds(entry->module, address) &&
-           entry->object.base == object.base && died(entry->module) == kAlive &&
-           same_object(*entry, object);
+    return entry != nullptr && holds(entry->module, address) && entry->object.base == object.base &&
+           died(entry->module) == kAlive && same_object(*entry, object);
   };
   std::atomic<uint16_t>& hint = hint_for(address);
   Entry* hinted = entry_at(hint.load(std::memory_order_relaxed));
@@ -253,8 +222,6 @@ Entry* living_entry(uintptr_t address, const Object& object) {
 }
 
 }  // namespace
-
-uint32_t unload_epoch() { return epoch.load(std::memory_order_acquire); }
 
 uint32_t lost_modules() { return lost.load(std::memory_order_relaxed); }
 
@@ -279,9 +246,8 @@ const Module* find_module(uintptr_t address, uint32_t retired, uint32_t* index) 
     unsigned candidates = 0;
     for (uint32_t i = 0; const Entry* entry = entry_at(i); ++i) {
       const Module& module = entry->module;
-      const bool loaded = retired == kAlive
-                              ? alive(module)
-                              : module.born < retired && retired <= died(module);
+      const bool loaded =
+          retired == kAlive ? alive(module) : module.born < retired && retired <= died(module);
       if (!loaded || !holds(module, address)) continue;
       ++candidates;
       // Of two that were there in turn, the later; of two at once, the one in the other's hole.
@@ -308,7 +274,7 @@ void forget_unloaded(void (*unloaded)(uintptr_t, uintptr_t, uint32_t, void*), vo
   for (uint32_t i = 0; Entry* entry = entry_at(i); ++i) {
     if (died(entry->module) != kAlive) continue;
     if (still_loaded(*entry)) continue;
-    if (now == 0) now = epoch.fetch_add(1, std::memory_order_acq_rel) + 1;
+    if (now == 0) now = internal::unload_epoch.fetch_add(1, std::memory_order_acq_rel) + 1;
     set_died(entry, kAlive, now);
   }
   // Rules of objects that found no room in the list have no entry that could be seen dying.

@@ -4,30 +4,34 @@
 // file at another one, is a new entry with the next generation of its path.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
 namespace mtrace::unwind {
 
 struct Module {
-  uintptr_t start;             // mapped range [start, end)
+  uintptr_t start;  // mapped range [start, end)
   uintptr_t end;
-  uintptr_t base;              // load bias: address = base + ELF address
-  const char* path;            // as loaded, absolute where known; "[vdso]"
-  uint32_t generation;         // 1 for the first entry of a path
-  uint32_t build_id_size;      // bytes, 0: has none
+  uintptr_t base;          // load bias: address = base + ELF address
+  const char* path;        // as loaded, absolute where known; "[vdso]"
+  uint32_t generation;     // 1 for the first entry of a path
+  uint32_t build_id_size;  // bytes, 0: has none
   unsigned char build_id[32];
-  uint64_t identity;           // format::module_identity of build-id, or of path
-  uint32_t born;               // unload epoch at which the entry was made
-  uint32_t died;               // epoch in which it was unloaded; kAlive while loaded
+  uint64_t identity;  // format::module_identity of build-id, or of path
+  uint32_t born;      // unload epoch at which the entry was made
+  uint32_t died;      // epoch in which it was unloaded; kAlive while loaded
 };
 inline constexpr uint32_t kAlive = 0xffffffffu;
 
 // Modules that found no room in the list (16,384 entries); their frames have no name.
 uint32_t lost_modules();
 
+namespace internal {
+extern std::atomic<uint32_t> unload_epoch;
+}
 // Counts unloads. Two walks of equal addresses in the same epoch met the same code.
-uint32_t unload_epoch();
+inline uint32_t unload_epoch() { return internal::unload_epoch.load(std::memory_order_acquire); }
 
 // The entry for `address` as of a stack that was retired in epoch `retired` (kAlive: it is still
 // in use); nullptr when no loaded object held it. Number of the entry in *index if not null.

@@ -9,7 +9,7 @@
 namespace mtrace::unwind {
 
 struct Object {
-  uintptr_t start = 0;         // mapped range [start, end); with holes: see locate_object
+  uintptr_t start = 0;  // mapped range [start, end); with holes: see locate_object
   uintptr_t end = 0;
   uintptr_t base = 0;          // load bias
   uintptr_t name = 0;          // the loader's name for it, a string that is not ours

@@ -1,5 +1,7 @@
 #include "unwind/rule_cache.h"
 
+#include <sys/auxv.h>
+
 #include "unwind/cfi.h"
 #include "unwind/compile.h"
 #include "unwind/modules.h"
@@ -22,7 +24,11 @@ std::atomic<uint64_t> rule_table[size_t{1} << kCacheBits];
   Fde fde;
   Row row;
   Rule rule = lost;
-  if (find_fde(*object, key - 1, &fde) && find_row(*object, fde, key - 1, &row)) {
+  if (!find_fde(*object, key - 1, &fde)) {
+    // The one piece of the loader that calls and has no information is its entry, _dl_start_user:
+    // below it there is nothing.
+    if (object->base == getauxval(AT_BASE)) rule = Rule(RuleKind::kBottom);
+  } else if (find_row(*object, fde, key - 1, &row)) {
     rule = pack_rule(*object, row);
   }
   std::atomic<uint64_t>& place = internal::rule_table[static_cast<uint16_t>(key)];

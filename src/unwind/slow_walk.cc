@@ -21,8 +21,12 @@ bool step_by_rule(Rule rule, WalkState* state, StackMemory* memory, uintptr_t* n
   uintptr_t cfa;
   uintptr_t caller_fp = state->fp;
   switch (rule.kind()) {
-    case RuleKind::kRsp: cfa = state->sp + rule.offset(); break;
-    case RuleKind::kRbp: cfa = state->fp + rule.offset(); break;
+    case RuleKind::kRsp:
+      cfa = state->sp + rule.offset();
+      break;
+    case RuleKind::kRbp:
+      cfa = state->fp + rule.offset();
+      break;
     case RuleKind::kDrap:
       if (!memory->read(state->fp - rule.offset(), &cfa) || !memory->read(state->fp, &caller_fp)) {
         return false;
@@ -40,11 +44,13 @@ bool step_by_rule(Rule rule, WalkState* state, StackMemory* memory, uintptr_t* n
       *next_key = pc + 1;
       return pc != 0;
     }
-    default: return false;
+    default:
+      return false;
   }
   // A CFA below sp is a switch to another stack (or damage: then the depth ends the walk).
   if (cfa % sizeof(uintptr_t) != 0 || !memory->read(cfa - 8, next_key)) return false;
-  if (rule.slot() != Rule::kSameRbp && !memory->read(cfa - rule.slot() * 8, &caller_fp)) return false;
+  if (rule.slot() != Rule::kSameRbp && !memory->read(cfa - rule.slot() * 8, &caller_fp))
+    return false;
   state->sp = cfa;
   state->fp = caller_fp;
   return true;
@@ -99,7 +105,7 @@ bool unwind_to(const Registers& from, Machine* machine, StackMemory* memory) {
 }  // namespace
 
 [[gnu::noinline]] Walk slow_walk(const Registers& from, WalkState state) {
-  StackMemory memory(trust_stack(state.sp));
+  StackMemory memory(trusted_stack(), state.sp);
   for (;;) {
     const Rule rule = rule_for(state.key);
     if (rule.kind() == RuleKind::kBottom) return state.result(End::kBottom);
@@ -117,7 +123,7 @@ bool unwind_to(const Registers& from, Machine* machine, StackMemory* memory) {
 [[gnu::noinline]] Walk full_walk(const Registers& from, uintptr_t* frames, unsigned depth) {
   Machine machine = {};
   capture(&machine);
-  StackMemory memory(trust_stack(machine.registers[kRsp]));
+  StackMemory memory(trusted_stack(), machine.registers[kRsp]);
   if (!unwind_to(from, &machine, &memory)) machine.known = 0;
   // After unwinding these are equal; otherwise they are all that is known.
   machine.set(kReturn, from.pc);

@@ -7,6 +7,12 @@
 
 namespace mtrace::unwind {
 
+// Off the critical path of a walk, which is a chain of loads. Multiplication by an odd number
+// loses nothing; WalkState::result spreads what has gathered in the upper bits.
+inline uint64_t add_to_hash(uint64_t hash, uintptr_t key) {
+  return (hash + key) * 0x9e3779b97f4a7c15u;
+}
+
 // A walk between two steps: `count` frames are written, the last one is the frame that the
 // registers belong to.
 struct WalkState {
@@ -20,9 +26,7 @@ struct WalkState {
 
   // Enters the frame of `next_key` as the last one.
   void enter(uintptr_t next_key) {
-    // Off the loop's critical path, which is the chain of loads. Multiplication by an odd number
-    // loses nothing; result() spreads what has gathered in the upper bits.
-    hash = (hash + next_key) * 0x9e3779b97f4a7c15u;
+    hash = add_to_hash(hash, next_key);
     frames[count++] = next_key - 1;
     key = next_key;
   }

@@ -25,6 +25,9 @@ constexpr uintptr_t kMaxExtension = uintptr_t{1} << 30;
 // thread is the "main" one by its id, but its stack still ends at its own control block.
 std::atomic<uintptr_t> main_control_block{0};
 
+// How far a walk follows another stack directly. A system call a page: what is farther is copied.
+constexpr uintptr_t kMaxOther = 64 * 1024;
+
 uintptr_t upper_end(uintptr_t sp) {
   uintptr_t control_block;
   asm("movq %%fs:0x10, %0" : "=r"(control_block));
@@ -64,30 +67,37 @@ StackRange trust_stack(uintptr_t sp) {
   return trusted;
 }
 
-bool StackMemory::read_sized(uintptr_t address, unsigned size, uintptr_t* value) {
-  uintptr_t word = 0;
-  if (covers(trusted_, address) && trusted_.high - address >= size) {
-    memcpy(&word, reinterpret_cast<const void*>(address), size);
-  } else if (!read_outside(address, &word, size)) {
+void StackMemory::find_stack(uintptr_t sp) {
+  trusted_ = trust_stack(sp);
+  if (covers(trusted_, sp)) return;
+  other_ = {sp, sp};
+  extend_other(sp, 1);
+}
+
+// Makes [other_.low, address + size) readable if it begins at or above other_.low, not too far
+// from what is known, and has no gap.
+bool StackMemory::extend_other(uintptr_t address, unsigned size) {
+  const uintptr_t end = address + size;
+  if (other_.low == 0 || address < other_.low || end < address || end - other_.low > kMaxOther) {
     return false;
   }
-  *value = word;
+  while (other_.high < end) {
+    const uintptr_t page = other_.high & ~(kPage - 1);
+    if (!sys::readable(page, 1)) return false;
+    other_.high = page + kPage;
+  }
   return true;
 }
 
-bool StackMemory::read_outside(uintptr_t address, uintptr_t* value, size_t size) {
-  if (address - window_start_ >= window_size_ ||
-      window_size_ - (address - window_start_) < size) {
-    // From here upwards, as a walk goes, but not into a page that may not be there.
-    size_t part = kPage - (address & (kPage - 1));
-    if (part > kWindow) part = kWindow;
-    if (part < size) return sys::read_memory(address, value, size);
-    window_size_ = 0;
-    if (!sys::read_memory(address, window_, part)) return false;
-    window_start_ = address;
-    window_size_ = part;
+bool StackMemory::read_sized(uintptr_t address, unsigned size, uintptr_t* value) {
+  uintptr_t word = 0;
+  if ((covers(trusted_, address) && trusted_.high - address >= size) ||
+      extend_other(address, size)) {
+    memcpy(&word, reinterpret_cast<const void*>(address), size);
+  } else if (!sys::read_memory(address, &word, size)) {
+    return false;
   }
-  memcpy(value, window_ + (address - window_start_), size);
+  *value = word;
   return true;
 }
 

@@ -1,4 +1,4 @@
-// The memory that a walk reads saved registers from. Two kinds:
+// The memory that a walk reads saved registers from. Three kinds:
 //
 // Trusted: the part of the current thread's own stack that was once found readable, page by page,
 // up to its upper end. Such memory stays readable as long as the thread lives, so it is read
@@ -6,8 +6,11 @@
 // thread's stack (also of one that the program supplied), or `__libc_stack_end` in the main
 // thread.
 //
-// Anything else (fibers, alternate signal stacks, whatever a damaged frame points to) is read
-// through the kernel, in a window of some hundred bytes at a time.
+// Another stack that the walk is on (fibers, alternate signal stacks): from its stack pointer
+// upwards, page by page as the walk goes, each page probed once a walk and then read directly. The
+// thread, or the signal handler that it returns to, runs on it, so it does not go away.
+//
+// Anything else (whatever a damaged frame points to) is copied by the kernel.
 #pragma once
 
 #include <cstddef>
@@ -28,7 +31,7 @@ namespace internal {
 // A signal handler may walk between any two stores to this: `low` goes down before `size` grows,
 // so that what it sees trusted is.
 struct ThreadStack {
-  uintptr_t low;      // trusted: [low, low + size)
+  uintptr_t low;  // trusted: [low, low + size)
   uintptr_t size;
   uintptr_t high;     // upper end, 0: not known yet
   uintptr_t foreign;  // 64 KiB region in which a stack pointer was last found outside, 0: none
@@ -46,35 +49,28 @@ inline StackRange trusted_stack() {
 // System calls: one for each new page. Async-signal-safe.
 StackRange trust_stack(uintptr_t sp);
 
-// Reads words of either kind for one walk.
+// Reads words of each kind for one walk, which begins at `sp`.
 class StackMemory {
  public:
-  explicit StackMemory(const StackRange& trusted) : trusted_(trusted) {}
+  StackMemory(const StackRange& trusted, uintptr_t sp) : trusted_(trusted) { moved_to(sp); }
 
-  const StackRange& trusted() const { return trusted_; }
   // Call when the walk has come to a stack pointer that may be on another stack.
   void moved_to(uintptr_t sp) {
-    if (!covers(trusted_, sp)) trusted_ = trust_stack(sp);
+    if (!covers(trusted_, sp) && !covers(other_, sp)) find_stack(sp);
   }
 
   bool read(uintptr_t address, uintptr_t* value) {
-    if (covers(trusted_, address) && trusted_.high - address >= sizeof *value) {
-      *value = *reinterpret_cast<const uintptr_t*>(address);
-      return true;
-    }
-    return read_outside(address, value, sizeof *value);
+    return read_sized(address, sizeof *value, value);
   }
   // `size` of 1, 2, 4 or 8 bytes, zero-extended.
   bool read_sized(uintptr_t address, unsigned size, uintptr_t* value);
 
  private:
-  bool read_outside(uintptr_t address, uintptr_t* value, size_t size);
+  void find_stack(uintptr_t sp);
+  bool extend_other(uintptr_t address, unsigned size);
 
-  static constexpr size_t kWindow = 384;
   StackRange trusted_;
-  uintptr_t window_start_ = 0;
-  size_t window_size_ = 0;
-  alignas(8) char window_[kWindow];
+  StackRange other_ = {0, 0};  // probed in this walk; other_.high is the end of a page
 };
 
 }  // namespace mtrace::unwind

@@ -16,10 +16,10 @@ struct Registers {
 
 // Registers of the caller of the function this is expanded in. That function must be compiled
 // with a frame pointer.
-#define MTRACE_CALLER_REGISTERS()                                                   \
-  (::mtrace::unwind::Registers{                                                     \
-      static_cast<const uintptr_t*>(__builtin_frame_address(0))[1],                 \
-      reinterpret_cast<uintptr_t>(__builtin_frame_address(0)) + 2 * sizeof(void*),  \
+#define MTRACE_CALLER_REGISTERS()                                                  \
+  (::mtrace::unwind::Registers{                                                    \
+      static_cast<const uintptr_t*>(__builtin_frame_address(0))[1],                \
+      reinterpret_cast<uintptr_t>(__builtin_frame_address(0)) + 2 * sizeof(void*), \
       static_cast<const uintptr_t*>(__builtin_frame_address(0))[0]})
 
 enum class End : uint8_t {

@@ -24,8 +24,8 @@ class ForkTest : public HostTest {
     for (const auto& [name, value] : env) command.env[name] = value;
     Family family;
     family.parent = run(command);
-    EXPECT_TRUE(family.parent.exited(status))
-        << mode << ": " << family.parent.how() << family.parent.err;
+    EXPECT_TRUE(family.parent.exited(status)) << mode << ": " << family.parent.how() << "\n"
+                                              << family.parent.out << family.parent.err;
     EXPECT_EQ(family.parent.err, "");
     for (const std::string& line : lines_of(family.parent.out)) {
       if (line.starts_with("child ")) family.child = std::stoi(line.substr(6));
@@ -58,7 +58,8 @@ TEST_P(ForkModeTest, ChildCountsFromTheFork) {
   ASSERT_EQ(parent.size(), 2u);
   EXPECT_EQ(sites(parent), (Sites{{"site_before", {4000, 4}}, {"site_parent", {444, 1}}}));
   // Nothing is allocated between the parent's first report and the fork.
-  expect_child(child, parent[0].amount("live"), {{"site_before", {-2000, -2}}});
+  ASSERT_NO_FATAL_FAILURE(
+      expect_child(child, parent[0].amount("live"), {{"site_before", {-2000, -2}}}));
   for (const Memlog& log : child) {
     EXPECT_EQ(log.number("parent"), family.parent.pid);
     EXPECT_EQ(log.get("program"), program("forks"));
@@ -81,7 +82,8 @@ TEST_F(ForkTest, Grandchild) {
     const pid_t pid = static_cast<pid_t>(logs[0].number("pid"));
     if (pid == family.parent.pid || pid == family.child) continue;
     EXPECT_EQ(logs[0].number("parent"), family.child);
-    expect_child(logs, child[0].amount("live"), {{"site_before", {-2000, -2}}});
+    ASSERT_NO_FATAL_FAILURE(
+        expect_child(logs, child[0].amount("live"), {{"site_before", {-2000, -2}}}));
   }
 }
 
@@ -146,7 +148,8 @@ TEST_F(ForkTest, Daemon) {
   ASSERT_EQ(parent.size(), 2u);
   const std::vector<Memlog> daemon = logs_of(family.daemon);
   // daemon() allocates nothing that stays.
-  expect_child(daemon, parent[0].amount("live"), {{"site_before", {-2000, -2}}});
+  ASSERT_NO_FATAL_FAILURE(
+      expect_child(daemon, parent[0].amount("live"), {{"site_before", {-2000, -2}}}));
   EXPECT_EQ(daemon[0].number("parent"), family.child);
   // The process between them ends by libc's own call of _exit, which nobody sees.
   EXPECT_EQ(logs_of(family.child).size(), 0u);

@@ -85,6 +85,21 @@ TEST_F(TruthTest, StrippedCxx) {
 
 TEST_F(TruthTest, Threads) { expect_truth(program("truth_threads"), program("truth_threads"), 3); }
 
+// Threads that resize and free each other's blocks while reports are asked for on all sides. The
+// sum of all reports is what is left, whatever moment each was taken at.
+TEST_F(TruthTest, ChurnUnderReports) {
+  const std::string path = program("churn");
+  const Result result = run(traced({path, "60000"}));
+  ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
+  EXPECT_NE(result.out.find("reports 40 failed 0\n"), std::string::npos) << result.out;
+  const std::vector<Memlog> logs = logs_of(result.pid);
+  EXPECT_GE(logs.size(), 41u);
+  const auto told = told_sites(result.out).at(1);
+  const auto found = site_sums(logs, path, path);
+  EXPECT_EQ(told, found) << "told:\n" << describe(told) << "found:\n" << describe(found);
+  EXPECT_EQ(logs.back().get("lost"), "frames=0 stacks=0 blocks=0 inflight=0");
+}
+
 // The other walker must come to the same sums.
 TEST_F(TruthTest, Libunwind) {
   expect_truth(program("truth_cxx.gcc.O2.pie.nofp"), program("truth_cxx.gcc.O2.pie.nofp"), 3,

@@ -128,8 +128,8 @@ std::string describe(const Shared& shared) {
   text << "\n";
   for (unsigned i = 0; i < walkcheck::kSamples && i < shared.samples_taken; ++i) {
     const walkcheck::Sample& sample = shared.samples[i];
-    text << walkcheck::kNames[sample.kind] << ": ends " << sample.end[0] << " and "
-         << sample.end[1] << "\n";
+    text << walkcheck::kNames[sample.kind] << ": ends " << sample.end[0] << " and " << sample.end[1]
+         << "\n";
     for (unsigned k = 0; k < sample.count[0] || k < sample.count[1]; ++k) {
       for (unsigned side = 0; side < 2; ++side) {
         text << "  " << (k < sample.count[side] ? sample.names[side][k] : "-");
@@ -171,8 +171,7 @@ TEST_P(WalkerAgainstLibunwind, EqualFrameByFrame) {
   EXPECT_TRUE(result.exited(0)) << result.how() << "\n" << result.err;
 
   EXPECT_GE(shared.stacks, work.at_least) << describe(shared);
-  const uint64_t equal = shared.counts[walkcheck::kEqual] +
-                         shared.counts[walkcheck::kEqualToLost];
+  const uint64_t equal = shared.counts[walkcheck::kEqual] + shared.counts[walkcheck::kEqualToLost];
   const uint64_t different = shared.stacks - equal;
   EXPECT_LE(different * kOneDifferenceIn, shared.stacks) << describe(shared);
   // These compare us with ourselves: there is nothing to be forgiven.

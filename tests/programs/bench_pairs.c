@@ -4,7 +4,11 @@
 #include <stdlib.h>
 #include <time.h>
 
+#if defined(__clang__)
+#define NEST __attribute__((noinline))
+#else
 #define NEST __attribute__((noipa))
+#endif
 static long pairs;
 
 // The innermost of the twelve; main or the thread's start routine is above the outermost.

@@ -2,6 +2,7 @@
 // the child inherits is known. Prints "child PID" for children that go on as this program.
 #include <errno.h>
 #include <spawn.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -121,8 +122,9 @@ int main(int argc, char** argv) {
     return WEXITSTATUS(status);
   }
   if (strcmp(mode, "daemon") == 0) {
+    // The daemon comes back to this process as an orphan, so that its end is seen.
     int ready[2];
-    if (pipe(ready) != 0) return 3;
+    if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0 || pipe(ready) != 0) return 3;
     const pid_t child = fork();
     if (child == 0) {
       close(ready[0]);
@@ -135,12 +137,13 @@ int main(int argc, char** argv) {
     }
     close(ready[1]);
     pid_t daemon_pid = 0;
-    if (read(ready[0], &daemon_pid, sizeof(daemon_pid)) != sizeof(daemon_pid)) return 4;
+    const ssize_t size = read(ready[0], &daemon_pid, sizeof(daemon_pid));
     printf("child %d\ndaemon %d\n", (int)child, (int)daemon_pid);
-    // Its end closes the pipe.
-    char rest;
-    if (read(ready[0], &rest, 1) != 0) return 5;
-    return finish(child);
+    const int status = finish(child);
+    int daemon_status = -1;
+    wait(&daemon_status);
+    printf("status %d of the daemon %x\n", status, (unsigned)daemon_status);
+    return size == sizeof(daemon_pid) && daemon_status == 0 ? status : 4;
   }
   if (strcmp(mode, "exec") == 0) {
     if (chdir("/") != 0) return 3;

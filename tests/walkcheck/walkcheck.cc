@@ -83,8 +83,7 @@ struct Frames {
 
 void name_frame(uintptr_t address, char* to, size_t size) {
   uint32_t index;
-  const auto* module =
-      mtrace::unwind::find_module(address, mtrace::unwind::kAlive, &index);
+  const auto* module = mtrace::unwind::find_module(address, mtrace::unwind::kAlive, &index);
   if (module == nullptr) {
     snprintf(to, size, "?");
     return;

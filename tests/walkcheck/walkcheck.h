@@ -18,9 +18,9 @@ enum Kind : unsigned {
   kInterpreter,    // the interpreter's walk differs from the one by packed rules
   kKinds,
 };
-inline constexpr const char* kNames[kKinds] = {
-    "equal",          "equal-to-lost", "frame", "ours-shorter",
-    "theirs-shorter", "end",           "depth", "interpreter"};
+inline constexpr const char* kNames[kKinds] = {"equal",        "equal-to-lost",  "frame",
+                                               "ours-shorter", "theirs-shorter", "end",
+                                               "depth",        "interpreter"};
 
 inline constexpr unsigned kFrames = 128;
 inline constexpr unsigned kSamples = 24;
@@ -34,10 +34,10 @@ struct Sample {
 };
 
 struct Shared {
-  std::atomic<uint64_t> seen;     // allocations
-  std::atomic<uint64_t> stacks;   // compared
+  std::atomic<uint64_t> seen;    // allocations
+  std::atomic<uint64_t> stacks;  // compared
   std::atomic<uint64_t> frames;
-  std::atomic<uint64_t> bottom;   // our walks of depth 128 that reached the outermost function
+  std::atomic<uint64_t> bottom;  // our walks of depth 128 that reached the outermost function
   std::atomic<uint64_t> counts[kKinds];
   std::atomic<uint32_t> samples_taken;
   Sample samples[kSamples];

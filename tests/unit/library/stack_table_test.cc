@@ -23,7 +23,7 @@ Stack as_stack(const Frames& frames, uint64_t hash, bool lost = false) {
 
 std::unique_ptr<StackTable> make_table() {
   auto table = std::make_unique<StackTable>();
-  EXPECT_TRUE(table->init());
+  EXPECT_TRUE(table->init([](const StackRecord& stack) { return stack.retired == 9; }));
   return table;
 }
 
@@ -103,6 +103,16 @@ TEST(StackTable, RetiredStackIsNotFoundAgain) {
   const uint32_t fresh = table->intern(as_stack(inside, 1), 1);
   EXPECT_NE(fresh, old);
   EXPECT_EQ(table->intern(as_stack(inside, 1), 1), fresh);
+}
+
+TEST(StackTable, RetiredStackWhoseModulesCameBackGoesOn) {
+  auto table = make_table();
+  const Frames frames = {0x5000, 0x9000};
+  const uint32_t old = table->intern(as_stack(frames, 1), 1);
+  table->retire(0x5000, 0x6000, 9);  // the epoch whose modules come back in this test
+  EXPECT_EQ(table->record(old).retired, 9u);
+  EXPECT_EQ(table->intern(as_stack(frames, 1), 1), old);
+  EXPECT_EQ(table->record(old).retired, kInUse);
 }
 
 TEST(StackTable, CountsStacksWithLostFrames) {

@@ -1,5 +1,7 @@
 // The small parts: numbers and texts, arguments, merging, address ranges, names, isolation.
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <climits>
@@ -211,6 +213,24 @@ TEST(File, ReplacedThroughALinkWithItsMode) {
             std::filesystem::perms(0600));
   EXPECT_THROW(profile::replace_file(directory / "none/file", "x"), profile::FileError);
   EXPECT_THROW(profile::read_file(directory.path()), profile::FileError);
+}
+
+TEST(File, WhatIsNoRegularFileIsWrittenToAndStays) {
+  test::TemporaryDirectory directory;
+  const std::string pipe = directory / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  const int both_ends = ::open(pipe.c_str(), O_RDWR | O_CLOEXEC);
+  ASSERT_GE(both_ends, 0);
+  for (const std::string& name : {pipe, directory / "link"}) {
+    if (name != pipe) std::filesystem::create_symlink("pipe", name);
+    profile::replace_file(name, "text");
+    char text[8] = {};
+    EXPECT_EQ(::read(both_ends, text, sizeof text), 4);
+    EXPECT_STREQ(text, "text");
+    EXPECT_TRUE(std::filesystem::is_fifo(pipe));
+  }
+  ::close(both_ends);
+  EXPECT_THROW(profile::replace_file(directory.path(), "x"), profile::FileError);
 }
 
 TEST(Catalog, LastReportOfTheProcessStartedLast) {

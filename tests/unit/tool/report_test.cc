@@ -71,8 +71,8 @@ class Report : public testing::Test {
   static void SetUpTestSuite() {
     directory_ = std::make_unique<TemporaryDirectory>();
     const std::string fixtures = source_directory() + "/tests/fixtures/";
-    shell(fmt::format("{0} -std=c++20 -O1 -I{1}/src -o {2}/mt_idle_host {3}idle_host.cc",
-                      compiler(), source_directory(), directory_->path(), fixtures));
+    shell(fmt::format("{0} -std=c++20 -O1 -I{1}/src -o {2} {3}idle_host.cc", compiler(),
+                      source_directory(), program(), fixtures));
     shell(fmt::format("{0} -std=c++20 -O1 -static -o {1}/mt_static_host {2}idle_host.cc",
                       compiler(), directory_->path(), fixtures));
     for (const char* name : {"libmtrace.so", "libother.so"}) {
@@ -82,7 +82,9 @@ class Report : public testing::Test {
   }
   static void TearDownTestSuite() { directory_.reset(); }
 
-  static std::string program() { return *directory_ / "mt_idle_host"; }
+  // Another run of the tests at the same time must not have processes of this name.
+  static std::string name() { return fmt::format("idle_{}", ::getpid()); }
+  static std::string program() { return *directory_ / name(); }
   static std::string preload(const std::string& name = "libmtrace.so") {
     return "LD_PRELOAD=" + (*directory_ / name);
   }
@@ -93,7 +95,7 @@ class Report : public testing::Test {
     EXPECT_EQ(result.status, 1);
     EXPECT_EQ(result.out, "");
     EXPECT_EQ(host.end(), 0) << "the host was harmed";
-    const std::string begin = fmt::format("memlog: {} (mt_idle_host) ", host.pid());
+    const std::string begin = fmt::format("memlog: {} ({}) ", host.pid(), name());
     EXPECT_TRUE(result.err.starts_with(begin)) << result.err;
     EXPECT_TRUE(result.err.ends_with('\n'));
     return result.err.substr(begin.size(), result.err.size() - begin.size() - 1);
@@ -116,20 +118,20 @@ TEST_F(Report, SignalsWaitsAndPrintsThePath) {
   EXPECT_EQ(result.status, 0);
   EXPECT_EQ(result.out,
             fmt::format("    PID NAME            STATE    SIGNAL         REPORT DIRECTORY\n"
-                        "{:>7} mt_idle_host    active   USR1                2 /nowhere\n",
-                        host.pid()));
+                        "{:>7} {:<15} active   USR1                2 /nowhere\n",
+                        host.pid(), name()));
   EXPECT_EQ(host.end(), 0);
 }
 
 TEST_F(Report, EveryProcessOfAName) {
   Host first(program(), "", {preload()});
   Host second(program(), "", {preload()});
-  const Result result = memlog({"report", "-l", "x", "mt_idle_host", first.pid()});
+  const Result result = memlog({"report", "-l", "x", name(), first.pid()});
   EXPECT_EQ(result.status, 0) << result.err;
   EXPECT_EQ(result.out, "/nowhere/stub-report-x\n/nowhere/stub-report-x\n");
   const Result status = memlog({"status"});
-  EXPECT_NE(status.out.find(first.pid() + " mt_idle_host"), std::string::npos);
-  EXPECT_NE(status.out.find(second.pid() + " mt_idle_host"), std::string::npos);
+  EXPECT_NE(status.out.find(first.pid() + " " + name()), std::string::npos);
+  EXPECT_NE(status.out.find(second.pid() + " " + name()), std::string::npos);
 }
 
 TEST_F(Report, FindsTheLibraryUnderAnotherName) {
@@ -209,25 +211,23 @@ TEST_F(Report, GivesUpAfterTheTimeout) {
   Host silent(program(), "", {preload(), "STUB_HOW=silent"});
   Result result = memlog({"report", "--timeout", "1", silent.pid()});
   EXPECT_EQ(result.status, 1);
-  EXPECT_EQ(result.err, fmt::format("memlog: {} (mt_idle_host) has not reported within 1 seconds\n",
-                                    silent.pid()));
+  EXPECT_EQ(result.err, fmt::format("memlog: {} ({}) has not reported within 1 seconds\n",
+                                    silent.pid(), name()));
   Host unnamed(program(), "", {preload(), "STUB_HOW=unnamed"});
   result = memlog({"report", "-t1", unnamed.pid()});
   EXPECT_EQ(result.status, 1);
   EXPECT_EQ(result.out, "/nowhere/stub-report-\n");
-  EXPECT_EQ(result.err,
-            fmt::format("memlog: {} (mt_idle_host) has reported, but its names are not filled in "
-                        "yet\n",
-                        unnamed.pid()));
+  EXPECT_EQ(result.err, fmt::format("memlog: {} ({}) has reported, but its names are not filled in "
+                                    "yet\n",
+                                    unnamed.pid(), name()));
 }
 
 TEST_F(Report, NoticesTheEndOfTheProcess) {
   Host host(program(), "", {preload(), "STUB_HOW=exit"});
   const Result result = memlog({"report", host.pid()});
   EXPECT_EQ(result.status, 1);
-  EXPECT_EQ(result.err,
-            fmt::format("memlog: {} (mt_idle_host) has ended before its report was written\n",
-                        host.pid()));
+  EXPECT_EQ(result.err, fmt::format("memlog: {} ({}) has ended before its report was written\n",
+                                    host.pid(), name()));
 }
 
 TEST_F(Report, StatusShowsTheFailure) {

@@ -60,8 +60,9 @@ std::string module_line(const std::string& file, const std::string& build_id) {
 
 std::string Resolve::build(const std::string& name, const std::string& flags) {
   std::string file = directory_ / name;
-  shell(fmt::format("{} -g -O2 -Wl,--build-id {} -o {} {}/tests/fixtures/known_stack.cc",
-                    compiler(), flags, file, source_directory()));
+  // There: -gsplit-dwarf writes into the current directory.
+  shell(fmt::format("cd {} && {} -g -O2 -Wl,--build-id {} -o {} {}/tests/fixtures/known_stack.cc",
+                    directory_.path(), compiler(), flags, file, source_directory()));
   return file;
 }
 

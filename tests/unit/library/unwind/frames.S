@@ -74,14 +74,19 @@
     ret
     end frame_register_rule
 
-# The return address by a value expression: it is kept below, xored with 0x55.
+# The return address by a value expression: its own place is cleared and it is kept below, xored
+# with 0x55.
     begin frame_by_value
     mov rax, [rsp]
     xor rax, 0x55
     push rax
     .cfi_def_cfa_offset 16
     .cfi_escape 0x16, 16, 6, 0x77, 0, 0x06, 0x08, 0x55, 0x27   # ra = *(rsp) xor 0x55
+    mov qword ptr [rsp + 8], 0
     call_leaf frame_by_value
+    mov rax, [rsp]
+    xor rax, 0x55
+    mov [rsp + 8], rax
     add rsp, 8
     .cfi_def_cfa_offset 8
     .cfi_restore rip
