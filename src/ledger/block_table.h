@@ -33,8 +33,7 @@ class BlockTable {
 
   // False: no room, and lost_blocks() has grown.
   bool put(uintptr_t address, const Block& block) {
-    const Level& level = levels_[load_acquire(newest_)];
-    return put_in(level, address, block) || put_slowly(address, block);
+    return put_in(level(load_acquire(newest_)), address, block) || put_slowly(address, block);
   }
 
   // Takes the block out. False: not here (allocated before tracing began, or lost).
@@ -77,9 +76,9 @@ class BlockTable {
   uint64_t repair(Visit&& visit) {
     uint64_t removed = 0;
     for (uint32_t i = 0; i <= load(newest_); ++i) {
-      const Level& level = levels_[i];
-      for (uint64_t s = 0; s < level.lines * kLine; ++s) {
-        Slot& slot = level.slots[s];
+      const Level at = level(i);
+      for (uint64_t s = 0; s < at.lines * kLine; ++s) {
+        Slot& slot = at.slots[s];
         if (slot.key == 0) continue;
         if (slot.key == kReserved || slot.value == 0) {
           slot = {0, 0};
@@ -102,12 +101,20 @@ class BlockTable {
   static constexpr uint64_t kAddressMask = (uint64_t{1} << kAddressBits) - 1;
   static constexpr uint64_t kReserved = 1;  // no block has this address
 
+  // Level n has 2^(kFirstLinesLog2 + n) lines; the reaches stand behind the slots.
   struct Level {
     Slot* slots;
     uint8_t* reach;
-    uint64_t lines;  // power of two
+    uint64_t lines;
     unsigned shift;  // 64 - log2(lines)
+    uint32_t number;
   };
+  Level level(uint32_t number) const {
+    Slot* slots = load_acquire(slots_[number]);
+    const unsigned log2 = kFirstLinesLog2 + number;
+    const uint64_t lines = uint64_t{1} << log2;
+    return {slots, reinterpret_cast<uint8_t*>(slots + lines * kLine), lines, 64 - log2, number};
+  }
 
   static uint64_t packed_key(uintptr_t address, const Block& block) {
     return address | (uint64_t{block.stack} >> 16) << kAddressBits;
@@ -128,15 +135,15 @@ class BlockTable {
 
   Slot* find(uintptr_t address) {
     for (uint32_t i = load_acquire(newest_) + 1; i-- > 0;) {
-      const Level& level = levels_[i];
-      const uint64_t first = home(level, address);
+      const Level at = level(i);
+      const uint64_t first = home(at, address);
       unsigned distance = 0;
       do {
-        Slot* line = level.slots + ((first + distance) & (level.lines - 1)) * kLine;
+        Slot* line = at.slots + ((first + distance) & (at.lines - 1)) * kLine;
         for (unsigned s = 0; s < kLine; ++s) {
           if ((load(line[s].key) & kAddressMask) == address) return line + s;
         }
-      } while (distance++ < load(level.reach[first]));
+      } while (distance++ < load(at.reach[first]));
     }
     return nullptr;
   }
@@ -162,9 +169,8 @@ class BlockTable {
   bool add_level(uint32_t number);
 
   uint32_t newest_ = 0;
-  uint32_t growing_ = 0;
   uint64_t lost_blocks_ = 0;
-  Level levels_[kMaxLevels] = {};
+  Slot* slots_[kMaxLevels] = {};
 };
 
 }  // namespace mtrace::ledger

@@ -45,6 +45,12 @@ SITE void site_without_descriptors() {
   NO_TAIL;
 }
 SITE void site_many_stacks(int n);
+SITE void site_burst() {
+  for (int i = 0; i < 5000; ++i) {
+    void* volatile p = malloc(sized(24));
+    (void)p;
+  }
+}
 }
 
 namespace {
@@ -139,6 +145,25 @@ void run_threads() {
   check(done == 2000, "threads");
 }
 
+// Threads that fill the tables all at once, while those are still small.
+pthread_barrier_t barrier;
+void run_burst() {
+  constexpr int kBurstThreads = 16;
+  pthread_barrier_init(&barrier, nullptr, kBurstThreads);
+  pthread_t threads[kBurstThreads];
+  for (pthread_t& thread : threads) {
+    pthread_create(
+        &thread, nullptr,
+        [](void*) -> void* {
+          pthread_barrier_wait(&barrier);
+          site_burst();
+          return nullptr;
+        },
+        nullptr);
+  }
+  for (pthread_t thread : threads) pthread_join(thread, nullptr);
+}
+
 SITE void recurse(int depth) {
   if (depth == 0) {
     site_deep();
@@ -208,6 +233,8 @@ int main(int argc, char** argv) {
     run_thread_keys();
   } else if (is("threads")) {
     run_threads();
+  } else if (is("burst")) {
+    run_burst();
   } else if (is("deep")) {
     recurse(100000);
   } else if (is("descriptors")) {

@@ -146,6 +146,32 @@ TEST(BlockTable, ThreadsWithTheirOwnBlocks) {
   EXPECT_EQ(wrong, 0u);
 }
 
+// More threads than cores fill a fresh table at once: one that is stopped while it makes the next
+// level must not leave the others without room.
+TEST(BlockTable, GrowthLosesNothing) {
+  constexpr unsigned kThreads = 8;
+  constexpr uintptr_t kBlocks = 3000;
+  for (int round = 0; round < 60; ++round) {
+    auto table = make_table();
+    std::atomic<unsigned> ready = 0;
+    std::vector<std::thread> threads;
+    for (unsigned t = 0; t < kThreads; ++t) {
+      threads.emplace_back([&, t] {
+        ++ready;
+        while (ready < kThreads) std::this_thread::yield();
+        for (uintptr_t i = 0; i < kBlocks; ++i) {
+          table->put(0x7f0000000000 + (uintptr_t{t} << 26) + i * 48, {i, t});
+        }
+      });
+    }
+    for (auto& thread : threads) thread.join();
+    ASSERT_EQ(table->lost_blocks(), 0u) << "round " << round;
+    uint64_t found = 0;
+    table->repair([&](const Block&) { ++found; });
+    ASSERT_EQ(found, kThreads * kBlocks);
+  }
+}
+
 // One thread allocates, another frees: the hand-over is the program's, the table must follow.
 TEST(BlockTable, FreedByAnotherThread) {
   auto table = make_table();

@@ -1,0 +1,131 @@
+// The tests' own reader of memlogs and its checks: what is wrong is found. Were it not, the other
+// tests would show nothing.
+#include "memlog_file.h"
+
+#include <gtest/gtest.h>
+
+#include "process.h"
+
+namespace mtrace::test {
+namespace {
+
+constexpr char kHead[] =
+    "# memlog 1\n"
+    "# program: /usr/bin/app\n"
+    "# command: app\n"
+    "# pid: 7\n"
+    "# seq: 1\n"
+    "# trigger: signal\n"
+    "# started: 2026-11-20T20:15:00.000000Z\n"
+    "# taken: 2026-11-20T20:15:31.123456Z\n";
+constexpr char kTotals[] =
+    "# delta: +150 bytes +2 blocks\n"
+    "# live: 150 bytes 2 blocks\n"
+    "# lost: frames=0 stacks=0 blocks=0 inflight=0\n";
+constexpr char kEntries[] =
+    "+200\tblocks=+3\tlive=200\tstack=00000000000000aa\n"
+    "\tmain\tapp.c:3\t(/usr/bin/app+0x10)\n"
+    "\t...\n"
+    "-50\tblocks=-1\tlive=0\tstack=00000000000000bb\n"
+    "\tinner\tapp.c:9\t(inlined)\n"
+    "\t(/usr/bin/app#2+0x20)\n"
+    "\t(0x1234)\n";
+constexpr char kTail[] =
+    "# module: /usr/bin/app build-id=aabb base=0x1000\n"
+    "# module: /usr/bin/app#2 build-id=aabb base=0x2000\n"
+    "# host: h boot-id=x arch=x86_64\n"
+    "# rss: 1 bytes\n"
+    "# uptime: 31.123 seconds\n"
+    "# resolved: partly\n"
+    "# library: mtrace 0.1.0 allocator=libc.so.6\n"
+    "# end\n";
+
+std::string whole() { return std::string(kHead) + kTotals + kEntries + kTail; }
+
+// The good text with `from` replaced by `to`.
+std::string with(const std::string& from, const std::string& to) {
+  std::string text = whole();
+  const size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return text.replace(at, from.size(), to);
+}
+
+TEST(MemlogFileTest, Good) {
+  const Memlog log = parse_memlog(whole(), "good");
+  ASSERT_EQ(log.entries.size(), 2u);
+  EXPECT_TRUE(log.entries[0].cut);
+  EXPECT_EQ(log.entries[0].frames[0].function, "main");
+  EXPECT_EQ(log.entries[0].frames[0].offset, 0x10u);
+  EXPECT_TRUE(log.entries[1].frames[0].inlined);
+  EXPECT_EQ(log.entries[1].frames[1].generation, 2u);
+  EXPECT_EQ(log.entries[1].frames[2].module, "");
+  EXPECT_EQ(log.amount("live"), (Amount{150, 2}));
+  for (const std::string& line : complaints(log)) ADD_FAILURE() << line;
+}
+
+TEST(MemlogFileTest, Damaged) {
+  const std::vector<std::pair<std::string, std::string>> kDamages = {
+      {"# memlog 1", "# memlog 2"},
+      {"# end\n", ""},
+      {"# end\n", "# end\nmore\n"},
+      {"+200\t", "200\t"},
+      {"+200\t", "+0200\t"},
+      {"+200\t", "-0\t"},
+      {"blocks=+3", "blocks=3"},
+      {"live=200", "live=-1"},
+      {"live=200", "live=99999999999999999999"},
+      {"\tlive=200", ""},
+      {"stack=00000000000000aa", "stack=aa"},
+      {"stack=00000000000000aa", "stack=00000000000000AA"},
+      {"app.c:3", "app.c"},
+      {"(/usr/bin/app+0x10)", "/usr/bin/app+0x10"},
+      {"+0x10)", "+10)"},
+      {"#2+0x20", "#1+0x20"},
+      {"\t...\n", "\t...\n\tmain\t(0x1)\n"},
+      {"\tinner\tapp.c:9\t(inlined)", "\t(inlined)"},
+      {"# seq: 1", "# seq 1"},
+      {"main", "ma\x01in"},
+      {"# rss: 1 bytes", "+1\tblocks=+1\tlive=1\tstack=00000000000000cc"}};
+  for (const auto& [from, to] : kDamages) {
+    EXPECT_THROW(parse_memlog(with(from, to), "damaged"), MemlogError) << from << " -> " << to;
+  }
+  EXPECT_THROW(parse_memlog("", "empty"), MemlogError);
+}
+
+TEST(MemlogFileTest, WrongContent) {
+  const std::vector<std::pair<std::string, std::string>> kWrong = {
+      {"+150 bytes", "+151 bytes"},  // not the sum
+      {"+2 blocks", "+3 blocks"},
+      {"+200\t", "-100\t"},  // not sorted (and not the sum)
+      {"-50\tblocks=-1", "+0\tblocks=+0"},
+      {"# pid: 7\n# seq: 1\n", "# seq: 1\n# pid: 7\n"},
+      {"# lost: frames=0 stacks=0 blocks=0 inflight=0\n", ""},
+      {"# trigger: signal", "# trigger: whim"},
+      {"31.123456Z", "31.1234Z"},
+      {"T20:15:31", "T20:14:31"},  // taken before started
+      {"# module: /usr/bin/app build-id=aabb base=0x1000\n", ""},
+      {"/usr/bin/app#2 build-id", "/usr/bin/app#3 build-id"},
+      {"# resolved: partly", "# resolved: perhaps"},
+      {"bb\n\tinner\tapp.c:9\t(inlined)\n\t(/usr/bin/app#2+0x20)\n\t(0x1234)\n", "bb\n"}};
+  for (const auto& [from, to] : kWrong) {
+    EXPECT_FALSE(complaints(parse_memlog(with(from, to), "wrong")).empty()) << from << " -> " << to;
+  }
+}
+
+TEST(MemlogFileTest, Series) {
+  const Memlog first = parse_memlog(whole(), "first");
+  // The stack of -50 is the first of its kind: what it held before was not told.
+  EXPECT_FALSE(series_complaints({first}).empty());
+  std::string text = whole();
+  for (const auto& [from, to] : std::vector<std::pair<std::string, std::string>>{
+           {"# delta", "# inherited: 50 bytes 1 blocks\n# delta"},
+           {"live: 150 bytes 2", "live: 200 bytes 3"}}) {
+    text.replace(text.find(from), from.size(), to);
+  }
+  const Memlog child = parse_memlog(text, "child");
+  for (const std::string& line : series_complaints({child})) ADD_FAILURE() << line;
+  EXPECT_FALSE(series_complaints({child, child}).empty()) << "seq twice";
+}
+
+}  // namespace
+}  // namespace mtrace::test
