@@ -77,7 +77,8 @@ uint32_t* StackTable::enter(uint32_t bucket) {
 }
 
 uint32_t StackTable::make_record(const Stack& stack, uint32_t owner) {
-  const uint32_t index = arena_.allocate(sizeof(StackRecord) + stack.depth * sizeof(uintptr_t));
+  const uint32_t index =
+      arena_.allocate(offsetof(StackRecord, frames) + stack.depth * sizeof(uintptr_t));
   if (index == 0) return 0;
   StackRecord& fresh = record(index);
   fresh.hash = stack.hash;

@@ -18,8 +18,12 @@ namespace mtrace::ledger {
 
 inline constexpr uint32_t kInUse = 0xffffffffu;  // StackRecord::retired of a stack not retired
 
+// The counters have cache lines of their own, so that a thread that counts does not take from the
+// others the lines which their look-ups read.
 struct StackRecord {
-  uint64_t hash;
+  alignas(64) Counters own;
+  alignas(64) Counters shared;
+  alignas(64) uint64_t hash;
   uint32_t next;     // link in split order
   uint32_t ordinal;  // dense number from 1
   uint32_t owner;    // thread that adds to `own`; 0: none
@@ -28,11 +32,9 @@ struct StackRecord {
   bool cut;          // there were more frames than depth
   bool lost;         // the walk ended for want of call-frame information
   uint32_t unused;
-  Counters own;  // with the words above one cache line
-  Counters shared;
   uintptr_t frames[];  // look-up addresses, innermost first
 };
-static_assert(sizeof(StackRecord) == 96);
+static_assert(offsetof(StackRecord, frames) == 160);
 
 // What a caller of intern() knows of a stack.
 struct Stack {
