@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <iterator>
 
+#include "analyze/short_name.h"
 #include "format/escape.h"
 #include "format/memlog.h"
 #include "profile/text.h"
@@ -59,13 +60,15 @@ std::string short_place(const Table& table, const Frame& frame, bool with_offset
   return with_offset ? fmt::format("({}+0x{:x})", name, frame.offset) : fmt::format("({})", name);
 }
 
-std::string function_text(const Table& table, const Frame& frame) {
-  if (!frame.function.empty()) return plain(frame.function);
+std::string function_text(const Table& table, const Frame& frame, const Style& style) {
+  if (!frame.function.empty()) {
+    return plain(style.full_names ? frame.function : analyze::short_name(frame.function));
+  }
   return frame.source.empty() ? short_place(table, frame, true) : format::kUnknownFunction;
 }
 
 std::string frame_text(const Table& table, const Frame& frame, const Style& style) {
-  std::string text = function_text(table, frame);
+  std::string text = function_text(table, frame, style);
   if (!frame.source.empty()) {
     text += "  " + coloured(plain(frame.source), kFaint, style);
   } else if (!frame.function.empty()) {
@@ -109,7 +112,7 @@ std::string short_entry(const Table& table, const Row& row, int64_t growth, cons
   out += ' ' + coloured(fmt::format("{:>16}", id), kFaint, style) + ' ';
   const char* between = " ";
   for (const Frame& frame : row.frames) {
-    out += between + function_text(table, frame);
+    out += between + function_text(table, frame, style);
     between = " < ";
   }
   if (row.cut) out += fmt::format("{}{}", between, format::kCutLine);

@@ -14,6 +14,7 @@ struct Style {
   bool colour = false;
   bool units = false;    // KiB and MiB instead of exact bytes
   bool oneline = false;  // an entry a line
+  bool full_names = false;  // C++ names with all template arguments
   bool header = true;
   bool percent = true;
   size_t limit = 20;  // entries; 0: all

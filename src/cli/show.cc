@@ -44,6 +44,7 @@ Options read_options(const Arguments& arguments, const Streams& streams) {
                                                 (no_colour == nullptr || *no_colour == '\0'));
   options.style.units = streams.terminal;
   options.style.oneline = arguments.has("--oneline");
+  options.style.full_names = arguments.has("--full-names");
   options.style.header = !arguments.has("--no-header");
   options.depth = static_cast<int>(arguments.number("--depth", 0, 1, 128));
 
@@ -195,6 +196,8 @@ const Command& show_command() {
          "Order: bytes (default), blocks, live, or stack: by the id of the stack, all of them and "
          "without shares, for diff."},
         {"--oneline", "", "", "One line an entry: bytes, blocks, share, id, functions."},
+        {"--full-names", "", "",
+         "C++ names with the standard library's default template arguments, as the file has them."},
         {"--no-header", "", "", "Entries only."},
         {"--no-resolve", "", "", "Show the names that the files hold and look for no others."},
         {"--color", "", "WHEN",
