@@ -1,0 +1,49 @@
+// What the documents promise must be what there is.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <regex>
+#include <sstream>
+#include <string>
+
+namespace {
+
+std::string source_file(const std::string& name) {
+  const char* root = std::getenv("MTRACE_SOURCE_DIR");
+  std::ifstream in(std::string(root != nullptr ? root : ".") + "/" + name);
+  std::stringstream text;
+  text << in.rdbuf();
+  EXPECT_FALSE(text.str().empty()) << name;
+  return text.str();
+}
+
+TEST(DocumentsTest, PageNamesEveryOptionWithItsDefault) {
+  const std::string table = source_file("src/format/options.def");
+  const std::string page = source_file("index.html");
+  const std::regex option(R"re(MTRACE_OPTION\(\w+, "(\w+)", \w+, "([^"]*)")re");
+  int options = 0;
+  for (std::sregex_iterator at(table.begin(), table.end(), option), end; at != end; ++at) {
+    ++options;
+    const std::string row = "<td><code>" + at->str(1) + "</code></td>";
+    const size_t place = page.find(row);
+    ASSERT_NE(place, std::string::npos) << at->str(1);
+    const std::string standard = at->str(2).empty() ? "unset" : at->str(2);
+    const std::string text = page.substr(place, page.find("</tr>", place) - place);
+    EXPECT_NE(text.find("default " + standard + "<"), std::string::npos) << text;
+  }
+  EXPECT_GE(options, 9);
+}
+
+TEST(DocumentsTest, ReadmeNamesFilesThatExist) {
+  const std::string readme = source_file("README");
+  const std::regex file(R"((doc/[a-z-]+\.md|include/[a-z]+\.h|index\.html))");
+  int files = 0;
+  for (std::sregex_iterator at(readme.begin(), readme.end(), file), end; at != end; ++at) {
+    ++files;
+    source_file(at->str());
+  }
+  EXPECT_GE(files, 5);
+}
+
+}  // namespace
