@@ -30,7 +30,7 @@ struct Work {
 };
 
 constexpr Work kWorks[] = {
-    {"python3", 2, 70'000,
+    {"python3", 1, 70'000,
      R"(LD_PRELOAD=$PRELOAD PYTHONMALLOC=malloc python3 -c '
 import json, re, collections, zlib
 class Node:
