@@ -22,24 +22,22 @@ inline void add_own(uint64_t& word, uint64_t value) {
   asm volatile("addq %1, %0" : "+m"(word) : "er"(value) : "cc");
 }
 
-inline void count_allocated(Counters& own, Counters& shared, bool owner, uint64_t bytes) {
+inline void add(bool owner, uint64_t& own, uint64_t& shared, uint64_t value) {
   if (owner) {
-    add_own(own.allocated_bytes, bytes);
-    add_own(own.allocated_blocks, 1);
+    add_own(own, value);
   } else {
-    fetch_add(shared.allocated_bytes, bytes);
-    fetch_add<uint64_t>(shared.allocated_blocks, 1);
+    fetch_add(shared, value);
   }
 }
 
+inline void count_allocated(Counters& own, Counters& shared, bool owner, uint64_t bytes) {
+  add(owner, own.allocated_bytes, shared.allocated_bytes, bytes);
+  add(owner, own.allocated_blocks, shared.allocated_blocks, 1);
+}
+
 inline void count_freed(Counters& own, Counters& shared, bool owner, uint64_t bytes) {
-  if (owner) {
-    add_own(own.freed_bytes, bytes);
-    add_own(own.freed_blocks, 1);
-  } else {
-    fetch_add(shared.freed_bytes, bytes);
-    fetch_add<uint64_t>(shared.freed_blocks, 1);
-  }
+  add(owner, own.freed_bytes, shared.freed_bytes, bytes);
+  add(owner, own.freed_blocks, shared.freed_blocks, 1);
 }
 
 // Sum of both sets. The freed totals are read first: a block freed meanwhile then counts as live

@@ -34,8 +34,8 @@ std::optional<int64_t> read_signed(std::string_view text) {
   return static_cast<int64_t>(negative ? 0 - *size : *size);
 }
 
-std::optional<uint64_t> read_hex(std::string_view text) {
-  if (text.empty() || text.size() > 16 || (text.size() > 1 && text[0] == '0')) return std::nullopt;
+// Up to 16 digits.
+static std::optional<uint64_t> hex_value(std::string_view text) {
   uint64_t value = 0;
   for (const char c : text) {
     const int digit = hex_digit(c);
@@ -45,15 +45,14 @@ std::optional<uint64_t> read_hex(std::string_view text) {
   return value;
 }
 
+std::optional<uint64_t> read_hex(std::string_view text) {
+  if (text.empty() || text.size() > 16 || (text.size() > 1 && text[0] == '0')) return std::nullopt;
+  return hex_value(text);
+}
+
 std::optional<uint64_t> read_stack_id(std::string_view text) {
   if (text.size() != 16) return std::nullopt;
-  uint64_t value = 0;
-  for (const char c : text) {
-    const int digit = hex_digit(c);
-    if (digit < 0) return std::nullopt;
-    value = value << 4 | static_cast<uint64_t>(digit);
-  }
-  return value;
+  return hex_value(text);
 }
 
 std::optional<std::string> read_bytes(std::string_view text) {

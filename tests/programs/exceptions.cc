@@ -17,12 +17,6 @@ const size_t kHuge = static_cast<size_t>(-1) / 4;
 
 struct Gone {};
 
-template <typename T>
-T* opaque(T* pointer) {
-  asm volatile("" : "+r"(pointer)::"memory");
-  return pointer;
-}
-
 }  // namespace
 
 extern "C" {

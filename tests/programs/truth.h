@@ -64,6 +64,14 @@ static __attribute__((unused)) void check(int good, const char* what) {
 static volatile size_t opaque_zero;
 static __attribute__((unused)) size_t sized(size_t n) { return n + opaque_zero; }
 
+#ifdef __cplusplus
+template <typename T>
+static inline T* opaque(T* pointer) {
+  asm volatile("" : "+r"(pointer)::"memory");
+  return pointer;
+}
+#endif
+
 // Writes every byte that may be used.
 static __attribute__((unused)) void fill(void* p, size_t n) {
   volatile unsigned char* bytes = (volatile unsigned char*)p;

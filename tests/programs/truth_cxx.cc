@@ -29,12 +29,6 @@ std::function<int()>* function_kept;
 Wide* wide_kept;
 Part* parts_kept;
 
-template <typename T>
-T* opaque(T* pointer) {
-  asm volatile("" : "+r"(pointer)::"memory");
-  return pointer;
-}
-
 }  // namespace
 
 extern "C" {
