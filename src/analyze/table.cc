@@ -19,6 +19,7 @@ Row row_of(const profile::Entry& entry) {
   row.bytes = entry.bytes;
   row.blocks = entry.blocks;
   if (profile::find_field(entry.fields, format::kFieldLive) != nullptr) row.live = entry.live;
+  row.activity = entry.activity;
   row.stack = entry.stack;
   row.frames = entry.frames;
   row.cut = entry.cut;
@@ -28,6 +29,13 @@ Row row_of(const profile::Entry& entry) {
 uint64_t stack_identity(const Module& module) {
   const std::string& bytes = module.build_id.empty() ? module.path : module.build_id;
   return format::module_identity(bytes.data(), bytes.size());
+}
+
+bool add(profile::Activity& sum, const profile::Activity& more) {
+  return !__builtin_add_overflow(sum.allocations, more.allocations, &sum.allocations) &&
+         !__builtin_add_overflow(sum.allocated_bytes, more.allocated_bytes, &sum.allocated_bytes) &&
+         !__builtin_add_overflow(sum.frees, more.frees, &sum.frees) &&
+         !__builtin_add_overflow(sum.freed_bytes, more.freed_bytes, &sum.freed_bytes);
 }
 
 // Cuts the stack after `depth` frames that have an address, and gives it the id that a process
@@ -91,7 +99,8 @@ bool Table::merge(const std::vector<Module>& modules, Row row, int depth) {
     if (known.cut != row.cut && depth == 0) continue;
     known.cut |= row.cut;
     return !__builtin_add_overflow(known.bytes, row.bytes, &known.bytes) &&
-           !__builtin_add_overflow(known.blocks, row.blocks, &known.blocks);
+           !__builtin_add_overflow(known.blocks, row.blocks, &known.blocks) &&
+           add(known.activity, row.activity);
   }
   same.push_back(rows_.size());
   keys_.push_back(std::move(key));
@@ -113,8 +122,10 @@ bool Table::merge(const Table& other, int depth) {
   return true;
 }
 
-void drop_empty(std::vector<Row>& rows) {
-  std::erase_if(rows, [](const Row& row) { return row.bytes == 0 && row.blocks == 0; });
+void drop_empty(std::vector<Row>& rows, bool keep_active) {
+  std::erase_if(rows, [keep_active](const Row& row) {
+    return row.bytes == 0 && row.blocks == 0 && !(keep_active && row.activity.allocations != 0);
+  });
 }
 
 void sort(std::vector<Row>& rows, Order order) {
@@ -126,6 +137,9 @@ void sort(std::vector<Row>& rows, Order order) {
         return std::tie(b.blocks, a.stack) < std::tie(a.blocks, b.stack);
       case Order::kLive:
         return std::tuple(b.live.value_or(0), a.stack) < std::tuple(a.live.value_or(0), b.stack);
+      case Order::kAllocations:
+        return std::tie(b.activity.allocations, a.stack) <
+               std::tie(a.activity.allocations, b.stack);
       case Order::kStack:
         return a.stack < b.stack;
     }

@@ -19,6 +19,7 @@ struct Row {
   // Bytes the stack holds now. Absent for merged rows: a report leaves out the stacks that did
   // not change, so the sum over those it lists says little.
   std::optional<uint64_t> live;
+  profile::Activity activity;
   uint64_t stack = 0;
   std::vector<profile::Frame> frames;  // modules: Table::modules()
   bool cut = false;
@@ -58,10 +59,10 @@ class Table {
   absl::flat_hash_map<std::string, profile::ModuleIndex> by_name_;
 };
 
-// Rows whose bytes and blocks are both 0 are dropped.
-void drop_empty(std::vector<Row>& rows);
+// Rows whose bytes and blocks are both 0 are dropped; with `keep_active` not those that allocated.
+void drop_empty(std::vector<Row>& rows, bool keep_active);
 
-enum class Order { kBytes, kBlocks, kLive, kStack };
+enum class Order { kBytes, kBlocks, kLive, kAllocations, kStack };
 // Largest first, by stack id within equals; kStack: by stack id alone.
 void sort(std::vector<Row>& rows, Order order);
 

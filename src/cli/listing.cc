@@ -93,6 +93,14 @@ std::string long_entry(const Table& table, const Row& row, int64_t growth, const
   if (row.live) {
     out += "  live " + bytes_text(static_cast<int64_t>(*row.live), style, false);
   }
+  // Of a stack that only allocated, or only freed, the numbers above say it all.
+  const profile::Activity& did = row.activity;
+  if (did.allocations != 0 && did.frees != 0) {
+    out += fmt::format("  {} allocations {}, {} frees {}", profile::grouped(did.allocations),
+                       bytes_text(static_cast<int64_t>(did.allocated_bytes), style, false),
+                       profile::grouped(did.frees),
+                       bytes_text(static_cast<int64_t>(did.freed_bytes), style, false));
+  }
   if (row.stack != 0) out += coloured(fmt::format("  stack={:016x}", row.stack), kFaint, style);
   out += '\n';
   for (const Frame& frame : row.frames) {
@@ -213,6 +221,11 @@ std::string header_text(const profile::Header& header, const Style& style) {
                      ? fmt::format(", resident {}",
                                    bytes_text(static_cast<int64_t>(*header.rss), style, false))
                      : "");
+  if (header.allocated && header.freed) {
+    fmt::format_to(append, "in all allocated {} in {} blocks, freed {} in {} blocks\n",
+                   bytes_text(header.allocated->bytes, style, false), header.allocated->blocks,
+                   bytes_text(header.freed->bytes, style, false), header.freed->blocks);
+  }
   if (header.inherited) {
     fmt::format_to(append, "inherited at fork: {} in {} blocks\n",
                    bytes_text(header.inherited->bytes, style, false), header.inherited->blocks);

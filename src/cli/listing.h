@@ -12,8 +12,8 @@ namespace mtrace::cli {
 
 struct Style {
   bool colour = false;
-  bool units = false;    // KiB and MiB instead of exact bytes
-  bool oneline = false;  // an entry a line
+  bool units = false;       // KiB and MiB instead of exact bytes
+  bool oneline = false;     // an entry a line
   bool full_names = false;  // C++ names with all template arguments
   bool header = true;
   bool percent = true;

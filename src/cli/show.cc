@@ -48,10 +48,11 @@ Options read_options(const Arguments& arguments, const Streams& streams) {
   options.style.header = !arguments.has("--no-header");
   options.depth = static_cast<int>(arguments.number("--depth", 0, 1, 128));
 
-  const std::string by = arguments.choice("--by", {"bytes", "blocks", "live", "stack"});
+  const std::string by = arguments.choice("--by", {"bytes", "blocks", "live", "allocs", "stack"});
   options.order = by == "bytes"    ? analyze::Order::kBytes
                   : by == "blocks" ? analyze::Order::kBlocks
                   : by == "live"   ? analyze::Order::kLive
+                  : by == "allocs" ? analyze::Order::kAllocations
                                    : analyze::Order::kStack;
   if (options.order == analyze::Order::kLive && (options.depth != 0 || arguments.has("--sum"))) {
     throw UsageError(
@@ -90,7 +91,7 @@ void show_one(const profile::Memlog& memlog, const Options& options, const Strea
     if (!table.merge(memlog, options.depth)) {
       throw std::runtime_error(memlog.name + ": a sum does not fit 64 bits");
     }
-    analyze::drop_empty(table.rows());
+    analyze::drop_empty(table.rows(), options.order == analyze::Order::kAllocations);
   }
   analyze::sort(table.rows(), options.order);
   std::string out;
@@ -126,7 +127,7 @@ int show_sum(const std::vector<profile::Memlog>& memlogs, const Options& options
     }
     out += resident_remark(last, options.style);
   }
-  analyze::drop_empty(all.rows());
+  analyze::drop_empty(all.rows(), options.order == analyze::Order::kAllocations);
   analyze::sort(all.rows(), options.order);
   if (options.style.header) print(streams, out + '\n');
   print(streams, entries_text(all, options.style));
@@ -193,8 +194,9 @@ const Command& show_command() {
          "FILE, all reports of the directory. A report that is missing is named, and the exit "
          "status is 1."},
         {"--by", "", "KEY",
-         "Order: bytes (default), blocks, live, or stack: by the id of the stack, all of them and "
-         "without shares, for diff."},
+         "Order: bytes (default), blocks, live, allocs (calls since the previous report; "
+         "MTRACE_ENTRIES=active lists also what was freed again), or stack: by the id of the "
+         "stack, all of them and without shares, for diff."},
         {"--oneline", "", "", "One line an entry: bytes, blocks, share, id, functions."},
         {"--full-names", "", "",
          "C++ names with the standard library's default template arguments, as the file has them."},

@@ -49,6 +49,8 @@ inline constexpr char kKeyTaken[] = "taken";
 inline constexpr char kKeyInherited[] = "inherited";  // N bytes M blocks; only after fork
 inline constexpr char kKeyDelta[] = "delta";          // +N bytes +M blocks: the sum of all changes
 inline constexpr char kKeyLive[] = "live";            // N bytes M blocks
+inline constexpr char kKeyAllocated[] = "allocated";  // N bytes M blocks since the start, ...
+inline constexpr char kKeyFreed[] = "freed";          // ... of which these were freed
 inline constexpr char kKeyLost[] = "lost";            // frames=N stacks=N blocks=N inflight=N
 inline constexpr char kKeyNote[] = "note";            // for the reader; anywhere, repeatable
 inline constexpr char kKeyModule[] = "module";        // PATH[#G] build-id=HEX base=0xHEX
@@ -59,9 +61,13 @@ inline constexpr char kKeyResolved[] = "resolved";    // no, partly, yes
 inline constexpr char kKeyLibrary[] = "library";      // mtrace VERSION allocator=NAME [OPTION=...]*
 
 // Entry fields.
-inline constexpr char kFieldBlocks[] = "blocks";  // signed
-inline constexpr char kFieldLive[] = "live";      // bytes the stack holds now
-inline constexpr char kFieldStack[] = "stack";    // 16 hex digits, see StackId
+inline constexpr char kFieldBlocks[] = "blocks";        // signed
+inline constexpr char kFieldLive[] = "live";            // bytes the stack holds now
+inline constexpr char kFieldAllocations[] = "allocs";   // since the previous report: calls,
+inline constexpr char kFieldAllocated[] = "allocated";  // their bytes,
+inline constexpr char kFieldFrees[] = "frees";          // frees of this stack's blocks,
+inline constexpr char kFieldFreed[] = "freed";          // their bytes; each only if not 0
+inline constexpr char kFieldStack[] = "stack";          // 16 hex digits, see StackId
 
 inline constexpr int kMaxDepth = 128;
 

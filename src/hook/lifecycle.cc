@@ -126,6 +126,11 @@ void begin_counting() {
   g_counting = g_fork_page;
 }
 
+report::Listed listed_entries() {
+  if (strcmp(g_options.entries, "active") == 0) return report::Listed::kActive;
+  return strcmp(g_options.entries, "all") == 0 ? report::Listed::kAll : report::Listed::kNet;
+}
+
 void set_library_line() {
   Writer out(g_library_line, sizeof g_library_line);
   const char* name = report::last_component(allocator_path());
@@ -202,6 +207,7 @@ bool start() {
   } else {
     set_depth(g_options.depth);
     set_library_line();
+    report::set_listed(listed_entries());
     report::set_resolver(find_tool(), arguments.envp, g_options.signal);
     report::status_mode(Mode::kActive, "");
     begin_counting();

@@ -156,6 +156,7 @@ void read_options(char* const* envp) {
   g_options.depth = static_cast<unsigned>(parse_number(g_value[k_depth]));
   g_options.signal = signal_number(g_value[k_signal]);
   g_options.output = g_value[k_output];
+  g_options.entries = g_value[k_entries];
   g_options.exit_report = parse_number(g_value[k_exit_report]) != 0;
   g_options.follow = g_value[k_follow];
   g_options.unwinder = g_value[k_unwinder];

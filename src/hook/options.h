@@ -7,8 +7,9 @@ namespace mtrace::hook {
 
 struct Options {
   unsigned depth;
-  int signal;          // number, 0: none
-  const char* output;  // as given
+  int signal;           // number, 0: none
+  const char* output;   // as given
+  const char* entries;  // "net", "active" or "all"
   bool exit_report;
   const char* follow;    // as given
   const char* unwinder;  // "cfi" or "libunwind"

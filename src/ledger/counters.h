@@ -14,7 +14,23 @@ struct Counters {
   uint64_t allocated_blocks;
   uint64_t freed_bytes;
   uint64_t freed_blocks;
+
+  bool operator==(const Counters&) const = default;
+  Counters& operator+=(const Counters& other) {
+    allocated_bytes += other.allocated_bytes;
+    allocated_blocks += other.allocated_blocks;
+    freed_bytes += other.freed_bytes;
+    freed_blocks += other.freed_blocks;
+    return *this;
+  }
+  Counters operator-(const Counters& other) const {
+    return {allocated_bytes - other.allocated_bytes, allocated_blocks - other.allocated_blocks,
+            freed_bytes - other.freed_bytes, freed_blocks - other.freed_blocks};
+  }
 };
+
+inline uint64_t live_bytes(const Counters& c) { return c.allocated_bytes - c.freed_bytes; }
+inline uint64_t live_blocks(const Counters& c) { return c.allocated_blocks - c.freed_blocks; }
 
 // One instruction, so that a signal handler on the same thread cannot come between load and
 // store. Only the owning thread may use it.

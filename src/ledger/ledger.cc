@@ -10,7 +10,9 @@ void Ledger::rebase_after_fork(uint32_t survivor, uint32_t tid) {
     // Between a block and its counters a vanished thread may have done one and not the other. The
     // blocks decide: every stack is made to hold what its blocks say.
     stacks.for_each([](uint32_t, StackRecord& stack) {
-      stack.own = {};
+      const Counters before = read(stack.own, stack.shared);
+      stack.own = {before.freed_bytes, before.freed_blocks, before.freed_bytes,
+                   before.freed_blocks};
       stack.shared = {};
     });
     blocks.repair([&](const Block& block) {
@@ -23,15 +25,13 @@ void Ledger::rebase_after_fork(uint32_t survivor, uint32_t tid) {
   inherited = {};
   stacks.for_each([&](uint32_t, StackRecord& stack) {
     const Counters now = read(stack.own, stack.shared);
-    const uint64_t bytes = now.allocated_bytes - now.freed_bytes;
-    const uint64_t live_blocks = now.allocated_blocks - now.freed_blocks;
-    inherited.bytes += bytes;
-    inherited.blocks += live_blocks;
-    Reported* base = reported.find(stack.ordinal);
-    if (base == nullptr && live_blocks != 0) base = reported.find_or_create(stack.ordinal);
-    if (base != nullptr && (base->live_bytes != bytes || base->live_blocks != live_blocks)) {
-      *base = {bytes, live_blocks};
+    inherited.bytes += live_bytes(now);
+    inherited.blocks += live_blocks(now);
+    Counters* base = reported.find(stack.ordinal);
+    if (base == nullptr && now.allocated_blocks != 0) {
+      base = reported.find_or_create(stack.ordinal);
     }
+    if (base != nullptr && *base != now) *base = now;
   });
 }
 

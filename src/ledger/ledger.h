@@ -11,12 +11,6 @@
 
 namespace mtrace::ledger {
 
-// What the last report said of a stack, by ordinal: the start of the next deltas.
-struct Reported {
-  uint64_t live_bytes;
-  uint64_t live_blocks;
-};
-
 struct Totals {
   uint64_t bytes;
   uint64_t blocks;
@@ -26,7 +20,8 @@ struct Ledger {
   StackTable stacks;
   BlockTable blocks;
   ThreadSlots threads;
-  GrowingArray<Reported> reported;  // written by the one thread that reports
+  GrowingArray<Counters> reported;  // of a stack, by ordinal, as of the last report: the start of
+                                    // the next deltas; written by the one thread that reports
   Totals inherited;                 // live at the fork; zero in a process that exec'ed
   uint64_t lost_inflight;           // operations of threads that vanished in a fork
 

@@ -13,9 +13,10 @@ namespace {
 
 using namespace format;
 
-constexpr const char* kBeforeKeys[] = {
-    kKeyProgram, kKeyCommand, kKeyPid,   kKeyParent,    kKeySeq,  kKeyTrigger, kKeyLabel,
-    kKeyStarted, kKeyTaken,   kKeyDelta, kKeyInherited, kKeyLive, kKeyLost};
+constexpr const char* kBeforeKeys[] = {kKeyProgram,   kKeyCommand, kKeyPid,       kKeyParent,
+                                       kKeySeq,       kKeyTrigger, kKeyLabel,     kKeyStarted,
+                                       kKeyTaken,     kKeyDelta,   kKeyInherited, kKeyLive,
+                                       kKeyAllocated, kKeyFreed,   kKeyLost};
 constexpr const char* kAfterKeys[] = {kKeyNote,   kKeyModule,   kKeyHost,   kKeyRss,
                                       kKeyUptime, kKeyResolved, kKeyLibrary};
 constexpr const char* kRequiredKeys[] = {kKeyProgram, kKeyPid,   kKeySeq,  kKeyTrigger, kKeyStarted,
@@ -201,6 +202,10 @@ void read_header_line(const Field& line, Header& header, ModuleTable& modules,
     header.delta = total(line, true);
   } else if (key == kKeyLive) {
     header.live = total(line, false);
+  } else if (key == kKeyAllocated) {
+    header.allocated = total(line, false);
+  } else if (key == kKeyFreed) {
+    header.freed = total(line, false);
   } else if (key == kKeyLost) {
     header.lost = lost(line);
   } else if (key == kKeyHost) {

@@ -13,6 +13,14 @@ namespace {
 constexpr uint32_t kMaxGeneration = 1u << 30;
 constexpr uint64_t kMaxLine = UINT32_MAX;
 
+uint64_t* activity_field(Activity& activity, const std::string& key) {
+  if (key == format::kFieldAllocations) return &activity.allocations;
+  if (key == format::kFieldAllocated) return &activity.allocated_bytes;
+  if (key == format::kFieldFrees) return &activity.frees;
+  if (key == format::kFieldFreed) return &activity.freed_bytes;
+  return nullptr;
+}
+
 void set_field(Entry& entry, const Field& field) {
   const auto bad = [&](const char* expected) {
     throw LineError{fmt::format("{}={} is not {}", field.key, quoted(field.value), expected)};
@@ -25,6 +33,10 @@ void set_field(Entry& entry, const Field& field) {
     const auto value = read_unsigned(field.value, INT64_MAX);
     if (!value) bad("a number of bytes");
     entry.live = *value;
+  } else if (uint64_t* count = activity_field(entry.activity, field.key)) {
+    const auto value = read_unsigned(field.value, INT64_MAX);
+    if (!value) bad("a number");
+    *count = *value;
   } else if (field.key == format::kFieldStack) {
     const auto value = read_stack_id(field.value);
     if (!value) bad("16 hex digits");

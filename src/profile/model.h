@@ -47,11 +47,22 @@ struct Field {
   bool operator==(const Field&) const = default;
 };
 
+// What a stack did since the previous report, whether or not it left something behind.
+struct Activity {
+  uint64_t allocations = 0;
+  uint64_t allocated_bytes = 0;
+  uint64_t frees = 0;
+  uint64_t freed_bytes = 0;
+
+  bool operator==(const Activity&) const = default;
+};
+
 struct Entry {
   std::string kind;  // without the "@"; empty: heap
   int64_t bytes = 0;
   int64_t blocks = 0;         // 0 when an entry of another kind has none
   uint64_t live = 0;          // bytes, likewise
+  Activity activity;          // all 0 when the file does not tell
   uint64_t stack = 0;         // id, likewise
   std::vector<Field> fields;  // all of them, in the order of the file
   std::vector<Frame> frames;  // innermost first
@@ -82,6 +93,8 @@ struct Header {
   std::optional<Total> inherited;
   Total delta;
   Total live;
+  std::optional<Total> allocated;  // since the start of the process
+  std::optional<Total> freed;
   std::vector<Field> lost;  // numbers in decimal
   std::vector<std::string> notes;
   std::optional<uint64_t> rss;  // bytes

@@ -89,6 +89,7 @@ class Reader {
     after_ |= section == Section::kAfter || !memlog_.entries.empty();
     read_header_line(line, memlog_.header, modules_, seen_);
     if (line.key == format::kKeyDelta) delta_line_ = number_;
+    if (line.key == format::kKeyFreed) freed_line_ = number_;
     (after_ ? memlog_.after : memlog_.before).push_back(std::move(line));
   }
 
@@ -96,6 +97,7 @@ class Reader {
     if (after_) throw LineError{"an entry after the lines that end the entries"};
     if (memlog_.entries.empty()) check_required();
     Entry entry = read_entry(line_);
+    check_activity(entry);
     if (!memlog_.entries.empty() && memlog_.entries.back().kind == entry.kind &&
         memlog_.entries.back().bytes < entry.bytes) {
       throw LineError{"the entry is larger than the one before it"};
@@ -109,6 +111,17 @@ class Reader {
     memlog_.entries.push_back(std::move(entry));
     in_entry_ = true;
     depth_ = 0;
+  }
+
+  // Where an entry tells what it did, that must come to what it left behind.
+  static void check_activity(const Entry& entry) {
+    const Activity& did = entry.activity;
+    if (did == Activity{}) return;
+    if (did.allocations - did.frees != static_cast<uint64_t>(entry.blocks) ||
+        did.allocated_bytes - did.freed_bytes != static_cast<uint64_t>(entry.bytes)) {
+      throw LineError{
+          "allocs=, frees= and their bytes do not come to the entry's blocks and bytes"};
+    }
   }
 
   void frame_line() {
@@ -157,6 +170,13 @@ class Reader {
       throw LineError{fmt::format("delta: the entries sum up to {:+} bytes {:+} blocks", sum_.bytes,
                                   sum_.blocks)};
     }
+    const Header& header = memlog_.header;
+    if (header.allocated && header.freed &&
+        (header.allocated->bytes - header.freed->bytes != header.live.bytes ||
+         header.allocated->blocks - header.freed->blocks != header.live.blocks)) {
+      number_ = freed_line_;
+      throw LineError{"allocated: less freed: is not live:"};
+    }
     memlog_.modules = modules_.take();
     return std::move(memlog_);
   }
@@ -166,6 +186,7 @@ class Reader {
   size_t number_ = 0;  // of the line, from 1
   std::string_view line_;
   size_t delta_line_ = 0;
+  size_t freed_line_ = 0;
   bool after_ = false;  // the entries are over
   bool in_entry_ = false;
   int depth_ = 0;

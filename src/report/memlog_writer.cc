@@ -20,6 +20,10 @@ void text_line(Writer& out, const char* key, const char* value) {
   meta(out, key).escaped(value, strlen(value), format::kReservedNone).put('\n');
 }
 
+void amount_line(Writer& out, const char* key, uint64_t bytes, uint64_t blocks) {
+  meta(out, key).number(bytes).text(" bytes ").number(blocks).text(" blocks\n");
+}
+
 // Which modules the frames of this report name, one bit each.
 class ModuleSet {
  public:
@@ -59,11 +63,19 @@ void write_frame(Writer& out, uintptr_t address, uint32_t retired, ModuleSet& mo
   out.text(")\n");
 }
 
+void optional_field(Writer& out, const char* key, uint64_t value) {
+  if (value != 0) out.text(key).put('=').number(value).put('\t');
+}
+
 void write_entry(Writer& out, const Entry& entry, const ledger::StackRecord& stack,
                  ModuleSet& modules) {
-  out.signed_number(entry.bytes).put('\t');
-  out.text(format::kFieldBlocks).put('=').signed_number(entry.blocks).put('\t');
-  out.text(format::kFieldLive).put('=').number(entry.live_bytes).put('\t');
+  out.signed_number(entry.bytes()).put('\t');
+  out.text(format::kFieldBlocks).put('=').signed_number(entry.blocks()).put('\t');
+  out.text(format::kFieldLive).put('=').number(live_bytes(entry.now)).put('\t');
+  optional_field(out, format::kFieldAllocations, entry.change.allocated_blocks);
+  optional_field(out, format::kFieldAllocated, entry.change.allocated_bytes);
+  optional_field(out, format::kFieldFrees, entry.change.freed_blocks);
+  optional_field(out, format::kFieldFreed, entry.change.freed_bytes);
   out.text(format::kFieldStack).put('=').hex(entry.id, 16).put('\n');
   const uint32_t retired = load(stack.retired);
   for (unsigned i = 0; i < stack.depth; ++i) write_frame(out, stack.frames[i], retired, modules);
@@ -124,13 +136,16 @@ void write_head(Writer& out, const Occasion& occasion, const Snapshot& snapshot,
   meta(out, format::kKeyStarted).time(host.started).put('\n');
   meta(out, format::kKeyTaken).time(occasion.taken).put('\n');
   if (host.parent != 0) {
-    meta(out, format::kKeyInherited).number(ledger.inherited.bytes).text(" bytes ");
-    out.number(ledger.inherited.blocks).text(" blocks\n");
+    amount_line(out, format::kKeyInherited, ledger.inherited.bytes, ledger.inherited.blocks);
   }
-  meta(out, format::kKeyDelta).signed_number(snapshot.delta_bytes()).text(" bytes ");
-  out.signed_number(snapshot.delta_blocks()).text(" blocks\n");
-  meta(out, format::kKeyLive).number(snapshot.live_bytes()).text(" bytes ");
-  out.number(snapshot.live_blocks()).text(" blocks\n");
+  meta(out, format::kKeyDelta)
+      .signed_number(static_cast<int64_t>(live_bytes(snapshot.change())))
+      .text(" bytes ");
+  out.signed_number(static_cast<int64_t>(live_blocks(snapshot.change()))).text(" blocks\n");
+  const ledger::Counters& total = snapshot.total();
+  amount_line(out, format::kKeyLive, live_bytes(total), live_blocks(total));
+  amount_line(out, format::kKeyAllocated, total.allocated_bytes, total.allocated_blocks);
+  amount_line(out, format::kKeyFreed, total.freed_bytes, total.freed_blocks);
   meta(out, format::kKeyLost).text("frames=").number(ledger.stacks.lost_frames());
   out.text(" stacks=").number(ledger.stacks.lost_stacks());
   out.text(" blocks=").number(ledger.blocks.lost_blocks());

@@ -33,6 +33,7 @@ uint32_t g_state = kIdle;
 uint32_t g_seq = 0;
 const char* g_library_line = "";
 const char* g_note = nullptr;
+Listed g_listed = Listed::kNet;
 
 struct Scratch {
   char buffer[kBuffer];
@@ -73,7 +74,7 @@ void write_report(void* argument) {
   auto& scratch = *static_cast<Scratch*>(argument);
   scratch.result = -1;
   Snapshot snapshot;
-  if (!snapshot.take(ledger::g_ledger)) {
+  if (!snapshot.take(ledger::g_ledger, g_listed)) {
     status_failed(ENOMEM, "no memory for a report in", output_directory());
     return;
   }
@@ -136,6 +137,7 @@ bool become_reporter(Trigger trigger) {
 }  // namespace
 
 void set_library_line(const char* line) { g_library_line = line; }
+void set_listed(Listed listed) { g_listed = listed; }
 void set_note(const char* note) { g_note = note; }
 
 int report(Trigger trigger, const char* label) {

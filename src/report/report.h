@@ -5,12 +5,16 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "report/snapshot.h"
+
 namespace mtrace::report {
 
 enum class Trigger : uint32_t { kSignal, kExit, kApi };
 
 // The line about allocator and options that each report carries; kept, not copied.
 void set_library_line(const char* line);
+// Which stacks reports list.
+void set_listed(Listed listed);
 // Said in every report from now on (the program took the signal, ...); nullptr: nothing.
 void set_note(const char* note);
 

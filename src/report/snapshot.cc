@@ -25,38 +25,34 @@ uint64_t stack_id(const ledger::StackRecord& stack) {
 
 }  // namespace
 
-bool Snapshot::take(const ledger::Ledger& ledger) {
+bool Snapshot::take(ledger::Ledger& ledger, Listed listed) {
   capacity_ = ledger.stacks.size() + 64;  // stacks that appear meanwhile can wait
   entries_ = static_cast<Entry*>(sys::map_memory(size_t{capacity_} * sizeof(Entry)));
   if (entries_ == nullptr) return false;
   bool complete = true;
   ledger.stacks.for_each([&](uint32_t index, const ledger::StackRecord& stack) {
-    if (count_ == capacity_) return;
-    const ledger::Counters now = ledger::read(stack.own, stack.shared);
+    if (kept_ == capacity_) return;
     Entry entry = {};
-    entry.live_bytes = now.allocated_bytes - now.freed_bytes;
-    entry.live_blocks = now.allocated_blocks - now.freed_blocks;
-    const ledger::Reported* last = ledger.reported.find(stack.ordinal);
-    entry.bytes = static_cast<int64_t>(entry.live_bytes - (last != nullptr ? last->live_bytes : 0));
-    entry.blocks =
-        static_cast<int64_t>(entry.live_blocks - (last != nullptr ? last->live_blocks : 0));
-    if (entry.bytes != 0 || entry.blocks != 0) {
-      // Without a place to remember it, the next report would tell this change again.
-      if (const_cast<ledger::Ledger&>(ledger).reported.find_or_create(stack.ordinal) == nullptr) {
-        complete = false;
-        return;
-      }
-      entry.stack = index;
-      entry.id = stack_id(stack);
-      entries_[count_++] = entry;
-      delta_bytes_ += entry.bytes;
-      delta_blocks_ += entry.blocks;
-    }
-    live_bytes_ += entry.live_bytes;
-    live_blocks_ += entry.live_blocks;
+    entry.now = ledger::read(stack.own, stack.shared);
+    const ledger::Counters* last = ledger.reported.find(stack.ordinal);
+    entry.change = last != nullptr ? entry.now - *last : entry.now;
+    total_ += entry.now;
+    change_ += entry.change;
+    const bool active = entry.change != ledger::Counters{};
+    const bool net = live_bytes(entry.change) != 0 || live_blocks(entry.change) != 0;
+    entry.listed = net || (listed == Listed::kActive && active) ||
+                   (listed == Listed::kAll && entry.now.allocated_blocks != 0);
+    if (!entry.listed && !active) return;
+    // Without a place to remember it, the next report would tell this change again.
+    if (ledger.reported.find_or_create(stack.ordinal) == nullptr) complete = false;
+    entry.stack = index;
+    entry.id = entry.listed ? stack_id(stack) : 0;
+    listed_ += entry.listed;
+    entries_[kept_++] = entry;
   });
-  std::sort(entries_, entries_ + count_, [](const Entry& a, const Entry& b) {
-    return a.bytes != b.bytes ? a.bytes > b.bytes : a.id < b.id;
+  std::sort(entries_, entries_ + kept_, [](const Entry& a, const Entry& b) {
+    if (a.listed != b.listed) return a.listed;
+    return a.bytes() != b.bytes() ? a.bytes() > b.bytes() : a.id < b.id;
   });
   return complete;
 }
@@ -66,9 +62,9 @@ Snapshot::~Snapshot() {
 }
 
 void Snapshot::remember(ledger::Ledger& ledger) const {
-  for (const Entry& entry : *this) {
-    *ledger.reported.find(ledger.stacks.record(entry.stack).ordinal) = {entry.live_bytes,
-                                                                        entry.live_blocks};
+  for (uint32_t i = 0; i < kept_; ++i) {
+    const Entry& entry = entries_[i];
+    *ledger.reported.find(ledger.stacks.record(entry.stack).ordinal) = entry.now;
   }
 }
 

@@ -9,32 +9,40 @@
 namespace mtrace::report {
 
 struct Entry {
-  int64_t bytes;  // since the last report
-  int64_t blocks;
-  uint64_t live_bytes;
-  uint64_t live_blocks;
-  uint64_t id;     // format::StackId
-  uint32_t stack;  // index in the stack table
+  ledger::Counters now;
+  ledger::Counters change;  // since the last report
+  uint64_t id;              // format::StackId
+  uint32_t stack;           // index in the stack table
+  bool listed;              // otherwise only remembered, for the next report's differences
+
+  int64_t bytes() const { return static_cast<int64_t>(live_bytes(change)); }
+  int64_t blocks() const { return static_cast<int64_t>(live_blocks(change)); }
+};
+
+// Which stacks a report lists.
+enum class Listed : uint8_t {
+  kNet,     // whose live bytes or blocks changed since the last report
+  kActive,  // that allocated or freed since
+  kAll,     // that ever did
 };
 
 // Scratch memory from the kernel, given back at the end of life.
 class Snapshot {
  public:
   // Reads and sorts: largest growth first, ties by id. False: no memory.
-  bool take(const ledger::Ledger& ledger);
+  bool take(ledger::Ledger& ledger, Listed listed);
   ~Snapshot();
   Snapshot() = default;
   Snapshot(const Snapshot&) = delete;
   Snapshot& operator=(const Snapshot&) = delete;
 
-  // Entries whose bytes or blocks changed.
+  // The listed entries.
   const Entry* begin() const { return entries_; }
-  const Entry* end() const { return entries_ + count_; }
+  const Entry* end() const { return entries_ + listed_; }
 
-  int64_t delta_bytes() const { return delta_bytes_; }
-  int64_t delta_blocks() const { return delta_blocks_; }
-  uint64_t live_bytes() const { return live_bytes_; }
-  uint64_t live_blocks() const { return live_blocks_; }
+  // Sums over all stacks, listed or not: since the last report, and since the start.
+  const ledger::Counters& change() const { return change_; }
+  const ledger::Counters& total() const { return total_; }
 
   // Makes this snapshot the base of the next one. take() has seen to the memory.
   void remember(ledger::Ledger& ledger) const;
@@ -42,11 +50,10 @@ class Snapshot {
  private:
   Entry* entries_ = nullptr;
   uint32_t capacity_ = 0;
-  uint32_t count_ = 0;
-  int64_t delta_bytes_ = 0;
-  int64_t delta_blocks_ = 0;
-  uint64_t live_bytes_ = 0;
-  uint64_t live_blocks_ = 0;
+  uint32_t kept_ = 0;  // entries: first those that are listed
+  uint32_t listed_ = 0;
+  ledger::Counters change_ = {};
+  ledger::Counters total_ = {};
 };
 
 }  // namespace mtrace::report

@@ -141,6 +141,9 @@ class Parser {
       } else if (key == "stack") {
         if (value.size() != 16 || !is_hex(value)) fail("bad stack=" + value);
         entry.stack = value;
+      } else if (int64_t count; parse_count(value, &count)) {
+        if (count == 0) fail("a field that is 0: " + key);
+        entry.counts[key] = count;
       }
     }
     for (const char* key : {"blocks", "live", "stack"}) {
@@ -213,8 +216,8 @@ std::string module_key(const Frame& frame) {
 void check_meta(const Memlog& log, std::vector<std::string>* wrong) {
   // The order in which the library writes them; those up to `lost` come before the entries.
   static const std::vector<std::string> kOrder = {
-      "program", "command", "pid",       "parent", "seq",  "trigger", "label",
-      "started", "taken",   "inherited", "delta",  "live", "lost"};
+      "program", "command",   "pid",   "parent", "seq",       "trigger", "label", "started",
+      "taken",   "inherited", "delta", "live",   "allocated", "freed",   "lost"};
   std::set<std::string> seen;
   size_t last = 0;
   for (size_t i = 0; i < log.meta.size(); ++i) {
@@ -265,7 +268,9 @@ void check_entries(const Memlog& log, std::vector<std::string>* wrong) {
     const std::string where = "line " + std::to_string(entry.line) + ": ";
     if (!entry.kind.empty()) continue;
     sum += Amount{entry.bytes, entry.blocks};
-    if (entry.bytes == 0 && entry.blocks == 0) wrong->push_back(where + "entry nets to zero");
+    if (log.get("library").find("MTRACE_ENTRIES=") == std::string::npos && entry.bytes == 0 &&
+        entry.blocks == 0)
+      wrong->push_back(where + "entry nets to zero");
     if (previous != nullptr && (previous->bytes < entry.bytes || (previous->bytes == entry.bytes &&
                                                                   previous->stack > entry.stack))) {
       wrong->push_back(where + "not sorted");
@@ -395,9 +400,25 @@ std::vector<std::string> series_complaints(const std::vector<Memlog>& logs) {
       wrong.push_back(log.path + ": inherited + deltas = " + describe(live) +
                       ", but live: " + describe(log.amount("live")));
     }
+    const Amount allocated = log.amount("allocated");
+    const Amount freed = log.amount("freed");
+    const bool tells = log.has("allocated");
+    if (tells && (allocated.bytes - freed.bytes != live.bytes ||
+                  allocated.blocks - freed.blocks != live.blocks)) {
+      wrong.push_back(log.path + ": allocated - freed is not live");
+    }
     int64_t total = 0;
     for (const Entry& entry : log.entries) {
       if (!entry.kind.empty()) continue;
+      auto count = [&](const char* key) {
+        const auto at = entry.counts.find(key);
+        return at == entry.counts.end() ? 0 : at->second;
+      };
+      if (tells && (count("allocs") - count("frees") != entry.blocks ||
+                    count("allocated") - count("freed") != entry.bytes)) {
+        wrong.push_back(log.path + ":" + std::to_string(entry.line) +
+                        ": allocations less frees are not the change");
+      }
       total += entry.live;
       if (!from_nothing) {
         if (entry.live < 0) wrong.push_back(log.path + ": negative live");

@@ -28,6 +28,7 @@ struct Entry {
   int64_t bytes = 0;
   int64_t blocks = 0;
   int64_t live = 0;
+  std::map<std::string, int64_t> counts;  // further fields that are numbers, by key
   std::string stack;
   bool cut = false;
   std::vector<Frame> frames;

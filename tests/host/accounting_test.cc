@@ -1,0 +1,88 @@
+// What each stack did between two reports, against a program that knows.
+#include <cstdio>
+#include <map>
+#include <sstream>
+#include <tuple>
+
+#include "host_test.h"
+
+namespace mtrace::test {
+namespace {
+
+using Did = std::tuple<int64_t, int64_t, int64_t, int64_t>;  // allocations, bytes, frees, bytes
+
+class AccountingTest : public HostTest {
+ protected:
+  static std::map<int, std::map<std::string, Did>> told(const std::string& output) {
+    std::map<int, std::map<std::string, Did>> phases;
+    std::istringstream lines(output);
+    std::string word, name;
+    int phase;
+    int64_t allocations, bytes, frees, freed;
+    while (lines >> word >> phase >> name >> allocations >> bytes >> frees >> freed) {
+      phases[phase][name] = {allocations, bytes, frees, freed};
+    }
+    return phases;
+  }
+
+  // By the innermost function whose name begins with site_.
+  static std::map<std::string, Did> found(const Memlog& log) {
+    std::map<std::string, Did> sites;
+    for (const Entry& entry : log.entries) {
+      for (const Frame& frame : entry.frames) {
+        if (!frame.function.starts_with("site_")) continue;
+        auto count = [&](const char* key) {
+          const auto at = entry.counts.find(key);
+          return at == entry.counts.end() ? int64_t{0} : at->second;
+        };
+        Did& did = sites[frame.function];
+        std::get<0>(did) += count("allocs");
+        std::get<1>(did) += count("allocated");
+        std::get<2>(did) += count("frees");
+        std::get<3>(did) += count("freed");
+        break;
+      }
+    }
+    return sites;
+  }
+
+  std::vector<Memlog> run(const char* entries, std::map<int, std::map<std::string, Did>>* phases) {
+    Command command = named({program("accounting")});
+    command.env["MTRACE_ENTRIES"] = entries;
+    const Result result = mtrace::test::run(command);
+    EXPECT_TRUE(result.exited(0)) << result.err;
+    *phases = told(result.out);
+    std::vector<Memlog> logs = logs_of("accounting");
+    EXPECT_EQ(logs.size(), 3u);
+    return logs;
+  }
+};
+
+TEST_F(AccountingTest, ActiveListsAllThatWasDone) {
+  std::map<int, std::map<std::string, Did>> phases;
+  const std::vector<Memlog> logs = run("active", &phases);
+  ASSERT_EQ(phases.size(), 2u);
+  EXPECT_EQ(found(logs.at(0)), phases[1]);
+  EXPECT_EQ(found(logs.at(1)), phases[2]);
+  EXPECT_EQ(found(logs.at(2)), (std::map<std::string, Did>()));
+}
+
+TEST_F(AccountingTest, NetLeavesOutWhatLeftNothingBehind) {
+  std::map<int, std::map<std::string, Did>> phases;
+  const std::vector<Memlog> logs = run("net", &phases);
+  for (int phase : {1, 2}) phases[phase].erase("site_none_kept");
+  EXPECT_EQ(found(logs.at(0)), phases[1]);
+  EXPECT_EQ(found(logs.at(1)), phases[2]);
+}
+
+TEST_F(AccountingTest, AllListsStacksThatRest) {
+  std::map<int, std::map<std::string, Did>> phases;
+  const std::vector<Memlog> logs = run("all", &phases);
+  EXPECT_EQ(found(logs.at(0)), phases[1]);
+  for (const auto& [name, did] : phases[1]) phases[2].try_emplace(name);
+  EXPECT_EQ(found(logs.at(1)), phases[2]);
+  EXPECT_EQ(found(logs.at(2)).size(), phases[1].size());
+}
+
+}  // namespace
+}  // namespace mtrace::test
