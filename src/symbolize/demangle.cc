@@ -18,6 +18,8 @@ struct Free {
 }  // namespace
 
 std::string demangle(const char* name) {
+  // glibc's name for its own calls of a public function: people know the public one.
+  if (std::strncmp(name, "__GI_", 5) == 0 && name[5] != '\0') name += 5;
   // Only what begins like a mangled name: the demangler would also take plain C names apart.
   if (std::strncmp(name, "_Z", 2) != 0 && std::strncmp(name, "_R", 2) != 0) return name;
   const std::unique_ptr<char, Free> plain(

@@ -5,8 +5,8 @@
 
 namespace mtrace::symbolize {
 
-// C++ (Itanium ABI) and Rust (legacy and v0) names with their parameters; every other name, and
-// one that only looks mangled, as it is.
+// C++ (Itanium ABI) and Rust (legacy and v0) names with their parameters; glibc's internal aliases
+// (__GI_puts) as the public name; every other name, and one that only looks mangled, as it is.
 std::string demangle(const char* name);
 
 }  // namespace mtrace::symbolize

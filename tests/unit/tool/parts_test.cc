@@ -154,6 +154,8 @@ TEST(PerfMap, LastOfOverlappingEntries) {
 
 TEST(Demangle, LeavesWhatIsNotMangled) {
   EXPECT_EQ(symbolize::demangle("main"), "main");
+  EXPECT_EQ(symbolize::demangle("__GI_puts"), "puts");
+  EXPECT_EQ(symbolize::demangle("__GI_"), "__GI_");
   EXPECT_EQ(symbolize::demangle("foo__Fi"), "foo__Fi");
   EXPECT_EQ(symbolize::demangle("_Z"), "_Z");
   EXPECT_EQ(symbolize::demangle(""), "");
