@@ -13,7 +13,7 @@ class Writer {
   Writer(char* buffer, size_t capacity, int fd = -1);
 
   Writer& put(char c) {
-    if (used_ + 1 >= capacity_ && !make_room()) return *this;
+    if (error_ != 0 || (used_ + 1 >= capacity_ && !make_room())) return *this;
     buffer_[used_++] = c;
     return *this;
   }

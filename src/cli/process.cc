@@ -86,11 +86,26 @@ uint64_t mask(const std::string& status, const char* key) {
              : std::strtoull(status.c_str() + at + std::strlen(key), nullptr, 16);
 }
 
+// While names are filled in, a traced process has a second one that shares its memory and so looks
+// like it. It alone ends without a signal (field 38 of stat, exit_signal, is 0).
+bool is_supervisor(pid_t pid) {
+  const std::string stat = slurp(proc(pid, "stat")).value_or("");
+  const size_t name_end = stat.rfind(')');  // the name before it may contain anything
+  if (name_end == std::string::npos) return false;
+  std::istringstream rest(stat.substr(name_end + 1));
+  std::string field;
+  for (int number = 3; number <= 38; ++number) {
+    if (!(rest >> field)) return false;
+  }
+  return field == "0";
+}
+
 }  // namespace
 
 std::vector<pid_t> all_processes() {
   std::vector<pid_t> pids = numbers_in("/proc");
   std::erase(pids, ::getpid());
+  std::erase_if(pids, is_supervisor);
   return pids;
 }
 

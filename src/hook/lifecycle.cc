@@ -148,13 +148,17 @@ void after_fork() {
     sys::restore_signals(mask);
     return;
   }
-  report::host_after_fork(g_forked == sys::process_id() ? g_forker : 0);
-  g_forked = report::g_host.pid;
+  // This may run in a vfork child of the fork's child, whose memory it uses: libc's fork has left
+  // word of whose it is.
+  const bool told = g_forked != report::g_host.pid;
+  const uint32_t pid = told ? g_forked : sys::process_id();
+  report::host_after_fork(pid, told ? g_forker : report::g_host.pid);
+  g_forked = pid;
   report::report_after_fork();
   report::resolver_after_fork();
   report::output_after_fork();
   report::status_after_fork(report::g_host.pid);
-  ledger::g_ledger.rebase_after_fork(t_thread.slot, sys::thread_id());
+  ledger::g_ledger.rebase_after_fork(t_thread.slot, pid);
   g_exit_reported = false;
   store(*g_fork_page, uint64_t{1});
   sys::restore_signals(mask);
@@ -202,7 +206,7 @@ bool start() {
   report::status_start(report::g_host.pid, g_options.signal, report::output_directory());
   if (dormant != nullptr) {
     report::status_mode(Mode::kDormant, dormant);
-  } else if (!ledger::g_ledger.init(modules_came_back)) {
+  } else if (!report::prepare_reports() || !ledger::g_ledger.init(modules_came_back)) {
     report::status_mode(Mode::kQuiet, "no memory for the tables");
   } else {
     set_depth(g_options.depth);

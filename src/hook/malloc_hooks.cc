@@ -28,6 +28,7 @@ bool overflows(size_t count, size_t size, size_t* product) {
 
 // From the bootstrap memory to the real allocator. The old block is left where it is.
 void* move_out(void* block, size_t size, const unwind::Registers& caller) {
+  before_call();
   void* fresh = g_real.malloc(size);
   if (fresh == nullptr) return nullptr;
   const size_t old_size = Bootstrap::size(block);

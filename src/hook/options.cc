@@ -83,6 +83,7 @@ bool is_valid(int index, const char* text) {
     return value >= entry.minimum && value <= entry.maximum;
   }
   if (entry.kind == kChoice) return is_choice(entry.values, text);
+  if (index == k_follow) return text[0] != '\0';
   return index != k_signal || signal_number(text) >= 0;
 }
 
@@ -177,6 +178,8 @@ void complain() {
       out.text(" is not a number from ").number(entry.minimum).text(" to ").number(entry.maximum);
     } else if (entry.kind == kChoice) {
       out.text(" is not one of ").text(entry.values);
+    } else if (i == k_follow) {
+      out.text(" is empty");
     } else {
       out.text(" is not a signal that can write reports");
     }

@@ -39,6 +39,7 @@ bool is_own(SignalHandler handler) {
 }
 
 void note_handler(SignalHandler handler) {
+  if (g_active && !is_own_process()) return;  // a vfork child changes only its own signals
   if (handler == SIG_DFL || is_own(handler)) {
     report::status_handler(g_active ? Handler::kOurs : Handler::kSwallowed);
     report::set_note(nullptr);

@@ -18,7 +18,8 @@ using unwind::End;
 unsigned g_depth = 10;
 
 __attribute__((noinline)) uint32_t find_slot() {
-  if (t_thread.no_slot) return 0;
+  // A vfork child shares its parent thread's state but not its id, and is soon gone.
+  if (t_thread.no_slot || sys::process_id() != report::g_host.pid) return 0;
   t_thread.slot = g_ledger.threads.acquire(report::g_host.pid, sys::thread_id());
   t_thread.no_slot = t_thread.slot == 0;
   return t_thread.slot;
@@ -50,10 +51,10 @@ void* allocated(void* block, size_t size, const unwind::Registers& caller) {
   if (__builtin_expect(modules_changed(), 0)) retire_unloaded();
   const uint32_t slot = this_slot();
   ledger::Operation operation(g_ledger.threads.slot(slot));
-  const uint32_t stack =
-      g_ledger.stacks.intern({walk.hash, frames, static_cast<uint16_t>(walk.count),
-                              walk.end == End::kDepth, walk.end == End::kLost},
-                             slot);
+  const uint32_t stack = g_ledger.stacks.intern(
+      {unwind::unload_epoch(), walk.hash, frames, static_cast<uint16_t>(walk.count),
+       walk.end == End::kDepth, walk.end == End::kLost},
+      slot);
   if (g_ledger.blocks.put(reinterpret_cast<uintptr_t>(block), {size, stack})) {
     ledger::StackRecord& record = g_ledger.stacks.record(stack);
     count_allocated(record.own, record.shared, slot != 0 && record.owner == slot, size);

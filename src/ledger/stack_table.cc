@@ -28,7 +28,7 @@ bool StackTable::init(CameBack came_back) {
   most_mask_ = most - 1;
   mask_ = (most < kFirstBuckets ? most : kFirstBuckets) - 1;
   buckets_[0] = {kEnd, kReady};
-  overflow_ = insert({0, nullptr, 0, true, false}, 0);
+  overflow_ = insert({0, 0, nullptr, 0, true, false}, 0);
   return overflow_ != 0;
 }
 
@@ -119,8 +119,11 @@ uint32_t StackTable::insert(const Stack& stack, uint32_t owner) {
   return fresh;
 }
 
-bool StackTable::revive(StackRecord& record) const {
-  if (came_back_ == nullptr || !came_back_(record)) return false;
+bool StackTable::revive(StackRecord& record, uint32_t epoch) const {
+  if (came_back_ == nullptr || !came_back_(record)) {
+    store(record.still_gone, epoch);
+    return false;
+  }
   store(record.retired, kInUse);
   return true;
 }

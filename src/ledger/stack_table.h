@@ -24,20 +24,21 @@ struct StackRecord {
   alignas(64) Counters own;
   alignas(64) Counters shared;
   alignas(64) uint64_t hash;
-  uint32_t next;     // link in split order
-  uint32_t ordinal;  // dense number from 1
-  uint32_t owner;    // thread that adds to `own`; 0: none
-  uint32_t retired;  // unload epoch in which one of its modules went; no longer found then
-  uint16_t depth;    // frames
-  bool cut;          // there were more frames than depth
-  bool lost;         // the walk ended for want of call-frame information
-  uint32_t unused;
-  uintptr_t frames[];  // look-up addresses, innermost first
+  uint32_t next;        // link in split order
+  uint32_t ordinal;     // dense number from 1
+  uint32_t owner;       // thread that adds to `own`; 0: none
+  uint32_t retired;     // unload epoch in which one of its modules went; no longer found then
+  uint16_t depth;       // frames
+  bool cut;             // there were more frames than depth
+  bool lost;            // the walk ended for want of call-frame information
+  uint32_t still_gone;  // epoch in which came_back() last said no
+  uintptr_t frames[];   // look-up addresses, innermost first
 };
 static_assert(offsetof(StackRecord, frames) == 160);
 
 // What a caller of intern() knows of a stack.
 struct Stack {
+  uint32_t epoch;  // of unloads, in which the frames were taken
   uint64_t hash;
   const uintptr_t* frames;
   uint16_t depth;
@@ -112,9 +113,10 @@ class StackTable {
     for (unsigned i = 0; i < stack.depth; ++i) {
       if (record.frames[i] != stack.frames[i]) return false;
     }
-    return load(record.retired) == kInUse || revive(record);
+    if (load(record.retired) == kInUse) return true;
+    return load(record.still_gone) != stack.epoch && revive(record, stack.epoch);
   }
-  bool revive(StackRecord& record) const;
+  bool revive(StackRecord& record, uint32_t epoch) const;
   uint32_t insert(const Stack& stack, uint32_t owner);
   uint32_t make_record(const Stack& stack, uint32_t owner);
   uint32_t* enter(uint32_t bucket);

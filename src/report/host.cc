@@ -60,10 +60,10 @@ void learn_host(char* const* argv, bool keep_command) {
   host.started_monotonic = sys::monotonic_time();
 }
 
-void host_after_fork(uint32_t parent) {
+void host_after_fork(uint32_t pid, uint32_t parent) {
   Host& host = g_host;
-  host.parent = parent != 0 ? parent : host.pid;
-  host.pid = sys::process_id();
+  host.parent = parent;
+  host.pid = pid;
   host.started = sys::real_time();
   host.started_monotonic = sys::monotonic_time();
 }

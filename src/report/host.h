@@ -27,7 +27,7 @@ extern Host g_host;
 void learn_host(char* const* argv, bool keep_command);
 // What follows the last slash.
 const char* last_component(const char* path);
-// In the child of a fork. `parent`: pid, or 0 for the process that these facts were of.
-void host_after_fork(uint32_t parent);
+// In the child of a fork, which is process `pid`, of `parent`.
+void host_after_fork(uint32_t pid, uint32_t parent);
 
 }  // namespace mtrace::report

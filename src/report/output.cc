@@ -17,9 +17,12 @@ constexpr unsigned kPlaces = 3;         // MTRACE_OUTPUT, $TMPDIR, /tmp
 constexpr size_t kNameLimit = 200;      // bytes of a program's name that go into a file name
 constexpr uint32_t kMostRuns = 100000;  // earlier processes of the same name and pid
 
-char g_template[kPathCapacity];            // last component
-char g_directory[kPlaces][kPathCapacity];  // without a slash at the end; may be empty: the root
-uint32_t g_run = 1;                        // 2: "<pid>.2"
+char g_template[kPathCapacity];  // last component
+// Directories as templates, without a slash at the end; empty: the root.
+char g_directory[kPlaces][kPathCapacity];
+bool g_present[kPlaces];
+char g_shown[kPathCapacity];  // the first one, as people write it
+uint32_t g_run = 1;           // 2: "<pid>.2"
 
 bool has(const char* text, char letter) {
   for (const char* p = strchr(text, '%'); p != nullptr && p[1] != '\0'; p = strchr(p + 2, '%')) {
@@ -28,15 +31,43 @@ bool has(const char* text, char letter) {
   return false;
 }
 
-void set_directory(unsigned place, const char* path, size_t length) {
-  Writer out(g_directory[place], kPathCapacity);
-  if (length == 0 || path[0] != '/') {
-    out.text(g_host.directory);
-    if (length != 0) out.put('/');
+void strip_slashes(char* path) {
+  for (size_t end = strlen(path); end > 0 && path[end - 1] == '/';) path[--end] = '\0';
+}
+
+// A real directory as a template: its own percent signs mean themselves.
+void put_literally(Writer& out, const char* path) {
+  for (; *path != '\0'; ++path) {
+    out.put(*path);
+    if (*path == '%') out.put('%');
   }
-  out.bytes(path, length).finish();
-  size_t end = strlen(g_directory[place]);
-  while (end > 0 && g_directory[place][end - 1] == '/') g_directory[place][--end] = '\0';
+}
+
+// Not present: a relative path, and nobody knows what to (the working directory was removed).
+void set_first_directory(const char* path, size_t length) {
+  const bool relative = length == 0 || path[0] != '/';
+  g_present[0] = !relative || g_host.directory[0] != '\0';
+  Writer pattern(g_directory[0], kPathCapacity);
+  Writer shown(g_shown, sizeof g_shown);
+  if (relative) {
+    put_literally(pattern, g_host.directory);
+    shown.text(g_host.directory);
+    if (length != 0) pattern.put('/');
+    if (length != 0) shown.put('/');
+  }
+  pattern.bytes(path, length).finish();
+  shown.bytes(path, length).finish();
+  strip_slashes(g_directory[0]);
+  strip_slashes(g_shown);
+}
+
+void set_fallback(unsigned place, const char* path) {
+  g_present[place] = path != nullptr && path[0] == '/';
+  if (!g_present[place]) return;
+  Writer pattern(g_directory[place], kPathCapacity);
+  put_literally(pattern, path);
+  pattern.finish();
+  strip_slashes(g_directory[place]);
 }
 
 void set_template(const char* wish) {
@@ -98,40 +129,41 @@ void set_output(const char* option, const char* fallback) {
   bool is_directory = length == 0 || option[length - 1] == '/' || strcmp(option, ".") == 0;
   if (!is_directory && strchr(option, '%') == nullptr) {
     char probe[kPathCapacity];
-    set_directory(0, option, length);
-    is_directory = Writer(probe, sizeof probe).text(g_directory[0]).text("/.").finish() == 0 &&
+    set_first_directory(option, length);
+    is_directory = Writer(probe, sizeof probe).text(g_shown).text("/.").finish() == 0 &&
                    sys::file_exists(probe);
   }
   const char* slash = strrchr(option, '/');
   if (is_directory) {
-    set_directory(0, option, strcmp(option, ".") == 0 ? 0 : length);
+    set_first_directory(option, strcmp(option, ".") == 0 ? 0 : length);
     set_template("%e-%p-%n");
   } else if (slash == nullptr) {
-    set_directory(0, "", 0);
+    set_first_directory("", 0);
     set_template(option);
   } else {
-    set_directory(0, option, slash - option + (slash == option ? 1 : 0));
+    set_first_directory(option, slash - option + (slash == option ? 1 : 0));
     set_template(slash + 1);
   }
-  if (fallback != nullptr && fallback[0] == '/') set_directory(1, fallback, strlen(fallback));
-  set_directory(2, "/tmp", 4);
+  set_fallback(1, fallback);
+  set_fallback(2, "/tmp");
 }
 
-const char* output_directory() { return g_directory[0][0] != '\0' ? g_directory[0] : "/"; }
+const char* output_directory() { return g_shown[0] != '\0' ? g_shown : "/"; }
 
 long open_output(OutputFile* file, unsigned place, uint32_t seq, uint64_t taken) {
   file->seq = seq;
   file->taken = taken;
   long first_error = 0;
   for (file->place = place; file->place < kPlaces; ++file->place) {
-    if (file->place == 1 && g_directory[1][0] == '\0') continue;
-    long result = expand_path(file->temporary, *file, ".", ".tmp");
-    if (result == 0) {
-      result = sys::create_file(file->temporary);
-      if (result == -EEXIST) {  // left by an earlier process with this pid that was killed
-        sys::remove_file(file->temporary);
-        result = sys::create_file(file->temporary);
-      }
+    if (!g_present[file->place]) continue;
+    // Another process may have the same pid (containers) and the same directory, so the name has
+    // the time in it, and one that exists is left alone.
+    long result = -EEXIST;
+    for (int attempt = 0; result == -EEXIST && attempt < 8; ++attempt) {
+      char ending[32];
+      Writer(ending, sizeof ending).put('.').hex(sys::monotonic_time()).text(".tmp").finish();
+      result = expand_path(file->temporary, *file, ".", ending);
+      if (result == 0) result = sys::create_file(file->temporary);
     }
     if (result >= 0) {
       file->fd = static_cast<int>(result);

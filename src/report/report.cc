@@ -23,7 +23,7 @@ namespace {
 
 constexpr size_t kBuffer = 64 * 1024;
 constexpr size_t kStack = 256 * 1024;
-constexpr size_t kLabel = 256;
+constexpr size_t kLabel = sizeof mtrace_status_block.label + 1;
 constexpr uint64_t kLongestWait = 10'000'000'000u;  // nanoseconds
 constexpr const char* kTriggers[] = {"signal", "exit", "api"};
 
@@ -45,6 +45,9 @@ struct Scratch {
   alignas(16) char stack[kStack];
 };
 
+Scratch* g_scratch = nullptr;  // for the one report at a time; mapped at the start, because later
+                               // the program may have no room left
+
 long write_file(Scratch& scratch, Occasion& occasion, const Snapshot& snapshot) {
   long error = -ENOENT;
   // A place that lets a file begin may still be full: then the next one is tried.
@@ -61,7 +64,11 @@ long write_file(Scratch& scratch, Occasion& occasion, const Snapshot& snapshot) 
     Writer out(scratch.buffer, kBuffer, scratch.file.fd);
     write_memlog(out, occasion, snapshot, ledger::g_ledger);
     error = out.finish();
-    if (error == 0) return publish_output(&scratch.file);
+    if (error == 0) {
+      error = publish_output(&scratch.file);
+      if (error == 0) return 0;
+      continue;
+    }
     discard_output(&scratch.file);
     // The kernel has sent a signal for a file grown over the limit; all are blocked, and the host
     // must not get it.
@@ -104,17 +111,12 @@ void write_report(void* argument) {
 }
 
 int report_once(Trigger trigger, const char* label) {
-  auto* scratch = static_cast<Scratch*>(sys::map_memory(sizeof(Scratch)));
-  if (scratch == nullptr) {
-    status_failed(ENOMEM, "no memory for a report in", output_directory());
-    return -1;
-  }
+  Scratch* scratch = g_scratch;
+  scratch->label[0] = '\0';
   scratch->trigger = trigger;
   if (label != nullptr) strncpy(scratch->label, label, kLabel - 1);
   sys::call_on_stack(scratch->stack + kStack, write_report, scratch);
-  const int result = scratch->result;
-  sys::unmap_memory(scratch, sizeof(Scratch));
-  return result;
+  return scratch->result;
 }
 
 // False: somebody else is writing and will write one more (signal), or does not come to an end.
@@ -137,6 +139,11 @@ bool become_reporter(Trigger trigger) {
 }  // namespace
 
 void set_library_line(const char* line) { g_library_line = line; }
+bool prepare_reports() {
+  g_scratch = static_cast<Scratch*>(sys::map_memory(sizeof(Scratch)));
+  return g_scratch != nullptr;
+}
+
 void set_listed(Listed listed) { g_listed = listed; }
 void set_note(const char* note) { g_note = note; }
 

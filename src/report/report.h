@@ -11,6 +11,9 @@ namespace mtrace::report {
 
 enum class Trigger : uint32_t { kSignal, kExit, kApi };
 
+// Before anything else here. False: no memory.
+bool prepare_reports();
+
 // The line about allocator and options that each report carries; kept, not copied.
 void set_library_line(const char* line);
 // Which stacks reports list.

@@ -47,7 +47,7 @@ StackRange trust_stack(uintptr_t sp) {
   internal::ThreadStack& stack = internal::thread_stack;
   const StackRange trusted = trusted_stack();
   // A program that allocates on another stack does so again and again.
-  if (covers(trusted, sp) || stack.foreign == sp >> 16) return trusted;
+  if (covers(trusted, sp) || stack.foreign == sp >> 16 || sp < stack.gap) return trusted;
   const uintptr_t high = stack.high != 0 ? stack.high : upper_end(sp);
   const uintptr_t from = trusted.low != trusted.high ? trusted.low : high;
   const uintptr_t low = sp & ~(kPage - 1);
@@ -62,6 +62,9 @@ StackRange trust_stack(uintptr_t sp) {
       stack.size = high - low;
       return {low, high};
     }
+    // Met once a thread, not at each switch of fibers: a guard page stays. (Below the main
+    // thread's stack are only pages that it has not grown to yet.)
+    if (high != reinterpret_cast<uintptr_t>(__libc_stack_end)) stack.gap = page + kPage;
   }
   stack.foreign = sp >> 16;
   return trusted;

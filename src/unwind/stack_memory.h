@@ -34,6 +34,7 @@ struct ThreadStack {
   uintptr_t low;  // trusted: [low, low + size)
   uintptr_t size;
   uintptr_t high;     // upper end, 0: not known yet
+  uintptr_t gap;      // end of an unreadable page below: what lies lower is another stack; 0: none
   uintptr_t foreign;  // 64 KiB region in which a stack pointer was last found outside, 0: none
 };
 [[gnu::visibility("hidden")]] extern thread_local constinit ThreadStack thread_stack;

@@ -18,7 +18,7 @@ namespace {
 using Frames = std::vector<uintptr_t>;
 
 Stack as_stack(const Frames& frames, uint64_t hash, bool lost = false) {
-  return {hash, frames.data(), static_cast<uint16_t>(frames.size()), false, lost};
+  return {1, hash, frames.data(), static_cast<uint16_t>(frames.size()), false, lost};
 }
 
 std::unique_ptr<StackTable> make_table() {

@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <ctime>
+#include <set>
 #include <string>
 
 #include "format/escape.h"
@@ -76,6 +77,21 @@ TEST(Writer, TextThatDoesNotFitIsAnError) {
   out.text("12345678");
   EXPECT_EQ(out.finish(), -ENOBUFS);
   EXPECT_EQ(std::string(buffer), "1234567");
+}
+
+TEST(Writer, NeverCutsInsideAnEscapeOrACharacter) {
+  for (size_t capacity = 1; capacity < 20; ++capacity) {
+    char buffer[20];
+    Writer out(buffer, capacity);
+    out.escaped("a\001\xc3\xa9\\b", 6, "").text("z");
+    const bool fits = out.finish() == 0;
+    const std::string whole = "a\\x01\xc3\xa9\\\\bz";
+    EXPECT_EQ(fits, capacity > whole.size());
+    const std::string got = buffer;
+    EXPECT_TRUE(whole.starts_with(got)) << got;
+    // Each place at which it may end.
+    EXPECT_TRUE(std::set<size_t>({0, 1, 5, 7, 9, 10, 11}).contains(got.size())) << got.size();
+  }
 }
 
 TEST(Writer, WritesThroughASmallBuffer) {
