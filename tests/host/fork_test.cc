@@ -98,6 +98,17 @@ TEST_F(ForkTest, Vfork) {
       (Sites{{"site_before", {3000, 3}}, {"site_child", {333, 1}}, {"site_parent", {444, 1}}}));
 }
 
+TEST_F(ForkTest, VforkBeforeAnythingElseInTheChild) {
+  const Family family = forks("fork_vfork", 26);
+  ASSERT_EQ(all_logs().size(), 2u) << "the vfork child passed for a process of its own";
+  const std::vector<Memlog> child = logs_of(family.child);
+  ASSERT_EQ(child.size(), 3u);
+  EXPECT_EQ(child[0].number("parent"), family.parent.pid);
+  for (const Memlog& log : child) EXPECT_EQ(log.get("note"), "");
+  EXPECT_EQ(sites({child[0]}), (Sites{{"site_before", {-2000, -2}}, {"site_child", {333, 1}}}));
+  EXPECT_EQ(sites({child[1]}), (Sites{{"site_before", {-1000, -1}}}));
+}
+
 TEST_F(ForkTest, NewPrograms) {
   const std::vector<std::pair<std::string, int>> kModes = {
       {"vfork_exec", 25}, {"posix_spawn", 25}, {"popen", 25}, {"system", 24}};

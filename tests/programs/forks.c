@@ -90,6 +90,23 @@ int main(int argc, char** argv) {
     }
     return finish(child);
   }
+  if (strcmp(mode, "fork_vfork") == 0) {
+    // The first to do anything in the fork's child is a vfork child of that.
+    const pid_t child = fork();
+    if (child == 0) {
+      const pid_t borrower = vfork();
+      if (borrower == 0) {
+        free(malloc(sized(77)));
+        signal(SIGUSR1, SIG_IGN);
+        _exit(7);
+      }
+      waitpid(borrower, NULL, 0);
+      live_as_child();
+      exit(26);
+    }
+    printf("child %d\n", (int)child);
+    return finish(child);
+  }
   if (strcmp(mode, "vfork_exec") == 0) {
     const pid_t child = vfork();
     if (child == 0) {
