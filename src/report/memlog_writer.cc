@@ -149,7 +149,10 @@ void write_head(Writer& out, const Occasion& occasion, const Snapshot& snapshot,
   meta(out, format::kKeyLost).text("frames=").number(ledger.stacks.lost_frames());
   out.text(" stacks=").number(ledger.stacks.lost_stacks());
   out.text(" blocks=").number(ledger.blocks.lost_blocks());
-  out.text(" inflight=").number(ledger.lost_inflight).put('\n');
+  out.text(" inflight=").number(ledger.lost_inflight);
+  // Modules without a place in the list; their frames have no name.
+  if (unwind::lost_modules() != 0) out.text(" modules=").number(unwind::lost_modules());
+  out.put('\n');
   if (occasion.note != nullptr) text_line(out, format::kKeyNote, occasion.note);
 }
 
