@@ -110,11 +110,12 @@ class StackTable {
   static bool is_record(uint32_t node) { return (node & kBucketBit) == 0; }
   bool same(StackRecord& record, const Stack& stack) const {
     if (record.hash != stack.hash || record.depth != stack.depth) return false;
+    const bool retired = load(record.retired) != kInUse;
+    if (retired && load(record.still_gone) == stack.epoch) return false;
     for (unsigned i = 0; i < stack.depth; ++i) {
       if (record.frames[i] != stack.frames[i]) return false;
     }
-    if (load(record.retired) == kInUse) return true;
-    return load(record.still_gone) != stack.epoch && revive(record, stack.epoch);
+    return !retired || revive(record, stack.epoch);
   }
   bool revive(StackRecord& record, uint32_t epoch) const;
   uint32_t insert(const Stack& stack, uint32_t owner);
