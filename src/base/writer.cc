@@ -28,17 +28,11 @@ Writer& Writer::bytes(const char* s, size_t size) {
 Writer& Writer::text(const char* s) { return bytes(s, strlen(s)); }
 
 Writer& Writer::escaped(const char* s, size_t size, const char* reserved) {
-  for (size_t i = 0; i < size;) {
-    size_t unit = format::utf8_length(reinterpret_cast<const unsigned char*>(s) + i, size - i);
-    if (unit == 0) unit = 1;
-    char text[16];
-    size_t length = 0;
-    format::escape(s + i, unit, reserved, [&](char c) { text[length++] = c; });
+  format::escape(s, size, reserved, [this](const char* unit, size_t length) {
     // Half an escape would be read as something else.
     if (fd_ < 0 && capacity_ - used_ <= length && error_ == 0) error_ = -ENOBUFS;
-    bytes(text, length);
-    i += unit;
-  }
+    bytes(unit, length);
+  });
   return *this;
 }
 

@@ -35,7 +35,8 @@ constexpr size_t utf8_length(const unsigned char* s, size_t size) {
   return length;
 }
 
-// Calls put(char) for each byte of the escaped form.
+// Calls put(text, size) for each unit of the escaped form: a character or an escape, at most 4
+// bytes, which must not be cut.
 template <typename Put>
 constexpr void escape(const char* text, size_t size, const char* reserved, Put&& put) {
   constexpr char kHex[] = "0123456789abcdef";
@@ -46,17 +47,15 @@ constexpr void escape(const char* text, size_t size, const char* reserved, Put&&
     bool plain = length != 0 && byte >= 0x20 && byte != 0x7f && byte != '\\';
     for (const char* r = reserved; *r != '\0'; ++r) plain &= byte != static_cast<unsigned char>(*r);
     if (plain) {
-      for (size_t k = 0; k < length; ++k) put(text[i + k]);
+      put(text + i, length);
       i += length;
       continue;
     }
-    put('\\');
     if (byte == '\\') {
-      put('\\');
+      put("\\\\", 2);
     } else {
-      put('x');
-      put(kHex[byte >> 4]);
-      put(kHex[byte & 15]);
+      const char escaped[] = {'\\', 'x', kHex[byte >> 4], kHex[byte & 15]};
+      put(escaped, sizeof escaped);
     }
     ++i;
   }

@@ -17,7 +17,7 @@ constexpr const char* kBeforeKeys[] = {kKeyProgram,   kKeyCommand, kKeyPid,     
                                        kKeySeq,       kKeyTrigger, kKeyLabel,     kKeyStarted,
                                        kKeyTaken,     kKeyDelta,   kKeyInherited, kKeyLive,
                                        kKeyAllocated, kKeyFreed,   kKeyLost};
-constexpr const char* kAfterKeys[] = {kKeyNote,   kKeyModule,   kKeyHost,   kKeyRss,
+constexpr const char* kAfterKeys[] = {kKeyModule, kKeyHost,     kKeyRss,
                                       kKeyUptime, kKeyResolved, kKeyLibrary};
 constexpr const char* kRequiredKeys[] = {kKeyProgram, kKeyPid,   kKeySeq,  kKeyTrigger, kKeyStarted,
                                          kKeyTaken,   kKeyDelta, kKeyLive, kKeyLost};
@@ -158,18 +158,18 @@ uint64_t rss(const Field& line) {
 
 Section section_of(const std::string& key) {
   if (among(kBeforeKeys, key)) return Section::kBefore;
-  if (key != kKeyNote && among(kAfterKeys, key)) return Section::kAfter;
+  if (among(kAfterKeys, key)) return Section::kAfter;
   return Section::kAnywhere;
 }
 
 void read_header_line(const Field& line, Header& header, ModuleTable& modules,
                       std::vector<std::string>& seen) {
   const std::string& key = line.key;
-  if (section_of(key) == Section::kAnywhere && key != kKeyNote) return;
   if (key == kKeyNote) {
     header.notes.push_back(unescape_or_throw(line.value));
     return;
   }
+  if (section_of(key) == Section::kAnywhere) return;
   if (key == kKeyModule) {
     module(line, modules);
     return;

@@ -100,7 +100,8 @@ std::string hex_bytes(std::string_view bytes) {
 std::string escaped(std::string_view text, const char* reserved) {
   std::string out;
   out.reserve(text.size());
-  format::escape(text.data(), text.size(), reserved, [&](char c) { out.push_back(c); });
+  format::escape(text.data(), text.size(), reserved,
+                 [&](const char* unit, size_t size) { out.append(unit, size); });
   return out;
 }
 

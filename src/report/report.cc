@@ -64,12 +64,12 @@ long write_file(Scratch& scratch, Occasion& occasion, const Snapshot& snapshot) 
     Writer out(scratch.buffer, kBuffer, scratch.file.fd);
     write_memlog(out, occasion, snapshot, ledger::g_ledger);
     error = out.finish();
-    if (error == 0) {
+    if (error != 0) {
+      discard_output(&scratch.file);
+    } else {
       error = publish_output(&scratch.file);
-      if (error == 0) return 0;
-      continue;
+      if (error == 0) break;
     }
-    discard_output(&scratch.file);
     // The kernel has sent a signal for a file grown over the limit; all are blocked, and the host
     // must not get it.
     if (error == -EFBIG) sys::discard_signal(SIGXFSZ);
@@ -138,12 +138,12 @@ bool become_reporter(Trigger trigger) {
 
 }  // namespace
 
-void set_library_line(const char* line) { g_library_line = line; }
 bool prepare_reports() {
   g_scratch = static_cast<Scratch*>(sys::map_memory(sizeof(Scratch)));
   return g_scratch != nullptr;
 }
 
+void set_library_line(const char* line) { g_library_line = line; }
 void set_listed(Listed listed) { g_listed = listed; }
 void set_note(const char* note) { g_note = note; }
 

@@ -62,7 +62,8 @@ TEST(Writer, EveryByteStringSurvivesEscaping) {
     for (unsigned second = 0; second < 256; ++second) {
       const std::string original = {static_cast<char>(first), static_cast<char>(second), 'z'};
       std::string text;
-      format::escape(original.data(), original.size(), "# '", [&](char c) { text += c; });
+      format::escape(original.data(), original.size(), "# '",
+                     [&](const char* unit, size_t size) { text.append(unit, size); });
       EXPECT_EQ(text.find_first_of("\n\t #'"), std::string::npos);
       std::string back;
       ASSERT_TRUE(format::unescape(text.data(), text.size(), [&](char c) { back += c; }));
