@@ -4,15 +4,16 @@
 #include <string>
 
 #include "cli/command.h"
+#include "format/option_kind.h"
 
 namespace mtrace::cli {
 namespace {
 
-enum Kind { kNumber, kChoice, kText };
+using format::OptionKind;
 
 struct LibraryOption {
   const char* variable;
-  Kind kind;
+  OptionKind kind;
   const char* otherwise;
   long minimum;
   long maximum;
@@ -22,7 +23,7 @@ struct LibraryOption {
 
 constexpr LibraryOption kLibraryOptions[] = {
 #define MTRACE_OPTION(member, variable, kind, otherwise, minimum, maximum, values, help) \
-  {variable, kind, otherwise, minimum, maximum, values, help},
+  {variable, OptionKind::kind, otherwise, minimum, maximum, values, help},
 #include "format/options.def"
 #undef MTRACE_OPTION
 };
@@ -31,7 +32,7 @@ std::string library_options() {
   std::string out =
       "Options of libmtrace.so: environment variables, read once when a program starts.\n";
   for (const LibraryOption& option : kLibraryOptions) {
-    const std::string values = option.kind != kNumber ? option.values
+    const std::string values = option.kind != OptionKind::kNumber ? option.values
                                : option.maximum - option.minimum == 1
                                    ? fmt::format("{}|{}", option.minimum, option.maximum)
                                    : fmt::format("{} to {}", option.minimum, option.maximum);

@@ -49,25 +49,46 @@ inline constexpr char kKeyTaken[] = "taken";
 inline constexpr char kKeyInherited[] = "inherited";  // N bytes M blocks; only after fork
 inline constexpr char kKeyDelta[] = "delta";          // +N bytes +M blocks: the sum of all changes
 inline constexpr char kKeyLive[] = "live";            // N bytes M blocks
-inline constexpr char kKeyAllocated[] = "allocated";  // N bytes M blocks since the start, ...
-inline constexpr char kKeyFreed[] = "freed";          // ... of which these were freed
-inline constexpr char kKeyLost[] = "lost";            // frames=N stacks=N blocks=N inflight=N
-inline constexpr char kKeyNote[] = "note";            // for the reader; anywhere, repeatable
-inline constexpr char kKeyModule[] = "module";        // PATH[#G] build-id=HEX base=0xHEX
-inline constexpr char kKeyHost[] = "host";            // NAME boot-id=UUID arch=x86_64
-inline constexpr char kKeyRss[] = "rss";              // N bytes: resident memory of the process
-inline constexpr char kKeyUptime[] = "uptime";        // N.NNN seconds since `started`
-inline constexpr char kKeyResolved[] = "resolved";    // no, partly, yes
-inline constexpr char kKeyLibrary[] = "library";      // mtrace VERSION allocator=NAME [OPTION=...]*
+inline constexpr char kKeyPeak[] = "peak";  // N bytes TIME: the most that was live, and when
+inline constexpr char kKeyPeakError[] = "peak-error";  // N bytes: by how much it may be off
+inline constexpr char kKeyAllocated[] = "allocated";   // N bytes M blocks since the start, ...
+inline constexpr char kKeyFreed[] = "freed";           // ... of which these were freed
+inline constexpr char kKeyLost[] = "lost";             // frames=N stacks=N blocks=N inflight=N
+inline constexpr char kKeyRecording[] = "recording";   // stopped; absent: going on
+inline constexpr char kKeyNote[] = "note";             // for the reader; anywhere, repeatable
+inline constexpr char kKeyKind[] = "kind";             // NAME N bytes M blocks: live of that @kind
+inline constexpr char kKeyModule[] = "module";         // PATH[#G] build-id=HEX base=0xHEX
+inline constexpr char kKeyHost[] = "host";             // NAME boot-id=UUID arch=x86_64
+inline constexpr char kKeyCalls[] = "calls";           // FUNCTION=N ...: calls since the start
+inline constexpr char kKeyFailed[] = "failed-allocations";   // N calls that returned no memory
+inline constexpr char kKeyUnknownFrees[] = "unknown-frees";  // N frees of blocks never seen
+inline constexpr char kKeyMisuse[] = "misuse";          // CAUSE=N ...: calls of the API in error
+inline constexpr char kKeyReports[] = "reports";        // written=N failed=N, with this one
+inline constexpr char kKeyRss[] = "rss";                // N bytes: resident memory of the process
+inline constexpr char kKeyRssMax[] = "rss-max";         // N bytes: the most that it ever was
+inline constexpr char kKeyVirtual[] = "virtual";        // N bytes: address space of the process
+inline constexpr char kKeyResolution[] = "resolution";  // N.NNN ms: of lifetimes and ages
+inline constexpr char kKeyUptime[] = "uptime";          // N.NNN seconds since `started`
+inline constexpr char kKeyResolved[] = "resolved";      // no, partly, yes
+inline constexpr char kKeyLibrary[] = "library";  // mtrace VERSION allocator=NAME [OPTION=...]*
 
 // Entry fields.
-inline constexpr char kFieldBlocks[] = "blocks";        // signed
-inline constexpr char kFieldLive[] = "live";            // bytes the stack holds now
-inline constexpr char kFieldAllocations[] = "allocs";   // since the previous report: calls,
-inline constexpr char kFieldAllocated[] = "allocated";  // their bytes,
-inline constexpr char kFieldFrees[] = "frees";          // frees of this stack's blocks,
-inline constexpr char kFieldFreed[] = "freed";          // their bytes; each only if not 0
-inline constexpr char kFieldStack[] = "stack";          // 16 hex digits, see StackId
+inline constexpr char kFieldBlocks[] = "blocks";           // signed
+inline constexpr char kFieldLive[] = "live";               // bytes the stack holds now
+inline constexpr char kFieldAllocations[] = "allocs";      // since the previous report: calls,
+inline constexpr char kFieldAllocated[] = "allocated";     // their bytes,
+inline constexpr char kFieldFrees[] = "frees";             // frees of this stack's blocks,
+inline constexpr char kFieldFreed[] = "freed";             // their bytes; each only if not 0
+inline constexpr char kFieldTemporary[] = "temporary";     // of the frees: by the thread that had
+                                                           // allocated the block and nothing since
+inline constexpr char kFieldShortLived[] = "short-lived";  // of the frees: within a set time
+inline constexpr char kFieldLifetimeMin[] = "lifetime-min";    // of the blocks freed since the
+inline constexpr char kFieldLifetimeMean[] = "lifetime-mean";  // previous report: milliseconds
+inline constexpr char kFieldLifetimeMax[] = "lifetime-max";    // from allocation to free
+inline constexpr char kFieldAge[] = "age";      // milliseconds since the oldest live block was made
+inline constexpr char kFieldSlack[] = "slack";  // usable less requested bytes of the live blocks
+inline constexpr char kFieldPeak[] = "peak";    // bytes that the stack held at the process's peak
+inline constexpr char kFieldStack[] = "stack";  // 16 hex digits, see StackId
 
 inline constexpr int kMaxDepth = 128;
 

@@ -8,11 +8,13 @@
 
 #include <cstring>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/process.h"
 #include "base/writer.h"
 #include "format/escape.h"
 #include "hook/environment.h"
+#include "hook/fill.h"
 #include "hook/module_hooks.h"
 #include "hook/options.h"
 #include "hook/real.h"
@@ -40,8 +42,9 @@ using format::Mode;
 uint64_t g_never_counting = 0;
 uint64_t* g_fork_page = nullptr;  // a page that is wiped on fork, or a word of our own
 uint64_t g_fork_word = 0;
-uint32_t g_forked = 0;  // the last process that libc's fork made, or this one
-uint32_t g_forker = 0;  // and the one that called it
+uint64_t g_settled = kRecording;  // what that page says once this process is set up
+uint32_t g_forked = 0;            // the last process that libc's fork made, or this one
+uint32_t g_forker = 0;            // and the one that called it
 uint32_t g_started = 0;
 bool g_exit_reported = false;
 char g_library_line[4096];
@@ -119,10 +122,18 @@ void fork_child_handler() {
   g_fork_word = 0;
 }
 
+// Has the allocator set up what it needs to tell a usable size, before blocks are counted.
+void ask_allocator_once() {
+  if (g_real.usable_size == nullptr) return;
+  void* block = g_real.malloc(1);
+  if (block != nullptr) g_real.usable_size(block);
+  g_real.free(block);
+}
+
 void begin_counting() {
   g_fork_page = sys::map_wiped_on_fork();
   if (g_fork_page == nullptr) g_fork_page = &g_fork_word;
-  *g_fork_page = 1;
+  *g_fork_page = g_settled = g_options.start ? kRecording : kStopped;
   g_counting = g_fork_page;
 }
 
@@ -144,7 +155,7 @@ void set_library_line() {
 // one thread, and that is the one which gets here.
 void after_fork() {
   const uint64_t mask = sys::block_signals();
-  if (load(*g_fork_page) == 1) {  // a signal handler did it just now
+  if (load(*g_fork_page) != kUnsettled) {  // a signal handler did it just now
     sys::restore_signals(mask);
     return;
   }
@@ -158,9 +169,9 @@ void after_fork() {
   report::resolver_after_fork();
   report::output_after_fork();
   report::status_after_fork(report::g_host.pid);
-  ledger::g_ledger.rebase_after_fork(t_thread.slot, pid);
+  ledger::g_ledger.rebase_after_fork(t_thread.slot, pid, slack_of);
   g_exit_reported = false;
-  store(*g_fork_page, uint64_t{1});
+  store(*g_fork_page, load(g_settled));
   sys::restore_signals(mask);
 }
 
@@ -171,7 +182,7 @@ __attribute__((constructor)) void construct() {
   const Arguments arguments = initial_arguments();
   rewrite_environment(arguments.envp, g_own_path, report::g_host.pid);
   const bool active = mtrace_status_block.mode == Mode::kActive;
-  install_trigger(g_options.signal, active);
+  install_triggers(g_options.signal, g_options.toggle_signal, active);
   if (!active) return;
   complain();
   // libunwind would stay in use by the tables; an absent one leaves the default.
@@ -198,6 +209,7 @@ bool start() {
   if (!compare_exchange(g_started, expected, 1u)) return expected == 2;
   const Arguments arguments = initial_arguments();
   read_options(arguments.envp);
+  sys::find_clock();
   report::learn_host(arguments.argv, g_options.command);
   g_forked = report::g_host.pid;
   learn_own_path();
@@ -209,12 +221,17 @@ bool start() {
   } else if (!report::prepare_reports() || !ledger::g_ledger.init(modules_came_back)) {
     report::status_mode(Mode::kQuiet, "no memory for the tables");
   } else {
+    ledger::start_ticks();
     set_depth(g_options.depth);
+    set_short_lived(g_options.temporary_ms);
+    g_fill = g_options.fill;
     set_library_line();
     report::set_listed(listed_entries());
     report::set_resolver(find_tool(), arguments.envp, g_options.signal);
     report::status_mode(Mode::kActive, "");
+    ask_allocator_once();
     begin_counting();
+    report::set_recording(g_options.start);
   }
   store_release(g_started, 2u);
   return true;
@@ -222,9 +239,19 @@ bool start() {
 
 bool counting_slowly() {
   if (g_counting != g_fork_page || g_fork_page == nullptr) return false;
-  after_fork();
+  if (load(*g_fork_page) == kUnsettled) after_fork();
   return true;
 }
+
+bool set_recording(bool on) {
+  if (!is_own_process()) return false;
+  const uint64_t before = exchange<uint64_t>(g_settled, on ? kRecording : kStopped);
+  store(*g_fork_page, load(g_settled));
+  report::set_recording(on);
+  return before == kRecording;
+}
+
+void toggle_recording() { set_recording(load(g_settled) != kRecording); }
 
 bool is_own_process() {
   return g_counting == g_fork_page && g_fork_page != nullptr && counting() &&

@@ -16,6 +16,11 @@ bool start();
 // parent's memory, and only after a fork's child has been set up. Async-signal-safe.
 bool is_own_process();
 
+// Stops the recording of new allocations, or goes on with it. True: it was on before; false also
+// in a program that is not traced. Thread-safe; async-signal-safe.
+bool set_recording(bool on);
+void toggle_recording();
+
 // What a trigger does. Async-signal-safe. See report::report().
 int trigger_report(report::Trigger trigger, const char* label);
 

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "hook/bootstrap.h"
+#include "hook/fill.h"
 #include "hook/lifecycle.h"
 #include "hook/real.h"
 #include "hook/tracker.h"
@@ -30,29 +31,44 @@ bool overflows(size_t count, size_t size, size_t* product) {
 void* move_out(void* block, size_t size, const unwind::Registers& caller) {
   before_call();
   void* fresh = g_real.malloc(size);
-  if (fresh == nullptr) return nullptr;
-  const size_t old_size = Bootstrap::size(block);
-  memcpy(fresh, block, old_size < size ? old_size : size);
-  return allocated(fresh, size, caller);
+  if (fresh != nullptr) {
+    const size_t old_size = Bootstrap::size(block);
+    memcpy(fresh, block, old_size < size ? old_size : size);
+    filled(fresh, old_size, size);
+  }
+  return allocated(fresh, size, Call::kRealloc, caller);
 }
 
 void release(void* block) {
-  if (counting()) freed(block);
+  if (counting()) freed(block, Call::kFree);
+}
+
+// Bytes of a block that may have content.
+size_t content_size(void* block, const Reallocation* reallocation) {
+  if (g_fill < 0 || block == nullptr) return 0;
+  if (reallocation != nullptr && reallocation->known()) return reallocation->old_size();
+  return g_real.usable_size != nullptr ? g_real.usable_size(block) : SIZE_MAX;
 }
 
 // realloc and reallocarray: one free and one allocation.
-template <typename Call>
-inline void* reallocate(void* old, size_t size, const unwind::Registers& caller, Call call) {
+template <typename RealCall>
+inline void* reallocate(void* old, size_t size, Call call, const unwind::Registers& caller,
+                        RealCall real) {
   before_call();
-  if (old == nullptr) return allocated(call(), size, caller);
+  if (old == nullptr) return allocated(filled(real(), 0, size), size, call, caller);
+  if (!counting()) {
+    const size_t content = content_size(old, nullptr);
+    return filled(real(), content, size);
+  }
   Reallocation reallocation(old);
-  void* fresh = call();
+  const size_t content = content_size(old, &reallocation);
+  void* fresh = real();
   if (fresh == nullptr && size != 0) {
     reallocation.failed();
-    return nullptr;
+    return allocated(nullptr, size, call, caller);
   }
   reallocation.succeeded();
-  return allocated(fresh, size, caller);
+  return allocated(filled(fresh, content, size), size, call, caller);
 }
 
 }  // namespace
@@ -64,7 +80,8 @@ using namespace mtrace::hook;
 MTRACE_EXPORT void* malloc(size_t size) noexcept {
   if (MTRACE_UNLIKELY(!ready())) return g_bootstrap.allocate(size, 16);
   before_call();
-  return allocated(g_real.malloc(size), size, MTRACE_CALLER_REGISTERS());
+  return allocated(filled(g_real.malloc(size), 0, size), size, Call::kMalloc,
+                   MTRACE_CALLER_REGISTERS());
 }
 
 MTRACE_EXPORT void* calloc(size_t count, size_t size) noexcept {
@@ -73,7 +90,9 @@ MTRACE_EXPORT void* calloc(size_t count, size_t size) noexcept {
     return overflows(count, size, &product) ? nullptr : g_bootstrap.allocate(product, 16);
   }
   before_call();
-  return allocated(g_real.calloc(count, size), count * size, MTRACE_CALLER_REGISTERS());
+  void* block = g_real.calloc(count, size);
+  if (overflows(count, size, &product)) product = SIZE_MAX;  // the call has failed
+  return allocated(block, product, Call::kCalloc, MTRACE_CALLER_REGISTERS());
 }
 
 MTRACE_EXPORT void* realloc(void* block, size_t size) noexcept {
@@ -87,8 +106,8 @@ MTRACE_EXPORT void* realloc(void* block, size_t size) noexcept {
   }
   const unwind::Registers caller = MTRACE_CALLER_REGISTERS();
   if (MTRACE_UNLIKELY(g_bootstrap.owns(block))) return move_out(block, size, caller);
-  if (!counting()) return g_real.realloc(block, size);
-  return reallocate(block, size, caller, [=] { return g_real.realloc(block, size); });
+  return reallocate(block, size, Call::kRealloc, caller,
+                    [=] { return g_real.realloc(block, size); });
 }
 
 MTRACE_EXPORT void* reallocarray(void* block, size_t count, size_t size) noexcept {
@@ -99,8 +118,7 @@ MTRACE_EXPORT void* reallocarray(void* block, size_t count, size_t size) noexcep
   }
   if (MTRACE_UNLIKELY(!ready() || g_bootstrap.owns(block))) return realloc(block, product);
   // libc's own reallocarray would come back to our realloc, with this hook as its caller.
-  if (!counting()) return g_real.realloc(block, product);
-  return reallocate(block, product, MTRACE_CALLER_REGISTERS(),
+  return reallocate(block, product, Call::kReallocarray, MTRACE_CALLER_REGISTERS(),
                     [=] { return g_real.realloc(block, product); });
 }
 
@@ -136,7 +154,8 @@ MTRACE_EXPORT void free_aligned_sized(void* block, size_t alignment, size_t size
 MTRACE_EXPORT void* memalign(size_t alignment, size_t size) noexcept {
   if (MTRACE_UNLIKELY(!ready())) return g_bootstrap.allocate(size, alignment);
   before_call();
-  return allocated(g_real.memalign(alignment, size), size, MTRACE_CALLER_REGISTERS());
+  return allocated(filled(g_real.memalign(alignment, size), 0, size), size, Call::kMemalign,
+                   MTRACE_CALLER_REGISTERS());
 }
 
 MTRACE_EXPORT int posix_memalign(void** result, size_t alignment, size_t size) noexcept {
@@ -148,26 +167,30 @@ MTRACE_EXPORT int posix_memalign(void** result, size_t alignment, size_t size) n
   }
   before_call();
   const int error = g_real.posix_memalign(result, alignment, size);
-  if (error == 0) allocated(*result, size, MTRACE_CALLER_REGISTERS());
+  void* block = error == 0 ? filled(*result, 0, size) : nullptr;
+  allocated(block, size, Call::kPosixMemalign, MTRACE_CALLER_REGISTERS());
   return error;
 }
 
 MTRACE_EXPORT void* aligned_alloc(size_t alignment, size_t size) noexcept {
   if (MTRACE_UNLIKELY(!ready())) return g_bootstrap.allocate(size, alignment);
   before_call();
-  return allocated(g_real.aligned_alloc(alignment, size), size, MTRACE_CALLER_REGISTERS());
+  return allocated(filled(g_real.aligned_alloc(alignment, size), 0, size), size,
+                   Call::kAlignedAlloc, MTRACE_CALLER_REGISTERS());
 }
 
 MTRACE_EXPORT void* valloc(size_t size) noexcept {
   if (MTRACE_UNLIKELY(!ready())) return g_bootstrap.allocate(size, 4096);
   before_call();
-  return allocated(g_real.valloc(size), size, MTRACE_CALLER_REGISTERS());
+  return allocated(filled(g_real.valloc(size), 0, size), size, Call::kValloc,
+                   MTRACE_CALLER_REGISTERS());
 }
 
 MTRACE_EXPORT void* pvalloc(size_t size) noexcept {
   if (MTRACE_UNLIKELY(!ready())) return g_bootstrap.allocate(size, 4096);
   before_call();
-  return allocated(g_real.pvalloc(size), size, MTRACE_CALLER_REGISTERS());
+  return allocated(filled(g_real.pvalloc(size), 0, size), size, Call::kPvalloc,
+                   MTRACE_CALLER_REGISTERS());
 }
 
 MTRACE_EXPORT size_t malloc_usable_size(void* block) noexcept {

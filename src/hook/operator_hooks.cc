@@ -8,6 +8,7 @@
 #include <cstddef>
 
 #include "hook/bootstrap.h"
+#include "hook/fill.h"
 #include "hook/lifecycle.h"
 #include "hook/real.h"
 #include "hook/tracker.h"
@@ -33,23 +34,26 @@ void* from_loaded_library(const char* symbol, size_t size, Rest... rest) {
 }
 
 template <typename... Rest>
-inline void* counted_new(void* (*real)(size_t, Rest...), const unwind::Registers& caller,
+inline void* counted_new(void* (*real)(size_t, Rest...), Call call, const unwind::Registers& caller,
                          size_t size, Rest... rest) {
   before_call();
-  return allocated(real(size, rest...), size, caller);
+  return allocated(filled(real(size, rest...), 0, size), size, call, caller);
 }
 
 // As libstdc++ does it: no block of 0 bytes.
-inline void* malloc_instead(const unwind::Registers& caller, size_t size, size_t alignment) {
+inline void* malloc_instead(Call call, const unwind::Registers& caller, size_t size,
+                            size_t alignment) {
   if (!start()) return nullptr;
   if (size == 0) size = 1;
   before_call();
   void* block = alignment == 0 ? g_real.malloc(size) : g_real.memalign(alignment, size);
-  return allocated(block, size, caller);
+  return allocated(filled(block, 0, size), size, call, caller);
 }
 
-inline void before_delete(void* block) {
-  if (operators_apart() && block != nullptr && counting()) freed(block);
+// What a delete that reaches free by symbol frees is counted there.
+inline void before_delete(void* block, Call call) {
+  if (!operators_apart()) return passed_on(call);
+  if (block != nullptr && counting()) freed(block, call);
 }
 
 }  // namespace
@@ -57,63 +61,68 @@ inline void before_delete(void* block) {
 
 using namespace mtrace::hook;
 
-#define MTRACE_NEW(member, symbol, alignment, parameters, ...)                  \
+#define MTRACE_NEW(call, member, symbol, alignment, parameters, ...)            \
   MTRACE_EXPORT void* hook_##member parameters asm(symbol);                     \
   void* hook_##member parameters {                                              \
     if (__builtin_expect(g_real.member != nullptr && !operators_apart(), 1)) {  \
+      passed_on(Call::call);                                                    \
       return g_real.member(__VA_ARGS__);                                        \
     }                                                                           \
     const mtrace::unwind::Registers caller = MTRACE_CALLER_REGISTERS();         \
-    if (start() && g_real.member != nullptr) {                                  \
-      return counted_new(g_real.member, caller, __VA_ARGS__);                   \
+    start();                                                                    \
+    if (g_real.member != nullptr) {                                             \
+      return counted_new(g_real.member, Call::call, caller, __VA_ARGS__);       \
     }                                                                           \
-    void* block = malloc_instead(caller, size, alignment);                      \
+    void* block = malloc_instead(Call::call, caller, size, alignment);          \
     return block != nullptr ? block : from_loaded_library(symbol, __VA_ARGS__); \
   }
 
-MTRACE_NEW(new_one, "_Znwm", 0, (size_t size), size)
-MTRACE_NEW(new_array, "_Znam", 0, (size_t size), size)
-MTRACE_NEW(new_one_nothrow, "_ZnwmRKSt9nothrow_t", 0, (size_t size, const void* tag), size, tag)
-MTRACE_NEW(new_array_nothrow, "_ZnamRKSt9nothrow_t", 0, (size_t size, const void* tag), size, tag)
-MTRACE_NEW(new_one_aligned, "_ZnwmSt11align_val_t", align, (size_t size, size_t align), size, align)
-MTRACE_NEW(new_array_aligned, "_ZnamSt11align_val_t", align, (size_t size, size_t align), size,
+MTRACE_NEW(kNew, new_one, "_Znwm", 0, (size_t size), size)
+MTRACE_NEW(kNewArray, new_array, "_Znam", 0, (size_t size), size)
+MTRACE_NEW(kNew, new_one_nothrow, "_ZnwmRKSt9nothrow_t", 0, (size_t size, const void* tag), size,
+           tag)
+MTRACE_NEW(kNewArray, new_array_nothrow, "_ZnamRKSt9nothrow_t", 0, (size_t size, const void* tag),
+           size, tag)
+MTRACE_NEW(kNew, new_one_aligned, "_ZnwmSt11align_val_t", align, (size_t size, size_t align), size,
            align)
-MTRACE_NEW(new_one_aligned_nothrow, "_ZnwmSt11align_val_tRKSt9nothrow_t", align,
+MTRACE_NEW(kNewArray, new_array_aligned, "_ZnamSt11align_val_t", align, (size_t size, size_t align),
+           size, align)
+MTRACE_NEW(kNew, new_one_aligned_nothrow, "_ZnwmSt11align_val_tRKSt9nothrow_t", align,
            (size_t size, size_t align, const void* tag), size, align, tag)
-MTRACE_NEW(new_array_aligned_nothrow, "_ZnamSt11align_val_tRKSt9nothrow_t", align,
+MTRACE_NEW(kNewArray, new_array_aligned_nothrow, "_ZnamSt11align_val_tRKSt9nothrow_t", align,
            (size_t size, size_t align, const void* tag), size, align, tag)
 
-#define MTRACE_DELETE(member, symbol, parameters, ...)     \
-  MTRACE_EXPORT void hook_##member parameters asm(symbol); \
-  void hook_##member parameters {                          \
-    if (__builtin_expect(g_real.member == nullptr, 0)) {   \
-      if (g_bootstrap.owns(block) || !start()) return;     \
-      if (g_real.member == nullptr) {                      \
-        if (block != nullptr && counting()) freed(block);  \
-        return g_real.free(block);                         \
-      }                                                    \
-    }                                                      \
-    before_delete(block);                                  \
-    return g_real.member(__VA_ARGS__);                     \
+#define MTRACE_DELETE(call, member, symbol, parameters, ...)          \
+  MTRACE_EXPORT void hook_##member parameters asm(symbol);            \
+  void hook_##member parameters {                                     \
+    if (__builtin_expect(g_real.member == nullptr, 0)) {              \
+      if (g_bootstrap.owns(block) || !start()) return;                \
+      if (g_real.member == nullptr) {                                 \
+        if (block != nullptr && counting()) freed(block, Call::call); \
+        return g_real.free(block);                                    \
+      }                                                               \
+    }                                                                 \
+    before_delete(block, Call::call);                                 \
+    return g_real.member(__VA_ARGS__);                                \
   }
 
-MTRACE_DELETE(delete_one, "_ZdlPv", (void* block), block)
-MTRACE_DELETE(delete_array, "_ZdaPv", (void* block), block)
-MTRACE_DELETE(delete_one_nothrow, "_ZdlPvRKSt9nothrow_t", (void* block, const void* tag), block,
-              tag)
-MTRACE_DELETE(delete_array_nothrow, "_ZdaPvRKSt9nothrow_t", (void* block, const void* tag), block,
-              tag)
-MTRACE_DELETE(delete_one_sized, "_ZdlPvm", (void* block, size_t size), block, size)
-MTRACE_DELETE(delete_array_sized, "_ZdaPvm", (void* block, size_t size), block, size)
-MTRACE_DELETE(delete_one_aligned, "_ZdlPvSt11align_val_t", (void* block, size_t align), block,
-              align)
-MTRACE_DELETE(delete_array_aligned, "_ZdaPvSt11align_val_t", (void* block, size_t align), block,
-              align)
-MTRACE_DELETE(delete_one_aligned_nothrow, "_ZdlPvSt11align_val_tRKSt9nothrow_t",
+MTRACE_DELETE(kDelete, delete_one, "_ZdlPv", (void* block), block)
+MTRACE_DELETE(kDeleteArray, delete_array, "_ZdaPv", (void* block), block)
+MTRACE_DELETE(kDelete, delete_one_nothrow, "_ZdlPvRKSt9nothrow_t", (void* block, const void* tag),
+              block, tag)
+MTRACE_DELETE(kDeleteArray, delete_array_nothrow, "_ZdaPvRKSt9nothrow_t",
+              (void* block, const void* tag), block, tag)
+MTRACE_DELETE(kDelete, delete_one_sized, "_ZdlPvm", (void* block, size_t size), block, size)
+MTRACE_DELETE(kDeleteArray, delete_array_sized, "_ZdaPvm", (void* block, size_t size), block, size)
+MTRACE_DELETE(kDelete, delete_one_aligned, "_ZdlPvSt11align_val_t", (void* block, size_t align),
+              block, align)
+MTRACE_DELETE(kDeleteArray, delete_array_aligned, "_ZdaPvSt11align_val_t",
+              (void* block, size_t align), block, align)
+MTRACE_DELETE(kDelete, delete_one_aligned_nothrow, "_ZdlPvSt11align_val_tRKSt9nothrow_t",
               (void* block, size_t align, const void* tag), block, align, tag)
-MTRACE_DELETE(delete_array_aligned_nothrow, "_ZdaPvSt11align_val_tRKSt9nothrow_t",
+MTRACE_DELETE(kDeleteArray, delete_array_aligned_nothrow, "_ZdaPvSt11align_val_tRKSt9nothrow_t",
               (void* block, size_t align, const void* tag), block, align, tag)
-MTRACE_DELETE(delete_one_sized_aligned, "_ZdlPvmSt11align_val_t",
+MTRACE_DELETE(kDelete, delete_one_sized_aligned, "_ZdlPvmSt11align_val_t",
               (void* block, size_t size, size_t align), block, size, align)
-MTRACE_DELETE(delete_array_sized_aligned, "_ZdaPvmSt11align_val_t",
+MTRACE_DELETE(kDeleteArray, delete_array_sized_aligned, "_ZdaPvmSt11align_val_t",
               (void* block, size_t size, size_t align), block, size, align)

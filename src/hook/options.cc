@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/writer.h"
 #include "format/escape.h"
+#include "format/option_kind.h"
 
 namespace mtrace::hook {
 
@@ -15,11 +16,11 @@ constinit Options g_options = {};
 
 namespace {
 
-enum Kind { kNumber, kChoice, kText };
+using format::OptionKind;
 
 struct Entry {
   const char* variable;
-  Kind kind;
+  OptionKind kind;
   const char* standard;
   long minimum;
   long maximum;
@@ -28,7 +29,7 @@ struct Entry {
 
 constexpr Entry kTable[] = {
 #define MTRACE_OPTION(member, variable, kind, standard, minimum, maximum, values, help) \
-  {variable, kind, standard, minimum, maximum, values},
+  {variable, OptionKind::kind, standard, minimum, maximum, values},
 #include "format/options.def"
 #undef MTRACE_OPTION
 };
@@ -76,15 +77,24 @@ bool is_choice(const char* values, const char* text) {
   return false;
 }
 
-bool is_valid(int index, const char* text) {
-  const Entry& entry = kTable[index];
-  if (entry.kind == kNumber) {
-    const long value = parse_number(text);
-    return value >= entry.minimum && value <= entry.maximum;
+bool is_valid(const Entry& entry, const char* text) {
+  switch (entry.kind) {
+    case OptionKind::kNumber: {
+      const long value = parse_number(text);
+      return value >= entry.minimum && value <= entry.maximum;
+    }
+    case OptionKind::kChoice:
+      return is_choice(entry.values, text);
+    case OptionKind::kPatterns:
+      return text[0] != '\0';
+    case OptionKind::kSignal:
+      return signal_number(text) >= 0;
+    case OptionKind::kByte:
+      return byte_value(text) >= -1;
+    case OptionKind::kText:
+      break;
   }
-  if (entry.kind == kChoice) return is_choice(entry.values, text);
-  if (index == k_follow) return text[0] != '\0';
-  return index != k_signal || signal_number(text) >= 0;
+  return true;
 }
 
 bool matches(const char* pattern, size_t length, const char* name) {
@@ -108,6 +118,27 @@ bool matches(const char* pattern, size_t length, const char* name) {
   }
   while (p < length && pattern[p] == '*') ++p;
   return p == length;
+}
+
+void describe_values(Writer& out, const Entry& entry) {
+  switch (entry.kind) {
+    case OptionKind::kNumber:
+      out.text(" is not a number from ").number(entry.minimum).text(" to ").number(entry.maximum);
+      break;
+    case OptionKind::kChoice:
+      out.text(" is not one of ").text(entry.values);
+      break;
+    case OptionKind::kSignal:
+      out.text(" is not a signal that can be caught");
+      break;
+    case OptionKind::kByte:
+      out.text(" is not none, zero or a number from 0 to 255");
+      break;
+    case OptionKind::kPatterns:
+    case OptionKind::kText:
+      out.text(" is empty");
+      break;
+  }
 }
 
 }  // namespace
@@ -138,6 +169,25 @@ int signal_number(const char* name) {
   return -1;  // unknown, or one that must not be caught: KILL, STOP, CHLD, faults
 }
 
+int byte_value(const char* text) {
+  if (strcmp(text, "none") == 0) return -1;
+  if (strcmp(text, "zero") == 0) return 0;
+  if (text[0] != '0' || text[1] != 'x') {
+    const long number = parse_number(text);
+    return number >= 0 && number <= 255 ? static_cast<int>(number) : -2;
+  }
+  int value = 0;
+  for (const char* p = text + 2; *p != '\0' || p == text + 2; ++p) {
+    const int digit = *p >= '0' && *p <= '9'   ? *p - '0'
+                      : *p >= 'a' && *p <= 'f' ? *p - 'a' + 10
+                      : *p >= 'A' && *p <= 'F' ? *p - 'A' + 10
+                                               : 256;
+    value = value * 16 + digit;
+    if (value > 255) return -2;
+  }
+  return value;
+}
+
 bool matches_any(const char* patterns, const char* name) {
   for (const char* p = patterns;;) {
     const size_t length = strcspn(p, ":");
@@ -150,7 +200,7 @@ bool matches_any(const char* patterns, const char* name) {
 void read_options(char* const* envp) {
   for (int i = 0; i < kCount; ++i) {
     const char* given = find_variable(envp, kTable[i].variable);
-    const bool usable = given != nullptr && is_valid(i, given);
+    const bool usable = given != nullptr && is_valid(kTable[i], given);
     g_value[i] = usable ? given : kTable[i].standard;
     g_bad[i] = given != nullptr && !usable ? given : nullptr;
   }
@@ -158,6 +208,10 @@ void read_options(char* const* envp) {
   g_options.signal = signal_number(g_value[k_signal]);
   g_options.output = g_value[k_output];
   g_options.entries = g_value[k_entries];
+  g_options.start = parse_number(g_value[k_start]) != 0;
+  g_options.toggle_signal = signal_number(g_value[k_toggle_signal]);
+  g_options.temporary_ms = static_cast<unsigned>(parse_number(g_value[k_temporary_ms]));
+  g_options.fill = byte_value(g_value[k_fill]);
   g_options.exit_report = parse_number(g_value[k_exit_report]) != 0;
   g_options.follow = g_value[k_follow];
   g_options.unwinder = g_value[k_unwinder];
@@ -174,15 +228,7 @@ void complain() {
     Writer out(line, sizeof line);
     out.text("mtrace: ").text(entry.variable).put('=');
     out.escaped(g_bad[i], strnlen(g_bad[i], 200), format::kReservedNone);
-    if (entry.kind == kNumber) {
-      out.text(" is not a number from ").number(entry.minimum).text(" to ").number(entry.maximum);
-    } else if (entry.kind == kChoice) {
-      out.text(" is not one of ").text(entry.values);
-    } else if (i == k_follow) {
-      out.text(" is empty");
-    } else {
-      out.text(" is not a signal that can write reports");
-    }
+    describe_values(out, entry);
     out.text("; using ").text(entry.standard).put('\n').finish();
     sys::write_all(STDERR_FILENO, line, out.size());
   }

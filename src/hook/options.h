@@ -10,6 +10,10 @@ struct Options {
   int signal;           // number, 0: none
   const char* output;   // as given
   const char* entries;  // "net", "active" or "all"
+  bool start;
+  int toggle_signal;  // number, 0: none
+  unsigned temporary_ms;
+  int fill;  // byte, -1: none
   bool exit_report;
   const char* follow;    // as given
   const char* unwinder;  // "cfi" or "libunwind"
@@ -31,6 +35,9 @@ void complain();
 
 // "MTRACE_DEPTH=10" and every option that differs from its default, by spaces, escaped.
 const char* options_line();
+
+// The byte that `text` ("0xa5", "165", "zero") stands for; -1 for "none", -2 when it is none.
+int byte_value(const char* text);
 
 // Value of a variable in `envp`, or nullptr.
 const char* find_variable(char* const* envp, const char* name);

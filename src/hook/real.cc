@@ -43,6 +43,10 @@ bool find_real() {
   dlerror();  // the program must not find our misses
   g_apart = found.new_one != nullptr &&
             object_of(address_of(found.new_one)) == object_of(address_of(found.malloc));
+  if (found.malloc_usable_size != nullptr &&
+      object_of(address_of(found.malloc_usable_size)) == object_of(address_of(found.malloc))) {
+    found.usable_size = found.malloc_usable_size;
+  }
   g_real = found;
   store_release<uint32_t>(g_search, kDone);
   return true;

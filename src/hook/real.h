@@ -14,6 +14,9 @@ struct Real {
 #define MTRACE_HOOK(member, symbol, result, parameters) result(*member) parameters;
 #include "hook/hooks.def"
 #undef MTRACE_HOOK
+  // malloc_usable_size, where it is of the object that also defines malloc: another allocator's
+  // would read what is not there.
+  size_t (*usable_size)(void*);
 };
 
 // All members null until find_real(): a hook that finds null runs before relocation or during the

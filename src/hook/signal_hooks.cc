@@ -14,31 +14,47 @@ namespace {
 
 using format::Handler;
 
-int g_trigger = 0;  // 0: not ours to look after
-bool g_active = false;
-
-// What the program would read back where our action stands in for its default: flags and mask of
-// its own last reset. Two threads that set one signal at once get either's.
-struct sigaction g_default_seen = {};
 constexpr int kSystemV = static_cast<int>(SA_RESETHAND | SA_NODEFER | SA_INTERRUPT);
 constexpr int kRestorer = 0x04000000;  // set by libc in every action it hands to the kernel
 
+bool g_active = false;
+
 void write_report_on_signal(int) { trigger_report(report::Trigger::kSignal, nullptr); }
+void toggle_on_signal(int) { toggle_recording(); }
 void swallow_signal(int) {}
 
-struct sigaction own_action() {
+struct Trigger {
+  int signal;  // 0: not ours to look after
+  SignalHandler handler;
+  // What the program would read back where our action stands in for its default: flags and mask
+  // of its own last reset. Two threads that set one signal at once get either's.
+  struct sigaction default_seen;
+};
+Trigger g_triggers[] = {{0, write_report_on_signal, {}}, {0, toggle_on_signal, {}}};
+Trigger& g_report = g_triggers[0];
+
+Trigger* trigger_of(int number) {
+  for (Trigger& trigger : g_triggers) {
+    if (trigger.signal == number && number != 0) return &trigger;
+  }
+  return nullptr;
+}
+
+struct sigaction own_action(const Trigger& trigger) {
   struct sigaction action = {};
-  action.sa_handler = g_active ? write_report_on_signal : swallow_signal;
+  action.sa_handler = g_active ? trigger.handler : swallow_signal;
   action.sa_flags = SA_RESTART | SA_ONSTACK;
   sigfillset(&action.sa_mask);
   return action;
 }
 
 bool is_own(SignalHandler handler) {
-  return handler == write_report_on_signal || handler == swallow_signal;
+  return handler == write_report_on_signal || handler == toggle_on_signal ||
+         handler == swallow_signal;
 }
 
-void note_handler(SignalHandler handler) {
+void note_handler(const Trigger& trigger, SignalHandler handler) {
+  if (&trigger != &g_report) return;
   if (g_active && !is_own_process()) return;  // a vfork child changes only its own signals
   if (handler == SIG_DFL || is_own(handler)) {
     report::status_handler(g_active ? Handler::kOurs : Handler::kSwallowed);
@@ -60,36 +76,41 @@ SignalHandler change_handler(SignalHandler (*set)(int, SignalHandler), int numbe
     return SIG_ERR;
   }
   SignalHandler old;
-  if (number == g_trigger && number != 0 && handler == SIG_DFL) {
-    const struct sigaction action = own_action();
+  Trigger* trigger = trigger_of(number);
+  if (trigger != nullptr && handler == SIG_DFL) {
+    const struct sigaction action = own_action(*trigger);
     struct sigaction previous;
     if (g_real.sigaction(number, &action, &previous) != 0) return SIG_ERR;
     old = previous.sa_handler;
-    g_default_seen = {};
-    g_default_seen.sa_flags = flags | kRestorer;
+    trigger->default_seen = {};
+    trigger->default_seen.sa_flags = flags | kRestorer;
   } else {
     old = set(number, handler);
   }
-  if (number == g_trigger && number != 0 && old != SIG_ERR) {
-    note_handler(handler);
+  if (trigger != nullptr && old != SIG_ERR) {
+    note_handler(*trigger, handler);
     if (is_own(old)) old = SIG_DFL;
   }
   return old;
 }
 
-}  // namespace
-
-void install_trigger(int signal, bool active) {
-  g_active = active;
-  if (signal == 0) return;
+void install(Trigger& trigger, int signal) {
   struct sigaction old;
-  if (g_real.sigaction(signal, nullptr, &old) != 0) return;
+  if (signal == 0 || g_real.sigaction(signal, nullptr, &old) != 0) return;
   if (old.sa_handler == SIG_DFL) {
-    const struct sigaction action = own_action();
+    const struct sigaction action = own_action(trigger);
     if (g_real.sigaction(signal, &action, nullptr) != 0) return;
   }
-  note_handler(old.sa_handler);
-  g_trigger = signal;
+  note_handler(trigger, old.sa_handler);
+  trigger.signal = signal;
+}
+
+}  // namespace
+
+void install_triggers(int report, int toggle, bool active) {
+  g_active = active;
+  install(g_triggers[0], report);
+  if (toggle != report) install(g_triggers[1], toggle);
 }
 
 }  // namespace mtrace::hook
@@ -102,24 +123,25 @@ MTRACE_EXPORT int sigaction(int number, const struct sigaction* action,
     errno = ENOSYS;
     return -1;
   }
-  if (number != g_trigger || number == 0) return g_real.sigaction(number, action, old);
+  Trigger* trigger = trigger_of(number);
+  if (trigger == nullptr) return g_real.sigaction(number, action, old);
   // The program sees the signal as if this library were not there: what is ours reads as default,
   // and default means ours, because an unhandled trigger would end the program.
   struct sigaction wanted;
   struct sigaction previous;
   const struct sigaction* set = action;
   if (action != nullptr && action->sa_handler == SIG_DFL) {
-    wanted = own_action();
+    wanted = own_action(*trigger);
     set = &wanted;
   }
-  const struct sigaction seen = g_default_seen;
+  const struct sigaction seen = trigger->default_seen;
   const int result = g_real.sigaction(number, set, &previous);
   if (result != 0) return result;
   if (set == &wanted) {
-    g_default_seen = *action;
-    g_default_seen.sa_flags |= kRestorer;
+    trigger->default_seen = *action;
+    trigger->default_seen.sa_flags |= kRestorer;
   }
-  if (action != nullptr) note_handler(action->sa_handler);
+  if (action != nullptr) note_handler(*trigger, action->sa_handler);
   if (old != nullptr) *old = is_own(previous.sa_handler) ? seen : previous;
   return 0;
 }

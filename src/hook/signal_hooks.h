@@ -1,11 +1,12 @@
-// The trigger signal, and the functions by which the program could change it.
+// The signals that write reports and that toggle the recording, and the functions by which the
+// program could change them.
 #pragma once
 
 namespace mtrace::hook {
 
-// Installs the handler if the program has not set or inherited another action. `active`: it
-// writes reports; otherwise it only keeps the signal from ending a program that is not traced.
-// `signal` 0: none.
-void install_trigger(int signal, bool active);
+// Installs the handlers where the program has not set or inherited another action. `active`: they
+// do their work; otherwise they only keep the signals from ending a program that is not traced.
+// 0: no such signal. If both are the same, it writes reports.
+void install_triggers(int report, int toggle, bool active);
 
 }  // namespace mtrace::hook

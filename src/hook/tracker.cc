@@ -16,77 +16,138 @@ using ledger::g_ledger;
 using unwind::End;
 
 unsigned g_depth = 10;
+uint64_t g_short_lived = 0;  // ticks
 
 __attribute__((noinline)) uint32_t find_slot() {
   // A vfork child shares its parent thread's state but not its id, and is soon gone.
   if (t_thread.no_slot || sys::process_id() != report::g_host.pid) return 0;
   t_thread.slot = g_ledger.threads.acquire(report::g_host.pid, sys::thread_id());
   t_thread.no_slot = t_thread.slot == 0;
+  if (t_thread.slot != g_ledger.threads.first()) g_ledger.peak.join(g_ledger.threads);
   return t_thread.slot;
 }
+
+// A mark for "counted" when there is no block.
+const char kFailed = 0;
+
+// The call that `counted` says was seen already by a hook nested in this one.
+bool counted_before(const void* block) {
+  return t_thread.counted == (block != nullptr ? block : &kFailed);
+}
+
+// An allocator that rounded a huge request past zero returned less than was asked for; what was
+// asked for is then no measure of anything.
+__attribute__((noinline)) size_t true_size(void* block) {
+  return g_real.usable_size != nullptr ? g_real.usable_size(block) : 0;
+}
+
+void count(uint32_t slot, uint64_t& word) { ledger::add(slot != 0, word, 1); }
+
+void count_call(uint32_t slot, Call call) {
+  count(slot, g_ledger.threads.slot(slot).calls[static_cast<unsigned>(call)]);
+}
+
+void book_allocation(uint32_t slot, uint32_t stack, uint64_t size, uint64_t slack) {
+  const auto [set, owner] = g_ledger.stacks.counting(g_ledger.stacks.record(stack), slot);
+  g_ledger.peak.set_aside(set, owner);
+  count_allocated(set, owner, size, slack);
+  g_ledger.peak.changed(g_ledger.threads, slot, static_cast<int64_t>(size), 1);
+}
+
+void book_free(uint32_t slot, const ledger::Block& block, uint64_t slack, bool temporary) {
+  const auto [set, owner] = g_ledger.stacks.counting(g_ledger.stacks.record(block.stack), slot);
+  const uint64_t now = ledger::ticks_now();
+  const uint64_t birth = ledger::unpack_ticks(block.birth);
+  const uint64_t lifetime = now > birth ? now - birth : 0;
+  g_ledger.peak.set_aside(set, owner);
+  count_freed(set, owner, {block.size, slack, lifetime, temporary, lifetime <= g_short_lived});
+  g_ledger.peak.changed(g_ledger.threads, slot, -static_cast<int64_t>(block.size), -1);
+}
+
+}  // namespace
 
 uint32_t this_slot() {
   const uint32_t slot = t_thread.slot;
   return __builtin_expect(slot != 0, 1) ? slot : find_slot();
 }
 
-// An allocator that rounded a huge request past zero returned less than was asked for; what was
-// asked for is then no measure of anything.
-__attribute__((noinline)) size_t true_size(void* block) {
-  return g_real.malloc_usable_size != nullptr ? g_real.malloc_usable_size(block) : 0;
+uint64_t slack_of(uintptr_t address, uint64_t size) {
+  // An allocator may allocate to answer (tcmalloc, the first time), and must not be asked about
+  // that block in turn.
+  if (g_real.usable_size == nullptr || t_thread.asking) return 0;
+  t_thread.asking = true;
+  compiler_barrier();
+  const size_t usable = g_real.usable_size(reinterpret_cast<void*>(address));
+  compiler_barrier();
+  t_thread.asking = false;
+  return usable > size ? usable - size : 0;
 }
 
-void book_free(const ledger::Block& block, uint32_t slot) {
-  ledger::StackRecord& stack = g_ledger.stacks.record(block.stack);
-  count_freed(stack.own, stack.shared, slot != 0 && stack.owner == slot, block.size);
-}
-
-}  // namespace
-
-void* allocated(void* block, size_t size, const unwind::Registers& caller) {
-  if (block == nullptr || !counting() || t_thread.counted == block) return block;
+void* allocated(void* block, size_t size, Call call, const unwind::Registers& caller) {
+  if (counted_before(block) || !recording()) return block;
+  const uint32_t slot = this_slot();
+  t_thread.counted = block != nullptr ? block : &kFailed;
+  if (__builtin_expect(block == nullptr, 0)) {
+    count_call(slot, call);
+    if (size != 0) count(slot, g_ledger.threads.slot(slot).failed_allocations);
+    return nullptr;
+  }
   if (__builtin_expect(size > ledger::kMostBytes, 0)) size = true_size(block);
+  const auto address = reinterpret_cast<uintptr_t>(block);
   uintptr_t frames[format::kMaxDepth];
   const unwind::Walk walk = unwind::walk(caller, frames, g_depth);
   if (__builtin_expect(modules_changed(), 0)) retire_unloaded();
-  const uint32_t slot = this_slot();
   ledger::Operation operation(g_ledger.threads.slot(slot));
+  count_call(slot, call);
   const uint32_t stack = g_ledger.stacks.intern(
-      {unwind::unload_epoch(), walk.hash, frames, static_cast<uint16_t>(walk.count),
+      {unwind::unload_epoch(), walk.hash, frames, static_cast<uint8_t>(walk.count), 0,
        walk.end == End::kDepth, walk.end == End::kLost},
       slot);
-  if (g_ledger.blocks.put(reinterpret_cast<uintptr_t>(block), {size, stack})) {
-    ledger::StackRecord& record = g_ledger.stacks.record(stack);
-    count_allocated(record.own, record.shared, slot != 0 && record.owner == slot, size);
+  if (g_ledger.blocks.put(address, {size, stack, ledger::pack_ticks(ledger::ticks_now())})) {
+    book_allocation(slot, stack, size, slack_of(address, size));
   }
-  t_thread.counted = block;
   return block;
 }
 
-void freed(const void* block) {
+void freed(void* block, Call call) {
   const uint32_t slot = this_slot();
   ledger::Operation operation(g_ledger.threads.slot(slot));
+  count_call(slot, call);
+  const auto address = reinterpret_cast<uintptr_t>(block);
+  const bool temporary = t_thread.counted == block;
   ledger::Block taken;
-  if (!g_ledger.blocks.take(reinterpret_cast<uintptr_t>(block), &taken)) return;
-  book_free(taken, slot);
+  if (!g_ledger.blocks.take(address, &taken)) {
+    return count(slot, g_ledger.threads.slot(slot).unknown_frees);
+  }
+  book_free(slot, taken, slack_of(address, taken.size), temporary);
+  if (temporary) t_thread.counted = nullptr;
 }
 
-Reallocation::Reallocation(const void* block)
+void passed_on(Call call) {
+  if (counting()) count_call(this_slot(), call);
+}
+
+Reallocation::Reallocation(void* block)
     : address_(reinterpret_cast<uintptr_t>(block)),
-      slot_(g_ledger.blocks.reserve(address_, &block_)) {}
+      slot_(g_ledger.blocks.reserve(address_, &block_)) {
+  if (slot_ != nullptr) slack_ = slack_of(address_, block_.size);
+}
 
 void Reallocation::failed() {
   if (slot_ != nullptr) g_ledger.blocks.restore(slot_, address_, block_);
 }
 
 void Reallocation::succeeded() {
-  if (slot_ == nullptr) return;
   const uint32_t slot = this_slot();
   ledger::Operation operation(g_ledger.threads.slot(slot));
+  if (slot_ == nullptr) return count(slot, g_ledger.threads.slot(slot).unknown_frees);
   g_ledger.blocks.release(slot_);
-  book_free(block_, slot);
+  book_free(slot, block_, slack_, false);
 }
 
 void set_depth(unsigned depth) { g_depth = depth; }
+void set_short_lived(uint64_t milliseconds) {
+  g_short_lived = milliseconds * 1'000'000u >> ledger::kTickShift;
+}
 
 }  // namespace mtrace::hook

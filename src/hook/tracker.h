@@ -12,19 +12,32 @@
 
 namespace mtrace::hook {
 
-// 1 while this process counts. Lies in a page that reads as zero after fork, so that one load
-// answers both "are we on?" and "are we a new process?".
+using ledger::Call;
+
+// What this process does with allocations. Lies in a page that reads as zero after fork, so that
+// one load answers both "are we on?" and "are we a new process?".
+enum Counting : uint64_t {
+  kUnsettled = 0,  // not started, or the child of a fork that has not been set up
+  kRecording = 1,
+  kStopped = 2,  // new blocks go unseen, known ones are taken out when they are freed
+};
 extern const uint64_t* g_counting;
 
-// True: on, after doing what a new process has to do first. Kept out of the hot path.
+// True: blocks of this process are taken out of the ledger when they are freed, after doing what
+// a new process has to do first. Kept out of the hot path.
 bool counting_slowly();
-inline bool counting() { return load(*g_counting) == 1 || counting_slowly(); }
+inline bool counting() { return load(*g_counting) == kRecording || counting_slowly(); }
+// True: and new ones are put in.
+inline bool recording() {
+  return load(*g_counting) == kRecording || (counting_slowly() && load(*g_counting) == kRecording);
+}
 
 // A few bytes a thread; the rest is in its slot of the ledger.
 struct ThreadState {
   uint32_t slot;  // 0: none asked for yet, or none to be had (see no_slot)
   bool no_slot;
-  const void* counted;  // the block that a hook on this thread counted last
+  bool asking;          // the allocator for a usable size
+  const void* counted;  // what a hook on this thread counted last: a block, not freed since
 };
 extern thread_local constinit ThreadState t_thread;
 
@@ -33,23 +46,37 @@ extern thread_local constinit ThreadState t_thread;
 inline void before_call() { t_thread.counted = nullptr; }
 
 // Counts `block` (nullptr: the allocation failed) and returns it.
-void* allocated(void* block, size_t size, const unwind::Registers& caller);
+void* allocated(void* block, size_t size, Call call, const unwind::Registers& caller);
 // Takes `block` out of the ledger. Call it before the real free: once the real allocator has the
 // block, another thread may be given the same address.
-void freed(const void* block);
+void freed(void* block, Call call);
+// A call that reaches another hook, which does the rest (operator new of libstdc++).
+void passed_on(Call call);
 
 // A realloc under way: the old block is out of the ledger, its place kept.
 class Reallocation {
  public:
-  explicit Reallocation(const void* block);
+  explicit Reallocation(void* block);
   void failed();     // the old block is as it was
   void succeeded();  // the old block is gone; allocated() follows for the new one
+  bool known() const { return slot_ != nullptr; }
+  size_t old_size() const { return block_.size; }  // requested bytes, of a known block
+
  private:
   uintptr_t address_;
   ledger::Block block_ = {};
+  uint64_t slack_ = 0;
   ledger::BlockTable::Slot* slot_;
 };
 
+// Usable less requested bytes of a live block of the real allocator; 0: not known.
+uint64_t slack_of(uintptr_t address, uint64_t size);
+
+// The slot of the calling thread in the ledger; 0: none.
+uint32_t this_slot();
+
 void set_depth(unsigned depth);
+// Blocks freed within this time count as short-lived.
+void set_short_lived(uint64_t milliseconds);
 
 }  // namespace mtrace::hook

@@ -35,14 +35,42 @@ void BlockTable::extend_reach(const Level& level, uint64_t line, unsigned distan
   if (distance >= kCrowded && level.number == load(newest_)) add_level(level.number + 1);
 }
 
-bool BlockTable::put_slowly(uintptr_t address, const Block& block) {
+uint64_t BlockTable::large_size(uint64_t index) const {
+  const uint64_t* size = large_.find(static_cast<uint32_t>(index));
+  return size != nullptr ? load(*size) : 0;
+}
+
+void BlockTable::forget_large(const Slot& slot) {
+  uint64_t* size = large_.find(static_cast<uint32_t>(size_field(slot.value) - kLarge));
+  if (size != nullptr) store(*size, uint64_t{0});
+}
+
+// A block that does not fit the packed form as it is: of 1 GiB or more, or at an address that no
+// common allocator hands out.
+bool BlockTable::put_unusual(uintptr_t address, const Block& block) {
+  const bool usual_address = (address & ~(kAddressMask << 3)) == 0;
+  for (uint32_t index = 0; usual_address && index < kMostLarge; ++index) {
+    uint64_t* size = large_.find_or_create(index);
+    if (size == nullptr) break;
+    uint64_t expected = 0;
+    if (load(*size) != 0 || !compare_exchange(*size, expected, block.size)) continue;
+    const Slot packed = pack(address, {kLarge + index, block.stack, block.birth});
+    if (put_packed(address, packed)) return true;
+    store(*size, uint64_t{0});
+    return false;
+  }
+  fetch_add<uint64_t>(lost_blocks_, 1);
+  return false;
+}
+
+bool BlockTable::put_slowly(uintptr_t address, const Slot& packed) {
   // The newest level is full around this block's home. Each round makes the next one, or finds
   // that another thread has.
   for (uint32_t full = load_acquire(newest_); add_level(full + 1); full = load_acquire(newest_)) {
-    if (put_in(level(load_acquire(newest_)), address, block)) return true;
+    if (put_in(level(load_acquire(newest_)), address, packed)) return true;
   }
   for (uint32_t i = load_acquire(newest_) + 1; i-- > 0;) {
-    if (put_in(level(i), address, block)) return true;
+    if (put_in(level(i), address, packed)) return true;
   }
   fetch_add<uint64_t>(lost_blocks_, 1);
   return false;

@@ -1,4 +1,5 @@
-// The live blocks: address -> requested size and stack. Lock-free, no header inside the block.
+// The live blocks: address -> requested size, stack and birth. Lock-free, no header inside the
+// block.
 //
 // Open addressing in cache lines of four 16-byte slots. A block goes into the first free slot at
 // or after its home line; `reach` of the home line remembers how many lines further any block of
@@ -16,6 +17,8 @@
 #include <cstdint>
 
 #include "base/atomic.h"
+#include "base/growing_array.h"
+#include "ledger/ticks.h"
 
 namespace mtrace::ledger {
 
@@ -23,7 +26,8 @@ inline constexpr uint64_t kMostBytes = (uint64_t{1} << 47) - 1;  // of a block: 
 
 struct Block {
   uint64_t size;   // requested bytes, up to kMostBytes
-  uint32_t stack;  // index in the stack table
+  uint32_t stack;  // index in the stack table, from 1, below 2^26
+  uint32_t birth = 0;  // packed ticks
 };
 
 class BlockTable {
@@ -31,9 +35,13 @@ class BlockTable {
   // False: no memory.
   bool init();
 
-  // False: no room, and lost_blocks() has grown.
+  // `address`: a multiple of 8 in the lower half of the address space. False: no room, and
+  // lost_blocks() has grown.
   bool put(uintptr_t address, const Block& block) {
-    return put_in(level(load_acquire(newest_)), address, block) || put_slowly(address, block);
+    if (block.size >= kLarge || (address & ~(kAddressMask << 3)) != 0) [[unlikely]] {
+      return put_unusual(address, block);
+    }
+    return put_packed(address, pack(address, block));
   }
 
   // Takes the block out. False: not here (allocated before tracing began, or lost).
@@ -46,8 +54,8 @@ class BlockTable {
   }
 
   struct Slot {
-    uint64_t key;    // address, and bits 16..31 of the stack index above; 0: free
-    uint64_t value;  // bits 0..15 of the stack index, and size + 1 above; 0: being changed
+    uint64_t key;    // address / 8 in 44 bits, the low 20 of the birth above; 0: free
+    uint64_t value;  // stack in 26 bits, size in 31, the high 7 of the birth; 0: being changed
   };
 
   // Takes the block out but keeps its slot for restore(). nullptr: not here.
@@ -60,18 +68,36 @@ class BlockTable {
   }
   // Puts the reserved block back as it was: cannot fail.
   void restore(Slot* slot, uintptr_t address, const Block& block) {
-    store(slot->value, packed_value(block));
     store_release(slot->key, packed_key(address, block));
   }
   void release(Slot* slot) {
+    if (size_field(load(slot->value)) >= kLarge) [[unlikely]]
+      forget_large(*slot);
     store(slot->value, uint64_t{0});
     store_release(slot->key, uint64_t{0});
   }
 
   uint64_t lost_blocks() const { return load(lost_blocks_); }
 
+  // Calls visit(block) for every block that lives from the beginning of the call to its end, and
+  // perhaps for some that do not.
+  template <typename Visit>
+  void for_each(Visit&& visit) const {
+    for (uint32_t i = 0; i <= load(newest_); ++i) {
+      const Level at = level(i);
+      for (uint64_t s = 0; s < at.lines * kLine; ++s) {
+        const Slot& slot = at.slots[s];
+        const Slot seen = {load_acquire(slot.key), load_acquire(slot.value)};
+        // Changed meanwhile: then what was read may be of two blocks, neither of which has lived
+        // through it.
+        if (seen.key <= kReserved || seen.value == 0 || load(slot.key) != seen.key) continue;
+        visit(unpack(seen));
+      }
+    }
+  }
+
   // After a fork, in the child, alone: removes what threads that are gone left half done, calls
-  // visit(block) for every whole one and returns the number removed.
+  // visit(address, block) for every whole one and returns the number removed.
   template <typename Visit>
   uint64_t repair(Visit&& visit) {
     uint64_t removed = 0;
@@ -81,10 +107,10 @@ class BlockTable {
         Slot& slot = at.slots[s];
         if (slot.key == 0) continue;
         if (slot.key == kReserved || slot.value == 0) {
-          slot = {0, 0};
+          release(&slot);
           ++removed;
         } else {
-          visit(unpack(slot));
+          visit((slot.key & kAddressMask) << 3, unpack(slot));
         }
       }
     }
@@ -97,8 +123,15 @@ class BlockTable {
   static constexpr unsigned kCrowded = 6;     // a block put this far away asks for a new level
   static constexpr unsigned kMaxLevels = 36;
   static constexpr unsigned kFirstLinesLog2 = 8;  // 1024 slots, 16 KiB
-  static constexpr unsigned kAddressBits = 48;
+  static constexpr unsigned kAddressBits = 44;
   static constexpr uint64_t kAddressMask = (uint64_t{1} << kAddressBits) - 1;
+  static constexpr unsigned kStackBits = 26;
+  static constexpr unsigned kSizeBits = 31;
+  static constexpr unsigned kBirthLow = 64 - kAddressBits;
+  static_assert(kStackBits + kSizeBits + (kPackedTickBits - kBirthLow) == 64);
+  // From this size on the field holds kLarge + an index in large_, where the size stands.
+  static constexpr uint64_t kLarge = uint64_t{1} << (kSizeBits - 1);
+  static constexpr uint32_t kMostLarge = 1u << 16;
   static constexpr uint64_t kReserved = 1;  // no block has this address
 
   // Level n has 2^(kFirstLinesLog2 + n) lines; the reaches stand behind the slots.
@@ -117,16 +150,25 @@ class BlockTable {
   }
 
   static uint64_t packed_key(uintptr_t address, const Block& block) {
-    return address | (uint64_t{block.stack} >> 16) << kAddressBits;
+    return address >> 3 | uint64_t{block.birth} << kAddressBits;
   }
-  static uint64_t packed_value(const Block& block) {
-    return (block.size + 1) << 16 | (block.stack & 0xffff);
+  static Slot pack(uintptr_t address, const Block& block) {
+    return {packed_key(address, block),
+            block.stack | block.size << kStackBits |
+                uint64_t{block.birth >> kBirthLow} << (kStackBits + kSizeBits)};
   }
-  static Block unpack(const Slot& slot) {
+  static uint64_t size_field(uint64_t value) {
+    return value >> kStackBits & ((uint64_t{1} << kSizeBits) - 1);
+  }
+  Block unpack(const Slot& slot) const {
     const uint64_t key = load(slot.key);
     const uint64_t value = load(slot.value);
-    return {(value >> 16) - 1,
-            static_cast<uint32_t>((key >> kAddressBits) << 16 | (value & 0xffff))};
+    uint64_t size = size_field(value);
+    if (size >= kLarge) [[unlikely]]
+      size = large_size(size - kLarge);
+    return {size, static_cast<uint32_t>(value & ((1u << kStackBits) - 1)),
+            static_cast<uint32_t>(key >> kAddressBits | value >> (kStackBits + kSizeBits)
+                                                                     << kBirthLow)};
   }
   // Fibonacci hashing (Knuth, The Art of Computer Programming 3, 6.4): high bits of a product.
   static uint64_t home(const Level& level, uintptr_t address) {
@@ -134,6 +176,8 @@ class BlockTable {
   }
 
   Slot* find(uintptr_t address) {
+    const uint64_t wanted = address >> 3;
+    if ((address & ~(kAddressMask << 3)) != 0) return nullptr;
     for (uint32_t i = load_acquire(newest_) + 1; i-- > 0;) {
       const Level at = level(i);
       const uint64_t first = home(at, address);
@@ -141,21 +185,25 @@ class BlockTable {
       do {
         Slot* line = at.slots + ((first + distance) & (at.lines - 1)) * kLine;
         for (unsigned s = 0; s < kLine; ++s) {
-          if ((load(line[s].key) & kAddressMask) == address) return line + s;
+          if ((load(line[s].key) & kAddressMask) == wanted) return line + s;
         }
       } while (distance++ < load(at.reach[first]));
     }
     return nullptr;
   }
 
-  bool put_in(const Level& level, uintptr_t address, const Block& block) {
+  bool put_packed(uintptr_t address, const Slot& packed) {
+    return put_in(level(load_acquire(newest_)), address, packed) || put_slowly(address, packed);
+  }
+
+  bool put_in(const Level& level, uintptr_t address, const Slot& packed) {
     const uint64_t first = home(level, address);
     for (unsigned distance = 0; distance <= kMostReach; ++distance) {
       Slot* line = level.slots + ((first + distance) & (level.lines - 1)) * kLine;
       for (unsigned s = 0; s < kLine; ++s) {
         uint64_t expected = load(line[s].key);
-        if (expected == 0 && compare_exchange(line[s].key, expected, packed_key(address, block))) {
-          store(line[s].value, packed_value(block));
+        if (expected == 0 && compare_exchange(line[s].key, expected, packed.key)) {
+          store_release(line[s].value, packed.value);
           if (distance != 0) extend_reach(level, first, distance);
           return true;
         }
@@ -164,13 +212,17 @@ class BlockTable {
     return false;
   }
 
-  bool put_slowly(uintptr_t address, const Block& block);
+  bool put_slowly(uintptr_t address, const Slot& packed);
+  bool put_unusual(uintptr_t address, const Block& block);
+  uint64_t large_size(uint64_t index) const;
+  void forget_large(const Slot& slot);
   void extend_reach(const Level& level, uint64_t line, unsigned distance);
   bool add_level(uint32_t number);
 
   uint32_t newest_ = 0;
   uint64_t lost_blocks_ = 0;
   Slot* slots_[kMaxLevels] = {};
+  GrowingArray<uint64_t> large_;  // sizes of blocks from 1 GiB on; 0: free
 };
 
 }  // namespace mtrace::ledger

@@ -1,19 +1,24 @@
-// What one stack has allocated and freed, ever: totals that only grow. Live is their difference.
-// Two sets a stack: `own` for the thread that met the stack first, which adds without the bus
-// lock, and `shared` for all others. A reader adds the two.
+// What one stack has done, ever: totals that only grow, so that a report is a difference. A stack
+// has up to two sets: `own` for the thread that met the stack first, which adds without the bus
+// lock, and a shared one, made when another thread comes. A reader adds the two.
 #pragma once
 
 #include <cstdint>
 
 #include "base/atomic.h"
+#include "ledger/ticks.h"
 
 namespace mtrace::ledger {
 
+// Totals of a stack at one moment, or what was done between two.
 struct Counters {
-  uint64_t allocated_bytes;
+  uint64_t allocated_bytes;  // requested
   uint64_t allocated_blocks;
   uint64_t freed_bytes;
   uint64_t freed_blocks;
+  uint64_t temporary;    // frees by the thread that had allocated the block and nothing since
+  uint64_t short_lived;  // frees within the time set by set_short_lived()
+  uint64_t lifetime;     // ticks, of all freed blocks together
 
   bool operator==(const Counters&) const = default;
   Counters& operator+=(const Counters& other) {
@@ -21,16 +26,48 @@ struct Counters {
     allocated_blocks += other.allocated_blocks;
     freed_bytes += other.freed_bytes;
     freed_blocks += other.freed_blocks;
+    temporary += other.temporary;
+    short_lived += other.short_lived;
+    lifetime += other.lifetime;
     return *this;
   }
   Counters operator-(const Counters& other) const {
-    return {allocated_bytes - other.allocated_bytes, allocated_blocks - other.allocated_blocks,
-            freed_bytes - other.freed_bytes, freed_blocks - other.freed_blocks};
+    return {allocated_bytes - other.allocated_bytes,
+            allocated_blocks - other.allocated_blocks,
+            freed_bytes - other.freed_bytes,
+            freed_blocks - other.freed_blocks,
+            temporary - other.temporary,
+            short_lived - other.short_lived,
+            lifetime - other.lifetime};
   }
 };
 
 inline uint64_t live_bytes(const Counters& c) { return c.allocated_bytes - c.freed_bytes; }
 inline uint64_t live_blocks(const Counters& c) { return c.allocated_blocks - c.freed_blocks; }
+
+// One of the sets of a stack, as it lies in memory. In the first cache line what every operation
+// touches.
+struct alignas(64) CounterSet {
+  uint64_t allocated_bytes;
+  uint64_t allocated_blocks;
+  uint64_t freed_bytes;
+  uint64_t freed_blocks;
+  uint64_t slack;     // usable less requested bytes of live blocks; one set alone may be negative
+  uint64_t lifetime;  // ticks
+  uint64_t mark;      // the peak since which `set_aside` holds; see ledger/peak.h
+  uint32_t shortest;  // kMostPackedTicks + 1 - the shortest lifetime, packed; 0: none
+  uint32_t longest;   // 1 + the longest, packed; 0: none. Both since the previous report
+
+  uint64_t set_aside;  // bytes that the set held before it was first touched after `mark`
+  uint64_t temporary;
+  uint64_t short_lived;
+};
+
+// Shortest and longest lifetime, as in a CounterSet.
+struct Extremes {
+  uint32_t shortest;
+  uint32_t longest;
+};
 
 // One instruction, so that a signal handler on the same thread cannot come between load and
 // store. Only the owning thread may use it.
@@ -38,33 +75,67 @@ inline void add_own(uint64_t& word, uint64_t value) {
   asm volatile("addq %1, %0" : "+m"(word) : "er"(value) : "cc");
 }
 
-inline void add(bool owner, uint64_t& own, uint64_t& shared, uint64_t value) {
+inline void add(bool owner, uint64_t& word, uint64_t value) {
   if (owner) {
-    add_own(own, value);
+    add_own(word, value);
   } else {
-    fetch_add(shared, value);
+    fetch_add(word, value);
   }
 }
 
-inline void count_allocated(Counters& own, Counters& shared, bool owner, uint64_t bytes) {
-  add(owner, own.allocated_bytes, shared.allocated_bytes, bytes);
-  add(owner, own.allocated_blocks, shared.allocated_blocks, 1);
+// Raises a word that others may raise, too.
+inline void raise(uint32_t& word, uint32_t value) {
+  uint32_t seen = load(word);
+  while (seen < value && !compare_exchange(word, seen, value)) {
+  }
+}
+inline void raise_extremes(CounterSet& set, Extremes extremes) {
+  raise(set.shortest, extremes.shortest);
+  raise(set.longest, extremes.longest);
+}
+inline Extremes extremes_of(uint64_t lifetime) {
+  const uint32_t packed = pack_ticks(lifetime);
+  return {kMostPackedTicks + 1 - packed, packed + 1};
 }
 
-inline void count_freed(Counters& own, Counters& shared, bool owner, uint64_t bytes) {
-  add(owner, own.freed_bytes, shared.freed_bytes, bytes);
-  add(owner, own.freed_blocks, shared.freed_blocks, 1);
+// What is known of a block when it is freed.
+struct Freed {
+  uint64_t bytes;
+  uint64_t slack;
+  uint64_t lifetime;  // ticks
+  bool temporary;
+  bool short_lived;
+};
+
+// `owner`: the set is the calling thread's own.
+inline void count_allocated(CounterSet& set, bool owner, uint64_t bytes, uint64_t slack) {
+  add(owner, set.allocated_bytes, bytes);
+  add(owner, set.allocated_blocks, 1);
+  if (slack != 0) add(owner, set.slack, slack);
 }
 
-// Sum of both sets. The freed totals are read first: a block freed meanwhile then counts as live
-// still, never as freed but not allocated.
-inline Counters read(const Counters& own, const Counters& shared) {
-  Counters sum;
-  sum.freed_bytes = load_acquire(own.freed_bytes) + load_acquire(shared.freed_bytes);
-  sum.freed_blocks = load_acquire(own.freed_blocks) + load_acquire(shared.freed_blocks);
-  sum.allocated_bytes = load_acquire(own.allocated_bytes) + load_acquire(shared.allocated_bytes);
-  sum.allocated_blocks = load_acquire(own.allocated_blocks) + load_acquire(shared.allocated_blocks);
-  return sum;
+inline void count_freed(CounterSet& set, bool owner, const Freed& freed) {
+  add(owner, set.freed_bytes, freed.bytes);
+  add(owner, set.freed_blocks, 1);
+  if (freed.slack != 0) add(owner, set.slack, -freed.slack);
+  if (freed.lifetime != 0) add(owner, set.lifetime, freed.lifetime);
+  if (freed.temporary) add(owner, set.temporary, 1);
+  if (freed.short_lived) add(owner, set.short_lived, 1);
+  raise_extremes(set, extremes_of(freed.lifetime));
+}
+
+// What was freed is read first: a block freed meanwhile then counts as live still, never as freed
+// but not allocated.
+inline void read_freed(const CounterSet& set, Counters& sum) {
+  sum.temporary += load_acquire(set.temporary);
+  sum.short_lived += load_acquire(set.short_lived);
+  sum.lifetime += load_acquire(set.lifetime);
+  sum.freed_bytes += load_acquire(set.freed_bytes);
+  sum.freed_blocks += load_acquire(set.freed_blocks);
+}
+inline void read_allocated(const CounterSet& set, Counters& sum) {
+  sum.allocated_bytes += load_acquire(set.allocated_bytes);
+  sum.allocated_blocks += load_acquire(set.allocated_blocks);
 }
 
 }  // namespace mtrace::ledger

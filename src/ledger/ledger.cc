@@ -4,29 +4,58 @@ namespace mtrace::ledger {
 
 constinit Ledger g_ledger = {};
 
-void Ledger::rebase_after_fork(uint32_t survivor, uint32_t tid) {
+namespace {
+
+// Makes a set hold what it held, with nothing under way, and begins its lifetimes anew.
+void settle(CounterSet& set, uint64_t height) {
+  if (set.shortest != 0) set.shortest = 0;
+  if (set.longest != 0) set.longest = 0;
+  // A mark left by the parent may be as high as the peak from which the child starts.
+  if (set.mark == height) set.set_aside = set.allocated_bytes - set.freed_bytes;
+}
+
+}  // namespace
+
+// Between a block and its counters a vanished thread may have done one and not the other. The
+// blocks decide: every stack is made to hold what its blocks say.
+void Ledger::count_anew(SlackOf slack_of) {
+  stacks.for_each([&](uint32_t, StackRecord& stack) {
+    if (stack.kind != 0) return;
+    const Counters before = stacks.read(stack);
+    stacks.each_set(stack, [](CounterSet& set) { set = {}; });
+    stack.own.freed_bytes = stack.own.allocated_bytes = before.freed_bytes;
+    stack.own.freed_blocks = stack.own.allocated_blocks = before.freed_blocks;
+    stack.own.temporary = before.temporary;
+    stack.own.short_lived = before.short_lived;
+    stack.own.lifetime = before.lifetime;
+  });
+  blocks.repair([&](uintptr_t address, const Block& block) {
+    CounterSet& own = stacks.record(block.stack).own;
+    own.allocated_bytes += block.size;
+    own.allocated_blocks += 1;
+    own.slack += slack_of(address, block.size);
+  });
+}
+
+void Ledger::rebase_after_fork(uint32_t survivor, uint32_t tid, SlackOf slack_of) {
   const uint32_t interrupted = threads.keep_only(survivor, tid);
   if (interrupted != 0) {
-    // Between a block and its counters a vanished thread may have done one and not the other. The
-    // blocks decide: every stack is made to hold what its blocks say.
-    stacks.for_each([](uint32_t, StackRecord& stack) {
-      const Counters before = read(stack.own, stack.shared);
-      stack.own = {before.freed_bytes, before.freed_blocks, before.freed_bytes,
-                   before.freed_blocks};
-      stack.shared = {};
-    });
-    blocks.repair([&](const Block& block) {
-      StackRecord& stack = stacks.record(block.stack);
-      stack.own.allocated_bytes += block.size;
-      stack.own.allocated_blocks += 1;
-    });
+    count_anew(slack_of);
     lost_inflight += interrupted;
   }
   inherited = {};
   stacks.for_each([&](uint32_t, StackRecord& stack) {
-    const Counters now = read(stack.own, stack.shared);
+    if (stack.kind != 0) return;
+    const Counters now = stacks.read(stack);
     inherited.bytes += live_bytes(now);
     inherited.blocks += live_blocks(now);
+  });
+  threads.restart(survivor, inherited.bytes, inherited.blocks);
+  peak.restart(inherited.bytes, ticks_now());
+  reported_peak = 0;
+  stacks.for_each([&](uint32_t, StackRecord& stack) {
+    stacks.each_set(stack, [&](CounterSet& set) { settle(set, inherited.bytes); });
+    const Counters now = stacks.read(stack);
     Counters* base = reported.find(stack.ordinal);
     if (base == nullptr && now.allocated_blocks != 0) {
       base = reported.find_or_create(stack.ordinal);

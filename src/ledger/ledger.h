@@ -6,6 +6,7 @@
 
 #include "base/growing_array.h"
 #include "ledger/block_table.h"
+#include "ledger/peak.h"
 #include "ledger/stack_table.h"
 #include "ledger/thread_slots.h"
 
@@ -20,16 +21,24 @@ struct Ledger {
   StackTable stacks;
   BlockTable blocks;
   ThreadSlots threads;
+  Peak peak;
   GrowingArray<Counters> reported;  // of a stack, by ordinal, as of the last report: the start of
                                     // the next deltas; written by the one thread that reports
   Totals inherited;                 // live at the fork; zero in a process that exec'ed
+  uint64_t reported_peak;           // its height as of the last report
   uint64_t lost_inflight;           // operations of threads that vanished in a fork
 
   bool init(StackTable::CameBack came_back) { return stacks.init(came_back) && blocks.init(); }
 
+  // Usable less requested bytes of a live block.
+  using SlackOf = uint64_t (*)(uintptr_t address, uint64_t size);
+
   // In the child of a fork, alone: makes the tables consistent and the present state the base of
   // the next report. `survivor` is the thread slot of the only thread, `tid` its new id.
-  void rebase_after_fork(uint32_t survivor, uint32_t tid);
+  void rebase_after_fork(uint32_t survivor, uint32_t tid, SlackOf slack_of);
+
+ private:
+  void count_anew(SlackOf slack_of);
 };
 
 extern Ledger g_ledger;

@@ -28,8 +28,24 @@ bool StackTable::init(CameBack came_back) {
   most_mask_ = most - 1;
   mask_ = (most < kFirstBuckets ? most : kFirstBuckets) - 1;
   buckets_[0] = {kEnd, kReady};
-  overflow_ = insert({0, 0, nullptr, 0, true, false}, 0);
-  return overflow_ != 0;
+  overflow_ = insert({0, 0, nullptr, 0, 0, true, false}, 0);
+  if (overflow_ == 0) return false;
+  // It has no owner, and when it is needed there is no memory left.
+  StackRecord& overflow = record(overflow_);
+  overflow.shared = arena_.allocate(sizeof(CounterSet));
+  return overflow.shared != 0;
+}
+
+// The loser of a race finds the winner's set; its own stays unused in the arena. Without memory
+// the overflow's set serves: totals stay true, but the stack's part then stands there.
+CounterSet& StackTable::make_shared(StackRecord& stack) {
+  const uint32_t fresh = arena_.allocate(sizeof(CounterSet));
+  if (fresh == 0) {
+    fetch_add<uint64_t>(lost_stacks_, 1);
+    return set_at(record(overflow_).shared);
+  }
+  uint32_t known = 0;
+  return set_at(compare_exchange(stack.shared, known, fresh) ? fresh : known);
 }
 
 // Position in the list. Records are odd and buckets even, so a bucket comes before its records.
@@ -86,6 +102,7 @@ uint32_t StackTable::make_record(const Stack& stack, uint32_t owner) {
   fresh.owner = owner;
   fresh.retired = kInUse;
   fresh.depth = stack.depth;
+  fresh.kind = stack.kind;
   fresh.cut = stack.cut;
   fresh.lost = stack.lost;
   for (unsigned i = 0; i < stack.depth; ++i) fresh.frames[i] = stack.frames[i];

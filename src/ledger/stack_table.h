@@ -21,29 +21,37 @@ inline constexpr uint32_t kInUse = 0xffffffffu;  // StackRecord::retired of a st
 // The counters have cache lines of their own, so that a thread that counts does not take from the
 // others the lines which their look-ups read.
 struct StackRecord {
-  alignas(64) Counters own;
-  alignas(64) Counters shared;
-  alignas(64) uint64_t hash;
+  CounterSet own;  // of the thread that met the stack first
+  uint64_t hash;
   uint32_t next;        // link in split order
   uint32_t ordinal;     // dense number from 1
   uint32_t owner;       // thread that adds to `own`; 0: none
+  uint32_t shared;      // index of the set for all other threads; 0: none has come
   uint32_t retired;     // unload epoch in which one of its modules went; no longer found then
-  uint16_t depth;       // frames
+  uint32_t still_gone;  // epoch in which came_back() last said no
+  uint8_t depth;        // frames
+  uint8_t kind;         // 0: heap; otherwise what the program calls by that number
   bool cut;             // there were more frames than depth
   bool lost;            // the walk ended for want of call-frame information
-  uint32_t still_gone;  // epoch in which came_back() last said no
   uintptr_t frames[];   // look-up addresses, innermost first
 };
-static_assert(offsetof(StackRecord, frames) == 160);
+static_assert(offsetof(StackRecord, hash) == 128 && offsetof(StackRecord, frames) == 168);
 
 // What a caller of intern() knows of a stack.
 struct Stack {
   uint32_t epoch;  // of unloads, in which the frames were taken
-  uint64_t hash;
+  uint64_t hash;   // of frames and kind
   const uintptr_t* frames;
-  uint16_t depth;
+  uint8_t depth;
+  uint8_t kind;
   bool cut;
   bool lost;
+};
+
+// A set of counters, and whether it is the calling thread's own.
+struct Counting {
+  CounterSet& set;
+  bool owner;
 };
 
 class StackTable {
@@ -71,9 +79,34 @@ class StackTable {
 
   StackRecord& record(uint32_t index) const { return *static_cast<StackRecord*>(arena_.at(index)); }
 
+  // The set in which thread `number` (0: one without) counts for a stack.
+  Counting counting(StackRecord& stack, uint32_t number) {
+    if (number != 0 && stack.owner == number) [[likely]]
+      return {stack.own, true};
+    const uint32_t shared = load_acquire(stack.shared);
+    if (shared != 0) [[likely]]
+      return {set_at(shared), false};
+    return {make_shared(stack), false};
+  }
+
+  // Both sets together.
+  Counters read(const StackRecord& stack) const {
+    Counters sum = {};
+    each_set(stack, [&](const CounterSet& set) { read_freed(set, sum); });
+    each_set(stack, [&](const CounterSet& set) { read_allocated(set, sum); });
+    return sum;
+  }
+  // Calls visit(set) for each of the one or two sets.
+  template <typename Record, typename Visit>
+  void each_set(Record& stack, Visit&& visit) const {
+    visit(stack.own);
+    const uint32_t shared = load_acquire(stack.shared);
+    if (shared != 0) visit(set_at(shared));
+  }
+
   // The record without frames that stands for stacks that found no room.
   uint32_t overflow() const { return overflow_; }
-  uint64_t lost_stacks() const { return load(lost_stacks_); }  // allocations booked there
+  uint64_t lost_stacks() const { return load(lost_stacks_); }  // operations booked there
   uint64_t lost_frames() const { return load(lost_frames_); }  // stacks with `lost`
   uint32_t size() const { return load(count_); }               // records made
   uint32_t limit() const { return load(next_ordinal_); }       // all ordinals are below this + 1
@@ -109,7 +142,9 @@ class StackTable {
 
   static bool is_record(uint32_t node) { return (node & kBucketBit) == 0; }
   bool same(StackRecord& record, const Stack& stack) const {
-    if (record.hash != stack.hash || record.depth != stack.depth) return false;
+    if (record.hash != stack.hash || record.depth != stack.depth || record.kind != stack.kind) {
+      return false;
+    }
     const bool retired = load(record.retired) != kInUse;
     if (retired && load(record.still_gone) == stack.epoch) return false;
     for (unsigned i = 0; i < stack.depth; ++i) {
@@ -118,6 +153,8 @@ class StackTable {
     return !retired || revive(record, stack.epoch);
   }
   bool revive(StackRecord& record, uint32_t epoch) const;
+  CounterSet& set_at(uint32_t index) const { return *static_cast<CounterSet*>(arena_.at(index)); }
+  CounterSet& make_shared(StackRecord& stack);
   uint32_t insert(const Stack& stack, uint32_t owner);
   uint32_t make_record(const Stack& stack, uint32_t owner);
   uint32_t* enter(uint32_t bucket);

@@ -36,9 +36,39 @@ uint32_t ThreadSlots::keep_only(uint32_t survivor, uint32_t tid) {
       continue;
     }
     if (slot.tid != 0) operations += slot.busy != 0;
-    if (slot.tid != 0) slot = {0, 0};
+    if (slot.tid != 0) slot.tid = slot.busy = 0;
   }
   return operations;
+}
+
+void ThreadSlots::restart(uint32_t survivor, uint64_t bytes, uint64_t blocks) {
+  for (uint32_t number = 0; number <= used() && number <= kMost; ++number) {
+    ThreadSlot& slot = slots_[number];
+    // Most slots were never held: their pages stay untouched.
+    if (slot.live_bytes != 0) slot.live_bytes = 0;
+    if (slot.live_blocks != 0) slot.live_blocks = 0;
+    if (slot.told != 0) slot.told = 0;
+    if (slot.high != 0) slot.high = 0;
+    if (slot.low != 0) slot.low = 0;
+    if (slot.told_times != 0) slot.told_times = 0;
+  }
+  several_ = 0;
+  first_ = survivor != 0 ? survivor : 1;
+  slots_[first_].live_bytes = slots_[first_].told = bytes;
+  slots_[first_].live_blocks = blocks;
+}
+
+ThreadTotals ThreadSlots::totals() const {
+  ThreadTotals sum = {};
+  for (uint32_t number = 0; number <= used() && number <= kMost; ++number) {
+    const ThreadSlot& slot = slots_[number];
+    sum.live_bytes += load(slot.live_bytes);
+    sum.live_blocks += load(slot.live_blocks);
+    for (unsigned call = 0; call < kCalls; ++call) sum.calls[call] += load(slot.calls[call]);
+    sum.failed_allocations += load(slot.failed_allocations);
+    sum.unknown_frees += load(slot.unknown_frees);
+  }
+  return sum;
 }
 
 }  // namespace mtrace::ledger

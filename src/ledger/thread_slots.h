@@ -1,5 +1,6 @@
-// One slot a thread: its number names the owner of counters, and `busy` tells a fork's child
-// which threads were inside the tables when they vanished. A thread takes a slot at its first
+// One slot a thread: its number names the owner of counters, `busy` tells a fork's child which
+// threads were inside the tables when they vanished, and the counts of the process that every
+// operation touches lie here, where no other thread writes. A thread takes a slot at its first
 // allocation; the slot of a dead thread is found by asking the kernel and used again, so nothing
 // has to run at thread exit, after which frees may still come.
 //
@@ -9,12 +10,35 @@
 #include <cstdint>
 
 #include "base/atomic.h"
+#include "ledger/calls.h"
 
 namespace mtrace::ledger {
 
 struct alignas(64) ThreadSlot {
   uint32_t tid;   // 0: free
   uint32_t busy;  // operations under way: a signal handler may begin one inside another
+
+  // What the holders of this slot have added to the heap, less what they took. See ledger/peak.h
+  // for the rest of this group.
+  uint64_t live_bytes;
+  uint64_t live_blocks;
+  int64_t high;  // when live_bytes leaves low..high, it is told
+  int64_t low;
+  uint64_t told;
+  uint32_t told_times;
+
+  uint64_t calls[kCalls];
+  uint64_t failed_allocations;
+  uint64_t unknown_frees;
+};
+
+// Sums over all slots, also of threads that are gone.
+struct ThreadTotals {
+  uint64_t live_bytes;
+  uint64_t live_blocks;
+  uint64_t calls[kCalls];
+  uint64_t failed_allocations;
+  uint64_t unknown_frees;
 };
 
 class ThreadSlots {
@@ -26,12 +50,26 @@ class ThreadSlots {
   uint32_t acquire(uint32_t pid, uint32_t tid);
 
   ThreadSlot& slot(uint32_t number) { return slots_[number]; }
+  const ThreadSlot& slot(uint32_t number) const { return slots_[number]; }
+  // The greatest number of a slot that has been held; the limits of those never held do not matter.
+  uint32_t used() const { return load(used_) == 0 ? 1 : load(used_); }
+
+  // True until a second thread, or one without a slot, has come.
+  bool alone() const { return load(several_) == 0; }
+  void end_alone() { exchange(several_, 1u); }
+  uint32_t first() const { return first_; }  // the slot of the thread that is alone
+
+  ThreadTotals totals() const;
 
   // In the child of a fork, alone: frees the slots of all threads but `survivor`, which now runs
   // as thread `tid`. Returns how many operations the others left under way.
   uint32_t keep_only(uint32_t survivor, uint32_t tid);
+  // Then: what is live starts anew, at `bytes` and `blocks`, with `survivor` alone.
+  void restart(uint32_t survivor, uint64_t bytes, uint64_t blocks);
 
  private:
+  uint32_t several_ = 0;
+  uint32_t first_ = 1;
   uint32_t used_ = 0;  // slots 1..used_ have been held
   uint32_t hand_ = 0;  // where the search for dead threads goes on
   ThreadSlot slots_[kMost + 1] = {};

@@ -15,6 +15,8 @@ struct Occasion {
   uint32_t seq;
   uint64_t taken;  // real time, nanoseconds
   uint64_t taken_monotonic;
+  uint32_t failures;    // reports that could not be written
+  bool recording;       // new allocations are counted
   const char* library;  // allocator and options, after the version
   const char* note;     // nullptr: none
 };

@@ -33,6 +33,7 @@ uint32_t g_state = kIdle;
 uint32_t g_seq = 0;
 const char* g_library_line = "";
 const char* g_note = nullptr;
+bool g_recording = true;
 Listed g_listed = Listed::kNet;
 
 struct Scratch {
@@ -93,6 +94,8 @@ void write_report(void* argument) {
   occasion.taken = sys::real_time();
   occasion.taken_monotonic = sys::monotonic_time();
   occasion.library = g_library_line;
+  occasion.failures = load(mtrace_status_block.failures);
+  occasion.recording = load(g_recording);
   occasion.note = g_note;
   const long error = write_file(scratch, occasion, snapshot);
   if (error != 0) {
@@ -145,6 +148,7 @@ bool prepare_reports() {
 
 void set_library_line(const char* line) { g_library_line = line; }
 void set_listed(Listed listed) { g_listed = listed; }
+void set_recording(bool on) { store(g_recording, on); }
 void set_note(const char* note) { g_note = note; }
 
 int report(Trigger trigger, const char* label) {

@@ -18,6 +18,8 @@ bool prepare_reports();
 void set_library_line(const char* line);
 // Which stacks reports list.
 void set_listed(Listed listed);
+// Whether new allocations are recorded: reports say when they are not.
+void set_recording(bool on);
 // Said in every report from now on (the program took the signal, ...); nullptr: nothing.
 void set_note(const char* note);
 

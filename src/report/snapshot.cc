@@ -9,7 +9,11 @@
 namespace mtrace::report {
 namespace {
 
-uint64_t stack_id(const ledger::StackRecord& stack) {
+using ledger::CounterSet;
+using ledger::Extremes;
+using ledger::StackRecord;
+
+uint64_t stack_id(const StackRecord& stack) {
   format::StackId id;
   const uint32_t retired = load(stack.retired);
   for (unsigned i = 0; i < stack.depth; ++i) {
@@ -23,49 +27,138 @@ uint64_t stack_id(const ledger::StackRecord& stack) {
   return id.value();
 }
 
+// Takes the extremes of the interval that ends out of the sets, so that the next begins anew.
+Extremes take_extremes(const ledger::StackTable& stacks, StackRecord& stack) {
+  Extremes both = {};
+  stacks.each_set(stack, [&](CounterSet& set) {
+    if (load(set.longest) == 0) return;
+    both.shortest = std::max(both.shortest, exchange(set.shortest, 0u));
+    both.longest = std::max(both.longest, exchange(set.longest, 0u));
+  });
+  return both;
+}
+
+uint64_t slack_of(const ledger::StackTable& stacks, const StackRecord& stack) {
+  uint64_t slack = 0;
+  stacks.each_set(stack, [&](const CounterSet& set) { slack += load(set.slack); });
+  // A block whose bytes are counted and whose slack is not yet, or the other way round.
+  return static_cast<int64_t>(slack) < 0 ? 0 : slack;
+}
+
 }  // namespace
 
-bool Snapshot::take(ledger::Ledger& ledger, Listed listed) {
-  capacity_ = ledger.stacks.size() + 64;  // stacks that appear meanwhile can wait
-  entries_ = static_cast<Entry*>(sys::map_memory(size_t{capacity_} * sizeof(Entry)));
-  if (entries_ == nullptr) return false;
+// One pass over all stacks. False: no memory to remember one of them.
+bool Snapshot::read_stacks(ledger::Ledger& ledger, Listed listed) {
   bool complete = true;
-  ledger.stacks.for_each([&](uint32_t index, const ledger::StackRecord& stack) {
+  const bool peak_moved = height_ != ledger.reported_peak;
+  ledger.stacks.for_each([&](uint32_t index, StackRecord& stack) {
     if (kept_ == capacity_) return;
     Entry entry = {};
-    entry.now = ledger::read(stack.own, stack.shared);
+    entry.now = ledger.stacks.read(stack);
     const ledger::Counters* last = ledger.reported.find(stack.ordinal);
     entry.change = last != nullptr ? entry.now - *last : entry.now;
-    total_ += entry.now;
-    change_ += entry.change;
+    entry.kind = stack.kind;
+    if (stack.kind == 0) {
+      total_ += entry.now;
+      change_ += entry.change;
+      ledger.stacks.each_set(stack,
+                             [&](const CounterSet& set) { entry.share += ledger.peak.share(set); });
+      // Of sets read while blocks go from one to the other the sum may be below zero.
+      if (static_cast<int64_t>(entry.share) < 0) entry.share = 0;
+      peak_.bytes += entry.share;
+    } else {
+      kinds_[stack.kind % kKinds].bytes += live_bytes(entry.now);
+      kinds_[stack.kind % kKinds].blocks += live_blocks(entry.now);
+    }
     const bool active = entry.change != ledger::Counters{};
     const bool net = live_bytes(entry.change) != 0 || live_blocks(entry.change) != 0;
-    entry.listed = net || (listed == Listed::kActive && active) ||
+    entry.listed = net || (peak_moved && entry.share != 0) ||
+                   (listed == Listed::kActive && active) ||
                    (listed == Listed::kAll && entry.now.allocated_blocks != 0);
     if (!entry.listed && !active) return;
     // Without a place to remember it, the next report would tell this change again.
     if (ledger.reported.find_or_create(stack.ordinal) == nullptr) complete = false;
+    entry.slack = slack_of(ledger.stacks, stack);
+    entry.lifetimes = take_extremes(ledger.stacks, stack);
+    entry.oldest = Entry::kNone;
     entry.stack = index;
     entry.id = entry.listed ? stack_id(stack) : 0;
     listed_ += entry.listed;
     entries_[kept_++] = entry;
   });
+  return complete;
+}
+
+// The sum of the shares is the peak. How far it can be from the truth: see ledger/peak.h.
+void Snapshot::settle_peak(const ledger::Ledger& ledger) {
+  peak_.when = ledger.peak.when();
+  if (!ledger.threads.alone()) {
+    const uint64_t apart = height_ > peak_.bytes ? height_ - peak_.bytes : peak_.bytes - height_;
+    peak_.error = apart + ledger.peak.kept_at_most(ledger.threads);
+  }
+  // A signal handler that reports between an allocation and the raising of the peak, or threads
+  // that are ahead of what they have told: then the peak is now.
+  if (live_bytes(total_) <= peak_.bytes) return;
+  peak_.bytes = live_bytes(total_);
+  peak_.when = ticks_;
+  for (uint32_t i = 0; i < kept_; ++i) {
+    if (entries_[i].kind == 0) entries_[i].share = live_bytes(entries_[i].now);
+  }
+}
+
+// A scan of the live blocks. Without memory for it, no entry has an age.
+void Snapshot::find_oldest(const ledger::Ledger& ledger) {
+  if (listed_ == 0) return;
+  const size_t bytes = (size_t{ledger.stacks.limit()} + 1) * sizeof(uint32_t);
+  auto* births = static_cast<uint32_t*>(sys::map_memory(bytes));  // latest possible - birth
+  if (births == nullptr) return;
+  const uint32_t limit = ledger.stacks.limit();
+  ledger.blocks.for_each([&](const ledger::Block& block) {
+    const uint32_t ordinal = ledger.stacks.record(block.stack).ordinal;
+    if (ordinal > limit) return;  // made since
+    births[ordinal] = std::max(births[ordinal], ledger::kMostPackedTicks + 1 - block.birth);
+  });
+  for (uint32_t i = 0; i < listed_; ++i) {
+    const uint32_t seen = births[ledger.stacks.record(entries_[i].stack).ordinal];
+    if (seen == 0) continue;
+    entries_[i].oldest = ledger::unpack_ticks(ledger::kMostPackedTicks + 1 - seen);
+  }
+  sys::unmap_memory(births, bytes);
+}
+
+bool Snapshot::take(ledger::Ledger& ledger, Listed listed) {
+  capacity_ = ledger.stacks.size() + 64;  // stacks that appear meanwhile can wait
+  entries_ = static_cast<Entry*>(sys::map_memory(size_t{capacity_} * sizeof(Entry)));
+  if (entries_ == nullptr) return false;
+  ledger.peak.tell_all(ledger.threads);
+  height_ = ledger.peak.height();
+  ticks_ = ledger::ticks_now();
+  owed_ = &ledger;
+  const bool complete = read_stacks(ledger, listed);
+  settle_peak(ledger);
   std::sort(entries_, entries_ + kept_, [](const Entry& a, const Entry& b) {
     if (a.listed != b.listed) return a.listed;
     return a.bytes() != b.bytes() ? a.bytes() > b.bytes() : a.id < b.id;
   });
+  find_oldest(ledger);
   return complete;
 }
 
 Snapshot::~Snapshot() {
-  if (entries_ != nullptr) sys::unmap_memory(entries_, size_t{capacity_} * sizeof(Entry));
+  if (entries_ == nullptr) return;
+  for (uint32_t i = 0; owed_ != nullptr && i < kept_; ++i) {
+    raise_extremes(owed_->stacks.record(entries_[i].stack).own, entries_[i].lifetimes);
+  }
+  sys::unmap_memory(entries_, size_t{capacity_} * sizeof(Entry));
 }
 
-void Snapshot::remember(ledger::Ledger& ledger) const {
+void Snapshot::remember(ledger::Ledger& ledger) {
   for (uint32_t i = 0; i < kept_; ++i) {
     const Entry& entry = entries_[i];
     *ledger.reported.find(ledger.stacks.record(entry.stack).ordinal) = entry.now;
   }
+  ledger.reported_peak = height_;
+  owed_ = nullptr;
 }
 
 }  // namespace mtrace::report

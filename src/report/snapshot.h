@@ -1,5 +1,6 @@
-// What every stack holds now, and how that differs from the last report: read from the tables
-// while other threads go on, in one pass, so that totals and entries come from the same values.
+// What every stack holds and has done, and how that differs from the last report: read from the
+// tables while other threads go on, in one pass, so that totals and entries come from the same
+// values.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +12,16 @@ namespace mtrace::report {
 struct Entry {
   ledger::Counters now;
   ledger::Counters change;  // since the last report
+  uint64_t slack;           // usable less requested bytes of the live blocks
+  uint64_t share;           // bytes held at the process's peak
+  uint64_t oldest;          // ticks at which the oldest live block was made; kNone: there is none
   uint64_t id;              // format::StackId
   uint32_t stack;           // index in the stack table
-  bool listed;              // otherwise only remembered, for the next report's differences
+  ledger::Extremes lifetimes;
+  uint8_t kind;  // 0: heap
+  bool listed;   // otherwise only remembered, for the next report's differences
+
+  static constexpr uint64_t kNone = UINT64_MAX;
 
   int64_t bytes() const { return static_cast<int64_t>(live_bytes(change)); }
   int64_t blocks() const { return static_cast<int64_t>(live_blocks(change)); }
@@ -21,14 +29,24 @@ struct Entry {
 
 // Which stacks a report lists.
 enum class Listed : uint8_t {
-  kNet,     // whose live bytes or blocks changed since the last report
-  kActive,  // that allocated or freed since
-  kAll,     // that ever did
+  kNet,     // whose live bytes or blocks changed since the last report, or that share in a peak
+            // that has moved since
+  kActive,  // and that allocated or freed since
+  kAll,     // and that ever did
+};
+
+// The process's peak: what the shares of all stacks add up to.
+struct PeakSeen {
+  uint64_t bytes;
+  uint64_t when;   // ticks
+  uint64_t error;  // bytes by which `bytes` may be off
 };
 
 // Scratch memory from the kernel, given back at the end of life.
 class Snapshot {
  public:
+  static constexpr unsigned kKinds = 32;
+
   // Reads and sorts: largest growth first, ties by id. False: no memory.
   bool take(ledger::Ledger& ledger, Listed listed);
   ~Snapshot();
@@ -40,20 +58,33 @@ class Snapshot {
   const Entry* begin() const { return entries_; }
   const Entry* end() const { return entries_ + listed_; }
 
-  // Sums over all stacks, listed or not: since the last report, and since the start.
+  // Sums over all stacks of the heap, listed or not: since the last report, and since the start.
   const ledger::Counters& change() const { return change_; }
   const ledger::Counters& total() const { return total_; }
+  // What is live of a kind.
+  const ledger::Totals& live_of_kind(unsigned kind) const { return kinds_[kind]; }
+  const PeakSeen& peak() const { return peak_; }
+  uint64_t ticks() const { return ticks_; }  // when it was taken
 
   // Makes this snapshot the base of the next one. take() has seen to the memory.
-  void remember(ledger::Ledger& ledger) const;
+  void remember(ledger::Ledger& ledger);
 
  private:
+  bool read_stacks(ledger::Ledger& ledger, Listed listed);
+  void settle_peak(const ledger::Ledger& ledger);
+  void find_oldest(const ledger::Ledger& ledger);
+
   Entry* entries_ = nullptr;
   uint32_t capacity_ = 0;
   uint32_t kept_ = 0;  // entries: first those that are listed
   uint32_t listed_ = 0;
+  ledger::Ledger* owed_ = nullptr;  // whose extremes of lifetimes have to be put back
   ledger::Counters change_ = {};
   ledger::Counters total_ = {};
+  ledger::Totals kinds_[kKinds] = {};
+  PeakSeen peak_ = {};
+  uint64_t height_ = 0;  // of the peak to which the shares belong
+  uint64_t ticks_ = 0;
 };
 
 }  // namespace mtrace::report

@@ -233,7 +233,7 @@ void check_meta(const Memlog& log, std::vector<std::string>* wrong) {
     if (i >= log.meta_before_entries) wrong->push_back("key after the entries: " + key);
   }
   for (const char* key : {"program", "pid", "seq", "trigger", "started", "taken", "delta", "live",
-                          "lost", "host", "library", "resolved", "rss", "uptime"}) {
+                          "lost", "host", "library", "resolved", "uptime"}) {
     if (!log.has(key)) wrong->push_back(std::string("no key ") + key);
   }
   for (const char* key : {"pid", "seq"}) {
@@ -269,7 +269,7 @@ void check_entries(const Memlog& log, std::vector<std::string>* wrong) {
     if (!entry.kind.empty()) continue;
     sum += Amount{entry.bytes, entry.blocks};
     if (log.get("library").find("MTRACE_ENTRIES=") == std::string::npos && entry.bytes == 0 &&
-        entry.blocks == 0)
+        entry.blocks == 0 && !entry.counts.contains("peak"))
       wrong->push_back(where + "entry nets to zero");
     if (previous != nullptr && (previous->bytes < entry.bytes || (previous->bytes == entry.bytes &&
                                                                   previous->stack > entry.stack))) {

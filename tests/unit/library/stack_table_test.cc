@@ -18,7 +18,7 @@ namespace {
 using Frames = std::vector<uintptr_t>;
 
 Stack as_stack(const Frames& frames, uint64_t hash, bool lost = false) {
-  return {1, hash, frames.data(), static_cast<uint16_t>(frames.size()), false, lost};
+  return {1, hash, frames.data(), static_cast<uint8_t>(frames.size()), 0, false, lost};
 }
 
 std::unique_ptr<StackTable> make_table() {
@@ -123,6 +123,31 @@ TEST(StackTable, CountsStacksWithLostFrames) {
   EXPECT_EQ(table->lost_frames(), 1u);
 }
 
+TEST(StackTable, KindsAreApart) {
+  auto table = make_table();
+  const Frames frames = {1, 2, 3};
+  Stack stack = as_stack(frames, 5);
+  const uint32_t heap = table->intern(stack, 1);
+  stack.kind = 7;
+  const uint32_t other = table->intern(stack, 1);
+  EXPECT_NE(heap, other);
+  EXPECT_EQ(table->intern(stack, 1), other);
+  EXPECT_EQ(table->record(other).kind, 7);
+}
+
+TEST(StackTable, OnlyOtherThreadsHaveASharedSet) {
+  auto table = make_table();
+  const Frames frames = {1};
+  StackRecord& record = table->record(table->intern(as_stack(frames, 1), 3));
+  EXPECT_TRUE(table->counting(record, 3).owner);
+  EXPECT_EQ(&table->counting(record, 3).set, &record.own);
+  EXPECT_EQ(record.shared, 0u);
+  CounterSet& shared = table->counting(record, 4).set;
+  EXPECT_NE(&shared, &record.own);
+  EXPECT_FALSE(table->counting(record, 0).owner);
+  EXPECT_EQ(&table->counting(record, 0).set, &shared);
+}
+
 TEST(StackTable, ThreadsAgree) {
   constexpr unsigned kThreads = 4;
   constexpr uintptr_t kStacks = 40'000;
@@ -138,7 +163,8 @@ TEST(StackTable, ThreadsAgree) {
         const Frames frames = {i + 1, 77};
         seen[t][i] = table->intern(as_stack(frames, (i / 3) * 0x9e3779b97f4a7c15u), t + 1);
         StackRecord& record = table->record(seen[t][i]);
-        count_allocated(record.own, record.shared, record.owner == t + 1, i);
+        const auto [set, owner] = table->counting(record, t + 1);
+        count_allocated(set, owner, i, 0);
       }
     });
   }
@@ -146,7 +172,7 @@ TEST(StackTable, ThreadsAgree) {
   for (uintptr_t i = 0; i < kStacks; ++i) {
     for (unsigned t = 1; t < kThreads; ++t) ASSERT_EQ(seen[t][i], seen[0][i]) << i;
     const StackRecord& record = table->record(seen[0][i]);
-    const Counters total = read(record.own, record.shared);
+    const Counters total = table->read(record);
     ASSERT_EQ(total.allocated_blocks, kThreads);
     ASSERT_EQ(total.allocated_bytes, kThreads * i);
   }

@@ -1,0 +1,98 @@
+#include "ledger/peak.h"
+
+#include "ledger/ticks.h"
+
+namespace mtrace::ledger {
+
+void Peak::set_aside_slowly(CounterSet& set, bool owner, uint64_t height) const {
+  const uint64_t holds = held(set);
+  if (owner) {
+    store(set.set_aside, holds);
+    store_release(set.mark, height);
+    return;
+  }
+  // What the set holds was read before the mark is taken: whoever counts after this peak has to
+  // pass here first, so nobody has come between unless this fails. The loser goes on: its rival
+  // has read the same.
+  uint64_t seen = load(set.mark);
+  if ((seen & ~kTaking) == height) return;
+  if (!compare_exchange(set.mark, seen, height | kTaking)) return;
+  store(set.set_aside, holds);
+  store_release(set.mark, height);
+}
+
+void Peak::join(ThreadSlots& threads) {
+  if (!threads.alone()) return;
+  threads.end_alone();
+  tell(threads, threads.first());
+}
+
+void Peak::raise(uint64_t total) {
+  uint64_t height = load(height_);
+  while (static_cast<int64_t>(total) > static_cast<int64_t>(height)) {
+    if (compare_exchange(height_, height, total)) {
+      store(when_, ticks_now());
+      return;
+    }
+  }
+}
+
+// A thread that tells often keeps more, up to 4 KiB, so that threads with small heaps do not pass
+// the total to and fro for ever; one that tells seldom stays close to exact.
+int64_t Peak::batch(const ThreadSlots& threads, const ThreadSlot& slot) const {
+  const auto by_peak = static_cast<int64_t>(load(height_) / 1024 / threads.used());
+  const int64_t by_habit = load(slot.told_times);
+  const int64_t batch = by_peak > by_habit ? by_peak : by_habit;
+  return batch < kLargestBatch ? batch : kLargestBatch;
+}
+
+void Peak::tell(ThreadSlots& threads, uint32_t number) {
+  constexpr uint32_t kHabitLimit = 4096;
+  ThreadSlot& slot = threads.slot(number);
+  if (number == 0) join(threads);
+  // Whoever tells at the same time, or a signal handler in between, adds up to the same sum: each
+  // adds the step from what was told before to what it has seen.
+  const uint64_t now = load(slot.live_bytes);
+  const uint64_t step = now - exchange(slot.told, now);
+  const uint64_t total = __atomic_add_fetch(&total_, step, __ATOMIC_ACQ_REL);
+  raise(total);
+  const auto live = static_cast<int64_t>(now);
+  bool alone;
+  do {
+    alone = threads.alone();
+    if (alone) {
+      // Nothing below the peak needs telling.
+      store<int64_t>(slot.high, live + static_cast<int64_t>(load(height_) - total));
+      store(slot.low, INT64_MIN);
+    } else {
+      if (load(slot.told_times) < kHabitLimit) store(slot.told_times, load(slot.told_times) + 1);
+      const int64_t keeps = batch(threads, slot);
+      store<int64_t>(slot.high, live + keeps);
+      store<int64_t>(slot.low, live - keeps);
+    }
+    // The second thread says that it is here and then sets these limits: one of the two sees what
+    // the other has written.
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+  } while (alone && !threads.alone());
+}
+
+void Peak::tell_all(ThreadSlots& threads) {
+  // Those without a slot have told at once.
+  for (uint32_t number = 1; number <= threads.used(); ++number) tell(threads, number);
+}
+
+uint64_t Peak::kept_at_most(const ThreadSlots& threads) const {
+  if (threads.alone()) return 0;
+  uint64_t sum = 0;
+  for (uint32_t number = 1; number <= threads.used(); ++number) {
+    sum += static_cast<uint64_t>(batch(threads, threads.slot(number)));
+  }
+  return sum;
+}
+
+void Peak::restart(uint64_t bytes, uint64_t ticks) {
+  total_ = height_ = bytes;
+  when_ = ticks;
+}
+
+}  // namespace mtrace::ledger

@@ -1,0 +1,88 @@
+// The most that was ever live at once, and each stack's share in it at that very moment, without a
+// log of events.
+//
+// A peak is known by its height, because each new one is higher. A set of counters that is touched
+// for the first time since the last new peak first sets aside how much it holds (CounterSet::mark
+// says since which peak that stands); its share in the peak is what was set aside or, untouched,
+// what it holds. The order is: set aside, count, raise the peak.
+//
+// With one thread this is exact. With T threads each keeps what it has added to itself until that
+// exceeds a batch B, so that threads do not fight over one word. The height found is then off by
+// at most T*B: at every moment the total differs from what was told by what the threads keep. The
+// shares are those of the moment at which the peak was raised; what they add up to is printed, and
+// its distance from the height plus T*B bounds the error (doc/design.md has the argument).
+//
+// Thread-safe; async-signal-safe.
+#pragma once
+
+#include <cstdint>
+
+#include "ledger/counters.h"
+#include "ledger/thread_slots.h"
+
+namespace mtrace::ledger {
+
+class Peak {
+ public:
+  // Before the counters of `set` change.
+  void set_aside(CounterSet& set, bool owner) const {
+    const uint64_t height = load_acquire(height_);
+    if ((load(set.mark) & ~kTaking) != height) set_aside_slowly(set, owner, height);
+  }
+
+  // After it: the calling thread, whose slot is `number`, has `bytes` more live, in `blocks` more.
+  void changed(ThreadSlots& threads, uint32_t number, int64_t bytes, int64_t blocks) {
+    ThreadSlot& slot = threads.slot(number);
+    if (number != 0) [[likely]] {
+      add_own(slot.live_blocks, blocks);
+      add_own(slot.live_bytes, bytes);
+      const auto now = static_cast<int64_t>(load(slot.live_bytes));
+      if (now <= load(slot.high) && now >= load(slot.low)) [[likely]]
+        return;
+    } else {
+      fetch_add<uint64_t>(slot.live_blocks, blocks);
+      fetch_add<uint64_t>(slot.live_bytes, bytes);
+    }
+    tell(threads, number);
+  }
+
+  // A thread other than the first has come: from now on threads keep and tell.
+  void join(ThreadSlots& threads);
+
+  // Adds what the thread has kept to the total. Any thread may do so for any other.
+  void tell(ThreadSlots& threads, uint32_t number);
+  void tell_all(ThreadSlots& threads);
+
+  // What the set held at the last peak.
+  uint64_t share(const CounterSet& set) const {
+    const uint64_t aside = load(set.set_aside);
+    const bool touched = load_acquire(set.mark) == load(height_);
+    return touched ? aside : held(set);
+  }
+
+  uint64_t height() const { return load(height_); }  // bytes; once tell_all() was called
+  uint64_t when() const { return load(when_); }      // ticks
+  // By how much height() may be off: what threads may be keeping.
+  uint64_t kept_at_most(const ThreadSlots& threads) const;
+
+  // In the child of a fork, alone: `bytes` are live, and that is the peak so far.
+  void restart(uint64_t bytes, uint64_t ticks);
+
+ private:
+  static constexpr uint64_t kTaking = uint64_t{1} << 63;  // in a mark: set_aside is being written
+  static constexpr int64_t kLargestBatch = 64 * 1024;
+
+  static uint64_t held(const CounterSet& set) {
+    const uint64_t freed = load_acquire(set.freed_bytes);
+    return load_acquire(set.allocated_bytes) - freed;
+  }
+  void set_aside_slowly(CounterSet& set, bool owner, uint64_t height) const;
+  int64_t batch(const ThreadSlots& threads, const ThreadSlot& slot) const;
+  void raise(uint64_t total);
+
+  uint64_t total_ = 0;   // live bytes, as far as threads have told
+  uint64_t height_ = 0;  // bytes
+  uint64_t when_ = 0;    // ticks
+};
+
+}  // namespace mtrace::ledger

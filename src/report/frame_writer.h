@@ -1,0 +1,39 @@
+// Stacks as they stand in a memlog: lines of frames, and the lines of the modules that those name.
+// Async-signal-safe.
+#pragma once
+
+#include <cstdint>
+
+#include "base/writer.h"
+#include "ledger/stack_table.h"
+
+namespace mtrace::report {
+
+// Which modules the frames of a text name, one bit each. Without memory: none.
+class ModuleSet {
+ public:
+  ModuleSet();
+  ~ModuleSet();
+  ModuleSet(const ModuleSet&) = delete;
+  ModuleSet& operator=(const ModuleSet&) = delete;
+  void add(uint32_t index) {
+    if (bits_ != nullptr && index < kMost) bits_[index / 64] |= uint64_t{1} << index % 64;
+  }
+  bool has(uint32_t index) const {
+    return bits_ != nullptr && index < kMost && (bits_[index / 64] >> index % 64 & 1) != 0;
+  }
+
+ private:
+  static constexpr uint32_t kMost = 1u << 16;
+
+  uint64_t* bits_;
+};
+
+// "\t(module+0x1234)". `retired`: as of the stack that the address is of (unwind::kAlive: now).
+void write_frame(Writer& out, uintptr_t address, uint32_t retired, ModuleSet& modules);
+// All frames of a stack, and "\t..." when there were more.
+void write_frames(Writer& out, const ledger::StackRecord& stack, ModuleSet& modules);
+// "# module: PATH build-id=HEX base=0xHEX" for each.
+void write_modules(Writer& out, const ModuleSet& modules);
+
+}  // namespace mtrace::report
