@@ -50,6 +50,7 @@ TEST_BINARIES += $(if $(UNIT_LIBRARY_OBJ),$(TEST_BUILD)/unit_library) \
 PROGRAM_FLAGS := -g -fno-builtin -Wall -Wextra -Werror -D_GNU_SOURCE -Iinclude -Itests/programs \
                  -pthread
 PROGRAM_OPT   ?= -O1
+PROGRAM_LIBS_model := $(ABSL_LIBS)
 $(PROGRAMS)/%: tests/programs/%.c tests/programs/truth.h include/mtrace.h \
     tests/tests.mk | $(BUILD)/.deps
 	@mkdir -p $(@D)

@@ -1,0 +1,201 @@
+// Every field of a report, against programs that know what it must say.
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <sstream>
+
+#include "host_test.h"
+
+namespace mtrace::test {
+namespace {
+
+struct Fact {
+  std::string site, key;
+  double low, high;
+};
+struct Growth {
+  std::string key, name;
+  int64_t value;
+};
+struct Told {
+  std::map<size_t, std::vector<Fact>> facts;  // by phase
+  std::map<size_t, std::vector<Growth>> growths;
+};
+
+Told told(const std::string& output) {
+  Told all;
+  for (const std::string& line : lines_of(output)) {
+    std::istringstream in(line);
+    std::string word;
+    size_t phase;
+    in >> word >> phase;
+    if (word == "fact") {
+      Fact fact;
+      in >> fact.site >> fact.key >> fact.low >> fact.high;
+      all.facts[phase].push_back(fact);
+    } else if (word == "head") {
+      Growth growth;
+      in >> growth.key >> growth.name >> growth.value;
+      all.growths[phase].push_back(growth);
+    }
+  }
+  return all;
+}
+
+// Of all entries whose innermost site_ function is `site`.
+int64_t found(const Memlog& log, const std::string& site, const std::string& key) {
+  const bool adds = !key.starts_with("lifetime") && key != "age";
+  int64_t value = 0;
+  for (const Entry& entry : log.entries) {
+    const auto frame = std::find_if(entry.frames.begin(), entry.frames.end(),
+                                    [](const Frame& f) { return f.function.starts_with("site_"); });
+    if (frame == entry.frames.end() || frame->function != site) continue;
+    const auto count = entry.counts.find(key);
+    const int64_t one = key == "live"                 ? entry.live
+                        : count == entry.counts.end() ? 0
+                                                      : count->second;
+    value = adds ? value + one : std::max(value, one);
+  }
+  return value;
+}
+
+// A number in the header: of "NAME=N ..." by name, or the first word.
+int64_t header_number(const Memlog& log, const std::string& key, const std::string& name) {
+  std::istringstream words(log.get(key));
+  std::string word;
+  while (words >> word) {
+    if (name == "-") return std::stoll(word);
+    if (word.starts_with(name + "=")) return std::stoll(word.substr(name.size() + 1));
+  }
+  return 0;
+}
+
+double resolution(const Memlog& log) { return std::stod(log.get("resolution")); }
+
+class FactsTest : public HostTest {
+ protected:
+  void expect_all(const Told& told, const std::vector<Memlog>& logs) {
+    for (const auto& [phase, facts] : told.facts) {
+      ASSERT_LE(phase, logs.size());
+      const Memlog& log = logs[phase - 1];
+      for (const Fact& fact : facts) {
+        // The moment of a coarse clock, rounded down to a tick and to a millisecond.
+        const bool time = fact.key == "age" || fact.key.starts_with("lifetime");
+        const double step = time && fact.high != 0 ? resolution(log) + 3.2 : 0;
+        const auto value = static_cast<double>(found(log, fact.site, fact.key));
+        EXPECT_GE(value, fact.low - step) << phase << ' ' << fact.site << ' ' << fact.key;
+        EXPECT_LE(value, fact.high + step) << phase << ' ' << fact.site << ' ' << fact.key;
+      }
+    }
+    for (const auto& [phase, growths] : told.growths) {
+      for (const Growth& growth : growths) {
+        const int64_t now = header_number(logs.at(phase - 1), growth.key, growth.name);
+        const int64_t before =
+            phase == 1 ? 0 : header_number(logs.at(phase - 2), growth.key, growth.name);
+        // What malloc holds below the peak is known from the report before.
+        const int64_t base = growth.key == "peak" && growth.value != 0
+                                 ? logs.at(phase - 2).amount("live").bytes
+                                 : before;
+        EXPECT_EQ(now - base, growth.value) << phase << ' ' << growth.key << ' ' << growth.name;
+      }
+    }
+  }
+};
+
+int64_t sum_of_shares(const Memlog& log) {
+  int64_t sum = 0;
+  for (const Entry& entry : log.entries) {
+    const auto share = entry.counts.find("peak");
+    if (share != entry.counts.end()) sum += share->second;
+  }
+  return sum;
+}
+
+TEST_F(FactsTest, OfOneThread) {
+  Command command = named({program("facts")});
+  command.env["MTRACE_ENTRIES"] = "active";
+  command.env["MTRACE_TOGGLE_SIGNAL"] = "USR2";
+  const Result result = run(command);
+  ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
+  const std::vector<Memlog> logs = logs_of("facts");
+  ASSERT_EQ(logs.size(), 8u);
+  expect_all(told(result.out), logs);
+  EXPECT_EQ(logs[4].get("recording"), "stopped");
+  EXPECT_FALSE(logs[3].has("recording"));
+  EXPECT_FALSE(logs[5].has("recording"));
+  for (const Memlog& log : logs) {
+    EXPECT_FALSE(log.has("peak-error")) << "one thread is exact";
+    EXPECT_GE(header_number(log, "rss-max", "-"), header_number(log, "rss", "-"));
+    EXPECT_GE(header_number(log, "virtual", "-"), header_number(log, "rss", "-"));
+    EXPECT_EQ(header_number(log, "reports", "written"), log.number("seq"));
+    EXPECT_EQ(header_number(log, "reports", "failed"), 0);
+  }
+  // Reports in which the peak has moved list every share in it.
+  for (size_t moved : {0, 2, 6}) {
+    EXPECT_EQ(sum_of_shares(logs[moved]), header_number(logs[moved], "peak", "-")) << moved;
+  }
+}
+
+TEST_F(FactsTest, NetListsWhatSharesInAPeakThatMoved) {
+  Command command = named({program("facts")});
+  command.env["MTRACE_TOGGLE_SIGNAL"] = "USR2";
+  const Result result = run(command);
+  ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
+  const std::vector<Memlog> logs = logs_of("facts");
+  ASSERT_EQ(logs.size(), 8u);
+  const auto lists = [](const Memlog& log, const std::string& site) {
+    return std::any_of(log.entries.begin(), log.entries.end(), [&](const Entry& entry) {
+      return std::any_of(entry.frames.begin(), entry.frames.end(),
+                         [&](const Frame& frame) { return frame.function == site; });
+    });
+  };
+  EXPECT_FALSE(lists(logs[0], "site_temporary"));
+  EXPECT_TRUE(lists(logs[2], "site_peak_first"));
+  EXPECT_TRUE(lists(logs[2], "site_peak_second"));
+  EXPECT_FALSE(lists(logs[2], "site_after_peak"));
+  EXPECT_TRUE(lists(logs[2], "site_moves")) << "unchanged, but part of the peak";
+  EXPECT_FALSE(lists(logs[3], "site_moves")) << "the peak has not moved";
+  EXPECT_EQ(sum_of_shares(logs[2]), header_number(logs[2], "peak", "-"));
+}
+
+TEST_F(FactsTest, ShortLivedIsWhatTheOptionSays) {
+  for (const auto& [limit, temporary, held] :
+       {std::tuple("86400000", 500, 1), std::tuple("20", -1, 0)}) {
+    Command command = named({program("facts")});
+    command.env["MTRACE_ENTRIES"] = "active";
+    command.env["MTRACE_TOGGLE_SIGNAL"] = "USR2";
+    command.env["MTRACE_TEMPORARY_MS"] = limit;
+    const Result result = run(command);
+    ASSERT_TRUE(result.exited(0)) << result.err;
+    const std::vector<Memlog> logs = logs_of(result.pid);
+    ASSERT_EQ(logs.size(), 8u);
+    if (temporary >= 0) {
+      EXPECT_EQ(found(logs[0], "site_temporary", "short-lived"), temporary);
+    }
+    EXPECT_EQ(found(logs[1], "site_held", "short-lived"), held) << limit;
+  }
+}
+
+TEST_F(FactsTest, StartsStoppedWhenTold) {
+  Command command = named({program("facts")});
+  command.env["MTRACE_ENTRIES"] = "active";
+  command.env["MTRACE_TOGGLE_SIGNAL"] = "USR2";
+  command.env["MTRACE_START"] = "0";
+  const Result result = run(command);
+  ASSERT_TRUE(result.exited(0)) << result.err;
+  const std::vector<Memlog> logs = logs_of("facts");
+  ASSERT_EQ(logs.size(), 8u);
+  for (size_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(logs[i].get("recording"), "stopped");
+    EXPECT_EQ(logs[i].entries.size(), 0u);
+    EXPECT_EQ(header_number(logs[i], "peak", "-"), 0);
+  }
+  // The program's first toggle starts the recording.
+  EXPECT_EQ(found(logs[4], "site_unseen", "live"), 77);
+  EXPECT_EQ(header_number(logs[4], "unknown-frees", "-"),
+            header_number(logs[3], "unknown-frees", "-") + 1);
+  EXPECT_EQ(found(logs[5], "site_seen", "live"), 0);
+}
+
+}  // namespace
+}  // namespace mtrace::test
