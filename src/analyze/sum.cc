@@ -43,10 +43,13 @@ ProcessSum sum_one(std::vector<const Memlog*> reports) {
       throw std::runtime_error(fmt::format("report {} of {} is there twice: {} and {}", seq, name,
                                            before->name, report->name));
     }
+    if (before != nullptr && before->header.peak != report->header.peak) {
+      process.table.forget_peak();
+    }
     note_gap(process, name, before == nullptr ? 1 : before->header.seq + 1, seq - 1);
     if (__builtin_add_overflow(sum.bytes, report->header.delta.bytes, &sum.bytes) ||
         __builtin_add_overflow(sum.blocks, report->header.delta.blocks, &sum.blocks) ||
-        !process.table.merge(*report, 0)) {
+        !process.table.append(*report)) {
       throw std::runtime_error(fmt::format("the sum of {} does not fit 64 bits", name));
     }
     before = report;

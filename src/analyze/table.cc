@@ -1,8 +1,5 @@
 #include "analyze/table.h"
 
-#include <algorithm>
-#include <tuple>
-
 #include "format/memlog.h"
 
 namespace mtrace::analyze {
@@ -13,29 +10,12 @@ using profile::Memlog;
 using profile::Module;
 using profile::Place;
 
-Row row_of(const profile::Entry& entry) {
-  Row row;
-  row.kind = entry.kind;
-  row.bytes = entry.bytes;
-  row.blocks = entry.blocks;
-  if (profile::find_field(entry.fields, format::kFieldLive) != nullptr) row.live = entry.live;
-  row.activity = entry.activity;
-  row.stack = entry.stack;
-  row.frames = entry.frames;
-  row.cut = entry.cut;
-  return row;
-}
+// Whether the report tells how long blocks lived: the library then says how finely, too.
+bool times(const Memlog& memlog) { return !memlog.header.resolution.empty(); }
 
 uint64_t stack_identity(const Module& module) {
   const std::string& bytes = module.build_id.empty() ? module.path : module.build_id;
   return format::module_identity(bytes.data(), bytes.size());
-}
-
-bool add(profile::Activity& sum, const profile::Activity& more) {
-  return !__builtin_add_overflow(sum.allocations, more.allocations, &sum.allocations) &&
-         !__builtin_add_overflow(sum.allocated_bytes, more.allocated_bytes, &sum.allocated_bytes) &&
-         !__builtin_add_overflow(sum.frees, more.frees, &sum.frees) &&
-         !__builtin_add_overflow(sum.freed_bytes, more.freed_bytes, &sum.freed_bytes);
 }
 
 // Cuts the stack after `depth` frames that have an address, and gives it the id that a process
@@ -61,7 +41,9 @@ void cut(const std::vector<Module>& modules, Row& row, int depth) {
 Table Table::of(const Memlog& memlog) {
   Table table;
   table.memlog_.modules = memlog.modules;
-  for (const profile::Entry& entry : memlog.entries) table.rows_.push_back(row_of(entry));
+  for (const profile::Entry& entry : memlog.entries) {
+    table.rows_.push_back(row_of(entry, times(memlog)));
+  }
   return table;
 }
 
@@ -80,9 +62,10 @@ profile::ModuleIndex Table::adopt(const Module& module) {
   return place->second;
 }
 
-bool Table::merge(const std::vector<Module>& modules, Row row, int depth) {
+bool Table::merge(const std::vector<Module>& modules, Row row, int depth, Combine how) {
   if (depth > 0) cut(modules, row, depth);
-  row.live.reset();
+  if (how == Combine::kLater) row.live.reset();
+  row.further.clear();
   Key key;
   for (Frame& frame : row.frames) {
     if (frame.place == Place::kInlined) continue;
@@ -98,9 +81,7 @@ bool Table::merge(const std::vector<Module>& modules, Row row, int depth) {
     // stacks the cut is part of what they are.
     if (known.cut != row.cut && depth == 0) continue;
     known.cut |= row.cut;
-    return !__builtin_add_overflow(known.bytes, row.bytes, &known.bytes) &&
-           !__builtin_add_overflow(known.blocks, row.blocks, &known.blocks) &&
-           add(known.activity, row.activity);
+    return add(known, row, how);
   }
   same.push_back(rows_.size());
   keys_.push_back(std::move(key));
@@ -110,51 +91,31 @@ bool Table::merge(const std::vector<Module>& modules, Row row, int depth) {
 
 bool Table::merge(const Memlog& memlog, int depth) {
   for (const profile::Entry& entry : memlog.entries) {
-    if (!merge(memlog.modules, row_of(entry), depth)) return false;
+    if (!merge(memlog.modules, row_of(entry, times(memlog)), depth, Combine::kStacks)) return false;
   }
   return true;
 }
 
 bool Table::merge(const Table& other, int depth) {
   for (const Row& row : other.rows_) {
-    if (!merge(other.memlog_.modules, row, depth)) return false;
+    if (!merge(other.memlog_.modules, row, depth, Combine::kStacks)) return false;
   }
   return true;
 }
 
-void drop_empty(std::vector<Row>& rows, bool keep_active) {
-  std::erase_if(rows, [keep_active](const Row& row) {
-    return row.bytes == 0 && row.blocks == 0 && !(keep_active && row.activity.allocations != 0);
-  });
-}
-
-void sort(std::vector<Row>& rows, Order order) {
-  std::stable_sort(rows.begin(), rows.end(), [order](const Row& a, const Row& b) {
-    switch (order) {
-      case Order::kBytes:
-        return std::tie(b.bytes, a.stack) < std::tie(a.bytes, b.stack);
-      case Order::kBlocks:
-        return std::tie(b.blocks, a.stack) < std::tie(a.blocks, b.stack);
-      case Order::kLive:
-        return std::tuple(b.live.value_or(0), a.stack) < std::tuple(a.live.value_or(0), b.stack);
-      case Order::kAllocations:
-        return std::tie(b.activity.allocations, a.stack) <
-               std::tie(a.activity.allocations, b.stack);
-      case Order::kStack:
-        return a.stack < b.stack;
-    }
-    return false;
-  });
-}
-
-int64_t gross_growth(const std::vector<Row>& rows) {
-  int64_t sum = 0;
-  for (const Row& row : rows) {
-    if (row.kind.empty() && row.bytes > 0 && __builtin_add_overflow(sum, row.bytes, &sum)) {
-      return INT64_MAX;
-    }
+bool Table::append(const Memlog& memlog) {
+  // Stacks that are the same to this table may be two entries there, say of two modules that are
+  // the same build.
+  Table report;
+  if (!report.merge(memlog, 0)) return false;
+  for (const Row& row : report.rows_) {
+    if (!merge(report.memlog_.modules, row, 0, Combine::kLater)) return false;
   }
-  return sum;
+  return true;
+}
+
+void Table::forget_peak() {
+  for (Row& row : rows_) row.peak = 0;
 }
 
 }  // namespace mtrace::analyze

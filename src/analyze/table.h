@@ -4,26 +4,13 @@
 #include <absl/container/flat_hash_map.h>
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
+#include "analyze/row.h"
 #include "profile/model.h"
 
 namespace mtrace::analyze {
-
-struct Row {
-  std::string kind;  // empty: heap
-  int64_t bytes = 0;
-  int64_t blocks = 0;
-  // Bytes the stack holds now. Absent for merged rows: a report leaves out the stacks that did
-  // not change, so the sum over those it lists says little.
-  std::optional<uint64_t> live;
-  profile::Activity activity;
-  uint64_t stack = 0;
-  std::vector<profile::Frame> frames;  // modules: Table::modules()
-  bool cut = false;
-};
 
 class Table {
  public:
@@ -37,6 +24,11 @@ class Table {
   [[nodiscard]] bool merge(const profile::Memlog& memlog, int depth);
   // Likewise for the rows of another table.
   [[nodiscard]] bool merge(const Table& other, int depth);
+  // Adds a later report of the same process: what its entries say of a stack's age, slack and share
+  // in the peak takes the place of what was known, and live is not known any more.
+  [[nodiscard]] bool append(const profile::Memlog& memlog);
+  // The process's peak has moved: the shares in the one before count no more.
+  void forget_peak();
 
   const std::vector<Row>& rows() const { return rows_; }
   std::vector<Row>& rows() { return rows_; }
@@ -49,7 +41,7 @@ class Table {
 
   uint64_t identity(const profile::Module& module);
   profile::ModuleIndex adopt(const profile::Module& module);
-  bool merge(const std::vector<profile::Module>& modules, Row row, int depth);
+  bool merge(const std::vector<profile::Module>& modules, Row row, int depth, Combine how);
 
   profile::Memlog memlog_;
   std::vector<Row> rows_;
@@ -58,15 +50,5 @@ class Table {
   absl::flat_hash_map<std::string, uint64_t> identities_;
   absl::flat_hash_map<std::string, profile::ModuleIndex> by_name_;
 };
-
-// Rows whose bytes and blocks are both 0 are dropped; with `keep_active` not those that allocated.
-void drop_empty(std::vector<Row>& rows, bool keep_active);
-
-enum class Order { kBytes, kBlocks, kLive, kAllocations, kStack };
-// Largest first, by stack id within equals; kStack: by stack id alone.
-void sort(std::vector<Row>& rows, Order order);
-
-// The sum of the heap rows' positive changes. Saturates.
-int64_t gross_growth(const std::vector<Row>& rows);
 
 }  // namespace mtrace::analyze

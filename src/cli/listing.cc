@@ -2,12 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
-#include <cstdlib>
-#include <iterator>
-
 #include "analyze/short_name.h"
-#include "format/escape.h"
+#include "cli/facts.h"
 #include "format/memlog.h"
 #include "profile/text.h"
 #include "profile/writer.h"
@@ -15,41 +11,11 @@
 namespace mtrace::cli {
 namespace {
 
+using analyze::Order;
 using analyze::Row;
 using analyze::Table;
 using profile::Frame;
 using profile::Place;
-
-constexpr char kRed[] = "\033[31m";
-constexpr char kGreen[] = "\033[32m";
-constexpr char kBold[] = "\033[1m";
-constexpr char kFaint[] = "\033[2m";
-constexpr char kYellow[] = "\033[33m";
-
-std::string coloured(const std::string& text, const char* colour, const Style& style) {
-  return style.colour && !text.empty() ? colour + text + "\033[0m" : text;
-}
-
-std::string plain(const std::string& text) { return profile::escaped(text, ""); }
-
-// A command as one would type it: arguments with spaces in quotes, the rest as in the memlog.
-std::string command_text(const std::string& command) {
-  std::string out;
-  for (const std::string_view part : profile::split(command, ' ')) {
-    const std::string argument =
-        part == "''" ? "" : plain(profile::unescaped(part).value_or(std::string(part)));
-    const bool quote = argument.empty() || argument.find_first_of(" '\"") != std::string::npos;
-    if (!out.empty()) out += ' ';
-    if (!quote) {
-      out += argument;
-      continue;
-    }
-    out += '\'';
-    for (const char c : argument) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-    out += '\'';
-  }
-  return out;
-}
 
 // The place with the module's name alone: its directory says nothing while reading.
 std::string short_place(const Table& table, const Frame& frame, bool with_offset) {
@@ -85,24 +51,19 @@ std::string percent_text(const Row& row, int64_t growth) {
 
 const char* sign_colour(int64_t bytes) { return bytes > 0 ? kRed : bytes < 0 ? kGreen : kFaint; }
 
-std::string long_entry(const Table& table, const Row& row, int64_t growth, const Style& style) {
-  std::string out = coloured(bytes_text(row.bytes, style), sign_colour(row.bytes), style);
-  out += fmt::format("  {:+} blocks", row.blocks);
-  const std::string percent = style.percent ? percent_text(row, growth) : "";
+std::string long_entry(const Table& table, const Row& row, const Context& context,
+                       const Style& style) {
+  std::string out = coloured(lead_text(row, context.peak, style), kBold, style);
+  if (!out.empty()) out += "  ";
+  out += coloured(bytes_text(row.bytes, style), sign_colour(row.bytes), style);
+  if (style.order != Order::kBlocks) out += fmt::format("  {:+} blocks", row.blocks);
+  const std::string percent = style.percent ? percent_text(row, context.growth) : "";
   if (!percent.empty()) out += "  " + coloured(percent, kBold, style);
-  if (row.live) {
-    out += "  live " + bytes_text(static_cast<int64_t>(*row.live), style, false);
-  }
-  // Of a stack that only allocated, or only freed, the numbers above say it all.
-  const profile::Activity& did = row.activity;
-  if (did.allocations != 0 && did.frees != 0) {
-    out += fmt::format("  {} allocations {}, {} frees {}", profile::grouped(did.allocations),
-                       bytes_text(static_cast<int64_t>(did.allocated_bytes), style, false),
-                       profile::grouped(did.frees),
-                       bytes_text(static_cast<int64_t>(did.freed_bytes), style, false));
-  }
+  if (row.live && style.order != Order::kLive) out += "  live " + size_text(*row.live, style);
   if (row.stack != 0) out += coloured(fmt::format("  stack={:016x}", row.stack), kFaint, style);
   out += '\n';
+  const std::string facts = facts_text(row, context.peak, style);
+  if (!facts.empty()) out += "  " + coloured(facts, kFaint, style) + '\n';
   for (const Frame& frame : row.frames) {
     out += fmt::format("    {}\n", frame_text(table, frame, style));
   }
@@ -110,12 +71,17 @@ std::string long_entry(const Table& table, const Row& row, int64_t growth, const
   return out;
 }
 
-std::string short_entry(const Table& table, const Row& row, int64_t growth, const Style& style) {
+std::string short_entry(const Table& table, const Row& row, const Context& context,
+                        const Style& style) {
+  const std::string lead = lead_column(row, style);
+  std::string out = lead.empty() ? "" : coloured(fmt::format("{:>14} ", lead), kBold, style);
   const std::string number =
       style.units ? bytes_text(row.bytes, style) : fmt::format("{:+}", row.bytes);
-  std::string out = coloured(fmt::format("{:>14}", number), sign_colour(row.bytes), style);
-  out += fmt::format(" {:>+10}", row.blocks);
-  if (style.percent) out += fmt::format(" {:>6}", percent_text(row, growth));
+  const std::string bytes = coloured(fmt::format("{:>14}", number), sign_colour(row.bytes), style);
+  const std::string blocks = fmt::format("{:>+10}", row.blocks);
+  const bool blocks_first = style.order == Order::kBlocks;
+  out += (blocks_first ? blocks : bytes) + ' ' + (blocks_first ? bytes : blocks);
+  if (style.percent) out += fmt::format(" {:>6}", percent_text(row, context.growth));
   const std::string id = row.stack == 0 ? "" : fmt::format("{:016x}", row.stack);
   out += ' ' + coloured(fmt::format("{:>16}", id), kFaint, style) + ' ';
   const char* between = " ";
@@ -128,9 +94,9 @@ std::string short_entry(const Table& table, const Row& row, int64_t growth, cons
 }
 
 // The rows of one kind.
-std::string kind_text(const Table& table, const std::string& kind, const Style& style) {
+std::string kind_text(const Table& table, const std::string& kind, const Context& context,
+                      const Style& style) {
   std::string out;
-  const int64_t growth = analyze::gross_growth(table.rows());
   size_t shown = 0;
   size_t more = 0;
   __int128 net = 0;  // of 64-bit numbers: cannot overflow
@@ -143,9 +109,9 @@ std::string kind_text(const Table& table, const std::string& kind, const Style& 
     }
     ++shown;
     if (style.oneline) {
-      out += short_entry(table, row, growth, style);
+      out += short_entry(table, row, context, style);
     } else {
-      out += long_entry(table, row, growth, style);
+      out += long_entry(table, row, context, style);
     }
   }
   if (more != 0) {
@@ -156,105 +122,10 @@ std::string kind_text(const Table& table, const std::string& kind, const Style& 
   return out;
 }
 
-// "1 block", "2 blocks".
-std::string count_text(uint64_t number, const char* what) {
-  return fmt::format("{} {}{}", profile::grouped(number), what, number == 1 ? "" : "s");
-}
-
-std::string lost_words(const profile::Field& count) {
-  const uint64_t number = profile::read_unsigned(count.value).value_or(0);
-  if (count.key == "frames") {
-    return count_text(number, "walk") + " up the stack ended early, at a frame without a way on";
-  }
-  if (count.key == "stacks") {
-    return count_text(number, "allocation") +
-           " found no room in the stack table; what they hold stands under \"...\"";
-  }
-  if (count.key == "blocks") {
-    return count_text(number, "block") +
-           " found no room in the block table; what became of that is not known";
-  }
-  if (count.key == "inflight") {
-    return count_text(number, "operation") + " cut off by a fork; the outcome is not known";
-  }
-  return fmt::format("lost: {} {}", profile::grouped(number), plain(count.key));
-}
-
 }  // namespace
 
-std::string bytes_text(int64_t bytes, const Style& style, bool sign) {
-  std::string exact = sign ? fmt::format("{:+} bytes", bytes) : fmt::format("{} bytes", bytes);
-  if (!style.units) return exact;
-  double value = static_cast<double>(bytes);
-  if (std::abs(value) < 1024) return exact;
-  const char* unit = "";
-  for (const char* next : {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"}) {
-    // What would be rounded to 1024.0 is 1.0 of the next unit.
-    if (*unit != '\0' && std::abs(value) < 1023.95) break;
-    value /= 1024;
-    unit = next;
-  }
-  return sign ? fmt::format("{:+.1f} {}", value, unit) : fmt::format("{:.1f} {}", value, unit);
-}
-
-std::string remark(const std::string& text, const Style& style) {
-  return coloured("note: " + text, kYellow, style) + '\n';
-}
-
-std::string header_text(const profile::Header& header, const Style& style) {
-  const std::string command =
-      header.command.empty() ? plain(header.program) : command_text(header.command);
-  std::string out = coloured(command, kBold, style) + '\n';
-  auto append = std::back_inserter(out);
-  fmt::format_to(append, "pid {}{}{}, report {} ({}){}\n", header.pid,
-                 header.host.empty() ? "" : " on ", plain(header.host), header.seq,
-                 plain(header.trigger),
-                 header.label.empty() ? "" : fmt::format(", \"{}\"", plain(header.label)));
-  fmt::format_to(
-      append, "taken {}{}\n", header.taken,
-      header.uptime.empty() ? "" : fmt::format(", {} seconds after the start", header.uptime));
-  fmt::format_to(append, "changed by {} in {:+} blocks\n", bytes_text(header.delta.bytes, style),
-                 header.delta.blocks);
-  fmt::format_to(append, "now {} in {} blocks{}\n", bytes_text(header.live.bytes, style, false),
-                 header.live.blocks,
-                 header.rss
-                     ? fmt::format(", resident {}",
-                                   bytes_text(static_cast<int64_t>(*header.rss), style, false))
-                     : "");
-  if (header.allocated && header.freed) {
-    fmt::format_to(append, "in all allocated {} in {} blocks, freed {} in {} blocks\n",
-                   bytes_text(header.allocated->bytes, style, false), header.allocated->blocks,
-                   bytes_text(header.freed->bytes, style, false), header.freed->blocks);
-  }
-  if (header.inherited) {
-    fmt::format_to(append, "inherited at fork: {} in {} blocks\n",
-                   bytes_text(header.inherited->bytes, style, false), header.inherited->blocks);
-  }
-  for (const profile::Field& count : header.lost) {
-    if (count.value != "0") out += remark(lost_words(count), style);
-  }
-  for (const std::string& note : header.notes) out += remark(plain(note), style);
-  return out;
-}
-
-std::string resident_remark(const profile::Header& header, const Style& style) {
-  constexpr uint64_t kFar = 64u << 20;
-  const auto live = static_cast<uint64_t>(header.live.bytes);
-  if (!header.rss || *header.rss < live || *header.rss - live <= kFar || *header.rss / 4 <= live) {
-    return {};
-  }
-  const std::string all = bytes_text(static_cast<int64_t>(*header.rss), style, false);
-  return remark(
-      fmt::format("{} are resident, but malloc holds only {}. The rest may be in pools that the "
-                  "program cuts up itself (Python's pymalloc: PYTHONMALLOC=malloc shows them), "
-                  "mapped directly (mmap: files, stacks, JIT code), or freed but kept by the "
-                  "allocator (fragmentation, its caches).",
-                  all, bytes_text(header.live.bytes, style, false)),
-      style);
-}
-
-std::string entries_text(const analyze::Table& table, const Style& style) {
-  std::string out = kind_text(table, "", style);
+std::string entries_text(const Table& table, const Context& context, const Style& style) {
+  std::string out = kind_text(table, "", context, style);
   std::vector<std::string> kinds;
   for (const Row& row : table.rows()) {
     bool known = row.kind.empty();
@@ -266,7 +137,16 @@ std::string entries_text(const analyze::Table& table, const Style& style) {
       const std::string title = fmt::format("@{}: not part of the heap's totals", kind);
       out += '\n' + coloured(title, kBold, style) + '\n';
     }
-    out += kind_text(table, kind, style);
+    out += kind_text(table, kind, context, style);
+  }
+  if (context.left_out != 0) {
+    out += fmt::format("... {} left out: {}\n", profile::grouped(uint64_t{context.left_out}),
+                       lack_text(style.order));
+  }
+  if (context.unchanged != 0 && style.order != Order::kStack) {
+    out += fmt::format("... {} unchanged, listed for {} share in the peak (--peak)\n",
+                       profile::grouped(uint64_t{context.unchanged}),
+                       context.unchanged == 1 ? "its" : "their");
   }
   return out;
 }

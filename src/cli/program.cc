@@ -48,8 +48,8 @@ int choose(const std::vector<std::string>& words, const Streams& streams) {
 }  // namespace
 
 std::vector<const Command*> all_commands() {
-  return {&report_command(), &status_command(), &show_command(), &resolve_command(),
-          &help_command()};
+  return {&report_command(),  &status_command(), &show_command(),
+          &resolve_command(), &decode_command(), &help_command()};
 }
 
 void complain(const Streams& streams, const std::string& text) {

@@ -13,11 +13,21 @@ namespace {
 constexpr uint32_t kMaxGeneration = 1u << 30;
 constexpr uint64_t kMaxLine = UINT32_MAX;
 
-uint64_t* activity_field(Activity& activity, const std::string& key) {
+// Where a field stands that is a plain number.
+uint64_t* number_field(Entry& entry, const std::string& key) {
+  Activity& activity = entry.activity;
   if (key == format::kFieldAllocations) return &activity.allocations;
   if (key == format::kFieldAllocated) return &activity.allocated_bytes;
   if (key == format::kFieldFrees) return &activity.frees;
   if (key == format::kFieldFreed) return &activity.freed_bytes;
+  if (key == format::kFieldTemporary) return &activity.temporary;
+  if (key == format::kFieldShortLived) return &activity.short_lived;
+  if (key == format::kFieldLifetimeMin) return &activity.lifetime.least;
+  if (key == format::kFieldLifetimeMean) return &activity.lifetime.mean;
+  if (key == format::kFieldLifetimeMax) return &activity.lifetime.most;
+  if (key == format::kFieldAge) return &entry.age;
+  if (key == format::kFieldSlack) return &entry.slack;
+  if (key == format::kFieldPeak) return &entry.peak;
   return nullptr;
 }
 
@@ -33,7 +43,7 @@ void set_field(Entry& entry, const Field& field) {
     const auto value = read_unsigned(field.value, INT64_MAX);
     if (!value) bad("a number of bytes");
     entry.live = *value;
-  } else if (uint64_t* count = activity_field(entry.activity, field.key)) {
+  } else if (uint64_t* count = number_field(entry, field.key)) {
     const auto value = read_unsigned(field.value, INT64_MAX);
     if (!value) bad("a number");
     *count = *value;
@@ -77,6 +87,12 @@ void read_place(std::string_view text, ModuleTable& modules, Frame& frame) {
 
 }  // namespace
 
+bool knows_field(const std::string& key) {
+  Entry none;
+  return key == format::kFieldBlocks || key == format::kFieldLive || key == format::kFieldStack ||
+         number_field(none, key) != nullptr;
+}
+
 std::string quoted(std::string_view text) {
   constexpr size_t kLongest = 60;
   if (text.size() <= kLongest) return '"' + escaped(text, "\"") + '"';
@@ -118,11 +134,8 @@ Entry read_entry(std::string_view line) {
   size_t next = 0;
   if (parts[0].starts_with('@')) {
     entry.kind = parts[0].substr(1);
-    const bool good =
-        !entry.kind.empty() && entry.kind.find_first_not_of(
-                                   "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                   "0123456789-") == std::string::npos;
-    if (!good) throw LineError{fmt::format("{} is not a kind of entry", quoted(parts[0]))};
+    if (!is_kind(entry.kind))
+      throw LineError{fmt::format("{} is not a kind of entry", quoted(parts[0]))};
     if (parts.size() == 1) throw LineError{"the kind is not followed by a number of bytes"};
     next = 1;
   }

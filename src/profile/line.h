@@ -30,6 +30,9 @@ Field read_meta(std::string_view line);
 // "+63360\tblocks=+12\t...", with or without "@kind\t" before.
 Entry read_entry(std::string_view line);
 
+// Whether Entry has a member for the field; others stand in Entry::fields alone.
+bool knows_field(const std::string& key);
+
 // A frame line without its leading tab. The module it names is looked up in, or added to,
 // `modules`.
 Frame read_frame(std::string_view line, ModuleTable& modules);

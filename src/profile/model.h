@@ -47,12 +47,24 @@ struct Field {
   bool operator==(const Field&) const = default;
 };
 
+// Milliseconds from allocation to free.
+struct Lifetime {
+  uint64_t least = 0;
+  uint64_t mean = 0;
+  uint64_t most = 0;
+
+  bool operator==(const Lifetime&) const = default;
+};
+
 // What a stack did since the previous report, whether or not it left something behind.
 struct Activity {
   uint64_t allocations = 0;
   uint64_t allocated_bytes = 0;
   uint64_t frees = 0;
   uint64_t freed_bytes = 0;
+  uint64_t temporary = 0;    // frees by the thread that had allocated nothing since
+  uint64_t short_lived = 0;  // frees within a set time
+  Lifetime lifetime;         // of what was freed
 
   bool operator==(const Activity&) const = default;
 };
@@ -63,6 +75,9 @@ struct Entry {
   int64_t blocks = 0;         // 0 when an entry of another kind has none
   uint64_t live = 0;          // bytes, likewise
   Activity activity;          // all 0 when the file does not tell
+  uint64_t age = 0;           // milliseconds, of the oldest live block; likewise
+  uint64_t slack = 0;         // bytes, likewise
+  uint64_t peak = 0;          // bytes, likewise
   uint64_t stack = 0;         // id, likewise
   std::vector<Field> fields;  // all of them, in the order of the file
   std::vector<Frame> frames;  // innermost first
@@ -80,11 +95,27 @@ struct Total {
   bool operator==(const Total&) const = default;
 };
 
+struct Peak {
+  uint64_t bytes = 0;
+  std::string time;  // 2026-11-20T20:15:12.000412Z
+
+  bool operator==(const Peak&) const = default;
+};
+
+// What is live of the entries of one kind.
+struct KindTotal {
+  std::string kind;
+  Total live;
+
+  bool operator==(const KindTotal&) const = default;
+};
+
 // What this program knows of the meta lines.
 struct Header {
   std::string program;
   std::string command;  // as in the file
   int64_t pid = 0;
+  std::optional<int64_t> parent;  // pid; 0: outside of the pid namespace
   int64_t seq = 0;
   std::string trigger;
   std::string label;
@@ -95,10 +126,22 @@ struct Header {
   Total live;
   std::optional<Total> allocated;  // since the start of the process
   std::optional<Total> freed;
-  std::vector<Field> lost;  // numbers in decimal
+  std::optional<Peak> peak;
+  std::optional<uint64_t> peak_error;  // bytes
+  bool stopped = false;                // the recording
+  std::vector<Field> lost;             // numbers in decimal, as all lists of names and numbers
   std::vector<std::string> notes;
-  std::optional<uint64_t> rss;  // bytes
-  std::string uptime;           // seconds, as in the file
+  std::vector<KindTotal> kinds;
+  std::vector<Field> calls;  // by function, since the start
+  std::optional<uint64_t> failed_allocations;
+  std::optional<uint64_t> unknown_frees;
+  std::vector<Field> misuse;    // by cause
+  std::vector<Field> reports;   // written, failed
+  std::optional<uint64_t> rss;  // bytes, as the next two
+  std::optional<uint64_t> rss_max;
+  std::optional<uint64_t> virtual_size;
+  std::string resolution;  // milliseconds, as in the file
+  std::string uptime;      // seconds, as in the file
   std::string host;
   std::string boot_id;
   std::string library;  // as in the file

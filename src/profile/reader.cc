@@ -98,6 +98,8 @@ class Reader {
     if (memlog_.entries.empty()) check_required();
     Entry entry = read_entry(line_);
     check_activity(entry);
+    check_lifetime(entry);
+    check_peak(entry);
     if (!memlog_.entries.empty() && memlog_.entries.back().kind == entry.kind &&
         memlog_.entries.back().bytes < entry.bytes) {
       throw LineError{"the entry is larger than the one before it"};
@@ -116,11 +118,35 @@ class Reader {
   // Where an entry tells what it did, that must come to what it left behind.
   static void check_activity(const Entry& entry) {
     const Activity& did = entry.activity;
-    if (did == Activity{}) return;
+    if (did.allocations == 0 && did.allocated_bytes == 0 && did.frees == 0 &&
+        did.freed_bytes == 0) {
+      return;
+    }
     if (did.allocations - did.frees != static_cast<uint64_t>(entry.blocks) ||
         did.allocated_bytes - did.freed_bytes != static_cast<uint64_t>(entry.bytes)) {
       throw LineError{
           "allocs=, frees= and their bytes do not come to the entry's blocks and bytes"};
+    }
+  }
+
+  static void check_lifetime(const Entry& entry) {
+    const Lifetime& life = entry.activity.lifetime;
+    if (life == Lifetime{}) return;
+    if (entry.activity.frees == 0) throw LineError{"a lifetime without frees="};
+    if (life.least > life.mean || life.mean > life.most) {
+      throw LineError{"lifetime-min=, lifetime-mean= and lifetime-max= are not in this order"};
+    }
+  }
+
+  // The shares add up to the peak at most, give or take what the file says that they are off by.
+  void check_peak(const Entry& entry) {
+    const Header& header = memlog_.header;
+    if (!entry.heap() || !header.peak || entry.peak == 0) return;
+    // Both numbers fit 63 bits.
+    const uint64_t most = header.peak->bytes + header.peak_error.value_or(0);
+    if (entry.peak > most) throw LineError{"peak= is more than the peak of the process"};
+    if (__builtin_add_overflow(shares_, entry.peak, &shares_) || shares_ > most) {
+      throw LineError{"the entries' peak= add up to more than the peak of the process"};
     }
   }
 
@@ -191,6 +217,7 @@ class Reader {
   bool in_entry_ = false;
   int depth_ = 0;
   Total sum_;
+  uint64_t shares_ = 0;  // in the process's peak
   std::vector<std::string> seen_;
   ModuleTable modules_;
   Memlog memlog_;

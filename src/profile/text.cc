@@ -87,6 +87,12 @@ bool is_key(std::string_view text) {
   return true;
 }
 
+bool is_kind(std::string_view text) {
+  return !text.empty() && text.find_first_not_of(
+                              "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                              "0123456789-") == std::string_view::npos;
+}
+
 std::string hex_bytes(std::string_view bytes) {
   constexpr char kHex[] = "0123456789abcdef";
   std::string text;

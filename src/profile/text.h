@@ -25,6 +25,8 @@ std::optional<std::string> read_bytes(std::string_view text);
 bool is_time(std::string_view text);
 // lower-case letter *(lower-case letter / DIGIT / "-")
 bool is_key(std::string_view text);
+// 1*(ALPHA / DIGIT / "-")
+bool is_kind(std::string_view text);
 
 std::string hex_bytes(std::string_view bytes);
 std::string escaped(std::string_view text, const char* reserved);

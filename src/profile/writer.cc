@@ -18,30 +18,6 @@ void write_meta(std::string& out, const std::vector<Field>& lines) {
   }
 }
 
-void write_frame(std::string& out, const Memlog& memlog, const Frame& frame) {
-  out += '\t';
-  if (!frame.function.empty() || !frame.source.empty()) {
-    out += frame.function.empty() ? format::kUnknownFunction
-                                  : escaped(frame.function, format::kReservedNone);
-    out += '\t';
-  }
-  if (!frame.source.empty()) out += escaped(frame.source, format::kReservedNone) + '\t';
-  out += place(memlog, frame);
-  out += '\n';
-}
-
-const char* resolved_text(Resolved resolved) {
-  switch (resolved) {
-    case Resolved::kNo:
-      return "no";
-    case Resolved::kPartly:
-      return "partly";
-    case Resolved::kYes:
-      return "yes";
-  }
-  return "no";
-}
-
 // Where a line with `key` belongs: behind its like, else before the first of `later`.
 std::vector<Field>::iterator position(std::vector<Field>& lines, const char* key,
                                       std::initializer_list<const char*> later) {
@@ -54,6 +30,17 @@ std::vector<Field>::iterator position(std::vector<Field>& lines, const char* key
 }
 
 }  // namespace
+
+std::string frame_names(const Frame& frame) {
+  std::string out;
+  if (!frame.function.empty() || !frame.source.empty()) {
+    out += frame.function.empty() ? format::kUnknownFunction
+                                  : escaped(frame.function, format::kReservedNone);
+    out += '\t';
+  }
+  if (!frame.source.empty()) out += escaped(frame.source, format::kReservedNone) + '\t';
+  return out;
+}
 
 std::string place(const Memlog& memlog, const Frame& frame) {
   switch (frame.place) {
@@ -82,13 +69,27 @@ std::string write(const Memlog& memlog) {
       fmt::format_to(std::back_inserter(out), "\t{}={}", field.key, field.value);
     }
     out += '\n';
-    for (const Frame& frame : entry.frames) write_frame(out, memlog, frame);
+    for (const Frame& frame : entry.frames) {
+      out += '\t' + frame_names(frame) + place(memlog, frame) + '\n';
+    }
     if (entry.cut) fmt::format_to(std::back_inserter(out), "\t{}\n", format::kCutLine);
   }
   write_meta(out, memlog.after);
   out += format::kEndLine;
   out += '\n';
   return out;
+}
+
+const char* resolved_text(Resolved resolved) {
+  switch (resolved) {
+    case Resolved::kNo:
+      return "no";
+    case Resolved::kPartly:
+      return "partly";
+    case Resolved::kYes:
+      return "yes";
+  }
+  return "no";
 }
 
 void set_resolved(Memlog& memlog, Resolved resolved) {
@@ -110,7 +111,10 @@ void add_note(Memlog& memlog, const std::string& text) {
   if (std::find(notes.begin(), notes.end(), text) != notes.end()) return;
   notes.push_back(text);
   memlog.after.insert(position(memlog.after, format::kKeyNote,
-                               {format::kKeyModule, format::kKeyHost, format::kKeyRss,
+                               {format::kKeyKind, format::kKeyModule, format::kKeyHost,
+                                format::kKeyCalls, format::kKeyFailed, format::kKeyUnknownFrees,
+                                format::kKeyMisuse, format::kKeyReports, format::kKeyRss,
+                                format::kKeyRssMax, format::kKeyVirtual, format::kKeyResolution,
                                 format::kKeyUptime, format::kKeyResolved, format::kKeyLibrary}),
                       {format::kKeyNote, escaped(text, format::kReservedNone)});
 }

@@ -104,8 +104,8 @@ void write_head(Writer& out, const Occasion& occasion, const Snapshot& snapshot,
   write_peak(out, occasion, snapshot);
   amount_line(out, format::kKeyAllocated, total.allocated_bytes, total.allocated_blocks);
   amount_line(out, format::kKeyFreed, total.freed_bytes, total.freed_blocks);
-  if (!occasion.recording) text_line(out, format::kKeyRecording, "stopped");
   write_lost(out, ledger);
+  if (!occasion.recording) text_line(out, format::kKeyRecording, "stopped");
   if (occasion.note != nullptr) text_line(out, format::kKeyNote, occasion.note);
 }
 

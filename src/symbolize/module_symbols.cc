@@ -160,4 +160,11 @@ SourceFrames ModuleSymbols::frames(uint64_t address) {
   return frames;
 }
 
+std::vector<uint64_t> ModuleSymbols::addresses(const std::string& symbol) {
+  if (state_->module == nullptr) return {};
+  std::vector<uint64_t> found = state_->symbols->addresses(symbol);
+  for (uint64_t& address : found) address -= state_->symbol_bias;
+  return found;
+}
+
 }  // namespace mtrace::symbolize

@@ -36,6 +36,8 @@ class ModuleSymbols {
   Finding finding() const;
   // What stands at an ELF address; empty: nothing known.
   SourceFrames frames(uint64_t address);
+  // The ELF addresses of the functions with this mangled name, the likeliest first.
+  std::vector<uint64_t> addresses(const std::string& symbol);
 
  private:
   struct State;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string_view>
 
 namespace mtrace::symbolize {
 namespace {
@@ -24,6 +25,13 @@ bool names_code(const GElf_Sym& symbol) {
     default:
       return false;
   }
+}
+
+// "memcpy@@GLIBC_2.14" -> "memcpy"
+std::string_view without_version(const char* name) {
+  const char* version = std::strchr(name + 1, '@');
+  return version == nullptr ? std::string_view(name)
+                            : std::string_view(name, static_cast<size_t>(version - name));
 }
 
 // The section that holds `address`: a label without size reaches to its end at most.
@@ -102,9 +110,20 @@ std::string SymbolTable::find(uint64_t address) const {
                         (after->begin == best->begin && after->rank <= best->rank);
     if (better) best = &*after;
   }
-  if (best == nullptr) return {};
-  const char* version = std::strchr(best->name + 1, '@');
-  return version == nullptr ? std::string(best->name) : std::string(best->name, version);
+  return best == nullptr ? std::string() : std::string(without_version(best->name));
+}
+
+std::vector<uint64_t> SymbolTable::addresses(const std::string& name) const {
+  std::vector<const Symbol*> same;
+  for (const Symbol& symbol : symbols_) {
+    if (without_version(symbol.name) == name) same.push_back(&symbol);
+  }
+  std::stable_sort(same.begin(), same.end(),
+                   [](const Symbol* a, const Symbol* b) { return a->rank < b->rank; });
+  std::vector<uint64_t> found;
+  found.reserve(same.size());
+  for (const Symbol* symbol : same) found.push_back(symbol->begin);
+  return found;
 }
 
 }  // namespace mtrace::symbolize

@@ -21,6 +21,9 @@ class SymbolTable {
   // underscores. Without its version (@GLIBC_2.2.5).
   std::string find(uint64_t address) const;
 
+  // Where functions with the mangled name `name` begin, the public ones first.
+  std::vector<uint64_t> addresses(const std::string& name) const;
+
  private:
   struct Symbol {
     uint64_t begin;

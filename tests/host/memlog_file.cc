@@ -62,6 +62,43 @@ bool is_key(const std::string& key) {
   return key.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-") == std::string::npos;
 }
 
+bool is_number_field(const std::string& key) {
+  static const std::set<std::string> kFields = {
+      "allocs",       "allocated",     "frees",        "freed", "temporary", "short-lived",
+      "lifetime-min", "lifetime-mean", "lifetime-max", "age",   "slack",     "peak"};
+  return kFields.contains(key);
+}
+
+// YYYY-MM-DDTHH:MM:SS.ffffffZ
+bool is_time(const std::string& time) {
+  static const std::string kShape = "dddd-dd-ddTdd:dd:dd.ddddddZ";
+  if (time.size() != kShape.size()) return false;
+  for (size_t i = 0; i < kShape.size(); ++i) {
+    if (kShape[i] == 'd' ? time[i] < '0' || time[i] > '9' : time[i] != kShape[i]) return false;
+  }
+  return true;
+}
+
+// "N bytes"
+bool parse_bytes(const std::string& text, int64_t* bytes) {
+  const std::vector<std::string> words = split(text, ' ');
+  return words.size() == 2 && words[1] == "bytes" && parse_count(words[0], bytes);
+}
+
+// NAME=N and so on; names have neither a space nor "=" and stand once.
+bool parse_list(const std::string& text, std::map<std::string, int64_t>* list) {
+  for (const std::string& word : split(text, ' ')) {
+    const size_t equals = word.find('=');
+    int64_t number = 0;
+    if (equals == std::string::npos || equals == 0 ||
+        !parse_count(word.substr(equals + 1), &number) ||
+        !list->emplace(word.substr(0, equals), number).second) {
+      return false;
+    }
+  }
+  return true;
+}
+
 class Parser {
  public:
   Parser(const std::string& text, const std::string& path) : text_(text) { log_.path = path; }
@@ -141,7 +178,9 @@ class Parser {
       } else if (key == "stack") {
         if (value.size() != 16 || !is_hex(value)) fail("bad stack=" + value);
         entry.stack = value;
-      } else if (int64_t count; parse_count(value, &count)) {
+      } else if (int64_t count; !parse_count(value, &count)) {
+        if (is_number_field(key)) fail("bad " + key + "=" + value);
+      } else {
         if (count == 0) fail("a field that is 0: " + key);
         entry.counts[key] = count;
       }
@@ -216,13 +255,14 @@ std::string module_key(const Frame& frame) {
 void check_meta(const Memlog& log, std::vector<std::string>* wrong) {
   // The order in which the library writes them; those up to `lost` come before the entries.
   static const std::vector<std::string> kOrder = {
-      "program", "command",   "pid",   "parent", "seq",       "trigger", "label", "started",
-      "taken",   "inherited", "delta", "live",   "allocated", "freed",   "lost"};
+      "program", "command",    "pid",       "parent",    "seq",   "trigger",
+      "label",   "started",    "taken",     "inherited", "delta", "live",
+      "peak",    "peak-error", "allocated", "freed",     "lost",  "recording"};
   std::set<std::string> seen;
   size_t last = 0;
   for (size_t i = 0; i < log.meta.size(); ++i) {
     const std::string& key = log.meta[i].first;
-    if (key != "note" && key != "module" && !seen.insert(key).second) {
+    if (key != "note" && key != "module" && key != "kind" && !seen.insert(key).second) {
       wrong->push_back("key twice: " + key);
     }
     const auto found = std::find(kOrder.begin(), kOrder.end(), key);
@@ -245,18 +285,84 @@ void check_meta(const Memlog& log, std::vector<std::string>* wrong) {
   }
   for (const char* key : {"started", "taken"}) {
     const std::string time = log.get(key);
-    static const std::string kShape = "dddd-dd-ddTdd:dd:dd.ddddddZ";
-    bool good = time.size() == kShape.size();
-    for (size_t i = 0; good && i < kShape.size(); ++i) {
-      good = kShape[i] == 'd' ? time[i] >= '0' && time[i] <= '9' : time[i] == kShape[i];
-    }
-    if (!good) wrong->push_back(std::string(key) + ": " + time);
+    if (!is_time(time)) wrong->push_back(std::string(key) + ": " + time);
   }
   if (log.get("taken") < log.get("started")) wrong->push_back("taken before started");
   const std::string resolved = log.get("resolved");
   if (resolved != "no" && resolved != "partly" && resolved != "yes") {
     wrong->push_back("resolved: " + resolved);
   }
+}
+
+// The keys that a library may write and older ones do not.
+void check_facts(const Memlog& log, std::vector<std::string>* wrong) {
+  static const std::set<std::string> kAfter = {"kind",          "calls",   "failed-allocations",
+                                               "unknown-frees", "misuse",  "reports",
+                                               "rss-max",       "virtual", "resolution"};
+  std::set<std::string> kinds;
+  for (size_t i = 0; i < log.meta.size(); ++i) {
+    const auto& [key, value] = log.meta[i];
+    if (kAfter.contains(key) && i < log.meta_before_entries && !log.entries.empty()) {
+      wrong->push_back("key before the entries: " + key);
+    }
+    const std::vector<std::string> words = split(value, ' ');
+    int64_t number = 0;
+    std::map<std::string, int64_t> list;
+    bool good = true;
+    if (key == "peak") {
+      good = words.size() == 3 && words[1] == "bytes" && parse_count(words[0], &number) &&
+             is_time(words[2]);
+    } else if (key == "peak-error" || key == "rss-max" || key == "virtual") {
+      good = parse_bytes(value, &number);
+    } else if (key == "recording") {
+      good = value == "stopped";
+    } else if (key == "kind") {
+      Amount live;
+      good = words.size() == 5 && kinds.insert(words[0]).second && !words[0].empty() &&
+             words[0].find_first_not_of(
+                 "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                 "0123456789-") == std::string::npos &&
+             parse_amount(value.substr(words[0].size() + 1), false, &live);
+    } else if (key == "calls" || key == "misuse") {
+      good = parse_list(value, &list);
+    } else if (key == "reports") {
+      good = words.size() == 2 && words[0].starts_with("written=") &&
+             words[1].starts_with("failed=") && parse_list(value, &list);
+    } else if (key == "failed-allocations" || key == "unknown-frees") {
+      good = parse_count(value, &number);
+    } else if (key == "resolution") {
+      const size_t point = value.find('.');
+      good = words.size() == 2 && words[1] == "ms" && point != std::string::npos &&
+             is_digits(value.substr(0, point)) && words[0].size() > point + 1 &&
+             words[0].find_first_not_of("0123456789", point + 1) == std::string::npos;
+    }
+    if (!good) wrong->push_back(key + ": " + value);
+  }
+}
+
+// What the numbers of entries have to do with each other and with the process. The library reads
+// them while threads go on, so only this: lifetimes come of frees and are in order, and no more was
+// held at the peak than the peak.
+void check_numbers(const Memlog& log, std::vector<std::string>* wrong) {
+  int64_t most = log.number("peak");
+  if (log.has("peak-error")) most += log.number("peak-error");
+  int64_t shares = 0;
+  for (const Entry& entry : log.entries) {
+    const std::string where = "line " + std::to_string(entry.line) + ": ";
+    const auto count = [&](const char* key) {
+      const auto at = entry.counts.find(key);
+      return at == entry.counts.end() ? 0 : at->second;
+    };
+    const int64_t least = count("lifetime-min");
+    const int64_t mean = count("lifetime-mean");
+    const int64_t longest = count("lifetime-max");
+    if (longest != 0 && count("frees") == 0) wrong->push_back(where + "lifetime without frees");
+    if (least > mean || mean > longest) wrong->push_back(where + "lifetimes out of order");
+    if (!entry.kind.empty() || !log.has("peak")) continue;
+    shares += count("peak");
+    if (count("peak") > most) wrong->push_back(where + "more than the peak");
+  }
+  if (shares > most && log.has("peak")) wrong->push_back("the shares exceed the peak");
 }
 
 void check_entries(const Memlog& log, std::vector<std::string>* wrong) {
@@ -368,6 +474,8 @@ Memlog read_memlog(const std::string& path) {
 std::vector<std::string> complaints(const Memlog& log) {
   std::vector<std::string> wrong;
   check_meta(log, &wrong);
+  check_facts(log, &wrong);
+  check_numbers(log, &wrong);
   check_entries(log, &wrong);
   for (std::string& line : wrong) line = log.path + ": " + line;
   return wrong;

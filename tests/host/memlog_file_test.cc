@@ -112,6 +112,82 @@ TEST(MemlogFileTest, WrongContent) {
   }
 }
 
+// The good text with what later libraries tell besides.
+std::string full(const std::string& from = "", const std::string& to = "") {
+  std::string text = whole();
+  const auto replace = [&](const std::string& old, const std::string& by) {
+    const size_t at = text.find(old);
+    EXPECT_NE(at, std::string::npos) << old;
+    text.replace(at, old.size(), by);
+  };
+  replace("2 blocks\n# lost",
+          "2 blocks\n# peak: 900 bytes 2026-11-20T20:15:12.000412Z\n# peak-error: 8 bytes\n# lost");
+  replace("inflight=0\n", "inflight=0\n# recording: stopped\n");
+  replace("live=200",
+          "live=200\tallocs=8\tallocated=290\tfrees=5\tfreed=90\ttemporary=6\tshort-lived=7"
+          "\tlifetime-min=1\tlifetime-mean=2\tlifetime-max=3\tage=4\tslack=5\tpeak=800");
+  replace("-50\t", "+0\tblocks=+0\tlive=9\tpeak=100\tstack=00000000000000ab\n\t(0x77)\n-50\t");
+  replace("# host",
+          "# kind: mmap 5 bytes 1 blocks\n# kind: huge 0 bytes 0 blocks\n"
+          "# calls: malloc=3 new[]=4\n# failed-allocations: 0\n# unknown-frees: 1\n"
+          "# misuse: x=1\n# reports: written=1 failed=0\n# rss-max: 5 bytes\n"
+          "# virtual: 6 bytes\n# resolution: 1.024 ms\n# host");
+  if (!from.empty()) replace(from, to);
+  return text;
+}
+
+TEST(MemlogFileTest, Facts) {
+  for (const std::string& line : complaints(parse_memlog(full(), "full"))) ADD_FAILURE() << line;
+  EXPECT_EQ(parse_memlog(full(), "full").entries[0].counts.at("lifetime-mean"), 2);
+  const std::vector<std::pair<std::string, std::string>> kAllowed = {
+      {"peak=800", "peak=808"},
+      {"\tlifetime-min=1\tlifetime-mean=2", ""},
+      {"# peak: 900 bytes 2026-11-20T20:15:12.000412Z\n# peak-error: 8 bytes\n", ""},
+      {"new[]=4", "new[](nothrow,align)=4"}};
+  for (const auto& [from, to] : kAllowed) {
+    for (const std::string& line : complaints(parse_memlog(full(from, to), "allowed"))) {
+      ADD_FAILURE() << from << " -> " << to << ": " << line;
+    }
+  }
+  for (const char* key : {"temporary=6", "short-lived=7", "lifetime-min=1", "lifetime-mean=2",
+                          "lifetime-max=3", "age=4", "slack=5", "peak=800", "allocs=8"}) {
+    const std::string name = std::string(key).substr(0, std::string(key).find('='));
+    for (const char* value : {"=x", "=-1", "=01", "=1.5", "=0"}) {
+      EXPECT_THROW(parse_memlog(full(key, name + value), "damaged"), MemlogError) << name << value;
+    }
+  }
+  const std::vector<std::pair<std::string, std::string>> kWrong = {
+      {"peak=800", "peak=809"},  // the shares exceed the peak
+      {"peak=800", "peak=909"},
+      {"frees=5\tfreed=90\t", ""},
+      {"lifetime-min=1", "lifetime-min=3"},
+      {"lifetime-max=3", "lifetime-max=1"},
+      {"\tlifetime-max=3", ""},
+      {"\tpeak=100", ""},  // nets to zero, for no reason
+      {"# recording: stopped\n", "# recording: on\n"},
+      {"# peak: 900 bytes 2026-11-20T20:15:12.000412Z", "# peak: 900 bytes"},
+      {"# peak: 900", "# peak: +900"},
+      {"# peak-error: 8 bytes", "# peak-error: 8"},
+      {"# peak-error: 8 bytes\n", "# peak-error: 8 bytes\n# peak-error: 8 bytes\n"},
+      {"# recording: stopped\n", "# recording: stopped\n# rss-max: 5 bytes\n"},
+      {"# virtual: 6 bytes\n", "# recording: stopped\n"},
+      {"# kind: mmap 5 bytes 1 blocks", "# kind: huge 5 bytes 1 blocks"},
+      {"# kind: mmap 5 bytes 1 blocks", "# kind: mmap 5 bytes"},
+      {"# kind: mmap 5 bytes", "# kind: @mmap 5 bytes"},
+      {"malloc=3", "malloc"},
+      {"malloc=3", "new[]=3"},
+      {"unknown-frees: 1", "unknown-frees: -1"},
+      {"failed-allocations: 0", "failed-allocations: none"},
+      {"misuse: x=1", "misuse: =1"},
+      {"written=1 failed=0", "written=1"},
+      {"virtual: 6 bytes", "virtual: 6"},
+      {"1.024 ms", "1 ms"},
+      {"1.024 ms", "1.024"}};
+  for (const auto& [from, to] : kWrong) {
+    EXPECT_FALSE(complaints(parse_memlog(full(from, to), "wrong")).empty()) << from << " -> " << to;
+  }
+}
+
 TEST(MemlogFileTest, Series) {
   const Memlog first = parse_memlog(whole(), "first");
   // The stack of -50 is the first of its kind: what it held before was not told.

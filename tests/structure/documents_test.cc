@@ -35,6 +35,22 @@ TEST(DocumentsTest, PageNamesEveryOptionWithItsDefault) {
   EXPECT_GE(options, 9);
 }
 
+TEST(DocumentsTest, PageNamesEveryCommandAndOrder) {
+  const std::string page = source_file("index.html");
+  const auto expect_each = [&](const std::string& file, const std::regex& name, int least,
+                               const std::string& before) {
+    const std::string text = source_file(file);
+    int found = 0;
+    for (std::sregex_iterator at(text.begin(), text.end(), name), end; at != end; ++at, ++found) {
+      EXPECT_NE(page.find("<code>" + before + at->str(1) + "</code>"), std::string::npos)
+          << at->str(1);
+    }
+    EXPECT_GE(found, least) << file;
+  };
+  expect_each("src/cli/command.h", std::regex(R"(const Command& (\w+)_command\(\))"), 6, "memlog ");
+  expect_each("src/cli/show_options.cc", std::regex(R"re(\{"(\w+)", Order::)re"), 10, "");
+}
+
 TEST(DocumentsTest, ReadmeNamesFilesThatExist) {
   const std::string readme = source_file("README");
   const std::regex file(R"((doc/[a-z-]+\.md|include/[a-z]+\.h|index\.html))");

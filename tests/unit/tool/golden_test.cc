@@ -48,6 +48,28 @@ constexpr Case kCases[] = {
     {"show_damaged_among", "show --oneline damaged.memlog gone.memlog app-4711-1.memlog"},
     {"show_sum_damaged", "show --sum app-4711-1.memlog damaged.memlog"},
     {"show_missing", "show gone.memlog"},
+    {"show_facts", "show app-4600-1.memlog"},
+    {"show_facts_terminal", "show app-4600-1.memlog", true},
+    {"show_facts_moved", "show app-4600-2.memlog"},
+    {"show_facts_depth", "show --depth 1 app-4600-2.memlog"},
+    {"show_facts_sum", "show --sum app-4600-1.memlog app-4600-2.memlog"},
+    {"show_facts_stack", "show --by stack --no-header app-4600-1.memlog"},
+    {"show_by_allocs", "show --by allocs --no-header app-4600-2.memlog"},
+    {"show_by_live_depth", "show --by live --depth 1 --no-header app-4711-2.memlog"},
+    {"show_by_temporary", "show --by temporary --no-header app-4600-2.memlog"},
+    {"show_by_temporary_none", "show --by temporary app-4711-1.memlog"},
+    {"show_by_lifetime", "show --by lifetime --no-header app-4600-2.memlog", true},
+    {"show_by_slack", "show --by slack --no-header app-4600-2.memlog"},
+    {"show_by_peak", "show --peak --no-header app-4600-2.memlog"},
+    {"show_by_peak_oneline", "show --by peak --oneline -n 2 app-4600-2.memlog", true},
+    {"show_by_peak_sum", "show --peak --sum app-4600-1.memlog app-4600-2.memlog"},
+    {"show_by_age", "show --by age --oneline app-4600-1.memlog"},
+    {"show_by_age_terminal", "show --by age --oneline --no-header app-4600-1.memlog", true},
+    {"show_by_lifetime_depth", "show --by lifetime --depth 1 --no-header app-4600-2.memlog"},
+    {"show_json", "show --json app-4600-2.memlog"},
+    {"show_json_several", "show --json --by peak -n 1 app-4600-1.memlog app-4711-3.memlog"},
+    {"show_json_sum", "show --json --sum --depth 1 app-4600-1.memlog app-4600-2.memlog"},
+    {"show_json_damaged", "show --json damaged.memlog"},
     {"resolve_damaged", "resolve damaged.memlog"},
     {"resolve_stdout", "resolve -o - app-4711-2.memlog"},
     {"no_command", ""},
@@ -55,6 +77,9 @@ constexpr Case kCases[] = {
     {"help_options", "help options"},
     {"help_show", "show --help"},
     {"help_resolve", "help resolve"},
+    {"help_decode", "help decode"},
+    {"decode_missing", "decode gone.txt"},
+    {"decode_named", "decode app-4711-3.memlog"},
     {"help_report", "report --help"},
     {"help_status", "status -h"},
     {"help_help", "help help"},
@@ -68,7 +93,9 @@ constexpr Case kCases[] = {
     {"value_range", "show --depth 129 app-4711-1.memlog"},
     {"value_number", "show -n many app-4711-1.memlog"},
     {"value_choice", "show --by size app-4711-1.memlog"},
-    {"value_together", "show --by live --depth 2 app-4711-1.memlog"},
+    {"value_together", "show --by live --sum app-4711-1.memlog"},
+    {"value_two_orders", "show --peak --by age app-4711-1.memlog"},
+    {"value_json_oneline", "show --json --oneline app-4711-1.memlog"},
     {"resolve_nothing", "resolve"},
     {"resolve_two_outputs", "resolve -o x app-4711-1.memlog app-4711-2.memlog"},
     {"resolve_bad_sysroot", "resolve --sysroot /nowhere app-4711-1.memlog"},
@@ -120,7 +147,7 @@ TEST_F(Golden, EachInputIsReadAndWrittenUnchanged) {
     EXPECT_EQ(profile::write(profile::read_path(name)), read_text(name)) << name;
     ++count;
   }
-  EXPECT_EQ(count, 4u);
+  EXPECT_EQ(count, 6u);
 }
 
 TEST_F(Golden, EachExpectationIsUsed) {

@@ -13,6 +13,7 @@
 #include "analyze/table.h"
 #include "cli/arguments.h"
 #include "cli/listing.h"
+#include "cli/style.h"
 #include "profile/catalog.h"
 #include "profile/error.h"
 #include "profile/file.h"

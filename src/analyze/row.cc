@@ -1,0 +1,147 @@
+#include "analyze/row.h"
+
+#include <algorithm>
+
+#include "format/memlog.h"
+#include "profile/line.h"
+
+namespace mtrace::analyze {
+namespace {
+
+bool add_to(uint64_t& sum, uint64_t more) { return !__builtin_add_overflow(sum, more, &sum); }
+
+void add_lifetimes(Lifetimes& sum, const Lifetimes& more) {
+  if (more.frees == 0) return;
+  sum.least = sum.frees == 0 ? more.least : std::min(sum.least, more.least);
+  sum.most = std::max(sum.most, more.most);
+  sum.frees += more.frees;  // no more than Row::frees, which is looked after
+  sum.sum += more.sum;
+}
+
+bool add_state(Row& sum, const Row& more, Combine how) {
+  if (how == Combine::kLater) {
+    sum.live.reset();
+    sum.age = more.age;
+    sum.slack = more.slack;
+    sum.peak = more.peak;
+    return true;
+  }
+  if (more.live) {
+    uint64_t live = sum.live.value_or(0);
+    if (!add_to(live, *more.live)) return false;
+    sum.live = live;
+  }
+  sum.age = std::max(sum.age, more.age);
+  return add_to(sum.slack, more.slack) && add_to(sum.peak, more.peak);
+}
+
+}  // namespace
+
+Row row_of(const profile::Entry& entry, bool times) {
+  Row row;
+  row.kind = entry.kind;
+  row.bytes = entry.bytes;
+  row.blocks = entry.blocks;
+  if (profile::find_field(entry.fields, format::kFieldLive) != nullptr) row.live = entry.live;
+  const profile::Activity& did = entry.activity;
+  row.allocations = did.allocations;
+  row.allocated_bytes = did.allocated_bytes;
+  row.frees = did.frees;
+  row.freed_bytes = did.freed_bytes;
+  row.temporary = did.temporary;
+  row.short_lived = did.short_lived;
+  if (times || !(did.lifetime == profile::Lifetime{})) {
+    const auto sum = static_cast<unsigned __int128>(did.lifetime.mean) * did.frees;
+    row.lifetimes = {did.frees, did.lifetime.least, did.lifetime.most, sum};
+  }
+  row.age = entry.age;
+  row.slack = entry.slack;
+  row.peak = entry.peak;
+  row.stack = entry.stack;
+  row.frames = entry.frames;
+  row.cut = entry.cut;
+  for (const profile::Field& field : entry.fields) {
+    if (!profile::knows_field(field.key)) row.further.push_back(field);
+  }
+  return row;
+}
+
+bool add(Row& sum, const Row& more, Combine how) {
+  add_lifetimes(sum.lifetimes, more.lifetimes);
+  return !__builtin_add_overflow(sum.bytes, more.bytes, &sum.bytes) &&
+         !__builtin_add_overflow(sum.blocks, more.blocks, &sum.blocks) &&
+         add_to(sum.allocations, more.allocations) &&
+         add_to(sum.allocated_bytes, more.allocated_bytes) && add_to(sum.frees, more.frees) &&
+         add_to(sum.freed_bytes, more.freed_bytes) && add_to(sum.temporary, more.temporary) &&
+         add_to(sum.short_lived, more.short_lived) && add_state(sum, more, how);
+}
+
+int64_t quantity(const Row& row, Order order) {
+  const auto number = [](uint64_t value) {
+    return static_cast<int64_t>(std::min<uint64_t>(value, INT64_MAX));
+  };
+  switch (order) {
+    case Order::kBytes:
+      return row.bytes;
+    case Order::kBlocks:
+      return row.blocks;
+    case Order::kLive:
+      return number(row.live.value_or(0));
+    case Order::kAllocations:
+      return number(row.allocations);
+    case Order::kTemporary:
+      return number(row.temporary);
+    case Order::kLifetime:
+      return number(row.lifetimes.mean());
+    case Order::kSlack:
+      return number(row.slack);
+    case Order::kPeak:
+      return number(row.peak);
+    case Order::kAge:
+      return number(row.age);
+    case Order::kStack:
+      break;
+  }
+  return 0;
+}
+
+bool leaves_out_zero(Order order) {
+  switch (order) {
+    case Order::kTemporary:
+    case Order::kLifetime:
+    case Order::kSlack:
+    case Order::kPeak:
+    case Order::kAge:
+      return true;
+    default:
+      return false;
+  }
+}
+
+void sort(std::vector<Row>& rows, Order order) {
+  std::stable_sort(rows.begin(), rows.end(), [order](const Row& a, const Row& b) {
+    if (a.kind != b.kind) return a.kind < b.kind;
+    const int64_t a_has = quantity(a, order);
+    const int64_t b_has = quantity(b, order);
+    return a_has != b_has ? a_has > b_has : a.stack < b.stack;
+  });
+}
+
+size_t drop_empty(std::vector<Row>& rows, Order order) {
+  return std::erase_if(rows, [order](const Row& row) {
+    if (quantity(row, order) != 0) return false;
+    return leaves_out_zero(order) || (row.bytes == 0 && row.blocks == 0);
+  });
+}
+
+int64_t gross_growth(const std::vector<Row>& rows) {
+  int64_t sum = 0;
+  for (const Row& row : rows) {
+    if (row.kind.empty() && row.bytes > 0 && __builtin_add_overflow(sum, row.bytes, &sum)) {
+      return INT64_MAX;
+    }
+  }
+  return sum;
+}
+
+}  // namespace mtrace::analyze

@@ -1,0 +1,20 @@
+// The header of a report as text for people.
+#pragma once
+
+#include <string>
+
+#include "cli/style.h"
+#include "profile/model.h"
+
+namespace mtrace::cli {
+
+// A few lines: the program, the report, its totals, what the library could not see.
+std::string header_text(const profile::Header& header, const Style& style);
+
+// "peak N bytes at TIME\n", or nothing.
+std::string peak_text(const profile::Header& header, const Style& style);
+
+// What may hold the memory when far more is resident than malloc holds; empty otherwise.
+std::string resident_remark(const profile::Header& header, const Style& style);
+
+}  // namespace mtrace::cli

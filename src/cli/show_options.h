@@ -1,0 +1,21 @@
+// What memlog show can be told.
+#pragma once
+
+#include "cli/arguments.h"
+#include "cli/command.h"
+#include "cli/style.h"
+
+namespace mtrace::cli {
+
+struct ShowOptions {
+  Style style;
+  int depth = 0;  // 0: whole stacks
+  bool json = false;
+};
+
+Manual show_manual();
+
+// Throws UsageError.
+ShowOptions read_show_options(const Arguments& arguments, const Streams& streams);
+
+}  // namespace mtrace::cli

@@ -1,0 +1,207 @@
+#include "symbolize/text_decoder.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+#include <tuple>
+
+#include "format/memlog.h"
+#include "profile/header.h"
+#include "profile/text.h"
+#include "profile/writer.h"
+#include "symbolize/symbol_address.h"
+
+namespace mtrace::symbolize {
+namespace {
+
+using profile::Frame;
+using profile::Place;
+using Form = TextPlace::Form;
+
+// glibc calls the program what it was started as, which may be relative.
+std::string absolute(const std::string& path) {
+  if (path.starts_with('/') || path.starts_with('[')) return path;
+  char* real = ::realpath(path.c_str(), nullptr);
+  std::string result = real == nullptr ? path : real;
+  std::free(real);
+  return result;
+}
+
+// Load addresses are multiples of this: it tells functions of one name apart.
+constexpr uint64_t kPage = 4096;
+
+std::string build_id_of(const profile::Module* module) {
+  return module == nullptr ? "" : module->build_id;
+}
+
+// The lines of a frame: those inlined into it, and itself.
+void append_frame(std::string& out, std::string_view line, const std::vector<Frame>& names) {
+  const std::string_view place = trimmed(line);
+  const size_t begin = static_cast<size_t>(place.data() - line.data());
+  const std::string_view indent = line.substr(0, begin);
+  const std::string_view end = line.substr(begin + place.size());
+  for (size_t i = 0; i < names.size(); ++i) {
+    const bool last = i + 1 == names.size();
+    if (i != 0) out += '\n';
+    out += indent;
+    out += profile::frame_names(names[i]);
+    out += last ? place : format::kInlined;
+    out += end;
+  }
+}
+
+// The line, and behind it "inner  a.c:1 < outer  a.c:7".
+void append_text(std::string& out, std::string_view line, const std::vector<Frame>& names) {
+  const size_t end = line.ends_with('\r') ? line.size() - 1 : line.size();
+  out += line.substr(0, end);
+  const char* between = "  ";
+  for (const Frame& frame : names) {
+    out += between;
+    out += frame.function.empty() ? format::kUnknownFunction : profile::escaped(frame.function, "");
+    if (!frame.source.empty()) out += "  " + profile::escaped(frame.source, "");
+    between = " < ";
+  }
+  out += line.substr(end);
+}
+
+}  // namespace
+
+void TextDecoder::describe(size_t line, std::string_view text) {
+  constexpr std::string_view kStart = "# module: ";
+  if (!text.starts_with(kStart)) return;
+  try {
+    profile::Header header;
+    profile::ModuleTable modules;
+    std::vector<std::string> seen;
+    const profile::Field field = profile::read_meta(text);
+    profile::read_header_line(field, header, modules, seen);
+    profile::Module module = modules.take().front();
+    std::vector<Described>& known = described_[{module.path, module.generation}];
+    known.push_back({line, std::move(module)});
+  } catch (const profile::LineError&) {
+    // Somebody else's line.
+  }
+}
+
+const TextDecoder::Described* TextDecoder::description_of(const TextPlace& place,
+                                                          size_t line) const {
+  const auto known = described_.find({place.module, place.generation});
+  if (known == described_.end()) return nullptr;
+  const std::vector<Described>& all = known->second;
+  const auto next = std::upper_bound(
+      all.begin(), all.end(), line,
+      [](size_t number, const Described& described) { return number < described.line; });
+  return next == all.end() ? &all.back() : &*next;
+}
+
+void TextDecoder::find_offsets(std::vector<Found>& found) {
+  // Symbols of one module are looked up together.
+  std::map<std::pair<std::string, std::string>, std::vector<Found*>> by_symbol;
+  for (Found& item : found) {
+    const TextPlace& place = item.place;
+    if (place.form != Form::kBacktrace) {
+      item.offset = place.offset;
+    } else if (item.described != nullptr) {
+      item.offset = place.address - item.described->module.base - 1;
+    } else if (place.symbol.empty()) {
+      item.offset = place.offset - 1;
+    } else if (place.module.starts_with('/')) {
+      by_symbol[{place.module, ""}].push_back(&item);
+    }
+  }
+  for (const auto& [module, items] : by_symbol) {
+    std::vector<std::string> names;
+    for (const Found* item : items) names.push_back(item->place.symbol);
+    const auto addresses = symbol_addresses(where_, module.first, module.second, names);
+    for (size_t i = 0; i < items.size(); ++i) {
+      const TextPlace& place = items[i]->place;
+      for (const uint64_t address : addresses[i]) {
+        if ((address + place.offset) % kPage != place.address % kPage) continue;
+        items[i]->offset = address + place.offset - 1;
+        break;
+      }
+    }
+  }
+}
+
+std::vector<TextDecoder::Names> TextDecoder::find_names(std::vector<Found>& found) {
+  profile::Memlog memlog;
+  memlog.entries.emplace_back();
+  std::vector<Frame>& frames = memlog.entries[0].frames;
+  std::map<std::tuple<std::string, uint32_t, std::string>, profile::ModuleIndex> modules;
+  std::map<std::pair<profile::ModuleIndex, uint64_t>, size_t> places;
+  std::vector<size_t> place_of(found.size());
+  for (size_t i = 0; i < found.size(); ++i) {
+    const Found& item = found[i];
+    if (!item.offset) continue;
+    const profile::Module* described =
+        item.described == nullptr ? nullptr : &item.described->module;
+    const auto [module, is_new] =
+        modules.try_emplace({item.place.module, item.place.generation, build_id_of(described)},
+                            static_cast<profile::ModuleIndex>(memlog.modules.size()));
+    if (is_new) {
+      memlog.modules.emplace_back();
+      if (described != nullptr) memlog.modules.back() = *described;
+      memlog.modules.back().path = item.place.module;
+      memlog.modules.back().generation = item.place.generation;
+    }
+    const auto [place, added] = places.try_emplace({module->second, *item.offset}, frames.size());
+    if (added) frames.push_back({Place::kModule, module->second, *item.offset, "", ""});
+    place_of[i] = place->second;
+  }
+  resolver_.resolve(memlog);
+  // Each frame is now one or, with those inlined into it, several.
+  std::vector<Names> named(1);
+  for (Frame& frame : frames) {
+    const bool last = frame.place != Place::kInlined;
+    named.back().push_back(std::move(frame));
+    if (last) named.emplace_back();
+  }
+  for (size_t i = 0; i < found.size(); ++i) {
+    if (!found[i].offset) continue;
+    const Names& names = named[place_of[i]];
+    const Frame& own = names.back();
+    if (!own.function.empty() || !own.source.empty()) found[i].names = &names;
+  }
+  for (const std::string& note : memlog.header.notes) {
+    if (std::find(notes_.begin(), notes_.end(), note) == notes_.end()) notes_.push_back(note);
+  }
+  return named;
+}
+
+std::string TextDecoder::decode(std::string_view text) {
+  const std::vector<std::string_view> lines = profile::split(text, '\n');
+  // Those of the text before hold where this one has none.
+  for (auto& [path, descriptions] : described_) {
+    for (Described& described : descriptions) described.line = 0;
+  }
+  std::vector<Found> found;
+  for (size_t i = 0; i < lines.size(); ++i) {
+    describe(i + 1, trimmed(lines[i]));
+    if (auto place = find_place(lines[i])) {
+      place->module = absolute(place->module);
+      found.push_back({i, std::move(*place), nullptr, std::nullopt, nullptr});
+    }
+  }
+  for (Found& item : found) item.described = description_of(item.place, item.line + 1);
+  find_offsets(found);
+  const std::vector<Names> named = find_names(found);
+
+  std::string out;
+  out.reserve(text.size() + text.size() / 2);
+  auto next = found.begin();
+  for (size_t i = 0; i < lines.size(); ++i) {
+    if (i != 0) out += '\n';
+    const Found* item = next != found.end() && next->line == i ? &*next++ : nullptr;
+    if (item == nullptr || item->names == nullptr) {
+      out += lines[i];
+    } else if (item->place.form == Form::kFrame) {
+      append_frame(out, lines[i], *item->names);
+    } else {
+      append_text(out, lines[i], *item->names);
+    }
+  }
+  return out;
+}
+
+}  // namespace mtrace::symbolize

@@ -1,0 +1,276 @@
+// memlog decode, on a program whose functions and lines are known and on glibc's own backtraces.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "profile/text.h"
+#include "resolve_fixture.h"
+#include "symbolize/text_place.h"
+#include "tool_test.h"
+
+namespace mtrace::test {
+namespace {
+
+using symbolize::find_place;
+using Form = symbolize::TextPlace::Form;
+
+class Decode : public Resolve {
+ protected:
+  Result decode(const std::string& text, std::vector<std::string> options = {}) {
+    const std::string file = directory_ / "text";
+    write_text(file, text);
+    options.insert(options.begin(), "decode");
+    options.push_back(file);
+    Result result = memlog(options);
+    EXPECT_EQ(result.status, 0) << result.err;
+    return result;
+  }
+
+  std::string build_known() {
+    std::string file = build("known", "-fPIE -pie");
+    marks_ = marks_of(file);
+    return file;
+  }
+  std::string at(const std::string& file, const char* mark) {
+    return fmt::format("({}+0x{})", file, marks_.at(mark));
+  }
+
+  std::map<std::string, std::string> marks_;
+};
+
+TEST(TextPlace, FormsAreTold) {
+  const auto form = [](std::string_view line) {
+    const auto place = find_place(line);
+    return place ? static_cast<int>(place->form) : -1;
+  };
+  constexpr int kFrame = static_cast<int>(Form::kFrame);
+  constexpr int kText = static_cast<int>(Form::kText);
+  constexpr int kBacktrace = static_cast<int>(Form::kBacktrace);
+  EXPECT_EQ(form("\t(/usr/bin/app+0x1105)"), kFrame);
+  EXPECT_EQ(form("    (/usr/bin/app+0x1105)\r"), kFrame);
+  EXPECT_EQ(form("(/usr/bin/app#2+0x1105)"), kFrame);
+  EXPECT_EQ(form("\t([vdso]+0x5)"), kFrame);
+  EXPECT_EQ(form("at (/usr/bin/app+0x1105), (x+0x2)"), kText);
+  EXPECT_EQ(form("    #1 0x55d0 in main (/usr/bin/app+0x1105) (BuildId: 12)"), kText);
+  EXPECT_EQ(form("/usr/bin/app(main+0x1d) [0x55d0c0a01106]"), kBacktrace);
+  EXPECT_EQ(form("./app(+0x1d)[0x55d0c0a01106]"), kBacktrace);
+  EXPECT_EQ(form("app[7]: /a b/(c)(f+0x1) [0x5]"), kBacktrace);
+  for (const char* line : {"",
+                           "\t",
+                           "+0x",
+                           "(+0x1)",
+                           "\t(0x7f0012345678)",
+                           "\tmain\ta.c:1\t(/usr/bin/app+0x1105)",
+                           "\tmain\t(/usr/bin/app+0x1105)",
+                           "\t(/usr/bin/app+0x)",
+                           "\t(/usr/bin/app+0x01)",
+                           "\t(/usr/bin/app+0x12345678901234567)",
+                           "(/usr/bin/app+0x1105",
+                           "f(a+0x1)",
+                           "\t(/usr/bin/app#1+0x5)",
+                           "\t(/usr/bin/app\\q+0x5)",
+                           "app(main+0x1d) [0xzz]",
+                           "app(main) [0x5]",
+                           "(main+0x1d) [0x5]",
+                           "[0x5]",
+                           "+0x)(/",
+                           "\t...",
+                           "+63360\tblocks=+12"}) {
+    EXPECT_EQ(form(line), -1) << line;
+  }
+  const auto place = find_place("Nov 21 app[7]: /opt/my app/bin(_Zfoo+0x1d) [0x55d0c0a01106]");
+  ASSERT_TRUE(place);
+  EXPECT_EQ(place->module, "/opt/my app/bin");
+  EXPECT_EQ(place->symbol, "_Zfoo");
+  EXPECT_EQ(place->offset, 0x1du);
+  EXPECT_EQ(place->address, 0x55d0c0a01106u);
+  const auto escaped = find_place("\t(/a\\x23b#3+0x5)");
+  ASSERT_TRUE(escaped);
+  EXPECT_EQ(escaped->module, "/a#b");
+  EXPECT_EQ(escaped->generation, 3u);
+}
+
+TEST_F(Decode, FramesBecomeThoseOfAMemlog) {
+  const std::string file = build_known();
+  std::string text = "assertion failed\n\n";
+  for (const std::string& frame : frames_at_marks(file, file)) text += '\t' + frame + '\n';
+  const std::string module = module_line(file, build_id_of(file));
+  const Result result = decode(text + "\t(/none+0x12)\n\t...\n" + module);
+  EXPECT_EQ(result.err, "");
+  std::vector<std::string> lines;
+  for (const std::string_view line : profile::split(result.out, '\n')) {
+    if (line.starts_with('\t')) lines.emplace_back(line.substr(1));
+  }
+  ASSERT_GE(lines.size(), 2u);
+  EXPECT_EQ(lines.back(), "...");
+  lines.pop_back();
+  EXPECT_EQ(lines.back(), "(/none+0x12)");
+  lines.pop_back();
+  expect_known(lines, file, marks_);
+  EXPECT_TRUE(result.out.starts_with("assertion failed\n\n\t"));
+  EXPECT_TRUE(result.out.ends_with("\n" + module));
+}
+
+TEST_F(Decode, AnotherBuildGivesNoNames) {
+  const std::string file = build_known();
+  const std::string text = "\t" + at(file, "plain") + "\n" + module_line(file, "00ff");
+  Result result = decode(text);
+  EXPECT_EQ(result.out, text);
+  EXPECT_EQ(result.err, "memlog: " + file +
+                            " is not the file it was (its build-id differs): its frames have no "
+                            "names\n");
+  EXPECT_EQ(decode(text, {"-q"}).err, "");
+  // The lines behind a stack are its own; what stands before the next stack is not asked.
+  const std::string good = module_line(file, build_id_of(file));
+  result = decode("\t" + at(file, "plain") + "\n" + good + text);
+  EXPECT_TRUE(result.out.starts_with("\tplain_c\tknown_stack.cc:")) << result.out;
+  EXPECT_TRUE(result.out.ends_with(good + text)) << result.out;
+  // A stack without any takes those before.
+  result = decode(module_line(file, "00ff") + "\t" + at(file, "plain") + "\n");
+  EXPECT_EQ(result.out, module_line(file, "00ff") + "\t" + at(file, "plain") + "\n");
+}
+
+TEST_F(Decode, OtherLinesGetNamesAtTheirEnd) {
+  const std::string file = build_known();
+  const std::string line = "x: at " + at(file, "plain") + ", twice";
+  Result result = decode(line + "\r\n" + line);
+  const std::string named = line + "  plain_c  known_stack.cc:";
+  EXPECT_TRUE(result.out.starts_with(named)) << result.out;
+  EXPECT_NE(result.out.find("\r\n" + named), std::string::npos) << result.out;
+  EXPECT_FALSE(result.out.ends_with('\n'));
+  result = decode("in " + at(file, "inner"));
+  EXPECT_NE(result.out.find(")  app::innermost(long)  known_stack.cc:"), std::string::npos);
+  EXPECT_NE(result.out.find(" < app::middle(long)  known_stack.cc:"), std::string::npos);
+  EXPECT_NE(result.out.find(" < app::Store::grow(long, char const*)  known_stack.cc:"),
+            std::string::npos);
+}
+
+TEST_F(Decode, EverythingElseStays) {
+  std::string all;
+  for (int byte = 0; byte < 256; ++byte) all += static_cast<char>(byte);
+  for (const std::string& text :
+       {std::string(), std::string("\n"), std::string("\n\n"), std::string("x"),
+        std::string("a\0b\n", 4), all, all + "+0x" + all + "(/" + all + "+0x1)",
+        std::string("# module: \n# module: /x\n# module: /x base=0x1 base=0x1\n\t(/x+0x5)\n"),
+        std::string("\t(/dev/null+0x5)\n\t(/proc/self/mem+0x5)\n\t(/+0x5)\n"),
+        std::string("/etc/passwd(f+0x1) [0x5]\n/none(+0x0) [0x0]\n")}) {
+    EXPECT_EQ(decode(text).out, text);
+  }
+  const std::string report = small_memlog({"f\ta.c:1\t(/usr/bin/app+0x5)", "(0x1)", "..."});
+  EXPECT_EQ(decode(report).out, report);
+}
+
+// Each line of backtrace_symbols_fd() and backtrace_symbols(): exported functions by name, others
+// by offset.
+TEST_F(Decode, BacktracesOfGlibc) {
+  const std::string file = directory_ / "traced";
+  write_text(directory_ / "traced.cc", R"(#include <execinfo.h>
+#include <stdio.h>
+static void print() {
+  void* frames[20];
+  const int count = backtrace(frames, 20);
+  backtrace_symbols_fd(frames, count, 1);
+  char** lines = backtrace_symbols(frames, count);
+  for (int i = 0; i < count; ++i) printf("log[7]: %s\n", lines[i]);
+}
+namespace app {
+__attribute__((noinline)) void seen(int n) {
+  print(); // of seen
+  asm volatile("" ::"r"(n));
+}
+}
+static __attribute__((noinline)) void hidden() {
+  app::seen(3); // of hidden
+  asm volatile("");
+}
+int main() {
+  hidden(); // of main
+  return 0;
+}
+)");
+  for (const char* flags : {"-fPIE -pie -rdynamic", "-fno-pie -no-pie -rdynamic", "-fPIE -pie"}) {
+    shell(fmt::format("{} -g -O1 {} -o {} {}.cc", compiler(), flags, file, file));
+    const std::string text = shell(file);
+    const Result result = decode(text);
+    for (const char* name :
+         {"app::seen(int)  traced.cc:12\n", "hidden()  traced.cc:17\n", "main  traced.cc:21\n"}) {
+      size_t count = 0;
+      for (size_t found = 0; (found = result.out.find(name, found)) != std::string::npos; ++found) {
+        ++count;
+      }
+      EXPECT_EQ(count, 2u) << flags << ' ' << name << result.out;
+    }
+    // Nothing but the names was added.
+    const auto before = profile::split(text, '\n');
+    const auto after = profile::split(result.out, '\n');
+    ASSERT_EQ(before.size(), after.size());
+    for (size_t i = 0; i < before.size(); ++i) EXPECT_TRUE(after[i].starts_with(before[i]));
+  }
+}
+
+TEST_F(Decode, BacktracesWithABaseNeedNoSymbol) {
+  const std::string file = build_known();
+  const uint64_t plain = std::stoull(marks_.at("plain"), nullptr, 16);
+  // One past the mark is what glibc would tell of a call that ends there.
+  const std::string line =
+      fmt::format("{}(no_such_name+0x99) [0x{:x}]\n", file, 0x550000000000 + plain + 1);
+  const std::string module =
+      fmt::format("# module: {} build-id={} base=0x550000000000\n", file, build_id_of(file));
+  EXPECT_EQ(decode(line).out, line);
+  EXPECT_NE(decode(line + module).out.find("]  plain_c  known_stack.cc:"), std::string::npos);
+}
+
+TEST_F(Decode, LooksWhereItIsTold) {
+  const std::string file = build_known();
+  const std::string root = directory_ / "root";
+  std::filesystem::create_directories(root + "/opt");
+  std::filesystem::rename(file, root + "/opt/known");
+  const std::string text = "\t" + at("/opt/known", "plain") + "\n";
+  EXPECT_EQ(decode(text).out, text);
+  EXPECT_TRUE(decode(text, {"--sysroot", root}).out.starts_with("\tplain_c\t"));
+  EXPECT_EQ(memlog({"decode", "--sysroot", "/nowhere"}).status, 2);
+  const Result result = memlog({"decode", directory_ / "gone", directory_ / "text"});
+  EXPECT_EQ(result.status, 1);
+  EXPECT_EQ(result.out, text);
+  EXPECT_EQ(memlog({"decode", directory_.path()}).status, 1);
+}
+
+// As the library runs it: files for input and output, nothing else open.
+TEST_F(Decode, WorksOnPlainDescriptors) {
+  const std::string file = build_known();
+  const std::string tool = build_directory() + "/memlog";
+  if (::access(tool.c_str(), X_OK) != 0) GTEST_SKIP() << tool;
+  write_text(directory_ / "in", "\t" + at(file, "plain") + "\n");
+  shell(fmt::format("{0} decode < {1}/in > {1}/out 2>&1", tool, directory_.path()));
+  EXPECT_TRUE(read_text(directory_ / "out").starts_with("\tplain_c\tknown_stack.cc:"));
+  EXPECT_EQ(shell(fmt::format("cat {}/in | {} decode 2>&-", directory_.path(), tool)),
+            read_text(directory_ / "out"));
+  EXPECT_EQ(shell(fmt::format("{} decode < /dev/null", tool)), "");
+}
+
+TEST_F(Decode, HostileLinesTakeNoTime) {
+  std::string line;
+  while (line.size() < (size_t{1} << 20)) line += "(/a+0x";
+  const std::string text = line + "\n" + line + ")[0x1]\n";
+  EXPECT_EQ(decode(text).out, text);
+}
+
+TEST_F(Decode, LargeTexts) {
+  const std::string file = build_known();
+  const std::string frame = "\t" + at(file, "plain") + "\n";
+  std::string text;
+  while (text.size() < (size_t{66} << 20)) {
+    for (int i = 0; i < 1000; ++i)
+      text += "2026-11-20 20:15:00 a line of a log without any place\n";
+    text += frame;
+  }
+  const Result result = decode(text);
+  EXPECT_EQ(result.out.find("\n" + frame), std::string::npos);
+  EXPECT_GT(result.out.size(), text.size());
+}
+
+}  // namespace
+}  // namespace mtrace::test
