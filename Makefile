@@ -96,7 +96,7 @@ install: all
 	install -d $(DESTDIR)$(LIBDIR) $(DESTDIR)$(BINDIR) $(DESTDIR)$(PREFIX)/include
 	install -m 755 $(BUILD)/libmtrace.so $(DESTDIR)$(LIBDIR)/libmtrace.so
 	install -m 755 $(BUILD)/memlog $(DESTDIR)$(BINDIR)/memlog
-	install -m 644 include/mtrace.h $(DESTDIR)$(PREFIX)/include/mtrace.h
+	install -m 644 include/mtrace.h include/mtrace_gtest.h $(DESTDIR)$(PREFIX)/include
 	@if [ -z "$(DESTDIR)" ] && [ "$$(id -u)" = 0 ]; then ldconfig; fi
 
 SOURCES = $(shell git ls-files 'src/*.cc' 'src/*.h' 'tests/*.cc' 'tests/*.h' 'include/*.h')

@@ -51,12 +51,14 @@ PROGRAM_FLAGS := -g -fno-builtin -Wall -Wextra -Werror -D_GNU_SOURCE -Iinclude -
                  -pthread
 PROGRAM_OPT   ?= -O1
 PROGRAM_LIBS_model := $(ABSL_LIBS)
+PROGRAM_LIBS_gtest_leaky := -lgtest
+$(PROGRAMS)/gtest_leaky: include/mtrace.h include/mtrace_gtest.h
 $(PROGRAMS)/%: tests/programs/%.c tests/programs/truth.h include/mtrace.h \
     tests/tests.mk | $(BUILD)/.deps
 	@mkdir -p $(@D)
 	$(call say,MAKE,$@)
 	$(Q)$(CC) $(PROGRAM_FLAGS) $(PROGRAM_OPT) -std=gnu11 -o $@ $< $(PROGRAM_LIBS_$*)
-$(PROGRAMS)/%: tests/programs/%.cc tests/programs/truth.h tests/tests.mk | $(BUILD)/.deps
+$(PROGRAMS)/%: tests/programs/%.cc tests/programs/truth.h include/mtrace.h tests/tests.mk | $(BUILD)/.deps
 	@mkdir -p $(@D)
 	$(call say,MAKE,$@)
 	$(Q)$(CXX) $(PROGRAM_FLAGS) $(PROGRAM_OPT) -std=c++20 -o $@ $< $(PROGRAM_LIBS_$*)

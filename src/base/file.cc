@@ -3,9 +3,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fs.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include <cstdint>
 
 #include "base/syscall.h"
 
@@ -26,6 +30,33 @@ long create_file(const char* path) {
   }
   call(SYS_fchmod, fd, 0600);
   return fd;
+}
+
+long create_memory_file() {
+  const long fd = call(SYS_memfd_create, "mtrace", MFD_CLOEXEC);
+  if (failed(fd) || fd > 2) return fd;
+  const long higher = call(SYS_fcntl, fd, F_DUPFD_CLOEXEC, 3);
+  call(SYS_close, fd);
+  return higher;
+}
+
+long rewind_file(int fd) { return call(SYS_lseek, fd, 0, SEEK_SET); }
+
+long file_size(int fd) {
+  struct stat info = {};
+  const long result = call(SYS_fstat, fd, &info);
+  return failed(result) ? result : info.st_size;
+}
+
+long copy_file(int from, int to, char* buffer, size_t capacity) {
+  for (uint64_t offset = 0;;) {
+    const long got = call(SYS_pread64, from, buffer, capacity, offset);
+    if (got == -EINTR) continue;
+    if (got <= 0) return got;
+    const long error = write_all(to, buffer, got);
+    if (error != 0) return error;
+    offset += got;
+  }
 }
 
 long write_all(int fd, const char* data, size_t size) {

@@ -14,6 +14,14 @@ void close_file(int fd);
 long remove_file(const char* path);
 // Gives `from` the name `to`; -EEXIST when that exists: nothing is ever replaced.
 long publish(const char* from, const char* to);
+// An unnamed file in memory that programs started later do not inherit.
+long create_memory_file();
+// The next read or write begins at the start.
+long rewind_file(int fd);
+// Bytes in the file, or a negative errno.
+long file_size(int fd);
+// Writes all that `from` holds, from its start, to `to`, by way of the buffer.
+long copy_file(int from, int to, char* buffer, size_t capacity);
 bool file_exists(const char* path);
 bool is_executable(const char* path);
 // Bytes a file of this process may have (RLIMIT_FSIZE); ~0 for no limit.

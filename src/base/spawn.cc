@@ -42,10 +42,21 @@ long clone_call(unsigned long flags, void* stack_top, int (*function)(void*), vo
   return result;
 }
 
+constexpr int64_t kLastFile = 0xffffffff;
+
+// Closes the descriptors from `first` to `last`, if there are any.
+void close_files(int64_t first, int64_t last) {
+  if (first > last || !failed(call(SYS_close_range, first, last, 0))) return;
+  rlimit64 limit = {1024, 1024};
+  call(SYS_prlimit64, 0, RLIMIT_NOFILE, nullptr, &limit);
+  const auto most = static_cast<int64_t>(limit.rlim_cur < 65536 ? limit.rlim_cur : 65536);
+  for (int64_t fd = first; fd <= last && fd < most; ++fd) call(SYS_close, fd);
+}
+
 int execute(void* argument) {
   const auto& program = *static_cast<const Program*>(argument);
   call(SYS_setsid);
-  call(SYS_setpriority, PRIO_PROCESS, 0, 19);
+  call(SYS_setpriority, PRIO_PROCESS, 0, program.niceness);
   const long adjust = call(SYS_openat, AT_FDCWD, "/proc/self/oom_score_adj", O_WRONLY, 0);
   if (!failed(adjust)) {
     call(SYS_write, adjust, "1000", 4);
@@ -57,10 +68,15 @@ int execute(void* argument) {
   call(SYS_prlimit64, 0, RLIMIT_CPU, &cpu, nullptr);
   const rlimit64 core = {0, 0};
   call(SYS_prlimit64, 0, RLIMIT_CORE, &core, nullptr);
-  close_all_files();
+  close_files_except(program.input, program.output);
   call(SYS_openat, AT_FDCWD, "/dev/null", O_RDWR, 0);
   call(SYS_dup, 0);
   call(SYS_dup, 0);
+  if (program.input >= 0) call(SYS_dup3, program.input, 0, 0);
+  if (program.output >= 0) call(SYS_dup3, program.output, 1, 0);
+  // Not by their being marked: a descriptor may have been passed on without the mark.
+  if (program.input >= 0) call(SYS_close, program.input);
+  if (program.output >= 0) call(SYS_close, program.output);
   // The kernel's own layout of a signal action; ignored before it is unblocked, so that
   // killall by name never ends the resolver.
   struct {
@@ -98,12 +114,12 @@ long run_program(const Program& program, uint32_t* pid, void* stack_top) {
   return failed(result) ? result : status;
 }
 
-void close_all_files() {
-  if (!failed(call(SYS_close_range, 0, ~0u, 0))) return;
-  rlimit64 limit = {1024, 1024};
-  call(SYS_prlimit64, 0, RLIMIT_NOFILE, nullptr, &limit);
-  const uint64_t most = limit.rlim_cur < 65536 ? limit.rlim_cur : 65536;
-  for (uint64_t fd = 0; fd < most; ++fd) call(SYS_close, fd);
+void close_files_except(int a, int b) {
+  const int64_t low = a < b ? a : b;
+  const int64_t high = a < b ? b : a;
+  close_files(0, low - 1);
+  close_files(low + 1, high - 1);
+  close_files(high + 1, kLastFile);
 }
 
 bool collect_sharing(uint32_t pid, bool wait) {

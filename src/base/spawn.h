@@ -21,15 +21,19 @@ struct Program {
   int ignored_signal;            // 0: none
   uint64_t address_space_bytes;  // limits
   uint64_t cpu_seconds;
+  int niceness = 19;
+  int input = -1;  // descriptors, at least 3, that become 0 and 1; -1: /dev/null
+  int output = -1;
 };
 
-// Only in a process made by start_sharing(): runs the program in its own session, at the lowest
-// priority, first in line for the out-of-memory killer, with 0 to 2 on /dev/null; its pid stands
+// Only in a process made by start_sharing(): runs the program in its own session, first in line
+// for the out-of-memory killer, without other descriptors than 0 to 2; its pid stands
 // in *pid while it runs. Returns when it has ended: its wait status, or a negative errno.
 long run_program(const Program& program, uint32_t* pid, void* stack_top);
 
-// Closes every descriptor of the calling process.
-void close_all_files();
+// Closes every descriptor of the calling process but those two (-1: none).
+void close_files_except(int a, int b);
+inline void close_all_files() { close_files_except(-1, -1); }
 
 // Collects an ended process made by start_sharing(). True when it is gone.
 bool collect_sharing(uint32_t pid, bool wait);

@@ -36,14 +36,28 @@ constexpr size_t kPiece = size_t{64} << 20;
 
 using File = std::unique_ptr<FILE, int (*)(FILE*)>;
 
-void decode_file(const std::string& name, symbolize::TextDecoder& decoder, const Streams& streams) {
+std::string without_modules(const std::string& text) {
+  constexpr std::string_view kLine = "# module: ";
+  std::string out;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size() - 1) + 1;
+    const std::string_view line = std::string_view(text).substr(at, end - at);
+    if (!line.starts_with(kLine)) out += line;
+    at = end;
+  }
+  return out;
+}
+
+void decode_file(const std::string& name, bool modules, symbolize::TextDecoder& decoder,
+                 const Streams& streams) {
   const bool standard = name == "-";
   const File file(standard ? stdin : std::fopen(name.c_str(), "re"),
                   standard ? [](FILE*) { return 0; } : std::fclose);
   if (file == nullptr) throw profile::FileError("cannot open " + name, errno);
   std::string text;
   const auto decode = [&](size_t size) {
-    print(streams, decoder.decode(std::string_view(text).substr(0, size)));
+    const std::string named = decoder.decode(std::string_view(text).substr(0, size));
+    print(streams, modules ? named : without_modules(named));
     std::fflush(streams.out);
     text.erase(0, size);
   };
@@ -66,7 +80,7 @@ int run_decode(const Arguments& arguments, const Streams& streams) {
   int status = kGood;
   for (const std::string& file : files) {
     try {
-      decode_file(file, decoder, streams);
+      decode_file(file, !arguments.has("--no-modules"), decoder, streams);
     } catch (const profile::FileError& error) {
       complain(streams, error.what());
       status = kFailed;
@@ -84,9 +98,12 @@ const Command& decode_command() {
   static const Command command = {
       {"decode",
        "name the addresses in a log or a printed stack",
-       "[--sysroot DIR] [--symbols DIR]... [FILE...]",
+       "[OPTION]... [FILE...]",
        kText,
-       {kSysrootOption, kSymbolsOption, {"--quiet", "-q", "", "Do not say why names are missing."}},
+       {kSysrootOption,
+        kSymbolsOption,
+        {"--no-modules", "", "", "Leave the \"# module:\" lines out of what is printed."},
+        {"--quiet", "-q", "", "Do not say why names are missing."}},
        "0: done, also if some addresses stay without a name; 1: a file cannot be read; 2: the "
        "command line is wrong.",
        "  memlog decode app.log\n"

@@ -21,8 +21,11 @@
 #include "hook/signal_hooks.h"
 #include "hook/tracker.h"
 #include "report/host.h"
+#include "report/misuse.h"
+#include "report/notes.h"
 #include "report/output.h"
 #include "report/resolver.h"
+#include "report/savepoints.h"
 #include "report/status.h"
 
 extern "C" {
@@ -166,6 +169,9 @@ void after_fork() {
   report::host_after_fork(pid, told ? g_forker : report::g_host.pid);
   g_forked = pid;
   report::report_after_fork();
+  report::notes_after_fork();
+  report::misuse_after_fork();
+  report::savepoints_after_fork();
   report::resolver_after_fork();
   report::output_after_fork();
   report::status_after_fork(report::g_host.pid);

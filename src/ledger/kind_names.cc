@@ -4,11 +4,12 @@
 #include <cstring>
 
 #include "base/atomic.h"
+#include "ledger/resource_table.h"
 
 namespace mtrace::ledger {
 namespace {
 
-constexpr unsigned kMost = 30;
+constexpr unsigned kMost = ResourceTable::kMostKinds;
 // A name is written where nobody sees it and then published by one compare-and-swap, so that
 // nobody waits for a writer. The loser's copy is wasted: there is room for some.
 constexpr uint32_t kCopies = 256;

@@ -1,5 +1,8 @@
 #include "ledger/ledger.h"
 
+#include "ledger/resource_table.h"
+#include "ledger/stack_counters.h"
+
 namespace mtrace::ledger {
 
 constinit Ledger g_ledger = {};
@@ -17,10 +20,9 @@ void settle(CounterSet& set, uint64_t height) {
 }  // namespace
 
 // Between a block and its counters a vanished thread may have done one and not the other. The
-// blocks decide: every stack is made to hold what its blocks say.
+// blocks decide: every stack is made to hold what its blocks say, and so with resources.
 void Ledger::count_anew(SlackOf slack_of) {
   stacks.for_each([&](uint32_t, StackRecord& stack) {
-    if (stack.kind != 0) return;
     const Counters before = stacks.read(stack);
     stacks.each_set(stack, [](CounterSet& set) { set = {}; });
     stack.own.freed_bytes = stack.own.allocated_bytes = before.freed_bytes;
@@ -34,6 +36,9 @@ void Ledger::count_anew(SlackOf slack_of) {
     own.allocated_bytes += block.size;
     own.allocated_blocks += 1;
     own.slack += slack_of(address, block.size);
+  });
+  g_resources.repair([&](const Resource& resource) {
+    count_recorded(stacks.record(resource.stack), resource.size);
   });
 }
 

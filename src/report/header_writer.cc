@@ -7,8 +7,10 @@
 #include "format/escape.h"
 #include "format/memlog.h"
 #include "ledger/kind_names.h"
+#include "ledger/resource_table.h"
 #include "report/host.h"
 #include "report/memory_use.h"
+#include "report/misuse.h"
 #include "unwind/modules.h"
 
 namespace mtrace::report {
@@ -55,6 +57,8 @@ void write_lost(Writer& out, const ledger::Ledger& ledger) {
   out.text(" inflight=").number(ledger.lost_inflight);
   // Modules without a place in the list; their frames have no name.
   if (unwind::lost_modules() != 0) out.text(" modules=").number(unwind::lost_modules());
+  if (dropped_notes() != 0) out.text(" notes=").number(dropped_notes());
+  if (ledger::g_resources.lost() != 0) out.text(" resources=").number(ledger::g_resources.lost());
   out.put('\n');
 }
 
@@ -107,6 +111,7 @@ void write_head(Writer& out, const Occasion& occasion, const Snapshot& snapshot,
   write_lost(out, ledger);
   if (!occasion.recording) text_line(out, format::kKeyRecording, "stopped");
   if (occasion.note != nullptr) text_line(out, format::kKeyNote, occasion.note);
+  write_notes(out, occasion.notes);
 }
 
 void write_tail(Writer& out, const Occasion& occasion, const Snapshot& snapshot,
@@ -125,6 +130,7 @@ void write_tail(Writer& out, const Occasion& occasion, const Snapshot& snapshot,
   out.text(" arch=x86_64\n");
   const ledger::ThreadTotals totals = ledger.threads.totals();
   write_calls(out, totals);
+  write_misuse(out);
   number_line(out, format::kKeyFailed, totals.failed_allocations);
   number_line(out, format::kKeyUnknownFrees, totals.unknown_frees);
   meta(out, format::kKeyReports).text("written=").number(occasion.seq);

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "base/writer.h"
+#include "report/notes.h"
 #include "report/snapshot.h"
 
 namespace mtrace::report {
@@ -19,6 +20,7 @@ struct Occasion {
   bool recording;       // new allocations are counted
   const char* library;  // allocator and options, after the version
   const char* note;     // nullptr: none
+  PendingNotes notes;   // the program's
 };
 
 void write_memlog(Writer& out, const Occasion& occasion, const Snapshot& snapshot,

@@ -97,12 +97,14 @@ void write_report(void* argument) {
   occasion.failures = load(mtrace_status_block.failures);
   occasion.recording = load(g_recording);
   occasion.note = g_note;
+  occasion.notes = pending_notes();
   const long error = write_file(scratch, occasion, snapshot);
   if (error != 0) {
     status_failed(static_cast<int>(-error), "could not write a report to", output_directory());
     return;
   }
   snapshot.remember(ledger::g_ledger);
+  drop_notes(occasion.notes);
   g_seq = occasion.seq;
   scratch.result = static_cast<int>(g_seq);
   status_reported(g_seq, scratch.file.path);

@@ -134,6 +134,8 @@ void set_resolver(const char* tool, char* const* envp, int signal) {
   g_tool = g_environment != nullptr ? tool : nullptr;
 }
 
+Tool resolver_tool() { return {g_tool, g_environment, g_signal}; }
+
 void resolve_later(const char* path, uint32_t seq) {
   if (g_tool == nullptr || !prepare()) {
     status_named(seq);

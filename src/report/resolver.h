@@ -10,6 +10,14 @@ namespace mtrace::report {
 // of `envp` without LD_*. `signal`: the trigger, which the resolver ignores.
 void set_resolver(const char* tool, char* const* envp, int signal);
 
+// What set_resolver() has made of it, for another run of the tool.
+struct Tool {
+  const char* path;  // nullptr: none
+  char* const* envp;
+  int ignored_signal;
+};
+Tool resolver_tool();
+
 // Queues a complete report for naming. Without a resolver it is final at once.
 // Called by one thread at a time, signals blocked.
 void resolve_later(const char* path, uint32_t seq);

@@ -138,6 +138,7 @@ bool Snapshot::take(ledger::Ledger& ledger, Listed listed) {
   settle_peak(ledger);
   std::sort(entries_, entries_ + kept_, [](const Entry& a, const Entry& b) {
     if (a.listed != b.listed) return a.listed;
+    if (a.kind != b.kind) return a.kind < b.kind;
     return a.bytes() != b.bytes() ? a.bytes() > b.bytes() : a.id < b.id;
   });
   find_oldest(ledger);

@@ -47,7 +47,8 @@ class Snapshot {
  public:
   static constexpr unsigned kKinds = 32;
 
-  // Reads and sorts: largest growth first, ties by id. False: no memory.
+  // Reads and sorts: the heap, then kind by kind; largest growth first, ties by id. False: no
+  // memory.
   bool take(ledger::Ledger& ledger, Listed listed);
   ~Snapshot();
   Snapshot() = default;

@@ -372,7 +372,12 @@ void check_entries(const Memlog& log, std::vector<std::string>* wrong) {
   const Entry* previous = nullptr;
   for (const Entry& entry : log.entries) {
     const std::string where = "line " + std::to_string(entry.line) + ": ";
-    if (!entry.kind.empty()) continue;
+    if (!entry.kind.empty()) {
+      for (const Frame& frame : entry.frames) {
+        if (!frame.module.empty()) referenced.insert(module_key(frame));
+      }
+      continue;
+    }
     sum += Amount{entry.bytes, entry.blocks};
     if (log.get("library").find("MTRACE_ENTRIES=") == std::string::npos && entry.bytes == 0 &&
         entry.blocks == 0 && !entry.counts.contains("peak"))

@@ -80,6 +80,7 @@ constexpr Case kCases[] = {
     {"help_decode", "help decode"},
     {"decode_missing", "decode gone.txt"},
     {"decode_named", "decode app-4711-3.memlog"},
+    {"decode_no_modules", "decode --no-modules app-4711-3.memlog"},
     {"help_report", "report --help"},
     {"help_status", "status -h"},
     {"help_help", "help help"},

@@ -1,0 +1,73 @@
+#include "report/growth_message.h"
+
+#include <cstring>
+
+#include "base/file.h"
+#include "base/syscall.h"
+#include "base/writer.h"
+#include "format/escape.h"
+#include "ledger/ledger.h"
+#include "report/decoder.h"
+#include "report/frame_writer.h"
+
+namespace mtrace::report {
+namespace {
+
+constexpr size_t kBuffer = 64 * 1024;
+
+Writer& amount(Writer& out, int64_t bytes, int64_t blocks) {
+  return out.signed_number(bytes).text(" bytes ").signed_number(blocks).text(" blocks");
+}
+
+void write_raw(Writer& out, const Growth& growth) {
+  amount(out.text("mtrace: "), growth.bytes, growth.blocks).text(" live since savepoint ");
+  if (growth.label[0] == '\0') {
+    out.text("(without name)");
+  } else {
+    out.escaped(growth.label, strlen(growth.label), format::kReservedNone);
+  }
+  out.text(growth.grown == 0 ? "\n" : ", of which:\n");
+  ModuleSet modules;
+  for (unsigned i = 0; i < growth.listed; ++i) {
+    const Grown& grown = growth.largest[i];
+    amount(out, grown.bytes, grown.blocks).put('\n');
+    write_frames(out, ledger::g_ledger.stacks.record(grown.stack), modules);
+  }
+  if (growth.grown > growth.listed) {
+    out.text("and ").number(growth.grown - growth.listed).text(" more stacks that grew\n");
+  }
+  write_modules(out, modules);
+}
+
+long write_decoded(const Growth& growth, char* buffer, int fd) {
+  const long raw = sys::create_memory_file();
+  if (sys::failed(raw)) {
+    Writer out(buffer, kBuffer, fd);
+    write_raw(out, growth);
+    return out.finish();
+  }
+  Writer out(buffer, kBuffer, static_cast<int>(raw));
+  write_raw(out, growth);
+  long error = out.finish();
+  if (error == 0) {
+    const long named = sys::create_memory_file();
+    const bool decoded = !sys::failed(named) && growth.listed != 0 &&
+                         decode(static_cast<int>(raw), static_cast<int>(named));
+    error = sys::copy_file(static_cast<int>(decoded ? named : raw), fd, buffer, kBuffer);
+    if (!sys::failed(named)) sys::close_file(static_cast<int>(named));
+  }
+  sys::close_file(static_cast<int>(raw));
+  return error;
+}
+
+}  // namespace
+
+bool write_growth(const Growth& growth, int fd) {
+  auto* buffer = static_cast<char*>(sys::map_memory(kBuffer));
+  if (buffer == nullptr) return false;
+  const long error = write_decoded(growth, buffer, fd);
+  sys::unmap_memory(buffer, kBuffer);
+  return error == 0;
+}
+
+}  // namespace mtrace::report

@@ -1,0 +1,91 @@
+#include "report/notes.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/atomic.h"
+#include "base/process.h"
+#include "format/escape.h"
+#include "format/memlog.h"
+
+namespace mtrace::report {
+namespace {
+
+enum State : uint32_t { kFree, kWriting, kWhole };
+
+struct Slot {
+  uint32_t state;
+  uint32_t order;  // in which the notes came; wraps around
+  uint64_t time;
+  char text[kMostNote + 1];
+};
+
+Slot g_slots[kMostNotes];
+uint32_t g_next = 0;
+uint64_t g_dropped = 0;
+
+}  // namespace
+
+bool add_note(const char* text, bool cut) {
+  const uint32_t order = fetch_add(g_next, 1u);
+  for (unsigned i = 0; i < kMostNotes; ++i) {
+    Slot& slot = g_slots[(order + i) % kMostNotes];
+    uint32_t expected = kFree;
+    // The loser goes on to the next slot: this one has a note in it, or soon will.
+    if (load(slot.state) != kFree || !compare_exchange<uint32_t>(slot.state, expected, kWriting)) {
+      continue;
+    }
+    slot.order = order;
+    slot.time = sys::real_time();
+    const size_t length = strnlen(text, kMostNote + 1);
+    cut |= length > kMostNote;
+    constexpr size_t kDots = 3;
+    const size_t kept = !cut ? length : length < kMostNote - kDots ? length : kMostNote - kDots;
+    memcpy(slot.text, text, kept);
+    memcpy(slot.text + kept, "...", cut ? kDots : 0);
+    slot.text[kept + (cut ? kDots : 0)] = '\0';
+    store_release<uint32_t>(slot.state, kWhole);
+    return true;
+  }
+  fetch_add<uint64_t>(g_dropped, 1);
+  return false;
+}
+
+PendingNotes pending_notes() {
+  PendingNotes notes = {};
+  for (unsigned i = 0; i < kMostNotes; ++i) {
+    if (load_acquire(g_slots[i].state) == kWhole) notes.slots[notes.count++] = i;
+  }
+  std::sort(notes.slots, notes.slots + notes.count, [](uint8_t a, uint8_t b) {
+    return static_cast<int32_t>(g_slots[a].order - g_slots[b].order) < 0;
+  });
+  return notes;
+}
+
+void drop_notes(const PendingNotes& notes) {
+  for (unsigned i = 0; i < notes.count; ++i) {
+    store_release<uint32_t>(g_slots[notes.slots[i]].state, kFree);
+  }
+}
+
+Note note_at(const PendingNotes& notes, unsigned number) {
+  const Slot& slot = g_slots[notes.slots[number]];
+  return {slot.time, slot.text};
+}
+
+void write_notes(Writer& out, const PendingNotes& notes) {
+  for (unsigned i = 0; i < notes.count; ++i) {
+    const Note note = note_at(notes, i);
+    out.text("# ").text(format::kKeyNote).text(": ").time(note.time).put(' ');
+    out.escaped(note.text, strlen(note.text), format::kReservedNone).put('\n');
+  }
+}
+
+uint64_t dropped_notes() { return load(g_dropped); }
+
+void notes_after_fork() {
+  for (Slot& slot : g_slots) slot.state = kFree;
+  g_dropped = 0;
+}
+
+}  // namespace mtrace::report

@@ -1,0 +1,239 @@
+#include "report/savepoints.h"
+
+#include <cstring>
+
+#include "base/atomic.h"
+#include "base/process.h"
+#include "base/syscall.h"
+#include "base/writer.h"
+#include "ledger/stack_counters.h"
+#include "report/misuse.h"
+
+namespace mtrace::report {
+namespace {
+
+using ledger::g_ledger;
+using ledger::StackRecord;
+using ledger::Totals;
+
+constexpr uint64_t kLongestWait = 10'000'000'000u;  // nanoseconds
+
+struct Savepoint {
+  uint32_t generation;  // grows when it is freed
+  bool used;            // last to be set, first to be cleared: of the child of a fork
+  bool named;
+  char label[kMostSavepointName + 1];
+  Totals* held;       // by ordinal of the stack
+  uint32_t capacity;  // ordinals from this on were not there yet
+};
+
+Savepoint g_savepoints[kMostSavepoints];
+uint32_t g_lock = 0;  // 0 free, 1 held, 2 held and waited for
+
+// One operation at a time, for as long as it lives.
+class Turn {
+ public:
+  Turn() : mask_(sys::block_signals()) {
+    const uint64_t end = sys::monotonic_time() + kLongestWait;
+    uint32_t state = 0;
+    if (compare_exchange<uint32_t>(g_lock, state, 1)) {
+      held_ = true;
+      return;
+    }
+    while (!(held_ = exchange<uint32_t>(g_lock, 2) == 0)) {
+      const uint64_t now = sys::monotonic_time();
+      if (now >= end) break;
+      sys::wait_on(g_lock, 2, end - now);
+    }
+  }
+  ~Turn() {
+    if (held_ && exchange<uint32_t>(g_lock, 0) == 2) sys::wake_all(g_lock);
+    sys::restore_signals(mask_);
+  }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+  explicit operator bool() const { return held_; }
+
+ private:
+  uint64_t mask_;
+  bool held_ = false;
+};
+
+size_t bytes_of(const Savepoint& savepoint) { return size_t{savepoint.capacity} * sizeof(Totals); }
+
+void drop(Savepoint& savepoint) {
+  savepoint.used = false;
+  compiler_barrier();
+  ++savepoint.generation;
+  if (savepoint.held != nullptr) sys::unmap_memory(savepoint.held, bytes_of(savepoint));
+  savepoint.held = nullptr;
+}
+
+// What is live now becomes what it holds. False: no memory, and it is as it was.
+bool take(Savepoint& savepoint) {
+  const uint32_t capacity = g_ledger.stacks.limit() + 1;
+  auto* held = static_cast<Totals*>(sys::map_memory(size_t{capacity} * sizeof(Totals)));
+  if (held == nullptr) return false;
+  g_ledger.stacks.for_each([&](uint32_t, const StackRecord& stack) {
+    // A stack that appears meanwhile is new.
+    if (stack.kind == 0 && stack.ordinal < capacity) held[stack.ordinal] = live_of(stack);
+  });
+  // The child of a fork that comes between finds a savepoint that is not in use.
+  const bool was_used = savepoint.used;
+  savepoint.used = false;
+  compiler_barrier();
+  Totals* const old = savepoint.held;
+  const size_t old_bytes = bytes_of(savepoint);
+  savepoint.held = held;
+  savepoint.capacity = capacity;
+  compiler_barrier();
+  savepoint.used = was_used;
+  if (old != nullptr) sys::unmap_memory(old, old_bytes);
+  return true;
+}
+
+SavepointHandle handle_of(const Savepoint& savepoint) {
+  return uint64_t{savepoint.generation} << 8 | static_cast<uint64_t>(&savepoint - g_savepoints + 1);
+}
+
+Savepoint* at(SavepointHandle handle) {
+  const uint64_t number = handle & 0xff;
+  if (number >= 1 && number <= kMostSavepoints) {
+    Savepoint& savepoint = g_savepoints[number - 1];
+    if (savepoint.used && handle_of(savepoint) == handle) return &savepoint;
+  }
+  count_misuse(Misuse::kSavepoint);
+  return nullptr;
+}
+
+Savepoint* make(const char* name) {
+  for (Savepoint& savepoint : g_savepoints) {
+    if (savepoint.used) continue;
+    if (!take(savepoint)) break;
+    savepoint.named = name != nullptr;
+    savepoint.label[0] = '\0';
+    if (name != nullptr) strncpy(savepoint.label, name, kMostSavepointName);
+    compiler_barrier();
+    savepoint.used = true;
+    return &savepoint;
+  }
+  count_misuse(Misuse::kSavepoints);
+  return nullptr;
+}
+
+bool is_name(const char* name) {
+  const size_t length = name != nullptr ? strnlen(name, kMostSavepointName + 1) : 0;
+  if (length != 0 && length <= kMostSavepointName) return true;
+  count_misuse(Misuse::kName);
+  return false;
+}
+
+Savepoint* find(const char* name) {
+  for (Savepoint& savepoint : g_savepoints) {
+    const bool named = savepoint.used && savepoint.named;
+    if (named && strcmp(savepoint.label, name) == 0) return &savepoint;
+  }
+  return nullptr;
+}
+
+bool is_larger(const Grown& a, const Grown& b) {
+  return a.bytes != b.bytes ? a.bytes > b.bytes : a.blocks > b.blocks;
+}
+
+void add_grown(Growth* growth, Grown grown) {
+  ++growth->grown;
+  unsigned place = growth->listed;
+  while (place > 0 && is_larger(grown, growth->largest[place - 1])) --place;
+  if (place == Growth::kListed) return;
+  if (growth->listed < Growth::kListed) ++growth->listed;
+  for (unsigned i = growth->listed - 1; i > place; --i) growth->largest[i] = growth->largest[i - 1];
+  growth->largest[place] = grown;
+}
+
+void compare(const Savepoint& savepoint, Growth* growth) {
+  *growth = {};
+  memcpy(growth->label, savepoint.label, sizeof growth->label);
+  g_ledger.stacks.for_each([&](uint32_t index, const StackRecord& stack) {
+    if (stack.kind != 0) return;
+    const Totals now = live_of(stack);
+    const Totals then =
+        stack.ordinal < savepoint.capacity ? savepoint.held[stack.ordinal] : Totals{};
+    const Grown grown = {index, static_cast<int64_t>(now.bytes - then.bytes),
+                         static_cast<int64_t>(now.blocks - then.blocks)};
+    growth->bytes += grown.bytes;
+    growth->blocks += grown.blocks;
+    if (grown.bytes > 0 || (grown.bytes == 0 && grown.blocks > 0)) add_grown(growth, grown);
+  });
+}
+
+}  // namespace
+
+SavepointHandle make_savepoint() {
+  const Turn turn;
+  if (!turn) return 0;
+  const Savepoint* savepoint = make(nullptr);
+  return savepoint != nullptr ? handle_of(*savepoint) : 0;
+}
+
+SavepointHandle find_savepoint(const char* name) {
+  if (!is_name(name)) return 0;
+  const Turn turn;
+  if (!turn) return 0;
+  const Savepoint* savepoint = find(name);
+  if (savepoint == nullptr) count_misuse(Misuse::kSavepoint);
+  return savepoint != nullptr ? handle_of(*savepoint) : 0;
+}
+
+bool save_savepoint(const char* name) {
+  if (!is_name(name)) return false;
+  const Turn turn;
+  if (!turn) return false;
+  Savepoint* savepoint = find(name);
+  return savepoint != nullptr ? take(*savepoint) : make(name) != nullptr;
+}
+
+bool update_savepoint(SavepointHandle handle) {
+  const Turn turn;
+  Savepoint* savepoint = turn ? at(handle) : nullptr;
+  return savepoint != nullptr && take(*savepoint);
+}
+
+bool label_savepoint(SavepointHandle handle, const char* label) {
+  const Turn turn;
+  Savepoint* savepoint = turn ? at(handle) : nullptr;
+  if (savepoint == nullptr) return false;
+  if (savepoint->named || label == nullptr) {
+    count_misuse(Misuse::kName);
+    return false;
+  }
+  strncpy(savepoint->label, label, kMostSavepointName);
+  return true;
+}
+
+bool free_savepoint(SavepointHandle handle) {
+  const Turn turn;
+  Savepoint* savepoint = turn ? at(handle) : nullptr;
+  if (savepoint == nullptr) return false;
+  drop(*savepoint);
+  return true;
+}
+
+bool compare_savepoint(SavepointHandle handle, Growth* growth) {
+  const Turn turn;
+  const Savepoint* savepoint = turn ? at(handle) : nullptr;
+  if (savepoint == nullptr) return false;
+  compare(*savepoint, growth);
+  return true;
+}
+
+void savepoints_after_fork() {
+  g_lock = 0;
+  // A thread that has vanished may have been at work on one.
+  for (Savepoint& savepoint : g_savepoints) {
+    if (savepoint.used || savepoint.held == nullptr) continue;
+    savepoint.held = nullptr;
+    ++savepoint.generation;
+  }
+}
+
+}  // namespace mtrace::report

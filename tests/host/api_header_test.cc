@@ -1,0 +1,97 @@
+// mtrace.h by itself: C99 and C++, both compilers, every warning, static, and left out.
+#include "host_test.h"
+
+namespace mtrace::test {
+namespace {
+
+constexpr char kUses[] = R"(#include <mcheck.h>
+#include <mtrace.h>
+int main(void) {
+  mtrace_savepoint savepoint = mtrace_savepoint_new();
+  int64_t sum = mtrace_savepoint_label(savepoint, "a") + mtrace_savepoint_update(savepoint) +
+                mtrace_savepoint_compare(savepoint) + mtrace_savepoint_check(savepoint) +
+                mtrace_savepoint_explain(savepoint, 1) * 0 + mtrace_note("%d of %s", 1, "x") +
+                mtrace_note_text("y", 0) + mtrace_save("n") + mtrace_update("n") +
+                mtrace_compare("n") + mtrace_check("n") + mtrace_record("k", 1, 2) +
+                mtrace_release("k", 1);
+  mtrace_savepoint_assert(savepoint);
+  mtrace_assert("n");
+  sum += mtrace_savepoint_free(savepoint);
+  if (sum != 0) return 1;
+  if (mtrace_backtrace(2) < 0) return 2;
+  /* What differs with the library. */
+  return mtrace_start() + mtrace_stop() * 2 + (mtrace_report() == 1) * 4 +
+         (mtrace_report_label("l") == 2) * 8 + (mtrace_savepoint_new() != 0) * 16 +
+         (mtrace_live_bytes() > mtrace_peak_bytes() || mtrace_live_blocks() > 1000) * 64;
+}
+)";
+constexpr char kUnused[] = "#include <mtrace.h>\nint main(void) { return 0; }\n";
+constexpr int kAllThere = 31;
+
+class ApiHeaderTest : public HostTest {
+ protected:
+  // Compiles with all warnings as errors and runs, without and with the library.
+  void expect_exits(const std::vector<std::string>& compiler, const std::string& name,
+                    const char* source, int without, int with) {
+    const std::string file = temp() + "/" + name;
+    write_file(file, source);
+    std::vector<std::string> argv = compiler;
+    for (const std::string& word :
+         {std::string("-pedantic"), std::string("-Wall"), std::string("-Wextra"),
+          std::string("-Werror"), std::string("-Wconversion"), std::string("-Wsign-conversion"),
+          std::string("-Wshadow"), "-I" + source_dir() + "/include", std::string("-o"),
+          temp() + "/program", file}) {
+      argv.push_back(word);
+    }
+    std::string words;
+    for (const std::string& word : argv) words += word + " ";
+    const Result compiled = run(plain(argv));
+    ASSERT_TRUE(compiled.exited(0)) << words << "\n" << compiled.err;
+    EXPECT_EQ(compiled.err, "") << words;
+    const Result plainly = run(plain({temp() + "/program"}));
+    EXPECT_TRUE(plainly.exited(without)) << words << plainly.how();
+    EXPECT_EQ(plainly.err, "") << words;
+    const Result traced_run = run(traced({temp() + "/program"}));
+    EXPECT_TRUE(traced_run.exited(with)) << words << traced_run.how();
+  }
+
+  // As C99 with two compilers and as C++11 and C++20 with two.
+  void expect_everywhere(const std::vector<std::string>& options, const char* source, int with) {
+    for (const char* level : {"-O0", "-O2"}) {
+      for (const auto& [compiler, standard] : {std::pair{"gcc", "-std=c99"},
+                                               {"clang", "-std=c99"},
+                                               {"g++", "-std=c++11"},
+                                               {"clang++", "-std=c++11"},
+                                               {"g++", "-std=c++20"},
+                                               {"clang++", "-std=c++20"}}) {
+        std::vector<std::string> argv = {"/usr/bin/env", compiler, standard, level};
+        argv.insert(argv.end(), options.begin(), options.end());
+        const bool cxx = std::string(standard).find('+') != std::string::npos;
+        expect_exits(argv, cxx ? "source.cc" : "source.c", source, 0, with);
+      }
+    }
+  }
+};
+
+TEST_F(ApiHeaderTest, CompilesWithoutAWarning) {
+  expect_everywhere({}, kUses, kAllThere);
+  expect_everywhere({}, kUnused, 0);
+}
+
+TEST_F(ApiHeaderTest, LinksStatically) { expect_everywhere({"-static"}, kUses, 0); }
+
+TEST_F(ApiHeaderTest, LeavesNothingWhenLeftOut) {
+  expect_everywhere({"-DMTRACE_NDEBUG"}, kUses, 0);
+  // The program needs nothing then.
+  const Result symbols = run(plain({"/usr/bin/nm", "--undefined-only", temp() + "/program"}));
+  EXPECT_EQ(symbols.out.find("dlsym"), std::string::npos) << symbols.out;
+  EXPECT_EQ(symbols.out.find("abort"), std::string::npos) << symbols.out;
+  write_file(temp() + "/source.c", "#define MTRACE_NDEBUG\n#include <mtrace.h>\n");
+  const Result text = run(plain({"/usr/bin/env", "gcc", "-std=c99", "-E",
+                                 "-I" + source_dir() + "/include", temp() + "/source.c"}));
+  EXPECT_EQ(text.out.find("stdio.h"), std::string::npos);
+  EXPECT_EQ(text.out.find("weakref"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace mtrace::test

@@ -1,0 +1,148 @@
+// The message of a failed savepoint check: what it says, and who puts the names in.
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include <chrono>
+
+#include "host_test.h"
+
+namespace mtrace::test {
+namespace {
+
+class ApiMessageTest : public HostTest {
+ protected:
+  Command asserting(const std::string& manner, const std::string& how) const {
+    return traced({program("api_assert"), manner, how});
+  }
+  // A tool of our own in place of memlog.
+  std::string tool(const std::string& script) const {
+    const std::string path = temp() + "/tool";
+    write_file(path, "#!/bin/sh\n" + script);
+    chmod(path.c_str(), 0700);
+    return path;
+  }
+  static bool aborted(const Result& result) {
+    return WIFSIGNALED(result.status) && WTERMSIG(result.status) == SIGABRT;
+  }
+  static std::string function_of(const std::string& line) {
+    const size_t offset = line.find("api_assert+0x");
+    if (offset == std::string::npos) return "";
+    static const Symbols symbols(program("api_assert"));
+    return symbols.at(std::stoull(line.substr(offset + 13), nullptr, 16));
+  }
+  // Names by a script: what the message is then, and how many modules stood in the raw text.
+  void expect_raw(const Result& result) const {
+    EXPECT_TRUE(result.exited(0)) << result.how() << result.out;
+    EXPECT_EQ(result.out, "grown 3996\nafter\n");
+    const std::vector<std::string> lines = lines_of(result.err);
+    ASSERT_GE(lines.size(), 8u) << result.err;
+    EXPECT_EQ(lines[0], "mtrace: +3996 bytes +1 blocks live since savepoint the phase, of which:");
+    EXPECT_EQ(lines[1], "+4000 bytes +1 blocks");
+    EXPECT_EQ(function_of(lines[2]), "site_grows") << lines[2];
+    EXPECT_EQ(function_of(lines[3]), "main") << lines[3];
+    EXPECT_TRUE(lines.back().starts_with("# module: /")) << lines.back();
+  }
+};
+
+TEST_F(ApiMessageTest, NothingIsSaidWhenTheHeapHasShrunk) {
+  for (const char* manner : {"name", "handle"}) {
+    const Result result = run(asserting(manner, "shrink"));
+    EXPECT_TRUE(result.exited(0)) << result.how();
+    EXPECT_EQ(result.out, "after\n");
+    EXPECT_EQ(result.err, "");
+  }
+}
+
+TEST_F(ApiMessageTest, AnAssertionThatFailsAborts) {
+  for (const char* manner : {"name", "handle"}) {
+    const Result result = run(asserting(manner, "grow"));
+    EXPECT_TRUE(aborted(result)) << result.how();
+    EXPECT_EQ(result.out, "");
+    EXPECT_TRUE(result.err.starts_with(
+        "mtrace: +3996 bytes +1 blocks live since savepoint the phase, of which:\n"))
+        << result.err;
+  }
+}
+
+TEST_F(ApiMessageTest, ACheckThatFailsGoesOn) {
+  for (const char* manner : {"name", "handle"}) expect_raw(run(asserting(manner, "check")));
+}
+
+TEST_F(ApiMessageTest, TheFiveLargestStacksStandThere) {
+  const Result result = run(asserting("name", "many"));
+  EXPECT_TRUE(aborted(result)) << result.how();
+  std::vector<std::string> sites;
+  std::vector<std::string> amounts;
+  const std::vector<std::string> lines = lines_of(result.err);
+  for (size_t i = 1; i + 1 < lines.size(); ++i) {
+    if (!lines[i].starts_with("+")) continue;
+    amounts.push_back(lines[i]);
+    sites.push_back(function_of(lines[i + 1]));
+  }
+  // site_grows has two call sites, and the 96 bytes are larger than those of the nine.
+  EXPECT_EQ(sites, (std::vector<std::string>{"site_grows", "site_grows", "site_many_9",
+                                             "site_many_8", "site_many_7"}));
+  EXPECT_EQ(amounts, (std::vector<std::string>{"+4000 bytes +1 blocks", "+96 bytes +1 blocks",
+                                               "+90 bytes +1 blocks", "+80 bytes +1 blocks",
+                                               "+70 bytes +1 blocks"}));
+  EXPECT_NE(result.err.find("\nand 6 more stacks that grew\n"), std::string::npos) << result.err;
+}
+
+TEST_F(ApiMessageTest, TheToolPutsNamesIn) {
+  Command command = asserting("name", "check");
+  command.env["MTRACE_RESOLVER"] = tool(
+      "[ \"$1\" = decode ] || exit 3\n"
+      "env > environment; ls -l /proc/self/fd > descriptors\n"
+      "sed -e 's/^\\t(.*api_assert+0x.*/\\tNAMED/' -e '/^# module/d'\n");
+  const Result result = run(command);
+  EXPECT_TRUE(result.exited(0)) << result.how() << result.out;
+  EXPECT_EQ(result.out, "grown 3996\nafter\n");
+  const std::vector<std::string> lines = lines_of(result.err);
+  ASSERT_GE(lines.size(), 4u) << result.err;
+  EXPECT_EQ(lines[0], "mtrace: +3996 bytes +1 blocks live since savepoint the phase, of which:");
+  EXPECT_EQ(lines[1], "+4000 bytes +1 blocks");
+  EXPECT_EQ(lines[2], "\tNAMED");
+  EXPECT_EQ(lines[3], "\tNAMED");
+  EXPECT_EQ(result.err.find("api_assert+"), std::string::npos) << result.err;
+  EXPECT_EQ(read_file(temp() + "/environment").find("LD_PRELOAD"), std::string::npos);
+  // 0 to 2, and the one that ls opens. (The first line is "total 0".)
+  EXPECT_LE(lines_of(read_file(temp() + "/descriptors")).size(), 6u)
+      << read_file(temp() + "/descriptors");
+}
+
+TEST_F(ApiMessageTest, WithoutAUsableToolTheRawTextStands) {
+  const std::vector<std::string> scripts = {"exit 3\n", "echo half a text; exit 1\n", "exit 0\n",
+                                            "kill -9 $$\n", "#\nexec /nonexistent\n"};
+  for (const std::string& script : scripts) {
+    Command command = asserting("name", "check");
+    command.env["MTRACE_RESOLVER"] = tool(script);
+    expect_raw(run(command));
+  }
+  Command command = asserting("name", "check");
+  command.env["MTRACE_RESOLVER"] = "/nonexistent";
+  expect_raw(run(command));
+}
+
+TEST_F(ApiMessageTest, AToolThatHangsIsNotWaitedFor) {
+  Command command = asserting("name", "check");
+  command.env["MTRACE_RESOLVER"] = tool("[ \"$1\" = decode ] || exit 3\nexec sleep 1000\n");
+  const auto start = std::chrono::steady_clock::now();
+  expect_raw(run(command));
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(60));
+}
+
+TEST_F(ApiMessageTest, MemlogDecodes) {
+  const Result help = run(plain({memlog_tool(), "help", "decode"}));
+  if (!help.exited(0)) GTEST_SKIP() << "memlog has no decode yet";
+  const Result result = run(named({program("api_assert"), "name", "check"}));
+  EXPECT_TRUE(result.exited(0)) << result.how() << result.out;
+  const std::vector<std::string> lines = lines_of(result.err);
+  ASSERT_GE(lines.size(), 4u) << result.err;
+  EXPECT_TRUE(lines[2].starts_with("\tsite_grows")) << result.err;
+  EXPECT_NE(lines[2].find("api_assert.c:"), std::string::npos) << result.err;
+  EXPECT_TRUE(lines[3].starts_with("\tmain")) << result.err;
+}
+
+}  // namespace
+}  // namespace mtrace::test

@@ -1,0 +1,241 @@
+// mtrace.h in programs that know the answers.
+#include <map>
+#include <set>
+
+#include "host_test.h"
+
+namespace mtrace::test {
+namespace {
+
+class ApiTest : public HostTest {
+ protected:
+  Result run_traced(const std::string& name) {
+    const Result result = run(traced({program(name)}));
+    EXPECT_TRUE(result.exited(0)) << result.how() << result.out << result.err;
+    EXPECT_EQ(result.err, "");
+    return result;
+  }
+
+  static std::vector<std::string> values(const Memlog& log, const std::string& key) {
+    std::vector<std::string> found;
+    for (const auto& [name, value] : log.meta) {
+      if (name == key) found.push_back(value);
+    }
+    return found;
+  }
+  // Notes without their times.
+  static std::vector<std::string> notes(const Memlog& log) {
+    std::vector<std::string> texts;
+    std::string last;
+    for (const std::string& note : values(log, "note")) {
+      constexpr size_t kTime = sizeof "2026-11-20T20:15:31.123456Z";
+      EXPECT_GT(note.size(), kTime) << note;
+      const std::string time = note.substr(0, kTime - 1);
+      EXPECT_GE(time, log.get("started"));
+      EXPECT_LE(time, log.get("taken"));
+      EXPECT_LE(last, time);
+      last = time;
+      texts.push_back(note.substr(kTime));
+    }
+    return texts;
+  }
+  static std::map<std::string, Amount> kinds(const Memlog& log) {
+    std::map<std::string, Amount> found;
+    for (const std::string& line : values(log, "kind")) {
+      char name[64];
+      long long bytes = 0;
+      long long blocks = 0;
+      EXPECT_EQ(sscanf(line.c_str(), "%63s %lld bytes %lld blocks", name, &bytes, &blocks), 3);
+      EXPECT_TRUE(found.try_emplace(name, Amount{bytes, blocks}).second) << line;
+    }
+    return found;
+  }
+  // Over the reports of a process: the changes of the entries of each kind.
+  static std::map<std::string, Amount> sum_of_kinds(const std::vector<Memlog>& logs) {
+    std::map<std::string, Amount> sums;
+    for (const Memlog& log : logs) {
+      for (const Entry& entry : log.entries) {
+        if (!entry.kind.empty()) sums[entry.kind] += Amount{entry.bytes, entry.blocks};
+      }
+    }
+    return sums;
+  }
+};
+
+TEST_F(ApiTest, WithoutTheLibraryNothingHappens) {
+  const Result result = run(plain({program("api_calls"), "absent"}));
+  EXPECT_TRUE(result.exited(0)) << result.out;
+  EXPECT_EQ(result.out, "good\n");
+  EXPECT_EQ(result.err, "");
+}
+
+TEST_F(ApiTest, DormantProgramsGetNothingEither) {
+  Command command = traced({program("api_calls"), "absent"});
+  command.env["MTRACE_FOLLOW"] = "another";
+  const Result result = run(command);
+  EXPECT_TRUE(result.exited(0)) << result.out;
+  EXPECT_EQ(result.err, "");
+}
+
+TEST_F(ApiTest, KnownAnswers) {
+  const Result result = run_traced("api_calls");
+  EXPECT_EQ(result.out, "good\n");
+  const std::vector<Memlog> logs = logs_of("api_calls");
+  ASSERT_GE(logs.size(), 2u);
+  EXPECT_EQ(logs[0].get("misuse"),
+            "kind=5 kinds=9972 size=3 release=4 duplicate=1 note=4 name=5 savepoint=8 "
+            "savepoints=2");
+  EXPECT_NE(logs[0].get("lost").find(" notes=2"), std::string::npos) << logs[0].get("lost");
+
+  const std::vector<std::string> said = notes(logs[0]);
+  ASSERT_EQ(said.size(), 64u);
+  EXPECT_EQ(said[0], "the first is 100%");
+  EXPECT_EQ(said[1], R"(hostile\x0a# end\x0a\x01\\)");
+  EXPECT_EQ(said[2], std::string(252, 'y') + "...");
+  EXPECT_EQ(said[3], std::string(255, 'y'));
+  EXPECT_EQ(said[4], std::string(252, 'y') + "...");
+  for (int i = 5; i < 64; ++i) EXPECT_EQ(said[i], "note " + std::to_string(i));
+  EXPECT_EQ(notes(logs[1]), std::vector<std::string>{"after the first"});
+
+  std::map<std::string, Amount> live = kinds(logs[0]);
+  EXPECT_EQ(live.size(), 30u);
+  EXPECT_EQ(live["texture"], (Amount{13000, 9}));
+  EXPECT_EQ(live["a23456789012345678901234567890x"], (Amount{0, 1}));
+  EXPECT_EQ(live["kind-0"], (Amount{1, 1}));
+  EXPECT_EQ(live["kind-27"], (Amount{0, 0}));
+  EXPECT_EQ(kinds(logs[1])["texture"], (Amount{12000, 8}));
+  for (const auto& [kind, amount] : sum_of_kinds({logs[0]})) EXPECT_EQ(amount, live[kind]) << kind;
+
+  // The first frame of a resource is the program's function, also though mtrace_record is inlined.
+  const Symbols symbols(program("api_calls"));
+  Amount textures;
+  for (const Entry& entry : logs[0].entries) {
+    if (entry.kind != "texture") continue;
+    textures += Amount{entry.bytes, entry.blocks};
+    ASSERT_GE(entry.frames.size(), 2u);
+    EXPECT_EQ(symbols.at(entry.frames[0].offset), "site_texture");
+  }
+  EXPECT_EQ(textures, (Amount{13000, 9}));
+
+  // So does a backtrace.
+  const std::string text = read_file(temp() + "/backtrace");
+  const size_t offset = text.find("api_calls+0x");
+  ASSERT_NE(offset, std::string::npos) << text;
+  EXPECT_EQ(symbols.at(std::stoull(text.substr(offset + 12), nullptr, 16)), "site_backtrace");
+}
+
+TEST_F(ApiTest, AtOddMoments) {
+  const Result result = run_traced("api_moments");
+  EXPECT_EQ(result.out, "");
+  const std::vector<Memlog> parent = logs_of(result.pid);
+  ASSERT_EQ(parent.size(), 2u);
+  EXPECT_EQ(notes(parent[0]), (std::vector<std::string>{"before main", "in a handler"}));
+  EXPECT_EQ(notes(parent[1]),
+            (std::vector<std::string>{"for the parent", "of a vfork child", "at exit"}));
+  EXPECT_EQ(kinds(parent[0])["moment"], (Amount{200, 2}));
+  // What the vfork child did is its parent's; the fork's child has its own.
+  EXPECT_EQ(kinds(parent[1])["moment"], (Amount{207, 3}));
+  EXPECT_FALSE(parent[1].has("misuse")) << parent[1].get("misuse");
+
+  std::vector<Memlog> child;
+  for (const auto& [process, logs] : all_logs()) {
+    if (logs[0].has("parent")) child = logs;
+  }
+  ASSERT_EQ(child.size(), 2u);
+  EXPECT_EQ(notes(child[0]), std::vector<std::string>{"in the child"});
+  EXPECT_EQ(kinds(child[0])["moment"], (Amount{200, 2}));
+  EXPECT_EQ(sum_of_kinds({child[0]})["moment"], (Amount{0, 0}));
+  // Its exit handler records one more and releases one.
+  EXPECT_EQ(notes(child[1]), std::vector<std::string>{"at exit"});
+  EXPECT_EQ(kinds(child[1])["moment"], (Amount{200, 2}));
+}
+
+TEST_F(ApiTest, ThreadsAtOnce) {
+  run_traced("api_threads");
+  const std::vector<Memlog> logs = logs_of("api_threads");
+  ASSERT_GE(logs.size(), 2u);
+  const Memlog& last = logs.back();
+  std::map<std::string, Amount> live = kinds(last);
+  EXPECT_EQ(live["own"], (Amount{40000, 4000}));
+  EXPECT_EQ(live["shared"], (Amount{0, 0}));
+  std::map<std::string, Amount> sums = sum_of_kinds(logs);
+  EXPECT_EQ(sums["own"], live["own"]);
+  EXPECT_EQ(sums["shared"], live["shared"]);
+  EXPECT_EQ(last.get("lost").find("resources="), std::string::npos) << last.get("lost");
+  // Each note stands in one report at most.
+  std::set<std::string> seen;
+  for (const Memlog& log : logs) {
+    for (const std::string& note : notes(log)) {
+      EXPECT_TRUE(note == "from a handler" || seen.insert(note).second) << note;
+    }
+  }
+  EXPECT_FALSE(seen.empty());
+}
+
+TEST_F(ApiTest, ForksOfBusyThreads) {
+  run_traced("api_forks");
+  int children = 0;
+  int interrupted = 0;
+  for (const auto& [process, logs] : all_logs()) {
+    if (!logs[0].has("parent")) continue;
+    ++children;
+    interrupted += logs[0].get("lost").find("inflight=0") == std::string::npos;
+    for (const auto& [kind, live] : kinds(logs[0])) {
+      EXPECT_EQ(live, (Amount{0, 0})) << kind << " in " << logs[0].path;
+    }
+  }
+  EXPECT_EQ(children, 40);
+  EXPECT_GT(interrupted, 0) << "no fork has met a thread at work";
+}
+
+TEST_F(ApiTest, ScopesSayWhatTheyLeave) {
+  const Result result = run(traced({program("api_scope")}));
+  EXPECT_TRUE(result.exited(0)) << result.how();
+  EXPECT_EQ(result.out, "growth 50\nend\n");
+  const std::vector<std::string> lines = lines_of(result.err);
+  ASSERT_GE(lines.size(), 3u) << result.err;
+  EXPECT_EQ(lines[0], "mtrace: +70 bytes +1 blocks live since savepoint leaky\\x09one, of which:");
+  EXPECT_EQ(lines[1], "+70 bytes +1 blocks");
+  EXPECT_NE(lines[2].find("api_scope+0x"), std::string::npos) << lines[2];
+  EXPECT_EQ(result.err.find("mtrace:", 1), std::string::npos) << result.err;
+}
+
+TEST_F(ApiTest, GoogleTestFailsTestsThatLeak) {
+  const Result untraced = run(plain({program("gtest_leaky")}));
+  EXPECT_TRUE(untraced.exited(0)) << untraced.out;
+  for (const char* shuffle : {"0", "1"}) {
+    const Result result =
+        run(traced({program("gtest_leaky"), std::string("--gtest_shuffle=") + shuffle}));
+    EXPECT_TRUE(result.exited(1)) << result.how();
+    // PassesWithLess frees what LeaksFromASite has left, in whichever order.
+    std::set<std::string> failed;
+    std::set<std::string> passed;
+    for (const std::string& line : lines_of(result.out)) {
+      const size_t name = line.find(']') + 2;
+      const size_t end = line.find(" (");
+      if (end == std::string::npos || line.find("PassesWithLess") != std::string::npos) continue;
+      const std::string test = line.substr(name, line.find_first_of(" ,", name) - name);
+      if (line.starts_with("[  FAILED  ]")) failed.insert(test);
+      if (line.starts_with("[       OK ]")) passed.insert(test);
+    }
+    EXPECT_EQ(failed, (std::set<std::string>{"Leaky.LeaksFromASite", "Leaky.LeaksInAThread",
+                                             "Leaky.LeaksMoreThanIsAllowed",
+                                             "Some/Number.PassesUnlessItIsTwo/1"}))
+        << result.out;
+    EXPECT_EQ(passed.size(), 7u) << result.out;
+    // The message has what the test left, and nothing of its own making.
+    const size_t message = result.out.find(
+        "The test leaves 1234 bytes more on the heap than it found.\n"
+        "mtrace: +1234 bytes +1 blocks live since savepoint Leaky.LeaksFromASite, of which:\n"
+        "+1234 bytes +1 blocks\n\t(");
+    ASSERT_NE(message, std::string::npos) << result.out;
+    const size_t offset = result.out.find("gtest_leaky+0x", message);
+    EXPECT_EQ(Symbols(program("gtest_leaky"))
+                  .at(std::stoull(result.out.substr(offset + 14), nullptr, 16))
+                  .find("_Z15site_leaks_here"),
+              0u);
+  }
+}
+
+}  // namespace
+}  // namespace mtrace::test
