@@ -1,6 +1,6 @@
 // model SEED THREADS OPERATIONS PHASES: random allocations from 512 stacks, moved between threads,
 // and a reference model of what each stack has done. After each phase, with all threads at rest,
-// a report and the model's lines:
+// a report and the model's lines (with one thread and PHASES 0 neither):
 //   stack PHASE PATH ALLOCS ALLOCATED FREES FREED TEMPORARY LIVE SLACK SHARE
 // PATH is the number of the site, middle and outer function. SHARE is what the stack held at the
 // peak, known with one thread and one phase; otherwise -1.
@@ -259,6 +259,7 @@ int main(int argc, char** argv) {
   for (int i = 0; i < threads; ++i) g_workers.push_back(new Worker(seed * 100 + i));
   if (threads == 1) {
     g_workers[0]->operate();
+    if (g_phases == 0) return 0;
     mtrace_report();
     tell_model(1, true);
     return 0;
