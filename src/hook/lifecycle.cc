@@ -228,6 +228,7 @@ bool start() {
     report::status_mode(Mode::kQuiet, "no memory for the tables");
   } else {
     ledger::start_ticks();
+    report::g_host.tick_zero = sys::real_time();
     set_depth(g_options.depth);
     set_short_lived(g_options.temporary_ms);
     g_fill = g_options.fill;

@@ -43,10 +43,10 @@ void milliseconds_line(Writer& out, const char* key, uint64_t nanoseconds) {
 
 void write_peak(Writer& out, const Occasion& occasion, const Snapshot& snapshot) {
   const PeakSeen& peak = snapshot.peak();
-  const uint64_t ago = ledger::nanoseconds_of(snapshot.ticks() - peak.when);
-  const uint64_t when = ago < occasion.taken ? occasion.taken - ago : 0;
+  // From the start, not from now: each report then says the same time of the same peak.
+  const uint64_t when = g_host.tick_zero + ledger::nanoseconds_of(peak.when);
   meta(out, format::kKeyPeak).number(peak.bytes).text(" bytes ");
-  out.time(std::max(when, g_host.started)).put('\n');
+  out.time(std::clamp(when, g_host.started, std::max(g_host.started, occasion.taken))).put('\n');
   if (peak.error != 0) bytes_line(out, format::kKeyPeakError, peak.error);
 }
 

@@ -18,6 +18,7 @@ struct Host {
   uint32_t parent;   // after a fork, otherwise 0
   uint64_t started;  // real time, nanoseconds
   uint64_t started_monotonic;
+  uint64_t tick_zero;  // real time of the ledger's tick 0, also in the child of a fork
 };
 
 extern Host g_host;
