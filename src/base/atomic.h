@@ -36,6 +36,13 @@ template <typename T>
 T exchange(T& word, T value) {
   return __atomic_exchange_n(&word, value, __ATOMIC_ACQ_REL);
 }
+// One more, in one instruction, so that no signal handler on this thread comes between; for words
+// that only one thread writes. Returns the new value.
+inline uint32_t count_up_own(uint32_t& word) {
+  uint32_t old = 1;
+  asm volatile("xaddl %0, %1" : "+r"(old), "+m"(word) : : "cc", "memory");
+  return old + 1;
+}
 // Keeps the compiler from moving memory accesses across; the processor keeps stores in order.
 inline void compiler_barrier() { asm volatile("" ::: "memory"); }
 

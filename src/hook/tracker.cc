@@ -5,6 +5,7 @@
 #include "hook/module_hooks.h"
 #include "hook/real.h"
 #include "report/host.h"
+#include "unwind/walk_memory.h"
 
 namespace mtrace::hook {
 
@@ -25,6 +26,42 @@ __attribute__((noinline)) uint32_t find_slot() {
   t_thread.no_slot = t_thread.slot == 0;
   if (t_thread.slot != g_ledger.threads.first()) g_ledger.peak.join(g_ledger.threads);
   return t_thread.slot;
+}
+
+// The last walk of each thread, by slot, and the stack that it led to.
+struct LastWalk {
+  unwind::WalkMemory memory;
+  uint64_t id_and_stack;  // in one word, which no signal handler can tear; 0: none
+};
+constinit LastWalk g_last_walks[ledger::ThreadSlots::kMost + 1] = {};
+
+uint32_t intern(const unwind::Walk& walk, const uintptr_t* frames, uint32_t slot) {
+  return g_ledger.stacks.intern(
+      {unwind::unload_epoch(), walk.hash, frames, static_cast<uint8_t>(walk.count), 0,
+       walk.end == End::kDepth, walk.end == End::kLost},
+      slot);
+}
+
+// The record of the stack that begins at `caller`.
+uint32_t find_stack(const unwind::Registers& caller, uint32_t slot) {
+  uintptr_t frames[format::kMaxDepth];
+  if (__builtin_expect(slot == 0, 0)) {
+    const unwind::Walk walk = unwind::walk(caller, frames, g_depth);
+    if (modules_changed()) retire_unloaded();
+    return intern(walk, frames, slot);
+  }
+  LastWalk& last = g_last_walks[slot];
+  unwind::Walk walk = unwind::walk_again(caller, frames, g_depth, last.memory);
+  if (__builtin_expect(modules_changed(), 0)) {
+    retire_unloaded();
+  } else if (walk.same) {
+    const uint64_t known = load(last.id_and_stack);
+    if (__builtin_expect(known >> 32 == walk.id, 1)) return static_cast<uint32_t>(known);
+  }
+  if (walk.same) walk = unwind::walk(caller, frames, g_depth);  // frames were left out
+  const uint32_t stack = intern(walk, frames, slot);
+  if (walk.id != 0) store(last.id_and_stack, uint64_t{walk.id} << 32 | stack);
+  return stack;
 }
 
 // A mark for "counted" when there is no block.
@@ -94,15 +131,9 @@ void* allocated(void* block, size_t size, Call call, const unwind::Registers& ca
   }
   if (__builtin_expect(size > ledger::kMostBytes, 0)) size = true_size(block);
   const auto address = reinterpret_cast<uintptr_t>(block);
-  uintptr_t frames[format::kMaxDepth];
-  const unwind::Walk walk = unwind::walk(caller, frames, g_depth);
-  if (__builtin_expect(modules_changed(), 0)) retire_unloaded();
   ledger::Operation operation(g_ledger.threads.slot(slot));
   count_call(slot, call);
-  const uint32_t stack = g_ledger.stacks.intern(
-      {unwind::unload_epoch(), walk.hash, frames, static_cast<uint8_t>(walk.count), 0,
-       walk.end == End::kDepth, walk.end == End::kLost},
-      slot);
+  const uint32_t stack = find_stack(caller, slot);
   if (g_ledger.blocks.put(address, {size, stack, ledger::pack_ticks(ledger::ticks_now())})) {
     book_allocation(slot, stack, size, slack_of(address, size));
   }

@@ -6,6 +6,7 @@
 #include "unwind/rule_cache.h"
 #include "unwind/slow_walk.h"
 #include "unwind/stack_memory.h"
+#include "unwind/walk_memory.h"
 
 namespace mtrace::unwind {
 namespace {
@@ -19,55 +20,68 @@ inline uintptr_t choose_by_base(Rule rule, uintptr_t yes, uintptr_t no) {
   return no;
 }
 
-}  // namespace
+// A walk that will not be known again.
+struct NoMemory {
+  static void step(const WalkMemory::Step&) {}
+  static Walk ended(Walk walk) { return walk; }
+  static Walk went_on(Walk walk) { return walk; }
+};
 
 // The time of the loop is the latency of its chain: return address -> rule -> CFA -> return
 // address. Both words of the frame are loaded always, so that nothing waits for a decision.
-Walk walk(const Registers& from, uintptr_t* frames, unsigned depth) {
-  if (__builtin_expect(by_libunwind, 0)) return libunwind_walk(from, frames, depth);
-  const StackRange trusted = trusted_stack();
-  uintptr_t key = from.pc;
-  uintptr_t sp = from.sp;
-  uintptr_t fp = from.fp;
-  uintptr_t* next = frames;
-  uint64_t hash = add_to_hash(0, key);
-  *next++ = key - 1;
-  auto state = [&] {
-    return WalkState{key, sp, fp, hash, frames, static_cast<uint32_t>(next - frames), depth};
-  };
-  Rule rule = rule_for(key);
-  if (__builtin_expect(!covers(trusted, sp) || !rule.is_plain(), 0)) {
-    return slow_walk(from, state());
-  }
-  for (;;) {
-    const uintptr_t cfa = choose_by_base(rule, fp + rule.offset(), sp + rule.offset());
+template <typename Memory>
+[[gnu::always_inline]] inline Walk plain_walk(Memory memory, const StackRange& trusted,
+                                              const Registers& from, uintptr_t* frames,
+                                              unsigned depth) {
+  WalkState state = {from.pc, from.sp, from.fp, 0, frames, 0, depth};
+  state.enter(from.pc);
+  Rule rule = rule_for(state.key);
+  if (__builtin_expect(!covers(trusted, state.sp), 0)) rule = Rule();
+  while (__builtin_expect(rule.is_plain(), 1)) {
+    const uintptr_t cfa = choose_by_base(rule, state.fp + rule.offset(), state.sp + rule.offset());
     const auto* const above = reinterpret_cast<const uintptr_t*>(cfa);
     // Both words lie between sp and the trusted end: as the distance from sp in words, because a
     // damaged rbp may make the CFA wrap around. Rotated, one that is not whole words is too large.
-    const uintptr_t words = std::rotr(cfa - sp, 3);
-    if (__builtin_expect(words > (trusted.high - sp) / sizeof(uintptr_t), 0)) break;
+    const uintptr_t words = std::rotr(cfa - state.sp, 3);
+    if (__builtin_expect(words > (trusted.high - state.sp) / sizeof(uintptr_t), 0)) break;
     if (__builtin_expect(words < rule.slot(), 0)) break;
     const uintptr_t caller = above[-1];
-    const uintptr_t saved_fp = *(above - Rule::kMaxSlot + rule.slot_up());
-    if (next == frames + depth) {
+    const uintptr_t* const slot = above - Rule::kMaxSlot + rule.slot_up();
+    const uintptr_t word = *slot;
+    memory.step({cfa, caller, reinterpret_cast<uintptr_t>(slot), word});
+    if (state.count == depth) {
       const bool more = caller - 1 < kKeyEnd - 1;
-      return state().result(more ? End::kDepth : caller == 0 ? End::kBottom : End::kLost);
+      const End end = more ? End::kDepth : caller == 0 ? End::kBottom : End::kLost;
+      return memory.ended(state.result(end));
     }
-    fp = rule.slot_up() != Rule::kMaxSlot - Rule::kSameRbp ? saved_fp : fp;
-    sp = cfa;
-    rule = cached_rule(caller);
-    const bool plain = rule.is_plain_for(caller);
+    const Rule next = cached_rule(caller);
+    const bool plain = next.is_plain_for(caller);
     if (__builtin_expect(!plain && caller - 1 >= kKeyEnd - 1, 0)) {
-      return state().result(caller == 0 ? End::kBottom : End::kLost);
+      return memory.ended(state.result(caller == 0 ? End::kBottom : End::kLost));
     }
-    key = caller;
-    hash = add_to_hash(hash, key);
-    *next++ = key - 1;
-    if (__builtin_expect(plain, 1)) continue;
-    rule = rule_for(key);
-    if (!rule.is_plain()) break;
+    state.fp = rule.slot_up() != Rule::kMaxSlot - Rule::kSameRbp ? word : state.fp;
+    state.sp = cfa;
+    state.enter(caller);
+    rule = __builtin_expect(plain, 1) ? next : rule_for(caller);
   }
-  return slow_walk(from, state());
+  if (rule.kind() == RuleKind::kBottom) return memory.ended(state.result(End::kBottom));
+  return memory.went_on(slow_walk(from, state));
+}
+
+}  // namespace
+
+Walk walk(const Registers& from, uintptr_t* frames, unsigned depth) {
+  if (__builtin_expect(by_libunwind, 0)) return libunwind_walk(from, frames, depth);
+  return plain_walk(NoMemory(), trusted_stack(), from, frames, depth);
+}
+
+Walk walk_again(const Registers& from, uintptr_t* frames, unsigned depth, WalkMemory& memory) {
+  if (__builtin_expect(by_libunwind, 0)) return libunwind_walk(from, frames, depth);
+  const StackRange trusted = trusted_stack();
+  Walk walk;
+  if (memory.is_last(from, depth, trusted, &walk)) return walk;
+  if (!memory.is_worthwhile()) return plain_walk(NoMemory(), trusted, from, frames, depth);
+  return plain_walk(Remembering(memory, from, depth), trusted, from, frames, depth);
 }
 
 bool use_libunwind() {

@@ -32,12 +32,20 @@ struct Walk {
   uint64_t hash;   // of the frames; equal frames give an equal hash within this process
   uint32_t count;  // frames written
   End end;
+  bool same;    // by walk_again(): the walk `id` once more; no frames were written
+  uint32_t id;  // by walk_again(): of this walk; 0: it will not be known again
 };
 
 // Writes up to `depth` (1 to 128) look-up addresses, innermost first: the return address minus
 // one, for a function interrupted by a signal its pc unchanged. Async-signal-safe, thread-safe;
 // leaves errno alone; uses less than 1 KiB of stack when the rules are cached.
 Walk walk(const Registers& from, uintptr_t* frames, unsigned depth);
+
+class WalkMemory;
+
+// The same with the memory of this thread's last walk, which makes it faster (walk_memory.h).
+// What is known again is told, for callers that remember what they did with a walk by its id.
+Walk walk_again(const Registers& from, uintptr_t* frames, unsigned depth, WalkMemory& memory);
 
 // Selects libunwind for all later walks (before threads exist). False: not installed.
 bool use_libunwind();

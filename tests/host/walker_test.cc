@@ -121,7 +121,7 @@ static_assert(std::accumulate(std::begin(kWorks), std::end(kWorks), uint64_t{0},
 std::string describe(const Shared& shared) {
   std::ostringstream text;
   text << shared.stacks << " stacks, " << shared.frames << " frames, " << shared.bottom
-       << " to the outermost function;";
+       << " to the outermost function, " << shared.again << " walks known again;";
   for (unsigned i = 0; i < walkcheck::kKinds; ++i) {
     text << " " << walkcheck::kNames[i] << "=" << shared.counts[i];
   }
@@ -177,6 +177,7 @@ TEST_P(WalkerAgainstLibunwind, EqualFrameByFrame) {
   // These compare us with ourselves: there is nothing to be forgiven.
   EXPECT_EQ(shared.counts[walkcheck::kDepth], 0u) << describe(shared);
   EXPECT_EQ(shared.counts[walkcheck::kInterpreter], 0u) << describe(shared);
+  EXPECT_EQ(shared.counts[walkcheck::kAgain], 0u) << describe(shared);
   std::cout << work.name << ": " << describe(shared);
   munmap(memory, sizeof(Shared));
 }

@@ -18,6 +18,7 @@
 #include "unwind/libunwind_walk.h"
 #include "unwind/modules.h"
 #include "unwind/slow_walk.h"
+#include "unwind/walk_memory.h"
 #include "unwind/walker.h"
 
 extern "C" const void* _Unwind_Find_FDE(void* pc, void* bases);
@@ -138,6 +139,19 @@ bool same(const Frames& a, const Frames& b) {
          memcmp(a.at, b.at, a.walk.count * sizeof a.at[0]) == 0;
 }
 
+// With the memory of this thread's last walk of that depth: `plain` is the walk without it.
+void check_again(const Registers& from, unsigned depth, mtrace::unwind::WalkMemory& memory,
+                 const Frames& plain) {
+  Frames again;
+  again.walk = mtrace::unwind::walk_again(from, again.at, depth, memory);
+  if (again.walk.same) {
+    // No frames were written: the hash stands for them.
+    shared->again.fetch_add(1, std::memory_order_relaxed);
+    memcpy(again.at, plain.at, sizeof again.at);
+  }
+  if (!same(again, plain)) record(walkcheck::kAgain, again, plain);
+}
+
 [[gnu::noinline]] void check(const Registers& from) {
   if (shared == nullptr || busy) return;
   const uint64_t number = shared->seen.fetch_add(1, std::memory_order_relaxed);
@@ -157,6 +171,10 @@ bool same(const Frames& a, const Frames& b) {
       memcmp(ours.at, other.at, other.walk.count * sizeof ours.at[0]) != 0) {
     record(walkcheck::kDepth, ours, other);
   }
+  static thread_local mtrace::unwind::WalkMemory short_memory;
+  static thread_local mtrace::unwind::WalkMemory long_memory;
+  check_again(from, kShort, short_memory, other);
+  check_again(from, kFrames, long_memory, ours);
   if (number / every % kInterpretEvery == 0) {
     other.walk = mtrace::unwind::full_walk(from, other.at, kFrames);
     if (!same(ours, other)) record(walkcheck::kInterpreter, ours, other);

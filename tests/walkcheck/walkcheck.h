@@ -16,11 +16,12 @@ enum Kind : unsigned {
   kEnd,            // same frames, but one says outermost and the other does not
   kDepth,          // the walk of depth 10 is not the beginning of the one of depth 128
   kInterpreter,    // the interpreter's walk differs from the one by packed rules
+  kAgain,          // a walk that remembers the last one differs from one that does not
   kKinds,
 };
 inline constexpr const char* kNames[kKinds] = {"equal",        "equal-to-lost",  "frame",
                                                "ours-shorter", "theirs-shorter", "end",
-                                               "depth",        "interpreter"};
+                                               "depth",        "interpreter",    "again"};
 
 inline constexpr unsigned kFrames = 128;
 inline constexpr unsigned kSamples = 24;
@@ -37,6 +38,7 @@ struct Shared {
   std::atomic<uint64_t> seen;    // allocations
   std::atomic<uint64_t> stacks;  // compared
   std::atomic<uint64_t> frames;
+  std::atomic<uint64_t> again;   // walks that were found to be the last one again
   std::atomic<uint64_t> bottom;  // our walks of depth 128 that reached the outermost function
   std::atomic<uint64_t> counts[kKinds];
   std::atomic<uint32_t> samples_taken;
