@@ -53,9 +53,9 @@ void ThreadSlots::restart(uint32_t survivor, uint64_t bytes, uint64_t blocks) {
     if (slot.told_times != 0) slot.told_times = 0;
   }
   several_ = 0;
-  first_ = survivor != 0 ? survivor : 1;
-  slots_[first_].live_bytes = slots_[first_].told = bytes;
-  slots_[first_].live_blocks = blocks;
+  first_ = survivor;
+  slots_[first()].live_bytes = slots_[first()].told = bytes;
+  slots_[first()].live_blocks = blocks;
 }
 
 ThreadTotals ThreadSlots::totals() const {

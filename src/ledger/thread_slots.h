@@ -57,7 +57,8 @@ class ThreadSlots {
   // True until a second thread, or one without a slot, has come.
   bool alone() const { return load(several_) == 0; }
   void end_alone() { exchange(several_, 1u); }
-  uint32_t first() const { return first_; }  // the slot of the thread that is alone
+  // The slot of the thread that is alone.
+  uint32_t first() const { return first_ != 0 ? first_ : 1; }
 
   ThreadTotals totals() const;
 
@@ -69,7 +70,7 @@ class ThreadSlots {
 
  private:
   uint32_t several_ = 0;
-  uint32_t first_ = 1;
+  uint32_t first_ = 0;  // 0: 1, so that all of this is zero at the start and takes no file space
   uint32_t used_ = 0;  // slots 1..used_ have been held
   uint32_t hand_ = 0;  // where the search for dead threads goes on
   ThreadSlot slots_[kMost + 1] = {};

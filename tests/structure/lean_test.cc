@@ -269,6 +269,16 @@ TEST(LeanTest, OneInitialiserAndNoFinaliser) {
   }
 }
 
+// Tables are zero at the start: memory that is not there until it is used, and not in the file.
+TEST(LeanTest, TablesTakeNoSpaceInTheFile) {
+  const std::vector<std::string> lines = lines_of(output_of({"/usr/bin/size", library()}));
+  ASSERT_EQ(lines.size(), 2u);
+  std::istringstream sizes(lines[1]);
+  uint64_t text, data;
+  sizes >> text >> data;
+  EXPECT_LT(data, 16u * 1024);
+}
+
 TEST(LeanTest, IsBoundAtLoadAndStaysLoaded) {
   const std::string text = readelf("--dynamic");
   EXPECT_NE(text.find("BIND_NOW"), std::string::npos);
