@@ -1,6 +1,6 @@
 // What one stack has done, ever: totals that only grow, so that a report is a difference. A stack
-// has up to two sets: `own` for the thread that met the stack first, which adds without the bus
-// lock, and a shared one, made when another thread comes. A reader adds the two.
+// has up to three sets: `own` for the thread that met the stack first and one for the second that
+// came, which add without the bus lock, and one that all others share. A reader adds them.
 #pragma once
 
 #include <cstdint>

@@ -36,16 +36,26 @@ bool StackTable::init(CameBack came_back) {
   return overflow.shared != 0;
 }
 
-// The loser of a race finds the winner's set; its own stays unused in the arena. Without memory
-// the overflow's set serves: totals stay true, but the stack's part then stands there.
-CounterSet& StackTable::make_shared(StackRecord& stack) {
+// The first other thread gets a set of its own; the rest share one. The loser of a race finds the
+// winner's set; its own stays unused in the arena. Without memory the overflow's set serves: totals
+// stay true, but the stack's part then stands there.
+Counting StackTable::make_set(StackRecord& stack, uint32_t number) {
+  uint32_t nobody = 0;
+  if (number != 0 && compare_exchange(stack.second_owner, nobody, number)) {
+    const uint32_t second = arena_.allocate(sizeof(CounterSet));
+    if (second != 0) {
+      store_release(stack.second, second);
+      return {set_at(second), true};
+    }
+  }
+  uint32_t known = load_acquire(stack.shared);
+  if (known != 0) return {set_at(known), false};
   const uint32_t fresh = arena_.allocate(sizeof(CounterSet));
   if (fresh == 0) {
     fetch_add<uint64_t>(lost_stacks_, 1);
-    return set_at(record(overflow_).shared);
+    return {set_at(record(overflow_).shared), false};
   }
-  uint32_t known = 0;
-  return set_at(compare_exchange(stack.shared, known, fresh) ? fresh : known);
+  return {set_at(compare_exchange(stack.shared, known, fresh) ? fresh : known), false};
 }
 
 // Position in the list. Records are odd and buckets even, so a bucket comes before its records.

@@ -23,19 +23,21 @@ inline constexpr uint32_t kInUse = 0xffffffffu;  // StackRecord::retired of a st
 struct StackRecord {
   CounterSet own;  // of the thread that met the stack first
   uint64_t hash;
-  uint32_t next;        // link in split order
-  uint32_t ordinal;     // dense number from 1
-  uint32_t owner;       // thread that adds to `own`; 0: none
-  uint32_t shared;      // index of the set for all other threads; 0: none has come
-  uint32_t retired;     // unload epoch in which one of its modules went; no longer found then
-  uint32_t still_gone;  // epoch in which came_back() last said no
-  uint8_t depth;        // frames
-  uint8_t kind;         // 0: heap; otherwise what the program calls by that number
-  bool cut;             // there were more frames than depth
-  bool lost;            // the walk ended for want of call-frame information
-  uintptr_t frames[];   // look-up addresses, innermost first
+  uint32_t next;          // link in split order
+  uint32_t ordinal;       // dense number from 1
+  uint32_t owner;         // thread that adds to `own`; 0: none
+  uint32_t second_owner;  // thread that came next; 0: none has
+  uint32_t second;        // index of its set; 0: not made
+  uint32_t shared;        // index of the set for all other threads; 0: none has come
+  uint32_t retired;       // unload epoch in which one of its modules went; no longer found then
+  uint32_t still_gone;    // epoch in which came_back() last said no
+  uint8_t depth;          // frames
+  uint8_t kind;           // 0: heap; otherwise what the program calls by that number
+  bool cut;               // there were more frames than depth
+  bool lost;              // the walk ended for want of call-frame information
+  uintptr_t frames[];     // look-up addresses, innermost first
 };
-static_assert(offsetof(StackRecord, hash) == 128 && offsetof(StackRecord, frames) == 168);
+static_assert(offsetof(StackRecord, hash) == 128 && offsetof(StackRecord, frames) == 176);
 
 // What a caller of intern() knows of a stack.
 struct Stack {
@@ -83,23 +85,29 @@ class StackTable {
   Counting counting(StackRecord& stack, uint32_t number) {
     if (number != 0 && stack.owner == number) [[likely]]
       return {stack.own, true};
+    const uint32_t second = load_acquire(stack.second);
+    if (number != 0 && second != 0 && load(stack.second_owner) == number) {
+      return {set_at(second), true};
+    }
     const uint32_t shared = load_acquire(stack.shared);
-    if (shared != 0) [[likely]]
+    if (shared != 0 && second != 0) [[likely]]
       return {set_at(shared), false};
-    return {make_shared(stack), false};
+    return make_set(stack, number);
   }
 
-  // Both sets together.
+  // All sets together.
   Counters read(const StackRecord& stack) const {
     Counters sum = {};
     each_set(stack, [&](const CounterSet& set) { read_freed(set, sum); });
     each_set(stack, [&](const CounterSet& set) { read_allocated(set, sum); });
     return sum;
   }
-  // Calls visit(set) for each of the one or two sets.
+  // Calls visit(set) for each of the sets, one to three.
   template <typename Record, typename Visit>
   void each_set(Record& stack, Visit&& visit) const {
     visit(stack.own);
+    const uint32_t second = load_acquire(stack.second);
+    if (second != 0) visit(set_at(second));
     const uint32_t shared = load_acquire(stack.shared);
     if (shared != 0) visit(set_at(shared));
   }
@@ -154,7 +162,7 @@ class StackTable {
   }
   bool revive(StackRecord& record, uint32_t epoch) const;
   CounterSet& set_at(uint32_t index) const { return *static_cast<CounterSet*>(arena_.at(index)); }
-  CounterSet& make_shared(StackRecord& stack);
+  Counting make_set(StackRecord& stack, uint32_t number);
   uint32_t insert(const Stack& stack, uint32_t owner);
   uint32_t make_record(const Stack& stack, uint32_t owner);
   uint32_t* enter(uint32_t bucket);

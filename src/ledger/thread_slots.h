@@ -71,8 +71,8 @@ class ThreadSlots {
  private:
   uint32_t several_ = 0;
   uint32_t first_ = 0;  // 0: 1, so that all of this is zero at the start and takes no file space
-  uint32_t used_ = 0;  // slots 1..used_ have been held
-  uint32_t hand_ = 0;  // where the search for dead threads goes on
+  uint32_t used_ = 0;   // slots 1..used_ have been held
+  uint32_t hand_ = 0;   // where the search for dead threads goes on
   ThreadSlot slots_[kMost + 1] = {};
 };
 

@@ -135,17 +135,38 @@ TEST(StackTable, KindsAreApart) {
   EXPECT_EQ(table->record(other).kind, 7);
 }
 
-TEST(StackTable, OnlyOtherThreadsHaveASharedSet) {
+TEST(StackTable, TwoThreadsHaveSetsOfTheirOwnAndTheOthersShareOne) {
   auto table = make_table();
   const Frames frames = {1};
   StackRecord& record = table->record(table->intern(as_stack(frames, 1), 3));
   EXPECT_TRUE(table->counting(record, 3).owner);
   EXPECT_EQ(&table->counting(record, 3).set, &record.own);
+  EXPECT_EQ(record.second, 0u);
+  CounterSet& second = table->counting(record, 4).set;
+  EXPECT_NE(&second, &record.own);
+  EXPECT_TRUE(table->counting(record, 4).owner);
+  EXPECT_EQ(&table->counting(record, 4).set, &second);
   EXPECT_EQ(record.shared, 0u);
-  CounterSet& shared = table->counting(record, 4).set;
-  EXPECT_NE(&shared, &record.own);
+  CounterSet& shared = table->counting(record, 5).set;
+  EXPECT_FALSE(table->counting(record, 5).owner);
+  EXPECT_NE(&shared, &second);
+  EXPECT_EQ(&table->counting(record, 6).set, &shared);
   EXPECT_FALSE(table->counting(record, 0).owner);
   EXPECT_EQ(&table->counting(record, 0).set, &shared);
+  for (const uint32_t thread : {3u, 4u, 5u, 6u, 0u}) {
+    const auto [set, owner] = table->counting(record, thread);
+    count_allocated(set, owner, 10, 1);
+  }
+  EXPECT_EQ(table->read(record).allocated_bytes, 50u);
+}
+
+TEST(StackTable, ThreadWithoutASlotNeverOwns) {
+  auto table = make_table();
+  const Frames frames = {1};
+  StackRecord& record = table->record(table->intern(as_stack(frames, 1), 0));
+  EXPECT_FALSE(table->counting(record, 0).owner);
+  EXPECT_EQ(record.second_owner, 0u);
+  EXPECT_TRUE(table->counting(record, 9).owner);
 }
 
 TEST(StackTable, ThreadsAgree) {
