@@ -11,8 +11,8 @@
  * All functions are thread-safe, and may be called before main, in exit handlers and in the child
  * of a fork; errno stays what it was, except by mtrace_note(). Those marked [signal-safe] may also
  * be called in signal handlers, once any function of this header has been called in the same
- * source file: the first call looks the library up with dlsym(). Bytes are always those that were
- * asked for.
+ * source file: the first call looks the library up with dlsym(), which also forgets or replaces
+ * what dlerror() would have said. Bytes are always those that were asked for.
  *
  * A call that cannot mean anything (a null pointer, an unknown id, ...) does nothing, returns what
  * is said below, and is counted in the next report's line "# misuse:" under the cause that stands

@@ -104,6 +104,14 @@ inline void warm_up_threads() {
   for (std::thread& thread : threads) thread.join();
 }
 
+// GoogleTest keeps the room that the longest message of a death test has taken.
+inline void warm_up_death_tests() {
+#if GTEST_HAS_DEATH_TEST
+  ::testing::internal::DeathTest::set_last_death_test_message(std::string(16 * 1024, ' '));
+  ::testing::internal::DeathTest::set_last_death_test_message("");
+#endif
+}
+
 }  // namespace mtrace_internal
 
 // From now on tests that leave more on the heap than they found fail. Call it after
@@ -113,6 +121,7 @@ inline void mtrace_fail_leaking_tests() {
   if (probe == 0) return;
   mtrace_savepoint_free(probe);
   mtrace_internal::warm_up_threads();
+  mtrace_internal::warm_up_death_tests();
   ::testing::UnitTest::GetInstance()->listeners().Append(new mtrace_internal::LeakListener);
 }
 

@@ -1,6 +1,8 @@
 // What include/mtrace.h finds in this library; what each call means stands there. Before main, in
 // exit handlers and in any thread each of them works; in a process that is not traced they return
 // 0.
+#include <cstring>
+
 #include "base/file.h"
 #include "hook/lifecycle.h"
 #include "hook/module_hooks.h"
@@ -24,12 +26,6 @@ constexpr int kStandardError = 2;
 bool is_counting() { return hook::start() && hook::counting(); }
 // Savepoints and what is written are not for a vfork child: its parent waits in the middle.
 bool is_own_process() { return hook::start() && hook::is_own_process(); }
-
-size_t peak_bytes() {
-  ledger::Ledger& ledger = ledger::g_ledger;
-  ledger.peak.tell_all(ledger.threads);
-  return ledger.peak.height();
-}
 
 int64_t compare(report::SavepointHandle handle) {
   report::Growth growth;
@@ -57,16 +53,20 @@ MTRACE_EXPORT size_t mtrace_live_bytes() {
 MTRACE_EXPORT size_t mtrace_live_blocks() {
   return is_counting() ? ledger::g_ledger.threads.totals().live_blocks : 0;
 }
-MTRACE_EXPORT size_t mtrace_peak_bytes() { return is_counting() ? peak_bytes() : 0; }
+MTRACE_EXPORT size_t mtrace_peak_bytes() {
+  return is_counting() ? ledger::g_ledger.peak.height_now(ledger::g_ledger.threads) : 0;
+}
 
 MTRACE_EXPORT int mtrace_start() { return is_counting() && hook::set_recording(true) ? 1 : 0; }
 MTRACE_EXPORT int mtrace_stop() { return is_counting() && hook::set_recording(false) ? 1 : 0; }
 
 MTRACE_EXPORT int mtrace_note_text(const char* text, int cut) {
   if (!is_counting()) return 0;
-  const bool empty = text == nullptr || *text == '\0';
-  if (empty || cut != 0) report::count_misuse(report::Misuse::kNote);
-  return !empty && report::add_note(text, cut != 0) ? 0 : -1;
+  const size_t length = text != nullptr ? strnlen(text, report::kMostNote + 1) : 0;
+  if (length == 0 || length > report::kMostNote || cut != 0) {
+    report::count_misuse(report::Misuse::kNote);
+  }
+  return length != 0 && report::add_note(text, cut != 0) ? 0 : -1;
 }
 
 MTRACE_EXPORT int mtrace_save(const char* name) {

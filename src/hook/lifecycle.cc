@@ -175,7 +175,7 @@ void after_fork() {
   report::resolver_after_fork();
   report::output_after_fork();
   report::status_after_fork(report::g_host.pid);
-  ledger::g_ledger.rebase_after_fork(t_thread.slot, pid, slack_of);
+  ledger::g_ledger.rebase_after_fork(t_thread.slot, pid);
   g_exit_reported = false;
   store(*g_fork_page, load(g_settled));
   sys::restore_signals(mask);

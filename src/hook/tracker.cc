@@ -101,13 +101,7 @@ void book_free(uint32_t slot, const ledger::Block& block, uint64_t slack, bool t
   g_ledger.peak.changed(g_ledger.threads, slot, -static_cast<int64_t>(block.size), -1);
 }
 
-}  // namespace
-
-uint32_t this_slot() {
-  const uint32_t slot = t_thread.slot;
-  return __builtin_expect(slot != 0, 1) ? slot : find_slot();
-}
-
+// Usable less requested bytes of a live block of the real allocator; 0: not known.
 uint64_t slack_of(uintptr_t address, uint64_t size) {
   // An allocator may allocate to answer (tcmalloc, the first time), and must not be asked about
   // that block in turn.
@@ -120,11 +114,22 @@ uint64_t slack_of(uintptr_t address, uint64_t size) {
   return usable > size ? usable - size : 0;
 }
 
+}  // namespace
+
+uint32_t this_slot() {
+  const uint32_t slot = t_thread.slot;
+  return __builtin_expect(slot != 0, 1) ? slot : find_slot();
+}
+
 void* allocated(void* block, size_t size, Call call, const unwind::Registers& caller) {
-  if (counted_before(block) || !recording()) return block;
+  if (counted_before(block)) {
+    passed_on(call);
+    return block;
+  }
+  if (!recording()) return block;
   const uint32_t slot = this_slot();
-  t_thread.counted = block != nullptr ? block : &kFailed;
   if (__builtin_expect(block == nullptr, 0)) {
+    t_thread.counted = &kFailed;
     count_call(slot, call);
     if (size != 0) count(slot, g_ledger.threads.slot(slot).failed_allocations);
     return nullptr;
@@ -137,6 +142,7 @@ void* allocated(void* block, size_t size, Call call, const unwind::Registers& ca
   if (g_ledger.blocks.put(address, {size, stack, ledger::pack_ticks(ledger::ticks_now())})) {
     book_allocation(slot, stack, size, slack_of(address, size));
   }
+  t_thread.counted = block;  // last, as the allocator may have allocated to tell the slack
   return block;
 }
 
@@ -148,6 +154,7 @@ void freed(void* block, Call call) {
   const bool temporary = t_thread.counted == block;
   ledger::Block taken;
   if (!g_ledger.blocks.take(address, &taken)) {
+    if (t_thread.moving == block) return;
     return count(slot, g_ledger.threads.slot(slot).unknown_frees);
   }
   book_free(slot, taken, slack_of(address, taken.size), temporary);
@@ -162,13 +169,16 @@ Reallocation::Reallocation(void* block)
     : address_(reinterpret_cast<uintptr_t>(block)),
       slot_(g_ledger.blocks.reserve(address_, &block_)) {
   if (slot_ != nullptr) slack_ = slack_of(address_, block_.size);
+  t_thread.moving = block;
 }
 
 void Reallocation::failed() {
+  t_thread.moving = nullptr;
   if (slot_ != nullptr) g_ledger.blocks.restore(slot_, address_, block_);
 }
 
 void Reallocation::succeeded() {
+  t_thread.moving = nullptr;
   const uint32_t slot = this_slot();
   ledger::Operation operation(g_ledger.threads.slot(slot));
   if (slot_ == nullptr) return count(slot, g_ledger.threads.slot(slot).unknown_frees);

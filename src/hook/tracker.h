@@ -38,6 +38,7 @@ struct ThreadState {
   bool no_slot;
   bool asking;          // the allocator for a usable size
   const void* counted;  // what a hook on this thread counted last: a block, not freed since
+  const void* moving;   // the block of a realloc under way, which its allocator may free by symbol
 };
 extern thread_local constinit ThreadState t_thread;
 
@@ -68,9 +69,6 @@ class Reallocation {
   uint64_t slack_ = 0;
   ledger::BlockTable::Slot* slot_;
 };
-
-// Usable less requested bytes of a live block of the real allocator; 0: not known.
-uint64_t slack_of(uintptr_t address, uint64_t size);
 
 // The slot of the calling thread in the ledger; 0: none.
 uint32_t this_slot();

@@ -97,7 +97,7 @@ class BlockTable {
   }
 
   // After a fork, in the child, alone: removes what threads that are gone left half done, calls
-  // visit(address, block) for every whole one and returns the number removed.
+  // visit(block) for every whole one and returns the number removed.
   template <typename Visit>
   uint64_t repair(Visit&& visit) {
     uint64_t removed = 0;
@@ -110,7 +110,7 @@ class BlockTable {
           release(&slot);
           ++removed;
         } else {
-          visit((slot.key & kAddressMask) << 3, unpack(slot));
+          visit(unpack(slot));
         }
       }
     }

@@ -13,39 +13,48 @@ namespace {
 void settle(CounterSet& set, uint64_t height) {
   if (set.shortest != 0) set.shortest = 0;
   if (set.longest != 0) set.longest = 0;
-  // A mark left by the parent may be as high as the peak from which the child starts.
-  if (set.mark == height) set.set_aside = set.allocated_bytes - set.freed_bytes;
+  // The child's peak starts from what it inherited, and may come to stand as high as one of the
+  // parent's did: marks of those must not be taken for its own.
+  if (set.mark < height) return;
+  set.mark = height;
+  set.set_aside = set.allocated_bytes - set.freed_bytes;
 }
 
 }  // namespace
 
 // Between a block and its counters a vanished thread may have done one and not the other. The
-// blocks decide: every stack is made to hold what its blocks say, and so with resources.
-void Ledger::count_anew(SlackOf slack_of) {
+// blocks decide: every stack is made to hold what its blocks say, and so with resources. Slack
+// stays what it was: a block may have been freed past the hooks, so the allocator must not be asked
+// about one before the program gives it back; and a thread that is gone may hold its lock.
+void Ledger::count_anew() {
   stacks.for_each([&](uint32_t, StackRecord& stack) {
     const Counters before = stacks.read(stack);
-    stacks.each_set(stack, [](CounterSet& set) { set = {}; });
+    uint64_t slack = 0;
+    stacks.each_set(stack, [&](CounterSet& set) {
+      slack += set.slack;
+      set = {};
+    });
     stack.own.freed_bytes = stack.own.allocated_bytes = before.freed_bytes;
     stack.own.freed_blocks = stack.own.allocated_blocks = before.freed_blocks;
     stack.own.temporary = before.temporary;
     stack.own.short_lived = before.short_lived;
     stack.own.lifetime = before.lifetime;
+    stack.own.slack = slack;
   });
-  blocks.repair([&](uintptr_t address, const Block& block) {
+  blocks.repair([&](const Block& block) {
     CounterSet& own = stacks.record(block.stack).own;
     own.allocated_bytes += block.size;
     own.allocated_blocks += 1;
-    own.slack += slack_of(address, block.size);
   });
   g_resources.repair([&](const Resource& resource) {
     count_recorded(stacks.record(resource.stack), resource.size);
   });
 }
 
-void Ledger::rebase_after_fork(uint32_t survivor, uint32_t tid, SlackOf slack_of) {
+void Ledger::rebase_after_fork(uint32_t survivor, uint32_t tid) {
   const uint32_t interrupted = threads.keep_only(survivor, tid);
   if (interrupted != 0) {
-    count_anew(slack_of);
+    count_anew();
     lost_inflight += interrupted;
   }
   inherited = {};

@@ -30,15 +30,12 @@ struct Ledger {
 
   bool init(StackTable::CameBack came_back) { return stacks.init(came_back) && blocks.init(); }
 
-  // Usable less requested bytes of a live block.
-  using SlackOf = uint64_t (*)(uintptr_t address, uint64_t size);
-
   // In the child of a fork, alone: makes the tables consistent and the present state the base of
   // the next report. `survivor` is the thread slot of the only thread, `tid` its new id.
-  void rebase_after_fork(uint32_t survivor, uint32_t tid, SlackOf slack_of);
+  void rebase_after_fork(uint32_t survivor, uint32_t tid);
 
  private:
-  void count_anew(SlackOf slack_of);
+  void count_anew();
 };
 
 extern Ledger g_ledger;

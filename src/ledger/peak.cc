@@ -21,10 +21,21 @@ void Peak::set_aside_slowly(CounterSet& set, bool owner, uint64_t height) const 
   store_release(set.mark, height);
 }
 
+// The first thread may have kept any amount below the peak. This once another tells for it, and
+// has it set itself limits at its next operation.
 void Peak::join(ThreadSlots& threads) {
-  if (!threads.alone()) return;
-  threads.end_alone();
-  tell(threads, threads.first());
+  if (!threads.alone() || !threads.end_alone()) return;
+  ThreadSlot& first = threads.slot(threads.first());
+  exchange<int64_t>(first.high, INT64_MIN);
+  uint64_t told = load(first.told);
+  const uint64_t now = load(first.live_bytes);
+  if (compare_exchange(first.told, told, now)) add_to_total(now - told);
+}
+
+uint64_t Peak::add_to_total(uint64_t step) {
+  const uint64_t total = __atomic_add_fetch(&total_, step, __ATOMIC_ACQ_REL);
+  raise(total);
+  return total;
 }
 
 void Peak::raise(uint64_t total) {
@@ -46,16 +57,19 @@ int64_t Peak::batch(const ThreadSlots& threads, const ThreadSlot& slot) const {
   return batch < kLargestBatch ? batch : kLargestBatch;
 }
 
+void Peak::tell_at_once(ThreadSlots& threads, int64_t bytes) {
+  join(threads);
+  add_to_total(static_cast<uint64_t>(bytes));
+}
+
 void Peak::tell(ThreadSlots& threads, uint32_t number) {
   constexpr uint32_t kHabitLimit = 4096;
   ThreadSlot& slot = threads.slot(number);
-  if (number == 0) join(threads);
-  // Whoever tells at the same time, or a signal handler in between, adds up to the same sum: each
-  // adds the step from what was told before to what it has seen.
-  const uint64_t now = load(slot.live_bytes);
-  const uint64_t step = now - exchange(slot.told, now);
-  const uint64_t total = __atomic_add_fetch(&total_, step, __ATOMIC_ACQ_REL);
-  raise(total);
+  // A signal handler, or the one who joins, may come between and tell: then once more.
+  uint64_t told = load(slot.told);
+  uint64_t now = load(slot.live_bytes);
+  while (!compare_exchange(slot.told, told, now)) now = load(slot.live_bytes);
+  const uint64_t total = add_to_total(now - told);
   const auto live = static_cast<int64_t>(now);
   bool alone;
   do {
@@ -67,6 +81,7 @@ void Peak::tell(ThreadSlots& threads, uint32_t number) {
     } else {
       if (load(slot.told_times) < kHabitLimit) store(slot.told_times, load(slot.told_times) + 1);
       const int64_t keeps = batch(threads, slot);
+      if (load(slot.most_kept) < keeps) store(slot.most_kept, static_cast<uint32_t>(keeps));
       store<int64_t>(slot.high, live + keeps);
       store<int64_t>(slot.low, live - keeps);
     }
@@ -76,16 +91,27 @@ void Peak::tell(ThreadSlots& threads, uint32_t number) {
   } while (alone && !threads.alone());
 }
 
-void Peak::tell_all(ThreadSlots& threads) {
-  // Those without a slot have told at once.
-  for (uint32_t number = 1; number <= threads.used(); ++number) tell(threads, number);
+uint64_t Peak::height_now(const ThreadSlots& threads) const {
+  const uint64_t height = load(height_);
+  if (threads.alone()) return height;
+  auto total = static_cast<int64_t>(load(total_));
+  for (uint32_t number = 1; number <= threads.used(); ++number) {
+    const ThreadSlot& slot = threads.slot(number);
+    const auto kept = static_cast<int64_t>(load(slot.live_bytes) - load(slot.told));
+    // More than that is about to be told.
+    const int64_t most = load(slot.most_kept);
+    if (kept >= -most && kept <= most) total += kept;
+  }
+  return total > static_cast<int64_t>(height) ? static_cast<uint64_t>(total) : height;
 }
 
+// Batches become smaller when threads come, but a thread that has nothing to tell keeps to its old
+// limits; and the height may be of a time of larger ones.
 uint64_t Peak::kept_at_most(const ThreadSlots& threads) const {
   if (threads.alone()) return 0;
   uint64_t sum = 0;
   for (uint32_t number = 1; number <= threads.used(); ++number) {
-    sum += static_cast<uint64_t>(batch(threads, threads.slot(number)));
+    sum += load(threads.slot(number).most_kept);
   }
   return sum;
 }

@@ -7,10 +7,12 @@
 // what it holds. The order is: set aside, count, raise the peak.
 //
 // With one thread this is exact. With T threads each keeps what it has added to itself until that
-// exceeds a batch B, so that threads do not fight over one word. The height found is then off by
-// at most T*B: at every moment the total differs from what was told by what the threads keep. The
-// shares are those of the moment at which the peak was raised; what they add up to is printed, and
-// its distance from the height plus T*B bounds the error (doc/design.md has the argument).
+// exceeds a batch, so that threads do not fight over one word. The height found is then off by at
+// most the sum of the largest batch that each ever had: at every moment the total differs from what
+// was told by what the threads keep. The shares are those of the moment at which the peak was
+// raised; what they add up to is printed, and its distance from the height plus that sum bounds the
+// error (doc/design.md has the argument). It rests on each thread telling for itself: what another
+// has read of it can be out of date by any amount before it is told.
 //
 // Thread-safe; async-signal-safe.
 #pragma once
@@ -39,19 +41,16 @@ class Peak {
       const auto now = static_cast<int64_t>(load(slot.live_bytes));
       if (now <= load(slot.high) && now >= load(slot.low)) [[likely]]
         return;
+      tell(threads, number);
     } else {
       fetch_add<uint64_t>(slot.live_blocks, blocks);
       fetch_add<uint64_t>(slot.live_bytes, bytes);
+      tell_at_once(threads, bytes);
     }
-    tell(threads, number);
   }
 
   // A thread other than the first has come: from now on threads keep and tell.
   void join(ThreadSlots& threads);
-
-  // Adds what the thread has kept to the total. Any thread may do so for any other.
-  void tell(ThreadSlots& threads, uint32_t number);
-  void tell_all(ThreadSlots& threads);
 
   // What the set held at the last peak.
   uint64_t share(const CounterSet& set) const {
@@ -60,8 +59,10 @@ class Peak {
     return touched ? aside : held(set);
   }
 
-  uint64_t height() const { return load(height_); }  // bytes; once tell_all() was called
-  uint64_t when() const { return load(when_); }      // ticks
+  uint64_t height() const { return load(height_); }  // bytes
+  // The height, or what is live as far as threads have told and seem to keep, if that is more.
+  uint64_t height_now(const ThreadSlots& threads) const;
+  uint64_t when() const { return load(when_); }  // ticks
   // By how much height() may be off: what threads may be keeping.
   uint64_t kept_at_most(const ThreadSlots& threads) const;
 
@@ -78,6 +79,11 @@ class Peak {
   }
   void set_aside_slowly(CounterSet& set, bool owner, uint64_t height) const;
   int64_t batch(const ThreadSlots& threads, const ThreadSlot& slot) const;
+  // Adds what the calling thread has kept to the total.
+  void tell(ThreadSlots& threads, uint32_t number);
+  // The same for one without a slot, which keeps nothing.
+  void tell_at_once(ThreadSlots& threads, int64_t bytes);
+  uint64_t add_to_total(uint64_t step);
   void raise(uint64_t total);
 
   uint64_t total_ = 0;   // live bytes, as far as threads have told

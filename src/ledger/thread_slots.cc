@@ -51,6 +51,7 @@ void ThreadSlots::restart(uint32_t survivor, uint64_t bytes, uint64_t blocks) {
     if (slot.high != 0) slot.high = 0;
     if (slot.low != 0) slot.low = 0;
     if (slot.told_times != 0) slot.told_times = 0;
+    if (slot.most_kept != 0) slot.most_kept = 0;
   }
   several_ = 0;
   first_ = survivor;

@@ -26,6 +26,7 @@ struct alignas(64) ThreadSlot {
   int64_t low;
   uint64_t told;
   uint32_t told_times;
+  uint32_t most_kept;  // the widest that high and low ever were apart from `told`
 
   uint64_t calls[kCalls];
   uint64_t failed_allocations;
@@ -56,7 +57,7 @@ class ThreadSlots {
 
   // True until a second thread, or one without a slot, has come.
   bool alone() const { return load(several_) == 0; }
-  void end_alone() { exchange(several_, 1u); }
+  bool end_alone() { return exchange(several_, 1u) == 0; }  // true: the caller has ended it
   // The slot of the thread that is alone.
   uint32_t first() const { return first_ != 0 ? first_ : 1; }
 

@@ -56,7 +56,9 @@ PendingNotes pending_notes() {
   for (unsigned i = 0; i < kMostNotes; ++i) {
     if (load_acquire(g_slots[i].state) == kWhole) notes.slots[notes.count++] = i;
   }
+  // The thread that came first may have read the clock second.
   std::sort(notes.slots, notes.slots + notes.count, [](uint8_t a, uint8_t b) {
+    if (g_slots[a].time != g_slots[b].time) return g_slots[a].time < g_slots[b].time;
     return static_cast<int32_t>(g_slots[a].order - g_slots[b].order) < 0;
   });
   return notes;

@@ -91,13 +91,13 @@ void write_report(void* argument) {
   occasion.trigger = kTriggers[static_cast<uint32_t>(scratch.trigger)];
   occasion.label = scratch.label[0] != '\0' ? scratch.label : nullptr;
   occasion.seq = g_seq + 1;
+  occasion.notes = pending_notes();  // none is then later than the report
   occasion.taken = sys::real_time();
   occasion.taken_monotonic = sys::monotonic_time();
   occasion.library = g_library_line;
   occasion.failures = load(mtrace_status_block.failures);
   occasion.recording = load(g_recording);
   occasion.note = g_note;
-  occasion.notes = pending_notes();
   const long error = write_file(scratch, occasion, snapshot);
   if (error != 0) {
     status_failed(static_cast<int>(-error), "could not write a report to", output_directory());

@@ -35,6 +35,11 @@ Extremes take_extremes(const ledger::StackTable& stacks, StackRecord& stack) {
     both.shortest = std::max(both.shortest, exchange(set.shortest, 0u));
     both.longest = std::max(both.longest, exchange(set.longest, 0u));
   });
+  // A free caught between the two, now or by the last report, has left only one of them.
+  if (both.longest == 0) return both;
+  constexpr uint32_t kSame = ledger::kMostPackedTicks + 2;  // the two of one lifetime add up to it
+  if (both.shortest == 0) both.shortest = kSame - both.longest;
+  both.longest = std::max(both.longest, kSame - both.shortest);
   return both;
 }
 
@@ -79,7 +84,8 @@ bool Snapshot::read_stacks(ledger::Ledger& ledger, Listed listed) {
     // Without a place to remember it, the next report would tell this change again.
     if (ledger.reported.find_or_create(stack.ordinal) == nullptr) complete = false;
     entry.slack = slack_of(ledger.stacks, stack);
-    entry.lifetimes = take_extremes(ledger.stacks, stack);
+    // Those of a free that was counted after the look are the next report's.
+    if (entry.change.freed_blocks != 0) entry.lifetimes = take_extremes(ledger.stacks, stack);
     entry.oldest = Entry::kNone;
     entry.stack = index;
     entry.id = entry.listed ? stack_id(stack) : 0;
@@ -92,18 +98,20 @@ bool Snapshot::read_stacks(ledger::Ledger& ledger, Listed listed) {
 // The sum of the shares is the peak. How far it can be from the truth: see ledger/peak.h.
 void Snapshot::settle_peak(const ledger::Ledger& ledger) {
   peak_.when = ledger.peak.when();
-  if (!ledger.threads.alone()) {
-    const uint64_t apart = height_ > peak_.bytes ? height_ - peak_.bytes : peak_.bytes - height_;
-    peak_.error = apart + ledger.peak.kept_at_most(ledger.threads);
-  }
   // A signal handler that reports between an allocation and the raising of the peak, or threads
   // that are ahead of what they have told: then the peak is now.
-  if (live_bytes(total_) <= peak_.bytes) return;
-  peak_.bytes = live_bytes(total_);
-  peak_.when = ticks_;
-  for (uint32_t i = 0; i < kept_; ++i) {
-    if (entries_[i].kind == 0) entries_[i].share = live_bytes(entries_[i].now);
+  if (live_bytes(total_) > peak_.bytes) {
+    peak_.bytes = live_bytes(total_);
+    peak_.when = ticks_;
+    for (uint32_t i = 0; i < kept_; ++i) {
+      if (entries_[i].kind == 0) entries_[i].share = live_bytes(entries_[i].now);
+    }
   }
+  if (ledger.threads.alone()) return;
+  // Also of what seems to be live now: a block that was freed here and allocated there between two
+  // looks was seen twice.
+  const uint64_t apart = height_ > peak_.bytes ? height_ - peak_.bytes : peak_.bytes - height_;
+  peak_.error = apart + ledger.peak.kept_at_most(ledger.threads);
 }
 
 // A scan of the live blocks. Without memory for it, no entry has an age.
@@ -130,7 +138,6 @@ bool Snapshot::take(ledger::Ledger& ledger, Listed listed) {
   capacity_ = ledger.stacks.size() + 64;  // stacks that appear meanwhile can wait
   entries_ = static_cast<Entry*>(sys::map_memory(size_t{capacity_} * sizeof(Entry)));
   if (entries_ == nullptr) return false;
-  ledger.peak.tell_all(ledger.threads);
   height_ = ledger.peak.height();
   ticks_ = ledger::ticks_now();
   owed_ = &ledger;

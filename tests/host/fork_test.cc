@@ -242,6 +242,14 @@ TEST_F(ForkTest, RelativePreload) {
   EXPECT_EQ(logs_of("perl").size(), 1u);
 }
 
+// A child that repairs the tables must not ask the allocator about blocks that it cannot know to be
+// there still.
+TEST_F(ForkTest, BlocksFreedPastTheHooks) {
+  const Result result = run(traced({program("past_hooks")}));
+  EXPECT_TRUE(result.exited(0)) << result.how() << result.out;
+  EXPECT_EQ(result.out, "good\n");
+}
+
 // The other entries of LD_PRELOAD stay as they are.
 TEST_F(ForkTest, PreloadOfOthersIsKept) {
   std::filesystem::create_symlink(library(), temp() + "/libmtrace.so");

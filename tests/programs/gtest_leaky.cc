@@ -68,6 +68,15 @@ TEST(Leaky, PassesWhenSkipped) {
   GTEST_SKIP();
 }
 
+TEST(Leaky, PassesWithADeath) {
+  EXPECT_DEATH(
+      {
+        site_leaks_here(60);
+        abort();
+      },
+      "");
+}
+
 class Fixture : public testing::Test {
  protected:
   Fixture() : held_(new char[10000]) {}

@@ -86,6 +86,9 @@ TEST(Notes, ThreadsAndAReporter) {
   std::set<std::string> seen;
   auto look = [&] {
     const PendingNotes notes = pending_notes();
+    for (unsigned i = 1; i < notes.count; ++i) {
+      EXPECT_LE(note_at(notes, i - 1).time, note_at(notes, i).time);
+    }
     for (const std::string& text : texts(notes)) {
       const size_t middle = text.find('=');
       ASSERT_NE(middle, std::string::npos) << text;

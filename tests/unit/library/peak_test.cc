@@ -155,7 +155,6 @@ TEST(Peak, OfSeveralThreadsIsWithinItsBound) {
       }
       thread.stage = (thread.stage + 1) % 3;
       if (random() % 1000 != 0) continue;
-      world->peak.tell_all(world->threads);
       const auto found = static_cast<int64_t>(world->peak.height());
       const auto kept = static_cast<int64_t>(world->peak.kept_at_most(world->threads));
       const auto shares = static_cast<int64_t>(world->shares());
@@ -193,15 +192,13 @@ TEST(Peak, ThreadsAtOnceEndWithTheTrueTotal) {
         count(*world, t, step);
         change(*world, t, step);
         sum += step.bytes;
-        if (i % 5000 == 0) world->peak.tell_all(world->threads);
       }
       truth += sum;
     });
   }
   for (auto& thread : threads) thread.join();
-  world->peak.tell_all(world->threads);
   EXPECT_EQ(world->threads.totals().live_bytes, static_cast<uint64_t>(truth.load()));
-  EXPECT_GE(world->peak.height(), static_cast<uint64_t>(truth.load()));
+  EXPECT_GE(world->peak.height_now(world->threads), static_cast<uint64_t>(truth.load()));
   int64_t live = 0;
   for (const Stack& stack : world->stacks) {
     for (const CounterSet* set : {&stack.own, &stack.shared}) {
@@ -231,6 +228,32 @@ TEST(Peak, ThreadThatIsJoinedTellsWhatItKept) {
   EXPECT_EQ(world->peak.height(), 100'000u);
   EXPECT_EQ(world->share(0), 100'000u);
   EXPECT_EQ(world->share(1), 0u);
+}
+
+// A thread that came early keeps to the wide limits that it was given then.
+TEST(Peak, BoundHoldsWhenMoreThreadsCome) {
+  auto world = std::make_unique<World>();
+  constexpr int64_t kLarge = 128 << 20;
+  constexpr unsigned kThreads = 17;
+  const auto book = [&](uint32_t number, int64_t bytes) {
+    set_aside(*world, number, {0, bytes});
+    count(*world, number, {0, bytes});
+    change(*world, number, {0, bytes});
+    return bytes;
+  };
+  ASSERT_EQ(world->threads.acquire(getpid(), gettid()), 1u);
+  int64_t total = book(1, kLarge);
+  int64_t batches[kThreads + 1] = {};
+  for (unsigned t = 2; t <= kThreads; ++t) {
+    ASSERT_EQ(world->threads.acquire(getpid(), gettid()), t);
+    world->peak.join(world->threads);
+    batches[t] = kLarge / 1024 / t;
+    total += book(t, 2 * batches[t]);  // told at once
+  }
+  for (unsigned t = 2; t <= kThreads; ++t) total += book(t, batches[t] - 1);
+  EXPECT_LE(std::abs(static_cast<int64_t>(world->peak.height()) - total),
+            static_cast<int64_t>(world->peak.kept_at_most(world->threads)));
+  EXPECT_EQ(world->peak.height_now(world->threads), static_cast<uint64_t>(total));
 }
 
 }  // namespace

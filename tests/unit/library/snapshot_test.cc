@@ -1,0 +1,61 @@
+// What a report reads of counters that are half-way through a change.
+#include "report/snapshot.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+
+namespace mtrace::report {
+namespace {
+
+using ledger::CounterSet;
+using ledger::Extremes;
+using ledger::extremes_of;
+using ledger::kMostPackedTicks;
+
+constexpr uintptr_t kFrames[] = {0x1000, 0x2000};
+
+class SnapshotTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(ledger_->init(nullptr));
+    index_ = ledger_->stacks.intern({0, 7, kFrames, 2, 0, false, false}, 1);
+    count_allocated(own(), true, 100, 0);
+    count_freed(own(), true, {100, 0, 5, false, false});
+  }
+  CounterSet& own() { return ledger_->stacks.record(index_).own; }
+  Extremes taken() {
+    Snapshot snapshot;
+    EXPECT_TRUE(snapshot.take(*ledger_, Listed::kActive));
+    EXPECT_EQ(snapshot.end() - snapshot.begin(), 1);
+    return snapshot.begin()->lifetimes;
+  }
+  static uint64_t shortest(Extremes e) { return kMostPackedTicks + 1 - e.shortest; }
+  static uint64_t longest(Extremes e) { return e.longest - 1; }
+
+  // Untouched parts of it take no memory.
+  std::unique_ptr<ledger::Ledger> ledger_ = std::make_unique<ledger::Ledger>();
+  uint32_t index_ = 0;
+};
+
+TEST_F(SnapshotTest, ShortestLifetimeIsNeverLongerThanTheLongest) {
+  own().longest = extremes_of(3).longest;  // its shortest went with the report before
+  EXPECT_EQ(shortest(taken()), 5u);
+  EXPECT_EQ(longest(taken()), 5u);
+  own().shortest = 0;
+  EXPECT_EQ(shortest(taken()), 5u);
+  EXPECT_EQ(longest(taken()), 5u);
+}
+
+TEST_F(SnapshotTest, LifetimesOfFreesThatAreNotCountedYetAreLeftToTheNext) {
+  Snapshot first;
+  ASSERT_TRUE(first.take(*ledger_, Listed::kActive));
+  first.remember(*ledger_);
+  raise_extremes(own(), extremes_of(9));
+  count_allocated(own(), true, 100, 0);
+  EXPECT_EQ(taken().longest, 0u);
+  EXPECT_EQ(own().longest, extremes_of(9).longest);
+}
+
+}  // namespace
+}  // namespace mtrace::report
