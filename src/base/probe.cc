@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 
@@ -36,6 +37,11 @@ bool readable(uintptr_t start, size_t bytes) {
     if (!word_readable(page + sizeof(uintptr_t))) return false;
   }
   return true;
+}
+
+bool mapped(uintptr_t start, size_t bytes) {
+  // MS_ASYNC has done nothing but look since Linux 2.6.19.
+  return call(SYS_msync, start & ~(kPage - 1), bytes + start % kPage, MS_ASYNC) != -ENOMEM;
 }
 
 bool read_memory(uintptr_t from, void* to, size_t bytes) {

@@ -11,6 +11,10 @@ namespace mtrace::sys {
 // page (about 0.1 us); another thread may unmap the range afterwards.
 bool readable(uintptr_t start, size_t bytes);
 
+// False when some page of [start, start + bytes) is not mapped, whatever its protection. One system
+// call, which changes nothing; true where the kernel forbids it (seccomp).
+bool mapped(uintptr_t start, size_t bytes);
+
 // Copies `bytes` (below 2 GiB) from `from`; false, with `to` undefined, when a part cannot be
 // read. Two system calls as a rule (about 1.5 us). Where the kernel forbids process_vm_readv
 // (seccomp) the range is probed and then read, so that only then a concurrent unmapping by

@@ -18,6 +18,7 @@ uint32_t process_id() { return static_cast<uint32_t>(call(SYS_getpid)); }
 uint32_t thread_id() { return static_cast<uint32_t>(call(SYS_gettid)); }
 
 bool thread_exists(uint32_t pid, uint32_t tid) { return call(SYS_tgkill, pid, tid, 0) != -ESRCH; }
+bool task_exists(uint32_t tid) { return call(SYS_tkill, tid, 0) != -ESRCH; }
 
 size_t read_link(const char* path, char* buffer, size_t capacity) {
   if (capacity == 0) return 0;

@@ -12,6 +12,8 @@ uint32_t process_id();
 uint32_t thread_id();
 // False only when the kernel says that there is no such thread.
 bool thread_exists(uint32_t pid, uint32_t tid);
+// The same for a thread of whatever process.
+bool task_exists(uint32_t tid);
 
 // Length written to `buffer` (always terminated when capacity > 0), 0 on failure or when the link
 // does not fit.

@@ -19,4 +19,12 @@ void* map_sparse_memory(size_t bytes) {
   return memory;
 }
 
+long raw_mmap(void* address, size_t length, int protection, int flags, int fd, long offset) {
+  return call(SYS_mmap, address, length, protection, flags, fd, offset);
+}
+long raw_munmap(void* address, size_t length) { return call(SYS_munmap, address, length); }
+long raw_mremap(void* address, size_t old_length, size_t length, int flags, void* new_address) {
+  return call(SYS_mremap, address, old_length, length, flags, new_address);
+}
+
 }  // namespace mtrace::sys

@@ -55,4 +55,9 @@ void unmap_memory(void* memory, size_t bytes);
 // As map_memory, for memory that will be touched here and there: never in huge pages.
 void* map_sparse_memory(size_t bytes);
 
+// What mmap, munmap and mremap ask the kernel for, where those of libc cannot be called.
+long raw_mmap(void* address, size_t length, int protection, int flags, int fd, long offset);
+long raw_munmap(void* address, size_t length);
+long raw_mremap(void* address, size_t old_length, size_t length, int flags, void* new_address);
+
 }  // namespace mtrace::sys

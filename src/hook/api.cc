@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/file.h"
+#include "hook/export.h"
 #include "hook/lifecycle.h"
 #include "hook/module_hooks.h"
 #include "hook/resources.h"
@@ -13,8 +14,6 @@
 #include "report/misuse.h"
 #include "report/notes.h"
 #include "report/savepoints.h"
-
-#define MTRACE_EXPORT extern "C" __attribute__((visibility("default")))
 
 using namespace mtrace;
 

@@ -1,10 +1,9 @@
 // The ends of a process that run no exit handler. In a vfork child they end the child only, and
 // nothing is reported.
 #include "base/process.h"
+#include "hook/export.h"
 #include "hook/lifecycle.h"
 #include "hook/real.h"
-
-#define MTRACE_EXPORT extern "C" __attribute__((visibility("default")))
 
 using namespace mtrace::hook;
 

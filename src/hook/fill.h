@@ -3,18 +3,26 @@
 #pragma once
 
 #include <cstddef>
-#include <cstring>
 
 namespace mtrace::hook {
 
 inline int g_fill = -1;  // the byte; -1: none
 
-// Fills bytes `from` to `size` of a block (nullptr: the allocation failed) and returns it.
+void fill(void* block, size_t from, size_t size);
+
+// Fills a block of `size` bytes (nullptr: the allocation failed) from byte `from` on, to the end of
+// what is usable of it, and returns it.
 inline void* filled(void* block, size_t from, size_t size) {
-  if (__builtin_expect(g_fill >= 0, 0) && block != nullptr && from < size) {
-    memset(static_cast<char*>(block) + from, g_fill, size - from);
-  }
+  if (__builtin_expect(g_fill >= 0, 0) && block != nullptr) fill(block, from, size);
   return block;
+}
+
+// Bytes of a block (nullptr: none) that may have content; without MTRACE_FILL any number. A program
+// may use all that malloc_usable_size() gives it, so it is that where it is known; otherwise
+// `requested`, or all of it when that is 0.
+size_t content_of(void* block, size_t requested);
+inline size_t content_size(void* block, size_t requested) {
+  return __builtin_expect(g_fill >= 0, 0) && block != nullptr ? content_of(block, requested) : 0;
 }
 
 }  // namespace mtrace::hook

@@ -18,6 +18,7 @@
 #include "hook/module_hooks.h"
 #include "hook/options.h"
 #include "hook/real.h"
+#include "hook/regions.h"
 #include "hook/signal_hooks.h"
 #include "hook/tracker.h"
 #include "report/host.h"
@@ -231,13 +232,14 @@ bool start() {
     report::g_host.tick_zero = sys::real_time();
     set_depth(g_options.depth);
     set_short_lived(g_options.temporary_ms);
-    g_fill = g_options.fill;
     set_library_line();
     report::set_listed(listed_entries());
     report::set_resolver(find_tool(), arguments.envp, g_options.signal);
     report::status_mode(Mode::kActive, "");
     ask_allocator_once();
+    g_fill = g_options.fill;
     begin_counting();
+    if (g_options.mmap) watch_regions();
     report::set_recording(g_options.start);
   }
   store_release(g_started, 2u);

@@ -5,12 +5,12 @@
 #include <cstring>
 
 #include "hook/bootstrap.h"
+#include "hook/export.h"
 #include "hook/fill.h"
 #include "hook/lifecycle.h"
 #include "hook/real.h"
 #include "hook/tracker.h"
 
-#define MTRACE_EXPORT extern "C" __attribute__((visibility("default")))
 #define MTRACE_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
 
 namespace mtrace::hook {
@@ -43,13 +43,6 @@ void release(void* block) {
   if (counting()) freed(block, Call::kFree);
 }
 
-// Bytes of a block that may have content.
-size_t content_size(void* block, const Reallocation* reallocation) {
-  if (g_fill < 0 || block == nullptr) return 0;
-  if (reallocation != nullptr && reallocation->known()) return reallocation->old_size();
-  return g_real.usable_size != nullptr ? g_real.usable_size(block) : SIZE_MAX;
-}
-
 // realloc and reallocarray: one free and one allocation.
 template <typename RealCall>
 inline void* reallocate(void* old, size_t size, Call call, const unwind::Registers& caller,
@@ -57,11 +50,11 @@ inline void* reallocate(void* old, size_t size, Call call, const unwind::Registe
   before_call();
   if (old == nullptr) return allocated(filled(real(), 0, size), size, call, caller);
   if (!counting()) {
-    const size_t content = content_size(old, nullptr);
+    const size_t content = content_size(old, 0);
     return filled(real(), content, size);
   }
   Reallocation reallocation(old);
-  const size_t content = content_size(old, &reallocation);
+  const size_t content = content_size(old, reallocation.known() ? reallocation.old_size() : 0);
   void* fresh = real();
   if (fresh == nullptr && size != 0) {
     reallocation.failed();

@@ -2,6 +2,7 @@
 // module. dlopen is not hooked, because it looks at its caller.
 #include "hook/module_hooks.h"
 
+#include "hook/export.h"
 #include "hook/lifecycle.h"
 #include "hook/real.h"
 #include "hook/tracker.h"
@@ -45,7 +46,7 @@ void retire_unloaded() {
 
 using namespace mtrace::hook;
 
-extern "C" __attribute__((visibility("default"))) int dlclose(void* handle) noexcept {
+MTRACE_EXPORT int dlclose(void* handle) noexcept {
   if (!start() || g_real.dlclose == nullptr) return -1;
   const int result = g_real.dlclose(handle);
   if (result == 0 && counting()) retire_unloaded();

@@ -13,7 +13,7 @@
 #include "hook/real.h"
 #include "hook/tracker.h"
 
-#define MTRACE_EXPORT __attribute__((visibility("default")))
+#define MTRACE_OPERATOR_EXPORT __attribute__((visibility("default")))
 
 namespace mtrace::hook {
 namespace {
@@ -62,7 +62,7 @@ inline void before_delete(void* block, Call call) {
 using namespace mtrace::hook;
 
 #define MTRACE_NEW(call, member, symbol, alignment, parameters, ...)            \
-  MTRACE_EXPORT void* hook_##member parameters asm(symbol);                     \
+  MTRACE_OPERATOR_EXPORT void* hook_##member parameters asm(symbol);            \
   void* hook_##member parameters {                                              \
     if (__builtin_expect(g_real.member != nullptr && !operators_apart(), 1)) {  \
       passed_on(Call::call);                                                    \
@@ -93,7 +93,7 @@ MTRACE_NEW(kNewArray, new_array_aligned_nothrow, "_ZnamSt11align_val_tRKSt9nothr
            (size_t size, size_t align, const void* tag), size, align, tag)
 
 #define MTRACE_DELETE(call, member, symbol, parameters, ...)          \
-  MTRACE_EXPORT void hook_##member parameters asm(symbol);            \
+  MTRACE_OPERATOR_EXPORT void hook_##member parameters asm(symbol);   \
   void hook_##member parameters {                                     \
     if (__builtin_expect(g_real.member == nullptr, 0)) {              \
       if (g_bootstrap.owns(block) || !start()) return;                \

@@ -212,6 +212,7 @@ void read_options(char* const* envp) {
   g_options.toggle_signal = signal_number(g_value[k_toggle_signal]);
   g_options.temporary_ms = static_cast<unsigned>(parse_number(g_value[k_temporary_ms]));
   g_options.fill = byte_value(g_value[k_fill]);
+  g_options.mmap = parse_number(g_value[k_mmap]) != 0;
   g_options.exit_report = parse_number(g_value[k_exit_report]) != 0;
   g_options.follow = g_value[k_follow];
   g_options.unwinder = g_value[k_unwinder];

@@ -14,6 +14,7 @@ struct Options {
   int toggle_signal;  // number, 0: none
   unsigned temporary_ms;
   int fill;  // byte, -1: none
+  bool mmap;
   bool exit_report;
   const char* follow;    // as given
   const char* unwinder;  // "cfi" or "libunwind"

@@ -31,9 +31,11 @@ const void* address_of(Function* function) {
 
 }  // namespace
 
+bool is_relocated() { return g_relocated != nullptr; }
+
 bool find_real() {
   uint32_t expected = kNotBegun;
-  if (g_relocated == nullptr) return false;
+  if (!is_relocated()) return false;
   if (!compare_exchange<uint32_t>(g_search, expected, kUnderWay)) return expected == kDone;
   Real found = {};
 #define MTRACE_HOOK(member, symbol, result, parameters) \

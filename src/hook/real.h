@@ -3,6 +3,7 @@
 #pragma once
 
 #include <signal.h>
+#include <sys/types.h>
 
 #include <cstddef>
 
@@ -27,6 +28,8 @@ extern Real g_real;
 // Looks every symbol up, once. dlsym may call back into the hooks. False: this library is not
 // relocated yet, or the search is under way.
 bool find_real();
+// False: nothing of libc can be called yet, errno included.
+bool is_relocated();
 
 // Path of the object that defines malloc, "" when unknown.
 const char* allocator_path();

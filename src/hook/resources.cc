@@ -18,24 +18,25 @@ using ledger::g_resources;
 using report::count_misuse;
 using report::Misuse;
 
-// The record of the stack that begins at `caller`, of that kind.
-uint32_t intern_stack(unsigned kind, const unwind::Registers& caller) {
-  uintptr_t frames[format::kMaxDepth];
-  const unwind::Walk walk = unwind::walk(caller, frames, g_options.depth);
-  if (modules_changed()) retire_unloaded();
-  // The same frames of another kind are another stack.
-  const uint64_t hash = format::mix64(walk.hash + kind);
-  return g_ledger.stacks.intern(
-      {unwind::unload_epoch(), hash, frames, static_cast<uint8_t>(walk.count),
-       static_cast<uint8_t>(kind), walk.end == unwind::End::kDepth, walk.end == unwind::End::kLost},
-      0);
-}
-
 void book_end(const ledger::Resource& resource) {
   count_released(g_ledger.stacks.record(resource.stack), resource.size);
 }
 
 }  // namespace
+
+uint32_t intern_of_kind(unsigned kind, const unwind::Registers& caller) {
+  uintptr_t frames[format::kMaxDepth];
+  const unwind::Walk walk = unwind::walk(caller, frames, g_options.depth);
+  if (modules_changed()) retire_unloaded();
+  // The same frames of another kind are another stack.
+  const uint64_t hash = format::mix64(walk.hash + kind);
+  const uint32_t index = g_ledger.stacks.intern(
+      {unwind::unload_epoch(), hash, frames, static_cast<uint8_t>(walk.count),
+       static_cast<uint8_t>(kind), walk.end == unwind::End::kDepth, walk.end == unwind::End::kLost},
+      0);
+  // What stands for stacks without room is heap, and stays that.
+  return g_ledger.stacks.record(index).kind == kind ? index : 0;
+}
 
 int record_resource(const char* kind, uint64_t id, int64_t size, const unwind::Registers& caller) {
   if (!ledger::is_kind_name(kind)) {
@@ -52,10 +53,9 @@ int record_resource(const char* kind, uint64_t id, int64_t size, const unwind::R
     return -1;
   }
   ledger::Operation operation(g_ledger.threads.slot(this_slot()));
-  const uint32_t index = intern_stack(number, caller);
+  const uint32_t index = intern_of_kind(number, caller);
+  if (index == 0) return -1;
   ledger::StackRecord& stack = g_ledger.stacks.record(index);
-  // No room for one more stack: what stands for those is heap, and stays that.
-  if (stack.kind != number) return -1;
   const ledger::Resource resource = {static_cast<uint64_t>(size), index};
   // Before anybody can release it, so that no stack ever has released more than it recorded.
   count_recorded(stack, resource.size);

@@ -13,4 +13,8 @@ namespace mtrace::hook {
 int record_resource(const char* kind, uint64_t id, int64_t size, const unwind::Registers& caller);
 int release_resource(const char* kind, uint64_t id);
 
+// Index of the record of the stack that begins at `caller`, of a kind by its number. 0: no room.
+// Within an operation (ledger/thread_slots.h).
+uint32_t intern_of_kind(unsigned kind, const unwind::Registers& caller);
+
 }  // namespace mtrace::hook

@@ -3,11 +3,10 @@
 #include <errno.h>
 #include <signal.h>
 
+#include "hook/export.h"
 #include "hook/lifecycle.h"
 #include "hook/real.h"
 #include "report/status.h"
-
-#define MTRACE_EXPORT extern "C" __attribute__((visibility("default")))
 
 namespace mtrace::hook {
 namespace {

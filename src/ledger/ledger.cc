@@ -1,5 +1,6 @@
 #include "ledger/ledger.h"
 
+#include "ledger/region_table.h"
 #include "ledger/resource_table.h"
 #include "ledger/stack_counters.h"
 
@@ -23,9 +24,10 @@ void settle(CounterSet& set, uint64_t height) {
 }  // namespace
 
 // Between a block and its counters a vanished thread may have done one and not the other. The
-// blocks decide: every stack is made to hold what its blocks say, and so with resources. Slack
-// stays what it was: a block may have been freed past the hooks, so the allocator must not be asked
-// about one before the program gives it back; and a thread that is gone may hold its lock.
+// blocks decide: every stack is made to hold what its blocks say, and so with resources and
+// regions. Slack stays what it was: a block may have been freed past the hooks, so the allocator
+// must not be asked about one before the program gives it back; and a thread that is gone may hold
+// its lock.
 void Ledger::count_anew() {
   stacks.for_each([&](uint32_t, StackRecord& stack) {
     const Counters before = stacks.read(stack);
@@ -49,11 +51,14 @@ void Ledger::count_anew() {
   g_resources.repair([&](const Resource& resource) {
     count_recorded(stacks.record(resource.stack), resource.size);
   });
+  g_regions.for_each([&](const Region& region) {
+    count_recorded(stacks.record(region.stack), region.end - region.start);
+  });
 }
 
 void Ledger::rebase_after_fork(uint32_t survivor, uint32_t tid) {
   const uint32_t interrupted = threads.keep_only(survivor, tid);
-  if (interrupted != 0) {
+  if (g_regions.after_fork() + interrupted != 0) {
     count_anew();
     lost_inflight += interrupted;
   }

@@ -22,4 +22,13 @@ inline void count_released(StackRecord& stack, uint64_t bytes) {
   count_freed(stack.own, false, {bytes, 0, 0, false, false});
 }
 
+// `bytes` of what a stack has recorded are gone, and by how many that has changed the number of its
+// pieces (-1, 0 or +1): a hole makes two of one.
+inline void count_cut(StackRecord& stack, uint64_t bytes, int blocks) {
+  // A reader sees what was freed first, and never more than what was allocated.
+  if (blocks > 0) fetch_add<uint64_t>(stack.own.allocated_blocks, 1);
+  if (bytes != 0) fetch_add(stack.own.freed_bytes, bytes);
+  if (blocks < 0) fetch_add<uint64_t>(stack.own.freed_blocks, 1);
+}
+
 }  // namespace mtrace::ledger

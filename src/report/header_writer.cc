@@ -7,6 +7,7 @@
 #include "format/escape.h"
 #include "format/memlog.h"
 #include "ledger/kind_names.h"
+#include "ledger/region_table.h"
 #include "ledger/resource_table.h"
 #include "report/host.h"
 #include "report/memory_use.h"
@@ -59,6 +60,7 @@ void write_lost(Writer& out, const ledger::Ledger& ledger) {
   if (unwind::lost_modules() != 0) out.text(" modules=").number(unwind::lost_modules());
   if (dropped_notes() != 0) out.text(" notes=").number(dropped_notes());
   if (ledger::g_resources.lost() != 0) out.text(" resources=").number(ledger::g_resources.lost());
+  if (ledger::g_regions.lost() != 0) out.text(" regions=").number(ledger::g_regions.lost());
   out.put('\n');
 }
 

@@ -68,11 +68,25 @@ std::vector<pid_t> children_of(pid_t pid) {
 
 class ServerTest : public HostTest {};
 
-TEST_F(ServerTest, Redis) {
+// With an option beside the ordinary ones; redis uses all that is usable of a block, and jemalloc
+// maps memory by symbol.
+class RedisTest : public ServerTest, public ::testing::WithParamInterface<const char*> {};
+
+INSTANTIATE_TEST_SUITE_P(With, RedisTest, ::testing::Values("DEPTH=10", "MMAP=1", "FILL=0xa5"),
+                         [](const auto& info) {
+                           const std::string option = info.param;
+                           return option.substr(0, option.find('='));
+                         });
+
+TEST_P(RedisTest, UnderLoad) {
   const std::string socket = temp() + "/redis";
-  Process server(
+  Command command =
       traced({"/usr/bin/redis-server", "--port", "0", "--unixsocket", socket, "--dir", temp(),
-              "--save", "", "--appendonly", "no", "--logfile", temp() + "/redis.log"}));
+              "--save", "", "--appendonly", "no", "--logfile", temp() + "/redis.log"});
+  const std::string option = GetParam();
+  const size_t equals = option.find('=');
+  command.env["MTRACE_" + option.substr(0, equals)] = option.substr(equals + 1);
+  Process server(command);
   wait_for_server(socket);
   auto client = [&](std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(), {"/usr/bin/redis-cli", "-s", socket});
@@ -91,6 +105,12 @@ TEST_F(ServerTest, Redis) {
     wait_for_report("redis-server", server.pid(), 3 + 2 * round);
   }
   EXPECT_EQ(client({"set", "answer", "42"}), "OK\n");
+  std::string text;
+  for (int i = 0; i < 300; ++i) {
+    text += std::string(1 + i % 5, static_cast<char>('a' + i % 26));
+    client({"append", "text", std::string(1 + i % 5, static_cast<char>('a' + i % 26))});
+  }
+  EXPECT_EQ(client({"get", "text"}), text + "\n");
   EXPECT_EQ(client({"get", "answer"}), "42\n");
   EXPECT_EQ(client({"eval", "local t = {} for i = 1, 1000 do t[i] = i * i end return #t", "0"}),
             "1000\n");
@@ -121,6 +141,7 @@ TEST_F(ServerTest, Redis) {
     EXPECT_GT(child[0].amount("inherited").blocks, 1000) << name;
   }
   EXPECT_EQ(children, 1) << "the child of bgsave";
+  EXPECT_EQ(logs.back().has("kind"), option == "MMAP=1") << "what jemalloc maps";
 }
 
 class NginxTest : public ServerTest {

@@ -50,6 +50,18 @@ TEST_F(Probe, TellsWhatCanBeRead) {
   EXPECT_FALSE(readable(at(0), ~size_t{0}));
 }
 
+TEST_F(Probe, TellsWhatIsMapped) {
+  EXPECT_TRUE(mapped(at(0), 4 * kPage));
+  EXPECT_TRUE(mapped(at(2 * kPage), 1)) << "whatever its protection";
+  ASSERT_EQ(munmap(memory_ + kPage, kPage), 0);
+  EXPECT_TRUE(mapped(at(0), kPage));
+  EXPECT_FALSE(mapped(at(0), kPage + 1));
+  EXPECT_FALSE(mapped(at(kPage - 1), 2));
+  EXPECT_FALSE(mapped(at(0), 4 * kPage));
+  EXPECT_FALSE(mapped(at(kPage), 1));
+  EXPECT_TRUE(mapped(at(2 * kPage), 2 * kPage));
+}
+
 TEST_F(Probe, ReadsAllOrNothing) {
   char to[16];
   EXPECT_TRUE(read_memory(at(2 * kPage - sizeof to), to, sizeof to));

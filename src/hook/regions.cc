@@ -1,0 +1,90 @@
+#include "hook/regions.h"
+
+#include "base/probe.h"
+#include "hook/resources.h"
+#include "hook/tracker.h"
+#include "ledger/kind_names.h"
+#include "ledger/stack_counters.h"
+
+namespace mtrace::hook {
+
+bool g_watching_regions = false;
+
+namespace {
+
+using ledger::g_ledger;
+using ledger::g_regions;
+using ledger::Pieces;
+using ledger::Region;
+
+constexpr uintptr_t kPage = 4096;
+
+unsigned g_kind = 0;
+
+uint64_t bytes_of(const Region& region) { return region.end - region.start; }
+
+void book_end(const Pieces::Piece& piece) {
+  count_cut(g_ledger.stacks.record(piece.region.stack), bytes_of(piece.region), piece.change);
+}
+
+// A piece of a call that failed. `counted`: the counters still have it.
+void put_back(const Pieces::Piece& piece, bool counted) {
+  int change = 0;
+  const bool mapped = sys::mapped(piece.region.start, bytes_of(piece.region));
+  const bool back = mapped && g_regions.give_back(piece.region, &change);
+  // mremap can have cut the end off before it failed.
+  if (!mapped && sys::mapped(piece.region.start, kPage)) g_regions.count_lost();
+  ledger::StackRecord& stack = g_ledger.stacks.record(piece.region.stack);
+  if (!back && counted) return book_end(piece);
+  if (!back) return;
+  if (!counted) {
+    fetch_add(stack.own.allocated_bytes, bytes_of(piece.region));
+    return count_cut(stack, 0, change);
+  }
+  // Not zero where another thread has ended a neighbour meanwhile.
+  count_cut(stack, 0, piece.change + change);
+}
+
+}  // namespace
+
+void watch_regions() {
+  g_kind = ledger::find_or_add_kind("mmap");
+  store(g_watching_regions, g_kind != 0);
+}
+
+void record_region(uintptr_t start, size_t bytes, const unwind::Registers& caller) {
+  ledger::Operation operation(g_ledger.threads.slot(this_slot()));
+  const uint32_t index = intern_of_kind(g_kind, caller);
+  if (index == 0) return g_regions.count_lost();
+  ledger::StackRecord& stack = g_ledger.stacks.record(index);
+  // Before anybody can end it, so that no stack ever has released more than it recorded.
+  count_recorded(stack, bytes);
+  // The kernel gives only what is free: what is known here was unmapped past the hooks.
+  Pieces covered;
+  const bool known = g_regions.put(start, start + bytes, index, &covered);
+  if (!known) count_released(stack, bytes);
+  for (const Pieces::Piece& piece : covered) book_end(piece);
+}
+
+void RegionsEnd::begin(uintptr_t start, size_t bytes) {
+  constexpr uintptr_t kUserEnd = uintptr_t{1} << 56;  // of the widest paging
+  if (start % kPage != 0 || start >= kUserEnd || bytes == 0 || bytes > kUserEnd - start) return;
+  ledger::Operation operation(g_ledger.threads.slot(this_slot()));
+  g_regions.take(start, start + bytes, &pieces_);
+}
+
+void RegionsEnd::succeeded() {
+  if (pieces_.size() == 0) return;
+  ledger::Operation operation(g_ledger.threads.slot(this_slot()));
+  if (!g_regions.settle(pieces_)) return;
+  for (const Pieces::Piece& piece : pieces_) book_end(piece);
+}
+
+void RegionsEnd::failed() {
+  if (pieces_.size() == 0) return;
+  ledger::Operation operation(g_ledger.threads.slot(this_slot()));
+  const bool counted = g_regions.settle(pieces_);
+  for (const Pieces::Piece& piece : pieces_) put_back(piece, counted);
+}
+
+}  // namespace mtrace::hook
