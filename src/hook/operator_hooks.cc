@@ -6,6 +6,7 @@
 #include <dlfcn.h>
 
 #include <cstddef>
+#include <string_view>
 
 #include "hook/bootstrap.h"
 #include "hook/fill.h"
@@ -50,10 +51,22 @@ inline void* malloc_instead(Call call, const unwind::Registers& caller, size_t s
   return allocated(filled(block, 0, size), size, call, caller);
 }
 
-// What a delete that reaches free by symbol frees is counted there.
-inline void before_delete(void* block, Call call) {
-  if (!operators_apart()) return passed_on(call);
+// The nothrow and the sized forms of libstdc++ and libc++ call the plain form of the same operator,
+// by symbol: the call is counted there.
+constexpr bool calls_plain_form(std::string_view symbol) {
+  return symbol.find("nothrow") != symbol.npos || symbol.find("aPvm") != symbol.npos ||
+         symbol.find("lPvm") != symbol.npos;
+}
+
+// Of an allocator that has operators of its own. Those that it lacks are libstdc++'s, and reach
+// free by symbol (jemalloc: the aligned ones).
+template <typename... Parameters>
+void counted_delete(void (*real)(void*, Parameters...), Call call, void* block,
+                    Parameters... rest) {
   if (block != nullptr && counting()) freed(block, call);
+  t_thread.moving = block;
+  real(block, rest...);
+  t_thread.moving = nullptr;
 }
 
 }  // namespace
@@ -65,7 +78,7 @@ using namespace mtrace::hook;
   MTRACE_OPERATOR_EXPORT void* hook_##member parameters asm(symbol);            \
   void* hook_##member parameters {                                              \
     if (__builtin_expect(g_real.member != nullptr && !operators_apart(), 1)) {  \
-      passed_on(Call::call);                                                    \
+      if (!calls_plain_form(symbol)) passed_on(Call::call);                     \
       return g_real.member(__VA_ARGS__);                                        \
     }                                                                           \
     const mtrace::unwind::Registers caller = MTRACE_CALLER_REGISTERS();         \
@@ -92,18 +105,19 @@ MTRACE_NEW(kNew, new_one_aligned_nothrow, "_ZnwmSt11align_val_tRKSt9nothrow_t", 
 MTRACE_NEW(kNewArray, new_array_aligned_nothrow, "_ZnamSt11align_val_tRKSt9nothrow_t", align,
            (size_t size, size_t align, const void* tag), size, align, tag)
 
-#define MTRACE_DELETE(call, member, symbol, parameters, ...)          \
-  MTRACE_OPERATOR_EXPORT void hook_##member parameters asm(symbol);   \
-  void hook_##member parameters {                                     \
-    if (__builtin_expect(g_real.member == nullptr, 0)) {              \
-      if (g_bootstrap.owns(block) || !start()) return;                \
-      if (g_real.member == nullptr) {                                 \
-        if (block != nullptr && counting()) freed(block, Call::call); \
-        return g_real.free(block);                                    \
-      }                                                               \
-    }                                                                 \
-    before_delete(block, Call::call);                                 \
-    return g_real.member(__VA_ARGS__);                                \
+#define MTRACE_DELETE(call, member, symbol, parameters, ...)                              \
+  MTRACE_OPERATOR_EXPORT void hook_##member parameters asm(symbol);                       \
+  void hook_##member parameters {                                                         \
+    if (__builtin_expect(g_real.member == nullptr, 0)) {                                  \
+      if (g_bootstrap.owns(block) || !start()) return;                                    \
+      if (g_real.member == nullptr) {                                                     \
+        if (block != nullptr && counting()) freed(block, Call::call);                     \
+        return g_real.free(block);                                                        \
+      }                                                                                   \
+    }                                                                                     \
+    if (operators_apart()) return counted_delete(g_real.member, Call::call, __VA_ARGS__); \
+    if (!calls_plain_form(symbol)) passed_on(Call::call);                                 \
+    return g_real.member(__VA_ARGS__);                                                    \
   }
 
 MTRACE_DELETE(kDelete, delete_one, "_ZdlPv", (void* block), block)

@@ -38,7 +38,7 @@ struct ThreadState {
   bool no_slot;
   bool asking;          // the allocator for a usable size
   const void* counted;  // what a hook on this thread counted last: a block, not freed since
-  const void* moving;   // the block of a realloc under way, which its allocator may free by symbol
+  const void* moving;   // the block of a realloc or delete under way, which may call free by symbol
 };
 extern thread_local constinit ThreadState t_thread;
 

@@ -91,6 +91,40 @@ TEST_F(AccountingTest, CountsOnceWithAnAllocatorThatCallsItself) {
       << logs.at(1).get("calls");
 }
 
+// `delete` called six times is six, though the forms call each other where libstdc++ has them.
+class OperatorCallsTest : public HostTest, public ::testing::WithParamInterface<const char*> {};
+
+TEST_P(OperatorCallsTest, EachIsCountedOnce) {
+  const std::string allocator = GetParam();
+  const bool apart = !allocator.empty();
+  Command command = traced({program("operators")});
+  if (apart) command.env["LD_PRELOAD"] += ":" + allocator;
+  const Result result = mtrace::test::run(command);
+  ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
+  const std::vector<Memlog> logs = logs_of(result.pid);
+  ASSERT_GE(logs.size(), 2u);
+  std::map<std::string, int64_t> calls;
+  for (const int report : {0, 1}) {
+    std::istringstream words(logs[report].get("calls"));
+    for (std::string word; words >> word;) {
+      const size_t equals = word.find('=');
+      calls[word.substr(0, equals)] += (report == 0 ? -1 : 1) * std::stoll(word.substr(equals + 1));
+    }
+  }
+  EXPECT_EQ(calls["new[]"], 6);
+  EXPECT_EQ(calls["delete[]"], 6);
+  EXPECT_EQ(calls["new"], apart ? 6 : 12) << "libstdc++'s new[] calls new";
+  EXPECT_EQ(calls["delete"], apart ? 6 : 12);
+  EXPECT_EQ(logs[1].get("unknown-frees"), "0");
+}
+
+INSTANTIATE_TEST_SUITE_P(Allocators, OperatorCallsTest,
+                         ::testing::Values("", "libjemalloc.so.2", "libtcmalloc.so.4"),
+                         [](const auto& info) {
+                           const std::string name = info.param;
+                           return name.empty() ? "glibc" : name.substr(3, name.find('.') - 3);
+                         });
+
 TEST_F(AccountingTest, AllListsStacksThatRest) {
   std::map<int, std::map<std::string, Did>> phases;
   const std::vector<Memlog> logs = run("all", &phases);
