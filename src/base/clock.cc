@@ -12,8 +12,11 @@
 namespace mtrace::sys {
 namespace {
 
-using GetTime = int (*)(clockid_t, timespec*);
-GetTime g_get_time = nullptr;
+using internal::GetTime;
+
+int get_time_from_kernel(clockid_t clock, timespec* now) {
+  return static_cast<int>(call(SYS_clock_gettime, clock, now));
+}
 
 // Number of symbols, from the chains of a GNU hash table: the last one ends at an odd value.
 uint32_t symbol_count(const uint32_t* hash) {
@@ -62,29 +65,23 @@ GetTime find_in_image(const char* image, const char* name) {
   return nullptr;
 }
 
-uint64_t nanoseconds(const timespec& time) {
-  return static_cast<uint64_t>(time.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(time.tv_nsec);
-}
-
 }  // namespace
+
+constinit GetTime internal::get_time = get_time_from_kernel;
 
 void find_clock() {
   const auto* image = reinterpret_cast<const char*>(getauxval(AT_SYSINFO_EHDR));
-  if (image != nullptr) g_get_time = find_in_image(image, "__vdso_clock_gettime");
-}
-
-uint64_t coarse_time() {
-  timespec now = {};
-  if (g_get_time == nullptr || g_get_time(CLOCK_MONOTONIC_COARSE, &now) != 0) {
-    call(SYS_clock_gettime, CLOCK_MONOTONIC_COARSE, &now);
-  }
-  return nanoseconds(now);
+  if (image == nullptr) return;
+  // One that knows this clock at all knows it always.
+  const GetTime found = find_in_image(image, "__vdso_clock_gettime");
+  timespec now;
+  if (found != nullptr && found(CLOCK_MONOTONIC_COARSE, &now) == 0) internal::get_time = found;
 }
 
 uint64_t coarse_resolution() {
   timespec step = {};
   call(SYS_clock_getres, CLOCK_MONOTONIC_COARSE, &step);
-  return nanoseconds(step);
+  return internal::nanoseconds(step);
 }
 
 }  // namespace mtrace::sys

@@ -5,16 +5,30 @@
 // Thread-safe; async-signal-safe, except find_clock().
 #pragma once
 
+#include <time.h>
+
 #include <cstdint>
 
 namespace mtrace::sys {
+
+namespace internal {
+using GetTime = int (*)(clockid_t, timespec*);
+[[gnu::visibility("hidden")]] extern GetTime get_time;  // never null
+inline uint64_t nanoseconds(const timespec& time) {
+  return static_cast<uint64_t>(time.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(time.tv_nsec);
+}
+}  // namespace internal
 
 // Looks for the vDSO's function, once, before the first coarse_time(); without it each reading is
 // a system call.
 void find_clock();
 
 // Nanoseconds since an arbitrary moment, never less than before; moves in steps.
-uint64_t coarse_time();
+inline uint64_t coarse_time() {
+  timespec now;
+  internal::get_time(CLOCK_MONOTONIC_COARSE, &now);
+  return internal::nanoseconds(now);
+}
 // Nanoseconds a step, 1 to 10 ms on Linux.
 uint64_t coarse_resolution();
 

@@ -3,24 +3,10 @@
 #include <cstdint>
 #include <cstring>
 
-#include "hook/real.h"
-#include "hook/tracker.h"
+#include "hook/usable_size.h"
+#include "ledger/block_table.h"
 
 namespace mtrace::hook {
-namespace {
-
-// 0: not known, or under way: an allocator may allocate to answer.
-size_t usable_size(void* block) {
-  if (g_real.usable_size == nullptr || t_thread.asking) return 0;
-  t_thread.asking = true;
-  compiler_barrier();
-  const size_t usable = g_real.usable_size(block);
-  compiler_barrier();
-  t_thread.asking = false;
-  return usable;
-}
-
-}  // namespace
 
 void fill(void* block, size_t from, size_t size) {
   const size_t usable = usable_size(block);

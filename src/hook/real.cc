@@ -1,6 +1,7 @@
 #include "hook/real.h"
 
 #include <dlfcn.h>
+#include <gnu/libc-version.h>
 #include <link.h>
 
 #include "base/atomic.h"
@@ -14,6 +15,7 @@ namespace {
 enum Search : uint32_t { kNotBegun, kUnderWay, kDone };
 uint32_t g_search = kNotBegun;
 bool g_apart = false;
+bool g_is_libc = false;
 
 // The loader fills this in with the other relative relocations: null means that nothing that
 // needs relocation, no call into libc among it, works yet.
@@ -45,6 +47,7 @@ bool find_real() {
   dlerror();  // the program must not find our misses
   g_apart = found.new_one != nullptr &&
             object_of(address_of(found.new_one)) == object_of(address_of(found.malloc));
+  g_is_libc = object_of(address_of(found.malloc)) == object_of(address_of(gnu_get_libc_version));
   if (found.malloc_usable_size != nullptr &&
       object_of(address_of(found.malloc_usable_size)) == object_of(address_of(found.malloc))) {
     found.usable_size = found.malloc_usable_size;
@@ -58,6 +61,8 @@ const char* allocator_path() {
   const link_map* object = object_of(address_of(g_real.malloc));
   return object != nullptr ? object->l_name : "";
 }
+
+bool allocator_is_libc() { return g_is_libc; }
 
 bool operators_apart() { return g_apart; }
 

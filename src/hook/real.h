@@ -23,7 +23,7 @@ struct Real {
 // All members null until find_real(): a hook that finds null runs before relocation or during the
 // search itself and serves from the bootstrap memory. Members whose symbol nobody defines stay
 // null.
-extern Real g_real;
+[[gnu::visibility("hidden")]] extern Real g_real;
 
 // Looks every symbol up, once. dlsym may call back into the hooks. False: this library is not
 // relocated yet, or the search is under way.
@@ -33,6 +33,7 @@ bool is_relocated();
 
 // Path of the object that defines malloc, "" when unknown.
 const char* allocator_path();
+bool allocator_is_libc();
 // True when operator new comes from the object that also defines malloc, so that it does not
 // reach malloc by symbol and must be hooked itself.
 bool operators_apart();

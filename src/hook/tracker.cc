@@ -3,7 +3,7 @@
 #include "base/process.h"
 #include "format/memlog.h"
 #include "hook/module_hooks.h"
-#include "hook/real.h"
+#include "hook/usable_size.h"
 #include "report/host.h"
 #include "unwind/walk_memory.h"
 
@@ -42,41 +42,33 @@ uint32_t intern(const unwind::Walk& walk, const uintptr_t* frames, uint32_t slot
       slot);
 }
 
-// The record of the stack that begins at `caller`.
-uint32_t find_stack(const unwind::Registers& caller, uint32_t slot) {
+// The walk of find_stack(), and of threads without a slot.
+__attribute__((noinline)) uint32_t walk_to_stack(const unwind::Registers& caller, uint32_t slot) {
   uintptr_t frames[format::kMaxDepth];
-  if (__builtin_expect(slot == 0, 0)) {
+  if (slot == 0) {
     const unwind::Walk walk = unwind::walk(caller, frames, g_depth);
     if (modules_changed()) retire_unloaded();
     return intern(walk, frames, slot);
   }
   LastWalk& last = g_last_walks[slot];
-  unwind::Walk walk = unwind::walk_again(caller, frames, g_depth, last.memory);
-  if (__builtin_expect(modules_changed(), 0)) {
-    retire_unloaded();
-  } else if (walk.same) {
-    const uint64_t known = load(last.id_and_stack);
-    if (__builtin_expect(known >> 32 == walk.id, 1)) return static_cast<uint32_t>(known);
-  }
-  if (walk.same) walk = unwind::walk(caller, frames, g_depth);  // frames were left out
+  const unwind::Walk walk = unwind::walk_and_remember(caller, frames, g_depth, last.memory);
+  if (__builtin_expect(modules_changed(), 0)) retire_unloaded();
   const uint32_t stack = intern(walk, frames, slot);
   if (walk.id != 0) store(last.id_and_stack, uint64_t{walk.id} << 32 | stack);
   return stack;
 }
 
-// A mark for "counted" when there is no block.
+// The record of the stack that begins at `caller`.
+[[gnu::always_inline]] inline uint32_t find_stack(const unwind::Registers& caller, uint32_t slot) {
+  LastWalk& last = g_last_walks[slot];
+  const uint32_t id = last.memory.same_walk(caller, g_depth);
+  const uint64_t known = load(last.id_and_stack);
+  if (id != 0 && known >> 32 == id) return static_cast<uint32_t>(known);
+  return walk_to_stack(caller, slot);
+}
+
+// A mark for "counted" when there is no block: a hook nested in this one has seen it fail.
 const char kFailed = 0;
-
-// The call that `counted` says was seen already by a hook nested in this one.
-bool counted_before(const void* block) {
-  return t_thread.counted == (block != nullptr ? block : &kFailed);
-}
-
-// An allocator that rounded a huge request past zero returned less than was asked for; what was
-// asked for is then no measure of anything.
-__attribute__((noinline)) size_t true_size(void* block) {
-  return g_real.usable_size != nullptr ? g_real.usable_size(block) : 0;
-}
 
 void count(uint32_t slot, uint64_t& word) { ledger::add(slot != 0, word, 1); }
 
@@ -84,34 +76,107 @@ void count_call(uint32_t slot, Call call) {
   count(slot, g_ledger.threads.slot(slot).calls[static_cast<unsigned>(call)]);
 }
 
-void book_allocation(uint32_t slot, uint32_t stack, uint64_t size, uint64_t slack) {
-  const auto [set, owner] = g_ledger.stacks.counting(g_ledger.stacks.record(stack), slot);
+// In a set that is not the thread's own, or by a thread without a slot.
+__attribute__((noinline)) void book_allocation_apart(uint32_t slot, ledger::StackRecord& stack,
+                                                     uint64_t size, uint64_t slack) {
+  const auto [set, owner] = g_ledger.stacks.counting(stack, slot);
   g_ledger.peak.set_aside(set, owner);
   count_allocated(set, owner, size, slack);
   g_ledger.peak.changed(g_ledger.threads, slot, static_cast<int64_t>(size), 1);
 }
 
-void book_free(uint32_t slot, const ledger::Block& block, uint64_t slack, bool temporary) {
-  const auto [set, owner] = g_ledger.stacks.counting(g_ledger.stacks.record(block.stack), slot);
-  const uint64_t now = ledger::ticks_now();
+[[gnu::always_inline]] inline void book_allocation(uint32_t slot, uint32_t index, uint64_t size,
+                                                   uint64_t slack) {
+  ledger::StackRecord& stack = g_ledger.stacks.record(index);
+  ledger::CounterSet* const own = slot != 0 ? g_ledger.stacks.own_set(stack, slot) : nullptr;
+  if (__builtin_expect(own == nullptr, 0)) return book_allocation_apart(slot, stack, size, slack);
+  g_ledger.peak.set_aside(*own, true);
+  count_allocated(*own, true, size, slack);
+  g_ledger.peak.changed(g_ledger.threads, slot, static_cast<int64_t>(size), 1);
+}
+
+__attribute__((noinline)) void book_free_apart(uint32_t slot, ledger::StackRecord& stack,
+                                               const ledger::Freed& freed) {
+  const auto [set, owner] = g_ledger.stacks.counting(stack, slot);
+  g_ledger.peak.set_aside(set, owner);
+  count_freed(set, owner, freed);
+  g_ledger.peak.changed(g_ledger.threads, slot, -static_cast<int64_t>(freed.bytes), -1);
+}
+
+[[gnu::always_inline]] inline void book_free(uint32_t slot, const ledger::Block& block,
+                                             uint64_t now, uint64_t slack, bool temporary) {
   const uint64_t birth = ledger::unpack_ticks(block.birth);
   const uint64_t lifetime = now > birth ? now - birth : 0;
-  g_ledger.peak.set_aside(set, owner);
-  count_freed(set, owner, {block.size, slack, lifetime, temporary, lifetime <= g_short_lived});
+  const bool short_lived = lifetime <= g_short_lived;
+  ledger::StackRecord& stack = g_ledger.stacks.record(block.stack);
+  ledger::CounterSet* const own = slot != 0 ? g_ledger.stacks.own_set(stack, slot) : nullptr;
+  if (__builtin_expect(own == nullptr, 0)) {
+    return book_free_apart(slot, stack, {block.size, slack, lifetime, temporary, short_lived});
+  }
+  g_ledger.peak.set_aside(*own, true);
+  count_freed(*own, true, {block.size, slack, lifetime, temporary, short_lived});
   g_ledger.peak.changed(g_ledger.threads, slot, -static_cast<int64_t>(block.size), -1);
 }
 
 // Usable less requested bytes of a live block of the real allocator; 0: not known.
-uint64_t slack_of(uintptr_t address, uint64_t size) {
-  // An allocator may allocate to answer (tcmalloc, the first time), and must not be asked about
-  // that block in turn.
-  if (g_real.usable_size == nullptr || t_thread.asking) return 0;
-  t_thread.asking = true;
-  compiler_barrier();
-  const size_t usable = g_real.usable_size(reinterpret_cast<void*>(address));
-  compiler_barrier();
-  t_thread.asking = false;
+[[gnu::always_inline]] inline uint64_t slack_of(void* block, uint64_t size) {
+  const size_t usable = usable_size(block);
   return usable > size ? usable - size : 0;
+}
+
+// Puts a block in and books it. The slot is named by a constant where there is none.
+[[gnu::always_inline]] inline void* enter_block(uint32_t slot, void* block, uint64_t size,
+                                                Call call, const unwind::Registers& caller) {
+  const auto place = g_ledger.blocks.expect(reinterpret_cast<uintptr_t>(block));
+  ledger::Operation operation(g_ledger.threads.slot(slot));
+  count_call(slot, call);
+  const uint32_t birth = ledger::pack_ticks(ledger::ticks_now());
+  const uint32_t stack = slot != 0 ? find_stack(caller, slot) : walk_to_stack(caller, 0);
+  if (g_ledger.blocks.put(place, {size, stack, birth})) {
+    book_allocation(slot, stack, size, slack_of(block, size));
+  }
+  t_thread.counted = block;  // last, as the allocator may have allocated to tell the slack
+  return block;
+}
+
+// The allocation failed.
+__attribute__((noinline)) void* none_allocated(size_t size, Call call) {
+  if (t_thread.counted == &kFailed) return passed_on(call), nullptr;
+  if (!recording()) return nullptr;
+  const uint32_t slot = this_slot();
+  t_thread.counted = &kFailed;
+  count_call(slot, call);
+  if (size != 0) count(slot, g_ledger.threads.slot(slot).failed_allocations);
+  return nullptr;
+}
+
+// By a thread that has no slot yet, or of 2^47 bytes or more.
+__attribute__((noinline)) void* allocated_unusually(void* block, size_t size, Call call,
+                                                    const unwind::Registers& caller) {
+  const uint32_t slot = this_slot();
+  // An allocator that rounded a huge request past zero returned less than was asked for; what was
+  // asked for is then no measure of anything.
+  if (size > ledger::kMostBytes) size = usable_size(block);
+  return slot != 0 ? enter_block(slot, block, size, call, caller)
+                   : enter_block(0, block, size, call, caller);
+}
+
+[[gnu::always_inline]] inline void take_block(uint32_t slot, void* block, Call call) {
+  ledger::Operation operation(g_ledger.threads.slot(slot));
+  count_call(slot, call);
+  const uint64_t now = ledger::ticks_now();
+  const bool temporary = t_thread.counted == block;
+  ledger::Block taken;
+  if (!g_ledger.blocks.take(reinterpret_cast<uintptr_t>(block), &taken)) {
+    if (t_thread.moving == block) return;
+    return count(slot, g_ledger.threads.slot(slot).unknown_frees);
+  }
+  book_free(slot, taken, now, slack_of(block, taken.size), temporary);
+  if (temporary) t_thread.counted = nullptr;
+}
+
+__attribute__((noinline)) void freed_by_stranger(void* block, Call call) {
+  take_block(0, block, call);
 }
 
 }  // namespace
@@ -122,43 +187,20 @@ uint32_t this_slot() {
 }
 
 void* allocated(void* block, size_t size, Call call, const unwind::Registers& caller) {
-  if (counted_before(block)) {
-    passed_on(call);
-    return block;
-  }
+  if (__builtin_expect(block == nullptr, 0)) return none_allocated(size, call);
+  if (t_thread.counted == block) return passed_on(call), block;
   if (!recording()) return block;
-  const uint32_t slot = this_slot();
-  if (__builtin_expect(block == nullptr, 0)) {
-    t_thread.counted = &kFailed;
-    count_call(slot, call);
-    if (size != 0) count(slot, g_ledger.threads.slot(slot).failed_allocations);
-    return nullptr;
+  const uint32_t slot = t_thread.slot;
+  if (__builtin_expect(slot == 0 || size > ledger::kMostBytes, 0)) {
+    return allocated_unusually(block, size, call, caller);
   }
-  if (__builtin_expect(size > ledger::kMostBytes, 0)) size = true_size(block);
-  const auto address = reinterpret_cast<uintptr_t>(block);
-  ledger::Operation operation(g_ledger.threads.slot(slot));
-  count_call(slot, call);
-  const uint32_t stack = find_stack(caller, slot);
-  if (g_ledger.blocks.put(address, {size, stack, ledger::pack_ticks(ledger::ticks_now())})) {
-    book_allocation(slot, stack, size, slack_of(address, size));
-  }
-  t_thread.counted = block;  // last, as the allocator may have allocated to tell the slack
-  return block;
+  return enter_block(slot, block, size, call, caller);
 }
 
 void freed(void* block, Call call) {
   const uint32_t slot = this_slot();
-  ledger::Operation operation(g_ledger.threads.slot(slot));
-  count_call(slot, call);
-  const auto address = reinterpret_cast<uintptr_t>(block);
-  const bool temporary = t_thread.counted == block;
-  ledger::Block taken;
-  if (!g_ledger.blocks.take(address, &taken)) {
-    if (t_thread.moving == block) return;
-    return count(slot, g_ledger.threads.slot(slot).unknown_frees);
-  }
-  book_free(slot, taken, slack_of(address, taken.size), temporary);
-  if (temporary) t_thread.counted = nullptr;
+  if (__builtin_expect(slot == 0, 0)) return freed_by_stranger(block, call);
+  take_block(slot, block, call);
 }
 
 void passed_on(Call call) {
@@ -168,7 +210,7 @@ void passed_on(Call call) {
 Reallocation::Reallocation(void* block)
     : address_(reinterpret_cast<uintptr_t>(block)),
       slot_(g_ledger.blocks.reserve(address_, &block_)) {
-  if (slot_ != nullptr) slack_ = slack_of(address_, block_.size);
+  if (slot_ != nullptr) slack_ = slack_of(block, block_.size);
   t_thread.moving = block;
 }
 
@@ -183,7 +225,7 @@ void Reallocation::succeeded() {
   ledger::Operation operation(g_ledger.threads.slot(slot));
   if (slot_ == nullptr) return count(slot, g_ledger.threads.slot(slot).unknown_frees);
   g_ledger.blocks.release(slot_);
-  book_free(slot, block_, slack_, false);
+  book_free(slot, block_, ledger::ticks_now(), slack_, false);
 }
 
 void set_depth(unsigned depth) { g_depth = depth; }

@@ -21,7 +21,7 @@ enum Counting : uint64_t {
   kRecording = 1,
   kStopped = 2,  // new blocks go unseen, known ones are taken out when they are freed
 };
-extern const uint64_t* g_counting;
+[[gnu::visibility("hidden")]] extern const uint64_t* g_counting;
 
 // True: blocks of this process are taken out of the ledger when they are freed, after doing what
 // a new process has to do first. Kept out of the hot path.
@@ -40,7 +40,7 @@ struct ThreadState {
   const void* counted;  // what a hook on this thread counted last: a block, not freed since
   const void* moving;   // the block of a realloc or delete under way, which may call free by symbol
 };
-extern thread_local constinit ThreadState t_thread;
+[[gnu::visibility("hidden")]] extern thread_local constinit ThreadState t_thread;
 
 // A hook says this before it calls the real function: a hook nested in that call that counts the
 // block leaves its mark, and the block is counted once.

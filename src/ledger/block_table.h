@@ -13,6 +13,8 @@
 // put, take, reserve, restore and release are thread-safe and async-signal-safe.
 #pragma once
 
+#include <sys/single_threaded.h>
+
 #include <cstddef>
 #include <cstdint>
 
@@ -31,25 +33,47 @@ struct Block {
 };
 
 class BlockTable {
+  struct Level;
+
  public:
   // False: no memory.
   bool init();
 
-  // `address`: a multiple of 8 in the lower half of the address space. False: no room, and
-  // lost_blocks() has grown.
-  bool put(uintptr_t address, const Block& block) {
-    if (block.size >= kLarge || (address & ~(kAddressMask << 3)) != 0) [[unlikely]] {
-      return put_unusual(address, block);
-    }
-    return put_packed(address, pack(address, block));
+  // Where a block belongs, as far as its address says; has the processor fetch the place meanwhile.
+  struct Place {
+    uintptr_t address;
+    const Level* level;
+    uint64_t home;  // line
+  };
+  Place expect(uintptr_t address) const {
+    const Level& newest = levels_[load_acquire(newest_)];
+    const Place place = {address, &newest, home(newest, address)};
+    __builtin_prefetch(newest.slots + place.home * kLine, 1);
+    return place;
   }
 
+  // Addresses are multiples of 8 in the lower half of the address space. False: no room, and
+  // lost_blocks() has grown.
+  [[gnu::always_inline]] bool put(const Place& place, const Block& block) {
+    if (block.size >= kLarge || (place.address & ~(kAddressMask << 3)) != 0) [[unlikely]] {
+      return put_unusual(place, block);
+    }
+    const Slot packed = pack(place.address, block);
+    return put_at(*place.level, place.home, packed) || put_slowly(place.address, packed);
+  }
+  bool put(uintptr_t address, const Block& block) { return put(expect(address), block); }
+
   // Takes the block out. False: not here (allocated before tracing began, or lost).
-  bool take(uintptr_t address, Block* block) {
+  [[gnu::always_inline]] bool take(uintptr_t address, Block* block) {
     Slot* slot = find(address);
     if (slot == nullptr) return false;
-    *block = unpack(*slot);
-    release(slot);
+    const Slot seen = {load(slot->key), load(slot->value)};
+    *block = unpack_small(seen);
+    if (block->size >= kLarge) [[unlikely]] {
+      *block = unpack(seen);
+      forget_large(seen);
+    }
+    clear(slot);
     return true;
   }
 
@@ -73,8 +97,7 @@ class BlockTable {
   void release(Slot* slot) {
     if (size_field(load(slot->value)) >= kLarge) [[unlikely]]
       forget_large(*slot);
-    store(slot->value, uint64_t{0});
-    store_release(slot->key, uint64_t{0});
+    clear(slot);
   }
 
   uint64_t lost_blocks() const { return load(lost_blocks_); }
@@ -84,8 +107,8 @@ class BlockTable {
   template <typename Visit>
   void for_each(Visit&& visit) const {
     for (uint32_t i = 0; i <= load(newest_); ++i) {
-      const Level at = level(i);
-      for (uint64_t s = 0; s < at.lines * kLine; ++s) {
+      const Level& at = levels_[i];
+      for (uint64_t s = 0; s < at.lines() * kLine; ++s) {
         const Slot& slot = at.slots[s];
         const Slot seen = {load_acquire(slot.key), load_acquire(slot.value)};
         // Changed meanwhile: then what was read may be of two blocks, neither of which has lived
@@ -102,8 +125,8 @@ class BlockTable {
   uint64_t repair(Visit&& visit) {
     uint64_t removed = 0;
     for (uint32_t i = 0; i <= load(newest_); ++i) {
-      const Level at = level(i);
-      for (uint64_t s = 0; s < at.lines * kLine; ++s) {
+      const Level& at = levels_[i];
+      for (uint64_t s = 0; s < at.lines() * kLine; ++s) {
         Slot& slot = at.slots[s];
         if (slot.key == 0) continue;
         if (slot.key == kReserved || slot.value == 0) {
@@ -138,16 +161,12 @@ class BlockTable {
   struct Level {
     Slot* slots;
     uint8_t* reach;
-    uint64_t lines;
-    unsigned shift;  // 64 - log2(lines)
+    uint64_t mask;   // lines - 1
+    uint32_t shift;  // 64 - log2(lines)
     uint32_t number;
+
+    uint64_t lines() const { return mask + 1; }
   };
-  Level level(uint32_t number) const {
-    Slot* slots = load_acquire(slots_[number]);
-    const unsigned log2 = kFirstLinesLog2 + number;
-    const uint64_t lines = uint64_t{1} << log2;
-    return {slots, reinterpret_cast<uint8_t*>(slots + lines * kLine), lines, 64 - log2, number};
-  }
 
   static uint64_t packed_key(uintptr_t address, const Block& block) {
     return address >> 3 | uint64_t{block.birth} << kAddressBits;
@@ -160,30 +179,36 @@ class BlockTable {
   static uint64_t size_field(uint64_t value) {
     return value >> kStackBits & ((uint64_t{1} << kSizeBits) - 1);
   }
+  // With the size field as it is.
+  static Block unpack_small(const Slot& slot) {
+    return {size_field(slot.value), static_cast<uint32_t>(slot.value & ((1u << kStackBits) - 1)),
+            static_cast<uint32_t>(slot.key >> kAddressBits | slot.value >> (kStackBits + kSizeBits)
+                                                                               << kBirthLow)};
+  }
   Block unpack(const Slot& slot) const {
-    const uint64_t key = load(slot.key);
-    const uint64_t value = load(slot.value);
-    uint64_t size = size_field(value);
-    if (size >= kLarge) [[unlikely]]
-      size = large_size(size - kLarge);
-    return {size, static_cast<uint32_t>(value & ((1u << kStackBits) - 1)),
-            static_cast<uint32_t>(key >> kAddressBits | value >> (kStackBits + kSizeBits)
-                                                                     << kBirthLow)};
+    Block block = unpack_small({load(slot.key), load(slot.value)});
+    if (block.size >= kLarge) [[unlikely]]
+      block.size = large_size(block.size - kLarge);
+    return block;
+  }
+  static void clear(Slot* slot) {
+    store(slot->value, uint64_t{0});
+    store_release(slot->key, uint64_t{0});
   }
   // Fibonacci hashing (Knuth, The Art of Computer Programming 3, 6.4): high bits of a product.
   static uint64_t home(const Level& level, uintptr_t address) {
     return ((address >> 3) * 0x9e3779b97f4a7c15u) >> level.shift;
   }
 
-  Slot* find(uintptr_t address) {
+  [[gnu::always_inline]] Slot* find(uintptr_t address) {
     const uint64_t wanted = address >> 3;
     if ((address & ~(kAddressMask << 3)) != 0) return nullptr;
     for (uint32_t i = load_acquire(newest_) + 1; i-- > 0;) {
-      const Level at = level(i);
+      const Level& at = levels_[i];
       const uint64_t first = home(at, address);
       unsigned distance = 0;
       do {
-        Slot* line = at.slots + ((first + distance) & (at.lines - 1)) * kLine;
+        Slot* line = at.slots + ((first + distance) & at.mask) * kLine;
         for (unsigned s = 0; s < kLine; ++s) {
           if ((load(line[s].key) & kAddressMask) == wanted) return line + s;
         }
@@ -192,17 +217,20 @@ class BlockTable {
     return nullptr;
   }
 
-  bool put_packed(uintptr_t address, const Slot& packed) {
-    return put_in(level(load_acquire(newest_)), address, packed) || put_slowly(address, packed);
+  // False: another thread has the slot. With a single thread the bus lock, which waits for all that
+  // the processor has under way, is not needed; pthread_create ends that before the second thread
+  // begins.
+  static bool claim(uint64_t& key, uint64_t value) {
+    uint64_t expected = 0;
+    return __libc_single_threaded ? compare_exchange_alone(key, expected, value)
+                                  : compare_exchange(key, expected, value);
   }
 
-  bool put_in(const Level& level, uintptr_t address, const Slot& packed) {
-    const uint64_t first = home(level, address);
+  [[gnu::always_inline]] bool put_at(const Level& level, uint64_t first, const Slot& packed) {
     for (unsigned distance = 0; distance <= kMostReach; ++distance) {
-      Slot* line = level.slots + ((first + distance) & (level.lines - 1)) * kLine;
+      Slot* line = level.slots + ((first + distance) & level.mask) * kLine;
       for (unsigned s = 0; s < kLine; ++s) {
-        uint64_t expected = load(line[s].key);
-        if (expected == 0 && compare_exchange(line[s].key, expected, packed.key)) {
+        if (load(line[s].key) == 0 && claim(line[s].key, packed.key)) {
           store_release(line[s].value, packed.value);
           if (distance != 0) extend_reach(level, first, distance);
           return true;
@@ -212,8 +240,9 @@ class BlockTable {
     return false;
   }
 
+  bool put_in(const Level& level, uintptr_t address, const Slot& packed);
   bool put_slowly(uintptr_t address, const Slot& packed);
-  bool put_unusual(uintptr_t address, const Block& block);
+  bool put_unusual(const Place& place, const Block& block);
   uint64_t large_size(uint64_t index) const;
   void forget_large(const Slot& slot);
   void extend_reach(const Level& level, uint64_t line, unsigned distance);
@@ -221,7 +250,7 @@ class BlockTable {
 
   uint32_t newest_ = 0;
   uint64_t lost_blocks_ = 0;
-  Slot* slots_[kMaxLevels] = {};
+  Level levels_[kMaxLevels] = {};
   GrowingArray<uint64_t> large_;  // sizes of blocks from 1 GiB on; 0: free
 };
 

@@ -69,12 +69,7 @@ struct Extremes {
   uint32_t longest;
 };
 
-// One instruction, so that a signal handler on the same thread cannot come between load and
-// store. Only the owning thread may use it.
-inline void add_own(uint64_t& word, uint64_t value) {
-  asm volatile("addq %1, %0" : "+m"(word) : "er"(value) : "cc");
-}
-
+// `owner`: the word is written by the calling thread alone.
 inline void add(bool owner, uint64_t& word, uint64_t value) {
   if (owner) {
     add_own(word, value);
@@ -108,13 +103,13 @@ struct Freed {
 };
 
 // `owner`: the set is the calling thread's own.
-inline void count_allocated(CounterSet& set, bool owner, uint64_t bytes, uint64_t slack) {
+[[gnu::always_inline]] inline void count_allocated(CounterSet& set, bool owner, uint64_t bytes, uint64_t slack) {
   add(owner, set.allocated_bytes, bytes);
   add(owner, set.allocated_blocks, 1);
   if (slack != 0) add(owner, set.slack, slack);
 }
 
-inline void count_freed(CounterSet& set, bool owner, const Freed& freed) {
+[[gnu::always_inline]] inline void count_freed(CounterSet& set, bool owner, const Freed& freed) {
   add(owner, set.freed_bytes, freed.bytes);
   add(owner, set.freed_blocks, 1);
   if (freed.slack != 0) add(owner, set.slack, -freed.slack);

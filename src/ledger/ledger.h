@@ -38,6 +38,6 @@ struct Ledger {
   void count_anew();
 };
 
-extern Ledger g_ledger;
+[[gnu::visibility("hidden")]] extern Ledger g_ledger;
 
 }  // namespace mtrace::ledger

@@ -81,16 +81,19 @@ class StackTable {
 
   StackRecord& record(uint32_t index) const { return *static_cast<StackRecord*>(arena_.at(index)); }
 
+  // The set that is thread `number`'s own (not 0); nullptr: it counts in counting()'s.
+  CounterSet* own_set(StackRecord& stack, uint32_t number) const {
+    if (stack.owner == number) [[likely]]
+      return &stack.own;
+    const uint32_t second = load_acquire(stack.second);
+    return second != 0 && load(stack.second_owner) == number ? &set_at(second) : nullptr;
+  }
   // The set in which thread `number` (0: one without) counts for a stack.
   Counting counting(StackRecord& stack, uint32_t number) {
-    if (number != 0 && stack.owner == number) [[likely]]
-      return {stack.own, true};
-    const uint32_t second = load_acquire(stack.second);
-    if (number != 0 && second != 0 && load(stack.second_owner) == number) {
-      return {set_at(second), true};
-    }
+    CounterSet* const own = number != 0 ? own_set(stack, number) : nullptr;
+    if (own != nullptr) return {*own, true};
     const uint32_t shared = load_acquire(stack.shared);
-    if (shared != 0 && second != 0) [[likely]]
+    if (shared != 0 && load_acquire(stack.second) != 0) [[likely]]
       return {set_at(shared), false};
     return make_set(stack, number);
   }

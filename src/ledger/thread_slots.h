@@ -81,12 +81,12 @@ class ThreadSlots {
 class Operation {
  public:
   explicit Operation(ThreadSlot& slot) : slot_(slot) {
-    store(slot_.busy, load(slot_.busy) + 1);
+    add_own(slot_.busy, 1);
     compiler_barrier();
   }
   ~Operation() {
     compiler_barrier();
-    store(slot_.busy, load(slot_.busy) - 1);
+    add_own(slot_.busy, ~0u);
   }
   Operation(const Operation&) = delete;
   Operation& operator=(const Operation&) = delete;

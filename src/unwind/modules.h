@@ -28,7 +28,7 @@ inline constexpr uint32_t kAlive = 0xffffffffu;
 uint32_t lost_modules();
 
 namespace internal {
-extern std::atomic<uint32_t> unload_epoch;
+[[gnu::visibility("hidden")]] extern std::atomic<uint32_t> unload_epoch;
 }
 // Counts unloads. Two walks of equal addresses in the same epoch met the same code.
 inline uint32_t unload_epoch() { return internal::unload_epoch.load(std::memory_order_acquire); }

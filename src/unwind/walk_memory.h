@@ -23,39 +23,24 @@ class WalkMemory {
  public:
   static constexpr unsigned kFrames = 40;  // a walk of more is not remembered
 
-  // What one step rested on.
-  struct Step {
-    uintptr_t sp;    // of the caller
-    uintptr_t key;   // the word below sp
-    uintptr_t slot;  // address of the word that says what fp is; the one below sp when the
-    uintptr_t word;  // function has left fp alone; and that word
-
-    bool holds() const {
-      return ((word_at(sp - sizeof(uintptr_t)) ^ key) | (word_at(slot) ^ word)) == 0;
-    }
-
-   private:
-    static uintptr_t word_at(uintptr_t address) {
-      return *reinterpret_cast<const volatile uintptr_t*>(address);
-    }
-  };
-
-  // True: the walk is the last one again, and `walk` its result.
-  bool is_last(const Registers& from, unsigned depth, const StackRange& trusted, Walk* walk) {
-    if (from_.sp != from.sp || from_.pc != from.pc || from_.fp != from.fp) return false;
-    const uint32_t id = load(walk_.id);
+  // The number of the last walk, if this would be the same one; otherwise 0.
+  uint32_t same_walk(const Registers& from, unsigned depth) {
+    if (from_.sp != from.sp || from_.pc != from.pc || from_.fp != from.fp) return 0;
+    const uint32_t id = load(id_);
     compiler_barrier();
     // Nothing is known of libraries that came or went since, nor of another thread's stack.
-    if (id == 0 || depth_ != depth || epoch_ != unload_epoch()) return false;
-    if (!covers(trusted, from.sp) || steps_[count_ - 1].sp > trusted.high) return false;
-    bool differs = false;
-    for (uint32_t i = 0; i < count_; ++i) differs |= !steps_[i].holds();
-    *walk = walk_;
-    walk->same = true;
+    const StackRange trusted = trusted_stack();
+    if (id == 0 || depth_ != depth || epoch_ != unload_epoch()) return 0;
+    if (!covers(trusted, from.sp) || top_ > trusted.high) return 0;
+    uint64_t difference = 0;
+#pragma GCC unroll 4
+    for (const Word *word = words_, *end = words_ + count_; word != end; ++word) {
+      difference |= word->difference();
+    }
     compiler_barrier();
-    if (differs || load(walk_.id) != id || load(serial_) != id) return false;
+    if (difference != 0 || load(id_) != id || load(serial_) != id) return 0;
     credit_ = credit_ + kHit < kMostCredit ? credit_ + kHit : kMostCredit;
-    return true;
+    return id;
   }
 
   // Whether to remember the walk that comes, which costs a few instructions a frame: while at
@@ -74,52 +59,71 @@ class WalkMemory {
   static constexpr uint32_t kHit = 2;
   static constexpr uint32_t kMostCredit = 8;
 
+  // Of the stack, and what it held.
+  struct Word {
+    uintptr_t address;
+    uintptr_t value;
+
+    uint64_t difference() const {
+      return *reinterpret_cast<const volatile uintptr_t*>(address) ^ value;
+    }
+  };
+
+  uint32_t id_ = 0;      // of the walk; 0: none
   uint32_t serial_ = 0;  // walks begun that were to be remembered
+  uint32_t depth_ = 0;   // that was asked for
+  uint32_t epoch_ = 0;   // of unloads
+  Registers from_ = {};
+  uintptr_t top_ = 0;   // the highest stack pointer; all words lie below
+  uint32_t count_ = 0;  // words
   uint32_t credit_ = 0;
   uint32_t misses_ = 0;
-  uint32_t depth_ = 0;  // that was asked for
-  uint32_t epoch_ = 0;  // of unloads
-  uint32_t count_ = 0;  // steps: the last one may lead to a caller that is not of the walk
-  Registers from_ = {};
-  Walk walk_ = {};  // with id 0: none
-  Step steps_[kFrames + 1] = {};
+  Word words_[2 * (kFrames + 1)] =
+      {};  // the last step may lead to a caller that is not of the walk
 };
 
 // A walk under way that is to be the last one.
 class Remembering {
  public:
   Remembering(WalkMemory& memory, const Registers& from, unsigned depth)
-      : memory_(memory), ticket_(count_up_own(memory.serial_)) {
-    store(memory_.walk_.id, 0u);
+      : memory_(memory), next_(memory.words_), ticket_(count_up_own(memory.serial_)) {
+    store(memory_.id_, 0u);
     compiler_barrier();
     memory_.from_ = from;
     memory_.depth_ = depth;
     memory_.epoch_ = unload_epoch();
   }
 
-  void step(const WalkMemory::Step& step) {
-    if (count_ <= WalkMemory::kFrames) memory_.steps_[count_] = step;
-    ++count_;
+  // A step rested on `key`, the word below `sp`, and, when the function had saved fp, on the `word`
+  // in `slot`.
+  void step(uintptr_t sp, uintptr_t key, bool saved, const uintptr_t* slot, uintptr_t word) {
+    top_ = sp;
+    if (++steps_ > WalkMemory::kFrames + 1) return;
+    next_[0] = {sp - sizeof(uintptr_t), key};
+    next_[1] = {reinterpret_cast<uintptr_t>(slot), word};
+    next_ += saved ? 2 : 1;
   }
 
   // The result rests on the steps alone, or not: then it cannot be known again.
   Walk ended(Walk walk) {
-    if (count_ == 0 || count_ > WalkMemory::kFrames + 1) return walk;
-    memory_.count_ = count_;
-    memory_.walk_ = walk;
+    if (steps_ == 0 || steps_ > WalkMemory::kFrames + 1) return walk;
+    memory_.count_ = static_cast<uint32_t>(next_ - memory_.words_);
+    memory_.top_ = top_;
     compiler_barrier();
     if (load(memory_.serial_) != ticket_) return walk;
     walk.id = ticket_;
     // A handler that comes before this line leaves a number that nobody will know again.
-    store(memory_.walk_.id, ticket_);
+    store(memory_.id_, ticket_);
     return walk;
   }
   static Walk went_on(Walk walk) { return walk; }
 
  private:
   WalkMemory& memory_;
+  WalkMemory::Word* next_;
   const uint32_t ticket_;
-  uint32_t count_ = 0;
+  uint32_t steps_ = 0;
+  uintptr_t top_ = 0;
 };
 
 }  // namespace mtrace::unwind

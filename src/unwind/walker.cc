@@ -22,7 +22,7 @@ inline uintptr_t choose_by_base(Rule rule, uintptr_t yes, uintptr_t no) {
 
 // A walk that will not be known again.
 struct NoMemory {
-  static void step(const WalkMemory::Step&) {}
+  static void step(uintptr_t, uintptr_t, bool, const uintptr_t*, uintptr_t) {}
   static Walk ended(Walk walk) { return walk; }
   static Walk went_on(Walk walk) { return walk; }
 };
@@ -48,7 +48,8 @@ template <typename Memory>
     const uintptr_t caller = above[-1];
     const uintptr_t* const slot = above - Rule::kMaxSlot + rule.slot_up();
     const uintptr_t word = *slot;
-    memory.step({cfa, caller, reinterpret_cast<uintptr_t>(slot), word});
+    const bool saved = rule.slot_up() != Rule::kMaxSlot - Rule::kSameRbp;
+    memory.step(cfa, caller, saved, slot, word);
     if (state.count == depth) {
       const bool more = caller - 1 < kKeyEnd - 1;
       const End end = more ? End::kDepth : caller == 0 ? End::kBottom : End::kLost;
@@ -59,7 +60,7 @@ template <typename Memory>
     if (__builtin_expect(!plain && caller - 1 >= kKeyEnd - 1, 0)) {
       return memory.ended(state.result(caller == 0 ? End::kBottom : End::kLost));
     }
-    state.fp = rule.slot_up() != Rule::kMaxSlot - Rule::kSameRbp ? word : state.fp;
+    state.fp = saved ? word : state.fp;
     state.sp = cfa;
     state.enter(caller);
     rule = __builtin_expect(plain, 1) ? next : rule_for(caller);
@@ -75,13 +76,10 @@ Walk walk(const Registers& from, uintptr_t* frames, unsigned depth) {
   return plain_walk(NoMemory(), trusted_stack(), from, frames, depth);
 }
 
-Walk walk_again(const Registers& from, uintptr_t* frames, unsigned depth, WalkMemory& memory) {
-  if (__builtin_expect(by_libunwind, 0)) return libunwind_walk(from, frames, depth);
-  const StackRange trusted = trusted_stack();
-  Walk walk;
-  if (memory.is_last(from, depth, trusted, &walk)) return walk;
-  if (!memory.is_worthwhile()) return plain_walk(NoMemory(), trusted, from, frames, depth);
-  return plain_walk(Remembering(memory, from, depth), trusted, from, frames, depth);
+Walk walk_and_remember(const Registers& from, uintptr_t* frames, unsigned depth,
+                       WalkMemory& memory) {
+  if (!memory.is_worthwhile() || by_libunwind) return walk(from, frames, depth);
+  return plain_walk(Remembering(memory, from, depth), trusted_stack(), from, frames, depth);
 }
 
 bool use_libunwind() {

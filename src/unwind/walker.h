@@ -32,8 +32,7 @@ struct Walk {
   uint64_t hash;   // of the frames; equal frames give an equal hash within this process
   uint32_t count;  // frames written
   End end;
-  bool same;    // by walk_again(): the walk `id` once more; no frames were written
-  uint32_t id;  // by walk_again(): of this walk; 0: it will not be known again
+  uint32_t id;  // by walk_and_remember(): of this walk; 0: it will not be known again
 };
 
 // Writes up to `depth` (1 to 128) look-up addresses, innermost first: the return address minus
@@ -43,9 +42,10 @@ Walk walk(const Registers& from, uintptr_t* frames, unsigned depth);
 
 class WalkMemory;
 
-// The same with the memory of this thread's last walk, which makes it faster (walk_memory.h).
-// What is known again is told, for callers that remember what they did with a walk by its id.
-Walk walk_again(const Registers& from, uintptr_t* frames, unsigned depth, WalkMemory& memory);
+// The same, kept in the memory of this thread's last walk when that seems to pay:
+// WalkMemory::same_walk() then knows the walk again by its id.
+Walk walk_and_remember(const Registers& from, uintptr_t* frames, unsigned depth,
+                       WalkMemory& memory);
 
 // Selects libunwind for all later walks (before threads exist). False: not installed.
 bool use_libunwind();

@@ -139,17 +139,24 @@ bool same(const Frames& a, const Frames& b) {
          memcmp(a.at, b.at, a.walk.count * sizeof a.at[0]) == 0;
 }
 
-// With the memory of this thread's last walk of that depth: `plain` is the walk without it.
-void check_again(const Registers& from, unsigned depth, mtrace::unwind::WalkMemory& memory,
-                 const Frames& plain) {
-  Frames again;
-  again.walk = mtrace::unwind::walk_again(from, again.at, depth, memory);
-  if (again.walk.same) {
-    // No frames were written: the hash stands for them.
+// A thread's memory for walks of one depth, and the walk that it holds.
+struct Remembered {
+  mtrace::unwind::WalkMemory memory;
+  Frames last;
+};
+
+// `plain` is the walk without memory.
+void check_again(const Registers& from, unsigned depth, Remembered& known, const Frames& plain) {
+  const uint32_t id = known.memory.same_walk(from, depth);
+  if (id != 0) {
     shared->again.fetch_add(1, std::memory_order_relaxed);
-    memcpy(again.at, plain.at, sizeof again.at);
+    if (id == known.last.walk.id && same(known.last, plain)) return;
+    return record(walkcheck::kAgain, known.last, plain);
   }
-  if (!same(again, plain)) record(walkcheck::kAgain, again, plain);
+  Frames fresh;
+  fresh.walk = walk_and_remember(from, fresh.at, depth, known.memory);
+  if (!same(fresh, plain)) record(walkcheck::kAgain, fresh, plain);
+  if (fresh.walk.id != 0) known.last = fresh;
 }
 
 [[gnu::noinline]] void check(const Registers& from) {
@@ -171,8 +178,8 @@ void check_again(const Registers& from, unsigned depth, mtrace::unwind::WalkMemo
       memcmp(ours.at, other.at, other.walk.count * sizeof ours.at[0]) != 0) {
     record(walkcheck::kDepth, ours, other);
   }
-  static thread_local mtrace::unwind::WalkMemory short_memory;
-  static thread_local mtrace::unwind::WalkMemory long_memory;
+  static thread_local Remembered short_memory;
+  static thread_local Remembered long_memory;
   check_again(from, kShort, short_memory, other);
   check_again(from, kFrames, long_memory, ours);
   if (number / every % kInterpretEvery == 0) {
