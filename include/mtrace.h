@@ -15,8 +15,8 @@
  * what dlerror() would have said. Bytes are always those that were asked for.
  *
  * A call that cannot mean anything (a null pointer, an unknown id, ...) does nothing, returns what
- * is said below, and is counted in the next report's line "# misuse:" under the cause that stands
- * in braces.
+ * is said below, and is counted in the line "# misuse:" of all reports from then on, under the
+ * cause that stands in braces.
  */
 #ifndef MTRACE_H
 #define MTRACE_H
@@ -229,7 +229,8 @@ MTRACE_INTERNAL_FUNCTION int mtrace_note(const char* format, ...) {
   (void)format;
   return 0;
 #else
-  char text[256];
+  enum { kept = 255 };
+  char text[kept + 1];
   int length = -1;
   if (mtrace_internal_function(MTRACE_INTERNAL_note_text) == NULL) return 0;
   if (format != NULL) {
@@ -238,7 +239,7 @@ MTRACE_INTERNAL_FUNCTION int mtrace_note(const char* format, ...) {
     length = vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
   }
-  return mtrace_note_text(length < 0 ? NULL : text, length >= (int)sizeof text);
+  return mtrace_note_text(length < 0 ? NULL : text, length > kept);
 #endif
 }
 

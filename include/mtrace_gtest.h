@@ -63,12 +63,16 @@ class LeakListener : public ::testing::EmptyTestEventListener {
     if (growth > allowed() && test.result()->Passed() && !test.result()->Skipped()) {
       const int file = memfd_create("mtrace", MFD_CLOEXEC);
       mtrace_savepoint_explain(savepoint_, file);
-      ADD_FAILURE() << "The test leaves " << growth << " bytes more on the heap than it found.\n"
-                    << content_of(file)
-                    << "What a library keeps once it has been used (a buffer of stdio, a table of "
-                       "the time zone, a thread's descriptor) can be made before the tests, or "
-                       "allowed: mtrace_allow_growth("
-                    << growth << ");";
+      const std::string limit =
+          allowed() == 0 ? "" : " Allowed are " + std::to_string(allowed()) + ".";
+      ADD_FAILURE_AT(test.file() != nullptr ? test.file() : __FILE__, test.line())
+          << "The test leaves " << growth << " bytes more on the heap than it found." << limit
+          << "\n"
+          << content_of(file)
+          << "What a library keeps once it has been used (a buffer of stdio, a table of the time "
+             "zone, a thread's descriptor) can be made before the tests, or allowed: "
+             "mtrace_allow_growth("
+          << growth << ");";
     }
     mtrace_savepoint_free(savepoint_);
     savepoint_ = 0;
@@ -112,6 +116,12 @@ inline void warm_up_death_tests() {
 #endif
 }
 
+// And the room for scoped traces of the deepest test yet.
+inline void warm_up_traces(int depth = 32) {
+  SCOPED_TRACE("");
+  if (depth > 1) warm_up_traces(depth - 1);
+}
+
 }  // namespace mtrace_internal
 
 // From now on tests that leave more on the heap than they found fail. Call it after
@@ -122,6 +132,7 @@ inline void mtrace_fail_leaking_tests() {
   mtrace_savepoint_free(probe);
   mtrace_internal::warm_up_threads();
   mtrace_internal::warm_up_death_tests();
+  mtrace_internal::warm_up_traces();
   ::testing::UnitTest::GetInstance()->listeners().Append(new mtrace_internal::LeakListener);
 }
 

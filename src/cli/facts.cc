@@ -36,6 +36,7 @@ std::string temporary_text(const Row& row) {
 
 std::string lifetime_text(const Row& row, const Style& style) {
   const analyze::Lifetimes& life = row.lifetimes;
+  if (life.least == life.most) return "lifetime " + duration_text(life.most, style);
   return fmt::format("lifetime {} on average, {} to {}", duration_text(life.mean(), style),
                      duration_text(life.least, style), duration_text(life.most, style));
 }
@@ -135,13 +136,13 @@ const char* lack_text(Order order) {
     case Order::kTemporary:
       return "nothing temporary";
     case Order::kLifetime:
-      return "no lifetime";
+      return "nothing freed after a time that can be measured";
     case Order::kSlack:
       return "no slack";
     case Order::kPeak:
       return "no share in the peak";
     case Order::kAge:
-      return "no live block of known age";
+      return "no live block, or none of an age that can be measured";
     default:
       return "no change";
   }

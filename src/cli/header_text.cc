@@ -48,6 +48,18 @@ std::string lost_words(const profile::Field& count) {
   if (count.key == "inflight") {
     return count_text(number, "operation") + " cut off by a fork; the outcome is not known";
   }
+  if (count.key == "modules") {
+    return count_text(number, "module") + " found no room in the list; their frames have no name";
+  }
+  if (count.key == "notes") {
+    return count_text(number, "note") + " of the program dropped: too many waited for a report";
+  }
+  if (count.key == "resources") {
+    return count_text(number, "resource") + " found no room in the table";
+  }
+  if (count.key == "regions") {
+    return count_text(number, "mapping") + " of which something is missing under @mmap";
+  }
   return fmt::format("lost: {} {}", profile::grouped(number), plain(count.key));
 }
 
@@ -83,7 +95,8 @@ std::string trouble_text(const profile::Header& header, const Style& style) {
     if (count.value != "0") out += remark(lost_words(count), style);
   }
   if (header.failed_allocations.value_or(0) != 0) {
-    out += remark(count_text(*header.failed_allocations, "call") + " for memory got none", style);
+    out +=
+        remark(count_text(*header.failed_allocations, "allocation") + " failed: no memory", style);
   }
   if (header.unknown_frees.value_or(0) != 0) {
     out += remark(count_text(*header.unknown_frees, "free") +

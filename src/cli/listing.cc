@@ -143,6 +143,10 @@ std::string entries_text(const Table& table, const Context& context, const Style
     out += fmt::format("... {} left out: {}\n", profile::grouped(uint64_t{context.left_out}),
                        lack_text(style.order));
   }
+  if (context.net && (style.order == Order::kAllocations || style.order == Order::kTemporary ||
+                      style.order == Order::kLifetime)) {
+    out += "... stacks that freed all they allocated are listed with MTRACE_ENTRIES=active\n";
+  }
   if (context.unchanged != 0 && style.order != Order::kStack) {
     out += fmt::format("... {} unchanged, listed for {} share in the peak (--peak)\n",
                        profile::grouped(uint64_t{context.unchanged}),

@@ -16,6 +16,7 @@ struct Context {
   uint64_t peak = 0;     // of the process, or of all: bytes; 0: not known
   size_t left_out = 0;   // rows with nothing of what the order goes by
   size_t unchanged = 0;  // rows left out that a report lists for their share in the peak
+  bool net = false;      // the report lists only stacks that changed
 };
 
 // The entries of `table` in its order, heap first, then each other kind under its own name.

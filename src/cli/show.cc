@@ -63,6 +63,7 @@ analyze::Table table_of(const profile::Memlog& memlog, const ShowOptions& option
   }
   analyze::sort(table.rows(), order);
   context.peak = peak_of(memlog.header);
+  context.net = !lists_unchanged(memlog.header);
   return table;
 }
 

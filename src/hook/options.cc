@@ -120,7 +120,8 @@ bool matches(const char* pattern, size_t length, const char* name) {
   return p == length;
 }
 
-void describe_values(Writer& out, const Entry& entry) {
+// Why `text` cannot be used.
+void describe(Writer& out, const Entry& entry, const char* text) {
   switch (entry.kind) {
     case OptionKind::kNumber:
       out.text(" is not a number from ").number(entry.minimum).text(" to ").number(entry.maximum);
@@ -129,7 +130,8 @@ void describe_values(Writer& out, const Entry& entry) {
       out.text(" is not one of ").text(entry.values);
       break;
     case OptionKind::kSignal:
-      out.text(" is not a signal that can be caught");
+      out.text(signal_number(text) < 0 ? " is not a signal that can be caught"
+                                       : " is the signal that writes reports");
       break;
     case OptionKind::kByte:
       out.text(" is not none, zero or a number from 0 to 255");
@@ -204,6 +206,12 @@ void read_options(char* const* envp) {
     g_value[i] = usable ? given : kTable[i].standard;
     g_bad[i] = given != nullptr && !usable ? given : nullptr;
   }
+  // One signal cannot do both.
+  const int toggle = signal_number(g_value[k_toggle_signal]);
+  if (toggle != 0 && toggle == signal_number(g_value[k_signal])) {
+    g_bad[k_toggle_signal] = g_value[k_toggle_signal];
+    g_value[k_toggle_signal] = kTable[k_toggle_signal].standard;
+  }
   g_options.depth = static_cast<unsigned>(parse_number(g_value[k_depth]));
   g_options.signal = signal_number(g_value[k_signal]);
   g_options.output = g_value[k_output];
@@ -229,7 +237,7 @@ void complain() {
     Writer out(line, sizeof line);
     out.text("mtrace: ").text(entry.variable).put('=');
     out.escaped(g_bad[i], strnlen(g_bad[i], 200), format::kReservedNone);
-    describe_values(out, entry);
+    describe(out, entry, g_bad[i]);
     out.text("; using ").text(entry.standard).put('\n').finish();
     sys::write_all(STDERR_FILENO, line, out.size());
   }

@@ -109,7 +109,7 @@ void install(Trigger& trigger, int signal) {
 void install_triggers(int report, int toggle, bool active) {
   g_active = active;
   install(g_triggers[0], report);
-  if (toggle != report) install(g_triggers[1], toggle);
+  install(g_triggers[1], toggle);
 }
 
 }  // namespace mtrace::hook

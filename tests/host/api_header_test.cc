@@ -67,6 +67,7 @@ class ApiHeaderTest : public HostTest {
         std::vector<std::string> argv = {"/usr/bin/env", compiler, standard, level};
         argv.insert(argv.end(), options.begin(), options.end());
         const bool cxx = std::string(standard).find('+') != std::string::npos;
+        if (cxx) argv.emplace_back("-Wold-style-cast");
         expect_exits(argv, cxx ? "source.cc" : "source.c", source, 0, with);
       }
     }

@@ -1,4 +1,5 @@
 // mtrace.h in programs that know the answers.
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -222,13 +223,27 @@ TEST_F(ApiTest, GoogleTestFailsTestsThatLeak) {
                                              "Leaky.LeaksMoreThanIsAllowed",
                                              "Some/Number.PassesUnlessItIsTwo/1"}))
         << result.out;
-    EXPECT_EQ(passed.size(), 8u) << result.out;
+    EXPECT_EQ(passed.size(), 9u) << result.out;
     // The message has what the test left, and nothing of its own making.
     const size_t message = result.out.find(
         "The test leaves 1234 bytes more on the heap than it found.\n"
         "mtrace: +1234 bytes +1 blocks live since savepoint Leaky.LeaksFromASite, of which:\n"
         "+1234 bytes +1 blocks\n\t(");
     ASSERT_NE(message, std::string::npos) << result.out;
+    // The failure stands at the line of the test.
+    const std::string source = read_file(source_dir() + "/tests/programs/gtest_leaky.cc");
+    const auto line =
+        std::count(source.begin(),
+                   source.begin() + static_cast<long>(source.find("LeaksFromASite)")), '\n') +
+        1;
+    EXPECT_TRUE(result.out.substr(0, message)
+                    .ends_with("gtest_leaky.cc:" + std::to_string(line) + ": Failure\nFailed\n"))
+        << result.out;
+    EXPECT_NE(
+        result.out.find("The test leaves 501 bytes more on the heap than it found. Allowed are "
+                        "500.\n"),
+        std::string::npos)
+        << result.out;
     const size_t offset = result.out.find("gtest_leaky+0x", message);
     EXPECT_EQ(Symbols(program("gtest_leaky"))
                   .at(std::stoull(result.out.substr(offset + 14), nullptr, 16))

@@ -194,6 +194,21 @@ TEST_F(ToggleTest, ReportsWinWhereBothAreOneSignal) {
   for (const Memlog& log : logs) EXPECT_FALSE(log.has("recording"));
 }
 
+TEST_F(ToggleTest, OneSignalForBothIsNamed) {
+  Command command = traced({program("toggles"), "calls"});
+  const std::string number = std::to_string(SIGRTMIN + 2);
+  command.env["MTRACE_SIGNAL"] = "RTMIN+2";
+  command.env["MTRACE_TOGGLE_SIGNAL"] = number;
+  const Result result = run(command);
+  EXPECT_TRUE(result.exited(0)) << result.how();
+  EXPECT_EQ(result.err, "mtrace: MTRACE_TOGGLE_SIGNAL=" + number +
+                            " is the signal that writes reports; using none\n");
+  // None for both is no conflict.
+  command.env["MTRACE_SIGNAL"] = "none";
+  command.env["MTRACE_TOGGLE_SIGNAL"] = "none";
+  EXPECT_EQ(run(command).err, "");
+}
+
 TEST_F(ToggleTest, NoSignalForReports) {
   Command command = signals("query");
   command.env["MTRACE_SIGNAL"] = "none";

@@ -77,6 +77,14 @@ TEST(Leaky, PassesWithADeath) {
       "");
 }
 
+TEST(Leaky, PassesWithATrace) {
+  SCOPED_TRACE("outer");
+  for (int i = 0; i < 3; ++i) {
+    SCOPED_TRACE(i);
+    EXPECT_EQ(i, i);
+  }
+}
+
 class Fixture : public testing::Test {
  protected:
   Fixture() : held_(new char[10000]) {}
