@@ -43,7 +43,9 @@ void BlockTable::extend_reach(const Level& level, uint64_t line, unsigned distan
   uint8_t seen = load(reach);
   while (seen < distance && !compare_exchange(reach, seen, static_cast<uint8_t>(distance))) {
   }
-  if (distance >= kCrowded && level.number == load(newest_)) add_level(level.number + 1);
+  if (distance < kCrowded || level.number != load(newest_)) return;
+  if (fetch_add(crowded_[level.number], 1u) >= level.lines() / kMostCrowded)
+    add_level(level.number + 1);
 }
 
 uint64_t BlockTable::large_size(uint64_t index) const {

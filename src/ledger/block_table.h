@@ -15,6 +15,7 @@
 
 #include <sys/single_threaded.h>
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 
@@ -144,6 +145,7 @@ class BlockTable {
   static constexpr unsigned kLine = 4;        // slots a cache line
   static constexpr unsigned kMostReach = 31;  // lines from home at most
   static constexpr unsigned kCrowded = 6;     // a block put this far away asks for a new level
+  static constexpr unsigned kMostCrowded = 64;
   static constexpr unsigned kMaxLevels = 36;
   static constexpr unsigned kFirstLinesLog2 = 8;  // 1024 slots, 16 KiB
   static constexpr unsigned kAddressBits = 44;
@@ -197,7 +199,18 @@ class BlockTable {
   }
   // Fibonacci hashing (Knuth, The Art of Computer Programming 3, 6.4): high bits of a product.
   static uint64_t home(const Level& level, uintptr_t address) {
-    return ((address >> 3) * 0x9e3779b97f4a7c15u) >> level.shift;
+    return ((address >> 7) * 0x9e3779b97f4a7c15u) >> level.shift;
+  }
+
+  // Which slots of the line have the key, as bits. Without a branch for each: which one it is
+  // cannot be predicted, and the line may still be on its way from memory.
+  static unsigned places(const Slot* line, uint64_t key, uint64_t mask) {
+    unsigned found = 0;
+#pragma GCC unroll 4
+    for (unsigned s = 0; s < kLine; ++s) {
+      found |= static_cast<unsigned>((load(line[s].key) & mask) == key) << s;
+    }
+    return found;
   }
 
   [[gnu::always_inline]] Slot* find(uintptr_t address) {
@@ -209,9 +222,8 @@ class BlockTable {
       unsigned distance = 0;
       do {
         Slot* line = at.slots + ((first + distance) & at.mask) * kLine;
-        for (unsigned s = 0; s < kLine; ++s) {
-          if ((load(line[s].key) & kAddressMask) == wanted) return line + s;
-        }
+        const unsigned here = places(line, wanted, kAddressMask);
+        if (here != 0) return line + std::countr_zero(here);
       } while (distance++ < load(at.reach[first]));
     }
     return nullptr;
@@ -229,12 +241,12 @@ class BlockTable {
   [[gnu::always_inline]] bool put_at(const Level& level, uint64_t first, const Slot& packed) {
     for (unsigned distance = 0; distance <= kMostReach; ++distance) {
       Slot* line = level.slots + ((first + distance) & level.mask) * kLine;
-      for (unsigned s = 0; s < kLine; ++s) {
-        if (load(line[s].key) == 0 && claim(line[s].key, packed.key)) {
-          store_release(line[s].value, packed.value);
-          if (distance != 0) extend_reach(level, first, distance);
-          return true;
-        }
+      for (unsigned free = places(line, 0, ~uint64_t{0}); free != 0; free &= free - 1) {
+        Slot& slot = line[std::countr_zero(free)];
+        if (!claim(slot.key, packed.key)) continue;
+        store_release(slot.value, packed.value);
+        if (distance != 0) extend_reach(level, first, distance);
+        return true;
       }
     }
     return false;
@@ -251,6 +263,7 @@ class BlockTable {
   uint32_t newest_ = 0;
   uint64_t lost_blocks_ = 0;
   Level levels_[kMaxLevels] = {};
+  uint32_t crowded_[kMaxLevels] = {};
   GrowingArray<uint64_t> large_;  // sizes of blocks from 1 GiB on; 0: free
 };
 
