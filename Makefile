@@ -4,7 +4,7 @@
 #   make demo       find a planted leak in a small service
 #   make check      every test; ends with "N passed, N failed"
 #   make deps       install the Debian packages that building and testing need
-#   make bench      measure the cost of tracing
+#   make bench      measure the cost of tracing; make performance: for doc/performance.md, too
 #   make install    PREFIX=/usr/local, DESTDIR=
 #   make lint       clang-tidy and the format check;  make format  rewrites the sources
 #   make clean
@@ -64,7 +64,7 @@ TOOL_SRC := $(sort $(wildcard src/profile/*.cc src/symbolize/*.cc src/analyze/*.
 LIB_OBJ  := $(LIB_SRC:src/%.cc=$(BUILD)/lib/%.o)
 TOOL_OBJ := $(TOOL_SRC:src/%.cc=$(BUILD)/tool/%.o)
 
-.PHONY: all deps demo check bench install lint format clean tests programs
+.PHONY: all deps demo check install lint format clean tests programs
 all: $(BUILD)/libmtrace.so $(BUILD)/memlog
 
 $(BUILD)/lib/%.o: src/%.cc Makefile | $(BUILD)/.deps

@@ -1,10 +1,11 @@
-# Tests: the programs under test, the test binaries, and the targets check, demo and bench.
+# Tests: the programs under test, the test binaries, and the targets check and demo.
 #
 #   tests/unit/library   units of libmtrace.so, linked with its objects (not src/hook: it is malloc)
 #   tests/unit/tool      units of memlog, linked with its objects
 #   tests/host           programs run under the library; no product code is linked
 #   tests/structure      what the sources include and what the built library needs and exports
 #   tests/programs       the programs that the host tests run
+#   tests/bench          benchmarks: bench.mk
 
 TEST_BUILD   := $(BUILD)/tests
 PROGRAMS     := $(TEST_BUILD)/programs
@@ -13,6 +14,7 @@ TEST_EXTRA   :=
 PROGRAM_LIST :=
 
 -include tests/walker.mk
+include tests/bench/bench.mk
 
 # Not optimised: the tests wait for the programs they run, not the other way round.
 TEST_FLAGS := $(filter-out -O%,$(COMMON)) -O0 -Itests/host
@@ -119,8 +121,6 @@ check: all tests
 	@tests/run_tests.sh $(BUILD) $(TEST_BINARIES)
 demo: all $(PROGRAMS)/demo_service
 	@tests/demo.sh $(BUILD)
-bench: all $(PROGRAMS)/bench_pairs
-	@tests/bench/bench.sh $(BUILD)
 
 -include $(UNIT_LIBRARY_OBJ:.o=.d) $(UNIT_TOOL_OBJ:.o=.d) $(HOST_COMMON_OBJ:.o=.d) \
          $(HOST_TEST_OBJ:.o=.d) $(STRUCTURE_OBJ:.o=.d)

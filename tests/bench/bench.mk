@@ -1,0 +1,50 @@
+# Benchmarks. tests/bench/bench.py measures; tests/bench/document.py makes doc/performance.md of it.
+#
+#   make bench                 everything, about ten minutes; the table also in build/bench
+#   make bench BENCH=ARGS      options of bench.py: --quick, --only REGEX, --rounds N, --list, ...
+#   make performance           the same, and doc/performance.md with its pictures
+
+BENCH_BUILD := $(TEST_BUILD)/bench
+BENCH       ?=
+BENCH_RUN    = tests/bench/bench.py --build $(BUILD) --output $(BUILD)/bench
+BENCH_TOOLS := $(addprefix $(BENCH_BUILD)/,churn churn.fp measure lsan_signals.so)
+
+# As programs are built: without frame pointers. Once with, for LeakSanitizer, which needs them.
+BENCH_FLAGS := -O2 -g -fno-builtin -Wall -Wextra -Werror -D_GNU_SOURCE -pthread
+$(BENCH_BUILD)/churn: BENCH_FRAMES := -fomit-frame-pointer
+$(BENCH_BUILD)/churn.fp: BENCH_FRAMES := -fno-omit-frame-pointer
+$(BENCH_BUILD)/churn $(BENCH_BUILD)/churn.fp: tests/bench/churn.cc tests/bench/bench.mk | $(BUILD)/.deps
+	@mkdir -p $(@D)
+	$(call say,MAKE,$@)
+	$(Q)$(CXX) $(BENCH_FLAGS) $(BENCH_FRAMES) -std=c++20 -o $@ $<
+# Static, so that its own memory is less than that of any program it measures.
+$(BENCH_BUILD)/measure: tests/bench/measure.c tests/bench/bench.mk | $(BUILD)/.deps
+	@mkdir -p $(@D)
+	$(call say,MAKE,$@)
+	$(Q)$(CC) $(BENCH_FLAGS) -std=gnu11 -static -o $@ $<
+$(BENCH_BUILD)/lsan_signals.so: tests/bench/lsan_signals.c tests/bench/bench.mk | $(BUILD)/.deps
+	@mkdir -p $(@D)
+	$(call say,MAKE,$@)
+	$(Q)$(CC) $(BENCH_FLAGS) -std=gnu11 -shared -fPIC -o $@ $<
+
+# Linked with the library's objects, as the unit tests are, and optimised as the library is.
+MICRO_FLAGS := $(COMMON) -fno-omit-frame-pointer
+MICRO_OBJ   := $(patsubst tests/%.cc,$(TEST_BUILD)/obj/%.o,$(sort $(wildcard tests/bench/micro/*.cc)))
+$(TEST_BUILD)/obj/bench/micro/%.o: tests/bench/micro/%.cc tests/bench/bench.mk | $(BUILD)/.deps
+	@mkdir -p $(@D)
+	$(call say,CXX,$<)
+	$(Q)$(CXX) $(CPPFLAGS) $(MICRO_FLAGS) $(CXXFLAGS) -c $< -o $@
+$(BENCH_BUILD)/micro: $(MICRO_OBJ) $(filter-out $(BUILD)/lib/hook/%,$(LIB_OBJ))
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)
+	$(Q)$(CXX) $(LDFLAGS) -o $@ $^ -lbenchmark -lpthread $(ABSL_LIBS)
+
+TEST_EXTRA += $(BENCH_TOOLS) $(BENCH_BUILD)/micro
+
+.PHONY: bench performance
+bench: all $(BENCH_TOOLS) $(BENCH_BUILD)/micro
+	@$(BENCH_RUN) $(BENCH)
+performance: bench
+	@tests/bench/document.py --results $(BUILD)/bench/results.json --document doc/performance.md
+
+-include $(MICRO_OBJ:.o=.d)

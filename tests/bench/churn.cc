@@ -1,0 +1,301 @@
+// The benchmark's own program. Prints nanoseconds of processor time for one pair of malloc and free
+// (growth: for one realloc), without the preparation.
+//
+//   churn pairs THREADS DEPTH PAIRS           one stack, DEPTH nested calls (5, 12 or 40)
+//   churn mix THREADS STACKS LIVE PAIRS       of LIVE blocks a thread, one drawn at random is freed
+//                                             and a new one made by one of STACKS stacks, 12 deep
+//   churn handoff PAIRS                       one thread allocates, another frees
+//   churn growth ROUNDS                       blocks that grow from 16 bytes to 64 KiB by realloc
+#include <pthread.h>
+#include <time.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+// Each call stays a call, and no two call sites become one.
+#if defined(__clang__)
+#define NEST __attribute__((noinline))
+#else
+#define NEST __attribute__((noipa))
+#endif
+#define DISTINCT(number) __asm__ volatile("# " #number ::: "memory")
+
+namespace {
+
+constexpr int kMostThreads = 64;
+
+struct Work {
+  long pairs = 0;
+  unsigned stacks = 1;
+  unsigned live = 0;
+  unsigned seed = 1;
+  double nanoseconds = 0;
+};
+
+class Stopwatch {
+ public:
+  Stopwatch() : begin_(now()) {}
+  double nanoseconds() const { return now() - begin_; }
+
+ private:
+  static double now() {
+    timespec time;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return static_cast<double>(time.tv_sec) * 1e9 + static_cast<double>(time.tv_nsec);
+  }
+  double begin_;
+};
+
+// ---- pairs
+
+template <int Depth>
+NEST void nested(long pairs) {
+  if constexpr (Depth > 1) {
+    nested<Depth - 1>(pairs);
+    DISTINCT(nested);
+  } else {
+    for (long i = 0; i < pairs; ++i) {
+      void* volatile p = malloc(static_cast<size_t>(16 + i % 512));
+      free(p);
+    }
+  }
+}
+
+template <int Depth>
+void* run_pairs(void* argument) {
+  auto& work = *static_cast<Work*>(argument);
+  const Stopwatch watch;
+  nested<Depth>(work.pairs);
+  work.nanoseconds = watch.nanoseconds();
+  return nullptr;
+}
+
+// ---- mix
+
+// Two bits of the path a level choose the call site.
+constexpr int kLevels = 9;
+constexpr unsigned kPaths = 1u << (2 * kLevels);
+
+template <int Level>
+NEST void* descend(unsigned path, size_t size) {
+  void* block;
+  if constexpr (Level == 0) {
+    block = malloc(size);
+    DISTINCT(leaf);
+  } else {
+    switch (path & 3) {
+      case 0:
+        block = descend<Level - 1>(path >> 2, size);
+        DISTINCT(0);
+        break;
+      case 1:
+        block = descend<Level - 1>(path >> 2, size);
+        DISTINCT(1);
+        break;
+      case 2:
+        block = descend<Level - 1>(path >> 2, size);
+        DISTINCT(2);
+        break;
+      default:
+        block = descend<Level - 1>(path >> 2, size);
+        DISTINCT(3);
+    }
+  }
+  return block;
+}
+
+struct Random {
+  uint64_t state;
+  unsigned operator()() {
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+    return static_cast<unsigned>(state >> 32);
+  }
+};
+
+NEST void* make(const Work& work, Random& random) {
+  // Odd, so that different numbers give different paths, which differ at every level.
+  const unsigned path = random() % work.stacks * 0x9e3779b1u % kPaths;
+  void* block = descend<kLevels>(path, 16 + random() % 112);
+  DISTINCT(make);
+  return block;
+}
+
+void* run_mix(void* argument) {
+  auto& work = *static_cast<Work*>(argument);
+  Random random{0x9e3779b97f4a7c15u * work.seed};
+  auto** blocks = static_cast<void**>(calloc(work.live, sizeof(void*)));
+  for (unsigned i = 0; i < work.live; ++i) blocks[i] = make(work, random);
+  const Stopwatch watch;
+  for (long i = 0; i < work.pairs; ++i) {
+    void*& block = blocks[random() % work.live];
+    free(block);
+    block = make(work, random);
+  }
+  work.nanoseconds = watch.nanoseconds();
+  for (unsigned i = 0; i < work.live; ++i) free(blocks[i]);
+  free(blocks);
+  return nullptr;
+}
+
+// ---- handoff
+
+// Whole batches go from one thread to the other, so that waking up does not count.
+constexpr int kBatch = 512;
+constexpr int kBatches = 8;
+struct Queue {
+  pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+  pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+  long made = 0;  // batches
+  long taken = 0;
+  void* blocks[kBatches][kBatch] = {};
+} queue;
+
+// Waits until the number of batches under way is at least or below; then counts one.
+template <typename Condition>
+void wait_for(Condition condition) {
+  pthread_mutex_lock(&queue.mutex);
+  while (!condition()) pthread_cond_wait(&queue.changed, &queue.mutex);
+  pthread_mutex_unlock(&queue.mutex);
+}
+void count(long& batches) {
+  pthread_mutex_lock(&queue.mutex);
+  ++batches;
+  pthread_cond_signal(&queue.changed);
+  pthread_mutex_unlock(&queue.mutex);
+}
+
+void* run_producer(void* argument) {
+  auto& work = *static_cast<Work*>(argument);
+  const Stopwatch watch;
+  Random random{0x9e3779b97f4a7c15u};
+  for (long batch = 0; batch < work.pairs / kBatch; ++batch) {
+    wait_for([&] { return batch - queue.taken < kBatches; });
+    for (void*& block : queue.blocks[batch % kBatches]) block = make(work, random);
+    count(queue.made);
+  }
+  work.nanoseconds = watch.nanoseconds();
+  return nullptr;
+}
+
+void* run_consumer(void* argument) {
+  auto& work = *static_cast<Work*>(argument);
+  const Stopwatch watch;
+  for (long batch = 0; batch < work.pairs / kBatch; ++batch) {
+    wait_for([&] { return queue.made > batch; });
+    for (void* block : queue.blocks[batch % kBatches]) free(block);
+    count(queue.taken);
+  }
+  work.nanoseconds = watch.nanoseconds();
+  return nullptr;
+}
+
+// ---- growth
+
+NEST void* grow(void* block, size_t size) {
+  void* grown = realloc(block, size);
+  DISTINCT(grow);
+  return grown;
+}
+
+double run_growth(long rounds) {
+  constexpr size_t kMost = 64 * 1024;
+  long calls = 0;
+  const Stopwatch watch;
+  for (long round = 0; round < rounds; ++round) {
+    // Two that stand in each other's way.
+    void* blocks[2] = {};
+    for (size_t size = 16; size <= kMost; size += size / 2) {
+      for (void*& block : blocks) {
+        block = grow(block, size);
+        memset(block, 1, 16);
+        ++calls;
+      }
+    }
+    for (void* block : blocks) free(block);
+  }
+  return watch.nanoseconds() / static_cast<double>(calls);
+}
+
+// ----
+
+// Runs one function a thread, a single one on the main thread; the mean of what a pair took.
+double run(int threads, void* (*const* functions)(void*), const Work& work) {
+  static Work works[kMostThreads];
+  for (int i = 0; i < threads; ++i) {
+    works[i] = work;
+    works[i].seed = static_cast<unsigned>(i) + 1;
+  }
+  if (threads == 1) {
+    functions[0](works);
+  } else {
+    pthread_t started[kMostThreads];
+    for (int i = 0; i < threads; ++i) {
+      if (pthread_create(&started[i], nullptr, functions[i], &works[i]) != 0) abort();
+    }
+    for (int i = 0; i < threads; ++i) pthread_join(started[i], nullptr);
+  }
+  double nanoseconds = 0;
+  for (int i = 0; i < threads; ++i) nanoseconds += works[i].nanoseconds;
+  return nanoseconds / static_cast<double>(work.pairs);
+}
+
+double run_same(int threads, void* (*function)(void*), const Work& work) {
+  void* (*functions[kMostThreads])(void*);
+  for (auto& each : functions) each = function;
+  return run(threads, functions, work) / threads;
+}
+
+int usage() {
+  fputs(
+      "churn pairs THREADS DEPTH PAIRS | mix THREADS STACKS LIVE PAIRS | handoff PAIRS | "
+      "growth ROUNDS\n",
+      stderr);
+  return 2;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const auto number = [&](int i) { return i < argc ? atol(argv[i]) : 0; };
+  const auto is = [&](const char* name, int words) {
+    return argc == words + 2 && strcmp(argv[1], name) == 0 && number(2) > 0 &&
+           number(words + 1) > 0;
+  };
+  double nanoseconds;
+  if (is("pairs", 3) && number(2) <= kMostThreads) {
+    const int threads = static_cast<int>(number(2));
+    const Work work = {.pairs = number(4)};
+    switch (number(3)) {
+      case 5:
+        nanoseconds = run_same(threads, run_pairs<5>, work);
+        break;
+      case 12:
+        nanoseconds = run_same(threads, run_pairs<12>, work);
+        break;
+      case 40:
+        nanoseconds = run_same(threads, run_pairs<40>, work);
+        break;
+      default:
+        return usage();
+    }
+  } else if (is("mix", 4) && number(2) <= kMostThreads && number(3) > 0 && number(3) <= kPaths &&
+             number(4) > 0) {
+    nanoseconds = run_same(static_cast<int>(number(2)), run_mix,
+                           {.pairs = number(5),
+                            .stacks = static_cast<unsigned>(number(3)),
+                            .live = static_cast<unsigned>(number(4))});
+  } else if (is("handoff", 1)) {
+    void* (*const functions[])(void*) = {run_producer, run_consumer};
+    nanoseconds = run(2, functions, {.pairs = number(2) / kBatch * kBatch, .stacks = 100});
+  } else if (is("growth", 1)) {
+    nanoseconds = run_growth(number(2));
+  } else {
+    return usage();
+  }
+  printf("%.2f\n", nanoseconds);
+  return 0;
+}

@@ -1,0 +1,244 @@
+"""From measurements to figures: medians of ratios and differences within a round, and tables."""
+import re
+from statistics import median
+
+TOOLS = ["libmtrace", "LeakSanitizer", "heaptrack"]
+
+
+def of(entry, name):
+    """What was measured of a program under a contender; None: it was not, or did not survive."""
+    series = entry["contenders"].get(name)
+    return None if series is None or "failed" in series else series
+
+
+def pairs(entry, name, key):
+    """(base, contender) of each round."""
+    series = of(entry, name)
+    if series is None:
+        return []
+    base = of(entry, series["against"]) or of(entry, "base")
+    return list(zip(base[key], series[key])) if base else []
+
+
+def ratio(entry, name, key):
+    both = [there / here for here, there in pairs(entry, name, key) if here > 0]
+    return median(both) if both else None
+
+
+def added(entry, name, key):
+    both = [there - here for here, there in pairs(entry, name, key)]
+    return median(both) if both else None
+
+
+def middle(entry, name, key):
+    series = of(entry, name)
+    return median(series[key]) if series and key in series else None
+
+
+def number(value, digits):
+    return "-" if value is None else f"{value:,.{digits}f}"
+
+
+def signed(value):
+    return "-" if value is None else f"{value:+,.0f}"
+
+
+def megabytes(value):
+    """Bytes with three digits or so."""
+    if value is None:
+        return "-"
+    mega = value / 1e6
+    return f"{mega:,.0f}" if mega >= 100 else f"{mega:.1f}" if mega >= 1 else f"{mega:.2f}"
+
+
+def of_tool(entry, name, text):
+    series = entry["contenders"].get(name)
+    if series is None:
+        return "-"
+    return "fails" if "failed" in series else text(name)
+
+
+def short(entry):
+    """A line for the progress."""
+    key = "ns" if entry["kind"] == "own" else "cpu"
+    parts = []
+    for name in entry["contenders"]:
+        if name.startswith("base"):
+            continue
+        value = (number(added(entry, name, "ns"), 0) + " ns" if key == "ns"
+                 else number(ratio(entry, name, "cpu"), 2))
+        parts.append(f"{name} {of_tool(entry, name, lambda _, v=value: v)}")
+    return ", ".join(parts)
+
+
+def micro_times(benchmarks):
+    """Google Benchmark's results: name, nanoseconds, rate; the median where it was repeated."""
+    repeated = {b["run_name"] for b in benchmarks if b.get("aggregate_name") == "median"}
+    units = {"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9}
+    times = []
+    for b in benchmarks:
+        if b.get("error_occurred"):
+            continue
+        if (b["run_name"] in repeated) != (b.get("aggregate_name") == "median"):
+            continue
+        # Processor time, except where threads work side by side.
+        key = "real_time" if b.get("threads", 1) > 1 else "cpu_time"
+        nanoseconds = b[key] * units[b["time_unit"]]
+        name = re.sub(r"/(real_time|repeats:1|iterations:\d+)", "", b["run_name"])
+        times.append({"name": name,
+                      "ns": nanoseconds, "bytes_per_second": b.get("bytes_per_second"),
+                      "items_per_second": b.get("items_per_second")})
+    return times
+
+
+# ---- Tables: a heading and rows of cells, for text and for Markdown.
+
+SHORT = {"libmtrace": "libmtrace", "LeakSanitizer": "LSan", "heaptrack": "heaptrack"}
+
+
+def real_rows(results):
+    head = (["program", "cpu s"] + ["x " + SHORT[name] for name in TOOLS] +
+            ["wall s"] + ["x " + SHORT[name] for name in TOOLS])
+    rows = []
+    for entry in results["programs"]:
+        if entry["kind"] != "real" or entry["times"] > 1:
+            continue
+        row = [entry["name"]]
+        for key in ("cpu", "wall"):
+            row.append(number(middle(entry, "base", key), 3))
+            row += [of_tool(entry, name, lambda n, k=key: number(ratio(entry, n, k), 2))
+                    for name in TOOLS]
+        rows.append(row)
+    return head, rows
+
+
+def own_rows(results):
+    head = (["program", "ns"] + ["+ " + SHORT[name] for name in TOOLS] +
+            ["wall s"] + ["x " + SHORT[name] for name in TOOLS])
+    rows = []
+    for entry in results["programs"]:
+        if entry["kind"] != "own":
+            continue
+        row = [entry["name"], number(middle(entry, "base", "ns"), 1)]
+        row += [of_tool(entry, name, lambda n: signed(added(entry, n, "ns"))) for name in TOOLS]
+        row.append(number(middle(entry, "base", "wall"), 3))
+        row += [of_tool(entry, name, lambda n: number(ratio(entry, n, "wall"), 2))
+                for name in TOOLS]
+        rows.append(row)
+    return head, rows
+
+
+def space_rows(results):
+    head = (["program", "peak MB"] + [SHORT[name] for name in TOOLS] +
+            ["written by libmtrace", "by heaptrack"])
+    rows = []
+    for entry in results["programs"]:
+        row = [entry["name"], megabytes(middle(entry, "base", "rss"))]
+        row += [of_tool(entry, name, lambda n: megabytes(middle(entry, n, "rss")))
+                for name in TOOLS]
+        row += [of_tool(entry, name, lambda n: megabytes(middle(entry, n, "written")))
+                for name in ("libmtrace", "heaptrack")]
+        rows.append(row)
+    return head, rows
+
+
+def start_rows(results):
+    head = ["run under", "wall ms", "added", "cpu ms", "MB"]
+    rows = []
+    for entry in results["programs"]:
+        if entry["times"] == 1:
+            continue
+        for name in entry["contenders"]:
+            title = f"{entry['name']}: {name}"
+            if of(entry, name) is None:
+                rows.append([title, "fails", "", "", ""])
+                continue
+            rows.append([title, number(middle(entry, name, "wall") * 1e3, 2),
+                         "" if name == "base" else number(added(entry, name, "wall") * 1e3, 2),
+                         number(middle(entry, name, "cpu") * 1e3, 2),
+                         megabytes(middle(entry, name, "rss"))])
+    return head, rows
+
+
+def time_text(nanoseconds):
+    if nanoseconds >= 1e6:
+        return f"{nanoseconds / 1e6:,.2f} ms"
+    return f"{nanoseconds:,.1f} ns"
+
+
+def micro_rows(results):
+    head = ["micro-benchmark", "time", "rate"]
+    rows = []
+    for time in results["micro"]:
+        rate = ""
+        if time["bytes_per_second"]:
+            rate = f"{time['bytes_per_second'] / 1e6:,.0f} MB/s"
+        elif time["items_per_second"]:
+            rate = f"{time['items_per_second'] / 1e6:,.1f} million/s"
+        rows.append([time["name"], time_text(time["ns"]), rate])
+    return head, rows
+
+
+def instruction_rows(results):
+    head = ["instructions a pair", "base", "libmtrace", "added", "limit"]
+    rows = [["churn " + r["arguments"], number(r["base"], 0), number(r["libmtrace"], 0),
+             number(r["libmtrace"] - r["base"], 0), number(r["limit"], 0)]
+            for r in results["instructions"]]
+    return head, rows
+
+
+def memory_rows(results):
+    """Bytes a block and a stack, from what the peak of the process grew by."""
+    entries = {entry["name"]: entry for entry in results["programs"]}
+    head = [""] + TOOLS
+    rows = []
+    for text, large, small, count in (
+            ("bytes a live block (2,000,000)", "live 2,000,000", "live 1,000", 1_999_000),
+            ("bytes a stack of 10 frames (100,000)", "stacks 100,000", "stacks 100", 99_900)):
+        if large not in entries or small not in entries:
+            continue
+        row = [text]
+        for name in TOOLS:
+            more = [added(entries[which], name, "rss") for which in (large, small)]
+            row.append("-" if None in more else number((more[0] - more[1]) / count, 0))
+        rows.append(row)
+    if "true" in entries:
+        row = ["KiB of /bin/true"]
+        for name in TOOLS:
+            more = added(entries["true"], name, "rss")
+            row.append("-" if more is None else number(more / 1024, 0))
+        rows.append(row)
+    return head, rows
+
+
+def aligned(head, rows):
+    widths = [max(len(row[i]) for row in [head] + rows) for i in range(len(head))]
+
+    def line(row):
+        cells = [row[0].ljust(widths[0])]
+        cells += [cell.rjust(width) for cell, width in zip(row[1:], widths[1:])]
+        return "  ".join(cells).rstrip() + "\n"
+
+    return "".join(line(row) for row in [head] + rows)
+
+
+def table(results, goals):
+    parts = []
+    for title, make in (
+            ("Goals", lambda _: goals),
+            ("Whole programs: processor time and wall time, and the ratios", real_rows),
+            ("Our own program: processor time of a pair and what is added; wall time of the whole "
+             "process and the ratios", own_rows),
+            ("Start and end", start_rows), ("Peak memory and MB written", space_rows),
+            ("What memory grows by", memory_rows),
+            ("Instructions", instruction_rows), ("Parts", micro_rows)):
+        head, rows = make(results)
+        if rows:
+            parts.append(title + "\n\n" + aligned(head, rows))
+    for entry in results["programs"]:
+        for name, series in entry["contenders"].items():
+            if "failed" in series:
+                parts.append(f"{entry['name']}: {name} does not survive: {series['failed']}\n")
+    parts += [f"{skipped['name']}: skipped, {skipped['why']}\n" for skipped in results["skipped"]]
+    parts += [line + "\n" for line in results["missing"]]
+    return "\n".join(parts)

@@ -1,0 +1,91 @@
+"""What tracing should cost, held against what was measured."""
+import figures
+
+
+def entry_of(results, name):
+    return next((e for e in results["programs"] if e["name"] == name), None)
+
+
+def added(results, name, tool="libmtrace", key="ns"):
+    entry = entry_of(results, name)
+    return figures.added(entry, tool, key) if entry else None
+
+
+def ratio(results, name, tool):
+    entry = entry_of(results, name)
+    return figures.ratio(entry, tool, "cpu") if entry else None
+
+
+def growth(results, small, large):
+    """By how much what is added to a pair grows, and by how much the pair itself does."""
+    here, there = added(results, small), added(results, large)
+    if not here or there is None:
+        return None, None
+    base = [figures.middle(entry_of(results, name), "base", "ns") for name in (small, large)]
+    return there / here, base[1] / base[0]
+
+
+def pair_goals(results):
+    name = "nested 12"
+    ours = added(results, name)
+    yield ("ns added to a pair, 12 deep, one thread", "no more than LeakSanitizer", ours,
+           added(results, name, "LeakSanitizer"), 0)
+    heaptrack = added(results, name, "heaptrack")
+    yield ("the same", "1/8 of heaptrack", ours, heaptrack and heaptrack / 8, 0)
+    counted = [r for r in results["instructions"] if r["arguments"] == "pairs 1 12"]
+    if counted:
+        yield ("instructions added to that pair", "350",
+               counted[0]["libmtrace"] - counted[0]["base"], 350, 0)
+    yield ("the same pair in 2 threads, ns", "as in one, within 10 %",
+           added(results, "nested 12, 2 threads"), ours and ours * 1.1, 0)
+    more, _ = growth(results, "nested 40", "nested 40, depth 40")
+    yield "added at depth 40, times depth 10", "4, as the frames", more, 4, 1
+    more, base = growth(results, "live 1,000", "live 2,000,000")
+    yield "added with 2,000,000 live blocks, times 1,000", "as base does", more, base, 1
+
+
+def program_goals(results):
+    for name in ("python3", "clang++", "perl", "sqlite3", "git"):
+        lsan = ratio(results, name, "LeakSanitizer")
+        yield (f"{name}, times base", "no more than LeakSanitizer" if lsan else "1.15",
+               ratio(results, name, "libmtrace"), lsan or 1.15, 2)
+    for name in ("redis", "node"):
+        yield f"{name}, times base", "1.15", ratio(results, name, "libmtrace"), 1.15, 2
+    for name in ("python3", "clang++", "perl", "sqlite3", "git", "redis", "node"):
+        heaptrack = added(results, name, "heaptrack", "cpu")
+        ours = added(results, name, key="cpu")
+        if heaptrack and ours is not None:
+            yield (f"{name}, ms added", "1/5 of heaptrack", ours * 1e3, heaptrack * 1e3 / 5, 0)
+
+
+def space_goals(results):
+    for text, cells in ((row[0], row[1]) for row in figures.memory_rows(results)[1]):
+        limit = 24 if "block" in text else 320 if "stack" in text else 1024
+        if cells != "-":
+            yield text, str(limit), float(cells.replace(",", "")), limit, 0
+
+
+def moment_goals(results):
+    true, names = entry_of(results, "true"), entry_of(results, "ls")
+    if true:
+        both = figures.added(true, "libmtrace, no report", "wall")
+        yield "/bin/true, ms added without the report", "1", both and both * 1e3, 1, 2
+    if names:
+        both = figures.added(names, "libmtrace, names", "wall")
+        yield ("/bin/ls, ms added with names in the report", "30; 80 with libc6-dbg",
+               both and both * 1e3, 80 if "libc6-dbg" in results["versions"] else 30, 1)
+    for time in results["micro"]:
+        if time["name"] == "SnapshotAndWrite/stacks:100000":
+            yield "a report of 100,000 stacks, ms", "100", time["ns"] / 1e6, 100, 0
+
+
+def rows(results):
+    head = ["what", "goal", "measured", "limit", ""]
+    found = []
+    for make in (pair_goals, program_goals, space_goals, moment_goals):
+        for what, goal, measured, limit, digits in make(results):
+            if measured is None or limit is None:
+                continue
+            found.append([what, goal, figures.number(measured, digits),
+                          figures.number(limit, digits), "met" if measured <= limit else "missed"])
+    return head, found

@@ -1,0 +1,70 @@
+#!/usr/bin/python3 -B
+"""instructions.py BUILD: instructions of a malloc+free pair, without and with libmtrace.so.
+
+Counted by callgrind in a fixed environment, as the difference of two lengths, so that starting and
+ending do not count. Fails when libmtrace.so adds more than tests/bench/instructions.txt allows.
+"""
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+SHORT, LONG = 10_000, 30_000
+LIMITS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "instructions.txt")
+
+
+def limits():
+    with open(LIMITS, encoding="utf-8") as file:
+        lines = [line.split() for line in file if line.strip() and not line.startswith("#")]
+    return [(int(words[0]), words[1:]) for words in lines]
+
+
+def collected(build, arguments, pairs, traced):
+    with tempfile.TemporaryDirectory() as out:
+        # The same number of bytes with and without, since they lie on the stack.
+        environment = {"PATH": "/usr/bin:/bin", "TZ": "UTC"}
+        environment["LD_PRELOAD" if traced else "XX_PRELOAD"] = os.path.join(build, "libmtrace.so")
+        environment.update(MTRACE_OUTPUT=out, MTRACE_RESOLVER="none", MTRACE_DEPTH="10",
+                           MTRACE_FOLLOW="churn")
+        run = subprocess.run(
+            ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null",
+             os.path.join(build, "tests/bench/churn")] + arguments + [f"{pairs:06}"],
+            env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        reports = os.listdir(out)
+    match = re.search(r"Collected : (\d+)", run.stderr)
+    if run.returncode != 0 or match is None:
+        raise RuntimeError("callgrind: " + run.stderr[-500:])
+    if len(reports) != traced:
+        raise RuntimeError(f"{len(reports)} reports instead of {int(traced)}")
+    return int(match.group(1))
+
+
+def count_each(build):
+    """For each limit: a dictionary of arguments, limit, base, libmtrace (instructions a pair)."""
+    build = os.path.abspath(build)
+    results = []
+    for limit, arguments in limits():
+        a_pair = [(collected(build, arguments, LONG, traced) -
+                   collected(build, arguments, SHORT, traced)) / (LONG - SHORT)
+                  for traced in (False, True)]
+        results.append({"arguments": " ".join(arguments), "limit": limit, "base": a_pair[0],
+                        "libmtrace": a_pair[1]})
+    return results
+
+
+def text_of(result):
+    return (f"churn {result['arguments']}: base {result['base']:.1f}, "
+            f"libmtrace {result['libmtrace']:.1f}, "
+            f"added {result['libmtrace'] - result['base']:.1f}, limit {result['limit']}")
+
+
+def main():
+    results = count_each(sys.argv[1])
+    for result in results:
+        print(text_of(result))
+    return 1 if any(r["libmtrace"] - r["base"] > r["limit"] for r in results) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

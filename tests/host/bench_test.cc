@@ -1,0 +1,158 @@
+// The benchmarks' own test: that the driver measures, says what it left out, and makes a document
+// of it; and the instructions of a malloc+free pair, which callgrind counts and a file limits.
+#include <filesystem>
+#include <regex>
+
+#include "host_test.h"
+
+namespace mtrace::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+class BenchTest : public HostTest {
+ protected:
+  // A script of tests/bench.
+  Result script(const std::string& name, std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(),
+                     {"/usr/bin/python3", "-B", source_dir() + "/tests/bench/" + name});
+    return run(plain(std::move(arguments)));
+  }
+  Result bench(std::vector<std::string> arguments) {
+    arguments.insert(arguments.end(),
+                     {"--quick", "--build", build_dir(), "--output", temp() + "/bench"});
+    return script("bench.py", std::move(arguments));
+  }
+  std::string results() { return read_file(temp() + "/bench/results.json"); }
+};
+
+TEST_F(BenchTest, MeasuresAProgramUnderEach) {
+  const Result result = bench({"--rounds", "3", "--only", "^nested 12$"});
+  ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
+  // One row, whose first figure is of the program without tracing.
+  EXPECT_TRUE(std::regex_search(result.out, std::regex("\nnested 12 +[0-9.]+ ")))
+      << result.out << result.err;
+  EXPECT_EQ(result.out, read_file(temp() + "/bench/table.txt"));
+  EXPECT_EQ(result.err.find("survive"), std::string::npos) << result.err;
+  // Three rounds of each key.
+  const std::string text = results();
+  for (const char* key : {"wall", "cpu", "rss", "written", "ns"}) {
+    const std::regex series("\"" + std::string(key) + R"re(": \[\s*[^,\]]+,[^,\]]+,[^,\]]+\])re");
+    const auto found = std::distance(std::sregex_iterator(text.begin(), text.end(), series),
+                                     std::sregex_iterator());
+    EXPECT_GE(found, 2) << key << text;
+  }
+  // The library wrote its report at exit into the directory that is counted; base wrote nothing.
+  const auto written = [&](const std::string& name, const std::string& figure) {
+    return std::regex_search(
+        text, std::regex("\"" + name + "\": \\{[^}]*\"written\": \\[\\s*" + figure + ",\\s*" +
+                         figure + ",\\s*" + figure + "\\s*\\]"));
+  };
+  EXPECT_TRUE(written("base", "0(\\.0)?")) << text;
+  EXPECT_TRUE(written("libmtrace", "[1-9]\\d*(\\.\\d*)?")) << text;
+}
+
+TEST_F(BenchTest, SaysWhatIsSkippedAndWhatFails) {
+  // With a program that is not there, and a library that does not let programs live.
+  const std::string driver = temp() + "/driver.py";
+  write_file(driver, "import sys\nsys.path.insert(0, '" + source_dir() +
+                         "/tests/bench')\n"
+                         "import bench, programs, contenders\n"
+                         "def two(quick):\n"
+                         "  return [programs.Program('gone', '', ['/no/such/program']),\n"
+                         "          programs.Program('shell', '', ['/bin/sh', '-c', '[ -z "
+                         "\"$BAD\" ] || exit 3; echo $PRINTS']),\n"
+                         "          programs.Program('off', '', ['/bin/false'])]\n"
+                         "def find(build):\n"
+                         "  return {'base': contenders.Contender('base'),\n"
+                         "          'libmtrace': contenders.Contender('libmtrace', [], {'BAD': "
+                         "'1'}),\n"
+                         "          'heaptrack': contenders.Contender('heaptrack', [], {'PRINTS': "
+                         "'x'})}, ['LeakSanitizer is not installed']\n"
+                         "programs.all_programs = two\n"
+                         "contenders.find = find\n"
+                         "sys.exit(bench.main())\n");
+  const Result result = run(plain({"/usr/bin/python3", "-B", driver, "--quick", "--only", ".",
+                                   "--build", build_dir(), "--output", temp() + "/bench"}));
+  ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
+  for (const std::string& text : {result.out, result.err}) {
+    EXPECT_NE(text.find("gone: skipped, /no/such/program not installed"), std::string::npos)
+        << text;
+    EXPECT_NE(text.find("off: skipped, does not run here: exit 1"), std::string::npos) << text;
+    EXPECT_NE(text.find("shell: libmtrace does not survive: exit 3"), std::string::npos) << text;
+    EXPECT_NE(text.find("shell: heaptrack does not survive: prints something else"),
+              std::string::npos)
+        << text;
+    EXPECT_NE(text.find("LeakSanitizer is not installed"), std::string::npos) << text;
+  }
+}
+
+TEST_F(BenchTest, MicroBenchmarksRun) {
+  const Result result = bench({"--micro",
+                               "^(Walk/depth:10|InternKnown/stacks:100/.*|"
+                               "BlockTakeAndPut/live:1000|SnapshotAndWrite/stacks:1000)"
+                               "($|/)"});
+  ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
+  for (const char* name : {"Walk/depth:10", "InternKnown/stacks:100/threads:1",
+                           "BlockTakeAndPut/live:1000", "SnapshotAndWrite/stacks:1000"}) {
+    EXPECT_NE(result.out.find("\n" + std::string(name) + " "), std::string::npos)
+        << name << result.out << result.err;
+  }
+}
+
+TEST_F(BenchTest, DocumentKeepsWhatIsWrittenByHand) {
+  ASSERT_TRUE(bench({"--rounds", "2", "--only", "^(true|stacks 100)$"}).exited(0));
+  const std::string document = temp() + "/performance.md";
+  const std::string real = read_file(source_dir() + "/doc/performance.md");
+  write_file(document, real);
+  const std::vector<std::string> arguments = {"--results", temp() + "/bench/results.json",
+                                              "--document", document};
+  ASSERT_TRUE(script("document.py", arguments).exited(0));
+  const std::string once = read_file(document);
+  const auto outside = [](const std::string& text) {
+    const size_t begin = text.find("<!-- measured: written");
+    const size_t end = text.find("<!-- measured: end");
+    EXPECT_LT(begin, end);
+    EXPECT_NE(end, std::string::npos);
+    return text.substr(0, begin) + text.substr(end);
+  };
+  EXPECT_EQ(outside(once), outside(real));
+  EXPECT_NE(once.find("| stacks 100 | "), std::string::npos) << once;
+  for (const std::string name : {"pairs", "growth"}) {
+    EXPECT_NE(once.find("](performance/" + name + ".svg)"), std::string::npos) << once;
+    EXPECT_TRUE(read_file(temp() + "/performance/" + name + ".svg").ends_with("</svg>\n"));
+  }
+  ASSERT_TRUE(script("document.py", arguments).exited(0));
+  EXPECT_EQ(read_file(document), once);
+}
+
+// The pictures that the document shows are there.
+TEST_F(BenchTest, DocumentHasItsPictures) {
+  const std::string text = read_file(source_dir() + "/doc/performance.md");
+  const std::regex picture(R"re(\]\(([\w/]+\.svg)\))re");
+  int found = 0;
+  for (std::sregex_iterator at(text.begin(), text.end(), picture), end; at != end; ++at, ++found) {
+    EXPECT_TRUE(fs::exists(source_dir() + "/doc/" + at->str(1))) << at->str(1);
+  }
+  EXPECT_GE(found, 4);
+}
+
+TEST_F(BenchTest, InstructionsOfAPairAreWithinTheLimit) {
+  const Result result = script("instructions.py", {build_dir()});
+  EXPECT_TRUE(result.exited(0)) << result.how() << "\n" << result.out << result.err;
+  const std::regex line(R"(churn [a-z0-9 ]+: base ([\d.]+), libmtrace ([\d.]+), added [\d.]+, )"
+                        R"(limit \d+)");
+  const std::vector<std::string> lines = lines_of(result.out);
+  EXPECT_EQ(lines.size(), 2u) << result.out;
+  for (const std::string& each : lines) {
+    std::smatch match;
+    ASSERT_TRUE(std::regex_match(each, match, line)) << each;
+    // A count that is far too low counts something else.
+    EXPECT_GT(std::stod(match[1]), 50) << each;
+    EXPECT_GT(std::stod(match[2]), std::stod(match[1]) + 50) << each;
+    printf("%s\n", each.c_str());
+  }
+}
+
+}  // namespace
+}  // namespace mtrace::test
