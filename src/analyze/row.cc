@@ -1,6 +1,7 @@
 #include "analyze/row.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "format/memlog.h"
 #include "profile/line.h"
@@ -37,9 +38,9 @@ bool add_state(Row& sum, const Row& more, Combine how) {
 
 }  // namespace
 
-Row row_of(const profile::Entry& entry, bool times) {
+Row row_of(profile::Entry entry, bool times) {
   Row row;
-  row.kind = entry.kind;
+  row.kind = std::move(entry.kind);
   row.bytes = entry.bytes;
   row.blocks = entry.blocks;
   if (profile::find_field(entry.fields, format::kFieldLive) != nullptr) row.live = entry.live;
@@ -58,10 +59,10 @@ Row row_of(const profile::Entry& entry, bool times) {
   row.slack = entry.slack;
   row.peak = entry.peak;
   row.stack = entry.stack;
-  row.frames = entry.frames;
+  row.frames = std::move(entry.frames);
   row.cut = entry.cut;
-  for (const profile::Field& field : entry.fields) {
-    if (!profile::knows_field(field.key)) row.further.push_back(field);
+  for (profile::Field& field : entry.fields) {
+    if (!profile::knows_field(field.key)) row.further.push_back(std::move(field));
   }
   return row;
 }
@@ -119,12 +120,24 @@ bool leaves_out_zero(Order order) {
 }
 
 void sort(std::vector<Row>& rows, Order order) {
-  std::stable_sort(rows.begin(), rows.end(), [order](const Row& a, const Row& b) {
+  const auto before = [order](const Row& a, const Row& b) {
     if (a.kind != b.kind) return a.kind < b.kind;
     const int64_t a_has = quantity(a, order);
     const int64_t b_has = quantity(b, order);
     return a_has != b_has ? a_has > b_has : a.stack < b.stack;
-  });
+  };
+  // As a report has them, mostly.
+  if (std::is_sorted(rows.begin(), rows.end(), before)) return;
+  // A row is large: it is moved once.
+  std::vector<Row*> places;
+  places.reserve(rows.size());
+  for (Row& row : rows) places.push_back(&row);
+  std::stable_sort(places.begin(), places.end(),
+                   [&](const Row* a, const Row* b) { return before(*a, *b); });
+  std::vector<Row> sorted;
+  sorted.reserve(rows.size());
+  for (Row* row : places) sorted.push_back(std::move(*row));
+  rows = std::move(sorted);
 }
 
 size_t drop_empty(std::vector<Row>& rows, Order order) {

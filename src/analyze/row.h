@@ -46,7 +46,7 @@ struct Row {
 };
 
 // `times`: the report tells lifetimes, so that one it leaves out is 0.
-Row row_of(const profile::Entry& entry, bool times);
+Row row_of(profile::Entry entry, bool times);
 
 // What becomes of live, age, slack and peak, which are states and not changes.
 enum class Combine {

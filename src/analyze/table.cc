@@ -1,5 +1,7 @@
 #include "analyze/table.h"
 
+#include <utility>
+
 #include "format/memlog.h"
 
 namespace mtrace::analyze {
@@ -38,12 +40,14 @@ void cut(const std::vector<Module>& modules, Row& row, int depth) {
 
 }  // namespace
 
-Table Table::of(const Memlog& memlog) {
+Table Table::of(Memlog& memlog) {
   Table table;
   table.memlog_.modules = memlog.modules;
-  for (const profile::Entry& entry : memlog.entries) {
-    table.rows_.push_back(row_of(entry, times(memlog)));
+  table.rows_.reserve(memlog.entries.size());
+  for (profile::Entry& entry : memlog.entries) {
+    table.rows_.push_back(row_of(std::move(entry), times(memlog)));
   }
+  memlog.entries.clear();
   return table;
 }
 

@@ -14,8 +14,9 @@ namespace mtrace::analyze {
 
 class Table {
  public:
-  // A table of a memlog's entries, each a row of its own.
-  static Table of(const profile::Memlog& memlog);
+  // A table of a memlog's entries, each a row of its own. Takes them: a large memlog is mostly
+  // entries.
+  static Table of(profile::Memlog& memlog);
 
   // Adds the entries of `memlog`. Rows of one kind merge when their stacks agree: in all frames,
   // or in the first `depth` frames that have an address (0: all), so that opposite signs cancel.

@@ -2,8 +2,6 @@
 
 #include <errno.h>
 
-#include <cstring>
-
 #include "base/file.h"
 #include "format/escape.h"
 
@@ -20,12 +18,10 @@ bool Writer::make_room() {
   return error_ == 0;
 }
 
-Writer& Writer::bytes(const char* s, size_t size) {
+Writer& Writer::bytes_in_pieces(const char* s, size_t size) {
   for (size_t i = 0; i < size; ++i) put(s[i]);
   return *this;
 }
-
-Writer& Writer::text(const char* s) { return bytes(s, strlen(s)); }
 
 Writer& Writer::escaped(const char* s, size_t size, const char* reserved) {
   format::escape(s, size, reserved, [this](const char* unit, size_t length) {
@@ -37,14 +33,13 @@ Writer& Writer::escaped(const char* s, size_t size, const char* reserved) {
 }
 
 Writer& Writer::padded(uint64_t value, unsigned digits) {
-  char reversed[20];
-  unsigned n = 0;
+  char text[20];
+  unsigned begin = sizeof text;
   do {
-    reversed[n++] = static_cast<char>('0' + value % 10);
+    text[--begin] = static_cast<char>('0' + value % 10);
     value /= 10;
-  } while (value != 0 || n < digits);
-  while (n > 0) put(reversed[--n]);
-  return *this;
+  } while (begin > 0 && (value != 0 || sizeof text - begin < digits));
+  return bytes(text + begin, sizeof text - begin);
 }
 
 Writer& Writer::number(uint64_t value) { return padded(value, 1); }
@@ -55,12 +50,13 @@ Writer& Writer::signed_number(int64_t value) {
 }
 
 Writer& Writer::hex(uint64_t value, unsigned digits) {
-  for (unsigned shift = 64; shift > 0;) {
-    shift -= 4;
-    const uint64_t rest = value >> shift;
-    if (rest != 0 || shift == 0 || shift / 4 < digits) put("0123456789abcdef"[rest & 15]);
-  }
-  return *this;
+  char text[16];
+  unsigned begin = sizeof text;
+  do {
+    text[--begin] = "0123456789abcdef"[value & 15];
+    value >>= 4;
+  } while (begin > 0 && (value != 0 || sizeof text - begin < digits));
+  return bytes(text + begin, sizeof text - begin);
 }
 
 // Days to year, month, day: Howard Hinnant's chrono-compatible low-level date algorithms

@@ -17,8 +17,13 @@ class Writer {
     buffer_[used_++] = c;
     return *this;
   }
-  Writer& text(const char* s);
-  Writer& bytes(const char* s, size_t size);
+  Writer& text(const char* s) { return bytes(s, __builtin_strlen(s)); }
+  Writer& bytes(const char* s, size_t size) {
+    if (error_ != 0 || size >= capacity_ - used_) return bytes_in_pieces(s, size);
+    __builtin_memcpy(buffer_ + used_, s, size);
+    used_ += size;
+    return *this;
+  }
   // As it must stand in a memlog: see format/escape.h.
   Writer& escaped(const char* s, size_t size, const char* reserved);
   Writer& number(uint64_t value);
@@ -34,6 +39,7 @@ class Writer {
 
  private:
   bool make_room();
+  Writer& bytes_in_pieces(const char* s, size_t size);
 
   char* buffer_;
   size_t capacity_;

@@ -43,9 +43,8 @@ bool lists_unchanged(const profile::Header& header) {
 
 uint64_t peak_of(const profile::Header& header) { return header.peak ? header.peak->bytes : 0; }
 
-// The rows to be shown, in order.
-analyze::Table table_of(const profile::Memlog& memlog, const ShowOptions& options,
-                        Context& context) {
+// The rows to be shown, in order. Takes the entries of `memlog`.
+analyze::Table table_of(profile::Memlog& memlog, const ShowOptions& options, Context& context) {
   const analyze::Order order = options.style.order;
   analyze::Table table;
   if (options.depth == 0) {
@@ -67,7 +66,7 @@ analyze::Table table_of(const profile::Memlog& memlog, const ShowOptions& option
   return table;
 }
 
-void show_one(const profile::Memlog& memlog, const ShowOptions& options, const Streams& streams) {
+void show_one(profile::Memlog& memlog, const ShowOptions& options, const Streams& streams) {
   Context context;
   const analyze::Table table = table_of(memlog, options, context);
   std::string out;
@@ -151,7 +150,7 @@ int run_show(const Arguments& arguments, const Streams& streams) {
   if (array) print(streams, "[\n");
   for (const std::string& file : files) {
     try {
-      const profile::Memlog memlog = read_named(file, arguments, resolver);
+      profile::Memlog memlog = read_named(file, arguments, resolver);
       if (options.json) {
         Context context;
         const analyze::Table table = table_of(memlog, options, context);

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "format/escape.h"
 #include "format/memlog.h"
 #include "profile/module_table.h"
@@ -14,7 +16,7 @@ constexpr uint32_t kMaxGeneration = 1u << 30;
 constexpr uint64_t kMaxLine = UINT32_MAX;
 
 // Where a field stands that is a plain number.
-uint64_t* number_field(Entry& entry, const std::string& key) {
+uint64_t* number_field(Entry& entry, std::string_view key) {
   Activity& activity = entry.activity;
   if (key == format::kFieldAllocations) return &activity.allocations;
   if (key == format::kFieldAllocated) return &activity.allocated_bytes;
@@ -32,22 +34,23 @@ uint64_t* number_field(Entry& entry, const std::string& key) {
 }
 
 void set_field(Entry& entry, const Field& field) {
+  const std::string_view key = field.key;
   const auto bad = [&](const char* expected) {
     throw LineError{fmt::format("{}={} is not {}", field.key, quoted(field.value), expected)};
   };
-  if (field.key == format::kFieldBlocks) {
+  if (key == format::kFieldBlocks) {
     const auto value = read_signed(field.value);
     if (!value) bad("a signed number of 64 bits");
     entry.blocks = *value;
-  } else if (field.key == format::kFieldLive) {
+  } else if (key == format::kFieldLive) {
     const auto value = read_unsigned(field.value, INT64_MAX);
     if (!value) bad("a number of bytes");
     entry.live = *value;
-  } else if (uint64_t* count = number_field(entry, field.key)) {
+  } else if (uint64_t* count = number_field(entry, key)) {
     const auto value = read_unsigned(field.value, INT64_MAX);
     if (!value) bad("a number");
     *count = *value;
-  } else if (field.key == format::kFieldStack) {
+  } else if (key == format::kFieldStack) {
     const auto value = read_stack_id(field.value);
     if (!value) bad("16 hex digits");
     entry.stack = *value;
@@ -87,7 +90,7 @@ void read_place(std::string_view text, ModuleTable& modules, Frame& frame) {
 
 }  // namespace
 
-bool knows_field(const std::string& key) {
+bool knows_field(std::string_view key) {
   Entry none;
   return key == format::kFieldBlocks || key == format::kFieldLive || key == format::kFieldStack ||
          number_field(none, key) != nullptr;
@@ -106,6 +109,7 @@ std::string unescape_or_throw(std::string_view text) {
 }
 
 void check_bytes(std::string_view line, bool tabs) {
+  if (is_printable(line, tabs)) return;
   const auto* bytes = reinterpret_cast<const unsigned char*>(line.data());
   for (size_t i = 0; i < line.size();) {
     const size_t length = format::utf8_length(bytes + i, line.size() - i);
@@ -130,6 +134,7 @@ Field read_meta(std::string_view line) {
 
 Entry read_entry(std::string_view line) {
   Entry entry;
+  entry.fields.reserve(static_cast<size_t>(std::count(line.begin(), line.end(), '\t')));
   const auto parts = split(line, '\t');
   size_t next = 0;
   if (parts[0].starts_with('@')) {
@@ -152,8 +157,8 @@ Entry read_entry(std::string_view line) {
     }
     Field field{std::string(parts[next].substr(0, equals)),
                 std::string(parts[next].substr(equals + 1))};
-    unescape_or_throw(field.value);
-    if (find_field(entry.fields, field.key.c_str()) != nullptr) {
+    if (field.value.find('\\') != std::string::npos) unescape_or_throw(field.value);
+    if (find_field(entry.fields, field.key) != nullptr) {
       throw LineError{fmt::format("{}= stands there twice", field.key)};
     }
     set_field(entry, field);
@@ -172,23 +177,32 @@ Entry read_entry(std::string_view line) {
 
 Frame read_frame(std::string_view line, ModuleTable& modules) {
   Frame frame;
-  const auto parts = split(line, '\t');
-  if (parts.size() > 3) {
+  const size_t last = line.rfind('\t');
+  if (last == std::string_view::npos) {
+    read_place(line, modules, frame);
+    return frame;
+  }
+  const auto tabs = std::count(line.begin(), line.end(), '\t');
+  if (tabs > 2) {
     throw LineError{
-        fmt::format("a frame of {} fields: at most function, source and place", parts.size())};
+        fmt::format("a frame of {} fields: at most function, source and place", tabs + 1)};
   }
-  read_place(parts.back(), modules, frame);
-  if (parts.size() > 1) {
-    if (parts[0].empty()) throw LineError{"the name of the function is empty"};
-    if (parts[0] != format::kUnknownFunction) frame.function = unescape_or_throw(parts[0]);
-  }
-  if (parts.size() > 2) frame.source = read_source(parts[1]);
+  read_place(line.substr(last + 1), modules, frame);
+  const size_t first = line.find('\t');
+  const std::string_view function = line.substr(0, first);
+  if (function.empty()) throw LineError{"the name of the function is empty"};
+  if (function != format::kUnknownFunction) frame.function = unescape_or_throw(function);
+  if (first != last) frame.source = read_source(line.substr(first + 1, last - first - 1));
   return frame;
 }
 
 ModuleIndex ModuleTable::index(std::string_view escaped_name) {
+  if (!last_name_.empty() && escaped_name == last_name_) return last_;
   const auto known = by_name_.find(escaped_name);
-  if (known != by_name_.end()) return known->second;
+  if (known != by_name_.end()) {
+    last_name_ = escaped_name;
+    return last_ = known->second;
+  }
 
   const size_t hash = escaped_name.find('#');
   uint32_t generation = 1;

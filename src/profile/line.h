@@ -31,7 +31,7 @@ Field read_meta(std::string_view line);
 Entry read_entry(std::string_view line);
 
 // Whether Entry has a member for the field; others stand in Entry::fields alone.
-bool knows_field(const std::string& key);
+bool knows_field(std::string_view key);
 
 // A frame line without its leading tab. The module it names is looked up in, or added to,
 // `modules`.

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace mtrace::profile {
@@ -158,7 +159,7 @@ struct Memlog {
 };
 
 // The key=value among `fields` whose key is `key`, or nullptr.
-inline const std::string* find_field(const std::vector<Field>& fields, const char* key) {
+inline const std::string* find_field(const std::vector<Field>& fields, std::string_view key) {
   for (const Field& field : fields) {
     if (field.key == key) return &field.value;
   }

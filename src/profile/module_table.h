@@ -28,6 +28,8 @@ class ModuleTable {
   std::vector<Module> take() { return std::move(modules_); }
 
  private:
+  std::string last_name_;  // asked for last; empty: none
+  ModuleIndex last_ = 0;
   std::vector<Module> modules_;
   absl::flat_hash_map<std::string, ModuleIndex, NameHash, std::equal_to<>> by_name_;
   absl::flat_hash_map<std::pair<std::string, uint32_t>, ModuleIndex> by_path_;

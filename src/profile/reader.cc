@@ -12,6 +12,8 @@
 namespace mtrace::profile {
 namespace {
 
+constexpr size_t kSample = 1000;  // entries that tell how many there are
+
 class Reader {
  public:
   Reader(const std::string& name, std::string_view text) : text_(text) { memlog_.name = name; }
@@ -110,6 +112,13 @@ class Reader {
         throw LineError{"the sum of the entries does not fit 64 bits"};
       }
     }
+    std::vector<Entry>& entries = memlog_.entries;
+    if (entries.size() >= kSample && entries.size() == entries.capacity()) {
+      // So many entries took so much text; a twentieth more than that will mostly do.
+      entries.reserve(text_.size() * entries.size() / at_ / 20 * 21 + 1);
+    }
+    // Stacks are mostly as deep as their neighbours.
+    if (!memlog_.entries.empty()) entry.frames.reserve(memlog_.entries.back().frames.size());
     memlog_.entries.push_back(std::move(entry));
     in_entry_ = true;
     depth_ = 0;

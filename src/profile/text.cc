@@ -1,5 +1,7 @@
 #include "profile/text.h"
 
+#include <cstring>
+
 #include "format/escape.h"
 
 namespace mtrace::profile {
@@ -103,15 +105,48 @@ std::string hex_bytes(std::string_view bytes) {
   return text;
 }
 
+bool is_printable(std::string_view text, bool tabs) {
+  constexpr uint64_t kOnes = 0x0101010101010101u;
+  constexpr uint64_t kHighs = 0x80 * kOnes;
+  const auto good = [tabs](char c) { return (c >= ' ' && c < 0x7f) || (tabs && c == '\t'); };
+  size_t at = 0;
+  for (; at + sizeof(uint64_t) <= text.size(); at += sizeof(uint64_t)) {
+    uint64_t word = 0;
+    std::memcpy(&word, text.data() + at, sizeof word);
+    // The highest bit of a byte: it is 0x7f or more, or below a blank.
+    const uint64_t above = ((word & ~kHighs) + kOnes) | word;
+    const uint64_t below = ~((word | kHighs) - ' ' * kOnes);
+    if (((above | below) & kHighs) == 0) continue;
+    if (!tabs) return false;
+    for (size_t i = at; i < at + sizeof word; ++i) {
+      if (!good(text[i])) return false;
+    }
+  }
+  for (; at < text.size(); ++at) {
+    if (!good(text[at])) return false;
+  }
+  return true;
+}
+
+void append_escaped(std::string& out, std::string_view text, const char* reserved) {
+  if (is_printable(text, false) && text.find('\\') == std::string_view::npos &&
+      text.find_first_of(reserved) == std::string_view::npos) {
+    out += text;
+    return;
+  }
+  format::escape(text.data(), text.size(), reserved,
+                 [&](const char* unit, size_t size) { out.append(unit, size); });
+}
+
 std::string escaped(std::string_view text, const char* reserved) {
   std::string out;
   out.reserve(text.size());
-  format::escape(text.data(), text.size(), reserved,
-                 [&](const char* unit, size_t size) { out.append(unit, size); });
+  append_escaped(out, text, reserved);
   return out;
 }
 
 std::optional<std::string> unescaped(std::string_view text) {
+  if (text.find('\\') == std::string_view::npos) return std::string(text);
   std::string out;
   out.reserve(text.size());
   if (!format::unescape(text.data(), text.size(), [&](char c) { out.push_back(c); })) {

@@ -28,8 +28,12 @@ bool is_key(std::string_view text);
 // 1*(ALPHA / DIGIT / "-")
 bool is_kind(std::string_view text);
 
+// Printable ASCII, with `tabs` also the tab: most of what memlogs hold, and told at a glance.
+bool is_printable(std::string_view text, bool tabs);
+
 std::string hex_bytes(std::string_view bytes);
 std::string escaped(std::string_view text, const char* reserved);
+void append_escaped(std::string& out, std::string_view text, const char* reserved);
 std::optional<std::string> unescaped(std::string_view text);
 
 std::vector<std::string_view> split(std::string_view text, char separator);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <iterator>
 
 #include "format/escape.h"
@@ -29,48 +30,112 @@ std::vector<Field>::iterator position(std::vector<Field>& lines, const char* key
   });
 }
 
+void append_names(std::string& out, const Frame& frame) {
+  if (!frame.function.empty() || !frame.source.empty()) {
+    if (frame.function.empty()) {
+      out += format::kUnknownFunction;
+    } else {
+      append_escaped(out, frame.function, format::kReservedNone);
+    }
+    out += '\t';
+  }
+  if (!frame.source.empty()) {
+    append_escaped(out, frame.source, format::kReservedNone);
+    out += '\t';
+  }
+}
+
+// As frames have it.
+std::string name(const Module& module) {
+  std::string text = escaped(module.path, format::kReservedModule);
+  if (module.generation > 1) text += fmt::format("#{}", module.generation);
+  return text;
+}
+
+void append_hex(std::string& out, uint64_t number) {
+  char text[16];
+  const auto end = std::to_chars(std::begin(text), std::end(text), number, 16).ptr;
+  out.append(text, end);
+}
+
+// About how long the text of the entries will be, rather more than less.
+size_t length_of_entries(const Memlog& memlog, const std::vector<std::string>& names) {
+  constexpr size_t kNumber = 24;  // with what stands around it
+  size_t length = 0;
+  for (const Entry& entry : memlog.entries) {
+    length += kNumber + entry.kind.size();
+    for (const Field& field : entry.fields) length += field.key.size() + field.value.size() + 2;
+    for (const Frame& frame : entry.frames) {
+      length += frame.function.size() + frame.source.size() + kNumber;
+      if (frame.place == Place::kModule) length += names[frame.module].size();
+    }
+  }
+  return length;
+}
+
+// `module`: the name of the frame's.
+void append_place(std::string& out, const Frame& frame, const std::string& module) {
+  switch (frame.place) {
+    case Place::kInlined:
+      out += format::kInlined;
+      return;
+    case Place::kAddress:
+      out += "(0x";
+      break;
+    case Place::kModule:
+      out += '(';
+      out += module;
+      out += "+0x";
+      break;
+  }
+  append_hex(out, frame.offset);
+  out += ')';
+}
+
 }  // namespace
 
 std::string frame_names(const Frame& frame) {
   std::string out;
-  if (!frame.function.empty() || !frame.source.empty()) {
-    out += frame.function.empty() ? format::kUnknownFunction
-                                  : escaped(frame.function, format::kReservedNone);
-    out += '\t';
-  }
-  if (!frame.source.empty()) out += escaped(frame.source, format::kReservedNone) + '\t';
+  append_names(out, frame);
   return out;
 }
 
 std::string place(const Memlog& memlog, const Frame& frame) {
-  switch (frame.place) {
-    case Place::kInlined:
-      return format::kInlined;
-    case Place::kAddress:
-      return fmt::format("(0x{:x})", frame.offset);
-    case Place::kModule:
-      break;
-  }
-  const Module& module = memlog.modules[frame.module];
-  const std::string path = escaped(module.path, format::kReservedModule);
-  if (module.generation > 1) {
-    return fmt::format("({}#{}+0x{:x})", path, module.generation, frame.offset);
-  }
-  return fmt::format("({}+0x{:x})", path, frame.offset);
+  std::string out;
+  append_place(out, frame, frame.place == Place::kModule ? name(memlog.modules[frame.module]) : "");
+  return out;
 }
 
 std::string write(const Memlog& memlog) {
-  std::string out = std::string(format::kMagicLine) + '\n';
+  std::vector<std::string> names;
+  names.reserve(memlog.modules.size());
+  for (const Module& module : memlog.modules) names.push_back(name(module));
+  const std::string none;
+  std::string out;
+  // Growing by and by would need twice the room for a large one.
+  out.reserve(length_of_entries(memlog, names));
+  out += format::kMagicLine;
+  out += '\n';
   write_meta(out, memlog.before);
   for (const Entry& entry : memlog.entries) {
-    if (!entry.heap()) out += '@' + entry.kind + '\t';
+    if (!entry.heap()) {
+      out += '@';
+      out += entry.kind;
+      out += '\t';
+    }
     fmt::format_to(std::back_inserter(out), "{:+}", entry.bytes);
     for (const Field& field : entry.fields) {
-      fmt::format_to(std::back_inserter(out), "\t{}={}", field.key, field.value);
+      out += '\t';
+      out += field.key;
+      out += '=';
+      out += field.value;
     }
     out += '\n';
     for (const Frame& frame : entry.frames) {
-      out += '\t' + frame_names(frame) + place(memlog, frame) + '\n';
+      out += '\t';
+      append_names(out, frame);
+      append_place(out, frame, frame.place == Place::kModule ? names[frame.module] : none);
+      out += '\n';
     }
     if (entry.cut) fmt::format_to(std::back_inserter(out), "\t{}\n", format::kCutLine);
   }

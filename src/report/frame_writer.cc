@@ -15,6 +15,17 @@ void module_name(Writer& out, const unwind::Module& module) {
   if (module.generation > 1) out.put('#').number(module.generation);
 }
 
+void put_frame(Writer& out, uintptr_t address, const unwind::Module* module) {
+  out.text("\t(");
+  if (module != nullptr) {
+    module_name(out, *module);
+    out.text("+0x").hex(address - module->base);
+  } else {
+    out.text("0x").hex(address);
+  }
+  out.text(")\n");
+}
+
 // A file that was unloaded, and came back to its place after another one had been there, has two
 // entries that read the same.
 bool is_repeated(const unwind::Module& module, uint32_t index, const ModuleSet& modules) {
@@ -35,23 +46,52 @@ ModuleSet::~ModuleSet() {
   if (bits_ != nullptr) sys::unmap_memory(bits_, kMost / 8);
 }
 
-void write_frame(Writer& out, uintptr_t address, uint32_t retired, ModuleSet& modules) {
+FrameLines::FrameLines() : lines_(static_cast<Line*>(sys::map_memory(sizeof(Line) << kBits))) {}
+FrameLines::~FrameLines() {
+  if (lines_ != nullptr) sys::unmap_memory(lines_, sizeof(Line) << kBits);
+}
+
+void FrameLines::write(Writer& out, uintptr_t address, uint32_t retired, ModuleSet& modules) {
+  if (lines_ == nullptr) {
+    write_frame(out, address, retired, modules);
+    return;
+  }
+  Line& line = lines_[address * 0x9e3779b97f4a7c15u >> (64 - kBits)];
+  // While its module is loaded an address means the same to all stacks in use. To a retired one it
+  // does anyway.
+  if (line.module != nullptr && line.address == address && line.retired == retired &&
+      (retired != unwind::kAlive || load_acquire(line.module->died) == unwind::kAlive)) {
+    out.bytes(line.text, line.size);
+    return;
+  }
+  const unwind::Module* module = write_frame(out, address, retired, modules);
+  Writer text(line.text, sizeof line.text);
+  put_frame(text, address, module);
+  line.size = static_cast<uint32_t>(text.size());
+  line.address = address;
+  line.retired = retired;
+  line.module = text.finish() == 0 ? module : nullptr;
+}
+
+const unwind::Module* write_frame(Writer& out, uintptr_t address, uint32_t retired,
+                                  ModuleSet& modules) {
   uint32_t index = 0;
   const unwind::Module* module = unwind::find_module(address, retired, &index);
-  out.text("\t(");
-  if (module != nullptr) {
-    modules.add(index);
-    module_name(out, *module);
-    out.text("+0x").hex(address - module->base);
-  } else {
-    out.text("0x").hex(address);
-  }
-  out.text(")\n");
+  if (module != nullptr) modules.add(index);
+  put_frame(out, address, module);
+  return module;
 }
 
 void write_frames(Writer& out, const ledger::StackRecord& stack, ModuleSet& modules) {
   const uint32_t retired = load(stack.retired);
   for (unsigned i = 0; i < stack.depth; ++i) write_frame(out, stack.frames[i], retired, modules);
+  if (stack.cut) out.put('\t').text(format::kCutLine).put('\n');
+}
+
+void write_frames(Writer& out, const ledger::StackRecord& stack, ModuleSet& modules,
+                  FrameLines& lines) {
+  const uint32_t retired = load(stack.retired);
+  for (unsigned i = 0; i < stack.depth; ++i) lines.write(out, stack.frames[i], retired, modules);
   if (stack.cut) out.put('\t').text(format::kCutLine).put('\n');
 }
 

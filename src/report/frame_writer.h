@@ -6,6 +6,7 @@
 
 #include "base/writer.h"
 #include "ledger/stack_table.h"
+#include "unwind/modules.h"
 
 namespace mtrace::report {
 
@@ -29,10 +30,39 @@ class ModuleSet {
   uint64_t* bits_;
 };
 
+// The lines of frames that were written last: most of a report's frames stand in it many times.
+// Without memory: none.
+class FrameLines {
+ public:
+  FrameLines();
+  ~FrameLines();
+  FrameLines(const FrameLines&) = delete;
+  FrameLines& operator=(const FrameLines&) = delete;
+  // As write_frame().
+  void write(Writer& out, uintptr_t address, uint32_t retired, ModuleSet& modules);
+
+ private:
+  struct Line {
+    uintptr_t address;
+    const unwind::Module* module;  // nullptr: empty
+    uint32_t retired;
+    uint32_t size;
+    char text[104];
+  };
+  static_assert(sizeof(Line) == 128);
+  static constexpr unsigned kBits = 12;
+
+  Line* lines_;  // by hash of the address
+};
+
 // "\t(module+0x1234)". `retired`: as of the stack that the address is of (unwind::kAlive: now).
-void write_frame(Writer& out, uintptr_t address, uint32_t retired, ModuleSet& modules);
+// The module, or nullptr.
+const unwind::Module* write_frame(Writer& out, uintptr_t address, uint32_t retired,
+                                  ModuleSet& modules);
 // All frames of a stack, and "\t..." when there were more.
 void write_frames(Writer& out, const ledger::StackRecord& stack, ModuleSet& modules);
+void write_frames(Writer& out, const ledger::StackRecord& stack, ModuleSet& modules,
+                  FrameLines& lines);
 // "# module: PATH build-id=HEX base=0xHEX" for each.
 void write_modules(Writer& out, const ModuleSet& modules);
 

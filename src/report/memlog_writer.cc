@@ -6,6 +6,7 @@
 #include "ledger/kind_names.h"
 #include "report/frame_writer.h"
 #include "report/header_writer.h"
+#include "report/prefetch.h"
 
 namespace mtrace::report {
 namespace {
@@ -27,12 +28,14 @@ void write_lifetimes(Writer& out, const Entry& entry) {
   optional_field(out, format::kFieldLifetimeMax, ledger::milliseconds_of(longest));
 }
 
+constexpr ptrdiff_t kAhead = 8;  // entries that are on their way from memory at a time
+
 void write_entry(Writer& out, const Entry& entry, uint64_t now, const ledger::StackRecord& stack,
-                 ModuleSet& modules) {
+                 ModuleSet& modules, FrameLines& lines) {
   if (entry.kind != 0) out.put('@').text(ledger::kind_name(entry.kind)).put('\t');
   out.signed_number(entry.bytes()).put('\t');
   out.text(format::kFieldBlocks).put('=').signed_number(entry.blocks()).put('\t');
-  out.text(format::kFieldLive).put('=').number(live_bytes(entry.now)).put('\t');
+  out.text(format::kFieldLive).put('=').number(entry.live).put('\t');
   optional_field(out, format::kFieldAllocations, entry.change.allocated_blocks);
   optional_field(out, format::kFieldAllocated, entry.change.allocated_bytes);
   optional_field(out, format::kFieldFrees, entry.change.freed_blocks);
@@ -46,7 +49,7 @@ void write_entry(Writer& out, const Entry& entry, uint64_t now, const ledger::St
   optional_field(out, format::kFieldSlack, entry.slack);
   optional_field(out, format::kFieldPeak, entry.share);
   out.text(format::kFieldStack).put('=').hex(entry.id, 16).put('\n');
-  write_frames(out, stack, modules);
+  write_frames(out, stack, modules, lines);
 }
 
 }  // namespace
@@ -54,9 +57,18 @@ void write_entry(Writer& out, const Entry& entry, uint64_t now, const ledger::St
 void write_memlog(Writer& out, const Occasion& occasion, const Snapshot& snapshot,
                   const ledger::Ledger& ledger) {
   ModuleSet modules;
+  FrameLines lines;
   write_head(out, occasion, snapshot, ledger);
-  for (const Entry& entry : snapshot) {
-    write_entry(out, entry, snapshot.ticks(), ledger.stacks.record(entry.stack), modules);
+  // Entries and records lie in memory in other orders.
+  const auto end = snapshot.end();
+  for (auto entry = snapshot.begin(); entry != end; ++entry) {
+    const auto stack = [&](ptrdiff_t ahead) -> const ledger::StackRecord& {
+      return ledger.stacks.record((entry + ahead)->stack);
+    };
+    if (end - entry > 3 * kAhead) __builtin_prefetch(&*(entry + 3 * kAhead));
+    if (end - entry > 2 * kAhead) __builtin_prefetch(&stack(2 * kAhead).hash);
+    if (end - entry > kAhead) prefetch_frames(stack(kAhead));
+    write_entry(out, *entry, snapshot.ticks(), ledger.stacks.record(entry->stack), modules, lines);
   }
   write_tail(out, occasion, snapshot, ledger, modules);
 }

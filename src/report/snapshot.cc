@@ -4,6 +4,7 @@
 
 #include "base/syscall.h"
 #include "format/memlog.h"
+#include "report/prefetch.h"
 #include "unwind/modules.h"
 
 namespace mtrace::report {
@@ -12,6 +13,8 @@ namespace {
 using ledger::CounterSet;
 using ledger::Extremes;
 using ledger::StackRecord;
+
+constexpr uint32_t kAhead = 8;  // stacks that are on their way from memory at a time
 
 uint64_t stack_id(const StackRecord& stack) {
   format::StackId id;
@@ -52,47 +55,93 @@ uint64_t slack_of(const ledger::StackTable& stacks, const StackRecord& stack) {
 
 }  // namespace
 
+// False: no memory to remember the stack.
+bool Snapshot::read_stack(ledger::Ledger& ledger, Listed listed, uint32_t index) {
+  StackRecord& stack = ledger.stacks.record(index);
+  const bool peak_moved = height_ != ledger.reported_peak;
+  Entry entry = {};
+  const ledger::Counters now = ledger.stacks.read(stack);
+  const ledger::Counters* last = ledger.reported.find(stack.ordinal);
+  entry.change = last != nullptr ? now - *last : now;
+  entry.live = live_bytes(now);
+  entry.kind = stack.kind;
+  if (stack.kind == 0) {
+    total_ += now;
+    change_ += entry.change;
+    ledger.stacks.each_set(stack,
+                           [&](const CounterSet& set) { entry.share += ledger.peak.share(set); });
+    // Of sets read while blocks go from one to the other the sum may be below zero.
+    if (static_cast<int64_t>(entry.share) < 0) entry.share = 0;
+    peak_.bytes += entry.share;
+  } else {
+    kinds_[stack.kind % kKinds].bytes += live_bytes(now);
+    kinds_[stack.kind % kKinds].blocks += live_blocks(now);
+  }
+  const bool active = entry.change != ledger::Counters{};
+  const bool net = live_bytes(entry.change) != 0 || live_blocks(entry.change) != 0;
+  entry.listed = net || (peak_moved && entry.share != 0) || (listed == Listed::kActive && active) ||
+                 (listed == Listed::kAll && now.allocated_blocks != 0);
+  if (!entry.listed && !active) return true;
+  // Without a place to remember it, the next report would tell this change again.
+  const bool complete = ledger.reported.find_or_create(stack.ordinal) != nullptr;
+  entry.slack = slack_of(ledger.stacks, stack);
+  // Those of a free that was counted after the look are the next report's.
+  if (entry.change.freed_blocks != 0) entry.lifetimes = take_extremes(ledger.stacks, stack);
+  entry.oldest = Entry::kNone;
+  entry.stack = index;
+  entry.ordinal = stack.ordinal;
+  entry.id = entry.listed ? stack_id(stack) : 0;
+  listed_ += entry.listed;
+  entries_[kept_++] = entry;
+  return complete;
+}
+
 // One pass over all stacks. False: no memory to remember one of them.
 bool Snapshot::read_stacks(ledger::Ledger& ledger, Listed listed) {
-  bool complete = true;
-  const bool peak_moved = height_ != ledger.reported_peak;
-  ledger.stacks.for_each([&](uint32_t index, StackRecord& stack) {
-    if (kept_ == capacity_) return;
-    Entry entry = {};
-    entry.now = ledger.stacks.read(stack);
-    const ledger::Counters* last = ledger.reported.find(stack.ordinal);
-    entry.change = last != nullptr ? entry.now - *last : entry.now;
-    entry.kind = stack.kind;
-    if (stack.kind == 0) {
-      total_ += entry.now;
-      change_ += entry.change;
-      ledger.stacks.each_set(stack,
-                             [&](const CounterSet& set) { entry.share += ledger.peak.share(set); });
-      // Of sets read while blocks go from one to the other the sum may be below zero.
-      if (static_cast<int64_t>(entry.share) < 0) entry.share = 0;
-      peak_.bytes += entry.share;
-    } else {
-      kinds_[stack.kind % kKinds].bytes += live_bytes(entry.now);
-      kinds_[stack.kind % kKinds].blocks += live_blocks(entry.now);
-    }
-    const bool active = entry.change != ledger::Counters{};
-    const bool net = live_bytes(entry.change) != 0 || live_blocks(entry.change) != 0;
-    entry.listed = net || (peak_moved && entry.share != 0) ||
-                   (listed == Listed::kActive && active) ||
-                   (listed == Listed::kAll && entry.now.allocated_blocks != 0);
-    if (!entry.listed && !active) return;
-    // Without a place to remember it, the next report would tell this change again.
-    if (ledger.reported.find_or_create(stack.ordinal) == nullptr) complete = false;
-    entry.slack = slack_of(ledger.stacks, stack);
-    // Those of a free that was counted after the look are the next report's.
-    if (entry.change.freed_blocks != 0) entry.lifetimes = take_extremes(ledger.stacks, stack);
-    entry.oldest = Entry::kNone;
-    entry.stack = index;
-    entry.id = entry.listed ? stack_id(stack) : 0;
-    listed_ += entry.listed;
-    entries_[kept_++] = entry;
+  // The table leads from stack to stack by hash, each somewhere else in memory. Known beforehand,
+  // several can be on their way at a time.
+  uint32_t* found = order_;  // not in use yet
+  uint32_t count = 0;
+  ledger.stacks.for_each([&](uint32_t index, const StackRecord&) {
+    if (count < capacity_) found[count++] = index;
   });
+  bool complete = true;
+  for (uint32_t i = 0; i < count; ++i) {
+    if (i + 2 * kAhead < count) prefetch_head(ledger.stacks.record(found[i + 2 * kAhead]));
+    if (i + kAhead < count) {
+      const StackRecord& stack = ledger.stacks.record(found[i + kAhead]);
+      prefetch_frames(stack);
+      __builtin_prefetch(ledger.reported.find(stack.ordinal));
+    }
+    complete &= read_stack(ledger, listed, found[i]);
+  }
   return complete;
+}
+
+// The heap, then kind by kind; largest growth first. False: no memory.
+bool Snapshot::sort_listed() {
+  struct Key {  // small: sorting moves it about
+    int64_t bytes;
+    uint64_t id;
+    uint32_t kind;
+    uint32_t entry;
+  };
+  const size_t bytes = size_t{listed_} * sizeof(Key);
+  if (bytes == 0) return true;
+  auto* keys = static_cast<Key*>(sys::map_memory(bytes));
+  if (keys == nullptr) return false;
+  Key* end = keys;
+  for (uint32_t i = 0; i < kept_; ++i) {
+    const Entry& entry = entries_[i];
+    if (entry.listed) *end++ = {entry.bytes(), entry.id, entry.kind, i};
+  }
+  std::sort(keys, end, [](const Key& a, const Key& b) {
+    if (a.kind != b.kind) return a.kind < b.kind;
+    return a.bytes != b.bytes ? a.bytes > b.bytes : a.id < b.id;
+  });
+  for (uint32_t i = 0; i < listed_; ++i) order_[i] = keys[i].entry;
+  sys::unmap_memory(keys, bytes);
+  return true;
 }
 
 // The sum of the shares is the peak. How far it can be from the truth: see ledger/peak.h.
@@ -104,7 +153,7 @@ void Snapshot::settle_peak(const ledger::Ledger& ledger) {
     peak_.bytes = live_bytes(total_);
     peak_.when = ticks_;
     for (uint32_t i = 0; i < kept_; ++i) {
-      if (entries_[i].kind == 0) entries_[i].share = live_bytes(entries_[i].now);
+      if (entries_[i].kind == 0) entries_[i].share = entries_[i].live;
     }
   }
   if (ledger.threads.alone()) return;
@@ -117,18 +166,20 @@ void Snapshot::settle_peak(const ledger::Ledger& ledger) {
 // A scan of the live blocks. Without memory for it, no entry has an age.
 void Snapshot::find_oldest(const ledger::Ledger& ledger) {
   if (listed_ == 0) return;
-  const size_t bytes = (size_t{ledger.stacks.limit()} + 1) * sizeof(uint32_t);
+  // By index, not by ordinal, so that no record has to be fetched.
+  uint32_t last = 0;
+  for (uint32_t i = 0; i < kept_; ++i) last = std::max(last, entries_[i].stack);
+  const size_t bytes = (size_t{last} + 1) * sizeof(uint32_t);
   auto* births = static_cast<uint32_t*>(sys::map_memory(bytes));  // latest possible - birth
   if (births == nullptr) return;
-  const uint32_t limit = ledger.stacks.limit();
   ledger.blocks.for_each([&](const ledger::Block& block) {
-    const uint32_t ordinal = ledger.stacks.record(block.stack).ordinal;
-    if (ordinal > limit) return;  // made since
-    births[ordinal] = std::max(births[ordinal], ledger::kMostPackedTicks + 1 - block.birth);
+    if (block.stack > last) return;  // made since
+    uint32_t& oldest = births[block.stack];
+    oldest = std::max(oldest, ledger::kMostPackedTicks + 1 - block.birth);
   });
-  for (uint32_t i = 0; i < listed_; ++i) {
-    const uint32_t seen = births[ledger.stacks.record(entries_[i].stack).ordinal];
-    if (seen == 0) continue;
+  for (uint32_t i = 0; i < kept_; ++i) {
+    const uint32_t seen = births[entries_[i].stack];
+    if (!entries_[i].listed || seen == 0) continue;
     entries_[i].oldest = ledger::unpack_ticks(ledger::kMostPackedTicks + 1 - seen);
   }
   sys::unmap_memory(births, bytes);
@@ -137,22 +188,20 @@ void Snapshot::find_oldest(const ledger::Ledger& ledger) {
 bool Snapshot::take(ledger::Ledger& ledger, Listed listed) {
   capacity_ = ledger.stacks.size() + 64;  // stacks that appear meanwhile can wait
   entries_ = static_cast<Entry*>(sys::map_memory(size_t{capacity_} * sizeof(Entry)));
-  if (entries_ == nullptr) return false;
+  order_ = static_cast<uint32_t*>(sys::map_memory(size_t{capacity_} * sizeof(uint32_t)));
+  if (entries_ == nullptr || order_ == nullptr) return false;
   height_ = ledger.peak.height();
   ticks_ = ledger::ticks_now();
   owed_ = &ledger;
-  const bool complete = read_stacks(ledger, listed);
+  bool complete = read_stacks(ledger, listed);
   settle_peak(ledger);
-  std::sort(entries_, entries_ + kept_, [](const Entry& a, const Entry& b) {
-    if (a.listed != b.listed) return a.listed;
-    if (a.kind != b.kind) return a.kind < b.kind;
-    return a.bytes() != b.bytes() ? a.bytes() > b.bytes() : a.id < b.id;
-  });
+  complete = sort_listed() && complete;
   find_oldest(ledger);
   return complete;
 }
 
 Snapshot::~Snapshot() {
+  if (order_ != nullptr) sys::unmap_memory(order_, size_t{capacity_} * sizeof(uint32_t));
   if (entries_ == nullptr) return;
   for (uint32_t i = 0; owed_ != nullptr && i < kept_; ++i) {
     raise_extremes(owed_->stacks.record(entries_[i].stack).own, entries_[i].lifetimes);
@@ -163,7 +212,7 @@ Snapshot::~Snapshot() {
 void Snapshot::remember(ledger::Ledger& ledger) {
   for (uint32_t i = 0; i < kept_; ++i) {
     const Entry& entry = entries_[i];
-    *ledger.reported.find(ledger.stacks.record(entry.stack).ordinal) = entry.now;
+    *ledger.reported.find(entry.ordinal) += entry.change;
   }
   ledger.reported_peak = height_;
   owed_ = nullptr;

@@ -3,20 +3,22 @@
 // values.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "ledger/ledger.h"
 
 namespace mtrace::report {
 
-struct Entry {
-  ledger::Counters now;
+struct alignas(64) Entry {
   ledger::Counters change;  // since the last report
+  uint64_t live;            // bytes
   uint64_t slack;           // usable less requested bytes of the live blocks
   uint64_t share;           // bytes held at the process's peak
   uint64_t oldest;          // ticks at which the oldest live block was made; kNone: there is none
   uint64_t id;              // format::StackId
   uint32_t stack;           // index in the stack table
+  uint32_t ordinal;         // of the stack
   ledger::Extremes lifetimes;
   uint8_t kind;  // 0: heap
   bool listed;   // otherwise only remembered, for the next report's differences
@@ -55,9 +57,27 @@ class Snapshot {
   Snapshot(const Snapshot&) = delete;
   Snapshot& operator=(const Snapshot&) = delete;
 
-  // The listed entries.
-  const Entry* begin() const { return entries_; }
-  const Entry* end() const { return entries_ + listed_; }
+  // The listed entries, in order.
+  class Iterator {
+   public:
+    const Entry& operator*() const { return entries_[*at_]; }
+    const Entry* operator->() const { return &entries_[*at_]; }
+    Iterator& operator++() {
+      ++at_;
+      return *this;
+    }
+    Iterator operator+(ptrdiff_t n) const { return {entries_, at_ + n}; }
+    ptrdiff_t operator-(const Iterator& other) const { return at_ - other.at_; }
+    bool operator==(const Iterator&) const = default;
+
+   private:
+    friend class Snapshot;
+    Iterator(const Entry* entries, const uint32_t* at) : entries_(entries), at_(at) {}
+    const Entry* entries_;
+    const uint32_t* at_;
+  };
+  Iterator begin() const { return {entries_, order_}; }
+  Iterator end() const { return {entries_, order_ + listed_}; }
 
   // Sums over all stacks of the heap, listed or not: since the last report, and since the start.
   const ledger::Counters& change() const { return change_; }
@@ -71,13 +91,16 @@ class Snapshot {
   void remember(ledger::Ledger& ledger);
 
  private:
+  bool read_stack(ledger::Ledger& ledger, Listed listed, uint32_t index);
   bool read_stacks(ledger::Ledger& ledger, Listed listed);
+  bool sort_listed();
   void settle_peak(const ledger::Ledger& ledger);
   void find_oldest(const ledger::Ledger& ledger);
 
   Entry* entries_ = nullptr;
-  uint32_t capacity_ = 0;
-  uint32_t kept_ = 0;  // entries: first those that are listed
+  uint32_t* order_ = nullptr;  // of the listed ones: where in entries_
+  uint32_t capacity_ = 0;      // of both
+  uint32_t kept_ = 0;
   uint32_t listed_ = 0;
   ledger::Ledger* owed_ = nullptr;  // whose extremes of lifetimes have to be put back
   ledger::Counters change_ = {};

@@ -191,6 +191,7 @@ void Resolver::resolve(Memlog& memlog) {
   size_t named = 0;
   for (profile::Entry& entry : memlog.entries) {
     std::vector<Frame> out;
+    out.reserve(entry.frames.size());
     size_t begin = 0;
     for (size_t i = 0; i < entry.frames.size(); ++i) {
       const Frame& frame = entry.frames[i];

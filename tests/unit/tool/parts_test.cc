@@ -50,6 +50,19 @@ TEST(Text, NumbersHaveOneSpelling) {
   EXPECT_EQ(profile::grouped(uint64_t{1000}), "1,000");
 }
 
+TEST(Text, PrintableIsWhatIsPrintableAtEachPlace) {
+  for (int byte = 0; byte < 256; ++byte) {
+    const bool plain = byte >= ' ' && byte < 0x7f;
+    for (size_t place = 0; place < 19; ++place) {
+      std::string text(19, ' ');
+      text[place] = static_cast<char>(byte);
+      EXPECT_EQ(profile::is_printable(text, false), plain) << byte << " at " << place;
+      EXPECT_EQ(profile::is_printable(text, true), plain || byte == '\t') << byte;
+    }
+  }
+  EXPECT_TRUE(profile::is_printable("", false));
+}
+
 TEST(Program, SaysItsVersion) {
   EXPECT_EQ(test::memlog({"--version"}).out, "memlog " MTRACE_VERSION "\n");
 }

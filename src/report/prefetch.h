@@ -1,0 +1,23 @@
+// Records that will be read soon: the stacks of a report lie all over the stack table's memory.
+#pragma once
+
+#include <cstddef>
+
+#include "ledger/stack_table.h"
+
+namespace mtrace::report {
+
+// The record but for its frames.
+inline void prefetch_head(const ledger::StackRecord& stack) {
+  __builtin_prefetch(&stack.own);
+  __builtin_prefetch(&stack.own.set_aside);
+  __builtin_prefetch(&stack.hash);
+}
+
+// The frames, once the rest is there.
+inline void prefetch_frames(const ledger::StackRecord& stack) {
+  constexpr unsigned kInLine = 64 / sizeof stack.frames[0];
+  for (unsigned i = 0; i < stack.depth; i += kInLine) __builtin_prefetch(stack.frames + i);
+}
+
+}  // namespace mtrace::report

@@ -1,0 +1,65 @@
+// What reports cost, in instructions as callgrind counts them: the same on every machine and under
+// any load, but for the compiler. What a stack, or a byte, costs must not depend on how many there
+// are, and stays within a limit.
+#include <regex>
+
+#include "host_test.h"
+
+namespace mtrace::test {
+namespace {
+
+class CostTest : public HostTest {
+ protected:
+  static constexpr long kFew = 1000;
+  static constexpr long kMany = 8000;
+
+  long instructions(Command command) {
+    static const std::regex total("Collected : ([0-9]+)");
+    command.argv.insert(command.argv.begin(), {"/usr/bin/valgrind", "--tool=callgrind",
+                                               "--callgrind-out-file=" + temp() + "/callgrind"});
+    const Result result = run(command);
+    EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+    std::smatch match;
+    EXPECT_TRUE(std::regex_search(result.err, match, total)) << result.err;
+    return match.empty() ? 0 : std::stol(match[1]);
+  }
+  Command many_stacks(long count, bool report) {
+    Command command = traced({program("many_stacks"), std::to_string(count)});
+    command.env["MTRACE_RESOLVER"] = "none";
+    command.env["MTRACE_EXIT_REPORT"] = report ? "1" : "0";
+    return command;
+  }
+  // Of the exit report alone.
+  long report_of(long count) {
+    return instructions(many_stacks(count, true)) - instructions(many_stacks(count, false));
+  }
+};
+
+TEST_F(CostTest, ReportOfManyStacks) {
+  const long few = report_of(kFew);
+  const long many = report_of(kMany);
+  const double each = static_cast<double>(many - few) / (kMany - kFew);
+  RecordProperty("instructions_a_stack", std::to_string(each));
+  EXPECT_LT(each, 6000);  // of ten frames
+  // Sorting alone grows faster than the number of stacks.
+  EXPECT_LT(each, 1.2 * static_cast<double>(few) / kFew);
+}
+
+TEST_F(CostTest, ReadingReports) {
+  std::map<long, std::pair<long, long>> seen;  // bytes and instructions by number of stacks
+  for (const long count : {kFew, kMany}) {
+    const Result result = run(many_stacks(count, true));
+    ASSERT_TRUE(result.exited(0)) << result.how();
+    const std::string path = report_path("many_stacks", result.pid, 1);
+    const std::string text = read_file(path);
+    seen[count] = {static_cast<long>(text.size()),
+                   instructions(plain({memlog_tool(), "show", "--no-resolve", path}))};
+  }
+  const double each = static_cast<double>(seen[kMany].second - seen[kFew].second) /
+                      static_cast<double>(seen[kMany].first - seen[kFew].first);
+  RecordProperty("instructions_a_byte", std::to_string(each));
+  EXPECT_LT(each, 45);
+}
+
+}  // namespace
+}  // namespace mtrace::test

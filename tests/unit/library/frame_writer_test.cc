@@ -1,0 +1,68 @@
+// Lines of frames that are kept, while the libraries that they name come and go.
+#include "report/frame_writer.h"
+
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <string>
+
+#include "unwind/object.h"
+
+namespace mtrace::report {
+namespace {
+
+class FrameLinesTest : public ::testing::Test {
+ protected:
+  template <typename Write>
+  static std::string text_of(Write write) {
+    char buffer[8192];
+    Writer out(buffer, sizeof buffer);
+    write(out);
+    EXPECT_EQ(out.finish(), 0);
+    return buffer;
+  }
+  // The same each time, and what is written without lines kept.
+  std::string line(uintptr_t address) {
+    std::string text;
+    for (int i = 0; i < 3; ++i) {
+      ModuleSet modules;
+      text = text_of([&](Writer& out) { write_frame(out, address, unwind::kAlive, modules); });
+      EXPECT_EQ(text_of([&](Writer& out) { lines_.write(out, address, unwind::kAlive, modules_); }),
+                text);
+    }
+    return text;
+  }
+  static void meet(uintptr_t address) {
+    unwind::Object object;
+    ASSERT_NE(unwind::loaded_object(address, &object), nullptr);
+  }
+
+  FrameLines lines_;
+  ModuleSet modules_;
+};
+
+TEST_F(FrameLinesTest, AddressesOfThisProgram) {
+  const auto here = reinterpret_cast<uintptr_t>(&write_frame);
+  meet(here);
+  // More than there is room for.
+  for (uintptr_t offset = 0; offset < 20000; offset += 3) line(here + offset);
+  EXPECT_NE(line(here).find("unit_library+0x"), std::string::npos);
+  EXPECT_EQ(line(0x1234), "\t(0x1234)\n");
+}
+
+TEST_F(FrameLinesTest, NamesNoLibraryThatIsGone) {
+  const std::string path =
+      std::string(getenv("MTRACE_BUILD_DIR")) + "/tests/unwind/libplug_small.so";
+  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  ASSERT_NE(library, nullptr) << dlerror();
+  const auto address = reinterpret_cast<uintptr_t>(dlsym(library, "plug"));
+  meet(address);
+  EXPECT_NE(line(address).find("libplug_small.so"), std::string::npos);
+  ASSERT_EQ(dlclose(library), 0);
+  unwind::forget_unloaded(nullptr, nullptr);
+  EXPECT_EQ(line(address).find("libplug_small.so"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace mtrace::report
