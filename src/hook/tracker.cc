@@ -163,6 +163,8 @@ __attribute__((noinline)) void* allocated_unusually(void* block, size_t size, Ca
 
 [[gnu::always_inline]] inline void take_block(uint32_t slot, void* block, Call call) {
   ledger::Operation operation(g_ledger.threads.slot(slot));
+  g_ledger.blocks.expect_to_take(reinterpret_cast<uintptr_t>(block));
+  __builtin_prefetch(static_cast<const size_t*>(block) - 1);  // usable_size() will look there
   count_call(slot, call);
   const uint64_t now = ledger::ticks_now();
   const bool temporary = t_thread.counted == block;

@@ -53,6 +53,19 @@ class BlockTable {
     return place;
   }
 
+  // The block will be taken soon. Where the table no longer fits in a cache, its lines in the two
+  // newest levels, which hold most blocks, are fetched at once, not one after the other.
+  void expect_to_take(uintptr_t address) const {
+    const uint32_t newest = load_acquire(newest_);
+    if (newest < kUncached) [[likely]]
+      return;
+    for (const Level* at = &levels_[newest]; at >= &levels_[newest - 1]; --at) {
+      const uint64_t first = home(*at, address);
+      __builtin_prefetch(at->slots + first * kLine, 1);
+      __builtin_prefetch(at->reach + first);
+    }
+  }
+
   // Addresses are multiples of 8 in the lower half of the address space. False: no room, and
   // lost_blocks() has grown.
   [[gnu::always_inline]] bool put(const Place& place, const Block& block) {
@@ -146,6 +159,7 @@ class BlockTable {
   static constexpr unsigned kMostReach = 31;  // lines from home at most
   static constexpr unsigned kCrowded = 6;     // a block put this far away asks for a new level
   static constexpr unsigned kMostCrowded = 64;
+  static constexpr unsigned kUncached = 6;  // a level of 1 MiB
   static constexpr unsigned kMaxLevels = 36;
   static constexpr unsigned kFirstLinesLog2 = 8;  // 1024 slots, 16 KiB
   static constexpr unsigned kAddressBits = 44;
