@@ -1,6 +1,7 @@
 #include "analyze/row.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "format/memlog.h"
@@ -19,9 +20,12 @@ void add_lifetimes(Lifetimes& sum, const Lifetimes& more) {
   sum.sum += more.sum;
 }
 
+double square(uint64_t number) { return static_cast<double>(number) * static_cast<double>(number); }
+
 bool add_state(Row& sum, const Row& more, Combine how) {
   if (how == Combine::kLater) {
     sum.live.reset();
+    sum.live_variance = 0;
     sum.age = more.age;
     sum.slack = more.slack;
     sum.peak = more.peak;
@@ -31,6 +35,7 @@ bool add_state(Row& sum, const Row& more, Combine how) {
     uint64_t live = sum.live.value_or(0);
     if (!add_to(live, *more.live)) return false;
     sum.live = live;
+    sum.live_variance += more.live_variance;
   }
   sum.age = std::max(sum.age, more.age);
   return add_to(sum.slack, more.slack) && add_to(sum.peak, more.peak);
@@ -38,10 +43,19 @@ bool add_state(Row& sum, const Row& more, Combine how) {
 
 }  // namespace
 
+uint64_t error_of(const Row& row) {
+  return static_cast<uint64_t>(std::llround(std::sqrt(row.variance)));
+}
+uint64_t live_error_of(const Row& row) {
+  return static_cast<uint64_t>(std::llround(std::sqrt(row.live_variance)));
+}
+
 Row row_of(profile::Entry entry, bool times) {
   Row row;
   row.kind = std::move(entry.kind);
   row.bytes = entry.bytes;
+  row.variance = square(entry.error);
+  row.live_variance = square(entry.live_error);
   row.blocks = entry.blocks;
   if (profile::find_field(entry.fields, format::kFieldLive) != nullptr) row.live = entry.live;
   const profile::Activity& did = entry.activity;
@@ -69,6 +83,7 @@ Row row_of(profile::Entry entry, bool times) {
 
 bool add(Row& sum, const Row& more, Combine how) {
   add_lifetimes(sum.lifetimes, more.lifetimes);
+  sum.variance += more.variance;
   return !__builtin_add_overflow(sum.bytes, more.bytes, &sum.bytes) &&
          !__builtin_add_overflow(sum.blocks, more.blocks, &sum.blocks) &&
          add_to(sum.allocations, more.allocations) &&

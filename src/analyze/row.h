@@ -24,10 +24,12 @@ struct Lifetimes {
 struct Row {
   std::string kind;  // empty: heap
   int64_t bytes = 0;
+  double variance = 0;  // of a sampled change, bytes squared; of several reports at most that
   int64_t blocks = 0;
   // Bytes the stack holds now. Absent for rows of several reports: a report leaves out the stacks
   // that did not change, so the sum over those it lists says little.
   std::optional<uint64_t> live;
+  double live_variance = 0;
   uint64_t allocations = 0;
   uint64_t allocated_bytes = 0;
   uint64_t frees = 0;
@@ -44,6 +46,10 @@ struct Row {
   // Fields that this program does not know; merged rows have none.
   std::vector<profile::Field> further;
 };
+
+// Standard errors in bytes, rounded; 0: exact.
+uint64_t error_of(const Row& row);
+uint64_t live_error_of(const Row& row);
 
 // `times`: the report tells lifetimes, so that one it leaves out is 0.
 Row row_of(profile::Entry entry, bool times);

@@ -121,10 +121,8 @@ std::string trouble_text(const profile::Header& header, const Style& style) {
 
 std::string peak_text(const profile::Header& header, const Style& style) {
   if (!header.peak) return {};
-  const bool exact = header.peak_error.value_or(0) == 0;
   return fmt::format("peak {}{} at {}\n", size_text(header.peak->bytes, style),
-                     exact ? "" : " \u00b1 " + size_text(*header.peak_error, style),
-                     header.peak->time);
+                     error_text(header.peak_error.value_or(0), style), header.peak->time);
 }
 
 std::string header_text(const profile::Header& header, const Style& style) {
@@ -139,10 +137,16 @@ std::string header_text(const profile::Header& header, const Style& style) {
   fmt::format_to(
       append, "taken {}{}\n", header.taken,
       header.uptime.empty() ? "" : fmt::format(", {} seconds after the start", header.uptime));
-  fmt::format_to(append, "changed by {} in {:+} blocks\n", bytes_text(header.delta.bytes, style),
-                 header.delta.blocks);
-  fmt::format_to(append, "now {} in {} blocks{}\n", bytes_text(header.live.bytes, style, false),
-                 header.live.blocks, memory_text(header, style));
+  if (header.sampled) {
+    fmt::format_to(append,
+                   "sampled, a block in about every {}: estimates \u00b1 their standard errors\n",
+                   size_text(*header.sampled, style));
+  }
+  fmt::format_to(append, "changed by {}{} in {:+} blocks\n", bytes_text(header.delta.bytes, style),
+                 error_text(header.delta_error.value_or(0), style), header.delta.blocks);
+  fmt::format_to(append, "now {}{} in {} blocks{}\n", bytes_text(header.live.bytes, style, false),
+                 error_text(header.live_error.value_or(0), style), header.live.blocks,
+                 memory_text(header, style));
   out += peak_text(header, style);
   for (const profile::KindTotal& total : header.kinds) {
     fmt::format_to(append, "besides, @{}: {} in {} blocks\n", total.kind,

@@ -56,10 +56,13 @@ std::string long_entry(const Table& table, const Row& row, const Context& contex
   std::string out = coloured(lead_text(row, context.peak, style), kBold, style);
   if (!out.empty()) out += "  ";
   out += coloured(bytes_text(row.bytes, style), sign_colour(row.bytes), style);
+  out += error_text(analyze::error_of(row), style);
   if (style.order != Order::kBlocks) out += fmt::format("  {:+} blocks", row.blocks);
   const std::string percent = style.percent ? percent_text(row, context.growth) : "";
   if (!percent.empty()) out += "  " + coloured(percent, kBold, style);
-  if (row.live && style.order != Order::kLive) out += "  live " + size_text(*row.live, style);
+  if (row.live && style.order != Order::kLive) {
+    out += "  live " + size_text(*row.live, style) + error_text(analyze::live_error_of(row), style);
+  }
   if (row.stack != 0) out += coloured(fmt::format("  stack={:016x}", row.stack), kFaint, style);
   out += '\n';
   const std::string facts = facts_text(row, context.peak, style);

@@ -34,6 +34,10 @@ std::string size_text(uint64_t bytes, const Style& style) {
   return bytes_text(static_cast<int64_t>(std::min<uint64_t>(bytes, INT64_MAX)), style, false);
 }
 
+std::string error_text(uint64_t bytes, const Style& style) {
+  return bytes == 0 ? "" : " \u00b1 " + size_text(bytes, style);
+}
+
 std::string duration_text(uint64_t milliseconds, const Style& style) {
   const uint64_t seconds = milliseconds / 1000;
   if (!style.units || seconds == 0) return fmt::format("{} ms", milliseconds);

@@ -34,6 +34,8 @@ std::string plain(const std::string& text);
 // "+63360 bytes" or "+61.9 KiB" (K = 1024).
 std::string bytes_text(int64_t bytes, const Style& style, bool sign = true);
 std::string size_text(uint64_t bytes, const Style& style);
+// " ± 4.0 KiB", empty for 0.
+std::string error_text(uint64_t bytes, const Style& style);
 
 // "11520000 ms" or "3 h 12 min".
 std::string duration_text(uint64_t milliseconds, const Style& style);

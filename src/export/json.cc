@@ -80,8 +80,11 @@ void put_before(ordered_json& out, const profile::Header& header) {
   out[format::kKeyStarted] = header.started;
   out[format::kKeyTaken] = header.taken;
   put_known(out, format::kKeyInherited, header.inherited);
+  put_known(out, format::kKeySampled, header.sampled);
   out[format::kKeyDelta] = total_json(header.delta);
+  put_known(out, format::kKeyDeltaError, header.delta_error);
   out[format::kKeyLive] = total_json(header.live);
+  put_known(out, format::kKeyLiveError, header.live_error);
   if (header.peak) {
     out[format::kKeyPeak] = {{"bytes", header.peak->bytes}, {"time", header.peak->time}};
   }
@@ -161,8 +164,10 @@ ordered_json row_json(const Table& table, const Row& row) {
   ordered_json out = ordered_json::object();
   put_text(out, "kind", row.kind);
   out["bytes"] = row.bytes;
+  put_number(out, format::kFieldError, analyze::error_of(row));
   out[format::kFieldBlocks] = row.blocks;
   put_known(out, format::kFieldLive, row.live);
+  put_number(out, format::kFieldLiveError, analyze::live_error_of(row));
   put_number(out, format::kFieldAllocations, row.allocations);
   put_number(out, format::kFieldAllocated, row.allocated_bytes);
   put_number(out, format::kFieldFrees, row.frees);

@@ -7,6 +7,7 @@ namespace mtrace::format {
 
 enum class OptionKind : uint8_t {
   kNumber,    // minimum..maximum, decimal
+  kBytes,     // minimum..maximum, decimal, or a smaller number and K, M or G
   kChoice,    // one of the values
   kText,      // anything
   kPatterns,  // anything but nothing

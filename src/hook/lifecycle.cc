@@ -19,6 +19,7 @@
 #include "hook/options.h"
 #include "hook/real.h"
 #include "hook/regions.h"
+#include "hook/sampler.h"
 #include "hook/signal_hooks.h"
 #include "hook/tracker.h"
 #include "report/host.h"
@@ -176,6 +177,7 @@ void after_fork() {
   report::resolver_after_fork();
   report::output_after_fork();
   report::status_after_fork(report::g_host.pid);
+  if (samples()) start_sampling(ledger::g_ledger.sampling.mean);
   ledger::g_ledger.rebase_after_fork(t_thread.slot, pid);
   g_exit_reported = false;
   store(*g_fork_page, load(g_settled));
@@ -238,6 +240,10 @@ bool start() {
     report::status_mode(Mode::kActive, "");
     ask_allocator_once();
     g_fill = g_options.fill;
+    if (g_options.sample != 0) {
+      start_sampling(g_options.sample);
+      g_way = g_fill >= 0 ? Way::kSampleAfter : Way::kSample;
+    }
     begin_counting();
     if (g_options.mmap) watch_regions();
     report::set_recording(g_options.start);

@@ -20,8 +20,8 @@ constinit Bootstrap g_bootstrap;
 namespace {
 
 // True: the real functions can be called. Runs until they are known, then never again.
-__attribute__((noinline)) bool ready_slowly() { return start() && g_real.malloc != nullptr; }
-inline bool ready() { return __builtin_expect(g_real.malloc != nullptr, 1) || ready_slowly(); }
+__attribute__((noinline)) bool ready_slowly() { return start() && g_way != Way::kNotReady; }
+inline bool ready() { return __builtin_expect(g_way != Way::kNotReady, 1) || ready_slowly(); }
 
 bool overflows(size_t count, size_t size, size_t* product) {
   return __builtin_mul_overflow(count, size, product);
@@ -39,19 +39,16 @@ void* move_out(void* block, size_t size, const unwind::Registers& caller) {
   return allocated(fresh, size, Call::kRealloc, caller);
 }
 
-void release(void* block) {
-  if (counting()) freed(block, Call::kFree);
-}
-
 // realloc and reallocarray: one free and one allocation.
 template <typename RealCall>
 inline void* reallocate(void* old, size_t size, Call call, const unwind::Registers& caller,
                         RealCall real) {
   before_call();
   if (old == nullptr) return allocated(filled(real(), 0, size), size, call, caller);
-  if (!counting()) {
+  if (samples() ? !may_be_recorded(old) : !counting()) {
     const size_t content = content_size(old, 0);
-    return filled(real(), content, size);
+    void* fresh = filled(real(), content, size);
+    return samples() ? allocated(fresh, size, call, caller) : fresh;
   }
   Reallocation reallocation(old);
   const size_t content = content_size(old, reallocation.known() ? reallocation.old_size() : 0);
@@ -64,6 +61,14 @@ inline void* reallocate(void* old, size_t size, Call call, const unwind::Registe
   return allocated(filled(fresh, content, size), size, call, caller);
 }
 
+// Apart, so that sampling can jump past it without a frame.
+__attribute__((noinline)) void free_counted(void* block) {
+  if (block == nullptr || MTRACE_UNLIKELY(g_bootstrap.owns(block) || g_way == Way::kNotReady))
+    return;
+  freed(block, Call::kFree);
+  g_real.free(block);
+}
+
 }  // namespace
 }  // namespace mtrace::hook
 
@@ -71,7 +76,10 @@ using namespace mtrace;
 using namespace mtrace::hook;
 
 MTRACE_EXPORT void* malloc(size_t size) noexcept {
-  if (MTRACE_UNLIKELY(!ready())) return g_bootstrap.allocate(size, 16);
+  if (MTRACE_UNLIKELY(g_way != Way::kEvery)) {
+    if (g_way == Way::kSample && skip(size)) return g_real.malloc(size);
+    if (!ready()) return g_bootstrap.allocate(size, 16);
+  }
   before_call();
   return allocated(filled(g_real.malloc(size), 0, size), size, Call::kMalloc,
                    MTRACE_CALLER_REGISTERS());
@@ -116,30 +124,28 @@ MTRACE_EXPORT void* reallocarray(void* block, size_t count, size_t size) noexcep
 }
 
 MTRACE_EXPORT void free(void* block) noexcept {
-  if (block == nullptr || MTRACE_UNLIKELY(g_bootstrap.owns(block) || g_real.free == nullptr))
-    return;
-  release(block);
-  g_real.free(block);
+  if (samples() && !may_be_recorded(block) && !g_bootstrap.owns(block)) return g_real.free(block);
+  free_counted(block);
 }
 
 MTRACE_EXPORT void cfree(void* block) noexcept {
-  if (block == nullptr || MTRACE_UNLIKELY(g_bootstrap.owns(block) || g_real.free == nullptr))
+  if (block == nullptr || MTRACE_UNLIKELY(g_bootstrap.owns(block) || g_way == Way::kNotReady))
     return;
-  release(block);
+  freed(block, Call::kFree);
   (g_real.cfree != nullptr ? g_real.cfree : g_real.free)(block);
 }
 
 MTRACE_EXPORT void free_sized(void* block, size_t size) noexcept {
-  if (block == nullptr || MTRACE_UNLIKELY(g_bootstrap.owns(block) || g_real.free == nullptr))
+  if (block == nullptr || MTRACE_UNLIKELY(g_bootstrap.owns(block) || g_way == Way::kNotReady))
     return;
-  release(block);
+  freed(block, Call::kFree);
   g_real.free_sized != nullptr ? g_real.free_sized(block, size) : g_real.free(block);
 }
 
 MTRACE_EXPORT void free_aligned_sized(void* block, size_t alignment, size_t size) noexcept {
-  if (block == nullptr || MTRACE_UNLIKELY(g_bootstrap.owns(block) || g_real.free == nullptr))
+  if (block == nullptr || MTRACE_UNLIKELY(g_bootstrap.owns(block) || g_way == Way::kNotReady))
     return;
-  release(block);
+  freed(block, Call::kFree);
   g_real.free_aligned_sized != nullptr ? g_real.free_aligned_sized(block, alignment, size)
                                        : g_real.free(block);
 }

@@ -63,7 +63,7 @@ constexpr bool calls_plain_form(std::string_view symbol) {
 template <typename... Parameters>
 void counted_delete(void (*real)(void*, Parameters...), Call call, void* block,
                     Parameters... rest) {
-  if (block != nullptr && counting()) freed(block, call);
+  if (block != nullptr) freed(block, call);
   t_thread.moving = block;
   real(block, rest...);
   t_thread.moving = nullptr;
@@ -111,7 +111,7 @@ MTRACE_NEW(kNewArray, new_array_aligned_nothrow, "_ZnamSt11align_val_tRKSt9nothr
     if (__builtin_expect(g_real.member == nullptr, 0)) {                                  \
       if (g_bootstrap.owns(block) || !start()) return;                                    \
       if (g_real.member == nullptr) {                                                     \
-        if (block != nullptr && counting()) freed(block, Call::call);                     \
+        if (block != nullptr) freed(block, Call::call);                                   \
         return g_real.free(block);                                                        \
       }                                                                                   \
     }                                                                                     \

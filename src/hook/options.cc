@@ -67,6 +67,20 @@ long parse_number(const char* text) {
   return value;
 }
 
+// A number, or one followed by K, M or G for powers of 1024. -1: neither.
+long parse_bytes(const char* text) {
+  constexpr char kUnits[] = "KMG";
+  char digits[12];
+  const size_t length = strlen(text);
+  const char* unit = length > 1 ? strchr(kUnits, text[length - 1]) : nullptr;
+  if (unit == nullptr) return parse_number(text);
+  if (length > sizeof digits) return -1;
+  memcpy(digits, text, length - 1);
+  digits[length - 1] = '\0';
+  const long value = parse_number(digits);
+  return value < 0 ? -1 : value << (unit - kUnits + 1) * 10;
+}
+
 bool is_choice(const char* values, const char* text) {
   const size_t length = strlen(text);
   for (const char* p = values; *p != '\0';) {
@@ -81,6 +95,10 @@ bool is_valid(const Entry& entry, const char* text) {
   switch (entry.kind) {
     case OptionKind::kNumber: {
       const long value = parse_number(text);
+      return value >= entry.minimum && value <= entry.maximum;
+    }
+    case OptionKind::kBytes: {
+      const long value = parse_bytes(text);
       return value >= entry.minimum && value <= entry.maximum;
     }
     case OptionKind::kChoice:
@@ -125,6 +143,10 @@ void describe(Writer& out, const Entry& entry, const char* text) {
   switch (entry.kind) {
     case OptionKind::kNumber:
       out.text(" is not a number from ").number(entry.minimum).text(" to ").number(entry.maximum);
+      break;
+    case OptionKind::kBytes:
+      out.text(" is not a number of bytes from ").number(entry.minimum).text(" to ");
+      out.number(entry.maximum).text(", with or without K, M or G");
       break;
     case OptionKind::kChoice:
       out.text(" is not one of ").text(entry.values);
@@ -220,6 +242,7 @@ void read_options(char* const* envp) {
   g_options.toggle_signal = signal_number(g_value[k_toggle_signal]);
   g_options.temporary_ms = static_cast<unsigned>(parse_number(g_value[k_temporary_ms]));
   g_options.fill = byte_value(g_value[k_fill]);
+  g_options.sample = parse_bytes(g_value[k_sample]);
   g_options.mmap = parse_number(g_value[k_mmap]) != 0;
   g_options.exit_report = parse_number(g_value[k_exit_report]) != 0;
   g_options.follow = g_value[k_follow];

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 namespace mtrace::hook {
 
@@ -13,7 +14,8 @@ struct Options {
   bool start;
   int toggle_signal;  // number, 0: none
   unsigned temporary_ms;
-  int fill;  // byte, -1: none
+  int fill;         // byte, -1: none
+  uint64_t sample;  // bytes, 0: every block
   bool mmap;
   bool exit_report;
   const char* follow;    // as given

@@ -5,6 +5,7 @@
 #include <link.h>
 
 #include "base/atomic.h"
+#include "hook/sampler.h"
 
 namespace mtrace::hook {
 
@@ -53,6 +54,7 @@ bool find_real() {
     found.usable_size = found.malloc_usable_size;
   }
   g_real = found;
+  g_way = Way::kEvery;
   store_release<uint32_t>(g_search, kDone);
   return true;
 }

@@ -78,21 +78,23 @@ void count_call(uint32_t slot, Call call) {
 
 // In a set that is not the thread's own, or by a thread without a slot.
 __attribute__((noinline)) void book_allocation_apart(uint32_t slot, ledger::StackRecord& stack,
-                                                     uint64_t size, uint64_t slack) {
+                                                     ledger::Allocated allocated) {
   const auto [set, owner] = g_ledger.stacks.counting(stack, slot);
   g_ledger.peak.set_aside(set, owner);
-  count_allocated(set, owner, size, slack);
-  g_ledger.peak.changed(g_ledger.threads, slot, static_cast<int64_t>(size), 1);
+  count_allocated(set, owner, allocated);
+  g_ledger.peak.changed(g_ledger.threads, slot, static_cast<int64_t>(allocated.bytes),
+                        static_cast<int64_t>(allocated.blocks));
 }
 
-[[gnu::always_inline]] inline void book_allocation(uint32_t slot, uint32_t index, uint64_t size,
-                                                   uint64_t slack) {
+[[gnu::always_inline]] inline void book_allocation(uint32_t slot, uint32_t index,
+                                                   ledger::Allocated allocated) {
   ledger::StackRecord& stack = g_ledger.stacks.record(index);
   ledger::CounterSet* const own = slot != 0 ? g_ledger.stacks.own_set(stack, slot) : nullptr;
-  if (__builtin_expect(own == nullptr, 0)) return book_allocation_apart(slot, stack, size, slack);
+  if (__builtin_expect(own == nullptr, 0)) return book_allocation_apart(slot, stack, allocated);
   g_ledger.peak.set_aside(*own, true);
-  count_allocated(*own, true, size, slack);
-  g_ledger.peak.changed(g_ledger.threads, slot, static_cast<int64_t>(size), 1);
+  count_allocated(*own, true, allocated);
+  g_ledger.peak.changed(g_ledger.threads, slot, static_cast<int64_t>(allocated.bytes),
+                        static_cast<int64_t>(allocated.blocks));
 }
 
 __attribute__((noinline)) void book_free_apart(uint32_t slot, ledger::StackRecord& stack,
@@ -100,22 +102,28 @@ __attribute__((noinline)) void book_free_apart(uint32_t slot, ledger::StackRecor
   const auto [set, owner] = g_ledger.stacks.counting(stack, slot);
   g_ledger.peak.set_aside(set, owner);
   count_freed(set, owner, freed);
-  g_ledger.peak.changed(g_ledger.threads, slot, -static_cast<int64_t>(freed.bytes), -1);
+  g_ledger.peak.changed(g_ledger.threads, slot, -static_cast<int64_t>(freed.bytes),
+                        -static_cast<int64_t>(freed.blocks));
 }
 
 [[gnu::always_inline]] inline void book_free(uint32_t slot, const ledger::Block& block,
-                                             uint64_t now, uint64_t slack, bool temporary) {
+                                             ledger::Weight weight, uint64_t now, uint64_t slack,
+                                             bool temporary) {
   const uint64_t birth = ledger::unpack_ticks(block.birth);
   const uint64_t lifetime = now > birth ? now - birth : 0;
   const bool short_lived = lifetime <= g_short_lived;
+  // Not one object for both ways: that would lie in memory.
+  const auto freed = [&]() __attribute__((always_inline)) {
+    return ledger::Freed{weight.bytes, weight.blocks, slack * weight.blocks,
+                         lifetime,     temporary,     short_lived};
+  };
   ledger::StackRecord& stack = g_ledger.stacks.record(block.stack);
   ledger::CounterSet* const own = slot != 0 ? g_ledger.stacks.own_set(stack, slot) : nullptr;
-  if (__builtin_expect(own == nullptr, 0)) {
-    return book_free_apart(slot, stack, {block.size, slack, lifetime, temporary, short_lived});
-  }
+  if (__builtin_expect(own == nullptr, 0)) return book_free_apart(slot, stack, freed());
   g_ledger.peak.set_aside(*own, true);
-  count_freed(*own, true, {block.size, slack, lifetime, temporary, short_lived});
-  g_ledger.peak.changed(g_ledger.threads, slot, -static_cast<int64_t>(block.size), -1);
+  count_freed(*own, true, freed());
+  g_ledger.peak.changed(g_ledger.threads, slot, -static_cast<int64_t>(weight.bytes),
+                        -static_cast<int64_t>(weight.blocks));
 }
 
 // Usable less requested bytes of a live block of the real allocator; 0: not known.
@@ -133,9 +141,29 @@ __attribute__((noinline)) void book_free_apart(uint32_t slot, ledger::StackRecor
   const uint32_t birth = ledger::pack_ticks(ledger::ticks_now());
   const uint32_t stack = slot != 0 ? find_stack(caller, slot) : walk_to_stack(caller, 0);
   if (g_ledger.blocks.put(place, {size, stack, birth})) {
-    book_allocation(slot, stack, size, slack_of(block, size));
+    book_allocation(slot, stack, {size, 1, slack_of(block, size)});
   }
   t_thread.counted = block;  // last, as the allocator may have allocated to tell the slack
+  return block;
+}
+
+// The same for one that stands for others.
+__attribute__((noinline)) void* enter_sample(uint32_t slot, void* block, uint64_t size,
+                                             const unwind::Registers& caller) {
+  const auto address = reinterpret_cast<uintptr_t>(block);
+  ledger::Operation operation(g_ledger.threads.slot(slot));
+  const uint32_t stack = walk_to_stack(caller, slot);
+  const ledger::Block entry = {size, stack, ledger::pack_ticks(ledger::ticks_now())};
+  now_recorded(block);
+  if (g_ledger.blocks.put(address, entry)) {
+    const ledger::Weight weight = g_ledger.sampling.weigh(address, entry);
+    book_allocation(slot, stack,
+                    {weight.bytes, weight.blocks, slack_of(block, size) * weight.blocks});
+  } else {
+    no_longer_recorded(block);
+  }
+  t_thread.counted = block;
+  t_thread.after_counted = t_thread.until_sample;
   return block;
 }
 
@@ -173,11 +201,11 @@ __attribute__((noinline)) void* allocated_unusually(void* block, size_t size, Ca
     if (t_thread.moving == block) return;
     return count(slot, g_ledger.threads.slot(slot).unknown_frees);
   }
-  book_free(slot, taken, now, slack_of(block, taken.size), temporary);
+  book_free(slot, taken, {taken.size, 1}, now, slack_of(block, taken.size), temporary);
   if (temporary) t_thread.counted = nullptr;
 }
 
-__attribute__((noinline)) void freed_by_stranger(void* block, Call call) {
+__attribute__((noinline)) void forgotten_by_stranger(void* block, Call call) {
   take_block(0, block, call);
 }
 
@@ -188,7 +216,7 @@ uint32_t this_slot() {
   return __builtin_expect(slot != 0, 1) ? slot : find_slot();
 }
 
-void* allocated(void* block, size_t size, Call call, const unwind::Registers& caller) {
+void* record(void* block, size_t size, Call call, const unwind::Registers& caller) {
   if (__builtin_expect(block == nullptr, 0)) return none_allocated(size, call);
   if (t_thread.counted == block) return passed_on(call), block;
   if (!recording()) return block;
@@ -199,14 +227,41 @@ void* allocated(void* block, size_t size, Call call, const unwind::Registers& ca
   return enter_block(slot, block, size, call, caller);
 }
 
-void freed(void* block, Call call) {
+void* record_sample(void* block, size_t size, Call call, const unwind::Registers& caller) {
+  if (block == nullptr) return nullptr;
+  if (t_thread.until_sample != t_thread.before_call) {  // a hook nested in this one has looked
+    if (call == Call::kMalloc) g_way = Way::kSampleAfter;
+    return block;
+  }
+  if (skip(size) || !sample_falls_into(size) || !recording()) return block;
+  // See allocated_unusually().
+  if (size > ledger::kMostBytes) size = usable_size(block);
+  return enter_sample(this_slot(), block, size, caller);
+}
+
+void forget(void* block, Call call) {
   const uint32_t slot = this_slot();
-  if (__builtin_expect(slot == 0, 0)) return freed_by_stranger(block, call);
+  if (__builtin_expect(slot == 0, 0)) return forgotten_by_stranger(block, call);
   take_block(slot, block, call);
 }
 
+void forget_sample(void* block) {
+  const auto address = reinterpret_cast<uintptr_t>(block);
+  if (!counting()) return;
+  const uint32_t slot = this_slot();
+  ledger::Operation operation(g_ledger.threads.slot(slot));
+  ledger::Block taken;
+  if (!g_ledger.blocks.take(address, &taken)) return;
+  no_longer_recorded(block);
+  const bool temporary =
+      t_thread.counted == block && t_thread.after_counted == t_thread.until_sample;
+  book_free(slot, taken, g_ledger.sampling.weigh(address, taken), ledger::ticks_now(),
+            slack_of(block, taken.size), temporary);
+  if (temporary) t_thread.counted = nullptr;
+}
+
 void passed_on(Call call) {
-  if (counting()) count_call(this_slot(), call);
+  if (!samples() && counting()) count_call(this_slot(), call);
 }
 
 Reallocation::Reallocation(void* block)
@@ -227,7 +282,9 @@ void Reallocation::succeeded() {
   ledger::Operation operation(g_ledger.threads.slot(slot));
   if (slot_ == nullptr) return count(slot, g_ledger.threads.slot(slot).unknown_frees);
   g_ledger.blocks.release(slot_);
-  book_free(slot, block_, ledger::ticks_now(), slack_, false);
+  if (samples()) no_longer_recorded(reinterpret_cast<const void*>(address_));
+  book_free(slot, block_, g_ledger.sampling.weigh(address_, block_), ledger::ticks_now(), slack_,
+            false);
 }
 
 void set_depth(unsigned depth) { g_depth = depth; }

@@ -7,6 +7,8 @@
 #include <cstdint>
 
 #include "base/atomic.h"
+#include "hook/sampler.h"
+#include "hook/thread_state.h"
 #include "ledger/ledger.h"
 #include "unwind/walker.h"
 
@@ -32,25 +34,33 @@ inline bool recording() {
   return load(*g_counting) == kRecording || (counting_slowly() && load(*g_counting) == kRecording);
 }
 
-// A few bytes a thread; the rest is in its slot of the ledger.
-struct ThreadState {
-  uint32_t slot;  // 0: none asked for yet, or none to be had (see no_slot)
-  bool no_slot;
-  bool asking;          // the allocator for a usable size
-  const void* counted;  // what a hook on this thread counted last: a block, not freed since
-  const void* moving;   // the block of a realloc or delete under way, which may call free by symbol
-};
-[[gnu::visibility("hidden")]] extern thread_local constinit ThreadState t_thread;
-
 // A hook says this before it calls the real function: a hook nested in that call that counts the
 // block leaves its mark, and the block is counted once.
-inline void before_call() { t_thread.counted = nullptr; }
+inline void before_call() {
+  t_thread.counted = nullptr;
+  if (samples()) t_thread.before_call = t_thread.until_sample;
+}
 
 // Counts `block` (nullptr: the allocation failed) and returns it.
-void* allocated(void* block, size_t size, Call call, const unwind::Registers& caller);
-// Takes `block` out of the ledger. Call it before the real free: once the real allocator has the
-// block, another thread may be given the same address.
-void freed(void* block, Call call);
+void* record(void* block, size_t size, Call call, const unwind::Registers& caller);
+// The same, of a block into which a sample may fall.
+void* record_sample(void* block, size_t size, Call call, const unwind::Registers& caller);
+inline void* allocated(void* block, size_t size, Call call, const unwind::Registers& caller) {
+  return samples() ? record_sample(block, size, call, caller) : record(block, size, call, caller);
+}
+
+// Takes `block` out of the ledger.
+void forget(void* block, Call call);
+void forget_sample(void* block);
+// The program frees `block`. Call it before the real free: once the real allocator has the block,
+// another thread may be given the same address.
+inline void freed(void* block, Call call) {
+  if (!samples()) {
+    if (counting()) forget(block, call);
+  } else if (may_be_recorded(block)) {
+    forget_sample(block);
+  }
+}
 // A call that reaches another hook, which does the rest (operator new of libstdc++).
 void passed_on(Call call);
 

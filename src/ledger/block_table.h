@@ -116,8 +116,8 @@ class BlockTable {
 
   uint64_t lost_blocks() const { return load(lost_blocks_); }
 
-  // Calls visit(block) for every block that lives from the beginning of the call to its end, and
-  // perhaps for some that do not.
+  // Calls visit(address, block) for every block that lives from the beginning of the call to its
+  // end, and perhaps for some that do not.
   template <typename Visit>
   void for_each(Visit&& visit) const {
     for (uint32_t i = 0; i <= load(newest_); ++i) {
@@ -128,13 +128,13 @@ class BlockTable {
         // Changed meanwhile: then what was read may be of two blocks, neither of which has lived
         // through it.
         if (seen.key <= kReserved || seen.value == 0 || load(slot.key) != seen.key) continue;
-        visit(unpack(seen));
+        visit(address_of(seen), unpack(seen));
       }
     }
   }
 
   // After a fork, in the child, alone: removes what threads that are gone left half done, calls
-  // visit(block) for every whole one and returns the number removed.
+  // visit(address, block) for every whole one and returns the number removed.
   template <typename Visit>
   uint64_t repair(Visit&& visit) {
     uint64_t removed = 0;
@@ -147,7 +147,7 @@ class BlockTable {
           release(&slot);
           ++removed;
         } else {
-          visit(unpack(slot));
+          visit(address_of(slot), unpack(slot));
         }
       }
     }
@@ -192,6 +192,7 @@ class BlockTable {
             block.stack | block.size << kStackBits |
                 uint64_t{block.birth >> kBirthLow} << (kStackBits + kSizeBits)};
   }
+  static uintptr_t address_of(const Slot& slot) { return (load(slot.key) & kAddressMask) << 3; }
   static uint64_t size_field(uint64_t value) {
     return value >> kStackBits & ((uint64_t{1} << kSizeBits) - 1);
   }

@@ -93,29 +93,38 @@ inline Extremes extremes_of(uint64_t lifetime) {
   return {kMostPackedTicks + 1 - packed, packed + 1};
 }
 
-// What is known of a block when it is freed.
+// What an allocation counts as: one block, or in a sampled process what it stands for.
+struct Allocated {
+  uint64_t bytes;
+  uint64_t blocks;
+  uint64_t slack;
+};
+
+// What the free of a block counts as.
 struct Freed {
   uint64_t bytes;
+  uint64_t blocks;
   uint64_t slack;
-  uint64_t lifetime;  // ticks
+  uint64_t lifetime;  // ticks, of each
   bool temporary;
   bool short_lived;
 };
 
 // `owner`: the set is the calling thread's own.
-[[gnu::always_inline]] inline void count_allocated(CounterSet& set, bool owner, uint64_t bytes, uint64_t slack) {
-  add(owner, set.allocated_bytes, bytes);
-  add(owner, set.allocated_blocks, 1);
-  if (slack != 0) add(owner, set.slack, slack);
+[[gnu::always_inline]] inline void count_allocated(CounterSet& set, bool owner,
+                                                   const Allocated& allocated) {
+  add(owner, set.allocated_bytes, allocated.bytes);
+  add(owner, set.allocated_blocks, allocated.blocks);
+  if (allocated.slack != 0) add(owner, set.slack, allocated.slack);
 }
 
 [[gnu::always_inline]] inline void count_freed(CounterSet& set, bool owner, const Freed& freed) {
   add(owner, set.freed_bytes, freed.bytes);
-  add(owner, set.freed_blocks, 1);
+  add(owner, set.freed_blocks, freed.blocks);
   if (freed.slack != 0) add(owner, set.slack, -freed.slack);
-  if (freed.lifetime != 0) add(owner, set.lifetime, freed.lifetime);
-  if (freed.temporary) add(owner, set.temporary, 1);
-  if (freed.short_lived) add(owner, set.short_lived, 1);
+  if (freed.lifetime != 0) add(owner, set.lifetime, freed.lifetime * freed.blocks);
+  if (freed.temporary) add(owner, set.temporary, freed.blocks);
+  if (freed.short_lived) add(owner, set.short_lived, freed.blocks);
   raise_extremes(set, extremes_of(freed.lifetime));
 }
 

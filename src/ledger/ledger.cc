@@ -43,16 +43,34 @@ void Ledger::count_anew() {
     stack.own.lifetime = before.lifetime;
     stack.own.slack = slack;
   });
-  blocks.repair([&](const Block& block) {
+  blocks.repair([&](uintptr_t address, const Block& block) {
     CounterSet& own = stacks.record(block.stack).own;
-    own.allocated_bytes += block.size;
-    own.allocated_blocks += 1;
+    const Weight weight = sampling.weigh(address, block);
+    own.allocated_bytes += weight.bytes;
+    own.allocated_blocks += weight.blocks;
   });
   g_resources.repair([&](const Resource& resource) {
     count_recorded(stacks.record(resource.stack), resource.size);
   });
   g_regions.for_each([&](const Region& region) {
     count_recorded(stacks.record(region.stack), region.end - region.start);
+  });
+}
+
+// What is live at the fork is what the child's first report differs from.
+void Ledger::remember_variance() {
+  reported_variance.ticks = ticks_now();
+  reported_variance.total = 0;
+  stacks.for_each([&](uint32_t, StackRecord& stack) {
+    Variance* of_stack = reported_variance.of_stacks.find(stack.ordinal);
+    if (of_stack != nullptr) *of_stack = 0;
+  });
+  blocks.for_each([&](uintptr_t, const Block& block) {
+    const Variance variance = sampling.variance(block);
+    reported_variance.total += variance;
+    Variance* of_stack =
+        reported_variance.of_stacks.find_or_create(stacks.record(block.stack).ordinal);
+    if (of_stack != nullptr) *of_stack += variance;
   });
 }
 
@@ -81,6 +99,7 @@ void Ledger::rebase_after_fork(uint32_t survivor, uint32_t tid) {
     }
     if (base != nullptr && *base != now) *base = now;
   });
+  if (sampling.mean != 0) remember_variance();
 }
 
 }  // namespace mtrace::ledger

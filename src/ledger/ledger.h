@@ -7,6 +7,7 @@
 #include "base/growing_array.h"
 #include "ledger/block_table.h"
 #include "ledger/peak.h"
+#include "ledger/sampling.h"
 #include "ledger/stack_table.h"
 #include "ledger/thread_slots.h"
 
@@ -17,16 +18,25 @@ struct Totals {
   uint64_t blocks;
 };
 
+// Of what was live at the previous report of a sampled process; written as `reported` is.
+struct ReportedVariance {
+  GrowingArray<Variance> of_stacks;  // by ordinal
+  Variance total;
+  uint64_t ticks;  // when it was taken
+};
+
 struct Ledger {
   StackTable stacks;
   BlockTable blocks;
   ThreadSlots threads;
   Peak peak;
+  Sampling sampling;                // as it was at init()
   GrowingArray<Counters> reported;  // of a stack, by ordinal, as of the last report: the start of
                                     // the next deltas; written by the one thread that reports
-  Totals inherited;                 // live at the fork; zero in a process that exec'ed
-  uint64_t reported_peak;           // its height as of the last report
-  uint64_t lost_inflight;           // operations of threads that vanished in a fork
+  ReportedVariance reported_variance;
+  Totals inherited;        // live at the fork; zero in a process that exec'ed
+  uint64_t reported_peak;  // its height as of the last report
+  uint64_t lost_inflight;  // operations of threads that vanished in a fork
 
   bool init(StackTable::CameBack came_back) { return stacks.init(came_back) && blocks.init(); }
 
@@ -36,6 +46,7 @@ struct Ledger {
 
  private:
   void count_anew();
+  void remember_variance();
 };
 
 [[gnu::visibility("hidden")]] extern Ledger g_ledger;

@@ -16,10 +16,10 @@ inline Totals live_of(const StackRecord& stack) {
 // One resource of `bytes` was recorded by this stack, or released by whomever. A stack of
 // resources has no owner: all count in one set.
 inline void count_recorded(StackRecord& stack, uint64_t bytes) {
-  count_allocated(stack.own, false, bytes, 0);
+  count_allocated(stack.own, false, {bytes, 1, 0});
 }
 inline void count_released(StackRecord& stack, uint64_t bytes) {
-  count_freed(stack.own, false, {bytes, 0, 0, false, false});
+  count_freed(stack.own, false, {bytes, 1, 0, 0, false, false});
 }
 
 // `bytes` of what a stack has recorded are gone, and by how many that has changed the number of its

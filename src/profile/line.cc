@@ -27,6 +27,8 @@ uint64_t* number_field(Entry& entry, std::string_view key) {
   if (key == format::kFieldLifetimeMin) return &activity.lifetime.least;
   if (key == format::kFieldLifetimeMean) return &activity.lifetime.mean;
   if (key == format::kFieldLifetimeMax) return &activity.lifetime.most;
+  if (key == format::kFieldError) return &entry.error;
+  if (key == format::kFieldLiveError) return &entry.live_error;
   if (key == format::kFieldAge) return &entry.age;
   if (key == format::kFieldSlack) return &entry.slack;
   if (key == format::kFieldPeak) return &entry.peak;

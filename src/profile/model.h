@@ -73,8 +73,10 @@ struct Activity {
 struct Entry {
   std::string kind;  // without the "@"; empty: heap
   int64_t bytes = 0;
+  uint64_t error = 0;         // bytes, the standard error of a sampled change; 0: exact
   int64_t blocks = 0;         // 0 when an entry of another kind has none
   uint64_t live = 0;          // bytes, likewise
+  uint64_t live_error = 0;    // bytes, its standard error; 0: exact
   Activity activity;          // all 0 when the file does not tell
   uint64_t age = 0;           // milliseconds, of the oldest live block; likewise
   uint64_t slack = 0;         // bytes, likewise
@@ -123,8 +125,11 @@ struct Header {
   std::string started;  // 2026-11-20T20:15:00.000000Z
   std::string taken;
   std::optional<Total> inherited;
+  std::optional<uint64_t> sampled;  // bytes from sample to sample on average; absent: all exact
   Total delta;
+  std::optional<uint64_t> delta_error;  // bytes: a standard error, as the next
   Total live;
+  std::optional<uint64_t> live_error;
   std::optional<Total> allocated;  // since the start of the process
   std::optional<Total> freed;
   std::optional<Peak> peak;

@@ -102,11 +102,15 @@ void write_head(Writer& out, const Occasion& occasion, const Snapshot& snapshot,
   if (host.parent != 0) {
     amount_line(out, format::kKeyInherited, ledger.inherited.bytes, ledger.inherited.blocks);
   }
+  const bool sampled = ledger.sampling.mean != 0;
+  if (sampled) bytes_line(out, format::kKeySampled, ledger.sampling.mean);
   const ledger::Counters& change = snapshot.change();
   meta(out, format::kKeyDelta).signed_number(static_cast<int64_t>(live_bytes(change)));
   out.text(" bytes ").signed_number(static_cast<int64_t>(live_blocks(change))).text(" blocks\n");
+  if (sampled) bytes_line(out, format::kKeyDeltaError, snapshot.error().change);
   const ledger::Counters& total = snapshot.total();
   amount_line(out, format::kKeyLive, live_bytes(total), live_blocks(total));
+  if (sampled) bytes_line(out, format::kKeyLiveError, snapshot.error().live);
   write_peak(out, occasion, snapshot);
   amount_line(out, format::kKeyAllocated, total.allocated_bytes, total.allocated_blocks);
   amount_line(out, format::kKeyFreed, total.freed_bytes, total.freed_blocks);
@@ -131,10 +135,13 @@ void write_tail(Writer& out, const Occasion& occasion, const Snapshot& snapshot,
   if (host.boot_id[0] != '\0') out.text(" boot-id=").text(host.boot_id);
   out.text(" arch=x86_64\n");
   const ledger::ThreadTotals totals = ledger.threads.totals();
-  write_calls(out, totals);
+  const bool every = ledger.sampling.mean == 0;  // otherwise the hooks have not seen all calls
+  if (every) write_calls(out, totals);
   write_misuse(out);
-  number_line(out, format::kKeyFailed, totals.failed_allocations);
-  number_line(out, format::kKeyUnknownFrees, totals.unknown_frees);
+  if (every) {
+    number_line(out, format::kKeyFailed, totals.failed_allocations);
+    number_line(out, format::kKeyUnknownFrees, totals.unknown_frees);
+  }
   meta(out, format::kKeyReports).text("written=").number(occasion.seq);
   out.text(" failed=").number(occasion.failures).put('\n');
   write_memory_use(out);

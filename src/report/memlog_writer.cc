@@ -30,12 +30,14 @@ void write_lifetimes(Writer& out, const Entry& entry) {
 
 constexpr ptrdiff_t kAhead = 8;  // entries that are on their way from memory at a time
 
-void write_entry(Writer& out, const Entry& entry, uint64_t now, const ledger::StackRecord& stack,
-                 ModuleSet& modules, FrameLines& lines) {
+void write_entry(Writer& out, const Entry& entry, const Error& error, uint64_t now,
+                 const ledger::StackRecord& stack, ModuleSet& modules, FrameLines& lines) {
   if (entry.kind != 0) out.put('@').text(ledger::kind_name(entry.kind)).put('\t');
   out.signed_number(entry.bytes()).put('\t');
+  optional_field(out, format::kFieldError, error.change);
   out.text(format::kFieldBlocks).put('=').signed_number(entry.blocks()).put('\t');
   out.text(format::kFieldLive).put('=').number(entry.live).put('\t');
+  optional_field(out, format::kFieldLiveError, error.live);
   optional_field(out, format::kFieldAllocations, entry.change.allocated_blocks);
   optional_field(out, format::kFieldAllocated, entry.change.allocated_bytes);
   optional_field(out, format::kFieldFrees, entry.change.freed_blocks);
@@ -68,7 +70,8 @@ void write_memlog(Writer& out, const Occasion& occasion, const Snapshot& snapsho
     if (end - entry > 3 * kAhead) __builtin_prefetch(&*(entry + 3 * kAhead));
     if (end - entry > 2 * kAhead) __builtin_prefetch(&stack(2 * kAhead).hash);
     if (end - entry > kAhead) prefetch_frames(stack(kAhead));
-    write_entry(out, *entry, snapshot.ticks(), ledger.stacks.record(entry->stack), modules, lines);
+    write_entry(out, *entry, snapshot.error_of(ledger, *entry), snapshot.ticks(),
+                ledger.stacks.record(entry->stack), modules, lines);
   }
   write_tail(out, occasion, snapshot, ledger, modules);
 }

@@ -163,16 +163,21 @@ void Snapshot::settle_peak(const ledger::Ledger& ledger) {
   peak_.error = apart + ledger.peak.kept_at_most(ledger.threads);
 }
 
+uint32_t Snapshot::last_stack() const {
+  uint32_t last = 0;
+  for (uint32_t i = 0; i < kept_; ++i) last = std::max(last, entries_[i].stack);
+  return last;
+}
+
 // A scan of the live blocks. Without memory for it, no entry has an age.
 void Snapshot::find_oldest(const ledger::Ledger& ledger) {
   if (listed_ == 0) return;
   // By index, not by ordinal, so that no record has to be fetched.
-  uint32_t last = 0;
-  for (uint32_t i = 0; i < kept_; ++i) last = std::max(last, entries_[i].stack);
+  const uint32_t last = last_stack();
   const size_t bytes = (size_t{last} + 1) * sizeof(uint32_t);
   auto* births = static_cast<uint32_t*>(sys::map_memory(bytes));  // latest possible - birth
   if (births == nullptr) return;
-  ledger.blocks.for_each([&](const ledger::Block& block) {
+  ledger.blocks.for_each([&](uintptr_t, const ledger::Block& block) {
     if (block.stack > last) return;  // made since
     uint32_t& oldest = births[block.stack];
     oldest = std::max(oldest, ledger::kMostPackedTicks + 1 - block.birth);
@@ -197,7 +202,7 @@ bool Snapshot::take(ledger::Ledger& ledger, Listed listed) {
   settle_peak(ledger);
   complete = sort_listed() && complete;
   find_oldest(ledger);
-  return complete;
+  return errors_.find(ledger, last_stack()) && complete;
 }
 
 Snapshot::~Snapshot() {
@@ -213,7 +218,9 @@ void Snapshot::remember(ledger::Ledger& ledger) {
   for (uint32_t i = 0; i < kept_; ++i) {
     const Entry& entry = entries_[i];
     *ledger.reported.find(entry.ordinal) += entry.change;
+    errors_.remember(ledger, entry.stack, entry.ordinal);
   }
+  errors_.remember_total(ledger, ticks_);
   ledger.reported_peak = height_;
   owed_ = nullptr;
 }

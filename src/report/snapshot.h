@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "ledger/ledger.h"
+#include "report/errors.h"
 
 namespace mtrace::report {
 
@@ -85,6 +86,11 @@ class Snapshot {
   // What is live of a kind.
   const ledger::Totals& live_of_kind(unsigned kind) const { return kinds_[kind]; }
   const PeakSeen& peak() const { return peak_; }
+  // Standard errors of change() and total(), and of an entry. 0: exact.
+  const Error& error() const { return errors_.total(); }
+  Error error_of(const ledger::Ledger& ledger, const Entry& entry) const {
+    return entry.kind == 0 ? errors_.of_stack(ledger, entry.stack, entry.ordinal) : Error{};
+  }
   uint64_t ticks() const { return ticks_; }  // when it was taken
 
   // Makes this snapshot the base of the next one. take() has seen to the memory.
@@ -95,6 +101,7 @@ class Snapshot {
   bool read_stacks(ledger::Ledger& ledger, Listed listed);
   bool sort_listed();
   void settle_peak(const ledger::Ledger& ledger);
+  uint32_t last_stack() const;
   void find_oldest(const ledger::Ledger& ledger);
 
   Entry* entries_ = nullptr;
@@ -107,6 +114,7 @@ class Snapshot {
   ledger::Counters total_ = {};
   ledger::Totals kinds_[kKinds] = {};
   PeakSeen peak_ = {};
+  Errors errors_;
   uint64_t height_ = 0;  // of the peak to which the shares belong
   uint64_t ticks_ = 0;
 };

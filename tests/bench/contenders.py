@@ -86,6 +86,7 @@ def find(build):
         mtrace(build, "libmtrace",
                "as it is by default, a report at exit included, but names are not filled in"),
         mtrace(build, "libmtrace, no report", "without the report at exit", MTRACE_EXIT_REPORT="0"),
+        mtrace(build, "libmtrace, sampled", "with MTRACE_SAMPLE=512K", MTRACE_SAMPLE="512K"),
         mtrace(build, "libmtrace, names", "with names in the report at exit",
                MTRACE_RESOLVER=None, MTRACE_EXIT_WAIT="60"),
     ]

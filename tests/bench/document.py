@@ -134,6 +134,9 @@ def sections(results, made, folder):
     text += section("Whole programs", seconds, figures.real_rows(results), picture("programs"))
     text += section("Our own program", own, figures.own_rows(results),
                     picture("pairs") + picture("growth"))
+    text += section("Sampled", "With MTRACE_SAMPLE=512K: seconds of processor time of the whole "
+                    "process without tracing, and the ratios with it.",
+                    figures.sampled_rows(results))
     text += section("Start and end", "One run of a program that does next to nothing.",
                     figures.start_rows(results))
     text += section("Memory", "The peak of what is resident, and what was written to files, MB.",

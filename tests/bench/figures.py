@@ -2,6 +2,7 @@
 import re
 from statistics import median
 
+SAMPLED = "libmtrace, sampled"
 TOOLS = ["libmtrace", "LeakSanitizer", "heaptrack"]
 
 
@@ -128,6 +129,18 @@ def own_rows(results):
     return head, rows
 
 
+def sampled_rows(results):
+    head = ["program", "cpu s", "x exact", "x sampled"]
+    rows = []
+    for entry in results["programs"]:
+        if SAMPLED not in entry["contenders"]:
+            continue
+        rows.append([entry["name"], number(middle(entry, "base", "cpu"), 3)] +
+                    [of_tool(entry, name, lambda n: number(ratio(entry, n, "cpu"), 3))
+                     for name in ("libmtrace", SAMPLED)])
+    return head, rows
+
+
 def space_rows(results):
     head = (["program", "peak MB"] + [SHORT[name] for name in TOOLS] +
             ["written by libmtrace", "by heaptrack"])
@@ -229,6 +242,7 @@ def table(results, goals):
             ("Whole programs: processor time and wall time, and the ratios", real_rows),
             ("Our own program: processor time of a pair and what is added; wall time of the whole "
              "process and the ratios", own_rows),
+            ("Sampled: processor time of the whole process", sampled_rows),
             ("Start and end", start_rows), ("Peak memory and MB written", space_rows),
             ("What memory grows by", memory_rows),
             ("Instructions", instruction_rows), ("Parts", micro_rows)):

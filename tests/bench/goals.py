@@ -1,6 +1,8 @@
 """What tracing should cost, held against what was measured."""
 import figures
 
+PROGRAMS = ("python3", "clang++", "perl", "sqlite3", "git", "redis", "node")
+
 
 def entry_of(results, name):
     return next((e for e in results["programs"] if e["name"] == name), None)
@@ -51,11 +53,17 @@ def program_goals(results):
                ratio(results, name, "libmtrace"), lsan or 1.15, 2)
     for name in ("redis", "node"):
         yield f"{name}, times base", "1.15", ratio(results, name, "libmtrace"), 1.15, 2
-    for name in ("python3", "clang++", "perl", "sqlite3", "git", "redis", "node"):
+    for name in PROGRAMS:
         heaptrack = added(results, name, "heaptrack", "cpu")
         ours = added(results, name, key="cpu")
         if heaptrack and ours is not None:
             yield (f"{name}, ms added", "1/5 of heaptrack", ours * 1e3, heaptrack * 1e3 / 5, 0)
+
+
+def sampling_goals(results):
+    for name, limit in ([(name, 1.02) for name in PROGRAMS] + [("churn, 1 thread", 1.08)]):
+        yield (f"{name}, sampled, times base", str(limit),
+               ratio(results, name, figures.SAMPLED), limit, 3)
 
 
 def space_goals(results):
@@ -82,7 +90,7 @@ def moment_goals(results):
 def rows(results):
     head = ["what", "goal", "measured", "limit", ""]
     found = []
-    for make in (pair_goals, program_goals, space_goals, moment_goals):
+    for make in (pair_goals, program_goals, sampling_goals, space_goals, moment_goals):
         for what, goal, measured, limit, digits in make(results):
             if measured is None or limit is None:
                 continue

@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 OWN = "own"    # tests/bench/churn.cc; prints nanoseconds a pair
 REAL = "real"  # Debian's programs
 
-OWN_CONTENDERS = ["base", "base with frame pointers", "libmtrace", "LeakSanitizer", "heaptrack"]
+OWN_CONTENDERS = ["base", "base with frame pointers", "libmtrace", "libmtrace, sampled",
+                  "LeakSanitizer", "heaptrack"]
 START_CONTENDERS = ["base", "libmtrace, no report", "libmtrace", "libmtrace, names",
                     "LeakSanitizer", "heaptrack"]
-REAL_CONTENDERS = ["base", "libmtrace", "LeakSanitizer", "heaptrack"]
+REAL_CONTENDERS = ["base", "libmtrace", "libmtrace, sampled", "LeakSanitizer", "heaptrack"]
 
 
 @dataclass

@@ -14,7 +14,7 @@
 namespace mtrace::test {
 
 // Only a hang reaches it: two orders of magnitude above what any wait takes on a busy machine.
-inline constexpr std::chrono::seconds kPatience{120};
+inline constexpr std::chrono::seconds kPatience{600};
 
 std::string source_dir();                      // of the project
 std::string build_dir();                       // build/

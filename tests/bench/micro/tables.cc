@@ -155,8 +155,8 @@ BENCHMARK(BlockTakeAndPut)->ArgName("live")->Arg(1)->Arg(1'000)->Arg(100'000)->A
 // ---- Counters of one stack, an allocation and its free.
 
 void count_pair(CounterSet& set, bool owner) {
-  count_allocated(set, owner, 64, 8);
-  count_freed(set, owner, {64, 8, 1, true, true});
+  count_allocated(set, owner, {64, 1, 8});
+  count_freed(set, owner, {64, 1, 8, 1, true, true});
 }
 
 void CountersOwn(benchmark::State& state) {
@@ -175,10 +175,10 @@ void CountersAndPeak(benchmark::State& state) {
   CounterSet set = {};
   for (auto _ : state) {
     ledger->peak.set_aside(set, true);
-    count_allocated(set, true, 64, 8);
+    count_allocated(set, true, {64, 1, 8});
     ledger->peak.changed(ledger->threads, 1, 64, 1);
     ledger->peak.set_aside(set, true);
-    count_freed(set, true, {64, 8, 1, true, true});
+    count_freed(set, true, {64, 1, 8, 1, true, true});
     ledger->peak.changed(ledger->threads, 1, -64, -1);
   }
 }

@@ -53,11 +53,11 @@ TEST(BlockTable, SameAnswersAsAMap) {
     }
   }
   size_t visited = 0;
-  table->for_each([&](const Block&) { ++visited; });
+  table->for_each([&](uintptr_t, const Block&) { ++visited; });
   EXPECT_EQ(visited, live.size());
   Block taken;
   for (const uintptr_t address : live) ASSERT_TRUE(table->take(address, &taken));
-  EXPECT_EQ(table->repair([](const Block&) { FAIL() << "a block is left"; }), 0u);
+  EXPECT_EQ(table->repair([](uintptr_t, const Block&) { FAIL() << "a block is left"; }), 0u);
   EXPECT_EQ(table->lost_blocks(), 0u);
 }
 
@@ -150,7 +150,7 @@ TEST(BlockTable, RepairRemovesWhatWasLeftHalfDone) {
   slot->key = 0x2000 >> 3;  // a put that had claimed its slot and no more
   slot->value = 0;
   uint64_t bytes = 0;
-  EXPECT_EQ(table->repair([&](const Block& whole) { bytes += whole.size; }), 2u);
+  EXPECT_EQ(table->repair([&](uintptr_t, const Block& whole) { bytes += whole.size; }), 2u);
   EXPECT_EQ(bytes, 60u);
   EXPECT_FALSE(table->take(0x2000, &block));
 }
@@ -210,7 +210,7 @@ TEST(BlockTable, GrowthLosesNothing) {
     for (auto& thread : threads) thread.join();
     ASSERT_EQ(table->lost_blocks(), 0u) << "round " << round;
     uint64_t found = 0;
-    table->repair([&](const Block&) { ++found; });
+    table->repair([&](uintptr_t, const Block&) { ++found; });
     ASSERT_EQ(found, kThreads * kBlocks);
   }
 }

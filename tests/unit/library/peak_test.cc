@@ -57,9 +57,9 @@ void count(World& world, uint32_t thread, const Step& step) {
   CounterSet& set = set_of(world, thread, step);
   const bool owner = world.stacks[step.stack].owner == thread;
   if (step.bytes >= 0) {
-    count_allocated(set, owner, static_cast<uint64_t>(step.bytes), 0);
+    count_allocated(set, owner, {static_cast<uint64_t>(step.bytes), 1, 0});
   } else {
-    count_freed(set, owner, {static_cast<uint64_t>(-step.bytes), 0, 0, false, false});
+    count_freed(set, owner, {static_cast<uint64_t>(-step.bytes), 1, 0, 0, false, false});
   }
 }
 void change(World& world, uint32_t thread, const Step& step) {

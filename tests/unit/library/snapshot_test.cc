@@ -20,8 +20,8 @@ class SnapshotTest : public ::testing::Test {
   void SetUp() override {
     ASSERT_TRUE(ledger_->init(nullptr));
     index_ = ledger_->stacks.intern({0, 7, kFrames, 2, 0, false, false}, 1);
-    count_allocated(own(), true, 100, 0);
-    count_freed(own(), true, {100, 0, 5, false, false});
+    count_allocated(own(), true, {100, 1, 0});
+    count_freed(own(), true, {100, 1, 0, 5, false, false});
   }
   CounterSet& own() { return ledger_->stacks.record(index_).own; }
   Extremes taken() {
@@ -52,7 +52,7 @@ TEST_F(SnapshotTest, LifetimesOfFreesThatAreNotCountedYetAreLeftToTheNext) {
   ASSERT_TRUE(first.take(*ledger_, Listed::kActive));
   first.remember(*ledger_);
   raise_extremes(own(), extremes_of(9));
-  count_allocated(own(), true, 100, 0);
+  count_allocated(own(), true, {100, 1, 0});
   EXPECT_EQ(taken().longest, 0u);
   EXPECT_EQ(own().longest, extremes_of(9).longest);
 }

@@ -155,7 +155,7 @@ TEST(StackTable, TwoThreadsHaveSetsOfTheirOwnAndTheOthersShareOne) {
   EXPECT_EQ(&table->counting(record, 0).set, &shared);
   for (const uint32_t thread : {3u, 4u, 5u, 6u, 0u}) {
     const auto [set, owner] = table->counting(record, thread);
-    count_allocated(set, owner, 10, 1);
+    count_allocated(set, owner, {10, 1, 1});
   }
   EXPECT_EQ(table->read(record).allocated_bytes, 50u);
 }
@@ -185,7 +185,7 @@ TEST(StackTable, ThreadsAgree) {
         seen[t][i] = table->intern(as_stack(frames, (i / 3) * 0x9e3779b97f4a7c15u), t + 1);
         StackRecord& record = table->record(seen[t][i]);
         const auto [set, owner] = table->counting(record, t + 1);
-        count_allocated(set, owner, i, 0);
+        count_allocated(set, owner, {i, 1, 0});
       }
     });
   }

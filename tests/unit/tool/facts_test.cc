@@ -36,11 +36,15 @@ std::vector<std::string> full_lines() {
   insert(24, "# kind: mmap 4096 bytes 1 blocks\n# kind: huge-2M 0 bytes 0 blocks");
   lines[20] = "-40\tblocks=-1\tlive=0\tfrees=1\tfreed=40\tpeak=7\tstack=0000000000000001\tfuture=x";
   lines[13] =
-      "+100\tblocks=+3\tlive=126720\tallocs=8\tallocated=150\tfrees=5\tfreed=50\ttemporary=4"
+      "+100\terror=9\tblocks=+3\tlive=126720\tlive-error=10\tallocs=8\tallocated=150\tfrees="
+      "5\tfreed=50\ttemporary=4"
       "\tshort-lived=2\tlifetime-min=20\tlifetime-mean=21\tlifetime-max=22\tage=23\tslack=24"
       "\tpeak=25\tstack=5f3e1a90c2d4b718";
   insert(14, "# recording: stopped");
   insert(13, "# peak-error: 18 bytes");
+  insert(12, "# live-error: 27 bytes");
+  insert(11, "# delta-error: 26 bytes");
+  insert(10, "# sampled: 524288 bytes");
   return lines;
 }
 
@@ -51,6 +55,9 @@ TEST(Facts, EachIsRead) {
   const profile::Header& header = memlog.header;
   EXPECT_EQ(header.peak, (profile::Peak{2441128, kPeakTime}));
   EXPECT_EQ(header.peak_error, 18u);
+  EXPECT_EQ(header.sampled, 524288u);
+  EXPECT_EQ(header.delta_error, 26u);
+  EXPECT_EQ(header.live_error, 27u);
   EXPECT_TRUE(header.stopped);
   EXPECT_EQ(header.kinds,
             (std::vector<profile::KindTotal>{{"mmap", {4096, 1}}, {"huge-2M", {0, 0}}}));
@@ -64,6 +71,8 @@ TEST(Facts, EachIsRead) {
   EXPECT_EQ(header.resolution, "4.096");
   const profile::Entry& entry = memlog.entries[0];
   EXPECT_EQ(entry.activity, (profile::Activity{8, 150, 5, 50, 4, 2, {20, 21, 22}}));
+  EXPECT_EQ(entry.error, 9u);
+  EXPECT_EQ(entry.live_error, 10u);
   EXPECT_EQ(entry.age, 23u);
   EXPECT_EQ(entry.slack, 24u);
   EXPECT_EQ(entry.peak, 25u);

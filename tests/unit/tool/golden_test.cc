@@ -54,6 +54,11 @@ constexpr Case kCases[] = {
     {"show_facts_depth", "show --depth 1 app-4600-2.memlog"},
     {"show_facts_sum", "show --sum app-4600-1.memlog app-4600-2.memlog"},
     {"show_facts_stack", "show --by stack --no-header app-4600-1.memlog"},
+    {"show_sampled", "show app-4900-1.memlog"},
+    {"show_sampled_terminal", "show app-4900-2.memlog", true},
+    {"show_sampled_sum", "show --sum app-4900-1.memlog app-4900-2.memlog"},
+    {"show_sampled_depth", "show --depth 1 app-4900-1.memlog"},
+    {"show_sampled_json", "show --json app-4900-2.memlog"},
     {"show_by_allocs", "show --by allocs --no-header app-4600-2.memlog"},
     {"show_by_live_depth", "show --by live --depth 1 --no-header app-4711-2.memlog"},
     {"show_by_temporary", "show --by temporary --no-header app-4600-2.memlog"},
@@ -148,7 +153,7 @@ TEST_F(Golden, EachInputIsReadAndWrittenUnchanged) {
     EXPECT_EQ(profile::write(profile::read_path(name)), read_text(name)) << name;
     ++count;
   }
-  EXPECT_EQ(count, 6u);
+  EXPECT_EQ(count, 8u);
 }
 
 TEST_F(Golden, EachExpectationIsUsed) {

@@ -1,0 +1,62 @@
+#include "hook/sampler.h"
+
+#include <sys/auxv.h>
+
+#include <cstring>
+
+#include "base/random.h"
+#include "ledger/ledger.h"
+#include "report/host.h"
+
+namespace mtrace::hook {
+
+Way g_way = Way::kNotReady;
+constinit uint8_t g_recorded[1u << 16] = {};
+
+namespace {
+
+constexpr uint8_t kMany = 255;
+constinit Random g_random;
+
+}  // namespace
+
+void start_sampling(uint64_t mean) {
+  uint64_t seed = report::g_host.pid;
+  const auto* kernels = reinterpret_cast<const char*>(getauxval(AT_RANDOM));  // 16 bytes
+  if (kernels != nullptr) {
+    uint64_t words[2];
+    memcpy(words, kernels, sizeof words);
+    seed = (words[0] ^ words[1]) + (seed << 32);
+  }
+  g_random.seed(seed);
+  ledger::g_ledger.sampling.mean = mean;
+}
+
+bool sample_falls_into(size_t size) {
+  const uint64_t mean = ledger::g_ledger.sampling.mean;
+  t_thread.before_call = UINT64_MAX;  // what is drawn may be what was there
+  if (!t_thread.drawn) {
+    t_thread.drawn = true;
+    t_thread.until_sample = g_random.exponential(mean);
+    if (skip(size)) return false;
+  }
+  t_thread.until_sample = g_random.exponential(mean);
+  return true;
+}
+
+void now_recorded(const void* block) {
+  uint8_t& count = recorded_like(block);
+  uint8_t seen = load(count);
+  while (seen != kMany && !compare_exchange(count, seen, static_cast<uint8_t>(seen + 1))) {
+  }
+}
+
+void no_longer_recorded(const void* block) {
+  uint8_t& count = recorded_like(block);
+  uint8_t seen = load(count);
+  while (seen != kMany && seen != 0 &&
+         !compare_exchange(count, seen, static_cast<uint8_t>(seen - 1))) {
+  }
+}
+
+}  // namespace mtrace::hook

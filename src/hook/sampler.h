@@ -1,0 +1,55 @@
+// MTRACE_SAMPLE: which blocks are recorded, and which may have been. doc/design.md has the
+// argument.
+//
+// Thread-safe; async-signal-safe: a handler that comes between may take some bytes from the
+// countdown or give them back, and what it draws is as good as any.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/atomic.h"
+#include "hook/thread_state.h"
+
+namespace mtrace::hook {
+
+// What the hooks do with a call.
+enum class Way : uint32_t {
+  kNotReady,     // the real functions are not known yet
+  kEvery,        // look at every block, if only to see that this program is not traced
+  kSample,       // jump on, unless a sample falls into the block
+  kSampleAfter,  // the same, but look after the call: malloc calls other hooks, or MTRACE_FILL is
+                 // on
+};
+// Written while the process has one thread, but for the step from kSample to kSampleAfter.
+[[gnu::visibility("hidden")]] extern Way g_way;
+
+inline bool samples() { return g_way > Way::kEvery; }
+
+// From now on: one sample in `mean` bytes on average. A fork's child calls it again.
+void start_sampling(uint64_t mean);
+
+// Counts a block of `size` bytes down. False: a sample may fall into it, and nothing was counted.
+inline bool skip(size_t size) {
+  const uint64_t until = t_thread.until_sample;
+  if (size >= until) [[unlikely]]
+    return false;
+  t_thread.until_sample = until - size - 1;
+  return true;
+}
+// Draws the distance to the next sample. False: none falls into the block, which is counted.
+bool sample_falls_into(size_t size);
+
+// How many recorded blocks live at addresses like this one; 255: many. Nothing is lost when two
+// threads find a counter at 254: it stays at 255.
+[[gnu::visibility("hidden")]] extern uint8_t g_recorded[1u << 16];
+
+inline uint8_t& recorded_like(const void* block) {
+  return g_recorded[reinterpret_cast<uintptr_t>(block) >> 4 & (sizeof g_recorded - 1)];
+}
+// False: the block is certainly not in the ledger.
+inline bool may_be_recorded(const void* block) { return load(recorded_like(block)) != 0; }
+void now_recorded(const void* block);
+void no_longer_recorded(const void* block);
+
+}  // namespace mtrace::hook

@@ -1,0 +1,76 @@
+#include "ledger/sampling.h"
+
+#include <bit>
+
+#include "format/memlog.h"
+
+namespace mtrace::ledger {
+namespace {
+
+using Wide = unsigned __int128;
+
+constexpr unsigned kPoint = 32;  // binary places of a weight
+
+uint64_t high_product(uint64_t a, uint64_t b) { return static_cast<uint64_t>(Wide{a} * b >> 64); }
+
+// high * 2^64 / divisor, where that fits 64 bits: high < divisor. (The compiler calls its run-time
+// library for a division of 128 bits, which the host does not have.)
+uint64_t divide(uint64_t high, uint64_t divisor) {
+  uint64_t low = 0;
+  asm("divq %2" : "+a"(low), "+d"(high) : "r"(divisor) : "cc");
+  return low;
+}
+
+// 1 / p in units of 2^-32; what is below 2^-32 is cut off.
+uint64_t inverse_chance(uint64_t size, uint64_t mean) {
+  return divide(uint64_t{1} << kPoint, chance(size, mean));
+}
+
+}  // namespace
+
+// p(x) = 1 - exp(-x) by its series at x / 2^n < 1/16, then n times p(2x) = p(x) (2 - p(x)), which
+// keeps the relative error small.
+uint64_t chance(uint64_t size, uint64_t mean) {
+  constexpr int kSmall = 4;          // the series begins below 2^-4
+  constexpr uint64_t kCertain = 44;  // exp(-44) is below 2^-63
+  const uint64_t length = size + 1;
+  if (length / mean >= kCertain) return UINT64_MAX;
+  const int ratio = std::bit_width(length) - std::bit_width(mean) + 1;  // x is below 2^ratio
+  const int doublings = ratio + kSmall > 0 ? ratio + kSmall : 0;
+  const uint64_t x = divide(length, mean << doublings);
+  uint64_t factor = UINT64_MAX;  // x (1 - x/2 (1 - x/3 (1 - ...)))
+  for (uint64_t n = 12; n > 1; --n) factor = UINT64_MAX - high_product(x / n, factor);
+  uint64_t p = high_product(x, factor);
+  for (int i = 0; i < doublings; ++i) p = 2 * p - high_product(p, p);
+  return p;
+}
+
+Weight Sampling::weigh_sample(uintptr_t address, const Block& block) const {
+  const uint64_t each = inverse_chance(block.size, mean);
+  // Two numbers that look random, below 1: what is left of a weight is rounded up as often as it
+  // should be.
+  const uint64_t random = format::mix64(address * 0x9e3779b97f4a7c15u + block.birth);
+  const uint64_t low = random & ((uint64_t{1} << kPoint) - 1);
+  const uint64_t high = random >> kPoint;
+  return {static_cast<uint64_t>((Wide{each} * block.size + high) >> kPoint),
+          (each + low) >> kPoint};
+}
+
+// s^2 (1 - p) / p^2.
+Variance Sampling::variance(const Block& block) const {
+  if (mean == 0) return 0;
+  const uint64_t each = inverse_chance(block.size, mean);
+  const auto bytes = static_cast<uint64_t>(Wide{each} * block.size >> kPoint);
+  return Variance{bytes} * (bytes - block.size);
+}
+
+uint64_t square_root(Variance square) {
+  uint64_t root = 0;
+  for (unsigned bit = 64; bit-- > 0;) {
+    const uint64_t larger = root | uint64_t{1} << bit;
+    if (Variance{larger} * larger <= square) root = larger;
+  }
+  return root;
+}
+
+}  // namespace mtrace::ledger

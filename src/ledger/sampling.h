@@ -1,0 +1,45 @@
+// What a recorded block stands for where not every block is recorded (MTRACE_SAMPLE): a block of
+// `size` bytes is recorded with the probability p = 1 - exp(-(size + 1) / mean), and counts as
+// size / p bytes and 1 / p blocks (Horvitz, Thompson: A generalization of sampling without
+// replacement from a finite universe, 1952). doc/design.md has the argument.
+//
+// Integers throughout: floating-point operations leave marks in the status that belongs to the
+// program. Async-signal-safe.
+#pragma once
+
+#include <cstdint>
+
+#include "ledger/block_table.h"
+
+namespace mtrace::ledger {
+
+struct Weight {
+  uint64_t bytes;
+  uint64_t blocks;
+};
+
+using Variance = unsigned __int128;  // bytes squared
+
+// p * 2^64, UINT64_MAX for what is closer to 1. The relative error is below 2^-32.
+uint64_t chance(uint64_t size, uint64_t mean);
+
+class Sampling {
+ public:
+  // Bytes between two samples on average; 0: every block is recorded.
+  uint64_t mean = 0;
+
+  // The same for the block's whole life, whoever asks.
+  Weight weigh(uintptr_t address, const Block& block) const {
+    return mean == 0 ? Weight{block.size, 1} : weigh_sample(address, block);
+  }
+  // What the block adds to the estimated variance of a sum of bytes.
+  Variance variance(const Block& block) const;
+
+ private:
+  Weight weigh_sample(uintptr_t address, const Block& block) const;
+};
+
+// Rounded down.
+uint64_t square_root(Variance square);
+
+}  // namespace mtrace::ledger

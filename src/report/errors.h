@@ -1,0 +1,51 @@
+// Standard errors of what a sampled report says: from the recorded blocks that are live now, and
+// what was remembered of those that were live at the previous report. doc/design.md has the
+// argument.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "ledger/ledger.h"
+
+namespace mtrace::report {
+
+struct Error {
+  uint64_t change;  // bytes: the standard error of the difference to the previous report
+  uint64_t live;    // bytes: that of what is live
+};
+
+class Errors {
+ public:
+  Errors() = default;
+  ~Errors();
+  Errors(const Errors&) = delete;
+  Errors& operator=(const Errors&) = delete;
+
+  // Looks at all live blocks of stacks up to index `last`. Without sampling all errors are 0.
+  // False: no memory.
+  bool find(const ledger::Ledger& ledger, uint32_t last);
+
+  Error of_stack(const ledger::Ledger& ledger, uint32_t index, uint32_t ordinal) const;
+  // Of the sums over all stacks.
+  const Error& total() const { return total_; }
+
+  // Makes this the state of the previous report. Only for stacks whose blocks have changed, since
+  // the others still are what they were. False: no memory; the next errors are too large.
+  bool remember(ledger::Ledger& ledger, uint32_t index, uint32_t ordinal) const;
+  void remember_total(ledger::Ledger& ledger, uint64_t ticks) const;
+
+ private:
+  struct Sums {
+    ledger::Variance now;
+    ledger::Variance both;  // of the blocks that were live at the previous report, too
+  };
+  static Error error_of(const Sums& sums, ledger::Variance before);
+
+  Sums* sums_ = nullptr;  // by index of the stack
+  size_t bytes_ = 0;
+  Sums all_ = {};
+  Error total_ = {};
+};
+
+}  // namespace mtrace::report
