@@ -26,7 +26,7 @@ void note_gap(ProcessSum& process, const std::string& name, int64_t first, int64
                     : fmt::format("{}: reports {} to {} are missing", name, first, last));
 }
 
-ProcessSum sum_one(std::vector<const Memlog*> reports) {
+ProcessSum sum_one(std::vector<const Memlog*> reports, bool chosen) {
   std::sort(reports.begin(), reports.end(), [](const Memlog* a, const Memlog* b) {
     return std::tie(a->header.seq, a->name) < std::tie(b->header.seq, b->name);
   });
@@ -46,7 +46,7 @@ ProcessSum sum_one(std::vector<const Memlog*> reports) {
     if (before != nullptr && before->header.peak != report->header.peak) {
       process.table.forget_peak();
     }
-    note_gap(process, name, before == nullptr ? 1 : before->header.seq + 1, seq - 1);
+    if (!chosen) note_gap(process, name, before == nullptr ? 1 : before->header.seq + 1, seq - 1);
     if (__builtin_add_overflow(sum.bytes, report->header.delta.bytes, &sum.bytes) ||
         __builtin_add_overflow(sum.blocks, report->header.delta.blocks, &sum.blocks) ||
         !process.table.append(*report)) {
@@ -56,6 +56,11 @@ ProcessSum sum_one(std::vector<const Memlog*> reports) {
   }
   process.total = sum;
 
+  if (chosen) {
+    process.notes.push_back(
+        fmt::format("{}: what the chosen reports changed, not all that is live", name));
+    return process;
+  }
   profile::Total all = sum;
   if (const auto& inherited = reports.front()->header.inherited) {
     process.notes.push_back(fmt::format(
@@ -79,7 +84,7 @@ ProcessSum sum_one(std::vector<const Memlog*> reports) {
 
 }  // namespace
 
-std::vector<ProcessSum> sum_processes(const std::vector<Memlog>& memlogs) {
+std::vector<ProcessSum> sum_processes(const std::vector<Memlog>& memlogs, bool chosen) {
   std::map<std::tuple<std::string, int64_t, std::string>, std::vector<const Memlog*>> processes;
   for (const Memlog& memlog : memlogs) {
     const profile::Header& header = memlog.header;
@@ -87,7 +92,7 @@ std::vector<ProcessSum> sum_processes(const std::vector<Memlog>& memlogs) {
   }
   std::vector<ProcessSum> sums;
   sums.reserve(processes.size());
-  for (auto& [process, reports] : processes) sums.push_back(sum_one(std::move(reports)));
+  for (auto& [process, reports] : processes) sums.push_back(sum_one(std::move(reports), chosen));
   return sums;
 }
 

@@ -23,7 +23,9 @@ struct ProcessSum {
 // Adds up the reports of each process (told apart by program, pid and start time), in the order
 // of their numbers. A report that is missing, and a sum that is not what the last report says is
 // live, are said in ProcessSum::incomplete. Processes come in the order of their start. Throws
-// std::runtime_error if one report is there twice or a sum does not fit 64 bits.
-std::vector<ProcessSum> sum_processes(const std::vector<profile::Memlog>& memlogs);
+// std::runtime_error if one report is there twice or a sum does not fit 64 bits. `chosen`: only
+// some reports were asked for, so that none is missing, and the sum is only what they changed.
+std::vector<ProcessSum> sum_processes(const std::vector<profile::Memlog>& memlogs,
+                                      bool chosen = false);
 
 }  // namespace mtrace::analyze

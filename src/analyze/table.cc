@@ -20,22 +20,30 @@ uint64_t stack_identity(const Module& module) {
   return format::module_identity(bytes.data(), bytes.size());
 }
 
-// Cuts the stack after `depth` frames that have an address, and gives it the id that a process
-// with this depth would have given it.
-void cut(const std::vector<Module>& modules, Row& row, int depth) {
-  format::StackId id;
-  size_t keep = 0;
-  for (int kept = 0; keep < row.frames.size() && kept < depth; ++keep) {
-    const Frame& frame = row.frames[keep];
-    if (frame.place == Place::kInlined) continue;
-    ++kept;
-    id.add(frame.place == Place::kModule ? stack_identity(modules[frame.module]) : 0, frame.offset);
-  }
+// Keeps the frames in `range`, and gives the stack the id that a process would have given it that
+// knows only these.
+void cut(const std::vector<Module>& modules, Row& row, FrameRange range) {
   if (row.frames.empty()) return;
+  format::StackId id;
+  std::vector<Frame> kept;
+  int number = 1;
+  bool beyond = false;
+  for (Frame& frame : row.frames) {
+    beyond = range.last != 0 && number > range.last;
+    if (beyond) break;
+    const bool wanted = range.holds(number);
+    const bool inlined = frame.place == Place::kInlined;
+    number += inlined ? 0 : 1;
+    if (!wanted) continue;
+    if (!inlined) {
+      id.add(frame.place == Place::kModule ? stack_identity(modules[frame.module]) : 0,
+             frame.offset);
+    }
+    kept.push_back(std::move(frame));
+  }
   row.stack = id.value();
-  if (keep == row.frames.size()) return;
-  row.frames.resize(keep);
-  row.cut = true;
+  row.frames = std::move(kept);
+  row.cut |= beyond || row.frames.empty();
 }
 
 }  // namespace
@@ -66,8 +74,8 @@ profile::ModuleIndex Table::adopt(const Module& module) {
   return place->second;
 }
 
-bool Table::merge(const std::vector<Module>& modules, Row row, int depth, Combine how) {
-  if (depth > 0) cut(modules, row, depth);
+bool Table::merge(const std::vector<Module>& modules, Row row, FrameRange range, Combine how) {
+  if (!range.whole()) cut(modules, row, range);
   if (how == Combine::kLater) row.live.reset();
   row.further.clear();
   Key key;
@@ -83,7 +91,7 @@ bool Table::merge(const std::vector<Module>& modules, Row row, int depth, Combin
     if (known.kind != row.kind || keys_[index] != key) continue;
     // A stack of just this depth and one that goes on agree in all that is asked for; in full
     // stacks the cut is part of what they are.
-    if (known.cut != row.cut && depth == 0) continue;
+    if (known.cut != row.cut && range.whole()) continue;
     known.cut |= row.cut;
     return add(known, row, how);
   }
@@ -93,16 +101,16 @@ bool Table::merge(const std::vector<Module>& modules, Row row, int depth, Combin
   return true;
 }
 
-bool Table::merge(const Memlog& memlog, int depth) {
+bool Table::merge(const Memlog& memlog, FrameRange range) {
   for (const profile::Entry& entry : memlog.entries) {
-    if (!merge(memlog.modules, row_of(entry, times(memlog)), depth, Combine::kStacks)) return false;
+    if (!merge(memlog.modules, row_of(entry, times(memlog)), range, Combine::kStacks)) return false;
   }
   return true;
 }
 
-bool Table::merge(const Table& other, int depth) {
+bool Table::merge(const Table& other, FrameRange range) {
   for (const Row& row : other.rows_) {
-    if (!merge(other.memlog_.modules, row, depth, Combine::kStacks)) return false;
+    if (!merge(other.memlog_.modules, row, range, Combine::kStacks)) return false;
   }
   return true;
 }
@@ -111,9 +119,9 @@ bool Table::append(const Memlog& memlog) {
   // Stacks that are the same to this table may be two entries there, say of two modules that are
   // the same build.
   Table report;
-  if (!report.merge(memlog, 0)) return false;
+  if (!report.merge(memlog, {})) return false;
   for (const Row& row : report.rows_) {
-    if (!merge(report.memlog_.modules, row, 0, Combine::kLater)) return false;
+    if (!merge(report.memlog_.modules, row, {}, Combine::kLater)) return false;
   }
   return true;
 }

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "analyze/frame_range.h"
 #include "analyze/row.h"
 #include "profile/model.h"
 
@@ -18,13 +19,13 @@ class Table {
   // entries.
   static Table of(profile::Memlog& memlog);
 
-  // Adds the entries of `memlog`. Rows of one kind merge when their stacks agree: in all frames,
-  // or in the first `depth` frames that have an address (0: all), so that opposite signs cancel.
-  // Frames agree when the offset and the module's build-id (or path) do. Returns false when a
-  // sum does not fit 64 bits; the table is then of no use.
-  [[nodiscard]] bool merge(const profile::Memlog& memlog, int depth);
+  // Adds the entries of `memlog`. Rows of one kind merge when their stacks agree in the frames of
+  // `range`, so that opposite signs cancel; the other frames go. Frames agree when the offset and
+  // the module's build-id (or path) do. Returns false when a sum does not fit 64 bits; the table
+  // is then of no use.
+  [[nodiscard]] bool merge(const profile::Memlog& memlog, FrameRange range);
   // Likewise for the rows of another table.
-  [[nodiscard]] bool merge(const Table& other, int depth);
+  [[nodiscard]] bool merge(const Table& other, FrameRange range);
   // Adds a later report of the same process: what its entries say of a stack's age, slack and share
   // in the peak takes the place of what was known, and live is not known any more.
   [[nodiscard]] bool append(const profile::Memlog& memlog);
@@ -42,7 +43,7 @@ class Table {
 
   uint64_t identity(const profile::Module& module);
   profile::ModuleIndex adopt(const profile::Module& module);
-  bool merge(const std::vector<profile::Module>& modules, Row row, int depth, Combine how);
+  bool merge(const std::vector<profile::Module>& modules, Row row, FrameRange range, Combine how);
 
   profile::Memlog memlog_;
   std::vector<Row> rows_;

@@ -127,6 +127,13 @@ std::string kind_text(const Table& table, const std::string& kind, const Context
 
 }  // namespace
 
+std::string left_out_text(const analyze::LeftOut& filtered) {
+  if (filtered.stacks == 0) return {};
+  return fmt::format("... {} left out by filters, net {} bytes\n",
+                     profile::grouped(uint64_t{filtered.stacks}),
+                     profile::grouped(filtered.bytes, true));
+}
+
 std::string entries_text(const Table& table, const Context& context, const Style& style) {
   std::string out = kind_text(table, "", context, style);
   std::vector<std::string> kinds;
@@ -142,6 +149,7 @@ std::string entries_text(const Table& table, const Context& context, const Style
     }
     out += kind_text(table, kind, context, style);
   }
+  out += left_out_text(context.filtered);
   if (context.left_out != 0) {
     out += fmt::format("... {} left out: {}\n", profile::grouped(uint64_t{context.left_out}),
                        lack_text(style.order));

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 
+#include "analyze/filter.h"
 #include "analyze/table.h"
 #include "cli/style.h"
 
@@ -12,12 +13,16 @@ namespace mtrace::cli {
 
 // What a listing needs to know beyond its rows.
 struct Context {
-  int64_t growth = 0;    // of all rows, also of those left out: bytes
-  uint64_t peak = 0;     // of the process, or of all: bytes; 0: not known
-  size_t left_out = 0;   // rows with nothing of what the order goes by
-  size_t unchanged = 0;  // rows left out that a report lists for their share in the peak
-  bool net = false;      // the report lists only stacks that changed
+  int64_t growth = 0;         // of all rows, also of those left out: bytes
+  uint64_t peak = 0;          // of the process, or of all: bytes; 0: not known
+  analyze::LeftOut filtered;  // by what the user asked for
+  size_t left_out = 0;        // rows with nothing of what the order goes by
+  size_t unchanged = 0;       // rows left out that a report lists for their share in the peak
+  bool net = false;           // the report lists only stacks that changed
 };
+
+// "... 3 left out by filters, net +5,000 bytes\n", or nothing.
+std::string left_out_text(const analyze::LeftOut& filtered);
 
 // The entries of `table` in its order, heap first, then each other kind under its own name.
 std::string entries_text(const analyze::Table& table, const Context& context, const Style& style);

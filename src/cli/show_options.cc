@@ -1,9 +1,8 @@
 #include "cli/show_options.h"
 
-#include <cstdlib>
-#include <vector>
-
+#include "cli/filter_options.h"
 #include "cli/inputs.h"
+#include "cli/view_options.h"
 
 namespace mtrace::cli {
 namespace {
@@ -24,7 +23,12 @@ constexpr char kText[] =
     "the files stay as they are. Numbers are KiB and MiB (of 1024), seconds, minutes and hours on "
     "a terminal, exact bytes and milliseconds elsewhere. Entries that are not heap (@kind) are "
     "listed apart and never added to it.\n\n"
-    "Where --depth or --sum make one entry of several, bytes, blocks, allocations, frees, "
+    "Filters choose stacks by their frames as the report has them, before stacks are shortened and "
+    "merged, and entries by their numbers after that; what they leave out is counted in a line. "
+    "Headers and totals are of the whole report. With --sum, --seq and --label choose the reports "
+    "whose changes are added up.\n\n"
+    "Where --depth, --frames or --sum make one entry of several, bytes, blocks, allocations, "
+    "frees, "
     "temporary and short-lived ones add up; of lifetimes the shortest and the longest remain, and "
     "the average is over all frees. What the stacks hold, their slack and their share in the peak "
     "add up, too, and the oldest block is the oldest of all. From several reports of one process "
@@ -33,57 +37,17 @@ constexpr char kText[] =
     "To see how two reports differ, line by line:\n\n"
     "  diff <(memlog show --by stack --no-header A) <(memlog show --by stack --no-header B)";
 
-struct Key {
-  const char* name;
-  Order order;
-};
-
-constexpr Key kKeys[] = {
-    {"bytes", Order::kBytes},
-    {"blocks", Order::kBlocks},
-    {"live", Order::kLive},
-    {"allocs", Order::kAllocations},
-    {"temporary", Order::kTemporary},
-    {"lifetime", Order::kLifetime},
-    {"slack", Order::kSlack},
-    {"peak", Order::kPeak},
-    {"age", Order::kAge},
-    {"stack", Order::kStack},
-};
-
-Order read_order(const Arguments& arguments) {
-  std::vector<std::string> names;
-  for (const Key& key : kKeys) names.emplace_back(key.name);
-  const std::string by = arguments.choice("--by", names);
-  if (arguments.has("--peak")) {
-    if (arguments.has("--by") && by != "peak") throw UsageError("show: --peak is --by peak");
-    return Order::kPeak;
-  }
-  for (const Key& key : kKeys) {
-    if (by == key.name) return key.order;
-  }
-  return Order::kBytes;
-}
-
 }  // namespace
 
 ShowOptions read_show_options(const Arguments& arguments, const Streams& streams) {
   ShowOptions options;
-  const std::string colour = arguments.choice("--color", {"auto", "always", "never"});
-  const char* no_colour = std::getenv("NO_COLOR");
-  options.style.colour = colour == "always" || (colour == "auto" && streams.terminal &&
-                                                (no_colour == nullptr || *no_colour == '\0'));
-  options.style.units = streams.terminal;
-  options.style.oneline = arguments.has("--oneline");
-  options.style.full_names = arguments.has("--full-names");
-  options.style.header = !arguments.has("--no-header");
-  options.depth = static_cast<int>(arguments.number("--depth", 0, 1, 128));
+  options.style = read_style(arguments, streams);
   options.json = arguments.has("--json");
   if (options.json && (options.style.oneline || !options.style.header)) {
     throw UsageError("show: --json is for programs: not with --oneline or --no-header");
   }
 
-  options.style.order = read_order(arguments);
+  options.style.order = read_order("show", arguments);
   if (options.style.order == Order::kLive && arguments.has("--sum")) {
     throw UsageError("show: --by live: with --sum, the bytes are what is live");
   }
@@ -102,42 +66,48 @@ Manual show_manual() {
       "print reports, the largest growth first",
       "[OPTION]... [FILE...]",
       kText,
-      {{"--number", "-n", "N",
-        "Entries shown; 0: all. Default 20, or all with --by stack and --json."},
-       {"--depth", "", "N",
-        "Merge the stacks that agree in their first N frames (1 to 128), so that what one "
-        "allocated and another freed cancels out."},
-       {"--sum", "", "",
-        "Add the reports up to what is live: those of each process, then all processes. Without "
-        "FILE, all reports of the directory. A report that is missing is named, and the exit "
-        "status is 1."},
-       {"--by", "", "KEY",
-        "What to sort by, the largest first, and to begin each entry with: bytes (default); "
-        "blocks; live; allocs (calls since the previous report; MTRACE_ENTRIES=active lists also "
-        "what was freed again); temporary; lifetime (the average); slack; peak (bytes at the peak "
-        "of the process, and the share of it); age (of the oldest block). The last five leave out "
-        "the entries that have none. Or stack: by the id of the stack, all of them and without "
-        "shares, for diff."},
-       {"--peak", "", "", "As --by peak."},
-       {"--json", "", "",
-        "JSON: one document for a report, an array of them for several, one for --sum. Its keys "
-        "are those of the memlog; numbers are numbers, stack ids, build-ids and addresses are "
-        "texts in hex, other texts are as the memlog has them, with its escapes; what is 0 in an "
-        "entry is left out."},
-       {"--oneline", "", "", "One line an entry: bytes, blocks, share, id, functions."},
-       {"--full-names", "", "",
-        "C++ names with the standard library's default template arguments, as the file has them."},
-       {"--no-header", "", "", "Entries only."},
-       {"--no-resolve", "", "", "Show the names that the files hold and look for no others."},
-       {"--color", "", "WHEN",
-        "auto (default: on a terminal, unless NO_COLOR is set), always or never."},
-       kSysrootOption,
-       kSymbolsOption},
+      with_filters(
+          {{"--number", "-n", "N",
+            "Entries shown; 0: all. Default 20, or all with --by stack and --json."},
+           {"--depth", "", "N",
+            "Merge the stacks that agree in their first N frames (1 to 128), so that what one "
+            "allocated and another freed cancels out."},
+           {"--sum", "", "",
+            "Add the reports up to what is live: those of each process, then all processes. "
+            "Without "
+            "FILE, all reports of the directory. A report that is missing is named, and the exit "
+            "status is 1."},
+           {"--by", "", "KEY",
+            "What to sort by, the largest first, and to begin each entry with: bytes (default); "
+            "blocks; live; allocs (calls since the previous report; MTRACE_ENTRIES=active lists "
+            "also "
+            "what was freed again); temporary; lifetime (the average); slack; peak (bytes at the "
+            "peak "
+            "of the process, and the share of it); age (of the oldest block). The last five leave "
+            "out "
+            "the entries that have none. Or stack: by the id of the stack, all of them and without "
+            "shares, for diff."},
+           kPeakOption,
+           {"--json", "", "",
+            "JSON: one document for a report, an array of them for several, one for --sum. Its "
+            "keys "
+            "are those of the memlog; numbers are numbers, stack ids, build-ids and addresses are "
+            "texts in hex, other texts are as the memlog has them, with its escapes; what is 0 in "
+            "an "
+            "entry is left out."},
+           {"--oneline", "", "", "One line an entry: bytes, blocks, share, id, functions."},
+           kFullNamesOption,
+           kNoHeaderOption,
+           kNoResolveOption,
+           kColorOption,
+           kSysrootOption,
+           kSymbolsOption}),
       "0: shown; 1: a file cannot be read, no report was found, or --sum lacks a report; 2: a "
       "file is not a proper memlog, or the command line is wrong.",
       "  memlog show\n  memlog show -n 0 --oneline app-4711-2.memlog\n"
       "  memlog show --peak --depth 3\n"
       "  memlog show --sum app-4711-*.memlog\n"
+      "  memlog show --grew --min-bytes 64K --exclude module:libfontconfig\n"
       "  memlog show --json | jq '.entries[] | select(.temporary > 1000) | .frames[0].function'\n"};
 }
 

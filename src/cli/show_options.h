@@ -9,7 +9,6 @@ namespace mtrace::cli {
 
 struct ShowOptions {
   Style style;
-  int depth = 0;  // 0: whole stacks
   bool json = false;
 };
 

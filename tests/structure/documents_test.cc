@@ -48,7 +48,7 @@ TEST(DocumentsTest, PageNamesEveryCommandAndOrder) {
     EXPECT_GE(found, least) << file;
   };
   expect_each("src/cli/command.h", std::regex(R"(const Command& (\w+)_command\(\))"), 6, "memlog ");
-  expect_each("src/cli/show_options.cc", std::regex(R"re(\{"(\w+)", Order::)re"), 10, "");
+  expect_each("src/cli/view_options.cc", std::regex(R"re(\{"(\w+)", Order::)re"), 10, "");
 }
 
 TEST(DocumentsTest, ReadmeNamesFilesThatExist) {

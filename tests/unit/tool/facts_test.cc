@@ -142,15 +142,16 @@ TEST(Facts, MergedStacks) {
   ASSERT_TRUE(table.merge(
       report("\tallocs=4\tallocated=70\tfrees=3\tfreed=6\ttemporary=2\tshort-lived=1"
              "\tlifetime-min=10\tlifetime-mean=20\tlifetime-max=40\tage=5\tslack=8\tpeak=100"),
-      1));
+      analyze::innermost(1)));
   ASSERT_TRUE(table.merge(report("\tallocs=2\tallocated=65\tfrees=1\tfreed=1\ttemporary=1"
                                  "\tlifetime-min=3\tlifetime-mean=3\tlifetime-max=3\tage=9"
                                  "\tslack=16\tpeak=11"),
-                          1));
+                          analyze::innermost(1)));
   // Nothing freed, so no lifetime; then frees that no clock was read for.
-  ASSERT_TRUE(table.merge(report("\tage=7"), 1));
-  ASSERT_TRUE(table.merge(
-      report("\tallocs=9\tallocated=72\tfrees=8\tfreed=8", 1, "", "(/a+0x1)", false), 1));
+  ASSERT_TRUE(table.merge(report("\tage=7"), analyze::innermost(1)));
+  ASSERT_TRUE(
+      table.merge(report("\tallocs=9\tallocated=72\tfrees=8\tfreed=8", 1, "", "(/a+0x1)", false),
+                  analyze::innermost(1)));
   ASSERT_EQ(table.rows().size(), 1u);
   const Row& row = table.rows()[0];
   EXPECT_EQ(row.bytes, 4 * 64);
@@ -171,10 +172,11 @@ TEST(Facts, MergedStacks) {
 // Blocks that were freed within the resolution lived 0 ms; they count in the mean.
 TEST(Facts, LifetimesBelowTheResolution) {
   analyze::Table table;
-  ASSERT_TRUE(table.merge(report("\tallocs=4\tallocated=67\tfrees=3\tfreed=3"), 1));
+  ASSERT_TRUE(
+      table.merge(report("\tallocs=4\tallocated=67\tfrees=3\tfreed=3"), analyze::innermost(1)));
   ASSERT_TRUE(table.merge(report("\tallocs=2\tallocated=65\tfrees=1\tfreed=1\tlifetime-min=8"
                                  "\tlifetime-mean=8\tlifetime-max=8"),
-                          1));
+                          analyze::innermost(1)));
   EXPECT_EQ(table.rows()[0].lifetimes.least, 0u);
   EXPECT_EQ(table.rows()[0].lifetimes.mean(), 2u);
 }
@@ -210,9 +212,9 @@ TEST(Facts, SumsThatDoNotFitAreNoticed) {
   const std::string most = "9223372036854775807";
   for (const std::string key : {"temporary", "short-lived", "slack", "peak"}) {
     analyze::Table table;
-    EXPECT_TRUE(table.merge(report("\t" + key + "=" + most), 0)) << key;
-    EXPECT_TRUE(table.merge(report("\t" + key + "=" + most), 0)) << key;
-    EXPECT_FALSE(table.merge(report("\t" + key + "=" + most), 0)) << key;
+    EXPECT_TRUE(table.merge(report("\t" + key + "=" + most), {})) << key;
+    EXPECT_TRUE(table.merge(report("\t" + key + "=" + most), {})) << key;
+    EXPECT_FALSE(table.merge(report("\t" + key + "=" + most), {})) << key;
   }
 }
 
@@ -253,7 +255,7 @@ TEST(Facts, KindsNeverMixWithHeap) {
   profile::Memlog memlog = profile::read("f", text);
   for (profile::Entry& entry : memlog.entries) entry.frames.clear();
   analyze::Table table;
-  ASSERT_TRUE(table.merge(memlog, 1));
+  ASSERT_TRUE(table.merge(memlog, analyze::innermost(1)));
   size_t heap = 0;
   for (const Row& row : table.rows()) heap += row.kind.empty();
   EXPECT_EQ(table.rows().size() - heap, 1u);

@@ -1,0 +1,39 @@
+// What is not to be reported: a file, a line each.
+//
+//   leak:PATTERN             as LeakSanitizer reads it
+//   function:REGEX           a frame's function; also source:, module:, and any: for any of them
+//   frames:REGEX < REGEX     the innermost frames, in this order
+//   # text                   a remark; so are empty lines
+//
+// A stack is suppressed when one of its frames matches, for frames: when each of them does.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "analyze/frame_pattern.h"
+#include "profile/model.h"
+
+namespace mtrace::analyze {
+
+class StackPattern {
+ public:
+  // Any frame.
+  explicit StackPattern(FramePattern pattern) { patterns_.push_back(std::move(pattern)); }
+  // A line of the file. Throws PatternError.
+  explicit StackPattern(std::string_view line);
+
+  bool matches(const std::vector<profile::Frame>& frames,
+               const std::vector<profile::Module>& modules) const;
+
+ private:
+  std::vector<FramePattern> patterns_;
+  bool in_order_ = false;
+};
+
+// The patterns in `text`. Throws profile::FormatError with `name` and the line.
+std::vector<StackPattern> read_suppressions(const std::string& name, std::string_view text);
+
+}  // namespace mtrace::analyze

@@ -1,0 +1,45 @@
+// The reports that a view is about: found, read, named and filtered.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "analyze/filter.h"
+#include "cli/arguments.h"
+#include "cli/command.h"
+#include "profile/model.h"
+#include "symbolize/resolver.h"
+
+namespace mtrace::cli {
+
+inline constexpr char kNoneChosen[] = "no report is as --label and --seq ask";
+
+class Reports {
+ public:
+  // From the options of filters (cli/filter_options.h), --sysroot, --symbols and --no-resolve.
+  // Throws UsageError and what reading a suppressions file throws.
+  Reports(const char* command, const Arguments& arguments);
+
+  const analyze::Filter& filter() const { return filter_; }
+
+  // The operands; without them the newest report of the directory, or all (`all`). Throws
+  // std::runtime_error when there is none.
+  static std::vector<std::string> files(const std::vector<std::string>& operands, bool all);
+
+  // The report in `file` with names, without the entries that the filter does not want; these are
+  // added to `left_out`. Nothing when the filter wants no such report. Throws FormatError,
+  // FileError.
+  std::optional<profile::Memlog> read(const std::string& file, analyze::LeftOut& left_out);
+
+  // Each of `files` that the filter wants; throws std::runtime_error when it wants none.
+  std::vector<profile::Memlog> read_all(const std::vector<std::string>& files,
+                                        analyze::LeftOut& left_out);
+
+ private:
+  analyze::Filter filter_;
+  symbolize::Resolver resolver_;
+  bool resolves_;
+};
+
+}  // namespace mtrace::cli

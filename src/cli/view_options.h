@@ -1,0 +1,31 @@
+// The options that views of reports share: what to sort by, and how text looks.
+#pragma once
+
+#include <vector>
+
+#include "analyze/row.h"
+#include "cli/arguments.h"
+#include "cli/command.h"
+#include "cli/style.h"
+
+namespace mtrace::cli {
+
+inline constexpr Option kFullNamesOption = {
+    "--full-names", "", "",
+    "C++ names with the standard library's default template arguments, as the file has them."};
+inline constexpr Option kNoHeaderOption = {"--no-header", "", "", "Entries only."};
+inline constexpr Option kNoResolveOption = {
+    "--no-resolve", "", "", "Show the names that the files hold and look for no others."};
+inline constexpr Option kColorOption = {
+    "--color", "", "WHEN",
+    "auto (default: on a terminal, unless NO_COLOR is set), always or never."};
+inline constexpr Option kPeakOption = {"--peak", "", "", "As --by peak."};
+
+// From --by and --peak. Throws UsageError.
+analyze::Order read_order(const char* command, const Arguments& arguments);
+
+// From --color, --oneline, --full-names and --no-header, as far as the command has them, and what
+// `streams` is.
+Style read_style(const Arguments& arguments, const Streams& streams);
+
+}  // namespace mtrace::cli
