@@ -1,5 +1,6 @@
 #include "analyze/table.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "format/memlog.h"
@@ -57,6 +58,14 @@ Table Table::of(Memlog& memlog) {
   }
   memlog.entries.clear();
   return table;
+}
+
+std::vector<std::string> Table::kinds() const {
+  std::vector<std::string> kinds = {""};
+  for (const Row& row : rows_) {
+    if (std::find(kinds.begin(), kinds.end(), row.kind) == kinds.end()) kinds.push_back(row.kind);
+  }
+  return kinds;
 }
 
 // Numbers from 1 for modules that count as the same.

@@ -34,6 +34,8 @@ class Table {
 
   const std::vector<Row>& rows() const { return rows_; }
   std::vector<Row>& rows() { return rows_; }
+  // Those that rows have, the heap ("") first and always there.
+  std::vector<std::string> kinds() const;
   const std::vector<profile::Module>& modules() const { return memlog_.modules; }
   // For profile::place(): a memlog without entries that holds the modules.
   const profile::Memlog& names() const { return memlog_; }

@@ -28,6 +28,7 @@ const Command& report_command();
 const Command& status_command();
 const Command& resolve_command();
 const Command& show_command();
+const Command& tree_command();
 const Command& decode_command();
 const Command& help_command();
 

@@ -2,11 +2,10 @@
 
 #include <fmt/format.h>
 
-#include "analyze/short_name.h"
 #include "cli/facts.h"
+#include "cli/frame_text.h"
 #include "format/memlog.h"
 #include "profile/text.h"
-#include "profile/writer.h"
 
 namespace mtrace::cli {
 namespace {
@@ -15,33 +14,6 @@ using analyze::Order;
 using analyze::Row;
 using analyze::Table;
 using profile::Frame;
-using profile::Place;
-
-// The place with the module's name alone: its directory says nothing while reading.
-std::string short_place(const Table& table, const Frame& frame, bool with_offset) {
-  if (frame.place != Place::kModule) return profile::place(table.names(), frame);
-  const profile::Module& module = table.modules()[frame.module];
-  const std::string path = plain(module.path);
-  const std::string name = path.substr(path.rfind('/') + 1);
-  return with_offset ? fmt::format("({}+0x{:x})", name, frame.offset) : fmt::format("({})", name);
-}
-
-std::string function_text(const Table& table, const Frame& frame, const Style& style) {
-  if (!frame.function.empty()) {
-    return plain(style.full_names ? frame.function : analyze::short_name(frame.function));
-  }
-  return frame.source.empty() ? short_place(table, frame, true) : format::kUnknownFunction;
-}
-
-std::string frame_text(const Table& table, const Frame& frame, const Style& style) {
-  std::string text = function_text(table, frame, style);
-  if (!frame.source.empty()) {
-    text += "  " + coloured(plain(frame.source), kFaint, style);
-  } else if (!frame.function.empty()) {
-    text += "  " + coloured(short_place(table, frame, false), kFaint, style);
-  }
-  return text;
-}
 
 std::string percent_text(const Row& row, int64_t growth) {
   if (!row.kind.empty() || row.bytes <= 0 || growth <= 0) return {};
@@ -134,22 +106,14 @@ std::string left_out_text(const analyze::LeftOut& filtered) {
                      profile::grouped(filtered.bytes, true));
 }
 
-std::string entries_text(const Table& table, const Context& context, const Style& style) {
-  std::string out = kind_text(table, "", context, style);
-  std::vector<std::string> kinds;
-  for (const Row& row : table.rows()) {
-    bool known = row.kind.empty();
-    for (const std::string& kind : kinds) known |= kind == row.kind;
-    if (!known) kinds.push_back(row.kind);
-  }
-  for (const std::string& kind : kinds) {
-    if (style.header) {
-      const std::string title = fmt::format("@{}: not part of the heap's totals", kind);
-      out += '\n' + coloured(title, kBold, style) + '\n';
-    }
-    out += kind_text(table, kind, context, style);
-  }
-  out += left_out_text(context.filtered);
+std::string kind_title(const std::string& kind, const Style& style) {
+  if (!style.header) return {};
+  const std::string title = fmt::format("@{}: not part of the heap's totals", kind);
+  return '\n' + coloured(title, kBold, style) + '\n';
+}
+
+std::string remarks_text(const Context& context, const Style& style) {
+  std::string out = left_out_text(context.filtered);
   if (context.left_out != 0) {
     out += fmt::format("... {} left out: {}\n", profile::grouped(uint64_t{context.left_out}),
                        lack_text(style.order));
@@ -164,6 +128,15 @@ std::string entries_text(const Table& table, const Context& context, const Style
                        context.unchanged == 1 ? "its" : "their");
   }
   return out;
+}
+
+std::string entries_text(const Table& table, const Context& context, const Style& style) {
+  std::string out;
+  for (const std::string& kind : table.kinds()) {
+    if (!kind.empty()) out += kind_title(kind, style);
+    out += kind_text(table, kind, context, style);
+  }
+  return out + remarks_text(context, style);
 }
 
 }  // namespace mtrace::cli

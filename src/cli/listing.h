@@ -24,6 +24,12 @@ struct Context {
 // "... 3 left out by filters, net +5,000 bytes\n", or nothing.
 std::string left_out_text(const analyze::LeftOut& filtered);
 
+// What stands above the entries of a kind other than heap; nothing without Style::header.
+std::string kind_title(const std::string& kind, const Style& style);
+
+// What was left out and why, a line each.
+std::string remarks_text(const Context& context, const Style& style);
+
 // The entries of `table` in its order, heap first, then each other kind under its own name.
 std::string entries_text(const analyze::Table& table, const Context& context, const Style& style);
 

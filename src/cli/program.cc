@@ -48,7 +48,7 @@ int choose(const std::vector<std::string>& words, const Streams& streams) {
 }  // namespace
 
 std::vector<const Command*> all_commands() {
-  return {&report_command(),  &status_command(), &show_command(),
+  return {&report_command(),  &status_command(), &show_command(), &tree_command(),
           &resolve_command(), &decode_command(), &help_command()};
 }
 

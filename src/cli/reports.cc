@@ -2,14 +2,21 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <stdexcept>
 
 #include "cli/filter_options.h"
 #include "cli/inputs.h"
 #include "profile/catalog.h"
+#include "profile/error.h"
 #include "profile/reader.h"
 
 namespace mtrace::cli {
+namespace {
+
+constexpr char kNoneChosen[] = "no report is as --label and --seq ask";
+
+}  // namespace
 
 Reports::Reports(const char* command, const Arguments& arguments)
     : filter_(read_filter(command, arguments)),
@@ -40,6 +47,29 @@ std::optional<profile::Memlog> Reports::read(const std::string& file, analyze::L
   return memlog;
 }
 
+int Reports::each(const std::vector<std::string>& files, const Streams& streams,
+                  const Action& action) {
+  int status = kGood;
+  bool any = false;
+  for (const std::string& file : files) {
+    try {
+      analyze::LeftOut left_out;
+      auto memlog = read(file, left_out);
+      if (!memlog) continue;
+      any = true;
+      action(*memlog, left_out);
+    } catch (const profile::FormatError& error) {
+      fmt::print(streams.err, "{}\n", error.what());
+      status = kUnusable;
+    } catch (const std::exception& error) {
+      complain(streams, error.what());
+      status = std::max<int>(status, kFailed);
+    }
+  }
+  if (!any && status == kGood) throw std::runtime_error(kNoneChosen);
+  return status;
+}
+
 std::vector<profile::Memlog> Reports::read_all(const std::vector<std::string>& files,
                                                analyze::LeftOut& left_out) {
   std::vector<profile::Memlog> memlogs;
@@ -49,6 +79,15 @@ std::vector<profile::Memlog> Reports::read_all(const std::vector<std::string>& f
   }
   if (memlogs.empty()) throw std::runtime_error(kNoneChosen);
   return memlogs;
+}
+
+std::vector<analyze::ProcessSum> Reports::sum(const std::vector<std::string>& files,
+                                              analyze::LeftOut& left_out) {
+  return analyze::sum_processes(read_all(files, left_out), filter_.chooses_reports());
+}
+
+std::string title(const profile::Memlog& memlog) {
+  return fmt::format("==> {} <==\n", memlog.name);
 }
 
 }  // namespace mtrace::cli

@@ -1,19 +1,19 @@
 // The reports that a view is about: found, read, named and filtered.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "analyze/filter.h"
+#include "analyze/sum.h"
 #include "cli/arguments.h"
 #include "cli/command.h"
 #include "profile/model.h"
 #include "symbolize/resolver.h"
 
 namespace mtrace::cli {
-
-inline constexpr char kNoneChosen[] = "no report is as --label and --seq ask";
 
 class Reports {
  public:
@@ -32,14 +32,24 @@ class Reports {
   // FileError.
   std::optional<profile::Memlog> read(const std::string& file, analyze::LeftOut& left_out);
 
-  // Each of `files` that the filter wants; throws std::runtime_error when it wants none.
+  // Runs `action` for each of `files` that the filter wants, says what is wrong with one and goes
+  // on. Returns the exit status. Throws std::runtime_error when the filter wants none.
+  using Action = std::function<void(profile::Memlog&, const analyze::LeftOut&)>;
+  int each(const std::vector<std::string>& files, const Streams& streams, const Action& action);
+
+  // Likewise all of them: one that cannot be read would make what follows wrong, so that throws.
   std::vector<profile::Memlog> read_all(const std::vector<std::string>& files,
                                         analyze::LeftOut& left_out);
+  std::vector<analyze::ProcessSum> sum(const std::vector<std::string>& files,
+                                       analyze::LeftOut& left_out);
 
  private:
   analyze::Filter filter_;
   symbolize::Resolver resolver_;
   bool resolves_;
 };
+
+// "==> FILE <==\n": above one report of several.
+std::string title(const profile::Memlog& memlog);
 
 }  // namespace mtrace::cli

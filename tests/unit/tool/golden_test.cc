@@ -54,11 +54,11 @@ constexpr Case kCases[] = {
     {"show_facts_depth", "show --depth 1 app-4600-2.memlog"},
     {"show_facts_sum", "show --sum app-4600-1.memlog app-4600-2.memlog"},
     {"show_facts_stack", "show --by stack --no-header app-4600-1.memlog"},
-    {"show_sampled", "show app-4900-1.memlog"},
-    {"show_sampled_terminal", "show app-4900-2.memlog", true},
-    {"show_sampled_sum", "show --sum app-4900-1.memlog app-4900-2.memlog"},
-    {"show_sampled_depth", "show --depth 1 app-4900-1.memlog"},
-    {"show_sampled_json", "show --json app-4900-2.memlog"},
+    {"show_sampled", "show app-4960-1.memlog"},
+    {"show_sampled_terminal", "show app-4960-2.memlog", true},
+    {"show_sampled_sum", "show --sum app-4960-1.memlog app-4960-2.memlog"},
+    {"show_sampled_depth", "show --depth 1 app-4960-1.memlog"},
+    {"show_sampled_json", "show --json app-4960-2.memlog"},
     {"show_by_allocs", "show --by allocs --no-header app-4600-2.memlog"},
     {"show_by_live_depth", "show --by live --depth 1 --no-header app-4711-2.memlog"},
     {"show_by_temporary", "show --by temporary --no-header app-4600-2.memlog"},
@@ -102,6 +102,24 @@ constexpr Case kCases[] = {
     {"filter_bad_time", "show --lifetime 5parsec app-4711-2.memlog"},
     {"filter_both_ways", "show --grew --shrank app-4711-2.memlog"},
     {"filter_depth_and_frames", "show --depth 2 --frames 1..2 app-4711-2.memlog"},
+    {"tree", "tree app-4711-2.memlog"},
+    {"tree_terminal", "tree app-4711-2.memlog", true},
+    {"tree_invert", "tree --invert --no-header app-4711-1.memlog"},
+    {"tree_threshold", "tree --threshold 5 --no-header app-4711-1.memlog"},
+    {"tree_threshold_0", "tree -t 0 --no-header app-4711-2.memlog"},
+    {"tree_std", "tree --no-header app-4900-1.memlog"},
+    {"tree_std_full", "tree --full --no-header app-4900-1.memlog"},
+    {"tree_std_invert", "tree --invert --no-header app-4900-1.memlog"},
+    {"tree_blocks", "tree --by blocks --no-header app-4711-2.memlog"},
+    {"tree_peak", "tree --peak --no-header app-4600-2.memlog"},
+    {"tree_age", "tree --by age --no-header app-4600-2.memlog", true},
+    {"tree_sum", "tree --sum app-4711-1.memlog app-4711-2.memlog"},
+    {"tree_filtered", "tree -i cache_put --grew --no-header app-4711-2.memlog"},
+    {"tree_several", "tree app-4711-1.memlog app-4711-3.memlog"},
+    {"tree_damaged", "tree damaged.memlog"},
+    {"tree_bad_threshold", "tree --threshold 101 app-4711-1.memlog"},
+    {"tree_by_stack", "tree --by stack app-4711-1.memlog"},
+    {"help_tree", "tree --help"},
     {"resolve_damaged", "resolve damaged.memlog"},
     {"resolve_stdout", "resolve -o - app-4711-2.memlog"},
     {"no_command", ""},
@@ -180,7 +198,7 @@ TEST_F(Golden, EachInputIsReadAndWrittenUnchanged) {
     EXPECT_EQ(profile::write(profile::read_path(name)), read_text(name)) << name;
     ++count;
   }
-  EXPECT_EQ(count, 8u);
+  EXPECT_EQ(count, 9u);
 }
 
 TEST_F(Golden, EachExpectationIsUsed) {

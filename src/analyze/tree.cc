@@ -1,0 +1,142 @@
+#include "analyze/tree.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <stdexcept>
+#include <utility>
+
+#include "analyze/standard_frame.h"
+
+namespace mtrace::analyze {
+namespace {
+
+using profile::Frame;
+using profile::Place;
+
+// The row without its stack.
+Row numbers_of(const Row& row) {
+  Row out;
+  out.bytes = row.bytes;
+  out.blocks = row.blocks;
+  out.live = row.live;
+  out.allocations = row.allocations;
+  out.allocated_bytes = row.allocated_bytes;
+  out.frees = row.frees;
+  out.freed_bytes = row.freed_bytes;
+  out.temporary = row.temporary;
+  out.short_lived = row.short_lived;
+  out.lifetimes = row.lifetimes;
+  out.age = row.age;
+  out.slack = row.slack;
+  out.peak = row.peak;
+  return out;
+}
+
+void add_to(Row& sum, const Row& more) {
+  if (!add(sum, more, Combine::kStacks)) throw std::runtime_error("a sum does not fit 64 bits");
+}
+
+bool adds_up(Order order) { return order != Order::kLifetime && order != Order::kAge; }
+
+class Builder {
+ public:
+  Builder(const Table& table, const TreeShape& shape) : table_(table), shape_(shape) {}
+
+  void add_row(TreeNode& root, const Row& row) {
+    std::vector<FoldedFrame> frames;
+    if (shape_.full) {
+      for (const Frame& frame : row.frames) frames.push_back({&frame, 0});
+    } else {
+      frames = folded(row.frames);
+    }
+    if (row.cut) frames.push_back({nullptr, 0});
+    if (shape_.inverted) std::reverse(frames.begin(), frames.end());
+    const Row numbers = numbers_of(row);
+    TreeNode* node = &root;
+    add_to(node->sum, numbers);
+    for (const FoldedFrame& frame : frames) {
+      node = &child(*node, frame);
+      add_to(node->sum, numbers);
+    }
+  }
+
+ private:
+  std::string key(const FoldedFrame& folded) const {
+    if (folded.frame == nullptr) return "...";
+    const Frame& frame = *folded.frame;
+    std::string text = frame.function + '\0' + frame.source;
+    if (frame.function.empty() || frame.source.empty()) {
+      if (frame.place == Place::kModule) text += '\0' + table_.modules()[frame.module].path;
+      if (frame.function.empty()) text += '\0' + std::to_string(frame.offset);
+    }
+    return text;
+  }
+
+  TreeNode& child(TreeNode& parent, const FoldedFrame& folded) {
+    auto [place, added] = children_[&parent].try_emplace(key(folded), nullptr);
+    if (added) {
+      auto node = std::make_unique<TreeNode>();
+      node->cut = folded.frame == nullptr;
+      if (!node->cut) node->frame = *folded.frame;
+      place->second = node.get();
+      parent.children.push_back(std::move(node));
+    }
+    place->second->hidden = std::max(place->second->hidden, folded.hidden);
+    return *place->second;
+  }
+
+  const Table& table_;
+  const TreeShape& shape_;
+  absl::flat_hash_map<const TreeNode*, absl::flat_hash_map<std::string, TreeNode*>> children_;
+};
+
+void arrange(TreeNode& node, const TreeShape& shape, double least) {
+  std::unique_ptr<TreeNode> rest;
+  std::vector<std::unique_ptr<TreeNode>> kept;
+  for (std::unique_ptr<TreeNode>& child : node.children) {
+    if (std::abs(static_cast<double>(quantity(child->sum, shape.order))) >= least) {
+      kept.push_back(std::move(child));
+      continue;
+    }
+    if (rest == nullptr) rest = std::make_unique<TreeNode>();
+    ++rest->places;
+    add_to(rest->sum, child->sum);
+  }
+  std::stable_sort(kept.begin(), kept.end(), [&](const auto& a, const auto& b) {
+    return quantity(a->sum, shape.order) > quantity(b->sum, shape.order);
+  });
+  if (rest != nullptr) kept.push_back(std::move(rest));
+  node.children = std::move(kept);
+  for (std::unique_ptr<TreeNode>& child : node.children) arrange(*child, shape, least);
+}
+
+int64_t whole_of(const Table& table, const std::string& kind, Order order) {
+  int64_t up = 0;
+  int64_t down = 0;
+  for (const Row& row : table.rows()) {
+    if (row.kind != kind) continue;
+    const int64_t value = quantity(row, order);
+    if (!adds_up(order)) {
+      up = std::max(up, value);
+    } else if (__builtin_add_overflow(value > 0 ? up : down, value, value > 0 ? &up : &down)) {
+      throw std::runtime_error("a sum does not fit 64 bits");
+    }
+  }
+  return up >= -down ? up : down;
+}
+
+}  // namespace
+
+Tree make_tree(const Table& table, const std::string& kind, const TreeShape& shape) {
+  Tree tree;
+  Builder builder(table, shape);
+  for (const Row& row : table.rows()) {
+    if (row.kind == kind) builder.add_row(tree.root, row);
+  }
+  tree.whole = whole_of(table, kind, shape.order);
+  arrange(tree.root, shape, std::abs(static_cast<double>(tree.whole)) * shape.threshold / 100);
+  return tree;
+}
+
+}  // namespace mtrace::analyze

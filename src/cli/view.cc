@@ -1,0 +1,95 @@
+#include "cli/view.h"
+
+#include <fmt/format.h>
+
+#include <stdexcept>
+
+#include "cli/header_text.h"
+
+namespace mtrace::cli {
+namespace {
+
+// A report lists only stacks that changed, unless it was asked for more or they have a share in a
+// peak that has moved.
+bool lists_unchanged(const profile::Header& header) {
+  return header.library.find("MTRACE_ENTRIES=") != std::string::npos;
+}
+
+uint64_t peak_of(const profile::Header& header) { return header.peak ? header.peak->bytes : 0; }
+
+}  // namespace
+
+analyze::Table table_of(profile::Memlog& memlog, const analyze::Filter& filter, const Style& style,
+                        bool unchanged, Context& context) {
+  analyze::Table table;
+  if (filter.frames.whole()) {
+    table = analyze::Table::of(memlog);
+  } else if (!table.merge(memlog, filter.frames)) {
+    throw std::runtime_error(memlog.name + ": a sum does not fit 64 bits");
+  }
+  context.growth = analyze::gross_growth(table.rows());
+  if (analyze::leaves_out_zero(style.order)) {
+    context.left_out = analyze::drop_empty(table.rows(), style.order);
+  } else if (!filter.frames.whole()) {
+    analyze::drop_empty(table.rows(), style.order);
+  } else if (!unchanged && !lists_unchanged(memlog.header)) {
+    context.unchanged = analyze::drop_empty(table.rows(), style.order);
+  }
+  context.filtered.add(filter.apply(table.rows()));
+  analyze::sort(table.rows(), style.order);
+  context.peak = peak_of(memlog.header);
+  context.net = !lists_unchanged(memlog.header);
+  return table;
+}
+
+analyze::Table table_of(const std::vector<analyze::ProcessSum>& sums, const analyze::Filter& filter,
+                        const Style& style, Context& context) {
+  analyze::Table all;
+  for (const analyze::ProcessSum& process : sums) {
+    if (!all.merge(process.table, filter.frames) ||
+        __builtin_add_overflow(context.peak, peak_of(process.last), &context.peak)) {
+      throw std::runtime_error("the sum of all processes does not fit 64 bits");
+    }
+  }
+  context.growth = analyze::gross_growth(all.rows());
+  const size_t dropped = analyze::drop_empty(all.rows(), style.order);
+  if (analyze::leaves_out_zero(style.order)) context.left_out = dropped;
+  context.filtered.add(filter.apply(all.rows()));
+  analyze::sort(all.rows(), style.order);
+  return all;
+}
+
+int complain_incomplete(const std::vector<analyze::ProcessSum>& sums, const Streams& streams) {
+  int status = kGood;
+  for (const analyze::ProcessSum& process : sums) {
+    for (const std::string& why : process.incomplete) {
+      complain(streams, why);
+      status = kFailed;
+    }
+  }
+  return status;
+}
+
+std::string view_header(const profile::Header& header, const Style& style) {
+  if (!style.header) return {};
+  return header_text(header, style) + resident_remark(header, style) + '\n';
+}
+
+std::string view_header(const std::vector<analyze::ProcessSum>& sums, const Style& style) {
+  if (!style.header) return {};
+  std::string out;
+  for (const analyze::ProcessSum& process : sums) {
+    const profile::Header& last = process.last;
+    out += fmt::format("{}, pid {}: {} in {} blocks, from {} {}, the last taken {}\n",
+                       plain(last.program), last.pid, bytes_text(process.total.bytes, style, false),
+                       process.total.blocks, process.reports,
+                       process.reports == 1 ? "report" : "reports", last.taken);
+    out += peak_text(last, style);
+    for (const std::string& note : process.notes) out += remark(plain(note), style);
+    for (const std::string& why : process.incomplete) out += remark(plain(why), style);
+    out += resident_remark(last, style);
+  }
+  return out + '\n';
+}
+
+}  // namespace mtrace::cli

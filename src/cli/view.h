@@ -1,0 +1,34 @@
+// What the views of reports have in common: the rows to be shown, and what stands above them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "analyze/filter.h"
+#include "analyze/sum.h"
+#include "analyze/table.h"
+#include "cli/command.h"
+#include "cli/listing.h"
+#include "cli/style.h"
+#include "profile/model.h"
+
+namespace mtrace::cli {
+
+// The rows of a report, sorted by `style.order`. Takes the entries of `memlog`. `unchanged`: also
+// the rows that a report lists only for their share in the peak. Throws std::runtime_error when a
+// sum does not fit 64 bits.
+analyze::Table table_of(profile::Memlog& memlog, const analyze::Filter& filter, const Style& style,
+                        bool unchanged, Context& context);
+
+// Likewise of all processes.
+analyze::Table table_of(const std::vector<analyze::ProcessSum>& sums, const analyze::Filter& filter,
+                        const Style& style, Context& context);
+
+// Says what is missing in the sums; returns the exit status.
+int complain_incomplete(const std::vector<analyze::ProcessSum>& sums, const Streams& streams);
+
+// The lines above a view, with an empty one at the end; nothing without `style.header`.
+std::string view_header(const profile::Header& header, const Style& style);
+std::string view_header(const std::vector<analyze::ProcessSum>& sums, const Style& style);
+
+}  // namespace mtrace::cli
