@@ -50,7 +50,7 @@ LIB_FLAGS := $(COMMON) -fPIC -fvisibility=hidden -fno-exceptions -fno-rtti \
 # inside a hook. Never unloaded.
 LIB_LINK  := -shared -nostdlib -nostartfiles -Wl,-z,now,-z,relro,-z,defs,-z,nodelete \
              -Wl,-soname,libmtrace.so -Wl,--version-script,src/hook/exports.map
-TOOL_FLAGS := $(COMMON)
+TOOL_FLAGS := $(COMMON) -DMTRACE_INSTALLED_LIBRARY='"$(LIBDIR)/libmtrace.so"'
 # flat_hash_map: memlog's model, and the reference for the stack table in the tests.
 ABSL_LIBS  := -labsl_raw_hash_set -labsl_hash -labsl_city -labsl_low_level_hash \
               -labsl_hashtablez_sampler -labsl_throw_delegate

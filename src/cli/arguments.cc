@@ -45,14 +45,22 @@ const Option* find_option(const Manual& manual, const std::string& word) {
 Arguments::Arguments(const Manual& manual, const std::vector<std::string>& words)
     : command_(manual.name) {
   bool options = true;
+  bool dashes = false;
   for (size_t i = 0; i < words.size(); ++i) {
     const std::string& word = words[i];
     if (!options || word.size() < 2 || word[0] != '-') {
       operands_.push_back(word);
+      before_dashes_ += dashes ? 0 : 1;
+      if (manual.ends_at_operand) options = false;
       continue;
     }
     if (word == "--") {
       options = false;
+      dashes = true;
+      continue;
+    }
+    if (word == "--help" || word == "-h") {
+      given_["--help"].emplace_back();
       continue;
     }
     // "--depth=3" and "-n3" as well as two words.

@@ -29,11 +29,14 @@ struct Manual {
   std::vector<Option> options;
   const char* status;    // exit status, beyond what all commands share
   const char* examples;  // "  # what\n  command\n"
+  // The first operand ends the options: what follows is another program's.
+  bool ends_at_operand = false;
 };
 
 class Arguments {
  public:
-  // Options may stand among the operands; "--" ends them. Throws UsageError.
+  // Options may stand among the operands; "--" ends them. Each command has --help. Throws
+  // UsageError.
   Arguments(const Manual& manual, const std::vector<std::string>& words);
 
   bool has(const std::string& name) const { return given_.count(name) != 0; }
@@ -46,11 +49,14 @@ class Arguments {
   // One of `choices`, the first of which is the default; throws UsageError.
   std::string choice(const std::string& name, const std::vector<std::string>& choices) const;
   const std::vector<std::string>& operands() const { return operands_; }
+  // How many of them stood before "--"; all of them where there is none.
+  size_t before_dashes() const { return before_dashes_; }
 
  private:
   std::string command_;
   std::map<std::string, std::vector<std::string>> given_;
   std::vector<std::string> operands_;
+  size_t before_dashes_ = 0;
 };
 
 // The one of `known` that `word` was most likely meant to be; empty: none is near.

@@ -24,6 +24,7 @@ struct Command {
   int (*run)(const Arguments& arguments, const Streams& streams);
 };
 
+const Command& run_command();
 const Command& report_command();
 const Command& status_command();
 const Command& resolve_command();

@@ -15,6 +15,7 @@
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <memory>
 #include <set>
 #include <sstream>
@@ -86,19 +87,22 @@ uint64_t mask(const std::string& status, const char* key) {
              : std::strtoull(status.c_str() + at + std::strlen(key), nullptr, 16);
 }
 
-// While names are filled in, a traced process has a second one that shares its memory and so looks
-// like it. It alone ends without a signal (field 38 of stat, exit_signal, is 0).
-bool is_supervisor(pid_t pid) {
+// Field `number`, from 3 on, of /proc/PID/stat; empty: the process is gone.
+std::string stat_field(pid_t pid, int number) {
   const std::string stat = slurp(proc(pid, "stat")).value_or("");
   const size_t name_end = stat.rfind(')');  // the name before it may contain anything
-  if (name_end == std::string::npos) return false;
+  if (name_end == std::string::npos) return {};
   std::istringstream rest(stat.substr(name_end + 1));
   std::string field;
-  for (int number = 3; number <= 38; ++number) {
-    if (!(rest >> field)) return false;
+  for (int at = 3; at <= number; ++at) {
+    if (!(rest >> field)) return {};
   }
-  return field == "0";
+  return field;
 }
+
+// While names are filled in, a traced process has a second one that shares its memory and so looks
+// like it. It alone ends without a signal (field 38 of stat, exit_signal, is 0).
+bool is_supervisor(pid_t pid) { return stat_field(pid, 38) == "0"; }
 
 }  // namespace
 
@@ -107,6 +111,17 @@ std::vector<pid_t> all_processes() {
   std::erase(pids, ::getpid());
   std::erase_if(pids, is_supervisor);
   return pids;
+}
+
+std::vector<pid_t> family(pid_t root) {
+  std::multimap<std::string, pid_t> children;
+  for (const pid_t pid : all_processes()) children.emplace(stat_field(pid, 4), pid);
+  std::vector<pid_t> found = {root};
+  for (size_t i = 0; i < found.size(); ++i) {
+    const auto [begin, end] = children.equal_range(std::to_string(found[i]));
+    for (auto child = begin; child != end; ++child) found.push_back(child->second);
+  }
+  return found;
 }
 
 std::vector<pid_t> find_processes(const std::string& name) {
@@ -239,6 +254,21 @@ bool ProcessHandle::send(int signal) const {
 bool ProcessHandle::wait_end(int milliseconds) const {
   pollfd wanted = {descriptor_, POLLIN, 0};
   return ::poll(&wanted, 1, milliseconds) == 1;
+}
+
+std::optional<int> signal_number(const std::string& name) {
+  if (name == "none") return 0;
+  const std::string text = name.starts_with("SIG") ? name.substr(3) : name;
+  for (int signal = 1; signal <= SIGRTMAX; ++signal) {
+    if (signal == SIGKILL || signal == SIGSTOP) continue;
+    if (text == std::to_string(signal) || text == signal_name(signal)) return signal;
+    if (signal >= SIGRTMIN &&
+        text == (signal == SIGRTMAX ? std::string("RTMAX")
+                                    : fmt::format("RTMAX-{}", SIGRTMAX - signal))) {
+      return signal;
+    }
+  }
+  return std::nullopt;
 }
 
 std::string signal_name(int signal) {

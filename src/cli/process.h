@@ -28,6 +28,8 @@ struct SignalMasks {
 // order of their pids, without this one.
 std::vector<pid_t> find_processes(const std::string& name);
 std::vector<pid_t> all_processes();
+// `root` and all processes below it that it or its children have started.
+std::vector<pid_t> family(pid_t root);
 
 // The name of the executable, else what the kernel calls the process; empty: it is gone.
 std::string process_name(pid_t pid);
@@ -67,5 +69,8 @@ class ProcessHandle {
 
 // "USR1", "RTMIN+3", or the number.
 std::string signal_name(int signal);
+// The inverse, also with "SIG" in front; "none" is 0. Nothing for what is none, or cannot be
+// caught.
+std::optional<int> signal_number(const std::string& name);
 
 }  // namespace mtrace::cli

@@ -13,16 +13,11 @@
 namespace mtrace::cli {
 namespace {
 
-int run_command(const Command& command, const std::vector<std::string>& words,
-                const Streams& streams) {
-  for (const std::string& word : words) {
-    if (word == "--") break;
-    if (word == "--help" || word == "-h") {
-      print(streams, manual_text(command.manual));
-      return kGood;
-    }
-  }
-  return command.run(Arguments(command.manual, words), streams);
+int run_one(const Command& command, const std::vector<std::string>& words, const Streams& streams) {
+  const Arguments arguments(command.manual, words);
+  if (!arguments.has("--help")) return command.run(arguments, streams);
+  print(streams, manual_text(command.manual));
+  return kGood;
 }
 
 int choose(const std::vector<std::string>& words, const Streams& streams) {
@@ -33,10 +28,10 @@ int choose(const std::vector<std::string>& words, const Streams& streams) {
     return kGood;
   }
   const std::vector<std::string> rest(words.begin() + 1, words.end());
-  if (name == "--help" || name == "-h") return run_command(help_command(), {}, streams);
+  if (name == "--help" || name == "-h") return run_one(help_command(), {}, streams);
   std::vector<std::string> names;
   for (const Command* command : all_commands()) {
-    if (name == command->manual.name) return run_command(*command, rest, streams);
+    if (name == command->manual.name) return run_one(*command, rest, streams);
     names.emplace_back(command->manual.name);
   }
   const std::string meant = nearest(name, names);
@@ -48,8 +43,8 @@ int choose(const std::vector<std::string>& words, const Streams& streams) {
 }  // namespace
 
 std::vector<const Command*> all_commands() {
-  return {&report_command(),  &status_command(), &show_command(), &tree_command(),
-          &resolve_command(), &decode_command(), &help_command()};
+  return {&run_command(),  &report_command(),  &status_command(), &show_command(),
+          &tree_command(), &resolve_command(), &decode_command(), &help_command()};
 }
 
 void complain(const Streams& streams, const std::string& text) {

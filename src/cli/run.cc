@@ -1,0 +1,104 @@
+// memlog run: a program under the library, and what became of its heap.
+#include <fmt/format.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "cli/command.h"
+#include "cli/launch.h"
+#include "cli/preload.h"
+#include "cli/run_options.h"
+#include "cli/run_summary.h"
+#include "cli/traced.h"
+#include "profile/text.h"
+
+namespace mtrace::cli {
+namespace {
+
+constexpr int kNotFound = 127;  // as shells have it
+constexpr int kNotRun = 126;
+
+// Asks a process and those below it for reports. Who cannot be asked now is passed over.
+void ask_all(pid_t root) {
+  for (const pid_t pid : family(root)) {
+    const ProcessHandle handle(pid);
+    std::string why;
+    const auto process = TracedProcess::find(pid, true, why);
+    if (handle.valid() && process && process->obstacle().empty()) {
+      handle.send(process->block().signal);
+    }
+  }
+}
+
+// Peak and what is left, or why that is not known.
+std::string summary(const RunOptions& options, const std::string& begun, const Ended& ended,
+                    const std::string& not_covered) {
+  const std::vector<std::string> files = reports_of(options.directory, ended.pid, begun);
+  const size_t others = reports_of_others(options.directory, ended.pid, begun);
+  std::string out;
+  if (!files.empty()) {
+    Style style;
+    style.units = ::isatty(STDERR_FILENO) == 1;
+    out = run_summary(files, style);
+  } else if (not_covered.empty()) {
+    out = fmt::format("no report of it in {}{}\n", profile::escaped(options.directory, ""),
+                      WIFSIGNALED(ended.status)
+                          ? ": a signal leaves no time for one"
+                          : ": it may have ended by a raw system call, or not be followed "
+                            "(memlog help options)");
+  }
+  if (others != 0) {
+    out += fmt::format("besides, {} of other processes in {}\n",
+                       others == 1 ? "1 report" : fmt::format("{} reports", others),
+                       profile::escaped(options.directory, ""));
+  }
+  return out;
+}
+
+int run_run(const Arguments& arguments, const Streams& streams) {
+  const std::vector<std::string>& command = arguments.operands();
+  if (command.empty()) throw UsageError("run: no program given");
+  const RunOptions options = read_run_options(arguments);
+  const std::vector<std::string> environment = traced_environment(find_library(), options.settings);
+  const std::string path = find_program(command[0]);
+  const std::string not_covered = path.empty() ? "" : uncovered(path);
+  if (!not_covered.empty()) {
+    complain(streams, not_covered + ": libmtrace.so is not loaded into it, and it is not traced");
+  }
+  std::fflush(streams.err);
+  const std::string begun = just_before_now();
+  const Ended ended = launch(command, environment, {options.every, ask_all});
+  const std::string name = profile::escaped(command[0], "");
+  if (ended.start_error != 0) {
+    complain(streams, fmt::format("run: {}: {}", name, std::strerror(ended.start_error)));
+    return ended.start_error == ENOENT ? kNotFound : kNotRun;
+  }
+  const bool killed = WIFSIGNALED(ended.status);
+  if (killed || !options.quiet) {
+    complain(streams, fmt::format("{} ({}) {} after {:.1f} seconds", name, ended.pid,
+                                  end_text(ended.status), ended.seconds));
+  }
+  if (!options.quiet) {
+    try {
+      fmt::print(streams.err, "{}", summary(options, begun, ended, not_covered));
+    } catch (const std::exception& error) {
+      complain(streams, error.what());  // the program's end is what counts
+    }
+  }
+  if (!killed) return WEXITSTATUS(ended.status);
+  std::fflush(streams.out);
+  std::fflush(streams.err);
+  end_by(WTERMSIG(ended.status));
+  return 128 + WTERMSIG(ended.status);
+}
+
+}  // namespace
+
+const Command& run_command() {
+  static const Command command = {run_manual(), run_run};
+  return command;
+}
+
+}  // namespace mtrace::cli

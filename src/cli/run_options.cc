@@ -1,0 +1,118 @@
+#include "cli/run_options.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "cli/process.h"
+#include "cli/quantity.h"
+#include "format/memlog.h"
+#include "profile/catalog.h"
+
+namespace mtrace::cli {
+namespace {
+
+constexpr char kText[] =
+    "Runs PROGRAM as it would run by itself, with libmtrace.so preloaded: its arguments, standard "
+    "streams, signals and exit status stay what they are. Signals that memlog gets are passed on; "
+    "a program that a signal killed ends memlog by the same signal. Options end where the program "
+    "begins.\n\n"
+    "When the program has ended, standard error has its peak, what was live at exit and the five "
+    "largest stacks of that. What is live at exit is not all leaked: nobody has looked whether it "
+    "could still be reached.\n\n"
+    "The library is looked for beside memlog, then where it is installed. Variables of the "
+    "environment (memlog help options) are in force as far as no option here replaces them. "
+    "Programs that are statically linked or set-uid run as always; a message says that they are "
+    "not traced.";
+
+void make_directory(const std::string& path) {
+  if (::mkdir(path.c_str(), 0777) != 0 && errno != EEXIST) {
+    throw UsageError(fmt::format("run: --output {}: {}", path, std::strerror(errno)));
+  }
+  struct stat state = {};
+  if (::stat(path.c_str(), &state) != 0 || !S_ISDIR(state.st_mode)) {
+    throw UsageError(fmt::format("run: --output {}: not a directory", path));
+  }
+  if (::access(path.c_str(), W_OK | X_OK) != 0) {
+    throw UsageError(fmt::format("run: --output {}: {}", path, std::strerror(errno)));
+  }
+}
+
+}  // namespace
+
+RunOptions read_run_options(const Arguments& arguments) {
+  RunOptions options;
+  options.quiet = arguments.has("--quiet");
+  if (arguments.has("--depth")) {
+    options.settings.push_back(
+        fmt::format("MTRACE_DEPTH={}", arguments.number("--depth", 10, 1, format::kMaxDepth)));
+  }
+  if (arguments.has("--signal")) {
+    const std::string name = arguments.value("--signal");
+    if (!signal_number(name)) {
+      throw UsageError(fmt::format("run: --signal {} is not a signal that can be caught", name));
+    }
+    options.settings.push_back("MTRACE_SIGNAL=" + name);
+  }
+  if (arguments.has("--follow")) {
+    if (arguments.value("--follow").empty()) throw UsageError("run: --follow is empty");
+    options.settings.push_back("MTRACE_FOLLOW=" + arguments.value("--follow"));
+  }
+  if (arguments.has("--sample")) {
+    const auto size = read_size(arguments.value("--sample"));
+    if (!size || *size == 0) {
+      throw UsageError(fmt::format("run: --sample {} is not a size like 4096 or 512K",
+                                   arguments.value("--sample")));
+    }
+    options.settings.push_back(fmt::format("MTRACE_SAMPLE={}", *size));
+  }
+  if (arguments.has("--every")) {
+    const auto every = read_duration(arguments.value("--every"), 1000);
+    constexpr uint64_t kLeast = 100;
+    constexpr uint64_t kMost = 31536000000;
+    if (!every || *every < kLeast || *every > kMost) {
+      throw UsageError(fmt::format("run: --every {} is not a time from 100ms to 365d, like 10s",
+                                   arguments.value("--every")));
+    }
+    options.every = std::chrono::milliseconds(*every);
+  }
+  options.directory = profile::report_directory();
+  if (arguments.has("--output")) {
+    options.directory = arguments.value("--output");
+    make_directory(options.directory);
+    options.settings.push_back("MTRACE_OUTPUT=" + options.directory);
+  }
+  return options;
+}
+
+Manual run_manual() {
+  return {"run",
+          "run a program under libmtrace.so",
+          "[OPTION]... [--] PROGRAM [ARGUMENT]...",
+          kText,
+          {{"--every", "-e", "TIME",
+            "Ask the program, and those that it has started, for a report every so often: 500ms, "
+            "10s, 5min (a number alone: seconds)."},
+           {"--output", "-o", "DIR", "Directory for reports; made if there is none."},
+           {"--depth", "", "N", "Return addresses kept for each allocation, 1 to 128."},
+           {"--signal", "", "NAME",
+            "Signal that writes a report, for programs that use USR1 themselves: USR2, RTMIN+1, "
+            "none."},
+           {"--follow", "", "1|0|GLOB[:GLOB]",
+            "Programs that this one starts: all (as without the option), none, or those whose name "
+            "matches a pattern, this one included."},
+           {"--sample", "", "BYTES",
+            "Record an allocation for every so many bytes on average instead of each."},
+           {"--quiet", "-q", "", "No summary."}},
+          "that of the program; 127 or 126 if it is not there or cannot be run; 1 if there is no "
+          "library; 2 if the command line is wrong.",
+          "  memlog run ./app --config x\n"
+          "  memlog run --every 10s --output /tmp/reports -- ./app -v\n"
+          "  memlog run --follow 'worker*' -- make test\n",
+          true};
+}
+
+}  // namespace mtrace::cli

@@ -1,0 +1,25 @@
+// What memlog run can be told, and what the library is told of it.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "cli/arguments.h"
+
+namespace mtrace::cli {
+
+struct RunOptions {
+  std::vector<std::string> settings;  // "MTRACE_DEPTH=20"
+  std::string directory;              // where reports are looked for
+  std::chrono::milliseconds every{0};
+  bool quiet = false;
+};
+
+Manual run_manual();
+
+// The options with which a program can be run. Makes the directory of --output if there is none.
+// Throws UsageError.
+RunOptions read_run_options(const Arguments& arguments);
+
+}  // namespace mtrace::cli

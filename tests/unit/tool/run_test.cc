@@ -1,0 +1,184 @@
+// memlog run: that a program cannot tell it from being run directly, and what is said at its end.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "cli/preload.h"
+#include "cli/process.h"
+#include "profile/catalog.h"
+#include "profile/reader.h"
+#include "tool_test.h"
+
+namespace mtrace::test {
+namespace {
+
+class Run : public testing::Test {
+ protected:
+  // The output of a shell script in the test's directory, where `run` is memlog run with reports
+  // of sh alone; stderr is among it.
+  std::string script(const std::string& text) {
+    return shell(fmt::format(
+        "exec 2>&1; cd {} && memlog={}/memlog && run=\"$memlog run --output . --follow sh\"; {}",
+        directory_.path(), build_directory(), text));
+  }
+  std::vector<profile::Listed> reports() { return profile::list_memlogs(directory_.path()); }
+
+  TemporaryDirectory directory_;
+};
+
+TEST_F(Run, KeepsArgumentsStreamsAndStatus) {
+  EXPECT_EQ(script("echo in | $run -q sh -c 'cat; echo \"$0|$1|$2|$#\"; echo err >&2; exit 7' a "
+                   "'b  c' ''  --help -q 2>err; echo $?; cat err"),
+            "in\na|b  c||4\n7\nerr\n");
+  EXPECT_EQ(reports().size(), 1u);
+}
+
+TEST_F(Run, HandsOptionsToTheLibrary) {
+  EXPECT_EQ(
+      script("MTRACE_DEPTH=4 MTRACE_ENTRIES=all $memlog run -q --depth=7 --signal USR2 -o new "
+             "--follow 'sh:x*' --sample 64K -- sh -c 'echo $MTRACE_DEPTH $MTRACE_SIGNAL "
+             "$MTRACE_OUTPUT $MTRACE_FOLLOW $MTRACE_SAMPLE $MTRACE_ENTRIES' 2>/dev/null"),
+      "7 USR2 new sh:x* 65536 all\n");
+  EXPECT_TRUE(std::filesystem::is_directory(directory_ / "new"));
+}
+
+TEST_F(Run, PreloadsInFrontOfWhatIsPreloaded) {
+  const std::string library = build_directory() + "/libmtrace.so";
+  EXPECT_EQ(script("LD_PRELOAD=libm.so.6 $run -q sh -c 'echo $LD_PRELOAD'"),
+            library + ":libm.so.6\n");
+  EXPECT_EQ(
+      script(fmt::format("LD_PRELOAD=libm.so.6:{0} $run -q sh -c 'echo $LD_PRELOAD'", library)),
+      "libm.so.6:" + library + "\n");
+}
+
+TEST_F(Run, SaysWhichSignalKilled) {
+  const std::string out = script("$run -q sh -c 'kill -SEGV $$'; echo $?");
+  EXPECT_NE(out.find(" was killed by SIGSEGV (Segmentation fault) after "), std::string::npos)
+      << out;
+  EXPECT_NE(out.find("\n139\n"), std::string::npos) << out;
+  // Not only the number: memlog itself has ended by the signal.
+  EXPECT_EQ(script("python3 -c 'import subprocess, sys; print(subprocess.call(sys.argv[1:], "
+                   "stderr=subprocess.DEVNULL))' $run -q sh -c 'kill -ABRT $$'"),
+            "-6\n");
+}
+
+TEST_F(Run, PassesSignalsOn) {
+  EXPECT_EQ(script("mkfifo pipe; $run -q sh -c 'trap \"echo hup\" HUP; trap \"echo term; exit 5\" "
+                   "TERM; echo ready; while :; do sleep 0.01; done' >pipe & exec 3<pipe; "
+                   "read a <&3; kill -HUP $!; read b <&3; kill -TERM $!; read c <&3; wait $!; "
+                   "echo $a $b $c $?"),
+            "ready hup term 5\n");
+}
+
+// Ctrl-C reaches the program once, by the terminal.
+TEST_F(Run, LeavesTheTerminalsSignalsToTheTerminal) {
+  write_text(directory_ / "pty.py", R"(
+import os, pty, sys
+pid, fd = pty.fork()
+if pid == 0:
+    os.execvp(sys.argv[1], sys.argv[1:])
+text = b''
+sent = False
+while True:
+    try:
+        got = os.read(fd, 1000)
+    except OSError:
+        break
+    if not got:
+        break
+    text += got
+    if b'ready' in text and not sent:
+        sent = True
+        os.write(fd, b'\x03')
+print(text.count(b'interrupted'), os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+)");
+  EXPECT_EQ(script("python3 pty.py $run -q sh -c 'trap \"echo interrupted; n=x\" INT; echo ready; "
+                   "while [ -z \"$n\" ]; do sleep 0.01; done; sleep 0.2; exit 6'"),
+            "1 6\n");
+}
+
+TEST_F(Run, KeepsMaskAndDispositions) {
+  const std::string direct =
+      shell("sh -c 'trap \"\" HUP; grep -E \"Sig(Blk|Ign)\" /proc/self/status'");
+  EXPECT_EQ(script("trap \"\" HUP; $run -q --follow 0 grep -E 'Sig(Blk|Ign)' /proc/self/status"),
+            direct);
+}
+
+TEST_F(Run, AsksForReportsFromTimeToTime) {
+  script(
+      "$run -q --every 100ms sh -c 'while [ $(ls *.memlog 2>/dev/null | wc -l) -lt 3 ]; do "
+      "sleep 0.02; done'");
+  size_t by_signal = 0;
+  for (const profile::Listed& listed : reports()) {
+    by_signal += profile::read_path(listed.path).header.trigger == "signal";
+  }
+  EXPECT_GE(by_signal, 2u);
+}
+
+TEST_F(Run, SumsUpAtTheEnd) {
+  const std::string out = script(
+      fmt::format("$memlog run -o . {}/tests/programs/accounting >/dev/null", build_directory()));
+  const std::vector<profile::Listed> all = reports();
+  ASSERT_FALSE(all.empty()) << out;
+  profile::Memlog last;
+  for (const profile::Listed& listed : all) {
+    profile::Memlog memlog = profile::read_path(listed.path);
+    if (memlog.header.trigger == "exit") last = std::move(memlog);
+  }
+  EXPECT_NE(out.find(" ended with status 0 after "), std::string::npos) << out;
+  EXPECT_NE(out.find(fmt::format("\npeak {} bytes at ", last.header.peak.value().bytes)),
+            std::string::npos)
+      << out;
+  EXPECT_NE(out.find(fmt::format("\nlive at exit {} bytes in {} blocks\n", last.header.live.bytes,
+                                 last.header.live.blocks)),
+            std::string::npos)
+      << out;
+  EXPECT_NE(out.find("site_calloc"), std::string::npos) << out;
+  EXPECT_EQ(out.find("leak"), std::string::npos) << out;
+}
+
+TEST_F(Run, SaysWhenThereIsNothingToRun) {
+  EXPECT_EQ(script("$run ./gone; echo $?"),
+            "memlog: run: ./gone: No such file or directory\n127\n");
+  write_text(directory_ / "text", "hello\n");
+  EXPECT_EQ(script("$run ./text; echo $?"), "memlog: run: ./text: Permission denied\n126\n");
+}
+
+TEST_F(Run, SaysWhatItDoesNotCover) {
+  write_text(directory_ / "a.c", "int main(void) { return 3; }\n");
+  const std::string out = script("gcc -static -o a a.c && $run ./a; echo $?");
+  EXPECT_TRUE(
+      out.starts_with("memlog: ./a is statically linked: libmtrace.so is not loaded into "
+                      "it, and it is not traced\nmemlog: ./a ("))
+      << out;
+  EXPECT_TRUE(out.ends_with("\n3\n")) << out;
+
+  EXPECT_EQ(cli::uncovered("/bin/sh"), "");
+  write_text(directory_ / "script", "#!" + (directory_ / "a") + " -x\n");
+  EXPECT_EQ(cli::uncovered(directory_ / "script"), (directory_ / "a") + " is statically linked");
+  if (::getuid() != 0) GTEST_SKIP() << "not root: no set-uid program can be made";
+  std::filesystem::copy_file("/bin/true", directory_ / "other");
+  ASSERT_EQ(::chown((directory_ / "other").c_str(), 12345, 12345), 0);
+  ASSERT_EQ(::chmod((directory_ / "other").c_str(), 04755), 0);
+  EXPECT_EQ(cli::uncovered(directory_ / "other"), (directory_ / "other") + " is set-uid");
+}
+
+TEST(SignalNumber, IsTheInverseOfTheName) {
+  for (int signal = 1; signal <= 64; ++signal) {
+    if (signal == 9 || signal == 19 || signal == 32 || signal == 33) continue;
+    EXPECT_EQ(cli::signal_number(cli::signal_name(signal)), signal);
+    EXPECT_EQ(cli::signal_number(std::to_string(signal)), signal);
+  }
+  EXPECT_EQ(cli::signal_number("SIGUSR2"), 12);
+  EXPECT_EQ(cli::signal_number("RTMAX-1"), 63);
+  EXPECT_EQ(cli::signal_number("none"), 0);
+  for (const char* bad : {"", "KILL", "SIGSTOP", "9", "65", "0", "RTMIN+40", "usr1", "SIG"}) {
+    EXPECT_EQ(cli::signal_number(bad), std::nullopt) << bad;
+  }
+}
+
+}  // namespace
+}  // namespace mtrace::test
