@@ -86,6 +86,12 @@ long publish(const char* from, const char* to) {
 
 bool file_exists(const char* path) { return call(SYS_faccessat, AT_FDCWD, path, F_OK) == 0; }
 
+FileIdentity file_identity(const char* path) {
+  struct stat info = {};
+  if (failed(call(SYS_newfstatat, AT_FDCWD, path, &info, 0))) return {};
+  return {info.st_dev, info.st_ino};
+}
+
 bool is_executable(const char* path) { return call(SYS_faccessat, AT_FDCWD, path, X_OK) == 0; }
 
 unsigned long file_size_limit() {

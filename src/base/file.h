@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 namespace mtrace::sys {
 
@@ -23,6 +24,13 @@ long file_size(int fd);
 // Writes all that `from` holds, from its start, to `to`, by way of the buffer.
 long copy_file(int from, int to, char* buffer, size_t capacity);
 bool file_exists(const char* path);
+// Which file a path leads to; all zero: none.
+struct FileIdentity {
+  uint64_t device;
+  uint64_t number;
+  bool operator==(const FileIdentity&) const = default;
+};
+FileIdentity file_identity(const char* path);
 bool is_executable(const char* path);
 // Bytes a file of this process may have (RLIMIT_FSIZE); ~0 for no limit.
 unsigned long file_size_limit();

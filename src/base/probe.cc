@@ -44,6 +44,8 @@ bool mapped(uintptr_t start, size_t bytes) {
   return call(SYS_msync, start & ~(kPage - 1), bytes + start % kPage, MS_ASYNC) != -ENOMEM;
 }
 
+void only_probe() { vm_readv_forbidden.store(true, std::memory_order_relaxed); }
+
 bool read_memory(uintptr_t from, void* to, size_t bytes) {
   if (from >= kUserEnd || bytes > kUserEnd - from) return false;
   if (!vm_readv_forbidden.load(std::memory_order_relaxed)) {

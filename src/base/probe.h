@@ -21,6 +21,9 @@ bool mapped(uintptr_t start, size_t bytes);
 // another thread could still fault.
 bool read_memory(uintptr_t from, void* to, size_t bytes);
 
+// From now on without process_vm_readv: for a program whose filter of system calls may end it.
+void only_probe();
+
 inline bool read_word(uintptr_t from, uintptr_t* to) { return read_memory(from, to, sizeof *to); }
 
 // Copies a NUL-terminated string into `to` (`size` bytes, NUL included); false when it cannot be

@@ -51,6 +51,22 @@ size_t working_directory(char* buffer, size_t capacity) {
   return got - 1;
 }
 
+int seccomp_filters() {
+  char text[4096];
+  if (read_file("/proc/thread-self/status", text, sizeof text) == 0) return -1;
+  int found = -1;
+  // The number of filters is told since Linux 5.9; the mode is 0, 1 or 2.
+  constexpr const char* kLines[] = {"\nSeccomp:\t", "\nSeccomp_filters:\t"};
+  for (const char* name : kLines) {
+    const char* at = strstr(text, name);
+    if (at == nullptr) continue;
+    int value = 0;
+    for (at += strlen(name); *at >= '0' && *at <= '9'; ++at) value = value * 10 + (*at - '0');
+    if (value > found) found = value;
+  }
+  return found;
+}
+
 void host_name(char* buffer, size_t capacity) {
   utsname names = {};
   call(SYS_uname, &names);
@@ -97,6 +113,10 @@ void wake_all(uint32_t& word) {
 }
 
 void yield() { call(SYS_sched_yield); }
+
+long raw_prctl(int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d) {
+  return call(SYS_prctl, option, a, b, c, d);
+}
 
 void exit_group(int status) {
   for (;;) call(SYS_exit_group, status);

@@ -23,6 +23,10 @@ size_t read_file(const char* path, char* buffer, size_t capacity);
 // Absolute name of the working directory, 0 on failure.
 size_t working_directory(char* buffer, size_t capacity);
 
+// What restricts the system calls of the calling thread: 0 nothing, otherwise at least 1 and more
+// with each filter of seccomp(2) that is added; -1: not known. Opens a file of /proc.
+int seccomp_filters();
+
 // The host's name, cut to the capacity, always terminated.
 void host_name(char* buffer, size_t capacity);
 
@@ -41,6 +45,8 @@ void discard_signal(int signal);
 void wait_on(const uint32_t& word, uint32_t value, uint64_t nanoseconds);
 void wake_all(uint32_t& word);
 void yield();
+
+long raw_prctl(int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d);
 
 [[noreturn]] void exit_group(int status);
 

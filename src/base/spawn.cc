@@ -15,7 +15,9 @@ namespace mtrace::sys {
 namespace {
 
 // clone(2) with a stack for the child, which calls function(argument) and exits with its result.
-long clone_call(unsigned long flags, void* stack_top, int (*function)(void*), void* argument) {
+// `pid`, with CLONE_PARENT_SETTID: gets the child's id before the child runs.
+long clone_call(unsigned long flags, void* stack_top, int (*function)(void*), void* argument,
+                uint32_t* pid = nullptr) {
   auto** stack = static_cast<void**>(stack_top) - 2;
   stack[0] = reinterpret_cast<void*>(function);
   stack[1] = argument;
@@ -36,7 +38,7 @@ long clone_call(unsigned long flags, void* stack_top, int (*function)(void*), vo
       "hlt\n"
       "1:"
       : "=a"(result)
-      : "a"(static_cast<long>(SYS_clone)), "D"(flags), "S"(stack), "d"(0L), "r"(r10),
+      : "a"(static_cast<long>(SYS_clone)), "D"(flags), "S"(stack), "d"(pid), "r"(r10),
         "r"(r8), [exit] "i"(SYS_exit)
       : "rcx", "r11", "memory");
   return result;
@@ -88,6 +90,8 @@ int execute(void* argument) {
   if (program.ignored_signal != 0) {
     call(SYS_rt_sigaction, program.ignored_signal, &ignore, nullptr, sizeof ignore.mask);
   }
+  // A limit on files that is the host's then makes a write fail, and the tool tidies up.
+  call(SYS_rt_sigaction, SIGXFSZ, &ignore, nullptr, sizeof ignore.mask);
   const uint64_t none = 0;
   call(SYS_rt_sigprocmask, SIG_SETMASK, &none, nullptr, sizeof none);
   call(SYS_execve, program.path, program.argv, program.envp);
@@ -101,10 +105,11 @@ long start_sharing(void* stack_top, int (*function)(void*), void* argument) {
 }
 
 long run_program(const Program& program, uint32_t* pid, void* stack_top) {
-  const long child = clone_call(CLONE_VM | CLONE_VFORK | CLONE_UNTRACED | SIGCHLD, stack_top,
-                                execute, const_cast<Program*>(&program));
+  // The id is there before the program runs, which may be all the time that there is to end it.
+  const long child =
+      clone_call(CLONE_VM | CLONE_VFORK | CLONE_UNTRACED | CLONE_PARENT_SETTID | SIGCHLD, stack_top,
+                 execute, const_cast<Program*>(&program), pid);
   if (failed(child)) return child;
-  __atomic_store_n(pid, static_cast<uint32_t>(child), __ATOMIC_RELEASE);
   int status = 0;
   long result;
   do {

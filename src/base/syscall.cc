@@ -1,6 +1,7 @@
 #include "base/syscall.h"
 
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 
 namespace mtrace::sys {
@@ -9,6 +10,12 @@ void* map_memory(size_t bytes) {
   const long result = call(SYS_mmap, 0L, bytes, PROT_READ | PROT_WRITE,
                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1L, 0L);
   return failed(result) ? nullptr : reinterpret_cast<void*>(result);
+}
+
+unsigned long address_space_limit() {
+  rlimit64 limit = {RLIM64_INFINITY, RLIM64_INFINITY};
+  call(SYS_prlimit64, 0, RLIMIT_AS, nullptr, &limit);
+  return limit.rlim_cur;
 }
 
 void unmap_memory(void* memory, size_t bytes) { call(SYS_munmap, memory, bytes); }

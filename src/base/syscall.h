@@ -26,6 +26,9 @@ inline long call6(long number, long a, long b, long c, long d, long e, long f) {
   return result;
 }
 
+// Bytes of address space that this process may have (RLIMIT_AS); ~0 for no limit.
+unsigned long address_space_limit();
+
 namespace internal {
 template <typename T>
 long word(T value) {

@@ -279,6 +279,15 @@ int trigger_report(report::Trigger trigger, const char* label) {
   return report::report(trigger, label);
 }
 
+bool leave_program() {
+  if (!is_own_process()) return false;
+  const bool held = report::hold_reports();
+  report::finish_resolver(g_options.exit_wait);
+  return held;
+}
+
+void stay_in_program() { report::release_reports(); }
+
 void report_exit() {
   if (!is_own_process()) return;
   // A thread that ends the process while another one is at its last report would cut that short.

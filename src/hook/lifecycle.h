@@ -24,6 +24,11 @@ void toggle_recording();
 // What a trigger does. Async-signal-safe. See report::report().
 int trigger_report(report::Trigger trigger, const char* label);
 
+// Before the process becomes another program: waits for names as its end does, and holds reports.
+// True: stay_in_program() has to follow when it does not. False: nothing was done.
+bool leave_program();
+void stay_in_program();
+
 // The report at the end of the process, once, and the wait for its names.
 void report_exit();
 

@@ -19,7 +19,12 @@ uint32_t parent_of(uint32_t bucket) { return bucket & ~(1u << (31 - __builtin_cl
 bool StackTable::init(CameBack came_back) {
   came_back_ = came_back;
   uint32_t most = kMostBuckets;
-  // A tight address-space limit gets fewer places to enter and so longer chains.
+  // A tight address-space limit gets fewer places to enter and so longer chains: what is reserved
+  // here, the program has not.
+  constexpr unsigned kShare = 64;
+  while (most > kFirstBuckets && most * sizeof(Bucket) > sys::address_space_limit() / kShare) {
+    most /= 4;
+  }
   while (buckets_ == nullptr && most >= kFirstBuckets) {
     buckets_ = static_cast<Bucket*>(sys::map_sparse_memory(size_t{most} * sizeof(Bucket)));
     if (buckets_ == nullptr) most /= 4;

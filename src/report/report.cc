@@ -141,6 +141,15 @@ bool become_reporter(Trigger trigger) {
   }
 }
 
+// Gives the turn back, after what was asked for by signals meanwhile.
+void end_turn() {
+  for (uint32_t state = kBusy; !compare_exchange<uint32_t>(g_state, state, kIdle); state = kBusy) {
+    store<uint32_t>(g_state, kBusy);
+    report_once(Trigger::kSignal, nullptr);
+  }
+  sys::wake_all(g_state);
+}
+
 }  // namespace
 
 bool prepare_reports() {
@@ -158,15 +167,18 @@ int report(Trigger trigger, const char* label) {
   int result = trigger == Trigger::kSignal ? 0 : -1;
   if (become_reporter(trigger)) {
     result = report_once(trigger, label);
-    for (uint32_t state = kBusy; !compare_exchange<uint32_t>(g_state, state, kIdle);
-         state = kBusy) {
-      store<uint32_t>(g_state, kBusy);
-      report_once(Trigger::kSignal, nullptr);
-    }
-    sys::wake_all(g_state);
+    end_turn();
   }
   sys::restore_signals(mask);
   return result;
+}
+
+bool hold_reports() { return become_reporter(Trigger::kApi); }
+
+void release_reports() {
+  const uint64_t mask = sys::block_signals();
+  end_turn();
+  sys::restore_signals(mask);
 }
 
 void wait_for_reports() {

@@ -30,6 +30,11 @@ void set_note(const char* note);
 // are kept; nullptr: none.
 int report(Trigger trigger, const char* label);
 
+// For a process that is about to become another program: no report begins until release_reports().
+// False: one that is being written does not come to an end; reports are not held.
+bool hold_reports();
+void release_reports();
+
 // Waits until no report is being written, at most 10 seconds.
 void wait_for_reports();
 

@@ -45,7 +45,12 @@ struct Shared {
   alignas(16) char tool_stack[kStack];
 };
 
+constexpr uint64_t kLongestDeath = 1'000'000'000u;  // nanoseconds from the kill to the end
+constexpr uint64_t kLook = 5'000'000u;              // nanoseconds from one kill to the next
+
 const char* g_tool = nullptr;
+sys::FileIdentity g_tool_file;
+int g_filters = 0;  // of system calls, at the start
 char** g_environment = nullptr;
 int g_signal = 0;
 Shared* g_shared = nullptr;
@@ -112,6 +117,31 @@ int supervise(void* argument) {
   return 0;
 }
 
+// Filters that were there before the program let it be started, and what it was made of.
+bool is_restricted() { return sys::seccomp_filters() != g_filters; }
+
+bool is_idle(const Shared& shared, uint64_t nanoseconds) {
+  const uint64_t end = sys::monotonic_time() + nanoseconds;
+  uint32_t state = load_acquire(shared.state);
+  for (uint64_t now = sys::monotonic_time(); state != kIdle && now < end;
+       now = sys::monotonic_time()) {
+    sys::wait_on(shared.state, state, end - now);
+    state = load_acquire(shared.state);
+  }
+  return state == kIdle;
+}
+
+// Nothing more is queued, so the supervisor exits once its tool is gone. It may not have come to
+// starting it yet. False: it is stuck where no signal ends it.
+bool end_tool(const Shared& shared) {
+  for (uint64_t spent = 0; spent < kLongestDeath; spent += kLook) {
+    const uint32_t tool = load_acquire(shared.tool_pid);
+    if (tool != 0) sys::kill_process(tool);
+    if (is_idle(shared, kLook)) return true;
+  }
+  return false;
+}
+
 void collect(bool wait) {
   if (g_supervisor != 0 && sys::collect_sharing(g_supervisor, wait)) g_supervisor = 0;
 }
@@ -132,12 +162,19 @@ void set_resolver(const char* tool, char* const* envp, int signal) {
   g_signal = signal;
   g_environment = tool != nullptr ? copy_environment(envp) : nullptr;
   g_tool = g_environment != nullptr ? tool : nullptr;
+  if (g_tool == nullptr) return;
+  g_tool_file = sys::file_identity(g_tool);
+  g_filters = sys::seccomp_filters();
 }
 
-Tool resolver_tool() { return {g_tool, g_environment, g_signal}; }
+Tool resolver_tool() {
+  const bool usable =
+      g_tool != nullptr && !is_restricted() && sys::file_identity(g_tool) == g_tool_file;
+  return {usable ? g_tool : nullptr, g_environment, g_signal};
+}
 
 void resolve_later(const char* path, uint32_t seq) {
-  if (g_tool == nullptr || !prepare()) {
+  if (resolver_tool().path == nullptr || !prepare()) {
     status_named(seq);
     return;
   }
@@ -163,21 +200,9 @@ void resolve_later(const char* path, uint32_t seq) {
 
 void finish_resolver(uint64_t seconds) {
   if (g_supervisor == 0) return;
-  const uint64_t end = sys::monotonic_time() + seconds * 1'000'000'000u;
-  uint32_t state = load_acquire(g_shared->state);
-  for (uint64_t now = sys::monotonic_time(); state != kIdle && now < end;
-       now = sys::monotonic_time()) {
-    sys::wait_on(g_shared->state, state, end - now);
-    state = load_acquire(g_shared->state);
-  }
-  if (state != kIdle) {
-    // Nothing more is queued, so the supervisor exits once its tool is gone.
-    const uint32_t tool = load_acquire(g_shared->tool_pid);
-    if (tool != 0) sys::kill_process(tool);
-    collect(false);
-    return;
-  }
-  collect(true);
+  const bool done = is_idle(*g_shared, seconds * 1'000'000'000u);
+  if (is_restricted()) return;
+  collect(done || end_tool(*g_shared));
 }
 
 void resolver_after_fork() {

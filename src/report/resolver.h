@@ -10,7 +10,9 @@ namespace mtrace::report {
 // of `envp` without LD_*. `signal`: the trigger, which the resolver ignores.
 void set_resolver(const char* tool, char* const* envp, int signal);
 
-// What set_resolver() has made of it, for another run of the tool.
+// What set_resolver() has made of it, for another run of the tool. No path: there is none, or it
+// must not be started any more, because the program has restricted its system calls since, and to
+// start a process could be its end, or has another root, in which another file has that name.
 struct Tool {
   const char* path;  // nullptr: none
   char* const* envp;
@@ -23,7 +25,8 @@ Tool resolver_tool();
 void resolve_later(const char* path, uint32_t seq);
 
 // Waits until nothing is queued, at most `seconds`; then ends the resolver, so that the raw report
-// stands. For the end of the process.
+// stands. For the end of the process, or of the program in it: after an exec the kernel would tell
+// the new program of the supervisor's end.
 void finish_resolver(uint64_t seconds);
 
 // In the child of a fork: what the parent's resolver does is no concern of ours.

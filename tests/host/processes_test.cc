@@ -1,0 +1,242 @@
+// Processes in numbers, at bad moments and in odd places: the first of a namespace, another root,
+// file systems that are full or cannot be written.
+#include <signal.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "host_test.h"
+
+namespace mtrace::test {
+namespace {
+
+namespace fs = std::filesystem;
+using Sites = std::map<std::string, Amount>;
+
+class ProcessesTest : public HostTest {
+ protected:
+  void SetUp() override {
+    // A tool that fills nothing in and ends only when it is ended.
+    write_file(temp() + "/hangs", "#!/bin/sh\nexec sleep 100000\n");
+    fs::permissions(temp() + "/hangs", fs::perms::owner_all);
+  }
+  static Sites sites(const std::vector<Memlog>& logs, const std::string& name) {
+    return site_sums(logs, program(name), program(name));
+  }
+  // Runs `script` with /bin/sh in namespaces of its own (options of unshare(1)). The program that
+  // it is to start is "$@".
+  Command unshared(const std::vector<std::string>& options, const std::string& script,
+                   Command command) const {
+    std::vector<std::string> argv = {"/usr/bin/env", "-u", "LD_PRELOAD", "/usr/bin/unshare"};
+    argv.insert(argv.end(), options.begin(), options.end());
+    argv.insert(argv.end(), {"/bin/sh", "-ec", script, "sh", "/usr/bin/env",
+                             "LD_PRELOAD=" + command.env["LD_PRELOAD"]});
+    command.env.erase("LD_PRELOAD");
+    argv.insert(argv.end(), command.argv.begin(), command.argv.end());
+    command.argv = argv;
+    return command;
+  }
+  bool may_unshare() const {
+    return run(plain({"/usr/bin/unshare", "--mount", "--pid", "--fork", "/bin/true"})).status == 0;
+  }
+};
+
+// Children of every kind, from several threads at once, while others allocate and reports are
+// asked for.
+TEST_F(ProcessesTest, Storm) {
+  constexpr int kRounds = 60;  // of each of four threads
+  Process process(traced({program("families"), "storm", std::to_string(kRounds)}));
+  process.read_until("ready");
+  for (int seq = 1; seq <= 10; ++seq) {
+    // It may have ended when the last ones come: then there is nobody to hear them.
+    if (process_state(process.pid()) != 'Z') process.send(SIGUSR1);
+    wait_until("a report", [&] {
+      return fs::exists(report_path("families", process.pid(), seq)) ||
+             process_state(process.pid()) == 'Z';
+    });
+  }
+  const Result result = process.wait();
+  EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+  EXPECT_EQ(result.out, "ready\ngood " + std::to_string(4 * kRounds) + "\nwait -1 errno 10\n");
+  EXPECT_EQ(result.err, "");
+  std::vector<Memlog> others;
+  int forked = 0;
+  int executed = 0;
+  for (const auto& [name, logs] : all_logs()) {
+    if (logs[0].number("pid") == result.pid) continue;
+    (logs[0].has("parent") ? forked : executed) += 1;
+    others.insert(others.end(), logs.begin(), logs.end());
+  }
+  EXPECT_EQ(forked, 4 * kRounds / 6 * 4);
+  EXPECT_EQ(executed, 4 * kRounds / 6);
+  const int allocated = 4 * kRounds / 6 * 3;
+  EXPECT_EQ(sites(others, "families"), (Sites{{"site_child", {123 * allocated, allocated}}}));
+}
+
+class ExecTest : public ProcessesTest, public ::testing::WithParamInterface<const char*> {};
+
+// The next program in the process has no child that it has not made, and no word of one's end.
+TEST_P(ExecTest, LeavesNoChildToTheNextProgram) {
+  Command command = named({program("families"), "exec", GetParam()});
+  command.env["MTRACE_RESOLVER"] = temp() + "/hangs";
+  command.env["MTRACE_EXIT_WAIT"] = "0";
+  const Result result = run(command);
+  EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+  EXPECT_EQ(result.out, "after: wait -1 errno 10 children 0 SIGCHLD 0\n");
+  const auto logs = all_logs();
+  EXPECT_EQ(logs.size(), 2u) << "one process, two programs";
+}
+
+INSTANTIATE_TEST_SUITE_P(Calls, ExecTest,
+                         ::testing::Values("execve", "execv", "execvp", "execvpe", "execl",
+                                           "execlp", "execle", "fexecve", "execveat", "thread"),
+                         [](const auto& info) { return std::string(info.param); });
+
+TEST_F(ProcessesTest, ExecWaitsForNames) {
+  const Result result = run(named({program("families"), "exec", "execv"}));
+  EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+  EXPECT_EQ(result.out, "after: wait -1 errno 10 children 0 SIGCHLD 0\n");
+  for (const auto& [name, logs] : all_logs()) {
+    for (const Memlog& log : logs) EXPECT_NE(log.get("resolved"), "no") << log.path;
+  }
+}
+
+// And when it fails, the program goes on, and its reports get names.
+TEST_F(ProcessesTest, ExecThatFails) {
+  const Result result = run(named({program("families"), "exec", "missing"}));
+  EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+  EXPECT_EQ(result.out, "errno 2 children 0\n");
+  const std::vector<Memlog> logs = logs_of(result.pid);
+  ASSERT_EQ(logs.size(), 3u);
+  for (const Memlog& log : logs) EXPECT_NE(log.get("resolved"), "no") << log.path;
+  EXPECT_EQ(named_site_sums({logs[0], logs[1]}), (Sites{{"site_parent", {2000, 2}}}));
+}
+
+// A tool that hangs holds up the end of the program for as long as it was told, and is then ended.
+TEST_F(ProcessesTest, ToolThatHangsEndsWithTheProgram) {
+  Command command = named({program("exits"), "return"});
+  command.env["MTRACE_RESOLVER"] = temp() + "/hangs";
+  command.env["MTRACE_EXIT_WAIT"] = "1";
+  const Result result = run(command);
+  EXPECT_TRUE(result.exited(11)) << result.how();
+  ASSERT_EQ(logs_of(result.pid).size(), 1u);
+  EXPECT_EQ(logs_of(result.pid)[0].get("resolved"), "no");
+}
+
+TEST_F(ProcessesTest, ChildOutlivesItsParent) {
+  const Result result = run(traced({program("families"), "outlive"}));
+  EXPECT_TRUE(result.exited(0)) << result.how();
+  ASSERT_TRUE(result.out.starts_with("child ")) << result.out;
+  const pid_t child = std::stoi(result.out.substr(6));
+  wait_for_report("families", child, 2);
+  wait_until("the child's end", [&] { return kill(child, 0) != 0; });
+  const std::vector<Memlog> logs = logs_of(child);
+  ASSERT_EQ(logs.size(), 2u);
+  EXPECT_EQ(logs[0].number("parent"), result.pid);
+  EXPECT_EQ(sites(logs, "families"), (Sites{{"site_child", {123, 1}}}));
+}
+
+// The first process of a namespace gets the orphans of all others as its children.
+TEST_F(ProcessesTest, FirstOfANamespace) {
+  if (!may_unshare()) GTEST_SKIP() << "namespaces are not allowed here";
+  Process process(unshared({"--pid", "--fork", "--mount-proc", "--kill-child"}, "exec \"$@\"",
+                           named({program("signals"), "children", std::to_string(SIGUSR1)})));
+  wait_until("three named reports", [&] {
+    int done = 0;
+    for (int seq = 1; seq <= 3; ++seq) {
+      const std::string path = report_path("signals", 1, seq);
+      if (fs::exists(path) && read_memlog(path).get("resolved") == "yes") ++done;
+    }
+    return done == 3;
+  });
+  for (int i = 0; i < 5; ++i) {
+    process.write("x");
+    EXPECT_EQ(process.read_line(), "wait -1 errno 10 children 0");
+  }
+  const Result result = process.wait();
+  EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+  EXPECT_TRUE(result.out.ends_with("own child 1 status 5 children 1\n")) << result.out;
+  EXPECT_EQ(result.err, "");
+  EXPECT_EQ(logs_of(1).size(), 4u);
+}
+
+// ---- Places to write to.
+
+class PlacesTest : public ProcessesTest {
+ protected:
+  void SetUp() override {
+    if (!may_unshare()) GTEST_SKIP() << "namespaces are not allowed here";
+    fs::create_directory(temp() + "/place");
+    fs::create_directory(temp() + "/other");
+  }
+  // A report goes to other/ instead, whole, and says why; nothing is left in place/.
+  void expect_elsewhere(const std::string& mount) {
+    Command command = traced({program("sandboxes"), "plain"});
+    command.env["MTRACE_OUTPUT"] = temp() + "/place";
+    command.env["TMPDIR"] = temp() + "/other";
+    const Result result = run(
+        unshared({"--mount"},
+                 mount + "; cd " + temp() + "/place; \"$@\"; echo left $(ls -A . | grep -v filler)",
+                 command));
+    EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+    EXPECT_EQ(result.out, "fine\nleft\n");
+    EXPECT_EQ(result.err, "");
+    check_memlogs(temp() + "/other");
+    const auto all = read_directory(temp() + "/other");
+    ASSERT_EQ(all.size(), 1u);
+    ASSERT_EQ(all.begin()->second.size(), 3u);
+    EXPECT_EQ(all.begin()->second[0].get("note"), "could not write to " + temp() + "/place");
+    EXPECT_EQ(sites(all.begin()->second, "sandboxes"),
+              (Sites{{"site_before", {1000, 1}}, {"site_after", {300, 1}}}));
+  }
+};
+
+TEST_F(PlacesTest, ReadOnly) { expect_elsewhere("mount -t tmpfs -o ro none " + temp() + "/place"); }
+
+TEST_F(PlacesTest, Full) {
+  expect_elsewhere("mount -t tmpfs -o size=64k none " + temp() +
+                   "/place; head -c 65536 /dev/zero > " + temp() + "/place/filler");
+}
+
+TEST_F(PlacesTest, NoRoomForAName) {
+  expect_elsewhere("mount -t tmpfs -o nr_inodes=2 none " + temp() + "/place; : > " + temp() +
+                   "/place/filler");
+}
+
+// Nowhere at all: the program does not notice, and nothing is left behind.
+TEST_F(PlacesTest, Nowhere) {
+  Command command = traced({program("sandboxes"), "plain"});
+  command.env["MTRACE_OUTPUT"] = temp() + "/place";
+  command.env["TMPDIR"] = temp() + "/place";
+  const Result result = run(unshared(
+      {"--mount"},
+      "mount -t tmpfs -o size=64k none " + temp() + "/place; head -c 65536 /dev/zero > " + temp() +
+          "/place/filler; mount --bind " + temp() + "/place /tmp; \"$@\"; echo left $(ls -A /tmp)",
+      command));
+  EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+  EXPECT_EQ(result.out, "fine\nleft filler\n");
+  EXPECT_EQ(result.err, "");
+}
+
+// A program in another root: what was written before stays, and what the new root has no place for
+// is not written; with such a place it goes there.
+TEST_F(PlacesTest, AnotherRoot) {
+  for (const bool has_place : {false, true}) {
+    const std::string root = temp() + (has_place ? "/with" : "/without");
+    fs::create_directories(has_place ? root + out() : root);
+    Command command = named({program("sandboxes"), "chroot", root});
+    const Result result = run(command);
+    EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+    EXPECT_EQ(result.out, "fine\n");
+    EXPECT_EQ(result.err, "");
+    EXPECT_EQ(logs_of(result.pid).size(), 1u);
+    if (!has_place) continue;
+    const auto inside = read_directory(root + out());
+    ASSERT_EQ(inside.size(), 1u);
+    EXPECT_EQ(inside.begin()->second.size(), 2u);
+  }
+}
+
+}  // namespace
+}  // namespace mtrace::test
