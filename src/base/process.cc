@@ -96,6 +96,14 @@ void restore_signals(uint64_t mask) {
   call(SYS_rt_sigprocmask, 2 /* SIG_SETMASK */, &mask, nullptr, sizeof mask);
 }
 
+void send_again(int signal, const siginfo_t* information) {
+  const uint32_t pid = process_id();
+  const uint32_t tid = thread_id();
+  if (call(SYS_rt_tgsigqueueinfo, pid, tid, signal, information) != 0) {
+    call(SYS_tgkill, pid, tid, signal);
+  }
+}
+
 void discard_signal(int signal) {
   const uint64_t set = uint64_t{1} << (signal - 1);
   const timespec zero = {};

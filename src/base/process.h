@@ -1,6 +1,7 @@
 // Questions to the kernel about this process, by raw system calls. Async-signal-safe.
 #pragma once
 
+#include <signal.h>
 #include <sys/types.h>
 
 #include <cstddef>
@@ -37,6 +38,9 @@ uint64_t monotonic_time();
 // Blocks every signal for the calling thread; the old mask for restore_signals().
 uint64_t block_signals();
 void restore_signals(uint64_t mask);
+// Sends the calling thread a signal that it is handling, with the information that came with it:
+// it takes effect when the handler returns.
+void send_again(int signal, const siginfo_t* information);
 // Takes one pending `signal` of the calling thread or process, without waiting.
 void discard_signal(int signal);
 

@@ -15,6 +15,7 @@
 #include "format/escape.h"
 #include "hook/environment.h"
 #include "hook/fill.h"
+#include "hook/installation.h"
 #include "hook/module_hooks.h"
 #include "hook/options.h"
 #include "hook/real.h"
@@ -53,8 +54,6 @@ uint32_t g_forker = 0;            // and the one that called it
 uint32_t g_started = 0;
 bool g_exit_reported = false;
 char g_library_line[4096];
-char g_own_path[report::kPathCapacity];
-char g_tool_path[report::kPathCapacity];
 
 struct Arguments {
   char** argv;
@@ -70,36 +69,6 @@ Arguments initial_arguments() {
     return {words + 1, words + 2 + count};
   }
   return {nullptr, environ};
-}
-
-// The library's own absolute path.
-void learn_own_path() {
-  dl_find_object found;
-  if (_dl_find_object(&g_never_counting, &found) != 0) return;
-  const char* name = found.dlfo_link_map->l_name;
-  Writer out(g_own_path, sizeof g_own_path);
-  if (name[0] != '/') out.text(report::g_host.directory).put('/');
-  out.text(name).finish();
-}
-
-const char* find_tool() {
-  if (strcmp(g_options.resolver, "none") == 0) return nullptr;
-  const char* slash = strrchr(g_own_path, '/');
-  const size_t directory = slash != nullptr ? slash - g_own_path : 0;
-  const char* const beside[] = {"/memlog", "/../bin/memlog", "/../../bin/memlog"};
-  if (g_options.resolver[0] != '\0') {
-    Writer out(g_tool_path, sizeof g_tool_path);
-    if (g_options.resolver[0] != '/') out.text(report::g_host.directory).put('/');
-    out.text(g_options.resolver).finish();
-    return g_tool_path;
-  }
-  for (const char* name : beside) {
-    const bool fits =
-        Writer(g_tool_path, sizeof g_tool_path).bytes(g_own_path, directory).text(name).finish() ==
-        0;
-    if (fits && sys::is_executable(g_tool_path)) return g_tool_path;
-  }
-  return sys::is_executable(MTRACE_INSTALLED_MEMLOG) ? MTRACE_INSTALLED_MEMLOG : nullptr;
 }
 
 // Why this program is not traced; nullptr: it is.
@@ -189,9 +158,10 @@ void exit_handler(void*) { report_exit(); }
 __attribute__((constructor)) void construct() {
   if (!start()) return;
   const Arguments arguments = initial_arguments();
-  rewrite_environment(arguments.envp, g_own_path, report::g_host.pid);
+  rewrite_environment(arguments.envp, own_path(), report::g_host.pid);
   const bool active = mtrace_status_block.mode == Mode::kActive;
-  install_triggers(g_options.signal, g_options.toggle_signal, active);
+  install_triggers(g_options.signal, g_options.toggle_signal, active,
+                   active && g_options.report_on_fatal);
   if (!active) return;
   complain();
   // libunwind would stay in use by the tables; an absent one leaves the default.
@@ -221,8 +191,10 @@ bool start() {
   sys::find_clock();
   report::learn_host(arguments.argv, g_options.command);
   g_forked = report::g_host.pid;
-  learn_own_path();
+  learn_own_path(&g_never_counting);
   const char* dormant = why_dormant();
+  ledger::g_ledger.stacks.limit_to(g_options.max_stacks);
+  ledger::g_ledger.blocks.limit_to(g_options.max_blocks);
   report::set_output(g_options.output, find_variable(arguments.envp, "TMPDIR"));
   report::status_start(report::g_host.pid, g_options.signal, report::output_directory());
   if (dormant != nullptr) {
@@ -288,12 +260,17 @@ bool leave_program() {
 
 void stay_in_program() { report::release_reports(); }
 
-void report_exit() {
+namespace {
+void report_end(bool wanted, const char* label) {
   if (!is_own_process()) return;
   // A thread that ends the process while another one is at its last report would cut that short.
   if (exchange(g_exit_reported, true)) return report::wait_for_reports();
-  if (g_options.exit_report) report::report(report::Trigger::kExit, nullptr);
+  if (wanted) report::report(report::Trigger::kExit, label);
   report::finish_resolver(g_options.exit_wait);
 }
+}  // namespace
+
+void report_exit() { report_end(g_options.exit_report, nullptr); }
+void report_fatal(const char* name) { report_end(true, name); }
 
 }  // namespace mtrace::hook

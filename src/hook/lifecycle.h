@@ -31,5 +31,7 @@ void stay_in_program();
 
 // The report at the end of the process, once, and the wait for its names.
 void report_exit();
+// The same for the end by a signal, whose name it is labelled with. Async-signal-safe.
+void report_fatal(const char* name);
 
 }  // namespace mtrace::hook

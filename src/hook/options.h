@@ -17,7 +17,10 @@ struct Options {
   int fill;         // byte, -1: none
   uint64_t sample;  // bytes, 0: every block
   bool mmap;
+  uint32_t max_stacks;  // 0: no limit; and so for blocks
+  uint32_t max_blocks;
   bool exit_report;
+  bool report_on_fatal;
   const char* follow;    // as given
   const char* unwinder;  // "cfi" or "libunwind"
   const char* resolver;  // "": look for it

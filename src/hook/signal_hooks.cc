@@ -3,7 +3,11 @@
 #include <errno.h>
 #include <signal.h>
 
+#include <cstddef>
+
+#include "base/process.h"
 #include "hook/export.h"
+#include "hook/fatal_signals.h"
 #include "hook/lifecycle.h"
 #include "hook/real.h"
 #include "report/status.h"
@@ -23,13 +27,15 @@ void toggle_on_signal(int) { toggle_recording(); }
 void swallow_signal(int) {}
 
 struct Trigger {
-  int signal;  // 0: not ours to look after
-  SignalHandler handler;
+  int signal;             // 0: not ours to look after
+  SignalHandler handler;  // nullptr: end_on_signal
   // What the program would read back where our action stands in for its default: flags and mask
   // of its own last reset. Two threads that set one signal at once get either's.
   struct sigaction default_seen;
 };
-Trigger g_triggers[] = {{0, write_report_on_signal, {}}, {0, toggle_on_signal, {}}};
+constexpr size_t kFatal = sizeof kFatalSignals / sizeof kFatalSignals[0];
+constinit Trigger g_triggers[2 + kFatal] = {{0, write_report_on_signal, {}},
+                                            {0, toggle_on_signal, {}}};
 Trigger& g_report = g_triggers[0];
 
 Trigger* trigger_of(int number) {
@@ -41,15 +47,21 @@ Trigger* trigger_of(int number) {
 
 struct sigaction own_action(const Trigger& trigger) {
   struct sigaction action = {};
-  action.sa_handler = g_active ? trigger.handler : swallow_signal;
   action.sa_flags = SA_RESTART | SA_ONSTACK;
+  if (trigger.handler == nullptr) {
+    action.sa_sigaction = end_on_signal;
+    action.sa_flags |= SA_SIGINFO;
+  } else {
+    action.sa_handler = g_active ? trigger.handler : swallow_signal;
+  }
   sigfillset(&action.sa_mask);
   return action;
 }
 
 bool is_own(SignalHandler handler) {
   return handler == write_report_on_signal || handler == toggle_on_signal ||
-         handler == swallow_signal;
+         handler == swallow_signal ||
+         reinterpret_cast<const void*>(handler) == reinterpret_cast<const void*>(end_on_signal);
 }
 
 void note_handler(const Trigger& trigger, SignalHandler handler) {
@@ -106,10 +118,16 @@ void install(Trigger& trigger, int signal) {
 
 }  // namespace
 
-void install_triggers(int report, int toggle, bool active) {
+void install_triggers(int report, int toggle, bool active, bool fatal) {
   g_active = active;
   install(g_triggers[0], report);
   install(g_triggers[1], toggle);
+  // To the first process of a namespace they do nothing, unless it has a handler.
+  if (!fatal || sys::process_id() == 1) return;
+  for (size_t i = 0; i < kFatal; ++i) {
+    const int signal = kFatalSignals[i].number;
+    if (trigger_of(signal) == nullptr) install(g_triggers[2 + i], signal);
+  }
 }
 
 }  // namespace mtrace::hook

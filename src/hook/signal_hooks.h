@@ -1,12 +1,13 @@
-// The signals that write reports and that toggle the recording, and the functions by which the
-// program could change them.
+// The signals that write reports, that toggle the recording and, with MTRACE_REPORT_ON_FATAL, that
+// end the program, and the functions by which the program could change them.
 #pragma once
 
 namespace mtrace::hook {
 
 // Installs the handlers where the program has not set or inherited another action. `active`: they
 // do their work; otherwise they only keep the signals from ending a program that is not traced.
-// 0: no such signal. If both are the same, it writes reports.
-void install_triggers(int report, int toggle, bool active);
+// 0: no such signal. If both are the same, it writes reports. `fatal`: those that end the program,
+// too.
+void install_triggers(int report, int toggle, bool active, bool fatal);
 
 }  // namespace mtrace::hook

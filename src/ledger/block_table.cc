@@ -14,6 +14,9 @@ bool BlockTable::add_level(uint32_t number) {
   Level& level = levels_[number];
   const unsigned log2 = kFirstLinesLog2 + number;
   const uint64_t lines = uint64_t{1} << log2;
+  // All levels up to this one have nearly twice as many lines as it.
+  const uint64_t places = (2 * lines - (uint64_t{1} << kFirstLinesLog2)) * kLine;
+  if (number != 0 && most_ != 0 && places > most_) return false;
   Slot* slots = load_acquire(level.slots);
   if (slots == nullptr) {
     const size_t bytes = lines * kLine * sizeof(Slot) + lines;

@@ -39,6 +39,8 @@ class BlockTable {
  public:
   // False: no memory.
   bool init();
+  // The table stops growing at so many places, or with its first level; 0: no limit.
+  void limit_to(uint64_t most) { most_ = most; }
 
   // Where a block belongs, as far as its address says; has the processor fetch the place meanwhile.
   struct Place {
@@ -276,6 +278,7 @@ class BlockTable {
   bool add_level(uint32_t number);
 
   uint32_t newest_ = 0;
+  uint64_t most_ = 0;  // places; 0: no limit
   uint64_t lost_blocks_ = 0;
   Level levels_[kMaxLevels] = {};
   uint32_t crowded_[kMaxLevels] = {};

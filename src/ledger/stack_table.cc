@@ -136,7 +136,9 @@ uint32_t StackTable::insert(const Stack& stack, uint32_t owner) {
       link = &link_of(next);
       next = load_acquire(*link);
     }
-    if (fresh == 0) fresh = make_record(stack, owner);
+    // Threads that come at once may make a few more.
+    const bool full = most_ != 0 && overflow_ != 0 && load(count_) > most_;
+    if (fresh == 0 && !full) fresh = make_record(stack, owner);
     if (fresh == 0) {
       fetch_add<uint64_t>(lost_stacks_, 1);
       return overflow_;

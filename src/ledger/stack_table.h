@@ -65,6 +65,9 @@ class StackTable {
   // False: no memory; the table must not be used.
   bool init(CameBack came_back);
 
+  // At most so many stacks are kept apart; 0: no limit.
+  void limit_to(uint32_t most) { most_ = most; }
+
   // Index of the stack's record, made when it is new, with `owner` as its owning thread. Never 0:
   // when there is no room it is overflow(), and lost_stacks() grows.
   uint32_t intern(const Stack& stack, uint32_t owner) {
@@ -202,6 +205,7 @@ class StackTable {
   uint32_t mask_ = 0;
   uint32_t most_mask_ = 0;
   uint32_t count_ = 0;
+  uint32_t most_ = 0;  // 0: no limit
   uint32_t next_ordinal_ = 0;
   uint32_t overflow_ = 0;
   uint64_t lost_stacks_ = 0;

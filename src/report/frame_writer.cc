@@ -41,11 +41,6 @@ bool is_repeated(const unwind::Module& module, uint32_t index, const ModuleSet& 
 
 }  // namespace
 
-ModuleSet::ModuleSet() : bits_(static_cast<uint64_t*>(sys::map_memory(kMost / 8))) {}
-ModuleSet::~ModuleSet() {
-  if (bits_ != nullptr) sys::unmap_memory(bits_, kMost / 8);
-}
-
 FrameLines::FrameLines() : lines_(static_cast<Line*>(sys::map_memory(sizeof(Line) << kBits))) {}
 FrameLines::~FrameLines() {
   if (lines_ != nullptr) sys::unmap_memory(lines_, sizeof(Line) << kBits);

@@ -10,24 +10,18 @@
 
 namespace mtrace::report {
 
-// Which modules the frames of a text name, one bit each. Without memory: none.
+// Which modules the frames of a text name, one bit each.
 class ModuleSet {
  public:
-  ModuleSet();
-  ~ModuleSet();
-  ModuleSet(const ModuleSet&) = delete;
-  ModuleSet& operator=(const ModuleSet&) = delete;
   void add(uint32_t index) {
-    if (bits_ != nullptr && index < kMost) bits_[index / 64] |= uint64_t{1} << index % 64;
+    if (index < unwind::kMaxModules) bits_[index / 64] |= uint64_t{1} << index % 64;
   }
   bool has(uint32_t index) const {
-    return bits_ != nullptr && index < kMost && (bits_[index / 64] >> index % 64 & 1) != 0;
+    return index < unwind::kMaxModules && (bits_[index / 64] >> index % 64 & 1) != 0;
   }
 
  private:
-  static constexpr uint32_t kMost = 1u << 16;
-
-  uint64_t* bits_;
+  uint64_t bits_[unwind::kMaxModules / 64] = {};
 };
 
 // The lines of frames that were written last: most of a report's frames stand in it many times.

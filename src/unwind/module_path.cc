@@ -1,6 +1,7 @@
 #include "unwind/module_path.h"
 
 #include <string.h>
+#include <sys/auxv.h>
 
 #include "base/probe.h"
 #include "base/process.h"
@@ -13,16 +14,23 @@ bool is_vdso(const char* name) {
   return strchr(name, '/') == nullptr && strncmp(name, "linux-", 6) == 0;
 }
 
-}  // namespace
+// Of the main program, where /proc cannot be asked.
+void executed_path(char* path) {
+  const auto* executed = reinterpret_cast<const char*>(getauxval(AT_EXECFN));
+  if (executed != nullptr && executed[0] == '/' && strlen(executed) < kMaxPath) {
+    memcpy(path, executed, strlen(executed) + 1);
+  }
+}
 
-// The loader's name of the main program is empty, that of the vdso has no slash.
-void find_path(const Object& object, PathScratch* scratch) {
+// "" where it cannot be told. The loader's name of the main program is empty, that of the vdso has
+// no slash.
+void look_for_path(const Object& object, PathScratch* scratch) {
   char* const name = scratch->name;
   char* const path = scratch->path;
   path[0] = '\0';
   if (object.name == 0 || !sys::read_string(object.name, name, sizeof scratch->name)) return;
   if (name[0] == '\0') {
-    if (sys::read_link("/proc/thread-self/exe", path, kMaxPath) == 0) path[0] = '\0';
+    if (sys::read_link("/proc/thread-self/exe", path, kMaxPath) == 0) executed_path(path);
     return;
   }
   if (is_vdso(name)) {
@@ -41,6 +49,14 @@ void find_path(const Object& object, PathScratch* scratch) {
   } else {
     path[0] = '\0';
   }
+}
+
+}  // namespace
+
+void find_path(const Object& object, PathScratch* scratch) {
+  look_for_path(object, scratch);
+  // A place in a report needs a name; by its build-id the file may still be found.
+  if (scratch->path[0] == '\0') memcpy(scratch->path, "?", 2);
 }
 
 bool same_name(const char* name, const char* path) {

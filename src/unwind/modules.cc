@@ -17,7 +17,6 @@ std::atomic<uint32_t> unload_epoch{0};
 }
 namespace {
 
-constexpr uint32_t kMaxModules = 16384;
 constexpr uint32_t kHints = 4096;  // a power of two
 constexpr size_t kChunk = 64 * 1024;
 

@@ -24,7 +24,8 @@ struct Module {
 };
 inline constexpr uint32_t kAlive = 0xffffffffu;
 
-// Modules that found no room in the list (16,384 entries); their frames have no name.
+inline constexpr uint32_t kMaxModules = 16384;
+// Modules that found no room in the list; their frames have no name.
 uint32_t lost_modules();
 
 namespace internal {

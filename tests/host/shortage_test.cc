@@ -1,0 +1,177 @@
+// When there is no room: tables that are full, a program without memory, and each call of the
+// library's own to the kernel failing in turn. The program goes on; what is counted stays true, and
+// the report says what is not.
+#include <sys/syscall.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <sstream>
+
+#include "host_test.h"
+#include "injector.h"
+
+namespace mtrace::test {
+namespace {
+
+namespace fs = std::filesystem;
+using Sites = std::map<std::string, Amount>;
+
+int64_t lost(const Memlog& log, const std::string& what) {
+  std::istringstream words(log.get("lost"));
+  for (std::string word; words >> word;) {
+    if (word.starts_with(what + "=")) return std::stoll(word.substr(what.size() + 1));
+  }
+  return 0;
+}
+
+class ShortageTest : public HostTest {
+ protected:
+  std::vector<std::string> argv(bool oom = false) const {
+    std::vector<std::string> words = {program("shortage"), program("plugin_first.so")};
+    if (oom) words.emplace_back("oom");
+    return words;
+  }
+  static Sites sites(const std::vector<Memlog>& logs) {
+    return site_sums(logs, program("shortage"), program("shortage"));
+  }
+  static Sites told(const Result& result) { return changes({}, told_sites(result.out).at(1)); }
+  Command work() const {
+    Command command = traced(argv());
+    command.env["MTRACE_DEPTH"] = "32";  // tells all its stacks apart
+    return command;
+  }
+  void clear_out() {
+    check_memlogs(out());
+    fs::remove_all(out());
+    fs::create_directory(out());
+  }
+};
+
+TEST_F(ShortageTest, EnoughOfEverything) {
+  const Result result = run(work());
+  EXPECT_TRUE(result.exited(0)) << result.how() << result.out << result.err;
+  const std::vector<Memlog> logs = logs_of(result.pid);
+  ASSERT_EQ(logs.size(), 4u);
+  EXPECT_EQ(sites(logs), told(result));
+}
+
+// With a limit on stacks all bytes and blocks are there, most of them in the entry without frames.
+TEST_F(ShortageTest, StacksAreLimited) {
+  const Result free_run = run(work());
+  const std::vector<Memlog> whole = logs_of(free_run.pid);
+  for (const int most : {1, 100, 700}) {
+    Command command = work();
+    command.env["MTRACE_MAX_STACKS"] = std::to_string(most);
+    const Result result = run(command);
+    EXPECT_TRUE(result.exited(0)) << result.how() << result.out << result.err;
+    const std::vector<Memlog> logs = logs_of(result.pid);
+    ASSERT_EQ(logs.size(), 4u);
+    for (size_t i = 0; i < 4; ++i) {
+      EXPECT_EQ(logs[i].amount("live"), whole[i].amount("live")) << i;
+      EXPECT_LE(logs[i].entries.size(), static_cast<size_t>(most) + 1);
+    }
+    EXPECT_GT(lost(logs[3], "stacks"), 0);
+    EXPECT_EQ(lost(logs[3], "blocks"), 0);
+  }
+}
+
+// With a limit on blocks those that found no place are counted, and so are their frees.
+TEST_F(ShortageTest, BlocksAreLimited) {
+  const Result free_run = run(work());
+  const Amount whole = logs_of(free_run.pid)[0].amount("live");
+  for (const int most : {1, 1024, 3072}) {
+    Command command = traced(argv());
+    command.env["MTRACE_MAX_BLOCKS"] = std::to_string(most);
+    const Result result = run(command);
+    EXPECT_TRUE(result.exited(0)) << result.how() << result.out << result.err;
+    const std::vector<Memlog> logs = logs_of(result.pid);
+    ASSERT_EQ(logs.size(), 4u);
+    // Nothing that stayed away from the table was freed before the first report.
+    EXPECT_EQ(logs[0].amount("live").blocks + lost(logs[0], "blocks"), whole.blocks);
+    EXPECT_LE(logs[0].amount("live").blocks, std::max(most, 1024));
+    EXPECT_GT(lost(logs[3], "blocks"), 0);
+    EXPECT_GT(logs[3].number("unknown-frees"), 0);
+  }
+}
+
+// The program takes all that it can get: a report may fail, none is wrong, and the last one has it
+// all.
+TEST_F(ShortageTest, NoMemoryLeft) {
+  const Result result = run(traced(argv(true)));
+  EXPECT_TRUE(result.exited(0)) << result.how() << result.out << result.err;
+  const std::vector<Memlog> logs = logs_of(result.pid);
+  ASSERT_GE(logs.size(), 4u);
+  EXPECT_GT(logs.back().number("failed-allocations"), 0);
+  if (lost(logs.back(), "stacks") + lost(logs.back(), "blocks") == 0) {
+    EXPECT_EQ(sites(logs), told(result)) << describe(sites(logs));
+  }
+}
+
+// ---- Each of the library's own calls fails in turn.
+
+class FaultTest : public ShortageTest {
+ protected:
+  // False: fewer calls than that were made.
+  bool survives(const Fault& fault) {
+    SCOPED_TRACE("call " + std::to_string(fault.from) + " of " + std::to_string(fault.only) +
+                 (fault.and_on ? " and on" : "") + ", error " + std::to_string(fault.error));
+    Command command = work();
+    command.output_file = temp() + "/output";
+    command.env["TMPDIR"] = out();  // the next place after one that fails is the same
+    const Injected run = run_with_fault(command, fault);
+    EXPECT_TRUE(run.result.exited(0)) << run.result.how() << run.result.out;
+    EXPECT_TRUE(run.result.out.ends_with("fine\n")) << run.result.out;
+    faults_ += run.faults;
+    const auto all = all_logs();
+    // Where nothing was lost, the reports that there are add up to what the program says.
+    if (!all.empty() && !HasFailure()) {
+      const std::vector<Memlog>& logs = all.begin()->second;
+      const Memlog& last = logs.back();
+      if (last.get("label") == "end" || last.get("trigger") == "exit") {
+        if (lost(last, "stacks") + lost(last, "blocks") + lost(last, "frames") == 0 &&
+            is_named(logs)) {
+          EXPECT_EQ(sites(logs), told(run.result)) << describe(sites(logs));
+        }
+      }
+    }
+    clear_out();
+    return run.faults != 0;
+  }
+  // Whether each library could be asked for its name.
+  static bool is_named(const std::vector<Memlog>& logs) {
+    for (const Memlog& log : logs) {
+      for (const auto& [key, value] : log.meta) {
+        if (key == "module" && value.starts_with("? ")) return false;
+      }
+    }
+    return true;
+  }
+  long faults_ = 0;
+};
+
+TEST_F(FaultTest, EachMapping) {
+  for (const bool and_on : {false, true}) {
+    for (long call = 1; survives({call, and_on, SYS_mmap, ENOMEM}) && !HasFailure(); ++call) {
+    }
+  }
+  RecordProperty("faults", std::to_string(faults_));
+  EXPECT_GT(faults_, 50);
+}
+
+// Every call of whatever kind, or in the short form every eleventh.
+TEST_F(FaultTest, EachCall) {
+  const char* thorough = std::getenv("MTRACE_THOROUGH");
+  const long step = thorough != nullptr ? 1 : 11;
+  for (const int error : {ENOMEM, ENOSYS, EPERM, EMFILE, ENOSPC, EINTR}) {
+    if (thorough == nullptr && error != ENOMEM && error != EPERM) continue;
+    for (long call = 1 + error % step; survives({call, false, -1, error}) && !HasFailure();
+         call += step) {
+    }
+  }
+  RecordProperty("faults", std::to_string(faults_));
+  EXPECT_GT(faults_, 20);
+}
+
+}  // namespace
+}  // namespace mtrace::test
