@@ -79,8 +79,10 @@ bool Snapshot::read_stack(ledger::Ledger& ledger, Listed listed, uint32_t index)
   }
   const bool active = entry.change != ledger::Counters{};
   const bool net = live_bytes(entry.change) != 0 || live_blocks(entry.change) != 0;
-  entry.listed = net || (peak_moved && entry.share != 0) || (listed == Listed::kActive && active) ||
-                 (listed == Listed::kAll && now.allocated_blocks != 0);
+  const bool asked_for = (listed == Listed::kActive && active) ||
+                         (listed == Listed::kAll && now.allocated_blocks != 0);
+  entry.for_peak = !net && !asked_for && peak_moved && entry.share != 0;
+  entry.listed = net || asked_for || entry.for_peak;
   if (!entry.listed && !active) return true;
   // Without a place to remember it, the next report would tell this change again.
   const bool complete = ledger.reported.find_or_create(stack.ordinal) != nullptr;
@@ -153,7 +155,11 @@ void Snapshot::settle_peak(const ledger::Ledger& ledger) {
     peak_.bytes = live_bytes(total_);
     peak_.when = ticks_;
     for (uint32_t i = 0; i < kept_; ++i) {
-      if (entries_[i].kind == 0) entries_[i].share = entries_[i].live;
+      Entry& entry = entries_[i];
+      if (entry.kind == 0) entry.share = entry.live;
+      if (!entry.for_peak || entry.share != 0) continue;
+      entry.listed = false;
+      --listed_;
     }
   }
   if (ledger.threads.alone()) return;

@@ -21,8 +21,9 @@ struct alignas(64) Entry {
   uint32_t stack;           // index in the stack table
   uint32_t ordinal;         // of the stack
   ledger::Extremes lifetimes;
-  uint8_t kind;  // 0: heap
-  bool listed;   // otherwise only remembered, for the next report's differences
+  uint8_t kind;   // 0: heap
+  bool listed;    // otherwise only remembered, for the next report's differences
+  bool for_peak;  // listed for its share alone
 
   static constexpr uint64_t kNone = UINT64_MAX;
 

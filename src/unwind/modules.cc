@@ -7,6 +7,7 @@
 #include "base/probe.h"
 #include "base/syscall.h"
 #include "format/memlog.h"
+#include "unwind/module_memory.h"
 #include "unwind/module_path.h"
 #include "unwind/object.h"
 #include "unwind/rule_cache.h"
@@ -18,13 +19,12 @@ std::atomic<uint32_t> unload_epoch{0};
 namespace {
 
 constexpr uint32_t kHints = 4096;  // a power of two
-constexpr size_t kChunk = 64 * 1024;
 
 // Written before it is published, then constant, except for `died` and `announced`.
 struct Entry {
   Module module;
   Object object;
-  std::atomic<bool> announced;  // its death was reported by forget_unloaded
+  std::atomic<uint32_t> announced;  // the last death of it that forget_unloaded has reported
 };
 
 // Entries by number, in order of birth; the first null ends the list. An entry is published by the
@@ -34,30 +34,6 @@ std::atomic<uint32_t> lost{0};
 // By page of the address: the number of the entry that held it last. Only a hint.
 std::atomic<uint16_t> hints[kHints];       // for loaded_object
 std::atomic<uint16_t> name_hints[kHints];  // for find_module
-
-// Memory for entries and paths; chunks are never given back.
-std::atomic<uintptr_t> chunk{0};  // position of the next free byte, 0 or a multiple of kChunk: none
-
-void* allocate(size_t size) {
-  size = (size + 15) & ~size_t{15};
-  for (;;) {
-    uintptr_t at = chunk.load(std::memory_order_relaxed);
-    if (at % kChunk != 0 && kChunk - at % kChunk >= size) {
-      if (chunk.compare_exchange_weak(at, at + size, std::memory_order_relaxed)) {
-        return reinterpret_cast<void*>(at);
-      }
-      continue;
-    }
-    // Twice the size, so that a chunk on its own boundary is inside; untouched pages are free.
-    void* memory = sys::map_memory(2 * kChunk);
-    if (memory == nullptr) return nullptr;
-    const uintptr_t start = (reinterpret_cast<uintptr_t>(memory) + kChunk - 1) & ~(kChunk - 1);
-    // 16 bytes stay unused: a position on the boundary means that the chunk is full.
-    if (!chunk.compare_exchange_strong(at, start + 16, std::memory_order_relaxed)) {
-      sys::unmap_memory(memory, 2 * kChunk);
-    }
-  }
-}
 
 uint32_t died(const Module& module) { return __atomic_load_n(&module.died, __ATOMIC_ACQUIRE); }
 
@@ -109,13 +85,13 @@ Entry* make_entry(const Object& object) {
   if (scratch == nullptr) return nullptr;
   find_path(object, scratch);
   const size_t length = strlen(scratch->path);
-  auto* copy = static_cast<char*>(allocate(length + 1));
+  auto* copy = static_cast<char*>(module_memory(length + 1));
   if (copy != nullptr) memcpy(copy, scratch->path, length + 1);
   sys::unmap_memory(scratch, sizeof(PathScratch));
-  auto* entry = static_cast<Entry*>(allocate(sizeof(Entry)));
+  auto* entry = static_cast<Entry*>(module_memory(sizeof(Entry)));
   if (copy == nullptr || entry == nullptr) return nullptr;
   entry->object = object;
-  entry->announced.store(false, std::memory_order_relaxed);
+  entry->announced.store(0, std::memory_order_relaxed);
   Module& module = entry->module;
   module.start = object.start;
   module.end = object.end;
@@ -158,7 +134,6 @@ Entry* publish(Entry* fresh) {
     if (other == nullptr) {
       if (revivable != nullptr) {
         const uint32_t death = died(revivable->module);
-        revivable->announced.store(false, std::memory_order_relaxed);
         if (death == kAlive || set_died(revivable, death, kAlive)) return revivable;
       }
       if (entries[number].compare_exchange_strong(other, fresh, std::memory_order_acq_rel)) {
@@ -243,16 +218,32 @@ const Module* find_module(uintptr_t address, uint32_t retired, uint32_t* index) 
   if (found == nullptr || !holds(found->module, address) || !alive(found->module)) {
     found = nullptr;
     unsigned candidates = 0;
+    const Entry* dying = nullptr;
+    uint32_t dying_number = 0;
     for (uint32_t i = 0; const Entry* entry = entry_at(i); ++i) {
       const Module& module = entry->module;
+      if (!holds(module, address)) continue;
+      const uint32_t death = died(module);
       const bool loaded =
-          retired == kAlive ? alive(module) : module.born < retired && retired <= died(module);
-      if (!loaded || !holds(module, address)) continue;
+          retired == kAlive ? death == kAlive : module.born < retired && retired <= death;
+      if (!loaded) {
+        // Its stacks are about to be retired.
+        if (death != kAlive && entry->announced.load(std::memory_order_acquire) != death) {
+          dying = entry;
+          dying_number = i;
+        }
+        continue;
+      }
       ++candidates;
       // Of two that were there in turn, the later; of two at once, the one in the other's hole.
       if (found != nullptr && narrower(found->module, module)) continue;
       found = entry;
       number = i;
+    }
+    if (found == nullptr && retired == kAlive && dying != nullptr) {
+      found = dying;
+      number = dying_number;
+      candidates = 0;
     }
     if (found == nullptr) return nullptr;
     if (retired == kAlive && candidates == 1) {
@@ -280,10 +271,12 @@ void forget_unloaded(void (*unloaded)(uintptr_t, uintptr_t, uint32_t, void*), vo
   if (now != 0 || lost_modules() != 0) forget_rules();
   for (uint32_t i = 0; Entry* entry = entry_at(i); ++i) {
     const uint32_t death = died(entry->module);
-    if (death == kAlive || entry->announced.exchange(true, std::memory_order_acq_rel)) continue;
+    if (death == kAlive || entry->announced.load(std::memory_order_acquire) == death) continue;
+    // Two threads may both do so. Until it is done, stacks in use may have frames in the object.
     if (unloaded != nullptr) {
       unloaded(entry->module.start, entry->module.end, death, context);
     }
+    entry->announced.store(death, std::memory_order_release);
   }
 }
 

@@ -1,0 +1,73 @@
+// Reports as fast as they can be asked for, in the middle of everything that a thread can be doing.
+// The long form, `make soak`, sets MTRACE_SOAK_SECONDS.
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <sstream>
+
+#include "host_test.h"
+
+namespace mtrace::test {
+namespace {
+
+namespace fs = std::filesystem;
+using Sites = std::map<std::string, Amount>;
+
+class StormTest : public HostTest {
+ protected:
+  void survive(long reports, unsigned seed, const std::map<std::string, std::string>& env) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Command command = traced({program("storm"), std::to_string(reports), program("plugin_first.so"),
+                              std::to_string(seed)});
+    for (const auto& [name, value] : env) command.env[name] = value;
+    const Result result = run(command);
+    ASSERT_TRUE(result.exited(0)) << result.how() << result.out << result.err;
+    EXPECT_EQ(result.err, "");
+    const std::vector<Memlog> logs = logs_of(result.pid);
+    Sites found = site_sums(logs, program("storm"), program("storm"));
+    const Sites plugin = site_sums(logs, program("plugin_first.so"), program("plugin_first.so"));
+    found.insert(plugin.begin(), plugin.end());
+    EXPECT_EQ(found, told_sites(result.out).at(1)) << describe(found);
+    for (const Memlog& log : logs) {
+      const std::string lost = log.get("lost");
+      EXPECT_NE(lost.find(" stacks=0 blocks=0 inflight=0"), std::string::npos) << lost;
+    }
+    reports_ += static_cast<long>(logs.size());
+    for (const std::string& line : lines_of(result.out)) {
+      std::istringstream words(line);
+      std::string word;
+      long kind;
+      long count;
+      if (!(words >> word)) continue;
+      if (word == "done" && words >> kind >> count) operations_ += count;
+      if (word == "sent" && words >> count) signals_ += count;
+    }
+    check_memlogs(out());
+    fs::remove_all(out());
+    fs::create_directory(out());
+  }
+  long reports_ = 0;
+  long signals_ = 0;
+  long operations_ = 0;
+};
+
+TEST_F(StormTest, OfReports) {
+  const char* seconds = std::getenv("MTRACE_SOAK_SECONDS");
+  const auto end = std::chrono::steady_clock::now() +
+                   std::chrono::seconds(seconds != nullptr ? std::atol(seconds) : 0);
+  const std::map<std::string, std::string> kWays[] = {
+      {}, {{"MTRACE_DEPTH", "128"}}, {{"MTRACE_ENTRIES", "active"}}, {{"MTRACE_MMAP", "1"}}};
+  unsigned seed = 1;
+  do {
+    survive(700, seed, kWays[seed % std::size(kWays)]);
+    ++seed;
+  } while (!HasFailure() && (seed <= 2 || std::chrono::steady_clock::now() < end));
+  if (seconds != nullptr) {
+    printf("storm: %u runs, %ld signals sent, %ld reports, %ld operations\n", seed - 1, signals_,
+           reports_, operations_);
+  }
+  EXPECT_GE(reports_, 1400);
+}
+
+}  // namespace
+}  // namespace mtrace::test
