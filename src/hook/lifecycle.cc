@@ -13,6 +13,7 @@
 #include "base/process.h"
 #include "base/writer.h"
 #include "format/escape.h"
+#include "hook/entrances.h"
 #include "hook/environment.h"
 #include "hook/fill.h"
 #include "hook/installation.h"
@@ -157,6 +158,7 @@ void exit_handler(void*) { report_exit(); }
 
 __attribute__((constructor)) void construct() {
   if (!start()) return;
+  if (getauxval(AT_SECURE) != 0) return;
   const Arguments arguments = initial_arguments();
   rewrite_environment(arguments.envp, own_path(), report::g_host.pid);
   const bool active = mtrace_status_block.mode == Mode::kActive;
@@ -164,6 +166,7 @@ __attribute__((constructor)) void construct() {
                    active && g_options.report_on_fatal);
   if (!active) return;
   complain();
+  say_when_hidden();
   // libunwind would stay in use by the tables; an absent one leaves the default.
   if (strcmp(g_options.unwinder, "libunwind") == 0 && !unwind::use_libunwind()) {
     constexpr char kLine[] =
@@ -187,7 +190,9 @@ bool start() {
   uint32_t expected = 0;
   if (!compare_exchange(g_started, expected, 1u)) return expected == 2;
   const Arguments arguments = initial_arguments();
-  read_options(arguments.envp);
+  // A program with raised privileges is not to be told anything by who started it.
+  const bool secure = getauxval(AT_SECURE) != 0;
+  read_options(secure ? nullptr : arguments.envp);
   sys::find_clock();
   report::learn_host(arguments.argv, g_options.command);
   g_forked = report::g_host.pid;
@@ -195,7 +200,7 @@ bool start() {
   const char* dormant = why_dormant();
   ledger::g_ledger.stacks.limit_to(g_options.max_stacks);
   ledger::g_ledger.blocks.limit_to(g_options.max_blocks);
-  report::set_output(g_options.output, find_variable(arguments.envp, "TMPDIR"));
+  report::set_output(g_options.output, secure ? nullptr : find_variable(arguments.envp, "TMPDIR"));
   report::status_start(report::g_host.pid, g_options.signal, report::output_directory());
   if (dormant != nullptr) {
     report::status_mode(Mode::kDormant, dormant);
@@ -210,6 +215,7 @@ bool start() {
     report::set_listed(listed_entries());
     report::set_resolver(find_tool(), arguments.envp, g_options.signal);
     report::status_mode(Mode::kActive, "");
+    find_entrances();
     ask_allocator_once();
     g_fill = g_options.fill;
     if (g_options.sample != 0) {

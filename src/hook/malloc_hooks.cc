@@ -197,3 +197,17 @@ MTRACE_EXPORT size_t malloc_usable_size(void* block) noexcept {
   if (MTRACE_UNLIKELY(g_bootstrap.owns(block))) return Bootstrap::size(block);
   return ready() && g_real.malloc_usable_size != nullptr ? g_real.malloc_usable_size(block) : 0;
 }
+
+extern "C" {
+// The functions above by names that no other object can define: see entrances.cc.
+#define MTRACE_OWN(name) [[gnu::alias(#name), gnu::visibility("hidden")]]
+MTRACE_OWN(malloc) void* mtrace_own_malloc(size_t size) noexcept;
+MTRACE_OWN(calloc) void* mtrace_own_calloc(size_t count, size_t size) noexcept;
+MTRACE_OWN(realloc) void* mtrace_own_realloc(void* block, size_t size) noexcept;
+MTRACE_OWN(free) void mtrace_own_free(void* block) noexcept;
+[[gnu::visibility("hidden")]] extern const void* const mtrace_own_entrances[4];
+const void* const mtrace_own_entrances[4] = {reinterpret_cast<const void*>(mtrace_own_malloc),
+                                             reinterpret_cast<const void*>(mtrace_own_calloc),
+                                             reinterpret_cast<const void*>(mtrace_own_realloc),
+                                             reinterpret_cast<const void*>(mtrace_own_free)};
+}

@@ -9,6 +9,7 @@
 #include "ledger/kind_names.h"
 #include "ledger/region_table.h"
 #include "ledger/resource_table.h"
+#include "report/coverage.h"
 #include "report/host.h"
 #include "report/memory_use.h"
 #include "report/misuse.h"
@@ -117,6 +118,7 @@ void write_head(Writer& out, const Occasion& occasion, const Snapshot& snapshot,
   write_lost(out, ledger);
   if (!occasion.recording) text_line(out, format::kKeyRecording, "stopped");
   if (occasion.note != nullptr) text_line(out, format::kKeyNote, occasion.note);
+  write_coverage(out, ledger.threads.totals());
   write_notes(out, occasion.notes);
 }
 

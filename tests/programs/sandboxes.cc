@@ -181,6 +181,24 @@ void run_chroot(const char* directory) {
   report();
 }
 
+// Whether the library is there, and what the kernel says of the signals.
+void show_library() {
+  FILE* maps = fopen("/proc/self/maps", "r");
+  char line[4400];
+  bool mapped = false;
+  while (fgets(line, sizeof line, maps) != nullptr) {
+    mapped |= strstr(line, "libmtrace.so") != nullptr || strstr(line, "libBrokenLocale") != nullptr;
+  }
+  fclose(maps);
+  printf("mapped %d\n", mapped);
+  unsigned long caught = 0;
+  FILE* status = fopen("/proc/self/status", "r");
+  while (fgets(line, sizeof line, status) != nullptr) sscanf(line, "SigCgt: %lx", &caught);
+  fclose(status);
+  printf("SIGTERM %d SIGUSR1 %d\n", (caught >> (SIGTERM - 1) & 1) != 0,
+         (caught >> (SIGUSR1 - 1) & 1) != 0);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -202,6 +220,8 @@ int main(int argc, char** argv) {
     run_with_files_of_its_own(where);
   } else if (is("chroot")) {
     run_chroot(where);
+  } else if (is("maps")) {
+    show_library();
   } else if (is("plain")) {
     site_before();
     report();

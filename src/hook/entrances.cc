@@ -1,0 +1,59 @@
+#include "hook/entrances.h"
+
+#include <dlfcn.h>
+#include <elf.h>
+#include <unistd.h>
+
+#include <cstddef>
+#include <cstring>
+
+#include "base/file.h"
+#include "base/writer.h"
+#include "format/escape.h"
+#include "report/coverage.h"
+
+// Other names, in malloc_hooks.cc, for this library's own: by the common ones another object's may
+// be found.
+extern "C" {
+[[gnu::visibility("hidden")]] extern const void* const mtrace_own_entrances[4];
+}
+
+namespace mtrace::hook {
+namespace {
+
+// In a program that takes a function's address, and is not position-independent, that address is a
+// place in the program from which the call goes on to whoever defines the function.
+bool is_defined_there(const void* function) {
+  Dl_info info;
+  void* symbol = nullptr;
+  return dladdr1(function, &info, &symbol, RTLD_DL_SYMENT) == 0 || symbol == nullptr ||
+         static_cast<const Elf64_Sym*>(symbol)->st_shndx != SHN_UNDEF;
+}
+
+}  // namespace
+
+void find_entrances() {
+  constexpr const char* kNames[] = {"malloc", "calloc", "realloc", "free"};
+  report::Entrances entrances = {};
+  for (unsigned i = 0; i < 4; ++i) {
+    entrances.own[i] = mtrace_own_entrances[i];
+    entrances.first[i] = dlsym(RTLD_DEFAULT, kNames[i]);
+    if (entrances.first[i] == nullptr || !is_defined_there(entrances.first[i])) {
+      entrances.first[i] = entrances.own[i];
+    }
+  }
+  report::set_entrances(entrances);
+}
+
+void say_when_hidden() {
+  bool is_program;
+  const char* path = report::hiding_object(&is_program);
+  if (path == nullptr || !is_program) return;
+  char line[1024];
+  Writer out(line, sizeof line);
+  out.text("mtrace: not covered: ").escaped(path, strnlen(path, 200), format::kReservedNone);
+  out.text(" has a malloc of its own; nothing that it allocates is counted\n").finish();
+  sys::write_all(STDERR_FILENO, line, out.size());
+}
+
+}  // namespace mtrace::hook

@@ -1,0 +1,97 @@
+#include "report/coverage.h"
+
+#include <dlfcn.h>
+#include <link.h>
+
+#include <cstring>
+
+#include "format/escape.h"
+#include "format/memlog.h"
+#include "report/host.h"
+#include "unwind/bindings.h"
+
+namespace mtrace::report {
+namespace {
+
+constexpr const char* kNames[] = {"malloc", "calloc", "realloc", "free"};
+constexpr unsigned kCount = sizeof kNames / sizeof kNames[0];
+constexpr unsigned kMostNamed = 8;  // objects that are named one by one
+
+Entrances g_entrances = {};
+
+const char* object_of(const void* address, bool* is_program) {
+  dl_find_object found;
+  *is_program = false;
+  if (_dl_find_object(const_cast<void*>(address), &found) != 0) return "?";
+  const char* name = found.dlfo_link_map->l_name;
+  *is_program = name[0] == '\0';
+  return *is_program ? g_host.program : name;
+}
+
+Writer& begin_note(Writer& out) { return out.text("# ").text(format::kKeyNote).text(": "); }
+Writer& put_path(Writer& out, const char* path) {
+  return out.escaped(path, strlen(path), format::kReservedNone);
+}
+
+struct Bypass {
+  Writer& out;
+  uintptr_t last;  // object
+  unsigned named;
+};
+
+// True: it leads here, for good.
+bool note_bypass(const unwind::Binding& binding, void* context) {
+  auto& bypass = *static_cast<Bypass*>(context);
+  const auto* target = reinterpret_cast<const void*>(binding.target);
+  if (target == g_entrances.own[binding.symbol] || target == g_entrances.first[binding.symbol]) {
+    return true;
+  }
+  if (binding.target == 0 || bypass.last == binding.end) return false;
+  bool is_program;
+  dl_find_object found;
+  if (_dl_find_object(const_cast<void*>(target), &found) != 0) return false;
+  // Not bound yet: it leads to the object's own table of calls. That of the program may stand for
+  // the function itself where the program takes its address.
+  if (found.dlfo_link_map->l_addr == binding.object) return false;
+  const char* of = object_of(target, &is_program);
+  if (is_program) return true;
+  // libc's allocator is of one piece with what it calls; so is another one.
+  if (strcmp(of, binding.name) == 0) return true;
+  bypass.last = binding.end;
+  if (++bypass.named > kMostNamed) return false;
+  put_path(begin_note(bypass.out).text("not covered: "), binding.name);
+  bypass.out.text(" calls ").text(kNames[binding.symbol]).text(" of ");
+  put_path(bypass.out, of).text(", not of this library (RTLD_DEEPBIND, -Bsymbolic, dlmopen)\n");
+  return false;
+}
+
+}  // namespace
+
+void set_entrances(const Entrances& entrances) { g_entrances = entrances; }
+
+const char* hiding_object(bool* is_program) {
+  *is_program = false;
+  if (g_entrances.first[0] == nullptr || g_entrances.first[0] == g_entrances.own[0]) return nullptr;
+  return object_of(g_entrances.first[0], is_program);
+}
+
+void write_coverage(Writer& out, const ledger::ThreadTotals& totals) {
+  bool is_program;
+  const char* hiding = hiding_object(&is_program);
+  if (hiding != nullptr) {
+    uint64_t calls = 0;
+    for (const uint64_t count : totals.calls) calls += count;
+    put_path(begin_note(out).text("not covered: malloc of "), hiding);
+    out.text(" comes before that of this library; ");
+    out.text(calls == 0 ? "nothing that the program allocates is counted\n"
+                        : "only what it passes on is counted\n");
+  }
+  Bypass bypass = {out, 0, 0};
+  unwind::each_binding(kNames, kCount, note_bypass, &bypass);
+  if (bypass.named > kMostNamed) {
+    begin_note(out).text("not covered: ").number(bypass.named - kMostNamed);
+    out.text(" further objects that do not call this library\n");
+  }
+}
+
+}  // namespace mtrace::report

@@ -1,0 +1,27 @@
+// Whether the program's calls of malloc come to this library, and what a report says when they do
+// not.
+#pragma once
+
+#include <cstdint>
+
+#include "base/writer.h"
+#include "ledger/ledger.h"
+
+namespace mtrace::report {
+
+// At start. `own`: this library's malloc, calloc, realloc and free; `first`: those that the loader
+// finds first.
+struct Entrances {
+  const void* own[4];
+  const void* first[4];
+};
+void set_entrances(const Entrances& entrances);
+
+// Path of the object whose malloc hides this library's; nullptr: none does. `is_program`: it is the
+// program itself, which passes nothing on.
+const char* hiding_object(bool* is_program);
+
+// Lines "# note: not covered: ...", one for each cause. Async-signal-safe; one report at a time.
+void write_coverage(Writer& out, const ledger::ThreadTotals& totals);
+
+}  // namespace mtrace::report
