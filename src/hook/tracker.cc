@@ -42,9 +42,11 @@ uint32_t intern(const unwind::Walk& walk, const uintptr_t* frames, uint32_t slot
       slot);
 }
 
-// The walk of find_stack(), and of threads without a slot.
-__attribute__((noinline)) uint32_t walk_to_stack(const unwind::Registers& caller, uint32_t slot) {
-  uintptr_t frames[format::kMaxDepth];
+// The walk of find_stack(), and of threads without a slot. With room for so many frames: a thread's
+// stack may be small.
+template <unsigned kFrames>
+__attribute__((noinline)) uint32_t walk_with_room(const unwind::Registers& caller, uint32_t slot) {
+  uintptr_t frames[kFrames];
   if (slot == 0) {
     const unwind::Walk walk = unwind::walk(caller, frames, g_depth);
     if (modules_changed()) retire_unloaded();
@@ -56,6 +58,12 @@ __attribute__((noinline)) uint32_t walk_to_stack(const unwind::Registers& caller
   const uint32_t stack = intern(walk, frames, slot);
   if (walk.id != 0) store(last.id_and_stack, uint64_t{walk.id} << 32 | stack);
   return stack;
+}
+
+uint32_t walk_to_stack(const unwind::Registers& caller, uint32_t slot) {
+  constexpr unsigned kFew = 16;
+  return g_depth <= kFew ? walk_with_room<kFew>(caller, slot)
+                         : walk_with_room<format::kMaxDepth>(caller, slot);
 }
 
 // The record of the stack that begins at `caller`.

@@ -1,0 +1,52 @@
+// What the library leaves alone of the state of a thread, and how much of its stack it uses.
+#include <sstream>
+
+#include "host_test.h"
+
+namespace mtrace::test {
+namespace {
+
+class StateTest : public HostTest {
+ protected:
+  // Bytes below the frame of the caller, by "thread again malloc" and so on.
+  std::map<std::string, long> depths(const std::string& depth) {
+    Command command = traced({program("state")});
+    command.env["MTRACE_DEPTH"] = depth;
+    const Result result = run(command);
+    EXPECT_TRUE(result.exited(0)) << result.how() << result.out << result.err;
+    EXPECT_TRUE(result.out.ends_with("fine\n")) << result.out;
+    EXPECT_EQ(result.err, "");
+    std::map<std::string, long> bytes;
+    for (const std::string& line : lines_of(result.out)) {
+      const size_t space = line.rfind(' ');
+      if (space != std::string::npos) bytes[line.substr(0, space)] = std::stol(line.substr(space));
+    }
+    return bytes;
+  }
+};
+
+// errno, the modes of the floating-point units, vector registers, registers that functions
+// preserve, the 128 bytes below the stack pointer: the program itself looks.
+TEST_F(StateTest, IsThePrograms) {
+  const Result without = run(plain({program("state")}));
+  EXPECT_TRUE(without.exited(0)) << without.how() << without.out;
+  depths("10");
+}
+
+// A caller that is known: the least, and what matters in a thread with a small stack. A new caller
+// has its frames' information compiled.
+TEST_F(StateTest, LittleStackIsUsed) {
+  const std::map<std::string, long> few = depths("10");
+  for (const char* call : {"malloc", "calloc", "memalign", "realloc", "free"}) {
+    const std::string name = call;
+    EXPECT_LE(few.at("thread again " + name), 1280) << name;
+    EXPECT_LE(few.at("fiber again " + name), 1536) << name;
+    EXPECT_LE(few.at("thread first " + name), 3328) << name;
+    EXPECT_LE(few.at("fiber first " + name), 3328) << name;
+  }
+  const std::map<std::string, long> many = depths("128");
+  EXPECT_LE(many.at("thread again malloc"), 2560);
+}
+
+}  // namespace
+}  // namespace mtrace::test
