@@ -59,7 +59,7 @@ TEST_F(SecurityTest, NamesOfFunctionsAndLibraries) {
   EXPECT_TRUE(seen) << "the function was not named: this shows nothing";
   for (const std::vector<std::string>& words :
        std::vector<std::vector<std::string>>{{"show", logs[1].path},
-                                             {"show", "--sum", logs[1].path},
+                                             {"show", "--sum", logs[0].path},
                                              {"show", "--json", logs[1].path}}) {
     std::vector<std::string> argv = words;
     argv.insert(argv.begin(), memlog_tool());

@@ -1,0 +1,126 @@
+// What broke others: see doc/reliability.md for the list, and which test stands for what.
+#include <signal.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "host_test.h"
+
+namespace mtrace::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+class HazardTest : public HostTest {
+ protected:
+  std::string directory() const { return program("").substr(0, program("").size() - 1); }
+  // The same to the outside, with the library as without.
+  Result expect_same(Command with, const std::string& preload = "") {
+    if (!preload.empty()) with.env["LD_PRELOAD"] += ":" + preload;
+    Command without = with;
+    without.env["LD_PRELOAD"] = preload;
+    if (preload.empty()) without.env.erase("LD_PRELOAD");
+    const Result traced_result = run(with);
+    const Result plain_result = run(without);
+    EXPECT_TRUE(traced_result.exited(0)) << traced_result.how() << traced_result.out;
+    EXPECT_EQ(traced_result.how(), plain_result.how());
+    EXPECT_EQ(traced_result.out, plain_result.out);
+    EXPECT_EQ(traced_result.err, plain_result.err);
+    return traced_result;
+  }
+};
+
+TEST_F(HazardTest, MoreThanThereIsBeforeTheAllocator) {
+  const Result result =
+      expect_same(traced({program("hazards"), "hungry"}), program("plugin_hungry.so"));
+  EXPECT_EQ(logs_of(result.pid).size(), 1u);
+}
+
+TEST_F(HazardTest, ThreadLocalMemoryOfLateLibraries) {
+  for (const char* mode : {"late_tls", "static_tls"}) {
+    expect_same(traced({program("hazards"), mode, directory()}));
+  }
+}
+
+// The program's unwinder is the one that it has without the library, and nothing else is loaded.
+TEST_F(HazardTest, UnwinderOfTheProgram) {
+  const Result with = run(named({program("hazards"), "unwinder"}));
+  const Result without = run(plain({program("hazards"), "unwinder"}));
+  EXPECT_TRUE(with.exited(0)) << with.how() << with.err;
+  // In whatever order they lie in memory.
+  const auto sorted = [](const std::string& text) {
+    std::vector<std::string> lines = lines_of(text);
+    std::sort(lines.begin(), lines.end());
+    return lines;
+  };
+  std::vector<std::string> lines = sorted(with.out);
+  EXPECT_EQ(std::erase(lines, "loaded libmtrace.so"), 1u);
+  EXPECT_EQ(lines, sorted(without.out));
+}
+
+TEST_F(HazardTest, SignalsGoToTheProgramsThreads) {
+  const Result result = expect_same(named({program("hazards"), "signals"}));
+  EXPECT_NE(result.out.find("handled 200\n"), std::string::npos) << result.out;
+  EXPECT_NE(result.out.find("Threads:\t1\n"), std::string::npos) << result.out;
+}
+
+// Loaded by the program itself: a second time, where it is preloaded, or late, where it says that
+// it covers nothing.
+TEST_F(HazardTest, LoadedByTheProgram) {
+  const Result again = run(traced({program("hazards"), "loads_it", library()}));
+  EXPECT_TRUE(again.exited(0)) << again.how() << again.out;
+  EXPECT_EQ(again.out, "fine\n");
+  Command late = traced({program("hazards"), "loads_it", library()});
+  late.env.erase("LD_PRELOAD");
+  const Result result = run(late);
+  EXPECT_TRUE(result.exited(0)) << result.how() << result.out;
+  EXPECT_EQ(result.out, "fine\n");
+  EXPECT_EQ(result.err, "");
+  for (const Memlog& log : logs_of(result.pid)) {
+    EXPECT_TRUE(log.get("note").starts_with("not covered: malloc of ")) << log.get("note");
+  }
+}
+
+// Programs that use the trigger signal themselves keep it: node opens its debugger.
+TEST_F(HazardTest, NodeKeepsTheSignal) {
+  Process process(traced({"/usr/bin/node", "-e",
+                          "process.on('SIGUSR1', () => { console.log('mine'); process.exit(5); });"
+                          "console.log('ready'); setInterval(() => 0, 1000);"}));
+  process.read_until("ready");
+  process.send(SIGUSR1);
+  const Result result = process.wait();
+  EXPECT_TRUE(result.exited(5)) << result.how() << result.err;
+  EXPECT_EQ(result.out, "ready\nmine\n");
+  const std::vector<Memlog> logs = logs_of(result.pid);
+  ASSERT_EQ(logs.size(), 1u);
+  EXPECT_EQ(logs[0].get("trigger"), "exit");
+  EXPECT_EQ(logs[0].get("note"), "the program has taken the signal that writes reports");
+}
+
+// nginx reopens its logs.
+TEST_F(HazardTest, NginxKeepsTheSignal) {
+  fs::create_directories(temp() + "/logs");
+  write_file(temp() + "/nginx.conf",
+             "daemon off; master_process off; pid " + temp() + "/pid; error_log " + temp() +
+                 "/logs/error.log; events {} http { access_log " + temp() +
+                 "/logs/access.log; client_body_temp_path " + temp() + "/b; proxy_temp_path " +
+                 temp() + "/p; fastcgi_temp_path " + temp() + "/f; uwsgi_temp_path " + temp() +
+                 "/u; scgi_temp_path " + temp() + "/s; server { listen unix:" + temp() +
+                 "/s.sock; } }\n");
+  Process server(traced({"/usr/sbin/nginx", "-p", temp(), "-e", temp() + "/logs/start.log", "-c",
+                         temp() + "/nginx.conf"}));
+  wait_until("the pid file", [&] { return !read_file(temp() + "/pid").empty(); });
+  wait_until("the log", [&] { return fs::exists(temp() + "/logs/access.log"); });
+  fs::remove(temp() + "/logs/access.log");
+  server.send(SIGUSR1);
+  wait_until("a new log", [&] { return fs::exists(temp() + "/logs/access.log"); });
+  server.send(SIGQUIT);
+  const Result result = server.wait();
+  EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+  const std::vector<Memlog> logs = logs_of(result.pid);
+  ASSERT_EQ(logs.size(), 1u);
+  EXPECT_EQ(logs[0].get("note"), "the program has taken the signal that writes reports");
+}
+
+}  // namespace
+}  // namespace mtrace::test

@@ -1,0 +1,102 @@
+// Random programs in random settings; each process's own ledger against its memlogs. Half a minute
+// in `make check`; `make soak` sets MTRACE_SOAK_SECONDS, and SEED where to begin.
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <sstream>
+
+#include "host_test.h"
+
+namespace mtrace::test {
+namespace {
+
+namespace fs = std::filesystem;
+using Sites = std::map<std::string, Amount>;
+
+long number_from(const char* variable, long standard) {
+  const char* text = std::getenv(variable);
+  return text != nullptr ? std::atol(text) : standard;
+}
+
+class SoakTest : public HostTest {
+ protected:
+  void run_seed(unsigned seed) {
+    constexpr long kOperations = 20000;  // of each thread
+    Command command = seed % 5 == 0 ? named({}) : traced({});
+    command.argv = {program("soak"), std::to_string(seed), std::to_string(kOperations),
+                    program("plugin_first.so")};
+    const char* const kDepths[] = {"10", "4", "64", "128"};
+    command.env["MTRACE_DEPTH"] = kDepths[seed / 2 % 4];
+    const char* const kEntries[] = {"net", "active", "all"};
+    command.env["MTRACE_ENTRIES"] = kEntries[seed / 3 % 3];
+    if (seed % 4 == 1) command.env["MTRACE_MMAP"] = "1";
+    if (seed % 7 == 3) command.env["MTRACE_FILL"] = "0xa5";
+    const char* const kBehind[] = {"", "", "", ":libjemalloc.so.2", ":libtcmalloc.so.4"};
+    command.env["LD_PRELOAD"] += kBehind[seed % 5];
+    std::string settings = "seed " + std::to_string(seed) + ":";
+    for (const auto& [name, value] : command.env) {
+      if (name.starts_with("MTRACE_") || name == "LD_PRELOAD") settings += " " + name + "=" + value;
+    }
+    SCOPED_TRACE(settings);
+    const Result result = run(command);
+    ASSERT_TRUE(result.exited(0)) << result.how() << result.out << result.err;
+    EXPECT_EQ(result.err, "");
+    for (const std::string& line : lines_of(result.out)) compare(line);
+    for (const auto& [name, logs] : all_logs()) {
+      reports_ += static_cast<long>(logs.size());
+      operations_ += logs.back().amount("allocated").blocks;
+      const std::string lost = logs.back().get("lost");
+      EXPECT_NE(lost.find(" stacks=0 blocks=0 "), std::string::npos) << lost;
+    }
+    ++runs_;
+    check_memlogs(out());
+    fs::remove_all(out());
+    fs::create_directory(out());
+  }
+
+  // "ledger PID SITE:BYTES:BLOCKS ..." against the memlogs of that process.
+  void compare(const std::string& line) {
+    std::istringstream words(line);
+    std::string word;
+    pid_t pid = 0;
+    if (!(words >> word >> pid) || word != "ledger") return;
+    Sites told;
+    while (words >> word) {
+      const size_t colon = word.find(':');
+      const size_t second = word.find(':', colon + 1);
+      const Amount amount = {std::stol(word.substr(colon + 1)), std::stol(word.substr(second + 1))};
+      if (amount != Amount{}) told[word.substr(0, colon)] = amount;
+    }
+    std::vector<Memlog> logs = logs_of(pid);
+    for (Memlog& log : logs) {
+      // An allocator's mappings stand with the stack of the allocation that needed them.
+      std::erase_if(log.entries, [](const Entry& entry) { return !entry.kind.empty(); });
+    }
+    const Sites found = site_sums(logs, program("soak"), program("soak"));
+    EXPECT_EQ(found, told) << "process " << pid << "\nfound:\n"
+                           << describe(found) << "told:\n"
+                           << describe(told);
+    ++ledgers_;
+  }
+
+  long runs_ = 0;
+  long reports_ = 0;
+  long ledgers_ = 0;
+  long operations_ = 0;
+};
+
+TEST_F(SoakTest, RandomPrograms) {
+  const long seconds = number_from("MTRACE_SOAK_SECONDS", 0);
+  const auto first = static_cast<unsigned>(number_from("SEED", 1));
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(seconds);
+  constexpr unsigned kShort = 15;  // seeds of the short form: the same each time
+  for (unsigned seed = first; !HasFailure(); ++seed) {
+    if (seconds == 0 ? seed >= first + kShort : std::chrono::steady_clock::now() >= end) break;
+    run_seed(seed);
+  }
+  printf("soak: seeds from %u, %ld programs, %ld processes, %ld reports, %ld allocations\n", first,
+         runs_, ledgers_, reports_, operations_);
+}
+
+}  // namespace
+}  // namespace mtrace::test
