@@ -13,6 +13,7 @@
 #include "base/process.h"
 #include "base/writer.h"
 #include "format/escape.h"
+#include "hook/call_stack.h"
 #include "hook/entrances.h"
 #include "hook/environment.h"
 #include "hook/fill.h"

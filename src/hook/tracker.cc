@@ -1,11 +1,9 @@
 #include "hook/tracker.h"
 
 #include "base/process.h"
-#include "format/memlog.h"
-#include "hook/module_hooks.h"
+#include "hook/call_stack.h"
 #include "hook/usable_size.h"
 #include "report/host.h"
-#include "unwind/walk_memory.h"
 
 namespace mtrace::hook {
 
@@ -14,9 +12,7 @@ thread_local constinit ThreadState t_thread = {};
 namespace {
 
 using ledger::g_ledger;
-using unwind::End;
 
-unsigned g_depth = 10;
 uint64_t g_short_lived = 0;  // ticks
 
 __attribute__((noinline)) uint32_t find_slot() {
@@ -26,53 +22,6 @@ __attribute__((noinline)) uint32_t find_slot() {
   t_thread.no_slot = t_thread.slot == 0;
   if (t_thread.slot != g_ledger.threads.first()) g_ledger.peak.join(g_ledger.threads);
   return t_thread.slot;
-}
-
-// The last walk of each thread, by slot, and the stack that it led to.
-struct LastWalk {
-  unwind::WalkMemory memory;
-  uint64_t id_and_stack;  // in one word, which no signal handler can tear; 0: none
-};
-constinit LastWalk g_last_walks[ledger::ThreadSlots::kMost + 1] = {};
-
-uint32_t intern(const unwind::Walk& walk, const uintptr_t* frames, uint32_t slot) {
-  return g_ledger.stacks.intern(
-      {unwind::unload_epoch(), walk.hash, frames, static_cast<uint8_t>(walk.count), 0,
-       walk.end == End::kDepth, walk.end == End::kLost},
-      slot);
-}
-
-// The walk of find_stack(), and of threads without a slot. With room for so many frames: a thread's
-// stack may be small.
-template <unsigned kFrames>
-__attribute__((noinline)) uint32_t walk_with_room(const unwind::Registers& caller, uint32_t slot) {
-  uintptr_t frames[kFrames];
-  if (slot == 0) {
-    const unwind::Walk walk = unwind::walk(caller, frames, g_depth);
-    if (modules_changed()) retire_unloaded();
-    return intern(walk, frames, slot);
-  }
-  LastWalk& last = g_last_walks[slot];
-  const unwind::Walk walk = unwind::walk_and_remember(caller, frames, g_depth, last.memory);
-  if (__builtin_expect(modules_changed(), 0)) retire_unloaded();
-  const uint32_t stack = intern(walk, frames, slot);
-  if (walk.id != 0) store(last.id_and_stack, uint64_t{walk.id} << 32 | stack);
-  return stack;
-}
-
-uint32_t walk_to_stack(const unwind::Registers& caller, uint32_t slot) {
-  constexpr unsigned kFew = 16;
-  return g_depth <= kFew ? walk_with_room<kFew>(caller, slot)
-                         : walk_with_room<format::kMaxDepth>(caller, slot);
-}
-
-// The record of the stack that begins at `caller`.
-[[gnu::always_inline]] inline uint32_t find_stack(const unwind::Registers& caller, uint32_t slot) {
-  LastWalk& last = g_last_walks[slot];
-  const uint32_t id = last.memory.same_walk(caller, g_depth);
-  const uint64_t known = load(last.id_and_stack);
-  if (id != 0 && known >> 32 == id) return static_cast<uint32_t>(known);
-  return walk_to_stack(caller, slot);
 }
 
 // A mark for "counted" when there is no block: a hook nested in this one has seen it fail.
@@ -295,7 +244,6 @@ void Reallocation::succeeded() {
             false);
 }
 
-void set_depth(unsigned depth) { g_depth = depth; }
 void set_short_lived(uint64_t milliseconds) {
   g_short_lived = milliseconds * 1'000'000u >> ledger::kTickShift;
 }

@@ -83,7 +83,6 @@ class Reallocation {
 // The slot of the calling thread in the ledger; 0: none.
 uint32_t this_slot();
 
-void set_depth(unsigned depth);
 // Blocks freed within this time count as short-lived.
 void set_short_lived(uint64_t milliseconds);
 
