@@ -30,6 +30,8 @@ struct Row {
   // that did not change, so the sum over those it lists says little.
   std::optional<uint64_t> live;
   double live_variance = 0;
+  // Of a comparison: the bytes on the other side, which `bytes` are more or less than.
+  std::optional<int64_t> before;
   uint64_t allocations = 0;
   uint64_t allocated_bytes = 0;
   uint64_t frees = 0;

@@ -83,10 +83,8 @@ profile::ModuleIndex Table::adopt(const Module& module) {
   return place->second;
 }
 
-bool Table::merge(const std::vector<Module>& modules, Row row, FrameRange range, Combine how) {
+size_t Table::place(const std::vector<Module>& modules, Row& row, FrameRange range) {
   if (!range.whole()) cut(modules, row, range);
-  if (how == Combine::kLater) row.live.reset();
-  row.further.clear();
   Key key;
   for (Frame& frame : row.frames) {
     if (frame.place == Place::kInlined) continue;
@@ -102,12 +100,20 @@ bool Table::merge(const std::vector<Module>& modules, Row row, FrameRange range,
     // stacks the cut is part of what they are.
     if (known.cut != row.cut && range.whole()) continue;
     known.cut |= row.cut;
-    return add(known, row, how);
+    return index;
   }
   same.push_back(rows_.size());
   keys_.push_back(std::move(key));
   rows_.push_back(std::move(row));
-  return true;
+  return rows_.size() - 1;
+}
+
+bool Table::merge(const std::vector<Module>& modules, Row row, FrameRange range, Combine how) {
+  if (how == Combine::kLater) row.live.reset();
+  row.further.clear();
+  const size_t known = rows_.size();
+  const size_t index = place(modules, row, range);
+  return index == known || add(rows_[index], row, how);
 }
 
 bool Table::merge(const Memlog& memlog, FrameRange range) {
@@ -133,6 +139,14 @@ bool Table::append(const Memlog& memlog) {
     if (!merge(report.memlog_.modules, row, {}, Combine::kLater)) return false;
   }
   return true;
+}
+
+void Table::add_row(const Table& owner, Row row) {
+  for (Frame& frame : row.frames) {
+    if (frame.place == Place::kModule) frame.module = adopt(owner.modules()[frame.module]);
+  }
+  keys_.emplace_back();  // merges with none
+  rows_.push_back(std::move(row));
 }
 
 void Table::forget_peak() {

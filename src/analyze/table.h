@@ -29,6 +29,11 @@ class Table {
   // Adds a later report of the same process: what its entries say of a stack's age, slack and share
   // in the peak takes the place of what was known, and live is not known any more.
   [[nodiscard]] bool append(const profile::Memlog& memlog);
+  // The index of the row that has the stack of `row`, cut to `range`. If there was none, `row`
+  // becomes it, at the end, and is empty.
+  size_t place(const std::vector<profile::Module>& modules, Row& row, FrameRange range);
+  // Adds a row whose frames name the modules of `owner`, as one of its own.
+  void add_row(const Table& owner, Row row);
   // The process's peak has moved: the shares in the one before count no more.
   void forget_peak();
 

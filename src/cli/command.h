@@ -30,6 +30,8 @@ const Command& status_command();
 const Command& resolve_command();
 const Command& show_command();
 const Command& tree_command();
+const Command& diff_command();
+const Command& leaks_command();
 const Command& decode_command();
 const Command& help_command();
 

@@ -35,6 +35,10 @@ std::string long_entry(const Table& table, const Row& row, const Context& contex
   if (row.live && style.order != Order::kLive) {
     out += "  live " + size_text(*row.live, style) + error_text(analyze::live_error_of(row), style);
   }
+  if (row.before) {
+    out += fmt::format("  {} -> {}", bytes_text(*row.before, style, false),
+                       bytes_text(*row.before + row.bytes, style, false));
+  }
   if (row.stack != 0) out += coloured(fmt::format("  stack={:016x}", row.stack), kFaint, style);
   out += '\n';
   const std::string facts = facts_text(row, context.peak, style);

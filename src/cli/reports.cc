@@ -7,7 +7,6 @@
 
 #include "cli/filter_options.h"
 #include "cli/inputs.h"
-#include "profile/catalog.h"
 #include "profile/error.h"
 #include "profile/reader.h"
 
@@ -39,12 +38,28 @@ std::vector<std::string> Reports::files(const std::vector<std::string>& operands
       fmt::format("no report in {}", directory == "." ? "the current directory" : directory));
 }
 
+void Reports::finish(profile::Memlog& memlog, analyze::LeftOut& left_out) {
+  if (resolves_ && memlog.header.resolved != profile::Resolved::kYes) resolver_.resolve(memlog);
+  left_out.add(filter_.apply(memlog));
+}
+
 std::optional<profile::Memlog> Reports::read(const std::string& file, analyze::LeftOut& left_out) {
   profile::Memlog memlog = profile::read_path(file);
   if (!filter_.takes(memlog.header)) return std::nullopt;
-  if (resolves_ && memlog.header.resolved != profile::Resolved::kYes) resolver_.resolve(memlog);
-  left_out.add(filter_.apply(memlog));
+  finish(memlog, left_out);
   return memlog;
+}
+
+profile::Memlog Reports::read_any(const std::string& file, analyze::LeftOut& left_out) {
+  profile::Memlog memlog = profile::read_path(file);
+  finish(memlog, left_out);
+  return memlog;
+}
+
+profile::Listed Reports::look(const std::string& file) {
+  if (auto listed = profile::list_memlog(file)) return *listed;
+  const profile::Header header = profile::read_path(file).header;  // says what is wrong with it
+  return {file, header.program, header.started, header.pid, header.seq};
 }
 
 int Reports::each(const std::vector<std::string>& files, const Streams& streams,

@@ -10,6 +10,7 @@
 #include "analyze/sum.h"
 #include "cli/arguments.h"
 #include "cli/command.h"
+#include "profile/catalog.h"
 #include "profile/model.h"
 #include "symbolize/resolver.h"
 
@@ -32,6 +33,12 @@ class Reports {
   // FileError.
   std::optional<profile::Memlog> read(const std::string& file, analyze::LeftOut& left_out);
 
+  // Likewise, whether or not the filter wants such a report.
+  profile::Memlog read_any(const std::string& file, analyze::LeftOut& left_out);
+
+  // What `file` is, without reading it whole where that can be told. Throws FormatError, FileError.
+  static profile::Listed look(const std::string& file);
+
   // Runs `action` for each of `files` that the filter wants, says what is wrong with one and goes
   // on. Returns the exit status. Throws std::runtime_error when the filter wants none.
   using Action = std::function<void(profile::Memlog&, const analyze::LeftOut&)>;
@@ -44,6 +51,8 @@ class Reports {
                                        analyze::LeftOut& left_out);
 
  private:
+  void finish(profile::Memlog& memlog, analyze::LeftOut& left_out);
+
   analyze::Filter filter_;
   symbolize::Resolver resolver_;
   bool resolves_;

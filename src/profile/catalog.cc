@@ -74,6 +74,8 @@ std::vector<Listed> list_memlogs(const std::string& directory) {
   return all;
 }
 
+std::optional<Listed> list_memlog(const std::string& path) { return read_head(path); }
+
 std::optional<std::string> newest_report(const std::string& directory) {
   const std::vector<Listed> all = list_memlogs(directory);
   const auto newest = std::max_element(all.begin(), all.end(), [](const auto& a, const auto& b) {

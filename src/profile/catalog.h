@@ -21,6 +21,9 @@ struct Listed {
 // over. Throws FileError if the directory cannot be read.
 std::vector<Listed> list_memlogs(const std::string& directory);
 
+// The same of one file; nothing if it does not begin like a memlog or has a larger head than most.
+std::optional<Listed> list_memlog(const std::string& path);
+
 // The last report of the process that was started last.
 std::optional<std::string> newest_report(const std::string& directory);
 

@@ -120,6 +120,36 @@ constexpr Case kCases[] = {
     {"tree_bad_threshold", "tree --threshold 101 app-4711-1.memlog"},
     {"tree_by_stack", "tree --by stack app-4711-1.memlog"},
     {"help_tree", "tree --help"},
+    {"diff", "diff app-4711-1.memlog app-4711-2.memlog"},
+    {"diff_terminal", "diff app-4711-1.memlog app-4711-2.memlog", true},
+    {"diff_completed", "diff --oneline app-4711-2.memlog app-4700-1.memlog"},
+    {"diff_build", "diff app-4711-1.memlog app-4700-1.memlog"},
+    {"diff_set", "diff --oneline app-4711-[12].memlog app-4900-1.memlog"},
+    {"diff_deltas", "diff --deltas --oneline app-4711-1.memlog app-4711-2.memlog"},
+    {"diff_depth", "diff --depth 1 --no-header app-4711-1.memlog app-4711-2.memlog"},
+    {"diff_filtered", "diff --shrank -i function:cache_put app-4711-1.memlog app-4711-2.memlog"},
+    {"diff_blocks", "diff --by blocks -n 1 app-4711-1.memlog app-4711-2.memlog"},
+    {"diff_same", "diff app-4711-1.memlog app-4711-1.memlog"},
+    {"diff_sum_differs", "diff app-4711-1.memlog app-4800-1.memlog"},
+    {"diff_damaged", "diff app-4711-1.memlog damaged.memlog"},
+    {"diff_gone", "diff app-4711-1.memlog gone*"},
+    {"diff_one", "diff app-4711-1.memlog"},
+    {"diff_seq", "diff --seq 2 app-4711-1.memlog app-4711-2.memlog"},
+    {"help_diff", "diff --help"},
+    {"leaks", "leaks app-5000-*.memlog"},
+    {"leaks_terminal", "leaks app-5000-*.memlog --limit 1M", true},
+    {"leaks_label", "leaks --label round-[2-5] --level 0.05 app-5000-*.memlog"},
+    {"leaks_all", "leaks --all --depth 1 --no-header app-5000-*.memlog"},
+    {"leaks_filtered", "leaks -x leaky --limit 20K app-5000-*.memlog"},
+    {"leaks_limit", "leaks --limit 64K -n 1 app-5000-*.memlog"},
+    {"leaks_limit_now", "leaks --limit 1K -n 1 app-5000-*.memlog"},
+    {"leaks_too_few", "leaks app-4711-1.memlog app-4711-3.memlog app-5000-2.memlog"},
+    {"leaks_twice", "leaks app-5000-2.memlog app-5000-2.memlog"},
+    {"leaks_damaged", "leaks app-5000-2.memlog damaged.memlog"},
+    {"leaks_bad_level", "leaks --level 2 app-5000-2.memlog"},
+    {"leaks_bad_limit", "leaks --limit much app-5000-2.memlog"},
+    {"leaks_lifetime", "leaks --lifetime 1.. app-5000-2.memlog"},
+    {"help_leaks", "leaks --help"},
     {"help_run", "run --help"},
     {"run_nothing", "run --quiet"},
     {"run_bad_every", "run --every 5x true"},
@@ -209,7 +239,7 @@ TEST_F(Golden, EachInputIsReadAndWrittenUnchanged) {
     EXPECT_EQ(profile::write(profile::read_path(name)), read_text(name)) << name;
     ++count;
   }
-  EXPECT_EQ(count, 9u);
+  EXPECT_EQ(count, 19u);
 }
 
 TEST_F(Golden, EachExpectationIsUsed) {

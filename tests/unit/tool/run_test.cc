@@ -75,7 +75,7 @@ TEST_F(Run, PassesSignalsOn) {
 
 // Ctrl-C reaches the program once, by the terminal.
 TEST_F(Run, LeavesTheTerminalsSignalsToTheTerminal) {
-  write_text(directory_ / "pty.py", R"(
+  write_text(directory_ / "terminal.py", R"(
 import os, pty, sys
 pid, fd = pty.fork()
 if pid == 0:
@@ -95,9 +95,10 @@ while True:
         os.write(fd, b'\x03')
 print(text.count(b'interrupted'), os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 )");
-  EXPECT_EQ(script("python3 pty.py $run -q sh -c 'trap \"echo interrupted; n=x\" INT; echo ready; "
-                   "while [ -z \"$n\" ]; do sleep 0.01; done; sleep 0.2; exit 6'"),
-            "1 6\n");
+  EXPECT_EQ(
+      script("python3 terminal.py $run -q sh -c 'trap \"echo interrupted; n=x\" INT; echo ready; "
+             "while [ -z \"$n\" ]; do sleep 0.01; done; sleep 0.2; exit 6'"),
+      "1 6\n");
 }
 
 TEST_F(Run, KeepsMaskAndDispositions) {

@@ -1,0 +1,195 @@
+// memlog leaks: which stacks grow over a series of reports.
+#include "analyze/leaks.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <tuple>
+
+#include "cli/command.h"
+#include "cli/filter_options.h"
+#include "cli/inputs.h"
+#include "cli/leaks_text.h"
+#include "cli/quantity.h"
+#include "cli/report_set.h"
+#include "cli/view_options.h"
+#include "profile/catalog.h"
+#include "profile/text.h"
+
+namespace mtrace::cli {
+namespace {
+
+constexpr char kText[] =
+    "Looks at the reports of a process, taken at comparable states: after each round of the same "
+    "work, say. For each stack, what it held at these states is a series of numbers. A stack grows "
+    "if the series rises more often than chance allows (the rank test of Mann and Kendall, which "
+    "asks nothing of how noise is distributed) and has not slowed down: caches fill up, and are "
+    "told apart, as are stacks that changed once, swing or shrink. How fast it grows is the median "
+    "of the slopes between all pairs of reports (Theil and Sen), with the interval that holds the "
+    "true value with a probability of 95 percent.\n\n"
+    "Reports are taken in the order of their numbers, whatever the order of the arguments. Report "
+    "1, which has all of the start, and the report at exit are left out; --label and --seq choose "
+    "states. One that is missing is named: the numbers stay right, as each report says what its "
+    "stacks hold, but stacks that changed only there are seen late. Without FILE, all reports of "
+    "the directory; each process stands for itself.\n\n"
+    "At least 5 states are needed for the default level of 0.01, 4 for 0.05: with fewer, even a "
+    "series that always rises may be chance.";
+
+using Key = std::tuple<std::string, int64_t, std::string>;
+
+struct Options {
+  Style style;
+  LeaksContext context;
+  bool all = false;
+};
+
+double read_level(const Arguments& arguments) {
+  const std::string text = arguments.value("--level", "0.01");
+  char* end = nullptr;
+  const double level = std::strtod(text.c_str(), &end);
+  if (text.empty() || *end != '\0' || !std::isfinite(level) || level <= 0 || level > 0.5 ||
+      text.find_first_not_of("0123456789.") != std::string::npos) {
+    throw UsageError(
+        fmt::format("leaks: --level {} is not a probability above 0, up to 0.5", text));
+  }
+  return level;
+}
+
+// Which numbers are not there, in words.
+std::string missing_text(const std::vector<int64_t>& numbers) {
+  std::string out;
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    const int64_t from = i == 0 ? 1 : numbers[i - 1] + 1;
+    const int64_t to = numbers[i] - 1;
+    if (from > to) continue;
+    out += fmt::format("{}{}", out.empty() ? "" : ", ",
+                       from == to ? std::to_string(from) : fmt::format("{} to {}", from, to));
+  }
+  return out;
+}
+
+// What the reports of one process, in order, say.
+std::string look_at(const std::vector<profile::Listed>& files, Reports& reports, Options options) {
+  analyze::Series series(reports.filter().frames);
+  std::vector<int64_t> numbers;
+  std::string name;
+  for (const profile::Listed& file : files) {
+    const profile::Memlog memlog = reports.read_any(file.path, options.context.filtered);
+    const profile::Header& header = memlog.header;
+    if (!numbers.empty() && numbers.back() == header.seq) {
+      throw std::runtime_error(fmt::format("report {} is there twice: {}", header.seq, file.path));
+    }
+    numbers.push_back(header.seq);
+    const bool comparable = options.all || (header.seq != 1 && header.trigger != "exit");
+    series.add(memlog, comparable && reports.filter().takes(header));
+    name = fmt::format("{}[{}]", plain(header.program.substr(header.program.rfind('/') + 1)),
+                       header.pid);
+  }
+  std::string out;
+  const std::vector<analyze::State>& states = series.states();
+  const std::string missing = missing_text(numbers);
+  if (options.style.header) {
+    out = coloured(name, kBold, options.style) + fmt::format(": {} of {}",
+                                                             count_text(states.size(), "state"),
+                                                             count_text(files.size(), "report"));
+    if (!states.empty()) {
+      out += fmt::format(", from report {} to {}: {} -> {} live", states.front().seq,
+                         states.back().seq, bytes_text(states.front().live, options.style, false),
+                         bytes_text(states.back().live, options.style, false));
+    }
+    out += '\n';
+    if (!missing.empty()) out += remark("missing: report " + missing, options.style);
+    out += '\n';
+  }
+  const size_t states_needed = [&] {
+    size_t count = 2;
+    while (analyze::least_probability(count) > options.context.level) ++count;
+    return count;
+  }();
+  if (states.size() < states_needed) {
+    out += fmt::format("{} are needed for a level of {}\n", count_text(states_needed, "state"),
+                       options.context.level);
+    return out;
+  }
+  std::vector<analyze::Finding> findings = analyze::find_leaks(series, options.context.level);
+  std::erase_if(findings, [&](const analyze::Finding& finding) {
+    std::vector<analyze::Row> row(1);
+    row[0].bytes = finding.last - finding.first;
+    const analyze::LeftOut gone = reports.filter().apply(row);
+    options.context.filtered.add(gone);
+    return gone.stacks != 0;
+  });
+  return out + leaks_text(series, findings, options.context, options.style);
+}
+
+int run_leaks(const Arguments& arguments, const Streams& streams) {
+  Options options;
+  options.style = read_style(arguments, streams);
+  options.style.limit = static_cast<size_t>(arguments.number("--number", 20, 0, INT32_MAX));
+  options.context.level = read_level(arguments);
+  options.all = arguments.has("--all");
+  if (arguments.has("--limit")) {
+    options.context.limit = read_size(arguments.value("--limit"));
+    if (!options.context.limit) {
+      throw UsageError(
+          fmt::format("leaks: --limit {} is not a size like 512M", arguments.value("--limit")));
+    }
+  }
+  if (arguments.has("--lifetime")) {
+    throw UsageError("leaks: --lifetime: a series has no lifetimes");
+  }
+  Reports reports("leaks", arguments);
+  std::vector<std::string> files;
+  for (const std::string& operand : Reports::files(arguments.operands(), true)) {
+    const std::vector<std::string> some = files_of(operand);
+    files.insert(files.end(), some.begin(), some.end());
+  }
+  std::map<Key, std::vector<profile::Listed>> processes;
+  for (const std::string& file : files) {
+    if (file == "-") throw UsageError("leaks: a series cannot come from the standard input");
+    const profile::Listed listed = reports.look(file);
+    processes[{listed.started, listed.pid, listed.program}].push_back(listed);
+  }
+  std::string out;
+  for (auto& [key, list] : processes) {
+    std::sort(list.begin(), list.end(), [](const auto& a, const auto& b) { return a.seq < b.seq; });
+    out += (out.empty() ? "" : "\n") + look_at(list, reports, options);
+  }
+  print(streams, out);
+  return kGood;
+}
+
+}  // namespace
+
+const Command& leaks_command() {
+  static const Command command = {
+      {"leaks", "find the stacks that grow over a series of reports", "[OPTION]... [FILE...]",
+       kText,
+       with_filters(
+           {{"--level", "", "P",
+             "The rate of false alarms: the probability with which a stack that only swings is "
+             "taken for one that grows. Default 0.01."},
+            {"--limit", "", "SIZE", "Say when so much will be live if it goes on: 512M, 2G."},
+            {"--all", "", "", "Take report 1 and the report at exit for states, too."},
+            {"--number", "-n", "N",
+             "Stacks shown of those that grow, and of the others; 0: all. "
+             "Default 20."},
+            {"--depth", "", "N", "Merge the stacks that agree in their first N frames (1 to 128)."},
+            kFullNamesOption,
+            kNoHeaderOption,
+            kNoResolveOption,
+            kColorOption,
+            kSysrootOption,
+            kSymbolsOption}),
+       "0: looked at, whatever was found; 1: a file cannot be read; 2: a file is not a proper "
+       "memlog, or the command line is wrong.",
+       "  memlog leaks app-4711-*.memlog\n"
+       "  memlog leaks --label '^idle' --limit 2G app-4711-*.memlog\n"
+       "  memlog leaks --depth 3 --min-bytes 64K\n"},
+      run_leaks};
+  return command;
+}
+
+}  // namespace mtrace::cli

@@ -1,0 +1,120 @@
+#include "cli/report_set.h"
+
+#include <fmt/format.h>
+#include <glob.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <set>
+#include <stdexcept>
+#include <tuple>
+
+#include "profile/catalog.h"
+#include "profile/error.h"
+
+namespace mtrace::cli {
+namespace {
+
+using ProcessKey = std::tuple<std::string, int64_t, std::string>;
+
+ProcessKey key_of(const profile::Header& header) {
+  return {header.started, header.pid, header.program};
+}
+
+std::string directory_of(const std::string& file) {
+  const size_t slash = file.rfind('/');
+  return slash == std::string::npos ? "." : file.substr(0, std::max<size_t>(slash, 1));
+}
+
+// Adds those reports of the processes in `memlogs` that came before the last one there and are not
+// among `files`, from the directories of these, as far as they can be read.
+void add_earlier(const std::vector<std::string>& files, Reports& reports,
+                 std::vector<profile::Memlog>& memlogs, analyze::LeftOut& left_out) {
+  std::map<ProcessKey, std::set<int64_t>> known;
+  for (const profile::Memlog& memlog : memlogs) {
+    known[key_of(memlog.header)].insert(memlog.header.seq);
+  }
+  const bool complete = std::all_of(known.begin(), known.end(), [](const auto& process) {
+    return *process.second.rbegin() == static_cast<int64_t>(process.second.size());
+  });
+  if (complete) return;
+  std::set<std::string> directories;
+  for (const std::string& file : files) {
+    if (file != "-") directories.insert(directory_of(file));
+  }
+  for (const std::string& directory : directories) {
+    for (const profile::Listed& listed : profile::list_memlogs(directory)) {
+      const auto process = known.find({listed.started, listed.pid, listed.program});
+      if (process == known.end()) continue;
+      std::set<int64_t>& numbers = process->second;
+      if (listed.seq > *numbers.rbegin() || numbers.count(listed.seq) != 0) continue;
+      try {
+        memlogs.push_back(reports.read_any(listed.path, left_out));
+        numbers.insert(listed.seq);
+      } catch (const profile::FormatError&) {
+        continue;  // nobody asked for it; if it is needed it will be missed
+      }
+    }
+  }
+}
+
+ReportSet finish(ReportSet set, const analyze::FrameRange& frames) {
+  for (const analyze::ProcessSum& process : set.processes) {
+    if (!set.table.merge(process.table, frames) ||
+        __builtin_add_overflow(set.total.bytes, process.total.bytes, &set.total.bytes) ||
+        __builtin_add_overflow(set.total.blocks, process.total.blocks, &set.total.blocks)) {
+      throw std::runtime_error(set.name + ": a sum does not fit 64 bits");
+    }
+  }
+  return set;
+}
+
+}  // namespace
+
+std::vector<std::string> files_of(const std::string& operand) {
+  struct stat state = {};
+  if (::stat(operand.c_str(), &state) == 0 && S_ISDIR(state.st_mode)) {
+    std::vector<std::string> files;
+    for (const profile::Listed& listed : profile::list_memlogs(operand)) {
+      files.push_back(listed.path);
+    }
+    if (files.empty()) throw std::runtime_error(fmt::format("no report in {}", operand));
+    return files;
+  }
+  if (operand.find_first_of("*?[") == std::string::npos || ::lstat(operand.c_str(), &state) == 0) {
+    return {operand};
+  }
+  glob_t found = {};
+  const std::unique_ptr<glob_t, decltype(&::globfree)> release(&found, ::globfree);
+  if (::glob(operand.c_str(), 0, nullptr, &found) != 0 || found.gl_pathc == 0) {
+    throw std::runtime_error(fmt::format("no file is named like {}", operand));
+  }
+  return {found.gl_pathv, found.gl_pathv + found.gl_pathc};
+}
+
+ReportSet live_set(const std::string& operand, Reports& reports, analyze::LeftOut& left_out) {
+  const std::vector<std::string> files = files_of(operand);
+  std::vector<profile::Memlog> memlogs = reports.read_all(files, left_out);
+  add_earlier(files, reports, memlogs, left_out);
+  ReportSet set;
+  set.name = operand;
+  set.processes = analyze::sum_processes(memlogs);
+  for (const analyze::ProcessSum& process : set.processes) {
+    if (!process.incomplete.empty()) {
+      throw std::runtime_error(
+          fmt::format("{}: what is live is not known: {}", operand, process.incomplete.front()));
+    }
+  }
+  return finish(std::move(set), reports.filter().frames);
+}
+
+ReportSet delta_set(const std::string& operand, Reports& reports, analyze::LeftOut& left_out) {
+  ReportSet set;
+  set.name = operand;
+  set.processes = analyze::sum_processes(reports.read_all(files_of(operand), left_out), true);
+  return finish(std::move(set), reports.filter().frames);
+}
+
+}  // namespace mtrace::cli

@@ -1,0 +1,88 @@
+// memlog leaks on real programs, with a real leak, with a planted one, and with none.
+#include "analyze/leaks.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "profile/reader.h"
+#include "tool_test.h"
+
+namespace mtrace {
+namespace {
+
+// Rounds of work in an interpreter, with a cache that fills and lists that come and go; a report
+// after each. "real": glibc keeps each value that setenv() has ever set.
+constexpr char kRounds[] = R"(
+import json, os, random, signal, sys
+random.seed(5)
+kept, cache = [], {}
+for round in range(14):
+    swinging = [bytes(random.randrange(20000)) for _ in range(3)]
+    for i in range(100):
+        text = json.dumps({"numbers": list(range(i % 40)), "text": "x" * i})
+        cache[hash((i, min(round, 4)))] = json.loads(text)
+    if sys.argv[1] == "real":
+        os.environ["ROUND"] = "%04d" % round * 750
+    if sys.argv[1] == "planted":
+        kept.append(bytearray(10000))
+    os.kill(os.getpid(), signal.SIGUSR1)
+)";
+
+std::string leaks_of(const std::string& kind, const std::string& frames) {
+  test::TemporaryDirectory directory;
+  test::write_text(directory / "rounds.py", kRounds);
+  test::shell(
+      fmt::format("cd {} && PYTHONMALLOC=malloc PYTHONHASHSEED=1 MTRACE_RESOLVER=none "
+                  "{}/memlog run -q --depth 6 -o . /usr/bin/python3 rounds.py {}",
+                  directory.path(), test::build_directory(), kind));
+  const test::Result result = test::memlog({"leaks", "--frames", frames, directory.path()});
+  EXPECT_EQ(result.status, 0) << result.err;
+  EXPECT_NE(result.out.find(": 13 states of 15 reports, "), std::string::npos) << result.out;
+  return result.out;
+}
+
+TEST(Leaks, NoneInAProgramWithout) {
+  const std::string out = leaks_of("none", "1..");
+  EXPECT_NE(out.find("\nno stack grows\n"), std::string::npos) << out;
+}
+
+TEST(Leaks, APlantedOneToTheByte) {
+  const std::string out = leaks_of("planted", "1..");
+  // The bytes, which end with a zero, and the object around them.
+  EXPECT_NE(out.find("\n+10001 bytes a report  p < 0.0001  "), std::string::npos) << out;
+  EXPECT_NE(out.find("\n2 stacks grow: "), std::string::npos) << out;
+}
+
+// The interpreter calls setenv() in more than one way, so only the innermost frame is looked at.
+TEST(Leaks, ARealOneInSetenv) {
+  const std::string out = leaks_of("real", "1");
+  // "ROUND=", 3,000 characters and a zero; and the node of the tree that remembers them.
+  EXPECT_NE(out.find("\n+3007 bytes a report  p < 0.0001  "), std::string::npos) << out;
+  EXPECT_NE(out.find("\n    __add_to_environ  setenv.c:"), std::string::npos) << out;
+  EXPECT_NE(out.find("\n    __tsearch  tsearch.c:"), std::string::npos) << out;
+  EXPECT_NE(out.find("\n2 stacks grow: "), std::string::npos) << out;
+}
+
+// A report that is not there loses none of the numbers, since each says what its stacks hold.
+TEST(Series, AGapKeepsTheNumbersRight) {
+  const std::string golden = test::source_directory() + "/tests/golden/app-5000-";
+  analyze::Series series({});
+  for (const int seq : {2, 3, 5, 8}) {
+    series.add(profile::read_path(fmt::format("{}{}.memlog", golden, seq)), true);
+  }
+  // shrink changed in reports 4 and 5; before, it held what 4 says less what it changed by.
+  const std::map<std::string, std::vector<int64_t>> expected = {
+      {"leaky", {1000, 2000, 4100, 7000}},
+      {"swing", {900, 200, 150, 700}},
+      {"shrink", {9000, 8000, 6000, 3000}}};
+  for (size_t row = 0; row < series.table().rows().size(); ++row) {
+    const auto known = expected.find(series.table().rows()[row].frames[0].function);
+    if (known == expected.end()) continue;
+    EXPECT_EQ(series.values(row), known->second) << known->first;
+  }
+}
+
+}  // namespace
+}  // namespace mtrace
