@@ -75,7 +75,9 @@ bool FramePattern::remember(Known& known, const std::string& text, Match match) 
   return place->second;
 }
 
-bool FramePattern::matches(const Frame& frame, const std::vector<Module>& modules) const {
+bool FramePattern::matches(const std::vector<Frame>& frames, size_t at,
+                           const std::vector<Module>& modules) const {
+  const Frame& frame = frames[at];
   const auto found = [this](const std::string& text) {
     return re2::RE2::PartialMatch(text, *expression_);
   };
@@ -92,8 +94,10 @@ bool FramePattern::matches(const Frame& frame, const std::vector<Module>& module
       })) {
     return true;
   }
-  if (!wanted(Where::kModule) || frame.place != profile::Place::kModule) return false;
-  const std::string& path = modules[frame.module].path;
+  if (!wanted(Where::kModule)) return false;
+  while (at + 1 < frames.size() && frames[at].place == profile::Place::kInlined) ++at;
+  if (frames[at].place != profile::Place::kModule) return false;
+  const std::string& path = modules[frames[at].module].path;
   return remember(modules_, path, [&] { return found(path); });
 }
 

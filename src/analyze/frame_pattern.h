@@ -32,8 +32,10 @@ class FramePattern {
   // source file or module; * is any text, ^ at the front and $ at the end tie it to that end.
   static FramePattern leak(std::string_view text);
 
-  // A function matches as the file has it or as it is shown, a source with its line or without.
-  bool matches(const profile::Frame& frame, const std::vector<profile::Module>& modules) const;
+  // Frame `at` of a stack. A function matches as the file has it or as it is shown, a source with
+  // its line or without, what is inlined by the module that it is inlined into.
+  bool matches(const std::vector<profile::Frame>& frames, size_t at,
+               const std::vector<profile::Module>& modules) const;
 
  private:
   enum class Where { kAny, kFunction, kSource, kModule };

@@ -1,7 +1,5 @@
 #include "analyze/suppressions.h"
 
-#include <algorithm>
-
 #include "profile/error.h"
 #include "profile/text.h"
 
@@ -50,16 +48,13 @@ StackPattern::StackPattern(std::string_view line) {
 
 bool StackPattern::matches(const std::vector<Frame>& frames,
                            const std::vector<Module>& modules) const {
-  if (!in_order_) {
-    return std::any_of(frames.begin(), frames.end(), [&](const Frame& frame) {
-      return patterns_.front().matches(frame, modules);
-    });
+  if (in_order_ && frames.size() < patterns_.size()) return false;
+  const size_t count = in_order_ ? patterns_.size() : frames.size();
+  for (size_t i = 0; i < count; ++i) {
+    const bool found = patterns_[in_order_ ? i : 0].matches(frames, i, modules);
+    if (found != in_order_) return found;
   }
-  if (frames.size() < patterns_.size()) return false;
-  for (size_t i = 0; i < patterns_.size(); ++i) {
-    if (!patterns_[i].matches(frames[i], modules)) return false;
-  }
-  return true;
+  return in_order_;
 }
 
 std::vector<StackPattern> read_suppressions(const std::string& name, std::string_view text) {

@@ -32,7 +32,8 @@ std::string process_text(const profile::Header& header) {
                      header.pid);
 }
 
-std::string side_text(const char* side, const ReportSet& set, const Style& style, bool deltas) {
+std::string side_text(const char* side, const ReportSet& set, const std::string& name,
+                      const Style& style, bool deltas) {
   const analyze::ProcessSum& first = set.processes.front();
   std::string who = set.processes.size() == 1 ? process_text(first.last)
                                               : fmt::format("{} processes", set.processes.size());
@@ -43,7 +44,7 @@ std::string side_text(const char* side, const ReportSet& set, const Style& style
   }
   std::string out =
       fmt::format("{}: {}: {} in {} blocks ({})\n", side, who,
-                  bytes_text(set.total.bytes, style, deltas), set.total.blocks, plain(set.name));
+                  bytes_text(set.total.bytes, style, deltas), set.total.blocks, plain(name));
   for (const analyze::ProcessSum& process : set.processes) {
     if (deltas) break;
     for (const std::string& note : process.notes) out += remark(plain(note), style);
@@ -117,8 +118,8 @@ int run_diff(const Arguments& arguments, const Streams& streams) {
   }
   Context context;
   const auto read = deltas ? delta_set : live_set;
-  const ReportSet a = read(arguments.operands()[0], reports, context.filtered);
-  const ReportSet b = read(arguments.operands()[1], reports, context.filtered);
+  const ReportSet a = read(files_of(arguments.operands()[0]), reports, context.filtered);
+  const ReportSet b = read(files_of(arguments.operands()[1]), reports, context.filtered);
   analyze::Comparison comparison = analyze::compare(a.table, b.table);
   std::vector<analyze::Row>& rows = comparison.table.rows();
   const size_t unchanged = analyze::drop_empty(rows, style.order);
@@ -131,7 +132,8 @@ int run_diff(const Arguments& arguments, const Streams& streams) {
     }
     out = fmt::format("{}, B less A: {}\n", deltas ? "what changed" : "what is live",
                       relation(a, b)) +
-          side_text("A", a, style, deltas) + side_text("B", b, style, deltas) +
+          side_text("A", a, arguments.operands()[0], style, deltas) +
+          side_text("B", b, arguments.operands()[1], style, deltas) +
           changes_text(comparison, unchanged, net, style) + '\n';
   }
   context.filtered.add(reports.filter().apply(rows));

@@ -65,7 +65,7 @@ ReportSet finish(ReportSet set, const analyze::FrameRange& frames) {
     if (!set.table.merge(process.table, frames) ||
         __builtin_add_overflow(set.total.bytes, process.total.bytes, &set.total.bytes) ||
         __builtin_add_overflow(set.total.blocks, process.total.blocks, &set.total.blocks)) {
-      throw std::runtime_error(set.name + ": a sum does not fit 64 bits");
+      throw std::runtime_error("a sum does not fit 64 bits");
     }
   }
   return set;
@@ -94,26 +94,25 @@ std::vector<std::string> files_of(const std::string& operand) {
   return {found.gl_pathv, found.gl_pathv + found.gl_pathc};
 }
 
-ReportSet live_set(const std::string& operand, Reports& reports, analyze::LeftOut& left_out) {
-  const std::vector<std::string> files = files_of(operand);
+ReportSet live_set(const std::vector<std::string>& files, Reports& reports,
+                   analyze::LeftOut& left_out) {
   std::vector<profile::Memlog> memlogs = reports.read_all(files, left_out);
   add_earlier(files, reports, memlogs, left_out);
   ReportSet set;
-  set.name = operand;
   set.processes = analyze::sum_processes(memlogs);
   for (const analyze::ProcessSum& process : set.processes) {
     if (!process.incomplete.empty()) {
-      throw std::runtime_error(
-          fmt::format("{}: what is live is not known: {}", operand, process.incomplete.front()));
+      throw std::runtime_error(fmt::format("{}: what is live is not known: {}", files.back(),
+                                           process.incomplete.front()));
     }
   }
   return finish(std::move(set), reports.filter().frames);
 }
 
-ReportSet delta_set(const std::string& operand, Reports& reports, analyze::LeftOut& left_out) {
+ReportSet delta_set(const std::vector<std::string>& files, Reports& reports,
+                    analyze::LeftOut& left_out) {
   ReportSet set;
-  set.name = operand;
-  set.processes = analyze::sum_processes(reports.read_all(files_of(operand), left_out), true);
+  set.processes = analyze::sum_processes(reports.read_all(files, left_out), true);
   return finish(std::move(set), reports.filter().frames);
 }
 

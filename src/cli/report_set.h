@@ -10,7 +10,6 @@
 namespace mtrace::cli {
 
 struct ReportSet {
-  std::string name;  // as it was given
   std::vector<analyze::ProcessSum> processes;
   analyze::Table table;  // of all of them
   profile::Total total;
@@ -20,12 +19,14 @@ struct ReportSet {
 // shell's (in quotes) matches. Throws std::runtime_error when there is none.
 std::vector<std::string> files_of(const std::string& operand);
 
-// What is live in `operand`: the sum of the reports of each process up to the last one named; those
+// What is live in `files`: the sum of the reports of each process up to the last one named; those
 // before it that are not named are looked for beside it. Throws std::runtime_error when one is
 // missing or the sum is not what the last report says is live.
-ReportSet live_set(const std::string& operand, Reports& reports, analyze::LeftOut& left_out);
+ReportSet live_set(const std::vector<std::string>& files, Reports& reports,
+                   analyze::LeftOut& left_out);
 
-// What changed in the reports of `operand`.
-ReportSet delta_set(const std::string& operand, Reports& reports, analyze::LeftOut& left_out);
+// What changed in the reports `files`.
+ReportSet delta_set(const std::vector<std::string>& files, Reports& reports,
+                    analyze::LeftOut& left_out);
 
 }  // namespace mtrace::cli

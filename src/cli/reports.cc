@@ -22,6 +22,10 @@ Reports::Reports(const char* command, const Arguments& arguments)
       resolver_(search_path(arguments)),
       resolves_(!arguments.has("--no-resolve")) {}
 
+void Reports::exclude(std::vector<analyze::StackPattern> patterns) {
+  for (analyze::StackPattern& pattern : patterns) filter_.exclude.push_back(std::move(pattern));
+}
+
 std::vector<std::string> Reports::files(const std::vector<std::string>& operands, bool all) {
   if (!operands.empty()) return operands;
   const std::string directory = profile::report_directory();

@@ -24,6 +24,9 @@ class Reports {
 
   const analyze::Filter& filter() const { return filter_; }
 
+  // No stacks that match one of these, either.
+  void exclude(std::vector<analyze::StackPattern> patterns);
+
   // The operands; without them the newest report of the directory, or all (`all`). Throws
   // std::runtime_error when there is none.
   static std::vector<std::string> files(const std::vector<std::string>& operands, bool all);

@@ -1,0 +1,198 @@
+// memlog check: an exit status for continuous integration.
+#include <fmt/format.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+#include "analyze/compare.h"
+#include "analyze/runtime_keeps.h"
+#include "cli/check_options.h"
+#include "cli/command.h"
+#include "cli/launch.h"
+#include "cli/listing.h"
+#include "cli/preload.h"
+#include "cli/report_set.h"
+#include "cli/run_summary.h"
+#include "cli/view_options.h"
+#include "profile/catalog.h"
+#include "profile/text.h"
+
+namespace mtrace::cli {
+namespace {
+
+// A directory that is removed with all that is in it.
+class ScratchDirectory {
+ public:
+  ScratchDirectory() {
+    std::string name = std::filesystem::temp_directory_path() / "memlog-check-XXXXXX";
+    if (::mkdtemp(name.data()) == nullptr) {
+      throw std::runtime_error(fmt::format("cannot make {}: {}", name, std::strerror(errno)));
+    }
+    path_ = name;
+  }
+  ~ScratchDirectory() { remove(); }
+  ScratchDirectory(const ScratchDirectory&) = delete;
+  ScratchDirectory& operator=(const ScratchDirectory&) = delete;
+  const std::string& path() const { return path_; }
+  void remove() const {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+
+ private:
+  std::string path_;
+};
+
+// Runs the program. Its status if it failed by itself; otherwise `files` are its reports.
+std::optional<int> run_program(const CheckOptions& options, const Arguments& arguments,
+                               const ScratchDirectory& scratch, std::vector<std::string>& files,
+                               const Streams& streams) {
+  const std::string name = profile::escaped(options.command[0], "");
+  const std::string path = find_program(options.command[0]);
+  const std::string not_covered = path.empty() ? "" : uncovered(path);
+  if (!not_covered.empty()) {
+    complain(streams, not_covered + ": libmtrace.so is not loaded into it, and nothing is checked");
+    return kUnusable;
+  }
+  const std::vector<std::string> environment =
+      traced_environment(find_library(), {"MTRACE_OUTPUT=" + scratch.path(),
+                                          "MTRACE_FOLLOW=" + arguments.value("--follow", "0"),
+                                          "MTRACE_RESOLVER=none", "MTRACE_EXIT_REPORT=1"});
+  std::fflush(streams.out);
+  std::fflush(streams.err);
+  const std::string begun = just_before_now();
+  const Ended ended = launch(options.command, environment, {});
+  if (ended.start_error != 0) {
+    complain(streams, fmt::format("check: {}: {}", name, std::strerror(ended.start_error)));
+    return ended.start_error == ENOENT ? 127 : 126;
+  }
+  if (!WIFEXITED(ended.status) || WEXITSTATUS(ended.status) != 0) {
+    complain(streams, fmt::format("check: {} {}; its memory is not looked at", name,
+                                  end_text(ended.status)));
+    if (WIFEXITED(ended.status)) return WEXITSTATUS(ended.status);
+    scratch.remove();
+    end_by(WTERMSIG(ended.status));
+    return 128 + WTERMSIG(ended.status);
+  }
+  if (arguments.has("--follow")) {
+    for (const profile::Listed& listed : profile::list_memlogs(scratch.path())) {
+      files.push_back(listed.path);
+    }
+  } else {
+    files = reports_of(scratch.path(), ended.pid, begun);
+  }
+  if (!files.empty()) return std::nullopt;
+  complain(streams, fmt::format("check: {} has written no report: nothing is checked", name));
+  return kUnusable;
+}
+
+// Removes what has not grown; the sum of the rest. Saturates.
+uint64_t sum_of(std::vector<analyze::Row>& rows) {
+  std::erase_if(rows, [](const analyze::Row& row) { return row.bytes <= 0 || !row.kind.empty(); });
+  analyze::sort(rows, analyze::Order::kBytes);
+  return static_cast<uint64_t>(analyze::gross_growth(rows));
+}
+
+class Judge {
+ public:
+  Judge(const Style& style, const Reports& reports) : style_(style), reports_(reports) {}
+
+  void judge(analyze::Table& table, uint64_t limit, const char* what, analyze::LeftOut left_out) {
+    left_out.add(reports_.filter().apply(table.rows()));
+    const uint64_t sum = sum_of(table.rows());
+    const bool good = sum <= limit;
+    out_ += coloured(good ? "ok" : "FAILED", good ? kGreen : kRed, style_) +
+            fmt::format(": {}: {} in {}, {} allowed\n", what, size_text(sum, style_),
+                        count_text(table.rows().size(), "stack"), size_text(limit, style_));
+    Context context;
+    context.growth = static_cast<int64_t>(sum);
+    context.filtered = left_out;
+    if (good) {
+      out_ += left_out_text(left_out);
+    } else {
+      good_ = false;
+      out_ += '\n' + entries_text(table, context, style_);
+    }
+  }
+
+  bool good() const { return good_; }
+  const std::string& text() const { return out_; }
+
+ private:
+  const Style& style_;
+  const Reports& reports_;
+  bool good_ = true;
+  std::string out_;
+};
+
+// What the reports changed, without those that have all of the start.
+ReportSet growth_set(const std::vector<std::string>& files, Reports& reports,
+                     analyze::LeftOut& left_out) {
+  std::vector<std::string> later;
+  for (const std::string& file : files) {
+    if (Reports::look(file).seq != 1) later.push_back(file);
+  }
+  if (later.empty()) {
+    throw UsageError("check: no growth without a second report or a --baseline");
+  }
+  return delta_set(later, reports, left_out);
+}
+
+int run_check(const Arguments& arguments, const Streams& streams) {
+  if (arguments.has("--print-builtin")) {
+    print(streams, analyze::kRuntimeKeeps);
+    return kGood;
+  }
+  const CheckOptions options = read_check_options(arguments);
+  Style style = read_style(arguments, streams);
+  style.limit = static_cast<size_t>(arguments.number("--number", 20, 0, INT32_MAX));
+  Reports reports("check", arguments);
+  if (!arguments.has("--no-builtin")) reports.exclude(analyze::runtime_keeps());
+  if (!options.baseline.empty()) files_of(options.baseline);  // before anything runs
+
+  std::vector<std::string> files;
+  std::optional<ScratchDirectory> scratch;
+  if (options.command.empty()) {
+    for (const std::string& operand : options.files) {
+      const std::vector<std::string> some = files_of(operand);
+      files.insert(files.end(), some.begin(), some.end());
+    }
+  } else {
+    scratch.emplace();
+    if (const auto status = run_program(options, arguments, *scratch, files, streams)) {
+      return *status;
+    }
+  }
+  Judge judge(style, reports);
+  if (options.max_live || !options.baseline.empty()) {
+    analyze::LeftOut left_out;
+    ReportSet now = live_set(files, reports, left_out);
+    if (options.max_growth && !options.baseline.empty()) {
+      analyze::LeftOut both = left_out;
+      const ReportSet before = live_set(files_of(options.baseline), reports, both);
+      analyze::Comparison comparison = analyze::compare(before.table, now.table);
+      judge.judge(comparison.table, *options.max_growth, "grown since the baseline", both);
+    }
+    if (options.max_live) judge.judge(now.table, *options.max_live, "live", left_out);
+  }
+  if (options.max_growth && options.baseline.empty()) {
+    analyze::LeftOut left_out;
+    ReportSet growth = growth_set(files, reports, left_out);
+    judge.judge(growth.table, *options.max_growth, "grown", left_out);
+  }
+  print(streams, judge.text());
+  return judge.good() ? kGood : kFailed;
+}
+
+}  // namespace
+
+const Command& check_command() {
+  static const Command command = {check_manual(), run_check};
+  return command;
+}
+
+}  // namespace mtrace::cli

@@ -1,0 +1,26 @@
+// What memlog check can be told.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/arguments.h"
+
+namespace mtrace::cli {
+
+struct CheckOptions {
+  std::optional<uint64_t> max_growth;  // bytes
+  std::optional<uint64_t> max_live;
+  std::string baseline;              // empty: none
+  std::vector<std::string> files;    // operands before "--"
+  std::vector<std::string> command;  // and after it
+};
+
+Manual check_manual();
+
+// Throws UsageError.
+CheckOptions read_check_options(const Arguments& arguments);
+
+}  // namespace mtrace::cli

@@ -1,0 +1,132 @@
+// memlog check with programs: what passes, what fails and names the stack, and whose failure wins.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "analyze/runtime_keeps.h"
+#include "tool_test.h"
+
+namespace mtrace::test {
+namespace {
+
+constexpr char kProgram[] = R"(
+#include <clocale>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <iostream>
+#include <pwd.h>
+#include <string>
+static void* volatile kept;
+__attribute__((noinline)) void forget() { kept = std::malloc(1234); }
+int main(int argc, char** argv) {
+  const std::string what = argc > 1 ? argv[1] : "";
+  std::cout << "hello" << std::endl;
+  if (what == "runtime") {
+    std::setlocale(LC_ALL, "C.UTF-8");
+    std::time_t now = 0;
+    std::localtime(&now);
+    ::getpwnam("root");
+    for (int i = 0; i < 100; ++i) std::atexit([] {});
+    std::getchar();
+  }
+  if (what == "leak" || what == "fail" || what == "crash") forget();
+  if (what == "fail") return 3;
+  if (what == "crash") std::abort();
+  if (what == "child") return std::system("./app leak") == 0 ? 0 : 4;
+}
+)";
+
+class Check : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    directory_ = new TemporaryDirectory;
+    write_text(*directory_ / "app.cc", kProgram);
+    shell(fmt::format("cd {} && {} -g -O1 -o app app.cc", directory_->path(), compiler()));
+  }
+  static void TearDownTestSuite() {
+    delete directory_;
+    directory_ = nullptr;
+  }
+  // What `memlog check WORDS` and the program say, and the status.
+  static std::string check(const std::string& words) {
+    return shell(fmt::format("exec 2>&1 </dev/null; cd {}; {}/memlog check {}; echo $?",
+                             directory_->path(), build_directory(), words));
+  }
+
+  static TemporaryDirectory* directory_;
+};
+
+TemporaryDirectory* Check::directory_ = nullptr;
+
+TEST_F(Check, AGoodProgramPasses) {
+  const std::string out = check("-- ./app");
+  EXPECT_EQ(out,
+            "hello\nok: live: 0 bytes in 0 stacks, 0 bytes allowed\n"
+            "... 2 left out by filters, net +76,800 bytes\n0\n");
+}
+
+TEST_F(Check, WhatRuntimesKeepIsOnTheList) {
+  const std::string out = check("-- ./app runtime");
+  EXPECT_TRUE(out.starts_with("hello\nok: live: 0 bytes in 0 stacks, 0 bytes allowed\n")) << out;
+  const std::string all = check("--no-builtin --max-live 75K -- ./app");
+  EXPECT_TRUE(all.starts_with("hello\nok: live: 76800 bytes in 2 stacks, 76800 bytes allowed\n"))
+      << all;
+  EXPECT_TRUE(check("--no-builtin --max-live 76799 -- ./app").ends_with("\n1\n"));
+}
+
+TEST_F(Check, ALeakFailsAndIsNamed) {
+  const std::string out = check("-- ./app leak");
+  EXPECT_TRUE(
+      out.starts_with("hello\nFAILED: live: 1234 bytes in 1 stack, 0 bytes allowed\n\n"
+                      "+1234 bytes  +1 blocks  100.0%"))
+      << out;
+  EXPECT_NE(out.find("\n    forget()  app.cc:11\n    main  app.cc:"), std::string::npos) << out;
+  EXPECT_TRUE(out.ends_with("\n1\n")) << out;
+  EXPECT_TRUE(check("--max-live 2K -- ./app leak").ends_with("\n0\n"));
+  EXPECT_TRUE(check("-x function:^forget -- ./app leak").ends_with("\n0\n"));
+}
+
+TEST_F(Check, TheProgramsOwnFailureWins) {
+  EXPECT_EQ(check("-- ./app fail"),
+            "hello\nmemlog: check: ./app ended with status 3; its memory is not looked at\n3\n");
+  const std::string out = check("-- ./app crash");
+  EXPECT_NE(out.find("memlog: check: ./app was killed by SIGABRT (Aborted)"), std::string::npos);
+  EXPECT_TRUE(out.ends_with("\n134\n")) << out;
+  EXPECT_TRUE(check("-- ./gone").ends_with("\n127\n"));
+}
+
+TEST_F(Check, ChildrenOnlyWhereTheyAreFollowed) {
+  EXPECT_TRUE(check("-- ./app child").ends_with("\n0\n"));
+  const std::string out = check("--follow app -- ./app child");
+  EXPECT_NE(out.find("FAILED: live: 1234 bytes in 1 stack"), std::string::npos) << out;
+}
+
+TEST_F(Check, WhatCannotBeTracedIsNotGood) {
+  shell(fmt::format("cd {} && echo 'int main() {{}}' >s.cc && {} -static -o s s.cc",
+                    directory_->path(), compiler()));
+  EXPECT_EQ(check("-- ./s"),
+            "memlog: ./s is statically linked: libmtrace.so is not loaded into it, and nothing is "
+            "checked\n2\n");
+}
+
+TEST_F(Check, AgainstABaseline) {
+  shell(fmt::format("cd {} && {}/memlog run -q -o base ./app >/dev/null 2>&1", directory_->path(),
+                    build_directory()));
+  EXPECT_TRUE(check("--baseline base -- ./app").ends_with("\n0\n"));
+  const std::string out = check("--baseline base --max-growth 1K -- ./app leak");
+  EXPECT_NE(out.find("FAILED: grown since the baseline: 1234 bytes in 1 stack, 1024 bytes allowed"),
+            std::string::npos)
+      << out;
+  EXPECT_TRUE(out.ends_with("\n1\n")) << out;
+}
+
+// It can be given to --suppressions again.
+TEST_F(Check, TheBuiltInListIsASuppressionsFile) {
+  EXPECT_GE(analyze::runtime_keeps().size(), 5u);
+  write_text(*directory_ / "list", memlog({"check", "--print-builtin"}).out);
+  EXPECT_TRUE(check("--no-builtin --suppressions list -- ./app").ends_with("\n0\n"));
+}
+
+}  // namespace
+}  // namespace mtrace::test
