@@ -34,7 +34,7 @@ LIBDIR   ?= $(PREFIX)/lib/$(MULTIARCH)
 BINDIR   ?= $(PREFIX)/bin
 
 WARN     := -Wall -Wextra -Werror
-OPT      ?= -O2 -g
+OPT      ?= -O2 -g $(if $(findstring clang,$(CXX)),-gdwarf-4)
 CPPFLAGS += -Isrc -Iinclude -D_GNU_SOURCE -DMTRACE_VERSION='"$(VERSION)"'
 COMMON   := -std=c++20 $(OPT) $(WARN) -MMD -MP
 

@@ -63,11 +63,13 @@ $(PROGRAMS)/%: tests/programs/%.c tests/programs/truth.h include/mtrace.h \
 $(PROGRAMS)/%: tests/programs/%.cc tests/programs/truth.h include/mtrace.h tests/tests.mk | $(BUILD)/.deps
 	@mkdir -p $(@D)
 	$(call say,MAKE,$@)
-	$(Q)$(CXX) $(PROGRAM_FLAGS) $(PROGRAM_OPT) -std=c++20 -o $@ $< $(PROGRAM_LIBS_$*)
+	$(Q)$(CXX) $(PROGRAM_FLAGS) $(PROGRAM_OPT) -std=c++20 -fsized-deallocation -o $@ $< \
+	    $(PROGRAM_LIBS_$*)
 $(PROGRAMS)/%.so: tests/programs/%.cc tests/tests.mk | $(BUILD)/.deps
 	@mkdir -p $(@D)
 	$(call say,MAKE,$@)
-	$(Q)$(CXX) $(PROGRAM_FLAGS) $(PROGRAM_OPT) -std=c++20 -shared -fPIC -o $@ $<
+	$(Q)$(CXX) $(PROGRAM_FLAGS) $(PROGRAM_OPT) -std=c++20 -shared -fPIC \
+	    -fsemantic-interposition -o $@ $<
 
 PROGRAM_SOURCES := $(notdir $(wildcard tests/programs/*.c tests/programs/*.cc))
 PLUGIN_SOURCES  := $(filter plugin_%.cc,$(PROGRAM_SOURCES))

@@ -162,7 +162,7 @@ static void notes(void) {
   EXPECT(mtrace_note_text(longest + 44, 0) == 0); /* 255 bytes: fits */
   EXPECT(mtrace_note_text(longest + 43, 0) == 0); /* one more: note 2 */
   const char* volatile none = NULL;
-  EXPECT(mtrace_note(none) == -1 && mtrace_note_text(NULL, 0) == -1); /* note 4 */
+  EXPECT(mtrace_note(none, 0) == -1 && mtrace_note_text(NULL, 0) == -1); /* note 4 */
   EXPECT(mtrace_note("%s", "") == -1);                                /* note 5 */
   for (int i = 5; i < 64; ++i) EXPECT(mtrace_note("note %d", i) == 0);
   EXPECT(mtrace_note("one too many") == -1 && mtrace_note("and another") == -1);
