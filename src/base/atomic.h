@@ -1,8 +1,26 @@
 // The few atomic operations the ledger needs, on plain words, so that its structures stay plain
 // data that another process can map. Orders are named where they matter.
+//
+// MTRACE_ATOMICS names a header with the same functions for a program that runs the tables step by
+// step (tests/schedule).
 #pragma once
 
+#ifdef MTRACE_ATOMICS
+#include MTRACE_ATOMICS
+#else
+
+#include <sys/single_threaded.h>
+
 #include <cstdint>
+
+// ThreadSanitizer sees the compiler's atomic operations and no assembly.
+#ifdef __SANITIZE_THREAD__
+#define MTRACE_OWN_IN_ASSEMBLY 0
+#elif defined(__has_feature)
+#define MTRACE_OWN_IN_ASSEMBLY !__has_feature(thread_sanitizer)
+#else
+#define MTRACE_OWN_IN_ASSEMBLY 1
+#endif
 
 namespace mtrace {
 
@@ -26,24 +44,38 @@ template <typename T>
 T fetch_add(T& word, T value) {
   return __atomic_fetch_add(&word, value, __ATOMIC_RELAXED);
 }
+// Orders what comes before and after it, and returns the new value.
+template <typename T>
+T add_fetch_ordered(T& word, T value) {
+  return __atomic_add_fetch(&word, value, __ATOMIC_ACQ_REL);
+}
 // True: `word` was `expected` and is now `desired`. False: `expected` holds what was there.
 template <typename T>
 bool compare_exchange(T& word, T& expected, T desired) {
   return __atomic_compare_exchange_n(&word, &expected, desired, false, __ATOMIC_ACQ_REL,
                                      __ATOMIC_ACQUIRE);
 }
-// The same without the bus lock, where only a signal handler can come between.
-inline bool compare_exchange_alone(uint64_t& word, uint64_t& expected, uint64_t desired) {
+template <typename T>
+T exchange(T& word, T value) {
+  return __atomic_exchange_n(&word, value, __ATOMIC_ACQ_REL);
+}
+// Stores before it are seen by all before loads after it are done.
+inline void full_fence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+// Keeps the compiler from moving memory accesses across; the processor keeps stores in order.
+inline void compiler_barrier() { asm volatile("" ::: "memory"); }
+
+#if MTRACE_OWN_IN_ASSEMBLY
+
+// compare_exchange(), but without the bus lock where the process has a single thread, so that only
+// a signal handler can come between. pthread_create ends that before the second thread begins.
+inline bool claim_exchange(uint64_t& word, uint64_t& expected, uint64_t desired) {
+  if (!__libc_single_threaded) return compare_exchange(word, expected, desired);
   bool done;
   asm volatile("cmpxchgq %3, %1"
                : "=@ccz"(done), "+m"(word), "+a"(expected)
                : "r"(desired)
                : "memory");
   return done;
-}
-template <typename T>
-T exchange(T& word, T value) {
-  return __atomic_exchange_n(&word, value, __ATOMIC_ACQ_REL);
 }
 // One more, in one instruction, so that no signal handler on this thread comes between; for words
 // that only one thread writes. Returns the new value.
@@ -59,7 +91,18 @@ inline void add_own(uint32_t& word, uint32_t value) {
 inline void add_own(uint64_t& word, uint64_t value) {
   asm volatile("addq %1, %0" : "+m"(word) : "er"(value) : "cc");
 }
-// Keeps the compiler from moving memory accesses across; the processor keeps stores in order.
-inline void compiler_barrier() { asm volatile("" ::: "memory"); }
+
+#else
+
+inline bool claim_exchange(uint64_t& word, uint64_t& expected, uint64_t desired) {
+  return compare_exchange(word, expected, desired);
+}
+inline uint32_t count_up_own(uint32_t& word) { return fetch_add(word, 1u) + 1; }
+inline void add_own(uint32_t& word, uint32_t value) { fetch_add(word, value); }
+inline void add_own(uint64_t& word, uint64_t value) { fetch_add(word, value); }
+
+#endif
 
 }  // namespace mtrace
+
+#endif  // MTRACE_ATOMICS

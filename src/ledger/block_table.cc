@@ -4,7 +4,15 @@
 
 namespace mtrace::ledger {
 
-bool BlockTable::init() { return add_level(0); }
+bool BlockTable::init() {
+  for (uint32_t number = 0; number < kMaxLevels; ++number) {
+    const unsigned log2 = kFirstLinesLog2 + number;
+    levels_[number].mask = (uint64_t{1} << log2) - 1;
+    levels_[number].shift = 64 - log2;
+    levels_[number].number = number;
+  }
+  return add_level(0);
+}
 
 // Makes level `number` the newest, unless it is already. Threads that come at once all map memory,
 // because one that waited for another could wait for a thread that does not run; the losers give
@@ -12,27 +20,22 @@ bool BlockTable::init() { return add_level(0); }
 bool BlockTable::add_level(uint32_t number) {
   if (number >= kMaxLevels) return false;
   Level& level = levels_[number];
-  const unsigned log2 = kFirstLinesLog2 + number;
-  const uint64_t lines = uint64_t{1} << log2;
   // All levels up to this one have nearly twice as many lines as it.
-  const uint64_t places = (2 * lines - (uint64_t{1} << kFirstLinesLog2)) * kLine;
-  if (number != 0 && most_ != 0 && places > most_) return false;
-  Slot* slots = load_acquire(level.slots);
+  const uint64_t lines = 2 * level.lines() - (uint64_t{1} << kFirstLinesLog2);
+  if (number != 0 && most_ != 0 && lines * kLine > most_) return false;
+  Slot* slots = load_acquire(level.slots_made);
   if (slots == nullptr) {
-    const size_t bytes = lines * kLine * sizeof(Slot) + lines;
+    const size_t bytes = level.lines() * kLine * sizeof(Slot) + level.lines();
     auto* fresh = static_cast<Slot*>(sys::map_memory(bytes));
     if (fresh == nullptr) return false;
-    if (compare_exchange(level.slots, slots, fresh)) {
+    if (compare_exchange(level.slots_made, slots, fresh)) {
       slots = fresh;
     } else {
       sys::unmap_memory(fresh, bytes);
     }
   }
   // Whoever comes writes the same.
-  store(level.reach, reinterpret_cast<uint8_t*>(slots + lines * kLine));
-  store(level.mask, lines - 1);
-  store(level.shift, 64 - log2);
-  store(level.number, number);
+  store(level.reach_made, reinterpret_cast<uint8_t*>(slots + level.lines() * kLine));
   // The winner may not have come to this line yet.
   if (number > 0) {
     uint32_t before = number - 1;
@@ -41,12 +44,34 @@ bool BlockTable::add_level(uint32_t number) {
   return true;
 }
 
-void BlockTable::extend_reach(const Level& level, uint64_t line, unsigned distance) {
-  uint8_t& reach = level.reach[line];
+// A block with the address of `put` that stands before it was freed past the hooks, or the
+// allocator had not given the address away again. Nobody else has to do with the address meanwhile.
+// False: there is none.
+bool BlockTable::drop_older(const Level& level, uint64_t line, const Slot& put, unsigned distance) {
+  const uint64_t wanted = load(put.key) & kAddressMask;
+  uint64_t dropped = 0;
+  for (unsigned d = 0; d <= distance; ++d) {
+    Slot* slots = level.line(line + d);
+    for (unsigned here = places(slots, wanted, kAddressMask); here != 0; here &= here - 1) {
+      Slot* slot = slots + std::countr_zero(here);
+      if (slot == &put) continue;
+      release(slot);
+      ++dropped;
+    }
+  }
+  if (dropped != 0) fetch_add(lost_blocks_, dropped);
+  return dropped != 0;
+}
+
+void BlockTable::extend_reach(const Level& level, uint64_t line, const Slot& put,
+                              unsigned distance) {
+  uint8_t& reach = level.reach(line);
   uint8_t seen = load(reach);
   while (seen < distance && !compare_exchange(reach, seen, static_cast<uint8_t>(distance))) {
   }
   if (distance < kCrowded || level.number != load(newest_)) return;
+  // A program that frees past the hooks must not make the table grow for ever.
+  if (drop_older(level, line, put, distance)) return;
   if (fetch_add(crowded_[level.number], 1u) >= level.lines() / kMostCrowded)
     add_level(level.number + 1);
 }

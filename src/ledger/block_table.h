@@ -13,8 +13,6 @@
 // put, take, reserve, restore and release are thread-safe and async-signal-safe.
 #pragma once
 
-#include <sys/single_threaded.h>
-
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -51,7 +49,7 @@ class BlockTable {
   Place expect(uintptr_t address) const {
     const Level& newest = levels_[load_acquire(newest_)];
     const Place place = {address, &newest, home(newest, address)};
-    __builtin_prefetch(newest.slots + place.home * kLine, 1);
+    __builtin_prefetch(newest.slots() + place.home * kLine, 1);
     return place;
   }
 
@@ -63,8 +61,8 @@ class BlockTable {
       return;
     for (const Level* at = &levels_[newest]; at >= &levels_[newest - 1]; --at) {
       const uint64_t first = home(*at, address);
-      __builtin_prefetch(at->slots + first * kLine, 1);
-      __builtin_prefetch(at->reach + first);
+      __builtin_prefetch(at->slots() + first * kLine, 1);
+      __builtin_prefetch(&at->reach(first));
     }
   }
 
@@ -125,7 +123,7 @@ class BlockTable {
     for (uint32_t i = 0; i <= load(newest_); ++i) {
       const Level& at = levels_[i];
       for (uint64_t s = 0; s < at.lines() * kLine; ++s) {
-        const Slot& slot = at.slots[s];
+        const Slot& slot = at.slots()[s];
         const Slot seen = {load_acquire(slot.key), load_acquire(slot.value)};
         // Changed meanwhile: then what was read may be of two blocks, neither of which has lived
         // through it.
@@ -143,7 +141,7 @@ class BlockTable {
     for (uint32_t i = 0; i <= load(newest_); ++i) {
       const Level& at = levels_[i];
       for (uint64_t s = 0; s < at.lines() * kLine; ++s) {
-        Slot& slot = at.slots[s];
+        Slot& slot = at.slots()[s];
         if (slot.key == 0) continue;
         if (slot.key == kReserved || slot.value == 0) {
           release(&slot);
@@ -175,14 +173,19 @@ class BlockTable {
   static constexpr uint32_t kMostLarge = 1u << 16;
   static constexpr uint64_t kReserved = 1;  // no block has this address
 
-  // Level n has 2^(kFirstLinesLog2 + n) lines; the reaches stand behind the slots.
+  // Level n has 2^(kFirstLinesLog2 + n) lines; the reaches stand behind the slots. Where both are
+  // is written when the level is made, also by those who come too late to make it; the rest by
+  // init().
   struct Level {
-    Slot* slots;
-    uint8_t* reach;
+    Slot* slots_made;
+    uint8_t* reach_made;
     uint64_t mask;   // lines - 1
     uint32_t shift;  // 64 - log2(lines)
     uint32_t number;
 
+    Slot* slots() const { return load(slots_made); }
+    Slot* line(uint64_t at) const { return slots() + (at & mask) * kLine; }
+    uint8_t& reach(uint64_t line) const { return load(reach_made)[line]; }
     uint64_t lines() const { return mask + 1; }
   };
 
@@ -238,31 +241,29 @@ class BlockTable {
       const uint64_t first = home(at, address);
       unsigned distance = 0;
       do {
-        Slot* line = at.slots + ((first + distance) & at.mask) * kLine;
+        Slot* line = at.line(first + distance);
         const unsigned here = places(line, wanted, kAddressMask);
         if (here != 0) return line + std::countr_zero(here);
-      } while (distance++ < load(at.reach[first]));
+      } while (distance++ < load(at.reach(first)));
     }
     return nullptr;
   }
 
-  // False: another thread has the slot. With a single thread the bus lock, which waits for all that
-  // the processor has under way, is not needed; pthread_create ends that before the second thread
-  // begins.
+  // False: another thread has the slot. The bus lock, which is left out where it may be, waits for
+  // all that the processor has under way.
   static bool claim(uint64_t& key, uint64_t value) {
     uint64_t expected = 0;
-    return __libc_single_threaded ? compare_exchange_alone(key, expected, value)
-                                  : compare_exchange(key, expected, value);
+    return claim_exchange(key, expected, value);
   }
 
   [[gnu::always_inline]] bool put_at(const Level& level, uint64_t first, const Slot& packed) {
     for (unsigned distance = 0; distance <= kMostReach; ++distance) {
-      Slot* line = level.slots + ((first + distance) & level.mask) * kLine;
+      Slot* line = level.line(first + distance);
       for (unsigned free = places(line, 0, ~uint64_t{0}); free != 0; free &= free - 1) {
         Slot& slot = line[std::countr_zero(free)];
         if (!claim(slot.key, packed.key)) continue;
         store_release(slot.value, packed.value);
-        if (distance != 0) extend_reach(level, first, distance);
+        if (distance != 0) extend_reach(level, first, slot, distance);
         return true;
       }
     }
@@ -274,7 +275,8 @@ class BlockTable {
   bool put_unusual(const Place& place, const Block& block);
   uint64_t large_size(uint64_t index) const;
   void forget_large(const Slot& slot);
-  void extend_reach(const Level& level, uint64_t line, unsigned distance);
+  void extend_reach(const Level& level, uint64_t line, const Slot& put, unsigned distance);
+  bool drop_older(const Level& level, uint64_t line, const Slot& put, unsigned distance);
   bool add_level(uint32_t number);
 
   uint32_t newest_ = 0;

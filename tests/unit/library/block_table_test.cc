@@ -155,6 +155,21 @@ TEST(BlockTable, RepairRemovesWhatWasLeftHalfDone) {
   EXPECT_FALSE(table->take(0x2000, &block));
 }
 
+// An allocator, or a library bound to it, that frees where no hook sees it gives the same address
+// out again and again.
+TEST(BlockTable, BlocksFreedUnseenMakeRoomForTheirSuccessors) {
+  auto table = make_table();
+  constexpr uint64_t kTimes = 1'000'000;
+  for (uint64_t i = 1; i <= kTimes; ++i) ASSERT_TRUE(table->put(0x7f1234567890, {i % 1000, 1}));
+  uint64_t kept = 0;
+  table->for_each([&](const Block&) { ++kept; });
+  EXPECT_LE(kept, 40u);
+  EXPECT_EQ(table->lost_blocks(), kTimes - kept);
+  Block block;
+  for (uint64_t i = 0; i < kept; ++i) EXPECT_TRUE(table->take(0x7f1234567890, &block));
+  EXPECT_FALSE(table->take(0x7f1234567890, &block));
+}
+
 TEST(BlockTable, ThreadsWithTheirOwnBlocks) {
   constexpr unsigned kThreads = 4;
   auto table = make_table();
