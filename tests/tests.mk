@@ -6,6 +6,7 @@
 #   tests/structure      what the sources include and what the built library needs and exports
 #   tests/programs       the programs that the host tests run
 #   tests/bench          benchmarks: bench.mk
+#   tests/schedule       the tables in every order of a few threads: schedule.mk
 #   tests/tsan           the tables' tests under ThreadSanitizer: tsan.mk
 
 TEST_BUILD   := $(BUILD)/tests
@@ -17,6 +18,7 @@ PROGRAM_LIST :=
 -include tests/walker.mk
 include tests/bench/bench.mk
 include tests/tsan/tsan.mk
+include tests/schedule/schedule.mk
 
 # Not optimised: the tests wait for the programs they run, not the other way round.
 TEST_FLAGS := $(filter-out -O%,$(COMMON)) -O0 -Itests/host

@@ -21,19 +21,28 @@ void Peak::set_aside_slowly(CounterSet& set, bool owner, uint64_t height) const 
   store_release(set.mark, height);
 }
 
-// The first thread may have kept any amount below the peak. This once another tells for it, and
-// has it set itself limits at its next operation.
+// The first thread may have kept any amount below the peak. This once others tell for it, and have
+// it set itself limits at its next operation.
 void Peak::join(ThreadSlots& threads) {
   if (!threads.alone() || !threads.end_alone()) return;
+  store(first_owes_, 1u);
+  exchange<int64_t>(threads.slot(threads.first()).high, INT64_MIN);
+  tell_for_first(threads);
+}
+
+// Not once for all: an operation that was under way when its limits were taken away counts without
+// a lock, so that it may have seen the limits while what it has counted was on its way to memory.
+// Where that was its last, it never tells of it.
+void Peak::tell_for_first(ThreadSlots& threads) {
   ThreadSlot& first = threads.slot(threads.first());
-  exchange<int64_t>(first.high, INT64_MIN);
+  if (load(first.high) != INT64_MIN) return;  // it has come to tell, or is about to
   uint64_t told = load(first.told);
   const uint64_t now = load(first.live_bytes);
-  if (compare_exchange(first.told, told, now)) add_to_total(now - told);
+  if (now != told && compare_exchange(first.told, told, now)) add_to_total(now - told);
 }
 
 uint64_t Peak::add_to_total(uint64_t step) {
-  const uint64_t total = __atomic_add_fetch(&total_, step, __ATOMIC_ACQ_REL);
+  const uint64_t total = add_fetch_ordered(total_, step);
   raise(total);
   return total;
 }
@@ -59,12 +68,20 @@ int64_t Peak::batch(const ThreadSlots& threads, const ThreadSlot& slot) const {
 
 void Peak::tell_at_once(ThreadSlots& threads, int64_t bytes) {
   join(threads);
+  if (load(first_owes_) != 0) tell_for_first(threads);
   add_to_total(static_cast<uint64_t>(bytes));
 }
 
 void Peak::tell(ThreadSlots& threads, uint32_t number) {
   constexpr uint32_t kHabitLimit = 4096;
   ThreadSlot& slot = threads.slot(number);
+  if (load(first_owes_) != 0) [[unlikely]] {
+    if (number == threads.first()) {
+      store(first_owes_, 0u);
+    } else {
+      tell_for_first(threads);
+    }
+  }
   // A signal handler, or the one who joins, may come between and tell: then once more.
   uint64_t told = load(slot.told);
   uint64_t now = load(slot.live_bytes);
@@ -87,7 +104,7 @@ void Peak::tell(ThreadSlots& threads, uint32_t number) {
     }
     // The second thread says that it is here and then sets these limits: one of the two sees what
     // the other has written.
-    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    full_fence();
   } while (alone && !threads.alone());
 }
 
@@ -119,6 +136,7 @@ uint64_t Peak::kept_at_most(const ThreadSlots& threads) const {
 void Peak::restart(uint64_t bytes, uint64_t ticks) {
   total_ = height_ = bytes;
   when_ = ticks;
+  first_owes_ = 0;
 }
 
 }  // namespace mtrace::ledger

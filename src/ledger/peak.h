@@ -52,11 +52,18 @@ class Peak {
   // A thread other than the first has come: from now on threads keep and tell.
   void join(ThreadSlots& threads);
 
-  // What the set held at the last peak.
+  // What the set held at the last peak. Looks again when another thread sets aside meanwhile; not
+  // for ever, because it may be one that does not run until this returns.
   uint64_t share(const CounterSet& set) const {
-    const uint64_t aside = load(set.set_aside);
-    const bool touched = load_acquire(set.mark) == load(height_);
-    return touched ? aside : held(set);
+    constexpr int kMostLooks = 100;
+    for (int look = 1;; ++look) {
+      const uint64_t height = load_acquire(height_);
+      const uint64_t mark = load_acquire(set.mark);
+      const uint64_t share = mark == height ? load_acquire(set.set_aside) : held(set);
+      const bool same = (mark & kTaking) == 0 && load_acquire(set.mark) == mark &&
+                        load_acquire(height_) == height;
+      if (same || look == kMostLooks) return share;
+    }
   }
 
   uint64_t height() const { return load(height_); }  // bytes
@@ -79,6 +86,8 @@ class Peak {
   }
   void set_aside_slowly(CounterSet& set, bool owner, uint64_t height) const;
   int64_t batch(const ThreadSlots& threads, const ThreadSlot& slot) const;
+  // Adds what the first thread has kept, if it has not come to do so itself since join().
+  void tell_for_first(ThreadSlots& threads);
   // Adds what the calling thread has kept to the total.
   void tell(ThreadSlots& threads, uint32_t number);
   // The same for one without a slot, which keeps nothing.
@@ -86,9 +95,10 @@ class Peak {
   uint64_t add_to_total(uint64_t step);
   void raise(uint64_t total);
 
-  uint64_t total_ = 0;   // live bytes, as far as threads have told
-  uint64_t height_ = 0;  // bytes
-  uint64_t when_ = 0;    // ticks
+  uint64_t total_ = 0;       // live bytes, as far as threads have told
+  uint64_t height_ = 0;      // bytes
+  uint64_t when_ = 0;        // ticks
+  uint32_t first_owes_ = 0;  // the first thread has not told since the second came
 };
 
 }  // namespace mtrace::ledger

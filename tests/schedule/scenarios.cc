@@ -1,0 +1,623 @@
+// What the tables promise, in every order of a few threads. See scheduler.h.
+//
+//   scenarios [--bound N] [--orders N] [--sample N] [NAME...]
+//
+// Prints for each scenario how many orders there are; ends with status 1 at a counterexample. The
+// tables' sources are part of this file, so that a copy of one with a bug can take its place.
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <new>
+#include <set>
+
+#include "base/clock.h"
+#include "base/growing_array.h"
+#include "base/process.h"
+#include "ledger/block_table.cc"
+#include "ledger/peak.cc"
+#include "ledger/resource_table.cc"
+#include "ledger/stack_table.cc"
+#include "ledger/thread_slots.cc"
+#include "scheduler.h"
+
+namespace mtrace::sys {
+
+// How often, to see a table grow.
+unsigned g_maps = 0;
+
+void* map_memory(size_t bytes) {
+  ++g_maps;
+  return schedule::map(bytes);
+}
+// A table with few buckets is sooner made and given back.
+void* map_sparse_memory(size_t bytes) {
+  return bytes <= size_t{32} * 1024 ? schedule::map(bytes) : nullptr;
+}
+void unmap_memory(void*, size_t) {}
+
+// Threads 1 to 9 live, the others are gone.
+bool thread_exists(uint32_t, uint32_t tid) { return tid < 10; }
+
+namespace {
+int no_time(clockid_t, timespec* now) { return *now = {}, 0; }
+}  // namespace
+namespace internal {
+GetTime get_time = no_time;
+}
+
+}  // namespace mtrace::sys
+
+namespace mtrace::ledger {
+namespace {
+
+using schedule::expect;
+using schedule::Scenario;
+
+// As large as it is, only what is touched costs.
+template <typename T>
+T& make() {
+  return *new (schedule::map(sizeof(T))) T;
+}
+
+Stack stack_of(const uintptr_t* frames, uint8_t depth, uint64_t hash) {
+  return {1, hash, frames, depth, 0, false, false};
+}
+
+// ---- Stack table.
+
+// Two threads meet two stacks of equal hash at once, in both orders, a third one reads.
+class SameStacks : public Scenario {
+ public:
+  SameStacks() { table_.init(nullptr); }
+  unsigned threads() const override { return 2; }
+  void run(unsigned thread) override {
+    for (const unsigned which : {thread, 1 - thread}) {
+      const uint32_t index = table_.intern(stack_of(frames_[which], 2, 42), thread + 1);
+      found_[thread][which] = index;
+    }
+  }
+  void check() override {
+    expect(found_[0][0] == found_[1][0] && found_[0][1] == found_[1][1], "one stack, two records");
+    expect(found_[0][0] != found_[0][1], "two stacks, one record");
+    expect(table_.size() == 3, "as many records as there are");
+    std::set<uint32_t> visited;
+    table_.for_each([&](uint32_t index, const StackRecord&) {
+      expect(visited.insert(index).second, "a record is in the list twice");
+    });
+    expect(visited.size() == 3, "a record is not in the list");
+  }
+
+ private:
+  StackTable& table_ = make<StackTable>();
+  const uintptr_t frames_[2][2] = {{1, 2}, {1, 3}};
+  uint32_t found_[2][2] = {};
+};
+
+// Buckets are linked into the list for the first time, a parent and its child at once, while a
+// third thread walks the list.
+class FreshBuckets : public Scenario {
+ public:
+  FreshBuckets() { table_.init(nullptr); }
+  unsigned threads() const override { return 3; }
+  void run(unsigned thread) override {
+    if (thread == 2) {
+      uint64_t before = 0;
+      table_.for_each([&](uint32_t, const StackRecord& stack) { before += stack.depth; });
+      expect(before <= 2, "what is not there was visited");
+      return;
+    }
+    const uint64_t hash = thread == 0 ? 0x40 : 0x140;  // bucket 0x40 is the parent of 0x140
+    found_[thread] = table_.intern(stack_of(frames_, 1, hash), thread + 1);
+  }
+  void check() override {
+    expect(table_.intern(stack_of(frames_, 1, 0x40), 1) == found_[0], "lost behind its bucket");
+    expect(table_.intern(stack_of(frames_, 1, 0x140), 1) == found_[1], "lost behind its bucket");
+    unsigned count = 0;
+    table_.for_each([&](uint32_t, const StackRecord&) { ++count; });
+    expect(count == 3, "a record is not in the list");
+  }
+
+ private:
+  StackTable& table_ = make<StackTable>();
+  const uintptr_t frames_[1] = {7};
+  uint32_t found_[2] = {};
+};
+
+// The table doubles its buckets while others look up.
+class MoreBuckets : public Scenario {
+ public:
+  MoreBuckets() {
+    table_.init(nullptr);
+    while (table_.size() < 511) intern(table_.size(), 1);
+  }
+  unsigned threads() const override { return 2; }
+  void run(unsigned thread) override {
+    found_[thread][0] = intern(1000, thread + 1);
+    found_[thread][1] = intern(1000 + 512, thread + 1);
+  }
+  void check() override {
+    for (const unsigned which : {0, 1}) {
+      expect(found_[0][which] == found_[1][which], "one stack, two records");
+      expect(intern(1000 + 512 * which, 1) == found_[0][which], "not found again");
+    }
+    expect(table_.size() == 513, "as many records as there are");
+  }
+
+ private:
+  uint32_t intern(uintptr_t number, uint32_t owner) {
+    const uintptr_t frames[] = {number};
+    return table_.intern(stack_of(frames, 1, number), owner);
+  }
+  StackTable& table_ = make<StackTable>();
+  uint32_t found_[2][2] = {};
+};
+
+// ---- Counters.
+
+// Threads that come after the owner, one of them without a slot, and a handler count for one stack.
+// No count is lost, though two sets are added to without a lock.
+class SetsOfAStack : public Scenario {
+ public:
+  explicit SetsOfAStack(unsigned threads, bool handler) : threads_(threads), handler_(handler) {
+    table_.init(nullptr);
+    record_ = table_.intern(stack_of(frames_, 1, 5), 1);
+  }
+  unsigned threads() const override { return threads_; }
+  bool has_handler() const override { return handler_; }
+  void handle() override { count(numbers_[0]); }
+  void run(unsigned thread) override {
+    count(numbers_[thread]);
+    if (thread == 0) count(numbers_[thread]);
+  }
+  void check() override {
+    const Counters sum = table_.read(table_.record(record_));
+    expect(sum.allocated_blocks == operations_, "a count is lost");
+    expect(sum.allocated_bytes == 10 * operations_, "bytes are lost");
+  }
+
+ private:
+  void count(uint32_t number) {
+    ++operations_;
+    const auto [set, owner] = table_.counting(table_.record(record_), number);
+    count_allocated(set, owner, 10, 0);
+  }
+  StackTable& table_ = make<StackTable>();
+  const uintptr_t frames_[1] = {7};
+  const uint32_t numbers_[3] = {2, 3, 0};  // 1 is the owner
+  unsigned threads_;
+  bool handler_;
+  uint64_t operations_ = 0;
+  uint32_t record_ = 0;
+};
+
+// A block goes from one thread to another while a report reads: what is freed was allocated.
+class ReadWhileCounting : public Scenario {
+ public:
+  ReadWhileCounting() {
+    table_.init(nullptr);
+    record_ = table_.intern(stack_of(frames_, 1, 5), 1);
+    table_.counting(table_.record(record_), 2);
+  }
+  unsigned threads() const override { return 3; }
+  void run(unsigned thread) override {
+    StackRecord& stack = table_.record(record_);
+    if (thread == 0) {
+      count_allocated(table_.counting(stack, 1).set, true, 10, 0);
+      store_release(handed_, 1u);
+    } else if (thread == 1) {
+      if (load_acquire(handed_) == 0) return;
+      count_freed(table_.counting(stack, 2).set, true, {10, 0, 0, false, false});
+    } else {
+      const Counters sum = table_.read(stack);
+      expect(sum.freed_blocks <= sum.allocated_blocks, "freed, but never allocated");
+      expect(sum.freed_bytes <= sum.allocated_bytes, "more freed than allocated");
+    }
+  }
+  void check() override {}
+
+ private:
+  StackTable& table_ = make<StackTable>();
+  const uintptr_t frames_[1] = {7};
+  uint32_t record_ = 0;
+  uint32_t handed_ = 0;
+};
+
+// ---- Block table.
+
+// Blocks of one line, put and taken by two threads, one of them handed over; a report looks on.
+class BlocksOfALine : public Scenario {
+ public:
+  explicit BlocksOfALine(bool reader) : reader_(reader) { table_.init(); }
+  unsigned threads() const override { return reader_ ? 3 : 2; }
+  void run(unsigned thread) override {
+    Block block;
+    if (thread == 0) {
+      put(kBase, 100);
+      put(kBase + 8, 200);
+      store_release(handed_, 1u);
+      take(kBase, 100);
+    } else if (thread == 1) {
+      put(kBase + 16, 300);
+      if (load_acquire(handed_) == 1) {
+        take(kBase + 8, 200);
+        taken_ = true;
+      }
+      take(kBase + 16, 300);
+      expect(!table_.take(kBase + 24, &block), "a block that nobody put");
+    } else {
+      table_.for_each([&](const Block& seen) {
+        expect(seen.size == seen.stack * uint64_t{100}, "a block that never was");
+      });
+    }
+  }
+  void check() override {
+    Block block;
+    expect(table_.take(kBase + 8, &block) == !taken_, "a block is there twice, or lost");
+    expect(table_.repair([](const Block&) { expect(false, "a block is left"); }) == 0,
+           "something is left half done");
+  }
+
+ private:
+  void put(uintptr_t address, uint64_t size) {
+    expect(table_.put(address, {size, static_cast<uint32_t>(size / 100), 0}), "no room");
+  }
+  void take(uintptr_t address, uint64_t size) {
+    Block block = {};
+    expect(table_.take(address, &block), "a block is not found");
+    expect(block.size == size && block.stack == size / 100, "another block");
+  }
+  static constexpr uintptr_t kBase = 0x7f0000001000;
+  BlockTable& table_ = make<BlockTable>();
+  bool reader_;
+  bool taken_ = false;
+  uint32_t handed_ = 0;
+};
+
+// A put that is one too many for the newest level, by two threads at once; then the next level.
+class NextLevel : public Scenario {
+ public:
+  NextLevel() {
+    table_.init();
+    for (unsigned i = 0; i < before_growth(); ++i) table_.put(address(i), {i, 1, 0});
+  }
+  unsigned threads() const override { return 2; }
+  void run(unsigned thread) override {
+    const unsigned first = before_growth() + 2 * thread;
+    for (unsigned i = first; i < first + 2; ++i) {
+      expect(table_.put(address(i), {i, 1, 0}), "no room");
+    }
+    Block block;
+    expect(table_.take(address(first), &block) && block.size == first, "a block is not found");
+    expect(table_.take(address(0 + thread), &block) && block.size == thread,
+           "an old block is lost");
+  }
+  void check() override {
+    uint64_t count = 0;
+    Block block;
+    for (unsigned i = 2; i < before_growth() + 4; ++i) count += table_.take(address(i), &block);
+    expect(count == before_growth(), "a block is lost");
+    expect(table_.lost_blocks() == 0, "counted as lost");
+  }
+
+ private:
+  static uintptr_t address(unsigned i) { return 0x7f0000000000 + 128 * uintptr_t{i} * 37; }
+  // Blocks that the first level takes without asking for a second: the memory mapped tells.
+  static unsigned before_growth() {
+    static const unsigned most = [] {
+      BlockTable& table = make<BlockTable>();
+      table.init();
+      unsigned i = 0;
+      for (sys::g_maps = 0; sys::g_maps == 0; ++i) table.put(address(i), {i, 1, 0});
+      return i - 1;
+    }();
+    return most;
+  }
+
+  BlockTable& table_ = make<BlockTable>();
+};
+
+// A realloc that moves a block, while another thread is given the old address.
+class ReallocMoves : public Scenario {
+ public:
+  ReallocMoves() {
+    table_.init();
+    table_.put(kOld, {100, 1, 0});
+  }
+  unsigned threads() const override { return 2; }
+  void run(unsigned thread) override {
+    Block block;
+    if (thread == 0) {
+      BlockTable::Slot* slot = table_.reserve(kOld, &block);
+      expect(slot != nullptr && block.size == 100, "the block is not found");
+      store_release(moved_, 1u);  // the allocator has given the address away
+      expect(table_.put(kNew, {200, 2, 0}), "no room");
+      table_.release(slot);
+      expect(table_.take(kNew, &block) && block.size == 200, "the new block is not found");
+    } else if (load_acquire(moved_) == 1) {
+      expect(table_.put(kOld, {300, 3, 0}), "no room");
+      expect(table_.take(kOld, &block) && block.size == 300, "another's block was taken");
+    }
+  }
+  void check() override {
+    expect(table_.repair([](const Block&) { expect(false, "a block is left"); }) == 0,
+           "something is left half done");
+  }
+
+ private:
+  static constexpr uintptr_t kOld = 0x7f0000001000;
+  static constexpr uintptr_t kNew = 0x7f0000001008;
+  BlockTable& table_ = make<BlockTable>();
+  uint32_t moved_ = 0;
+};
+
+// The only thread, which claims slots without a lock, and its signal handler.
+class HandlerInsidePut : public Scenario {
+ public:
+  HandlerInsidePut() { table_.init(); }
+  unsigned threads() const override { return 1; }
+  bool has_handler() const override { return true; }
+  void handle() override { put_and_take(kBase + 32, 500); }
+  void run(unsigned) override {
+    expect(table_.put(kBase, {100, 1, 0}), "no room");
+    put_and_take(kBase + 8, 200);
+    Block block;
+    expect(table_.take(kBase, &block) && block.size == 100, "a block is lost");
+  }
+  void check() override {
+    expect(table_.repair([](const Block&) { expect(false, "a block is left"); }) == 0,
+           "something is left half done");
+  }
+
+ private:
+  void put_and_take(uintptr_t address, uint64_t size) {
+    Block block;
+    expect(table_.put(address, {size, 1, 0}), "no room");
+    expect(table_.take(address, &block) && block.size == size, "a block is lost");
+  }
+  static constexpr uintptr_t kBase = 0x7f0000001000;
+  BlockTable& table_ = make<BlockTable>();
+};
+
+// ---- Resources.
+
+// Two threads record one id at once, a third releases it: each that was recorded ends once, and not
+// two are live in the end.
+class TwoPuts : public Scenario {
+ public:
+  explicit TwoPuts(bool before, bool taker) : taker_(taker) {
+    if (before) put(4);
+  }
+  unsigned threads() const override { return taker_ ? 3 : 2; }
+  void run(unsigned thread) override {
+    if (thread == 2) {
+      Resource old;
+      if (table_.take(1, 5, &old)) ended_ += old.size;
+    } else {
+      put(uint64_t{1} << thread);
+    }
+  }
+  void check() override {
+    Resource old;
+    unsigned live = 0;
+    for (; table_.take(1, 5, &old); ++live) ended_ += old.size;
+    expect(live <= 1, "one id is live twice");
+    expect(taker_ || live == 1, "none is live");
+    expect(ended_ == put_, "one has ended twice, or not at all");
+  }
+
+ private:
+  void put(uint64_t size) {
+    put_ += size;
+    expect(table_.put(1, 5, {size, 0}, [&](const Resource& old) { ended_ += old.size; }),
+           "no room");
+  }
+  ResourceTable& table_ = make<ResourceTable>();
+  bool taker_;
+  uint64_t put_ = 0;
+  uint64_t ended_ = 0;
+};
+
+// ---- Peak.
+
+// A second thread comes while the first, which has told of its peak only, goes on.
+class SecondThreadJoins : public Scenario {
+ public:
+  SecondThreadJoins() {
+    threads_.acquire(1, 1);
+    change(1, 100);
+  }
+  unsigned threads() const override { return 2; }
+  void run(unsigned thread) override {
+    if (thread == 0) {
+      change(1, -90);
+      store_release(freed_, 1u);
+    } else {
+      expect(threads_.acquire(1, 2) == 2, "another slot");
+      peak_.join(threads_);
+      const bool freed = load_acquire(freed_) != 0;
+      change(2, 50);
+      const uint64_t height = peak_.height();
+      if (freed) expect(height <= 100 + peak_.kept_at_most(threads_), "a peak that never was");
+    }
+  }
+  void check() override {
+    const uint64_t off = peak_.kept_at_most(threads_);
+    expect(peak_.height() + off >= 100 && peak_.height() <= 150 + off, "not the peak");
+    expect(threads_.totals().live_bytes == 60, "not what is live");
+    // Both have told now, so what they say together is what is live.
+    change(1, 1000), change(2, 1000);
+    expect(peak_.height_now(threads_) == 2060, "something was told twice, or never");
+  }
+
+ private:
+  void change(uint32_t number, int64_t bytes) {
+    peak_.changed(threads_, number, bytes, bytes > 0 ? 1 : -1);
+  }
+  ThreadSlots& threads_ = make<ThreadSlots>();
+  Peak& peak_ = make<Peak>();
+  uint32_t freed_ = 0;
+};
+
+// The share that a set had in the peak is asked for while it is touched for the first time since.
+class ShareIsRead : public Scenario {
+ public:
+  explicit ShareIsRead(bool owner) : owner_(owner) {
+    peak_.restart(50, 0);
+    set_.allocated_bytes = 77;
+    peak_.set_aside(set_, true);
+    set_.allocated_bytes = 200;
+    peak_.restart(500, 0);
+  }
+  unsigned threads() const override { return owner_ ? 2 : 3; }
+  void run(unsigned thread) override {
+    if (thread == 1) {
+      const uint64_t share = peak_.share(set_);
+      // Operations under way count or do not.
+      expect(share >= 200 && share <= 200 + 2 * 8, "the share of another time");
+    } else {
+      peak_.set_aside(set_, owner_);
+      count_allocated(set_, owner_, 8, 0);
+    }
+  }
+  void check() override { expect(peak_.share(set_) == 200, "not what it held at the peak"); }
+
+ private:
+  Peak& peak_ = make<Peak>();
+  CounterSet& set_ = make<CounterSet>();
+  bool owner_;
+};
+
+// ---- Slots and memory.
+
+// Threads come at once where some have gone.
+class SlotsOfTheDead : public Scenario {
+ public:
+  SlotsOfTheDead() {
+    for (const uint32_t tid : {20, 1, 21}) slots_.slot(slots_.acquire(1, tid)).tid = tid;
+  }
+  unsigned threads() const override { return 3; }
+  void run(unsigned thread) override { number_[thread] = slots_.acquire(1, 5 + thread); }
+  void check() override {
+    std::set<uint32_t> numbers(number_, number_ + 3);
+    expect(numbers.size() == 3, "two threads hold one slot");
+    for (unsigned t = 0; t < 3; ++t) {
+      expect(number_[t] != 0 && slots_.slot(number_[t]).tid == 5 + t, "not its holder's");
+      expect(number_[t] <= slots_.used(), "beyond what is used");
+    }
+  }
+
+ private:
+  ThreadSlots& slots_ = make<ThreadSlots>();
+  uint32_t number_[3] = {};
+};
+
+// Allocations at the end of a chunk.
+class ArenaChunks : public Scenario {
+ public:
+  ArenaChunks() {
+    arena_.allocate(size_t{Arena::kChunkUnits - 4} * Arena::kUnit);
+    array_.find_or_create(0);
+  }
+  unsigned threads() const override { return 3; }
+  void run(unsigned thread) override {
+    for (const unsigned which : {0, 1}) {
+      const uint32_t index = arena_.allocate(2 * Arena::kUnit);
+      index_[2 * thread + which] = index;
+      auto* word = static_cast<uint64_t*>(arena_.at(index));
+      expect(load(*word) == 0, "memory that somebody uses");
+      store(*word, uint64_t{2 * thread + which + 1});
+    }
+    uint64_t* element = array_.find_or_create(GrowingArray<uint64_t>::kChunk + thread);
+    store(*element, uint64_t{thread + 1});
+  }
+  void check() override {
+    for (unsigned i = 0; i < 6; ++i) {
+      expect(*static_cast<uint64_t*>(arena_.at(index_[i])) == i + 1, "overwritten");
+    }
+    for (unsigned thread = 0; thread < 3; ++thread) {
+      expect(*array_.find(GrowingArray<uint64_t>::kChunk + thread) == thread + 1, "lost");
+    }
+  }
+
+ private:
+  Arena& arena_ = make<Arena>();
+  GrowingArray<uint64_t>& array_ = make<GrowingArray<uint64_t>>();
+  uint32_t index_[6] = {};
+};
+
+struct Named {
+  const char* name;
+  schedule::Make make;
+};
+const Named kScenarios[] = {
+    {"same-stacks", [] { return new SameStacks; }},
+    {"fresh-buckets", [] { return new FreshBuckets; }},
+    {"more-buckets", [] { return new MoreBuckets; }},
+    {"sets-of-a-stack", [] { return new SetsOfAStack(3, false); }},
+    {"sets-and-handler", [] { return new SetsOfAStack(2, true); }},
+    {"read-while-counting", [] { return new ReadWhileCounting; }},
+    {"blocks-of-a-line", [] { return new BlocksOfALine(false); }},
+    {"blocks-and-reader", [] { return new BlocksOfALine(true); }},
+    {"next-level", [] { return new NextLevel; }},
+    {"realloc-moves", [] { return new ReallocMoves; }},
+    {"handler-inside-put", [] { return new HandlerInsidePut; }},
+    {"two-puts", [] { return new TwoPuts(false, false); }},
+    {"two-puts-and-old", [] { return new TwoPuts(true, false); }},
+    {"two-puts-and-take", [] { return new TwoPuts(true, true); }},
+    {"second-thread-joins", [] { return new SecondThreadJoins; }},
+    {"share-is-read", [] { return new ShareIsRead(true); }},
+    {"share-of-shared-set", [] { return new ShareIsRead(false); }},
+    {"slots-of-the-dead", [] { return new SlotsOfTheDead; }},
+    {"arena-chunks", [] { return new ArenaChunks; }},
+};
+
+}  // namespace
+}  // namespace mtrace::ledger
+
+int main(int argc, char** argv) {
+  using namespace mtrace;
+  unsigned bound = 2;
+  uint64_t orders = 1'000'000;
+  uint64_t samples = 0;
+  std::set<std::string> wanted;
+  for (int i = 1; i < argc; ++i) {
+    const bool more = i + 1 < argc;
+    if (strcmp(argv[i], "--bound") == 0 && more) {
+      bound = static_cast<unsigned>(atoi(argv[++i]));
+    } else if (strcmp(argv[i], "--orders") == 0 && more) {
+      orders = strtoull(argv[++i], nullptr, 10);
+    } else if (strcmp(argv[i], "--sample") == 0 && more) {
+      samples = strtoull(argv[++i], nullptr, 10);
+    } else {
+      wanted.insert(argv[i]);
+    }
+  }
+  const bool some = !wanted.empty();
+  int status = 0;
+  uint64_t all = 0;
+  for (const auto& [name, make] : ledger::kScenarios) {
+    if (some && wanted.erase(name) == 0) continue;
+    schedule::Outcome outcome = schedule::explore(make, bound, orders);
+    all += outcome.orders;
+    if (outcome.failure.empty() && samples != 0) {
+      const schedule::Outcome sampled = schedule::sample(make, samples, 1);
+      outcome.failure = sampled.failure;
+      all += sampled.orders;
+    }
+    printf("%s: %llu orders of about %llu steps, %s\n", name,
+           static_cast<unsigned long long>(outcome.orders),
+           static_cast<unsigned long long>(outcome.steps / outcome.orders),
+           !outcome.failure.empty() ? ("FAILED: " + outcome.failure).c_str()
+           : outcome.complete       ? "all within the bound"
+                                    : "not all");
+    fflush(stdout);
+    if (!outcome.failure.empty()) status = 1;
+  }
+  for (const std::string& name : wanted) {
+    fprintf(stderr, "no scenario %s\n", name.c_str());
+    status = 2;
+  }
+  printf("%llu orders, bound %u\n", static_cast<unsigned long long>(all), bound);
+  return status;
+}

@@ -1,0 +1,36 @@
+# The tables in every order of a few threads: the library's own sources, with a scheduler in place
+# of base/atomic.h.
+#
+#   make schedule              all scenarios: orders that cost at most BOUND (3), at most ORDERS each
+#   make schedule-bugs         each of bugs.txt, in a copy of the source: it must be found
+
+SCHEDULE_BUILD := $(BUILD)/schedule
+BOUND  ?= 3
+ORDERS ?= 5000000
+SCHEDULE_FLAGS := -std=c++20 $(WARN) -MMD -MP -Itests/schedule -DMTRACE_ATOMICS='"stepped_atomic.h"'
+SCHEDULE_BUGS  := $(shell sed -n 's/^\([a-z][a-z-]*\)|.*/\1/p' tests/schedule/bugs.txt)
+SCHEDULE_BUG_BINARIES := $(SCHEDULE_BUGS:%=$(SCHEDULE_BUILD)/bugs/%/scenarios)
+
+$(SCHEDULE_BUILD)/scheduler.o: tests/schedule/scheduler.cc tests/schedule/schedule.mk | $(BUILD)/.deps
+	@mkdir -p $(@D)
+	$(call say,CXX,$<)
+	$(Q)$(CXX) $(CPPFLAGS) $(SCHEDULE_FLAGS) -O2 -g -c $< -o $@
+$(SCHEDULE_BUILD)/scenarios: tests/schedule/scenarios.cc $(SCHEDULE_BUILD)/scheduler.o
+	$(call say,LINK,$@)
+	$(Q)$(CXX) $(CPPFLAGS) $(SCHEDULE_FLAGS) -O1 -g -o $@ $< $(SCHEDULE_BUILD)/scheduler.o
+$(SCHEDULE_BUILD)/bugs/%/scenarios: tests/schedule/scenarios.cc $(SCHEDULE_BUILD)/scheduler.o \
+    tests/schedule/bugs.txt tests/schedule/make_bug.sh
+	$(call say,BUG,$*)
+	$(Q)tests/schedule/make_bug.sh $* $(@D)
+	$(Q)$(CXX) -I$(@D) $(CPPFLAGS) $(SCHEDULE_FLAGS) -Wno-error -w -O0 -o $@ $< \
+	    $(SCHEDULE_BUILD)/scheduler.o
+
+TEST_EXTRA += $(SCHEDULE_BUILD)/scenarios $(SCHEDULE_BUG_BINARIES)
+
+.PHONY: schedule schedule-bugs
+schedule: $(SCHEDULE_BUILD)/scenarios
+	$< --bound $(BOUND) --orders $(ORDERS)
+schedule-bugs: $(SCHEDULE_BUG_BINARIES)
+	@tests/schedule/find_bugs.sh $(SCHEDULE_BUILD)
+
+-include $(SCHEDULE_BUILD)/scheduler.d $(wildcard $(SCHEDULE_BUILD)/*.d $(SCHEDULE_BUILD)/bugs/*/*.d)
