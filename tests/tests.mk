@@ -8,6 +8,7 @@
 #   tests/bench          benchmarks: bench.mk
 #   tests/schedule       the tables in every order of a few threads: schedule.mk
 #   tests/tsan           the tables' tests under ThreadSanitizer: tsan.mk
+#   tests/fuzz           libFuzzer targets: fuzz.mk
 
 TEST_BUILD   := $(BUILD)/tests
 PROGRAMS     := $(TEST_BUILD)/programs
@@ -17,6 +18,7 @@ PROGRAM_LIST :=
 
 -include tests/walker.mk
 include tests/bench/bench.mk
+include tests/fuzz/fuzz.mk
 include tests/tsan/tsan.mk
 include tests/schedule/schedule.mk
 

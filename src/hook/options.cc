@@ -259,7 +259,7 @@ void complain() {
   for (int i = 0; i < kCount; ++i) {
     if (g_bad[i] == nullptr) continue;
     const Entry& entry = kTable[i];
-    char line[512];
+    char line[1280];  // the value, escaped, is at most 800 bytes of it
     Writer out(line, sizeof line);
     out.text("mtrace: ").text(entry.variable).put('=');
     out.escaped(g_bad[i], strnlen(g_bad[i], 200), format::kReservedNone);

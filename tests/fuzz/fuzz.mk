@@ -1,0 +1,52 @@
+# Fuzzing: libFuzzer with AddressSanitizer and UndefinedBehaviorSanitizer, by clang whatever builds
+# the rest.
+#
+#   make fuzz                  each target for SECONDS (600); new inputs stay in build/fuzz/found
+#   make fuzz FUZZ=cfi         only that one
+#   make fuzz-short            what make check runs: the seeds and a few thousand executions
+
+FUZZ_BUILD   := $(BUILD)/fuzz
+FUZZ_TARGETS := cfi memlog elf options decode
+FUZZ         ?= $(FUZZ_TARGETS)
+SECONDS      ?= 600
+
+FUZZ_SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all
+FUZZ_FLAGS    := -std=c++20 -O1 -g1 $(WARN) -MMD -MP -fno-omit-frame-pointer \
+                 -fsanitize=fuzzer-no-link $(FUZZ_SANITIZE)
+# The parts that each target is about.
+FUZZ_SRC_cfi     := $(addprefix src/unwind/,cfi.cc compile.cc eh_frame.cc expression.cc machine.cc \
+                      stack_memory.cc) src/base/probe.cc src/base/process.cc \
+                    src/base/syscall.cc
+FUZZ_SRC_memlog  := $(wildcard src/profile/*.cc src/analyze/*.cc src/export/*.cc)
+FUZZ_SRC_elf     := $(addprefix src/symbolize/,demangle.cc dwarf_index.cc elf_file.cc \
+                      module_symbols.cc symbol_table.cc) src/profile/text.cc
+FUZZ_SRC_options := src/hook/options.cc src/hook/environment.cc src/base/writer.cc src/base/file.cc
+FUZZ_SRC_decode  := $(filter-out %/worker.cc,$(wildcard src/symbolize/*.cc)) \
+                    $(wildcard src/profile/*.cc)
+FUZZ_LIBS_memlog := -lfmt $(ABSL_LIBS)
+FUZZ_LIBS_elf    := -ldw -lelf -liberty -lfmt
+FUZZ_LIBS_decode := -ldw -lelf -liberty -lfmt $(ABSL_LIBS)
+
+$(FUZZ_BUILD)/obj/%.o: %.cc tests/fuzz/fuzz.mk | $(BUILD)/.deps
+	@mkdir -p $(@D)
+	$(call say,FUZZ,$<)
+	$(Q)clang++ $(CPPFLAGS) $(FUZZ_FLAGS) -c $< -o $@
+define fuzz_rule
+FUZZ_OBJ_$(1) := $$(patsubst %.cc,$(FUZZ_BUILD)/obj/%.o,tests/fuzz/$(1)_fuzz.cc $$(FUZZ_SRC_$(1)))
+FUZZ_OBJ += $$(FUZZ_OBJ_$(1))
+$(FUZZ_BUILD)/$(1): $$(FUZZ_OBJ_$(1))
+	$$(call say,LINK,$$@)
+	$$(Q)clang++ -fsanitize=fuzzer $(FUZZ_SANITIZE) -o $$@ $$^ $$(FUZZ_LIBS_$(1))
+endef
+$(foreach target,$(FUZZ_TARGETS),$(eval $(call fuzz_rule,$(target))))
+
+FUZZ_BINARIES := $(addprefix $(FUZZ_BUILD)/,$(FUZZ_TARGETS))
+TEST_EXTRA    += $(FUZZ_BINARIES)
+
+.PHONY: fuzz fuzz-short
+fuzz: $(addprefix $(FUZZ_BUILD)/,$(FUZZ))
+	@tests/fuzz/run.sh $(FUZZ_BUILD) --seconds $(SECONDS) $(FUZZ)
+fuzz-short: $(addprefix $(FUZZ_BUILD)/,$(FUZZ))
+	@tests/fuzz/run.sh $(FUZZ_BUILD) --runs 3000 $(FUZZ)
+
+-include $(sort $(FUZZ_OBJ:.o=.d))

@@ -1,0 +1,49 @@
+// Files that claim to be memlogs. What the strict reader accepts must come through the writer
+// unchanged, and every view must manage with it.
+#include <stddef.h>
+#include <stdint.h>
+
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "analyze/sum.h"
+#include "analyze/table.h"
+#include "export/json.h"
+#include "profile/error.h"
+#include "profile/reader.h"
+#include "profile/writer.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace mtrace;
+  const std::string text(reinterpret_cast<const char*>(data), size);
+  profile::Memlog memlog;
+  try {
+    memlog = profile::read("f", text);
+  } catch (const profile::FormatError&) {
+    return 0;
+  }
+  const std::string written = profile::write(memlog);
+  const profile::Memlog again = profile::read("written", written);
+  if (profile::write(again) != written) __builtin_trap();
+
+  try {
+    analyze::sum_processes({memlog});
+    const std::vector<analyze::ProcessSum> twice = analyze::sum_processes({memlog, again});
+    __builtin_trap();  // one report twice
+  } catch (const std::runtime_error&) {
+  }
+  for (const int depth : {0, 1, 3}) {
+    analyze::Table merged;
+    if (!merged.merge(memlog, depth) || !merged.merge(again, depth)) continue;
+    std::vector<analyze::Row> rows = merged.rows();
+    for (int order = 0; order <= static_cast<int>(analyze::Order::kStack); ++order) {
+      analyze::sort(rows, static_cast<analyze::Order>(order));
+    }
+    analyze::gross_growth(rows);
+    exporting::json(memlog, merged, 2);
+  }
+  analyze::Table own = analyze::Table::of(memlog);
+  exporting::json(memlog, own, 0);
+  return 0;
+}
