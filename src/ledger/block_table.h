@@ -120,7 +120,7 @@ class BlockTable {
   // end, and perhaps for some that do not.
   template <typename Visit>
   void for_each(Visit&& visit) const {
-    for (uint32_t i = 0; i <= load(newest_); ++i) {
+    for (uint32_t i = 0; i <= load_acquire(newest_); ++i) {
       const Level& at = levels_[i];
       for (uint64_t s = 0; s < at.lines() * kLine; ++s) {
         const Slot& slot = at.slots()[s];
