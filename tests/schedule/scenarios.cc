@@ -180,7 +180,7 @@ class SetsOfAStack : public Scenario {
   void count(uint32_t number) {
     ++operations_;
     const auto [set, owner] = table_.counting(table_.record(record_), number);
-    count_allocated(set, owner, 10, 0);
+    count_allocated(set, owner, {10, 1, 0});
   }
   StackTable& table_ = make<StackTable>();
   const uintptr_t frames_[1] = {7};
@@ -203,7 +203,7 @@ class ReadWhileCounting : public Scenario {
   void run(unsigned thread) override {
     StackRecord& stack = table_.record(record_);
     if (thread == 0) {
-      count_allocated(table_.counting(stack, 1).set, true, 10, 0);
+      count_allocated(table_.counting(stack, 1).set, true, {10, 1, 0});
       store_release(handed_, 1u);
     } else if (thread == 1) {
       if (load_acquire(handed_) == 0) return;
@@ -477,7 +477,7 @@ class ShareIsRead : public Scenario {
       expect(share >= 200 && share <= 200 + 2 * 8, "the share of another time");
     } else {
       peak_.set_aside(set_, owner_);
-      count_allocated(set_, owner_, 8, 0);
+      count_allocated(set_, owner_, {8, 1, 0});
     }
   }
   void check() override { expect(peak_.share(set_) == 200, "not what it held at the peak"); }

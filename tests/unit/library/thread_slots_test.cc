@@ -65,7 +65,7 @@ struct World {
     ASSERT_TRUE(blocks.put(address, {size, stack, 0}));
     const auto [set, owner] = stacks.counting(stacks.record(stack), slot);
     peak.set_aside(set, owner);
-    count_allocated(set, owner, size, 3);
+    count_allocated(set, owner, {size, 1, 3});
     peak.changed(threads, slot, static_cast<int64_t>(size), 1);
   }
   void free(uint32_t slot, uintptr_t address) {

@@ -1,0 +1,75 @@
+// Threads that come and go, and the checkers of doc/reliability.md in their short forms: every
+// order of the tables' scenarios, ThreadSanitizer, the fuzz targets.
+#include <regex>
+
+#include "host_test.h"
+
+namespace mtrace::test {
+namespace {
+
+class ConcurrencyTest : public HostTest {
+ protected:
+  Result checker(std::vector<std::string> argv) {
+    argv[0] = build_dir() + "/" + argv[0];
+    return run(plain(std::move(argv)));
+  }
+  Result script(const std::string& name, std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), source_dir() + "/tests/" + name);
+    return run(plain(std::move(arguments)));
+  }
+};
+
+TEST_F(ConcurrencyTest, ThreadsComeAndGo) {
+  const std::string path = program("short_threads");
+  const Result result = run(traced({path}));
+  ASSERT_TRUE(result.exited(0)) << result.how() << result.out;
+  const std::vector<Memlog> logs = logs_of(result.pid);
+  EXPECT_GE(logs.size(), 2u);
+  const auto told = told_sites(result.out).at(1);
+  const auto found = site_sums(logs, path, path);
+  EXPECT_EQ(told, found) << "told:\n" << describe(told) << "found:\n" << describe(found);
+  EXPECT_EQ(logs.back().get("lost"), "frames=0 stacks=0 blocks=0 inflight=0");
+  EXPECT_EQ(logs.back().get("unknown-frees"), "0");
+}
+
+TEST_F(ConcurrencyTest, EveryOrderOfAFewThreadsIsGood) {
+  const Result result = checker({"schedule/scenarios", "--bound", "2", "--orders", "8000"});
+  EXPECT_TRUE(result.exited(0)) << result.how() << result.out << result.err;
+  const std::regex all("([0-9]+) orders, bound 2\n$");
+  std::smatch match;
+  ASSERT_TRUE(std::regex_search(result.out, match, all)) << result.out;
+  EXPECT_GT(std::stoi(match[1]), 50'000);
+}
+
+TEST_F(ConcurrencyTest, SeededBugsAreFound) {
+  const Result result = script("schedule/find_bugs.sh", {build_dir() + "/schedule"});
+  EXPECT_TRUE(result.exited(0)) << result.how() << result.out << result.err;
+  EXPECT_GE(lines_of(result.out).size(), 15u);
+}
+
+TEST_F(ConcurrencyTest, ThreadSanitizerHasNothingToSay) {
+  const Result result =
+      checker({"tsan/tables",
+               "--gtest_filter=ThreadSlots.*:*Threads*:*GrowthLosesNothing:*ConcurrentMisuse*:"
+               "*BlocksFreedUnseen*:-*Fork*:ResourceTable.ThreadsWithIdsOfTheirOwn"});
+  EXPECT_TRUE(result.exited(0)) << result.how() << result.out << result.err;
+  EXPECT_EQ(result.err.find("WARNING: ThreadSanitizer"), std::string::npos) << result.err;
+  EXPECT_NE(result.out.find("ThreadsComeAndGoAndEverythingAddsUp"), std::string::npos);
+}
+
+class FuzzTest : public ConcurrencyTest, public ::testing::WithParamInterface<const char*> {};
+
+TEST_P(FuzzTest, SeedsAndAFewThousandMore) {
+  const Result result =
+      script("fuzz/run.sh", {build_dir() + "/fuzz", "--runs", "3000", GetParam()});
+  ASSERT_TRUE(result.exited(0)) << result.how() << result.out << result.err;
+  std::smatch match;
+  ASSERT_TRUE(std::regex_search(result.out, match, std::regex(": ([0-9]+) executions")))
+      << result.out;
+  EXPECT_GE(std::stoi(match[1]), 3000);
+}
+INSTANTIATE_TEST_SUITE_P(Targets, FuzzTest,
+                         ::testing::Values("cfi", "memlog", "elf", "options", "decode"));
+
+}  // namespace
+}  // namespace mtrace::test
