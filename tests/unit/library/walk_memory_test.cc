@@ -110,7 +110,7 @@ TEST(WalkMemory, FramesOfAllSizesAndDepths) {
     std::mt19937 random(depth);
     for (int i = 0; i < 300; ++i) wander(*both, random, random() % 60);
     EXPECT_EQ(both->wrong, 0u) << depth;
-    }
+  }
 }
 
 TEST(WalkMemory, ChangedDepthIsNoticed) {
