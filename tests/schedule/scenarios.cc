@@ -207,7 +207,7 @@ class ReadWhileCounting : public Scenario {
       store_release(handed_, 1u);
     } else if (thread == 1) {
       if (load_acquire(handed_) == 0) return;
-      count_freed(table_.counting(stack, 2).set, true, {10, 0, 0, false, false});
+      count_freed(table_.counting(stack, 2).set, true, {10, 1, 0, 0, false, false});
     } else {
       const Counters sum = table_.read(stack);
       expect(sum.freed_blocks <= sum.allocated_blocks, "freed, but never allocated");
@@ -246,7 +246,7 @@ class BlocksOfALine : public Scenario {
       take(kBase + 16, 300);
       expect(!table_.take(kBase + 24, &block), "a block that nobody put");
     } else {
-      table_.for_each([&](const Block& seen) {
+      table_.for_each([&](uintptr_t, const Block& seen) {
         expect(seen.size == seen.stack * uint64_t{100}, "a block that never was");
       });
     }
@@ -254,7 +254,7 @@ class BlocksOfALine : public Scenario {
   void check() override {
     Block block;
     expect(table_.take(kBase + 8, &block) == !taken_, "a block is there twice, or lost");
-    expect(table_.repair([](const Block&) { expect(false, "a block is left"); }) == 0,
+    expect(table_.repair([](uintptr_t, const Block&) { expect(false, "a block is left"); }) == 0,
            "something is left half done");
   }
 
@@ -340,7 +340,7 @@ class ReallocMoves : public Scenario {
     }
   }
   void check() override {
-    expect(table_.repair([](const Block&) { expect(false, "a block is left"); }) == 0,
+    expect(table_.repair([](uintptr_t, const Block&) { expect(false, "a block is left"); }) == 0,
            "something is left half done");
   }
 
@@ -365,7 +365,7 @@ class HandlerInsidePut : public Scenario {
     expect(table_.take(kBase, &block) && block.size == 100, "a block is lost");
   }
   void check() override {
-    expect(table_.repair([](const Block&) { expect(false, "a block is left"); }) == 0,
+    expect(table_.repair([](uintptr_t, const Block&) { expect(false, "a block is left"); }) == 0,
            "something is left half done");
   }
 

@@ -74,7 +74,7 @@ struct World {
     ASSERT_TRUE(blocks.take(address, &block));
     const auto [set, owner] = stacks.counting(stacks.record(block.stack), slot);
     peak.set_aside(set, owner);
-    count_freed(set, owner, {block.size, 3, 1, false, false});
+    count_freed(set, owner, {block.size, 1, 3, 1, false, false});
     peak.changed(threads, slot, -static_cast<int64_t>(block.size), -1);
   }
 };
@@ -152,7 +152,7 @@ TEST(ThreadSlots, ThreadsComeAndGoAndEverythingAddsUp) {
   std::thread reader([&] {
     while (!done) {
       uint64_t blocks = 0;
-      world->blocks.for_each([&](const Block& block) { blocks += block.size != 0; });
+      world->blocks.for_each([&](uintptr_t, const Block& block) { blocks += block.size != 0; });
       Counters sum = {};
       uint64_t shares = 0;
       world->stacks.for_each([&](uint32_t, const StackRecord& stack) {
@@ -181,7 +181,7 @@ TEST(ThreadSlots, ThreadsComeAndGoAndEverythingAddsUp) {
       [&](uint32_t, const StackRecord& stack) { sum += world->stacks.read(stack); });
   uint64_t bytes = 0;
   uint64_t blocks = 0;
-  EXPECT_EQ(world->blocks.repair([&](const Block& block) { bytes += block.size, ++blocks; }), 0u);
+  EXPECT_EQ(world->blocks.repair([&](uintptr_t, const Block& block) { bytes += block.size, ++blocks; }), 0u);
   EXPECT_EQ(bytes, live_bytes_left);
   EXPECT_EQ(sum.allocated_blocks, allocations);
   EXPECT_EQ(live_bytes(sum), bytes);
