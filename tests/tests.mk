@@ -127,6 +127,16 @@ tests: $(TEST_BINARIES) programs $(TEST_EXTRA)
 
 check: all tests
 	@tests/run_tests.sh $(BUILD) $(TEST_BINARIES)
+# The long forms of what `make check` does shortly; figures on standard output.
+SOAK_SECONDS ?= 1800
+long_tests = MTRACE_SOURCE_DIR=$(CURDIR) MTRACE_BUILD_DIR=$(abspath $(BUILD)) \
+             $(TEST_BUILD)/host_tests --gtest_brief=1 --gtest_filter=
+soak: all tests
+	MTRACE_SOAK_SECONDS=$$(($(SOAK_SECONDS) / 2)) $(long_tests)'SoakTest.*:StormTest.*'
+faults: all tests
+	MTRACE_THOROUGH=1 $(long_tests)'FaultTest.*'
+suites: all tests
+	MTRACE_SUITES=1 $(long_tests)'SuitesTest.*'
 demo: all $(PROGRAMS)/demo_service
 	@tests/demo.sh $(BUILD)
 
