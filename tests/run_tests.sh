@@ -11,6 +11,7 @@ scratch=$(mktemp -d "${TMPDIR:-/tmp}/mtrace-check-XXXXXX") || exit 1
 trap 'rm -rf "$scratch"' EXIT
 trap 'exit 130' INT TERM
 mkdir "$scratch/tmp" "$scratch/logs"
+chmod 711 "$scratch" "$scratch/tmp"  # some tests run programs as another user
 export MTRACE_SOURCE_DIR=$source_dir MTRACE_BUILD_DIR=$build_dir TMPDIR=$scratch/tmp
 unset LD_PRELOAD DEBUGINFOD_URLS
 

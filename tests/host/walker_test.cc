@@ -162,7 +162,7 @@ TEST_P(WalkerAgainstLibunwind, EqualFrameByFrame) {
   command.argv = {"/bin/bash", "-c", work.script};
   command.env = {{"PATH", getenv("PATH")},
                  {"PRELOAD", program("walkcheck.so")},
-                 {"BINARY", build_dir() + "/tests/host_tests"},
+                 {"BINARY", build_dir() + "/tests/unit_library"},
                  {"WALKCHECK_FILE", path},
                  {"WALKCHECK_EVERY", std::to_string(work.every)},
                  {"LC_ALL", "C"}};
