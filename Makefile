@@ -57,7 +57,7 @@ TOOL_FLAGS := $(COMMON) -DMTRACE_INSTALLED_LIBRARY='"$(LIBDIR)/libmtrace.so"'
 # flat_hash_map: memlog's model, and the reference for the stack table in the tests.
 ABSL_LIBS  := -labsl_raw_hash_set -labsl_hash -labsl_city -labsl_low_level_hash \
               -labsl_hashtablez_sampler -labsl_throw_delegate
-TOOL_LIBS  := -ldw -lelf -lfmt -liberty -lre2 $(ABSL_LIBS)
+TOOL_LIBS  := -ldw -lelf -lfmt -liberty -lre2 -lz $(ABSL_LIBS)
 TEST_LIBS  := -lgtest -lgtest_main -lpthread $(TOOL_LIBS)
 
 LIB_SRC  := $(sort $(wildcard src/base/*.cc src/unwind/*.cc src/ledger/*.cc src/report/*.cc \
@@ -91,9 +91,11 @@ include tests/tests.mk
 
 # What building and testing need. A stamp of the list, so that an unchanged list costs nothing.
 deps: $(BUILD)/.deps
-$(BUILD)/.deps: packages.txt tests/install_packages.sh
+$(BUILD)/.deps: packages.txt tests/install_packages.sh tests/npm_packages.txt tests/install_npm.sh
 	@tests/install_packages.sh packages.txt
-	@mkdir -p $(BUILD) && touch $@
+	@mkdir -p $(BUILD)
+	@tests/install_npm.sh tests/npm_packages.txt $(BUILD)/npm
+	@touch $@
 
 install: all
 	install -d $(DESTDIR)$(LIBDIR) $(DESTDIR)$(BINDIR) $(DESTDIR)$(PREFIX)/include

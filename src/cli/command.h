@@ -33,6 +33,7 @@ const Command& tree_command();
 const Command& diff_command();
 const Command& leaks_command();
 const Command& check_command();
+const Command& export_command();
 const Command& decode_command();
 const Command& help_command();
 

@@ -6,6 +6,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "export/tables.h"
 #include "format/escape.h"
 #include "format/memlog.h"
 #include "profile/header.h"
@@ -229,6 +230,12 @@ std::string json(const std::vector<analyze::ProcessSum>& sums, const Table& tabl
   out["modules"] = modules_json(table.modules());
   out["entries"] = rows_json(table, limit);
   return out.dump(kIndent);
+}
+
+std::string json_lines(const Table& table) {
+  std::string out;
+  for (const Row& row : table.rows()) out += row_json(table, row).dump() + '\n';
+  return out;
 }
 
 }  // namespace mtrace::exporting

@@ -1,0 +1,49 @@
+#include <fmt/format.h>
+
+#include "export/tables.h"
+#include "format/memlog.h"
+#include "profile/text.h"
+#include "profile/writer.h"
+
+namespace mtrace::exporting {
+namespace {
+
+std::string quoted(const std::string& text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"') out += '"';
+    out += c;
+  }
+  return out + '"';
+}
+
+std::string stack_text(const analyze::Table& table, const analyze::Row& row) {
+  std::string out;
+  for (const profile::Frame& frame : row.frames) {
+    if (!out.empty()) out += " < ";
+    out += frame.function.empty() ? profile::place(table.names(), frame)
+                                  : profile::escaped(frame.function, "");
+    if (!frame.source.empty()) out += ' ' + profile::escaped(frame.source, "");
+  }
+  if (row.cut) out += fmt::format("{}{}", out.empty() ? "" : " < ", format::kCutLine);
+  return out;
+}
+
+}  // namespace
+
+std::string csv(const analyze::Table& table) {
+  std::string out =
+      "kind,bytes,blocks,live,allocs,allocated,frees,freed,temporary,short_lived,lifetime_min,"
+      "lifetime_mean,lifetime_max,age,slack,peak,stack,frames\n";
+  for (const analyze::Row& row : table.rows()) {
+    out +=
+        fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{:016x},{}\n", row.kind,
+                    row.bytes, row.blocks, row.live ? std::to_string(*row.live) : "",
+                    row.allocations, row.allocated_bytes, row.frees, row.freed_bytes, row.temporary,
+                    row.short_lived, row.lifetimes.least, row.lifetimes.mean(), row.lifetimes.most,
+                    row.age, row.slack, row.peak, row.stack, quoted(stack_text(table, row)));
+  }
+  return out;
+}
+
+}  // namespace mtrace::exporting

@@ -1,0 +1,12 @@
+// The JSON that gprof2dot reads (gprof2dot -f json).
+#pragma once
+
+#include <string>
+
+#include "export/stacks.h"
+
+namespace mtrace::exporting {
+
+std::string gprof2dot(const Stacks& stacks, const analyze::Table& table);
+
+}  // namespace mtrace::exporting

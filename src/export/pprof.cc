@@ -1,0 +1,163 @@
+#include "export/pprof.h"
+
+#include <absl/container/flat_hash_map.h>
+
+#include <map>
+#include <protozero/pbf_writer.hpp>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "profile/text.h"
+
+namespace mtrace::exporting {
+namespace {
+
+// Field numbers of profile.proto.
+constexpr int kSampleType = 1, kSample = 2, kMapping = 3, kLocation = 4, kFunction = 5,
+              kStringTable = 6, kTimeNanos = 9, kDefaultSampleType = 14;
+
+class Strings {
+ public:
+  Strings() { of(""); }
+  int64_t of(const std::string& text) {
+    const auto [place, added] = known_.try_emplace(text, texts_.size());
+    if (added) texts_.push_back(text);
+    return static_cast<int64_t>(place->second);
+  }
+  const std::vector<std::string>& texts() const { return texts_; }
+
+ private:
+  absl::flat_hash_map<std::string, size_t> known_;
+  std::vector<std::string> texts_;
+};
+
+struct Type {
+  const char* name;
+  const char* unit;
+};
+
+class Writer {
+ public:
+  Writer(const Stacks& stacks, const analyze::Table& table)
+      : stacks_(stacks), table_(table), profile_(text_) {}
+
+  std::string write(int64_t nanoseconds) {
+    sample_types();
+    for (const Stack& stack : stacks_.stacks) sample(stack);
+    for (size_t i = 0; i < table_.modules().size(); ++i) mapping(i);
+    for (const auto& [key, id] : functions_) function(key, id);
+    if (nanoseconds != 0) profile_.add_int64(kTimeNanos, nanoseconds);
+    profile_.add_int64(kDefaultSampleType, strings_.of(default_));
+    for (const std::string& one : strings_.texts()) profile_.add_string(kStringTable, one);
+    return std::move(text_);
+  }
+
+ private:
+  using FunctionKey = std::pair<std::string, std::string>;  // name, file
+  using Message = protozero::pbf_writer;
+
+  void type(const std::string& name, const std::string& unit) {
+    Message one(profile_, kSampleType);
+    one.add_int64(1, strings_.of(name));
+    one.add_int64(2, strings_.of(unit));
+  }
+
+  void sample_types() {
+    asked_ = stacks_.column != "bytes";
+    default_ = asked_ ? stacks_.column : "inuse_space";
+    if (asked_) type(stacks_.column, stacks_.unit == std::string("bytes") ? "bytes" : "count");
+    type("alloc_objects", "count");
+    type("alloc_space", "bytes");
+    type("inuse_objects", "count");
+    type("inuse_space", "bytes");
+  }
+
+  // A location of pprof's is an address with what is inlined there.
+  void sample(const Stack& stack) {
+    std::vector<uint64_t> ids;
+    std::vector<size_t> lines;
+    for (const size_t index : stack.locations) {
+      lines.push_back(index);
+      const Location& location = stacks_.locations[index];
+      const bool inlined = location.offset == 0 && location.module == Location::kNoModule;
+      if (inlined && index != stack.locations.back()) continue;
+      ids.push_back(place(lines));
+      lines.clear();
+    }
+    if (!lines.empty()) ids.push_back(place(lines));
+    Message one(profile_, kSample);
+    one.add_packed_uint64(1, ids.begin(), ids.end());
+    std::vector<int64_t> values;
+    if (asked_) values.push_back(static_cast<int64_t>(stack.value));
+    values.push_back(static_cast<int64_t>(stack.row->allocations));
+    values.push_back(static_cast<int64_t>(stack.row->allocated_bytes));
+    values.push_back(std::max<int64_t>(stack.row->blocks, 0));
+    values.push_back(std::max<int64_t>(stack.row->bytes, 0));
+    one.add_packed_int64(2, values.begin(), values.end());
+  }
+
+  uint64_t place(const std::vector<size_t>& lines) {
+    const auto [known, added] = places_.try_emplace(lines, places_.size() + 1);
+    if (!added) return known->second;
+    const Location& outermost = stacks_.locations[lines.back()];
+    std::vector<std::pair<uint64_t, uint64_t>> calls;
+    for (const size_t index : lines) {
+      const Location& location = stacks_.locations[index];
+      const FunctionKey key = {location.function, location.file};
+      calls.emplace_back(functions_.try_emplace(key, functions_.size() + 1).first->second,
+                         location.line);
+    }
+    Message one(profile_, kLocation);
+    one.add_uint64(1, known->second);
+    if (outermost.module != Location::kNoModule) {
+      one.add_uint64(2, outermost.module + 1);
+      one.add_uint64(3, table_.modules()[outermost.module].base + outermost.offset);
+    } else {
+      one.add_uint64(3, outermost.offset);
+    }
+    for (const auto& [id, line] : calls) {
+      Message call(one, 4);
+      call.add_uint64(1, id);
+      call.add_int64(2, static_cast<int64_t>(line));
+    }
+    return known->second;
+  }
+
+  void mapping(size_t index) {
+    const profile::Module& module = table_.modules()[index];
+    Message one(profile_, kMapping);
+    one.add_uint64(1, index + 1);
+    one.add_uint64(2, module.base);
+    one.add_int64(5, strings_.of(profile::escaped(module.path, "")));
+    one.add_int64(6, strings_.of(profile::hex_bytes(module.build_id)));
+    // Names are here already.
+    for (const int known : {7, 8, 9, 10}) one.add_bool(known, true);
+  }
+
+  void function(const FunctionKey& key, uint64_t id) {
+    Message one(profile_, kFunction);
+    one.add_uint64(1, id);
+    one.add_int64(2, strings_.of(key.first));
+    one.add_int64(3, strings_.of(key.first));
+    one.add_int64(4, strings_.of(key.second));
+  }
+
+  const Stacks& stacks_;
+  const analyze::Table& table_;
+  std::string text_;
+  Message profile_;
+  Strings strings_;
+  bool asked_ = false;
+  std::string default_;
+  std::map<FunctionKey, uint64_t> functions_;
+  std::map<std::vector<size_t>, uint64_t> places_;
+};
+
+}  // namespace
+
+std::string pprof(const Stacks& stacks, const analyze::Table& table, int64_t nanoseconds) {
+  return gzip(Writer(stacks, table).write(nanoseconds));
+}
+
+}  // namespace mtrace::exporting

@@ -1,0 +1,123 @@
+#include "export/stacks.h"
+
+#include <absl/container/flat_hash_map.h>
+#include <fmt/format.h>
+
+#include <stdexcept>
+
+#include "format/memlog.h"
+#include "profile/text.h"
+
+namespace mtrace::exporting {
+namespace {
+
+using profile::Frame;
+using profile::Place;
+
+std::string base_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+class Interner {
+ public:
+  Interner(const analyze::Table& table, std::vector<Location>& locations)
+      : table_(table), locations_(locations) {}
+
+  size_t of(const Frame& frame) {
+    Location location;
+    location.function = profile::escaped(frame.function, "");
+    const std::string source = profile::escaped(frame.source, "");
+    const size_t colon = source.rfind(':');
+    if (colon != std::string::npos) {
+      location.file = source.substr(0, colon);
+      location.line = profile::read_unsigned(source.substr(colon + 1)).value_or(0);
+    }
+    if (frame.place == Place::kModule)
+      location.module = frame.module;
+    else
+      location.module = Location::kNoModule;
+    location.offset = frame.offset;
+    if (location.function.empty()) {
+      location.function =
+          frame.place == Place::kModule
+              ? fmt::format("{}+0x{:x}",
+                            profile::escaped(base_name(table_.modules()[frame.module].path), ""),
+                            frame.offset)
+              : fmt::format("0x{:x}", frame.offset);
+    }
+    return add(std::move(location));
+  }
+
+  size_t cut() {
+    Location location;
+    location.function = format::kCutLine;
+    location.module = Location::kNoModule;
+    return add(std::move(location));
+  }
+
+ private:
+  size_t add(Location location) {
+    const std::string key = fmt::format("{}\n{}\n{}\n{}\n{}", location.function, location.file,
+                                        location.line, location.module, location.offset);
+    const auto [place, added] = known_.try_emplace(key, locations_.size());
+    if (added) locations_.push_back(std::move(location));
+    return place->second;
+  }
+
+  const analyze::Table& table_;
+  std::vector<Location>& locations_;
+  absl::flat_hash_map<std::string, size_t> known_;
+};
+
+const char* column_name(analyze::Order order) {
+  switch (order) {
+    case analyze::Order::kBlocks:
+      return "blocks";
+    case analyze::Order::kLive:
+      return "live";
+    case analyze::Order::kAllocations:
+      return "allocs";
+    case analyze::Order::kTemporary:
+      return "temporary";
+    case analyze::Order::kSlack:
+      return "slack";
+    case analyze::Order::kPeak:
+      return "peak";
+    default:
+      return "bytes";
+  }
+}
+
+}  // namespace
+
+Stacks stacks_of(const analyze::Table& table, analyze::Order order) {
+  Stacks out;
+  out.column = column_name(order);
+  const bool counts = order == analyze::Order::kBlocks || order == analyze::Order::kAllocations ||
+                      order == analyze::Order::kTemporary;
+  out.unit = counts ? "blocks" : "bytes";
+  Interner interner(table, out.locations);
+  for (const analyze::Row& row : table.rows()) {
+    if (!row.kind.empty()) continue;
+    const int64_t value = analyze::quantity(row, order);
+    if (value <= 0) {
+      out.left_out += value < 0;
+      continue;
+    }
+    Stack stack = {&row, {}, static_cast<uint64_t>(value)};
+    for (const Frame& frame : row.frames) stack.locations.push_back(interner.of(frame));
+    if (row.cut || row.frames.empty()) stack.locations.push_back(interner.cut());
+    if (__builtin_add_overflow(out.total, stack.value, &out.total)) {
+      throw std::runtime_error("a sum does not fit 64 bits");
+    }
+    out.stacks.push_back(std::move(stack));
+  }
+  return out;
+}
+
+std::string without(std::string text, const char* bad, char instead) {
+  for (size_t at = 0; (at = text.find_first_of(bad, at)) != std::string::npos; ++at) {
+    text[at] = instead;
+  }
+  return text;
+}
+
+}  // namespace mtrace::exporting

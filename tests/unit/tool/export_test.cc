@@ -1,0 +1,206 @@
+// memlog export: each format opened by the tool that it is for, which must find the memlog's bytes.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "export/pprof.h"
+#include "profile/reader.h"
+#include "profile/text.h"
+#include "tool_test.h"
+
+namespace mtrace::test {
+namespace {
+
+using nlohmann::json;
+
+// The first report of a real program, in which nothing can have shrunk.
+class Export : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    directory_ = new TemporaryDirectory;
+    shell(
+        fmt::format("cd {0} && {1}/memlog run -q -o . --depth 20 /bin/bash -c 'x=1' && "
+                    "{1}/memlog resolve bash-*.memlog",
+                    directory_->path(), build_directory()));
+    for (const auto& item : std::filesystem::directory_iterator(directory_->path())) {
+      const std::string name = item.path().filename();
+      if (name.starts_with("bash-") && name.ends_with("-1.memlog")) report_ = item.path();
+    }
+    ASSERT_FALSE(report_.empty());
+    memlog_ = profile::read_path(report_);
+  }
+  static void TearDownTestSuite() {
+    delete directory_;
+    directory_ = nullptr;
+  }
+
+  // Path of the report in this format.
+  static std::string exported(const std::string& format, const std::string& by = "bytes") {
+    const std::string file = *directory_ / ("out." + format + "." + by);
+    const Result result =
+        memlog({"export", "-f", format, "--by", by, "-o", file, "--no-resolve", report_});
+    EXPECT_EQ(result.status, 0) << result.err;
+    EXPECT_EQ(result.err, "");
+    return file;
+  }
+  static int64_t bytes() { return memlog_.header.delta.bytes; }
+  static size_t stacks() { return memlog_.entries.size(); }
+
+  static TemporaryDirectory* directory_;
+  static std::string report_;
+  static profile::Memlog memlog_;
+};
+
+TemporaryDirectory* Export::directory_ = nullptr;
+std::string Export::report_;
+profile::Memlog Export::memlog_;
+
+TEST_F(Export, TheReportIsWorthIt) {
+  EXPECT_GT(stacks(), 20u);
+  EXPECT_GT(bytes(), 1000);
+  for (const profile::Entry& entry : memlog_.entries) EXPECT_GE(entry.bytes, 0);
+}
+
+TEST_F(Export, FoldedInAwk) {
+  EXPECT_EQ(shell("awk '{ sum += $NF } END { print sum }' " + exported("folded")),
+            std::to_string(bytes()) + "\n");
+}
+
+TEST_F(Export, CallgrindInCallgrindAnnotate) {
+  const std::string out = shell("callgrind_annotate --threshold=100 --show-percs=no " +
+                                exported("callgrind") + " | tr -d ,");
+  EXPECT_NE(out.find(std::to_string(bytes()) + "  PROGRAM TOTALS"), std::string::npos) << out;
+  const std::string inclusive =
+      shell("callgrind_annotate --inclusive=yes --threshold=100 --show-percs=no " +
+            exported("callgrind") + " | tr -d ,");
+  EXPECT_NE(inclusive.find("main ["), std::string::npos) << inclusive;
+}
+
+TEST_F(Export, MassifInMsPrint) {
+  const std::string out = shell("ms_print " + exported("massif") + " | tr -d ,");
+  EXPECT_NE(out.find("100.00% (" + std::to_string(bytes()) + "B) (heap allocation functions)"),
+            std::string::npos)
+      << out;
+}
+
+TEST_F(Export, DotInGraphviz) {
+  const std::string out = shell("dot -Tsvg " + exported("dot"));
+  EXPECT_NE(out.find("</svg>"), std::string::npos);
+  EXPECT_NE(out.find(fmt::format(": {} bytes</text>", bytes())), std::string::npos);
+}
+
+TEST_F(Export, CsvInSqlite) {
+  EXPECT_EQ(shell(fmt::format("sqlite3 :memory: '.import --csv {} m' 'select count(*), sum(bytes), "
+                              "sum(live) from m where kind = \"\"'",
+                              exported("csv"))),
+            fmt::format("{}|{}|{}\n", stacks(), bytes(), memlog_.header.live.bytes));
+}
+
+TEST_F(Export, JsonLinesInJq) {
+  EXPECT_EQ(shell("jq -s 'length, (map(.bytes) | add)' " + exported("jsonl")),
+            fmt::format("{}\n{}\n", stacks(), bytes()));
+}
+
+// The fields that gprof2dot's JSON reader asks for, and what it sums up.
+TEST_F(Export, Gprof2dotHasItsFields) {
+  const json out = json::parse(read_text(exported("gprof2dot")));
+  EXPECT_EQ(out["version"], 0);
+  EXPECT_EQ(out["costs"][0]["unit"], "bytes");
+  int64_t sum = 0;
+  for (const json& event : out["events"]) {
+    sum += event["cost"][0].get<int64_t>();
+    ASSERT_FALSE(event["callchain"].empty());
+    for (const json& function : event["callchain"]) {
+      const json& one = out["functions"].at(function.get<size_t>());
+      EXPECT_TRUE(one["name"].is_string() && one["module"].is_string());
+    }
+  }
+  EXPECT_EQ(sum, bytes());
+}
+
+TEST_F(Export, SpeedscopeIsAsItsSchemaSays) {
+  const json out = json::parse(read_text(exported("speedscope")));
+  EXPECT_EQ(out["$schema"], "https://www.speedscope.app/file-format-schema.json");
+  const json& profile = out["profiles"][0];
+  EXPECT_EQ(profile["type"], "sampled");
+  EXPECT_EQ(profile["unit"], "bytes");
+  EXPECT_EQ(profile["samples"].size(), profile["weights"].size());
+  int64_t sum = 0;
+  for (const json& weight : profile["weights"]) sum += weight.get<int64_t>();
+  EXPECT_EQ(sum, bytes());
+  EXPECT_EQ(profile["endValue"].get<int64_t>() - profile["startValue"].get<int64_t>(), sum);
+  for (const json& sample : profile["samples"]) {
+    for (const json& frame : sample) {
+      EXPECT_FALSE(out["shared"]["frames"].at(frame.get<size_t>())["name"].empty());
+    }
+  }
+}
+
+// The npm package reads it with its own definition of the messages.
+TEST_F(Export, PprofInPprofFormat) {
+  const std::string modules = build_directory() + "/npm/node_modules";
+  ASSERT_TRUE(std::filesystem::exists(modules + "/pprof-format"))
+      << "skipped: make deps could not get pprof-format from the npm registry";
+  write_text(*directory_ / "read.cjs", R"(
+const { Profile } = require('pprof-format');
+const file = require('fs').readFileSync(process.argv[2]);
+const profile = Profile.decode(require('zlib').gunzipSync(file));
+const text = (i) => profile.stringTable.strings[Number(i)];
+const types = profile.sampleType.map((t) => text(t.type) + '/' + text(t.unit));
+const sum = (i) => profile.sample.reduce((s, x) => s + Number(x.value[i]), 0);
+const functions = new Map(profile.function.map((f) => [Number(f.id), text(f.name)]));
+const locations = new Map(profile.location.map((l) => [Number(l.id), l]));
+const inner = new Set(), inlined = profile.location.filter((l) => l.line.length > 1).length;
+for (const s of profile.sample)
+  for (const id of s.locationId)
+    for (const line of locations.get(Number(id)).line) inner.add(functions.get(Number(line.functionId)));
+console.log(types.join(' '));
+console.log(profile.sample.length, sum(2), sum(3), inner.has('main'), inlined > 0);
+console.log(profile.mapping.map((m) => text(m.filename) + ' ' + text(m.buildId)).sort().join('\n'));
+)");
+  int64_t blocks = 0;
+  std::vector<std::string> modules_expected;
+  for (const profile::Entry& entry : memlog_.entries) {
+    if (entry.bytes > 0) blocks += entry.blocks;
+  }
+  size_t positive = 0;
+  bool inlined = false;
+  for (const profile::Entry& entry : memlog_.entries) {
+    positive += entry.bytes > 0;
+    for (const profile::Frame& one : entry.frames) inlined |= one.place == profile::Place::kInlined;
+  }
+  for (const profile::Module& module : memlog_.modules) {
+    modules_expected.push_back(module.path + ' ' + profile::hex_bytes(module.build_id));
+  }
+  std::sort(modules_expected.begin(), modules_expected.end());
+  EXPECT_EQ(shell(fmt::format("cd {} && NODE_PATH={} node read.cjs {}", directory_->path(), modules,
+                              exported("pprof"))),
+            fmt::format("alloc_objects/count alloc_space/bytes inuse_objects/count "
+                        "inuse_space/bytes\n{} {} {} true {}\n{}\n",
+                        positive, blocks, bytes(), inlined, fmt::join(modules_expected, "\n")));
+}
+
+TEST_F(Export, OtherColumnsAddUpToTheHeader) {
+  EXPECT_EQ(shell("awk '{ sum += $NF } END { print sum }' " + exported("folded", "live")),
+            std::to_string(memlog_.header.live.bytes) + "\n");
+  EXPECT_EQ(shell("awk '{ sum += $NF } END { print sum }' " + exported("folded", "peak")),
+            std::to_string(memlog_.header.peak->bytes) + "\n");
+  EXPECT_EQ(shell("awk '{ sum += $NF } END { print sum }' " + exported("folded", "blocks")),
+            std::to_string(memlog_.header.delta.blocks) + "\n");
+}
+
+TEST(ExportFile, IsWrittenWholeOrNotAtAll) {
+  TemporaryDirectory directory;
+  write_text(directory / "old", "as it was\n");
+  write_text(directory / "bad.memlog", "# memlog 1\n# pid: x\n");
+  const Result result =
+      memlog({"export", "-f", "csv", "-o", directory / "old", directory / "bad.memlog"});
+  EXPECT_EQ(result.status, 2);
+  EXPECT_EQ(read_text(directory / "old"), "as it was\n");
+}
+
+}  // namespace
+}  // namespace mtrace::test
