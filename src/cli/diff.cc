@@ -72,7 +72,7 @@ std::string relation(const ReportSet& a, const ReportSet& b) {
       return "the same process";
     }
   }
-  const std::string processes =
+  std::string processes =
       a.processes.size() + b.processes.size() == 2 ? "another process" : "other processes";
   const auto builds = program_builds(a);
   const auto other_builds = program_builds(b);
