@@ -3,6 +3,10 @@
 # Where npm or its registry is out of reach it says so and goes on: the tests that need one fail.
 set -u
 packages=$(grep -v '^#' "$1")
+# Some packages of nodejs bring npm, Debian's own does not.
+if ! command -v npm >/dev/null && [ "$(id -u)" = 0 ]; then
+  apt-get install -qq -y --no-install-recommends npm >/dev/null 2>&1
+fi
 if ! command -v npm >/dev/null; then
   echo "mtrace: no npm: not installed: $packages" >&2
   exit 0

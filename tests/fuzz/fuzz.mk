@@ -23,7 +23,7 @@ FUZZ_SRC_elf     := $(addprefix src/symbolize/,demangle.cc dwarf_index.cc elf_fi
 FUZZ_SRC_options := src/hook/options.cc src/hook/environment.cc src/base/writer.cc src/base/file.cc
 FUZZ_SRC_decode  := $(filter-out %/worker.cc,$(wildcard src/symbolize/*.cc)) \
                     $(wildcard src/profile/*.cc)
-FUZZ_LIBS_memlog := -lfmt $(ABSL_LIBS)
+FUZZ_LIBS_memlog := -lfmt -lre2 -lz $(ABSL_LIBS)
 FUZZ_LIBS_elf    := -ldw -lelf -liberty -lfmt
 FUZZ_LIBS_decode := -ldw -lelf -liberty -lfmt $(ABSL_LIBS)
 

@@ -33,9 +33,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     __builtin_trap();  // one report twice
   } catch (const std::runtime_error&) {
   }
-  for (const int depth : {0, 1, 3}) {
+  for (const analyze::FrameRange range : {analyze::FrameRange{}, {1, 1}, {1, 3}, {2, 0}}) {
     analyze::Table merged;
-    if (!merged.merge(memlog, depth) || !merged.merge(again, depth)) continue;
+    if (!merged.merge(memlog, range) || !merged.merge(again, range)) continue;
     std::vector<analyze::Row> rows = merged.rows();
     for (int order = 0; order <= static_cast<int>(analyze::Order::kStack); ++order) {
       analyze::sort(rows, static_cast<analyze::Order>(order));

@@ -35,6 +35,7 @@ void* map_sparse_memory(size_t bytes) {
   return bytes <= size_t{32} * 1024 ? schedule::map(bytes) : nullptr;
 }
 void unmap_memory(void*, size_t) {}
+unsigned long address_space_limit() { return ~0ul; }
 
 // Threads 1 to 9 live, the others are gone.
 bool thread_exists(uint32_t, uint32_t tid) { return tid < 10; }

@@ -14,5 +14,6 @@ void* map_memory(size_t bytes) {
 }
 void* map_sparse_memory(size_t bytes) { return map_memory(bytes); }
 void unmap_memory(void* memory, size_t bytes) { munmap(memory, bytes); }
+unsigned long address_space_limit() { return ~0ul; }
 
 }  // namespace mtrace::sys
