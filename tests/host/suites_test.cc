@@ -57,7 +57,7 @@ TEST_F(SuitesTest, Python) {
   expect_same_results(argv, 40);
   if (!all()) return;
   for (const char* module : {"test_threading", "test_subprocess", "test_fork1", "test_signal",
-                             "test_ctypes", "test_mmap", "test_wait4", "test_capi"}) {
+                             "test_ctypes", "test_mmap", "test_wait4"}) {
     argv = python;
     argv.emplace_back(module);
     expect_same_results(argv, 2);
