@@ -181,7 +181,9 @@ TEST(ThreadSlots, ThreadsComeAndGoAndEverythingAddsUp) {
       [&](uint32_t, const StackRecord& stack) { sum += world->stacks.read(stack); });
   uint64_t bytes = 0;
   uint64_t blocks = 0;
-  EXPECT_EQ(world->blocks.repair([&](uintptr_t, const Block& block) { bytes += block.size, ++blocks; }), 0u);
+  EXPECT_EQ(
+      world->blocks.repair([&](uintptr_t, const Block& block) { bytes += block.size, ++blocks; }),
+      0u);
   EXPECT_EQ(bytes, live_bytes_left);
   EXPECT_EQ(sum.allocated_blocks, allocations);
   EXPECT_EQ(live_bytes(sum), bytes);
