@@ -60,6 +60,7 @@ PROGRAM_FLAGS := -g -fno-builtin -Wall -Wextra -Werror -D_GNU_SOURCE -Iinclude -
 PROGRAM_OPT   ?= -O1
 PROGRAM_LIBS_model := $(ABSL_LIBS)
 PROGRAM_LIBS_gtest_leaky := -lgtest
+$(PROGRAMS)/many_stacks $(PROGRAMS)/sampling: tests/programs/call_paths.h
 $(PROGRAMS)/gtest_leaky: include/mtrace.h include/mtrace_gtest.h
 $(PROGRAMS)/%: tests/programs/%.c tests/programs/truth.h include/mtrace.h \
     tests/tests.mk | $(BUILD)/.deps

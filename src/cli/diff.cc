@@ -148,18 +148,12 @@ int run_diff(const Arguments& arguments, const Streams& streams) {
 const Command& diff_command() {
   static const Command command = {
       {"diff", "compare what is live in two reports or sets of them", "[OPTION]... A B", kText,
-       with_filters(
+       with_view_options(
            {{"--deltas", "", "", "Compare what the reports changed instead of what is live."},
             {"--number", "-n", "N", "Entries shown; 0: all. Default 20."},
             {"--depth", "", "N", "Merge the stacks that agree in their first N frames (1 to 128)."},
             {"--by", "", "KEY", "What to sort by: bytes (default) or blocks."},
-            {"--oneline", "", "", "One line an entry."},
-            kFullNamesOption,
-            kNoHeaderOption,
-            kNoResolveOption,
-            kColorOption,
-            kSysrootOption,
-            kSymbolsOption}),
+            {"--oneline", "", "", "One line an entry."}}),
        "0: compared; 1: a file cannot be read, or a report is missing; 2: a file is not a proper "
        "memlog, or the command line is wrong.",
        "  memlog diff app-4711-2.memlog app-4711-7.memlog\n"

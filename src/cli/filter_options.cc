@@ -5,7 +5,9 @@
 #include <climits>
 
 #include "analyze/frame_pattern.h"
+#include "cli/inputs.h"
 #include "cli/quantity.h"
+#include "cli/view_options.h"
 #include "format/memlog.h"
 #include "profile/error.h"
 #include "profile/file.h"
@@ -110,6 +112,13 @@ analyze::FrameRange read_frames(const char* command, const Arguments& arguments)
 std::vector<Option> with_filters(std::vector<Option> options) {
   options.insert(options.end(), std::begin(kOptions), std::end(kOptions));
   return options;
+}
+
+std::vector<Option> with_view_options(std::vector<Option> options) {
+  constexpr Option kView[] = {kFullNamesOption, kNoHeaderOption, kNoResolveOption,
+                              kColorOption,     kSysrootOption,  kSymbolsOption};
+  options.insert(options.end(), std::begin(kView), std::end(kView));
+  return with_filters(std::move(options));
 }
 
 Filter read_filter(const char* command, const Arguments& arguments) {

@@ -46,6 +46,7 @@ std::string library_options() {
 std::string overview() {
   std::string out =
       "memlog: reads what libmtrace.so says about a program's memory\n\n"
+      "  memlog run ./app                           run a program, and sum up at its end\n"
       "  LD_PRELOAD=/path/to/libmtrace.so ./app &   trace a program\n"
       "  memlog report app                          what has changed since the last report\n"
       "  memlog show                                read it\n\nCommands:\n";

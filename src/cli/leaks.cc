@@ -167,7 +167,7 @@ const Command& leaks_command() {
   static const Command command = {
       {"leaks", "find the stacks that grow over a series of reports", "[OPTION]... [FILE...]",
        kText,
-       with_filters(
+       with_view_options(
            {{"--level", "", "P",
              "The rate of false alarms: the probability with which a stack that only swings is "
              "taken for one that grows. Default 0.01."},
@@ -176,13 +176,8 @@ const Command& leaks_command() {
             {"--number", "-n", "N",
              "Stacks shown of those that grow, and of the others; 0: all. "
              "Default 20."},
-            {"--depth", "", "N", "Merge the stacks that agree in their first N frames (1 to 128)."},
-            kFullNamesOption,
-            kNoHeaderOption,
-            kNoResolveOption,
-            kColorOption,
-            kSysrootOption,
-            kSymbolsOption}),
+            {"--depth", "", "N",
+             "Merge the stacks that agree in their first N frames (1 to 128)."}}),
        "0: looked at, whatever was found; 1: a file cannot be read; 2: a file is not a proper "
        "memlog, or the command line is wrong.",
        "  memlog leaks app-4711-*.memlog\n"

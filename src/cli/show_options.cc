@@ -66,7 +66,7 @@ Manual show_manual() {
       "print reports, the largest growth first",
       "[OPTION]... [FILE...]",
       kText,
-      with_filters(
+      with_view_options(
           {{"--number", "-n", "N",
             "Entries shown; 0: all. Default 20, or all with --by stack and --json."},
            {"--depth", "", "N",
@@ -95,13 +95,7 @@ Manual show_manual() {
             "texts in hex, other texts are as the memlog has them, with its escapes; what is 0 in "
             "an "
             "entry is left out."},
-           {"--oneline", "", "", "One line an entry: bytes, blocks, share, id, functions."},
-           kFullNamesOption,
-           kNoHeaderOption,
-           kNoResolveOption,
-           kColorOption,
-           kSysrootOption,
-           kSymbolsOption}),
+           {"--oneline", "", "", "One line an entry: bytes, blocks, share, id, functions."}}),
       "0: shown; 1: a file cannot be read, no report was found, or --sum lacks a report; 2: a "
       "file is not a proper memlog, or the command line is wrong.",
       "  memlog show\n  memlog show -n 0 --oneline app-4711-2.memlog\n"

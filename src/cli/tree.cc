@@ -79,7 +79,7 @@ int run_tree(const Arguments& arguments, const Streams& streams) {
 const Command& tree_command() {
   static const Command command = {
       {"tree", "print the stacks of reports as a tree", "[OPTION]... [FILE...]", kText,
-       with_filters(
+       with_view_options(
            {{"--invert", "", "", "From main inward instead of from the allocation outward."},
             {"--threshold", "-t", "PERCENT",
              "The share that a branch needs to stand for itself; 0: all do. Default 1."},
@@ -92,13 +92,7 @@ const Command& tree_command() {
              "live, allocs, temporary, lifetime, slack, peak or age, as in memlog show. Of "
              "lifetime (the average) and age (the oldest) there are no shares; the threshold is "
              "of the largest."},
-            kPeakOption,
-            kFullNamesOption,
-            kNoHeaderOption,
-            kNoResolveOption,
-            kColorOption,
-            kSysrootOption,
-            kSymbolsOption}),
+            kPeakOption}),
        "0: shown; 1: a file cannot be read, no report was found, or --sum lacks a report; 2: a "
        "file is not a proper memlog, or the command line is wrong.",
        "  memlog tree app-4711-2.memlog\n"

@@ -91,6 +91,15 @@ void HostTest::wait_for_report(const std::string& name, pid_t pid, int seq) cons
   wait_until(path, [&] { return std::filesystem::exists(path); });
 }
 
+void HostTest::wait_for_names(const std::string& name, pid_t pid, int last) const {
+  for (int seq = 1; seq <= last; ++seq) {
+    const std::string path = report_path(name, pid, seq);
+    wait_until("names in " + path, [&] {
+      return std::filesystem::exists(path) && read_memlog(path).get("resolved") == "yes";
+    });
+  }
+}
+
 void HostTest::check_memlogs(const std::string& directory) {
   for (const auto& file : std::filesystem::directory_iterator(directory)) {
     const std::string name = file.path().filename();

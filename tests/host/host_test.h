@@ -35,6 +35,8 @@ class HostTest : public ::testing::Test {
   std::vector<Memlog> logs_of(pid_t pid) const;
   std::string report_path(const std::string& name, pid_t pid, int seq) const;
   void wait_for_report(const std::string& name, pid_t pid, int seq) const;
+  // Until reports 1 to `last` have names.
+  void wait_for_names(const std::string& name, pid_t pid, int last) const;
 
   // Fails the test for every complaint about a memlog in `directory`.
   static void check_memlogs(const std::string& directory);

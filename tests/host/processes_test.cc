@@ -142,14 +142,7 @@ TEST_F(ProcessesTest, FirstOfANamespace) {
   if (!may_unshare()) GTEST_SKIP() << "namespaces are not allowed here";
   Process process(unshared({"--pid", "--fork", "--mount-proc", "--kill-child"}, "exec \"$@\"",
                            named({program("signals"), "children", std::to_string(SIGUSR1)})));
-  wait_until("three named reports", [&] {
-    int done = 0;
-    for (int seq = 1; seq <= 3; ++seq) {
-      const std::string path = report_path("signals", 1, seq);
-      if (fs::exists(path) && read_memlog(path).get("resolved") == "yes") ++done;
-    }
-    return done == 3;
-  });
+  wait_for_names("signals", 1, 3);
   for (int i = 0; i < 5; ++i) {
     process.write("x");
     EXPECT_EQ(process.read_line(), "wait -1 errno 10 children 0");

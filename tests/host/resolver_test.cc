@@ -149,14 +149,7 @@ class ResolverGuestTest : public ResolverTest, public ::testing::WithParamInterf
 // orphans would come to it.
 TEST_P(ResolverGuestTest, DoesNotShow) {
   Process process(named({program("signals"), GetParam(), std::to_string(SIGUSR1)}));
-  wait_until("three named reports", [&] {
-    int done = 0;
-    for (int seq = 1; seq <= 3; ++seq) {
-      const std::string path = report_path("signals", process.pid(), seq);
-      if (fs::exists(path) && read_memlog(path).get("resolved") == "yes") ++done;
-    }
-    return done == 3;
-  });
+  wait_for_names("signals", process.pid(), 3);
   for (int i = 0; i < 5; ++i) {
     process.write("x");
     EXPECT_EQ(process.read_line(), "wait -1 errno 10 children 0");

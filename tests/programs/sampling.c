@@ -12,43 +12,10 @@ static const size_t sizes[kSizes] = {0, 40, 700, 3000};
 
 static void** g_next;
 
-#define LEVEL(name) __attribute__((noinline)) static void name(unsigned path, int depth, int count)
-LEVEL(north);
-LEVEL(east);
-LEVEL(south);
-LEVEL(west);
-
-static inline __attribute__((always_inline)) void go_on(unsigned path, int depth, int count) {
-  if (depth == 0) {
-    for (int i = 0; i < count * kSizes; ++i) *g_next++ = malloc(sizes[i % kSizes]);
-    return;
-  }
-  switch (path % 4) {
-    case 0:
-      north(path / 4, depth - 1, count);
-      break;
-    case 1:
-      east(path / 4, depth - 1, count);
-      break;
-    case 2:
-      south(path / 4, depth - 1, count);
-      break;
-    default:
-      west(path / 4, depth - 1, count);
-      break;
-  }
+static inline __attribute__((always_inline)) void at_the_end(int count) {
+  for (int i = 0; i < count * kSizes; ++i) *g_next++ = malloc(sizes[i % kSizes]);
 }
-
-// What follows a call keeps it from becoming a jump, and the four from becoming one.
-#define DEFINE(name)              \
-  LEVEL(name) {                   \
-    go_on(path, depth, count);    \
-    __asm__ volatile("# " #name); \
-  }
-DEFINE(north)
-DEFINE(east)
-DEFINE(south)
-DEFINE(west)
+#include "call_paths.h"
 
 int main(int argc, char** argv) {
   if (argc != 3) return 2;
