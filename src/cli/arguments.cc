@@ -42,8 +42,18 @@ const Option* find_option(const Manual& manual, const std::string& word) {
 
 }  // namespace
 
+std::vector<std::string> choices_of(const char* choices) {
+  std::vector<std::string> words;
+  if (*choices == '\0') return words;
+  for (const std::string_view word : profile::split(choices, '|')) words.emplace_back(word);
+  return words;
+}
+
 Arguments::Arguments(const Manual& manual, const std::vector<std::string>& words)
     : command_(manual.name) {
+  for (const Option& option : manual.options) {
+    if (*option.choices != '\0') choices_[option.name] = option.choices;
+  }
   bool options = true;
   bool dashes = false;
   for (size_t i = 0; i < words.size(); ++i) {
@@ -106,8 +116,8 @@ long Arguments::number(const std::string& name, long otherwise, long minimum, lo
   return static_cast<long>(*given);
 }
 
-std::string Arguments::choice(const std::string& name,
-                              const std::vector<std::string>& choices) const {
+std::string Arguments::choice(const std::string& name) const {
+  const std::vector<std::string> choices = choices_of(choices_.at(name).c_str());
   std::string given = value(name, choices.front());
   if (std::find(choices.begin(), choices.end(), given) != choices.end()) return given;
   throw UsageError(

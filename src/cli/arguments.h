@@ -18,7 +18,10 @@ struct Option {
   const char* brief;  // "-n", or ""
   const char* value;  // what its value is called; "" for a switch
   const char* help;
+  const char* choices = "";  // "a|b": all that the value can be, the default first
 };
+
+std::vector<std::string> choices_of(const char* choices);
 
 // What --help says of a command, in the order of a manual page.
 struct Manual {
@@ -46,14 +49,15 @@ class Arguments {
   std::vector<std::string> values(const std::string& name) const;
   // A number from `minimum` to `maximum`; throws UsageError.
   long number(const std::string& name, long otherwise, long minimum, long maximum) const;
-  // One of `choices`, the first of which is the default; throws UsageError.
-  std::string choice(const std::string& name, const std::vector<std::string>& choices) const;
+  // One of the option's choices, the first of which is the default; throws UsageError.
+  std::string choice(const std::string& name) const;
   const std::vector<std::string>& operands() const { return operands_; }
   // How many of them stood before "--"; all of them where there is none.
   size_t before_dashes() const { return before_dashes_; }
 
  private:
   std::string command_;
+  std::map<std::string, std::string> choices_;  // of the options that have some
   std::map<std::string, std::vector<std::string>> given_;
   std::vector<std::string> operands_;
   size_t before_dashes_ = 0;

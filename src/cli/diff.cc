@@ -107,7 +107,7 @@ std::string changes_text(const analyze::Comparison& comparison, size_t unchanged
 int run_diff(const Arguments& arguments, const Streams& streams) {
   if (arguments.operands().size() != 2) throw UsageError("diff: two reports or sets are compared");
   Style style = read_style(arguments, streams);
-  const bool by_blocks = arguments.choice("--by", {"bytes", "blocks"}) == "blocks";
+  const bool by_blocks = arguments.choice("--by") == "blocks";
   style.order = by_blocks ? analyze::Order::kBlocks : analyze::Order::kBytes;
   style.limit = static_cast<size_t>(arguments.number("--number", 20, 0, INT32_MAX));
   Reports reports("diff", arguments);
@@ -152,7 +152,7 @@ const Command& diff_command() {
            {{"--deltas", "", "", "Compare what the reports changed instead of what is live."},
             {"--number", "-n", "N", "Entries shown; 0: all. Default 20."},
             {"--depth", "", "N", "Merge the stacks that agree in their first N frames (1 to 128)."},
-            {"--by", "", "KEY", "What to sort by: bytes (default) or blocks."},
+            {"--by", "", "KEY", "What to sort by: bytes (default) or blocks.", "bytes|blocks"},
             {"--oneline", "", "", "One line an entry."}}),
        "0: compared; 1: a file cannot be read, or a report is missing; 2: a file is not a proper "
        "memlog, or the command line is wrong.",

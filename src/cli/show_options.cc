@@ -35,7 +35,8 @@ constexpr char kText[] =
     "slack and age are those of the last one that lists the stack; the share in the peak is that "
     "in the last peak; what a stack holds is its sum.\n\n"
     "To see how two reports differ, line by line:\n\n"
-    "  diff <(memlog show --by stack --no-header A) <(memlog show --by stack --no-header B)";
+    "  diff <(memlog show --by stack --no-header A) \\\n"
+    "       <(memlog show --by stack --no-header B)";
 
 }  // namespace
 
@@ -86,7 +87,8 @@ Manual show_manual() {
             "of the process, and the share of it); age (of the oldest block). The last five leave "
             "out "
             "the entries that have none. Or stack: by the id of the stack, all of them and without "
-            "shares, for diff."},
+            "shares, for diff.",
+            "bytes|blocks|live|allocs|temporary|lifetime|slack|peak|age|stack"},
            kPeakOption,
            {"--json", "", "",
             "JSON: one document for a report, an array of them for several, one for --sum. Its "

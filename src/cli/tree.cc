@@ -43,9 +43,6 @@ double read_threshold(const Arguments& arguments) {
 int run_tree(const Arguments& arguments, const Streams& streams) {
   Style style = read_style(arguments, streams);
   style.order = read_order("tree", arguments);
-  if (style.order == analyze::Order::kStack) {
-    throw UsageError("tree: --by stack: a tree has no order of ids");
-  }
   if (style.order == analyze::Order::kLive && arguments.has("--sum")) {
     throw UsageError("tree: --by live: with --sum, the bytes are what is live");
   }
@@ -91,7 +88,8 @@ const Command& tree_command() {
              "What branches are sorted and folded by, the largest first: bytes (default), blocks, "
              "live, allocs, temporary, lifetime, slack, peak or age, as in memlog show. Of "
              "lifetime (the average) and age (the oldest) there are no shares; the threshold is "
-             "of the largest."},
+             "of the largest.",
+             "bytes|blocks|live|allocs|temporary|lifetime|slack|peak|age"},
             kPeakOption}),
        "0: shown; 1: a file cannot be read, no report was found, or --sum lacks a report; 2: a "
        "file is not a proper memlog, or the command line is wrong.",

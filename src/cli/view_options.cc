@@ -30,9 +30,7 @@ constexpr Key kKeys[] = {
 }  // namespace
 
 Order read_order(const char* command, const Arguments& arguments) {
-  std::vector<std::string> names;
-  for (const Key& key : kKeys) names.emplace_back(key.name);
-  const std::string by = arguments.choice("--by", names);
+  const std::string by = arguments.choice("--by");
   if (arguments.has("--peak")) {
     if (arguments.has("--by") && by != "peak") {
       throw UsageError(fmt::format("{}: --peak is --by peak", command));
@@ -47,7 +45,7 @@ Order read_order(const char* command, const Arguments& arguments) {
 
 Style read_style(const Arguments& arguments, const Streams& streams) {
   Style style;
-  const std::string colour = arguments.choice("--color", {"auto", "always", "never"});
+  const std::string colour = arguments.choice("--color");
   const char* no_colour = std::getenv("NO_COLOR");
   style.colour = colour == "always" || (colour == "auto" && streams.terminal &&
                                         (no_colour == nullptr || *no_colour == '\0'));

@@ -18,7 +18,7 @@ inline constexpr Option kNoResolveOption = {
     "--no-resolve", "", "", "Show the names that the files hold and look for no others."};
 inline constexpr Option kColorOption = {
     "--color", "", "WHEN",
-    "auto (default: on a terminal, unless NO_COLOR is set), always or never."};
+    "auto (default: on a terminal, unless NO_COLOR is set), always or never.", "auto|always|never"};
 inline constexpr Option kPeakOption = {"--peak", "", "", "As --by peak."};
 
 // From --by and --peak. Throws UsageError.
