@@ -4,6 +4,8 @@
 #include <string>
 
 #include "cli/command.h"
+#include "cli/completion.h"
+#include "cli/pages.h"
 #include "format/option_kind.h"
 
 namespace mtrace::cli {
@@ -28,16 +30,23 @@ constexpr LibraryOption kLibraryOptions[] = {
 #undef MTRACE_OPTION
 };
 
-std::string library_options() {
+// As text, or as a part of libmtrace(7).
+std::string library_options(bool roff) {
   std::string out =
-      "Options of libmtrace.so: environment variables, read once when a program starts.\n";
+      roff ? ""
+           : "Options of libmtrace.so: environment variables, read once when a program starts.\n";
   for (const LibraryOption& option : kLibraryOptions) {
     const std::string values = option.kind != OptionKind::kNumber ? option.values
                                : option.maximum - option.minimum == 1
                                    ? fmt::format("{}|{}", option.minimum, option.maximum)
                                    : fmt::format("{} to {}", option.minimum, option.maximum);
-    out += fmt::format("\n{}={}   (default: {})\n", option.variable, values,
-                       *option.otherwise == '\0' ? "unset" : option.otherwise);
+    const char* otherwise = *option.otherwise == '\0' ? "unset" : option.otherwise;
+    if (roff) {
+      out += fmt::format(".TP\n\\fB{}\\fP=\\fI{}\\fP (default: {})\n{}\n", option.variable,
+                         roff_text(values), roff_text(otherwise), roff_text(option.help));
+      continue;
+    }
+    out += fmt::format("\n{}={}   (default: {})\n", option.variable, values, otherwise);
     out += wrapped(option.help, 4, 80);
   }
   return out;
@@ -62,12 +71,19 @@ std::string overview() {
 int run_help(const Arguments& arguments, const Streams& streams) {
   if (arguments.operands().size() > 1) throw UsageError("help: one topic at a time");
   if (arguments.operands().empty()) {
-    print(streams, overview());
+    if (arguments.has("--completion")) {
+      print(streams, completion(arguments.choice("--completion")));
+    } else {
+      print(streams, arguments.has("--roff") ? command_pages() : overview());
+    }
     return kGood;
   }
   const std::string& topic = arguments.operands()[0];
+  if (arguments.has("--completion") || (arguments.has("--roff") && topic != "options")) {
+    throw UsageError("help: --completion and --roff are not for single commands");
+  }
   if (topic == "options") {
-    print(streams, library_options());
+    print(streams, library_options(arguments.has("--roff")));
     return kGood;
   }
   std::vector<std::string> topics = {"options"};
@@ -88,14 +104,21 @@ int run_help(const Arguments& arguments, const Streams& streams) {
 const Command& help_command() {
   static const Command command = {{"help",
                                    "the commands, one of them, or the options of libmtrace.so",
-                                   "\nCOMMAND\noptions",
+                                   "\nCOMMAND\noptions\n--completion bash|zsh|fish",
                                    "Without a topic, lists the commands. With the name of a "
                                    "command, prints what its --help prints. `memlog help options` "
                                    "prints the environment variables that libmtrace.so reads, "
                                    "with their range and default.",
-                                   {},
+                                   {{"--completion", "", "SHELL",
+                                     "A script that teaches bash, zsh or fish the commands, their "
+                                     "options and what these take. make install installs it.",
+                                     "bash|zsh|fish"},
+                                    {"--roff", "", "",
+                                     "The commands, or the options of libmtrace.so, as the source "
+                                     "of their manual page."}},
                                    "0; 2 for an unknown topic.",
-                                   "  memlog help show\n  memlog help options\n"},
+                                   "  memlog help show\n  memlog help options\n"
+                                   "  source <(memlog help --completion bash)\n"},
                                   run_help};
   return command;
 }
