@@ -8,7 +8,7 @@
 #   make suites     test suites of others, with the library and without
 #   make deps       install the Debian packages that building and testing need
 #   make bench      measure the cost of tracing; make performance: for doc/performance.md, too
-#   make install    PREFIX=/usr/local, DESTDIR=
+#   make install    PREFIX=/usr/local, DESTDIR=; make uninstall takes it away again
 #   make lint       clang-tidy and the format check;  make format  rewrites the sources
 #   make clean
 
@@ -29,12 +29,12 @@ ifeq ($(origin CC),default)
 CC := gcc
 endif
 BUILD   ?= build
-PREFIX  ?= /usr/local
 VERSION := 0.1.0
 
 MULTIARCH = $(shell $(CC) -print-multiarch 2>/dev/null)
-LIBDIR   ?= $(PREFIX)/lib/$(MULTIARCH)
-BINDIR   ?= $(PREFIX)/bin
+PREFIX ?= /usr/local
+LIBDIR ?= $(PREFIX)/lib/$(MULTIARCH)
+BINDIR ?= $(PREFIX)/bin
 
 WARN     := -Wall -Wextra -Werror
 OPT      ?= -O2 -g $(if $(findstring clang,$(CXX)),-gdwarf-4)
@@ -87,6 +87,7 @@ $(BUILD)/memlog: $(TOOL_OBJ)
 	$(call say,LINK,$@)
 	$(Q)$(CXX) $(LDFLAGS) -Wl,--export-dynamic-symbol=mtrace_host_opt_out -o $@ $(TOOL_OBJ) $(TOOL_LIBS)
 
+include install.mk
 include tests/tests.mk
 
 # What building and testing need. A stamp of the list, so that an unchanged list costs nothing.
@@ -96,13 +97,6 @@ $(BUILD)/.deps: packages.txt tests/install_packages.sh tests/npm_packages.txt te
 	@mkdir -p $(BUILD)
 	@tests/install_npm.sh tests/npm_packages.txt $(BUILD)/npm
 	@touch $@
-
-install: all
-	install -d $(DESTDIR)$(LIBDIR) $(DESTDIR)$(BINDIR) $(DESTDIR)$(PREFIX)/include
-	install -m 755 $(BUILD)/libmtrace.so $(DESTDIR)$(LIBDIR)/libmtrace.so
-	install -m 755 $(BUILD)/memlog $(DESTDIR)$(BINDIR)/memlog
-	install -m 644 include/mtrace.h include/mtrace_gtest.h $(DESTDIR)$(PREFIX)/include
-	@if [ -z "$(DESTDIR)" ] && [ "$$(id -u)" = 0 ]; then ldconfig; fi
 
 SOURCES = $(shell git ls-files 'src/*.cc' 'src/*.h' 'tests/*.cc' 'tests/*.h' 'include/*.h')
 format:

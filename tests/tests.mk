@@ -13,7 +13,7 @@
 TEST_BUILD   := $(BUILD)/tests
 PROGRAMS     := $(TEST_BUILD)/programs
 TEST_BINARIES :=
-TEST_EXTRA   :=
+TEST_EXTRA   := share
 PROGRAM_LIST :=
 
 -include tests/walker.mk
