@@ -1,0 +1,169 @@
+// What the shells offer when one completes a command line of memlog.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <regex>
+#include <set>
+#include <string>
+
+#include "process.h"
+
+namespace mtrace::test {
+namespace {
+
+std::string script(const std::string& shell) {
+  return build_dir() + "/share/completion/memlog." + shell;
+}
+
+Result run_in(const TempDir& directory, const std::vector<std::string>& argv) {
+  Command command;
+  command.argv = {"/usr/bin/env"};
+  command.argv.insert(command.argv.end(), argv.begin(), argv.end());
+  command.env = plain_environment(directory.path());
+  command.directory = directory.path();
+  return run(command);
+}
+
+std::set<std::string> words_of(const std::string& text) {
+  std::set<std::string> words;
+  for (const std::string& line : lines_of(text)) {
+    if (!line.empty()) words.insert(line.substr(0, line.find('\t')));
+  }
+  return words;
+}
+
+std::set<std::string> options_of(const std::string& command) {
+  const TempDir home;
+  const std::string help = run_in(home, {memlog_tool(), "help", command}).out;
+  std::set<std::string> options = {"--help"};
+  const std::regex option("\n  (?:-[a-z], )?(--[a-z-]+)(?: \\S+)?(?=\n)");
+  for (std::sregex_iterator at(help.begin(), help.end(), option), end; at != end; ++at) {
+    options.insert(at->str(1));
+  }
+  return options;
+}
+
+class CompletionTest : public ::testing::Test {
+ protected:
+  // What bash offers for the last of the words; `memlog` is the first.
+  std::set<std::string> bash(std::vector<std::string> words) {
+    std::vector<std::string> argv = {
+        "bash", "-c",
+        "source \"$0\" && COMP_WORDS=(memlog \"$@\") COMP_CWORD=$# && _memlog && "
+        "printf '%s\\n' \"${COMPREPLY[@]}\"",
+        script("bash")};
+    argv.insert(argv.end(), words.begin(), words.end());
+    return offered(argv);
+  }
+  std::set<std::string> fish(const std::string& line) {
+    return offered({"fish", "--no-config", "-c", "source $argv[1]; complete -C $argv[2]",
+                    script("fish"), line});
+  }
+  std::set<std::string> offered(const std::vector<std::string>& argv) {
+    Result result = run_in(home_, argv);
+    EXPECT_TRUE(result.exited(0)) << result.how();
+    EXPECT_EQ(result.err, "");
+    return words_of(result.out);
+  }
+
+  TempDir home_;
+  const std::set<std::string> commands_ = {"run",    "report",  "status", "show",
+                                           "tree",   "diff",    "leaks",  "check",
+                                           "export", "resolve", "decode", "help"};
+};
+
+using Set = std::set<std::string>;
+
+TEST_F(CompletionTest, BashOffersCommands) {
+  const Set first = bash({""});
+  for (const std::string& command : commands_) EXPECT_EQ(first.count(command), 1u) << command;
+  EXPECT_EQ(bash({"re"}), (Set{"report", "resolve"}));
+  EXPECT_EQ(bash({"help", "o"}), (Set{"options"}));
+}
+
+TEST_F(CompletionTest, BashOffersTheOptionsOfEachCommand) {
+  for (const std::string& command : commands_) {
+    EXPECT_EQ(bash({command, "--"}), options_of(command)) << command;
+  }
+  EXPECT_EQ(bash({"show", "-n", "3", "--sy"}), (Set{"--symbols", "--sysroot"}));
+}
+
+TEST_F(CompletionTest, BashOffersChoices) {
+  EXPECT_EQ(bash({"export", "-f", "p"}), (Set{"pprof"}));
+  EXPECT_EQ(bash({"diff", "--by", ""}), (Set{"blocks", "bytes"}));
+  EXPECT_EQ(bash({"diff", "--by", "="}), (Set{"blocks", "bytes"}));
+  EXPECT_EQ(bash({"show", "--color", "=", "al"}), (Set{"always"}));
+  EXPECT_EQ(bash({"show", "--depth", ""}), Set{});
+}
+
+// What is offered is what is taken: of a word that is no choice the message lists them all.
+TEST_F(CompletionTest, ChoicesAreThoseThatTheProgramTakes) {
+  write_file(home_ / "a.memlog", "");
+  for (const auto& [command, option] :
+       std::vector<std::pair<std::string, std::string>>{{"show", "--by"},
+                                                        {"tree", "--by"},
+                                                        {"diff", "--by"},
+                                                        {"show", "--color"},
+                                                        {"export", "--format"}}) {
+    std::vector<std::string> argv = {memlog_tool(), command, option, "?", "a.memlog"};
+    if (command == "diff") argv.push_back("a.memlog");
+    const Result result = run_in(home_, argv);
+    EXPECT_TRUE(result.exited(2)) << result.how();
+    const std::string list = " is not one of ";
+    const size_t at = result.err.find(list);
+    ASSERT_NE(at, std::string::npos) << result.err;
+    Set told;
+    const std::string words = result.err.substr(at + list.size());
+    const std::regex word("[a-z0-9]+");
+    for (std::sregex_iterator one(words.begin(), words.end(), word), end; one != end; ++one) {
+      told.insert(one->str());
+    }
+    EXPECT_EQ(bash({command, option, ""}), told) << command;
+  }
+}
+
+TEST_F(CompletionTest, BashOffersFiles) {
+  write_file(home_ / "app-1-1.memlog", "");
+  write_file(home_ / "app 2.memlog", "");
+  write_file(home_ / "app.txt", "");
+  std::filesystem::create_directory(home_ / "apps");
+  EXPECT_EQ(bash({"show", "ap"}), (Set{"app-1-1.memlog", "app 2.memlog", "apps"}));
+  EXPECT_EQ(bash({"decode", "app.t"}), (Set{"app.txt"}));
+  EXPECT_EQ(bash({"show", "--symbols", "ap"}), (Set{"apps"}));
+  EXPECT_EQ(bash({"show", "--suppressions", "app."}), (Set{"app.txt"}));
+}
+
+TEST_F(CompletionTest, BashLeavesTheOptionsOfProgramsAlone) {
+  write_file(home_ / "input", "");
+  EXPECT_EQ(bash({"run", "--depth", "3", "printen"}), (Set{"printenv"}));
+  EXPECT_EQ(bash({"run", "--", "printen"}), (Set{"printenv"}));
+  EXPECT_EQ(bash({"check", "--", "printen"}), (Set{"printenv"}));
+  EXPECT_EQ(bash({"run", "cat", "in"}), (Set{"input"}));
+  EXPECT_EQ(bash({"run", "cat", "--"}), Set{});
+}
+
+TEST_F(CompletionTest, FishOffersTheSame) {
+  const Set first = fish("memlog ");
+  for (const std::string& command : commands_) EXPECT_EQ(first.count(command), 1u) << command;
+  for (const std::string& command : commands_) {
+    const Set options = fish("memlog " + command + " --");
+    for (const std::string& option : options_of(command)) {
+      EXPECT_TRUE(options.count(option) != 0 || options.count(option + "=") != 0)
+          << command << ' ' << option;
+    }
+  }
+  EXPECT_EQ(fish("memlog diff --by "), (Set{"blocks", "bytes"}));
+}
+
+TEST_F(CompletionTest, ShellsTakeTheScripts) {
+  for (const char* shell : {"bash", "zsh", "fish"}) {
+    EXPECT_EQ(offered({shell, "-n", script(shell)}), Set{}) << shell;
+  }
+  EXPECT_EQ(offered({"zsh", "-f", "-c",
+                     "autoload -U compinit; compinit -u -D; source $1; print $_comps[memlog]", "-",
+                     script("zsh")}),
+            Set{"_memlog"});
+}
+
+}  // namespace
+}  // namespace mtrace::test
