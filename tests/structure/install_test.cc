@@ -1,0 +1,135 @@
+// make install, make uninstall and make deb: what is there afterwards, and that it works where it
+// was put.
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <map>
+#include <set>
+#include <string>
+
+#include "process.h"
+
+namespace mtrace::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kProgram[] =
+    "#include <mtrace.h>\n"
+    "#include <stdlib.h>\n"
+    "static void* kept;\n"
+    "int main(void) {\n"
+    "  kept = malloc(4321);\n"
+    "  return mtrace_report_label(\"ready\") == 1 && kept != NULL ? 7 : 1;\n"
+    "}\n";
+
+class InstallTest : public ::testing::Test {
+ protected:
+  InstallTest() { fs::create_directory(root_); }
+
+  Result shell(const std::string& text) const {
+    Command command;
+    command.argv = {"/bin/bash", "-c", "set -e -o pipefail; cd \"$SOURCE\"\n" + text};
+    command.env = plain_environment(temp_.path());
+    command.env["SOURCE"] = source_dir();
+    command.env["BUILD"] = build_dir();
+    command.env["ROOT"] = root_;
+    command.env["TMP"] = temp_.path();
+    return run(command);
+  }
+  std::string good(const std::string& text) const {
+    const Result result = shell(text);
+    EXPECT_TRUE(result.exited(0)) << text << '\n' << result.how() << '\n' << result.err;
+    return result.out;
+  }
+  // Files and links below the root, by path, with their mode.
+  std::map<std::string, unsigned> files() const {
+    std::map<std::string, unsigned> found;
+    for (const auto& entry : fs::recursive_directory_iterator(root_)) {
+      if (entry.is_directory()) continue;
+      const auto mode = entry.symlink_status().permissions();
+      found[entry.path().string().substr(root_.size())] = static_cast<unsigned>(mode);
+    }
+    return found;
+  }
+  // Compiles a program with what pkg-config says, runs it by the tool and library below the root,
+  // and reads its report.
+  void expect_works(const std::string& prefix) const {
+    write_file(temp_ / "app.c", kProgram);
+    const std::string pc = good("find \"$ROOT\" -name mtrace.pc");
+    ASSERT_NE(pc, "");
+    good("cd \"$TMP\"; export PKG_CONFIG_PATH=" + fs::path(pc).parent_path().string() +
+         " PKG_CONFIG_SYSROOT_DIR=\"$ROOT\" PKG_CONFIG_ALLOW_SYSTEM_CFLAGS=1\n"
+         "gcc -g -O0 -Wall -Werror $(pkg-config --cflags mtrace) -o app app.c");
+    const std::string tool = "\"$ROOT\"" + prefix + "/bin/memlog";
+    const Result result = shell("cd \"$TMP\"; " + tool + " run --output reports ./app");
+    EXPECT_TRUE(result.exited(7)) << result.how() << result.err;
+    EXPECT_NE(result.err.find("main"), std::string::npos) << result.err;
+    const std::string shown = good(tool + " show --no-resolve $TMP/reports/app-*-1.memlog");
+    EXPECT_NE(shown.find("ready"), std::string::npos) << shown;
+    EXPECT_NE(shown.find("+4321"), std::string::npos) << shown;
+    // The library has found the tool, which has filled the names in.
+    EXPECT_NE(shown.find("main"), std::string::npos) << shown;
+  }
+
+  TempDir temp_;
+  std::string root_ = temp_ / "root";
+};
+
+TEST_F(InstallTest, InstallsWhatWorksAndTakesItAwayAgain) {
+  good("make -s install BUILD=\"$BUILD\" DESTDIR=\"$ROOT\"");
+  const auto installed = files();
+  const auto mode_of = [&](const std::string& end) {
+    for (const auto& [path, mode] : installed) {
+      if (path.ends_with(end)) return mode;
+    }
+    return 0u;
+  };
+  EXPECT_EQ(mode_of("/usr/local/bin/memlog"), 0755u);
+  EXPECT_EQ(mode_of("/libmtrace.so"), 0755u);
+  for (const char* end :
+       {"/include/mtrace.h", "/include/mtrace_gtest.h", "/man1/memlog.1", "/man5/memlog.5",
+        "/man7/libmtrace.7", "/man3/mtrace_report.3", "/man3/mtrace_savepoint_explain.3",
+        "/bash-completion/completions/memlog", "/zsh/site-functions/_memlog",
+        "/fish/vendor_completions.d/memlog.fish", "/pkgconfig/mtrace.pc",
+        "/share/doc/mtrace/README", "/share/doc/mtrace/LICENSE", "/share/doc/mtrace/index.html",
+        "/share/doc/mtrace/doc/api.md"}) {
+    EXPECT_EQ(mode_of(end), 0644u) << end;
+  }
+  expect_works("/usr/local");
+
+  // What the .pc says of the paths is so.
+  const std::string pc = good("find \"$ROOT\" -name mtrace.pc");
+  const std::string ask = "export PKG_CONFIG_PATH=" + fs::path(pc).parent_path().string() + "; ";
+  for (const char* variable : {"libmtrace", "memlog"}) {
+    const std::string path = good(ask + "pkg-config --variable=" + variable + " mtrace");
+    EXPECT_EQ(installed.count(lines_of(path).at(0)), 1u) << path;
+  }
+
+  // Every function has its page.
+  const std::string page = good("man -M \"$ROOT/usr/local/share/man\" 3 mtrace_savepoint_free");
+  EXPECT_NE(page.find("mtrace_savepoint_free()"), std::string::npos) << page;
+
+  good("make -s uninstall BUILD=\"$BUILD\" DESTDIR=\"$ROOT\"");
+  EXPECT_EQ(good("find \"$ROOT\" -mindepth 1"), "");
+}
+
+TEST_F(InstallTest, OtherPrefixAndFilesOfOthers) {
+  const std::string places =
+      " BUILD=\"$BUILD\" DESTDIR=\"$ROOT\" SHARE=\"$TMP/share\" PREFIX=/opt/m";
+  good("make -s install" + places);
+  for (const auto& [path, mode] : files()) {
+    EXPECT_TRUE(path.starts_with("/opt/m/")) << path;
+  }
+  expect_works("/opt/m");
+  EXPECT_NE(good("cat \"$ROOT\"/opt/m/share/man/man7/libmtrace.7").find("/opt/m/lib/"),
+            std::string::npos);
+  write_file(root_ + "/opt/m/bin/other", "");
+  good("make -s uninstall" + places);
+  EXPECT_EQ(files().size(), 1u);
+  EXPECT_EQ(files().count("/opt/m/bin/other"), 1u);
+}
+
+}  // namespace
+}  // namespace mtrace::test
