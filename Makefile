@@ -9,6 +9,7 @@
 #   make deps       install the Debian packages that building and testing need
 #   make bench      measure the cost of tracing; make performance: for doc/performance.md, too
 #   make install    PREFIX=/usr/local, DESTDIR=; make uninstall takes it away again
+#   make deb        a Debian package: build/mtrace_VERSION_ARCHITECTURE.deb
 #   make lint       clang-tidy and the format check;  make format  rewrites the sources
 #   make clean
 
@@ -54,6 +55,8 @@ LIB_FLAGS := $(COMMON) -fPIC -fvisibility=hidden -fno-exceptions -fno-rtti \
 LIB_LINK  := -shared -nostdlib -nostartfiles -Wl,-z,now,-z,relro,-z,defs,-z,nodelete \
              -Wl,-soname,libmtrace.so -Wl,--version-script,src/hook/exports.map
 TOOL_FLAGS := $(COMMON) -DMTRACE_INSTALLED_LIBRARY='"$(LIBDIR)/libmtrace.so"'
+# The marker tells a preloaded libmtrace.so not to trace memlog itself.
+TOOL_LINK  := -Wl,--export-dynamic-symbol=mtrace_host_opt_out
 # flat_hash_map: memlog's model, and the reference for the stack table in the tests.
 ABSL_LIBS  := -labsl_raw_hash_set -labsl_hash -labsl_city -labsl_low_level_hash \
               -labsl_hashtablez_sampler -labsl_throw_delegate
@@ -82,12 +85,12 @@ $(BUILD)/tool/%.o: src/%.cc Makefile | $(BUILD)/.deps
 $(BUILD)/libmtrace.so: $(LIB_OBJ) src/hook/exports.map
 	$(call say,LINK,$@)
 	$(Q)$(CXX) $(LIB_LINK) $(LDFLAGS) -o $@ $(LIB_OBJ) -lc
-# The marker tells a preloaded libmtrace.so not to trace memlog itself.
 $(BUILD)/memlog: $(TOOL_OBJ)
 	$(call say,LINK,$@)
-	$(Q)$(CXX) $(LDFLAGS) -Wl,--export-dynamic-symbol=mtrace_host_opt_out -o $@ $(TOOL_OBJ) $(TOOL_LIBS)
+	$(Q)$(CXX) $(LDFLAGS) $(TOOL_LINK) -o $@ $(TOOL_OBJ) $(TOOL_LIBS)
 
 include install.mk
+include deb.mk
 include tests/tests.mk
 
 # What building and testing need. A stamp of the list, so that an unchanged list costs nothing.

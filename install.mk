@@ -55,8 +55,11 @@ $(SHARE)/mtrace.pc: doc/mtrace.pc.in $(SHARE)/paths install.mk
 	$(call say,PC,$@)
 	$(Q)$(fill_in) $< >$@
 
+# Another pair of the same, for other paths: deb.mk.
+LIBRARY ?= $(BUILD)/libmtrace.so
+TOOL    ?= $(BUILD)/memlog
 # What install puts where: SOURCE:MODE:PLACE, and the links between pages.
-INSTALLED := $(BUILD)/libmtrace.so:755:$(LIBDIR)/libmtrace.so $(BUILD)/memlog:755:$(BINDIR)/memlog \
+INSTALLED := $(LIBRARY):755:$(LIBDIR)/libmtrace.so $(TOOL):755:$(BINDIR)/memlog \
     $(foreach h,mtrace.h mtrace_gtest.h,include/$(h):644:$(INCDIR)/$(h)) \
     $(foreach p,$(notdir $(PAGES)),$(SHARE)/man/$(p):644:$(MANDIR)/man$(subst .,,$(suffix $(p)))/$(p)) \
     $(SHARE)/completion/memlog.bash:644:$(BASH_COMPLETIONS)/memlog \
@@ -67,7 +70,7 @@ INSTALLED := $(BUILD)/libmtrace.so:755:$(LIBDIR)/libmtrace.so $(BUILD)/memlog:75
 LINK_PAGES := $(foreach f,$(API_LINKS),$(MANDIR)/man3/$(f).3)
 INSTALLED_FILES := $(foreach i,$(INSTALLED),$(lastword $(subst :, ,$(i)))) $(LINK_PAGES)
 
-install: all share
+install: all share $(LIBRARY) $(TOOL)
 	$(Q)for entry in $(INSTALLED); do IFS=: read -r from mode to <<<"$$entry"; \
 	    install -D -m "$$mode" "$$from" "$(DESTDIR)$$to" || exit 1; done
 	$(Q)for page in $(LINK_PAGES); do \

@@ -5,7 +5,7 @@
 
 #include <filesystem>
 #include <map>
-#include <set>
+#include <regex>
 #include <string>
 
 #include "process.h"
@@ -129,6 +129,41 @@ TEST_F(InstallTest, OtherPrefixAndFilesOfOthers) {
   good("make -s uninstall" + places);
   EXPECT_EQ(files().size(), 1u);
   EXPECT_EQ(files().count("/opt/m/bin/other"), 1u);
+}
+
+TEST_F(InstallTest, DebianPackageHasTheSameAndWorks) {
+  const std::string deb = temp_ / "mtrace.deb";
+  good("make -s deb BUILD=\"$BUILD\" DEB_DIR=\"$TMP/deb\" DEB=" + deb);
+  const std::string version = good("\"$BUILD/memlog\" --version");
+  EXPECT_EQ("memlog " + good("dpkg-deb -f " + deb + " Version"), version);
+  EXPECT_EQ(good("dpkg-deb -f " + deb + " Package"), "mtrace\n");
+  EXPECT_EQ(good("dpkg-deb -f " + deb + " Architecture"), good("dpkg --print-architecture"));
+  const std::string depends = ", " + good("dpkg-deb -f " + deb + " Depends");
+  for (const char* library : {"libc6", "libdw1", "libelf1", "libstdc++6", "zlib1g"}) {
+    EXPECT_NE(depends.find(", " + std::string(library) + " "), std::string::npos) << depends;
+  }
+  EXPECT_FALSE(std::regex_search(good("dpkg-deb -f " + deb), std::regex("@[A-Z]+@")));
+  EXPECT_EQ(good("dpkg-deb -c " + deb + " | awk '$2 != \"root/root\"'"), "");
+
+  good("dpkg-deb -x " + deb + " \"$ROOT\"");
+  for (const auto& [path, mode] : files()) {
+    EXPECT_TRUE(path.starts_with("/usr/")) << path;
+    EXPECT_EQ(mode,
+              path.find("/bin/") != std::string::npos || path.ends_with(".so") ? 0755u : 0644u)
+        << path;
+  }
+  good("cd \"$ROOT\"; dpkg-deb --ctrl-tarfile " + deb +
+       " | tar -xO ./md5sums | md5sum --check --quiet");
+  expect_works("/usr");
+  // Where they look for each other when they cannot tell where they are.
+  EXPECT_EQ(good("strings \"$ROOT\"/usr/lib/*/libmtrace.so | awk '/^.usr.*.bin.memlog$/'"),
+            "/usr/bin/memlog\n");
+  const Result alone = shell(
+      "mkdir \"$TMP/alone\"; cp \"$ROOT/usr/bin/memlog\" \"$TMP/alone\"; cd \"$TMP/alone\"; "
+      "./memlog run true");
+  EXPECT_TRUE(alone.exited(0) || alone.err.find(", /usr/lib/") != std::string::npos) << alone.err;
+  const std::string page = good("man -M \"$ROOT/usr/share/man\" 3 mtrace_savepoint_free");
+  EXPECT_NE(page.find("mtrace_savepoint_free()"), std::string::npos) << page;
 }
 
 }  // namespace

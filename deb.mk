@@ -1,0 +1,43 @@
+# make deb: a Debian package of what install.mk installs, with its fields from doc/deb/control.in.
+# The programs find each other by where they are, but where /proc is not mounted only at the paths
+# they were built for: what knows these is compiled once more, for /usr.
+
+DEB_DIR  ?= $(BUILD)/deb
+DEB_ROOT := $(DEB_DIR)/root
+DEB_ARCHITECTURE = $(shell dpkg --print-architecture)
+DEB ?= $(BUILD)/mtrace_$(VERSION)_$(DEB_ARCHITECTURE).deb
+DEB_BINARIES = $(DEB_ROOT)/usr/bin/memlog $(DEB_ROOT)/usr/lib/$(MULTIARCH)/libmtrace.so
+
+DEB_PATHS := PREFIX=/usr LIBDIR=/usr/lib/$(MULTIARCH) BINDIR=/usr/bin
+$(DEB_DIR)/installation.o: src/hook/installation.cc
+	$(call say,CXX,$@)
+	$(Q)$(CXX) $(CPPFLAGS) $(filter-out -MMD -MP,$(LIB_FLAGS)) $(CXXFLAGS) -c $< -o $@
+$(DEB_DIR)/preload.o: src/cli/preload.cc
+	$(call say,CXX,$@)
+	$(Q)$(CXX) $(CPPFLAGS) $(filter-out -MMD -MP,$(TOOL_FLAGS)) $(CXXFLAGS) -c $< -o $@
+$(DEB_DIR)/libmtrace.so: $(filter-out %/hook/installation.o,$(LIB_OBJ)) $(DEB_DIR)/installation.o
+	$(call say,LINK,$@)
+	$(Q)$(CXX) $(LIB_LINK) $(LDFLAGS) -o $@ $^ -lc
+$(DEB_DIR)/memlog: $(filter-out %/cli/preload.o,$(TOOL_OBJ)) $(DEB_DIR)/preload.o
+	$(call say,LINK,$@)
+	$(Q)$(CXX) $(LDFLAGS) $(TOOL_LINK) -o $@ $^ $(TOOL_LIBS)
+
+.PHONY: deb
+deb: all
+	$(Q)rm -rf $(DEB_DIR)
+	$(Q)umask 022 && mkdir -p $(DEB_ROOT)/DEBIAN $(DEB_DIR)/debian
+	$(Q)umask 022 && $(MAKE) --no-print-directory install $(DEB_PATHS) \
+	    DESTDIR=$(abspath $(DEB_ROOT)) SHARE=$(DEB_DIR)/share LIBRARY=$(DEB_DIR)/libmtrace.so \
+	    TOOL=$(DEB_DIR)/memlog
+	$(Q)strip --strip-unneeded $(DEB_BINARIES)
+	$(Q)find $(DEB_ROOT)/usr/share/man -type f -exec gzip -9n {} +
+	$(Q)mv $(DEB_ROOT)/usr/share/doc/mtrace/LICENSE $(DEB_ROOT)/usr/share/doc/mtrace/copyright
+	$(Q)printf 'Source: mtrace\n\nPackage: mtrace\nArchitecture: any\n' >$(DEB_DIR)/debian/control
+	$(Q)cd $(DEB_DIR) && dpkg-shlibdeps -Tsubstvars $(abspath $(DEB_BINARIES))
+	$(Q)depends=$$(sed -n 's/^shlibs:Depends=//p' $(DEB_DIR)/substvars) && [ -n "$$depends" ] && \
+	    size=$$(du -sk --apparent-size $(DEB_ROOT)/usr | cut -f1) && \
+	    sed -e "s|@VERSION@|$(VERSION)|; s|@ARCHITECTURE@|$(DEB_ARCHITECTURE)|; s|@SIZE@|$$size|" \
+	        -e "s|@DEPENDS@|$$depends|" doc/deb/control.in >$(DEB_ROOT)/DEBIAN/control
+	$(Q)cd $(DEB_ROOT) && find usr -type f -print0 | sort -z | xargs -0 md5sum >DEBIAN/md5sums
+	$(Q)dpkg-deb --root-owner-group --build $(DEB_ROOT) $(DEB) >/dev/null
+	$(call say,DEB,$(DEB))
