@@ -45,10 +45,9 @@ inline void* reallocate(void* old, size_t size, Call call, const unwind::Registe
                         RealCall real) {
   before_call();
   if (old == nullptr) return allocated(filled(real(), 0, size), size, call, caller);
-  if (samples() ? !may_be_recorded(old) : !counting()) {
+  if ((samples() && !may_be_recorded(old)) || !counting()) {
     const size_t content = content_size(old, 0);
-    void* fresh = filled(real(), content, size);
-    return samples() ? allocated(fresh, size, call, caller) : fresh;
+    return allocated(filled(real(), content, size), size, call, caller);
   }
   Reallocation reallocation(old);
   const size_t content = content_size(old, reallocation.known() ? reallocation.old_size() : 0);

@@ -12,6 +12,8 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "exec_arguments.h"
+
 namespace mtrace::test {
 namespace {
 
@@ -41,15 +43,7 @@ bool cannot_fail(long number) {
 }
 
 pid_t start(const Command& command) {
-  std::vector<std::string> variables;
-  for (const auto& [name, value] : command.env) variables.push_back(name + "=" + value);
-  std::vector<char*> environment;
-  for (std::string& variable : variables) environment.push_back(variable.data());
-  environment.push_back(nullptr);
-  std::vector<std::string> arguments = command.argv;
-  std::vector<char*> argv;
-  for (std::string& argument : arguments) argv.push_back(argument.data());
-  argv.push_back(nullptr);
+  ExecArguments arguments(command);
   const pid_t pid = fork();
   if (pid != 0) return pid;
   const int out = open(command.output_file.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
@@ -57,7 +51,7 @@ pid_t start(const Command& command) {
   dup2(out, 2);
   if (chdir(command.directory.c_str()) != 0) _exit(126);
   ptrace(PTRACE_TRACEME, 0, nullptr, nullptr);
-  execve(argv[0], argv.data(), environment.data());
+  execve(arguments.argv()[0], arguments.argv(), arguments.envp());
   _exit(127);
 }
 

@@ -15,6 +15,8 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "exec_arguments.h"
+
 namespace mtrace::test {
 namespace {
 
@@ -82,15 +84,7 @@ Process::Process(const Command& command) {
     out[1] = open(command.output_file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     if (out[1] < 0) fail(command.output_file);
   }
-  std::vector<std::string> variables;
-  for (const auto& [name, value] : command.env) variables.push_back(name + "=" + value);
-  std::vector<char*> environment;
-  for (std::string& variable : variables) environment.push_back(variable.data());
-  environment.push_back(nullptr);
-  std::vector<std::string> arguments = command.argv;
-  std::vector<char*> argv;
-  for (std::string& argument : arguments) argv.push_back(argument.data());
-  argv.push_back(nullptr);
+  ExecArguments arguments(command);
 
   const pid_t pid = fork();
   if (pid < 0) fail("fork");
@@ -105,9 +99,9 @@ Process::Process(const Command& command) {
     signal(SIGPIPE, SIG_DFL);
     if (command.directory.empty() || chdir(command.directory.c_str()) == 0) {
       if (command.before_exec) command.before_exec();
-      execve(argv[0], argv.data(), environment.data());
+      execve(arguments.argv()[0], arguments.argv(), arguments.envp());
     }
-    dprintf(2, "cannot run %s: %s\n", argv[0], std::strerror(errno));
+    dprintf(2, "cannot run %s: %s\n", arguments.argv()[0], std::strerror(errno));
     _exit(127);
   }
   setpgid(pid, pid);

@@ -190,26 +190,8 @@ void run_without_descriptors(bool one_in_the_end) {
   check(open("/dev/null", O_RDONLY) == 3, "the descriptor that was closed is the next one");
 }
 
-// Two to the power of 14 different stacks, by two functions that call each other.
-SITE void way_left(int n, int depth);
-SITE void way_right(int n, int depth);
-void choose(int n, int depth) {
-  if (depth == 0) {
-    site_many_stacks(n);
-  } else if (n & (1 << (depth - 1))) {
-    way_left(n, depth - 1);
-  } else {
-    way_right(n, depth - 1);
-  }
-}
-SITE void way_left(int n, int depth) {
-  choose(n, depth);
-  NO_TAIL;
-}
-SITE void way_right(int n, int depth) {
-  choose(n, depth);
-  NO_TAIL;
-}
+inline void at_the_end(int n) { site_many_stacks(n); }
+#include "two_ways.h"
 
 }  // namespace
 

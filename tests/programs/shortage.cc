@@ -48,25 +48,8 @@ SITE void* site_greedy(size_t size) {
 
 namespace {
 
-SITE void way_left(int n, int depth);
-SITE void way_right(int n, int depth);
-void choose(int n, int depth) {
-  if (depth == 0) {
-    site_stack(n);
-  } else if (n & (1 << (depth - 1))) {
-    way_left(n, depth - 1);
-  } else {
-    way_right(n, depth - 1);
-  }
-}
-SITE void way_left(int n, int depth) {
-  choose(n, depth);
-  NO_TAIL;
-}
-SITE void way_right(int n, int depth) {
-  choose(n, depth);
-  NO_TAIL;
-}
+inline void at_the_end(int n) { site_stack(n); }
+#include "two_ways.h"
 
 void* work(void*) {
   for (int i = 0; i < 64; ++i) site_thread(i);
