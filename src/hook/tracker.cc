@@ -89,6 +89,22 @@ __attribute__((noinline)) void book_free_apart(uint32_t slot, ledger::StackRecor
   return usable > size ? usable - size : 0;
 }
 
+// There is no place for the block.
+__attribute__((noinline)) void enter_unplaced(uint32_t slot, void* block) {
+  const uint64_t size = usable_size(block);
+  g_ledger.unplaced.put(size);
+  book_allocation(slot, g_ledger.stacks.overflow(), {size, 1, 0});
+}
+
+// A block of that usable size, of which nothing is known, is freed.
+__attribute__((noinline)) void book_unknown_free(uint32_t slot, uint64_t size) {
+  if (!g_ledger.unplaced.take(size)) {
+    return count(slot, g_ledger.threads.slot(slot).unknown_frees);
+  }
+  ledger::StackRecord& rest = g_ledger.stacks.record(g_ledger.stacks.overflow());
+  book_free_apart(slot, rest, {size, 1, 0, 0, false, false});
+}
+
 // Puts a block in and books it. The slot is named by a constant where there is none.
 [[gnu::always_inline]] inline void* enter_block(uint32_t slot, void* block, uint64_t size,
                                                 Call call, const unwind::Registers& caller) {
@@ -99,6 +115,8 @@ __attribute__((noinline)) void book_free_apart(uint32_t slot, ledger::StackRecor
   const uint32_t stack = slot != 0 ? find_stack(caller, slot) : walk_to_stack(caller, 0);
   if (g_ledger.blocks.put(place, {size, stack, birth})) {
     book_allocation(slot, stack, {size, 1, slack_of(block, size)});
+  } else {
+    enter_unplaced(slot, block);
   }
   t_thread.counted = block;  // last, as the allocator may have allocated to tell the slack
   return block;
@@ -156,7 +174,7 @@ __attribute__((noinline)) void* allocated_unusually(void* block, size_t size, Ca
   ledger::Block taken;
   if (!g_ledger.blocks.take(reinterpret_cast<uintptr_t>(block), &taken)) {
     if (t_thread.moving == block) return;
-    return count(slot, g_ledger.threads.slot(slot).unknown_frees);
+    return book_unknown_free(slot, g_ledger.unplaced.any() ? usable_size(block) : 0);
   }
   book_free(slot, taken, {taken.size, 1}, now, slack_of(block, taken.size), temporary);
   if (temporary) t_thread.counted = nullptr;
@@ -224,7 +242,11 @@ void passed_on(Call call) {
 Reallocation::Reallocation(void* block)
     : address_(reinterpret_cast<uintptr_t>(block)),
       slot_(g_ledger.blocks.reserve(address_, &block_)) {
-  if (slot_ != nullptr) slack_ = slack_of(block, block_.size);
+  if (slot_ != nullptr) {
+    slack_ = slack_of(block, block_.size);
+  } else if (g_ledger.unplaced.any()) {
+    block_.size = usable_size(block);
+  }
   t_thread.moving = block;
 }
 
@@ -237,7 +259,7 @@ void Reallocation::succeeded() {
   t_thread.moving = nullptr;
   const uint32_t slot = this_slot();
   ledger::Operation operation(g_ledger.threads.slot(slot));
-  if (slot_ == nullptr) return count(slot, g_ledger.threads.slot(slot).unknown_frees);
+  if (slot_ == nullptr) return book_unknown_free(slot, block_.size);
   g_ledger.blocks.release(slot_);
   if (samples()) no_longer_recorded(reinterpret_cast<const void*>(address_));
   book_free(slot, block_, g_ledger.sampling.weigh(address_, block_), ledger::ticks_now(), slack_,

@@ -49,6 +49,9 @@ void Ledger::count_anew() {
     own.allocated_bytes += weight.bytes;
     own.allocated_blocks += weight.blocks;
   });
+  CounterSet& rest = stacks.record(stacks.overflow()).own;
+  rest.allocated_bytes += unplaced.live().bytes;
+  rest.allocated_blocks += unplaced.live().blocks;
   g_resources.repair([&](const Resource& resource) {
     count_recorded(stacks.record(resource.stack), resource.size);
   });
