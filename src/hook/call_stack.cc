@@ -32,7 +32,9 @@ __attribute__((noinline)) uint32_t walk_with_room(const unwind::Registers& calle
     return intern(walk, frames, slot);
   }
   LastWalk& last = g_last_walks[slot];
-  const unwind::Walk walk = unwind::walk_and_remember(caller, frames, g_depth, last.memory);
+  const unwind::Walk walk = last.memory.is_worthwhile()
+                                ? unwind::walk_and_remember(caller, frames, g_depth, last.memory)
+                                : unwind::walk(caller, frames, g_depth);
   if (__builtin_expect(modules_changed(), 0)) retire_unloaded();
   const uint32_t stack = intern(walk, frames, slot);
   if (walk.id != 0) store(last.id_and_stack, uint64_t{walk.id} << 32 | stack);

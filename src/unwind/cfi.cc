@@ -7,8 +7,8 @@
 namespace mtrace::unwind {
 namespace {
 
-constexpr unsigned kMaxRemembered = 6;  // compilers nest one, hand-written assembly up to three
-constexpr int64_t kMaxDistance = 0x7fffffff;
+constexpr unsigned kMaxRemembered = 4;  // compilers nest one, hand-written assembly up to three
+constexpr int64_t kMaxValue = (1 << 28) - 1;  // of a RegisterRule
 
 // What DW_CFA_remember_state remembers.
 struct State {
@@ -47,8 +47,10 @@ class Interpreter {
   RegisterRule* rule(uint64_t reg) { return reg < kRegisters ? &row_->rules[reg] : &ignored_; }
 
   bool set(uint64_t reg, SavedBy how, int64_t value = 0) {
-    if (value > kMaxDistance || value < -kMaxDistance) return false;
-    *rule(reg) = {how, static_cast<int32_t>(value)};
+    if (value > kMaxValue || value < -kMaxValue) return false;
+    RegisterRule& changed = *rule(reg);
+    changed.how = how;
+    changed.value = static_cast<int32_t>(value);
     return true;
   }
   bool set_factored(uint64_t reg, SavedBy how, int64_t value) {

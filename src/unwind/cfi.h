@@ -22,11 +22,13 @@ enum class SavedBy : uint8_t {
   kValExpression = 7,  // is what the expression yields
 };
 
-// Expressions are kept as the distance from Row::origin to their uleb length.
+// Expressions are kept as the distance from Row::origin to their uleb length. One word, because
+// several rows lie on the stack of the program's thread.
 struct RegisterRule {
-  SavedBy how;
-  int32_t value;
+  SavedBy how : 3;
+  int32_t value : 29;
 };
+static_assert(sizeof(RegisterRule) == 4);
 
 struct Row {
   uintptr_t origin;

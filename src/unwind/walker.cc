@@ -78,7 +78,7 @@ Walk walk(const Registers& from, uintptr_t* frames, unsigned depth) {
 
 Walk walk_and_remember(const Registers& from, uintptr_t* frames, unsigned depth,
                        WalkMemory& memory) {
-  if (!memory.is_worthwhile() || by_libunwind) return walk(from, frames, depth);
+  if (__builtin_expect(by_libunwind, 0)) return walk(from, frames, depth);
   return plain_walk(Remembering(memory, from, depth), trusted_stack(), from, frames, depth);
 }
 

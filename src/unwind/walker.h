@@ -42,8 +42,8 @@ Walk walk(const Registers& from, uintptr_t* frames, unsigned depth);
 
 class WalkMemory;
 
-// The same, kept in the memory of this thread's last walk when that seems to pay:
-// WalkMemory::same_walk() then knows the walk again by its id.
+// The same, kept in the memory of this thread's last walk: WalkMemory::same_walk() then knows the
+// walk again by its id. For when WalkMemory::is_worthwhile().
 Walk walk_and_remember(const Registers& from, uintptr_t* frames, unsigned depth,
                        WalkMemory& memory);
 

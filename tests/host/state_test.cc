@@ -39,13 +39,13 @@ TEST_F(StateTest, LittleStackIsUsed) {
   const std::map<std::string, long> few = depths("10");
   for (const char* call : {"malloc", "calloc", "memalign", "realloc", "free"}) {
     const std::string name = call;
-    EXPECT_LE(few.at("thread again " + name), 1280) << name;
-    EXPECT_LE(few.at("fiber again " + name), 1536) << name;
-    EXPECT_LE(few.at("thread first " + name), 3328) << name;
-    EXPECT_LE(few.at("fiber first " + name), 3328) << name;
+    EXPECT_LE(few.at("thread again " + name), 1024) << name;
+    EXPECT_LE(few.at("fiber again " + name), 1408) << name;
+    EXPECT_LE(few.at("thread first " + name), 2048) << name;
+    EXPECT_LE(few.at("fiber first " + name), 2048) << name;
   }
   const std::map<std::string, long> many = depths("128");
-  EXPECT_LE(many.at("thread again malloc"), 2560);
+  EXPECT_LE(many.at("thread again malloc"), 2048);
 }
 
 }  // namespace

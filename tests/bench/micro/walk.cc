@@ -73,7 +73,8 @@ void visit_remembering(const Registers& from) {
   static WalkMemory memory;
   uintptr_t frames[10];
   if (memory.same_walk(from, 10) != 0) return;
-  benchmark::DoNotOptimize(walk_and_remember(from, frames, 10, memory));
+  benchmark::DoNotOptimize(memory.is_worthwhile() ? walk_and_remember(from, frames, 10, memory)
+                                                  : walk(from, frames, 10));
 }
 
 NEST void visit_leaf(Visit visit) {
