@@ -12,6 +12,7 @@
 #include "analyze/runtime_keeps.h"
 #include "cli/check_options.h"
 #include "cli/command.h"
+#include "cli/header_text.h"
 #include "cli/launch.h"
 #include "cli/listing.h"
 #include "cli/preload.h"
@@ -101,6 +102,18 @@ class Judge {
  public:
   Judge(const Style& style, const Reports& reports) : style_(style), reports_(reports) {}
 
+  // Says what the reports do not cover. Throws when that is the program itself.
+  void look_at_coverage(const ReportSet& set, bool uncovered) {
+    for (const analyze::ProcessSum& process : set.processes) {
+      const std::string why = uncovered_program(process.last);
+      if (!why.empty() && !uncovered) {
+        throw UsageError(fmt::format(
+            "check: {}; it is not judged, unless with --uncovered by what is seen", plain(why)));
+      }
+      out_ += coverage_remarks(process.last, style_);
+    }
+  }
+
   void judge(analyze::Table& table, uint64_t limit, const char* what, analyze::LeftOut left_out) {
     left_out.add(reports_.filter().apply(table.rows()));
     const uint64_t sum = sum_of(table.rows());
@@ -171,6 +184,7 @@ int run_check(const Arguments& arguments, const Streams& streams) {
   if (options.max_live || !options.baseline.empty()) {
     analyze::LeftOut left_out;
     ReportSet now = live_set(files, reports, left_out);
+    judge.look_at_coverage(now, options.uncovered);
     if (options.max_growth && !options.baseline.empty()) {
       analyze::LeftOut both = left_out;
       const ReportSet before = live_set(files_of(options.baseline), reports, both);
@@ -182,6 +196,7 @@ int run_check(const Arguments& arguments, const Streams& streams) {
   if (options.max_growth && options.baseline.empty()) {
     analyze::LeftOut left_out;
     ReportSet growth = growth_set(files, reports, left_out);
+    judge.look_at_coverage(growth, options.uncovered);
     judge.judge(growth.table, *options.max_growth, "grown", left_out);
   }
   print(streams, judge.text());

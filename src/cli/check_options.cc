@@ -22,7 +22,9 @@ constexpr char kText[] =
     "is on a built-in list and left out, as is what --exclude and --suppressions name; the last "
     "line says how much. --print-builtin prints the list, which is a suppressions file.\n\n"
     "A program that fails by itself has failed: its exit status, or the signal that killed it, is "
-    "that of memlog. Programs that it starts are looked at only with --follow.";
+    "that of memlog. Programs that it starts are looked at only with --follow. One with an "
+    "allocator of its own, whose reports say that it is not covered, is not judged unless "
+    "--uncovered is given.";
 
 std::optional<uint64_t> size_of(const Arguments& arguments, const char* name) {
   if (!arguments.has(name)) return std::nullopt;
@@ -39,6 +41,7 @@ CheckOptions read_check_options(const Arguments& arguments) {
   options.max_growth = size_of(arguments, "--max-growth");
   options.max_live = size_of(arguments, "--max-live");
   options.baseline = arguments.value("--baseline");
+  options.uncovered = arguments.has("--uncovered");
   const std::vector<std::string>& words = arguments.operands();
   const auto end = words.begin() + static_cast<ptrdiff_t>(arguments.before_dashes());
   options.files.assign(words.begin(), end);
@@ -76,6 +79,8 @@ Manual check_manual() {
                {"--follow", "", "1|GLOB[:GLOB]",
                 "Look also at the programs that PROGRAM starts: all, or those whose name matches a "
                 "pattern."},
+               {"--uncovered", "", "",
+                "Judge what is seen of a program that has an allocator of its own."},
                {"--no-builtin", "", "", "Do not leave out what runtimes keep."},
                {"--print-builtin", "", "", "Print the list of that."},
                {"--number", "-n", "N", "Entries shown; 0: all. Default 20."},

@@ -13,6 +13,7 @@ namespace mtrace::cli {
 struct CheckOptions {
   std::optional<uint64_t> max_growth;  // bytes
   std::optional<uint64_t> max_live;
+  bool uncovered = false;            // judge also a program that does not call the library
   std::string baseline;              // empty: none
   std::vector<std::string> files;    // operands before "--"
   std::vector<std::string> command;  // and after it

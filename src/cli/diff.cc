@@ -6,6 +6,7 @@
 #include "analyze/compare.h"
 #include "cli/command.h"
 #include "cli/filter_options.h"
+#include "cli/header_text.h"
 #include "cli/inputs.h"
 #include "cli/listing.h"
 #include "cli/report_set.h"
@@ -46,7 +47,8 @@ std::string side_text(const char* side, const ReportSet& set, const std::string&
       fmt::format("{}: {}: {} in {} blocks ({})\n", side, who,
                   bytes_text(set.total.bytes, style, deltas), set.total.blocks, plain(name));
   for (const analyze::ProcessSum& process : set.processes) {
-    if (deltas) break;
+    out += coverage_remarks(process.last, style);
+    if (deltas) continue;
     for (const std::string& note : process.notes) out += remark(plain(note), style);
   }
   return out;

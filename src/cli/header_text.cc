@@ -4,6 +4,7 @@
 
 #include <iterator>
 
+#include "format/memlog.h"
 #include "profile/text.h"
 
 namespace mtrace::cli {
@@ -165,6 +166,24 @@ std::string header_text(const profile::Header& header, const Style& style) {
   out += trouble_text(header, style);
   for (const std::string& note : header.notes) out += remark(plain(note), style);
   return out;
+}
+
+std::string coverage_remarks(const profile::Header& header, const Style& style) {
+  std::string out;
+  for (const std::string& note : header.notes) {
+    if (note.starts_with(format::kNotCovered)) out += remark(plain(note), style);
+  }
+  return out;
+}
+
+std::string uncovered_program(const profile::Header& header) {
+  for (const std::string& note : header.notes) {
+    if (note.starts_with(format::kNotCoveredMalloc) ||
+        note.starts_with(format::kNotCoveredProgram)) {
+      return note;
+    }
+  }
+  return {};
 }
 
 std::string resident_remark(const profile::Header& header, const Style& style) {

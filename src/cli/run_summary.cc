@@ -81,7 +81,7 @@ std::string run_summary(const std::vector<std::string>& files, const Style& styl
   std::vector<analyze::ProcessSum> sums = analyze::sum_processes(memlogs);
   analyze::ProcessSum& process = sums.back();
   const profile::Header& last = process.last;
-  std::string out = peak_text(last, style);
+  std::string out = coverage_remarks(last, style) + peak_text(last, style);
   const bool at_exit = last.trigger == kExit;
   out += fmt::format("{} {} in {} blocks\n",
                      at_exit ? "live at exit" : "live at the last report, which was not at exit:",

@@ -84,7 +84,7 @@ std::string view_header(const std::vector<analyze::ProcessSum>& sums, const Styl
                        plain(last.program), last.pid, bytes_text(process.total.bytes, style, false),
                        process.total.blocks, process.reports,
                        process.reports == 1 ? "report" : "reports", last.taken);
-    out += peak_text(last, style);
+    out += peak_text(last, style) + coverage_remarks(last, style);
     for (const std::string& note : process.notes) out += remark(plain(note), style);
     for (const std::string& why : process.incomplete) out += remark(plain(why), style);
     out += resident_remark(last, style);

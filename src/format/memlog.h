@@ -75,6 +75,11 @@ inline constexpr char kKeyUptime[] = "uptime";          // N.NNN seconds since `
 inline constexpr char kKeyResolved[] = "resolved";      // no, partly, yes
 inline constexpr char kKeyLibrary[] = "library";  // mtrace VERSION allocator=NAME [OPTION=...]*
 
+// How a note begins that says what does not call the library, and one of a whole program.
+inline constexpr char kNotCovered[] = "not covered: ";
+inline constexpr char kNotCoveredMalloc[] = "not covered: malloc of ";
+inline constexpr char kNotCoveredProgram[] = "not covered: the program ";
+
 // Entry fields.
 inline constexpr char kFieldError[] = "error";             // bytes: the change's standard error
 inline constexpr char kFieldBlocks[] = "blocks";           // signed

@@ -9,6 +9,7 @@
 #include "format/memlog.h"
 #include "report/host.h"
 #include "unwind/bindings.h"
+#include "unwind/imports.h"
 
 namespace mtrace::report {
 namespace {
@@ -59,10 +60,23 @@ bool note_bypass(const unwind::Binding& binding, void* context) {
   if (strcmp(of, binding.name) == 0) return true;
   bypass.last = binding.end;
   if (++bypass.named > kMostNamed) return false;
-  put_path(begin_note(bypass.out).text("not covered: "), binding.name);
+  put_path(begin_note(bypass.out).text(format::kNotCovered), binding.name);
   bypass.out.text(" calls ").text(kNames[binding.symbol]).text(" of ");
   put_path(bypass.out, of).text(", not of this library (RTLD_DEEPBIND, -Bsymbolic, dlmopen)\n");
   return false;
+}
+
+// An allocator that is linked in under hidden or other names shows only by what the program does
+// not ask for: it needs memory of the kernel, and no allocator.
+bool allocates_by_itself() {
+  static constexpr const char* kAllocation[] = {
+      "malloc",         "calloc",   "realloc", "free",         "reallocarray", "aligned_alloc",
+      "posix_memalign", "memalign", "_Znwm",   "_Znam",        "_ZdlPv",       "_ZdlPvm",
+      "__gnat_malloc",  "g_malloc", "g_free",  "CRYPTO_malloc"};
+  static constexpr const char* kMemory[] = {"mmap", "mmap64", "sbrk", "brk"};
+  constexpr unsigned kKinds = sizeof kAllocation / sizeof kAllocation[0];
+  return !unwind::program_imports(kAllocation, kKinds) &&
+         unwind::program_imports(kMemory, sizeof kMemory / sizeof kMemory[0]);
 }
 
 }  // namespace
@@ -81,15 +95,22 @@ void write_coverage(Writer& out, const ledger::ThreadTotals& totals) {
   if (hiding != nullptr) {
     uint64_t calls = 0;
     for (const uint64_t count : totals.calls) calls += count;
-    put_path(begin_note(out).text("not covered: malloc of "), hiding);
+    put_path(begin_note(out).text(format::kNotCoveredMalloc), hiding);
     out.text(" comes before that of this library; ");
     out.text(calls == 0 ? "nothing that the program allocates is counted\n"
                         : "only what it passes on is counted\n");
   }
+  static const bool by_itself = allocates_by_itself();
+  if (hiding == nullptr && by_itself) {
+    begin_note(out).text(format::kNotCoveredProgram);
+    out.text(
+        "asks the system for memory, but no library for an allocator: what one of its own gives "
+        "it is not counted\n");
+  }
   Bypass bypass = {out, 0, 0};
   unwind::each_binding(kNames, kCount, note_bypass, &bypass);
   if (bypass.named > kMostNamed) {
-    begin_note(out).text("not covered: ").number(bypass.named - kMostNamed);
+    begin_note(out).text(format::kNotCovered).number(bypass.named - kMostNamed);
     out.text(" further objects that do not call this library\n");
   }
 }

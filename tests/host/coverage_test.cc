@@ -42,6 +42,46 @@ TEST_F(CoverageTest, AllocatorOfTheProgram) {
       << shown.out;
 }
 
+// Where nothing is seen, nothing has been checked.
+TEST_F(CoverageTest, AllocatorOfTheProgramIsNoCleanBill) {
+  const Result judged = run(plain({memlog_tool(), "check", "--", program("own_malloc")}));
+  EXPECT_TRUE(judged.exited(2)) << judged.how() << judged.out;
+  EXPECT_EQ(judged.out, "held 1\n");
+  EXPECT_NE(judged.err.find("not covered: malloc of " + program("own_malloc")), std::string::npos)
+      << judged.err;
+  const Result anyway =
+      run(plain({memlog_tool(), "check", "--uncovered", "--", program("own_malloc")}));
+  EXPECT_TRUE(anyway.exited(0)) << anyway.how() << anyway.err;
+  EXPECT_NE(anyway.out.find("not covered: malloc of "), std::string::npos) << anyway.out;
+  const Result summary =
+      run(plain({memlog_tool(), "run", "--output", out(), "--", program("own_malloc")}));
+  EXPECT_NE(summary.err.find("note: not covered: malloc of "), std::string::npos) << summary.err;
+}
+
+// One that is linked in and shows its names to nobody.
+TEST_F(CoverageTest, HiddenAllocator) {
+  write_file(
+      temp() + "/hidden.c",
+      "#include <stdio.h>\n#include <sys/mman.h>\n"
+      "static char* next;\n"
+      "__attribute__((visibility(\"hidden\"), noinline)) void* malloc(unsigned long size) {\n"
+      "  if (next == 0) next = mmap(0, 65536, PROT_READ | PROT_WRITE,\n"
+      "                             MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);\n"
+      "  next += (size + 15) & ~15ul;\n  return next;\n}\n"
+      "int main(void) { return printf(\"%d\\n\", malloc(100) != 0) < 0; }\n");
+  ASSERT_TRUE(
+      run(plain({"/usr/bin/gcc", "-fno-builtin", "-o", temp() + "/hidden", temp() + "/hidden.c"}))
+          .exited(0));
+  const Result result = run(named({temp() + "/hidden"}));
+  EXPECT_TRUE(result.exited(0)) << result.how();
+  const std::vector<Memlog> logs = logs_of(result.pid);
+  ASSERT_EQ(logs.size(), 1u);
+  ASSERT_EQ(not_covered(logs[0]).size(), 1u);
+  EXPECT_TRUE(not_covered(logs[0])[0].starts_with("the program asks the system for memory"));
+  const Result judged = run(plain({memlog_tool(), "check", "--", temp() + "/hidden"}));
+  EXPECT_TRUE(judged.exited(2)) << judged.how() << judged.out;
+}
+
 // An allocator that is preloaded in front.
 TEST_F(CoverageTest, AllocatorInFront) {
   Command command = traced({program("sandboxes"), "plain"});
