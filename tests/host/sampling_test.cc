@@ -201,6 +201,17 @@ TEST_F(SamplingTest, ThreadsAndForks) {
   }
 }
 
+// Whatever a child does first, it is a process of its own by then.
+TEST_F(SamplingTest, ResizeIsTheFirstOfAChild) {
+  const Result result = run(sampled({program("fork_resize")}, "1"));
+  ASSERT_TRUE(result.exited(0)) << result.how() << result.out << result.err;
+  const std::vector<Memlog> logs = logs_of(std::stoi(result.out.substr(result.out.find(' '))));
+  ASSERT_EQ(logs.size(), 2u);
+  EXPECT_GE(logs[0].amount("inherited").bytes, 1 << 20);
+  EXPECT_EQ(logs[0].amount("delta"), (Amount{2 << 20, 0}));
+  EXPECT_EQ(logs[1].amount("delta"), (Amount{-(3 << 20), -1}));
+}
+
 // A program that draws the same numbers each time would see the same part of the truth each time.
 TEST_F(SamplingTest, EachRunDrawsAnew) {
   std::set<int64_t> seen;
