@@ -1,4 +1,9 @@
 // Marks a function of C linkage that the library shows to the program; exports.map lists them.
 #pragma once
 
-#define MTRACE_EXPORT extern "C" __attribute__((visibility("default")))
+// Old assembly and compilers of other languages call with a stack that is aligned to 8 bytes only,
+// which libc's functions happen to stand.
+#define MTRACE_REALIGN __attribute__((force_align_arg_pointer))
+// Without it, for a function that needs no stack itself.
+#define MTRACE_EXPORT_AS_IT_IS extern "C" __attribute__((visibility("default")))
+#define MTRACE_EXPORT MTRACE_EXPORT_AS_IT_IS MTRACE_REALIGN

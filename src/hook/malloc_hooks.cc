@@ -61,7 +61,7 @@ inline void* reallocate(void* old, size_t size, Call call, const unwind::Registe
 }
 
 // Apart, so that sampling can jump past it without a frame.
-__attribute__((noinline)) void free_counted(void* block) {
+MTRACE_REALIGN __attribute__((noinline)) void free_counted(void* block) {
   if (block == nullptr || MTRACE_UNLIKELY(g_bootstrap.owns(block) || g_way == Way::kNotReady))
     return;
   freed(block, Call::kFree);
@@ -122,7 +122,7 @@ MTRACE_EXPORT void* reallocarray(void* block, size_t count, size_t size) noexcep
                     [=] { return g_real.realloc(block, product); });
 }
 
-MTRACE_EXPORT void free(void* block) noexcept {
+MTRACE_EXPORT_AS_IT_IS void free(void* block) noexcept {
   if (samples() && !may_be_recorded(block) && !g_bootstrap.owns(block)) return g_real.free(block);
   free_counted(block);
 }
