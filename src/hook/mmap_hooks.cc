@@ -50,8 +50,9 @@ void* real_mremap(void* address, size_t old_length, size_t length, int flags, vo
 
 void end_regions(RegionsEnd& end, bool good) { good ? end.succeeded() : end.failed(); }
 
-void* map(MmapFunction real, void* address, size_t length, int protection, int flags, int fd,
-          off_t offset, const unwind::Registers& caller) {
+MTRACE_REALIGN __attribute__((noinline)) void* map(MmapFunction real, void* address, size_t length,
+                                                   int protection, int flags, int fd, off_t offset,
+                                                   const unwind::Registers& caller) {
   if (!counting()) return real_mmap(real, address, length, protection, flags, fd, offset);
   RegionsEnd covered;
   // MAP_FIXED_NOREPLACE replaces nothing, also where MAP_FIXED is said as well.
@@ -67,8 +68,9 @@ void* map(MmapFunction real, void* address, size_t length, int protection, int f
 }
 
 // As realloc does: the old range ends, and what is there afterwards is of this call.
-void* remap(void* address, size_t old_length, size_t length, int flags, void* new_address,
-            const unwind::Registers& caller) {
+MTRACE_REALIGN __attribute__((noinline)) void* remap(void* address, size_t old_length,
+                                                     size_t length, int flags, void* new_address,
+                                                     const unwind::Registers& caller) {
   if (!counting()) return real_mremap(address, old_length, length, flags, new_address);
   RegionsEnd old;
   RegionsEnd covered;
@@ -99,8 +101,8 @@ int unmap(void* address, size_t length) {
 using namespace mtrace;
 using namespace mtrace::hook;
 
-MTRACE_EXPORT void* mmap(void* address, size_t length, int protection, int flags, int fd,
-                         off_t offset) noexcept {
+MTRACE_EXPORT_AS_IT_IS void* mmap(void* address, size_t length, int protection, int flags, int fd,
+                                  off_t offset) noexcept {
   if (!watching_regions()) {
     return real_mmap(g_real.mmap, address, length, protection, flags, fd, offset);
   }
@@ -108,8 +110,8 @@ MTRACE_EXPORT void* mmap(void* address, size_t length, int protection, int flags
              MTRACE_CALLER_REGISTERS());
 }
 
-MTRACE_EXPORT void* mmap64(void* address, size_t length, int protection, int flags, int fd,
-                           off64_t offset) noexcept {
+MTRACE_EXPORT_AS_IT_IS void* mmap64(void* address, size_t length, int protection, int flags, int fd,
+                                    off64_t offset) noexcept {
   if (!watching_regions()) {
     return real_mmap(g_real.mmap64, address, length, protection, flags, fd, offset);
   }
@@ -121,8 +123,8 @@ MTRACE_EXPORT int munmap(void* address, size_t length) noexcept {
   return watching_regions() ? unmap(address, length) : real_munmap(address, length);
 }
 
-MTRACE_EXPORT void* mremap(void* address, size_t old_length, size_t length, int flags,
-                           ...) noexcept {
+MTRACE_EXPORT_AS_IT_IS void* mremap(void* address, size_t old_length, size_t length, int flags,
+                                    ...) noexcept {
   // Only these say that there is a fifth argument.
   void* new_address = nullptr;
   if ((flags & (MREMAP_FIXED | MREMAP_DONTUNMAP)) != 0) {

@@ -330,6 +330,26 @@ TEST(LeanTest, ThreadLocalsAreInitialExec) {
 }
 
 // IFUNC relocations of its own would run code before relocation is done.
+// A frame that begins with a copy of the return address is not where MTRACE_CALLER_REGISTERS()
+// looks. Those that take a variable number of arguments and no caller's registers may have it.
+TEST(LeanTest, HooksFindTheirCallersFrame) {
+  std::set<std::string> hooks = exports();
+  for (const char* name : {"execl", "execlp", "execle", "prctl"}) hooks.erase(name);
+  std::string function;
+  int looked_at = 0;
+  for (const std::string& line : lines_of(
+           output_of({"/usr/bin/objdump", "--disassemble", "--no-show-raw-insn", library()}))) {
+    if (line.ends_with(">:")) {
+      const size_t begin = line.find('<') + 1;
+      function = line.substr(begin, line.size() - 2 - begin);
+    } else if (hooks.contains(function)) {
+      ++looked_at;
+      EXPECT_EQ(line.find("lea    0x8(%rsp),%r10"), std::string::npos) << function;
+    }
+  }
+  EXPECT_GT(looked_at, 1000);
+}
+
 TEST(LeanTest, NoIndirectFunctions) {
   EXPECT_EQ(readelf("--relocs").find("IRELATIV"), std::string::npos);
 }
