@@ -7,6 +7,7 @@
 #include "hook/export.h"
 #include "hook/lifecycle.h"
 #include "hook/module_hooks.h"
+#include "hook/reporting.h"
 #include "hook/resources.h"
 #include "hook/tracker.h"
 #include "report/backtrace.h"

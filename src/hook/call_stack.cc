@@ -51,4 +51,10 @@ uint32_t walk_to_stack(const unwind::Registers& caller, uint32_t slot) {
 
 void set_depth(unsigned depth) { g_depth = depth; }
 
+void forget_walks() {
+  for (uint32_t slot = 0; slot <= g_ledger.threads.used(); ++slot) {
+    if (g_last_walks[slot].id_and_stack != 0) g_last_walks[slot].id_and_stack = 0;
+  }
+}
+
 }  // namespace mtrace::hook

@@ -32,13 +32,14 @@ bool is_defined_there(const void* function) {
 
 }  // namespace
 
-void find_entrances() {
+void find_entrances(bool late) {
   constexpr const char* kNames[] = {"malloc", "calloc", "realloc", "free"};
   report::Entrances entrances = {};
+  entrances.late = late;
   for (unsigned i = 0; i < 4; ++i) {
     entrances.own[i] = mtrace_own_entrances[i];
     entrances.first[i] = dlsym(RTLD_DEFAULT, kNames[i]);
-    if (entrances.first[i] == nullptr || !is_defined_there(entrances.first[i])) {
+    if (late || entrances.first[i] == nullptr || !is_defined_there(entrances.first[i])) {
       entrances.first[i] = entrances.own[i];
     }
   }

@@ -4,7 +4,8 @@
 namespace mtrace::hook {
 
 // Looks whose malloc the program and its libraries find, for report/coverage.h. After find_real().
-void find_entrances();
+// `late`: the calls will be led here.
+void find_entrances(bool late);
 
 // One line on stderr where the program defines malloc itself.
 void say_when_hidden();

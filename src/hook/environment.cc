@@ -1,10 +1,18 @@
 #include "hook/environment.h"
 
+#include <unistd.h>
+
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 
-#include "base/file.h"
+#include "base/process.h"
 #include "base/writer.h"
+#include "format/attach.h"
+
+extern "C" {
+extern void* __libc_stack_end;  // of the loader: where the kernel put argc
+}
 
 namespace mtrace::hook {
 namespace {
@@ -15,6 +23,25 @@ constexpr size_t kCapacity = 8192;
 
 char g_preload[kCapacity];
 char g_follow[64];
+
+constexpr size_t kMostStrings = 512;
+// What late_arguments() has copied.
+struct Strings {
+  char text[format::kMostAttachOptions];
+  char* list[kMostStrings + 1];
+
+  // `size` bytes of strings, each ended by a zero byte, have been put into `text`.
+  void number(size_t size) {
+    size_t count = 0;
+    text[sizeof text - 1] = '\0';
+    for (size_t at = 0; at < size && count < kMostStrings; at += strlen(text + at) + 1) {
+      list[count++] = text + at;
+    }
+    list[count] = nullptr;
+  }
+};
+Strings g_late_arguments;
+Strings g_late_options;
 
 // Same last component, and ours is what the loader found by it.
 bool is_own_token(const char* token, size_t length, const char* own_path) {
@@ -44,6 +71,30 @@ bool absolute_preload(const char* value, const char* own_path) {
 }
 
 }  // namespace
+
+Arguments initial_arguments() {
+  auto* words = static_cast<char**>(__libc_stack_end);
+  const auto count = reinterpret_cast<uintptr_t>(words[0]);
+  // argc, argv, a null, envp, a null.
+  if (count > 0 && count < 1u << 22 && words[1 + count] == nullptr) {
+    return {words + 1, words + 2 + count};
+  }
+  return {nullptr, environ};
+}
+
+Arguments late_arguments(const char* options) {
+  Strings& arguments = g_late_arguments;
+  arguments.number(sys::read_file("/proc/self/cmdline", arguments.text, sizeof arguments.text));
+  size_t size = 0;
+  while (options[size] != '\0') {
+    const size_t length = strlen(options + size) + 1;
+    if (size + length > sizeof g_late_options.text) break;
+    memcpy(g_late_options.text + size, options + size, length);
+    size += length;
+  }
+  g_late_options.number(size);
+  return {arguments.list, g_late_options.list};
+}
 
 void rewrite_environment(char** envp, const char* own_path, uint32_t pid) {
   // A path with a separator in it could not be written down.

@@ -4,6 +4,7 @@
 #include "hook/export.h"
 #include "hook/lifecycle.h"
 #include "hook/real.h"
+#include "hook/reporting.h"
 
 using namespace mtrace::hook;
 

@@ -3,6 +3,7 @@
 #include "base/process.h"
 #include "hook/lifecycle.h"
 #include "hook/real.h"
+#include "hook/reporting.h"
 
 namespace mtrace::hook {
 

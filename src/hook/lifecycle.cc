@@ -14,6 +14,7 @@
 #include "base/writer.h"
 #include "format/escape.h"
 #include "hook/call_stack.h"
+#include "hook/dormant.h"
 #include "hook/entrances.h"
 #include "hook/environment.h"
 #include "hook/fill.h"
@@ -22,6 +23,7 @@
 #include "hook/options.h"
 #include "hook/real.h"
 #include "hook/regions.h"
+#include "hook/reporting.h"
 #include "hook/sampler.h"
 #include "hook/signal_hooks.h"
 #include "hook/tracker.h"
@@ -32,14 +34,12 @@
 #include "report/resolver.h"
 #include "report/savepoints.h"
 #include "report/status.h"
+#include "unwind/linkage.h"
 
 extern "C" {
-extern void* __libc_stack_end;  // of the loader: where the kernel put argc
 int __cxa_atexit(void (*)(void*), void*, void*);
 int __cxa_at_quick_exit(void (*)(void*), void*);
 int __register_atfork(void (*)(), void (*)(), void (*)(), void*);
-// Defined by memlog, so that it never traces itself.
-extern const char mtrace_host_opt_out __attribute__((weak));
 }
 
 namespace mtrace::hook {
@@ -54,40 +54,7 @@ uint64_t g_settled = kRecording;  // what that page says once this process is se
 uint32_t g_forked = 0;            // the last process that libc's fork made, or this one
 uint32_t g_forker = 0;            // and the one that called it
 uint32_t g_started = 0;
-bool g_exit_reported = false;
 char g_library_line[4096];
-
-struct Arguments {
-  char** argv;
-  char** envp;
-};
-
-// Before libc has set up environ the kernel's own layout is all there is: argc, argv, a null,
-// envp, a null.
-Arguments initial_arguments() {
-  auto* words = static_cast<char**>(__libc_stack_end);
-  const auto count = reinterpret_cast<uintptr_t>(words[0]);
-  if (count > 0 && count < 1u << 22 && words[1 + count] == nullptr) {
-    return {words + 1, words + 2 + count};
-  }
-  return {nullptr, environ};
-}
-
-// Why this program is not traced; nullptr: it is.
-const char* why_dormant() {
-  if (&mtrace_host_opt_out != nullptr) return "this is memlog itself";
-  if (getauxval(AT_SECURE) != 0) return "the program runs with raised privileges";
-  const char* follow = g_options.follow;
-  if (strcmp(follow, "1") == 0) return nullptr;
-  if (follow[0] == '0' && (follow[1] == '\0' || follow[1] == ':')) {
-    return is_follow_root(follow, report::g_host.pid) ? nullptr
-                                                      : "MTRACE_FOLLOW=0: only the first program";
-  }
-  const report::Host& host = report::g_host;
-  return matches_any(follow, host.name) || matches_any(follow, report::last_component(host.program))
-             ? nullptr
-             : "its name matches no pattern of MTRACE_FOLLOW";
-}
 
 // libc's fork, in the child. A process between parent and child that never allocated (a daemon's)
 // leaves its pid here. Where the kernel cannot wipe a page this is also how a fork is told; _Fork
@@ -107,7 +74,7 @@ void ask_allocator_once() {
 }
 
 void begin_counting() {
-  g_fork_page = sys::map_wiped_on_fork();
+  if (g_fork_page == nullptr) g_fork_page = sys::map_wiped_on_fork();
   if (g_fork_page == nullptr) g_fork_page = &g_fork_word;
   *g_fork_page = g_settled = g_options.start ? kRecording : kStopped;
   g_counting = g_fork_page;
@@ -150,12 +117,70 @@ void after_fork() {
   report::status_after_fork(report::g_host.pid);
   if (samples()) start_sampling(ledger::g_ledger.sampling.mean);
   ledger::g_ledger.rebase_after_fork(t_thread.slot, pid);
-  g_exit_reported = false;
+  begin_reporting();
   store(*g_fork_page, load(g_settled));
   sys::restore_signals(mask);
 }
 
+void learn(const Arguments& arguments) {
+  sys::find_clock();
+  report::learn_host(arguments.argv, g_options.command);
+  g_forked = report::g_host.pid;
+  learn_own_path(&g_never_counting);
+}
+
+// Begins to count with the options that were read. `dormant`: why not, nullptr: it does.
+void begin(const char* dormant, const char* temporary, char* const* envp) {
+  ledger::g_ledger.stacks.limit_to(g_options.max_stacks);
+  ledger::g_ledger.blocks.limit_to(g_options.max_blocks);
+  report::set_output(g_options.output, temporary);
+  report::status_start(report::g_host.pid, g_options.signal, report::output_directory());
+  if (dormant != nullptr) return report::status_mode(Mode::kDormant, dormant);
+  const bool again = g_started == 2;
+  if (!report::prepare_reports() || (!again && !ledger::g_ledger.init(modules_came_back))) {
+    return report::status_mode(Mode::kQuiet, "no memory for the tables");
+  }
+  ledger::start_ticks();
+  report::g_host.tick_zero = sys::real_time();
+  set_depth(g_options.depth);
+  set_short_lived(g_options.temporary_ms);
+  set_library_line();
+  report::set_listed(listed_entries());
+  if (!again) report::set_resolver(find_tool(), envp, g_options.signal);
+  report::status_mode(Mode::kActive, "");
+  find_entrances(is_late());
+  ask_allocator_once();
+  g_fill = g_options.fill;
+  if (g_options.sample != 0) {
+    start_sampling(g_options.sample);
+    g_way = g_fill >= 0 ? Way::kSampleAfter : Way::kSample;
+  }
+  begin_counting();
+  if (g_options.mmap) watch_regions();
+  report::set_recording(g_options.start);
+}
+
+// A library that was detached is attached again: nothing that it knew is of use. No other thread
+// is inside the library.
+void forget_session() {
+  const uint32_t pid = sys::process_id();
+  retire_unloaded();
+  ledger::g_ledger.forget_all(pid != report::g_host.pid ? pid : 0);
+  forget_samples();
+  forget_walks();
+  report::report_after_fork();
+  report::notes_after_fork();
+  report::misuse_after_fork();
+  report::output_after_fork();
+  report::status_after_fork(pid);
+}
+
 void exit_handler(void*) { report_exit(); }
+// Runs after all exit handlers, among them the destructors of static objects. Of a library that
+// was preloaded the handler above comes later still.
+__attribute__((destructor)) void finish() {
+  if (is_late()) report_exit();
+}
 
 __attribute__((constructor)) void construct() {
   if (!start()) return;
@@ -187,48 +212,54 @@ const uint64_t* g_counting = &g_never_counting;
 
 bool start() {
   if (load_acquire(g_started) == 2) return true;
-  if (!find_real()) return false;
+  if (!is_relocated() || is_late() || !find_real()) return false;
   uint32_t expected = 0;
   if (!compare_exchange(g_started, expected, 1u)) return expected == 2;
   const Arguments arguments = initial_arguments();
   // A program with raised privileges is not to be told anything by who started it.
   const bool secure = getauxval(AT_SECURE) != 0;
   read_options(secure ? nullptr : arguments.envp);
-  sys::find_clock();
-  report::learn_host(arguments.argv, g_options.command);
-  g_forked = report::g_host.pid;
-  learn_own_path(&g_never_counting);
-  const char* dormant = why_dormant();
-  ledger::g_ledger.stacks.limit_to(g_options.max_stacks);
-  ledger::g_ledger.blocks.limit_to(g_options.max_blocks);
-  report::set_output(g_options.output, secure ? nullptr : find_variable(arguments.envp, "TMPDIR"));
-  report::status_start(report::g_host.pid, g_options.signal, report::output_directory());
-  if (dormant != nullptr) {
-    report::status_mode(Mode::kDormant, dormant);
-  } else if (!report::prepare_reports() || !ledger::g_ledger.init(modules_came_back)) {
-    report::status_mode(Mode::kQuiet, "no memory for the tables");
-  } else {
-    ledger::start_ticks();
-    report::g_host.tick_zero = sys::real_time();
-    set_depth(g_options.depth);
-    set_short_lived(g_options.temporary_ms);
-    set_library_line();
-    report::set_listed(listed_entries());
-    report::set_resolver(find_tool(), arguments.envp, g_options.signal);
-    report::status_mode(Mode::kActive, "");
-    find_entrances();
-    ask_allocator_once();
-    g_fill = g_options.fill;
-    if (g_options.sample != 0) {
-      start_sampling(g_options.sample);
-      g_way = g_fill >= 0 ? Way::kSampleAfter : Way::kSample;
-    }
-    begin_counting();
-    if (g_options.mmap) watch_regions();
-    report::set_recording(g_options.start);
-  }
+  learn(arguments);
+  begin(why_dormant(), secure ? nullptr : find_variable(arguments.envp, "TMPDIR"), arguments.envp);
   store_release(g_started, 2u);
   return true;
+}
+
+bool is_late() {
+  static uint32_t known = 0;  // 1: no, 2: yes
+  if (load(known) == 0) {
+    const link_map* own = unwind::object_of(&g_never_counting);
+    store(known, own != nullptr && unwind::is_loaded_late(*own) ? 2u : 1u);
+  }
+  return load(known) == 2;
+}
+
+const char* start_late(const char* options) {
+  find_real_late();
+  const Arguments arguments = late_arguments(options);
+  read_options(arguments.envp);
+  const bool again = g_started == 2;
+  if (again) forget_session();
+  learn(arguments);
+  if (is_memlog()) return "this is memlog itself";
+  begin(nullptr, find_variable(arguments.envp, "TMPDIR"), arguments.envp);
+  g_started = 2;
+  if (mtrace_status_block.mode != Mode::kActive) return mtrace_status_block.reason;
+  install_triggers(g_options.signal, g_options.toggle_signal, true, g_options.report_on_fatal);
+  begin_reporting();
+  if (again) return nullptr;
+  __cxa_at_quick_exit(exit_handler, nullptr);
+  __register_atfork(nullptr, nullptr, fork_child_handler, nullptr);
+  return nullptr;
+}
+
+void stop_late() {
+  remove_triggers();
+  store<const uint64_t*>(g_counting, &g_never_counting);
+  g_way = Way::kEvery;
+  g_fill = -1;
+  stop_watching_regions();
+  report::status_mode(Mode::kQuiet, "memlog detach");
 }
 
 bool counting_slowly() {
@@ -251,33 +282,5 @@ bool is_own_process() {
   return g_counting == g_fork_page && g_fork_page != nullptr && counting() &&
          sys::process_id() == report::g_host.pid;
 }
-
-int trigger_report(report::Trigger trigger, const char* label) {
-  if (mtrace_status_block.mode != Mode::kActive) return 0;
-  if (!is_own_process()) return -1;
-  return report::report(trigger, label);
-}
-
-bool leave_program() {
-  if (!is_own_process()) return false;
-  const bool held = report::hold_reports();
-  report::finish_resolver(g_options.exit_wait);
-  return held;
-}
-
-void stay_in_program() { report::release_reports(); }
-
-namespace {
-void report_end(bool wanted, const char* label) {
-  if (!is_own_process()) return;
-  // A thread that ends the process while another one is at its last report would cut that short.
-  if (exchange(g_exit_reported, true)) return report::wait_for_reports();
-  if (wanted) report::report(report::Trigger::kExit, label);
-  report::finish_resolver(g_options.exit_wait);
-}
-}  // namespace
-
-void report_exit() { report_end(g_options.exit_report, nullptr); }
-void report_fatal(const char* name) { report_end(true, name); }
 
 }  // namespace mtrace::hook

@@ -3,14 +3,21 @@
 
 #include <cstddef>
 
-#include "report/report.h"
-
 namespace mtrace::hook {
 
 // Makes the library ready, once: finds the real functions, reads the options, decides whether
 // this program is traced. From then on allocations are counted. May run before any constructor.
 // False while that is not possible yet.
 bool start();
+
+// True: the library was loaded into a program that ran already. Then start() does nothing.
+bool is_late();
+// Makes a late library ready, for the first time or again, with `options` (format/attach.h): why it
+// cannot be, nullptr: it counts what comes to its hooks. stop_late() ends that. For moments in
+// which the process's other threads are stopped, none of them inside malloc, the loader or this
+// library.
+const char* start_late(const char* options);
+void stop_late();
 
 // True in a process whose allocations these tables hold: not in a vfork child, which shares its
 // parent's memory, and only after a fork's child has been set up. Async-signal-safe.
@@ -20,18 +27,5 @@ bool is_own_process();
 // in a program that is not traced. Thread-safe; async-signal-safe.
 bool set_recording(bool on);
 void toggle_recording();
-
-// What a trigger does. Async-signal-safe. See report::report().
-int trigger_report(report::Trigger trigger, const char* label);
-
-// Before the process becomes another program: waits for names as its end does, and holds reports.
-// True: stay_in_program() has to follow when it does not. False: nothing was done.
-bool leave_program();
-void stay_in_program();
-
-// The report at the end of the process, once, and the wait for its names.
-void report_exit();
-// The same for the end by a signal, whose name it is labelled with. Async-signal-safe.
-void report_fatal(const char* name);
 
 }  // namespace mtrace::hook

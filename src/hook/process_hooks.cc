@@ -13,6 +13,7 @@
 #include "hook/export.h"
 #include "hook/lifecycle.h"
 #include "hook/real.h"
+#include "hook/reporting.h"
 
 namespace mtrace::hook {
 namespace {

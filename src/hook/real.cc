@@ -6,6 +6,7 @@
 
 #include "base/atomic.h"
 #include "hook/sampler.h"
+#include "unwind/linkage.h"
 
 namespace mtrace::hook {
 
@@ -22,14 +23,35 @@ bool g_is_libc = false;
 // needs relocation, no call into libc among it, works yet.
 const void* volatile g_relocated = &g_search;
 
-link_map* object_of(const void* address) {
-  dl_find_object found;
-  return _dl_find_object(const_cast<void*>(address), &found) == 0 ? found.dlfo_link_map : nullptr;
-}
+using unwind::object_of;
 
 template <typename Function>
 const void* address_of(Function* function) {
   return reinterpret_cast<const void*>(function);
+}
+
+// The function that the program's calls are bound to: the first in the order of the objects.
+void* first_definition(const char* symbol) {
+  for (const link_map* object = unwind::first_object(); object != nullptr;
+       object = object->l_next) {
+    if (object == object_of(&g_real)) continue;
+    const Elf64_Sym* found = unwind::find_function(*object, symbol);
+    if (found != nullptr) return reinterpret_cast<void*>(unwind::address_of(*object, *found));
+  }
+  return nullptr;
+}
+
+void take_over(Real& found) {
+  g_apart = found.new_one != nullptr &&
+            object_of(address_of(found.new_one)) == object_of(address_of(found.malloc));
+  g_is_libc = object_of(address_of(found.malloc)) == object_of(address_of(gnu_get_libc_version));
+  if (found.malloc_usable_size != nullptr &&
+      object_of(address_of(found.malloc_usable_size)) == object_of(address_of(found.malloc))) {
+    found.usable_size = found.malloc_usable_size;
+  }
+  g_real = found;
+  g_way = Way::kEvery;
+  store_release<uint32_t>(g_search, kDone);
 }
 
 }  // namespace
@@ -46,17 +68,18 @@ bool find_real() {
 #include "hook/hooks.def"
 #undef MTRACE_HOOK
   dlerror();  // the program must not find our misses
-  g_apart = found.new_one != nullptr &&
-            object_of(address_of(found.new_one)) == object_of(address_of(found.malloc));
-  g_is_libc = object_of(address_of(found.malloc)) == object_of(address_of(gnu_get_libc_version));
-  if (found.malloc_usable_size != nullptr &&
-      object_of(address_of(found.malloc_usable_size)) == object_of(address_of(found.malloc))) {
-    found.usable_size = found.malloc_usable_size;
-  }
-  g_real = found;
-  g_way = Way::kEvery;
-  store_release<uint32_t>(g_search, kDone);
+  take_over(found);
   return true;
+}
+
+void find_real_late() {
+  if (load_acquire(g_search) == kDone) return;
+  Real found = {};
+#define MTRACE_HOOK(member, symbol, result, parameters) \
+  found.member = reinterpret_cast<result(*) parameters>(first_definition(symbol));
+#include "hook/hooks.def"
+#undef MTRACE_HOOK
+  take_over(found);
 }
 
 const char* allocator_path() {

@@ -28,6 +28,10 @@ struct Real {
 // Looks every symbol up, once. dlsym may call back into the hooks. False: this library is not
 // relocated yet, or the search is under way.
 bool find_real();
+// The same for a library that was loaded into a running program, behind those whose functions it
+// hooks: the definitions that the program found first. For moments in which no thread loads or
+// unloads.
+void find_real_late();
 // False: nothing of libc can be called yet, errno included.
 bool is_relocated();
 

@@ -52,6 +52,8 @@ void watch_regions() {
   store(g_watching_regions, g_kind != 0);
 }
 
+void stop_watching_regions() { store(g_watching_regions, false); }
+
 void record_region(uintptr_t start, size_t bytes, const unwind::Registers& caller) {
   ledger::Operation operation(g_ledger.threads.slot(this_slot()));
   const uint32_t index = intern_of_kind(g_kind, caller);

@@ -16,6 +16,7 @@ extern bool g_watching_regions;
 inline bool watching_regions() { return load(g_watching_regions); }
 // From now on they are recorded. For the start of the library.
 void watch_regions();
+void stop_watching_regions();
 
 // `bytes` have been mapped at `start`, by the caller. Both are of whole pages.
 void record_region(uintptr_t start, size_t bytes, const unwind::Registers& caller);

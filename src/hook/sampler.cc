@@ -32,6 +32,12 @@ void start_sampling(uint64_t mean) {
   ledger::g_ledger.sampling.mean = mean;
 }
 
+void forget_samples() {
+  ledger::g_ledger.sampling.mean = 0;
+  g_way = Way::kEvery;
+  memset(g_recorded, 0, sizeof g_recorded);
+}
+
 bool sample_falls_into(size_t size) {
   const uint64_t mean = ledger::g_ledger.sampling.mean;
   t_thread.before_call = UINT64_MAX;  // what is drawn may be what was there

@@ -28,6 +28,8 @@ inline bool samples() { return g_way > Way::kEvery; }
 
 // From now on: one sample in `mean` bytes on average. A fork's child calls it again.
 void start_sampling(uint64_t mean);
+// Every block is looked at again, and none counts as recorded. By a thread that is alone.
+void forget_samples();
 
 // Counts a block of `size` bytes down. False: a sample may fall into it, and nothing was counted.
 inline bool skip(size_t size) {

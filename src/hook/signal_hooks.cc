@@ -10,6 +10,7 @@
 #include "hook/fatal_signals.h"
 #include "hook/lifecycle.h"
 #include "hook/real.h"
+#include "hook/reporting.h"
 #include "report/status.h"
 
 namespace mtrace::hook {
@@ -128,6 +129,19 @@ void install_triggers(int report, int toggle, bool active, bool fatal) {
     const int signal = kFatalSignals[i].number;
     if (trigger_of(signal) == nullptr) install(g_triggers[2 + i], signal);
   }
+}
+
+void remove_triggers() {
+  for (Trigger& trigger : g_triggers) {
+    struct sigaction now;
+    if (trigger.signal != 0 && g_real.sigaction(trigger.signal, nullptr, &now) == 0 &&
+        is_own(now.sa_handler)) {
+      g_real.sigaction(trigger.signal, &trigger.default_seen, nullptr);
+    }
+    trigger.signal = 0;
+    trigger.default_seen = {};
+  }
+  report::status_handler(Handler::kNone);
 }
 
 }  // namespace mtrace::hook

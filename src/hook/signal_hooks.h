@@ -9,5 +9,8 @@ namespace mtrace::hook {
 // 0: no such signal. If both are the same, it writes reports. `fatal`: those that end the program,
 // too.
 void install_triggers(int report, int toggle, bool active, bool fatal);
+// Gives the program back what it sees: the default where a handler is installed. The functions
+// then leave the signals alone.
+void remove_triggers();
 
 }  // namespace mtrace::hook

@@ -76,6 +76,16 @@ void BlockTable::extend_reach(const Level& level, uint64_t line, const Slot& put
     add_level(level.number + 1);
 }
 
+void BlockTable::forget_all() {
+  for (uint32_t i = 0; i <= newest_; ++i) {
+    const Level& at = levels_[i];
+    for (uint64_t s = 0; s < at.lines() * kLine; ++s) {
+      if (at.slots()[s].key != 0) release(&at.slots()[s]);
+    }
+  }
+  lost_blocks_ = 0;
+}
+
 uint64_t BlockTable::large_size(uint64_t index) const {
   const uint64_t* size = large_.find(static_cast<uint32_t>(index));
   return size != nullptr ? load(*size) : 0;

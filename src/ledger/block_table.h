@@ -154,6 +154,9 @@ class BlockTable {
     return removed;
   }
 
+  // Alone: takes every block out.
+  void forget_all();
+
  private:
   static constexpr unsigned kLine = 4;        // slots a cache line
   static constexpr unsigned kMostReach = 31;  // lines from home at most

@@ -105,4 +105,21 @@ void Ledger::rebase_after_fork(uint32_t survivor, uint32_t tid) {
   if (sampling.mean != 0) remember_variance();
 }
 
+void Ledger::forget_all(uint32_t child) {
+  blocks.forget_all();
+  stacks.for_each([&](uint32_t, StackRecord& stack) {
+    if (stack.kind != 0) return;
+    stacks.each_set(stack, [](CounterSet& set) { set = {}; });
+    Counters* base = reported.find(stack.ordinal);
+    if (base != nullptr) *base = {};
+    Variance* variance = reported_variance.of_stacks.find(stack.ordinal);
+    if (variance != nullptr) *variance = 0;
+  });
+  threads.forget_counts(child);
+  peak.restart(0, ticks_now());
+  reported_variance.total = 0;
+  inherited = {};
+  reported_peak = lost_inflight = 0;
+}
+
 }  // namespace mtrace::ledger

@@ -69,6 +69,9 @@ struct Ledger {
   // In the child of a fork, alone: makes the tables consistent and the present state the base of
   // the next report. `survivor` is the thread slot of the only thread, `tid` its new id.
   void rebase_after_fork(uint32_t survivor, uint32_t tid);
+  // Alone, when the program has gone on unseen: no block is known any more, and the heap's counters
+  // start at 0. `child`: see ThreadSlots::forget_counts().
+  void forget_all(uint32_t child);
 
  private:
   void count_anew();

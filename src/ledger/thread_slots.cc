@@ -1,5 +1,7 @@
 #include "ledger/thread_slots.h"
 
+#include <cstring>
+
 #include "base/process.h"
 
 namespace mtrace::ledger {
@@ -57,6 +59,19 @@ void ThreadSlots::restart(uint32_t survivor, uint64_t bytes, uint64_t blocks) {
   first_ = survivor;
   slots_[first()].live_bytes = slots_[first()].told = bytes;
   slots_[first()].live_blocks = blocks;
+}
+
+void ThreadSlots::forget_counts(uint32_t child) {
+  const uint32_t several = several_;
+  restart(first_, 0, 0);
+  several_ = several;
+  for (uint32_t number = 0; number <= used() && number <= kMost; ++number) {
+    ThreadSlot& slot = slots_[number];
+    memset(slot.calls, 0, sizeof slot.calls);
+    slot.failed_allocations = slot.unknown_frees = 0;
+    slot.busy = 0;
+    if (child != 0 && slot.tid != 0) slot.tid = child;
+  }
 }
 
 ThreadTotals ThreadSlots::totals() const {

@@ -68,6 +68,10 @@ class ThreadSlots {
   uint32_t keep_only(uint32_t survivor, uint32_t tid);
   // Then: what is live starts anew, at `bytes` and `blocks`, with `survivor` alone.
   void restart(uint32_t survivor, uint64_t bytes, uint64_t blocks);
+  // Alone, also in a process whose threads hold slots: nothing is live, and nothing was counted.
+  // `child`: the id of a fork's child that keep_only() was not called in, and whose first thread
+  // holds one of the slots; none of them is given away while it lives. 0: it is no such process.
+  void forget_counts(uint32_t child);
 
  private:
   uint32_t several_ = 0;

@@ -90,6 +90,11 @@ const char* hiding_object(bool* is_program) {
 }
 
 void write_coverage(Writer& out, const ledger::ThreadTotals& totals) {
+  if (g_entrances.late) {
+    begin_note(out).text(
+        "not covered: what the program allocated before memlog attach, and calls "
+        "by addresses that it had copied by then\n");
+  }
   bool is_program;
   const char* hiding = hiding_object(&is_program);
   if (hiding != nullptr) {

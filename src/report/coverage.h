@@ -14,6 +14,7 @@ namespace mtrace::report {
 struct Entrances {
   const void* own[4];
   const void* first[4];
+  bool late;  // the program ran before, and its calls were led here
 };
 void set_entrances(const Entrances& entrances);
 

@@ -18,7 +18,8 @@ namespace {
 constexpr size_t kCommandLimit = 64 * 1024;
 
 char* copy_command(char* const* argv) {
-  auto* memory = static_cast<char*>(sys::map_memory(kCommandLimit));
+  auto* memory = g_host.command;
+  if (memory == nullptr) memory = static_cast<char*>(sys::map_memory(kCommandLimit));
   if (memory == nullptr) return nullptr;
   Writer out(memory, kCommandLimit);
   for (int i = 0; argv[i] != nullptr; ++i) {
@@ -49,7 +50,7 @@ void learn_host(char* const* argv, bool keep_command) {
   const char* path = executed != nullptr ? executed : host.program;
   if (strncmp(path, "/dev/fd/", 8) == 0 || strncmp(path, "/proc/", 6) == 0) path = host.program;
   Writer(host.name, sizeof host.name).text(last_component(path)).finish();
-  if (keep_command && argv != nullptr) host.command = copy_command(argv);
+  host.command = keep_command && argv != nullptr ? copy_command(argv) : nullptr;
   if (sys::working_directory(host.directory, sizeof host.directory) == 0) host.directory[0] = '\0';
   sys::host_name(host.node, sizeof host.node);
   size_t length =

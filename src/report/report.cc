@@ -153,6 +153,7 @@ void end_turn() {
 }  // namespace
 
 bool prepare_reports() {
+  if (g_scratch != nullptr) return true;
   g_scratch = static_cast<Scratch*>(sys::map_memory(sizeof(Scratch)));
   return g_scratch != nullptr;
 }

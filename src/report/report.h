@@ -11,7 +11,7 @@ namespace mtrace::report {
 
 enum class Trigger : uint32_t { kSignal, kExit, kApi };
 
-// Before anything else here. False: no memory.
+// Before anything else here; once more does nothing. False: no memory.
 bool prepare_reports();
 
 // The line about allocator and options that each report carries; kept, not copied.

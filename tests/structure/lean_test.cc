@@ -115,7 +115,9 @@ const std::set<std::string> kApi = {"mtrace_report",
                                     "mtrace_savepoint_free",
                                     "mtrace_record",
                                     "mtrace_release",
-                                    "mtrace_backtrace"};
+                                    "mtrace_backtrace",
+                                    "mtrace_attach",
+                                    "mtrace_detach"};
 // Ends of a process that run no exit handler, the program's view of the trigger signal, unloading,
 // the program's mappings, its becoming another or giving up system calls, and the status block.
 const std::set<std::string> kConduct = {

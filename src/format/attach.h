@@ -1,0 +1,31 @@
+// What memlog and a library that it has loaded into a running process say to each other. memlog
+// calls the exported functions in a thread of the process while all others are stopped, and writes
+// the words that they ask for itself, because some lie in memory that the process may only read.
+#pragma once
+
+#include <cstdint>
+
+namespace mtrace::format {
+
+inline constexpr char kAttachSymbol[] = "mtrace_attach";
+inline constexpr char kDetachSymbol[] = "mtrace_detach";
+
+// A word of the process, what it holds and what it has to hold.
+struct Patch {
+  uint64_t address;
+  uint64_t before;
+  uint64_t after;
+};
+
+struct AttachAnswer {
+  uint64_t patches;  // address of Patch[count], until the next call
+  uint64_t count;
+  char reason[256];  // why nothing was done; empty: it was
+};
+
+// extern "C" void mtrace_attach(const char* options, mtrace::format::AttachAnswer* answer);
+//   options: "MTRACE_DEPTH=20" and so on, each ended by a zero byte, the last by two.
+// extern "C" void mtrace_detach(mtrace::format::AttachAnswer* answer);
+inline constexpr uint64_t kMostAttachOptions = 16384;  // bytes
+
+}  // namespace mtrace::format

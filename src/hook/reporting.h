@@ -1,0 +1,24 @@
+// When reports are written: what a trigger, an exec and the end of the process lead to.
+#pragma once
+
+#include "report/report.h"
+
+namespace mtrace::hook {
+
+// What a trigger does. Async-signal-safe. See report::report().
+int trigger_report(report::Trigger trigger, const char* label);
+
+// Before the process becomes another program: waits for names as its end does, and holds reports.
+// True: stay_in_program() has to follow when it does not. False: nothing was done.
+bool leave_program();
+void stay_in_program();
+
+// The report at the end of the process, once, and the wait for its names.
+void report_exit();
+// The same for the end by a signal, whose name it is labelled with. Async-signal-safe.
+void report_fatal(const char* name);
+
+// In a process that has not reported its end yet: a fork's child, or one attached to again.
+void begin_reporting();
+
+}  // namespace mtrace::hook
