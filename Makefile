@@ -82,6 +82,9 @@ $(BUILD)/tool/%.o: src/%.cc Makefile | $(BUILD)/.deps
 	$(call say,CXX,$<)
 	$(Q)$(CXX) $(CPPFLAGS) $(TOOL_FLAGS) $(CXXFLAGS) -c $< -o $@
 
+# It holds the styles and scripts of what memlog export draws.
+$(BUILD)/tool/export/page_files.o: $(wildcard src/export/page/*)
+
 $(BUILD)/libmtrace.so: $(LIB_OBJ) src/hook/exports.map
 	$(call say,LINK,$@)
 	$(Q)$(CXX) $(LIB_LINK) $(LDFLAGS) -o $@ $(LIB_OBJ) -lc

@@ -7,14 +7,14 @@
 #include <ctime>
 
 #include "cli/command.h"
+#include "cli/export_rows.h"
 #include "cli/filter_options.h"
 #include "cli/inputs.h"
-#include "cli/reports.h"
-#include "cli/view.h"
 #include "cli/view_options.h"
 #include "export/call_graph.h"
 #include "export/callgrind.h"
 #include "export/dot.h"
+#include "export/flame_graph.h"
 #include "export/folded.h"
 #include "export/gprof2dot.h"
 #include "export/massif.h"
@@ -22,14 +22,14 @@
 #include "export/speedscope.h"
 #include "export/tables.h"
 #include "profile/file.h"
-#include "profile/text.h"
 
 namespace mtrace::cli {
 namespace {
 
 constexpr char kText[] =
     "Writes a report, or what several add up to, for other tools:\n\n"
-    "  folded       a line for each stack: flame graphs\n"
+    "  flamegraph   SVG: a browser opens it; click to zoom, Ctrl-F to search\n"
+    "  folded       a line for each stack, for flamegraph.pl and the like\n"
     "  speedscope   https://www.speedscope.app\n"
     "  pprof        profile.proto, compressed: lines, inlining and build-ids\n"
     "  callgrind    kcachegrind, callgrind_annotate\n"
@@ -39,19 +39,16 @@ constexpr char kText[] =
     "  csv          a row for each stack, all numbers\n"
     "  jsonl        the same as JSON, an object a line\n\n"
     "A profile has one number for each stack, which --by names; by default it is the change in "
-    "bytes, which for the sum of all reports is what is live. Profiles cannot hold numbers below "
+    "bytes, which for the sum of all reports is what is live. With --base it is what is live in "
+    "FILE less what is live in another report. Profiles cannot hold numbers below "
     "0: "
-    "stacks that shrank are left out, and standard error says how many. csv and jsonl have all "
+    "stacks that shrank are left out, and standard error says how many. A flame graph shows them "
+    "in blue, beside what grew in red: there a function is as wide as all that moved in it, up or "
+    "down. csv and jsonl have all "
     "stacks and numbers, other kinds than heap, too.";
 
-constexpr char kFormats[] = "folded|speedscope|pprof|callgrind|massif|dot|gprof2dot|csv|jsonl";
-
-// What is known of the reports besides their rows.
-struct Origin {
-  std::string program;
-  std::string taken;
-  double uptime = 0;  // seconds
-};
+constexpr char kFormats[] =
+    "flamegraph|folded|speedscope|pprof|callgrind|massif|dot|gprof2dot|csv|jsonl";
 
 int64_t nanoseconds_of(const std::string& time) {
   std::tm parts = {};
@@ -59,27 +56,28 @@ int64_t nanoseconds_of(const std::string& time) {
   return rest == nullptr ? 0 : static_cast<int64_t>(::timegm(&parts)) * 1000000000;
 }
 
-Origin origin_of(const profile::Header& header) {
-  return {plain(header.program), header.taken, std::strtod(header.uptime.c_str(), nullptr)};
-}
-
-std::string write(const std::string& format, const analyze::Table& table, analyze::Order order,
-                  const Origin& origin, const Streams& streams) {
+std::string write(const std::string& format, const ExportRows& rows, analyze::Order order,
+                  const Streams& streams) {
+  const analyze::Table& table = rows.table;
   if (format == "csv") return exporting::csv(table);
   if (format == "jsonl") return exporting::json_lines(table);
   exporting::Stacks stacks = exporting::stacks_of(table, order);
-  stacks.program = origin.program;
-  stacks.taken = origin.taken;
+  stacks.program = rows.program;
+  stacks.taken = rows.taken;
+  if (format == "flamegraph") {
+    return exporting::flame_graph(
+        stacks, exporting::stacks_of(table, order, exporting::Side::kBelow), rows.base);
+  }
   if (stacks.left_out != 0) {
     complain(streams,
              fmt::format("export: {} below 0 left out", count_text(stacks.left_out, "stack")));
   }
   if (format == "folded") return exporting::folded(stacks);
   if (format == "speedscope") return exporting::speedscope(stacks);
-  if (format == "pprof") return exporting::pprof(stacks, table, nanoseconds_of(origin.taken));
+  if (format == "pprof") return exporting::pprof(stacks, table, nanoseconds_of(rows.taken));
   if (format == "gprof2dot") return exporting::gprof2dot(stacks, table);
   if (format == "massif") {
-    const auto milliseconds = static_cast<uint64_t>(std::llround(origin.uptime * 1000));
+    const auto milliseconds = static_cast<uint64_t>(std::llround(rows.uptime * 1000));
     return exporting::massif(stacks, std::max<uint64_t>(milliseconds, 1));
   }
   const exporting::CallGraph graph = exporting::call_graph(stacks, table);
@@ -92,38 +90,24 @@ int run_export(const Arguments& arguments, const Streams& streams) {
         fmt::format("export: --format is one of {}", fmt::join(choices_of(kFormats), ", ")));
   }
   const std::string format = arguments.choice("--format");
-  Style style;
-  style.order = read_order("export", arguments);
-  Reports reports("export", arguments);
-  const std::vector<std::string> files = Reports::files(arguments.operands(), false);
-  Context context;
-  std::vector<profile::Memlog> memlogs = reports.read_all(files, context.filtered);
-  Origin origin = origin_of(memlogs.back().header);
-  int status = kGood;
-  analyze::Table table;
-  if (memlogs.size() == 1) {
-    table = table_of(memlogs[0], reports.filter(), style, true, context);
-  } else {
-    const std::vector<analyze::ProcessSum> sums =
-        analyze::sum_processes(memlogs, reports.filter().chooses_reports());
-    status = complain_incomplete(sums, streams);
-    table = table_of(sums, reports.filter(), style, context);
-    origin = origin_of(sums.back().last);
-    if (style.order == analyze::Order::kLive) {
-      throw UsageError("export: --by live: of several reports, the bytes are what is live");
-    }
+  if (arguments.has("--base") && (format == "pprof" || format == "csv" || format == "jsonl")) {
+    throw UsageError(fmt::format(
+        "export: --base: {} has numbers besides, which a comparison does not know", format));
   }
+  const analyze::Order order = read_order("export", arguments);
+  Reports reports("export", arguments);
+  const ExportRows rows = export_rows(arguments, order, reports, streams);
   if (format == "pprof" && streams.terminal && !arguments.has("--output")) {
     throw UsageError("export: pprof is not for a terminal: -o FILE");
   }
-  const std::string text = write(format, table, style.order, origin, streams);
+  const std::string text = write(format, rows, order, streams);
   const std::string output = arguments.value("--output", "-");
   if (output == "-") {
     print(streams, text);
   } else {
     profile::replace_file(output, text);
   }
-  return status;
+  return rows.status;
 }
 
 }  // namespace
@@ -140,6 +124,9 @@ const Command& export_command() {
              "The number: bytes (default), blocks, live, allocs, temporary, slack or peak, "
              "as in memlog show.",
              "bytes|blocks|live|allocs|temporary|slack|peak"},
+            {"--base", "", "A",
+             "What is live in FILE more or less than in A, as memlog diff A FILE has it: a report, "
+             "a directory of reports or a pattern in quotes."},
             kPeakOption,
             {"--depth", "", "N", "Only the innermost N frames of each stack."},
             kNoResolveOption,
@@ -147,6 +134,8 @@ const Command& export_command() {
             kSymbolsOption}),
        "0: written; 1: a file cannot be read or written, or a report of the sum is missing; 2: a "
        "file is not a proper memlog, or the command line is wrong.",
+       "  memlog export -f flamegraph -o app.svg app-4711-2.memlog\n"
+       "  memlog export -f flamegraph --base app-4711-2.memlog app-4711-7.memlog >grew.svg\n"
        "  memlog export -f folded app-4711-2.memlog | flamegraph.pl --countname bytes >app.svg\n"
        "  memlog export -f pprof -o app.pb.gz app-4711-*.memlog\n"
        "  memlog export -f speedscope --peak -o app.json app-4711-2.memlog\n"

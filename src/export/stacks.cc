@@ -88,7 +88,7 @@ const char* column_name(analyze::Order order) {
 
 }  // namespace
 
-Stacks stacks_of(const analyze::Table& table, analyze::Order order) {
+Stacks stacks_of(const analyze::Table& table, analyze::Order order, Side side) {
   Stacks out;
   out.column = column_name(order);
   const bool counts = order == analyze::Order::kBlocks || order == analyze::Order::kAllocations ||
@@ -98,11 +98,13 @@ Stacks stacks_of(const analyze::Table& table, analyze::Order order) {
   for (const analyze::Row& row : table.rows()) {
     if (!row.kind.empty()) continue;
     const int64_t value = analyze::quantity(row, order);
-    if (value <= 0) {
-      out.left_out += value < 0;
+    if (value == 0) continue;
+    if ((value > 0) != (side == Side::kAbove)) {
+      ++out.left_out;
       continue;
     }
-    Stack stack = {&row, {}, static_cast<uint64_t>(value)};
+    const auto amount = static_cast<uint64_t>(value);
+    Stack stack = {&row, {}, value > 0 ? amount : 0 - amount};
     for (const Frame& frame : row.frames) stack.locations.push_back(interner.of(frame));
     if (row.cut || row.frames.empty()) stack.locations.push_back(interner.cut());
     if (__builtin_add_overflow(out.total, stack.value, &out.total)) {

@@ -34,16 +34,19 @@ struct Stacks {
   std::vector<Location> locations;
   std::vector<Stack> stacks;
   uint64_t total = 0;
-  size_t left_out = 0;    // stacks whose number is below 0
+  size_t left_out = 0;    // stacks whose number is on the other side of 0
   const char* unit = "";  // "bytes" or "blocks"
   std::string column;     // what the number is, as --by has it
   std::string program;    // the command, or how many processes
   std::string taken;      // when the last report was taken
 };
 
+// Which stacks: those whose number is above 0, or those below, with by how much.
+enum class Side { kAbove, kBelow };
+
 // The heap rows of `table`, which must live on, with what they have of the order's quantity. A
 // stack that was cut ends in "...". Throws std::runtime_error when the sum does not fit 64 bits.
-Stacks stacks_of(const analyze::Table& table, analyze::Order order);
+Stacks stacks_of(const analyze::Table& table, analyze::Order order, Side side = Side::kAbove);
 
 // `text` without the characters in `bad`, for each of which it has `instead`.
 std::string without(std::string text, const char* bad, char instead);

@@ -1,0 +1,73 @@
+#include "cli/export_rows.h"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <utility>
+
+#include "analyze/compare.h"
+#include "cli/report_set.h"
+#include "cli/view.h"
+
+namespace mtrace::cli {
+namespace {
+
+ExportRows rows_of(const profile::Header& header) {
+  ExportRows rows;
+  rows.program = plain(header.program);
+  rows.taken = header.taken;
+  rows.uptime = std::strtod(header.uptime.c_str(), nullptr);
+  return rows;
+}
+
+ExportRows compared(const Arguments& arguments, analyze::Order order, Reports& reports) {
+  if (order != analyze::Order::kBytes && order != analyze::Order::kBlocks) {
+    throw UsageError("export: --base compares bytes or blocks");
+  }
+  if (reports.filter().chooses_reports()) {
+    throw UsageError(
+        "export: --label and --seq do not go with --base: what is live is the sum of all reports");
+  }
+  analyze::LeftOut left_out;
+  std::vector<std::string> files;
+  for (const std::string& operand : Reports::files(arguments.operands(), false)) {
+    for (std::string& file : files_of(operand)) files.push_back(std::move(file));
+  }
+  const ReportSet before = live_set(files_of(arguments.value("--base")), reports, left_out);
+  const ReportSet after = live_set(files, reports, left_out);
+  ExportRows rows = rows_of(after.processes.back().last);
+  rows.base = before.processes.back().last.taken;
+  rows.table = analyze::compare(before.table, after.table).table;
+  analyze::drop_empty(rows.table.rows(), order);
+  reports.filter().apply(rows.table.rows());
+  analyze::sort(rows.table.rows(), order);
+  return rows;
+}
+
+}  // namespace
+
+ExportRows export_rows(const Arguments& arguments, analyze::Order order, Reports& reports,
+                       const Streams& streams) {
+  if (arguments.has("--base")) return compared(arguments, order, reports);
+  Style style;
+  style.order = order;
+  Context context;
+  std::vector<profile::Memlog> memlogs =
+      reports.read_all(Reports::files(arguments.operands(), false), context.filtered);
+  if (memlogs.size() == 1) {
+    ExportRows rows = rows_of(memlogs[0].header);
+    rows.table = table_of(memlogs[0], reports.filter(), style, true, context);
+    return rows;
+  }
+  const std::vector<analyze::ProcessSum> sums =
+      analyze::sum_processes(memlogs, reports.filter().chooses_reports());
+  ExportRows rows = rows_of(sums.back().last);
+  rows.status = complain_incomplete(sums, streams);
+  rows.table = table_of(sums, reports.filter(), style, context);
+  if (order == analyze::Order::kLive) {
+    throw UsageError("export: --by live: of several reports, the bytes are what is live");
+  }
+  return rows;
+}
+
+}  // namespace mtrace::cli

@@ -1,0 +1,29 @@
+// What memlog export writes: the rows of a report, of a sum or of a comparison.
+#pragma once
+
+#include <string>
+
+#include "analyze/table.h"
+#include "cli/arguments.h"
+#include "cli/command.h"
+#include "cli/reports.h"
+
+namespace mtrace::cli {
+
+struct ExportRows {
+  analyze::Table table;
+  // Of the last report.
+  std::string program;
+  std::string taken;
+  double uptime = 0;  // seconds
+  std::string base;   // when the last report of --base was taken
+  int status = kGood;
+};
+
+// From the operands; one report's rows as they are, several added up, or with --base what they hold
+// more than that. Says what is missing in a sum. Throws as reading does, and UsageError for what
+// cannot be asked of a sum or a comparison.
+ExportRows export_rows(const Arguments& arguments, analyze::Order order, Reports& reports,
+                       const Streams& streams);
+
+}  // namespace mtrace::cli
