@@ -119,6 +119,7 @@ void Ledger::forget_all(uint32_t child) {
   peak.restart(0, ticks_now());
   reported_variance.total = 0;
   inherited = {};
+  unplaced = {};
   reported_peak = lost_inflight = 0;
 }
 

@@ -57,6 +57,22 @@ TEST_F(LedgerTest, BlocksDecideAfterAFork) {
   EXPECT_EQ(ledger_->inherited.blocks, 3u);
 }
 
+TEST_F(LedgerTest, NothingIsKnownAfterGoingOnUnseen) {
+  const uint32_t index = stack(1);
+  ASSERT_TRUE(ledger_->blocks.put(0x1000, {100, index}));
+  count(index, 100);
+  ledger_->unplaced.put(400);
+  count(ledger_->stacks.overflow(), 400);
+
+  ledger_->forget_all(survivor_);
+
+  Block block;
+  EXPECT_FALSE(ledger_->blocks.take(0x1000, &block));
+  EXPECT_FALSE(ledger_->unplaced.any());
+  EXPECT_EQ(read(index), Counters{});
+  EXPECT_EQ(read(ledger_->stacks.overflow()), Counters{});
+}
+
 TEST_F(LedgerTest, OnlyUnplacedBlocksAreTaken) {
   EXPECT_FALSE(ledger_->unplaced.any());
   EXPECT_FALSE(ledger_->unplaced.take(8));
