@@ -20,7 +20,8 @@ FUZZ_SRC_cfi     := $(addprefix src/unwind/,cfi.cc compile.cc eh_frame.cc expres
 FUZZ_SRC_memlog  := $(wildcard src/profile/*.cc src/analyze/*.cc src/export/*.cc)
 FUZZ_SRC_elf     := $(addprefix src/symbolize/,demangle.cc dwarf_index.cc elf_file.cc \
                       module_symbols.cc symbol_table.cc) src/profile/text.cc
-FUZZ_SRC_options := src/hook/options.cc src/hook/environment.cc src/base/writer.cc src/base/file.cc
+FUZZ_SRC_options := src/hook/options.cc src/hook/environment.cc \
+                    $(addprefix src/base/,file.cc process.cc syscall.cc writer.cc)
 FUZZ_SRC_decode  := $(filter-out %/worker.cc,$(wildcard src/symbolize/*.cc)) \
                     $(wildcard src/profile/*.cc)
 FUZZ_LIBS_memlog := -lfmt -lre2 -lz $(ABSL_LIBS)
