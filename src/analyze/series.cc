@@ -52,22 +52,32 @@ void Series::add(const profile::Memlog& memlog, bool state) {
       member.live = live;
     }
     add_to(group.value, change);
+    add_to(group.blocks, entry.blocks);
   }
   if (!state) return;
   for (Group& group : values_) {
-    const int64_t last = group.points.empty() ? 0 : group.points.back().value;
-    if (group.value != last) group.points.push_back({states_.size() - 1, group.value});
+    const Point last = group.points.empty() ? Point{} : group.points.back();
+    if (group.value != last.value || group.blocks != last.blocks) {
+      group.points.push_back({states_.size() - 1, group.value, group.blocks});
+    }
   }
 }
 
-std::vector<int64_t> Series::values(size_t row) const {
-  const Group& group = values_[row];
-  std::vector<int64_t> out(states_.size(), group.before);
+std::vector<int64_t> Series::along(const Group& group, int64_t first, int64_t Point::*what) const {
+  std::vector<int64_t> out(states_.size(), first);
   for (size_t i = 0; i < group.points.size(); ++i) {
     const size_t end = i + 1 < group.points.size() ? group.points[i + 1].state : out.size();
-    for (size_t at = group.points[i].state; at < end; ++at) add_to(out[at], group.points[i].value);
+    for (size_t at = group.points[i].state; at < end; ++at) add_to(out[at], group.points[i].*what);
   }
   return out;
+}
+
+std::vector<int64_t> Series::values(size_t row) const {
+  return along(values_[row], values_[row].before, &Point::value);
+}
+
+std::vector<int64_t> Series::blocks(size_t row) const {
+  return along(values_[row], 0, &Point::blocks);
 }
 
 }  // namespace mtrace::analyze

@@ -33,21 +33,29 @@ class Series {
   // Stacks: rows without numbers, but for the id. Values: bytes at each state.
   const Table& table() const { return groups_; }
   std::vector<int64_t> values(size_t row) const;
+  // What it held before the first report that was added: bytes.
+  int64_t before(size_t row) const { return values_[row].before; }
+  // Blocks at each state, of those made since then; reports do not tell how many there were.
+  std::vector<int64_t> blocks(size_t row) const;
 
  private:
   struct Point {
     size_t state;
     int64_t value;
+    int64_t blocks;
   };
   struct Group {
     int64_t before = 0;  // what its stacks held before the first report that lists them
     int64_t value = 0;   // besides
+    int64_t blocks = 0;
     std::vector<Point> points;
   };
   struct Member {
     size_t group = 0;
     int64_t live = 0;
   };
+
+  std::vector<int64_t> along(const Group& group, int64_t first, int64_t Point::*what) const;
 
   FrameRange range_;
   std::vector<State> states_;

@@ -7,6 +7,7 @@
 #include <ctime>
 
 #include "cli/command.h"
+#include "cli/export_page.h"
 #include "cli/export_rows.h"
 #include "cli/filter_options.h"
 #include "cli/inputs.h"
@@ -28,6 +29,7 @@ namespace {
 
 constexpr char kText[] =
     "Writes a report, or what several add up to, for other tools:\n\n"
+    "  html         a page: reports over time, flame graph, any two compared\n"
     "  flamegraph   SVG: a browser opens it; click to zoom, Ctrl-F to search\n"
     "  folded       a line for each stack, for flamegraph.pl and the like\n"
     "  speedscope   https://www.speedscope.app\n"
@@ -40,15 +42,15 @@ constexpr char kText[] =
     "  jsonl        the same as JSON, an object a line\n\n"
     "A profile has one number for each stack, which --by names; by default it is the change in "
     "bytes, which for the sum of all reports is what is live. With --base it is what is live in "
-    "FILE less what is live in another report. Profiles cannot hold numbers below "
-    "0: "
-    "stacks that shrank are left out, and standard error says how many. A flame graph shows them "
-    "in blue, beside what grew in red: there a function is as wide as all that moved in it, up or "
-    "down. csv and jsonl have all "
-    "stacks and numbers, other kinds than heap, too.";
+    "FILE less what is live in another report. Profiles cannot hold numbers below 0: stacks that "
+    "shrank are left out, and standard error says how many. A flame graph shows them in blue, "
+    "beside what grew in red: there a function is as wide as all that moved in it, up or down. "
+    "csv and jsonl have all stacks and numbers, other kinds than heap, too.\n\n"
+    "html is one file about all reports of a process, by default of the one that wrote the newest, "
+    "and needs no network: what was live at each report, and how any two of them differ.";
 
 constexpr char kFormats[] =
-    "flamegraph|folded|speedscope|pprof|callgrind|massif|dot|gprof2dot|csv|jsonl";
+    "html|flamegraph|folded|speedscope|pprof|callgrind|massif|dot|gprof2dot|csv|jsonl";
 
 int64_t nanoseconds_of(const std::string& time) {
   std::tm parts = {};
@@ -84,6 +86,15 @@ std::string write(const std::string& format, const ExportRows& rows, analyze::Or
   return format == "dot" ? exporting::dot(stacks, graph, 0.5) : exporting::callgrind(stacks, graph);
 }
 
+void write_output(const Arguments& arguments, const std::string& text, const Streams& streams) {
+  const std::string output = arguments.value("--output", "-");
+  if (output == "-") {
+    print(streams, text);
+  } else {
+    profile::replace_file(output, text);
+  }
+}
+
 int run_export(const Arguments& arguments, const Streams& streams) {
   if (!arguments.has("--format")) {
     throw UsageError(
@@ -96,17 +107,15 @@ int run_export(const Arguments& arguments, const Streams& streams) {
   }
   const analyze::Order order = read_order("export", arguments);
   Reports reports("export", arguments);
+  if (format == "html") {
+    write_output(arguments, export_page(arguments, reports), streams);
+    return kGood;
+  }
   const ExportRows rows = export_rows(arguments, order, reports, streams);
   if (format == "pprof" && streams.terminal && !arguments.has("--output")) {
     throw UsageError("export: pprof is not for a terminal: -o FILE");
   }
-  const std::string text = write(format, rows, order, streams);
-  const std::string output = arguments.value("--output", "-");
-  if (output == "-") {
-    print(streams, text);
-  } else {
-    profile::replace_file(output, text);
-  }
+  write_output(arguments, write(format, rows, order, streams), streams);
   return rows.status;
 }
 
@@ -134,6 +143,7 @@ const Command& export_command() {
             kSymbolsOption}),
        "0: written; 1: a file cannot be read or written, or a report of the sum is missing; 2: a "
        "file is not a proper memlog, or the command line is wrong.",
+       "  memlog export -f html -o app.html app-4711-*.memlog\n"
        "  memlog export -f flamegraph -o app.svg app-4711-2.memlog\n"
        "  memlog export -f flamegraph --base app-4711-2.memlog app-4711-7.memlog >grew.svg\n"
        "  memlog export -f folded app-4711-2.memlog | flamegraph.pl --countname bytes >app.svg\n"

@@ -3,19 +3,16 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
-#include <map>
-#include <tuple>
 
 #include "cli/command.h"
 #include "cli/filter_options.h"
 #include "cli/inputs.h"
 #include "cli/leaks_text.h"
 #include "cli/quantity.h"
+#include "cli/report_series.h"
 #include "cli/report_set.h"
 #include "cli/view_options.h"
-#include "profile/catalog.h"
 #include "profile/text.h"
 
 namespace mtrace::cli {
@@ -37,8 +34,6 @@ constexpr char kText[] =
     "At least 5 states are needed for the default level of 0.01, 4 for 0.05: with fewer, even a "
     "series that always rises may be chance.";
 
-using Key = std::tuple<std::string, int64_t, std::string>;
-
 struct Options {
   Style style;
   LeaksContext context;
@@ -57,31 +52,13 @@ double read_level(const Arguments& arguments) {
   return level;
 }
 
-// Which numbers are not there, in words.
-std::string missing_text(const std::vector<int64_t>& numbers) {
-  std::string out;
-  for (size_t i = 0; i < numbers.size(); ++i) {
-    const int64_t from = i == 0 ? 1 : numbers[i - 1] + 1;
-    const int64_t to = numbers[i] - 1;
-    if (from > to) continue;
-    out += fmt::format("{}{}", out.empty() ? "" : ", ",
-                       from == to ? std::to_string(from) : fmt::format("{} to {}", from, to));
-  }
-  return out;
-}
-
 // What the reports of one process, in order, say.
-std::string look_at(const std::vector<profile::Listed>& files, Reports& reports, Options options) {
+std::string look_at(const ReportSeries& files, Reports& reports, Options options) {
   analyze::Series series(reports.filter().frames);
-  std::vector<int64_t> numbers;
   std::string name;
   for (const profile::Listed& file : files) {
     const profile::Memlog memlog = reports.read_any(file.path, options.context.filtered);
     const profile::Header& header = memlog.header;
-    if (!numbers.empty() && numbers.back() == header.seq) {
-      throw std::runtime_error(fmt::format("report {} is there twice: {}", header.seq, file.path));
-    }
-    numbers.push_back(header.seq);
     const bool comparable = options.all || (header.seq != 1 && header.trigger != "exit");
     series.add(memlog, comparable && reports.filter().takes(header));
     name = fmt::format("{}[{}]", plain(header.program.substr(header.program.rfind('/') + 1)),
@@ -89,7 +66,7 @@ std::string look_at(const std::vector<profile::Listed>& files, Reports& reports,
   }
   std::string out;
   const std::vector<analyze::State>& states = series.states();
-  const std::string missing = missing_text(numbers);
+  const std::string missing = missing_text(files);
   if (options.style.header) {
     out = coloured(name, kBold, options.style) + fmt::format(": {} of {}",
                                                              count_text(states.size(), "state"),
@@ -146,15 +123,8 @@ int run_leaks(const Arguments& arguments, const Streams& streams) {
     const std::vector<std::string> some = files_of(operand);
     files.insert(files.end(), some.begin(), some.end());
   }
-  std::map<Key, std::vector<profile::Listed>> processes;
-  for (const std::string& file : files) {
-    if (file == "-") throw UsageError("leaks: a series cannot come from the standard input");
-    const profile::Listed listed = reports.look(file);
-    processes[{listed.started, listed.pid, listed.program}].push_back(listed);
-  }
   std::string out;
-  for (auto& [key, list] : processes) {
-    std::sort(list.begin(), list.end(), [](const auto& a, const auto& b) { return a.seq < b.seq; });
+  for (const ReportSeries& list : series_in(files, "leaks")) {
     out += (out.empty() ? "" : "\n") + look_at(list, reports, options);
   }
   print(streams, out);

@@ -11,11 +11,6 @@
 #include "profile/reader.h"
 
 namespace mtrace::cli {
-namespace {
-
-constexpr char kNoneChosen[] = "no report is as --label and --seq ask";
-
-}  // namespace
 
 Reports::Reports(const char* command, const Arguments& arguments)
     : filter_(read_filter(command, arguments)),

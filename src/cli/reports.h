@@ -16,6 +16,8 @@
 
 namespace mtrace::cli {
 
+inline constexpr char kNoneChosen[] = "no report is as --label and --seq ask";
+
 class Reports {
  public:
   // From the options of filters (cli/filter_options.h), --sysroot, --symbols and --no-resolve.

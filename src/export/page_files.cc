@@ -9,6 +9,10 @@
 EMBED(memlog_flame_css, FILE_OF("flame.css"));
 EMBED(memlog_flame_js, FILE_OF("flame.js"));
 EMBED(memlog_svg_js, FILE_OF("svg.js"));
+EMBED(memlog_report_html, FILE_OF("report.html"));
+EMBED(memlog_report_css, FILE_OF("report.css"));
+EMBED(memlog_report_js, FILE_OF("text.js") FILE_OF("data.js") FILE_OF("tree.js")
+                            FILE_OF("timeline.js") FILE_OF("table.js") FILE_OF("report.js"));
 
 namespace mtrace::exporting {
 
@@ -20,6 +24,12 @@ std::string_view page_file(PageFile file) {
       return {memlog_flame_js_begin, memlog_flame_js_end};
     case PageFile::kSvgScript:
       return {memlog_svg_js_begin, memlog_svg_js_end};
+    case PageFile::kPage:
+      return {memlog_report_html_begin, memlog_report_html_end};
+    case PageFile::kPageStyle:
+      return {memlog_report_css_begin, memlog_report_css_end};
+    case PageFile::kPageScripts:
+      return {memlog_report_js_begin, memlog_report_js_end};
   }
   return {};
 }

@@ -1,0 +1,115 @@
+// The stacks as a table: sorted by a column, those that match, a page at a time.
+
+const kPage = 100;  // rows
+
+class StackTable {
+  constructor(table, count, more, data) {
+    Object.assign(this, {table, count, more, data});
+    this.rows = [];
+    this.order = {key: 'bytes', down: true};
+    this.limit = kPage;
+    more.onclick = () => {
+      this.limit += kPage;
+      this.draw();
+    };
+  }
+
+  columns() {
+    const columns = [
+      {key: 'bytes', title: this.difference ? 'change' : 'bytes', sign: this.difference},
+      {key: 'share', title: 'share', text: (row) => percentText(Math.abs(row.bytes), this.whole)},
+    ];
+    if (this.data.blocks) columns.push({key: 'blocks', title: 'blocks', sign: this.difference, optional: true});
+    if (this.difference) {
+      columns.push({key: 'before', title: 'before', optional: true},
+          {key: 'after', title: 'after', optional: true});
+    }
+    return [...columns, {key: 'stack', title: 'stack, innermost first'}];
+  }
+
+  show(rows, difference, expression) {
+    const {grew, shrank} = moved(rows);
+    this.whole = grew + shrank;
+    this.difference = difference;
+    this.expression = expression;
+    this.rows = expression === null ? rows : rows.filter((row) => this.matches(row));
+    this.limit = kPage;
+    this.draw();
+  }
+
+  matches(row) {
+    return row.stack.frames.some((frame) => this.expression.test(frame.name));
+  }
+
+  sort(key) {
+    const down = this.order.key === key ? !this.order.down : key !== 'stack';
+    this.order = {key, down};
+    this.draw();
+    this.table.querySelector(`[data-key=${key}] button`).focus();
+  }
+
+  sorted() {
+    const {key, down} = this.order;
+    const value = {stack: (row) => row.stack.text, share: (row) => Math.abs(row.bytes)}[key] ??
+        ((row) => row[key]);
+    const sign = down ? -1 : 1;
+    return this.rows.toSorted((a, b) => {
+      if (value(a) === value(b)) return a.stack.text < b.stack.text ? -1 : 1;
+      return value(a) < value(b) ? -sign : sign;
+    });
+  }
+
+  draw() {
+    const columns = this.columns();
+    if (!columns.some(({key}) => key === this.order.key)) this.order = {key: 'bytes', down: true};
+    const shown = this.sorted().slice(0, this.limit);
+    this.table.replaceChildren(
+        make('thead', {}, make('tr', {}, ...columns.map((column) => this.head(column)))),
+        make('tbody', {}, ...shown.map((row) => this.line(row, columns))));
+    this.count.textContent = countText(this.rows.length, 'stack') +
+        (shown.length < this.rows.length ? `, the first ${grouped(shown.length)} shown` : '');
+    this.more.hidden = shown.length === this.rows.length;
+  }
+
+  head({key, title, optional}) {
+    const button = make('button', {type: 'button'}, title);
+    button.onclick = () => this.sort(key);
+    const cell = make('th', {scope: 'col', 'data-key': key, 'class': optional ? 'optional' : ''}, button);
+    if (this.order.key === key) {
+      cell.setAttribute('aria-sort', this.order.down ? 'descending' : 'ascending');
+    }
+    return cell;
+  }
+
+  line(row, columns) {
+    return make('tr', {}, ...columns.map((column) => this.cell(row, column)));
+  }
+
+  cell(row, {key, text, sign, optional}) {
+    if (key === 'stack') return this.stackCell(row.stack);
+    const kinds = [optional ? 'optional' : ''];
+    if (sign && row[key] !== 0) kinds.push(row[key] > 0 ? 'positive' : 'negative');
+    const value = text ? text(row) : sign ? signed(row[key]) : grouped(row[key]);
+    return make('td', {'class': kinds.join(' ')}, value);
+  }
+
+  stackCell(stack) {
+    const button = make('button', {type: 'button', 'class': 'stack', 'aria-expanded': 'false'}, stack.text);
+    const cell = make('td', {}, button);
+    button.onclick = () => {
+      const open = button.getAttribute('aria-expanded') === 'false';
+      button.setAttribute('aria-expanded', open);
+      if (open) cell.append(this.details(stack));
+      else cell.lastChild.remove();
+    };
+    return cell;
+  }
+
+  details(stack) {
+    const frames = stack.frames.map(({name, source, module}) => make('li', {},
+        this.expression?.test(name) ? make('mark', {}, name) : name,
+        make('span', {'class': 'place'}, [source && ` ${source}`, module && ` (${module})`].join(''))));
+    return make('div', {}, sparkLine(this.data, stack), make('ol', {'class': 'frames'}, ...frames),
+        ...(stack.id === '' ? [] : [make('span', {'class': 'place'}, `stack=${stack.id}`)]));
+  }
+}

@@ -1,0 +1,153 @@
+// The series of reports over time: what is live, the peak, and what each report changed.
+
+const kLeft = 74;     // pixels, as all lengths here: room for the numbers
+const kRight = 14;
+const kAbove = 12;
+const kUpper = 140;   // height of the curve
+const kGap = 18;
+const kLower = 44;    // of the bars
+const kTicks = [0, 0.5, 1];
+
+class Timeline {
+  // `choose` is called with a state, and whether it is the base that is chosen.
+  constructor(svg, line, data, choose) {
+    Object.assign(this, {svg, line, data, choose});
+    this.state = data.reports.length;
+    this.base = null;
+    const seconds = data.reports.map((report) => report.seconds);
+    this.first = Math.min(...seconds);
+    this.span = Math.max(...seconds) - this.first;
+    this.top = Math.max(1, ...data.reports.map((report) => Math.max(report.live, report.peak)));
+    this.most = Math.max(1, ...data.reports.map((report) => Math.abs(report.delta)));
+    svg.onclick = (event) => choose(this.nearest(event), event.shiftKey);
+    svg.onmousemove = (event) => this.tell(this.nearest(event));
+    svg.onmouseleave = () => this.tell(this.state);
+    svg.onkeydown = (event) => this.key(event);
+  }
+
+  key(event) {
+    const step = {ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1}[event.key];
+    const count = this.data.reports.length;
+    const to = {Home: 1, End: count}[event.key] ?? this.state + (step ?? 0);
+    if (to === this.state || to < 1 || to > count) return;
+    event.preventDefault();
+    this.choose(to, false);
+  }
+
+  x(state) {
+    const width = this.svg.clientWidth - kLeft - kRight;
+    const share = this.span === 0 ? 0.5 :
+        (this.data.reports[state - 1].seconds - this.first) / this.span;
+    return kLeft + width * share;
+  }
+
+  y(bytes) {
+    return kAbove + kUpper * (1 - bytes / this.top);
+  }
+
+  nearest(event) {
+    const at = event.clientX - this.svg.getBoundingClientRect().left;
+    let best = 1;
+    for (let state = 2; state <= this.data.reports.length; ++state) {
+      if (Math.abs(this.x(state) - at) < Math.abs(this.x(best) - at)) best = state;
+    }
+    return best;
+  }
+
+  text(state) {
+    const {live, peak, delta, seconds, taken} = this.data.reports[state - 1];
+    return `${this.data.title(state)}: live ${grouped(live)} bytes, peak ${grouped(peak)}, ` +
+        `${signed(delta)} since the report before; ${seconds.toFixed(3)} s after the start, ${taken}`;
+  }
+
+  tell(state) {
+    this.line.textContent = this.text(state);
+  }
+
+  draw(state, base) {
+    Object.assign(this, {state, base});
+    const states = this.data.reports.map((_, i) => i + 1);
+    this.svg.replaceChildren(
+        ...this.axes(), ...this.curves(states), ...states.map((one) => this.bar(one)),
+        ...this.marks(), ...states.map((one) => this.dot(one)));
+    this.svg.setAttribute('aria-valuemin', 1);
+    this.svg.setAttribute('aria-valuemax', states.length);
+    this.svg.setAttribute('aria-valuenow', state);
+    this.svg.setAttribute('aria-valuetext', this.text(state));
+    this.tell(state);
+  }
+
+  label(x, y, text, anchor) {
+    return makeSvg('text', {x, y, 'text-anchor': anchor}, text);
+  }
+
+  axes() {
+    const right = this.svg.clientWidth - kRight;
+    const parts = [];
+    for (const share of kTicks) {
+      const y = this.y(this.top * share);
+      parts.push(makeSvg('path', {'class': 'grid', d: `M${kLeft} ${y}H${right}`}),
+          this.label(kLeft - 8, y + 4, sizeText(Math.round(this.top * share)), 'end'));
+    }
+    const middle = this.middle();
+    const bottom = middle + kLower / 2;
+    parts.push(makeSvg('path', {'class': 'grid', d: `M${kLeft} ${middle}H${right}`}),
+        this.label(kLeft - 8, middle - kLower / 2 + 8, `+${sizeText(this.most)}`, 'end'),
+        this.label(kLeft - 8, bottom, sizeText(-this.most), 'end'),
+        this.label(kLeft, bottom + 20, `${this.first.toFixed(1)} s`, 'start'),
+        this.label(right, bottom + 20, `${(this.first + this.span).toFixed(1)} s`, 'end'));
+    return parts;
+  }
+
+  middle() {
+    return kAbove + kUpper + kGap + kLower / 2;
+  }
+
+  curves(states) {
+    const value = (state, key) => this.y(this.data.reports[state - 1][key]);
+    const live = states.map((state) => `${this.x(state)} ${value(state, 'live')}`).join('L');
+    let peak = `M${this.x(1)} ${value(1, 'peak')}`;
+    for (const state of states.slice(1)) peak += `H${this.x(state)}V${value(state, 'peak')}`;
+    const floor = this.y(0);
+    return [
+      makeSvg('path', {'class': 'area', d: `M${this.x(1)} ${floor}L${live}V${floor}Z`}),
+      makeSvg('path', {'class': 'peak-line', d: peak}),
+      makeSvg('path', {'class': 'line', d: `M${live}`}),
+    ];
+  }
+
+  bar(state) {
+    const {delta} = this.data.reports[state - 1];
+    const height = Math.max(delta === 0 ? 0 : 1, Math.abs(delta) / this.most * kLower / 2);
+    const y = delta > 0 ? this.middle() - height : this.middle();
+    return makeSvg('rect', {'class': delta > 0 ? 'up' : 'down', x: this.x(state) - 3, y, width: 6, height});
+  }
+
+  dot(state) {
+    const {live} = this.data.reports[state - 1];
+    return makeSvg('circle', {
+      'class': state === this.state ? 'dot chosen' : 'dot', r: state === this.state ? 5 : 3.5,
+      cx: this.x(state), cy: this.y(live), 'data-state': state,
+    });
+  }
+
+  marks() {
+    const line = (state, name) => makeSvg('path', {
+      'class': name, d: `M${this.x(state)} ${kAbove}V${this.middle() + kLower / 2}`,
+    });
+    const lines = [line(this.state, 'chosen-line')];
+    if (this.base > 0) lines.push(line(this.base, 'base-line'));
+    return lines;
+  }
+}
+
+// One stack over all reports, as a small curve.
+function sparkLine(data, stack) {
+  const values = data.reports.map((_, i) => Data.at(stack, i + 1).bytes);
+  const top = Math.max(1, ...values);
+  const step = values.length === 1 ? 0 : 100 / (values.length - 1);
+  const points = values.map((value, i) => `${i * step} ${30 * (1 - value / top)}`).join('L');
+  return makeSvg('svg', {'class': 'spark', viewBox: '-2 -3 104 36', preserveAspectRatio: 'none',
+                         role: 'img', 'aria-label': `over the reports: ${values.join(', ')}`},
+      makeSvg('path', {'class': 'line', 'vector-effect': 'non-scaling-stroke', d: `M${points}`}));
+}

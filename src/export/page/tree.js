@@ -1,0 +1,91 @@
+// Stacks as a tree of functions, and its boxes; src/export/flame_tree.cc and flame_graph.cc do the
+// same for SVG files.
+
+const kLeast = 0.00025;  // of the width: what is narrower does not stand for itself
+
+function makeNode(name) {
+  return {name, grew: 0, shrank: 0, blocks: 0, places: 0, children: new Map()};
+}
+
+function addTo(node, row) {
+  if (row.bytes > 0) node.grew += row.bytes;
+  else node.shrank -= row.bytes;
+  node.blocks += row.blocks;
+}
+
+function widthOf(node) {
+  return node.grew + node.shrank;
+}
+
+function makeTree(rows) {
+  const root = makeNode('all');
+  for (const row of rows) {
+    let node = root;
+    addTo(node, row);
+    for (const {name} of row.stack.frames.toReversed()) {
+      if (!node.children.has(name)) node.children.set(name, makeNode(name));
+      node = node.children.get(name);
+      addTo(node, row);
+    }
+  }
+  return root;
+}
+
+// The children to be drawn: the widest first, those below `least` as one at the end.
+function shownChildren(node, least) {
+  const children = [...node.children.values()].filter((child) => widthOf(child) > 0);
+  const wide = children.filter((child) => widthOf(child) >= least);
+  const narrow = children.filter((child) => widthOf(child) < least);
+  wide.sort((a, b) => widthOf(b) - widthOf(a) || (a.name < b.name ? -1 : 1));
+  if (narrow.length === 0) return wide;
+  const rest = makeNode(`in ${countText(narrow.length, 'place')}`);
+  rest.places = narrow.length;
+  for (const {grew, shrank, blocks} of narrow) {
+    rest.grew += grew;
+    rest.shrank += shrank;
+    rest.blocks += blocks;
+  }
+  return [...wide, rest];
+}
+
+function colour(node, depth, difference) {
+  if (difference) return `d${Math.round(4 + 4 * (node.grew - node.shrank) / widthOf(node))}`;
+  if (node.places !== 0 || depth === 0) return 'rest';
+  let hash = 0;
+  for (const letter of node.name) hash = (Math.imul(hash, 31) + letter.codePointAt(0)) >>> 0;
+  return `c${hash % 8}`;
+}
+
+// `view`: {difference, blocks} say whether numbers have signs and whether blocks are known.
+function numbers(node, whole, view) {
+  const {grew, shrank, blocks} = node;
+  const percent = percentText(grew + shrank, whole);
+  const text = view.difference ?
+      `${signed(grew - shrank)} bytes: grew ${grouped(grew)}, shrank ${grouped(shrank)} ` +
+          `(${percent} of what moved)` :
+      `${grouped(grew)} bytes (${percent})`;
+  if (!view.blocks) return text;
+  return `${text}, ${view.difference && blocks >= 0 ? '+' : ''}${countText(blocks, 'block')}`;
+}
+
+function drawBoxes(svg, tree, view) {
+  const whole = widthOf(tree);
+  const boxes = [];
+  let deepest = 0;
+  const draw = (node, depth) => {
+    deepest = Math.max(deepest, depth);
+    const attributes = {
+      'class': `box ${colour(node, depth, view.difference)}`, 'data-depth': depth,
+      'data-grew': node.grew, 'data-shrank': node.shrank, height: kRow,
+    };
+    if (node.places !== 0) attributes['data-places'] = node.places;
+    boxes.push(makeSvg('svg', attributes,
+        makeSvg('title', {}, `${node.name}\n${numbers(node, whole, view)}`),
+        makeSvg('rect', {width: '100%', height: kRow - 1}),
+        makeSvg('text', {x: 3, y: 13})));
+    for (const child of shownChildren(node, kLeast * whole)) draw(child, depth + 1);
+  };
+  draw(tree, 0);
+  svg.replaceChildren(...boxes);
+  svg.setAttribute('height', (deepest + 1) * kRow);
+}

@@ -1,0 +1,209 @@
+#include "export/page_stacks.h"
+
+#include <absl/container/flat_hash_map.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <stdexcept>
+
+#include "analyze/short_name.h"
+#include "format/memlog.h"
+#include "profile/text.h"
+
+namespace mtrace::exporting {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr size_t kMostStacks = 20000;
+constexpr size_t kMostChanges = 400000;
+constexpr int64_t kMostCountable = int64_t{1} << 53;
+
+// What one stack held before the first report and at each state.
+struct Course {
+  std::vector<int64_t> bytes;
+  std::vector<int64_t> blocks;
+
+  explicit Course(size_t states) : bytes(states + 1), blocks(states + 1) {}
+
+  bool changes(size_t state) const {
+    return state == 0 ? bytes[0] != 0 || blocks[0] != 0
+                      : bytes[state] != bytes[state - 1] || blocks[state] != blocks[state - 1];
+  }
+  size_t changes() const {
+    size_t count = 0;
+    for (size_t state = 0; state < bytes.size(); ++state) count += changes(state);
+    return count;
+  }
+};
+
+Course course_of(const analyze::Series& series, size_t row) {
+  Course course(0);
+  course.bytes[0] = series.before(row);
+  for (const int64_t value : series.values(row)) course.bytes.push_back(value);
+  for (const int64_t value : series.blocks(row)) course.blocks.push_back(value);
+  return course;
+}
+
+void add_to(int64_t& sum, int64_t more) {
+  if (__builtin_add_overflow(sum, more, &sum)) {
+    throw std::runtime_error("a sum does not fit 64 bits");
+  }
+}
+
+void add_to(Course& sum, const Course& more) {
+  for (size_t state = 0; state < sum.bytes.size(); ++state) {
+    add_to(sum.bytes[state], more.bytes[state]);
+    add_to(sum.blocks[state], more.blocks[state]);
+  }
+}
+
+// Numbers for texts, from 0 in the order of their first use.
+class Texts {
+ public:
+  size_t of(const std::string& text) {
+    const auto [place, added] = known_.try_emplace(text, all_.size());
+    if (added) all_.push_back(text);
+    return place->second;
+  }
+  const ordered_json& all() const { return all_; }
+
+ private:
+  absl::flat_hash_map<std::string, size_t> known_;
+  ordered_json all_ = ordered_json::array();
+};
+
+class Writer {
+ public:
+  void add(const analyze::Table& table, const analyze::Row& row, const Course& course) {
+    ordered_json frames = ordered_json::array();
+    for (const profile::Frame& frame : row.frames) frames.push_back(frame_of(table, frame));
+    if (row.cut || row.frames.empty()) frames.push_back(frame_of(format::kCutLine, "", ""));
+    add(fmt::format("{:016x}", row.stack), std::move(frames), course);
+  }
+  // What is no stack, under a name for it.
+  void add(const std::string& name, const Course& course) {
+    if (course.changes() == 0) return;
+    add("", ordered_json::array({frame_of(name, "", "")}), course);
+  }
+
+  ordered_json json() const {
+    return {{"names", names_.all()},
+            {"sources", sources_.all()},
+            {"modules", modules_.all()},
+            {"frames", frames_},
+            {"stacks", stacks_}};
+  }
+
+ private:
+  void add(const std::string& id, ordered_json frames, const Course& course) {
+    ordered_json values = ordered_json::array();
+    for (size_t state = 0; state < course.bytes.size(); ++state) {
+      if (!course.changes(state)) continue;
+      values.push_back(state);
+      values.push_back(countable(course.bytes[state]));
+      values.push_back(countable(course.blocks[state]));
+    }
+    stacks_.push_back({id, std::move(frames), std::move(values)});
+  }
+
+  size_t frame_of(const analyze::Table& table, const profile::Frame& frame) {
+    const bool in_module = frame.place == profile::Place::kModule;
+    const std::string& path = in_module ? table.modules()[frame.module].path : std::string();
+    const std::string module = profile::escaped(path.substr(path.rfind('/') + 1), "");
+    std::string name = analyze::short_name(profile::escaped(frame.function, ""));
+    if (name.empty()) {
+      name = in_module ? fmt::format("{}+0x{:x}", module, frame.offset)
+                       : fmt::format("0x{:x}", frame.offset);
+    }
+    return frame_of(name, profile::escaped(frame.source, ""),
+                    frame.place == profile::Place::kInlined ? "inlined" : module);
+  }
+
+  size_t frame_of(const std::string& name, const std::string& source, const std::string& module) {
+    const std::array<size_t, 3> key = {names_.of(name), sources_.of(source), modules_.of(module)};
+    const auto [place, added] = known_.try_emplace(key, frames_.size());
+    if (added) frames_.push_back(key);
+    return place->second;
+  }
+
+  Texts names_;
+  Texts sources_;
+  Texts modules_;
+  absl::flat_hash_map<std::array<size_t, 3>, size_t> known_;
+  ordered_json frames_ = ordered_json::array();
+  ordered_json stacks_ = ordered_json::array();
+};
+
+int64_t most_of(const Course& course) {
+  int64_t most = 0;
+  for (const int64_t bytes : course.bytes) most = std::max(most, bytes < 0 ? ~bytes : bytes);
+  return most;
+}
+
+// What was live and is not in `listed`.
+Course missing_in(const Course& listed, const PageInput& input) {
+  Course missing(input.headers.size());
+  const auto take = [&](size_t state, const profile::Total& live) {
+    if (__builtin_sub_overflow(live.bytes, listed.bytes[state], &missing.bytes[state]) ||
+        __builtin_sub_overflow(live.blocks, listed.blocks[state], &missing.blocks[state])) {
+      throw std::runtime_error("a sum does not fit 64 bits");
+    }
+  };
+  take(0, input.before);
+  for (size_t i = 0; i < input.headers.size(); ++i) take(i + 1, input.headers[i].live);
+  return missing;
+}
+
+}  // namespace
+
+int64_t countable(int64_t number) {
+  if (number > kMostCountable || number < -kMostCountable) {
+    throw std::runtime_error(
+        fmt::format("{} is more than a page can count with", profile::grouped(number)));
+  }
+  return number;
+}
+
+ordered_json page_stacks(const PageInput& input) {
+  const analyze::Table& table = input.series.table();
+  const size_t states = input.headers.size();
+  Course listed(states);
+  std::vector<std::pair<int64_t, size_t>> order;  // the most it held, row
+  for (size_t row = 0; row < table.rows().size(); ++row) {
+    if (!table.rows()[row].kind.empty()) continue;
+    const Course course = course_of(input.series, row);
+    add_to(listed, course);
+    if (course.changes() != 0) order.emplace_back(-most_of(course), row);
+  }
+  std::sort(order.begin(), order.end());
+  Writer writer;
+  Course rest(states);
+  size_t stacks = 0;
+  size_t changes = 0;
+  for (const auto& [most, row] : order) {
+    const Course course = course_of(input.series, row);
+    changes += course.changes();
+    if (stacks < kMostStacks && changes <= kMostChanges) {
+      writer.add(table, table.rows()[row], course);
+      ++stacks;
+    } else {
+      add_to(rest, course);
+    }
+  }
+  const size_t places = order.size() - stacks;
+  writer.add(
+      fmt::format("in {} {}", profile::grouped(uint64_t{places}), places == 1 ? "place" : "places"),
+      rest);
+  Course missing = missing_in(listed, input);
+  if (!input.filtered) writer.add("in stacks that these reports do not list", missing);
+  ordered_json out = writer.json();
+  out["before"] = input.before.bytes != 0;
+  return out;
+}
+
+}  // namespace mtrace::exporting

@@ -1,0 +1,106 @@
+#include "export/report_page.h"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "export/page_files.h"
+#include "export/page_stacks.h"
+#include "profile/text.h"
+
+namespace mtrace::exporting {
+namespace {
+
+using nlohmann::ordered_json;
+
+std::string plain(const std::string& text) { return profile::escaped(text, ""); }
+
+ordered_json reports_json(const std::vector<profile::Header>& headers) {
+  ordered_json out = ordered_json::array();
+  for (const profile::Header& header : headers) {
+    out.push_back({{"seq", header.seq},
+                   {"label", plain(header.label)},
+                   {"trigger", header.trigger},
+                   {"taken", header.taken},
+                   {"seconds", std::strtod(header.uptime.c_str(), nullptr)},
+                   {"live", countable(header.live.bytes)},
+                   {"blocks", countable(header.live.blocks)},
+                   {"delta", countable(header.delta.bytes)},
+                   {"peak", header.peak ? countable(header.peak->bytes) : 0}});
+  }
+  return out;
+}
+
+// JSON that is safe inside a script element: ASCII, and nothing that could end it or begin a
+// comment.
+std::string inside_script(const ordered_json& json) {
+  std::string out;
+  for (const char c : json.dump(-1, ' ', true)) {
+    if (c == '<') {
+      out += "\\u003c";
+    } else {
+      out += c;
+    }
+  }
+  return out;
+}
+
+std::string html(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '&') {
+      out += "&amp;";
+    } else if (c == '<') {
+      out += "&lt;";
+    } else {
+      out += c;
+    }
+  }
+  return out;
+}
+
+// `page` with each @NAME@ that `value` knows.
+std::string filled(std::string_view page, const std::map<std::string, std::string>& values) {
+  std::string out;
+  size_t at = 0;
+  while (at < page.size()) {
+    const size_t begin = page.find('@', at);
+    const size_t end = begin == std::string_view::npos ? begin : page.find('@', begin + 1);
+    if (end == std::string_view::npos) break;
+    const auto value = values.find(std::string(page.substr(begin + 1, end - begin - 1)));
+    out += page.substr(at, begin - at);
+    if (value == values.end()) {
+      out += '@';
+      at = begin + 1;
+    } else {
+      out += value->second;
+      at = end + 1;
+    }
+  }
+  return out.append(page.substr(at));
+}
+
+}  // namespace
+
+std::string report_page(const PageInput& input) {
+  const profile::Header& last = input.headers.back();
+  ordered_json data = page_stacks(input);
+  data["command"] = last.command.empty() ? plain(last.program) : last.command;
+  data["pid"] = last.pid;
+  data["host"] = plain(last.host);
+  data["remarks"] = input.remarks;
+  data["blocks"] = input.complete;
+  data["reports"] = reports_json(input.headers);
+  const std::string name = plain(last.program.substr(last.program.rfind('/') + 1));
+  const auto file = [](PageFile one) { return std::string(page_file(one)); };
+  return filled(page_file(PageFile::kPage),
+                {{"TITLE", html(fmt::format("{}[{}]", name, last.pid))},
+                 {"VERSION", MTRACE_VERSION},
+                 {"STYLE", file(PageFile::kFlameStyle) + file(PageFile::kPageStyle)},
+                 {"DATA", inside_script(data)},
+                 {"SCRIPT", file(PageFile::kFlameScript) + file(PageFile::kPageScripts)}});
+}
+
+}  // namespace mtrace::exporting
