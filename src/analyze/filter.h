@@ -48,6 +48,7 @@ struct Filter {
   FrameRange frames;
 
   bool chooses_reports() const { return label != nullptr || seq.has_value(); }
+  bool chooses_rows() const { return min_bytes != 0 || grew || shrank || lifetime; }
   bool takes(const profile::Header& header) const;
 
   // Removes the entries that are not wanted.

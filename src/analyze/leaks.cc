@@ -1,29 +1,12 @@
 #include "analyze/leaks.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <cstdlib>
-#include <ctime>
 #include <tuple>
 
+#include "profile/text.h"
+
 namespace mtrace::analyze {
-namespace {
-
-// Seconds since 1970 of 2026-11-20T20:15:31.123456Z.
-double seconds_of(const std::string& time) {
-  std::tm parts = {};
-  long microseconds = 0;
-  if (std::sscanf(time.c_str(), "%d-%d-%dT%d:%d:%d.%ldZ", &parts.tm_year, &parts.tm_mon,
-                  &parts.tm_mday, &parts.tm_hour, &parts.tm_min, &parts.tm_sec,
-                  &microseconds) != 7) {
-    return 0;
-  }
-  parts.tm_year -= 1900;
-  parts.tm_mon -= 1;
-  return static_cast<double>(::timegm(&parts)) + static_cast<double>(microseconds) / 1e6;
-}
-
-}  // namespace
 
 std::vector<Finding> find_leaks(const Series& series, double level) {
   std::vector<Finding> findings;
@@ -66,7 +49,8 @@ Forecast forecast(const Series& series, const Slope& growth, int64_t limit) {
   out.states = left / growth.middle;
   out.earliest = left / growth.high;
   out.latest = growth.low > 0 ? left / growth.low : 0;
-  const double time = seconds_of(states.back().taken) - seconds_of(states.front().taken);
+  const double time =
+      profile::seconds_of(states.back().taken) - profile::seconds_of(states.front().taken);
   out.seconds = out.states * time / static_cast<double>(states.size() - 1);
   return out;
 }

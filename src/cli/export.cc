@@ -11,13 +11,16 @@
 #include "cli/export_rows.h"
 #include "cli/filter_options.h"
 #include "cli/inputs.h"
+#include "cli/over_time.h"
 #include "cli/view_options.h"
 #include "export/call_graph.h"
 #include "export/callgrind.h"
 #include "export/dot.h"
 #include "export/flame_graph.h"
 #include "export/folded.h"
+#include "export/gperftools.h"
 #include "export/gprof2dot.h"
+#include "export/heaptrack.h"
 #include "export/massif.h"
 #include "export/pprof.h"
 #include "export/speedscope.h"
@@ -35,7 +38,9 @@ constexpr char kText[] =
     "  speedscope   https://www.speedscope.app\n"
     "  pprof        profile.proto, compressed: lines, inlining and build-ids\n"
     "  callgrind    kcachegrind, callgrind_annotate\n"
-    "  massif       massif-visualizer, ms_print\n"
+    "  massif       massif-visualizer, ms_print: a snapshot for each report\n"
+    "  heaptrack    heaptrack_gui, heaptrack_print: what is live as leaked\n"
+    "  gperftools   google-pprof, jeprof: a heap profile with names\n"
     "  dot          a call graph for graphviz\n"
     "  gprof2dot    gprof2dot -f json\n"
     "  csv          a row for each stack, all numbers\n"
@@ -47,10 +52,16 @@ constexpr char kText[] =
     "beside what grew in red: there a function is as wide as all that moved in it, up or down. "
     "csv and jsonl have all stacks and numbers, other kinds than heap, too.\n\n"
     "html is one file about all reports of a process, by default of the one that wrote the newest, "
-    "and needs no network: what was live at each report, and how any two of them differ.";
+    "and needs no network: what was live at each report, and how any two of them differ.\n\n"
+    "massif and heaptrack know time. Of all reports of one process, from the first on, they get "
+    "what is live at each of them, and the peak with its shares at its time. A report shows how "
+    "often a stack allocated and how much that was, but not in which order and sizes: for "
+    "heaptrack, which has a line for each call, blocks have the stack's average size. Other "
+    "reports, and what --by names, are one moment.";
 
 constexpr char kFormats[] =
-    "html|flamegraph|folded|speedscope|pprof|callgrind|massif|dot|gprof2dot|csv|jsonl";
+    "html|flamegraph|folded|speedscope|pprof|callgrind|massif|heaptrack|gperftools|dot|gprof2dot|"
+    "csv|jsonl";
 
 int64_t nanoseconds_of(const std::string& time) {
   std::tm parts = {};
@@ -59,8 +70,12 @@ int64_t nanoseconds_of(const std::string& time) {
 }
 
 std::string write(const std::string& format, const ExportRows& rows, analyze::Order order,
-                  const Streams& streams) {
+                  Reports& reports, const Streams& streams) {
   const analyze::Table& table = rows.table;
+  if (knows_time(format) && order == analyze::Order::kBytes) {
+    if (rows.first) return text_over_time(format, *rows.first, reports, table);
+    if (!rows.series.empty()) return text_over_time(format, rows.series, reports, table);
+  }
   if (format == "csv") return exporting::csv(table);
   if (format == "jsonl") return exporting::json_lines(table);
   exporting::Stacks stacks = exporting::stacks_of(table, order);
@@ -78,9 +93,14 @@ std::string write(const std::string& format, const ExportRows& rows, analyze::Or
   if (format == "speedscope") return exporting::speedscope(stacks);
   if (format == "pprof") return exporting::pprof(stacks, table, nanoseconds_of(rows.taken));
   if (format == "gprof2dot") return exporting::gprof2dot(stacks, table);
+  if (format == "gperftools") return exporting::gperftools(stacks, table);
+  const auto milliseconds =
+      std::max<uint64_t>(static_cast<uint64_t>(std::llround(rows.uptime * 1000)), 1);
+  if (format == "heaptrack") return exporting::heaptrack(stacks, table, milliseconds);
   if (format == "massif") {
-    const auto milliseconds = static_cast<uint64_t>(std::llround(rows.uptime * 1000));
-    return exporting::massif(stacks, std::max<uint64_t>(milliseconds, 1));
+    exporting::Massif massif(stacks.program, stacks.column);
+    massif.snapshot(milliseconds, stacks);
+    return massif.finish();
   }
   const exporting::CallGraph graph = exporting::call_graph(stacks, table);
   return format == "dot" ? exporting::dot(stacks, graph, 0.5) : exporting::callgrind(stacks, graph);
@@ -106,6 +126,10 @@ int run_export(const Arguments& arguments, const Streams& streams) {
         "export: --base: {} has numbers besides, which a comparison does not know", format));
   }
   const analyze::Order order = read_order("export", arguments);
+  if ((format == "heaptrack" || format == "gperftools") && exporting::counts_blocks(order)) {
+    throw UsageError(
+        fmt::format("export: {} holds bytes: not with --by {}", format, arguments.choice("--by")));
+  }
   Reports reports("export", arguments);
   if (format == "html") {
     write_output(arguments, export_page(arguments, reports), streams);
@@ -115,7 +139,11 @@ int run_export(const Arguments& arguments, const Streams& streams) {
   if (format == "pprof" && streams.terminal && !arguments.has("--output")) {
     throw UsageError("export: pprof is not for a terminal: -o FILE");
   }
-  write_output(arguments, write(format, rows, order, streams), streams);
+  std::string text = write(format, rows, order, reports, streams);
+  if (format == "heaptrack" && arguments.value("--output", "-").ends_with(".gz")) {
+    text = exporting::gzip(text);
+  }
+  write_output(arguments, text, streams);
   return rows.status;
 }
 
@@ -128,7 +156,8 @@ const Command& export_command() {
        with_filters(
            {{"--format", "-f", "FORMAT", "One of those above.", kFormats},
             {"--output", "-o", "FILE",
-             "Write there, at once or not at all; default: the standard output."},
+             "Write there, at once or not at all; default: the standard output. heaptrack's data "
+             "is compressed for a name in .gz."},
             {"--by", "", "KEY",
              "The number: bytes (default), blocks, live, allocs, temporary, slack or peak, "
              "as in memlog show.",
@@ -149,6 +178,9 @@ const Command& export_command() {
        "  memlog export -f folded app-4711-2.memlog | flamegraph.pl --countname bytes >app.svg\n"
        "  memlog export -f pprof -o app.pb.gz app-4711-*.memlog\n"
        "  memlog export -f speedscope --peak -o app.json app-4711-2.memlog\n"
+       "  memlog export -f heaptrack -o heaptrack.app.gz app-4711-*.memlog\n"
+       "  memlog export -f gperftools -o app.heap app-4711-2.memlog && google-pprof --text "
+       "app.heap\n"
        "  memlog export -f csv app-4711-2.memlog | sqlite3 :memory: '.import --csv /dev/stdin m' "
        "'select sum(bytes) from m'\n"},
       run_export};

@@ -52,16 +52,18 @@ ExportRows export_rows(const Arguments& arguments, analyze::Order order, Reports
   Style style;
   style.order = order;
   Context context;
-  std::vector<profile::Memlog> memlogs =
-      reports.read_all(Reports::files(arguments.operands(), false), context.filtered);
+  const std::vector<std::string> files = Reports::files(arguments.operands(), false);
+  std::vector<profile::Memlog> memlogs = reports.read_all(files, context.filtered);
+  const bool all = !reports.filter().chooses_reports();
   if (memlogs.size() == 1) {
     ExportRows rows = rows_of(memlogs[0].header);
+    if (all && memlogs[0].header.seq == 1) rows.first = memlogs[0];
     rows.table = table_of(memlogs[0], reports.filter(), style, true, context);
     return rows;
   }
-  const std::vector<analyze::ProcessSum> sums =
-      analyze::sum_processes(memlogs, reports.filter().chooses_reports());
+  const std::vector<analyze::ProcessSum> sums = analyze::sum_processes(memlogs, !all);
   ExportRows rows = rows_of(sums.back().last);
+  if (all && sums.size() == 1) rows.series = files;
   rows.status = complain_incomplete(sums, streams);
   rows.table = table_of(sums, reports.filter(), style, context);
   if (order == analyze::Order::kLive) {

@@ -1,12 +1,15 @@
 // What memlog export writes: the rows of a report, of a sum or of a comparison.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "analyze/table.h"
 #include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/reports.h"
+#include "profile/model.h"
 
 namespace mtrace::cli {
 
@@ -17,6 +20,10 @@ struct ExportRows {
   std::string taken;
   double uptime = 0;  // seconds
   std::string base;   // when the last report of --base was taken
+  // The files of one process's reports, or its first report when that is all there is: for formats
+  // that know time. Neither, when only some reports were asked for.
+  std::vector<std::string> series;
+  std::optional<profile::Memlog> first;
   int status = kGood;
 };
 

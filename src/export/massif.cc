@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <map>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 namespace mtrace::exporting {
 namespace {
@@ -47,18 +50,28 @@ void write(const Stacks& stacks, const Node& node, const std::string& name, size
   }
 }
 
-std::string snapshot(int number, uint64_t time, uint64_t bytes, const char* tree) {
-  return fmt::format(
-      "#-----------\nsnapshot={}\n#-----------\ntime={}\nmem_heap_B={}\nmem_heap_extra_B=0\n"
-      "mem_stacks_B=0\nheap_tree={}\n",
-      number, time, bytes, tree);
-}
+constexpr std::string_view kDetailed = "detailed";
+constexpr std::string_view kPeak = "peak";
 
 }  // namespace
 
-std::string massif(const Stacks& stacks, uint64_t milliseconds) {
+Massif::Massif(const std::string& program, const std::string& column)
+    : text_(fmt::format("desc: {} of memlog\ncmd: {}\ntime_unit: ms\n", column, program)) {
+  head(0, 0);
+  text_ += "empty\n";
+}
+
+void Massif::head(uint64_t milliseconds, uint64_t bytes) {
+  text_ += fmt::format(
+      "#-----------\nsnapshot={}\n#-----------\ntime={}\nmem_heap_B={}\nmem_heap_extra_B=0\n"
+      "mem_stacks_B=0\nheap_tree=",
+      number_++, milliseconds, bytes);
+}
+
+void Massif::snapshot(uint64_t milliseconds, const Stacks& stacks) {
   Node root;
   for (const Stack& stack : stacks.stacks) {
+    if (stack.value == 0) continue;
     root.value += stack.value;
     Node* node = &root;
     for (const size_t location : stack.locations) {
@@ -66,12 +79,19 @@ std::string massif(const Stacks& stacks, uint64_t milliseconds) {
       node->value += stack.value;
     }
   }
-  std::string out =
-      fmt::format("desc: {} of memlog\ncmd: {}\ntime_unit: ms\n", stacks.column, stacks.program);
-  out += snapshot(0, 0, 0, "empty");
-  out += snapshot(1, milliseconds, stacks.total, "peak");
-  write(stacks, root, "(heap allocation functions) malloc/new/new[], --alloc-fns, etc.", 0, out);
-  return out;
+  head(milliseconds, stacks.total);
+  if (stacks.total > largest_ || peak_at_ == 0) {
+    largest_ = stacks.total;
+    peak_at_ = text_.size();
+  }
+  text_ += fmt::format("{}\n", kDetailed);
+  write(stacks, root, "(heap allocation functions) malloc/new/new[], --alloc-fns, etc.", 0, text_);
+}
+
+std::string Massif::finish() {
+  if (peak_at_ != 0) text_.replace(peak_at_, kDetailed.size(), kPeak);
+  peak_at_ = 0;
+  return std::move(text_);
 }
 
 }  // namespace mtrace::exporting

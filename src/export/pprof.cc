@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "export/sites.h"
 #include "profile/text.h"
 
 namespace mtrace::exporting {
@@ -40,7 +41,7 @@ struct Type {
 class Writer {
  public:
   Writer(const Stacks& stacks, const analyze::Table& table)
-      : stacks_(stacks), table_(table), profile_(text_) {}
+      : stacks_(stacks), table_(table), profile_(text_), sites_(stacks.locations) {}
 
   std::string write(int64_t nanoseconds) {
     sample_types();
@@ -73,19 +74,12 @@ class Writer {
     type("inuse_space", "bytes");
   }
 
-  // A location of pprof's is an address with what is inlined there.
   void sample(const Stack& stack) {
     std::vector<uint64_t> ids;
-    std::vector<size_t> lines;
-    for (const size_t index : stack.locations) {
-      lines.push_back(index);
-      const Location& location = stacks_.locations[index];
-      const bool inlined = location.offset == 0 && location.module == Location::kNoModule;
-      if (inlined && index != stack.locations.back()) continue;
-      ids.push_back(place(lines));
-      lines.clear();
+    for (const size_t site : sites_.of(stack.locations)) {
+      if (site == written_) location(sites_.all()[written_++], site + 1);
+      ids.push_back(site + 1);
     }
-    if (!lines.empty()) ids.push_back(place(lines));
     Message one(profile_, kSample);
     one.add_packed_uint64(1, ids.begin(), ids.end());
     std::vector<int64_t> values;
@@ -97,31 +91,27 @@ class Writer {
     one.add_packed_int64(2, values.begin(), values.end());
   }
 
-  uint64_t place(const std::vector<size_t>& lines) {
-    const auto [known, added] = places_.try_emplace(lines, places_.size() + 1);
-    if (!added) return known->second;
-    const Location& outermost = stacks_.locations[lines.back()];
+  void location(const Site& site, uint64_t number) {
     std::vector<std::pair<uint64_t, uint64_t>> calls;
-    for (const size_t index : lines) {
+    for (const size_t index : site.lines) {
       const Location& location = stacks_.locations[index];
       const FunctionKey key = {location.function, location.file};
       calls.emplace_back(functions_.try_emplace(key, functions_.size() + 1).first->second,
                          location.line);
     }
     Message one(profile_, kLocation);
-    one.add_uint64(1, known->second);
-    if (outermost.module != Location::kNoModule) {
-      one.add_uint64(2, outermost.module + 1);
-      one.add_uint64(3, table_.modules()[outermost.module].base + outermost.offset);
+    one.add_uint64(1, number);
+    if (site.module != Location::kNoModule) {
+      one.add_uint64(2, site.module + 1);
+      one.add_uint64(3, table_.modules()[site.module].base + site.offset);
     } else {
-      one.add_uint64(3, outermost.offset);
+      one.add_uint64(3, site.offset);
     }
     for (const auto& [id, line] : calls) {
       Message call(one, 4);
       call.add_uint64(1, id);
       call.add_int64(2, static_cast<int64_t>(line));
     }
-    return known->second;
   }
 
   void mapping(size_t index) {
@@ -151,7 +141,8 @@ class Writer {
   bool asked_ = false;
   std::string default_;
   std::map<FunctionKey, uint64_t> functions_;
-  std::map<std::vector<size_t>, uint64_t> places_;
+  Sites sites_;
+  size_t written_ = 0;  // of them
 };
 
 }  // namespace

@@ -1,6 +1,5 @@
 #include "export/stacks.h"
 
-#include <absl/container/flat_hash_map.h>
 #include <fmt/format.h>
 
 #include <stdexcept>
@@ -15,57 +14,6 @@ using profile::Frame;
 using profile::Place;
 
 std::string base_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
-
-class Interner {
- public:
-  Interner(const analyze::Table& table, std::vector<Location>& locations)
-      : table_(table), locations_(locations) {}
-
-  size_t of(const Frame& frame) {
-    Location location;
-    location.function = profile::escaped(frame.function, "");
-    const std::string source = profile::escaped(frame.source, "");
-    const size_t colon = source.rfind(':');
-    if (colon != std::string::npos) {
-      location.file = source.substr(0, colon);
-      location.line = profile::read_unsigned(source.substr(colon + 1)).value_or(0);
-    }
-    if (frame.place == Place::kModule)
-      location.module = frame.module;
-    else
-      location.module = Location::kNoModule;
-    location.offset = frame.offset;
-    if (location.function.empty()) {
-      location.function =
-          frame.place == Place::kModule
-              ? fmt::format("{}+0x{:x}",
-                            profile::escaped(base_name(table_.modules()[frame.module].path), ""),
-                            frame.offset)
-              : fmt::format("0x{:x}", frame.offset);
-    }
-    return add(std::move(location));
-  }
-
-  size_t cut() {
-    Location location;
-    location.function = format::kCutLine;
-    location.module = Location::kNoModule;
-    return add(std::move(location));
-  }
-
- private:
-  size_t add(Location location) {
-    const std::string key = fmt::format("{}\n{}\n{}\n{}\n{}", location.function, location.file,
-                                        location.line, location.module, location.offset);
-    const auto [place, added] = known_.try_emplace(key, locations_.size());
-    if (added) locations_.push_back(std::move(location));
-    return place->second;
-  }
-
-  const analyze::Table& table_;
-  std::vector<Location>& locations_;
-  absl::flat_hash_map<std::string, size_t> known_;
-};
 
 const char* column_name(analyze::Order order) {
   switch (order) {
@@ -88,13 +36,61 @@ const char* column_name(analyze::Order order) {
 
 }  // namespace
 
+std::vector<size_t> Locations::of(const analyze::Row& row) {
+  std::vector<size_t> out;
+  out.reserve(row.frames.size() + 1);
+  for (const Frame& frame : row.frames) out.push_back(of(frame));
+  if (row.cut || row.frames.empty()) out.push_back(cut());
+  return out;
+}
+
+size_t Locations::of(const Frame& frame) {
+  Location location;
+  location.function = profile::escaped(frame.function, "");
+  const std::string source = profile::escaped(frame.source, "");
+  const size_t colon = source.rfind(':');
+  if (colon != std::string::npos) {
+    location.file = source.substr(0, colon);
+    location.line = profile::read_unsigned(source.substr(colon + 1)).value_or(0);
+  }
+  location.module = frame.place == Place::kModule ? frame.module : Location::kNoModule;
+  location.offset = frame.offset;
+  if (location.function.empty()) {
+    location.function =
+        frame.place == Place::kModule
+            ? fmt::format("{}+0x{:x}",
+                          profile::escaped(base_name(table_.modules()[frame.module].path), ""),
+                          frame.offset)
+            : fmt::format("0x{:x}", frame.offset);
+  }
+  return add(std::move(location));
+}
+
+size_t Locations::cut() {
+  Location location;
+  location.function = format::kCutLine;
+  location.module = Location::kNoModule;
+  return add(std::move(location));
+}
+
+size_t Locations::add(Location location) {
+  const std::string key = fmt::format("{}\n{}\n{}\n{}\n{}", location.function, location.file,
+                                      location.line, location.module, location.offset);
+  const auto [place, added] = known_.try_emplace(key, all_.size());
+  if (added) all_.push_back(std::move(location));
+  return place->second;
+}
+
+bool counts_blocks(analyze::Order order) {
+  return order == analyze::Order::kBlocks || order == analyze::Order::kAllocations ||
+         order == analyze::Order::kTemporary;
+}
+
 Stacks stacks_of(const analyze::Table& table, analyze::Order order, Side side) {
   Stacks out;
   out.column = column_name(order);
-  const bool counts = order == analyze::Order::kBlocks || order == analyze::Order::kAllocations ||
-                      order == analyze::Order::kTemporary;
-  out.unit = counts ? "blocks" : "bytes";
-  Interner interner(table, out.locations);
+  out.unit = counts_blocks(order) ? "blocks" : "bytes";
+  Locations locations(table, out.locations);
   for (const analyze::Row& row : table.rows()) {
     if (!row.kind.empty()) continue;
     const int64_t value = analyze::quantity(row, order);
@@ -104,9 +100,7 @@ Stacks stacks_of(const analyze::Table& table, analyze::Order order, Side side) {
       continue;
     }
     const auto amount = static_cast<uint64_t>(value);
-    Stack stack = {&row, {}, value > 0 ? amount : 0 - amount};
-    for (const Frame& frame : row.frames) stack.locations.push_back(interner.of(frame));
-    if (row.cut || row.frames.empty()) stack.locations.push_back(interner.cut());
+    Stack stack = {&row, locations.of(row), value > 0 ? amount : 0 - amount};
     if (__builtin_add_overflow(out.total, stack.value, &out.total)) {
       throw std::runtime_error("a sum does not fit 64 bits");
     }

@@ -1,6 +1,8 @@
 // Stacks with one number each: what profiles of other tools are made of.
 #pragma once
 
+#include <absl/container/flat_hash_map.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -24,6 +26,25 @@ struct Location {
   bool operator==(const Location&) const = default;
 };
 
+// The places that stacks consist of, each once.
+class Locations {
+ public:
+  // Modules are known from `table`; the locations go to `all`. Both must live on.
+  Locations(const analyze::Table& table, std::vector<Location>& all) : table_(table), all_(all) {}
+
+  // Indices in `all` of the row's frames, innermost first; a stack that was cut ends in "...".
+  std::vector<size_t> of(const analyze::Row& row);
+
+ private:
+  size_t of(const profile::Frame& frame);
+  size_t cut();
+  size_t add(Location location);
+
+  const analyze::Table& table_;
+  std::vector<Location>& all_;
+  absl::flat_hash_map<std::string, size_t> known_;
+};
+
 struct Stack {
   const analyze::Row* row;
   std::vector<size_t> locations;  // innermost first
@@ -41,11 +62,14 @@ struct Stacks {
   std::string taken;      // when the last report was taken
 };
 
+// Whether the order's quantity is a number of blocks; else it is bytes.
+bool counts_blocks(analyze::Order order);
+
 // Which stacks: those whose number is above 0, or those below, with by how much.
 enum class Side { kAbove, kBelow };
 
-// The heap rows of `table`, which must live on, with what they have of the order's quantity. A
-// stack that was cut ends in "...". Throws std::runtime_error when the sum does not fit 64 bits.
+// The heap rows of `table`, which must live on, with what they have of the order's quantity. Throws
+// std::runtime_error when the sum does not fit 64 bits.
 Stacks stacks_of(const analyze::Table& table, analyze::Order order, Side side = Side::kAbove);
 
 // `text` without the characters in `bad`, for each of which it has `instead`.

@@ -1,6 +1,8 @@
 #include "profile/text.h"
 
+#include <cstdio>
 #include <cstring>
+#include <ctime>
 
 #include "format/escape.h"
 
@@ -79,6 +81,19 @@ bool is_time(std::string_view text) {
   // 60: a leap second.
   return pair(5) >= 1 && pair(5) <= 12 && pair(8) >= 1 && pair(8) <= 31 && pair(11) <= 23 &&
          pair(14) <= 59 && pair(17) <= 60;
+}
+
+double seconds_of(const std::string& time) {
+  std::tm parts = {};
+  long microseconds = 0;
+  if (std::sscanf(time.c_str(), "%d-%d-%dT%d:%d:%d.%ldZ", &parts.tm_year, &parts.tm_mon,
+                  &parts.tm_mday, &parts.tm_hour, &parts.tm_min, &parts.tm_sec,
+                  &microseconds) != 7) {
+    return 0;
+  }
+  parts.tm_year -= 1900;
+  parts.tm_mon -= 1;
+  return static_cast<double>(::timegm(&parts)) + static_cast<double>(microseconds) / 1e6;
 }
 
 bool is_key(std::string_view text) {

@@ -23,6 +23,8 @@ std::optional<uint64_t> read_stack_id(std::string_view text);
 std::optional<std::string> read_bytes(std::string_view text);
 // YYYY-MM-DDTHH:MM:SS.ffffffZ with every part in range.
 bool is_time(std::string_view text);
+// Seconds since 1970 of such a time; 0 of anything else.
+double seconds_of(const std::string& time);
 // lower-case letter *(lower-case letter / DIGIT / "-")
 bool is_key(std::string_view text);
 // 1*(ALPHA / DIGIT / "-")

@@ -1,0 +1,51 @@
+// What a process held over time, for the formats that show it.
+#pragma once
+
+#include <absl/container/flat_hash_set.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "analyze/history.h"
+#include "export/heaptrack.h"
+#include "export/massif.h"
+#include "export/stacks.h"
+#include "profile/model.h"
+
+namespace mtrace::exporting {
+
+class Timeline {
+ public:
+  enum class Format { kMassif, kHeaptrack };
+  using Ids = absl::flat_hash_set<uint64_t>;
+
+  // `chosen`: only these stacks, as `range` leaves them.
+  Timeline(Format format, analyze::FrameRange range, std::optional<Ids> chosen);
+  Timeline(const Timeline&) = delete;
+  Timeline& operator=(const Timeline&) = delete;
+
+  // The next report of the process: a moment, and before it the peak if it was in between. Throws
+  // std::runtime_error when a sum does not fit 64 bits.
+  void add(const profile::Memlog& memlog);
+  std::string finish();
+
+ private:
+  void begin(const profile::Header& header);
+  void take_new_stacks();
+  void moment(uint64_t milliseconds, std::vector<analyze::Held> held, uint64_t rss);
+
+  Format format_;
+  std::optional<Ids> chosen_;
+  analyze::History history_;
+  Stacks stacks_;  // by index in History::stacks(), with values of the moment
+  Locations locations_;
+  std::unique_ptr<Massif> massif_;
+  std::unique_ptr<Heaptrack> heaptrack_;
+  std::vector<analyze::Held> before_;
+  uint64_t last_ = 0;  // moment, milliseconds
+};
+
+}  // namespace mtrace::exporting
