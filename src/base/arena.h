@@ -1,5 +1,5 @@
-// Memory that only grows: taken from the kernel in chunks of 1 MiB, never moved and never given
-// back, addressed by a 32-bit index so that what lies in it can be mapped elsewhere. Lock-free;
+// Memory that only grows: table memory in chunks of 1 MiB, never moved and never given back,
+// addressed by a 32-bit index so that what lies in it can be mapped elsewhere. Lock-free;
 // async-signal-safe.
 #pragma once
 
@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "base/atomic.h"
-#include "base/syscall.h"
+#include "base/table_memory.h"
 
 namespace mtrace {
 
@@ -30,21 +30,17 @@ class Arena {
     }
   }
 
+  // An array of the chunks' addresses, kMaxChunks of them.
+  const void* chunks() const { return chunks_; }
+
   void* at(uint32_t index) const {
     return load(chunks_[index / kChunkUnits]) + size_t{index % kChunkUnits} * kUnit;
   }
 
  private:
   bool ensure_chunk(uint32_t chunk) {
-    if (chunk >= kMaxChunks) return false;
-    if (load_acquire(chunks_[chunk]) != nullptr) return true;
-    constexpr size_t kBytes = size_t{kChunkUnits} * kUnit;
-    auto* fresh = static_cast<char*>(sys::map_memory(kBytes));
-    if (fresh == nullptr) return false;
-    char* expected = nullptr;
-    // The loser finds the winner's chunk in place and gives its own back.
-    if (!compare_exchange(chunks_[chunk], expected, fresh)) sys::unmap_memory(fresh, kBytes);
-    return true;
+    return chunk < kMaxChunks &&
+           sys::table_memory(chunks_[chunk], size_t{kChunkUnits} * kUnit) != nullptr;
   }
 
   uint32_t next_ = 0;

@@ -15,9 +15,9 @@
 
 namespace mtrace::sys {
 
-long create_file(const char* path) {
+long create_file(const char* path, int access) {
   long fd =
-      call(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+      call(SYS_openat, AT_FDCWD, path, access | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (failed(fd)) return fd;
   if (fd <= 2) {
     const long higher = call(SYS_fcntl, fd, F_DUPFD_CLOEXEC, 3);

@@ -3,13 +3,16 @@
 // closed those and would find its output in our file.
 #pragma once
 
+#include <fcntl.h>
+
 #include <cstddef>
 #include <cstdint>
 
 namespace mtrace::sys {
 
 // A new file, mode 0600 whatever the umask, never an existing one, never through a symbolic link.
-long create_file(const char* path);
+// `access`: O_WRONLY or O_RDWR.
+long create_file(const char* path, int access = O_WRONLY);
 long write_all(int fd, const char* data, size_t size);
 void close_file(int fd);
 long remove_file(const char* path);

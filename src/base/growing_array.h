@@ -1,4 +1,4 @@
-// An array that grows in chunks of 65536 elements and never moves. Elements start zeroed; memory
+// An array that grows in chunks of kChunk elements and never moves. Elements start zeroed; memory
 // is taken when a chunk is first written. Lock-free; async-signal-safe.
 #pragma once
 
@@ -6,32 +6,26 @@
 #include <cstdint>
 
 #include "base/atomic.h"
-#include "base/syscall.h"
+#include "base/table_memory.h"
 
 namespace mtrace {
 
-template <typename T>
+template <typename T, uint32_t kPerChunk = 1u << 16>
 class GrowingArray {
  public:
-  static constexpr uint32_t kChunk = 1u << 16;
-  static constexpr uint32_t kMaxChunks = 512;
+  static constexpr uint32_t kChunk = kPerChunk;
+  static constexpr uint32_t kMaxChunks = (1u << 25) / kChunk;
 
   // nullptr: out of range, or the kernel gives no more memory.
   T* find_or_create(uint32_t index) {
     const uint32_t chunk = index / kChunk;
     if (chunk >= kMaxChunks) return nullptr;
-    T* elements = load_acquire(chunks_[chunk]);
-    if (elements == nullptr) {
-      auto* fresh = static_cast<T*>(sys::map_memory(kChunk * sizeof(T)));
-      if (fresh == nullptr) return nullptr;
-      if (compare_exchange(chunks_[chunk], elements, fresh)) {
-        elements = fresh;
-      } else {
-        sys::unmap_memory(fresh, kChunk * sizeof(T));
-      }
-    }
-    return elements + index % kChunk;
+    T* elements = sys::table_memory(chunks_[chunk], kChunk * sizeof(T));
+    return elements == nullptr ? nullptr : elements + index % kChunk;
   }
+
+  // An array of the chunks' addresses, kMaxChunks of them.
+  const void* chunks() const { return chunks_; }
 
   // nullptr: never created, which reads as zero.
   T* find(uint32_t index) const {

@@ -17,6 +17,7 @@ constexpr uintptr_t kPage = 4096;
 constexpr uintptr_t kUserEnd = uintptr_t{1} << 47;
 
 std::atomic<bool> vm_readv_forbidden{false};
+std::atomic<bool> filtered{false};
 
 // rt_sigprocmask copies the new set in before it looks at `how`, so an invalid `how` tells
 // readable memory (EINVAL) from unreadable memory (EFAULT) and changes nothing.
@@ -44,7 +45,11 @@ bool mapped(uintptr_t start, size_t bytes) {
   return call(SYS_msync, start & ~(kPage - 1), bytes + start % kPage, MS_ASYNC) != -ENOMEM;
 }
 
-void only_probe() { vm_readv_forbidden.store(true, std::memory_order_relaxed); }
+void only_probe() {
+  filtered.store(true, std::memory_order_relaxed);
+  vm_readv_forbidden.store(true, std::memory_order_relaxed);
+}
+bool may_be_filtered() { return filtered.load(std::memory_order_relaxed); }
 
 bool read_memory(uintptr_t from, void* to, size_t bytes) {
   if (from >= kUserEnd || bytes > kUserEnd - from) return false;

@@ -23,6 +23,7 @@ bool read_memory(uintptr_t from, void* to, size_t bytes);
 
 // From now on without process_vm_readv: for a program whose filter of system calls may end it.
 void only_probe();
+bool may_be_filtered();  // true once it was called
 
 inline bool read_word(uintptr_t from, uintptr_t* to) { return read_memory(from, to, sizeof *to); }
 

@@ -44,6 +44,7 @@ struct StatusBlock {
   char path[4096];        // the last complete report
   char error[256];        // what failed last
   char reason[256];       // why dormant or quiet
+  char ledger[4096];      // the file behind the tables; empty: none
 };
 
 }  // namespace mtrace::format

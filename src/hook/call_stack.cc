@@ -49,12 +49,12 @@ uint32_t walk_to_stack(const unwind::Registers& caller, uint32_t slot) {
                          : walk_with_room<format::kMaxDepth>(caller, slot);
 }
 
-void set_depth(unsigned depth) { g_depth = depth; }
-
 void forget_walks() {
-  for (uint32_t slot = 0; slot <= g_ledger.threads.used(); ++slot) {
-    if (g_last_walks[slot].id_and_stack != 0) g_last_walks[slot].id_and_stack = 0;
+  for (LastWalk& last : g_last_walks) {
+    if (last.id_and_stack != 0) last.id_and_stack = 0;  // most pages were never touched
   }
 }
+
+void set_depth(unsigned depth) { g_depth = depth; }
 
 }  // namespace mtrace::hook

@@ -34,7 +34,7 @@ uint32_t walk_to_stack(const unwind::Registers& caller, uint32_t slot);
 
 // Return addresses kept of each stack, 1 to format::kMaxDepth. Before the first allocation.
 void set_depth(unsigned depth);
-// No last walk holds any more. By a thread that is alone.
+// No last walk holds any more: the tables are new ones, or begin again. By a thread that is alone.
 void forget_walks();
 
 }  // namespace mtrace::hook

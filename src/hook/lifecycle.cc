@@ -18,6 +18,7 @@
 #include "hook/entrances.h"
 #include "hook/environment.h"
 #include "hook/fill.h"
+#include "hook/fork.h"
 #include "hook/installation.h"
 #include "hook/module_hooks.h"
 #include "hook/options.h"
@@ -28,6 +29,7 @@
 #include "hook/signal_hooks.h"
 #include "hook/tracker.h"
 #include "report/host.h"
+#include "report/mapped_ledger.h"
 #include "report/misuse.h"
 #include "report/notes.h"
 #include "report/output.h"
@@ -39,7 +41,6 @@
 extern "C" {
 int __cxa_atexit(void (*)(void*), void*, void*);
 int __cxa_at_quick_exit(void (*)(void*), void*);
-int __register_atfork(void (*)(), void (*)(), void (*)(), void*);
 }
 
 namespace mtrace::hook {
@@ -47,23 +48,8 @@ namespace {
 
 using format::Mode;
 
-uint64_t g_never_counting = 0;
-uint64_t* g_fork_page = nullptr;  // a page that is wiped on fork, or a word of our own
-uint64_t g_fork_word = 0;
-uint64_t g_settled = kRecording;  // what that page says once this process is set up
-uint32_t g_forked = 0;            // the last process that libc's fork made, or this one
-uint32_t g_forker = 0;            // and the one that called it
 uint32_t g_started = 0;
 char g_library_line[4096];
-
-// libc's fork, in the child. A process between parent and child that never allocated (a daemon's)
-// leaves its pid here. Where the kernel cannot wipe a page this is also how a fork is told; _Fork
-// and raw clone then stay unseen.
-void fork_child_handler() {
-  g_forker = g_forked;
-  g_forked = sys::process_id();
-  g_fork_word = 0;
-}
 
 // Has the allocator set up what it needs to tell a usable size, before blocks are counted.
 void ask_allocator_once() {
@@ -71,13 +57,6 @@ void ask_allocator_once() {
   void* block = g_real.malloc(1);
   if (block != nullptr) g_real.usable_size(block);
   g_real.free(block);
-}
-
-void begin_counting() {
-  if (g_fork_page == nullptr) g_fork_page = sys::map_wiped_on_fork();
-  if (g_fork_page == nullptr) g_fork_page = &g_fork_word;
-  *g_fork_page = g_settled = g_options.start ? kRecording : kStopped;
-  g_counting = g_fork_page;
 }
 
 report::Listed listed_entries() {
@@ -94,50 +73,20 @@ void set_library_line() {
   report::set_library_line(g_library_line);
 }
 
-// In the child of a fork, before anything else there touches the tables. The child begins with
-// one thread, and that is the one which gets here.
-void after_fork() {
-  const uint64_t mask = sys::block_signals();
-  if (load(*g_fork_page) != kUnsettled) {  // a signal handler did it just now
-    sys::restore_signals(mask);
-    return;
-  }
-  // This may run in a vfork child of the fork's child, whose memory it uses: libc's fork has left
-  // word of whose it is.
-  const bool told = g_forked != report::g_host.pid;
-  const uint32_t pid = told ? g_forked : sys::process_id();
-  report::host_after_fork(pid, told ? g_forker : report::g_host.pid);
-  g_forked = pid;
-  report::report_after_fork();
-  report::notes_after_fork();
-  report::misuse_after_fork();
-  report::savepoints_after_fork();
-  report::resolver_after_fork();
-  report::output_after_fork();
-  report::status_after_fork(report::g_host.pid);
-  if (samples()) start_sampling(ledger::g_ledger.sampling.mean);
-  ledger::g_ledger.rebase_after_fork(t_thread.slot, pid);
-  begin_reporting();
-  store(*g_fork_page, load(g_settled));
-  sys::restore_signals(mask);
-}
-
 void learn(const Arguments& arguments) {
   sys::find_clock();
   report::learn_host(arguments.argv, g_options.command);
-  g_forked = report::g_host.pid;
-  learn_own_path(&g_never_counting);
+  learn_own_path(&g_started);
+  find_fork_page();
 }
 
 // Begins to count with the options that were read. `dormant`: why not, nullptr: it does.
 void begin(const char* dormant, const char* temporary, char* const* envp) {
-  ledger::g_ledger.stacks.limit_to(g_options.max_stacks);
-  ledger::g_ledger.blocks.limit_to(g_options.max_blocks);
   report::set_output(g_options.output, temporary);
   report::status_start(report::g_host.pid, g_options.signal, report::output_directory());
   if (dormant != nullptr) return report::status_mode(Mode::kDormant, dormant);
   const bool again = g_started == 2;
-  if (!report::prepare_reports() || (!again && !ledger::g_ledger.init(modules_came_back))) {
+  if (!report::prepare_reports() || (!again && !make_tables())) {
     return report::status_mode(Mode::kQuiet, "no memory for the tables");
   }
   ledger::start_ticks();
@@ -155,7 +104,8 @@ void begin(const char* dormant, const char* temporary, char* const* envp) {
     start_sampling(g_options.sample);
     g_way = g_fill >= 0 ? Way::kSampleAfter : Way::kSample;
   }
-  begin_counting();
+  begin_counting(g_options.start);
+  show_ledger();
   if (g_options.mmap) watch_regions();
   report::set_recording(g_options.start);
 }
@@ -166,6 +116,7 @@ void forget_session() {
   const uint32_t pid = sys::process_id();
   retire_unloaded();
   ledger::g_ledger.forget_all(pid != report::g_host.pid ? pid : 0);
+  limit_tables();
   forget_samples();
   forget_walks();
   report::report_after_fork();
@@ -193,6 +144,14 @@ __attribute__((constructor)) void construct() {
   if (!active) return;
   complain();
   say_when_hidden();
+  if (report::ledger_error() != 0) {
+    char line[512];
+    Writer out(line, sizeof line);
+    out.text("mtrace: MTRACE_LEDGER: cannot make a file at ");
+    out.text(report::ledger_path()).text(" (error ").number(report::ledger_error());
+    out.text("); the ledger is in memory\n").finish();
+    sys::write_all(STDERR_FILENO, line, out.size());
+  }
   // libunwind would stay in use by the tables; an absent one leaves the default.
   if (strcmp(g_options.unwinder, "libunwind") == 0 && !unwind::use_libunwind()) {
     constexpr char kLine[] =
@@ -203,12 +162,10 @@ __attribute__((constructor)) void construct() {
   // links; a handler registered before theirs, with no object to belong to, runs after them all.
   __cxa_atexit(exit_handler, nullptr, nullptr);
   __cxa_at_quick_exit(exit_handler, nullptr);
-  __register_atfork(nullptr, nullptr, fork_child_handler, nullptr);
+  watch_forks();
 }
 
 }  // namespace
-
-const uint64_t* g_counting = &g_never_counting;
 
 bool start() {
   if (load_acquire(g_started) == 2) return true;
@@ -228,7 +185,7 @@ bool start() {
 bool is_late() {
   static uint32_t known = 0;  // 1: no, 2: yes
   if (load(known) == 0) {
-    const link_map* own = unwind::object_of(&g_never_counting);
+    const link_map* own = unwind::object_of(&g_started);
     store(known, own != nullptr && unwind::is_loaded_late(*own) ? 2u : 1u);
   }
   return load(known) == 2;
@@ -249,38 +206,28 @@ const char* start_late(const char* options) {
   begin_reporting();
   if (again) return nullptr;
   __cxa_at_quick_exit(exit_handler, nullptr);
-  __register_atfork(nullptr, nullptr, fork_child_handler, nullptr);
+  watch_forks();
   return nullptr;
 }
 
 void stop_late() {
   remove_triggers();
-  store<const uint64_t*>(g_counting, &g_never_counting);
   g_way = Way::kEvery;
   g_fill = -1;
   stop_watching_regions();
-  report::status_mode(Mode::kQuiet, "memlog detach");
-}
-
-bool counting_slowly() {
-  if (g_counting != g_fork_page || g_fork_page == nullptr) return false;
-  if (load(*g_fork_page) == kUnsettled) after_fork();
-  return true;
+  go_quiet("memlog detach");
 }
 
 bool set_recording(bool on) {
   if (!is_own_process()) return false;
-  const uint64_t before = exchange<uint64_t>(g_settled, on ? kRecording : kStopped);
-  store(*g_fork_page, load(g_settled));
+  const bool before = settle(on);
   report::set_recording(on);
-  return before == kRecording;
+  report::ledger_recording(on);
+  return before;
 }
 
-void toggle_recording() { set_recording(load(g_settled) != kRecording); }
+void toggle_recording() { set_recording(!settled_to_record()); }
 
-bool is_own_process() {
-  return g_counting == g_fork_page && g_fork_page != nullptr && counting() &&
-         sys::process_id() == report::g_host.pid;
-}
+bool is_own_process() { return is_set_up() && sys::process_id() == report::g_host.pid; }
 
 }  // namespace mtrace::hook

@@ -247,6 +247,7 @@ void read_options(char* const* envp) {
   g_options.max_stacks = static_cast<uint32_t>(parse_number(g_value[k_max_stacks]));
   g_options.max_blocks = static_cast<uint32_t>(parse_number(g_value[k_max_blocks]));
   g_options.exit_report = parse_number(g_value[k_exit_report]) != 0;
+  g_options.ledger = g_value[k_ledger];
   g_options.report_on_fatal = parse_number(g_value[k_report_on_fatal]) != 0;
   g_options.follow = g_value[k_follow];
   g_options.unwinder = g_value[k_unwinder];

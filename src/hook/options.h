@@ -20,6 +20,7 @@ struct Options {
   uint32_t max_stacks;  // 0: no limit; and so for blocks
   uint32_t max_blocks;
   bool exit_report;
+  const char* ledger;  // as given; "": none
   bool report_on_fatal;
   const char* follow;    // as given
   const char* unwinder;  // "cfi" or "libunwind"

@@ -11,6 +11,7 @@ struct ThreadState {
   bool no_slot;
   bool asking;          // the allocator for a usable size
   bool drawn;           // until_sample has been
+  bool forks_inside;    // the last fork was called inside an operation on the tables
   const void* counted;  // what a hook on this thread counted last: a block, not freed since
   const void* moving;   // the block of a realloc or delete under way, which may call free by symbol
   // With MTRACE_SAMPLE only.

@@ -108,9 +108,9 @@ __attribute__((noinline)) void book_unknown_free(uint32_t slot, uint64_t size) {
 // Puts a block in and books it. The slot is named by a constant where there is none.
 [[gnu::always_inline]] inline void* enter_block(uint32_t slot, void* block, uint64_t size,
                                                 Call call, const unwind::Registers& caller) {
-  const auto place = g_ledger.blocks.expect(reinterpret_cast<uintptr_t>(block));
   ledger::Operation operation(g_ledger.threads.slot(slot));
   count_call(slot, call);
+  const auto place = g_ledger.blocks.expect(reinterpret_cast<uintptr_t>(block));
   const uint32_t birth = ledger::pack_ticks(ledger::ticks_now());
   const uint32_t stack = slot != 0 ? find_stack(caller, slot) : walk_to_stack(caller, 0);
   if (g_ledger.blocks.put(place, {size, stack, birth})) {
@@ -252,13 +252,17 @@ Reallocation::Reallocation(void* block)
 
 void Reallocation::failed() {
   t_thread.moving = nullptr;
-  if (slot_ != nullptr) g_ledger.blocks.restore(slot_, address_, block_);
+  if (slot_ == nullptr || births_ != load(ledger::g_births)) return;
+  g_ledger.blocks.restore(slot_, address_, block_);
 }
 
 void Reallocation::succeeded() {
   t_thread.moving = nullptr;
   const uint32_t slot = this_slot();
   ledger::Operation operation(g_ledger.threads.slot(slot));
+  if (births_ != load(ledger::g_births)) {
+    return count(slot, g_ledger.threads.slot(slot).unknown_frees);
+  }
   if (slot_ == nullptr) return book_unknown_free(slot, block_.size);
   g_ledger.blocks.release(slot_);
   if (samples()) no_longer_recorded(reinterpret_cast<const void*>(address_));

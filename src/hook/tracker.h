@@ -78,6 +78,7 @@ class Reallocation {
   ledger::Block block_ = {};
   uint64_t slack_ = 0;
   ledger::BlockTable::Slot* slot_;
+  uint32_t births_ = load(ledger::g_births);
 };
 
 // The slot of the calling thread in the ledger; 0: none.

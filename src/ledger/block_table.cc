@@ -1,6 +1,6 @@
 #include "ledger/block_table.h"
 
-#include "base/syscall.h"
+#include "base/table_memory.h"
 
 namespace mtrace::ledger {
 
@@ -15,25 +15,16 @@ bool BlockTable::init() {
 }
 
 // Makes level `number` the newest, unless it is already. Threads that come at once all map memory,
-// because one that waited for another could wait for a thread that does not run; the losers give
-// theirs back untouched. False: no memory.
+// because one that waited for another could wait for a thread that does not run. False: no memory.
 bool BlockTable::add_level(uint32_t number) {
   if (number >= kMaxLevels) return false;
   Level& level = levels_[number];
   // All levels up to this one have nearly twice as many lines as it.
   const uint64_t lines = 2 * level.lines() - (uint64_t{1} << kFirstLinesLog2);
   if (number != 0 && most_ != 0 && lines * kLine > most_) return false;
-  Slot* slots = load_acquire(level.slots_made);
-  if (slots == nullptr) {
-    const size_t bytes = level.lines() * kLine * sizeof(Slot) + level.lines();
-    auto* fresh = static_cast<Slot*>(sys::map_memory(bytes));
-    if (fresh == nullptr) return false;
-    if (compare_exchange(level.slots_made, slots, fresh)) {
-      slots = fresh;
-    } else {
-      sys::unmap_memory(fresh, bytes);
-    }
-  }
+  const size_t bytes = level.lines() * kLine * sizeof(Slot) + level.lines();
+  Slot* slots = sys::table_memory(level.slots_made, bytes);
+  if (slots == nullptr) return false;
   // Whoever comes writes the same.
   store(level.reach_made, reinterpret_cast<uint8_t*>(slots + level.lines() * kLine));
   // The winner may not have come to this line yet.

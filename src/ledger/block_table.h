@@ -282,6 +282,8 @@ class BlockTable {
   bool drop_older(const Level& level, uint64_t line, const Slot& put, unsigned distance);
   bool add_level(uint32_t number);
 
+  friend struct Layout;
+
   uint32_t newest_ = 0;
   uint64_t most_ = 0;  // places; 0: no limit
   uint64_t lost_blocks_ = 0;

@@ -4,12 +4,14 @@
 #include <cstring>
 
 #include "base/atomic.h"
+#include "base/table_file.h"
 #include "ledger/resource_table.h"
 
 namespace mtrace::ledger {
 namespace {
 
 constexpr unsigned kMost = ResourceTable::kMostKinds;
+static_assert(format::kLedgerKinds == kMost && format::kLedgerKindName == kMostKindName + 1);
 // A name is written where nobody sees it and then published by one compare-and-swap, so that
 // nobody waits for a writer. The loser's copy is wasted: there is room for some.
 constexpr uint32_t kCopies = 256;
@@ -55,11 +57,20 @@ unsigned find_or_add_kind(const char* name) {
         strncpy(g_copies[place], name, kMostKindName);
         own = place + 1;
       }
-      if (compare_exchange(g_kinds[i], copy, own)) return i + 1;
+      if (compare_exchange(g_kinds[i], copy, own)) {
+        if (sys::g_table_header != nullptr) show_kinds(*sys::g_table_header);
+        return i + 1;
+      }
     }
     if (is_kind(copy, name)) return i + 1;  // the loser looks at what the winner has put here
   }
   return 0;
+}
+
+void show_kinds(format::LedgerHeader& header) {
+  for (unsigned number = 1; const char* name = kind_name(number); ++number) {
+    strncpy(header.kinds[number - 1], name, kMostKindName);
+  }
 }
 
 const char* kind_name(unsigned number) {

@@ -4,6 +4,8 @@
 
 #include <cstddef>
 
+#include "format/ledger.h"
+
 namespace mtrace::ledger {
 
 inline constexpr size_t kMostKindName = 31;  // bytes
@@ -18,5 +20,9 @@ unsigned find_or_add_kind(const char* name);
 
 // Name by number; nullptr past the last.
 const char* kind_name(unsigned number);
+
+// Writes the names into the header of the file behind the tables, where they also go as they
+// appear.
+void show_kinds(format::LedgerHeader& header);
 
 }  // namespace mtrace::ledger

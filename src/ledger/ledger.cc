@@ -7,6 +7,7 @@
 namespace mtrace::ledger {
 
 constinit Ledger g_ledger = {};
+uint32_t g_births = 0;
 
 namespace {
 
@@ -121,6 +122,16 @@ void Ledger::forget_all(uint32_t child) {
   inherited = {};
   unplaced = {};
   reported_peak = lost_inflight = 0;
+}
+
+void Ledger::begin_after_fork(uint32_t survivor, uint32_t tid) {
+  ++g_births;
+  g_resources.clear();
+  g_regions.after_fork();
+  g_regions.clear();
+  threads.begin_with(survivor, tid);
+  threads.restart(survivor, 0, 0);
+  peak.restart(0, ticks_now());
 }
 
 }  // namespace mtrace::ledger

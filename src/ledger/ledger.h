@@ -1,5 +1,6 @@
 // All tables of this process. One static object, zero until init(); nothing in it is ever given
-// back, because frees arrive to the very end.
+// back, because frees arrive to the very end. It fills whole pages, so that a file can be mapped in
+// its place (base/table_file.h).
 #pragma once
 
 #include <cstdint>
@@ -50,14 +51,15 @@ class Unplaced {
   Totals live_;
 };
 
-struct Ledger {
+struct alignas(format::kLedgerPage) Ledger {
   StackTable stacks;
   BlockTable blocks;
   ThreadSlots threads;
   Peak peak;
-  Sampling sampling;                // as it was at init()
-  GrowingArray<Counters> reported;  // of a stack, by ordinal, as of the last report: the start of
-                                    // the next deltas; written by the one thread that reports
+  Sampling sampling;  // as it was at init()
+  // Of a stack, by ordinal, as of the last report: the start of the next deltas; written by the one
+  // thread that reports.
+  GrowingArray<Counters, format::kReportedChunk> reported;
   ReportedVariance reported_variance;
   Totals inherited;        // live at the fork; zero in a process that exec'ed
   uint64_t reported_peak;  // its height as of the last report
@@ -73,11 +75,18 @@ struct Ledger {
   // start at 0. `child`: see ThreadSlots::forget_counts().
   void forget_all(uint32_t child);
 
+  // The same for one whose tables were the parent's file and are gone: init() has made new ones.
+  void begin_after_fork(uint32_t survivor, uint32_t tid);
+
  private:
   void count_anew();
   void remember_variance();
 };
 
 [[gnu::visibility("hidden")]] extern Ledger g_ledger;
+
+// How many of this process and those above it have begun with new tables at their fork: what an
+// operation began before must not end in the new ones.
+[[gnu::visibility("hidden")]] extern uint32_t g_births;
 
 }  // namespace mtrace::ledger

@@ -106,6 +106,7 @@ void Peak::tell(ThreadSlots& threads, uint32_t number) {
     // the other has written.
     full_fence();
   } while (alone && !threads.alone());
+  threads.look_for_questions();
 }
 
 uint64_t Peak::height_now(const ThreadSlots& threads) const {

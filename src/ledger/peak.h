@@ -95,6 +95,8 @@ class Peak {
   uint64_t add_to_total(uint64_t step);
   void raise(uint64_t total);
 
+  friend struct Layout;
+
   uint64_t total_ = 0;       // live bytes, as far as threads have told
   uint64_t height_ = 0;      // bytes
   uint64_t when_ = 0;        // ticks

@@ -77,6 +77,12 @@ class RegionTable {
   // pieces were taken and not settled, which are counted as lost.
   uint64_t after_fork();
 
+  // Then: forgets all.
+  void clear() {
+    tree_.clear();
+    lost_ = 0;
+  }
+
   uint64_t lost() const { return load(lost_); }  // regions of which something was not kept
   void count_lost() { fetch_add<uint64_t>(lost_, 1); }
   uint32_t size() const { return tree_.size(); }

@@ -80,6 +80,11 @@ class RegionTree {
 
   // After a thread has vanished inside: makes what is not part of the tree anew.
   void collect_free();
+  // Empties the tree; alone.
+  void clear() {
+    root_ = size_ = 0;
+    collect_free();
+  }
 
  private:
   struct Node {

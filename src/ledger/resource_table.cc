@@ -12,8 +12,7 @@ bool ResourceTable::add_level(uint32_t number) {
   if (number >= kMaxLevels) return false;
   Slot* known = load_acquire(slots_[number]);
   if (known == nullptr) {
-    const uint64_t lines = uint64_t{1} << (kFirstLinesLog2 + number);
-    const size_t bytes = lines * kLine * sizeof(Slot) + lines;
+    const size_t bytes = level_bytes(number);
     auto* fresh = static_cast<Slot*>(sys::map_memory(bytes));
     if (fresh == nullptr) return false;
     if (!compare_exchange(slots_[number], known, fresh)) sys::unmap_memory(fresh, bytes);
@@ -24,6 +23,15 @@ bool ResourceTable::add_level(uint32_t number) {
     compare_exchange(newest_, before, number);
   }
   return true;
+}
+
+void ResourceTable::clear() {
+  for (uint32_t i = 0; i < kMaxLevels; ++i) {
+    if (slots_[i] != nullptr) sys::unmap_memory(slots_[i], level_bytes(i));
+    slots_[i] = nullptr;
+  }
+  newest_ = 0;
+  lost_ = 0;
 }
 
 void ResourceTable::extend_reach(const Level& level, uint64_t line, unsigned distance) {

@@ -67,6 +67,9 @@ class ResourceTable {
 
   uint64_t lost() const { return load(lost_); }  // resources that found no room
 
+  // In the child of a fork, alone: forgets all.
+  void clear();
+
   // In the child of a fork, alone: forgets what threads that are gone left half done, and calls
   // visit(resource) for every live one.
   template <typename Visit>
@@ -118,6 +121,10 @@ class ResourceTable {
     return format::mix64(id + kind * 0x9e3779b97f4a7c15u) >> level.shift;
   }
 
+  static size_t level_bytes(uint32_t number) {
+    const size_t lines = size_t{1} << (kFirstLinesLog2 + number);
+    return lines * kLine * sizeof(Slot) + lines;
+  }
   Level level(uint32_t number) const {
     Slot* slots = load_acquire(slots_[number]);
     const unsigned log2 = kFirstLinesLog2 + number;

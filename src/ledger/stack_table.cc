@@ -121,6 +121,8 @@ uint32_t StackTable::make_record(const Stack& stack, uint32_t owner) {
   fresh.cut = stack.cut;
   fresh.lost = stack.lost;
   for (unsigned i = 0; i < stack.depth; ++i) fresh.frames[i] = stack.frames[i];
+  uint32_t* place = records_.find_or_create(fresh.ordinal - 1);
+  if (place != nullptr) store_release(*place, index);
   return index;
 }
 

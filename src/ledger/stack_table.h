@@ -12,6 +12,8 @@
 #include <cstdint>
 
 #include "base/arena.h"
+#include "base/growing_array.h"
+#include "format/ledger.h"
 #include "ledger/counters.h"
 
 namespace mtrace::ledger {
@@ -200,6 +202,8 @@ class StackTable {
   uint64_t order(uint32_t node) const;
   uint32_t& link_of(uint32_t node) const;
 
+  friend struct Layout;
+
   CameBack came_back_ = nullptr;
   Bucket* buckets_ = nullptr;
   uint32_t mask_ = 0;
@@ -211,6 +215,7 @@ class StackTable {
   uint64_t lost_stacks_ = 0;
   uint64_t lost_frames_ = 0;
   Arena arena_;
+  GrowingArray<uint32_t, format::kStacksChunk> records_;  // by ordinal - 1, for other processes
 };
 
 }  // namespace mtrace::ledger

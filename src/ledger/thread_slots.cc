@@ -43,6 +43,11 @@ uint32_t ThreadSlots::keep_only(uint32_t survivor, uint32_t tid) {
   return operations;
 }
 
+void ThreadSlots::begin_with(uint32_t survivor, uint32_t tid) {
+  used_ = survivor;
+  if (survivor != 0) slots_[survivor].tid = tid;
+}
+
 void ThreadSlots::restart(uint32_t survivor, uint64_t bytes, uint64_t blocks) {
   for (uint32_t number = 0; number <= used() && number <= kMost; ++number) {
     ThreadSlot& slot = slots_[number];
@@ -72,6 +77,11 @@ void ThreadSlots::forget_counts(uint32_t child) {
     slot.busy = 0;
     if (child != 0 && slot.tid != 0) slot.tid = child;
   }
+}
+
+// One of the threads that come at once does it.
+void ThreadSlots::answer(uint32_t asked) {
+  if (exchange(answered_, asked) != asked && answer_ != nullptr) answer_();
 }
 
 ThreadTotals ThreadSlots::totals() const {

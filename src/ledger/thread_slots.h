@@ -63,9 +63,20 @@ class ThreadSlots {
 
   ThreadTotals totals() const;
 
+  // Another process has asked for a report through the ledger, and taken the limits of threads away
+  // (ThreadSlot::high), so that they come to see. answer_with(): what to do about it.
+  void answer_with(void (*answer)()) { answer_ = answer; }
+  void look_for_questions() {
+    const uint32_t asked = load(asked_);
+    if (asked != load(answered_)) [[unlikely]]
+      answer(asked);
+  }
+
   // In the child of a fork, alone: frees the slots of all threads but `survivor`, which now runs
   // as thread `tid`. Returns how many operations the others left under way.
   uint32_t keep_only(uint32_t survivor, uint32_t tid);
+  // In the child of a fork, alone, of zeros: `survivor` (0: none) is the slot of its thread.
+  void begin_with(uint32_t survivor, uint32_t tid);
   // Then: what is live starts anew, at `bytes` and `blocks`, with `survivor` alone.
   void restart(uint32_t survivor, uint64_t bytes, uint64_t blocks);
   // Alone, also in a process whose threads hold slots: nothing is live, and nothing was counted.
@@ -74,10 +85,16 @@ class ThreadSlots {
   void forget_counts(uint32_t child);
 
  private:
+  friend struct Layout;
+  void answer(uint32_t asked);
+
   uint32_t several_ = 0;
   uint32_t first_ = 0;  // 0: 1, so that all of this is zero at the start and takes no file space
   uint32_t used_ = 0;   // slots 1..used_ have been held
   uint32_t hand_ = 0;   // where the search for dead threads goes on
+  uint32_t asked_ = 0;  // written by others
+  uint32_t answered_ = 0;
+  void (*answer_)() = nullptr;
   ThreadSlot slots_[kMost + 1] = {};
 };
 

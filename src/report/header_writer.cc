@@ -11,6 +11,7 @@
 #include "ledger/resource_table.h"
 #include "report/coverage.h"
 #include "report/host.h"
+#include "report/mapped_ledger.h"
 #include "report/memory_use.h"
 #include "report/misuse.h"
 #include "unwind/modules.h"
@@ -118,6 +119,7 @@ void write_head(Writer& out, const Occasion& occasion, const Snapshot& snapshot,
   write_lost(out, ledger);
   if (!occasion.recording) text_line(out, format::kKeyRecording, "stopped");
   if (occasion.note != nullptr) text_line(out, format::kKeyNote, occasion.note);
+  write_ledger_notes(out);
   write_coverage(out, ledger.threads.totals());
   write_notes(out, occasion.notes);
 }

@@ -12,6 +12,7 @@
 #include "base/syscall.h"
 #include "base/writer.h"
 #include "report/host.h"
+#include "report/mapped_ledger.h"
 #include "report/memlog_writer.h"
 #include "report/output.h"
 #include "report/resolver.h"
@@ -25,7 +26,7 @@ constexpr size_t kBuffer = 64 * 1024;
 constexpr size_t kStack = 256 * 1024;
 constexpr size_t kLabel = sizeof mtrace_status_block.label + 1;
 constexpr uint64_t kLongestWait = 10'000'000'000u;  // nanoseconds
-constexpr const char* kTriggers[] = {"signal", "exit", "api"};
+constexpr const char* kTriggers[] = {"signal", "exit", "api", "request"};
 
 enum State : uint32_t { kIdle, kBusy, kBusyAndWanted };
 
@@ -35,6 +36,11 @@ const char* g_library_line = "";
 const char* g_note = nullptr;
 bool g_recording = true;
 Listed g_listed = Listed::kNet;
+
+// By another process, whatever this one is doing.
+bool is_asked(Trigger trigger) {
+  return trigger == Trigger::kSignal || trigger == Trigger::kRequest;
+}
 
 struct Scratch {
   char buffer[kBuffer];
@@ -86,7 +92,7 @@ void write_report(void* argument) {
     status_failed(ENOMEM, "no memory for a report in", output_directory());
     return;
   }
-  if (scratch.trigger == Trigger::kSignal) status_take_label(scratch.label, kLabel);
+  if (is_asked(scratch.trigger)) status_take_label(scratch.label, kLabel);
   Occasion occasion = {};
   occasion.trigger = kTriggers[static_cast<uint32_t>(scratch.trigger)];
   occasion.label = scratch.label[0] != '\0' ? scratch.label : nullptr;
@@ -98,14 +104,17 @@ void write_report(void* argument) {
   occasion.failures = load(mtrace_status_block.failures);
   occasion.recording = load(g_recording);
   occasion.note = g_note;
+  ledger_reporting(occasion.seq);
   const long error = write_file(scratch, occasion, snapshot);
   if (error != 0) {
+    ledger_reported(g_seq, occasion.failures + 1);
     status_failed(static_cast<int>(-error), "could not write a report to", output_directory());
     return;
   }
   snapshot.remember(ledger::g_ledger);
   drop_notes(occasion.notes);
   g_seq = occasion.seq;
+  ledger_reported(g_seq, occasion.failures);
   scratch.result = static_cast<int>(g_seq);
   status_reported(g_seq, scratch.file.path);
   if (snapshot.begin() != snapshot.end()) {
@@ -130,7 +139,7 @@ bool become_reporter(Trigger trigger) {
   for (;;) {
     uint32_t state = kIdle;
     if (compare_exchange<uint32_t>(g_state, state, kBusy)) return true;
-    if (trigger == Trigger::kSignal) {
+    if (is_asked(trigger)) {
       if (state == kBusyAndWanted) return false;
       if (compare_exchange<uint32_t>(g_state, state, kBusyAndWanted)) return false;
       continue;
@@ -159,13 +168,14 @@ bool prepare_reports() {
 }
 
 void set_library_line(const char* line) { g_library_line = line; }
+const char* library_line() { return g_library_line; }
 void set_listed(Listed listed) { g_listed = listed; }
 void set_recording(bool on) { store(g_recording, on); }
 void set_note(const char* note) { g_note = note; }
 
 int report(Trigger trigger, const char* label) {
   const uint64_t mask = sys::block_signals();
-  int result = trigger == Trigger::kSignal ? 0 : -1;
+  int result = is_asked(trigger) ? 0 : -1;
   if (become_reporter(trigger)) {
     result = report_once(trigger, label);
     end_turn();

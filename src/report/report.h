@@ -9,13 +9,14 @@
 
 namespace mtrace::report {
 
-enum class Trigger : uint32_t { kSignal, kExit, kApi };
+enum class Trigger : uint32_t { kSignal, kExit, kApi, kRequest };  // kRequest: through the ledger
 
 // Before anything else here; once more does nothing. False: no memory.
 bool prepare_reports();
 
 // The line about allocator and options that each report carries; kept, not copied.
 void set_library_line(const char* line);
+const char* library_line();
 // Which stacks reports list.
 void set_listed(Listed listed);
 // Whether new allocations are recorded: reports say when they are not.
@@ -24,8 +25,8 @@ void set_recording(bool on);
 void set_note(const char* note);
 
 // Writes a report and returns its number; -1 when it could not be written, and then the changes
-// stand in the next one. One at a time: a signal that comes during another thread's report makes
-// that thread write one more and returns 0; other triggers wait, at most 10 seconds.
+// stand in the next one. One at a time: a signal or request that comes during another thread's
+// report makes that thread write one more and returns 0; other triggers wait, at most 10 seconds.
 // Async-signal-safe; blocks all signals meanwhile; leaves errno alone. `label`: at most 255 bytes
 // are kept; nullptr: none.
 int report(Trigger trigger, const char* label);

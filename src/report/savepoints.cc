@@ -236,4 +236,10 @@ void savepoints_after_fork() {
   }
 }
 
+void forget_savepoints() {
+  for (Savepoint& savepoint : g_savepoints) {
+    if (savepoint.used) drop(savepoint);
+  }
+}
+
 }  // namespace mtrace::report

@@ -36,6 +36,8 @@ void status_handler(format::Handler handler) {
   store_release(mtrace_status_block.handler, handler);
 }
 
+void status_ledger(const char* path) { set_text(mtrace_status_block.ledger, path); }
+
 void status_reported(uint32_t seq, const char* path) {
   set_text(mtrace_status_block.path, path);
   store_release(mtrace_status_block.seq, seq);

@@ -14,6 +14,7 @@ namespace mtrace::report {
 void status_start(uint32_t pid, int signal, const char* directory);
 void status_mode(format::Mode mode, const char* reason);
 void status_handler(format::Handler handler);
+void status_ledger(const char* path);
 void status_reported(uint32_t seq, const char* path);
 void status_named(uint32_t seq);
 void status_failed(int error_number, const char* what, const char* path);

@@ -7,6 +7,7 @@
 #include "base/probe.h"
 #include "base/syscall.h"
 #include "format/memlog.h"
+#include "unwind/module_log.h"
 #include "unwind/module_memory.h"
 #include "unwind/module_path.h"
 #include "unwind/object.h"
@@ -25,6 +26,7 @@ struct Entry {
   Module module;
   Object object;
   std::atomic<uint32_t> announced;  // the last death of it that forget_unloaded has reported
+  std::atomic<format::LedgerModule*> logged;
 };
 
 // Entries by number, in order of birth; the first null ends the list. An entry is published by the
@@ -38,8 +40,10 @@ std::atomic<uint16_t> name_hints[kHints];  // for find_module
 uint32_t died(const Module& module) { return __atomic_load_n(&module.died, __ATOMIC_ACQUIRE); }
 
 bool set_died(Entry* entry, uint32_t from, uint32_t to) {
-  return __atomic_compare_exchange_n(&entry->module.died, &from, to, false, __ATOMIC_ACQ_REL,
-                                     __ATOMIC_ACQUIRE);
+  const bool set = __atomic_compare_exchange_n(&entry->module.died, &from, to, false,
+                                               __ATOMIC_SEQ_CST, __ATOMIC_ACQUIRE);
+  if (set) log_death(entry->logged, entry->module);
+  return set;
 }
 
 Entry* entry_at(uint32_t index) {
@@ -137,6 +141,8 @@ Entry* publish(Entry* fresh) {
         if (death == kAlive || set_died(revivable, death, kAlive)) return revivable;
       }
       if (entries[number].compare_exchange_strong(other, fresh, std::memory_order_acq_rel)) {
+        fresh->logged.store(log_module(module, number));
+        log_death(fresh->logged, module);
         return fresh;
       }
     }
@@ -252,6 +258,12 @@ const Module* find_module(uintptr_t address, uint32_t retired, uint32_t* index) 
   }
   if (index != nullptr) *index = number;
   return &found->module;
+}
+
+void log_modules_again() {
+  for (uint32_t i = 0; Entry* entry = entry_at(i); ++i) {
+    entry->logged.store(log_module(entry->module, i));
+  }
 }
 
 const Module* module_at(uint32_t index) {

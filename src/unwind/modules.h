@@ -42,6 +42,10 @@ const Module* find_module(uintptr_t address, uint32_t retired, uint32_t* index);
 // Entry by number, nullptr past the last.
 const Module* module_at(uint32_t index);
 
+// In the child of a fork, alone: the file behind the tables (base/table_file.h) is another one, or
+// none.
+void log_modules_again();
+
 // Call after the real dlclose: finds entries whose object is no longer there, marks them dead in
 // a new epoch, forgets every cached rule, and calls unloaded(start, end, epoch, context) for each.
 // Thread-safe.

@@ -35,6 +35,11 @@ void* map_sparse_memory(size_t bytes) {
   return bytes <= size_t{32} * 1024 ? schedule::map(bytes) : nullptr;
 }
 void unmap_memory(void*, size_t) {}
+// No file behind the tables.
+format::LedgerHeader* g_table_header = nullptr;
+TableTurn::TableTurn() = default;
+TableTurn::~TableTurn() = default;
+void* TableTurn::grow(size_t) { return nullptr; }
 unsigned long address_space_limit() { return ~0ul; }
 
 // Threads 1 to 9 live, the others are gone.

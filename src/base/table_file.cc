@@ -1,0 +1,238 @@
+#include "base/table_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#include <cstring>
+
+#include "base/atomic.h"
+#include "base/file.h"
+#include "base/probe.h"
+#include "base/process.h"
+#include "base/syscall.h"
+
+namespace mtrace::sys {
+
+format::LedgerHeader* g_table_header = nullptr;
+
+namespace {
+
+constexpr size_t kLittleChunk = 64 * 1024;
+constexpr uint64_t kLongestWait = 1'000'000'000u;  // nanoseconds
+
+char g_path[4096];
+FileIdentity g_identity;
+// What this process has mapped: the header is the parent's as well for as long as a fork's child
+// has not left, and grows with it.
+struct Range {
+  uintptr_t address;
+  uint64_t offset;
+  size_t size;
+};
+Range g_ranges[format::kMostLedgerExtents];
+uint32_t g_range_count = 0;
+uint32_t g_turn = 0;  // 1: somebody grows the file
+uintptr_t g_little = 0;
+size_t g_little_left = 0;
+
+constexpr size_t whole_pages(size_t bytes) {
+  return (bytes + format::kLedgerPage - 1) & ~(format::kLedgerPage - 1);
+}
+
+// The file, for reading and writing; a negative errno, also when the name is another file's by now.
+long open_again() {
+  const long fd = call(SYS_openat, AT_FDCWD, g_path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+  if (failed(fd)) return fd;
+  struct stat info = {};
+  const long result = call(SYS_fstat, fd, &info);
+  if (failed(result) || FileIdentity{info.st_dev, info.st_ino} != g_identity) {
+    close_file(static_cast<int>(fd));
+    return -ESTALE;
+  }
+  return fd;
+}
+
+// Where a file system cannot reserve: zeros that are written.
+long write_zeros(int fd, uint64_t offset, size_t bytes) {
+  static constexpr char kZeros[4096] = {};
+  while (bytes > 0) {
+    const long wrote =
+        call(SYS_pwrite64, fd, kZeros, bytes < sizeof kZeros ? bytes : sizeof kZeros, offset);
+    if (wrote == -EINTR) continue;
+    if (wrote <= 0) return wrote == 0 ? -EIO : wrote;
+    offset += wrote;
+    bytes -= wrote;
+  }
+  return 0;
+}
+
+// Has the file system keep room for the range. All signals are blocked.
+long reserve(int fd, uint64_t offset, size_t bytes) {
+  if (offset + bytes > file_size_limit()) return -EFBIG;
+  long result;
+  do {
+    result = call(SYS_fallocate, fd, 0, offset, bytes);
+  } while (result == -EINTR);
+  if (result == -EOPNOTSUPP || result == -ENOSYS) result = write_zeros(fd, offset, bytes);
+  // Another thread may have lowered the limit; the kernel then sends a signal.
+  if (result == -EFBIG) discard_signal(SIGXFSZ);
+  return result;
+}
+
+long map_shared(void* address, size_t bytes, int fd, uint64_t offset) {
+  const int fixed = address != nullptr ? MAP_FIXED : 0;
+  return raw_mmap(address, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | fixed, fd,
+                  static_cast<long>(offset));
+}
+
+void add_extent(format::LedgerHeader& header, uintptr_t address, uint64_t offset, size_t bytes) {
+  g_ranges[g_range_count] = {address, offset, bytes};
+  header.extents[g_range_count] = {address, offset, bytes};
+  store(g_range_count, g_range_count + 1);
+  store_release(header.extents_used, g_range_count);
+}
+
+// Maps the window and the header of a file that is open and empty.
+long map_new_file(int fd, void* window, size_t bytes) {
+  constexpr uint64_t kHeader = format::kLedgerHeaderBytes;
+  long result = reserve(fd, 0, kHeader + bytes);
+  if (result != 0) return result;
+  const long header = map_shared(nullptr, kHeader, fd, 0);
+  if (failed(header)) return header;
+  result = map_shared(window, bytes, fd, kHeader);
+  if (failed(result)) {
+    unmap_memory(reinterpret_cast<void*>(header), kHeader);
+    return result;
+  }
+  g_range_count = 0;
+  g_little_left = 0;
+  auto* fresh = reinterpret_cast<format::LedgerHeader*>(header);
+  fresh->size = kHeader + bytes;
+  add_extent(*fresh, reinterpret_cast<uintptr_t>(window), kHeader, bytes);
+  store_release(g_table_header, fresh);
+  return 0;
+}
+
+long grow_file(size_t bytes, uint64_t offset) {
+  // A program that gives up system calls may be ended by one that it has not thought of.
+  if (may_be_filtered()) return -EPERM;
+  if (g_range_count == format::kMostLedgerExtents) return -ENOBUFS;
+  const long fd = open_again();
+  if (failed(fd)) return fd;
+  long result = reserve(static_cast<int>(fd), offset, bytes);
+  if (result == 0) result = map_shared(nullptr, bytes, static_cast<int>(fd), offset);
+  close_file(static_cast<int>(fd));
+  return result;
+}
+
+}  // namespace
+
+long create_table_file(const char* path, void* window, size_t bytes) {
+  if (strlen(path) >= sizeof g_path) return -ENAMETOOLONG;
+  const uint64_t mask = block_signals();
+  const long fd = create_file(path, O_RDWR);
+  long result = fd;
+  if (!failed(fd)) {
+    struct stat info = {};
+    call(SYS_fstat, fd, &info);
+    result = map_new_file(static_cast<int>(fd), window, bytes);
+    close_file(static_cast<int>(fd));
+    if (result != 0) {
+      remove_file(path);
+    } else {
+      g_identity = {info.st_dev, info.st_ino};
+      strcpy(g_path, path);
+    }
+  }
+  restore_signals(mask);
+  return result;
+}
+
+const char* table_file_path() { return g_table_header != nullptr ? g_path : ""; }
+
+void remove_table_file() {
+  if (g_path[0] != '\0' && file_identity(g_path) == g_identity) remove_file(g_path);
+}
+
+void drop_table_file() {
+  const Range window = g_ranges[0];
+  for (uint32_t i = 1; i < g_range_count; ++i) {
+    unmap_memory(reinterpret_cast<void*>(g_ranges[i].address), g_ranges[i].size);
+  }
+  unmap_memory(g_table_header, format::kLedgerHeaderBytes);
+  raw_mmap(reinterpret_cast<void*>(window.address), window.size, PROT_READ | PROT_WRITE,
+           MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+  g_table_header = nullptr;
+  g_range_count = g_turn = 0;
+  g_path[0] = '\0';
+}
+
+bool detach_table_file() {
+  const long fd = open_again();
+  if (failed(fd)) return false;
+  bool good = true;
+  for (uint32_t i = 0; i < g_range_count; ++i) {
+    const Range& range = g_ranges[i];
+    good &= !failed(raw_mmap(reinterpret_cast<void*>(range.address), range.size,
+                             PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, static_cast<int>(fd),
+                             static_cast<long>(range.offset)));
+  }
+  close_file(static_cast<int>(fd));
+  g_table_header = nullptr;
+  g_path[0] = '\0';
+  return good;
+}
+
+TableTurn::TableTurn() : mask_(block_signals()) {
+  const uint64_t end = monotonic_time() + kLongestWait;
+  for (uint32_t nobody = 0; !compare_exchange(g_turn, nobody, 1u); nobody = 0) {
+    const uint64_t now = monotonic_time();
+    if (now >= end) return;
+    wait_on(g_turn, 1, end - now);
+  }
+  held_ = true;
+}
+
+TableTurn::~TableTurn() {
+  if (held_) {
+    store_release(g_turn, 0u);
+    wake_all(g_turn);
+  }
+  restore_signals(mask_);
+}
+
+void* TableTurn::grow(size_t bytes) {
+  format::LedgerHeader* header = g_table_header;
+  if (header == nullptr) return nullptr;
+  bytes = whole_pages(bytes);
+  const long result = held_ ? grow_file(bytes, header->size) : -EBUSY;
+  if (failed(result)) {
+    store(header->missing_error, static_cast<int32_t>(-result));
+    fetch_add<uint64_t>(header->missing, bytes);
+    return nullptr;
+  }
+  add_extent(*header, static_cast<uintptr_t>(result), header->size, bytes);
+  store(header->size, header->size + bytes);
+  return reinterpret_cast<void*>(result);
+}
+
+void* TableTurn::grow_little(size_t bytes) {
+  bytes = (bytes + 15) & ~size_t{15};
+  if (!held_ || bytes > kLittleChunk) return nullptr;
+  if (g_little_left < bytes) {
+    void* chunk = grow(kLittleChunk);
+    if (chunk == nullptr) return nullptr;
+    g_little = reinterpret_cast<uintptr_t>(chunk);
+    g_little_left = kLittleChunk;
+  }
+  void* memory = reinterpret_cast<void*>(g_little);
+  g_little += bytes;
+  g_little_left -= bytes;
+  return memory;
+}
+
+}  // namespace mtrace::sys

@@ -1,0 +1,55 @@
+// The file behind the tables (MTRACE_LEDGER): memory that grows at the end of a file which this
+// process maps shared (format/ledger.h). Room is reserved on the disk before it is mapped, so that
+// a full disk is an error here and never a signal later. No descriptor stays open: to grow, the
+// file is opened by its name and known by its identity.
+//
+// Async-signal-safe. Growing is for one thread at a time, see TableTurn.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "format/ledger.h"
+
+namespace mtrace::sys {
+
+// Of the file; nullptr: the tables are in memory of this process alone.
+extern format::LedgerHeader* g_table_header;
+
+// Makes a file of mode 0600 that was not there, maps its header and, over `window` (whole pages,
+// zero), its first extent. 0 or a negative errno, -EEXIST among them; then nothing has changed, but
+// `window` may be fresh memory.
+long create_table_file(const char* path, void* window, size_t bytes);
+// Where it is; "": nowhere.
+const char* table_file_path();
+// Takes its name away, if it still is the file's.
+void remove_table_file();
+
+// In the child of a fork, alone, whose memory the file still is: takes the parent's tables out of
+// this process, and leaves zeros in the window. Then there is no file.
+void drop_table_file();
+// The same for a child that goes on with what it inherited: from here on its writes are its own.
+// False: the file cannot be opened, and nothing has changed.
+bool detach_table_file();
+
+// The right to grow. All signals are blocked for as long as it lives, so who has it always comes to
+// its end; a thread that waits for it longer than a second goes without.
+class TableTurn {
+ public:
+  TableTurn();
+  ~TableTurn();
+  TableTurn(const TableTurn&) = delete;
+  TableTurn& operator=(const TableTurn&) = delete;
+
+  // Zeroed memory in whole pages, at the end of the file. nullptr: there is no file, or no room in
+  // it, which the header then says.
+  void* grow(size_t bytes);
+  // The same in steps of 16 bytes, for what is smaller than 64 KiB.
+  void* grow_little(size_t bytes);
+
+ private:
+  uint64_t mask_ = 0;
+  bool held_ = false;
+};
+
+}  // namespace mtrace::sys

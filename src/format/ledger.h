@@ -1,0 +1,221 @@
+// The layout of a ledger file (MTRACE_LEDGER): the tables of a process as they lie in its memory,
+// behind a header, for readers in other processes. The library maps the file shared and works in
+// it; nothing is ever copied or written out, so the file is as current as the memory.
+//
+// What lies in the tables are addresses of that process; `extents` say where in the file they are.
+// A reader takes no address, index or length for good before it has looked whether it is one.
+// src/ledger/layout.cc holds these structs to the tables' own.
+//
+// The library writes each word atomically. A reader that wants to know what is live reads what was
+// freed first and what was allocated afterwards, as the library does.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "format/memlog.h"
+
+namespace mtrace::format {
+
+inline constexpr uint64_t kLedgerMagic = 0x315245474445'4c4du;  // "MLEDGER1"
+inline constexpr uint32_t kLedgerVersion = 1;                   // of everything in this file
+inline constexpr char kLedgerSuffix[] = ".ledger";
+inline constexpr uint64_t kLedgerPage = 4096;  // extents begin and end on such boundaries
+
+// `size` bytes at `address` of the process are those from `offset` on of the file.
+struct LedgerExtent {
+  uint64_t address;
+  uint64_t offset;
+  uint64_t size;
+};
+inline constexpr uint32_t kMostLedgerExtents = 4096;
+
+enum class LedgerState : uint32_t {
+  kRunning = 0,
+  kEnded = 1,     // the process has come to a normal end
+  kReplaced = 2,  // or became another program
+};
+
+inline constexpr unsigned kLedgerKinds = 30;
+inline constexpr unsigned kLedgerKindName = 32;
+
+// Addresses of what the readers begin with, all in one extent.
+struct LedgerRoots {
+  uint64_t arena;          // of each chunk of kArenaChunk bytes its address
+  uint64_t stacks;         // of each chunk of kStacksChunk records' indexes (uint32_t) its address
+  uint64_t stack_count;    // uint32_t: ordinals run from 1 to this
+  uint64_t reported;       // of each chunk of kReportedChunk LedgerCounters its address
+  uint64_t reported_peak;  // uint64_t
+  uint64_t levels;         // LedgerLevel[kLedgerLevels]
+  uint64_t newest_level;   // uint32_t
+  uint64_t large_sizes;    // of each chunk of kLargeChunk sizes (uint64_t) its address
+  uint64_t threads;        // LedgerThread[kLedgerThreads]
+  uint64_t threads_used;   // uint32_t: slots 1 to this have been held, and slot 0 always
+  uint64_t threads_asked;  // uint32_t: reports asked for through the ledger, see LedgerThread::high
+  uint64_t threads_several;  // uint32_t: not 0 once a second thread has come
+  uint64_t peak;             // uint64_t: bytes, the mark of the sets in it
+  uint64_t peak_when;        // uint64_t: ticks
+  uint64_t lost_stacks;      // uint64_t, as all that follow
+  uint64_t lost_frames;
+  uint64_t lost_blocks;
+  uint64_t lost_inflight;
+  uint64_t inherited;  // two: bytes and blocks
+};
+
+struct LedgerHeader {
+  uint64_t magic;  // written last
+  uint32_t version;
+  LedgerState state;
+  uint64_t size;     // bytes of the file that are in use
+  uint64_t missing;  // bytes of tables that found no room in the file: it is not complete
+  int32_t missing_error;
+  uint32_t extents_used;  // written after the extent
+  uint32_t pid;
+  uint32_t parent;      // of a fork's child, otherwise 0
+  uint64_t started;     // nanoseconds since 1970
+  uint64_t tick_zero;   // the same, of tick 0
+  uint64_t clock_zero;  // CLOCK_MONOTONIC_COARSE of tick 0
+  uint64_t sampled;     // MTRACE_SAMPLE, bytes; 0: every block
+  uint32_t recording;   // 1: new blocks are recorded
+  uint32_t seq;         // of the last numbered report
+  uint32_t reporting;   // number of a report that is being published; 0: none. Then `reported` may
+                        // be of before or after it, or in between
+  uint32_t failures;    // reports that could not be written
+  uint64_t first_module;    // address of a LedgerModule
+  uint64_t command;         // address of the command line, as memlogs have it; 0: not kept
+  uint64_t command_length;  // bytes
+  LedgerRoots roots;
+  char program[4096];    // path, as the others ended by a zero
+  char name[256];        // last component of the path that was executed
+  char directory[4096];  // where reports go
+  char library[4096];    // the `library` line of memlogs
+  char node[72];
+  char boot_id[40];
+  char kinds[kLedgerKinds][kLedgerKindName];  // name of kind n + 1; empty: none
+  LedgerExtent extents[kMostLedgerExtents];   // the header itself is in none
+};
+inline constexpr uint64_t kLedgerHeaderBytes = 128 * 1024;
+static_assert(sizeof(LedgerHeader) <= kLedgerHeaderBytes && offsetof(LedgerHeader, roots) == 120 &&
+              offsetof(LedgerHeader, program) == 272);
+
+// A loaded object that stacks have frames in, also after it was unloaded. A list, newest first.
+struct LedgerModule {
+  uint64_t next;   // address; 0: the last
+  uint64_t start;  // addresses [start, end) were the object's
+  uint64_t end;
+  uint64_t base;  // load bias
+  uint32_t generation;
+  uint32_t build_id_size;
+  uint8_t build_id[32];
+  uint32_t born;  // unload epoch; see unwind/modules.h
+  uint32_t died;  // kLedgerAlive: it is loaded
+  uint32_t number;
+  uint32_t path_length;
+  // The path follows, without a zero.
+};
+inline constexpr uint32_t kLedgerAlive = 0xffffffffu;
+static_assert(sizeof(LedgerModule) == 88);
+
+// Stacks and sets of counters lie in an arena and are named by the number of their unit.
+inline constexpr uint64_t kArenaUnit = 64;
+inline constexpr uint64_t kArenaChunk = 1u << 20;
+inline constexpr uint32_t kArenaChunks = 4096;
+
+inline constexpr uint32_t kStacksChunk = 1u << 14;
+inline constexpr uint32_t kReportedChunk = 1u << 12;
+inline constexpr uint32_t kLargeChunk = 1u << 16;
+
+// See ledger/counters.h.
+struct LedgerCounterSet {
+  uint64_t allocated_bytes;
+  uint64_t allocated_blocks;
+  uint64_t freed_bytes;
+  uint64_t freed_blocks;
+  uint64_t slack;
+  uint64_t lifetime;
+  uint64_t mark;
+  uint32_t shortest;
+  uint32_t longest;
+  uint64_t set_aside;
+  uint64_t temporary;
+  uint64_t short_lived;
+  uint64_t unused[5];
+};
+static_assert(sizeof(LedgerCounterSet) == 128);
+
+// What a stack had done at the last numbered report.
+struct LedgerCounters {
+  uint64_t allocated_bytes;
+  uint64_t allocated_blocks;
+  uint64_t freed_bytes;
+  uint64_t freed_blocks;
+  uint64_t temporary;
+  uint64_t short_lived;
+  uint64_t lifetime;
+};
+
+// See ledger/stack_table.h. `depth` addresses follow, innermost first.
+struct LedgerStack {
+  LedgerCounterSet own;
+  uint64_t hash;
+  uint32_t next;
+  uint32_t ordinal;
+  uint32_t owner;
+  uint32_t second_owner;
+  uint32_t second;   // index of a LedgerCounterSet, 0: none
+  uint32_t shared;   // the same
+  uint32_t retired;  // unload epoch; kLedgerAlive: in use
+  uint32_t still_gone;
+  uint8_t depth;
+  uint8_t kind;
+  uint8_t cut;
+  uint8_t lost;
+  uint32_t unused;
+};
+static_assert(sizeof(LedgerStack) == 176);
+
+// See ledger/block_table.h. `lines` of four slots lie at `slots`.
+struct LedgerLevel {
+  uint64_t slots;  // address; 0: not made
+  uint64_t reach;
+  uint64_t mask;  // lines - 1
+  uint32_t shift;
+  uint32_t number;
+};
+inline constexpr unsigned kLedgerLevels = 36;
+inline constexpr unsigned kSlotsALine = 4;
+
+// A live block. key: address / 8 in 44 bits, the low 20 of the birth above; 0 and 1: none.
+// value: stack in 26 bits, size in 31, the high 7 of the birth; 0: being changed. A size of
+// kLargeSize or more is kLargeSize + the number of an entry of `large_sizes`.
+struct LedgerSlot {
+  uint64_t key;
+  uint64_t value;
+};
+inline constexpr unsigned kSlotAddressBits = 44;
+inline constexpr unsigned kSlotStackBits = 26;
+inline constexpr unsigned kSlotSizeBits = 31;
+inline constexpr uint64_t kLargeSize = uint64_t{1} << (kSlotSizeBits - 1);
+
+// See ledger/thread_slots.h.
+inline constexpr unsigned kLedgerCalls = 14;
+struct LedgerThread {
+  uint32_t tid;
+  uint32_t busy;
+  uint64_t live_bytes;
+  uint64_t live_blocks;
+  int64_t high;  // written with the least number there is, it makes the thread look whether
+                 // `threads_asked` has changed, at its next operation
+  int64_t low;
+  uint64_t told;
+  uint32_t told_times;
+  uint32_t most_kept;
+  uint64_t calls[kLedgerCalls];
+  uint64_t failed_allocations;
+  uint64_t unknown_frees;
+  uint64_t unused;
+};
+inline constexpr uint32_t kLedgerThreads = 4097;
+static_assert(sizeof(LedgerThread) == 192);
+
+}  // namespace mtrace::format

@@ -1,0 +1,31 @@
+// What this process counts, and how a fork's child is told and set up.
+#pragma once
+
+#include <cstdint>
+
+namespace mtrace::hook {
+
+// At the start, before the tables. `recording`: whether it begins with that.
+void find_fork_page();
+// False: no memory. After find_fork_page().
+bool make_tables();
+// To what the options say, which make_tables() does, too.
+void limit_tables();
+void begin_counting(bool recording);
+// From now on nothing is counted, and the program runs on.
+void go_quiet(const char* why);
+// Where libc's fork is told of: after these.
+void watch_forks();
+
+// True in a process that counts and whose tables these are; not yet in a fork's child.
+bool is_set_up();
+// The child of a fork that nothing here has happened in yet.
+bool is_unsettled();
+// Whether it was recording before.
+bool settle(bool recording);
+bool settled_to_record();
+
+// Tells readers of the ledger what is known now.
+void show_ledger();
+
+}  // namespace mtrace::hook

@@ -1,0 +1,93 @@
+#include "ledger/layout.h"
+
+#include <cstddef>
+
+namespace mtrace::ledger {
+
+using namespace format;
+
+#define MTRACE_SAME(theirs, ours, member) \
+  static_assert(offsetof(theirs, member) == offsetof(ours, member))
+
+static_assert(sizeof(LedgerCounterSet) == sizeof(CounterSet));
+MTRACE_SAME(LedgerCounterSet, CounterSet, allocated_bytes);
+MTRACE_SAME(LedgerCounterSet, CounterSet, allocated_blocks);
+MTRACE_SAME(LedgerCounterSet, CounterSet, freed_bytes);
+MTRACE_SAME(LedgerCounterSet, CounterSet, freed_blocks);
+MTRACE_SAME(LedgerCounterSet, CounterSet, slack);
+MTRACE_SAME(LedgerCounterSet, CounterSet, lifetime);
+MTRACE_SAME(LedgerCounterSet, CounterSet, mark);
+MTRACE_SAME(LedgerCounterSet, CounterSet, shortest);
+MTRACE_SAME(LedgerCounterSet, CounterSet, longest);
+MTRACE_SAME(LedgerCounterSet, CounterSet, set_aside);
+MTRACE_SAME(LedgerCounterSet, CounterSet, temporary);
+MTRACE_SAME(LedgerCounterSet, CounterSet, short_lived);
+
+static_assert(sizeof(LedgerCounters) == sizeof(Counters));
+MTRACE_SAME(LedgerCounters, Counters, allocated_bytes);
+MTRACE_SAME(LedgerCounters, Counters, allocated_blocks);
+MTRACE_SAME(LedgerCounters, Counters, freed_bytes);
+MTRACE_SAME(LedgerCounters, Counters, freed_blocks);
+MTRACE_SAME(LedgerCounters, Counters, temporary);
+MTRACE_SAME(LedgerCounters, Counters, short_lived);
+MTRACE_SAME(LedgerCounters, Counters, lifetime);
+
+static_assert(sizeof(LedgerStack) == offsetof(StackRecord, frames));
+MTRACE_SAME(LedgerStack, StackRecord, own);
+MTRACE_SAME(LedgerStack, StackRecord, hash);
+MTRACE_SAME(LedgerStack, StackRecord, ordinal);
+MTRACE_SAME(LedgerStack, StackRecord, second);
+MTRACE_SAME(LedgerStack, StackRecord, shared);
+MTRACE_SAME(LedgerStack, StackRecord, retired);
+MTRACE_SAME(LedgerStack, StackRecord, depth);
+MTRACE_SAME(LedgerStack, StackRecord, kind);
+MTRACE_SAME(LedgerStack, StackRecord, cut);
+static_assert(kLedgerAlive == kInUse);
+
+static_assert(sizeof(LedgerThread) == sizeof(ThreadSlot) &&
+              kLedgerThreads == ThreadSlots::kMost + 1 && kLedgerCalls == kCalls);
+MTRACE_SAME(LedgerThread, ThreadSlot, tid);
+MTRACE_SAME(LedgerThread, ThreadSlot, live_bytes);
+MTRACE_SAME(LedgerThread, ThreadSlot, high);
+MTRACE_SAME(LedgerThread, ThreadSlot, most_kept);
+MTRACE_SAME(LedgerThread, ThreadSlot, calls);
+MTRACE_SAME(LedgerThread, ThreadSlot, failed_allocations);
+MTRACE_SAME(LedgerThread, ThreadSlot, unknown_frees);
+
+static_assert(kArenaUnit == Arena::kUnit && kArenaChunks == Arena::kMaxChunks &&
+              kArenaChunk == uint64_t{Arena::kUnit} * Arena::kChunkUnits);
+static_assert(kLargeChunk == GrowingArray<uint64_t>::kChunk);
+static_assert(sizeof(Totals) == 2 * sizeof(uint64_t));
+
+LedgerRoots Layout::roots(const Ledger& ledger) {
+  using Level = BlockTable::Level;
+  static_assert(sizeof(LedgerLevel) == sizeof(Level) && kLedgerLevels == BlockTable::kMaxLevels);
+  static_assert(offsetof(LedgerLevel, slots) == offsetof(Level, slots_made));
+  MTRACE_SAME(LedgerLevel, Level, mask);
+  static_assert(sizeof(LedgerSlot) == sizeof(BlockTable::Slot));
+  static_assert(kSlotsALine == BlockTable::kLine && kLargeSize == BlockTable::kLarge &&
+                kSlotAddressBits == BlockTable::kAddressBits &&
+                kSlotStackBits == BlockTable::kStackBits && kSlotSizeBits == BlockTable::kSizeBits);
+  const auto at = [](const void* place) { return reinterpret_cast<uint64_t>(place); };
+  return {.arena = at(ledger.stacks.arena_.chunks()),
+          .stacks = at(ledger.stacks.records_.chunks()),
+          .stack_count = at(&ledger.stacks.next_ordinal_),
+          .reported = at(ledger.reported.chunks()),
+          .reported_peak = at(&ledger.reported_peak),
+          .levels = at(ledger.blocks.levels_),
+          .newest_level = at(&ledger.blocks.newest_),
+          .large_sizes = at(ledger.blocks.large_.chunks()),
+          .threads = at(ledger.threads.slots_),
+          .threads_used = at(&ledger.threads.used_),
+          .threads_asked = at(&ledger.threads.asked_),
+          .threads_several = at(&ledger.threads.several_),
+          .peak = at(&ledger.peak.height_),
+          .peak_when = at(&ledger.peak.when_),
+          .lost_stacks = at(&ledger.stacks.lost_stacks_),
+          .lost_frames = at(&ledger.stacks.lost_frames_),
+          .lost_blocks = at(&ledger.blocks.lost_blocks_),
+          .lost_inflight = at(&ledger.lost_inflight),
+          .inherited = at(&ledger.inherited)};
+}
+
+}  // namespace mtrace::ledger

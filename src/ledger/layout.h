@@ -1,0 +1,13 @@
+// Where the tables are, for other processes: what a reader of the file behind them begins with.
+#pragma once
+
+#include "format/ledger.h"
+#include "ledger/ledger.h"
+
+namespace mtrace::ledger {
+
+struct Layout {
+  static format::LedgerRoots roots(const Ledger& ledger);
+};
+
+}  // namespace mtrace::ledger

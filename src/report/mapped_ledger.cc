@@ -1,0 +1,170 @@
+#include "report/mapped_ledger.h"
+
+#include <errno.h>
+
+#include <cstring>
+
+#include "base/atomic.h"
+#include "base/file.h"
+#include "base/table_file.h"
+#include "format/escape.h"
+#include "format/memlog.h"
+#include "ledger/kind_names.h"
+#include "ledger/layout.h"
+#include "ledger/ticks.h"
+#include "report/host.h"
+#include "report/output.h"
+#include "report/report.h"
+
+namespace mtrace::report {
+namespace {
+
+using ledger::g_ledger;
+
+constexpr uint32_t kMostNames = 1000;  // of one program and pid
+constexpr size_t kNameLimit = 200;     // bytes of a program's name that go into a file name
+
+char g_place[kPathCapacity];  // absolute; "": no file is asked for
+bool g_is_directory = false;
+int g_error = 0;
+bool g_begun_at_fork = false;
+
+template <size_t N>
+void set_text(char (&field)[N], const char* text) {
+  Writer(field, N).text(text).finish();
+}
+
+// Attempt 1 is the plain name.
+long name_file(char* path, uint32_t attempt) {
+  Writer out(path, kPathCapacity);
+  out.text(g_place);
+  if (g_is_directory) {
+    out.put('/').bytes(g_host.name, strnlen(g_host.name, kNameLimit)).put('-').number(g_host.pid);
+    if (attempt > 1) out.put('.').number(attempt);
+    out.text(format::kLedgerSuffix);
+  } else if (attempt > 1) {
+    out.put('.').number(g_host.pid);
+    if (attempt > 2) out.put('.').number(attempt - 1);
+  }
+  return out.finish();
+}
+
+long make_file() {
+  long result = -EEXIST;
+  for (uint32_t attempt = 1; result == -EEXIST && attempt <= kMostNames; ++attempt) {
+    char path[kPathCapacity];
+    result = name_file(path, attempt);
+    if (result == 0) result = sys::create_table_file(path, &g_ledger, sizeof g_ledger);
+  }
+  return result;
+}
+
+void put_command(format::LedgerHeader& header) {
+  const size_t length = g_host.command != nullptr ? strlen(g_host.command) : 0;
+  if (length == 0) return;
+  sys::TableTurn turn;
+  void* copy = length < 4096 ? turn.grow_little(length) : turn.grow(length);
+  if (copy == nullptr) return;
+  memcpy(copy, g_host.command, length);
+  header.command = reinterpret_cast<uint64_t>(copy);
+  header.command_length = length;
+}
+
+}  // namespace
+
+bool map_ledger(const char* option) {
+  if (option[0] == '\0') return true;
+  Writer out(g_place, sizeof g_place);
+  if (option[0] != '/') out.text(g_host.directory).put('/');
+  out.text(option);
+  char probe[kPathCapacity];
+  const bool named = out.finish() == 0 && (option[0] == '/' || g_host.directory[0] != '\0');
+  g_is_directory = named && (option[strlen(option) - 1] == '/' ||
+                             (Writer(probe, sizeof probe).text(g_place).text("/.").finish() == 0 &&
+                              sys::file_exists(probe)));
+  const long result = named ? make_file() : -ENAMETOOLONG;
+  g_error = static_cast<int>(-result);
+  return result == 0;
+}
+
+const char* ledger_path() {
+  return sys::g_table_header != nullptr ? sys::table_file_path() : g_place;
+}
+int ledger_error() { return g_error; }
+
+void describe_ledger(bool recording) {
+  format::LedgerHeader* header = sys::g_table_header;
+  if (header == nullptr) return;
+  header->version = format::kLedgerVersion;
+  header->pid = g_host.pid;
+  header->parent = g_host.parent;
+  header->started = g_host.started;
+  header->tick_zero = g_host.tick_zero;
+  header->clock_zero = ledger::g_time_zero;
+  header->sampled = g_ledger.sampling.mean;
+  header->recording = recording;
+  header->roots = ledger::Layout::roots(g_ledger);
+  set_text(header->program, g_host.program);
+  set_text(header->name, g_host.name);
+  set_text(header->directory, output_directory());
+  set_text(header->library, library_line());
+  set_text(header->node, g_host.node);
+  set_text(header->boot_id, g_host.boot_id);
+  ledger::show_kinds(*header);
+  put_command(*header);
+  store_release(header->magic, format::kLedgerMagic);
+}
+
+void ledger_recording(bool on) {
+  if (sys::g_table_header != nullptr) store(sys::g_table_header->recording, uint32_t{on});
+}
+
+void ledger_reporting(uint32_t seq) {
+  if (sys::g_table_header != nullptr) store_release(sys::g_table_header->reporting, seq);
+}
+
+void ledger_reported(uint32_t seq, uint32_t failures) {
+  format::LedgerHeader* header = sys::g_table_header;
+  if (header == nullptr) return;
+  store(header->seq, seq);
+  store(header->failures, failures);
+  store_release(header->reporting, 0u);
+}
+
+void end_ledger(format::LedgerState how) {
+  if (sys::g_table_header == nullptr) return;
+  store_release(sys::g_table_header->state, how);
+  sys::remove_table_file();
+}
+
+void ledger_goes_on() {
+  if (sys::g_table_header == nullptr) return;
+  store_release(sys::g_table_header->state, format::LedgerState::kRunning);
+}
+
+bool map_ledger_after_fork() {
+  sys::drop_table_file();
+  g_begun_at_fork = true;
+  const long result = make_file();
+  g_error = static_cast<int>(-result);
+  return result == 0;
+}
+
+void write_ledger_notes(Writer& out) {
+  const auto note = [&]() -> Writer& { return out.text("# ").text(format::kKeyNote).text(": "); };
+  if (g_begun_at_fork) {
+    note().text(
+        "its ledger is its own and begins at the fork (MTRACE_LEDGER): blocks from before ");
+    out.text("it are not counted, and frees of them stand in unknown-frees\n");
+  }
+  if (g_error != 0) {
+    note().text("no ledger was made at ").escaped(g_place, strlen(g_place), format::kReservedNone);
+    out.text(" (error ").number(g_error).text(")\n");
+  }
+  const format::LedgerHeader* header = sys::g_table_header;
+  if (header == nullptr || load(header->missing) == 0) return;
+  note().text("the ledger file lacks ").number(load(header->missing)).text(" bytes of tables");
+  out.text(" (error ").number(load(header->missing_error)).text("); this report is complete\n");
+}
+
+}  // namespace mtrace::report

@@ -1,0 +1,41 @@
+// The ledger as a file that other processes can read (MTRACE_LEDGER): where it is, what its header
+// says of this process, and its end. Without the option there is none, and nothing here does
+// anything. Async-signal-safe.
+#pragma once
+
+#include <cstdint>
+
+#include "base/writer.h"
+#include "format/ledger.h"
+
+namespace mtrace::report {
+
+// Makes the file, while the tables are still zero, and maps it in their place. After learn_host().
+// `option`: a directory, for files PROGRAM-PID.ledger, or a file's name; "": none. What is there
+// already is left alone and another name taken. False: it could not be made.
+bool map_ledger(const char* option);
+// Where it is, and the errno for which there is none: "", 0 without the option.
+const char* ledger_path();
+int ledger_error();
+
+// Tells readers what is known at the start, or after a fork; until then it is not a ledger to them.
+void describe_ledger(bool recording);
+
+void ledger_recording(bool on);
+// A report is about to be published; it was, and is remembered; or it was not.
+void ledger_reporting(uint32_t seq);
+void ledger_reported(uint32_t seq, uint32_t failures);
+
+// The process has come to a normal end, or becomes another program: the file goes.
+void end_ledger(format::LedgerState how);
+
+// It has not become one.
+void ledger_goes_on();
+
+// In the child of a fork, alone: a ledger of its own in place of the parent's, from zeros.
+// False: it could not be made, and the tables are in memory.
+bool map_ledger_after_fork();
+// What has to be said in reports: notes.
+void write_ledger_notes(Writer& out);
+
+}  // namespace mtrace::report
