@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cstdlib>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -20,15 +19,17 @@ std::string plain(const std::string& text) { return profile::escaped(text, ""); 
 ordered_json reports_json(const std::vector<profile::Header>& headers) {
   ordered_json out = ordered_json::array();
   for (const profile::Header& header : headers) {
-    out.push_back({{"seq", header.seq},
-                   {"label", plain(header.label)},
-                   {"trigger", header.trigger},
-                   {"taken", header.taken},
-                   {"seconds", std::strtod(header.uptime.c_str(), nullptr)},
-                   {"live", countable(header.live.bytes)},
-                   {"blocks", countable(header.live.blocks)},
-                   {"delta", countable(header.delta.bytes)},
-                   {"peak", header.peak ? countable(header.peak->bytes) : 0}});
+    out.push_back(
+        {{"seq", header.seq},
+         {"label", plain(header.label)},
+         {"trigger", header.trigger},
+         {"taken", header.taken},
+         {"uptime", header.uptime},
+         {"live", countable(header.live.bytes)},
+         {"blocks", countable(header.live.blocks)},
+         {"delta", countable(header.delta.bytes)},
+         {"peak", header.peak ? ordered_json(countable(static_cast<int64_t>(header.peak->bytes)))
+                              : ordered_json()}});
   }
   return out;
 }
@@ -89,6 +90,7 @@ std::string report_page(const PageInput& input) {
   ordered_json data = page_stacks(input);
   data["command"] = last.command.empty() ? plain(last.program) : last.command;
   data["pid"] = last.pid;
+  data["started"] = last.started;
   data["host"] = plain(last.host);
   data["remarks"] = input.remarks;
   data["blocks"] = input.complete;

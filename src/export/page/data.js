@@ -10,6 +10,10 @@ class Data {
       id, values,
       frames: frames.map((frame) => this.frame(frame)),  // innermost first
     }));
+    for (const report of this.reports) {
+      report.seconds = report.uptime === '' ?
+          (Date.parse(report.taken) - Date.parse(this.started)) / 1000 : Number(report.uptime);
+    }
     for (const stack of this.stacks) {
       stack.text = stack.frames.map((frame) => frame.name).join(' < ');
     }

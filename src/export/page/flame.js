@@ -56,7 +56,7 @@ class FlameGraph {
       if (boxOf(event)) this.enter(boxOf(event));
     };
     this.svg.onmouseover = (event) => this.tell(boxOf(event)?.text ?? '');
-    this.svg.onfocusin = (event) => this.tell(boxOf(event)?.text ?? '');
+    this.svg.addEventListener('focusin', (event) => this.tell(boxOf(event)?.text ?? ''));
     this.svg.onmouseleave = () => this.tell('');
     this.svg.onkeydown = (event) => {
       if (boxOf(event) && this.key(event.key, boxOf(event))) event.preventDefault();

@@ -66,8 +66,10 @@ class Page {
   listReports() {
     const head = ['report', 'seconds', 'live', 'peak', 'delta', 'blocks', 'trigger', 'label'];
     const line = (report, i) => make('tr', i + 1 === this.state ? {'class': 'chosen'} : {},
-        ...[report.seq, report.seconds.toFixed(3), grouped(report.live), grouped(report.peak),
-          signed(report.delta), grouped(report.blocks), report.trigger, report.label,
+        ...[
+          report.seq, report.seconds.toFixed(3), grouped(report.live),
+          report.peak === null ? '' : grouped(report.peak), signed(report.delta),
+          grouped(report.blocks), report.trigger, report.label,
         ].map((text) => make('td', {}, String(text))));
     element('reports').replaceChildren(
         make('thead', {}, make('tr', {}, ...head.map((text) => make('th', {scope: 'col'}, text)))),

@@ -17,7 +17,7 @@ class Timeline {
     const seconds = data.reports.map((report) => report.seconds);
     this.first = Math.min(...seconds);
     this.span = Math.max(...seconds) - this.first;
-    this.top = Math.max(1, ...data.reports.map((report) => Math.max(report.live, report.peak)));
+    this.top = Math.max(1, ...data.reports.map(({live, peak}) => Math.max(live, peak ?? 0)));
     this.most = Math.max(1, ...data.reports.map((report) => Math.abs(report.delta)));
     svg.onclick = (event) => choose(this.nearest(event), event.shiftKey);
     svg.onmousemove = (event) => this.tell(this.nearest(event));
@@ -56,7 +56,8 @@ class Timeline {
 
   text(state) {
     const {live, peak, delta, seconds, taken} = this.data.reports[state - 1];
-    return `${this.data.title(state)}: live ${grouped(live)} bytes, peak ${grouped(peak)}, ` +
+    return `${this.data.title(state)}: live ${grouped(live)} bytes, ` +
+        `peak ${peak === null ? 'not known' : grouped(peak)}, ` +
         `${signed(delta)} since the report before; ${seconds.toFixed(3)} s after the start, ${taken}`;
   }
 
@@ -106,9 +107,12 @@ class Timeline {
   curves(states) {
     const value = (state, key) => this.y(this.data.reports[state - 1][key]);
     const live = states.map((state) => `${this.x(state)} ${value(state, 'live')}`).join('L');
-    let peak = `M${this.x(1)} ${value(1, 'peak')}`;
-    for (const state of states.slice(1)) peak += `H${this.x(state)}V${value(state, 'peak')}`;
     const floor = this.y(0);
+    let peak = '';
+    for (const state of states.filter((one) => this.data.reports[one - 1].peak !== null)) {
+      const [x, y] = [this.x(state), value(state, 'peak')];
+      peak += peak === '' ? `M${x} ${y}` : `H${x}V${y}`;
+    }
     return [
       makeSvg('path', {'class': 'area', d: `M${this.x(1)} ${floor}L${live}V${floor}Z`}),
       makeSvg('path', {'class': 'peak-line', d: peak}),

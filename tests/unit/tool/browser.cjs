@@ -1,0 +1,170 @@
+'use strict';
+// browser.cjs DIRECTORY SPEEDSCOPE: opens the files that browser_test.cc has put into DIRECTORY in
+// Chromium, does what a user does, and prints as JSON what is to be seen then.
+
+const {chromium} = require('playwright-core');
+const [directory, speedscope] = process.argv.slice(2);
+const kPatience = 300000;  // milliseconds; only ends a hang
+
+const url = (name) => `file://${directory}/${name}`;
+const texts = (page, selector) => page.locator(selector).allTextContents();
+
+// A page without network that notes what it asks for and what goes wrong in it.
+async function open(browser, address, options = {}) {
+  const context = await browser.newContext({offline: true, viewport: {width: 1216, height: 900}, ...options});
+  const page = await context.newPage();
+  page.setDefaultTimeout(kPatience);
+  const facts = {problems: [], requests: []};
+  page.on('console', (message) => {
+    const ofDriver = message.text().includes('GL Driver Message');
+    if (['error', 'warning'].includes(message.type()) && !ofDriver) facts.problems.push(message.text());
+  });
+  page.on('pageerror', (error) => facts.problems.push(error.message));
+  page.on('request', (request) => facts.requests.push(request.url()));
+  await page.goto(address);
+  return {page, facts};
+}
+
+// The boxes that are shown: name, and left edge and width in parts of the graph.
+const boxes = (page) => page.evaluate(() => {
+  const graph = document.getElementById('graph');
+  const whole = graph.width.baseVal.value;
+  return [...graph.querySelectorAll('.box')].filter((box) => box.style.display !== 'none').map((box) => ({
+    title: box.querySelector('title').textContent,
+    label: box.querySelector('text').textContent,
+    x: box.x.baseVal.value / whole, width: box.width.baseVal.value / whole, y: box.y.baseVal.value,
+    match: box.classList.contains('match'), colour: getComputedStyle(box.querySelector('rect')).fill,
+  }));
+});
+
+const boxOf = (page, name) => page.locator('.box').filter({has: page.locator('title', {hasText: new RegExp(`^${name}\\n`)})});
+
+async function flameGraph(browser) {
+  const {page, facts} = await open(browser, url('graph.svg'));
+  facts.start = await boxes(page);
+  await boxOf(page, 'serve').click();
+  facts.zoomed = await boxes(page);
+  await page.click('#reset');
+  facts.reset = await boxes(page);
+  await page.keyboard.press('Control+f');
+  await page.keyboard.type('^(serve|leaky)$');
+  facts.matched = await page.textContent('#matched');
+  facts.searched = await boxes(page);
+  await page.fill('#search', 'leaky(');
+  facts.refused = await page.textContent('#matched');
+  await page.fill('#search', '');
+  await boxOf(page, 'all').focus();
+  for (const key of ['ArrowUp', 'ArrowUp', 'ArrowRight', 'Enter']) await page.keyboard.press(key);
+  facts.told = await page.textContent('#told');
+  facts.byKeys = await boxes(page);
+  await page.keyboard.press('Escape');
+  facts.escaped = await boxes(page);
+  await page.context().close();
+  return facts;
+}
+
+async function withoutScripts(browser, name) {
+  const {page, facts} = await open(browser, url(name), {javaScriptEnabled: false});
+  facts.titles = await texts(page, '.box > title');
+  facts.labels = await texts(page, '.box > text');
+  facts.fields = await page.locator('input').count();
+  await page.context().close();
+  return facts;
+}
+
+async function difference(browser) {
+  const {page, facts} = await open(browser, url('base.svg'));
+  facts.boxes = await boxes(page);
+  facts.head = await texts(page, 'svg > text');
+  await page.context().close();
+  return facts;
+}
+
+const rows = (page, table) => page.locator(`#${table} tbody tr`).evaluateAll(
+    (lines) => lines.map((line) => [...line.cells].map((cell) => cell.textContent)));
+
+async function timeline(page) {
+  const facts = {dots: [], told: []};
+  for (const dot of await page.locator('#timeline circle').all()) {
+    facts.dots.push(Number(await dot.getAttribute('cy')));
+  }
+  await page.focus('#timeline');
+  await page.keyboard.press('Home');
+  for (let i = 0; i < facts.dots.length; ++i) {
+    facts.told.push(await page.textContent('#moment'));
+    await page.keyboard.press('ArrowRight');
+  }
+  return facts;
+}
+
+async function report(browser) {
+  const {page, facts} = await open(browser, url('page.html'), {colorScheme: 'light'});
+  facts.timeline = await timeline(page);
+  facts.reports = await rows(page, 'reports');
+
+  await page.locator('#timeline circle').nth(3).click();
+  facts.chosen = await page.inputValue('#report');
+  facts.live = {boxes: await boxes(page), rows: await rows(page, 'stacks')};
+  await page.click('[data-key=bytes] button');
+  facts.ascending = await rows(page, 'stacks');
+  await page.click('[data-key=stack] button');
+  facts.byName = await rows(page, 'stacks');
+  await page.click('[data-key=bytes] button');
+  await page.fill('#search', 'leak|swi');
+  facts.filtered = {
+    rows: await rows(page, 'stacks'), text: await page.textContent('#matched'), boxes: await boxes(page)};
+  await page.fill('#search', '');
+
+  await page.locator('#timeline circle').nth(1).click({modifiers: ['Shift']});
+  facts.base = await page.inputValue('#base');
+  facts.compared = {
+    boxes: await boxes(page), rows: await rows(page, 'stacks'), text: await page.textContent('#summary')};
+  await page.selectOption('#report', '5');
+  await page.selectOption('#base', '3');
+  facts.comparedOther = {rows: await rows(page, 'stacks'), text: await page.textContent('#summary')};
+
+  await page.check('#icicle');
+  facts.icicle = await boxes(page);
+  await page.click('.stack >> nth=0');
+  facts.frames = await texts(page, '.frames li');
+  const paper = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+  facts.paper = [await paper()];
+  await page.emulateMedia({colorScheme: 'dark'});
+  facts.paper.push(await paper());
+  await page.context().close();
+  return facts;
+}
+
+async function hostile(browser, name) {
+  const {page, facts} = await open(browser, url(name));
+  facts.harmed = await page.evaluate(() => window.harmed === true);
+  facts.boxes = await boxes(page);
+  await page.context().close();
+  return facts;
+}
+
+async function inSpeedscope(browser) {
+  const {page, facts} = await open(browser, `file://${speedscope}/dist/release/index.html`);
+  await page.setInputFiles('input[type=file]', `${directory}/scope.json`);
+  await page.getByText('Sandwich').click();
+  await page.getByText('leaky').waitFor();
+  facts.text = await page.evaluate(() => document.body.innerText);
+  await page.context().close();
+  return facts;
+}
+
+(async () => {
+  const root = process.getuid() === 0 ? ['--no-sandbox'] : [];
+  const browser = await chromium.launch({
+    executablePath: '/usr/bin/chromium', timeout: kPatience,
+    args: [...root, '--enable-unsafe-swiftshader'],  // speedscope draws with WebGL
+  });
+  const facts = {
+    graph: await flameGraph(browser), still: await withoutScripts(browser, 'graph.svg'),
+    base: await difference(browser), report: await report(browser),
+    hostileSvg: await hostile(browser, 'hostile.svg'), hostilePage: await hostile(browser, 'hostile.html'),
+    speedscope: await inSpeedscope(browser),
+  };
+  await browser.close();
+  console.log(JSON.stringify(facts));
+})();

@@ -1,0 +1,361 @@
+// memlog export: the pictures and the page in Chromium, and speedscope's file in speedscope. One
+// run of the browser (browser.cjs) does what a user does and tells what is to be seen then; here
+// that is compared with the numbers that the reports were made of.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "profile/text.h"
+#include "tool_test.h"
+
+namespace mtrace::test {
+namespace {
+
+using nlohmann::json;
+using profile::grouped;
+
+constexpr size_t kReports = 5;
+struct Known {
+  const char* name;
+  const char* callers;                 // lines of frames
+  std::array<int64_t, kReports> live;  // bytes, in blocks of 100
+};
+constexpr char kServe[] =
+    "\tserve\tserve.c:20\t(/usr/bin/svc+0x700)\n\tmain\tmain.c:9\t(/usr/bin/svc+0x900)\n";
+constexpr char kMain[] = "\tmain\tmain.c:9\t(/usr/bin/svc+0x900)\n";
+constexpr std::array<Known, 4> kStacks = {{
+    {"start", kMain, {50000, 50000, 50000, 50000, 48000}},
+    {"leaky", kServe, {1000, 3000, 5000, 7000, 9000}},
+    {"cache", kServe, {0, 4000, 6000, 6500, 6500}},
+    {"swing", kMain, {800, 200, 900, 300, 0}},
+}};
+
+int64_t live_at(size_t report, const Known& stack) {
+  return report == 0 ? 0 : stack.live[report - 1];
+}
+int64_t live_at(size_t report) {
+  int64_t sum = 0;
+  for (const Known& stack : kStacks) sum += live_at(report, stack);
+  return sum;
+}
+int64_t peak_at(size_t report) {
+  int64_t most = 0;
+  for (size_t i = 1; i <= report; ++i) most = std::max(most, live_at(i));
+  return most + 1000;
+}
+
+std::string report_text(size_t report) {
+  const int64_t delta = live_at(report) - live_at(report - 1);
+  std::string out = fmt::format(
+      "# memlog 1\n# program: /usr/bin/svc\n# pid: 77\n# seq: {0}\n# trigger: signal\n"
+      "# label: round-{0}\n# started: 2026-11-20T20:00:00.000000Z\n"
+      "# taken: 2026-11-20T20:00:{0}0.000000Z\n# delta: {1:+} bytes {2:+} blocks\n"
+      "# live: {3} bytes {4} blocks\n# peak: {5} bytes 2026-11-20T20:00:00.000000Z\n"
+      "# lost: frames=0 stacks=0 blocks=0 inflight=0\n",
+      report, delta, delta / 100, live_at(report), live_at(report) / 100, peak_at(report));
+  std::vector<std::pair<int64_t, std::string>> entries;
+  for (size_t i = 0; i < kStacks.size(); ++i) {
+    const Known& stack = kStacks[i];
+    const int64_t change = live_at(report, stack) - live_at(report - 1, stack);
+    if (change == 0) continue;
+    entries.emplace_back(-change, fmt::format("{0:+}\tblocks={1:+}\tlive={2}\tstack={3:016x}\n"
+                                              "\t{4}\t{4}.c:3\t(/usr/bin/svc+0x{3}00)\n{5}",
+                                              change, change / 100, live_at(report, stack), i + 1,
+                                              stack.name, stack.callers));
+  }
+  std::sort(entries.begin(), entries.end());
+  for (const auto& [order, entry] : entries) out += entry;
+  return out + "# module: /usr/bin/svc build-id=5c05 base=0x55d0c0a00000\n# uptime: " +
+         std::to_string(report) + "0.000 seconds\n# resolved: yes\n# end\n";
+}
+
+// What a browser must not take for markup, script or the end of one.
+constexpr char kHostile[] =
+    "</script><script>harmed=true</script><!--<script>]]><b "
+    "onload='harmed=true'>&amp;\"\u2028\uffff";
+
+class Browser : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    const std::string modules = build_directory() + "/npm/node_modules";
+    for (const char* module : {"/playwright-core", "/speedscope"}) {
+      if (std::filesystem::exists(modules + module)) continue;
+      lacking_ = fmt::format("make deps could not get {} from the npm registry", module + 1);
+      return;
+    }
+    if (!std::filesystem::exists("/usr/bin/chromium")) {
+      lacking_ = "make deps could not install chromium";
+      return;
+    }
+    const TemporaryDirectory directory;
+    std::vector<std::string> reports;
+    for (size_t i = 1; i <= kReports; ++i) {
+      reports.push_back(directory / fmt::format("svc-77-{}.memlog", i));
+      write_text(reports.back(), report_text(i));
+    }
+    write_text(
+        directory / "hostile.memlog",
+        small_memlog({std::string(kHostile) + "\t(/lib/a.so+0x10)", "main\t(/bin/app+0x20)"}));
+    const auto write = [&](const char* format, const char* file, std::vector<std::string> words) {
+      words.insert(words.begin(), {"export", "--no-resolve", "-f", format, "-o", directory / file});
+      const Result result = memlog(words);
+      EXPECT_EQ(result.status, 0) << result.err;
+      EXPECT_EQ(result.err, "");
+    };
+    write("flamegraph", "graph.svg", reports);
+    write("flamegraph", "base.svg", {"--base", reports[1], reports[4]});
+    write("flamegraph", "hostile.svg", {directory / "hostile.memlog"});
+    write("html", "page.html", reports);
+    write("html", "hostile.html", {directory / "hostile.memlog"});
+    write("speedscope", "scope.json", reports);
+    facts_ = json::parse(
+        shell(fmt::format("NODE_PATH={0} node {1}/tests/unit/tool/browser.cjs {2} {0}/speedscope",
+                          modules, source_directory(), directory.path())),
+        nullptr, false);
+  }
+  void SetUp() override {
+    ASSERT_EQ(lacking_, "");
+    ASSERT_TRUE(facts_.is_object());
+  }
+
+  static json facts_;
+  static std::string lacking_;
+};
+
+json Browser::facts_;
+std::string Browser::lacking_;
+
+// By name; the last component of the title's first line.
+const json& box(const json& boxes, const std::string& name) {
+  static const json none;
+  for (const json& one : boxes) {
+    if (one["title"].get<std::string>().starts_with(name + "\n")) return one;
+  }
+  ADD_FAILURE() << "no box " << name << " in " << boxes;
+  return none;
+}
+
+std::vector<std::string> names(const json& boxes) {
+  std::vector<std::string> out;
+  for (const json& one : boxes) {
+    const auto title = one["title"].get<std::string>();
+    out.push_back(title.substr(0, title.find('\n')));
+  }
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+void expect_width(const json& boxes, const std::string& name, int64_t part, int64_t whole) {
+  EXPECT_NEAR(box(boxes, name)["width"].get<double>(),
+              static_cast<double>(part) / static_cast<double>(whole), 0.0005)
+      << name;
+}
+
+using Names = std::vector<std::string>;
+
+TEST_F(Browser, NothingIsAskedForAndNothingGoesWrong) {
+  for (const char* part : {"graph", "still", "base", "report", "hostileSvg", "hostilePage"}) {
+    EXPECT_EQ(facts_[part]["problems"], json::array()) << part;
+    ASSERT_EQ(facts_[part]["requests"].size(), 1u) << part << facts_[part]["requests"];
+  }
+}
+
+TEST_F(Browser, WidthsAndTooltipsOfTheFlameGraphAreTheBytes) {
+  const json& boxes = facts_["graph"]["start"];
+  EXPECT_EQ(names(boxes), (Names{"all", "cache", "leaky", "main", "serve", "start"}));
+  EXPECT_EQ(box(boxes, "all")["title"], "all\n63,500 bytes (100.00%), 635 blocks");
+  EXPECT_EQ(box(boxes, "serve")["title"], "serve\n15,500 bytes (24.41%), 155 blocks");
+  EXPECT_EQ(box(boxes, "leaky")["title"], "leaky\n9,000 bytes (14.17%), 90 blocks");
+  EXPECT_EQ(box(boxes, "leaky")["label"], "leaky");
+  for (const auto& [name, bytes] : std::map<std::string, int64_t>{
+           {"all", 63500}, {"start", 48000}, {"serve", 15500}, {"cache", 6500}, {"leaky", 9000}}) {
+    expect_width(boxes, name, bytes, 63500);
+  }
+  EXPECT_NEAR(box(boxes, "serve")["x"].get<double>(), 48000.0 / 63500, 0.0005);
+}
+
+TEST_F(Browser, TheFlameGraphZooms) {
+  const json& graph = facts_["graph"];
+  EXPECT_EQ(names(graph["zoomed"]), (Names{"all", "cache", "leaky", "main", "serve"}));
+  for (const char* name : {"all", "main", "serve"}) expect_width(graph["zoomed"], name, 1, 1);
+  expect_width(graph["zoomed"], "leaky", 9000, 15500);
+  expect_width(graph["zoomed"], "cache", 6500, 15500);
+  EXPECT_EQ(graph["reset"], graph["start"]);
+  EXPECT_EQ(graph["byKeys"], graph["zoomed"]);
+  EXPECT_EQ(graph["told"], "serve: 15,500 bytes (24.41%), 155 blocks");
+  EXPECT_EQ(graph["escaped"], graph["start"]);
+}
+
+TEST_F(Browser, TheFlameGraphIsSearched) {
+  const json& graph = facts_["graph"];
+  // serve is in it with all below, start besides.
+  EXPECT_EQ(graph["matched"], fmt::format("matched {:.2f}%", 100 * 15500.0 / 63500));
+  Names found;
+  for (const json& one : graph["searched"]) {
+    if (one["match"]) found.push_back(one["label"]);
+  }
+  EXPECT_EQ(found, (Names{"serve", "leaky"}));
+  EXPECT_NE(box(graph["searched"], "leaky")["colour"], box(graph["start"], "leaky")["colour"]);
+  EXPECT_EQ(graph["refused"], "not a regular expression");
+}
+
+TEST_F(Browser, WithoutScriptsTheFlameGraphIsStillRead) {
+  const json& still = facts_["still"];
+  EXPECT_EQ(still["labels"], (Names{"all", "main", "start", "serve", "leaky", "cache"}));
+  EXPECT_EQ(still["titles"][4], "leaky\n9,000 bytes (14.17%), 90 blocks");
+  EXPECT_EQ(still["fields"], 0);
+}
+
+TEST_F(Browser, TheDifferenceIsRedAndBlue) {
+  // From report 2 to 5 start and swing became less; 8,500 of 10,700 bytes that moved were growth.
+  const json& boxes = facts_["base"]["boxes"];
+  EXPECT_EQ(facts_["base"]["head"][1],
+            "red grew 8,500 bytes in 2 stacks, blue shrank 2,200 bytes in 2 stacks, "
+            "2026-11-20T20:00:20.000000Z to 2026-11-20T20:00:50.000000Z");
+  EXPECT_EQ(box(boxes, "all")["title"],
+            "all\n+6,300 bytes: grew 8,500, shrank 2,200 (100.00% of what moved), +63 blocks");
+  EXPECT_EQ(box(boxes, "start")["title"],
+            "start\n-2,000 bytes: grew 0, shrank 2,000 (18.69% of what moved), -20 blocks");
+  expect_width(boxes, "leaky", 6000, 10700);
+  expect_width(boxes, "start", 2000, 10700);
+  const auto red_over_blue = [&](const char* name) {
+    int red = 0;
+    int green = 0;
+    int blue = 0;
+    const auto colour = box(boxes, name)["colour"].get<std::string>();
+    EXPECT_EQ(std::sscanf(colour.c_str(), "rgb(%d, %d, %d)", &red, &green, &blue), 3) << colour;
+    return red - blue;
+  };
+  EXPECT_GT(red_over_blue("leaky"), 60);
+  EXPECT_GT(red_over_blue("main"), 10);
+  EXPECT_GT(red_over_blue("leaky"), red_over_blue("main"));
+  EXPECT_LT(red_over_blue("start"), -60);
+}
+
+TEST_F(Browser, TheTimelineHasTheSeries) {
+  const json& timeline = facts_["report"]["timeline"];
+  ASSERT_EQ(timeline["dots"].size(), kReports);
+  const auto height = [&](size_t report) { return timeline["dots"][report - 1].get<double>(); };
+  for (size_t i = 1; i <= kReports; ++i) {
+    EXPECT_EQ(timeline["told"][i - 1],
+              fmt::format("report {0}, round-{0}: live {1} bytes, peak {2}, {3} since the report "
+                          "before; {0}0.000 s after the start, 2026-11-20T20:00:{0}0.000000Z",
+                          i, grouped(live_at(i)), grouped(peak_at(i)),
+                          grouped(live_at(i) - live_at(i - 1), true)));
+    // Heights are as the bytes.
+    const double share =
+        static_cast<double>(live_at(i) - live_at(1)) / static_cast<double>(live_at(4) - live_at(1));
+    EXPECT_NEAR(height(i), height(1) + share * (height(4) - height(1)), 0.01) << i;
+    EXPECT_EQ(facts_["report"]["reports"][i - 1],
+              (Names{std::to_string(i), fmt::format("{}0.000", i), grouped(live_at(i)),
+                     grouped(peak_at(i)), grouped(live_at(i) - live_at(i - 1), true),
+                     std::to_string(live_at(i) / 100), "signal", fmt::format("round-{}", i)}));
+  }
+  EXPECT_LT(height(4), height(1));
+}
+
+// The rows of the table of stacks: those of `order`, with these numbers in front.
+json live_rows(size_t report, const std::vector<size_t>& order) {
+  json out = json::array();
+  for (const size_t i : order) {
+    const int64_t bytes = live_at(report, kStacks[i]);
+    const std::string callers = kStacks[i].callers == kServe ? " < serve < main" : " < main";
+    out.push_back({grouped(bytes),
+                   fmt::format("{:.2f}%", 100 * static_cast<double>(bytes) /
+                                              static_cast<double>(live_at(report))),
+                   std::to_string(bytes / 100), kStacks[i].name + callers});
+  }
+  return out;
+}
+
+json changed_rows(size_t base, size_t report, const std::vector<size_t>& order, int64_t moved) {
+  json out = json::array();
+  for (const size_t i : order) {
+    const int64_t before = live_at(base, kStacks[i]);
+    const int64_t after = live_at(report, kStacks[i]);
+    const std::string callers = kStacks[i].callers == kServe ? " < serve < main" : " < main";
+    out.push_back({grouped(after - before, true),
+                   fmt::format("{:.2f}%", 100 * std::fabs(static_cast<double>(after - before)) /
+                                              static_cast<double>(moved)),
+                   grouped((after - before) / 100, true), grouped(before), grouped(after),
+                   kStacks[i].name + callers});
+  }
+  return out;
+}
+
+TEST_F(Browser, TheTableHasWhatIsLiveAtTheChosenReport) {
+  const json& report = facts_["report"];
+  EXPECT_EQ(report["chosen"], "4");
+  EXPECT_EQ(report["live"]["rows"], live_rows(4, {0, 1, 2, 3}));
+  EXPECT_EQ(report["ascending"], live_rows(4, {3, 2, 1, 0}));
+  EXPECT_EQ(report["byName"], live_rows(4, {2, 1, 0, 3}));
+  EXPECT_EQ(box(report["live"]["boxes"], "serve")["title"],
+            "serve\n13,500 bytes (21.16%), 135 blocks");
+  expect_width(report["live"]["boxes"], "serve", 13500, live_at(4));
+  EXPECT_EQ(report["frames"],
+            (Names{"leaky leaky.c:3 (svc)", "serve serve.c:20 (svc)", "main main.c:9 (svc)"}));
+}
+
+TEST_F(Browser, ThePageIsSearched) {
+  const json& filtered = facts_["report"]["filtered"];
+  EXPECT_EQ(filtered["rows"], live_rows(4, {1, 3}));
+  EXPECT_EQ(filtered["text"], fmt::format("matched {:.2f}% in 2 stacks",
+                                          100 * 7300.0 / static_cast<double>(live_at(4))));
+  Names found;
+  for (const json& one : filtered["boxes"]) {
+    if (one["match"]) found.push_back(one["label"]);
+  }
+  EXPECT_EQ(found.size(), 2u) << filtered["boxes"];
+}
+
+TEST_F(Browser, AnyTwoReportsAreCompared) {
+  const json& report = facts_["report"];
+  EXPECT_EQ(report["base"], "2");
+  EXPECT_EQ(report["compared"]["rows"], changed_rows(2, 4, {1, 2, 3}, 6600));
+  EXPECT_EQ(report["compared"]["text"], "+6,600 bytes: grew 6,600 (red), shrank 0 (blue)");
+  expect_width(report["compared"]["boxes"], "leaky", 4000, 6600);
+  EXPECT_EQ(report["comparedOther"]["rows"], changed_rows(3, 5, {1, 2, 3, 0}, 7400));
+  EXPECT_EQ(report["comparedOther"]["text"], "+1,600 bytes: grew 4,500 (red), shrank 2,900 (blue)");
+}
+
+TEST_F(Browser, TheGraphHangsAndThePageIsDark) {
+  const json& report = facts_["report"];
+  EXPECT_EQ(box(report["icicle"], "all")["y"], 0);
+  EXPECT_GT(box(report["compared"]["boxes"], "all")["y"],
+            box(report["compared"]["boxes"], "leaky")["y"]);
+  EXPECT_EQ(report["paper"][0], "rgb(253, 252, 249)");
+  EXPECT_EQ(report["paper"][1], "rgb(23, 25, 29)");
+}
+
+TEST_F(Browser, HostileNamesAreNames) {
+  for (const char* part : {"hostileSvg", "hostilePage"}) {
+    const json& facts = facts_[part];
+    EXPECT_FALSE(facts["harmed"]) << part;
+    ASSERT_EQ(facts["boxes"].size(), 3u) << part;
+    std::string name = kHostile;
+    // No XML may have U+FFFF.
+    if (part == std::string("hostileSvg")) name.replace(name.size() - 3, 3, "\ufffd");
+    EXPECT_EQ(facts["boxes"][2]["title"], name + "\n64 bytes (100.00%), 1 block") << part;
+  }
+}
+
+TEST_F(Browser, SpeedscopeShowsFunctionsAndTotals) {
+  std::string text = facts_["speedscope"]["text"];
+  EXPECT_EQ(facts_["speedscope"]["problems"], json::array());
+  EXPECT_NE(text.find("bytes of /usr/bin/svc"), std::string::npos) << text;
+  std::erase_if(text, [](char c) { return c == '\n' || c == '\t'; });
+  // Total, own, function; KB are of 1024 bytes.
+  for (const char* row : {"62.01 KB (100%)0 B (<0.01%)main", "46.88 KB (76%)46.88 KB (76%)start",
+                          "15.14 KB (24%)0 B (<0.01%)serve", "8.79 KB (14%)8.79 KB (14%)leaky",
+                          "6.35 KB (10%)6.35 KB (10%)cache"}) {
+    EXPECT_NE(text.find(row), std::string::npos) << row << " in\n" << text;
+  }
+}
+
+}  // namespace
+}  // namespace mtrace::test
