@@ -12,7 +12,7 @@
 namespace mtrace::exporting {
 namespace {
 
-constexpr double kLeast = 0.0001;  // of the width: an eighth of a pixel
+constexpr double kLeast = 0.0002;  // of the width: a quarter of a pixel
 constexpr int kRow = 18;           // pixels, as all lengths here; page/flame.js has the same
 constexpr int kLetter = 7;         // as wide as one is in page/flame.css, rounded up
 constexpr int kWidth = 1200;       // for which labels are cut where no script does it

@@ -1,7 +1,7 @@
 // Stacks as a tree of functions, and its boxes; src/export/flame_tree.cc and flame_graph.cc do the
 // same for SVG files.
 
-const kLeast = 0.00025;  // of the width: what is narrower does not stand for itself
+const kLeast = 0.0002;  // of the width: what is narrower does not stand for itself
 
 function makeNode(name) {
   return {name, grew: 0, shrank: 0, blocks: 0, places: 0, children: new Map()};
