@@ -7,6 +7,7 @@
 #   make faults     each system call of the library's own fails in turn
 #   make suites     test suites of others, with the library and without
 #   make deps       install the Debian packages that building and testing need
+#   make pictures   doc/pictures again, from redis-server at work
 #   make bench      measure the cost of tracing; make performance: for doc/performance.md, too
 #   make install    PREFIX=/usr/local, DESTDIR=; make uninstall takes it away again
 #   make deb        a Debian package: build/mtrace_VERSION_ARCHITECTURE.deb
@@ -70,7 +71,7 @@ TOOL_SRC := $(sort $(wildcard src/profile/*.cc src/symbolize/*.cc src/analyze/*.
 LIB_OBJ  := $(LIB_SRC:src/%.cc=$(BUILD)/lib/%.o)
 TOOL_OBJ := $(TOOL_SRC:src/%.cc=$(BUILD)/tool/%.o)
 
-.PHONY: all deps demo check soak faults suites install lint format clean tests programs
+.PHONY: all deps demo pictures check soak faults suites install lint format clean tests programs
 all: $(BUILD)/libmtrace.so $(BUILD)/memlog
 
 $(BUILD)/lib/%.o: src/%.cc Makefile | $(BUILD)/.deps

@@ -11,7 +11,8 @@ FISH_COMPLETIONS ?= $(PREFIX)/share/fish/vendor_completions.d
 SHARE       ?= $(BUILD)/share
 PAGES       := $(patsubst doc/man/%.in,$(SHARE)/man/%,$(wildcard doc/man/*.in))
 COMPLETIONS := $(addprefix $(SHARE)/completion/memlog.,bash zsh fish)
-DOCUMENTS   := README LICENSE index.html $(wildcard doc/performance/*.svg) \
+DOCUMENTS   := README LICENSE index.html $(wildcard doc/performance/*.svg doc/pictures/*.svg \
+               doc/pictures/*.png) \
                $(filter-out doc/contributing.md,$(wildcard doc/*.md))
 # Each function of the header has a page, which is a link to that of mtrace_report.
 parenthesis := (
@@ -84,7 +85,7 @@ install: all share $(LIBRARY) $(TOOL)
 uninstall:
 	$(Q)rm -f $(foreach f,$(INSTALLED_FILES),"$(DESTDIR)$(f)")
 	$(Q)if [ -z "$(DESTDIR)" ]; then \
-	    rmdir $(DOCDIR)/doc/performance $(DOCDIR)/doc $(DOCDIR) 2>/dev/null || true; \
+	    rmdir $(DOCDIR)/doc/performance $(DOCDIR)/doc/pictures $(DOCDIR)/doc $(DOCDIR) 2>/dev/null || true; \
 	else for file in $(INSTALLED_FILES); do \
 	    (cd "$(DESTDIR)" 2>/dev/null && rmdir -p ".$$(dirname "$$file")" 2>/dev/null) || true; \
 	done; fi

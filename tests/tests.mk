@@ -141,6 +141,8 @@ suites: all tests
 	MTRACE_SUITES=1 $(long_tests)'SuitesTest.*'
 demo: all $(PROGRAMS)/demo_service
 	@tests/demo.sh $(BUILD)
+pictures: all
+	@doc/pictures/make.sh $(BUILD)
 
 -include $(UNIT_LIBRARY_OBJ:.o=.d) $(UNIT_TOOL_OBJ:.o=.d) $(HOST_COMMON_OBJ:.o=.d) \
          $(HOST_TEST_OBJ:.o=.d) $(STRUCTURE_OBJ:.o=.d)

@@ -16,7 +16,7 @@ constexpr double kLeast = 0.0002;  // of the width: a quarter of a pixel
 constexpr int kRow = 18;           // pixels, as all lengths here; page/flame.js has the same
 constexpr int kLetter = 7;         // as wide as one is in page/flame.css, rounded up
 constexpr int kWidth = 1200;       // for which labels are cut where no script does it
-constexpr int kTop = 44;
+constexpr int kLine = 18;          // of the text above
 
 // U+FFFE and U+FFFF are well-formed UTF-8, but no XML may have them.
 std::string xml(const std::string& text) {
@@ -144,22 +144,28 @@ std::string flame_graph(const Stacks& grew, const Stacks& shrank, const std::str
   const bool difference = !base.empty() || !shrank.stacks.empty();
   const std::vector<FlameNode> nodes = flame_tree(grew, shrank, kLeast);
   const Drawing drawing(nodes, grew, difference);
+  std::vector<std::string> lines = {stacks_text(grew)};
+  if (difference) lines = {"red grew " + stacks_text(grew), "blue shrank " + stacks_text(shrank)};
+  lines.push_back(base.empty() ? grew.taken : base + " to " + grew.taken);
+  int y = kLine;
+  std::string head;
+  for (const std::string& line : lines) {
+    y += kLine;
+    head += fmt::format("<text x=\"0.8%\" y=\"{}\">{}</text>\n", y, xml(line));
+  }
+  const int top = y + kLine / 2;
   const std::string title =
       xml(grew.column + " of " + grew.program.substr(grew.program.rfind('/') + 1));
-  std::string summary = difference ? fmt::format("red grew {}, blue shrank {}", stacks_text(grew),
-                                                 stacks_text(shrank))
-                                   : stacks_text(grew);
-  summary += ", " + (base.empty() ? "" : base + " to ") + grew.taken;
   return fmt::format(
       "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
       "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"flame\" width=\"100%\" height=\"{}\">\n"
       "<title>{}</title>\n<style><![CDATA[\n{}]]></style>\n"
       "<rect class=\"paper\" width=\"100%\" height=\"100%\"/>\n"
-      "<text class=\"head\" x=\"0.8%\" y=\"18\">{}</text>\n<text x=\"0.8%\" y=\"36\">{}</text>\n"
+      "<text class=\"head\" x=\"0.8%\" y=\"{}\">{}</text>\n{}"
       "<svg id=\"graph\" x=\"0.8%\" y=\"{}\" width=\"98.4%\" height=\"{}\">\n{}</svg>\n"
       "<script><![CDATA[\n{}{}]]></script>\n</svg>\n",
-      kTop + drawing.height() + 10, title, page_file(PageFile::kFlameStyle), title, xml(summary),
-      kTop, drawing.height(), drawing.text(), page_file(PageFile::kFlameScript),
+      top + drawing.height() + kLine / 2, title, page_file(PageFile::kFlameStyle), kLine, title,
+      head, top, drawing.height(), drawing.text(), page_file(PageFile::kFlameScript),
       page_file(PageFile::kSvgScript));
 }
 

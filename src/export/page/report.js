@@ -19,7 +19,7 @@ class Page {
     const {command, pid, host, remarks, reports} = this.data;
     element('about').textContent = [
       command, `pid ${pid}`, host && `on ${host}`, countText(reports.length, 'report'),
-      `the last taken ${reports.at(-1).taken}`,
+      `the last taken ${timeText(reports.at(-1).taken)}`,
     ].filter((text) => text !== '').join(', ');
     element('remarks').append(...remarks.map((text) => make('li', {}, text)));
     const options = reports.map((_, i) => make('option', {value: i + 1}, this.data.title(i + 1)));

@@ -3,7 +3,7 @@
 // back to the whole, and a line that tells of the box under the pointer.
 
 const kXhtml = 'http://www.w3.org/1999/xhtml';
-const kBar = 52;  // height in pixels
+const kBar = 56;  // height in pixels
 
 function xhtml(name, attributes, parent) {
   const element = document.createElementNS(kXhtml, name);
@@ -17,7 +17,7 @@ function makeBar(graph) {
   const root = document.documentElement;
   const top = Number(graph.getAttribute('y'));
   const bar = document.createElementNS(graph.namespaceURI, 'foreignObject');
-  for (const [key, value] of Object.entries({x: '0.8%', y: top - 4, width: '98.4%', height: kBar})) {
+  for (const [key, value] of Object.entries({x: '0.8%', y: top, width: '98.4%', height: kBar})) {
     bar.setAttribute(key, value);
   }
   root.insertBefore(bar, graph);

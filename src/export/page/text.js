@@ -25,6 +25,11 @@ function percentText(part, whole) {
   return `${(whole === 0 ? 0 : 100 * part / whole).toFixed(2)}%`;
 }
 
+// "2026-11-20 20:15:31 UTC" of "2026-11-20T20:15:31.123456Z".
+function timeText(time) {
+  return `${time.slice(0, 10)} ${time.slice(11, 19)} UTC`;
+}
+
 // Children are elements and texts.
 function fill(element, attributes, children) {
   for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);

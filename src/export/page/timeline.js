@@ -58,7 +58,7 @@ class Timeline {
     const {live, peak, delta, seconds, taken} = this.data.reports[state - 1];
     return `${this.data.title(state)}: live ${grouped(live)} bytes, ` +
         `peak ${peak === null ? 'not known' : grouped(peak)}, ` +
-        `${signed(delta)} since the report before; ${seconds.toFixed(3)} s after the start, ${taken}`;
+        `${signed(delta)} since the report before; ${seconds.toFixed(3)} s after the start, ${timeText(taken)}`;
   }
 
   tell(state) {
@@ -111,7 +111,7 @@ class Timeline {
     let peak = '';
     for (const state of states.filter((one) => this.data.reports[one - 1].peak !== null)) {
       const [x, y] = [this.x(state), value(state, 'peak')];
-      peak += peak === '' ? `M${x} ${y}` : `H${x}V${y}`;
+      peak += peak === '' ? `M${x} ${y}` : `V${y}H${x}`;
     }
     return [
       makeSvg('path', {'class': 'area', d: `M${this.x(1)} ${floor}L${live}V${floor}Z`}),

@@ -75,7 +75,7 @@ async function withoutScripts(browser, name) {
 async function difference(browser) {
   const {page, facts} = await open(browser, url('base.svg'));
   facts.boxes = await boxes(page);
-  facts.head = await texts(page, 'svg > text');
+  facts.head = await texts(page, 'svg.flame > text');
   await page.context().close();
   return facts;
 }

@@ -1,0 +1,48 @@
+#!/bin/bash
+# make.sh BUILD: makes the pictures in this directory again. redis-server runs under the library, is
+# given work in rounds and asked for a report after each: a queue that nobody reads grows, and users
+# are deleted in the middle.
+set -eu
+build=$(cd "$1" && pwd)
+here=$(cd "$(dirname "$0")" && pwd)
+scratch=$(mktemp -d)
+trap 'kill "${server:-}" 2>/dev/null || true; rm -rf "$scratch"' EXIT
+cd "$scratch"
+
+cp "$(readlink -f "$(command -v redis-server)")" redis-server  # the link leads to another name
+LD_PRELOAD=$build/libmtrace.so MTRACE_OUTPUT=$scratch MTRACE_DEPTH=40 \
+    ./redis-server --port 0 --unixsocket socket --save '' --latency-tracking no >log &
+server=$!
+until [ -S socket ]; do sleep 0.1; done
+
+# work COUNT COMMAND: with # for 1 to COUNT.
+work() {
+  seq "$1" | awk -v command="$2" '{ text = command; gsub(/#/, $1, text); print text }' |
+      redis-cli -s socket --pipe >/dev/null
+}
+value=$(printf 'x%.0s' {1..150})
+report() { "$build/memlog" report --label "$1" "$server" >/dev/null; }
+
+report start
+work 3000 "HSET user:# name name-# mail user-#@example.org"
+work 4000 "SET session:# $value"
+work 2000 "SADD tag:news item-#"
+report loaded
+for round in 1 2 3 4 5; do
+  sleep 1
+  work 1500 "LPUSH queue $round-#-$value"
+  work 600 "ZADD scores # player-$round-#"
+  [ $round -ne 3 ] || work 2000 "UNLINK user:#"
+  report round-$round
+done
+kill "$server"
+wait "$server" || true
+
+reports=(redis-server-"$server"-?.memlog)
+"$build/memlog" resolve "${reports[@]}"
+"$build/memlog" export -f flamegraph -o "$here/live.svg" "${reports[@]:0:3}"
+"$build/memlog" export -f flamegraph --base "${reports[2]}" -o "$here/grew.svg" \
+    "${reports[6]}"
+"$build/memlog" export -f html -o page.html "${reports[@]:0:7}"
+NODE_PATH=$build/npm/node_modules node "$here/shoot.cjs" "$scratch/page.html" "$here"
+ls -l "$here"/*.svg "$here"/*.png
