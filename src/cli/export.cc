@@ -46,8 +46,8 @@ constexpr char kText[] =
     "  csv          a row for each stack, all numbers\n"
     "  jsonl        the same as JSON, an object a line\n\n"
     "A profile has one number for each stack, which --by names; by default it is the change in "
-    "bytes, which for the sum of all reports is what is live. With --base it is what is live in "
-    "FILE less what is live in another report. Profiles cannot hold numbers below 0: stacks that "
+    "bytes, which for the sum of all reports is what is live. With --base it is what is live less "
+    "what was live in another report. Profiles cannot hold numbers below 0: stacks that "
     "shrank are left out, and standard error says how many. A flame graph shows them in blue, "
     "beside what grew in red: there a function is as wide as all that moved in it, up or down. "
     "csv and jsonl have all stacks and numbers, other kinds than heap, too.\n\n"
@@ -162,9 +162,9 @@ const Command& export_command() {
              "The number: bytes (default), blocks, live, allocs, temporary, slack or peak, "
              "as in memlog show.",
              "bytes|blocks|live|allocs|temporary|slack|peak"},
-            {"--base", "", "A",
-             "What is live in FILE more or less than in A, as memlog diff A FILE has it: a report, "
-             "a directory of reports or a pattern in quotes."},
+            {"--base", "", "FILE",
+             "Compare: what is live now more or less than then, as memlog diff has it. What it is "
+             "compared with: a report, a directory, or a pattern in quotes."},
             kPeakOption,
             {"--depth", "", "N", "Only the innermost N frames of each stack."},
             kNoResolveOption,

@@ -248,5 +248,20 @@ TEST(StructureTest, FilesStayReadable) {
   }
 }
 
+// What the browser is given has no formatter, and no build step that would make it smaller.
+TEST(StructureTest, ScriptsAndStylesStayReadable) {
+  int files = 0;
+  for (const auto& file : std::filesystem::directory_iterator(source_dir() + "/src/export/page")) {
+    const std::vector<std::string> lines = lines_of(read_file(file.path()));
+    EXPECT_LE(lines.size(), 300u) << file.path();
+    for (const std::string& line : lines) {
+      EXPECT_LE(line.size(), 100u) << file.path() << ": " << line;
+      EXPECT_EQ(line.find('\t'), std::string::npos) << file.path() << ": " << line;
+    }
+    ++files;
+  }
+  EXPECT_GT(files, 5);
+}
+
 }  // namespace
 }  // namespace mtrace::test

@@ -90,7 +90,8 @@ class Page {
     this.graph.turn(element('icicle').checked);
     const {grew, shrank} = moved(this.rows);
     element('summary').textContent = view.difference ?
-        `${signed(grew - shrank)} bytes: grew ${grouped(grew)} (red), shrank ${grouped(shrank)} (blue)` :
+        `${signed(grew - shrank)} bytes: ` +
+            `grew ${grouped(grew)} (red), shrank ${grouped(shrank)} (blue)` :
         `${grouped(grew)} bytes`;
   }
 

@@ -1,4 +1,3 @@
-'use strict';
 // What an SVG file has around its flame graph where scripts may run: a field to search by, a button
 // back to the whole, and a line that tells of the box under the pointer.
 

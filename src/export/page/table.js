@@ -19,7 +19,9 @@ class StackTable {
       {key: 'bytes', title: this.difference ? 'change' : 'bytes', sign: this.difference},
       {key: 'share', title: 'share', text: (row) => percentText(Math.abs(row.bytes), this.whole)},
     ];
-    if (this.data.blocks) columns.push({key: 'blocks', title: 'blocks', sign: this.difference, optional: true});
+    if (this.data.blocks) {
+      columns.push({key: 'blocks', title: 'blocks', sign: this.difference, optional: true});
+    }
     if (this.difference) {
       columns.push({key: 'before', title: 'before', optional: true},
           {key: 'after', title: 'after', optional: true});
@@ -74,7 +76,9 @@ class StackTable {
   head({key, title, optional}) {
     const button = make('button', {type: 'button'}, title);
     button.onclick = () => this.sort(key);
-    const cell = make('th', {scope: 'col', 'data-key': key, 'class': optional ? 'optional' : ''}, button);
+    const cell = make('th', {
+      scope: 'col', 'data-key': key, 'class': optional ? 'optional' : '',
+    }, button);
     if (this.order.key === key) {
       cell.setAttribute('aria-sort', this.order.down ? 'descending' : 'ascending');
     }
@@ -94,7 +98,9 @@ class StackTable {
   }
 
   stackCell(stack) {
-    const button = make('button', {type: 'button', 'class': 'stack', 'aria-expanded': 'false'}, stack.text);
+    const button = make('button', {
+      type: 'button', 'class': 'stack', 'aria-expanded': 'false',
+    }, stack.text);
     const cell = make('td', {}, button);
     button.onclick = () => {
       const open = button.getAttribute('aria-expanded') === 'false';
@@ -106,9 +112,10 @@ class StackTable {
   }
 
   details(stack) {
-    const frames = stack.frames.map(({name, source, module}) => make('li', {},
-        this.expression?.test(name) ? make('mark', {}, name) : name,
-        make('span', {'class': 'place'}, [source && ` ${source}`, module && ` (${module})`].join(''))));
+    const place = ({source, module}) => [source && ` ${source}`, module && ` (${module})`].join('');
+    const frames = stack.frames.map((frame) => make('li', {},
+        this.expression?.test(frame.name) ? make('mark', {}, frame.name) : frame.name,
+        make('span', {'class': 'place'}, place(frame))));
     return make('div', {}, sparkLine(this.data, stack), make('ol', {'class': 'frames'}, ...frames),
         ...(stack.id === '' ? [] : [make('span', {'class': 'place'}, `stack=${stack.id}`)]));
   }

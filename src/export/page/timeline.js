@@ -58,7 +58,8 @@ class Timeline {
     const {live, peak, delta, seconds, taken} = this.data.reports[state - 1];
     return `${this.data.title(state)}: live ${grouped(live)} bytes, ` +
         `peak ${peak === null ? 'not known' : grouped(peak)}, ` +
-        `${signed(delta)} since the report before; ${seconds.toFixed(3)} s after the start, ${timeText(taken)}`;
+        `${signed(delta)} since the report before; ${seconds.toFixed(3)} s after the start, ` +
+        timeText(taken);
   }
 
   tell(state) {
@@ -124,7 +125,9 @@ class Timeline {
     const {delta} = this.data.reports[state - 1];
     const height = Math.max(delta === 0 ? 0 : 1, Math.abs(delta) / this.most * kLower / 2);
     const y = delta > 0 ? this.middle() - height : this.middle();
-    return makeSvg('rect', {'class': delta > 0 ? 'up' : 'down', x: this.x(state) - 3, y, width: 6, height});
+    return makeSvg('rect', {
+      'class': delta > 0 ? 'up' : 'down', x: this.x(state) - 3, y, width: 6, height,
+    });
   }
 
   dot(state) {

@@ -11,13 +11,16 @@ const texts = (page, selector) => page.locator(selector).allTextContents();
 
 // A page without network that notes what it asks for and what goes wrong in it.
 async function open(browser, address, options = {}) {
-  const context = await browser.newContext({offline: true, viewport: {width: 1216, height: 900}, ...options});
+  const context = await browser.newContext(
+      {offline: true, viewport: {width: 1216, height: 900}, ...options});
   const page = await context.newPage();
   page.setDefaultTimeout(kPatience);
   const facts = {problems: [], requests: []};
   page.on('console', (message) => {
     const ofDriver = message.text().includes('GL Driver Message');
-    if (['error', 'warning'].includes(message.type()) && !ofDriver) facts.problems.push(message.text());
+    if (['error', 'warning'].includes(message.type()) && !ofDriver) {
+      facts.problems.push(message.text());
+    }
   });
   page.on('pageerror', (error) => facts.problems.push(error.message));
   page.on('request', (request) => facts.requests.push(request.url()));
@@ -29,15 +32,20 @@ async function open(browser, address, options = {}) {
 const boxes = (page) => page.evaluate(() => {
   const graph = document.getElementById('graph');
   const whole = graph.width.baseVal.value;
-  return [...graph.querySelectorAll('.box')].filter((box) => box.style.display !== 'none').map((box) => ({
+  const shown = [...graph.querySelectorAll('.box')].filter((box) => box.style.display !== 'none');
+  return shown.map((box) => ({
     title: box.querySelector('title').textContent,
     label: box.querySelector('text').textContent,
-    x: box.x.baseVal.value / whole, width: box.width.baseVal.value / whole, y: box.y.baseVal.value,
-    match: box.classList.contains('match'), colour: getComputedStyle(box.querySelector('rect')).fill,
+    x: box.x.baseVal.value / whole,
+    width: box.width.baseVal.value / whole,
+    y: box.y.baseVal.value,
+    match: box.classList.contains('match'),
+    colour: getComputedStyle(box.querySelector('rect')).fill,
   }));
 });
 
-const boxOf = (page, name) => page.locator('.box').filter({has: page.locator('title', {hasText: new RegExp(`^${name}\\n`)})});
+const boxOf = (page, name) => page.locator('.box').filter(
+    {has: page.locator('title', {hasText: new RegExp(`^${name}\\n`)})});
 
 async function flameGraph(browser) {
   const {page, facts} = await open(browser, url('graph.svg'));
@@ -112,16 +120,22 @@ async function report(browser) {
   await page.click('[data-key=bytes] button');
   await page.fill('#search', 'leak|swi');
   facts.filtered = {
-    rows: await rows(page, 'stacks'), text: await page.textContent('#matched'), boxes: await boxes(page)};
+    rows: await rows(page, 'stacks'), text: await page.textContent('#matched'),
+    boxes: await boxes(page),
+  };
   await page.fill('#search', '');
 
   await page.locator('#timeline circle').nth(1).click({modifiers: ['Shift']});
   facts.base = await page.inputValue('#base');
   facts.compared = {
-    boxes: await boxes(page), rows: await rows(page, 'stacks'), text: await page.textContent('#summary')};
+    boxes: await boxes(page), rows: await rows(page, 'stacks'),
+    text: await page.textContent('#summary'),
+  };
   await page.selectOption('#report', '5');
   await page.selectOption('#base', '3');
-  facts.comparedOther = {rows: await rows(page, 'stacks'), text: await page.textContent('#summary')};
+  facts.comparedOther = {
+    rows: await rows(page, 'stacks'), text: await page.textContent('#summary'),
+  };
 
   await page.check('#icicle');
   facts.icicle = await boxes(page);
@@ -162,7 +176,8 @@ async function inSpeedscope(browser) {
   const facts = {
     graph: await flameGraph(browser), still: await withoutScripts(browser, 'graph.svg'),
     base: await difference(browser), report: await report(browser),
-    hostileSvg: await hostile(browser, 'hostile.svg'), hostilePage: await hostile(browser, 'hostile.html'),
+    hostileSvg: await hostile(browser, 'hostile.svg'),
+    hostilePage: await hostile(browser, 'hostile.html'),
     speedscope: await inSpeedscope(browser),
   };
   await browser.close();
