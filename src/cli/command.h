@@ -27,6 +27,7 @@ struct Command {
 const Command& run_command();
 const Command& report_command();
 const Command& status_command();
+const Command& recover_command();
 const Command& resolve_command();
 const Command& show_command();
 const Command& tree_command();

@@ -1,0 +1,121 @@
+#include "cli/ledgers.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+
+#include "cli/process.h"
+#include "cli/traced.h"
+#include "format/memlog.h"
+#include "profile/error.h"
+#include "profile/file.h"
+#include "profile/reader.h"
+#include "profile/text.h"
+#include "profile/writer.h"
+#include "symbolize/resolver.h"
+
+namespace mtrace::cli {
+namespace {
+
+constexpr int kMostNames = 10000;
+
+bool same_file(const struct stat& a, const struct stat& b) {
+  return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+std::string base_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+}  // namespace
+
+std::unique_ptr<profile::LedgerFile> ledger_of(pid_t pid, std::string& why) {
+  const auto files = mapped_files(pid);
+  if (!files) {
+    why = fmt::format("cannot be looked at: {}", std::strerror(errno));
+    return nullptr;
+  }
+  why = "has no ledger (start it with memlog run, or with MTRACE_LEDGER)";
+  for (const Mapping& mapping : *files) {
+    constexpr std::string_view kDeleted = " (deleted)";
+    const bool deleted = mapping.path.ends_with(kDeleted);
+    // One that is named by MTRACE_LEDGER has any name; what is mapped shared and begins with a
+    // ledger's header is one.
+    const int file = open_mapped(pid, mapping);
+    if (file < 0) {
+      if (base_name(mapping.path).find(format::kLedgerSuffix) != std::string::npos) {
+        why = fmt::format("has a ledger that cannot be opened, {}: {}",
+                          profile::escaped(mapping.path, ""),
+                          deleted ? "its name was removed" : std::strerror(errno));
+      }
+      continue;
+    }
+    uint64_t magic = 0;
+    if (::pread(file, &magic, sizeof magic, 0) != sizeof magic || magic != format::kLedgerMagic) {
+      ::close(file);
+      continue;
+    }
+    auto ledger = std::make_unique<profile::LedgerFile>(file, mapping.path);
+    // The child of a fork has its parent's mapped until its first operation.
+    if (static_cast<pid_t>(ledger->header().pid) == pid) return ledger;
+    why = "is a fork's child that has not allocated yet: it has no ledger of its own";
+  }
+  return nullptr;
+}
+
+pid_t process_of(const profile::LedgerFile& file) {
+  const auto pid = static_cast<pid_t>(file.header().pid);
+  struct stat own = {};
+  const auto files = mapped_files(pid);
+  if (!files || ::fstat(file.descriptor(), &own) != 0) return 0;
+  for (const Mapping& mapping : *files) {
+    const int mapped = open_mapped(pid, mapping);
+    if (mapped < 0) continue;
+    struct stat other = {};
+    const bool same = ::fstat(mapped, &other) == 0 && same_file(own, other);
+    ::close(mapped);
+    if (same) return pid;
+  }
+  return 0;
+}
+
+profile::Memlog memlog_of(const profile::LedgerFile& file, const profile::LedgerState& state,
+                          const profile::LedgerOccasion& occasion) {
+  return profile::read(file.name(), profile::ledger_memlog(file, state, occasion));
+}
+
+uint64_t real_time_now() {
+  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
+                                   std::chrono::system_clock::now().time_since_epoch())
+                                   .count());
+}
+
+std::string write_snapshot(profile::Memlog& memlog, const std::string& directory,
+                           const std::string& what) {
+  const std::string stem = fmt::format("{}{}{}-{}-{}", directory == "." ? "" : directory,
+                                       directory == "." || directory.ends_with('/') ? "" : "/",
+                                       base_name(memlog.header.program), memlog.header.pid, what);
+  std::string path;
+  int file = -1;
+  for (int number = 1; file < 0 && number <= kMostNames; ++number) {
+    path =
+        fmt::format("{}{}{}", stem, number == 1 ? "" : fmt::format(".{}", number), format::kSuffix);
+    file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (file < 0 && errno != EEXIST) throw profile::FileError("cannot make " + path, errno);
+  }
+  if (file < 0) throw profile::FileError("cannot make " + path, EEXIST);
+  ::close(file);
+  // The name is ours; a reader sees nothing in it, and then all.
+  try {
+    profile::replace_file(path, profile::write(memlog));
+  } catch (...) {
+    ::unlink(path.c_str());
+    throw;
+  }
+  return path;
+}
+
+}  // namespace mtrace::cli

@@ -1,0 +1,241 @@
+#include "profile/ledger_state.h"
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+
+#include "format/memlog.h"
+#include "profile/ledger_chunks.h"
+
+namespace mtrace::profile {
+namespace {
+
+using format::LedgerCounterSet;
+
+constexpr size_t kMostPath = 16384;
+constexpr uint32_t kMostModules = 16384;
+
+// The records and sets of one pass over the ledger: whole chunks of the arena, copied when they are
+// first asked for.
+class ArenaCopy {
+ public:
+  explicit ArenaCopy(const LedgerFile& file) : file_(file), chunks_(format::kArenaChunks) {}
+
+  // The `size` bytes that begin with unit `index`; nullptr: not there.
+  const char* at(uint32_t index, size_t size) {
+    constexpr uint32_t kUnits = format::kArenaChunk / format::kArenaUnit;
+    const uint32_t chunk = index / kUnits;
+    const size_t into = size_t{index % kUnits} * format::kArenaUnit;
+    if (index == 0 || chunk >= chunks_.size() || size > format::kArenaChunk - into) return nullptr;
+    Chunk& copy = chunks_[chunk];
+    if (!copy.asked) load(chunk, copy);
+    return copy.bytes == nullptr ? nullptr : copy.bytes.get() + into;
+  }
+  template <typename T>
+  bool get(uint32_t index, T& to) {
+    const char* bytes = at(index, sizeof to);
+    if (bytes != nullptr) std::memcpy(&to, bytes, sizeof to);
+    return bytes != nullptr;
+  }
+
+ private:
+  struct Chunk {
+    bool asked = false;
+    std::unique_ptr<char[]> bytes;
+  };
+  void load(uint32_t chunk, Chunk& copy) {
+    copy.asked = true;
+    // One that names the same place again and again is not allowed to fill the memory with copies.
+    if (++loaded_ > file_.size() / format::kArenaChunk) return;
+    uint64_t address = 0;
+    if (!file_.read(file_.header().roots.arena + uint64_t{chunk} * sizeof address, address)) return;
+    auto bytes = std::make_unique<char[]>(format::kArenaChunk);
+    if (file_.read(address, bytes.get(), format::kArenaChunk)) copy.bytes = std::move(bytes);
+  }
+
+  const LedgerFile& file_;
+  std::vector<Chunk> chunks_;
+  uint64_t loaded_ = 0;
+};
+
+// Calls visit(set) for each set of a stack.
+template <typename Visit>
+bool each_set(ArenaCopy& arena, const format::LedgerStack& record, Visit&& visit) {
+  visit(record.own);
+  bool whole = true;
+  for (const uint32_t index : {record.second, record.shared}) {
+    LedgerCounterSet set;
+    if (index == 0) continue;
+    if (arena.get(index, set)) {
+      visit(set);
+    } else {
+      whole = false;
+    }
+  }
+  return whole;
+}
+
+// The first pass: everything but what was allocated. False: it is not whole.
+bool read_record(ArenaCopy& arena, uint64_t height, LedgerStackState& stack) {
+  format::LedgerStack record;
+  if (!arena.get(stack.index, record) || record.ordinal != stack.ordinal ||
+      record.depth > format::kMaxDepth) {
+    return false;
+  }
+  const size_t frames = record.depth * sizeof(uint64_t);
+  const char* bytes = arena.at(stack.index, sizeof record + frames);
+  if (bytes == nullptr) return false;
+  stack.frames.resize(record.depth);
+  std::memcpy(stack.frames.data(), bytes + sizeof record, frames);
+  stack.kind = record.kind <= format::kLedgerKinds ? record.kind : 0;
+  stack.cut = record.cut != 0;
+  stack.retired = record.retired;
+  return each_set(arena, record, [&](const LedgerCounterSet& set) {
+    stack.now.freed_bytes += set.freed_bytes;
+    stack.now.freed_blocks += set.freed_blocks;
+    stack.now.temporary += set.temporary;
+    stack.now.short_lived += set.short_lived;
+    stack.now.lifetime += set.lifetime;
+    stack.slack += set.slack;
+    stack.shortest = std::max(stack.shortest, set.shortest);
+    stack.longest = std::max(stack.longest, set.longest);
+    stack.share += set.mark == height ? set.set_aside : set.allocated_bytes - set.freed_bytes;
+  });
+}
+
+// The second pass.
+void read_allocated(ArenaCopy& arena, LedgerStackState& stack) {
+  format::LedgerStack record;
+  if (!arena.get(stack.index, record)) return;
+  each_set(arena, record, [&](const LedgerCounterSet& set) {
+    stack.now.allocated_bytes += set.allocated_bytes;
+    stack.now.allocated_blocks += set.allocated_blocks;
+  });
+  // Of a damaged file, or after a loss of power, anything can stand there.
+  LedgerCounts& now = stack.now;
+  if (now.live_bytes() < 0) now.allocated_bytes = now.freed_bytes;
+  if (now.live_blocks() < 0) now.allocated_blocks = now.freed_blocks;
+  if (static_cast<int64_t>(stack.slack) < 0) stack.slack = 0;
+  if (static_cast<int64_t>(stack.share) < 0) stack.share = 0;
+}
+
+void read_stacks(const LedgerFile& file, LedgerState& state) {
+  const format::LedgerRoots& roots = file.header().roots;
+  uint32_t count = 0;
+  if (!file.read(roots.stack_count, count)) {
+    throw LedgerError(file.name() + ": damaged: its stacks are not there");
+  }
+  ChunkedCopy<uint32_t, format::kStacksChunk> records(file, roots.stacks);
+  ChunkedCopy<format::LedgerCounters, format::kReportedChunk> reported(file, roots.reported);
+  auto arena = std::make_unique<ArenaCopy>(file);
+  // More than there is room for was never made.
+  constexpr uint64_t kLeast = sizeof(format::LedgerStack);
+  const uint64_t most = file.size() / kLeast;
+  for (uint32_t ordinal = 1; ordinal <= std::min<uint64_t>(count, most); ++ordinal) {
+    LedgerStackState stack;
+    stack.ordinal = ordinal;
+    stack.index = records.get(ordinal - 1);
+    if (stack.index == 0) continue;  // on its way, or without room
+    if (!read_record(*arena, state.peak, stack)) {
+      ++state.unread;
+      continue;
+    }
+    const format::LedgerCounters last = reported.get(ordinal);
+    stack.reported = {last.allocated_bytes, last.allocated_blocks, last.freed_bytes,
+                      last.freed_blocks,    last.temporary,        last.short_lived,
+                      last.lifetime};
+    state.stacks.push_back(std::move(stack));
+  }
+  arena = std::make_unique<ArenaCopy>(file);
+  for (LedgerStackState& stack : state.stacks) read_allocated(*arena, stack);
+}
+
+void read_threads(const LedgerFile& file, LedgerState& state) {
+  const format::LedgerRoots& roots = file.header().roots;
+  uint32_t used = 0;
+  uint32_t several = 0;
+  file.read(roots.threads_used, used);
+  file.read(roots.threads_several, several);
+  state.several_threads = several != 0;
+  std::vector<format::LedgerThread> threads(
+      std::min(std::max(used, 1u), format::kLedgerThreads - 1) + size_t{1});
+  if (!file.read(roots.threads, threads.data(), threads.size() * sizeof threads[0])) {
+    ++state.unread;
+    return;
+  }
+  for (const format::LedgerThread& thread : threads) {
+    for (unsigned call = 0; call < format::kLedgerCalls; ++call) {
+      state.calls[call] += thread.calls[call];
+    }
+    state.failed_allocations += thread.failed_allocations;
+    state.unknown_frees += thread.unknown_frees;
+    state.kept += thread.most_kept;
+  }
+}
+
+void read_modules(const LedgerFile& file, LedgerState& state) {
+  std::vector<bool> known(kMostModules);
+  uint64_t address = file.header().first_module;
+  for (uint32_t i = 0; address != 0 && i < kMostModules; ++i) {
+    LedgerModuleState module;
+    if (!file.read(address, module.entry) || module.entry.path_length > kMostPath ||
+        module.entry.number >= kMostModules || known[module.entry.number] ||
+        module.entry.build_id_size > sizeof module.entry.build_id) {
+      ++state.unread;
+      break;
+    }
+    module.path.resize(module.entry.path_length);
+    if (!file.read(address + sizeof module.entry, module.path.data(), module.path.size()) ||
+        module.path.empty()) {
+      ++state.unread;
+      break;
+    }
+    known[module.entry.number] = true;
+    address = module.entry.next;
+    state.modules.push_back(std::move(module));
+  }
+  std::sort(state.modules.begin(), state.modules.end(),
+            [](const auto& a, const auto& b) { return a.entry.number < b.entry.number; });
+}
+
+}  // namespace
+
+LedgerCounts LedgerCounts::operator-(const LedgerCounts& other) const {
+  return {allocated_bytes - other.allocated_bytes,
+          allocated_blocks - other.allocated_blocks,
+          freed_bytes - other.freed_bytes,
+          freed_blocks - other.freed_blocks,
+          temporary - other.temporary,
+          short_lived - other.short_lived,
+          lifetime - other.lifetime};
+}
+
+LedgerCounts& LedgerCounts::operator+=(const LedgerCounts& other) {
+  allocated_bytes += other.allocated_bytes;
+  allocated_blocks += other.allocated_blocks;
+  freed_bytes += other.freed_bytes;
+  freed_blocks += other.freed_blocks;
+  temporary += other.temporary;
+  short_lived += other.short_lived;
+  lifetime += other.lifetime;
+  return *this;
+}
+
+LedgerState read_ledger(const LedgerFile& file) {
+  const format::LedgerRoots& roots = file.header().roots;
+  LedgerState state;
+  file.read(roots.peak, state.peak);
+  file.read(roots.peak_when, state.peak_when);
+  read_stacks(file, state);
+  read_threads(file, state);
+  read_modules(file, state);
+  file.read(roots.lost_stacks, state.lost_stacks);
+  file.read(roots.lost_frames, state.lost_frames);
+  file.read(roots.lost_blocks, state.lost_blocks);
+  file.read(roots.lost_inflight, state.lost_inflight);
+  file.read(roots.inherited, state.inherited_bytes);
+  file.read(roots.inherited + sizeof(uint64_t), state.inherited_blocks);
+  return state;
+}
+
+}  // namespace mtrace::profile
