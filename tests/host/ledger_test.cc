@@ -1,0 +1,230 @@
+// The ledger in a file: what memlog recover finds in it when its process was killed at any moment,
+// and who makes, leaves and removes such a file.
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <random>
+
+#include "../programs/ledger_truth.h"
+#include "host_test.h"
+
+namespace mtrace::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+class LedgerTest : public HostTest {
+ protected:
+  LedgerTest() { fs::create_directory(ledgers()); }
+  std::string ledgers() const { return temp() + "/ledgers"; }
+  std::vector<std::string> found() const {
+    std::vector<std::string> names;
+    for (const auto& file : fs::directory_iterator(ledgers())) {
+      names.push_back(file.path().filename());
+    }
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+  Command mapped(std::vector<std::string> argv) const {
+    Command command = traced(std::move(argv));
+    command.env["MTRACE_LEDGER"] = ledgers();
+    return command;
+  }
+  // The state of the ledger called `name`, by memlog recover.
+  Memlog recover(const std::string& name) const {
+    const std::string report = temp() + "/recovered.memlog";
+    const Result result =
+        run(plain({memlog_tool(), "recover", "--raw", "-o", report, ledgers() + "/" + name}));
+    EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+    EXPECT_EQ(result.err, "");
+    return read_memlog(report);
+  }
+  // What the sites of the program at `path` hold, by `live=`.
+  static std::map<std::string, int64_t> live_of_sites(const Memlog& log, const std::string& path,
+                                                      const Symbols& symbols) {
+    std::map<std::string, int64_t> sums;
+    for (const Entry& entry : log.entries) {
+      for (const Frame& frame : entry.frames) {
+        const std::string name = frame.module == path ? symbols.at(frame.offset) : "";
+        if (!name.starts_with("site_")) continue;
+        sums[name] += entry.live;
+        break;
+      }
+    }
+    return sums;
+  }
+};
+
+class Mapping {
+ public:
+  explicit Mapping(const std::string& path) {
+    write_file(path, std::string(sizeof(LedgerTruth), '\0'));
+    const int file = ::open(path.c_str(), O_RDWR);
+    memory_ = ::mmap(nullptr, sizeof(LedgerTruth), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    ::close(file);
+  }
+  ~Mapping() { ::munmap(memory_, sizeof(LedgerTruth)); }
+  Mapping(const Mapping&) = delete;
+  Mapping& operator=(const Mapping&) = delete;
+  const LedgerTruth& truth() const { return *static_cast<const LedgerTruth*>(memory_); }
+
+ private:
+  void* memory_;
+};
+
+TEST_F(LedgerTest, KilledAtRandomMoments) {
+  constexpr int kThreads = 4;
+  const std::string path = program("ledger_truth");
+  const Symbols symbols(path);
+  const unsigned seed = std::random_device()();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  int64_t most_held = 0;
+  for (int round = 0; round < 20; ++round) {
+    const Mapping mapping(temp() + "/truth");
+    Process process(mapped({path, temp() + "/truth", std::to_string(1 + round % kThreads)}));
+    process.read_until("go");
+    // Some have reported before, so that the changes are not all.
+    if (random() % 2 == 0) {
+      process.send(SIGUSR1);
+      wait_for_report("ledger_truth", process.pid(), 1);
+    }
+    ::usleep(random() % 20000);
+    process.send(SIGKILL);
+    ASSERT_EQ(process.wait().how(), "signal 9");
+    ASSERT_EQ(found(), std::vector{"ledger_truth-" + std::to_string(process.pid()) + ".ledger"});
+    const Memlog log = recover(found()[0]);
+    EXPECT_EQ(log.get("trigger"), "recovered");
+    EXPECT_EQ(log.get("note"), "");
+    EXPECT_EQ(log.get("lost"), "frames=0 stacks=0 blocks=0 inflight=0");
+    auto sites = live_of_sites(log, path, symbols);
+    for (int i = 0; i < kThreads; ++i) {
+      const LedgerTruth::Thread& thread = mapping.truth().threads[i];
+      const LedgerTruth::Held& low = thread.busy == 2 ? thread.after : thread.before;
+      const LedgerTruth::Held& high = thread.busy == 0 ? thread.before : thread.after;
+      // A resize that is half done has freed and not allocated yet.
+      const int64_t least = thread.busy == 1 ? std::min(low.bytes, high.bytes) - 100000 : low.bytes;
+      const int64_t most = std::max(low.bytes, high.bytes);
+      const int64_t held = sites["site_" + std::to_string(i)];
+      EXPECT_GE(held, least) << "thread " << i << " round " << round << " busy " << thread.busy;
+      EXPECT_LE(held, most) << "thread " << i << " round " << round << " busy " << thread.busy;
+    }
+    most_held = std::max(most_held, sites["site_0"]);
+    int64_t sum = 0;
+    for (const Entry& entry : log.entries) sum += entry.live;
+    EXPECT_EQ(sum, log.amount("live").bytes);
+    fs::remove(ledgers() + "/" + found()[0]);
+  }
+  EXPECT_GT(most_held, 10000) << "nothing has been killed at work";
+}
+
+// A file for its owner alone, gone at a normal end, however that comes.
+TEST_F(LedgerTest, GoesAtANormalEnd) {
+  const Result seen = run(mapped({"/bin/sh", "-c", "ls -l '" + ledgers() + "'/sh-$$.ledger"}));
+  EXPECT_TRUE(seen.exited(0)) << seen.err;
+  EXPECT_EQ(seen.out.substr(0, 10), "-rw-------");
+  EXPECT_EQ(found(), std::vector<std::string>());
+  for (const char* script : {"exit 3", "exec ls / >/dev/null", "ls / | cat >/dev/null; (exit 3)"}) {
+    run(mapped({"/bin/bash", "-c", script}));
+    EXPECT_EQ(found(), std::vector<std::string>()) << script;
+  }
+}
+
+TEST_F(LedgerTest, NeverTakesAFileThatIsThere) {
+  const std::string name = temp() + "/mine";
+  write_file(name, "mine");
+  fs::create_symlink(temp() + "/target", temp() + "/link");
+  for (const std::string& path : {name, temp() + "/link"}) {
+    Command command = mapped({"/bin/sh", "-c", "echo " + path + "*; kill -9 $$"});
+    command.env["MTRACE_LEDGER"] = path;
+    const Result result = run(command);
+    EXPECT_EQ(result.out, path + " " + path + "." + std::to_string(result.pid) + "\n");
+  }
+  EXPECT_EQ(read_file(name), "mine");
+  EXPECT_FALSE(fs::exists(temp() + "/target"));
+}
+
+// The child of a fork begins with a ledger of its own; what it frees of its parent's is not known
+// to it, and nothing of it stands in the parent's.
+TEST_F(LedgerTest, ChildLeavesItsParentsFile) {
+  const std::string path = program("forks");
+  for (const char* mode : {"fork", "_Fork", "clone"}) {
+    const Result result = run(mapped({path, mode}));
+    EXPECT_TRUE(result.exited(21)) << mode << result.how() << result.err;
+    const std::vector<Memlog> parent = logs_of(result.pid);
+    EXPECT_EQ(
+        site_sums(parent, path, path),
+        (std::map<std::string, Amount>{{"site_before", {4000, 4}}, {"site_parent", {444, 1}}}))
+        << mode;
+    for (const auto& [name, logs] : all_logs()) {
+      if (logs[0].number("pid") == result.pid) continue;
+      EXPECT_EQ(site_sums({logs[0]}, path, path),
+                (std::map<std::string, Amount>{{"site_child", {333, 1}}}))
+          << mode;
+      EXPECT_EQ(logs[0].amount("inherited"), Amount());
+      EXPECT_EQ(logs[0].number("unknown-frees"), 2) << mode;
+    }
+    EXPECT_EQ(found(), std::vector<std::string>()) << mode;
+    fs::remove_all(out());
+    fs::create_directory(out());
+  }
+}
+
+TEST_F(LedgerTest, ForksOfBusyThreads) {
+  const Result result = run(mapped({program("fork_busy"), "100"}));
+  EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+  EXPECT_EQ(result.out, "good 100\n");
+  EXPECT_EQ(result.err, "");
+  const std::string path = program("fork_busy");
+  std::vector<Memlog> children;
+  for (const auto& [name, logs] : all_logs()) {
+    EXPECT_EQ(logs[0].get("lost"), "frames=0 stacks=0 blocks=0 inflight=0");
+    if (logs[0].number("pid") != result.pid) children.push_back(logs[0]);
+  }
+  ASSERT_EQ(children.size(), 100u);
+  EXPECT_EQ(site_sums(children, path, path),
+            (std::map<std::string, Amount>{{"site_child", {123 * 100, 100}}}));
+  EXPECT_EQ(found(), std::vector<std::string>());
+}
+
+// A limit on the size of files, or a disk that is full: the program goes on, its reports are whole,
+// and they and the ledger say what the ledger lacks.
+TEST_F(LedgerTest, NoRoomToGrow) {
+  constexpr int kBlocks = 3000;
+  Command command = mapped({program("many_stacks"), std::to_string(kBlocks)});
+  command.before_exec = [] {
+    const rlimit limit = {2300000, 2300000};  // the start and one larger table of blocks
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+  };
+  const Result result = run(command);
+  EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+  EXPECT_EQ(result.err, "");
+  const std::vector<Memlog> logs = logs_of(result.pid);
+  ASSERT_EQ(logs.size(), 1u);
+  EXPECT_EQ(logs[0].amount("live").blocks, kBlocks);
+  EXPECT_EQ(logs[0].get("lost"), "frames=0 stacks=0 blocks=0 inflight=0");
+  const std::string note = logs[0].get("note");
+  EXPECT_TRUE(note.starts_with("the ledger file lacks ") &&
+              note.ends_with(" bytes of tables (error 27); this report is complete"))
+      << note;
+}
+
+TEST_F(LedgerTest, NoRoomAtAll) {
+  Command command = traced({"/bin/sh", "-c", "true"});
+  command.env["MTRACE_LEDGER"] = temp() + "/there/is/none";
+  const Result result = run(command);
+  EXPECT_TRUE(result.exited(0)) << result.how();
+  EXPECT_EQ(result.err, "mtrace: MTRACE_LEDGER: cannot make a file at " + temp() +
+                            "/there/is/none (error 2); the ledger is in memory\n");
+  ASSERT_EQ(all_logs().size(), 1u);
+  EXPECT_EQ(logs_of(result.pid)[0].get("note"),
+            "no ledger was made at " + temp() + "/there/is/none (error 2)");
+}
+
+}  // namespace
+}  // namespace mtrace::test
