@@ -92,6 +92,12 @@ uint64_t block_signals() {
   return old;
 }
 
+bool is_pending(int signal) {
+  uint64_t pending = 0;
+  call(SYS_rt_sigpending, &pending, sizeof pending);
+  return (pending >> (signal - 1) & 1) != 0;
+}
+
 void restore_signals(uint64_t mask) {
   call(SYS_rt_sigprocmask, 2 /* SIG_SETMASK */, &mask, nullptr, sizeof mask);
 }

@@ -38,6 +38,8 @@ uint64_t monotonic_time();
 // Blocks every signal for the calling thread; the old mask for restore_signals().
 uint64_t block_signals();
 void restore_signals(uint64_t mask);
+// A signal that the calling thread blocks is pending, for it or for the process.
+bool is_pending(int signal);
 // Sends the calling thread a signal that it is handling, with the information that came with it:
 // it takes effect when the handler returns.
 void send_again(int signal, const siginfo_t* information);

@@ -42,6 +42,7 @@ class Arguments {
   // UsageError.
   Arguments(const Manual& manual, const std::vector<std::string>& words);
 
+  const std::string& command() const { return command_; }
   bool has(const std::string& name) const { return given_.count(name) != 0; }
   // The last value given, or `otherwise`.
   std::string value(const std::string& name, const std::string& otherwise = "") const;

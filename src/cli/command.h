@@ -25,6 +25,8 @@ struct Command {
 };
 
 const Command& run_command();
+const Command& attach_command();
+const Command& detach_command();
 const Command& report_command();
 const Command& status_command();
 const Command& recover_command();

@@ -11,7 +11,9 @@ namespace mtrace::cli {
 
 Words operands_of(const std::string& command) {
   if (command == "run") return Words::kProgram;
-  if (command == "report" || command == "status") return Words::kProcesses;
+  if (command == "report" || command == "status" || command == "attach" || command == "detach") {
+    return Words::kProcesses;
+  }
   if (command == "decode") return Words::kFiles;
   if (command == "help") return Words::kTopics;
   return Words::kMemlogs;

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -28,16 +29,19 @@ constexpr char kText[] =
     "Programs that are statically linked or set-uid run as always; a message says that they are "
     "not traced.";
 
-void make_directory(const std::string& path) {
+void make_directory(const std::string& command, const std::string& path) {
+  const auto refuse = [&](const char* why) {
+    throw UsageError(fmt::format("{}: --output {}: {}", command, path, why));
+  };
   if (::mkdir(path.c_str(), 0777) != 0 && errno != EEXIST) {
-    throw UsageError(fmt::format("run: --output {}: {}", path, std::strerror(errno)));
+    refuse(std::strerror(errno));
   }
   struct stat state = {};
   if (::stat(path.c_str(), &state) != 0 || !S_ISDIR(state.st_mode)) {
-    throw UsageError(fmt::format("run: --output {}: not a directory", path));
+    refuse("not a directory");
   }
   if (::access(path.c_str(), W_OK | X_OK) != 0) {
-    throw UsageError(fmt::format("run: --output {}: {}", path, std::strerror(errno)));
+    refuse(std::strerror(errno));
   }
 }
 
@@ -45,6 +49,7 @@ void make_directory(const std::string& path) {
 
 RunOptions read_run_options(const Arguments& arguments) {
   RunOptions options;
+  const std::string& command = arguments.command();
   options.quiet = arguments.has("--quiet");
   if (arguments.has("--depth")) {
     options.settings.push_back(
@@ -53,18 +58,19 @@ RunOptions read_run_options(const Arguments& arguments) {
   if (arguments.has("--signal")) {
     const std::string name = arguments.value("--signal");
     if (!signal_number(name)) {
-      throw UsageError(fmt::format("run: --signal {} is not a signal that can be caught", name));
+      throw UsageError(
+          fmt::format("{}: --signal {} is not a signal that can be caught", command, name));
     }
     options.settings.push_back("MTRACE_SIGNAL=" + name);
   }
   if (arguments.has("--follow")) {
-    if (arguments.value("--follow").empty()) throw UsageError("run: --follow is empty");
+    if (arguments.value("--follow").empty()) throw UsageError(command + ": --follow is empty");
     options.settings.push_back("MTRACE_FOLLOW=" + arguments.value("--follow"));
   }
   if (arguments.has("--sample")) {
     const auto size = read_size(arguments.value("--sample"));
     if (!size || *size == 0) {
-      throw UsageError(fmt::format("run: --sample {} is not a size like 4096 or 512K",
+      throw UsageError(fmt::format("{}: --sample {} is not a size like 4096 or 512K", command,
                                    arguments.value("--sample")));
     }
     options.settings.push_back(fmt::format("MTRACE_SAMPLE={}", *size));
@@ -74,15 +80,15 @@ RunOptions read_run_options(const Arguments& arguments) {
     constexpr uint64_t kLeast = 100;
     constexpr uint64_t kMost = 31536000000;
     if (!every || *every < kLeast || *every > kMost) {
-      throw UsageError(fmt::format("run: --every {} is not a time from 100ms to 365d, like 10s",
-                                   arguments.value("--every")));
+      throw UsageError(fmt::format("{}: --every {} is not a time from 100ms to 365d, like 10s",
+                                   command, arguments.value("--every")));
     }
     options.every = std::chrono::milliseconds(*every);
   }
   options.directory = profile::report_directory();
   if (arguments.has("--output")) {
     options.directory = arguments.value("--output");
-    make_directory(options.directory);
+    make_directory(command, options.directory);
     options.settings.push_back("MTRACE_OUTPUT=" + options.directory);
   }
   return options;
@@ -113,6 +119,18 @@ Manual run_manual() {
           "  memlog run --every 10s --output /tmp/reports -- ./app -v\n"
           "  memlog run --follow 'worker*' -- make test\n",
           true};
+}
+
+std::vector<Option> with_run_options(const std::vector<std::string>& names,
+                                     std::vector<Option> others) {
+  std::vector<Option> options;
+  for (const Option& option : run_manual().options) {
+    if (std::find(names.begin(), names.end(), option.name) != names.end()) {
+      options.push_back(option);
+    }
+  }
+  options.insert(options.end(), others.begin(), others.end());
+  return options;
 }
 
 }  // namespace mtrace::cli

@@ -1,4 +1,4 @@
-// What memlog run can be told, and what the library is told of it.
+// What memlog run and attach can be told, and what the library is told of it.
 #pragma once
 
 #include <chrono>
@@ -17,8 +17,11 @@ struct RunOptions {
 };
 
 Manual run_manual();
+// Those of run's options that are named, with others behind them.
+std::vector<Option> with_run_options(const std::vector<std::string>& names,
+                                     std::vector<Option> others);
 
-// The options with which a program can be run. Makes the directory of --output if there is none.
+// The options with which a program can be traced. Makes the directory of --output if there is none.
 // Throws UsageError.
 RunOptions read_run_options(const Arguments& arguments);
 

@@ -109,7 +109,7 @@ SignalHandler change_handler(SignalHandler (*set)(int, SignalHandler), int numbe
 void install(Trigger& trigger, int signal) {
   struct sigaction old;
   if (signal == 0 || g_real.sigaction(signal, nullptr, &old) != 0) return;
-  if (old.sa_handler == SIG_DFL) {
+  if (old.sa_handler == SIG_DFL || is_own(old.sa_handler)) {
     const struct sigaction action = own_action(trigger);
     if (g_real.sigaction(signal, &action, nullptr) != 0) return;
   }
@@ -136,7 +136,12 @@ void remove_triggers() {
     struct sigaction now;
     if (trigger.signal != 0 && g_real.sigaction(trigger.signal, nullptr, &now) == 0 &&
         is_own(now.sa_handler)) {
-      g_real.sigaction(trigger.signal, &trigger.default_seen, nullptr);
+      // One that is on its way must not end the program.
+      struct sigaction swallow = {};
+      swallow.sa_handler = swallow_signal;
+      swallow.sa_flags = SA_RESTART | SA_ONSTACK;
+      const bool pending = sys::is_pending(trigger.signal);
+      g_real.sigaction(trigger.signal, pending ? &swallow : &trigger.default_seen, nullptr);
     }
     trigger.signal = 0;
     trigger.default_seen = {};

@@ -67,8 +67,8 @@ class CompletionTest : public ::testing::Test {
   }
 
   TempDir home_;
-  const std::set<std::string> commands_ = {"run",    "report",  "status", "show",
-                                           "tree",   "diff",    "leaks",  "check",
+  const std::set<std::string> commands_ = {"run",    "attach",  "detach", "report", "status",
+                                           "show",   "tree",    "diff",   "leaks",  "check",
                                            "export", "resolve", "decode", "help"};
 };
 

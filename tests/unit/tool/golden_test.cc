@@ -257,6 +257,13 @@ constexpr Case kCases[] = {
     {"resolve_bad_sysroot", "resolve --sysroot /nowhere app-4711-1.memlog"},
     {"report_nothing", "report"},
     {"report_timeout", "report --timeout 0 1"},
+    {"attach_help", "attach --help"},
+    {"attach_nothing", "attach"},
+    {"attach_depth", "attach --depth 0 1"},
+    {"attach_sample", "attach --sample much 1"},
+    {"attach_no_such", "attach no-such-program-anywhere"},
+    {"detach_help", "detach --help"},
+    {"detach_nothing", "detach"},
 };
 
 class Golden : public testing::TestWithParam<Case> {

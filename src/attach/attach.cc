@@ -1,0 +1,155 @@
+#include "attach/attach.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <utility>
+
+#include "attach/error.h"
+#include "attach/held_process.h"
+#include "format/attach.h"
+
+namespace mtrace::attach {
+namespace {
+
+using format::AttachAnswer;
+using format::Patch;
+
+// A text of the process, cut at 256 bytes.
+std::string read_text(const TargetMemory& memory, uint64_t address) {
+  std::string text;
+  char letter;
+  while (address != 0 && text.size() < 256 && memory.read(address + text.size(), &letter, 1) &&
+         letter != '\0') {
+    text += letter;
+  }
+  return text;
+}
+
+// A held process with a thread that makes calls.
+class Session {
+ public:
+  Session(Target target, Clock::time_point deadline)
+      : target_(std::move(target)), process_(target_.pid, target_.objects), deadline_(deadline) {
+    process_.stop(deadline);
+    if (executable_mappings(target_.pid) != target_.mappings) throw Outdated();
+    thread_.emplace(process_.tasks(), process_.memory(), process_.lender(), target_.cave, deadline);
+  }
+
+  // Address of mtrace_attach in a library that was not there before.
+  uint64_t load(const std::string& path) {
+    const uint64_t here = thread_->put(path);
+    const auto flags = static_cast<uint64_t>(RTLD_NOW | RTLD_LOCAL);
+    uint64_t library = is_same_file(path) ? thread_->call(target_.calls.dlopen, here, flags) : 0;
+    if (library == 0) library = load_copy(path, flags);
+    const uint64_t entry = thread_->call(target_.calls.dlsym, library,
+                                         thread_->put(std::string(format::kAttachSymbol)));
+    if (entry == 0) throw AttachError("has loaded a library that is not of this program's version");
+    return entry;
+  }
+
+  // Calls an entrance of the library, and writes what it asks for.
+  Done enter(uint64_t function, const std::string* options) {
+    AttachAnswer answer = {};
+    const uint64_t room = thread_->put(&answer, sizeof answer);
+    if (options != nullptr) {
+      thread_->call(function, thread_->put(options->data(), options->size()), room);
+    } else {
+      thread_->call(function, room);
+    }
+    if (!process_.memory().read(room, &answer, sizeof answer)) throw AttachError("cannot be read");
+    answer.reason[sizeof answer.reason - 1] = '\0';
+    if (answer.reason[0] != '\0') throw AttachError(fmt::format("refuses: {}", answer.reason));
+    // A call for which the others had to be let run.
+    process_.stop(deadline_);
+    const uint64_t written = write(answer);
+    thread_->give_back();
+    const auto stopped = Clock::now() - process_.tasks().stopped_since();
+    return {written, std::chrono::duration_cast<std::chrono::microseconds>(stopped)};
+  }
+
+ private:
+  bool is_same_file(const std::string& path) const {
+    struct stat here = {};
+    struct stat there = {};
+    return ::stat(path.c_str(), &here) == 0 &&
+           ::stat(fmt::format("/proc/{}/root{}", target_.pid, path).c_str(), &there) == 0 &&
+           here.st_dev == there.st_dev && here.st_ino == there.st_ino;
+  }
+
+  // Where the process does not see the file, or may not read it: a copy without a name.
+  uint64_t load_copy(const std::string& path, uint64_t flags) {
+    std::ifstream file(path, std::ios::binary);
+    const std::string bytes{std::istreambuf_iterator<char>(file), {}};
+    if (!file || bytes.empty()) throw AttachError(fmt::format("needs {}: cannot be read", path));
+    const auto descriptor = static_cast<int>(thread_->call(
+        target_.calls.memfd_create, thread_->put(std::string("/libmtrace.so")), MFD_CLOEXEC));
+    if (descriptor < 0) throw AttachError("could not make an unnamed file for the library");
+    const std::string there = fmt::format("/proc/{}/fd/{}", target_.pid, descriptor);
+    const int copy = ::open(there.c_str(), O_WRONLY | O_CLOEXEC);
+    const bool good = copy >= 0 && ::write(copy, bytes.data(), bytes.size()) ==
+                                       static_cast<ssize_t>(bytes.size());
+    if (copy >= 0) ::close(copy);
+    uint64_t library = 0;
+    std::string why = "an unnamed file cannot be written";
+    if (good) {
+      library = thread_->call(target_.calls.dlopen,
+                              thread_->put(fmt::format("/proc/self/fd/{}", descriptor)), flags);
+      if (library == 0) why = read_text(process_.memory(), thread_->call(target_.calls.dlerror));
+    }
+    thread_->call(target_.calls.close, static_cast<uint64_t>(descriptor));
+    if (library == 0) throw AttachError(fmt::format("could not load the library: {}", why));
+    return library;
+  }
+
+  uint64_t write(const AttachAnswer& answer) {
+    constexpr uint64_t kMost = 65536;
+    std::vector<Patch> patches(std::min(answer.count, kMost));
+    const TargetMemory& memory = process_.memory();
+    if (!patches.empty() &&
+        !memory.read(answer.patches, patches.data(), patches.size() * sizeof(Patch))) {
+      throw AttachError("cannot be read");
+    }
+    uint64_t written = 0;
+    for (const Patch& patch : patches) {
+      uint64_t now = 0;
+      if (!memory.read(patch.address, &now, sizeof now) || now != patch.before) continue;
+      written += memory.write(patch.address, &patch.after, sizeof patch.after) ? 1 : 0;
+    }
+    if (written != patches.size()) {
+      throw AttachError(fmt::format("could not be patched in {} of {} places",
+                                    patches.size() - written, patches.size()));
+    }
+    return written;
+  }
+
+  Target target_;
+  HeldProcess process_;
+  Clock::time_point deadline_;
+  std::optional<BorrowedThread> thread_;
+};
+
+}  // namespace
+
+Done attach(Target target, const std::string& path, const std::string& options,
+            std::chrono::milliseconds timeout) {
+  const uint64_t loaded = target.attach;
+  Session session(std::move(target), Clock::now() + timeout);
+  return session.enter(loaded != 0 ? loaded : session.load(path), &options);
+}
+
+Done detach(Target target, std::chrono::milliseconds timeout) {
+  const uint64_t entry = target.detach;
+  if (entry == 0) throw AttachError("is not attached to");
+  return Session(std::move(target), Clock::now() + timeout).enter(entry, nullptr);
+}
+
+}  // namespace mtrace::attach

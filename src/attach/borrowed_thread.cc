@@ -1,0 +1,111 @@
+#include "attach/borrowed_thread.h"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "attach/error.h"
+#include "attach/stub.h"
+
+namespace mtrace::attach {
+namespace {
+
+// What the kernel leaves in rax of a system call that it will begin again.
+bool begins_again(long long result) {
+  constexpr long long kRestart[] = {-512, -513, -514, -516};
+  for (const long long code : kRestart) {
+    if (result == code) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+uint64_t BorrowedThread::code_size() { return stub_code(0).size(); }
+
+BorrowedThread::BorrowedThread(Tasks& tasks, TargetMemory& memory, pid_t tid, Range cave,
+                               Clock::time_point deadline)
+    : tasks_(tasks), memory_(memory), tid_(tid), cave_(cave), deadline_(deadline) {
+  if (!Tasks::registers(tid, &before_)) throw AttachError("has ended");
+  user_regs_struct start = before_;
+  // Should memlog end before its time, a system call begins anew with all its arguments.
+  if (static_cast<long long>(start.orig_rax) >= 0 &&
+      begins_again(static_cast<long long>(start.rax))) {
+    start.rip -= 2;
+    start.rax = start.orig_rax;
+  }
+  const std::string code = stub_code(start.rip);
+  cave_before_.resize(code.size());
+  if (!memory_.read(cave.begin, cave_before_.data(), code.size()) ||
+      !memory_.write(cave.begin, code.data(), code.size())) {
+    throw AttachError(fmt::format("cannot be written to: {}", std::strerror(errno)));
+  }
+  start.rip = cave.begin;
+  start.orig_rax = ~uint64_t{0};
+  held_ = Tasks::set_registers(tid, start);
+  if (!held_) throw AttachError("has ended");
+  run_to(stub_places().command);
+  scratch_ = scratch_register();
+  if (static_cast<int64_t>(scratch_) < 0) {
+    const auto error = static_cast<int>(-static_cast<int64_t>(scratch_));
+    scratch_ = 0;
+    give_back();
+    throw AttachError(fmt::format("has no memory for the call: {}", std::strerror(error)));
+  }
+}
+
+BorrowedThread::~BorrowedThread() {
+  try {
+    give_back();
+  } catch (const std::exception&) {
+    // It goes on by itself: see stub.h.
+  }
+}
+
+uint64_t BorrowedThread::scratch_register() const {
+  user_regs_struct now;
+  if (!Tasks::registers(tid_, &now)) throw AttachError("has ended");
+  return now.r12;
+}
+
+// To the system call before `place`, as it is entered.
+void BorrowedThread::run_to(uint64_t place) {
+  for (;;) {
+    if (!tasks_.run_to_system_call(tid_, deadline_)) {
+      held_ = false;
+      throw AttachError("has ended");
+    }
+    user_regs_struct now;
+    if (!Tasks::registers(tid_, &now)) throw AttachError("has ended");
+    if (now.rip == cave_.begin + place && static_cast<long long>(now.rax) == -ENOSYS) return;
+  }
+}
+
+uint64_t BorrowedThread::put(const void* data, size_t size) {
+  const uint64_t address = scratch_ + Scratch::kData + used_;
+  if (used_ + size > Scratch::kDataSize) throw AttachError("is given too many options");
+  if (!memory_.write(address, data, size)) throw AttachError("cannot be written to");
+  used_ += (size + 15) & ~uint64_t{15};
+  return address;
+}
+
+uint64_t BorrowedThread::call(uint64_t function, uint64_t a, uint64_t b, uint64_t c) {
+  const Scratch wanted = {function, {a, b, c}, 0};
+  if (!memory_.write(scratch_, &wanted, sizeof wanted)) throw AttachError("cannot be written to");
+  run_to(stub_places().command);
+  Scratch done;
+  if (!memory_.read(scratch_, &done, sizeof done)) throw AttachError("cannot be read");
+  return done.result;
+}
+
+void BorrowedThread::give_back() {
+  if (!held_) return;
+  run_to(stub_places().end);
+  held_ = false;
+  if (!tasks_.interrupt(tid_, deadline_)) throw AttachError("does not stop again");
+  Tasks::set_registers(tid_, before_);
+  memory_.write(cave_.begin, cave_before_.data(), cave_before_.size());
+}
+
+}  // namespace mtrace::attach

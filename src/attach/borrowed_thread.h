@@ -1,0 +1,55 @@
+// A stopped thread of another process that makes calls for memlog, and is then given back as it
+// was: in the middle of its system call, if that is where it waited.
+#pragma once
+
+#include <sys/types.h>
+#include <sys/user.h>
+
+#include <cstdint>
+#include <string>
+
+#include "attach/object.h"
+#include "attach/target_memory.h"
+#include "attach/tasks.h"
+
+namespace mtrace::attach {
+
+class BorrowedThread {
+ public:
+  // `cave`: executable memory that nobody runs, where the code goes meanwhile. Throws AttachError.
+  BorrowedThread(Tasks& tasks, TargetMemory& memory, pid_t tid, Range cave,
+                 Clock::time_point deadline);
+  ~BorrowedThread();
+  BorrowedThread(const BorrowedThread&) = delete;
+  BorrowedThread& operator=(const BorrowedThread&) = delete;
+
+  // Calls a function of the process. Throws AttachError when it does not come back.
+  uint64_t call(uint64_t function, uint64_t a = 0, uint64_t b = 0, uint64_t c = 0);
+
+  // Puts bytes where the thread's functions can read them; their address there. Together at most
+  // Scratch::kDataSize.
+  uint64_t put(const void* data, size_t size);
+  uint64_t put(const std::string& text) { return put(text.c_str(), text.size() + 1); }
+
+  // The thread is where it was.
+  void give_back();
+
+  static uint64_t code_size();
+
+ private:
+  void run_to(uint64_t place);
+  uint64_t scratch_register() const;
+
+  Tasks& tasks_;
+  TargetMemory& memory_;
+  pid_t tid_;
+  Range cave_;
+  Clock::time_point deadline_;
+  user_regs_struct before_ = {};
+  std::string cave_before_;
+  uint64_t scratch_ = 0;
+  uint64_t used_ = 0;
+  bool held_ = false;
+};
+
+}  // namespace mtrace::attach

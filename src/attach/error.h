@@ -1,0 +1,13 @@
+// Why a process cannot be attached to or detached from.
+#pragma once
+
+#include <stdexcept>
+
+namespace mtrace::attach {
+
+// What is in the way, as a sentence without subject and period: "is traced by process 17".
+struct AttachError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+}  // namespace mtrace::attach

@@ -1,0 +1,100 @@
+#include "attach/held_process.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <thread>
+
+#include "attach/error.h"
+
+namespace mtrace::attach {
+namespace {
+
+constexpr int kNudges = 40;
+constexpr auto kNudge = std::chrono::microseconds(50);
+constexpr auto kPause = std::chrono::milliseconds(5);
+
+// Stopped by SIGSTOP or its terminal.
+bool is_job_stopped(pid_t pid) {
+  std::ifstream file(fmt::format("/proc/{}/stat", pid));
+  std::string text;
+  std::getline(file, text);
+  const size_t name_end = text.rfind(')');
+  return name_end != std::string::npos && text.compare(name_end, 3, ") T") == 0;
+}
+
+}  // namespace
+
+HeldProcess::HeldProcess(pid_t pid, std::vector<Object> objects)
+    : pid_(pid), memory_(pid), points_(memory_, std::move(objects)), tasks_(pid) {}
+
+std::vector<HeldProcess::Unsafe> HeldProcess::unsafe(const std::vector<pid_t>& tids) {
+  points_.forget_stacks();
+  std::vector<Unsafe> found;
+  for (const pid_t tid : tids) {
+    if (auto inside = points_.inside(tid)) found.push_back({tid, std::move(*inside)});
+  }
+  return found;
+}
+
+std::vector<HeldProcess::Unsafe> HeldProcess::nudge(std::vector<Unsafe> unsafe,
+                                                    Clock::time_point deadline) {
+  for (int i = 0; i < kNudges && !unsafe.empty(); ++i) {
+    std::vector<pid_t> tids;
+    for (const Unsafe& thread : unsafe) tids.push_back(thread.tid);
+    tasks_.resume(tids);
+    std::this_thread::sleep_for(kNudge);
+    if (!tasks_.stop(tids, deadline)) break;
+    unsafe = this->unsafe(tids);
+  }
+  return unsafe;
+}
+
+void HeldProcess::stop(Clock::time_point deadline) {
+  const bool job_stopped = is_job_stopped(pid_);
+  std::string trouble;
+  do {
+    const bool all = tasks_.stop_all(std::min(deadline, Clock::now() + std::chrono::seconds(1)));
+    if (all) {
+      std::vector<Unsafe> left = unsafe(tasks_.stopped());
+      if (!left.empty() && !job_stopped) left = nudge(std::move(left), deadline);
+      // Those that were let run may have made new threads.
+      if (left.empty() && tasks_.stop_all(deadline) && unsafe(tasks_.stopped()).empty()) return;
+      trouble = left.empty() ? "does not come to rest"
+                             : fmt::format("is inside {} (thread {})", left[0].inside, left[0].tid);
+      if (job_stopped) {
+        throw AttachError(fmt::format("is stopped, and {}: let it go on first", trouble));
+      }
+    } else {
+      trouble = tasks_.trouble();
+    }
+    tasks_.resume_all();
+    std::this_thread::sleep_for(kPause);
+  } while (Clock::now() < deadline);
+  throw AttachError(fmt::format("did not come to a safe point in time: it {}", trouble));
+}
+
+pid_t HeldProcess::lender() const {
+  constexpr uint64_t kRoom = 1024;
+  for (const pid_t tid : tasks_.stopped()) {
+    user_regs_struct registers;
+    char bytes[kRoom];
+    if (!Tasks::registers(tid, &registers)) continue;
+    if (memory_.read(registers.rsp - kRoom, bytes, sizeof bytes)) return tid;
+  }
+  throw AttachError("has no thread with room on its stack");
+}
+
+std::string executable_mappings(pid_t pid) {
+  std::ifstream file(fmt::format("/proc/{}/maps", pid));
+  std::string found;
+  for (std::string line; std::getline(file, line);) {
+    const size_t modes = line.find(' ');
+    if (modes == std::string::npos || line.size() < modes + 5) continue;
+    if (line[modes + 3] == 'x' && line.find('/') != std::string::npos) found += line + '\n';
+  }
+  return found;
+}
+
+}  // namespace mtrace::attach

@@ -1,0 +1,51 @@
+// A process all of whose threads are stopped at safe points, until the end of this object's life.
+#pragma once
+
+#include <sys/types.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "attach/borrowed_thread.h"
+#include "attach/object.h"
+#include "attach/safe_point.h"
+#include "attach/target_memory.h"
+#include "attach/tasks.h"
+
+namespace mtrace::attach {
+
+class HeldProcess {
+ public:
+  // `objects`: what the process has mapped. Throws AttachError when it may not be traced.
+  HeldProcess(pid_t pid, std::vector<Object> objects);
+
+  // Stops all threads; while one is inside the allocator or the loader, lets it run and looks
+  // again. Throws AttachError at the deadline: no thread is stopped then for longer.
+  void stop(Clock::time_point deadline);
+
+  Tasks& tasks() { return tasks_; }
+  TargetMemory& memory() { return memory_; }
+  // A thread with room on its stack for the registers that are saved there.
+  pid_t lender() const;
+
+ private:
+  // What each thread that is not at a safe point is inside of.
+  struct Unsafe {
+    pid_t tid;
+    std::string inside;
+  };
+  std::vector<Unsafe> unsafe(const std::vector<pid_t>& tids);
+  // The few that are not there are let run for moments while the others wait.
+  std::vector<Unsafe> nudge(std::vector<Unsafe> unsafe, Clock::time_point deadline);
+
+  pid_t pid_;
+  TargetMemory memory_;
+  SafePoints points_;
+  Tasks tasks_;
+};
+
+// The file-backed executable mappings of a process, as text to compare.
+std::string executable_mappings(pid_t pid);
+
+}  // namespace mtrace::attach

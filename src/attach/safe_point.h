@@ -1,0 +1,35 @@
+// Whether a stopped thread may be left where it is while another one loads a library: it is inside
+// neither the allocator nor the loader, nor in a fork, and so holds none of their locks.
+#pragma once
+
+#include <sys/types.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "attach/object.h"
+#include "attach/target_memory.h"
+
+namespace mtrace::attach {
+
+class SafePoints {
+ public:
+  SafePoints(const TargetMemory& memory, std::vector<Object> objects);
+  ~SafePoints();
+
+  // What a stopped thread is inside of ("malloc of libc.so.6"), found by unwinding its stack;
+  // nothing: it is at a safe point. Threads that were let run since: forget_stacks() before.
+  std::optional<std::string> inside(pid_t tid);
+  void forget_stacks();
+
+  const std::vector<Object>& objects() const { return objects_; }
+
+ private:
+  struct Walker;
+  std::vector<Object> objects_;
+  std::unique_ptr<Walker> walker_;
+};
+
+}  // namespace mtrace::attach

@@ -1,0 +1,261 @@
+#include "attach/tasks.h"
+
+#include <dirent.h>
+#include <fmt/format.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+
+#include "attach/error.h"
+
+namespace mtrace::attach {
+namespace {
+
+std::vector<pid_t> all_tasks(pid_t pid) {
+  std::vector<pid_t> tids;
+  DIR* directory = ::opendir(fmt::format("/proc/{}/task", pid).c_str());
+  if (directory == nullptr) return tids;
+  while (const dirent* entry = ::readdir(directory)) {
+    const pid_t tid = std::atoi(entry->d_name);
+    if (tid > 0) tids.push_back(tid);
+  }
+  ::closedir(directory);
+  return tids;
+}
+
+// 'R', 'S', 'D', ...; 0: gone.
+char state_of(pid_t pid, pid_t tid) {
+  std::ifstream file(fmt::format("/proc/{}/task/{}/stat", pid, tid));
+  std::string text;
+  std::getline(file, text);
+  const size_t name_end = text.rfind(')');
+  return name_end == std::string::npos || name_end + 2 >= text.size() ? '\0' : text[name_end + 2];
+}
+
+bool is_ending(char state) { return state == '\0' || state == 'Z' || state == 'X'; }
+
+// Calls that end with EINTR after a stop, although no signal was handled, and that would have
+// waited without an end: they can begin anew. Others begin anew by themselves, or the program
+// would wait longer than it wanted.
+bool waits_for_ever(const user_regs_struct& registers) {
+  switch (registers.orig_rax) {
+    case SYS_epoll_wait:
+    case SYS_epoll_pwait:
+      return static_cast<int>(registers.r10) < 0;
+    case SYS_rt_sigtimedwait:
+    case SYS_epoll_pwait2:
+      return registers.r10 == 0;
+    case SYS_io_getevents:
+      return registers.r8 == 0;
+    case SYS_semop:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+Tasks::Tasks(pid_t pid) : pid_(pid) {
+  sigset_t blocked;
+  sigemptyset(&blocked);
+  for (const int signal : {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP}) {
+    sigaddset(&blocked, signal);
+  }
+  ::sigprocmask(SIG_BLOCK, &blocked, &mask_);
+}
+
+Tasks::~Tasks() {
+  for (const auto& [tid, state] : tasks_) {
+    if (state == State::kGone) continue;
+    if (state == State::kRunning) {
+      ::ptrace(PTRACE_INTERRUPT, tid, nullptr, nullptr);
+      // Detaching needs a stop; a thread that does not come to one is let go with this program.
+      if (!wait_stopped(tid, Clock::now() + std::chrono::seconds(1))) continue;
+    }
+    ::ptrace(PTRACE_DETACH, tid, nullptr, nullptr);
+  }
+  ::sigprocmask(SIG_SETMASK, &mask_, nullptr);
+}
+
+void Tasks::seize(pid_t tid) {
+  if (::ptrace(PTRACE_SEIZE, tid, nullptr, PTRACE_O_TRACESYSGOOD) == 0) {
+    tasks_[tid] = State::kRunning;
+    return;
+  }
+  const int error = errno;
+  if (error == ESRCH || is_ending(state_of(pid_, tid))) return;
+  throw AttachError(fmt::format("may not be traced: {}", std::strerror(error)));
+}
+
+bool Tasks::wait_for(pid_t tid, Clock::time_point deadline, int* status) {
+  sigset_t child;
+  sigemptyset(&child);
+  sigaddset(&child, SIGCHLD);
+  for (;;) {
+    const pid_t done = ::waitpid(tid, status, __WALL | WNOHANG);
+    if (done == tid) return true;
+    if (done < 0) {
+      *status = 0;  // gone
+      return true;
+    }
+    const auto left = deadline - Clock::now();
+    if (left <= Clock::duration::zero()) return false;
+    // Stops of several threads may have been told by one signal: so never for long.
+    const auto wait = std::min<std::chrono::nanoseconds>(left, std::chrono::milliseconds(1));
+    const timespec time = {0, static_cast<long>(wait.count())};
+    ::sigtimedwait(&child, nullptr, &time);
+  }
+}
+
+// Signals on their way are handed over: the thread then stops before their handlers begin.
+bool Tasks::wait_stopped(pid_t tid, Clock::time_point deadline) {
+  int status = 0;
+  while (wait_for(tid, deadline, &status)) {
+    if (!WIFSTOPPED(status)) {
+      tasks_[tid] = State::kGone;
+      return true;
+    }
+    if (status >> 16 == PTRACE_EVENT_STOP) {
+      tasks_[tid] = State::kStopped;
+      settle(tid);
+      return true;
+    }
+    const bool system_call = WSTOPSIG(status) == (SIGTRAP | 0x80);
+    ::ptrace(PTRACE_CONT, tid, nullptr, status >> 16 != 0 || system_call ? 0 : WSTOPSIG(status));
+  }
+  return false;
+}
+
+void Tasks::settle(pid_t tid) {
+  user_regs_struct now;
+  if (!registers(tid, &now) || static_cast<long long>(now.orig_rax) < 0 ||
+      static_cast<long long>(now.rax) != -EINTR || !waits_for_ever(now)) {
+    return;
+  }
+  now.rax = now.orig_rax;
+  now.orig_rax = ~uint64_t{0};
+  now.rip -= 2;
+  set_registers(tid, now);
+}
+
+bool Tasks::interrupt(pid_t tid, Clock::time_point deadline) {
+  ::ptrace(PTRACE_INTERRUPT, tid, nullptr, nullptr);
+  ::ptrace(PTRACE_CONT, tid, nullptr, nullptr);
+  return wait_stopped(tid, deadline) && tasks_[tid] == State::kStopped;
+}
+
+bool Tasks::stop(const std::vector<pid_t>& tids, Clock::time_point deadline) {
+  for (const pid_t tid : tids) {
+    if (tasks_[tid] == State::kRunning) ::ptrace(PTRACE_INTERRUPT, tid, nullptr, nullptr);
+  }
+  for (const pid_t tid : tids) {
+    if (tasks_[tid] != State::kRunning || wait_stopped(tid, deadline)) continue;
+    trouble_ = fmt::format("thread {} does not stop (in state {})", tid, state_of(pid_, tid));
+    return false;
+  }
+  return true;
+}
+
+bool Tasks::stop_all(Clock::time_point deadline) {
+  if (stopped().empty()) since_ = Clock::now();
+  for (bool stable = false; !stable;) {
+    stable = true;
+    std::vector<pid_t> running;
+    const std::vector<pid_t> tids = all_tasks(pid_);
+    if (tids.empty()) throw AttachError("has ended");
+    for (const pid_t tid : tids) {
+      const auto known = tasks_.find(tid);
+      if (known == tasks_.end() || known->second == State::kGone) {
+        if (is_ending(state_of(pid_, tid))) continue;
+        seize(tid);
+        stable = false;
+      }
+      if (tasks_.contains(tid)) running.push_back(tid);
+    }
+    if (!stop(running, deadline)) return false;
+  }
+  if (stopped().empty()) throw AttachError("is ending");
+  return true;
+}
+
+void Tasks::resume(const std::vector<pid_t>& tids) {
+  for (const pid_t tid : tids) {
+    if (tasks_[tid] != State::kStopped) continue;
+    // Of a process that its own job control has stopped, a thread would go on.
+    tasks_[tid] = State::kRunning;
+    ::ptrace(PTRACE_CONT, tid, nullptr, nullptr);
+  }
+}
+
+void Tasks::resume_all() { resume(stopped()); }
+
+void Tasks::resume_others(pid_t tid) {
+  std::vector<pid_t> others = stopped();
+  std::erase(others, tid);
+  resume(others);
+}
+
+std::vector<pid_t> Tasks::stopped() const {
+  std::vector<pid_t> tids;
+  for (const auto& [tid, state] : tasks_) {
+    if (state == State::kStopped) tids.push_back(tid);
+  }
+  const auto first = std::find(tids.begin(), tids.end(), pid_);
+  if (first != tids.end()) std::rotate(tids.begin(), first, first + 1);
+  return tids;
+}
+
+bool Tasks::registers(pid_t tid, user_regs_struct* registers) {
+  return ::ptrace(PTRACE_GETREGS, tid, nullptr, registers) == 0;
+}
+
+bool Tasks::set_registers(pid_t tid, const user_regs_struct& registers) {
+  return ::ptrace(PTRACE_SETREGS, tid, nullptr, &registers) == 0;
+}
+
+// Of threads that run: without it one that gets a signal would stay stopped.
+void Tasks::hand_over_signals(pid_t except) {
+  for (auto& [tid, state] : tasks_) {
+    int status = 0;
+    if (state != State::kRunning || tid == except) continue;
+    const pid_t done = ::waitpid(tid, &status, __WALL | WNOHANG);
+    if (done == 0) continue;
+    if (done < 0 || !WIFSTOPPED(status)) {
+      state = State::kGone;
+    } else {
+      ::ptrace(PTRACE_CONT, tid, nullptr, status >> 16 != 0 ? 0 : WSTOPSIG(status));
+    }
+  }
+}
+
+bool Tasks::run_to_system_call(pid_t tid, Clock::time_point deadline) {
+  constexpr auto kAWhile = std::chrono::milliseconds(100);
+  Clock::time_point look = Clock::now() + kAWhile;
+  int status = 0;
+  ::ptrace(PTRACE_SYSCALL, tid, nullptr, nullptr);
+  for (;;) {
+    if (!wait_for(tid, std::min(look, deadline), &status)) {
+      if (Clock::now() >= deadline) throw AttachError("does not come back from a call in time");
+      resume_others(tid);
+      hand_over_signals(tid);
+      look = Clock::now() + std::chrono::milliseconds(1);
+      continue;
+    }
+    if (!WIFSTOPPED(status)) {
+      tasks_[tid] = State::kGone;
+      return false;
+    }
+    if (WSTOPSIG(status) == (SIGTRAP | 0x80)) return true;
+    ::ptrace(PTRACE_SYSCALL, tid, nullptr, status >> 16 != 0 ? 0 : WSTOPSIG(status));
+  }
+}
+
+}  // namespace mtrace::attach

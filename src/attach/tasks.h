@@ -1,0 +1,68 @@
+// The threads of a process, held by ptrace: stopped, let run, and given back.
+//
+// While it holds a process the caller's SIGCHLD is blocked. One at a time in this program.
+#pragma once
+
+#include <signal.h>
+#include <sys/types.h>
+#include <sys/user.h>
+
+#include <chrono>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace mtrace::attach {
+
+using Clock = std::chrono::steady_clock;
+
+class Tasks {
+ public:
+  explicit Tasks(pid_t pid);
+  // Gives all threads back, running or as the program's own job control has them.
+  ~Tasks();
+  Tasks(const Tasks&) = delete;
+  Tasks& operator=(const Tasks&) = delete;
+
+  // Stops all threads, those too that come meanwhile. False: one did not stop in time, or the
+  // process is gone; see trouble(). Throws AttachError when it may not be traced.
+  bool stop_all(Clock::time_point deadline);
+  // Of some: lets them run and stops them again.
+  bool stop(const std::vector<pid_t>& tids, Clock::time_point deadline);
+  void resume(const std::vector<pid_t>& tids);
+  void resume_all();
+  // All but this one.
+  void resume_others(pid_t tid);
+
+  // Stopped threads, the first one of the process in front.
+  std::vector<pid_t> stopped() const;
+  const std::string& trouble() const { return trouble_; }
+  // When the first of the threads was stopped that still is.
+  Clock::time_point stopped_since() const { return since_; }
+
+  static bool registers(pid_t tid, user_regs_struct* registers);
+  static bool set_registers(pid_t tid, const user_regs_struct& registers);
+
+  // Lets a stopped thread run to where it enters or leaves a system call. False: it has ended.
+  // Throws AttachError when it has not come there in time. When it has not for a while, the other
+  // threads are let run, too: one of them may hold what it waits for.
+  bool run_to_system_call(pid_t tid, Clock::time_point deadline);
+  // To a stop at which registers can be set so that an interrupted system call goes on.
+  bool interrupt(pid_t tid, Clock::time_point deadline);
+
+ private:
+  enum class State { kRunning, kStopped, kGone };
+  void seize(pid_t tid);
+  bool wait_for(pid_t tid, Clock::time_point deadline, int* status);
+  void hand_over_signals(pid_t except);
+  bool wait_stopped(pid_t tid, Clock::time_point deadline);
+  void settle(pid_t tid);
+
+  pid_t pid_;
+  std::map<pid_t, State> tasks_;
+  std::string trouble_;
+  Clock::time_point since_;
+  sigset_t mask_;  // before
+};
+
+}  // namespace mtrace::attach

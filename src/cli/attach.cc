@@ -1,0 +1,153 @@
+// memlog attach: the library into running processes.
+#include "attach/attach.h"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <climits>
+#include <cstdlib>
+#include <map>
+
+#include "attach/error.h"
+#include "cli/attach_target.h"
+#include "cli/command.h"
+#include "cli/preload.h"
+#include "cli/process.h"
+#include "cli/run_options.h"
+#include "cli/traced.h"
+#include "profile/text.h"
+
+namespace mtrace::cli {
+namespace {
+
+constexpr char kText[] =
+    "Loads libmtrace.so into processes that run already, and has their calls of malloc and its kin "
+    "led to it. From then on all is as if they had been started by memlog run: killall -USR1, "
+    "memlog report and status, the report at exit. What a process allocated before is unknown; "
+    "when "
+    "it frees that, the report counts it as unknown-frees. Processes that it forks are counted, "
+    "too; programs that it starts are not.\n\n"
+    "All threads are stopped for some milliseconds, when none of them is inside the allocator or "
+    "the loader; how long is printed. Calls that wait are continued. memlog detach undoes it. A "
+    "NAME is that of an executable or of a command, as killall takes it.\n\n"
+    "Reports go to the directory in which memlog is run, or to --output. Where the process cannot "
+    "write there (another user, a container) it writes to its $TMPDIR or /tmp, and memlog report "
+    "fetches the file. Variables of memlog's environment (memlog help options) are in force as far "
+    "as no option here replaces them; those of the process are not looked at.\n\n"
+    "Not attached to: programs that are statically linked, linked with musl or made for another "
+    "processor; that have a filter of system calls; that another program traces; other users' "
+    "processes, except by root; processes that the kernel lets nobody trace "
+    "(kernel.yama.ptrace_scope).";
+
+// "MTRACE_..." of the environment, those of the command line, and what a process that runs
+// elsewhere cannot know: the directory as an absolute one.
+std::string options_block(pid_t pid, const RunOptions& options) {
+  std::map<std::string, std::string> settings;
+  for (char** entry = ::environ; entry != nullptr && *entry != nullptr; ++entry) {
+    const std::string text = *entry;
+    const size_t equals = text.find('=');
+    if (text.starts_with("MTRACE_") && equals != std::string::npos) {
+      settings[text.substr(0, equals)] = text.substr(equals + 1);
+    }
+  }
+  for (const std::string& setting : options.settings) {
+    const size_t equals = setting.find('=');
+    settings[setting.substr(0, equals)] = setting.substr(equals + 1);
+  }
+  std::string& output = settings["MTRACE_OUTPUT"];
+  if (!output.starts_with('/')) {
+    char here[PATH_MAX];
+    if (::getcwd(here, sizeof here) == nullptr) throw std::runtime_error("no working directory");
+    // A percent sign stands for something in a template.
+    std::string directory;
+    for (const char* p = here; *p != '\0'; ++p) directory += *p == '%' ? "%%" : std::string(1, *p);
+    output = directory + '/' + (output == "." ? "" : output);
+  }
+  if (const auto temporary = start_environment(pid, "TMPDIR")) settings["TMPDIR"] = *temporary;
+  std::string block;
+  for (const auto& [name, value] : settings) block += name + '=' + value + '\0';
+  return block + '\0';
+}
+
+// Says what became of it.
+bool attach_one(pid_t pid, const RunOptions& options, std::chrono::milliseconds timeout,
+                const Streams& streams) {
+  const std::string subject = fmt::format("{} ({})", pid, profile::escaped(process_name(pid), ""));
+  try {
+    const std::string block = options_block(pid, options);
+    const std::string library = find_library();
+    const attach::Done done = with_target(pid, timeout, [&](attach::Target target, auto left) {
+      return attach::attach(std::move(target), library, block, left);
+    });
+    if (options.quiet) return true;
+    print(streams, done.patches == 0
+                       ? fmt::format("{} was attached already\n", subject)
+                       : fmt::format("{} attached: {} places patched, stopped for {:.1f} ms\n",
+                                     subject, done.patches, milliseconds(done.stopped)));
+    return true;
+  } catch (const attach::AttachError& error) {
+    complain(streams, fmt::format("{} {}", subject, error.what()));
+    return false;
+  }
+}
+
+// Asks for reports until the processes are gone, or a signal ends it.
+void ask_every(const std::vector<pid_t>& pids, std::chrono::milliseconds every) {
+  sigset_t ends;
+  sigemptyset(&ends);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&ends, signal);
+  ::sigprocmask(SIG_BLOCK, &ends, nullptr);
+  const timespec pause = {every.count() / 1000, every.count() % 1000 * 1'000'000};
+  for (bool any = true; any && ::sigtimedwait(&ends, nullptr, &pause) < 0;) {
+    any = false;
+    for (const pid_t pid : pids) {
+      const ProcessHandle handle(pid);
+      std::string why;
+      const auto process = TracedProcess::find(pid, true, why);
+      if (!handle.valid() || !process) continue;
+      any = true;
+      if (process->obstacle().empty()) handle.send(process->block().signal);
+    }
+  }
+}
+
+int run_attach(const Arguments& arguments, const Streams& streams) {
+  const RunOptions options = read_run_options(arguments);
+  const std::chrono::seconds timeout(arguments.number("--timeout", kAttachTimeout, 1, 3600));
+  bool good = true;
+  std::vector<pid_t> attached;
+  for (const pid_t pid : named_processes(arguments, streams, good)) {
+    if (attach_one(pid, options, timeout, streams)) {
+      attached.push_back(pid);
+    } else {
+      good = false;
+    }
+  }
+  std::fflush(streams.out);
+  if (options.every.count() != 0 && !attached.empty()) ask_every(attached, options.every);
+  return good ? kGood : kFailed;
+}
+
+}  // namespace
+
+const Command& attach_command() {
+  static const Command command = {
+      {"attach", "begin to trace processes that run already", "[OPTION]... PID|NAME...", kText,
+       with_run_options(
+           {"--output", "--depth", "--signal", "--sample"},
+           {{"--every", "-e", "TIME",
+             "Stay, and ask for a report every so often, until the processes have ended or memlog "
+             "is "
+             "interrupted: 500ms, 10s, 5min (a number alone: seconds)."},
+            {"--timeout", "-t", "SECONDS",
+             "Give up on a process that does not come to a safe point in this time. Default 10."},
+            {"--quiet", "-q", "", "Only errors."}}),
+       "0: each process is attached; 1: one is not, and standard error says why; 2: the command "
+       "line is wrong.",
+       "  memlog attach 4711\n  memlog attach --depth 20 --output /tmp/reports nginx\n"},
+      run_attach};
+  return command;
+}
+
+}  // namespace mtrace::cli

@@ -1,0 +1,82 @@
+#include "symbolize/loaded_file.h"
+
+#include <gelf.h>
+
+#include <algorithm>
+#include <memory>
+
+namespace mtrace::symbolize {
+namespace {
+
+std::optional<uint64_t> bias_of(Elf* elf, size_t segments, uint64_t address, uint64_t offset) {
+  for (size_t i = 0; i < segments; ++i) {
+    GElf_Phdr segment;
+    if (gelf_getphdr(elf, static_cast<int>(i), &segment) == nullptr) break;
+    // The loader maps whole pages: a segment may begin a little before its offset.
+    const uint64_t page = segment.p_align > 1 ? segment.p_align - 1 : 0;
+    if (segment.p_type != PT_LOAD || offset < (segment.p_offset & ~page) ||
+        offset >= segment.p_offset + segment.p_filesz) {
+      continue;
+    }
+    return address - offset + segment.p_offset - segment.p_vaddr;
+  }
+  return std::nullopt;
+}
+
+void read_segments(Elf* elf, size_t segments, uint64_t bias, LoadedFile& file) {
+  file.all.begin = UINT64_MAX;
+  for (size_t i = 0; i < segments; ++i) {
+    GElf_Phdr segment;
+    if (gelf_getphdr(elf, static_cast<int>(i), &segment) == nullptr) break;
+    const Extent extent = {bias + segment.p_vaddr, bias + segment.p_vaddr + segment.p_memsz};
+    if (segment.p_type == PT_GNU_EH_FRAME) file.eh_frame_header = extent.begin;
+    if (segment.p_type != PT_LOAD) continue;
+    file.all.begin = std::min(file.all.begin, extent.begin);
+    file.all.end = std::max(file.all.end, extent.end);
+    if ((segment.p_flags & PF_X) != 0) file.code.push_back(extent);
+  }
+}
+
+void read_functions(Elf* elf, uint64_t bias, LoadedFile& file) {
+  for (Elf_Scn* section = nullptr; (section = elf_nextscn(elf, section)) != nullptr;) {
+    GElf_Shdr header;
+    if (gelf_getshdr(section, &header) == nullptr || header.sh_type != SHT_DYNSYM) continue;
+    Elf_Data* data = elf_getdata(section, nullptr);
+    const size_t entry = gelf_fsize(elf, ELF_T_SYM, 1, EV_CURRENT);
+    if (data == nullptr || entry == 0) continue;
+    for (size_t i = 0; i < data->d_size / entry; ++i) {
+      GElf_Sym symbol;
+      if (gelf_getsym(data, static_cast<int>(i), &symbol) == nullptr) break;
+      const char* name = elf_strptr(elf, header.sh_link, symbol.st_name);
+      if (name == nullptr || symbol.st_shndx == SHN_UNDEF ||
+          GELF_ST_TYPE(symbol.st_info) != STT_FUNC) {
+        continue;
+      }
+      const uint64_t begin = bias + symbol.st_value;
+      file.functions.push_back({name, {begin, begin + symbol.st_size}});
+    }
+  }
+}
+
+}  // namespace
+
+std::optional<LoadedFile> loaded_file(int descriptor, uint64_t map_address, uint64_t map_offset) {
+  elf_version(EV_CURRENT);
+  const std::unique_ptr<Elf, decltype(&elf_end)> elf(elf_begin(descriptor, ELF_C_READ, nullptr),
+                                                     elf_end);
+  GElf_Ehdr header;
+  size_t segments = 0;
+  if (elf == nullptr || elf_kind(elf.get()) != ELF_K_ELF ||
+      gelf_getehdr(elf.get(), &header) == nullptr || header.e_machine != EM_X86_64 ||
+      gelf_getclass(elf.get()) != ELFCLASS64 || elf_getphdrnum(elf.get(), &segments) != 0) {
+    return std::nullopt;
+  }
+  const auto bias = bias_of(elf.get(), segments, map_address, map_offset);
+  if (!bias) return std::nullopt;
+  LoadedFile file;
+  read_segments(elf.get(), segments, *bias, file);
+  read_functions(elf.get(), *bias, file);
+  return file;
+}
+
+}  // namespace mtrace::symbolize
