@@ -56,6 +56,13 @@ class Session {
     return entry;
   }
 
+  // Calls a function with a text.
+  int64_t call(uint64_t function, const std::string& text) {
+    const auto result = static_cast<int32_t>(thread_->call(function, thread_->put(text)));
+    thread_->give_back();
+    return result;
+  }
+
   // Calls an entrance of the library, and writes what it asks for.
   Done enter(uint64_t function, const std::string* options) {
     AttachAnswer answer = {};
@@ -150,6 +157,13 @@ Done detach(Target target, std::chrono::milliseconds timeout) {
   const uint64_t entry = target.detach;
   if (entry == 0) throw AttachError("is not attached to");
   return Session(std::move(target), Clock::now() + timeout).enter(entry, nullptr);
+}
+
+void report(Target target, const std::string& label, std::chrono::milliseconds timeout) {
+  const uint64_t function = label.empty() ? target.report : target.report_label;
+  if (function == 0) throw AttachError("has a library of another version than this program");
+  Session session(std::move(target), Clock::now() + timeout);
+  if (session.call(function, label) < 0) throw AttachError("could not write its report");
 }
 
 }  // namespace mtrace::attach

@@ -30,6 +30,8 @@ struct Target {
   LoadCalls calls;
   uint64_t attach = 0;  // of a library that is loaded already; 0: none is
   uint64_t detach = 0;
+  uint64_t report = 0;        // mtrace_report() of it
+  uint64_t report_label = 0;  // mtrace_report_label()
 };
 
 struct Done {
@@ -48,5 +50,8 @@ Done attach(Target target, const std::string& path, const std::string& options,
 
 // Undoes that.
 Done detach(Target target, std::chrono::milliseconds timeout);
+
+// Has a library that is there write a report, in a thread of the process. Throws AttachError.
+void report(Target target, const std::string& label, std::chrono::milliseconds timeout);
 
 }  // namespace mtrace::attach

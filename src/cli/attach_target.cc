@@ -124,6 +124,8 @@ void learn(attach::Target& target, const symbolize::LoadedFile& file, const std:
   } else if (const uint64_t entry = function_of(file, format::kAttachSymbol); entry != 0) {
     target.attach = entry;
     target.detach = function_of(file, format::kDetachSymbol);
+    target.report = function_of(file, "mtrace_report");
+    target.report_label = function_of(file, "mtrace_report_label");
     object.care = Care::kAll;
   } else if (is_libc) {
     target.calls = {function_of(file, "dlopen"), function_of(file, "dlsym"),
@@ -177,10 +179,6 @@ attach::Target attach_target(pid_t pid) {
     if (file) learn(target, *file, base_name(mapping.path));
   }
   refuse_without_libc(target, *files);
-  const std::string preload = start_environment(pid, "LD_PRELOAD").value_or("");
-  if (target.attach != 0 && preload.find("libmtrace.so") != std::string::npos) {
-    throw AttachError("has libmtrace.so preloaded: memlog report asks it for a report");
-  }
   return target;
 }
 
@@ -191,6 +189,10 @@ attach::Done with_target(
   const Clock::time_point deadline = Clock::now() + timeout;
   for (;;) {
     attach::Target target = attach_target(pid);
+    const std::string preload = start_environment(pid, "LD_PRELOAD").value_or("");
+    if (target.attach != 0 && preload.find("libmtrace.so") != std::string::npos) {
+      throw AttachError("has libmtrace.so preloaded: memlog report asks it for a report");
+    }
     const auto left =
         std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
     try {

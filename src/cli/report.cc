@@ -9,6 +9,9 @@
 #include <cstring>
 #include <set>
 
+#include "attach/attach.h"
+#include "attach/error.h"
+#include "cli/attach_target.h"
 #include "cli/command.h"
 #include "cli/traced.h"
 #include "profile/text.h"
@@ -22,7 +25,8 @@ constexpr char kText[] =
     "Asks each process for a report, waits until it is complete and its names are filled in, and "
     "prints its path. A NAME is that of an executable or of a command, as killall takes it; all "
     "processes of that name are asked. What has not libmtrace.so mapped, or does not catch the "
-    "signal, is never signalled: the signal would end it.\n\n"
+    "signal, is never signalled: the signal would end it. A process that uses or blocks the signal "
+    "itself is stopped for a moment, and a thread of it writes the report.\n\n"
     "A label stands in the header of the report and tells later what phase it belongs to.";
 
 // A process that was asked, and what it had reported before.
@@ -60,7 +64,10 @@ class Session {
     auto process = TracedProcess::find(pid, true, why);
     if (!process) return refuse(pid, name, why);
     why = process->obstacle();
-    if (!why.empty()) return refuse(pid, name, why);
+    if (!why.empty()) {
+      return process->counts() ? call({std::move(handle), std::move(*process), 0, 0}, why)
+                               : refuse(pid, name, why);
+    }
     if (!label_.empty() && !process->write_label(label_)) {
       return refuse(pid, name, fmt::format("takes no label: {}", std::strerror(errno)));
     }
@@ -80,9 +87,28 @@ class Session {
     return false;
   }
 
-  bool signal(Asked asked) {
+  void remember(Asked& asked) {
     asked.seq = asked.process.seq();
     asked.failures = asked.process.is_child_without_report() ? 0 : asked.process.block().failures;
+  }
+
+  // Of a process that no signal would reach, because of `obstacle`: a thread of it is borrowed.
+  bool call(Asked asked, const std::string& obstacle) {
+    remember(asked);
+    try {
+      attach::report(attach_target(asked.process.pid()), label_, timeout_);
+    } catch (const attach::Outdated&) {
+      return call(std::move(asked), obstacle);
+    } catch (const attach::AttachError& error) {
+      return refuse(asked.process.pid(), asked.process.name(),
+                    fmt::format("{}; without a signal: it {}", obstacle, error.what()));
+    }
+    asked_.push_back(std::move(asked));
+    return true;
+  }
+
+  bool signal(Asked asked) {
+    remember(asked);
     if (!asked.handle.send(asked.process.block().signal)) {
       return refuse(asked.process.pid(), asked.process.name(),
                     fmt::format("cannot be signalled: {}", std::strerror(errno)));

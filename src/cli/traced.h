@@ -32,6 +32,8 @@ class TracedProcess {
   bool is_child_without_report() const { return block_->pid != static_cast<uint32_t>(pid_); }
   uint32_t seq() const { return is_child_without_report() ? 0 : block_->seq; }
 
+  // True: the library counts, whatever is with the signal.
+  bool counts() const { return block_->mode == format::Mode::kActive; }
   // Why a signal would not get a report now, as a sentence without subject; empty: it would.
   std::string obstacle() const;
 

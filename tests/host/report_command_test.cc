@@ -55,8 +55,10 @@ TEST_F(ReportCommandTest, ProgramThatTookTheSignal) {
                           "$SIG{USR1} = sub { print qq(own\\n) }; $| = 1; print qq(ready\\n); "
                           "my $x = <STDIN>; print qq(end\\n)"}));
   process.read_until("ready");
-  const Result report = memlog({"report", std::to_string(process.pid())});
-  EXPECT_FALSE(report.exited(0));
+  const Result report =
+      memlog({"report", "--label", "asked without", std::to_string(process.pid())});
+  EXPECT_TRUE(report.exited(0)) << report.how() << report.err;
+  EXPECT_EQ(read_memlog(report_path("perl", process.pid(), 1)).get("label"), "asked without");
   const Result status = memlog({"status", std::to_string(process.pid())});
   EXPECT_NE((status.out + status.err).find("perl"), std::string::npos);
   process.write("x\n");

@@ -3,68 +3,18 @@
 // sockets in the test's own directory.
 #include <signal.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cstring>
 #include <filesystem>
-#include <sstream>
 
 #include "host_test.h"
+#include "local_server.h"
 
 namespace mtrace::test {
 namespace {
 
 namespace fs = std::filesystem;
-
-// Connected stream socket, -1 when nobody listens.
-int connect_to(const std::string& path) {
-  sockaddr_un address = {};
-  address.sun_family = AF_UNIX;
-  if (path.size() >= sizeof(address.sun_path)) throw std::runtime_error("path too long: " + path);
-  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
-  const int descriptor = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (connect(descriptor, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0) {
-    return descriptor;
-  }
-  close(descriptor);
-  return -1;
-}
-
-void wait_for_server(const std::string& path) {
-  wait_until("a server at " + path, [&] {
-    const int descriptor = connect_to(path);
-    if (descriptor >= 0) close(descriptor);
-    return descriptor >= 0;
-  });
-}
-
-// One HTTP/1.0 request; the whole answer.
-std::string get(const std::string& socket_path, const std::string& target) {
-  const int descriptor = connect_to(socket_path);
-  if (descriptor < 0) return "";
-  const std::string request = "GET " + target + " HTTP/1.0\r\nHost: test\r\n\r\n";
-  std::string answer;
-  if (write(descriptor, request.data(), request.size()) == static_cast<ssize_t>(request.size())) {
-    char buffer[16384];
-    ssize_t size;
-    while ((size = read(descriptor, buffer, sizeof(buffer))) > 0) {
-      answer.append(buffer, static_cast<size_t>(size));
-    }
-  }
-  close(descriptor);
-  return answer;
-}
-
-std::vector<pid_t> children_of(pid_t pid) {
-  std::vector<pid_t> children;
-  const std::string id = std::to_string(pid);
-  std::istringstream words(read_file("/proc/" + id + "/task/" + id + "/children"));
-  for (pid_t child; words >> child;) children.push_back(child);
-  return children;
-}
 
 class ServerTest : public HostTest {};
 
@@ -146,32 +96,7 @@ TEST_P(RedisTest, UnderLoad) {
 
 class NginxTest : public ServerTest {
  protected:
-  void configure(bool daemon) {
-    fs::create_directories(temp() + "/root");
-    fs::create_directories(temp() + "/logs");
-    fs::permissions(temp(), fs::perms::owner_all | fs::perms::group_exec | fs::perms::others_exec);
-    write_file(temp() + "/root/index.html", "<p>hello</p>\n");
-    write_file(temp() + "/root/large.txt", std::string(300'000, 'x'));
-    // Workers keep the user that started them, so that they may write where the test says.
-    const std::string user = geteuid() == 0 ? "user root root;\n" : "";
-    write_file(temp() + "/nginx.conf",
-               user + "daemon " + (daemon ? "on" : "off") + ";\nworker_processes 2;\npid " +
-                   temp() + "/nginx.pid;\nerror_log " + temp() +
-                   "/logs/error.log;\nevents { worker_connections 64; }\nhttp {\n"
-                   "  access_log " +
-                   temp() +
-                   "/logs/access.log;\n"
-                   "  gzip on; gzip_types text/plain; gzip_http_version 1.0;\n"
-                   "  client_body_temp_path " +
-                   temp() + "/b; proxy_temp_path " + temp() + "/p; fastcgi_temp_path " + temp() +
-                   "/f; uwsgi_temp_path " + temp() + "/u; scgi_temp_path " + temp() +
-                   "/s;\n"
-                   "  server { listen unix:" +
-                   temp() + "/nginx; root " + temp() +
-                   "/root;\n"
-                   "    location /again { rewrite ^/again(.*)$ /index.html?x=$1 last; }\n"
-                   "    location /status { return 200 'fine $request_uri'; }\n  }\n}\n");
-  }
+  void configure(bool daemon) { write_nginx_files(temp(), daemon); }
   Command nginx() const {
     Command command = traced({"/usr/sbin/nginx", "-p", temp(), "-e", temp() + "/logs/start.log",
                               "-c", temp() + "/nginx.conf"});
@@ -179,16 +104,7 @@ class NginxTest : public ServerTest {
     command.env["MTRACE_SIGNAL"] = "RTMIN+1";
     return command;
   }
-  void load(int rounds) {
-    for (int i = 0; i < rounds; ++i) {
-      EXPECT_TRUE(get(temp() + "/nginx", "/").ends_with("<p>hello</p>\n"));
-      EXPECT_TRUE(
-          get(temp() + "/nginx", "/status?" + std::to_string(i)).ends_with(std::to_string(i)));
-      EXPECT_TRUE(get(temp() + "/nginx", "/missing").find(" 404 ") != std::string::npos);
-      EXPECT_TRUE(get(temp() + "/nginx", "/again/" + std::to_string(i)).ends_with("</p>\n"));
-      EXPECT_GT(get(temp() + "/nginx", "/large.txt").size(), 300'000u);
-    }
-  }
+  void load(int rounds) { load_nginx(temp(), rounds); }
   // Load and reports of a running server, up to the request to stop.
   void exercise(pid_t master) {
     wait_until("two workers", [&] { return children_of(master).size() == 2; });

@@ -1,0 +1,195 @@
+// Programs of every kind under load, attached to and detached from again and again: their answers
+// are those that they give by themselves.
+#include <signal.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+#include <thread>
+
+#include "host_test.h"
+#include "local_server.h"
+
+namespace mtrace::test {
+namespace {
+
+class AttachProgramsTest : public HostTest {
+ protected:
+  // `make attach-soak` asks for more.
+  static int rounds() {
+    const char* wish = std::getenv("MTRACE_ATTACH_ROUNDS");
+    return wish != nullptr ? std::atoi(wish) : 4;
+  }
+
+  Result memlog(std::vector<std::string> arguments, pid_t pid) const {
+    arguments.insert(arguments.begin(), memlog_tool());
+    arguments.push_back(std::to_string(pid));
+    Command command = plain(arguments);
+    command.directory = out();
+    command.env["MTRACE_RESOLVER"] = "none";
+    return run(command);
+  }
+  void expect_good(const Result& result) const {
+    EXPECT_TRUE(result.exited(0)) << result.how() << " " << result.err;
+  }
+
+  // Attaches and detaches while `load` runs over and over in another thread. Every so often a
+  // report says that something was counted.
+  void exercise(pid_t pid, const std::function<void()>& load,
+                const std::vector<std::string>& options = {}) {
+    std::atomic<bool> stop = false;
+    std::atomic<int> loads = 0;
+    std::thread loader([&] {
+      for (; !stop; ++loads) load();
+    });
+    std::vector<std::string> attach = {"attach"};
+    attach.insert(attach.end(), options.begin(), options.end());
+    for (int round = 0; round < rounds() && !HasFailure(); ++round) {
+      expect_good(memlog(attach, pid));
+      const int before = loads;
+      wait_until("load", [&] { return loads >= before + 2; });
+      if (round % 50 == 0) expect_good(memlog({"report"}, pid));
+      expect_good(memlog({"detach"}, pid));
+    }
+    stop = true;
+    loader.join();
+    load();
+  }
+
+  // The report of the first round.
+  void expect_counted(const std::string& name, pid_t pid, const std::string& allocator) {
+    const std::vector<Memlog> logs = logs_of(pid);
+    ASSERT_GE(logs.size(), 1u) << name;
+    EXPECT_GT(logs[0].amount("allocated").blocks, 10) << name;
+    EXPECT_NE(logs[0].get("library").find("allocator=" + allocator), std::string::npos)
+        << logs[0].get("library");
+  }
+};
+
+TEST_F(AttachProgramsTest, Redis) {
+  const std::string socket = temp() + "/redis";
+  Process server(
+      plain({"/usr/bin/redis-server", "--port", "0", "--unixsocket", socket, "--dir", temp(),
+             "--save", "", "--appendonly", "no", "--logfile", temp() + "/redis.log"}));
+  wait_for_server(socket);
+  const auto client = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), {"/usr/bin/redis-cli", "-s", socket});
+    return run(plain(arguments)).out;
+  };
+  std::atomic<int> number = 0;
+  exercise(server.pid(), [&] {
+    const std::string key = "key" + std::to_string(number % 100);
+    const std::string value(static_cast<size_t>(number % 3000), 'v');
+    EXPECT_EQ(client({"set", key, value}), "OK\n");
+    EXPECT_EQ(client({"get", key}), value + "\n");
+    EXPECT_EQ(client({"eval", "local t = {} for i = 1, 500 do t[i] = i * i end return #t", "0"}),
+              "500\n");
+    ++number;
+  });
+  expect_counted("redis-server", server.pid(), "libjemalloc.so.2");
+  client({"shutdown", "nosave"});
+  EXPECT_TRUE(server.wait().exited(0));
+}
+
+TEST_F(AttachProgramsTest, NginxWorkers) {
+  write_nginx_files(temp(), false);
+  Process server(plain({"/usr/sbin/nginx", "-p", temp(), "-e", temp() + "/logs/start.log", "-c",
+                        temp() + "/nginx.conf"}));
+  wait_for_server(temp() + "/nginx");
+  wait_until("two workers", [&] { return children_of(server.pid()).size() == 2; });
+  const std::vector<pid_t> workers = children_of(server.pid());
+  for (const pid_t worker : workers) {
+    // Its own handlers take SIGUSR1: the report is asked for without a signal.
+    exercise(worker, [&] { load_nginx(temp(), 5); });
+    expect_counted("nginx", worker, "libc.so.6");
+  }
+  kill(server.pid(), SIGQUIT);
+  const Result result = server.wait();
+  EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+  EXPECT_EQ(result.out + result.err, "");
+}
+
+TEST_F(AttachProgramsTest, Node) {
+  const std::string socket = temp() + "/node";
+  write_file(temp() + "/server.js", R"TEXT(
+const http = require('http'), zlib = require('zlib');
+const server = http.createServer((request, response) => {
+  zlib.deflate(Buffer.alloc(10000, request.url), (error, data) => {
+    response.end(request.url + ' ' + (error ? 'bad' : zlib.inflateSync(data).length));
+  });
+}).listen(process.argv[2]);
+process.stdin.on('data', () => {}).on('end', () => server.close(() => process.exit(5)));
+)TEXT");
+  Process server(plain({"/usr/bin/node", temp() + "/server.js", socket}));
+  wait_for_server(socket);
+  std::atomic<int> number = 0;
+  exercise(server.pid(),
+           [&] {
+             const std::string target = "/item" + std::to_string(number++);
+             EXPECT_TRUE(get(socket, target).ends_with(target + " 10000"));
+           },
+           {"--signal", "USR2"});
+  expect_counted("node", server.pid(), "libc.so.6");
+  const Result result = server.wait();
+  EXPECT_TRUE(result.exited(5)) << result.how() << result.err;
+  EXPECT_EQ(result.err, "");
+}
+
+TEST_F(AttachProgramsTest, PythonThreads) {
+  const std::string socket = temp() + "/python";
+  write_file(temp() + "/server.py", R"TEXT(
+import hashlib, http.server, json, socketserver, sys, threading
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = 'HTTP/1.0'
+    def do_GET(self):
+        table = {str(i): self.path * (i % 50) for i in range(300)}
+        body = (self.path + ' ' + hashlib.md5(json.dumps(table).encode()).hexdigest()).encode()
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(body)
+    def log_message(self, *args): pass
+    def address_string(self): return 'here'
+class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
+    daemon_threads = True
+    def get_request(self):
+        request, address = super().get_request()
+        return request, ('here', 0)
+server = Server(sys.argv[1], Handler)
+threading.Thread(target=lambda: (sys.stdin.read(), server.shutdown())).start()
+server.serve_forever()
+sys.exit(6)
+)TEXT");
+  Process server(plain({"/usr/bin/python3", temp() + "/server.py", socket}));
+  wait_for_server(socket);
+  const std::string first = get(socket, "/answer");
+  ASSERT_NE(first.find("/answer "), std::string::npos) << first;
+  const std::string body = first.substr(first.rfind("/answer "));
+  exercise(server.pid(), [&] { EXPECT_TRUE(get(socket, "/answer").ends_with(body)); });
+  expect_counted("python3", server.pid(), "libc.so.6");
+  const Result result = server.wait();
+  EXPECT_TRUE(result.exited(6)) << result.how() << result.err;
+  EXPECT_EQ(result.err, "");
+}
+
+// A program in Rust. It searches without allocating, and gives back at its end what it had.
+TEST_F(AttachProgramsTest, Ripgrep) {
+  Process process(plain({"/usr/bin/rg", "--line-buffered", "--no-config", "needle[0-9]+", "-"}));
+  int number = 0;
+  const auto search = [&] {
+    const std::string line = "a needle" + std::to_string(number++) + " in it";
+    process.write("hay\n" + line + "\n" + std::string(70'000, 'h') + "\n");
+    process.read_until(line);
+  };
+  search();
+  exercise(process.pid(), search);
+  expect_good(memlog({"attach"}, process.pid()));
+  process.close_input();
+  EXPECT_TRUE(process.wait().exited(0));
+  const auto logs = all_logs();
+  EXPECT_GT(logs.at("rg-" + std::to_string(process.pid()) + ".2").at(0).number("unknown-frees"),
+            100);
+}
+
+}  // namespace
+}  // namespace mtrace::test
