@@ -5,11 +5,11 @@
 #include <stdexcept>
 
 #include "analyze/series.h"
-#include "cli/listing.h"
 #include "cli/report_series.h"
 #include "cli/report_set.h"
 #include "cli/style.h"
 #include "export/report_page.h"
+#include "profile/text.h"
 
 namespace mtrace::cli {
 namespace {
@@ -87,8 +87,11 @@ std::string export_page(const Arguments& arguments, Reports& reports) {
   page.filtered = left_out.stacks != 0;
   page.complete = missing.empty() && page.before == profile::Total{};
   if (!missing.empty()) page.remarks.push_back("missing: report " + missing);
-  if (page.filtered)
-    page.remarks.emplace_back("a filter has left out stacks: " + left_out_text(left_out));
+  if (page.filtered) {
+    page.remarks.push_back(fmt::format(
+        "filters have left out {} of the reports' entries, net {} bytes",
+        profile::grouped(uint64_t{left_out.stacks}), profile::grouped(left_out.bytes, true)));
+  }
   if (sampled) page.remarks.emplace_back("sampled: bytes and blocks are estimates");
   return exporting::report_page(page);
 }

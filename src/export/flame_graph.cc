@@ -7,6 +7,7 @@
 
 #include "export/flame_tree.h"
 #include "export/page_files.h"
+#include "export/xml.h"
 #include "profile/text.h"
 
 namespace mtrace::exporting {
@@ -18,36 +19,7 @@ constexpr int kLetter = 7;         // as wide as one is in page/flame.css, round
 constexpr int kWidth = 1200;       // for which labels are cut where no script does it
 constexpr int kLine = 18;          // of the text above
 
-// U+FFFE and U+FFFF are well-formed UTF-8, but no XML may have them.
-std::string xml(const std::string& text) {
-  std::string out;
-  for (size_t i = 0; i < text.size(); ++i) {
-    switch (text[i]) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      default:
-        if (text.compare(i, 3, "\xef\xbf\xbe") == 0 || text.compare(i, 3, "\xef\xbf\xbf") == 0) {
-          out += "\xef\xbf\xbd";
-          i += 2;
-        } else {
-          out += text[i];
-        }
-    }
-  }
-  return out;
-}
-
-// As many letters as fit, with "..." for what does not; nothing where that would be all.
+// As many letters as fit, with ".." for the rest; nothing where that would be all.
 std::string label(const std::string& name, double pixels) {
   const auto room = static_cast<size_t>(std::max(0.0, (pixels - 6) / kLetter));
   if (name.size() <= room) return name;

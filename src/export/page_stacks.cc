@@ -5,10 +5,10 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <stdexcept>
+#include <utility>
+#include <vector>
 
 #include "analyze/short_name.h"
 #include "format/memlog.h"

@@ -7,6 +7,7 @@
 
 #include "export/page_files.h"
 #include "export/page_stacks.h"
+#include "export/xml.h"
 #include "profile/text.h"
 
 namespace mtrace::exporting {
@@ -41,20 +42,6 @@ std::string inside_script(const ordered_json& json) {
   for (const char c : json.dump(-1, ' ', true)) {
     if (c == '<') {
       out += "\\u003c";
-    } else {
-      out += c;
-    }
-  }
-  return out;
-}
-
-std::string html(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '&') {
-      out += "&amp;";
-    } else if (c == '<') {
-      out += "&lt;";
     } else {
       out += c;
     }
@@ -98,7 +85,7 @@ std::string report_page(const PageInput& input) {
   const std::string name = plain(last.program.substr(last.program.rfind('/') + 1));
   const auto file = [](PageFile one) { return std::string(page_file(one)); };
   return filled(page_file(PageFile::kPage),
-                {{"TITLE", html(fmt::format("{}[{}]", name, last.pid))},
+                {{"TITLE", xml(fmt::format("{}[{}]", name, last.pid))},
                  {"VERSION", MTRACE_VERSION},
                  {"STYLE", file(PageFile::kFlameStyle) + file(PageFile::kPageStyle)},
                  {"DATA", inside_script(data)},

@@ -96,9 +96,10 @@ class Timeline {
     parts.push(makeSvg('path', {'class': 'grid', d: `M${kLeft} ${middle}H${right}`}),
         this.label(kLeft - 8, middle - kLower / 2 + 8, `+${sizeText(this.most)}`, 'end'),
         this.label(kLeft - 8, bottom, sizeText(-this.most), 'end'),
-        this.label(kLeft, bottom + 20, `${this.first.toFixed(1)} s`, 'start'),
-        this.label(right, bottom + 20, `${(this.first + this.span).toFixed(1)} s`, 'end'));
-    return parts;
+        this.label(kLeft, bottom + 20, `${this.first.toFixed(1)} s`, 'start'));
+    if (this.span === 0) return parts;
+    const last = `${(this.first + this.span).toFixed(1)} s`;
+    return [...parts, this.label(right, bottom + 20, last, 'end')];
   }
 
   middle() {

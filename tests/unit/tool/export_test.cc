@@ -69,6 +69,13 @@ TEST_F(Export, FoldedInAwk) {
             std::to_string(bytes()) + "\n");
 }
 
+// What Chromium makes of one: browser_test.cc.
+TEST_F(Export, FlameGraphHasTheBytes) {
+  EXPECT_EQ(shell("grep -o 'data-depth=\"0\" data-grew=\"[0-9]*\" data-shrank=\"[0-9]*\"' " +
+                  exported("flamegraph")),
+            fmt::format("data-depth=\"0\" data-grew=\"{}\" data-shrank=\"0\"\n", bytes()));
+}
+
 TEST_F(Export, CallgrindInCallgrindAnnotate) {
   const std::string out = shell("callgrind_annotate --threshold=100 --show-percs=no " +
                                 exported("callgrind") + " | tr -d ,");
