@@ -56,7 +56,7 @@ class FlameGraph {
       if (boxOf(event)) this.enter(boxOf(event));
     };
     this.svg.onmouseover = (event) => this.tell(boxOf(event)?.text ?? '');
-    this.svg.addEventListener('focusin', (event) => this.tell(boxOf(event)?.text ?? ''));
+    for (const box of this.boxes) box.element.onfocus = () => this.tell(box.text);
     this.svg.onmouseleave = () => this.tell('');
     this.svg.onkeydown = (event) => {
       if (boxOf(event) && this.key(event.key, boxOf(event))) event.preventDefault();
@@ -131,8 +131,8 @@ class FlameGraph {
     }
   }
 
-  // Marks the boxes whose function matches `expression` (null: none). Returns what they are of the
-  // whole, those within others not counted twice, and what could not be looked at.
+  // Marks the boxes whose function matches `expression` (null: none). Returns their share of the
+  // whole, those within others not counted twice, and the share of what has no name to look at.
   search(expression) {
     let found = 0;
     let unknown = 0;
@@ -146,7 +146,7 @@ class FlameGraph {
       if (box.places !== 0 && !within) unknown += box.width;
     }
     const whole = Math.max(this.boxes[0].width, 1);
-    return {found, share: found / whole, unknown: unknown / whole};
+    return {share: found / whole, unknown: unknown / whole};
   }
 }
 

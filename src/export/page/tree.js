@@ -49,7 +49,9 @@ function shownChildren(node, least) {
 }
 
 function colour(node, depth, difference) {
-  if (difference) return `d${Math.round(4 + 4 * (node.grew - node.shrank) / widthOf(node))}`;
+  if (difference) {
+    return `d${Math.round(4 + 4 * (node.grew - node.shrank) / Math.max(widthOf(node), 1))}`;
+  }
   if (node.places !== 0 || depth === 0) return 'rest';
   let hash = 0;
   for (const letter of node.name) hash = (Math.imul(hash, 31) + letter.codePointAt(0)) >>> 0;

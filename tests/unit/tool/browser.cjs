@@ -137,6 +137,13 @@ async function report(browser) {
     rows: await rows(page, 'stacks'), text: await page.textContent('#summary'),
   };
 
+  await page.selectOption('#report', '3');
+  facts.same = {
+    rows: await rows(page, 'stacks'), text: await page.textContent('#summary'),
+    boxes: await boxes(page),
+  };
+  await page.selectOption('#report', '5');
+
   await page.check('#icicle');
   facts.icicle = await boxes(page);
   await page.click('.stack >> nth=0');

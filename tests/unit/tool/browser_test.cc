@@ -324,6 +324,13 @@ TEST_F(Browser, AnyTwoReportsAreCompared) {
   EXPECT_EQ(report["comparedOther"]["text"], "+1,600 bytes: grew 4,500 (red), shrank 2,900 (blue)");
 }
 
+TEST_F(Browser, AReportDoesNotDifferFromItself) {
+  const json& same = facts_["report"]["same"];
+  EXPECT_EQ(same["rows"], json::array());
+  EXPECT_EQ(same["boxes"], json::array());
+  EXPECT_EQ(same["text"], "+0 bytes: grew 0 (red), shrank 0 (blue)");
+}
+
 TEST_F(Browser, TheGraphHangsAndThePageIsDark) {
   const json& report = facts_["report"];
   EXPECT_EQ(box(report["icicle"], "all")["y"], 0);
