@@ -15,25 +15,26 @@ using format::LedgerCounterSet;
 constexpr size_t kMostPath = 16384;
 constexpr uint32_t kMostModules = 16384;
 
-// The records and sets of one pass over the ledger: whole chunks of the arena, copied when they are
-// first asked for.
+// The arena as it was when it was first asked for, twice: piece by piece, what is to be read first
+// and, some microseconds later, what is to be read afterwards.
 class ArenaCopy {
  public:
   explicit ArenaCopy(const LedgerFile& file) : file_(file), chunks_(format::kArenaChunks) {}
 
+  enum Look { kFirst, kSecond };
   // The `size` bytes that begin with unit `index`; nullptr: not there.
-  const char* at(uint32_t index, size_t size) {
+  const char* at(uint32_t index, size_t size, Look look) {
     constexpr uint32_t kUnits = format::kArenaChunk / format::kArenaUnit;
     const uint32_t chunk = index / kUnits;
     const size_t into = size_t{index % kUnits} * format::kArenaUnit;
     if (index == 0 || chunk >= chunks_.size() || size > format::kArenaChunk - into) return nullptr;
     Chunk& copy = chunks_[chunk];
     if (!copy.asked) load(chunk, copy);
-    return copy.bytes == nullptr ? nullptr : copy.bytes.get() + into;
+    return copy.looks[look] == nullptr ? nullptr : copy.looks[look].get() + into;
   }
   template <typename T>
-  bool get(uint32_t index, T& to) {
-    const char* bytes = at(index, sizeof to);
+  bool get(uint32_t index, T& to, Look look) {
+    const char* bytes = at(index, sizeof to, look);
     if (bytes != nullptr) std::memcpy(&to, bytes, sizeof to);
     return bytes != nullptr;
   }
@@ -41,16 +42,25 @@ class ArenaCopy {
  private:
   struct Chunk {
     bool asked = false;
-    std::unique_ptr<char[]> bytes;
+    std::unique_ptr<char[]> looks[2];
   };
   void load(uint32_t chunk, Chunk& copy) {
+    constexpr size_t kPiece = 32 * 1024;
     copy.asked = true;
     // One that names the same place again and again is not allowed to fill the memory with copies.
     if (++loaded_ > file_.size() / format::kArenaChunk) return;
     uint64_t address = 0;
     if (!file_.read(file_.header().roots.arena + uint64_t{chunk} * sizeof address, address)) return;
-    auto bytes = std::make_unique<char[]>(format::kArenaChunk);
-    if (file_.read(address, bytes.get(), format::kArenaChunk)) copy.bytes = std::move(bytes);
+    auto first = std::make_unique<char[]>(format::kArenaChunk);
+    auto second = std::make_unique<char[]>(format::kArenaChunk);
+    for (size_t at = 0; at < format::kArenaChunk; at += kPiece) {
+      if (!file_.read(address + at, first.get() + at, kPiece) ||
+          !file_.read(address + at, second.get() + at, kPiece)) {
+        return;
+      }
+    }
+    copy.looks[kFirst] = std::move(first);
+    copy.looks[kSecond] = std::move(second);
   }
 
   const LedgerFile& file_;
@@ -60,13 +70,14 @@ class ArenaCopy {
 
 // Calls visit(set) for each set of a stack.
 template <typename Visit>
-bool each_set(ArenaCopy& arena, const format::LedgerStack& record, Visit&& visit) {
+bool each_set(ArenaCopy& arena, const format::LedgerStack& record, ArenaCopy::Look look,
+              Visit&& visit) {
   visit(record.own);
   bool whole = true;
   for (const uint32_t index : {record.second, record.shared}) {
     LedgerCounterSet set;
     if (index == 0) continue;
-    if (arena.get(index, set)) {
+    if (arena.get(index, set, look)) {
       visit(set);
     } else {
       whole = false;
@@ -75,22 +86,22 @@ bool each_set(ArenaCopy& arena, const format::LedgerStack& record, Visit&& visit
   return whole;
 }
 
-// The first pass: everything but what was allocated. False: it is not whole.
+// Everything but what was allocated. False: it is not whole.
 bool read_record(ArenaCopy& arena, uint64_t height, LedgerStackState& stack) {
   format::LedgerStack record;
-  if (!arena.get(stack.index, record) || record.ordinal != stack.ordinal ||
+  if (!arena.get(stack.index, record, ArenaCopy::kFirst) || record.ordinal != stack.ordinal ||
       record.depth > format::kMaxDepth) {
     return false;
   }
   const size_t frames = record.depth * sizeof(uint64_t);
-  const char* bytes = arena.at(stack.index, sizeof record + frames);
+  const char* bytes = arena.at(stack.index, sizeof record + frames, ArenaCopy::kFirst);
   if (bytes == nullptr) return false;
   stack.frames.resize(record.depth);
   std::memcpy(stack.frames.data(), bytes + sizeof record, frames);
   stack.kind = record.kind <= format::kLedgerKinds ? record.kind : 0;
   stack.cut = record.cut != 0;
   stack.retired = record.retired;
-  return each_set(arena, record, [&](const LedgerCounterSet& set) {
+  return each_set(arena, record, ArenaCopy::kFirst, [&](const LedgerCounterSet& set) {
     stack.now.freed_bytes += set.freed_bytes;
     stack.now.freed_blocks += set.freed_blocks;
     stack.now.temporary += set.temporary;
@@ -103,11 +114,11 @@ bool read_record(ArenaCopy& arena, uint64_t height, LedgerStackState& stack) {
   });
 }
 
-// The second pass.
+// Afterwards.
 void read_allocated(ArenaCopy& arena, LedgerStackState& stack) {
   format::LedgerStack record;
-  if (!arena.get(stack.index, record)) return;
-  each_set(arena, record, [&](const LedgerCounterSet& set) {
+  if (!arena.get(stack.index, record, ArenaCopy::kSecond)) return;
+  each_set(arena, record, ArenaCopy::kSecond, [&](const LedgerCounterSet& set) {
     stack.now.allocated_bytes += set.allocated_bytes;
     stack.now.allocated_blocks += set.allocated_blocks;
   });
@@ -127,7 +138,7 @@ void read_stacks(const LedgerFile& file, LedgerState& state) {
   }
   ChunkedCopy<uint32_t, format::kStacksChunk> records(file, roots.stacks);
   ChunkedCopy<format::LedgerCounters, format::kReportedChunk> reported(file, roots.reported);
-  auto arena = std::make_unique<ArenaCopy>(file);
+  ArenaCopy arena(file);
   // More than there is room for was never made.
   constexpr uint64_t kLeast = sizeof(format::LedgerStack);
   const uint64_t most = file.size() / kLeast;
@@ -136,7 +147,7 @@ void read_stacks(const LedgerFile& file, LedgerState& state) {
     stack.ordinal = ordinal;
     stack.index = records.get(ordinal - 1);
     if (stack.index == 0) continue;  // on its way, or without room
-    if (!read_record(*arena, state.peak, stack)) {
+    if (!read_record(arena, state.peak, stack)) {
       ++state.unread;
       continue;
     }
@@ -144,10 +155,9 @@ void read_stacks(const LedgerFile& file, LedgerState& state) {
     stack.reported = {last.allocated_bytes, last.allocated_blocks, last.freed_bytes,
                       last.freed_blocks,    last.temporary,        last.short_lived,
                       last.lifetime};
+    read_allocated(arena, stack);
     state.stacks.push_back(std::move(stack));
   }
-  arena = std::make_unique<ArenaCopy>(file);
-  for (LedgerStackState& stack : state.stacks) read_allocated(*arena, stack);
 }
 
 void read_threads(const LedgerFile& file, LedgerState& state) {

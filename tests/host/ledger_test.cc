@@ -176,9 +176,9 @@ TEST_F(LedgerTest, ChildLeavesItsParentsFile) {
 }
 
 TEST_F(LedgerTest, ForksOfBusyThreads) {
-  const Result result = run(mapped({program("fork_busy"), "100"}));
+  const Result result = run(mapped({program("fork_busy"), "25"}));
   EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
-  EXPECT_EQ(result.out, "good 100\n");
+  EXPECT_EQ(result.out, "good 25\n");
   EXPECT_EQ(result.err, "");
   const std::string path = program("fork_busy");
   std::vector<Memlog> children;
@@ -186,9 +186,9 @@ TEST_F(LedgerTest, ForksOfBusyThreads) {
     EXPECT_EQ(logs[0].get("lost"), "frames=0 stacks=0 blocks=0 inflight=0");
     if (logs[0].number("pid") != result.pid) children.push_back(logs[0]);
   }
-  ASSERT_EQ(children.size(), 100u);
+  ASSERT_EQ(children.size(), 25u);
   EXPECT_EQ(site_sums(children, path, path),
-            (std::map<std::string, Amount>{{"site_child", {123 * 100, 100}}}));
+            (std::map<std::string, Amount>{{"site_child", {123 * 25, 25}}}));
   EXPECT_EQ(found(), std::vector<std::string>());
 }
 
