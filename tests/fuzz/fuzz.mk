@@ -6,7 +6,7 @@
 #   make fuzz-short            what make check runs: the seeds and a few thousand executions
 
 FUZZ_BUILD   := $(BUILD)/fuzz
-FUZZ_TARGETS := cfi memlog elf options decode
+FUZZ_TARGETS := cfi memlog elf options decode ledger
 FUZZ         ?= $(FUZZ_TARGETS)
 SECONDS      ?= 600
 
@@ -24,6 +24,8 @@ FUZZ_SRC_options := src/hook/options.cc src/hook/environment.cc \
                     $(addprefix src/base/,file.cc process.cc syscall.cc writer.cc)
 FUZZ_SRC_decode  := $(filter-out %/worker.cc,$(wildcard src/symbolize/*.cc)) \
                     $(wildcard src/profile/*.cc)
+FUZZ_SRC_ledger  := $(wildcard src/profile/*.cc)
+FUZZ_LIBS_ledger := -lfmt $(ABSL_LIBS)
 FUZZ_LIBS_memlog := -lfmt -lre2 -lz $(ABSL_LIBS)
 FUZZ_LIBS_elf    := -ldw -lelf -liberty -lfmt
 FUZZ_LIBS_decode := -ldw -lelf -liberty -lfmt $(ABSL_LIBS)
