@@ -97,7 +97,7 @@ bool read_record(ArenaCopy& arena, uint64_t height, LedgerStackState& stack) {
   const char* bytes = arena.at(stack.index, sizeof record + frames, ArenaCopy::kFirst);
   if (bytes == nullptr) return false;
   stack.frames.resize(record.depth);
-  std::memcpy(stack.frames.data(), bytes + sizeof record, frames);
+  if (frames != 0) std::memcpy(stack.frames.data(), bytes + sizeof record, frames);
   stack.kind = record.kind <= format::kLedgerKinds ? record.kind : 0;
   stack.cut = record.cut != 0;
   stack.retired = record.retired;
