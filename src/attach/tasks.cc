@@ -140,9 +140,9 @@ void Tasks::settle(pid_t tid) {
       static_cast<long long>(now.rax) != -EINTR || !waits_for_ever(now)) {
     return;
   }
-  now.rax = now.orig_rax;
-  now.orig_rax = ~uint64_t{0};
-  now.rip -= 2;
+  // "Begin again unless a handler runs": the kernel decides when the thread goes on.
+  constexpr uint64_t kRestartNoHandler = 514;
+  now.rax = -kRestartNoHandler;
   set_registers(tid, now);
 }
 

@@ -184,6 +184,17 @@ int open_mapped(pid_t pid, const Mapping& mapping) {
   return ::open((proc(pid, "root") + mapping.path).c_str(), kFlags);
 }
 
+// "NSpid:" has the pids from the namespace of /proc down to the process's own.
+uint32_t pid_in_namespace(pid_t pid) {
+  const auto status = slurp(proc(pid, "status"));
+  constexpr std::string_view kKey = "\nNSpid:";
+  const size_t line = status ? status->find(kKey) : std::string::npos;
+  if (line == std::string::npos) return 0;
+  const std::string pids = status->substr(line, status->find('\n', line + 1) - line);
+  return static_cast<uint32_t>(
+      std::strtoul(pids.c_str() + pids.find_last_of("\t:") + 1, nullptr, 10));
+}
+
 std::optional<SignalMasks> signal_masks(pid_t pid) {
   const auto status = slurp(proc(pid, "status"));
   if (!status || status->empty()) return std::nullopt;

@@ -34,6 +34,9 @@ std::vector<pid_t> family(pid_t root);
 // The name of the executable, else what the kernel calls the process; empty: it is gone.
 std::string process_name(pid_t pid);
 
+// The pid that the process has in its own namespace; 0: it is gone.
+uint32_t pid_in_namespace(pid_t pid);
+
 // The mapped files, each at its lowest address. Nothing: it is gone, or not to be read.
 std::optional<std::vector<Mapping>> mapped_files(pid_t pid);
 

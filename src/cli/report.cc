@@ -13,6 +13,7 @@
 #include "attach/error.h"
 #include "cli/attach_target.h"
 #include "cli/command.h"
+#include "cli/fetch.h"
 #include "cli/traced.h"
 #include "profile/text.h"
 
@@ -26,7 +27,8 @@ constexpr char kText[] =
     "prints its path. A NAME is that of an executable or of a command, as killall takes it; all "
     "processes of that name are asked. What has not libmtrace.so mapped, or does not catch the "
     "signal, is never signalled: the signal would end it. A process that uses or blocks the signal "
-    "itself is stopped for a moment, and a thread of it writes the report.\n\n"
+    "itself is stopped for a moment, and a thread of it writes the report. The report of a process "
+    "that sees other files (in a container) is copied to the working directory.\n\n"
     "A label stands in the header of the report and tells later what phase it belongs to.";
 
 // A process that was asked, and what it had reported before.
@@ -117,6 +119,18 @@ class Session {
     return true;
   }
 
+  // Prints where the last report is. False, and said why, if it is not to be had.
+  bool show_path(const TracedProcess& process) {
+    try {
+      print(streams_,
+            from_here(fetch_report(process.pid(), block_text(process.block().path))) + '\n');
+      return true;
+    } catch (const std::exception& error) {
+      return refuse(process.pid(), process.name(),
+                    fmt::format("has reported, but: {}", error.what()));
+    }
+  }
+
   bool wait(Asked& asked) {
     TracedProcess& process = asked.process;
     const auto refused = [&](const std::string& why) {
@@ -128,8 +142,7 @@ class Session {
       const format::StatusBlock& block = process.block();
       const uint32_t seq = process.seq();
       if (seq > asked.seq && block.named_seq >= seq) {
-        print(streams_, from_here(block_text(block.path)) + '\n');
-        return true;
+        return show_path(process);
       }
       const bool failed = !process.is_child_without_report() && block.failures > asked.failures;
       if (seq <= asked.seq && failed) {
@@ -139,7 +152,7 @@ class Session {
         if (seq <= asked.seq) {
           return refused(fmt::format("has not reported within {} seconds", timeout_.count()));
         }
-        print(streams_, from_here(block_text(block.path)) + '\n');
+        show_path(process);
         return refused("has reported, but its names are not filled in yet");
       }
       if (asked.handle.wait_end(pause) && seq <= asked.seq) {

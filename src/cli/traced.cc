@@ -67,6 +67,7 @@ std::optional<TracedProcess> TracedProcess::find(pid_t pid, bool thorough, std::
   }
   TracedProcess process;
   process.pid_ = pid;
+  process.own_pid_ = pid_in_namespace(pid);
   process.name_ = process_name(pid);
   for (const bool by_name : {true, false}) {
     if (!by_name && !thorough) break;

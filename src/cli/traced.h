@@ -29,7 +29,7 @@ class TracedProcess {
 
   // The last report of this process, 0: none. A fork child still holds its parent's block until
   // its first report.
-  bool is_child_without_report() const { return block_->pid != static_cast<uint32_t>(pid_); }
+  bool is_child_without_report() const { return block_->pid != own_pid_; }
   uint32_t seq() const { return is_child_without_report() ? 0 : block_->seq; }
 
   // True: the library counts, whatever is with the signal.
@@ -43,6 +43,7 @@ class TracedProcess {
  private:
   TracedProcess() = default;
   pid_t pid_ = 0;
+  uint32_t own_pid_ = 0;  // as the process itself has it, in its namespace
   std::string name_;
   uint64_t address_ = 0;
   std::unique_ptr<format::StatusBlock> block_;

@@ -1,6 +1,7 @@
 // memlog attach and detach: what is counted, that the program notices nothing, and where memlog has
 // to wait or to refuse.
 #include <signal.h>
+#include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -9,6 +10,7 @@
 #include <filesystem>
 
 #include "host_test.h"
+#include "local_server.h"
 
 namespace mtrace::test {
 namespace {
@@ -174,7 +176,7 @@ TEST_F(AttachTest, StoppedProcess) {
   process.send(SIGSTOP);
   wait_until("the stop", [&] { return process_state(process.pid()) == 'T'; });
   expect_good(attach(process.pid()));
-  EXPECT_EQ(process_state(process.pid()), 'T');
+  wait_until("it to be stopped again", [&] { return process_state(process.pid()) == 'T'; });
   process.send(SIGCONT);
   process.write("ap");
   process.read_until("told");
@@ -217,8 +219,160 @@ TEST_F(AttachTest, Refusals) {
   expect_refused(detach(preloaded.pid()), "has libmtrace.so preloaded");
   preloaded.write("x");
   EXPECT_TRUE(preloaded.wait().exited(0));
+  // Of the shell that becomes memlog.
+  const Result itself = run(plain({"/bin/sh", "-c", "exec \"$0\" attach $$", memlog_tool()}));
+  expect_refused(itself, "is this program itself");
   process.close_input();
   EXPECT_TRUE(process.wait().exited(0));
+}
+
+TEST_F(AttachTest, RefusesAStaticProgram) {
+  write_file(temp() + "/s.c",
+             "#include <stdio.h>\n#include <unistd.h>\n"
+             "int main(void) { puts(\"ready\"); fflush(stdout); char c;\n"
+             "return read(0, &c, 1) == 0 ? 3 : 4; }\n");
+  ASSERT_TRUE(
+      run(plain({"/usr/bin/gcc", "-static", "-o", temp() + "/s", temp() + "/s.c"})).exited(0));
+  Process process(plain({temp() + "/s"}));
+  process.read_until("ready");
+  expect_refused(attach(process.pid()), "is statically linked");
+  EXPECT_TRUE(process.wait().exited(3));
+}
+
+TEST_F(AttachTest, RefusesAZombie) {
+  Process process(plain({"/bin/true"}));
+  wait_until("its end", [&] { return process_state(process.pid()) == 'Z'; });
+  expect_refused(attach(process.pid()), "has ended, and waits for its parent");
+  EXPECT_TRUE(process.wait().exited(0));
+}
+
+TEST_F(AttachTest, RefusesWhatIsTraced) {
+  Process process(plain({program("attached"), "sites"}));
+  process.read_until("ready");
+  ASSERT_EQ(ptrace(PTRACE_SEIZE, process.pid(), nullptr, nullptr), 0);
+  expect_refused(attach(process.pid()),
+                 "is traced already, by process " + std::to_string(getpid()));
+  ASSERT_EQ(ptrace(PTRACE_INTERRUPT, process.pid(), nullptr, nullptr), 0);
+  int status = 0;
+  ASSERT_EQ(waitpid(process.pid(), &status, 0), process.pid());
+  ASSERT_EQ(ptrace(PTRACE_DETACH, process.pid(), nullptr, nullptr), 0);
+  expect_good(attach(process.pid()));
+  process.close_input();
+  EXPECT_TRUE(process.wait().exited(0));
+}
+
+// The kernel lets nobody look who may not, and a filter of system calls could be the process's end.
+TEST_F(AttachTest, RefusesWhatIsProtected) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root to become somebody else";
+  Process process(plain({program("attached"), "sites"}));
+  process.read_until("ready");
+  std::filesystem::permissions(temp(), std::filesystem::perms::all);
+  std::filesystem::permissions(out(), std::filesystem::perms::all);
+  std::filesystem::copy_file(memlog_tool(), temp() + "/memlog");
+  std::filesystem::copy_file(library(), temp() + "/libmtrace.so");
+  const std::vector<std::string> nobody = {"/usr/bin/setpriv", "--reuid=65534", "--clear-groups",
+                                           "--inh-caps=-all"};
+  std::vector<std::string> argv = nobody;
+  argv.insert(argv.end(), {temp() + "/memlog", "attach", std::to_string(process.pid())});
+  Command command = plain(argv);
+  command.directory = out();
+  expect_refused(run(command), "belongs to another user");
+  process.close_input();
+  EXPECT_TRUE(process.wait().exited(0));
+
+  Process sandbox(plain({"/usr/bin/python3", "-c", R"TEXT(
+import ctypes, struct, sys
+libc = ctypes.CDLL(None)
+libc.prctl(38, 1, 0, 0, 0)
+code = struct.pack('HBBI', 6, 0, 0, 0x7fff0000)
+program = struct.pack('HxxxxxxQ', 1, ctypes.cast(ctypes.create_string_buffer(code), ctypes.c_void_p).value)
+assert libc.prctl(22, 2, ctypes.create_string_buffer(program)) == 0
+print('ready', flush=True)
+sys.stdin.read()
+sys.exit(7)
+)TEXT"}));
+  sandbox.read_until("ready");
+  expect_refused(attach(sandbox.pid()), "has a filter of system calls");
+  EXPECT_TRUE(sandbox.wait().exited(7));
+}
+
+// It sees neither the library nor the directory of the caller, and has a pid of its own.
+TEST_F(AttachTest, InAnotherNamespace) {
+  if (run(plain({"/usr/bin/unshare", "--mount", "--pid", "--fork", "/bin/true"})).status != 0) {
+    GTEST_SKIP() << "may not make namespaces";
+  }
+  const std::string copy = temp() + "/attached";
+  std::filesystem::copy_file(program("attached"), copy);
+  Process process(
+      plain({"/usr/bin/unshare", "--mount", "--pid", "--fork", "--mount-proc", "/bin/sh", "-ec",
+             "mount -t tmpfs none \"$1\"; mount -t tmpfs none \"$2\"; "
+             "exec \"$3\" sites",
+             "sh", build_dir(), out(), copy}));
+  process.read_until("ready");
+  const std::vector<pid_t> children = children_of(process.pid());
+  ASSERT_EQ(children.size(), 1u);
+  const pid_t pid = children[0];
+  expect_good(attach(pid));
+  process.write("aap");
+  process.read_until("told");
+  const Result reported = report(pid);
+  expect_good(reported);
+  EXPECT_EQ(reported.out, "attached-1-1.memlog\n");
+  const std::vector<Memlog> logs = logs_of("attached");
+  ASSERT_EQ(logs.size(), 1u);
+  EXPECT_EQ(logs[0].get("resolved"), "yes") << "by the files that the process sees";
+  EXPECT_EQ(logs[0].number("pid"), 1);
+  EXPECT_EQ(logs[0].amount("live"), (Amount{2 * 321, 2}));
+  expect_good(detach(pid));
+  expect_good(attach(pid));
+  expect_good(detach(pid));
+  process.close_input();
+  EXPECT_TRUE(process.wait().exited(0));
+}
+
+// A process that ends at any moment of the attach.
+TEST_F(AttachTest, EndingProcesses) {
+  for (int i = 0; i < 20; ++i) {
+    Process process(plain({"/bin/sh", "-c", "read line"}));
+    process.send(SIGSTOP);
+    Command command =
+        plain({memlog_tool(), "attach", "--timeout", "5", std::to_string(process.pid())});
+    command.directory = out();
+    Process tool(command);
+    usleep(static_cast<useconds_t>(i * 700));  // another moment each time
+    process.send(SIGKILL);
+    const Result result = tool.wait();
+    EXPECT_TRUE(result.exited(0) || result.exited(1)) << result.how() << result.err;
+    const Result killed = process.wait();
+    EXPECT_TRUE(WIFSIGNALED(killed.status)) << killed.how();
+  }
+}
+
+// What a fork's child does is counted under its own name, and the child is detached by itself.
+TEST_F(AttachTest, ForkedChild) {
+  Process process(plain({"/usr/bin/python3", "-c", R"TEXT(
+import os, sys
+print('ready', flush=True)
+sys.stdin.readline()
+child = os.fork()
+kept = [bytes(1000 + i) for i in range(100)]
+if child == 0:
+    os._exit(0)
+os.waitpid(child, 0)
+print('end', flush=True)
+sys.stdin.read()
+)TEXT"}));
+  process.read_until("ready");
+  expect_good(attach(process.pid()));
+  process.write("go\n");
+  process.read_until("end");
+  expect_good(detach(process.pid()));
+  process.close_input();
+  EXPECT_TRUE(process.wait().exited(0));
+  const auto all = all_logs();
+  ASSERT_EQ(all.size(), 1u) << "the child's report at its end";
+  EXPECT_EQ(all.begin()->second[0].number("parent"), process.pid());
+  EXPECT_GE(all.begin()->second[0].amount("live").bytes, 100'000);
 }
 
 }  // namespace
