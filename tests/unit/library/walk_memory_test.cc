@@ -44,7 +44,8 @@ void compare(Both& both, const Registers& from) {
   const uint32_t id = both.memory.same_walk(from, both.depth);
   Walk again = both.results[id];
   if (id == 0) {
-    again = walk_and_remember(from, frames, both.depth, both.memory);
+    again = both.memory.is_worthwhile() ? walk_and_remember(from, frames, both.depth, both.memory)
+                                        : walk(from, frames, both.depth);
     if (again.id != 0) both.results.at(again.id) = again;
     if (memcmp(frames, plain_frames, plain.count * sizeof frames[0]) != 0) ++both.wrong;
   } else if (again.id == 0) {
