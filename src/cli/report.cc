@@ -14,8 +14,11 @@
 #include "cli/attach_target.h"
 #include "cli/command.h"
 #include "cli/fetch.h"
+#include "cli/ledger_request.h"
+#include "cli/ledgers.h"
 #include "cli/traced.h"
 #include "profile/text.h"
+#include "symbolize/resolver.h"
 
 namespace mtrace::cli {
 namespace {
@@ -26,9 +29,14 @@ constexpr char kText[] =
     "Asks each process for a report, waits until it is complete and its names are filled in, and "
     "prints its path. A NAME is that of an executable or of a command, as killall takes it; all "
     "processes of that name are asked. What has not libmtrace.so mapped, or does not catch the "
-    "signal, is never signalled: the signal would end it. A process that uses or blocks the signal "
-    "itself is stopped for a moment, and a thread of it writes the report. The report of a process "
-    "that sees other files (in a container) is copied to the working directory.\n\n"
+    "signal, is never signalled: the signal would end it. The report of a process that sees other "
+    "files (in a container) is copied to the working directory.\n\n"
+    "A process that uses, ignores or blocks the signal itself is asked through its ledger, if it "
+    "has one (memlog run, MTRACE_LEDGER): it reports at its next allocation or free. Otherwise, or "
+    "when there is none for a second, it is stopped for a moment, and a thread of it writes the "
+    "report. Where that is not allowed the ledger is read, and written to "
+    "PROGRAM-PID-snapshot.memlog in the directory at hand, which is no numbered report: the next "
+    "one still says what has changed since the last.\n\n"
     "A label stands in the header of the report and tells later what phase it belongs to.";
 
 // A process that was asked, and what it had reported before.
@@ -37,7 +45,10 @@ struct Asked {
   TracedProcess process;
   uint32_t seq;
   uint32_t failures;
+  std::unique_ptr<profile::LedgerFile> ledger;  // asked by way of it; nullptr: otherwise
 };
+
+constexpr std::chrono::seconds kLedgerPatience{1};
 
 std::string subject(pid_t pid, const std::string& name) {
   return fmt::format("{} ({})", pid, profile::escaped(name.empty() ? "?" : name, ""));
@@ -56,7 +67,7 @@ class Session {
   Session(const Streams& streams, std::string label, std::chrono::seconds timeout)
       : streams_(streams), label_(std::move(label)), timeout_(timeout) {}
 
-  // Signals `pid`. False, and said why, if it cannot be asked.
+  // Asks `pid`. False, and said why, if it cannot be asked.
   bool ask(pid_t pid) {
     // Held from before the checks: whatever gets this pid later is not what was checked.
     ProcessHandle handle(pid);
@@ -66,14 +77,17 @@ class Session {
     auto process = TracedProcess::find(pid, true, why);
     if (!process) return refuse(pid, name, why);
     why = process->obstacle();
+    std::unique_ptr<profile::LedgerFile> ledger;
     if (!why.empty()) {
-      return process->counts() ? call({std::move(handle), std::move(*process), 0, 0}, why)
-                               : refuse(pid, name, why);
+      if (!process->counts()) return refuse(pid, name, why);
+      std::string no_ledger;
+      ledger = ledger_of(pid, no_ledger);
+      if (ledger == nullptr) return call({std::move(handle), std::move(*process), 0, 0, {}}, why);
     }
     if (!label_.empty() && !process->write_label(label_)) {
       return refuse(pid, name, fmt::format("takes no label: {}", std::strerror(errno)));
     }
-    return signal({std::move(handle), std::move(*process), 0, 0});
+    return send({std::move(handle), std::move(*process), 0, 0, std::move(ledger)});
   }
 
   // Waits for all that were asked; returns whether each has reported.
@@ -94,29 +108,57 @@ class Session {
     asked.failures = asked.process.is_child_without_report() ? 0 : asked.process.block().failures;
   }
 
-  // Of a process that no signal would reach, because of `obstacle`: a thread of it is borrowed.
+  // Has a thread of the process write its report. False: `why`, of "it".
+  bool borrow(pid_t pid, std::string& why) const {
+    try {
+      attach::report(attach_target(pid), label_, timeout_);
+      return true;
+    } catch (const attach::Outdated&) {
+      return borrow(pid, why);
+    } catch (const attach::AttachError& error) {
+      why = error.what();
+      return false;
+    }
+  }
+
+  // Of a process that no signal would reach, because of `obstacle`.
   bool call(Asked asked, const std::string& obstacle) {
     remember(asked);
-    try {
-      attach::report(attach_target(asked.process.pid()), label_, timeout_);
-    } catch (const attach::Outdated&) {
-      return call(std::move(asked), obstacle);
-    } catch (const attach::AttachError& error) {
+    std::string why;
+    if (!borrow(asked.process.pid(), why)) {
       return refuse(asked.process.pid(), asked.process.name(),
-                    fmt::format("{}; without a signal: it {}", obstacle, error.what()));
+                    fmt::format("{}; without a signal: it {}", obstacle, why));
     }
     asked_.push_back(std::move(asked));
     return true;
   }
 
-  bool signal(Asked asked) {
+  bool send(Asked asked) {
     remember(asked);
-    if (!asked.handle.send(asked.process.block().signal)) {
+    const bool sent = asked.ledger != nullptr ? request_report(*asked.ledger)
+                                              : asked.handle.send(asked.process.block().signal);
+    if (!sent) {
       return refuse(asked.process.pid(), asked.process.name(),
-                    fmt::format("cannot be signalled: {}", std::strerror(errno)));
+                    fmt::format("cannot be {}: {}",
+                                asked.ledger != nullptr ? "asked through its ledger" : "signalled",
+                                std::strerror(errno)));
     }
     asked_.push_back(std::move(asked));
     return true;
+  }
+
+  // Of a process that does not come to answer. False: a snapshot stands for its report.
+  bool call_late(const Asked& asked) const {
+    withdraw_request(*asked.ledger);
+    if (!label_.empty()) asked.process.write_label("");
+    std::string why;
+    if (borrow(asked.process.pid(), why)) return true;
+    profile::Memlog memlog =
+        memlog_of(*asked.ledger, profile::read_ledger(*asked.ledger),
+                  {.trigger = "snapshot", .taken = real_time_now(), .label = label_, .notes = {}});
+    symbolize::Resolver({}).resolve(memlog);
+    print(streams_, write_snapshot(memlog, ".", "snapshot") + '\n');
+    return false;
   }
 
   // Prints where the last report is. False, and said why, if it is not to be had.
@@ -147,6 +189,12 @@ class Session {
       const bool failed = !process.is_child_without_report() && block.failures > asked.failures;
       if (seq <= asked.seq && failed) {
         return refused(fmt::format("could not write its report: {}", failure(block)));
+      }
+      if (asked.ledger != nullptr && seq <= asked.seq &&
+          Clock::now() >= started_ + kLedgerPatience) {
+        if (!call_late(asked)) return true;
+        asked.ledger.reset();
+        continue;
       }
       if (Clock::now() >= deadline) {
         if (seq <= asked.seq) {

@@ -9,6 +9,7 @@
 #include "cli/command.h"
 #include "cli/launch.h"
 #include "cli/preload.h"
+#include "cli/run_ledgers.h"
 #include "cli/run_options.h"
 #include "cli/run_summary.h"
 #include "cli/traced.h"
@@ -61,7 +62,10 @@ int run_run(const Arguments& arguments, const Streams& streams) {
   const std::vector<std::string>& command = arguments.operands();
   if (command.empty()) throw UsageError("run: no program given");
   const RunOptions options = read_run_options(arguments);
-  const std::vector<std::string> environment = traced_environment(find_library(), options.settings);
+  const RunLedgers ledgers(arguments.value("--ledger"));
+  std::vector<std::string> settings = options.settings;
+  if (!ledgers.setting().empty()) settings.push_back(ledgers.setting());
+  const std::vector<std::string> environment = traced_environment(find_library(), settings);
   const std::string path = find_program(command[0]);
   const std::string not_covered = path.empty() ? "" : uncovered(path);
   if (!not_covered.empty()) {
@@ -87,6 +91,7 @@ int run_run(const Arguments& arguments, const Streams& streams) {
       complain(streams, error.what());  // the program's end is what counts
     }
   }
+  fmt::print(streams.err, "{}", ledgers.settle(ended.pid, killed));
   if (!killed) return WEXITSTATUS(ended.status);
   std::fflush(streams.out);
   std::fflush(streams.err);

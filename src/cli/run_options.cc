@@ -24,6 +24,9 @@ constexpr char kText[] =
     "When the program has ended, standard error has its peak, what was live at exit and the five "
     "largest stacks of that. What is live at exit is not all leaked: nobody has looked whether it "
     "could still be reached.\n\n"
+    "While they run, the program and what it starts have their tables in files, which memlog top "
+    "reads, and go at a normal end. When one was killed its file is kept, and standard error says "
+    "how memlog recover makes a report of it.\n\n"
     "The library is looked for beside memlog, then where it is installed. Variables of the "
     "environment (memlog help options) are in force as far as no option here replaces them. "
     "Programs that are statically linked or set-uid run as always; a message says that they are "
@@ -95,30 +98,35 @@ RunOptions read_run_options(const Arguments& arguments) {
 }
 
 Manual run_manual() {
-  return {"run",
-          "run a program under libmtrace.so",
-          "[OPTION]... [--] PROGRAM [ARGUMENT]...",
-          kText,
-          {{"--every", "-e", "TIME",
-            "Ask the program, and those that it has started, for a report every so often: 500ms, "
-            "10s, 5min (a number alone: seconds)."},
-           {"--output", "-o", "DIR", "Directory for reports; made if there is none."},
-           {"--depth", "", "N", "Return addresses kept for each allocation, 1 to 128."},
-           {"--signal", "", "NAME",
-            "Signal that writes a report, for programs that use USR1 themselves: USR2, RTMIN+1, "
-            "none."},
-           {"--follow", "", "1|0|GLOB[:GLOB]",
-            "Programs that this one starts: all (as without the option), none, or those whose name "
-            "matches a pattern, this one included."},
-           {"--sample", "", "BYTES",
-            "Record an allocation for every so many bytes on average instead of each."},
-           {"--quiet", "-q", "", "No summary."}},
-          "that of the program; 127 or 126 if it is not there or cannot be run; 1 if there is no "
-          "library; 2 if the command line is wrong.",
-          "  memlog run ./app --config x\n"
-          "  memlog run --every 10s --output /tmp/reports -- ./app -v\n"
-          "  memlog run --follow 'worker*' -- make test\n",
-          true};
+  return {
+      "run",
+      "run a program under libmtrace.so",
+      "[OPTION]... [--] PROGRAM [ARGUMENT]...",
+      kText,
+      {{"--every", "-e", "TIME",
+        "Ask the program, and those that it has started, for a report every so often: 500ms, "
+        "10s, 5min (a number alone: seconds)."},
+       {"--output", "-o", "DIR", "Directory for reports; made if there is none."},
+       {"--depth", "", "N", "Return addresses kept for each allocation, 1 to 128."},
+       {"--signal", "", "NAME",
+        "Signal that writes a report, for programs that use USR1 themselves: USR2, RTMIN+1, "
+        "none."},
+       {"--follow", "", "1|0|GLOB[:GLOB]",
+        "Programs that this one starts: all (as without the option), none, or those whose name "
+        "matches a pattern, this one included."},
+       {"--sample", "", "BYTES",
+        "Record an allocation for every so many bytes on average instead of each."},
+       {"--ledger", "", "DIR|none",
+        "Directory in which each process has its tables in a file while it runs, for memlog "
+        "top and memlog recover. Without the option one of this run's own in memory "
+        "($XDG_RUNTIME_DIR, else /dev/shm), which does not outlive the machine; none: no file."},
+       {"--quiet", "-q", "", "No summary."}},
+      "that of the program; 127 or 126 if it is not there or cannot be run; 1 if there is no "
+      "library; 2 if the command line is wrong.",
+      "  memlog run ./app --config x\n"
+      "  memlog run --every 10s --output /tmp/reports -- ./app -v\n"
+      "  memlog run --follow 'worker*' -- make test\n",
+      true};
 }
 
 std::vector<Option> with_run_options(const std::vector<std::string>& names,

@@ -144,14 +144,6 @@ __attribute__((constructor)) void construct() {
   if (!active) return;
   complain();
   say_when_hidden();
-  if (report::ledger_error() != 0) {
-    char line[512];
-    Writer out(line, sizeof line);
-    out.text("mtrace: MTRACE_LEDGER: cannot make a file at ");
-    out.text(report::ledger_path()).text(" (error ").number(report::ledger_error());
-    out.text("); the ledger is in memory\n").finish();
-    sys::write_all(STDERR_FILENO, line, out.size());
-  }
   // libunwind would stay in use by the tables; an absent one leaves the default.
   if (strcmp(g_options.unwinder, "libunwind") == 0 && !unwind::use_libunwind()) {
     constexpr char kLine[] =

@@ -87,10 +87,7 @@ bool map_ledger(const char* option) {
   return result == 0;
 }
 
-const char* ledger_path() {
-  return sys::g_table_header != nullptr ? sys::table_file_path() : g_place;
-}
-int ledger_error() { return g_error; }
+const char* ledger_path() { return sys::g_table_header != nullptr ? sys::table_file_path() : ""; }
 
 void describe_ledger(bool recording) {
   format::LedgerHeader* header = sys::g_table_header;

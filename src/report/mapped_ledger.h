@@ -14,9 +14,8 @@ namespace mtrace::report {
 // `option`: a directory, for files PROGRAM-PID.ledger, or a file's name; "": none. What is there
 // already is left alone and another name taken. False: it could not be made.
 bool map_ledger(const char* option);
-// Where it is, and the errno for which there is none: "", 0 without the option.
+// Where it is; "": there is none.
 const char* ledger_path();
-int ledger_error();
 
 // Tells readers what is known at the start, or after a fork; until then it is not a ledger to them.
 void describe_ledger(bool recording);

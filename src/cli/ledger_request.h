@@ -1,0 +1,17 @@
+// A report asked for through the ledger, where no signal can.
+#pragma once
+
+#include "profile/ledger_file.h"
+
+namespace mtrace::cli {
+
+// Has the process write a numbered report at the next allocation or free of any of its threads. It
+// takes away the limits up to which its threads keep quiet about what they allocate, so that they
+// look whether they are asked something; nothing else of it changes. False with errno: the file
+// cannot be written.
+bool request_report(const profile::LedgerFile& file);
+
+// Nobody is asked any more, unless it is being answered.
+void withdraw_request(const profile::LedgerFile& file);
+
+}  // namespace mtrace::cli

@@ -1,0 +1,185 @@
+// A running process seen through its ledger: memlog top, on a terminal and in a pipe, and memlog
+// report where no signal gets through.
+#include <signal.h>
+
+#include <filesystem>
+#include <sstream>
+
+#include "host_test.h"
+
+namespace mtrace::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+class LiveTest : public HostTest {
+ protected:
+  Command target(const std::string& mode) const {
+    Command command = named({program("live_target"), mode});
+    command.env["MTRACE_LEDGER"] = temp();
+    return command;
+  }
+  Result memlog(std::vector<std::string> words) const {
+    words.insert(words.begin(), memlog_tool());
+    return run(plain(words));
+  }
+  static void keep(Process& process, const std::string& bytes) {
+    process.write(bytes + "\n");
+    process.read_until("done");
+  }
+  // A line of the listing, as words.
+  static std::vector<std::string> row(const std::string& text, const std::string& site) {
+    for (const std::string& line : lines_of(text)) {
+      if (line.find(site) == std::string::npos) continue;
+      std::istringstream words(line);
+      return {std::istream_iterator<std::string>(words), {}};
+    }
+    return {};
+  }
+};
+
+TEST_F(LiveTest, TopInAPipe) {
+  Process process(target(""));
+  process.read_until("go");
+  keep(process, "1000");
+  keep(process, "500");
+  const std::string pid = std::to_string(process.pid());
+  const Result once = memlog({"top", "--once", pid});
+  EXPECT_TRUE(once.exited(0)) << once.err;
+  const std::vector<std::string> words = row(once.out, "site_kept");
+  ASSERT_GE(words.size(), 8u) << once.out;
+  EXPECT_EQ(words[0], "1500");
+  EXPECT_EQ(words[1], "2");
+  EXPECT_EQ(words[4], "1500") << "its share in the peak";
+  EXPECT_EQ(words[5], "site_kept");
+  EXPECT_EQ(words[7], "main");
+  // Two looks, between which nothing happens.
+  const Result twice = memlog({"top", "-b", "-n", "2", "-d", "50ms", "--limit", "1", pid});
+  EXPECT_TRUE(twice.exited(0)) << twice.err;
+  const std::string second = twice.out.substr(twice.out.find("\n\n"));
+  EXPECT_NE(second.find("  +0/s  0 allocs/s"), std::string::npos) << twice.out;
+  // Nobody has noticed, and the program can be traced on.
+  const Result result = process.wait();
+  EXPECT_TRUE(result.exited(0)) << result.how();
+  EXPECT_EQ(result.err, "");
+  EXPECT_EQ(logs_of(result.pid).size(), 1u);
+}
+
+TEST_F(LiveTest, TopNeedsALedger) {
+  Process process(named({program("live_target")}));
+  process.read_until("go");
+  const Result result = memlog({"top", "--once", std::to_string(process.pid())});
+  EXPECT_TRUE(result.exited(1));
+  EXPECT_EQ(result.err, "memlog: " + std::to_string(process.pid()) +
+                            " (live_target) has no ledger (start it with memlog run, or with "
+                            "MTRACE_LEDGER)\n");
+}
+
+// What stands on the screen of a terminal.
+class Tmux {
+ public:
+  Tmux(Command base, const std::string& socket) : base_(std::move(base)), socket_(socket) {}
+  ~Tmux() { words({"kill-server"}); }
+  Tmux(const Tmux&) = delete;
+  Tmux& operator=(const Tmux&) = delete;
+
+  std::string words(const std::vector<std::string>& what) const {
+    Command command = base_;
+    command.argv = {"tmux", "-S", socket_, "-f", "/dev/null", "-u"};
+    command.argv.insert(command.argv.end(), what.begin(), what.end());
+    return run(command).out;
+  }
+  std::string screen() const { return words({"capture-pane", "-p"}); }
+  void wait_for(const std::string& text) const {
+    wait_until(text + " on the screen", [&] { return screen().find(text) != std::string::npos; });
+  }
+  void press(const std::string& key) const { words({"send-keys", key}); }
+
+ private:
+  Command base_;
+  std::string socket_;
+};
+
+TEST_F(LiveTest, TopOnATerminal) {
+  Process process(target(""));
+  process.read_until("go");
+  keep(process, "3145728");
+  Command base = plain({});
+  base.env["TERM"] = "xterm";
+  const Tmux tmux(base, temp() + "/tmux");
+  tmux.words({"new-session", "-d", "-x", "110", "-y", "20",
+              memlog_tool() + " top --delay 100ms " + std::to_string(process.pid()) +
+                  "; echo status $?; cat"});
+  tmux.wait_for("site_kept < main");
+  EXPECT_EQ(row(tmux.screen(), "site_kept < main")[0], "3.0");
+  tmux.wait_for("q quit");
+  tmux.press("Enter");
+  tmux.wait_for("      site_kept  live_target.c:");
+  tmux.press("m");
+  tmux.wait_for("since mark +0");
+  keep(process, "2097152");
+  tmux.wait_for("since mark +2.0 MiB");
+  EXPECT_EQ(row(tmux.screen(), "site_kept < main")[0], "2.0");
+  tmux.press("u");
+  tmux.wait_for("live 5.0 MiB");
+  tmux.press("g");
+  tmux.wait_for("GROWTH/S");
+  tmux.words({"resize-window", "-x", "60", "-y", "6"});
+  wait_until("a smaller screen", [&] {
+    const std::vector<std::string> lines = lines_of(tmux.screen());
+    return lines.size() <= 6 && lines[0].find("live_target") == 0;
+  });
+  for (const std::string& line : lines_of(tmux.screen())) EXPECT_LE(line.size(), 60u) << line;
+  tmux.press("q");
+  tmux.wait_for("status 0");
+  EXPECT_EQ(tmux.screen().find("GROWTH/S"), std::string::npos) << "the screen is as it was";
+  const Result result = process.wait();
+  EXPECT_TRUE(result.exited(0)) << result.how();
+  EXPECT_EQ(result.err, "");
+}
+
+// The signal is blocked in every thread: asked through the ledger, a process reports at its next
+// allocation.
+TEST_F(LiveTest, ReportOfOneThatBlocksTheSignal) {
+  Process process(target("busy"));
+  process.read_until("go");
+  keep(process, "1000");
+  const std::string pid = std::to_string(process.pid());
+  for (const char* label : {"one", "two"}) {
+    const Result result = memlog({"report", "--timeout", "600", "--label", label, pid});
+    EXPECT_TRUE(result.exited(0)) << result.err;
+  }
+  const std::vector<Memlog> logs = logs_of(process.pid());
+  ASSERT_EQ(logs.size(), 2u);
+  EXPECT_EQ(logs[0].get("trigger"), "request");
+  EXPECT_EQ(logs[1].get("label"), "two");
+  const std::string path = program("live_target");
+  EXPECT_EQ(site_sums({logs[0]}, path, path).at("site_kept"), (Amount{1000, 1}));
+  process.send(SIGKILL);
+}
+
+// One that does nothing cannot answer: its ledger is read, and the next report is none the poorer.
+TEST_F(LiveTest, SnapshotOfAnIdleOne) {
+  Process process(target(""));
+  process.read_until("go");
+  keep(process, "1000");
+  const std::string pid = std::to_string(process.pid());
+  const Result result = memlog({"report", "--label", "idle", pid});
+  EXPECT_TRUE(result.exited(0)) << result.err;
+  EXPECT_EQ(result.out, "live_target-" + pid + "-snapshot.memlog\n");
+  const Memlog snapshot = read_memlog(temp() + "/live_target-" + pid + "-snapshot.memlog");
+  EXPECT_EQ(snapshot.get("trigger"), "snapshot");
+  EXPECT_EQ(snapshot.get("label"), "idle");
+  EXPECT_EQ(named_site_sums({snapshot}).at("site_kept"), (Amount{1000, 1}));
+  EXPECT_EQ(logs_of(process.pid()).size(), 0u);
+  process.close_input();
+  process.wait();
+  const std::vector<Memlog> logs = logs_of(process.pid());
+  ASSERT_EQ(logs.size(), 1u) << "what was asked for is not answered later";
+  EXPECT_EQ(logs[0].get("trigger"), "exit");
+  EXPECT_EQ(logs[0].get("label"), "");
+  EXPECT_EQ(named_site_sums(logs).at("site_kept"), (Amount{1000, 1}));
+}
+
+}  // namespace
+}  // namespace mtrace::test
