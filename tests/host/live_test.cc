@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 class LiveTest : public HostTest {
  protected:
   Command target(const std::string& mode) const {
-    Command command = named({program("live_target"), mode});
+    Command command = traced({program("live_target"), mode});
     command.env["MTRACE_LEDGER"] = temp();
     return command;
   }
@@ -85,9 +85,11 @@ class Tmux {
 
   std::string words(const std::vector<std::string>& what) const {
     Command command = base_;
-    command.argv = {"tmux", "-S", socket_, "-f", "/dev/null", "-u"};
+    command.argv = {"/usr/bin/tmux", "-S", socket_, "-f", "/dev/null", "-u"};
     command.argv.insert(command.argv.end(), what.begin(), what.end());
-    return run(command).out;
+    const Result result = run(command);
+    EXPECT_TRUE(result.exited(0)) << what[0] << ": " << result.how() << result.err;
+    return result.out;
   }
   std::string screen() const { return words({"capture-pane", "-p"}); }
   void wait_for(const std::string& text) const {
@@ -178,7 +180,8 @@ TEST_F(LiveTest, SnapshotOfAnIdleOne) {
   ASSERT_EQ(logs.size(), 1u) << "what was asked for is not answered later";
   EXPECT_EQ(logs[0].get("trigger"), "exit");
   EXPECT_EQ(logs[0].get("label"), "");
-  EXPECT_EQ(named_site_sums(logs).at("site_kept"), (Amount{1000, 1}));
+  const std::string path = program("live_target");
+  EXPECT_EQ(site_sums(logs, path, path).at("site_kept"), (Amount{1000, 1}));
 }
 
 }  // namespace
