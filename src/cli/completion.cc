@@ -11,10 +11,11 @@ namespace mtrace::cli {
 
 Words operands_of(const std::string& command) {
   if (command == "run") return Words::kProgram;
-  if (command == "report" || command == "status" || command == "attach" || command == "detach") {
+  if (command == "report" || command == "status" || command == "attach" || command == "detach" ||
+      command == "top") {
     return Words::kProcesses;
   }
-  if (command == "decode") return Words::kFiles;
+  if (command == "decode" || command == "recover") return Words::kFiles;
   if (command == "help") return Words::kTopics;
   return Words::kMemlogs;
 }

@@ -42,7 +42,8 @@ inline constexpr char kKeyCommand[] = "command";  // arguments, each escaped, by
 inline constexpr char kKeyPid[] = "pid";
 inline constexpr char kKeyParent[] = "parent";    // pid; only in a process made by fork
 inline constexpr char kKeySeq[] = "seq";          // from 1; relative to the fork in a child
-inline constexpr char kKeyTrigger[] = "trigger";  // signal, exit, api
+inline constexpr char kKeyTrigger[] = "trigger";  // signal, exit, api, request; by memlog:
+                                                  // recovered, snapshot
 inline constexpr char kKeyLabel[] = "label";
 inline constexpr char kKeyStarted[] = "started";  // UTC, microseconds; of the child: the fork
 inline constexpr char kKeyTaken[] = "taken";
