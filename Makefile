@@ -4,6 +4,7 @@
 #   make demo       find a planted leak in a small service
 #   make check      every test; ends with "N passed, N failed"
 #   make soak       random programs and storms of reports for SOAK_SECONDS (1800); SEED=N
+#   make attach-soak  1,000 times attached to and detached from servers under load
 #   make faults     each system call of the library's own fails in turn
 #   make suites     test suites of others, with the library and without
 #   make deps       install the Debian packages that building and testing need
@@ -71,7 +72,8 @@ TOOL_SRC := $(sort $(wildcard src/profile/*.cc src/symbolize/*.cc src/analyze/*.
 LIB_OBJ  := $(LIB_SRC:src/%.cc=$(BUILD)/lib/%.o)
 TOOL_OBJ := $(TOOL_SRC:src/%.cc=$(BUILD)/tool/%.o)
 
-.PHONY: all deps demo pictures check soak faults suites install lint format clean tests programs
+.PHONY: all deps demo pictures check soak attach-soak faults suites install lint format clean tests \
+        programs
 all: $(BUILD)/libmtrace.so $(BUILD)/memlog
 
 $(BUILD)/lib/%.o: src/%.cc Makefile | $(BUILD)/.deps

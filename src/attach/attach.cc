@@ -11,7 +11,6 @@
 #include <cstring>
 #include <fstream>
 #include <iterator>
-#include <utility>
 
 #include "attach/error.h"
 #include "attach/held_process.h"
@@ -37,8 +36,8 @@ std::string read_text(const TargetMemory& memory, uint64_t address) {
 // A held process with a thread that makes calls.
 class Session {
  public:
-  Session(Target target, Clock::time_point deadline)
-      : target_(std::move(target)), process_(target_.pid, target_.objects), deadline_(deadline) {
+  Session(const Target& target, Clock::time_point deadline)
+      : target_(target), process_(target_.pid, target_.objects), deadline_(deadline) {
     process_.stop(deadline);
     if (executable_mappings(target_.pid) != target_.mappings) throw Outdated();
     thread_.emplace(process_.tasks(), process_.memory(), process_.lender(), target_.cave, deadline);
@@ -138,7 +137,7 @@ class Session {
     return written;
   }
 
-  Target target_;
+  const Target& target_;
   HeldProcess process_;
   Clock::time_point deadline_;
   std::optional<BorrowedThread> thread_;
@@ -146,23 +145,21 @@ class Session {
 
 }  // namespace
 
-Done attach(Target target, const std::string& path, const std::string& options,
+Done attach(const Target& target, const std::string& path, const std::string& options,
             std::chrono::milliseconds timeout) {
-  const uint64_t loaded = target.attach;
-  Session session(std::move(target), Clock::now() + timeout);
-  return session.enter(loaded != 0 ? loaded : session.load(path), &options);
+  Session session(target, Clock::now() + timeout);
+  return session.enter(target.attach != 0 ? target.attach : session.load(path), &options);
 }
 
-Done detach(Target target, std::chrono::milliseconds timeout) {
-  const uint64_t entry = target.detach;
-  if (entry == 0) throw AttachError("is not attached to");
-  return Session(std::move(target), Clock::now() + timeout).enter(entry, nullptr);
+Done detach(const Target& target, std::chrono::milliseconds timeout) {
+  if (target.detach == 0) throw AttachError("is not attached to");
+  return Session(target, Clock::now() + timeout).enter(target.detach, nullptr);
 }
 
-void report(Target target, const std::string& label, std::chrono::milliseconds timeout) {
+void report(const Target& target, const std::string& label, std::chrono::milliseconds timeout) {
   const uint64_t function = label.empty() ? target.report : target.report_label;
   if (function == 0) throw AttachError("has a library of another version than this program");
-  Session session(std::move(target), Clock::now() + timeout);
+  Session session(target, Clock::now() + timeout);
   if (session.call(function, label) < 0) throw AttachError("could not write its report");
 }
 

@@ -45,13 +45,13 @@ struct Outdated {};
 // Loads the library at `path`, of this program's file system, into the process and has its calls
 // led there. `options`: format/attach.h. Throws AttachError, and then the process is as it was, or
 // has an idle library more.
-Done attach(Target target, const std::string& path, const std::string& options,
+Done attach(const Target& target, const std::string& path, const std::string& options,
             std::chrono::milliseconds timeout);
 
 // Undoes that.
-Done detach(Target target, std::chrono::milliseconds timeout);
+Done detach(const Target& target, std::chrono::milliseconds timeout);
 
 // Has a library that is there write a report, in a thread of the process. Throws AttachError.
-void report(Target target, const std::string& label, std::chrono::milliseconds timeout);
+void report(const Target& target, const std::string& label, std::chrono::milliseconds timeout);
 
 }  // namespace mtrace::attach

@@ -42,6 +42,7 @@ std::vector<HeldProcess::Unsafe> HeldProcess::nudge(std::vector<Unsafe> unsafe,
                                                     Clock::time_point deadline) {
   for (int i = 0; i < kNudges && !unsafe.empty(); ++i) {
     std::vector<pid_t> tids;
+    tids.reserve(unsafe.size());
     for (const Unsafe& thread : unsafe) tids.push_back(thread.tid);
     tasks_.resume(tids);
     std::this_thread::sleep_for(kNudge);

@@ -66,8 +66,10 @@ std::string options_block(pid_t pid, const RunOptions& options) {
   }
   if (const auto temporary = start_environment(pid, "TMPDIR")) settings["TMPDIR"] = *temporary;
   std::string block;
-  for (const auto& [name, value] : settings) block += name + '=' + value + '\0';
-  return block + '\0';
+  for (const auto& [name, value] : settings) {
+    block.append(name).append(1, '=').append(value).append(1, '\0');
+  }
+  return block.append(1, '\0');
 }
 
 // Says what became of it.
@@ -77,9 +79,10 @@ bool attach_one(pid_t pid, const RunOptions& options, std::chrono::milliseconds 
   try {
     const std::string block = options_block(pid, options);
     const std::string library = find_library();
-    const attach::Done done = with_target(pid, timeout, [&](attach::Target target, auto left) {
-      return attach::attach(std::move(target), library, block, left);
-    });
+    const attach::Done done =
+        with_target(pid, timeout, [&](const attach::Target& target, auto left) {
+          return attach::attach(target, library, block, left);
+        });
     if (options.quiet) return true;
     print(streams, done.patches == 0
                        ? fmt::format("{} was attached already\n", subject)

@@ -184,11 +184,11 @@ attach::Target attach_target(pid_t pid) {
 
 attach::Done with_target(
     pid_t pid, std::chrono::milliseconds timeout,
-    const std::function<attach::Done(attach::Target, std::chrono::milliseconds)>& step) {
+    const std::function<attach::Done(const attach::Target&, std::chrono::milliseconds)>& step) {
   using Clock = std::chrono::steady_clock;
   const Clock::time_point deadline = Clock::now() + timeout;
   for (;;) {
-    attach::Target target = attach_target(pid);
+    const attach::Target target = attach_target(pid);
     const std::string preload = start_environment(pid, "LD_PRELOAD").value_or("");
     if (target.attach != 0 && preload.find("libmtrace.so") != std::string::npos) {
       throw AttachError("has libmtrace.so preloaded: memlog report asks it for a report");
@@ -196,7 +196,7 @@ attach::Done with_target(
     const auto left =
         std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
     try {
-      return step(std::move(target), left);
+      return step(target, left);
     } catch (const attach::Outdated&) {
       if (Clock::now() >= deadline) throw AttachError("loads and unloads libraries all the time");
     }

@@ -21,7 +21,7 @@ attach::Target attach_target(pid_t pid);
 // `step` gets the time that is left. Throws attach::AttachError.
 attach::Done with_target(
     pid_t pid, std::chrono::milliseconds timeout,
-    const std::function<attach::Done(attach::Target, std::chrono::milliseconds)>& step);
+    const std::function<attach::Done(const attach::Target&, std::chrono::milliseconds)>& step);
 
 // The processes of the operands, each once. What none is called by is said, and `good` false.
 // Throws UsageError when there are no operands.

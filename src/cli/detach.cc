@@ -24,9 +24,9 @@ int run_detach(const Arguments& arguments, const Streams& streams) {
     const std::string subject =
         fmt::format("{} ({})", pid, profile::escaped(process_name(pid), ""));
     try {
-      const attach::Done done = with_target(pid, timeout, [](attach::Target target, auto left) {
-        return attach::detach(std::move(target), left);
-      });
+      const attach::Done done = with_target(
+          pid, timeout,
+          [](const attach::Target& target, auto left) { return attach::detach(target, left); });
       print(streams, done.patches == 0
                          ? fmt::format("{} was detached already\n", subject)
                          : fmt::format("{} detached: {} places restored, stopped for {:.1f} ms\n",

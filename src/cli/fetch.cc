@@ -39,7 +39,7 @@ std::string fetch_report(pid_t pid, const std::string& path) {
   if (is_same_file(path, root + path) || ::access((root + path).c_str(), F_OK) != 0) return path;
   profile::Memlog memlog = profile::read(path, profile::read_file(root + path));
   symbolize::Resolver({root, {}}).resolve(memlog);
-  const std::string copy = free_name(path.substr(path.rfind('/') + 1));
+  std::string copy = free_name(path.substr(path.rfind('/') + 1));
   profile::replace_file(copy, profile::write(memlog));
   return copy;
 }
