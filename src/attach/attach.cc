@@ -33,14 +33,27 @@ std::string read_text(const TargetMemory& memory, uint64_t address) {
   return text;
 }
 
+// A thread may still be in the code of a memlog that was killed, until it finds that out.
+std::vector<Object> guarded_objects(const Target& target) {
+  std::vector<Object> objects = target.objects;
+  Object cave;
+  cave.name = "a call of an earlier memlog";
+  cave.file = target.cave;
+  cave.code = {target.cave};
+  cave.care = Care::kAll;
+  objects.push_back(std::move(cave));
+  return objects;
+}
+
 // A held process with a thread that makes calls.
 class Session {
  public:
   Session(const Target& target, Clock::time_point deadline)
-      : target_(target), process_(target_.pid, target_.objects), deadline_(deadline) {
+      : target_(target), process_(target_.pid, guarded_objects(target)), deadline_(deadline) {
     process_.stop(deadline);
     if (executable_mappings(target_.pid) != target_.mappings) throw Outdated();
-    thread_.emplace(process_.tasks(), process_.memory(), process_.lender(), target_.cave, deadline);
+    lender_ = process_.lender();
+    thread_.emplace(process_.tasks(), process_.memory(), lender_, target_.cave, deadline);
   }
 
   // Address of mtrace_attach in a library that was not there before.
@@ -74,8 +87,8 @@ class Session {
     if (!process_.memory().read(room, &answer, sizeof answer)) throw AttachError("cannot be read");
     answer.reason[sizeof answer.reason - 1] = '\0';
     if (answer.reason[0] != '\0') throw AttachError(fmt::format("refuses: {}", answer.reason));
-    // A call for which the others had to be let run.
-    process_.stop(deadline_);
+    // The others had to be let run for a call to come back.
+    if (process_.tasks().any_running()) process_.stop(deadline_, lender_);
     const uint64_t written = write(answer);
     thread_->give_back();
     const auto stopped = Clock::now() - process_.tasks().stopped_since();
@@ -140,6 +153,7 @@ class Session {
   const Target& target_;
   HeldProcess process_;
   Clock::time_point deadline_;
+  pid_t lender_ = 0;
   std::optional<BorrowedThread> thread_;
 };
 

@@ -4,6 +4,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <thread>
 
 #include "attach/error.h"
 #include "attach/stub.h"
@@ -46,7 +47,10 @@ BorrowedThread::BorrowedThread(Tasks& tasks, TargetMemory& memory, pid_t tid, Ra
   held_ = Tasks::set_registers(tid, start);
   if (!held_) throw AttachError("has ended");
   run_to(stub_places().command);
-  scratch_ = scratch_register();
+  park();
+  user_regs_struct now = {};
+  Tasks::registers(tid, &now);
+  scratch_ = now.r12;
   if (static_cast<int64_t>(scratch_) < 0) {
     const auto error = static_cast<int>(-static_cast<int64_t>(scratch_));
     scratch_ = 0;
@@ -63,12 +67,6 @@ BorrowedThread::~BorrowedThread() {
   }
 }
 
-uint64_t BorrowedThread::scratch_register() const {
-  user_regs_struct now;
-  if (!Tasks::registers(tid_, &now)) throw AttachError("has ended");
-  return now.r12;
-}
-
 // To the system call before `place`, as it is entered.
 void BorrowedThread::run_to(uint64_t place) {
   for (;;) {
@@ -82,6 +80,42 @@ void BorrowedThread::run_to(uint64_t place) {
   }
 }
 
+// To a stop in the code, from which it goes on to look for a call.
+void BorrowedThread::park() {
+  user_regs_struct now;
+  if (!tasks_.interrupt(tid_, deadline_) || !Tasks::registers(tid_, &now)) {
+    held_ = false;
+    throw AttachError("has ended");
+  }
+  if (now.rip >= cave_.begin && now.rip < cave_.begin + code_size()) return;
+  held_ = false;
+  throw AttachError("has gone on before it could be told what to do");
+}
+
+void BorrowedThread::go_on() {
+  user_regs_struct now;
+  if (!Tasks::registers(tid_, &now)) throw AttachError("has ended");
+  now.rip = cave_.begin + stub_places().command;
+  now.orig_rax = ~uint64_t{0};
+  Tasks::set_registers(tid_, now);
+}
+
+// Looks again and again, because each stop of the thread would cost more.
+void BorrowedThread::wait_for_return() {
+  constexpr auto kAWhile = std::chrono::milliseconds(100);
+  const Clock::time_point patience = Clock::now() + kAWhile;
+  uint32_t returned = 0;
+  while (memory_.read(scratch_ + offsetof(Scratch, returned), &returned, sizeof returned) &&
+         returned == 0) {
+    const Clock::time_point now = Clock::now();
+    if (now >= deadline_) throw AttachError("does not come back from a call in time");
+    // One of the others may hold what it waits for.
+    if (now >= patience) tasks_.resume_others(tid_);
+    tasks_.hand_over_signals();
+    std::this_thread::sleep_for(std::chrono::microseconds(20));
+  }
+}
+
 uint64_t BorrowedThread::put(const void* data, size_t size) {
   const uint64_t address = scratch_ + Scratch::kData + used_;
   if (used_ + size > Scratch::kDataSize) throw AttachError("is given too many options");
@@ -91,9 +125,12 @@ uint64_t BorrowedThread::put(const void* data, size_t size) {
 }
 
 uint64_t BorrowedThread::call(uint64_t function, uint64_t a, uint64_t b, uint64_t c) {
-  const Scratch wanted = {function, {a, b, c}, 0};
+  const Scratch wanted = {function, {a, b, c}, 0, 0};
   if (!memory_.write(scratch_, &wanted, sizeof wanted)) throw AttachError("cannot be written to");
-  run_to(stub_places().command);
+  go_on();
+  tasks_.resume({tid_});
+  wait_for_return();
+  park();
   Scratch done;
   if (!memory_.read(scratch_, &done, sizeof done)) throw AttachError("cannot be read");
   return done.result;
@@ -101,6 +138,7 @@ uint64_t BorrowedThread::call(uint64_t function, uint64_t a, uint64_t b, uint64_
 
 void BorrowedThread::give_back() {
   if (!held_) return;
+  go_on();
   run_to(stub_places().end);
   held_ = false;
   if (!tasks_.interrupt(tid_, deadline_)) throw AttachError("does not stop again");

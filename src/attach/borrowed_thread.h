@@ -38,7 +38,9 @@ class BorrowedThread {
 
  private:
   void run_to(uint64_t place);
-  uint64_t scratch_register() const;
+  void park();
+  void go_on();
+  void wait_for_return();
 
   Tasks& tasks_;
   TargetMemory& memory_;

@@ -29,8 +29,9 @@ bool is_job_stopped(pid_t pid) {
 HeldProcess::HeldProcess(pid_t pid, std::vector<Object> objects)
     : pid_(pid), memory_(pid), points_(memory_, std::move(objects)), tasks_(pid) {}
 
-std::vector<HeldProcess::Unsafe> HeldProcess::unsafe(const std::vector<pid_t>& tids) {
+std::vector<HeldProcess::Unsafe> HeldProcess::unsafe(std::vector<pid_t> tids, pid_t borrowed) {
   points_.forget_stacks();
+  std::erase(tids, borrowed);
   std::vector<Unsafe> found;
   for (const pid_t tid : tids) {
     if (auto inside = points_.inside(tid)) found.push_back({tid, std::move(*inside)});
@@ -39,7 +40,7 @@ std::vector<HeldProcess::Unsafe> HeldProcess::unsafe(const std::vector<pid_t>& t
 }
 
 std::vector<HeldProcess::Unsafe> HeldProcess::nudge(std::vector<Unsafe> unsafe,
-                                                    Clock::time_point deadline) {
+                                                    Clock::time_point deadline, pid_t borrowed) {
   for (int i = 0; i < kNudges && !unsafe.empty(); ++i) {
     std::vector<pid_t> tids;
     tids.reserve(unsafe.size());
@@ -47,21 +48,22 @@ std::vector<HeldProcess::Unsafe> HeldProcess::nudge(std::vector<Unsafe> unsafe,
     tasks_.resume(tids);
     std::this_thread::sleep_for(kNudge);
     if (!tasks_.stop(tids, deadline)) break;
-    unsafe = this->unsafe(tids);
+    unsafe = this->unsafe(tids, borrowed);
   }
   return unsafe;
 }
 
-void HeldProcess::stop(Clock::time_point deadline) {
+void HeldProcess::stop(Clock::time_point deadline, pid_t borrowed) {
   const bool job_stopped = is_job_stopped(pid_);
   std::string trouble;
   do {
     const bool all = tasks_.stop_all(std::min(deadline, Clock::now() + std::chrono::seconds(1)));
     if (all) {
-      std::vector<Unsafe> left = unsafe(tasks_.stopped());
-      if (!left.empty() && !job_stopped) left = nudge(std::move(left), deadline);
+      std::vector<Unsafe> left = unsafe(tasks_.stopped(), borrowed);
+      if (!left.empty() && !job_stopped) left = nudge(std::move(left), deadline, borrowed);
       // Those that were let run may have made new threads.
-      if (left.empty() && tasks_.stop_all(deadline) && unsafe(tasks_.stopped()).empty()) return;
+      if (left.empty() && tasks_.stop_all(deadline) && unsafe(tasks_.stopped(), borrowed).empty())
+        return;
       trouble = left.empty() ? "does not come to rest"
                              : fmt::format("is inside {} (thread {})", left[0].inside, left[0].tid);
       if (job_stopped) {
@@ -70,7 +72,7 @@ void HeldProcess::stop(Clock::time_point deadline) {
     } else {
       trouble = tasks_.trouble();
     }
-    tasks_.resume_all();
+    tasks_.resume_others(borrowed);
     std::this_thread::sleep_for(kPause);
   } while (Clock::now() < deadline);
   throw AttachError(fmt::format("did not come to a safe point in time: it {}", trouble));

@@ -21,8 +21,9 @@ class HeldProcess {
   HeldProcess(pid_t pid, std::vector<Object> objects);
 
   // Stops all threads; while one is inside the allocator or the loader, lets it run and looks
-  // again. Throws AttachError at the deadline: no thread is stopped then for longer.
-  void stop(Clock::time_point deadline);
+  // again. `borrowed`: a stopped thread that is left out of this, 0: none. Throws AttachError at
+  // the deadline.
+  void stop(Clock::time_point deadline, pid_t borrowed = 0);
 
   Tasks& tasks() { return tasks_; }
   TargetMemory& memory() { return memory_; }
@@ -35,9 +36,9 @@ class HeldProcess {
     pid_t tid;
     std::string inside;
   };
-  std::vector<Unsafe> unsafe(const std::vector<pid_t>& tids);
+  std::vector<Unsafe> unsafe(std::vector<pid_t> tids, pid_t borrowed);
   // The few that are not there are let run for moments while the others wait.
-  std::vector<Unsafe> nudge(std::vector<Unsafe> unsafe, Clock::time_point deadline);
+  std::vector<Unsafe> nudge(std::vector<Unsafe> unsafe, Clock::time_point deadline, pid_t borrowed);
 
   pid_t pid_;
   TargetMemory memory_;

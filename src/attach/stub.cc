@@ -15,7 +15,7 @@ extern const char mtrace_stub_last[];
 }
 
 // 128 bytes below the stack pointer may be in use. System calls: rt_sigprocmask (14), mmap (9),
-// getpid (39) as a place to be stopped at, munmap (11).
+// poll (7) to wait for memlog, munmap (11), getpid (39) as a place to be stopped at.
 asm(R"(
   .pushsection .rodata, "a"
 mtrace_stub_begin:
@@ -66,7 +66,10 @@ mtrace_stub_begin:
   ldmxcsr (%rsp)
   pop %rax
 1:
-  mov $39, %eax
+  mov $7, %eax
+  xor %edi, %edi
+  xor %esi, %esi
+  mov $1000, %edx
   syscall
 mtrace_stub_command:
   cmp $-4096, %r12
@@ -80,6 +83,7 @@ mtrace_stub_command:
   mov 24(%r12), %rdx
   call *%rax
   mov %rax, 32(%r12)
+  movl $1, 40(%r12)
   jmp 1b
 2:
   mov $-1, %eax
@@ -126,7 +130,8 @@ mtrace_stub_last:
 )");
 
 static_assert(Scratch::kSize == 0x80000);
-static_assert(offsetof(Scratch, arguments) == 8 && offsetof(Scratch, result) == 32);
+static_assert(offsetof(Scratch, arguments) == 8 && offsetof(Scratch, result) == 32 &&
+              offsetof(Scratch, returned) == 40);
 
 uint64_t offset_of(const char* place) { return static_cast<uint64_t>(place - mtrace_stub_begin); }
 

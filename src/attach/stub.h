@@ -2,8 +2,8 @@
 // memory of its own and then goes back to what the thread was doing.
 //
 // It saves and restores all registers, the floating-point state and the signal mask itself, works
-// on a stack of its own, and looks for a call each time round: when memlog is killed meanwhile, it
-// finds none and the thread goes on as if nothing had been.
+// on a stack of its own, and looks for a call each time round, after a second at the latest: when
+// memlog is killed meanwhile, it finds none and the thread goes on as if nothing had been.
 #pragma once
 
 #include <cstdint>
@@ -20,6 +20,7 @@ struct Scratch {
   uint64_t function;  // what to call; 0: nothing more
   uint64_t arguments[3];
   uint64_t result;
+  uint32_t returned;  // 1: it has
 };
 
 // Offsets into the code: of the instruction after the system call at which memlog finds the thread.

@@ -148,7 +148,7 @@ void Tasks::settle(pid_t tid) {
 
 bool Tasks::interrupt(pid_t tid, Clock::time_point deadline) {
   ::ptrace(PTRACE_INTERRUPT, tid, nullptr, nullptr);
-  ::ptrace(PTRACE_CONT, tid, nullptr, nullptr);
+  if (tasks_[tid] == State::kStopped) ::ptrace(PTRACE_CONT, tid, nullptr, nullptr);
   return wait_stopped(tid, deadline) && tasks_[tid] == State::kStopped;
 }
 
@@ -195,8 +195,6 @@ void Tasks::resume(const std::vector<pid_t>& tids) {
   }
 }
 
-void Tasks::resume_all() { resume(stopped()); }
-
 void Tasks::resume_others(pid_t tid) {
   std::vector<pid_t> others = stopped();
   std::erase(others, tid);
@@ -213,6 +211,11 @@ std::vector<pid_t> Tasks::stopped() const {
   return tids;
 }
 
+bool Tasks::any_running() const {
+  return std::any_of(tasks_.begin(), tasks_.end(),
+                     [](const auto& task) { return task.second == State::kRunning; });
+}
+
 bool Tasks::registers(pid_t tid, user_regs_struct* registers) {
   return ::ptrace(PTRACE_GETREGS, tid, nullptr, registers) == 0;
 }
@@ -221,11 +224,10 @@ bool Tasks::set_registers(pid_t tid, const user_regs_struct& registers) {
   return ::ptrace(PTRACE_SETREGS, tid, nullptr, &registers) == 0;
 }
 
-// Of threads that run: without it one that gets a signal would stay stopped.
-void Tasks::hand_over_signals(pid_t except) {
+void Tasks::hand_over_signals() {
   for (auto& [tid, state] : tasks_) {
     int status = 0;
-    if (state != State::kRunning || tid == except) continue;
+    if (state != State::kRunning) continue;
     const pid_t done = ::waitpid(tid, &status, __WALL | WNOHANG);
     if (done == 0) continue;
     if (done < 0 || !WIFSTOPPED(status)) {
@@ -237,24 +239,17 @@ void Tasks::hand_over_signals(pid_t except) {
 }
 
 bool Tasks::run_to_system_call(pid_t tid, Clock::time_point deadline) {
-  constexpr auto kAWhile = std::chrono::milliseconds(100);
-  Clock::time_point look = Clock::now() + kAWhile;
   int status = 0;
-  ::ptrace(PTRACE_SYSCALL, tid, nullptr, nullptr);
+  int signal = 0;
   for (;;) {
-    if (!wait_for(tid, std::min(look, deadline), &status)) {
-      if (Clock::now() >= deadline) throw AttachError("does not come back from a call in time");
-      resume_others(tid);
-      hand_over_signals(tid);
-      look = Clock::now() + std::chrono::milliseconds(1);
-      continue;
-    }
+    ::ptrace(PTRACE_SYSCALL, tid, nullptr, signal);
+    if (!wait_for(tid, deadline, &status)) throw AttachError("does not go on in time");
     if (!WIFSTOPPED(status)) {
       tasks_[tid] = State::kGone;
       return false;
     }
     if (WSTOPSIG(status) == (SIGTRAP | 0x80)) return true;
-    ::ptrace(PTRACE_SYSCALL, tid, nullptr, status >> 16 != 0 ? 0 : WSTOPSIG(status));
+    signal = status >> 16 != 0 ? 0 : WSTOPSIG(status);
   }
 }
 

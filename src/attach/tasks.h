@@ -30,12 +30,12 @@ class Tasks {
   // Of some: lets them run and stops them again.
   bool stop(const std::vector<pid_t>& tids, Clock::time_point deadline);
   void resume(const std::vector<pid_t>& tids);
-  void resume_all();
   // All but this one.
   void resume_others(pid_t tid);
 
   // Stopped threads, the first one of the process in front.
   std::vector<pid_t> stopped() const;
+  bool any_running() const;
   const std::string& trouble() const { return trouble_; }
   // When the first of the threads was stopped that still is.
   Clock::time_point stopped_since() const { return since_; }
@@ -44,17 +44,18 @@ class Tasks {
   static bool set_registers(pid_t tid, const user_regs_struct& registers);
 
   // Lets a stopped thread run to where it enters or leaves a system call. False: it has ended.
-  // Throws AttachError when it has not come there in time. When it has not for a while, the other
-  // threads are let run, too: one of them may hold what it waits for.
+  // Throws AttachError when it has not come there in time.
   bool run_to_system_call(pid_t tid, Clock::time_point deadline);
-  // To a stop at which registers can be set so that an interrupted system call goes on.
+  // Of threads that run: without it one that gets a signal would stay stopped.
+  void hand_over_signals();
+  // From wherever it is, to a stop at which registers can be set so that an interrupted system call
+  // goes on. False: it has ended.
   bool interrupt(pid_t tid, Clock::time_point deadline);
 
  private:
   enum class State { kRunning, kStopped, kGone };
   void seize(pid_t tid);
   bool wait_for(pid_t tid, Clock::time_point deadline, int* status);
-  void hand_over_signals(pid_t except);
   bool wait_stopped(pid_t tid, Clock::time_point deadline);
   void settle(pid_t tid);
 
