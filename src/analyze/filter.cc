@@ -5,11 +5,10 @@
 namespace mtrace::analyze {
 namespace {
 
-bool any(const std::vector<StackPattern>& patterns, const profile::Entry& entry,
+bool any(const std::vector<StackPattern>& patterns, const profile::Frames& frames,
          const std::vector<profile::Module>& modules) {
-  return std::any_of(patterns.begin(), patterns.end(), [&](const StackPattern& pattern) {
-    return pattern.matches(entry.frames, modules);
-  });
+  return std::any_of(patterns.begin(), patterns.end(),
+                     [&](const StackPattern& pattern) { return pattern.matches(frames, modules); });
 }
 
 }  // namespace
@@ -23,17 +22,25 @@ void LeftOut::add(const LeftOut& more) {
   }
 }
 
-bool Filter::takes(const profile::Header& header) const {
-  return (!seq || seq->holds(static_cast<uint64_t>(header.seq))) &&
-         (label == nullptr || re2::RE2::PartialMatch(header.label, *label));
+bool Filter::takes(int64_t number, const std::string& text) const {
+  return (!seq || seq->holds(static_cast<uint64_t>(number))) &&
+         (label == nullptr || re2::RE2::PartialMatch(text, *label));
 }
 
-LeftOut Filter::apply(profile::Memlog& memlog) const {
+bool Filter::wants(const profile::Frames& frames,
+                   const std::vector<profile::Module>& modules) const {
+  return (include.empty() || any(include, frames, modules)) && !any(exclude, frames, modules);
+}
+
+LeftOut Filter::apply(profile::Memlog& memlog) {
   LeftOut out;
   if (include.empty() && exclude.empty()) return out;
   std::erase_if(memlog.entries, [&](const profile::Entry& entry) {
-    const bool wanted = (include.empty() || any(include, entry, memlog.modules)) &&
-                        !any(exclude, entry, memlog.modules);
+    const uint64_t number = entry.frames.number();
+    const auto known = wanted_.find(number);
+    const bool wanted =
+        number != 0 && known != wanted_.end() ? known->second : wants(entry.frames, memlog.modules);
+    if (number != 0) wanted_.try_emplace(number, wanted);
     if (!wanted) out.add(entry.kind, entry.bytes);
     return !wanted;
   });

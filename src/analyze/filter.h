@@ -1,11 +1,13 @@
 // What a view is asked to be about: some reports, some stacks, some of their frames.
 #pragma once
 
+#include <absl/container/flat_hash_map.h>
 #include <re2/re2.h>
 
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "analyze/frame_range.h"
@@ -49,11 +51,17 @@ struct Filter {
 
   bool chooses_reports() const { return label != nullptr || seq.has_value(); }
   bool chooses_rows() const { return min_bytes != 0 || grew || shrank || lifetime; }
-  bool takes(const profile::Header& header) const;
+  // A report with this number and label.
+  bool takes(int64_t number, const std::string& text) const;
 
   // Removes the entries that are not wanted.
-  LeftOut apply(profile::Memlog& memlog) const;
+  LeftOut apply(profile::Memlog& memlog);
   LeftOut apply(std::vector<Row>& rows) const;
+
+ private:
+  bool wants(const profile::Frames& frames, const std::vector<profile::Module>& modules) const;
+
+  absl::flat_hash_map<uint64_t, bool> wanted_;  // by the number of the frames
 };
 
 }  // namespace mtrace::analyze

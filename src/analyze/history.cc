@@ -45,7 +45,7 @@ void History::take(Held& held, const profile::Entry& entry, int64_t& live) {
   add_to(held.allocated_bytes, entry.activity.allocated_bytes);
   add_to(held.frees, entry.activity.frees);
   add_to(held.temporary, entry.activity.temporary);
-  add_to(held.peak, entry.peak);
+  if (peak_moved_) add_to(held.peak, entry.peak);
 }
 
 void History::add(const profile::Memlog& memlog) {

@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string_view>
 #include <utility>
 
-#include "format/memlog.h"
 #include "profile/line.h"
+#include "profile/text.h"
 
 namespace mtrace::analyze {
 namespace {
@@ -21,6 +22,18 @@ void add_lifetimes(Lifetimes& sum, const Lifetimes& more) {
 }
 
 double square(uint64_t number) { return static_cast<double>(number) * static_cast<double>(number); }
+
+// The fields that this program does not know.
+std::vector<profile::Field> further_of(std::string_view fields) {
+  std::vector<profile::Field> out;
+  for (const std::string_view field : profile::split(fields, '\t')) {
+    const size_t equals = field.find('=');
+    const std::string_view key = field.substr(0, equals);
+    if (profile::knows_field(key)) continue;
+    out.push_back({std::string(key), std::string(field.substr(equals + 1))});
+  }
+  return out;
+}
 
 bool add_state(Row& sum, const Row& more, Combine how) {
   if (how == Combine::kLater) {
@@ -50,14 +63,14 @@ uint64_t live_error_of(const Row& row) {
   return static_cast<uint64_t>(std::llround(std::sqrt(row.live_variance)));
 }
 
-Row row_of(profile::Entry entry, bool times) {
+Row row_of(const profile::Entry& entry, bool times) {
   Row row;
-  row.kind = std::move(entry.kind);
+  row.kind = entry.kind;
   row.bytes = entry.bytes;
   row.variance = square(entry.error);
   row.live_variance = square(entry.live_error);
   row.blocks = entry.blocks;
-  if (profile::find_field(entry.fields, format::kFieldLive) != nullptr) row.live = entry.live;
+  if (entry.tells_live) row.live = entry.live;
   const profile::Activity& did = entry.activity;
   row.allocations = did.allocations;
   row.allocated_bytes = did.allocated_bytes;
@@ -73,11 +86,9 @@ Row row_of(profile::Entry entry, bool times) {
   row.slack = entry.slack;
   row.peak = entry.peak;
   row.stack = entry.stack;
-  row.frames = std::move(entry.frames);
+  row.frames = entry.frames;
   row.cut = entry.cut;
-  for (profile::Field& field : entry.fields) {
-    if (!profile::knows_field(field.key)) row.further.push_back(std::move(field));
-  }
+  if (entry.further) row.further = further_of(entry.fields);
   return row;
 }
 

@@ -43,7 +43,7 @@ struct Row {
   uint64_t slack = 0;  // bytes
   uint64_t peak = 0;   // bytes
   uint64_t stack = 0;
-  std::vector<profile::Frame> frames;  // modules: Table::modules()
+  profile::Frames frames;  // modules: Table::modules()
   bool cut = false;
   // Fields that this program does not know; merged rows have none.
   std::vector<profile::Field> further;
@@ -54,7 +54,7 @@ uint64_t error_of(const Row& row);
 uint64_t live_error_of(const Row& row);
 
 // `times`: the report tells lifetimes, so that one it leaves out is 0.
-Row row_of(profile::Entry entry, bool times);
+Row row_of(const profile::Entry& entry, bool times);
 
 // What becomes of live, age, slack and peak, which are states and not changes.
 enum class Combine {

@@ -26,65 +26,63 @@ void note_gap(ProcessSum& process, const std::string& name, int64_t first, int64
                     : fmt::format("{}: reports {} to {} are missing", name, first, last));
 }
 
-ProcessSum sum_one(std::vector<const Memlog*> reports, bool chosen) {
-  std::sort(reports.begin(), reports.end(), [](const Memlog* a, const Memlog* b) {
-    return std::tie(a->header.seq, a->name) < std::tie(b->header.seq, b->name);
-  });
-  ProcessSum process;
-  process.last = reports.back()->header;
-  process.reports = static_cast<int64_t>(reports.size());
-  const std::string name = process_name(process.last);
-
-  profile::Total sum;
-  const Memlog* before = nullptr;
-  for (const Memlog* report : reports) {
-    const int64_t seq = report->header.seq;
-    if (before != nullptr && before->header.seq == seq) {
-      throw std::runtime_error(fmt::format("report {} of {} is there twice: {} and {}", seq, name,
-                                           before->name, report->name));
-    }
-    if (before != nullptr && before->header.peak != report->header.peak) {
-      process.table.forget_peak();
-    }
-    if (!chosen) note_gap(process, name, before == nullptr ? 1 : before->header.seq + 1, seq - 1);
-    if (__builtin_add_overflow(sum.bytes, report->header.delta.bytes, &sum.bytes) ||
-        __builtin_add_overflow(sum.blocks, report->header.delta.blocks, &sum.blocks) ||
-        !process.table.append(*report)) {
-      throw std::runtime_error(fmt::format("the sum of {} does not fit 64 bits", name));
-    }
-    before = report;
-  }
-  process.total = sum;
-
-  if (chosen) {
-    process.notes.push_back(
-        fmt::format("{}: what the chosen reports changed, not all that is live", name));
-    return process;
-  }
-  profile::Total all = sum;
-  if (const auto& inherited = reports.front()->header.inherited) {
-    process.notes.push_back(fmt::format(
-        "{}: besides, {} bytes in {} blocks were inherited at fork; which stacks hold them "
-        "stands in the parent's reports",
-        name, profile::grouped(inherited->bytes), profile::grouped(inherited->blocks)));
-    if (__builtin_add_overflow(all.bytes, inherited->bytes, &all.bytes) ||
-        __builtin_add_overflow(all.blocks, inherited->blocks, &all.blocks)) {
-      throw std::runtime_error(fmt::format("the sum of {} does not fit 64 bits", name));
-    }
-  }
-  const bool gaps = process.reports != process.last.seq;
-  if (!gaps && !(all == process.last.live)) {
-    process.incomplete.push_back(fmt::format(
-        "{}: its reports add up to {} bytes in {} blocks, but it holds {} bytes in {} blocks", name,
-        profile::grouped(all.bytes), profile::grouped(all.blocks),
-        profile::grouped(process.last.live.bytes), profile::grouped(process.last.live.blocks)));
-  }
-  return process;
-}
-
 }  // namespace
 
-std::vector<ProcessSum> sum_processes(const std::vector<Memlog>& memlogs, bool chosen) {
+void Summing::add_numbers(profile::Total& sum, const profile::Total& more) const {
+  if (__builtin_add_overflow(sum.bytes, more.bytes, &sum.bytes) ||
+      __builtin_add_overflow(sum.blocks, more.blocks, &sum.blocks)) {
+    throw std::runtime_error(fmt::format("the sum of {} does not fit 64 bits", name_));
+  }
+}
+
+void Summing::add(const Memlog& memlog) {
+  const profile::Header& header = memlog.header;
+  const bool first = process_.reports == 0;
+  if (first) {
+    name_ = process_name(header);
+    inherited_ = header.inherited;
+  }
+  if (!first && process_.last.seq == header.seq) {
+    throw std::runtime_error(fmt::format("report {} of {} is there twice: {} and {}", header.seq,
+                                         name_, last_report_, memlog.name));
+  }
+  if (!first && process_.last.peak != header.peak) process_.table.forget_peak();
+  if (!chosen_) note_gap(process_, name_, first ? 1 : process_.last.seq + 1, header.seq - 1);
+  add_numbers(process_.total, header.delta);
+  if (!process_.table.append(memlog)) {
+    throw std::runtime_error(fmt::format("the sum of {} does not fit 64 bits", name_));
+  }
+  ++process_.reports;
+  process_.last = header;
+  last_report_ = memlog.name;
+}
+
+ProcessSum Summing::finish() {
+  if (chosen_) {
+    process_.notes.push_back(
+        fmt::format("{}: what the chosen reports changed, not all that is live", name_));
+    return std::move(process_);
+  }
+  profile::Total all = process_.total;
+  if (inherited_) {
+    process_.notes.push_back(fmt::format(
+        "{}: besides, {} bytes in {} blocks were inherited at fork; which stacks hold them "
+        "stands in the parent's reports",
+        name_, profile::grouped(inherited_->bytes), profile::grouped(inherited_->blocks)));
+    add_numbers(all, *inherited_);
+  }
+  const profile::Total& live = process_.last.live;
+  const bool gaps = process_.reports != process_.last.seq;
+  if (!gaps && !(all == live)) {
+    process_.incomplete.push_back(fmt::format(
+        "{}: its reports add up to {} bytes in {} blocks, but it holds {} bytes in {} blocks",
+        name_, profile::grouped(all.bytes), profile::grouped(all.blocks),
+        profile::grouped(live.bytes), profile::grouped(live.blocks)));
+  }
+  return std::move(process_);
+}
+
+std::vector<ProcessSum> sum_processes(const std::vector<Memlog>& memlogs) {
   std::map<std::tuple<std::string, int64_t, std::string>, std::vector<const Memlog*>> processes;
   for (const Memlog& memlog : memlogs) {
     const profile::Header& header = memlog.header;
@@ -92,7 +90,14 @@ std::vector<ProcessSum> sum_processes(const std::vector<Memlog>& memlogs, bool c
   }
   std::vector<ProcessSum> sums;
   sums.reserve(processes.size());
-  for (auto& [process, reports] : processes) sums.push_back(sum_one(std::move(reports), chosen));
+  for (auto& [process, reports] : processes) {
+    std::sort(reports.begin(), reports.end(), [](const Memlog* a, const Memlog* b) {
+      return std::tie(a->header.seq, a->name) < std::tie(b->header.seq, b->name);
+    });
+    Summing summing(false);
+    for (const Memlog* report : reports) summing.add(*report);
+    sums.push_back(summing.finish());
+  }
   return sums;
 }
 

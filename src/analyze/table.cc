@@ -29,7 +29,7 @@ void cut(const std::vector<Module>& modules, Row& row, FrameRange range) {
   std::vector<Frame> kept;
   int number = 1;
   bool beyond = false;
-  for (Frame& frame : row.frames) {
+  for (const Frame& frame : row.frames) {
     beyond = range.last != 0 && number > range.last;
     if (beyond) break;
     const bool wanted = range.holds(number);
@@ -40,12 +40,14 @@ void cut(const std::vector<Module>& modules, Row& row, FrameRange range) {
       id.add(frame.place == Place::kModule ? stack_identity(modules[frame.module]) : 0,
              frame.offset);
     }
-    kept.push_back(std::move(frame));
+    kept.push_back(frame);
   }
   row.stack = id.value();
   row.frames = std::move(kept);
   row.cut |= beyond || row.frames.empty();
 }
+
+bool same_stack(const Row& a, const Row& b) { return a.cut == b.cut && a.kind == b.kind; }
 
 }  // namespace
 
@@ -53,8 +55,8 @@ Table Table::of(Memlog& memlog) {
   Table table;
   table.memlog_.modules = memlog.modules;
   table.rows_.reserve(memlog.entries.size());
-  for (profile::Entry& entry : memlog.entries) {
-    table.rows_.push_back(row_of(std::move(entry), times(memlog)));
+  for (const profile::Entry& entry : memlog.entries) {
+    table.rows_.push_back(row_of(entry, times(memlog)));
   }
   memlog.entries.clear();
   return table;
@@ -83,14 +85,33 @@ profile::ModuleIndex Table::adopt(const Module& module) {
   return place->second;
 }
 
+// The frames as this table's modules have them.
+void Table::adopt(const std::vector<Module>& modules, profile::Frames& frames) {
+  for (size_t i = 0; i < frames.size(); ++i) {
+    if (frames[i].place != Place::kModule) continue;
+    const profile::ModuleIndex index = adopt(modules[frames[i].module]);
+    if (index != frames[i].module) frames.edit()[i].module = index;
+  }
+}
+
 size_t Table::place(const std::vector<Module>& modules, Row& row, FrameRange range) {
+  const uint64_t number = range.whole() ? row.frames.number() : 0;
+  if (number != 0) {
+    const auto known = by_number_.find(number);
+    if (known != by_number_.end() && same_stack(rows_[known->second], row)) return known->second;
+  }
+  const size_t index = find_or_add(modules, row, range);
+  if (number != 0) by_number_.try_emplace(number, index);
+  return index;
+}
+
+size_t Table::find_or_add(const std::vector<Module>& modules, Row& row, FrameRange range) {
   if (!range.whole()) cut(modules, row, range);
   Key key;
-  for (Frame& frame : row.frames) {
+  for (const Frame& frame : row.frames) {
     if (frame.place == Place::kInlined) continue;
     key.push_back(frame.place == Place::kModule ? identity(modules[frame.module]) : 0);
     key.push_back(frame.offset);
-    if (frame.place == Place::kModule) frame.module = adopt(modules[frame.module]);
   }
   std::vector<size_t>& same = by_stack_[row.stack];
   for (const size_t index : same) {
@@ -104,47 +125,52 @@ size_t Table::place(const std::vector<Module>& modules, Row& row, FrameRange ran
   }
   same.push_back(rows_.size());
   keys_.push_back(std::move(key));
+  adopt(modules, row.frames);
   rows_.push_back(std::move(row));
   return rows_.size() - 1;
 }
 
-bool Table::merge(const std::vector<Module>& modules, Row row, FrameRange range, Combine how) {
-  if (how == Combine::kLater) row.live.reset();
+bool Table::merge(const std::vector<Module>& modules, Row row, FrameRange range) {
   row.further.clear();
   const size_t known = rows_.size();
   const size_t index = place(modules, row, range);
-  return index == known || add(rows_[index], row, how);
+  return index == known || add(rows_[index], row, Combine::kStacks);
 }
 
 bool Table::merge(const Memlog& memlog, FrameRange range) {
   for (const profile::Entry& entry : memlog.entries) {
-    if (!merge(memlog.modules, row_of(entry, times(memlog)), range, Combine::kStacks)) return false;
+    if (!merge(memlog.modules, row_of(entry, times(memlog)), range)) return false;
   }
   return true;
 }
 
 bool Table::merge(const Table& other, FrameRange range) {
   for (const Row& row : other.rows_) {
-    if (!merge(other.memlog_.modules, row, range, Combine::kStacks)) return false;
+    if (!merge(other.memlog_.modules, row, range)) return false;
   }
   return true;
 }
 
 bool Table::append(const Memlog& memlog) {
   // Stacks that are the same to this table may be two entries there, say of two modules that are
-  // the same build.
-  Table report;
-  if (!report.merge(memlog, {})) return false;
-  for (const Row& row : report.rows_) {
-    if (!merge(report.memlog_.modules, row, {}, Combine::kLater)) return false;
+  // the same build: the first one is later than what was known, the other adds to it.
+  ++reports_;
+  for (const profile::Entry& entry : memlog.entries) {
+    Row row = row_of(entry, times(memlog));
+    row.live.reset();
+    row.further.clear();
+    const size_t known = rows_.size();
+    const size_t index = place(memlog.modules, row, {});
+    if (last_report_.size() < rows_.size()) last_report_.resize(rows_.size());
+    const Combine how = last_report_[index] == reports_ ? Combine::kStacks : Combine::kLater;
+    last_report_[index] = reports_;
+    if (index != known && !add(rows_[index], row, how)) return false;
   }
   return true;
 }
 
 void Table::add_row(const Table& owner, Row row) {
-  for (Frame& frame : row.frames) {
-    if (frame.place == Place::kModule) frame.module = adopt(owner.modules()[frame.module]);
-  }
+  adopt(owner.modules(), row.frames);
   keys_.emplace_back();  // merges with none
   rows_.push_back(std::move(row));
 }

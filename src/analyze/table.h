@@ -50,12 +50,17 @@ class Table {
 
   uint64_t identity(const profile::Module& module);
   profile::ModuleIndex adopt(const profile::Module& module);
-  bool merge(const std::vector<profile::Module>& modules, Row row, FrameRange range, Combine how);
+  void adopt(const std::vector<profile::Module>& modules, profile::Frames& frames);
+  size_t find_or_add(const std::vector<profile::Module>& modules, Row& row, FrameRange range);
+  bool merge(const std::vector<profile::Module>& modules, Row row, FrameRange range);
 
   profile::Memlog memlog_;
   std::vector<Row> rows_;
   std::vector<Key> keys_;  // of merged rows, by index
   absl::flat_hash_map<uint64_t, std::vector<size_t>> by_stack_;
+  absl::flat_hash_map<uint64_t, size_t> by_number_;  // of whole stacks' frames
+  size_t reports_ = 0;                               // appended
+  std::vector<size_t> last_report_;                  // that had the row, by index
   absl::flat_hash_map<std::string, uint64_t> identities_;
   absl::flat_hash_map<std::string, profile::ModuleIndex> by_name_;
 };

@@ -74,10 +74,10 @@ std::string export_page(const Arguments& arguments, Reports& reports) {
   bool sampled = false;
   bool first = true;
   for (const profile::Listed& file : files) {
-    const profile::Memlog memlog = reports.read_any(file.path, left_out);
+    const profile::Memlog memlog = reports.read_series(file.path, left_out);
     if (first) page.before = before(memlog.header);
     first = false;
-    const bool wanted = reports.filter().takes(memlog.header);
+    const bool wanted = reports.filter().takes(memlog.header.seq, memlog.header.label);
     series.add(memlog, wanted);
     if (wanted) page.headers.push_back(memlog.header);
     sampled |= memlog.header.sampled.has_value();

@@ -53,15 +53,17 @@ ExportRows export_rows(const Arguments& arguments, analyze::Order order, Reports
   style.order = order;
   Context context;
   const std::vector<std::string> files = Reports::files(arguments.operands(), false);
-  std::vector<profile::Memlog> memlogs = reports.read_all(files, context.filtered);
+  std::vector<Found> found = reports.find(files);
   const bool all = !reports.filter().chooses_reports();
-  if (memlogs.size() == 1) {
-    ExportRows rows = rows_of(memlogs[0].header);
-    if (all && memlogs[0].header.seq == 1) rows.first = memlogs[0];
-    rows.table = table_of(memlogs[0], reports.filter(), style, true, context);
+  if (found.size() == 1) {
+    profile::Memlog memlog = reports.read(found[0], context.filtered);
+    ExportRows rows = rows_of(memlog.header);
+    if (all && memlog.header.seq == 1) rows.first = memlog;
+    rows.table = table_of(memlog, reports.filter(), style, true, context);
     return rows;
   }
-  const std::vector<analyze::ProcessSum> sums = analyze::sum_processes(memlogs, !all);
+  const std::vector<analyze::ProcessSum> sums =
+      reports.sum(std::move(found), !all, context.filtered);
   ExportRows rows = rows_of(sums.back().last);
   if (all && sums.size() == 1) rows.series = files;
   rows.status = complain_incomplete(sums, streams);

@@ -57,10 +57,10 @@ std::string look_at(const ReportSeries& files, Reports& reports, Options options
   analyze::Series series(reports.filter().frames);
   std::string name;
   for (const profile::Listed& file : files) {
-    const profile::Memlog memlog = reports.read_any(file.path, options.context.filtered);
+    const profile::Memlog memlog = reports.read_series(file.path, options.context.filtered);
     const profile::Header& header = memlog.header;
     const bool comparable = options.all || (header.seq != 1 && header.trigger != "exit");
-    series.add(memlog, comparable && reports.filter().takes(header));
+    series.add(memlog, comparable && reports.filter().takes(header.seq, header.label));
     name = fmt::format("{}[{}]", plain(header.program.substr(header.program.rfind('/') + 1)),
                        header.pid);
   }

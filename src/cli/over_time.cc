@@ -35,7 +35,7 @@ std::string text_over_time(const std::string& format, const std::vector<std::str
             [](const auto& a, const auto& b) { return a.seq < b.seq; });
   Timeline out = timeline(format, reports.filter(), table);
   analyze::LeftOut counted;  // already
-  for (const profile::Listed& report : series) out.add(reports.read_any(report.path, counted));
+  for (const profile::Listed& report : series) out.add(reports.read_series(report.path, counted));
   return out.finish();
 }
 

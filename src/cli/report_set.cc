@@ -12,15 +12,14 @@
 #include <tuple>
 
 #include "profile/catalog.h"
-#include "profile/error.h"
 
 namespace mtrace::cli {
 namespace {
 
 using ProcessKey = std::tuple<std::string, int64_t, std::string>;
 
-ProcessKey key_of(const profile::Header& header) {
-  return {header.started, header.pid, header.program};
+ProcessKey key_of(const profile::Listed& report) {
+  return {report.started, report.pid, report.program};
 }
 
 std::string directory_of(const std::string& file) {
@@ -28,34 +27,26 @@ std::string directory_of(const std::string& file) {
   return slash == std::string::npos ? "." : file.substr(0, std::max<size_t>(slash, 1));
 }
 
-// Adds those reports of the processes in `memlogs` that came before the last one there and are not
-// among `files`, from the directories of these, as far as they can be read.
-void add_earlier(const std::vector<std::string>& files, Reports& reports,
-                 std::vector<profile::Memlog>& memlogs, analyze::LeftOut& left_out) {
+// Adds those reports of the processes in `found` that came before the last one there and are not
+// among them, from their directories.
+void add_earlier(std::vector<Found>& found) {
   std::map<ProcessKey, std::set<int64_t>> known;
-  for (const profile::Memlog& memlog : memlogs) {
-    known[key_of(memlog.header)].insert(memlog.header.seq);
+  std::set<std::string> directories;
+  for (const Found& report : found) {
+    known[key_of(report.listed)].insert(report.listed.seq);
+    if (report.memlog == nullptr) directories.insert(directory_of(report.listed.path));
   }
   const bool complete = std::all_of(known.begin(), known.end(), [](const auto& process) {
     return *process.second.rbegin() == static_cast<int64_t>(process.second.size());
   });
   if (complete) return;
-  std::set<std::string> directories;
-  for (const std::string& file : files) {
-    if (file != "-") directories.insert(directory_of(file));
-  }
   for (const std::string& directory : directories) {
-    for (const profile::Listed& listed : profile::list_memlogs(directory)) {
-      const auto process = known.find({listed.started, listed.pid, listed.program});
+    for (profile::Listed& listed : profile::list_memlogs(directory)) {
+      const auto process = known.find(key_of(listed));
       if (process == known.end()) continue;
-      std::set<int64_t>& numbers = process->second;
+      const std::set<int64_t>& numbers = process->second;
       if (listed.seq > *numbers.rbegin() || numbers.count(listed.seq) != 0) continue;
-      try {
-        memlogs.push_back(reports.read_any(listed.path, left_out));
-        numbers.insert(listed.seq);
-      } catch (const profile::FormatError&) {
-        continue;  // nobody asked for it; if it is needed it will be missed
-      }
+      found.push_back({std::move(listed), nullptr, false});
     }
   }
 }
@@ -96,10 +87,10 @@ std::vector<std::string> files_of(const std::string& operand) {
 
 ReportSet live_set(const std::vector<std::string>& files, Reports& reports,
                    analyze::LeftOut& left_out) {
-  std::vector<profile::Memlog> memlogs = reports.read_all(files, left_out);
-  add_earlier(files, reports, memlogs, left_out);
+  std::vector<Found> found = reports.find(files);
+  add_earlier(found);
   ReportSet set;
-  set.processes = analyze::sum_processes(memlogs);
+  set.processes = reports.sum(std::move(found), false, left_out);
   for (const analyze::ProcessSum& process : set.processes) {
     if (!process.incomplete.empty()) {
       throw std::runtime_error(fmt::format("{}: what is live is not known: {}", files.back(),
@@ -112,7 +103,7 @@ ReportSet live_set(const std::vector<std::string>& files, Reports& reports,
 ReportSet delta_set(const std::vector<std::string>& files, Reports& reports,
                     analyze::LeftOut& left_out) {
   ReportSet set;
-  set.processes = analyze::sum_processes(reports.read_all(files, left_out), true);
+  set.processes = reports.sum(reports.find(files), true, left_out);
   return finish(std::move(set), reports.filter().frames);
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <tuple>
 
 #include "cli/filter_options.h"
 #include "cli/inputs.h"
@@ -11,6 +12,18 @@
 #include "profile/reader.h"
 
 namespace mtrace::cli {
+namespace {
+
+profile::Listed listed(const profile::Memlog& memlog) {
+  const profile::Header& header = memlog.header;
+  return {memlog.name, header.program, header.started, header.label, header.pid, header.seq};
+}
+
+auto process_of(const profile::Listed& report) {
+  return std::tie(report.started, report.pid, report.program);
+}
+
+}  // namespace
 
 Reports::Reports(const char* command, const Arguments& arguments)
     : filter_(read_filter(command, arguments)),
@@ -44,21 +57,20 @@ void Reports::finish(profile::Memlog& memlog, analyze::LeftOut& left_out) {
 
 std::optional<profile::Memlog> Reports::read(const std::string& file, analyze::LeftOut& left_out) {
   profile::Memlog memlog = profile::read_path(file);
-  if (!filter_.takes(memlog.header)) return std::nullopt;
+  if (!filter_.takes(memlog.header.seq, memlog.header.label)) return std::nullopt;
   finish(memlog, left_out);
   return memlog;
 }
 
-profile::Memlog Reports::read_any(const std::string& file, analyze::LeftOut& left_out) {
-  profile::Memlog memlog = profile::read_path(file);
+profile::Memlog Reports::read_series(const std::string& file, analyze::LeftOut& left_out) {
+  profile::Memlog memlog = profile::read_path(file, &known_);
   finish(memlog, left_out);
   return memlog;
 }
 
 profile::Listed Reports::look(const std::string& file) {
   if (auto listed = profile::list_memlog(file)) return *listed;
-  const profile::Header header = profile::read_path(file).header;  // says what is wrong with it
-  return {file, header.program, header.started, header.pid, header.seq};
+  return listed(profile::read_path(file));  // says what is wrong with it
 }
 
 int Reports::each(const std::vector<std::string>& files, const Streams& streams,
@@ -84,20 +96,66 @@ int Reports::each(const std::vector<std::string>& files, const Streams& streams,
   return status;
 }
 
-std::vector<profile::Memlog> Reports::read_all(const std::vector<std::string>& files,
-                                               analyze::LeftOut& left_out) {
-  std::vector<profile::Memlog> memlogs;
-  memlogs.reserve(files.size());
+std::vector<Found> Reports::find(const std::vector<std::string>& files) {
+  std::vector<Found> out;
   for (const std::string& file : files) {
-    if (auto memlog = read(file, left_out)) memlogs.push_back(std::move(*memlog));
+    Found found;
+    if (file == "-") {
+      found.memlog = std::make_shared<profile::Memlog>(profile::read_path(file));
+      found.listed = listed(*found.memlog);
+    } else {
+      found.listed = look(file);
+    }
+    if (filter_.takes(found.listed.seq, found.listed.label)) out.push_back(std::move(found));
   }
-  if (memlogs.empty()) throw std::runtime_error(kNoneChosen);
-  return memlogs;
+  if (out.empty()) throw std::runtime_error(kNoneChosen);
+  return out;
+}
+
+std::vector<analyze::ProcessSum> Reports::sum(std::vector<Found> found, bool chosen,
+                                              analyze::LeftOut& left_out) {
+  std::sort(found.begin(), found.end(), [](const Found& a, const Found& b) {
+    return std::tuple(process_of(a.listed), a.listed.seq, a.listed.path) <
+           std::tuple(process_of(b.listed), b.listed.seq, b.listed.path);
+  });
+  std::vector<analyze::ProcessSum> sums;
+  std::optional<analyze::Summing> summing;
+  int64_t last = 0;
+  for (size_t i = 0; i < found.size(); ++i) {
+    if (!summing) summing.emplace(chosen);
+    // Of several that nobody asked for one is enough.
+    const int64_t seq = found[i].listed.seq;
+    if ((found[i].asked || seq != last) && add(found[i], *summing, left_out)) last = seq;
+    if (i + 1 < found.size() && process_of(found[i].listed) == process_of(found[i + 1].listed)) {
+      continue;
+    }
+    sums.push_back(summing->finish());
+    summing.reset();
+    last = 0;
+  }
+  return sums;
+}
+
+profile::Memlog Reports::read(Found& found, analyze::LeftOut& left_out) {
+  if (found.memlog == nullptr) return read_series(found.listed.path, left_out);
+  const std::shared_ptr<profile::Memlog> memlog = std::move(found.memlog);
+  finish(*memlog, left_out);
+  return std::move(*memlog);
+}
+
+bool Reports::add(Found& found, analyze::Summing& summing, analyze::LeftOut& left_out) {
+  try {
+    summing.add(read(found, left_out));
+    return true;
+  } catch (const profile::FormatError&) {
+    if (found.asked) throw;
+    return false;  // if it is needed it will be missed
+  }
 }
 
 std::vector<analyze::ProcessSum> Reports::sum(const std::vector<std::string>& files,
                                               analyze::LeftOut& left_out) {
-  return analyze::sum_processes(read_all(files, left_out), filter_.chooses_reports());
+  return sum(find(files), filter_.chooses_reports(), left_out);
 }
 
 std::string title(const profile::Memlog& memlog) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,12 +12,20 @@
 #include "cli/arguments.h"
 #include "cli/command.h"
 #include "profile/catalog.h"
+#include "profile/known_stacks.h"
 #include "profile/model.h"
 #include "symbolize/resolver.h"
 
 namespace mtrace::cli {
 
 inline constexpr char kNoneChosen[] = "no report is as --label and --seq ask";
+
+// A report of which only the head was read.
+struct Found {
+  profile::Listed listed;
+  std::shared_ptr<profile::Memlog> memlog;  // all of it, of the standard input: it comes once
+  bool asked = true;                        // for; else it is passed over when it is damaged
+};
 
 class Reports {
  public:
@@ -38,8 +47,9 @@ class Reports {
   // FileError.
   std::optional<profile::Memlog> read(const std::string& file, analyze::LeftOut& left_out);
 
-  // Likewise, whether or not the filter wants such a report.
-  profile::Memlog read_any(const std::string& file, analyze::LeftOut& left_out);
+  // Likewise, whether or not the filter wants such a report, for those of one process after
+  // another: stacks that stood in an earlier one cost little.
+  profile::Memlog read_series(const std::string& file, analyze::LeftOut& left_out);
 
   // What `file` is, without reading it whole where that can be told. Throws FormatError, FileError.
   static profile::Listed look(const std::string& file);
@@ -49,17 +59,29 @@ class Reports {
   using Action = std::function<void(profile::Memlog&, const analyze::LeftOut&)>;
   int each(const std::vector<std::string>& files, const Streams& streams, const Action& action);
 
-  // Likewise all of them: one that cannot be read would make what follows wrong, so that throws.
-  std::vector<profile::Memlog> read_all(const std::vector<std::string>& files,
-                                        analyze::LeftOut& left_out);
+  // What `files` are, as far as the filter wants them. Throws as look() does, and
+  // std::runtime_error when it wants none.
+  std::vector<Found> find(const std::vector<std::string>& files);
+
+  profile::Memlog read(Found& found, analyze::LeftOut& left_out);
+
+  // The reports of each process added up, processes in the order of their start. One report at a
+  // time is in memory. One that cannot be read would make the sum wrong, so that throws. `chosen`
+  // as of analyze::Summing.
+  std::vector<analyze::ProcessSum> sum(std::vector<Found> found, bool chosen,
+                                       analyze::LeftOut& left_out);
+  // Of the files that the filter wants.
   std::vector<analyze::ProcessSum> sum(const std::vector<std::string>& files,
                                        analyze::LeftOut& left_out);
 
  private:
+  // False: it is damaged, and nobody asked for it.
+  bool add(Found& found, analyze::Summing& summing, analyze::LeftOut& left_out);
   void finish(profile::Memlog& memlog, analyze::LeftOut& left_out);
 
   analyze::Filter filter_;
   symbolize::Resolver resolver_;
+  profile::KnownStacks known_;
   bool resolves_;
 };
 

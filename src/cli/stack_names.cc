@@ -36,6 +36,7 @@ void StackNames::learn(const profile::LedgerFile& file, const profile::LedgerSta
     profile::Entry entry;
     entry.stack = modules.stack_id(*stack);
     entry.cut = stack->cut;
+    profile::Frames::List frames;
     for (const uint64_t address : stack->frames) {
       const size_t module = modules.find(address, stack->retired);
       profile::Frame frame;
@@ -45,8 +46,9 @@ void StackNames::learn(const profile::LedgerFile& file, const profile::LedgerSta
         frame.module = static_cast<profile::ModuleIndex>(module);
         frame.offset -= state.modules[module].entry.base;
       }
-      entry.frames.push_back(frame);
+      frames.push_back(frame);
     }
+    entry.frames = std::move(frames);
     memlog.entries.push_back(std::move(entry));
     ordinals.push_back(stack->ordinal);
   }

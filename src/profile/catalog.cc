@@ -44,9 +44,10 @@ std::optional<Listed> read_head(const std::string& path) {
       const auto number = [&] {
         return static_cast<int64_t>(read_unsigned(line.value, INT64_MAX).value_or(0));
       };
-      if (line.key == format::kKeyProgram) listed.program = line.value;
+      if (line.key == format::kKeyProgram) listed.program = unescape_or_throw(line.value);
       if (line.key == format::kKeyPid) listed.pid = number();
       if (line.key == format::kKeySeq) listed.seq = number();
+      if (line.key == format::kKeyLabel) listed.label = unescape_or_throw(line.value);
       if (line.key == format::kKeyStarted && is_time(line.value)) listed.started = line.value;
     } catch (const LineError&) {
       break;  // "# end", or damage that reading it will report

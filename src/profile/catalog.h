@@ -13,6 +13,7 @@ struct Listed {
   std::string path;
   std::string program;
   std::string started;
+  std::string label;
   int64_t pid = 0;
   int64_t seq = 0;
 };

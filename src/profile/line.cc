@@ -15,49 +15,104 @@ namespace {
 constexpr uint32_t kMaxGeneration = 1u << 30;
 constexpr uint64_t kMaxLine = UINT32_MAX;
 
-// Where a field stands that is a plain number.
-uint64_t* number_field(Entry& entry, std::string_view key) {
-  Activity& activity = entry.activity;
-  if (key == format::kFieldAllocations) return &activity.allocations;
-  if (key == format::kFieldAllocated) return &activity.allocated_bytes;
-  if (key == format::kFieldFrees) return &activity.frees;
-  if (key == format::kFieldFreed) return &activity.freed_bytes;
-  if (key == format::kFieldTemporary) return &activity.temporary;
-  if (key == format::kFieldShortLived) return &activity.short_lived;
-  if (key == format::kFieldLifetimeMin) return &activity.lifetime.least;
-  if (key == format::kFieldLifetimeMean) return &activity.lifetime.mean;
-  if (key == format::kFieldLifetimeMax) return &activity.lifetime.most;
-  if (key == format::kFieldError) return &entry.error;
-  if (key == format::kFieldLiveError) return &entry.live_error;
-  if (key == format::kFieldAge) return &entry.age;
-  if (key == format::kFieldSlack) return &entry.slack;
-  if (key == format::kFieldPeak) return &entry.peak;
-  return nullptr;
+// The fields that Entry has a member for: those with a sign or an id, then plain numbers.
+enum KnownField : size_t { kBlocks, kLive, kStack, kFirstNumber };
+constexpr std::string_view kKnownFields[] = {
+    format::kFieldBlocks,      format::kFieldLive,         format::kFieldStack,
+    format::kFieldAllocations, format::kFieldAllocated,    format::kFieldFrees,
+    format::kFieldFreed,       format::kFieldTemporary,    format::kFieldShortLived,
+    format::kFieldLifetimeMin, format::kFieldLifetimeMean, format::kFieldLifetimeMax,
+    format::kFieldError,       format::kFieldLiveError,    format::kFieldAge,
+    format::kFieldSlack,       format::kFieldPeak};
+
+size_t known_field(std::string_view key) {
+  return static_cast<size_t>(std::find(std::begin(kKnownFields), std::end(kKnownFields), key) -
+                             std::begin(kKnownFields));
 }
 
-void set_field(Entry& entry, const Field& field) {
-  const std::string_view key = field.key;
-  const auto bad = [&](const char* expected) {
-    throw LineError{fmt::format("{}={} is not {}", field.key, quoted(field.value), expected)};
+uint64_t& number_field(Entry& entry, size_t field) {
+  Activity& activity = entry.activity;
+  uint64_t* const members[] = {&activity.allocations,
+                               &activity.allocated_bytes,
+                               &activity.frees,
+                               &activity.freed_bytes,
+                               &activity.temporary,
+                               &activity.short_lived,
+                               &activity.lifetime.least,
+                               &activity.lifetime.mean,
+                               &activity.lifetime.most,
+                               &entry.error,
+                               &entry.live_error,
+                               &entry.age,
+                               &entry.slack,
+                               &entry.peak};
+  static_assert(std::size(members) + kFirstNumber == std::size(kKnownFields));
+  return *members[field - kFirstNumber];
+}
+
+void set_field(Entry& entry, size_t field, std::string_view text) {
+  const auto take = [&](auto& member, const auto& value, const char* expected) {
+    if (!value) {
+      throw LineError{fmt::format("{}={} is not {}", kKnownFields[field], quoted(text), expected)};
+    }
+    member = *value;
   };
-  if (key == format::kFieldBlocks) {
-    const auto value = read_signed(field.value);
-    if (!value) bad("a signed number of 64 bits");
-    entry.blocks = *value;
-  } else if (key == format::kFieldLive) {
-    const auto value = read_unsigned(field.value, INT64_MAX);
-    if (!value) bad("a number of bytes");
-    entry.live = *value;
-  } else if (uint64_t* count = number_field(entry, key)) {
-    const auto value = read_unsigned(field.value, INT64_MAX);
-    if (!value) bad("a number");
-    *count = *value;
-  } else if (key == format::kFieldStack) {
-    const auto value = read_stack_id(field.value);
-    if (!value) bad("16 hex digits");
-    entry.stack = *value;
+  switch (field) {
+    case kBlocks:
+      return take(entry.blocks, read_signed(text), "a signed number of 64 bits");
+    case kLive:
+      return take(entry.live, read_unsigned(text, INT64_MAX), "a number of bytes");
+    case kStack:
+      return take(entry.stack, read_stack_id(text), "16 hex digits");
+    default:
+      return take(number_field(entry, field), read_unsigned(text, INT64_MAX), "a number");
   }
 }
+
+// What an entry has been told so far.
+class Fields {
+ public:
+  explicit Fields(Entry& entry) : entry_(entry) {}
+
+  void add(std::string_view text) {
+    const size_t equals = text.find('=');
+    if (equals == std::string_view::npos || !is_key(text.substr(0, equals))) {
+      throw LineError{fmt::format("{} is not key=value", quoted(text))};
+    }
+    const std::string_view key = text.substr(0, equals);
+    const std::string_view value = text.substr(equals + 1);
+    if (value.find('\\') != std::string_view::npos) unescape_or_throw(value);
+    const size_t field = known_field(key);
+    const bool known = field < std::size(kKnownFields);
+    if (known ? has(field) : std::find(others_.begin(), others_.end(), key) != others_.end()) {
+      throw LineError{fmt::format("{}= stands there twice", key)};
+    }
+    if (known) {
+      set_field(entry_, field, value);
+      seen_ |= 1u << field;
+    } else {
+      others_.push_back(key);
+    }
+  }
+
+  void check() const {
+    if (entry_.heap()) {
+      for (const size_t field : {kBlocks, kLive, kStack}) {
+        if (!has(field)) throw LineError{fmt::format("the entry has no {}=", kKnownFields[field])};
+      }
+    }
+    if (seen_ == 0 && others_.empty()) throw LineError{"the entry has no field"};
+    entry_.tells_live = has(kLive);
+    entry_.further = !others_.empty();
+  }
+
+ private:
+  bool has(size_t field) const { return (seen_ >> field & 1) != 0; }
+
+  Entry& entry_;
+  uint32_t seen_ = 0;
+  std::vector<std::string_view> others_;
+};
 
 std::string read_source(std::string_view text) {
   const size_t colon = text.rfind(':');
@@ -92,11 +147,7 @@ void read_place(std::string_view text, ModuleTable& modules, Frame& frame) {
 
 }  // namespace
 
-bool knows_field(std::string_view key) {
-  Entry none;
-  return key == format::kFieldBlocks || key == format::kFieldLive || key == format::kFieldStack ||
-         number_field(none, key) != nullptr;
-}
+bool knows_field(std::string_view key) { return known_field(key) < std::size(kKnownFields); }
 
 std::string quoted(std::string_view text) {
   constexpr size_t kLongest = 60;
@@ -136,44 +187,34 @@ Field read_meta(std::string_view line) {
 
 Entry read_entry(std::string_view line) {
   Entry entry;
-  entry.fields.reserve(static_cast<size_t>(std::count(line.begin(), line.end(), '\t')));
-  const auto parts = split(line, '\t');
-  size_t next = 0;
-  if (parts[0].starts_with('@')) {
-    entry.kind = parts[0].substr(1);
-    if (!is_kind(entry.kind))
-      throw LineError{fmt::format("{} is not a kind of entry", quoted(parts[0]))};
-    if (parts.size() == 1) throw LineError{"the kind is not followed by a number of bytes"};
-    next = 1;
+  const auto next = [&line] {
+    const std::string_view part = line.substr(0, line.find('\t'));
+    line.remove_prefix(std::min(part.size() + 1, line.size()));
+    return part;
+  };
+  bool more = line.find('\t') != std::string_view::npos;
+  std::string_view number = next();
+  if (number.starts_with('@')) {
+    entry.kind = number.substr(1);
+    if (!is_kind(entry.kind)) {
+      throw LineError{fmt::format("{} is not a kind of entry", quoted(number))};
+    }
+    if (!more) throw LineError{"the kind is not followed by a number of bytes"};
+    more = line.find('\t') != std::string_view::npos;
+    number = next();
   }
-  const auto bytes = read_signed(parts[next]);
+  const auto bytes = read_signed(number);
   if (!bytes) {
-    throw LineError{
-        fmt::format("{} is not a signed number of bytes of 64 bits", quoted(parts[next]))};
+    throw LineError{fmt::format("{} is not a signed number of bytes of 64 bits", quoted(number))};
   }
   entry.bytes = *bytes;
-  while (++next < parts.size()) {
-    const size_t equals = parts[next].find('=');
-    if (equals == std::string_view::npos || !is_key(parts[next].substr(0, equals))) {
-      throw LineError{fmt::format("{} is not key=value", quoted(parts[next]))};
-    }
-    Field field{std::string(parts[next].substr(0, equals)),
-                std::string(parts[next].substr(equals + 1))};
-    if (field.value.find('\\') != std::string::npos) unescape_or_throw(field.value);
-    if (find_field(entry.fields, field.key) != nullptr) {
-      throw LineError{fmt::format("{}= stands there twice", field.key)};
-    }
-    set_field(entry, field);
-    entry.fields.push_back(std::move(field));
+  entry.fields = line;
+  Fields fields(entry);
+  while (more) {
+    more = line.find('\t') != std::string_view::npos;
+    fields.add(next());
   }
-  if (entry.heap()) {
-    for (const char* key : {format::kFieldBlocks, format::kFieldLive, format::kFieldStack}) {
-      if (find_field(entry.fields, key) == nullptr) {
-        throw LineError{fmt::format("the entry has no {}=", key)};
-      }
-    }
-  }
-  if (entry.fields.empty()) throw LineError{"the entry has no field"};
+  fields.check();
   return entry;
 }
 

@@ -8,26 +8,9 @@
 #include <string_view>
 #include <vector>
 
+#include "profile/frames.h"
+
 namespace mtrace::profile {
-
-// Index into Memlog::modules.
-using ModuleIndex = uint32_t;
-
-enum class Place : uint8_t {
-  kModule,   // offset is an ELF address in `module`
-  kAddress,  // offset is an address outside of any module
-  kInlined,  // inlined into the next frame that has an address
-};
-
-struct Frame {
-  Place place = Place::kAddress;
-  ModuleIndex module = 0;  // kModule only
-  uint64_t offset = 0;     // 0 for kInlined
-  std::string function;    // empty: unknown
-  std::string source;      // FILE:LINE, empty: unknown
-
-  bool operator==(const Frame&) const = default;
-};
 
 // A loaded object. One that frames name but no `# module:` line describes has neither build-id
 // nor base.
@@ -73,18 +56,20 @@ struct Activity {
 struct Entry {
   std::string kind;  // without the "@"; empty: heap
   int64_t bytes = 0;
-  uint64_t error = 0;         // bytes, the standard error of a sampled change; 0: exact
-  int64_t blocks = 0;         // 0 when an entry of another kind has none
-  uint64_t live = 0;          // bytes, likewise
-  uint64_t live_error = 0;    // bytes, its standard error; 0: exact
-  Activity activity;          // all 0 when the file does not tell
-  uint64_t age = 0;           // milliseconds, of the oldest live block; likewise
-  uint64_t slack = 0;         // bytes, likewise
-  uint64_t peak = 0;          // bytes, likewise
-  uint64_t stack = 0;         // id, likewise
-  std::vector<Field> fields;  // all of them, in the order of the file
-  std::vector<Frame> frames;  // innermost first
-  bool cut = false;           // ends with "..."
+  uint64_t error = 0;       // bytes, the standard error of a sampled change; 0: exact
+  int64_t blocks = 0;       // 0 when an entry of another kind has none
+  uint64_t live = 0;        // bytes, likewise
+  uint64_t live_error = 0;  // bytes, its standard error; 0: exact
+  Activity activity;        // all 0 when the file does not tell
+  uint64_t age = 0;         // milliseconds, of the oldest live block; likewise
+  uint64_t slack = 0;       // bytes, likewise
+  uint64_t peak = 0;        // bytes, likewise
+  uint64_t stack = 0;       // id, likewise
+  std::string fields;       // all of them, as in the file, parted by tabs
+  bool tells_live = false;  // live= is among them
+  bool further = false;     // one that this program does not know is
+  Frames frames;
+  bool cut = false;  // ends with "..."
 
   bool heap() const { return kind.empty(); }
 };

@@ -26,6 +26,14 @@ class ModuleTable {
   ModuleIndex index(std::string_view escaped_name);
   Module& operator[](ModuleIndex index) { return modules_[index]; }
   std::vector<Module> take() { return std::move(modules_); }
+  bool empty() const { return modules_.empty(); }
+  // An empty table takes these over, with their indices.
+  void adopt(const std::vector<Module>& modules) {
+    modules_ = modules;
+    for (ModuleIndex i = 0; i < modules.size(); ++i) {
+      by_path_.try_emplace({modules[i].path, modules[i].generation}, i);
+    }
+  }
 
  private:
   std::string last_name_;  // asked for last; empty: none

@@ -2,10 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "format/memlog.h"
 #include "profile/error.h"
 #include "profile/file.h"
 #include "profile/header.h"
+#include "profile/known_stacks.h"
 #include "profile/line.h"
 #include "profile/module_table.h"
 
@@ -16,7 +19,10 @@ constexpr size_t kSample = 1000;  // entries that tell how many there are
 
 class Reader {
  public:
-  Reader(const std::string& name, std::string_view text) : text_(text) { memlog_.name = name; }
+  Reader(const std::string& name, std::string_view text, KnownStacks* known)
+      : text_(text), known_(known) {
+    memlog_.name = name;
+  }
 
   Memlog run() {
     try {
@@ -97,7 +103,11 @@ class Reader {
 
   void entry_line() {
     if (after_) throw LineError{"an entry after the lines that end the entries"};
-    if (memlog_.entries.empty()) check_required();
+    if (memlog_.entries.empty()) {
+      check_required();
+      if (known_ != nullptr && !modules_.empty()) known_ = nullptr;
+      if (known_ != nullptr) known_->begin(memlog_.header, modules_);
+    }
     Entry entry = read_entry(line_);
     check_activity(entry);
     check_lifetime(entry);
@@ -117,11 +127,25 @@ class Reader {
       // So many entries took so much text; a twentieth more than that will mostly do.
       entries.reserve(text_.size() * entries.size() / at_ / 20 * 21 + 1);
     }
-    // Stacks are mostly as deep as their neighbours.
-    if (!memlog_.entries.empty()) entry.frames.reserve(memlog_.entries.back().frames.size());
     memlog_.entries.push_back(std::move(entry));
+    if (take_known_stack()) return;
     in_entry_ = true;
     depth_ = 0;
+    frames_at_ = at_;
+    frames_.reserve(deepest_);
+  }
+
+  // Moves on behind the frames if they are those that the stack always had.
+  bool take_known_stack() {
+    Entry& entry = memlog_.entries.back();
+    if (known_ == nullptr || entry.stack == 0) return false;
+    const KnownStacks::Stack* stack = known_->find(entry.stack, text_.substr(at_));
+    if (stack == nullptr) return false;
+    entry.frames = stack->frames;
+    entry.cut = stack->cut;
+    at_ += stack->text.size();
+    number_ += stack->lines;
+    return true;
   }
 
   // Where an entry tells what it did, that must come to what it left behind.
@@ -169,22 +193,31 @@ class Reader {
       entry.cut = true;
       return;
     }
-    entry.frames.push_back(read_frame(line, modules_));
-    if (entry.frames.back().place != Place::kInlined && ++depth_ > format::kMaxDepth) {
+    frames_.push_back(read_frame(line, modules_));
+    if (frames_.back().place != Place::kInlined && ++depth_ > format::kMaxDepth) {
       throw LineError{fmt::format("a stack of more than {} frames", format::kMaxDepth)};
     }
   }
 
-  void check_inlined() {
-    const Entry& entry = memlog_.entries.back();
-    if (!entry.frames.empty() && entry.frames.back().place == Place::kInlined) {
+  void check_inlined() const {
+    if (!frames_.empty() && frames_.back().place == Place::kInlined) {
       throw LineError{"the inlined frame before this line is not followed by what it is part of"};
     }
   }
 
+  // At the line behind its last one.
   void close_entry() {
-    if (in_entry_) check_inlined();
+    if (!in_entry_) return;
+    check_inlined();
     in_entry_ = false;
+    Entry& entry = memlog_.entries.back();
+    deepest_ = std::max(deepest_, frames_.size());
+    entry.frames = std::move(frames_);
+    frames_.clear();
+    if (known_ != nullptr && entry.stack != 0) {
+      const size_t end = at_ - line_.size() - 1;
+      known_->add(entry.stack, text_.substr(frames_at_, end - frames_at_), entry.frames, entry.cut);
+    }
   }
 
   void check_required() {
@@ -213,10 +246,12 @@ class Reader {
       throw LineError{"allocated: less freed: is not live:"};
     }
     memlog_.modules = modules_.take();
+    if (known_ != nullptr && !memlog_.entries.empty()) known_->end(memlog_.modules);
     return std::move(memlog_);
   }
 
   std::string_view text_;
+  KnownStacks* known_;
   size_t at_ = 0;
   size_t number_ = 0;  // of the line, from 1
   std::string_view line_;
@@ -225,6 +260,9 @@ class Reader {
   bool after_ = false;  // the entries are over
   bool in_entry_ = false;
   int depth_ = 0;
+  Frames::List frames_;  // of the entry
+  size_t frames_at_ = 0;
+  size_t deepest_ = 0;
   Total sum_;
   uint64_t shares_ = 0;  // in the process's peak
   std::vector<std::string> seen_;
@@ -234,10 +272,12 @@ class Reader {
 
 }  // namespace
 
-Memlog read(const std::string& name, std::string_view text) { return Reader(name, text).run(); }
+Memlog read(const std::string& name, std::string_view text, KnownStacks* known) {
+  return Reader(name, text, known).run();
+}
 
-Memlog read_path(const std::string& path) {
-  return read(path == "-" ? "<stdin>" : path, read_file(path));
+Memlog read_path(const std::string& path, KnownStacks* known) {
+  return read(path == "-" ? "<stdin>" : path, read_file(path), known);
 }
 
 }  // namespace mtrace::profile

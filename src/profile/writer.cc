@@ -64,7 +64,7 @@ size_t length_of_entries(const Memlog& memlog, const std::vector<std::string>& n
   size_t length = 0;
   for (const Entry& entry : memlog.entries) {
     length += kNumber + entry.kind.size();
-    for (const Field& field : entry.fields) length += field.key.size() + field.value.size() + 2;
+    length += entry.fields.size() + 2;
     for (const Frame& frame : entry.frames) {
       length += frame.function.size() + frame.source.size() + kNumber;
       if (frame.place == Place::kModule) length += names[frame.module].size();
@@ -123,14 +123,7 @@ std::string write(const Memlog& memlog) {
       out += entry.kind;
       out += '\t';
     }
-    fmt::format_to(std::back_inserter(out), "{:+}", entry.bytes);
-    for (const Field& field : entry.fields) {
-      out += '\t';
-      out += field.key;
-      out += '=';
-      out += field.value;
-    }
-    out += '\n';
+    fmt::format_to(std::back_inserter(out), "{:+}\t{}\n", entry.bytes, entry.fields);
     for (const Frame& frame : entry.frames) {
       out += '\t';
       append_names(out, frame);

@@ -127,7 +127,7 @@ void TextDecoder::find_offsets(std::vector<Found>& found) {
 std::vector<TextDecoder::Names> TextDecoder::find_names(std::vector<Found>& found) {
   profile::Memlog memlog;
   memlog.entries.emplace_back();
-  std::vector<Frame>& frames = memlog.entries[0].frames;
+  std::vector<Frame> frames;
   std::map<std::tuple<std::string, uint32_t, std::string>, profile::ModuleIndex> modules;
   std::map<std::pair<profile::ModuleIndex, uint64_t>, size_t> places;
   std::vector<size_t> place_of(found.size());
@@ -149,13 +149,13 @@ std::vector<TextDecoder::Names> TextDecoder::find_names(std::vector<Found>& foun
     if (added) frames.push_back({Place::kModule, module->second, *item.offset, "", ""});
     place_of[i] = place->second;
   }
+  memlog.entries[0].frames = std::move(frames);
   resolver_.resolve(memlog);
   // Each frame is now one or, with those inlined into it, several.
   std::vector<Names> named(1);
-  for (Frame& frame : frames) {
-    const bool last = frame.place != Place::kInlined;
-    named.back().push_back(std::move(frame));
-    if (last) named.emplace_back();
+  for (const Frame& frame : memlog.entries[0].frames) {
+    named.back().push_back(frame);
+    if (frame.place != Place::kInlined) named.emplace_back();
   }
   for (size_t i = 0; i < found.size(); ++i) {
     if (!found[i].offset) continue;

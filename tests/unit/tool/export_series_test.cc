@@ -43,8 +43,10 @@ for size in (3000, 9000, 100):
     os.kill(os.getpid(), signal.SIGUSR1)
 os._exit(0)
 )");
-    shell(fmt::format("cd {} && {}/memlog run -q -o . --depth 16 /usr/bin/python3 -S steps.py",
-                      directory_.path(), build_directory()));
+    shell(
+        fmt::format("cd {} && MTRACE_RESOLVER=none {}/memlog run -q -o . --depth 16 "
+                    "/usr/bin/python3 -S steps.py",
+                    directory_.path(), build_directory()));
     for (const auto& item : std::filesystem::directory_iterator(directory_.path())) {
       if (item.path().extension() == ".memlog") files_.push_back(item.path());
     }

@@ -253,7 +253,7 @@ TEST(Facts, KindsNeverMixWithHeap) {
   auto lines = full_lines();
   const std::string text = test::join(lines);
   profile::Memlog memlog = profile::read("f", text);
-  for (profile::Entry& entry : memlog.entries) entry.frames.clear();
+  for (profile::Entry& entry : memlog.entries) entry.frames = {};
   analyze::Table table;
   ASSERT_TRUE(table.merge(memlog, analyze::innermost(1)));
   size_t heap = 0;

@@ -19,14 +19,16 @@ analyze::Row row(int64_t bytes, const std::vector<std::string>& functions) {
   analyze::Row out;
   out.bytes = bytes;
   out.blocks = bytes < 0 ? -1 : 1;
+  profile::Frames::List frames;
   for (const std::string& function : functions) {
     // Another address each: names decide.
-    out.frames.push_back({.place = profile::Place::kAddress,
-                          .module = 0,
-                          .offset = static_cast<uint64_t>(bytes) + out.frames.size(),
-                          .function = function,
-                          .source = ""});
+    frames.push_back({.place = profile::Place::kAddress,
+                      .module = 0,
+                      .offset = static_cast<uint64_t>(bytes) + frames.size(),
+                      .function = function,
+                      .source = ""});
   }
+  out.frames = std::move(frames);
   return out;
 }
 
