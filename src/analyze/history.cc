@@ -49,8 +49,8 @@ void History::take(Held& held, const profile::Entry& entry, int64_t& live) {
 }
 
 void History::add(const profile::Memlog& memlog) {
-  const profile::Peak peak = memlog.header.peak.value_or(profile::Peak{});
-  peak_moved_ = !(peak == peak_);
+  const uint64_t peak = memlog.header.peak ? memlog.header.peak->bytes : 0;
+  peak_moved_ = peak != peak_;  // each is higher than the one before
   peak_ = peak;
   // A report lists all that have a share in a new peak.
   if (peak_moved_) {

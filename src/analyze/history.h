@@ -46,7 +46,7 @@ class History {
   std::vector<size_t> group_;  // by index in whole_
   std::vector<int64_t> live_;  // bytes, likewise
   std::vector<Held> held_;
-  profile::Peak peak_;
+  uint64_t peak_ = 0;  // bytes
   bool peak_moved_ = false;
 };
 

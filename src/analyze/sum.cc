@@ -19,6 +19,8 @@ std::string process_name(const profile::Header& header) {
   return fmt::format("{}[{}]", header.program.substr(slash + 1), header.pid);
 }
 
+uint64_t peak_bytes(const profile::Header& header) { return header.peak ? header.peak->bytes : 0; }
+
 void note_gap(ProcessSum& process, const std::string& name, int64_t first, int64_t last) {
   if (first > last) return;
   process.incomplete.push_back(
@@ -46,7 +48,9 @@ void Summing::add(const Memlog& memlog) {
     throw std::runtime_error(fmt::format("report {} of {} is there twice: {} and {}", header.seq,
                                          name_, last_report_, memlog.name));
   }
-  if (!first && process_.last.peak != header.peak) process_.table.forget_peak();
+  // Each peak is higher than the one before. When it was is told to the microsecond, and may be one
+  // off the next time.
+  if (!first && peak_bytes(process_.last) != peak_bytes(header)) process_.table.forget_peak();
   if (!chosen_) note_gap(process_, name_, first ? 1 : process_.last.seq + 1, header.seq - 1);
   add_numbers(process_.total, header.delta);
   if (!process_.table.append(memlog)) {

@@ -85,7 +85,7 @@ TEST_F(ExportSeries, HeaptrackInHeaptrackPrint) {
     // The shares in the peak stand in the report that came after it.
     std::vector<uint64_t> shares;
     for (const profile::Memlog& report : reports_) {
-      if (report.header.peak != last().peak) continue;
+      if (report.header.peak->bytes != last().peak->bytes) continue;
       for (const profile::Entry& entry : report.entries) shares.push_back(entry.peak);
       break;
     }
