@@ -48,8 +48,8 @@ void Summing::add(const Memlog& memlog) {
     throw std::runtime_error(fmt::format("report {} of {} is there twice: {} and {}", header.seq,
                                          name_, last_report_, memlog.name));
   }
-  // Each peak is higher than the one before. When it was is told to the microsecond, and may be one
-  // off the next time.
+  // Each peak is higher than the one before; its time may be told a little differently the next
+  // time.
   if (!first && peak_bytes(process_.last) != peak_bytes(header)) process_.table.forget_peak();
   if (!chosen_) note_gap(process_, name_, first ? 1 : process_.last.seq + 1, header.seq - 1);
   add_numbers(process_.total, header.delta);

@@ -88,6 +88,7 @@ Manual check_manual() {
                kFullNamesOption,
                kNoResolveOption,
                kColorOption,
+               kNoPagerOption,
                kSysrootOption,
                kSymbolsOption}),
           "0: within the limits; 1: beyond them, or a file cannot be read; 2: a file is not a "

@@ -16,7 +16,8 @@ inline constexpr int kUnusable = 2;  // a mistake in the command line, or a dama
 struct Streams {
   FILE* out;
   FILE* err;
-  bool terminal;  // `out` is one
+  bool terminal;       // `out` is one
+  size_t columns = 0;  // that it has; 0: not known
 };
 
 struct Command {

@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "analyze/series.h"
+#include "cli/progress.h"
 #include "cli/report_series.h"
 #include "cli/report_set.h"
 #include "cli/style.h"
@@ -73,6 +74,7 @@ std::string export_page(const Arguments& arguments, Reports& reports) {
   analyze::LeftOut left_out;
   bool sampled = false;
   bool first = true;
+  Progress progress(files.size());
   for (const profile::Listed& file : files) {
     const profile::Memlog memlog = reports.read_series(file.path, left_out);
     if (first) page.before = before(memlog.header);
@@ -81,6 +83,7 @@ std::string export_page(const Arguments& arguments, Reports& reports) {
     series.add(memlog, wanted);
     if (wanted) page.headers.push_back(memlog.header);
     sampled |= memlog.header.sampled.has_value();
+    progress.step();
   }
   if (page.headers.empty()) throw std::runtime_error(kNoneChosen);
   const std::string missing = missing_text(files);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "analyze/compare.h"
+#include "cli/progress.h"
 #include "cli/report_set.h"
 #include "cli/view.h"
 
@@ -56,6 +57,7 @@ ExportRows export_rows(const Arguments& arguments, analyze::Order order, Reports
   std::vector<Found> found = reports.find(files);
   const bool all = !reports.filter().chooses_reports();
   if (found.size() == 1) {
+    const Progress progress(1);
     profile::Memlog memlog = reports.read(found[0], context.filtered);
     ExportRows rows = rows_of(memlog.header);
     if (all && memlog.header.seq == 1) rows.first = memlog;

@@ -6,6 +6,7 @@
 #include "cli/command.h"
 #include "cli/completion.h"
 #include "cli/pages.h"
+#include "cli/view_options.h"
 #include "format/option_kind.h"
 
 namespace mtrace::cli {
@@ -115,7 +116,8 @@ const Command& help_command() {
                                      "bash|zsh|fish"},
                                     {"--roff", "", "",
                                      "The commands, or the options of libmtrace.so, as the source "
-                                     "of their manual page."}},
+                                     "of their manual page."},
+                                    kNoPagerOption},
                                    "0; 2 for an unknown topic.",
                                    "  memlog help show\n  memlog help options\n"
                                    "  source <(memlog help --completion bash)\n"},

@@ -9,6 +9,7 @@
 #include "cli/filter_options.h"
 #include "cli/inputs.h"
 #include "cli/leaks_text.h"
+#include "cli/progress.h"
 #include "cli/quantity.h"
 #include "cli/report_series.h"
 #include "cli/report_set.h"
@@ -56,11 +57,13 @@ double read_level(const Arguments& arguments) {
 std::string look_at(const ReportSeries& files, Reports& reports, Options options) {
   analyze::Series series(reports.filter().frames);
   std::string name;
+  Progress progress(files.size());
   for (const profile::Listed& file : files) {
     const profile::Memlog memlog = reports.read_series(file.path, options.context.filtered);
     const profile::Header& header = memlog.header;
     const bool comparable = options.all || (header.seq != 1 && header.trigger != "exit");
     series.add(memlog, comparable && reports.filter().takes(header.seq, header.label));
+    progress.step();
     name = fmt::format("{}[{}]", plain(header.program.substr(header.program.rfind('/') + 1)),
                        header.pid);
   }

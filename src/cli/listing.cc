@@ -4,6 +4,7 @@
 
 #include "cli/facts.h"
 #include "cli/frame_text.h"
+#include "cli/screen.h"
 #include "format/memlog.h"
 #include "profile/text.h"
 
@@ -88,7 +89,7 @@ std::string kind_text(const Table& table, const std::string& kind, const Context
     }
     ++shown;
     if (style.oneline) {
-      out += short_entry(table, row, context, style);
+      out += cut_lines(short_entry(table, row, context, style), style.columns);
     } else {
       out += long_entry(table, row, context, style);
     }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "cli/progress.h"
 #include "export/timeline.h"
 #include "profile/catalog.h"
 
@@ -35,7 +36,11 @@ std::string text_over_time(const std::string& format, const std::vector<std::str
             [](const auto& a, const auto& b) { return a.seq < b.seq; });
   Timeline out = timeline(format, reports.filter(), table);
   analyze::LeftOut counted;  // already
-  for (const profile::Listed& report : series) out.add(reports.read_series(report.path, counted));
+  Progress progress(series.size());
+  for (const profile::Listed& report : series) {
+    out.add(reports.read_series(report.path, counted));
+    progress.step();
+  }
   return out.finish();
 }
 

@@ -1,9 +1,11 @@
 // The program around the commands.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <exception>
 
 #include "cli/command.h"
+#include "cli/pager.h"
 #include "profile/error.h"
 
 #ifndef MTRACE_VERSION
@@ -13,11 +15,29 @@
 namespace mtrace::cli {
 namespace {
 
-int run_one(const Command& command, const std::vector<std::string>& words, const Streams& streams) {
-  const Arguments arguments(command.manual, words);
+int run_or_explain(const Command& command, const Arguments& arguments, const Streams& streams) {
   if (!arguments.has("--help")) return command.run(arguments, streams);
   print(streams, manual_text(command.manual));
   return kGood;
+}
+
+// With a pager, if the command has views, these go to a terminal, and nobody minds.
+int run_one(const Command& command, const std::vector<std::string>& words, const Streams& streams) {
+  const Arguments arguments(command.manual, words);
+  const std::vector<Option>& options = command.manual.options;
+  const bool views = std::any_of(options.begin(), options.end(), [](const Option& option) {
+    return option.name == std::string(kNoPager);
+  });
+  const Screen screen = screen_of(streams.out);
+  const std::string pager = pager_command();
+  const bool wanted = (views || arguments.has("--help")) && !arguments.has(kNoPager);
+  if (!streams.terminal || !wanted || screen.rows == 0 || screen.columns == 0 || pager.empty()) {
+    const size_t columns = streams.terminal ? screen.columns : 0;
+    return run_or_explain(command, arguments,
+                          {streams.out, streams.err, streams.terminal, columns});
+  }
+  const Pager paged(streams.out, screen, pager);
+  return run_or_explain(command, arguments, {paged.stream(), streams.err, true, screen.columns});
 }
 
 int choose(const std::vector<std::string>& words, const Streams& streams) {

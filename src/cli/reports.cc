@@ -8,6 +8,7 @@
 
 #include "cli/filter_options.h"
 #include "cli/inputs.h"
+#include "cli/progress.h"
 #include "profile/error.h"
 #include "profile/reader.h"
 
@@ -56,6 +57,7 @@ void Reports::finish(profile::Memlog& memlog, analyze::LeftOut& left_out) {
 }
 
 std::optional<profile::Memlog> Reports::read(const std::string& file, analyze::LeftOut& left_out) {
+  const Progress progress(1);
   profile::Memlog memlog = profile::read_path(file);
   if (!filter_.takes(memlog.header.seq, memlog.header.label)) return std::nullopt;
   finish(memlog, left_out);
@@ -121,7 +123,8 @@ std::vector<analyze::ProcessSum> Reports::sum(std::vector<Found> found, bool cho
   std::vector<analyze::ProcessSum> sums;
   std::optional<analyze::Summing> summing;
   int64_t last = 0;
-  for (size_t i = 0; i < found.size(); ++i) {
+  Progress progress(found.size());
+  for (size_t i = 0; i < found.size(); ++i, progress.step()) {
     if (!summing) summing.emplace(chosen);
     // Of several that nobody asked for one is enough.
     const int64_t seq = found[i].listed.seq;

@@ -4,6 +4,7 @@
 
 #include "cli/command.h"
 #include "cli/inputs.h"
+#include "cli/progress.h"
 #include "profile/error.h"
 #include "profile/file.h"
 #include "profile/reader.h"
@@ -50,7 +51,9 @@ int run_resolve(const Arguments& arguments, const Streams& streams) {
   }
   symbolize::Resolver resolver(search_path(arguments));
   int status = kGood;
+  Progress progress(files.size());
   for (const std::string& file : files) {
+    progress.step();
     try {
       resolve_file(file, arguments, resolver, streams);
     } catch (const profile::FormatError& error) {

@@ -13,6 +13,7 @@ struct Style {
   bool colour = false;
   bool units = false;       // KiB and MiB instead of exact bytes, minutes instead of milliseconds
   bool oneline = false;     // an entry a line
+  size_t columns = 0;       // of the terminal, for what must not be longer than a line; 0: any
   bool full_names = false;  // C++ names with all template arguments
   bool header = true;
   bool percent = true;

@@ -4,6 +4,7 @@
 
 #include "cli/facts.h"
 #include "cli/frame_text.h"
+#include "cli/screen.h"
 #include "format/memlog.h"
 #include "profile/text.h"
 
@@ -148,7 +149,7 @@ std::string trees_text(const Table& table, const analyze::TreeShape& shape, cons
   for (const std::string& kind : table.kinds()) {
     if (!kind.empty()) out += kind_title(kind, style);
     const Tree tree = analyze::make_tree(table, kind, shape);
-    out += Printer(table, tree, style).text();
+    out += cut_lines(Printer(table, tree, style).text(), style.columns);
   }
   return out + remarks_text(context, style);
 }

@@ -50,6 +50,7 @@ Style read_style(const Arguments& arguments, const Streams& streams) {
   style.colour = colour == "always" || (colour == "auto" && streams.terminal &&
                                         (no_colour == nullptr || *no_colour == '\0'));
   style.units = streams.terminal;
+  style.columns = streams.columns;
   style.oneline = arguments.has("--oneline");
   style.full_names = arguments.has("--full-names");
   style.header = !arguments.has("--no-header");

@@ -19,6 +19,10 @@ inline constexpr Option kNoResolveOption = {
 inline constexpr Option kColorOption = {
     "--color", "", "WHEN",
     "auto (default: on a terminal, unless NO_COLOR is set), always or never.", "auto|always|never"};
+inline constexpr Option kNoPagerOption = {
+    "--no-pager", "", "",
+    "Never through a pager. Otherwise what is longer than the terminal goes through MEMLOG_PAGER, "
+    "PAGER or less."};
 inline constexpr Option kPeakOption = {"--peak", "", "", "As --by peak."};
 
 // From --by and --peak. Throws UsageError.

@@ -188,7 +188,9 @@ TEST_F(Report, TellsWhyThePreloadDidNotWork) {
 }
 
 TEST_F(Report, TellsWhatIsInTheWay) {
-  const std::string other = "start it with MTRACE_SIGNAL naming another signal";
+  const std::string other =
+      "start it with MTRACE_SIGNAL naming another signal; without a signal: it has a library of "
+      "another version than this program";
   const auto with = [&](std::vector<std::string> environment, const std::string& argument = "") {
     environment.push_back(preload());
     Host host(program(), argument, environment);

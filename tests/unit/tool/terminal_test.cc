@@ -1,0 +1,172 @@
+// memlog on a terminal: pager, width, colours and the line that tells how far it is.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <pty.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <vector>
+
+#include "cli/screen.h"
+#include "tool_test.h"
+
+namespace mtrace::test {
+namespace {
+
+struct Started {
+  pid_t pid = 0;
+  int terminal = -1;
+};
+
+// A shell command in the directory of the golden files, on a terminal of 10 lines of 60 columns.
+Started start(const std::string& command) {
+  const winsize size = {10, 60, 0, 0};
+  Started out;
+  out.pid = ::forkpty(&out.terminal, nullptr, nullptr, &size);
+  if (out.pid == 0) {
+    const std::string path = build_directory() + ":" + std::getenv("PATH");
+    ::setenv("PATH", path.c_str(), 1);
+    ::setenv("TERM", "xterm", 1);
+    for (const char* name : {"MEMLOG_PAGER", "PAGER", "LESS", "NO_COLOR"}) ::unsetenv(name);
+    if (::chdir((source_directory() + "/tests/golden").c_str()) != 0) ::_exit(99);
+    ::execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
+    ::_exit(99);
+  }
+  return out;
+}
+
+// What the terminal shows up to `last`, or to its end.
+std::string read_to(const Started& started, const std::string& last = "") {
+  std::string out;
+  char buffer[4096];
+  while (last.empty() || out.find(last) == std::string::npos) {
+    const ssize_t got = ::read(started.terminal, buffer, sizeof buffer);
+    if (got <= 0) break;
+    out.append(buffer, static_cast<size_t>(got));
+  }
+  return out;
+}
+
+int end_of(const Started& started) {
+  int status = 0;
+  EXPECT_EQ(::waitpid(started.pid, &status, 0), started.pid);
+  ::close(started.terminal);
+  return status;
+}
+
+// All that the command shows; it must end well.
+std::string shown(const std::string& command) {
+  const Started started = start(command);
+  const std::string out = read_to(started);
+  EXPECT_EQ(end_of(started), 0) << command << "\n" << out;
+  return out;
+}
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+constexpr char kMark[] = "MEMLOG_PAGER='sed s/^/paged:/' ";
+
+TEST(Terminal, WhatIsLongerThanTheScreenGoesThroughThePager) {
+  const std::string out = shown(std::string(kMark) + "memlog show app-4711-1.memlog");
+  EXPECT_TRUE(out.starts_with("paged:")) << out;
+  EXPECT_TRUE(has(out, "paged:    (0x7f0000001234)")) << out;
+  EXPECT_TRUE(has(shown(std::string(kMark) + "memlog help show"), "paged:Usage:"));
+  EXPECT_TRUE(has(shown(std::string(kMark) + "memlog run --help"), "paged:Usage:"));
+}
+
+TEST(Terminal, WhatFitsDoesNot) {
+  const std::string out =
+      shown(std::string(kMark) + "memlog show --oneline --no-header app-4711-1.memlog");
+  EXPECT_FALSE(has(out, "paged:")) << out;
+  EXPECT_TRUE(has(out, "strdup"));
+}
+
+TEST(Terminal, NobodyNeedsToHaveAPager) {
+  for (const char* command :
+       {"memlog show --no-pager app-4711-1.memlog", "memlog resolve -o - app-4711-1.memlog",
+        "memlog show app-4711-1.memlog | cat", "memlog export -f csv app-4711-1.memlog"}) {
+    EXPECT_FALSE(has(shown(kMark + std::string(command)), "paged:")) << command;
+  }
+  for (const char* none :
+       {"MEMLOG_PAGER= PAGER=false", "MEMLOG_PAGER=cat PAGER=false", "PAGER= LESS=", "PAGER=cat"}) {
+    const std::string out = shown(none + std::string(" memlog show app-4711-1.memlog"));
+    EXPECT_TRUE(has(out, "app.c:43")) << none << out;
+  }
+  EXPECT_TRUE(has(shown("PAGER='sed s/^/other:/' memlog show app-4711-1.memlog"), "other:"));
+}
+
+TEST(Terminal, APagerThatIsClosedEarlyIsNoError) {
+  EXPECT_EQ(shown("MEMLOG_PAGER=true memlog show app-5000-?.memlog"), "");
+  EXPECT_TRUE(
+      has(shown("MEMLOG_PAGER='cat >/dev/null; echo LESS=$LESS' memlog help show"), "LESS=FRX"));
+  const Started failed = start("MEMLOG_PAGER=cat memlog show gone.memlog");
+  EXPECT_TRUE(has(read_to(failed), "gone.memlog"));
+  EXPECT_EQ(WEXITSTATUS(end_of(failed)), 1);
+}
+
+TEST(Terminal, LessShowsAPageAndWaits) {
+  const Started started = start("memlog show app-4711-1.memlog");
+  const std::string page = read_to(started, "\n:");
+  EXPECT_TRUE(has(page, "pid 4711 on web3")) << page;
+  EXPECT_TRUE(has(page, "\033[31m+123.8 KiB")) << page;
+  EXPECT_FALSE(has(page, "app.c:43")) << page;
+  ASSERT_EQ(::write(started.terminal, "q", 1), 1);
+  read_to(started);
+  EXPECT_EQ(end_of(started), 0);
+}
+
+TEST(Terminal, LinesAreCutToItsWidth) {
+  for (const char* command : {"memlog show --oneline --no-pager app-4711-1.memlog",
+                              "memlog tree --no-pager app-4711-1.memlog"}) {
+    const std::string out = shown(command);
+    EXPECT_TRUE(has(out, "…")) << out;
+    for (size_t at = out.find("KiB"); at < out.size();) {
+      const size_t end = out.find("\r\n", at);
+      EXPECT_LE(cli::columns_of(std::string_view(out).substr(at, end - at)), 60u) << out;
+      at = end == std::string::npos ? end : end + 2;
+    }
+    EXPECT_FALSE(has(shown(command + std::string(" | cat")), "…"));
+  }
+}
+
+TEST(Terminal, NoColorIsHonoured) {
+  const std::string command = "memlog show --no-pager app-4711-1.memlog";
+  EXPECT_TRUE(has(shown(command), "\033["));
+  EXPECT_FALSE(has(shown("NO_COLOR=1 " + command), "\033["));
+  EXPECT_FALSE(has(shown(command + " | cat"), "\033["));
+}
+
+// The command waits for its input until the line is there.
+TEST(Terminal, TellsHowFarItIsAndCleansUp) {
+  TemporaryDirectory directory;
+  const std::string fifo = directory / "fifo";
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  const Started started =
+      start("memlog show --oneline --no-header --no-pager - <" + fifo + " >" + fifo + ".out");
+  const int input = ::open(fifo.c_str(), O_WRONLY | O_CLOEXEC);
+  ASSERT_GE(input, 0);
+  EXPECT_TRUE(has(read_to(started, " of 1 report"), "0 of 1 report"));
+  const std::string text = small_memlog({"main\t(/usr/bin/app+0x10)"});
+  ASSERT_EQ(::write(input, text.data(), text.size()), static_cast<ssize_t>(text.size()));
+  ::close(input);
+  EXPECT_TRUE(read_to(started).ends_with("\r\033[K"));
+  EXPECT_EQ(end_of(started), 0);
+  EXPECT_TRUE(has(read_text(fifo + ".out"), "main"));
+  EXPECT_FALSE(has(read_text(fifo + ".out"), "of 1 report"));
+}
+
+TEST(Screen, CutsCharactersAndNotColours) {
+  EXPECT_EQ(cli::columns_of("\033[31mä€x\033[0m"), 3u);
+  EXPECT_EQ(cli::cut_lines("abcdef\nabc\n", 4), "abc…\nabc\n");
+  EXPECT_EQ(cli::cut_lines("\033[31mabcdef\033[0m gh", 4), "\033[31mabc…\033[0m");
+  EXPECT_EQ(cli::cut_lines("ääää", 3), "ää…");
+  EXPECT_EQ(cli::cut_lines("abcdef", 0), "abcdef");
+  EXPECT_EQ(cli::cut_lines("ab\n\ncd", 2), "ab\n\ncd");
+}
+
+}  // namespace
+}  // namespace mtrace::test
