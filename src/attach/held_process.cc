@@ -11,8 +11,8 @@
 namespace mtrace::attach {
 namespace {
 
-constexpr int kNudges = 40;
 constexpr auto kNudge = std::chrono::microseconds(50);
+constexpr auto kNudges = std::chrono::milliseconds(20);  // all together
 constexpr auto kPause = std::chrono::milliseconds(5);
 
 // Stopped by SIGSTOP or its terminal.
@@ -41,7 +41,8 @@ std::vector<HeldProcess::Unsafe> HeldProcess::unsafe(std::vector<pid_t> tids, pi
 
 std::vector<HeldProcess::Unsafe> HeldProcess::nudge(std::vector<Unsafe> unsafe,
                                                     Clock::time_point deadline, pid_t borrowed) {
-  for (int i = 0; i < kNudges && !unsafe.empty(); ++i) {
+  const Clock::time_point end = Clock::now() + kNudges;
+  while (!unsafe.empty() && Clock::now() < end) {
     std::vector<pid_t> tids;
     tids.reserve(unsafe.size());
     for (const Unsafe& thread : unsafe) tids.push_back(thread.tid);

@@ -63,7 +63,8 @@ class Tasks {
   std::map<pid_t, State> tasks_;
   std::string trouble_;
   Clock::time_point since_;
-  sigset_t mask_;  // before
+  sigset_t mask_;  // before, and so the priority
+  int priority_;
 };
 
 }  // namespace mtrace::attach
