@@ -15,15 +15,6 @@ constexpr auto kNudge = std::chrono::microseconds(50);
 constexpr auto kNudges = std::chrono::milliseconds(20);  // all together
 constexpr auto kPause = std::chrono::milliseconds(5);
 
-// Stopped by SIGSTOP or its terminal.
-bool is_job_stopped(pid_t pid) {
-  std::ifstream file(fmt::format("/proc/{}/stat", pid));
-  std::string text;
-  std::getline(file, text);
-  const size_t name_end = text.rfind(')');
-  return name_end != std::string::npos && text.compare(name_end, 3, ") T") == 0;
-}
-
 }  // namespace
 
 HeldProcess::HeldProcess(pid_t pid, std::vector<Object> objects)
@@ -55,7 +46,8 @@ std::vector<HeldProcess::Unsafe> HeldProcess::nudge(std::vector<Unsafe> unsafe,
 }
 
 void HeldProcess::stop(Clock::time_point deadline, pid_t borrowed) {
-  const bool job_stopped = is_job_stopped(pid_);
+  // By SIGSTOP, or its terminal.
+  const bool job_stopped = task_state(pid_, pid_) == 'T';
   std::string trouble;
   do {
     const bool all = tasks_.stop_all(std::min(deadline, Clock::now() + std::chrono::seconds(1)));

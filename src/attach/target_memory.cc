@@ -14,7 +14,10 @@ namespace mtrace::attach {
 
 TargetMemory::TargetMemory(pid_t pid)
     : file_(::open(fmt::format("/proc/{}/mem", pid).c_str(), O_RDWR | O_CLOEXEC)) {
-  if (file_ < 0) throw AttachError(fmt::format("may not be traced: {}", std::strerror(errno)));
+  if (file_ < 0) {
+    throw AttachError(fmt::format("may not be traced: {} (kernel.yama.ptrace_scope says who may)",
+                                  std::strerror(errno)));
+  }
 }
 
 TargetMemory::~TargetMemory() { ::close(file_); }

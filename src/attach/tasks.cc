@@ -31,15 +31,6 @@ std::vector<pid_t> all_tasks(pid_t pid) {
   return tids;
 }
 
-// 'R', 'S', 'D', ...; 0: gone.
-char state_of(pid_t pid, pid_t tid) {
-  std::ifstream file(fmt::format("/proc/{}/task/{}/stat", pid, tid));
-  std::string text;
-  std::getline(file, text);
-  const size_t name_end = text.rfind(')');
-  return name_end == std::string::npos || name_end + 2 >= text.size() ? '\0' : text[name_end + 2];
-}
-
 bool is_ending(char state) { return state == '\0' || state == 'Z' || state == 'X'; }
 
 // Calls that end with EINTR after a stop, although no signal was handled, and that would have
@@ -63,6 +54,14 @@ bool waits_for_ever(const user_regs_struct& registers) {
 }
 
 }  // namespace
+
+char task_state(pid_t pid, pid_t tid) {
+  std::ifstream file(fmt::format("/proc/{}/task/{}/stat", pid, tid));
+  std::string text;
+  std::getline(file, text);
+  const size_t name_end = text.rfind(')');
+  return name_end == std::string::npos || name_end + 2 >= text.size() ? '\0' : text[name_end + 2];
+}
 
 Tasks::Tasks(pid_t pid) : pid_(pid) {
   sigset_t blocked;
@@ -96,8 +95,9 @@ void Tasks::seize(pid_t tid) {
     return;
   }
   const int error = errno;
-  if (error == ESRCH || is_ending(state_of(pid_, tid))) return;
-  throw AttachError(fmt::format("may not be traced: {}", std::strerror(error)));
+  if (error == ESRCH || is_ending(task_state(pid_, tid))) return;
+  throw AttachError(fmt::format("may not be traced: {} (kernel.yama.ptrace_scope says who may)",
+                                std::strerror(error)));
 }
 
 bool Tasks::wait_for(pid_t tid, Clock::time_point deadline, int* status) {
@@ -163,7 +163,7 @@ bool Tasks::stop(const std::vector<pid_t>& tids, Clock::time_point deadline) {
   }
   for (const pid_t tid : tids) {
     if (tasks_[tid] != State::kRunning || wait_stopped(tid, deadline)) continue;
-    trouble_ = fmt::format("thread {} does not stop (in state {})", tid, state_of(pid_, tid));
+    trouble_ = fmt::format("thread {} does not stop (in state {})", tid, task_state(pid_, tid));
     return false;
   }
   return true;
@@ -179,7 +179,7 @@ bool Tasks::stop_all(Clock::time_point deadline) {
     for (const pid_t tid : tids) {
       const auto known = tasks_.find(tid);
       if (known == tasks_.end() || known->second == State::kGone) {
-        if (is_ending(state_of(pid_, tid))) continue;
+        if (is_ending(task_state(pid_, tid))) continue;
         seize(tid);
         stable = false;
       }

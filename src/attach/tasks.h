@@ -16,6 +16,9 @@ namespace mtrace::attach {
 
 using Clock = std::chrono::steady_clock;
 
+// 'R', 'S', 'D', 'T', ... of a thread; 0: it is gone.
+char task_state(pid_t pid, pid_t tid);
+
 class Tasks {
  public:
   explicit Tasks(pid_t pid);

@@ -72,6 +72,8 @@ std::string status_of(pid_t pid, const std::string& key) {
 void refuse_what_never_works(pid_t pid) {
   const std::string state = status_of(pid, "State");
   if (state.empty()) throw AttachError("is no process");
+  if (pid == 1)
+    throw AttachError("is the first process of this system: its end would be the end of all");
   if (pid == ::getpid()) throw AttachError("is this program itself");
   if (state[0] == 'Z' || state[0] == 'X') throw AttachError("has ended, and waits for its parent");
   const std::string tracer = status_of(pid, "TracerPid");

@@ -4,6 +4,8 @@
 
 #include <memory>
 
+#include "symbolize/load_bias.h"
+
 namespace mtrace::symbolize {
 namespace {
 
@@ -35,28 +37,12 @@ std::optional<uint64_t> exported_address(int descriptor, const std::string& name
                                          uint64_t* size) {
   elf_version(EV_CURRENT);
   const std::unique_ptr<Elf, End> elf(elf_begin(descriptor, ELF_C_READ, nullptr));
-  size_t count = 0;
-  if (elf == nullptr || elf_kind(elf.get()) != ELF_K_ELF ||
-      elf_getphdrnum(elf.get(), &count) != 0) {
-    return std::nullopt;
-  }
+  if (elf == nullptr || elf_kind(elf.get()) != ELF_K_ELF) return std::nullopt;
   const auto symbol = find_exported(elf.get(), name);
-  if (!symbol) return std::nullopt;
+  const auto bias = load_bias(elf.get(), map_address, map_offset);
+  if (!symbol || !bias) return std::nullopt;
   *size = symbol->st_size;
-  for (size_t i = 0; i < count; ++i) {
-    GElf_Phdr segment;
-    if (gelf_getphdr(elf.get(), static_cast<int>(i), &segment) == nullptr) break;
-    // The loader maps whole pages: a segment may begin a little before its offset.
-    const uint64_t page = segment.p_align > 1 ? segment.p_align - 1 : 0;
-    const uint64_t begin = segment.p_offset & ~page;
-    if (segment.p_type != PT_LOAD || map_offset < begin ||
-        map_offset >= segment.p_offset + segment.p_filesz) {
-      continue;
-    }
-    const uint64_t bias = map_address - map_offset + segment.p_offset - segment.p_vaddr;
-    return bias + symbol->st_value;
-  }
-  return std::nullopt;
+  return *bias + symbol->st_value;
 }
 
 }  // namespace mtrace::symbolize

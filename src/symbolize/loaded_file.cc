@@ -5,23 +5,10 @@
 #include <algorithm>
 #include <memory>
 
+#include "symbolize/load_bias.h"
+
 namespace mtrace::symbolize {
 namespace {
-
-std::optional<uint64_t> bias_of(Elf* elf, size_t segments, uint64_t address, uint64_t offset) {
-  for (size_t i = 0; i < segments; ++i) {
-    GElf_Phdr segment;
-    if (gelf_getphdr(elf, static_cast<int>(i), &segment) == nullptr) break;
-    // The loader maps whole pages: a segment may begin a little before its offset.
-    const uint64_t page = segment.p_align > 1 ? segment.p_align - 1 : 0;
-    if (segment.p_type != PT_LOAD || offset < (segment.p_offset & ~page) ||
-        offset >= segment.p_offset + segment.p_filesz) {
-      continue;
-    }
-    return address - offset + segment.p_offset - segment.p_vaddr;
-  }
-  return std::nullopt;
-}
 
 void read_segments(Elf* elf, size_t segments, uint64_t bias, LoadedFile& file) {
   file.all.begin = UINT64_MAX;
@@ -71,7 +58,7 @@ std::optional<LoadedFile> loaded_file(int descriptor, uint64_t map_address, uint
       gelf_getclass(elf.get()) != ELFCLASS64 || elf_getphdrnum(elf.get(), &segments) != 0) {
     return std::nullopt;
   }
-  const auto bias = bias_of(elf.get(), segments, map_address, map_offset);
+  const auto bias = load_bias(elf.get(), map_address, map_offset);
   if (!bias) return std::nullopt;
   LoadedFile file;
   read_segments(elf.get(), segments, *bias, file);

@@ -96,6 +96,51 @@ TEST_F(AttachTest, DetachedItIsAsBefore) {
   EXPECT_TRUE(WIFSIGNALED(result.status) && WTERMSIG(result.status) == SIGUSR1) << result.how();
 }
 
+// Options of the library, from the command line and from memlog's environment.
+TEST_F(AttachTest, Options) {
+  Process process(plain({program("attached"), "sites"}));
+  process.read_until("ready");
+  Command command = plain({memlog_tool(), "attach", "--quiet", "--depth", "3", "--signal", "USR2",
+                           "--output", temp() + "/elsewhere", std::to_string(process.pid())});
+  command.env["MTRACE_EXIT_REPORT"] = "0";
+  command.env["MTRACE_DEPTH"] = "7";
+  command.env["MTRACE_RESOLVER"] = "none";
+  const Result attached = run(command);
+  expect_good(attached);
+  EXPECT_EQ(attached.out, "");
+  process.write("ap");
+  process.read_until("told");
+  process.send(SIGUSR2);
+  const std::string path =
+      temp() + "/elsewhere/attached-" + std::to_string(process.pid()) + "-1.memlog";
+  wait_until("the report", [&] { return std::filesystem::exists(path); });
+  process.close_input();
+  EXPECT_TRUE(process.wait().exited(0));
+  const std::string line = read_memlog(path).get("library");
+  for (const char* option : {"MTRACE_DEPTH=3", "MTRACE_SIGNAL=USR2", "MTRACE_EXIT_REPORT=0"}) {
+    EXPECT_NE(line.find(option), std::string::npos) << line;
+  }
+  const std::filesystem::directory_iterator files(temp() + "/elsewhere");
+  EXPECT_EQ(std::distance(begin(files), end(files)), 1);
+}
+
+// memlog stays and asks, until it is interrupted; the process stays attached.
+TEST_F(AttachTest, ReportsEverySoOften) {
+  Process process(plain({program("attached"), "sites"}));
+  process.read_until("ready");
+  Command command =
+      plain({memlog_tool(), "attach", "--every", "100ms", std::to_string(process.pid())});
+  command.directory = out();
+  command.env["MTRACE_RESOLVER"] = "none";
+  Process tool(command);
+  wait_for_report("attached", process.pid(), 3);
+  tool.send(SIGINT);
+  EXPECT_TRUE(tool.wait().exited(0));
+  expect_good(report(process.pid()));
+  process.close_input();
+  EXPECT_TRUE(process.wait().exited(0));
+}
+
 // Each call goes on as if nothing had been.
 TEST_F(AttachTest, WaitingCallsGoOn) {
   Process process(plain({program("attached"), "waiting"}));
@@ -212,6 +257,7 @@ TEST_F(AttachTest, Refusals) {
   process.read_until("ready");
   expect_refused(memlog({"attach", "999999999"}), "no process 999999999");
   expect_refused(memlog({"attach", "2"}), "is part of the kernel");
+  expect_refused(memlog({"attach", "1"}), "is the first process of this system");
   expect_refused(detach(process.pid()), "is not attached to");
   Process preloaded(traced({program("idle"), "read"}));
   preloaded.read_until("ready");
