@@ -11,7 +11,7 @@
 #   make pictures   doc/pictures again, from redis-server at work
 #   make bench      measure the cost of tracing; make performance: for doc/performance.md, too
 #   make install    PREFIX=/usr/local, DESTDIR=; make uninstall takes it away again
-#   make deb        a Debian package: build/mtrace_VERSION_ARCHITECTURE.deb
+#   make deb        a Debian package: build/mtrace_VERSION_ARCHITECTURE.deb;  make deb-test
 #   make lint       clang-tidy and the format check;  make format  rewrites the sources
 #   make clean
 

@@ -1,3 +1,4 @@
+# make deb-test: it is installed in a new Debian, works, and leaves nothing when it is removed.
 # make deb: a Debian package of what install.mk installs, with its fields from doc/deb/control.in.
 # The programs find each other by where they are, but where /proc is not mounted only at the paths
 # they were built for: what knows these is compiled once more, for /usr.
@@ -29,9 +30,12 @@ deb: all
 	$(Q)umask 022 && $(MAKE) --no-print-directory install $(DEB_PATHS) \
 	    DESTDIR=$(abspath $(DEB_ROOT)) SHARE=$(DEB_DIR)/share LIBRARY=$(DEB_DIR)/libmtrace.so \
 	    TOOL=$(DEB_DIR)/memlog
-	$(Q)strip --strip-unneeded $(DEB_BINARIES)
+	$(Q)strip --strip-unneeded $(DEB_BINARIES) && chmod 644 $(filter %.so,$(DEB_BINARIES))
 	$(Q)find $(DEB_ROOT)/usr/share/man -type f -exec gzip -9n {} +
 	$(Q)mv $(DEB_ROOT)/usr/share/doc/mtrace/LICENSE $(DEB_ROOT)/usr/share/doc/mtrace/copyright
+	$(Q)gzip -9n <doc/deb/changelog >$(DEB_ROOT)/usr/share/doc/mtrace/changelog.gz
+	$(Q)install -D -m 644 doc/deb/lintian-overrides $(DEB_ROOT)/usr/share/lintian/overrides/mtrace
+	$(Q)echo 'activate-noawait ldconfig' >$(DEB_ROOT)/DEBIAN/triggers
 	$(Q)printf 'Source: mtrace\n\nPackage: mtrace\nArchitecture: any\n' >$(DEB_DIR)/debian/control
 	$(Q)cd $(DEB_DIR) && dpkg-shlibdeps -Tsubstvars $(abspath $(DEB_BINARIES))
 	$(Q)depends=$$(sed -n 's/^shlibs:Depends=//p' $(DEB_DIR)/substvars) && [ -n "$$depends" ] && \
@@ -41,3 +45,9 @@ deb: all
 	$(Q)cd $(DEB_ROOT) && find usr -type f -print0 | sort -z | xargs -0 md5sum >DEBIAN/md5sums
 	$(Q)dpkg-deb --root-owner-group --build $(DEB_ROOT) $(DEB) >/dev/null
 	$(call say,DEB,$(DEB))
+
+# Installed in a new Debian of this machine's release, with the packages it asks for and no others,
+# run there and removed. Needs root, debootstrap and a mirror: this machine's.
+.PHONY: deb-test
+deb-test: deb
+	@tests/deb_test.sh $(DEB) $(BUILD)/deb-test

@@ -2,6 +2,7 @@
 #
 #   make bench                 everything, about ten minutes; the table also in build/bench
 #   make bench BENCH=ARGS      options of bench.py: --quick, --only REGEX, --rounds N, --list, ...
+#   make bench-tool            memlog on many reports, in build/bench-tool (REPORTS=1000, 12 GB)
 #   make performance           the same, and doc/performance.md with its pictures
 
 BENCH_BUILD := $(TEST_BUILD)/bench
@@ -41,7 +42,10 @@ $(BENCH_BUILD)/micro: $(MICRO_OBJ) $(filter-out $(BUILD)/lib/hook/%,$(LIB_OBJ))
 
 TEST_EXTRA += $(BENCH_TOOLS) $(BENCH_BUILD)/micro
 
-.PHONY: bench performance
+.PHONY: bench bench-tool performance
+REPORTS ?= 100
+bench-tool: all
+	@tests/bench/bench_tool.py --build $(BUILD) --reports $(REPORTS) $(BUILD)/bench-tool
 bench: all $(BENCH_TOOLS) $(BENCH_BUILD)/micro
 	@$(BENCH_RUN) $(BENCH)
 performance: bench

@@ -149,9 +149,14 @@ TEST_F(InstallTest, DebianPackageHasTheSameAndWorks) {
   for (const auto& [path, mode] : files()) {
     EXPECT_TRUE(path.starts_with("/usr/")) << path;
     EXPECT_EQ(mode,
-              path.find("/bin/") != std::string::npos || path.ends_with(".so") ? 0755u : 0644u)
+              path.find("/bin/") != std::string::npos ? 0755u : 0644u)
         << path;
   }
+  const std::string documents = root_ + "/usr/share/doc/mtrace/";
+  EXPECT_EQ(good("zcat " + documents + "changelog.gz | dpkg-parsechangelog -l- -S Version"),
+            good("dpkg-deb -f " + deb + " Version"));
+  EXPECT_NE(good("cat " + documents + "copyright").find("MIT License"), std::string::npos);
+  EXPECT_EQ(good("dpkg-deb -I " + deb + " triggers"), "activate-noawait ldconfig\n");
   good("cd \"$ROOT\"; dpkg-deb --ctrl-tarfile " + deb +
        " | tar -xO ./md5sums | md5sum --check --quiet");
   expect_works("/usr");

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdlib>
 #include <vector>
 
@@ -18,6 +19,7 @@ namespace {
 struct Started {
   pid_t pid = 0;
   int terminal = -1;
+  std::string left;  // read, but not asked for yet
 };
 
 // A shell command in the directory of the golden files, on a terminal of 10 lines of 60 columns.
@@ -37,15 +39,18 @@ Started start(const std::string& command) {
   return out;
 }
 
-// What the terminal shows up to `last`, or to its end.
-std::string read_to(const Started& started, const std::string& last = "") {
-  std::string out;
+// What the terminal shows from here up to `last`, or to its end.
+std::string read_to(Started& started, const std::string& last = "") {
+  std::string& text = started.left;
   char buffer[4096];
-  while (last.empty() || out.find(last) == std::string::npos) {
+  while (last.empty() || text.find(last) == std::string::npos) {
     const ssize_t got = ::read(started.terminal, buffer, sizeof buffer);
     if (got <= 0) break;
-    out.append(buffer, static_cast<size_t>(got));
+    text.append(buffer, static_cast<size_t>(got));
   }
+  const size_t at = last.empty() ? std::string::npos : text.find(last);
+  const std::string out = text.substr(0, at == std::string::npos ? at : at + last.size());
+  text.erase(0, out.size());
   return out;
 }
 
@@ -58,7 +63,7 @@ int end_of(const Started& started) {
 
 // All that the command shows; it must end well.
 std::string shown(const std::string& command) {
-  const Started started = start(command);
+  Started started = start(command);
   const std::string out = read_to(started);
   EXPECT_EQ(end_of(started), 0) << command << "\n" << out;
   return out;
@@ -103,13 +108,13 @@ TEST(Terminal, APagerThatIsClosedEarlyIsNoError) {
   EXPECT_EQ(shown("MEMLOG_PAGER=true memlog show app-5000-?.memlog"), "");
   EXPECT_TRUE(
       has(shown("MEMLOG_PAGER='cat >/dev/null; echo LESS=$LESS' memlog help show"), "LESS=FRX"));
-  const Started failed = start("MEMLOG_PAGER=cat memlog show gone.memlog");
+  Started failed = start("MEMLOG_PAGER=cat memlog show gone.memlog");
   EXPECT_TRUE(has(read_to(failed), "gone.memlog"));
   EXPECT_EQ(WEXITSTATUS(end_of(failed)), 1);
 }
 
 TEST(Terminal, LessShowsAPageAndWaits) {
-  const Started started = start("memlog show app-4711-1.memlog");
+  Started started = start("memlog show app-4711-1.memlog");
   const std::string page = read_to(started, "\n:");
   EXPECT_TRUE(has(page, "pid 4711 on web3")) << page;
   EXPECT_TRUE(has(page, "\033[31m+123.8 KiB")) << page;
@@ -145,7 +150,7 @@ TEST(Terminal, TellsHowFarItIsAndCleansUp) {
   TemporaryDirectory directory;
   const std::string fifo = directory / "fifo";
   ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
-  const Started started =
+  Started started =
       start("memlog show --oneline --no-header --no-pager - <" + fifo + " >" + fifo + ".out");
   const int input = ::open(fifo.c_str(), O_WRONLY | O_CLOEXEC);
   ASSERT_GE(input, 0);
@@ -157,6 +162,53 @@ TEST(Terminal, TellsHowFarItIsAndCleansUp) {
   EXPECT_EQ(end_of(started), 0);
   EXPECT_TRUE(has(read_text(fifo + ".out"), "main"));
   EXPECT_FALSE(has(read_text(fifo + ".out"), "of 1 report"));
+}
+
+void type(const Started& started, const std::string& text) {
+  ASSERT_EQ(::write(started.terminal, text.data(), text.size()), static_cast<ssize_t>(text.size()));
+}
+
+// A shell sees the job stop, and takes it to the foreground again.
+TEST(Terminal, CtrlZStopsMemlogRunWithItsProgram) {
+  TemporaryDirectory directory;
+  write_text(directory / "program.sh",
+             "echo be''gun\nread line\necho go''t $line\nread line\nexit 7\n");
+  Started shell = start("exec bash --norc --noprofile -i");
+  type(shell, "PS1=; cd " + directory.path() + "; memlog run -q -- sh program.sh\n");
+  EXPECT_TRUE(has(read_to(shell, "begun"), "begun"));
+  type(shell, "\x1a");
+  EXPECT_TRUE(has(read_to(shell, "Stopped"), "Stopped"));
+  // Both of them, and nobody else answers.
+  type(shell, "ps -o stat= -p $(jobs -p) | cut -c1; echo stat''es\n");
+  EXPECT_TRUE(has(read_to(shell, "states\r\n"), "T\r\nstates"));
+  type(shell, "fg\n");
+  read_to(shell, "program.sh\r\n");
+  type(shell, "on\n");
+  EXPECT_TRUE(has(read_to(shell, "got on\r\n"), "got on"));
+  // Stopped and continued from elsewhere, in the background.
+  type(shell, "\x1a");
+  read_to(shell, "Stopped");
+  read_to(shell, "program.sh\r\n");
+  type(shell, "kill -CONT %1; fg\n");
+  read_to(shell, "program.sh\r\n");
+  type(shell, "end\n");
+  type(shell, "echo status=$?\n");
+  EXPECT_TRUE(has(read_to(shell, "status=7"), "status=7"));
+  type(shell, "exit\n");
+  read_to(shell);
+  EXPECT_EQ(end_of(shell), 0);
+}
+
+// Ctrl-C ends the program, and memlog run as the program ended.
+TEST(Terminal, CtrlCEndsMemlogRunAsItEndsTheProgram) {
+  TemporaryDirectory directory;
+  write_text(directory / "program.sh", "echo be''gun\nread line\n");
+  Started run = start("cd " + directory.path() + "; exec memlog run -q -- sh program.sh");
+  EXPECT_TRUE(has(read_to(run, "begun"), "begun"));
+  type(run, "\x03");
+  read_to(run);
+  const int status = end_of(run);
+  EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGINT) << status;
 }
 
 TEST(Screen, CutsCharactersAndNotColours) {
