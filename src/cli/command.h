@@ -31,6 +31,7 @@ const Command& detach_command();
 const Command& report_command();
 const Command& status_command();
 const Command& top_command();
+const Command& expire_command();
 const Command& recover_command();
 const Command& resolve_command();
 const Command& show_command();

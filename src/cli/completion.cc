@@ -11,9 +11,8 @@ namespace mtrace::cli {
 
 Words operands_of(const std::string& command) {
   if (command == "run") return Words::kProgram;
-  if (command == "report" || command == "status" || command == "attach" || command == "detach" ||
-      command == "top") {
-    return Words::kProcesses;
+  for (const char* of_processes : {"report", "status", "attach", "detach", "top", "expire"}) {
+    if (command == of_processes) return Words::kProcesses;
   }
   if (command == "decode" || command == "recover") return Words::kFiles;
   if (command == "help") return Words::kTopics;

@@ -8,8 +8,9 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <ctime>
+#include <stdexcept>
 
-#include "cli/process.h"
 #include "cli/traced.h"
 #include "format/memlog.h"
 #include "profile/error.h"
@@ -82,6 +83,23 @@ pid_t process_of(const profile::LedgerFile& file) {
   return 0;
 }
 
+Target::Target(const std::string& name)
+    : pid_([&] {
+        const std::vector<pid_t> pids = find_processes(name);
+        if (pids.size() == 1) return pids[0];
+        throw std::runtime_error(
+            pids.empty()
+                ? fmt::format("no process {}", name)
+                : fmt::format("{} processes are called {}: give a pid", pids.size(), name));
+      }()),
+      process_(pid_) {
+  std::string why = std::strerror(errno);
+  if (process_.valid()) ledger_ = ledger_of(pid_, why);
+  if (ledger_ != nullptr) return;
+  throw std::runtime_error(
+      fmt::format("{} ({}) {}", pid_, profile::escaped(process_name(pid_), ""), why));
+}
+
 profile::Memlog memlog_of(const profile::LedgerFile& file, const profile::LedgerState& state,
                           const profile::LedgerOccasion& occasion) {
   return profile::read(file.name(), profile::ledger_memlog(file, state, occasion));
@@ -91,6 +109,14 @@ uint64_t real_time_now() {
   return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
                                    std::chrono::system_clock::now().time_since_epoch())
                                    .count());
+}
+
+uint64_t ticks_now(const format::LedgerHeader& header) {
+  timespec now = {};
+  ::clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+  const uint64_t nanoseconds =
+      static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
+  return nanoseconds > header.clock_zero ? (nanoseconds - header.clock_zero) >> 20 : 0;
 }
 
 std::string write_snapshot(profile::Memlog& memlog, const std::string& directory,

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "cli/process.h"
 #include "profile/ledger_file.h"
 #include "profile/ledger_memlog.h"
 #include "profile/model.h"
@@ -16,6 +17,21 @@ namespace mtrace::cli {
 // read, and `why` says why, as a sentence without subject: "has no ledger ...".
 std::unique_ptr<profile::LedgerFile> ledger_of(pid_t pid, std::string& why);
 
+// A running process that is looked at through its ledger.
+class Target {
+ public:
+  // By pid or name. Throws std::runtime_error: there is none, there are several, or it has no
+  // ledger that can be read.
+  explicit Target(const std::string& name);
+  const ProcessHandle& process() const { return process_; }
+  profile::LedgerFile& ledger() const { return *ledger_; }
+
+ private:
+  pid_t pid_;
+  ProcessHandle process_;
+  std::unique_ptr<profile::LedgerFile> ledger_;
+};
+
 // Whether a process that this one may look at has the file mapped; then its pid.
 pid_t process_of(const profile::LedgerFile& file);
 
@@ -24,6 +40,8 @@ profile::Memlog memlog_of(const profile::LedgerFile& file, const profile::Ledger
                           const profile::LedgerOccasion& occasion);
 
 uint64_t real_time_now();  // nanoseconds since 1970
+// Now, in the ticks of a process that runs on this machine.
+uint64_t ticks_now(const format::LedgerHeader& header);
 
 // Writes a snapshot with names to PROGRAM-PID-WHAT.memlog in `directory`, or .2 and so on: nothing
 // is replaced. Its path. Throws FileError.

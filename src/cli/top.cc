@@ -2,8 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 
 #include "cli/command.h"
 #include "cli/inputs.h"
@@ -219,30 +217,16 @@ void run_screen(profile::LedgerFile& file, const ProcessHandle& process, const T
 int run_top(const Arguments& arguments, const Streams& streams) {
   if (arguments.operands().size() != 1) throw UsageError("top: give one process");
   const TopOptions options = read_options(arguments);
-  const std::string& name = arguments.operands()[0];
-  const std::vector<pid_t> pids = find_processes(name);
-  if (pids.size() != 1) {
-    complain(streams, pids.empty() ? fmt::format("no process {}", name)
-                                   : fmt::format("{} processes are called {}: give a pid",
-                                                 pids.size(), name));
-    return kFailed;
-  }
-  const ProcessHandle process(pids[0]);
-  std::string why = std::strerror(errno);
-  const auto file = process.valid() ? ledger_of(pids[0], why) : nullptr;
-  if (file == nullptr) {
-    complain(streams, fmt::format("{} ({}) {}", pids[0], plain(process_name(pids[0])), why));
-    return kFailed;
-  }
+  const Target target(arguments.operands()[0]);
   StackNames names(search_path(arguments));
   if (!arguments.has("--batch") && !arguments.has("--once") && streams.terminal) {
     const Terminal terminal;
     if (terminal.valid()) {
-      run_screen(*file, process, options, names, terminal);
+      run_screen(target.ledger(), target.process(), options, names, terminal);
       return kGood;
     }
   }
-  run_batch(*file, process, options, names, streams);
+  run_batch(target.ledger(), target.process(), options, names, streams);
   return kGood;
 }
 

@@ -75,6 +75,32 @@ TEST_F(LiveTest, TopNeedsALedger) {
                             "MTRACE_LEDGER)\n");
 }
 
+// A block that outlives the time is told of with its stack, one that is freed before is not.
+TEST_F(LiveTest, Expire) {
+  Process process(target("busy"));
+  process.read_until("go");
+  keep(process, "4000");  // from before the watch
+  const std::string pid = std::to_string(process.pid());
+  Process watch(plain({memlog_tool(), "expire", "--after", "100ms", "--max-expired", "2", pid}));
+  ASSERT_EQ(watch.read_line(),
+            "live_target (" + pid + "): blocks from now on that outlive 0.100 s");
+  keep(process, "1000");
+  keep(process, "500");
+  const Result result = watch.wait();
+  EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+  EXPECT_NE(result.out.find("\n    site_kept  live_target.c:"), std::string::npos) << result.out;
+  EXPECT_NE(
+      result.out.find("stopped at 2 expired blocks; 1 stack with blocks that outlived 0.100 s"),
+      std::string::npos)
+      << result.out;
+  EXPECT_NE(result.out.find("  may leak 2 blocks, 1500 bytes; expired 2, freed after that 0\n"
+                            "  allocations 2, frees 0;"),
+            std::string::npos)
+      << result.out;
+  EXPECT_EQ(result.out.find("site_passing"), std::string::npos) << result.out;
+  process.send(SIGKILL);
+}
+
 // What stands on the screen of a terminal.
 class Tmux {
  public:

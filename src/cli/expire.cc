@@ -1,0 +1,208 @@
+// memlog expire: blocks that live longer than expected, as they become so.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <csignal>
+
+#include "analyze/expiry.h"
+#include "cli/command.h"
+#include "cli/expire_text.h"
+#include "cli/inputs.h"
+#include "cli/ledgers.h"
+#include "cli/quantity.h"
+
+namespace mtrace::cli {
+namespace {
+
+constexpr char kText[] =
+    "Watches the blocks that a process allocates from now on and says which outlive a time: the "
+    "stack when its first one does, then how many more, and how many of them are freed later after "
+    "all. A stack that has freed some (--mute) is not spoken of any more: the time is too short "
+    "for what it does, and the message says which would do. Then closing statistics, for each "
+    "stack: what may "
+    "leak (expired and not freed), allocations and frees while it was watched, how long the freed "
+    "had lived (the mean of those; the least and most since the process's last report), and the "
+    "age of the oldest.\n\n"
+    "It reads the ledger that memlog run or MTRACE_LEDGER has the process keep in a file; the "
+    "process is not signalled or stopped. A process that samples (MTRACE_SAMPLE) shows the blocks "
+    "that it has recorded. It ends at a limit, at Ctrl-C or with the process.";
+
+volatile std::sig_atomic_t g_interrupted = 0;
+
+void on_interrupt(int) { g_interrupted = 1; }
+
+struct ExpireOptions {
+  uint64_t after = 100000;  // milliseconds
+  uint64_t max_expired = 0;
+  uint64_t max_stacks = 0;
+  uint64_t mute = 5;
+  bool json = false;
+};
+
+ExpireOptions read_options(const Arguments& arguments) {
+  ExpireOptions options;
+  if (arguments.has("--after")) {
+    const auto after = read_duration(arguments.value("--after"), 1000);
+    constexpr uint64_t kLeast = 100;
+    constexpr uint64_t kMost = 31536000000;
+    if (!after || *after < kLeast || *after > kMost) {
+      throw UsageError(fmt::format("expire: --after {} is not a time from 100ms to 365d, like 100s",
+                                   arguments.value("--after")));
+    }
+    options.after = *after;
+  }
+  constexpr long kMost = 1000000000;
+  options.max_expired = static_cast<uint64_t>(arguments.number("--max-expired", 0, 1, kMost));
+  options.max_stacks = static_cast<uint64_t>(arguments.number("--max-stacks", 0, 1, kMost));
+  options.mute = static_cast<uint64_t>(arguments.number("--mute", 5, 0, kMost));
+  options.json = arguments.choice("--format") == "json";
+  return options;
+}
+
+uint64_t to_ticks(uint64_t milliseconds) { return milliseconds * 1'000'000 >> 20; }
+
+class Session {
+ public:
+  Session(profile::LedgerFile& file, const ExpireOptions& options, StackNames& names,
+          const Streams& streams)
+      : file_(file),
+        options_(options),
+        names_(names),
+        streams_(streams),
+        text_(options.json, options.after),
+        first_(profile::read_ledger(file)),
+        begun_(now_ticks()),
+        expiry_(begun_, to_ticks(options.after), options.mute) {
+    const format::LedgerHeader& header = file.header();
+    print(streams_, text_.beginning(profile::ledger_text(header.name), header.pid));
+    std::fflush(streams_.out);
+  }
+
+  // Why there is nothing more to see; empty: there is.
+  std::string look() {
+    file_.refresh();
+    const uint64_t now = now_ticks();
+    expiry_.begin();
+    profile::each_block(file_, [&](const profile::LedgerBlock& block) { expiry_.see(block, now); });
+    const std::vector<analyze::ExpiryNews> news = expiry_.end(now);
+    if (!news.empty()) tell(news, now);
+    if (options_.max_expired != 0 && expiry_.expired() >= options_.max_expired) {
+      return fmt::format("stopped at {} expired blocks", expiry_.expired());
+    }
+    if (options_.max_stacks != 0 && expiry_.stacks().size() >= options_.max_stacks) {
+      return fmt::format("stopped at {} stacks", expiry_.stacks().size());
+    }
+    return {};
+  }
+
+  void close(const std::string& why) {
+    const profile::LedgerState state = profile::read_ledger(file_);
+    const uint64_t now = now_ticks();
+    std::vector<const analyze::ExpiryStack*> stacks = expiry_.stacks();
+    std::stable_sort(stacks.begin(), stacks.end(), [](const auto* a, const auto* b) {
+      return a->expired_bytes - a->freed_bytes > b->expired_bytes - b->freed_bytes;
+    });
+    print(streams_, text_.closing(why, stacks.size()));
+    for (const analyze::ExpiryStack* stack : stacks) {
+      const profile::LedgerStackState* known = find(state, stack->index);
+      if (known == nullptr) continue;
+      names_.learn(file_, state, {known});
+      print(streams_, text_.statistics(*stack, statistics(*known, now), *known, names_));
+    }
+  }
+
+ private:
+  uint64_t now_ticks() const { return ticks_now(file_.header()); }
+
+  static const profile::LedgerStackState* find(const profile::LedgerState& state, uint32_t index) {
+    const auto at = std::find_if(state.stacks.begin(), state.stacks.end(),
+                                 [&](const auto& stack) { return stack.index == index; });
+    return at == state.stacks.end() ? nullptr : &*at;
+  }
+
+  void tell(const std::vector<analyze::ExpiryNews>& news, uint64_t now) {
+    const profile::LedgerState state = profile::read_ledger(file_);
+    for (const analyze::ExpiryNews& one : news) {
+      const profile::LedgerStackState* stack = find(state, one.stack->index);
+      if (stack == nullptr) continue;
+      names_.learn(file_, state, {stack});
+      print(streams_, text_.news(profile::tick_milliseconds(now - begun_), one, *stack, names_));
+    }
+    std::fflush(streams_.out);
+  }
+
+  ExpireStatistics statistics(const profile::LedgerStackState& stack, uint64_t now) const {
+    constexpr uint32_t kMost = (1u << 27) - 1;
+    const profile::LedgerStackState* before = find(first_, stack.index);
+    const profile::LedgerCounts change = before != nullptr ? stack.now - before->now : stack.now;
+    ExpireStatistics more;
+    more.allocations = change.allocated_blocks;
+    more.frees = change.freed_blocks;
+    if (change.freed_blocks != 0 && stack.longest != 0 && stack.shortest != 0) {
+      more.live_min = profile::tick_milliseconds(profile::unpack_ticks(kMost + 1 - stack.shortest));
+      more.live_mean = profile::tick_milliseconds(change.lifetime / change.freed_blocks);
+      more.live_max = profile::tick_milliseconds(profile::unpack_ticks(stack.longest - 1));
+    }
+    const uint64_t oldest = expiry_.oldest(stack.index);
+    if (oldest < now) more.oldest = profile::tick_milliseconds(now - oldest);
+    return more;
+  }
+
+  profile::LedgerFile& file_;
+  const ExpireOptions& options_;
+  StackNames& names_;
+  const Streams& streams_;
+  ExpireText text_;
+  profile::LedgerState first_;
+  uint64_t begun_;  // ticks
+  analyze::Expiry expiry_;
+};
+
+int run_expire(const Arguments& arguments, const Streams& streams) {
+  if (arguments.operands().size() != 1) throw UsageError("expire: give one process");
+  const ExpireOptions options = read_options(arguments);
+  const Target target(arguments.operands()[0]);
+  StackNames names(search_path(arguments));
+  struct sigaction action = {};
+  action.sa_handler = on_interrupt;
+  for (const int signal : {SIGINT, SIGTERM}) ::sigaction(signal, &action, nullptr);
+  constexpr uint64_t kLeastPause = 20;
+  constexpr uint64_t kMostPause = 1000;
+  const auto pause = static_cast<int>(std::clamp(options.after / 10, kLeastPause, kMostPause));
+  Session session(target.ledger(), options, names, streams);
+  std::string why;
+  while (why.empty()) {
+    const bool ended = target.process().wait_end(g_interrupted != 0 ? 0 : pause);
+    why = session.look();
+    if (ended) why = "the process has ended";
+    if (g_interrupted != 0) why = "interrupted";
+  }
+  session.close(why);
+  return kGood;
+}
+
+}  // namespace
+
+const Command& expire_command() {
+  static const Command command = {
+      {"expire",
+       "report blocks that outlive a time, as they do",
+       "[OPTION]... PID|NAME",
+       kText,
+       {{"--after", "-a", "TIME", "How long a block may live: 500ms, 100s, 10min. Default 100s."},
+        {"--max-expired", "", "N", "End when so many blocks have expired."},
+        {"--max-stacks", "", "N", "End when blocks of so many stacks have."},
+        {"--mute", "", "N",
+         "Speak no more of a stack that has freed so many of its expired blocks; 0: never. Default "
+         "5."},
+        {"--format", "-f", "FORMAT", "text, or a JSON object a line.", "text|json"},
+        kSysrootOption,
+        kSymbolsOption},
+       "0: done; 1: there is no such process, or it has no ledger that can be read; 2: the command "
+       "line is wrong.",
+       "  memlog expire app\n  memlog expire --after 10min --format json 4711\n"},
+      run_expire};
+  return command;
+}
+
+}  // namespace mtrace::cli

@@ -1,0 +1,89 @@
+// Which blocks have outlived a time, told from looks at all live blocks.
+#include "analyze/expiry.h"
+
+#include <gtest/gtest.h>
+
+namespace mtrace::test {
+namespace {
+
+using analyze::Expiry;
+using analyze::ExpiryNews;
+using profile::LedgerBlock;
+
+std::vector<ExpiryNews> look(Expiry& expiry, uint64_t now, const std::vector<LedgerBlock>& blocks) {
+  expiry.begin();
+  for (const LedgerBlock& block : blocks) expiry.see(block, now);
+  return expiry.end(now);
+}
+
+constexpr LedgerBlock kOld = {0x100, 10, 1, 99};     // from before
+constexpr LedgerBlock kFirst = {0x200, 20, 1, 100};  // address, size, stack, birth
+constexpr LedgerBlock kSecond = {0x300, 30, 2, 105};
+
+TEST(Expiry, CountsOnceInTheSecondLookThatFindsItOldEnough) {
+  Expiry expiry(100, 50, 0);
+  EXPECT_TRUE(look(expiry, 149, {kOld, kFirst, kSecond}).empty());
+  EXPECT_TRUE(look(expiry, 150, {kOld, kFirst, kSecond}).empty());
+  const auto news = look(expiry, 151, {kOld, kFirst, kSecond});
+  ASSERT_EQ(news.size(), 1u);
+  EXPECT_EQ(news[0].stack->index, 1u);
+  EXPECT_EQ(news[0].expired, 1u);
+  EXPECT_TRUE(news[0].first);
+  EXPECT_EQ(expiry.oldest(1), 100u);
+  EXPECT_TRUE(look(expiry, 152, {kOld, kFirst}).empty()) << "it is known, the other one was freed";
+  EXPECT_EQ(expiry.expired(), 1u);
+}
+
+TEST(Expiry, CountsWhatIsFreedAfterwards) {
+  Expiry expiry(100, 50, 0);
+  for (const uint64_t now : {155, 156}) look(expiry, now, {kFirst, kSecond});
+  const auto news = look(expiry, 200, {kSecond});
+  ASSERT_EQ(news.size(), 1u);
+  EXPECT_EQ(news[0].freed, 1u);
+  EXPECT_FALSE(news[0].first);
+  EXPECT_EQ(news[0].stack->may_leak(), 0u);
+  EXPECT_EQ(news[0].stack->longest, 100u);
+  EXPECT_EQ(expiry.oldest(1), UINT64_MAX);
+  EXPECT_EQ(expiry.stacks().size(), 2u);
+}
+
+// Another block at the same address: the first was freed, and the second is young.
+TEST(Expiry, AnAddressIsUsedAgain) {
+  Expiry expiry(100, 50, 0);
+  for (const uint64_t now : {155, 156}) look(expiry, now, {kFirst});
+  const LedgerBlock again = {kFirst.address, kFirst.size, 2, 160};
+  auto news = look(expiry, 161, {again});
+  ASSERT_EQ(news.size(), 1u);
+  EXPECT_EQ(news[0].stack->index, 1u);
+  EXPECT_EQ(news[0].freed, 1u);
+  look(expiry, 220, {again});
+  news = look(expiry, 221, {again});
+  ASSERT_EQ(news.size(), 1u);
+  EXPECT_EQ(news[0].stack->index, 2u);
+  EXPECT_EQ(news[0].expired, 1u);
+}
+
+// What was read while a slot changed, address of one block and stack of another, does not last.
+TEST(Expiry, WhatIsSeenOnceIsNothing) {
+  Expiry expiry(100, 50, 0);
+  look(expiry, 160, {kFirst});
+  EXPECT_TRUE(look(expiry, 161, {{kFirst.address, 30, 2, kFirst.birth}}).empty());
+  EXPECT_TRUE(look(expiry, 162, {kFirst}).empty());
+  EXPECT_EQ(look(expiry, 163, {kFirst}).size(), 1u);
+  EXPECT_EQ(expiry.stacks().size(), 1u);
+}
+
+TEST(Expiry, MutesAStackThatFreesItsBlocks) {
+  Expiry expiry(100, 50, 2);
+  const LedgerBlock other = {0x400, 20, 1, 101};
+  for (const uint64_t now : {160, 161}) look(expiry, now, {kFirst, other});
+  EXPECT_FALSE(look(expiry, 170, {other})[0].muted);
+  const auto news = look(expiry, 180, {});
+  ASSERT_EQ(news.size(), 1u);
+  EXPECT_TRUE(news[0].muted);
+  EXPECT_TRUE(news[0].stack->muted);
+  EXPECT_EQ(news[0].stack->longest, 79u);
+}
+
+}  // namespace
+}  // namespace mtrace::test
