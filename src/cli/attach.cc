@@ -5,11 +5,8 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <climits>
-#include <cstdlib>
-#include <map>
-
 #include "attach/error.h"
+#include "cli/attach_options.h"
 #include "cli/attach_target.h"
 #include "cli/command.h"
 #include "cli/preload.h"
@@ -25,8 +22,8 @@ constexpr char kText[] =
     "Loads libmtrace.so into processes that run already, and has their calls of malloc and its kin "
     "led to it. From then on all is as if they had been started by memlog run: killall -USR1, "
     "memlog report and status, the report at exit. What a process allocated before is unknown; "
-    "when "
-    "it frees that, the report counts it as unknown-frees. Processes that it forks are counted, "
+    "when it frees that, the report counts it as unknown-frees. Processes that it forks are "
+    "counted, "
     "too; programs that it starts are not.\n\n"
     "All threads are stopped for some milliseconds, when none of them is inside the allocator or "
     "the loader; how long is printed. Calls that wait are continued. memlog detach undoes it. A "
@@ -40,44 +37,12 @@ constexpr char kText[] =
     "processes, except by root; processes that the kernel lets nobody trace "
     "(kernel.yama.ptrace_scope).";
 
-// "MTRACE_..." of the environment, those of the command line, and what a process that runs
-// elsewhere cannot know: the directory as an absolute one.
-std::string options_block(pid_t pid, const RunOptions& options) {
-  std::map<std::string, std::string> settings;
-  for (char** entry = ::environ; entry != nullptr && *entry != nullptr; ++entry) {
-    const std::string text = *entry;
-    const size_t equals = text.find('=');
-    if (text.starts_with("MTRACE_") && equals != std::string::npos) {
-      settings[text.substr(0, equals)] = text.substr(equals + 1);
-    }
-  }
-  for (const std::string& setting : options.settings) {
-    const size_t equals = setting.find('=');
-    settings[setting.substr(0, equals)] = setting.substr(equals + 1);
-  }
-  std::string& output = settings["MTRACE_OUTPUT"];
-  if (!output.starts_with('/')) {
-    char here[PATH_MAX];
-    if (::getcwd(here, sizeof here) == nullptr) throw std::runtime_error("no working directory");
-    // A percent sign stands for something in a template.
-    std::string directory;
-    for (const char* p = here; *p != '\0'; ++p) directory += *p == '%' ? "%%" : std::string(1, *p);
-    output = directory + '/' + (output == "." ? "" : output);
-  }
-  if (const auto temporary = start_environment(pid, "TMPDIR")) settings["TMPDIR"] = *temporary;
-  std::string block;
-  for (const auto& [name, value] : settings) {
-    block.append(name).append(1, '=').append(value).append(1, '\0');
-  }
-  return block.append(1, '\0');
-}
-
 // Says what became of it.
 bool attach_one(pid_t pid, const RunOptions& options, std::chrono::milliseconds timeout,
                 const Streams& streams) {
   const std::string subject = fmt::format("{} ({})", pid, profile::escaped(process_name(pid), ""));
   try {
-    const std::string block = options_block(pid, options);
+    const std::string block = attach_options(pid, options.settings);
     const std::string library = find_library();
     const attach::Done done =
         with_target(pid, timeout, [&](const attach::Target& target, auto left) {
@@ -116,7 +81,10 @@ void ask_every(const std::vector<pid_t>& pids, std::chrono::milliseconds every) 
 }
 
 int run_attach(const Arguments& arguments, const Streams& streams) {
-  const RunOptions options = read_run_options(arguments);
+  RunOptions options = read_run_options(arguments);
+  if (arguments.has("--ledger")) {
+    options.settings.push_back("MTRACE_LEDGER=" + ledger_place(arguments.value("--ledger")));
+  }
   const std::chrono::seconds timeout(arguments.number("--timeout", kAttachTimeout, 1, 3600));
   bool good = true;
   std::vector<pid_t> attached;
@@ -143,6 +111,9 @@ const Command& attach_command() {
              "Stay, and ask for a report every so often, until the processes have ended or memlog "
              "is "
              "interrupted: 500ms, 10s, 5min (a number alone: seconds)."},
+            {"--ledger", "", "DIR",
+             "Directory in which each process has its tables in a file, for memlog top, expire and "
+             "recover; it must be able to write there. Without the option there is none."},
             {"--timeout", "-t", "SECONDS",
              "Give up on a process that does not come to a safe point in this time. Default 10."},
             {"--quiet", "-q", "", "Only errors."}}),

@@ -3,13 +3,20 @@
 
 #include <algorithm>
 #include <csignal>
+#include <optional>
+#include <stdexcept>
 
 #include "analyze/expiry.h"
+#include "attach/error.h"
+#include "cli/attach_target.h"
+#include "cli/attachment.h"
 #include "cli/command.h"
 #include "cli/expire_text.h"
 #include "cli/inputs.h"
 #include "cli/ledgers.h"
+#include "cli/process.h"
 #include "cli/quantity.h"
+#include "profile/text.h"
 
 namespace mtrace::cli {
 namespace {
@@ -24,7 +31,8 @@ constexpr char kText[] =
     "had lived (the mean of those; the least and most since the process's last report), and the "
     "age of the oldest.\n\n"
     "It reads the ledger that memlog run or MTRACE_LEDGER has the process keep in a file; the "
-    "process is not signalled or stopped. A process that samples (MTRACE_SAMPLE) shows the blocks "
+    "process is not signalled or stopped. One that is not traced is attached to, as memlog attach "
+    "does, and detached from at the end. A process that samples (MTRACE_SAMPLE) shows the blocks "
     "that it has recorded. It ends at a limit, at Ctrl-C or with the process.";
 
 volatile std::sig_atomic_t g_interrupted = 0;
@@ -161,7 +169,17 @@ class Session {
 int run_expire(const Arguments& arguments, const Streams& streams) {
   if (arguments.operands().size() != 1) throw UsageError("expire: give one process");
   const ExpireOptions options = read_options(arguments);
-  const Target target(arguments.operands()[0]);
+  std::optional<Attachment> attachment;
+  const Target target(arguments.operands()[0], [&](pid_t pid) {
+    try {
+      attachment.emplace(pid);
+    } catch (const attach::AttachError& error) {
+      throw std::runtime_error(
+          fmt::format("{} ({}) {}", pid, profile::escaped(process_name(pid), ""), error.what()));
+    }
+    complain(streams, fmt::format("attached to {}, which stopped it for {:.1f} ms", pid,
+                                  milliseconds(attachment->stopped())));
+  });
   StackNames names(search_path(arguments));
   struct sigaction action = {};
   action.sa_handler = on_interrupt;
@@ -198,8 +216,8 @@ const Command& expire_command() {
         {"--format", "-f", "FORMAT", "text, or a JSON object a line.", "text|json"},
         kSysrootOption,
         kSymbolsOption},
-       "0: done; 1: there is no such process, or it has no ledger that can be read; 2: the command "
-       "line is wrong.",
+       "0: done; 1: there is no such process, it has no ledger that can be read, or it cannot be "
+       "attached to; 2: the command line is wrong.",
        "  memlog expire app\n  memlog expire --after 10min --format json 4711\n"},
       run_expire};
   return command;

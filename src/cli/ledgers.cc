@@ -83,7 +83,7 @@ pid_t process_of(const profile::LedgerFile& file) {
   return 0;
 }
 
-Target::Target(const std::string& name)
+Target::Target(const std::string& name, const std::function<void(pid_t)>& attach)
     : pid_([&] {
         const std::vector<pid_t> pids = find_processes(name);
         if (pids.size() == 1) return pids[0];
@@ -94,7 +94,12 @@ Target::Target(const std::string& name)
       }()),
       process_(pid_) {
   std::string why = std::strerror(errno);
-  if (process_.valid()) ledger_ = ledger_of(pid_, why);
+  if (process_.valid()) {
+    std::string not_traced;
+    const auto traced = TracedProcess::find(pid_, true, not_traced);
+    if (attach && !(traced && traced->counts())) attach(pid_);
+    ledger_ = ledger_of(pid_, why);
+  }
   if (ledger_ != nullptr) return;
   throw std::runtime_error(
       fmt::format("{} ({}) {}", pid_, profile::escaped(process_name(pid_), ""), why));

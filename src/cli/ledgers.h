@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -22,7 +23,8 @@ class Target {
  public:
   // By pid or name. Throws std::runtime_error: there is none, there are several, or it has no
   // ledger that can be read.
-  explicit Target(const std::string& name);
+  // `attach` is called for a process that is not traced; then it may have one.
+  explicit Target(const std::string& name, const std::function<void(pid_t)>& attach = nullptr);
   const ProcessHandle& process() const { return process_; }
   profile::LedgerFile& ledger() const { return *ledger_; }
 

@@ -34,6 +34,7 @@ enum class LedgerState : uint32_t {
   kRunning = 0,
   kEnded = 1,     // the process has come to a normal end
   kReplaced = 2,  // or became another program
+  kDetached = 3,  // memlog detach: what stands here is of before
 };
 
 inline constexpr unsigned kLedgerKinds = 30;

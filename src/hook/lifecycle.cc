@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/process.h"
+#include "base/table_file.h"
 #include "base/writer.h"
 #include "format/escape.h"
 #include "hook/call_stack.h"
@@ -130,7 +131,9 @@ void exit_handler(void*) { report_exit(); }
 // Runs after all exit handlers, among them the destructors of static objects. Of a library that
 // was preloaded the handler above comes later still.
 __attribute__((destructor)) void finish() {
-  if (is_late()) report_exit();
+  if (!is_late()) return;
+  report_exit();
+  report::end_detached_ledger();
 }
 
 __attribute__((constructor)) void construct() {
@@ -188,6 +191,9 @@ const char* start_late(const char* options) {
   const Arguments arguments = late_arguments(options);
   read_options(arguments.envp);
   const bool again = g_started == 2;
+  if (again && g_options.ledger[0] != '\0' && sys::g_table_header == nullptr) {
+    return "was attached to before without a ledger, and its tables cannot move into a file";
+  }
   if (again) forget_session();
   learn(arguments);
   if (is_memlog()) return "this is memlog itself";
@@ -207,6 +213,7 @@ void stop_late() {
   g_way = Way::kEvery;
   g_fill = -1;
   stop_watching_regions();
+  report::leave_ledger();
   go_quiet("memlog detach");
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/atomic.h"
 #include "base/file.h"
+#include "base/process.h"
 #include "base/table_file.h"
 #include "format/escape.h"
 #include "format/memlog.h"
@@ -109,6 +110,7 @@ void describe_ledger(bool recording) {
   set_text(header->boot_id, g_host.boot_id);
   ledger::show_kinds(*header);
   put_command(*header);
+  store(header->state, format::LedgerState::kRunning);
   store_release(header->magic, format::kLedgerMagic);
 }
 
@@ -137,6 +139,20 @@ void end_ledger(format::LedgerState how) {
 void ledger_goes_on() {
   if (sys::g_table_header == nullptr) return;
   store_release(sys::g_table_header->state, format::LedgerState::kRunning);
+}
+
+void leave_ledger() {
+  if (sys::g_table_header == nullptr) return;
+  store_release(sys::g_table_header->state, format::LedgerState::kDetached);
+}
+
+void end_detached_ledger() {
+  const format::LedgerHeader* header = sys::g_table_header;
+  // Not in a child that was forked meanwhile: it still has its parent's.
+  if (header == nullptr || header->pid != sys::process_id()) return;
+  if (load(header->state) == format::LedgerState::kDetached) {
+    end_ledger(format::LedgerState::kEnded);
+  }
 }
 
 bool map_ledger_after_fork() {

@@ -31,6 +31,11 @@ void end_ledger(format::LedgerState how);
 // It has not become one.
 void ledger_goes_on();
 
+// Nothing is counted any more, until describe_ledger(). The file stays, so that it can go on then;
+// when the process ends, end_detached_ledger() removes it.
+void leave_ledger();
+void end_detached_ledger();
+
 // In the child of a fork, alone: a ledger of its own in place of the parent's, from zeros.
 // False: it could not be made, and the tables are in memory.
 bool map_ledger_after_fork();
