@@ -4,7 +4,7 @@
 usage: bench_tool.py [--build DIR] [--reports N] [--stacks N] DIRECTORY
 
 The reports are made in DIRECTORY by make_memlogs.py, if they are not there, and stay there. A
-second set is one report of as many stacks as all of those have entries, up to --single.
+second set is one report of --single stacks.
 """
 import argparse
 import glob
