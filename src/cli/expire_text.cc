@@ -103,10 +103,15 @@ std::string ExpireText::statistics(const analyze::ExpiryStack& expiry, const Exp
   }
   std::string out = fmt::format(
       "\nstack={}{}\n  may leak {} blocks, {} bytes; expired {}, freed after that {}\n"
-      "  allocations {}, frees {}; live time of the freed {} s, {} s on average, {} s at most\n",
+      "  allocations {}, frees {}",
       names.id(stack), expiry.muted ? "  muted" : "", expiry.may_leak(),
       expiry.expired_bytes - expiry.freed_bytes, expiry.expired, expiry.freed, more.allocations,
-      more.frees, seconds(more.live_min), seconds(more.live_mean), seconds(more.live_max));
+      more.frees);
+  if (more.frees != 0) {
+    out += fmt::format("; the freed had lived {} to {} s, {} s on average", seconds(more.live_min),
+                       seconds(more.live_max), seconds(more.live_mean));
+  }
+  out += '\n';
   if (more.oldest != 0) out += fmt::format("  oldest live {} s\n", seconds(more.oldest));
   return out + frames_text(stack, names);
 }

@@ -94,7 +94,7 @@ TEST_F(LiveTest, Expire) {
       std::string::npos)
       << result.out;
   EXPECT_NE(result.out.find("  may leak 2 blocks, 1500 bytes; expired 2, freed after that 0\n"
-                            "  allocations 2, frees 0;"),
+                            "  allocations 2, frees 0\n"),
             std::string::npos)
       << result.out;
   EXPECT_EQ(result.out.find("site_passing"), std::string::npos) << result.out;
