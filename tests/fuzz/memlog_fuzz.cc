@@ -11,6 +11,7 @@
 #include "analyze/table.h"
 #include "export/json.h"
 #include "profile/error.h"
+#include "profile/known_stacks.h"
 #include "profile/reader.h"
 #include "profile/writer.h"
 
@@ -26,6 +27,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string written = profile::write(memlog);
   const profile::Memlog again = profile::read("written", written);
   if (profile::write(again) != written) __builtin_trap();
+  profile::KnownStacks known;
+  profile::read("first", written, &known);
+  if (profile::write(profile::read("next", written, &known)) != written) __builtin_trap();
 
   try {
     analyze::sum_processes({memlog});

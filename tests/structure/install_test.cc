@@ -148,9 +148,7 @@ TEST_F(InstallTest, DebianPackageHasTheSameAndWorks) {
   good("dpkg-deb -x " + deb + " \"$ROOT\"");
   for (const auto& [path, mode] : files()) {
     EXPECT_TRUE(path.starts_with("/usr/")) << path;
-    EXPECT_EQ(mode,
-              path.find("/bin/") != std::string::npos ? 0755u : 0644u)
-        << path;
+    EXPECT_EQ(mode, path.find("/bin/") != std::string::npos ? 0755u : 0644u) << path;
   }
   const std::string documents = root_ + "/usr/share/doc/mtrace/";
   EXPECT_EQ(good("zcat " + documents + "changelog.gz | dpkg-parsechangelog -l- -S Version"),
