@@ -55,7 +55,9 @@ std::unique_ptr<profile::LedgerFile> ledger_of(pid_t pid, std::string& why) {
       continue;
     }
     uint64_t magic = 0;
-    if (::pread(file, &magic, sizeof magic, 0) != sizeof magic || magic != format::kLedgerMagic) {
+    struct stat state = {};
+    if (::fstat(file, &state) != 0 || !S_ISREG(state.st_mode) ||
+        ::pread(file, &magic, sizeof magic, 0) != sizeof magic || magic != format::kLedgerMagic) {
       ::close(file);
       continue;
     }

@@ -19,8 +19,9 @@ using format::Mode;
 constexpr char kText[] =
     "Lists the processes that have libmtrace.so mapped: whether they are counted, which signal "
     "gets a report from them and whether it would now, the number of the last report, and the "
-    "directory that reports go to. What went wrong last follows below a process. Without an "
-    "argument, looks at all processes that this user may look at; for those that are named and "
+    "directory that reports go to. Its ledger, if that is a file, and what went wrong last follow "
+    "below a process. Without an argument, looks at all processes that this user may look at; for "
+    "those that are named and "
     "not traced, says why.\n\n"
     "States: active (counts), starting, dormant (MTRACE_FOLLOW leaves it out), quiet (the library "
     "gave up; the program runs on). Behind the signal: taken or ignored by the program; blocked in "
@@ -74,6 +75,8 @@ void write_process(std::string& out, const TracedProcess& process) {
     fmt::format_to(append, "        forked from {}, has not reported yet\n", block.pid);
     return;
   }
+  const std::string ledger = block_text(block.ledger);
+  if (!ledger.empty()) fmt::format_to(append, "        ledger {}\n", safe(ledger));
   if (block.failures != 0) {
     fmt::format_to(append, "        {} reports failed, the last: {}{}{}\n", block.failures,
                    safe(block_text(block.error)), block.error_number > 0 ? ": " : "",

@@ -53,6 +53,10 @@ TEST_F(LiveTest, TopInAPipe) {
   EXPECT_EQ(words[4], "1500") << "its share in the peak";
   EXPECT_EQ(words[5], "site_kept");
   EXPECT_EQ(words[7], "main");
+  const Result status = memlog({"status", pid});
+  EXPECT_NE(status.out.find("\n        ledger " + temp() + "/live_target-" + pid + ".ledger\n"),
+            std::string::npos)
+      << status.out;
   // Two looks, between which nothing happens.
   const Result twice = memlog({"top", "-b", "-n", "2", "-d", "50ms", "--limit", "1", pid});
   EXPECT_TRUE(twice.exited(0)) << twice.err;
