@@ -12,6 +12,8 @@ trap 'rm -rf "$scratch"' EXIT
 trap 'exit 130' INT TERM
 mkdir "$scratch/tmp" "$scratch/logs"
 chmod 711 "$scratch" "$scratch/tmp"  # some tests run programs as another user
+# Where memlog run keeps ledgers: those of killed programs stay there.
+export XDG_RUNTIME_DIR=$scratch/tmp
 export MTRACE_SOURCE_DIR=$source_dir MTRACE_BUILD_DIR=$build_dir TMPDIR=$scratch/tmp
 unset LD_PRELOAD DEBUGINFOD_URLS
 

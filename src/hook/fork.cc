@@ -54,6 +54,11 @@ void fork_child_handler() {
   }
 }
 
+void find_fork_page() {
+  g_fork_page = sys::map_wiped_on_fork();
+  if (g_fork_page == nullptr) g_fork_page = &g_fork_word;
+}
+
 // Another process has asked for a report through the ledger.
 void answer_question() { trigger_report(report::Trigger::kRequest, nullptr); }
 
@@ -118,14 +123,8 @@ void after_fork() {
 
 const uint64_t* g_counting = &g_never_counting;
 
-void find_fork_page() {
-  g_forked = report::g_host.pid;
-  if (g_fork_page != nullptr) return;
-  g_fork_page = sys::map_wiped_on_fork();
-  if (g_fork_page == nullptr) g_fork_page = &g_fork_word;
-}
-
 bool make_tables() {
+  find_fork_page();
   // A child that shares a file with its parent has to be told by the kernel that it is one.
   report::map_ledger(g_fork_page != &g_fork_word ? g_options.ledger : "");
   return fill_tables();
@@ -137,6 +136,7 @@ void limit_tables() {
 }
 
 void begin_counting(bool recording) {
+  g_forked = report::g_host.pid;
   *g_fork_page = g_settled = recording ? kRecording : kStopped;
   g_counting = g_fork_page;
 }

@@ -5,12 +5,11 @@
 
 namespace mtrace::hook {
 
-// At the start, before the tables. `recording`: whether it begins with that.
-void find_fork_page();
-// False: no memory. After find_fork_page().
+// At the start. False: no memory.
 bool make_tables();
 // To what the options say, which make_tables() does, too.
 void limit_tables();
+// Then. `recording`: whether it begins with that.
 void begin_counting(bool recording);
 // From now on nothing is counted, and the program runs on.
 void go_quiet(const char* why);

@@ -35,7 +35,6 @@
 #include "report/notes.h"
 #include "report/output.h"
 #include "report/resolver.h"
-#include "report/savepoints.h"
 #include "report/status.h"
 #include "unwind/linkage.h"
 
@@ -78,7 +77,6 @@ void learn(const Arguments& arguments) {
   sys::find_clock();
   report::learn_host(arguments.argv, g_options.command);
   learn_own_path(&g_started);
-  find_fork_page();
 }
 
 // Begins to count with the options that were read. `dormant`: why not, nullptr: it does.

@@ -86,6 +86,7 @@ void RegionsEnd::failed() {
   if (pieces_.size() == 0) return;
   ledger::Operation operation(g_ledger.threads.slot(this_slot()));
   const bool counted = g_regions.settle(pieces_);
+  if (births_ != load(ledger::g_births)) return;  // of stacks that are not in this table
   for (const Pieces::Piece& piece : pieces_) put_back(piece, counted);
 }
 

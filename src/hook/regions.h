@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "base/atomic.h"
+#include "ledger/ledger.h"
 #include "ledger/region_table.h"
 #include "unwind/walker.h"
 
@@ -33,6 +34,7 @@ class RegionsEnd {
 
  private:
   ledger::Pieces pieces_;
+  uint32_t births_ = load(ledger::g_births);
 };
 
 }  // namespace mtrace::hook
