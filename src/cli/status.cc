@@ -24,7 +24,8 @@ constexpr char kText[] =
     "those that are named and "
     "not traced, says why.\n\n"
     "States: active (counts), starting, dormant (MTRACE_FOLLOW leaves it out), quiet (the library "
-    "gave up; the program runs on). Behind the signal: taken or ignored by the program; blocked in "
+    "gave up, or was detached; the program runs on). Behind the signal: taken or ignored by the "
+    "program; blocked in "
     "every thread; lost, no longer caught; swallowed, caught without a report.";
 
 std::string state(Mode mode) {
