@@ -60,7 +60,12 @@ class Session {
   uint64_t load(const std::string& path) {
     const uint64_t here = thread_->put(path);
     const auto flags = static_cast<uint64_t>(RTLD_NOW | RTLD_LOCAL);
-    uint64_t library = is_same_file(path) ? thread_->call(target_.calls.dlopen, here, flags) : 0;
+    uint64_t library = 0;
+    if (is_same_file(path)) {
+      library = thread_->call(target_.calls.dlopen, here, flags);
+      // The program must not find our failure.
+      if (library == 0) thread_->call(target_.calls.dlerror);
+    }
     if (library == 0) library = load_copy(path, flags);
     const uint64_t entry = thread_->call(target_.calls.dlsym, library,
                                          thread_->put(std::string(format::kAttachSymbol)));
@@ -130,8 +135,7 @@ class Session {
   }
 
   uint64_t write(const AttachAnswer& answer) {
-    constexpr uint64_t kMost = 65536;
-    std::vector<Patch> patches(std::min(answer.count, kMost));
+    std::vector<Patch> patches(std::min(answer.count, format::kMostPatches));
     const TargetMemory& memory = process_.memory();
     if (!patches.empty() &&
         !memory.read(answer.patches, patches.data(), patches.size() * sizeof(Patch))) {

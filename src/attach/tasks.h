@@ -1,6 +1,7 @@
 // The threads of a process, held by ptrace: stopped, let run, and given back.
 //
-// While it holds a process the caller's SIGCHLD is blocked. One at a time in this program.
+// While it holds a process, this program blocks the signals that would end it, and SIGCHLD. One at
+// a time.
 #pragma once
 
 #include <signal.h>
@@ -30,7 +31,7 @@ class Tasks {
   // Stops all threads, those too that come meanwhile. False: one did not stop in time, or the
   // process is gone; see trouble(). Throws AttachError when it may not be traced.
   bool stop_all(Clock::time_point deadline);
-  // Of some: lets them run and stops them again.
+  // The same for some of them that were let run.
   bool stop(const std::vector<pid_t>& tids, Clock::time_point deadline);
   void resume(const std::vector<pid_t>& tids);
   // All but this one.

@@ -17,6 +17,8 @@ struct Patch {
   uint64_t after;
 };
 
+inline constexpr uint64_t kMostPatches = 65536;
+
 struct AttachAnswer {
   uint64_t patches;  // address of Patch[count], until the next call
   uint64_t count;

@@ -13,7 +13,7 @@ using namespace mtrace::hook;
 
 namespace {
 
-format::Patch* g_patches = nullptr;  // room for kMostPatches
+format::Patch* g_patches = nullptr;  // room for format::kMostPatches
 
 void refuse(format::AttachAnswer& answer, const char* reason) {
   Writer(answer.reason, sizeof answer.reason).text(reason).finish();
@@ -22,12 +22,12 @@ void refuse(format::AttachAnswer& answer, const char* reason) {
 bool is_active() { return mtrace_status_block.mode == format::Mode::kActive; }
 
 void list(format::AttachAnswer& answer, bool attach) {
-  constexpr size_t kBytes = kMostPatches * sizeof(format::Patch);
+  constexpr size_t kBytes = format::kMostPatches * sizeof(format::Patch);
   if (g_patches == nullptr) g_patches = static_cast<format::Patch*>(sys::map_memory(kBytes));
   if (g_patches == nullptr) return refuse(answer, "no memory for the list of patches");
   answer.patches = reinterpret_cast<uint64_t>(g_patches);
   answer.count = list_patches(attach, g_patches);
-  if (answer.count <= kMostPatches) return;
+  if (answer.count <= format::kMostPatches) return;
   answer.count = 0;
   refuse(answer, "the program has too many calls to patch");
 }

@@ -26,7 +26,7 @@ struct Search {
   uintptr_t from(const Target& target) const { return attach ? target.real : target.hook; }
   uintptr_t to(const Target& target) const { return attach ? target.hook : target.real; }
   void add(const void* word, uintptr_t before, uintptr_t after) {
-    if (found < kMostPatches) {
+    if (found < format::kMostPatches) {
       patches[found] = {reinterpret_cast<uintptr_t>(word), before, after};
     }
     ++found;

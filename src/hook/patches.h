@@ -11,10 +11,9 @@
 
 namespace mtrace::hook {
 
-inline constexpr size_t kMostPatches = 65536;
-
-// To the hooks (`attach`), or back to the real functions. Their number; more than kMostPatches:
-// there was no room for all. After find_real(); for moments in which no thread loads or unloads.
+// To the hooks (`attach`), or back to the real functions. Their number; where that is more than
+// format::kMostPatches there was no room for all. After find_real(); for moments in which no thread
+// loads or unloads.
 size_t list_patches(bool attach, format::Patch* patches);
 
 }  // namespace mtrace::hook
