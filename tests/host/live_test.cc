@@ -1,9 +1,14 @@
 // A running process seen through its ledger: memlog top, on a terminal and in a pipe, and memlog
 // report where no signal gets through.
 #include <signal.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <filesystem>
+#include <optional>
 #include <sstream>
+#include <stdexcept>
 
 #include "host_test.h"
 
@@ -190,12 +195,64 @@ TEST_F(LiveTest, ReportOfOneThatBlocksTheSignal) {
   process.send(SIGKILL);
 }
 
-// One that does nothing cannot answer: its ledger is read, and the next report is none the poorer.
-TEST_F(LiveTest, SnapshotOfAnIdleOne) {
+// One that does nothing cannot answer: a thread of it is borrowed.
+TEST_F(LiveTest, ReportOfAnIdleOne) {
+  Process process(target(""));
+  process.read_until("go");
+  keep(process, "1000");
+  const Result result = memlog({"report", "--label", "idle", std::to_string(process.pid())});
+  EXPECT_TRUE(result.exited(0)) << result.err;
+  process.close_input();
+  process.wait();
+  const std::vector<Memlog> logs = logs_of(process.pid());
+  ASSERT_EQ(logs.size(), 2u) << "once for once";
+  EXPECT_EQ(logs[0].get("label"), "idle");
+  EXPECT_EQ(logs[1].get("trigger"), "exit");
+  EXPECT_EQ(logs[1].get("label"), "");
+  const std::string path = program("live_target");
+  EXPECT_EQ(site_sums({logs[0]}, path, path).at("site_kept"), (Amount{1000, 1}));
+}
+
+// Keeps everybody else from tracing a process.
+class Tracer {
+ public:
+  explicit Tracer(pid_t pid) {
+    int ready[2];
+    if (::pipe(ready) != 0 || ::pipe(end_) != 0) throw std::runtime_error("no pipe");
+    child_ = ::fork();
+    if (child_ == 0) {
+      ::close(end_[1]);
+      const char good = ::ptrace(PTRACE_SEIZE, pid, nullptr, nullptr) == 0 ? 'y' : 'n';
+      char byte = 0;
+      if (::write(ready[1], &good, 1) == 1) (void)!::read(end_[0], &byte, 1);
+      ::_exit(0);
+    }
+    ::close(ready[1]);
+    ::close(end_[0]);
+    char good = 'n';
+    (void)!::read(ready[0], &good, 1);
+    ::close(ready[0]);
+    EXPECT_EQ(good, 'y');
+  }
+  ~Tracer() {
+    ::close(end_[1]);
+    ::waitpid(child_, nullptr, 0);
+  }
+  Tracer(const Tracer&) = delete;
+  Tracer& operator=(const Tracer&) = delete;
+
+ private:
+  int end_[2];
+  pid_t child_;
+};
+
+// Where that is not allowed either, its ledger is read, and the next report is none the poorer.
+TEST_F(LiveTest, SnapshotOfAnIdleOneThatIsTraced) {
   Process process(target(""));
   process.read_until("go");
   keep(process, "1000");
   const std::string pid = std::to_string(process.pid());
+  std::optional<Tracer> tracer(process.pid());
   const Result result = memlog({"report", "--label", "idle", pid});
   EXPECT_TRUE(result.exited(0)) << result.err;
   EXPECT_EQ(result.out, "live_target-" + pid + "-snapshot.memlog\n");
@@ -204,6 +261,7 @@ TEST_F(LiveTest, SnapshotOfAnIdleOne) {
   EXPECT_EQ(snapshot.get("label"), "idle");
   EXPECT_EQ(named_site_sums({snapshot}).at("site_kept"), (Amount{1000, 1}));
   EXPECT_EQ(logs_of(process.pid()).size(), 0u);
+  tracer.reset();
   process.close_input();
   process.wait();
   const std::vector<Memlog> logs = logs_of(process.pid());
