@@ -15,7 +15,9 @@ extern const char mtrace_stub_last[];
 }
 
 // 128 bytes below the stack pointer may be in use. System calls: rt_sigprocmask (14), mmap (9),
-// poll (7) to wait for memlog, munmap (11), getpid (39) as a place to be stopped at.
+// ppoll (271) to wait for memlog, munmap (11), getpid (39) as a place to be stopped at. None of
+// them is continued by restart_syscall(2) when it is interrupted, as poll and nanosleep are: the
+// kernel remembers one such call of a thread, and that is the program's.
 asm(R"(
   .pushsection .rodata, "a"
 mtrace_stub_begin:
@@ -66,10 +68,17 @@ mtrace_stub_begin:
   ldmxcsr (%rsp)
   pop %rax
 1:
-  mov $7, %eax
+  mov $271, %eax
   xor %edi, %edi
   xor %esi, %esi
-  mov $1000, %edx
+  lea 64(%r12), %rdx
+  xor %r10d, %r10d
+  xor %r8d, %r8d
+  cmp $-4096, %r12
+  ja 4f
+  movq $1, (%rdx)
+  movq $0, 8(%rdx)
+4:
   syscall
 mtrace_stub_command:
   cmp $-4096, %r12

@@ -161,6 +161,19 @@ TEST_F(AttachTest, WaitingCallsGoOn) {
       << result.out;
 }
 
+TEST_F(AttachTest, WaitingCallOfTheOnlyThreadGoesOn) {
+  Process process(plain({program("attached"), "alone"}));
+  process.read_until("ready");
+  wait_until_blocked(process.pid(), SYS_poll);
+  for (int round = 0; round < 3; ++round) {
+    expect_good(attach(process.pid()));
+    expect_good(detach(process.pid()));
+  }
+  process.write("x");
+  EXPECT_EQ(process.read_line(), "poll 1 ");
+  EXPECT_TRUE(process.wait().exited(0));
+}
+
 TEST_F(AttachTest, InSignalHandlers) {
   Process process(plain({program("attached"), "handler"}));
   process.read_until("ready");

@@ -135,6 +135,15 @@ void waiting() {
   for (std::thread& thread : threads) thread.join();
 }
 
+// The only thread, which has to make the calls for memlog, waits in one that the kernel continues
+// by restart_syscall(2).
+void alone() {
+  puts("ready");
+  fflush(stdout);
+  pollfd wanted = {0, POLLIN, 0};
+  say("poll", poll(&wanted, 1, 3'600'000));
+}
+
 int handler_pipe[2];
 std::atomic<int> in_handler;
 
@@ -227,6 +236,7 @@ int main(int argc, char** argv) {
   const std::string what = argc > 1 ? argv[1] : "";
   if (what == "sites") sites();
   if (what == "waiting") waiting();
+  if (what == "alone") alone();
   if (what == "handler") handler();
   if (what == "loading") loading(argv[2]);
   if (what == "vfork") in_vfork();
