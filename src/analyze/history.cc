@@ -1,27 +1,9 @@
 #include "analyze/history.h"
 
-#include <stdexcept>
+#include "analyze/checked_sum.h"
+#include "analyze/row.h"
 
 namespace mtrace::analyze {
-namespace {
-
-template <typename Number>
-void add_to(Number& sum, Number more) {
-  if (__builtin_add_overflow(sum, more, &sum)) {
-    throw std::runtime_error("a sum does not fit 64 bits");
-  }
-}
-
-Row stack_of(const profile::Entry& entry) {
-  Row row;
-  row.kind = entry.kind;
-  row.stack = entry.stack;
-  row.frames = entry.frames;
-  row.cut = entry.cut;
-  return row;
-}
-
-}  // namespace
 
 size_t History::group_of(const profile::Memlog& memlog, const profile::Entry& entry) {
   Row row = stack_of(entry);

@@ -63,9 +63,17 @@ uint64_t live_error_of(const Row& row) {
   return static_cast<uint64_t>(std::llround(std::sqrt(row.live_variance)));
 }
 
-Row row_of(const profile::Entry& entry, bool times) {
+Row stack_of(const profile::Entry& entry) {
   Row row;
   row.kind = entry.kind;
+  row.stack = entry.stack;
+  row.frames = entry.frames;
+  row.cut = entry.cut;
+  return row;
+}
+
+Row row_of(const profile::Entry& entry, bool times) {
+  Row row = stack_of(entry);
   row.bytes = entry.bytes;
   row.variance = square(entry.error);
   row.live_variance = square(entry.live_error);
@@ -85,9 +93,6 @@ Row row_of(const profile::Entry& entry, bool times) {
   row.age = entry.age;
   row.slack = entry.slack;
   row.peak = entry.peak;
-  row.stack = entry.stack;
-  row.frames = entry.frames;
-  row.cut = entry.cut;
   if (entry.further) row.further = further_of(entry.fields);
   return row;
 }

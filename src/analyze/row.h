@@ -53,6 +53,8 @@ struct Row {
 uint64_t error_of(const Row& row);
 uint64_t live_error_of(const Row& row);
 
+// The stack alone, with no numbers.
+Row stack_of(const profile::Entry& entry);
 // `times`: the report tells lifetimes, so that one it leaves out is 0.
 Row row_of(const profile::Entry& entry, bool times);
 

@@ -1,27 +1,11 @@
 #include "analyze/series.h"
 
-#include <stdexcept>
 #include <utility>
 
+#include "analyze/checked_sum.h"
+#include "analyze/row.h"
+
 namespace mtrace::analyze {
-namespace {
-
-void add_to(int64_t& sum, int64_t more) {
-  if (__builtin_add_overflow(sum, more, &sum)) {
-    throw std::runtime_error("a sum does not fit 64 bits");
-  }
-}
-
-Row stack_of(const profile::Entry& entry) {
-  Row row;
-  row.kind = entry.kind;
-  row.stack = entry.stack;
-  row.frames = entry.frames;
-  row.cut = entry.cut;
-  return row;
-}
-
-}  // namespace
 
 void Series::add(const profile::Memlog& memlog, bool state) {
   if (state) {

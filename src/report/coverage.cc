@@ -9,7 +9,7 @@
 #include "format/memlog.h"
 #include "report/host.h"
 #include "unwind/bindings.h"
-#include "unwind/imports.h"
+#include "unwind/linkage.h"
 
 namespace mtrace::report {
 namespace {
@@ -66,17 +66,29 @@ bool note_bypass(const unwind::Binding& binding, void* context) {
   return false;
 }
 
-// An allocator that is linked in under hidden or other names shows only by what the program does
-// not ask for: it needs memory of the kernel, and no allocator.
-bool allocates_by_itself() {
-  static constexpr const char* kAllocation[] = {
+struct Imports {
+  bool allocator;
+  bool memory;  // of the kernel
+};
+
+void note_import(uintptr_t*, const char* name, void* context) {
+  static constexpr const char* kAllocator[] = {
       "malloc",         "calloc",   "realloc", "free",         "reallocarray", "aligned_alloc",
       "posix_memalign", "memalign", "_Znwm",   "_Znam",        "_ZdlPv",       "_ZdlPvm",
       "__gnat_malloc",  "g_malloc", "g_free",  "CRYPTO_malloc"};
   static constexpr const char* kMemory[] = {"mmap", "mmap64", "sbrk", "brk"};
-  constexpr unsigned kKinds = sizeof kAllocation / sizeof kAllocation[0];
-  return !unwind::program_imports(kAllocation, kKinds) &&
-         unwind::program_imports(kMemory, sizeof kMemory / sizeof kMemory[0]);
+  auto& imports = *static_cast<Imports*>(context);
+  for (const char* one : kAllocator) imports.allocator |= strcmp(name, one) == 0;
+  for (const char* one : kMemory) imports.memory |= strcmp(name, one) == 0;
+}
+
+// An allocator that is linked in under hidden or other names shows only by what the program does
+// not ask for: it needs memory of the kernel, and no allocator.
+bool allocates_by_itself() {
+  Imports imports = {};
+  const link_map* program = unwind::first_object();
+  if (program != nullptr) unwind::each_reference(*program, note_import, &imports);
+  return imports.memory && !imports.allocator;
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "symbolize/dynamic_table.h"
 #include "symbolize/load_bias.h"
 
 namespace mtrace::symbolize {
@@ -13,21 +14,13 @@ struct End {
   void operator()(Elf* elf) const { elf_end(elf); }
 };
 
-std::optional<GElf_Sym> find_exported(Elf* elf, const std::string& name) {
-  for (Elf_Scn* section = nullptr; (section = elf_nextscn(elf, section)) != nullptr;) {
-    GElf_Shdr header;
-    if (gelf_getshdr(section, &header) == nullptr || header.sh_type != SHT_DYNSYM) continue;
-    Elf_Data* data = elf_getdata(section, nullptr);
-    const size_t entry = gelf_fsize(elf, ELF_T_SYM, 1, EV_CURRENT);
-    if (data == nullptr || entry == 0) continue;
-    for (size_t i = 0; i < data->d_size / entry; ++i) {
-      GElf_Sym symbol;
-      if (gelf_getsym(data, static_cast<int>(i), &symbol) == nullptr) break;
-      const char* text = elf_strptr(elf, header.sh_link, symbol.st_name);
-      if (symbol.st_shndx != SHN_UNDEF && text != nullptr && name == text) return symbol;
-    }
-  }
-  return std::nullopt;
+std::optional<GElf_Sym> find_exported(Elf* elf, const std::string& wanted) {
+  std::optional<GElf_Sym> found;
+  any_dynamic_symbol(elf, [&](const GElf_Sym& symbol, const char* name) {
+    if (wanted == name) found = symbol;
+    return found.has_value();
+  });
+  return found;
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "symbolize/dynamic_table.h"
 #include "symbolize/load_bias.h"
 
 namespace mtrace::symbolize {
@@ -25,24 +26,13 @@ void read_segments(Elf* elf, size_t segments, uint64_t bias, LoadedFile& file) {
 }
 
 void read_functions(Elf* elf, uint64_t bias, LoadedFile& file) {
-  for (Elf_Scn* section = nullptr; (section = elf_nextscn(elf, section)) != nullptr;) {
-    GElf_Shdr header;
-    if (gelf_getshdr(section, &header) == nullptr || header.sh_type != SHT_DYNSYM) continue;
-    Elf_Data* data = elf_getdata(section, nullptr);
-    const size_t entry = gelf_fsize(elf, ELF_T_SYM, 1, EV_CURRENT);
-    if (data == nullptr || entry == 0) continue;
-    for (size_t i = 0; i < data->d_size / entry; ++i) {
-      GElf_Sym symbol;
-      if (gelf_getsym(data, static_cast<int>(i), &symbol) == nullptr) break;
-      const char* name = elf_strptr(elf, header.sh_link, symbol.st_name);
-      if (name == nullptr || symbol.st_shndx == SHN_UNDEF ||
-          GELF_ST_TYPE(symbol.st_info) != STT_FUNC) {
-        continue;
-      }
-      const uint64_t begin = bias + symbol.st_value;
+  any_dynamic_symbol(elf, [&](const GElf_Sym& symbol, const char* name) {
+    const uint64_t begin = bias + symbol.st_value;
+    if (GELF_ST_TYPE(symbol.st_info) == STT_FUNC) {
       file.functions.push_back({name, {begin, begin + symbol.st_size}});
     }
-  }
+    return false;
+  });
 }
 
 }  // namespace
