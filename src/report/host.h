@@ -23,8 +23,8 @@ struct Host {
 
 extern Host g_host;
 
-// Before anything else; not thread-safe; again when the library is attached again. `argv`: as the kernel laid it down; `keep_command`: copy
-// it, up to 64 KiB of escaped text.
+// Before anything else; not thread-safe; again when the library is attached again. `argv`: as the
+// kernel laid it down; `keep_command`: copy it, up to 64 KiB of escaped text.
 void learn_host(char* const* argv, bool keep_command);
 // What follows the last slash.
 const char* last_component(const char* path);
