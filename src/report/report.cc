@@ -118,7 +118,7 @@ void write_report(void* argument) {
   scratch.result = static_cast<int>(g_seq);
   status_reported(g_seq, scratch.file.path);
   if (snapshot.begin() != snapshot.end()) {
-    resolve_later(scratch.file.path, g_seq);
+    resolve_later(scratch.file.path, g_seq, scratch.trigger == Trigger::kExit);
   } else {
     status_named(g_seq);  // no stacks, no names
   }

@@ -19,6 +19,7 @@ constexpr size_t kStack = 32 * 1024;
 constexpr size_t kEnvironment = 128 * 1024;
 constexpr uint64_t kAddressSpace = uint64_t{8} << 30;
 constexpr uint64_t kCpuSeconds = 300;
+constexpr int kPolite = 19;  // niceness
 
 enum State : uint32_t {
   kIdle,     // no supervisor, or one that is about to exit
@@ -152,7 +153,7 @@ bool prepare() {
   if (g_shared == nullptr) return false;
   g_shared->program = {g_tool,        const_cast<char* const*>(g_shared->argv),
                        g_environment, g_signal,
-                       kAddressSpace, kCpuSeconds};
+                       kAddressSpace, kCpuSeconds, kPolite};
   return true;
 }
 
@@ -173,7 +174,7 @@ Tool resolver_tool() {
   return {usable ? g_tool : nullptr, g_environment, g_signal};
 }
 
-void resolve_later(const char* path, uint32_t seq) {
+void resolve_later(const char* path, uint32_t seq, bool host_waits) {
   if (resolver_tool().path == nullptr || !prepare()) {
     status_named(seq);
     return;
@@ -181,6 +182,8 @@ void resolve_later(const char* path, uint32_t seq) {
   Shared& shared = *g_shared;
   Job& job = shared.jobs[shared.queued % kQueued];
   job.seq = seq;
+  // Beside busy programs a polite one does not come to run while the host waits.
+  shared.program.niceness = host_waits ? 0 : kPolite;
   strncpy(job.path, path, kPath - 1);
   store_release(shared.queued, shared.queued + 1);
   uint32_t seen = load_acquire(shared.state);

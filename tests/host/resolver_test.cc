@@ -1,6 +1,7 @@
 // Names: the resolver fills them in after a report and does not show in the host; `memlog resolve`
 // does the same later. The names are held against the symbol table as nm prints it.
 #include <signal.h>
+#include <sys/resource.h>
 
 #include <filesystem>
 #include <set>
@@ -176,6 +177,28 @@ TEST_F(ResolverTest, ExitWaits) {
 }
 
 // Switched off, missing or not a program: raw files stand, and nothing else happens.
+// In the background behind everybody else; but while the program waits for it at its end, as the
+// program itself.
+TEST_F(ResolverTest, Niceness) {
+  const std::string tool = temp() + "/tool";
+  write_file(tool, "#!/bin/sh\n/usr/bin/nice >>" + temp() + "/niceness\n");
+  fs::permissions(tool, fs::perms::owner_all);
+  Command command = traced({program("idle"), "poll"});
+  command.env["MTRACE_RESOLVER"] = tool;
+  run(command);
+  EXPECT_LE(std::stoi(read_file(temp() + "/niceness")), ::getpriority(PRIO_PROCESS, 0));
+
+  fs::remove(temp() + "/niceness");
+  command.env["MTRACE_EXIT_REPORT"] = "0";
+  Process process(command);
+  process.read_until("ready");
+  process.send(SIGUSR1);
+  wait_for_report("idle", process.pid(), 1);
+  process.close_input();
+  process.wait();
+  EXPECT_EQ(std::stoi(read_file(temp() + "/niceness")), 19);
+}
+
 TEST_F(ResolverTest, WithoutIt) {
   write_file(temp() + "/not-a-program", "text");
   for (const std::string& path : {std::string("none"), temp() + "/missing",
