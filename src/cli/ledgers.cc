@@ -62,9 +62,14 @@ std::unique_ptr<profile::LedgerFile> ledger_of(pid_t pid, std::string& why) {
       continue;
     }
     auto ledger = std::make_unique<profile::LedgerFile>(file, mapping.path);
-    // The child of a fork has its parent's mapped until its first operation.
-    if (static_cast<pid_t>(ledger->header().pid) == pid) return ledger;
-    why = "is a fork's child that has not allocated yet: it has no ledger of its own";
+    if (static_cast<pid_t>(ledger->header().pid) != pid) {
+      // The child of a fork has its parent's mapped until its first operation.
+      why = "is a fork's child that has not allocated yet: it has no ledger of its own";
+    } else if (ledger->header().state == format::LedgerState::kDetached) {
+      why = "is not traced any more: memlog detach";
+    } else {
+      return ledger;
+    }
   }
   return nullptr;
 }
