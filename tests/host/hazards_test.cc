@@ -1,5 +1,6 @@
 // What broke others: see doc/reliability.md for the list, and which test stands for what.
 #include <signal.h>
+#include <sys/wait.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -112,7 +113,14 @@ TEST_F(HazardTest, NginxKeepsTheSignal) {
   fs::remove(temp() + "/logs/access.log");
   server.send(SIGUSR1);
   wait_until("a new log", [&] { return fs::exists(temp() + "/logs/access.log"); });
-  server.send(SIGQUIT);
+  // One that comes before it waits for signals goes unseen.
+  wait_until("its end", [&] {
+    server.send(SIGQUIT);
+    siginfo_t ended = {};
+    return ::waitid(P_PID, static_cast<id_t>(server.pid()), &ended, WEXITED | WNOHANG | WNOWAIT) ==
+               0 &&
+           ended.si_pid != 0;
+  });
   const Result result = server.wait();
   EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
   const std::vector<Memlog> logs = logs_of(result.pid);
