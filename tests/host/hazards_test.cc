@@ -111,9 +111,11 @@ TEST_F(HazardTest, NginxKeepsTheSignal) {
   wait_until("the pid file", [&] { return !read_file(temp() + "/pid").empty(); });
   wait_until("the log", [&] { return fs::exists(temp() + "/logs/access.log"); });
   fs::remove(temp() + "/logs/access.log");
-  server.send(SIGUSR1);
-  wait_until("a new log", [&] { return fs::exists(temp() + "/logs/access.log"); });
-  // One that comes before it waits for signals goes unseen.
+  // One that comes just before it waits for events is not looked at until the next one comes.
+  wait_until("a new log", [&] {
+    server.send(SIGUSR1);
+    return fs::exists(temp() + "/logs/access.log");
+  });
   wait_until("its end", [&] {
     server.send(SIGQUIT);
     siginfo_t ended = {};
