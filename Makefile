@@ -56,7 +56,8 @@ LIB_FLAGS := $(COMMON) -fPIC -fvisibility=hidden -fno-exceptions -fno-rtti \
 # inside a hook. Never unloaded.
 LIB_LINK  := -shared -nostdlib -nostartfiles -Wl,-z,now,-z,relro,-z,defs,-z,nodelete \
              -Wl,-soname,libmtrace.so -Wl,--version-script,src/hook/exports.map
-TOOL_FLAGS := $(COMMON) -DMTRACE_INSTALLED_LIBRARY='"$(LIBDIR)/libmtrace.so"'
+# -g1: lines and functions for a backtrace; all of -g doubles the time of building.
+TOOL_FLAGS := $(COMMON) -g1 -DMTRACE_INSTALLED_LIBRARY='"$(LIBDIR)/libmtrace.so"'
 # The marker tells a preloaded libmtrace.so not to trace memlog itself.
 TOOL_LINK  := -Wl,--export-dynamic-symbol=mtrace_host_opt_out
 # flat_hash_map: memlog's model, and the reference for the stack table in the tests.
@@ -80,10 +81,17 @@ $(BUILD)/lib/%.o: src/%.cc Makefile | $(BUILD)/.deps
 	@mkdir -p $(@D)
 	$(call say,CXX,$<)
 	$(Q)$(CXX) $(CPPFLAGS) $(LIB_FLAGS) $(CXXFLAGS) -c $< -o $@
-$(BUILD)/tool/%.o: src/%.cc Makefile | $(BUILD)/.deps
+$(BUILD)/tool/%.o: src/%.cc Makefile $(BUILD)/tool/headers.h.gch | $(BUILD)/.deps
 	@mkdir -p $(@D)
 	$(call say,CXX,$<)
-	$(Q)$(CXX) $(CPPFLAGS) $(TOOL_FLAGS) $(CXXFLAGS) -c $< -o $@
+	$(Q)$(CXX) $(CPPFLAGS) $(TOOL_FLAGS) $(CXXFLAGS) -include $(BUILD)/tool/headers.h -c $< -o $@
+# The headers of libraries that most of memlog includes, compiled once: a third of the time. Every
+# file still includes what it uses; make lint compiles without.
+$(BUILD)/tool/headers.h.gch: src/cli/headers.h Makefile | $(BUILD)/.deps
+	@mkdir -p $(@D)
+	$(call say,CXX,$<)
+	@echo '#include "$(abspath $<)"' > $(@:.gch=)
+	$(Q)$(CXX) $(CPPFLAGS) $(TOOL_FLAGS) $(CXXFLAGS) -x c++-header $(@:.gch=) -o $@
 
 # It holds the styles and scripts of what memlog export draws.
 $(BUILD)/tool/export/page_files.o: $(wildcard src/export/page/*)

@@ -23,11 +23,18 @@ include tests/tsan/tsan.mk
 include tests/schedule/schedule.mk
 
 # Not optimised: the tests wait for the programs they run, not the other way round.
-TEST_FLAGS := $(filter-out -O%,$(COMMON)) -O0 -Itests/host
-$(TEST_BUILD)/obj/%.o: tests/%.cc tests/tests.mk | $(BUILD)/.deps
+TEST_FLAGS := $(filter-out -O%,$(COMMON)) -O0 -g1 -Itests/host
+# But for what reads every memlog of every test.
+$(TEST_BUILD)/obj/host/memlog_file.o: TEST_FLAGS += -O2
+$(TEST_BUILD)/obj/%.o: tests/%.cc tests/tests.mk $(TEST_BUILD)/headers.h.gch | $(BUILD)/.deps
 	@mkdir -p $(@D)
 	$(call say,CXX,$<)
-	$(Q)$(CXX) $(CPPFLAGS) $(TEST_FLAGS) $(CXXFLAGS) -c $< -o $@
+	$(Q)$(CXX) $(CPPFLAGS) $(TEST_FLAGS) $(CXXFLAGS) -include $(TEST_BUILD)/headers.h -c $< -o $@
+$(TEST_BUILD)/headers.h.gch: tests/headers.h Makefile tests/tests.mk | $(BUILD)/.deps
+	@mkdir -p $(@D)
+	$(call say,CXX,$<)
+	@echo '#include "$(abspath $<)"' > $(@:.gch=)
+	$(Q)$(CXX) $(CPPFLAGS) $(TEST_FLAGS) $(CXXFLAGS) -x c++-header $(@:.gch=) -o $@
 test_objects = $(patsubst tests/%.cc,$(TEST_BUILD)/obj/%.o,$(sort $(wildcard $(1))))
 
 UNIT_LIBRARY_OBJ := $(call test_objects,tests/unit/library/*.cc)

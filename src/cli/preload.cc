@@ -10,6 +10,7 @@
 #include <fstream>
 #include <sstream>
 #include <stdexcept>
+#include <string_view>
 
 #include "profile/text.h"
 #include "symbolize/loader_need.h"
@@ -79,12 +80,12 @@ std::string find_library() {
   const std::string own = own_directory();
   std::vector<std::string> places = {own + kName};
   // PREFIX/bin/memlog and PREFIX/lib/MULTIARCH/libmtrace.so, also when the tree was moved.
-  const std::string installed = MTRACE_INSTALLED_LIBRARY;
+  const std::string_view installed = MTRACE_INSTALLED_LIBRARY;
   const size_t lib = installed.rfind("/lib/");
-  if (own.ends_with("/bin/") && lib != std::string::npos) {
-    places.push_back(own.substr(0, own.size() - 4) + installed.substr(lib + 1));
+  if (own.ends_with("/bin/") && lib != std::string_view::npos) {
+    places.push_back(fmt::format("{}{}", own.substr(0, own.size() - 4), installed.substr(lib + 1)));
   }
-  places.push_back(installed);
+  places.emplace_back(installed);
   for (const std::string& place : places) {
     if (is_file(place)) return place;
   }

@@ -1,17 +1,20 @@
 # Fuzzing: libFuzzer with AddressSanitizer and UndefinedBehaviorSanitizer, by clang whatever builds
 # the rest.
 #
-#   make fuzz                  each target for SECONDS (600); new inputs stay in build/fuzz/found
+#   make fuzz                  each target for SECONDS (600); new inputs stay in build/fuzz-long/found
 #   make fuzz FUZZ=cfi         only that one
 #   make fuzz-short            what make check runs: the seeds and a few thousand executions
 
-FUZZ_BUILD   := $(BUILD)/fuzz
+FUZZ_BUILD   ?= $(BUILD)/fuzz
 FUZZ_TARGETS := cfi memlog elf options decode ledger
 FUZZ         ?= $(FUZZ_TARGETS)
 SECONDS      ?= 600
 
+# Half the time of building for make check; make fuzz has targets of its own, which run faster.
+FUZZ_OPT      ?= -O0
+
 FUZZ_SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all
-FUZZ_FLAGS    := -std=c++20 -O1 -g1 $(WARN) -MMD -MP -fno-omit-frame-pointer \
+FUZZ_FLAGS    := -std=c++20 $(FUZZ_OPT) -g1 $(WARN) -MMD -MP -fno-omit-frame-pointer \
                  -fsanitize=fuzzer-no-link $(FUZZ_SANITIZE)
 # The parts that each target is about.
 FUZZ_SRC_cfi     := $(addprefix src/unwind/,cfi.cc compile.cc eh_frame.cc expression.cc machine.cc \
@@ -30,10 +33,18 @@ FUZZ_LIBS_memlog := -lfmt -lre2 -lz $(ABSL_LIBS)
 FUZZ_LIBS_elf    := -ldw -lelf -liberty -lfmt
 FUZZ_LIBS_decode := -ldw -lelf -liberty -lfmt $(ABSL_LIBS)
 
-$(FUZZ_BUILD)/obj/%.o: %.cc tests/fuzz/fuzz.mk | $(BUILD)/.deps
+# Only memlog's parts include the library headers that are compiled once.
+FUZZ_PRECOMPILED = $(if $(filter src/base/% src/unwind/% src/hook/%,$<),,\
+                     -include $(FUZZ_BUILD)/headers.h)
+$(FUZZ_BUILD)/obj/%.o: %.cc tests/fuzz/fuzz.mk $(FUZZ_BUILD)/headers.h.gch | $(BUILD)/.deps
 	@mkdir -p $(@D)
 	$(call say,FUZZ,$<)
-	$(Q)clang++ $(CPPFLAGS) $(FUZZ_FLAGS) -c $< -o $@
+	$(Q)clang++ $(CPPFLAGS) $(FUZZ_FLAGS) $(FUZZ_PRECOMPILED) -c $< -o $@
+$(FUZZ_BUILD)/headers.h.gch: src/cli/headers.h tests/fuzz/fuzz.mk | $(BUILD)/.deps
+	@mkdir -p $(@D)
+	$(call say,FUZZ,$<)
+	@echo '#include "$(abspath $<)"' > $(@:.gch=)
+	$(Q)clang++ $(CPPFLAGS) $(FUZZ_FLAGS) -x c++-header $(@:.gch=) -o $@
 define fuzz_rule
 FUZZ_OBJ_$(1) := $$(patsubst %.cc,$(FUZZ_BUILD)/obj/%.o,tests/fuzz/$(1)_fuzz.cc $$(FUZZ_SRC_$(1)))
 FUZZ_OBJ += $$(FUZZ_OBJ_$(1))
@@ -46,8 +57,10 @@ $(foreach target,$(FUZZ_TARGETS),$(eval $(call fuzz_rule,$(target))))
 FUZZ_BINARIES := $(addprefix $(FUZZ_BUILD)/,$(FUZZ_TARGETS))
 TEST_EXTRA    += $(FUZZ_BINARIES)
 
-.PHONY: fuzz fuzz-short
-fuzz: $(addprefix $(FUZZ_BUILD)/,$(FUZZ))
+.PHONY: fuzz fuzz-long fuzz-short
+fuzz:
+	$(Q)$(MAKE) --no-print-directory FUZZ_BUILD=$(BUILD)/fuzz-long FUZZ_OPT=-O1 fuzz-long
+fuzz-long: $(addprefix $(FUZZ_BUILD)/,$(FUZZ))
 	@tests/fuzz/run.sh $(FUZZ_BUILD) --seconds $(SECONDS) $(FUZZ)
 fuzz-short: $(addprefix $(FUZZ_BUILD)/,$(FUZZ))
 	@tests/fuzz/run.sh $(FUZZ_BUILD) --runs 3000 $(FUZZ)
