@@ -15,7 +15,7 @@
 
 namespace mtrace::unwind {
 namespace internal {
-std::atomic<uint32_t> unload_epoch{0};
+uint32_t unload_epoch = 0;
 }
 namespace {
 
@@ -124,7 +124,7 @@ bool overlap(const Module& a, const Module& b) { return a.start < b.end && b.sta
 // again. nullptr: the list is full.
 Entry* publish(Entry* fresh) {
   Module& module = fresh->module;
-  module.born = internal::unload_epoch.load(std::memory_order_acquire);
+  module.born = unload_epoch();
   module.generation = 1;
   Entry* revivable = nullptr;
   bool epoch_taken = false;
@@ -160,8 +160,7 @@ Entry* publish(Entry* fresh) {
         for (std::atomic<uint16_t>& hint : name_hints) hint = kMaxModules;
       } else if (death == kAlive) {
         // Its dlclose was not seen (libc closes its own plug-ins from inside).
-        if (!epoch_taken)
-          module.born = internal::unload_epoch.fetch_add(1, std::memory_order_acq_rel) + 1;
+        if (!epoch_taken) module.born = add_fetch_ordered(internal::unload_epoch, 1u);
         epoch_taken = true;
         if (set_died(other, kAlive, module.born)) forget_rules();
       }
@@ -276,7 +275,7 @@ void forget_unloaded(void (*unloaded)(uintptr_t, uintptr_t, uint32_t, void*), vo
   for (uint32_t i = 0; Entry* entry = entry_at(i); ++i) {
     if (died(entry->module) != kAlive) continue;
     if (still_loaded(*entry)) continue;
-    if (now == 0) now = internal::unload_epoch.fetch_add(1, std::memory_order_acq_rel) + 1;
+    if (now == 0) now = add_fetch_ordered(internal::unload_epoch, 1u);
     set_died(entry, kAlive, now);
   }
   // Rules of objects that found no room in the list have no entry that could be seen dying.

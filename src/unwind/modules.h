@@ -4,9 +4,10 @@
 // file at another one, is a new entry with the next generation of its path.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
+
+#include "base/atomic.h"
 
 namespace mtrace::unwind {
 
@@ -29,10 +30,10 @@ inline constexpr uint32_t kMaxModules = 16384;
 uint32_t lost_modules();
 
 namespace internal {
-[[gnu::visibility("hidden")]] extern std::atomic<uint32_t> unload_epoch;
+[[gnu::visibility("hidden")]] extern uint32_t unload_epoch;
 }
 // Counts unloads. Two walks of equal addresses in the same epoch met the same code.
-inline uint32_t unload_epoch() { return internal::unload_epoch.load(std::memory_order_acquire); }
+inline uint32_t unload_epoch() { return load_acquire(internal::unload_epoch); }
 
 // The entry for `address` as of a stack that was retired in epoch `retired` (kAlive: it is still
 // in use); nullptr when no loaded object held it. Number of the entry in *index if not null.

@@ -9,8 +9,16 @@
 
 namespace mtrace::unwind {
 namespace internal {
-std::atomic<uint64_t> rule_table[size_t{1} << kCacheBits];
+uint64_t rule_table[size_t{1} << kCacheBits];
 }
+namespace {
+
+void forget(uint64_t& place) {
+  // Untouched pages of the table stay untouched.
+  if (load(place) != 0) store(place, uint64_t{0});
+}
+
+}  // namespace
 
 // Not inlined into the walk: the interpreter's states need 1.5 KiB of stack.
 [[gnu::noinline]] Rule compile_rule(uintptr_t key) {
@@ -31,20 +39,20 @@ std::atomic<uint64_t> rule_table[size_t{1} << kCacheBits];
   } else if (find_row(*object, fde, key - 1, &row)) {
     rule = pack_rule(*object, row);
   }
-  std::atomic<uint64_t>& place = internal::rule_table[static_cast<uint16_t>(key)];
+  uint64_t& place = internal::rule_table[static_cast<uint16_t>(key)];
   uint64_t word = rule.tagged(key).bits();
-  place.store(word, std::memory_order_release);
   // An object may have been unloaded, and the cache emptied, since this rule was read from it.
   // (Registering an object ends an epoch, too, when it lies over one whose end was not seen.)
-  if (unload_epoch() != epoch) place.compare_exchange_strong(word, 0);
+  // Either this sees the new epoch, or who empties the cache sees the rule: a plain store might
+  // become visible only after both have looked.
+  exchange(place, word);
+  if (unload_epoch() != epoch) compare_exchange(place, word, uint64_t{0});
   return rule;
 }
 
 void forget_rules() {
-  for (std::atomic<uint64_t>& place : internal::rule_table) {
-    // Untouched pages of the table stay untouched.
-    if (place.load(std::memory_order_relaxed) != 0) place.store(0, std::memory_order_relaxed);
-  }
+  full_fence();
+  for (uint64_t& place : internal::rule_table) forget(place);
 }
 
 }  // namespace mtrace::unwind

@@ -2,22 +2,23 @@
 // exactly its key, or another key's, or nothing; a lost store costs one more compilation.
 #pragma once
 
-#include <atomic>
+#include <cstddef>
 #include <cstdint>
 
+#include "base/atomic.h"
 #include "unwind/rule.h"
 
 namespace mtrace::unwind {
 
 namespace internal {
-[[gnu::visibility("hidden")]] extern std::atomic<uint64_t> rule_table[size_t{1} << kCacheBits];
+[[gnu::visibility("hidden")]] extern uint64_t rule_table[size_t{1} << kCacheBits];
 }
 
 // The place's rule, to be checked with holds_for(key).
 inline Rule cached_rule(uintptr_t key) {
   const auto place = static_cast<uint16_t>(key);
   static_assert(kCacheBits == 16);
-  return Rule(internal::rule_table[place].load(std::memory_order_relaxed));
+  return Rule(load(internal::rule_table[place]));
 }
 
 // The rule for `key`, compiled when the cache does not hold it. kLost when there is none.

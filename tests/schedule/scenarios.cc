@@ -19,6 +19,7 @@
 #include "ledger/resource_table.cc"
 #include "ledger/stack_table.cc"
 #include "ledger/thread_slots.cc"
+#include "notes_and_rules.h"
 #include "scheduler.h"
 
 namespace mtrace::sys {
@@ -576,6 +577,9 @@ const Named kScenarios[] = {
     {"share-of-shared-set", [] { return new ShareIsRead(false); }},
     {"slots-of-the-dead", [] { return new SlotsOfTheDead; }},
     {"arena-chunks", [] { return new ArenaChunks; }},
+    {"rule-of-the-unloaded", [] { return new unwind::RuleOfTheUnloaded; }},
+    {"notes-and-report", [] { return new report::NotesAndReport(false); }},
+    {"notes-and-handler", [] { return new report::NotesAndReport(true); }},
 };
 
 }  // namespace

@@ -1,0 +1,116 @@
+// Scenarios of what is lock-free outside src/ledger: the cache of rules and the notes.
+#pragma once
+
+#include <cstring>
+#include <string>
+
+#include "report/notes.cc"
+#include "scheduler.h"
+#include "unwind/rule_cache.cc"
+
+namespace mtrace::unwind {
+
+// The loader and its tables, as the cache of rules sees them: which of two objects lies at the
+// address, the other one's rules differ.
+uint32_t g_object_there = 0;
+namespace internal {
+uint32_t unload_epoch = 0;
+}
+const Object* loaded_object(uintptr_t, Object* scratch) {
+  scratch->base = load(g_object_there);
+  return scratch;
+}
+bool find_fde(const Object&, uintptr_t, Fde*) { return true; }
+bool find_row(const Object&, const Fde&, uintptr_t, Row*) { return true; }
+Rule pack_rule(const Object& object, const Row&) { return Rule(RuleKind::kRsp, 8 * object.base); }
+
+// Two threads compile the rule of one address while a third one notices that another object has
+// come to lie there.
+class RuleOfTheUnloaded : public schedule::Scenario {
+ public:
+  RuleOfTheUnloaded() {
+    place() = 0;
+    internal::unload_epoch = 0;
+    g_object_there = 1;
+  }
+  unsigned threads() const override { return 3; }
+  void run(unsigned thread) override {
+    if (thread < 2) {
+      const Rule rule = compile_rule(kKey);
+      schedule::expect(rule.offset() == 8 || rule.offset() == 16, "a rule of neither");
+      return;
+    }
+    store(g_object_there, 2u);
+    add_fetch_ordered(internal::unload_epoch, 1u);
+    // forget_rules() without all the other places.
+    full_fence();
+    forget(place());
+  }
+  void check() override {
+    const Rule rule(place());
+    schedule::expect(rule.bits() == 0 || (rule.holds_for(kKey) && rule.offset() == 16),
+                     "the rule of the unloaded object stays");
+  }
+
+ private:
+  static constexpr uintptr_t kKey = 0x7f0000012345;
+  static uint64_t& place() { return internal::rule_table[static_cast<uint16_t>(kKey)]; }
+};
+
+}  // namespace mtrace::unwind
+
+namespace mtrace::sys {
+uint64_t real_time() { return 0; }
+}  // namespace mtrace::sys
+
+namespace mtrace::report {
+
+// Two threads make notes, one of them interrupted by a handler that makes one, too, while reports
+// take them up. Each is taken up once, whole.
+class NotesAndReport : public schedule::Scenario {
+ public:
+  explicit NotesAndReport(bool handler) : handler_(handler) {
+    g_next = 0;
+    g_dropped = 0;
+    // All but three slots have a note that nobody takes up, so that the others meet.
+    for (unsigned i = 0; i < kMostNotes; ++i) {
+      g_slots[i] = {i >= 3 && i < 6 ? kFree : kWriting, 0, 0, ""};
+    }
+  }
+  unsigned threads() const override { return 3; }
+  bool has_handler() const override { return handler_; }
+  void handle() override { note("handler"); }
+  void run(unsigned thread) override {
+    if (thread < 2) {
+      note(thread == 0 ? "first" : "second");
+    } else {
+      take_up();
+    }
+  }
+  void check() override {
+    take_up();
+    schedule::expect(kept_ == made_ && dropped_notes() == 0, "dropped though there was room");
+    schedule::expect(taken_ == made_, "a note is lost, or taken up twice");
+  }
+
+ private:
+  void note(const char* text) {
+    ++made_;
+    kept_ += add_note(text, false);
+  }
+  void take_up() {
+    const PendingNotes notes = pending_notes();
+    for (unsigned i = 0; i < notes.count; ++i) {
+      const std::string text = note_at(notes, i).text;
+      schedule::expect(text == "first" || text == "second" || text == "handler", "half a note");
+      ++taken_;
+    }
+    drop_notes(notes);
+  }
+  bool handler_;
+  unsigned made_ = 0;
+  unsigned kept_ = 0;
+  unsigned taken_ = 0;
+};
+
+}  // namespace mtrace::report
