@@ -131,6 +131,15 @@ $(STRIPPED)/truth_cxx: $(PROGRAMS)/truth_cxx.gcc.O2.pie.nofp
 	    objcopy --only-keep-debug $< $$directory/$${id:2}.debug && cp $< $@ && strip $@
 PROGRAM_LIST += $(STRIPPED)/truth_c $(STRIPPED)/truth_cxx
 
+# That clang++ takes the library's sources, too, but for code generation.
+$(TEST_BUILD)/clang.ok: $(LIB_SRC) $(wildcard src/*/*.h) tests/tests.mk | $(BUILD)/.deps
+	@mkdir -p $(@D)
+	$(call say,CLANG,src)
+	$(Q)printf '%s\n' $(LIB_SRC) | xargs -P $(JOBS) -I{} clang++ -fsyntax-only \
+	    $(CPPFLAGS) $(filter-out -MMD -MP,$(LIB_FLAGS)) {}
+	@touch $@
+TEST_EXTRA += $(TEST_BUILD)/clang.ok
+
 programs: $(PROGRAM_LIST)
 tests: $(TEST_BINARIES) programs $(TEST_EXTRA)
 

@@ -26,15 +26,19 @@ namespace mtrace {
 
 template <typename T>
 T load(const T& word) {
-  return __atomic_load_n(&word, __ATOMIC_RELAXED);
+  T value;
+  __atomic_load(&word, &value, __ATOMIC_RELAXED);
+  return value;
 }
 template <typename T>
 T load_acquire(const T& word) {
-  return __atomic_load_n(&word, __ATOMIC_ACQUIRE);
+  T value;
+  __atomic_load(&word, &value, __ATOMIC_ACQUIRE);
+  return value;
 }
 template <typename T>
 void store(T& word, T value) {
-  __atomic_store_n(&word, value, __ATOMIC_RELAXED);
+  __atomic_store(&word, &value, __ATOMIC_RELAXED);
 }
 template <typename T>
 void store_release(T& word, T value) {
