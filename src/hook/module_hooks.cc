@@ -38,8 +38,7 @@ bool modules_came_back(const ledger::StackRecord& stack) {
 }
 
 void retire_unloaded() {
-  unwind::forget_unloaded(retire, nullptr);
-  store(g_seen_epoch, unwind::unload_epoch());
+  store(g_seen_epoch, unwind::forget_unloaded(retire, nullptr));
 }
 
 }  // namespace mtrace::hook

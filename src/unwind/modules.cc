@@ -4,12 +4,8 @@
 
 #include <atomic>
 
-#include "base/probe.h"
-#include "base/syscall.h"
-#include "format/memlog.h"
+#include "unwind/module_entry.h"
 #include "unwind/module_log.h"
-#include "unwind/module_memory.h"
-#include "unwind/module_path.h"
 #include "unwind/object.h"
 #include "unwind/rule_cache.h"
 
@@ -21,14 +17,6 @@ namespace {
 
 constexpr uint32_t kHints = 4096;  // a power of two
 
-// Written before it is published, then constant, except for `died` and `announced`.
-struct Entry {
-  Module module;
-  Object object;
-  std::atomic<uint32_t> announced;  // the last death of it that forget_unloaded has reported
-  std::atomic<format::LedgerModule*> logged;
-};
-
 // Entries by number, in order of birth; the first null ends the list. An entry is published by the
 // one compare-and-swap that puts it here; who loses it looks again.
 std::atomic<Entry*> entries[kMaxModules];
@@ -37,86 +25,11 @@ std::atomic<uint32_t> lost{0};
 std::atomic<uint16_t> hints[kHints];       // for loaded_object
 std::atomic<uint16_t> name_hints[kHints];  // for find_module
 
-uint32_t died(const Module& module) { return __atomic_load_n(&module.died, __ATOMIC_ACQUIRE); }
-
-bool set_died(Entry* entry, uint32_t from, uint32_t to) {
-  const bool set = __atomic_compare_exchange_n(&entry->module.died, &from, to, false,
-                                               __ATOMIC_SEQ_CST, __ATOMIC_ACQUIRE);
-  if (set) log_death(entry->logged, entry->module);
-  return set;
-}
-
 Entry* entry_at(uint32_t index) {
   return index < kMaxModules ? entries[index].load(std::memory_order_acquire) : nullptr;
 }
 
 std::atomic<uint16_t>& hint_for(uintptr_t address) { return hints[address >> 12 & (kHints - 1)]; }
-
-bool same_place(const Object& then, const Object& now) {
-  return now.base == then.base && now.eh_frame_hdr == then.eh_frame_hdr &&
-         now.start >= then.start && now.end <= then.end;
-}
-
-// Whether what is loaded at `now` is the file that `entry` was made for: by build-id; a file
-// without one by its name. Reads `now` directly: for an object that a walk has met, which stays
-// loaded while one of its functions is on the stack.
-bool same_object(const Entry& entry, const Object& now) {
-  const Object& then = entry.object;
-  if (!same_place(then, now)) return false;
-  if (then.build_id_size != 0) {
-    return memcmp(reinterpret_cast<const void*>(then.build_id), entry.module.build_id,
-                  then.build_id_size) == 0;
-  }
-  return now.name == 0 || same_name(reinterpret_cast<const char*>(now.name), entry.module.path);
-}
-
-// The same for an object that another thread may be unloading meanwhile.
-bool still_loaded(const Entry& entry) {
-  const Object& then = entry.object;
-  Object now;
-  if (!locate_object(then.start, &now) || !same_place(then, now)) return false;
-  if (then.build_id_size != 0) {
-    unsigned char bytes[sizeof entry.module.build_id];
-    return sys::read_memory(then.build_id, bytes, then.build_id_size) &&
-           memcmp(bytes, entry.module.build_id, then.build_id_size) == 0;
-  }
-  char name[256];
-  return !sys::read_string(now.name, name, sizeof name) || same_name(name, entry.module.path);
-}
-
-Entry* make_entry(const Object& object) {
-  auto* scratch = static_cast<PathScratch*>(sys::map_memory(sizeof(PathScratch)));
-  if (scratch == nullptr) return nullptr;
-  find_path(object, scratch);
-  const size_t length = strlen(scratch->path);
-  auto* copy = static_cast<char*>(module_memory(length + 1));
-  if (copy != nullptr) memcpy(copy, scratch->path, length + 1);
-  sys::unmap_memory(scratch, sizeof(PathScratch));
-  auto* entry = static_cast<Entry*>(module_memory(sizeof(Entry)));
-  if (copy == nullptr || entry == nullptr) return nullptr;
-  entry->object = object;
-  entry->announced.store(0, std::memory_order_relaxed);
-  Module& module = entry->module;
-  module.start = object.start;
-  module.end = object.end;
-  module.base = object.base;
-  module.path = copy;
-  module.build_id_size = 0;
-  if (object.build_id_size != 0 &&
-      sys::read_memory(object.build_id, module.build_id, object.build_id_size)) {
-    module.build_id_size = object.build_id_size;
-  }
-  module.identity = module.build_id_size != 0
-                        ? format::module_identity(module.build_id, module.build_id_size)
-                        : format::module_identity(copy, length);
-  module.died = kAlive;
-  return entry;
-}
-
-bool same_file(const Module& a, const Module& b) {
-  return strcmp(a.path, b.path) == 0 && a.build_id_size == b.build_id_size &&
-         memcmp(a.build_id, b.build_id, a.build_id_size) == 0;
-}
 
 bool overlap(const Module& a, const Module& b) { return a.start < b.end && b.start < a.end; }
 
@@ -200,6 +113,22 @@ Entry* living_entry(uintptr_t address, const Object& object) {
   return nullptr;
 }
 
+// An entry that was found dead while another thread loaded its object again, which was then met by
+// rules of before: it lives again, as if a walk had come to its code anew.
+Entry* back_again(uintptr_t address, uint32_t* number) {
+  Entry* last = nullptr;
+  for (uint32_t i = 0; Entry* entry = entry_at(i); ++i) {
+    if (!holds(entry->module, address) || !still_loaded(*entry)) continue;
+    if (last != nullptr && died(entry->module) < died(last->module)) continue;
+    last = entry;
+    *number = i;
+  }
+  const uint32_t death = last != nullptr ? died(last->module) : kAlive;
+  // Who loses to another that sees the same has nothing left to do.
+  if (death != kAlive) set_died(last, death, kAlive);
+  return last;
+}
+
 }  // namespace
 
 uint32_t lost_modules() { return lost.load(std::memory_order_relaxed); }
@@ -245,8 +174,8 @@ const Module* find_module(uintptr_t address, uint32_t retired, uint32_t* index) 
       found = entry;
       number = i;
     }
-    if (found == nullptr && retired == kAlive && dying != nullptr) {
-      found = dying;
+    if (found == nullptr && retired == kAlive) {
+      found = dying != nullptr ? dying : back_again(address, &dying_number);
       number = dying_number;
       candidates = 0;
     }
@@ -270,16 +199,23 @@ const Module* module_at(uint32_t index) {
   return entry == nullptr ? nullptr : &entry->module;
 }
 
-void forget_unloaded(void (*unloaded)(uintptr_t, uintptr_t, uint32_t, void*), void* context) {
+uint32_t forget_unloaded(void (*unloaded)(uintptr_t, uintptr_t, uint32_t, void*), void* context) {
+  uint32_t seen = unload_epoch();
   uint32_t now = 0;
   for (uint32_t i = 0; Entry* entry = entry_at(i); ++i) {
     if (died(entry->module) != kAlive) continue;
     if (still_loaded(*entry)) continue;
-    if (now == 0) now = add_fetch_ordered(internal::unload_epoch, 1u);
+    if (now == 0) {
+      now = add_fetch_ordered(internal::unload_epoch, 1u);
+      ++seen;
+    }
     set_died(entry, kAlive, now);
   }
   // Rules of objects that found no room in the list have no entry that could be seen dying.
-  if (now != 0 || lost_modules() != 0) forget_rules();
+  if (now != 0 || lost_modules() != 0) {
+    forget_rules();
+    ++seen;
+  }
   for (uint32_t i = 0; Entry* entry = entry_at(i); ++i) {
     const uint32_t death = died(entry->module);
     if (death == kAlive || entry->announced.load(std::memory_order_acquire) == death) continue;
@@ -289,6 +225,7 @@ void forget_unloaded(void (*unloaded)(uintptr_t, uintptr_t, uint32_t, void*), vo
     }
     entry->announced.store(death, std::memory_order_release);
   }
+  return seen;
 }
 
 }  // namespace mtrace::unwind

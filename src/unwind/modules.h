@@ -49,8 +49,9 @@ void log_modules_again();
 
 // Call after the real dlclose: finds entries whose object is no longer there, marks them dead in
 // a new epoch, forgets every cached rule, and calls unloaded(start, end, epoch, context) for each.
+// The epoch up to which that is done; when others have ended one meanwhile, not the present one.
 // Thread-safe.
-void forget_unloaded(void (*unloaded)(uintptr_t start, uintptr_t end, uint32_t epoch, void*),
-                     void* context);
+uint32_t forget_unloaded(void (*unloaded)(uintptr_t start, uintptr_t end, uint32_t epoch, void*),
+                         void* context);
 
 }  // namespace mtrace::unwind

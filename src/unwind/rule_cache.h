@@ -31,7 +31,7 @@ inline Rule rule_for(uintptr_t key) {
   return compile_rule(key);
 }
 
-// Empties the cache.
+// Empties the cache, and ends an epoch, so that no rule read before stays.
 void forget_rules();
 
 }  // namespace mtrace::unwind

@@ -41,9 +41,8 @@ class RuleOfTheUnloaded : public schedule::Scenario {
       return;
     }
     store(g_object_there, 2u);
-    add_fetch_ordered(internal::unload_epoch, 1u);
     // forget_rules() without all the other places.
-    full_fence();
+    add_fetch_ordered(internal::unload_epoch, 1u);
     forget(place());
   }
   void check() override {

@@ -18,6 +18,7 @@
 #include "format/memlog.h"
 #include "taken_walk.h"
 #include "unwind/object.h"
+#include "unwind/rule_cache.h"
 
 extern "C" int chain_gcc_nofp(void (*leaf)(void*), void* argument);
 
@@ -163,7 +164,7 @@ TEST_F(Modules, AnotherFileAtTheSameAddressIsANewGeneration) {
   ASSERT_EQ(unloaded.size(), 1u);
   EXPECT_EQ(unloaded[0].start, small->start);
   EXPECT_EQ(unloaded[0].end, small->end);
-  EXPECT_EQ(unloaded[0].epoch, unload_epoch());
+  EXPECT_EQ(unloaded[0].epoch, unload_epoch() - 1);  // another one ended with the rules
   EXPECT_EQ(living(), nullptr);
   EXPECT_TRUE(forget().empty());
 
@@ -201,6 +202,35 @@ TEST_F(Modules, TheSameFileAtTheSameAddressLivesAgain) {
   }
 }
 
+// One thread finds it gone while another one loads it again and goes on by rules of before, so that
+// no walk enters it anew: its stacks must go on with its name, and be retired when it really goes.
+TEST_F(Modules, ComesBackUnmet) {
+  load("libplug_small.so");
+  const Module* small = living();
+  ASSERT_NE(small, nullptr);
+  close();
+  const std::vector<Unloaded> unloaded = forget();
+  ASSERT_EQ(unloaded.size(), 1u);
+  EXPECT_EQ(living(), nullptr);
+  handle_ = dlopen(path_.c_str(), RTLD_NOW | RTLD_LOCAL);
+  ASSERT_EQ(reinterpret_cast<uintptr_t>(dlsym(handle_, "plug")), code_);
+  EXPECT_EQ(living(), small);
+  EXPECT_EQ(small->died, kAlive);
+  EXPECT_EQ(find_module(code_, unloaded[0].epoch, nullptr), small);
+  close();
+  EXPECT_EQ(forget().size(), 1u);
+  EXPECT_EQ(living(), nullptr);
+}
+
+// Two threads end epochs at once: neither takes the other's for done.
+TEST_F(Modules, TellsUpToWhichEpochItIsDone) {
+  load("libplug_small.so");
+  close();
+  const auto other = [](uintptr_t, uintptr_t, uint32_t, void*) { forget_rules(); };
+  EXPECT_NE(forget_unloaded(other, nullptr), unload_epoch());
+  EXPECT_EQ(forget_unloaded(other, nullptr), unload_epoch());
+}
+
 // Whose dlclose we have not seen: noticed when the next object at the address is registered, and
 // told by the next forget_unloaded.
 TEST_F(Modules, AnUnseenUnloadIsNoticed) {
@@ -217,7 +247,7 @@ TEST_F(Modules, AnUnseenUnloadIsNoticed) {
   ASSERT_EQ(code, code_);
   Object scratch;
   ASSERT_NE(loaded_object(code, &scratch), nullptr);
-  EXPECT_EQ(unload_epoch(), epoch + 1);
+  EXPECT_EQ(unload_epoch(), epoch + 2);
   EXPECT_EQ(small->died, epoch + 1);
   ASSERT_NE(living(), nullptr);
   EXPECT_EQ(living()->generation, 2u);
