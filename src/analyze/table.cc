@@ -1,6 +1,7 @@
 #include "analyze/table.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "format/memlog.h"
@@ -173,6 +174,12 @@ void Table::add_row(const Table& owner, Row row) {
   adopt(owner.modules(), row.frames);
   keys_.emplace_back();  // merges with none
   rows_.push_back(std::move(row));
+}
+
+void Table::take(Table& part) {
+  rows_.insert(rows_.end(), std::make_move_iterator(part.rows_.begin()),
+               std::make_move_iterator(part.rows_.end()));
+  part.rows_.clear();
 }
 
 void Table::forget_peak() {

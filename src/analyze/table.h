@@ -32,6 +32,8 @@ class Table {
   // The index of the row that has the stack of `row`, cut to `range`. If there was none, `row`
   // becomes it, at the end, and is empty.
   size_t place(const std::vector<profile::Module>& modules, Row& row, FrameRange range);
+  // Adds the rows of another table of the same report, as they are.
+  void take(Table& part);
   // Adds a row whose frames name the modules of `owner`, as one of its own.
   void add_row(const Table& owner, Row row);
   // The process's peak has moved: the shares in the one before count no more.

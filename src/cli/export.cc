@@ -7,6 +7,7 @@
 #include <ctime>
 
 #include "cli/command.h"
+#include "cli/export_lines.h"
 #include "cli/export_page.h"
 #include "cli/export_rows.h"
 #include "cli/filter_options.h"
@@ -85,10 +86,7 @@ std::string write(const std::string& format, const ExportRows& rows, analyze::Or
     return exporting::flame_graph(
         stacks, exporting::stacks_of(table, order, exporting::Side::kBelow), rows.base);
   }
-  if (stacks.left_out != 0) {
-    complain(streams,
-             fmt::format("export: {} below 0 left out", count_text(stacks.left_out, "stack")));
-  }
+  complain_left_out(stacks.left_out, streams);
   if (format == "folded") return exporting::folded(stacks);
   if (format == "speedscope") return exporting::speedscope(stacks);
   if (format == "pprof") return exporting::pprof(stacks, table, nanoseconds_of(rows.taken));
@@ -133,6 +131,10 @@ int run_export(const Arguments& arguments, const Streams& streams) {
   Reports reports("export", arguments);
   if (format == "html") {
     write_output(arguments, export_page(arguments, reports), streams);
+    return kGood;
+  }
+  if (exports_lines(arguments, format, order, reports)) {
+    export_lines(arguments, format, reports, streams);
     return kGood;
   }
   const ExportRows rows = export_rows(arguments, order, reports, streams);

@@ -47,6 +47,11 @@ ExportRows compared(const Arguments& arguments, analyze::Order order, Reports& r
 
 }  // namespace
 
+void complain_left_out(size_t stacks, const Streams& streams) {
+  if (stacks == 0) return;
+  complain(streams, fmt::format("export: {} below 0 left out", count_text(stacks, "stack")));
+}
+
 ExportRows export_rows(const Arguments& arguments, analyze::Order order, Reports& reports,
                        const Streams& streams) {
   if (arguments.has("--base")) return compared(arguments, order, reports);
@@ -58,10 +63,17 @@ ExportRows export_rows(const Arguments& arguments, analyze::Order order, Reports
   const bool all = !reports.filter().chooses_reports();
   if (found.size() == 1) {
     const Progress progress(1);
-    profile::Memlog memlog = reports.read(found[0], context.filtered);
-    ExportRows rows = rows_of(memlog.header);
-    if (all && memlog.header.seq == 1) rows.first = memlog;
-    rows.table = table_of(memlog, reports.filter(), style, true, context);
+    const bool file = found[0].memlog == nullptr;  // which can be read again
+    Report report = reports.read(found[0]);
+    ExportRows rows = rows_of(report.head().header);
+    if (all && report.head().header.seq == 1) {
+      if (file) {
+        rows.series = files;
+      } else {
+        rows.first = report.head();
+      }
+    }
+    rows.table = table_of(report, reports.filter(), style, true, 0, context);
     return rows;
   }
   const std::vector<analyze::ProcessSum> sums =

@@ -20,8 +20,8 @@ struct ExportRows {
   std::string taken;
   double uptime = 0;  // seconds
   std::string base;   // when the last report of --base was taken
-  // The files of one process's reports, or its first report when that is all there is: for formats
-  // that know time. Neither, when only some reports were asked for.
+  // The files of one process's reports, or its first one when that is all and came by the standard
+  // input: for formats that know time. Neither, when only some reports were asked for.
   std::vector<std::string> series;
   std::optional<profile::Memlog> first;
   int status = kGood;
@@ -32,5 +32,8 @@ struct ExportRows {
 // cannot be asked of a sum or a comparison.
 ExportRows export_rows(const Arguments& arguments, analyze::Order order, Reports& reports,
                        const Streams& streams);
+
+// Says how many stacks a profile cannot hold because they shrank; nothing for 0.
+void complain_left_out(size_t stacks, const Streams& streams);
 
 }  // namespace mtrace::cli

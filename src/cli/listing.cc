@@ -78,13 +78,13 @@ std::string kind_text(const Table& table, const std::string& kind, const Context
                       const Style& style) {
   std::string out;
   size_t shown = 0;
-  size_t more = 0;
-  __int128 net = 0;  // of 64-bit numbers: cannot overflow
+  const auto left = context.rest.find(kind);
+  analyze::Rest rest = left == context.rest.end() ? analyze::Rest() : left->second;
   for (const Row& row : table.rows()) {
     if (row.kind != kind) continue;
     if (style.limit != 0 && shown == style.limit) {
-      ++more;
-      net += row.bytes;
+      ++rest.rows;
+      rest.bytes += row.bytes;
       continue;
     }
     ++shown;
@@ -94,10 +94,11 @@ std::string kind_text(const Table& table, const std::string& kind, const Context
       out += long_entry(table, row, context, style);
     }
   }
-  if (more != 0) {
-    const auto fits = static_cast<int64_t>(net);
-    const std::string sum = net == fits ? profile::grouped(fits, true) : "more than 2^63";
-    out += fmt::format("... {} more, net {} bytes (-n 0)\n", profile::grouped(more), sum);
+  if (rest.rows != 0) {
+    const auto fits = static_cast<int64_t>(rest.bytes);
+    const std::string sum = rest.bytes == fits ? profile::grouped(fits, true) : "more than 2^63";
+    out += fmt::format("... {} more, net {} bytes (-n 0)\n", profile::grouped(uint64_t{rest.rows}),
+                       sum);
   }
   return out;
 }

@@ -3,9 +3,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
 
 #include "analyze/filter.h"
+#include "analyze/first_rows.h"
 #include "analyze/table.h"
 #include "cli/style.h"
 
@@ -16,9 +18,11 @@ struct Context {
   int64_t growth = 0;         // of all rows, also of those left out: bytes
   uint64_t peak = 0;          // of the process, or of all: bytes; 0: not known
   analyze::LeftOut filtered;  // by what the user asked for
-  size_t left_out = 0;        // rows with nothing of what the order goes by
-  size_t unchanged = 0;       // rows left out that a report lists for their share in the peak
-  bool net = false;           // the report lists only stacks that changed
+  // By kind: rows beyond those that a listing shows, where these were left out before.
+  std::map<std::string, analyze::Rest> rest;
+  size_t left_out = 0;   // rows with nothing of what the order goes by
+  size_t unchanged = 0;  // rows left out that a report lists for their share in the peak
+  bool net = false;      // the report lists only stacks that changed
 };
 
 // "... 3 left out by filters, net +5,000 bytes\n", or nothing.

@@ -56,12 +56,25 @@ void Reports::finish(profile::Memlog& memlog, analyze::LeftOut& left_out) {
   left_out.add(filter_.apply(memlog));
 }
 
-std::optional<profile::Memlog> Reports::read(const std::string& file, analyze::LeftOut& left_out) {
+std::unique_ptr<profile::Pieces> Reports::pieces(const std::string& file) const {
+  if (!is_large(file)) return nullptr;
+  auto pieces = std::make_unique<profile::Pieces>(file);
+  const bool named = !resolves_ || pieces->head().header.resolved == profile::Resolved::kYes;
+  return named ? std::move(pieces) : nullptr;
+}
+
+std::optional<Report> Reports::read(const std::string& file) {
   const Progress progress(1);
+  if (auto parts = pieces(file)) {
+    const profile::Header& header = parts->head().header;
+    if (!filter_.takes(header.seq, header.label)) return std::nullopt;
+    return Report(std::move(parts), filter_);
+  }
   profile::Memlog memlog = profile::read_path(file);
   if (!filter_.takes(memlog.header.seq, memlog.header.label)) return std::nullopt;
+  analyze::LeftOut left_out;
   finish(memlog, left_out);
-  return memlog;
+  return Report(std::move(memlog), left_out);
 }
 
 profile::Memlog Reports::read_series(const std::string& file, analyze::LeftOut& left_out) {
@@ -81,11 +94,10 @@ int Reports::each(const std::vector<std::string>& files, const Streams& streams,
   bool any = false;
   for (const std::string& file : files) {
     try {
-      analyze::LeftOut left_out;
-      auto memlog = read(file, left_out);
-      if (!memlog) continue;
+      auto report = read(file);
+      if (!report) continue;
       any = true;
-      action(*memlog, left_out);
+      action(*report);
     } catch (const profile::FormatError& error) {
       fmt::print(streams.err, "{}\n", error.what());
       status = kUnusable;
@@ -139,7 +151,16 @@ std::vector<analyze::ProcessSum> Reports::sum(std::vector<Found> found, bool cho
   return sums;
 }
 
-profile::Memlog Reports::read(Found& found, analyze::LeftOut& left_out) {
+Report Reports::read(Found& found) {
+  if (found.memlog == nullptr) {
+    if (auto parts = pieces(found.listed.path)) return {std::move(parts), filter_};
+  }
+  analyze::LeftOut left_out;
+  profile::Memlog memlog = read_series(found, left_out);
+  return {std::move(memlog), left_out};
+}
+
+profile::Memlog Reports::read_series(Found& found, analyze::LeftOut& left_out) {
   if (found.memlog == nullptr) return read_series(found.listed.path, left_out);
   const std::shared_ptr<profile::Memlog> memlog = std::move(found.memlog);
   finish(*memlog, left_out);
@@ -148,7 +169,7 @@ profile::Memlog Reports::read(Found& found, analyze::LeftOut& left_out) {
 
 bool Reports::add(Found& found, analyze::Summing& summing, analyze::LeftOut& left_out) {
   try {
-    summing.add(read(found, left_out));
+    summing.add(read_series(found, left_out));
     return true;
   } catch (const profile::FormatError&) {
     if (found.asked) throw;

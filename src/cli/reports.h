@@ -11,6 +11,7 @@
 #include "analyze/sum.h"
 #include "cli/arguments.h"
 #include "cli/command.h"
+#include "cli/one_report.h"
 #include "profile/catalog.h"
 #include "profile/known_stacks.h"
 #include "profile/model.h"
@@ -42,10 +43,9 @@ class Reports {
   // std::runtime_error when there is none.
   static std::vector<std::string> files(const std::vector<std::string>& operands, bool all);
 
-  // The report in `file` with names, without the entries that the filter does not want; these are
-  // added to `left_out`. Nothing when the filter wants no such report. Throws FormatError,
-  // FileError.
-  std::optional<profile::Memlog> read(const std::string& file, analyze::LeftOut& left_out);
+  // The report in `file` with names, without the entries that the filter does not want. Nothing
+  // when the filter wants no such report. Throws FormatError, FileError.
+  std::optional<Report> read(const std::string& file);
 
   // Likewise, whether or not the filter wants such a report, for those of one process after
   // another: stacks that stood in an earlier one cost little.
@@ -56,14 +56,14 @@ class Reports {
 
   // Runs `action` for each of `files` that the filter wants, says what is wrong with one and goes
   // on. Returns the exit status. Throws std::runtime_error when the filter wants none.
-  using Action = std::function<void(profile::Memlog&, const analyze::LeftOut&)>;
+  using Action = std::function<void(Report&)>;
   int each(const std::vector<std::string>& files, const Streams& streams, const Action& action);
 
   // What `files` are, as far as the filter wants them. Throws as look() does, and
   // std::runtime_error when it wants none.
   std::vector<Found> find(const std::vector<std::string>& files);
 
-  profile::Memlog read(Found& found, analyze::LeftOut& left_out);
+  Report read(Found& found);
 
   // The reports of each process added up, processes in the order of their start. One report at a
   // time is in memory. One that cannot be read would make the sum wrong, so that throws. `chosen`
@@ -75,6 +75,9 @@ class Reports {
                                        analyze::LeftOut& left_out);
 
  private:
+  // The large report that has no need of names: a piece at a time. Null: it must be read whole.
+  std::unique_ptr<profile::Pieces> pieces(const std::string& file) const;
+  profile::Memlog read_series(Found& found, analyze::LeftOut& left_out);
   // False: it is damaged, and nobody asked for it.
   bool add(Found& found, analyze::Summing& summing, analyze::LeftOut& left_out);
   void finish(profile::Memlog& memlog, analyze::LeftOut& left_out);

@@ -32,11 +32,11 @@ int run_show(const Arguments& arguments, const Streams& streams) {
   if (arguments.has("--sum")) return show_sum(files, options, reports, streams);
   const bool array = options.json && files.size() > 1;
   bool first = true;
-  const auto show = [&](profile::Memlog& memlog, const analyze::LeftOut& left_out) {
+  const auto show = [&](Report& report) {
     Context context;
-    context.filtered = left_out;
-    const analyze::Table table =
-        table_of(memlog, reports.filter(), options.style, options.json, context);
+    const analyze::Table table = table_of(report, reports.filter(), options.style, options.json,
+                                          options.style.limit, context);
+    const profile::Memlog& memlog = report.head();
     if (options.json) {
       const std::string text = exporting::json(memlog, table, options.style.limit);
       print(streams, (!first ? ",\n" : array ? "[\n" : "") + text);

@@ -60,11 +60,11 @@ int run_tree(const Arguments& arguments, const Streams& streams) {
     return status;
   }
   bool first = true;
-  return reports.each(files, streams, [&](auto& memlog, const analyze::LeftOut& left_out) {
+  return reports.each(files, streams, [&](Report& report) {
     Context context;
-    context.filtered = left_out;
-    const analyze::Table table = table_of(memlog, reports.filter(), style, false, context);
+    const analyze::Table table = table_of(report, reports.filter(), style, false, 0, context);
     const std::string text = trees_text(table, shape, context, style);
+    const profile::Memlog& memlog = report.head();
     if (files.size() > 1 && style.header) print(streams, (first ? "" : "\n") + title(memlog));
     first = false;
     print(streams, view_header(memlog.header, style) + text);

@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <optional>
 #include <stdexcept>
 
+#include "analyze/first_rows.h"
 #include "cli/header_text.h"
 
 namespace mtrace::cli {
@@ -17,29 +19,59 @@ bool lists_unchanged(const profile::Header& header) {
 
 uint64_t peak_of(const profile::Header& header) { return header.peak ? header.peak->bytes : 0; }
 
-}  // namespace
-
-analyze::Table table_of(profile::Memlog& memlog, const analyze::Filter& filter, const Style& style,
-                        bool unchanged, Context& context) {
-  analyze::Table table;
-  if (filter.frames.whole()) {
-    table = analyze::Table::of(memlog);
-  } else if (!table.merge(memlog, filter.frames)) {
-    throw std::runtime_error(memlog.name + ": a sum does not fit 64 bits");
+// Drops the rows that are not wanted, which the context counts.
+void narrow(analyze::Table& table, const analyze::Filter& filter, const Style& style,
+            bool unchanged, Context& context) {
+  if (__builtin_add_overflow(context.growth, analyze::gross_growth(table.rows()),
+                             &context.growth)) {
+    context.growth = INT64_MAX;
   }
-  context.growth = analyze::gross_growth(table.rows());
   if (analyze::leaves_out_zero(style.order)) {
-    context.left_out = analyze::drop_empty(table.rows(), style.order);
+    context.left_out += analyze::drop_empty(table.rows(), style.order);
   } else if (!filter.frames.whole()) {
     analyze::drop_empty(table.rows(), style.order);
-  } else if (!unchanged && !lists_unchanged(memlog.header)) {
-    context.unchanged = analyze::drop_empty(table.rows(), style.order);
+  } else if (!unchanged && context.net) {
+    context.unchanged += analyze::drop_empty(table.rows(), style.order);
   }
   context.filtered.add(filter.apply(table.rows()));
-  analyze::sort(table.rows(), style.order);
-  context.peak = peak_of(memlog.header);
-  context.net = !lists_unchanged(memlog.header);
-  return table;
+}
+
+}  // namespace
+
+void each_part(Report& report, const analyze::Filter& filter, const Style& style, bool unchanged,
+               Context& context, const std::function<void(analyze::Table&)>& action) {
+  const profile::Header& header = report.head().header;
+  context.peak = peak_of(header);
+  context.net = !lists_unchanged(header);
+  analyze::Table merged;
+  report.each([&](profile::Memlog& piece) {
+    if (filter.frames.whole()) {
+      analyze::Table part = analyze::Table::of(piece);
+      narrow(part, filter, style, unchanged, context);
+      action(part);
+    } else if (!merged.merge(piece, filter.frames)) {
+      throw std::runtime_error(piece.name + ": a sum does not fit 64 bits");
+    }
+  });
+  context.filtered.add(report.left_out());
+  if (filter.frames.whole()) return;
+  narrow(merged, filter, style, unchanged, context);
+  action(merged);
+}
+
+analyze::Table table_of(Report& report, const analyze::Filter& filter, const Style& style,
+                        bool unchanged, size_t limit, Context& context) {
+  std::optional<analyze::Table> all;
+  each_part(report, filter, style, unchanged, context, [&](analyze::Table& part) {
+    if (!all) {
+      all = std::move(part);
+    } else {
+      all->take(part);
+    }
+    if (limit != 0) analyze::keep_first(all->rows(), style.order, limit, context.rest);
+  });
+  analyze::sort(all->rows(), style.order);
+  return std::move(*all);
 }
 
 analyze::Table table_of(const std::vector<analyze::ProcessSum>& sums, const analyze::Filter& filter,

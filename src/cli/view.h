@@ -1,6 +1,7 @@
 // What the views of reports have in common: the rows to be shown, and what stands above them.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -9,16 +10,22 @@
 #include "analyze/table.h"
 #include "cli/command.h"
 #include "cli/listing.h"
+#include "cli/one_report.h"
 #include "cli/style.h"
 #include "profile/model.h"
 
 namespace mtrace::cli {
 
-// The rows of a report, sorted by `style.order`. Takes the entries of `memlog`. `unchanged`: also
-// the rows that a report lists only for their share in the peak. Throws std::runtime_error when a
-// sum does not fit 64 bits.
-analyze::Table table_of(profile::Memlog& memlog, const analyze::Filter& filter, const Style& style,
-                        bool unchanged, Context& context);
+// The rows of a report, sorted by `style.order`. Takes the entries of `report`. `unchanged`: also
+// the rows that a report lists only for their share in the peak. `limit`: no more of a kind are
+// wanted; 0: all. Throws std::runtime_error when a sum does not fit 64 bits, and what reading
+// throws.
+analyze::Table table_of(Report& report, const analyze::Filter& filter, const Style& style,
+                        bool unchanged, size_t limit, Context& context);
+
+// `action` gets the rows that table_of() has of the report, but in its order and some at a time.
+void each_part(Report& report, const analyze::Filter& filter, const Style& style, bool unchanged,
+               Context& context, const std::function<void(analyze::Table&)>& action);
 
 // Likewise of all processes.
 analyze::Table table_of(const std::vector<analyze::ProcessSum>& sums, const analyze::Filter& filter,

@@ -31,10 +31,15 @@ std::string stack_text(const analyze::Table& table, const analyze::Row& row) {
 
 }  // namespace
 
-std::string csv(const analyze::Table& table) {
-  std::string out =
-      "kind,bytes,blocks,live,allocs,allocated,frees,freed,temporary,short_lived,lifetime_min,"
-      "lifetime_mean,lifetime_max,age,slack,peak,stack,frames\n";
+std::string csv(const analyze::Table& table) { return csv_titles() + csv_rows(table); }
+
+std::string csv_titles() {
+  return "kind,bytes,blocks,live,allocs,allocated,frees,freed,temporary,short_lived,lifetime_min,"
+         "lifetime_mean,lifetime_max,age,slack,peak,stack,frames\n";
+}
+
+std::string csv_rows(const analyze::Table& table) {
+  std::string out;
   for (const analyze::Row& row : table.rows()) {
     out +=
         fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{:016x},{}\n", row.kind,

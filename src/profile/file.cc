@@ -8,25 +8,12 @@
 #include <climits>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "profile/error.h"
 
 namespace mtrace::profile {
 namespace {
-
-class Descriptor {
- public:
-  explicit Descriptor(int number) : number_(number) {}
-  ~Descriptor() {
-    if (number_ > 2) ::close(number_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return number_; }
-
- private:
-  int number_;
-};
 
 bool write_all(int descriptor, std::string_view content) {
   while (!content.empty()) {
@@ -65,40 +52,52 @@ std::string read_file(const std::string& path) {
   }
 }
 
-void replace_file(const std::string& path, std::string_view content) {
+Replacement::Replacement(const std::string& path) : path_(path), target_(path) {
   // The rename must not replace a symbolic link by a file.
   char real[PATH_MAX];
-  const std::string target = ::realpath(path.c_str(), real) != nullptr ? real : path;
+  if (::realpath(path.c_str(), real) != nullptr) target_ = real;
   struct stat state = {};
-  const bool exists = ::stat(target.c_str(), &state) == 0;
+  const bool exists = ::stat(target_.c_str(), &state) == 0;
   if (exists && !S_ISREG(state.st_mode)) {
     // A rename would put a file in the place of /dev/null.
-    const Descriptor special(::open(target.c_str(), O_WRONLY | O_CLOEXEC));
-    if (special.get() < 0 || !write_all(special.get(), content)) {
-      throw FileError("cannot write " + path, errno);
-    }
+    file_ = Descriptor(::open(target_.c_str(), O_WRONLY | O_CLOEXEC));
+    if (file_.get() < 0) throw FileError("cannot write " + path_, errno);
     return;
   }
 
-  const size_t slash = target.rfind('/');
-  std::string temporary =
-      (slash == std::string::npos ? "" : target.substr(0, slash + 1)) + ".memlog-XXXXXX";
-  {
-    const Descriptor file(::mkostemp(temporary.data(), O_CLOEXEC));
-    if (file.get() < 0) throw FileError("cannot write beside " + path, errno);
-    const bool good = (!exists || ::fchmod(file.get(), state.st_mode & 07777) == 0) &&
-                      write_all(file.get(), content);
-    if (!good) {
-      const int error_number = errno;
-      ::unlink(temporary.c_str());
-      throw FileError("cannot write " + path, error_number);
-    }
-  }
-  if (::rename(temporary.c_str(), target.c_str()) != 0) {
+  const size_t slash = target_.rfind('/');
+  std::string name =
+      (slash == std::string::npos ? "" : target_.substr(0, slash + 1)) + ".memlog-XXXXXX";
+  file_ = Descriptor(::mkostemp(name.data(), O_CLOEXEC));
+  if (file_.get() < 0) throw FileError("cannot write beside " + path_, errno);
+  if (exists && ::fchmod(file_.get(), state.st_mode & 07777) != 0) {
     const int error_number = errno;
-    ::unlink(temporary.c_str());
-    throw FileError("cannot replace " + path, error_number);
+    ::unlink(name.c_str());
+    throw FileError("cannot write " + path_, error_number);
   }
+  temporary_ = std::move(name);
+}
+
+Replacement::~Replacement() {
+  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+}
+
+void Replacement::write(std::string_view content) {
+  if (!write_all(file_.get(), content)) throw FileError("cannot write " + path_, errno);
+}
+
+void Replacement::finish() {
+  if (temporary_.empty()) return;
+  if (::rename(temporary_.c_str(), target_.c_str()) != 0) {
+    throw FileError("cannot replace " + path_, errno);
+  }
+  temporary_.clear();
+}
+
+void replace_file(const std::string& path, std::string_view content) {
+  Replacement file(path);
+  file.write(content);
+  file.finish();
 }
 
 }  // namespace mtrace::profile

@@ -27,6 +27,7 @@ class ModuleTable {
   Module& operator[](ModuleIndex index) { return modules_[index]; }
   std::vector<Module> take() { return std::move(modules_); }
   bool empty() const { return modules_.empty(); }
+  size_t size() const { return modules_.size(); }
   // An empty table takes these over, with their indices.
   void adopt(const std::vector<Module>& modules) {
     modules_ = modules;

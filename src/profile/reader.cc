@@ -3,26 +3,35 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 
 #include "format/memlog.h"
+#include "profile/entry_checks.h"
 #include "profile/error.h"
-#include "profile/file.h"
 #include "profile/header.h"
 #include "profile/known_stacks.h"
 #include "profile/line.h"
 #include "profile/module_table.h"
+#include "profile/pieces.h"
+#include "profile/window.h"
 
 namespace mtrace::profile {
 namespace {
 
 constexpr size_t kSample = 1000;  // entries that tell how many there are
+constexpr size_t kPiece = 4096;
+constexpr size_t kStackText = 65536;  // bytes; a known stack of more is read each time
 
 class Reader {
  public:
-  Reader(const std::string& name, std::string_view text, KnownStacks* known)
-      : text_(text), known_(known) {
+  Reader(const std::string& name, Window& window, KnownStacks* known)
+      : window_(window), known_(known) {
     memlog_.name = name;
   }
+
+  // The entries go there, kPiece at a time.
+  void hand_over(const Piece& action) { action_ = &action; }
+  size_t modules() const { return modules_.size(); }
 
   Memlog run() {
     try {
@@ -40,23 +49,33 @@ class Reader {
  private:
   // False at the end of the file, where the line number stays at the last line.
   bool next_line() {
-    if (at_ == text_.size()) return false;
+    line_ = window_.from(at_);
+    size_t end = line_.find('\n');
+    while (end == std::string_view::npos) {
+      const size_t searched = line_.size();
+      const bool more = window_.more(in_entry_ && known_ != nullptr ? frames_at_ : at_);
+      line_ = window_.from(at_);
+      if (!more) break;
+      end = line_.find('\n', searched);
+    }
+    if (line_.empty()) return false;
     ++number_;
-    const size_t end = text_.find('\n', at_);
-    line_ = text_.substr(at_, end - at_);
     if (end == std::string_view::npos) {
       check_bytes(line_, true);
       throw LineError{"the last line is not complete"};
     }
-    at_ = end + 1;
+    line_ = line_.substr(0, end);
+    at_ += end + 1;
     return true;
   }
 
   void first_line() {
     constexpr std::string_view kMagic = format::kMagicLine;
     constexpr std::string_view kAnyVersion = kMagic.substr(0, kMagic.rfind(' ') + 1);
-    if (text_.empty()) throw LineError{"not a memlog: the file is empty"};
-    if (!text_.starts_with(kAnyVersion)) {
+    while (window_.from(0).size() < kMagic.size() && window_.more(0)) {
+    }
+    if (window_.from(0).empty()) throw LineError{"not a memlog: the file is empty"};
+    if (!window_.from(0).starts_with(kAnyVersion)) {
       throw LineError{fmt::format("not a memlog: it does not begin with \"{}\"", kMagic)};
     }
     next_line();
@@ -91,10 +110,10 @@ class Reader {
   void meta_line() {
     Field line = read_meta(line_);
     const Section section = section_of(line.key);
-    if (section == Section::kBefore && (after_ || !memlog_.entries.empty())) {
+    if (section == Section::kBefore && (after_ || checks_.entries() != 0)) {
       throw LineError{fmt::format("\"# {}:\" belongs before the entries", line.key)};
     }
-    after_ |= section == Section::kAfter || !memlog_.entries.empty();
+    after_ |= section == Section::kAfter || checks_.entries() != 0;
     read_header_line(line, memlog_.header, modules_, seen_);
     if (line.key == format::kKeyDelta) delta_line_ = number_;
     if (line.key == format::kKeyFreed) freed_line_ = number_;
@@ -103,31 +122,23 @@ class Reader {
 
   void entry_line() {
     if (after_) throw LineError{"an entry after the lines that end the entries"};
-    if (memlog_.entries.empty()) {
+    if (checks_.entries() == 0) {
       check_required();
       if (known_ != nullptr && !modules_.empty()) known_ = nullptr;
       if (known_ != nullptr) known_->begin(memlog_.header, modules_);
     }
     Entry entry = read_entry(line_);
-    check_activity(entry);
-    check_lifetime(entry);
-    check_peak(entry);
-    if (!memlog_.entries.empty() && memlog_.entries.back().kind == entry.kind &&
-        memlog_.entries.back().bytes < entry.bytes) {
-      throw LineError{"the entry is larger than the one before it"};
-    }
-    if (entry.heap()) {
-      if (__builtin_add_overflow(sum_.bytes, entry.bytes, &sum_.bytes) ||
-          __builtin_add_overflow(sum_.blocks, entry.blocks, &sum_.blocks)) {
-        throw LineError{"the sum of the entries does not fit 64 bits"};
-      }
-    }
+    checks_.add(entry, memlog_.header);
     std::vector<Entry>& entries = memlog_.entries;
-    if (entries.size() >= kSample && entries.size() == entries.capacity()) {
-      // So many entries took so much text; a twentieth more than that will mostly do.
-      entries.reserve(text_.size() * entries.size() / at_ / 20 * 21 + 1);
+    if (action_ != nullptr && entries.size() == kPiece) {
+      (*action_)(memlog_);
+      entries.clear();
     }
-    memlog_.entries.push_back(std::move(entry));
+    if (action_ == nullptr && entries.size() >= kSample && entries.size() == entries.capacity()) {
+      // So many entries took so much text; a twentieth more than that will mostly do.
+      entries.reserve(window_.size() * entries.size() / at_ / 20 * 21 + 1);
+    }
+    entries.push_back(std::move(entry));
     if (take_known_stack()) return;
     in_entry_ = true;
     depth_ = 0;
@@ -139,48 +150,15 @@ class Reader {
   bool take_known_stack() {
     Entry& entry = memlog_.entries.back();
     if (known_ == nullptr || entry.stack == 0) return false;
-    const KnownStacks::Stack* stack = known_->find(entry.stack, text_.substr(at_));
+    while (window_.from(at_).size() < kStackText && window_.more(at_)) {
+    }
+    const KnownStacks::Stack* stack = known_->find(entry.stack, window_.from(at_));
     if (stack == nullptr) return false;
     entry.frames = stack->frames;
     entry.cut = stack->cut;
     at_ += stack->text.size();
     number_ += stack->lines;
     return true;
-  }
-
-  // Where an entry tells what it did, that must come to what it left behind.
-  static void check_activity(const Entry& entry) {
-    const Activity& did = entry.activity;
-    if (did.allocations == 0 && did.allocated_bytes == 0 && did.frees == 0 &&
-        did.freed_bytes == 0) {
-      return;
-    }
-    if (did.allocations - did.frees != static_cast<uint64_t>(entry.blocks) ||
-        did.allocated_bytes - did.freed_bytes != static_cast<uint64_t>(entry.bytes)) {
-      throw LineError{
-          "allocs=, frees= and their bytes do not come to the entry's blocks and bytes"};
-    }
-  }
-
-  static void check_lifetime(const Entry& entry) {
-    const Lifetime& life = entry.activity.lifetime;
-    if (life == Lifetime{}) return;
-    if (entry.activity.frees == 0) throw LineError{"a lifetime without frees="};
-    if (life.least > life.mean || life.mean > life.most) {
-      throw LineError{"lifetime-min=, lifetime-mean= and lifetime-max= are not in this order"};
-    }
-  }
-
-  // The shares add up to the peak at most, give or take what the file says that they are off by.
-  void check_peak(const Entry& entry) {
-    const Header& header = memlog_.header;
-    if (!entry.heap() || !header.peak || entry.peak == 0) return;
-    // Both numbers fit 63 bits.
-    const uint64_t most = header.peak->bytes + header.peak_error.value_or(0);
-    if (entry.peak > most) throw LineError{"peak= is more than the peak of the process"};
-    if (__builtin_add_overflow(shares_, entry.peak, &shares_) || shares_ > most) {
-      throw LineError{"the entries' peak= add up to more than the peak of the process"};
-    }
   }
 
   void frame_line() {
@@ -216,7 +194,8 @@ class Reader {
     frames_.clear();
     if (known_ != nullptr && entry.stack != 0) {
       const size_t end = at_ - line_.size() - 1;
-      known_->add(entry.stack, text_.substr(frames_at_, end - frames_at_), entry.frames, entry.cut);
+      const std::string_view text = window_.from(frames_at_).substr(0, end - frames_at_);
+      known_->add(entry.stack, text, entry.frames, entry.cut);
     }
   }
 
@@ -229,14 +208,15 @@ class Reader {
   Memlog finish() {
     close_entry();
     check_required();
-    if (at_ != text_.size()) {
+    if (!window_.from(at_).empty() || window_.more(at_)) {
       ++number_;
       throw LineError{"something follows \"# end\""};
     }
-    if (!(sum_ == memlog_.header.delta)) {
+    const Total& sum = checks_.sum();
+    if (!(sum == memlog_.header.delta)) {
       number_ = delta_line_;
-      throw LineError{fmt::format("delta: the entries sum up to {:+} bytes {:+} blocks", sum_.bytes,
-                                  sum_.blocks)};
+      throw LineError{fmt::format("delta: the entries sum up to {:+} bytes {:+} blocks", sum.bytes,
+                                  sum.blocks)};
     }
     const Header& header = memlog_.header;
     if (header.allocated && header.freed &&
@@ -245,13 +225,18 @@ class Reader {
       number_ = freed_line_;
       throw LineError{"allocated: less freed: is not live:"};
     }
+    if (action_ != nullptr) {
+      (*action_)(memlog_);
+      memlog_.entries.clear();
+    }
     memlog_.modules = modules_.take();
-    if (known_ != nullptr && !memlog_.entries.empty()) known_->end(memlog_.modules);
+    if (known_ != nullptr && checks_.entries() != 0) known_->end(memlog_.modules);
     return std::move(memlog_);
   }
 
-  std::string_view text_;
+  Window& window_;
   KnownStacks* known_;
+  const Piece* action_ = nullptr;
   size_t at_ = 0;
   size_t number_ = 0;  // of the line, from 1
   std::string_view line_;
@@ -263,8 +248,7 @@ class Reader {
   Frames::List frames_;  // of the entry
   size_t frames_at_ = 0;
   size_t deepest_ = 0;
-  Total sum_;
-  uint64_t shares_ = 0;  // in the process's peak
+  EntryChecks checks_;
   std::vector<std::string> seen_;
   ModuleTable modules_;
   Memlog memlog_;
@@ -273,11 +257,36 @@ class Reader {
 }  // namespace
 
 Memlog read(const std::string& name, std::string_view text, KnownStacks* known) {
-  return Reader(name, text, known).run();
+  Window window(text);
+  return Reader(name, window, known).run();
 }
 
 Memlog read_path(const std::string& path, KnownStacks* known) {
-  return read(path == "-" ? "<stdin>" : path, read_file(path), known);
+  Window window(path);
+  return Reader(path == "-" ? "<stdin>" : path, window, known).run();
+}
+
+Pieces::Pieces(const std::string& path) : path_(path), window_(path) {
+  Reader reader(path_, window_, nullptr);
+  const Piece none = [](Memlog&) {};
+  reader.hand_over(none);
+  head_ = reader.run();
+}
+
+void Pieces::each(const Piece& action) {
+  window_.rewind();
+  Reader reader(path_, window_, nullptr);
+  Memlog piece = head_;
+  const Piece take = [&](Memlog& read) {
+    // Frames name modules by their place in the list.
+    if (reader.modules() > head_.modules.size()) {
+      throw FileError("cannot read " + path_ + " twice", ESTALE);
+    }
+    piece.entries = std::move(read.entries);
+    action(piece);
+  };
+  reader.hand_over(take);
+  reader.run();
 }
 
 }  // namespace mtrace::profile
