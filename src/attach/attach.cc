@@ -14,6 +14,7 @@
 
 #include "attach/error.h"
 #include "attach/held_process.h"
+#include "attach/seccomp.h"
 #include "format/attach.h"
 
 namespace mtrace::attach {
@@ -52,6 +53,7 @@ class Session {
       : target_(target), process_(target_.pid, guarded_objects(target)), deadline_(deadline) {
     process_.stop(deadline);
     if (executable_mappings(target_.pid) != target_.mappings) throw Outdated();
+    check_filters(target_.pid, process_.tasks().stopped());
     lender_ = process_.lender();
     thread_.emplace(process_.tasks(), process_.memory(), lender_, target_.cave, deadline);
   }

@@ -34,8 +34,9 @@ constexpr char kText[] =
     "(memlog help options) are in force as far "
     "as no option here replaces them; those of the process are not looked at.\n\n"
     "Not attached to: programs that are statically linked, linked with musl or made for another "
-    "processor; that have a filter of system calls; that another program traces; other users' "
-    "processes, except by root; processes that the kernel lets nobody trace "
+    "processor; that have a filter of system calls (seccomp) which stands in the library's way "
+    "(those of containers mostly do not; only root can tell); that another program traces; other "
+    "users' processes, except by root; processes that the kernel lets nobody trace "
     "(kernel.yama.ptrace_scope).";
 
 // Says what became of it.

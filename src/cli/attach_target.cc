@@ -80,10 +80,6 @@ void refuse_what_never_works(pid_t pid) {
   if (!tracer.empty() && tracer != "0") {
     throw AttachError(fmt::format("is traced already, by process {}", tracer));
   }
-  const std::string seccomp = status_of(pid, "Seccomp");
-  if (!seccomp.empty() && seccomp != "0") {
-    throw AttachError("has a filter of system calls (seccomp), which could end it");
-  }
 }
 
 Object object_of(const symbolize::LoadedFile& file, const std::string& name) {

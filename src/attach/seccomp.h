@@ -1,0 +1,29 @@
+// Whether the filters of system calls (seccomp(2)) of a process leave alone what attaching to it
+// and the library in it call. A filter is a program of the kernel's classic BPF: it is run here,
+// with every way that it can take where arguments decide.
+#pragma once
+
+#include <linux/filter.h>
+#include <sys/types.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "attach/filtered_calls.h"
+
+namespace mtrace::attach {
+
+enum class Verdict : uint8_t {
+  kAllowed,
+  kFails,  // with an error
+  kEnds,  // ends the process, or a signal, a tracer or another process decides; or too long to tell
+};
+
+// The worst that can become of a call.
+Verdict judge(const std::vector<sock_filter>& filter, const FilteredCall& call);
+
+// Looks at the filters of stopped threads. Throws AttachError when one may not be looked at, which
+// only root may, or ends the process at a call, or refuses one that is needed.
+void check_filters(pid_t pid, const std::vector<pid_t>& stopped);
+
+}  // namespace mtrace::attach

@@ -1,0 +1,112 @@
+// memlog attach on processes with a filter of system calls, as containers and services have them.
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstddef>
+
+#include "host_test.h"
+
+namespace mtrace::test {
+namespace {
+
+constexpr unsigned kRefuse = SECCOMP_RET_ERRNO | EPERM;
+
+class AttachFilterTest : public HostTest {
+ protected:
+  Result memlog(const std::string& command, pid_t pid) const {
+    Command tool = plain({memlog_tool(), command, std::to_string(pid)});
+    tool.directory = out();
+    return run(tool);
+  }
+  // Treats the listed calls in one way, clone by its flags, and all others in another.
+  Command filtered(std::vector<unsigned> listed, unsigned then, unsigned otherwise) const {
+    Command command = plain({program("attached"), "sites"});
+    command.before_exec = [listed = std::move(listed), then, otherwise] {
+      sock_filter code[400] = {
+          BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, arch)),
+          BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AUDIT_ARCH_X86_64, 1, 0),
+          BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+          BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+          BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone, 0, 4),
+          BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args)),
+          BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, 0x7e020000, 1, 0),  // new namespaces
+          BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+          BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+      };
+      unsigned short length = 9;
+      for (const unsigned number : listed) {
+        code[length++] = BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 1);
+        code[length++] = BPF_STMT(BPF_RET | BPF_K, then);
+      }
+      code[length++] = BPF_STMT(BPF_RET | BPF_K, otherwise);
+      const sock_fprog program = {length, code};
+      if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+          ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) {
+        ::_exit(99);
+      }
+    };
+    return command;
+  }
+  // Attached to, asked, detached from, and counted right.
+  void expect_attached(const Command& command) const {
+    Process process(command);
+    process.read_until("ready");
+    for (const char* step : {"attach", "report", "detach"}) {
+      if (step == std::string("report")) {
+        process.write("aap");
+        process.read_until("told");
+      }
+      const Result result = memlog(step, process.pid());
+      EXPECT_TRUE(result.exited(0)) << step << result.how() << result.err;
+    }
+    const std::vector<Memlog> logs = logs_of(process.pid());
+    ASSERT_EQ(logs.size(), 1u);
+    EXPECT_EQ(logs[0].amount("live"), (Amount{2 * 321, 2}));
+    process.close_input();
+    EXPECT_TRUE(process.wait().exited(0));
+  }
+  void expect_refused(const Command& command, const std::string& why) const {
+    Process process(command);
+    process.read_until("ready");
+    const Result result = memlog("attach", process.pid());
+    EXPECT_TRUE(result.exited(1)) << result.how();
+    EXPECT_NE(result.err.find(why), std::string::npos) << result.err;
+    process.close_input();
+    EXPECT_TRUE(process.wait().exited(0));
+  }
+};
+
+TEST_F(AttachFilterTest, ThatLetsItBe) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root may look at filters";
+  expect_attached(
+      filtered({SYS_mount, SYS_ptrace, SYS_bpf, SYS_process_vm_readv}, kRefuse, SECCOMP_RET_ALLOW));
+  // All of the first calls but a few, and none of the later.
+  std::vector<unsigned> listed;
+  for (unsigned number = 0; number < 150; ++number) listed.push_back(number);
+  for (const unsigned number :
+       {SYS_prctl,         SYS_arch_prctl, SYS_gettid,    SYS_futex,        SYS_set_tid_address,
+        SYS_clock_gettime, SYS_exit_group, SYS_openat,    SYS_newfstatat,   SYS_unlinkat,
+        SYS_renameat2,     SYS_readlinkat, SYS_faccessat, SYS_ppoll,        SYS_set_robust_list,
+        SYS_prlimit64,     SYS_getrandom,  SYS_rseq,      SYS_memfd_create, SYS_tgkill}) {
+    listed.push_back(number);
+  }
+  expect_attached(filtered(listed, SECCOMP_RET_ALLOW, kRefuse));
+}
+
+TEST_F(AttachFilterTest, ThatDoesNot) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root may look at filters";
+  expect_refused(filtered({SYS_memfd_create}, kRefuse, SECCOMP_RET_ALLOW),
+                 "has a filter of system calls (seccomp) that refuses it memfd_create");
+  expect_refused(filtered({SYS_renameat2}, SECCOMP_RET_KILL_PROCESS, SECCOMP_RET_ALLOW),
+                 "has a filter of system calls (seccomp) that could end it at renameat2");
+  expect_refused(filtered({SYS_wait4}, SECCOMP_RET_TRAP, SECCOMP_RET_ALLOW),
+                 "has a filter of system calls (seccomp) that could end it at wait4");
+}
+
+}  // namespace
+}  // namespace mtrace::test
