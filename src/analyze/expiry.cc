@@ -70,12 +70,14 @@ std::vector<const ExpiryStack*> Expiry::stacks() const {
   return all;
 }
 
-uint64_t Expiry::oldest(uint32_t stack) const {
-  uint64_t birth = UINT64_MAX;
+absl::flat_hash_map<uint32_t, uint64_t> Expiry::oldest() const {
+  absl::flat_hash_map<uint32_t, uint64_t> births;
   for (const auto& [address, seen] : seen_) {
-    if (seen.expired && seen.stack == stack) birth = std::min(birth, seen.birth);
+    if (!seen.expired) continue;
+    const auto [at, fresh] = births.try_emplace(seen.stack, seen.birth);
+    if (!fresh) at->second = std::min(at->second, seen.birth);
   }
-  return birth;
+  return births;
 }
 
 }  // namespace mtrace::analyze

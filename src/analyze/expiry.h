@@ -4,6 +4,7 @@
 
 #include <absl/container/flat_hash_map.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -49,8 +50,9 @@ class Expiry {
 
   std::vector<const ExpiryStack*> stacks() const;  // by index
   uint64_t expired() const { return expired_; }
-  // Birth of the oldest block of the stack that has expired and lives; UINT64_MAX: none does.
-  uint64_t oldest(uint32_t stack) const;
+  size_t stack_count() const { return stacks_.size(); }
+  // By stack, the birth of the oldest block that has expired and lives.
+  absl::flat_hash_map<uint32_t, uint64_t> oldest() const;
 
  private:
   struct Seen {

@@ -13,6 +13,7 @@
 #include "cli/command.h"
 #include "cli/expire_text.h"
 #include "cli/inputs.h"
+#include "cli/known_ledger.h"
 #include "cli/ledgers.h"
 #include "cli/process.h"
 #include "cli/quantity.h"
@@ -28,8 +29,11 @@ constexpr char kText[] =
     "for what it does, and the message says which would do. Then closing statistics, for each "
     "stack: what may "
     "leak (expired and not freed), allocations and frees while it was watched, how long the freed "
-    "had lived (the mean of those; the least and most since the process's last report), and the "
-    "age of the oldest.\n\n"
+    "had lived (min, mean, max), and the age of the oldest. Min and max come from the ledger, "
+    "which "
+    "keeps them since the process's last report: a bound (>=, <=; in JSON live_min_ms_at_least, "
+    "live_max_ms_at_most) where they may be of before the watch, and unknown (?, null) where the "
+    "process has reported meanwhile.\n\n"
     "It reads the ledger that memlog run or MTRACE_LEDGER has the process keep in a file; the "
     "process is not signalled or stopped. One that is not traced is attached to, as memlog attach "
     "does, and detached from at the end. A process that samples (MTRACE_SAMPLE) shows the blocks "
@@ -78,7 +82,9 @@ class Session {
         names_(names),
         streams_(streams),
         text_(options.json, options.after),
-        first_(profile::read_ledger(file)),
+        renewals_(file.header().extremes_renewed),
+        first_(file),
+        known_(first_),
         begun_(now_ticks()),
         expiry_(begun_, to_ticks(options.after), options.mute) {
     const format::LedgerHeader& header = file.header();
@@ -97,63 +103,64 @@ class Session {
     if (options_.max_expired != 0 && expiry_.expired() >= options_.max_expired) {
       return fmt::format("stopped at {} expired blocks", expiry_.expired());
     }
-    if (options_.max_stacks != 0 && expiry_.stacks().size() >= options_.max_stacks) {
-      return fmt::format("stopped at {} stacks", expiry_.stacks().size());
+    if (options_.max_stacks != 0 && expiry_.stack_count() >= options_.max_stacks) {
+      return fmt::format("stopped at {} stacks", expiry_.stack_count());
     }
     return {};
   }
 
   void close(const std::string& why) {
-    const profile::LedgerState state = profile::read_ledger(file_);
+    known_.read(file_);
     const uint64_t now = now_ticks();
+    file_.refresh();
+    // Odd: a report is at it.
+    const bool whole = renewals_ % 2 == 0 && file_.header().extremes_renewed == renewals_;
     std::vector<const analyze::ExpiryStack*> stacks = expiry_.stacks();
     std::stable_sort(stacks.begin(), stacks.end(), [](const auto* a, const auto* b) {
       return a->expired_bytes - a->freed_bytes > b->expired_bytes - b->freed_bytes;
     });
+    learn(stacks);
+    const auto oldest = expiry_.oldest();
     print(streams_, text_.closing(why, stacks.size()));
     for (const analyze::ExpiryStack* stack : stacks) {
-      const profile::LedgerStackState* known = find(state, stack->index);
+      const profile::LedgerStackState* known = known_.find(stack->index);
       if (known == nullptr) continue;
-      names_.learn(file_, state, {known});
-      print(streams_, text_.statistics(*stack, statistics(*known, now), *known, names_));
+      const profile::LedgerStackState* before = first_.find(stack->index);
+      ExpireStatistics more;
+      more.allocations =
+          (before != nullptr ? known->now - before->now : known->now).allocated_blocks;
+      more.lived = analyze::live_time(before, *known, whole);
+      const auto birth = oldest.find(stack->index);
+      if (birth != oldest.end() && birth->second < now) {
+        more.oldest = profile::tick_milliseconds(now - birth->second);
+      }
+      print(streams_, text_.statistics(*stack, more, *known, names_));
     }
   }
 
  private:
   uint64_t now_ticks() const { return ticks_now(file_.header()); }
 
-  static const profile::LedgerStackState* find(const profile::LedgerState& state, uint32_t index) {
-    const auto at = std::find_if(state.stacks.begin(), state.stacks.end(),
-                                 [&](const auto& stack) { return stack.index == index; });
-    return at == state.stacks.end() ? nullptr : &*at;
+  void learn(const std::vector<const analyze::ExpiryStack*>& stacks) {
+    const auto missing = [&](const auto* stack) { return known_.find(stack->index) == nullptr; };
+    if (std::any_of(stacks.begin(), stacks.end(), missing)) known_.read(file_);
+    std::vector<const profile::LedgerStackState*> found;
+    for (const analyze::ExpiryStack* stack : stacks) {
+      if (const auto* known = known_.find(stack->index)) found.push_back(known);
+    }
+    names_.learn(file_, known_.state(), found);
   }
 
   void tell(const std::vector<analyze::ExpiryNews>& news, uint64_t now) {
-    const profile::LedgerState state = profile::read_ledger(file_);
+    std::vector<const analyze::ExpiryStack*> stacks;
+    for (const analyze::ExpiryNews& one : news) stacks.push_back(one.stack);
+    learn(stacks);
     for (const analyze::ExpiryNews& one : news) {
-      const profile::LedgerStackState* stack = find(state, one.stack->index);
+      const profile::LedgerStackState* stack = known_.find(one.stack->index);
       if (stack == nullptr) continue;
-      names_.learn(file_, state, {stack});
       print(streams_, text_.news(profile::tick_milliseconds(now - begun_), one, *stack, names_));
     }
     std::fflush(streams_.out);
-  }
-
-  ExpireStatistics statistics(const profile::LedgerStackState& stack, uint64_t now) const {
-    constexpr uint32_t kMost = (1u << 27) - 1;
-    const profile::LedgerStackState* before = find(first_, stack.index);
-    const profile::LedgerCounts change = before != nullptr ? stack.now - before->now : stack.now;
-    ExpireStatistics more;
-    more.allocations = change.allocated_blocks;
-    more.frees = change.freed_blocks;
-    if (change.freed_blocks != 0 && stack.longest != 0 && stack.shortest != 0) {
-      more.live_min = profile::tick_milliseconds(profile::unpack_ticks(kMost + 1 - stack.shortest));
-      more.live_mean = profile::tick_milliseconds(change.lifetime / change.freed_blocks);
-      more.live_max = profile::tick_milliseconds(profile::unpack_ticks(stack.longest - 1));
-    }
-    const uint64_t oldest = expiry_.oldest(stack.index);
-    if (oldest < now) more.oldest = profile::tick_milliseconds(now - oldest);
-    return more;
   }
 
   profile::LedgerFile& file_;
@@ -161,7 +168,9 @@ class Session {
   StackNames& names_;
   const Streams& streams_;
   ExpireText text_;
-  profile::LedgerState first_;
+  uint32_t renewals_;  // before the first state was read
+  KnownLedger first_;
+  KnownLedger known_;
   uint64_t begun_;  // ticks
   analyze::Expiry expiry_;
 };

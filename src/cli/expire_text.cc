@@ -23,6 +23,32 @@ uint64_t enough(uint64_t longest_ticks) {
   return more < kSecond ? (more / 100 + 1) * 100 : (more / kSecond + 1) * kSecond;
 }
 
+// "min 0.010 s", "min >= 0.010 s", "min ?".
+std::string limit_text(const char* which, const char* bound,
+                       const std::optional<analyze::LiveTimeLimit>& limit) {
+  if (!limit) return fmt::format("{} ?", which);
+  return fmt::format("{} {}{} s", which, limit->exact ? "" : bound,
+                     seconds(profile::tick_milliseconds(limit->ticks)));
+}
+
+ordered_json limit_number(const std::optional<analyze::LiveTimeLimit>& limit, bool exact) {
+  if (!limit || limit->exact != exact) return nullptr;
+  return profile::tick_milliseconds(limit->ticks);
+}
+
+void add_live_time(ordered_json& line, const analyze::LiveTime& lived) {
+  line["live_min_ms"] = limit_number(lived.least, true);
+  if (lived.least && !lived.least->exact) {
+    line["live_min_ms_at_least"] = limit_number(lived.least, false);
+  }
+  line["live_mean_ms"] =
+      lived.frees == 0 ? ordered_json() : ordered_json(profile::tick_milliseconds(lived.mean));
+  line["live_max_ms"] = limit_number(lived.most, true);
+  if (lived.most && !lived.most->exact) {
+    line["live_max_ms_at_most"] = limit_number(lived.most, false);
+  }
+}
+
 std::string frames_text(const profile::LedgerStackState& stack, const StackNames& names) {
   std::string out;
   for (const std::string& frame : names.frames(stack)) out += "    " + frame + '\n';
@@ -85,20 +111,18 @@ std::string ExpireText::statistics(const analyze::ExpiryStack& expiry, const Exp
                                    const profile::LedgerStackState& stack,
                                    const StackNames& names) const {
   if (json_) {
-    const ordered_json line = {{"event", "stack"},
-                               {"stack", names.id(stack)},
-                               {"may_leak", expiry.may_leak()},
-                               {"may_leak_bytes", expiry.expired_bytes - expiry.freed_bytes},
-                               {"expired", expiry.expired},
-                               {"freed", expiry.freed},
-                               {"muted", expiry.muted},
-                               {"allocations", more.allocations},
-                               {"frees", more.frees},
-                               {"live_min_ms", more.live_min},
-                               {"live_mean_ms", more.live_mean},
-                               {"live_max_ms", more.live_max},
-                               {"oldest_ms", more.oldest},
-                               {"frames", names.frames(stack)}};
+    ordered_json line = {{"event", "stack"},
+                         {"stack", names.id(stack)},
+                         {"may_leak", expiry.may_leak()},
+                         {"may_leak_bytes", expiry.expired_bytes - expiry.freed_bytes},
+                         {"expired", expiry.expired},
+                         {"freed", expiry.freed},
+                         {"muted", expiry.muted},
+                         {"allocations", more.allocations},
+                         {"frees", more.lived.frees}};
+    add_live_time(line, more.lived);
+    line["oldest_ms"] = more.oldest;
+    line["frames"] = names.frames(stack);
     return line.dump(-1, ' ', false, ordered_json::error_handler_t::replace) + '\n';
   }
   std::string out = fmt::format(
@@ -106,10 +130,12 @@ std::string ExpireText::statistics(const analyze::ExpiryStack& expiry, const Exp
       "  allocations {}, frees {}",
       names.id(stack), expiry.muted ? "  muted" : "", expiry.may_leak(),
       expiry.expired_bytes - expiry.freed_bytes, expiry.expired, expiry.freed, more.allocations,
-      more.frees);
-  if (more.frees != 0) {
-    out += fmt::format("; the freed had lived {} to {} s, {} s on average", seconds(more.live_min),
-                       seconds(more.live_max), seconds(more.live_mean));
+      more.lived.frees);
+  if (more.lived.frees != 0) {
+    out += fmt::format("; the freed had lived {}, mean {} s, {}",
+                       limit_text("min", ">= ", more.lived.least),
+                       seconds(profile::tick_milliseconds(more.lived.mean)),
+                       limit_text("max", "<= ", more.lived.most));
   }
   out += '\n';
   if (more.oldest != 0) out += fmt::format("  oldest live {} s\n", seconds(more.oldest));

@@ -5,18 +5,16 @@
 #include <string>
 
 #include "analyze/expiry.h"
+#include "analyze/live_time.h"
 #include "cli/stack_names.h"
 
 namespace mtrace::cli {
 
-// What the closing statistics say of a stack beside what has expired. Times in milliseconds.
+// What the closing statistics say of a stack beside what has expired.
 struct ExpireStatistics {
   uint64_t allocations = 0;  // since the watch began
-  uint64_t frees = 0;
-  uint64_t live_min = 0;  // of what was freed; 0: nothing was, or it took no time
-  uint64_t live_mean = 0;
-  uint64_t live_max = 0;
-  uint64_t oldest = 0;  // age of the oldest expired block that lives; 0: none does
+  analyze::LiveTime lived;   // of what was freed since
+  uint64_t oldest = 0;  // age in milliseconds of the oldest expired block that lives; 0: none does
 };
 
 class ExpireText {

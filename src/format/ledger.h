@@ -94,6 +94,8 @@ struct LedgerHeader {
   char boot_id[40];
   char kinds[kLedgerKinds][kLedgerKindName];  // name of kind n + 1; empty: none
   LedgerExtent extents[kMostLedgerExtents];   // the header itself is in none
+  uint32_t extremes_renewed;  // grows before and after a report begins the shortest and longest
+                              // lifetimes anew, or puts them back: odd meanwhile
 };
 inline constexpr uint64_t kLedgerHeaderBytes = 128 * 1024;
 static_assert(sizeof(LedgerHeader) <= kLedgerHeaderBytes && offsetof(LedgerHeader, roots) == 120 &&

@@ -130,6 +130,10 @@ void ledger_reported(uint32_t seq, uint32_t failures) {
   store_release(header->reporting, 0u);
 }
 
+void ledger_renews_extremes() {
+  if (sys::g_table_header != nullptr) fetch_add(sys::g_table_header->extremes_renewed, 1u);
+}
+
 void end_ledger(format::LedgerState how) {
   if (sys::g_table_header == nullptr) return;
   store_release(sys::g_table_header->state, how);

@@ -25,6 +25,9 @@ void ledger_recording(bool on);
 void ledger_reporting(uint32_t seq);
 void ledger_reported(uint32_t seq, uint32_t failures);
 
+// Before and after the extremes of lifetimes are taken out of the counters, or put back.
+void ledger_renews_extremes();
+
 // The process has come to a normal end, or becomes another program: the file goes.
 void end_ledger(format::LedgerState how);
 

@@ -4,6 +4,7 @@
 
 #include "base/syscall.h"
 #include "format/memlog.h"
+#include "report/mapped_ledger.h"
 #include "report/prefetch.h"
 #include "unwind/modules.h"
 
@@ -204,7 +205,9 @@ bool Snapshot::take(ledger::Ledger& ledger, Listed listed) {
   height_ = ledger.peak.height();
   ticks_ = ledger::ticks_now();
   owed_ = &ledger;
+  ledger_renews_extremes();
   bool complete = read_stacks(ledger, listed);
+  ledger_renews_extremes();
   settle_peak(ledger);
   complete = sort_listed() && complete;
   find_oldest(ledger);
@@ -214,8 +217,12 @@ bool Snapshot::take(ledger::Ledger& ledger, Listed listed) {
 Snapshot::~Snapshot() {
   if (order_ != nullptr) sys::unmap_memory(order_, size_t{capacity_} * sizeof(uint32_t));
   if (entries_ == nullptr) return;
-  for (uint32_t i = 0; owed_ != nullptr && i < kept_; ++i) {
-    raise_extremes(owed_->stacks.record(entries_[i].stack).own, entries_[i].lifetimes);
+  if (owed_ != nullptr) {
+    ledger_renews_extremes();
+    for (uint32_t i = 0; i < kept_; ++i) {
+      raise_extremes(owed_->stacks.record(entries_[i].stack).own, entries_[i].lifetimes);
+    }
+    ledger_renews_extremes();
   }
   sys::unmap_memory(entries_, size_t{capacity_} * sizeof(Entry));
 }

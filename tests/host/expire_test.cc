@@ -1,5 +1,8 @@
 // memlog expire on a process that was started without the library.
+#include <signal.h>
+
 #include <filesystem>
+#include <string>
 
 #include "host_test.h"
 
@@ -45,6 +48,46 @@ TEST_F(ExpireTest, AttachesToWhatIsNotTraced) {
   process.write("q");
   EXPECT_TRUE(process.wait().exited(0));
   EXPECT_FALSE(std::filesystem::exists(ledger(process.pid())));
+}
+
+// One block that expires and is freed: least, mean and most are its own. Where the process has
+// reported meanwhile, least and most are not known.
+TEST_F(ExpireTest, LiveTimes) {
+  Process process(plain({program("attached"), "sites"}));
+  process.read_until("ready");
+  for (const bool reported : {false, true}) {
+    Process expire(plain({memlog_tool(), "expire", "--after", "100ms", "--format", "json",
+                          std::to_string(process.pid())}));
+    EXPECT_NE(line_with(expire, "\"begin\""), "");
+    process.write("a");
+    EXPECT_NE(line_with(expire, "\"expired\":1,"), "");
+    if (reported) {
+      Command report = plain({memlog_tool(), "report", std::to_string(process.pid())});
+      report.directory = out();
+      EXPECT_TRUE(run(report).exited(0));
+    }
+    process.write("d");
+    EXPECT_NE(line_with(expire, "\"freed\":1,"), "");
+    expire.send(SIGINT);
+    EXPECT_NE(line_with(expire, "\"why\":\"interrupted\""), "");
+    const std::string line = line_with(expire, "\"event\":\"stack\"");
+    const std::string start = "\"allocations\":1,\"frees\":1,\"live_min_ms\":";
+    const size_t at = line.find(start);
+    ASSERT_NE(at, std::string::npos) << line;
+    if (reported) {
+      EXPECT_EQ(line.find("null,\"live_mean_ms\":", at), at + start.size()) << line;
+      EXPECT_NE(line.find(",\"live_max_ms\":null,"), std::string::npos) << line;
+    } else {
+      const std::string ms = std::to_string(std::stoul(line.substr(at + start.size())));
+      EXPECT_GE(std::stoul(ms), 100u);
+      EXPECT_NE(line.find(start + ms + ",\"live_mean_ms\":" + ms + ",\"live_max_ms\":" + ms + ","),
+                std::string::npos)
+          << line;
+    }
+    EXPECT_TRUE(expire.wait().exited(0));
+  }
+  process.write("q");
+  EXPECT_TRUE(process.wait().exited(0));
 }
 
 }  // namespace

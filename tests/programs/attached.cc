@@ -1,6 +1,7 @@
 // A program to attach to while it runs. First argument: what it does meanwhile.
-//   sites    reads letters from standard input: a allocates at a site of its own, f frees what was
-//            allocated before main's loop, r reallocates one of those, p says what the sites hold
+//   sites    reads letters from standard input: a allocates at a site of its own, d frees the last
+//            of those, f frees what was allocated before main's loop, r reallocates one of that, p
+//            says what the sites hold
 //   waiting  threads wait in system calls; an end of standard input wakes them, and they say what
 //            their calls returned
 //   handler  a thread waits in a signal handler, another in one on a stack of 16 KiB of its own
@@ -62,6 +63,10 @@ void sites() {
     if (letter == 'a') site_attached();
     if (letter == 'n') site_new();
     if (letter == 'f') free(earlier[freed++]);
+    if (letter == 'd') {
+      free(kept->back());
+      kept->pop_back();
+    }
     if (letter == 'r') site_moved(moved--);
     if (letter == 'p') {
       tell(1);

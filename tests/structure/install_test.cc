@@ -63,7 +63,8 @@ class InstallTest : public ::testing::Test {
          " PKG_CONFIG_SYSROOT_DIR=\"$ROOT\" PKG_CONFIG_ALLOW_SYSTEM_CFLAGS=1\n"
          "gcc -g -O0 -Wall -Werror $(pkg-config --cflags mtrace) -o app app.c");
     const std::string tool = "\"$ROOT\"" + prefix + "/bin/memlog";
-    const Result result = shell("cd \"$TMP\"; " + tool + " run --output reports ./app");
+    const Result result =
+        shell("cd \"$TMP\"; MTRACE_EXIT_WAIT=600 " + tool + " run --output reports ./app");
     EXPECT_TRUE(result.exited(7)) << result.how() << result.err;
     EXPECT_NE(result.err.find("main"), std::string::npos) << result.err;
     const std::string shown = good(tool + " show --no-resolve $TMP/reports/app-*-1.memlog");
