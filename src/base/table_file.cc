@@ -163,7 +163,7 @@ void drop_table_file() {
   for (uint32_t i = 1; i < g_range_count; ++i) {
     unmap_memory(reinterpret_cast<void*>(g_ranges[i].address), g_ranges[i].size);
   }
-  unmap_memory(g_table_header, format::kLedgerHeaderBytes);
+  if (g_table_header != nullptr) unmap_memory(g_table_header, format::kLedgerHeaderBytes);
   raw_mmap(reinterpret_cast<void*>(window.address), window.size, PROT_READ | PROT_WRITE,
            MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
   g_table_header = nullptr;
@@ -182,6 +182,7 @@ bool detach_table_file() {
                              static_cast<long>(range.offset)));
   }
   close_file(static_cast<int>(fd));
+  unmap_memory(g_table_header, format::kLedgerHeaderBytes);
   g_table_header = nullptr;
   g_path[0] = '\0';
   return good;

@@ -1,5 +1,6 @@
 #include "hook/fork.h"
 
+#include "base/probe.h"
 #include "base/process.h"
 #include "base/table_file.h"
 #include "hook/call_stack.h"
@@ -32,13 +33,7 @@ uint64_t g_fork_word = 0;
 uint64_t g_settled = kRecording;  // what that page says once this process is set up
 uint32_t g_forked = 0;            // the last process that libc's fork made, or this one
 uint32_t g_forker = 0;            // and the one that called it
-
-// In the thread that calls libc's fork. In a moment the slots may be those of the parent, which
-// goes on.
-void fork_prepare_handler() {
-  t_thread.forks_inside =
-      t_thread.slot != 0 && load(g_ledger.threads.slot(t_thread.slot).busy) != 0;
-}
+bool g_left_ledger = false;       // the tables are a copy of the parent's file, of no use
 
 // In the child. A process between parent and child that never allocated (a daemon's) leaves its pid
 // here. Where the kernel cannot wipe a page this is also how a fork is told; _Fork and raw clone
@@ -47,11 +42,7 @@ void fork_child_handler() {
   g_forker = g_forked;
   g_forked = sys::process_id();
   g_fork_word = 0;
-  // A signal handler that has interrupted an operation on the tables forks: the child will go on
-  // with it, in tables that it must not change and that no others can stand for.
-  if (t_thread.forks_inside && sys::g_table_header != nullptr && sys::detach_table_file()) {
-    go_quiet("forked inside an operation on a mapped ledger");
-  }
+  leave_parents_ledger();
 }
 
 void find_fork_page() {
@@ -70,6 +61,7 @@ bool fill_tables() {
 
 // The child's tables are the parent's file: it begins with others. False: no memory.
 bool begin_anew(uint32_t pid) {
+  g_left_ledger = false;
   report::map_ledger_after_fork();
   if (!fill_tables()) return false;
   g_ledger.begin_after_fork(t_thread.slot, pid);
@@ -81,7 +73,7 @@ bool begin_anew(uint32_t pid) {
 
 // False: no memory for the child's tables.
 bool set_tables_up(uint32_t pid) {
-  const bool mapped = sys::g_table_header != nullptr;
+  const bool mapped = sys::g_table_header != nullptr || g_left_ledger;
   if (mapped && !begin_anew(pid)) return false;
   if (samples()) start_sampling(g_options.sample);
   if (!mapped) g_ledger.rebase_after_fork(t_thread.slot, pid);
@@ -146,9 +138,26 @@ void go_quiet(const char* why) {
   report::status_mode(format::Mode::kQuiet, why);
 }
 
-void watch_forks() {
-  __register_atfork(fork_prepare_handler, nullptr, fork_child_handler, nullptr);
+void prepare_fork() {
+  // In a moment the slots may be those of the parent, which goes on.
+  t_thread.forks_inside =
+      t_thread.slot != 0 && load(g_ledger.threads.slot(t_thread.slot).busy) != 0;
 }
+
+// A signal handler that forks may have interrupted malloc: the child then goes on with what was
+// begun, past the look whether it is one, and would write into its parent's file.
+void leave_parents_ledger() {
+  const format::LedgerHeader* header = sys::g_table_header;
+  // A handler of fork that came before this one may have begun the child's own.
+  if (header == nullptr || header->pid == sys::process_id() || sys::may_be_filtered()) return;
+  g_left_ledger = sys::detach_table_file();
+  // It will go on in tables that it must not change and that no others can stand for.
+  if (g_left_ledger && t_thread.forks_inside) {
+    go_quiet("forked inside an operation on a mapped ledger");
+  }
+}
+
+void watch_forks() { __register_atfork(prepare_fork, nullptr, fork_child_handler, nullptr); }
 
 bool counting_slowly() {
   if (g_counting != g_fork_page || g_fork_page == nullptr) return false;

@@ -16,6 +16,10 @@ void go_quiet(const char* why);
 // Where libc's fork is told of: after these.
 void watch_forks();
 
+// In the thread that forks, and then in the child before anything else: libc's _Fork tells nobody.
+void prepare_fork();
+void leave_parents_ledger();
+
 // True in a process that counts and whose tables these are; not yet in a fork's child.
 bool is_set_up();
 // The child of a fork that nothing here has happened in yet.

@@ -1,4 +1,4 @@
-// What a process does with itself: it becomes another program, or gives up system calls.
+// What a process does with itself: it becomes another program, or two, or gives up system calls.
 #include <alloca.h>
 #include <errno.h>
 #include <sys/prctl.h>
@@ -11,6 +11,7 @@
 #include "base/process.h"
 #include "base/syscall.h"
 #include "hook/export.h"
+#include "hook/fork.h"
 #include "hook/lifecycle.h"
 #include "hook/real.h"
 #include "hook/reporting.h"
@@ -91,6 +92,14 @@ MTRACE_EXPORT int execle(const char* path, const char* first, ...) noexcept {
   char* const* envp = va_arg(list, char* const*);
   va_end(list);
   return execve(path, argv, envp);
+}
+
+MTRACE_EXPORT pid_t _Fork() noexcept {
+  if (!start() || g_real.fork_alone == nullptr) return absent();
+  prepare_fork();
+  const pid_t child = g_real.fork_alone();
+  if (child == 0) leave_parents_ledger();
+  return child;
 }
 
 // A filter of system calls comes after one of these two. Only words that the library can do without

@@ -192,6 +192,25 @@ TEST_F(LedgerTest, ForksOfBusyThreads) {
   EXPECT_EQ(found(), std::vector<std::string>());
 }
 
+// A signal handler that has interrupted malloc forks: the child goes on with what was interrupted,
+// and not in its parent's file.
+TEST_F(LedgerTest, ForksInsideOperations) {
+  const std::string path = program("fork_inside");
+  for (const char* mode : {"fork", "_Fork"}) {
+    const Result result = run(mapped({path, mode, "100"}));
+    EXPECT_TRUE(result.exited(0)) << mode << result.how() << result.err;
+    EXPECT_EQ(result.out, "good 100\n") << mode;
+    const std::vector<Memlog> logs = logs_of(result.pid);
+    EXPECT_EQ(site_sums(logs, path, path),
+              (std::map<std::string, Amount>{{"site_kept", {8416, 64}}}))
+        << mode;
+    EXPECT_EQ(logs.back().number("unknown-frees"), 0) << mode;
+    EXPECT_EQ(found(), std::vector<std::string>()) << mode;
+    fs::remove_all(out());
+    fs::create_directory(out());
+  }
+}
+
 // A limit on the size of files, or a disk that is full: the program goes on, its reports are whole,
 // and they and the ledger say what the ledger lacks.
 TEST_F(LedgerTest, NoRoomToGrow) {

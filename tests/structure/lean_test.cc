@@ -119,13 +119,14 @@ const std::set<std::string> kApi = {"mtrace_report",
                                     "mtrace_attach",
                                     "mtrace_detach"};
 // Ends of a process that run no exit handler, the program's view of the trigger signal, unloading,
-// the program's mappings, its becoming another or giving up system calls, and the status block.
+// the program's mappings, its becoming two or another, or giving up system calls, and the status
+// block.
 const std::set<std::string> kConduct = {
     "_exit",       "_Exit",         "sigaction", "signal",  "bsd_signal",
     "sysv_signal", "__sysv_signal", "sigset",    "dlclose", "mtrace_status_block",
     "mmap",        "mmap64",        "munmap",    "mremap",  "execve",
     "execv",       "execvp",        "execvpe",   "fexecve", "execveat",
-    "execl",       "execlp",        "execle",    "prctl"};
+    "_Fork",       "execl",         "execlp",    "execle",  "prctl"};
 
 TEST(LeanTest, NeedsOnlyLibc) {
   for (const std::string& line : dynamic("NEEDED")) {
