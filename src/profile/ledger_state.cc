@@ -45,7 +45,7 @@ class ArenaCopy {
     std::unique_ptr<char[]> looks[2];
   };
   void load(uint32_t chunk, Chunk& copy) {
-    constexpr size_t kPiece = 32 * 1024;
+    constexpr size_t kPiece = 4096;
     copy.asked = true;
     // One that names the same place again and again is not allowed to fill the memory with copies.
     if (++loaded_ > file_.size() / format::kArenaChunk) return;
