@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/atomic.h"
 #include "format/ledger.h"
 
 namespace mtrace::sys {
@@ -31,6 +32,11 @@ void drop_table_file();
 // The same for a child that goes on with what it inherited: from here on its writes are its own.
 // False: the file cannot be opened, and nothing has changed.
 bool detach_table_file();
+
+// A loss whose number lies in none of the tables, for readers of the file.
+inline void count_loss(uint64_t format::LedgerHeader::*field) {
+  if (g_table_header != nullptr) fetch_add<uint64_t>(g_table_header->*field, 1);
+}
 
 // The right to grow. All signals are blocked for as long as it lives, so who has it always comes to
 // its end; a thread that waits for it longer than a second goes without.

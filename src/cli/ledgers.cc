@@ -7,9 +7,12 @@
 
 #include <cerrno>
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <fstream>
 #include <stdexcept>
+#include <string_view>
 
 #include "cli/traced.h"
 #include "format/memlog.h"
@@ -30,6 +33,22 @@ bool same_file(const struct stat& a, const struct stat& b) {
 }
 
 std::string base_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+// What only the kernel knows.
+void add_memory_use(pid_t pid, profile::LedgerOccasion& occasion) {
+  std::ifstream file(fmt::format("/proc/{}/status", pid));
+  for (std::string line; std::getline(file, line);) {
+    const auto take = [&](std::string_view key, uint64_t& to) {
+      constexpr uint64_t kKilobyte = 1024;
+      if (line.starts_with(key)) {
+        to = std::strtoull(line.c_str() + key.size(), nullptr, 10) * kKilobyte;
+      }
+    };
+    take("VmRSS:", occasion.rss);
+    take("VmHWM:", occasion.rss_max);
+    take("VmSize:", occasion.virtual_size);
+  }
+}
 
 }  // namespace
 
@@ -113,7 +132,8 @@ Target::Target(const std::string& name, const std::function<void(pid_t)>& attach
 }
 
 profile::Memlog memlog_of(const profile::LedgerFile& file, const profile::LedgerState& state,
-                          const profile::LedgerOccasion& occasion) {
+                          profile::LedgerOccasion occasion) {
+  if (const pid_t pid = process_of(file)) add_memory_use(pid, occasion);
   return profile::read(file.name(), profile::ledger_memlog(file, state, occasion));
 }
 

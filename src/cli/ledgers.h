@@ -37,9 +37,10 @@ class Target {
 // Whether a process that this one may look at has the file mapped; then its pid.
 pid_t process_of(const profile::LedgerFile& file);
 
-// The ledger's state as a memlog, raw. Throws FormatError where a damaged ledger leads to none.
+// The ledger's state as a memlog, raw; of a process that lives with the memory it uses. Throws
+// FormatError where a damaged ledger leads to none.
 profile::Memlog memlog_of(const profile::LedgerFile& file, const profile::LedgerState& state,
-                          const profile::LedgerOccasion& occasion);
+                          profile::LedgerOccasion occasion);
 
 uint64_t real_time_now();  // nanoseconds since 1970
 // Now, in the ticks of a process that runs on this machine.

@@ -27,7 +27,8 @@ constexpr char kText[] =
     "The report is named PROGRAM-PID-recovered.memlog, in the directory at hand; nothing is "
     "replaced. Its number is that of the report that would have come next, its time the last sign "
     "of life in the ledger. Frames are named from the files of this machine.\n\n"
-    "The ledger of a process that runs can be read as well: the memlog is then of now.";
+    "The ledger of a process that runs can be read as well: the memlog is then of now, with what "
+    "the kernel says of its memory.";
 
 void recover(const std::string& name, const Arguments& arguments, symbolize::Resolver& resolver,
              const Streams& streams) {

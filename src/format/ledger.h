@@ -96,6 +96,10 @@ struct LedgerHeader {
   LedgerExtent extents[kMostLedgerExtents];   // the header itself is in none
   uint32_t extremes_renewed;  // grows before and after a report begins the shortest and longest
                               // lifetimes anew, or puts them back: odd meanwhile
+  uint64_t lost_modules;      // as in the line `lost` of memlogs
+  uint64_t lost_notes;
+  uint64_t lost_resources;
+  uint64_t lost_regions;
 };
 inline constexpr uint64_t kLedgerHeaderBytes = 128 * 1024;
 static_assert(sizeof(LedgerHeader) <= kLedgerHeaderBytes && offsetof(LedgerHeader, roots) == 120 &&

@@ -11,6 +11,7 @@
 #include <cstdint>
 
 #include "base/atomic.h"
+#include "base/table_file.h"
 #include "ledger/region_tree.h"
 
 namespace mtrace::ledger {
@@ -84,7 +85,10 @@ class RegionTable {
   }
 
   uint64_t lost() const { return load(lost_); }  // regions of which something was not kept
-  void count_lost() { fetch_add<uint64_t>(lost_, 1); }
+  void count_lost() {
+    fetch_add<uint64_t>(lost_, 1);
+    sys::count_loss(&format::LedgerHeader::lost_regions);
+  }
   uint32_t size() const { return tree_.size(); }
 
  private:

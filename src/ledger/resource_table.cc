@@ -1,6 +1,7 @@
 #include "ledger/resource_table.h"
 
 #include "base/syscall.h"
+#include "base/table_file.h"
 
 namespace mtrace::ledger {
 
@@ -81,7 +82,10 @@ uint64_t ResourceTable::insert(unsigned kind, uint64_t id, const Resource& resou
   for (uint32_t i = load_acquire(newest_) + 1; state == 0 && i-- > 0;) {
     state = insert_in(level(i), kind, id, resource, slot);
   }
-  if (state == 0) fetch_add<uint64_t>(lost_, 1);
+  if (state == 0) {
+    fetch_add<uint64_t>(lost_, 1);
+    sys::count_loss(&format::LedgerHeader::lost_resources);
+  }
   return state;
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <ctime>
 #include <iterator>
+#include <utility>
 
 #include "format/escape.h"
 #include "format/memlog.h"
@@ -107,8 +108,7 @@ class Text {
          sum_.total.allocated_blocks);
     line("# {}: {} bytes {} blocks", format::kKeyFreed, sum_.total.freed_bytes,
          sum_.total.freed_blocks);
-    line("# {}: frames={} stacks={} blocks={} inflight={}", format::kKeyLost, state_.lost_frames,
-         state_.lost_stacks, state_.lost_blocks, state_.lost_inflight);
+    write_lost();
     if (header_.recording == 0) line("# {}: stopped", format::kKeyRecording);
     write_notes();
   }
@@ -121,6 +121,18 @@ class Text {
     if (!command.empty() && is_printable(command, false)) {
       line("# {}: {}", format::kKeyCommand, command);  // escaped by the library
     }
+  }
+
+  void write_lost() {
+    std::string more;
+    for (const auto& [name, lost] : {std::pair{"modules", header_.lost_modules},
+                                     {"notes", header_.lost_notes},
+                                     {"resources", header_.lost_resources},
+                                     {"regions", header_.lost_regions}}) {
+      if (lost != 0) more += fmt::format(" {}={}", name, lost);
+    }
+    line("# {}: frames={} stacks={} blocks={} inflight={}{}", format::kKeyLost, state_.lost_frames,
+         state_.lost_stacks, state_.lost_blocks, state_.lost_inflight, more);
   }
 
   void write_notes() {
@@ -208,6 +220,11 @@ class Text {
          boot.empty() ? "" : " boot-id=", escaped(boot, " "));
     write_calls();
     line("# {}: written={} failed={}", format::kKeyReports, header_.seq, header_.failures);
+    if (occasion_.rss != 0) {
+      line("# {}: {} bytes", format::kKeyRss, occasion_.rss);
+      line("# {}: {} bytes", format::kKeyRssMax, occasion_.rss_max);
+      line("# {}: {} bytes", format::kKeyVirtual, occasion_.virtual_size);
+    }
     line("# {}: no", format::kKeyResolved);
     const std::string library = ledger_text(header_.library);
     line("# {}: mtrace {} {}", format::kKeyLibrary, MTRACE_VERSION, escaped(library, ""));

@@ -14,6 +14,9 @@ struct LedgerOccasion {
   uint64_t taken;       // nanoseconds since 1970
   std::string label;    // empty: none
   std::vector<std::string> notes;
+  uint64_t rss = 0;  // bytes, of a process that lives; as the next two
+  uint64_t rss_max = 0;
+  uint64_t virtual_size = 0;
 };
 
 // The last sign of life in a ledger, nanoseconds since 1970: the birth of its youngest live block,

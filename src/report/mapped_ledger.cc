@@ -12,10 +12,14 @@
 #include "format/memlog.h"
 #include "ledger/kind_names.h"
 #include "ledger/layout.h"
+#include "ledger/region_table.h"
+#include "ledger/resource_table.h"
 #include "ledger/ticks.h"
 #include "report/host.h"
+#include "report/notes.h"
 #include "report/output.h"
 #include "report/report.h"
+#include "unwind/modules.h"
 
 namespace mtrace::report {
 namespace {
@@ -102,6 +106,10 @@ void describe_ledger(bool recording) {
   header->sampled = g_ledger.sampling.mean;
   header->recording = recording;
   header->roots = ledger::Layout::roots(g_ledger);
+  header->lost_modules = unwind::lost_modules();
+  header->lost_notes = dropped_notes();
+  header->lost_resources = ledger::g_resources.lost();
+  header->lost_regions = ledger::g_regions.lost();
   set_text(header->program, g_host.program);
   set_text(header->name, g_host.name);
   set_text(header->directory, output_directory());

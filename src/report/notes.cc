@@ -5,6 +5,7 @@
 
 #include "base/atomic.h"
 #include "base/process.h"
+#include "base/table_file.h"
 #include "format/escape.h"
 #include "format/memlog.h"
 
@@ -48,6 +49,7 @@ bool add_note(const char* text, bool cut) {
     return true;
   }
   fetch_add<uint64_t>(g_dropped, 1);
+  sys::count_loss(&format::LedgerHeader::lost_notes);
   return false;
 }
 

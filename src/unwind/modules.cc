@@ -4,6 +4,7 @@
 
 #include <atomic>
 
+#include "base/table_file.h"
 #include "unwind/module_entry.h"
 #include "unwind/module_log.h"
 #include "unwind/object.h"
@@ -45,6 +46,7 @@ Entry* publish(Entry* fresh) {
   for (;; ++number) {
     if (number == kMaxModules) {
       lost.fetch_add(1, std::memory_order_relaxed);
+      sys::count_loss(&format::LedgerHeader::lost_modules);
       return nullptr;
     }
     Entry* other = entries[number].load(std::memory_order_acquire);

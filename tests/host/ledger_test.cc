@@ -123,6 +123,33 @@ TEST_F(LedgerTest, KilledAtRandomMoments) {
   EXPECT_GT(most_held, 10000) << "nothing has been killed at work";
 }
 
+// What lies in none of the tables: notes that found no room; and while the process runs, the memory
+// that the kernel knows of.
+TEST_F(LedgerTest, LossesAndMemoryUse) {
+  Process process(mapped({"/usr/bin/python3", "-c", R"TEXT(
+import ctypes, sys
+library = ctypes.CDLL(None)
+for _ in range(70):
+    library.mtrace_note_text(b"again", 0)
+print('go', flush=True)
+sys.stdin.read()
+)TEXT"}));
+  process.read_until("go");
+  ASSERT_EQ(found().size(), 1u);
+  const std::string name = found()[0];
+  const Memlog alive = recover(name);
+  EXPECT_EQ(alive.get("lost"), "frames=0 stacks=0 blocks=0 inflight=0 notes=6");
+  const auto bytes = [&](const char* key) { return std::stoll("0" + alive.get(key)); };
+  EXPECT_GT(bytes("rss"), 1 << 20);
+  EXPECT_GE(bytes("rss-max"), bytes("rss"));
+  EXPECT_GT(bytes("virtual"), bytes("rss-max"));
+  process.send(SIGKILL);
+  process.wait();
+  const Memlog killed = recover(name);
+  EXPECT_EQ(killed.get("lost"), alive.get("lost"));
+  EXPECT_FALSE(killed.has("rss"));
+}
+
 // A file for its owner alone, gone at a normal end, however that comes.
 TEST_F(LedgerTest, GoesAtANormalEnd) {
   const Result seen = run(mapped({"/bin/sh", "-c", "ls -l '" + ledgers() + "'/sh-$$.ledger"}));
