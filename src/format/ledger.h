@@ -150,15 +150,38 @@ struct LedgerCounterSet {
 };
 static_assert(sizeof(LedgerCounterSet) == 128);
 
-// What a stack had done at the last numbered report.
+// Totals of a stack at one moment, or what was done between two.
 struct LedgerCounters {
-  uint64_t allocated_bytes;
+  uint64_t allocated_bytes;  // requested
   uint64_t allocated_blocks;
   uint64_t freed_bytes;
   uint64_t freed_blocks;
-  uint64_t temporary;
-  uint64_t short_lived;
-  uint64_t lifetime;
+  uint64_t temporary;    // frees by the thread that had allocated the block and nothing since
+  uint64_t short_lived;  // frees within MTRACE_SHORT_LIVED
+  uint64_t lifetime;     // ticks, of all freed blocks together
+
+  int64_t live_bytes() const { return static_cast<int64_t>(allocated_bytes - freed_bytes); }
+  int64_t live_blocks() const { return static_cast<int64_t>(allocated_blocks - freed_blocks); }
+  bool operator==(const LedgerCounters&) const = default;
+  LedgerCounters& operator+=(const LedgerCounters& other) {
+    allocated_bytes += other.allocated_bytes;
+    allocated_blocks += other.allocated_blocks;
+    freed_bytes += other.freed_bytes;
+    freed_blocks += other.freed_blocks;
+    temporary += other.temporary;
+    short_lived += other.short_lived;
+    lifetime += other.lifetime;
+    return *this;
+  }
+  LedgerCounters operator-(const LedgerCounters& other) const {
+    return {allocated_bytes - other.allocated_bytes,
+            allocated_blocks - other.allocated_blocks,
+            freed_bytes - other.freed_bytes,
+            freed_blocks - other.freed_blocks,
+            temporary - other.temporary,
+            short_lived - other.short_lived,
+            lifetime - other.lifetime};
+  }
 };
 
 // See ledger/stack_table.h. `depth` addresses follow, innermost first.

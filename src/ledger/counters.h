@@ -6,41 +6,12 @@
 #include <cstdint>
 
 #include "base/atomic.h"
+#include "format/ledger.h"
 #include "ledger/ticks.h"
 
 namespace mtrace::ledger {
 
-// Totals of a stack at one moment, or what was done between two.
-struct Counters {
-  uint64_t allocated_bytes;  // requested
-  uint64_t allocated_blocks;
-  uint64_t freed_bytes;
-  uint64_t freed_blocks;
-  uint64_t temporary;    // frees by the thread that had allocated the block and nothing since
-  uint64_t short_lived;  // frees within the time set by set_short_lived()
-  uint64_t lifetime;     // ticks, of all freed blocks together
-
-  bool operator==(const Counters&) const = default;
-  Counters& operator+=(const Counters& other) {
-    allocated_bytes += other.allocated_bytes;
-    allocated_blocks += other.allocated_blocks;
-    freed_bytes += other.freed_bytes;
-    freed_blocks += other.freed_blocks;
-    temporary += other.temporary;
-    short_lived += other.short_lived;
-    lifetime += other.lifetime;
-    return *this;
-  }
-  Counters operator-(const Counters& other) const {
-    return {allocated_bytes - other.allocated_bytes,
-            allocated_blocks - other.allocated_blocks,
-            freed_bytes - other.freed_bytes,
-            freed_blocks - other.freed_blocks,
-            temporary - other.temporary,
-            short_lived - other.short_lived,
-            lifetime - other.lifetime};
-  }
-};
+using Counters = format::LedgerCounters;
 
 inline uint64_t live_bytes(const Counters& c) { return c.allocated_bytes - c.freed_bytes; }
 inline uint64_t live_blocks(const Counters& c) { return c.allocated_blocks - c.freed_blocks; }

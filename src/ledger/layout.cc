@@ -23,15 +23,6 @@ MTRACE_SAME(LedgerCounterSet, CounterSet, set_aside);
 MTRACE_SAME(LedgerCounterSet, CounterSet, temporary);
 MTRACE_SAME(LedgerCounterSet, CounterSet, short_lived);
 
-static_assert(sizeof(LedgerCounters) == sizeof(Counters));
-MTRACE_SAME(LedgerCounters, Counters, allocated_bytes);
-MTRACE_SAME(LedgerCounters, Counters, allocated_blocks);
-MTRACE_SAME(LedgerCounters, Counters, freed_bytes);
-MTRACE_SAME(LedgerCounters, Counters, freed_blocks);
-MTRACE_SAME(LedgerCounters, Counters, temporary);
-MTRACE_SAME(LedgerCounters, Counters, short_lived);
-MTRACE_SAME(LedgerCounters, Counters, lifetime);
-
 static_assert(sizeof(LedgerStack) == offsetof(StackRecord, frames));
 MTRACE_SAME(LedgerStack, StackRecord, own);
 MTRACE_SAME(LedgerStack, StackRecord, hash);

@@ -151,10 +151,7 @@ void read_stacks(const LedgerFile& file, LedgerState& state) {
       ++state.unread;
       continue;
     }
-    const format::LedgerCounters last = reported.get(ordinal);
-    stack.reported = {last.allocated_bytes, last.allocated_blocks, last.freed_bytes,
-                      last.freed_blocks,    last.temporary,        last.short_lived,
-                      last.lifetime};
+    stack.reported = reported.get(ordinal);
     read_allocated(arena, stack);
     state.stacks.push_back(std::move(stack));
   }
@@ -209,27 +206,6 @@ void read_modules(const LedgerFile& file, LedgerState& state) {
 }
 
 }  // namespace
-
-LedgerCounts LedgerCounts::operator-(const LedgerCounts& other) const {
-  return {allocated_bytes - other.allocated_bytes,
-          allocated_blocks - other.allocated_blocks,
-          freed_bytes - other.freed_bytes,
-          freed_blocks - other.freed_blocks,
-          temporary - other.temporary,
-          short_lived - other.short_lived,
-          lifetime - other.lifetime};
-}
-
-LedgerCounts& LedgerCounts::operator+=(const LedgerCounts& other) {
-  allocated_bytes += other.allocated_bytes;
-  allocated_blocks += other.allocated_blocks;
-  freed_bytes += other.freed_bytes;
-  freed_blocks += other.freed_blocks;
-  temporary += other.temporary;
-  short_lived += other.short_lived;
-  lifetime += other.lifetime;
-  return *this;
-}
 
 LedgerState read_ledger(const LedgerFile& file) {
   const format::LedgerRoots& roots = file.header().roots;

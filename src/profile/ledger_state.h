@@ -13,21 +13,7 @@
 
 namespace mtrace::profile {
 
-struct LedgerCounts {
-  uint64_t allocated_bytes = 0;
-  uint64_t allocated_blocks = 0;
-  uint64_t freed_bytes = 0;
-  uint64_t freed_blocks = 0;
-  uint64_t temporary = 0;
-  uint64_t short_lived = 0;
-  uint64_t lifetime = 0;  // ticks, of all freed blocks together
-
-  int64_t live_bytes() const { return static_cast<int64_t>(allocated_bytes - freed_bytes); }
-  int64_t live_blocks() const { return static_cast<int64_t>(allocated_blocks - freed_blocks); }
-  LedgerCounts operator-(const LedgerCounts& other) const;
-  LedgerCounts& operator+=(const LedgerCounts& other);
-  bool operator==(const LedgerCounts&) const = default;
-};
+using LedgerCounts = format::LedgerCounters;
 
 struct LedgerStackState {
   uint32_t index = 0;    // blocks name the stack by it
@@ -35,11 +21,11 @@ struct LedgerStackState {
   uint8_t kind = 0;      // 0: heap
   bool cut = false;
   uint32_t retired = 0;  // unload epoch; kLedgerAlive: in use
-  LedgerCounts now;
-  LedgerCounts reported;  // as of the last numbered report
-  uint64_t slack = 0;     // bytes
-  uint64_t share = 0;     // bytes held at the peak
-  uint32_t shortest = 0;  // lifetimes since the last report, as the library keeps them
+  LedgerCounts now = {};
+  LedgerCounts reported = {};  // as of the last numbered report
+  uint64_t slack = 0;          // bytes
+  uint64_t share = 0;          // bytes held at the peak
+  uint32_t shortest = 0;       // lifetimes since the last report, as the library keeps them
   uint32_t longest = 0;
   std::vector<uint64_t> frames;  // innermost first
 };

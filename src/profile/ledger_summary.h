@@ -19,15 +19,15 @@ struct LedgerHeld {
 
 struct LedgerRow {
   const LedgerStackState* stack;
-  LedgerCounts change;  // since the last report
-  uint64_t share;       // bytes in the peak
+  LedgerCounts change = {};  // since the last report
+  uint64_t share;            // bytes in the peak
 };
 
 struct LedgerSummary {
   std::vector<LedgerRow> rows;  // what changed or holds something or has a share in the peak
-  LedgerCounts total;           // of the heap
-  LedgerCounts change;
-  LedgerCounts kinds[format::kLedgerKinds];
+  LedgerCounts total = {};      // of the heap
+  LedgerCounts change = {};
+  LedgerCounts kinds[format::kLedgerKinds] = {};
   uint64_t peak = 0;                               // bytes
   uint64_t peak_when = 0;                          // nanoseconds since 1970
   uint64_t peak_error = 0;                         // bytes

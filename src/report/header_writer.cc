@@ -107,11 +107,11 @@ void write_head(Writer& out, const Occasion& occasion, const Snapshot& snapshot,
   const bool sampled = ledger.sampling.mean != 0;
   if (sampled) bytes_line(out, format::kKeySampled, ledger.sampling.mean);
   const ledger::Counters& change = snapshot.change();
-  meta(out, format::kKeyDelta).signed_number(static_cast<int64_t>(live_bytes(change)));
-  out.text(" bytes ").signed_number(static_cast<int64_t>(live_blocks(change))).text(" blocks\n");
+  meta(out, format::kKeyDelta).signed_number(change.live_bytes());
+  out.text(" bytes ").signed_number(change.live_blocks()).text(" blocks\n");
   if (sampled) bytes_line(out, format::kKeyDeltaError, snapshot.error().change);
   const ledger::Counters& total = snapshot.total();
-  amount_line(out, format::kKeyLive, live_bytes(total), live_blocks(total));
+  amount_line(out, format::kKeyLive, ledger::live_bytes(total), ledger::live_blocks(total));
   if (sampled) bytes_line(out, format::kKeyLiveError, snapshot.error().live);
   write_peak(out, occasion, snapshot);
   amount_line(out, format::kKeyAllocated, total.allocated_bytes, total.allocated_blocks);

@@ -64,7 +64,7 @@ bool Snapshot::read_stack(ledger::Ledger& ledger, Listed listed, uint32_t index)
   const ledger::Counters now = ledger.stacks.read(stack);
   const ledger::Counters* last = ledger.reported.find(stack.ordinal);
   entry.change = last != nullptr ? now - *last : now;
-  entry.live = live_bytes(now);
+  entry.live = ledger::live_bytes(now);
   entry.kind = stack.kind;
   if (stack.kind == 0) {
     total_ += now;
@@ -75,11 +75,11 @@ bool Snapshot::read_stack(ledger::Ledger& ledger, Listed listed, uint32_t index)
     if (static_cast<int64_t>(entry.share) < 0) entry.share = 0;
     peak_.bytes += entry.share;
   } else {
-    kinds_[stack.kind % kKinds].bytes += live_bytes(now);
-    kinds_[stack.kind % kKinds].blocks += live_blocks(now);
+    kinds_[stack.kind % kKinds].bytes += ledger::live_bytes(now);
+    kinds_[stack.kind % kKinds].blocks += ledger::live_blocks(now);
   }
   const bool active = entry.change != ledger::Counters{};
-  const bool net = live_bytes(entry.change) != 0 || live_blocks(entry.change) != 0;
+  const bool net = ledger::live_bytes(entry.change) != 0 || ledger::live_blocks(entry.change) != 0;
   const bool asked_for = (listed == Listed::kActive && active) ||
                          (listed == Listed::kAll && now.allocated_blocks != 0);
   entry.for_peak = !net && !asked_for && peak_moved && entry.share != 0;
@@ -152,8 +152,8 @@ void Snapshot::settle_peak(const ledger::Ledger& ledger) {
   peak_.when = ledger.peak.when();
   // A signal handler that reports between an allocation and the raising of the peak, or threads
   // that are ahead of what they have told: then the peak is now.
-  if (live_bytes(total_) > peak_.bytes) {
-    peak_.bytes = live_bytes(total_);
+  if (ledger::live_bytes(total_) > peak_.bytes) {
+    peak_.bytes = ledger::live_bytes(total_);
     peak_.when = ticks_;
     for (uint32_t i = 0; i < kept_; ++i) {
       Entry& entry = entries_[i];

@@ -27,8 +27,8 @@ struct alignas(64) Entry {
 
   static constexpr uint64_t kNone = UINT64_MAX;
 
-  int64_t bytes() const { return static_cast<int64_t>(live_bytes(change)); }
-  int64_t blocks() const { return static_cast<int64_t>(live_blocks(change)); }
+  int64_t bytes() const { return change.live_bytes(); }
+  int64_t blocks() const { return change.live_blocks(); }
 };
 
 // Which stacks a report lists.
