@@ -23,7 +23,7 @@ struct Slope {
 };
 
 // Theil (Indagationes Mathematicae 12, 1950): the median of the slopes between all pairs. The
-// interval is Sen's (JASA 63, 1968). At least two values; more than 1,000 are thinned out.
+// interval is Sen's (JASA 63, 1968). At least two values; more than 300 are thinned out.
 Slope slope(const std::vector<int64_t>& values);
 
 enum class Course {
