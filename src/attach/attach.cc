@@ -52,10 +52,14 @@ class Session {
   Session(const Target& target, Clock::time_point deadline)
       : target_(target), process_(target_.pid, guarded_objects(target)), deadline_(deadline) {
     process_.stop(deadline);
-    if (executable_mappings(target_.pid) != target_.mappings) throw Outdated();
+    if (executable_mappings(target_.pid) != target_.mappings ||
+        listed_objects(process_.memory(), target_.r_debug) != target_.list) {
+      throw Outdated();
+    }
     check_filters(target_.pid, process_.tasks().stopped());
     lender_ = process_.lender();
-    thread_.emplace(process_.tasks(), process_.memory(), lender_, target_.cave, deadline);
+    thread_.emplace(process_.tasks(), process_.memory(), lender_, target_.cave, target_.cave_bytes,
+                    deadline);
   }
 
   // Address of mtrace_attach in a library that was not there before.

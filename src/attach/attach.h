@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "attach/loader_list.h"
 #include "attach/object.h"
 
 namespace mtrace::attach {
@@ -25,8 +26,11 @@ struct LoadCalls {
 struct Target {
   pid_t pid = 0;
   std::vector<Object> objects;
-  std::string mappings;  // executable_mappings() before the objects were read
-  Range cave;            // executable memory that nobody runs
+  std::string mappings;            // executable_mappings() before the objects were read
+  uint64_t r_debug = 0;            // where the loader's list was read,
+  std::vector<ListedObject> list;  // and what it said before the objects were read
+  Range cave;                      // executable memory that nobody runs
+  std::string cave_bytes;          // what the file has there, BorrowedThread::code_size() bytes
   LoadCalls calls;
   uint64_t attach = 0;  // of a library that is loaded already; 0: none is
   uint64_t detach = 0;

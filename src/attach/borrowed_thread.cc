@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstring>
 #include <thread>
+#include <utility>
 
 #include "attach/error.h"
 #include "attach/stub.h"
@@ -26,8 +27,13 @@ bool begins_again(long long result) {
 uint64_t BorrowedThread::code_size() { return stub_code(0).size(); }
 
 BorrowedThread::BorrowedThread(Tasks& tasks, TargetMemory& memory, pid_t tid, Range cave,
-                               Clock::time_point deadline)
-    : tasks_(tasks), memory_(memory), tid_(tid), cave_(cave), deadline_(deadline) {
+                               std::string cave_bytes, Clock::time_point deadline)
+    : tasks_(tasks),
+      memory_(memory),
+      tid_(tid),
+      cave_(cave),
+      deadline_(deadline),
+      cave_bytes_(std::move(cave_bytes)) {
   if (!Tasks::registers(tid, &before_)) throw AttachError("has ended");
   user_regs_struct start = before_;
   // Should memlog end before its time, a system call begins anew with all its arguments.
@@ -36,12 +42,7 @@ BorrowedThread::BorrowedThread(Tasks& tasks, TargetMemory& memory, pid_t tid, Ra
     start.rip -= 2;
     start.rax = start.orig_rax;
   }
-  const std::string code = stub_code(start.rip);
-  cave_before_.resize(code.size());
-  if (!memory_.read(cave.begin, cave_before_.data(), code.size()) ||
-      !memory_.write(cave.begin, code.data(), code.size())) {
-    throw AttachError(fmt::format("cannot be written to: {}", std::strerror(errno)));
-  }
+  write_code(start.rip);
   start.rip = cave.begin;
   start.orig_rax = ~uint64_t{0};
   held_ = Tasks::set_registers(tid, start);
@@ -56,6 +57,21 @@ BorrowedThread::BorrowedThread(Tasks& tasks, TargetMemory& memory, pid_t tid, Ra
     scratch_ = 0;
     give_back();
     throw AttachError(fmt::format("has no memory for the call: {}", std::strerror(error)));
+  }
+}
+
+// Over what the file has there, or what a memlog that was killed has left.
+void BorrowedThread::write_code(uint64_t resume) {
+  std::string now(cave_bytes_.size(), '\0');
+  if (!memory_.read(cave_.begin, now.data(), now.size())) throw AttachError("cannot be read");
+  if (now != cave_bytes_ && !is_stub_code(now)) {
+    throw AttachError(
+        fmt::format("has something at 0x{:x}, in the rest of a page of code that should be unused",
+                    cave_.begin));
+  }
+  const std::string code = stub_code(resume);
+  if (!memory_.write(cave_.begin, code.data(), code.size())) {
+    throw AttachError(fmt::format("cannot be written to: {}", std::strerror(errno)));
   }
 }
 
@@ -143,7 +159,7 @@ void BorrowedThread::give_back() {
   held_ = false;
   if (!tasks_.interrupt(tid_, deadline_)) throw AttachError("does not stop again");
   Tasks::set_registers(tid_, before_);
-  memory_.write(cave_.begin, cave_before_.data(), cave_before_.size());
+  memory_.write(cave_.begin, cave_bytes_.data(), cave_bytes_.size());
 }
 
 }  // namespace mtrace::attach

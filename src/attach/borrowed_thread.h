@@ -16,8 +16,9 @@ namespace mtrace::attach {
 
 class BorrowedThread {
  public:
-  // `cave`: executable memory that nobody runs, where the code goes meanwhile. Throws AttachError.
-  BorrowedThread(Tasks& tasks, TargetMemory& memory, pid_t tid, Range cave,
+  // `cave`: executable memory that nobody runs, where the code goes meanwhile; `cave_bytes`: what
+  // is there before and after, code_size() bytes. Throws AttachError, also when something else is.
+  BorrowedThread(Tasks& tasks, TargetMemory& memory, pid_t tid, Range cave, std::string cave_bytes,
                  Clock::time_point deadline);
   ~BorrowedThread();
   BorrowedThread(const BorrowedThread&) = delete;
@@ -37,6 +38,7 @@ class BorrowedThread {
   static uint64_t code_size();
 
  private:
+  void write_code(uint64_t resume);
   void run_to(uint64_t place);
   void park();
   void go_on();
@@ -48,7 +50,7 @@ class BorrowedThread {
   Range cave_;
   Clock::time_point deadline_;
   user_regs_struct before_ = {};
-  std::string cave_before_;
+  std::string cave_bytes_;
   uint64_t scratch_ = 0;
   uint64_t used_ = 0;
   bool held_ = false;

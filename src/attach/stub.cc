@@ -157,4 +157,10 @@ std::string stub_code(uint64_t resume) {
   return code;
 }
 
+bool is_stub_code(const std::string& bytes) {
+  const std::string code = stub_code(0);
+  return bytes.size() == code.size() && bytes.compare(0, offset_of(mtrace_stub_resume), code, 0,
+                                                      offset_of(mtrace_stub_resume)) == 0;
+}
+
 }  // namespace mtrace::attach

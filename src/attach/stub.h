@@ -33,5 +33,7 @@ const StubPlaces& stub_places();
 
 // The code, which goes on at `resume`. Position-independent.
 std::string stub_code(uint64_t resume);
+// Whether that is the code, wherever it goes on.
+bool is_stub_code(const std::string& bytes);
 
 }  // namespace mtrace::attach

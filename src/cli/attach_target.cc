@@ -8,12 +8,15 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <memory>
 #include <string_view>
+#include <thread>
 
 #include "attach/borrowed_thread.h"
 #include "attach/error.h"
 #include "attach/held_process.h"
 #include "cli/process.h"
+#include "cli/target_objects.h"
 #include "format/attach.h"
 #include "symbolize/loaded_file.h"
 
@@ -51,12 +54,6 @@ bool is_one_of(const std::string_view (&names)[kSize], std::string_view name) {
   return std::find(std::begin(names), std::end(names), name) != std::end(names);
 }
 
-std::string base_name(const std::string& path) {
-  const std::string name = path.substr(path.rfind('/') + 1);
-  const size_t deleted = name.find(" (deleted)");
-  return name.substr(0, deleted);
-}
-
 // Value of a line of /proc/PID/status; empty: there is none.
 std::string status_of(pid_t pid, const std::string& key) {
   std::ifstream file(fmt::format("/proc/{}/status", pid));
@@ -82,13 +79,15 @@ void refuse_what_never_works(pid_t pid) {
   }
 }
 
-Object object_of(const symbolize::LoadedFile& file, const std::string& name) {
+Object object_of(const TargetObject& from) {
   Object object;
-  object.name = name;
-  object.file = {file.all.begin, file.all.end};
-  for (const symbolize::Extent& code : file.code) object.code.push_back({code.begin, code.end});
-  object.eh_frame_header = file.eh_frame_header;
-  for (const symbolize::ExportedFunction& function : file.functions) {
+  object.name = from.name;
+  object.file = {from.file.all.begin, from.file.all.end};
+  for (const symbolize::Extent& code : from.file.code) {
+    object.code.push_back({code.begin, code.end});
+  }
+  object.eh_frame_header = from.file.eh_frame_header;
+  for (const symbolize::ExportedFunction& function : from.file.functions) {
     const attach::Range code = {function.code.begin, function.code.end};
     if (is_one_of(kGuarded, function.name)) object.guarded.push_back({code, function.name});
     if (is_one_of(kWaits, function.name)) object.waits.push_back(code);
@@ -96,63 +95,93 @@ Object object_of(const symbolize::LoadedFile& file, const std::string& name) {
   return object;
 }
 
-uint64_t function_of(const symbolize::LoadedFile& file, std::string_view name) {
-  for (const symbolize::ExportedFunction& function : file.functions) {
-    if (function.name == name) return function.code.begin;
-  }
-  return 0;
-}
-
-// The rest of the last page of a segment.
-attach::Range cave_of(const symbolize::LoadedFile& file) {
-  for (const symbolize::Extent& code : file.code) {
+// The rest of the last page of a segment, where the file is mapped.
+void take_cave(attach::Target& target, const TargetObjects& objects, const TargetObject& object) {
+  for (const symbolize::Extent& code : object.file.code) {
     const uint64_t end = (code.end + 4095) & ~uint64_t{4095};
     const uint64_t begin = (code.end + 15) & ~uint64_t{15};
-    if (begin + attach::BorrowedThread::code_size() <= end) return {begin, end};
+    const size_t size = attach::BorrowedThread::code_size();
+    if (begin + size > end || !objects.is_code(object, {begin, end})) continue;
+    const std::string bytes = objects.file_bytes(object, begin, size);
+    if (bytes.empty()) continue;
+    target.cave = {begin, end};
+    target.cave_bytes = bytes;
+    return;
   }
-  return {};
 }
 
-// What an object means for the process.
-void learn(attach::Target& target, const symbolize::LoadedFile& file, const std::string& name) {
-  Object object = object_of(file, name);
-  const bool is_libc = name == "libc.so.6";
-  if (name.starts_with("ld-linux") || name.starts_with("ld-2") || name == "ld.so") {
-    object.care = Care::kAll;
-  } else if (const uint64_t entry = function_of(file, format::kAttachSymbol); entry != 0) {
-    target.attach = entry;
-    target.detach = function_of(file, format::kDetachSymbol);
-    target.report = function_of(file, "mtrace_report");
-    target.report_label = function_of(file, "mtrace_report_label");
-    object.care = Care::kAll;
-  } else if (is_libc) {
-    target.calls = {function_of(file, "dlopen"), function_of(file, "dlsym"),
-                    function_of(file, "dlerror"), function_of(file, "memfd_create"),
-                    function_of(file, "close")};
-  } else if (function_of(file, "malloc") != 0 && name.find(".so") != std::string::npos) {
-    object.care = Care::kAllButWaiting;
+void take_library(attach::Target& target, const TargetObjects& objects,
+                  const TargetObject& object) {
+  const auto take = [&](std::string_view name) { return objects.callable(object, name); };
+  target.attach = take(format::kAttachSymbol);
+  target.detach = take(format::kDetachSymbol);
+  target.report = take("mtrace_report");
+  target.report_label = take("mtrace_report_label");
+}
+
+void take_libc(attach::Target& target, const TargetObjects& objects, const TargetObject& object) {
+  const auto take = [&](std::string_view name) { return objects.callable(object, name); };
+  target.calls = {take("dlopen"), take("dlsym"), take("dlerror"), take("memfd_create"),
+                  take("close")};
+}
+
+// What an object means for the process. Of several by one name, as the loader finds functions, the
+// first counts.
+void learn(attach::Target& target, const TargetObjects& objects, const TargetObject& from) {
+  Object object = object_of(from);
+  const bool is_libc = from.name == "libc.so.6";
+  const bool is_library = from.function(format::kAttachSymbol) != 0;
+  const bool is_allocator =
+      !is_libc && from.function("malloc") != 0 && from.name.find(".so") != std::string::npos;
+  if (from.listed && (is_libc || is_library || is_allocator || from.is_loader)) {
+    objects.require_same_file(from);
+    if (from.is_loader || is_library) {
+      object.care = Care::kAll;
+    } else if (is_allocator) {
+      object.care = Care::kAllButWaiting;
+    }
   }
-  if (target.cave.begin == 0 || is_libc) {
-    const attach::Range cave = cave_of(file);
-    if (cave.begin != 0) target.cave = cave;
+  if (from.listed && from.in_first) {
+    if (is_library && target.attach == 0) take_library(target, objects, from);
+    const bool first_libc = is_libc && target.calls.dlopen == 0;
+    if (first_libc) take_libc(target, objects, from);
+    if (first_libc || target.cave.begin == 0) take_cave(target, objects, from);
   }
   target.objects.push_back(std::move(object));
 }
 
-void refuse_without_libc(const attach::Target& target, const std::vector<Mapping>& files) {
-  const auto has = [&](std::string_view part) {
-    return std::any_of(files.begin(), files.end(), [&](const Mapping& mapping) {
-      return base_name(mapping.path).find(part) != std::string::npos;
-    });
-  };
-  if (target.objects.empty()) throw AttachError("is made for another kind of processor");
-  if (has("ld-musl")) throw AttachError("is linked with musl, not with glibc");
-  if (target.calls.dlopen == 0 && !has("libc.so.6") && !has("libc-2")) {
-    throw AttachError("is statically linked");
+void refuse_without_libc(const attach::Target& target, const TargetObjects& objects) {
+  const bool has_libc = objects.maps("libc.so.6") || objects.maps("libc-2");
+  if (objects.maps("ld-musl")) throw AttachError("is linked with musl, not with glibc");
+  if (objects.all().empty()) throw AttachError("is made for another kind of processor");
+  if (objects.list().empty()) {
+    if (objects.has_loader()) {
+      throw AttachError("is only starting: its loader has listed no library yet");
+    }
+    throw AttachError(has_libc ? "has libc.so.6 mapped, but no loader runs it: the program is "
+                                 "statically linked, or runs in an emulator"
+                               : "is statically linked");
   }
+  if (!has_libc) throw AttachError("has not loaded libc.so.6");
   if (target.calls.dlopen == 0)
     throw AttachError("has a glibc before 2.35, without _dl_find_object");
   if (target.cave.begin == 0) throw AttachError("has no room for code anywhere");
+}
+
+// Between exec and its loader's work a program has nothing listed: that is waited for, for a
+// second. `mappings` gets what was mapped before.
+std::unique_ptr<TargetObjects> started_objects(pid_t pid, std::string& mappings) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(1);
+  for (;;) {
+    mappings = attach::executable_mappings(pid);
+    auto objects = std::make_unique<TargetObjects>(pid);
+    const bool started = !objects->list().empty() && objects->maps("libc");
+    if (started || !objects->has_loader() || objects->maps("ld-musl") ||
+        std::chrono::steady_clock::now() >= end) {
+      return objects;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
 }
 
 }  // namespace
@@ -161,22 +190,11 @@ attach::Target attach_target(pid_t pid) {
   refuse_what_never_works(pid);
   attach::Target target;
   target.pid = pid;
-  target.mappings = attach::executable_mappings(pid);
-  const auto files = mapped_files(pid);
-  if (!files) {
-    throw AttachError(errno == EACCES || errno == EPERM
-                          ? "belongs to another user, or protects itself"
-                          : std::strerror(errno));
-  }
-  if (files->empty()) throw AttachError("is part of the kernel, or has just ended");
-  for (const Mapping& mapping : *files) {
-    const int descriptor = open_mapped(pid, mapping);
-    if (descriptor < 0) continue;
-    const auto file = symbolize::loaded_file(descriptor, mapping.begin, mapping.offset);
-    ::close(descriptor);
-    if (file) learn(target, *file, base_name(mapping.path));
-  }
-  refuse_without_libc(target, *files);
+  const auto objects = started_objects(pid, target.mappings);
+  target.r_debug = objects->r_debug();
+  target.list = objects->list();
+  for (const TargetObject& object : objects->all()) learn(target, *objects, object);
+  refuse_without_libc(target, *objects);
   return target;
 }
 

@@ -17,7 +17,6 @@
 #include <iterator>
 #include <map>
 #include <memory>
-#include <set>
 #include <sstream>
 #include <utility>
 
@@ -64,20 +63,6 @@ std::string command_name(pid_t pid) {
   std::string name = slurp(proc(pid, "comm")).value_or("");
   if (name.ends_with('\n')) name.pop_back();
   return name;
-}
-
-// The kernel writes newlines (and backslashes, in some versions) of a path as \ooo.
-std::string without_octal(const std::string& path) {
-  std::string out;
-  for (size_t i = 0; i < path.size(); ++i) {
-    if (path.compare(i, 4, "\\012") == 0) {
-      out += '\n';
-      i += 3;
-    } else {
-      out += path[i];
-    }
-  }
-  return out;
 }
 
 uint64_t mask(const std::string& status, const char* key) {
@@ -144,44 +129,6 @@ std::vector<pid_t> find_processes(const std::string& name) {
 std::string process_name(pid_t pid) {
   const std::string name = executable_name(pid);
   return name.empty() ? command_name(pid) : name;
-}
-
-std::optional<std::vector<Mapping>> mapped_files(pid_t pid) {
-  std::ifstream maps(proc(pid, "maps"));
-  if (!maps) return std::nullopt;
-  std::vector<Mapping> files;
-  std::set<std::string> seen;
-  for (std::string line; std::getline(maps, line);) {
-    Mapping mapping;
-    char device[32];
-    unsigned long long begin = 0;
-    unsigned long long end = 0;
-    unsigned long long offset = 0;
-    unsigned long long inode = 0;
-    int path = 0;
-    if (std::sscanf(line.c_str(), "%llx-%llx %*s %llx %31s %llu %n", &begin, &end, &offset, device,
-                    &inode, &path) < 5 ||
-        inode == 0 || static_cast<size_t>(path) >= line.size()) {
-      continue;
-    }
-    mapping.begin = begin;
-    mapping.end = end;
-    mapping.offset = offset;
-    mapping.path = without_octal(line.substr(static_cast<size_t>(path)));
-    mapping.inode = fmt::format("{} {}", device, inode);
-    if (seen.insert(mapping.inode).second) files.push_back(std::move(mapping));
-  }
-  if (maps.bad()) return std::nullopt;
-  return files;
-}
-
-int open_mapped(pid_t pid, const Mapping& mapping) {
-  constexpr int kFlags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
-  const std::string link =
-      fmt::format("/proc/{}/map_files/{:x}-{:x}", pid, mapping.begin, mapping.end);
-  const int file = ::open(link.c_str(), kFlags);
-  if (file >= 0) return file;
-  return ::open((proc(pid, "root") + mapping.path).c_str(), kFlags);
 }
 
 // "NSpid:" has the pids from the namespace of /proc down to the process's own.

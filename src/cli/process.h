@@ -1,4 +1,4 @@
-// Other processes, through /proc: which there are, what they have mapped, and their signals.
+// Other processes, through /proc: which there are, and their signals.
 #pragma once
 
 #include <sys/types.h>
@@ -8,15 +8,9 @@
 #include <string>
 #include <vector>
 
-namespace mtrace::cli {
+#include "cli/mappings.h"
 
-struct Mapping {
-  uint64_t begin = 0;
-  uint64_t end = 0;
-  uint64_t offset = 0;
-  std::string path;   // as the process names it
-  std::string inode;  // device and inode: tells files apart
-};
+namespace mtrace::cli {
 
 struct SignalMasks {
   uint64_t caught = 0;  // bit n - 1: signal n
@@ -36,13 +30,6 @@ std::string process_name(pid_t pid);
 
 // The pid that the process has in its own namespace; 0: it is gone.
 uint32_t pid_in_namespace(pid_t pid);
-
-// The mapped files, each at its lowest address. Nothing: it is gone, or not to be read.
-std::optional<std::vector<Mapping>> mapped_files(pid_t pid);
-
-// A descriptor of a mapped file, also when it has been deleted or lies in another root directory;
-// -1 if that is not possible.
-int open_mapped(pid_t pid, const Mapping& mapping);
 
 std::optional<SignalMasks> signal_masks(pid_t pid);
 

@@ -58,7 +58,7 @@ std::string why_not_mapped(pid_t pid, const std::vector<Mapping>& files) {
 }  // namespace
 
 std::optional<TracedProcess> TracedProcess::find(pid_t pid, bool thorough, std::string& why) {
-  const auto files = mapped_files(pid);
+  const auto files = file_mappings(pid);
   if (!files) {
     why = errno == EACCES || errno == EPERM
               ? "may not be looked at: it belongs to another user, or protects itself"
@@ -69,9 +69,12 @@ std::optional<TracedProcess> TracedProcess::find(pid_t pid, bool thorough, std::
   process.pid_ = pid;
   process.own_pid_ = pid_in_namespace(pid);
   process.name_ = process_name(pid);
+  why.clear();
   for (const bool by_name : {true, false}) {
     if (!by_name && !thorough) break;
     for (const Mapping& mapping : *files) {
+      // The library may be mapped again, as data: its first segment lies behind each beginning.
+      if (mapping.offset != 0) continue;
       if (by_name != base_name(mapping.path).starts_with(kLibrary)) continue;
       const auto address = block_address(pid, mapping);
       if (!address) continue;
@@ -81,18 +84,16 @@ std::optional<TracedProcess> TracedProcess::find(pid_t pid, bool thorough, std::
         why = fmt::format("has {} mapped, but cannot be read: {}{}", base_name(mapping.path),
                           std::strerror(errno),
                           errno == EPERM ? " (another user's, or kernel.yama.ptrace_scope)" : "");
-        return std::nullopt;
-      }
-      if (process.block_->magic != format::kStatusMagic ||
-          process.block_->size < sizeof(StatusBlock)) {
+      } else if (process.block_->magic != format::kStatusMagic ||
+                 process.block_->size < sizeof(StatusBlock)) {
         why = fmt::format("has {} mapped, but of another version than this program",
                           base_name(mapping.path));
-        return std::nullopt;
+      } else {
+        return process;
       }
-      return process;
     }
   }
-  why = why_not_mapped(pid, *files);
+  if (why.empty()) why = why_not_mapped(pid, *files);
   return std::nullopt;
 }
 

@@ -11,17 +11,24 @@
 namespace mtrace::symbolize {
 namespace {
 
-void read_segments(Elf* elf, size_t segments, uint64_t bias, LoadedFile& file) {
+void read_segments(Elf* elf, const GElf_Ehdr& header, size_t segments, uint64_t bias,
+                   LoadedFile& file) {
   file.all.begin = UINT64_MAX;
   for (size_t i = 0; i < segments; ++i) {
     GElf_Phdr segment;
     if (gelf_getphdr(elf, static_cast<int>(i), &segment) == nullptr) break;
     const Extent extent = {bias + segment.p_vaddr, bias + segment.p_vaddr + segment.p_memsz};
     if (segment.p_type == PT_GNU_EH_FRAME) file.eh_frame_header = extent.begin;
+    if (segment.p_type == PT_NOTE) file.marks.push_back({extent, segment.p_offset});
     if (segment.p_type != PT_LOAD) continue;
     file.all.begin = std::min(file.all.begin, extent.begin);
     file.all.end = std::max(file.all.end, extent.end);
     if ((segment.p_flags & PF_X) != 0) file.code.push_back(extent);
+    file.segments.push_back({{extent.begin, extent.begin + segment.p_filesz}, segment.p_offset});
+    const uint64_t headers = header.e_phoff + segments * header.e_phentsize;
+    if (segment.p_offset == 0 && headers <= segment.p_filesz) {
+      file.marks.push_back({{extent.begin, extent.begin + headers}, 0});
+    }
   }
 }
 
@@ -35,9 +42,9 @@ void read_functions(Elf* elf, uint64_t bias, LoadedFile& file) {
   });
 }
 
-}  // namespace
-
-std::optional<LoadedFile> loaded_file(int descriptor, uint64_t map_address, uint64_t map_offset) {
+// Calls bias_of(elf), which may give none.
+template <typename BiasOf>
+std::optional<LoadedFile> read_file(int descriptor, BiasOf&& bias_of) {
   elf_version(EV_CURRENT);
   const std::unique_ptr<Elf, decltype(&elf_end)> elf(elf_begin(descriptor, ELF_C_READ, nullptr),
                                                      elf_end);
@@ -48,12 +55,22 @@ std::optional<LoadedFile> loaded_file(int descriptor, uint64_t map_address, uint
       gelf_getclass(elf.get()) != ELFCLASS64 || elf_getphdrnum(elf.get(), &segments) != 0) {
     return std::nullopt;
   }
-  const auto bias = load_bias(elf.get(), map_address, map_offset);
+  const std::optional<uint64_t> bias = bias_of(elf.get());
   if (!bias) return std::nullopt;
   LoadedFile file;
-  read_segments(elf.get(), segments, *bias, file);
+  read_segments(elf.get(), header, segments, *bias, file);
   read_functions(elf.get(), *bias, file);
   return file;
+}
+
+}  // namespace
+
+std::optional<LoadedFile> loaded_file(int descriptor, uint64_t map_address, uint64_t map_offset) {
+  return read_file(descriptor, [&](Elf* elf) { return load_bias(elf, map_address, map_offset); });
+}
+
+std::optional<LoadedFile> loaded_file_at(int descriptor, uint64_t bias) {
+  return read_file(descriptor, [&](Elf*) { return std::optional(bias); });
 }
 
 }  // namespace mtrace::symbolize

@@ -1,0 +1,211 @@
+// memlog attach on processes that have mapped a library once more than they run it: only the copy
+// that the loader lists is called, patched and guarded.
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "host_test.h"
+
+namespace mtrace::test {
+namespace {
+
+constexpr char kLibc[] = "libc.so.6";
+constexpr char kLoader[] = "ld-linux-x86-64.so.2";
+
+// The file of a library by its name, as the loader finds it.
+std::string file_of(const std::string& name) {
+  for (const char* directory : {"/lib/x86_64-linux-gnu/", "/usr/lib/x86_64-linux-gnu/"}) {
+    if (std::filesystem::exists(directory + name)) {
+      return std::filesystem::canonical(directory + name);
+    }
+  }
+  return name;
+}
+
+class AttachCopiesTest : public HostTest {
+ protected:
+  Result memlog(std::vector<std::string> arguments) const {
+    arguments.insert(arguments.begin(), memlog_tool());
+    Command command = plain(arguments);
+    command.directory = out();
+    command.env["MTRACE_RESOLVER"] = "none";
+    return run(command);
+  }
+  // `kind`: "below:read" and the like. `preload`: libraries besides.
+  Command with_copies(std::vector<std::string> argv, const std::string& kind,
+                      const std::vector<std::string>& files,
+                      const std::string& preload = "") const {
+    Command command = plain(std::move(argv));
+    command.env["LD_PRELOAD"] = preload + program("plugin_second_mappings.so");
+    command.env["SECOND_MAPPINGS"] = kind;
+    for (const std::string& file : files) command.env["SECOND_MAPPINGS"] += ":" + file;
+    return command;
+  }
+  void expect_good(const Result& result) const {
+    EXPECT_TRUE(result.exited(0)) << result.how() << " " << result.err;
+    EXPECT_EQ(result.err, "");
+  }
+  void expect_attached(pid_t pid) const {
+    expect_good(memlog({"attach", std::to_string(pid)}));
+    expect_good(memlog({"detach", std::to_string(pid)}));
+  }
+  void expect_refused(pid_t pid, const std::string& why) const {
+    const Result result = memlog({"attach", "--timeout", "1", std::to_string(pid)});
+    EXPECT_TRUE(result.exited(1)) << result.how();
+    EXPECT_NE(result.err.find(why), std::string::npos) << result.err;
+  }
+};
+
+TEST_F(AttachCopiesTest, LibcLoaderAndAllocatorsWhereverTheCopiesLie) {
+  const std::vector<std::string> files = {file_of(kLibc), file_of(kLoader),
+                                          file_of("libjemalloc.so.2")};
+  for (const char* kind : {"below:read", "above:read", "below:execute", "above:execute"}) {
+    for (const char* preload : {"", "libjemalloc.so.2:"}) {
+      SCOPED_TRACE(std::string(kind) + " " + preload);
+      Process process(with_copies({program("attached"), "busy"}, kind, files, preload));
+      process.read_until("ready");
+      for (int round = 0; round < 2; ++round) expect_attached(process.pid());
+      process.close_input();
+      const Result result = process.wait();
+      EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+      EXPECT_EQ(lines_of(result.out).back(), "done");
+    }
+  }
+}
+
+TEST_F(AttachCopiesTest, Counts) {
+  for (const char* kind : {"below:read", "above:execute"}) {
+    SCOPED_TRACE(kind);
+    Process process(with_copies({program("attached"), "sites"}, kind,
+                                {file_of(kLibc), file_of(kLoader), program("attached")}));
+    process.read_until("ready");
+    expect_good(memlog({"attach", std::to_string(process.pid())}));
+    process.write("aap");
+    process.read_until("told");
+    expect_good(memlog({"report", std::to_string(process.pid())}));
+    expect_good(memlog({"detach", std::to_string(process.pid())}));
+    const std::vector<Memlog> logs = logs_of(process.pid());
+    ASSERT_EQ(logs.size(), 1u);
+    EXPECT_EQ(logs[0].amount("live"), (Amount{2 * 321, 2}));
+    process.close_input();
+    EXPECT_TRUE(process.wait().exited(0));
+  }
+}
+
+TEST_F(AttachCopiesTest, LibraryThatIsPreloadedIsFound) {
+  for (const char* kind : {"below:read", "above:read"}) {
+    SCOPED_TRACE(kind);
+    Command command = traced({program("idle"), "read"});
+    command.env["LD_PRELOAD"] += ":" + program("plugin_second_mappings.so");
+    command.env["SECOND_MAPPINGS"] = std::string(kind) + ":" + library();
+    Process process(command);
+    process.read_until("ready");
+    expect_good(memlog({"report", std::to_string(process.pid())}));
+    EXPECT_EQ(logs_of(process.pid()).size(), 1u);
+    process.write("x");
+    EXPECT_TRUE(process.wait().exited(0));
+  }
+}
+
+TEST_F(AttachCopiesTest, InsideTheLoaderThatRuns) {
+  for (const char* kind : {"below:read", "below:execute"}) {
+    SCOPED_TRACE(kind);
+    Process process(with_copies({program("attached"), "loading", program("plugin_slow.so")}, kind,
+                                {file_of(kLoader)}));
+    process.read_until("ready");
+    expect_refused(process.pid(), std::string("is inside ") + kLoader);
+    process.write("x");
+    process.read_until("loaded");
+    expect_attached(process.pid());
+    process.close_input();
+    EXPECT_TRUE(process.wait().exited(0));
+  }
+}
+
+TEST_F(AttachCopiesTest, InsideTheAllocatorThatRuns) {
+  const std::string allocator = program("plugin_slow_allocator.so");
+  Process process(
+      with_copies({program("attached"), "sites"}, "below:read", {allocator}, allocator + ":"));
+  process.read_until("ready");
+  process.write("a");
+  process.read_until("inside");
+  expect_refused(process.pid(), "is inside plugin_slow_allocator.so");
+  process.write("xp");
+  process.read_until("told");
+  expect_attached(process.pid());
+  process.close_input();
+  EXPECT_TRUE(process.wait().exited(0));
+}
+
+// Nothing is written over, and nothing called, that is not what the file has.
+TEST_F(AttachCopiesTest, ChangedCodeIsRefused) {
+  const auto expect_changed = [&](const std::string& what, const std::string& why) {
+    Command command = plain({program("attached"), "sites"});
+    command.env["LD_PRELOAD"] = program("plugin_changed_code.so");
+    command.env["CHANGED_CODE"] = what;
+    Process process(command);
+    process.read_until("ready");
+    expect_refused(process.pid(), why);
+    process.write("ap");
+    process.read_until("told");
+    process.close_input();
+    EXPECT_TRUE(process.wait().exited(0));
+  };
+  expect_changed("rest", "in the rest of a page of code that should be unused");
+  // Its size, as nm prints it.
+  const Result symbols = run(plain({"/usr/bin/nm", "-DS", file_of(kLibc)}));
+  std::string size;
+  for (const std::string& line : lines_of(symbols.out)) {
+    if (line.find(" memfd_create@") != std::string::npos) {
+      size = std::to_string(std::stoul(line.substr(17, 16), nullptr, 16));
+    }
+  }
+  ASSERT_NE(size, "");
+  expect_changed("memfd_create:" + size, "has changed memfd_create of libc.so.6 in its memory");
+}
+
+// The loader and its list are found, too, when it was run as a program.
+TEST_F(AttachCopiesTest, StartedThroughTheLoader) {
+  Command command = with_copies({file_of(kLoader), program("attached"), "busy"}, "below:read",
+                                {file_of(kLibc), file_of(kLoader)});
+  Process process(command);
+  process.read_until("ready");
+  expect_attached(process.pid());
+  process.close_input();
+  EXPECT_TRUE(process.wait().exited(0));
+}
+
+// Of a library that was removed, only root can read the file.
+TEST_F(AttachCopiesTest, AllocatorThatWasRemoved) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root to become somebody else";
+  const std::string copy = temp() + "/libmalloc_of_ours.so";
+  for (const std::string& directory : {temp(), out()}) {
+    std::filesystem::permissions(directory, std::filesystem::perms::all);
+  }
+  for (const std::string& file : {memlog_tool(), library(), program("attached")}) {
+    std::filesystem::copy_file(file, temp() + file.substr(file.rfind('/')));
+  }
+  std::filesystem::copy_file(program("plugin_slow_allocator.so"), copy);
+  const auto as_nobody = [&](std::vector<std::string> argv) {
+    argv.insert(argv.begin(),
+                {"/usr/bin/setpriv", "--reuid=65534", "--clear-groups", "--inh-caps=-all"});
+    Command command = plain(argv);
+    command.directory = out();
+    return command;
+  };
+  Process process(as_nobody({"/usr/bin/env", "LD_PRELOAD=" + copy, temp() + "/attached", "sites"}));
+  process.read_until("ready");
+  std::filesystem::remove(copy);
+  const std::string pid = std::to_string(process.pid());
+  const Result refused = run(as_nobody({temp() + "/memlog", "attach", pid}));
+  EXPECT_TRUE(refused.exited(1)) << refused.how();
+  EXPECT_NE(refused.err.find("libmalloc_of_ours.so"), std::string::npos) << refused.err;
+  EXPECT_NE(refused.err.find("cannot be read"), std::string::npos) << refused.err;
+  expect_attached(process.pid());
+  process.close_input();
+  EXPECT_TRUE(process.wait().exited(0));
+}
+
+}  // namespace
+}  // namespace mtrace::test
