@@ -167,24 +167,41 @@ class Session {
   std::optional<BorrowedThread> thread_;
 };
 
+// Does a step with a process. That the process has ended is what is said, whatever failed by it.
+template <typename Step>
+auto explained(pid_t pid, Step&& step) {
+  try {
+    return step();
+  } catch (const AttachError&) {
+    if (const std::string end = how_it_ended(pid); !end.empty()) throw AttachError(end);
+    throw;
+  }
+}
+
 }  // namespace
 
 Done attach(const Target& target, const std::string& path, const std::string& options,
             std::chrono::milliseconds timeout) {
-  Session session(target, Clock::now() + timeout);
-  return session.enter(target.attach != 0 ? target.attach : session.load(path), &options);
+  return explained(target.pid, [&] {
+    Session session(target, Clock::now() + timeout);
+    return session.enter(target.attach != 0 ? target.attach : session.load(path), &options);
+  });
 }
 
 Done detach(const Target& target, std::chrono::milliseconds timeout) {
   if (target.detach == 0) throw AttachError("is not attached to");
-  return Session(target, Clock::now() + timeout).enter(target.detach, nullptr);
+  return explained(target.pid, [&] {
+    return Session(target, Clock::now() + timeout).enter(target.detach, nullptr);
+  });
 }
 
 void report(const Target& target, const std::string& label, std::chrono::milliseconds timeout) {
   const uint64_t function = label.empty() ? target.report : target.report_label;
   if (function == 0) throw AttachError("has a library of another version than this program");
-  Session session(target, Clock::now() + timeout);
-  if (session.call(function, label) < 0) throw AttachError("could not write its report");
+  explained(target.pid, [&] {
+    Session session(target, Clock::now() + timeout);
+    if (session.call(function, label) < 0) throw AttachError("could not write its report");
+  });
 }
 
 }  // namespace mtrace::attach

@@ -1,6 +1,5 @@
 #include "attach/tasks.h"
 
-#include <dirent.h>
 #include <fmt/format.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
@@ -10,28 +9,15 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
-#include <fstream>
 
 #include "attach/error.h"
 
 namespace mtrace::attach {
 namespace {
 
-std::vector<pid_t> all_tasks(pid_t pid) {
-  std::vector<pid_t> tids;
-  DIR* directory = ::opendir(fmt::format("/proc/{}/task", pid).c_str());
-  if (directory == nullptr) return tids;
-  while (const dirent* entry = ::readdir(directory)) {
-    const pid_t tid = std::atoi(entry->d_name);
-    if (tid > 0) tids.push_back(tid);
-  }
-  ::closedir(directory);
-  return tids;
-}
-
-bool is_ending(char state) { return state == '\0' || state == 'Z' || state == 'X'; }
+// How long a thread is waited for that is to be given back.
+constexpr auto kGoodbye = std::chrono::seconds(1);
 
 // Calls that end with EINTR after a stop, although no signal was handled, and that would have
 // waited without an end: they can begin anew. Others begin anew by themselves, or the program
@@ -55,14 +41,6 @@ bool waits_for_ever(const user_regs_struct& registers) {
 
 }  // namespace
 
-char task_state(pid_t pid, pid_t tid) {
-  std::ifstream file(fmt::format("/proc/{}/task/{}/stat", pid, tid));
-  std::string text;
-  std::getline(file, text);
-  const size_t name_end = text.rfind(')');
-  return name_end == std::string::npos || name_end + 2 >= text.size() ? '\0' : text[name_end + 2];
-}
-
 Tasks::Tasks(pid_t pid) : pid_(pid) {
   sigset_t blocked;
   sigemptyset(&blocked);
@@ -76,15 +54,19 @@ Tasks::Tasks(pid_t pid) : pid_(pid) {
 }
 
 Tasks::~Tasks() {
+  bool ended = false;
   for (const auto& [tid, state] : tasks_) {
-    if (state == State::kGone) continue;
     if (state == State::kRunning) {
       ::ptrace(PTRACE_INTERRUPT, tid, nullptr, nullptr);
       // Detaching needs a stop; a thread that does not come to one is let go with this program.
-      if (!wait_stopped(tid, Clock::now() + std::chrono::seconds(1))) continue;
+      if (!wait_stopped(tid, Clock::now() + kGoodbye)) continue;
     }
-    ::ptrace(PTRACE_DETACH, tid, nullptr, nullptr);
+    if (state == State::kStopped && ::ptrace(PTRACE_DETACH, tid, nullptr, nullptr) == 0) continue;
+    // Killed while it was stopped.
+    if (state == State::kStopped) wait_stopped(tid, Clock::now() + kGoodbye);
+    ended = true;
   }
+  if (ended) reap_ended();
   ::setpriority(PRIO_PROCESS, 0, priority_);
   ::sigprocmask(SIG_SETMASK, &mask_, nullptr);
 }
@@ -100,17 +82,38 @@ void Tasks::seize(pid_t tid) {
                                 std::strerror(error)));
 }
 
+// A thread that has ended stays a zombie until its tracer has waited for it, and its process with
+// it: the first thread can only be waited for when all others have been, and another program that
+// the process executes begins only then. False: none has ended.
+bool Tasks::reap_ended() {
+  bool any = false;
+  for (auto& [tid, state] : tasks_) {
+    siginfo_t ended = {};
+    if (state == State::kGone ||
+        ::waitid(P_PID, static_cast<id_t>(tid), &ended, WEXITED | WNOHANG | __WALL) != 0 ||
+        ended.si_pid != tid) {
+      continue;
+    }
+    state = State::kGone;
+    any = true;
+  }
+  return any;
+}
+
 bool Tasks::wait_for(pid_t tid, Clock::time_point deadline, int* status) {
   sigset_t child;
   sigemptyset(&child);
   sigaddset(&child, SIGCHLD);
-  for (;;) {
+  for (bool first = true;; first = false) {
     const pid_t done = ::waitpid(tid, status, __WALL | WNOHANG);
     if (done == tid) return true;
     if (done < 0) {
       *status = 0;  // gone
       return true;
     }
+    // One that is at an exec waits for the others' end, too.
+    const char state = first ? 'R' : task_state(pid_, tid);
+    if ((is_ending(state) || state == 'D') && reap_ended()) continue;
     const auto left = deadline - Clock::now();
     if (left <= Clock::duration::zero()) return false;
     // Stops of several threads may have been told by one signal: so never for long.

@@ -13,12 +13,11 @@
 #include <string>
 #include <vector>
 
+#include "attach/task_list.h"
+
 namespace mtrace::attach {
 
 using Clock = std::chrono::steady_clock;
-
-// 'R', 'S', 'D', 'T', ... of a thread; 0: it is gone.
-char task_state(pid_t pid, pid_t tid);
 
 class Tasks {
  public:
@@ -60,6 +59,7 @@ class Tasks {
   enum class State { kRunning, kStopped, kGone };
   void seize(pid_t tid);
   bool wait_for(pid_t tid, Clock::time_point deadline, int* status);
+  bool reap_ended();
   bool wait_stopped(pid_t tid, Clock::time_point deadline);
   void settle(pid_t tid);
 

@@ -1,0 +1,65 @@
+// Programs that end, or begin another program, while memlog holds them: nobody has to wait for
+// memlog's time-out, and memlog says what happened.
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "host_test.h"
+
+namespace mtrace::test {
+namespace {
+
+class AttachEndingsTest : public HostTest {
+ protected:
+  Command memlog(std::vector<std::string> arguments) const {
+    arguments.insert(arguments.begin(), memlog_tool());
+    Command command = plain(arguments);
+    command.directory = out();
+    command.env["MTRACE_RESOLVER"] = "none";
+    return command;
+  }
+  static void wait_until_traced(pid_t pid) {
+    wait_until("memlog", [&] {
+      return read_file("/proc/" + std::to_string(pid) + "/status").find("TracerPid:\t0\n") ==
+             std::string::npos;
+    });
+  }
+  // Killed now, its parent hears of it, and memlog says so.
+  static void expect_end(Process& process, Process& tool) {
+    process.send(SIGKILL);
+    const Result killed = process.wait();
+    EXPECT_TRUE(WIFSIGNALED(killed.status)) << killed.how();
+    const Result result = tool.wait();
+    EXPECT_TRUE(result.exited(1)) << result.how();
+    EXPECT_NE(result.err.find("has ended meanwhile"), std::string::npos) << result.err;
+  }
+};
+
+// memlog stops and looks at its threads again and again, because one is in the loader.
+TEST_F(AttachEndingsTest, WhileItsThreadsAreStopped) {
+  for (int round = 0; round < 4; ++round) {
+    Command command = plain({program("attached"), "loading", program("plugin_slow.so")});
+    command.env["LD_PRELOAD"] = program("plugin_slow_allocator.so");  // for one thread more
+    Process process(command);
+    process.read_until("ready");
+    Process tool(memlog({"attach", "--timeout", "20", std::to_string(process.pid())}));
+    wait_until_traced(process.pid());
+    usleep(static_cast<useconds_t>(round * 3000));  // not to wait for anything: another moment each
+    expect_end(process, tool);
+  }
+}
+
+TEST_F(AttachEndingsTest, WhileAThreadMakesACall) {
+  Command command = plain({program("attached"), "sites"});
+  command.env["LD_PRELOAD"] = program("plugin_slow_allocator.so");
+  Process process(command);
+  process.read_until("ready");
+  process.write("n");
+  process.read_until("slow");
+  Process tool(memlog({"attach", "--timeout", "20", std::to_string(process.pid())}));
+  process.read_until("inside");  // dlopen asks for memory
+  expect_end(process, tool);
+}
+
+}  // namespace
+}  // namespace mtrace::test
