@@ -10,8 +10,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <optional>
+#include <thread>
 
 #include "attach/error.h"
+#include "attach/seize.h"
 
 namespace mtrace::attach {
 namespace {
@@ -71,15 +74,22 @@ Tasks::~Tasks() {
   ::sigprocmask(SIG_SETMASK, &mask_, nullptr);
 }
 
-void Tasks::seize(pid_t tid) {
-  if (::ptrace(PTRACE_SEIZE, tid, nullptr, PTRACE_O_TRACESYSGOOD) == 0) {
-    tasks_[tid] = State::kRunning;
-    return;
+void Tasks::seize(pid_t tid, Seizing& seizing) {
+  constexpr int kTries = 4;
+  for (int tries = 1;; ++tries) {
+    const int error = seizing.seize(tid, PTRACE_O_TRACESYSGOOD);
+    if (error == 0) {
+      tasks_[tid] = State::kRunning;
+      return;
+    }
+    if (error == ESRCH || is_ending(task_state(pid_, tid))) return;
+    if (tries == kTries) {
+      throw AttachError(fmt::format("may not be traced: {} (kernel.yama.ptrace_scope says who may)",
+                                    std::strerror(error)));
+    }
+    // A thread at its end is refused a moment before it looks ended.
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
   }
-  const int error = errno;
-  if (error == ESRCH || is_ending(task_state(pid_, tid))) return;
-  throw AttachError(fmt::format("may not be traced: {} (kernel.yama.ptrace_scope says who may)",
-                                std::strerror(error)));
 }
 
 // A thread that has ended stays a zombie until its tracer has waited for it, and its process with
@@ -176,6 +186,7 @@ bool Tasks::stop_all(Clock::time_point deadline) {
   if (stopped().empty()) since_ = Clock::now();
   for (bool stable = false; !stable;) {
     stable = true;
+    std::optional<Seizing> seizing;
     std::vector<pid_t> running;
     const std::vector<pid_t> tids = all_tasks(pid_);
     if (tids.empty()) throw AttachError("has ended");
@@ -183,11 +194,13 @@ bool Tasks::stop_all(Clock::time_point deadline) {
       const auto known = tasks_.find(tid);
       if (known == tasks_.end() || known->second == State::kGone) {
         if (is_ending(task_state(pid_, tid))) continue;
-        seize(tid);
+        if (!seizing) seizing.emplace([this] { reap_ended(); });
+        seize(tid, *seizing);
         stable = false;
       }
       if (tasks_.contains(tid)) running.push_back(tid);
     }
+    seizing.reset();
     if (!stop(running, deadline)) return false;
   }
   if (stopped().empty()) throw AttachError("is ending");

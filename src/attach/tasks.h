@@ -19,6 +19,8 @@ namespace mtrace::attach {
 
 using Clock = std::chrono::steady_clock;
 
+class Seizing;
+
 class Tasks {
  public:
   explicit Tasks(pid_t pid);
@@ -57,7 +59,7 @@ class Tasks {
 
  private:
   enum class State { kRunning, kStopped, kGone };
-  void seize(pid_t tid);
+  void seize(pid_t tid, Seizing& seizing);
   bool wait_for(pid_t tid, Clock::time_point deadline, int* status);
   bool reap_ended();
   bool wait_stopped(pid_t tid, Clock::time_point deadline);

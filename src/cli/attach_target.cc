@@ -49,6 +49,9 @@ constexpr std::string_view kGuarded[] = {"malloc",         "calloc",
 constexpr std::string_view kWaits[] = {"pthread_cond_wait", "pthread_cond_timedwait",
                                        "pthread_cond_clockwait"};
 
+// How long a program is given to begin.
+constexpr auto kStart = std::chrono::seconds(1);
+
 template <size_t kSize>
 bool is_one_of(const std::string_view (&names)[kSize], std::string_view name) {
   return std::find(std::begin(names), std::end(names), name) != std::end(names);
@@ -171,7 +174,7 @@ void refuse_without_libc(const attach::Target& target, const TargetObjects& obje
 // Between exec and its loader's work a program has nothing listed: that is waited for, for a
 // second. `mappings` gets what was mapped before.
 std::unique_ptr<TargetObjects> started_objects(pid_t pid, std::string& mappings) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(1);
+  const auto end = std::chrono::steady_clock::now() + kStart;
   for (;;) {
     mappings = attach::executable_mappings(pid);
     auto objects = std::make_unique<TargetObjects>(pid);
@@ -188,14 +191,25 @@ std::unique_ptr<TargetObjects> started_objects(pid_t pid, std::string& mappings)
 
 attach::Target attach_target(pid_t pid) {
   refuse_what_never_works(pid);
-  attach::Target target;
-  target.pid = pid;
-  const auto objects = started_objects(pid, target.mappings);
-  target.r_debug = objects->r_debug();
-  target.list = objects->list();
-  for (const TargetObject& object : objects->all()) learn(target, *objects, object);
-  refuse_without_libc(target, *objects);
-  return target;
+  const auto end = std::chrono::steady_clock::now() + kStart;
+  for (;;) {
+    attach::Target target;
+    target.pid = pid;
+    try {
+      const auto objects = started_objects(pid, target.mappings);
+      target.r_debug = objects->r_debug();
+      target.list = objects->list();
+      for (const TargetObject& object : objects->all()) learn(target, *objects, object);
+      refuse_without_libc(target, *objects);
+      return target;
+    } catch (const AttachError&) {
+      // What was read may be of two programs, where it has begun another one meanwhile.
+      if (attach::executable_mappings(pid) == target.mappings ||
+          std::chrono::steady_clock::now() >= end) {
+        throw;
+      }
+    }
+  }
 }
 
 attach::Done with_target(

@@ -61,5 +61,19 @@ TEST_F(AttachEndingsTest, WhileAThreadMakesACall) {
   expect_end(process, tool);
 }
 
+// An exec waits for the end of all other threads, and those for memlog.
+TEST_F(AttachEndingsTest, WhileItExecutesItselfAgain) {
+  Process process(plain({program("execs"), "250"}));
+  int attached = 0;
+  while (process_state(process.pid()) != 'Z') {
+    const Result result = run(memlog({"attach", std::to_string(process.pid())}));
+    EXPECT_TRUE(result.exited(0) || result.exited(1)) << result.how() << result.err;
+    EXPECT_EQ(result.err.find("in time"), std::string::npos) << result.err;
+    attached += result.exited(0) ? 1 : 0;
+  }
+  EXPECT_TRUE(process.wait().exited(7));
+  EXPECT_GT(attached, 0);
+}
+
 }  // namespace
 }  // namespace mtrace::test

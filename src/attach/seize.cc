@@ -1,0 +1,56 @@
+#include "attach/seize.h"
+
+#include <sys/ptrace.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <utility>
+
+namespace mtrace::attach {
+namespace {
+
+constexpr long kEvery = 5'000'000;  // nanoseconds
+
+// While this thread is inside ptrace().
+std::atomic<const std::function<void()>*> g_reap{nullptr};
+
+void on_alarm(int) {
+  const int error = errno;
+  if (const std::function<void()>* reap = g_reap.load()) (*reap)();
+  errno = error;
+}
+
+}  // namespace
+
+Seizing::Seizing(std::function<void()> reap) : reap_(std::move(reap)) {
+  struct sigaction action = {};
+  action.sa_handler = on_alarm;
+  action.sa_flags = SA_RESTART;
+  ::sigaction(SIGALRM, &action, &before_);
+  // To this thread: others must not run the handler beside it.
+  sigevent event = {};
+  event.sigev_notify = SIGEV_THREAD_ID;
+  event.sigev_signo = SIGALRM;
+  event._sigev_un._tid = ::gettid();
+  const itimerspec every = {{0, kEvery}, {0, kEvery}};
+  armed_ = ::timer_create(CLOCK_MONOTONIC, &event, &timer_) == 0;
+  if (armed_) ::timer_settime(timer_, 0, &every, nullptr);
+}
+
+// No signal of the timer is on its way when it has been deleted: it is delivered to this very
+// thread.
+Seizing::~Seizing() {
+  if (armed_) ::timer_delete(timer_);
+  ::sigaction(SIGALRM, &before_, nullptr);
+}
+
+int Seizing::seize(pid_t tid, unsigned long options) {
+  g_reap.store(&reap_);
+  const long result = ::ptrace(PTRACE_SEIZE, tid, nullptr, options);
+  const int error = result == 0 ? 0 : errno;
+  g_reap.store(nullptr);
+  return error;
+}
+
+}  // namespace mtrace::attach
