@@ -42,7 +42,8 @@ void report_end(bool wanted, const char* label) {
   if (exchange(g_exit_reported, true)) return report::wait_for_reports();
   const bool told = !wanted || report::report(report::Trigger::kExit, label) > 0;
   report::finish_resolver(g_options.exit_wait);
-  if (told) report::end_ledger(format::LedgerState::kEnded);
+  using format::LedgerState;
+  report::end_ledger(told ? LedgerState::kEnded : LedgerState::kUnreported);
 }
 }  // namespace
 

@@ -1,0 +1,139 @@
+// The ways in which a program gives up system calls: filters (seccomp(2)), which from then on hold
+// for the library's calls, too. Also a fork by syscall(2), which no handler of libc's sees.
+#include <errno.h>
+#include <linux/sched.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+#include <cstdarg>
+
+#include "base/filters.h"
+#include "base/probe.h"
+#include "base/process.h"
+#include "base/syscall.h"
+#include "hook/export.h"
+#include "hook/fork.h"
+#include "hook/lifecycle.h"
+#include "hook/real.h"
+#include "hook/tracker.h"
+#include "report/report.h"
+#include "report/status.h"
+
+namespace mtrace::hook {
+namespace {
+
+// Calls add(), after which the filter is in force if succeeded(result). A report under way in
+// another thread is not cut short.
+template <typename Call, typename Succeeded>
+long add_filter(const void* program, bool for_all_threads, Call add, Succeeded succeeded) {
+  sys::only_probe();
+  // A child of vfork has its parent's memory, in which its filter has no place; it is about to
+  // become another program. A library that does not count makes no calls either.
+  if (!start() || !counting() || !is_own_process()) return add();
+  const bool held = for_all_threads && report::hold_reports();
+  sys::AddedFilter filter(program, for_all_threads);
+  const long result = add();
+  if (!succeeded(result)) filter.was_refused();
+  report::status_filters(sys::known_filters());
+  if (held) report::release_reports();
+  return result;
+}
+
+// What libc's functions do with the kernel's answer.
+long answer_of(long result) {
+  if (!sys::failed(result)) return result;
+  if (is_relocated()) errno = static_cast<int>(-result);
+  return -1;
+}
+
+using Words = unsigned long[4];
+
+long call_prctl(int option, const Words& words) {
+  if (g_real.prctl != nullptr) {
+    return g_real.prctl(option, words[0], words[1], words[2], words[3]);
+  }
+  return answer_of(sys::raw_system_call(SYS_prctl, option, static_cast<long>(words[0]),
+                                        static_cast<long>(words[1]), static_cast<long>(words[2]),
+                                        static_cast<long>(words[3]), 0));
+}
+
+template <typename Call>
+long look_at_prctl(int option, const Words& words, Call call) {
+  // What follows is most often a filter, and not always added where it is seen.
+  if (option == PR_SET_NO_NEW_PRIVS) sys::only_probe();
+  const bool strict = words[0] == SECCOMP_MODE_STRICT;
+  if (option != PR_SET_SECCOMP || (!strict && words[0] != SECCOMP_MODE_FILTER)) return call();
+  const auto* program = strict ? nullptr : reinterpret_cast<const void*>(words[1]);
+  return add_filter(program, false, call, [](long result) { return result == 0; });
+}
+
+template <typename Call>
+long look_at_seccomp(long operation, long flags, long program, Call call) {
+  const bool strict = operation == SECCOMP_SET_MODE_STRICT;
+  if (!strict && operation != SECCOMP_SET_MODE_FILTER) return call();
+  const bool listener = (flags & SECCOMP_FILTER_FLAG_NEW_LISTENER) != 0;
+  // For all threads: a number above 0 is that of a thread that cannot have it.
+  return add_filter(strict ? nullptr : reinterpret_cast<const void*>(program),
+                    (flags & SECCOMP_FILTER_FLAG_TSYNC) != 0, call,
+                    [=](long result) { return listener ? result >= 0 : result == 0; });
+}
+
+using SystemCall = long (*)(long, long, long, long, long, long, long);
+
+long system_call(long number, long a, long b, long c, long d, long e, long f) {
+  if (g_real.system_call != nullptr) return g_real.system_call(number, a, b, c, d, e, f);
+  return answer_of(sys::raw_system_call(number, a, b, c, d, e, f));
+}
+
+MTRACE_REALIGN __attribute__((noinline)) long look_at_system_call(long number, long a, long b,
+                                                                  long c, long d, long e, long f) {
+  const bool started = start();
+  const auto call = [=] { return system_call(number, a, b, c, d, e, f); };
+  if (number == SYS_prctl) {
+    const Words words = {static_cast<unsigned long>(b), static_cast<unsigned long>(c),
+                         static_cast<unsigned long>(d), static_cast<unsigned long>(e)};
+    return look_at_prctl(static_cast<int>(a), words, call);
+  }
+  if (number == SYS_seccomp) return look_at_seccomp(a, b, c, call);
+  if (!started) return call();
+  prepare_fork();
+  const long child = call();
+  if (child == 0) leave_parents_ledger();
+  return child;
+}
+
+// Makes a child with a copy of this memory and this stack.
+bool is_fork(long number, long flags, long stack) {
+  return number == SYS_fork || (number == SYS_clone && stack == 0 &&
+                                (flags & (CLONE_VM | CLONE_VFORK | CLONE_THREAD)) == 0);
+}
+
+}  // namespace
+}  // namespace mtrace::hook
+
+using namespace mtrace;
+using namespace mtrace::hook;
+
+MTRACE_EXPORT int prctl(int option, ...) noexcept {
+  va_list list;
+  va_start(list, option);
+  unsigned long words[4];
+  for (unsigned long& word : words) word = va_arg(list, unsigned long);
+  va_end(list);
+  return static_cast<int>(look_at_prctl(option, words, [&] { return call_prctl(option, words); }));
+}
+
+// As libc has it: six words whatever the number, the last on the caller's stack. All but a few
+// numbers go on by a jump: what returns twice, or on another stack, finds its caller's frame.
+MTRACE_EXPORT_AS_IT_IS long mtrace_system_call(long number, long a, long b, long c, long d, long e,
+                                               long f) noexcept asm("syscall");
+MTRACE_EXPORT_AS_IT_IS long mtrace_system_call(long number, long a, long b, long c, long d, long e,
+                                               long f) noexcept {
+  const auto real = g_real.system_call;
+  if (__builtin_expect(
+          real == nullptr || number == SYS_prctl || number == SYS_seccomp || is_fork(number, a, b),
+          0)) {
+    return look_at_system_call(number, a, b, c, d, e, f);
+  }
+  return real(number, a, b, c, d, e, f);
+}
