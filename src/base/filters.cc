@@ -1,5 +1,6 @@
 #include "base/filters.h"
 
+#include <errno.h>
 #include <sys/syscall.h>
 
 #include "base/atomic.h"
@@ -116,10 +117,15 @@ bool copy_program(const void* program, Filter& filter) {
 
 }  // namespace
 
-bool may_call(long number, const long* words) {
-  SystemCall call = {static_cast<uint32_t>(number), 0x3f, {}};
-  for (unsigned i = 0; i < 6; ++i) call.arguments[i] = static_cast<uint64_t>(words[i]);
+bool may_call(long number, long a, long b, long c, long d, long e, long f) {
+  const auto word = [](long value) { return static_cast<uint64_t>(value); };
+  const SystemCall call = {
+      static_cast<uint32_t>(number), 0x3f, {word(a), word(b), word(c), word(d), word(e), word(f)}};
   return judge_by_all<kWaysOfOne>(call) != Verdict::kEnds;
+}
+
+long call_if_allowed(long number, long a, long b, long c, long d, long e, long f) {
+  return may_call(number, a, b, c, d, e, f) ? call_unasked(number, a, b, c, d, e, f) : -EPERM;
 }
 
 void meet_thread() {

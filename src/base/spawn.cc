@@ -18,8 +18,7 @@ namespace {
 // `pid`, with CLONE_PARENT_SETTID: gets the child's id before the child runs.
 long clone_call(unsigned long flags, void* stack_top, int (*function)(void*), void* argument,
                 uint32_t* pid = nullptr) {
-  const long words[6] = {static_cast<long>(flags)};
-  if (g_filtered && !may_call(SYS_clone, words)) return -EPERM;
+  if (g_filtered && !may_call(SYS_clone, static_cast<long>(flags), 0, 0, 0, 0, 0)) return -EPERM;
   auto** stack = static_cast<void**>(stack_top) - 2;
   stack[0] = reinterpret_cast<void*>(function);
   stack[1] = argument;

@@ -78,34 +78,9 @@ long look_at_seccomp(long operation, long flags, long program, Call call) {
                     [=](long result) { return listener ? result >= 0 : result == 0; });
 }
 
-using SystemCall = long (*)(long, long, long, long, long, long, long);
-
 long system_call(long number, long a, long b, long c, long d, long e, long f) {
   if (g_real.system_call != nullptr) return g_real.system_call(number, a, b, c, d, e, f);
   return answer_of(sys::raw_system_call(number, a, b, c, d, e, f));
-}
-
-MTRACE_REALIGN __attribute__((noinline)) long look_at_system_call(long number, long a, long b,
-                                                                  long c, long d, long e, long f) {
-  const bool started = start();
-  const auto call = [=] { return system_call(number, a, b, c, d, e, f); };
-  if (number == SYS_prctl) {
-    const Words words = {static_cast<unsigned long>(b), static_cast<unsigned long>(c),
-                         static_cast<unsigned long>(d), static_cast<unsigned long>(e)};
-    return look_at_prctl(static_cast<int>(a), words, call);
-  }
-  if (number == SYS_seccomp) return look_at_seccomp(a, b, c, call);
-  if (!started) return call();
-  prepare_fork();
-  const long child = call();
-  if (child == 0) leave_parents_ledger();
-  return child;
-}
-
-// Makes a child with a copy of this memory and this stack.
-bool is_fork(long number, long flags, long stack) {
-  return number == SYS_fork || (number == SYS_clone && stack == 0 &&
-                                (flags & (CLONE_VM | CLONE_VFORK | CLONE_THREAD)) == 0);
 }
 
 }  // namespace
@@ -123,17 +98,62 @@ MTRACE_EXPORT int prctl(int option, ...) noexcept {
   return static_cast<int>(look_at_prctl(option, words, [&] { return call_prctl(option, words); }));
 }
 
-// As libc has it: six words whatever the number, the last on the caller's stack. All but a few
-// numbers go on by a jump: what returns twice, or on another stack, finds its caller's frame.
-MTRACE_EXPORT_AS_IT_IS long mtrace_system_call(long number, long a, long b, long c, long d, long e,
-                                               long f) noexcept asm("syscall");
-MTRACE_EXPORT_AS_IT_IS long mtrace_system_call(long number, long a, long b, long c, long d, long e,
-                                               long f) noexcept {
-  const auto real = g_real.system_call;
-  if (__builtin_expect(
-          real == nullptr || number == SYS_prctl || number == SYS_seccomp || is_fork(number, a, b),
-          0)) {
-    return look_at_system_call(number, a, b, c, d, e, f);
+// Of a few numbers, with all six words whatever the number.
+extern "C" [[gnu::used, gnu::visibility("hidden")]] MTRACE_REALIGN long mtrace_look_at_system_call(
+    long number, long a, long b, long c, long d, long e, long f) noexcept {
+  const auto call = [=] { return system_call(number, a, b, c, d, e, f); };
+  if (number == SYS_prctl) {
+    const Words words = {static_cast<unsigned long>(b), static_cast<unsigned long>(c),
+                         static_cast<unsigned long>(d), static_cast<unsigned long>(e)};
+    return look_at_prctl(static_cast<int>(a), words, call);
   }
-  return real(number, a, b, c, d, e, f);
+  if (number == SYS_seccomp) return look_at_seccomp(a, b, c, call);
+  // An allocator calls this, too, while it sets itself up: nothing is looked up for it.
+  if ((number != SYS_fork && number != SYS_clone) || !start()) return call();
+  prepare_fork();
+  const long child = call();
+  if (child == 0) leave_parents_ledger();
+  return child;
 }
+
+// syscall(2) of libc. In assembly, because what goes on by a jump finds its caller's frame: it may
+// return twice, or on another stack, and the word behind the return address may be anybody's.
+// A fork: without CLONE_VM, CLONE_VFORK and CLONE_THREAD, on the same stack.
+static_assert(SYS_prctl == 157 && SYS_seccomp == 317 && SYS_fork == 57 && SYS_clone == 56);
+static_assert((CLONE_VM | CLONE_VFORK | CLONE_THREAD) == 0x14100);
+asm(R"(
+  .text
+  .p2align 4
+  .globl syscall
+  .type syscall, @function
+syscall:
+  .cfi_startproc
+  endbr64
+  cmpq $157, %rdi
+  je 1f
+  cmpq $317, %rdi
+  je 1f
+  cmpq $57, %rdi
+  je 1f
+  cmpq $56, %rdi
+  je 2f
+0:
+  movq mtrace_next_system_call(%rip), %r11
+  testq %r11, %r11
+  jz 1f
+  jmp *%r11
+2:
+  testl $0x14100, %esi
+  jnz 0b
+  testq %rdx, %rdx
+  jnz 0b
+1:
+  pushq 8(%rsp)
+  .cfi_adjust_cfa_offset 8
+  call mtrace_look_at_system_call
+  addq $8, %rsp
+  .cfi_adjust_cfa_offset -8
+  ret
+  .cfi_endproc
+  .size syscall, . - syscall
+)");
