@@ -29,7 +29,8 @@ long add_filter(const void* program, bool for_all_threads, Call add, Succeeded s
   sys::only_probe();
   // A child of vfork has its parent's memory, in which its filter has no place; it is about to
   // become another program. A library that does not count makes no calls either.
-  if (!start() || !counting() || !is_own_process()) return add();
+  // (Under an earlier filter of this thread's that may not be to be told.)
+  if (!start() || !counting() || (!sys::has_added_filters() && !is_own_process())) return add();
   const bool held = for_all_threads && report::hold_reports();
   sys::AddedFilter filter(program, for_all_threads);
   const long result = add();

@@ -65,6 +65,7 @@ TEST_F(FilterTest, ReportsAreWithheld) {
                                      {"prctl", "kill", "open"},
                                      {"seccomp", "kill_thread", "open"},
                                      {"prctl", "kill", "rename"},
+                                     {"prctl", "trap", "getpid"},
                                      {"prctl", "trace", "open"},
                                      {"prctl", "notify", "open"},
                                      {"thread_for_all", "trap", "open"}}) {
