@@ -6,18 +6,14 @@
 #include <linux/filter.h>
 #include <sys/types.h>
 
-#include <cstdint>
 #include <vector>
 
 #include "attach/filtered_calls.h"
+#include "format/seccomp.h"
 
 namespace mtrace::attach {
 
-enum class Verdict : uint8_t {
-  kAllowed,
-  kFails,  // with an error
-  kEnds,  // ends the process, or a signal, a tracer or another process decides; or too long to tell
-};
+using format::Verdict;
 
 // The worst that can become of a call.
 Verdict judge(const std::vector<sock_filter>& filter, const FilteredCall& call);

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/utsname.h>
@@ -10,6 +11,7 @@
 
 #include <cstring>
 
+#include "base/clock.h"
 #include "base/syscall.h"
 
 namespace mtrace::sys {
@@ -51,20 +53,24 @@ size_t working_directory(char* buffer, size_t capacity) {
   return got - 1;
 }
 
+namespace {
+// The number on a line of a text; -1: it has none.
+int number_on_line(const char* text, const char* name) {
+  const char* at = strstr(text, name);
+  if (at == nullptr) return -1;
+  int value = 0;
+  for (at += strlen(name); *at >= '0' && *at <= '9'; ++at) value = value * 10 + (*at - '0');
+  return value;
+}
+}  // namespace
+
 int seccomp_filters() {
   char text[4096];
   if (read_file("/proc/thread-self/status", text, sizeof text) == 0) return -1;
-  int found = -1;
-  // The number of filters is told since Linux 5.9; the mode is 0, 1 or 2.
-  constexpr const char* kLines[] = {"\nSeccomp:\t", "\nSeccomp_filters:\t"};
-  for (const char* name : kLines) {
-    const char* at = strstr(text, name);
-    if (at == nullptr) continue;
-    int value = 0;
-    for (at += strlen(name); *at >= '0' && *at <= '9'; ++at) value = value * 10 + (*at - '0');
-    if (value > found) found = value;
-  }
-  return found;
+  // The number of filters is told since Linux 5.9; the mode is 0, 1 (strict) or 2.
+  const int mode = number_on_line(text, "\nSeccomp:\t");
+  const int filters = number_on_line(text, "\nSeccomp_filters:\t");
+  return filters > 0 ? filters : mode;
 }
 
 void host_name(char* buffer, size_t capacity) {
@@ -75,10 +81,12 @@ void host_name(char* buffer, size_t capacity) {
 }
 
 namespace {
+// Without entering the kernel, where that can be: waits end by the clock, also where a filter of
+// system calls lets nobody ask.
 uint64_t clock(int which) {
   timespec now = {};
-  call(SYS_clock_gettime, which, &now);
-  return uint64_t(now.tv_sec) * 1'000'000'000u + now.tv_nsec;
+  internal::get_time(which, &now);
+  return internal::nanoseconds(now);
 }
 }  // namespace
 
@@ -86,7 +94,8 @@ uint64_t real_time() { return clock(CLOCK_REALTIME); }
 uint64_t monotonic_time() { return clock(CLOCK_MONOTONIC); }
 
 uint64_t block_signals() {
-  const uint64_t all = ~uint64_t{0};
+  // Not SIGSYS: where a filter of system calls raises it, a blocked one ends the process.
+  const uint64_t all = ~(uint64_t{1} << (SIGSYS - 1));
   uint64_t old = 0;
   call(SYS_rt_sigprocmask, 0 /* SIG_BLOCK */, &all, &old, sizeof old);
   return old;
@@ -106,7 +115,8 @@ void send_again(int signal, const siginfo_t* information) {
   const uint32_t pid = process_id();
   const uint32_t tid = thread_id();
   if (call(SYS_rt_tgsigqueueinfo, pid, tid, signal, information) != 0) {
-    call(SYS_tgkill, pid, tid, signal);
+    // The process was to end by this signal: a filter that ends it here does the same.
+    call_unasked(SYS_tgkill, pid, tid, signal, 0, 0, 0);
   }
 }
 
@@ -128,12 +138,12 @@ void wake_all(uint32_t& word) {
 
 void yield() { call(SYS_sched_yield); }
 
-long raw_prctl(int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d) {
-  return call(SYS_prctl, option, a, b, c, d);
+long raw_system_call(long number, long a, long b, long c, long d, long e, long f) {
+  return call_unasked(number, a, b, c, d, e, f);
 }
 
 void exit_group(int status) {
-  for (;;) call(SYS_exit_group, status);
+  for (;;) call_unasked(SYS_exit_group, status, 0, 0, 0, 0, 0);
 }
 
 uint64_t* map_wiped_on_fork() {

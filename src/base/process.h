@@ -24,8 +24,8 @@ size_t read_file(const char* path, char* buffer, size_t capacity);
 // Absolute name of the working directory, 0 on failure.
 size_t working_directory(char* buffer, size_t capacity);
 
-// What restricts the system calls of the calling thread: 0 nothing, otherwise at least 1 and more
-// with each filter of seccomp(2) that is added; -1: not known. Opens a file of /proc.
+// What restricts the system calls of the calling thread: 0 nothing, otherwise the number of filters
+// of seccomp(2), where the kernel tells it, or at least 1; -1: not known. Opens a file of /proc.
 int seccomp_filters();
 
 // The host's name, cut to the capacity, always terminated.
@@ -35,7 +35,7 @@ void host_name(char* buffer, size_t capacity);
 uint64_t real_time();
 uint64_t monotonic_time();
 
-// Blocks every signal for the calling thread; the old mask for restore_signals().
+// Blocks every signal but SIGSYS for the calling thread; the old mask for restore_signals().
 uint64_t block_signals();
 void restore_signals(uint64_t mask);
 // A signal that the calling thread blocks is pending, for it or for the process.
@@ -52,7 +52,8 @@ void wait_on(const uint32_t& word, uint32_t value, uint64_t nanoseconds);
 void wake_all(uint32_t& word);
 void yield();
 
-long raw_prctl(int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d);
+// The program's own, where libc's function cannot be called. No filter is asked (base/filters.h).
+long raw_system_call(long number, long a, long b, long c, long d, long e, long f);
 
 [[noreturn]] void exit_group(int status);
 

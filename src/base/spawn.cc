@@ -18,6 +18,7 @@ namespace {
 // `pid`, with CLONE_PARENT_SETTID: gets the child's id before the child runs.
 long clone_call(unsigned long flags, void* stack_top, int (*function)(void*), void* argument,
                 uint32_t* pid = nullptr) {
+  if (g_filtered && !may_call(SYS_clone, static_cast<long>(flags), 0, 0, 0, 0, 0)) return -EPERM;
   auto** stack = static_cast<void**>(stack_top) - 2;
   stack[0] = reinterpret_cast<void*>(function);
   stack[1] = argument;
@@ -102,6 +103,10 @@ int execute(void* argument) {
 
 long start_sharing(void* stack_top, int (*function)(void*), void* argument) {
   return clone_call(CLONE_VM | CLONE_UNTRACED, stack_top, function, argument);
+}
+
+long start_copy(void* stack_top, int (*function)(void*), void* argument) {
+  return clone_call(CLONE_VFORK | CLONE_UNTRACED, stack_top, function, argument);
 }
 
 long run_program(const Program& program, uint32_t* pid, void* stack_top) {

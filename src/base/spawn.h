@@ -13,6 +13,10 @@ namespace mtrace::sys {
 // it may only use raw system calls. Returns its pid or a negative errno.
 long start_sharing(void* stack_top, int (*function)(void*), void* argument);
 
+// Runs function(argument) in a process of its own with a copy of this one's memory, as above, and
+// waits for its end, without collecting it. Returns its pid or a negative errno.
+long start_copy(void* stack_top, int (*function)(void*), void* argument);
+
 // Program to run by run_program().
 struct Program {
   const char* path;
@@ -35,7 +39,7 @@ long run_program(const Program& program, uint32_t* pid, void* stack_top);
 void close_files_except(int a, int b);
 inline void close_all_files() { close_files_except(-1, -1); }
 
-// Collects an ended process made by start_sharing(). True when it is gone.
+// Collects an ended process made by start_sharing() or start_copy(). True when it is gone.
 bool collect_sharing(uint32_t pid, bool wait);
 void kill_process(uint32_t pid);
 

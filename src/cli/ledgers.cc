@@ -176,4 +176,12 @@ std::string write_snapshot(profile::Memlog& memlog, const std::string& directory
   return path;
 }
 
+std::string write_snapshot_now(const profile::LedgerFile& file, const std::string& label) {
+  profile::Memlog memlog =
+      memlog_of(file, profile::read_ledger(file),
+                {.trigger = "snapshot", .taken = real_time_now(), .label = label, .notes = {}});
+  symbolize::Resolver({}).resolve(memlog);
+  return write_snapshot(memlog, ".", "snapshot");
+}
+
 }  // namespace mtrace::cli

@@ -51,4 +51,7 @@ uint64_t ticks_now(const format::LedgerHeader& header);
 std::string write_snapshot(profile::Memlog& memlog, const std::string& directory,
                            const std::string& what);
 
+// The same of a ledger as it is now, in the working directory.
+std::string write_snapshot_now(const profile::LedgerFile& file, const std::string& label);
+
 }  // namespace mtrace::cli

@@ -44,6 +44,9 @@ void recover(const std::string& name, const Arguments& arguments, symbolize::Res
   if (file.header().state == format::LedgerState::kEnded) {
     occasion.notes.emplace_back("the process had come to a normal end");
   }
+  if (file.header().state == format::LedgerState::kUnreported) {
+    occasion.notes.emplace_back("the process had come to a normal end, but could not report");
+  }
   profile::Memlog memlog = memlog_of(file, state, occasion);
   if (!arguments.has("--raw")) resolver.resolve(memlog);
   const std::string output = arguments.value("--output");

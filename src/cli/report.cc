@@ -18,7 +18,6 @@
 #include "cli/ledgers.h"
 #include "cli/traced.h"
 #include "profile/text.h"
-#include "symbolize/resolver.h"
 
 namespace mtrace::cli {
 namespace {
@@ -45,6 +44,7 @@ struct Asked {
   TracedProcess process;
   uint32_t seq;
   uint32_t failures;
+  uint32_t withheld;
   std::unique_ptr<profile::LedgerFile> ledger;  // asked by way of it; nullptr: otherwise
 };
 
@@ -77,17 +77,21 @@ class Session {
     auto process = TracedProcess::find(pid, true, why);
     if (!process) return refuse(pid, name, why);
     why = process->obstacle();
+    if (process->counts() && process->has_unknown_filter()) {
+      return ask_from_outside({std::move(handle), std::move(*process), 0, 0, 0, {}});
+    }
     std::unique_ptr<profile::LedgerFile> ledger;
     if (!why.empty()) {
       if (!process->counts()) return refuse(pid, name, why);
       std::string no_ledger;
       ledger = ledger_of(pid, no_ledger);
-      if (ledger == nullptr) return call({std::move(handle), std::move(*process), 0, 0, {}}, why);
+      if (ledger == nullptr)
+        return call({std::move(handle), std::move(*process), 0, 0, 0, {}}, why);
     }
     if (!label_.empty() && !process->write_label(label_)) {
       return refuse(pid, name, fmt::format("takes no label: {}", std::strerror(errno)));
     }
-    return send({std::move(handle), std::move(*process), 0, 0, std::move(ledger)});
+    return send({std::move(handle), std::move(*process), 0, 0, 0, std::move(ledger)});
   }
 
   // Waits for all that were asked; returns whether each has reported.
@@ -105,7 +109,9 @@ class Session {
 
   void remember(Asked& asked) {
     asked.seq = asked.process.seq();
-    asked.failures = asked.process.is_child_without_report() ? 0 : asked.process.block().failures;
+    const bool fresh = asked.process.is_child_without_report();
+    asked.failures = fresh ? 0 : asked.process.block().failures;
+    asked.withheld = fresh ? 0 : asked.process.block().withheld;
   }
 
   // Has a thread of the process write its report. False: `why`, of "it".
@@ -133,6 +139,32 @@ class Session {
     return true;
   }
 
+  // Of a process whose filters of system calls its library does not all know. Where memlog may look
+  // at them it does, before it borrows a thread.
+  bool ask_from_outside(Asked asked) {
+    remember(asked);
+    std::string why;
+    if (::geteuid() == 0 && borrow(asked.process.pid(), why)) {
+      asked_.push_back(std::move(asked));
+      return true;
+    }
+    if (print_snapshot(asked)) return true;
+    return refuse(asked.process.pid(), asked.process.name(),
+                  why.empty() ? "has a filter of system calls (seccomp) that its library has not "
+                                "seen being added, which could end it"
+                              : why);
+  }
+
+  // Where the process writes no report itself. False: it has no ledger that can be read.
+  bool print_snapshot(const Asked& asked) const {
+    std::string why;
+    const auto ledger = ledger_of(asked.process.pid(), why);
+    if (ledger == nullptr) return false;
+    if (!label_.empty()) asked.process.write_label("");
+    print(streams_, write_snapshot_now(*ledger, label_) + '\n');
+    return true;
+  }
+
   bool send(Asked asked) {
     remember(asked);
     const bool sent = asked.ledger != nullptr ? request_report(*asked.ledger)
@@ -150,15 +182,8 @@ class Session {
   // Of a process that does not come to answer. False: a snapshot stands for its report.
   bool call_late(const Asked& asked) const {
     withdraw_request(*asked.ledger);
-    if (!label_.empty()) asked.process.write_label("");
     std::string why;
-    if (borrow(asked.process.pid(), why)) return true;
-    profile::Memlog memlog =
-        memlog_of(*asked.ledger, profile::read_ledger(*asked.ledger),
-                  {.trigger = "snapshot", .taken = real_time_now(), .label = label_, .notes = {}});
-    symbolize::Resolver({}).resolve(memlog);
-    print(streams_, write_snapshot(memlog, ".", "snapshot") + '\n');
-    return false;
+    return borrow(asked.process.pid(), why) || !print_snapshot(asked);
   }
 
   // Prints where the last report is. False, and said why, if it is not to be had.
@@ -188,6 +213,7 @@ class Session {
       }
       const bool failed = !process.is_child_without_report() && block.failures > asked.failures;
       if (seq <= asked.seq && failed) {
+        if (block.withheld > asked.withheld && print_snapshot(asked)) return true;
         return refused(fmt::format("could not write its report: {}", failure(block)));
       }
       if (asked.ledger != nullptr && seq <= asked.seq &&

@@ -54,6 +54,7 @@ Fate fate_of(const std::string& path, uint64_t begun, pid_t pid, bool killed) {
     // The library takes its time just after the program is started.
     if (header.started < begun) return Fate::kOthers;
     if (process_of(file) != 0) return Fate::kGoesOn;
+    if (header.state == format::LedgerState::kUnreported) return Fate::kCutOff;
     const bool ended = static_cast<pid_t>(header.pid) == pid && !killed;
     return ended || header.state != format::LedgerState::kRunning ? Fate::kOver : Fate::kCutOff;
   } catch (const std::runtime_error&) {

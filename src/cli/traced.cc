@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstring>
 
+#include "cli/system_call_filters.h"
 #include "symbolize/dynamic_symbol.h"
 
 namespace mtrace::cli {
@@ -131,6 +132,10 @@ std::string TracedProcess::obstacle() const {
     return fmt::format("blocks SIG{} in every thread: {}", signal, kOther);
   }
   return {};
+}
+
+bool TracedProcess::has_unknown_filter() const {
+  return system_call_filters(pid_) > block_->filters;
 }
 
 bool TracedProcess::write_label(const std::string& label) const {

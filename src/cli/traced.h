@@ -37,6 +37,10 @@ class TracedProcess {
   // Why a signal would not get a report now, as a sentence without subject; empty: it would.
   std::string obstacle() const;
 
+  // There is a filter of system calls that the library has not seen being added: it may be ended by
+  // a call that it takes to be allowed.
+  bool has_unknown_filter() const;
+
   // Leaves a label for the next report. False with errno.
   bool write_label(const std::string& label) const;
 

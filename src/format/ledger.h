@@ -35,6 +35,7 @@ enum class LedgerState : uint32_t {
   kEnded = 1,     // the process has come to a normal end
   kReplaced = 2,  // or became another program
   kDetached = 3,  // memlog detach: what stands here is of before
+  kUnreported = 4,  // a normal end, but its report could not be written: it is here
 };
 
 inline constexpr unsigned kLedgerKinds = 30;

@@ -45,6 +45,8 @@ struct StatusBlock {
   char error[256];        // what failed last
   char reason[256];       // why dormant or quiet
   char ledger[4096];      // the file behind the tables; empty: none
+  uint32_t filters;       // of system calls (seccomp(2)) that the library knows of
+  uint32_t withheld;      // reports, of `failures`, that these do not let it write
 };
 
 }  // namespace mtrace::format

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/filters.h"
 #include "base/process.h"
 #include "base/table_file.h"
 #include "base/writer.h"
@@ -73,7 +74,11 @@ void set_library_line() {
   report::set_library_line(g_library_line);
 }
 
+// With the options, and before the first of many calls into the kernel.
 void learn(const Arguments& arguments) {
+  const bool reports = g_options.signal != 0 || g_options.exit_report;
+  // The filters of a process that is attached to memlog has looked at.
+  if (g_started != 2) sys::find_inherited_filters(reports && !is_late());
   sys::find_clock();
   report::learn_host(arguments.argv, g_options.command);
   learn_own_path(&g_started);
@@ -94,6 +99,7 @@ void begin(const char* dormant, const char* temporary, char* const* envp) {
   set_short_lived(g_options.temporary_ms);
   set_library_line();
   report::set_listed(listed_entries());
+  report::status_filters(sys::known_filters());
   if (!again) report::set_resolver(find_tool(), envp, g_options.signal);
   report::status_mode(Mode::kActive, "");
   find_entrances(is_late());

@@ -1,15 +1,11 @@
-// What a process does with itself: it becomes another program, or two, or gives up system calls.
+// What a process does with itself: it becomes another program, or two.
 #include <alloca.h>
 #include <errno.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <cstdarg>
 #include <cstddef>
 
-#include "base/probe.h"
-#include "base/process.h"
-#include "base/syscall.h"
 #include "hook/export.h"
 #include "hook/fork.h"
 #include "hook/lifecycle.h"
@@ -100,22 +96,4 @@ MTRACE_EXPORT pid_t _Fork() noexcept {
   const pid_t child = g_real.fork_alone();
   if (child == 0) leave_parents_ledger();
   return child;
-}
-
-// A filter of system calls comes after one of these two. Only words that the library can do without
-// are given up; see base/probe.h.
-MTRACE_EXPORT int prctl(int option, ...) noexcept {
-  va_list list;
-  va_start(list, option);
-  unsigned long words[4];
-  for (unsigned long& word : words) word = va_arg(list, unsigned long);
-  va_end(list);
-  if (option == PR_SET_SECCOMP || option == PR_SET_NO_NEW_PRIVS) sys::only_probe();
-  if (g_real.prctl != nullptr) {
-    return g_real.prctl(option, words[0], words[1], words[2], words[3]);
-  }
-  const long result = sys::raw_prctl(option, words[0], words[1], words[2], words[3]);
-  if (!sys::failed(result)) return static_cast<int>(result);
-  if (is_relocated()) errno = static_cast<int>(-result);
-  return -1;
 }

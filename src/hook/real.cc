@@ -11,6 +11,10 @@
 namespace mtrace::hook {
 
 constinit Real g_real = {};
+// Where the hook of syscall(2) goes on, which is assembly.
+using SystemCall = long (*)(long, long, long, long, long, long, long);
+extern "C" [[gnu::visibility("hidden")]] SystemCall mtrace_next_system_call;
+constinit SystemCall mtrace_next_system_call = nullptr;
 
 namespace {
 
@@ -50,6 +54,7 @@ void take_over(Real& found) {
     found.usable_size = found.malloc_usable_size;
   }
   g_real = found;
+  mtrace_next_system_call = found.system_call;
   g_way = Way::kEvery;
   store_release<uint32_t>(g_search, kDone);
 }

@@ -1,10 +1,14 @@
 #include "hook/reporting.h"
 
+#include <sys/syscall.h>
+
 #include "base/atomic.h"
+#include "base/syscall.h"
 #include "hook/fork.h"
 #include "hook/lifecycle.h"
 #include "hook/options.h"
 #include "report/mapped_ledger.h"
+#include "report/output.h"
 #include "report/resolver.h"
 #include "report/status.h"
 
@@ -13,11 +17,17 @@ namespace {
 
 bool g_exit_reported = false;
 
+// Then nobody knows whether this is a child of vfork, and nothing is reported.
+bool is_pid_forbidden() { return sys::g_filtered && !sys::may_call(SYS_getpid, 0, 0, 0, 0, 0, 0); }
+
 }  // namespace
 
 int trigger_report(report::Trigger trigger, const char* label) {
   if (mtrace_status_block.mode != format::Mode::kActive) return 0;
-  if (!is_own_process()) return -1;
+  if (!is_own_process()) {
+    if (is_pid_forbidden()) report::status_withheld("getpid", report::output_directory());
+    return -1;
+  }
   return report::report(trigger, label);
 }
 
@@ -37,12 +47,16 @@ void stay_in_program() {
 
 namespace {
 void report_end(bool wanted, const char* label) {
-  if (!is_own_process()) return;
+  if (!is_own_process()) {
+    if (is_pid_forbidden()) report::end_ledger(format::LedgerState::kUnreported);
+    return;
+  }
   // A thread that ends the process while another one is at its last report would cut that short.
   if (exchange(g_exit_reported, true)) return report::wait_for_reports();
   const bool told = !wanted || report::report(report::Trigger::kExit, label) > 0;
   report::finish_resolver(g_options.exit_wait);
-  if (told) report::end_ledger(format::LedgerState::kEnded);
+  using format::LedgerState;
+  report::end_ledger(told ? LedgerState::kEnded : LedgerState::kUnreported);
 }
 }  // namespace
 

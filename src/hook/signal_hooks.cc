@@ -56,6 +56,7 @@ struct sigaction own_action(const Trigger& trigger) {
     action.sa_handler = g_active ? trigger.handler : swallow_signal;
   }
   sigfillset(&action.sa_mask);
+  sigdelset(&action.sa_mask, SIGSYS);  // see sys::block_signals()
   return action;
 }
 

@@ -145,7 +145,7 @@ void ledger_renews_extremes() {
 void end_ledger(format::LedgerState how) {
   if (sys::g_table_header == nullptr) return;
   store_release(sys::g_table_header->state, how);
-  sys::remove_table_file();
+  if (how != format::LedgerState::kUnreported) sys::remove_table_file();
 }
 
 void ledger_goes_on() {

@@ -28,7 +28,8 @@ void ledger_reported(uint32_t seq, uint32_t failures);
 // Before and after the extremes of lifetimes are taken out of the counters, or put back.
 void ledger_renews_extremes();
 
-// The process has come to a normal end, or becomes another program: the file goes.
+// The process has come to a normal end, or becomes another program: the file goes, unless that end
+// has no report.
 void end_ledger(format::LedgerState how);
 
 // It has not become one.

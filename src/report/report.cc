@@ -11,6 +11,7 @@
 #include "base/spawn.h"
 #include "base/syscall.h"
 #include "base/writer.h"
+#include "report/forbidden_call.h"
 #include "report/host.h"
 #include "report/mapped_ledger.h"
 #include "report/memlog_writer.h"
@@ -87,6 +88,11 @@ long write_file(Scratch& scratch, Occasion& occasion, const Snapshot& snapshot) 
 void write_report(void* argument) {
   auto& scratch = *static_cast<Scratch*>(argument);
   scratch.result = -1;
+  // Its changes stand in the next report, or in the ledger for who reads it.
+  if (const char* call = forbidden_call()) {
+    ledger_reported(g_seq, load(mtrace_status_block.failures) + 1);
+    return status_withheld(call, output_directory());
+  }
   Snapshot snapshot;
   if (!snapshot.take(ledger::g_ledger, g_listed)) {
     status_failed(ENOMEM, "no memory for a report in", output_directory());

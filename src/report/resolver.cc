@@ -4,6 +4,7 @@
 
 #include "base/atomic.h"
 #include "base/file.h"
+#include "base/filters.h"
 #include "base/process.h"
 #include "base/spawn.h"
 #include "base/syscall.h"
@@ -51,7 +52,6 @@ constexpr uint64_t kLook = 5'000'000u;              // nanoseconds from one kill
 
 const char* g_tool = nullptr;
 sys::FileIdentity g_tool_file;
-int g_filters = 0;  // of system calls, at the start
 char** g_environment = nullptr;
 int g_signal = 0;
 Shared* g_shared = nullptr;
@@ -118,8 +118,11 @@ int supervise(void* argument) {
   return 0;
 }
 
-// Filters that were there before the program let it be started, and what it was made of.
-bool is_restricted() { return sys::seccomp_filters() != g_filters; }
+// Filters that were there before the program let it be started, and what it was made of. Not all
+// that are added are seen to be.
+bool is_restricted() {
+  return sys::has_added_filters() || sys::seccomp_filters() != sys::inherited_filters();
+}
 
 bool is_idle(const Shared& shared, uint64_t nanoseconds) {
   const uint64_t end = sys::monotonic_time() + nanoseconds;
@@ -153,7 +156,8 @@ bool prepare() {
   if (g_shared == nullptr) return false;
   g_shared->program = {g_tool,        const_cast<char* const*>(g_shared->argv),
                        g_environment, g_signal,
-                       kAddressSpace, kCpuSeconds, kPolite};
+                       kAddressSpace, kCpuSeconds,
+                       kPolite};
   return true;
 }
 
@@ -165,7 +169,6 @@ void set_resolver(const char* tool, char* const* envp, int signal) {
   g_tool = g_environment != nullptr ? tool : nullptr;
   if (g_tool == nullptr) return;
   g_tool_file = sys::file_identity(g_tool);
-  g_filters = sys::seccomp_filters();
 }
 
 Tool resolver_tool() {

@@ -54,6 +54,21 @@ void status_failed(int error_number, const char* what, const char* path) {
   store_release(mtrace_status_block.failures, load(mtrace_status_block.failures) + 1);
 }
 
+void status_withheld(const char* call, const char* path) {
+  constexpr size_t kSize = sizeof mtrace_status_block.error;
+  Writer(mtrace_status_block.error, kSize)
+      .text("a filter of system calls (seccomp) forbids ")
+      .text(call)
+      .text(", so no report goes to ")
+      .text(path)
+      .finish();
+  store(mtrace_status_block.error_number, 0);
+  store(mtrace_status_block.withheld, load(mtrace_status_block.withheld) + 1);
+  store_release(mtrace_status_block.failures, load(mtrace_status_block.failures) + 1);
+}
+
+void status_filters(uint32_t known) { store_release(mtrace_status_block.filters, known); }
+
 size_t status_take_label(char* buffer, size_t capacity) {
   size_t length = load_acquire(mtrace_status_block.label_length);
   if (length == 0) return 0;
@@ -67,7 +82,7 @@ size_t status_take_label(char* buffer, size_t capacity) {
 
 void status_after_fork(uint32_t pid) {
   StatusBlock& block = mtrace_status_block;
-  block.seq = block.named_seq = block.failures = 0;
+  block.seq = block.named_seq = block.failures = block.withheld = 0;
   block.label_length = 0;
   block.path[0] = block.error[0] = '\0';
   store_release(block.pid, pid);

@@ -18,6 +18,9 @@ void status_ledger(const char* path);
 void status_reported(uint32_t seq, const char* path);
 void status_named(uint32_t seq);
 void status_failed(int error_number, const char* what, const char* path);
+// A report was not begun, because a filter of system calls does not let it make `call`.
+void status_withheld(const char* call, const char* path);
+void status_filters(uint32_t known);
 // Takes the label that another process left for the next report; its length, 0: none.
 size_t status_take_label(char* buffer, size_t capacity);
 void status_after_fork(uint32_t pid);

@@ -38,7 +38,7 @@ uintptr_t upper_end(uintptr_t sp) {
   }
   const uintptr_t end =
       control_block == main ? reinterpret_cast<uintptr_t>(__libc_stack_end) : control_block;
-  return sp < end ? end : 0;
+  return sp <= end ? end : 0;
 }
 
 }  // namespace
@@ -49,6 +49,9 @@ StackRange trust_stack(uintptr_t sp) {
   // A program that allocates on another stack does so again and again.
   if (covers(trusted, sp) || stack.foreign == sp >> 16 || sp < stack.gap) return trusted;
   const uintptr_t high = stack.high != 0 ? stack.high : upper_end(sp);
+  // The outermost frame of a walk: its stack pointer may be the very end. That is no other stack,
+  // or what is still to be trusted of this one's last 64 KiB never would be.
+  if (sp == high) return trusted;
   const uintptr_t from = trusted.low != trusted.high ? trusted.low : high;
   const uintptr_t low = sp & ~(kPage - 1);
   if (low < from && from - low <= kMaxExtension) {

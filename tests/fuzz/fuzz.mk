@@ -16,15 +16,17 @@ FUZZ_OPT      ?= -O0
 FUZZ_SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all
 FUZZ_FLAGS    := -std=c++20 $(FUZZ_OPT) -g1 $(WARN) -MMD -MP -fno-omit-frame-pointer \
                  -fsanitize=fuzzer-no-link $(FUZZ_SANITIZE)
+# What a system call of the library's takes.
+FUZZ_KERNEL   := $(addprefix src/base/,clock.cc filters.cc inherited_calls.cc probe.cc process.cc \
+                   spawn.cc syscall.cc)
 # The parts that each target is about.
 FUZZ_SRC_cfi     := $(addprefix src/unwind/,cfi.cc compile.cc eh_frame.cc expression.cc machine.cc \
-                      stack_memory.cc) src/base/probe.cc src/base/process.cc \
-                    src/base/syscall.cc
+                      stack_memory.cc) $(FUZZ_KERNEL)
 FUZZ_SRC_memlog  := $(wildcard src/profile/*.cc src/analyze/*.cc src/export/*.cc)
 FUZZ_SRC_elf     := $(addprefix src/symbolize/,demangle.cc dwarf_index.cc elf_file.cc \
                       module_symbols.cc symbol_table.cc) src/profile/text.cc
 FUZZ_SRC_options := src/hook/options.cc src/hook/environment.cc \
-                    $(addprefix src/base/,file.cc process.cc syscall.cc writer.cc)
+                    $(addprefix src/base/,file.cc writer.cc) $(FUZZ_KERNEL)
 FUZZ_SRC_decode  := $(filter-out %/worker.cc,$(wildcard src/symbolize/*.cc)) \
                     $(wildcard src/profile/*.cc)
 FUZZ_SRC_ledger  := $(wildcard src/profile/*.cc)

@@ -223,7 +223,7 @@ TEST_F(LedgerTest, ForksOfBusyThreads) {
 // and not in its parent's file.
 TEST_F(LedgerTest, ForksInsideOperations) {
   const std::string path = program("fork_inside");
-  for (const char* mode : {"fork", "_Fork"}) {
+  for (const char* mode : {"fork", "_Fork", "clone"}) {
     const Result result = run(mapped({path, mode, "100"}));
     EXPECT_TRUE(result.exited(0)) << mode << result.how() << result.err;
     EXPECT_EQ(result.out, "good 100\n") << mode;

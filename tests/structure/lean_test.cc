@@ -126,7 +126,8 @@ const std::set<std::string> kConduct = {
     "sysv_signal", "__sysv_signal", "sigset",    "dlclose", "mtrace_status_block",
     "mmap",        "mmap64",        "munmap",    "mremap",  "execve",
     "execv",       "execvp",        "execvpe",   "fexecve", "execveat",
-    "_Fork",       "execl",         "execlp",    "execle",  "prctl"};
+    "_Fork",       "execl",         "execlp",    "execle",  "prctl",
+    "syscall"};
 
 TEST(LeanTest, NeedsOnlyLibc) {
   for (const std::string& line : dynamic("NEEDED")) {

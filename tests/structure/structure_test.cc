@@ -202,7 +202,9 @@ TEST(StructureTest, KernelIsEnteredOnlyInBase) {
   for (const Source& source : sources()) {
     if (!kLibrary.contains(source.folder) || source.folder == "base") continue;
     for (const std::string& line : source.lines) {
-      EXPECT_EQ(line.find("\"syscall"), std::string::npos) << source.path << ": " << line;
+      // The name of libc's function, which is hooked, is no instruction.
+      EXPECT_FALSE(std::regex_search(line, std::regex("\"syscall[^\"]")))
+          << source.path << ": " << line;
     }
   }
 }
@@ -225,8 +227,9 @@ TEST(StructureTest, LibraryUsesNoCxxRuntime) {
       }
     }
   }
-  expect_words_only_in(std::regex("\\b(throw|try|catch|dynamic_cast|typeid|thread_local)\\b"), {},
+  expect_words_only_in(std::regex("\\b(throw|try|catch|dynamic_cast|typeid)\\b"), {},
                        {"base", "ledger", "report", "format"});
+  expect_words_only_in(std::regex("\\bthread_local\\b"), {}, {"ledger", "report", "format"});
   expect_words_only_in(std::regex("\\b(try|catch|dynamic_cast|typeid)\\b"), {}, kLibrary);
 }
 

@@ -7,7 +7,7 @@
 TSAN_BUILD := $(BUILD)/tsan
 TSAN_TESTS := $(addprefix tests/unit/library/,block_table_test.cc notes_test.cc peak_test.cc \
                 region_table_test.cc resource_table_test.cc stack_table_test.cc thread_slots_test.cc)
-TSAN_SRC   := $(filter-out src/base/syscall.cc src/base/spawn.cc,$(wildcard src/base/*.cc)) \
+TSAN_SRC   := $(filter-out src/base/syscall.cc,$(wildcard src/base/*.cc)) \
               $(wildcard src/ledger/*.cc) src/report/notes.cc tests/tsan/mapped_memory.cc $(TSAN_TESTS)
 TSAN_OBJ   := $(TSAN_SRC:%.cc=$(TSAN_BUILD)/obj/%.o)
 TSAN_FLAGS := -std=c++20 -O1 -g1 $(WARN) -MMD -MP -fsanitize=thread

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "taken_walk.h"
+#include "unwind/stack_memory.h"
 
 using LeafFunction = void (*)(void*);
 
@@ -135,6 +136,30 @@ struct Ask {
 void take_to_depth(void* argument) {
   auto* ask = static_cast<Ask*>(argument);
   ask->taken = take_walk(MTRACE_CALLER_REGISTERS(), ask->depth);
+}
+
+// A walk that comes to the very end of the stack (the loader's, under a constructor) says nothing
+// of the rest: what had to be looked at anew for each walk took a system call for each.
+TEST(Walker, TheEndOfTheStackIsNoOtherStack) {
+  constexpr size_t kRegion = 64 * 1024;
+  constexpr size_t kSize = 10 * kRegion;
+  char* memory = static_cast<char*>(
+      mmap(nullptr, kSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  // The end and what is below it lie in one region.
+  const size_t offset = kRegion - reinterpret_cast<uintptr_t>(memory) % kRegion;
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  ASSERT_EQ(pthread_attr_setstack(&attributes, memory, offset + 8 * kRegion + kRegion - 4096), 0);
+  in_thread(&attributes, [] {
+    uintptr_t end;
+    asm("movq %%fs:0x10, %0" : "=r"(end));
+    const auto sp = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
+    ASSERT_EQ(sp >> 16, end >> 16);
+    unwind::trust_stack(end);
+    EXPECT_TRUE(unwind::covers(unwind::trust_stack(sp), sp));
+  });
+  pthread_attr_destroy(&attributes);
+  munmap(memory, kSize);
 }
 
 // The child's only thread has the process's id, but not its stack.

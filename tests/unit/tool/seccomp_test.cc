@@ -139,6 +139,12 @@ TEST(Seccomp, KnowsTheCallsOfTheLibrary) {
   for (const char* folder : {"base", "unwind", "ledger", "report", "hook"}) {
     const auto path = std::filesystem::path(std::getenv("MTRACE_SOURCE_DIR")) / "src" / folder;
     for (const auto& entry : std::filesystem::directory_iterator(path)) {
+      // What these name are the program's calls, and those of a child at the start.
+      const std::string name = entry.path().filename();
+      if (std::set<std::string>{"filter_hooks.cc", "filters.cc", "inherited_calls.cc"}.contains(
+              name)) {
+        continue;
+      }
       std::ifstream file(entry.path());
       const std::string text{std::istreambuf_iterator<char>(file), {}};
       for (std::sregex_iterator at(text.begin(), text.end(), call), end; at != end; ++at) {

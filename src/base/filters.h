@@ -1,0 +1,50 @@
+// The filters of system calls (seccomp(2)) over this process: those that it was seen to add, kept
+// as copies, and what was found out about those from before its start. Each call of the library's
+// own is run through them first (base/syscall.h): one that would end the process, or raise SIGSYS,
+// or be left to another process, is not made and fails with -EPERM.
+//
+// Thread-safe and async-signal-safe; leaves errno alone; bounded: at most 64 filters, of 32 KiB
+// each.
+#pragma once
+
+#include <cstdint>
+
+#include "format/seccomp.h"
+
+namespace mtrace::sys {
+
+// The calling thread is first seen. Filters that others add later are theirs, unless they are added
+// for all threads; of the earlier ones it may have inherited any.
+void meet_thread();
+
+// A filter that the calling thread is about to add: known from before the kernel has it, so that no
+// call of the library's comes between. Not for a child of vfork, whose memory is its parent's.
+class AddedFilter {
+ public:
+  // `program` is the caller's sock_fprog, nullptr: strict mode. One that cannot be read, or finds
+  // no room, counts as one that ends the process at every call.
+  AddedFilter(const void* program, bool for_all_threads);
+  void was_refused();  // the kernel has not taken it
+
+ private:
+  uint32_t index_;
+};
+
+// True when a filter that was seen may hold for the calling thread.
+bool has_added_filters();
+// Filters that this process knows of: those it was started with, and those added by any thread.
+uint32_t known_filters();
+
+// What the filters make of a call. 25 KiB of stack.
+format::Verdict judge_call(const format::SystemCall& call);
+
+// Counts the filters from before the start, once, alone. With `try_calls` it finds out what they
+// make of the library's calls: each is made in a child with a copy of the memory, unseen by the
+// program (no SIGCHLD, nothing to wait for), with arguments that do nothing. Takes 0.2 ms where
+// there is a filter, and as long again for each call that ends the child. One that ends the process
+// for clone(2) ends it here.
+void find_inherited_filters(bool try_calls);
+// How many restrictions there were then; see seccomp_filters().
+int inherited_filters();
+
+}  // namespace mtrace::sys

@@ -1,0 +1,171 @@
+#include "base/inherited_calls.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <linux/futex.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+
+#include <cstddef>
+
+#include "base/atomic.h"
+#include "base/process.h"
+#include "base/spawn.h"
+#include "base/syscall.h"
+
+namespace mtrace::sys {
+namespace {
+
+constexpr size_t kStack = 16 * 1024;
+constexpr unsigned kMostChildren = 16;  // then all that is left counts as death
+constexpr uint32_t kNumbers = 512;
+
+uint64_t g_ends[kNumbers / 64];
+
+struct Trial {
+  uint16_t number;
+  long words[5];
+};
+
+constexpr long kNoFile = -1;
+// Values that a filter may look at are those that the library uses; pointers and descriptors are
+// none, so that nothing is done.
+constexpr Trial kTrials[] = {
+    // First what keeps a child that is ended from leaving a core file, or from waiting for ever:
+    // see make_calls().
+    {SYS_prlimit64, {0, RLIMIT_CORE, 0, 0}},
+    {SYS_rt_sigaction, {SIGALRM, 0, 0, 8}},
+    {SYS_rt_sigprocmask, {SIG_BLOCK, 0, 0, 8}},
+    {SYS_setitimer, {ITIMER_REAL, 0, 0}},
+    {SYS_wait4, {-1, 0, __WALL | WNOHANG, 0}},
+    {SYS_openat, {AT_FDCWD, 0, O_RDONLY | O_CLOEXEC}},
+    {SYS_openat, {AT_FDCWD, 0, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600}},
+    {SYS_openat, {AT_FDCWD, 0, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600}},
+    {SYS_read, {kNoFile}},
+    {SYS_write, {kNoFile}},
+    {SYS_pread64, {kNoFile}},
+    {SYS_pwrite64, {kNoFile}},
+    {SYS_lseek, {kNoFile, 0, SEEK_SET}},
+    {SYS_fstat, {kNoFile}},
+    {SYS_newfstatat, {AT_FDCWD}},
+    {SYS_fchmod, {kNoFile, 0600}},
+    {SYS_fcntl, {kNoFile, F_DUPFD_CLOEXEC, 3}},
+    {SYS_fallocate, {kNoFile}},
+    {SYS_close, {kNoFile}},
+    {SYS_renameat2, {AT_FDCWD, 0, AT_FDCWD, 0, RENAME_NOREPLACE}},
+    {SYS_linkat, {AT_FDCWD, 0, AT_FDCWD}},
+    {SYS_unlinkat, {AT_FDCWD}},
+    {SYS_faccessat, {AT_FDCWD}},
+    {SYS_readlinkat, {AT_FDCWD}},
+    {SYS_getcwd, {0, 0}},
+    {SYS_memfd_create, {0, 1 /* MFD_CLOEXEC */}},
+    {SYS_mmap, {0, 0, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1}},
+    {SYS_munmap, {0, 0}},
+    {SYS_madvise, {0, 0, MADV_NOHUGEPAGE}},
+    {SYS_msync, {0, 0, MS_ASYNC}},
+    {SYS_process_vm_readv, {0}},
+    {SYS_futex, {0, FUTEX_WAKE, 0}},
+    {SYS_getpid, {}},
+    {SYS_gettid, {}},
+    {SYS_uname, {0}},
+    {SYS_clock_gettime, {0, 0}},
+    {SYS_clock_getres, {0, 0}},
+    {SYS_sched_yield, {}},
+    {SYS_getrandom, {0, 0, 0}},
+    {SYS_prctl, {PR_GET_DUMPABLE}},
+    {SYS_rt_sigpending, {0, 8}},
+    {SYS_rt_sigtimedwait, {0, 0, 0, 8}},
+    {SYS_rt_tgsigqueueinfo, {0, 0, 0, 0}},
+    {SYS_tgkill, {0, 0, 0}},
+    {SYS_tkill, {0, 0}},
+    {SYS_kill, {0x7fffffff, 0}},
+    // What the resolver's start takes.
+    {SYS_close_range, {1, 0, 0}},
+    {SYS_setsid, {}},
+    {SYS_setpriority, {-1, 0, 0}},
+    {SYS_dup, {kNoFile}},
+    {SYS_dup3, {kNoFile, 0, 0}},
+    {SYS_execve, {0, 0, 0}},
+};
+constexpr uint32_t kCount = sizeof kTrials / sizeof kTrials[0];
+
+constexpr uint32_t kBounds = 4;  // the first of them
+
+// Memory that parent and children share.
+struct Shared {
+  uint32_t trial;  // under way, or next
+  alignas(16) char stack[kStack];
+};
+
+// No core file, not even into a pipe; and what waits for somebody's answer ends after a second.
+void bound_this_child() {
+  const rlimit64 core = {1, 1};
+  struct {
+    void* handler;
+    unsigned long flags;
+    void* restorer;
+    uint64_t mask;
+  } standard = {};
+  const uint64_t others = ~(uint64_t{1} << (SIGALRM - 1));
+  const itimerval second = {{0, 0}, {1, 0}};
+  call(SYS_prlimit64, 0, RLIMIT_CORE, &core, nullptr);
+  call(SYS_rt_sigaction, SIGALRM, &standard, nullptr, sizeof standard.mask);
+  call(SYS_rt_sigprocmask, SIG_SETMASK, &others, nullptr, sizeof others);
+  call(SYS_setitimer, ITIMER_REAL, &second, nullptr);
+}
+
+int try_calls(void* argument) {
+  auto& shared = *static_cast<Shared*>(argument);
+  bool bounded = false;
+  for (uint32_t i = load(shared.trial); i < kCount; ++i) {
+    if (i >= kBounds && !bounded) bound_this_child();
+    bounded |= i >= kBounds;
+    store(shared.trial, i);
+    const Trial& trial = kTrials[i];
+    const long* w = trial.words;
+    call(trial.number, w[0], w[1], w[2], w[3], w[4], 0);
+  }
+  store(shared.trial, kCount);
+  return 0;
+}
+
+void note_end(uint32_t number) { g_ends[number / 64] |= uint64_t{1} << number % 64; }
+
+}  // namespace
+
+bool try_inherited_calls() {
+  const long memory =
+      raw_mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (failed(memory)) return false;
+  Shared& shared = *reinterpret_cast<Shared*>(memory);
+  const uint64_t mask = block_signals();
+  bool any = false;
+  for (unsigned children = 0; load(shared.trial) < kCount; ++children) {
+    const long child =
+        children < kMostChildren ? start_copy(shared.stack + kStack, try_calls, &shared) : -EAGAIN;
+    // Without a first child nothing is known, and all is taken to be allowed.
+    if (failed(child) && children == 0) break;
+    const uint32_t last = load(shared.trial);
+    for (uint32_t i = last; i < (failed(child) ? kCount : last + 1) && i < kCount; ++i) {
+      note_end(kTrials[i].number);
+      store(shared.trial, i + 1);
+      any = true;
+    }
+    if (!failed(child)) collect_sharing(static_cast<uint32_t>(child), true);
+  }
+  restore_signals(mask);
+  unmap_memory(&shared, sizeof(Shared));
+  return any;
+}
+
+bool ends_by_inheritance(uint32_t number) {
+  return number < kNumbers && (load(g_ends[number / 64]) >> number % 64 & 1) != 0;
+}
+
+}  // namespace mtrace::sys

@@ -1,0 +1,207 @@
+// What a filter of system calls (seccomp(2)), a program of the kernel's classic BPF, makes of a
+// call. It is run here; where a word decides that is not known, both ways are taken and the worst
+// end counts. Bounded; no allocation; async-signal-safe.
+#pragma once
+
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace mtrace::format {
+
+enum class Verdict : uint8_t {
+  kAllowed,
+  kFails,  // with an error
+  kEnds,  // ends the process, or a signal, a tracer or another process decides; or too long to tell
+};
+
+// A system call as far as it is known.
+struct SystemCall {
+  uint32_t number;
+  uint32_t known;  // bit i: arguments[i] is known
+  uint64_t arguments[6];
+};
+
+namespace internal {
+
+struct BpfWord {
+  uint32_t value;
+  bool known;
+};
+
+struct BpfMachine {
+  uint32_t at;
+  uint32_t set;  // bit i: memory[i] is known
+  BpfWord a;
+  BpfWord x;
+  uint32_t memory[BPF_MEMWORDS];
+};
+
+// What the filter finds at an offset of seccomp_data.
+inline BpfWord data_at(uint32_t offset, const SystemCall& call) {
+  if (offset == offsetof(seccomp_data, nr)) return {call.number, true};
+  if (offset == offsetof(seccomp_data, arch)) return {AUDIT_ARCH_X86_64, true};
+  constexpr uint32_t kFirst = offsetof(seccomp_data, args);
+  if (offset < kFirst || offset >= sizeof(seccomp_data) || offset % sizeof(uint32_t) != 0) {
+    return {};
+  }
+  const uint32_t argument = (offset - kFirst) / sizeof(uint64_t);
+  const bool high = (offset - kFirst) % sizeof(uint64_t) != 0;
+  const uint64_t value = call.arguments[argument] >> (high ? 32 : 0);
+  return {static_cast<uint32_t>(value), (call.known >> argument & 1) != 0};
+}
+
+inline BpfWord compute(uint16_t operation, BpfWord a, BpfWord b) {
+  if (operation == BPF_NEG) return {-a.value, a.known};
+  if (!a.known || !b.known) return {};
+  switch (operation) {
+    case BPF_ADD:
+      return {a.value + b.value, true};
+    case BPF_SUB:
+      return {a.value - b.value, true};
+    case BPF_MUL:
+      return {a.value * b.value, true};
+    case BPF_DIV:
+      return b.value == 0 ? BpfWord{} : BpfWord{a.value / b.value, true};
+    case BPF_OR:
+      return {a.value | b.value, true};
+    case BPF_AND:
+      return {a.value & b.value, true};
+    case BPF_XOR:
+      return {a.value ^ b.value, true};
+    case BPF_LSH:
+      return {a.value << (b.value & 31), true};
+    case BPF_RSH:
+      return {a.value >> (b.value & 31), true};
+    default:
+      return {};
+  }
+}
+
+enum class Branch : uint8_t { kNo, kYes, kBoth };
+
+inline Branch compare(uint16_t operation, BpfWord a, BpfWord b) {
+  if (!a.known || !b.known) return Branch::kBoth;
+  switch (operation) {
+    case BPF_JEQ:
+      return a.value == b.value ? Branch::kYes : Branch::kNo;
+    case BPF_JGT:
+      return a.value > b.value ? Branch::kYes : Branch::kNo;
+    case BPF_JGE:
+      return a.value >= b.value ? Branch::kYes : Branch::kNo;
+    case BPF_JSET:
+      return (a.value & b.value) != 0 ? Branch::kYes : Branch::kNo;
+    default:
+      return Branch::kBoth;
+  }
+}
+
+inline Verdict verdict_of(BpfWord result) {
+  if (!result.known) return Verdict::kEnds;
+  switch (result.value & SECCOMP_RET_ACTION_FULL) {
+    case SECCOMP_RET_ALLOW:
+    case SECCOMP_RET_LOG:
+      return Verdict::kAllowed;
+    case SECCOMP_RET_ERRNO:
+      return Verdict::kFails;
+    default:
+      return Verdict::kEnds;
+  }
+}
+
+// Loads and stores. False: an instruction that filters do not have.
+inline bool move(const sock_filter& code, const SystemCall& call, BpfMachine& machine) {
+  const uint16_t kind = BPF_CLASS(code.code);
+  if (kind == BPF_ST || kind == BPF_STX) {
+    if (code.k >= BPF_MEMWORDS) return false;
+    const BpfWord word = kind == BPF_ST ? machine.a : machine.x;
+    machine.memory[code.k] = word.value;
+    machine.set = (machine.set & ~(1u << code.k)) | uint32_t{word.known} << code.k;
+    return true;
+  }
+  BpfWord& target = kind == BPF_LDX ? machine.x : machine.a;
+  switch (BPF_MODE(code.code)) {
+    case BPF_IMM:
+      target = {code.k, true};
+      return true;
+    case BPF_ABS:
+      target = data_at(code.k, call);
+      return kind != BPF_LDX;
+    case BPF_LEN:
+      target = {sizeof(seccomp_data), true};
+      return true;
+    case BPF_MEM:
+      if (code.k >= BPF_MEMWORDS) return false;
+      target = {machine.memory[code.k], (machine.set >> code.k & 1) != 0};
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace internal
+
+// The worst that can become of a call under one filter. At most `kWays` ways are open at a time,
+// each 100 bytes of stack; more count as kEnds.
+template <size_t kWays>
+Verdict judge(const sock_filter* filter, size_t length, const SystemCall& call) {
+  constexpr size_t kMostSteps = 100000;  // of all ways together
+  internal::BpfMachine ways[kWays];
+  ways[0] = {0, 0, {0, true}, {0, true}, {}};
+  size_t open = 1;
+  auto worst = Verdict::kAllowed;
+  for (size_t steps = 0; open != 0; ++steps) {
+    internal::BpfMachine& way = ways[open - 1];
+    if (way.at >= length || steps == kMostSteps) return Verdict::kEnds;
+    const sock_filter& code = filter[way.at++];
+    const internal::BpfWord other =
+        BPF_SRC(code.code) == BPF_X ? way.x : internal::BpfWord{code.k, true};
+    switch (BPF_CLASS(code.code)) {
+      case BPF_RET: {
+        const Verdict end = internal::verdict_of(
+            BPF_RVAL(code.code) == BPF_A ? way.a : internal::BpfWord{code.k, true});
+        if (end == Verdict::kEnds) return end;
+        if (end > worst) worst = end;
+        --open;
+        break;
+      }
+      case BPF_ALU:
+        way.a = internal::compute(BPF_OP(code.code), way.a, other);
+        break;
+      case BPF_MISC:
+        if (BPF_MISCOP(code.code) == BPF_TAX) {
+          way.x = way.a;
+        } else {
+          way.a = way.x;
+        }
+        break;
+      case BPF_JMP:
+        if (BPF_OP(code.code) == BPF_JA) {
+          way.at += code.k;
+          break;
+        }
+        switch (internal::compare(BPF_OP(code.code), way.a, other)) {
+          case internal::Branch::kYes:
+            way.at += code.jt;
+            break;
+          case internal::Branch::kNo:
+            way.at += code.jf;
+            break;
+          case internal::Branch::kBoth:
+            if (open == kWays) return Verdict::kEnds;
+            ways[open] = way;
+            ways[open++].at += code.jf;
+            way.at += code.jt;
+        }
+        break;
+      default:
+        if (!internal::move(code, call, way)) return Verdict::kEnds;
+    }
+  }
+  return worst;
+}
+
+}  // namespace mtrace::format

@@ -1,0 +1,220 @@
+// Programs that give up system calls by filters (seccomp(2)), as sandboxes do, and are asked for
+// reports: what the filter would make of the library's calls does not happen to the program.
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <filesystem>
+
+#include "host_test.h"
+
+namespace mtrace::test {
+namespace {
+
+using Sites = std::map<std::string, Amount>;
+using Arguments = std::vector<std::string>;
+
+class FilterTest : public HostTest {
+ protected:
+  static Arguments filters(const Arguments& arguments) {
+    Arguments argv = {program("filters")};
+    argv.insert(argv.end(), arguments.begin(), arguments.end());
+    return argv;
+  }
+  static Sites sites(const std::vector<Memlog>& logs) {
+    return site_sums(logs, program("filters"), program("filters"));
+  }
+  // The program comes to the end that it comes to without the library.
+  Result expect_unhurt(const Command& command) {
+    Command without = command;
+    without.env.erase("LD_PRELOAD");
+    const Result expected = run(without);
+    EXPECT_TRUE(expected.exited(5)) << expected.how() << expected.out;
+    const Result result = run(command);
+    EXPECT_TRUE(result.exited(5)) << result.how() << result.out;
+    EXPECT_EQ(result.err, "");
+    return result;
+  }
+  Result memlog(const Arguments& arguments) const {
+    Arguments argv = {memlog_tool()};
+    argv.insert(argv.end(), arguments.begin(), arguments.end());
+    Command command = plain(argv);
+    command.directory = temp();
+    return run(command);
+  }
+  Command keeping_a_ledger(const Arguments& arguments) const {
+    Command command = traced(filters(arguments));
+    command.env["MTRACE_LEDGER"] = temp() + "/";
+    return command;
+  }
+};
+
+// A report that the filter stands in the way of is not begun: by signal, by call, at exit.
+TEST_F(FilterTest, ReportsAreWithheld) {
+  for (const Arguments& arguments : {Arguments{"prctl", "trap", "open"},
+                                     {"seccomp", "trap", "open"},
+                                     {"tsync", "trap", "open"},
+                                     {"indirect", "trap", "open"},
+                                     {"child", "trap", "open"},
+                                     {"prctl", "trap", "renderer"},
+                                     {"prctl", "kill", "renderer"},
+                                     {"prctl", "kill", "open"},
+                                     {"seccomp", "kill_thread", "open"},
+                                     {"prctl", "kill", "rename"},
+                                     {"prctl", "trap", "getpid"},
+                                     {"prctl", "trace", "open"},
+                                     {"prctl", "notify", "open"},
+                                     {"thread_for_all", "trap", "open"}}) {
+    SCOPED_TRACE(arguments[0] + " " + arguments[1] + " " + arguments[2]);
+    for (const bool names : {false, true}) {
+      const Result result =
+          expect_unhurt(names ? named(filters(arguments)) : traced(filters(arguments)));
+      EXPECT_TRUE(result.out.ends_with("api -1\n")) << result.out;
+      const std::vector<Memlog> logs = logs_of(result.pid);
+      ASSERT_EQ(logs.size(), 1u);
+      EXPECT_EQ(sites(logs), (Sites{{"site_before", {1000, 1}}}));
+    }
+  }
+  for (const auto& entry : std::filesystem::directory_iterator(out())) {
+    EXPECT_TRUE(entry.path().string().ends_with(".memlog")) << "left behind: " << entry.path();
+  }
+}
+
+// An error is an ordinary failure; and a filter of another thread, or of a child that shares the
+// memory, is none of this one's.
+TEST_F(FilterTest, OthersAreNot) {
+  const Result refused = expect_unhurt(traced(filters({"prctl", "errno", "open"})));
+  EXPECT_TRUE(refused.out.ends_with("api -1\n")) << refused.out;
+  for (const Arguments& arguments :
+       {Arguments{"thread_of_its_own", "trap", "open"}, {"vfork_child", "kill", "open"}}) {
+    SCOPED_TRACE(arguments[0]);
+    const Result result = expect_unhurt(traced(filters(arguments)));
+    EXPECT_TRUE(result.out.ends_with("api 3\n")) << result.out;
+    EXPECT_EQ(logs_of(result.pid).size(), 4u);
+  }
+}
+
+// ---- A filter that was there before the program.
+
+int g_calls[16];  // for the function between fork and exec; 0 ends it
+unsigned g_answer;
+
+void give_up_calls() {
+  sock_filter code[40] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr))};
+  unsigned short length = 1;
+  for (const int* number = g_calls; *number != 0; ++number) {
+    code[length++] = BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<unsigned>(*number), 0, 1);
+    code[length++] = BPF_STMT(BPF_RET | BPF_K, g_answer);
+  }
+  code[length++] = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+  const sock_fprog program = {length, code};
+  if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+      ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) {
+    ::_exit(99);
+  }
+}
+
+class InheritedFilterTest : public FilterTest {
+ protected:
+  size_t reports_under(unsigned answer, const std::vector<int>& calls, bool names = false) {
+    std::copy(calls.begin(), calls.end(), g_calls);
+    g_calls[calls.size()] = 0;
+    g_answer = answer;
+    const Arguments argv = filters({"none", "-", "-"});
+    Command command = names ? named(argv) : traced(argv);
+    command.before_exec = give_up_calls;
+    const Result result = expect_unhurt(command);
+    const std::vector<Memlog> logs = logs_of(result.pid);
+    if (names && !logs.empty()) named_ = logs[0].get("resolved");
+    return logs.size();
+  }
+  std::string named_;
+};
+
+TEST_F(InheritedFilterTest, ReportsThatItEndsAreWithheld) {
+  for (const unsigned answer : {SECCOMP_RET_KILL_PROCESS, SECCOMP_RET_TRAP}) {
+    for (const bool names : {false, true}) {
+      EXPECT_EQ(reports_under(answer, {SYS_renameat2}, names), 0u);
+      EXPECT_EQ(reports_under(answer, {SYS_renameat2, SYS_unlinkat, SYS_rt_sigpending}, names), 0u);
+    }
+  }
+}
+
+// What a report can do without is left out. Those are on lists of calls that containers forbid.
+TEST_F(InheritedFilterTest, OthersAreWritten) {
+  std::vector<int> extras = {SYS_process_vm_readv, SYS_setpriority, SYS_uname, SYS_msync};
+  EXPECT_EQ(reports_under(SECCOMP_RET_KILL_PROCESS, extras, true), 2u);
+  EXPECT_NE(named_, "no") << "the tool that names is started without them, too";
+  extras.push_back(SYS_fchmod);  // which that tool needs
+  EXPECT_EQ(reports_under(SECCOMP_RET_KILL_PROCESS, extras), 2u);
+  EXPECT_EQ(reports_under(SECCOMP_RET_ERRNO | EPERM, {SYS_mount, SYS_ptrace}, true), 2u);
+  EXPECT_NE(named_, "no");
+}
+
+// ---- memlog asks.
+
+// What was withheld is read from the ledger.
+TEST_F(FilterTest, MemlogReadsTheLedger) {
+  Process process(keeping_a_ledger({"waits", "trap", "renderer", "prctl"}));
+  process.read_until("ready");
+  process.write("aaa");
+  const std::string pid = std::to_string(process.pid());
+  const Result result = memlog({"report", pid});
+  EXPECT_TRUE(result.exited(0)) << result.err;
+  EXPECT_EQ(result.out, "filters-" + pid + "-snapshot.memlog\n");
+  const Memlog snapshot = read_memlog(temp() + "/filters-" + pid + "-snapshot.memlog");
+  EXPECT_EQ(snapshot.get("trigger"), "snapshot");
+  const Result status = memlog({"status", pid});
+  EXPECT_NE(status.out.find("a filter of system calls (seccomp) forbids"), std::string::npos)
+      << status.out;
+  process.close_input();
+  EXPECT_TRUE(process.wait().exited(5));
+}
+
+// Without a ledger it says why there is no report.
+TEST_F(FilterTest, MemlogSaysWhy) {
+  Process process(traced(filters({"waits", "kill", "open", "seccomp"})));
+  process.read_until("ready");
+  const Result result = memlog({"report", std::to_string(process.pid())});
+  EXPECT_TRUE(result.exited(1)) << result.how();
+  EXPECT_NE(result.err.find("a filter of system calls (seccomp) forbids openat"), std::string::npos)
+      << result.err;
+  process.close_input();
+  EXPECT_TRUE(process.wait().exited(5));
+}
+
+// A filter that no function of libc has added is not seen by the library. memlog sees it, and
+// leaves the process alone.
+TEST_F(FilterTest, MemlogSeesWhatTheLibraryDoesNot) {
+  for (const bool ledger : {false, true}) {
+    const Arguments arguments = {"waits", "kill", "open", "raw"};
+    Command command = ledger ? keeping_a_ledger(arguments) : traced(filters(arguments));
+    command.env["MTRACE_EXIT_REPORT"] = "0";
+    Process process(command);
+    process.read_until("ready");
+    const Result result = memlog({"report", std::to_string(process.pid())});
+    EXPECT_TRUE(result.exited(ledger ? 0 : 1)) << result.how() << result.err;
+    process.close_input();
+    EXPECT_TRUE(process.wait().exited(5)) << "unhurt";
+  }
+}
+
+// The report at the end waits in the ledger, too.
+TEST_F(FilterTest, TheLastStateStays) {
+  const Result result = run(keeping_a_ledger({"prctl", "trap", "open"}));
+  EXPECT_TRUE(result.exited(5)) << result.how();
+  const std::string ledger = temp() + "/filters-" + std::to_string(result.pid) + ".ledger";
+  ASSERT_TRUE(std::filesystem::exists(ledger));
+  const Result recovered = memlog({"recover", "--remove", ledger});
+  EXPECT_TRUE(recovered.exited(0)) << recovered.err;
+  const Memlog last =
+      read_memlog(temp() + "/filters-" + std::to_string(result.pid) + "-recovered.memlog");
+  EXPECT_EQ(named_site_sums({last}), (Sites{{"site_after", {300, 1}}}));
+}
+
+}  // namespace
+}  // namespace mtrace::test
