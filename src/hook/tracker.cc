@@ -2,6 +2,7 @@
 
 #include "base/process.h"
 #include "hook/call_stack.h"
+#include "hook/export.h"
 #include "hook/usable_size.h"
 #include "report/host.h"
 
@@ -15,7 +16,7 @@ using ledger::g_ledger;
 
 uint64_t g_short_lived = 0;  // ticks
 
-__attribute__((noinline)) uint32_t find_slot() {
+MTRACE_REALIGN __attribute__((noinline)) uint32_t find_slot() {
   // A vfork child shares its parent thread's state but not its id, and is soon gone.
   if (t_thread.no_slot || sys::process_id() != report::g_host.pid) return 0;
   t_thread.slot = g_ledger.threads.acquire(report::g_host.pid, sys::thread_id());
