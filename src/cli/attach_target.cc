@@ -15,7 +15,9 @@
 #include "attach/held_process.h"
 #include "cli/process.h"
 #include "format/attach.h"
+#include "format/sanitizers.h"
 #include "symbolize/loaded_file.h"
+#include "symbolize/loader_need.h"
 
 namespace mtrace::cli {
 namespace {
@@ -139,14 +141,33 @@ void learn(attach::Target& target, const symbolize::LoadedFile& file, const std:
   target.objects.push_back(std::move(object));
 }
 
+void refuse_other_loaders(pid_t pid) {
+  const symbolize::Obstacle obstacle =
+      symbolize::preload_obstacle(fmt::format("/proc/{}/exe", pid));
+  if (obstacle.foreign) throw AttachError(obstacle.why);
+}
+
+// Its functions are in the program or in libraries of its own: what is patched there shows next to
+// nothing, and the sanitizer would find the library's doings.
+void refuse_sanitizers(const symbolize::LoadedFile& file) {
+  for (const format::Sanitizer& one : format::kSanitizers) {
+    if (function_of(file, one.start) == 0) continue;
+    throw AttachError(fmt::format("is built with {}: what it allocates is not covered", one.name));
+  }
+}
+
 void refuse_without_libc(const attach::Target& target, const std::vector<Mapping>& files) {
   const auto has = [&](std::string_view part) {
     return std::any_of(files.begin(), files.end(), [&](const Mapping& mapping) {
       return base_name(mapping.path).find(part) != std::string::npos;
     });
   };
-  if (target.objects.empty()) throw AttachError("is made for another kind of processor");
-  if (has("ld-musl")) throw AttachError("is linked with musl, not with glibc");
+  // Where its loader was run with the program as an argument.
+  if (std::any_of(files.begin(), files.end(), [](const Mapping& mapping) {
+        return mapping.path.find("-musl") != std::string::npos;
+      })) {
+    throw AttachError("is linked with musl, not with glibc");
+  }
   if (target.calls.dlopen == 0 && !has("libc.so.6") && !has("libc-2")) {
     throw AttachError("is statically linked");
   }
@@ -159,6 +180,7 @@ void refuse_without_libc(const attach::Target& target, const std::vector<Mapping
 
 attach::Target attach_target(pid_t pid) {
   refuse_what_never_works(pid);
+  refuse_other_loaders(pid);
   attach::Target target;
   target.pid = pid;
   target.mappings = attach::executable_mappings(pid);
@@ -174,7 +196,9 @@ attach::Target attach_target(pid_t pid) {
     if (descriptor < 0) continue;
     const auto file = symbolize::loaded_file(descriptor, mapping.begin, mapping.offset);
     ::close(descriptor);
-    if (file) learn(target, *file, base_name(mapping.path));
+    if (!file) continue;
+    refuse_sanitizers(*file);
+    learn(target, *file, base_name(mapping.path));
   }
   refuse_without_libc(target, *files);
   return target;
