@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "base/atomic.h"
+#include "base/probe.h"
 #include "format/escape.h"
 #include "format/memlog.h"
 #include "unwind/bindings.h"
@@ -106,7 +107,7 @@ void set_bound_here(const void* const (&own)[4], const void* const (&first)[4]) 
 void look_for_bypasses() { unwind::each_binding(kNames, kCount, note_bypass, nullptr); }
 
 void look_before_unloading(const void* handle) {
-  if (is_of_the_start(handle)) return;
+  if (sys::may_be_filtered() || is_of_the_start(handle)) return;
   unwind::each_binding_from(handle, kMostUnloaded, kNames, kCount, note_bypass, nullptr);
 }
 
