@@ -81,6 +81,9 @@ $(BUILD)/lib/%.o: src/%.cc Makefile | $(BUILD)/.deps
 	@mkdir -p $(@D)
 	$(call say,CXX,$<)
 	$(Q)$(CXX) $(CPPFLAGS) $(LIB_FLAGS) $(CXXFLAGS) -c $< -o $@
+# A loop of its own is not to become a call of what it defines.
+$(BUILD)/lib/hook/string_functions.o: LIB_FLAGS += -fno-builtin \
+    $(if $(findstring clang,$(CXX)),,-fno-tree-loop-distribute-patterns)
 $(BUILD)/tool/%.o: src/%.cc Makefile $(BUILD)/tool/headers.h.gch | $(BUILD)/.deps
 	@mkdir -p $(@D)
 	$(call say,CXX,$<)

@@ -37,6 +37,8 @@ $(TEST_BUILD)/headers.h.gch: tests/headers.h Makefile tests/tests.mk | $(BUILD)/
 	$(Q)$(CXX) $(CPPFLAGS) $(TEST_FLAGS) $(CXXFLAGS) -x c++-header $(@:.gch=) -o $@
 test_objects = $(patsubst tests/%.cc,$(TEST_BUILD)/obj/%.o,$(sort $(wildcard $(1))))
 
+# Its loops are not to become calls of what they define.
+$(TEST_BUILD)/obj/unit/library/string_functions_test.o: TEST_FLAGS += -fno-builtin
 UNIT_LIBRARY_OBJ := $(call test_objects,tests/unit/library/*.cc)
 UNIT_TOOL_OBJ    := $(call test_objects,tests/unit/tool/*.cc)
 HOST_COMMON_OBJ  := $(call test_objects,$(filter-out %_test.cc,$(wildcard tests/host/*.cc)))
@@ -90,7 +92,7 @@ PROGRAM_SOURCES := $(notdir $(wildcard tests/programs/*.c tests/programs/*.cc))
 PLUGIN_SOURCES  := $(filter plugin_%.cc,$(PROGRAM_SOURCES))
 TRUTH_SOURCES   := truth_c.c truth_cxx.cc
 PROGRAM_LIST += $(addprefix $(PROGRAMS)/,$(basename \
-                  $(filter-out $(PLUGIN_SOURCES) $(TRUTH_SOURCES),$(PROGRAM_SOURCES)))) \
+                  $(filter-out $(PLUGIN_SOURCES) $(TRUTH_SOURCES) sanitized.c,$(PROGRAM_SOURCES)))) \
                 $(patsubst %.cc,$(PROGRAMS)/%.so,$(PLUGIN_SOURCES))
 
 # The truth programs in every combination: truth_c.gcc.O2.pie.nofp and so on.
@@ -115,6 +117,30 @@ endef
 $(foreach compiler,gcc clang,$(foreach level,O0 O2,$(foreach pie,pie nopie,$(foreach fp,fp nofp,\
   $(eval $(call truth_rule,truth_c.c,c,$(compiler),$(level),$(pie),$(fp)))\
   $(eval $(call truth_rule,truth_cxx.cc,cxx,$(compiler),$(level),$(pie),$(fp)))))))
+
+# With each sanitizer that has an allocator: sanitized.gcc.address and so on.
+SANITIZED := $(addprefix gcc.,address leak thread) $(addprefix clang.,address leak thread memory)
+define sanitized_rule
+$(PROGRAMS)/sanitized.$(1): tests/programs/sanitized.c tests/tests.mk | $$(BUILD)/.deps
+	@mkdir -p $$(@D)
+	$$(call say,MAKE,$$@)
+	$$(Q)$(word 1,$(subst ., ,$(1))) -g -O1 -fno-builtin -pthread \
+	    -fsanitize=$(word 2,$(subst ., ,$(1))) -o $$@ $$<
+PROGRAM_LIST += $(PROGRAMS)/sanitized.$(1)
+endef
+$(foreach one,$(SANITIZED),$(eval $(call sanitized_rule,$(one))))
+
+# Of another libc, and of another word size.
+$(PROGRAMS)/foreign_musl: tests/programs/foreign/musl.c tests/tests.mk | $(BUILD)/.deps
+	@mkdir -p $(@D)
+	$(call say,MAKE,$@)
+	$(Q)musl-gcc -O1 -o $@ $<
+$(PROGRAMS)/foreign_i386: tests/programs/foreign/i386.c tests/tests.mk | $(BUILD)/.deps
+	@mkdir -p $(@D)
+	$(call say,MAKE,$@)
+	$(Q)gcc -m32 -O1 -fpie -pie -fno-stack-protector -nostdlib -ffreestanding \
+	    -Wl,--dynamic-linker=/lib/ld-linux.so.2 -o $@ $<
+PROGRAM_LIST += $(PROGRAMS)/foreign_musl $(PROGRAMS)/foreign_i386
 
 # Stripped, with the debug information in a file beside it (debuglink) or by build-id elsewhere.
 STRIPPED := $(PROGRAMS)/stripped

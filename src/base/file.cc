@@ -32,6 +32,14 @@ long create_file(const char* path, int access) {
   return fd;
 }
 
+long open_to_read(const char* path, int directory) {
+  return call(SYS_openat, directory, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+}
+
+long read_at(int fd, void* data, size_t size, uint64_t offset) {
+  return call(SYS_pread64, fd, data, size, offset);
+}
+
 long create_memory_file() {
   const long fd = call(SYS_memfd_create, "mtrace", MFD_CLOEXEC);
   if (failed(fd) || fd > 2) return fd;

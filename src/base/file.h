@@ -13,6 +13,10 @@ namespace mtrace::sys {
 // A new file, mode 0600 whatever the umask, never an existing one, never through a symbolic link.
 // `access`: O_WRONLY or O_RDWR.
 long create_file(const char* path, int access = O_WRONLY);
+// To read what is there; waits for nothing.
+long open_to_read(const char* path, int directory = AT_FDCWD);
+// Bytes read, at most `size`, from `offset` on.
+long read_at(int fd, void* data, size_t size, uint64_t offset);
 long write_all(int fd, const char* data, size_t size);
 void close_file(int fd);
 long remove_file(const char* path);

@@ -18,7 +18,9 @@
 #include "cli/process.h"
 #include "cli/target_objects.h"
 #include "format/attach.h"
+#include "format/sanitizers.h"
 #include "symbolize/loaded_file.h"
+#include "symbolize/loader_need.h"
 
 namespace mtrace::cli {
 namespace {
@@ -153,9 +155,25 @@ void learn(attach::Target& target, const TargetObjects& objects, const TargetObj
   target.objects.push_back(std::move(object));
 }
 
+void refuse_other_loaders(pid_t pid) {
+  const symbolize::Obstacle obstacle =
+      symbolize::preload_obstacle(fmt::format("/proc/{}/exe", pid));
+  if (obstacle.foreign) throw AttachError(obstacle.why);
+}
+
+// Its functions are in the program or in libraries of its own: what is patched there shows next to
+// nothing, and the sanitizer would find the library's doings.
+void refuse_sanitizers(const TargetObject& object) {
+  for (const format::Sanitizer& one : format::kSanitizers) {
+    if (object.function(one.start) == 0) continue;
+    throw AttachError(fmt::format("is built with {}: what it allocates is not covered", one.name));
+  }
+}
+
 void refuse_without_libc(const attach::Target& target, const TargetObjects& objects) {
   const bool has_libc = objects.maps("libc.so.6") || objects.maps("libc-2");
-  if (objects.maps("ld-musl")) throw AttachError("is linked with musl, not with glibc");
+  // Where its loader was run with the program as an argument.
+  if (objects.maps("-musl")) throw AttachError("is linked with musl, not with glibc");
   if (objects.all().empty()) throw AttachError("is made for another kind of processor");
   if (objects.list().empty()) {
     if (objects.has_loader()) {
@@ -191,6 +209,7 @@ std::unique_ptr<TargetObjects> started_objects(pid_t pid, std::string& mappings)
 
 attach::Target attach_target(pid_t pid) {
   refuse_what_never_works(pid);
+  refuse_other_loaders(pid);
   const auto end = std::chrono::steady_clock::now() + kStart;
   for (;;) {
     attach::Target target;
@@ -199,7 +218,10 @@ attach::Target attach_target(pid_t pid) {
       const auto objects = started_objects(pid, target.mappings);
       target.r_debug = objects->r_debug();
       target.list = objects->list();
-      for (const TargetObject& object : objects->all()) learn(target, *objects, object);
+      for (const TargetObject& object : objects->all()) {
+        refuse_sanitizers(object);
+        learn(target, *objects, object);
+      }
       refuse_without_libc(target, *objects);
       return target;
     } catch (const AttachError&) {

@@ -54,9 +54,10 @@ std::optional<int> run_program(const CheckOptions& options, const Arguments& arg
                                const Streams& streams) {
   const std::string name = profile::escaped(options.command[0], "");
   const std::string path = find_program(options.command[0]);
-  const std::string not_covered = path.empty() ? "" : uncovered(path);
-  if (!not_covered.empty()) {
-    complain(streams, not_covered + ": libmtrace.so is not loaded into it, and nothing is checked");
+  const Uncovered not_covered = path.empty() ? Uncovered() : uncovered(path);
+  if (!not_covered.why.empty()) {
+    complain(streams,
+             not_covered.why + ": libmtrace.so is not loaded into it, and nothing is checked");
     return kUnusable;
   }
   const std::vector<std::string> environment =
@@ -102,10 +103,10 @@ class Judge {
  public:
   Judge(const Style& style, const Reports& reports) : style_(style), reports_(reports) {}
 
-  // Says what the reports do not cover. Throws when that is the program itself.
+  // Says what the reports do not cover. Throws, unless `uncovered`, when there is anything.
   void look_at_coverage(const ReportSet& set, bool uncovered) {
     for (const analyze::ProcessSum& process : set.processes) {
-      const std::string why = uncovered_program(process.last);
+      const std::string why = not_covered(process.last);
       if (!why.empty() && !uncovered) {
         throw UsageError(fmt::format(
             "check: {}; it is not judged, unless with --uncovered by what is seen", plain(why)));

@@ -22,8 +22,9 @@ constexpr char kText[] =
     "is on a built-in list and left out, as is what --exclude and --suppressions name; the last "
     "line says how much. --print-builtin prints the list, which is a suppressions file.\n\n"
     "A program that fails by itself has failed: its exit status, or the signal that killed it, is "
-    "that of memlog. Programs that it starts are looked at only with --follow. One with an "
-    "allocator of its own, whose reports say that it is not covered, is not judged unless "
+    "that of memlog. Programs that it starts are looked at only with --follow. A "
+    "program whose reports say that something of it is not covered (an allocator of its own, a "
+    "plug-in that does not call the library, also one that was closed again) is not judged unless "
     "--uncovered is given.";
 
 std::optional<uint64_t> size_of(const Arguments& arguments, const char* name) {
@@ -80,7 +81,7 @@ Manual check_manual() {
                 "Look also at the programs that PROGRAM starts: all, or those whose name matches a "
                 "pattern."},
                {"--uncovered", "", "",
-                "Judge what is seen of a program that has an allocator of its own."},
+                "Judge what is seen of a program that is not covered, or in part."},
                {"--no-builtin", "", "", "Do not leave out what runtimes keep."},
                {"--print-builtin", "", "", "Print the list of that."},
                {"--number", "-n", "N", "Entries shown; 0: all. Default 20."},

@@ -176,10 +176,9 @@ std::string coverage_remarks(const profile::Header& header, const Style& style) 
   return out;
 }
 
-std::string uncovered_program(const profile::Header& header) {
+std::string not_covered(const profile::Header& header) {
   for (const std::string& note : header.notes) {
-    if (note.starts_with(format::kNotCoveredMalloc) ||
-        note.starts_with(format::kNotCoveredProgram)) {
+    if (note.starts_with(format::kNotCovered) && !note.starts_with(format::kNotCoveredBefore)) {
       return note;
     }
   }

@@ -16,8 +16,8 @@ std::string peak_text(const profile::Header& header, const Style& style);
 
 // Its notes about what does not call the library, a line each.
 std::string coverage_remarks(const profile::Header& header, const Style& style);
-// The note that the program itself does not; empty: it does.
-std::string uncovered_program(const profile::Header& header);
+// The first of them that is of the time since the library came; empty: there is none.
+std::string not_covered(const profile::Header& header);
 
 // What may hold the memory when far more is resident than malloc holds; empty otherwise.
 std::string resident_remark(const profile::Header& header, const Style& style);

@@ -5,6 +5,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <climits>
 #include <cstdlib>
 #include <fstream>
@@ -37,14 +38,24 @@ bool is_file(const std::string& path) {
   return ::stat(path.c_str(), &state) == 0 && S_ISREG(state.st_mode);
 }
 
-// Whether LD_PRELOAD's `value` names the library already, from wherever.
-bool names_library(std::string_view value) {
+bool is_library(std::string_view token) {
+  return token == kName || token.ends_with(std::string("/") + kName);
+}
+
+std::vector<std::string_view> tokens_of(std::string_view value) {
+  std::vector<std::string_view> tokens;
   for (const std::string_view by_colon : profile::split(value, ':')) {
     for (const std::string_view token : profile::split(by_colon, ' ')) {
-      if (token == kName || token.ends_with(std::string("/") + kName)) return true;
+      if (!token.empty()) tokens.push_back(token);
     }
   }
-  return false;
+  return tokens;
+}
+
+// Whether LD_PRELOAD's `value` names the library already, from wherever.
+bool names_library(std::string_view value) {
+  const std::vector<std::string_view> tokens = tokens_of(value);
+  return std::any_of(tokens.begin(), tokens.end(), is_library);
 }
 
 // The program that runs the script at `path`; empty: it is no script.
@@ -124,6 +135,22 @@ std::vector<std::string> traced_environment(const std::string& library,
   return environment;
 }
 
+std::vector<std::string> untraced_environment() {
+  std::vector<std::string> environment;
+  for (char** entry = ::environ; entry != nullptr && *entry != nullptr; ++entry) {
+    std::string text = *entry;
+    if (text.starts_with(kPreload)) {
+      std::vector<std::string_view> others =
+          tokens_of(std::string_view(text).substr(sizeof kPreload - 1));
+      std::erase_if(others, is_library);
+      if (others.empty()) continue;
+      text = fmt::format("{}{}", kPreload, fmt::join(others, ":"));
+    }
+    environment.push_back(std::move(text));
+  }
+  return environment;
+}
+
 std::string find_program(const std::string& name) {
   if (name.find('/') != std::string::npos) return name;
   const char* path = std::getenv("PATH");
@@ -135,16 +162,23 @@ std::string find_program(const std::string& name) {
   return {};
 }
 
-std::string uncovered(const std::string& path) {
+Uncovered uncovered(const std::string& path) {
   std::string program = path;
   for (int scripts = 0; scripts < 4; ++scripts) {
     const std::string next = interpreter(program);
     if (next.empty()) break;
     program = next;
   }
-  std::string why = more_rights(program);
-  if (why.empty()) why = symbolize::preload_obstacle(program);
-  return why.empty() ? "" : fmt::format("{} {}", profile::escaped(program, ""), why);
+  Uncovered found;
+  found.why = more_rights(program);
+  if (found.why.empty()) {
+    const symbolize::Obstacle obstacle = symbolize::preload_obstacle(program);
+    found = {obstacle.why, obstacle.foreign};
+  }
+  if (!found.why.empty()) {
+    found.why = fmt::format("{} {}", profile::escaped(program, ""), found.why);
+  }
+  return found;
 }
 
 }  // namespace mtrace::cli

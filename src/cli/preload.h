@@ -16,11 +16,19 @@ std::string find_library();
 std::vector<std::string> traced_environment(const std::string& library,
                                             const std::vector<std::string>& settings);
 
+// This process's environment without the library in LD_PRELOAD.
+std::vector<std::string> untraced_environment();
+
 // The file that running `name` would run, found as a shell does; empty: none.
 std::string find_program(const std::string& name);
 
-// Why the library will not be in the program at `path`, as a sentence with subject and without
-// period; empty: nothing is known to be in the way. A script stands for its interpreter.
-std::string uncovered(const std::string& path);
+struct Uncovered {
+  // Why the library will not be in a program, as a sentence with subject and without period; empty:
+  // nothing is known to be in the way.
+  std::string why;
+  bool foreign = false;  // the program must not be run with the library in LD_PRELOAD
+};
+// The program at `path`. A script stands for its interpreter.
+Uncovered uncovered(const std::string& path);
 
 }  // namespace mtrace::cli

@@ -65,12 +65,16 @@ int run_run(const Arguments& arguments, const Streams& streams) {
   const RunLedgers ledgers(arguments.value("--ledger"));
   std::vector<std::string> settings = options.settings;
   if (!ledgers.setting().empty()) settings.push_back(ledgers.setting());
-  const std::vector<std::string> environment = traced_environment(find_library(), settings);
   const std::string path = find_program(command[0]);
-  const std::string not_covered = path.empty() ? "" : uncovered(path);
-  if (!not_covered.empty()) {
-    complain(streams, not_covered + ": libmtrace.so is not loaded into it, and it is not traced");
+  const Uncovered not_covered = path.empty() ? Uncovered() : uncovered(path);
+  if (!not_covered.why.empty()) {
+    complain(streams, not_covered.why + (not_covered.foreign
+                                             ? ": it is run without libmtrace.so, and is not traced"
+                                             : ": libmtrace.so is not loaded into it, and it is "
+                                               "not traced"));
   }
+  const std::vector<std::string> environment =
+      not_covered.foreign ? untraced_environment() : traced_environment(find_library(), settings);
   std::fflush(streams.err);
   const std::string begun = just_before_now();
   const Ended ended = launch(command, environment, {options.every, ask_all});
@@ -86,7 +90,7 @@ int run_run(const Arguments& arguments, const Streams& streams) {
   }
   if (!options.quiet) {
     try {
-      fmt::print(streams.err, "{}", summary(options, begun, ended, not_covered));
+      fmt::print(streams.err, "{}", summary(options, begun, ended, not_covered.why));
     } catch (const std::exception& error) {
       complain(streams, error.what());  // the program's end is what counts
     }

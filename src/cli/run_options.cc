@@ -30,7 +30,8 @@ constexpr char kText[] =
     "The library is looked for beside memlog, then where it is installed. Variables of the "
     "environment (memlog help options) are in force as far as no option here replaces them. "
     "Programs that are statically linked or set-uid run as always; a message says that they are "
-    "not traced.";
+    "not traced. So do those of another libc (musl) or word size, which are run without the "
+    "library in LD_PRELOAD.";
 
 void make_directory(const std::string& command, const std::string& path) {
   const auto refuse = [&](const char* why) {

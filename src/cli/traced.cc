@@ -10,6 +10,7 @@
 
 #include "cli/system_call_filters.h"
 #include "symbolize/dynamic_symbol.h"
+#include "symbolize/loader_need.h"
 
 namespace mtrace::cli {
 namespace {
@@ -40,6 +41,10 @@ std::string why_not_mapped(pid_t pid, const std::vector<Mapping>& files) {
   });
   const std::string preload = start_environment(pid, "LD_PRELOAD").value_or("");
   const std::string nothing = fmt::format("{} is not mapped", kLibrary);
+  const auto obstacle = symbolize::preload_obstacle(fmt::format("/proc/{}/exe", pid));
+  if (obstacle.foreign) {
+    return fmt::format("is not traced: {} (the program {})", nothing, obstacle.why);
+  }
   if (!loader) {
     return fmt::format(
         "is not traced: {} (the program is linked statically, which LD_PRELOAD "
@@ -106,6 +111,7 @@ std::string TracedProcess::obstacle() const {
   const std::string because = reason.empty() ? "" : ": " + reason;
   if (block.mode == Mode::kStarting) return "is only starting: ask again";
   if (block.mode == Mode::kDormant) {
+    if (reason.find("not covered") != std::string::npos) return "is not traced" + because;
     return fmt::format("is not followed{} (MTRACE_FOLLOW)", because);
   }
   if (block.mode == Mode::kQuiet) return fmt::format("is not traced any more{}", because);

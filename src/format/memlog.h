@@ -76,8 +76,11 @@ inline constexpr char kKeyUptime[] = "uptime";          // N.NNN seconds since `
 inline constexpr char kKeyResolved[] = "resolved";      // no, partly, yes
 inline constexpr char kKeyLibrary[] = "library";  // mtrace VERSION allocator=NAME [OPTION=...]*
 
-// How a note begins that says what does not call the library, and one of a whole program.
+// How a note begins that says what does not call the library, one of a whole program, and one of
+// the time before the library came.
 inline constexpr char kNotCovered[] = "not covered: ";
+inline constexpr char kNotCoveredBefore[] =
+    "not covered: what the program allocated before memlog attach";
 inline constexpr char kNotCoveredMalloc[] = "not covered: malloc of ";
 inline constexpr char kNotCoveredProgram[] = "not covered: the program ";
 

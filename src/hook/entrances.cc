@@ -10,7 +10,9 @@
 #include "base/file.h"
 #include "base/writer.h"
 #include "format/escape.h"
+#include "hook/real.h"
 #include "report/coverage.h"
+#include "report/host.h"
 
 // Other names, in malloc_hooks.cc, for this library's own: by the common ones another object's may
 // be found.
@@ -36,6 +38,7 @@ void find_entrances(bool late) {
   constexpr const char* kNames[] = {"malloc", "calloc", "realloc", "free"};
   report::Entrances entrances = {};
   entrances.late = late;
+  entrances.replaced = malloc_is_replaced();
   for (unsigned i = 0; i < 4; ++i) {
     entrances.own[i] = mtrace_own_entrances[i];
     entrances.first[i] = dlsym(RTLD_DEFAULT, kNames[i]);
@@ -49,11 +52,15 @@ void find_entrances(bool late) {
 void say_when_hidden() {
   bool is_program;
   const char* path = report::hiding_object(&is_program);
-  if (path == nullptr || !is_program) return;
+  const bool replaced = report::is_replaced();
+  if (replaced) path = report::g_host.program;
+  if (!replaced && (path == nullptr || !is_program)) return;
   char line[1024];
   Writer out(line, sizeof line);
   out.text("mtrace: not covered: ").escaped(path, strnlen(path, 200), format::kReservedNone);
-  out.text(" has a malloc of its own; nothing that it allocates is counted\n").finish();
+  out.text(replaced ? " runs under a tool of valgrind that replaces malloc"
+                    : " has a malloc of its own");
+  out.text("; nothing that it allocates is counted\n").finish();
   sys::write_all(STDERR_FILENO, line, out.size());
 }
 

@@ -43,15 +43,6 @@ struct Strings {
 Strings g_late_arguments;
 Strings g_late_options;
 
-// Same last component, and ours is what the loader found by it.
-bool is_own_token(const char* token, size_t length, const char* own_path) {
-  const char* own_name = strrchr(own_path, '/');
-  own_name = own_name != nullptr ? own_name + 1 : own_path;
-  size_t start = length;
-  while (start > 0 && token[start - 1] != '/') --start;
-  return length - start == strlen(own_name) && memcmp(token + start, own_name, length - start) == 0;
-}
-
 bool absolute_preload(const char* value, const char* own_path) {
   Writer out(g_preload, sizeof g_preload);
   out.text(kPreload);
@@ -71,6 +62,14 @@ bool absolute_preload(const char* value, const char* own_path) {
 }
 
 }  // namespace
+
+bool is_own_token(const char* token, size_t length, const char* own_path) {
+  const char* own_name = strrchr(own_path, '/');
+  own_name = own_name != nullptr ? own_name + 1 : own_path;
+  size_t start = length;
+  while (start > 0 && token[start - 1] != '/') --start;
+  return length - start == strlen(own_name) && memcmp(token + start, own_name, length - start) == 0;
+}
 
 Arguments initial_arguments() {
   auto* words = static_cast<char**>(__libc_stack_end);

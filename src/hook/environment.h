@@ -3,6 +3,7 @@
 // environ both see them.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace mtrace::hook {
@@ -21,6 +22,10 @@ Arguments late_arguments(const char* options);
 // Makes the token of LD_PRELOAD that names this library absolute, so that children in other
 // directories find it, and marks this process as the only one that MTRACE_FOLLOW=0 traces.
 void rewrite_environment(char** envp, const char* own_path, uint32_t pid);
+
+// Whether a token of LD_PRELOAD means this library: the same last component, and ours is what the
+// loader found by it.
+bool is_own_token(const char* token, size_t length, const char* own_path);
 
 // Whether `follow` (0 or 0:PID) means the process `pid`.
 bool is_follow_root(const char* follow, uint32_t pid);

@@ -4,6 +4,7 @@
 #include "base/process.h"
 #include "base/table_file.h"
 #include "hook/call_stack.h"
+#include "hook/export.h"
 #include "hook/lifecycle.h"
 #include "hook/module_hooks.h"
 #include "hook/options.h"
@@ -160,7 +161,7 @@ void leave_parents_ledger() {
 
 void watch_forks() { __register_atfork(prepare_fork, nullptr, fork_child_handler, nullptr); }
 
-bool counting_slowly() {
+MTRACE_REALIGN bool counting_slowly() {
   if (g_counting != g_fork_page || g_fork_page == nullptr) return false;
   if (load(*g_fork_page) == kUnsettled) after_fork();
   return g_counting == g_fork_page;

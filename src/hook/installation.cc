@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "base/file.h"
+#include "base/valgrind.h"
 #include "base/writer.h"
 #include "hook/options.h"
 #include "report/host.h"
@@ -31,7 +32,8 @@ void learn_own_path(const void* inside) {
 }
 
 const char* find_tool() {
-  if (strcmp(g_options.resolver, "none") == 0) return nullptr;
+  // valgrind ends a program that starts a process with clone(2) as the resolver is.
+  if (strcmp(g_options.resolver, "none") == 0 || sys::on_valgrind()) return nullptr;
   const char* slash = strrchr(g_own_path, '/');
   const size_t directory = slash != nullptr ? slash - g_own_path : 0;
   const char* const beside[] = {"/memlog", "/../bin/memlog", "/../../bin/memlog"};

@@ -19,6 +19,7 @@
 #include "hook/dormant.h"
 #include "hook/entrances.h"
 #include "hook/environment.h"
+#include "hook/export.h"
 #include "hook/fill.h"
 #include "hook/fork.h"
 #include "hook/installation.h"
@@ -54,7 +55,7 @@ char g_library_line[4096];
 
 // Has the allocator set up what it needs to tell a usable size, before blocks are counted.
 void ask_allocator_once() {
-  if (g_real.usable_size == nullptr) return;
+  if (g_real.usable_size == nullptr || malloc_is_replaced()) return;
   void* block = g_real.malloc(1);
   if (block != nullptr) g_real.usable_size(block);
   g_real.free(block);
@@ -148,7 +149,7 @@ __attribute__((constructor)) void construct() {
   const bool active = mtrace_status_block.mode == Mode::kActive;
   install_triggers(g_options.signal, g_options.toggle_signal, active,
                    active && g_options.report_on_fatal);
-  if (!active) return;
+  if (!active) return say_when_aside();
   complain();
   say_when_hidden();
   // libunwind would stay in use by the tables; an absent one leaves the default.
@@ -166,7 +167,7 @@ __attribute__((constructor)) void construct() {
 
 }  // namespace
 
-bool start() {
+MTRACE_REALIGN bool start() {
   if (load_acquire(g_started) == 2) return true;
   if (!is_relocated() || is_late() || !find_real()) return false;
   uint32_t expected = 0;
@@ -201,6 +202,7 @@ const char* start_late(const char* options) {
   if (again) forget_session();
   learn(arguments);
   if (is_memlog()) return "this is memlog itself";
+  if (const char* reason = sanitizer(); reason != nullptr) return reason;
   begin(nullptr, find_variable(arguments.envp, "TMPDIR"), arguments.envp);
   g_started = 2;
   if (mtrace_status_block.mode != Mode::kActive) return mtrace_status_block.reason;

@@ -198,12 +198,13 @@ MTRACE_EXPORT size_t malloc_usable_size(void* block) noexcept {
 }
 
 extern "C" {
-// The functions above by names that no other object can define: see entrances.cc.
+// The functions above by names that no other object can define: see entrances.cc and real.cc.
 #define MTRACE_OWN(name) [[gnu::alias(#name), gnu::visibility("hidden")]]
 MTRACE_OWN(malloc) void* mtrace_own_malloc(size_t size) noexcept;
 MTRACE_OWN(calloc) void* mtrace_own_calloc(size_t count, size_t size) noexcept;
 MTRACE_OWN(realloc) void* mtrace_own_realloc(void* block, size_t size) noexcept;
 MTRACE_OWN(free) void mtrace_own_free(void* block) noexcept;
+MTRACE_OWN(malloc_usable_size) size_t mtrace_own_usable_size(void* block) noexcept;
 [[gnu::visibility("hidden")]] extern const void* const mtrace_own_entrances[4];
 const void* const mtrace_own_entrances[4] = {reinterpret_cast<const void*>(mtrace_own_malloc),
                                              reinterpret_cast<const void*>(mtrace_own_calloc),

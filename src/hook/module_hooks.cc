@@ -6,6 +6,7 @@
 #include "hook/lifecycle.h"
 #include "hook/real.h"
 #include "hook/tracker.h"
+#include "report/bypasses.h"
 #include "unwind/modules.h"
 
 namespace mtrace::hook {
@@ -44,8 +45,10 @@ void retire_unloaded() { store(g_seen_epoch, unwind::forget_unloaded(retire, nul
 using namespace mtrace::hook;
 
 MTRACE_EXPORT int dlclose(void* handle) noexcept {
-  if (!start() || g_real.dlclose == nullptr) return -1;
+  const bool started = start();
+  if (g_real.dlclose == nullptr) return -1;
+  if (started && counting()) mtrace::report::look_before_unloading(handle);
   const int result = g_real.dlclose(handle);
-  if (result == 0 && counting()) retire_unloaded();
+  if (result == 0 && started && counting()) retire_unloaded();
   return result;
 }

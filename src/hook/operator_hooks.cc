@@ -9,12 +9,16 @@
 #include <string_view>
 
 #include "hook/bootstrap.h"
+#include "hook/export.h"
 #include "hook/fill.h"
 #include "hook/lifecycle.h"
 #include "hook/real.h"
 #include "hook/tracker.h"
 
 #define MTRACE_OPERATOR_EXPORT __attribute__((visibility("default")))
+// What does more than to jump on: the hooks themselves leave the stack as the caller has it, which
+// may be aligned to 8 bytes only.
+#define MTRACE_APART __attribute__((noinline)) MTRACE_REALIGN
 
 namespace mtrace::hook {
 namespace {
@@ -22,7 +26,7 @@ namespace {
 // Memory was short and no operator is in the global scope: the one of a C++ library that a
 // plug-in brought along calls the new-handler, and throws.
 template <typename... Rest>
-void* from_loaded_library(const char* symbol, size_t size, Rest... rest) {
+MTRACE_APART void* from_loaded_library(const char* symbol, size_t size, Rest... rest) {
   constexpr const char* kLibraries[] = {"libstdc++.so.6", "libc++.so.1"};
   for (const char* name : kLibraries) {
     void* library = dlopen(name, RTLD_LAZY | RTLD_NOLOAD);
@@ -35,20 +39,25 @@ void* from_loaded_library(const char* symbol, size_t size, Rest... rest) {
 }
 
 template <typename... Rest>
-inline void* counted_new(void* (*real)(size_t, Rest...), Call call, const unwind::Registers& caller,
-                         size_t size, Rest... rest) {
+MTRACE_APART void* counted_new(void* (*real)(size_t, Rest...), Call call,
+                               const unwind::Registers& caller, size_t size, Rest... rest) {
   before_call();
   return allocated(filled(real(size, rest...), 0, size), size, call, caller);
 }
 
 // As libstdc++ does it: no block of 0 bytes.
-inline void* malloc_instead(Call call, const unwind::Registers& caller, size_t size,
-                            size_t alignment) {
+MTRACE_APART void* malloc_instead(Call call, const unwind::Registers& caller, size_t size,
+                                  size_t alignment) {
   if (!start()) return nullptr;
   if (size == 0) size = 1;
   before_call();
   void* block = alignment == 0 ? g_real.malloc(size) : g_real.memalign(alignment, size);
   return allocated(filled(block, 0, size), size, call, caller);
+}
+
+MTRACE_APART void free_instead(Call call, void* block) {
+  if (block != nullptr) freed(block, call);
+  g_real.free(block);
 }
 
 // The nothrow and the sized forms of libstdc++ and libc++ call the plain form of the same operator,
@@ -61,8 +70,8 @@ constexpr bool calls_plain_form(std::string_view symbol) {
 // Of an allocator that has operators of its own. Those that it lacks are libstdc++'s, and reach
 // free by symbol (jemalloc: the aligned ones).
 template <typename... Parameters>
-void counted_delete(void (*real)(void*, Parameters...), Call call, void* block,
-                    Parameters... rest) {
+MTRACE_APART void counted_delete(void (*real)(void*, Parameters...), Call call, void* block,
+                                 Parameters... rest) {
   if (block != nullptr) freed(block, call);
   t_thread.moving = block;
   real(block, rest...);
@@ -110,10 +119,7 @@ MTRACE_NEW(kNewArray, new_array_aligned_nothrow, "_ZnamSt11align_val_tRKSt9nothr
   void hook_##member parameters {                                                         \
     if (__builtin_expect(g_real.member == nullptr, 0)) {                                  \
       if (g_bootstrap.owns(block) || !start()) return;                                    \
-      if (g_real.member == nullptr) {                                                     \
-        if (block != nullptr) freed(block, Call::call);                                   \
-        return g_real.free(block);                                                        \
-      }                                                                                   \
+      if (g_real.member == nullptr) return free_instead(Call::call, block);               \
     }                                                                                     \
     if (operators_apart()) return counted_delete(g_real.member, Call::call, __VA_ARGS__); \
     if (!calls_plain_form(symbol)) passed_on(Call::call);                                 \

@@ -1,6 +1,8 @@
 // What a process does with itself: it becomes another program, or two.
 #include <alloca.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <spawn.h>
 #include <unistd.h>
 
 #include <cstdarg>
@@ -8,6 +10,7 @@
 
 #include "hook/export.h"
 #include "hook/fork.h"
+#include "hook/image.h"
 #include "hook/lifecycle.h"
 #include "hook/real.h"
 #include "hook/reporting.h"
@@ -15,12 +18,20 @@
 namespace mtrace::hook {
 namespace {
 
+// Calls call(envp), or, for a program that does not take this library, with an environment that
+// does not name it: in this frame, because the memory of a child of vfork is its parent's.
+template <typename Call>
+__attribute__((noinline)) int with_environment(bool takes, char* const envp[], const Call& call) {
+  const size_t room = takes ? 0 : room_without_library(envp);
+  return room == 0 ? call(envp) : call(without_library(envp, alloca(room)));
+}
+
 // A call that returns only when it fails. A child of vfork, whose memory is its parent's, leaves
 // the parent's reports alone.
 template <typename Call>
-int become(Call call) {
+int become(bool takes, char* const envp[], const Call& call) {
   const bool left = leave_program();
-  const int result = call();
+  const int result = with_environment(takes, envp, call);
   if (left) stay_in_program();
   return result;
 }
@@ -49,30 +60,67 @@ using namespace mtrace;
 using namespace mtrace::hook;
 
 MTRACE_EXPORT int execve(const char* path, char* const argv[], char* const envp[]) noexcept {
-  if (!start() || g_real.execve == nullptr) return absent();
-  return become([=] { return g_real.execve(path, argv, envp); });
+  start();
+  if (g_real.execve == nullptr) return absent();
+  return become(takes_library(path), envp,
+                [=](char* const* given) { return g_real.execve(path, argv, given); });
 }
 MTRACE_EXPORT int execv(const char* path, char* const argv[]) noexcept {
-  if (!start() || g_real.execv == nullptr) return absent();
-  return become([=] { return g_real.execv(path, argv); });
-}
-MTRACE_EXPORT int execvp(const char* file, char* const argv[]) noexcept {
-  if (!start() || g_real.execvp == nullptr) return absent();
-  return become([=] { return g_real.execvp(file, argv); });
+  start();
+  if (g_real.execv == nullptr) return absent();
+  return become(takes_library(path), environ, [=](char* const* given) {
+    return given == environ ? g_real.execv(path, argv) : g_real.execve(path, argv, given);
+  });
 }
 MTRACE_EXPORT int execvpe(const char* file, char* const argv[], char* const envp[]) noexcept {
-  if (!start() || g_real.execvpe == nullptr) return absent();
-  return become([=] { return g_real.execvpe(file, argv, envp); });
+  start();
+  if (g_real.execvpe == nullptr) return absent();
+  return become(found_takes_library(file), envp,
+                [=](char* const* given) { return g_real.execvpe(file, argv, given); });
+}
+MTRACE_EXPORT int execvp(const char* file, char* const argv[]) noexcept {
+  start();
+  if (g_real.execvp == nullptr) return absent();
+  return become(found_takes_library(file), environ, [=](char* const* given) {
+    return given == environ ? g_real.execvp(file, argv) : g_real.execvpe(file, argv, given);
+  });
 }
 MTRACE_EXPORT int fexecve(int fd, char* const argv[], char* const envp[]) noexcept {
-  if (!start() || g_real.fexecve == nullptr) return absent();
-  return become([=] { return g_real.fexecve(fd, argv, envp); });
+  start();
+  if (g_real.fexecve == nullptr) return absent();
+  return become(takes_library(fd), envp,
+                [=](char* const* given) { return g_real.fexecve(fd, argv, given); });
 }
 MTRACE_EXPORT int execveat(int fd, const char* path, char* const argv[], char* const envp[],
                            int flags) noexcept {
-  if (!start() || g_real.execveat == nullptr) return absent();
-  return become([=] { return g_real.execveat(fd, path, argv, envp, flags); });
+  start();
+  if (g_real.execveat == nullptr) return absent();
+  return become(takes_library_at(fd, path, flags), envp,
+                [=](char* const* given) { return g_real.execveat(fd, path, argv, given, flags); });
 }
+
+// The process stays what it is. libc's own callers (system, popen) do not come by here.
+MTRACE_EXPORT int posix_spawn(pid_t* pid, const char* path,
+                              const posix_spawn_file_actions_t* actions,
+                              const posix_spawnattr_t* attributes, char* const argv[],
+                              char* const envp[]) noexcept {
+  start();
+  if (g_real.posix_spawn == nullptr) return ENOSYS;
+  return with_environment(takes_library(path), envp, [=](char* const* given) {
+    return g_real.posix_spawn(pid, path, actions, attributes, argv, given);
+  });
+}
+MTRACE_EXPORT int posix_spawnp(pid_t* pid, const char* file,
+                               const posix_spawn_file_actions_t* actions,
+                               const posix_spawnattr_t* attributes, char* const argv[],
+                               char* const envp[]) noexcept {
+  start();
+  if (g_real.posix_spawnp == nullptr) return ENOSYS;
+  return with_environment(found_takes_library(file), envp, [=](char* const* given) {
+    return g_real.posix_spawnp(pid, file, actions, attributes, argv, given);
+  });
+}
+
 MTRACE_EXPORT int execl(const char* path, const char* first, ...) noexcept {
   MTRACE_ARGUMENTS(first, list, argv);
   va_end(list);
@@ -91,7 +139,8 @@ MTRACE_EXPORT int execle(const char* path, const char* first, ...) noexcept {
 }
 
 MTRACE_EXPORT pid_t _Fork() noexcept {
-  if (!start() || g_real.fork_alone == nullptr) return absent();
+  start();
+  if (g_real.fork_alone == nullptr) return absent();
   prepare_fork();
   const pid_t child = g_real.fork_alone();
   if (child == 0) leave_parents_ledger();

@@ -5,8 +5,15 @@
 #include <link.h>
 
 #include "base/atomic.h"
+#include "base/valgrind.h"
+#include "hook/bootstrap.h"
 #include "hook/sampler.h"
 #include "unwind/linkage.h"
+
+// Another name for this library's own, in malloc_hooks.cc.
+extern "C" {
+[[gnu::visibility("hidden")]] size_t mtrace_own_usable_size(void* block) noexcept;
+}
 
 namespace mtrace::hook {
 
@@ -22,6 +29,7 @@ enum Search : uint32_t { kNotBegun, kUnderWay, kDone };
 uint32_t g_search = kNotBegun;
 bool g_apart = false;
 bool g_is_libc = false;
+bool g_replaced = false;
 
 // The loader fills this in with the other relative relocations: null means that nothing that
 // needs relocation, no call into libc among it, works yet.
@@ -43,6 +51,27 @@ void* first_definition(const char* symbol) {
     if (found != nullptr) return reinterpret_cast<void*>(unwind::address_of(*object, *found));
   }
   return nullptr;
+}
+
+// What dlsym(RTLD_NEXT) finds, which is only asked for what is there: a miss allocates, and frees,
+// and libc's allocator may be replaced by one that cannot serve yet (a sanitizer that starts).
+void* next_definition(const char* symbol) {
+  const link_map* object = object_of(&g_real);
+  while (object != nullptr && (object = object->l_next) != nullptr) {
+    if (!unwind::may_define(*object, symbol)) continue;
+    void* found = dlsym(RTLD_NEXT, symbol);
+    if (found == nullptr) dlerror();  // the program must not find our miss
+    return found;
+  }
+  return nullptr;
+}
+
+// A call of this library's own function shows it, of a block that no other allocator knows: the
+// totals of valgrind's tool stay what they are.
+bool is_replaced_by_valgrind() {
+  if (!sys::on_valgrind()) return false;
+  void* block = g_bootstrap.allocate(1, 16);
+  return block != nullptr && mtrace_own_usable_size(block) != 1;
 }
 
 void take_over(Real& found) {
@@ -69,10 +98,10 @@ bool find_real() {
   if (!compare_exchange<uint32_t>(g_search, expected, kUnderWay)) return expected == kDone;
   Real found = {};
 #define MTRACE_HOOK(member, symbol, result, parameters) \
-  found.member = reinterpret_cast<result(*) parameters>(dlsym(RTLD_NEXT, symbol));
+  found.member = reinterpret_cast<result(*) parameters>(next_definition(symbol));
 #include "hook/hooks.def"
 #undef MTRACE_HOOK
-  dlerror();  // the program must not find our misses
+  g_replaced = is_replaced_by_valgrind();
   take_over(found);
   return true;
 }
@@ -87,10 +116,16 @@ void find_real_late() {
   take_over(found);
 }
 
+Allocators allocators() {
+  return {object_of(dlsym(RTLD_DEFAULT, "malloc")), object_of(address_of(g_real.malloc))};
+}
+
 const char* allocator_path() {
   const link_map* object = object_of(address_of(g_real.malloc));
   return object != nullptr ? object->l_name : "";
 }
+
+bool malloc_is_replaced() { return g_replaced; }
 
 bool allocator_is_libc() { return g_is_libc; }
 

@@ -2,7 +2,9 @@
 // library, so an allocator or another preloaded library under the program keeps working.
 #pragma once
 
+#include <link.h>
 #include <signal.h>
+#include <spawn.h>
 #include <sys/types.h>
 
 #include <cstddef>
@@ -35,9 +37,18 @@ void find_real_late();
 // False: nothing of libc can be called yet, errno included.
 bool is_relocated();
 
+// Objects that define a malloc: the one that the program's calls are bound to, which may be this
+// library, and the one behind this library. nullptr: unknown.
+struct Allocators {
+  const link_map* first;
+  const link_map* next;
+};
+Allocators allocators();
 // Path of the object that defines malloc, "" when unknown.
 const char* allocator_path();
 bool allocator_is_libc();
+// True: a tool of valgrind leads calls of every malloc to its own, this library's among them.
+bool malloc_is_replaced();
 // True when operator new comes from the object that also defines malloc, so that it does not
 // reach malloc by symbol and must be hooked itself.
 bool operators_apart();

@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include <cstddef>
+#include <cstring>
 
 #include "base/process.h"
 #include "hook/export.h"
@@ -46,6 +47,16 @@ Trigger* trigger_of(int number) {
   return nullptr;
 }
 
+// As sigfillset, which a sanitizer puts its own in place of: without the two that libc needs
+// itself.
+sigset_t all_signals() {
+  constexpr unsigned long kOfLibc = 3ul << 31;  // 32 and 33
+  sigset_t set;
+  memset(&set, 0xff, sizeof set);
+  set.__val[0] &= ~(kOfLibc | 1ul << (SIGSYS - 1));  // see sys::block_signals()
+  return set;
+}
+
 struct sigaction own_action(const Trigger& trigger) {
   struct sigaction action = {};
   action.sa_flags = SA_RESTART | SA_ONSTACK;
@@ -55,8 +66,7 @@ struct sigaction own_action(const Trigger& trigger) {
   } else {
     action.sa_handler = g_active ? trigger.handler : swallow_signal;
   }
-  sigfillset(&action.sa_mask);
-  sigdelset(&action.sa_mask, SIGSYS);  // see sys::block_signals()
+  action.sa_mask = all_signals();
   return action;
 }
 
@@ -82,8 +92,8 @@ void note_handler(const Trigger& trigger, SignalHandler handler) {
 
 // signal() and its kin: `set` does the real thing for a handler that is the program's own;
 // `flags` are those with which it sets the default.
-SignalHandler change_handler(SignalHandler (*set)(int, SignalHandler), int number,
-                             SignalHandler handler, int flags) {
+using SetHandler = SignalHandler (*)(int, SignalHandler);
+SignalHandler change_handler(SetHandler set, int number, SignalHandler handler, int flags) {
   if (set == nullptr) {
     errno = ENOSYS;
     return SIG_ERR;
@@ -150,13 +160,20 @@ void remove_triggers() {
   report::status_handler(Handler::kNone);
 }
 
+// Also for who is called while this library starts: by then `real` may be there.
+SetHandler known(const SetHandler& real) {
+  start();
+  return real;
+}
+
 }  // namespace mtrace::hook
 
 using namespace mtrace::hook;
 
 MTRACE_EXPORT int sigaction(int number, const struct sigaction* action,
                             struct sigaction* old) noexcept {
-  if (!start() || g_real.sigaction == nullptr) {
+  start();
+  if (g_real.sigaction == nullptr) {
     errno = ENOSYS;
     return -1;
   }
@@ -184,19 +201,19 @@ MTRACE_EXPORT int sigaction(int number, const struct sigaction* action,
 }
 
 MTRACE_EXPORT SignalHandler signal(int number, SignalHandler handler) noexcept {
-  return change_handler(start() ? g_real.signal : nullptr, number, handler, SA_RESTART);
+  return change_handler(known(g_real.signal), number, handler, SA_RESTART);
 }
 MTRACE_EXPORT SignalHandler bsd_signal(int number, SignalHandler handler) noexcept {
-  SignalHandler (*real)(int, SignalHandler) = nullptr;
-  if (start()) real = g_real.bsd_signal != nullptr ? g_real.bsd_signal : g_real.signal;
-  return change_handler(real, number, handler, SA_RESTART);
+  start();
+  return change_handler(g_real.bsd_signal != nullptr ? g_real.bsd_signal : g_real.signal, number,
+                        handler, SA_RESTART);
 }
 MTRACE_EXPORT SignalHandler sysv_signal(int number, SignalHandler handler) noexcept {
-  return change_handler(start() ? g_real.sysv_signal : nullptr, number, handler, kSystemV);
+  return change_handler(known(g_real.sysv_signal), number, handler, kSystemV);
 }
 MTRACE_EXPORT SignalHandler __sysv_signal(int number, SignalHandler handler) noexcept {
-  return change_handler(start() ? g_real.sysv_signal_reserved : nullptr, number, handler, kSystemV);
+  return change_handler(known(g_real.sysv_signal_reserved), number, handler, kSystemV);
 }
 MTRACE_EXPORT SignalHandler sigset(int number, SignalHandler handler) noexcept {
-  return change_handler(start() ? g_real.sigset : nullptr, number, handler, 0);
+  return change_handler(known(g_real.sigset), number, handler, 0);
 }

@@ -3,6 +3,7 @@
 #include "base/filters.h"
 #include "base/process.h"
 #include "hook/call_stack.h"
+#include "hook/export.h"
 #include "hook/usable_size.h"
 #include "report/host.h"
 
@@ -16,7 +17,7 @@ using ledger::g_ledger;
 
 uint64_t g_short_lived = 0;  // ticks
 
-__attribute__((noinline)) uint32_t find_slot() {
+MTRACE_REALIGN __attribute__((noinline)) uint32_t find_slot() {
   sys::meet_thread();
   // A vfork child shares its parent thread's state but not its id, and is soon gone.
   if (t_thread.no_slot || sys::process_id() != report::g_host.pid) return 0;

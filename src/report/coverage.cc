@@ -7,16 +7,12 @@
 
 #include "format/escape.h"
 #include "format/memlog.h"
+#include "report/bypasses.h"
 #include "report/host.h"
-#include "unwind/bindings.h"
 #include "unwind/linkage.h"
 
 namespace mtrace::report {
 namespace {
-
-constexpr const char* kNames[] = {"malloc", "calloc", "realloc", "free"};
-constexpr unsigned kCount = sizeof kNames / sizeof kNames[0];
-constexpr unsigned kMostNamed = 8;  // objects that are named one by one
 
 Entrances g_entrances = {};
 
@@ -32,38 +28,6 @@ const char* object_of(const void* address, bool* is_program) {
 Writer& begin_note(Writer& out) { return out.text("# ").text(format::kKeyNote).text(": "); }
 Writer& put_path(Writer& out, const char* path) {
   return out.escaped(path, strlen(path), format::kReservedNone);
-}
-
-struct Bypass {
-  Writer& out;
-  uintptr_t last;  // object
-  unsigned named;
-};
-
-// True: it leads here, for good.
-bool note_bypass(const unwind::Binding& binding, void* context) {
-  auto& bypass = *static_cast<Bypass*>(context);
-  const auto* target = reinterpret_cast<const void*>(binding.target);
-  if (target == g_entrances.own[binding.symbol] || target == g_entrances.first[binding.symbol]) {
-    return true;
-  }
-  if (binding.target == 0 || bypass.last == binding.end) return false;
-  bool is_program;
-  dl_find_object found;
-  if (_dl_find_object(const_cast<void*>(target), &found) != 0) return false;
-  // Not bound yet: it leads to the object's own table of calls. That of the program may stand for
-  // the function itself where the program takes its address.
-  if (found.dlfo_link_map->l_addr == binding.object) return false;
-  const char* of = object_of(target, &is_program);
-  if (is_program) return true;
-  // libc's allocator is of one piece with what it calls; so is another one.
-  if (strcmp(of, binding.name) == 0) return true;
-  bypass.last = binding.end;
-  if (++bypass.named > kMostNamed) return false;
-  put_path(begin_note(bypass.out).text(format::kNotCovered), binding.name);
-  bypass.out.text(" calls ").text(kNames[binding.symbol]).text(" of ");
-  put_path(bypass.out, of).text(", not of this library (RTLD_DEEPBIND, -Bsymbolic, dlmopen)\n");
-  return false;
 }
 
 struct Imports {
@@ -93,7 +57,12 @@ bool allocates_by_itself() {
 
 }  // namespace
 
-void set_entrances(const Entrances& entrances) { g_entrances = entrances; }
+void set_entrances(const Entrances& entrances) {
+  g_entrances = entrances;
+  set_bound_here(entrances.own, entrances.first);
+}
+
+bool is_replaced() { return g_entrances.replaced; }
 
 const char* hiding_object(bool* is_program) {
   *is_program = false;
@@ -103,9 +72,17 @@ const char* hiding_object(bool* is_program) {
 
 void write_coverage(Writer& out, const ledger::ThreadTotals& totals) {
   if (g_entrances.late) {
-    begin_note(out).text(
-        "not covered: what the program allocated before memlog attach, and calls "
-        "by addresses that it had copied by then\n");
+    begin_note(out)
+        .text(format::kNotCoveredBefore)
+        .text(", and calls by addresses that it had copied by then\n");
+  }
+  if (g_entrances.replaced) {
+    begin_note(out)
+        .text(format::kNotCoveredProgram)
+        .text(
+            "runs under a tool of valgrind that replaces malloc; nothing that the program "
+            "allocates is "
+            "counted\n");
   }
   bool is_program;
   const char* hiding = hiding_object(&is_program);
@@ -124,12 +101,8 @@ void write_coverage(Writer& out, const ledger::ThreadTotals& totals) {
         "asks the system for memory, but no library for an allocator: what one of its own gives "
         "it is not counted\n");
   }
-  Bypass bypass = {out, 0, 0};
-  unwind::each_binding(kNames, kCount, note_bypass, &bypass);
-  if (bypass.named > kMostNamed) {
-    begin_note(out).text(format::kNotCovered).number(bypass.named - kMostNamed);
-    out.text(" further objects that do not call this library\n");
-  }
+  look_for_bypasses();
+  write_bypasses(out);
 }
 
 }  // namespace mtrace::report

@@ -14,13 +14,17 @@ namespace mtrace::report {
 struct Entrances {
   const void* own[4];
   const void* first[4];
-  bool late;  // the program ran before, and its calls were led here
+  bool late;      // the program ran before, and its calls were led here
+  bool replaced;  // valgrind leads calls of this library's own functions elsewhere
 };
 void set_entrances(const Entrances& entrances);
 
 // Path of the object whose malloc hides this library's; nullptr: none does. `is_program`: it is the
 // program itself, which passes nothing on.
 const char* hiding_object(bool* is_program);
+
+// See Entrances.
+bool is_replaced();
 
 // Lines "# note: not covered: ...", one for each cause. Async-signal-safe; one report at a time.
 void write_coverage(Writer& out, const ledger::ThreadTotals& totals);

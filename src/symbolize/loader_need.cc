@@ -1,18 +1,22 @@
 #include "symbolize/loader_need.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <gelf.h>
 #include <unistd.h>
 
 #include <memory>
 
+#include "format/loader_name.h"
+#include "profile/text.h"
+
 namespace mtrace::symbolize {
 
-std::string preload_obstacle(const std::string& path) {
+Obstacle preload_obstacle(const std::string& path) {
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (file < 0) return {};
   elf_version(EV_CURRENT);
-  std::string why;
+  Obstacle found;
   {
     const std::unique_ptr<Elf, decltype(&elf_end)> elf(elf_begin(file, ELF_C_READ, nullptr),
                                                        elf_end);
@@ -33,16 +37,20 @@ std::string preload_obstacle(const std::string& path) {
         }
       }
       if (header.e_machine != EM_X86_64 || gelf_getclass(elf.get()) != ELFCLASS64) {
-        why = "is made for another kind of processor than libmtrace.so";
+        found = {"is made for another kind of processor than libmtrace.so", true};
       } else if (loader.empty()) {
-        why = "is statically linked";
-      } else if (loader.find("musl") != std::string::npos) {
-        why = "is linked with musl, not with glibc";
+        found.why = "is statically linked";
+      } else if (format::is_musl_loader(loader)) {
+        found = {"is linked with musl, not with glibc", true};
+      } else if (!format::is_glibc_loader(loader)) {
+        found = {fmt::format("asks for the loader {}, which is not glibc's",
+                             profile::escaped(loader.c_str(), "")),
+                 true};
       }
     }
   }
   ::close(file);
-  return why;
+  return found;
 }
 
 }  // namespace mtrace::symbolize

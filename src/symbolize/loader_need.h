@@ -5,8 +5,12 @@
 
 namespace mtrace::symbolize {
 
-// What keeps the loader from it, as a sentence without subject or period: "is statically linked".
-// Empty: nothing, or the file is no ELF file.
-std::string preload_obstacle(const std::string& path);
+struct Obstacle {
+  // What keeps the loader from it, as a sentence without subject or period: "is statically linked".
+  // Empty: nothing, or the file is no ELF file.
+  std::string why;
+  bool foreign = false;  // its loader would take the library for its own, and fail or complain
+};
+Obstacle preload_obstacle(const std::string& path);
 
 }  // namespace mtrace::symbolize

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/atomic.h"
 #include "base/probe.h"
 #include "base/syscall.h"
 
@@ -184,7 +185,8 @@ bool look_at(const Search& search, const link_map& object) {
   return settled;
 }
 
-// Objects that need no further look, each at a place that its own words choose.
+// Objects that need no further look, each at a place that its own words choose. Of two threads
+// that write one, either's stays: the other's is looked at again.
 constexpr unsigned kSettledLog2 = 10;
 uint64_t g_settled[1 << kSettledLog2];
 
@@ -193,8 +195,19 @@ void visit_object(const Search& search, const link_map& object) {
                         reinterpret_cast<uintptr_t>(object.l_name) << 16 ^ object.l_addr << 1) *
                        0x9e3779b97f4a7c15u;
   uint64_t& known = g_settled[key >> (64 - kSettledLog2)];
-  if (known == key) return;
-  if (look_at(search, object)) known = key;
+  if (load(known) == key) return;
+  if (look_at(search, object)) store(known, key);
+}
+
+// Up to `most` objects of the list at `at`; how many it were.
+unsigned visit_list(const Search& search, uintptr_t at, unsigned most) {
+  unsigned objects = 0;
+  for (link_map object; at != 0 && objects < most; ++objects) {
+    if (!sys::read_memory(at, &object, sizeof object)) break;
+    visit_object(search, object);
+    at = reinterpret_cast<uintptr_t>(object.l_next);
+  }
+  return objects;
 }
 
 }  // namespace
@@ -212,14 +225,20 @@ bool each_binding(const char* const* symbols, unsigned count,
     if (!sys::read_memory(list, &of_namespace.base, sizeof of_namespace.base)) break;
     if (of_namespace.base.r_version >= 2)
       sys::read_memory(list, &of_namespace, sizeof of_namespace);
-    auto at = reinterpret_cast<uintptr_t>(of_namespace.base.r_map);
-    for (link_map object; at != 0 && objects < kMostObjects; ++objects) {
-      if (!sys::read_memory(at, &object, sizeof object)) break;
-      visit_object(search, object);
-      at = reinterpret_cast<uintptr_t>(object.l_next);
-    }
+    objects += visit_list(search, reinterpret_cast<uintptr_t>(of_namespace.base.r_map),
+                          kMostObjects - objects);
     list = reinterpret_cast<uintptr_t>(of_namespace.r_next);
   }
+  sys::unmap_memory(scratch, sizeof(Scratch));
+  return true;
+}
+
+bool each_binding_from(const void* first, unsigned most, const char* const* symbols, unsigned count,
+                       bool (*visit)(const Binding& binding, void* context), void* context) {
+  auto* scratch = static_cast<Scratch*>(sys::map_memory(sizeof(Scratch)));
+  if (scratch == nullptr) return false;
+  const Search search = {symbols, std::min(count, kMostSymbols), visit, context, scratch};
+  visit_list(search, reinterpret_cast<uintptr_t>(first), most);
   sys::unmap_memory(scratch, sizeof(Scratch));
   return true;
 }

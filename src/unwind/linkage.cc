@@ -13,6 +13,7 @@ struct Tables {
   const Elf64_Sym* symbols;
   const char* names;
   const uint32_t* gnu_hash;
+  const uint16_t* versions;  // of each symbol; nullptr: the object has none
   const Elf64_Rela* relocations;
   const Elf64_Rela* plt_relocations;
   size_t count;
@@ -35,6 +36,9 @@ Tables tables_of(const link_map& object) {
         break;
       case DT_GNU_HASH:
         tables.gnu_hash = reinterpret_cast<const uint32_t*>(address);
+        break;
+      case DT_VERSYM:
+        tables.versions = reinterpret_cast<const uint16_t*>(address);
         break;
       case DT_RELA:
         tables.relocations = reinterpret_cast<const Elf64_Rela*>(address);
@@ -64,9 +68,33 @@ uint32_t gnu_hash(const char* name) {
   return hash;
 }
 
-bool is_function(const Elf64_Sym& symbol, const char* name, const Tables& tables) {
-  return symbol.st_shndx != SHN_UNDEF && ELF64_ST_TYPE(symbol.st_info) == STT_FUNC &&
-         strcmp(tables.names + symbol.st_name, name) == 0;
+constexpr uint16_t kOldVersion = 0x8000;  // for programs that were linked with it only
+
+// The table of a DT_GNU_HASH: count of buckets, first symbol in it, words of the Bloom filter, its
+// shift; the filter; the buckets; a hash for each symbol, whose lowest bit ends a bucket. The first
+// symbol that the object defines by this name and fits(symbol, its number).
+template <typename Fits>
+const Elf64_Sym* find_symbol(const Tables& tables, const char* name, Fits fits) {
+  if (tables.gnu_hash == nullptr || tables.symbols == nullptr || tables.names == nullptr) {
+    return nullptr;
+  }
+  const uint32_t count = tables.gnu_hash[0];
+  const uint32_t first = tables.gnu_hash[1];
+  const uint32_t* buckets = tables.gnu_hash + 4 + 2 * tables.gnu_hash[2];
+  const uint32_t* hashes = buckets + count;
+  const uint32_t hash = gnu_hash(name);
+  if (count == 0) return nullptr;
+  uint32_t number = buckets[hash % count];
+  if (number < first) return nullptr;
+  for (;; ++number) {
+    const uint32_t seen = hashes[number - first];
+    const Elf64_Sym& symbol = tables.symbols[number];
+    if ((seen | 1) == (hash | 1) && symbol.st_shndx != SHN_UNDEF &&
+        strcmp(tables.names + symbol.st_name, name) == 0 && fits(symbol, number)) {
+      return &symbol;
+    }
+    if ((seen & 1) != 0) return nullptr;
+  }
 }
 
 }  // namespace
@@ -88,28 +116,18 @@ bool is_loaded_late(const link_map& object) {
   return false;
 }
 
-// The table of a DT_GNU_HASH: count of buckets, first symbol in it, words of the Bloom filter, its
-// shift; the filter; the buckets; a hash for each symbol, whose lowest bit ends a bucket.
 const Elf64_Sym* find_function(const link_map& object, const char* name) {
+  return find_symbol(tables_of(object), name, [](const Elf64_Sym& symbol, uint32_t) {
+    return ELF64_ST_TYPE(symbol.st_info) == STT_FUNC;
+  });
+}
+
+bool may_define(const link_map& object, const char* name) {
   const Tables tables = tables_of(object);
-  if (tables.gnu_hash == nullptr || tables.symbols == nullptr || tables.names == nullptr) {
-    return nullptr;
-  }
-  const uint32_t count = tables.gnu_hash[0];
-  const uint32_t first = tables.gnu_hash[1];
-  const uint32_t* buckets = tables.gnu_hash + 4 + 2 * tables.gnu_hash[2];
-  const uint32_t* hashes = buckets + count;
-  const uint32_t hash = gnu_hash(name);
-  if (count == 0) return nullptr;
-  uint32_t number = buckets[hash % count];
-  if (number < first) return nullptr;
-  for (;; ++number) {
-    const uint32_t seen = hashes[number - first];
-    if ((seen | 1) == (hash | 1) && is_function(tables.symbols[number], name, tables)) {
-      return &tables.symbols[number];
-    }
-    if ((seen & 1) != 0) return nullptr;
-  }
+  if (tables.gnu_hash == nullptr) return true;
+  return find_symbol(tables, name, [&](const Elf64_Sym&, uint32_t number) {
+           return tables.versions == nullptr || (tables.versions[number] & kOldVersion) == 0;
+         }) != nullptr;
 }
 
 void each_reference(const link_map& object,

@@ -20,6 +20,8 @@ bool is_loaded_late(const link_map& object);
 
 // The function that the object defines by this name; nullptr: none.
 const Elf64_Sym* find_function(const link_map& object, const char* name);
+// False: dlsym, asked for no version, finds no `name` in the object.
+bool may_define(const link_map& object, const char* name);
 inline uintptr_t address_of(const link_map& object, const Elf64_Sym& symbol) {
   return object.l_addr + symbol.st_value;
 }

@@ -112,6 +112,23 @@ TEST_F(CoverageTest, PluginsBoundPastTheLibrary) {
   }
 }
 
+// One that is gone before a report looks has left its memory behind all the same.
+TEST_F(CoverageTest, PluginThatIsClosedAgain) {
+  const Result result = run(traced({program("plugin_host"), "closed", directory()}));
+  EXPECT_TRUE(result.exited(0)) << result.how() << result.out << result.err;
+  const std::vector<Memlog> logs = logs_of(result.pid);
+  ASSERT_EQ(logs.size(), 2u);
+  for (const Memlog& log : logs) {
+    const std::vector<std::string> lines = not_covered(log);
+    ASSERT_EQ(lines.size(), 1u);
+    EXPECT_TRUE(lines[0].starts_with(program("plugin_first.so") + " calls malloc of ")) << lines[0];
+  }
+  const Result judged =
+      run(plain({memlog_tool(), "check", "--", program("plugin_host"), "closed", directory()}));
+  EXPECT_TRUE(judged.exited(2)) << judged.how() << judged.out;
+  EXPECT_NE(judged.err.find("plugin_first.so calls malloc of "), std::string::npos) << judged.err;
+}
+
 // What is covered is not complained of: programs at fixed addresses (python3, node), other
 // allocators behind the library.
 TEST_F(CoverageTest, NoFalseWord) {

@@ -48,5 +48,26 @@ TEST_F(StateTest, LittleStackIsUsed) {
   EXPECT_LE(many.at("thread again malloc"), 2048);
 }
 
+// Where libc, or another allocator, stands a stack pointer that is no multiple of 16, so does the
+// program under the library. (jemalloc's own functions do not.)
+TEST_F(StateTest, CallersWithAMisalignedStack) {
+  ASSERT_TRUE(run(plain({program("misaligned")})).exited(0));
+  for (const char* allocator : {"", ":libtcmalloc_minimal.so.4", ":libjemalloc.so.2"}) {
+    for (const char* option : {"MTRACE_DEPTH=128", "MTRACE_SAMPLE=200", "MTRACE_FILL=7"}) {
+      Command command = traced({program("misaligned")});
+      command.env["LD_PRELOAD"] += allocator;
+      const std::string text = option;
+      command.env[text.substr(0, text.find('='))] = text.substr(text.find('=') + 1);
+      const Result result = run(command);
+      EXPECT_TRUE(result.exited(0)) << allocator << " " << option << ": " << result.how();
+      EXPECT_EQ(result.out, "fine\n");
+      const std::vector<Memlog> logs = logs_of(result.pid);
+      ASSERT_EQ(logs.size(), 1u);
+      if (text.starts_with("MTRACE_SAMPLE")) continue;
+      EXPECT_GE(logs[0].amount("live").bytes, 10 * 1000) << allocator;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace mtrace::test

@@ -31,15 +31,17 @@ int main(int argc, char** argv) {
     check(fails((unsigned long)-1 / 4) == 1, "no bad_alloc");
     return 0;
   }
-  if (strcmp(argv[1], "deepbind") == 0 || strcmp(argv[1], "namespace") == 0) {
+  if (strcmp(argv[1], "deepbind") == 0 || strcmp(argv[1], "closed") == 0 ||
+      strcmp(argv[1], "namespace") == 0) {
     // Its calls of malloc go past everything that stands before libc.
     char path[4096];
     snprintf(path, sizeof(path), "%s/plugin_first.so", argv[2]);
-    void* handle = argv[1][0] == 'd' ? dlopen(path, RTLD_NOW | RTLD_DEEPBIND)
-                                     : dlmopen(LM_ID_NEWLM, path, RTLD_NOW);
+    void* handle = argv[1][0] == 'n' ? dlmopen(LM_ID_NEWLM, path, RTLD_NOW)
+                                     : dlopen(path, RTLD_NOW | RTLD_DEEPBIND);
     check(handle != NULL, "plug-in");
     void* (*allocate)(unsigned long) = (void* (*)(unsigned long))dlsym(handle, "allocate");
     check(allocate(1234) != NULL, "allocate");
+    if (argv[1][0] == 'c') dlclose(handle);  // before anybody looks
     tell(1);
     return 0;
   }

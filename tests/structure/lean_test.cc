@@ -121,13 +121,35 @@ const std::set<std::string> kApi = {"mtrace_report",
 // Ends of a process that run no exit handler, the program's view of the trigger signal, unloading,
 // the program's mappings, its becoming two or another, or giving up system calls, and the status
 // block.
-const std::set<std::string> kConduct = {
-    "_exit",       "_Exit",         "sigaction", "signal",  "bsd_signal",
-    "sysv_signal", "__sysv_signal", "sigset",    "dlclose", "mtrace_status_block",
-    "mmap",        "mmap64",        "munmap",    "mremap",  "execve",
-    "execv",       "execvp",        "execvpe",   "fexecve", "execveat",
-    "_Fork",       "execl",         "execlp",    "execle",  "prctl",
-    "syscall"};
+const std::set<std::string> kConduct = {"_exit",
+                                        "_Exit",
+                                        "sigaction",
+                                        "signal",
+                                        "bsd_signal",
+                                        "sysv_signal",
+                                        "__sysv_signal",
+                                        "sigset",
+                                        "dlclose",
+                                        "mtrace_status_block",
+                                        "mmap",
+                                        "mmap64",
+                                        "munmap",
+                                        "mremap",
+                                        "execve",
+                                        "execv",
+                                        "execvp",
+                                        "execvpe",
+                                        "fexecve",
+                                        "execveat",
+                                        "_Fork",
+                                        "execl",
+                                        "execlp",
+                                        "execle",
+                                        "prctl",
+                                        "syscall",
+                                        "posix_spawn",
+                                        "posix_spawnp",
+                                        "__asan_default_options"};
 
 TEST(LeanTest, NeedsOnlyLibc) {
   for (const std::string& line : dynamic("NEEDED")) {
@@ -260,6 +282,16 @@ TEST(LeanTest, ImportsNothingDangerous) {
                                             "exit"};
   for (const std::string& name : imports()) {
     EXPECT_FALSE(kForbidden.contains(name)) << name;
+  }
+}
+
+// What programs, and sanitizers in them, put functions of their own in place of. A sanitizer ends
+// the program when one of these is called before it has started, and hooks are called before that.
+TEST(LeanTest, ImportsNothingThatIsReplaced) {
+  for (const std::string& name : imports()) {
+    for (const char* prefix : {"mem", "str", "stp", "wcs", "sig", "pthread_"}) {
+      EXPECT_FALSE(name.starts_with(prefix)) << name;
+    }
   }
 }
 

@@ -157,14 +157,15 @@ TEST_F(Run, SaysWhatItDoesNotCover) {
       << out;
   EXPECT_TRUE(out.ends_with("\n3\n")) << out;
 
-  EXPECT_EQ(cli::uncovered("/bin/sh"), "");
+  EXPECT_EQ(cli::uncovered("/bin/sh").why, "");
   write_text(directory_ / "script", "#!" + (directory_ / "a") + " -x\n");
-  EXPECT_EQ(cli::uncovered(directory_ / "script"), (directory_ / "a") + " is statically linked");
+  EXPECT_EQ(cli::uncovered(directory_ / "script").why,
+            (directory_ / "a") + " is statically linked");
   if (::getuid() != 0) GTEST_SKIP() << "not root: no set-uid program can be made";
   std::filesystem::copy_file("/bin/true", directory_ / "other");
   ASSERT_EQ(::chown((directory_ / "other").c_str(), 12345, 12345), 0);
   ASSERT_EQ(::chmod((directory_ / "other").c_str(), 04755), 0);
-  EXPECT_EQ(cli::uncovered(directory_ / "other"), (directory_ / "other") + " is set-uid");
+  EXPECT_EQ(cli::uncovered(directory_ / "other").why, (directory_ / "other") + " is set-uid");
 }
 
 TEST(SignalNumber, IsTheInverseOfTheName) {

@@ -1,0 +1,26 @@
+// What exec is about to start: whether the loader that a program asks for takes this library from
+// LD_PRELOAD. That of another libc takes it, finds no glibc and ends the program; that of another
+// word size complains on stderr.
+//
+// Async-signal-safe, also in a child of vfork; leaves errno alone.
+#pragma once
+
+#include <cstddef>
+
+namespace mtrace::hook {
+
+// False: the program at `path`, or the one that runs the script at `path`, is of another libc or
+// word size. True also for what cannot be read, for static programs, whose children may be others,
+// and once the program may have a filter of system calls.
+bool takes_library(const char* path);
+bool takes_library(int fd);
+bool takes_library_at(int fd, const char* path, int flags);  // as execveat has them
+// The same for a file that execvp or posix_spawnp looks for in PATH.
+bool found_takes_library(const char* file);
+
+// Bytes that without_library() needs; 0: `envp` does not name this library, or is too large for it.
+size_t room_without_library(char* const envp[]);
+// `envp` without this library in LD_PRELOAD, in `room`: other libraries stay, an empty list goes.
+char** without_library(char* const envp[], void* room);
+
+}  // namespace mtrace::hook

@@ -1,0 +1,26 @@
+// Objects whose calls of malloc go past this library (RTLD_DEEPBIND, dlmopen, -Bsymbolic). What was
+// seen once stays: an object that is unloaded has left behind memory that is not counted.
+//
+// All functions are thread-safe and async-signal-safe.
+#pragma once
+
+#include "base/writer.h"
+
+namespace mtrace::report {
+
+// At start, when no other thread looks. `own`: this library's malloc, calloc, realloc and free;
+// `first`: those that the loader finds first.
+void set_bound_here(const void* const (&own)[4], const void* const (&first)[4]);
+
+// Looks where the calls of all objects that are loaded now lead.
+void look_for_bypasses();
+// The same for those that dlclose(handle) may unload; before it. At most 8 objects: the handle's
+// own and the next ones in the loader's list, where those stand that were loaded with it. Costs
+// nothing for what was loaded with the program, else some 50 us an object; not done once the
+// program may have a filter of system calls.
+void look_before_unloading(const void* handle);
+
+// Lines "# note: not covered: ...". One that another thread is just noting is in the next report.
+void write_bypasses(Writer& out);
+
+}  // namespace mtrace::report

@@ -1,0 +1,96 @@
+// Programs whose loader is not the library's: of another libc (musl) or word size. They run as if
+// nobody had asked for the library, and so do children of programs that have it.
+#include "host_test.h"
+
+namespace mtrace::test {
+namespace {
+
+class ForeignProgramTest : public HostTest {
+ protected:
+  const std::string musl_ = program("foreign_musl");
+  const std::string i386_ = program("foreign_i386");
+  std::string script(const std::string& name, const std::string& interpreter) const {
+    write_file(temp() + "/" + name, "#! " + interpreter + " \n");
+    EXPECT_TRUE(run(plain({"/bin/chmod", "755", temp() + "/" + name})).exited(0));
+    return temp() + "/" + name;
+  }
+};
+
+constexpr const char* kWays[] = {"execve",        "execv",       "execvp",      "execvpe",  "execl",
+                                 "execle",        "execlp",      "fexecve",     "execveat", "vfork",
+                                 "execveat-path", "posix_spawn", "posix_spawnp"};
+
+TEST_F(ForeignProgramTest, ChildrenOfATracedProgram) {
+  for (const char* way : kWays) {
+    const Result of_musl = run(traced({program("starts"), way, musl_}));
+    EXPECT_TRUE(of_musl.exited(3)) << way << of_musl.how();
+    EXPECT_EQ(of_musl.out + of_musl.err, "LD_PRELOAD=(none)\n") << way;
+    const Result of_i386 = run(traced({program("starts"), way, i386_}));
+    EXPECT_TRUE(of_i386.exited(3)) << way << of_i386.how();
+    EXPECT_EQ(of_i386.out + of_i386.err, "32 bits\n") << way;
+  }
+}
+
+TEST_F(ForeignProgramTest, ScriptsOfOne) {
+  const std::string once = script("once", musl_);
+  const std::string twice = script("twice", once);
+  for (const char* way : {"execve", "execvp", "posix_spawn"}) {
+    for (const std::string& one : {once, twice}) {
+      const Result result = run(traced({program("starts"), way, one}));
+      EXPECT_TRUE(result.exited(3)) << way << result.how();
+      EXPECT_EQ(result.out + result.err, "LD_PRELOAD=(none)\n") << way;
+    }
+  }
+  // What is looked for in PATH is found where libc finds it.
+  Command by_name = traced({program("starts"), "posix_spawnp", "foreign_musl"});
+  by_name.env["PATH"] = temp() + ":" + program("").substr(0, program("").size() - 1);
+  EXPECT_EQ(run(by_name).out, "LD_PRELOAD=(none)\n");
+  by_name.argv[1] = "execvp";
+  EXPECT_EQ(run(by_name).out, "LD_PRELOAD=(none)\n");
+}
+
+// Only the library is left out, and only there.
+TEST_F(ForeignProgramTest, TheRestOfTheEnvironmentStays) {
+  Command command = traced({program("starts"), "execve", musl_});
+  command.env["LD_PRELOAD"] = "/nowhere/first.so " + library() + ":/nowhere/second.so";
+  EXPECT_EQ(run(command).out, "LD_PRELOAD=/nowhere/first.so:/nowhere/second.so\n");
+  for (const char* way : kWays) {
+    const Result result = run(traced({program("starts"), way, "/usr/bin/env"}));
+    EXPECT_TRUE(result.exited(0)) << way << result.how();
+    EXPECT_NE(result.out.find("LD_PRELOAD=" + library() + "\n"), std::string::npos) << way;
+  }
+}
+
+TEST_F(ForeignProgramTest, MemlogRun) {
+  const Result of_musl = run(plain({memlog_tool(), "run", "--output", out(), "--", musl_}));
+  EXPECT_TRUE(of_musl.exited(3)) << of_musl.how();
+  EXPECT_EQ(of_musl.out, "LD_PRELOAD=(none)\n");
+  EXPECT_NE(of_musl.err.find(musl_ + " is linked with musl, not with glibc: it is run without "
+                                     "libmtrace.so, and is not traced\n"),
+            std::string::npos)
+      << of_musl.err;
+  const Result of_i386 = run(plain({memlog_tool(), "run", "--output", out(), "--", i386_}));
+  EXPECT_TRUE(of_i386.exited(3)) << of_i386.how();
+  EXPECT_EQ(of_i386.out, "32 bits\n");
+  EXPECT_NE(of_i386.err.find("is made for another kind of processor"), std::string::npos);
+  EXPECT_EQ(of_i386.err.find("ERROR: ld.so"), std::string::npos) << of_i386.err;
+  const Result by_script =
+      run(plain({memlog_tool(), "run", "--output", out(), "--", script("script", musl_)}));
+  EXPECT_EQ(by_script.out, "LD_PRELOAD=(none)\n");
+}
+
+TEST_F(ForeignProgramTest, WhatAttachAndStatusSay) {
+  Process process(plain({musl_, "wait"}));
+  process.read_until("ready");
+  for (const char* command : {"attach", "status"}) {
+    const Result result = run(plain({memlog_tool(), command, std::to_string(process.pid())}));
+    EXPECT_FALSE(result.exited(0)) << command;
+    EXPECT_NE(result.err.find("is linked with musl, not with glibc"), std::string::npos)
+        << command << ": " << result.err;
+    EXPECT_EQ(result.err.find("static"), std::string::npos) << result.err;
+  }
+  EXPECT_TRUE(process.wait().exited(3));
+}
+
+}  // namespace
+}  // namespace mtrace::test

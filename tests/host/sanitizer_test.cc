@@ -1,0 +1,92 @@
+// Programs that are built with a sanitizer: the library stands aside before the sanitizer has
+// started, and says so.
+#include <algorithm>
+
+#include "host_test.h"
+
+namespace mtrace::test {
+namespace {
+
+struct Build {
+  const char* program;
+  const char* name;
+};
+constexpr Build kBuilds[] = {
+    {"sanitized.gcc.address", "AddressSanitizer"}, {"sanitized.gcc.leak", "LeakSanitizer"},
+    {"sanitized.gcc.thread", "ThreadSanitizer"},   {"sanitized.clang.address", "AddressSanitizer"},
+    {"sanitized.clang.leak", "LeakSanitizer"},     {"sanitized.clang.thread", "ThreadSanitizer"},
+    {"sanitized.clang.memory", "MemorySanitizer"}};
+
+class SanitizerTest : public HostTest, public ::testing::WithParamInterface<Build> {
+ protected:
+  std::string line() const {
+    return "mtrace: not covered: " + program(GetParam().program) + " is built with " +
+           GetParam().name + "; nothing that it allocates is counted\n";
+  }
+};
+
+// The line that sums up what was found.
+std::string summary(const std::string& text) {
+  const size_t at = text.find("SUMMARY: ");
+  return at == std::string::npos ? "" : text.substr(at, text.find('\n', at) - at);
+}
+
+TEST_P(SanitizerTest, StandsAside) {
+  const std::string path = program(GetParam().program);
+  for (const char* mode : {"none", "leak"}) {
+    const Result alone = run(plain({path, mode}));
+    const Result result = run(traced({path, mode}));
+    EXPECT_EQ(result.how(), alone.how()) << result.err;
+    EXPECT_EQ(result.out, alone.out);
+    EXPECT_TRUE(result.err.starts_with(line())) << result.err;
+    EXPECT_EQ(summary(result.err), summary(alone.err)) << result.err;
+    EXPECT_EQ(result.err == line(), alone.err.empty()) << result.err;
+  }
+  EXPECT_TRUE(all_logs().empty());
+}
+
+// A signal that would have written a report does nothing; memlog says why.
+TEST_P(SanitizerTest, SaysWhyThereIsNoReport) {
+  Process process(traced({program(GetParam().program), "wait"}));
+  process.read_until("ready");
+  process.send(SIGUSR1);
+  const Result status = run(plain({memlog_tool(), "report", std::to_string(process.pid())}));
+  EXPECT_FALSE(status.exited(0));
+  EXPECT_NE(status.err.find(std::string("is not traced: is built with ") + GetParam().name +
+                            ": what it allocates is not covered"),
+            std::string::npos)
+      << status.err;
+  EXPECT_EQ(process.wait().out, "ready\nfine\n");
+}
+
+TEST_P(SanitizerTest, IsNotAttachedTo) {
+  Process process(plain({program(GetParam().program), "wait"}));
+  process.read_until("ready");
+  const Result attach = run(plain({memlog_tool(), "attach", std::to_string(process.pid())}));
+  EXPECT_FALSE(attach.exited(0)) << attach.out;
+  EXPECT_NE(attach.err.find(std::string("is built with ") + GetParam().name +
+                            ": what it allocates is not covered"),
+            std::string::npos)
+      << attach.err;
+  EXPECT_EQ(process.wait().out, "ready\nfine\n");
+}
+
+INSTANTIATE_TEST_SUITE_P(Builds, SanitizerTest, ::testing::ValuesIn(kBuilds), [](const auto& info) {
+  std::string name = info.param.program;
+  std::replace(name.begin(), name.end(), '.', '_');
+  return name;
+});
+
+// memlog run and memlog check.
+TEST_F(HostTest, SanitizedProgramIsRunAndNotJudged) {
+  const std::string path = program("sanitized.clang.address");
+  const Result ran = run(plain({memlog_tool(), "run", "--output", out(), "--", path}));
+  EXPECT_TRUE(ran.exited(0)) << ran.how() << ran.err;
+  EXPECT_EQ(ran.out, "fine\n");
+  EXPECT_NE(ran.err.find("is built with AddressSanitizer"), std::string::npos) << ran.err;
+  const Result judged = run(plain({memlog_tool(), "check", "--", path}));
+  EXPECT_TRUE(judged.exited(2)) << judged.how() << judged.out;
+}
+
+}  // namespace
+}  // namespace mtrace::test
