@@ -45,6 +45,10 @@ struct StatusBlock {
   char error[256];        // what failed last
   char reason[256];       // why dormant or quiet
   char ledger[4096];      // the file behind the tables; empty: none
+  uint32_t leaving;    // threads that are about to replace the program by exec; taken back where it
+                       // fails. The signal would reach the next program, and end it
+  uint32_t signaller;  // not 0: the reader of this block has seen no thread leave, and sends the
+                       // signal now; it sets this back. A thread that leaves waits for that
 };
 
 }  // namespace mtrace::format

@@ -23,9 +23,9 @@ namespace {
 // the parent's reports alone.
 template <typename Call>
 int become(Call call) {
-  const bool left = leave_program();
+  const Leaving leaving = leave_program();
   const int result = call();
-  if (left) stay_in_program();
+  stay_in_program(leaving);
   return result;
 }
 
