@@ -27,6 +27,17 @@ std::optional<AskedProcess> AskedProcess::find(pid_t pid, std::string& why) {
   return process;
 }
 
+std::optional<AskedProcess> AskedProcess::find_settled(
+    pid_t pid, std::chrono::steady_clock::time_point deadline, std::string& why) {
+  for (;;) {
+    auto process = find(pid, why);
+    if (!process || !process->is_leaving()) return process;
+    why = "is becoming another program: ask again";
+    const bool late = std::chrono::steady_clock::now() >= deadline;
+    if (late || process->handle_.wait_end(5)) return std::nullopt;
+  }
+}
+
 // Its file has no name any more, or is of a process that became another program by itself.
 bool AskedProcess::maps_its_ledger() const {
   const auto files = mapped_files(pid_);

@@ -5,6 +5,7 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -21,6 +22,11 @@ class AskedProcess {
  public:
   // Nothing: it cannot be asked, and `why` says why, as a sentence without subject or period.
   static std::optional<AskedProcess> find(pid_t pid, std::string& why);
+
+  // One that is about to become another program is waited for until it has, or has not.
+  static std::optional<AskedProcess> find_settled(pid_t pid,
+                                                  std::chrono::steady_clock::time_point deadline,
+                                                  std::string& why);
 
   pid_t pid() const { return pid_; }
   const std::string& name() const { return name_; }

@@ -8,7 +8,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
-#include <optional>
 #include <set>
 
 #include "cli/ask_turn.h"
@@ -82,7 +81,12 @@ class Session {
     }
     bool good = true;
     for (const pid_t pid : pids) {
-      const bool asked = ask(pid);
+      bool asked = false;
+      try {
+        asked = ask(pid);
+      } catch (const std::exception& error) {
+        refuse(pid, process_name(pid), error.what());
+      }
       if (!asked) turns_.erase(pid);
       good &= asked;
     }
@@ -107,61 +111,47 @@ class Session {
     return std::chrono::duration_cast<std::chrono::milliseconds>(left());
   }
 
-  // One that is about to become another program is asked when it has, or has not.
-  std::optional<AskedProcess> find(pid_t pid, std::string& why) const {
-    for (;;) {
-      auto process = AskedProcess::find(pid, why);
-      if (!process || !process->is_leaving()) return process;
-      why = "is becoming another program: ask again";
-      if (left() == Clock::duration{} || process->handle().wait_end(5)) return std::nullopt;
-    }
-  }
-
-  // False, and said why, if it cannot be asked.
+  // False, and said why, if it cannot be asked. What becomes another program meanwhile is asked as
+  // that one.
   bool ask(pid_t pid) {
     if (!turns_.at(pid).held()) {
       return refuse(pid, process_name(pid), "is being asked by another memlog all the time");
     }
-    std::string why;
-    auto process = find(pid, why);
-    if (!process) return refuse(pid, process_name(pid), why);
-    if (process->traced() != nullptr && !process->traced()->counts()) {
-      return refuse(*process, process->traced()->obstacle());
+    for (;;) {
+      std::string why;
+      auto process = AskedProcess::find_settled(pid, deadline_, why);
+      if (!process) return refuse(pid, process_name(pid), why);
+      if (process->traced() != nullptr && !process->traced()->counts()) {
+        return refuse(*process, process->traced()->obstacle());
+      }
+      Asked asked{std::move(*process)};
+      asked.seq = asked.process.seq();
+      asked.failures = asked.process.failures();
+      if (asked.process.ledger() != nullptr ? ask_ledger(asked, why) : ask_directly(asked, why)) {
+        asked_.push_back(std::move(asked));
+        return true;
+      }
+      const bool same = asked.process.refresh();
+      if (same && asked.process.failures() > asked.failures) {
+        why = "could not write its report: " + asked.process.failure();
+      }
+      if (same || left() == Clock::duration{} || asked.process.handle().wait_end(5)) {
+        return refuse(asked.process, why);
+      }
     }
-    Asked asked{std::move(*process)};
-    asked.seq = asked.process.seq();
-    asked.failures = asked.process.failures();
-    if (!(asked.process.ledger() != nullptr ? ask_ledger(asked) : ask_directly(asked))) {
-      return false;
-    }
-    asked_.push_back(std::move(asked));
-    return true;
   }
 
-  bool ask_ledger(Asked& asked) {
-    if (!request_report(*asked.process.ledger(), label_)) {
-      return refuse(asked.process,
-                    fmt::format("cannot be asked through its ledger: {}", std::strerror(errno)));
-    }
-    asked.by_ledger = true;
-    asked.labelled = !label_.empty();
-    return true;
+  bool ask_ledger(Asked& asked, std::string& why) const {
+    asked.by_ledger = request_report(*asked.process.ledger(), label_);
+    asked.labelled = asked.by_ledger && !label_.empty();
+    why = fmt::format("cannot be asked through its ledger: {}", std::strerror(errno));
+    return asked.by_ledger;
   }
 
-  bool ask_directly(Asked& asked) {
-    std::string why;
-    switch (report_without_ledger(asked.process, label_, time_left(), why)) {
-      case Outcome::kReported:
-        return true;
-      case Outcome::kSignalled:
-        asked.labelled = !label_.empty();
-        return true;
-      case Outcome::kRefused:
-        break;
-    }
-    const bool failed = asked.process.refresh() && asked.process.failures() > asked.failures;
-    return refuse(asked.process,
-                  failed ? "could not write its report: " + asked.process.failure() : why);
+  bool ask_directly(Asked& asked, std::string& why) const {
+    const Outcome outcome = report_without_ledger(asked.process, label_, time_left(), why);
+    asked.labelled = outcome == Outcome::kSignalled && !label_.empty();
+    return outcome != Outcome::kRefused;
   }
 
   // Of a process that does not come to answer. False: a snapshot stands for its report.

@@ -27,7 +27,7 @@ Leaving leave_program() {
   // nothing to wait for.
   const bool fresh = is_unsettled();
   if (!fresh && !is_own_process()) return {};
-  report::status_leaves();
+  report::status_leaves(!fresh);
   Leaving leaving = {true, !fresh, false};
   if (leaving.settled) {
     leaving.held = report::hold_reports();

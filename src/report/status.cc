@@ -79,11 +79,11 @@ void status_after_fork(uint32_t pid) {
   store_release(block.pid, pid);
 }
 
-void status_leaves() {
+void status_leaves(bool wait) {
   uint32_t& signaller = mtrace_status_block.signaller;
   // Before the look at `signaller`: a memlog that sets it afterwards sees that a thread leaves.
   fetch_add(mtrace_status_block.leaving, 1u);
-  uint32_t who = load_acquire(signaller);
+  uint32_t who = wait ? load_acquire(signaller) : 0;
   if (who == 0) return;
   const uint64_t end = sys::monotonic_time() + kLongestSignal;
   while (who != 0 && sys::monotonic_time() < end) {
@@ -93,6 +93,12 @@ void status_leaves() {
   store(signaller, 0u);
 }
 
-void status_stays() { fetch_add(mtrace_status_block.leaving, ~0u); }
+// Not below 0: a fork's child may have begun its own block in the meantime.
+void status_stays() {
+  uint32_t& leaving = mtrace_status_block.leaving;
+  uint32_t threads = load(leaving);
+  while (threads != 0 && !compare_exchange(leaving, threads, threads - 1)) {
+  }
+}
 
 }  // namespace mtrace::report
