@@ -200,7 +200,7 @@ void report(const Target& target, const std::string& label, std::chrono::millise
   if (function == 0) throw AttachError("has a library of another version than this program");
   explained(target.pid, [&] {
     Session session(target, Clock::now() + timeout);
-    if (session.call(function, label) < 0) throw AttachError("could not write its report");
+    if (session.call(function, label) < 0) throw CallFailed("could not write its report");
   });
 }
 

@@ -55,7 +55,8 @@ Done attach(const Target& target, const std::string& path, const std::string& op
 // Undoes that.
 Done detach(const Target& target, std::chrono::milliseconds timeout);
 
-// Has a library that is there write a report, in a thread of the process. Throws AttachError.
+// Has a library that is there write a report, in a thread of the process. Throws AttachError;
+// CallFailed where the library could not.
 void report(const Target& target, const std::string& label, std::chrono::milliseconds timeout);
 
 }  // namespace mtrace::attach

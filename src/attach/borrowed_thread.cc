@@ -108,8 +108,19 @@ void BorrowedThread::park() {
   throw AttachError("has gone on before it could be told what to do");
 }
 
+// Another thread that was let run may have called exec, and then the thread is that one, under this
+// one's number, in a program that must not get these registers. The memory is the old program's.
+bool BorrowedThread::is_same_program() const {
+  char byte = 0;
+  return memory_.read(cave_.begin, &byte, 1);
+}
+
 void BorrowedThread::go_on() {
   user_regs_struct now;
+  if (!is_same_program()) {
+    held_ = false;
+    throw AttachError("has become another program");
+  }
   if (!Tasks::registers(tid_, &now)) throw AttachError("has ended");
   now.rip = cave_.begin + stub_places().command;
   now.orig_rax = ~uint64_t{0};
@@ -158,6 +169,7 @@ void BorrowedThread::give_back() {
   run_to(stub_places().end);
   held_ = false;
   if (!tasks_.interrupt(tid_, deadline_)) throw AttachError("does not stop again");
+  if (!is_same_program()) return;
   Tasks::set_registers(tid_, before_);
   memory_.write(cave_.begin, cave_bytes_.data(), cave_bytes_.size());
 }

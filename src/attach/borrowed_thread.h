@@ -42,6 +42,7 @@ class BorrowedThread {
   void run_to(uint64_t place);
   void park();
   void go_on();
+  bool is_same_program() const;
   void wait_for_return();
 
   Tasks& tasks_;

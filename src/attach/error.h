@@ -10,4 +10,9 @@ struct AttachError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// A call of the library that has come back with an error: another way to it would have the same.
+struct CallFailed : AttachError {
+  using AttachError::AttachError;
+};
+
 }  // namespace mtrace::attach

@@ -22,6 +22,11 @@ namespace {
 // How long a thread is waited for that is to be given back.
 constexpr auto kGoodbye = std::chrono::seconds(1);
 
+bool is_own_child(pid_t pid) {
+  siginfo_t info = {};
+  return ::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) == 0;
+}
+
 // Calls that end with EINTR after a stop, although no signal was handled, and that would have
 // waited without an end: they can begin anew. Others begin anew by themselves, or the program
 // would wait longer than it wanted.
@@ -44,7 +49,7 @@ bool waits_for_ever(const user_regs_struct& registers) {
 
 }  // namespace
 
-Tasks::Tasks(pid_t pid) : pid_(pid) {
+Tasks::Tasks(pid_t pid) : pid_(pid), own_child_(is_own_child(pid)) {
   sigset_t blocked;
   sigemptyset(&blocked);
   for (const int signal : {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP}) {
@@ -110,12 +115,27 @@ bool Tasks::reap_ended() {
   return any;
 }
 
+// As waitpid() without waiting. Of a child of this program the end stays to be waited for: then -1,
+// as of one that is gone.
+pid_t Tasks::take_status(pid_t tid, int* status) const {
+  if (own_child_ && tid == pid_) {
+    siginfo_t info = {};
+    const int found = ::waitid(P_PID, static_cast<id_t>(tid), &info,
+                               WEXITED | WSTOPPED | WNOHANG | WNOWAIT | __WALL);
+    if (found == 0 && info.si_pid != 0 &&
+        (info.si_code == CLD_EXITED || info.si_code == CLD_KILLED || info.si_code == CLD_DUMPED)) {
+      return -1;
+    }
+  }
+  return ::waitpid(tid, status, __WALL | WNOHANG);
+}
+
 bool Tasks::wait_for(pid_t tid, Clock::time_point deadline, int* status) {
   sigset_t child;
   sigemptyset(&child);
   sigaddset(&child, SIGCHLD);
   for (bool first = true;; first = false) {
-    const pid_t done = ::waitpid(tid, status, __WALL | WNOHANG);
+    const pid_t done = take_status(tid, status);
     if (done == tid) return true;
     if (done < 0) {
       *status = 0;  // gone
@@ -249,7 +269,7 @@ void Tasks::hand_over_signals() {
   for (auto& [tid, state] : tasks_) {
     int status = 0;
     if (state != State::kRunning) continue;
-    const pid_t done = ::waitpid(tid, &status, __WALL | WNOHANG);
+    const pid_t done = take_status(tid, &status);
     if (done == 0) continue;
     if (done < 0 || !WIFSTOPPED(status)) {
       state = State::kGone;

@@ -64,8 +64,10 @@ class Tasks {
   bool reap_ended();
   bool wait_stopped(pid_t tid, Clock::time_point deadline);
   void settle(pid_t tid);
+  pid_t take_status(pid_t tid, int* status) const;
 
   pid_t pid_;
+  bool own_child_;  // of this program, which waits for its end elsewhere
   std::map<pid_t, State> tasks_;
   std::string trouble_;
   Clock::time_point since_;

@@ -11,8 +11,8 @@
 #include "cli/command.h"
 #include "cli/preload.h"
 #include "cli/process.h"
+#include "cli/regular_reports.h"
 #include "cli/run_options.h"
-#include "cli/traced.h"
 #include "profile/text.h"
 
 namespace mtrace::cli {
@@ -69,17 +69,9 @@ void ask_every(const std::vector<pid_t>& pids, std::chrono::milliseconds every) 
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&ends, signal);
   ::sigprocmask(SIG_BLOCK, &ends, nullptr);
   const timespec pause = {every.count() / 1000, every.count() % 1000 * 1'000'000};
-  for (bool any = true; any && ::sigtimedwait(&ends, nullptr, &pause) < 0;) {
-    any = false;
-    for (const pid_t pid : pids) {
-      const ProcessHandle handle(pid);
-      std::string why;
-      const auto process = TracedProcess::find(pid, true, why);
-      if (!handle.valid() || !process) continue;
-      any = true;
-      if (process->obstacle().empty()) handle.send(process->block().signal);
-    }
-  }
+  RegularReports regular;
+  bool any = true;
+  while (any && ::sigtimedwait(&ends, nullptr, &pause) < 0) any = regular.ask(pids);
 }
 
 int run_attach(const Arguments& arguments, const Streams& streams) {

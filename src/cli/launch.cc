@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <exception>
 #include <optional>
 #include <stdexcept>
 
@@ -95,7 +96,11 @@ int wait_for(pid_t pid, const Ticks& ticks) {
     }
     if (got > 0 && got != SIGCHLD) pass_on(pid, info);
     if (ticks.every.count() != 0 && Clock::now() >= next) {
-      ticks.action(pid);
+      try {
+        ticks.action(pid);
+      } catch (const std::exception&) {
+        // The program's end is what counts: it is waited for, whatever goes wrong here.
+      }
       next = std::max(next + ticks.every, Clock::now());
     }
   }

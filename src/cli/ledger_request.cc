@@ -30,12 +30,22 @@ class Writable {
   template <typename T>
   bool write(uint64_t address, T value) const {
     uint64_t offset = 0;
-    return file_.offset_of(address, sizeof value, offset) &&
-           ::pwrite(descriptor_, &value, sizeof value, static_cast<off_t>(offset)) ==
-               static_cast<ssize_t>(sizeof value);
+    return file_.offset_of(address, sizeof value, offset) && put(offset, &value, sizeof value);
+  }
+  // For the next report. The length last: it says that the text is there.
+  bool write_label(const std::string& label) const {
+    const auto length =
+        static_cast<uint32_t>(std::min(label.size(), sizeof(format::LedgerHeader::label)));
+    return put(offsetof(format::LedgerHeader, label), label.data(), length) &&
+           put(offsetof(format::LedgerHeader, label_length), &length, sizeof length);
   }
 
  private:
+  bool put(uint64_t offset, const void* data, size_t size) const {
+    return ::pwrite(descriptor_, data, size, static_cast<off_t>(offset)) ==
+           static_cast<ssize_t>(size);
+  }
+
   const profile::LedgerFile& file_;
   int descriptor_;
 };
@@ -48,11 +58,12 @@ bool add_to_asked(const profile::LedgerFile& file, const Writable& out, uint32_t
 
 }  // namespace
 
-bool request_report(const profile::LedgerFile& file) {
+bool request_report(const profile::LedgerFile& file, const std::string& label) {
   const format::LedgerRoots& roots = file.header().roots;
   const Writable out(file);
   uint32_t used = 0;
-  if (!out.valid() || !add_to_asked(file, out, 1) || !file.read(roots.threads_used, used)) {
+  if (!out.valid() || !out.write_label(label) || !add_to_asked(file, out, 1) ||
+      !file.read(roots.threads_used, used)) {
     return false;
   }
   used = std::clamp(used, 1u, format::kLedgerThreads - 1);
@@ -68,7 +79,9 @@ bool request_report(const profile::LedgerFile& file) {
 
 void withdraw_request(const profile::LedgerFile& file) {
   const Writable out(file);
-  if (out.valid()) add_to_asked(file, out, ~0u);
+  if (!out.valid()) return;
+  out.write_label("");
+  add_to_asked(file, out, ~0u);
 }
 
 }  // namespace mtrace::cli

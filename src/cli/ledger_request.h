@@ -1,5 +1,7 @@
-// A report asked for through the ledger, where no signal can.
+// A report asked for through the ledger. Who asks has the turn (ask_turn.h).
 #pragma once
+
+#include <string>
 
 #include "profile/ledger_file.h"
 
@@ -7,9 +9,9 @@ namespace mtrace::cli {
 
 // Has the process write a numbered report at the next allocation or free of any of its threads. It
 // takes away the limits up to which its threads keep quiet about what they allocate, so that they
-// look whether they are asked something; nothing else of it changes. False with errno: the file
-// cannot be written.
-bool request_report(const profile::LedgerFile& file);
+// look whether they are asked something; nothing else of it changes. `label`: at most 256 bytes,
+// for the report's header. False with errno: the file cannot be written.
+bool request_report(const profile::LedgerFile& file, const std::string& label);
 
 // Nobody is asked any more, unless it is being answered.
 void withdraw_request(const profile::LedgerFile& file);

@@ -81,7 +81,7 @@ std::unique_ptr<profile::LedgerFile> ledger_of(pid_t pid, std::string& why) {
       continue;
     }
     auto ledger = std::make_unique<profile::LedgerFile>(file, mapping.path);
-    if (static_cast<pid_t>(ledger->header().pid) != pid) {
+    if (ledger->header().pid != pid_in_namespace(pid)) {
       // The child of a fork has its parent's mapped until its first operation.
       why = "is a fork's child that has not allocated yet: it has no ledger of its own";
     } else if (ledger->header().state == format::LedgerState::kDetached) {

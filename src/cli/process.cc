@@ -9,12 +9,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <climits>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
-#include <iterator>
 #include <map>
 #include <memory>
 #include <sstream>
@@ -27,12 +27,19 @@ namespace {
 
 std::string proc(pid_t pid, const char* file) { return fmt::format("/proc/{}/{}", pid, file); }
 
-// A file of /proc, whole; nothing if it cannot be read.
+// A file of /proc, whole; nothing if it cannot be read. A process may end between the opening and
+// the reading, which then fails: iterators over a stream's buffer would throw.
 std::optional<std::string> slurp(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return std::nullopt;
-  std::string content((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  if (file.bad()) return std::nullopt;
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return std::nullopt;
+  std::string content;
+  char piece[4096];
+  ssize_t got = 0;
+  while ((got = ::read(file, piece, sizeof piece)) > 0 || (got < 0 && errno == EINTR)) {
+    if (got > 0) content.append(piece, static_cast<size_t>(got));
+  }
+  ::close(file);
+  if (got < 0) return std::nullopt;
   return content;
 }
 

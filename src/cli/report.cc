@@ -7,16 +7,16 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 #include <set>
 
-#include "attach/attach.h"
-#include "attach/error.h"
-#include "cli/attach_target.h"
+#include "cli/ask_turn.h"
+#include "cli/asked_process.h"
 #include "cli/command.h"
 #include "cli/fetch.h"
 #include "cli/ledger_request.h"
 #include "cli/ledgers.h"
-#include "cli/traced.h"
+#include "cli/report_channels.h"
 #include "profile/text.h"
 
 namespace mtrace::cli {
@@ -27,28 +27,36 @@ using Clock = std::chrono::steady_clock;
 constexpr char kText[] =
     "Asks each process for a report, waits until it is complete and its names are filled in, and "
     "prints its path. A NAME is that of an executable or of a command, as killall takes it; all "
-    "processes of that name are asked. What has not libmtrace.so mapped, or does not catch the "
-    "signal, is never signalled: the signal would end it. The report of a process that sees other "
-    "files (in a container) is copied to the working directory.\n\n"
-    "A process that uses, ignores or blocks the signal itself is asked through its ledger, if it "
-    "has one (memlog run, MTRACE_LEDGER): it reports at its next allocation or free. Otherwise, or "
-    "when there is none for a second, it is stopped for a moment, and a thread of it writes the "
-    "report. Where that is not allowed the ledger is read, and written to "
-    "PROGRAM-PID-snapshot.memlog in the directory at hand, which is no numbered report: the next "
-    "one still says what has changed since the last.\n\n"
-    "A label stands in the header of the report and tells later what phase it belongs to.";
+    "processes of that name are asked. The report of a process that sees other files (in a "
+    "container) is copied to the working directory.\n\n"
+    "A process that has a ledger (memlog run, MTRACE_LEDGER) is asked through it, and reports at "
+    "its next allocation or free. Otherwise, or when there is none for a second, it is stopped for "
+    "some milliseconds, and a thread of it writes the report; calls that wait are continued. Where "
+    "that is not allowed the ledger is read, and written to PROGRAM-PID-snapshot.memlog in the "
+    "directory at hand, which is no numbered report: the next one still says what has changed "
+    "since the last.\n\n"
+    "Only a process without a ledger, no thread of which can be borrowed, is sent the signal: "
+    "poll, "
+    "select, epoll_wait, nanosleep and other calls that wait end early by it (libmtrace(7)). It is "
+    "sent while all threads stand still, so none of them can be on its way to another program. "
+    "What has not libmtrace.so mapped, or does not catch the signal, is never signalled: the "
+    "signal would end it.\n\n"
+    "A label stands in the header of the report and tells later what phase it belongs to. Several "
+    "that ask one process at a time wait for each other, and each gets a report of its own.";
+
+constexpr std::chrono::seconds kLedgerPatience{1};
 
 // A process that was asked, and what it had reported before.
 struct Asked {
-  ProcessHandle handle;
-  TracedProcess process;
-  uint32_t seq;
-  uint32_t failures;
-  uint32_t withheld;
-  std::unique_ptr<profile::LedgerFile> ledger;  // asked by way of it; nullptr: otherwise
+  AskedProcess process;
+  uint32_t seq = 0;
+  uint32_t failures = 0;
+  uint32_t withheld = 0;
+  bool by_ledger = false;
+  bool labelled = false;  // the label waits to be taken
+  bool answered = false;  // a snapshot stands for its report
+  Clock::time_point when = Clock::now();
 };
-
-constexpr std::chrono::seconds kLedgerPatience{1};
 
 std::string subject(pid_t pid, const std::string& name) {
   return fmt::format("{} ({})", pid, profile::escaped(name.empty() ? "?" : name, ""));
@@ -67,37 +75,26 @@ class Session {
   Session(const Streams& streams, std::string label, std::chrono::seconds timeout)
       : streams_(streams), label_(std::move(label)), timeout_(timeout) {}
 
-  // Asks `pid`. False, and said why, if it cannot be asked.
-  bool ask(pid_t pid) {
-    // Held from before the checks: whatever gets this pid later is not what was checked.
-    ProcessHandle handle(pid);
-    const std::string name = process_name(pid);
-    if (!handle.valid()) return refuse(pid, name, std::strerror(errno));
-    std::string why;
-    auto process = TracedProcess::find(pid, true, why);
-    if (!process) return refuse(pid, name, why);
-    why = process->obstacle();
-    if (process->counts() && process->has_unknown_filter()) {
-      return ask_from_outside({std::move(handle), std::move(*process), 0, 0, 0, {}});
+  // Asks all of them and waits for their reports; returns whether each has reported.
+  bool report(const std::vector<pid_t>& pids) {
+    for (const pid_t pid : std::set<pid_t>(pids.begin(), pids.end())) {
+      turns_.try_emplace(pid, pid, deadline_);
     }
-    std::unique_ptr<profile::LedgerFile> ledger;
-    if (!why.empty()) {
-      if (!process->counts()) return refuse(pid, name, why);
-      std::string no_ledger;
-      ledger = ledger_of(pid, no_ledger);
-      if (ledger == nullptr)
-        return call({std::move(handle), std::move(*process), 0, 0, 0, {}}, why);
-    }
-    if (!label_.empty() && !process->write_label(label_)) {
-      return refuse(pid, name, fmt::format("takes no label: {}", std::strerror(errno)));
-    }
-    return send({std::move(handle), std::move(*process), 0, 0, 0, std::move(ledger)});
-  }
-
-  // Waits for all that were asked; returns whether each has reported.
-  bool wait_all() {
     bool good = true;
-    for (Asked& asked : asked_) good &= wait(asked);
+    for (const pid_t pid : pids) {
+      bool asked = false;
+      try {
+        asked = ask(pid);
+      } catch (const std::exception& error) {
+        refuse(pid, process_name(pid), error.what());
+      }
+      if (!asked) turns_.erase(pid);
+      good &= asked;
+    }
+    for (Asked& asked : asked_) {
+      good &= wait(asked);
+      turns_.erase(asked.process.pid());
+    }
     return good;
   }
 
@@ -106,145 +103,165 @@ class Session {
     complain(streams_, fmt::format("{} {}", subject(pid, name), why));
     return false;
   }
-
-  void remember(Asked& asked) {
-    asked.seq = asked.process.seq();
-    const bool fresh = asked.process.is_child_without_report();
-    asked.failures = fresh ? 0 : asked.process.block().failures;
-    asked.withheld = fresh ? 0 : asked.process.block().withheld;
+  bool refuse(const AskedProcess& process, const std::string& why) {
+    return refuse(process.pid(), process.name(), why);
   }
 
-  // Has a thread of the process write its report. False: `why`, of "it".
-  bool borrow(pid_t pid, std::string& why) const {
-    try {
-      attach::report(attach_target(pid), label_, timeout_);
-      return true;
-    } catch (const attach::Outdated&) {
-      return borrow(pid, why);
-    } catch (const attach::AttachError& error) {
-      why = error.what();
-      return false;
+  Clock::duration left() const { return std::max(deadline_ - Clock::now(), Clock::duration{}); }
+  std::chrono::milliseconds time_left() const {
+    return std::chrono::duration_cast<std::chrono::milliseconds>(left());
+  }
+
+  // False, and said why, if it cannot be asked. What becomes another program meanwhile is asked as
+  // that one.
+  bool ask(pid_t pid) {
+    if (!turns_.at(pid).held()) {
+      return refuse(pid, process_name(pid), "is being asked by another memlog all the time");
+    }
+    for (;;) {
+      std::string why;
+      auto process = AskedProcess::find_settled(pid, deadline_, why);
+      if (!process) return refuse(pid, process_name(pid), why);
+      if (process->traced() != nullptr && !process->traced()->counts()) {
+        return refuse(*process, process->traced()->obstacle());
+      }
+      Asked asked{std::move(*process)};
+      asked.seq = asked.process.seq();
+      asked.failures = asked.process.failures();
+      asked.withheld = asked.process.withheld();
+      if (ask_somehow(asked, why)) {
+        if (!asked.answered) asked_.push_back(std::move(asked));
+        return true;
+      }
+      const bool same = asked.process.refresh();
+      if (same && asked.process.failures() > asked.failures) {
+        why = "could not write its report: " + asked.process.failure();
+      }
+      if (same || left() == Clock::duration{} || asked.process.handle().wait_end(5)) {
+        return refuse(asked.process, why);
+      }
     }
   }
 
-  // Of a process that no signal would reach, because of `obstacle`.
-  bool call(Asked asked, const std::string& obstacle) {
-    remember(asked);
-    std::string why;
-    if (!borrow(asked.process.pid(), why)) {
-      return refuse(asked.process.pid(), asked.process.name(),
-                    fmt::format("{}; without a signal: it {}", obstacle, why));
-    }
-    asked_.push_back(std::move(asked));
-    return true;
+  bool ask_somehow(Asked& asked, std::string& why) const {
+    if (asked.process.has_unknown_filter()) return ask_from_outside(asked, why);
+    return asked.process.ledger() != nullptr ? ask_ledger(asked, why) : ask_directly(asked, why);
+  }
+
+  bool ask_ledger(Asked& asked, std::string& why) const {
+    asked.by_ledger = request_report(*asked.process.ledger(), label_);
+    asked.labelled = asked.by_ledger && !label_.empty();
+    why = fmt::format("cannot be asked through its ledger: {}", std::strerror(errno));
+    return asked.by_ledger;
   }
 
   // Of a process whose filters of system calls its library does not all know. Where memlog may look
   // at them it does, before it borrows a thread.
-  bool ask_from_outside(Asked asked) {
-    remember(asked);
-    std::string why;
-    if (::geteuid() == 0 && borrow(asked.process.pid(), why)) {
-      asked_.push_back(std::move(asked));
+  bool ask_from_outside(Asked& asked, std::string& why) const {
+    if (::geteuid() == 0 &&
+        report_by_thread(asked.process.pid(), label_, time_left(), why)) {
       return true;
     }
-    if (print_snapshot(asked)) return true;
-    return refuse(asked.process.pid(), asked.process.name(),
-                  why.empty() ? "has a filter of system calls (seccomp) that its library has not "
-                                "seen being added, which could end it"
-                              : why);
+    if (print_snapshot(asked)) return asked.answered = true;
+    if (why.empty()) {
+      why =
+          "has a filter of system calls (seccomp) that its library has not seen being added, which "
+          "could end it";
+    }
+    return false;
   }
 
   // Where the process writes no report itself. False: it has no ledger that can be read.
   bool print_snapshot(const Asked& asked) const {
-    std::string why;
-    const auto ledger = ledger_of(asked.process.pid(), why);
-    if (ledger == nullptr) return false;
-    if (!label_.empty()) asked.process.write_label("");
-    print(streams_, write_snapshot_now(*ledger, label_) + '\n');
+    if (asked.process.ledger() == nullptr) return false;
+    print(streams_, write_snapshot_now(*asked.process.ledger(), label_) + '\n');
     return true;
   }
 
-  bool send(Asked asked) {
-    remember(asked);
-    const bool sent = asked.ledger != nullptr ? request_report(*asked.ledger)
-                                              : asked.handle.send(asked.process.block().signal);
-    if (!sent) {
-      return refuse(asked.process.pid(), asked.process.name(),
-                    fmt::format("cannot be {}: {}",
-                                asked.ledger != nullptr ? "asked through its ledger" : "signalled",
-                                std::strerror(errno)));
-    }
-    asked_.push_back(std::move(asked));
-    return true;
+  bool ask_directly(Asked& asked, std::string& why) const {
+    const Outcome outcome = report_without_ledger(asked.process, label_, time_left(), why);
+    asked.labelled = outcome == Outcome::kSignalled && !label_.empty();
+    return outcome != Outcome::kRefused;
   }
 
   // Of a process that does not come to answer. False: a snapshot stands for its report.
-  bool call_late(const Asked& asked) const {
-    withdraw_request(*asked.ledger);
+  bool ask_late(Asked& asked) const {
+    profile::LedgerFile& ledger = *asked.process.ledger();
+    withdraw_request(ledger);
+    asked.by_ledger = asked.labelled = false;
     std::string why;
-    return borrow(asked.process.pid(), why) || !print_snapshot(asked);
+    if (report_by_thread(asked.process.pid(), label_, time_left(), why)) return true;
+    if (asked.process.handle().wait_end(0)) return true;
+    return !print_snapshot(asked);
+  }
+
+  // Nobody answers any more: the next report is not for this.
+  void withdraw(Asked& asked) const {
+    if (asked.by_ledger) withdraw_request(*asked.process.ledger());
+    if (asked.labelled && asked.process.traced() != nullptr)
+      asked.process.traced()->write_label("");
   }
 
   // Prints where the last report is. False, and said why, if it is not to be had.
-  bool show_path(const TracedProcess& process) {
+  bool show_path(const AskedProcess& process) {
     try {
-      print(streams_,
-            from_here(fetch_report(process.pid(), block_text(process.block().path))) + '\n');
+      print(streams_, from_here(fetch_report(process.pid(), process.path())) + '\n');
       return true;
     } catch (const std::exception& error) {
-      return refuse(process.pid(), process.name(),
-                    fmt::format("has reported, but: {}", error.what()));
+      return refuse(process, fmt::format("has reported, but: {}", error.what()));
     }
   }
 
   bool wait(Asked& asked) {
-    TracedProcess& process = asked.process;
-    const auto refused = [&](const std::string& why) {
-      return refuse(process.pid(), process.name(), why);
-    };
-    const Clock::time_point deadline = started_ + timeout_;
-    for (int pause = 1;; pause = std::min(pause * 2, 20)) {
-      if (!process.refresh()) return refused("has ended before its report was written");
-      const format::StatusBlock& block = process.block();
-      const uint32_t seq = process.seq();
-      if (seq > asked.seq && block.named_seq >= seq) {
-        return show_path(process);
-      }
-      const bool failed = !process.is_child_without_report() && block.failures > asked.failures;
-      if (seq <= asked.seq && failed) {
-        if (block.withheld > asked.withheld && print_snapshot(asked)) return true;
-        return refused(fmt::format("could not write its report: {}", failure(block)));
-      }
-      if (asked.ledger != nullptr && seq <= asked.seq &&
-          Clock::now() >= started_ + kLedgerPatience) {
-        if (!call_late(asked)) return true;
-        asked.ledger.reset();
-        continue;
-      }
-      if (Clock::now() >= deadline) {
-        if (seq <= asked.seq) {
-          return refused(fmt::format("has not reported within {} seconds", timeout_.count()));
-        }
-        show_path(process);
-        return refused("has reported, but its names are not filled in yet");
-      }
-      if (asked.handle.wait_end(pause) && seq <= asked.seq) {
-        return refused("has ended before its report was written");
-      }
+    try {
+      return wait_for_report(asked);
+    } catch (const std::exception& error) {
+      return refuse(asked.process, error.what());
     }
   }
 
-  static std::string failure(const format::StatusBlock& block) {
-    const std::string text = block_text(block.error);
-    const std::string reason = block.error_number > 0 ? std::strerror(block.error_number) : "";
-    return text + (text.empty() || reason.empty() ? "" : ": ") + reason;
+  bool wait_for_report(Asked& asked) {
+    AskedProcess& process = asked.process;
+    for (int pause = 1;; pause = std::min(pause * 2, 20)) {
+      const uint32_t before = process.seq();
+      if (!process.refresh() || process.seq() < asked.seq) {
+        // The memory goes a little before the process.
+        const bool ended = process.handle().wait_end(1000);
+        return refuse(process, fmt::format("has {} before its report was written",
+                                           ended ? "ended" : "become another program"));
+      }
+      // Reports that were under way when it was asked are not the one.
+      if (asked.labelled && process.label_waits()) asked.seq = before;
+      const uint32_t seq = process.seq();
+      const bool reported = seq > asked.seq && !(asked.labelled && process.label_waits());
+      if (reported && process.named_seq() >= seq) return show_path(process);
+      if (!reported && process.failures() > asked.failures) {
+        withdraw(asked);
+        if (process.withheld() > asked.withheld && print_snapshot(asked)) return true;
+        return refuse(process, "could not write its report: " + process.failure());
+      }
+      if (asked.by_ledger && !reported && Clock::now() >= asked.when + kLedgerPatience) {
+        if (!ask_late(asked)) return true;
+        continue;
+      }
+      if (left() == Clock::duration{}) {
+        if (reported) show_path(process);
+        if (!reported) withdraw(asked);
+        return refuse(process, reported ? "has reported, but its names are not filled in yet"
+                                        : fmt::format("has not reported within {} seconds",
+                                                      timeout_.count()));
+      }
+      if (process.handle().wait_end(pause) && !reported) {
+        return refuse(process, "has ended before its report was written");
+      }
+    }
   }
 
   const Streams& streams_;
   std::string label_;
   std::chrono::seconds timeout_;
-  Clock::time_point started_ = Clock::now();
+  Clock::time_point deadline_ = Clock::now() + timeout_;
+  std::map<pid_t, AskTurn> turns_;
   std::vector<Asked> asked_;
 };
 
@@ -258,7 +275,7 @@ int run_report(const Arguments& arguments, const Streams& streams) {
   Session session(streams, label,
                   std::chrono::seconds(arguments.number("--timeout", 30, 1, 86400)));
   bool good = true;
-  std::set<pid_t> known;
+  std::vector<pid_t> asked;
   for (const std::string& name : arguments.operands()) {
     const std::vector<pid_t> pids = find_processes(name);
     if (pids.empty()) {
@@ -269,12 +286,12 @@ int run_report(const Arguments& arguments, const Streams& streams) {
       if (pid == ::getpid()) {
         complain(streams, fmt::format("{} is memlog itself", pid));
         good = false;
-      } else if (known.insert(pid).second) {
-        good &= session.ask(pid);
+      } else if (std::find(asked.begin(), asked.end(), pid) == asked.end()) {
+        asked.push_back(pid);
       }
     }
   }
-  good &= session.wait_all();
+  good &= session.report(asked);
   return good ? kGood : kFailed;
 }
 

@@ -9,10 +9,11 @@
 #include "cli/command.h"
 #include "cli/launch.h"
 #include "cli/preload.h"
+#include "cli/process.h"
+#include "cli/regular_reports.h"
 #include "cli/run_ledgers.h"
 #include "cli/run_options.h"
 #include "cli/run_summary.h"
-#include "cli/traced.h"
 #include "profile/text.h"
 
 namespace mtrace::cli {
@@ -20,18 +21,6 @@ namespace {
 
 constexpr int kNotFound = 127;  // as shells have it
 constexpr int kNotRun = 126;
-
-// Asks a process and those below it for reports. Who cannot be asked now is passed over.
-void ask_all(pid_t root) {
-  for (const pid_t pid : family(root)) {
-    const ProcessHandle handle(pid);
-    std::string why;
-    const auto process = TracedProcess::find(pid, true, why);
-    if (handle.valid() && process && process->obstacle().empty()) {
-      handle.send(process->block().signal);
-    }
-  }
-}
 
 // Peak and what is left, or why that is not known.
 std::string summary(const RunOptions& options, const std::string& begun, const Ended& ended,
@@ -77,7 +66,9 @@ int run_run(const Arguments& arguments, const Streams& streams) {
       not_covered.foreign ? untraced_environment() : traced_environment(find_library(), settings);
   std::fflush(streams.err);
   const std::string begun = just_before_now();
-  const Ended ended = launch(command, environment, {options.every, ask_all});
+  RegularReports regular;
+  const Ended ended =
+      launch(command, environment, {options.every, [&](pid_t root) { regular.ask(family(root)); }});
   const std::string name = profile::escaped(command[0], "");
   if (ended.start_error != 0) {
     complain(streams, fmt::format("run: {}: {}", name, std::strerror(ended.start_error)));

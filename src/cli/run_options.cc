@@ -106,7 +106,7 @@ Manual run_manual() {
       kText,
       {{"--every", "-e", "TIME",
         "Ask the program, and those that it has started, for a report every so often: 500ms, "
-        "10s, 5min (a number alone: seconds)."},
+        "10s, 5min (a number alone: seconds). They are asked as memlog report does."},
        {"--output", "-o", "DIR", "Directory for reports; made if there is none."},
        {"--depth", "", "N", "Return addresses kept for each allocation, 1 to 128."},
        {"--signal", "", "NAME",

@@ -86,7 +86,7 @@ std::optional<TracedProcess> TracedProcess::find(pid_t pid, bool thorough, std::
       if (!address) continue;
       process.address_ = *address;
       process.block_ = std::make_unique<StatusBlock>();
-      if (!process.refresh()) {
+      if (!read_memory(pid, *address, process.block_.get(), sizeof(StatusBlock))) {
         why = fmt::format("has {} mapped, but cannot be read: {}{}", base_name(mapping.path),
                           std::strerror(errno),
                           errno == EPERM ? " (another user's, or kernel.yama.ptrace_scope)" : "");
@@ -103,7 +103,11 @@ std::optional<TracedProcess> TracedProcess::find(pid_t pid, bool thorough, std::
   return std::nullopt;
 }
 
-bool TracedProcess::refresh() { return read_memory(pid_, address_, block_.get(), sizeof *block_); }
+bool TracedProcess::refresh() {
+  if (!read_memory(pid_, address_, block_.get(), sizeof *block_)) return false;
+  // Another program may have something else there.
+  return block_->magic == format::kStatusMagic && block_->size >= sizeof(StatusBlock);
+}
 
 std::string TracedProcess::obstacle() const {
   const StatusBlock& block = *block_;
@@ -150,6 +154,28 @@ bool TracedProcess::write_label(const std::string& label) const {
   // The length last: it says that the text is there.
   return write_memory(pid_, address_ + offsetof(StatusBlock, label), label.data(), size) &&
          write_memory(pid_, address_ + offsetof(StatusBlock, label_length), &length, sizeof length);
+}
+
+bool TracedProcess::write_signaller(uint32_t who) const {
+  return write_memory(pid_, address_ + offsetof(StatusBlock, signaller), &who, sizeof who);
+}
+
+bool TracedProcess::send_signal(const ProcessHandle& handle, std::string& why) {
+  // First said, then looked: a thread either sees this, and waits, or is seen to leave.
+  if (!write_signaller(static_cast<uint32_t>(::getpid()))) {
+    why = fmt::format("cannot be written to: {}", std::strerror(errno));
+    return false;
+  }
+  if (!refresh() || is_leaving()) {
+    why = "is becoming another program: ask again";
+  } else {
+    why = obstacle();
+  }
+  if (why.empty() && !handle.send(block_->signal)) {
+    why = fmt::format("cannot be signalled: {}", std::strerror(errno));
+  }
+  write_signaller(0);
+  return why.empty();
 }
 
 }  // namespace mtrace::cli

@@ -40,12 +40,19 @@ class TracedProcess {
   // There is a filter of system calls that the library has not seen being added: it may be ended by
   // a call that it takes to be allowed.
   bool has_unknown_filter() const;
+  // A thread is about to replace the program: what is asked of it now the next one would get.
+  bool is_leaving() const { return block_->leaving != 0; }
 
   // Leaves a label for the next report. False with errno.
   bool write_label(const std::string& label) const;
+  // Sends the trigger signal. A thread that comes to replace the program meanwhile waits, if it
+  // goes by a function of the exec family; a raw system call does not. False: `why`, as above.
+  bool send_signal(const ProcessHandle& handle, std::string& why);
 
  private:
   TracedProcess() = default;
+  bool write_signaller(uint32_t who) const;
+
   pid_t pid_ = 0;
   uint32_t own_pid_ = 0;  // as the process itself has it, in its namespace
   std::string name_;

@@ -101,6 +101,11 @@ struct LedgerHeader {
   uint64_t lost_notes;
   uint64_t lost_resources;
   uint64_t lost_regions;
+  uint32_t named_seq;     // reports up to this one have their final form
+  uint32_t label_length;  // a label for the report that is asked for through the ledger; written by
+                          // who asks, taken and set to length 0 by the report
+  char label[256];
+  char report_path[4096];  // the last complete report
 };
 inline constexpr uint64_t kLedgerHeaderBytes = 128 * 1024;
 static_assert(sizeof(LedgerHeader) <= kLedgerHeaderBytes && offsetof(LedgerHeader, roots) == 120 &&

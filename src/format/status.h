@@ -47,6 +47,10 @@ struct StatusBlock {
   char ledger[4096];      // the file behind the tables; empty: none
   uint32_t filters;       // of system calls (seccomp(2)) that the library knows of
   uint32_t withheld;      // reports, of `failures`, that these do not let it write
+  uint32_t leaving;    // threads that are about to replace the program by exec; taken back where it
+                       // fails. The signal would reach the next program, and end it
+  uint32_t signaller;  // not 0: the reader of this block has seen no thread leave, and sends the
+                       // signal now; it sets this back. A thread that leaves waits for that
 };
 
 }  // namespace mtrace::format

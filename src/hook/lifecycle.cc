@@ -176,6 +176,7 @@ MTRACE_REALIGN bool start() {
   // A program with raised privileges is not to be told anything by who started it.
   const bool secure = getauxval(AT_SECURE) != 0;
   read_options(secure ? nullptr : arguments.envp);
+  if (!secure) catch_trigger(g_options.signal);
   learn(arguments);
   begin(why_dormant(), secure ? nullptr : find_variable(arguments.envp, "TMPDIR"), arguments.envp);
   store_release(g_started, 2u);

@@ -30,9 +30,9 @@ __attribute__((noinline)) int with_environment(bool takes, char* const envp[], c
 // the parent's reports alone.
 template <typename Call>
 int become(bool takes, char* const envp[], const Call& call) {
-  const bool left = leave_program();
+  const Leaving leaving = leave_program();
   const int result = with_environment(takes, envp, call);
-  if (left) stay_in_program();
+  stay_in_program(leaving);
   return result;
 }
 

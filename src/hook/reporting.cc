@@ -7,6 +7,7 @@
 #include "hook/fork.h"
 #include "hook/lifecycle.h"
 #include "hook/options.h"
+#include "hook/signal_hooks.h"
 #include "report/mapped_ledger.h"
 #include "report/output.h"
 #include "report/resolver.h"
@@ -31,18 +32,26 @@ int trigger_report(report::Trigger trigger, const char* label) {
   return report::report(trigger, label);
 }
 
-bool leave_program() {
-  // A fork's child that has done nothing yet has nothing to wait for.
-  if (is_unsettled() || !is_own_process()) return false;
-  const bool held = report::hold_reports();
-  report::finish_resolver(g_options.exit_wait);
-  report::end_ledger(format::LedgerState::kReplaced);
-  return held;
+Leaving leave_program() {
+  // A child of vfork would speak for its parent. A fork's child that has done nothing yet has
+  // nothing to wait for.
+  const bool fresh = is_unsettled();
+  if (!fresh && !is_own_process()) return {};
+  report::status_leaves(!fresh);
+  Leaving leaving = {true, !fresh, false};
+  if (leaving.settled) {
+    leaving.held = report::hold_reports();
+    report::finish_resolver(g_options.exit_wait);
+    report::end_ledger(format::LedgerState::kReplaced);
+  }
+  take_off_trigger();
+  return leaving;
 }
 
-void stay_in_program() {
-  report::ledger_goes_on();
-  report::release_reports();
+void stay_in_program(Leaving leaving) {
+  if (leaving.announced) report::status_stays();
+  if (leaving.settled) report::ledger_goes_on();
+  if (leaving.held) report::release_reports();
 }
 
 namespace {

@@ -8,10 +8,16 @@ namespace mtrace::hook {
 // What a trigger does. Async-signal-safe. See report::report().
 int trigger_report(report::Trigger trigger, const char* label);
 
-// Before the process becomes another program: waits for names as its end does, and holds reports.
-// True: stay_in_program() has to follow when it does not. False: nothing was done.
-bool leave_program();
-void stay_in_program();
+// What has to be taken back when the process does not become another program.
+struct Leaving {
+  bool announced;  // in the status block
+  bool settled;    // the ledger has come to its end
+  bool held;       // reports
+};
+// Before it does: says so to memlog, waits for names as its end does, and holds reports. A trigger
+// that is still pending in the end is taken off: it would reach the next program.
+Leaving leave_program();
+void stay_in_program(Leaving leaving);
 
 // The report at the end of the process, once, and the wait for its names.
 void report_exit();

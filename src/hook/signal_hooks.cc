@@ -6,6 +6,9 @@
 #include <cstddef>
 #include <cstring>
 
+#include "base/atomic.h"
+#include "base/early_signal.h"
+#include "base/probe.h"
 #include "base/process.h"
 #include "hook/export.h"
 #include "hook/fatal_signals.h"
@@ -27,6 +30,9 @@ bool g_active = false;
 void write_report_on_signal(int) { trigger_report(report::Trigger::kSignal, nullptr); }
 void toggle_on_signal(int) { toggle_recording(); }
 void swallow_signal(int) {}
+
+uint32_t g_remembered = 0;  // 1: a trigger came before there were tables
+void remember_signal(int) { store(g_remembered, 1u); }
 
 struct Trigger {
   int signal;             // 0: not ours to look after
@@ -72,7 +78,7 @@ struct sigaction own_action(const Trigger& trigger) {
 
 bool is_own(SignalHandler handler) {
   return handler == write_report_on_signal || handler == toggle_on_signal ||
-         handler == swallow_signal ||
+         handler == swallow_signal || handler == remember_signal ||
          reinterpret_cast<const void*>(handler) == reinterpret_cast<const void*>(end_on_signal);
 }
 
@@ -130,16 +136,21 @@ void install(Trigger& trigger, int signal) {
 
 }  // namespace
 
+void catch_trigger(int report) {
+  if (report != 0 && sys::catch_by_default(report, remember_signal)) g_report.signal = report;
+}
+
 void install_triggers(int report, int toggle, bool active, bool fatal) {
   g_active = active;
   install(g_triggers[0], report);
   install(g_triggers[1], toggle);
   // To the first process of a namespace they do nothing, unless it has a handler.
-  if (!fatal || sys::process_id() == 1) return;
-  for (size_t i = 0; i < kFatal; ++i) {
+  const bool all = fatal && sys::process_id() != 1;
+  for (size_t i = 0; all && i < kFatal; ++i) {
     const int signal = kFatalSignals[i].number;
     if (trigger_of(signal) == nullptr) install(g_triggers[2 + i], signal);
   }
+  if (exchange(g_remembered, 0u) != 0 && active) write_report_on_signal(report);
 }
 
 void remove_triggers() {
@@ -164,6 +175,17 @@ void remove_triggers() {
 SetHandler known(const SetHandler& real) {
   start();
   return real;
+}
+
+void take_off_trigger() {
+  const int signal = g_report.signal;
+  // A filter of system calls may not know the one that takes it off.
+  if (signal == 0 || sys::may_be_filtered()) return;
+  if (load(mtrace_status_block.handler) != Handler::kOurs) return;
+  const uint64_t mask = sys::block_signals();
+  // One that the program blocks itself is pending in the next program, too, as ever.
+  if ((mask >> (signal - 1) & 1) == 0) sys::discard_signal(signal);
+  sys::restore_signals(mask);
 }
 
 }  // namespace mtrace::hook

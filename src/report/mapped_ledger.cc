@@ -105,6 +105,7 @@ void describe_ledger(bool recording) {
   header->clock_zero = ledger::g_time_zero;
   header->sampled = g_ledger.sampling.mean;
   header->recording = recording;
+  header->seq = header->named_seq = header->label_length = 0;
   header->roots = ledger::Layout::roots(g_ledger);
   header->lost_modules = unwind::lost_modules();
   header->lost_notes = dropped_notes();
@@ -130,12 +131,30 @@ void ledger_reporting(uint32_t seq) {
   if (sys::g_table_header != nullptr) store_release(sys::g_table_header->reporting, seq);
 }
 
-void ledger_reported(uint32_t seq, uint32_t failures) {
+void ledger_reported(uint32_t seq, uint32_t failures, const char* path) {
   format::LedgerHeader* header = sys::g_table_header;
   if (header == nullptr) return;
-  store(header->seq, seq);
+  if (path != nullptr) set_text(header->report_path, path);
+  store_release(header->seq, seq);
   store(header->failures, failures);
   store_release(header->reporting, 0u);
+}
+
+void ledger_named(uint32_t seq) {
+  format::LedgerHeader* header = sys::g_table_header;
+  if (header != nullptr && seq > load(header->named_seq)) store_release(header->named_seq, seq);
+}
+
+size_t ledger_take_label(char* buffer, size_t capacity) {
+  format::LedgerHeader* header = sys::g_table_header;
+  size_t length = header != nullptr ? load_acquire(header->label_length) : 0;
+  if (length == 0) return 0;
+  if (length > sizeof header->label) length = sizeof header->label;
+  if (length >= capacity) length = capacity - 1;
+  memcpy(buffer, header->label, length);
+  buffer[length] = '\0';
+  store_release(header->label_length, 0u);
+  return length;
 }
 
 void ledger_renews_extremes() {

@@ -3,6 +3,7 @@
 // anything. Async-signal-safe.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "base/writer.h"
@@ -23,7 +24,12 @@ void describe_ledger(bool recording);
 void ledger_recording(bool on);
 // A report is about to be published; it was, and is remembered; or it was not.
 void ledger_reporting(uint32_t seq);
-void ledger_reported(uint32_t seq, uint32_t failures);
+// `path`: of the report; nullptr: it was not published.
+void ledger_reported(uint32_t seq, uint32_t failures, const char* path);
+// Reports up to this one have their names.
+void ledger_named(uint32_t seq);
+// Takes the label that another process left for the report it asks for; its length, 0: none.
+size_t ledger_take_label(char* buffer, size_t capacity);
 
 // Before and after the extremes of lifetimes are taken out of the counters, or put back.
 void ledger_renews_extremes();

@@ -99,7 +99,9 @@ void write_report(void* argument) {
     status_failed(ENOMEM, "no memory for a report in", output_directory());
     return;
   }
-  if (is_asked(scratch.trigger)) status_take_label(scratch.label, kLabel);
+  if (is_asked(scratch.trigger) && status_take_label(scratch.label, kLabel) == 0) {
+    ledger_take_label(scratch.label, kLabel);
+  }
   Occasion occasion = {};
   occasion.trigger = kTriggers[static_cast<uint32_t>(scratch.trigger)];
   occasion.label = scratch.label[0] != '\0' ? scratch.label : nullptr;
@@ -114,14 +116,14 @@ void write_report(void* argument) {
   ledger_reporting(occasion.seq);
   const long error = write_file(scratch, occasion, snapshot);
   if (error != 0) {
-    ledger_reported(g_seq, occasion.failures + 1);
+    ledger_reported(g_seq, occasion.failures + 1, nullptr);
     status_failed(static_cast<int>(-error), "could not write a report to", output_directory());
     return;
   }
   snapshot.remember(ledger::g_ledger);
   drop_notes(occasion.notes);
   g_seq = occasion.seq;
-  ledger_reported(g_seq, occasion.failures);
+  ledger_reported(g_seq, occasion.failures, scratch.file.path);
   scratch.result = static_cast<int>(g_seq);
   status_reported(g_seq, scratch.file.path);
   if (snapshot.begin() != snapshot.end()) {

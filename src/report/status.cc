@@ -3,7 +3,9 @@
 #include <cstring>
 
 #include "base/atomic.h"
+#include "base/process.h"
 #include "base/writer.h"
+#include "report/mapped_ledger.h"
 
 using mtrace::format::StatusBlock;
 
@@ -11,6 +13,9 @@ __attribute__((visibility("default"))) constinit StatusBlock mtrace_status_block
 
 namespace mtrace::report {
 namespace {
+
+constexpr uint64_t kLook = 1'000'000u;               // nanoseconds from one look to the next
+constexpr uint64_t kLongestSignal = 2'000'000'000u;  // a memlog that was killed meanwhile
 
 template <size_t N>
 void set_text(char (&field)[N], const char* text) {
@@ -44,6 +49,7 @@ void status_reported(uint32_t seq, const char* path) {
 }
 
 void status_named(uint32_t seq) {
+  ledger_named(seq);
   if (seq > load(mtrace_status_block.named_seq)) store_release(mtrace_status_block.named_seq, seq);
 }
 
@@ -83,9 +89,31 @@ size_t status_take_label(char* buffer, size_t capacity) {
 void status_after_fork(uint32_t pid) {
   StatusBlock& block = mtrace_status_block;
   block.seq = block.named_seq = block.failures = block.withheld = 0;
-  block.label_length = 0;
+  block.label_length = block.leaving = block.signaller = 0;
   block.path[0] = block.error[0] = '\0';
   store_release(block.pid, pid);
+}
+
+void status_leaves(bool wait) {
+  uint32_t& signaller = mtrace_status_block.signaller;
+  // Before the look at `signaller`: a memlog that sets it afterwards sees that a thread leaves.
+  fetch_add(mtrace_status_block.leaving, 1u);
+  uint32_t who = wait ? load_acquire(signaller) : 0;
+  if (who == 0) return;
+  const uint64_t end = sys::monotonic_time() + kLongestSignal;
+  while (who != 0 && sys::monotonic_time() < end) {
+    sys::wait_on(signaller, who, kLook);
+    who = load_acquire(signaller);
+  }
+  store(signaller, 0u);
+}
+
+// Not below 0: a fork's child may have begun its own block in the meantime.
+void status_stays() {
+  uint32_t& leaving = mtrace_status_block.leaving;
+  uint32_t threads = load(leaving);
+  while (threads != 0 && !compare_exchange(leaving, threads, threads - 1)) {
+  }
 }
 
 }  // namespace mtrace::report

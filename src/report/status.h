@@ -25,4 +25,10 @@ void status_filters(uint32_t known);
 size_t status_take_label(char* buffer, size_t capacity);
 void status_after_fork(uint32_t pid);
 
+// Before an exec: from now on memlog sends this process no signal. `wait`: for one that is sending
+// at this moment, at most two seconds; then the signal is handled or pending. Not in the child of a
+// fork that has its parent's block yet. status_stays(): the exec has failed.
+void status_leaves(bool wait);
+void status_stays();
+
 }  // namespace mtrace::report

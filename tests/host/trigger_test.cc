@@ -274,5 +274,20 @@ TEST_F(TriggerTest, ManySignals) {
   EXPECT_LE(logs.size(), 201u);
 }
 
+// Between the program's first allocation and the library's constructor: written as soon as there is
+// something to write.
+TEST_F(TriggerTest, BeforeTheConstructor) {
+  Command command = traced({program("idle"), "read"});
+  command.env["LD_PRELOAD"] += " " + program("plugin_trigger.so");
+  Process process(command);
+  EXPECT_EQ(process.read_until("ready"), (std::vector<std::string>{"default", "alive"}));
+  wait_for_report("idle", process.pid(), 1);
+  EXPECT_EQ(read_memlog(report_path("idle", process.pid(), 1)).get("trigger"), "signal");
+  process.write("x");
+  const Result result = process.wait();
+  EXPECT_TRUE(result.exited(0)) << result.how();
+  EXPECT_NE(result.out.find("interrupted 0\n"), std::string::npos) << result.out;
+}
+
 }  // namespace
 }  // namespace mtrace::test

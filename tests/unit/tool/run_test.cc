@@ -112,11 +112,11 @@ TEST_F(Run, AsksForReportsFromTimeToTime) {
   script(
       "$run -q --every 100ms sh -c 'while [ $(ls *.memlog 2>/dev/null | wc -l) -lt 3 ]; do "
       "sleep 0.02; done'");
-  size_t by_signal = 0;
+  size_t by_request = 0;
   for (const profile::Listed& listed : reports()) {
-    by_signal += profile::read_path(listed.path).header.trigger == "signal";
+    by_request += profile::read_path(listed.path).header.trigger == "request";
   }
-  EXPECT_GE(by_signal, 2u);
+  EXPECT_GE(by_request, 2u);
 }
 
 TEST_F(Run, SumsUpAtTheEnd) {

@@ -1,0 +1,417 @@
+// What happens to a process between memlog's look at it and what memlog does to it: it ends, or
+// becomes another program, or somebody else asks it, too; and by which way it is asked.
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <filesystem>
+#include <list>
+#include <set>
+
+#include "host_test.h"
+#include "stepped_tool.h"
+
+namespace mtrace::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool sends_trigger(const ToolCall& call) {
+  return !call.made && ((call.number == SYS_pidfd_send_signal && call.arguments[1] == SIGUSR1) ||
+                        (call.number == SYS_kill && call.arguments[1] == SIGUSR1) ||
+                        (call.number == SYS_tgkill && call.arguments[2] == SIGUSR1));
+}
+
+bool opens_memory(const ToolCall& call) {
+  return call.number == SYS_openat && call.path.starts_with("/proc/") &&
+         call.path.ends_with("/mem");
+}
+
+// Another tracer, which hands its signals on, as strace does. Then memlog can hold no thread.
+class Tracer {
+ public:
+  explicit Tracer(pid_t pid) {
+    int ready[2];
+    if (pipe(ready) != 0) throw std::runtime_error("no pipe");
+    child_ = fork();
+    if (child_ == 0) {
+      const char good = ptrace(PTRACE_SEIZE, pid, nullptr, nullptr) == 0 ? 'y' : 'n';
+      if (write(ready[1], &good, 1) != 1 || good == 'n') _exit(1);
+      // The program's input must come to its end when the test closes it.
+      close_range(3, ~0u, 0);
+      for (int status = 0; waitpid(pid, &status, __WALL) == pid && WIFSTOPPED(status);) {
+        ptrace(PTRACE_CONT, pid, nullptr, status >> 16 != 0 ? 0 : WSTOPSIG(status));
+      }
+      _exit(0);
+    }
+    close(ready[1]);
+    char good = 'n';
+    EXPECT_EQ(read(ready[0], &good, 1), 1);
+    close(ready[0]);
+    EXPECT_EQ(good, 'y');
+  }
+  ~Tracer() {
+    kill(child_, SIGKILL);
+    waitpid(child_, nullptr, 0);
+  }
+  Tracer(const Tracer&) = delete;
+  Tracer& operator=(const Tracer&) = delete;
+
+ private:
+  pid_t child_;
+};
+
+// What kernel.yama.ptrace_scope and another user's process have in common: no look at its memory.
+void forbid_tracing() {
+  const sock_filter filter[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 3, 0),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_writev, 2, 0),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_ptrace, 1, 0),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+  };
+  const sock_fprog program = {sizeof filter / sizeof filter[0], const_cast<sock_filter*>(filter)};
+  prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+  if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) _exit(125);
+}
+
+class AskingTest : public HostTest {
+ protected:
+  Command tool(std::vector<std::string> words) const {
+    words.insert(words.begin(), memlog_tool());
+    Command command = plain(std::move(words));
+    command.env["MTRACE_RESOLVER"] = "none";
+    return command;
+  }
+  Result report(pid_t pid, const std::string& label) const {
+    return run(tool({"report", "--timeout", "600", "--label", label, std::to_string(pid)}));
+  }
+  Command with_ledger(std::vector<std::string> argv) const {
+    Command command = traced(std::move(argv));
+    command.env["MTRACE_LEDGER"] = temp();
+    return command;
+  }
+  // Where the report is that memlog speaks of.
+  std::string path_in(const Result& result) const {
+    const std::vector<std::string> lines = lines_of(result.out);
+    return lines.size() == 1 ? fs::path(temp()) / lines[0] : fs::path();
+  }
+  size_t reports() const {
+    return static_cast<size_t>(std::distance(fs::directory_iterator(out()), {}));
+  }
+  static void expect_alive(Process& process) {
+    process.close_input();
+    const Result result = process.wait();
+    EXPECT_TRUE(result.exited(0)) << result.how();
+  }
+};
+
+// It becomes a program without the library just before memlog would send a signal.
+TEST_F(AskingTest, AnotherProgramBeforeTheSignal) {
+  Process process(traced({program("execs")}));
+  process.read_until("ready " + std::to_string(process.pid()));
+  bool sent = false;
+  run_stepwise(tool({"report", std::to_string(process.pid())}), [&](const ToolCall& call) {
+    if (sends_trigger(call) && !sent) {
+      sent = true;
+      process.write("bare\n");
+      process.read_until("bare");
+    }
+    return true;
+  });
+  EXPECT_FALSE(sent) << "a thread can be borrowed";
+  expect_alive(process);
+}
+
+// No thread can be borrowed: the signal comes while all stand still, and none can go elsewhere.
+TEST_F(AskingTest, NoOtherProgramWhileItIsHeld) {
+  Process process(traced({program("execs")}));
+  process.read_until("ready " + std::to_string(process.pid()));
+  int sent = 0;
+  const Result result =
+      run_stepwise(tool({"report", "--label", "held", std::to_string(process.pid())}),
+                   [&](const ToolCall& call) {
+                     if (sends_trigger(call) && ++sent == 1) {
+                       process.write("bare\n");
+                       EXPECT_EQ(process_state(process.pid()), 't');
+                     }
+                     return !opens_memory(call);
+                   });
+  EXPECT_EQ(sent, 1);
+  process.read_until("bare");
+  EXPECT_EQ(read_memlog(report_path("execs", process.pid(), 1)).get("label"), "held") << result.err;
+  expect_alive(process);
+}
+
+// Nor can it be held, because another program traces it: exec waits until the signal was sent.
+TEST_F(AskingTest, ExecWaitsForTheSignal) {
+  Process process(traced({program("execs")}));
+  process.read_until("ready " + std::to_string(process.pid()));
+  const Tracer tracer(process.pid());
+  int sent = 0;
+  run_stepwise(tool({"report", std::to_string(process.pid())}), [&](const ToolCall& call) {
+    if (sends_trigger(call) && ++sent == 1) {
+      process.write("bare\n");
+      const std::string of = "/proc/" + std::to_string(process.pid());
+      wait_until("exec", [&] {
+        return read_file(of + "/environ").empty() ||
+               read_file(of + "/syscall").starts_with(std::to_string(SYS_futex) + " ");
+      });
+    }
+    return true;
+  });
+  EXPECT_EQ(sent, 1);
+  process.read_until("bare");
+  expect_alive(process);
+}
+
+// One that came just before is not left to the next program.
+TEST_F(AskingTest, SignalJustBeforeExec) {
+  Command command = traced({program("execs")});
+  command.input = "bare\n";
+  bool sent = false;
+  pid_t pid = 0;
+  const Result result = run_stepwise(command, [&](const ToolCall& call) {
+    if (call.number == SYS_getpid && call.made) pid = static_cast<pid_t>(call.result);
+    if (call.number == SYS_rt_sigtimedwait && !call.made && !sent) {
+      sent = kill(pid, SIGUSR1) == 0;
+    }
+    return true;
+  });
+  EXPECT_TRUE(sent);
+  EXPECT_TRUE(result.exited(0)) << result.how();
+  EXPECT_NE(result.out.find("bare\n"), std::string::npos);
+}
+
+// What was announced is taken back.
+TEST_F(AskingTest, AfterAnExecThatFailed) {
+  for (const bool ledger : {false, true}) {
+    Process process(ledger ? with_ledger({program("execs")}) : traced({program("execs")}));
+    process.read_until("ready " + std::to_string(process.pid()));
+    process.write("fail\n");
+    process.read_until("failed");
+    const Result result = report(process.pid(), "after");
+    EXPECT_TRUE(result.exited(0)) << result.err;
+    expect_alive(process);
+  }
+}
+
+// The same from memlog run, which asks again and again.
+TEST_F(AskingTest, EverySoOftenAndAnotherProgram) {
+  const std::string fifo = temp() + "/input";
+  const std::string said = temp() + "/said";
+  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+  int input = open(fifo.c_str(), O_RDWR | O_CLOEXEC);
+  const auto tell = [&](const std::string& line) {
+    EXPECT_EQ(write(input, line.data(), line.size()), static_cast<ssize_t>(line.size()));
+  };
+  bool sent = false;
+  const Command command =
+      tool({"run", "--quiet", "--every", "100ms", "--output", out(), "--", "/bin/sh", "-c",
+            "exec " + program("execs") + " <" + fifo + " >" + said});
+  const Result result = run_stepwise(command, [&](const ToolCall& call) {
+    if (sends_trigger(call) && !sent) {
+      sent = true;
+      tell("bare\n");
+      wait_until("exec", [&] { return read_file(said).find("bare") != std::string::npos; });
+    }
+    if (input >= 0 && call.number == SYS_rt_sigtimedwait && !call.made) {
+      if (!sent && reports() < 2) {
+        tell("keep 1\n");
+      } else {
+        close(input);
+        input = -1;
+      }
+    }
+    return true;
+  });
+  EXPECT_FALSE(sent) << "it has a ledger";
+  EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+  for (const Memlog& log : logs_of("execs")) {
+    EXPECT_NE(log.get("trigger"), "signal");
+  }
+}
+
+// A process of several threads that becomes another program all the time, by raw system calls, and
+// is asked all the time.
+TEST_F(AskingTest, StormOfExecs) {
+  Command command = traced({program("exec_storm"), "40", "raw"});
+  command.env["MTRACE_EXIT_REPORT"] = "0";
+  Process process(command);
+  while (process_state(process.pid()) != 'Z') {
+    run(tool({"report", "--timeout", "1", std::to_string(process.pid())}));
+  }
+  const Result result = process.wait();
+  EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+}
+
+// Calls that no handled signal leaves alone go on, with a ledger and without.
+TEST_F(AskingTest, WaitingCallsAreNotInterrupted) {
+  for (const char* mode : {"poll", "select", "epoll"}) {
+    for (const bool ledger : {false, true}) {
+      if (ledger && mode != std::string("poll")) continue;  // a second for each
+      Process process(ledger ? with_ledger({program("idle"), mode})
+                             : traced({program("idle"), mode}));
+      process.read_until("ready");
+      wait_until("its call", [&] { return process_state(process.pid()) == 'S'; });
+      const Result result = report(process.pid(), mode);
+      EXPECT_EQ(read_memlog(path_in(result)).get("label"), mode) << result.err;
+      process.write("x");
+      const Result end = process.wait();
+      EXPECT_TRUE(end.exited(0)) << end.how();
+      EXPECT_NE(end.out.find("interrupted 0\n"), std::string::npos) << mode << '\n' << end.out;
+    }
+  }
+}
+
+// Nor does memlog attach --every interrupt them, in a process that has no ledger.
+TEST_F(AskingTest, EverySoOftenInterruptsNothing) {
+  Process process(plain({program("idle"), "poll"}));
+  process.read_until("ready");
+  wait_until("its call", [&] { return process_state(process.pid()) == 'S'; });
+  Process asking(
+      tool({"attach", "--every", "100ms", "--output", out(), std::to_string(process.pid())}));
+  wait_for_report("idle", process.pid(), 2);
+  asking.send(SIGTERM);
+  EXPECT_TRUE(asking.wait().exited(0));
+  process.write("x");
+  const Result end = process.wait();
+  EXPECT_NE(end.out.find("interrupted 0\n"), std::string::npos) << end.out;
+}
+
+// Each has a report of its own, with its own label.
+TEST_F(AskingTest, SeveralAtATime) {
+  for (const bool ledger : {false, true}) {
+    Process process(ledger ? with_ledger({program("live_target"), "busy"})
+                           : traced({program("idle"), "read"}));
+    process.read_until(ledger ? "go" : "ready");
+    std::list<Process> tools;
+    constexpr int kTools = 6;
+    for (int i = 0; i < kTools; ++i) {
+      tools.emplace_back(tool({"report", "--timeout", "600", "--label", std::to_string(i),
+                               std::to_string(process.pid())}));
+    }
+    std::set<std::string> paths;
+    int label = 0;
+    for (Process& one : tools) {
+      const Result result = one.wait();
+      EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+      const std::string path = path_in(result);
+      EXPECT_EQ(read_memlog(path).get("label"), std::to_string(label++)) << path;
+      paths.insert(path);
+    }
+    EXPECT_EQ(paths.size(), size_t{kTools});
+    process.send(SIGKILL);
+  }
+}
+
+// Who may not look at its memory still has its ledger.
+TEST_F(AskingTest, WithoutTheRightToTrace) {
+  for (const bool busy : {true, false}) {
+    Process process(busy ? with_ledger({program("live_target"), "busy"})
+                         : with_ledger({program("live_target")}));
+    process.read_until("go");
+    Command command =
+        tool({"report", "--timeout", "600", "--label", "mine", std::to_string(process.pid())});
+    command.before_exec = forbid_tracing;
+    const Result result = run(command);
+    EXPECT_TRUE(result.exited(0)) << result.err;
+    const Memlog log = read_memlog(path_in(result));
+    EXPECT_EQ(log.get("trigger"), busy ? "request" : "snapshot");
+    EXPECT_EQ(log.get("label"), "mine");
+    process.send(SIGKILL);
+  }
+}
+
+// The process ends just after the tool has opened one of its files in /proc, for each that it
+// opens. There is a message, and no other process has to suffer.
+TEST_F(AskingTest, EndBetweenOpeningAndReading) {
+  Command preloaded = traced({program("idle"), "read"});
+  preloaded.env["MTRACE_OUTPUT"] = temp();  // one that is killed at its report leaves a part there
+  const Command alone = plain({program("idle"), "read"});
+  const Command mapped = with_ledger({program("idle"), "read"});
+  const std::vector<std::pair<std::vector<std::string>, Command>> all_commands = {
+      {{"report"}, preloaded}, {{"status"}, preloaded},     {{"attach"}, alone},
+      {{"detach"}, alone},     {{"top", "--once"}, mapped}, {{"expire"}, mapped}};
+  for (const auto& [words, command] : all_commands) {
+    for (int chosen = 1, seen = 0; seen >= chosen - 1; ++chosen) {
+      Process process(command);
+      process.read_until("ready");
+      const std::string pid = std::to_string(process.pid());
+      const std::string of = "/proc/" + pid + "/";
+      std::vector<std::string> all = words;
+      all.push_back(pid);
+      seen = 0;
+      std::string file;
+      const Result result = run_stepwise(tool(all), [&](const ToolCall& call) {
+        const bool counts = call.number == SYS_openat && call.made && call.result >= 0 &&
+                            call.path.starts_with(of) &&
+                            call.path.find("map_files") == std::string::npos;
+        if (counts && ++seen == chosen) {
+          file = call.path;
+          process.send(SIGKILL);
+          wait_until("its end", [&] { return process_state(process.pid()) == 'Z'; });
+          // Its parent would wait in vain where the tool holds it.
+          const bool held = read_file(of + "status").find("TracerPid:\t0\n") == std::string::npos;
+          if (!held) process.wait();
+        }
+        // It would go on for ever.
+        if (call.number == SYS_poll && words[0] == "expire") process.send(SIGKILL);
+        return true;
+      });
+      const std::string what = words[0] + ", " + file;
+      EXPECT_TRUE(WIFEXITED(result.status)) << what << ": " << result.how();
+      EXPECT_EQ(result.err.find("basic_filebuf"), std::string::npos) << what << ": " << result.err;
+    }
+  }
+}
+
+// A child of the program does so while memlog run looks whom to ask: the program goes on.
+TEST_F(AskingTest, EndOfAChildWhileTheFamilyIsLookedAt) {
+  for (int chosen = 1, seen = 0; seen >= chosen - 1; ++chosen) {
+    const std::string pids = temp() + "/pids" + std::to_string(chosen);
+    seen = 0;
+    std::string file;
+    const Command command =
+        tool({"run", "--quiet", "--every", "100ms", "--output", out(), "--", "/bin/sh", "-c",
+              "sleep 1000 & echo $! >" + pids + "; wait; exit 7"});
+    pid_t child = 0;
+    bool looked = false;
+    const Result result = run_stepwise(command, [&](const ToolCall& call) {
+      if (call.number != SYS_openat && call.number != SYS_rt_sigtimedwait) return true;
+      if (child == 0) child = atoi(read_file(pids).c_str());
+      if (child == 0 || seen >= chosen) return true;
+      // At the end of a tick in which there were fewer files, it is over.
+      if (call.number == SYS_rt_sigtimedwait) {
+        if (looked && !call.made) kill(child, SIGKILL);
+        return true;
+      }
+      if (call.made && call.result >= 0 &&
+          call.path.starts_with("/proc/" + std::to_string(child) + "/") &&
+          call.path.find("map_files") == std::string::npos) {
+        looked = true;
+        if (++seen == chosen) {
+          file = call.path;
+          kill(child, SIGKILL);
+          wait_until("its end", [&] { return process_state(child) == 'Z' || kill(child, 0) != 0; });
+        }
+      }
+      return true;
+    });
+    EXPECT_TRUE(result.exited(7)) << file << ": " << result.how() << result.err;
+    EXPECT_EQ(result.err.find("basic_filebuf"), std::string::npos) << file << result.err;
+  }
+}
+
+}  // namespace
+}  // namespace mtrace::test

@@ -1,0 +1,25 @@
+// Runs memlog one system call after the other, so that a test can have something happen between any
+// two of them.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "process.h"
+
+namespace mtrace::test {
+
+// A system call that the tool's first thread is about to make, or has made.
+struct ToolCall {
+  long number;
+  bool made;
+  unsigned long arguments[6];
+  long result;       // where it was made
+  std::string path;  // of openat
+};
+
+// `look` is called before and after each. False, before: it is not made, and fails with EPERM.
+// Its children and further threads are left alone. command.input is a file to it.
+Result run_stepwise(const Command& command, const std::function<bool(const ToolCall&)>& look);
+
+}  // namespace mtrace::test
