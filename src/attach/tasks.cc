@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -33,26 +32,6 @@ std::vector<pid_t> all_tasks(pid_t pid) {
 
 bool is_ending(char state) { return state == '\0' || state == 'Z' || state == 'X'; }
 
-// Calls that end with EINTR after a stop, although no signal was handled, and that would have
-// waited without an end: they can begin anew. Others begin anew by themselves, or the program
-// would wait longer than it wanted.
-bool waits_for_ever(const user_regs_struct& registers) {
-  switch (registers.orig_rax) {
-    case SYS_epoll_wait:
-    case SYS_epoll_pwait:
-      return static_cast<int>(registers.r10) < 0;
-    case SYS_rt_sigtimedwait:
-    case SYS_epoll_pwait2:
-      return registers.r10 == 0;
-    case SYS_io_getevents:
-      return registers.r8 == 0;
-    case SYS_semop:
-      return true;
-    default:
-      return false;
-  }
-}
-
 }  // namespace
 
 char task_state(pid_t pid, pid_t tid) {
@@ -63,7 +42,7 @@ char task_state(pid_t pid, pid_t tid) {
   return name_end == std::string::npos || name_end + 2 >= text.size() ? '\0' : text[name_end + 2];
 }
 
-Tasks::Tasks(pid_t pid) : pid_(pid) {
+Tasks::Tasks(pid_t pid, Restarts& restarts) : pid_(pid), restarts_(restarts) {
   sigset_t blocked;
   sigemptyset(&blocked);
   for (const int signal : {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP}) {
@@ -83,6 +62,7 @@ Tasks::~Tasks() {
       // Detaching needs a stop; a thread that does not come to one is let go with this program.
       if (!wait_stopped(tid, Clock::now() + std::chrono::seconds(1))) continue;
     }
+    restarts_.renew(tid);
     ::ptrace(PTRACE_DETACH, tid, nullptr, nullptr);
   }
   ::setpriority(PRIO_PROCESS, 0, priority_);
@@ -130,25 +110,13 @@ bool Tasks::wait_stopped(pid_t tid, Clock::time_point deadline) {
     }
     if (status >> 16 == PTRACE_EVENT_STOP) {
       tasks_[tid] = State::kStopped;
-      settle(tid);
+      restarts_.settle(tid);
       return true;
     }
     const bool system_call = WSTOPSIG(status) == (SIGTRAP | 0x80);
     ::ptrace(PTRACE_CONT, tid, nullptr, status >> 16 != 0 || system_call ? 0 : WSTOPSIG(status));
   }
   return false;
-}
-
-void Tasks::settle(pid_t tid) {
-  user_regs_struct now;
-  if (!registers(tid, &now) || static_cast<long long>(now.orig_rax) < 0 ||
-      static_cast<long long>(now.rax) != -EINTR || !waits_for_ever(now)) {
-    return;
-  }
-  // "Begin again unless a handler runs": the kernel decides when the thread goes on.
-  constexpr uint64_t kRestartNoHandler = 514;
-  now.rax = -kRestartNoHandler;
-  set_registers(tid, now);
 }
 
 bool Tasks::interrupt(pid_t tid, Clock::time_point deadline) {
@@ -196,6 +164,7 @@ void Tasks::resume(const std::vector<pid_t>& tids) {
     if (tasks_[tid] != State::kStopped) continue;
     // Of a process that its own job control has stopped, a thread would go on.
     tasks_[tid] = State::kRunning;
+    restarts_.renew(tid);
     ::ptrace(PTRACE_CONT, tid, nullptr, nullptr);
   }
 }

@@ -13,6 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "attach/restarts.h"
+
 namespace mtrace::attach {
 
 using Clock = std::chrono::steady_clock;
@@ -22,7 +24,8 @@ char task_state(pid_t pid, pid_t tid);
 
 class Tasks {
  public:
-  explicit Tasks(pid_t pid);
+  // `restarts`: lives longer.
+  Tasks(pid_t pid, Restarts& restarts);
   // Gives all threads back, running or as the program's own job control has them.
   ~Tasks();
   Tasks(const Tasks&) = delete;
@@ -61,9 +64,9 @@ class Tasks {
   void seize(pid_t tid);
   bool wait_for(pid_t tid, Clock::time_point deadline, int* status);
   bool wait_stopped(pid_t tid, Clock::time_point deadline);
-  void settle(pid_t tid);
 
   pid_t pid_;
+  Restarts& restarts_;
   std::map<pid_t, State> tasks_;
   std::string trouble_;
   Clock::time_point since_;

@@ -15,6 +15,7 @@
 #include "attach/held_process.h"
 #include "cli/process.h"
 #include "format/attach.h"
+#include "format/restart_code.h"
 #include "symbolize/loaded_file.h"
 
 namespace mtrace::cli {
@@ -108,7 +109,8 @@ attach::Range cave_of(const symbolize::LoadedFile& file) {
   for (const symbolize::Extent& code : file.code) {
     const uint64_t end = (code.end + 4095) & ~uint64_t{4095};
     const uint64_t begin = (code.end + 15) & ~uint64_t{15};
-    if (begin + attach::BorrowedThread::code_size() <= end) return {begin, end};
+    const uint64_t size = attach::BorrowedThread::code_size() + attach::Restarts::code_size();
+    if (begin + size <= end) return {begin, end};
   }
   return {};
 }
@@ -122,6 +124,7 @@ void learn(attach::Target& target, const symbolize::LoadedFile& file, const std:
   } else if (const uint64_t entry = function_of(file, format::kAttachSymbol); entry != 0) {
     target.attach = entry;
     target.detach = function_of(file, format::kDetachSymbol);
+    target.restart = function_of(file, format::kRestartSymbol);
     target.report = function_of(file, "mtrace_report");
     target.report_label = function_of(file, "mtrace_report_label");
     object.care = Care::kAll;
