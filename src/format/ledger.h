@@ -100,10 +100,22 @@ struct LedgerHeader {
   uint64_t lost_notes;
   uint64_t lost_resources;
   uint64_t lost_regions;
+  uint64_t notes;  // address of LedgerNote[kLedgerNotes]; 0: of a library that kept them elsewhere
 };
 inline constexpr uint64_t kLedgerHeaderBytes = 128 * 1024;
 static_assert(sizeof(LedgerHeader) <= kLedgerHeaderBytes && offsetof(LedgerHeader, roots) == 120 &&
               offsetof(LedgerHeader, program) == 272);
+
+// A note that the program has made and no report has taken up yet; see report/notes.h.
+enum class LedgerNoteState : uint32_t { kFree = 0, kWriting = 1, kWhole = 2 };
+inline constexpr unsigned kLedgerNotes = 64;
+inline constexpr size_t kLedgerNoteText = 255;  // bytes
+struct LedgerNote {
+  LedgerNoteState state;
+  uint32_t order;  // in which the notes came; wraps around
+  uint64_t time;   // nanoseconds since 1970
+  char text[kLedgerNoteText + 1];
+};
 
 // A loaded object that stacks have frames in, also after it was unloaded. A list, newest first.
 struct LedgerModule {

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "base/growing_array.h"
+#include "format/ledger.h"
 #include "ledger/block_table.h"
 #include "ledger/peak.h"
 #include "ledger/sampling.h"
@@ -65,6 +66,8 @@ struct alignas(format::kLedgerPage) Ledger {
   uint64_t reported_peak;  // its height as of the last report
   Unplaced unplaced;
   uint64_t lost_inflight;  // operations of threads that vanished in a fork
+  // The program's, for report/notes.cc; here, so that they outlive a kill with the rest.
+  format::LedgerNote notes[format::kLedgerNotes];
 
   bool init(StackTable::CameBack came_back) { return stacks.init(came_back) && blocks.init(); }
 

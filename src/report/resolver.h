@@ -20,9 +20,8 @@ struct Tool {
 };
 Tool resolver_tool();
 
-// Queues a complete report for naming. Without a resolver it is final at once. `host_waits`: that is
-// no work in the background.
-// Called by one thread at a time, signals blocked.
+// Queues a complete report for naming. Without a resolver it is final at once. `host_waits`: that
+// is no work in the background. Called by one thread at a time, signals blocked.
 void resolve_later(const char* path, uint32_t seq, bool host_waits);
 
 // Waits until nothing is queued, at most `seconds`; then ends the resolver, so that the raw report
