@@ -92,15 +92,23 @@ __attribute__((noinline)) void book_free_apart(uint32_t slot, ledger::StackRecor
 // There is no place for the block.
 __attribute__((noinline)) void enter_unplaced(uint32_t slot, void* block) {
   const uint64_t size = usable_size(block);
-  g_ledger.unplaced.put(size);
+  g_ledger.unplaced.put(reinterpret_cast<uintptr_t>(block), size);
   book_allocation(slot, g_ledger.stacks.overflow(), {size, 1, 0});
 }
 
-// A block of that usable size, of which nothing is known, is freed.
-__attribute__((noinline)) void book_unknown_free(uint32_t slot, uint64_t size) {
-  if (!g_ledger.unplaced.take(size)) {
-    return count(slot, g_ledger.threads.slot(slot).unknown_frees);
-  }
+// A block that is in no table is about to be freed. Its usable size; kUnknown: it was allocated
+// unseen.
+constexpr uint64_t kUnknown = ~uint64_t{0};
+__attribute__((noinline)) uint64_t take_unplaced(void* block) {
+  const auto address = reinterpret_cast<uintptr_t>(block);
+  if (!g_ledger.unplaced.may_hold(address)) return kUnknown;
+  const uint64_t size = usable_size(block);
+  return g_ledger.unplaced.take(address, size) ? size : kUnknown;
+}
+
+// What take_unplaced() has said of it.
+__attribute__((noinline)) void book_unplaced_free(uint32_t slot, uint64_t size) {
+  if (size == kUnknown) return count(slot, g_ledger.threads.slot(slot).unknown_frees);
   ledger::StackRecord& rest = g_ledger.stacks.record(g_ledger.stacks.overflow());
   book_free_apart(slot, rest, {size, 1, 0, 0, false, false});
 }
@@ -174,7 +182,7 @@ __attribute__((noinline)) void* allocated_unusually(void* block, size_t size, Ca
   ledger::Block taken;
   if (!g_ledger.blocks.take(reinterpret_cast<uintptr_t>(block), &taken)) {
     if (t_thread.moving == block) return;
-    return book_unknown_free(slot, g_ledger.unplaced.any() ? usable_size(block) : 0);
+    return book_unplaced_free(slot, take_unplaced(block));
   }
   book_free(slot, taken, {taken.size, 1}, now, slack_of(block, taken.size), temporary);
   if (temporary) t_thread.counted = nullptr;
@@ -244,16 +252,17 @@ Reallocation::Reallocation(void* block)
       slot_(g_ledger.blocks.reserve(address_, &block_)) {
   if (slot_ != nullptr) {
     slack_ = slack_of(block, block_.size);
-  } else if (g_ledger.unplaced.any()) {
-    block_.size = usable_size(block);
+  } else {
+    block_.size = take_unplaced(block);
   }
   t_thread.moving = block;
 }
 
 void Reallocation::failed() {
   t_thread.moving = nullptr;
-  if (slot_ == nullptr || births_ != load(ledger::g_births)) return;
-  g_ledger.blocks.restore(slot_, address_, block_);
+  if (births_ != load(ledger::g_births)) return;
+  if (slot_ != nullptr) return g_ledger.blocks.restore(slot_, address_, block_);
+  if (block_.size != kUnknown) g_ledger.unplaced.put(address_, block_.size);
 }
 
 void Reallocation::succeeded() {
@@ -263,7 +272,7 @@ void Reallocation::succeeded() {
   if (births_ != load(ledger::g_births)) {
     return count(slot, g_ledger.threads.slot(slot).unknown_frees);
   }
-  if (slot_ == nullptr) return book_unknown_free(slot, block_.size);
+  if (slot_ == nullptr) return book_unplaced_free(slot, block_.size);
   g_ledger.blocks.release(slot_);
   if (samples()) no_longer_recorded(reinterpret_cast<const void*>(address_));
   book_free(slot, block_, g_ledger.sampling.weigh(address_, block_), ledger::ticks_now(), slack_,

@@ -113,6 +113,39 @@ TEST_F(ShortageTest, BlocksAreLimited) {
   }
 }
 
+// Of the blocks that are in no table each is told from those of before the attach.
+TEST_F(ShortageTest, BlocksFromBeforeAreNoneOfThoseWithoutAPlace) {
+  Process process(plain({program("unplaced")}));
+  process.read_until("ready");
+  const auto memlog = [&](const char* verb) {
+    Command command = plain({memlog_tool(), verb, std::to_string(process.pid())});
+    command.directory = out();
+    command.env["MTRACE_RESOLVER"] = "none";
+    command.env["MTRACE_MAX_BLOCKS"] = "1";
+    const Result result = run(command);
+    EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+  };
+  memlog("attach");
+  for (const char* command : {"x", "f", "r"}) {
+    process.write(command);
+    process.read_until("done");
+    memlog("report");
+  }
+  process.close_input();
+  EXPECT_TRUE(process.wait().exited(0));
+  const std::vector<Memlog> logs = logs_of(process.pid());
+  ASSERT_EQ(logs.size(), 4u);
+  const Amount made = logs[0].amount("live");
+  EXPECT_EQ(made.blocks, 4000);
+  EXPECT_GE(made.bytes, 4000 * 100);
+  EXPECT_LT(made.bytes, 4000 * 150);
+  EXPECT_GT(lost(logs[0], "blocks"), 1000);
+  EXPECT_EQ(logs[1].amount("live"), made);
+  EXPECT_EQ(logs[1].number("unknown-frees"), 2000);
+  EXPECT_EQ(logs[2].amount("live").blocks, 2000);
+  EXPECT_EQ(logs[2].number("unknown-frees"), 2000);
+}
+
 // The program takes all that it can get: a report may fail, none is wrong, and the last one has it
 // all.
 TEST_F(ShortageTest, NoMemoryLeft) {
