@@ -62,16 +62,18 @@ bool Unplaced::is_marked(uintptr_t address) const {
   return word != nullptr && (load(*word) & bit_of(address)) != 0;
 }
 
-void Unplaced::put(uintptr_t address, uint64_t bytes) {
-  fetch_add(live_.bytes, bytes);
-  fetch_add<uint64_t>(live_.blocks, 1);
+bool Unplaced::put(uintptr_t address, Totals weight, bool unmarked) {
   uint64_t* word = find_or_make(address);
+  if (word == nullptr && !unmarked) return false;
+  fetch_add(live_.bytes, weight.bytes);
+  fetch_add(live_.blocks, weight.blocks);
   // Marked already: a block of that address was freed unseen, and stays counted.
   if (word != nullptr) {
     change(*word, bit_of(address), true);
   } else {
     fetch_add<uint64_t>(unmarked_, 1);
   }
+  return true;
 }
 
 // One of those that have no bit: whichever it is.
@@ -83,12 +85,12 @@ bool Unplaced::take_unmarked() {
   return true;
 }
 
-bool Unplaced::take(uintptr_t address, uint64_t bytes) {
+bool Unplaced::take(uintptr_t address, Totals weight) {
   uint64_t* word = find(address);
   const bool marked = word != nullptr && change(*word, bit_of(address), false);
   if (!marked && !take_unmarked()) return false;
-  fetch_add<uint64_t>(live_.blocks, ~uint64_t{0});
-  fetch_add(live_.bytes, -bytes);
+  fetch_add(live_.blocks, -weight.blocks);
+  fetch_add(live_.bytes, -weight.bytes);
   return true;
 }
 

@@ -24,14 +24,16 @@ struct Totals {
 
 class Unplaced {
  public:
-  // `address`: in the lower half of the address space; `bytes`: usable.
-  void put(uintptr_t address, uint64_t bytes);
+  // `address`: in the lower half of the address space. `weight`: usable bytes and 1 block, or what
+  // they stand for (ledger/sampling.h). False: there is no memory for its bit; then it is one of
+  // these, but only if `unmarked` says so.
+  bool put(uintptr_t address, Totals weight, bool unmarked);
   // Before the size of a block that is in no table is asked for. False: it is none of these.
   bool may_hold(uintptr_t address) const {
     return load(live_.blocks) != 0 && (load(unmarked_) != 0 || is_marked(address));
   }
-  // The block is about to be freed. False: it was allocated unseen.
-  bool take(uintptr_t address, uint64_t bytes);
+  // The block is about to be freed. `weight`: as it was put. False: it was allocated unseen.
+  bool take(uintptr_t address, Totals weight);
   Totals live() const { return {load(live_.bytes), load(live_.blocks)}; }
   // Alone.
   void clear();

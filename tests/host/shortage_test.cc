@@ -113,6 +113,24 @@ TEST_F(ShortageTest, BlocksAreLimited) {
   }
 }
 
+// Every block is a sample, and stands for little more than itself.
+TEST_F(ShortageTest, BlocksOfASampleAreLimited) {
+  Command command = work();
+  command.env["MTRACE_SAMPLE"] = "1";
+  const std::vector<Memlog> whole = logs_of(run(command).pid);
+  ASSERT_EQ(whole.size(), 4u);
+  command.env["MTRACE_MAX_BLOCKS"] = "1";
+  const std::vector<Memlog> logs = logs_of(run(command).pid);
+  ASSERT_EQ(logs.size(), 4u);
+  EXPECT_GT(lost(logs[0], "blocks"), 0);
+  for (size_t i = 0; i < 4; ++i) {
+    const double blocks = static_cast<double>(whole[i].amount("live").blocks);
+    EXPECT_NEAR(static_cast<double>(logs[i].amount("live").blocks), blocks, blocks / 20 + 10) << i;
+    EXPECT_GE(logs[i].amount("live").bytes, whole[i].amount("live").bytes * 9 / 10) << i;
+    EXPECT_LE(logs[i].amount("live").bytes, whole[i].amount("live").bytes * 2 + 1000) << i;
+  }
+}
+
 // Of the blocks that are in no table each is told from those of before the attach.
 TEST_F(ShortageTest, BlocksFromBeforeAreNoneOfThoseWithoutAPlace) {
   Process process(plain({program("unplaced")}));
