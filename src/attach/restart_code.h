@@ -30,7 +30,7 @@ struct RestartFrame {
   uint64_t deadline;    // nanoseconds of CLOCK_MONOTONIC
   timespec left;        // what the kernel is given
   UringArgument uring;  // points to `left`
-  pollfd poll;
+  pollfd poll;          // without events: the call is made at once, with its whole limit
 };
 
 // Offsets into the code: of the instructions after its three system calls.

@@ -9,6 +9,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "attach/seccomp.h"
+
 namespace mtrace::attach {
 namespace {
 
@@ -141,7 +143,8 @@ void Restarts::begin(pid_t tid, user_regs_struct registers, const WaitingCall& c
     if (!memory_.read(r.r8, &frame.uring, sizeof frame.uring)) return;
     frame.uring.timespec = place + offsetof(RestartFrame, left);
   }
-  if (on_socket(call)) {
+  // A filter of system calls may end the process at a ppoll.
+  if (on_socket(call) && seccomp_mode(pid_, tid) == 0) {
     const bool receives = call.kind == LimitKind::kReceive;
     frame.poll = {static_cast<int>(r.rdi), static_cast<short>(receives ? POLLIN : POLLOUT), 0};
   }
@@ -176,7 +179,7 @@ bool Restarts::go_on(pid_t tid, user_regs_struct registers) {
     registers.rax = static_cast<uint64_t>(frame.on_timeout);
     ::ptrace(PTRACE_SETREGS, tid, nullptr, &registers);
     return true;
-  } else if (place == places.called || place == places.polled) {
+  } else if (place == places.polled || (place == places.called && frame.poll.events != 0)) {
     registers.rip = begin_of(registers.rip) + places.polled;
     registers.orig_rax = SYS_ppoll;
     registers.rdi = registers.rsp + offsetof(RestartFrame, poll);
@@ -184,7 +187,7 @@ bool Restarts::go_on(pid_t tid, user_regs_struct registers) {
     registers.rdx = timespec;
     registers.r10 = 0;
     registers.r8 = 0;
-  } else {
+  } else if (place != places.called) {
     return false;
   }
   if (!write(registers.rsp, &frame, sizeof frame)) return false;

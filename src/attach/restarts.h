@@ -4,7 +4,8 @@
 // with its limit less the time since the first stop that interrupted it: so it waits at most for
 // what it had waited before that, plus the limit, however often the process is stopped. On a socket
 // with a limit, a call for which there was something that another thread then took begins again
-// with the socket's limit: at most twice the limit longer. ppoll and pselect begin again with
+// with the socket's limit, and so does any in a thread with a filter of system calls: at most twice
+// the limit longer. ppoll and pselect begin again with
 // what the kernel has written into their timespec; the time that the thread was stopped for is
 // taken off it. A call stays interrupted when its limit
 // cannot be told, or the thread's stack or the process's code has no room.
