@@ -16,6 +16,7 @@
 #include "attach/held_process.h"
 #include "attach/seccomp.h"
 #include "format/attach.h"
+#include "format/restart_code.h"
 
 namespace mtrace::attach {
 namespace {
@@ -50,7 +51,10 @@ std::vector<Object> guarded_objects(const Target& target) {
 class Session {
  public:
   Session(const Target& target, Clock::time_point deadline)
-      : target_(target), process_(target_.pid, guarded_objects(target)), deadline_(deadline) {
+      : target_(target),
+        process_(target_.pid, guarded_objects(target), target_.cave),
+        deadline_(deadline) {
+    process_.restarts().use_library(target_.restart);
     process_.stop(deadline);
     if (executable_mappings(target_.pid) != target_.mappings ||
         listed_objects(process_.memory(), target_.r_debug) != target_.list) {
@@ -76,6 +80,8 @@ class Session {
     const uint64_t entry = thread_->call(target_.calls.dlsym, library,
                                          thread_->put(std::string(format::kAttachSymbol)));
     if (entry == 0) throw AttachError("has loaded a library that is not of this program's version");
+    process_.restarts().use_library(thread_->call(
+        target_.calls.dlsym, library, thread_->put(std::string(format::kRestartSymbol))));
     return entry;
   }
 

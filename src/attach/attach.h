@@ -34,6 +34,7 @@ struct Target {
   LoadCalls calls;
   uint64_t attach = 0;  // of a library that is loaded already; 0: none is
   uint64_t detach = 0;
+  uint64_t restart = 0;       // kRestartSymbol of it
   uint64_t report = 0;        // mtrace_report() of it
   uint64_t report_label = 0;  // mtrace_report_label()
 };

@@ -17,8 +17,12 @@ constexpr auto kPause = std::chrono::milliseconds(5);
 
 }  // namespace
 
-HeldProcess::HeldProcess(pid_t pid, std::vector<Object> objects)
-    : pid_(pid), memory_(pid), points_(memory_, std::move(objects)), tasks_(pid) {}
+HeldProcess::HeldProcess(pid_t pid, std::vector<Object> objects, Range cave)
+    : pid_(pid),
+      memory_(pid),
+      restarts_(pid, memory_, cave),
+      points_(memory_, std::move(objects), restarts_),
+      tasks_(pid, restarts_) {}
 
 std::vector<HeldProcess::Unsafe> HeldProcess::unsafe(std::vector<pid_t> tids, pid_t borrowed) {
   points_.forget_stacks();

@@ -9,6 +9,7 @@
 
 #include "attach/borrowed_thread.h"
 #include "attach/object.h"
+#include "attach/restarts.h"
 #include "attach/safe_point.h"
 #include "attach/target_memory.h"
 #include "attach/tasks.h"
@@ -17,8 +18,9 @@ namespace mtrace::attach {
 
 class HeldProcess {
  public:
-  // `objects`: what the process has mapped. Throws AttachError when it may not be traced.
-  HeldProcess(pid_t pid, std::vector<Object> objects);
+  // `objects`: what the process has mapped. `cave`: see Restarts. Throws AttachError when it may
+  // not be traced.
+  HeldProcess(pid_t pid, std::vector<Object> objects, Range cave);
 
   // Stops all threads; while one is inside the allocator or the loader, lets it run and looks
   // again. `borrowed`: a stopped thread that is left out of this, 0: none. Throws AttachError at
@@ -27,6 +29,7 @@ class HeldProcess {
 
   Tasks& tasks() { return tasks_; }
   TargetMemory& memory() { return memory_; }
+  Restarts& restarts() { return restarts_; }
   // A thread with room on its stack for the registers that are saved there.
   pid_t lender() const;
 
@@ -42,6 +45,7 @@ class HeldProcess {
 
   pid_t pid_;
   TargetMemory memory_;
+  Restarts restarts_;
   SafePoints points_;
   Tasks tasks_;
 };

@@ -144,14 +144,18 @@ int SafePoints::Walker::access_register(unw_addr_space_t, unw_regnum_t number, u
   }
 }
 
-SafePoints::SafePoints(const TargetMemory& memory, std::vector<Object> objects)
-    : objects_(std::move(objects)), walker_(std::make_unique<Walker>(memory, objects_)) {}
+SafePoints::SafePoints(const TargetMemory& memory, std::vector<Object> objects,
+                       const Restarts& restarts)
+    : objects_(std::move(objects)),
+      restarts_(restarts),
+      walker_(std::make_unique<Walker>(memory, objects_)) {}
 SafePoints::~SafePoints() = default;
 
 void SafePoints::forget_stacks() { walker_->stacks.forget(); }
 
 std::optional<std::string> SafePoints::inside(pid_t tid) {
   if (!Tasks::registers(tid, &walker_->registers)) return "its end";
+  restarts_.leave(&walker_->registers);
   unw_cursor_t cursor;
   if (unw_init_remote(&cursor, walker_->space, walker_.get()) != 0) return "code that is not known";
   bool waits = false;

@@ -10,13 +10,15 @@
 #include <vector>
 
 #include "attach/object.h"
+#include "attach/restarts.h"
 #include "attach/target_memory.h"
 
 namespace mtrace::attach {
 
 class SafePoints {
  public:
-  SafePoints(const TargetMemory& memory, std::vector<Object> objects);
+  // `restarts`: lives longer.
+  SafePoints(const TargetMemory& memory, std::vector<Object> objects, const Restarts& restarts);
   ~SafePoints();
 
   // What a stopped thread is inside of ("malloc of libc.so.6"), found by unwinding its stack;
@@ -29,6 +31,7 @@ class SafePoints {
  private:
   struct Walker;
   std::vector<Object> objects_;
+  const Restarts& restarts_;
   std::unique_ptr<Walker> walker_;
 };
 

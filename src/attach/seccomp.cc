@@ -16,15 +16,6 @@ namespace {
 
 constexpr size_t kMostWays = 1024;
 
-// Of a thread; 0: none, 1: strict mode, 2: filters.
-int seccomp_mode(pid_t pid, pid_t tid) {
-  std::ifstream file(fmt::format("/proc/{}/task/{}/status", pid, tid));
-  for (std::string line; std::getline(file, line);) {
-    if (line.starts_with("Seccomp:")) return std::atoi(line.c_str() + sizeof "Seccomp:");
-  }
-  return 0;
-}
-
 // The filter that was added as the last but `number`. Empty: there is none.
 std::vector<sock_filter> filter_of(pid_t tid, uint64_t number) {
   std::vector<sock_filter> filter(BPF_MAXINSNS);
@@ -49,6 +40,14 @@ void check_filter(const std::vector<sock_filter>& filter) {
 }
 
 }  // namespace
+
+int seccomp_mode(pid_t pid, pid_t tid) {
+  std::ifstream file(fmt::format("/proc/{}/task/{}/status", pid, tid));
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("Seccomp:")) return std::atoi(line.c_str() + sizeof "Seccomp:");
+  }
+  return 0;
+}
 
 Verdict judge(const std::vector<sock_filter>& filter, const FilteredCall& call) {
   format::SystemCall known = {call.number, 0, {}};

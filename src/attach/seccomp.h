@@ -18,6 +18,9 @@ using format::Verdict;
 // The worst that can become of a call.
 Verdict judge(const std::vector<sock_filter>& filter, const FilteredCall& call);
 
+// Of a thread; 0: none, 1: strict mode, 2: filters.
+int seccomp_mode(pid_t pid, pid_t tid);
+
 // Looks at the filters of stopped threads. Throws AttachError when one may not be looked at, which
 // only root may, or ends the process at a call, or refuses one that is needed.
 void check_filters(pid_t pid, const std::vector<pid_t>& stopped);

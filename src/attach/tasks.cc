@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -27,29 +26,10 @@ bool is_own_child(pid_t pid) {
   return ::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) == 0;
 }
 
-// Calls that end with EINTR after a stop, although no signal was handled, and that would have
-// waited without an end: they can begin anew. Others begin anew by themselves, or the program
-// would wait longer than it wanted.
-bool waits_for_ever(const user_regs_struct& registers) {
-  switch (registers.orig_rax) {
-    case SYS_epoll_wait:
-    case SYS_epoll_pwait:
-      return static_cast<int>(registers.r10) < 0;
-    case SYS_rt_sigtimedwait:
-    case SYS_epoll_pwait2:
-      return registers.r10 == 0;
-    case SYS_io_getevents:
-      return registers.r8 == 0;
-    case SYS_semop:
-      return true;
-    default:
-      return false;
-  }
-}
-
 }  // namespace
 
-Tasks::Tasks(pid_t pid) : pid_(pid), own_child_(is_own_child(pid)) {
+Tasks::Tasks(pid_t pid, Restarts& restarts)
+    : pid_(pid), restarts_(restarts), own_child_(is_own_child(pid)) {
   sigset_t blocked;
   sigemptyset(&blocked);
   for (const int signal : {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP}) {
@@ -69,6 +49,7 @@ Tasks::~Tasks() {
       // Detaching needs a stop; a thread that does not come to one is let go with this program.
       if (!wait_stopped(tid, Clock::now() + kGoodbye)) continue;
     }
+    if (state == State::kStopped) restarts_.renew(tid);
     if (state == State::kStopped && ::ptrace(PTRACE_DETACH, tid, nullptr, nullptr) == 0) continue;
     // Killed while it was stopped.
     if (state == State::kStopped) wait_stopped(tid, Clock::now() + kGoodbye);
@@ -163,25 +144,13 @@ bool Tasks::wait_stopped(pid_t tid, Clock::time_point deadline) {
     }
     if (status >> 16 == PTRACE_EVENT_STOP) {
       tasks_[tid] = State::kStopped;
-      settle(tid);
+      restarts_.settle(tid);
       return true;
     }
     const bool system_call = WSTOPSIG(status) == (SIGTRAP | 0x80);
     ::ptrace(PTRACE_CONT, tid, nullptr, status >> 16 != 0 || system_call ? 0 : WSTOPSIG(status));
   }
   return false;
-}
-
-void Tasks::settle(pid_t tid) {
-  user_regs_struct now;
-  if (!registers(tid, &now) || static_cast<long long>(now.orig_rax) < 0 ||
-      static_cast<long long>(now.rax) != -EINTR || !waits_for_ever(now)) {
-    return;
-  }
-  // "Begin again unless a handler runs": the kernel decides when the thread goes on.
-  constexpr uint64_t kRestartNoHandler = 514;
-  now.rax = -kRestartNoHandler;
-  set_registers(tid, now);
 }
 
 bool Tasks::interrupt(pid_t tid, Clock::time_point deadline) {
@@ -232,6 +201,7 @@ void Tasks::resume(const std::vector<pid_t>& tids) {
     if (tasks_[tid] != State::kStopped) continue;
     // Of a process that its own job control has stopped, a thread would go on.
     tasks_[tid] = State::kRunning;
+    restarts_.renew(tid);
     ::ptrace(PTRACE_CONT, tid, nullptr, nullptr);
   }
 }

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "attach/restarts.h"
 #include "attach/task_list.h"
 
 namespace mtrace::attach {
@@ -23,7 +24,8 @@ class Seizing;
 
 class Tasks {
  public:
-  explicit Tasks(pid_t pid);
+  // `restarts`: lives longer.
+  Tasks(pid_t pid, Restarts& restarts);
   // Gives all threads back, running or as the program's own job control has them.
   ~Tasks();
   Tasks(const Tasks&) = delete;
@@ -67,6 +69,7 @@ class Tasks {
   pid_t take_status(pid_t tid, int* status) const;
 
   pid_t pid_;
+  Restarts& restarts_;
   bool own_child_;  // of this program, which waits for its end elsewhere
   std::map<pid_t, State> tasks_;
   std::string trouble_;

@@ -49,7 +49,7 @@ class AskedProcess {
   // There is a filter of system calls that the library has not seen being added: it may be ended by
   // a call that it takes to be allowed. False where that cannot be known.
   bool has_unknown_filter() const;
-  bool label_waits() const;     // the label that was left for a report was not taken yet
+  bool label_waits() const;  // the label that was left for a report was not taken yet
 
  private:
   explicit AskedProcess(pid_t pid) : pid_(pid), handle_(pid) {}

@@ -18,6 +18,7 @@
 #include "cli/process.h"
 #include "cli/target_objects.h"
 #include "format/attach.h"
+#include "format/restart_code.h"
 #include "format/sanitizers.h"
 #include "symbolize/loaded_file.h"
 #include "symbolize/loader_need.h"
@@ -105,7 +106,7 @@ void take_cave(attach::Target& target, const TargetObjects& objects, const Targe
   for (const symbolize::Extent& code : object.file.code) {
     const uint64_t end = (code.end + 4095) & ~uint64_t{4095};
     const uint64_t begin = (code.end + 15) & ~uint64_t{15};
-    const size_t size = attach::BorrowedThread::code_size();
+    const size_t size = attach::BorrowedThread::code_size() + attach::Restarts::code_size();
     if (begin + size > end || !objects.is_code(object, {begin, end})) continue;
     const std::string bytes = objects.file_bytes(object, begin, size);
     if (bytes.empty()) continue;
@@ -120,6 +121,7 @@ void take_library(attach::Target& target, const TargetObjects& objects,
   const auto take = [&](std::string_view name) { return objects.callable(object, name); };
   target.attach = take(format::kAttachSymbol);
   target.detach = take(format::kDetachSymbol);
+  target.restart = take(format::kRestartSymbol);
   target.report = take("mtrace_report");
   target.report_label = take("mtrace_report_label");
 }

@@ -158,8 +158,7 @@ class Session {
   // Of a process whose filters of system calls its library does not all know. Where memlog may look
   // at them it does, before it borrows a thread.
   bool ask_from_outside(Asked& asked, std::string& why) const {
-    if (::geteuid() == 0 &&
-        report_by_thread(asked.process.pid(), label_, time_left(), why)) {
+    if (::geteuid() == 0 && report_by_thread(asked.process.pid(), label_, time_left(), why)) {
       return true;
     }
     if (print_snapshot(asked)) return asked.answered = true;

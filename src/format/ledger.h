@@ -32,9 +32,9 @@ inline constexpr uint32_t kMostLedgerExtents = 4096;
 
 enum class LedgerState : uint32_t {
   kRunning = 0,
-  kEnded = 1,     // the process has come to a normal end
-  kReplaced = 2,  // or became another program
-  kDetached = 3,  // memlog detach: what stands here is of before
+  kEnded = 1,       // the process has come to a normal end
+  kReplaced = 2,    // or became another program
+  kDetached = 3,    // memlog detach: what stands here is of before
   kUnreported = 4,  // a normal end, but its report could not be written: it is here
 };
 
@@ -106,10 +106,22 @@ struct LedgerHeader {
                           // who asks, taken and set to length 0 by the report
   char label[256];
   char report_path[4096];  // the last complete report
+  uint64_t notes;  // address of LedgerNote[kLedgerNotes]; 0: of a library that kept them elsewhere
 };
 inline constexpr uint64_t kLedgerHeaderBytes = 128 * 1024;
 static_assert(sizeof(LedgerHeader) <= kLedgerHeaderBytes && offsetof(LedgerHeader, roots) == 120 &&
               offsetof(LedgerHeader, program) == 272);
+
+// A note that the program has made and no report has taken up yet; see report/notes.h.
+enum class LedgerNoteState : uint32_t { kFree = 0, kWriting = 1, kWhole = 2 };
+inline constexpr unsigned kLedgerNotes = 64;
+inline constexpr size_t kLedgerNoteText = 255;  // bytes
+struct LedgerNote {
+  LedgerNoteState state;
+  uint32_t order;  // in which the notes came; wraps around
+  uint64_t time;   // nanoseconds since 1970
+  char text[kLedgerNoteText + 1];
+};
 
 // A loaded object that stacks have frames in, also after it was unloaded. A list, newest first.
 struct LedgerModule {

@@ -104,6 +104,7 @@ void begin(const char* dormant, const char* temporary, char* const* envp) {
   if (!again) report::set_resolver(find_tool(), envp, g_options.signal);
   report::status_mode(Mode::kActive, "");
   find_entrances(is_late());
+  find_loader();
   ask_allocator_once();
   g_fill = g_options.fill;
   if (g_options.sample != 0) {

@@ -8,6 +8,7 @@
 #include "hook/export.h"
 #include "hook/fill.h"
 #include "hook/lifecycle.h"
+#include "hook/module_hooks.h"
 #include "hook/real.h"
 #include "hook/tracker.h"
 
@@ -89,9 +90,10 @@ MTRACE_EXPORT void* calloc(size_t count, size_t size) noexcept {
   if (MTRACE_UNLIKELY(!ready())) {
     return overflows(count, size, &product) ? nullptr : g_bootstrap.allocate(product, 16);
   }
+  if (overflows(count, size, &product)) product = SIZE_MAX;  // the call will fail
+  if (MTRACE_UNLIKELY(loads_an_object(product, __builtin_return_address(0)))) look_for_unloaded();
   before_call();
   void* block = g_real.calloc(count, size);
-  if (overflows(count, size, &product)) product = SIZE_MAX;  // the call has failed
   return allocated(block, product, Call::kCalloc, MTRACE_CALLER_REGISTERS());
 }
 

@@ -2,16 +2,21 @@
 // module. dlopen is not hooked, because it looks at its caller.
 #include "hook/module_hooks.h"
 
+#include <link.h>
+
 #include "hook/export.h"
 #include "hook/lifecycle.h"
 #include "hook/real.h"
 #include "hook/tracker.h"
 #include "report/bypasses.h"
 #include "unwind/modules.h"
+#include "unwind/object.h"
 
 namespace mtrace::hook {
 
 uint32_t g_seen_epoch = 0;
+uintptr_t g_loader_begin = 0;
+size_t g_loader_size = 0;
 
 namespace {
 
@@ -36,6 +41,17 @@ bool modules_came_back(const ledger::StackRecord& stack) {
     }
   }
   return true;
+}
+
+void find_loader() {
+  unwind::Object loader;
+  if (!unwind::locate_object(_r_debug.r_ldbase, &loader)) return;
+  g_loader_begin = loader.start;
+  g_loader_size = loader.end - loader.start;
+}
+
+void look_for_unloaded() {
+  if (counting() && unwind::any_unloaded()) retire_unloaded();
 }
 
 void retire_unloaded() { store(g_seen_epoch, unwind::forget_unloaded(retire, nullptr)); }

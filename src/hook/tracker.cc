@@ -92,20 +92,38 @@ __attribute__((noinline)) void book_free_apart(uint32_t slot, ledger::StackRecor
   return usable > size ? usable - size : 0;
 }
 
-// There is no place for the block.
-__attribute__((noinline)) void enter_unplaced(uint32_t slot, void* block) {
-  const uint64_t size = usable_size(block);
-  g_ledger.unplaced.put(size);
-  book_allocation(slot, g_ledger.stacks.overflow(), {size, 1, 0});
+// What a block for which there is no place stands for: that must be known again when it is freed,
+// so it goes by the usable size.
+ledger::Weight unplaced_weight(void* block) {
+  return g_ledger.sampling.weigh(reinterpret_cast<uintptr_t>(block),
+                                 {usable_size(block), g_ledger.stacks.overflow(), 0});
 }
 
-// A block of that usable size, of which nothing is known, is freed.
-__attribute__((noinline)) void book_unknown_free(uint32_t slot, uint64_t size) {
-  if (!g_ledger.unplaced.take(size)) {
-    return count(slot, g_ledger.threads.slot(slot).unknown_frees);
-  }
+// There is no place for the block. False: nor could it be known again.
+__attribute__((noinline)) bool enter_unplaced(uint32_t slot, void* block) {
+  const ledger::Weight weight = unplaced_weight(block);
+  const auto address = reinterpret_cast<uintptr_t>(block);
+  // Of samples only those are counted that can be: any free would be as good.
+  if (!g_ledger.unplaced.put(address, {weight.bytes, weight.blocks}, !samples())) return false;
+  book_allocation(slot, g_ledger.stacks.overflow(), {weight.bytes, weight.blocks, 0});
+  return true;
+}
+
+// A block that is in no table is about to be freed. Its weight; of no blocks: it was allocated
+// unseen.
+__attribute__((noinline)) ledger::Weight take_unplaced(void* block) {
+  const auto address = reinterpret_cast<uintptr_t>(block);
+  if (!g_ledger.unplaced.may_hold(address)) return {};
+  const ledger::Weight weight = unplaced_weight(block);
+  const bool taken = g_ledger.unplaced.take(address, {weight.bytes, weight.blocks});
+  return taken ? weight : ledger::Weight{};
+}
+
+// What take_unplaced() has said of it.
+__attribute__((noinline)) void book_unplaced_free(uint32_t slot, ledger::Weight weight) {
+  if (weight.blocks == 0) return count(slot, g_ledger.threads.slot(slot).unknown_frees);
   ledger::StackRecord& rest = g_ledger.stacks.record(g_ledger.stacks.overflow());
-  book_free_apart(slot, rest, {size, 1, 0, 0, false, false});
+  book_free_apart(slot, rest, {weight.bytes, weight.blocks, 0, 0, false, false});
 }
 
 // Puts a block in and books it. The slot is named by a constant where there is none.
@@ -137,7 +155,7 @@ __attribute__((noinline)) void* enter_sample(uint32_t slot, void* block, uint64_
     const ledger::Weight weight = g_ledger.sampling.weigh(address, entry);
     book_allocation(slot, stack,
                     {weight.bytes, weight.blocks, slack_of(block, size) * weight.blocks});
-  } else {
+  } else if (!enter_unplaced(slot, block)) {
     no_longer_recorded(block);
   }
   t_thread.counted = block;
@@ -177,7 +195,7 @@ __attribute__((noinline)) void* allocated_unusually(void* block, size_t size, Ca
   ledger::Block taken;
   if (!g_ledger.blocks.take(reinterpret_cast<uintptr_t>(block), &taken)) {
     if (t_thread.moving == block) return;
-    return book_unknown_free(slot, g_ledger.unplaced.any() ? usable_size(block) : 0);
+    return book_unplaced_free(slot, take_unplaced(block));
   }
   book_free(slot, taken, {taken.size, 1}, now, slack_of(block, taken.size), temporary);
   if (temporary) t_thread.counted = nullptr;
@@ -229,7 +247,12 @@ void forget_sample(void* block) {
   const uint32_t slot = this_slot();
   ledger::Operation operation(g_ledger.threads.slot(slot));
   ledger::Block taken;
-  if (!g_ledger.blocks.take(address, &taken)) return;
+  if (!g_ledger.blocks.take(address, &taken)) {
+    const ledger::Weight weight = take_unplaced(block);
+    if (weight.blocks == 0) return;
+    no_longer_recorded(block);
+    return book_unplaced_free(slot, weight);
+  }
   no_longer_recorded(block);
   const bool temporary =
       t_thread.counted == block && t_thread.after_counted == t_thread.until_sample;
@@ -247,16 +270,20 @@ Reallocation::Reallocation(void* block)
       slot_(g_ledger.blocks.reserve(address_, &block_)) {
   if (slot_ != nullptr) {
     slack_ = slack_of(block, block_.size);
-  } else if (g_ledger.unplaced.any()) {
-    block_.size = usable_size(block);
+  } else {
+    unplaced_ = take_unplaced(block);
   }
   t_thread.moving = block;
 }
 
 void Reallocation::failed() {
   t_thread.moving = nullptr;
-  if (slot_ == nullptr || births_ != load(ledger::g_births)) return;
-  g_ledger.blocks.restore(slot_, address_, block_);
+  if (births_ != load(ledger::g_births)) return;
+  if (slot_ != nullptr) return g_ledger.blocks.restore(slot_, address_, block_);
+  // Its bit has memory by now.
+  if (unplaced_.blocks != 0) {
+    g_ledger.unplaced.put(address_, {unplaced_.bytes, unplaced_.blocks}, true);
+  }
 }
 
 void Reallocation::succeeded() {
@@ -266,7 +293,12 @@ void Reallocation::succeeded() {
   if (births_ != load(ledger::g_births)) {
     return count(slot, g_ledger.threads.slot(slot).unknown_frees);
   }
-  if (slot_ == nullptr) return book_unknown_free(slot, block_.size);
+  if (slot_ == nullptr) {
+    if (samples() && unplaced_.blocks != 0) {
+      no_longer_recorded(reinterpret_cast<const void*>(address_));
+    }
+    return book_unplaced_free(slot, unplaced_);
+  }
   g_ledger.blocks.release(slot_);
   if (samples()) no_longer_recorded(reinterpret_cast<const void*>(address_));
   book_free(slot, block_, g_ledger.sampling.weigh(address_, block_), ledger::ticks_now(), slack_,

@@ -77,6 +77,7 @@ class Reallocation {
   uintptr_t address_;
   ledger::Block block_ = {};
   uint64_t slack_ = 0;
+  ledger::Weight unplaced_ = {};  // of a block without a place; no blocks: it is none
   ledger::BlockTable::Slot* slot_;
   uint32_t births_ = load(ledger::g_births);
 };

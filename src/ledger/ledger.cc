@@ -120,7 +120,7 @@ void Ledger::forget_all(uint32_t child) {
   peak.restart(0, ticks_now());
   reported_variance.total = 0;
   inherited = {};
-  unplaced = {};
+  unplaced.clear();
   reported_peak = lost_inflight = 0;
 }
 

@@ -6,49 +6,21 @@
 #include <cstdint>
 
 #include "base/growing_array.h"
+#include "format/ledger.h"
 #include "ledger/block_table.h"
 #include "ledger/peak.h"
 #include "ledger/sampling.h"
 #include "ledger/stack_table.h"
 #include "ledger/thread_slots.h"
+#include "ledger/unplaced.h"
 
 namespace mtrace::ledger {
-
-struct Totals {
-  uint64_t bytes;
-  uint64_t blocks;
-};
 
 // Of what was live at the previous report of a sampled process; written as `reported` is.
 struct ReportedVariance {
   GrowingArray<Variance> of_stacks;  // by ordinal
   Variance total;
   uint64_t ticks;  // when it was taken
-};
-
-// Live blocks for which the block table had no place. They stand in the entry of stacks.overflow()
-// with their usable size, because that is what can still be told of one when it is freed.
-class Unplaced {
- public:
-  void put(uint64_t bytes) {
-    fetch_add(live_.bytes, bytes);
-    fetch_add<uint64_t>(live_.blocks, 1);
-  }
-  // Before the size of a block that is in no table is asked for. False: there can be none.
-  bool any() const { return load(live_.blocks) != 0; }
-  // A block of `bytes` that is in no table is freed. False: it was allocated unseen.
-  bool take(uint64_t bytes) {
-    uint64_t seen = load(live_.blocks);
-    do {
-      if (seen == 0) return false;
-    } while (!compare_exchange(live_.blocks, seen, seen - 1));
-    fetch_add(live_.bytes, -bytes);
-    return true;
-  }
-  Totals live() const { return {load(live_.bytes), load(live_.blocks)}; }
-
- private:
-  Totals live_;
 };
 
 struct alignas(format::kLedgerPage) Ledger {
@@ -65,6 +37,8 @@ struct alignas(format::kLedgerPage) Ledger {
   uint64_t reported_peak;  // its height as of the last report
   Unplaced unplaced;
   uint64_t lost_inflight;  // operations of threads that vanished in a fork
+  // The program's, for report/notes.cc; here, so that they outlive a kill with the rest.
+  format::LedgerNote notes[format::kLedgerNotes];
 
   bool init(StackTable::CameBack came_back) { return stacks.init(came_back) && blocks.init(); }
 

@@ -11,6 +11,7 @@
 #include "format/escape.h"
 #include "format/memlog.h"
 #include "profile/ledger_modules.h"
+#include "profile/ledger_notes.h"
 #include "profile/ledger_summary.h"
 #include "profile/text.h"
 
@@ -136,6 +137,9 @@ class Text {
   }
 
   void write_notes() {
+    for (const LedgerNoteText& note : read_notes(file_)) {
+      line("# {}: {} {}", format::kKeyNote, time_text(note.time), escaped(note.text, ""));
+    }
     for (const std::string& note : occasion_.notes) {
       line("# {}: {}", format::kKeyNote, escaped(note, ""));
     }

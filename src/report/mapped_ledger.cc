@@ -107,6 +107,7 @@ void describe_ledger(bool recording) {
   header->recording = recording;
   header->seq = header->named_seq = header->label_length = 0;
   header->roots = ledger::Layout::roots(g_ledger);
+  header->notes = reinterpret_cast<uint64_t>(g_ledger.notes);
   header->lost_modules = unwind::lost_modules();
   header->lost_notes = dropped_notes();
   header->lost_resources = ledger::g_resources.lost();

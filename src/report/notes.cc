@@ -8,20 +8,15 @@
 #include "base/table_file.h"
 #include "format/escape.h"
 #include "format/memlog.h"
+#include "ledger/ledger.h"
 
 namespace mtrace::report {
 namespace {
 
-enum State : uint32_t { kFree, kWriting, kWhole };
+using State = format::LedgerNoteState;
+using Slot = format::LedgerNote;
 
-struct Slot {
-  uint32_t state;
-  uint32_t order;  // in which the notes came; wraps around
-  uint64_t time;
-  char text[kMostNote + 1];
-};
-
-Slot g_slots[kMostNotes];
+constexpr auto& g_slots = ledger::g_ledger.notes;
 uint32_t g_next = 0;
 uint64_t g_dropped = 0;
 
@@ -31,9 +26,10 @@ bool add_note(const char* text, bool cut) {
   const uint32_t order = fetch_add(g_next, 1u);
   for (unsigned i = 0; i < kMostNotes; ++i) {
     Slot& slot = g_slots[(order + i) % kMostNotes];
-    uint32_t expected = kFree;
+    State expected = State::kFree;
     // The loser goes on to the next slot: this one has a note in it, or soon will.
-    if (load(slot.state) != kFree || !compare_exchange<uint32_t>(slot.state, expected, kWriting)) {
+    if (load(slot.state) != State::kFree ||
+        !compare_exchange(slot.state, expected, State::kWriting)) {
       continue;
     }
     slot.order = order;
@@ -45,7 +41,7 @@ bool add_note(const char* text, bool cut) {
     memcpy(slot.text, text, kept);
     memcpy(slot.text + kept, "...", cut ? kDots : 0);
     slot.text[kept + (cut ? kDots : 0)] = '\0';
-    store_release<uint32_t>(slot.state, kWhole);
+    store_release(slot.state, State::kWhole);
     return true;
   }
   fetch_add<uint64_t>(g_dropped, 1);
@@ -56,7 +52,7 @@ bool add_note(const char* text, bool cut) {
 PendingNotes pending_notes() {
   PendingNotes notes = {};
   for (unsigned i = 0; i < kMostNotes; ++i) {
-    if (load_acquire(g_slots[i].state) == kWhole) notes.slots[notes.count++] = i;
+    if (load_acquire(g_slots[i].state) == State::kWhole) notes.slots[notes.count++] = i;
   }
   // The thread that came first may have read the clock second.
   std::sort(notes.slots, notes.slots + notes.count, [](uint8_t a, uint8_t b) {
@@ -68,7 +64,7 @@ PendingNotes pending_notes() {
 
 void drop_notes(const PendingNotes& notes) {
   for (unsigned i = 0; i < notes.count; ++i) {
-    store_release<uint32_t>(g_slots[notes.slots[i]].state, kFree);
+    store_release(g_slots[notes.slots[i]].state, State::kFree);
   }
 }
 
@@ -88,7 +84,7 @@ void write_notes(Writer& out, const PendingNotes& notes) {
 uint64_t dropped_notes() { return load(g_dropped); }
 
 void notes_after_fork() {
-  for (Slot& slot : g_slots) slot.state = kFree;
+  for (Slot& slot : g_slots) slot.state = State::kFree;
   g_dropped = 0;
 }
 

@@ -1,6 +1,8 @@
 // What the program wants to have said in its next report: at most 64 notes of at most 255 bytes,
 // each with the time at which it was made. One more is dropped and counted.
 //
+// They wait among the tables, so that a ledger in a file has them when the process is killed.
+//
 // Lock-free: a note has a slot that its writer owns until it is whole. One that a signal or a
 // report finds half-way is left to the next report. add_note is thread-safe and async-signal-safe.
 #pragma once
@@ -9,11 +11,12 @@
 #include <cstdint>
 
 #include "base/writer.h"
+#include "format/ledger.h"
 
 namespace mtrace::report {
 
-inline constexpr unsigned kMostNotes = 64;
-inline constexpr size_t kMostNote = 255;  // bytes
+inline constexpr unsigned kMostNotes = format::kLedgerNotes;
+inline constexpr size_t kMostNote = format::kLedgerNoteText;  // bytes
 
 // `cut`: the text is the beginning of a longer one. What is longer than kMostNote is cut here.
 // False: dropped.

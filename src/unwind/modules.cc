@@ -201,6 +201,14 @@ const Module* module_at(uint32_t index) {
   return entry == nullptr ? nullptr : &entry->module;
 }
 
+bool any_unloaded() {
+  for (uint32_t i = 0; const Entry* entry = entry_at(i); ++i) {
+    Object now;
+    if (died(entry->module) == kAlive && !locate_object(entry->object.start, &now)) return true;
+  }
+  return false;
+}
+
 uint32_t forget_unloaded(void (*unloaded)(uintptr_t, uintptr_t, uint32_t, void*), void* context) {
   uint32_t seen = unload_epoch();
   uint32_t now = 0;

@@ -47,6 +47,10 @@ const Module* module_at(uint32_t index);
 // none.
 void log_modules_again();
 
+// Whether an object of the list is gone whose end forget_unloaded() has not seen. One that lies in
+// the same place by now counts as it. Lock-free, async-signal-safe, without system calls.
+bool any_unloaded();
+
 // Call after the real dlclose: finds entries whose object is no longer there, marks them dead in
 // a new epoch, forgets every cached rule, and calls unloaded(start, end, epoch, context) for each.
 // The epoch up to which that is done; when others have ended one meanwhile, not the present one.

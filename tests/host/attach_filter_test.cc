@@ -24,8 +24,9 @@ class AttachFilterTest : public HostTest {
     return run(tool);
   }
   // Treats the listed calls in one way, clone by its flags, and all others in another.
-  Command filtered(std::vector<unsigned> listed, unsigned then, unsigned otherwise) const {
-    Command command = plain({program("attached"), "sites"});
+  Command filtered(std::vector<unsigned> listed, unsigned then, unsigned otherwise,
+                   std::vector<std::string> argv = {program("attached"), "sites"}) const {
+    Command command = plain(argv);
     command.before_exec = [listed = std::move(listed), then, otherwise] {
       sock_filter code[400] = {
           BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, arch)),
@@ -106,6 +107,30 @@ TEST_F(AttachFilterTest, ThatDoesNot) {
                  "has a filter of system calls (seccomp) that could end it at renameat2");
   expect_refused(filtered({SYS_wait4}, SECCOMP_RET_TRAP, SECCOMP_RET_ALLOW),
                  "has a filter of system calls (seccomp) that could end it at wait4");
+}
+
+// A call that was interrupted goes on by no call that the filter does not let through.
+TEST_F(AttachFilterTest, ThatEndsItAtWhatACallWouldGoOnWith) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root may look at filters";
+  Process process(filtered({SYS_ppoll}, SECCOMP_RET_KILL_PROCESS, SECCOMP_RET_ALLOW,
+                           {"/usr/bin/python3", "-c", R"TEXT(
+import ctypes, socket, struct
+ours, its = socket.socketpair()
+its.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack('ll', 1, 0))
+libc = ctypes.CDLL(None, use_errno=True)
+byte = ctypes.create_string_buffer(1)
+print('ready', flush=True)
+print(libc.recv(its.fileno(), byte, 1, 0), ctypes.get_errno(), flush=True)
+)TEXT"}));
+  process.read_until("ready");
+  wait_until_blocked(process.pid(), SYS_recvfrom);
+  for (int round = 0; round < 3; ++round) {
+    const Result result = memlog("attach", process.pid());
+    EXPECT_TRUE(result.exited(1)) << result.how();
+    EXPECT_NE(result.err.find("could end it at ppoll"), std::string::npos) << result.err;
+  }
+  EXPECT_EQ(process.read_line(), "-1 " + std::to_string(EAGAIN));
+  EXPECT_TRUE(process.wait().exited(0));
 }
 
 }  // namespace

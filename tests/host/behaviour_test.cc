@@ -74,19 +74,22 @@ TEST_F(BehaviourTest, PluginInLocalScope) {
 // Blocks keep the names of the module that made them, though another one is at its place by now.
 TEST_F(BehaviourTest, ModuleAtTheAddressOfAnother) {
   const std::string directory = program("").substr(0, program("").size() - 1);
-  const Result result = run(traced({program("plugin_host"), "reload", directory}));
-  ASSERT_TRUE(result.exited(0)) << result.how() << result.out << result.err;
-  std::set<std::string> addresses;
-  for (const std::string& line : lines_of(result.out)) {
-    if (line.starts_with("at ")) addresses.insert(line);
+  for (const char* how : {"reload", "reload-unseen"}) {
+    SCOPED_TRACE(how);
+    const Result result = run(traced({program("plugin_host"), how, directory}));
+    ASSERT_TRUE(result.exited(0)) << result.how() << result.out << result.err;
+    std::set<std::string> addresses;
+    for (const std::string& line : lines_of(result.out)) {
+      if (line.starts_with("at ")) addresses.insert(line);
+    }
+    EXPECT_LT(addresses.size(), 6u) << "no address was used twice: this shows nothing";
+    const std::vector<Memlog> logs = logs_of(result.pid);
+    ASSERT_EQ(logs.size(), 2u);
+    const std::string first = program("plugin_first.so");
+    const std::string second = program("plugin_second.so");
+    EXPECT_EQ(site_sums({logs[0]}, first, first), (Sites{{"site_first", {3000, 30}}}));
+    EXPECT_EQ(site_sums({logs[0]}, second, second), (Sites{{"site_second", {6000, 30}}}));
   }
-  EXPECT_LT(addresses.size(), 6u) << "no address was used twice: this shows nothing";
-  const std::vector<Memlog> logs = logs_of(result.pid);
-  ASSERT_EQ(logs.size(), 2u);
-  const std::string first = program("plugin_first.so");
-  const std::string second = program("plugin_second.so");
-  EXPECT_EQ(site_sums({logs[0]}, first, first), (Sites{{"site_first", {3000, 30}}}));
-  EXPECT_EQ(site_sums({logs[0]}, second, second), (Sites{{"site_second", {6000, 30}}}));
 }
 
 class HostileTest : public BehaviourTest {

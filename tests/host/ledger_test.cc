@@ -150,6 +150,36 @@ sys.stdin.read()
   EXPECT_FALSE(killed.has("rss"));
 }
 
+// What the program had noted, and no report had said when it was killed.
+TEST_F(LedgerTest, NotesOfTheKilled) {
+  Process process(mapped({"/usr/bin/python3", "-c", R"TEXT(
+import ctypes, sys
+library = ctypes.CDLL(None)
+library.mtrace_note_text(b"said", 0)
+library.mtrace_report()
+library.mtrace_note_text(b"first\n# end", 0)
+library.mtrace_note_text(b"second", 0)
+print('go', flush=True)
+sys.stdin.read()
+)TEXT"}));
+  process.read_until("go");
+  const auto notes = [](const Memlog& log) {
+    std::vector<std::string> texts;
+    for (const auto& [key, value] : log.meta) {
+      // The program's begin with their time.
+      if (key == "note" && value.starts_with("20"))
+        texts.push_back(value.substr(value.find(' ') + 1));
+    }
+    return texts;
+  };
+  EXPECT_EQ(notes(logs_of(process.pid()).back()), std::vector<std::string>{"said"});
+  const std::vector<std::string> kLeft = {"first\\x0a# end", "second"};
+  EXPECT_EQ(notes(recover(found()[0])), kLeft);
+  process.send(SIGKILL);
+  process.wait();
+  EXPECT_EQ(notes(recover(found()[0])), kLeft);
+}
+
 // A file for its owner alone, gone at a normal end, however that comes.
 TEST_F(LedgerTest, GoesAtANormalEnd) {
   const Result seen = run(mapped({"/bin/sh", "-c", "ls -l '" + ledgers() + "'/sh-$$.ledger"}));

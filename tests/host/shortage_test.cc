@@ -113,6 +113,57 @@ TEST_F(ShortageTest, BlocksAreLimited) {
   }
 }
 
+// Every block is a sample, and stands for little more than itself.
+TEST_F(ShortageTest, BlocksOfASampleAreLimited) {
+  Command command = work();
+  command.env["MTRACE_SAMPLE"] = "1";
+  const std::vector<Memlog> whole = logs_of(run(command).pid);
+  ASSERT_EQ(whole.size(), 4u);
+  command.env["MTRACE_MAX_BLOCKS"] = "1";
+  const std::vector<Memlog> logs = logs_of(run(command).pid);
+  ASSERT_EQ(logs.size(), 4u);
+  EXPECT_GT(lost(logs[0], "blocks"), 0);
+  for (size_t i = 0; i < 4; ++i) {
+    const double blocks = static_cast<double>(whole[i].amount("live").blocks);
+    EXPECT_NEAR(static_cast<double>(logs[i].amount("live").blocks), blocks, blocks / 20 + 10) << i;
+    EXPECT_GE(logs[i].amount("live").bytes, whole[i].amount("live").bytes * 9 / 10) << i;
+    EXPECT_LE(logs[i].amount("live").bytes, whole[i].amount("live").bytes * 2 + 1000) << i;
+  }
+}
+
+// Of the blocks that are in no table each is told from those of before the attach.
+TEST_F(ShortageTest, BlocksFromBeforeAreNoneOfThoseWithoutAPlace) {
+  Process process(plain({program("unplaced")}));
+  process.read_until("ready");
+  const auto memlog = [&](const char* verb) {
+    Command command = plain({memlog_tool(), verb, std::to_string(process.pid())});
+    command.directory = out();
+    command.env["MTRACE_RESOLVER"] = "none";
+    command.env["MTRACE_MAX_BLOCKS"] = "1";
+    const Result result = run(command);
+    EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+  };
+  memlog("attach");
+  for (const char* command : {"x", "f", "r"}) {
+    process.write(command);
+    process.read_until("done");
+    memlog("report");
+  }
+  process.close_input();
+  EXPECT_TRUE(process.wait().exited(0));
+  const std::vector<Memlog> logs = logs_of(process.pid());
+  ASSERT_EQ(logs.size(), 4u);
+  const Amount made = logs[0].amount("live");
+  EXPECT_EQ(made.blocks, 4000);
+  EXPECT_GE(made.bytes, 4000 * 100);
+  EXPECT_LT(made.bytes, 4000 * 150);
+  EXPECT_GT(lost(logs[0], "blocks"), 1000);
+  EXPECT_EQ(logs[1].amount("live"), made);
+  EXPECT_EQ(logs[1].number("unknown-frees"), 2000);
+  EXPECT_EQ(logs[2].amount("live").blocks, 2000);
+  EXPECT_EQ(logs[2].number("unknown-frees"), 2000);
+}
+
 // The program takes all that it can get: a report may fail, none is wrong, and the last one has it
 // all.
 TEST_F(ShortageTest, NoMemoryLeft) {

@@ -1,0 +1,47 @@
+// Machine code in which a thread waits on in a system call that memlog's stop has interrupted; see
+// attach/restart_code.h, also for what its stack pointer points to. The library holds it for every
+// process that it is loaded into, with call-frame information; memlog puts it elsewhere where there
+// is no library yet.
+#pragma once
+
+namespace mtrace::format {
+
+inline constexpr char kRestartSymbol[] = "mtrace_restart_code";
+
+}  // namespace mtrace::format
+
+// Position-independent. `frame`, `pushed` and `leaving`: call-frame information for where the stack
+// pointer is at the frame, a word below it, and the caller's with the return address in rcx.
+//
+// A system call preserves all registers but rax, rcx and r11, and compilers rely on it; rcx and r11
+// become what the program's own system call would have left there. Some code relies on the flags,
+// too.
+#define MTRACE_RESTART_ARGUMENTS \
+  "mov 24(%rsp), %rdi\n"         \
+  "mov 32(%rsp), %rsi\n"         \
+  "mov 40(%rsp), %rdx\n"         \
+  "mov 48(%rsp), %r10\n"         \
+  "mov 56(%rsp), %r8\n"          \
+  "mov 64(%rsp), %r9\n"
+#define MTRACE_RESTART_CODE(frame, pushed, leaving)                   \
+  "mtrace_restart_code:\n" frame                                      \
+  "syscall\n"                                                         \
+  "mtrace_restart_direct:\n"                                          \
+  "jmp 2f\n"                                                          \
+  "syscall\n"                                                         \
+  "mtrace_restart_polled:\n"                                          \
+  "test %rax, %rax\n"                                                 \
+  "js 2f\n"                                                           \
+  "jz 1f\n" MTRACE_RESTART_ARGUMENTS                                  \
+  "mov 80(%rsp), %rax\n"                                              \
+  "syscall\n"                                                         \
+  "mtrace_restart_called:\n"                                          \
+  "jmp 2f\n"                                                          \
+  "1:\n"                                                              \
+  "mov 88(%rsp), %rax\n"                                              \
+  "2:\n" MTRACE_RESTART_ARGUMENTS                                     \
+  "mov 72(%rsp), %r11\n"                                              \
+  "mov 8(%rsp), %rcx\n"                                               \
+  "push %r11\n" pushed "popfq\n" frame "mov 16(%rsp), %rsp\n" leaving \
+  "jmp *%rcx\n"                                                       \
+  "mtrace_restart_last:\n"
