@@ -51,6 +51,7 @@ class Session {
  public:
   Session(const Target& target, Clock::time_point deadline)
       : target_(target), process_(target_.pid, guarded_objects(target)), deadline_(deadline) {
+    refuse_strict_mode(target_.pid);
     process_.stop(deadline);
     if (executable_mappings(target_.pid) != target_.mappings ||
         listed_objects(process_.memory(), target_.r_debug) != target_.list) {
