@@ -55,6 +55,7 @@ class Session {
         process_(target_.pid, guarded_objects(target), target_.cave),
         deadline_(deadline) {
     process_.restarts().use_library(target_.restart);
+    refuse_strict_mode(target_.pid);
     process_.stop(deadline);
     if (executable_mappings(target_.pid) != target_.mappings ||
         listed_objects(process_.memory(), target_.r_debug) != target_.list) {

@@ -57,7 +57,8 @@ void HeldProcess::stop(Clock::time_point deadline, pid_t borrowed) {
     const bool all = tasks_.stop_all(std::min(deadline, Clock::now() + std::chrono::seconds(1)));
     if (all) {
       std::vector<Unsafe> left = unsafe(tasks_.stopped(), borrowed);
-      if (!left.empty() && !job_stopped) left = nudge(std::move(left), deadline, borrowed);
+      if (left.empty()) return;
+      if (!job_stopped) left = nudge(std::move(left), deadline, borrowed);
       // Those that were let run may have made new threads.
       if (left.empty() && tasks_.stop_all(deadline) && unsafe(tasks_.stopped(), borrowed).empty())
         return;

@@ -21,6 +21,9 @@ Verdict judge(const std::vector<sock_filter>& filter, const FilteredCall& call);
 // Of a thread; 0: none, 1: strict mode, 2: filters.
 int seccomp_mode(pid_t pid, pid_t tid);
 
+// Throws AttachError when a thread is in strict mode. Reads a text for each: for before they stop.
+void refuse_strict_mode(pid_t pid);
+
 // Looks at the filters of stopped threads. Throws AttachError when one may not be looked at, which
 // only root may, or ends the process at a call, or refuses one that is needed.
 void check_filters(pid_t pid, const std::vector<pid_t>& stopped);

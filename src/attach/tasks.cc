@@ -60,15 +60,15 @@ Tasks::~Tasks() {
   ::sigprocmask(SIG_SETMASK, &mask_, nullptr);
 }
 
-void Tasks::seize(pid_t tid, Seizing& seizing) {
+bool Tasks::seize(pid_t tid, Seizing& seizing) {
   constexpr int kTries = 4;
   for (int tries = 1;; ++tries) {
     const int error = seizing.seize(tid, PTRACE_O_TRACESYSGOOD);
     if (error == 0) {
       tasks_[tid] = State::kRunning;
-      return;
+      return true;
     }
-    if (error == ESRCH || is_ending(task_state(pid_, tid))) return;
+    if (error == ESRCH || is_ending(task_state(pid_, tid))) return false;
     if (tries == kTries) {
       throw AttachError(fmt::format("may not be traced: {} (kernel.yama.ptrace_scope says who may)",
                                     std::strerror(error)));
@@ -172,7 +172,7 @@ bool Tasks::stop(const std::vector<pid_t>& tids, Clock::time_point deadline) {
 }
 
 bool Tasks::stop_all(Clock::time_point deadline) {
-  if (stopped().empty()) since_ = Clock::now();
+  const bool all_run = stopped().empty();
   for (bool stable = false; !stable;) {
     stable = true;
     std::optional<Seizing> seizing;
@@ -182,14 +182,14 @@ bool Tasks::stop_all(Clock::time_point deadline) {
     for (const pid_t tid : tids) {
       const auto known = tasks_.find(tid);
       if (known == tasks_.end() || known->second == State::kGone) {
-        if (is_ending(task_state(pid_, tid))) continue;
+        if (known != tasks_.end() && is_ending(task_state(pid_, tid))) continue;
         if (!seizing) seizing.emplace([this] { reap_ended(); });
-        seize(tid, *seizing);
-        stable = false;
+        stable &= !seize(tid, *seizing);
       }
       if (tasks_.contains(tid)) running.push_back(tid);
     }
     seizing.reset();
+    if (all_run && stopped().empty()) since_ = Clock::now();
     if (!stop(running, deadline)) return false;
   }
   if (stopped().empty()) throw AttachError("is ending");

@@ -61,7 +61,8 @@ class Tasks {
 
  private:
   enum class State { kRunning, kStopped, kGone };
-  void seize(pid_t tid, Seizing& seizing);
+  // False: it is at its end.
+  bool seize(pid_t tid, Seizing& seizing);
   bool wait_for(pid_t tid, Clock::time_point deadline, int* status);
   bool reap_ended();
   bool wait_stopped(pid_t tid, Clock::time_point deadline);

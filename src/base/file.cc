@@ -102,10 +102,17 @@ FileIdentity file_identity(const char* path) {
 
 bool is_executable(const char* path) { return call(SYS_faccessat, AT_FDCWD, path, X_OK) == 0; }
 
-unsigned long file_size_limit() {
+namespace {
+
+unsigned long limit_of(int resource) {
   rlimit64 limit = {RLIM64_INFINITY, RLIM64_INFINITY};
-  call(SYS_prlimit64, 0, RLIMIT_FSIZE, nullptr, &limit);
+  call(SYS_prlimit64, 0, resource, nullptr, &limit);
   return limit.rlim_cur;
 }
+
+}  // namespace
+
+unsigned long file_size_limit() { return limit_of(RLIMIT_FSIZE); }
+unsigned long data_limit() { return limit_of(RLIMIT_DATA); }
 
 }  // namespace mtrace::sys

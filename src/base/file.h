@@ -41,5 +41,8 @@ FileIdentity file_identity(const char* path);
 bool is_executable(const char* path);
 // Bytes a file of this process may have (RLIMIT_FSIZE); ~0 for no limit.
 unsigned long file_size_limit();
+// Largest size of private writable memory that this process may have (RLIMIT_DATA); ~0 for no
+// limit.
+unsigned long data_limit();
 
 }  // namespace mtrace::sys

@@ -1,15 +1,18 @@
 #include "hook/call_stack.h"
 
+#include "base/syscall.h"
 #include "format/memlog.h"
 #include "hook/module_hooks.h"
 #include "ledger/ledger.h"
 
 namespace mtrace::hook {
 
-constinit LastWalk g_last_walks[ledger::ThreadSlots::kMost + 1] = {};
+LastWalk* g_last_walks = nullptr;
 unsigned g_depth = 10;
 
 namespace {
+
+constexpr size_t kWalks = ledger::ThreadSlots::kMost + 1;
 
 using ledger::g_ledger;
 using unwind::End;
@@ -50,9 +53,17 @@ uint32_t walk_to_stack(const unwind::Registers& caller, uint32_t slot) {
 }
 
 void forget_walks() {
-  for (LastWalk& last : g_last_walks) {
+  for (size_t i = 0; i < kWalks; ++i) {
+    LastWalk& last = g_last_walks[i];
     if (last.id_and_stack != 0) last.id_and_stack = 0;  // most pages were never touched
   }
+}
+
+bool make_walks() {
+  if (g_last_walks == nullptr) {
+    g_last_walks = static_cast<LastWalk*>(sys::map_sparse_memory(kWalks * sizeof(LastWalk)));
+  }
+  return g_last_walks != nullptr;
 }
 
 void set_depth(unsigned depth) { g_depth = depth; }

@@ -17,7 +17,9 @@ struct LastWalk {
   unwind::WalkMemory memory;
   uint64_t id_and_stack;  // in one word, which no signal handler can tear; 0: none
 };
-[[gnu::visibility("hidden")]] extern LastWalk g_last_walks[ledger::ThreadSlots::kMost + 1];
+// Six megabytes: not static, because a program with a limit on its data (RLIMIT_DATA) would not be
+// loaded. Of no use before make_walks().
+[[gnu::visibility("hidden")]] extern LastWalk* g_last_walks;
 [[gnu::visibility("hidden")]] extern unsigned g_depth;
 
 // Walks from `caller` on. Slot 0: a thread without one.
@@ -32,6 +34,8 @@ uint32_t walk_to_stack(const unwind::Registers& caller, uint32_t slot);
   return walk_to_stack(caller, slot);
 }
 
+// False: no memory. By a thread that is alone, before the first allocation is counted.
+bool make_walks();
 // Return addresses kept of each stack, 1 to format::kMaxDepth. Before the first allocation.
 void set_depth(unsigned depth);
 // No last walk holds any more: the tables are new ones, or begin again. By a thread that is alone.

@@ -91,7 +91,12 @@ void begin(const char* dormant, const char* temporary, char* const* envp) {
   report::status_start(report::g_host.pid, g_options.signal, report::output_directory());
   if (dormant != nullptr) return report::status_mode(Mode::kDormant, dormant);
   const bool again = g_started == 2;
-  if (!report::prepare_reports() || (!again && !make_tables())) {
+  // What the library takes at its start; a program under so low a limit needs it for itself.
+  constexpr unsigned long kLeastData = 32ul << 20;
+  if (!again && sys::data_limit() < kLeastData) {
+    return report::status_mode(Mode::kQuiet, "less than 32 MiB of data allowed (ulimit -d)");
+  }
+  if (!report::prepare_reports() || (!again && (!make_walks() || !make_tables()))) {
     return report::status_mode(Mode::kQuiet, "no memory for the tables");
   }
   ledger::start_ticks();
@@ -133,6 +138,14 @@ void forget_session() {
   report::status_after_fork(pid);
 }
 
+void say_when_quiet() {
+  if (mtrace_status_block.mode != Mode::kQuiet) return;
+  char line[256];
+  Writer out(line, sizeof line);
+  out.text("mtrace: not traced: ").text(mtrace_status_block.reason).put('\n').finish();
+  sys::write_all(STDERR_FILENO, line, out.size());
+}
+
 void exit_handler(void*) { report_exit(); }
 // Runs after all exit handlers, among them the destructors of static objects. Of a library that
 // was preloaded the handler above comes later still.
@@ -147,6 +160,7 @@ __attribute__((constructor)) void construct() {
   if (getauxval(AT_SECURE) != 0) return;
   const Arguments arguments = initial_arguments();
   rewrite_environment(arguments.envp, own_path(), report::g_host.pid);
+  say_when_quiet();
   const bool active = mtrace_status_block.mode == Mode::kActive;
   install_triggers(g_options.signal, g_options.toggle_signal, active,
                    active && g_options.report_on_fatal);

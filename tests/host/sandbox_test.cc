@@ -111,6 +111,28 @@ class LimitTest : public SandboxTest {
 
 // Tables that are reserved and not touched count as address space, too: with so much more than the
 // program needs, it does not notice; with some more there is room for reports.
+// A program that may have little data needs it for itself.
+TEST_F(LimitTest, Data) {
+  for (const rlim_t megabytes : {3, 8, 24}) {
+    SCOPED_TRACE(megabytes);
+    Command command = limited(
+        [] {
+          const rlimit limit = {g_limit, g_limit};
+          setrlimit(RLIMIT_DATA, &limit);
+        },
+        megabytes << 20);
+    command.argv = {program("attached"), "sites"};
+    command.input = "aap";
+    const Result with = run(command);
+    command.env.erase("LD_PRELOAD");
+    const Result without = run(command);
+    EXPECT_EQ(with.how(), without.how());
+    EXPECT_EQ(with.out, without.out);
+    EXPECT_EQ(with.err, "mtrace: not traced: less than 32 MiB of data allowed (ulimit -d)\n");
+    EXPECT_TRUE(all_logs().empty());
+  }
+}
+
 TEST_F(LimitTest, AddressSpace) {
   constexpr rlim_t kTables = 10;  // MiB
   rlim_t least = 1;
