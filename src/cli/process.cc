@@ -188,15 +188,6 @@ bool read_memory(pid_t pid, uint64_t address, void* data, size_t size) {
   return got == static_cast<ssize_t>(size);
 }
 
-bool write_memory(pid_t pid, uint64_t address, const void* data, size_t size) {
-  const iovec local = {const_cast<void*>(data), size};
-  // NOLINTNEXTLINE(performance-no-int-to-ptr): an address of the other process
-  const iovec remote = {reinterpret_cast<void*>(address), size};
-  const ssize_t put = ::process_vm_writev(pid, &local, 1, &remote, 1, 0);
-  if (put >= 0 && put != static_cast<ssize_t>(size)) errno = EFAULT;
-  return put == static_cast<ssize_t>(size);
-}
-
 ProcessHandle::ProcessHandle(pid_t pid)
     : descriptor_(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))) {}
 

@@ -38,7 +38,6 @@ std::optional<std::string> start_environment(pid_t pid, const std::string& varia
 
 // False with errno: not permitted, gone, or not mapped.
 bool read_memory(pid_t pid, uint64_t address, void* data, size_t size);
-bool write_memory(pid_t pid, uint64_t address, const void* data, size_t size);
 
 // A process that can be signalled and waited for without ever meaning another one that got the
 // same pid since.

@@ -9,6 +9,7 @@
 #include "cli/ask_turn.h"
 #include "cli/asked_process.h"
 #include "cli/ledger_request.h"
+#include "cli/ledgers.h"
 #include "cli/report_channels.h"
 
 namespace mtrace::cli {
@@ -114,15 +115,19 @@ void RegularReports::ask_ledger(pid_t pid, Known& known) {
     known.operations = operations;
     return;
   }
-  // The question stands. One that has nothing to tell is left alone.
-  if (operations == known.covered || Clock::now() < known.when + kPatience) return;
+  // The question stands.
+  if (Clock::now() < known.when + kPatience) return;
+  known.when = Clock::now();
+  // By a raw system call it may have become another program, whose ledger is another one.
   std::string why;
+  if (process_of(*known.ledger) == 0) return known.ledger.reset();
+  // One that has nothing to tell is left alone.
+  if (operations == known.covered) return;
   if (report_by_thread(pid, "", kLongestThread, why)) {
     known.ledger->refresh();
     known.seq = known.ledger->header().seq;
     known.covered = operations;
   }
-  known.when = Clock::now();
 }
 
 }  // namespace mtrace::cli

@@ -1,5 +1,6 @@
 #include "cli/traced.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -148,25 +149,65 @@ bool TracedProcess::has_unknown_filter() const {
   return system_call_filters(pid_) > block_->filters;
 }
 
+namespace {
+
+// A process's memory, open for writing. It stays that of the program that was running then: when
+// the process becomes another one, nothing more is read or written.
+class PinnedMemory {
+ public:
+  explicit PinnedMemory(pid_t pid)
+      : file_(::open(fmt::format("/proc/{}/mem", pid).c_str(), O_RDWR | O_CLOEXEC)) {}
+  ~PinnedMemory() {
+    if (file_ >= 0) ::close(file_);
+  }
+  PinnedMemory(const PinnedMemory&) = delete;
+  PinnedMemory& operator=(const PinnedMemory&) = delete;
+
+  bool read(uint64_t address, void* data, size_t size) const {
+    return is_all(::pread(file_, data, size, static_cast<off_t>(address)), size);
+  }
+  bool write(uint64_t address, const void* data, size_t size) const {
+    return is_all(::pwrite(file_, data, size, static_cast<off_t>(address)), size);
+  }
+  // Whether a status block is there; false with errno.
+  bool has_block(uint64_t address) const {
+    uint64_t magic = 0;
+    if (!read(address, &magic, sizeof magic)) return false;
+    if (magic != format::kStatusMagic) errno = ESRCH;
+    return magic == format::kStatusMagic;
+  }
+
+ private:
+  static bool is_all(ssize_t done, size_t size) {
+    if (done >= 0 && static_cast<size_t>(done) != size) errno = ESRCH;
+    return done == static_cast<ssize_t>(size);
+  }
+  int file_;
+};
+
+}  // namespace
+
 bool TracedProcess::write_label(const std::string& label) const {
   const size_t size = std::min(label.size(), sizeof block_->label);
   const auto length = static_cast<uint32_t>(size);
+  const PinnedMemory memory(pid_);
   // The length last: it says that the text is there.
-  return write_memory(pid_, address_ + offsetof(StatusBlock, label), label.data(), size) &&
-         write_memory(pid_, address_ + offsetof(StatusBlock, label_length), &length, sizeof length);
-}
-
-bool TracedProcess::write_signaller(uint32_t who) const {
-  return write_memory(pid_, address_ + offsetof(StatusBlock, signaller), &who, sizeof who);
+  return memory.has_block(address_) &&
+         memory.write(address_ + offsetof(StatusBlock, label), label.data(), size) &&
+         memory.write(address_ + offsetof(StatusBlock, label_length), &length, sizeof length);
 }
 
 bool TracedProcess::send_signal(const ProcessHandle& handle, std::string& why) {
+  const PinnedMemory memory(pid_);
+  const uint64_t signaller = address_ + offsetof(StatusBlock, signaller);
+  const auto self = static_cast<uint32_t>(::getpid());
+  const uint32_t nobody = 0;
   // First said, then looked: a thread either sees this, and waits, or is seen to leave.
-  if (!write_signaller(static_cast<uint32_t>(::getpid()))) {
+  if (!memory.has_block(address_) || !memory.write(signaller, &self, sizeof self)) {
     why = fmt::format("cannot be written to: {}", std::strerror(errno));
     return false;
   }
-  if (!refresh() || is_leaving()) {
+  if (!memory.read(address_, block_.get(), sizeof *block_) || is_leaving()) {
     why = "is becoming another program: ask again";
   } else {
     why = obstacle();
@@ -174,7 +215,7 @@ bool TracedProcess::send_signal(const ProcessHandle& handle, std::string& why) {
   if (why.empty() && !handle.send(block_->signal)) {
     why = fmt::format("cannot be signalled: {}", std::strerror(errno));
   }
-  write_signaller(0);
+  memory.write(signaller, &nobody, sizeof nobody);
   return why.empty();
 }
 

@@ -51,8 +51,6 @@ class TracedProcess {
 
  private:
   TracedProcess() = default;
-  bool write_signaller(uint32_t who) const;
-
   pid_t pid_ = 0;
   uint32_t own_pid_ = 0;  // as the process itself has it, in its namespace
   std::string name_;
