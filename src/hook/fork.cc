@@ -29,8 +29,10 @@ namespace {
 using ledger::g_ledger;
 
 uint64_t g_never_counting = 0;
-uint64_t* g_fork_page = nullptr;  // a page that is wiped on fork, or a word of our own
-uint64_t g_fork_word = 0;
+// A page that is wiped on fork, or words of our own: what Counting says, and the process that
+// libc's fork has made, until it is left by another way.
+uint64_t* g_fork_page = nullptr;
+uint64_t g_fork_words[2];
 uint64_t g_settled = kRecording;  // what that page says once this process is set up
 uint32_t g_forked = 0;            // the last process that libc's fork made, or this one
 uint32_t g_forker = 0;            // and the one that called it
@@ -42,13 +44,14 @@ bool g_left_ledger = false;       // the tables are a copy of the parent's file,
 void fork_child_handler() {
   g_forker = g_forked;
   g_forked = sys::process_id();
-  g_fork_word = 0;
+  g_fork_words[0] = 0;
+  if (g_fork_page != nullptr) g_fork_page[1] = g_forked;
   leave_parents_ledger();
 }
 
 void find_fork_page() {
   g_fork_page = sys::map_wiped_on_fork();
-  if (g_fork_page == nullptr) g_fork_page = &g_fork_word;
+  if (g_fork_page == nullptr) g_fork_page = g_fork_words;
 }
 
 // Another process has asked for a report through the ledger.
@@ -91,10 +94,10 @@ void after_fork() {
     return;
   }
   // This may run in a vfork child of the fork's child, whose memory it uses: libc's fork has left
-  // word of whose it is.
-  const bool told = g_forked != report::g_host.pid;
+  // word of whose it is. A clone of the fork's child by a system call has a page without it.
+  const bool told = g_forked != report::g_host.pid && g_fork_page[1] == g_forked;
   const uint32_t pid = told ? g_forked : sys::process_id();
-  report::host_after_fork(pid, told ? g_forker : report::g_host.pid);
+  report::host_after_fork(pid, told ? g_forker : g_forked);
   g_forked = pid;
   report::report_after_fork();
   report::notes_after_fork();
@@ -119,7 +122,7 @@ const uint64_t* g_counting = &g_never_counting;
 bool make_tables() {
   find_fork_page();
   // A child that shares a file with its parent has to be told by the kernel that it is one.
-  report::map_ledger(g_fork_page != &g_fork_word ? g_options.ledger : "");
+  report::map_ledger(g_fork_page != g_fork_words ? g_options.ledger : "");
   return fill_tables();
 }
 

@@ -98,6 +98,18 @@ TEST_F(ForkTest, Vfork) {
       (Sites{{"site_before", {3000, 3}}, {"site_child", {333, 1}}, {"site_parent", {444, 1}}}));
 }
 
+// A clone by a system call of a fork's child that has done nothing is a process of its own.
+TEST_F(ForkTest, CloneOfAnIdleChild) {
+  const Result result = run(traced({program("clone_of_fork")}));
+  EXPECT_TRUE(result.exited(0)) << result.how();
+  const pid_t grandchild = std::atoi(result.out.c_str());
+  const std::vector<Memlog> logs = logs_of(grandchild);
+  ASSERT_EQ(logs.size(), 1u);
+  EXPECT_EQ(logs[0].number("parent"), std::atoi(result.out.c_str() + result.out.find(' ')));
+  EXPECT_EQ(site_sums(logs, program("clone_of_fork"), program("clone_of_fork")),
+            (Sites{{"site_grandchild", {500, 1}}}));
+}
+
 TEST_F(ForkTest, VforkBeforeAnythingElseInTheChild) {
   const Family family = forks("fork_vfork", 26);
   ASSERT_EQ(all_logs().size(), 2u) << "the vfork child passed for a process of its own";
