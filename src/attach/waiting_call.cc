@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 
 namespace mtrace::attach {
 namespace {
@@ -57,8 +58,23 @@ std::optional<uint64_t> timespec_at(uint64_t address, const TargetMemory& memory
   return nanoseconds(static_cast<uint64_t>(time.tv_sec), static_cast<uint64_t>(time.tv_nsec));
 }
 
-// The socket belongs to the open file, so it can be asked through a descriptor of our own.
+// "socket:[INODE]", also of a thread that has its own descriptors. Only the link is read: to look
+// at a file itself may wait for whoever serves it.
+std::optional<uint64_t> socket_inode(int descriptor, pid_t pid, pid_t tid) {
+  char text[64] = {};
+  const std::string path = fmt::format("/proc/{}/task/{}/fd/{}", pid, tid, descriptor);
+  unsigned long inode = 0;
+  if (::readlink(path.c_str(), text, sizeof text - 1) <= 0 ||
+      std::sscanf(text, "socket:[%lu]", &inode) != 1) {
+    return std::nullopt;
+  }
+  return inode;
+}
+
+// The limit belongs to the socket, which can be asked through a descriptor of our own.
 std::optional<uint64_t> socket_limit(int option, int descriptor, pid_t pid, pid_t tid) {
+  const auto inode = socket_inode(descriptor, pid, tid);
+  if (!inode) return std::nullopt;
   constexpr unsigned kOfThread = O_EXCL;  // PIDFD_THREAD: Linux 6.9
   long process = ::syscall(SYS_pidfd_open, tid, kOfThread);
   if (process < 0) process = ::syscall(SYS_pidfd_open, pid, 0);
@@ -69,11 +85,7 @@ std::optional<uint64_t> socket_limit(int option, int descriptor, pid_t pid, pid_
   timeval time = {};
   socklen_t size = sizeof time;
   struct stat ours = {};
-  struct stat its = {};
-  // Threads may have different descriptors.
-  const std::string path = fmt::format("/proc/{}/task/{}/fd/{}", pid, tid, descriptor);
-  const bool good = ::fstat(copy, &ours) == 0 && ::stat(path.c_str(), &its) == 0 &&
-                    ours.st_ino == its.st_ino && ours.st_dev == its.st_dev &&
+  const bool good = ::fstat(copy, &ours) == 0 && ours.st_ino == *inode &&
                     ::getsockopt(copy, SOL_SOCKET, option, &time, &size) == 0;
   ::close(copy);
   if (!good || (time.tv_sec == 0 && time.tv_usec == 0)) return std::nullopt;

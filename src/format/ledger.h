@@ -113,11 +113,11 @@ static_assert(sizeof(LedgerHeader) <= kLedgerHeaderBytes && offsetof(LedgerHeade
               offsetof(LedgerHeader, program) == 272);
 
 // A note that the program has made and no report has taken up yet; see report/notes.h.
-enum class LedgerNoteState : uint32_t { kFree = 0, kWriting = 1, kWhole = 2 };
+enum LedgerNoteState : uint32_t { kNoteFree = 0, kNoteWriting = 1, kNoteWhole = 2 };
 inline constexpr unsigned kLedgerNotes = 64;
 inline constexpr size_t kLedgerNoteText = 255;  // bytes
 struct LedgerNote {
-  LedgerNoteState state;
+  uint32_t state;  // LedgerNoteState
   uint32_t order;  // in which the notes came; wraps around
   uint64_t time;   // nanoseconds since 1970
   char text[kLedgerNoteText + 1];

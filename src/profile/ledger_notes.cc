@@ -6,7 +6,6 @@ namespace mtrace::profile {
 
 std::vector<LedgerNoteText> read_notes(const LedgerFile& file) {
   using format::LedgerNote;
-  using format::LedgerNoteState;
   struct Found {
     uint32_t order;
     LedgerNoteText note;
@@ -17,7 +16,7 @@ std::vector<LedgerNoteText> read_notes(const LedgerFile& file) {
     LedgerNote note;
     LedgerNote again;
     const uint64_t address = begin + i * sizeof note;
-    if (!file.read(address, note) || note.state != LedgerNoteState::kWhole) continue;
+    if (!file.read(address, note) || note.state != format::kNoteWhole) continue;
     // A report may have taken it up meanwhile, and another note its place.
     if (!file.read(address, again) || again.state != note.state || again.order != note.order) {
       continue;

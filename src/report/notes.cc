@@ -13,7 +13,9 @@
 namespace mtrace::report {
 namespace {
 
-using State = format::LedgerNoteState;
+using format::kNoteFree;
+using format::kNoteWhole;
+using format::kNoteWriting;
 using Slot = format::LedgerNote;
 
 constexpr auto& g_slots = ledger::g_ledger.notes;
@@ -26,10 +28,10 @@ bool add_note(const char* text, bool cut) {
   const uint32_t order = fetch_add(g_next, 1u);
   for (unsigned i = 0; i < kMostNotes; ++i) {
     Slot& slot = g_slots[(order + i) % kMostNotes];
-    State expected = State::kFree;
+    uint32_t expected = kNoteFree;
     // The loser goes on to the next slot: this one has a note in it, or soon will.
-    if (load(slot.state) != State::kFree ||
-        !compare_exchange(slot.state, expected, State::kWriting)) {
+    if (load(slot.state) != kNoteFree ||
+        !compare_exchange<uint32_t>(slot.state, expected, kNoteWriting)) {
       continue;
     }
     slot.order = order;
@@ -41,7 +43,7 @@ bool add_note(const char* text, bool cut) {
     memcpy(slot.text, text, kept);
     memcpy(slot.text + kept, "...", cut ? kDots : 0);
     slot.text[kept + (cut ? kDots : 0)] = '\0';
-    store_release(slot.state, State::kWhole);
+    store_release<uint32_t>(slot.state, kNoteWhole);
     return true;
   }
   fetch_add<uint64_t>(g_dropped, 1);
@@ -52,7 +54,7 @@ bool add_note(const char* text, bool cut) {
 PendingNotes pending_notes() {
   PendingNotes notes = {};
   for (unsigned i = 0; i < kMostNotes; ++i) {
-    if (load_acquire(g_slots[i].state) == State::kWhole) notes.slots[notes.count++] = i;
+    if (load_acquire(g_slots[i].state) == kNoteWhole) notes.slots[notes.count++] = i;
   }
   // The thread that came first may have read the clock second.
   std::sort(notes.slots, notes.slots + notes.count, [](uint8_t a, uint8_t b) {
@@ -64,7 +66,7 @@ PendingNotes pending_notes() {
 
 void drop_notes(const PendingNotes& notes) {
   for (unsigned i = 0; i < notes.count; ++i) {
-    store_release(g_slots[notes.slots[i]].state, State::kFree);
+    store_release<uint32_t>(g_slots[notes.slots[i]].state, kNoteFree);
   }
 }
 
@@ -84,7 +86,7 @@ void write_notes(Writer& out, const PendingNotes& notes) {
 uint64_t dropped_notes() { return load(g_dropped); }
 
 void notes_after_fork() {
-  for (Slot& slot : g_slots) slot.state = State::kFree;
+  for (Slot& slot : g_slots) slot.state = kNoteFree;
   g_dropped = 0;
 }
 

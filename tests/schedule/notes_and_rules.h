@@ -62,6 +62,10 @@ namespace mtrace::sys {
 uint64_t real_time() { return 0; }
 }  // namespace mtrace::sys
 
+namespace mtrace::ledger {
+constinit Ledger g_ledger = {};  // of which only the notes are used
+}  // namespace mtrace::ledger
+
 namespace mtrace::report {
 
 // Two threads make notes, one of them interrupted by a handler that makes one, too, while reports
@@ -73,7 +77,7 @@ class NotesAndReport : public schedule::Scenario {
     g_dropped = 0;
     // All but three slots have a note that nobody takes up, so that the others meet.
     for (unsigned i = 0; i < kMostNotes; ++i) {
-      g_slots[i] = {i >= 3 && i < 6 ? kFree : kWriting, 0, 0, ""};
+      g_slots[i] = {i >= 3 && i < 6 ? kNoteFree : kNoteWriting, 0, 0, ""};
     }
   }
   unsigned threads() const override { return 3; }
