@@ -103,7 +103,7 @@ MTRACE_EXPORT int execveat(int fd, const char* path, char* const argv[], char* c
 MTRACE_EXPORT int posix_spawn(pid_t* pid, const char* path,
                               const posix_spawn_file_actions_t* actions,
                               const posix_spawnattr_t* attributes, char* const argv[],
-                              char* const envp[]) noexcept {
+                              char* const envp[]) {
   start();
   if (g_real.posix_spawn == nullptr) return ENOSYS;
   return with_environment(takes_library(path), envp, [=](char* const* given) {
@@ -113,7 +113,7 @@ MTRACE_EXPORT int posix_spawn(pid_t* pid, const char* path,
 MTRACE_EXPORT int posix_spawnp(pid_t* pid, const char* file,
                                const posix_spawn_file_actions_t* actions,
                                const posix_spawnattr_t* attributes, char* const argv[],
-                               char* const envp[]) noexcept {
+                               char* const envp[]) {
   start();
   if (g_real.posix_spawnp == nullptr) return ENOSYS;
   return with_environment(found_takes_library(file), envp, [=](char* const* given) {
