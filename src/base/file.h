@@ -13,6 +13,11 @@ namespace mtrace::sys {
 // A new file, mode 0600 whatever the umask, never an existing one, never through a symbolic link.
 // `access`: O_WRONLY or O_RDWR.
 long create_file(const char* path, int access = O_WRONLY);
+// A file of the same mode in the file system of `directory`, for writing, that is gone when it is
+// closed, also by the end of the process. Not every file system can (-EOPNOTSUPP, -EISDIR).
+long create_unnamed_file(const char* directory);
+// Gives an unnamed file a name; -EEXIST when that exists. Needs /proc.
+long name_file(int fd, const char* path);
 long write_all(int fd, const char* data, size_t size);
 void close_file(int fd);
 long remove_file(const char* path);

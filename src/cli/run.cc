@@ -8,6 +8,7 @@
 
 #include "cli/command.h"
 #include "cli/launch.h"
+#include "cli/leftovers.h"
 #include "cli/preload.h"
 #include "cli/run_ledgers.h"
 #include "cli/run_options.h"
@@ -71,6 +72,7 @@ int run_run(const Arguments& arguments, const Streams& streams) {
   if (!not_covered.empty()) {
     complain(streams, not_covered + ": libmtrace.so is not loaded into it, and it is not traced");
   }
+  sweep_reports(options.directory);
   std::fflush(streams.err);
   const std::string begun = just_before_now();
   const Ended ended = launch(command, environment, {options.every, ask_all});
