@@ -12,24 +12,46 @@
 #include <cstdint>
 
 #include "base/syscall.h"
+#include "base/writer.h"
 
 namespace mtrace::sys {
+namespace {
+
+// The same file under a number above 2. Takes a negative errno for an answer.
+long above_standard(long fd) {
+  if (failed(fd) || fd > 2) return fd;
+  const long higher = call(SYS_fcntl, fd, F_DUPFD_CLOEXEC, 3);
+  call(SYS_close, fd);
+  return higher;
+}
+
+}  // namespace
 
 long create_file(const char* path, int access) {
-  long fd =
+  const long made =
       call(SYS_openat, AT_FDCWD, path, access | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-  if (failed(fd)) return fd;
-  if (fd <= 2) {
-    const long higher = call(SYS_fcntl, fd, F_DUPFD_CLOEXEC, 3);
-    call(SYS_close, fd);
-    if (failed(higher)) {
-      remove_file(path);
-      return higher;
-    }
-    fd = higher;
+  if (failed(made)) return made;
+  const long fd = above_standard(made);
+  if (failed(fd)) {
+    remove_file(path);
+  } else {
+    call(SYS_fchmod, fd, 0600);
   }
-  call(SYS_fchmod, fd, 0600);
   return fd;
+}
+
+long create_unnamed_file(const char* directory) {
+  const long fd =
+      above_standard(call(SYS_openat, AT_FDCWD, directory, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600));
+  if (!failed(fd)) call(SYS_fchmod, fd, 0600);
+  return fd;
+}
+
+long name_file(int fd, const char* path) {
+  // Not AT_EMPTY_PATH, which takes a privilege. thread-self: the first thread may have ended.
+  char own[40];
+  Writer(own, sizeof own).text("/proc/thread-self/fd/").number(fd).finish();
+  return call(SYS_linkat, AT_FDCWD, own, AT_FDCWD, path, AT_SYMLINK_FOLLOW);
 }
 
 long open_to_read(const char* path, int directory) {
@@ -40,13 +62,7 @@ long read_at(int fd, void* data, size_t size, uint64_t offset) {
   return call(SYS_pread64, fd, data, size, offset);
 }
 
-long create_memory_file() {
-  const long fd = call(SYS_memfd_create, "mtrace", MFD_CLOEXEC);
-  if (failed(fd) || fd > 2) return fd;
-  const long higher = call(SYS_fcntl, fd, F_DUPFD_CLOEXEC, 3);
-  call(SYS_close, fd);
-  return higher;
-}
+long create_memory_file() { return above_standard(call(SYS_memfd_create, "mtrace", MFD_CLOEXEC)); }
 
 long rewind_file(int fd) { return call(SYS_lseek, fd, 0, SEEK_SET); }
 

@@ -17,6 +17,11 @@ long create_file(const char* path, int access = O_WRONLY);
 long open_to_read(const char* path, int directory = AT_FDCWD);
 // Bytes read, at most `size`, from `offset` on.
 long read_at(int fd, void* data, size_t size, uint64_t offset);
+// A file of the same mode in the file system of `directory`, for writing, that is gone when it is
+// closed, also by the end of the process. Not every file system can (-EOPNOTSUPP, -EISDIR).
+long create_unnamed_file(const char* directory);
+// Gives an unnamed file a name; -EEXIST when that exists. Needs /proc.
+long name_file(int fd, const char* path);
 long write_all(int fd, const char* data, size_t size);
 void close_file(int fd);
 long remove_file(const char* path);

@@ -4,6 +4,7 @@
 
 #include "cli/command.h"
 #include "cli/inputs.h"
+#include "cli/left_reports.h"
 #include "cli/progress.h"
 #include "profile/error.h"
 #include "profile/file.h"
@@ -28,43 +29,103 @@ constexpr char kText[] =
     "Code that a runtime compiled is named from /tmp/perf-PID.map if the report was taken on this "
     "machine since it was started.";
 
-void resolve_file(const std::string& file, const Arguments& arguments,
-                  symbolize::Resolver& resolver, const Streams& streams) {
-  const std::string before = profile::read_file(file);
-  profile::Memlog memlog = profile::read(file == "-" ? "<stdin>" : file, before);
-  resolver.resolve(memlog);
-  const std::string after = profile::write(memlog);
-  const std::string output = arguments.value("--output", file);
-  if (output == "-") {
-    print(streams, after);
-  } else if (output != file || after != before) {
-    profile::replace_file(output, after);
+constexpr size_t kBatch = 8 << 20;  // bytes of reports that are held at once
+
+// Resolves files a batch at a time, so that a module which many of them name is opened once.
+class Resolving {
+ public:
+  Resolving(const Arguments& arguments, const Streams& streams)
+      : arguments_(arguments), streams_(streams), resolver_(search_path(arguments)) {}
+
+  // `left`: it may be a report that a process left to its ancestors; any other stays as it is.
+  void add(const std::string& file, bool left) {
+    attempt(left, [&] {
+      Report report = {file, profile::read_file(file), {}, left};
+      report.memlog = profile::read(file == "-" ? "<stdin>" : file, report.before);
+      if (left && (report.memlog.header.resolved != profile::Resolved::kNo ||
+                   report.memlog.header.trigger != "exit")) {
+        return;
+      }
+      resolver_.expect(report.memlog);
+      bytes_ += report.before.size();
+      batch_.push_back(std::move(report));
+    });
+    if (bytes_ >= kBatch) flush();
   }
-}
+
+  void flush() {
+    for (Report& report : batch_) {
+      attempt(report.left, [&] { resolve(report); });
+    }
+    batch_.clear();
+    bytes_ = 0;
+  }
+
+  int status() const { return status_; }
+
+ private:
+  struct Report {
+    std::string file;
+    std::string before;
+    profile::Memlog memlog;
+    bool left;
+  };
+
+  void resolve(Report& report) {
+    resolver_.resolve(report.memlog);
+    const std::string after = profile::write(report.memlog);
+    const std::string output = arguments_.value("--output", report.file);
+    if (output == "-") {
+      print(streams_, after);
+    } else if (output != report.file || after != report.before) {
+      profile::replace_file(output, after);
+    }
+  }
+
+  // Nobody has named those that were left: what is wrong with them is not said.
+  template <typename Work>
+  void attempt(bool left, Work&& work) {
+    const bool quiet = left || arguments_.has("--quiet");
+    const auto failed = [&](int how) { status_ = left ? status_ : std::max(status_, how); };
+    try {
+      work();
+    } catch (const profile::FormatError& error) {
+      if (!quiet) std::fprintf(streams_.err, "%s\n", error.what());
+      failed(kUnusable);
+    } catch (const std::exception& error) {
+      if (!quiet) complain(streams_, error.what());
+      failed(kFailed);
+    }
+  }
+
+  const Arguments& arguments_;
+  const Streams& streams_;
+  symbolize::Resolver resolver_;
+  std::vector<Report> batch_;
+  size_t bytes_ = 0;
+  int status_ = kGood;
+};
 
 int run_resolve(const Arguments& arguments, const Streams& streams) {
   const std::vector<std::string>& files = arguments.operands();
-  const bool quiet = arguments.has("--quiet");
   if (files.empty()) throw UsageError("resolve: no file given");
-  if (arguments.has("--output") && files.size() != 1) {
+  const bool tree = arguments.has("--tree");
+  if (arguments.has("--output") && (files.size() != 1 || tree)) {
     throw UsageError("resolve: --output takes exactly one file");
   }
-  symbolize::Resolver resolver(search_path(arguments));
-  int status = kGood;
+  Resolving resolving(arguments, streams);
   Progress progress(files.size());
   for (const std::string& file : files) {
     progress.step();
-    try {
-      resolve_file(file, arguments, resolver, streams);
-    } catch (const profile::FormatError& error) {
-      if (!quiet) std::fprintf(streams.err, "%s\n", error.what());
-      status = kUnusable;
-    } catch (const std::exception& error) {
-      if (!quiet) complain(streams, error.what());
-      status = std::max<int>(status, kFailed);
-    }
+    resolving.add(file, false);
   }
-  return status;
+  // First: whoever started this may not wait for the others.
+  resolving.flush();
+  if (tree) {
+    for (const std::string& file : reports_since(files.back())) resolving.add(file, true);
+    resolving.flush();
+  }
+  return resolving.status();
 }
 
 }  // namespace
@@ -73,12 +134,15 @@ const Command& resolve_command() {
   static const Command command = {
       {"resolve",
        "fill functions, lines and inlined functions into reports",
-       "[--sysroot DIR] [--symbols DIR]... FILE...\n[OPTION]... -o FILE|- FILE",
+       "[--sysroot DIR] [--symbols DIR]... [--tree] FILE...\n[OPTION]... -o FILE|- FILE",
        kText,
        {kSysrootOption,
         kSymbolsOption,
         {"--output", "-o", "FILE",
          "Write there instead of replacing the report; - is the standard output."},
+        {"--tree", "", "",
+         "Also the reports in the directory of the last FILE that were written since its process "
+         "began, at the end of other processes, and have no names: see MTRACE_NAME_AFTER_MS."},
         {"--quiet", "-q", "", "Say nothing; the exit status tells."}},
        "0: done, also if some frames stay without a name; 1: a file cannot be read or replaced; "
        "2: a file is not a proper memlog (and stays as it is), or the command line is wrong.",

@@ -8,6 +8,7 @@
 
 #include "cli/command.h"
 #include "cli/launch.h"
+#include "cli/leftovers.h"
 #include "cli/preload.h"
 #include "cli/process.h"
 #include "cli/regular_reports.h"
@@ -64,6 +65,7 @@ int run_run(const Arguments& arguments, const Streams& streams) {
   }
   const std::vector<std::string> environment =
       not_covered.foreign ? untraced_environment() : traced_environment(find_library(), settings);
+  sweep_reports(options.directory);
   std::fflush(streams.err);
   const std::string begun = just_before_now();
   RegularReports regular;

@@ -11,6 +11,7 @@
 
 #include "cli/arguments.h"
 #include "cli/ledgers.h"
+#include "cli/leftovers.h"
 #include "format/ledger.h"
 #include "profile/error.h"
 #include "profile/text.h"
@@ -19,17 +20,6 @@ namespace mtrace::cli {
 namespace {
 
 namespace fs = std::filesystem;
-
-// In memory, so that the program never waits for a disk. Empty: there is no such place.
-std::string make_own_directory() {
-  const char* runtime = std::getenv("XDG_RUNTIME_DIR");
-  for (const char* place : {runtime, "/dev/shm"}) {
-    if (place == nullptr || *place != '/') continue;
-    std::string path = std::string(place) + "/mtrace-XXXXXX";
-    if (::mkdtemp(path.data()) != nullptr) return path;
-  }
-  return {};
-}
 
 void use_directory(const std::string& path) {
   if (::mkdir(path.c_str(), 0777) != 0 && errno != EEXIST) {
@@ -67,7 +57,9 @@ Fate fate_of(const std::string& path, uint64_t begun, pid_t pid, bool killed) {
 RunLedgers::RunLedgers(const std::string& wish) : begun_(real_time_now()) {
   if (wish.empty() && std::getenv("MTRACE_LEDGER") != nullptr) return;
   if (wish.empty()) {
-    directory_ = make_own_directory();
+    sweep_ledgers();
+    // In memory, so that the program never waits for a disk.
+    directory_ = make_ledger_directory(lock_);
     own_ = !directory_.empty();
     if (!own_) return;
   } else if (wish != "none") {
@@ -77,8 +69,10 @@ RunLedgers::RunLedgers(const std::string& wish) : begun_(real_time_now()) {
   setting_ = "MTRACE_LEDGER=" + directory_;
 }
 
-RunLedgers::~RunLedgers() {
-  if (own_) ::rmdir(directory_.c_str());  // where nothing is left in it
+RunLedgers::~RunLedgers() { leave(); }
+
+void RunLedgers::leave() const {
+  if (own_) leave_ledger_directory(directory_);
 }
 
 std::string RunLedgers::settle(pid_t pid, bool killed) const {
@@ -98,6 +92,7 @@ std::string RunLedgers::settle(pid_t pid, bool killed) const {
       ++others;
     }
   }
+  leave();  // whoever was run may have been killed, and memlog then ends by the same signal
   std::string out;
   if (!own.empty()) {
     out += fmt::format("its last state: memlog recover {}\n", profile::escaped(own, ""));

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <string>
 
+#include "profile/descriptor.h"
+
 namespace mtrace::cli {
 
 class RunLedgers {
@@ -26,8 +28,11 @@ class RunLedgers {
   std::string settle(pid_t pid, bool killed) const;
 
  private:
+  void leave() const;
+
   std::string directory_;  // empty: none that is this run's affair
   bool own_ = false;
+  profile::Descriptor lock_;  // on the own directory
   std::string setting_;
   uint64_t begun_;  // nanoseconds since 1970
 };

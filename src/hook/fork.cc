@@ -36,7 +36,8 @@ uint64_t g_fork_words[2];
 uint64_t g_settled = kRecording;  // what that page says once this process is set up
 uint32_t g_forked = 0;            // the last process that libc's fork made, or this one
 uint32_t g_forker = 0;            // and the one that called it
-bool g_left_ledger = false;       // the tables are a copy of the parent's file, of no use
+bool g_has_forked = false;
+bool g_left_ledger = false;  // the tables are a copy of the parent's file, of no use
 
 // In the child. A process between parent and child that never allocated (a daemon's) leaves its pid
 // here. Where the kernel cannot wipe a page this is also how a fork is told; _Fork and raw clone
@@ -99,6 +100,7 @@ void after_fork() {
   const uint32_t pid = told ? g_forked : sys::process_id();
   report::host_after_fork(pid, told ? g_forker : g_forked);
   g_forked = pid;
+  store(g_has_forked, false);
   report::report_after_fork();
   report::notes_after_fork();
   report::misuse_after_fork();
@@ -143,6 +145,7 @@ void go_quiet(const char* why) {
 }
 
 void prepare_fork() {
+  store(g_has_forked, true);
   // In a moment the slots may be those of the parent, which goes on.
   t_thread.forks_inside =
       t_thread.slot != 0 && load(g_ledger.threads.slot(t_thread.slot).busy) != 0;
@@ -169,6 +172,8 @@ MTRACE_REALIGN bool counting_slowly() {
   if (load(*g_fork_page) == kUnsettled) after_fork();
   return g_counting == g_fork_page;
 }
+
+bool has_forked() { return load(g_has_forked); }
 
 bool is_set_up() { return g_counting == g_fork_page && g_fork_page != nullptr && counting(); }
 

@@ -20,6 +20,9 @@ void watch_forks();
 void prepare_fork();
 void leave_parents_ledger();
 
+// Whether this process has called fork; not vfork or posix_spawn.
+bool has_forked();
+
 // True in a process that counts and whose tables these are; not yet in a fork's child.
 bool is_set_up();
 // The child of a fork that nothing here has happened in yet.

@@ -26,6 +26,7 @@ struct Options {
   const char* unwinder;  // "cfi" or "libunwind"
   const char* resolver;  // "": look for it
   unsigned exit_wait;    // seconds
+  unsigned name_after_ms;
   bool command;
 };
 

@@ -6,6 +6,7 @@
 #include "base/syscall.h"
 #include "hook/fork.h"
 #include "hook/lifecycle.h"
+#include "hook/naming.h"
 #include "hook/options.h"
 #include "hook/signal_hooks.h"
 #include "report/mapped_ledger.h"
@@ -62,6 +63,7 @@ void report_end(bool wanted, const char* label) {
   }
   // A thread that ends the process while another one is at its last report would cut that short.
   if (exchange(g_exit_reported, true)) return report::wait_for_reports();
+  if (wanted) report::set_names(names_of_last_report());
   const bool told = !wanted || report::report(report::Trigger::kExit, label) > 0;
   report::finish_resolver(g_options.exit_wait);
   using format::LedgerState;

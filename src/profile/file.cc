@@ -8,12 +8,16 @@
 #include <climits>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <utility>
 
 #include "profile/error.h"
 
 namespace mtrace::profile {
 namespace {
+
+constexpr char kDescriptors[] = "/proc/self/fd/";
+constexpr int kAttempts = 8;
 
 bool write_all(int descriptor, std::string_view content) {
   while (!content.empty()) {
@@ -66,32 +70,62 @@ Replacement::Replacement(const std::string& path) : path_(path), target_(path) {
   }
 
   const size_t slash = target_.rfind('/');
-  std::string name =
-      (slash == std::string::npos ? "" : target_.substr(0, slash + 1)) + ".memlog-XXXXXX";
-  file_ = Descriptor(::mkostemp(name.data(), O_CLOEXEC));
-  if (file_.get() < 0) throw FileError("cannot write beside " + path_, errno);
-  if (exists && ::fchmod(file_.get(), state.st_mode & 07777) != 0) {
+  directory_ = slash == std::string::npos ? "./" : target_.substr(0, slash + 1);
+  // Without a name it leaves nothing behind when this process is killed.
+  if (::access(kDescriptors, F_OK) == 0) {
+    file_ = Descriptor(::open(directory_.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600));
+  }
+  if (file_.get() < 0) {
+    std::string name = directory_ + kTemporaryPrefix + "XXXXXX";
+    file_ = Descriptor(::mkostemp(name.data(), O_CLOEXEC));
+    if (file_.get() < 0) throw FileError("cannot write beside " + path_, errno);
+    temporary_ = std::move(name);
+  }
+  const mode_t mode = exists ? state.st_mode & 07777 : 0600;
+  if (::fchmod(file_.get(), mode) != 0) {
     const int error_number = errno;
-    ::unlink(name.c_str());
+    remove_temporary();
     throw FileError("cannot write " + path_, error_number);
   }
-  temporary_ = std::move(name);
 }
 
-Replacement::~Replacement() {
+Replacement::~Replacement() { remove_temporary(); }
+
+void Replacement::remove_temporary() {
   if (!temporary_.empty()) ::unlink(temporary_.c_str());
+  temporary_.clear();
 }
 
 void Replacement::write(std::string_view content) {
   if (!write_all(file_.get(), content)) throw FileError("cannot write " + path_, errno);
 }
 
+// Only a file with a name can take the place of another.
+void Replacement::give_name() {
+  const std::string own = kDescriptors + std::to_string(file_.get());
+  int error_number = EEXIST;
+  for (int attempt = 0; error_number == EEXIST && attempt < kAttempts; ++attempt) {
+    timespec now = {};
+    ::clock_gettime(CLOCK_MONOTONIC, &now);
+    std::string name = directory_ + kTemporaryPrefix + std::to_string(::getpid()) + '-' +
+                       std::to_string(now.tv_sec) + '-' + std::to_string(now.tv_nsec);
+    if (::linkat(AT_FDCWD, own.c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW) == 0) {
+      temporary_ = std::move(name);
+      return;
+    }
+    error_number = errno;
+  }
+  throw FileError("cannot replace " + path_, error_number);
+}
+
 void Replacement::finish() {
-  if (temporary_.empty()) return;
+  if (directory_.empty()) return;
+  if (temporary_.empty()) give_name();
   if (::rename(temporary_.c_str(), target_.c_str()) != 0) {
     throw FileError("cannot replace " + path_, errno);
   }
   temporary_.clear();
+  directory_.clear();
 }
 
 void replace_file(const std::string& path, std::string_view content) {

@@ -23,6 +23,7 @@ char g_directory[kPlaces][kPathCapacity];
 bool g_present[kPlaces];
 char g_shown[kPathCapacity];  // the first one, as people write it
 uint32_t g_run = 1;           // 2: "<pid>.2"
+bool g_unnamed = true;        // files without a name can be given one
 
 bool has(const char* text, char letter) {
   for (const char* p = strchr(text, '%'); p != nullptr && p[1] != '\0'; p = strchr(p + 2, '%')) {
@@ -122,6 +123,33 @@ long expand_path(char* path, const OutputFile& file, const char* before, const c
   return out.text(after).finish() == 0 ? 0 : -ENAMETOOLONG;
 }
 
+long open_unnamed(const OutputFile& file) {
+  char directory[kPathCapacity];
+  Writer out(directory, sizeof directory);
+  expand(out, g_directory[file.place], file);
+  return out.put('/').finish() == 0 ? sys::create_unnamed_file(directory) : -ENAMETOOLONG;
+}
+
+// Another process may have the same pid (containers) and the same directory, so the name has the
+// time in it, and one that exists is left alone.
+long open_temporary(OutputFile* file) {
+  long result = -EEXIST;
+  for (int attempt = 0; result == -EEXIST && attempt < 8; ++attempt) {
+    char ending[32];
+    Writer(ending, sizeof ending).put('.').hex(sys::monotonic_time()).text(".tmp").finish();
+    result = expand_path(file->temporary, *file, ".", ending);
+    if (result == 0) result = sys::create_file(file->temporary);
+  }
+  return result;
+}
+
+long publish_unnamed(const OutputFile& file) {
+  const long result = sys::name_file(file.fd, file.path);
+  if (result == 0 || result == -EEXIST) return result;
+  g_unnamed = false;
+  return -EAGAIN;
+}
+
 }  // namespace
 
 void set_output(const char* option, const char* fallback) {
@@ -156,15 +184,9 @@ long open_output(OutputFile* file, unsigned place, uint32_t seq, uint64_t taken)
   long first_error = 0;
   for (file->place = place; file->place < kPlaces; ++file->place) {
     if (!g_present[file->place]) continue;
-    // Another process may have the same pid (containers) and the same directory, so the name has
-    // the time in it, and one that exists is left alone.
-    long result = -EEXIST;
-    for (int attempt = 0; result == -EEXIST && attempt < 8; ++attempt) {
-      char ending[32];
-      Writer(ending, sizeof ending).put('.').hex(sys::monotonic_time()).text(".tmp").finish();
-      result = expand_path(file->temporary, *file, ".", ending);
-      if (result == 0) result = sys::create_file(file->temporary);
-    }
+    file->temporary[0] = '\0';
+    long result = g_unnamed ? open_unnamed(*file) : -EOPNOTSUPP;
+    if (result < 0) result = open_temporary(file);
     if (result >= 0) {
       file->fd = static_cast<int>(result);
       return 0;
@@ -175,21 +197,25 @@ long open_output(OutputFile* file, unsigned place, uint32_t seq, uint64_t taken)
 }
 
 long publish_output(OutputFile* file) {
-  sys::close_file(file->fd);
+  const bool named = file->temporary[0] != '\0';
+  if (named) sys::close_file(file->fd);
   long result;
   for (;;) {
     result = expand_path(file->path, *file, "", "");
-    if (result == 0) result = sys::publish(file->temporary, file->path);
+    if (result == 0) {
+      result = named ? sys::publish(file->temporary, file->path) : publish_unnamed(*file);
+    }
     if (result != -EEXIST || g_run >= kMostRuns) break;
     ++g_run;
   }
-  if (result != 0) sys::remove_file(file->temporary);
+  if (!named) sys::close_file(file->fd);
+  if (named && result != 0) sys::remove_file(file->temporary);
   return result;
 }
 
 void discard_output(OutputFile* file) {
   sys::close_file(file->fd);
-  sys::remove_file(file->temporary);
+  if (file->temporary[0] != '\0') sys::remove_file(file->temporary);
 }
 
 void output_after_fork() { g_run = 1; }

@@ -14,20 +14,22 @@ inline constexpr size_t kPathCapacity = 4096;
 void set_output(const char* option, const char* fallback);
 const char* output_directory();
 
-// A report being written. Its temporary name begins with a dot and is gone in the end.
+// A report being written: to a file without a name, which leaves nothing behind when the process is
+// killed; where the file system has none such, under a temporary name that begins with a dot.
 struct OutputFile {
   int fd;
   uint32_t seq;
-  unsigned place;  // which of the directories took it
-  uint64_t taken;  // real time, for %t
-  char temporary[kPathCapacity];
-  char path[kPathCapacity];  // final name, set by publish_output
+  unsigned place;                 // which of the directories took it
+  uint64_t taken;                 // real time, for %t
+  char temporary[kPathCapacity];  // "": it has no name
+  char path[kPathCapacity];       // final name, set by publish_output
 };
 
-// Opens a temporary file in the first directory, from number `place` (0, 1 or 2) on, that takes
+// Opens such a file in the first directory, from number `place` (0, 1 or 2) on, that takes
 // one. 0 or the negative errno of the first one asked.
 long open_output(OutputFile* file, unsigned place, uint32_t seq, uint64_t taken);
-// Closes the file and gives it its final name. 0 or a negative errno; the temporary name is gone.
+// Gives the file its final name and closes it. 0 or a negative errno; then the file is gone.
+// -EAGAIN: files without a name get none here; from now on they have one from the start.
 long publish_output(OutputFile* file);
 void discard_output(OutputFile* file);
 

@@ -38,6 +38,7 @@ const char* g_library_line = "";
 const char* g_note = nullptr;
 bool g_recording = true;
 Listed g_listed = Listed::kNet;
+Names g_names = Names::kOwn;
 
 // By another process, whatever this one is doing.
 bool is_asked(Trigger trigger) {
@@ -60,7 +61,7 @@ Scratch* g_scratch = nullptr;  // for the one report at a time; mapped at the st
 long write_file(Scratch& scratch, Occasion& occasion, const Snapshot& snapshot) {
   long error = -ENOENT;
   // A place that lets a file begin may still be full: then the next one is tried.
-  for (unsigned place = 0; place < 3; place = scratch.file.place + 1) {
+  for (unsigned place = 0; place < 3; place = scratch.file.place + (error == -EAGAIN ? 0 : 1)) {
     error = open_output(&scratch.file, place, occasion.seq, occasion.taken);
     if (error != 0) break;
     if (scratch.file.place != 0) {
@@ -126,8 +127,10 @@ void write_report(void* argument) {
   ledger_reported(g_seq, occasion.failures, scratch.file.path);
   scratch.result = static_cast<int>(g_seq);
   status_reported(g_seq, scratch.file.path);
-  if (snapshot.begin() != snapshot.end()) {
-    resolve_later(scratch.file.path, g_seq, scratch.trigger == Trigger::kExit);
+  const bool any = snapshot.begin() != snapshot.end() || g_names == Names::kTree;
+  if (any && g_names != Names::kLeft) {
+    resolve_later(scratch.file.path, g_seq, scratch.trigger == Trigger::kExit,
+                  g_names == Names::kTree);
   } else {
     status_named(g_seq);  // no stacks, no names
   }
@@ -184,6 +187,7 @@ bool prepare_reports() {
 void set_library_line(const char* line) { g_library_line = line; }
 const char* library_line() { return g_library_line; }
 void set_listed(Listed listed) { g_listed = listed; }
+void set_names(Names names) { g_names = names; }
 void set_recording(bool on) { store(g_recording, on); }
 void set_note(const char* note) { g_note = note; }
 
@@ -218,6 +222,7 @@ void wait_for_reports() {
 void report_after_fork() {
   g_state = kIdle;
   g_seq = 0;
+  g_names = Names::kOwn;
 }
 
 }  // namespace mtrace::report

@@ -9,6 +9,13 @@
 
 namespace mtrace::report {
 
+// What is done about the names of a report.
+enum class Names : uint32_t {
+  kOwn,   // the resolver fills them in
+  kTree,  // and those of reports beside it that other processes have left, unless it has none
+  kLeft,  // nothing: an ancestor of this process will
+};
+
 enum class Trigger : uint32_t { kSignal, kExit, kApi, kRequest };  // kRequest: through the ledger
 
 // Before anything else here; once more does nothing. False: no memory.
@@ -19,6 +26,7 @@ void set_library_line(const char* line);
 const char* library_line();
 // Which stacks reports list.
 void set_listed(Listed listed);
+void set_names(Names names);
 // Whether new allocations are recorded: reports say when they are not.
 void set_recording(bool on);
 // Said in every report from now on (the program took the signal, ...); nullptr: nothing.

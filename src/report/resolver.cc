@@ -30,6 +30,7 @@ enum State : uint32_t {
 
 struct Job {
   uint32_t seq;
+  bool tree;
   char path[kPath];
 };
 
@@ -40,7 +41,7 @@ struct Shared {
   uint32_t queued;  // jobs ever queued; job i is in jobs[i % kQueued]
   uint32_t taken;   // jobs ever taken by the supervisor
   sys::Program program;
-  const char* argv[5 + kQueued];
+  const char* argv[6 + kQueued];
   Job jobs[kQueued];
   Job taken_jobs[kQueued];
   alignas(16) char supervisor_stack[kStack];
@@ -85,6 +86,9 @@ void run_batch(Shared& shared) {
   shared.argv[argc++] = "memlog";
   shared.argv[argc++] = "resolve";
   shared.argv[argc++] = "--quiet";
+  bool tree = false;
+  for (uint32_t i = first; i != queued; ++i) tree |= shared.jobs[i % kQueued].tree;
+  if (tree) shared.argv[argc++] = "--tree";
   shared.argv[argc++] = "--";
   uint32_t last_seq = 0;
   for (uint32_t i = first; i != queued; ++i) {
@@ -177,7 +181,7 @@ Tool resolver_tool() {
   return {usable ? g_tool : nullptr, g_environment, g_signal};
 }
 
-void resolve_later(const char* path, uint32_t seq, bool host_waits) {
+void resolve_later(const char* path, uint32_t seq, bool host_waits, bool tree) {
   if (resolver_tool().path == nullptr || !prepare()) {
     status_named(seq);
     return;
@@ -185,6 +189,7 @@ void resolve_later(const char* path, uint32_t seq, bool host_waits) {
   Shared& shared = *g_shared;
   Job& job = shared.jobs[shared.queued % kQueued];
   job.seq = seq;
+  job.tree = tree;
   // Beside busy programs a polite one does not come to run while the host waits.
   shared.program.niceness = host_waits ? 0 : kPolite;
   strncpy(job.path, path, kPath - 1);

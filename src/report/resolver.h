@@ -21,8 +21,10 @@ struct Tool {
 Tool resolver_tool();
 
 // Queues a complete report for naming. Without a resolver it is final at once. `host_waits`: that
-// is no work in the background. Called by one thread at a time, signals blocked.
-void resolve_later(const char* path, uint32_t seq, bool host_waits);
+// is no work in the background. `tree`: then also the reports beside it that were written at the
+// end of other processes since this one began, and have no names. Called by one thread at a time,
+// signals blocked.
+void resolve_later(const char* path, uint32_t seq, bool host_waits, bool tree);
 
 // Waits until nothing is queued, at most `seconds`; then ends the resolver, so that the raw report
 // stands. For the end of the process, or of the program in it: after an exec the kernel would tell

@@ -115,6 +115,30 @@ void append_named(std::vector<Frame>& out, const Frame& frame, const SourceFrame
   }
 }
 
+// By number of the module.
+std::vector<std::vector<uint64_t>> offsets_in_modules(const Memlog& memlog) {
+  std::vector<std::vector<uint64_t>> offsets(memlog.modules.size());
+  for (const profile::Entry& entry : memlog.entries) {
+    for (const Frame& frame : entry.frames) {
+      if (frame.place == Place::kModule) offsets[frame.module].push_back(frame.offset);
+    }
+  }
+  for (auto& list : offsets) {
+    std::sort(list.begin(), list.end());
+    list.erase(std::unique(list.begin(), list.end()), list.end());
+  }
+  return offsets;
+}
+
+bool has_bare_addresses(const Memlog& memlog) {
+  return std::any_of(memlog.entries.begin(), memlog.entries.end(), [](const auto& entry) {
+    return std::any_of(entry.frames.begin(), entry.frames.end(),
+                       [](const Frame& frame) { return frame.place == Place::kAddress; });
+  });
+}
+
+std::string key_of(const profile::Module& module) { return module.path + '\0' + module.build_id; }
+
 }  // namespace
 
 Resolver::Resolver(SearchPath where) : where_(std::move(where)) {
@@ -125,7 +149,7 @@ Resolver::Resolver(SearchPath where) : where_(std::move(where)) {
 
 Resolver::KnownModule& Resolver::look_up(const Memlog& memlog, const profile::Module& module,
                                          const std::vector<uint64_t>& offsets) {
-  KnownModule& known = known_[module.path + '\0' + module.build_id];
+  KnownModule& known = known_[key_of(module)];
   std::vector<uint64_t> unknown;
   for (const uint64_t offset : offsets) {
     if (!known.frames.contains(offset)) unknown.push_back(offset);
@@ -134,6 +158,11 @@ Resolver::KnownModule& Resolver::look_up(const Memlog& memlog, const profile::Mo
   const bool vdso = module.path == format::kVdsoPath;
   const bool reachable =
       vdso ? !module.build_id.empty() || taken_here(memlog.header) : module.path[0] == '/';
+  for (const uint64_t offset : unknown) known.expected.erase(offset);
+  if (reachable) {
+    unknown.insert(unknown.end(), known.expected.begin(), known.expected.end());
+    known.expected.clear();
+  }
   const auto bytes =
       !reachable
           ? std::nullopt
@@ -156,26 +185,28 @@ Resolver::KnownModule& Resolver::look_up(const Memlog& memlog, const profile::Mo
   return known;
 }
 
-void Resolver::resolve(Memlog& memlog) {
-  std::vector<std::vector<uint64_t>> offsets(memlog.modules.size());
-  bool any_address = false;
-  for (const profile::Entry& entry : memlog.entries) {
-    for (const Frame& frame : entry.frames) {
-      if (frame.place == Place::kModule) offsets[frame.module].push_back(frame.offset);
-      any_address |= frame.place == Place::kAddress;
+void Resolver::expect(const Memlog& memlog) {
+  const std::vector<std::vector<uint64_t>> offsets = offsets_in_modules(memlog);
+  for (size_t i = 0; i < offsets.size(); ++i) {
+    if (offsets[i].empty()) continue;
+    KnownModule& known = known_[key_of(memlog.modules[i])];
+    for (const uint64_t offset : offsets[i]) {
+      if (!known.frames.contains(offset)) known.expected.insert(offset);
     }
   }
+}
+
+void Resolver::resolve(Memlog& memlog) {
+  const std::vector<std::vector<uint64_t>> offsets = offsets_in_modules(memlog);
   std::vector<KnownModule*> known(memlog.modules.size());
   for (size_t i = 0; i < offsets.size(); ++i) {
     if (offsets[i].empty()) continue;
-    std::sort(offsets[i].begin(), offsets[i].end());
-    offsets[i].erase(std::unique(offsets[i].begin(), offsets[i].end()), offsets[i].end());
     // Looked up first, pointed to afterwards: the table moves while it grows.
     look_up(memlog, memlog.modules[i], offsets[i]);
   }
   for (size_t i = 0; i < offsets.size(); ++i) {
     if (offsets[i].empty()) continue;
-    known[i] = &known_.at(memlog.modules[i].path + '\0' + memlog.modules[i].build_id);
+    known[i] = &known_.at(key_of(memlog.modules[i]));
     const std::string note = changed_note(memlog.modules[i]);
     if (known[i]->finding == Finding::kChanged) {
       profile::add_note(memlog, note);
@@ -183,7 +214,7 @@ void Resolver::resolve(Memlog& memlog) {
       drop_note(memlog, note);
     }
   }
-  const PerfMap perf_map = any_address && taken_here(memlog.header)
+  const PerfMap perf_map = has_bare_addresses(memlog) && taken_here(memlog.header)
                                ? load_perf_map(memlog.header.pid, memlog.header.started)
                                : PerfMap();
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <absl/container/flat_hash_map.h>
+#include <absl/container/flat_hash_set.h>
 
 #include <cstdint>
 #include <string>
@@ -22,10 +23,15 @@ class Resolver {
   // said in a note. What an earlier pass found out is replaced only by more. Sets `# resolved:`.
   void resolve(profile::Memlog& memlog);
 
+  // Announces a memlog for resolve(): what it asks of a module is looked up when the module is
+  // next opened, for whichever memlog. Opening costs far more than looking up.
+  void expect(const profile::Memlog& memlog);
+
  private:
   struct KnownModule {
     Finding finding = Finding::kMissing;
     absl::flat_hash_map<uint64_t, SourceFrames> frames;  // by ELF address
+    absl::flat_hash_set<uint64_t> expected;
   };
 
   KnownModule& look_up(const profile::Memlog& memlog, const profile::Module& module,

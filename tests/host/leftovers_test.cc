@@ -1,0 +1,188 @@
+// What is left behind when a program, memlog, or both are killed: nothing, or what the next run
+// sweeps away; never what a living process needs, or what memlog recover can use.
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/ptrace.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/user.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "exec_arguments.h"
+#include "host_test.h"
+
+namespace mtrace::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+class LeftoversTest : public HostTest {
+ protected:
+  void SetUp() override {
+    fs::create_directory(place());
+    const int probe = ::open(out().c_str(), O_TMPFILE | O_WRONLY, 0600);
+    unnamed_ = probe >= 0;
+    if (unnamed_) ::close(probe);
+  }
+  // Where ledgers go.
+  std::string place() const { return temp() + "/place"; }
+
+  // Runs the program and kills it when it begins to write to a file in out(). False: it ended
+  // first.
+  bool kill_at_write(const Command& command) const {
+    ExecArguments arguments(command);
+    const pid_t pid = ::fork();
+    if (pid == 0) {
+      ::ptrace(PTRACE_TRACEME, 0, nullptr, nullptr);
+      ::execve(arguments.argv()[0], arguments.argv(), arguments.envp());
+      ::_exit(127);
+    }
+    int status = 0;
+    ::waitpid(pid, &status, 0);
+    ::ptrace(PTRACE_SETOPTIONS, pid, nullptr, PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL);
+    for (int pass = 0; WIFSTOPPED(status);) {
+      user_regs_struct registers = {};
+      if (WSTOPSIG(status) == (SIGTRAP | 0x80) &&
+          ::ptrace(PTRACE_GETREGS, pid, nullptr, &registers) == 0 &&
+          registers.orig_rax == SYS_write) {
+        std::error_code error;
+        const std::string file = fs::read_symlink(
+            "/proc/" + std::to_string(pid) + "/fd/" + std::to_string(registers.rdi), error);
+        if (file.starts_with(out() + "/")) {
+          ::kill(pid, SIGKILL);
+          ::waitpid(pid, &status, 0);
+          return WIFSIGNALED(status);
+        }
+      }
+      pass = WSTOPSIG(status) == SIGTRAP || WSTOPSIG(status) == (SIGTRAP | 0x80) ? 0
+                                                                                 : WSTOPSIG(status);
+      ::ptrace(PTRACE_SYSCALL, pid, nullptr, pass);
+      ::waitpid(pid, &status, 0);
+    }
+    return false;
+  }
+  std::set<std::string> names(const std::string& directory) const {
+    std::set<std::string> found;
+    for (const auto& entry : fs::directory_iterator(directory)) {
+      found.insert(entry.path().filename());
+    }
+    return found;
+  }
+  Command memlog_run(std::vector<std::string> program_and_arguments) const {
+    std::vector<std::string> argv = {memlog_tool(), "run", "--quiet", "--output", out(), "--"};
+    argv.insert(argv.end(), program_and_arguments.begin(), program_and_arguments.end());
+    Command command = plain(argv);
+    command.env["XDG_RUNTIME_DIR"] = place();
+    command.env["MTRACE_RESOLVER"] = "none";
+    return command;
+  }
+  // A run keeps a directory while some process of the machine cannot be looked at; the next one
+  // asks again.
+  void wait_until_swept() const {
+    wait_until("nothing in " + place(), [&] {
+      return names(place()).empty() ||
+             (run(memlog_run({"/bin/true"})).exited(0) && names(place()).empty());
+    });
+  }
+  bool unnamed_ = false;
+};
+
+TEST_F(LeftoversTest, ProgramKilledWhileItReports) {
+  if (!unnamed_) GTEST_SKIP() << "the file system has no files without a name";
+  ASSERT_TRUE(kill_at_write(traced({program("short_children"), "leaf"})));
+  EXPECT_EQ(names(out()), std::set<std::string>());
+}
+
+TEST_F(LeftoversTest, ResolverKilledWhileItWrites) {
+  if (!unnamed_) GTEST_SKIP() << "the file system has no files without a name";
+  const Result result = run(traced({program("short_children"), "leaf"}));
+  const std::string report = report_path("short_children", result.pid, 1);
+  const std::string before = read_file(report);
+  ASSERT_TRUE(kill_at_write(plain({memlog_tool(), "resolve", report})));
+  EXPECT_EQ(names(out()).size(), 1u);
+  EXPECT_EQ(read_file(report), before);
+}
+
+TEST_F(LeftoversTest, OldTemporaryFilesAreSweptByTheNextRun) {
+  const std::string stale = out() + "/.memlog-aBcDeF";
+  const std::string stale_too = out() + "/.app-1-1.memlog.1f.tmp";
+  const std::string fresh = out() + "/.memlog-gHiJkL";
+  const std::string others = out() + "/.app-1-1.tmp";
+  for (const std::string& file : {stale, stale_too, fresh, others}) write_file(file, "");
+  for (const std::string& file : {stale, stale_too, others}) {
+    fs::last_write_time(file, fs::file_time_type::clock::now() - std::chrono::hours(2));
+  }
+  EXPECT_TRUE(run(memlog_run({"/bin/true"})).exited(0));
+  EXPECT_FALSE(fs::exists(stale));
+  EXPECT_FALSE(fs::exists(stale_too));
+  EXPECT_TRUE(fs::remove(fresh));
+  EXPECT_TRUE(fs::remove(others));
+}
+
+TEST_F(LeftoversTest, RunOfAProgramThatASignalEnds) {
+  Command command = memlog_run({"/bin/sh", "-c", "kill -TERM $$"});
+  command.env["MTRACE_REPORT_ON_FATAL"] = "1";
+  run(command);
+  wait_until_swept();
+}
+
+// The directory is in the environment of what still runs; afterwards nobody needs it.
+TEST_F(LeftoversTest, DirectoryOfABackgroundChild) {
+  const std::string fifo = temp() + "/fifo";
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  const int end = ::open(fifo.c_str(), O_RDWR | O_CLOEXEC);  // or memlog's child waits to open it
+  ASSERT_GE(end, 0);
+  const Result result = run(memlog_run(
+      {"/bin/sh", "-c",
+       "(exec " + program("idle") + " poll <" + fifo + " >" + temp() + "/told 2>&1) & echo $!"}));
+  ASSERT_TRUE(result.exited(0)) << result.err;
+  const pid_t child = std::stoi(result.out);
+  wait_until("the child", [&] {
+    return fs::exists(temp() + "/told") && read_file(temp() + "/told").find("ready") == 0;
+  });
+  ASSERT_EQ(names(place()).size(), 1u);
+  const std::string directory = place() + "/" + *names(place()).begin();
+  const std::set<std::string> ledger = names(directory);
+  EXPECT_EQ(ledger.size(), 1u);
+  // It would make its ledger there if it had none yet.
+  for (const std::string& file : ledger) fs::rename(directory + "/" + file, temp() + "/ledger");
+  EXPECT_TRUE(run(memlog_run({"/bin/true"})).exited(0));
+  EXPECT_TRUE(fs::exists(directory)) << "a living process may need it";
+  fs::rename(temp() + "/ledger", directory + "/" + *ledger.begin());
+  EXPECT_TRUE(run(memlog_run({"/bin/true"})).exited(0));
+  EXPECT_EQ(names(directory), ledger);
+  ::kill(child, SIGTERM);
+  wait_until("its end", [&] {
+    const char state = process_state(child);
+    return state == 0 || state == 'Z';
+  });
+  ::close(end);
+  // Killed: its last state is kept for memlog recover.
+  const Result again = run(memlog_run({"/bin/true"}));
+  EXPECT_TRUE(again.exited(0)) << again.how() << again.err;
+  EXPECT_EQ(names(directory), ledger);
+  EXPECT_TRUE(run(plain({memlog_tool(), "recover", "--raw", "--remove", "-o", temp() + "/state",
+                         directory + "/" + *ledger.begin()}))
+                  .exited(0));
+  wait_until_swept();
+}
+
+// memlog holds its directory also while nothing is in it.
+TEST_F(LeftoversTest, DirectoryOfAnotherRun) {
+  Process other(
+      memlog_run({"/usr/bin/env", "-u", "MTRACE_LEDGER", "/bin/sh", "-c", "echo ready; read x"}));
+  other.read_until("ready");
+  ASSERT_EQ(names(place()).size(), 1u);
+  const std::string directory = place() + "/" + *names(place()).begin();
+  EXPECT_TRUE(run(memlog_run({"/bin/true"})).exited(0));
+  EXPECT_TRUE(fs::exists(directory));
+  other.close_input();
+  other.wait();
+  wait_until_swept();
+}
+
+}  // namespace
+}  // namespace mtrace::test
