@@ -10,6 +10,8 @@
 #include <string_view>
 
 #include "attach/error.h"
+#include "attach/restarts.h"
+#include "attach/target_memory.h"
 #include "attach/tasks.h"
 
 namespace mtrace::attach {
@@ -29,7 +31,10 @@ bool blocks(pid_t pid, pid_t tid, int signal) {
 
 void send_held(pid_t pid, int signal, const std::function<bool()>& is_same,
                std::chrono::milliseconds timeout) {
-  Tasks tasks(pid);
+  // No room for code in it: calls with a time limit end early, as they do by the signal itself.
+  const TargetMemory memory(pid);
+  Restarts restarts(pid, memory, {});
+  Tasks tasks(pid, restarts);
   if (!tasks.stop_all(Clock::now() + timeout)) throw AttachError(tasks.trouble());
   if (!is_same()) throw AttachError("has become another program");
   for (const pid_t tid : tasks.stopped()) {

@@ -85,7 +85,8 @@ bool Tasks::reap_ended() {
   bool any = false;
   for (auto& [tid, state] : tasks_) {
     siginfo_t ended = {};
-    if (state == State::kGone ||
+    // A child of this program is waited for elsewhere: see take_status().
+    if (state == State::kGone || (own_child_ && tid == pid_) ||
         ::waitid(P_PID, static_cast<id_t>(tid), &ended, WEXITED | WNOHANG | __WALL) != 0 ||
         ended.si_pid != tid) {
       continue;

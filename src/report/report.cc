@@ -92,7 +92,7 @@ void write_report(void* argument) {
   scratch.result = -1;
   // Its changes stand in the next report, or in the ledger for who reads it.
   if (const char* call = forbidden_call()) {
-    ledger_reported(g_seq, load(mtrace_status_block.failures) + 1);
+    ledger_reported(g_seq, load(mtrace_status_block.failures) + 1, nullptr);
     return status_withheld(call, output_directory());
   }
   Snapshot snapshot;
