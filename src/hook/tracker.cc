@@ -4,6 +4,7 @@
 #include "base/process.h"
 #include "hook/call_stack.h"
 #include "hook/export.h"
+#include "hook/unplaced_blocks.h"
 #include "hook/usable_size.h"
 #include "report/host.h"
 
@@ -92,13 +93,6 @@ __attribute__((noinline)) void book_free_apart(uint32_t slot, ledger::StackRecor
   return usable > size ? usable - size : 0;
 }
 
-// What a block for which there is no place stands for: that must be known again when it is freed,
-// so it goes by the usable size.
-ledger::Weight unplaced_weight(void* block) {
-  return g_ledger.sampling.weigh(reinterpret_cast<uintptr_t>(block),
-                                 {usable_size(block), g_ledger.stacks.overflow(), 0});
-}
-
 // There is no place for the block. False: nor could it be known again.
 __attribute__((noinline)) bool enter_unplaced(uint32_t slot, void* block) {
   const ledger::Weight weight = unplaced_weight(block);
@@ -107,16 +101,6 @@ __attribute__((noinline)) bool enter_unplaced(uint32_t slot, void* block) {
   if (!g_ledger.unplaced.put(address, {weight.bytes, weight.blocks}, !samples())) return false;
   book_allocation(slot, g_ledger.stacks.overflow(), {weight.bytes, weight.blocks, 0});
   return true;
-}
-
-// A block that is in no table is about to be freed. Its weight; of no blocks: it was allocated
-// unseen.
-__attribute__((noinline)) ledger::Weight take_unplaced(void* block) {
-  const auto address = reinterpret_cast<uintptr_t>(block);
-  if (!g_ledger.unplaced.may_hold(address)) return {};
-  const ledger::Weight weight = unplaced_weight(block);
-  const bool taken = g_ledger.unplaced.take(address, {weight.bytes, weight.blocks});
-  return taken ? weight : ledger::Weight{};
 }
 
 // What take_unplaced() has said of it.
