@@ -21,6 +21,7 @@ include tests/bench/bench.mk
 include tests/fuzz/fuzz.mk
 include tests/tsan/tsan.mk
 include tests/schedule/schedule.mk
+include tests/hosts/hosts.mk
 
 # Not optimised: the tests wait for the programs they run, not the other way round.
 TEST_FLAGS := $(filter-out -O%,$(COMMON)) -O0 -g1 -Itests/host
