@@ -4,4 +4,4 @@ import languages
 import programs
 import servers
 
-HOSTS = languages.HOSTS + servers.HOSTS + programs.HOSTS + instruments.HOSTS
+HOSTS = servers.HOSTS + instruments.HOSTS + languages.HOSTS + programs.HOSTS

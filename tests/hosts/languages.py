@@ -384,7 +384,7 @@ HOSTS = [
     Host("cobol", ["sh", "-c", "cobc -x work.cob && ./work"], ["gnucobol4"], n=500000,
          files={"work.cob": COBOL}),
     Host("gforth", ["gforth", "-e", ": w @N@ 0 do 100 allocate throw dup 100 i fill free throw "
-                    "loop ; w .\" done\" cr bye"], ["gforth"], n=3000000),
+                    "loop ; w .\" done\" cr bye"], ["gforth"], n=20000000),
     Host("bash", ["bash", "-c", "for ((i = 0; i < @N@; ++i)); do x=$(echo $i); y=$((y + x)); done; "
                   "echo $y"], ["bash"], n=150),
     Host("zsh", ["zsh", "-fc", "for ((i = 0; i < @N@; ++i)); do a[i+1]=x$i; b=${(j:,:)a[1,20]}; "
