@@ -9,6 +9,7 @@
 #   tests/schedule       the tables in every order of a few threads: schedule.mk
 #   tests/tsan           the tables' tests under ThreadSanitizer: tsan.mk
 #   tests/fuzz           libFuzzer targets: fuzz.mk
+#   tests/hosts          programs of others, each plain and under the library: hosts.mk
 
 TEST_BUILD   := $(BUILD)/tests
 PROGRAMS     := $(TEST_BUILD)/programs

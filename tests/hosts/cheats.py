@@ -19,7 +19,7 @@ HOSTS = [
           "touch /dev/shm/left/x.ledger; touch $MTRACE_OUTPUT/.memlog-abcdef; "
           f"printf '{FAKE}' > $MTRACE_OUTPUT/x-1-1.memlog; (setsid sleep 99 &); exit 3"),
     shell("killed", "kill -9 $$"),
-    shell("hangs", "sleep 99", seconds=3),
+    shell("hangs", "sleep 99", seconds=2),
     shell("eats", "head -c 300m /dev/zero | LD_PRELOAD= tail -n 1 >/dev/null", memory=150),
     shell("absent", ":", packages=["no-such-package-of-debian"]),
     Host("never", ["sh", "-c", "exit 7"], ["dash"]),

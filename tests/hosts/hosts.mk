@@ -12,7 +12,7 @@ HOSTS_RUN    = /usr/bin/python3 -B tests/hosts/run.py --build $(BUILD) --output 
                $(HOSTS_OPTIONS)
 
 .PHONY: hosts hosts-table deps-hosts
-hosts: all
+hosts: $(if $(filter list,$(HOSTS)),,all)
 ifeq ($(HOSTS),list)
 	@$(HOSTS_RUN) --list
 else ifneq ($(HOSTS),)

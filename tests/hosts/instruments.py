@@ -29,7 +29,7 @@ int main(void) {
 """
 SRC = {"a.c": CHURN}
 GDB = ["gdb", "-nx", "-q", "-batch", "-ex", "set print thread-events off", "-ex", "break puts",
-       "-ex", "run", "-ex", "backtrace", "-ex",
+       "-ex", "run >inferior.out", "-ex", "backtrace", "-ex",
        "python print(sum(len(str(i)) for i in range(100000)))", "-ex", "info functions ^work",
        "-ex", "continue", "./a"]
 
@@ -41,7 +41,7 @@ def sanitized(name, compiler, option, n=60000):
 
 
 HOSTS = [
-    Host("gdb", GDB, ["gdb"], n=20000, quick=300, files=SRC,
+    Host("gdb", GDB, ["gdb"], n=20000, files=SRC,
          prepare="gcc -g -pthread a.c -o a"),
     Host("strace", ["sh", "-c", "strace -f -o log ./a && grep -c exited log"], ["strace"],
          n=80000,

@@ -69,6 +69,8 @@ class Trial:
                 "traced": phase != "plain", "seed": self.arguments.seed + self.count,
                 "seconds": self.host.seconds, "result": os.path.join(root, "result.json"),
                 "expected_left": plain[0]["left"] if plain else [],
+                # Five digits in each run, and another one in each.
+                "first_pid": 10000 + (self.arguments.seed + self.count) * 1231 % 15000,
                 # Seconds for what outlives the host, and from the request to end to the kill.
                 "grace": 3 if self.arguments.quick else 8,
                 "patience": 5 if self.arguments.quick else 20}

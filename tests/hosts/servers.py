@@ -342,7 +342,7 @@ HOSTS = [
          files={"conf": PHP_FPM, "a.php": PHP_PAGE}, ready=9000,
          client=load("fcgi", 9000, "/tmp/host/a.php"), n=400),
     Host("node-http", ["/usr/bin/node", "a.js"], ["nodejs"], files={"a.js": NODE_SERVER},
-         ready=8080, client=load("http", 8080, "/"), n=800),
+         ready=8080, client=load("http", 8080, "/"), n=800, quick=80),
     Host("python-http", ["/usr/bin/python3", "a.py"], ["python3"], files={"a.py": PYTHON_SERVER},
          ready=8080, client=load("http", 8080, "/"), n=600),
     Host("iperf3", ["iperf3", "-s", "-B", "127.0.0.1", "-1"], ["iperf3"],
