@@ -34,6 +34,20 @@ def cell(row, phase):
     return text
 
 
+def summary(reasons):
+    """The first reason of each run, and the runs that have the same one."""
+    runs, found = {}, {}
+    for reason in reasons:
+        run, colon, text = reason.partition(": ")
+        if not colon:
+            run, text = "", reason
+        if run not in runs:
+            runs[run] = text
+            found.setdefault(text, []).append(run)
+    return [", ".join(names) + ": " + text if any(names) else text
+            for text, names in found.items()]
+
+
 def line(row):
     phases = row["phases"].values()
     cells = [row["name"], row["version"],
@@ -42,7 +56,7 @@ def line(row):
     cells.append(str(sum(result["reports"] for result in phases)) if phases else "")
     outcome = row["state"]
     if row["reasons"]:
-        outcome += ": " + "; ".join(plain_text(reason) for reason in row["reasons"][:4])
+        outcome += ": " + "; ".join(plain_text(reason) for reason in summary(row["reasons"])[:3])
     cells.append(outcome)
     return "| " + " | ".join(cells) + " |\n"
 

@@ -23,6 +23,7 @@ class Host:
     user: str = ""                 # who runs it, if not root
     status: str = "exit 0"         # how it ends
     seconds: int = 60              # one run may take
+    ignored: str = ""              # pattern: files below the working directory not compared
     memory: int = 3000             # MiB that all its processes may hold
     # Servers only:
     client: object = None          # list, or a line for the shell

@@ -10,6 +10,7 @@ import argparse
 import dataclasses
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -112,6 +113,9 @@ class Trial:
             result = {**empty, "ends": f"the runner failed: {traceback.format_exc()[-800:]}"}
         result["root"] = root
         result["streams"] = self.streams(root)
+        if self.host.ignored:
+            result["files"] = {path: what for path, what in result["files"].items()
+                               if not re.match(self.host.ignored, path)}
         return result
 
     def streams(self, root):
