@@ -13,8 +13,8 @@ class HostsTest : public HostTest {
   }
   // Hosts run in namespaces of their own, which takes root.
   bool namespaces() {
-    return run(plain({"unshare", "--mount", "--pid", "--net", "--ipc", "--fork", "--mount-proc",
-                      "mount", "-t", "tmpfs", "tmpfs", "/mnt"}))
+    return run(plain({"/usr/bin/unshare", "--mount", "--pid", "--net", "--ipc", "--fork",
+                      "--mount-proc", "mount", "-t", "tmpfs", "tmpfs", "/mnt"}))
         .exited(0);
   }
 };

@@ -8,7 +8,7 @@ import collections
 import re
 
 # Lines that the library and memlog themselves write on standard error, as documented.
-SAID = re.compile(r"(mtrace|memlog): |the last state of \d+ process")
+SAID = re.compile(r"(mtrace|memlog): |the last state of \d+ process|its last state: memlog recover ")
 OURS = re.compile(r"mtrace|memlog|ledger", re.IGNORECASE)
 NUMBER = re.compile(r"0x[0-9a-fA-F]+|[0-9]+(?:[.,][0-9]+)*")
 
