@@ -7,6 +7,8 @@
 #   make attach-soak  1,000 times attached to and detached from servers under load
 #   make faults     each system call of the library's own fails in turn
 #   make suites     test suites of others, with the library and without
+#   make hosts      160 programs of others under the library: 90 minutes; HOSTS=NAME, HOSTS=list
+#   make deps-hosts install the Debian packages that make hosts needs (4 GB)
 #   make deps       install the Debian packages that building and testing need
 #   make pictures   doc/pictures again, from redis-server at work
 #   make bench      measure the cost of tracing; make performance: for doc/performance.md, too

@@ -9,6 +9,7 @@
 #   tests/schedule       the tables in every order of a few threads: schedule.mk
 #   tests/tsan           the tables' tests under ThreadSanitizer: tsan.mk
 #   tests/fuzz           libFuzzer targets: fuzz.mk
+#   tests/hosts          programs of others, each plain and under the library: hosts.mk
 
 TEST_BUILD   := $(BUILD)/tests
 PROGRAMS     := $(TEST_BUILD)/programs
@@ -21,6 +22,7 @@ include tests/bench/bench.mk
 include tests/fuzz/fuzz.mk
 include tests/tsan/tsan.mk
 include tests/schedule/schedule.mk
+include tests/hosts/hosts.mk
 
 # Not optimised: the tests wait for the programs they run, not the other way round.
 TEST_FLAGS := $(filter-out -O%,$(COMMON)) -O0 -g1 -Itests/host

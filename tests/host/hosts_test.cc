@@ -1,0 +1,36 @@
+// Programs of others, by tests/hosts/run.py in its quick form; and that it finds what is wrong.
+#include "host_test.h"
+
+namespace mtrace::test {
+namespace {
+
+class HostsTest : public HostTest {
+ protected:
+  Result script(const std::string& name, std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(),
+                     {"/usr/bin/python3", "-B", source_dir() + "/tests/hosts/" + name});
+    return run(plain(std::move(arguments)));
+  }
+  // Hosts run in namespaces of their own, which takes root.
+  bool namespaces() {
+    return run(plain({"/usr/bin/unshare", "--mount", "--pid", "--net", "--ipc", "--fork",
+                      "--mount-proc", "mount", "-t", "tmpfs", "tmpfs", "/mnt"}))
+        .exited(0);
+  }
+};
+
+TEST_F(HostsTest, FindsWhatIsHurt) {
+  if (!namespaces()) GTEST_SKIP() << "no namespaces here";
+  const Result result = script("self_test.py", {build_dir()});
+  EXPECT_TRUE(result.exited(0)) << result.how() << result.out << result.err;
+}
+
+TEST_F(HostsTest, QuickOnes) {
+  if (!namespaces()) GTEST_SKIP() << "no namespaces here";
+  const Result result =
+      script("run.py", {"--quick", "--build", build_dir(), "--output", temp() + "/hosts"});
+  EXPECT_TRUE(result.exited(0)) << result.how() << result.out << result.err;
+}
+
+}  // namespace
+}  // namespace mtrace::test

@@ -1,0 +1,28 @@
+# Programs of others under the library: run.py, one host at a time, as root (namespaces).
+#
+#   make hosts             all, 90 minutes at most; the table of doc/reliability.md from the results
+#   make hosts HOSTS=NAME  one or more, with the reasons and where the logs are; no table
+#   make hosts HOSTS=list  their names and packages
+#   make hosts-table       the table again, from the results that there are
+#   make deps-hosts        the Debian packages of all hosts, some 4 GB
+
+HOSTS       ?=
+HOSTS_BUILD := $(BUILD)/hosts
+HOSTS_RUN    = /usr/bin/python3 -B tests/hosts/run.py --build $(BUILD) --output $(HOSTS_BUILD) \
+               $(HOSTS_OPTIONS)
+
+.PHONY: hosts hosts-table deps-hosts
+hosts: $(if $(filter list,$(HOSTS)),,all)
+ifeq ($(HOSTS),list)
+	@$(HOSTS_RUN) --list
+else ifneq ($(HOSTS),)
+	@$(HOSTS_RUN) $(HOSTS)
+else
+	@rm -rf $(HOSTS_BUILD); $(HOSTS_RUN); status=$$?; \
+	    $(MAKE) --no-print-directory hosts-table && exit $$status
+endif
+hosts-table:
+	@/usr/bin/python3 -B tests/hosts/document.py --results $(HOSTS_BUILD)/results \
+	    --document doc/reliability.md
+deps-hosts:
+	@tests/install_packages.sh tests/hosts/packages.txt
