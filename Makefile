@@ -49,7 +49,7 @@ COMMON   := -std=c++20 $(OPT) $(WARN) -MMD -MP
 # The library: no exceptions, no RTTI, no guards for statics, no canary (it may run before the
 # thread control block is complete), TLS that never allocates, frame pointers so that a hook finds
 # its caller's registers at a known place.
-LIB_FLAGS := $(COMMON) -fPIC -fvisibility=hidden -fno-exceptions -fno-rtti \
+LIB_FLAGS := -Isrc/libmtrace $(COMMON) -fPIC -fvisibility=hidden -fno-exceptions -fno-rtti \
              -fno-threadsafe-statics -fno-stack-protector -fno-omit-frame-pointer \
              -ftls-model=initial-exec -fno-builtin-malloc -fno-builtin-calloc \
              -fno-builtin-realloc -fno-builtin-free \
@@ -57,9 +57,9 @@ LIB_FLAGS := $(COMMON) -fPIC -fvisibility=hidden -fno-exceptions -fno-rtti \
 # No start files: crtbeginS.o would add a second initialiser. Bound at load: no lazy binding
 # inside a hook. Never unloaded.
 LIB_LINK  := -shared -nostdlib -nostartfiles -Wl,-z,now,-z,relro,-z,defs,-z,nodelete \
-             -Wl,-soname,libmtrace.so -Wl,--version-script,src/hook/exports.map
+             -Wl,-soname,libmtrace.so -Wl,--version-script,src/libmtrace/hook/exports.map
 # -g1: lines and functions for a backtrace; all of -g doubles the time of building.
-TOOL_FLAGS := $(COMMON) -g1 -DMTRACE_INSTALLED_LIBRARY='"$(LIBDIR)/libmtrace.so"'
+TOOL_FLAGS := -Isrc/memlog $(COMMON) -g1 -DMTRACE_INSTALLED_LIBRARY='"$(LIBDIR)/libmtrace.so"'
 # The marker tells a preloaded libmtrace.so not to trace memlog itself.
 TOOL_LINK  := -Wl,--export-dynamic-symbol=mtrace_host_opt_out
 # flat_hash_map: memlog's model, and the reference for the stack table in the tests.
@@ -68,40 +68,38 @@ ABSL_LIBS  := -labsl_raw_hash_set -labsl_hash -labsl_city -labsl_low_level_hash 
 TOOL_LIBS  := -ldw -lelf -lunwind-x86_64 -lfmt -liberty -lre2 -lz $(ABSL_LIBS)
 TEST_LIBS  := -lgtest -lgtest_main -lpthread $(TOOL_LIBS)
 
-LIB_SRC  := $(sort $(wildcard src/base/*.cc src/unwind/*.cc src/ledger/*.cc src/report/*.cc \
-              src/hook/*.cc))
-TOOL_SRC := $(sort $(wildcard src/profile/*.cc src/symbolize/*.cc src/analyze/*.cc \
-              src/export/*.cc src/attach/*.cc src/web/*.cc src/cli/*.cc))
-LIB_OBJ  := $(LIB_SRC:src/%.cc=$(BUILD)/lib/%.o)
-TOOL_OBJ := $(TOOL_SRC:src/%.cc=$(BUILD)/tool/%.o)
+LIB_SRC  := $(sort $(wildcard src/libmtrace/*/*.cc))
+TOOL_SRC := $(sort $(wildcard src/memlog/*/*.cc))
+LIB_OBJ  := $(LIB_SRC:src/%.cc=$(BUILD)/obj/%.o)
+TOOL_OBJ := $(TOOL_SRC:src/%.cc=$(BUILD)/obj/%.o)
 
 .PHONY: all deps demo pictures check soak attach-soak faults suites install lint format clean tests \
         programs
 all: $(BUILD)/libmtrace.so $(BUILD)/memlog
 
-$(BUILD)/lib/%.o: src/%.cc Makefile | $(BUILD)/.deps
+$(BUILD)/obj/libmtrace/%.o: src/libmtrace/%.cc Makefile | $(BUILD)/.deps
 	@mkdir -p $(@D)
 	$(call say,CXX,$<)
 	$(Q)$(CXX) $(CPPFLAGS) $(LIB_FLAGS) $(CXXFLAGS) -c $< -o $@
 # A loop of its own is not to become a call of what it defines.
 $(BUILD)/lib/hook/string_functions.o: LIB_FLAGS += -fno-builtin \
     $(if $(findstring clang,$(CXX)),,-fno-tree-loop-distribute-patterns)
-$(BUILD)/tool/%.o: src/%.cc Makefile $(BUILD)/tool/headers.h.gch | $(BUILD)/.deps
+$(BUILD)/obj/memlog/%.o: src/memlog/%.cc Makefile $(BUILD)/obj/memlog/headers.h.gch | $(BUILD)/.deps
 	@mkdir -p $(@D)
 	$(call say,CXX,$<)
-	$(Q)$(CXX) $(CPPFLAGS) $(TOOL_FLAGS) $(CXXFLAGS) -include $(BUILD)/tool/headers.h -c $< -o $@
+	$(Q)$(CXX) $(CPPFLAGS) $(TOOL_FLAGS) $(CXXFLAGS) -include $(BUILD)/obj/memlog/headers.h -c $< -o $@
 # The headers of libraries that most of memlog includes, compiled once: a third of the time. Every
 # file still includes what it uses; make lint compiles without.
-$(BUILD)/tool/headers.h.gch: src/cli/headers.h Makefile | $(BUILD)/.deps
+$(BUILD)/obj/memlog/headers.h.gch: src/memlog/headers.h Makefile | $(BUILD)/.deps
 	@mkdir -p $(@D)
 	$(call say,CXX,$<)
 	@echo '#include "$(abspath $<)"' > $(@:.gch=)
 	$(Q)$(CXX) $(CPPFLAGS) $(TOOL_FLAGS) $(CXXFLAGS) -x c++-header $(@:.gch=) -o $@
 
 # It holds the styles and scripts of what memlog export draws.
-$(BUILD)/tool/export/page_files.o: $(wildcard src/export/page/*)
+$(BUILD)/obj/memlog/export/page_files.o: $(wildcard src/memlog/export/page/*)
 
-$(BUILD)/libmtrace.so: $(LIB_OBJ) src/hook/exports.map
+$(BUILD)/libmtrace.so: $(LIB_OBJ) src/libmtrace/hook/exports.map
 	$(call say,LINK,$@)
 	$(Q)$(CXX) $(LIB_LINK) $(LDFLAGS) -o $@ $(LIB_OBJ) -lc
 $(BUILD)/memlog: $(TOOL_OBJ)

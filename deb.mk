@@ -10,16 +10,16 @@ DEB ?= $(BUILD)/mtrace_$(VERSION)_$(DEB_ARCHITECTURE).deb
 DEB_BINARIES = $(DEB_ROOT)/usr/bin/memlog $(DEB_ROOT)/usr/lib/$(MULTIARCH)/libmtrace.so
 
 DEB_PATHS := PREFIX=/usr LIBDIR=/usr/lib/$(MULTIARCH) BINDIR=/usr/bin
-$(DEB_DIR)/installation.o: src/hook/installation.cc
+$(DEB_DIR)/installation.o: src/libmtrace/hook/installation.cc
 	$(call say,CXX,$@)
 	$(Q)$(CXX) $(CPPFLAGS) $(filter-out -MMD -MP,$(LIB_FLAGS)) $(CXXFLAGS) -c $< -o $@
-$(DEB_DIR)/preload.o: src/cli/preload.cc
+$(DEB_DIR)/preload.o: src/memlog/target/preload.cc
 	$(call say,CXX,$@)
 	$(Q)$(CXX) $(CPPFLAGS) $(filter-out -MMD -MP,$(TOOL_FLAGS)) $(CXXFLAGS) -c $< -o $@
 $(DEB_DIR)/libmtrace.so: $(filter-out %/hook/installation.o,$(LIB_OBJ)) $(DEB_DIR)/installation.o
 	$(call say,LINK,$@)
 	$(Q)$(CXX) $(LIB_LINK) $(LDFLAGS) -o $@ $^ -lc
-$(DEB_DIR)/memlog: $(filter-out %/cli/preload.o,$(TOOL_OBJ)) $(DEB_DIR)/preload.o
+$(DEB_DIR)/memlog: $(filter-out %/target/preload.o,$(TOOL_OBJ)) $(DEB_DIR)/preload.o
 	$(call say,LINK,$@)
 	$(Q)$(CXX) $(LDFLAGS) $(TOOL_LINK) -o $@ $^ $(TOOL_LIBS)
 

@@ -1,6 +1,6 @@
 # Tests: the programs under test, the test binaries, and the targets check and demo.
 #
-#   tests/unit/library   units of libmtrace.so, linked with its objects (not src/hook: it is malloc)
+#   tests/unit/library   units of libmtrace.so, linked with its objects (not hook: it is malloc)
 #   tests/unit/tool      units of memlog, linked with its objects
 #   tests/host           programs run under the library; no product code is linked
 #   tests/structure      what the sources include and what the built library needs and exports
@@ -26,6 +26,9 @@ include tests/hosts/hosts.mk
 
 # Not optimised: the tests wait for the programs they run, not the other way round.
 TEST_FLAGS := $(filter-out -O%,$(COMMON)) -O0 -g1 -Itests/host
+# Each half of the unit tests sees one half of the sources.
+$(TEST_BUILD)/obj/unit/library/%.o $(TEST_BUILD)/obj/bench/%.o: TEST_FLAGS += -Isrc/libmtrace
+$(TEST_BUILD)/obj/unit/tool/%.o: TEST_FLAGS += -Isrc/memlog
 # But for what reads every memlog of every test.
 $(TEST_BUILD)/obj/host/memlog_file.o: TEST_FLAGS += -O2
 $(TEST_BUILD)/obj/%.o: tests/%.cc tests/tests.mk $(TEST_BUILD)/headers.h.gch | $(BUILD)/.deps
@@ -47,10 +50,10 @@ HOST_COMMON_OBJ  := $(call test_objects,$(filter-out %_test.cc,$(wildcard tests/
 HOST_TEST_OBJ    := $(call test_objects,tests/host/*_test.cc)
 STRUCTURE_OBJ    := $(call test_objects,tests/structure/*.cc)
 
-$(TEST_BUILD)/unit_library: $(UNIT_LIBRARY_OBJ) $(filter-out $(BUILD)/lib/hook/%,$(LIB_OBJ))
+$(TEST_BUILD)/unit_library: $(UNIT_LIBRARY_OBJ) $(filter-out $(BUILD)/obj/libmtrace/hook/%,$(LIB_OBJ))
 	$(call say,LINK,$@)
 	$(Q)$(CXX) $(LDFLAGS) -o $@ $^ $(TEST_LIBS) $(UNIT_LIBRARY_LIBS)
-$(TEST_BUILD)/unit_tool: $(UNIT_TOOL_OBJ) $(filter-out $(BUILD)/tool/cli/main.o,$(TOOL_OBJ))
+$(TEST_BUILD)/unit_tool: $(UNIT_TOOL_OBJ) $(filter-out $(BUILD)/obj/memlog/commands/main.o,$(TOOL_OBJ))
 	$(call say,LINK,$@)
 	$(Q)$(CXX) $(LDFLAGS) -o $@ $^ $(TEST_LIBS) $(UNIT_TOOL_LIBS)
 $(TEST_BUILD)/host_tests: $(HOST_TEST_OBJ) $(HOST_COMMON_OBJ)
@@ -160,7 +163,7 @@ $(STRIPPED)/truth_cxx: $(PROGRAMS)/truth_cxx.gcc.O2.pie.nofp
 PROGRAM_LIST += $(STRIPPED)/truth_c $(STRIPPED)/truth_cxx
 
 # That clang++ takes the library's sources, too, but for code generation.
-$(TEST_BUILD)/clang.ok: $(LIB_SRC) $(wildcard src/*/*.h) tests/tests.mk | $(BUILD)/.deps
+$(TEST_BUILD)/clang.ok: $(LIB_SRC) $(wildcard src/format/*.h src/libmtrace/*/*.h) tests/tests.mk | $(BUILD)/.deps
 	@mkdir -p $(@D)
 	$(call say,CLANG,src)
 	$(Q)printf '%s\n' $(LIB_SRC) | xargs -P $(JOBS) -I{} clang++ -fsyntax-only \

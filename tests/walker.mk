@@ -3,7 +3,7 @@
 
 UNWIND_FIXTURES := tests/unit/library/unwind
 UNWIND_BUILD    := $(TEST_BUILD)/unwind
-CHAIN_FLAGS     := -std=c++20 -O2 -g -fPIC -Wall -Wextra -Werror -Isrc
+CHAIN_FLAGS     := -std=c++20 -O2 -g -fPIC -Wall -Wextra -Werror -Isrc/libmtrace -Isrc
 
 # The same call chains, by both compilers; the suffix makes their names differ.
 chain_gcc   := g++
@@ -38,7 +38,7 @@ $(eval $(call plug_rule,large,4104))
 # The walker and libunwind in one preloaded library. libgcc is linked in: programs written in C
 # have none loaded.
 WALKCHECK := $(PROGRAMS)/walkcheck.so
-WALKCHECK_OBJ = $(filter $(BUILD)/lib/base/% $(BUILD)/lib/unwind/%,$(LIB_OBJ))
+WALKCHECK_OBJ = $(filter $(BUILD)/obj/libmtrace/base/% $(BUILD)/obj/libmtrace/unwind/%,$(LIB_OBJ))
 $(WALKCHECK): tests/walkcheck/walkcheck.cc tests/walkcheck/walkcheck.h $(WALKCHECK_OBJ) \
     tests/walker.mk | $(BUILD)/.deps
 	@mkdir -p $(@D)

@@ -15,7 +15,7 @@
 #include "unwind/cfi.h"
 #include "unwind/compile.h"
 #include "unwind/expression.h"
-#include "unwind/machine.h"
+#include "unwind/frame_registers.h"
 
 namespace {
 
@@ -40,8 +40,8 @@ char* memory() {
 const uintptr_t g_stack[64] = {1, 2, 3};
 constexpr uintptr_t kMiddle = 128;  // bytes into the stack where all registers point
 
-Machine machine() {
-  Machine machine = {};
+FrameRegisters machine() {
+  FrameRegisters machine = {};
   for (unsigned reg = 0; reg < kRegisters; ++reg) {
     machine.set(reg, reinterpret_cast<uintptr_t>(g_stack) + kMiddle);
   }
@@ -60,7 +60,7 @@ void use(const Object& object, uintptr_t pc) {
   if (pc < fde.pc_begin || pc >= fde.pc_end) __builtin_trap();
   if (!find_row(object, fde, pc, &row)) return;
   pack_rule(object, row);
-  Machine registers = machine();
+  FrameRegisters registers = machine();
   StackMemory words = stack();
   step_by_row(object.bounds, row, &registers, &words);
 }

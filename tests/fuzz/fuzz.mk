@@ -14,35 +14,35 @@ SECONDS      ?= 600
 FUZZ_OPT      ?= -O0
 
 FUZZ_SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all
-FUZZ_FLAGS    := -std=c++20 $(FUZZ_OPT) -g1 $(WARN) -MMD -MP -fno-omit-frame-pointer \
+FUZZ_FLAGS    := -Isrc/libmtrace -Isrc/memlog -std=c++20 $(FUZZ_OPT) -g1 $(WARN) -MMD -MP -fno-omit-frame-pointer \
                  -fsanitize=fuzzer-no-link $(FUZZ_SANITIZE)
 # What a system call of the library's takes.
-FUZZ_KERNEL   := $(addprefix src/base/,clock.cc filters.cc inherited_calls.cc probe.cc process.cc \
+FUZZ_KERNEL   := $(addprefix src/libmtrace/base/,clock.cc filters.cc inherited_calls.cc probe.cc process.cc \
                    spawn.cc syscall.cc)
 # The parts that each target is about.
-FUZZ_SRC_cfi     := $(addprefix src/unwind/,cfi.cc compile.cc eh_frame.cc expression.cc machine.cc \
+FUZZ_SRC_cfi     := $(addprefix src/libmtrace/unwind/,cfi.cc compile.cc eh_frame.cc expression.cc frame_registers.cc \
                       stack_memory.cc) $(FUZZ_KERNEL)
-FUZZ_SRC_memlog  := $(wildcard src/profile/*.cc src/analyze/*.cc src/export/*.cc)
-FUZZ_SRC_elf     := $(addprefix src/symbolize/,demangle.cc dwarf_index.cc elf_file.cc \
-                      module_symbols.cc symbol_table.cc) src/profile/text.cc
-FUZZ_SRC_options := src/hook/options.cc src/hook/environment.cc \
-                    $(addprefix src/base/,file.cc writer.cc) $(FUZZ_KERNEL)
-FUZZ_SRC_decode  := $(filter-out %/worker.cc,$(wildcard src/symbolize/*.cc)) \
-                    $(wildcard src/profile/*.cc)
-FUZZ_SRC_ledger  := $(wildcard src/profile/*.cc)
+FUZZ_SRC_memlog  := $(wildcard src/memlog/profile/*.cc src/memlog/analyze/*.cc src/memlog/export/*.cc)
+FUZZ_SRC_elf     := $(addprefix src/memlog/symbolize/,demangle.cc dwarf_index.cc elf_file.cc \
+                      module_symbols.cc symbol_table.cc) src/memlog/profile/text.cc
+FUZZ_SRC_options := src/libmtrace/hook/options.cc src/libmtrace/hook/environment.cc \
+                    $(addprefix src/libmtrace/base/,file.cc writer.cc) $(FUZZ_KERNEL)
+FUZZ_SRC_decode  := $(filter-out %/worker.cc,$(wildcard src/memlog/symbolize/*.cc)) \
+                    $(wildcard src/memlog/profile/*.cc)
+FUZZ_SRC_ledger  := $(wildcard src/memlog/profile/*.cc src/memlog/live/*.cc)
 FUZZ_LIBS_ledger := -lfmt $(ABSL_LIBS)
 FUZZ_LIBS_memlog := -lfmt -lre2 -lz $(ABSL_LIBS)
 FUZZ_LIBS_elf    := -ldw -lelf -liberty -lfmt
 FUZZ_LIBS_decode := -ldw -lelf -liberty -lfmt $(ABSL_LIBS)
 
 # Only memlog's parts include the library headers that are compiled once.
-FUZZ_PRECOMPILED = $(if $(filter src/base/% src/unwind/% src/hook/%,$<),,\
+FUZZ_PRECOMPILED = $(if $(filter src/libmtrace/%,$<),,\
                      -include $(FUZZ_BUILD)/headers.h)
 $(FUZZ_BUILD)/obj/%.o: %.cc tests/fuzz/fuzz.mk $(FUZZ_BUILD)/headers.h.gch | $(BUILD)/.deps
 	@mkdir -p $(@D)
 	$(call say,FUZZ,$<)
 	$(Q)clang++ $(CPPFLAGS) $(FUZZ_FLAGS) $(FUZZ_PRECOMPILED) -c $< -o $@
-$(FUZZ_BUILD)/headers.h.gch: src/cli/headers.h tests/fuzz/fuzz.mk | $(BUILD)/.deps
+$(FUZZ_BUILD)/headers.h.gch: src/memlog/headers.h tests/fuzz/fuzz.mk | $(BUILD)/.deps
 	@mkdir -p $(@D)
 	$(call say,FUZZ,$<)
 	@echo '#include "$(abspath $<)"' > $(@:.gch=)

@@ -9,8 +9,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "live/ledger_memlog.h"
 #include "profile/error.h"
-#include "profile/ledger_memlog.h"
 #include "profile/reader.h"
 
 namespace {

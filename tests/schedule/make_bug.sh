@@ -6,8 +6,8 @@ line=$(grep "^$1|" "$here/bugs.txt")
 IFS='|' read -r _ _ file expression <<< "$line"
 mkdir -p "$2/$(dirname "$file")"
 # The expression may hold the separator of the fields; read leaves it alone in the last one.
-sed "$expression" "$here/../../src/$file" > "$2/$file"
-if cmp -s "$here/../../src/$file" "$2/$file"; then
+sed "$expression" "$here/../../src/libmtrace/$file" > "$2/$file"
+if cmp -s "$here/../../src/libmtrace/$file" "$2/$file"; then
   echo "bug $1 changes nothing in $file" >&2
   exit 1
 fi

@@ -9,7 +9,7 @@ SCHEDULE_BUILD := $(BUILD)/schedule
 BOUND  ?= 3
 ORDERS ?= 5000000
 # Of the sources that are part of the scenarios only what these call: the rest needs the rest.
-SCHEDULE_FLAGS := -std=c++20 $(WARN) -MMD -MP -ffunction-sections -Wl,--gc-sections -Itests/schedule -DMTRACE_ATOMICS='"stepped_atomic.h"'
+SCHEDULE_FLAGS := -std=c++20 $(WARN) -MMD -MP -ffunction-sections -Wl,--gc-sections -Itests/schedule -Isrc/libmtrace -DMTRACE_ATOMICS='"stepped_atomic.h"'
 SCHEDULE_BUGS  := $(shell sed -n 's/^\([a-z][a-z-]*\)|.*/\1/p' tests/schedule/bugs.txt)
 SCHEDULE_BUG_BINARIES := $(SCHEDULE_BUGS:%=$(SCHEDULE_BUILD)/bugs/%/scenarios)
 

@@ -1,5 +1,5 @@
 # ThreadSanitizer over the tests of the tables, by clang whatever builds the rest: of the library
-# src/base and src/ledger, and these tests.
+# src/libmtrace/base and ledger, and these tests.
 #
 #   make tsan                       all of them
 #   make tsan TSAN_FILTER='Peak.*'  some
@@ -7,10 +7,10 @@
 TSAN_BUILD := $(BUILD)/tsan
 TSAN_TESTS := $(addprefix tests/unit/library/,block_table_test.cc notes_test.cc peak_test.cc \
                 region_table_test.cc resource_table_test.cc stack_table_test.cc thread_slots_test.cc)
-TSAN_SRC   := $(filter-out src/base/syscall.cc,$(wildcard src/base/*.cc)) \
-              $(wildcard src/ledger/*.cc) src/report/notes.cc tests/tsan/mapped_memory.cc $(TSAN_TESTS)
+TSAN_SRC   := $(filter-out src/libmtrace/base/syscall.cc,$(wildcard src/libmtrace/base/*.cc)) \
+              $(wildcard src/libmtrace/ledger/*.cc) src/libmtrace/report/notes.cc tests/tsan/mapped_memory.cc $(TSAN_TESTS)
 TSAN_OBJ   := $(TSAN_SRC:%.cc=$(TSAN_BUILD)/obj/%.o)
-TSAN_FLAGS := -std=c++20 -O1 -g1 $(WARN) -MMD -MP -fsanitize=thread
+TSAN_FLAGS := -Isrc/libmtrace -std=c++20 -O1 -g1 $(WARN) -MMD -MP -fsanitize=thread
 # Not what forks: in the child of a process with threads ThreadSanitizer waits for ever.
 TSAN_FILTER ?= -*Fork*:*Child*:*KilledInside*
 

@@ -12,7 +12,7 @@
 
 #include "unwind/cfi.h"
 #include "unwind/compile.h"
-#include "unwind/machine.h"
+#include "unwind/frame_registers.h"
 
 namespace mtrace::unwind {
 namespace {
@@ -246,7 +246,7 @@ unsigned use_everything(const Section& section) {
     if (!row_at(section.object, pc, &row)) continue;
     ++rows;
     pack_rule(section.object, row);
-    Machine machine = {};
+    FrameRegisters machine = {};
     for (unsigned reg = 0; reg < kRegisters; ++reg) {
       machine.set(reg, reinterpret_cast<uintptr_t>(stack) + 128);
     }

@@ -43,7 +43,7 @@ class Expression : public testing::Test {
   }
 
   uintptr_t words_[4] = {0x1122334455667788, 2, 3, ~uintptr_t{0}};
-  Machine machine_ = {};
+  FrameRegisters machine_ = {};
 };
 
 TEST_F(Expression, Constants) {

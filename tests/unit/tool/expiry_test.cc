@@ -8,7 +8,7 @@ namespace {
 
 using analyze::Expiry;
 using analyze::ExpiryNews;
-using profile::LedgerBlock;
+using live::LedgerBlock;
 
 std::vector<ExpiryNews> look(Expiry& expiry, uint64_t now, const std::vector<LedgerBlock>& blocks) {
   expiry.begin();

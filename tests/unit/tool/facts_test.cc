@@ -1,16 +1,15 @@
 // What a report tells of its stacks beyond bytes and blocks: read, merged, summed, put in words.
-#include "cli/facts.h"
-
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "analyze/sum.h"
 #include "analyze/table.h"
-#include "cli/style.h"
 #include "profile/error.h"
 #include "profile/reader.h"
 #include "profile/writer.h"
 #include "sample.h"
+#include "text/stack_facts.h"
+#include "text/style.h"
 #include "tool_test.h"
 
 namespace mtrace {
@@ -279,28 +278,28 @@ TEST(Facts, OrderIsDescendingThenByStack) {
 }
 
 TEST(Facts, Durations) {
-  cli::Style style;
-  EXPECT_EQ(cli::duration_text(11520000, style), "11520000 ms");
+  text::Style style;
+  EXPECT_EQ(text::duration_text(11520000, style), "11520000 ms");
   style.units = true;
-  EXPECT_EQ(cli::duration_text(0, style), "0 ms");
-  EXPECT_EQ(cli::duration_text(999, style), "999 ms");
-  EXPECT_EQ(cli::duration_text(59999, style), "59.9 s");
-  EXPECT_EQ(cli::duration_text(60000, style), "1 min 0 s");
-  EXPECT_EQ(cli::duration_text(11520000, style), "3 h 12 min");
-  EXPECT_EQ(cli::duration_text(86400000, style), "1 d 0 h");
-  EXPECT_EQ(cli::duration_text(INT64_MAX, style), "106751991167 d 7 h");
+  EXPECT_EQ(text::duration_text(0, style), "0 ms");
+  EXPECT_EQ(text::duration_text(999, style), "999 ms");
+  EXPECT_EQ(text::duration_text(59999, style), "59.9 s");
+  EXPECT_EQ(text::duration_text(60000, style), "1 min 0 s");
+  EXPECT_EQ(text::duration_text(11520000, style), "3 h 12 min");
+  EXPECT_EQ(text::duration_text(86400000, style), "1 d 0 h");
+  EXPECT_EQ(text::duration_text(INT64_MAX, style), "106751991167 d 7 h");
 }
 
 TEST(Facts, EveryOrderHasWords) {
   Row row;
   row.live = 1;
   for (int i = 0; i <= static_cast<int>(Order::kStack); ++i) {
-    cli::Style style;
+    text::Style style;
     style.order = static_cast<Order>(i);
     const bool leads = style.order != Order::kBytes && style.order != Order::kStack;
-    EXPECT_EQ(!cli::lead_text(row, 0, style).empty(), leads) << i;
-    EXPECT_NE(cli::lack_text(style.order), nullptr);
-    EXPECT_EQ(cli::facts_text(row, 0, style), "");
+    EXPECT_EQ(!text::lead_text(row, 0, style).empty(), leads) << i;
+    EXPECT_NE(text::lack_text(style.order), nullptr);
+    EXPECT_EQ(text::facts_text(row, 0, style), "");
   }
 }
 

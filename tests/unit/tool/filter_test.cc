@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "analyze/table.h"
-#include "cli/quantity.h"
 #include "profile/reader.h"
+#include "text/quantity.h"
 #include "tool_test.h"
 
 namespace mtrace {
@@ -65,20 +65,20 @@ TEST(StackPattern, FramesAreMatchedFromTheInnermost) {
 }
 
 TEST(Quantity, SizesTimesAndSpans) {
-  EXPECT_EQ(cli::read_size("0"), 0u);
-  EXPECT_EQ(cli::read_size("64K"), 65536u);
-  EXPECT_EQ(cli::read_size("1.5M"), 1572864u);
-  EXPECT_EQ(cli::read_size("2GiB"), uint64_t{2} << 30);
+  EXPECT_EQ(text::read_size("0"), 0u);
+  EXPECT_EQ(text::read_size("64K"), 65536u);
+  EXPECT_EQ(text::read_size("1.5M"), 1572864u);
+  EXPECT_EQ(text::read_size("2GiB"), uint64_t{2} << 30);
   for (const char* bad : {"", "K", "-1", "1e3", "12X", "1 K", "0x10", "inf", "99999999T"}) {
-    EXPECT_EQ(cli::read_size(bad), std::nullopt) << bad;
+    EXPECT_EQ(text::read_size(bad), std::nullopt) << bad;
   }
-  EXPECT_EQ(cli::read_duration("10", 1000), 10000u);
-  EXPECT_EQ(cli::read_duration("1.5s", 1), 1500u);
-  EXPECT_EQ(cli::read_duration("2min", 1), 120000u);
-  EXPECT_EQ(cli::read_duration("1m", 1), std::nullopt);  // minutes or milliseconds?
-  const auto size = [](std::string_view text) { return cli::read_size(text); };
+  EXPECT_EQ(text::read_duration("10", 1000), 10000u);
+  EXPECT_EQ(text::read_duration("1.5s", 1), 1500u);
+  EXPECT_EQ(text::read_duration("2min", 1), 120000u);
+  EXPECT_EQ(text::read_duration("1m", 1), std::nullopt);  // minutes or milliseconds?
+  const auto size = [](std::string_view text) { return text::read_size(text); };
   const auto expect_span = [&](const char* text, uint64_t least, uint64_t most) {
-    const auto span = cli::read_span(text, size);
+    const auto span = text::read_span(text, size);
     ASSERT_TRUE(span.has_value()) << text;
     EXPECT_EQ(span->least, least) << text;
     EXPECT_EQ(span->most, most) << text;
@@ -88,7 +88,7 @@ TEST(Quantity, SizesTimesAndSpans) {
   expect_span("..5", 0, 5);
   expect_span("7", 7, 7);
   for (const char* bad : {"", "..", "5..3", "a..b", "1..2..3"}) {
-    EXPECT_FALSE(cli::read_span(bad, size).has_value()) << bad;
+    EXPECT_FALSE(text::read_span(bad, size).has_value()) << bad;
   }
 }
 

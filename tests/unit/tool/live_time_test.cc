@@ -8,7 +8,7 @@ namespace {
 
 using analyze::live_time;
 using analyze::LiveTime;
-using profile::LedgerStackState;
+using live::LedgerStackState;
 
 constexpr uint32_t kMost = (1u << 27) - 1;
 

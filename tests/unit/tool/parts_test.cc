@@ -12,9 +12,7 @@
 #include "analyze/sum.h"
 #include "analyze/table.h"
 #include "cli/arguments.h"
-#include "cli/listing.h"
-#include "cli/style.h"
-#include "profile/catalog.h"
+#include "collect/catalog.h"
 #include "profile/error.h"
 #include "profile/file.h"
 #include "profile/reader.h"
@@ -22,6 +20,8 @@
 #include "symbolize/demangle.h"
 #include "symbolize/perf_map.h"
 #include "symbolize/worker.h"
+#include "text/listing.h"
+#include "text/style.h"
 #include "tool_test.h"
 
 namespace mtrace {
@@ -68,14 +68,14 @@ TEST(Program, SaysItsVersion) {
 }
 
 TEST(Text, BytesForPeople) {
-  cli::Style style;
-  EXPECT_EQ(cli::bytes_text(-1536, style), "-1536 bytes");
+  text::Style style;
+  EXPECT_EQ(text::bytes_text(-1536, style), "-1536 bytes");
   style.units = true;
-  EXPECT_EQ(cli::bytes_text(1023, style), "+1023 bytes");
-  EXPECT_EQ(cli::bytes_text(1024, style), "+1.0 KiB");
-  EXPECT_EQ(cli::bytes_text(-1536, style), "-1.5 KiB");
-  EXPECT_EQ(cli::bytes_text(1048575, style, false), "1.0 MiB");
-  EXPECT_EQ(cli::bytes_text(INT64_MIN, style), "-8.0 EiB");
+  EXPECT_EQ(text::bytes_text(1023, style), "+1023 bytes");
+  EXPECT_EQ(text::bytes_text(1024, style), "+1.0 KiB");
+  EXPECT_EQ(text::bytes_text(-1536, style), "-1.5 KiB");
+  EXPECT_EQ(text::bytes_text(1048575, style, false), "1.0 MiB");
+  EXPECT_EQ(text::bytes_text(INT64_MIN, style), "-8.0 EiB");
 }
 
 const cli::Manual kManual = {
@@ -256,15 +256,15 @@ TEST(Catalog, LastReportOfTheProcessStartedLast) {
     text.replace(text.find("2026-11-20"), 10, day);
     test::write_text(directory / name, text);
   };
-  EXPECT_EQ(profile::newest_report(directory.path()), std::nullopt);
+  EXPECT_EQ(collect::newest_report(directory.path()), std::nullopt);
   add("old-1-99.memlog", "2026-11-20", 99);
   add("new-1-9.memlog", "2026-11-21", 9);
   add("new-1-10.memlog", "2026-11-21", 10);
   add("new-1-11.txt", "2026-11-21", 11);
   test::write_text(directory / "empty.memlog", "");
   test::write_text(directory / "foreign.memlog", "hello\n");
-  EXPECT_EQ(profile::newest_report(directory.path()), directory / "new-1-10.memlog");
-  EXPECT_THROW(profile::newest_report(directory / "none"), profile::FileError);
+  EXPECT_EQ(collect::newest_report(directory.path()), directory / "new-1-10.memlog");
+  EXPECT_THROW(collect::newest_report(directory / "none"), profile::FileError);
 }
 
 }  // namespace

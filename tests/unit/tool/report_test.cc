@@ -10,7 +10,7 @@
 #include <cstdlib>
 #include <memory>
 
-#include "cli/process.h"
+#include "target/process.h"
 #include "tool_test.h"
 
 namespace mtrace::test {
@@ -252,10 +252,10 @@ TEST_F(Report, UnknownProcesses) {
 }
 
 TEST(SignalName, OfEachKind) {
-  EXPECT_EQ(cli::signal_name(SIGUSR2), "USR2");
-  EXPECT_EQ(cli::signal_name(SIGRTMIN), "RTMIN");
-  EXPECT_EQ(cli::signal_name(SIGRTMIN + 3), "RTMIN+3");
-  EXPECT_EQ(cli::signal_name(999), "999");
+  EXPECT_EQ(target::signal_name(SIGUSR2), "USR2");
+  EXPECT_EQ(target::signal_name(SIGRTMIN), "RTMIN");
+  EXPECT_EQ(target::signal_name(SIGRTMIN + 3), "RTMIN+3");
+  EXPECT_EQ(target::signal_name(999), "999");
 }
 
 }  // namespace

@@ -13,7 +13,7 @@
 #include "profile/reader.h"
 #include "profile/text.h"
 #include "resolve_fixture.h"
-#include "symbolize/machine.h"
+#include "symbolize/this_host.h"
 #include "tool_test.h"
 
 namespace mtrace::test {

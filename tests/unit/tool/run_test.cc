@@ -6,10 +6,10 @@
 
 #include <filesystem>
 
-#include "cli/preload.h"
-#include "cli/process.h"
-#include "profile/catalog.h"
+#include "collect/catalog.h"
 #include "profile/reader.h"
+#include "target/preload.h"
+#include "target/process.h"
 #include "tool_test.h"
 
 namespace mtrace::test {
@@ -24,7 +24,7 @@ class Run : public testing::Test {
         "exec 2>&1; cd {} && memlog={}/memlog && run=\"$memlog run --output . --follow sh\"; {}",
         directory_.path(), build_directory(), text));
   }
-  std::vector<profile::Listed> reports() { return profile::list_memlogs(directory_.path()); }
+  std::vector<collect::Listed> reports() { return collect::list_memlogs(directory_.path()); }
 
   TemporaryDirectory directory_;
 };
@@ -113,7 +113,7 @@ TEST_F(Run, AsksForReportsFromTimeToTime) {
       "$run -q --every 100ms sh -c 'while [ $(ls *.memlog 2>/dev/null | wc -l) -lt 3 ]; do "
       "sleep 0.02; done'");
   size_t by_request = 0;
-  for (const profile::Listed& listed : reports()) {
+  for (const collect::Listed& listed : reports()) {
     by_request += profile::read_path(listed.path).header.trigger == "request";
   }
   EXPECT_GE(by_request, 2u);
@@ -122,10 +122,10 @@ TEST_F(Run, AsksForReportsFromTimeToTime) {
 TEST_F(Run, SumsUpAtTheEnd) {
   const std::string out = script(
       fmt::format("$memlog run -o . {}/tests/programs/accounting >/dev/null", build_directory()));
-  const std::vector<profile::Listed> all = reports();
+  const std::vector<collect::Listed> all = reports();
   ASSERT_FALSE(all.empty()) << out;
   profile::Memlog last;
-  for (const profile::Listed& listed : all) {
+  for (const collect::Listed& listed : all) {
     profile::Memlog memlog = profile::read_path(listed.path);
     if (memlog.header.trigger == "exit") last = std::move(memlog);
   }
@@ -157,28 +157,28 @@ TEST_F(Run, SaysWhatItDoesNotCover) {
       << out;
   EXPECT_TRUE(out.ends_with("\n3\n")) << out;
 
-  EXPECT_EQ(cli::uncovered("/bin/sh").why, "");
+  EXPECT_EQ(target::uncovered("/bin/sh").why, "");
   write_text(directory_ / "script", "#!" + (directory_ / "a") + " -x\n");
-  EXPECT_EQ(cli::uncovered(directory_ / "script").why,
+  EXPECT_EQ(target::uncovered(directory_ / "script").why,
             (directory_ / "a") + " is statically linked");
   if (::getuid() != 0) GTEST_SKIP() << "not root: no set-uid program can be made";
   std::filesystem::copy_file("/bin/true", directory_ / "other");
   ASSERT_EQ(::chown((directory_ / "other").c_str(), 12345, 12345), 0);
   ASSERT_EQ(::chmod((directory_ / "other").c_str(), 04755), 0);
-  EXPECT_EQ(cli::uncovered(directory_ / "other").why, (directory_ / "other") + " is set-uid");
+  EXPECT_EQ(target::uncovered(directory_ / "other").why, (directory_ / "other") + " is set-uid");
 }
 
 TEST(SignalNumber, IsTheInverseOfTheName) {
   for (int signal = 1; signal <= 64; ++signal) {
     if (signal == 9 || signal == 19 || signal == 32 || signal == 33) continue;
-    EXPECT_EQ(cli::signal_number(cli::signal_name(signal)), signal);
-    EXPECT_EQ(cli::signal_number(std::to_string(signal)), signal);
+    EXPECT_EQ(target::signal_number(target::signal_name(signal)), signal);
+    EXPECT_EQ(target::signal_number(std::to_string(signal)), signal);
   }
-  EXPECT_EQ(cli::signal_number("SIGUSR2"), 12);
-  EXPECT_EQ(cli::signal_number("RTMAX-1"), 63);
-  EXPECT_EQ(cli::signal_number("none"), 0);
+  EXPECT_EQ(target::signal_number("SIGUSR2"), 12);
+  EXPECT_EQ(target::signal_number("RTMAX-1"), 63);
+  EXPECT_EQ(target::signal_number("none"), 0);
   for (const char* bad : {"", "KILL", "SIGSTOP", "9", "65", "0", "RTMIN+40", "usr1", "SIG"}) {
-    EXPECT_EQ(cli::signal_number(bad), std::nullopt) << bad;
+    EXPECT_EQ(target::signal_number(bad), std::nullopt) << bad;
   }
 }
 

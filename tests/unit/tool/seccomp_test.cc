@@ -1,6 +1,6 @@
 // What a filter of system calls makes of a call, judged without running it; the kernel has the last
 // word.
-#include "attach/seccomp.h"
+#include "target/seccomp.h"
 
 #include <gtest/gtest.h>
 #include <linux/audit.h>
@@ -22,9 +22,9 @@
 namespace mtrace::test {
 namespace {
 
-using attach::FilteredCall;
-using attach::judge;
-using attach::Verdict;
+using target::FilteredCall;
+using target::judge;
+using target::Verdict;
 using Filter = std::vector<sock_filter>;
 
 sock_filter statement(int code, uint32_t k) { return {static_cast<uint16_t>(code), 0, 0, k}; }
@@ -134,7 +134,7 @@ TEST(Seccomp, WhateverIsNotAnAnswerEndsIt) {
 // No call of the library's is forgotten.
 TEST(Seccomp, KnowsTheCallsOfTheLibrary) {
   std::set<std::string> known;
-  for (const FilteredCall& one : attach::filtered_calls()) known.insert(one.name);
+  for (const FilteredCall& one : target::filtered_calls()) known.insert(one.name);
   const std::regex call("SYS_([a-z0-9_]+)");
   for (const char* folder : {"base", "unwind", "ledger", "report", "hook"}) {
     const auto path = std::filesystem::path(std::getenv("MTRACE_SOURCE_DIR")) / "src" / folder;

@@ -11,7 +11,7 @@
 #include <cstdlib>
 #include <vector>
 
-#include "cli/screen.h"
+#include "terminal/size.h"
 #include "tool_test.h"
 
 namespace mtrace::test {
@@ -136,7 +136,7 @@ TEST(Terminal, LinesAreCutToItsWidth) {
     EXPECT_TRUE(has(out, "…")) << out;
     for (size_t at = out.find("KiB"); at < out.size();) {
       const size_t end = out.find("\r\n", at);
-      EXPECT_LE(cli::columns_of(std::string_view(out).substr(at, end - at)), 60u) << out;
+      EXPECT_LE(terminal::columns_of(std::string_view(out).substr(at, end - at)), 60u) << out;
       at = end == std::string::npos ? end : end + 2;
     }
     EXPECT_FALSE(has(shown(command + std::string(" | cat")), "…"));
@@ -211,12 +211,12 @@ TEST(Terminal, CtrlCEndsMemlogRunAsItEndsTheProgram) {
 }
 
 TEST(Screen, CutsCharactersAndNotColours) {
-  EXPECT_EQ(cli::columns_of("\033[31mä€x\033[0m"), 3u);
-  EXPECT_EQ(cli::cut_lines("abcdef\nabc\n", 4), "abc…\nabc\n");
-  EXPECT_EQ(cli::cut_lines("\033[31mabcdef\033[0m gh", 4), "\033[31mabc…\033[0m");
-  EXPECT_EQ(cli::cut_lines("ääää", 3), "ää…");
-  EXPECT_EQ(cli::cut_lines("abcdef", 0), "abcdef");
-  EXPECT_EQ(cli::cut_lines("ab\n\ncd", 2), "ab\n\ncd");
+  EXPECT_EQ(terminal::columns_of("\033[31mä€x\033[0m"), 3u);
+  EXPECT_EQ(terminal::cut_lines("abcdef\nabc\n", 4), "abc…\nabc\n");
+  EXPECT_EQ(terminal::cut_lines("\033[31mabcdef\033[0m gh", 4), "\033[31mabc…\033[0m");
+  EXPECT_EQ(terminal::cut_lines("ääää", 3), "ää…");
+  EXPECT_EQ(terminal::cut_lines("abcdef", 0), "abcdef");
+  EXPECT_EQ(terminal::cut_lines("ab\n\ncd", 2), "ab\n\ncd");
 }
 
 }  // namespace

@@ -1,0 +1,53 @@
+// The entrances for memlog attach and detach, called while the process's other threads are stopped.
+#include "base/syscall.h"
+#include "base/writer.h"
+#include "format/attach_protocol.h"
+#include "hook/export.h"
+#include "hook/lifecycle.h"
+#include "hook/patches.h"
+#include "report/status.h"
+
+using namespace mtrace;
+using namespace mtrace::hook;
+
+namespace {
+
+format::Patch* g_patches = nullptr;  // room for format::kMostPatches
+
+void refuse(format::AttachAnswer& answer, const char* reason) {
+  Writer(answer.reason, sizeof answer.reason).text(reason).finish();
+}
+
+bool is_active() { return mtrace_status_block.mode == format::Mode::kActive; }
+
+void list(format::AttachAnswer& answer, bool attach) {
+  constexpr size_t kBytes = format::kMostPatches * sizeof(format::Patch);
+  if (g_patches == nullptr) g_patches = static_cast<format::Patch*>(sys::map_memory(kBytes));
+  if (g_patches == nullptr) return refuse(answer, "no memory for the list of patches");
+  answer.patches = reinterpret_cast<uint64_t>(g_patches);
+  answer.count = list_patches(attach, g_patches);
+  if (answer.count <= format::kMostPatches) return;
+  answer.count = 0;
+  refuse(answer, "the program has too many calls to patch");
+}
+
+}  // namespace
+
+MTRACE_EXPORT void mtrace_attach(const char* options, format::AttachAnswer* answer) noexcept {
+  *answer = {};
+  if (!is_late()) return refuse(*answer, "libmtrace.so is preloaded");
+  // Also where an attach was cut short: what is patched already is not listed again.
+  if (!is_active()) {
+    const char* reason = start_late(options);
+    if (reason != nullptr) return refuse(*answer, reason);
+  }
+  list(*answer, true);
+  if (answer->reason[0] != '\0') stop_late();
+}
+
+MTRACE_EXPORT void mtrace_detach(format::AttachAnswer* answer) noexcept {
+  *answer = {};
+  if (!is_late()) return refuse(*answer, "libmtrace.so is preloaded");
+  if (is_active()) stop_late();
+  list(*answer, false);
+}

@@ -1,0 +1,24 @@
+#include "hook/fatal_signals.h"
+
+#include "base/process.h"
+#include "hook/lifecycle.h"
+#include "hook/next_functions.h"
+#include "hook/reporting.h"
+
+namespace mtrace::hook {
+
+void end_on_signal(int number, siginfo_t* information, void*) {
+  if (is_own_process()) {
+    for (const FatalSignal& signal : kFatalSignals) {
+      if (signal.number == number) report_fatal(signal.name);
+    }
+    // Those that came while the report was written would have found nobody.
+    for (const FatalSignal& signal : kFatalSignals) sys::discard_signal(signal.number);
+  }
+  struct sigaction standard = {};
+  standard.sa_handler = SIG_DFL;
+  g_next.sigaction(number, &standard, nullptr);
+  sys::send_again(number, information);
+}
+
+}  // namespace mtrace::hook

@@ -1,0 +1,194 @@
+#include "hook/fork.h"
+
+#include "base/probe.h"
+#include "base/process.h"
+#include "base/table_file.h"
+#include "hook/call_stack.h"
+#include "hook/export.h"
+#include "hook/lifecycle.h"
+#include "hook/module_hooks.h"
+#include "hook/options.h"
+#include "hook/reporting.h"
+#include "hook/sampler.h"
+#include "hook/tracker.h"
+#include "report/host.h"
+#include "report/mapped_ledger.h"
+#include "report/misuse.h"
+#include "report/notes.h"
+#include "report/output.h"
+#include "report/resolver_process.h"
+#include "report/savepoints.h"
+#include "report/status.h"
+#include "unwind/modules.h"
+
+extern "C" int __register_atfork(void (*)(), void (*)(), void (*)(), void*);
+
+namespace mtrace::hook {
+namespace {
+
+using ledger::g_ledger;
+
+uint64_t g_never_counting = 0;
+// A page that is wiped on fork, or words of our own: what Counting says, and the process that
+// libc's fork has made, until it is left by another way.
+uint64_t* g_fork_page = nullptr;
+uint64_t g_fork_words[2];
+uint64_t g_settled = kRecording;  // what that page says once this process is set up
+uint32_t g_forked = 0;            // the last process that libc's fork made, or this one
+uint32_t g_forker = 0;            // and the one that called it
+bool g_has_forked = false;
+bool g_left_ledger = false;  // the tables are a copy of the parent's file, of no use
+
+// In the child. A process between parent and child that never allocated (a daemon's) leaves its pid
+// here. Where the kernel cannot wipe a page this is also how a fork is told; _Fork and raw clone
+// then stay unseen.
+void fork_child_handler() {
+  g_forker = g_forked;
+  g_forked = sys::process_id();
+  g_fork_words[0] = 0;
+  if (g_fork_page != nullptr) g_fork_page[1] = g_forked;
+  leave_parents_ledger();
+}
+
+void find_fork_page() {
+  g_fork_page = sys::map_wiped_on_fork();
+  if (g_fork_page == nullptr) g_fork_page = g_fork_words;
+}
+
+// Another process has asked for a report through the ledger.
+void answer_question() { trigger_report(report::Trigger::kRequest, nullptr); }
+
+bool fill_tables() {
+  limit_tables();
+  g_ledger.threads.answer_with(answer_question);
+  return g_ledger.init(modules_came_back);
+}
+
+// The child's tables are the parent's file: it begins with others. False: no memory.
+bool begin_anew(uint32_t pid) {
+  g_left_ledger = false;
+  report::map_ledger_after_fork();
+  if (!fill_tables()) return false;
+  g_ledger.begin_after_fork(t_thread.slot, pid);
+  forget_walks();
+  unwind::log_modules_again();
+  report::forget_savepoints();
+  return true;
+}
+
+// False: no memory for the child's tables.
+bool set_tables_up(uint32_t pid) {
+  const bool mapped = sys::g_table_header != nullptr || g_left_ledger;
+  if (mapped && !begin_anew(pid)) return false;
+  if (samples()) start_sampling(g_options.sample);
+  if (!mapped) g_ledger.rebase_after_fork(t_thread.slot, pid);
+  show_ledger();
+  return true;
+}
+
+// In the child of a fork, before anything else there touches the tables. The child begins with
+// one thread, and that is the one which gets here.
+void after_fork() {
+  const uint64_t mask = sys::block_signals();
+  if (load(*g_fork_page) != kUnsettled) {  // a signal handler did it just now
+    sys::restore_signals(mask);
+    return;
+  }
+  // This may run in a vfork child of the fork's child, whose memory it uses: libc's fork has left
+  // word of whose it is. A clone of the fork's child by a system call has a page without it.
+  const bool told = g_forked != report::g_host.pid && g_fork_page[1] == g_forked;
+  const uint32_t pid = told ? g_forked : sys::process_id();
+  report::host_after_fork(pid, told ? g_forker : g_forked);
+  g_forked = pid;
+  store(g_has_forked, false);
+  report::report_after_fork();
+  report::notes_after_fork();
+  report::misuse_after_fork();
+  report::savepoints_after_fork();
+  report::resolver_after_fork();
+  report::output_after_fork();
+  report::status_after_fork(report::g_host.pid);
+  if (set_tables_up(pid)) {
+    begin_reporting();
+    store(*g_fork_page, load(g_settled));
+  } else {
+    go_quiet("no memory for the tables");
+  }
+  sys::restore_signals(mask);
+}
+
+}  // namespace
+
+const uint64_t* g_counting = &g_never_counting;
+
+bool make_tables() {
+  find_fork_page();
+  // A child that shares a file with its parent has to be told by the kernel that it is one.
+  report::map_ledger(g_fork_page != g_fork_words ? g_options.ledger : "");
+  return fill_tables();
+}
+
+void limit_tables() {
+  g_ledger.stacks.limit_to(g_options.max_stacks);
+  g_ledger.blocks.limit_to(g_options.max_blocks);
+}
+
+void begin_counting(bool recording) {
+  g_forked = report::g_host.pid;
+  *g_fork_page = g_settled = recording ? kRecording : kStopped;
+  g_counting = g_fork_page;
+}
+
+void go_quiet(const char* why) {
+  g_counting = &g_never_counting;
+  report::status_mode(format::Mode::kQuiet, why);
+}
+
+void prepare_fork() {
+  store(g_has_forked, true);
+  // In a moment the slots may be those of the parent, which goes on.
+  t_thread.forks_inside =
+      t_thread.slot != 0 && load(g_ledger.threads.slot(t_thread.slot).busy) != 0;
+}
+
+// A signal handler that forks may have interrupted malloc: the child then goes on with what was
+// begun, past the look whether it is one, and would write into its parent's file.
+void leave_parents_ledger() {
+  const format::LedgerHeader* header = sys::g_table_header;
+  // A handler of fork that came before this one may have begun the child's own.
+  if (header == nullptr || header->pid == sys::process_id() || sys::may_be_filtered()) return;
+  // Left in part, for want of memory, it is no ledger either.
+  g_left_ledger = sys::detach_table_file() || sys::g_table_header == nullptr;
+  // It will go on in tables that it must not change and that no others can stand for.
+  if (g_left_ledger && t_thread.forks_inside) {
+    go_quiet("forked inside an operation on a mapped ledger");
+  }
+}
+
+void watch_forks() { __register_atfork(prepare_fork, nullptr, fork_child_handler, nullptr); }
+
+MTRACE_REALIGN bool counting_slowly() {
+  if (g_counting != g_fork_page || g_fork_page == nullptr) return false;
+  if (load(*g_fork_page) == kUnsettled) after_fork();
+  return g_counting == g_fork_page;
+}
+
+bool has_forked() { return load(g_has_forked); }
+
+bool is_set_up() { return g_counting == g_fork_page && g_fork_page != nullptr && counting(); }
+
+bool is_unsettled() { return g_counting == g_fork_page && load(*g_fork_page) == kUnsettled; }
+
+bool settle(bool recording) {
+  const uint64_t before = exchange<uint64_t>(g_settled, recording ? kRecording : kStopped);
+  store(*g_fork_page, load(g_settled));
+  return before == kRecording;
+}
+bool settled_to_record() { return load(g_settled) == kRecording; }
+
+void show_ledger() {
+  report::describe_ledger(settled_to_record());
+  report::status_ledger(report::ledger_path());
+}
+
+}  // namespace mtrace::hook

@@ -1,0 +1,70 @@
+// dlclose: what is unloaded keeps its names, and what is loaded in its place later is another
+// module. dlopen is not hooked, because it looks at its caller.
+#include "hook/module_hooks.h"
+
+#include <link.h>
+
+#include "hook/export.h"
+#include "hook/lifecycle.h"
+#include "hook/next_functions.h"
+#include "hook/tracker.h"
+#include "report/bypasses.h"
+#include "unwind/modules.h"
+#include "unwind/object.h"
+
+namespace mtrace::hook {
+
+uint32_t g_seen_epoch = 0;
+uintptr_t g_loader_begin = 0;
+size_t g_loader_size = 0;
+
+namespace {
+
+void retire(uintptr_t begin, uintptr_t end, uint32_t epoch, void*) {
+  ledger::g_ledger.stacks.retire(begin, end, epoch);
+}
+
+bool is_same(const unwind::Module* a, const unwind::Module* b) {
+  if (a == nullptr || b == nullptr) return a == b;
+  return a == b ||
+         (a->base == b->base && a->identity == b->identity && a->generation == b->generation);
+}
+
+}  // namespace
+
+bool modules_came_back(const ledger::StackRecord& stack) {
+  const uint32_t retired = load(stack.retired);
+  for (unsigned i = 0; i < stack.depth; ++i) {
+    if (!is_same(unwind::find_module(stack.frames[i], retired, nullptr),
+                 unwind::find_module(stack.frames[i], unwind::kAlive, nullptr))) {
+      return false;
+    }
+  }
+  return true;
+}
+
+void find_loader() {
+  unwind::Object loader;
+  if (!unwind::locate_object(_r_debug.r_ldbase, &loader)) return;
+  g_loader_begin = loader.start;
+  g_loader_size = loader.end - loader.start;
+}
+
+void look_for_unloaded() {
+  if (counting() && unwind::any_unloaded()) retire_unloaded();
+}
+
+void retire_unloaded() { store(g_seen_epoch, unwind::forget_unloaded(retire, nullptr)); }
+
+}  // namespace mtrace::hook
+
+using namespace mtrace::hook;
+
+MTRACE_EXPORT int dlclose(void* handle) noexcept {
+  const bool started = start();
+  if (g_next.dlclose == nullptr) return -1;
+  if (started && counting()) mtrace::report::look_before_unloading(handle);
+  const int result = g_next.dlclose(handle);
+  if (result == 0 && started && counting()) retire_unloaded();
+  return result;
+}

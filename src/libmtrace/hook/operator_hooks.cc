@@ -1,0 +1,148 @@
+// operator new and delete. Where they reach malloc by symbol (libstdc++) these only jump on, and
+// leave no frame. Where the allocator defines them beside malloc (jemalloc, tcmalloc) they count.
+// A C program that loads a C++ plug-in locally has no next operator: then malloc serves.
+//
+// The real operator new may throw: nothing is held over the call.
+#include <dlfcn.h>
+
+#include <cstddef>
+#include <string_view>
+
+#include "hook/bootstrap.h"
+#include "hook/export.h"
+#include "hook/fill.h"
+#include "hook/lifecycle.h"
+#include "hook/next_functions.h"
+#include "hook/tracker.h"
+
+#define MTRACE_OPERATOR_EXPORT __attribute__((visibility("default")))
+// What does more than to jump on: the hooks themselves leave the stack as the caller has it, which
+// may be aligned to 8 bytes only.
+#define MTRACE_APART __attribute__((noinline)) MTRACE_REALIGN
+
+namespace mtrace::hook {
+namespace {
+
+// Memory was short and no operator is in the global scope: the one of a C++ library that a
+// plug-in brought along calls the new-handler, and throws.
+template <typename... Rest>
+MTRACE_APART void* from_loaded_library(const char* symbol, size_t size, Rest... rest) {
+  constexpr const char* kLibraries[] = {"libstdc++.so.6", "libc++.so.1"};
+  for (const char* name : kLibraries) {
+    void* library = dlopen(name, RTLD_LAZY | RTLD_NOLOAD);
+    if (library == nullptr) continue;
+    auto* call = reinterpret_cast<void* (*)(size_t, Rest...)>(dlsym(library, symbol));
+    g_next.dlclose(library);
+    if (call != nullptr) return call(size, rest...);
+  }
+  return nullptr;
+}
+
+template <typename... Rest>
+MTRACE_APART void* counted_new(void* (*real)(size_t, Rest...), Call call,
+                               const unwind::Registers& caller, size_t size, Rest... rest) {
+  before_call();
+  return allocated(filled(real(size, rest...), 0, size), size, call, caller);
+}
+
+// As libstdc++ does it: no block of 0 bytes.
+MTRACE_APART void* malloc_instead(Call call, const unwind::Registers& caller, size_t size,
+                                  size_t alignment) {
+  if (!start()) return nullptr;
+  if (size == 0) size = 1;
+  before_call();
+  void* block = alignment == 0 ? g_next.malloc(size) : g_next.memalign(alignment, size);
+  return allocated(filled(block, 0, size), size, call, caller);
+}
+
+MTRACE_APART void free_instead(Call call, void* block) {
+  if (block != nullptr) freed(block, call);
+  g_next.free(block);
+}
+
+// The nothrow and the sized forms of libstdc++ and libc++ call the plain form of the same operator,
+// by symbol: the call is counted there.
+constexpr bool calls_plain_form(std::string_view symbol) {
+  return symbol.find("nothrow") != symbol.npos || symbol.find("aPvm") != symbol.npos ||
+         symbol.find("lPvm") != symbol.npos;
+}
+
+// Of an allocator that has operators of its own. Those that it lacks are libstdc++'s, and reach
+// free by symbol (jemalloc: the aligned ones).
+template <typename... Parameters>
+MTRACE_APART void counted_delete(void (*real)(void*, Parameters...), Call call, void* block,
+                                 Parameters... rest) {
+  if (block != nullptr) freed(block, call);
+  t_thread.moving = block;
+  real(block, rest...);
+  t_thread.moving = nullptr;
+}
+
+}  // namespace
+}  // namespace mtrace::hook
+
+using namespace mtrace::hook;
+
+#define MTRACE_NEW(call, member, symbol, alignment, parameters, ...)            \
+  MTRACE_OPERATOR_EXPORT void* hook_##member parameters asm(symbol);            \
+  void* hook_##member parameters {                                              \
+    if (__builtin_expect(g_next.member != nullptr && !operators_apart(), 1)) {  \
+      if (!calls_plain_form(symbol)) passed_on(Call::call);                     \
+      return g_next.member(__VA_ARGS__);                                        \
+    }                                                                           \
+    const mtrace::unwind::Registers caller = MTRACE_CALLER_REGISTERS();         \
+    start();                                                                    \
+    if (g_next.member != nullptr) {                                             \
+      return counted_new(g_next.member, Call::call, caller, __VA_ARGS__);       \
+    }                                                                           \
+    void* block = malloc_instead(Call::call, caller, size, alignment);          \
+    return block != nullptr ? block : from_loaded_library(symbol, __VA_ARGS__); \
+  }
+
+MTRACE_NEW(kNew, new_one, "_Znwm", 0, (size_t size), size)
+MTRACE_NEW(kNewArray, new_array, "_Znam", 0, (size_t size), size)
+MTRACE_NEW(kNew, new_one_nothrow, "_ZnwmRKSt9nothrow_t", 0, (size_t size, const void* tag), size,
+           tag)
+MTRACE_NEW(kNewArray, new_array_nothrow, "_ZnamRKSt9nothrow_t", 0, (size_t size, const void* tag),
+           size, tag)
+MTRACE_NEW(kNew, new_one_aligned, "_ZnwmSt11align_val_t", align, (size_t size, size_t align), size,
+           align)
+MTRACE_NEW(kNewArray, new_array_aligned, "_ZnamSt11align_val_t", align, (size_t size, size_t align),
+           size, align)
+MTRACE_NEW(kNew, new_one_aligned_nothrow, "_ZnwmSt11align_val_tRKSt9nothrow_t", align,
+           (size_t size, size_t align, const void* tag), size, align, tag)
+MTRACE_NEW(kNewArray, new_array_aligned_nothrow, "_ZnamSt11align_val_tRKSt9nothrow_t", align,
+           (size_t size, size_t align, const void* tag), size, align, tag)
+
+#define MTRACE_DELETE(call, member, symbol, parameters, ...)                              \
+  MTRACE_OPERATOR_EXPORT void hook_##member parameters asm(symbol);                       \
+  void hook_##member parameters {                                                         \
+    if (__builtin_expect(g_next.member == nullptr, 0)) {                                  \
+      if (g_bootstrap.owns(block) || !start()) return;                                    \
+      if (g_next.member == nullptr) return free_instead(Call::call, block);               \
+    }                                                                                     \
+    if (operators_apart()) return counted_delete(g_next.member, Call::call, __VA_ARGS__); \
+    if (!calls_plain_form(symbol)) passed_on(Call::call);                                 \
+    return g_next.member(__VA_ARGS__);                                                    \
+  }
+
+MTRACE_DELETE(kDelete, delete_one, "_ZdlPv", (void* block), block)
+MTRACE_DELETE(kDeleteArray, delete_array, "_ZdaPv", (void* block), block)
+MTRACE_DELETE(kDelete, delete_one_nothrow, "_ZdlPvRKSt9nothrow_t", (void* block, const void* tag),
+              block, tag)
+MTRACE_DELETE(kDeleteArray, delete_array_nothrow, "_ZdaPvRKSt9nothrow_t",
+              (void* block, const void* tag), block, tag)
+MTRACE_DELETE(kDelete, delete_one_sized, "_ZdlPvm", (void* block, size_t size), block, size)
+MTRACE_DELETE(kDeleteArray, delete_array_sized, "_ZdaPvm", (void* block, size_t size), block, size)
+MTRACE_DELETE(kDelete, delete_one_aligned, "_ZdlPvSt11align_val_t", (void* block, size_t align),
+              block, align)
+MTRACE_DELETE(kDeleteArray, delete_array_aligned, "_ZdaPvSt11align_val_t",
+              (void* block, size_t align), block, align)
+MTRACE_DELETE(kDelete, delete_one_aligned_nothrow, "_ZdlPvSt11align_val_tRKSt9nothrow_t",
+              (void* block, size_t align, const void* tag), block, align, tag)
+MTRACE_DELETE(kDeleteArray, delete_array_aligned_nothrow, "_ZdaPvSt11align_val_tRKSt9nothrow_t",
+              (void* block, size_t align, const void* tag), block, align, tag)
+MTRACE_DELETE(kDelete, delete_one_sized_aligned, "_ZdlPvmSt11align_val_t",
+              (void* block, size_t size, size_t align), block, size, align)
+MTRACE_DELETE(kDeleteArray, delete_array_sized_aligned, "_ZdaPvmSt11align_val_t",
+              (void* block, size_t size, size_t align), block, size, align)

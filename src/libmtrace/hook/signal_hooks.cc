@@ -1,0 +1,241 @@
+#include "hook/signal_hooks.h"
+
+#include <errno.h>
+#include <signal.h>
+
+#include <cstddef>
+#include <cstring>
+
+#include "base/atomic.h"
+#include "base/early_signal.h"
+#include "base/probe.h"
+#include "base/process.h"
+#include "hook/export.h"
+#include "hook/fatal_signals.h"
+#include "hook/lifecycle.h"
+#include "hook/next_functions.h"
+#include "hook/reporting.h"
+#include "report/status.h"
+
+namespace mtrace::hook {
+namespace {
+
+using format::Handler;
+
+constexpr int kSystemV = static_cast<int>(SA_RESETHAND | SA_NODEFER | SA_INTERRUPT);
+constexpr int kRestorer = 0x04000000;  // set by libc in every action it hands to the kernel
+
+bool g_active = false;
+
+void write_report_on_signal(int) { trigger_report(report::Trigger::kSignal, nullptr); }
+void toggle_on_signal(int) { toggle_recording(); }
+void swallow_signal(int) {}
+
+uint32_t g_remembered = 0;  // 1: a trigger came before there were tables
+void remember_signal(int) { store(g_remembered, 1u); }
+
+struct Trigger {
+  int signal;             // 0: not ours to look after
+  SignalHandler handler;  // nullptr: end_on_signal
+  // What the program would read back where our action stands in for its default: flags and mask
+  // of its own last reset. Two threads that set one signal at once get either's.
+  struct sigaction default_seen;
+};
+constexpr size_t kFatal = sizeof kFatalSignals / sizeof kFatalSignals[0];
+constinit Trigger g_triggers[2 + kFatal] = {{0, write_report_on_signal, {}},
+                                            {0, toggle_on_signal, {}}};
+Trigger& g_report = g_triggers[0];
+
+Trigger* trigger_of(int number) {
+  for (Trigger& trigger : g_triggers) {
+    if (trigger.signal == number && number != 0) return &trigger;
+  }
+  return nullptr;
+}
+
+// As sigfillset, which a sanitizer puts its own in place of: without the two that libc needs
+// itself.
+sigset_t all_signals() {
+  constexpr unsigned long kOfLibc = 3ul << 31;  // 32 and 33
+  sigset_t set;
+  memset(&set, 0xff, sizeof set);
+  set.__val[0] &= ~(kOfLibc | 1ul << (SIGSYS - 1));  // see sys::block_signals()
+  return set;
+}
+
+struct sigaction own_action(const Trigger& trigger) {
+  struct sigaction action = {};
+  action.sa_flags = SA_RESTART | SA_ONSTACK;
+  if (trigger.handler == nullptr) {
+    action.sa_sigaction = end_on_signal;
+    action.sa_flags |= SA_SIGINFO;
+  } else {
+    action.sa_handler = g_active ? trigger.handler : swallow_signal;
+  }
+  action.sa_mask = all_signals();
+  return action;
+}
+
+bool is_own(SignalHandler handler) {
+  return handler == write_report_on_signal || handler == toggle_on_signal ||
+         handler == swallow_signal || handler == remember_signal ||
+         reinterpret_cast<const void*>(handler) == reinterpret_cast<const void*>(end_on_signal);
+}
+
+void note_handler(const Trigger& trigger, SignalHandler handler) {
+  if (&trigger != &g_report) return;
+  if (g_active && !is_own_process()) return;  // a vfork child changes only its own signals
+  if (handler == SIG_DFL || is_own(handler)) {
+    report::status_handler(g_active ? Handler::kOurs : Handler::kSwallowed);
+    report::set_note(nullptr);
+    return;
+  }
+  const bool ignored = handler == SIG_IGN;
+  report::status_handler(ignored ? Handler::kIgnored : Handler::kProgram);
+  report::set_note(ignored ? "the program ignores the signal that writes reports"
+                           : "the program has taken the signal that writes reports");
+}
+
+// signal() and its kin: `set` does the real thing for a handler that is the program's own;
+// `flags` are those with which it sets the default.
+using SetHandler = SignalHandler (*)(int, SignalHandler);
+SignalHandler change_handler(SetHandler set, int number, SignalHandler handler, int flags) {
+  if (set == nullptr) {
+    errno = ENOSYS;
+    return SIG_ERR;
+  }
+  SignalHandler old;
+  Trigger* trigger = trigger_of(number);
+  if (trigger != nullptr && handler == SIG_DFL) {
+    const struct sigaction action = own_action(*trigger);
+    struct sigaction previous;
+    if (g_next.sigaction(number, &action, &previous) != 0) return SIG_ERR;
+    old = previous.sa_handler;
+    trigger->default_seen = {};
+    trigger->default_seen.sa_flags = flags | kRestorer;
+  } else {
+    old = set(number, handler);
+  }
+  if (trigger != nullptr && old != SIG_ERR) {
+    note_handler(*trigger, handler);
+    if (is_own(old)) old = SIG_DFL;
+  }
+  return old;
+}
+
+void install(Trigger& trigger, int signal) {
+  struct sigaction old;
+  if (signal == 0 || g_next.sigaction(signal, nullptr, &old) != 0) return;
+  if (old.sa_handler == SIG_DFL || is_own(old.sa_handler)) {
+    const struct sigaction action = own_action(trigger);
+    if (g_next.sigaction(signal, &action, nullptr) != 0) return;
+  }
+  note_handler(trigger, old.sa_handler);
+  trigger.signal = signal;
+}
+
+}  // namespace
+
+void catch_trigger(int report) {
+  if (report != 0 && sys::catch_by_default(report, remember_signal)) g_report.signal = report;
+}
+
+void install_triggers(int report, int toggle, bool active, bool fatal) {
+  g_active = active;
+  install(g_triggers[0], report);
+  install(g_triggers[1], toggle);
+  // To the first process of a namespace they do nothing, unless it has a handler.
+  const bool all = fatal && sys::process_id() != 1;
+  for (size_t i = 0; all && i < kFatal; ++i) {
+    const int signal = kFatalSignals[i].number;
+    if (trigger_of(signal) == nullptr) install(g_triggers[2 + i], signal);
+  }
+  if (exchange(g_remembered, 0u) != 0 && active) write_report_on_signal(report);
+}
+
+void remove_triggers() {
+  for (Trigger& trigger : g_triggers) {
+    struct sigaction now;
+    if (trigger.signal != 0 && g_next.sigaction(trigger.signal, nullptr, &now) == 0 &&
+        is_own(now.sa_handler)) {
+      // One that is on its way must not end the program.
+      struct sigaction swallow = {};
+      swallow.sa_handler = swallow_signal;
+      swallow.sa_flags = SA_RESTART | SA_ONSTACK;
+      const bool pending = sys::is_pending(trigger.signal);
+      g_next.sigaction(trigger.signal, pending ? &swallow : &trigger.default_seen, nullptr);
+    }
+    trigger.signal = 0;
+    trigger.default_seen = {};
+  }
+  report::status_handler(Handler::kNone);
+}
+
+// Also for who is called while this library starts: by then `real` may be there.
+SetHandler known(const SetHandler& real) {
+  start();
+  return real;
+}
+
+void take_off_trigger() {
+  const int signal = g_report.signal;
+  // A filter of system calls may not know the one that takes it off.
+  if (signal == 0 || sys::may_be_filtered()) return;
+  if (load(mtrace_status_block.handler) != Handler::kOurs) return;
+  const uint64_t mask = sys::block_signals();
+  // One that the program blocks itself is pending in the next program, too, as ever.
+  if ((mask >> (signal - 1) & 1) == 0) sys::discard_signal(signal);
+  sys::restore_signals(mask);
+}
+
+}  // namespace mtrace::hook
+
+using namespace mtrace::hook;
+
+MTRACE_EXPORT int sigaction(int number, const struct sigaction* action,
+                            struct sigaction* old) noexcept {
+  start();
+  if (g_next.sigaction == nullptr) {
+    errno = ENOSYS;
+    return -1;
+  }
+  Trigger* trigger = trigger_of(number);
+  if (trigger == nullptr) return g_next.sigaction(number, action, old);
+  // The program sees the signal as if this library were not there: what is ours reads as default,
+  // and default means ours, because an unhandled trigger would end the program.
+  struct sigaction wanted;
+  struct sigaction previous;
+  const struct sigaction* set = action;
+  if (action != nullptr && action->sa_handler == SIG_DFL) {
+    wanted = own_action(*trigger);
+    set = &wanted;
+  }
+  const struct sigaction seen = trigger->default_seen;
+  const int result = g_next.sigaction(number, set, &previous);
+  if (result != 0) return result;
+  if (set == &wanted) {
+    trigger->default_seen = *action;
+    trigger->default_seen.sa_flags |= kRestorer;
+  }
+  if (action != nullptr) note_handler(*trigger, action->sa_handler);
+  if (old != nullptr) *old = is_own(previous.sa_handler) ? seen : previous;
+  return 0;
+}
+
+MTRACE_EXPORT SignalHandler signal(int number, SignalHandler handler) noexcept {
+  return change_handler(known(g_next.signal), number, handler, SA_RESTART);
+}
+MTRACE_EXPORT SignalHandler bsd_signal(int number, SignalHandler handler) noexcept {
+  start();
+  return change_handler(g_next.bsd_signal != nullptr ? g_next.bsd_signal : g_next.signal, number,
+                        handler, SA_RESTART);
+}
+MTRACE_EXPORT SignalHandler sysv_signal(int number, SignalHandler handler) noexcept {
+  return change_handler(known(g_next.sysv_signal), number, handler, kSystemV);
+}
+MTRACE_EXPORT SignalHandler __sysv_signal(int number, SignalHandler handler) noexcept {
+  return change_handler(known(g_next.sysv_signal_reserved), number, handler, kSystemV);
+}
+MTRACE_EXPORT SignalHandler sigset(int number, SignalHandler handler) noexcept {
+  return change_handler(known(g_next.sigset), number, handler, 0);
+}

@@ -1,0 +1,228 @@
+#include "report/report.h"
+
+#include <errno.h>
+#include <signal.h>
+
+#include <cstring>
+
+#include "base/atomic.h"
+#include "base/file.h"
+#include "base/process.h"
+#include "base/spawn.h"
+#include "base/syscall.h"
+#include "base/valgrind.h"
+#include "base/writer.h"
+#include "report/forbidden_call.h"
+#include "report/host.h"
+#include "report/mapped_ledger.h"
+#include "report/memlog_writer.h"
+#include "report/output.h"
+#include "report/resolver_process.h"
+#include "report/snapshot.h"
+#include "report/status.h"
+
+namespace mtrace::report {
+namespace {
+
+constexpr size_t kBuffer = 64 * 1024;
+constexpr size_t kStack = 256 * 1024;
+constexpr size_t kLabel = sizeof mtrace_status_block.label + 1;
+constexpr uint64_t kLongestWait = 10'000'000'000u;  // nanoseconds
+constexpr const char* kTriggers[] = {"signal", "exit", "api", "request"};
+
+enum State : uint32_t { kIdle, kBusy, kBusyAndWanted };
+
+uint32_t g_state = kIdle;
+uint32_t g_seq = 0;
+const char* g_library_line = "";
+const char* g_note = nullptr;
+bool g_recording = true;
+Listed g_listed = Listed::kNet;
+Names g_names = Names::kOwn;
+
+// By another process, whatever this one is doing.
+bool is_asked(Trigger trigger) {
+  return trigger == Trigger::kSignal || trigger == Trigger::kRequest;
+}
+
+struct Scratch {
+  char buffer[kBuffer];
+  char label[kLabel];
+  char note[kPathCapacity];
+  OutputFile file;
+  Trigger trigger;
+  int result;
+  alignas(16) char stack[kStack];
+};
+
+Scratch* g_scratch = nullptr;  // for the one report at a time; mapped at the start, because later
+                               // the program may have no room left
+
+long write_file(Scratch& scratch, Occasion& occasion, const Snapshot& snapshot) {
+  long error = -ENOENT;
+  // A place that lets a file begin may still be full: then the next one is tried.
+  for (unsigned place = 0; place < 3; place = scratch.file.place + (error == -EAGAIN ? 0 : 1)) {
+    error = open_output(&scratch.file, place, occasion.seq, occasion.taken);
+    if (error != 0) break;
+    if (scratch.file.place != 0) {
+      Writer(scratch.note, sizeof scratch.note)
+          .text("could not write to ")
+          .text(output_directory())
+          .finish();
+      occasion.note = scratch.note;
+    }
+    Writer out(scratch.buffer, kBuffer, scratch.file.fd);
+    write_memlog(out, occasion, snapshot, ledger::g_ledger);
+    error = out.finish();
+    if (error != 0) {
+      discard_output(&scratch.file);
+    } else {
+      error = publish_output(&scratch.file);
+      if (error == 0) break;
+    }
+    // The kernel has sent a signal for a file grown over the limit; all are blocked, and the host
+    // must not get it.
+    if (error == -EFBIG) sys::discard_signal(SIGXFSZ);
+  }
+  return error;
+}
+
+void write_report(void* argument) {
+  auto& scratch = *static_cast<Scratch*>(argument);
+  scratch.result = -1;
+  // Its changes stand in the next report, or in the ledger for who reads it.
+  if (const char* call = forbidden_call()) {
+    ledger_reported(g_seq, load(mtrace_status_block.failures) + 1, nullptr);
+    return status_withheld(call, output_directory());
+  }
+  Snapshot snapshot;
+  if (!snapshot.take(ledger::g_ledger, g_listed)) {
+    status_failed(ENOMEM, "no memory for a report in", output_directory());
+    return;
+  }
+  if (is_asked(scratch.trigger) && status_take_label(scratch.label, kLabel) == 0) {
+    ledger_take_label(scratch.label, kLabel);
+  }
+  Occasion occasion = {};
+  occasion.trigger = kTriggers[static_cast<uint32_t>(scratch.trigger)];
+  occasion.label = scratch.label[0] != '\0' ? scratch.label : nullptr;
+  occasion.seq = g_seq + 1;
+  occasion.notes = pending_notes();  // none is then later than the report
+  occasion.taken = sys::real_time();
+  occasion.taken_monotonic = sys::monotonic_time();
+  occasion.library = g_library_line;
+  occasion.failures = load(mtrace_status_block.failures);
+  occasion.recording = load(g_recording);
+  occasion.note = g_note;
+  ledger_reporting(occasion.seq);
+  const long error = write_file(scratch, occasion, snapshot);
+  if (error != 0) {
+    ledger_reported(g_seq, occasion.failures + 1, nullptr);
+    status_failed(static_cast<int>(-error), "could not write a report to", output_directory());
+    return;
+  }
+  snapshot.remember(ledger::g_ledger);
+  drop_notes(occasion.notes);
+  g_seq = occasion.seq;
+  ledger_reported(g_seq, occasion.failures, scratch.file.path);
+  scratch.result = static_cast<int>(g_seq);
+  status_reported(g_seq, scratch.file.path);
+  const bool any = snapshot.begin() != snapshot.end() || g_names == Names::kTree;
+  if (any && g_names != Names::kLeft) {
+    resolve_later(scratch.file.path, g_seq, scratch.trigger == Trigger::kExit,
+                  g_names == Names::kTree);
+  } else {
+    status_named(g_seq);  // no stacks, no names
+  }
+}
+
+int report_once(Trigger trigger, const char* label) {
+  Scratch* scratch = g_scratch;
+  scratch->label[0] = '\0';
+  scratch->trigger = trigger;
+  if (label != nullptr) strncpy(scratch->label, label, kLabel - 1);
+  // valgrind warns of a stack pointer that moves far, and a stack that it is told of ends drd.
+  if (sys::on_valgrind()) {
+    write_report(scratch);
+  } else {
+    sys::call_on_stack(scratch->stack + kStack, write_report, scratch);
+  }
+  return scratch->result;
+}
+
+// False: somebody else is writing and will write one more (signal), or does not come to an end.
+bool become_reporter(Trigger trigger) {
+  const uint64_t end = sys::monotonic_time() + kLongestWait;
+  for (;;) {
+    uint32_t state = kIdle;
+    if (compare_exchange<uint32_t>(g_state, state, kBusy)) return true;
+    if (is_asked(trigger)) {
+      if (state == kBusyAndWanted) return false;
+      if (compare_exchange<uint32_t>(g_state, state, kBusyAndWanted)) return false;
+      continue;
+    }
+    const uint64_t now = sys::monotonic_time();
+    if (now >= end) return false;
+    sys::wait_on(g_state, state, end - now);
+  }
+}
+
+// Gives the turn back, after what was asked for by signals meanwhile.
+void end_turn() {
+  for (uint32_t state = kBusy; !compare_exchange<uint32_t>(g_state, state, kIdle); state = kBusy) {
+    store<uint32_t>(g_state, kBusy);
+    report_once(Trigger::kSignal, nullptr);
+  }
+  sys::wake_all(g_state);
+}
+
+}  // namespace
+
+bool prepare_reports() {
+  if (g_scratch != nullptr) return true;
+  g_scratch = static_cast<Scratch*>(sys::map_memory(sizeof(Scratch)));
+  return g_scratch != nullptr;
+}
+
+void set_library_line(const char* line) { g_library_line = line; }
+const char* library_line() { return g_library_line; }
+void set_listed(Listed listed) { g_listed = listed; }
+void set_names(Names names) { g_names = names; }
+void set_recording(bool on) { store(g_recording, on); }
+void set_note(const char* note) { g_note = note; }
+
+int report(Trigger trigger, const char* label) {
+  const uint64_t mask = sys::block_signals();
+  int result = is_asked(trigger) ? 0 : -1;
+  if (become_reporter(trigger)) {
+    result = report_once(trigger, label);
+    end_turn();
+  }
+  sys::restore_signals(mask);
+  return result;
+}
+
+bool hold_reports() { return become_reporter(Trigger::kApi); }
+
+void release_reports() {
+  const uint64_t mask = sys::block_signals();
+  end_turn();
+  sys::restore_signals(mask);
+}
+
+void wait_for_reports() {
+  const uint64_t end = sys::monotonic_time() + kLongestWait;
+  for (uint32_t state; (state = load_acquire(g_state)) != kIdle;) {
+    const uint64_t now = sys::monotonic_time();
+    if (now >= end) return;
+    sys::wait_on(g_state, state, end - now);
+  }
+}
+
+void report_after_fork() {
+  g_state = kIdle;
+  g_seq = 0;
+  g_names = Names::kOwn;
+}
+
+}  // namespace mtrace::report

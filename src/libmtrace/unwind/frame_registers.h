@@ -1,0 +1,29 @@
+// The registers of one frame, and the step from a frame to its caller by a row of call-frame
+// information. Used where a packed rule does not do; slow (microseconds), complete.
+#pragma once
+
+#include <cstdint>
+
+#include "unwind/cfi.h"
+#include "unwind/stack_memory.h"
+
+namespace mtrace::unwind {
+
+struct FrameRegisters {
+  uintptr_t registers[kRegisters];  // by DWARF number; kReturn is the pc
+  uint32_t known;                   // bit i: registers[i] is valid
+
+  bool has(unsigned reg) const { return reg < kRegisters && (known >> reg & 1) != 0; }
+  void set(unsigned reg, uintptr_t value) {
+    registers[reg] = value;
+    known |= uint32_t{1} << reg;
+  }
+};
+
+enum class Step : uint8_t { kCaller, kBottom, kLost };
+
+// Turns the registers of the frame that `row` describes into those of its caller.
+Step step_by_row(const Bounds& bounds, const Row& row, FrameRegisters* machine,
+                 StackMemory* memory);
+
+}  // namespace mtrace::unwind

@@ -1,0 +1,83 @@
+#include "analyze/expiry.h"
+
+#include <algorithm>
+
+namespace mtrace::analyze {
+
+void Expiry::see(const live::LedgerBlock& block, uint64_t now) {
+  if (block.birth < begin_ || now < block.birth || now - block.birth < after_) return;
+  const auto [at, fresh] = seen_.try_emplace(block.address);
+  Seen& seen = at->second;
+  const bool same =
+      !fresh && seen.birth == block.birth && seen.stack == block.stack && seen.size == block.size;
+  if (same && !seen.expired && seen.look + 1 == look_) {
+    seen.expired = true;
+    ++changes_[seen.stack].expired;
+    ExpiryStack& stack = stacks_[seen.stack];
+    stack.index = seen.stack;
+    ++stack.expired;
+    stack.expired_bytes += seen.size;
+    ++expired_;
+  }
+  // Another block where one had expired: that one was freed.
+  if (!same && !fresh && seen.expired) {
+    ++changes_[seen.stack].freed;
+    ExpiryStack& stack = stacks_[seen.stack];
+    ++stack.freed;
+    stack.freed_bytes += seen.size;
+    stack.longest = std::max(stack.longest, now - seen.birth);
+  }
+  if (!same) seen = {block.size, block.birth, look_, block.stack, false};
+  seen.look = look_;
+}
+
+std::vector<ExpiryNews> Expiry::end(uint64_t now) {
+  for (auto at = seen_.begin(); at != seen_.end();) {
+    const Seen& seen = at->second;
+    if (seen.look == look_) {
+      ++at;
+      continue;
+    }
+    if (seen.expired) {
+      ++changes_[seen.stack].freed;
+      ExpiryStack& stack = stacks_[seen.stack];
+      ++stack.freed;
+      stack.freed_bytes += seen.size;
+      stack.longest = std::max(stack.longest, now > seen.birth ? now - seen.birth : 0);
+    }
+    seen_.erase(at++);
+  }
+  std::vector<ExpiryNews> news;
+  for (const auto& [index, change] : changes_) {
+    ExpiryStack& stack = stacks_[index];
+    const bool was_muted = stack.muted;
+    stack.muted = mute_ != 0 && stack.freed >= mute_;
+    news.push_back({&stack, change.expired, change.freed, stack.expired == change.expired,
+                    stack.muted && !was_muted});
+  }
+  changes_.clear();
+  std::sort(news.begin(), news.end(), [](const ExpiryNews& a, const ExpiryNews& b) {
+    return a.stack->index < b.stack->index;
+  });
+  return news;
+}
+
+std::vector<const ExpiryStack*> Expiry::stacks() const {
+  std::vector<const ExpiryStack*> all;
+  for (const auto& [index, stack] : stacks_) all.push_back(&stack);
+  std::sort(all.begin(), all.end(),
+            [](const auto* a, const auto* b) { return a->index < b->index; });
+  return all;
+}
+
+absl::flat_hash_map<uint32_t, uint64_t> Expiry::oldest() const {
+  absl::flat_hash_map<uint32_t, uint64_t> births;
+  for (const auto& [address, seen] : seen_) {
+    if (!seen.expired) continue;
+    const auto [at, fresh] = births.try_emplace(seen.stack, seen.birth);
+    if (!fresh) at->second = std::min(at->second, seen.birth);
+  }
+  return births;
+}
+
+}  // namespace mtrace::analyze

@@ -1,0 +1,32 @@
+#include "analyze/live_time.h"
+
+#include <algorithm>
+
+namespace mtrace::analyze {
+namespace {
+
+constexpr uint32_t kMostPacked = (1u << 27) - 1;  // ledger/ticks.h
+
+}  // namespace
+
+LiveTime live_time(const live::LedgerStackState* before, const live::LedgerStackState& after,
+                   bool whole) {
+  const live::LedgerCounts change = before != nullptr ? after.now - before->now : after.now;
+  LiveTime time;
+  time.frees = change.freed_blocks;
+  if (time.frees == 0) return time;
+  time.mean = change.lifetime / time.frees;
+  // As the library keeps them, both only grow.
+  const bool good = whole && after.shortest != 0 && after.shortest <= kMostPacked + 1 &&
+                    after.longest != 0 && after.longest <= kMostPacked + 1;
+  if (!good) return time;
+  const uint32_t shortest = before != nullptr ? before->shortest : 0;
+  const uint32_t longest = before != nullptr ? before->longest : 0;
+  time.least = {live::unpack_ticks(kMostPacked + 1 - after.shortest), after.shortest > shortest};
+  time.most = {live::unpack_ticks(after.longest - 1), after.longest > longest};
+  // Of a free that was half counted at either look.
+  time.mean = std::max(std::min(time.mean, time.most->ticks), time.least->ticks);
+  return time;
+}
+
+}  // namespace mtrace::analyze

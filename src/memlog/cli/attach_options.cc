@@ -1,0 +1,56 @@
+#include "cli/attach_options.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <climits>
+#include <filesystem>
+#include <map>
+#include <stdexcept>
+
+#include "cli/arguments.h"
+#include "target/process.h"
+
+namespace mtrace::cli {
+
+std::string attach_options(pid_t pid, const std::vector<std::string>& changes) {
+  std::map<std::string, std::string> settings;
+  for (char** entry = ::environ; entry != nullptr && *entry != nullptr; ++entry) {
+    const std::string text = *entry;
+    const size_t equals = text.find('=');
+    if (text.starts_with("MTRACE_") && equals != std::string::npos) {
+      settings[text.substr(0, equals)] = text.substr(equals + 1);
+    }
+  }
+  for (const std::string& setting : changes) {
+    const size_t equals = setting.find('=');
+    settings[setting.substr(0, equals)] = setting.substr(equals + 1);
+  }
+  std::string& output = settings["MTRACE_OUTPUT"];
+  if (!output.starts_with('/')) {
+    char here[PATH_MAX];
+    if (::getcwd(here, sizeof here) == nullptr) throw std::runtime_error("no working directory");
+    // A percent sign stands for something in a template.
+    std::string directory;
+    for (const char* p = here; *p != '\0'; ++p) directory += *p == '%' ? "%%" : std::string(1, *p);
+    output = directory + '/' + (output == "." ? "" : output);
+  }
+  if (const auto temporary = target::start_environment(pid, "TMPDIR"))
+    settings["TMPDIR"] = *temporary;
+  std::string block;
+  for (const auto& [name, value] : settings) {
+    block.append(name).append(1, '=').append(value).append(1, '\0');
+  }
+  return block.append(1, '\0');
+}
+
+std::string ledger_place(const std::string& path) {
+  std::error_code error;
+  const std::filesystem::path place = std::filesystem::canonical(path, error);
+  if (error || !std::filesystem::is_directory(place)) {
+    throw UsageError(fmt::format("--ledger {}: not a directory", path));
+  }
+  return place;
+}
+
+}  // namespace mtrace::cli

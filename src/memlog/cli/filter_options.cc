@@ -1,0 +1,155 @@
+#include "cli/filter_options.h"
+
+#include <fmt/format.h>
+
+#include <climits>
+
+#include "analyze/frame_pattern.h"
+#include "cli/search_path.h"
+#include "cli/view_options.h"
+#include "format/memlog.h"
+#include "profile/error.h"
+#include "profile/file.h"
+#include "profile/text.h"
+#include "text/quantity.h"
+
+namespace mtrace::cli {
+namespace {
+
+using analyze::Filter;
+using analyze::FramePattern;
+using analyze::Span;
+using analyze::StackPattern;
+
+constexpr Option kOptions[] = {
+    {"--include", "-i", "REGEX",
+     "Only stacks of which a frame matches: its function, source line or module; "
+     "function:REGEX, source:REGEX or module:REGEX for one of these. May be repeated; one that "
+     "matches is enough."},
+    {"--exclude", "-x", "REGEX", "No stacks of which a frame matches; likewise."},
+    {"--suppressions", "", "FILE",
+     "No stacks that FILE names, a line each: leak:PATTERN as LeakSanitizer has it; any:REGEX, "
+     "function:REGEX, source:REGEX, module:REGEX; frames:REGEX < REGEX for the innermost frames "
+     "in this order. # begins a remark. May be repeated."},
+    {"--min-bytes", "", "SIZE",
+     "Only entries that have changed by as much, up or down: 4096, 64K, 1.5M."},
+    {"--grew", "", "", "Only entries that have more bytes than before."},
+    {"--shrank", "", "", "Only entries that have fewer."},
+    {"--lifetime", "", "A..B",
+     "Only entries whose freed blocks lived so long on average: ..100ms, 5s..2min, 1h.. (a number "
+     "alone: milliseconds)."},
+    {"--frames", "", "A..B",
+     "Only these frames of each stack, counted from the innermost; what is the same then is one "
+     "entry. --depth N is --frames 1..N."},
+    {"--label", "", "REGEX", "Only reports whose label matches."},
+    {"--seq", "", "A..B", "Only reports with these numbers: 3, 2..5, 4.. or ..7."},
+};
+
+// The value of `name` in which all of `text` must make sense.
+template <typename Value>
+Value checked(const char* command, const char* name, const std::string& text,
+              const std::optional<Value>& value, const char* expected) {
+  if (value) return *value;
+  throw UsageError(fmt::format("{}: {} {} is not {}", command, name, text, expected));
+}
+
+template <typename Read>
+std::optional<Span> span_of(const char* command, const Arguments& arguments, const char* name,
+                            const char* expected, Read read) {
+  if (!arguments.has(name)) return std::nullopt;
+  const std::string text = arguments.value(name);
+  return checked(command, name, text, text::read_span(text, read), expected);
+}
+
+std::optional<uint64_t> read_number(std::string_view text) {
+  const auto number = profile::read_unsigned(text, INT_MAX);
+  return number && *number != 0 ? number : std::nullopt;
+}
+
+void read_patterns(const char* command, const Arguments& arguments, const char* name,
+                   std::vector<StackPattern>& patterns) {
+  for (const std::string& text : arguments.values(name)) {
+    try {
+      patterns.emplace_back(FramePattern(text));
+    } catch (const analyze::PatternError& error) {
+      throw UsageError(fmt::format("{}: {}: {}", command, name, error.what()));
+    }
+  }
+}
+
+void add_suppressions(const char* command, const std::string& file,
+                      std::vector<StackPattern>& patterns) {
+  std::string text;
+  try {
+    text = profile::read_file(file);
+  } catch (const profile::FileError& error) {
+    throw UsageError(fmt::format("{}: --suppressions: {}", command, error.what()));
+  }
+  for (StackPattern& pattern : analyze::read_suppressions(file == "-" ? "<stdin>" : file, text)) {
+    patterns.push_back(std::move(pattern));
+  }
+}
+
+analyze::FrameRange read_frames(const char* command, const Arguments& arguments) {
+  analyze::FrameRange frames;
+  if (arguments.has("--depth")) {
+    if (arguments.has("--frames")) {
+      throw UsageError(fmt::format("{}: --depth N is --frames 1..N: give one", command));
+    }
+    frames =
+        analyze::innermost(static_cast<int>(arguments.number("--depth", 0, 1, format::kMaxDepth)));
+  }
+  if (const auto span =
+          span_of(command, arguments, "--frames", "a range of frames like 2..5", read_number)) {
+    frames.first = static_cast<int>(std::max<uint64_t>(span->least, 1));
+    frames.last = span->most > INT_MAX ? 0 : static_cast<int>(span->most);
+  }
+  return frames;
+}
+
+}  // namespace
+
+std::vector<Option> with_filters(std::vector<Option> options) {
+  options.insert(options.end(), std::begin(kOptions), std::end(kOptions));
+  return options;
+}
+
+std::vector<Option> with_view_options(std::vector<Option> options) {
+  constexpr Option kView[] = {kFullNamesOption, kNoHeaderOption, kNoResolveOption, kColorOption,
+                              kNoPagerOption,   kSysrootOption,  kSymbolsOption};
+  options.insert(options.end(), std::begin(kView), std::end(kView));
+  return with_filters(std::move(options));
+}
+
+Filter read_filter(const char* command, const Arguments& arguments) {
+  Filter filter;
+  read_patterns(command, arguments, "--include", filter.include);
+  read_patterns(command, arguments, "--exclude", filter.exclude);
+  for (const std::string& file : arguments.values("--suppressions")) {
+    add_suppressions(command, file, filter.exclude);
+  }
+  if (arguments.has("--label")) {
+    try {
+      filter.label = analyze::compile(arguments.value("--label"));
+    } catch (const analyze::PatternError& error) {
+      throw UsageError(fmt::format("{}: --label: {}", command, error.what()));
+    }
+  }
+  filter.seq = span_of(command, arguments, "--seq", "a range of reports like 2..5", read_number);
+  if (arguments.has("--min-bytes")) {
+    const std::string text = arguments.value("--min-bytes");
+    filter.min_bytes =
+        checked(command, "--min-bytes", text, text::read_size(text), "a size like 4096 or 64K");
+  }
+  filter.grew = arguments.has("--grew");
+  filter.shrank = arguments.has("--shrank");
+  if (filter.grew && filter.shrank) {
+    throw UsageError(fmt::format("{}: --grew and --shrank leave nothing", command));
+  }
+  filter.lifetime = span_of(command, arguments, "--lifetime", "a range of times like 100ms..5s",
+                            [](std::string_view text) { return text::read_duration(text, 1); });
+  filter.frames = read_frames(command, arguments);
+  return filter;
+}
+
+}  // namespace mtrace::cli

@@ -1,0 +1,23 @@
+// Options and files that commands which read memlogs share.
+#pragma once
+
+#include "cli/arguments.h"
+#include "cli/command.h"
+#include "profile/model.h"
+#include "symbolize/symbolizer.h"
+
+namespace mtrace::cli {
+
+inline constexpr Option kSysrootOption = {
+    "--sysroot", "", "DIR",
+    "Directory that stands in for / where modules are looked for: the root of another machine or "
+    "of a container."};
+inline constexpr Option kSymbolsOption = {
+    "--symbols", "", "DIR",
+    "A further directory with separate debug files, by build-id (DIR/.build-id/xx/yyyy.debug) or "
+    "by the name in the module's debuglink. May be repeated."};
+
+// From --sysroot and --symbols. Throws UsageError for a directory that is none.
+symbolize::SearchPath search_path(const Arguments& arguments);
+
+}  // namespace mtrace::cli

@@ -1,0 +1,35 @@
+// The options that views of reports share: what to sort by, and how text looks.
+#pragma once
+
+#include <vector>
+
+#include "analyze/row.h"
+#include "cli/arguments.h"
+#include "cli/command.h"
+#include "text/style.h"
+
+namespace mtrace::cli {
+
+inline constexpr Option kFullNamesOption = {
+    "--full-names", "", "",
+    "C++ names with the standard library's default template arguments, as the file has them."};
+inline constexpr Option kNoHeaderOption = {"--no-header", "", "", "Entries only."};
+inline constexpr Option kNoResolveOption = {
+    "--no-resolve", "", "", "Show the names that the files hold and look for no others."};
+inline constexpr Option kColorOption = {
+    "--color", "", "WHEN",
+    "auto (default: on a terminal, unless NO_COLOR is set), always or never.", "auto|always|never"};
+inline constexpr Option kNoPagerOption = {
+    "--no-pager", "", "",
+    "Never through a pager. Otherwise what is longer than the terminal goes through MEMLOG_PAGER, "
+    "PAGER or less."};
+inline constexpr Option kPeakOption = {"--peak", "", "", "As --by peak."};
+
+// From --by and --peak. Throws UsageError.
+analyze::Order read_order(const char* command, const Arguments& arguments);
+
+// From --color, --oneline, --full-names and --no-header, as far as the command has them, and what
+// `streams` is.
+text::Style read_style(const Arguments& arguments, const Streams& streams);
+
+}  // namespace mtrace::cli

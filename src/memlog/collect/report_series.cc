@@ -1,0 +1,54 @@
+#include "collect/report_series.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <stdexcept>
+#include <tuple>
+
+#include "cli/command.h"
+#include "collect/reports.h"
+
+namespace mtrace::collect {
+
+std::vector<ReportSeries> series_in(const std::vector<std::string>& files, const char* command) {
+  std::map<std::tuple<std::string, int64_t, std::string>, ReportSeries> processes;
+  for (const std::string& file : files) {
+    if (file == "-") {
+      throw cli::UsageError(
+          fmt::format("{}: a series cannot come from the standard input", command));
+    }
+    const Listed listed = Reports::look(file);
+    processes[{listed.started, listed.pid, listed.program}].push_back(listed);
+  }
+  std::vector<ReportSeries> out;
+  for (auto& [process, series] : processes) {
+    std::sort(series.begin(), series.end(), [](const auto& a, const auto& b) {
+      return std::tie(a.seq, a.path) < std::tie(b.seq, b.path);
+    });
+    for (size_t i = 1; i < series.size(); ++i) {
+      if (series[i].seq != series[i - 1].seq) continue;
+      throw std::runtime_error(
+          fmt::format("report {} is there twice: {}", series[i].seq, series[i].path));
+    }
+    out.push_back(std::move(series));
+  }
+  return out;
+}
+
+std::string missing_text(const ReportSeries& series) {
+  std::string out;
+  int64_t next = 1;
+  for (const Listed& report : series) {
+    const int64_t last = report.seq - 1;
+    if (next <= last) {
+      out += fmt::format("{}{}", out.empty() ? "" : ", ",
+                         next == last ? std::to_string(next) : fmt::format("{} to {}", next, last));
+    }
+    next = report.seq + 1;
+  }
+  return out;
+}
+
+}  // namespace mtrace::collect

@@ -1,0 +1,189 @@
+#include "collect/reports.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <stdexcept>
+#include <tuple>
+
+#include "cli/filter_options.h"
+#include "cli/search_path.h"
+#include "profile/error.h"
+#include "profile/reader.h"
+#include "terminal/progress.h"
+
+namespace mtrace::collect {
+namespace {
+
+Listed listed(const profile::Memlog& memlog) {
+  const profile::Header& header = memlog.header;
+  return {memlog.name, header.program, header.started, header.label, header.pid, header.seq};
+}
+
+auto process_of(const Listed& report) {
+  return std::tie(report.started, report.pid, report.program);
+}
+
+}  // namespace
+
+Reports::Reports(const char* command, const cli::Arguments& arguments)
+    : filter_(cli::read_filter(command, arguments)),
+      resolver_(cli::search_path(arguments)),
+      resolves_(!arguments.has("--no-resolve")) {}
+
+void Reports::exclude(std::vector<analyze::StackPattern> patterns) {
+  for (analyze::StackPattern& pattern : patterns) filter_.exclude.push_back(std::move(pattern));
+}
+
+std::vector<std::string> Reports::files(const std::vector<std::string>& operands, bool all) {
+  if (!operands.empty()) return operands;
+  const std::string directory = report_directory();
+  if (all) {
+    std::vector<std::string> files;
+    for (const Listed& listed : list_memlogs(directory)) {
+      files.push_back(listed.path);
+    }
+    if (!files.empty()) return files;
+  } else if (const auto newest = newest_report(directory)) {
+    return {*newest};
+  }
+  throw std::runtime_error(
+      fmt::format("no report in {}", directory == "." ? "the current directory" : directory));
+}
+
+void Reports::finish(profile::Memlog& memlog, analyze::LeftOut& left_out) {
+  if (resolves_ && memlog.header.resolved != profile::Resolved::kYes) resolver_.resolve(memlog);
+  left_out.add(filter_.apply(memlog));
+}
+
+std::unique_ptr<profile::Pieces> Reports::pieces(const std::string& file) const {
+  if (!is_large(file)) return nullptr;
+  auto pieces = std::make_unique<profile::Pieces>(file);
+  const bool named = !resolves_ || pieces->head().header.resolved == profile::Resolved::kYes;
+  return named ? std::move(pieces) : nullptr;
+}
+
+std::optional<Report> Reports::read(const std::string& file) {
+  const terminal::Progress progress(1);
+  if (auto parts = pieces(file)) {
+    const profile::Header& header = parts->head().header;
+    if (!filter_.takes(header.seq, header.label)) return std::nullopt;
+    return Report(std::move(parts), filter_);
+  }
+  profile::Memlog memlog = profile::read_path(file);
+  if (!filter_.takes(memlog.header.seq, memlog.header.label)) return std::nullopt;
+  analyze::LeftOut left_out;
+  finish(memlog, left_out);
+  return Report(std::move(memlog), left_out);
+}
+
+profile::Memlog Reports::read_series(const std::string& file, analyze::LeftOut& left_out) {
+  profile::Memlog memlog = profile::read_path(file, &known_);
+  finish(memlog, left_out);
+  return memlog;
+}
+
+Listed Reports::look(const std::string& file) {
+  if (auto listed = list_memlog(file)) return *listed;
+  return listed(profile::read_path(file));  // says what is wrong with it
+}
+
+int Reports::each(const std::vector<std::string>& files, const cli::Streams& streams,
+                  const Action& action) {
+  int status = cli::kGood;
+  bool any = false;
+  for (const std::string& file : files) {
+    try {
+      auto report = read(file);
+      if (!report) continue;
+      any = true;
+      action(*report);
+    } catch (const profile::FormatError& error) {
+      fmt::print(streams.err, "{}\n", error.what());
+      status = cli::kUnusable;
+    } catch (const std::exception& error) {
+      cli::complain(streams, error.what());
+      status = std::max<int>(status, cli::kFailed);
+    }
+  }
+  if (!any && status == cli::kGood) throw std::runtime_error(kNoneChosen);
+  return status;
+}
+
+std::vector<Found> Reports::find(const std::vector<std::string>& files) {
+  std::vector<Found> out;
+  for (const std::string& file : files) {
+    Found found;
+    if (file == "-") {
+      found.memlog = std::make_shared<profile::Memlog>(profile::read_path(file));
+      found.listed = listed(*found.memlog);
+    } else {
+      found.listed = look(file);
+    }
+    if (filter_.takes(found.listed.seq, found.listed.label)) out.push_back(std::move(found));
+  }
+  if (out.empty()) throw std::runtime_error(kNoneChosen);
+  return out;
+}
+
+std::vector<analyze::ProcessSum> Reports::sum(std::vector<Found> found, bool chosen,
+                                              analyze::LeftOut& left_out) {
+  std::sort(found.begin(), found.end(), [](const Found& a, const Found& b) {
+    return std::tuple(process_of(a.listed), a.listed.seq, a.listed.path) <
+           std::tuple(process_of(b.listed), b.listed.seq, b.listed.path);
+  });
+  std::vector<analyze::ProcessSum> sums;
+  std::optional<analyze::Summing> summing;
+  int64_t last = 0;
+  terminal::Progress progress(found.size());
+  for (size_t i = 0; i < found.size(); ++i, progress.step()) {
+    if (!summing) summing.emplace(chosen);
+    // Of several that nobody asked for one is enough.
+    const int64_t seq = found[i].listed.seq;
+    if ((found[i].asked || seq != last) && add(found[i], *summing, left_out)) last = seq;
+    if (i + 1 < found.size() && process_of(found[i].listed) == process_of(found[i + 1].listed)) {
+      continue;
+    }
+    sums.push_back(summing->finish());
+    summing.reset();
+    last = 0;
+  }
+  return sums;
+}
+
+Report Reports::read(Found& found) {
+  if (found.memlog == nullptr) {
+    if (auto parts = pieces(found.listed.path)) return {std::move(parts), filter_};
+  }
+  analyze::LeftOut left_out;
+  profile::Memlog memlog = read_series(found, left_out);
+  return {std::move(memlog), left_out};
+}
+
+profile::Memlog Reports::read_series(Found& found, analyze::LeftOut& left_out) {
+  if (found.memlog == nullptr) return read_series(found.listed.path, left_out);
+  const std::shared_ptr<profile::Memlog> memlog = std::move(found.memlog);
+  finish(*memlog, left_out);
+  return std::move(*memlog);
+}
+
+bool Reports::add(Found& found, analyze::Summing& summing, analyze::LeftOut& left_out) {
+  try {
+    summing.add(read_series(found, left_out));
+    return true;
+  } catch (const profile::FormatError&) {
+    if (found.asked) throw;
+    return false;  // if it is needed it will be missed
+  }
+}
+
+std::vector<analyze::ProcessSum> Reports::sum(const std::vector<std::string>& files,
+                                              analyze::LeftOut& left_out) {
+  return sum(find(files), filter_.chooses_reports(), left_out);
+}
+
+std::string title(const profile::Memlog& memlog) {
+  return fmt::format("==> {} <==\n", memlog.name);
+}
+
+}  // namespace mtrace::collect

@@ -1,0 +1,219 @@
+// memlog check: an exit status for continuous integration.
+#include <fmt/format.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+#include "analyze/compare.h"
+#include "analyze/runtime_keeps.h"
+#include "cli/command.h"
+#include "cli/view_options.h"
+#include "collect/catalog.h"
+#include "collect/report_set.h"
+#include "commands/check_options.h"
+#include "profile/text.h"
+#include "target/launch.h"
+#include "target/preload.h"
+#include "text/header_text.h"
+#include "text/listing.h"
+#include "text/run_summary.h"
+
+namespace mtrace::cli {
+namespace {
+
+// A directory that is removed with all that is in it.
+class ScratchDirectory {
+ public:
+  ScratchDirectory() {
+    std::string name = std::filesystem::temp_directory_path() / "memlog-check-XXXXXX";
+    if (::mkdtemp(name.data()) == nullptr) {
+      throw std::runtime_error(fmt::format("cannot make {}: {}", name, std::strerror(errno)));
+    }
+    path_ = name;
+  }
+  ~ScratchDirectory() { remove(); }
+  ScratchDirectory(const ScratchDirectory&) = delete;
+  ScratchDirectory& operator=(const ScratchDirectory&) = delete;
+  const std::string& path() const { return path_; }
+  void remove() const {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+
+ private:
+  std::string path_;
+};
+
+// Runs the program. Its status if it failed by itself; otherwise `files` are its reports.
+std::optional<int> run_program(const CheckOptions& options, const Arguments& arguments,
+                               const ScratchDirectory& scratch, std::vector<std::string>& files,
+                               const Streams& streams) {
+  const std::string name = profile::escaped(options.command[0], "");
+  const std::string path = target::find_program(options.command[0]);
+  const target::Uncovered not_covered =
+      path.empty() ? target::Uncovered() : target::uncovered(path);
+  if (!not_covered.why.empty()) {
+    complain(streams,
+             not_covered.why + ": libmtrace.so is not loaded into it, and nothing is checked");
+    return kUnusable;
+  }
+  const std::vector<std::string> environment = target::traced_environment(
+      target::find_library(),
+      {"MTRACE_OUTPUT=" + scratch.path(), "MTRACE_FOLLOW=" + arguments.value("--follow", "0"),
+       "MTRACE_RESOLVER=none", "MTRACE_EXIT_REPORT=1"});
+  std::fflush(streams.out);
+  std::fflush(streams.err);
+  const std::string begun = text::just_before_now();
+  const target::Ended ended = target::launch(options.command, environment, {});
+  if (ended.start_error != 0) {
+    complain(streams, fmt::format("check: {}: {}", name, std::strerror(ended.start_error)));
+    return ended.start_error == ENOENT ? 127 : 126;
+  }
+  if (!WIFEXITED(ended.status) || WEXITSTATUS(ended.status) != 0) {
+    complain(streams, fmt::format("check: {} {}; its memory is not looked at", name,
+                                  text::end_text(ended.status)));
+    if (WIFEXITED(ended.status)) return WEXITSTATUS(ended.status);
+    scratch.remove();
+    target::end_by(WTERMSIG(ended.status));
+    return 128 + WTERMSIG(ended.status);
+  }
+  if (arguments.has("--follow")) {
+    for (const collect::Listed& listed : collect::list_memlogs(scratch.path())) {
+      files.push_back(listed.path);
+    }
+  } else {
+    files = text::reports_of(scratch.path(), ended.pid, begun);
+  }
+  if (!files.empty()) return std::nullopt;
+  complain(streams, fmt::format("check: {} has written no report: nothing is checked", name));
+  return kUnusable;
+}
+
+// Removes what has not grown; the sum of the rest. Saturates.
+uint64_t sum_of(std::vector<analyze::Row>& rows) {
+  std::erase_if(rows, [](const analyze::Row& row) { return row.bytes <= 0 || !row.kind.empty(); });
+  analyze::sort(rows, analyze::Order::kBytes);
+  return static_cast<uint64_t>(analyze::gross_growth(rows));
+}
+
+class Judge {
+ public:
+  Judge(const text::Style& style, const collect::Reports& reports)
+      : style_(style), reports_(reports) {}
+
+  // Says what the reports do not cover. Throws, unless `uncovered`, when there is anything.
+  void look_at_coverage(const collect::ReportSet& set, bool uncovered) {
+    for (const analyze::ProcessSum& process : set.processes) {
+      const std::string why = text::not_covered(process.last);
+      if (!why.empty() && !uncovered) {
+        throw UsageError(
+            fmt::format("check: {}; it is not judged, unless with --uncovered by what is seen",
+                        text::plain(why)));
+      }
+      out_ += text::coverage_remarks(process.last, style_);
+    }
+  }
+
+  void judge(analyze::Table& table, uint64_t limit, const char* what, analyze::LeftOut left_out) {
+    left_out.add(reports_.filter().apply(table.rows()));
+    const uint64_t sum = sum_of(table.rows());
+    const bool good = sum <= limit;
+    out_ +=
+        text::coloured(good ? "ok" : "FAILED", good ? text::kGreen : text::kRed, style_) +
+        fmt::format(": {}: {} in {}, {} allowed\n", what, text::size_text(sum, style_),
+                    text::count_text(table.rows().size(), "stack"), text::size_text(limit, style_));
+    text::Context context;
+    context.growth = static_cast<int64_t>(sum);
+    context.filtered = left_out;
+    if (good) {
+      out_ += text::left_out_text(left_out);
+    } else {
+      good_ = false;
+      out_ += '\n' + text::entries_text(table, context, style_);
+    }
+  }
+
+  bool good() const { return good_; }
+  const std::string& text() const { return out_; }
+
+ private:
+  const text::Style& style_;
+  const collect::Reports& reports_;
+  bool good_ = true;
+  std::string out_;
+};
+
+// What the reports changed, without those that have all of the start.
+collect::ReportSet growth_set(const std::vector<std::string>& files, collect::Reports& reports,
+                              analyze::LeftOut& left_out) {
+  std::vector<std::string> later;
+  for (const std::string& file : files) {
+    if (collect::Reports::look(file).seq != 1) later.push_back(file);
+  }
+  if (later.empty()) {
+    throw UsageError("check: no growth without a second report or a --baseline");
+  }
+  return collect::delta_set(later, reports, left_out);
+}
+
+int run_check(const Arguments& arguments, const Streams& streams) {
+  if (arguments.has("--print-builtin")) {
+    print(streams, analyze::kRuntimeKeeps);
+    return kGood;
+  }
+  const CheckOptions options = read_check_options(arguments);
+  text::Style style = read_style(arguments, streams);
+  style.limit = static_cast<size_t>(arguments.number("--number", 20, 0, INT32_MAX));
+  collect::Reports reports("check", arguments);
+  if (!arguments.has("--no-builtin")) reports.exclude(analyze::runtime_keeps());
+  if (!options.baseline.empty()) collect::files_of(options.baseline);  // before anything runs
+
+  std::vector<std::string> files;
+  std::optional<ScratchDirectory> scratch;
+  if (options.command.empty()) {
+    for (const std::string& operand : options.files) {
+      const std::vector<std::string> some = collect::files_of(operand);
+      files.insert(files.end(), some.begin(), some.end());
+    }
+  } else {
+    scratch.emplace();
+    if (const auto status = run_program(options, arguments, *scratch, files, streams)) {
+      return *status;
+    }
+  }
+  Judge judge(style, reports);
+  if (options.max_live || !options.baseline.empty()) {
+    analyze::LeftOut left_out;
+    collect::ReportSet now = collect::live_set(files, reports, left_out);
+    judge.look_at_coverage(now, options.uncovered);
+    if (options.max_growth && !options.baseline.empty()) {
+      analyze::LeftOut both = left_out;
+      const collect::ReportSet before =
+          collect::live_set(collect::files_of(options.baseline), reports, both);
+      analyze::Comparison comparison = analyze::compare(before.table, now.table);
+      judge.judge(comparison.table, *options.max_growth, "grown since the baseline", both);
+    }
+    if (options.max_live) judge.judge(now.table, *options.max_live, "live", left_out);
+  }
+  if (options.max_growth && options.baseline.empty()) {
+    analyze::LeftOut left_out;
+    collect::ReportSet growth = growth_set(files, reports, left_out);
+    judge.look_at_coverage(growth, options.uncovered);
+    judge.judge(growth.table, *options.max_growth, "grown", left_out);
+  }
+  print(streams, judge.text());
+  return judge.good() ? kGood : kFailed;
+}
+
+}  // namespace
+
+const Command& check_command() {
+  static const Command command = {check_manual(), run_check};
+  return command;
+}
+
+}  // namespace mtrace::cli

@@ -1,0 +1,116 @@
+// memlog decode: names for the addresses in any text.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <memory>
+
+#include "cli/command.h"
+#include "cli/search_path.h"
+#include "profile/error.h"
+#include "symbolize/text_decoder.h"
+
+namespace mtrace::cli {
+namespace {
+
+constexpr char kText[] =
+    "Copies a text and gives each line that tells an address in a module the function, the file "
+    "and line, and the functions that the compiler inlined there. Everything else stays as it is. "
+    "Without FILE, and for -, reads the standard input. Known are:\n\n"
+    "  a frame alone in its line:   (/usr/bin/app+0x1105)\n"
+    "  the same in other text:      leak at (/usr/bin/app+0x1105), again\n"
+    "  glibc's backtrace_symbols(): /usr/bin/app(main+0x1d) [0x55d0c0a01106]\n\n"
+    "A frame alone, as mtrace_backtrace() and memlogs have it, becomes a named frame of a memlog, "
+    "with a line of its own for each inlined function before it; other lines get the names at "
+    "their end, innermost first, parted by <. Offsets are taken as mtrace writes them, within the "
+    "call; glibc's are return addresses, and 1 is subtracted.\n\n"
+    "Where lines like\n\n"
+    "  # module: /usr/bin/app build-id=8c02f1 base=0x55d0c0a00000\n\n"
+    "stand in the text, as mtrace_backtrace() puts them behind its frames, they tell which build "
+    "of a module it was: one that has changed since gives no names, and a message says so. Names "
+    "are looked for where memlog resolve looks.";
+
+// Decoded at once; what is longer is decoded in pieces.
+constexpr size_t kPiece = size_t{64} << 20;
+
+using File = std::unique_ptr<FILE, int (*)(FILE*)>;
+
+std::string without_modules(const std::string& text) {
+  constexpr std::string_view kLine = "# module: ";
+  std::string out;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size() - 1) + 1;
+    const std::string_view line = std::string_view(text).substr(at, end - at);
+    if (!line.starts_with(kLine)) out += line;
+    at = end;
+  }
+  return out;
+}
+
+void decode_file(const std::string& name, bool modules, symbolize::TextDecoder& decoder,
+                 const Streams& streams) {
+  const bool standard = name == "-";
+  const File file(standard ? stdin : std::fopen(name.c_str(), "re"),
+                  standard ? [](FILE*) { return 0; } : std::fclose);
+  if (file == nullptr) throw profile::FileError("cannot open " + name, errno);
+  std::string text;
+  const auto decode = [&](size_t size) {
+    const std::string named = decoder.decode(std::string_view(text).substr(0, size));
+    print(streams, modules ? named : without_modules(named));
+    std::fflush(streams.out);
+    text.erase(0, size);
+  };
+  char buffer[65536];
+  for (size_t got; (got = std::fread(buffer, 1, sizeof buffer, file.get())) != 0;) {
+    text.append(buffer, got);
+    if (text.size() < kPiece) continue;
+    // Whole lines; one that is longer than all this is no stack.
+    const size_t newline = text.rfind('\n');
+    decode(newline == std::string::npos ? text.size() : newline + 1);
+  }
+  if (std::ferror(file.get()) != 0) throw profile::FileError("cannot read " + name, errno);
+  decode(text.size());
+}
+
+int run_decode(const Arguments& arguments, const Streams& streams) {
+  std::vector<std::string> files = arguments.operands();
+  if (files.empty()) files.emplace_back("-");
+  symbolize::TextDecoder decoder(search_path(arguments));
+  int status = kGood;
+  for (const std::string& file : files) {
+    try {
+      decode_file(file, !arguments.has("--no-modules"), decoder, streams);
+    } catch (const profile::FileError& error) {
+      complain(streams, error.what());
+      status = kFailed;
+    }
+  }
+  if (!arguments.has("--quiet")) {
+    for (const std::string& note : decoder.notes()) complain(streams, note);
+  }
+  return status;
+}
+
+}  // namespace
+
+const Command& decode_command() {
+  static const Command command = {
+      {"decode",
+       "name the addresses in a log or a printed stack",
+       "[OPTION]... [FILE...]",
+       kText,
+       {kSysrootOption,
+        kSymbolsOption,
+        {"--no-modules", "", "", "Leave the \"# module:\" lines out of what is printed."},
+        {"--quiet", "-q", "", "Do not say why names are missing."}},
+       "0: done, also if some addresses stay without a name; 1: a file cannot be read; 2: the "
+       "command line is wrong.",
+       "  memlog decode app.log\n"
+       "  journalctl -u app | memlog decode | less\n"
+       "  memlog decode --sysroot /srv/image --symbols ./debug crash.txt\n"},
+      run_decode};
+  return command;
+}
+
+}  // namespace mtrace::cli

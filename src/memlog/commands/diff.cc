@@ -1,0 +1,171 @@
+// memlog diff: what one state holds more than another.
+#include <fmt/format.h>
+
+#include <map>
+
+#include "analyze/compare.h"
+#include "cli/command.h"
+#include "cli/filter_options.h"
+#include "cli/search_path.h"
+#include "cli/view_options.h"
+#include "collect/report_set.h"
+#include "profile/text.h"
+#include "text/header_text.h"
+#include "text/listing.h"
+
+namespace mtrace::cli {
+namespace {
+
+constexpr char kText[] =
+    "Compares what is live in B with what is live in A, stack by stack. Each is a report, a "
+    "directory of reports, or a pattern in quotes like 'app-4711-*.memlog'. A report lists only "
+    "what changed, so what was live then is the sum of the reports up to it: those that are not "
+    "named are looked for beside it, and one that is missing is an error. With --deltas the "
+    "changes "
+    "themselves are compared: what two phases left behind.\n\n"
+    "The first line says what is compared: two states of one process, two processes of one build, "
+    "or two builds. Stacks are the same when their addresses are. Where a module is another build "
+    "they are matched by the functions and files that their frames name: directories do not "
+    "matter, lines may have moved.";
+
+std::string process_text(const profile::Header& header) {
+  return fmt::format("{}[{}]", text::plain(header.program.substr(header.program.rfind('/') + 1)),
+                     header.pid);
+}
+
+std::string side_text(const char* side, const collect::ReportSet& set, const std::string& name,
+                      const text::Style& style, bool deltas) {
+  const analyze::ProcessSum& first = set.processes.front();
+  std::string who = set.processes.size() == 1 ? process_text(first.last)
+                                              : fmt::format("{} processes", set.processes.size());
+  if (set.processes.size() == 1) {
+    who += fmt::format("{} report {}, taken {}", deltas && first.reports > 1 ? " up to" : "",
+                       first.last.seq, first.last.taken);
+    if (!first.last.label.empty()) who += fmt::format(", \"{}\"", text::plain(first.last.label));
+  }
+  std::string out = fmt::format("{}: {}: {} in {} blocks ({})\n", side, who,
+                                text::bytes_text(set.total.bytes, style, deltas), set.total.blocks,
+                                text::plain(name));
+  for (const analyze::ProcessSum& process : set.processes) {
+    out += text::coverage_remarks(process.last, style);
+    if (deltas) continue;
+    for (const std::string& note : process.notes) out += text::remark(text::plain(note), style);
+  }
+  return out;
+}
+
+// The builds of the programs themselves.
+std::map<std::string, std::string> program_builds(const collect::ReportSet& set) {
+  std::map<std::string, std::string> builds;
+  for (const analyze::ProcessSum& process : set.processes) {
+    const std::string& program = process.last.program;
+    for (const profile::Module& module : process.table.modules()) {
+      if (module.path == program) builds[program.substr(program.rfind('/') + 1)] = module.build_id;
+    }
+  }
+  return builds;
+}
+
+std::string relation(const collect::ReportSet& a, const collect::ReportSet& b) {
+  if (a.processes.size() == 1 && b.processes.size() == 1) {
+    const profile::Header& one = a.processes[0].last;
+    const profile::Header& other = b.processes[0].last;
+    if (one.pid == other.pid && one.started == other.started && one.program == other.program) {
+      return "the same process";
+    }
+  }
+  std::string processes =
+      a.processes.size() + b.processes.size() == 2 ? "another process" : "other processes";
+  const auto builds = program_builds(a);
+  const auto other_builds = program_builds(b);
+  if (builds.empty() || other_builds.empty()) return processes;
+  if (builds == other_builds) return processes + " of the same build";
+  for (const auto& [name, build] : builds) {
+    if (other_builds.count(name) != 0) return processes + ", another build";
+  }
+  return processes + ", another program";
+}
+
+std::string changes_text(const analyze::Comparison& comparison, size_t unchanged,
+                         const profile::Total& net, const text::Style& style) {
+  size_t grew = 0;
+  size_t shrank = 0;
+  for (const analyze::Row& row : comparison.table.rows()) {
+    grew += row.bytes > 0;
+    shrank += row.bytes < 0;
+  }
+  std::string out =
+      fmt::format("changed by {} in {:+} blocks: {} grew, {} shrank, {} unchanged\n",
+                  text::bytes_text(net.bytes, style), net.blocks, text::count_text(grew, "stack"),
+                  profile::grouped(uint64_t{shrank}), profile::grouped(uint64_t{unchanged}));
+  out += fmt::format("only in B {}, only in A {}", profile::grouped(uint64_t{comparison.added}),
+                     profile::grouped(uint64_t{comparison.removed}));
+  if (comparison.by_name != 0) {
+    out += fmt::format(", matched by names {}", profile::grouped(uint64_t{comparison.by_name}));
+  }
+  return out + '\n';
+}
+
+int run_diff(const Arguments& arguments, const Streams& streams) {
+  if (arguments.operands().size() != 2) throw UsageError("diff: two reports or sets are compared");
+  text::Style style = read_style(arguments, streams);
+  const bool by_blocks = arguments.choice("--by") == "blocks";
+  style.order = by_blocks ? analyze::Order::kBlocks : analyze::Order::kBytes;
+  style.limit = static_cast<size_t>(arguments.number("--number", 20, 0, INT32_MAX));
+  collect::Reports reports("diff", arguments);
+  const bool deltas = arguments.has("--deltas");
+  if (!deltas && reports.filter().chooses_reports()) {
+    throw UsageError(
+        "diff: --label and --seq need --deltas: what is live is the sum of all reports");
+  }
+  text::Context context;
+  const auto read = deltas ? collect::delta_set : collect::live_set;
+  const collect::ReportSet a =
+      read(collect::files_of(arguments.operands()[0]), reports, context.filtered);
+  const collect::ReportSet b =
+      read(collect::files_of(arguments.operands()[1]), reports, context.filtered);
+  analyze::Comparison comparison = analyze::compare(a.table, b.table);
+  std::vector<analyze::Row>& rows = comparison.table.rows();
+  const size_t unchanged = analyze::drop_empty(rows, style.order);
+  std::string out;
+  if (style.header) {
+    profile::Total net;
+    if (__builtin_sub_overflow(b.total.bytes, a.total.bytes, &net.bytes) ||
+        __builtin_sub_overflow(b.total.blocks, a.total.blocks, &net.blocks)) {
+      throw std::runtime_error("the difference does not fit 64 bits");
+    }
+    out = fmt::format("{}, B less A: {}\n", deltas ? "what changed" : "what is live",
+                      relation(a, b)) +
+          side_text("A", a, arguments.operands()[0], style, deltas) +
+          side_text("B", b, arguments.operands()[1], style, deltas) +
+          changes_text(comparison, unchanged, net, style) + '\n';
+  }
+  context.filtered.add(reports.filter().apply(rows));
+  context.growth = analyze::gross_growth(rows);
+  analyze::sort(rows, style.order);
+  print(streams, out + text::entries_text(comparison.table, context, style));
+  return kGood;
+}
+
+}  // namespace
+
+const Command& diff_command() {
+  static const Command command = {
+      {"diff", "compare what is live in two reports or sets of them", "[OPTION]... A B", kText,
+       with_view_options(
+           {{"--deltas", "", "", "Compare what the reports changed instead of what is live."},
+            {"--number", "-n", "N", "Entries shown; 0: all. Default 20."},
+            {"--depth", "", "N", "Merge the stacks that agree in their first N frames (1 to 128)."},
+            {"--by", "", "KEY", "What to sort by: bytes (default) or blocks.", "bytes|blocks"},
+            {"--oneline", "", "", "One line an entry."}}),
+       "0: compared; 1: a file cannot be read, or a report is missing; 2: a file is not a proper "
+       "memlog, or the command line is wrong.",
+       "  memlog diff app-4711-2.memlog app-4711-7.memlog\n"
+       "  memlog diff before/ after/\n"
+       "  memlog diff --grew 'old/app-*.memlog' 'new/app-*.memlog'\n"
+       "  memlog diff --deltas app-4711-3.memlog app-4711-4.memlog\n"},
+      run_diff};
+  return command;
+}
+
+}  // namespace mtrace::cli

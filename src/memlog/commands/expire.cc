@@ -1,0 +1,235 @@
+// memlog expire: blocks that live longer than expected, as they become so.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <csignal>
+#include <optional>
+#include <stdexcept>
+
+#include "analyze/expiry.h"
+#include "cli/command.h"
+#include "cli/search_path.h"
+#include "live/known_ledger.h"
+#include "profile/text.h"
+#include "target/attachment.h"
+#include "target/error.h"
+#include "target/ledgers.h"
+#include "target/process.h"
+#include "target/process_image.h"
+#include "text/expire_text.h"
+#include "text/quantity.h"
+
+namespace mtrace::cli {
+namespace {
+
+constexpr char kText[] =
+    "Watches the blocks that a process allocates from now on and says which outlive a time: the "
+    "stack when its first one does, then how many more, and how many of them are freed later after "
+    "all. A stack that has freed some (--mute) is not spoken of any more: the time is too short "
+    "for what it does, and the message says which would do. Then closing statistics, for each "
+    "stack: what may "
+    "leak (expired and not freed), allocations and frees while it was watched, how long the freed "
+    "had lived (min, mean, max), and the age of the oldest. Min and max come from the ledger, "
+    "which "
+    "keeps them since the process's last report: a bound (>=, <=; in JSON live_min_ms_at_least, "
+    "live_max_ms_at_most) where they may be of before the watch, and unknown (?, null) where the "
+    "process has reported meanwhile.\n\n"
+    "It reads the ledger that memlog run or MTRACE_LEDGER has the process keep in a file; the "
+    "process is not signalled or stopped. One that is not traced is attached to, as memlog attach "
+    "does, and detached from at the end. A process that samples (MTRACE_SAMPLE) shows the blocks "
+    "that it has recorded. It ends at a limit, at Ctrl-C or with the process.";
+
+volatile std::sig_atomic_t g_interrupted = 0;
+
+void on_interrupt(int) { g_interrupted = 1; }
+
+struct ExpireOptions {
+  uint64_t after = 100000;  // milliseconds
+  uint64_t max_expired = 0;
+  uint64_t max_stacks = 0;
+  uint64_t mute = 5;
+  bool json = false;
+};
+
+ExpireOptions read_options(const Arguments& arguments) {
+  ExpireOptions options;
+  if (arguments.has("--after")) {
+    const auto after = text::read_duration(arguments.value("--after"), 1000);
+    constexpr uint64_t kLeast = 100;
+    constexpr uint64_t kMost = 31536000000;
+    if (!after || *after < kLeast || *after > kMost) {
+      throw UsageError(fmt::format("expire: --after {} is not a time from 100ms to 365d, like 100s",
+                                   arguments.value("--after")));
+    }
+    options.after = *after;
+  }
+  constexpr long kMost = 1000000000;
+  options.max_expired = static_cast<uint64_t>(arguments.number("--max-expired", 0, 1, kMost));
+  options.max_stacks = static_cast<uint64_t>(arguments.number("--max-stacks", 0, 1, kMost));
+  options.mute = static_cast<uint64_t>(arguments.number("--mute", 5, 0, kMost));
+  options.json = arguments.choice("--format") == "json";
+  return options;
+}
+
+uint64_t to_ticks(uint64_t milliseconds) { return milliseconds * 1'000'000 >> 20; }
+
+class Session {
+ public:
+  Session(live::LedgerFile& file, const ExpireOptions& options, text::StackNames& names,
+          const Streams& streams)
+      : file_(file),
+        options_(options),
+        names_(names),
+        streams_(streams),
+        text_(options.json, options.after),
+        renewals_(file.header().extremes_renewed),
+        first_(file),
+        known_(first_),
+        begun_(now_ticks()),
+        expiry_(begun_, to_ticks(options.after), options.mute) {
+    const format::LedgerHeader& header = file.header();
+    print(streams_, text_.beginning(live::ledger_text(header.name), header.pid));
+    std::fflush(streams_.out);
+  }
+
+  // Why there is nothing more to see; empty: there is.
+  std::string look() {
+    file_.refresh();
+    const uint64_t now = now_ticks();
+    expiry_.begin();
+    live::each_block(file_, [&](const live::LedgerBlock& block) { expiry_.see(block, now); });
+    const std::vector<analyze::ExpiryNews> news = expiry_.end(now);
+    if (!news.empty()) tell(news, now);
+    if (options_.max_expired != 0 && expiry_.expired() >= options_.max_expired) {
+      return fmt::format("stopped at {} expired blocks", expiry_.expired());
+    }
+    if (options_.max_stacks != 0 && expiry_.stack_count() >= options_.max_stacks) {
+      return fmt::format("stopped at {} stacks", expiry_.stack_count());
+    }
+    return {};
+  }
+
+  void close(const std::string& why) {
+    known_.read(file_);
+    const uint64_t now = now_ticks();
+    file_.refresh();
+    // Odd: a report is at it.
+    const bool whole = renewals_ % 2 == 0 && file_.header().extremes_renewed == renewals_;
+    std::vector<const analyze::ExpiryStack*> stacks = expiry_.stacks();
+    std::stable_sort(stacks.begin(), stacks.end(), [](const auto* a, const auto* b) {
+      return a->expired_bytes - a->freed_bytes > b->expired_bytes - b->freed_bytes;
+    });
+    learn(stacks);
+    const auto oldest = expiry_.oldest();
+    print(streams_, text_.closing(why, stacks.size()));
+    for (const analyze::ExpiryStack* stack : stacks) {
+      const live::LedgerStackState* known = known_.find(stack->index);
+      if (known == nullptr) continue;
+      const live::LedgerStackState* before = first_.find(stack->index);
+      text::ExpireStatistics more;
+      more.allocations =
+          (before != nullptr ? known->now - before->now : known->now).allocated_blocks;
+      more.lived = analyze::live_time(before, *known, whole);
+      const auto birth = oldest.find(stack->index);
+      if (birth != oldest.end() && birth->second < now) {
+        more.oldest = live::tick_milliseconds(now - birth->second);
+      }
+      print(streams_, text_.statistics(*stack, more, *known, names_));
+    }
+  }
+
+ private:
+  uint64_t now_ticks() const { return target::ticks_now(file_.header()); }
+
+  void learn(const std::vector<const analyze::ExpiryStack*>& stacks) {
+    const auto missing = [&](const auto* stack) { return known_.find(stack->index) == nullptr; };
+    if (std::any_of(stacks.begin(), stacks.end(), missing)) known_.read(file_);
+    std::vector<const live::LedgerStackState*> found;
+    for (const analyze::ExpiryStack* stack : stacks) {
+      if (const auto* known = known_.find(stack->index)) found.push_back(known);
+    }
+    names_.learn(file_, known_.state(), found);
+  }
+
+  void tell(const std::vector<analyze::ExpiryNews>& news, uint64_t now) {
+    std::vector<const analyze::ExpiryStack*> stacks;
+    for (const analyze::ExpiryNews& one : news) stacks.push_back(one.stack);
+    learn(stacks);
+    for (const analyze::ExpiryNews& one : news) {
+      const live::LedgerStackState* stack = known_.find(one.stack->index);
+      if (stack == nullptr) continue;
+      print(streams_, text_.news(live::tick_milliseconds(now - begun_), one, *stack, names_));
+    }
+    std::fflush(streams_.out);
+  }
+
+  live::LedgerFile& file_;
+  const ExpireOptions& options_;
+  text::StackNames& names_;
+  const Streams& streams_;
+  text::ExpireText text_;
+  uint32_t renewals_;  // before the first state was read
+  live::KnownLedger first_;
+  live::KnownLedger known_;
+  uint64_t begun_;  // ticks
+  analyze::Expiry expiry_;
+};
+
+int run_expire(const Arguments& arguments, const Streams& streams) {
+  if (arguments.operands().size() != 1) throw UsageError("expire: give one process");
+  const ExpireOptions options = read_options(arguments);
+  std::optional<target::Attachment> attachment;
+  const target::Target target(arguments.operands()[0], [&](pid_t pid) {
+    try {
+      attachment.emplace(pid);
+    } catch (const target::AttachError& error) {
+      throw std::runtime_error(fmt::format(
+          "{} ({}) {}", pid, profile::escaped(target::process_name(pid), ""), error.what()));
+    }
+    complain(streams, fmt::format("attached to {}, which stopped it for {:.1f} ms", pid,
+                                  target::milliseconds(attachment->stopped())));
+  });
+  text::StackNames names(search_path(arguments));
+  struct sigaction action = {};
+  action.sa_handler = on_interrupt;
+  for (const int signal : {SIGINT, SIGTERM}) ::sigaction(signal, &action, nullptr);
+  constexpr uint64_t kLeastPause = 20;
+  constexpr uint64_t kMostPause = 1000;
+  const auto pause = static_cast<int>(std::clamp(options.after / 10, kLeastPause, kMostPause));
+  Session session(target.ledger(), options, names, streams);
+  std::string why;
+  while (why.empty()) {
+    const bool ended = target.process().wait_end(g_interrupted != 0 ? 0 : pause);
+    why = session.look();
+    if (ended) why = "the process has ended";
+    if (g_interrupted != 0) why = "interrupted";
+  }
+  session.close(why);
+  return kGood;
+}
+
+}  // namespace
+
+const Command& expire_command() {
+  static const Command command = {
+      {"expire",
+       "report blocks that outlive a time, as they do",
+       "[OPTION]... PID|NAME",
+       kText,
+       {{"--after", "-a", "TIME", "How long a block may live: 500ms, 100s, 10min. Default 100s."},
+        {"--max-expired", "", "N", "End when so many blocks have expired."},
+        {"--max-stacks", "", "N", "End when blocks of so many stacks have."},
+        {"--mute", "", "N",
+         "Speak no more of a stack that has freed so many of its expired blocks; 0: never. Default "
+         "5."},
+        {"--format", "-f", "FORMAT", "text, or a JSON object a line.", "text|json"},
+        kSysrootOption,
+        kSymbolsOption},
+       "0: done; 1: there is no such process, it has no ledger that can be read, or it cannot be "
+       "attached to; 2: the command line is wrong.",
+       "  memlog expire app\n  memlog expire --after 10min --format json 4711\n"},
+      run_expire};
+  return command;
+}
+
+}  // namespace mtrace::cli

@@ -1,0 +1,128 @@
+// memlog help: the commands, one command, or the options of libmtrace.so.
+#include <fmt/format.h>
+
+#include <string>
+
+#include "cli/command.h"
+#include "cli/completion.h"
+#include "cli/manual_pages.h"
+#include "cli/view_options.h"
+#include "format/option_kind.h"
+
+namespace mtrace::cli {
+namespace {
+
+using format::OptionKind;
+
+struct LibraryOption {
+  const char* variable;
+  OptionKind kind;
+  const char* otherwise;
+  long minimum;
+  long maximum;
+  const char* values;
+  const char* help;
+};
+
+constexpr LibraryOption kLibraryOptions[] = {
+#define MTRACE_OPTION(member, variable, kind, otherwise, minimum, maximum, values, help) \
+  {variable, OptionKind::kind, otherwise, minimum, maximum, values, help},
+#include "format/options.def"
+#undef MTRACE_OPTION
+};
+
+// As text, or as a part of libmtrace(7).
+std::string library_options(bool roff) {
+  std::string out =
+      roff ? ""
+           : "Options of libmtrace.so: environment variables, read once when a program starts.\n";
+  for (const LibraryOption& option : kLibraryOptions) {
+    const std::string values = option.kind != OptionKind::kNumber ? option.values
+                               : option.maximum - option.minimum == 1
+                                   ? fmt::format("{}|{}", option.minimum, option.maximum)
+                                   : fmt::format("{} to {}", option.minimum, option.maximum);
+    const char* otherwise = *option.otherwise == '\0' ? "unset" : option.otherwise;
+    if (roff) {
+      out += fmt::format(".TP\n\\fB{}\\fP=\\fI{}\\fP (default: {})\n{}\n", option.variable,
+                         roff_text(values), roff_text(otherwise), roff_text(option.help));
+      continue;
+    }
+    out += fmt::format("\n{}={}   (default: {})\n", option.variable, values, otherwise);
+    out += wrapped(option.help, 4, 80);
+  }
+  return out;
+}
+
+std::string overview() {
+  std::string out =
+      "memlog: reads what libmtrace.so says about a program's memory\n\n"
+      "  memlog run ./app                           run a program, and sum up at its end\n"
+      "  LD_PRELOAD=/path/to/libmtrace.so ./app &   trace a program\n"
+      "  memlog report app                          what has changed since the last report\n"
+      "  memlog show                                read it\n\nCommands:\n";
+  for (const Command* command : all_commands()) {
+    out += fmt::format("  {:<9} {}\n", command->manual.name, command->manual.purpose);
+  }
+  out +=
+      "\nmemlog COMMAND --help describes a command, memlog help options the library's options,\n"
+      "memlog --version the version.\n";
+  return out;
+}
+
+int run_help(const Arguments& arguments, const Streams& streams) {
+  if (arguments.operands().size() > 1) throw UsageError("help: one topic at a time");
+  if (arguments.operands().empty()) {
+    if (arguments.has("--completion")) {
+      print(streams, completion(arguments.choice("--completion")));
+    } else {
+      print(streams, arguments.has("--roff") ? command_pages() : overview());
+    }
+    return kGood;
+  }
+  const std::string& topic = arguments.operands()[0];
+  if (arguments.has("--completion") || (arguments.has("--roff") && topic != "options")) {
+    throw UsageError("help: --completion and --roff are not for single commands");
+  }
+  if (topic == "options") {
+    print(streams, library_options(arguments.has("--roff")));
+    return kGood;
+  }
+  std::vector<std::string> topics = {"options"};
+  for (const Command* command : all_commands()) {
+    if (topic == command->manual.name) {
+      print(streams, manual_text(command->manual));
+      return kGood;
+    }
+    topics.emplace_back(command->manual.name);
+  }
+  const std::string meant = nearest(topic, topics);
+  throw UsageError(fmt::format("help: nothing is known about {}{}", topic,
+                               meant.empty() ? "" : fmt::format(" (did you mean {}?)", meant)));
+}
+
+}  // namespace
+
+const Command& help_command() {
+  static const Command command = {{"help",
+                                   "the commands, one of them, or the options of libmtrace.so",
+                                   "\nCOMMAND\noptions\n--completion bash|zsh|fish",
+                                   "Without a topic, lists the commands. With the name of a "
+                                   "command, prints what its --help prints. `memlog help options` "
+                                   "prints the environment variables that libmtrace.so reads, "
+                                   "with their range and default.",
+                                   {{"--completion", "", "SHELL",
+                                     "A script that teaches bash, zsh or fish the commands, their "
+                                     "options and what these take. make install installs it.",
+                                     "bash|zsh|fish"},
+                                    {"--roff", "", "",
+                                     "The commands, or the options of libmtrace.so, as the source "
+                                     "of their manual page."},
+                                    kNoPagerOption},
+                                   "0; 2 for an unknown topic.",
+                                   "  memlog help show\n  memlog help options\n"
+                                   "  source <(memlog help --completion bash)\n"},
+                                  run_help};
+  return command;
+}
+
+}  // namespace mtrace::cli

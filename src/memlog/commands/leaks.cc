@@ -1,0 +1,165 @@
+// memlog leaks: which stacks grow over a series of reports.
+#include "analyze/leaks.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "cli/command.h"
+#include "cli/filter_options.h"
+#include "cli/search_path.h"
+#include "cli/view_options.h"
+#include "collect/report_series.h"
+#include "collect/report_set.h"
+#include "profile/text.h"
+#include "terminal/progress.h"
+#include "text/leaks_text.h"
+#include "text/quantity.h"
+
+namespace mtrace::cli {
+namespace {
+
+constexpr char kText[] =
+    "Looks at the reports of a process, taken at comparable states: after each round of the same "
+    "work, say. For each stack, what it held at these states is a series of numbers. A stack grows "
+    "if the series rises more often than chance allows (the rank test of Mann and Kendall, which "
+    "asks nothing of how noise is distributed) and has not slowed down: caches fill up, and are "
+    "told apart, as are stacks that changed once, swing or shrink. How fast it grows is the median "
+    "of the slopes between all pairs of reports (Theil and Sen), with the interval that holds the "
+    "true value with a probability of 95 percent.\n\n"
+    "Reports are taken in the order of their numbers, whatever the order of the arguments. Report "
+    "1, which has all of the start, and the report at exit are left out; --label and --seq choose "
+    "states. One that is missing is named: the numbers stay right, as each report says what its "
+    "stacks hold, but stacks that changed only there are seen late. Without FILE, all reports of "
+    "the directory; each process stands for itself.\n\n"
+    "At least 5 states are needed for the default level of 0.01, 4 for 0.05: with fewer, even a "
+    "series that always rises may be chance.";
+
+struct Options {
+  text::Style style;
+  text::LeaksContext context;
+  bool all = false;
+};
+
+double read_level(const Arguments& arguments) {
+  const std::string text = arguments.value("--level", "0.01");
+  char* end = nullptr;
+  const double level = std::strtod(text.c_str(), &end);
+  if (text.empty() || *end != '\0' || !std::isfinite(level) || level <= 0 || level > 0.5 ||
+      text.find_first_not_of("0123456789.") != std::string::npos) {
+    throw UsageError(
+        fmt::format("leaks: --level {} is not a probability above 0, up to 0.5", text));
+  }
+  return level;
+}
+
+// What the reports of one process, in order, say.
+std::string look_at(const collect::ReportSeries& files, collect::Reports& reports,
+                    Options options) {
+  analyze::Series series(reports.filter().frames);
+  std::string name;
+  terminal::Progress progress(files.size());
+  for (const collect::Listed& file : files) {
+    const profile::Memlog memlog = reports.read_series(file.path, options.context.filtered);
+    const profile::Header& header = memlog.header;
+    const bool comparable = options.all || (header.seq != 1 && header.trigger != "exit");
+    series.add(memlog, comparable && reports.filter().takes(header.seq, header.label));
+    progress.step();
+    name = fmt::format("{}[{}]", text::plain(header.program.substr(header.program.rfind('/') + 1)),
+                       header.pid);
+  }
+  std::string out;
+  const std::vector<analyze::State>& states = series.states();
+  const std::string missing = collect::missing_text(files);
+  if (options.style.header) {
+    out = text::coloured(name, text::kBold, options.style) +
+          fmt::format(": {} of {}", text::count_text(states.size(), "state"),
+                      text::count_text(files.size(), "report"));
+    if (!states.empty()) {
+      out += fmt::format(", from report {} to {}: {} -> {} live", states.front().seq,
+                         states.back().seq,
+                         text::bytes_text(states.front().live, options.style, false),
+                         text::bytes_text(states.back().live, options.style, false));
+    }
+    out += '\n';
+    if (!missing.empty()) out += text::remark("missing: report " + missing, options.style);
+    out += '\n';
+  }
+  const size_t states_needed = [&] {
+    size_t count = 2;
+    while (analyze::least_probability(count) > options.context.level) ++count;
+    return count;
+  }();
+  if (states.size() < states_needed) {
+    out += fmt::format("{} are needed for a level of {}\n",
+                       text::count_text(states_needed, "state"), options.context.level);
+    return out;
+  }
+  std::vector<analyze::Finding> findings = analyze::find_leaks(series, options.context.level);
+  std::erase_if(findings, [&](const analyze::Finding& finding) {
+    std::vector<analyze::Row> row(1);
+    row[0].bytes = finding.last - finding.first;
+    const analyze::LeftOut gone = reports.filter().apply(row);
+    options.context.filtered.add(gone);
+    return gone.stacks != 0;
+  });
+  return out + text::leaks_text(series, findings, options.context, options.style);
+}
+
+int run_leaks(const Arguments& arguments, const Streams& streams) {
+  Options options;
+  options.style = read_style(arguments, streams);
+  options.style.limit = static_cast<size_t>(arguments.number("--number", 20, 0, INT32_MAX));
+  options.context.level = read_level(arguments);
+  options.all = arguments.has("--all");
+  if (arguments.has("--limit")) {
+    options.context.limit = text::read_size(arguments.value("--limit"));
+    if (!options.context.limit) {
+      throw UsageError(
+          fmt::format("leaks: --limit {} is not a size like 512M", arguments.value("--limit")));
+    }
+  }
+  if (arguments.has("--lifetime")) {
+    throw UsageError("leaks: --lifetime: a series has no lifetimes");
+  }
+  collect::Reports reports("leaks", arguments);
+  std::vector<std::string> files;
+  for (const std::string& operand : collect::Reports::files(arguments.operands(), true)) {
+    const std::vector<std::string> some = collect::files_of(operand);
+    files.insert(files.end(), some.begin(), some.end());
+  }
+  std::string out;
+  for (const collect::ReportSeries& list : collect::series_in(files, "leaks")) {
+    out += (out.empty() ? "" : "\n") + look_at(list, reports, options);
+  }
+  print(streams, out);
+  return kGood;
+}
+
+}  // namespace
+
+const Command& leaks_command() {
+  static const Command command = {
+      {"leaks", "find the stacks that grow over a series of reports", "[OPTION]... [FILE...]",
+       kText,
+       with_view_options(
+           {{"--level", "", "P",
+             "The rate of false alarms: the probability with which a stack that only swings is "
+             "taken for one that grows. Default 0.01."},
+            {"--limit", "", "SIZE", "Say when so much will be live if it goes on: 512M, 2G."},
+            {"--all", "", "", "Take report 1 and the report at exit for states, too."},
+            {"--number", "-n", "N",
+             "Stacks shown of those that grow, and of the others; 0: all. "
+             "Default 20."},
+            {"--depth", "", "N",
+             "Merge the stacks that agree in their first N frames (1 to 128)."}}),
+       "0: looked at, whatever was found; 1: a file cannot be read; 2: a file is not a proper "
+       "memlog, or the command line is wrong.",
+       "  memlog leaks app-4711-*.memlog\n"
+       "  memlog leaks --label '^idle' --limit 2G app-4711-*.memlog\n"
+       "  memlog leaks --depth 3 --min-bytes 64K\n"},
+      run_leaks};
+  return command;
+}
+
+}  // namespace mtrace::cli

@@ -1,0 +1,110 @@
+// memlog recover: a report from what a killed process left behind.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "cli/command.h"
+#include "cli/search_path.h"
+#include "profile/error.h"
+#include "profile/file.h"
+#include "profile/text.h"
+#include "profile/writer.h"
+#include "symbolize/symbolizer.h"
+#include "target/ledgers.h"
+
+namespace mtrace::cli {
+namespace {
+
+constexpr char kText[] =
+    "Makes a memlog of the last state of a process that had its ledger in a file (MTRACE_LEDGER, "
+    "which memlog run sets) and was killed: by SIGKILL, for want of memory, or with the machine. "
+    "It has what a report at that moment would have had, since the process's last report, and "
+    "lists all stacks that held something, also those that had not changed. What the process was "
+    "doing at that very moment may be missing: of each thread one allocation or free. After a "
+    "loss of power the file is as old as what the kernel had written of it.\n\n"
+    "The report is named PROGRAM-PID-recovered.memlog, in the directory at hand; nothing is "
+    "replaced. Its number is that of the report that would have come next, its time the last sign "
+    "of life in the ledger. Frames are named from the files of this machine.\n\n"
+    "The ledger of a process that runs can be read as well: the memlog is then of now, with what "
+    "the kernel says of its memory.";
+
+void recover(const std::string& name, const Arguments& arguments, symbolize::Symbolizer& resolver,
+             const Streams& streams) {
+  const live::LedgerFile file(name);
+  const pid_t alive = target::process_of(file);
+  const live::LedgerState state = live::read_ledger(file);
+  live::LedgerOccasion occasion = {
+      .trigger = "recovered",
+      .taken = alive != 0 ? target::real_time_now() : live::last_sign_of_life(file, state),
+      .label = arguments.value("--label"),
+      .notes = {}};
+  if (alive != 0) occasion.notes.push_back(fmt::format("process {} was still running", alive));
+  if (file.header().state == format::LedgerState::kEnded) {
+    occasion.notes.emplace_back("the process had come to a normal end");
+  }
+  if (file.header().state == format::LedgerState::kUnreported) {
+    occasion.notes.emplace_back("the process had come to a normal end, but could not report");
+  }
+  profile::Memlog memlog = target::memlog_of(file, state, occasion);
+  if (!arguments.has("--raw")) resolver.resolve(memlog);
+  const std::string output = arguments.value("--output");
+  if (output == "-") return print(streams, profile::write(memlog));
+  if (output.empty()) {
+    print(streams, target::write_snapshot(memlog, ".", "recovered") + '\n');
+  } else {
+    profile::replace_file(output, profile::write(memlog));
+    print(streams, output + '\n');
+  }
+  if (arguments.has("--remove") && alive == 0 && ::unlink(name.c_str()) != 0) {
+    throw profile::FileError("cannot remove " + name, errno);
+  }
+}
+
+int run_recover(const Arguments& arguments, const Streams& streams) {
+  const std::vector<std::string>& files = arguments.operands();
+  if (files.empty()) throw UsageError("recover: no ledger given");
+  if (arguments.has("--output") && files.size() != 1) {
+    throw UsageError("recover: --output takes exactly one ledger");
+  }
+  symbolize::Symbolizer resolver(search_path(arguments));
+  int status = kGood;
+  for (const std::string& file : files) {
+    try {
+      recover(file, arguments, resolver, streams);
+    } catch (const profile::FileError& error) {
+      complain(streams, error.what());
+      status = std::max<int>(status, kFailed);
+    } catch (const std::runtime_error& error) {
+      fmt::print(streams.err, "{}\n", error.what());
+      status = kUnusable;
+    }
+  }
+  return status;
+}
+
+}  // namespace
+
+const Command& recover_command() {
+  static const Command command = {
+      {"recover",
+       "make a report of the last state of a killed process",
+       "[--label TEXT] [--raw] [--remove] LEDGER...\n[OPTION]... -o FILE|- LEDGER",
+       kText,
+       {kSysrootOption,
+        kSymbolsOption,
+        {"--label", "-l", "TEXT", "Put this into the report's header."},
+        {"--output", "-o", "FILE",
+         "Write there, replacing what is there; - is the standard output."},
+        {"--raw", "", "", "Leave frames as module and offset; memlog resolve names them later."},
+        {"--remove", "", "", "Remove the ledger afterwards, unless its process runs."}},
+       "0: done; 1: a ledger cannot be read, or its report not be written; 2: a file is no ledger "
+       "or too damaged to make sense of, or the command line is wrong.",
+       "  memlog recover /dev/shm/mtrace-4710/app-4711.ledger\n"
+       "  memlog recover -o - app-4711.ledger | memlog show --by live -\n"},
+      run_recover};
+  return command;
+}
+
+}  // namespace mtrace::cli

@@ -1,0 +1,317 @@
+// memlog report: asks traced processes for a report and waits for it.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <set>
+
+#include "cli/command.h"
+#include "live/report_request.h"
+#include "profile/text.h"
+#include "target/ask_turn.h"
+#include "target/asked_process.h"
+#include "target/fetch.h"
+#include "target/ledgers.h"
+#include "target/report_channels.h"
+
+namespace mtrace::cli {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr char kText[] =
+    "Asks each process for a report, waits until it is complete and its names are filled in, and "
+    "prints its path. A NAME is that of an executable or of a command, as killall takes it; all "
+    "processes of that name are asked. The report of a process that sees other files (in a "
+    "container) is copied to the working directory.\n\n"
+    "A process that has a ledger (memlog run, MTRACE_LEDGER) is asked through it, and reports at "
+    "its next allocation or free. Otherwise, or when there is none for a second, it is stopped for "
+    "some milliseconds, and a thread of it writes the report; calls that wait are continued. Where "
+    "that is not allowed the ledger is read, and written to PROGRAM-PID-snapshot.memlog in the "
+    "directory at hand, which is no numbered report: the next one still says what has changed "
+    "since the last.\n\n"
+    "Only a process without a ledger, no thread of which can be borrowed, is sent the signal: "
+    "poll, "
+    "select, epoll_wait, nanosleep and other calls that wait end early by it (libmtrace(7)). It is "
+    "sent while all threads stand still, so none of them can be on its way to another program. "
+    "What has not libmtrace.so mapped, or does not catch the signal, is never signalled: the "
+    "signal would end it.\n\n"
+    "A label stands in the header of the report and tells later what phase it belongs to. Several "
+    "that ask one process at a time wait for each other, and each gets a report of its own.";
+
+constexpr std::chrono::seconds kLedgerPatience{1};
+
+// A process that was asked, and what it had reported before.
+struct Asked {
+  target::AskedProcess process;
+  uint32_t seq = 0;
+  uint32_t failures = 0;
+  uint32_t withheld = 0;
+  bool by_ledger = false;
+  bool labelled = false;  // the label waits to be taken
+  bool answered = false;  // a snapshot stands for its report
+  Clock::time_point when = Clock::now();
+};
+
+std::string subject(pid_t pid, const std::string& name) {
+  return fmt::format("{} ({})", pid, profile::escaped(name.empty() ? "?" : name, ""));
+}
+
+// Path as this process would name it.
+std::string from_here(const std::string& path) {
+  char* directory = ::getcwd(nullptr, 0);
+  const std::string here = directory == nullptr ? "" : std::string(directory) + '/';
+  std::free(directory);
+  return here.size() > 1 && path.starts_with(here) ? path.substr(here.size()) : path;
+}
+
+class Session {
+ public:
+  Session(const Streams& streams, std::string label, std::chrono::seconds timeout)
+      : streams_(streams), label_(std::move(label)), timeout_(timeout) {}
+
+  // Asks all of them and waits for their reports; returns whether each has reported.
+  bool report(const std::vector<pid_t>& pids) {
+    for (const pid_t pid : std::set<pid_t>(pids.begin(), pids.end())) {
+      turns_.try_emplace(pid, pid, deadline_);
+    }
+    bool good = true;
+    for (const pid_t pid : pids) {
+      bool asked = false;
+      try {
+        asked = ask(pid);
+      } catch (const std::exception& error) {
+        refuse(pid, target::process_name(pid), error.what());
+      }
+      if (!asked) turns_.erase(pid);
+      good &= asked;
+    }
+    for (Asked& asked : asked_) {
+      good &= wait(asked);
+      turns_.erase(asked.process.pid());
+    }
+    return good;
+  }
+
+ private:
+  bool refuse(pid_t pid, const std::string& name, const std::string& why) {
+    complain(streams_, fmt::format("{} {}", subject(pid, name), why));
+    return false;
+  }
+  bool refuse(const target::AskedProcess& process, const std::string& why) {
+    return refuse(process.pid(), process.name(), why);
+  }
+
+  Clock::duration left() const { return std::max(deadline_ - Clock::now(), Clock::duration{}); }
+  std::chrono::milliseconds time_left() const {
+    return std::chrono::duration_cast<std::chrono::milliseconds>(left());
+  }
+
+  // False, and said why, if it cannot be asked. What becomes another program meanwhile is asked as
+  // that one.
+  bool ask(pid_t pid) {
+    if (!turns_.at(pid).held()) {
+      return refuse(pid, target::process_name(pid),
+                    "is being asked by another memlog all the time");
+    }
+    for (;;) {
+      std::string why;
+      auto process = target::AskedProcess::find_settled(pid, deadline_, why);
+      if (!process) return refuse(pid, target::process_name(pid), why);
+      if (process->traced() != nullptr && !process->traced()->counts()) {
+        return refuse(*process, process->traced()->obstacle());
+      }
+      Asked asked{std::move(*process)};
+      asked.seq = asked.process.seq();
+      asked.failures = asked.process.failures();
+      asked.withheld = asked.process.withheld();
+      if (ask_somehow(asked, why)) {
+        if (!asked.answered) asked_.push_back(std::move(asked));
+        return true;
+      }
+      const bool same = asked.process.refresh();
+      if (same && asked.process.failures() > asked.failures) {
+        why = "could not write its report: " + asked.process.failure();
+      }
+      if (same || left() == Clock::duration{} || asked.process.handle().wait_end(5)) {
+        return refuse(asked.process, why);
+      }
+    }
+  }
+
+  bool ask_somehow(Asked& asked, std::string& why) const {
+    if (asked.process.has_unknown_filter()) return ask_from_outside(asked, why);
+    return asked.process.ledger() != nullptr ? ask_ledger(asked, why) : ask_directly(asked, why);
+  }
+
+  bool ask_ledger(Asked& asked, std::string& why) const {
+    asked.by_ledger = live::request_report(*asked.process.ledger(), label_);
+    asked.labelled = asked.by_ledger && !label_.empty();
+    why = fmt::format("cannot be asked through its ledger: {}", std::strerror(errno));
+    return asked.by_ledger;
+  }
+
+  // Of a process whose filters of system calls its library does not all know. Where memlog may look
+  // at them it does, before it borrows a thread.
+  bool ask_from_outside(Asked& asked, std::string& why) const {
+    if (::geteuid() == 0 &&
+        target::report_by_thread(asked.process.pid(), label_, time_left(), why)) {
+      return true;
+    }
+    if (print_snapshot(asked)) return asked.answered = true;
+    if (why.empty()) {
+      why =
+          "has a filter of system calls (seccomp) that its library has not seen being added, which "
+          "could end it";
+    }
+    return false;
+  }
+
+  // Where the process writes no report itself. False: it has no ledger that can be read.
+  bool print_snapshot(const Asked& asked) const {
+    if (asked.process.ledger() == nullptr) return false;
+    print(streams_, target::write_snapshot_now(*asked.process.ledger(), label_) + '\n');
+    return true;
+  }
+
+  bool ask_directly(Asked& asked, std::string& why) const {
+    const target::Outcome outcome =
+        target::report_without_ledger(asked.process, label_, time_left(), why);
+    asked.labelled = outcome == target::Outcome::kSignalled && !label_.empty();
+    return outcome != target::Outcome::kRefused;
+  }
+
+  // Of a process that does not come to answer. False: a snapshot stands for its report.
+  bool ask_late(Asked& asked) const {
+    live::LedgerFile& ledger = *asked.process.ledger();
+    live::withdraw_request(ledger);
+    asked.by_ledger = asked.labelled = false;
+    std::string why;
+    if (target::report_by_thread(asked.process.pid(), label_, time_left(), why)) return true;
+    if (asked.process.handle().wait_end(0)) return true;
+    return !print_snapshot(asked);
+  }
+
+  // Nobody answers any more: the next report is not for this.
+  void withdraw(Asked& asked) const {
+    if (asked.by_ledger) live::withdraw_request(*asked.process.ledger());
+    if (asked.labelled && asked.process.traced() != nullptr)
+      asked.process.traced()->write_label("");
+  }
+
+  // Prints where the last report is. False, and said why, if it is not to be had.
+  bool show_path(const target::AskedProcess& process) {
+    try {
+      print(streams_, from_here(target::fetch_report(process.pid(), process.path())) + '\n');
+      return true;
+    } catch (const std::exception& error) {
+      return refuse(process, fmt::format("has reported, but: {}", error.what()));
+    }
+  }
+
+  bool wait(Asked& asked) {
+    try {
+      return wait_for_report(asked);
+    } catch (const std::exception& error) {
+      return refuse(asked.process, error.what());
+    }
+  }
+
+  bool wait_for_report(Asked& asked) {
+    target::AskedProcess& process = asked.process;
+    for (int pause = 1;; pause = std::min(pause * 2, 20)) {
+      const uint32_t before = process.seq();
+      if (!process.refresh() || process.seq() < asked.seq) {
+        // The memory goes a little before the process.
+        const bool ended = process.handle().wait_end(1000);
+        return refuse(process, fmt::format("has {} before its report was written",
+                                           ended ? "ended" : "become another program"));
+      }
+      // Reports that were under way when it was asked are not the one.
+      if (asked.labelled && process.label_waits()) asked.seq = before;
+      const uint32_t seq = process.seq();
+      const bool reported = seq > asked.seq && !(asked.labelled && process.label_waits());
+      if (reported && process.named_seq() >= seq) return show_path(process);
+      if (!reported && process.failures() > asked.failures) {
+        withdraw(asked);
+        if (process.withheld() > asked.withheld && print_snapshot(asked)) return true;
+        return refuse(process, "could not write its report: " + process.failure());
+      }
+      if (asked.by_ledger && !reported && Clock::now() >= asked.when + kLedgerPatience) {
+        if (!ask_late(asked)) return true;
+        continue;
+      }
+      if (left() == Clock::duration{}) {
+        if (reported) show_path(process);
+        if (!reported) withdraw(asked);
+        return refuse(process, reported ? "has reported, but its names are not filled in yet"
+                                        : fmt::format("has not reported within {} seconds",
+                                                      timeout_.count()));
+      }
+      if (process.handle().wait_end(pause) && !reported) {
+        return refuse(process, "has ended before its report was written");
+      }
+    }
+  }
+
+  const Streams& streams_;
+  std::string label_;
+  std::chrono::seconds timeout_;
+  Clock::time_point deadline_ = Clock::now() + timeout_;
+  std::map<pid_t, target::AskTurn> turns_;
+  std::vector<Asked> asked_;
+};
+
+int run_report(const Arguments& arguments, const Streams& streams) {
+  if (arguments.operands().empty()) throw UsageError("report: no process given");
+  const std::string label = arguments.value("--label");
+  if (label.size() > sizeof(format::StatusBlock::label)) {
+    throw UsageError(
+        fmt::format("report: a label has at most {} bytes", sizeof(format::StatusBlock::label)));
+  }
+  Session session(streams, label,
+                  std::chrono::seconds(arguments.number("--timeout", 30, 1, 86400)));
+  bool good = true;
+  std::vector<pid_t> asked;
+  for (const std::string& name : arguments.operands()) {
+    const std::vector<pid_t> pids = target::find_processes(name);
+    if (pids.empty()) {
+      complain(streams, fmt::format("no process {}", name));
+      good = false;
+    }
+    for (const pid_t pid : pids) {
+      if (pid == ::getpid()) {
+        complain(streams, fmt::format("{} is memlog itself", pid));
+        good = false;
+      } else if (std::find(asked.begin(), asked.end(), pid) == asked.end()) {
+        asked.push_back(pid);
+      }
+    }
+  }
+  good &= session.report(asked);
+  return good ? kGood : kFailed;
+}
+
+}  // namespace
+
+const Command& report_command() {
+  static const Command command = {
+      {"report",
+       "have processes write a report, and wait for it",
+       "[--label TEXT] [--timeout SECONDS] PID|NAME...",
+       kText,
+       {{"--label", "-l", "TEXT", "Put this into the report's header; at most 256 bytes."},
+        {"--timeout", "-t", "SECONDS", "Give up waiting after this time. Default 30."}},
+       "0: each process has reported; 1: one has not, and standard error says why; 2: the command "
+       "line is wrong.",
+       "  memlog report app\n  memlog report --label after-warmup 4711\n"},
+      run_report};
+  return command;
+}
+
+}  // namespace mtrace::cli

@@ -1,0 +1,155 @@
+// memlog resolve: fills in functions, source lines and inlined functions.
+#include <algorithm>
+#include <cstdio>
+
+#include "cli/command.h"
+#include "cli/search_path.h"
+#include "collect/left_reports.h"
+#include "profile/error.h"
+#include "profile/file.h"
+#include "profile/reader.h"
+#include "profile/writer.h"
+#include "symbolize/symbolizer.h"
+#include "terminal/progress.h"
+
+namespace mtrace::cli {
+namespace {
+
+constexpr char kText[] =
+    "Gives each frame of the reports what is known about it: function, source file and line, and "
+    "the functions that the compiler inlined there. Names of C++ and Rust are demangled. A report "
+    "is replaced at once or not at all; one that is resolved already may be resolved again, and "
+    "gains what is known by now.\n\n"
+    "For each module, its file is opened and compared with the build-id in the report. If the "
+    "file has changed since, its frames keep (module+offset) and a note says so. Debugging "
+    "information may stand in the file itself or apart: in the directories named by --symbols, "
+    "beside the file, in its .debug directory and below /usr/lib/debug; by build-id, by debuglink, "
+    "and in .gnu_debugdata. Servers are asked only where DEBUGINFOD_URLS names some, for at most "
+    "DEBUGINFOD_TIMEOUT seconds (10 if unset) without an answer.\n\n"
+    "Code that a runtime compiled is named from /tmp/perf-PID.map if the report was taken on this "
+    "machine since it was started.";
+
+constexpr size_t kBatch = 8 << 20;  // bytes of reports that are held at once
+
+// Resolves files a batch at a time, so that a module which many of them name is opened once.
+class Resolving {
+ public:
+  Resolving(const Arguments& arguments, const Streams& streams)
+      : arguments_(arguments), streams_(streams), resolver_(search_path(arguments)) {}
+
+  // `left`: it may be a report that a process left to its ancestors; any other stays as it is.
+  void add(const std::string& file, bool left) {
+    attempt(left, [&] {
+      Report report = {file, profile::read_file(file), {}, left};
+      report.memlog = profile::read(file == "-" ? "<stdin>" : file, report.before);
+      if (left && (report.memlog.header.resolved != profile::Resolved::kNo ||
+                   report.memlog.header.trigger != "exit")) {
+        return;
+      }
+      resolver_.expect(report.memlog);
+      bytes_ += report.before.size();
+      batch_.push_back(std::move(report));
+    });
+    if (bytes_ >= kBatch) flush();
+  }
+
+  void flush() {
+    for (Report& report : batch_) {
+      attempt(report.left, [&] { resolve(report); });
+    }
+    batch_.clear();
+    bytes_ = 0;
+  }
+
+  int status() const { return status_; }
+
+ private:
+  struct Report {
+    std::string file;
+    std::string before;
+    profile::Memlog memlog;
+    bool left;
+  };
+
+  void resolve(Report& report) {
+    resolver_.resolve(report.memlog);
+    const std::string after = profile::write(report.memlog);
+    const std::string output = arguments_.value("--output", report.file);
+    if (output == "-") {
+      print(streams_, after);
+    } else if (output != report.file || after != report.before) {
+      profile::replace_file(output, after);
+    }
+  }
+
+  // Nobody has named those that were left: what is wrong with them is not said.
+  template <typename Work>
+  void attempt(bool left, Work&& work) {
+    const bool quiet = left || arguments_.has("--quiet");
+    const auto failed = [&](int how) { status_ = left ? status_ : std::max(status_, how); };
+    try {
+      work();
+    } catch (const profile::FormatError& error) {
+      if (!quiet) std::fprintf(streams_.err, "%s\n", error.what());
+      failed(kUnusable);
+    } catch (const std::exception& error) {
+      if (!quiet) complain(streams_, error.what());
+      failed(kFailed);
+    }
+  }
+
+  const Arguments& arguments_;
+  const Streams& streams_;
+  symbolize::Symbolizer resolver_;
+  std::vector<Report> batch_;
+  size_t bytes_ = 0;
+  int status_ = kGood;
+};
+
+int run_resolve(const Arguments& arguments, const Streams& streams) {
+  const std::vector<std::string>& files = arguments.operands();
+  if (files.empty()) throw UsageError("resolve: no file given");
+  const bool tree = arguments.has("--tree");
+  if (arguments.has("--output") && (files.size() != 1 || tree)) {
+    throw UsageError("resolve: --output takes exactly one file");
+  }
+  Resolving resolving(arguments, streams);
+  terminal::Progress progress(files.size());
+  for (const std::string& file : files) {
+    progress.step();
+    resolving.add(file, false);
+  }
+  // First: whoever started this may not wait for the others.
+  resolving.flush();
+  if (tree) {
+    for (const std::string& file : collect::reports_since(files.back())) resolving.add(file, true);
+    resolving.flush();
+  }
+  return resolving.status();
+}
+
+}  // namespace
+
+const Command& resolve_command() {
+  static const Command command = {
+      {"resolve",
+       "fill functions, lines and inlined functions into reports",
+       "[--sysroot DIR] [--symbols DIR]... [--tree] FILE...\n[OPTION]... -o FILE|- FILE",
+       kText,
+       {kSysrootOption,
+        kSymbolsOption,
+        {"--output", "-o", "FILE",
+         "Write there instead of replacing the report; - is the standard output."},
+        {"--tree", "", "",
+         "Also the reports in the directory of the last FILE that were written since its process "
+         "began, at the end of other processes, and have no names: see MTRACE_NAME_AFTER_MS."},
+        {"--quiet", "-q", "", "Say nothing; the exit status tells."}},
+       "0: done, also if some frames stay without a name; 1: a file cannot be read or replaced; "
+       "2: a file is not a proper memlog (and stays as it is), or the command line is wrong.",
+       "  memlog resolve app-4711-2.memlog\n"
+       "  memlog resolve --sysroot /srv/image --symbols ./debug -o - app-4711-2.memlog\n"},
+      run_resolve};
+  return command;
+}
+
+}  // namespace mtrace::cli

@@ -1,0 +1,149 @@
+// memlog status: which processes are traced, or why one is not.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <iterator>
+#include <set>
+
+#include "cli/command.h"
+#include "profile/text.h"
+#include "target/traced.h"
+
+namespace mtrace::cli {
+namespace {
+
+using format::Handler;
+using format::Mode;
+
+constexpr char kText[] =
+    "Lists the processes that have libmtrace.so mapped: whether they are counted, which signal "
+    "gets a report from them and whether it would now, the number of the last report, and the "
+    "directory that reports go to. Its ledger, if that is a file, and what went wrong last follow "
+    "below a process. Without an argument, looks at all processes that this user may look at; for "
+    "those that are named and "
+    "not traced, says why.\n\n"
+    "States: active (counts), starting, dormant (MTRACE_FOLLOW leaves it out), quiet (the library "
+    "gave up, or was detached; the program runs on). Behind the signal: taken or ignored by the "
+    "program; blocked in "
+    "every thread; lost, no longer caught; swallowed, caught without a report.";
+
+std::string state(Mode mode) {
+  switch (mode) {
+    case Mode::kStarting:
+      return "starting";
+    case Mode::kActive:
+      return "active";
+    case Mode::kDormant:
+      return "dormant";
+    case Mode::kQuiet:
+      return "quiet";
+  }
+  return "?";
+}
+
+std::string signal_state(const target::TracedProcess& process) {
+  const format::StatusBlock& block = process.block();
+  if (block.signal <= 0 || block.handler == Handler::kNone) return "none";
+  std::string name = target::signal_name(block.signal);
+  switch (block.handler) {
+    case Handler::kProgram:
+      return name + " taken";
+    case Handler::kIgnored:
+      return name + " ignored";
+    case Handler::kSwallowed:
+      return name + " swallowed";
+    default:
+      break;
+  }
+  const auto masks = target::signal_masks(process.pid());
+  const uint64_t bit = uint64_t{1} << ((block.signal - 1) & 63);
+  if (masks && (masks->caught & bit) == 0) return name + " lost";
+  if (masks && (masks->blocked & bit) != 0) return name + " blocked";
+  return name;
+}
+
+void write_process(std::string& out, const target::TracedProcess& process) {
+  const format::StatusBlock& block = process.block();
+  auto append = std::back_inserter(out);
+  const auto safe = [](const std::string& text) { return profile::escaped(text, ""); };
+  fmt::format_to(append, "{:>7} {:<15} {:<8} {:<14} {:>6} {}\n", process.pid(),
+                 safe(process.name()), state(block.mode), signal_state(process), process.seq(),
+                 safe(target::block_text(block.directory)));
+  const std::string reason = target::block_text(block.reason);
+  if (!reason.empty()) fmt::format_to(append, "        {}\n", safe(reason));
+  if (process.is_child_without_report()) {
+    fmt::format_to(append, "        forked from {}, has not reported yet\n", block.pid);
+    return;
+  }
+  const std::string ledger = target::block_text(block.ledger);
+  if (!ledger.empty()) fmt::format_to(append, "        ledger {}\n", safe(ledger));
+  if (block.failures != 0) {
+    fmt::format_to(append, "        {} reports failed, the last: {}{}{}\n", block.failures,
+                   safe(target::block_text(block.error)), block.error_number > 0 ? ": " : "",
+                   block.error_number > 0 ? std::strerror(block.error_number) : "");
+  }
+}
+
+int run_status(const Arguments& arguments, const Streams& streams) {
+  std::string out = fmt::format("{:>7} {:<15} {:<8} {:<14} {:>6} {}\n", "PID", "NAME", "STATE",
+                                "SIGNAL", "REPORT", "DIRECTORY");
+  std::string why;
+  if (arguments.operands().empty()) {
+    size_t count = 0;
+    for (const pid_t pid : target::all_processes()) {
+      if (const auto process = target::TracedProcess::find(pid, false, why)) {
+        write_process(out, *process);
+        ++count;
+      }
+    }
+    if (count == 0) {
+      complain(streams, "no process is traced, of those that this user may look at");
+      return kFailed;
+    }
+    print(streams, out);
+    return kGood;
+  }
+  int status = kGood;
+  size_t count = 0;
+  std::set<pid_t> known;
+  for (const std::string& name : arguments.operands()) {
+    const std::vector<pid_t> pids = target::find_processes(name);
+    if (pids.empty()) {
+      complain(streams, fmt::format("no process {}", name));
+      status = kFailed;
+    }
+    for (const pid_t pid : pids) {
+      if (!known.insert(pid).second) continue;
+      const auto process = target::TracedProcess::find(pid, true, why);
+      if (process) {
+        write_process(out, *process);
+        ++count;
+        continue;
+      }
+      complain(streams, fmt::format("{} ({}) {}", pid,
+                                    profile::escaped(target::process_name(pid), ""), why));
+      status = kFailed;
+    }
+  }
+  if (count != 0) print(streams, out);
+  return status;
+}
+
+}  // namespace
+
+const Command& status_command() {
+  static const Command command = {
+      {"status",
+       "list traced processes, or say why one is not traced",
+       "[PID|NAME]...",
+       kText,
+       {},
+       "0: all that were named are traced, or, without a name, at least one process is; 1: not "
+       "so; 2: the command line is wrong.",
+       "  memlog status\n  memlog status nginx\n"},
+      run_status};
+  return command;
+}
+
+}  // namespace mtrace::cli

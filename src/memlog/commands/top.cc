@@ -1,0 +1,252 @@
+// memlog top: a running process's stacks, refreshing.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/command.h"
+#include "cli/search_path.h"
+#include "target/ledgers.h"
+#include "target/process.h"
+#include "terminal/screen.h"
+#include "text/quantity.h"
+#include "text/top_text.h"
+
+namespace mtrace::cli {
+namespace {
+
+constexpr char kText[] =
+    "Shows which stacks of a running process hold the heap: live bytes and blocks, growth and "
+    "allocations per second, and what each held at the process's peak. It reads the ledger that "
+    "memlog run or MTRACE_LEDGER has the process keep in a file; the process is not signalled, "
+    "stopped or written to, and does not know that somebody looks.\n\n"
+    "Keys: l, g, a and p sort by live bytes, growth, allocations and peak; the arrows (or k and j) "
+    "choose a stack and Enter unfolds it; m marks the moment, after which live and blocks are what "
+    "has changed since, and u takes the mark away; the space bar looks at once; q quits.\n\n"
+    "In a pipe, with --batch or --once, the same is printed as text, in exact bytes. Rates of the "
+    "first look are averages since the process was started.";
+
+constexpr Option kOptions[] = {
+    {"--by", "", "KEY", "Sort by this at first.", "live|growth|allocs|peak"},
+    {"--delay", "-d", "TIME",
+     "From look to look: 500ms, 2s (a number alone: seconds). Default 2s."},
+    {"--batch", "-b", "", "Print one look after the other instead of drawing a screen."},
+    {"--count", "-n", "N", "End after so many looks. Default: when the process ends."},
+    {"--once", "", "", "The same as --batch --count 1."},
+    {"--limit", "", "N", "Stacks a look in --batch; 0: all. Default 20."},
+};
+
+struct TopOptions {
+  text::TopView view;
+  int delay = 2000;  // milliseconds
+  long count = 0;    // 0: no end
+  size_t limit = 20;
+};
+
+TopOptions read_options(const Arguments& arguments) {
+  TopOptions options;
+  const std::string by = arguments.choice("--by");
+  options.view.order = by == "growth"   ? live::WatchOrder::kGrowth
+                       : by == "allocs" ? live::WatchOrder::kAllocations
+                       : by == "peak"   ? live::WatchOrder::kPeak
+                                        : live::WatchOrder::kLive;
+  if (arguments.has("--delay")) {
+    const auto delay = text::read_duration(arguments.value("--delay"), 1000);
+    constexpr uint64_t kLeast = 50;
+    constexpr uint64_t kMost = 86400000;
+    if (!delay || *delay < kLeast || *delay > kMost) {
+      throw UsageError(fmt::format("top: --delay {} is not a time from 50ms to 1d, like 2s",
+                                   arguments.value("--delay")));
+    }
+    options.delay = static_cast<int>(*delay);
+  }
+  options.count = arguments.has("--once") ? 1 : arguments.number("--count", 0, 1, 1000000000);
+  options.limit = static_cast<size_t>(arguments.number("--limit", 20, 0, 1000000));
+  return options;
+}
+
+void learn(text::StackNames& names, const live::LedgerFile& file, const live::Watch& watch,
+           const std::vector<live::WatchRow>& rows, size_t first, size_t count) {
+  std::vector<const live::LedgerStackState*> stacks;
+  for (size_t i = first; i < std::min(rows.size(), first + count); ++i) {
+    stacks.push_back(rows[i].stack);
+  }
+  names.learn(file, watch.state(), stacks);
+}
+
+// One look after the other as text.
+void run_batch(live::LedgerFile& file, const target::ProcessHandle& process,
+               const TopOptions& options, text::StackNames& names, const Streams& streams) {
+  live::Watch watch;
+  const text::Style style;
+  for (long look = 1;; ++look) {
+    watch.look(file, target::real_time_now());
+    const std::vector<live::WatchRow> rows = watch.rows(options.view.order);
+    const size_t limit = options.limit == 0 ? rows.size() : options.limit;
+    learn(names, file, watch, rows, 0, limit);
+    std::string out = look == 1 ? "" : "\n";
+    for (const std::string& line : text::top_head(file, watch, options.view, style))
+      out += line + '\n';
+    for (size_t i = 0; i < std::min(limit, rows.size()); ++i) {
+      out += text::top_row(rows[i], names, style) + '\n';
+    }
+    if (rows.size() > limit) out += fmt::format("... {} more (--limit 0)\n", rows.size() - limit);
+    print(streams, out);
+    std::fflush(streams.out);
+    if (look == options.count || process.wait_end(options.delay)) return;
+  }
+}
+
+// The screen: what is shown follows from the view, which the keys change.
+class Screen {
+ public:
+  Screen(live::LedgerFile& file, const TopOptions& options, text::StackNames& names)
+      : file_(file), names_(names), view_(options.view) {
+    view_.keys = true;
+    style_.units = true;
+  }
+
+  void look() { watch_.look(file_, target::real_time_now()); }
+
+  void draw(const terminal::Terminal& terminal) {
+    const terminal::Terminal::Size room = terminal.size();
+    const std::vector<live::WatchRow> rows = watch_.rows(view_.order);
+    std::vector<std::string> lines = text::top_head(file_, watch_, view_, style_);
+    const size_t space = room.height > lines.size() ? room.height - lines.size() : 0;
+    view_.chosen = std::min(view_.chosen, rows.empty() ? 0 : rows.size() - 1);
+    // The chosen row stays in sight.
+    view_.first = std::min(view_.first, view_.chosen);
+    if (space != 0 && view_.chosen >= view_.first + space) view_.first = view_.chosen - space + 1;
+    learn(names_, file_, watch_, rows, view_.first, space);
+    size_t chosen_line = SIZE_MAX;
+    for (size_t i = view_.first; i < rows.size() && lines.size() < room.height; ++i) {
+      if (i == view_.chosen) chosen_line = lines.size();
+      lines.push_back(text::top_row(rows[i], names_, style_));
+      if (rows[i].stack->ordinal != view_.expanded) continue;
+      lines.push_back("    stack=" + names_.id(*rows[i].stack));
+      for (const std::string& frame : names_.frames(*rows[i].stack)) {
+        lines.push_back("      " + frame);
+      }
+    }
+    terminal.draw(lines, chosen_line);
+  }
+
+  // False: quit.
+  bool press(int key) {
+    view_.message.clear();
+    switch (key) {
+      case terminal::Terminal::kEnd:
+      case 'q':
+        return false;
+      case 'l':
+        return sort_by(live::WatchOrder::kLive);
+      case 'g':
+        return sort_by(live::WatchOrder::kGrowth);
+      case 'a':
+        return sort_by(live::WatchOrder::kAllocations);
+      case 'p':
+        return sort_by(live::WatchOrder::kPeak);
+      case terminal::Terminal::kUp:
+      case 'k':
+        if (view_.chosen > 0) --view_.chosen;
+        return true;
+      case terminal::Terminal::kDown:
+      case 'j':
+        ++view_.chosen;
+        return true;
+      case '\r':
+      case '\n':
+        return unfold();
+      case 'm':
+      case 'u':
+        if (key == 'm') look();
+        watch_.mark(key == 'm');
+        return true;
+      case ' ':
+        look();
+        return true;
+      default:
+        return true;
+    }
+  }
+
+  void say(const std::string& message) { view_.message = message; }
+
+ private:
+  bool sort_by(live::WatchOrder order) {
+    view_.order = order;
+    view_.chosen = view_.first = 0;
+    return true;
+  }
+  bool unfold() {
+    const std::vector<live::WatchRow> rows = watch_.rows(view_.order);
+    if (view_.chosen >= rows.size()) return true;
+    const uint32_t ordinal = rows[view_.chosen].stack->ordinal;
+    view_.expanded = view_.expanded == ordinal ? 0 : ordinal;
+    return true;
+  }
+
+  live::LedgerFile& file_;
+  text::StackNames& names_;
+  text::TopView view_;
+  text::Style style_;
+  live::Watch watch_;
+};
+
+void run_screen(live::LedgerFile& file, const target::ProcessHandle& process,
+                const TopOptions& options, text::StackNames& names,
+                const terminal::Terminal& terminal) {
+  Screen screen(file, options, names);
+  uint64_t next = 0;
+  constexpr uint64_t kMillisecond = 1000000;
+  bool ended = false;
+  for (long looks = 0;;) {
+    if (!ended && target::real_time_now() >= next) {
+      if (options.count != 0 && looks++ == options.count) return;
+      screen.look();
+      next = target::real_time_now() + static_cast<uint64_t>(options.delay) * kMillisecond;
+      ended = process.wait_end(0);
+    }
+    if (ended) screen.say("the process has ended: this is its last state (q quits)");
+    screen.draw(terminal);
+    const uint64_t now = target::real_time_now();
+    const int wait = ended        ? -1
+                     : next > now ? static_cast<int>((next - now) / kMillisecond) + 1
+                                  : 0;
+    if (!screen.press(terminal.key(wait))) return;
+  }
+}
+
+int run_top(const Arguments& arguments, const Streams& streams) {
+  if (arguments.operands().size() != 1) throw UsageError("top: give one process");
+  const TopOptions options = read_options(arguments);
+  const target::Target target(arguments.operands()[0]);
+  text::StackNames names(search_path(arguments));
+  if (!arguments.has("--batch") && !arguments.has("--once") && streams.terminal) {
+    const terminal::Terminal terminal;
+    if (terminal.valid()) {
+      run_screen(target.ledger(), target.process(), options, names, terminal);
+      return kGood;
+    }
+  }
+  run_batch(target.ledger(), target.process(), options, names, streams);
+  return kGood;
+}
+
+}  // namespace
+
+const Command& top_command() {
+  static const Command command = {
+      {"top",
+       "watch the stacks of a running process",
+       "[OPTION]... PID|NAME",
+       kText,
+       {kOptions[0], kOptions[1], kOptions[2], kOptions[3], kOptions[4], kOptions[5],
+        kSysrootOption, kSymbolsOption},
+       "0: done, also when the process ended; 1: there is no such process, or it has no ledger "
+       "that can be read; 2: the command line is wrong.",
+       "  memlog top app\n  memlog top --by growth 4711\n  memlog top --once --limit 5 4711\n"},
+      run_top};
+  return command;
+}
+
+}  // namespace mtrace::cli

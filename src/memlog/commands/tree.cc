@@ -1,0 +1,104 @@
+// memlog tree: what the stacks of reports have in common.
+#include "analyze/tree.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "cli/command.h"
+#include "cli/filter_options.h"
+#include "cli/search_path.h"
+#include "cli/view_options.h"
+#include "collect/reports.h"
+#include "text/tree_text.h"
+#include "text/view.h"
+
+namespace mtrace::cli {
+namespace {
+
+constexpr char kText[] =
+    "Prints the stacks of each report as a tree: where memory was allocated, and below that the "
+    "callers, as far as they differ; with --invert from main inward. Each branch has the bytes and "
+    "blocks of all stacks in it, and its share of the whole: of all growth (or of all that became "
+    "less, where that is more), or of what --by names. A "
+    "function that has one caller only is followed by it without numbers, since they are the "
+    "same.\n\n"
+    "Branches below the threshold are one line, \"in N places\". A run of functions of the C++ "
+    "standard library is one line, too: the one that the program called, and how many more. "
+    "Functions are told apart by their source lines.\n\n"
+    "Without FILE, the last report of the process that was started last. Reports without names get "
+    "them while they are shown. Filters choose stacks as in memlog show.";
+
+double read_threshold(const Arguments& arguments) {
+  const std::string text = arguments.value("--threshold", "1");
+  char* end = nullptr;
+  const double percent = std::strtod(text.c_str(), &end);
+  if (text.empty() || *end != '\0' || !std::isfinite(percent) || percent < 0 || percent > 100 ||
+      text.find_first_not_of("0123456789.") != std::string::npos) {
+    throw UsageError(fmt::format("tree: --threshold {} is not a percentage from 0 to 100", text));
+  }
+  return percent;
+}
+
+int run_tree(const Arguments& arguments, const Streams& streams) {
+  text::Style style = read_style(arguments, streams);
+  style.order = read_order("tree", arguments);
+  if (style.order == analyze::Order::kLive && arguments.has("--sum")) {
+    throw UsageError("tree: --by live: with --sum, the bytes are what is live");
+  }
+  const analyze::TreeShape shape = {style.order, arguments.has("--invert"), arguments.has("--full"),
+                                    read_threshold(arguments)};
+  collect::Reports reports("tree", arguments);
+  const std::vector<std::string> files =
+      collect::Reports::files(arguments.operands(), arguments.has("--sum"));
+  if (arguments.has("--sum")) {
+    text::Context context;
+    const std::vector<analyze::ProcessSum> sums = reports.sum(files, context.filtered);
+    const int status = text::complain_incomplete(sums, streams);
+    const analyze::Table table = text::table_of(sums, reports.filter(), style, context);
+    print(streams, text::view_header(sums, style) + text::trees_text(table, shape, context, style));
+    return status;
+  }
+  bool first = true;
+  return reports.each(files, streams, [&](collect::Report& report) {
+    text::Context context;
+    const analyze::Table table = text::table_of(report, reports.filter(), style, false, 0, context);
+    const std::string text = text::trees_text(table, shape, context, style);
+    const profile::Memlog& memlog = report.head();
+    if (files.size() > 1 && style.header)
+      print(streams, (first ? "" : "\n") + collect::title(memlog));
+    first = false;
+    print(streams, text::view_header(memlog.header, style) + text);
+  });
+}
+
+}  // namespace
+
+const Command& tree_command() {
+  static const Command command = {
+      {"tree", "print the stacks of reports as a tree", "[OPTION]... [FILE...]", kText,
+       with_view_options(
+           {{"--invert", "", "", "From main inward instead of from the allocation outward."},
+            {"--threshold", "-t", "PERCENT",
+             "The share that a branch needs to stand for itself; 0: all do. Default 1."},
+            {"--full", "", "", "Show the standard library's functions one by one."},
+            {"--depth", "", "N", "Only the innermost N frames of each stack (1 to 128)."},
+            {"--sum", "", "",
+             "Add the reports up to what is live. Without FILE, all reports of the directory."},
+            {"--by", "", "KEY",
+             "What branches are sorted and folded by, the largest first: bytes (default), blocks, "
+             "live, allocs, temporary, lifetime, slack, peak or age, as in memlog show. Of "
+             "lifetime (the average) and age (the oldest) there are no shares; the threshold is "
+             "of the largest.",
+             "bytes|blocks|live|allocs|temporary|lifetime|slack|peak|age"},
+            kPeakOption}),
+       "0: shown; 1: a file cannot be read, no report was found, or --sum lacks a report; 2: a "
+       "file is not a proper memlog, or the command line is wrong.",
+       "  memlog tree app-4711-2.memlog\n"
+       "  memlog tree --invert --threshold 5 --peak app-4711-2.memlog\n"
+       "  memlog tree --sum --exclude function:^cache_ app-4711-*.memlog\n"},
+      run_tree};
+  return command;
+}
+
+}  // namespace mtrace::cli

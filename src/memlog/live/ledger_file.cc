@@ -1,0 +1,111 @@
+#include "live/ledger_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "profile/error.h"
+
+namespace mtrace::live {
+namespace {
+
+int open_file(const std::string& path) {
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (file < 0) throw profile::FileError("cannot open " + path, errno);
+  struct stat state = {};
+  if (::fstat(file, &state) != 0 || !S_ISREG(state.st_mode)) {
+    ::close(file);
+    throw profile::FileError("cannot read " + path, S_ISDIR(state.st_mode) ? EISDIR : EINVAL);
+  }
+  return file;
+}
+
+bool read_all(int file, uint64_t offset, void* to, size_t size) {
+  if (offset > INT64_MAX || size > INT64_MAX - offset) return false;
+  auto* bytes = static_cast<char*>(to);
+  while (size > 0) {
+    const ssize_t got = ::pread(file, bytes, size, static_cast<off_t>(offset));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return false;
+    bytes += got;
+    offset += static_cast<uint64_t>(got);
+    size -= static_cast<size_t>(got);
+  }
+  return true;
+}
+
+}  // namespace
+
+LedgerFile::LedgerFile(const std::string& path) : LedgerFile(open_file(path), path) {}
+
+LedgerFile::LedgerFile(int descriptor, std::string name)
+    : descriptor_(descriptor), name_(std::move(name)) {
+  try {
+    refresh();
+  } catch (...) {
+    ::close(descriptor_);
+    throw;
+  }
+}
+
+LedgerFile::~LedgerFile() { ::close(descriptor_); }
+
+void LedgerFile::fail(const std::string& what) const { throw LedgerError(name_ + ": " + what); }
+
+void LedgerFile::refresh() {
+  struct stat state = {};
+  size_ = ::fstat(descriptor_, &state) == 0 ? static_cast<uint64_t>(state.st_size) : 0;
+  open_header();
+  take_extents();
+}
+
+void LedgerFile::open_header() {
+  // The first words decide whether the rest means anything.
+  if (!read_all(descriptor_, 0, &header_, offsetof(format::LedgerHeader, size)) ||
+      header_.magic != format::kLedgerMagic) {
+    fail("not a ledger, or one whose process had not come to its first allocation");
+  }
+  if (header_.version != format::kLedgerVersion) {
+    fail(fmt::format("a ledger of version {}, and this program knows {}", header_.version,
+                     format::kLedgerVersion));
+  }
+  if (!read_all(descriptor_, 0, &header_, sizeof header_)) fail("cut short in its header");
+}
+
+void LedgerFile::take_extents() {
+  if (header_.extents_used > format::kMostLedgerExtents) fail("damaged: too many extents");
+  extents_.assign(header_.extents, header_.extents + header_.extents_used);
+  std::sort(extents_.begin(), extents_.end(),
+            [](const auto& a, const auto& b) { return a.address < b.address; });
+  uint64_t end = 0;
+  for (const format::LedgerExtent& extent : extents_) {
+    const bool good = extent.size != 0 && extent.address >= end &&
+                      extent.size <= UINT64_MAX - extent.address &&
+                      extent.offset >= format::kLedgerHeaderBytes && extent.offset <= INT64_MAX &&
+                      extent.size <= INT64_MAX - extent.offset;
+    if (!good) fail("damaged: an extent is none");
+    end = extent.address + extent.size;
+  }
+}
+
+bool LedgerFile::offset_of(uint64_t address, size_t size, uint64_t& offset) const {
+  auto at = std::upper_bound(extents_.begin(), extents_.end(), address,
+                             [](uint64_t a, const auto& extent) { return a < extent.address; });
+  if (at == extents_.begin()) return false;
+  --at;
+  const uint64_t into = address - at->address;
+  if (into > at->size || size > at->size - into) return false;
+  offset = at->offset + into;
+  return true;
+}
+
+bool LedgerFile::read(uint64_t address, void* to, size_t size) const {
+  uint64_t offset = 0;
+  return offset_of(address, size, offset) && read_all(descriptor_, offset, to, size);
+}
+
+}  // namespace mtrace::live

@@ -1,0 +1,300 @@
+#include "live/ledger_memlog.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <ctime>
+#include <iterator>
+#include <utility>
+
+#include "format/escape.h"
+#include "format/memlog.h"
+#include "live/ledger_modules.h"
+#include "live/ledger_notes.h"
+#include "live/ledger_summary.h"
+#include "profile/text.h"
+
+namespace mtrace::live {
+namespace {
+
+using format::LedgerHeader;
+
+constexpr uint64_t kSecond = 1'000'000'000;
+constexpr const char* kCalls[format::kLedgerCalls] = {
+    "malloc", "calloc",  "realloc", "reallocarray", "memalign", "posix_memalign", "aligned_alloc",
+    "valloc", "pvalloc", "new",     "new[]",        "free",     "delete",         "delete[]"};
+
+std::string time_text(uint64_t nanoseconds) {
+  const auto seconds = static_cast<time_t>(nanoseconds / kSecond);
+  tm parts = {};
+  ::gmtime_r(&seconds, &parts);
+  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:06}Z", parts.tm_year + 1900,
+                     parts.tm_mon + 1, parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec,
+                     nanoseconds % kSecond / 1000);
+}
+
+struct Entry {
+  const LedgerRow* row;
+  uint64_t id;
+};
+
+class Text {
+ public:
+  Text(const LedgerFile& file, const LedgerState& state, const LedgerOccasion& occasion)
+      : file_(file),
+        header_(file.header()),
+        state_(state),
+        occasion_(occasion),
+        sum_(sum_up(file, state, occasion.taken)),
+        modules_(state.modules),
+        used_(state.modules.size()) {
+    now_ = occasion.taken > header_.tick_zero ? (occasion.taken - header_.tick_zero) >> 20 : 0;
+    for (const LedgerRow& row : sum_.rows)
+      entries_.push_back({&row, modules_.stack_id(*row.stack)});
+    std::sort(entries_.begin(), entries_.end(), [](const Entry& a, const Entry& b) {
+      if (a.row->stack->kind != b.row->stack->kind) return a.row->stack->kind < b.row->stack->kind;
+      const int64_t left = a.row->change.live_bytes();
+      const int64_t right = b.row->change.live_bytes();
+      return left != right ? left > right : a.id < b.id;
+    });
+  }
+
+  std::string write() {
+    write_head();
+    for (const Entry& entry : entries_) write_entry(*entry.row, entry.id);
+    write_tail();
+    return std::move(out_);
+  }
+
+ private:
+  template <typename... Args>
+  void line(fmt::format_string<Args...> format, Args&&... args) {
+    fmt::format_to(std::back_inserter(out_), format, std::forward<Args>(args)...);
+    out_ += '\n';
+  }
+  void field(const char* key, uint64_t value) {
+    if (value != 0) fmt::format_to(std::back_inserter(out_), "\t{}={}", key, value);
+  }
+
+  void write_head() {
+    out_ = format::kMagicLine;
+    out_ += '\n';
+    const std::string program = ledger_text(header_.program);
+    line("# {}: {}", format::kKeyProgram, profile::escaped(program.empty() ? "?" : program, ""));
+    write_command();
+    line("# {}: {}", format::kKeyPid, std::clamp<uint32_t>(header_.pid, 1, INT32_MAX));
+    const bool child = header_.parent != 0;
+    if (child) line("# {}: {}", format::kKeyParent, std::min<uint32_t>(header_.parent, INT32_MAX));
+    line("# {}: {}", format::kKeySeq, std::max(header_.seq + 1, 1u));
+    line("# {}: {}", format::kKeyTrigger, occasion_.trigger);
+    if (!occasion_.label.empty()) {
+      line("# {}: {}", format::kKeyLabel, profile::escaped(occasion_.label, ""));
+    }
+    line("# {}: {}", format::kKeyStarted, time_text(header_.started));
+    line("# {}: {}", format::kKeyTaken, time_text(occasion_.taken));
+    if (child) {
+      line("# {}: {} bytes {} blocks", format::kKeyInherited, state_.inherited_bytes,
+           state_.inherited_blocks);
+    }
+    if (header_.sampled != 0) line("# {}: {} bytes", format::kKeySampled, header_.sampled);
+    line("# {}: {:+} bytes {:+} blocks", format::kKeyDelta, sum_.change.live_bytes(),
+         sum_.change.live_blocks());
+    line("# {}: {} bytes {} blocks", format::kKeyLive, sum_.total.live_bytes(),
+         sum_.total.live_blocks());
+    if (header_.sampled != 0) line("# {}: {} bytes", format::kKeyLiveError, sum_.live_error);
+    line("# {}: {} bytes {}", format::kKeyPeak, sum_.peak, time_text(sum_.peak_when));
+    if (sum_.peak_error != 0) line("# {}: {} bytes", format::kKeyPeakError, sum_.peak_error);
+    line("# {}: {} bytes {} blocks", format::kKeyAllocated, sum_.total.allocated_bytes,
+         sum_.total.allocated_blocks);
+    line("# {}: {} bytes {} blocks", format::kKeyFreed, sum_.total.freed_bytes,
+         sum_.total.freed_blocks);
+    write_lost();
+    if (header_.recording == 0) line("# {}: stopped", format::kKeyRecording);
+    write_notes();
+  }
+
+  void write_command() {
+    constexpr uint64_t kMost = 64 * 1024;
+    std::string command(std::min(header_.command_length, kMost), '\0');
+    if (header_.command == 0 || !file_.read(header_.command, command.data(), command.size()))
+      return;
+    if (!command.empty() && profile::is_printable(command, false)) {
+      line("# {}: {}", format::kKeyCommand, command);  // escaped by the library
+    }
+  }
+
+  void write_lost() {
+    std::string more;
+    for (const auto& [name, lost] : {std::pair{"modules", header_.lost_modules},
+                                     {"notes", header_.lost_notes},
+                                     {"resources", header_.lost_resources},
+                                     {"regions", header_.lost_regions}}) {
+      if (lost != 0) more += fmt::format(" {}={}", name, lost);
+    }
+    line("# {}: frames={} stacks={} blocks={} inflight={}{}", format::kKeyLost, state_.lost_frames,
+         state_.lost_stacks, state_.lost_blocks, state_.lost_inflight, more);
+  }
+
+  void write_notes() {
+    for (const LedgerNoteText& note : read_notes(file_)) {
+      line("# {}: {} {}", format::kKeyNote, time_text(note.time), profile::escaped(note.text, ""));
+    }
+    for (const std::string& note : occasion_.notes) {
+      line("# {}: {}", format::kKeyNote, profile::escaped(note, ""));
+    }
+    if (!sum_.based) {
+      line("# {}: report {} was being published: changes are since the start, not since a report",
+           format::kKeyNote, header_.reporting);
+    }
+    if (header_.missing != 0) {
+      line("# {}: the ledger lacks {} bytes of the tables, which its file had no room for",
+           format::kKeyNote, header_.missing);
+    }
+    if (state_.unread != 0 || !sum_.whole) {
+      line("# {}: parts of the ledger cannot be read: {} stacks and modules{}", format::kKeyNote,
+           state_.unread, sum_.whole ? "" : ", and live blocks");
+    }
+  }
+
+  void write_entry(const LedgerRow& row, uint64_t id) {
+    const LedgerStackState& stack = *row.stack;
+    const LedgerCounts& change = row.change;
+    const auto held = sum_.held.find(stack.index);
+    if (stack.kind != 0) out_ += '@' + ledger_kind(header_, stack.kind) + '\t';
+    fmt::format_to(std::back_inserter(out_), "{:+}\t{}={:+}\t{}={}", change.live_bytes(),
+                   format::kFieldBlocks, change.live_blocks(), format::kFieldLive,
+                   stack.now.live_bytes());
+    if (held != sum_.held.end()) field(format::kFieldLiveError, held->second.error);
+    field(format::kFieldAllocations, change.allocated_blocks);
+    field(format::kFieldAllocated, change.allocated_bytes);
+    field(format::kFieldFrees, change.freed_blocks);
+    field(format::kFieldFreed, change.freed_bytes);
+    field(format::kFieldTemporary, std::min(change.temporary, change.freed_blocks));
+    field(format::kFieldShortLived, std::min(change.short_lived, change.freed_blocks));
+    write_lifetimes(stack, change);
+    if (held != sum_.held.end() && held->second.oldest < now_ && stack.kind == 0) {
+      field(format::kFieldAge, tick_milliseconds(now_ - held->second.oldest));
+    }
+    field(format::kFieldSlack, stack.slack);
+    if (stack.kind == 0) field(format::kFieldPeak, row.share);
+    line("\t{}={:016x}", format::kFieldStack, id);
+    for (const uint64_t frame : stack.frames) write_frame(frame, stack.retired);
+    if (stack.cut) line("\t{}", format::kCutLine);
+  }
+
+  void write_lifetimes(const LedgerStackState& stack, const LedgerCounts& change) {
+    constexpr uint32_t kMost = (1u << 27) - 1;
+    if (change.freed_blocks == 0 || stack.longest == 0 || stack.shortest == 0) return;
+    if (stack.shortest > kMost + 1 || stack.longest > kMost + 1) return;
+    const uint64_t shortest = unpack_ticks(kMost + 1 - stack.shortest);
+    const uint64_t longest = unpack_ticks(stack.longest - 1);
+    if (shortest > longest) return;
+    const uint64_t mean = std::clamp(change.lifetime / change.freed_blocks, shortest, longest);
+    field(format::kFieldLifetimeMin, tick_milliseconds(shortest));
+    field(format::kFieldLifetimeMean, tick_milliseconds(mean));
+    field(format::kFieldLifetimeMax, tick_milliseconds(longest));
+  }
+
+  std::string module_name(size_t number) const {
+    const LedgerModuleState& module = state_.modules[number];
+    std::string name = profile::escaped(module.path, format::kReservedModule);
+    if (module.entry.generation > 1) name += fmt::format("#{}", module.entry.generation);
+    return name;
+  }
+
+  void write_frame(uint64_t frame, uint32_t retired) {
+    const size_t module = modules_.find(frame, retired);
+    if (module == LedgerModules::kNone) return line("\t(0x{:x})", frame);
+    used_[module] = true;
+    line("\t({}+0x{:x})", module_name(module), frame - state_.modules[module].entry.base);
+  }
+
+  void write_tail() {
+    for (unsigned i = 0; i < format::kLedgerKinds; ++i) {
+      const std::string name = ledger_kind(header_, static_cast<uint8_t>(i + 1));
+      if (name.empty()) break;
+      line("# {}: {} {} bytes {} blocks", format::kKeyKind, name, sum_.kinds[i].live_bytes(),
+           sum_.kinds[i].live_blocks());
+    }
+    write_modules();
+    const std::string node = ledger_text(header_.node);
+    const std::string boot = ledger_text(header_.boot_id);
+    line("# {}: {}{}{} arch=x86_64", format::kKeyHost,
+         profile::escaped(node.empty() ? "?" : node, " "),
+         boot.empty() ? "" : " boot-id=", profile::escaped(boot, " "));
+    write_calls();
+    line("# {}: written={} failed={}", format::kKeyReports, header_.seq, header_.failures);
+    if (occasion_.rss != 0) {
+      line("# {}: {} bytes", format::kKeyRss, occasion_.rss);
+      line("# {}: {} bytes", format::kKeyRssMax, occasion_.rss_max);
+      line("# {}: {} bytes", format::kKeyVirtual, occasion_.virtual_size);
+    }
+    line("# {}: no", format::kKeyResolved);
+    const std::string library = ledger_text(header_.library);
+    line("# {}: mtrace {} {}", format::kKeyLibrary, MTRACE_VERSION, profile::escaped(library, ""));
+    out_ += format::kEndLine;
+    out_ += '\n';
+  }
+
+  void write_modules() {
+    std::vector<std::string> lines;
+    for (size_t i = 0; i < used_.size(); ++i) {
+      if (!used_[i]) continue;
+      const format::LedgerModule& entry = state_.modules[i].entry;
+      const std::string id(reinterpret_cast<const char*>(entry.build_id), entry.build_id_size);
+      std::string text =
+          fmt::format("# {}: {}{}{} base=0x{:x}", format::kKeyModule, module_name(i),
+                      id.empty() ? "" : " build-id=", profile::hex_bytes(id), entry.base);
+      // A file that came back to its place has two entries that read the same.
+      if (std::find(lines.begin(), lines.end(), text) != lines.end()) continue;
+      line("{}", text);
+      lines.push_back(std::move(text));
+    }
+  }
+
+  void write_calls() {
+    if (header_.sampled != 0) return;
+    std::string calls;
+    for (unsigned call = 0; call < format::kLedgerCalls; ++call) {
+      if (state_.calls[call] != 0) calls += fmt::format(" {}={}", kCalls[call], state_.calls[call]);
+    }
+    if (!calls.empty()) line("# {}:{}", format::kKeyCalls, calls);
+    line("# {}: {}", format::kKeyFailed, state_.failed_allocations);
+    line("# {}: {}", format::kKeyUnknownFrees, state_.unknown_frees);
+  }
+
+  const LedgerFile& file_;
+  const LedgerHeader& header_;
+  const LedgerState& state_;
+  const LedgerOccasion& occasion_;
+  LedgerSummary sum_;
+  LedgerModules modules_;
+  std::vector<bool> used_;
+  std::vector<Entry> entries_;
+  uint64_t now_ = 0;  // ticks
+  std::string out_;
+};
+
+}  // namespace
+
+uint64_t last_sign_of_life(const LedgerFile& file, const LedgerState& state) {
+  uint64_t ticks = state.peak_when;
+  each_block(file, [&](const LedgerBlock& block) { ticks = std::max(ticks, block.birth); });
+  const format::LedgerHeader& header = file.header();
+  uint64_t latest = std::max(header.started, header.tick_zero + tick_nanoseconds(ticks));
+  struct stat info = {};
+  if (::fstat(file.descriptor(), &info) == 0) {
+    const uint64_t written = static_cast<uint64_t>(info.st_mtim.tv_sec) * kSecond +
+                             static_cast<uint64_t>(info.st_mtim.tv_nsec);
+    latest = std::max(latest, written);
+  }
+  return latest;
+}
+
+std::string ledger_memlog(const LedgerFile& file, const LedgerState& state,
+                          const LedgerOccasion& occasion) {
+  return Text(file, state, occasion).write();
+}
+
+}  // namespace mtrace::live

@@ -1,0 +1,227 @@
+#include "live/ledger_state.h"
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+
+#include "format/memlog.h"
+#include "live/ledger_chunks.h"
+
+namespace mtrace::live {
+namespace {
+
+using format::LedgerCounterSet;
+
+constexpr size_t kMostPath = 16384;
+constexpr uint32_t kMostModules = 16384;
+
+// The arena as it was when it was first asked for, twice: piece by piece, what is to be read first
+// and, some microseconds later, what is to be read afterwards.
+class ArenaCopy {
+ public:
+  explicit ArenaCopy(const LedgerFile& file) : file_(file), chunks_(format::kArenaChunks) {}
+
+  enum Look { kFirst, kSecond };
+  // The `size` bytes that begin with unit `index`; nullptr: not there.
+  const char* at(uint32_t index, size_t size, Look look) {
+    constexpr uint32_t kUnits = format::kArenaChunk / format::kArenaUnit;
+    const uint32_t chunk = index / kUnits;
+    const size_t into = size_t{index % kUnits} * format::kArenaUnit;
+    if (index == 0 || chunk >= chunks_.size() || size > format::kArenaChunk - into) return nullptr;
+    Chunk& copy = chunks_[chunk];
+    if (!copy.asked) load(chunk, copy);
+    return copy.looks[look] == nullptr ? nullptr : copy.looks[look].get() + into;
+  }
+  template <typename T>
+  bool get(uint32_t index, T& to, Look look) {
+    const char* bytes = at(index, sizeof to, look);
+    if (bytes != nullptr) std::memcpy(&to, bytes, sizeof to);
+    return bytes != nullptr;
+  }
+
+ private:
+  struct Chunk {
+    bool asked = false;
+    std::unique_ptr<char[]> looks[2];
+  };
+  void load(uint32_t chunk, Chunk& copy) {
+    constexpr size_t kPiece = 4096;
+    copy.asked = true;
+    // One that names the same place again and again is not allowed to fill the memory with copies.
+    if (++loaded_ > file_.size() / format::kArenaChunk) return;
+    uint64_t address = 0;
+    if (!file_.read(file_.header().roots.arena + uint64_t{chunk} * sizeof address, address)) return;
+    auto first = std::make_unique<char[]>(format::kArenaChunk);
+    auto second = std::make_unique<char[]>(format::kArenaChunk);
+    for (size_t at = 0; at < format::kArenaChunk; at += kPiece) {
+      if (!file_.read(address + at, first.get() + at, kPiece) ||
+          !file_.read(address + at, second.get() + at, kPiece)) {
+        return;
+      }
+    }
+    copy.looks[kFirst] = std::move(first);
+    copy.looks[kSecond] = std::move(second);
+  }
+
+  const LedgerFile& file_;
+  std::vector<Chunk> chunks_;
+  uint64_t loaded_ = 0;
+};
+
+// Calls visit(set) for each set of a stack.
+template <typename Visit>
+bool each_set(ArenaCopy& arena, const format::LedgerStack& record, ArenaCopy::Look look,
+              Visit&& visit) {
+  visit(record.own);
+  bool whole = true;
+  for (const uint32_t index : {record.second, record.shared}) {
+    LedgerCounterSet set;
+    if (index == 0) continue;
+    if (arena.get(index, set, look)) {
+      visit(set);
+    } else {
+      whole = false;
+    }
+  }
+  return whole;
+}
+
+// Everything but what was allocated. False: it is not whole.
+bool read_record(ArenaCopy& arena, uint64_t height, LedgerStackState& stack) {
+  format::LedgerStack record;
+  if (!arena.get(stack.index, record, ArenaCopy::kFirst) || record.ordinal != stack.ordinal ||
+      record.depth > format::kMaxDepth) {
+    return false;
+  }
+  const size_t frames = record.depth * sizeof(uint64_t);
+  const char* bytes = arena.at(stack.index, sizeof record + frames, ArenaCopy::kFirst);
+  if (bytes == nullptr) return false;
+  stack.frames.resize(record.depth);
+  if (frames != 0) std::memcpy(stack.frames.data(), bytes + sizeof record, frames);
+  stack.kind = record.kind <= format::kLedgerKinds ? record.kind : 0;
+  stack.cut = record.cut != 0;
+  stack.retired = record.retired;
+  return each_set(arena, record, ArenaCopy::kFirst, [&](const LedgerCounterSet& set) {
+    stack.now.freed_bytes += set.freed_bytes;
+    stack.now.freed_blocks += set.freed_blocks;
+    stack.now.temporary += set.temporary;
+    stack.now.short_lived += set.short_lived;
+    stack.now.lifetime += set.lifetime;
+    stack.slack += set.slack;
+    stack.shortest = std::max(stack.shortest, set.shortest);
+    stack.longest = std::max(stack.longest, set.longest);
+    stack.share += set.mark == height ? set.set_aside : set.allocated_bytes - set.freed_bytes;
+  });
+}
+
+// Afterwards.
+void read_allocated(ArenaCopy& arena, LedgerStackState& stack) {
+  format::LedgerStack record;
+  if (!arena.get(stack.index, record, ArenaCopy::kSecond)) return;
+  each_set(arena, record, ArenaCopy::kSecond, [&](const LedgerCounterSet& set) {
+    stack.now.allocated_bytes += set.allocated_bytes;
+    stack.now.allocated_blocks += set.allocated_blocks;
+  });
+  // Of a damaged file, or after a loss of power, anything can stand there.
+  LedgerCounts& now = stack.now;
+  if (now.live_bytes() < 0) now.allocated_bytes = now.freed_bytes;
+  if (now.live_blocks() < 0) now.allocated_blocks = now.freed_blocks;
+  if (static_cast<int64_t>(stack.slack) < 0) stack.slack = 0;
+  if (static_cast<int64_t>(stack.share) < 0) stack.share = 0;
+}
+
+void read_stacks(const LedgerFile& file, LedgerState& state) {
+  const format::LedgerRoots& roots = file.header().roots;
+  uint32_t count = 0;
+  if (!file.read(roots.stack_count, count)) {
+    throw LedgerError(file.name() + ": damaged: its stacks are not there");
+  }
+  ChunkedCopy<uint32_t, format::kStacksChunk> records(file, roots.stacks);
+  ChunkedCopy<format::LedgerCounters, format::kReportedChunk> reported(file, roots.reported);
+  ArenaCopy arena(file);
+  // More than there is room for was never made.
+  constexpr uint64_t kLeast = sizeof(format::LedgerStack);
+  const uint64_t most = file.size() / kLeast;
+  for (uint32_t ordinal = 1; ordinal <= std::min<uint64_t>(count, most); ++ordinal) {
+    LedgerStackState stack;
+    stack.ordinal = ordinal;
+    stack.index = records.get(ordinal - 1);
+    if (stack.index == 0) continue;  // on its way, or without room
+    if (!read_record(arena, state.peak, stack)) {
+      ++state.unread;
+      continue;
+    }
+    stack.reported = reported.get(ordinal);
+    read_allocated(arena, stack);
+    state.stacks.push_back(std::move(stack));
+  }
+}
+
+void read_threads(const LedgerFile& file, LedgerState& state) {
+  const format::LedgerRoots& roots = file.header().roots;
+  uint32_t used = 0;
+  uint32_t several = 0;
+  file.read(roots.threads_used, used);
+  file.read(roots.threads_several, several);
+  state.several_threads = several != 0;
+  std::vector<format::LedgerThread> threads(
+      std::min(std::max(used, 1u), format::kLedgerThreads - 1) + size_t{1});
+  if (!file.read(roots.threads, threads.data(), threads.size() * sizeof threads[0])) {
+    ++state.unread;
+    return;
+  }
+  for (const format::LedgerThread& thread : threads) {
+    for (unsigned call = 0; call < format::kLedgerCalls; ++call) {
+      state.calls[call] += thread.calls[call];
+    }
+    state.failed_allocations += thread.failed_allocations;
+    state.unknown_frees += thread.unknown_frees;
+    state.kept += thread.most_kept;
+  }
+}
+
+void read_modules(const LedgerFile& file, LedgerState& state) {
+  std::vector<bool> known(kMostModules);
+  uint64_t address = file.header().first_module;
+  for (uint32_t i = 0; address != 0 && i < kMostModules; ++i) {
+    LedgerModuleState module;
+    if (!file.read(address, module.entry) || module.entry.path_length > kMostPath ||
+        module.entry.number >= kMostModules || known[module.entry.number] ||
+        module.entry.build_id_size > sizeof module.entry.build_id) {
+      ++state.unread;
+      break;
+    }
+    module.path.resize(module.entry.path_length);
+    if (!file.read(address + sizeof module.entry, module.path.data(), module.path.size()) ||
+        module.path.empty()) {
+      ++state.unread;
+      break;
+    }
+    known[module.entry.number] = true;
+    address = module.entry.next;
+    state.modules.push_back(std::move(module));
+  }
+  std::sort(state.modules.begin(), state.modules.end(),
+            [](const auto& a, const auto& b) { return a.entry.number < b.entry.number; });
+}
+
+}  // namespace
+
+LedgerState read_ledger(const LedgerFile& file) {
+  const format::LedgerRoots& roots = file.header().roots;
+  LedgerState state;
+  file.read(roots.peak, state.peak);
+  file.read(roots.peak_when, state.peak_when);
+  read_stacks(file, state);
+  read_threads(file, state);
+  read_modules(file, state);
+  file.read(roots.lost_stacks, state.lost_stacks);
+  file.read(roots.lost_frames, state.lost_frames);
+  file.read(roots.lost_blocks, state.lost_blocks);
+  file.read(roots.lost_inflight, state.lost_inflight);
+  file.read(roots.inherited, state.inherited_bytes);
+  file.read(roots.inherited + sizeof(uint64_t), state.inherited_blocks);
+  return state;
+}
+
+}  // namespace mtrace::live

@@ -1,0 +1,76 @@
+// What a ledger says at one moment: every stack with its counters, modules, totals. While the
+// process goes on the numbers of each stack are as the library's own reports have them: what was
+// freed is read before what was allocated, so a block that is freed meanwhile still counts as live,
+// and no stack has freed more than it allocated. Different stacks are read at different moments.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "live/ledger_file.h"
+
+namespace mtrace::live {
+
+using LedgerCounts = format::LedgerCounters;
+
+struct LedgerStackState {
+  uint32_t index = 0;    // blocks name the stack by it
+  uint32_t ordinal = 0;  // from 1, never changes
+  uint8_t kind = 0;      // 0: heap
+  bool cut = false;
+  uint32_t retired = 0;  // unload epoch; kLedgerAlive: in use
+  LedgerCounts now = {};
+  LedgerCounts reported = {};  // as of the last numbered report
+  uint64_t slack = 0;          // bytes
+  uint64_t share = 0;          // bytes held at the peak
+  uint32_t shortest = 0;       // lifetimes since the last report, as the library keeps them
+  uint32_t longest = 0;
+  std::vector<uint64_t> frames;  // innermost first
+};
+
+struct LedgerModuleState {
+  format::LedgerModule entry;
+  std::string path;
+};
+
+struct LedgerState {
+  std::vector<LedgerStackState> stacks;
+  std::vector<LedgerModuleState> modules;  // by number
+  uint64_t calls[format::kLedgerCalls] = {};
+  uint64_t failed_allocations = 0;
+  uint64_t unknown_frees = 0;
+  uint64_t peak = 0;       // bytes, as the process knows it
+  uint64_t peak_when = 0;  // ticks
+  uint64_t kept = 0;  // bytes: the most that threads may be keeping to themselves, ledger/peak.h
+  bool several_threads = false;
+  uint64_t lost_stacks = 0;
+  uint64_t lost_frames = 0;
+  uint64_t lost_blocks = 0;
+  uint64_t lost_inflight = 0;
+  uint64_t inherited_bytes = 0;
+  uint64_t inherited_blocks = 0;
+  uint64_t unread = 0;  // stacks and modules that could not be read: not in the file, or damaged
+};
+
+// Throws LedgerError when not even the beginnings of the tables are there.
+LedgerState read_ledger(const LedgerFile& file);
+
+struct LedgerBlock {
+  uint64_t address;
+  uint64_t size;   // requested bytes
+  uint32_t stack;  // LedgerStackState::index
+  uint64_t birth;  // ticks
+};
+
+// Calls visit for every block that lives from the beginning of the call to its end, and perhaps for
+// some that do not. False: a part of the table is not in the file.
+bool each_block(const LedgerFile& file, const std::function<void(const LedgerBlock&)>& visit);
+
+// Ticks of a packed time (ledger/ticks.h), milliseconds of ticks.
+uint64_t unpack_ticks(uint32_t packed);
+inline uint64_t tick_nanoseconds(uint64_t ticks) { return ticks << 20; }
+inline uint64_t tick_milliseconds(uint64_t ticks) { return tick_nanoseconds(ticks) / 1'000'000; }
+
+}  // namespace mtrace::live

@@ -1,0 +1,89 @@
+#include "live/ledger_summary.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "profile/text.h"
+
+namespace mtrace::live {
+namespace {
+
+// s^2 (1 - p) / p^2 of a block that was recorded with the probability p (ledger/sampling.h).
+double variance(uint64_t size, uint64_t mean) {
+  const double p = -std::expm1(-(static_cast<double>(size) + 1) / static_cast<double>(mean));
+  return static_cast<double>(size) * static_cast<double>(size) * (1 - p) / (p * p);
+}
+
+uint64_t root(double square) {
+  const double result = std::sqrt(square);
+  constexpr double kMost = 9e18;
+  return result < kMost ? static_cast<uint64_t>(result) : 0;
+}
+
+void look_at_blocks(const LedgerFile& file, LedgerSummary& sum) {
+  const uint64_t sampled = file.header().sampled;
+  absl::flat_hash_map<uint32_t, double> variances;
+  double all = 0;
+  sum.whole = each_block(file, [&](const LedgerBlock& block) {
+    LedgerHeld& held = sum.held[block.stack];
+    held.oldest = std::min(held.oldest, block.birth);
+    if (sampled == 0) return;
+    const double more = variance(block.size, sampled);
+    variances[block.stack] += more;
+    all += more;
+  });
+  for (const auto& [stack, square] : variances) sum.held[stack].error = root(square);
+  sum.live_error = root(all);
+}
+
+// As report/snapshot.cc has it.
+void settle_peak(const LedgerFile& file, const LedgerState& state, uint64_t now,
+                 LedgerSummary& sum) {
+  const format::LedgerHeader& header = file.header();
+  sum.peak_when = header.tick_zero + tick_nanoseconds(state.peak_when);
+  if (sum.total.live_bytes() > static_cast<int64_t>(sum.peak)) {
+    sum.peak = static_cast<uint64_t>(sum.total.live_bytes());
+    sum.peak_when = now;
+    for (LedgerRow& row : sum.rows) {
+      if (row.stack->kind == 0) row.share = static_cast<uint64_t>(row.stack->now.live_bytes());
+    }
+  }
+  sum.peak_when = std::clamp(sum.peak_when, std::min(header.started, now), now);
+  if (!state.several_threads) return;
+  const uint64_t apart = state.peak > sum.peak ? state.peak - sum.peak : sum.peak - state.peak;
+  sum.peak_error = apart + state.kept;
+}
+
+}  // namespace
+
+std::string ledger_kind(const format::LedgerHeader& header, uint8_t kind) {
+  const std::string name = ledger_text(header.kinds[kind - 1]);
+  return profile::is_kind(name) ? name : "";
+}
+
+LedgerSummary sum_up(const LedgerFile& file, const LedgerState& state, uint64_t now) {
+  LedgerSummary sum;
+  look_at_blocks(file, sum);
+  // Killed at publishing a report, nobody knows what that has told already.
+  sum.based = file.header().reporting == 0;
+  for (const LedgerStackState& stack : state.stacks) {
+    const LedgerCounts change = sum.based ? stack.now - stack.reported : stack.now;
+    if (stack.kind == 0) {
+      sum.total += stack.now;
+      sum.change += change;
+      sum.peak += stack.share;
+    } else {
+      sum.kinds[stack.kind - 1] += stack.now;
+      if (ledger_kind(file.header(), stack.kind).empty()) continue;
+    }
+    const bool net = change.live_bytes() != 0 || change.live_blocks() != 0;
+    const bool holds = stack.now.live_bytes() != 0 || stack.now.live_blocks() != 0;
+    if (net || holds || (stack.kind == 0 && stack.share != 0)) {
+      sum.rows.push_back({&stack, change, stack.share});
+    }
+  }
+  settle_peak(file, state, now, sum);
+  return sum;
+}
+
+}  // namespace mtrace::live

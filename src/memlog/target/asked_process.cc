@@ -1,0 +1,101 @@
+#include "target/asked_process.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "target/ledgers.h"
+
+namespace mtrace::target {
+
+std::optional<AskedProcess> AskedProcess::find(pid_t pid, std::string& why) {
+  AskedProcess process(pid);
+  if (!process.handle_.valid()) {
+    why = std::strerror(errno);
+    return std::nullopt;
+  }
+  process.name_ = process_name(pid);
+  process.traced_ = TracedProcess::find(pid, true, why);
+  if (process.traced_ && block_text(process.traced_->block().ledger).empty()) return process;
+  std::string no_ledger;
+  try {
+    process.ledger_ = ledger_of(pid, no_ledger);
+  } catch (const std::exception&) {
+    // Damaged, or being made: not one to ask through.
+  }
+  if (!process.traced_ && process.ledger_ == nullptr) return std::nullopt;
+  return process;
+}
+
+std::optional<AskedProcess> AskedProcess::find_settled(
+    pid_t pid, std::chrono::steady_clock::time_point deadline, std::string& why) {
+  for (;;) {
+    auto process = find(pid, why);
+    if (!process || !process->is_leaving()) return process;
+    why = "is becoming another program: ask again";
+    const bool late = std::chrono::steady_clock::now() >= deadline;
+    if (late || process->handle_.wait_end(5)) return std::nullopt;
+  }
+}
+
+// Its file has no name any more, or is of a process that became another program by itself.
+bool AskedProcess::maps_its_ledger() const {
+  const auto files = mapped_files(pid_);
+  return files && std::any_of(files->begin(), files->end(), [&](const Mapping& mapping) {
+           return mapping.path.starts_with(ledger_->name());
+         });
+}
+
+bool AskedProcess::refresh() {
+  if (ledger_ != nullptr) {
+    try {
+      ledger_->refresh();
+    } catch (const std::exception&) {
+      return false;
+    }
+  }
+  if (traced_) return traced_->refresh();
+  return ledger_->header().state != format::LedgerState::kReplaced || maps_its_ledger();
+}
+
+bool AskedProcess::is_leaving() const {
+  return traced_ ? traced_->is_leaving()
+                 : ledger_->header().state == format::LedgerState::kReplaced;
+}
+
+uint32_t AskedProcess::seq() const { return traced_ ? traced_->seq() : ledger_->header().seq; }
+
+uint32_t AskedProcess::named_seq() const {
+  return traced_ ? traced_->block().named_seq : ledger_->header().named_seq;
+}
+
+uint32_t AskedProcess::failures() const {
+  if (is_silent_child()) return 0;
+  return traced_ ? traced_->block().failures : ledger_->header().failures;
+}
+
+uint32_t AskedProcess::withheld() const {
+  return traced_ && !is_silent_child() ? traced_->block().withheld : 0;
+}
+
+bool AskedProcess::has_unknown_filter() const { return traced_ && traced_->has_unknown_filter(); }
+
+std::string AskedProcess::path() const {
+  return traced_ ? block_text(traced_->block().path)
+                 : live::ledger_text(ledger_->header().report_path);
+}
+
+std::string AskedProcess::failure() const {
+  if (!traced_) return "its next report says why";
+  const format::StatusBlock& block = traced_->block();
+  const std::string text = block_text(block.error);
+  const std::string reason = block.error_number > 0 ? std::strerror(block.error_number) : "";
+  return text + (text.empty() || reason.empty() ? "" : ": ") + reason;
+}
+
+bool AskedProcess::label_waits() const {
+  return (traced_ && traced_->block().label_length != 0) ||
+         (ledger_ != nullptr && ledger_->header().label_length != 0);
+}
+
+}  // namespace mtrace::target

@@ -1,0 +1,215 @@
+#include "target/attach.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+
+#include "format/attach_protocol.h"
+#include "format/restart_code.h"
+#include "target/error.h"
+#include "target/held_process.h"
+#include "target/seccomp.h"
+
+namespace mtrace::target {
+namespace {
+
+using format::AttachAnswer;
+using format::Patch;
+
+// A text of the process, cut at 256 bytes.
+std::string read_text(const TargetMemory& memory, uint64_t address) {
+  std::string text;
+  char letter;
+  while (address != 0 && text.size() < 256 && memory.read(address + text.size(), &letter, 1) &&
+         letter != '\0') {
+    text += letter;
+  }
+  return text;
+}
+
+// A thread may still be in the code of a memlog that was killed, until it finds that out.
+std::vector<Object> guarded_objects(const ProcessImage& target) {
+  std::vector<Object> objects = target.objects;
+  Object cave;
+  cave.name = "a call of an earlier memlog";
+  cave.file = target.cave;
+  cave.code = {target.cave};
+  cave.care = Care::kAll;
+  objects.push_back(std::move(cave));
+  return objects;
+}
+
+// A held process with a thread that makes calls.
+class Session {
+ public:
+  Session(const ProcessImage& target, Clock::time_point deadline)
+      : target_(target),
+        process_(target_.pid, guarded_objects(target), target_.cave),
+        deadline_(deadline) {
+    process_.restarts().use_library(target_.restart);
+    refuse_strict_mode(target_.pid);
+    process_.stop(deadline);
+    if (executable_mappings(target_.pid) != target_.mappings ||
+        listed_objects(process_.memory(), target_.r_debug) != target_.list) {
+      throw Outdated();
+    }
+    check_filters(target_.pid, process_.tasks().stopped());
+    lender_ = process_.lender();
+    thread_.emplace(process_.tasks(), process_.memory(), lender_, target_.cave, target_.cave_bytes,
+                    deadline);
+  }
+
+  // Address of mtrace_attach in a library that was not there before.
+  uint64_t load(const std::string& path) {
+    const uint64_t here = thread_->put(path);
+    const auto flags = static_cast<uint64_t>(RTLD_NOW | RTLD_LOCAL);
+    uint64_t library = 0;
+    if (is_same_file(path)) {
+      library = thread_->call(target_.calls.dlopen, here, flags);
+      // The program must not find our failure.
+      if (library == 0) thread_->call(target_.calls.dlerror);
+    }
+    if (library == 0) library = load_copy(path, flags);
+    const uint64_t entry = thread_->call(target_.calls.dlsym, library,
+                                         thread_->put(std::string(format::kAttachSymbol)));
+    if (entry == 0) throw AttachError("has loaded a library that is not of this program's version");
+    process_.restarts().use_library(thread_->call(
+        target_.calls.dlsym, library, thread_->put(std::string(format::kRestartSymbol))));
+    return entry;
+  }
+
+  // Calls a function with a text.
+  int64_t call(uint64_t function, const std::string& text) {
+    const auto result = static_cast<int32_t>(thread_->call(function, thread_->put(text)));
+    thread_->give_back();
+    return result;
+  }
+
+  // Calls an entrance of the library, and writes what it asks for.
+  Done enter(uint64_t function, const std::string* options) {
+    AttachAnswer answer = {};
+    const uint64_t room = thread_->put(&answer, sizeof answer);
+    if (options != nullptr) {
+      thread_->call(function, thread_->put(options->data(), options->size()), room);
+    } else {
+      thread_->call(function, room);
+    }
+    if (!process_.memory().read(room, &answer, sizeof answer)) throw AttachError("cannot be read");
+    answer.reason[sizeof answer.reason - 1] = '\0';
+    if (answer.reason[0] != '\0') throw AttachError(fmt::format("refuses: {}", answer.reason));
+    // The others had to be let run for a call to come back.
+    if (process_.tasks().any_running()) process_.stop(deadline_, lender_);
+    const uint64_t written = write(answer);
+    thread_->give_back();
+    const auto stopped = Clock::now() - process_.tasks().stopped_since();
+    return {written, std::chrono::duration_cast<std::chrono::microseconds>(stopped)};
+  }
+
+ private:
+  bool is_same_file(const std::string& path) const {
+    struct stat here = {};
+    struct stat there = {};
+    return ::stat(path.c_str(), &here) == 0 &&
+           ::stat(fmt::format("/proc/{}/root{}", target_.pid, path).c_str(), &there) == 0 &&
+           here.st_dev == there.st_dev && here.st_ino == there.st_ino;
+  }
+
+  // Where the process does not see the file, or may not read it: a copy without a name.
+  uint64_t load_copy(const std::string& path, uint64_t flags) {
+    std::ifstream file(path, std::ios::binary);
+    const std::string bytes{std::istreambuf_iterator<char>(file), {}};
+    if (!file || bytes.empty()) throw AttachError(fmt::format("needs {}: cannot be read", path));
+    const auto descriptor = static_cast<int>(thread_->call(
+        target_.calls.memfd_create, thread_->put(std::string("/libmtrace.so")), MFD_CLOEXEC));
+    if (descriptor < 0) throw AttachError("could not make an unnamed file for the library");
+    const std::string there = fmt::format("/proc/{}/fd/{}", target_.pid, descriptor);
+    const int copy = ::open(there.c_str(), O_WRONLY | O_CLOEXEC);
+    const bool good = copy >= 0 && ::write(copy, bytes.data(), bytes.size()) ==
+                                       static_cast<ssize_t>(bytes.size());
+    if (copy >= 0) ::close(copy);
+    uint64_t library = 0;
+    std::string why = "an unnamed file cannot be written";
+    if (good) {
+      library = thread_->call(target_.calls.dlopen,
+                              thread_->put(fmt::format("/proc/self/fd/{}", descriptor)), flags);
+      if (library == 0) why = read_text(process_.memory(), thread_->call(target_.calls.dlerror));
+    }
+    thread_->call(target_.calls.close, static_cast<uint64_t>(descriptor));
+    if (library == 0) throw AttachError(fmt::format("could not load the library: {}", why));
+    return library;
+  }
+
+  uint64_t write(const AttachAnswer& answer) {
+    std::vector<Patch> patches(std::min(answer.count, format::kMostPatches));
+    const TargetMemory& memory = process_.memory();
+    if (!patches.empty() &&
+        !memory.read(answer.patches, patches.data(), patches.size() * sizeof(Patch))) {
+      throw AttachError("cannot be read");
+    }
+    uint64_t written = 0;
+    for (const Patch& patch : patches) {
+      uint64_t now = 0;
+      if (!memory.read(patch.address, &now, sizeof now) || now != patch.before) continue;
+      written += memory.write(patch.address, &patch.after, sizeof patch.after) ? 1 : 0;
+    }
+    if (written != patches.size()) {
+      throw AttachError(fmt::format("could not be patched in {} of {} places",
+                                    patches.size() - written, patches.size()));
+    }
+    return written;
+  }
+
+  const ProcessImage& target_;
+  HeldProcess process_;
+  Clock::time_point deadline_;
+  pid_t lender_ = 0;
+  std::optional<BorrowedThread> thread_;
+};
+
+// Does a step with a process. That the process has ended is what is said, whatever failed by it.
+template <typename Step>
+auto explained(pid_t pid, Step&& step) {
+  try {
+    return step();
+  } catch (const AttachError&) {
+    if (const std::string end = how_it_ended(pid); !end.empty()) throw AttachError(end);
+    throw;
+  }
+}
+
+}  // namespace
+
+Done attach(const ProcessImage& target, const std::string& path, const std::string& options,
+            std::chrono::milliseconds timeout) {
+  return explained(target.pid, [&] {
+    Session session(target, Clock::now() + timeout);
+    return session.enter(target.attach != 0 ? target.attach : session.load(path), &options);
+  });
+}
+
+Done detach(const ProcessImage& target, std::chrono::milliseconds timeout) {
+  if (target.detach == 0) throw AttachError("is not attached to");
+  return explained(target.pid, [&] {
+    return Session(target, Clock::now() + timeout).enter(target.detach, nullptr);
+  });
+}
+
+void report(const ProcessImage& target, const std::string& label,
+            std::chrono::milliseconds timeout) {
+  const uint64_t function = label.empty() ? target.report : target.report_label;
+  if (function == 0) throw AttachError("has a library of another version than this program");
+  explained(target.pid, [&] {
+    Session session(target, Clock::now() + timeout);
+    if (session.call(function, label) < 0) throw CallFailed("could not write its report");
+  });
+}
+
+}  // namespace mtrace::target

@@ -1,0 +1,42 @@
+#include "target/attachment.h"
+
+#include <exception>
+#include <string>
+
+#include "cli/attach_options.h"
+#include "target/attach.h"
+#include "target/leftovers.h"
+#include "target/preload.h"
+#include "target/process_image.h"
+
+namespace mtrace::target {
+namespace {
+
+constexpr std::chrono::seconds kTimeout{kAttachTimeout};
+
+}  // namespace
+
+Attachment::Attachment(pid_t pid) : pid_(pid) {
+  const std::string library = find_library();
+  sweep_ledgers();
+  // In memory. A process that is detached from keeps its file for the next time; the library
+  // removes it when the process ends.
+  const std::string options = cli::attach_options(
+      pid,
+      {std::string("MTRACE_LEDGER=") + kLedgerPlace, "MTRACE_SIGNAL=none", "MTRACE_EXIT_REPORT=0"});
+  stopped_ = with_target(pid, kTimeout, [&](const target::ProcessImage& target, auto left) {
+               return attach(target, library, options, left);
+             }).stopped;
+}
+
+Attachment::~Attachment() {
+  try {
+    with_target(pid_, kTimeout,
+                [](const target::ProcessImage& target, auto left) { return detach(target, left); });
+  } catch (const std::exception&) {
+    // It has ended, or does not come to a safe point: then the library stays and counts.
+  }
+  sweep_ledgers(pid_);
+}
+
+}  // namespace mtrace::target

@@ -1,0 +1,47 @@
+#include "target/fetch.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <stdexcept>
+
+#include "profile/file.h"
+#include "profile/reader.h"
+#include "profile/writer.h"
+#include "symbolize/symbolizer.h"
+
+namespace mtrace::target {
+namespace {
+
+bool is_same_file(const std::string& a, const std::string& b) {
+  struct stat first = {};
+  struct stat second = {};
+  return ::stat(a.c_str(), &first) == 0 && ::stat(b.c_str(), &second) == 0 &&
+         first.st_dev == second.st_dev && first.st_ino == second.st_ino;
+}
+
+// A name in the working directory that nothing has. Two containers may call their processes alike.
+std::string free_name(const std::string& name) {
+  constexpr int kMost = 1000;
+  std::string candidate = name;
+  for (int i = 2; ::access(candidate.c_str(), F_OK) == 0; ++i) {
+    if (i > kMost) throw std::runtime_error(name + " exists here, and so do its next names");
+    candidate = fmt::format("{}.{}", i, name);
+  }
+  return candidate;
+}
+
+}  // namespace
+
+std::string fetch_report(pid_t pid, const std::string& path) {
+  const std::string root = fmt::format("/proc/{}/root", pid);
+  if (is_same_file(path, root + path) || ::access((root + path).c_str(), F_OK) != 0) return path;
+  profile::Memlog memlog = profile::read(path, profile::read_file(root + path));
+  symbolize::Symbolizer({root, {}}).resolve(memlog);
+  std::string copy = free_name(path.substr(path.rfind('/') + 1));
+  profile::replace_file(copy, profile::write(memlog));
+  return copy;
+}
+
+}  // namespace mtrace::target

@@ -1,0 +1,101 @@
+#include "target/held_process.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <thread>
+
+#include "target/error.h"
+
+namespace mtrace::target {
+namespace {
+
+constexpr auto kNudge = std::chrono::microseconds(50);
+constexpr auto kNudges = std::chrono::milliseconds(20);  // all together
+constexpr auto kPause = std::chrono::milliseconds(5);
+
+}  // namespace
+
+HeldProcess::HeldProcess(pid_t pid, std::vector<Object> objects, Range cave)
+    : pid_(pid),
+      memory_(pid),
+      restarts_(pid, memory_, cave),
+      points_(memory_, std::move(objects), restarts_),
+      tasks_(pid, restarts_) {}
+
+std::vector<HeldProcess::Unsafe> HeldProcess::unsafe(std::vector<pid_t> tids, pid_t borrowed) {
+  points_.forget_stacks();
+  std::erase(tids, borrowed);
+  std::vector<Unsafe> found;
+  for (const pid_t tid : tids) {
+    if (auto inside = points_.inside(tid)) found.push_back({tid, std::move(*inside)});
+  }
+  return found;
+}
+
+std::vector<HeldProcess::Unsafe> HeldProcess::nudge(std::vector<Unsafe> unsafe,
+                                                    Clock::time_point deadline, pid_t borrowed) {
+  const Clock::time_point end = Clock::now() + kNudges;
+  while (!unsafe.empty() && Clock::now() < end) {
+    std::vector<pid_t> tids;
+    tids.reserve(unsafe.size());
+    for (const Unsafe& thread : unsafe) tids.push_back(thread.tid);
+    tasks_.resume(tids);
+    std::this_thread::sleep_for(kNudge);
+    if (!tasks_.stop(tids, deadline)) break;
+    unsafe = this->unsafe(tids, borrowed);
+  }
+  return unsafe;
+}
+
+void HeldProcess::stop(Clock::time_point deadline, pid_t borrowed) {
+  // By SIGSTOP, or its terminal.
+  const bool job_stopped = task_state(pid_, pid_) == 'T';
+  std::string trouble;
+  do {
+    const bool all = tasks_.stop_all(std::min(deadline, Clock::now() + std::chrono::seconds(1)));
+    if (all) {
+      std::vector<Unsafe> left = unsafe(tasks_.stopped(), borrowed);
+      if (left.empty()) return;
+      if (!job_stopped) left = nudge(std::move(left), deadline, borrowed);
+      // Those that were let run may have made new threads.
+      if (left.empty() && tasks_.stop_all(deadline) && unsafe(tasks_.stopped(), borrowed).empty())
+        return;
+      trouble = left.empty() ? "does not come to rest"
+                             : fmt::format("is inside {} (thread {})", left[0].inside, left[0].tid);
+      if (job_stopped) {
+        throw AttachError(fmt::format("is stopped, and {}: let it go on first", trouble));
+      }
+    } else {
+      trouble = tasks_.trouble();
+    }
+    tasks_.resume_others(borrowed);
+    std::this_thread::sleep_for(kPause);
+  } while (Clock::now() < deadline);
+  throw AttachError(fmt::format("did not come to a safe point in time: it {}", trouble));
+}
+
+pid_t HeldProcess::lender() const {
+  constexpr uint64_t kRoom = 1024;
+  for (const pid_t tid : tasks_.stopped()) {
+    user_regs_struct registers;
+    char bytes[kRoom];
+    if (!Tasks::registers(tid, &registers)) continue;
+    if (memory_.read(registers.rsp - kRoom, bytes, sizeof bytes)) return tid;
+  }
+  throw AttachError("has no thread with room on its stack");
+}
+
+std::string executable_mappings(pid_t pid) {
+  std::ifstream file(fmt::format("/proc/{}/maps", pid));
+  std::string found;
+  for (std::string line; std::getline(file, line);) {
+    const size_t modes = line.find(' ');
+    if (modes == std::string::npos || line.size() < modes + 5) continue;
+    if (line[modes + 3] == 'x' && line.find('/') != std::string::npos) found += line + '\n';
+  }
+  return found;
+}
+
+}  // namespace mtrace::target

@@ -1,0 +1,46 @@
+#include "target/held_signal.h"
+
+#include <fmt/format.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <string>
+#include <string_view>
+
+#include "target/error.h"
+#include "target/restarts.h"
+#include "target/target_memory.h"
+#include "target/tasks.h"
+
+namespace mtrace::target {
+namespace {
+
+bool blocks(pid_t pid, pid_t tid, int signal) {
+  std::ifstream file(fmt::format("/proc/{}/task/{}/status", pid, tid));
+  constexpr std::string_view kKey = "SigBlk:";
+  for (std::string line; std::getline(file, line);) {
+    if (!line.starts_with(kKey)) continue;
+    return (std::strtoull(line.c_str() + kKey.size(), nullptr, 16) >> (signal - 1) & 1) != 0;
+  }
+  return true;
+}
+
+}  // namespace
+
+void send_held(pid_t pid, int signal, const std::function<bool()>& is_same,
+               std::chrono::milliseconds timeout) {
+  // No room for code in it: calls with a time limit end early, as they do by the signal itself.
+  const TargetMemory memory(pid);
+  Restarts restarts(pid, memory, {});
+  Tasks tasks(pid, restarts);
+  if (!tasks.stop_all(Clock::now() + timeout)) throw AttachError(tasks.trouble());
+  if (!is_same()) throw AttachError("has become another program");
+  for (const pid_t tid : tasks.stopped()) {
+    if (!blocks(pid, tid, signal) && ::syscall(SYS_tgkill, pid, tid, signal) == 0) return;
+  }
+  throw AttachError("blocks the signal in every thread");
+}
+
+}  // namespace mtrace::target

@@ -1,0 +1,157 @@
+#include "target/launch.h"
+
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <exception>
+#include <optional>
+#include <stdexcept>
+
+namespace mtrace::target {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+std::vector<char*> pointers(const std::vector<std::string>& texts) {
+  std::vector<char*> out;
+  out.reserve(texts.size() + 1);
+  for (const std::string& text : texts) out.push_back(const_cast<char*>(text.c_str()));
+  out.push_back(nullptr);
+  return out;
+}
+
+// Signals blocked and SIGCHLD as it is by default; as before at the end.
+class SignalState {
+ public:
+  SignalState() {
+    sigset_t all;
+    ::sigfillset(&all);
+    struct sigaction standard = {};
+    standard.sa_handler = SIG_DFL;
+    ::sigaction(SIGCHLD, &standard, &child_);
+    ::sigprocmask(SIG_SETMASK, &all, &mask_);
+  }
+  ~SignalState() { restore(); }
+  SignalState(const SignalState&) = delete;
+  SignalState& operator=(const SignalState&) = delete;
+
+  void restore() const {
+    ::sigaction(SIGCHLD, &child_, nullptr);
+    ::sigprocmask(SIG_SETMASK, &mask_, nullptr);
+  }
+
+ private:
+  sigset_t mask_;
+  struct sigaction child_ = {};
+};
+
+void pass_on(pid_t pid, const siginfo_t& info) {
+  const int signal = info.si_signo;
+  // The kernel has sent what comes from the terminal to all of the foreground group.
+  if (info.si_code > 0 && signal != SIGCHLD && ::getpgid(pid) == ::getpgrp()) return;
+  if (info.si_code == SI_QUEUE) {
+    ::sigqueue(pid, signal, info.si_value);
+  } else {
+    ::kill(pid, signal);
+  }
+}
+
+// The status if the child has ended. When the terminal has stopped it, stops with it.
+std::optional<int> look(pid_t pid) {
+  int status = 0;
+  while (::waitpid(pid, &status, WNOHANG | WUNTRACED) == pid) {
+    if (!WIFSTOPPED(status)) return status;
+    const int signal = WSTOPSIG(status);
+    if (signal != SIGTSTP && signal != SIGTTIN && signal != SIGTTOU) continue;
+    ::kill(::getpid(), SIGSTOP);
+    ::kill(pid, SIGCONT);
+  }
+  return std::nullopt;
+}
+
+int wait_for(pid_t pid, const Ticks& ticks) {
+  sigset_t all;
+  ::sigfillset(&all);
+  Clock::time_point next = Clock::now() + ticks.every;
+  for (;;) {
+    if (const auto status = look(pid)) return *status;
+    siginfo_t info = {};
+    int got = 0;
+    if (ticks.every.count() == 0) {
+      got = ::sigwaitinfo(&all, &info);
+    } else {
+      const auto left = std::max(Clock::duration::zero(), next - Clock::now());
+      const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(left);
+      const timespec time = {
+          seconds.count(),
+          std::chrono::duration_cast<std::chrono::nanoseconds>(left - seconds).count()};
+      got = ::sigtimedwait(&all, &info, &time);
+    }
+    if (got > 0 && got != SIGCHLD) pass_on(pid, info);
+    if (ticks.every.count() != 0 && Clock::now() >= next) {
+      try {
+        ticks.action(pid);
+      } catch (const std::exception&) {
+        // The program's end is what counts: it is waited for, whatever goes wrong here.
+      }
+      next = std::max(next + ticks.every, Clock::now());
+    }
+  }
+}
+
+}  // namespace
+
+Ended launch(const std::vector<std::string>& command, const std::vector<std::string>& environment,
+             const Ticks& ticks) {
+  const std::vector<char*> arguments = pointers(command);
+  const std::vector<char*> variables = pointers(environment);
+  // Closed by a successful exec; otherwise it brings errno.
+  int trouble[2];
+  if (::pipe2(trouble, O_CLOEXEC) != 0) {
+    throw std::runtime_error(std::string("cannot make a pipe: ") + std::strerror(errno));
+  }
+  const SignalState signals;
+  const Clock::time_point start = Clock::now();
+  Ended ended;
+  ended.pid = ::fork();
+  if (ended.pid == 0) {
+    signals.restore();
+    ::execvpe(arguments[0], arguments.data(), variables.data());
+    const int error = errno;
+    (void)!::write(trouble[1], &error, sizeof error);
+    ::_exit(127);
+  }
+  const int error = errno;
+  ::close(trouble[1]);
+  if (ended.pid < 0) {
+    ::close(trouble[0]);
+    throw std::runtime_error(std::string("cannot make a process: ") + std::strerror(error));
+  }
+  if (::read(trouble[0], &ended.start_error, sizeof ended.start_error) <= 0) ended.start_error = 0;
+  ::close(trouble[0]);
+  ended.status = wait_for(ended.pid, ticks);
+  ended.seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  return ended;
+}
+
+void end_by(int signal) {
+  const rlimit none = {0, 0};
+  ::setrlimit(RLIMIT_CORE, &none);
+  struct sigaction standard = {};
+  standard.sa_handler = SIG_DFL;
+  ::sigaction(signal, &standard, nullptr);
+  sigset_t mask;
+  ::sigemptyset(&mask);
+  ::sigaddset(&mask, signal);
+  ::sigprocmask(SIG_UNBLOCK, &mask, nullptr);
+  ::raise(signal);
+}
+
+}  // namespace mtrace::target

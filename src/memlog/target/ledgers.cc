@@ -1,0 +1,187 @@
+#include "target/ledgers.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <fstream>
+#include <stdexcept>
+#include <string_view>
+
+#include "format/memlog.h"
+#include "profile/error.h"
+#include "profile/file.h"
+#include "profile/reader.h"
+#include "profile/text.h"
+#include "profile/writer.h"
+#include "symbolize/symbolizer.h"
+#include "target/traced.h"
+
+namespace mtrace::target {
+namespace {
+
+constexpr int kMostNames = 10000;
+
+bool same_file(const struct stat& a, const struct stat& b) {
+  return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+std::string base_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+// What only the kernel knows.
+void add_memory_use(pid_t pid, live::LedgerOccasion& occasion) {
+  std::ifstream file(fmt::format("/proc/{}/status", pid));
+  for (std::string line; std::getline(file, line);) {
+    const auto take = [&](std::string_view key, uint64_t& to) {
+      constexpr uint64_t kKilobyte = 1024;
+      if (line.starts_with(key)) {
+        to = std::strtoull(line.c_str() + key.size(), nullptr, 10) * kKilobyte;
+      }
+    };
+    take("VmRSS:", occasion.rss);
+    take("VmHWM:", occasion.rss_max);
+    take("VmSize:", occasion.virtual_size);
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<live::LedgerFile> ledger_of(pid_t pid, std::string& why) {
+  const auto files = mapped_files(pid);
+  if (!files) {
+    why = fmt::format("cannot be looked at: {}", std::strerror(errno));
+    return nullptr;
+  }
+  why = "has no ledger (start it with memlog run, or with MTRACE_LEDGER)";
+  for (const Mapping& mapping : *files) {
+    constexpr std::string_view kDeleted = " (deleted)";
+    const bool deleted = mapping.path.ends_with(kDeleted);
+    // One that is named by MTRACE_LEDGER has any name; what is mapped shared and begins with a
+    // ledger's header is one.
+    const int file = open_mapped(pid, mapping);
+    if (file < 0) {
+      if (base_name(mapping.path).find(format::kLedgerSuffix) != std::string::npos) {
+        why = fmt::format("has a ledger that cannot be opened, {}: {}",
+                          profile::escaped(mapping.path, ""),
+                          deleted ? "its name was removed" : std::strerror(errno));
+      }
+      continue;
+    }
+    uint64_t magic = 0;
+    struct stat state = {};
+    if (::fstat(file, &state) != 0 || !S_ISREG(state.st_mode) ||
+        ::pread(file, &magic, sizeof magic, 0) != sizeof magic || magic != format::kLedgerMagic) {
+      ::close(file);
+      continue;
+    }
+    auto ledger = std::make_unique<live::LedgerFile>(file, mapping.path);
+    if (ledger->header().pid != pid_in_namespace(pid)) {
+      // The child of a fork has its parent's mapped until its first operation.
+      why = "is a fork's child that has not allocated yet: it has no ledger of its own";
+    } else if (ledger->header().state == format::LedgerState::kDetached) {
+      why = "is not traced any more: memlog detach";
+    } else {
+      return ledger;
+    }
+  }
+  return nullptr;
+}
+
+pid_t process_of(const live::LedgerFile& file) {
+  const auto pid = static_cast<pid_t>(file.header().pid);
+  struct stat own = {};
+  const auto files = mapped_files(pid);
+  if (!files || ::fstat(file.descriptor(), &own) != 0) return 0;
+  for (const Mapping& mapping : *files) {
+    const int mapped = open_mapped(pid, mapping);
+    if (mapped < 0) continue;
+    struct stat other = {};
+    const bool same = ::fstat(mapped, &other) == 0 && same_file(own, other);
+    ::close(mapped);
+    if (same) return pid;
+  }
+  return 0;
+}
+
+Target::Target(const std::string& name, const std::function<void(pid_t)>& attach)
+    : pid_([&] {
+        const std::vector<pid_t> pids = find_processes(name);
+        if (pids.size() == 1) return pids[0];
+        throw std::runtime_error(
+            pids.empty()
+                ? fmt::format("no process {}", name)
+                : fmt::format("{} processes are called {}: give a pid", pids.size(), name));
+      }()),
+      process_(pid_) {
+  std::string why = std::strerror(errno);
+  if (process_.valid()) {
+    std::string not_traced;
+    const auto traced = TracedProcess::find(pid_, true, not_traced);
+    if (attach && !(traced && traced->counts())) attach(pid_);
+    ledger_ = ledger_of(pid_, why);
+  }
+  if (ledger_ != nullptr) return;
+  throw std::runtime_error(
+      fmt::format("{} ({}) {}", pid_, profile::escaped(process_name(pid_), ""), why));
+}
+
+profile::Memlog memlog_of(const live::LedgerFile& file, const live::LedgerState& state,
+                          live::LedgerOccasion occasion) {
+  if (const pid_t pid = process_of(file)) add_memory_use(pid, occasion);
+  return profile::read(file.name(), live::ledger_memlog(file, state, occasion));
+}
+
+uint64_t real_time_now() {
+  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
+                                   std::chrono::system_clock::now().time_since_epoch())
+                                   .count());
+}
+
+uint64_t ticks_now(const format::LedgerHeader& header) {
+  timespec now = {};
+  ::clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+  const uint64_t nanoseconds =
+      static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
+  return nanoseconds > header.clock_zero ? (nanoseconds - header.clock_zero) >> 20 : 0;
+}
+
+std::string write_snapshot(profile::Memlog& memlog, const std::string& directory,
+                           const std::string& what) {
+  const std::string stem = fmt::format("{}{}{}-{}-{}", directory == "." ? "" : directory,
+                                       directory == "." || directory.ends_with('/') ? "" : "/",
+                                       base_name(memlog.header.program), memlog.header.pid, what);
+  std::string path;
+  int file = -1;
+  for (int number = 1; file < 0 && number <= kMostNames; ++number) {
+    path =
+        fmt::format("{}{}{}", stem, number == 1 ? "" : fmt::format(".{}", number), format::kSuffix);
+    file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (file < 0 && errno != EEXIST) throw profile::FileError("cannot make " + path, errno);
+  }
+  if (file < 0) throw profile::FileError("cannot make " + path, EEXIST);
+  ::close(file);
+  // The name is ours; a reader sees nothing in it, and then all.
+  try {
+    profile::replace_file(path, profile::write(memlog));
+  } catch (...) {
+    ::unlink(path.c_str());
+    throw;
+  }
+  return path;
+}
+
+std::string write_snapshot_now(const live::LedgerFile& file, const std::string& label) {
+  profile::Memlog memlog =
+      memlog_of(file, live::read_ledger(file),
+                {.trigger = "snapshot", .taken = real_time_now(), .label = label, .notes = {}});
+  symbolize::Symbolizer({}).resolve(memlog);
+  return write_snapshot(memlog, ".", "snapshot");
+}
+
+}  // namespace mtrace::target

@@ -1,0 +1,79 @@
+#include "target/mappings.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <fstream>
+#include <set>
+#include <utility>
+
+namespace mtrace::target {
+namespace {
+
+// The kernel writes newlines (and backslashes, in some versions) of a path as \ooo.
+std::string without_octal(const std::string& path) {
+  std::string out;
+  for (size_t i = 0; i < path.size(); ++i) {
+    if (path.compare(i, 4, "\\012") == 0) {
+      out += '\n';
+      i += 3;
+    } else {
+      out += path[i];
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+std::optional<std::vector<Mapping>> file_mappings(pid_t pid) {
+  std::ifstream maps(fmt::format("/proc/{}/maps", pid));
+  if (!maps) return std::nullopt;
+  std::vector<Mapping> files;
+  for (std::string line; std::getline(maps, line);) {
+    Mapping mapping;
+    char access[8];
+    char device[32];
+    unsigned long long begin = 0;
+    unsigned long long end = 0;
+    unsigned long long offset = 0;
+    unsigned long long inode = 0;
+    int path = 0;
+    if (std::sscanf(line.c_str(), "%llx-%llx %7s %llx %31s %llu %n", &begin, &end, access, &offset,
+                    device, &inode, &path) < 6 ||
+        inode == 0 || static_cast<size_t>(path) >= line.size()) {
+      continue;
+    }
+    mapping.begin = begin;
+    mapping.end = end;
+    mapping.offset = offset;
+    mapping.readable = access[0] == 'r';
+    mapping.writable = access[1] == 'w';
+    mapping.executable = access[2] == 'x';
+    mapping.path = without_octal(line.substr(static_cast<size_t>(path)));
+    mapping.inode = fmt::format("{} {}", device, inode);
+    files.push_back(std::move(mapping));
+  }
+  if (maps.bad()) return std::nullopt;
+  return files;
+}
+
+std::optional<std::vector<Mapping>> mapped_files(pid_t pid) {
+  auto files = file_mappings(pid);
+  if (!files) return std::nullopt;
+  std::set<std::string> seen;
+  std::erase_if(*files, [&](const Mapping& mapping) { return !seen.insert(mapping.inode).second; });
+  return files;
+}
+
+int open_mapped(pid_t pid, const Mapping& mapping) {
+  constexpr int kFlags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
+  const std::string link =
+      fmt::format("/proc/{}/map_files/{:x}-{:x}", pid, mapping.begin, mapping.end);
+  const int file = ::open(link.c_str(), kFlags);
+  if (file >= 0) return file;
+  return ::open((fmt::format("/proc/{}/root", pid) + mapping.path).c_str(), kFlags);
+}
+
+}  // namespace mtrace::target

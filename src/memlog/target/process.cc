@@ -1,0 +1,238 @@
+#include "target/process.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <sstream>
+#include <utility>
+
+#include "profile/text.h"
+
+namespace mtrace::target {
+namespace {
+
+std::string proc(pid_t pid, const char* file) { return fmt::format("/proc/{}/{}", pid, file); }
+
+// A file of /proc, whole; nothing if it cannot be read. A process may end between the opening and
+// the reading, which then fails: iterators over a stream's buffer would throw.
+std::optional<std::string> slurp(const std::string& path) {
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return std::nullopt;
+  std::string content;
+  char piece[4096];
+  ssize_t got = 0;
+  while ((got = ::read(file, piece, sizeof piece)) > 0 || (got < 0 && errno == EINTR)) {
+    if (got > 0) content.append(piece, static_cast<size_t>(got));
+  }
+  ::close(file);
+  if (got < 0) return std::nullopt;
+  return content;
+}
+
+// The entries of a directory that are numbers, ascending.
+std::vector<pid_t> numbers_in(const std::string& directory) {
+  const auto close = [](DIR* d) { ::closedir(d); };
+  const std::unique_ptr<DIR, decltype(close)> open(::opendir(directory.c_str()), close);
+  std::vector<pid_t> numbers;
+  while (const dirent* item = open == nullptr ? nullptr : ::readdir(open.get())) {
+    const auto number = profile::read_unsigned(item->d_name, INT_MAX);
+    if (number && *number > 0) numbers.push_back(static_cast<pid_t>(*number));
+  }
+  std::sort(numbers.begin(), numbers.end());
+  return numbers;
+}
+
+std::string executable_name(pid_t pid) {
+  char target[PATH_MAX];
+  const ssize_t size = ::readlink(proc(pid, "exe").c_str(), target, sizeof target);
+  if (size <= 0) return {};
+  std::string path(target, static_cast<size_t>(size));
+  constexpr std::string_view kDeleted = " (deleted)";
+  if (path.ends_with(kDeleted)) path.resize(path.size() - kDeleted.size());
+  return path.substr(path.rfind('/') + 1);
+}
+
+std::string command_name(pid_t pid) {
+  std::string name = slurp(proc(pid, "comm")).value_or("");
+  if (name.ends_with('\n')) name.pop_back();
+  return name;
+}
+
+uint64_t mask(const std::string& status, const char* key) {
+  const size_t at = status.find(key);
+  return at == std::string::npos
+             ? 0
+             : std::strtoull(status.c_str() + at + std::strlen(key), nullptr, 16);
+}
+
+// Field `number`, from 3 on, of /proc/PID/stat; empty: the process is gone.
+std::string stat_field(pid_t pid, int number) {
+  const std::string stat = slurp(proc(pid, "stat")).value_or("");
+  const size_t name_end = stat.rfind(')');  // the name before it may contain anything
+  if (name_end == std::string::npos) return {};
+  std::istringstream rest(stat.substr(name_end + 1));
+  std::string field;
+  for (int at = 3; at <= number; ++at) {
+    if (!(rest >> field)) return {};
+  }
+  return field;
+}
+
+// While names are filled in, a traced process has a second one that shares its memory and so looks
+// like it. It alone ends without a signal (field 38 of stat, exit_signal, is 0).
+bool is_supervisor(pid_t pid) { return stat_field(pid, 38) == "0"; }
+
+}  // namespace
+
+std::vector<pid_t> all_processes() {
+  std::vector<pid_t> pids = numbers_in("/proc");
+  std::erase(pids, ::getpid());
+  std::erase_if(pids, is_supervisor);
+  return pids;
+}
+
+std::vector<pid_t> family(pid_t root) {
+  std::multimap<std::string, pid_t> children;
+  for (const pid_t pid : all_processes()) children.emplace(stat_field(pid, 4), pid);
+  std::vector<pid_t> found = {root};
+  for (size_t i = 0; i < found.size(); ++i) {
+    const auto [begin, end] = children.equal_range(std::to_string(found[i]));
+    for (auto child = begin; child != end; ++child) found.push_back(child->second);
+  }
+  return found;
+}
+
+std::vector<pid_t> find_processes(const std::string& name) {
+  const auto number = profile::read_unsigned(name, INT_MAX);
+  if (number && *number > 0) {
+    const auto pid = static_cast<pid_t>(*number);
+    return ::access(proc(pid, "status").c_str(), F_OK) == 0 ? std::vector<pid_t>{pid}
+                                                            : std::vector<pid_t>();
+  }
+  constexpr size_t kCommandLength = 15;  // TASK_COMM_LEN less the zero
+  std::vector<pid_t> found;
+  for (const pid_t pid : all_processes()) {
+    if (executable_name(pid) == name || command_name(pid) == name.substr(0, kCommandLength)) {
+      found.push_back(pid);
+    }
+  }
+  return found;
+}
+
+std::string process_name(pid_t pid) {
+  const std::string name = executable_name(pid);
+  return name.empty() ? command_name(pid) : name;
+}
+
+// "NSpid:" has the pids from the namespace of /proc down to the process's own.
+uint32_t pid_in_namespace(pid_t pid) {
+  const auto status = slurp(proc(pid, "status"));
+  constexpr std::string_view kKey = "\nNSpid:";
+  const size_t line = status ? status->find(kKey) : std::string::npos;
+  if (line == std::string::npos) return 0;
+  const std::string pids = status->substr(line, status->find('\n', line + 1) - line);
+  return static_cast<uint32_t>(
+      std::strtoul(pids.c_str() + pids.find_last_of("\t:") + 1, nullptr, 10));
+}
+
+std::optional<SignalMasks> signal_masks(pid_t pid) {
+  const auto status = slurp(proc(pid, "status"));
+  if (!status || status->empty()) return std::nullopt;
+  SignalMasks masks;
+  masks.caught = mask(*status, "\nSigCgt:");
+  masks.ignored = mask(*status, "\nSigIgn:");
+  masks.blocked = ~uint64_t{0};
+  const std::string tasks = proc(pid, "task");
+  bool any = false;
+  for (const pid_t task : numbers_in(tasks)) {
+    const auto task_status = slurp(fmt::format("{}/{}/status", tasks, task));
+    if (!task_status || task_status->empty()) continue;
+    masks.blocked &= mask(*task_status, "\nSigBlk:");
+    any = true;
+  }
+  if (!any) masks.blocked = 0;
+  return masks;
+}
+
+std::optional<std::string> start_environment(pid_t pid, const std::string& variable) {
+  const auto environment = slurp(proc(pid, "environ"));
+  if (!environment) return std::nullopt;
+  for (const std::string_view item : profile::split(*environment, '\0')) {
+    if (item.starts_with(variable) && item.substr(variable.size()).starts_with('=')) {
+      return std::string(item.substr(variable.size() + 1));
+    }
+  }
+  return std::nullopt;
+}
+
+bool read_memory(pid_t pid, uint64_t address, void* data, size_t size) {
+  const iovec local = {data, size};
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): an address of the other process
+  const iovec remote = {reinterpret_cast<void*>(address), size};
+  const ssize_t got = ::process_vm_readv(pid, &local, 1, &remote, 1, 0);
+  if (got >= 0 && got != static_cast<ssize_t>(size)) errno = EFAULT;
+  return got == static_cast<ssize_t>(size);
+}
+
+ProcessHandle::ProcessHandle(pid_t pid)
+    : descriptor_(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))) {}
+
+ProcessHandle::ProcessHandle(ProcessHandle&& other) noexcept
+    : descriptor_(std::exchange(other.descriptor_, -1)) {}
+
+ProcessHandle& ProcessHandle::operator=(ProcessHandle&& other) noexcept {
+  std::swap(descriptor_, other.descriptor_);
+  return *this;
+}
+
+ProcessHandle::~ProcessHandle() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+bool ProcessHandle::send(int signal) const {
+  return ::syscall(SYS_pidfd_send_signal, descriptor_, signal, nullptr, 0) == 0;
+}
+
+bool ProcessHandle::wait_end(int milliseconds) const {
+  pollfd wanted = {descriptor_, POLLIN, 0};
+  return ::poll(&wanted, 1, milliseconds) == 1;
+}
+
+std::optional<int> signal_number(const std::string& name) {
+  if (name == "none") return 0;
+  const std::string text = name.starts_with("SIG") ? name.substr(3) : name;
+  for (int signal = 1; signal <= SIGRTMAX; ++signal) {
+    if (signal == SIGKILL || signal == SIGSTOP) continue;
+    if (text == std::to_string(signal) || text == signal_name(signal)) return signal;
+    if (signal >= SIGRTMIN &&
+        text == (signal == SIGRTMAX ? std::string("RTMAX")
+                                    : fmt::format("RTMAX-{}", SIGRTMAX - signal))) {
+      return signal;
+    }
+  }
+  return std::nullopt;
+}
+
+std::string signal_name(int signal) {
+  if (const char* name = ::sigabbrev_np(signal)) return name;
+  if (signal >= SIGRTMIN && signal <= SIGRTMAX) {
+    return signal == SIGRTMIN ? "RTMIN" : fmt::format("RTMIN+{}", signal - SIGRTMIN);
+  }
+  return std::to_string(signal);
+}
+
+}  // namespace mtrace::target

@@ -1,0 +1,276 @@
+#include "target/process_image.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <memory>
+#include <string_view>
+#include <thread>
+
+#include "format/attach_protocol.h"
+#include "format/restart_code.h"
+#include "format/sanitizers.h"
+#include "symbolize/loaded_file.h"
+#include "symbolize/loader_need.h"
+#include "target/borrowed_thread.h"
+#include "target/error.h"
+#include "target/held_process.h"
+#include "target/process.h"
+#include "target/target_objects.h"
+
+namespace mtrace::target {
+namespace {
+
+// Functions in which a thread may hold a lock of the allocator, of the loader, or of the threads.
+constexpr std::string_view kGuarded[] = {"malloc",         "calloc",
+                                         "realloc",        "reallocarray",
+                                         "free",           "cfree",
+                                         "memalign",       "aligned_alloc",
+                                         "posix_memalign", "valloc",
+                                         "pvalloc",        "malloc_usable_size",
+                                         "free_sized",     "free_aligned_sized",
+                                         "malloc_trim",    "malloc_info",
+                                         "mallinfo",       "mallinfo2",
+                                         "malloc_stats",   "mallopt",
+                                         "dlopen",         "dlmopen",
+                                         "dlclose",        "dlsym",
+                                         "dlvsym",         "dladdr",
+                                         "dladdr1",        "dlinfo",
+                                         "dlerror",        "dl_iterate_phdr",
+                                         "fork",           "_Fork",
+                                         "vfork",          "pthread_create",
+                                         "posix_spawn",    "posix_spawnp"};
+constexpr std::string_view kWaits[] = {"pthread_cond_wait", "pthread_cond_timedwait",
+                                       "pthread_cond_clockwait"};
+
+// How long a program is given to begin.
+constexpr auto kStart = std::chrono::seconds(1);
+
+template <size_t kSize>
+bool is_one_of(const std::string_view (&names)[kSize], std::string_view name) {
+  return std::find(std::begin(names), std::end(names), name) != std::end(names);
+}
+
+// Value of a line of /proc/PID/status; empty: there is none.
+std::string status_of(pid_t pid, const std::string& key) {
+  std::ifstream file(fmt::format("/proc/{}/status", pid));
+  for (std::string line; std::getline(file, line);) {
+    if (!line.starts_with(key + ":")) continue;
+    const size_t value = line.find_first_not_of(" \t", key.size() + 1);
+    return value == std::string::npos ? "" : line.substr(value);
+  }
+  return {};
+}
+
+// Reasons that can be read off /proc.
+void refuse_what_never_works(pid_t pid) {
+  const std::string state = status_of(pid, "State");
+  if (state.empty()) throw AttachError("is no process");
+  if (pid == 1)
+    throw AttachError("is the first process of this system: its end would be the end of all");
+  if (pid == ::getpid()) throw AttachError("is this program itself");
+  if (state[0] == 'Z' || state[0] == 'X') throw AttachError("has ended, and waits for its parent");
+  const std::string tracer = status_of(pid, "TracerPid");
+  if (!tracer.empty() && tracer != "0") {
+    throw AttachError(fmt::format("is traced already, by process {}", tracer));
+  }
+}
+
+Object object_of(const TargetObject& from) {
+  Object object;
+  object.name = from.name;
+  object.file = {from.file.all.begin, from.file.all.end};
+  for (const symbolize::Extent& code : from.file.code) {
+    object.code.push_back({code.begin, code.end});
+  }
+  object.eh_frame_header = from.file.eh_frame_header;
+  for (const symbolize::ExportedFunction& function : from.file.functions) {
+    const Range code = {function.code.begin, function.code.end};
+    if (is_one_of(kGuarded, function.name)) object.guarded.push_back({code, function.name});
+    if (is_one_of(kWaits, function.name)) object.waits.push_back(code);
+  }
+  return object;
+}
+
+// The rest of the last page of a segment, where the file is mapped.
+void take_cave(target::ProcessImage& target, const TargetObjects& objects,
+               const TargetObject& object) {
+  for (const symbolize::Extent& code : object.file.code) {
+    const uint64_t end = (code.end + 4095) & ~uint64_t{4095};
+    const uint64_t begin = (code.end + 15) & ~uint64_t{15};
+    const size_t size = BorrowedThread::code_size() + Restarts::code_size();
+    if (begin + size > end || !objects.is_code(object, {begin, end})) continue;
+    const std::string bytes = objects.file_bytes(object, begin, size);
+    if (bytes.empty()) continue;
+    target.cave = {begin, end};
+    target.cave_bytes = bytes;
+    return;
+  }
+}
+
+void take_library(target::ProcessImage& target, const TargetObjects& objects,
+                  const TargetObject& object) {
+  const auto take = [&](std::string_view name) { return objects.callable(object, name); };
+  target.attach = take(format::kAttachSymbol);
+  target.detach = take(format::kDetachSymbol);
+  target.restart = take(format::kRestartSymbol);
+  target.report = take("mtrace_report");
+  target.report_label = take("mtrace_report_label");
+}
+
+void take_libc(target::ProcessImage& target, const TargetObjects& objects,
+               const TargetObject& object) {
+  const auto take = [&](std::string_view name) { return objects.callable(object, name); };
+  target.calls = {take("dlopen"), take("dlsym"), take("dlerror"), take("memfd_create"),
+                  take("close")};
+}
+
+// What an object means for the process. Of several by one name, as the loader finds functions, the
+// first counts.
+void learn(target::ProcessImage& target, const TargetObjects& objects, const TargetObject& from) {
+  Object object = object_of(from);
+  const bool is_libc = from.name == "libc.so.6";
+  const bool is_library = from.function(format::kAttachSymbol) != 0;
+  const bool is_allocator =
+      !is_libc && from.function("malloc") != 0 && from.name.find(".so") != std::string::npos;
+  if (from.listed && (is_libc || is_library || is_allocator || from.is_loader)) {
+    objects.require_same_file(from);
+    if (from.is_loader || is_library) {
+      object.care = Care::kAll;
+    } else if (is_allocator) {
+      object.care = Care::kAllButWaiting;
+    }
+  }
+  if (from.listed && from.in_first) {
+    if (is_library && target.attach == 0) take_library(target, objects, from);
+    const bool first_libc = is_libc && target.calls.dlopen == 0;
+    if (first_libc) take_libc(target, objects, from);
+    if (first_libc || target.cave.begin == 0) take_cave(target, objects, from);
+  }
+  target.objects.push_back(std::move(object));
+}
+
+void refuse_other_loaders(pid_t pid) {
+  const symbolize::Obstacle obstacle =
+      symbolize::preload_obstacle(fmt::format("/proc/{}/exe", pid));
+  if (obstacle.foreign) throw AttachError(obstacle.why);
+}
+
+// Its functions are in the program or in libraries of its own: what is patched there shows next to
+// nothing, and the sanitizer would find the library's doings.
+void refuse_sanitizers(const TargetObject& object) {
+  for (const format::Sanitizer& one : format::kSanitizers) {
+    if (object.function(one.start) == 0) continue;
+    throw AttachError(fmt::format("is built with {}: what it allocates is not covered", one.name));
+  }
+}
+
+void refuse_without_libc(const target::ProcessImage& target, const TargetObjects& objects) {
+  const bool has_libc = objects.maps("libc.so.6") || objects.maps("libc-2");
+  // Where its loader was run with the program as an argument.
+  if (objects.maps("-musl")) throw AttachError("is linked with musl, not with glibc");
+  if (objects.all().empty()) throw AttachError("is made for another kind of processor");
+  if (objects.list().empty()) {
+    if (objects.has_loader()) {
+      throw AttachError("is only starting: its loader has listed no library yet");
+    }
+    throw AttachError(has_libc ? "has libc.so.6 mapped, but no loader runs it: the program is "
+                                 "statically linked, or runs in an emulator"
+                               : "is statically linked");
+  }
+  if (!has_libc) throw AttachError("has not loaded libc.so.6");
+  if (target.calls.dlopen == 0)
+    throw AttachError("has a glibc before 2.35, without _dl_find_object");
+  if (target.cave.begin == 0) throw AttachError("has no room for code anywhere");
+}
+
+// Between exec and its loader's work a program has nothing listed: that is waited for, for a
+// second. `mappings` gets what was mapped before.
+std::unique_ptr<TargetObjects> started_objects(pid_t pid, std::string& mappings) {
+  const auto end = std::chrono::steady_clock::now() + kStart;
+  for (;;) {
+    mappings = executable_mappings(pid);
+    auto objects = std::make_unique<TargetObjects>(pid);
+    const bool started = !objects->list().empty() && objects->maps("libc");
+    if (started || !objects->has_loader() || objects->maps("ld-musl") ||
+        std::chrono::steady_clock::now() >= end) {
+      return objects;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
+}  // namespace
+
+target::ProcessImage process_image(pid_t pid) {
+  refuse_what_never_works(pid);
+  refuse_other_loaders(pid);
+  const auto end = std::chrono::steady_clock::now() + kStart;
+  for (;;) {
+    target::ProcessImage target;
+    target.pid = pid;
+    try {
+      const auto objects = started_objects(pid, target.mappings);
+      target.r_debug = objects->r_debug();
+      target.list = objects->list();
+      for (const TargetObject& object : objects->all()) {
+        refuse_sanitizers(object);
+        learn(target, *objects, object);
+      }
+      refuse_without_libc(target, *objects);
+      return target;
+    } catch (const AttachError&) {
+      // What was read may be of two programs, where it has begun another one meanwhile.
+      if (executable_mappings(pid) == target.mappings || std::chrono::steady_clock::now() >= end) {
+        throw;
+      }
+    }
+  }
+}
+
+Done with_target(
+    pid_t pid, std::chrono::milliseconds timeout,
+    const std::function<Done(const target::ProcessImage&, std::chrono::milliseconds)>& step) {
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point deadline = Clock::now() + timeout;
+  for (;;) {
+    const target::ProcessImage target = process_image(pid);
+    const std::string preload = start_environment(pid, "LD_PRELOAD").value_or("");
+    if (target.attach != 0 && preload.find("libmtrace.so") != std::string::npos) {
+      throw AttachError("has libmtrace.so preloaded: memlog report asks it for a report");
+    }
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
+    try {
+      return step(target, left);
+    } catch (const Outdated&) {
+      if (Clock::now() >= deadline) throw AttachError("loads and unloads libraries all the time");
+    }
+  }
+}
+
+std::vector<pid_t> named_processes(const cli::Arguments& arguments, const cli::Streams& streams,
+                                   bool& good) {
+  if (arguments.operands().empty()) {
+    throw cli::UsageError(arguments.command() + ": no process given");
+  }
+  std::vector<pid_t> pids;
+  for (const std::string& name : arguments.operands()) {
+    const std::vector<pid_t> found = find_processes(name);
+    if (found.empty()) {
+      cli::complain(streams, fmt::format("no process {}", name));
+      good = false;
+    }
+    for (const pid_t pid : found) {
+      if (std::find(pids.begin(), pids.end(), pid) == pids.end()) pids.push_back(pid);
+    }
+  }
+  return pids;
+}
+
+}  // namespace mtrace::target

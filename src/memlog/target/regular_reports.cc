@@ -1,0 +1,133 @@
+#include "target/regular_reports.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <exception>
+#include <optional>
+#include <string>
+
+#include "live/report_request.h"
+#include "target/ask_turn.h"
+#include "target/asked_process.h"
+#include "target/ledgers.h"
+#include "target/report_channels.h"
+
+namespace mtrace::target {
+namespace {
+
+constexpr std::chrono::seconds kPatience{1};  // with one that does nothing
+constexpr std::chrono::milliseconds kLongestThread{
+    500};  // memlog run passes no signals on meanwhile
+
+// Allocations, frees and the like of all threads so far.
+uint64_t operations_of(const live::LedgerFile& file) {
+  using format::LedgerThread;
+  const format::LedgerRoots& roots = file.header().roots;
+  uint32_t used = 0;
+  if (!file.read(roots.threads_used, used)) return 0;
+  used = std::clamp(used, 1u, format::kLedgerThreads - 1);
+  std::vector<LedgerThread> threads(used + 1);
+  if (!file.read(roots.threads, threads.data(), threads.size() * sizeof(LedgerThread))) return 0;
+  uint64_t sum = 0;
+  for (const LedgerThread& thread : threads) {
+    for (const uint64_t calls : thread.calls) sum += calls;
+  }
+  return sum;
+}
+
+}  // namespace
+
+RegularReports::~RegularReports() {
+  for (auto& [pid, known] : known_) {
+    try {
+      if (known.asked && look_again(known) && known.ledger->header().seq == known.seq) {
+        live::withdraw_request(*known.ledger);
+      }
+    } catch (const std::exception&) {
+      continue;  // its end is as good
+    }
+  }
+}
+
+bool RegularReports::ask(const std::vector<pid_t>& pids) noexcept {
+  bool any = false;
+  std::erase_if(known_, [](const auto& known) { return known.second.handle.wait_end(0); });
+  for (const pid_t pid : pids) {
+    try {
+      any |= ask_one(pid);
+    } catch (const std::exception&) {
+      continue;  // it is on its way out
+    }
+  }
+  return any;
+}
+
+// Whether the ledger that is known is still that of the process.
+bool RegularReports::look_again(Known& known) const {
+  if (known.ledger == nullptr || known.handle.wait_end(0)) return false;
+  known.ledger->refresh();
+  return known.ledger->header().state == format::LedgerState::kRunning;
+}
+
+bool RegularReports::ask_one(pid_t pid) {
+  auto at = known_.try_emplace(pid, pid).first;
+  Known& known = at->second;
+  // Who has the turn gets a report.
+  const AskTurn turn(pid, Clock::now());
+  if (!turn.held()) return true;
+  bool there = false;
+  try {
+    there = look_again(known);
+  } catch (const std::exception&) {
+    there = false;
+  }
+  if (there) {
+    ask_ledger(pid, known);
+    return true;
+  }
+  known_.erase(at);
+  std::string why;
+  auto process = AskedProcess::find(pid, why);
+  if (!process) return false;
+  const bool counts = process->traced() == nullptr || process->traced()->counts();
+  if (!counts || process->is_leaving()) return true;
+  if (process->ledger() != nullptr) {
+    Known& found = known_.try_emplace(pid, pid).first->second;
+    found.ledger = process->take_ledger();
+    ask_ledger(pid, found);
+    return true;
+  }
+  // A child that has done nothing since it was forked, or that shares its parent's memory.
+  if (process->traced()->is_child_without_report()) return true;
+  report_without_ledger(*process, "", kLongestThread, why);
+  return true;
+}
+
+void RegularReports::ask_ledger(pid_t pid, Known& known) {
+  const uint32_t seq = known.ledger->header().seq;
+  const uint64_t operations = operations_of(*known.ledger);
+  const bool answered = known.asked && seq != known.seq;
+  if (answered) known.covered = known.operations;
+  if (!known.asked || answered) {
+    known.asked = live::request_report(*known.ledger, "");
+    known.when = Clock::now();
+    known.seq = seq;
+    known.operations = operations;
+    return;
+  }
+  // The question stands.
+  if (Clock::now() < known.when + kPatience) return;
+  known.when = Clock::now();
+  // By a raw system call it may have become another program, whose ledger is another one.
+  std::string why;
+  if (process_of(*known.ledger) == 0) return known.ledger.reset();
+  // One that has nothing to tell is left alone.
+  if (operations == known.covered) return;
+  if (report_by_thread(pid, "", kLongestThread, why)) {
+    known.ledger->refresh();
+    known.seq = known.ledger->header().seq;
+    known.covered = operations;
+  }
+}
+
+}  // namespace mtrace::target

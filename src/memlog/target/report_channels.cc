@@ -1,0 +1,87 @@
+#include "target/report_channels.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "target/attach.h"
+#include "target/error.h"
+#include "target/held_signal.h"
+#include "target/process_image.h"
+
+namespace mtrace::target {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Milliseconds = std::chrono::milliseconds;
+
+constexpr Milliseconds kLongestThread{5000};  // where there is the signal besides
+constexpr Milliseconds kLongestStop{1000};
+
+// `why` is of "it".
+bool send_signal(AskedProcess& process, std::string& why) {
+  TracedProcess& traced = *process.traced();
+  why = traced.obstacle();
+  if (!why.empty()) return false;
+  const int signal = traced.block().signal;
+  const auto is_same = [&] { return traced.refresh() && traced.obstacle().empty(); };
+  try {
+    send_held(process.pid(), signal, is_same, kLongestStop);
+    return true;
+  } catch (const AttachError& error) {
+    why = error.what();
+  }
+  if (!is_same()) return false;
+  return traced.send_signal(process.handle(), why);
+}
+
+}  // namespace
+
+bool report_by_thread(pid_t pid, const std::string& label, Milliseconds timeout, std::string& why,
+                      bool* final) {
+  const Clock::time_point deadline = Clock::now() + timeout;
+  if (final != nullptr) *final = false;
+  for (;;) {
+    try {
+      const auto left = std::chrono::duration_cast<Milliseconds>(deadline - Clock::now());
+      report(process_image(pid), label, std::max(left, Milliseconds(1)));
+      return true;
+    } catch (const Outdated&) {
+      if (Clock::now() < deadline) continue;
+      why = "loads and unloads libraries all the time";
+    } catch (const CallFailed& error) {
+      why = error.what();
+      if (final != nullptr) *final = true;
+    } catch (const std::exception& error) {
+      why = error.what();
+    }
+    return false;
+  }
+}
+
+Outcome report_without_ledger(AskedProcess& process, const std::string& label, Milliseconds timeout,
+                              std::string& why) {
+  const std::string obstacle = process.traced()->obstacle();
+  bool final = false;
+  const Milliseconds most = obstacle.empty() ? std::min(timeout, kLongestThread) : timeout;
+  if (report_by_thread(process.pid(), label, most, why, &final)) return Outcome::kReported;
+  if (!obstacle.empty()) {
+    why = fmt::format("{}; without a signal: it {}", obstacle, why);
+    return Outcome::kRefused;
+  }
+  if (final) return Outcome::kRefused;
+  // A label stays for the report: the signal carries none.
+  if (!label.empty() && !process.traced()->write_label(label)) {
+    why = fmt::format("takes no label: {}", std::strerror(errno));
+    return Outcome::kRefused;
+  }
+  std::string no_signal;
+  if (send_signal(process, no_signal)) return Outcome::kSignalled;
+  if (!label.empty()) process.traced()->write_label("");
+  if (why != no_signal) why = fmt::format("{}; by a signal: it {}", why, no_signal);
+  return Outcome::kRefused;
+}
+
+}  // namespace mtrace::target

@@ -1,0 +1,240 @@
+#include "target/restarts.h"
+
+#include <sys/ptrace.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "target/seccomp.h"
+
+namespace mtrace::target {
+namespace {
+
+uint64_t now() {
+  timespec time;
+  ::clock_gettime(CLOCK_MONOTONIC, &time);
+  return static_cast<uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(time.tv_nsec);
+}
+
+bool registers_of(pid_t tid, user_regs_struct* registers) {
+  return ::ptrace(PTRACE_GETREGS, tid, nullptr, registers) == 0;
+}
+
+bool of_a_system_call(const user_regs_struct& registers, int64_t result) {
+  return static_cast<int64_t>(registers.orig_rax) >= 0 &&
+         static_cast<int64_t>(registers.rax) == result;
+}
+
+timespec time_of(uint64_t nanoseconds) {
+  constexpr uint64_t kSecond = 1'000'000'000;
+  return {static_cast<time_t>(nanoseconds / kSecond), static_cast<long>(nanoseconds % kSecond)};
+}
+
+// And the kernel begins it again with that.
+bool writes_what_is_left(const user_regs_struct& registers) {
+  return (registers.orig_rax == SYS_ppoll || registers.orig_rax == SYS_pselect6) &&
+         of_a_system_call(registers, kRestartNoHandler);
+}
+
+void begin_again(pid_t tid, user_regs_struct* registers) {
+  registers->rax = static_cast<uint64_t>(kRestartNoHandler);
+  ::ptrace(PTRACE_SETREGS, tid, nullptr, registers);
+}
+
+// Never less than what is left: a call must not end early.
+uint64_t milliseconds(uint64_t nanoseconds) { return (nanoseconds + 999'999) / 1'000'000; }
+
+bool on_socket(const WaitingCall& call) {
+  return call.kind == LimitKind::kReceive || call.kind == LimitKind::kSend;
+}
+
+}  // namespace
+
+Restarts::Restarts(pid_t pid, const TargetMemory& memory, Range cave) : pid_(pid), memory_(memory) {
+  const uint64_t size = restart_code().size();
+  if (cave.begin + size <= cave.end) {
+    foreign_ = {cave.begin, cave.end - size};
+    cave_ = {cave.end - size, cave.end};
+  }
+}
+
+void Restarts::use_library(uint64_t code) {
+  const std::string& ours = restart_code();
+  std::string there(ours.size(), '\0');
+  // Of another version: threads may be in it, but find no frame there.
+  if (code == 0 || !memory_.read(code, there.data(), there.size()) || there != ours) return;
+  library_ = {code, code + ours.size()};
+}
+
+uint64_t Restarts::begin_of(uint64_t address) const {
+  return library_.holds(address) ? library_.begin : cave_.begin;
+}
+
+void Restarts::settle(pid_t tid) {
+  user_regs_struct registers;
+  if (!registers_of(tid, &registers)) return;
+  if (in_code(registers.rip)) {
+    if (go_on(tid, registers)) in_frames_.insert(tid);
+    return;
+  }
+  const WaitingCall* call = waiting_call(registers.orig_rax);
+  if (call != nullptr && writes_what_is_left(registers) && !foreign_.holds(registers.rip)) {
+    stopped_[tid] = now();
+  }
+  if (call == nullptr || !of_a_system_call(registers, call->interrupted)) return;
+  // A call that came another way (int 0x80) has other numbers.
+  constexpr uint8_t kSyscall[] = {0x0f, 0x05};
+  uint8_t code[sizeof kSyscall];
+  if (!memory_.read(registers.rip - sizeof code, code, sizeof code) ||
+      std::memcmp(code, kSyscall, sizeof code) != 0) {
+    return;
+  }
+  const auto limit = limit_of(*call, registers, memory_, pid_, tid);
+  if (!limit) return;
+  if (*limit == kNoLimit) {
+    begin_again(tid, &registers);
+  } else {
+    begin(tid, registers, *call, *limit);
+  }
+}
+
+void Restarts::renew(pid_t tid) {
+  const auto stopped = stopped_.find(tid);
+  if (!in_frames_.contains(tid) && stopped == stopped_.end()) return;
+  user_regs_struct registers;
+  if (!registers_of(tid, &registers) || foreign_.holds(registers.rip)) return;
+  if (in_code(registers.rip)) {
+    go_on(tid, registers);
+  } else if (stopped != stopped_.end() && writes_what_is_left(registers)) {
+    shorten(registers, now() - stopped->second);
+    stopped_.erase(stopped);
+  }
+}
+
+void Restarts::begin(pid_t tid, user_regs_struct registers, const WaitingCall& call,
+                     uint64_t limit) {
+  const user_regs_struct& r = registers;
+  RestartFrame frame = {};
+  frame.magic = RestartFrame::kMagic;
+  frame.rip = r.rip;
+  frame.rsp = r.rsp;
+  frame.rdi = r.rdi;
+  frame.rsi = r.rsi;
+  frame.rdx = r.rdx;
+  frame.r10 = r.r10;
+  frame.r8 = r.r8;
+  frame.r9 = r.r9;
+  frame.flags = r.eflags;
+  frame.number = r.orig_rax;
+  frame.on_timeout = call.on_timeout;
+  uint16_t family = 0;
+  if (call.number == SYS_connect && memory_.read(r.rsi, &family, sizeof family) &&
+      family == AF_UNIX) {
+    frame.on_timeout = -EAGAIN;
+  }
+  frame.limit = limit;
+  frame.deadline = now() + limit;
+  const uint64_t place = (r.rsp - RestartFrame::kRedZone - sizeof frame) & ~uint64_t{15};
+  if (call.kind == LimitKind::kUring) {
+    if (!memory_.read(r.r8, &frame.uring, sizeof frame.uring)) return;
+    frame.uring.timespec = place + offsetof(RestartFrame, left);
+  }
+  // A filter of system calls may end the process at a ppoll.
+  if (on_socket(call) && seccomp_mode(pid_, tid) == 0) {
+    const bool receives = call.kind == LimitKind::kReceive;
+    frame.poll = {static_cast<int>(r.rdi), static_cast<short>(receives ? POLLIN : POLLOUT), 0};
+  }
+  const uint64_t code = install();
+  if (code == 0 || !write(place, &frame, sizeof frame)) return;
+  registers.rsp = place;
+  // Where it is interrupted first: in its own call, or in the poll before it.
+  registers.rip = code + (on_socket(call) ? restart_places().called : restart_places().direct);
+  if (go_on(tid, registers)) in_frames_.insert(tid);
+}
+
+bool Restarts::go_on(pid_t tid, user_regs_struct registers) {
+  RestartFrame frame;
+  const bool interrupted =
+      of_a_system_call(registers, -EINTR) || of_a_system_call(registers, kRestartNoHandler);
+  if (!interrupted || !frame_of(registers, &frame)) return false;
+  const uint64_t time = now();
+  // By the clock of another time namespace it could be more than there ever was.
+  const uint64_t left = time >= frame.deadline ? 0 : std::min(frame.deadline - time, frame.limit);
+  frame.left = time_of(left);
+  const uint64_t timespec = registers.rsp + offsetof(RestartFrame, left);
+  const RestartPlaces& places = restart_places();
+  const uint64_t place = registers.rip - begin_of(registers.rip);
+  if (place == places.direct) {
+    const WaitingCall* call = waiting_call(frame.number);
+    if (call == nullptr || call->limit == nullptr) return false;
+    registers.*call->limit = call->kind == LimitKind::kMilliseconds ? milliseconds(left)
+                             : call->kind == LimitKind::kUring
+                                 ? registers.rsp + offsetof(RestartFrame, uring)
+                                 : timespec;
+  } else if (place == places.called && left == 0) {
+    registers.rax = static_cast<uint64_t>(frame.on_timeout);
+    ::ptrace(PTRACE_SETREGS, tid, nullptr, &registers);
+    return true;
+  } else if (place == places.polled || (place == places.called && frame.poll.events != 0)) {
+    registers.rip = begin_of(registers.rip) + places.polled;
+    registers.orig_rax = SYS_ppoll;
+    registers.rdi = registers.rsp + offsetof(RestartFrame, poll);
+    registers.rsi = 1;
+    registers.rdx = timespec;
+    registers.r10 = 0;
+    registers.r8 = 0;
+  } else if (place != places.called) {
+    return false;
+  }
+  if (!write(registers.rsp, &frame, sizeof frame)) return false;
+  if (library_.begin != 0) registers.rip += library_.begin - begin_of(registers.rip);
+  begin_again(tid, &registers);
+  return true;
+}
+
+// The timespec of such a call is the kernel's to write to.
+void Restarts::shorten(const user_regs_struct& registers, uint64_t stopped) const {
+  const WaitingCall* call = waiting_call(registers.orig_rax);
+  const uint64_t limit = limit_of(*call, registers, memory_, pid_, 0).value_or(kNoLimit);
+  if (limit == kNoLimit) return;
+  const timespec left = time_of(limit - std::min(limit, stopped));
+  write(registers.*call->limit, &left, sizeof left);
+}
+
+bool Restarts::leave(user_regs_struct* registers) const {
+  RestartFrame frame;
+  if (!in_code(registers->rip) || !frame_of(*registers, &frame)) return false;
+  registers->rip = frame.rip;
+  registers->rsp = frame.rsp;
+  return true;
+}
+
+bool Restarts::frame_of(const user_regs_struct& registers, RestartFrame* frame) const {
+  return memory_.read(registers.rsp, frame, sizeof *frame) && frame->magic == RestartFrame::kMagic;
+}
+
+// What is not empty, and not the same code, is somebody else's, or of another version of this
+// program, and threads may be in it. 0: there is no room.
+uint64_t Restarts::install() {
+  const std::string& code = restart_code();
+  if (library_.begin != 0) return library_.begin;
+  if (cave_.begin == 0) return 0;
+  std::string there(code.size(), '\0');
+  if (!memory_.read(cave_.begin, there.data(), there.size())) return 0;
+  if (there == code) return cave_.begin;
+  const bool is_free = there.find_first_not_of('\0') == std::string::npos;
+  return is_free && memory_.write(cave_.begin, code.data(), code.size()) ? cave_.begin : 0;
+}
+
+// Not through /proc/PID/mem, which would write where the thread itself may not.
+bool Restarts::write(uint64_t address, const void* data, size_t size) const {
+  const iovec from = {const_cast<void*>(data), size};
+  const iovec to = {reinterpret_cast<void*>(address), size};
+  return ::process_vm_writev(pid_, &from, 1, &to, 1, 0) == static_cast<ssize_t>(size);
+}
+
+}  // namespace mtrace::target

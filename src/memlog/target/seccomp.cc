@@ -1,0 +1,95 @@
+#include "target/seccomp.h"
+
+#include <fmt/format.h>
+#include <sys/ptrace.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <fstream>
+#include <string>
+
+#include "target/error.h"
+#include "target/task_list.h"
+
+namespace mtrace::target {
+namespace {
+
+constexpr size_t kMostWays = 1024;
+constexpr int kStrict = 1;
+constexpr int kFilters = 2;
+
+// Of a stopped thread. The kernel says at once that it has no filters, to root; its text takes
+// twenty times as long.
+bool has_filters(pid_t pid, pid_t tid) {
+  if (::ptrace(PTRACE_SECCOMP_GET_FILTER, tid, 0, nullptr) >= 0) return true;
+  return errno != EINVAL && seccomp_mode(pid, tid) == kFilters;
+}
+
+// The filter that was added as the last but `number`. Empty: there is none.
+std::vector<sock_filter> filter_of(pid_t tid, uint64_t number) {
+  std::vector<sock_filter> filter(BPF_MAXINSNS);
+  const long length = ::ptrace(PTRACE_SECCOMP_GET_FILTER, tid, number, filter.data());
+  if (length < 0 && errno != ENOENT) {
+    throw AttachError(
+        "has a filter of system calls (seccomp), which only root may look at and which could end "
+        "it");
+  }
+  filter.resize(length < 0 ? 0 : static_cast<size_t>(length));
+  return filter;
+}
+
+void check_filter(const std::vector<sock_filter>& filter) {
+  for (const FilteredCall& call : filtered_calls()) {
+    const Verdict verdict = judge(filter, call);
+    if (verdict == Verdict::kAllowed || (verdict == Verdict::kFails && !call.needed)) continue;
+    throw AttachError(fmt::format("has a filter of system calls (seccomp) that {} {}",
+                                  verdict == Verdict::kEnds ? "could end it at" : "refuses it",
+                                  call.name));
+  }
+}
+
+}  // namespace
+
+int seccomp_mode(pid_t pid, pid_t tid) {
+  std::ifstream file(fmt::format("/proc/{}/task/{}/status", pid, tid));
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("Seccomp:")) return std::atoi(line.c_str() + sizeof "Seccomp:");
+  }
+  return 0;
+}
+
+Verdict judge(const std::vector<sock_filter>& filter, const FilteredCall& call) {
+  format::SystemCall known = {call.number, 0, {}};
+  if (call.argument >= 0) {
+    known.known = 1u << call.argument;
+    known.arguments[call.argument] = call.value;
+  }
+  return format::judge<kMostWays>(filter.data(), filter.size(), known);
+}
+
+void refuse_strict_mode(pid_t pid) {
+  for (const pid_t tid : all_tasks(pid)) {
+    if (seccomp_mode(pid, tid) != kStrict) continue;
+    throw AttachError("is in strict mode of seccomp: any system call would end it");
+  }
+}
+
+void check_filters(pid_t pid, const std::vector<pid_t>& stopped) {
+  std::vector<sock_filter> checked;  // most threads have the same
+  for (const pid_t tid : stopped) {
+    const bool filtered = has_filters(pid, tid);
+    for (uint64_t number = 0; filtered; ++number) {
+      std::vector<sock_filter> filter = filter_of(tid, number);
+      if (filter.empty()) break;
+      const auto same = [](const sock_filter& a, const sock_filter& b) {
+        return a.code == b.code && a.jt == b.jt && a.jf == b.jf && a.k == b.k;
+      };
+      if (std::equal(filter.begin(), filter.end(), checked.begin(), checked.end(), same)) continue;
+      check_filter(filter);
+      checked = std::move(filter);
+    }
+  }
+}
+
+}  // namespace mtrace::target

@@ -1,0 +1,62 @@
+#include "target/seize.h"
+
+#include <sys/ptrace.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <utility>
+
+namespace mtrace::target {
+namespace {
+
+constexpr long kEvery = 5'000'000;  // nanoseconds
+
+// While this thread is inside ptrace().
+std::atomic<const std::function<void()>*> g_reap{nullptr};
+std::atomic<unsigned> g_call{0};  // each has a number
+unsigned g_seen = 0;              // by the handler
+
+// The call that the last alarm found takes as long as that.
+void on_alarm(int) {
+  const int error = errno;
+  const std::function<void()>* reap = g_reap.load();
+  if (reap != nullptr && g_seen == g_call.load()) (*reap)();
+  g_seen = g_call.load();
+  errno = error;
+}
+
+}  // namespace
+
+Seizing::Seizing(std::function<void()> reap) : reap_(std::move(reap)) {
+  struct sigaction action = {};
+  action.sa_handler = on_alarm;
+  action.sa_flags = SA_RESTART;
+  ::sigaction(SIGALRM, &action, &before_);
+  // To this thread: others must not run the handler beside it.
+  sigevent event = {};
+  event.sigev_notify = SIGEV_THREAD_ID;
+  event.sigev_signo = SIGALRM;
+  event._sigev_un._tid = ::gettid();
+  const itimerspec every = {{0, kEvery}, {0, kEvery}};
+  armed_ = ::timer_create(CLOCK_MONOTONIC, &event, &timer_) == 0;
+  if (armed_) ::timer_settime(timer_, 0, &every, nullptr);
+}
+
+// No signal of the timer is on its way when it has been deleted: it is delivered to this very
+// thread.
+Seizing::~Seizing() {
+  if (armed_) ::timer_delete(timer_);
+  ::sigaction(SIGALRM, &before_, nullptr);
+}
+
+int Seizing::seize(pid_t tid, unsigned long options) {
+  g_call.fetch_add(1);
+  g_reap.store(&reap_);
+  const long result = ::ptrace(PTRACE_SEIZE, tid, nullptr, options);
+  const int error = result == 0 ? 0 : errno;
+  g_reap.store(nullptr);
+  return error;
+}
+
+}  // namespace mtrace::target

@@ -1,0 +1,63 @@
+#include "target/target_memory.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "target/error.h"
+
+namespace mtrace::target {
+
+TargetMemory::TargetMemory(pid_t pid)
+    : file_(::open(fmt::format("/proc/{}/mem", pid).c_str(), O_RDWR | O_CLOEXEC)) {
+  if (file_ < 0) {
+    throw AttachError(fmt::format("may not be traced: {} (kernel.yama.ptrace_scope says who may)",
+                                  std::strerror(errno)));
+  }
+}
+
+TargetMemory::~TargetMemory() { ::close(file_); }
+
+bool TargetMemory::read(uint64_t address, void* data, size_t size) const {
+  const ssize_t done = ::pread(file_, data, size, static_cast<off_t>(address));
+  if (done >= 0 && static_cast<size_t>(done) != size) errno = EFAULT;
+  return done == static_cast<ssize_t>(size);
+}
+
+bool TargetMemory::write(uint64_t address, const void* data, size_t size) const {
+  const ssize_t done = ::pwrite(file_, data, size, static_cast<off_t>(address));
+  if (done >= 0 && static_cast<size_t>(done) != size) errno = EFAULT;
+  return done == static_cast<ssize_t>(size);
+}
+
+const std::string* PageCache::page(uint64_t begin) {
+  const auto [entry, fresh] = pages_.try_emplace(begin);
+  if (!fresh) return entry->second.empty() ? nullptr : &entry->second;
+  std::string bytes(kPage, '\0');
+  if (!memory_.read(begin, bytes.data(), bytes.size())) return nullptr;
+  entry->second = std::move(bytes);
+  return &entry->second;
+}
+
+bool PageCache::read_word(uint64_t address, uint64_t* word) {
+  char bytes[sizeof *word];
+  const uint64_t begin = address & ~(kPage - 1);
+  const uint64_t offset = address - begin;
+  const size_t first = std::min<size_t>(sizeof bytes, kPage - offset);
+  const std::string* from = page(begin);
+  if (from == nullptr) return false;
+  std::memcpy(bytes, from->data() + offset, first);
+  if (first < sizeof bytes) {
+    from = page(begin + kPage);
+    if (from == nullptr) return false;
+    std::memcpy(bytes + first, from->data(), sizeof bytes - first);
+  }
+  std::memcpy(word, bytes, sizeof bytes);
+  return true;
+}
+
+}  // namespace mtrace::target

@@ -1,0 +1,20 @@
+// The threads of a process, and how it ended, as /proc says.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+namespace mtrace::target {
+
+std::vector<pid_t> all_tasks(pid_t pid);
+
+// 'R', 'S', 'D', 'T', ... of a thread; 0: it is gone.
+char task_state(pid_t pid, pid_t tid);
+inline bool is_ending(char state) { return state == '\0' || state == 'Z' || state == 'X'; }
+
+// "has ended meanwhile, by SIGKILL", "has ended meanwhile, with status 3"; empty: it has not.
+std::string how_it_ended(pid_t pid);
+
+}  // namespace mtrace::target

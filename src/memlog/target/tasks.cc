@@ -1,0 +1,268 @@
+#include "target/tasks.h"
+
+#include <fmt/format.h>
+#include <sys/ptrace.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <optional>
+#include <thread>
+
+#include "target/error.h"
+#include "target/seize.h"
+
+namespace mtrace::target {
+namespace {
+
+// How long a thread is waited for that is to be given back.
+constexpr auto kGoodbye = std::chrono::seconds(1);
+
+bool is_own_child(pid_t pid) {
+  siginfo_t info = {};
+  return ::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) == 0;
+}
+
+}  // namespace
+
+Tasks::Tasks(pid_t pid, Restarts& restarts)
+    : pid_(pid), restarts_(restarts), own_child_(is_own_child(pid)) {
+  sigset_t blocked;
+  sigemptyset(&blocked);
+  for (const int signal : {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP}) {
+    sigaddset(&blocked, signal);
+  }
+  ::sigprocmask(SIG_BLOCK, &blocked, &mask_);
+  // While threads stand still this program goes before others, where it may.
+  priority_ = ::getpriority(PRIO_PROCESS, 0);
+  ::setpriority(PRIO_PROCESS, 0, -20);
+}
+
+Tasks::~Tasks() {
+  bool ended = false;
+  for (const auto& [tid, state] : tasks_) {
+    if (state == State::kRunning) {
+      ::ptrace(PTRACE_INTERRUPT, tid, nullptr, nullptr);
+      // Detaching needs a stop; a thread that does not come to one is let go with this program.
+      if (!wait_stopped(tid, Clock::now() + kGoodbye)) continue;
+    }
+    if (state == State::kStopped) restarts_.renew(tid);
+    if (state == State::kStopped && ::ptrace(PTRACE_DETACH, tid, nullptr, nullptr) == 0) continue;
+    // Killed while it was stopped.
+    if (state == State::kStopped) wait_stopped(tid, Clock::now() + kGoodbye);
+    ended = true;
+  }
+  if (ended) reap_ended();
+  ::setpriority(PRIO_PROCESS, 0, priority_);
+  ::sigprocmask(SIG_SETMASK, &mask_, nullptr);
+}
+
+bool Tasks::seize(pid_t tid, Seizing& seizing) {
+  constexpr int kTries = 4;
+  for (int tries = 1;; ++tries) {
+    const int error = seizing.seize(tid, PTRACE_O_TRACESYSGOOD);
+    if (error == 0) {
+      tasks_[tid] = State::kRunning;
+      return true;
+    }
+    if (error == ESRCH || is_ending(task_state(pid_, tid))) return false;
+    if (tries == kTries) {
+      throw AttachError(fmt::format("may not be traced: {} (kernel.yama.ptrace_scope says who may)",
+                                    std::strerror(error)));
+    }
+    // A thread at its end is refused a moment before it looks ended.
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
+}
+
+// A thread that has ended stays a zombie until its tracer has waited for it, and its process with
+// it: the first thread can only be waited for when all others have been, and another program that
+// the process executes begins only then. False: none has ended.
+bool Tasks::reap_ended() {
+  bool any = false;
+  for (auto& [tid, state] : tasks_) {
+    siginfo_t ended = {};
+    // A child of this program is waited for elsewhere: see take_status().
+    if (state == State::kGone || (own_child_ && tid == pid_) ||
+        ::waitid(P_PID, static_cast<id_t>(tid), &ended, WEXITED | WNOHANG | __WALL) != 0 ||
+        ended.si_pid != tid) {
+      continue;
+    }
+    state = State::kGone;
+    any = true;
+  }
+  return any;
+}
+
+// As waitpid() without waiting. Of a child of this program the end stays to be waited for: then -1,
+// as of one that is gone.
+pid_t Tasks::take_status(pid_t tid, int* status) const {
+  if (own_child_ && tid == pid_) {
+    siginfo_t info = {};
+    const int found = ::waitid(P_PID, static_cast<id_t>(tid), &info,
+                               WEXITED | WSTOPPED | WNOHANG | WNOWAIT | __WALL);
+    if (found == 0 && info.si_pid != 0 &&
+        (info.si_code == CLD_EXITED || info.si_code == CLD_KILLED || info.si_code == CLD_DUMPED)) {
+      return -1;
+    }
+  }
+  return ::waitpid(tid, status, __WALL | WNOHANG);
+}
+
+bool Tasks::wait_for(pid_t tid, Clock::time_point deadline, int* status) {
+  sigset_t child;
+  sigemptyset(&child);
+  sigaddset(&child, SIGCHLD);
+  for (bool first = true;; first = false) {
+    const pid_t done = take_status(tid, status);
+    if (done == tid) return true;
+    if (done < 0) {
+      *status = 0;  // gone
+      return true;
+    }
+    // One that is at an exec waits for the others' end, too.
+    const char state = first ? 'R' : task_state(pid_, tid);
+    if ((is_ending(state) || state == 'D') && reap_ended()) continue;
+    const auto left = deadline - Clock::now();
+    if (left <= Clock::duration::zero()) return false;
+    // Stops of several threads may have been told by one signal: so never for long.
+    const auto wait = std::min<std::chrono::nanoseconds>(left, std::chrono::milliseconds(1));
+    const timespec time = {0, static_cast<long>(wait.count())};
+    ::sigtimedwait(&child, nullptr, &time);
+  }
+}
+
+// Signals on their way are handed over: the thread then stops before their handlers begin.
+bool Tasks::wait_stopped(pid_t tid, Clock::time_point deadline) {
+  int status = 0;
+  while (wait_for(tid, deadline, &status)) {
+    if (!WIFSTOPPED(status)) {
+      tasks_[tid] = State::kGone;
+      return true;
+    }
+    if (status >> 16 == PTRACE_EVENT_STOP) {
+      tasks_[tid] = State::kStopped;
+      restarts_.settle(tid);
+      return true;
+    }
+    const bool system_call = WSTOPSIG(status) == (SIGTRAP | 0x80);
+    ::ptrace(PTRACE_CONT, tid, nullptr, status >> 16 != 0 || system_call ? 0 : WSTOPSIG(status));
+  }
+  return false;
+}
+
+bool Tasks::interrupt(pid_t tid, Clock::time_point deadline) {
+  ::ptrace(PTRACE_INTERRUPT, tid, nullptr, nullptr);
+  if (tasks_[tid] == State::kStopped) ::ptrace(PTRACE_CONT, tid, nullptr, nullptr);
+  return wait_stopped(tid, deadline) && tasks_[tid] == State::kStopped;
+}
+
+bool Tasks::stop(const std::vector<pid_t>& tids, Clock::time_point deadline) {
+  for (const pid_t tid : tids) {
+    if (tasks_[tid] == State::kRunning) ::ptrace(PTRACE_INTERRUPT, tid, nullptr, nullptr);
+  }
+  for (const pid_t tid : tids) {
+    if (tasks_[tid] != State::kRunning || wait_stopped(tid, deadline)) continue;
+    trouble_ = fmt::format("thread {} does not stop (in state {})", tid, task_state(pid_, tid));
+    return false;
+  }
+  return true;
+}
+
+bool Tasks::stop_all(Clock::time_point deadline) {
+  const bool all_run = stopped().empty();
+  for (bool stable = false; !stable;) {
+    stable = true;
+    std::optional<Seizing> seizing;
+    std::vector<pid_t> running;
+    const std::vector<pid_t> tids = all_tasks(pid_);
+    if (tids.empty()) throw AttachError("has ended");
+    for (const pid_t tid : tids) {
+      const auto known = tasks_.find(tid);
+      if (known == tasks_.end() || known->second == State::kGone) {
+        if (known != tasks_.end() && is_ending(task_state(pid_, tid))) continue;
+        if (!seizing) seizing.emplace([this] { reap_ended(); });
+        stable &= !seize(tid, *seizing);
+      }
+      if (tasks_.contains(tid)) running.push_back(tid);
+    }
+    seizing.reset();
+    if (all_run && stopped().empty()) since_ = Clock::now();
+    if (!stop(running, deadline)) return false;
+  }
+  if (stopped().empty()) throw AttachError("is ending");
+  return true;
+}
+
+void Tasks::resume(const std::vector<pid_t>& tids) {
+  for (const pid_t tid : tids) {
+    if (tasks_[tid] != State::kStopped) continue;
+    // Of a process that its own job control has stopped, a thread would go on.
+    tasks_[tid] = State::kRunning;
+    restarts_.renew(tid);
+    ::ptrace(PTRACE_CONT, tid, nullptr, nullptr);
+  }
+}
+
+void Tasks::resume_others(pid_t tid) {
+  std::vector<pid_t> others = stopped();
+  std::erase(others, tid);
+  resume(others);
+}
+
+std::vector<pid_t> Tasks::stopped() const {
+  std::vector<pid_t> tids;
+  for (const auto& [tid, state] : tasks_) {
+    if (state == State::kStopped) tids.push_back(tid);
+  }
+  const auto first = std::find(tids.begin(), tids.end(), pid_);
+  if (first != tids.end()) std::rotate(tids.begin(), first, first + 1);
+  return tids;
+}
+
+bool Tasks::any_running() const {
+  return std::any_of(tasks_.begin(), tasks_.end(),
+                     [](const auto& task) { return task.second == State::kRunning; });
+}
+
+bool Tasks::registers(pid_t tid, user_regs_struct* registers) {
+  return ::ptrace(PTRACE_GETREGS, tid, nullptr, registers) == 0;
+}
+
+bool Tasks::set_registers(pid_t tid, const user_regs_struct& registers) {
+  return ::ptrace(PTRACE_SETREGS, tid, nullptr, &registers) == 0;
+}
+
+void Tasks::hand_over_signals() {
+  for (auto& [tid, state] : tasks_) {
+    int status = 0;
+    if (state != State::kRunning) continue;
+    const pid_t done = take_status(tid, &status);
+    if (done == 0) continue;
+    if (done < 0 || !WIFSTOPPED(status)) {
+      state = State::kGone;
+    } else {
+      ::ptrace(PTRACE_CONT, tid, nullptr, status >> 16 != 0 ? 0 : WSTOPSIG(status));
+    }
+  }
+}
+
+bool Tasks::run_to_system_call(pid_t tid, Clock::time_point deadline) {
+  int status = 0;
+  int signal = 0;
+  for (;;) {
+    ::ptrace(PTRACE_SYSCALL, tid, nullptr, signal);
+    if (!wait_for(tid, deadline, &status)) throw AttachError("does not go on in time");
+    if (!WIFSTOPPED(status)) {
+      tasks_[tid] = State::kGone;
+      return false;
+    }
+    if (WSTOPSIG(status) == (SIGTRAP | 0x80)) return true;
+    signal = status >> 16 != 0 ? 0 : WSTOPSIG(status);
+  }
+}
+
+}  // namespace mtrace::target

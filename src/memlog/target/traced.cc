@@ -1,0 +1,222 @@
+#include "target/traced.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+
+#include "symbolize/dynamic_symbol.h"
+#include "symbolize/loader_need.h"
+#include "target/system_call_filters.h"
+
+namespace mtrace::target {
+namespace {
+
+using format::Handler;
+using format::Mode;
+using format::StatusBlock;
+
+constexpr char kLibrary[] = "libmtrace.so";
+
+std::string base_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+std::optional<uint64_t> block_address(pid_t pid, const Mapping& mapping) {
+  const int file = open_mapped(pid, mapping);
+  if (file < 0) return std::nullopt;
+  uint64_t size = 0;
+  const auto address = symbolize::exported_address(file, format::kStatusSymbol, mapping.begin,
+                                                   mapping.offset, &size);
+  ::close(file);
+  if (size < sizeof(StatusBlock)) return std::nullopt;
+  return address;
+}
+
+std::string why_not_mapped(pid_t pid, const std::vector<Mapping>& files) {
+  if (files.empty()) return "is not traced: it has ended, or is part of the kernel";
+  const bool loader = std::any_of(files.begin(), files.end(), [](const Mapping& m) {
+    return base_name(m.path).starts_with("ld-") || base_name(m.path).starts_with("ld.so");
+  });
+  const std::string preload = start_environment(pid, "LD_PRELOAD").value_or("");
+  const std::string nothing = fmt::format("{} is not mapped", kLibrary);
+  const auto obstacle = symbolize::preload_obstacle(fmt::format("/proc/{}/exe", pid));
+  if (obstacle.foreign) {
+    return fmt::format("is not traced: {} (the program {})", nothing, obstacle.why);
+  }
+  if (!loader) {
+    return fmt::format(
+        "is not traced: {} (the program is linked statically, which LD_PRELOAD "
+        "does not reach)",
+        nothing);
+  }
+  if (preload.find(kLibrary) != std::string::npos) {
+    return fmt::format(
+        "is not traced: {}, although LD_PRELOAD names it (a file that was not "
+        "found, a set-uid program, another architecture)",
+        nothing);
+  }
+  return fmt::format("is not traced: {} (the program was started without it in LD_PRELOAD)",
+                     nothing);
+}
+
+}  // namespace
+
+std::optional<TracedProcess> TracedProcess::find(pid_t pid, bool thorough, std::string& why) {
+  const auto files = file_mappings(pid);
+  if (!files) {
+    why = errno == EACCES || errno == EPERM
+              ? "may not be looked at: it belongs to another user, or protects itself"
+              : fmt::format("cannot be looked at: {}", std::strerror(errno));
+    return std::nullopt;
+  }
+  TracedProcess process;
+  process.pid_ = pid;
+  process.own_pid_ = pid_in_namespace(pid);
+  process.name_ = process_name(pid);
+  why.clear();
+  for (const bool by_name : {true, false}) {
+    if (!by_name && !thorough) break;
+    for (const Mapping& mapping : *files) {
+      // The library may be mapped again, as data: its first segment lies behind each beginning.
+      if (mapping.offset != 0) continue;
+      if (by_name != base_name(mapping.path).starts_with(kLibrary)) continue;
+      const auto address = block_address(pid, mapping);
+      if (!address) continue;
+      process.address_ = *address;
+      process.block_ = std::make_unique<StatusBlock>();
+      if (!read_memory(pid, *address, process.block_.get(), sizeof(StatusBlock))) {
+        why = fmt::format("has {} mapped, but cannot be read: {}{}", base_name(mapping.path),
+                          std::strerror(errno),
+                          errno == EPERM ? " (another user's, or kernel.yama.ptrace_scope)" : "");
+      } else if (process.block_->magic != format::kStatusMagic ||
+                 process.block_->size < sizeof(StatusBlock)) {
+        why = fmt::format("has {} mapped, but of another version than this program",
+                          base_name(mapping.path));
+      } else {
+        return process;
+      }
+    }
+  }
+  if (why.empty()) why = why_not_mapped(pid, *files);
+  return std::nullopt;
+}
+
+bool TracedProcess::refresh() {
+  if (!read_memory(pid_, address_, block_.get(), sizeof *block_)) return false;
+  // Another program may have something else there.
+  return block_->magic == format::kStatusMagic && block_->size >= sizeof(StatusBlock);
+}
+
+std::string TracedProcess::obstacle() const {
+  const StatusBlock& block = *block_;
+  const std::string reason = block_text(block.reason);
+  const std::string because = reason.empty() ? "" : ": " + reason;
+  if (block.mode == Mode::kStarting) return "is only starting: ask again";
+  if (block.mode == Mode::kDormant) {
+    if (reason.find("not covered") != std::string::npos) return "is not traced" + because;
+    return fmt::format("is not followed{} (MTRACE_FOLLOW)", because);
+  }
+  if (block.mode == Mode::kQuiet) return fmt::format("is not traced any more{}", because);
+  if (block.mode != Mode::kActive) return "is in a state that this program does not know";
+
+  constexpr const char* kOther = "start it with MTRACE_SIGNAL naming another signal";
+  const std::string signal = signal_name(block.signal);
+  if (block.handler == Handler::kNone || block.signal <= 0 || block.signal > 64) {
+    return fmt::format("takes no signal (MTRACE_SIGNAL=none): {}", kOther);
+  }
+  if (block.handler == Handler::kProgram) {
+    return fmt::format("uses SIG{} itself: {}", signal, kOther);
+  }
+  if (block.handler == Handler::kIgnored) return fmt::format("ignores SIG{}: {}", signal, kOther);
+  if (block.handler != Handler::kOurs) return fmt::format("swallows SIG{}", signal);
+
+  const auto masks = signal_masks(pid_);
+  if (!masks) return "has ended";
+  const uint64_t bit = uint64_t{1} << (block.signal - 1);
+  if ((masks->caught & bit) == 0) {
+    return fmt::format("does not catch SIG{}, which would end it: {}", signal, kOther);
+  }
+  if ((masks->blocked & bit) != 0) {
+    return fmt::format("blocks SIG{} in every thread: {}", signal, kOther);
+  }
+  return {};
+}
+
+bool TracedProcess::has_unknown_filter() const {
+  return system_call_filters(pid_) > block_->filters;
+}
+
+namespace {
+
+// A process's memory, open for writing. It stays that of the program that was running then: when
+// the process becomes another one, nothing more is read or written.
+class PinnedMemory {
+ public:
+  explicit PinnedMemory(pid_t pid)
+      : file_(::open(fmt::format("/proc/{}/mem", pid).c_str(), O_RDWR | O_CLOEXEC)) {}
+  ~PinnedMemory() {
+    if (file_ >= 0) ::close(file_);
+  }
+  PinnedMemory(const PinnedMemory&) = delete;
+  PinnedMemory& operator=(const PinnedMemory&) = delete;
+
+  bool read(uint64_t address, void* data, size_t size) const {
+    return is_all(::pread(file_, data, size, static_cast<off_t>(address)), size);
+  }
+  bool write(uint64_t address, const void* data, size_t size) const {
+    return is_all(::pwrite(file_, data, size, static_cast<off_t>(address)), size);
+  }
+  // Whether a status block is there; false with errno.
+  bool has_block(uint64_t address) const {
+    uint64_t magic = 0;
+    if (!read(address, &magic, sizeof magic)) return false;
+    if (magic != format::kStatusMagic) errno = ESRCH;
+    return magic == format::kStatusMagic;
+  }
+
+ private:
+  static bool is_all(ssize_t done, size_t size) {
+    if (done >= 0 && static_cast<size_t>(done) != size) errno = ESRCH;
+    return done == static_cast<ssize_t>(size);
+  }
+  int file_;
+};
+
+}  // namespace
+
+bool TracedProcess::write_label(const std::string& label) const {
+  const size_t size = std::min(label.size(), sizeof block_->label);
+  const auto length = static_cast<uint32_t>(size);
+  const PinnedMemory memory(pid_);
+  // The length last: it says that the text is there.
+  return memory.has_block(address_) &&
+         memory.write(address_ + offsetof(StatusBlock, label), label.data(), size) &&
+         memory.write(address_ + offsetof(StatusBlock, label_length), &length, sizeof length);
+}
+
+bool TracedProcess::send_signal(const ProcessHandle& handle, std::string& why) {
+  const PinnedMemory memory(pid_);
+  const uint64_t signaller = address_ + offsetof(StatusBlock, signaller);
+  const auto self = static_cast<uint32_t>(::getpid());
+  const uint32_t nobody = 0;
+  // First said, then looked: a thread either sees this, and waits, or is seen to leave.
+  if (!memory.has_block(address_) || !memory.write(signaller, &self, sizeof self)) {
+    why = fmt::format("cannot be written to: {}", std::strerror(errno));
+    return false;
+  }
+  if (!memory.read(address_, block_.get(), sizeof *block_) || is_leaving()) {
+    why = "is becoming another program: ask again";
+  } else {
+    why = obstacle();
+  }
+  if (why.empty() && !handle.send(block_->signal)) {
+    why = fmt::format("cannot be signalled: {}", std::strerror(errno));
+  }
+  memory.write(signaller, &nobody, sizeof nobody);
+  return why.empty();
+}
+
+}  // namespace mtrace::target

@@ -1,0 +1,144 @@
+#include "text/expire_text.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "text/style.h"
+
+namespace mtrace::text {
+namespace {
+
+using nlohmann::ordered_json;
+
+std::string seconds(uint64_t milliseconds) {
+  return fmt::format("{:.3f}", static_cast<double>(milliseconds) / 1000);
+}
+
+// A time that the stack's blocks would not have outlived, rounded up to be remembered.
+uint64_t enough(uint64_t longest_ticks) {
+  constexpr uint64_t kSecond = 1000;
+  const uint64_t milliseconds = live::tick_milliseconds(longest_ticks);
+  const uint64_t more = milliseconds + milliseconds / 4;
+  return more < kSecond ? (more / 100 + 1) * 100 : (more / kSecond + 1) * kSecond;
+}
+
+// "min 0.010 s", "min >= 0.010 s", "min ?".
+std::string limit_text(const char* which, const char* bound,
+                       const std::optional<analyze::LiveTimeLimit>& limit) {
+  if (!limit) return fmt::format("{} ?", which);
+  return fmt::format("{} {}{} s", which, limit->exact ? "" : bound,
+                     seconds(live::tick_milliseconds(limit->ticks)));
+}
+
+ordered_json limit_number(const std::optional<analyze::LiveTimeLimit>& limit, bool exact) {
+  if (!limit || limit->exact != exact) return nullptr;
+  return live::tick_milliseconds(limit->ticks);
+}
+
+void add_live_time(ordered_json& line, const analyze::LiveTime& lived) {
+  line["live_min_ms"] = limit_number(lived.least, true);
+  if (lived.least && !lived.least->exact) {
+    line["live_min_ms_at_least"] = limit_number(lived.least, false);
+  }
+  line["live_mean_ms"] =
+      lived.frees == 0 ? ordered_json() : ordered_json(live::tick_milliseconds(lived.mean));
+  line["live_max_ms"] = limit_number(lived.most, true);
+  if (lived.most && !lived.most->exact) {
+    line["live_max_ms_at_most"] = limit_number(lived.most, false);
+  }
+}
+
+std::string frames_text(const live::LedgerStackState& stack, const StackNames& names) {
+  std::string out;
+  for (const std::string& frame : names.frames(stack)) out += "    " + frame + '\n';
+  return out;
+}
+
+}  // namespace
+
+std::string ExpireText::beginning(const std::string& name, uint32_t pid) const {
+  if (json_) {
+    return ordered_json{{"event", "begin"}, {"pid", pid}, {"after_ms", after_ms_}}.dump() + '\n';
+  }
+  return fmt::format("{} ({}): blocks from now on that outlive {} s\n", plain(name), pid,
+                     seconds(after_ms_));
+}
+
+std::string ExpireText::news(uint64_t at, const analyze::ExpiryNews& news,
+                             const live::LedgerStackState& stack, const StackNames& names) const {
+  const analyze::ExpiryStack& all = *news.stack;
+  // Of a muted stack nothing but that it is.
+  if (all.muted && !news.muted) return {};
+  if (json_) {
+    ordered_json line = {
+        {"event", "expired"},       {"ms", at},
+        {"stack", names.id(stack)}, {"expired", news.expired},
+        {"freed", news.freed},      {"total_expired", all.expired},
+        {"total_freed", all.freed}, {"may_leak_bytes", all.expired_bytes - all.freed_bytes}};
+    if (news.muted) {
+      line["muted"] = true;
+      line["after_ms_that_would_do"] = enough(all.longest);
+    }
+    if (news.first) line["frames"] = names.frames(stack);
+    return line.dump(-1, ' ', false, ordered_json::error_handler_t::replace) + '\n';
+  }
+  std::string out = fmt::format("{:>10}  stack={}", seconds(at), names.id(stack));
+  if (news.expired != 0)
+    out += fmt::format("  +{} outlived {} s", news.expired, seconds(after_ms_));
+  if (news.freed != 0) out += fmt::format("  -{} freed since", news.freed);
+  out += fmt::format("  now {} blocks, {} bytes\n", all.may_leak(),
+                     all.expired_bytes - all.freed_bytes);
+  if (news.first) out += frames_text(stack, names);
+  if (news.muted) {
+    out += fmt::format("{:>10}  stack={}  muted: it frees its blocks; --after {} would do\n",
+                       seconds(at), names.id(stack), seconds(enough(all.longest)) + "s");
+  }
+  return out;
+}
+
+std::string ExpireText::closing(const std::string& why, size_t stacks) const {
+  if (json_) {
+    return ordered_json{{"event", "end"}, {"why", why}, {"stacks", stacks}}.dump() + '\n';
+  }
+  return fmt::format("\n{}; {} with blocks that outlived {} s\n", why,
+                     stacks == 1 ? "1 stack" : fmt::format("{} stacks", stacks),
+                     seconds(after_ms_));
+}
+
+std::string ExpireText::statistics(const analyze::ExpiryStack& expiry, const ExpireStatistics& more,
+                                   const live::LedgerStackState& stack,
+                                   const StackNames& names) const {
+  if (json_) {
+    ordered_json line = {{"event", "stack"},
+                         {"stack", names.id(stack)},
+                         {"may_leak", expiry.may_leak()},
+                         {"may_leak_bytes", expiry.expired_bytes - expiry.freed_bytes},
+                         {"expired", expiry.expired},
+                         {"freed", expiry.freed},
+                         {"muted", expiry.muted},
+                         {"allocations", more.allocations},
+                         {"frees", more.lived.frees}};
+    add_live_time(line, more.lived);
+    line["oldest_ms"] = more.oldest;
+    line["frames"] = names.frames(stack);
+    return line.dump(-1, ' ', false, ordered_json::error_handler_t::replace) + '\n';
+  }
+  std::string out = fmt::format(
+      "\nstack={}{}\n  may leak {} blocks, {} bytes; expired {}, freed after that {}\n"
+      "  allocations {}, frees {}",
+      names.id(stack), expiry.muted ? "  muted" : "", expiry.may_leak(),
+      expiry.expired_bytes - expiry.freed_bytes, expiry.expired, expiry.freed, more.allocations,
+      more.lived.frees);
+  if (more.lived.frees != 0) {
+    out += fmt::format("; the freed had lived {}, mean {} s, {}",
+                       limit_text("min", ">= ", more.lived.least),
+                       seconds(live::tick_milliseconds(more.lived.mean)),
+                       limit_text("max", "<= ", more.lived.most));
+  }
+  out += '\n';
+  if (more.oldest != 0) out += fmt::format("  oldest live {} s\n", seconds(more.oldest));
+  return out + frames_text(stack, names);
+}
+
+}  // namespace mtrace::text

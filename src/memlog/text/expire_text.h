@@ -1,0 +1,37 @@
+// What memlog expire prints: for people, or a JSON object a line.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "analyze/expiry.h"
+#include "analyze/live_time.h"
+#include "text/stack_names.h"
+
+namespace mtrace::text {
+
+// What the closing statistics say of a stack beside what has expired.
+struct ExpireStatistics {
+  uint64_t allocations = 0;  // since the watch began
+  analyze::LiveTime lived;   // of what was freed since
+  uint64_t oldest = 0;  // age in milliseconds of the oldest expired block that lives; 0: none does
+};
+
+class ExpireText {
+ public:
+  ExpireText(bool json, uint64_t after_ms) : json_(json), after_ms_(after_ms) {}
+
+  std::string beginning(const std::string& name, uint32_t pid) const;
+  // `at`: milliseconds since the watch began.
+  std::string news(uint64_t at, const analyze::ExpiryNews& news,
+                   const live::LedgerStackState& stack, const StackNames& names) const;
+  std::string closing(const std::string& why, size_t stacks) const;
+  std::string statistics(const analyze::ExpiryStack& expiry, const ExpireStatistics& more,
+                         const live::LedgerStackState& stack, const StackNames& names) const;
+
+ private:
+  bool json_;
+  uint64_t after_ms_;
+};
+
+}  // namespace mtrace::text

@@ -1,0 +1,42 @@
+// Sizes, times and ranges as people type them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "analyze/filter.h"
+
+namespace mtrace::text {
+
+// "64K", "1.5M", "4096": bytes; K, M, G and T are powers of 1024, also as KiB and so on.
+std::optional<uint64_t> read_size(std::string_view text);
+
+// "250ms", "10s", "5min", "2h", "1d", "1.5s": milliseconds. A number alone counts in `unit`
+// milliseconds.
+std::optional<uint64_t> read_duration(std::string_view text, uint64_t unit);
+
+// "A..B", "A..", "..B" or "A"; each end as `read` takes it. Not B before A.
+template <typename Read>
+std::optional<analyze::Span> read_span(std::string_view text, Read read) {
+  const size_t dots = text.find("..");
+  const std::string_view from = text.substr(0, dots);
+  const std::string_view to = dots == std::string_view::npos ? from : text.substr(dots + 2);
+  analyze::Span span;
+  if (from.empty() && to.empty()) return std::nullopt;
+  if (!from.empty()) {
+    const auto least = read(from);
+    if (!least) return std::nullopt;
+    span.least = *least;
+  }
+  if (!to.empty()) {
+    const auto most = read(to);
+    if (!most) return std::nullopt;
+    span.most = *most;
+  }
+  if (span.most < span.least) return std::nullopt;
+  return span;
+}
+
+}  // namespace mtrace::text

@@ -1,0 +1,90 @@
+#include "text/stack_names.h"
+
+#include <fmt/format.h>
+
+#include "analyze/table.h"
+#include "live/ledger_modules.h"
+#include "text/frame_text.h"
+
+namespace mtrace::text {
+namespace {
+
+profile::Module module_of(const live::LedgerModuleState& known) {
+  profile::Module module;
+  module.path = known.path;
+  module.generation = known.entry.generation;
+  module.build_id.assign(reinterpret_cast<const char*>(known.entry.build_id),
+                         known.entry.build_id_size);
+  module.base = known.entry.base;
+  module.described = true;
+  return module;
+}
+
+}  // namespace
+
+void StackNames::learn(const live::LedgerFile& file, const live::LedgerState& state,
+                       const std::vector<const live::LedgerStackState*>& stacks) {
+  profile::Memlog memlog;
+  memlog.header.program = live::ledger_text(file.header().program);
+  memlog.header.pid = file.header().pid;
+  memlog.header.boot_id = live::ledger_text(file.header().boot_id);
+  live::LedgerModules modules(state.modules);
+  for (const auto& module : state.modules) memlog.modules.push_back(module_of(module));
+  std::vector<uint32_t> ordinals;
+  for (const live::LedgerStackState* stack : stacks) {
+    if (known_.contains(stack->ordinal)) continue;
+    profile::Entry entry;
+    entry.stack = modules.stack_id(*stack);
+    entry.cut = stack->cut;
+    profile::Frames::List frames;
+    for (const uint64_t address : stack->frames) {
+      const size_t module = modules.find(address, stack->retired);
+      profile::Frame frame;
+      frame.offset = address;
+      if (module != live::LedgerModules::kNone) {
+        frame.place = profile::Place::kModule;
+        frame.module = static_cast<profile::ModuleIndex>(module);
+        frame.offset -= state.modules[module].entry.base;
+      }
+      frames.push_back(frame);
+    }
+    entry.frames = std::move(frames);
+    memlog.entries.push_back(std::move(entry));
+    ordinals.push_back(stack->ordinal);
+  }
+  if (ordinals.empty()) return;
+  resolver_.resolve(memlog);
+  const analyze::Table table = analyze::Table::of(memlog);
+  const Style style;
+  for (size_t i = 0; i < ordinals.size(); ++i) {
+    const analyze::Row& row = table.rows()[i];
+    Named& named = known_[ordinals[i]];
+    named.id = row.stack;
+    for (const profile::Frame& frame : row.frames) {
+      named.frames.push_back(frame_text(table, frame, style));
+      named.line += (named.line.empty() ? "" : " < ") + function_text(table, frame, style);
+    }
+    if (row.cut) {
+      named.frames.emplace_back("...");
+      named.line += named.line.empty() ? "..." : " < ...";
+    }
+  }
+}
+
+const std::vector<std::string>& StackNames::frames(const live::LedgerStackState& stack) const {
+  static const std::vector<std::string> kNone;
+  const auto known = known_.find(stack.ordinal);
+  return known == known_.end() ? kNone : known->second.frames;
+}
+
+std::string StackNames::line(const live::LedgerStackState& stack) const {
+  const auto known = known_.find(stack.ordinal);
+  return known == known_.end() ? "" : known->second.line;
+}
+
+std::string StackNames::id(const live::LedgerStackState& stack) const {
+  const auto known = known_.find(stack.ordinal);
+  return fmt::format("{:016x}", known == known_.end() ? 0 : known->second.id);
+}
+
+}  // namespace mtrace::text

@@ -1,0 +1,29 @@
+// What memlog top shows, as lines.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "live/watch.h"
+#include "text/stack_names.h"
+#include "text/style.h"
+
+namespace mtrace::text {
+
+struct TopView {
+  live::WatchOrder order = live::WatchOrder::kLive;
+  size_t chosen = 0;      // row
+  size_t first = 0;       // row at the top
+  uint32_t expanded = 0;  // ordinal of the stack whose frames are shown; 0: none
+  std::string message;    // instead of the keys
+  bool keys = false;      // whether a line of keys is shown
+};
+
+// Process and totals: two lines, and the titles of the columns.
+std::vector<std::string> top_head(const live::LedgerFile& file, const live::Watch& watch,
+                                  const TopView& view, const Style& style);
+
+// A row's numbers and its stack in one line.
+std::string top_row(const live::WatchRow& row, const StackNames& names, const Style& style);
+
+}  // namespace mtrace::text

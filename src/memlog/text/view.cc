@@ -1,0 +1,128 @@
+#include "text/view.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+#include <stdexcept>
+
+#include "analyze/first_rows.h"
+#include "text/header_text.h"
+
+namespace mtrace::text {
+namespace {
+
+// A report lists only stacks that changed, unless it was asked for more or they have a share in a
+// peak that has moved.
+bool lists_unchanged(const profile::Header& header) {
+  return header.library.find("MTRACE_ENTRIES=") != std::string::npos;
+}
+
+uint64_t peak_of(const profile::Header& header) { return header.peak ? header.peak->bytes : 0; }
+
+// Drops the rows that are not wanted, which the context counts.
+void narrow(analyze::Table& table, const analyze::Filter& filter, const Style& style,
+            bool unchanged, Context& context) {
+  if (__builtin_add_overflow(context.growth, analyze::gross_growth(table.rows()),
+                             &context.growth)) {
+    context.growth = INT64_MAX;
+  }
+  if (analyze::leaves_out_zero(style.order)) {
+    context.left_out += analyze::drop_empty(table.rows(), style.order);
+  } else if (!filter.frames.whole()) {
+    analyze::drop_empty(table.rows(), style.order);
+  } else if (!unchanged && context.net) {
+    context.unchanged += analyze::drop_empty(table.rows(), style.order);
+  }
+  context.filtered.add(filter.apply(table.rows()));
+}
+
+}  // namespace
+
+void each_part(collect::Report& report, const analyze::Filter& filter, const Style& style,
+               bool unchanged, Context& context,
+               const std::function<void(analyze::Table&)>& action) {
+  const profile::Header& header = report.head().header;
+  context.peak = peak_of(header);
+  context.net = !lists_unchanged(header);
+  analyze::Table merged;
+  report.each([&](profile::Memlog& piece) {
+    if (filter.frames.whole()) {
+      analyze::Table part = analyze::Table::of(piece);
+      narrow(part, filter, style, unchanged, context);
+      action(part);
+    } else if (!merged.merge(piece, filter.frames)) {
+      throw std::runtime_error(piece.name + ": a sum does not fit 64 bits");
+    }
+  });
+  context.filtered.add(report.left_out());
+  if (filter.frames.whole()) return;
+  narrow(merged, filter, style, unchanged, context);
+  action(merged);
+}
+
+analyze::Table table_of(collect::Report& report, const analyze::Filter& filter, const Style& style,
+                        bool unchanged, size_t limit, Context& context) {
+  std::optional<analyze::Table> all;
+  each_part(report, filter, style, unchanged, context, [&](analyze::Table& part) {
+    if (!all) {
+      all = std::move(part);
+    } else {
+      all->take(part);
+    }
+    if (limit != 0) analyze::keep_first(all->rows(), style.order, limit, context.rest);
+  });
+  analyze::sort(all->rows(), style.order);
+  return std::move(*all);
+}
+
+analyze::Table table_of(const std::vector<analyze::ProcessSum>& sums, const analyze::Filter& filter,
+                        const Style& style, Context& context) {
+  analyze::Table all;
+  for (const analyze::ProcessSum& process : sums) {
+    if (!all.merge(process.table, filter.frames) ||
+        __builtin_add_overflow(context.peak, peak_of(process.last), &context.peak)) {
+      throw std::runtime_error("the sum of all processes does not fit 64 bits");
+    }
+  }
+  context.growth = analyze::gross_growth(all.rows());
+  const size_t dropped = analyze::drop_empty(all.rows(), style.order);
+  if (analyze::leaves_out_zero(style.order)) context.left_out = dropped;
+  context.filtered.add(filter.apply(all.rows()));
+  analyze::sort(all.rows(), style.order);
+  return all;
+}
+
+int complain_incomplete(const std::vector<analyze::ProcessSum>& sums, const cli::Streams& streams) {
+  int status = cli::kGood;
+  for (const analyze::ProcessSum& process : sums) {
+    for (const std::string& why : process.incomplete) {
+      cli::complain(streams, why);
+      status = cli::kFailed;
+    }
+  }
+  return status;
+}
+
+std::string view_header(const profile::Header& header, const Style& style) {
+  if (!style.header) return {};
+  return header_text(header, style) + resident_remark(header, style) + '\n';
+}
+
+std::string view_header(const std::vector<analyze::ProcessSum>& sums, const Style& style) {
+  if (!style.header) return {};
+  std::string out;
+  for (const analyze::ProcessSum& process : sums) {
+    const profile::Header& last = process.last;
+    out += fmt::format("{}, pid {}: {} in {} blocks, from {} {}, the last taken {}\n",
+                       plain(last.program), last.pid, bytes_text(process.total.bytes, style, false),
+                       process.total.blocks, process.reports,
+                       process.reports == 1 ? "report" : "reports", last.taken);
+    out += peak_text(last, style) + coverage_remarks(last, style);
+    for (const std::string& note : process.notes) out += remark(plain(note), style);
+    for (const std::string& why : process.incomplete) out += remark(plain(why), style);
+    out += resident_remark(last, style);
+  }
+  return out + '\n';
+}
+
+}  // namespace mtrace::text
