@@ -1,19 +1,24 @@
 # mtrace: build, test, install. Everything is made under build/ (BUILD=DIR for another place).
 #
-#   make            build/libmtrace.so and build/memlog
+#   make            build/libmtrace.so and build/memlog, with what the system has
+#   make deps       install the Debian packages that building needs (root or sudo)
+#   make deps-test  the same for the tests, and their npm packages
 #   make demo       find a planted leak in a small service
 #   make check      every test; ends with "N passed, N failed"
+#   make check-quick  unit and structure tests only, in less than a minute
 #   make soak       random programs and storms of reports for SOAK_SECONDS (1800); SEED=N
 #   make attach-soak  1,000 times attached to and detached from servers under load
 #   make faults     each system call of the library's own fails in turn
 #   make suites     test suites of others, with the library and without
 #   make hosts      160 programs of others under the library: 90 minutes; HOSTS=NAME, HOSTS=list
 #   make deps-hosts install the Debian packages that make hosts needs (4 GB)
-#   make deps       install the Debian packages that building and testing need
 #   make pictures   doc/pictures again, from redis-server at work
 #   make bench      measure the cost of tracing; make performance: for doc/performance.md, too
 #   make install    PREFIX=/usr/local, DESTDIR=; make uninstall takes it away again
 #   make deb        a Debian package: build/mtrace_VERSION_ARCHITECTURE.deb;  make deb-test
+#   make coverage   which lines of memlog and of the library's units the tests reach: HTML
+#   make compile_commands.json   for editors and clang tools
+#   make SANITIZE=address,undefined check-tool   memlog and its unit tests with sanitizers
 #   make lint       clang-tidy and the format check;  make format  rewrites the sources
 #   make clean
 
@@ -33,7 +38,7 @@ endif
 ifeq ($(origin CC),default)
 CC := gcc
 endif
-BUILD   ?= build
+BUILD   ?= build$(if $(SANITIZE),-sanitize)
 VERSION := 0.1.0
 
 MULTIARCH = $(shell $(CC) -print-multiarch 2>/dev/null)
@@ -41,7 +46,8 @@ PREFIX ?= /usr/local
 LIBDIR ?= $(PREFIX)/lib/$(MULTIARCH)
 BINDIR ?= $(PREFIX)/bin
 
-WARN     := -Wall -Wextra -Werror
+# WERROR=1: a warning is an error, as continuous integration has it.
+WARN     := -Wall -Wextra $(if $(WERROR),-Werror)
 OPT      ?= -O2 -g $(if $(findstring clang,$(CXX)),-gdwarf-4)
 CPPFLAGS += -Isrc -Iinclude -D_GNU_SOURCE -DMTRACE_VERSION='"$(VERSION)"'
 COMMON   := -std=c++20 $(OPT) $(WARN) -MMD -MP
@@ -59,9 +65,12 @@ LIB_FLAGS := -Isrc/libmtrace $(COMMON) -fPIC -fvisibility=hidden -fno-exceptions
 LIB_LINK  := -shared -nostdlib -nostartfiles -Wl,-z,now,-z,relro,-z,defs,-z,nodelete \
              -Wl,-soname,libmtrace.so -Wl,--version-script,src/libmtrace/hook/exports.map
 # -g1: lines and functions for a backtrace; all of -g doubles the time of building.
-TOOL_FLAGS := -Isrc/memlog $(COMMON) -g1 -DMTRACE_INSTALLED_LIBRARY='"$(LIBDIR)/libmtrace.so"'
+# SANITIZE=address,undefined: memlog and its unit tests with these sanitizers, in a place of their
+# own. The library takes none: it runs inside other programs, and replaces malloc.
+TOOL_SANITIZE := $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all)
+TOOL_FLAGS := -Isrc/memlog $(COMMON) $(TOOL_SANITIZE) -g1 -DMTRACE_INSTALLED_LIBRARY='"$(LIBDIR)/libmtrace.so"'
 # The marker tells a preloaded libmtrace.so not to trace memlog itself.
-TOOL_LINK  := -Wl,--export-dynamic-symbol=mtrace_host_opt_out
+TOOL_LINK  := -Wl,--export-dynamic-symbol=mtrace_host_opt_out $(TOOL_SANITIZE)
 # flat_hash_map: memlog's model, and the reference for the stack table in the tests.
 ABSL_LIBS  := -labsl_raw_hash_set -labsl_hash -labsl_city -labsl_low_level_hash \
               -labsl_hashtablez_sampler -labsl_throw_delegate
@@ -73,24 +82,24 @@ TOOL_SRC := $(sort $(wildcard src/memlog/*/*.cc))
 LIB_OBJ  := $(LIB_SRC:src/%.cc=$(BUILD)/obj/%.o)
 TOOL_OBJ := $(TOOL_SRC:src/%.cc=$(BUILD)/obj/%.o)
 
-.PHONY: all deps demo pictures check soak attach-soak faults suites install lint format clean tests \
+.PHONY: all demo pictures check soak attach-soak faults suites install lint format clean tests \
         programs
 all: $(BUILD)/libmtrace.so $(BUILD)/memlog
 
-$(BUILD)/obj/libmtrace/%.o: src/libmtrace/%.cc Makefile | $(BUILD)/.deps
+$(BUILD)/obj/libmtrace/%.o: src/libmtrace/%.cc Makefile | $(BUILD)/.build-deps
 	@mkdir -p $(@D)
 	$(call say,CXX,$<)
 	$(Q)$(CXX) $(CPPFLAGS) $(LIB_FLAGS) $(CXXFLAGS) -c $< -o $@
 # A loop of its own is not to become a call of what it defines.
-$(BUILD)/lib/hook/string_functions.o: LIB_FLAGS += -fno-builtin \
+$(BUILD)/obj/libmtrace/hook/string_functions.o: LIB_FLAGS += -fno-builtin \
     $(if $(findstring clang,$(CXX)),,-fno-tree-loop-distribute-patterns)
-$(BUILD)/obj/memlog/%.o: src/memlog/%.cc Makefile $(BUILD)/obj/memlog/headers.h.gch | $(BUILD)/.deps
+$(BUILD)/obj/memlog/%.o: src/memlog/%.cc Makefile $(BUILD)/obj/memlog/headers.h.gch | $(BUILD)/.build-deps
 	@mkdir -p $(@D)
 	$(call say,CXX,$<)
 	$(Q)$(CXX) $(CPPFLAGS) $(TOOL_FLAGS) $(CXXFLAGS) -include $(BUILD)/obj/memlog/headers.h -c $< -o $@
 # The headers of libraries that most of memlog includes, compiled once: a third of the time. Every
 # file still includes what it uses; make lint compiles without.
-$(BUILD)/obj/memlog/headers.h.gch: src/memlog/headers.h Makefile | $(BUILD)/.deps
+$(BUILD)/obj/memlog/headers.h.gch: src/memlog/headers.h Makefile | $(BUILD)/.build-deps
 	@mkdir -p $(@D)
 	$(call say,CXX,$<)
 	@echo '#include "$(abspath $<)"' > $(@:.gch=)
@@ -106,27 +115,30 @@ $(BUILD)/memlog: $(TOOL_OBJ)
 	$(call say,LINK,$@)
 	$(Q)$(CXX) $(LDFLAGS) $(TOOL_LINK) -o $@ $(TOOL_OBJ) $(TOOL_LIBS)
 
+include deps.mk
 include install.mk
 include deb.mk
 include tests/tests.mk
 
-# What building and testing need. A stamp of the list, so that an unchanged list costs nothing.
-deps: $(BUILD)/.deps
-$(BUILD)/.deps: packages.txt tests/install_packages.sh tests/npm_packages.txt tests/install_npm.sh
-	@tests/install_packages.sh packages.txt
-	@mkdir -p $(BUILD)
-	@tests/install_npm.sh tests/npm_packages.txt $(BUILD)/npm
-	@touch $@
-
 SOURCES = $(shell git ls-files 'src/*.cc' 'src/*.h' 'tests/*.cc' 'tests/*.h' 'include/*.h')
 format:
 	clang-format -i $(SOURCES)
-lint: | $(BUILD)/.deps
+lint: | $(BUILD)/.test-deps
 	clang-format --dry-run --Werror $(SOURCES)
 	@printf '%s\n' $(LIB_SRC) | xargs -P $(JOBS) -I{} clang-tidy --quiet {} -- \
 	    $(CPPFLAGS) $(filter-out -Werror -MMD -MP,$(LIB_FLAGS))
 	@printf '%s\n' $(TOOL_SRC) | xargs -P $(JOBS) -I{} clang-tidy --quiet {} -- \
 	    $(CPPFLAGS) $(filter-out -Werror -MMD -MP,$(TOOL_FLAGS))
+
+# One entry a source, as its object is compiled, without the headers that are compiled once.
+json = $(subst ',,$(subst ",\\\",$(1)))
+compile_commands.json: Makefile $(LIB_SRC) $(TOOL_SRC)
+	@{ echo '['; \
+	  for file in $(LIB_SRC); do printf '{"directory":"%s","file":"%s","command":"%s"},\n' \
+	    '$(CURDIR)' "$$file" '$(call json,$(CXX) $(CPPFLAGS) $(filter-out -MMD -MP,$(LIB_FLAGS)) -c) '"$$file"; done; \
+	  for file in $(TOOL_SRC); do printf '{"directory":"%s","file":"%s","command":"%s"},\n' \
+	    '$(CURDIR)' "$$file" '$(call json,$(CXX) $(CPPFLAGS) $(filter-out -MMD -MP,$(TOOL_FLAGS)) -c) '"$$file"; done; \
+	  } | sed '$$s/,$$//' >$@ && echo ']' >>$@
 
 clean:
 	rm -rf $(BUILD)

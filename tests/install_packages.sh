@@ -1,15 +1,27 @@
 #!/bin/bash
-# install_packages.sh FILE: installs those of the Debian packages listed in FILE that are missing.
+# install_packages.sh [--missing] FILE: installs those of the Debian packages listed in FILE that are
+# missing; with --missing names them, and nothing where there is no dpkg. The first word of a line
+# counts.
 # With sudo when not root; when neither is possible, one line that names the packages, and exit 1.
 # Services that a package would start are kept from starting.
 set -u
+only_names=
+if [ "$1" = --missing ]; then
+  command -v dpkg-query >/dev/null || exit 0
+  only_names=1
+  shift
+fi
 missing=()
-while read -r package; do
+while read -r package _; do
   case $package in ''|'#'*) continue ;; esac
   state=$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null)
   [ "$state" = installed ] || missing+=("$package")
 done < "$1"
 [ ${#missing[@]} -eq 0 ] && exit 0
+if [ -n "$only_names" ]; then
+  echo "${missing[*]}"
+  exit 0
+fi
 
 as_root=()
 if [ "$(id -u)" -ne 0 ]; then

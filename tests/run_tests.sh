@@ -1,5 +1,5 @@
 #!/bin/bash
-# run_tests.sh BUILD BINARY...: runs GoogleTest binaries, two pieces at a time, prints what failed,
+# run_tests.sh BUILD BINARY...: runs GoogleTest binaries, TEST_JOBS pieces at a time (one a processor), prints what failed,
 # and ends with the line "N passed, N failed". Status 1 when anything failed or nothing ran.
 # GTEST_FILTER in the environment chooses tests, as for a single binary.
 set -u
@@ -17,11 +17,12 @@ export XDG_RUNTIME_DIR=$scratch/tmp
 export MTRACE_SOURCE_DIR=$source_dir MTRACE_BUILD_DIR=$build_dir TMPDIR=$scratch/tmp
 unset LD_PRELOAD DEBUGINFOD_URLS
 
+jobs=${TEST_JOBS:-$(nproc)}
 # A piece is "binary index count". Binaries with many slow tests are cut in several pieces.
 pieces=()
 for binary in "$@"; do
   count=1
-  case $(basename "$binary") in *host*) count=12 ;; esac
+  case $(basename "$binary") in *host*) count=$((6 * jobs)) ;; esac
   for ((i = 0; i < count; ++i)); do pieces+=("$binary $i $count"); done
 done
 
@@ -35,7 +36,7 @@ run_piece() {
 }
 export -f run_piece
 export scratch
-printf '%s\n' "${pieces[@]}" | xargs -d '\n' -P "${TEST_JOBS:-2}" -I{} bash -c 'run_piece "{}"'
+printf '%s\n' "${pieces[@]}" | xargs -d '\n' -P "$jobs" -I{} bash -c 'run_piece "{}"'
 
 passed=0 failed=0 skipped=0
 for piece in "${pieces[@]}"; do

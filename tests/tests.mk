@@ -28,14 +28,15 @@ include tests/hosts/hosts.mk
 TEST_FLAGS := $(filter-out -O%,$(COMMON)) -O0 -g1 -Itests/host
 # Each half of the unit tests sees one half of the sources.
 $(TEST_BUILD)/obj/unit/library/%.o $(TEST_BUILD)/obj/bench/%.o: TEST_FLAGS += -Isrc/libmtrace
-$(TEST_BUILD)/obj/unit/tool/%.o: TEST_FLAGS += -Isrc/memlog
+$(TEST_BUILD)/obj/unit/tool/%.o: TEST_FLAGS += -Isrc/memlog $(TOOL_SANITIZE)
+$(TEST_BUILD)/unit_tool: LDFLAGS += $(TOOL_SANITIZE)
 # But for what reads every memlog of every test.
 $(TEST_BUILD)/obj/host/memlog_file.o: TEST_FLAGS += -O2
-$(TEST_BUILD)/obj/%.o: tests/%.cc tests/tests.mk $(TEST_BUILD)/headers.h.gch | $(BUILD)/.deps
+$(TEST_BUILD)/obj/%.o: tests/%.cc tests/tests.mk $(TEST_BUILD)/headers.h.gch | $(BUILD)/.test-deps
 	@mkdir -p $(@D)
 	$(call say,CXX,$<)
 	$(Q)$(CXX) $(CPPFLAGS) $(TEST_FLAGS) $(CXXFLAGS) -include $(TEST_BUILD)/headers.h -c $< -o $@
-$(TEST_BUILD)/headers.h.gch: tests/headers.h Makefile tests/tests.mk | $(BUILD)/.deps
+$(TEST_BUILD)/headers.h.gch: tests/headers.h Makefile tests/tests.mk | $(BUILD)/.test-deps
 	@mkdir -p $(@D)
 	$(call say,CXX,$<)
 	@echo '#include "$(abspath $<)"' > $(@:.gch=)
@@ -78,20 +79,22 @@ $(PROGRAMS)/many_stacks $(PROGRAMS)/sampling: tests/programs/call_paths.h
 $(PROGRAMS)/hostile $(PROGRAMS)/shortage: tests/programs/two_ways.h
 $(PROGRAMS)/gtest_leaky: include/mtrace.h include/mtrace_gtest.h
 $(PROGRAMS)/%: tests/programs/%.c tests/programs/truth.h include/mtrace.h \
-    tests/tests.mk | $(BUILD)/.deps
+    tests/tests.mk | $(BUILD)/.build-deps
 	@mkdir -p $(@D)
 	$(call say,MAKE,$@)
 	$(Q)$(CC) $(PROGRAM_FLAGS) $(PROGRAM_OPT) -std=gnu11 -o $@ $< $(PROGRAM_LIBS_$*)
-$(PROGRAMS)/%: tests/programs/%.cc tests/programs/truth.h include/mtrace.h tests/tests.mk | $(BUILD)/.deps
+$(PROGRAMS)/%: tests/programs/%.cc tests/programs/truth.h include/mtrace.h tests/tests.mk | $(BUILD)/.build-deps
 	@mkdir -p $(@D)
 	$(call say,MAKE,$@)
 	$(Q)$(CXX) $(PROGRAM_FLAGS) $(PROGRAM_OPT) -std=c++20 -fsized-deallocation -o $@ $< \
 	    $(PROGRAM_LIBS_$*)
-$(PROGRAMS)/%.so: tests/programs/%.cc tests/tests.mk | $(BUILD)/.deps
+$(PROGRAMS)/%.so: tests/programs/%.cc tests/tests.mk | $(BUILD)/.build-deps
 	@mkdir -p $(@D)
 	$(call say,MAKE,$@)
 	$(Q)$(CXX) $(PROGRAM_FLAGS) $(PROGRAM_OPT) -std=c++20 -shared -fPIC \
 	    -fsemantic-interposition -o $@ $<
+
+$(PROGRAMS)/gtest_leaky: | $(BUILD)/.test-deps
 
 PROGRAM_SOURCES := $(notdir $(wildcard tests/programs/*.c tests/programs/*.cc))
 PLUGIN_SOURCES  := $(filter plugin_%.cc,$(PROGRAM_SOURCES))
@@ -112,7 +115,7 @@ truth_nofp      := -fomit-frame-pointer
 # $(1) source $(2) language $(3) compiler $(4) level $(5) pie $(6) frame pointer
 define truth_rule
 $(PROGRAMS)/$(basename $(1)).$(3).$(4).$(5).$(6): tests/programs/$(1) tests/programs/truth.h \
-    tests/tests.mk | $$(BUILD)/.deps
+    tests/tests.mk | $$(BUILD)/.test-deps
 	@mkdir -p $$(@D)
 	$$(call say,MAKE,$$@)
 	$$(Q)$$(truth_$(3)_$(2)) $$(PROGRAM_FLAGS) -$(4) $$(truth_$(5)) $$(truth_$(6)) -Wl,--build-id \
@@ -163,7 +166,7 @@ $(STRIPPED)/truth_cxx: $(PROGRAMS)/truth_cxx.gcc.O2.pie.nofp
 PROGRAM_LIST += $(STRIPPED)/truth_c $(STRIPPED)/truth_cxx
 
 # That clang++ takes the library's sources, too, but for code generation.
-$(TEST_BUILD)/clang.ok: $(LIB_SRC) $(wildcard src/format/*.h src/libmtrace/*/*.h) tests/tests.mk | $(BUILD)/.deps
+$(TEST_BUILD)/clang.ok: $(LIB_SRC) $(wildcard src/format/*.h src/libmtrace/*/*.h) tests/tests.mk | $(BUILD)/.test-deps
 	@mkdir -p $(@D)
 	$(call say,CLANG,src)
 	$(Q)printf '%s\n' $(LIB_SRC) | xargs -P $(JOBS) -I{} clang++ -fsyntax-only \
@@ -176,6 +179,12 @@ tests: $(TEST_BINARIES) programs $(TEST_EXTRA)
 
 check: all tests
 	@tests/run_tests.sh $(BUILD) $(TEST_BINARIES)
+# What needs no program under test: the units and the structure.
+QUICK := $(addprefix $(TEST_BUILD)/,unit_library unit_tool structure_tests)
+check-quick: all $(QUICK) share
+	@tests/run_tests.sh $(BUILD) $(QUICK)
+check-tool: all $(TEST_BUILD)/unit_tool
+	@tests/run_tests.sh $(BUILD) $(TEST_BUILD)/unit_tool
 # The long forms of what `make check` does shortly; figures on standard output.
 SOAK_SECONDS ?= 1800
 long_tests = MTRACE_SOURCE_DIR=$(CURDIR) MTRACE_BUILD_DIR=$(abspath $(BUILD)) \

@@ -9,7 +9,7 @@ CHAIN_FLAGS     := -std=c++20 -O2 -g -fPIC -Wall -Wextra -Werror -Isrc/libmtrace
 chain_gcc   := g++
 chain_clang := clang++
 define chain_rule
-$(UNWIND_BUILD)/chain_$(1)_$(2).o: $(UNWIND_FIXTURES)/chain.cc tests/walker.mk | $$(BUILD)/.deps
+$(UNWIND_BUILD)/chain_$(1)_$(2).o: $(UNWIND_FIXTURES)/chain.cc tests/walker.mk | $$(BUILD)/.test-deps
 	@mkdir -p $$(@D)
 	$$(chain_$(1)) $(CHAIN_FLAGS) $(3) -DCHAIN=chain_$(1)_$(2) -c $$< -o $$@
 UNWIND_OBJ += $(UNWIND_BUILD)/chain_$(1)_$(2).o
@@ -19,7 +19,7 @@ $(foreach compiler,gcc clang,\
   $(eval $(call chain_rule,$(compiler),fp,-fno-omit-frame-pointer)))
 
 # Hand-written frames. Their path has no .cc, so that the wildcard of unit tests leaves them alone.
-$(UNWIND_BUILD)/frames.o: $(UNWIND_FIXTURES)/frames.S tests/walker.mk | $(BUILD)/.deps
+$(UNWIND_BUILD)/frames.o: $(UNWIND_FIXTURES)/frames.S tests/walker.mk | $(BUILD)/.test-deps
 	@mkdir -p $(@D)
 	$(CC) -g -c $< -o $@
 UNWIND_OBJ += $(UNWIND_BUILD)/frames.o
@@ -27,7 +27,7 @@ $(TEST_BUILD)/unit_library: $(UNWIND_OBJ)
 
 # Two libraries of one layout and different code, to be loaded in turn at one address.
 define plug_rule
-$(UNWIND_BUILD)/libplug_$(1).so: $(UNWIND_FIXTURES)/plug.S tests/walker.mk | $$(BUILD)/.deps
+$(UNWIND_BUILD)/libplug_$(1).so: $(UNWIND_FIXTURES)/plug.S tests/walker.mk | $$(BUILD)/.test-deps
 	@mkdir -p $$(@D)
 	$$(CC) -shared -nostdlib -Wl,--build-id=sha1 -DPLUG_FRAME=$(2) $$< -o $$@
 TEST_EXTRA += $(UNWIND_BUILD)/libplug_$(1).so
@@ -40,7 +40,7 @@ $(eval $(call plug_rule,large,4104))
 WALKCHECK := $(PROGRAMS)/walkcheck.so
 WALKCHECK_OBJ = $(filter $(BUILD)/obj/libmtrace/base/% $(BUILD)/obj/libmtrace/unwind/%,$(LIB_OBJ))
 $(WALKCHECK): tests/walkcheck/walkcheck.cc tests/walkcheck/walkcheck.h $(WALKCHECK_OBJ) \
-    tests/walker.mk | $(BUILD)/.deps
+    tests/walker.mk | $(BUILD)/.test-deps
 	@mkdir -p $(@D)
 	$(CXX) $(CPPFLAGS) -Itests $(filter-out -MMD -MP,$(LIB_FLAGS)) -shared -static-libgcc -o $@ \
 	    $< $(WALKCHECK_OBJ) -lgcc_eh

@@ -14,16 +14,16 @@ BENCH_TOOLS := $(addprefix $(BENCH_BUILD)/,churn churn.fp measure lsan_signals.s
 BENCH_FLAGS := -O2 -g -fno-builtin -Wall -Wextra -Werror -D_GNU_SOURCE -pthread
 $(BENCH_BUILD)/churn: BENCH_FRAMES := -fomit-frame-pointer
 $(BENCH_BUILD)/churn.fp: BENCH_FRAMES := -fno-omit-frame-pointer
-$(BENCH_BUILD)/churn $(BENCH_BUILD)/churn.fp: tests/bench/churn.cc tests/bench/bench.mk | $(BUILD)/.deps
+$(BENCH_BUILD)/churn $(BENCH_BUILD)/churn.fp: tests/bench/churn.cc tests/bench/bench.mk | $(BUILD)/.test-deps
 	@mkdir -p $(@D)
 	$(call say,MAKE,$@)
 	$(Q)$(CXX) $(BENCH_FLAGS) $(BENCH_FRAMES) -std=c++20 -o $@ $<
 # Static, so that its own memory is less than that of any program it measures.
-$(BENCH_BUILD)/measure: tests/bench/measure.c tests/bench/bench.mk | $(BUILD)/.deps
+$(BENCH_BUILD)/measure: tests/bench/measure.c tests/bench/bench.mk | $(BUILD)/.test-deps
 	@mkdir -p $(@D)
 	$(call say,MAKE,$@)
 	$(Q)$(CC) $(BENCH_FLAGS) -std=gnu11 -static -o $@ $<
-$(BENCH_BUILD)/lsan_signals.so: tests/bench/lsan_signals.c tests/bench/bench.mk | $(BUILD)/.deps
+$(BENCH_BUILD)/lsan_signals.so: tests/bench/lsan_signals.c tests/bench/bench.mk | $(BUILD)/.test-deps
 	@mkdir -p $(@D)
 	$(call say,MAKE,$@)
 	$(Q)$(CC) $(BENCH_FLAGS) -std=gnu11 -shared -fPIC -o $@ $<
@@ -31,7 +31,7 @@ $(BENCH_BUILD)/lsan_signals.so: tests/bench/lsan_signals.c tests/bench/bench.mk 
 # Linked with the library's objects, as the unit tests are, and optimised as the library is.
 MICRO_FLAGS := $(COMMON) -fno-omit-frame-pointer
 MICRO_OBJ   := $(patsubst tests/%.cc,$(TEST_BUILD)/obj/%.o,$(sort $(wildcard tests/bench/micro/*.cc)))
-$(TEST_BUILD)/obj/bench/micro/%.o: tests/bench/micro/%.cc tests/bench/bench.mk | $(BUILD)/.deps
+$(TEST_BUILD)/obj/bench/micro/%.o: tests/bench/micro/%.cc tests/bench/bench.mk | $(BUILD)/.test-deps
 	@mkdir -p $(@D)
 	$(call say,CXX,$<)
 	$(Q)$(CXX) $(CPPFLAGS) $(MICRO_FLAGS) $(CXXFLAGS) -c $< -o $@

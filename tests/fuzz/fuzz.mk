@@ -38,11 +38,11 @@ FUZZ_LIBS_decode := -ldw -lelf -liberty -lfmt $(ABSL_LIBS)
 # Only memlog's parts include the library headers that are compiled once.
 FUZZ_PRECOMPILED = $(if $(filter src/libmtrace/%,$<),,\
                      -include $(FUZZ_BUILD)/headers.h)
-$(FUZZ_BUILD)/obj/%.o: %.cc tests/fuzz/fuzz.mk $(FUZZ_BUILD)/headers.h.gch | $(BUILD)/.deps
+$(FUZZ_BUILD)/obj/%.o: %.cc tests/fuzz/fuzz.mk $(FUZZ_BUILD)/headers.h.gch | $(BUILD)/.test-deps
 	@mkdir -p $(@D)
 	$(call say,FUZZ,$<)
 	$(Q)clang++ $(CPPFLAGS) $(FUZZ_FLAGS) $(FUZZ_PRECOMPILED) -c $< -o $@
-$(FUZZ_BUILD)/headers.h.gch: src/memlog/headers.h tests/fuzz/fuzz.mk | $(BUILD)/.deps
+$(FUZZ_BUILD)/headers.h.gch: src/memlog/headers.h tests/fuzz/fuzz.mk | $(BUILD)/.test-deps
 	@mkdir -p $(@D)
 	$(call say,FUZZ,$<)
 	@echo '#include "$(abspath $<)"' > $(@:.gch=)

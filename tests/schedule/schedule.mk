@@ -13,7 +13,7 @@ SCHEDULE_FLAGS := -std=c++20 $(WARN) -MMD -MP -ffunction-sections -Wl,--gc-secti
 SCHEDULE_BUGS  := $(shell sed -n 's/^\([a-z][a-z-]*\)|.*/\1/p' tests/schedule/bugs.txt)
 SCHEDULE_BUG_BINARIES := $(SCHEDULE_BUGS:%=$(SCHEDULE_BUILD)/bugs/%/scenarios)
 
-$(SCHEDULE_BUILD)/scheduler.o: tests/schedule/scheduler.cc tests/schedule/schedule.mk | $(BUILD)/.deps
+$(SCHEDULE_BUILD)/scheduler.o: tests/schedule/scheduler.cc tests/schedule/schedule.mk | $(BUILD)/.test-deps
 	@mkdir -p $(@D)
 	$(call say,CXX,$<)
 	$(Q)$(CXX) $(CPPFLAGS) $(SCHEDULE_FLAGS) -O2 -g -c $< -o $@

@@ -14,7 +14,7 @@ TSAN_FLAGS := -Isrc/libmtrace -std=c++20 -O1 -g1 $(WARN) -MMD -MP -fsanitize=thr
 # Not what forks: in the child of a process with threads ThreadSanitizer waits for ever.
 TSAN_FILTER ?= -*Fork*:*Child*:*KilledInside*
 
-$(TSAN_BUILD)/obj/%.o: %.cc tests/tsan/tsan.mk | $(BUILD)/.deps
+$(TSAN_BUILD)/obj/%.o: %.cc tests/tsan/tsan.mk | $(BUILD)/.test-deps
 	@mkdir -p $(@D)
 	$(call say,TSAN,$<)
 	$(Q)clang++ $(CPPFLAGS) $(TSAN_FLAGS) -c $< -o $@

@@ -16,8 +16,6 @@ uint64_t g_counts[kMisuses];
 
 void count_misuse(Misuse cause) { fetch_add<uint64_t>(g_counts[static_cast<uint32_t>(cause)], 1); }
 
-uint64_t misuse_count(Misuse cause) { return load(g_counts[static_cast<uint32_t>(cause)]); }
-
 void write_misuse(Writer& out) {
   bool any = false;
   for (unsigned i = 0; i < kMisuses; ++i) {

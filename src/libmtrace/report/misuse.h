@@ -22,7 +22,6 @@ enum class Misuse : uint32_t {
 inline constexpr unsigned kMisuses = 9;
 
 void count_misuse(Misuse cause);
-uint64_t misuse_count(Misuse cause);
 // "# misuse: kind=1 size=2", the causes that occurred; nothing when none did.
 void write_misuse(Writer& out);
 // In the child of a fork.

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "profile/path.h"
 #include "profile/text.h"
 
 namespace mtrace::analyze {
@@ -22,8 +23,6 @@ using profile::Place;
 std::string build_of(const Module& module) {
   return module.build_id.empty() ? "p" + module.path : "b" + module.build_id;
 }
-
-std::string base_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
 // Bytes and blocks of one side. Modules are known from `owner`.
 struct Part {
@@ -64,7 +63,8 @@ std::string name_key(const Table& table, const Row& row) {
     key += frame.function + '\0' + frame.source.substr(0, frame.source.rfind(':')) + '\0';
     if (!frame.function.empty() || frame.place == Place::kInlined) continue;
     if (frame.place == Place::kModule) {
-      key += base_name(table.modules()[frame.module].path) + '+' + std::to_string(frame.offset);
+      key += profile::base_name(table.modules()[frame.module].path) + '+' +
+             std::to_string(frame.offset);
     }
     key += '\0';
   }

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 
 #include "collect/catalog.h"
 #include "format/memlog.h"
@@ -140,6 +141,15 @@ std::vector<Option> with_run_options(const std::vector<std::string>& names,
   }
   options.insert(options.end(), others.begin(), others.end());
   return options;
+}
+
+std::string ledger_place(const std::string& path) {
+  std::error_code error;
+  const std::filesystem::path place = std::filesystem::canonical(path, error);
+  if (error || !std::filesystem::is_directory(place)) {
+    throw UsageError(fmt::format("--ledger {}: not a directory", path));
+  }
+  return place;
 }
 
 }  // namespace mtrace::cli

@@ -25,4 +25,7 @@ std::vector<Option> with_run_options(const std::vector<std::string>& names,
 // Throws UsageError.
 RunOptions read_run_options(const Arguments& arguments);
 
+// The directory `path` as an absolute one. Throws UsageError: it is none.
+std::string ledger_place(const std::string& path);
+
 }  // namespace mtrace::cli

@@ -7,17 +7,15 @@
 #include <stdexcept>
 #include <tuple>
 
-#include "cli/command.h"
 #include "collect/reports.h"
 
 namespace mtrace::collect {
 
-std::vector<ReportSeries> series_in(const std::vector<std::string>& files, const char* command) {
+std::vector<ReportSeries> series_in(const std::vector<std::string>& files) {
   std::map<std::tuple<std::string, int64_t, std::string>, ReportSeries> processes;
   for (const std::string& file : files) {
     if (file == "-") {
-      throw cli::UsageError(
-          fmt::format("{}: a series cannot come from the standard input", command));
+      throw std::runtime_error("a series cannot come from the standard input");
     }
     const Listed listed = Reports::look(file);
     processes[{listed.started, listed.pid, listed.program}].push_back(listed);

@@ -6,8 +6,6 @@
 #include <stdexcept>
 #include <tuple>
 
-#include "cli/filter_options.h"
-#include "cli/search_path.h"
 #include "profile/error.h"
 #include "profile/reader.h"
 #include "terminal/progress.h"
@@ -26,10 +24,10 @@ auto process_of(const Listed& report) {
 
 }  // namespace
 
-Reports::Reports(const char* command, const cli::Arguments& arguments)
-    : filter_(cli::read_filter(command, arguments)),
-      resolver_(cli::search_path(arguments)),
-      resolves_(!arguments.has("--no-resolve")) {}
+Reports::Reports(ReadOptions options)
+    : filter_(std::move(options.filter)),
+      resolver_(std::move(options.symbols)),
+      resolves_(options.resolve) {}
 
 void Reports::exclude(std::vector<analyze::StackPattern> patterns) {
   for (analyze::StackPattern& pattern : patterns) filter_.exclude.push_back(std::move(pattern));
@@ -86,28 +84,6 @@ profile::Memlog Reports::read_series(const std::string& file, analyze::LeftOut& 
 Listed Reports::look(const std::string& file) {
   if (auto listed = list_memlog(file)) return *listed;
   return listed(profile::read_path(file));  // says what is wrong with it
-}
-
-int Reports::each(const std::vector<std::string>& files, const cli::Streams& streams,
-                  const Action& action) {
-  int status = cli::kGood;
-  bool any = false;
-  for (const std::string& file : files) {
-    try {
-      auto report = read(file);
-      if (!report) continue;
-      any = true;
-      action(*report);
-    } catch (const profile::FormatError& error) {
-      fmt::print(streams.err, "{}\n", error.what());
-      status = cli::kUnusable;
-    } catch (const std::exception& error) {
-      cli::complain(streams, error.what());
-      status = std::max<int>(status, cli::kFailed);
-    }
-  }
-  if (!any && status == cli::kGood) throw std::runtime_error(kNoneChosen);
-  return status;
 }
 
 std::vector<Found> Reports::find(const std::vector<std::string>& files) {

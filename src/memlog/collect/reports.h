@@ -9,8 +9,6 @@
 
 #include "analyze/filter.h"
 #include "analyze/sum.h"
-#include "cli/arguments.h"
-#include "cli/command.h"
 #include "collect/catalog.h"
 #include "collect/one_report.h"
 #include "profile/known_stacks.h"
@@ -28,11 +26,16 @@ struct Found {
   bool asked = true;                        // for; else it is passed over when it is damaged
 };
 
+// What a view reads reports with.
+struct ReadOptions {
+  analyze::Filter filter;
+  symbolize::SearchPath symbols;
+  bool resolve = true;  // look for names that a report lacks
+};
+
 class Reports {
  public:
-  // From the options of filters (cli/filter_options.h), --sysroot, --symbols and --no-resolve.
-  // Throws UsageError and what reading a suppressions file throws.
-  Reports(const char* command, const cli::Arguments& arguments);
+  explicit Reports(ReadOptions options);
 
   const analyze::Filter& filter() const { return filter_; }
 
@@ -53,12 +56,6 @@ class Reports {
 
   // What `file` is, without reading it whole where that can be told. Throws FormatError, FileError.
   static Listed look(const std::string& file);
-
-  // Runs `action` for each of `files` that the filter wants, says what is wrong with one and goes
-  // on. Returns the exit status. Throws std::runtime_error when the filter wants none.
-  using Action = std::function<void(Report&)>;
-  int each(const std::vector<std::string>& files, const cli::Streams& streams,
-           const Action& action);
 
   // What `files` are, as far as the filter wants them. Throws as look() does, and
   // std::runtime_error when it wants none.

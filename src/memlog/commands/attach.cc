@@ -5,10 +5,11 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include "cli/attach_options.h"
 #include "cli/command.h"
+#include "cli/process_operands.h"
 #include "cli/tracing_options.h"
 #include "profile/text.h"
+#include "target/attach_settings.h"
 #include "target/error.h"
 #include "target/preload.h"
 #include "target/process.h"
@@ -45,7 +46,7 @@ bool attach_one(pid_t pid, const RunOptions& options, std::chrono::milliseconds 
   const std::string subject =
       fmt::format("{} ({})", pid, profile::escaped(target::process_name(pid), ""));
   try {
-    const std::string block = attach_options(pid, options.settings);
+    const std::string block = target::attach_settings(pid, options.settings);
     const std::string library = target::find_library();
     const target::Done done =
         target::with_target(pid, timeout, [&](const target::ProcessImage& target, auto left) {
@@ -84,7 +85,7 @@ int run_attach(const Arguments& arguments, const Streams& streams) {
       arguments.number("--timeout", target::kAttachTimeout, 1, 3600));
   bool good = true;
   std::vector<pid_t> attached;
-  for (const pid_t pid : target::named_processes(arguments, streams, good)) {
+  for (const pid_t pid : named_processes(arguments, streams, good)) {
     if (attach_one(pid, options, timeout, streams)) {
       attached.push_back(pid);
     } else {

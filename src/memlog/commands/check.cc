@@ -5,25 +5,134 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 #include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "analyze/compare.h"
 #include "analyze/runtime_keeps.h"
+#include "cli/arguments.h"
 #include "cli/command.h"
+#include "cli/filter_options.h"
+#include "cli/reading.h"
+#include "cli/search_path.h"
 #include "cli/view_options.h"
 #include "collect/catalog.h"
 #include "collect/report_set.h"
-#include "commands/check_options.h"
+#include "collect/run_reports.h"
 #include "profile/text.h"
 #include "target/launch.h"
 #include "target/preload.h"
 #include "text/header_text.h"
 #include "text/listing.h"
-#include "text/run_summary.h"
+#include "text/quantity.h"
 
 namespace mtrace::cli {
 namespace {
+
+// ---- What memlog check can be told.
+
+struct CheckOptions {
+  std::optional<uint64_t> max_growth;  // bytes
+  std::optional<uint64_t> max_live;
+  bool uncovered = false;            // judge also a program that does not call the library
+  std::string baseline;              // empty: none
+  std::vector<std::string> files;    // operands before "--"
+  std::vector<std::string> command;  // and after it
+};
+
+constexpr char kText[] =
+    "Says by its exit status whether a program keeps to a limit, for continuous integration. "
+    "Either reports are given, or a program, which is run under the library and whose report at "
+    "exit is looked at.\n\n"
+    "--max-live limits what is live in the last report. --max-growth limits what stacks have grown "
+    "by: with --baseline since then (stacks matched as memlog diff does, also of another build), "
+    "else in the reports given, without report 1. Stacks that shrank make no room for others. "
+    "Without either, a program must leave nothing live, and reports must not grow.\n\n"
+    "What C and C++ runtimes keep until the end (76,800 bytes in a C++ program that prints a line) "
+    "is on a built-in list and left out, as is what --exclude and --suppressions name; the last "
+    "line says how much. --print-builtin prints the list, which is a suppressions file.\n\n"
+    "A program that fails by itself has failed: its exit status, or the signal that killed it, is "
+    "that of memlog. Programs that it starts are looked at only with --follow. A "
+    "program whose reports say that something of it is not covered (an allocator of its own, a "
+    "plug-in that does not call the library, also one that was closed again) is not judged unless "
+    "--uncovered is given.";
+
+std::optional<uint64_t> size_of(const Arguments& arguments, const char* name) {
+  if (!arguments.has(name)) return std::nullopt;
+  const auto size = text::read_size(arguments.value(name));
+  if (size) return size;
+  throw UsageError(
+      fmt::format("check: {} {} is not a size like 0 or 64K", name, arguments.value(name)));
+}
+
+// Throws UsageError.
+CheckOptions read_check_options(const Arguments& arguments) {
+  CheckOptions options;
+  options.max_growth = size_of(arguments, "--max-growth");
+  options.max_live = size_of(arguments, "--max-live");
+  options.baseline = arguments.value("--baseline");
+  options.uncovered = arguments.has("--uncovered");
+  const std::vector<std::string>& words = arguments.operands();
+  const auto end = words.begin() + static_cast<ptrdiff_t>(arguments.before_dashes());
+  options.files.assign(words.begin(), end);
+  options.command.assign(end, words.end());
+  if (options.files.empty() == options.command.empty()) {
+    throw UsageError("check: give reports, or -- and a program");
+  }
+  if (!options.command.empty()) {
+    if (options.max_growth && options.baseline.empty()) {
+      throw UsageError("check: --max-growth of a program needs a --baseline");
+    }
+    if (arguments.has("--label") || arguments.has("--seq")) {
+      throw UsageError("check: --label and --seq choose among reports, not for a program");
+    }
+  } else if (arguments.has("--follow")) {
+    throw UsageError("check: --follow is for a program");
+  }
+  if (!options.max_growth && !options.max_live) {
+    (options.command.empty() || !options.baseline.empty() ? options.max_growth : options.max_live) =
+        0;
+  }
+  return options;
+}
+
+Manual check_manual() {
+  return {"check",
+          "fail when more is live, or has grown by more, than allowed",
+          "[OPTION]... FILE...\n[OPTION]... -- PROGRAM [ARGUMENT]...\n--print-builtin",
+          kText,
+          with_filters(
+              {{"--max-live", "", "SIZE", "What may be live: 0, 64K."},
+               {"--max-growth", "", "SIZE", "By how much stacks may have grown, together."},
+               {"--baseline", "", "FILE",
+                "What growth is measured from: a report, a directory, or a pattern in quotes."},
+               {"--follow", "", "1|GLOB[:GLOB]",
+                "Look also at the programs that PROGRAM starts: all, or those whose name matches a "
+                "pattern."},
+               {"--uncovered", "", "",
+                "Judge what is seen of a program that is not covered, or in part."},
+               {"--no-builtin", "", "", "Do not leave out what runtimes keep."},
+               {"--print-builtin", "", "", "Print the list of that."},
+               {"--number", "-n", "N", "Entries shown; 0: all. Default 20."},
+               {"--depth", "", "N", "Merge the stacks that agree in their first N frames."},
+               kFullNamesOption,
+               kNoResolveOption,
+               kColorOption,
+               kNoPagerOption,
+               kSysrootOption,
+               kSymbolsOption}),
+          "0: within the limits; 1: beyond them, or a file cannot be read; 2: a file is not a "
+          "proper memlog, the command line is wrong, or the program could not be traced. That of "
+          "the program when it fails by itself.",
+          "  memlog check -- ./unit_tests\n"
+          "  memlog check --max-live 4K --suppressions ci.supp -- ./unit_tests\n"
+          "  memlog check --max-growth 64K app-4711-*.memlog\n"
+          "  memlog check --baseline main.memlog --max-growth 1K -- ./app --selftest\n"};
+}
 
 // A directory that is removed with all that is in it.
 class ScratchDirectory {
@@ -67,7 +176,7 @@ std::optional<int> run_program(const CheckOptions& options, const Arguments& arg
        "MTRACE_RESOLVER=none", "MTRACE_EXIT_REPORT=1"});
   std::fflush(streams.out);
   std::fflush(streams.err);
-  const std::string begun = text::just_before_now();
+  const std::string begun = collect::just_before_now();
   const target::Ended ended = target::launch(options.command, environment, {});
   if (ended.start_error != 0) {
     complain(streams, fmt::format("check: {}: {}", name, std::strerror(ended.start_error)));
@@ -75,7 +184,7 @@ std::optional<int> run_program(const CheckOptions& options, const Arguments& arg
   }
   if (!WIFEXITED(ended.status) || WEXITSTATUS(ended.status) != 0) {
     complain(streams, fmt::format("check: {} {}; its memory is not looked at", name,
-                                  text::end_text(ended.status)));
+                                  target::end_text(ended.status)));
     if (WIFEXITED(ended.status)) return WEXITSTATUS(ended.status);
     scratch.remove();
     target::end_by(WTERMSIG(ended.status));
@@ -86,7 +195,7 @@ std::optional<int> run_program(const CheckOptions& options, const Arguments& arg
       files.push_back(listed.path);
     }
   } else {
-    files = text::reports_of(scratch.path(), ended.pid, begun);
+    files = collect::reports_of(scratch.path(), ended.pid, begun);
   }
   if (!files.empty()) return std::nullopt;
   complain(streams, fmt::format("check: {} has written no report: nothing is checked", name));
@@ -168,7 +277,7 @@ int run_check(const Arguments& arguments, const Streams& streams) {
   const CheckOptions options = read_check_options(arguments);
   text::Style style = read_style(arguments, streams);
   style.limit = static_cast<size_t>(arguments.number("--number", 20, 0, INT32_MAX));
-  collect::Reports reports("check", arguments);
+  collect::Reports reports(read_options("check", arguments));
   if (!arguments.has("--no-builtin")) reports.exclude(analyze::runtime_keeps());
   if (!options.baseline.empty()) collect::files_of(options.baseline);  // before anything runs
 

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "cli/command.h"
+#include "cli/process_operands.h"
 #include "profile/text.h"
 #include "target/attach.h"
 #include "target/error.h"
@@ -21,7 +22,7 @@ int run_detach(const Arguments& arguments, const Streams& streams) {
   const std::chrono::seconds timeout(
       arguments.number("--timeout", target::kAttachTimeout, 1, 3600));
   bool good = true;
-  for (const pid_t pid : target::named_processes(arguments, streams, good)) {
+  for (const pid_t pid : named_processes(arguments, streams, good)) {
     const std::string subject =
         fmt::format("{} ({})", pid, profile::escaped(target::process_name(pid), ""));
     try {

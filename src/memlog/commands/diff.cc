@@ -6,9 +6,11 @@
 #include "analyze/compare.h"
 #include "cli/command.h"
 #include "cli/filter_options.h"
+#include "cli/reading.h"
 #include "cli/search_path.h"
 #include "cli/view_options.h"
 #include "collect/report_set.h"
+#include "profile/path.h"
 #include "profile/text.h"
 #include "text/header_text.h"
 #include "text/listing.h"
@@ -29,8 +31,7 @@ constexpr char kText[] =
     "matter, lines may have moved.";
 
 std::string process_text(const profile::Header& header) {
-  return fmt::format("{}[{}]", text::plain(header.program.substr(header.program.rfind('/') + 1)),
-                     header.pid);
+  return fmt::format("{}[{}]", text::plain(profile::base_name(header.program)), header.pid);
 }
 
 std::string side_text(const char* side, const collect::ReportSet& set, const std::string& name,
@@ -60,7 +61,7 @@ std::map<std::string, std::string> program_builds(const collect::ReportSet& set)
   for (const analyze::ProcessSum& process : set.processes) {
     const std::string& program = process.last.program;
     for (const profile::Module& module : process.table.modules()) {
-      if (module.path == program) builds[program.substr(program.rfind('/') + 1)] = module.build_id;
+      if (module.path == program) builds[profile::base_name(program)] = module.build_id;
     }
   }
   return builds;
@@ -112,7 +113,7 @@ int run_diff(const Arguments& arguments, const Streams& streams) {
   const bool by_blocks = arguments.choice("--by") == "blocks";
   style.order = by_blocks ? analyze::Order::kBlocks : analyze::Order::kBytes;
   style.limit = static_cast<size_t>(arguments.number("--number", 20, 0, INT32_MAX));
-  collect::Reports reports("diff", arguments);
+  collect::Reports reports(read_options("diff", arguments));
   const bool deltas = arguments.has("--deltas");
   if (!deltas && reports.filter().chooses_reports()) {
     throw UsageError(

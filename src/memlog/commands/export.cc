@@ -5,15 +5,26 @@
 #include <cmath>
 #include <cstdlib>
 #include <ctime>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
 
+#include "analyze/compare.h"
+#include "analyze/row.h"
+#include "analyze/series.h"
+#include "analyze/table.h"
+#include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/filter_options.h"
+#include "cli/reading.h"
 #include "cli/search_path.h"
 #include "cli/view_options.h"
-#include "commands/export_lines.h"
-#include "commands/export_page.h"
-#include "commands/export_rows.h"
-#include "commands/over_time.h"
+#include "collect/catalog.h"
+#include "collect/report_series.h"
+#include "collect/report_set.h"
+#include "collect/reports.h"
 #include "export/call_graph.h"
 #include "export/callgrind.h"
 #include "export/dot.h"
@@ -24,12 +35,326 @@
 #include "export/heaptrack.h"
 #include "export/massif.h"
 #include "export/pprof.h"
+#include "export/report_page.h"
 #include "export/speedscope.h"
 #include "export/tables.h"
+#include "export/timeline.h"
 #include "profile/file.h"
+#include "profile/model.h"
+#include "profile/text.h"
+#include "terminal/progress.h"
+#include "text/style.h"
+#include "text/view.h"
 
 namespace mtrace::cli {
 namespace {
+
+// ---- memlog export to the formats that know time.
+
+using exporting::Timeline;
+
+Timeline timeline(const std::string& format, const analyze::Filter& filter,
+                  const analyze::Table& table) {
+  std::optional<Timeline::Ids> chosen;
+  if (filter.chooses_rows()) {
+    chosen.emplace();
+    for (const analyze::Row& row : table.rows()) chosen->insert(row.stack);
+  }
+  const auto kind = format == "massif" ? Timeline::Format::kMassif : Timeline::Format::kHeaptrack;
+  return {kind, filter.frames, std::move(chosen)};
+}
+
+bool knows_time(const std::string& format) { return format == "massif" || format == "heaptrack"; }
+
+// Likewise at one report, with the peak before it.
+std::string text_over_time(const std::string& format, const std::vector<std::string>& files,
+                           collect::Reports& reports, const analyze::Table& table) {
+  std::vector<collect::Listed> series;
+  series.reserve(files.size());
+  for (const std::string& file : files) series.push_back(collect::Reports::look(file));
+  std::sort(series.begin(), series.end(),
+            [](const auto& a, const auto& b) { return a.seq < b.seq; });
+  Timeline out = timeline(format, reports.filter(), table);
+  analyze::LeftOut counted;  // already
+  terminal::Progress progress(series.size());
+  for (const collect::Listed& report : series) {
+    out.add(reports.read_series(report.path, counted));
+    progress.step();
+  }
+  return out.finish();
+}
+
+std::string text_over_time(const std::string& format, const profile::Memlog& memlog,
+                           const collect::Reports& reports, const analyze::Table& table) {
+  Timeline out = timeline(format, reports.filter(), table);
+  out.add(memlog);
+  return out.finish();
+}
+
+// ---- What memlog export writes: the rows of a report, of a sum or of a comparison.
+
+struct ExportRows {
+  analyze::Table table;
+  // Of the last report.
+  std::string program;
+  std::string taken;
+  double uptime = 0;  // seconds
+  std::string base;   // when the last report of --base was taken
+  // The files of one process's reports, or its first one when that is all and came by the standard
+  // input: for formats that know time. Neither, when only some reports were asked for.
+  std::vector<std::string> series;
+  std::optional<profile::Memlog> first;
+  int status = kGood;
+};
+
+ExportRows rows_of(const profile::Header& header) {
+  ExportRows rows;
+  rows.program = text::plain(header.program);
+  rows.taken = header.taken;
+  rows.uptime = std::strtod(header.uptime.c_str(), nullptr);
+  return rows;
+}
+
+ExportRows compared(const Arguments& arguments, analyze::Order order, collect::Reports& reports) {
+  if (order != analyze::Order::kBytes && order != analyze::Order::kBlocks) {
+    throw UsageError("export: --base compares bytes or blocks");
+  }
+  if (reports.filter().chooses_reports()) {
+    throw UsageError(
+        "export: --label and --seq do not go with --base: what is live is the sum of all reports");
+  }
+  analyze::LeftOut left_out;
+  std::vector<std::string> files;
+  for (const std::string& operand : collect::Reports::files(arguments.operands(), false)) {
+    for (std::string& file : collect::files_of(operand)) files.push_back(std::move(file));
+  }
+  const collect::ReportSet before =
+      collect::live_set(collect::files_of(arguments.value("--base")), reports, left_out);
+  const collect::ReportSet after = collect::live_set(files, reports, left_out);
+  ExportRows rows = rows_of(after.processes.back().last);
+  rows.base = before.processes.back().last.taken;
+  rows.table = analyze::compare(before.table, after.table).table;
+  analyze::drop_empty(rows.table.rows(), order);
+  reports.filter().apply(rows.table.rows());
+  analyze::sort(rows.table.rows(), order);
+  return rows;
+}
+
+// Says how many stacks a profile cannot hold because they shrank; nothing for 0.
+void complain_left_out(size_t stacks, const Streams& streams) {
+  if (stacks == 0) return;
+  complain(streams, fmt::format("export: {} below 0 left out", text::count_text(stacks, "stack")));
+}
+
+// From the operands; one report's rows as they are, several added up, or with --base what they hold
+// more than that. Says what is missing in a sum. Throws as reading does, and UsageError for what
+// cannot be asked of a sum or a comparison.
+ExportRows export_rows(const Arguments& arguments, analyze::Order order, collect::Reports& reports,
+                       const Streams& streams) {
+  if (arguments.has("--base")) return compared(arguments, order, reports);
+  text::Style style;
+  style.order = order;
+  text::Context context;
+  const std::vector<std::string> files = collect::Reports::files(arguments.operands(), false);
+  std::vector<collect::Found> found = reports.find(files);
+  const bool all = !reports.filter().chooses_reports();
+  if (found.size() == 1) {
+    const terminal::Progress progress(1);
+    const bool file = found[0].memlog == nullptr;  // which can be read again
+    collect::Report report = reports.read(found[0]);
+    ExportRows rows = rows_of(report.head().header);
+    if (all && report.head().header.seq == 1) {
+      if (file) {
+        rows.series = files;
+      } else {
+        rows.first = report.head();
+      }
+    }
+    rows.table = text::table_of(report, reports.filter(), style, true, 0, context);
+    return rows;
+  }
+  const std::vector<analyze::ProcessSum> sums =
+      reports.sum(std::move(found), !all, context.filtered);
+  ExportRows rows = rows_of(sums.back().last);
+  if (all && sums.size() == 1) rows.series = files;
+  rows.status = complain_incomplete(sums, streams);
+  rows.table = text::table_of(sums, reports.filter(), style, context);
+  if (order == analyze::Order::kLive) {
+    throw UsageError("export: --by live: of several reports, the bytes are what is live");
+  }
+  return rows;
+}
+
+// ---- memlog export to the formats with a line for each stack, of one report: written while it is
+// read, so that a large one is not in memory.
+
+// Where --output says.
+class Output {
+ public:
+  Output(const Arguments& arguments, const Streams& streams) : streams_(streams) {
+    const std::string path = arguments.value("--output", "-");
+    if (path != "-") file_.emplace(path);
+  }
+  void write(const std::string& text) {
+    if (file_) {
+      file_->write(text);
+    } else {
+      print(streams_, text);
+    }
+  }
+  void finish() {
+    if (file_) file_->finish();
+  }
+
+ private:
+  const Streams& streams_;
+  std::optional<profile::Replacement> file_;
+};
+
+void write_folded(const exporting::Folded& folded, Output& output) {
+  constexpr size_t kPart = 1 << 20;
+  std::string text;
+  folded.lines([&](const std::string& line) {
+    text += line;
+    if (text.size() < kPart) return;
+    output.write(text);
+    text.clear();
+  });
+  output.write(text);
+}
+
+// Whether that can be done: csv, jsonl or folded of one large file as a whole, by bytes, in which
+// order a report lists its entries.
+bool exports_lines(const Arguments& arguments, const std::string& format, analyze::Order order,
+                   const collect::Reports& reports) {
+  if (format != "csv" && format != "jsonl" && format != "folded") return false;
+  if (arguments.has("--base") || order != analyze::Order::kBytes ||
+      !reports.filter().frames.whole()) {
+    return false;
+  }
+  const std::vector<std::string> files = collect::Reports::files(arguments.operands(), false);
+  return files.size() == 1 && collect::is_large(files[0]);
+}
+
+// Does it. Throws what reading throws, before anything is written.
+void export_lines(const Arguments& arguments, const std::string& format, collect::Reports& reports,
+                  const Streams& streams) {
+  std::vector<collect::Found> found =
+      reports.find(collect::Reports::files(arguments.operands(), false));
+  const terminal::Progress progress(1);
+  collect::Report report = reports.read(found[0]);
+  Output output(arguments, streams);
+  if (format == "csv") output.write(exporting::csv_titles());
+  exporting::Folded folded;
+  size_t left_out = 0;
+  text::Context context;
+  text::each_part(
+      report, reports.filter(), text::Style(), true, context, [&](analyze::Table& part) {
+        if (format == "csv") {
+          output.write(exporting::csv_rows(part));
+        } else if (format == "jsonl") {
+          output.write(exporting::json_lines(part));
+        } else {
+          const exporting::Stacks stacks = exporting::stacks_of(part, analyze::Order::kBytes);
+          left_out += stacks.left_out;
+          folded.add(stacks);
+        }
+      });
+  if (format == "folded") {
+    complain_left_out(left_out, streams);
+    write_folded(folded, output);
+  }
+  output.finish();
+}
+
+// ---- memlog export -f html.
+
+void check_options(const Arguments& arguments) {
+  for (const char* option :
+       {"--by", "--peak", "--base", "--min-bytes", "--grew", "--shrank", "--lifetime"}) {
+    if (arguments.has(option)) {
+      throw UsageError(fmt::format(
+          "export: {} does not go with html: the page shows what is live at each report", option));
+    }
+  }
+}
+
+std::vector<std::string> files_for(const std::vector<std::string>& operands) {
+  std::vector<std::string> files;
+  if (!operands.empty()) {
+    for (const std::string& operand : operands) {
+      for (std::string& file : collect::files_of(operand)) files.push_back(std::move(file));
+    }
+    return files;
+  }
+  const collect::Listed newest = collect::Reports::look(collect::Reports::files({}, false).front());
+  for (const collect::Listed& listed : collect::list_memlogs(collect::report_directory())) {
+    const bool same = listed.pid == newest.pid && listed.started == newest.started &&
+                      listed.program == newest.program;
+    if (same) files.push_back(listed.path);
+  }
+  return files;
+}
+
+collect::ReportSeries series_for(const std::vector<std::string>& operands) {
+  const std::vector<std::string> files = files_for(operands);
+  refuse_standard_input("export", files);
+  std::vector<collect::ReportSeries> all = collect::series_in(files);
+  if (all.size() > 1) {
+    const auto name = [&](size_t i) {
+      return fmt::format("{}[{}]", text::plain(all[i][0].program), all[i][0].pid);
+    };
+    throw std::runtime_error(
+        fmt::format("export: a page is about one process; here are {}: {}, {}{}", all.size(),
+                    name(0), name(1), all.size() > 2 ? ", ..." : ""));
+  }
+  return std::move(all.front());
+}
+
+profile::Total before(const profile::Header& header) {
+  profile::Total total = header.live;
+  if (__builtin_sub_overflow(total.bytes, header.delta.bytes, &total.bytes) ||
+      __builtin_sub_overflow(total.blocks, header.delta.blocks, &total.blocks)) {
+    throw std::runtime_error("a difference does not fit 64 bits");
+  }
+  return total;
+}
+
+// The page about the operands; without them about all reports of the process that wrote the newest.
+// Throws as reading does, std::runtime_error when they are of several processes, and UsageError for
+// options that are not for pages.
+std::string export_page(const Arguments& arguments, collect::Reports& reports) {
+  check_options(arguments);
+  const collect::ReportSeries files = series_for(arguments.operands());
+  analyze::Series series(reports.filter().frames);
+  exporting::PageInput page = {.series = series};
+  analyze::LeftOut left_out;
+  bool sampled = false;
+  bool first = true;
+  terminal::Progress progress(files.size());
+  for (const collect::Listed& file : files) {
+    const profile::Memlog memlog = reports.read_series(file.path, left_out);
+    if (first) page.before = before(memlog.header);
+    first = false;
+    const bool wanted = reports.filter().takes(memlog.header.seq, memlog.header.label);
+    series.add(memlog, wanted);
+    if (wanted) page.headers.push_back(memlog.header);
+    sampled |= memlog.header.sampled.has_value();
+    progress.step();
+  }
+  if (page.headers.empty()) throw std::runtime_error(collect::kNoneChosen);
+  const std::string missing = collect::missing_text(files);
+  page.filtered = left_out.stacks != 0;
+  page.complete = missing.empty() && page.before == profile::Total{};
+  if (!missing.empty()) page.remarks.push_back("missing: report " + missing);
+  if (page.filtered) {
+    page.remarks.push_back(fmt::format(
+        "filters have left out {} of the reports' entries, net {} bytes",
+        profile::grouped(uint64_t{left_out.stacks}), profile::grouped(left_out.bytes, true)));
+  }
+  if (sampled) page.remarks.emplace_back("sampled: bytes and blocks are estimates");
+  return exporting::report_page(page);
+}
 
 constexpr char kText[] =
     "Writes a report, or what several add up to, for other tools:\n\n"
@@ -128,7 +453,7 @@ int run_export(const Arguments& arguments, const Streams& streams) {
     throw UsageError(
         fmt::format("export: {} holds bytes: not with --by {}", format, arguments.choice("--by")));
   }
-  collect::Reports reports("export", arguments);
+  collect::Reports reports(read_options("export", arguments));
   if (format == "html") {
     write_output(arguments, export_page(arguments, reports), streams);
     return kGood;

@@ -7,10 +7,12 @@
 
 #include "cli/command.h"
 #include "cli/filter_options.h"
+#include "cli/reading.h"
 #include "cli/search_path.h"
 #include "cli/view_options.h"
 #include "collect/report_series.h"
 #include "collect/report_set.h"
+#include "profile/path.h"
 #include "profile/text.h"
 #include "terminal/progress.h"
 #include "text/leaks_text.h"
@@ -65,8 +67,7 @@ std::string look_at(const collect::ReportSeries& files, collect::Reports& report
     const bool comparable = options.all || (header.seq != 1 && header.trigger != "exit");
     series.add(memlog, comparable && reports.filter().takes(header.seq, header.label));
     progress.step();
-    name = fmt::format("{}[{}]", text::plain(header.program.substr(header.program.rfind('/') + 1)),
-                       header.pid);
+    name = fmt::format("{}[{}]", text::plain(profile::base_name(header.program)), header.pid);
   }
   std::string out;
   const std::vector<analyze::State>& states = series.states();
@@ -122,14 +123,15 @@ int run_leaks(const Arguments& arguments, const Streams& streams) {
   if (arguments.has("--lifetime")) {
     throw UsageError("leaks: --lifetime: a series has no lifetimes");
   }
-  collect::Reports reports("leaks", arguments);
+  collect::Reports reports(read_options("leaks", arguments));
   std::vector<std::string> files;
   for (const std::string& operand : collect::Reports::files(arguments.operands(), true)) {
     const std::vector<std::string> some = collect::files_of(operand);
     files.insert(files.end(), some.begin(), some.end());
   }
+  refuse_standard_input("leaks", files);
   std::string out;
-  for (const collect::ReportSeries& list : collect::series_in(files, "leaks")) {
+  for (const collect::ReportSeries& list : collect::series_in(files)) {
     out += (out.empty() ? "" : "\n") + look_at(list, reports, options);
   }
   print(streams, out);

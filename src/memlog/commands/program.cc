@@ -2,10 +2,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <exception>
 
 #include "cli/command.h"
 #include "profile/error.h"
+#include "target/preload.h"
 #include "terminal/pager.h"
 
 #ifndef MTRACE_VERSION
@@ -14,6 +16,15 @@
 
 namespace mtrace::cli {
 namespace {
+
+// The pager that the user wants: MEMLOG_PAGER, PAGER or less, if it is there. Empty: none.
+std::string pager_command() {
+  for (const char* variable : {"MEMLOG_PAGER", "PAGER"}) {
+    const char* value = std::getenv(variable);
+    if (value != nullptr) return std::string(value) == "cat" ? "" : value;
+  }
+  return target::find_program("less").empty() ? "" : "less";
+}
 
 int run_or_explain(const Command& command, const Arguments& arguments, const Streams& streams) {
   if (!arguments.has("--help")) return command.run(arguments, streams);
@@ -29,7 +40,7 @@ int run_one(const Command& command, const std::vector<std::string>& words, const
     return option.name == std::string(terminal::kNoPager);
   });
   const terminal::Screen screen = terminal::screen_of(streams.out);
-  const std::string pager = terminal::pager_command();
+  const std::string pager = pager_command();
   const bool wanted = (views || arguments.has("--help")) && !arguments.has(terminal::kNoPager);
   if (!streams.terminal || !wanted || screen.rows == 0 || screen.columns == 0 || pager.empty()) {
     const size_t columns = streams.terminal ? screen.columns : 0;

@@ -7,6 +7,7 @@
 
 #include "cli/command.h"
 #include "cli/filter_options.h"
+#include "cli/reading.h"
 #include "cli/search_path.h"
 #include "cli/view_options.h"
 #include "collect/reports.h"
@@ -48,19 +49,19 @@ int run_tree(const Arguments& arguments, const Streams& streams) {
   }
   const analyze::TreeShape shape = {style.order, arguments.has("--invert"), arguments.has("--full"),
                                     read_threshold(arguments)};
-  collect::Reports reports("tree", arguments);
+  collect::Reports reports(read_options("tree", arguments));
   const std::vector<std::string> files =
       collect::Reports::files(arguments.operands(), arguments.has("--sum"));
   if (arguments.has("--sum")) {
     text::Context context;
     const std::vector<analyze::ProcessSum> sums = reports.sum(files, context.filtered);
-    const int status = text::complain_incomplete(sums, streams);
+    const int status = complain_incomplete(sums, streams);
     const analyze::Table table = text::table_of(sums, reports.filter(), style, context);
     print(streams, text::view_header(sums, style) + text::trees_text(table, shape, context, style));
     return status;
   }
   bool first = true;
-  return reports.each(files, streams, [&](collect::Report& report) {
+  return each_report(reports, files, streams, [&](collect::Report& report) {
     text::Context context;
     const analyze::Table table = text::table_of(report, reports.filter(), style, false, 0, context);
     const std::string text = text::trees_text(table, shape, context, style);

@@ -8,6 +8,7 @@
 #include "export/flame_tree.h"
 #include "export/page_files.h"
 #include "export/xml.h"
+#include "profile/path.h"
 #include "profile/text.h"
 
 namespace mtrace::exporting {
@@ -126,8 +127,7 @@ std::string flame_graph(const Stacks& grew, const Stacks& shrank, const std::str
     head += fmt::format("<text x=\"0.8%\" y=\"{}\">{}</text>\n", y, xml(line));
   }
   const int top = y + kLine / 2;
-  const std::string title =
-      xml(grew.column + " of " + grew.program.substr(grew.program.rfind('/') + 1));
+  const std::string title = xml(grew.column + " of " + profile::base_name(grew.program));
   return fmt::format(
       "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
       "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"flame\" width=\"100%\" height=\"{}\">\n"

@@ -12,6 +12,7 @@
 
 #include "analyze/short_name.h"
 #include "format/memlog.h"
+#include "profile/path.h"
 #include "profile/text.h"
 
 namespace mtrace::exporting {
@@ -114,7 +115,7 @@ class Writer {
   size_t frame_of(const analyze::Table& table, const profile::Frame& frame) {
     const bool in_module = frame.place == profile::Place::kModule;
     const std::string& path = in_module ? table.modules()[frame.module].path : std::string();
-    const std::string module = profile::escaped(path.substr(path.rfind('/') + 1), "");
+    const std::string module = profile::escaped(profile::base_name(path), "");
     std::string name = analyze::short_name(profile::escaped(frame.function, ""));
     if (name.empty()) {
       name = in_module ? fmt::format("{}+0x{:x}", module, frame.offset)

@@ -8,6 +8,7 @@
 #include "export/page_files.h"
 #include "export/page_stacks.h"
 #include "export/xml.h"
+#include "profile/path.h"
 #include "profile/text.h"
 
 namespace mtrace::exporting {
@@ -82,7 +83,7 @@ std::string report_page(const PageInput& input) {
   data["remarks"] = input.remarks;
   data["blocks"] = input.complete;
   data["reports"] = reports_json(input.headers);
-  const std::string name = plain(last.program.substr(last.program.rfind('/') + 1));
+  const std::string name = plain(profile::base_name(last.program));
   const auto file = [](PageFile one) { return std::string(page_file(one)); };
   return filled(page_file(PageFile::kPage),
                 {{"TITLE", xml(fmt::format("{}[{}]", name, last.pid))},

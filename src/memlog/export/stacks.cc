@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "format/memlog.h"
+#include "profile/path.h"
 #include "profile/text.h"
 
 namespace mtrace::exporting {
@@ -12,8 +13,6 @@ namespace {
 
 using profile::Frame;
 using profile::Place;
-
-std::string base_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
 const char* column_name(analyze::Order order) {
   switch (order) {
@@ -58,9 +57,10 @@ size_t Locations::of(const Frame& frame) {
   if (location.function.empty()) {
     location.function =
         frame.place == Place::kModule
-            ? fmt::format("{}+0x{:x}",
-                          profile::escaped(base_name(table_.modules()[frame.module].path), ""),
-                          frame.offset)
+            ? fmt::format(
+                  "{}+0x{:x}",
+                  profile::escaped(profile::base_name(table_.modules()[frame.module].path), ""),
+                  frame.offset)
             : fmt::format("0x{:x}", frame.offset);
   }
   return add(std::move(location));

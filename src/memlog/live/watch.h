@@ -30,7 +30,6 @@ class Watch {
   // From now on rows are what has changed since; false: from the start again.
   void mark(bool on);
   bool marked() const { return marked_ != 0; }
-  uint64_t marked_at() const { return marked_; }  // nanoseconds since 1970
 
   // The heap's stacks that hold or do something, in order, largest first.
   std::vector<WatchRow> rows(WatchOrder order) const;

@@ -3,8 +3,8 @@
 #include <exception>
 #include <string>
 
-#include "cli/attach_options.h"
 #include "target/attach.h"
+#include "target/attach_settings.h"
 #include "target/leftovers.h"
 #include "target/preload.h"
 #include "target/process_image.h"
@@ -21,9 +21,8 @@ Attachment::Attachment(pid_t pid) : pid_(pid) {
   sweep_ledgers();
   // In memory. A process that is detached from keeps its file for the next time; the library
   // removes it when the process ends.
-  const std::string options = cli::attach_options(
-      pid,
-      {std::string("MTRACE_LEDGER=") + kLedgerPlace, "MTRACE_SIGNAL=none", "MTRACE_EXIT_REPORT=0"});
+  const std::string options = attach_settings(pid, {std::string("MTRACE_LEDGER=") + kLedgerPlace,
+                                                    "MTRACE_SIGNAL=none", "MTRACE_EXIT_REPORT=0"});
   stopped_ = with_target(pid, kTimeout, [&](const target::ProcessImage& target, auto left) {
                return attach(target, library, options, left);
              }).stopped;

@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "profile/file.h"
+#include "profile/path.h"
 #include "profile/reader.h"
 #include "profile/writer.h"
 #include "symbolize/symbolizer.h"
@@ -39,7 +40,7 @@ std::string fetch_report(pid_t pid, const std::string& path) {
   if (is_same_file(path, root + path) || ::access((root + path).c_str(), F_OK) != 0) return path;
   profile::Memlog memlog = profile::read(path, profile::read_file(root + path));
   symbolize::Symbolizer({root, {}}).resolve(memlog);
-  std::string copy = free_name(path.substr(path.rfind('/') + 1));
+  std::string copy = free_name(profile::base_name(path));
   profile::replace_file(copy, profile::write(memlog));
   return copy;
 }

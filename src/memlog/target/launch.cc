@@ -1,6 +1,7 @@
 #include "target/launch.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -12,6 +13,8 @@
 #include <exception>
 #include <optional>
 #include <stdexcept>
+
+#include "target/process.h"
 
 namespace mtrace::target {
 namespace {
@@ -152,6 +155,12 @@ void end_by(int signal) {
   ::sigaddset(&mask, signal);
   ::sigprocmask(SIG_UNBLOCK, &mask, nullptr);
   ::raise(signal);
+}
+
+std::string end_text(int status) {
+  if (WIFEXITED(status)) return fmt::format("ended with status {}", WEXITSTATUS(status));
+  const int signal = WTERMSIG(status);
+  return fmt::format("was killed by SIG{} ({})", signal_name(signal), ::strsignal(signal));
 }
 
 }  // namespace mtrace::target

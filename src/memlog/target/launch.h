@@ -18,6 +18,9 @@ struct Ended {
   double seconds = 0;   // from start to end
 };
 
+// "ended with status 0", "was killed by SIGSEGV (Segmentation fault)".
+std::string end_text(int status);
+
 // Something to be done from time to time while the program runs.
 struct Ticks {
   std::chrono::milliseconds every{0};  // 0: never

@@ -17,6 +17,7 @@
 #include "format/memlog.h"
 #include "profile/error.h"
 #include "profile/file.h"
+#include "profile/path.h"
 #include "profile/reader.h"
 #include "profile/text.h"
 #include "profile/writer.h"
@@ -31,8 +32,6 @@ constexpr int kMostNames = 10000;
 bool same_file(const struct stat& a, const struct stat& b) {
   return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
-
-std::string base_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
 // What only the kernel knows.
 void add_memory_use(pid_t pid, live::LedgerOccasion& occasion) {
@@ -66,7 +65,7 @@ std::unique_ptr<live::LedgerFile> ledger_of(pid_t pid, std::string& why) {
     // ledger's header is one.
     const int file = open_mapped(pid, mapping);
     if (file < 0) {
-      if (base_name(mapping.path).find(format::kLedgerSuffix) != std::string::npos) {
+      if (profile::base_name(mapping.path).find(format::kLedgerSuffix) != std::string::npos) {
         why = fmt::format("has a ledger that cannot be opened, {}: {}",
                           profile::escaped(mapping.path, ""),
                           deleted ? "its name was removed" : std::strerror(errno));
@@ -153,9 +152,10 @@ uint64_t ticks_now(const format::LedgerHeader& header) {
 
 std::string write_snapshot(profile::Memlog& memlog, const std::string& directory,
                            const std::string& what) {
-  const std::string stem = fmt::format("{}{}{}-{}-{}", directory == "." ? "" : directory,
-                                       directory == "." || directory.ends_with('/') ? "" : "/",
-                                       base_name(memlog.header.program), memlog.header.pid, what);
+  const std::string stem =
+      fmt::format("{}{}{}-{}-{}", directory == "." ? "" : directory,
+                  directory == "." || directory.ends_with('/') ? "" : "/",
+                  profile::base_name(memlog.header.program), memlog.header.pid, what);
   std::string path;
   int file = -1;
   for (int number = 1; file < 0 && number <= kMostNames; ++number) {

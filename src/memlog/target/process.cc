@@ -20,6 +20,7 @@
 #include <sstream>
 #include <utility>
 
+#include "profile/path.h"
 #include "profile/text.h"
 
 namespace mtrace::target {
@@ -63,7 +64,7 @@ std::string executable_name(pid_t pid) {
   std::string path(target, static_cast<size_t>(size));
   constexpr std::string_view kDeleted = " (deleted)";
   if (path.ends_with(kDeleted)) path.resize(path.size() - kDeleted.size());
-  return path.substr(path.rfind('/') + 1);
+  return profile::base_name(path);
 }
 
 std::string command_name(pid_t pid) {

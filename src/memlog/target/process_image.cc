@@ -15,6 +15,7 @@
 #include "format/attach_protocol.h"
 #include "format/restart_code.h"
 #include "format/sanitizers.h"
+#include "profile/path.h"
 #include "symbolize/loaded_file.h"
 #include "symbolize/loader_need.h"
 #include "target/borrowed_thread.h"
@@ -252,25 +253,6 @@ Done with_target(
       if (Clock::now() >= deadline) throw AttachError("loads and unloads libraries all the time");
     }
   }
-}
-
-std::vector<pid_t> named_processes(const cli::Arguments& arguments, const cli::Streams& streams,
-                                   bool& good) {
-  if (arguments.operands().empty()) {
-    throw cli::UsageError(arguments.command() + ": no process given");
-  }
-  std::vector<pid_t> pids;
-  for (const std::string& name : arguments.operands()) {
-    const std::vector<pid_t> found = find_processes(name);
-    if (found.empty()) {
-      cli::complain(streams, fmt::format("no process {}", name));
-      good = false;
-    }
-    for (const pid_t pid : found) {
-      if (std::find(pids.begin(), pids.end(), pid) == pids.end()) pids.push_back(pid);
-    }
-  }
-  return pids;
 }
 
 }  // namespace mtrace::target

@@ -7,7 +7,6 @@
 #include <functional>
 #include <vector>
 
-#include "cli/command.h"
 #include "target/attach.h"
 
 namespace mtrace::target {
@@ -22,11 +21,6 @@ target::ProcessImage process_image(pid_t pid);
 Done with_target(
     pid_t pid, std::chrono::milliseconds timeout,
     const std::function<Done(const target::ProcessImage&, std::chrono::milliseconds)>& step);
-
-// The processes of the operands, each once. What none is called by is said, and `good` false.
-// Throws UsageError when there are no operands.
-std::vector<pid_t> named_processes(const cli::Arguments& arguments, const cli::Streams& streams,
-                                   bool& good);
 
 inline double milliseconds(std::chrono::microseconds time) {
   return static_cast<double>(time.count()) / 1000;

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstring>
 
+#include "profile/path.h"
 #include "symbolize/dynamic_symbol.h"
 #include "symbolize/loader_need.h"
 #include "target/system_call_filters.h"
@@ -21,8 +22,6 @@ using format::Mode;
 using format::StatusBlock;
 
 constexpr char kLibrary[] = "libmtrace.so";
-
-std::string base_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
 std::optional<uint64_t> block_address(pid_t pid, const Mapping& mapping) {
   const int file = open_mapped(pid, mapping);
@@ -38,7 +37,8 @@ std::optional<uint64_t> block_address(pid_t pid, const Mapping& mapping) {
 std::string why_not_mapped(pid_t pid, const std::vector<Mapping>& files) {
   if (files.empty()) return "is not traced: it has ended, or is part of the kernel";
   const bool loader = std::any_of(files.begin(), files.end(), [](const Mapping& m) {
-    return base_name(m.path).starts_with("ld-") || base_name(m.path).starts_with("ld.so");
+    return profile::base_name(m.path).starts_with("ld-") ||
+           profile::base_name(m.path).starts_with("ld.so");
   });
   const std::string preload = start_environment(pid, "LD_PRELOAD").value_or("");
   const std::string nothing = fmt::format("{} is not mapped", kLibrary);
@@ -82,19 +82,19 @@ std::optional<TracedProcess> TracedProcess::find(pid_t pid, bool thorough, std::
     for (const Mapping& mapping : *files) {
       // The library may be mapped again, as data: its first segment lies behind each beginning.
       if (mapping.offset != 0) continue;
-      if (by_name != base_name(mapping.path).starts_with(kLibrary)) continue;
+      if (by_name != profile::base_name(mapping.path).starts_with(kLibrary)) continue;
       const auto address = block_address(pid, mapping);
       if (!address) continue;
       process.address_ = *address;
       process.block_ = std::make_unique<StatusBlock>();
       if (!read_memory(pid, *address, process.block_.get(), sizeof(StatusBlock))) {
-        why = fmt::format("has {} mapped, but cannot be read: {}{}", base_name(mapping.path),
-                          std::strerror(errno),
+        why = fmt::format("has {} mapped, but cannot be read: {}{}",
+                          profile::base_name(mapping.path), std::strerror(errno),
                           errno == EPERM ? " (another user's, or kernel.yama.ptrace_scope)" : "");
       } else if (process.block_->magic != format::kStatusMagic ||
                  process.block_->size < sizeof(StatusBlock)) {
         why = fmt::format("has {} mapped, but of another version than this program",
-                          base_name(mapping.path));
+                          profile::base_name(mapping.path));
       } else {
         return process;
       }

@@ -12,17 +12,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "target/preload.h"
-
 namespace mtrace::terminal {
-
-std::string pager_command() {
-  for (const char* variable : {"MEMLOG_PAGER", "PAGER"}) {
-    const char* value = std::getenv(variable);
-    if (value != nullptr) return std::string(value) == "cat" ? "" : value;
-  }
-  return target::find_program("less").empty() ? "" : "less";
-}
 
 Pager::Pager(FILE* out, const Screen& screen, std::string command)
     : out_(out), screen_(screen), command_(std::move(command)) {

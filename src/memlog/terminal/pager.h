@@ -12,9 +12,6 @@ namespace mtrace::terminal {
 
 inline constexpr char kNoPager[] = "--no-pager";
 
-// The pager that the user wants: MEMLOG_PAGER, PAGER or less, if it is there. Empty: none.
-std::string pager_command();
-
 // Passes on to `out` what stream() is given, and from the line on that does not fit the screen to
 // `command`, all of it. Who closes the pager has seen enough: the rest goes nowhere.
 class Pager {

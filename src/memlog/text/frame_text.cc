@@ -4,6 +4,7 @@
 
 #include "analyze/short_name.h"
 #include "format/memlog.h"
+#include "profile/path.h"
 #include "profile/writer.h"
 
 namespace mtrace::text {
@@ -18,7 +19,7 @@ std::string short_place(const Table& table, const Frame& frame, bool with_offset
   if (frame.place != Place::kModule) return profile::place(table.names(), frame);
   const profile::Module& module = table.modules()[frame.module];
   const std::string path = plain(module.path);
-  const std::string name = path.substr(path.rfind('/') + 1);
+  const std::string name = profile::base_name(path);
   return with_offset ? fmt::format("({}+0x{:x})", name, frame.offset) : fmt::format("({})", name);
 }
 

@@ -1,19 +1,11 @@
 #include "text/run_summary.h"
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
-#include <sys/wait.h>
 
 #include <algorithm>
-#include <chrono>
-#include <cstring>
-#include <tuple>
 
-#include "collect/catalog.h"
 #include "profile/reader.h"
-#include "profile/text.h"
 #include "symbolize/symbolizer.h"
-#include "target/process.h"
 #include "text/header_text.h"
 #include "text/listing.h"
 
@@ -28,43 +20,6 @@ std::string file_names(const std::vector<std::string>& files) {
 }
 
 }  // namespace
-
-std::string just_before_now() {
-  using std::chrono::microseconds;
-  const auto time = std::chrono::system_clock::now() - std::chrono::milliseconds(100);
-  const auto since = std::chrono::duration_cast<microseconds>(time.time_since_epoch()).count();
-  return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:06}Z",
-                     fmt::gmtime(static_cast<std::time_t>(since / 1000000)), since % 1000000);
-}
-
-std::vector<std::string> reports_of(const std::string& directory, pid_t pid,
-                                    const std::string& begun) {
-  std::vector<collect::Listed> found;
-  for (collect::Listed& listed : collect::list_memlogs(directory)) {
-    if (listed.pid == pid && listed.started >= begun) found.push_back(std::move(listed));
-  }
-  std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) {
-    return std::tie(a.started, a.seq) < std::tie(b.started, b.seq);
-  });
-  std::vector<std::string> files;
-  for (const collect::Listed& listed : found) {
-    if (listed.started == found.back().started) files.push_back(listed.path);
-  }
-  return files;
-}
-
-size_t reports_of_others(const std::string& directory, pid_t pid, const std::string& begun) {
-  const std::vector<collect::Listed> all = collect::list_memlogs(directory);
-  return static_cast<size_t>(std::count_if(all.begin(), all.end(), [&](const auto& listed) {
-    return listed.pid != pid && listed.started >= begun;
-  }));
-}
-
-std::string end_text(int status) {
-  if (WIFEXITED(status)) return fmt::format("ended with status {}", WEXITSTATUS(status));
-  const int signal = WTERMSIG(status);
-  return fmt::format("was killed by SIG{} ({})", target::signal_name(signal), ::strsignal(signal));
-}
 
 std::string run_summary(const std::vector<std::string>& files, const Style& style) {
   symbolize::Symbolizer resolver({});

@@ -4,8 +4,8 @@
 
 #include <cmath>
 
+#include "live/ledger_file.h"
 #include "profile/text.h"
-#include "target/ledgers.h"
 
 namespace mtrace::text {
 namespace {

@@ -92,17 +92,6 @@ analyze::Table table_of(const std::vector<analyze::ProcessSum>& sums, const anal
   return all;
 }
 
-int complain_incomplete(const std::vector<analyze::ProcessSum>& sums, const cli::Streams& streams) {
-  int status = cli::kGood;
-  for (const analyze::ProcessSum& process : sums) {
-    for (const std::string& why : process.incomplete) {
-      cli::complain(streams, why);
-      status = cli::kFailed;
-    }
-  }
-  return status;
-}
-
 std::string view_header(const profile::Header& header, const Style& style) {
   if (!style.header) return {};
   return header_text(header, style) + resident_remark(header, style) + '\n';

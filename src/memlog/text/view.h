@@ -8,7 +8,6 @@
 #include "analyze/filter.h"
 #include "analyze/sum.h"
 #include "analyze/table.h"
-#include "cli/command.h"
 #include "collect/one_report.h"
 #include "profile/model.h"
 #include "text/listing.h"
@@ -31,9 +30,6 @@ void each_part(collect::Report& report, const analyze::Filter& filter, const Sty
 // Likewise of all processes.
 analyze::Table table_of(const std::vector<analyze::ProcessSum>& sums, const analyze::Filter& filter,
                         const Style& style, Context& context);
-
-// Says what is missing in the sums; returns the exit status.
-int complain_incomplete(const std::vector<analyze::ProcessSum>& sums, const cli::Streams& streams);
 
 // The lines above a view, with an empty one at the end; nothing without `style.header`.
 std::string view_header(const profile::Header& header, const Style& style);

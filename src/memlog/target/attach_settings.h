@@ -6,13 +6,10 @@
 #include <string>
 #include <vector>
 
-namespace mtrace::cli {
+namespace mtrace::target {
 
 // "MTRACE_..." of memlog's own environment with `changes` ("NAME=VALUE"), as format/attach.h has
 // it. Throws std::runtime_error: there is no working directory.
-std::string attach_options(pid_t pid, const std::vector<std::string>& changes);
+std::string attach_settings(pid_t pid, const std::vector<std::string>& changes);
 
-// The directory `path` as an absolute one. Throws UsageError: it is none.
-std::string ledger_place(const std::string& path);
-
-}  // namespace mtrace::cli
+}  // namespace mtrace::target

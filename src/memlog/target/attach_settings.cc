@@ -1,19 +1,16 @@
-#include "cli/attach_options.h"
+#include "target/attach_settings.h"
 
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <climits>
-#include <filesystem>
 #include <map>
 #include <stdexcept>
 
-#include "cli/arguments.h"
 #include "target/process.h"
 
-namespace mtrace::cli {
+namespace mtrace::target {
 
-std::string attach_options(pid_t pid, const std::vector<std::string>& changes) {
+std::string attach_settings(pid_t pid, const std::vector<std::string>& changes) {
   std::map<std::string, std::string> settings;
   for (char** entry = ::environ; entry != nullptr && *entry != nullptr; ++entry) {
     const std::string text = *entry;
@@ -35,8 +32,7 @@ std::string attach_options(pid_t pid, const std::vector<std::string>& changes) {
     for (const char* p = here; *p != '\0'; ++p) directory += *p == '%' ? "%%" : std::string(1, *p);
     output = directory + '/' + (output == "." ? "" : output);
   }
-  if (const auto temporary = target::start_environment(pid, "TMPDIR"))
-    settings["TMPDIR"] = *temporary;
+  if (const auto temporary = start_environment(pid, "TMPDIR")) settings["TMPDIR"] = *temporary;
   std::string block;
   for (const auto& [name, value] : settings) {
     block.append(name).append(1, '=').append(value).append(1, '\0');
@@ -44,13 +40,4 @@ std::string attach_options(pid_t pid, const std::vector<std::string>& changes) {
   return block.append(1, '\0');
 }
 
-std::string ledger_place(const std::string& path) {
-  std::error_code error;
-  const std::filesystem::path place = std::filesystem::canonical(path, error);
-  if (error || !std::filesystem::is_directory(place)) {
-    throw UsageError(fmt::format("--ledger {}: not a directory", path));
-  }
-  return place;
-}
-
-}  // namespace mtrace::cli
+}  // namespace mtrace::target

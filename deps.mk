@@ -1,0 +1,32 @@
+# What has to be on the machine. Building and testing look whether it is there, and install nothing:
+# that is for `make deps` (to build) and `make deps-test` (to test), as root or with sudo.
+
+.PHONY: deps deps-test
+deps:
+	@tests/install_packages.sh packages.txt
+deps-test: deps
+	@tests/install_packages.sh tests/packages.txt
+	@mkdir -p $(BUILD)
+	@tests/install_npm.sh tests/npm_packages.txt $(BUILD)/npm
+
+# `make deps demo` installs first.
+installing := $(filter deps deps-test,$(MAKECMDGOALS))
+
+# One run of the preprocessor, which leaves the packages whose header it does not find.
+missing_headers = sed -n 's/^\([^ \#]*\) \(.*\)/\#if !__has_include(<\2>)\nmissing: \1\n\#endif/p' \
+                      packages.txt | $(CXX) -E -P -x c++ - | sed -n 's/^missing: *//p' | tr -d ' '
+$(BUILD)/.build-deps: packages.txt deps.mk | $(installing)
+	@command -v $(firstword $(CXX)) >/dev/null || { \
+	  echo 'mtrace: no compiler: $(CXX). make deps installs g++ and all that building needs' >&2; \
+	  exit 1; }
+	@missing=$$($(missing_headers)); [ -z "$$missing" ] || { \
+	  echo "mtrace: building needs" $$missing"; make deps installs them" >&2; exit 1; }
+	@mkdir -p $(@D)
+	@touch $@
+# Where there is no dpkg it is not known what is missing: the tests that need it fail.
+$(BUILD)/.test-deps: tests/packages.txt tests/npm_packages.txt deps.mk $(BUILD)/.build-deps | $(installing)
+	@missing=$$(tests/install_packages.sh --missing tests/packages.txt); [ -z "$$missing" ] || { \
+	  echo "mtrace: the tests need" $$missing"; make deps-test installs them" >&2; exit 1; }
+	@[ -d $(BUILD)/npm ] || { \
+	  echo "mtrace: the tests need packages of npm; make deps-test installs them" >&2; exit 1; }
+	@touch $@

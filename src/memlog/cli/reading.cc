@@ -1,0 +1,57 @@
+#include "cli/reading.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <stdexcept>
+
+#include "cli/filter_options.h"
+#include "cli/search_path.h"
+#include "profile/error.h"
+
+namespace mtrace::cli {
+
+collect::ReadOptions read_options(const char* command, const Arguments& arguments) {
+  return {read_filter(command, arguments), search_path(arguments), !arguments.has("--no-resolve")};
+}
+
+int each_report(collect::Reports& reports, const std::vector<std::string>& files,
+                const Streams& streams, const std::function<void(collect::Report&)>& action) {
+  int status = kGood;
+  bool any = false;
+  for (const std::string& file : files) {
+    try {
+      auto report = reports.read(file);
+      if (!report) continue;
+      any = true;
+      action(*report);
+    } catch (const profile::FormatError& error) {
+      fmt::print(streams.err, "{}\n", error.what());
+      status = kUnusable;
+    } catch (const std::exception& error) {
+      complain(streams, error.what());
+      status = std::max<int>(status, kFailed);
+    }
+  }
+  if (!any && status == kGood) throw std::runtime_error(collect::kNoneChosen);
+  return status;
+}
+
+void refuse_standard_input(const char* command, const std::vector<std::string>& files) {
+  if (std::find(files.begin(), files.end(), "-") == files.end()) return;
+  throw UsageError(fmt::format("{}: a series cannot come from the standard input", command));
+}
+
+int complain_incomplete(const std::vector<analyze::ProcessSum>& sums, const Streams& streams) {
+  int status = kGood;
+  for (const analyze::ProcessSum& process : sums) {
+    for (const std::string& why : process.incomplete) {
+      complain(streams, why);
+      status = kFailed;
+    }
+  }
+  return status;
+}
+
+}  // namespace mtrace::cli
