@@ -298,7 +298,7 @@ HOSTS = [
     Host("postgresql", [f"{PG}/postgres", "-D", "/tmp/host/data", "-k", "/tmp/host", "-h",
                         "127.0.0.1"], ["postgresql-15"], user="postgres",
          prepare=f"{PG}/initdb -D data -A trust -N >/dev/null", ignored="data/",
-         ready=f"{PG}/pg_isready -q -h /tmp/host",
+         ready="grep -q 'ready to accept' /tmp/log/host.err",
          files={"a.sql": SQL}, client=f"for i in $(seq @N@); do {PG}/psql -q -h /tmp/host -d "
          f"postgres -f a.sql && {PG}/psql -q -h /tmp/host -d postgres -c 'drop table t'; done",
          client_user="postgres", n=3, stop="INT", seconds=120),
