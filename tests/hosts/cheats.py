@@ -25,7 +25,7 @@ HOSTS = [
     Host("never", ["sh", "-c", "exit 7"], ["dash"]),
     Host("missing", ["/no/such/program"], ["dash"]),
     Host("differs", ["sh", "-c", "date +%N; echo $$; echo same"], ["dash"]),
-    Host("deaf", ["sh", "-c", f"trap '' TERM; touch ready; {TRACED}while :; do sleep 0.1; done;; esac; "
-                  "trap 'exit 0' TERM; while :; do sleep 0.1; done"], ["dash"],
+    Host("deaf", ["sh", "-c", f"trap 'exit 0' TERM; {TRACED}trap '' TERM;; esac; touch ready; "
+                  "while :; do sleep 0.1; done"], ["dash"],
          ready="/tmp/host/ready", client="echo asked"),
 ]
