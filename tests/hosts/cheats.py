@@ -20,12 +20,12 @@ HOSTS = [
           f"printf '{FAKE}' > $MTRACE_OUTPUT/x-1-1.memlog; (setsid sleep 99 &); exit 3"),
     shell("killed", "kill -9 $$"),
     shell("hangs", "sleep 99", seconds=2),
-    shell("eats", "head -c 300m /dev/zero | LD_PRELOAD= tail -n 1 >/dev/null", memory=150),
+    shell("eats", "LD_PRELOAD= python3 -c 'import time; x = b\"x\" * (300 << 20); time.sleep(9)'", memory=150),
     shell("absent", ":", packages=["no-such-package-of-debian"]),
     Host("never", ["sh", "-c", "exit 7"], ["dash"]),
     Host("missing", ["/no/such/program"], ["dash"]),
     Host("differs", ["sh", "-c", "date +%N; echo $$; echo same"], ["dash"]),
-    Host("deaf", ["sh", "-c", f"trap '' TERM; touch ready; {TRACED}while :; do sleep 0.1; done;; esac; "
-                  "trap 'exit 0' TERM; while :; do sleep 0.1; done"], ["dash"],
+    Host("deaf", ["sh", "-c", f"trap 'exit 0' TERM; {TRACED}trap '' TERM;; esac; touch ready; "
+                  "while :; do sleep 0.1; done"], ["dash"],
          ready="/tmp/host/ready", client="echo asked"),
 ]

@@ -61,6 +61,18 @@ def line(row):
     return "| " + " | ".join(cells) + " |\n"
 
 
+def others(rows):
+    """The hosts without a row of their own, by reason; they never count as passed."""
+    found = {}
+    for row in rows:
+        if not row["phases"]:
+            reason = row["state"].capitalize()
+            if row["state"] != "not installed" and row["reasons"]:
+                reason += ", " + plain_text(row["reasons"][0])
+            found.setdefault(reason, []).append(row["name"])
+    return found
+
+
 def table(rows):
     states = {}
     for row in rows:
@@ -77,10 +89,13 @@ def table(rows):
             f". {memlogs:,} memlogs with {entries:,} entries, {wrong} of them wrong; memlog report "
             f"succeeded {asked['report']:,} times, attach {asked['attach']:,}, detach "
             f"{asked['detach']:,}. Run on {' to '.join(dict.fromkeys((dates[0], dates[-1])))}.\n\n")
-    for kind in dict.fromkeys(row["kind"] for row in rows):
+    ran = [row for row in rows if row["phases"]]
+    for kind in dict.fromkeys(row["kind"] for row in ran):
         text += f"**{kind.capitalize()}s**\n\n| " + " | ".join(HEAD) + " |\n| --- | --- |" + \
             " ---: |" * 6 + " --- |\n"
-        text += "".join(line(row) for row in rows if row["kind"] == kind) + "\n"
+        text += "".join(line(row) for row in ran if row["kind"] == kind) + "\n"
+    for reason, names in others(rows).items():
+        text += f"{reason}: {', '.join(names)}.\n\n"
     return text
 
 

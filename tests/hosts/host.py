@@ -28,6 +28,6 @@ class Host:
     # Servers only:
     client: object = None          # list, or a line for the shell
     client_user: str = ""
-    ready: object = None           # port, path (begins with /), or a line for the shell
+    ready: object = None           # port, path (no space in it), or a line for the shell
     stop: str = "TERM"             # signal, or a line for the shell
     start_seconds: int = 30        # until it is ready

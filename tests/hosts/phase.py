@@ -284,7 +284,7 @@ class Phase:
                 return True
             except OSError:
                 return False
-        if ready.startswith("/"):
+        if ready.startswith("/") and " " not in ready:
             return os.path.exists(ready)
         status = self.wait(self.start_beside(ready, "ready", self.host.get("user")), 10, False)
         return status == 0

@@ -8,6 +8,7 @@ import tempfile
 import unittest
 
 import compare
+import hosts
 import memlogs
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -97,6 +98,24 @@ class MemlogsTest(unittest.TestCase):
     def test_what_is_no_memlog_is_litter(self):
         findings = self.findings(app_7_1_memlog=FIRST, **{".x": "", "y": ""})
         self.assertEqual(findings.litter, [".x", "y"])
+
+
+class TableTest(unittest.TestCase):
+    """The hosts themselves."""
+
+    def packages(self, path):
+        with open(os.path.join(HERE, path), encoding="utf-8") as file:
+            return {line.strip() for line in file if line.strip() and line[0] != "#"}
+
+    def test_names_are_unique(self):
+        names = [host.name for host in hosts.HOSTS]
+        self.assertEqual(len(names), len(set(names)))
+
+    def test_packages_are_in_the_lists(self):
+        always = self.packages("../../packages.txt") | {"bash", "coreutils"}
+        for host in hosts.HOSTS:
+            known = always if host.quick else always | self.packages("packages.txt")
+            self.assertEqual(set(host.packages) - known, set(), host.name)
 
 
 class CompareTest(unittest.TestCase):

@@ -298,7 +298,7 @@ HOSTS = [
     Host("postgresql", [f"{PG}/postgres", "-D", "/tmp/host/data", "-k", "/tmp/host", "-h",
                         "127.0.0.1"], ["postgresql-15"], user="postgres",
          prepare=f"{PG}/initdb -D data -A trust -N >/dev/null", ignored="data/",
-         ready=f"{PG}/pg_isready -q -h /tmp/host",
+         ready="grep -q 'ready to accept' /tmp/log/host.err",
          files={"a.sql": SQL}, client=f"for i in $(seq @N@); do {PG}/psql -q -h /tmp/host -d "
          f"postgres -f a.sql && {PG}/psql -q -h /tmp/host -d postgres -c 'drop table t'; done",
          client_user="postgres", n=3, stop="INT", seconds=120),
@@ -316,7 +316,8 @@ HOSTS = [
                    "--daemonize", "no"], ["redis-server"], ready=6380,
          client=load("redis", 6380), n=800, quick=80),
     Host("redis-save", ["redis-server", "--port", "6380", "--bind", "127.0.0.1", "--save", "1 10",
-                        "--appendonly", "yes"], ["redis-server"], ready=6380,
+                        "--appendonly", "yes", "--loglevel", "warning"],
+         ["redis-server"], ready=6380,
          client=load("redis", 6380), n=800),
     Host("memcached", ["memcached", "-p", "11222", "-l", "127.0.0.1", "-u", "nobody", "-U", "0"],
          ["memcached"], ready=11222, client=load("memcached", 11222), n=800),
