@@ -29,7 +29,7 @@ $(BENCH_BUILD)/lsan_signals.so: tests/bench/lsan_signals.c tests/bench/bench.mk 
 	$(Q)$(CC) $(BENCH_FLAGS) -std=gnu11 -shared -fPIC -o $@ $<
 
 # Linked with the library's objects, as the unit tests are, and optimised as the library is.
-MICRO_FLAGS := $(COMMON) -fno-omit-frame-pointer
+MICRO_FLAGS := -Isrc/libmtrace $(COMMON) -fno-omit-frame-pointer
 MICRO_OBJ   := $(patsubst tests/%.cc,$(TEST_BUILD)/obj/%.o,$(sort $(wildcard tests/bench/micro/*.cc)))
 $(TEST_BUILD)/obj/bench/micro/%.o: tests/bench/micro/%.cc tests/bench/bench.mk | $(BUILD)/.test-deps
 	@mkdir -p $(@D)

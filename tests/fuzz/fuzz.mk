@@ -22,7 +22,7 @@ FUZZ_KERNEL   := $(addprefix src/libmtrace/base/,clock.cc filters.cc inherited_c
 # The parts that each target is about.
 FUZZ_SRC_cfi     := $(addprefix src/libmtrace/unwind/,cfi.cc compile.cc eh_frame.cc expression.cc frame_registers.cc \
                       stack_memory.cc) $(FUZZ_KERNEL)
-FUZZ_SRC_memlog  := $(wildcard src/memlog/profile/*.cc src/memlog/analyze/*.cc src/memlog/export/*.cc)
+FUZZ_SRC_memlog  := $(wildcard $(addsuffix /*.cc,$(addprefix src/memlog/,profile live analyze export)))
 FUZZ_SRC_elf     := $(addprefix src/memlog/symbolize/,demangle.cc dwarf_index.cc elf_file.cc \
                       module_symbols.cc symbol_table.cc) src/memlog/profile/text.cc
 FUZZ_SRC_options := src/libmtrace/hook/options.cc src/libmtrace/hook/environment.cc \

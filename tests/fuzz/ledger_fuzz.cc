@@ -39,6 +39,7 @@ int make_file(const uint8_t* data, size_t size) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace mtrace::live;
   using namespace mtrace::profile;
   try {
     const LedgerFile file(make_file(data, size), "f");

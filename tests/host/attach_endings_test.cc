@@ -63,7 +63,7 @@ TEST_F(AttachEndingsTest, WhileAThreadMakesACall) {
 
 // An exec waits for the end of all other threads, and those for memlog.
 TEST_F(AttachEndingsTest, WhileItExecutesItselfAgain) {
-  Process process(plain({program("execs"), "250"}));
+  Process process(plain({program("executes_itself"), "250"}));
   int attached = 0;
   while (process_state(process.pid()) != 'Z') {
     const Result result = run(memlog({"attach", std::to_string(process.pid())}));

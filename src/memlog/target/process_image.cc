@@ -104,8 +104,10 @@ void take_cave(target::ProcessImage& target, const TargetObjects& objects,
   for (const symbolize::Extent& code : object.file.code) {
     const uint64_t end = (code.end + 4095) & ~uint64_t{4095};
     const uint64_t begin = (code.end + 15) & ~uint64_t{15};
-    const size_t size = BorrowedThread::code_size() + Restarts::code_size();
-    if (begin + size > end || !objects.is_code(object, {begin, end})) continue;
+    const size_t size = BorrowedThread::code_size();
+    if (begin + size + Restarts::code_size() > end || !objects.is_code(object, {begin, end})) {
+      continue;
+    }
     const std::string bytes = objects.file_bytes(object, begin, size);
     if (bytes.empty()) continue;
     target.cave = {begin, end};
