@@ -1,12 +1,14 @@
 #include "hook/call_stack.h"
 
+#include <algorithm>
+
 #include "format/memlog.h"
 #include "hook/module_hooks.h"
 #include "ledger/ledger.h"
 
 namespace mtrace::hook {
 
-constinit LastWalk g_last_walks[ledger::ThreadSlots::kMost + 1] = {};
+constinit unwind::WalkMemory g_known_walks[ledger::ThreadSlots::kMost + 1] = {};
 unsigned g_depth = 10;
 
 namespace {
@@ -31,13 +33,20 @@ __attribute__((noinline)) uint32_t walk_with_room(const unwind::Registers& calle
     if (modules_changed()) retire_unloaded();
     return intern(walk, frames, slot);
   }
-  LastWalk& last = g_last_walks[slot];
-  const unwind::Walk walk = last.memory.is_worthwhile()
-                                ? unwind::walk_and_remember(caller, frames, g_depth, last.memory)
-                                : unwind::walk(caller, frames, g_depth);
+  unwind::WalkMemory& memory = g_known_walks[slot];
+  if (!memory.is_worthwhile()) {
+    const unwind::Walk walk = unwind::walk(caller, frames, g_depth);
+    if (__builtin_expect(modules_changed(), 0)) retire_unloaded();
+    return intern(walk, frames, slot);
+  }
+  constexpr unsigned kNoted =
+      unwind::WalkDraft::most_words(std::min(kFrames, unwind::WalkDraft::kMostFrames));
+  unwind::StackWord words[kNoted];
+  unwind::WalkDraft draft(caller, words, kNoted);
+  const unwind::Walk walk = unwind::walk_and_note(frames, g_depth, draft);
   if (__builtin_expect(modules_changed(), 0)) retire_unloaded();
   const uint32_t stack = intern(walk, frames, slot);
-  if (walk.id != 0) store(last.id_and_stack, uint64_t{walk.id} << 32 | stack);
+  memory.remember(draft, g_depth, stack);
   return stack;
 }
 
@@ -50,9 +59,7 @@ uint32_t walk_to_stack(const unwind::Registers& caller, uint32_t slot) {
 }
 
 void forget_walks() {
-  for (LastWalk& last : g_last_walks) {
-    if (last.id_and_stack != 0) last.id_and_stack = 0;  // most pages were never touched
-  }
+  for (unwind::WalkMemory& memory : g_known_walks) memory.forget();
 }
 
 void set_depth(unsigned depth) { g_depth = depth; }

@@ -20,6 +20,7 @@ __attribute__((noinline)) uint32_t find_slot() {
   if (t_thread.no_slot || sys::process_id() != report::g_host.pid) return 0;
   t_thread.slot = g_ledger.threads.acquire(report::g_host.pid, sys::thread_id());
   t_thread.no_slot = t_thread.slot == 0;
+  begin_walks(t_thread.slot);
   if (t_thread.slot != g_ledger.threads.first()) g_ledger.peak.join(g_ledger.threads);
   return t_thread.slot;
 }
