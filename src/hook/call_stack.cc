@@ -1,7 +1,5 @@
 #include "hook/call_stack.h"
 
-#include <algorithm>
-
 #include "format/memlog.h"
 #include "hook/module_hooks.h"
 #include "ledger/ledger.h"
@@ -24,38 +22,44 @@ __attribute__((flatten)) uint32_t intern(const unwind::Walk& walk, const uintptr
       slot);
 }
 
-// With room for so many frames: a thread's stack may be small.
+// With room for so many frames and words: a thread's stack may be small.
 template <unsigned kFrames>
-__attribute__((noinline)) uint32_t walk_with_room(const unwind::Registers& caller, uint32_t slot) {
+__attribute__((noinline)) uint32_t walk_unnoted(const unwind::Registers& caller, uint32_t slot) {
   uintptr_t frames[kFrames];
-  if (slot == 0) {
-    const unwind::Walk walk = unwind::walk(caller, frames, g_depth);
-    if (modules_changed()) retire_unloaded();
-    return intern(walk, frames, slot);
-  }
-  unwind::WalkMemory& memory = g_known_walks[slot];
-  if (!memory.is_worthwhile()) {
-    const unwind::Walk walk = unwind::walk(caller, frames, g_depth);
-    if (__builtin_expect(modules_changed(), 0)) retire_unloaded();
-    return intern(walk, frames, slot);
-  }
-  constexpr unsigned kNoted =
-      unwind::WalkDraft::most_words(std::min(kFrames, unwind::WalkDraft::kMostFrames));
-  unwind::StackWord words[kNoted];
-  unwind::WalkDraft draft(caller, words, kNoted);
+  const unwind::Walk walk = unwind::walk(caller, frames, g_depth);
+  if (__builtin_expect(modules_changed(), 0)) retire_unloaded();
+  return intern(walk, frames, slot);
+}
+template <unsigned kFrames, unsigned kWords>
+__attribute__((noinline)) uint32_t walk_noted(const unwind::Registers& caller, uint32_t slot) {
+  uintptr_t frames[kFrames];
+  unwind::StackWord words[kWords];
+  unwind::WalkDraft draft(caller, words, kWords);
   const unwind::Walk walk = unwind::walk_and_note(frames, g_depth, draft);
   if (__builtin_expect(modules_changed(), 0)) retire_unloaded();
   const uint32_t stack = intern(walk, frames, slot);
-  memory.remember(draft, g_depth, stack);
+  g_known_walks[slot].remember(draft, g_depth, stack);
   return stack;
+}
+
+template <unsigned kFrames, unsigned kWords>
+uint32_t walk_with_room(const unwind::Registers& caller, uint32_t slot) {
+  // Walks on other stacks are not remembered.
+  const bool noted = slot != 0 && unwind::covers(unwind::trusted_stack(), caller.sp) &&
+                     g_known_walks[slot].is_worthwhile();
+  return noted ? walk_noted<kFrames, kWords>(caller, slot) : walk_unnoted<kFrames>(caller, slot);
 }
 
 }  // namespace
 
 uint32_t walk_to_stack(const unwind::Registers& caller, uint32_t slot) {
   constexpr unsigned kFew = 16;
-  return g_depth <= kFew ? walk_with_room<kFew>(caller, slot)
-                         : walk_with_room<format::kMaxDepth>(caller, slot);
+  constexpr unsigned kSome = unwind::WalkDraft::kMostFrames;
+  using unwind::WalkDraft;
+  if (g_depth <= kFew) return walk_with_room<kFew, WalkDraft::most_words(kFew)>(caller, slot);
+  if (g_depth <= kSome) return walk_with_room<kSome, WalkDraft::most_words(kSome)>(caller, slot);
+  // Of those some are short, or have no frame pointers.
+  return walk_with_room<format::kMaxDepth, kSome>(caller, slot);
 }
 
 void forget_walks() {
