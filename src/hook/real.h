@@ -37,6 +37,7 @@ bool is_relocated();
 
 // Path of the object that defines malloc, "" when unknown.
 const char* allocator_path();
+// Every block that is allocated is libc's.
 bool allocator_is_libc();
 // True when operator new comes from the object that also defines malloc, so that it does not
 // reach malloc by symbol and must be hooked itself.

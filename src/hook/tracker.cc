@@ -111,7 +111,7 @@ __attribute__((noinline)) void book_unknown_free(uint32_t slot, uint64_t size) {
                                                 Call call, const unwind::Registers& caller) {
   ledger::Operation operation(g_ledger.threads.slot(slot));
   count_call(slot, call);
-  const auto place = g_ledger.blocks.expect(reinterpret_cast<uintptr_t>(block));
+  const auto place = g_ledger.blocks.expect(reinterpret_cast<uintptr_t>(block), size);
   const uint32_t birth = ledger::pack_ticks(ledger::ticks_now());
   const uint32_t stack = slot != 0 ? find_stack(caller, slot) : walk_to_stack(caller, 0);
   if (g_ledger.blocks.put(place, {size, stack, birth})) {
@@ -167,13 +167,14 @@ __attribute__((noinline)) void* allocated_unusually(void* block, size_t size, Ca
 
 [[gnu::always_inline]] inline void take_block(uint32_t slot, void* block, Call call) {
   ledger::Operation operation(g_ledger.threads.slot(slot));
-  g_ledger.blocks.expect_to_take(reinterpret_cast<uintptr_t>(block));
+  const auto address = reinterpret_cast<uintptr_t>(block);
+  uint64_t* const word = g_ledger.blocks.expect_to_take(address);
   __builtin_prefetch(static_cast<const size_t*>(block) - 1);  // usable_size() will look there
   count_call(slot, call);
   const uint64_t now = ledger::ticks_now();
   const bool temporary = t_thread.counted == block;
   ledger::Block taken;
-  if (!g_ledger.blocks.take(reinterpret_cast<uintptr_t>(block), &taken)) {
+  if (!g_ledger.blocks.take(word, address, &taken)) {
     if (t_thread.moving == block) return;
     return book_unknown_free(slot, g_ledger.unplaced.any() ? usable_size(block) : 0);
   }
@@ -242,8 +243,8 @@ void passed_on(Call call) {
 
 Reallocation::Reallocation(void* block)
     : address_(reinterpret_cast<uintptr_t>(block)),
-      slot_(g_ledger.blocks.reserve(address_, &block_)) {
-  if (slot_ != nullptr) {
+      reserved_(g_ledger.blocks.reserve(address_, &block_)) {
+  if (reserved_.known) {
     slack_ = slack_of(block, block_.size);
   } else if (g_ledger.unplaced.any()) {
     block_.size = usable_size(block);
@@ -253,8 +254,8 @@ Reallocation::Reallocation(void* block)
 
 void Reallocation::failed() {
   t_thread.moving = nullptr;
-  if (slot_ == nullptr || births_ != load(ledger::g_births)) return;
-  g_ledger.blocks.restore(slot_, address_, block_);
+  if (!reserved_.known || births_ != load(ledger::g_births)) return;
+  g_ledger.blocks.restore(reserved_, address_, block_);
 }
 
 void Reallocation::succeeded() {
@@ -264,8 +265,8 @@ void Reallocation::succeeded() {
   if (births_ != load(ledger::g_births)) {
     return count(slot, g_ledger.threads.slot(slot).unknown_frees);
   }
-  if (slot_ == nullptr) return book_unknown_free(slot, block_.size);
-  g_ledger.blocks.release(slot_);
+  if (!reserved_.known) return book_unknown_free(slot, block_.size);
+  g_ledger.blocks.release(reserved_);
   if (samples()) no_longer_recorded(reinterpret_cast<const void*>(address_));
   book_free(slot, block_, g_ledger.sampling.weigh(address_, block_), ledger::ticks_now(), slack_,
             false);

@@ -64,20 +64,20 @@ inline void freed(void* block, Call call) {
 // A call that reaches another hook, which does the rest (operator new of libstdc++).
 void passed_on(Call call);
 
-// A realloc under way: the old block is out of the ledger, its place kept.
+// A realloc under way: the old block is out of the ledger, its place kept or remembered.
 class Reallocation {
  public:
   explicit Reallocation(void* block);
   void failed();     // the old block is as it was
   void succeeded();  // the old block is gone; allocated() follows for the new one
-  bool known() const { return slot_ != nullptr; }
+  bool known() const { return reserved_.known; }
   size_t old_size() const { return block_.size; }  // requested bytes, of a known block
 
  private:
   uintptr_t address_;
   ledger::Block block_ = {};
   uint64_t slack_ = 0;
-  ledger::BlockTable::Slot* slot_;
+  ledger::BlockTable::Reserved reserved_;
   uint32_t births_ = load(ledger::g_births);
 };
 

@@ -1,10 +1,10 @@
-#include "ledger/block_table.h"
+#include "ledger/block_hash.h"
 
 #include "base/table_memory.h"
 
 namespace mtrace::ledger {
 
-bool BlockTable::init() {
+bool BlockHash::init() {
   for (uint32_t number = 0; number < kMaxLevels; ++number) {
     const unsigned log2 = kFirstLinesLog2 + number;
     levels_[number].mask = (uint64_t{1} << log2) - 1;
@@ -16,7 +16,7 @@ bool BlockTable::init() {
 
 // Makes level `number` the newest, unless it is already. Threads that come at once all map memory,
 // because one that waited for another could wait for a thread that does not run. False: no memory.
-bool BlockTable::add_level(uint32_t number) {
+bool BlockHash::add_level(uint32_t number) {
   if (number >= kMaxLevels) return false;
   Level& level = levels_[number];
   // All levels up to this one have nearly twice as many lines as it.
@@ -38,7 +38,7 @@ bool BlockTable::add_level(uint32_t number) {
 // A block with the address of `put` that stands before it was freed past the hooks, or the
 // allocator had not given the address away again. Nobody else has to do with the address meanwhile.
 // False: there is none.
-bool BlockTable::drop_older(const Level& level, uint64_t line, const Slot& put, unsigned distance) {
+bool BlockHash::drop_older(const Level& level, uint64_t line, const Slot& put, unsigned distance) {
   const uint64_t wanted = load(put.key) & kAddressMask;
   uint64_t dropped = 0;
   for (unsigned d = 0; d <= distance; ++d) {
@@ -54,8 +54,8 @@ bool BlockTable::drop_older(const Level& level, uint64_t line, const Slot& put, 
   return dropped != 0;
 }
 
-void BlockTable::extend_reach(const Level& level, uint64_t line, const Slot& put,
-                              unsigned distance) {
+void BlockHash::extend_reach(const Level& level, uint64_t line, const Slot& put,
+                             unsigned distance) {
   uint8_t& reach = level.reach(line);
   uint8_t seen = load(reach);
   while (seen < distance && !compare_exchange(reach, seen, static_cast<uint8_t>(distance))) {
@@ -67,7 +67,7 @@ void BlockTable::extend_reach(const Level& level, uint64_t line, const Slot& put
     add_level(level.number + 1);
 }
 
-void BlockTable::forget_all() {
+void BlockHash::forget_all() {
   for (uint32_t i = 0; i <= newest_; ++i) {
     const Level& at = levels_[i];
     for (uint64_t s = 0; s < at.lines() * kLine; ++s) {
@@ -77,19 +77,19 @@ void BlockTable::forget_all() {
   lost_blocks_ = 0;
 }
 
-uint64_t BlockTable::large_size(uint64_t index) const {
+uint64_t BlockHash::large_size(uint64_t index) const {
   const uint64_t* size = large_.find(static_cast<uint32_t>(index));
   return size != nullptr ? load(*size) : 0;
 }
 
-void BlockTable::forget_large(const Slot& slot) {
+void BlockHash::forget_large(const Slot& slot) {
   uint64_t* size = large_.find(static_cast<uint32_t>(size_field(slot.value) - kLarge));
   if (size != nullptr) store(*size, uint64_t{0});
 }
 
 // A block that does not fit the packed form as it is: of 1 GiB or more, or at an address that no
 // common allocator hands out.
-bool BlockTable::put_unusual(const Place& place, const Block& block) {
+bool BlockHash::put_unusual(const Place& place, const Block& block) {
   const bool usual_address = (place.address & ~(kAddressMask << 3)) == 0;
   for (uint32_t index = 0; usual_address && index < kMostLarge; ++index) {
     uint64_t* size = large_.find_or_create(index);
@@ -105,11 +105,11 @@ bool BlockTable::put_unusual(const Place& place, const Block& block) {
   return false;
 }
 
-bool BlockTable::put_in(const Level& level, uintptr_t address, const Slot& packed) {
+bool BlockHash::put_in(const Level& level, uintptr_t address, const Slot& packed) {
   return put_at(level, home(level, address), packed);
 }
 
-bool BlockTable::put_slowly(uintptr_t address, const Slot& packed) {
+bool BlockHash::put_slowly(uintptr_t address, const Slot& packed) {
   // The newest level is full around this block's home. Each round makes the next one, or finds
   // that another thread has.
   for (uint32_t full = load_acquire(newest_); add_level(full + 1); full = load_acquire(newest_)) {

@@ -1,5 +1,5 @@
-// The live blocks: address -> requested size, stack and birth. Lock-free, no header inside the
-// block.
+// A hash table of blocks: address -> requested size, stack and birth. For those that have no place
+// in the shadow of the heap (ledger/block_table.h).
 //
 // Open addressing in cache lines of four 16-byte slots. A block goes into the first free slot at
 // or after its home line; `reach` of the home line remembers how many lines further any block of
@@ -19,19 +19,12 @@
 
 #include "base/atomic.h"
 #include "base/growing_array.h"
+#include "ledger/block.h"
 #include "ledger/ticks.h"
 
 namespace mtrace::ledger {
 
-inline constexpr uint64_t kMostBytes = (uint64_t{1} << 47) - 1;  // of a block: the address space
-
-struct Block {
-  uint64_t size;       // requested bytes, up to kMostBytes
-  uint32_t stack;      // index in the stack table, from 1, below 2^26
-  uint32_t birth = 0;  // packed ticks
-};
-
-class BlockTable {
+class BlockHash {
   struct Level;
 
  public:
@@ -114,7 +107,15 @@ class BlockTable {
     clear(slot);
   }
 
+  // How many lines are looked at to find the block, which is here.
+  unsigned lines_to(uintptr_t address) {
+    unsigned lines = 0;
+    find(address, &lines);
+    return lines;
+  }
+
   uint64_t lost_blocks() const { return load(lost_blocks_); }
+  void count_lost() { fetch_add<uint64_t>(lost_blocks_, 1); }
 
   // Calls visit(address, block) for every block that lives from the beginning of the call to its
   // end, and perhaps for some that do not.
@@ -236,7 +237,7 @@ class BlockTable {
     return found;
   }
 
-  [[gnu::always_inline]] Slot* find(uintptr_t address) {
+  [[gnu::always_inline]] Slot* find(uintptr_t address, unsigned* lines = nullptr) {
     const uint64_t wanted = address >> 3;
     if ((address & ~(kAddressMask << 3)) != 0) return nullptr;
     for (uint32_t i = load_acquire(newest_) + 1; i-- > 0;) {
@@ -245,6 +246,7 @@ class BlockTable {
       unsigned distance = 0;
       do {
         Slot* line = at.line(first + distance);
+        if (lines != nullptr) ++*lines;
         const unsigned here = places(line, wanted, kAddressMask);
         if (here != 0) return line + std::countr_zero(here);
       } while (distance++ < load(at.reach(first)));

@@ -106,6 +106,7 @@ void describe_ledger(bool recording) {
   header->sampled = g_ledger.sampling.mean;
   header->recording = recording;
   header->roots = ledger::Layout::roots(g_ledger);
+  header->shadow = ledger::Layout::shadow(g_ledger);
   header->lost_modules = unwind::lost_modules();
   header->lost_notes = dropped_notes();
   header->lost_resources = ledger::g_resources.lost();

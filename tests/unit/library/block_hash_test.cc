@@ -1,5 +1,5 @@
-// The block table against a map that cannot be wrong.
-#include "ledger/block_table.h"
+// The hash table of blocks by itself.
+#include "ledger/block_hash.h"
 
 #include <gtest/gtest.h>
 
@@ -7,61 +7,18 @@
 #include <memory>
 #include <random>
 #include <thread>
-#include <unordered_map>
 #include <vector>
 
 namespace mtrace::ledger {
 namespace {
 
-std::unique_ptr<BlockTable> make_table() {
-  auto table = std::make_unique<BlockTable>();
+std::unique_ptr<BlockHash> make_table() {
+  auto table = std::make_unique<BlockHash>();
   EXPECT_TRUE(table->init());
   return table;
 }
 
-TEST(BlockTable, SameAnswersAsAMap) {
-  auto table = make_table();
-  std::unordered_map<uintptr_t, Block> reference;
-  std::vector<uintptr_t> live;
-  std::mt19937_64 random(11);
-  for (int i = 0; i < 400'000; ++i) {
-    // Grows for the first half, shrinks for the second.
-    const bool put = live.empty() || random() % 100 < (i < 200'000 ? 70u : 30u);
-    if (put) {
-      const uintptr_t address = (0x7f0000000000 + (random() & 0xfffffff)) & ~uintptr_t{15};
-      if (reference.contains(address)) continue;
-      // One in 1024 is of a size that stands in a place of its own.
-      const uint64_t size_mask = random() % 1024 == 0 ? 0x7fffffffffff : 0x3fffffff;
-      const Block block = {random() & size_mask,
-                           1 + static_cast<uint32_t>(random()) % ((1u << 26) - 1),
-                           static_cast<uint32_t>(random()) & kMostPackedTicks};
-      ASSERT_TRUE(table->put(address, block));
-      reference[address] = block;
-      live.push_back(address);
-    } else {
-      const size_t at = random() % live.size();
-      const uintptr_t address = live[at];
-      live[at] = live.back();
-      live.pop_back();
-      Block taken;
-      ASSERT_TRUE(table->take(address, &taken));
-      ASSERT_EQ(taken.size, reference[address].size);
-      ASSERT_EQ(taken.stack, reference[address].stack);
-      ASSERT_EQ(taken.birth, reference[address].birth);
-      reference.erase(address);
-      ASSERT_FALSE(table->take(address, &taken)) << "taken twice";
-    }
-  }
-  size_t visited = 0;
-  table->for_each([&](uintptr_t, const Block&) { ++visited; });
-  EXPECT_EQ(visited, live.size());
-  Block taken;
-  for (const uintptr_t address : live) ASSERT_TRUE(table->take(address, &taken));
-  EXPECT_EQ(table->repair([](uintptr_t, const Block&) { FAIL() << "a block is left"; }), 0u);
-  EXPECT_EQ(table->lost_blocks(), 0u);
-}
-
-TEST(BlockTable, KeepsExtremeValues) {
+TEST(BlockHash, KeepsExtremeValues) {
   auto table = make_table();
   constexpr uint32_t kLastStack = (1u << 26) - 1;
   const Block blocks[] = {{0, 1, 0},
@@ -81,12 +38,12 @@ TEST(BlockTable, KeepsExtremeValues) {
   }
 }
 
-TEST(BlockTable, LargeBlocksAreReallocatedAndTheirPlacesUsedAgain) {
+TEST(BlockHash, LargeBlocksAreReallocatedAndTheirPlacesUsedAgain) {
   auto table = make_table();
   for (int round = 0; round < 100'000; ++round) {
     ASSERT_TRUE(table->put(0x1000, {uint64_t{1} << 40, 2, 3}));
     Block block;
-    BlockTable::Slot* slot = table->reserve(0x1000, &block);
+    BlockHash::Slot* slot = table->reserve(0x1000, &block);
     ASSERT_NE(slot, nullptr);
     EXPECT_EQ(block.size, uint64_t{1} << 40);
     if (round % 2 == 0) {
@@ -100,7 +57,7 @@ TEST(BlockTable, LargeBlocksAreReallocatedAndTheirPlacesUsedAgain) {
   EXPECT_EQ(table->lost_blocks(), 0u);
 }
 
-TEST(BlockTable, AddressesThatNoAllocatorHandsOutAreCountedAsLost) {
+TEST(BlockHash, AddressesThatNoAllocatorHandsOutAreCountedAsLost) {
   auto table = make_table();
   EXPECT_FALSE(table->put(0x1004, {1, 1, 0}));
   EXPECT_FALSE(table->put(uintptr_t{1} << 47, {1, 1, 0}));
@@ -110,7 +67,7 @@ TEST(BlockTable, AddressesThatNoAllocatorHandsOutAreCountedAsLost) {
   EXPECT_FALSE(table->take(uintptr_t{1} << 47, &block));
 }
 
-TEST(BlockTable, AddressesOfOneLineStillFind) {
+TEST(BlockHash, AddressesOfOneLineStillFind) {
   // Multiples of 2^40 in step with the hash's shift are as hard as a heap gets.
   auto table = make_table();
   std::vector<uintptr_t> addresses;
@@ -123,11 +80,11 @@ TEST(BlockTable, AddressesOfOneLineStillFind) {
   }
 }
 
-TEST(BlockTable, ReservedBlockIsGoneUntilRestored) {
+TEST(BlockHash, ReservedBlockIsGoneUntilRestored) {
   auto table = make_table();
   ASSERT_TRUE(table->put(0x1000, {40, 2}));
   Block block;
-  BlockTable::Slot* slot = table->reserve(0x1000, &block);
+  BlockHash::Slot* slot = table->reserve(0x1000, &block);
   ASSERT_NE(slot, nullptr);
   EXPECT_EQ(block.size, 40u);
   Block taken;
@@ -139,14 +96,14 @@ TEST(BlockTable, ReservedBlockIsGoneUntilRestored) {
   EXPECT_EQ(taken.stack, 2u);
 }
 
-TEST(BlockTable, RepairRemovesWhatWasLeftHalfDone) {
+TEST(BlockHash, RepairRemovesWhatWasLeftHalfDone) {
   auto table = make_table();
   ASSERT_TRUE(table->put(0x1000, {40, 2}));
   ASSERT_TRUE(table->put(0x2000, {50, 3}));
   ASSERT_TRUE(table->put(0x3000, {60, 4}));
   Block block;
   ASSERT_NE(table->reserve(0x1000, &block), nullptr);  // a realloc that never came back
-  BlockTable::Slot* slot = table->reserve(0x2000, &block);
+  BlockHash::Slot* slot = table->reserve(0x2000, &block);
   slot->key = 0x2000 >> 3;  // a put that had claimed its slot and no more
   slot->value = 0;
   uint64_t bytes = 0;
@@ -157,7 +114,7 @@ TEST(BlockTable, RepairRemovesWhatWasLeftHalfDone) {
 
 // An allocator, or a library bound to it, that frees where no hook sees it gives the same address
 // out again and again.
-TEST(BlockTable, BlocksFreedUnseenMakeRoomForTheirSuccessors) {
+TEST(BlockHash, BlocksFreedUnseenMakeRoomForTheirSuccessors) {
   auto table = make_table();
   constexpr uint64_t kTimes = 1'000'000;
   for (uint64_t i = 1; i <= kTimes; ++i) ASSERT_TRUE(table->put(0x7f1234567890, {i % 1000, 1}));
@@ -170,43 +127,9 @@ TEST(BlockTable, BlocksFreedUnseenMakeRoomForTheirSuccessors) {
   EXPECT_FALSE(table->take(0x7f1234567890, &block));
 }
 
-TEST(BlockTable, ThreadsWithTheirOwnBlocks) {
-  constexpr unsigned kThreads = 4;
-  auto table = make_table();
-  std::atomic<unsigned> ready = 0;
-  std::atomic<uint64_t> wrong = 0;
-  std::vector<std::thread> threads;
-  for (unsigned t = 0; t < kThreads; ++t) {
-    threads.emplace_back([&, t] {
-      std::mt19937_64 random(t);
-      std::vector<uintptr_t> live;
-      ++ready;
-      while (ready < kThreads) std::this_thread::yield();
-      for (uintptr_t i = 0; i < 100'000; ++i) {
-        const uintptr_t address = 0x10000 + (i * kThreads + t) * 32;
-        if (!table->put(address, {address ^ t, t})) ++wrong;
-        live.push_back(address);
-        if (random() % 2 == 0) {
-          std::swap(live[random() % live.size()], live.back());
-          Block taken;
-          const uintptr_t gone = live.back();
-          live.pop_back();
-          if (!table->take(gone, &taken) || taken.size != (gone ^ t) || taken.stack != t) ++wrong;
-        }
-      }
-      Block taken;
-      for (const uintptr_t address : live) {
-        if (!table->take(address, &taken) || taken.size != (address ^ t)) ++wrong;
-      }
-    });
-  }
-  for (auto& thread : threads) thread.join();
-  EXPECT_EQ(wrong, 0u);
-}
-
 // More threads than cores fill a fresh table at once: one that is stopped while it makes the next
 // level must not leave the others without room.
-TEST(BlockTable, GrowthLosesNothing) {
+TEST(BlockHash, GrowthLosesNothing) {
   constexpr unsigned kThreads = 8;
   constexpr uintptr_t kBlocks = 3000;
   for (int round = 0; round < 60; ++round) {
@@ -228,34 +151,6 @@ TEST(BlockTable, GrowthLosesNothing) {
     table->repair([&](uintptr_t, const Block&) { ++found; });
     ASSERT_EQ(found, kThreads * kBlocks);
   }
-}
-
-// One thread allocates, another frees: the hand-over is the program's, the table must follow.
-TEST(BlockTable, FreedByAnotherThread) {
-  auto table = make_table();
-  std::atomic<uintptr_t> handed = 0;
-  uint64_t wrong = 0;
-  std::thread consumer([&] {
-    for (uintptr_t i = 1; i <= 100'000; ++i) {
-      uintptr_t address;
-      while ((address = handed.exchange(0, std::memory_order_acquire)) == 0) {
-        std::this_thread::yield();
-      }
-      Block taken;
-      if (!table->take(address, &taken) || taken.size != i) ++wrong;
-    }
-  });
-  for (uintptr_t i = 1; i <= 100'000; ++i) {
-    const uintptr_t address = 0x10000 + (i % 64) * 32;
-    ASSERT_TRUE(table->put(address, {i, 9}));
-    uintptr_t expected = 0;
-    while (!handed.compare_exchange_weak(expected, address, std::memory_order_release)) {
-      expected = 0;
-      std::this_thread::yield();
-    }
-  }
-  consumer.join();
-  EXPECT_EQ(wrong, 0u);
 }
 
 }  // namespace

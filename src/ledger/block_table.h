@@ -1,0 +1,144 @@
+// The live blocks: address -> requested size, stack and birth. Lock-free, no header inside the
+// block. Small ones stand in a shadow of the heap, all others, and those that find no place there,
+// in a hash table.
+//
+// A block has one owner between malloc and free, so no two threads ever put or take the same
+// address. Which of the two tables a block is in is not remembered: the shadow is looked at first.
+// A block that was freed past the hooks is found out when its word is seen taken.
+//
+// put, take, reserve, restore and release are thread-safe and async-signal-safe.
+#pragma once
+
+#include <cstdint>
+
+#include "base/atomic.h"
+#include "ledger/block.h"
+#include "ledger/block_hash.h"
+#include "ledger/heap_shadow.h"
+
+namespace mtrace::ledger {
+
+class BlockTable {
+ public:
+  // False: no memory.
+  bool init() { return hash_.init(); }
+  // Without it all blocks stand in the hash table. While no other thread puts blocks.
+  void use_shadow(HeapShadow::Granules granules) { shadow_.use(granules); }
+  // The hash table stops growing at so many places, or with its first level; 0: no limit.
+  void limit_to(uint64_t most) { hash_.limit_to(most); }
+
+  // Where a block belongs, as far as its address and size say; has the processor fetch the place
+  // meanwhile.
+  struct Place {
+    uintptr_t address;
+    uint64_t* word;  // of the shadow; nullptr: the line is meant
+    BlockHash::Place line;
+  };
+  [[gnu::always_inline]] Place expect(uintptr_t address, uint64_t size) {
+    if (size < HeapShadow::kSmall) [[likely]] {
+      uint64_t* const word = shadow_.find_or_make(address);
+      if (word != nullptr) [[likely]] {
+        __builtin_prefetch(word, 1);
+        return {address, word, {}};
+      }
+    }
+    return {address, nullptr, hash_.expect(address)};
+  }
+
+  // Addresses are multiples of 8 in the lower half of the address space. False: no room, and
+  // lost_blocks() has grown.
+  [[gnu::always_inline]] bool put(const Place& place, const Block& block) {
+    if (place.word == nullptr) return hash_.put(place.line, block);
+    const HeapShadow::Put put = shadow_.put(*place.word, place.address, block);
+    return put == HeapShadow::Put::kDone || put_beside(put, place.address, block);
+  }
+  bool put(uintptr_t address, const Block& block) {
+    return put(expect(address, block.size), block);
+  }
+
+  // The block will be taken soon: what take() wants to be given.
+  [[gnu::always_inline]] uint64_t* expect_to_take(uintptr_t address) const {
+    uint64_t* const word = shadow_.find(address);
+    if (word != nullptr) [[likely]] {
+      __builtin_prefetch(word, 1);
+    } else {
+      hash_.expect_to_take(address);
+    }
+    return word;
+  }
+  // Takes the block out. False: not here (allocated before tracing began, or lost).
+  [[gnu::always_inline]] bool take(uint64_t* word, uintptr_t address, Block* block) {
+    if (word != nullptr && HeapShadow::take(*word, address, block)) [[likely]]
+      return true;
+    return hash_.take(address, block);
+  }
+  bool take(uintptr_t address, Block* block) { return take(shadow_.find(address), address, block); }
+
+  // A block that was taken out, and may come back.
+  struct Reserved {
+    bool known;             // false: it was not here
+    BlockHash::Slot* slot;  // that is kept for it; nullptr: it was in the shadow
+  };
+  Reserved reserve(uintptr_t address, Block* block) {
+    uint64_t* const word = shadow_.find(address);
+    // The word is not kept: once realloc has succeeded it may be another thread's.
+    if (word != nullptr && HeapShadow::take(*word, address, block)) return {true, nullptr};
+    BlockHash::Slot* const slot = hash_.reserve(address, block);
+    return {slot != nullptr, slot};
+  }
+  // Puts the reserved block back as it was. It has a place: a slot was kept, and nobody else had
+  // the address meanwhile. (Where granules are shared a neighbour may have taken the word: then
+  // there has to be memory for the hash table, or the block counts as lost.)
+  void restore(const Reserved& reserved, uintptr_t address, const Block& block) {
+    if (reserved.slot != nullptr) {
+      hash_.restore(reserved.slot, address, block);
+    } else {
+      put(address, block);
+    }
+  }
+  void release(const Reserved& reserved) {
+    if (reserved.slot != nullptr) hash_.release(reserved.slot);
+  }
+
+  // How many cache lines are looked at to find the block, which is here.
+  unsigned lines_to(uintptr_t address) {
+    const uint64_t* const word = shadow_.find(address);
+    if (word == nullptr) return hash_.lines_to(address);
+    return HeapShadow::holds(*word, address) ? 1 : 1 + hash_.lines_to(address);
+  }
+
+  uint64_t lost_blocks() const { return hash_.lost_blocks(); }
+
+  // Calls visit(address, block) for every block that lives from the beginning of the call to its
+  // end, and perhaps for some that do not.
+  template <typename Visit>
+  void for_each(Visit&& visit) const {
+    shadow_.for_each(visit);
+    hash_.for_each(visit);
+  }
+
+  // After a fork, in the child, alone: removes what threads that are gone left half done, calls
+  // visit(address, block) for every whole one and returns the number removed.
+  template <typename Visit>
+  uint64_t repair(Visit&& visit) {
+    shadow_.for_each(visit);
+    return hash_.repair(visit);
+  }
+
+  // Alone: takes every block out.
+  void forget_all() {
+    shadow_.forget_all();
+    hash_.forget_all();
+  }
+
+ private:
+  // The word was not free.
+  bool put_beside(HeapShadow::Put put, uintptr_t address, const Block& block);
+
+  friend struct Layout;
+
+  BlockHash hash_;
+  HeapShadow shadow_;
+};
+
+}  // namespace mtrace::ledger
