@@ -17,6 +17,12 @@ bool WalkMemory::is_worthwhile() {
   return pays_ || misses <= kManyMisses || misses % 16 == 0;
 }
 
+uint32_t WalkMemory::in_second_place(uint64_t number, const Registers& from) {
+  const uint32_t stack = same(*area_->at(number), from);
+  area_->hits += stack != 0;
+  return stack;
+}
+
 // There are fewer records where walks are deep.
 bool WalkMemory::make_area(Area*& word, unsigned depth) {
   if (load(word) != nullptr) return true;
@@ -43,7 +49,7 @@ void WalkMemory::learn(Area& area, const Registers& from, bool anew) {
   const uint64_t hash = Area::start_of_hash(from);
   uint64_t& told_by = area.told_by(hash);
   if (anew) store(told_by, uint64_t{0});
-  const Record& other = *area.place(from);
+  const Record& other = *area.at(area.place(from));
   if (phase(other.state) < kWritten || other.sp != from.sp || other.pc != from.pc) return;
   const auto* const sp = reinterpret_cast<const uintptr_t*>(from.sp);
   const StackWord* word = other.words;
@@ -71,7 +77,15 @@ void WalkMemory::remember(const WalkDraft& draft, unsigned depth, uint32_t stack
   if (wanted > load(area.mask) + 1) store(area.mask, wanted - 1);
   // What once told walks apart may be any word by now: now and then it is learned anew.
   learn(area, draft.from(), misses_ % 1024 == 0);
-  Record& record = *area.place(draft.from());
+  // The first place, unless there is a walk in it and none in the second; or the one whose turn it
+  // is.
+  const uint64_t first = area.place(draft.from());
+  const uint64_t second = first ^ 1;
+  const bool one_is_free =
+      phase(area.at(first)->state) < kWritten || phase(area.at(second)->state) < kWritten;
+  const bool takes_second =
+      one_is_free ? phase(area.at(first)->state) >= kWritten : (load(area.written) & 1) != 0;
+  Record& record = *area.at(takes_second ? second : first);
   const uint32_t before = phase(load(record.state));
   // Written by whom this one has interrupted, or dead.
   if (before == kBeingWritten || before == kDead) return;

@@ -30,27 +30,9 @@ class WalkMemory {
     Area* const area = load(area_);
     if (__builtin_expect(area == nullptr, 0)) return 0;
     const Registers at = from;
-    const Record& record = *area->place(at);
-    const uint64_t state = load(record.state);
-    compiler_barrier();
-    // Nothing is known of libraries that came or went since.
-    const uint64_t other =
-        (record.pc ^ at.pc) | (record.sp ^ at.sp) | (static_cast<uint32_t>(state) ^ unload_epoch());
-    if (__builtin_expect(other != 0, 0)) return 0;
-    // From here on sp is one of this thread's own stack, and so are the words.
-    const auto* const sp = reinterpret_cast<const uintptr_t*>(at.sp);
-    const uint32_t shape = record.shape;
-    if ((shape & kUsesFp) != 0 && record.fp != at.fp) return 0;
-    uint64_t difference = 0;
-    const StackWord* const end = record.words + (shape & kCount);
-    for (const StackWord* word = record.words; word < end; word += kStep) {
-      static_assert(kStep == 3);
-      difference |= word[0].difference(sp) | word[1].difference(sp) | word[2].difference(sp);
-    }
-    const uintptr_t beyond = sp[static_cast<intptr_t>(shape >> kBeyondShift) - 1];
-    const uint32_t stack = record.stack;
-    compiler_barrier();
-    if (difference != 0 || beyond - 1 >= kKeyEnd - 1 || load(record.state) != state) return 0;
+    const uint64_t number = area->place(at);
+    const uint32_t stack = same(*area->at(number), at);
+    if (__builtin_expect(stack == 0, 0)) return in_second_place(number ^ 1, at);
     ++area->hits;
     return stack;
   }
@@ -90,6 +72,9 @@ class WalkMemory {
   static uint64_t unknown(uint32_t phase) { return uint64_t{phase} << 32 | kNoEpoch; }
   static constexpr uint32_t kNoEpoch = ~0u;
 
+  // A walk has two places, because few would find theirs free.
+  uint32_t in_second_place(uint64_t number, const Registers& from);
+
   struct Record {
     uint64_t state;
     uintptr_t pc;
@@ -100,6 +85,32 @@ class WalkMemory {
     StackWord words[];
   };
   static_assert(offsetof(Record, words) == 40);
+
+  // The stack of the record, if it is of this walk; otherwise 0.
+  [[gnu::always_inline]] static uint32_t same(const Record& record, const Registers& from) {
+    const uint64_t state = load(record.state);
+    compiler_barrier();
+    // Nothing is known of libraries that came or went since.
+    const uint64_t other = (record.pc ^ from.pc) | (record.sp ^ from.sp) |
+                           (static_cast<uint32_t>(state) ^ unload_epoch());
+    if (__builtin_expect(other != 0, 0)) return 0;
+    // From here on sp is one of this thread's own stack, and so are the words.
+    const auto* const sp = reinterpret_cast<const uintptr_t*>(from.sp);
+    const uint32_t shape = record.shape;
+    if ((shape & kUsesFp) != 0 && record.fp != from.fp) return 0;
+    uint64_t difference = 0;
+    const StackWord* const end = record.words + (shape & kCount);
+    for (const StackWord* word = record.words; word < end; word += kStep) {
+      static_assert(kStep == 3);
+      difference |= word[0].difference(sp) | word[1].difference(sp) | word[2].difference(sp);
+    }
+    const uintptr_t beyond = sp[static_cast<intptr_t>(shape >> kBeyondShift) - 1];
+    const uint32_t stack = record.stack;
+    compiler_barrier();
+    const bool changed =
+        difference != 0 || beyond - 1 >= kKeyEnd - 1 || load(record.state) != state;
+    return changed ? 0 : stack;
+  }
 
   // The telling words of a pc and stack pointer, in 16 bits each, the farthest on top: in words
   // from the hook's own return address below the stack pointer, which stands for none. Above them a
@@ -124,12 +135,12 @@ class WalkMemory {
     Record* at(uint64_t number) {
       return reinterpret_cast<Record*>(reinterpret_cast<char*>(this + 1) + number * stride);
     }
-    // Where the walk is if it is remembered.
-    [[gnu::always_inline]] Record* place(const Registers& from) {
+    // The first of the two places of the walk.
+    [[gnu::always_inline]] uint64_t place(const Registers& from) {
       uint64_t hash = start_of_hash(from);
       const uint64_t words = load(told_by(hash));
       if (words >> 3 * kTellingBits == tag(hash)) hash += told(from.sp, words);
-      return at(hash >> 44 & load(mask));
+      return hash >> 44 & load(mask);
     }
     // A hash of what the telling words hold. As they may be those of another pc and stack pointer
     // they are looked at only if they lie in the stack.
