@@ -62,6 +62,11 @@ uint32_t walk_to_stack(const unwind::Registers& caller, uint32_t slot) {
   return walk_with_room<format::kMaxDepth, kSome>(caller, slot);
 }
 
+uint32_t walk_to_stack(unwind::Caller caller, uint32_t slot) {
+  const unwind::Registers registers = caller;
+  return walk_to_stack(registers, slot);
+}
+
 void forget_walks() {
   for (unwind::WalkMemory& memory : g_known_walks) memory.forget();
 }

@@ -19,9 +19,10 @@ namespace mtrace::hook {
 
 // Walks from `caller` on. Slot 0: a thread without one.
 uint32_t walk_to_stack(const unwind::Registers& caller, uint32_t slot);
+uint32_t walk_to_stack(unwind::Caller caller, uint32_t slot);
 
 // The same for a thread with a slot: without a walk where it is known.
-[[gnu::always_inline]] inline uint32_t find_stack(const unwind::Registers& caller, uint32_t slot) {
+[[gnu::always_inline]] inline uint32_t find_stack(unwind::Caller caller, uint32_t slot) {
   const uint32_t known = g_known_walks[slot].same_walk(caller);
   return __builtin_expect(known != 0, 1) ? known : walk_to_stack(caller, slot);
 }

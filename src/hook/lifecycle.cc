@@ -99,6 +99,7 @@ void begin(const char* dormant, const char* temporary, char* const* envp) {
   find_entrances(is_late());
   ask_allocator_once();
   g_fill = g_options.fill;
+  if (g_fill >= 0) g_way = Way::kEveryFilled;
   if (g_options.sample != 0) {
     start_sampling(g_options.sample);
     g_way = g_fill >= 0 ? Way::kSampleAfter : Way::kSample;

@@ -37,9 +37,7 @@ bool modules_came_back(const ledger::StackRecord& stack) {
   return true;
 }
 
-void retire_unloaded() {
-  store(g_seen_epoch, unwind::forget_unloaded(retire, nullptr));
-}
+void retire_unloaded() { store(g_seen_epoch, unwind::forget_unloaded(retire, nullptr)); }
 
 }  // namespace mtrace::hook
 

@@ -64,7 +64,7 @@ __attribute__((noinline)) void book_free_apart(uint32_t slot, ledger::StackRecor
                         -static_cast<int64_t>(freed.blocks));
 }
 
-[[gnu::always_inline]] inline void book_free(uint32_t slot, const ledger::Block& block,
+[[gnu::always_inline]] inline void book_free(uint32_t slot, ledger::Block block,
                                              ledger::Weight weight, uint64_t now, uint64_t slack,
                                              bool temporary) {
   const uint64_t birth = ledger::unpack_ticks(block.birth);
@@ -108,13 +108,14 @@ __attribute__((noinline)) void book_unknown_free(uint32_t slot, uint64_t size) {
 
 // Puts a block in and books it. The slot is named by a constant where there is none.
 [[gnu::always_inline]] inline void* enter_block(uint32_t slot, void* block, uint64_t size,
-                                                Call call, const unwind::Registers& caller) {
+                                                Call call, unwind::Caller caller) {
   ledger::Operation operation(g_ledger.threads.slot(slot));
   count_call(slot, call);
-  const auto place = g_ledger.blocks.expect(reinterpret_cast<uintptr_t>(block), size);
+  const auto address = reinterpret_cast<uintptr_t>(block);
+  uint64_t* const word = g_ledger.blocks.expect(address, size);
   const uint32_t birth = ledger::pack_ticks(ledger::ticks_now());
   const uint32_t stack = slot != 0 ? find_stack(caller, slot) : walk_to_stack(caller, 0);
-  if (g_ledger.blocks.put(place, {size, stack, birth})) {
+  if (g_ledger.blocks.put(word, address, {size, stack, birth})) {
     book_allocation(slot, stack, {size, 1, slack_of(block, size)});
   } else {
     enter_unplaced(slot, block);
@@ -125,7 +126,7 @@ __attribute__((noinline)) void book_unknown_free(uint32_t slot, uint64_t size) {
 
 // The same for one that stands for others.
 __attribute__((noinline)) void* enter_sample(uint32_t slot, void* block, uint64_t size,
-                                             const unwind::Registers& caller) {
+                                             unwind::Caller caller) {
   const auto address = reinterpret_cast<uintptr_t>(block);
   ledger::Operation operation(g_ledger.threads.slot(slot));
   const uint32_t stack = walk_to_stack(caller, slot);
@@ -156,7 +157,7 @@ __attribute__((noinline)) void* none_allocated(size_t size, Call call) {
 
 // By a thread that has no slot yet, or of 2^47 bytes or more.
 __attribute__((noinline)) void* allocated_unusually(void* block, size_t size, Call call,
-                                                    const unwind::Registers& caller) {
+                                                    unwind::Caller caller) {
   const uint32_t slot = this_slot();
   // An allocator that rounded a huge request past zero returned less than was asked for; what was
   // asked for is then no measure of anything.
@@ -173,8 +174,8 @@ __attribute__((noinline)) void* allocated_unusually(void* block, size_t size, Ca
   count_call(slot, call);
   const uint64_t now = ledger::ticks_now();
   const bool temporary = t_thread.counted == block;
-  ledger::Block taken;
-  if (!g_ledger.blocks.take(word, address, &taken)) {
+  const ledger::Block taken = g_ledger.blocks.take(word, address);
+  if (__builtin_expect(taken.stack == 0, 0)) {
     if (t_thread.moving == block) return;
     return book_unknown_free(slot, g_ledger.unplaced.any() ? usable_size(block) : 0);
   }
@@ -193,7 +194,7 @@ uint32_t this_slot() {
   return __builtin_expect(slot != 0, 1) ? slot : find_slot();
 }
 
-void* record(void* block, size_t size, Call call, const unwind::Registers& caller) {
+void* record(void* block, size_t size, Call call, unwind::Caller caller) {
   if (__builtin_expect(block == nullptr, 0)) return none_allocated(size, call);
   if (t_thread.counted == block) return passed_on(call), block;
   if (!recording()) return block;
@@ -204,7 +205,7 @@ void* record(void* block, size_t size, Call call, const unwind::Registers& calle
   return enter_block(slot, block, size, call, caller);
 }
 
-void* record_sample(void* block, size_t size, Call call, const unwind::Registers& caller) {
+void* record_sample(void* block, size_t size, Call call, unwind::Caller caller) {
   if (block == nullptr) return nullptr;
   if (t_thread.until_sample != t_thread.before_call) {  // a hook nested in this one has looked
     if (call == Call::kMalloc) g_way = Way::kSampleAfter;

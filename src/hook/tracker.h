@@ -42,10 +42,10 @@ inline void before_call() {
 }
 
 // Counts `block` (nullptr: the allocation failed) and returns it.
-void* record(void* block, size_t size, Call call, const unwind::Registers& caller);
+void* record(void* block, size_t size, Call call, unwind::Caller caller);
 // The same, of a block into which a sample may fall.
-void* record_sample(void* block, size_t size, Call call, const unwind::Registers& caller);
-inline void* allocated(void* block, size_t size, Call call, const unwind::Registers& caller) {
+void* record_sample(void* block, size_t size, Call call, unwind::Caller caller);
+inline void* allocated(void* block, size_t size, Call call, unwind::Caller caller) {
   return samples() ? record_sample(block, size, call, caller) : record(block, size, call, caller);
 }
 

@@ -27,33 +27,28 @@ class BlockTable {
   // The hash table stops growing at so many places, or with its first level; 0: no limit.
   void limit_to(uint64_t most) { hash_.limit_to(most); }
 
-  // Where a block belongs, as far as its address and size say; has the processor fetch the place
-  // meanwhile.
-  struct Place {
-    uintptr_t address;
-    uint64_t* word;  // of the shadow; nullptr: the line is meant
-    BlockHash::Place line;
-  };
-  [[gnu::always_inline]] Place expect(uintptr_t address, uint64_t size) {
+  // A block of the size will be put at the address: what put() wants to be given. Has the processor
+  // fetch the place meanwhile.
+  [[gnu::always_inline]] uint64_t* expect(uintptr_t address, uint64_t size) {
     if (size < HeapShadow::kSmall) [[likely]] {
       uint64_t* const word = shadow_.find_or_make(address);
-      if (word != nullptr) [[likely]] {
-        __builtin_prefetch(word, 1);
-        return {address, word, {}};
-      }
+      __builtin_prefetch(word, 1);
+      if (word != nullptr) [[likely]]
+        return word;
     }
-    return {address, nullptr, hash_.expect(address)};
+    hash_.expect(address);
+    return nullptr;
   }
 
   // Addresses are multiples of 8 in the lower half of the address space. False: no room, and
   // lost_blocks() has grown.
-  [[gnu::always_inline]] bool put(const Place& place, const Block& block) {
-    if (place.word == nullptr) return hash_.put(place.line, block);
-    const HeapShadow::Put put = shadow_.put(*place.word, place.address, block);
-    return put == HeapShadow::Put::kDone || put_beside(put, place.address, block);
+  [[gnu::always_inline]] bool put(uint64_t* word, uintptr_t address, Block block) {
+    if (word == nullptr) return put_in_hash(address, block);
+    const HeapShadow::Put put = shadow_.put(*word, address, block);
+    return put == HeapShadow::Put::kDone || put_beside(put, address, block);
   }
   bool put(uintptr_t address, const Block& block) {
-    return put(expect(address, block.size), block);
+    return put(expect(address, block.size), address, block);
   }
 
   // The block will be taken soon: what take() wants to be given.
@@ -66,13 +61,19 @@ class BlockTable {
     }
     return word;
   }
-  // Takes the block out. False: not here (allocated before tracing began, or lost).
-  [[gnu::always_inline]] bool take(uint64_t* word, uintptr_t address, Block* block) {
-    if (word != nullptr && HeapShadow::take(*word, address, block)) [[likely]]
-      return true;
-    return hash_.take(address, block);
+  // Takes the block out. Its stack is 0: it is not here (allocated before tracing began, or lost).
+  [[gnu::always_inline]] Block take(uint64_t* word, uintptr_t address) {
+    if (word != nullptr) [[likely]] {
+      const Block block = HeapShadow::take(*word, address);
+      if (block.stack != 0) [[likely]]
+        return block;
+    }
+    return take_from_hash(address);
   }
-  bool take(uintptr_t address, Block* block) { return take(shadow_.find(address), address, block); }
+  bool take(uintptr_t address, Block* block) {
+    *block = take(shadow_.find(address), address);
+    return block->stack != 0;
+  }
 
   // A block that was taken out, and may come back.
   struct Reserved {
@@ -82,7 +83,8 @@ class BlockTable {
   Reserved reserve(uintptr_t address, Block* block) {
     uint64_t* const word = shadow_.find(address);
     // The word is not kept: once realloc has succeeded it may be another thread's.
-    if (word != nullptr && HeapShadow::take(*word, address, block)) return {true, nullptr};
+    if (word != nullptr) *block = HeapShadow::take(*word, address);
+    if (word != nullptr && block->stack != 0) return {true, nullptr};
     BlockHash::Slot* const slot = hash_.reserve(address, block);
     return {slot != nullptr, slot};
   }
@@ -132,8 +134,10 @@ class BlockTable {
   }
 
  private:
-  // The word was not free.
-  bool put_beside(HeapShadow::Put put, uintptr_t address, const Block& block);
+  // There is no word, or it was not free.
+  bool put_in_hash(uintptr_t address, Block block);
+  Block take_from_hash(uintptr_t address);
+  bool put_beside(HeapShadow::Put put, uintptr_t address, Block block);
 
   friend struct Layout;
 

@@ -63,7 +63,7 @@ class HeapShadow {
 
   // `word` is the address's, and the block small. False: another block is there.
   enum class Put { kDone, kTaken, kReplaced };  // kReplaced: one of this address, freed unseen
-  [[gnu::always_inline]] Put put(uint64_t& word, uintptr_t address, const Block& block) {
+  [[gnu::always_inline]] Put put(uint64_t& word, uintptr_t address, Block block) {
     const uint64_t packed = pack(address, block);
     uint64_t seen = load(word);
     if (seen == 0) [[likely]] {
@@ -80,14 +80,13 @@ class HeapShadow {
   static bool holds(uint64_t word, uintptr_t address) {
     return word != 0 && (word ^ place_in_granule(address)) >> kPlaceShift == 0;
   }
-  // Takes the block of the address out of its word. False: it is not there.
-  [[gnu::always_inline]] static bool take(uint64_t& word, uintptr_t address, Block* block) {
+  // Takes the block of the address out of its word. Its stack is 0: it is not there.
+  [[gnu::always_inline]] static Block take(uint64_t& word, uintptr_t address) {
     const uint64_t seen = load(word);
     // Nobody but who frees this address changes a word that is its.
-    if (!holds(seen, address)) return false;
-    *block = unpack(seen);
+    if (!holds(seen, address)) return {};
     store_release(word, uint64_t{0});
-    return true;
+    return unpack(seen);
   }
 
   // Calls visit(address, block) for every block that lives from the beginning of the call to its
@@ -125,7 +124,7 @@ class HeapShadow {
                 kPlaceShift - kBirthShift == kPackedTickBits);
 
   static uint64_t place_in_granule(uintptr_t address) { return address << (kPlaceShift - 3); }
-  static uint64_t pack(uintptr_t address, const Block& block) {
+  static uint64_t pack(uintptr_t address, Block block) {
     return block.stack | block.size << kSizeShift | uint64_t{block.birth} << kBirthShift |
            place_in_granule(address);
   }

@@ -17,8 +17,8 @@ bool WalkMemory::is_worthwhile() {
   return pays_ || misses <= kManyMisses || misses % 16 == 0;
 }
 
-uint32_t WalkMemory::in_second_place(uint64_t number, const Registers& from) {
-  const uint32_t stack = same(*area_->at(number), from);
+uint32_t WalkMemory::in_second_place(uint64_t number, uintptr_t pc, uintptr_t sp, uintptr_t fp) {
+  const uint32_t stack = same(*area_->at(number), {pc, sp, fp});
   area_->hits += stack != 0;
   return stack;
 }

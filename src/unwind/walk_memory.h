@@ -32,7 +32,7 @@ class WalkMemory {
     const Registers at = from;
     const uint64_t number = area->place(at);
     const uint32_t stack = same(*area->at(number), at);
-    if (__builtin_expect(stack == 0, 0)) return in_second_place(number ^ 1, at);
+    if (__builtin_expect(stack == 0, 0)) return in_second_place(number ^ 1, at.pc, at.sp, at.fp);
     ++area->hits;
     return stack;
   }
@@ -73,7 +73,7 @@ class WalkMemory {
   static constexpr uint32_t kNoEpoch = ~0u;
 
   // A walk has two places, because few would find theirs free.
-  uint32_t in_second_place(uint64_t number, const Registers& from);
+  uint32_t in_second_place(uint64_t number, uintptr_t pc, uintptr_t sp, uintptr_t fp);
 
   struct Record {
     uint64_t state;

@@ -16,11 +16,19 @@ struct Registers {
 
 // Registers of the caller of the function this is expanded in. That function must be compiled
 // with a frame pointer.
-#define MTRACE_CALLER_REGISTERS()                                                  \
-  (::mtrace::unwind::Registers{                                                    \
-      static_cast<const uintptr_t*>(__builtin_frame_address(0))[1],                \
-      reinterpret_cast<uintptr_t>(__builtin_frame_address(0)) + 2 * sizeof(void*), \
-      static_cast<const uintptr_t*>(__builtin_frame_address(0))[0]})
+#define MTRACE_CALLER_REGISTERS() (::mtrace::unwind::Registers(MTRACE_CALLER()))
+
+// The same in one word, which goes from function to function in a register: the frame of the
+// function that this is expanded in, for as long as that runs.
+struct Caller {
+  const uintptr_t* frame;
+
+  operator Registers() const {
+    return {frame[1], reinterpret_cast<uintptr_t>(frame + 2), frame[0]};
+  }
+};
+#define MTRACE_CALLER() \
+  (::mtrace::unwind::Caller{static_cast<const uintptr_t*>(__builtin_frame_address(0))})
 
 enum class End : uint8_t {
   kBottom,  // the outermost function (its return address is undefined or zero)
