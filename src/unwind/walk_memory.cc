@@ -7,14 +7,15 @@
 namespace mtrace::unwind {
 
 bool WalkMemory::is_worthwhile() {
-  const uint32_t misses = ++misses_;
   Area* const area = load(area_);
-  if (area == nullptr) return misses > kNoMisses;
-  if (misses % kPeriod == 0) {
-    pays_ = area->hits >= kPeriod / 2;
-    area->hits = 0;
-  }
-  return pays_ || misses <= kManyMisses || misses % 16 == 0;
+  if (area != nullptr && area->unasked != 0) return false;
+  const uint32_t misses = ++misses_;
+  if (area == nullptr || misses % kPeriod != 0) return misses > kNoMisses;
+  const bool pays = area->hits >= kPeriod / 2;
+  area->hits = 0;
+  area->rest = pays ? 0 : std::clamp(2 * area->rest, kFirstRest, kLongestRest);
+  area->unasked = area->rest;
+  return true;
 }
 
 uint32_t WalkMemory::in_second_place(uint64_t number, uintptr_t pc, uintptr_t sp, uintptr_t fp) {
@@ -46,26 +47,25 @@ bool WalkMemory::make_area(Area*& word, unsigned depth) {
 // Another walk from the same pc and stack pointer may stand in the place of the present one: what
 // tells them apart?
 void WalkMemory::learn(Area& area, const Registers& from, bool anew) {
-  const uint64_t hash = Area::start_of_hash(from);
-  uint64_t& told_by = area.told_by(hash);
-  if (anew) store(told_by, uint64_t{0});
-  const Record& other = *area.at(area.place(from));
+  if (anew) store(area.told_by(Area::start_of_hash(from)), uint64_t{0});
+  const uint64_t hash = area.hash_of(from);
+  const Record& other = *area.at(area.place(hash));
   if (phase(other.state) < kWritten || other.sp != from.sp || other.pc != from.pc) return;
   const auto* const sp = reinterpret_cast<const uintptr_t*>(from.sp);
   const StackWord* word = other.words;
   const StackWord* const end = word + (other.shape & kCount);
   while (word != end && word->difference(sp) == 0) ++word;
   if (word == end || word->distance() + 1 >= StackWord::kMostWords) return;
-  const uint64_t fresh = word->distance() + 1;
-  uint64_t old = load(told_by);
-  if (old >> 3 * kTellingBits != Area::tag(hash)) old = 0;
-  uint64_t known[] = {old & 0xffff, old >> kTellingBits & 0xffff, old >> 2 * kTellingBits & 0xffff};
-  if (known[0] != 0 || known[1] == fresh || known[2] == fresh) return;
-  known[0] = fresh;
-  if (known[0] > known[1]) std::swap(known[0], known[1]);
-  if (known[1] > known[2]) std::swap(known[1], known[2]);
-  store(told_by, Area::tag(hash) << 3 * kTellingBits | known[2] << 2 * kTellingBits |
-                     known[1] << kTellingBits | known[0]);
+  // Else there are as many as are looked at.
+  if (area.next_telling(hash) != 0) return;
+  const uint32_t fresh =
+      Area::tag(hash) << kDistanceBits | static_cast<uint32_t>(word->distance() + 1);
+  uint64_t& pair = area.told_by(hash);
+  const uint64_t old = load(pair);
+  const bool takes_low =
+      static_cast<uint32_t>(old) == 0 || (old >> 32 != 0 && (load(area.written) & 1) != 0);
+  store(pair, takes_low ? (old >> 32 << 32 | fresh)
+                        : (uint64_t{fresh} << 32 | static_cast<uint32_t>(old)));
 }
 
 void WalkMemory::remember(const WalkDraft& draft, unsigned depth, uint32_t stack) {
@@ -73,13 +73,16 @@ void WalkMemory::remember(const WalkDraft& draft, unsigned depth, uint32_t stack
   Area& area = *load(area_);
   const unsigned count = (draft.count() + kStep - 1) / kStep * kStep;
   if (offsetof(Record, words) + count * sizeof(StackWord) > area.stride) return;
-  const uint32_t wanted = misses_ < kFirstMisses ? 16 : misses_ < kManyMisses ? 64 : area.most;
+  const uint32_t wanted = misses_ < kFirstMisses  ? 16
+                          : misses_ < kManyMisses ? 64
+                          : misses_ < kMostMisses ? area.most / 2
+                                                  : area.most;
   if (wanted > load(area.mask) + 1) store(area.mask, wanted - 1);
   // What once told walks apart may be any word by now: now and then it is learned anew.
   learn(area, draft.from(), misses_ % 1024 == 0);
   // The first place, unless there is a walk in it and none in the second; or the one whose turn it
   // is.
-  const uint64_t first = area.place(draft.from());
+  const uint64_t first = area.place(area.hash_of(draft.from()));
   const uint64_t second = first ^ 1;
   const bool one_is_free =
       phase(area.at(first)->state) < kWritten || phase(area.at(second)->state) < kWritten;
@@ -111,6 +114,7 @@ void WalkMemory::remember(const WalkDraft& draft, unsigned depth, uint32_t stack
 void WalkMemory::forget() {
   Area* const area = load(area_);
   if (area == nullptr) return;
+  area->hits = area->unasked = area->rest = 0;
   for (uint32_t i = 0; i <= area->mask; ++i) {
     uint64_t& state = area->at(i)->state;
     const uint32_t now = phase(state);

@@ -4,9 +4,9 @@
 // compared. Unlike steps by rules, which wait for one another, these loads are independent.
 //
 // Which walk it may be is predicted. One call site at one stack pointer is often reached by several
-// paths: the word by which two of them were seen to differ is a telling word, up to three for a pc
-// and stack pointer, and the place of a walk is a hash of pc, stack pointer and what its telling
-// words hold. A wrong prediction costs a walk, nothing else.
+// paths: the word by which two of them were seen to differ is a telling word. A hash of pc and
+// stack pointer leads to the first one, with what that holds to the next, and so on; where there is
+// none the hash is the place of the walk. A wrong prediction costs a walk, nothing else.
 //
 // One for each thread; a signal handler may walk, remember and forget in the middle of another walk
 // of the same thread. Who reads a record looks at its state before and after; who finds one that is
@@ -29,8 +29,9 @@ class WalkMemory {
   [[gnu::always_inline]] uint32_t same_walk(const Registers& from) {
     Area* const area = load(area_);
     if (__builtin_expect(area == nullptr, 0)) return 0;
+    if (__builtin_expect(area->unasked != 0, 0)) return --area->unasked, 0;
     const Registers at = from;
-    const uint64_t number = area->place(at);
+    const uint64_t number = area->place(area->hash_of(at));
     const uint32_t stack = same(*area->at(number), at);
     if (__builtin_expect(stack == 0, 0)) return in_second_place(number ^ 1, at.pc, at.sp, at.fp);
     ++area->hits;
@@ -38,8 +39,8 @@ class WalkMemory {
   }
 
   // Whether to remember the walk that comes, which costs a few instructions a frame: not in a
-  // thread that has hardly begun; then while at least one in three is known again, and otherwise
-  // now and then, to see whether it pays now.
+  // thread that has hardly begun. Where fewer than one walk in three is known nothing is remembered
+  // and nothing asked for, for ever longer times, between which it is tried again.
   bool is_worthwhile();
 
   // The walk led to `stack` (not 0). Takes memory of the kernel's at first; `depth` tells how much.
@@ -50,11 +51,14 @@ class WalkMemory {
   void forget();
 
  private:
-  static constexpr uint32_t kNoMisses = 4;       // are remembered in a thread that has just begun
-  static constexpr uint32_t kFirstMisses = 64;   // with few records
-  static constexpr uint32_t kManyMisses = 1024;  // from here on with all
-  static constexpr uint32_t kMostRecords = 256;
-  static constexpr uint32_t kPeriod = 64;  // misses between two looks at how many hits there were
+  static constexpr uint32_t kNoMisses = 4;      // are remembered in a thread that has just begun
+  static constexpr uint32_t kFirstMisses = 64;  // with few records
+  static constexpr uint32_t kManyMisses = 1024;
+  static constexpr uint32_t kMostMisses = 8192;  // from here on with all
+  static constexpr uint32_t kMostRecords = 512;
+  static constexpr uint32_t kPeriod = 2048;  // misses between two looks at how many hits there were
+  static constexpr uint32_t kFirstRest = 2 * kPeriod;  // walks for which nothing is asked
+  static constexpr uint32_t kLongestRest = 64 * kPeriod;
 
   static constexpr unsigned kStep = 3;  // the number of words is made a multiple of it
   // Bits of Record::shape.
@@ -112,55 +116,70 @@ class WalkMemory {
     return changed ? 0 : stack;
   }
 
-  // The telling words of a pc and stack pointer, in 16 bits each, the farthest on top: in words
-  // from the hook's own return address below the stack pointer, which stands for none. Above them a
-  // tag of what they are for.
-  static constexpr unsigned kTellingLog2 = 8;
-  static constexpr unsigned kTellingBits = 16;
+  // A telling word, by a hash of pc, stack pointer and what those before it hold: its distance from
+  // the stack pointer in words and 1, below a tag of the hash. The word before them all is the
+  // hook's own return address.
+  static constexpr unsigned kTellingLog2 = 10;
+  static constexpr unsigned kMostTelling = 6;  // of one walk
+  static constexpr unsigned kDistanceBits = 16;
 
   // Its pages cost nothing until they are touched.
   struct alignas(64) Area {
-    uint32_t hits;
-    uint32_t stride;  // bytes of a record
-    uint32_t mask;    // number of records in use - 1
-    uint32_t most;    // records
+    uint32_t hits;     // since the last look
+    uint32_t unasked;  // walks for which nothing will be asked
+    uint32_t rest;     // how many the last time
+    uint32_t stride;   // bytes of a record
+    uint32_t mask;     // number of records in use - 1
+    uint32_t most;     // records
     uint32_t written;
     uint64_t telling[1u << kTellingLog2];
 
     static uint64_t start_of_hash(const Registers& from) {
-      return (from.pc + (from.sp << 16)) * 0x9e3779b97f4a7c15u;
+      return (from.pc + (from.sp << 16)) * kSpread;
     }
     uint64_t& told_by(uint64_t hash) { return telling[hash >> (64 - kTellingLog2)]; }
-    static uint64_t tag(uint64_t hash) { return hash >> 40 & 0xffff; }
+    static uint32_t tag(uint64_t hash) { return hash >> 32 & 0xffff; }
+    // The distance of the telling word that follows; 0: none does.
+    [[gnu::always_inline]] uintptr_t next_telling(uint64_t hash) {
+      const uint64_t pair = load(told_by(hash));
+      const auto low = static_cast<uint32_t>(pair);
+      if (low >> kDistanceBits == tag(hash)) return low & kDistances;
+      const auto high = static_cast<uint32_t>(pair >> 32);
+      return high >> kDistanceBits == tag(hash) ? high & kDistances : 0;
+    }
+    static constexpr uint32_t kDistances = (1u << kDistanceBits) - 1;
     Record* at(uint64_t number) {
       return reinterpret_cast<Record*>(reinterpret_cast<char*>(this + 1) + number * stride);
     }
-    // The first of the two places of the walk.
-    [[gnu::always_inline]] uint64_t place(const Registers& from) {
+    // The first of the two places of a walk.
+    uint64_t place(uint64_t hash) const { return hash >> 44 & load(mask); }
+    [[gnu::always_inline]] uint64_t hash_of(const Registers& from) {
       uint64_t hash = start_of_hash(from);
-      const uint64_t words = load(told_by(hash));
-      if (words >> 3 * kTellingBits == tag(hash)) hash += told(from.sp, words);
-      return hash >> 44 & load(mask);
+      const uintptr_t first = next_telling(hash);
+      if (first != 0) hash = told(from.sp, hash, first);
+      return hash;
     }
-    // A hash of what the telling words hold. As they may be those of another pc and stack pointer
-    // they are looked at only if they lie in the stack.
-    static uint64_t told(uintptr_t at, uint64_t words) {
+    // They may be telling words of another pc and stack pointer, so they are looked at only if they
+    // lie in the stack.
+    [[gnu::always_inline]] uint64_t told(uintptr_t at, uint64_t hash, uintptr_t distance) {
       const StackRange trusted = trusted_stack();
-      const uintptr_t first = words & 0xffff;
-      const uintptr_t second = words >> kTellingBits & 0xffff;
-      const uintptr_t third = words >> 2 * kTellingBits & 0xffff;
-      if (!covers(trusted, at) || third * sizeof(uintptr_t) > trusted.high - at) return 0;
+      if (!covers(trusted, at)) return hash;
+      const uintptr_t room = trusted.high - at;
       const uintptr_t* const sp = reinterpret_cast<const uintptr_t*>(at) - 1;
-      return sp[first] * 0xbf58476d1ce4e5b9u + sp[second] * 0x94d049bb133111ebu +
-             sp[third] * 0xd6e8feb86659fd93u;
+      for (unsigned i = 0; i < kMostTelling && distance * sizeof sp[0] <= room; ++i) {
+        hash = (hash ^ sp[distance]) * kSpread;
+        distance = next_telling(hash);
+        if (distance == 0) break;
+      }
+      return hash;
     }
+    static constexpr uint64_t kSpread = 0x9e3779b97f4a7c15u;
   };
   static bool make_area(Area*& word, unsigned depth);
   static void learn(Area& area, const Registers& from, bool anew);
 
   Area* area_ = nullptr;
   uint32_t misses_ = 0;
-  bool pays_ = false;
 };
 
 }  // namespace mtrace::unwind

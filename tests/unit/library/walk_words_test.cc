@@ -215,6 +215,8 @@ TEST(WalkWords, JumpsOutOfEveryInstructionLeaveNothingWrong) {
   }
   EXPECT_GT(jump_at, 150);
   EXPECT_EQ(walks->wrong, 0u);
+  // The memory is of use still.
+  walks->memory.forget();
   const uint64_t before = walks->known;
   for (int i = 0; i < 100; ++i) others(2);
   EXPECT_GT(walks->known - before, 300u);
