@@ -62,12 +62,16 @@ inline void* reallocate(void* old, size_t size, Call call, unwind::Caller caller
 // Apart, so that sampling can jump past them without a frame.
 MTRACE_REALIGN __attribute__((noinline)) void free_counted(void* block) {
   if (block == nullptr || MTRACE_UNLIKELY(g_bootstrap.owns(block))) return;
-  if (counting()) forget(block, Call::kFree);
+  if (counting()) {
+    forget(block, Call::kFree);
+  } else if (g_way == Way::kNotReady) {
+    return;
+  }
   g_real.free(block);
 }
-MTRACE_REALIGN __attribute__((noinline)) void free_unusually(void* block) {
-  if (block == nullptr || g_bootstrap.owns(block) || g_way == Way::kNotReady) return;
-  freed(block, Call::kFree);
+MTRACE_REALIGN __attribute__((noinline)) void free_sampled(void* block) {
+  if (block == nullptr || g_bootstrap.owns(block)) return;
+  forget_sample(block);
   g_real.free(block);
 }
 MTRACE_REALIGN __attribute__((noinline)) void* allocate_unusually(size_t size,
@@ -131,9 +135,9 @@ MTRACE_EXPORT void* reallocarray(void* block, size_t count, size_t size) noexcep
 }
 
 MTRACE_EXPORT_AS_IT_IS void free(void* block) noexcept {
-  if (g_way == Way::kEvery) return free_counted(block);
-  if (samples() && !may_be_recorded(block) && !g_bootstrap.owns(block)) return g_real.free(block);
-  free_unusually(block);
+  if (!samples()) return free_counted(block);
+  if (!may_be_recorded(block) && !g_bootstrap.owns(block)) return g_real.free(block);
+  free_sampled(block);
 }
 
 MTRACE_EXPORT void cfree(void* block) noexcept {
