@@ -1,11 +1,15 @@
 #include "ledger/heap_shadow.h"
 
+#include "base/probe.h"
 #include "base/table_memory.h"
 
 namespace mtrace::ledger {
 
 uint64_t* HeapShadow::make(uintptr_t address) {
   if ((address & kUnusual) != 0 || load(granules_) == Granules::kUnused) return nullptr;
+  // A program that gives up system calls may be ended by one that it has not thought of; the hash
+  // table has room as a rule.
+  if (sys::may_be_filtered()) return nullptr;
   Middle* const middle =
       sys::sparse_table_memory(directory_[address >> kMiddleShift], sizeof(Middle));
   if (middle == nullptr) return nullptr;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/probe.h"
 #include "base/syscall.h"
 
 namespace mtrace::unwind {
@@ -27,6 +28,8 @@ uint32_t WalkMemory::in_second_place(uint64_t number, uintptr_t pc, uintptr_t sp
 // There are fewer records where walks are deep.
 bool WalkMemory::make_area(Area*& word, unsigned depth) {
   if (load(word) != nullptr) return true;
+  // A program that gives up system calls may be ended by one that it has not thought of.
+  if (sys::may_be_filtered()) return false;
   const unsigned frames = std::min(depth, WalkDraft::kMostFrames);
   // One return address and the first rbp are no words of a record.
   const size_t words = (WalkDraft::most_words(frames) - 2 + kStep - 1) / kStep * kStep;

@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/growing_array.h"
+#include "base/probe.h"
 #include "base/process.h"
 #include "ledger/block_hash.cc"
 #include "ledger/block_table.cc"
@@ -39,6 +40,7 @@ void* map_sparse_memory(size_t bytes) {
 }
 bool give_back(void*, size_t) { return false; }
 bool tables_in_file() { return false; }
+bool may_be_filtered() { return false; }
 void* TableTurn::grow_part(size_t) { return nullptr; }
 void unmap_memory(void*, size_t) {}
 // No file behind the tables.
