@@ -35,4 +35,17 @@ void HeapShadow::forget_all() {
   });
 }
 
+// A put that was interrupted between its look at a word and its store finds a fresh page.
+void HeapShadow::give_back_zeros() {
+  if (sys::tables_in_file() || sys::may_be_filtered()) return;
+  constexpr size_t kRun = 16 * 4096 / sizeof(uint64_t);
+  each_leaf([](uintptr_t, uint64_t* leaf) {
+    for (size_t run = 0; run < kLeafWords; run += kRun) {
+      uint64_t any = 0;
+      for (size_t i = run; i < run + kRun; ++i) any |= leaf[i];
+      if (any == 0) sys::give_back(leaf + run, kRun * sizeof leaf[0]);
+    }
+  });
+}
+
 }  // namespace mtrace::ledger

@@ -104,6 +104,9 @@ class HeapShadow {
 
   // Alone: takes every block out. Pages go back to the kernel.
   void forget_all();
+  // By the only thread, be it in a signal handler that has interrupted a put or take: pages in
+  // which no block stands go back to the kernel, if there are 16 side by side, for 256 KiB of heap.
+  void give_back_zeros();
 
  private:
   static constexpr unsigned kGranuleShift = kShadowBits.granule;

@@ -104,5 +104,30 @@ TEST(BlockPlaces, AreFewForHostileHeaps) {
   }
 }
 
+// What a heap was at its peak is not what its shadow stays.
+TEST(BlockPlaces, OfAHeapThatShrankAreGivenBack) {
+  constexpr uintptr_t kBase = 0x555555560010;
+  constexpr uint64_t kBlocks = 400'000;
+  auto table = std::make_unique<BlockTable>();
+  ASSERT_TRUE(table->init());
+  table->use_shadow(HeapShadow::Granules::kOwn);
+  const uint64_t before = resident_bytes();
+  for (uint64_t i = 0; i < kBlocks; ++i) ASSERT_TRUE(table->put(kBase + i * 64, {40, 1}));
+  const uint64_t peak = resident_bytes();
+  EXPECT_GT(peak - before, kBlocks * 64 / 4);
+  Block block;
+  for (uint64_t i = 0; i < kBlocks; ++i) {
+    if (i % 10'000 == 0) continue;
+    ASSERT_TRUE(table->take(kBase + i * 64, &block));
+  }
+  table->give_back_zeros();
+  EXPECT_LT(resident_bytes(), before + (peak - before) / 2);
+  for (uint64_t i = 0; i < kBlocks; i += 10'000) {
+    ASSERT_TRUE(table->take(kBase + i * 64, &block));
+    EXPECT_EQ(block.size, 40u);
+  }
+  table->forget_all();
+}
+
 }  // namespace
 }  // namespace mtrace::ledger
