@@ -129,7 +129,7 @@ $(foreach compiler,gcc clang,$(foreach level,O0 O2,$(foreach pie,pie nopie,$(for
 # With each sanitizer that has an allocator: sanitized.gcc.address and so on.
 SANITIZED := $(addprefix gcc.,address leak thread) $(addprefix clang.,address leak thread memory)
 define sanitized_rule
-$(PROGRAMS)/sanitized.$(1): tests/programs/sanitized.c tests/tests.mk | $$(BUILD)/.deps
+$(PROGRAMS)/sanitized.$(1): tests/programs/sanitized.c tests/tests.mk | $$(BUILD)/.test-deps
 	@mkdir -p $$(@D)
 	$$(call say,MAKE,$$@)
 	$$(Q)$(word 1,$(subst ., ,$(1))) -g -O1 -fno-builtin -pthread \
@@ -139,11 +139,11 @@ endef
 $(foreach one,$(SANITIZED),$(eval $(call sanitized_rule,$(one))))
 
 # Of another libc, and of another word size.
-$(PROGRAMS)/foreign_musl: tests/programs/foreign/musl.c tests/tests.mk | $(BUILD)/.deps
+$(PROGRAMS)/foreign_musl: tests/programs/foreign/musl.c tests/tests.mk | $(BUILD)/.test-deps
 	@mkdir -p $(@D)
 	$(call say,MAKE,$@)
 	$(Q)musl-gcc -O1 -o $@ $<
-$(PROGRAMS)/foreign_i386: tests/programs/foreign/i386.c tests/tests.mk | $(BUILD)/.deps
+$(PROGRAMS)/foreign_i386: tests/programs/foreign/i386.c tests/tests.mk | $(BUILD)/.test-deps
 	@mkdir -p $(@D)
 	$(call say,MAKE,$@)
 	$(Q)gcc -m32 -O1 -fpie -pie -fno-stack-protector -nostdlib -ffreestanding \

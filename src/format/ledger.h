@@ -18,7 +18,7 @@
 namespace mtrace::format {
 
 inline constexpr uint64_t kLedgerMagic = 0x315245474445'4c4du;  // "MLEDGER1"
-inline constexpr uint32_t kLedgerVersion = 1;                   // of everything in this file
+inline constexpr uint32_t kLedgerVersion = 2;                   // of everything in this file
 inline constexpr char kLedgerSuffix[] = ".ledger";
 inline constexpr uint64_t kLedgerPage = 4096;  // extents begin and end on such boundaries
 
@@ -107,6 +107,7 @@ struct LedgerHeader {
   char label[256];
   char report_path[4096];  // the last complete report
   uint64_t notes;  // address of LedgerNote[kLedgerNotes]; 0: of a library that kept them elsewhere
+  uint64_t shadow;  // address of the directory of the shadow of the heap
 };
 inline constexpr uint64_t kLedgerHeaderBytes = 128 * 1024;
 static_assert(sizeof(LedgerHeader) <= kLedgerHeaderBytes && offsetof(LedgerHeader, roots) == 120 &&
@@ -222,7 +223,7 @@ struct LedgerStack {
 };
 static_assert(sizeof(LedgerStack) == 176);
 
-// See ledger/block_table.h. `lines` of four slots lie at `slots`.
+// See ledger/block_hash.h. `lines` of four slots lie at `slots`.
 struct LedgerLevel {
   uint64_t slots;  // address; 0: not made
   uint64_t reach;
@@ -244,6 +245,19 @@ inline constexpr unsigned kSlotAddressBits = 44;
 inline constexpr unsigned kSlotStackBits = 26;
 inline constexpr unsigned kSlotSizeBits = 31;
 inline constexpr uint64_t kLargeSize = uint64_t{1} << (kSlotSizeBits - 1);
+
+// See ledger/heap_shadow.h. The directory at LedgerHeader::shadow has kShadowMiddles addresses of
+// middles, for 2^kShadowMiddleBits bytes of heap each, a middle those of leaves, for
+// 2^kShadowLeafBits bytes, a leaf a word for each 2^kShadowGranuleBits. A word that is not 0 is a
+// live block: stack in 26 bits, size in 9, birth in 27, and in the highest two bits 3 and 4 of its
+// address.
+inline constexpr unsigned kShadowGranuleBits = 5;
+inline constexpr unsigned kShadowLeafBits = 20;
+inline constexpr unsigned kShadowMiddleBits = 33;
+inline constexpr unsigned kShadowAddressBits = 47;
+inline constexpr unsigned kShadowStackBits = 26;
+inline constexpr unsigned kShadowSizeBits = 9;
+inline constexpr unsigned kShadowPlaceShift = 62;
 
 // See ledger/thread_slots.h.
 inline constexpr unsigned kLedgerCalls = 14;

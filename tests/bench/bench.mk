@@ -8,16 +8,19 @@
 BENCH_BUILD := $(TEST_BUILD)/bench
 BENCH       ?=
 BENCH_RUN    = tests/bench/bench.py --build $(BUILD) --output $(BUILD)/bench
-BENCH_TOOLS := $(addprefix $(BENCH_BUILD)/,churn churn.fp measure lsan_signals.so)
+BENCH_TOOLS := $(addprefix $(BENCH_BUILD)/,churn churn.fp paths paths.fp measure lsan_signals.so)
 
 # As programs are built: without frame pointers. Once with, for LeakSanitizer, which needs them.
 BENCH_FLAGS := -O2 -g -fno-builtin -Wall -Wextra -Werror -D_GNU_SOURCE -pthread
-$(BENCH_BUILD)/churn: BENCH_FRAMES := -fomit-frame-pointer
-$(BENCH_BUILD)/churn.fp: BENCH_FRAMES := -fno-omit-frame-pointer
-$(BENCH_BUILD)/churn $(BENCH_BUILD)/churn.fp: tests/bench/churn.cc tests/bench/bench.mk | $(BUILD)/.test-deps
-	@mkdir -p $(@D)
-	$(call say,MAKE,$@)
-	$(Q)$(CXX) $(BENCH_FLAGS) $(BENCH_FRAMES) -std=c++20 -o $@ $<
+$(addprefix $(BENCH_BUILD)/,churn paths): BENCH_FRAMES := -fomit-frame-pointer
+$(addprefix $(BENCH_BUILD)/,churn.fp paths.fp): BENCH_FRAMES := -fno-omit-frame-pointer
+define bench_program
+$(BENCH_BUILD)/$(1) $(BENCH_BUILD)/$(1).fp: tests/bench/$(1).cc tests/bench/bench.mk | $$(BUILD)/.test-deps
+	@mkdir -p $$(@D)
+	$$(call say,MAKE,$$@)
+	$$(Q)$$(CXX) $$(BENCH_FLAGS) $$(BENCH_FRAMES) -std=c++20 -o $$@ $$<
+endef
+$(foreach program,churn paths,$(eval $(call bench_program,$(program))))
 # Static, so that its own memory is less than that of any program it measures.
 $(BENCH_BUILD)/measure: tests/bench/measure.c tests/bench/bench.mk | $(BUILD)/.test-deps
 	@mkdir -p $(@D)

@@ -49,9 +49,10 @@ class Runner:
         program = self.program
         out = tempfile.mkdtemp(prefix="out-", dir=self.scratch)
         result = os.path.join(self.scratch, "result")
-        churn = "churn.fp" if contender.frame_pointers else "churn"
-        words = {"scratch": self.scratch, "out": out,
-                 "churn": os.path.join(self.build, "tests/bench", churn)}
+        words = {"scratch": self.scratch, "out": out}
+        for own in ("churn", "paths"):
+            words[own] = os.path.join(self.build, "tests/bench",
+                                      own + (".fp" if contender.frame_pointers else ""))
 
         def fill(text):
             # Scripts have braces of their own.

@@ -85,6 +85,8 @@ def find(build):
                   how="our own program, built with frame pointers"),
         mtrace(build, "libmtrace",
                "as it is by default, a report at exit included, but names are not filled in"),
+        mtrace(build, "libmtrace with frame pointers",
+               "the same with our own program built with frame pointers"),
         mtrace(build, "libmtrace, no report", "without the report at exit", MTRACE_EXIT_REPORT="0"),
         mtrace(build, "libmtrace, sampled", "with MTRACE_SAMPLE=512K", MTRACE_SAMPLE="512K"),
         mtrace(build, "libmtrace, names", "with names in the report at exit",
@@ -93,6 +95,9 @@ def find(build):
     for contender in contenders:
         if contender.name.startswith("libmtrace"):
             contender.version = own_version(build)
+        if contender.name == "libmtrace with frame pointers":
+            contender.frame_pointers = True
+            contender.against = "base with frame pointers"
     missing = []
     for name, contender in (("heaptrack", heaptrack()), ("LeakSanitizer", leak_sanitizer(build))):
         if contender is None:

@@ -6,11 +6,12 @@ import subprocess
 import textwrap
 from dataclasses import dataclass, field
 
-OWN = "own"    # tests/bench/churn.cc; prints nanoseconds a pair
+OWN = "own"    # tests/bench/churn.cc, paths.cc; prints nanoseconds a pair
 REAL = "real"  # Debian's programs
 
 OWN_CONTENDERS = ["base", "base with frame pointers", "libmtrace", "libmtrace, sampled",
                   "LeakSanitizer", "heaptrack"]
+PATHS_CONTENDERS = OWN_CONTENDERS + ["libmtrace with frame pointers"]
 START_CONTENDERS = ["base", "libmtrace, no report", "libmtrace", "libmtrace, names",
                     "LeakSanitizer", "heaptrack"]
 REAL_CONTENDERS = ["base", "libmtrace", "libmtrace, sampled", "LeakSanitizer", "heaptrack"]
@@ -58,7 +59,13 @@ def own_programs(scale):
     def mix(name, about, threads, stacks, live, pairs):
         return own(name, about, ["mix", threads, stacks, live, count(pairs)])
 
-    programs = [own(f"nested {depth}", f"malloc and free, {depth} nested calls, one stack",
+    programs = [Program("paths " + name, about, ["{paths}", name, str(count(rounds) // 1000)], OWN,
+                        list(PATHS_CONTENDERS), stable=False)
+                for name, rounds, about in (
+                    ("numbers", 200_000, "arithmetic with numbers of many digits: some 40 stacks of "
+                                         "mixed depth, blocks that live for microseconds"),
+                    ("covers", 400_000, "complements of covers of cubes: deep recursion"))]
+    programs += [own(f"nested {depth}", f"malloc and free, {depth} nested calls, one stack",
                     ["pairs", 1, depth, count(4_000_000)]) for depth in (5, 12, 40)]
     programs.append(own("nested 40, depth 40", "the same, 40 frames kept",
                         ["pairs", 1, 40, count(4_000_000)], depth=40))

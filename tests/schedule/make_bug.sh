@@ -4,6 +4,7 @@ set -eu
 here=$(dirname "$0")
 line=$(grep "^$1|" "$here/bugs.txt")
 IFS='|' read -r _ _ file expression <<< "$line"
+rm -rf "$2"  # a copy of a file that has another name by now would stand in its place
 mkdir -p "$2/$(dirname "$file")"
 # The expression may hold the separator of the fields; read leaves it alone in the last one.
 sed "$expression" "$here/../../src/libmtrace/$file" > "$2/$file"

@@ -13,8 +13,11 @@
 
 #include "base/clock.h"
 #include "base/growing_array.h"
+#include "base/probe.h"
 #include "base/process.h"
+#include "ledger/block_hash.cc"
 #include "ledger/block_table.cc"
+#include "ledger/heap_shadow.cc"
 #include "ledger/peak.cc"
 #include "ledger/resource_table.cc"
 #include "ledger/stack_table.cc"
@@ -35,6 +38,10 @@ void* map_memory(size_t bytes) {
 void* map_sparse_memory(size_t bytes) {
   return bytes <= size_t{32} * 1024 ? schedule::map(bytes) : nullptr;
 }
+bool give_back(void*, size_t) { return false; }
+bool tables_in_file() { return false; }
+bool may_be_filtered() { return false; }
+void* TableTurn::grow_part(size_t) { return nullptr; }
 void unmap_memory(void*, size_t) {}
 // No file behind the tables.
 format::LedgerHeader* g_table_header = nullptr;
@@ -230,9 +237,22 @@ class ReadWhileCounting : public Scenario {
   uint32_t handed_ = 0;
 };
 
-// ---- Block table.
+// ---- Blocks: in the hash table, or in the shadow of the heap beside it.
 
-// Blocks of one line, put and taken by two threads, one of them handed over; a report looks on.
+struct Hash : BlockHash {
+  static constexpr uintptr_t kBase = 0x7f0000001000;
+};
+struct Shadow : BlockTable {
+  static constexpr uintptr_t kBase = 0x100;
+  bool init() {
+    use_shadow(HeapShadow::Granules::kShared);
+    return BlockTable::init();
+  }
+};
+
+// Blocks of one line, or one granule, put and taken by two threads, one of them handed over; a
+// report looks on.
+template <typename Table>
 class BlocksOfALine : public Scenario {
  public:
   explicit BlocksOfALine(bool reader) : reader_(reader) { table_.init(); }
@@ -274,8 +294,8 @@ class BlocksOfALine : public Scenario {
     expect(table_.take(address, &block), "a block is not found");
     expect(block.size == size && block.stack == size / 100, "another block");
   }
-  static constexpr uintptr_t kBase = 0x7f0000001000;
-  BlockTable& table_ = make<BlockTable>();
+  static constexpr uintptr_t kBase = Table::kBase;
+  Table& table_ = make<Table>();
   bool reader_;
   bool taken_ = false;
   uint32_t handed_ = 0;
@@ -312,7 +332,7 @@ class NextLevel : public Scenario {
   // Blocks that the first level takes without asking for a second: the memory mapped tells.
   static unsigned before_growth() {
     static const unsigned most = [] {
-      BlockTable& table = make<BlockTable>();
+      BlockHash& table = make<BlockHash>();
       table.init();
       unsigned i = 0;
       for (sys::g_maps = 0; sys::g_maps == 0; ++i) table.put(address(i), {i, 1, 0});
@@ -321,10 +341,11 @@ class NextLevel : public Scenario {
     return most;
   }
 
-  BlockTable& table_ = make<BlockTable>();
+  BlockHash& table_ = make<BlockHash>();
 };
 
 // A realloc that moves a block, while another thread is given the old address.
+template <typename Table>
 class ReallocMoves : public Scenario {
  public:
   ReallocMoves() {
@@ -335,11 +356,11 @@ class ReallocMoves : public Scenario {
   void run(unsigned thread) override {
     Block block;
     if (thread == 0) {
-      BlockTable::Slot* slot = table_.reserve(kOld, &block);
-      expect(slot != nullptr && block.size == 100, "the block is not found");
+      const auto reserved = table_.reserve(kOld, &block);
+      expect(is_known(reserved) && block.size == 100, "the block is not found");
       store_release(moved_, 1u);  // the allocator has given the address away
       expect(table_.put(kNew, {200, 2, 0}), "no room");
-      table_.release(slot);
+      table_.release(reserved);
       expect(table_.take(kNew, &block) && block.size == 200, "the new block is not found");
     } else if (load_acquire(moved_) == 1) {
       expect(table_.put(kOld, {300, 3, 0}), "no room");
@@ -352,13 +373,16 @@ class ReallocMoves : public Scenario {
   }
 
  private:
-  static constexpr uintptr_t kOld = 0x7f0000001000;
-  static constexpr uintptr_t kNew = 0x7f0000001008;
-  BlockTable& table_ = make<BlockTable>();
+  static bool is_known(const BlockHash::Slot* slot) { return slot != nullptr; }
+  static bool is_known(const BlockTable::Reserved& reserved) { return reserved.known; }
+  static constexpr uintptr_t kOld = Table::kBase;
+  static constexpr uintptr_t kNew = Table::kBase + 8;
+  Table& table_ = make<Table>();
   uint32_t moved_ = 0;
 };
 
 // The only thread, which claims slots without a lock, and its signal handler.
+template <typename Table>
 class HandlerInsidePut : public Scenario {
  public:
   HandlerInsidePut() { table_.init(); }
@@ -382,8 +406,83 @@ class HandlerInsidePut : public Scenario {
     expect(table_.put(address, {size, 1, 0}), "no room");
     expect(table_.take(address, &block) && block.size == size, "a block is lost");
   }
-  static constexpr uintptr_t kBase = 0x7f0000001000;
-  BlockTable& table_ = make<BlockTable>();
+  static constexpr uintptr_t kBase = Table::kBase;
+  Table& table_ = make<Table>();
+};
+
+// The first blocks in a piece of the heap, by two threads at once, while a report looks on; no two
+// begin in one granule.
+class FirstLeaf : public Scenario {
+ public:
+  FirstLeaf() {
+    table_.init();
+    table_.use_shadow(HeapShadow::Granules::kOwn);
+  }
+  unsigned threads() const override { return 3; }
+  void run(unsigned thread) override {
+    Block block;
+    if (thread == 2) {
+      const bool there = load_acquire(done_) == 1;
+      unsigned seen = 0;
+      table_.for_each([&](uintptr_t address, const Block& one) {
+        expect(address == kBase + 32 * one.stack && one.size == 100 * one.stack, "never put");
+        seen += one.stack == 1;
+      });
+      expect(!there || seen == 1, "a live block is not seen");
+      return;
+    }
+    const uint32_t stack = thread + 1;
+    expect(table_.put(kBase + 32 * stack, {100 * stack, stack, 0}), "no room");
+    if (thread == 0) {
+      store_release(done_, 1u);
+    } else {
+      expect(table_.take(kBase + 32 * stack, &block) && block.size == 200, "a block is lost");
+      expect(!table_.take(kBase + 32 * stack, &block), "taken twice");
+    }
+  }
+  void check() override {
+    Block block;
+    expect(table_.take(kBase + 32, &block) && block.size == 100, "a block is lost");
+    expect(table_.repair([](uintptr_t, const Block&) { expect(false, "a block is left"); }) == 0,
+           "something is left half done");
+    expect(table_.lost_blocks() == 0, "counted as lost");
+  }
+
+ private:
+  static constexpr uintptr_t kBase = Shadow::kBase;
+  Shadow& table_ = make<Shadow>();
+  uint32_t done_ = 0;
+};
+
+// A realloc that fails, while a neighbour in the same granule comes or goes.
+class ReallocFails : public Scenario {
+ public:
+  ReallocFails() {
+    table_.init();
+    table_.put(kOld, {100, 1, 0});
+  }
+  unsigned threads() const override { return 2; }
+  void run(unsigned thread) override {
+    Block block;
+    if (thread == 0) {
+      const BlockTable::Reserved reserved = table_.reserve(kOld, &block);
+      expect(reserved.known && block.size == 100, "the block is not found");
+      table_.restore(reserved, kOld, block);
+      expect(table_.take(kOld, &block) && block.size == 100, "the block is lost");
+    } else {
+      expect(table_.put(kOld + 8, {300, 3, 0}), "no room");
+      expect(table_.take(kOld + 8, &block) && block.size == 300, "another's block was taken");
+    }
+  }
+  void check() override {
+    expect(table_.repair([](uintptr_t, const Block&) { expect(false, "a block is left"); }) == 0,
+           "something is left half done");
+    expect(table_.lost_blocks() == 0, "counted as lost");
+  }
+
+ private:
+  static constexpr uintptr_t kOld = Shadow::kBase;
+  Shadow& table_ = make<Shadow>();
 };
 
 // ---- Resources.
@@ -564,11 +663,17 @@ const Named kScenarios[] = {
     {"sets-of-a-stack", [] { return new SetsOfAStack(3, false); }},
     {"sets-and-handler", [] { return new SetsOfAStack(2, true); }},
     {"read-while-counting", [] { return new ReadWhileCounting; }},
-    {"blocks-of-a-line", [] { return new BlocksOfALine(false); }},
-    {"blocks-and-reader", [] { return new BlocksOfALine(true); }},
+    {"blocks-of-a-line", [] { return new BlocksOfALine<Hash>(false); }},
+    {"blocks-and-reader", [] { return new BlocksOfALine<Hash>(true); }},
     {"next-level", [] { return new NextLevel; }},
-    {"realloc-moves", [] { return new ReallocMoves; }},
-    {"handler-inside-put", [] { return new HandlerInsidePut; }},
+    {"realloc-moves", [] { return new ReallocMoves<Hash>; }},
+    {"handler-inside-put", [] { return new HandlerInsidePut<Hash>; }},
+    {"blocks-of-a-granule", [] { return new BlocksOfALine<Shadow>(false); }},
+    {"granule-and-report", [] { return new BlocksOfALine<Shadow>(true); }},
+    {"realloc-in-the-shadow", [] { return new ReallocMoves<Shadow>; }},
+    {"realloc-fails", [] { return new ReallocFails; }},
+    {"handler-inside-shadow", [] { return new HandlerInsidePut<Shadow>; }},
+    {"first-leaf", [] { return new FirstLeaf; }},
     {"two-puts", [] { return new TwoPuts(false, false); }},
     {"two-puts-and-old", [] { return new TwoPuts(true, false); }},
     {"two-puts-and-take", [] { return new TwoPuts(true, true); }},

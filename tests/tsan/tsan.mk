@@ -5,7 +5,7 @@
 #   make tsan TSAN_FILTER='Peak.*'  some
 
 TSAN_BUILD := $(BUILD)/tsan
-TSAN_TESTS := $(addprefix tests/unit/library/,block_table_test.cc notes_test.cc peak_test.cc \
+TSAN_TESTS := $(addprefix tests/unit/library/,block_hash_test.cc block_table_test.cc notes_test.cc peak_test.cc \
                 region_table_test.cc resource_table_test.cc stack_table_test.cc thread_slots_test.cc)
 TSAN_SRC   := $(filter-out src/libmtrace/base/syscall.cc,$(wildcard src/libmtrace/base/*.cc)) \
               $(wildcard src/libmtrace/ledger/*.cc) src/libmtrace/report/notes.cc tests/tsan/mapped_memory.cc $(TSAN_TESTS)

@@ -139,24 +139,40 @@ bool same(const Frames& a, const Frames& b) {
          memcmp(a.at, b.at, a.walk.count * sizeof a.at[0]) == 0;
 }
 
-// A thread's memory for walks of one depth, and the walk that it holds.
+// A thread's memory for walks of one depth, and the last of the walks that it may hold.
 struct Remembered {
+  static constexpr uint32_t kKept = 1024;
   mtrace::unwind::WalkMemory memory;
-  Frames last;
+  Frames* kept;  // by number
+  uint32_t numbers;
+  uint32_t number_of[kKept];
 };
 
 // `plain` is the walk without memory.
 void check_again(const Registers& from, unsigned depth, Remembered& known, const Frames& plain) {
-  const uint32_t id = known.memory.same_walk(from, depth);
-  if (id != 0) {
+  if (known.kept == nullptr) {
+    void* memory = mmap(nullptr, Remembered::kKept * sizeof(Frames), PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED) return;
+    known.kept = static_cast<Frames*>(memory);
+  }
+  const uint32_t number = known.memory.same_walk(from);
+  if (number != 0) {
     shared->again.fetch_add(1, std::memory_order_relaxed);
-    if (id == known.last.walk.id && same(known.last, plain)) return;
-    return record(walkcheck::kAgain, known.last, plain);
+    const uint32_t place = number % Remembered::kKept;
+    if (known.number_of[place] != number || same(known.kept[place], plain)) return;
+    return record(walkcheck::kAgain, known.kept[place], plain);
   }
   Frames fresh;
-  fresh.walk = walk_and_remember(from, fresh.at, depth, known.memory);
+  mtrace::unwind::StackWord words[mtrace::unwind::WalkDraft::most_words(kFrames)];
+  mtrace::unwind::WalkDraft draft(from, words, sizeof words / sizeof words[0]);
+  fresh.walk = walk_and_note(fresh.at, depth, draft);
   if (!same(fresh, plain)) record(walkcheck::kAgain, fresh, plain);
-  if (fresh.walk.id != 0) known.last = fresh;
+  if (!known.memory.is_worthwhile()) return;
+  const uint32_t next = ++known.numbers;
+  known.kept[next % Remembered::kKept] = fresh;
+  known.number_of[next % Remembered::kKept] = next;
+  known.memory.remember(draft, depth, next);
 }
 
 [[gnu::noinline]] void check(const Registers& from) {

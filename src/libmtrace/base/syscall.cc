@@ -26,6 +26,10 @@ void* map_sparse_memory(size_t bytes) {
   return memory;
 }
 
+bool give_back(void* memory, size_t bytes) {
+  return call(SYS_madvise, memory, bytes, MADV_DONTNEED) == 0;
+}
+
 long raw_mmap(void* address, size_t length, int protection, int flags, int fd, long offset) {
   return call(SYS_mmap, address, length, protection, flags, fd, offset);
 }

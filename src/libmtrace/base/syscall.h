@@ -70,6 +70,8 @@ void* map_memory(size_t bytes);
 void unmap_memory(void* memory, size_t bytes);
 // As map_memory, for memory that will be touched here and there: never in huge pages.
 void* map_sparse_memory(size_t bytes);
+// Gives the pages of such memory back: it reads as zero then. False: the kernel has not.
+bool give_back(void* memory, size_t bytes);
 
 // What mmap, munmap and mremap ask the kernel for, where those of libc cannot be called.
 long raw_mmap(void* address, size_t length, int protection, int flags, int fd, long offset);

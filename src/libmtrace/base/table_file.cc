@@ -38,6 +38,9 @@ uint32_t g_range_count = 0;
 uint32_t g_turn = 0;  // 1: somebody grows the file
 uintptr_t g_little = 0;
 size_t g_little_left = 0;
+uintptr_t g_parts = 0;
+size_t g_parts_left = 0;
+size_t g_parts_made = 0;
 
 constexpr size_t whole_pages(size_t bytes) {
   return (bytes + format::kLedgerPage - 1) & ~(format::kLedgerPage - 1);
@@ -109,7 +112,7 @@ long map_new_file(int fd, void* window, size_t bytes) {
     return result;
   }
   g_range_count = 0;
-  g_little_left = 0;
+  g_little_left = g_parts_left = g_parts_made = 0;
   auto* fresh = reinterpret_cast<format::LedgerHeader*>(header);
   fresh->size = kHeader + bytes;
   add_extent(*fresh, reinterpret_cast<uintptr_t>(window), kHeader, bytes);
@@ -153,6 +156,8 @@ long create_table_file(const char* path, void* window, size_t bytes) {
 }
 
 const char* table_file_path() { return g_table_header != nullptr ? g_path : ""; }
+
+bool tables_in_file() { return g_range_count != 0; }
 
 void remove_table_file() {
   if (g_path[0] != '\0' && file_identity(g_path) == g_identity) remove_file(g_path);
@@ -219,6 +224,22 @@ void* TableTurn::grow(size_t bytes) {
   add_extent(*header, static_cast<uintptr_t>(result), header->size, bytes);
   store(header->size, header->size + bytes);
   return reinterpret_cast<void*>(result);
+}
+
+void* TableTurn::grow_part(size_t bytes) {
+  if (!held_) return grow(bytes);
+  if (g_parts_left < bytes) {
+    const size_t more = whole_pages(bytes + g_parts_made / 8);
+    void* parts = grow(more);
+    if (parts == nullptr) return nullptr;
+    g_parts = reinterpret_cast<uintptr_t>(parts);
+    g_parts_left = more;
+    g_parts_made += more;
+  }
+  void* part = reinterpret_cast<void*>(g_parts);
+  g_parts += bytes;
+  g_parts_left -= bytes;
+  return part;
 }
 
 void* TableTurn::grow_little(size_t bytes) {

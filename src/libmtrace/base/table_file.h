@@ -23,6 +23,8 @@ extern format::LedgerHeader* g_table_header;
 long create_table_file(const char* path, void* window, size_t bytes);
 // Where it is; "": nowhere.
 const char* table_file_path();
+// Whether memory of tables can be a file's, be it only as a copy of this process.
+bool tables_in_file();
 // Takes its name away, if it still is the file's.
 void remove_table_file();
 
@@ -50,7 +52,10 @@ class TableTurn {
   // Zeroed memory in whole pages, at the end of the file. nullptr: there is no file, or no room in
   // it, which the header then says.
   void* grow(size_t bytes);
-  // The same in steps of 16 bytes, for what is smaller than 64 KiB.
+  // The same for parts of which there will be many: the file grows for several at once, by an
+  // eighth of what parts take already, because it is a list of few pieces.
+  void* grow_part(size_t bytes);
+  // Zeroed memory in steps of 16 bytes, for what is smaller than 64 KiB.
   void* grow_little(size_t bytes);
 
  private:

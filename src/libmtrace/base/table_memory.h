@@ -10,10 +10,10 @@
 
 namespace mtrace::sys {
 
-// Makes `word` point to `bytes` of zeroed memory, unless it points to some already. What it then
-// points to; nullptr: no memory.
-template <typename T>
-T* table_memory(T*& word, size_t bytes) {
+namespace internal {
+
+template <typename T, typename Grow, typename Map>
+T* make_table_memory(T*& word, size_t bytes, Grow grow, Map map) {
   T* known = load_acquire(word);
   if (known != nullptr) return known;
   void* fresh = nullptr;
@@ -21,18 +21,36 @@ T* table_memory(T*& word, size_t bytes) {
     TableTurn turn;
     known = load_acquire(word);
     if (known != nullptr) return known;
-    fresh = turn.grow(bytes);
+    fresh = grow(turn);
     if (fresh != nullptr && compare_exchange(word, known, static_cast<T*>(fresh))) {
       return static_cast<T*>(fresh);
     }
     if (fresh != nullptr) return known;  // of one who has not waited; what is in the file stays
   }
-  fresh = map_memory(bytes);
+  fresh = map();
   if (fresh == nullptr) return nullptr;
   if (compare_exchange(word, known, static_cast<T*>(fresh))) return static_cast<T*>(fresh);
   // The loser finds the winner's in place and gives its own back.
   unmap_memory(fresh, bytes);
   return known;
+}
+
+}  // namespace internal
+
+// Makes `word` point to `bytes` of zeroed memory, unless it points to some already. What it then
+// points to; nullptr: no memory.
+template <typename T>
+T* table_memory(T*& word, size_t bytes) {
+  return internal::make_table_memory(
+      word, bytes, [&](TableTurn& turn) { return turn.grow(bytes); },
+      [&] { return map_memory(bytes); });
+}
+// The same for one of many equal parts, in whole pages, of which few may ever be touched.
+template <typename T>
+T* sparse_table_memory(T*& word, size_t bytes) {
+  return internal::make_table_memory(
+      word, bytes, [&](TableTurn& turn) { return turn.grow_part(bytes); },
+      [&] { return map_sparse_memory(bytes); });
 }
 
 }  // namespace mtrace::sys

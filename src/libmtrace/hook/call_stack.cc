@@ -7,12 +7,10 @@
 
 namespace mtrace::hook {
 
-LastWalk* g_last_walks = nullptr;
+constinit unwind::WalkMemory g_known_walks[ledger::ThreadSlots::kMost + 1] = {};
 unsigned g_depth = 10;
 
 namespace {
-
-constexpr size_t kWalks = ledger::ThreadSlots::kMost + 1;
 
 using ledger::g_ledger;
 using unwind::End;
@@ -25,45 +23,53 @@ __attribute__((flatten)) uint32_t intern(const unwind::Walk& walk, const uintptr
       slot);
 }
 
-// With room for so many frames: a thread's stack may be small.
+// With room for so many frames and words: a thread's stack may be small.
 template <unsigned kFrames>
-__attribute__((noinline)) uint32_t walk_with_room(const unwind::Registers& caller, uint32_t slot) {
+__attribute__((noinline)) uint32_t walk_unnoted(const unwind::Registers& caller, uint32_t slot) {
   uintptr_t frames[kFrames];
-  if (slot == 0) {
-    const unwind::Walk walk = unwind::walk(caller, frames, g_depth);
-    if (modules_changed()) retire_unloaded();
-    return intern(walk, frames, slot);
-  }
-  LastWalk& last = g_last_walks[slot];
-  const unwind::Walk walk = last.memory.is_worthwhile()
-                                ? unwind::walk_and_remember(caller, frames, g_depth, last.memory)
-                                : unwind::walk(caller, frames, g_depth);
+  const unwind::Walk walk = unwind::walk(caller, frames, g_depth);
+  if (__builtin_expect(modules_changed(), 0)) retire_unloaded();
+  return intern(walk, frames, slot);
+}
+template <unsigned kFrames, unsigned kWords>
+__attribute__((noinline)) uint32_t walk_noted(const unwind::Registers& caller, uint32_t slot) {
+  uintptr_t frames[kFrames];
+  unwind::StackWord words[kWords];
+  unwind::WalkDraft draft(caller, words, kWords);
+  const unwind::Walk walk = unwind::walk_and_note(frames, g_depth, draft);
   if (__builtin_expect(modules_changed(), 0)) retire_unloaded();
   const uint32_t stack = intern(walk, frames, slot);
-  if (walk.id != 0) store(last.id_and_stack, uint64_t{walk.id} << 32 | stack);
+  g_known_walks[slot].remember(draft, g_depth, stack);
   return stack;
+}
+
+template <unsigned kFrames, unsigned kWords>
+uint32_t walk_with_room(const unwind::Registers& caller, uint32_t slot) {
+  // Walks on other stacks are not remembered.
+  const bool noted = slot != 0 && unwind::covers(unwind::trusted_stack(), caller.sp) &&
+                     g_known_walks[slot].is_worthwhile();
+  return noted ? walk_noted<kFrames, kWords>(caller, slot) : walk_unnoted<kFrames>(caller, slot);
 }
 
 }  // namespace
 
 uint32_t walk_to_stack(const unwind::Registers& caller, uint32_t slot) {
   constexpr unsigned kFew = 16;
-  return g_depth <= kFew ? walk_with_room<kFew>(caller, slot)
-                         : walk_with_room<format::kMaxDepth>(caller, slot);
+  constexpr unsigned kSome = unwind::WalkDraft::kMostFrames;
+  using unwind::WalkDraft;
+  if (g_depth <= kFew) return walk_with_room<kFew, WalkDraft::most_words(kFew)>(caller, slot);
+  if (g_depth <= kSome) return walk_with_room<kSome, WalkDraft::most_words(kSome)>(caller, slot);
+  // Of those some are short, or have no frame pointers.
+  return walk_with_room<format::kMaxDepth, kSome>(caller, slot);
+}
+
+uint32_t walk_to_stack(unwind::Caller caller, uint32_t slot) {
+  const unwind::Registers registers = caller;
+  return walk_to_stack(registers, slot);
 }
 
 void forget_walks() {
-  for (size_t i = 0; i < kWalks; ++i) {
-    LastWalk& last = g_last_walks[i];
-    if (last.id_and_stack != 0) last.id_and_stack = 0;  // most pages were never touched
-  }
-}
-
-bool make_walks() {
-  if (g_last_walks == nullptr) {
-    g_last_walks = static_cast<LastWalk*>(sys::map_sparse_memory(kWalks * sizeof(LastWalk)));
-  }
-  return g_last_walks != nullptr;
+  for (unwind::WalkMemory& memory : g_known_walks) memory.forget();
 }
 
 void set_depth(unsigned depth) { g_depth = depth; }

@@ -2,12 +2,14 @@
 
 #include "base/probe.h"
 #include "base/process.h"
+#include "base/syscall.h"
 #include "base/table_file.h"
 #include "hook/call_stack.h"
 #include "hook/export.h"
 #include "hook/lifecycle.h"
 #include "hook/module_hooks.h"
 #include "hook/options.h"
+#include "hook/next_functions.h"
 #include "hook/reporting.h"
 #include "hook/sampler.h"
 #include "hook/tracker.h"
@@ -129,8 +131,16 @@ bool make_tables() {
 }
 
 void limit_tables() {
+  using Granules = ledger::HeapShadow::Granules;
   g_ledger.stacks.limit_to(g_options.max_stacks);
   g_ledger.blocks.limit_to(g_options.max_blocks);
+  // Of a few blocks of the whole heap, which are what a sample is, each would have a page of shadow
+  // to itself. And address space that is limited is the program's.
+  const bool no_shadow =
+      g_options.sample != 0 || g_options.max_blocks != 0 || sys::address_space_limit() != ~0ul;
+  g_ledger.blocks.use_shadow(no_shadow             ? Granules::kUnused
+                             : allocator_is_libc() ? Granules::kOwn
+                                                   : Granules::kShared);
 }
 
 void begin_counting(bool recording) {

@@ -96,7 +96,7 @@ void begin(const char* dormant, const char* temporary, char* const* envp) {
   if (!again && sys::data_limit() < kLeastData) {
     return report::status_mode(Mode::kQuiet, "less than 32 MiB of data allowed (ulimit -d)");
   }
-  if (!report::prepare_reports() || (!again && (!make_walks() || !make_tables()))) {
+  if (!report::prepare_reports() || (!again && !make_tables())) {
     return report::status_mode(Mode::kQuiet, "no memory for the tables");
   }
   ledger::start_ticks();
@@ -112,6 +112,7 @@ void begin(const char* dormant, const char* temporary, char* const* envp) {
   find_loader();
   ask_allocator_once();
   g_fill = g_options.fill;
+  if (g_fill >= 0) g_way = Way::kEveryFilled;
   if (g_options.sample != 0) {
     start_sampling(g_options.sample);
     g_way = g_fill >= 0 ? Way::kSampleAfter : Way::kSample;

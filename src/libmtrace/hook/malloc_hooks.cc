@@ -29,7 +29,7 @@ bool overflows(size_t count, size_t size, size_t* product) {
 }
 
 // From the bootstrap memory to the real allocator. The old block is left where it is.
-void* move_out(void* block, size_t size, const unwind::Registers& caller) {
+void* move_out(void* block, size_t size, unwind::Caller caller) {
   before_call();
   void* fresh = g_next.malloc(size);
   if (fresh != nullptr) {
@@ -42,8 +42,7 @@ void* move_out(void* block, size_t size, const unwind::Registers& caller) {
 
 // realloc and reallocarray: one free and one allocation.
 template <typename RealCall>
-inline void* reallocate(void* old, size_t size, Call call, const unwind::Registers& caller,
-                        RealCall real) {
+inline void* reallocate(void* old, size_t size, Call call, unwind::Caller caller, RealCall real) {
   before_call();
   if (old == nullptr) return allocated(filled(real(), 0, size), size, call, caller);
   if ((samples() && !may_be_recorded(old)) || !counting()) {
@@ -61,12 +60,26 @@ inline void* reallocate(void* old, size_t size, Call call, const unwind::Registe
   return allocated(filled(fresh, content, size), size, call, caller);
 }
 
-// Apart, so that sampling can jump past it without a frame.
+// Apart, so that sampling can jump past them without a frame.
 MTRACE_REALIGN __attribute__((noinline)) void free_counted(void* block) {
-  if (block == nullptr || MTRACE_UNLIKELY(g_bootstrap.owns(block) || g_way == Way::kNotReady))
+  if (block == nullptr || MTRACE_UNLIKELY(g_bootstrap.owns(block))) return;
+  if (counting()) {
+    forget(block, Call::kFree);
+  } else if (g_way == Way::kNotReady) {
     return;
-  freed(block, Call::kFree);
+  }
   g_next.free(block);
+}
+MTRACE_REALIGN __attribute__((noinline)) void free_sampled(void* block) {
+  if (block == nullptr || g_bootstrap.owns(block)) return;
+  forget_sample(block);
+  g_next.free(block);
+}
+MTRACE_REALIGN __attribute__((noinline)) void* allocate_unusually(size_t size,
+                                                                  unwind::Caller caller) {
+  if (!ready()) return g_bootstrap.allocate(size, 16);
+  before_call();
+  return allocated(filled(g_next.malloc(size), 0, size), size, Call::kMalloc, caller);
 }
 
 }  // namespace
@@ -78,11 +91,10 @@ using namespace mtrace::hook;
 MTRACE_EXPORT void* malloc(size_t size) noexcept {
   if (MTRACE_UNLIKELY(g_way != Way::kEvery)) {
     if (g_way == Way::kSample && skip(size)) return g_next.malloc(size);
-    if (!ready()) return g_bootstrap.allocate(size, 16);
+    return allocate_unusually(size, MTRACE_CALLER());
   }
-  before_call();
-  return allocated(filled(g_next.malloc(size), 0, size), size, Call::kMalloc,
-                   MTRACE_CALLER_REGISTERS());
+  t_thread.counted = nullptr;
+  return record(g_next.malloc(size), size, Call::kMalloc, MTRACE_CALLER());
 }
 
 MTRACE_EXPORT void* calloc(size_t count, size_t size) noexcept {
@@ -94,7 +106,7 @@ MTRACE_EXPORT void* calloc(size_t count, size_t size) noexcept {
   if (MTRACE_UNLIKELY(loads_an_object(product, __builtin_return_address(0)))) look_for_unloaded();
   before_call();
   void* block = g_next.calloc(count, size);
-  return allocated(block, product, Call::kCalloc, MTRACE_CALLER_REGISTERS());
+  return allocated(block, product, Call::kCalloc, MTRACE_CALLER());
 }
 
 MTRACE_EXPORT void* realloc(void* block, size_t size) noexcept {
@@ -106,7 +118,7 @@ MTRACE_EXPORT void* realloc(void* block, size_t size) noexcept {
     }
     return fresh;
   }
-  const unwind::Registers caller = MTRACE_CALLER_REGISTERS();
+  const unwind::Caller caller = MTRACE_CALLER();
   if (MTRACE_UNLIKELY(g_bootstrap.owns(block))) return move_out(block, size, caller);
   return reallocate(block, size, Call::kRealloc, caller,
                     [=] { return g_next.realloc(block, size); });
@@ -120,13 +132,14 @@ MTRACE_EXPORT void* reallocarray(void* block, size_t count, size_t size) noexcep
   }
   if (MTRACE_UNLIKELY(!ready() || g_bootstrap.owns(block))) return realloc(block, product);
   // libc's own reallocarray would come back to our realloc, with this hook as its caller.
-  return reallocate(block, product, Call::kReallocarray, MTRACE_CALLER_REGISTERS(),
+  return reallocate(block, product, Call::kReallocarray, MTRACE_CALLER(),
                     [=] { return g_next.realloc(block, product); });
 }
 
 MTRACE_EXPORT_AS_IT_IS void free(void* block) noexcept {
-  if (samples() && !may_be_recorded(block) && !g_bootstrap.owns(block)) return g_next.free(block);
-  free_counted(block);
+  if (!samples()) return free_counted(block);
+  if (!may_be_recorded(block) && !g_bootstrap.owns(block)) return g_next.free(block);
+  free_sampled(block);
 }
 
 MTRACE_EXPORT void cfree(void* block) noexcept {
@@ -155,7 +168,7 @@ MTRACE_EXPORT void* memalign(size_t alignment, size_t size) noexcept {
   if (MTRACE_UNLIKELY(!ready())) return g_bootstrap.allocate(size, alignment);
   before_call();
   return allocated(filled(g_next.memalign(alignment, size), 0, size), size, Call::kMemalign,
-                   MTRACE_CALLER_REGISTERS());
+                   MTRACE_CALLER());
 }
 
 MTRACE_EXPORT int posix_memalign(void** result, size_t alignment, size_t size) noexcept {
@@ -168,7 +181,7 @@ MTRACE_EXPORT int posix_memalign(void** result, size_t alignment, size_t size) n
   before_call();
   const int error = g_next.posix_memalign(result, alignment, size);
   void* block = error == 0 ? filled(*result, 0, size) : nullptr;
-  allocated(block, size, Call::kPosixMemalign, MTRACE_CALLER_REGISTERS());
+  allocated(block, size, Call::kPosixMemalign, MTRACE_CALLER());
   return error;
 }
 
@@ -176,21 +189,19 @@ MTRACE_EXPORT void* aligned_alloc(size_t alignment, size_t size) noexcept {
   if (MTRACE_UNLIKELY(!ready())) return g_bootstrap.allocate(size, alignment);
   before_call();
   return allocated(filled(g_next.aligned_alloc(alignment, size), 0, size), size,
-                   Call::kAlignedAlloc, MTRACE_CALLER_REGISTERS());
+                   Call::kAlignedAlloc, MTRACE_CALLER());
 }
 
 MTRACE_EXPORT void* valloc(size_t size) noexcept {
   if (MTRACE_UNLIKELY(!ready())) return g_bootstrap.allocate(size, 4096);
   before_call();
-  return allocated(filled(g_next.valloc(size), 0, size), size, Call::kValloc,
-                   MTRACE_CALLER_REGISTERS());
+  return allocated(filled(g_next.valloc(size), 0, size), size, Call::kValloc, MTRACE_CALLER());
 }
 
 MTRACE_EXPORT void* pvalloc(size_t size) noexcept {
   if (MTRACE_UNLIKELY(!ready())) return g_bootstrap.allocate(size, 4096);
   before_call();
-  return allocated(filled(g_next.pvalloc(size), 0, size), size, Call::kPvalloc,
-                   MTRACE_CALLER_REGISTERS());
+  return allocated(filled(g_next.pvalloc(size), 0, size), size, Call::kPvalloc, MTRACE_CALLER());
 }
 
 MTRACE_EXPORT size_t malloc_usable_size(void* block) noexcept {

@@ -77,7 +77,15 @@ bool is_replaced_by_valgrind() {
 void take_over(NextFunctions& found) {
   g_apart = found.new_one != nullptr &&
             object_of(address_of(found.new_one)) == object_of(address_of(found.malloc));
-  g_is_libc = object_of(address_of(found.malloc)) == object_of(address_of(gnu_get_libc_version));
+  g_is_libc = true;
+  const link_map* const libc = object_of(address_of(gnu_get_libc_version));
+  const void* const allocate[] = {address_of(found.malloc),         address_of(found.calloc),
+                                  address_of(found.realloc),        address_of(found.memalign),
+                                  address_of(found.posix_memalign), address_of(found.aligned_alloc),
+                                  address_of(found.valloc),         address_of(found.pvalloc)};
+  for (const void* function : allocate) {
+    g_is_libc &= function == nullptr || object_of(function) == libc;
+  }
   if (found.malloc_usable_size != nullptr &&
       object_of(address_of(found.malloc_usable_size)) == object_of(address_of(found.malloc))) {
     found.usable_size = found.malloc_usable_size;

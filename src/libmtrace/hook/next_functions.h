@@ -46,6 +46,7 @@ struct Allocators {
 Allocators allocators();
 // Path of the object that defines malloc, "" when unknown.
 const char* allocator_path();
+// Every block that is allocated is libc's.
 bool allocator_is_libc();
 // True: a tool of valgrind leads calls of every malloc to its own, this library's among them.
 bool malloc_is_replaced();

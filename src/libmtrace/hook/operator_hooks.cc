@@ -39,15 +39,14 @@ MTRACE_APART void* from_loaded_library(const char* symbol, size_t size, Rest... 
 }
 
 template <typename... Rest>
-MTRACE_APART void* counted_new(void* (*real)(size_t, Rest...), Call call,
-                               const unwind::Registers& caller, size_t size, Rest... rest) {
+MTRACE_APART void* counted_new(void* (*real)(size_t, Rest...), Call call, unwind::Caller caller,
+                               size_t size, Rest... rest) {
   before_call();
   return allocated(filled(real(size, rest...), 0, size), size, call, caller);
 }
 
 // As libstdc++ does it: no block of 0 bytes.
-MTRACE_APART void* malloc_instead(Call call, const unwind::Registers& caller, size_t size,
-                                  size_t alignment) {
+MTRACE_APART void* malloc_instead(Call call, unwind::Caller caller, size_t size, size_t alignment) {
   if (!start()) return nullptr;
   if (size == 0) size = 1;
   before_call();
@@ -90,7 +89,7 @@ using namespace mtrace::hook;
       if (!calls_plain_form(symbol)) passed_on(Call::call);                     \
       return g_next.member(__VA_ARGS__);                                        \
     }                                                                           \
-    const mtrace::unwind::Registers caller = MTRACE_CALLER_REGISTERS();         \
+    const mtrace::unwind::Caller caller = MTRACE_CALLER();                      \
     start();                                                                    \
     if (g_next.member != nullptr) {                                             \
       return counted_new(g_next.member, Call::call, caller, __VA_ARGS__);       \

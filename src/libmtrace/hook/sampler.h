@@ -17,6 +17,7 @@ namespace mtrace::hook {
 enum class Way : uint32_t {
   kNotReady,     // the real functions are not known yet
   kEvery,        // look at every block, if only to see that this program is not traced
+  kEveryFilled,  // the same with MTRACE_FILL
   kSample,       // jump on, unless a sample falls into the block
   kSampleAfter,  // the same, but look after the call: malloc calls other hooks, or MTRACE_FILL is
                  // on
@@ -24,7 +25,7 @@ enum class Way : uint32_t {
 // Written while the process has one thread, but for the step from kSample to kSampleAfter.
 [[gnu::visibility("hidden")]] extern Way g_way;
 
-inline bool samples() { return g_way > Way::kEvery; }
+inline bool samples() { return g_way > Way::kEveryFilled; }
 
 // From now on: one sample in `mean` bytes on average. A fork's child calls it again.
 void start_sampling(uint64_t mean);

@@ -24,6 +24,7 @@ MTRACE_REALIGN __attribute__((noinline)) uint32_t find_slot() {
   if (t_thread.no_slot || sys::process_id() != report::g_host.pid) return 0;
   t_thread.slot = g_ledger.threads.acquire(report::g_host.pid, sys::thread_id());
   t_thread.no_slot = t_thread.slot == 0;
+  begin_walks(t_thread.slot);
   if (t_thread.slot != g_ledger.threads.first()) g_ledger.peak.join(g_ledger.threads);
   return t_thread.slot;
 }
@@ -67,7 +68,7 @@ __attribute__((noinline)) void book_free_apart(uint32_t slot, ledger::StackRecor
                         -static_cast<int64_t>(freed.blocks));
 }
 
-[[gnu::always_inline]] inline void book_free(uint32_t slot, const ledger::Block& block,
+[[gnu::always_inline]] inline void book_free(uint32_t slot, ledger::Block block,
                                              ledger::Weight weight, uint64_t now, uint64_t slack,
                                              bool temporary) {
   const uint64_t birth = ledger::unpack_ticks(block.birth);
@@ -112,13 +113,14 @@ __attribute__((noinline)) void book_unplaced_free(uint32_t slot, ledger::Weight 
 
 // Puts a block in and books it. The slot is named by a constant where there is none.
 [[gnu::always_inline]] inline void* enter_block(uint32_t slot, void* block, uint64_t size,
-                                                Call call, const unwind::Registers& caller) {
+                                                Call call, unwind::Caller caller) {
   ledger::Operation operation(g_ledger.threads.slot(slot));
   count_call(slot, call);
-  const auto place = g_ledger.blocks.expect(reinterpret_cast<uintptr_t>(block));
+  const auto address = reinterpret_cast<uintptr_t>(block);
+  uint64_t* const word = g_ledger.blocks.expect(address, size);
   const uint32_t birth = ledger::pack_ticks(ledger::ticks_now());
   const uint32_t stack = slot != 0 ? find_stack(caller, slot) : walk_to_stack(caller, 0);
-  if (g_ledger.blocks.put(place, {size, stack, birth})) {
+  if (g_ledger.blocks.put(word, address, {size, stack, birth})) {
     book_allocation(slot, stack, {size, 1, slack_of(block, size)});
   } else {
     enter_unplaced(slot, block);
@@ -129,7 +131,7 @@ __attribute__((noinline)) void book_unplaced_free(uint32_t slot, ledger::Weight 
 
 // The same for one that stands for others.
 __attribute__((noinline)) void* enter_sample(uint32_t slot, void* block, uint64_t size,
-                                             const unwind::Registers& caller) {
+                                             unwind::Caller caller) {
   const auto address = reinterpret_cast<uintptr_t>(block);
   ledger::Operation operation(g_ledger.threads.slot(slot));
   const uint32_t stack = walk_to_stack(caller, slot);
@@ -160,7 +162,7 @@ __attribute__((noinline)) void* none_allocated(size_t size, Call call) {
 
 // By a thread that has no slot yet, or of 2^47 bytes or more.
 __attribute__((noinline)) void* allocated_unusually(void* block, size_t size, Call call,
-                                                    const unwind::Registers& caller) {
+                                                    unwind::Caller caller) {
   const uint32_t slot = this_slot();
   // An allocator that rounded a huge request past zero returned less than was asked for; what was
   // asked for is then no measure of anything.
@@ -171,13 +173,14 @@ __attribute__((noinline)) void* allocated_unusually(void* block, size_t size, Ca
 
 [[gnu::always_inline]] inline void take_block(uint32_t slot, void* block, Call call) {
   ledger::Operation operation(g_ledger.threads.slot(slot));
-  g_ledger.blocks.expect_to_take(reinterpret_cast<uintptr_t>(block));
+  const auto address = reinterpret_cast<uintptr_t>(block);
+  uint64_t* const word = g_ledger.blocks.expect_to_take(address);
   __builtin_prefetch(static_cast<const size_t*>(block) - 1);  // usable_size() will look there
   count_call(slot, call);
   const uint64_t now = ledger::ticks_now();
   const bool temporary = t_thread.counted == block;
-  ledger::Block taken;
-  if (!g_ledger.blocks.take(reinterpret_cast<uintptr_t>(block), &taken)) {
+  const ledger::Block taken = g_ledger.blocks.take(word, address);
+  if (__builtin_expect(taken.stack == 0, 0)) {
     if (t_thread.moving == block) return;
     return book_unplaced_free(slot, take_unplaced(block));
   }
@@ -196,7 +199,7 @@ uint32_t this_slot() {
   return __builtin_expect(slot != 0, 1) ? slot : find_slot();
 }
 
-void* record(void* block, size_t size, Call call, const unwind::Registers& caller) {
+void* record(void* block, size_t size, Call call, unwind::Caller caller) {
   if (__builtin_expect(block == nullptr, 0)) return none_allocated(size, call);
   if (t_thread.counted == block) return passed_on(call), block;
   if (!recording()) return block;
@@ -207,7 +210,7 @@ void* record(void* block, size_t size, Call call, const unwind::Registers& calle
   return enter_block(slot, block, size, call, caller);
 }
 
-void* record_sample(void* block, size_t size, Call call, const unwind::Registers& caller) {
+void* record_sample(void* block, size_t size, Call call, unwind::Caller caller) {
   if (block == nullptr) return nullptr;
   if (t_thread.until_sample != t_thread.before_call) {  // a hook nested in this one has looked
     if (call == Call::kMalloc) g_way = Way::kSampleAfter;
@@ -251,8 +254,8 @@ void passed_on(Call call) {
 
 Reallocation::Reallocation(void* block)
     : address_(reinterpret_cast<uintptr_t>(block)),
-      slot_(g_ledger.blocks.reserve(address_, &block_)) {
-  if (slot_ != nullptr) {
+      reserved_(g_ledger.blocks.reserve(address_, &block_)) {
+  if (reserved_.known) {
     slack_ = slack_of(block, block_.size);
   } else {
     unplaced_ = take_unplaced(block);
@@ -263,7 +266,7 @@ Reallocation::Reallocation(void* block)
 void Reallocation::failed() {
   t_thread.moving = nullptr;
   if (births_ != load(ledger::g_births)) return;
-  if (slot_ != nullptr) return g_ledger.blocks.restore(slot_, address_, block_);
+  if (reserved_.known) return g_ledger.blocks.restore(reserved_, address_, block_);
   // Its bit has memory by now.
   if (unplaced_.blocks != 0) {
     g_ledger.unplaced.put(address_, {unplaced_.bytes, unplaced_.blocks}, true);
@@ -277,13 +280,13 @@ void Reallocation::succeeded() {
   if (births_ != load(ledger::g_births)) {
     return count(slot, g_ledger.threads.slot(slot).unknown_frees);
   }
-  if (slot_ == nullptr) {
+  if (!reserved_.known) {
     if (samples() && unplaced_.blocks != 0) {
       no_longer_recorded(reinterpret_cast<const void*>(address_));
     }
     return book_unplaced_free(slot, unplaced_);
   }
-  g_ledger.blocks.release(slot_);
+  g_ledger.blocks.release(reserved_);
   if (samples()) no_longer_recorded(reinterpret_cast<const void*>(address_));
   book_free(slot, block_, g_ledger.sampling.weigh(address_, block_), ledger::ticks_now(), slack_,
             false);

@@ -42,10 +42,10 @@ inline void before_call() {
 }
 
 // Counts `block` (nullptr: the allocation failed) and returns it.
-void* record(void* block, size_t size, Call call, const unwind::Registers& caller);
+void* record(void* block, size_t size, Call call, unwind::Caller caller);
 // The same, of a block into which a sample may fall.
-void* record_sample(void* block, size_t size, Call call, const unwind::Registers& caller);
-inline void* allocated(void* block, size_t size, Call call, const unwind::Registers& caller) {
+void* record_sample(void* block, size_t size, Call call, unwind::Caller caller);
+inline void* allocated(void* block, size_t size, Call call, unwind::Caller caller) {
   return samples() ? record_sample(block, size, call, caller) : record(block, size, call, caller);
 }
 
@@ -64,13 +64,13 @@ inline void freed(void* block, Call call) {
 // A call that reaches another hook, which does the rest (operator new of libstdc++).
 void passed_on(Call call);
 
-// A realloc under way: the old block is out of the ledger, its place kept.
+// A realloc under way: the old block is out of the ledger, its place kept or remembered.
 class Reallocation {
  public:
   explicit Reallocation(void* block);
   void failed();     // the old block is as it was
   void succeeded();  // the old block is gone; allocated() follows for the new one
-  bool known() const { return slot_ != nullptr; }
+  bool known() const { return reserved_.known; }
   size_t old_size() const { return block_.size; }  // requested bytes, of a known block
 
  private:
@@ -78,7 +78,7 @@ class Reallocation {
   ledger::Block block_ = {};
   uint64_t slack_ = 0;
   ledger::Weight unplaced_ = {};  // of a block without a place; no blocks: it is none
-  ledger::BlockTable::Slot* slot_;
+  ledger::BlockTable::Reserved reserved_;
   uint32_t births_ = load(ledger::g_births);
 };
 

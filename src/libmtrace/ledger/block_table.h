@@ -1,295 +1,151 @@
 // The live blocks: address -> requested size, stack and birth. Lock-free, no header inside the
-// block.
+// block. Small ones stand in a shadow of the heap, all others, and those that find no place there,
+// in a hash table.
 //
-// Open addressing in cache lines of four 16-byte slots. A block goes into the first free slot at
-// or after its home line; `reach` of the home line remembers how many lines further any block of
-// that home was ever put, so a search looks at no more than that and needs no tombstones. A block
-// has one owner between malloc and free, so no two threads ever put or take the same address:
-// slots are claimed with one compare-and-swap and given back with a store.
-//
-// A crowded level gets a successor of twice its size: new blocks go there, older ones are found
-// where they are. Nothing is moved, so nobody ever waits for a mover.
+// A block has one owner between malloc and free, so no two threads ever put or take the same
+// address. Which of the two tables a block is in is not remembered: the shadow is looked at first.
+// A block that was freed past the hooks is found out when its word is seen taken.
 //
 // put, take, reserve, restore and release are thread-safe and async-signal-safe.
 #pragma once
 
-#include <bit>
-#include <cstddef>
 #include <cstdint>
 
 #include "base/atomic.h"
-#include "base/growing_array.h"
-#include "ledger/ticks.h"
+#include "ledger/block.h"
+#include "ledger/block_hash.h"
+#include "ledger/heap_shadow.h"
 
 namespace mtrace::ledger {
 
-inline constexpr uint64_t kMostBytes = (uint64_t{1} << 47) - 1;  // of a block: the address space
-
-struct Block {
-  uint64_t size;       // requested bytes, up to kMostBytes
-  uint32_t stack;      // index in the stack table, from 1, below 2^26
-  uint32_t birth = 0;  // packed ticks
-};
-
 class BlockTable {
-  struct Level;
-
  public:
   // False: no memory.
-  bool init();
-  // The table stops growing at so many places, or with its first level; 0: no limit.
-  void limit_to(uint64_t most) { most_ = most; }
+  bool init() { return hash_.init(); }
+  // Without it all blocks stand in the hash table. While no other thread puts blocks.
+  void use_shadow(HeapShadow::Granules granules) { shadow_.use(granules); }
+  // The hash table stops growing at so many places, or with its first level; 0: no limit.
+  void limit_to(uint64_t most) { hash_.limit_to(most); }
 
-  // Where a block belongs, as far as its address says; has the processor fetch the place meanwhile.
-  struct Place {
-    uintptr_t address;
-    const Level* level;
-    uint64_t home;  // line
-  };
-  Place expect(uintptr_t address) const {
-    const Level& newest = levels_[load_acquire(newest_)];
-    const Place place = {address, &newest, home(newest, address)};
-    __builtin_prefetch(newest.slots() + place.home * kLine, 1);
-    return place;
-  }
-
-  // The block will be taken soon. Where the table no longer fits in a cache, its lines in the two
-  // newest levels, which hold most blocks, are fetched at once, not one after the other.
-  void expect_to_take(uintptr_t address) const {
-    const uint32_t newest = load_acquire(newest_);
-    if (newest < kUncached) [[likely]]
-      return;
-    for (const Level* at = &levels_[newest]; at >= &levels_[newest - 1]; --at) {
-      const uint64_t first = home(*at, address);
-      __builtin_prefetch(at->slots() + first * kLine, 1);
-      __builtin_prefetch(&at->reach(first));
+  // A block of the size will be put at the address: what put() wants to be given. Has the processor
+  // fetch the place meanwhile.
+  [[gnu::always_inline]] uint64_t* expect(uintptr_t address, uint64_t size) {
+    if (size < HeapShadow::kSmall) [[likely]] {
+      uint64_t* const word = shadow_.find_or_make(address);
+      __builtin_prefetch(word, 1);
+      if (word != nullptr) [[likely]]
+        return word;
     }
+    hash_.expect(address);
+    return nullptr;
   }
 
   // Addresses are multiples of 8 in the lower half of the address space. False: no room, and
   // lost_blocks() has grown.
-  [[gnu::always_inline]] bool put(const Place& place, const Block& block) {
-    if (block.size >= kLarge || (place.address & ~(kAddressMask << 3)) != 0) [[unlikely]] {
-      return put_unusual(place, block);
-    }
-    const Slot packed = pack(place.address, block);
-    return put_at(*place.level, place.home, packed) || put_slowly(place.address, packed);
+  [[gnu::always_inline]] bool put(uint64_t* word, uintptr_t address, Block block) {
+    if (word == nullptr) return put_in_hash(address, block);
+    const HeapShadow::Put put = shadow_.put(*word, address, block);
+    return put == HeapShadow::Put::kDone || put_beside(put, address, block);
   }
-  bool put(uintptr_t address, const Block& block) { return put(expect(address), block); }
-
-  // Takes the block out. False: not here (allocated before tracing began, or lost).
-  [[gnu::always_inline]] bool take(uintptr_t address, Block* block) {
-    Slot* slot = find(address);
-    if (slot == nullptr) return false;
-    const Slot seen = {load(slot->key), load(slot->value)};
-    *block = unpack_small(seen);
-    if (block->size >= kLarge) [[unlikely]] {
-      *block = unpack(seen);
-      forget_large(seen);
-    }
-    clear(slot);
-    return true;
+  bool put(uintptr_t address, const Block& block) {
+    return put(expect(address, block.size), address, block);
   }
 
-  struct Slot {
-    uint64_t key;    // address / 8 in 44 bits, the low 20 of the birth above; 0: free
-    uint64_t value;  // stack in 26 bits, size in 31, the high 7 of the birth; 0: being changed
+  // The block will be taken soon: what take() wants to be given.
+  [[gnu::always_inline]] uint64_t* expect_to_take(uintptr_t address) const {
+    uint64_t* const word = shadow_.find(address);
+    if (word != nullptr) [[likely]] {
+      __builtin_prefetch(word, 1);
+    } else {
+      hash_.expect_to_take(address);
+    }
+    return word;
+  }
+  // Takes the block out. Its stack is 0: it is not here (allocated before tracing began, or lost).
+  [[gnu::always_inline]] Block take(uint64_t* word, uintptr_t address) {
+    if (word != nullptr) [[likely]] {
+      const Block block = HeapShadow::take(*word, address);
+      if (block.stack != 0) [[likely]]
+        return block;
+    }
+    return take_from_hash(address);
+  }
+  bool take(uintptr_t address, Block* block) {
+    *block = take(shadow_.find(address), address);
+    return block->stack != 0;
+  }
+
+  // A block that was taken out, and may come back.
+  struct Reserved {
+    bool known;             // false: it was not here
+    BlockHash::Slot* slot;  // that is kept for it; nullptr: it was in the shadow
   };
+  Reserved reserve(uintptr_t address, Block* block) {
+    uint64_t* const word = shadow_.find(address);
+    // The word is not kept: once realloc has succeeded it may be another thread's.
+    if (word != nullptr) *block = HeapShadow::take(*word, address);
+    if (word != nullptr && block->stack != 0) return {true, nullptr};
+    BlockHash::Slot* const slot = hash_.reserve(address, block);
+    return {slot != nullptr, slot};
+  }
+  // Puts the reserved block back as it was. It has a place: a slot was kept, and nobody else had
+  // the address meanwhile. (Where granules are shared a neighbour may have taken the word: then
+  // there has to be memory for the hash table, or the block counts as lost.)
+  void restore(const Reserved& reserved, uintptr_t address, const Block& block) {
+    if (reserved.slot != nullptr) {
+      hash_.restore(reserved.slot, address, block);
+    } else {
+      put(address, block);
+    }
+  }
+  void release(const Reserved& reserved) {
+    if (reserved.slot != nullptr) hash_.release(reserved.slot);
+  }
 
-  // Takes the block out but keeps its slot for restore(). nullptr: not here.
-  Slot* reserve(uintptr_t address, Block* block) {
-    Slot* slot = find(address);
-    if (slot == nullptr) return nullptr;
-    *block = unpack(*slot);
-    store(slot->key, kReserved);
-    return slot;
-  }
-  // Puts the reserved block back as it was: cannot fail.
-  void restore(Slot* slot, uintptr_t address, const Block& block) {
-    store_release(slot->key, packed_key(address, block));
-  }
-  void release(Slot* slot) {
-    if (size_field(load(slot->value)) >= kLarge) [[unlikely]]
-      forget_large(*slot);
-    clear(slot);
+  // How many cache lines are looked at to find the block, which is here.
+  unsigned lines_to(uintptr_t address) {
+    const uint64_t* const word = shadow_.find(address);
+    if (word == nullptr) return hash_.lines_to(address);
+    return HeapShadow::holds(*word, address) ? 1 : 1 + hash_.lines_to(address);
   }
 
-  uint64_t lost_blocks() const { return load(lost_blocks_); }
+  uint64_t lost_blocks() const { return hash_.lost_blocks(); }
 
   // Calls visit(address, block) for every block that lives from the beginning of the call to its
   // end, and perhaps for some that do not.
   template <typename Visit>
   void for_each(Visit&& visit) const {
-    for (uint32_t i = 0; i <= load_acquire(newest_); ++i) {
-      const Level& at = levels_[i];
-      for (uint64_t s = 0; s < at.lines() * kLine; ++s) {
-        const Slot& slot = at.slots()[s];
-        const Slot seen = {load_acquire(slot.key), load_acquire(slot.value)};
-        // Changed meanwhile: then what was read may be of two blocks, neither of which has lived
-        // through it.
-        if (seen.key <= kReserved || seen.value == 0 || load(slot.key) != seen.key) continue;
-        visit(address_of(seen), unpack(seen));
-      }
-    }
+    shadow_.for_each(visit);
+    hash_.for_each(visit);
   }
 
   // After a fork, in the child, alone: removes what threads that are gone left half done, calls
   // visit(address, block) for every whole one and returns the number removed.
   template <typename Visit>
   uint64_t repair(Visit&& visit) {
-    uint64_t removed = 0;
-    for (uint32_t i = 0; i <= load(newest_); ++i) {
-      const Level& at = levels_[i];
-      for (uint64_t s = 0; s < at.lines() * kLine; ++s) {
-        Slot& slot = at.slots()[s];
-        if (slot.key == 0) continue;
-        if (slot.key == kReserved || slot.value == 0) {
-          release(&slot);
-          ++removed;
-        } else {
-          visit(address_of(slot), unpack(slot));
-        }
-      }
-    }
-    return removed;
+    shadow_.for_each(visit);
+    return hash_.repair(visit);
   }
+
+  // See HeapShadow.
+  void give_back_zeros() { shadow_.give_back_zeros(); }
 
   // Alone: takes every block out.
-  void forget_all();
+  void forget_all() {
+    shadow_.forget_all();
+    hash_.forget_all();
+  }
 
  private:
-  static constexpr unsigned kLine = 4;        // slots a cache line
-  static constexpr unsigned kMostReach = 31;  // lines from home at most
-  static constexpr unsigned kCrowded = 6;     // a block put this far away asks for a new level
-  static constexpr unsigned kMostCrowded = 64;
-  static constexpr unsigned kUncached = 6;  // a level of 1 MiB
-  static constexpr unsigned kMaxLevels = 36;
-  static constexpr unsigned kFirstLinesLog2 = 8;  // 1024 slots, 16 KiB
-  static constexpr unsigned kAddressBits = 44;
-  static constexpr uint64_t kAddressMask = (uint64_t{1} << kAddressBits) - 1;
-  static constexpr unsigned kStackBits = 26;
-  static constexpr unsigned kSizeBits = 31;
-  static constexpr unsigned kBirthLow = 64 - kAddressBits;
-  static_assert(kStackBits + kSizeBits + (kPackedTickBits - kBirthLow) == 64);
-  // From this size on the field holds kLarge + an index in large_, where the size stands.
-  static constexpr uint64_t kLarge = uint64_t{1} << (kSizeBits - 1);
-  static constexpr uint32_t kMostLarge = 1u << 16;
-  static constexpr uint64_t kReserved = 1;  // no block has this address
-
-  // Level n has 2^(kFirstLinesLog2 + n) lines; the reaches stand behind the slots. Where both are
-  // is written when the level is made, also by those who come too late to make it; the rest by
-  // init().
-  struct Level {
-    Slot* slots_made;
-    uint8_t* reach_made;
-    uint64_t mask;   // lines - 1
-    uint32_t shift;  // 64 - log2(lines)
-    uint32_t number;
-
-    Slot* slots() const { return load(slots_made); }
-    Slot* line(uint64_t at) const { return slots() + (at & mask) * kLine; }
-    uint8_t& reach(uint64_t line) const { return load(reach_made)[line]; }
-    uint64_t lines() const { return mask + 1; }
-  };
-
-  static uint64_t packed_key(uintptr_t address, const Block& block) {
-    return address >> 3 | uint64_t{block.birth} << kAddressBits;
-  }
-  static Slot pack(uintptr_t address, const Block& block) {
-    return {packed_key(address, block),
-            block.stack | block.size << kStackBits |
-                uint64_t{block.birth >> kBirthLow} << (kStackBits + kSizeBits)};
-  }
-  static uintptr_t address_of(const Slot& slot) { return (load(slot.key) & kAddressMask) << 3; }
-  static uint64_t size_field(uint64_t value) {
-    return value >> kStackBits & ((uint64_t{1} << kSizeBits) - 1);
-  }
-  // With the size field as it is.
-  static Block unpack_small(const Slot& slot) {
-    return {size_field(slot.value), static_cast<uint32_t>(slot.value & ((1u << kStackBits) - 1)),
-            static_cast<uint32_t>(slot.key >> kAddressBits | slot.value >> (kStackBits + kSizeBits)
-                                                                               << kBirthLow)};
-  }
-  Block unpack(const Slot& slot) const {
-    Block block = unpack_small({load(slot.key), load(slot.value)});
-    if (block.size >= kLarge) [[unlikely]]
-      block.size = large_size(block.size - kLarge);
-    return block;
-  }
-  static void clear(Slot* slot) {
-    store(slot->value, uint64_t{0});
-    store_release(slot->key, uint64_t{0});
-  }
-  // Fibonacci hashing (Knuth, The Art of Computer Programming 3, 6.4): high bits of a product.
-  static uint64_t home(const Level& level, uintptr_t address) {
-    return ((address >> 7) * 0x9e3779b97f4a7c15u) >> level.shift;
-  }
-
-  // Which slots of the line have the key, as bits. Without a branch for each: which one it is
-  // cannot be predicted, and the line may still be on its way from memory.
-  static unsigned places(const Slot* line, uint64_t key, uint64_t mask) {
-    unsigned found = 0;
-#pragma GCC unroll 4
-    for (unsigned s = 0; s < kLine; ++s) {
-      found |= static_cast<unsigned>((load(line[s].key) & mask) == key) << s;
-    }
-    return found;
-  }
-
-  [[gnu::always_inline]] Slot* find(uintptr_t address) {
-    const uint64_t wanted = address >> 3;
-    if ((address & ~(kAddressMask << 3)) != 0) return nullptr;
-    for (uint32_t i = load_acquire(newest_) + 1; i-- > 0;) {
-      const Level& at = levels_[i];
-      const uint64_t first = home(at, address);
-      unsigned distance = 0;
-      do {
-        Slot* line = at.line(first + distance);
-        const unsigned here = places(line, wanted, kAddressMask);
-        if (here != 0) return line + std::countr_zero(here);
-      } while (distance++ < load(at.reach(first)));
-    }
-    return nullptr;
-  }
-
-  // False: another thread has the slot. The bus lock, which is left out where it may be, waits for
-  // all that the processor has under way.
-  static bool claim(uint64_t& key, uint64_t value) {
-    uint64_t expected = 0;
-    return claim_exchange(key, expected, value);
-  }
-
-  [[gnu::always_inline]] bool put_at(const Level& level, uint64_t first, const Slot& packed) {
-    for (unsigned distance = 0; distance <= kMostReach; ++distance) {
-      Slot* line = level.line(first + distance);
-      for (unsigned free = places(line, 0, ~uint64_t{0}); free != 0; free &= free - 1) {
-        Slot& slot = line[std::countr_zero(free)];
-        if (!claim(slot.key, packed.key)) continue;
-        store_release(slot.value, packed.value);
-        if (distance != 0) extend_reach(level, first, slot, distance);
-        return true;
-      }
-    }
-    return false;
-  }
-
-  bool put_in(const Level& level, uintptr_t address, const Slot& packed);
-  bool put_slowly(uintptr_t address, const Slot& packed);
-  bool put_unusual(const Place& place, const Block& block);
-  uint64_t large_size(uint64_t index) const;
-  void forget_large(const Slot& slot);
-  void extend_reach(const Level& level, uint64_t line, const Slot& put, unsigned distance);
-  bool drop_older(const Level& level, uint64_t line, const Slot& put, unsigned distance);
-  bool add_level(uint32_t number);
+  // There is no word, or it was not free.
+  bool put_in_hash(uintptr_t address, Block block);
+  Block take_from_hash(uintptr_t address);
+  bool put_beside(HeapShadow::Put put, uintptr_t address, Block block);
 
   friend struct Layout;
 
-  uint32_t newest_ = 0;
-  uint64_t most_ = 0;  // places; 0: no limit
-  uint64_t lost_blocks_ = 0;
-  Level levels_[kMaxLevels] = {};
-  uint32_t crowded_[kMaxLevels] = {};
-  GrowingArray<uint64_t> large_;  // sizes of blocks from 1 GiB on; 0: free
+  BlockHash hash_;
+  HeapShadow shadow_;
 };
 
 }  // namespace mtrace::ledger

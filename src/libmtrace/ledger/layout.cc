@@ -51,23 +51,23 @@ static_assert(kLargeChunk == GrowingArray<uint64_t>::kChunk);
 static_assert(sizeof(Totals) == 2 * sizeof(uint64_t));
 
 LedgerRoots Layout::roots(const Ledger& ledger) {
-  using Level = BlockTable::Level;
-  static_assert(sizeof(LedgerLevel) == sizeof(Level) && kLedgerLevels == BlockTable::kMaxLevels);
+  using Level = BlockHash::Level;
+  static_assert(sizeof(LedgerLevel) == sizeof(Level) && kLedgerLevels == BlockHash::kMaxLevels);
   static_assert(offsetof(LedgerLevel, slots) == offsetof(Level, slots_made));
   MTRACE_SAME(LedgerLevel, Level, mask);
-  static_assert(sizeof(LedgerSlot) == sizeof(BlockTable::Slot));
-  static_assert(kSlotsALine == BlockTable::kLine && kLargeSize == BlockTable::kLarge &&
-                kSlotAddressBits == BlockTable::kAddressBits &&
-                kSlotStackBits == BlockTable::kStackBits && kSlotSizeBits == BlockTable::kSizeBits);
+  static_assert(sizeof(LedgerSlot) == sizeof(BlockHash::Slot));
+  static_assert(kSlotsALine == BlockHash::kLine && kLargeSize == BlockHash::kLarge &&
+                kSlotAddressBits == BlockHash::kAddressBits &&
+                kSlotStackBits == BlockHash::kStackBits && kSlotSizeBits == BlockHash::kSizeBits);
   const auto at = [](const void* place) { return reinterpret_cast<uint64_t>(place); };
   return {.arena = at(ledger.stacks.arena_.chunks()),
           .stacks = at(ledger.stacks.records_.chunks()),
           .stack_count = at(&ledger.stacks.next_ordinal_),
           .reported = at(ledger.reported.chunks()),
           .reported_peak = at(&ledger.reported_peak),
-          .levels = at(ledger.blocks.levels_),
-          .newest_level = at(&ledger.blocks.newest_),
-          .large_sizes = at(ledger.blocks.large_.chunks()),
+          .levels = at(ledger.blocks.hash_.levels_),
+          .newest_level = at(&ledger.blocks.hash_.newest_),
+          .large_sizes = at(ledger.blocks.hash_.large_.chunks()),
           .threads = at(ledger.threads.slots_),
           .threads_used = at(&ledger.threads.used_),
           .threads_asked = at(&ledger.threads.asked_),
@@ -76,9 +76,17 @@ LedgerRoots Layout::roots(const Ledger& ledger) {
           .peak_when = at(&ledger.peak.when_),
           .lost_stacks = at(&ledger.stacks.lost_stacks_),
           .lost_frames = at(&ledger.stacks.lost_frames_),
-          .lost_blocks = at(&ledger.blocks.lost_blocks_),
+          .lost_blocks = at(&ledger.blocks.hash_.lost_blocks_),
           .lost_inflight = at(&ledger.lost_inflight),
           .inherited = at(&ledger.inherited)};
+}
+
+uint64_t Layout::shadow(const Ledger& ledger) {
+  static_assert(HeapShadow::kAddressBits == kShadowAddressBits &&
+                HeapShadow::kSizeShift == kShadowStackBits &&
+                HeapShadow::kBirthShift == kShadowStackBits + kShadowSizeBits &&
+                HeapShadow::kPlaceShift == kShadowPlaceShift);
+  return reinterpret_cast<uint64_t>(ledger.blocks.shadow_.directory_);
 }
 
 }  // namespace mtrace::ledger

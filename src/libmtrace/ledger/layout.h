@@ -8,6 +8,7 @@ namespace mtrace::ledger {
 
 struct Layout {
   static format::LedgerRoots roots(const Ledger& ledger);
+  static uint64_t shadow(const Ledger& ledger);  // of LedgerHeader
 };
 
 }  // namespace mtrace::ledger

@@ -7,7 +7,7 @@
 // published: of each pair the one that stands later in the order of search goes, and one of the
 // two must have seen the pair, because each publishes with a full barrier before it looks.
 //
-// Open addressing in lines of four slots, levels as in block_table.h: a crowded level gets a
+// Open addressing in lines of four slots, levels as in block_hash.h: a crowded level gets a
 // successor of twice its size, nothing is moved, a slot is used again when its tenant has gone.
 //
 // put and take are thread-safe and async-signal-safe. A table of zeros is ready for use.
@@ -92,7 +92,7 @@ class ResourceTable {
     uint32_t stack;
     uint32_t unused;
   };
-  // Level n has 2^(kFirstLinesLog2 + n) lines; the reaches (see block_table.h) stand behind them.
+  // Level n has 2^(kFirstLinesLog2 + n) lines; the reaches (see block_hash.h) stand behind them.
   struct Level {
     Slot* slots;
     uint8_t* reach;

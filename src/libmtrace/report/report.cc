@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <sys/single_threaded.h>
 
 #include <cstring>
 
@@ -122,6 +123,9 @@ void write_report(void* argument) {
     return;
   }
   snapshot.remember(ledger::g_ledger);
+  if (__libc_single_threaded && scratch.trigger != Trigger::kExit) {
+    ledger::g_ledger.blocks.give_back_zeros();
+  }
   drop_notes(occasion.notes);
   g_seq = occasion.seq;
   ledger_reported(g_seq, occasion.failures, scratch.file.path);

@@ -30,7 +30,7 @@ struct WalkState {
     frames[count++] = next_key - 1;
     key = next_key;
   }
-  Walk result(End end) const { return {format::mix64(hash), count, end, 0}; }
+  Walk result(End end) const { return {format::mix64(hash), count, end}; }
 };
 
 // Goes on from `state`; from the beginning at `from`, with all registers, where that is needed.

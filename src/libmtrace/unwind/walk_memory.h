@@ -1,129 +1,185 @@
-// What a thread's last walk rested on, so that the same walk need not be gone again.
+// Walks of a thread that need not be gone again: each with the words that it rested on
+// (walk_draft.h) and the stack that it led to. A walk that begins with the same pc and stack
+// pointer goes the same way as far as those words hold what they held; each of them is read and
+// compared. Unlike steps by rules, which wait for one another, these loads are independent.
 //
-// A frame of a plain rule is fixed by its stack pointer, frame pointer and return address: the rule
-// is the address's, the CFA follows from it, and the caller's three from two words on the stack. So
-// a walk that begins with the same three as the last one goes the same way, as far as those words
-// hold what they held; each of them is read and compared. Unlike steps by rules, which wait for one
-// another, these loads are independent.
+// Which walk it may be is predicted. One call site at one stack pointer is often reached by several
+// paths: the word by which two of them were seen to differ is a telling word. A hash of pc and
+// stack pointer leads to the first one, with what that holds to the next, and so on; where there is
+// none the hash is the place of the walk. A wrong prediction costs a walk, nothing else.
 //
-// One for each thread. A signal handler may walk in the middle of a walk of the same thread: who
-// finds that somebody has walked since it began uses nothing that it has read or written here.
+// One for each thread; a signal handler may walk, remember and forget in the middle of another walk
+// of the same thread. Who reads a record looks at its state before and after; who finds one that is
+// being written leaves it alone.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "base/atomic.h"
-#include "unwind/modules.h"
 #include "unwind/stack_memory.h"
-#include "unwind/walker.h"
+#include "unwind/walk_draft.h"
 
 namespace mtrace::unwind {
 
+// All walks of one memory are of the same depth.
 class WalkMemory {
  public:
-  static constexpr unsigned kFrames = 40;  // a walk of more is not remembered
-
-  // The number of the last walk, if this would be the same one; otherwise 0.
-  uint32_t same_walk(const Registers& from, unsigned depth) {
-    if (from_.sp != from.sp || from_.pc != from.pc || from_.fp != from.fp) return 0;
-    const uint32_t id = load(id_);
-    compiler_barrier();
-    // Nothing is known of libraries that came or went since, nor of another thread's stack.
-    const StackRange trusted = trusted_stack();
-    if (id == 0 || depth_ != depth || epoch_ != unload_epoch()) return 0;
-    if (!covers(trusted, from.sp) || top_ > trusted.high) return 0;
-    uint64_t difference = 0;
-#pragma GCC unroll 4
-    for (const Word *word = words_, *end = words_ + count_; word != end; ++word) {
-      difference |= word->difference();
-    }
-    compiler_barrier();
-    if (difference != 0 || load(id_) != id || load(serial_) != id) return 0;
-    credit_ = credit_ + kHit < kMostCredit ? credit_ + kHit : kMostCredit;
-    return id;
+  // What remember() was given for this walk; 0: it has to be gone.
+  [[gnu::always_inline]] uint32_t same_walk(const Registers& from) {
+    Area* const area = load(area_);
+    if (__builtin_expect(area == nullptr, 0)) return 0;
+    if (__builtin_expect(area->unasked != 0, 0)) return --area->unasked, 0;
+    const Registers at = from;
+    const uint64_t number = area->place(area->hash_of(at));
+    const uint32_t stack = same(*area->at(number), at);
+    if (__builtin_expect(stack == 0, 0)) return in_second_place(number ^ 1, at.pc, at.sp, at.fp);
+    ++area->hits;
+    return stack;
   }
 
-  // Whether to remember the walk that comes, which costs a few instructions a frame: while at
-  // least one in three is known again, and otherwise now and then, to see whether it pays now.
-  bool is_worthwhile() {
-    if (credit_ > 0) {
-      --credit_;
-      return true;
-    }
-    return (++misses_ & 15) == 0;
-  }
+  // Whether to remember the walk that comes, which costs a few instructions a frame: not in a
+  // thread that has hardly begun. Where fewer than one walk in three is known nothing is remembered
+  // and nothing asked for, for ever longer times, between which it is tried again.
+  bool is_worthwhile();
+
+  // The walk led to `stack` (not 0). Takes memory of the kernel's at first; `depth` tells how much.
+  void remember(const WalkDraft& draft, unsigned depth, uint32_t stack);
+
+  // No walk is known any more. By the thread that takes the memory over, and before walks are of
+  // another depth or stacks have other numbers; no other thread uses it meanwhile.
+  void forget();
 
  private:
-  friend class Remembering;
+  static constexpr uint32_t kNoMisses = 4;      // are remembered in a thread that has just begun
+  static constexpr uint32_t kFirstMisses = 64;  // with few records
+  static constexpr uint32_t kManyMisses = 1024;
+  static constexpr uint32_t kMostMisses = 8192;  // from here on with all
+  static constexpr uint32_t kMostRecords = 512;
+  static constexpr uint32_t kPeriod = 2048;  // misses between two looks at how many hits there were
+  static constexpr uint32_t kFirstRest = 2 * kPeriod;  // walks for which nothing is asked
+  static constexpr uint32_t kLongestRest = 64 * kPeriod;
 
-  static constexpr uint32_t kHit = 2;
-  static constexpr uint32_t kMostCredit = 8;
+  static constexpr unsigned kStep = 3;  // the number of words is made a multiple of it
+  // Bits of Record::shape.
+  static constexpr uint32_t kCount = 0xff;  // words
+  static constexpr uint32_t kUsesFp = 0x100;
+  static constexpr unsigned kBeyondShift = 15;  // see WalkDraft::beyond()
 
-  // Of the stack, and what it held.
-  struct Word {
-    uintptr_t address;
-    uintptr_t value;
+  // In a state: the epoch of unloads below, in which the walk holds; above, the number of the
+  // writing, with the highest bit, or one of these.
+  static constexpr uint32_t kEmpty = 0;
+  static constexpr uint32_t kBeingWritten = 1;
+  static constexpr uint32_t kDead = 2;  // forgotten while it was being written: never used again
+  static constexpr uint32_t kWritten = 0x80000000u;
+  static uint32_t phase(uint64_t state) { return static_cast<uint32_t>(state >> 32); }
+  static uint64_t unknown(uint32_t phase) { return uint64_t{phase} << 32 | kNoEpoch; }
+  static constexpr uint32_t kNoEpoch = ~0u;
 
-    uint64_t difference() const {
-      return *reinterpret_cast<const volatile uintptr_t*>(address) ^ value;
-    }
+  // A walk has two places, because few would find theirs free.
+  uint32_t in_second_place(uint64_t number, uintptr_t pc, uintptr_t sp, uintptr_t fp);
+
+  struct Record {
+    uint64_t state;
+    uintptr_t pc;
+    uintptr_t sp;
+    uint32_t stack;
+    uint32_t shape;
+    uintptr_t fp;
+    StackWord words[];
   };
+  static_assert(offsetof(Record, words) == 40);
 
-  uint32_t id_ = 0;      // of the walk; 0: none
-  uint32_t serial_ = 0;  // walks begun that were to be remembered
-  uint32_t depth_ = 0;   // that was asked for
-  uint32_t epoch_ = 0;   // of unloads
-  Registers from_ = {};
-  uintptr_t top_ = 0;   // the highest stack pointer; all words lie below
-  uint32_t count_ = 0;  // words
-  uint32_t credit_ = 0;
+  // The stack of the record, if it is of this walk; otherwise 0.
+  [[gnu::always_inline]] static uint32_t same(const Record& record, const Registers& from) {
+    const uint64_t state = load(record.state);
+    compiler_barrier();
+    // Nothing is known of libraries that came or went since.
+    const uint64_t other = (record.pc ^ from.pc) | (record.sp ^ from.sp) |
+                           (static_cast<uint32_t>(state) ^ unload_epoch());
+    if (__builtin_expect(other != 0, 0)) return 0;
+    // From here on sp is one of this thread's own stack, and so are the words.
+    const auto* const sp = reinterpret_cast<const uintptr_t*>(from.sp);
+    const uint32_t shape = record.shape;
+    if ((shape & kUsesFp) != 0 && record.fp != from.fp) return 0;
+    uint64_t difference = 0;
+    const StackWord* const end = record.words + (shape & kCount);
+    for (const StackWord* word = record.words; word < end; word += kStep) {
+      static_assert(kStep == 3);
+      difference |= word[0].difference(sp) | word[1].difference(sp) | word[2].difference(sp);
+    }
+    const uintptr_t beyond = sp[static_cast<intptr_t>(shape >> kBeyondShift) - 1];
+    const uint32_t stack = record.stack;
+    compiler_barrier();
+    const bool changed =
+        difference != 0 || beyond - 1 >= kKeyEnd - 1 || load(record.state) != state;
+    return changed ? 0 : stack;
+  }
+
+  // A telling word, by a hash of pc, stack pointer and what those before it hold: its distance from
+  // the stack pointer in words and 1, below a tag of the hash. The word before them all is the
+  // hook's own return address.
+  static constexpr unsigned kTellingLog2 = 10;
+  static constexpr unsigned kMostTelling = 6;  // of one walk
+  static constexpr unsigned kDistanceBits = 16;
+
+  // Its pages cost nothing until they are touched.
+  struct alignas(64) Area {
+    uint32_t hits;     // since the last look
+    uint32_t unasked;  // walks for which nothing will be asked
+    uint32_t rest;     // how many the last time
+    uint32_t stride;   // bytes of a record
+    uint32_t mask;     // number of records in use - 1
+    uint32_t most;     // records
+    uint32_t written;
+    uint64_t telling[1u << kTellingLog2];
+
+    static uint64_t start_of_hash(const Registers& from) {
+      return (from.pc + (from.sp << 16)) * kSpread;
+    }
+    uint64_t& told_by(uint64_t hash) { return telling[hash >> (64 - kTellingLog2)]; }
+    static uint32_t tag(uint64_t hash) { return hash >> 32 & 0xffff; }
+    // The distance of the telling word that follows; 0: none does.
+    [[gnu::always_inline]] uintptr_t next_telling(uint64_t hash) {
+      const uint64_t pair = load(told_by(hash));
+      const auto low = static_cast<uint32_t>(pair);
+      if (low >> kDistanceBits == tag(hash)) return low & kDistances;
+      const auto high = static_cast<uint32_t>(pair >> 32);
+      return high >> kDistanceBits == tag(hash) ? high & kDistances : 0;
+    }
+    static constexpr uint32_t kDistances = (1u << kDistanceBits) - 1;
+    Record* at(uint64_t number) {
+      return reinterpret_cast<Record*>(reinterpret_cast<char*>(this + 1) + number * stride);
+    }
+    // The first of the two places of a walk.
+    uint64_t place(uint64_t hash) const { return hash >> 44 & load(mask); }
+    [[gnu::always_inline]] uint64_t hash_of(const Registers& from) {
+      uint64_t hash = start_of_hash(from);
+      const uintptr_t first = next_telling(hash);
+      if (first != 0) hash = told(from.sp, hash, first);
+      return hash;
+    }
+    // They may be telling words of another pc and stack pointer, so they are looked at only if they
+    // lie in the stack.
+    [[gnu::always_inline]] uint64_t told(uintptr_t at, uint64_t hash, uintptr_t distance) {
+      const StackRange trusted = trusted_stack();
+      if (!covers(trusted, at)) return hash;
+      const uintptr_t room = trusted.high - at;
+      const uintptr_t* const sp = reinterpret_cast<const uintptr_t*>(at) - 1;
+      for (unsigned i = 0; i < kMostTelling && distance * sizeof sp[0] <= room; ++i) {
+        hash = (hash ^ sp[distance]) * kSpread;
+        distance = next_telling(hash);
+        if (distance == 0) break;
+      }
+      return hash;
+    }
+    static constexpr uint64_t kSpread = 0x9e3779b97f4a7c15u;
+  };
+  static bool make_area(Area*& word, unsigned depth);
+  static void learn(Area& area, const Registers& from, bool anew);
+
+  Area* area_ = nullptr;
   uint32_t misses_ = 0;
-  Word words_[2 * (kFrames + 1)] =
-      {};  // the last step may lead to a caller that is not of the walk
-};
-
-// A walk under way that is to be the last one.
-class Remembering {
- public:
-  Remembering(WalkMemory& memory, const Registers& from, unsigned depth)
-      : memory_(memory), next_(memory.words_), ticket_(count_up_own(memory.serial_)) {
-    store(memory_.id_, 0u);
-    compiler_barrier();
-    memory_.from_ = from;
-    memory_.depth_ = depth;
-    memory_.epoch_ = unload_epoch();
-  }
-
-  // A step rested on `key`, the word below `sp`, and, when the function had saved fp, on the `word`
-  // in `slot`.
-  void step(uintptr_t sp, uintptr_t key, bool saved, const uintptr_t* slot, uintptr_t word) {
-    top_ = sp;
-    if (++steps_ > WalkMemory::kFrames + 1) return;
-    next_[0] = {sp - sizeof(uintptr_t), key};
-    next_[1] = {reinterpret_cast<uintptr_t>(slot), word};
-    next_ += saved ? 2 : 1;
-  }
-
-  // The result rests on the steps alone, or not: then it cannot be known again.
-  Walk ended(Walk walk) {
-    if (steps_ == 0 || steps_ > WalkMemory::kFrames + 1) return walk;
-    memory_.count_ = static_cast<uint32_t>(next_ - memory_.words_);
-    memory_.top_ = top_;
-    compiler_barrier();
-    if (load(memory_.serial_) != ticket_) return walk;
-    walk.id = ticket_;
-    // A handler that comes before this line leaves a number that nobody will know again.
-    store(memory_.id_, ticket_);
-    return walk;
-  }
-  static Walk went_on(Walk walk) { return walk; }
-
- private:
-  WalkMemory& memory_;
-  WalkMemory::Word* next_;
-  const uint32_t ticket_;
-  uint32_t steps_ = 0;
-  uintptr_t top_ = 0;
 };
 
 }  // namespace mtrace::unwind

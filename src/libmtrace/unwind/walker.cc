@@ -6,7 +6,7 @@
 #include "unwind/rule_cache.h"
 #include "unwind/slow_walk.h"
 #include "unwind/stack_memory.h"
-#include "unwind/walk_memory.h"
+#include "unwind/walk_draft.h"
 
 namespace mtrace::unwind {
 namespace {
@@ -20,17 +20,27 @@ inline uintptr_t choose_by_base(Rule rule, uintptr_t yes, uintptr_t no) {
   return no;
 }
 
-// A walk that will not be known again.
-struct NoMemory {
-  static void step(uintptr_t, uintptr_t, bool, const uintptr_t*, uintptr_t) {}
-  static Walk ended(Walk walk) { return walk; }
-  static Walk went_on(Walk walk) { return walk; }
+// What a walk rests on: of no interest, or gathered in a draft.
+struct Unnoted {
+  void step(Rule, uintptr_t, uintptr_t, bool, const uintptr_t*, uintptr_t) const {}
+  Walk ended(Walk walk) const { return walk; }
+};
+struct Noted {
+  WalkDraft& draft;
+  void step(Rule rule, uintptr_t cfa, uintptr_t caller, bool saved, const uintptr_t* slot,
+            uintptr_t word) const {
+    draft.step(rule.from_rbp(), cfa, caller, saved, slot, word);
+  }
+  Walk ended(Walk walk) const {
+    draft.ended(walk.end);
+    return walk;
+  }
 };
 
 // The time of the loop is the latency of its chain: return address -> rule -> CFA -> return
 // address. Both words of the frame are loaded always, so that nothing waits for a decision.
-template <typename Memory>
-[[gnu::always_inline]] inline Walk plain_walk(Memory memory, const StackRange& trusted,
+template <typename Notes>
+[[gnu::always_inline]] inline Walk plain_walk(Notes notes, const StackRange& trusted,
                                               const Registers& from, uintptr_t* frames,
                                               unsigned depth) {
   WalkState state = {from.pc, from.sp, from.fp, 0, frames, 0, depth};
@@ -49,37 +59,36 @@ template <typename Memory>
     const uintptr_t* const slot = above - Rule::kMaxSlot + rule.slot_up();
     const uintptr_t word = *slot;
     const bool saved = rule.slot_up() != Rule::kMaxSlot - Rule::kSameRbp;
-    memory.step(cfa, caller, saved, slot, word);
+    notes.step(rule, cfa, caller, saved, slot, word);
     if (state.count == depth) {
       const bool more = caller - 1 < kKeyEnd - 1;
       const End end = more ? End::kDepth : caller == 0 ? End::kBottom : End::kLost;
-      return memory.ended(state.result(end));
+      return notes.ended(state.result(end));
     }
     const Rule next = cached_rule(caller);
     const bool plain = next.is_plain_for(caller);
     if (__builtin_expect(!plain && caller - 1 >= kKeyEnd - 1, 0)) {
-      return memory.ended(state.result(caller == 0 ? End::kBottom : End::kLost));
+      return notes.ended(state.result(caller == 0 ? End::kBottom : End::kLost));
     }
     state.fp = saved ? word : state.fp;
     state.sp = cfa;
     state.enter(caller);
     rule = __builtin_expect(plain, 1) ? next : rule_for(caller);
   }
-  if (rule.kind() == RuleKind::kBottom) return memory.ended(state.result(End::kBottom));
-  return memory.went_on(slow_walk(from, state));
+  if (rule.kind() == RuleKind::kBottom) return notes.ended(state.result(End::kBottom));
+  return slow_walk(from, state);
 }
 
 }  // namespace
 
 Walk walk(const Registers& from, uintptr_t* frames, unsigned depth) {
   if (__builtin_expect(by_libunwind, 0)) return libunwind_walk(from, frames, depth);
-  return plain_walk(NoMemory(), trusted_stack(), from, frames, depth);
+  return plain_walk(Unnoted(), trusted_stack(), from, frames, depth);
 }
 
-Walk walk_and_remember(const Registers& from, uintptr_t* frames, unsigned depth,
-                       WalkMemory& memory) {
-  if (__builtin_expect(by_libunwind, 0)) return walk(from, frames, depth);
-  return plain_walk(Remembering(memory, from, depth), trusted_stack(), from, frames, depth);
+Walk walk_and_note(uintptr_t* frames, unsigned depth, WalkDraft& draft) {
+  if (__builtin_expect(by_libunwind, 0)) return libunwind_walk(draft.from(), frames, depth);
+  return plain_walk(Noted{draft}, trusted_stack(), draft.from(), frames, depth);
 }
 
 bool use_libunwind() {

@@ -16,11 +16,19 @@ struct Registers {
 
 // Registers of the caller of the function this is expanded in. That function must be compiled
 // with a frame pointer.
-#define MTRACE_CALLER_REGISTERS()                                                  \
-  (::mtrace::unwind::Registers{                                                    \
-      static_cast<const uintptr_t*>(__builtin_frame_address(0))[1],                \
-      reinterpret_cast<uintptr_t>(__builtin_frame_address(0)) + 2 * sizeof(void*), \
-      static_cast<const uintptr_t*>(__builtin_frame_address(0))[0]})
+#define MTRACE_CALLER_REGISTERS() (::mtrace::unwind::Registers(MTRACE_CALLER()))
+
+// The same in one word, which goes from function to function in a register: the frame of the
+// function that this is expanded in, for as long as that runs.
+struct Caller {
+  const uintptr_t* frame;
+
+  operator Registers() const {
+    return {frame[1], reinterpret_cast<uintptr_t>(frame + 2), frame[0]};
+  }
+};
+#define MTRACE_CALLER() \
+  (::mtrace::unwind::Caller{static_cast<const uintptr_t*>(__builtin_frame_address(0))})
 
 enum class End : uint8_t {
   kBottom,  // the outermost function (its return address is undefined or zero)
@@ -32,7 +40,6 @@ struct Walk {
   uint64_t hash;   // of the frames; equal frames give an equal hash within this process
   uint32_t count;  // frames written
   End end;
-  uint32_t id;  // by walk_and_remember(): of this walk; 0: it will not be known again
 };
 
 // Writes up to `depth` (1 to 128) look-up addresses, innermost first: the return address minus
@@ -40,12 +47,10 @@ struct Walk {
 // leaves errno alone; uses less than 1 KiB of stack when the rules are cached.
 Walk walk(const Registers& from, uintptr_t* frames, unsigned depth);
 
-class WalkMemory;
+class WalkDraft;
 
-// The same, kept in the memory of this thread's last walk: WalkMemory::same_walk() then knows the
-// walk again by its id. For when WalkMemory::is_worthwhile().
-Walk walk_and_remember(const Registers& from, uintptr_t* frames, unsigned depth,
-                       WalkMemory& memory);
+// The same from draft.from() on; gathers in the draft what the walk rests on.
+Walk walk_and_note(uintptr_t* frames, unsigned depth, WalkDraft& draft);
 
 // Selects libunwind for all later walks (before threads exist). False: not installed.
 bool use_libunwind();

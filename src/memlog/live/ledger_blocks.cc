@@ -18,6 +18,48 @@ LedgerBlock unpack(const format::LedgerSlot& slot) {
           unpack_ticks(birth)};
 }
 
+LedgerBlock unpack(uint64_t word, uint64_t granule) {
+  constexpr unsigned kBirthShift = format::kShadowStackBits + format::kShadowSizeBits;
+  constexpr unsigned kBirthBits = format::kShadowPlaceShift - kBirthShift;
+  const uint64_t birth = word >> kBirthShift & ((uint64_t{1} << kBirthBits) - 1);
+  return {granule + (word >> format::kShadowPlaceShift << 3),
+          word >> format::kShadowStackBits & ((uint64_t{1} << format::kShadowSizeBits) - 1),
+          static_cast<uint32_t>(word & ((1u << format::kShadowStackBits) - 1)),
+          unpack_ticks(static_cast<uint32_t>(birth))};
+}
+
+// Those in the shadow of the heap.
+bool each_small_block(const LedgerFile& file,
+                      const std::function<void(const LedgerBlock&)>& visit) {
+  using format::kShadowGranuleBits, format::kShadowLeafBits, format::kShadowMiddleBits;
+  std::vector<uint64_t> directory(size_t{1} << (format::kShadowAddressBits - kShadowMiddleBits));
+  std::vector<uint64_t> leaves(size_t{1} << (kShadowMiddleBits - kShadowLeafBits));
+  std::vector<uint64_t> words(size_t{1} << (kShadowLeafBits - kShadowGranuleBits));
+  const auto read = [&](uint64_t from, std::vector<uint64_t>& to) {
+    return file.read(from, to.data(), to.size() * sizeof to[0]);
+  };
+  bool whole = read(file.header().shadow, directory);
+  // One that names the same place again and again is not followed for ever.
+  uint64_t left = file.size() / (words.size() * sizeof words[0]);
+  for (uint64_t i = 0; whole && i < directory.size(); ++i) {
+    if (directory[i] == 0) continue;
+    if (!read(directory[i], leaves)) return false;
+    for (uint64_t j = 0; j < leaves.size(); ++j) {
+      if (leaves[j] == 0) continue;
+      if (left-- == 0) return false;
+      if (!read(leaves[j], words)) {
+        whole = false;
+        continue;
+      }
+      const uint64_t start = i << kShadowMiddleBits | j << kShadowLeafBits;
+      for (uint64_t k = 0; k < words.size(); ++k) {
+        if (words[k] != 0) visit(unpack(words[k], start + (k << kShadowGranuleBits)));
+      }
+    }
+  }
+  return whole;
+}
+
 }  // namespace
 
 uint64_t unpack_ticks(uint32_t packed) {
@@ -33,7 +75,8 @@ bool each_block(const LedgerFile& file, const std::function<void(const LedgerBlo
   const format::LedgerRoots& roots = file.header().roots;
   ChunkedCopy<uint64_t, format::kLargeChunk> large(file, roots.large_sizes);
   uint32_t newest = 0;
-  bool whole = file.read(roots.newest_level, newest);
+  bool whole = each_small_block(file, visit);
+  whole &= file.read(roots.newest_level, newest);
   std::vector<format::LedgerSlot> slots(kAtATime);
   for (uint32_t number = 0; number <= newest && number < format::kLedgerLevels; ++number) {
     format::LedgerLevel level;

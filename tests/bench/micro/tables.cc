@@ -133,6 +133,7 @@ void BlockTakeAndPut(benchmark::State& state) {
   const auto live = static_cast<size_t>(state.range(0));
   auto table = std::make_unique<BlockTable>();
   if (!table->init()) abort();
+  table->use_shadow(HeapShadow::Granules::kOwn);
   std::mt19937_64 random(3);
   std::vector<uintptr_t> addresses(live * 2);
   // A heap of blocks of 80 bytes, half of them live.

@@ -24,14 +24,22 @@ void walk_plain(benchmark::State& state, const Registers& from, unsigned depth) 
   for (auto _ : state) benchmark::DoNotOptimize(walk(from, frames, depth));
 }
 
-void walk_remembering(benchmark::State& state, const Registers& from, unsigned depth) {
-  static WalkMemory memory;
-  uintptr_t frames[kMostDepth];
-  for (auto _ : state) {
-    const uint32_t same = memory.same_walk(from, depth);
-    if (same == 0) benchmark::DoNotOptimize(walk_and_remember(from, frames, depth, memory));
-    benchmark::DoNotOptimize(same);
+void walk_known(WalkMemory& memory, const Registers& from, uintptr_t* frames, unsigned depth) {
+  if (memory.same_walk(from) != 0) return;
+  if (!memory.is_worthwhile()) {
+    benchmark::DoNotOptimize(walk(from, frames, depth));
+    return;
   }
+  StackWord words[WalkDraft::most_words(WalkDraft::kMostFrames)];
+  WalkDraft draft(from, words, sizeof words / sizeof words[0]);
+  benchmark::DoNotOptimize(walk_and_note(frames, depth, draft));
+  memory.remember(draft, depth, 1);
+}
+
+void walk_remembering(benchmark::State& state, const Registers& from, unsigned depth) {
+  static WalkMemory memories[kMostDepth + 1];
+  uintptr_t frames[kMostDepth];
+  for (auto _ : state) walk_known(memories[depth], from, frames, depth);
 }
 
 NEST void at_leaf(benchmark::State& state, Leaf leaf, unsigned depth) {
@@ -72,9 +80,7 @@ void visit_plain(const Registers& from) {
 void visit_remembering(const Registers& from) {
   static WalkMemory memory;
   uintptr_t frames[10];
-  if (memory.same_walk(from, 10) != 0) return;
-  benchmark::DoNotOptimize(memory.is_worthwhile() ? walk_and_remember(from, frames, 10, memory)
-                                                  : walk(from, frames, 10));
+  walk_known(memory, from, frames, 10);
 }
 
 NEST void visit_leaf(Visit visit) {

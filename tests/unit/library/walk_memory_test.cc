@@ -1,4 +1,4 @@
-// Walks that remember the last one against walks that do not.
+// Walks of a thread that knows its walks against walks without memory.
 #include "unwind/walk_memory.h"
 
 #include <gtest/gtest.h>
@@ -6,13 +6,11 @@
 #include <signal.h>
 
 #include <atomic>
-#include <cstring>
 #include <memory>
 #include <random>
 #include <thread>
-#include <vector>
 
-#include "unwind/walker.h"
+#include "known_walks.h"
 
 // With frame pointers; clang keeps them at -O0, which the tests are built with.
 #ifdef __clang__
@@ -25,55 +23,22 @@
 namespace mtrace::unwind {
 namespace {
 
-constexpr unsigned kMost = 128;
-
-struct Both {
-  WalkMemory memory;
-  unsigned depth = 10;
-  uint64_t walks = 0;
-  uint64_t same = 0;
-  uint64_t wrong = 0;
-  std::vector<Walk> results = std::vector<Walk>(1 << 20);  // by id
-};
-
-// Whether the walk that is known again, or gone and remembered, is the one without memory.
-void compare(Both& both, const Registers& from) {
-  uintptr_t plain_frames[kMost];
-  uintptr_t frames[kMost];
-  const Walk plain = walk(from, plain_frames, both.depth);
-  const uint32_t id = both.memory.same_walk(from, both.depth);
-  Walk again = both.results[id];
-  if (id == 0) {
-    again = both.memory.is_worthwhile() ? walk_and_remember(from, frames, both.depth, both.memory)
-                                        : walk(from, frames, both.depth);
-    if (again.id != 0) both.results.at(again.id) = again;
-    if (memcmp(frames, plain_frames, plain.count * sizeof frames[0]) != 0) ++both.wrong;
-  } else if (again.id == 0) {
-    return;  // what a signal handler has interrupted knows it, and has not come to say so
-  }
-  ++both.walks;
-  both.same += id != 0 ? 1 : 0;
-  if (again.hash != plain.hash || again.count != plain.count || again.end != plain.end) {
-    ++both.wrong;
-  }
-}
-
-APART void leaf(Both& both) {
-  compare(both, MTRACE_CALLER_REGISTERS());
+APART void leaf(KnownWalks& both) {
+  both.compare(MTRACE_CALLER_REGISTERS());
   NO_TAIL;
 }
 
 // Functions of equal frames: what they call finds the same stack pointer whoever called it.
-#define TWIN(name)                             \
-  APART void name(Both& both, unsigned path) { \
-    if ((path & 3) == 0) {                     \
-      leaf(both);                              \
-    } else {                                   \
-      kTwins[path & 3](both, path >> 2);       \
-    }                                          \
-    NO_TAIL;                                   \
+#define TWIN(name)                                   \
+  APART void name(KnownWalks& both, unsigned path) { \
+    if ((path & 3) == 0) {                           \
+      leaf(both);                                    \
+    } else {                                         \
+      kTwins[path & 3](both, path >> 2);             \
+    }                                                \
+    NO_TAIL;                                         \
   }
-using Twin = void (*)(Both&, unsigned);
+using Twin = void (*)(KnownWalks&, unsigned);
 extern const Twin kTwins[4];
 TWIN(first)
 TWIN(second)
@@ -81,7 +46,7 @@ TWIN(third)
 const Twin kTwins[4] = {nullptr, first, second, third};
 
 TEST(WalkMemory, TwinsAtTheSamePlaceAreToldApart) {
-  auto both = std::make_unique<Both>();
+  auto both = std::make_unique<KnownWalks>();
   std::mt19937 random(1);
   for (int i = 0; i < 200'000; ++i) {
     // Often the path of the time before, often one with a difference somewhere in the middle.
@@ -90,12 +55,12 @@ TEST(WalkMemory, TwinsAtTheSamePlaceAreToldApart) {
     kTwins[1 + random() % 3](*both, path & 0xffffff);
   }
   EXPECT_EQ(both->wrong, 0u);
-  EXPECT_GT(both->same, 10'000u);
-  EXPECT_LT(both->same, both->walks);
+  EXPECT_GT(both->known, 10'000u);
+  EXPECT_LT(both->known, both->walks);
 }
 
 // Frames of many sizes, from few to more than the memory holds.
-APART void wander(Both& both, std::mt19937& random, unsigned levels) {
+APART void wander(KnownWalks& both, std::mt19937& random, unsigned levels) {
   auto* room = static_cast<volatile char*>(__builtin_alloca(16 + random() % 4 * 64));
   room[0] = 1;
   leaf(both);
@@ -106,7 +71,7 @@ APART void wander(Both& both, std::mt19937& random, unsigned levels) {
 
 TEST(WalkMemory, FramesOfAllSizesAndDepths) {
   for (const unsigned depth : {1u, 2u, 10u, 40u, 41u, 100u, 128u}) {
-    auto both = std::make_unique<Both>();
+    auto both = std::make_unique<KnownWalks>();
     both->depth = depth;
     std::mt19937 random(depth);
     for (int i = 0; i < 300; ++i) wander(*both, random, random() % 60);
@@ -114,19 +79,38 @@ TEST(WalkMemory, FramesOfAllSizesAndDepths) {
   }
 }
 
-TEST(WalkMemory, ChangedDepthIsNoticed) {
-  auto both = std::make_unique<Both>();
+TEST(WalkMemory, NothingIsKnownAfterForget) {
+  auto both = std::make_unique<KnownWalks>();
   for (int i = 0; i < 1000; ++i) {
-    both->depth = 1 + i % 7;
+    if (i % 50 == 0) {
+      both->memory.forget();
+      both->depth = 7 - i / 50 % 7;
+    }
     leaf(*both);
   }
   EXPECT_EQ(both->wrong, 0u);
+  EXPECT_GT(both->known, 900u);
+}
+
+// Some paths that take turns at one call site and stack pointer: told apart by the words in which
+// they differ.
+TEST(WalkMemory, PathsThatTakeTurnsAreKnown) {
+  auto both = std::make_unique<KnownWalks>();
+  std::mt19937 random(2);
+  constexpr int kTimes = 20'000;
+  for (int i = 0; i < kTimes; ++i) {
+    const unsigned number = random() % 27;
+    kTwins[1 + number % 3](*both, (1 + number / 3 % 3) | (1 + number / 9) << 2);
+  }
+  EXPECT_EQ(both->wrong, 0u);
+  EXPECT_GT(both->known, kTimes * 8 / 10);
 }
 
 TEST(WalkMemory, OfAThreadThatHasEndedServesTheNext) {
-  auto both = std::make_unique<Both>();
+  auto both = std::make_unique<KnownWalks>();
   for (int i = 0; i < 200; ++i) {
     std::thread([&] {
+      both->memory.forget();
       std::mt19937 random(i);
       wander(*both, random, 20);
     }).join();
@@ -134,17 +118,17 @@ TEST(WalkMemory, OfAThreadThatHasEndedServesTheNext) {
   EXPECT_EQ(both->wrong, 0u);
 }
 
-Both* interrupted = nullptr;
+KnownWalks* interrupted = nullptr;
 std::atomic<uint64_t> handled = 0;
 
 void walk_in_handler(int) {
-  // The handler's walk, with the memory that it found in use, is the last one from now on.
-  compare(*interrupted, MTRACE_CALLER_REGISTERS());
+  // With the memory that it found in use.
+  interrupted->compare(MTRACE_CALLER_REGISTERS());
   ++handled;
 }
 
 TEST(WalkMemory, SignalHandlersMayWalkInTheMiddle) {
-  auto both = std::make_unique<Both>();
+  auto both = std::make_unique<KnownWalks>();
   interrupted = both.get();
   struct sigaction action = {};
   action.sa_handler = walk_in_handler;

@@ -1,0 +1,51 @@
+#include "ledger/heap_shadow.h"
+
+#include "base/probe.h"
+#include "base/table_memory.h"
+
+namespace mtrace::ledger {
+
+uint64_t* HeapShadow::make(uintptr_t address) {
+  if ((address & kUnusual) != 0 || load(granules_) == Granules::kUnused) return nullptr;
+  // A program that gives up system calls may be ended by one that it has not thought of; the hash
+  // table has room as a rule.
+  if (sys::may_be_filtered()) return nullptr;
+  Middle* const middle =
+      sys::sparse_table_memory(directory_[address >> kMiddleShift], sizeof(Middle));
+  if (middle == nullptr) return nullptr;
+  uint64_t*& leaf = middle->leaves[address >> kLeafShift & (kLeaves - 1)];
+  if (sys::sparse_table_memory(leaf, kLeafWords * sizeof(uint64_t)) == nullptr) return nullptr;
+  return find(address);
+}
+
+HeapShadow::Put HeapShadow::replace(uint64_t& word, uint64_t seen, uintptr_t address,
+                                    uint64_t packed) {
+  if ((seen ^ place_in_granule(address)) >> kPlaceShift != 0) return Put::kTaken;
+  // One of this very address is the caller's by now: nobody else changes it.
+  store_release(word, packed);
+  return Put::kReplaced;
+}
+
+void HeapShadow::forget_all() {
+  each_leaf([](uintptr_t, uint64_t* leaf) {
+    if (!sys::tables_in_file() && sys::give_back(leaf, kLeafWords * sizeof leaf[0])) return;
+    for (size_t i = 0; i < kLeafWords; ++i) {
+      if (leaf[i] != 0) leaf[i] = 0;  // most pages were never touched
+    }
+  });
+}
+
+// A put that was interrupted between its look at a word and its store finds a fresh page.
+void HeapShadow::give_back_zeros() {
+  if (sys::tables_in_file() || sys::may_be_filtered()) return;
+  constexpr size_t kRun = 16 * 4096 / sizeof(uint64_t);
+  each_leaf([](uintptr_t, uint64_t* leaf) {
+    for (size_t run = 0; run < kLeafWords; run += kRun) {
+      uint64_t any = 0;
+      for (size_t i = run; i < run + kRun; ++i) any |= leaf[i];
+      if (any == 0) sys::give_back(leaf + run, kRun * sizeof leaf[0]);
+    }
+  });
+}
+
+}  // namespace mtrace::ledger

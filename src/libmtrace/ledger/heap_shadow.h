@@ -1,0 +1,164 @@
+// A shadow of the heap for small blocks: for each granule of 32 bytes a word that says which block
+// begins in it. No hash, no search: the word of an address is found by shifts, and it is as near to
+// those of its neighbours as the blocks are.
+//
+//   address  | 46 .. 33 | 32 .. 20 | 19 .. 5 |  4 3  | 2 .. 0
+//            | directory|  middle  |  leaf   | word  |  zero
+//
+// A leaf is 256 KiB for a MiB of heap, mapped when the first small block comes there; of it only
+// those pages are resident in which a word was written, each for 16 KiB of heap.
+//
+// glibc's chunks have 32 bytes at least, so no two live blocks begin in one granule, and a word has
+// one owner between malloc and free. Allocators with smaller classes may put two there: then a word
+// is claimed, and who finds it taken goes without.
+//
+// Thread-safe and async-signal-safe.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/atomic.h"
+#include "format/ledger.h"
+#include "ledger/block.h"
+#include "ledger/ticks.h"
+
+namespace mtrace::ledger {
+
+struct ShadowBits {  // of an address: the lowest that is above a granule's and so on
+  unsigned granule, leaf, middle, end;
+};
+#ifndef MTRACE_ATOMICS
+inline constexpr ShadowBits kShadowBits = {format::kShadowGranuleBits, format::kShadowLeafBits,
+                                           format::kShadowMiddleBits, format::kShadowAddressBits};
+#else
+// Step by step a small one is looked through.
+inline constexpr ShadowBits kShadowBits = {5, 7, 9, 11};
+#endif
+
+class HeapShadow {
+ public:
+  static constexpr uint64_t kSmall = 512;  // blocks below this size have a place
+
+  enum class Granules : uint32_t {
+    kUnused,  // there is no shadow: no word is ever found
+    kShared,  // two live blocks may begin in one
+    kOwn,     // no two live blocks begin in one
+  };
+  void use(Granules granules) { store(granules_, granules); }
+
+  // The word for the address; nullptr: there is none, or none yet.
+  uint64_t* find(uintptr_t address) const {
+    if ((address & kUnusual) != 0) return nullptr;
+    Middle* const middle = load_acquire(directory_[address >> kMiddleShift]);
+    if (middle == nullptr) return nullptr;
+    uint64_t* const leaf = load_acquire(middle->leaves[address >> kLeafShift & (kLeaves - 1)]);
+    return leaf == nullptr ? nullptr : leaf + (address >> kGranuleShift & (kLeafWords - 1));
+  }
+  // The same, made where it is missing; nullptr: there is none to be had.
+  uint64_t* find_or_make(uintptr_t address) {
+    uint64_t* const word = find(address);
+    return __builtin_expect(word != nullptr, 1) ? word : make(address);
+  }
+
+  // `word` is the address's, and the block small. False: another block is there.
+  enum class Put { kDone, kTaken, kReplaced };  // kReplaced: one of this address, freed unseen
+  [[gnu::always_inline]] Put put(uint64_t& word, uintptr_t address, Block block) {
+    const uint64_t packed = pack(address, block);
+    uint64_t seen = load(word);
+    if (seen == 0) [[likely]] {
+      if (load(granules_) == Granules::kOwn) [[likely]] {
+        store_release(word, packed);
+        return Put::kDone;
+      }
+      if (claim_exchange(word, seen, packed)) return Put::kDone;
+    }
+    return replace(word, seen, address, packed);
+  }
+
+  // Whether that is the word of a block at the address, in whose granule it lies.
+  static bool holds(uint64_t word, uintptr_t address) {
+    return word != 0 && (word ^ place_in_granule(address)) >> kPlaceShift == 0;
+  }
+  // Takes the block of the address out of its word. Its stack is 0: it is not there.
+  [[gnu::always_inline]] static Block take(uint64_t& word, uintptr_t address) {
+    const uint64_t seen = load(word);
+    // Nobody but who frees this address changes a word that is its.
+    if (!holds(seen, address)) return {};
+    store_release(word, uint64_t{0});
+    return unpack(seen);
+  }
+
+  // Calls visit(address, block) for every block that lives from the beginning of the call to its
+  // end, and perhaps for some that do not.
+  template <typename Visit>
+  void for_each(Visit&& visit) const {
+    each_leaf([&](uintptr_t base, const uint64_t* leaf) {
+      for (size_t i = 0; i < kLeafWords; ++i) {
+        const uint64_t word = load_acquire(leaf[i]);
+        if (word != 0)
+          visit(base + (i << kGranuleShift) + (word >> kPlaceShift << 3), unpack(word));
+      }
+    });
+  }
+
+  // Alone: takes every block out. Pages go back to the kernel.
+  void forget_all();
+  // By the only thread, be it in a signal handler that has interrupted a put or take: pages in
+  // which no block stands go back to the kernel, if there are 16 side by side, for 256 KiB of heap.
+  void give_back_zeros();
+
+ private:
+  static constexpr unsigned kGranuleShift = kShadowBits.granule;
+  static constexpr unsigned kLeafShift = kShadowBits.leaf;
+  static constexpr unsigned kMiddleShift = kShadowBits.middle;
+  static constexpr unsigned kAddressBits = kShadowBits.end;
+  static constexpr size_t kLeafWords = size_t{1} << (kLeafShift - kGranuleShift);
+  static constexpr size_t kLeaves = size_t{1} << (kMiddleShift - kLeafShift);
+  static constexpr size_t kMiddles = size_t{1} << (kAddressBits - kMiddleShift);
+  static constexpr uintptr_t kUnusual = ~((uintptr_t{1} << kAddressBits) - 1) | 7;
+
+  // Stack in 26 bits, size in 9, birth in 27, and in the highest two which of the granule's words
+  // the block begins with. As no stack has the index 0 no block is the word 0.
+  static constexpr unsigned kSizeShift = 26;
+  static constexpr unsigned kBirthShift = 35;
+  static constexpr unsigned kPlaceShift = 62;
+  static_assert(kSmall == 1u << (kBirthShift - kSizeShift) &&
+                kPlaceShift - kBirthShift == kPackedTickBits);
+
+  static uint64_t place_in_granule(uintptr_t address) { return address << (kPlaceShift - 3); }
+  static uint64_t pack(uintptr_t address, Block block) {
+    return block.stack | block.size << kSizeShift | uint64_t{block.birth} << kBirthShift |
+           place_in_granule(address);
+  }
+  static Block unpack(uint64_t word) {
+    return {word >> kSizeShift & (kSmall - 1),
+            static_cast<uint32_t>(word & ((1u << kSizeShift) - 1)),
+            static_cast<uint32_t>(word >> kBirthShift & kMostPackedTicks)};
+  }
+
+  struct Middle {
+    uint64_t* leaves[kLeaves];
+  };
+
+  // Calls visit(address of the heap, leaf).
+  template <typename Visit>
+  void each_leaf(Visit&& visit) const {
+    for (size_t i = 0; i < kMiddles; ++i) {
+      const Middle* const middle = load_acquire(directory_[i]);
+      for (size_t j = 0; middle != nullptr && j < kLeaves; ++j) {
+        uint64_t* const leaf = load_acquire(middle->leaves[j]);
+        if (leaf != nullptr) visit(i << kMiddleShift | j << kLeafShift, leaf);
+      }
+    }
+  }
+  uint64_t* make(uintptr_t address);
+  static Put replace(uint64_t& word, uint64_t seen, uintptr_t address, uint64_t packed);
+
+  friend struct Layout;
+
+  Granules granules_ = Granules::kUnused;
+  Middle* directory_[kMiddles] = {};
+};
+
+}  // namespace mtrace::ledger

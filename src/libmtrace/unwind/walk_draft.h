@@ -1,0 +1,117 @@
+// What a walk under way rests on, gathered to be remembered (walk_memory.h).
+//
+// A frame of a plain rule is fixed by its stack pointer, its return address and, where a rule takes
+// the CFA from rbp, by rbp. So a walk is fixed by where it begins and by words of the stack: each
+// return address, and each saved rbp that such a rule uses. Code without frame pointers keeps
+// anything in rbp; a saved rbp that no rule uses is therefore left out.
+#pragma once
+
+#include <cstdint>
+
+#include "unwind/modules.h"
+#include "unwind/rule.h"
+#include "unwind/walker.h"
+
+namespace mtrace::unwind {
+
+// A word of the stack and what it held, a user address: in eight bytes, because what a walk rests
+// on has to be in few cache lines.
+class StackWord {
+ public:
+  static constexpr uintptr_t kMostWords = 1u << 16;  // from the stack pointer on: 512 KiB
+
+  static bool fits(uintptr_t distance, uintptr_t value) {
+    return distance < kMostWords && value < kKeyEnd;
+  }
+  StackWord() = default;
+  // `distance` in words from the stack pointer that the walk begins with.
+  StackWord(uintptr_t distance, uintptr_t value) {
+    const uint64_t all = uint64_t{distance} << kValueBits | value;
+    __builtin_memcpy(parts_, &all, sizeof all);
+  }
+
+  uintptr_t distance() const { return parts_[3]; }
+  // 0: it holds the same still.
+  [[gnu::always_inline]] uintptr_t difference(const uintptr_t* sp) const {
+    uint64_t all;
+    __builtin_memcpy(&all, parts_, sizeof all);
+    return (all & ((uint64_t{1} << kValueBits) - 1)) ^ sp[distance()];
+  }
+
+ private:
+  static constexpr unsigned kValueBits = 48;
+  uint16_t parts_[4];  // the distance last, because it is read by itself
+};
+static_assert(sizeof(StackWord) == 8 && kKeyEnd <= uintptr_t{1} << 48);
+
+class WalkDraft {
+ public:
+  static constexpr unsigned kMostFrames = 40;  // a walk of more is not remembered
+  // Of a walk of so many frames: of each the return address and a saved rbp.
+  static constexpr unsigned most_words(unsigned frames) { return 2 * frames; }
+
+  // Gathers in `words`, of which there are `most`.
+  WalkDraft(const Registers& from, StackWord* words, unsigned most)
+      : from_(from), words_(words), most_(most), epoch_(unload_epoch()) {}
+
+  // A step to the frame whose stack pointer is `cfa`. It rested on the return address `caller`
+  // below that, and on rbp if `by_rbp`. If `saved`, `word` in `slot` is rbp from here on.
+  void step(bool by_rbp, uintptr_t cfa, uintptr_t caller, bool saved, const uintptr_t* slot,
+            uintptr_t word) {
+    if (by_rbp) use_rbp();
+    add(cfa - sizeof caller, caller);
+    if (!saved) return;
+    rbp_ = Rbp::kSaved;
+    slot_ = reinterpret_cast<uintptr_t>(slot);
+    saved_ = word;
+  }
+  // All of the walk was such steps.
+  void ended(End end) {
+    if (!fits_ || count_ == 0) return;
+    whole_ = true;
+    // Of the frame that is one too many, all that counts is that it is there.
+    if (end == End::kDepth) beyond_ = words_[--count_].distance() + 1;
+  }
+
+  bool whole() const { return whole_; }
+  const Registers& from() const { return from_; }
+  uint32_t epoch() const { return epoch_; }  // of unloads, from before the walk
+  bool uses_fp() const { return uses_fp_; }  // the walk rests on from().fp
+  // The word that says that there is a further frame, in words from the one below the stack
+  // pointer; 0: none does.
+  uintptr_t beyond() const { return beyond_; }
+  unsigned count() const { return count_; }
+  const StackWord* words() const { return words_; }
+
+ private:
+  enum class Rbp : uint8_t { kFirst, kSaved, kKnown };
+
+  void use_rbp() {
+    if (rbp_ == Rbp::kSaved) add(slot_, saved_);
+    if (rbp_ == Rbp::kFirst) uses_fp_ = true;
+    rbp_ = Rbp::kKnown;
+  }
+  void add(uintptr_t address, uintptr_t value) {
+    const uintptr_t distance = (address - from_.sp) / sizeof(uintptr_t);
+    if (count_ == most_ || !StackWord::fits(distance, value)) {
+      fits_ = false;
+    } else {
+      words_[count_++] = StackWord(distance, value);
+    }
+  }
+
+  const Registers from_;
+  StackWord* const words_;
+  const unsigned most_;
+  const uint32_t epoch_;
+  unsigned count_ = 0;
+  uintptr_t beyond_ = 0;
+  uintptr_t slot_ = 0;
+  uintptr_t saved_ = 0;
+  Rbp rbp_ = Rbp::kFirst;
+  bool uses_fp_ = false;
+  bool fits_ = true;
+  bool whole_ = false;
+};
+
+}  // namespace mtrace::unwind

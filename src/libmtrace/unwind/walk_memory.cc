@@ -1,0 +1,129 @@
+#include "unwind/walk_memory.h"
+
+#include <algorithm>
+
+#include "base/probe.h"
+#include "base/syscall.h"
+
+namespace mtrace::unwind {
+
+bool WalkMemory::is_worthwhile() {
+  Area* const area = load(area_);
+  if (area != nullptr && area->unasked != 0) return false;
+  const uint32_t misses = ++misses_;
+  if (area == nullptr || misses % kPeriod != 0) return misses > kNoMisses;
+  const bool pays = area->hits >= kPeriod / 2;
+  area->hits = 0;
+  area->rest = pays ? 0 : std::clamp(2 * area->rest, kFirstRest, kLongestRest);
+  area->unasked = area->rest;
+  return true;
+}
+
+uint32_t WalkMemory::in_second_place(uint64_t number, uintptr_t pc, uintptr_t sp, uintptr_t fp) {
+  const uint32_t stack = same(*area_->at(number), {pc, sp, fp});
+  area_->hits += stack != 0;
+  return stack;
+}
+
+// There are fewer records where walks are deep.
+bool WalkMemory::make_area(Area*& word, unsigned depth) {
+  if (load(word) != nullptr) return true;
+  // A program that gives up system calls may be ended by one that it has not thought of.
+  if (sys::may_be_filtered()) return false;
+  const unsigned frames = std::min(depth, WalkDraft::kMostFrames);
+  // One return address and the first rbp are no words of a record.
+  const size_t words = (WalkDraft::most_words(frames) - 2 + kStep - 1) / kStep * kStep;
+  constexpr size_t kLine = 64;
+  const size_t stride =
+      (offsetof(Record, words) + words * sizeof(StackWord) + kLine - 1) & ~(kLine - 1);
+  const uint32_t most = frames <= 16 ? kMostRecords : kMostRecords / 2;
+  auto* const area = static_cast<Area*>(sys::map_memory(sizeof(Area) + most * stride));
+  if (area == nullptr) return false;
+  area->stride = static_cast<uint32_t>(stride);
+  area->most = most;
+  // A handler that came in between has made one, too: that goes, with what is in it.
+  compiler_barrier();
+  store(word, area);
+  return true;
+}
+
+// Another walk from the same pc and stack pointer may stand in the place of the present one: what
+// tells them apart?
+void WalkMemory::learn(Area& area, const Registers& from, bool anew) {
+  if (anew) store(area.told_by(Area::start_of_hash(from)), uint64_t{0});
+  const uint64_t hash = area.hash_of(from);
+  const Record& other = *area.at(area.place(hash));
+  if (phase(other.state) < kWritten || other.sp != from.sp || other.pc != from.pc) return;
+  const auto* const sp = reinterpret_cast<const uintptr_t*>(from.sp);
+  const StackWord* word = other.words;
+  const StackWord* const end = word + (other.shape & kCount);
+  while (word != end && word->difference(sp) == 0) ++word;
+  if (word == end || word->distance() + 1 >= StackWord::kMostWords) return;
+  // Else there are as many as are looked at.
+  if (area.next_telling(hash) != 0) return;
+  const uint32_t fresh =
+      Area::tag(hash) << kDistanceBits | static_cast<uint32_t>(word->distance() + 1);
+  uint64_t& pair = area.told_by(hash);
+  const uint64_t old = load(pair);
+  const bool takes_low =
+      static_cast<uint32_t>(old) == 0 || (old >> 32 != 0 && (load(area.written) & 1) != 0);
+  store(pair, takes_low ? (old >> 32 << 32 | fresh)
+                        : (uint64_t{fresh} << 32 | static_cast<uint32_t>(old)));
+}
+
+void WalkMemory::remember(const WalkDraft& draft, unsigned depth, uint32_t stack) {
+  if (!draft.whole() || !make_area(area_, depth)) return;
+  Area& area = *load(area_);
+  const unsigned count = (draft.count() + kStep - 1) / kStep * kStep;
+  if (offsetof(Record, words) + count * sizeof(StackWord) > area.stride) return;
+  const uint32_t wanted = misses_ < kFirstMisses  ? 16
+                          : misses_ < kManyMisses ? 64
+                          : misses_ < kMostMisses ? area.most / 2
+                                                  : area.most;
+  if (wanted > load(area.mask) + 1) store(area.mask, wanted - 1);
+  // What once told walks apart may be any word by now: now and then it is learned anew.
+  learn(area, draft.from(), misses_ % 1024 == 0);
+  // The first place, unless there is a walk in it and none in the second; or the one whose turn it
+  // is.
+  const uint64_t first = area.place(area.hash_of(draft.from()));
+  const uint64_t second = first ^ 1;
+  const bool one_is_free =
+      phase(area.at(first)->state) < kWritten || phase(area.at(second)->state) < kWritten;
+  const bool takes_second =
+      one_is_free ? phase(area.at(first)->state) >= kWritten : (load(area.written) & 1) != 0;
+  Record& record = *area.at(takes_second ? second : first);
+  const uint32_t before = phase(load(record.state));
+  // Written by whom this one has interrupted, or dead.
+  if (before == kBeingWritten || before == kDead) return;
+  uint64_t state = unknown(kBeingWritten);
+  store(record.state, state);
+  compiler_barrier();
+  record.pc = draft.from().pc;
+  record.sp = draft.from().sp;
+  record.fp = draft.from().fp;
+  record.stack = stack;
+  record.shape = static_cast<uint32_t>(draft.beyond()) << kBeyondShift |
+                 (draft.uses_fp() ? kUsesFp : 0) | count;
+  for (unsigned i = 0; i < count; ++i) {
+    record.words[i] = draft.words()[i < draft.count() ? i : draft.count() - 1];
+  }
+  compiler_barrier();
+  // One that was forgotten meanwhile stays dead. Not a store: a handler that forks or attaches may
+  // come at any instruction.
+  claim_exchange(record.state, state,
+                 uint64_t{kWritten | count_up_own(area.written)} << 32 | draft.epoch());
+}
+
+void WalkMemory::forget() {
+  Area* const area = load(area_);
+  if (area == nullptr) return;
+  area->hits = area->unasked = area->rest = 0;
+  for (uint32_t i = 0; i <= area->mask; ++i) {
+    uint64_t& state = area->at(i)->state;
+    const uint32_t now = phase(state);
+    if (now == kBeingWritten) state = unknown(kDead);
+    if (now >= kWritten) state = unknown(kEmpty);
+  }
+}
+
+}  // namespace mtrace::unwind
