@@ -1,13 +1,14 @@
 #include "hook/fatal_signals.h"
 
 #include "base/process.h"
+#include "hook/export.h"
 #include "hook/lifecycle.h"
 #include "hook/next_functions.h"
 #include "hook/reporting.h"
 
 namespace mtrace::hook {
 
-void end_on_signal(int number, siginfo_t* information, void*) {
+MTRACE_REALIGN void end_on_signal(int number, siginfo_t* information, void*) {
   if (is_own_process()) {
     for (const FatalSignal& signal : kFatalSignals) {
       if (signal.number == number) report_fatal(signal.name);

@@ -27,8 +27,11 @@ constexpr int kRestorer = 0x04000000;  // set by libc in every action it hands t
 
 bool g_active = false;
 
-void write_report_on_signal(int) { trigger_report(report::Trigger::kSignal, nullptr); }
-void toggle_on_signal(int) { toggle_recording(); }
+// Handlers align their frames: an emulator may enter them with a stack that is not (qemu-user).
+MTRACE_REALIGN void write_report_on_signal(int) {
+  trigger_report(report::Trigger::kSignal, nullptr);
+}
+MTRACE_REALIGN void toggle_on_signal(int) { toggle_recording(); }
 void swallow_signal(int) {}
 
 uint32_t g_remembered = 0;  // 1: a trigger came before there were tables
