@@ -21,8 +21,28 @@ bool WalkMemory::is_worthwhile() {
 
 uint32_t WalkMemory::in_second_place(uint64_t number, uintptr_t pc, uintptr_t sp, uintptr_t fp) {
   const uint32_t stack = same(*area_->at(number), {pc, sp, fp});
-  area_->hits += stack != 0;
+  if (stack == 0) return 0;
+  // What is asked for most is to stand first, where a walk of long ago may.
+  if (++area_->hits % 16 == 0) exchange(*area_, number, number ^ 1);
   return stack;
+}
+
+// Like remember(), as far as handlers are concerned that come in between.
+void WalkMemory::exchange(Area& area, uint64_t one, uint64_t other) {
+  Record& a = *area.at(one);
+  Record& b = *area.at(other);
+  const uint64_t states[] = {load(a.state), load(b.state)};
+  if (phase(states[0]) < kWritten || phase(states[1]) < kWritten) return;
+  uint64_t written[] = {unknown(kBeingWritten), unknown(kBeingWritten)};
+  store(a.state, written[0]);
+  store(b.state, written[1]);
+  compiler_barrier();
+  auto* const from = reinterpret_cast<uint64_t*>(&a);
+  auto* const to = reinterpret_cast<uint64_t*>(&b);
+  for (size_t i = 1; i < area.stride / sizeof from[0]; ++i) std::swap(from[i], to[i]);
+  compiler_barrier();
+  claim_exchange(a.state, written[0], states[1]);
+  claim_exchange(b.state, written[1], states[0]);
 }
 
 // There are fewer records where walks are deep.
@@ -76,10 +96,10 @@ void WalkMemory::remember(const WalkDraft& draft, unsigned depth, uint32_t stack
   Area& area = *load(area_);
   const unsigned count = (draft.count() + kStep - 1) / kStep * kStep;
   if (offsetof(Record, words) + count * sizeof(StackWord) > area.stride) return;
-  const uint32_t wanted = misses_ < kFirstMisses  ? 16
-                          : misses_ < kManyMisses ? 64
-                          : misses_ < kMostMisses ? area.most / 2
-                                                  : area.most;
+  // So many that most walks have a place to themselves: the second one costs a third of a walk.
+  uint32_t wanted = kFirstRecords;
+  while (wanted < area.most && misses_ > wanted / 2) wanted *= 4;
+  wanted = std::min(wanted, area.most);
   if (wanted > load(area.mask) + 1) store(area.mask, wanted - 1);
   // What once told walks apart may be any word by now: now and then it is learned anew.
   learn(area, draft.from(), misses_ % 1024 == 0);

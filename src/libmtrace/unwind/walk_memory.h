@@ -51,10 +51,8 @@ class WalkMemory {
   void forget();
 
  private:
-  static constexpr uint32_t kNoMisses = 4;      // are remembered in a thread that has just begun
-  static constexpr uint32_t kFirstMisses = 64;  // with few records
-  static constexpr uint32_t kManyMisses = 1024;
-  static constexpr uint32_t kMostMisses = 8192;  // from here on with all
+  static constexpr uint32_t kNoMisses = 4;  // are remembered in a thread that has just begun
+  static constexpr uint32_t kFirstRecords = 32;
   static constexpr uint32_t kMostRecords = 512;
   static constexpr uint32_t kPeriod = 2048;  // misses between two looks at how many hits there were
   static constexpr uint32_t kFirstRest = 2 * kPeriod;  // walks for which nothing is asked
@@ -176,6 +174,7 @@ class WalkMemory {
     static constexpr uint64_t kSpread = 0x9e3779b97f4a7c15u;
   };
   static bool make_area(Area*& word, unsigned depth);
+  static void exchange(Area& area, uint64_t one, uint64_t other);
   static void learn(Area& area, const Registers& from, bool anew);
 
   Area* area_ = nullptr;
