@@ -62,18 +62,20 @@ void HeldProcess::stop(Clock::time_point deadline, pid_t borrowed) {
       // Those that were let run may have made new threads.
       if (left.empty() && tasks_.stop_all(deadline) && unsafe(tasks_.stopped(), borrowed).empty())
         return;
-      trouble = left.empty() ? "does not come to rest"
-                             : fmt::format("is inside {} (thread {})", left[0].inside, left[0].tid);
+      trouble = left.empty()
+                    ? "it does not come to rest"
+                    : fmt::format("it is inside {} (thread {})", left[0].inside, left[0].tid);
       if (job_stopped) {
         throw AttachError(fmt::format("is stopped, and {}: let it go on first", trouble));
       }
-    } else {
-      trouble = tasks_.trouble();
+    } else if (trouble.empty() || Clock::now() < deadline) {
+      // Not the last try, which the deadline cuts short: what was in the way before says more.
+      trouble = "it " + tasks_.trouble();
     }
     tasks_.resume_others(borrowed);
     std::this_thread::sleep_for(kPause);
   } while (Clock::now() < deadline);
-  throw AttachError(fmt::format("did not come to a safe point in time: it {}", trouble));
+  throw AttachError(fmt::format("did not come to a safe point in time: {}", trouble));
 }
 
 pid_t HeldProcess::lender() const {

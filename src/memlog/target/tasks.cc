@@ -166,7 +166,8 @@ bool Tasks::stop(const std::vector<pid_t>& tids, Clock::time_point deadline) {
   }
   for (const pid_t tid : tids) {
     if (tasks_[tid] != State::kRunning || wait_stopped(tid, deadline)) continue;
-    trouble_ = fmt::format("thread {} does not stop (in state {})", tid, task_state(pid_, tid));
+    trouble_ = fmt::format("has a thread that does not stop ({}, in state {})", tid,
+                           task_state(pid_, tid));
     return false;
   }
   return true;
