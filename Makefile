@@ -50,7 +50,8 @@ BINDIR ?= $(PREFIX)/bin
 WARN     := -Wall -Wextra $(if $(WERROR),-Werror)
 OPT      ?= -O2 -g $(if $(findstring clang,$(CXX)),-gdwarf-4)
 CPPFLAGS += -Isrc -Iinclude -D_GNU_SOURCE -DMTRACE_VERSION='"$(VERSION)"'
-COMMON   := -std=c++20 $(OPT) $(WARN) -MMD -MP
+# COVERAGE=1: set by make coverage.
+COMMON   := -std=c++20 $(OPT) $(WARN) -MMD -MP $(if $(COVERAGE),--coverage -fprofile-update=atomic)
 
 # The library: no exceptions, no RTTI, no guards for statics, no canary (it may run before the
 # thread control block is complete), TLS that never allocates, frame pointers so that a hook finds

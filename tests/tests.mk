@@ -183,6 +183,14 @@ check: all tests
 QUICK := $(addprefix $(TEST_BUILD)/,unit_library unit_tool structure_tests)
 check-quick: all $(QUICK) share
 	@tests/run_tests.sh $(BUILD) $(QUICK)
+# Which lines the unit tests reach, of memlog and of what libmtrace.so is made of. The library itself
+# has no runtime for counters: what the host tests reach inside programs is not in it.
+coverage: all share
+	@$(MAKE) --no-print-directory BUILD=$(BUILD)-coverage COVERAGE=1 OPT='-O0 -g' coverage-run
+coverage-run: $(TEST_BUILD)/unit_library $(TEST_BUILD)/unit_tool
+	@find $(BUILD) -name '*.gcda' -delete
+	@MTRACE_TEST_BINARIES='$^' tests/coverage.sh $(patsubst %-coverage,%,$(BUILD)) $(BUILD)
+.PHONY: coverage coverage-run check-quick check-tool
 check-tool: all $(TEST_BUILD)/unit_tool
 	@tests/run_tests.sh $(BUILD) $(TEST_BUILD)/unit_tool
 # The long forms of what `make check` does shortly; figures on standard output.
