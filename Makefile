@@ -39,7 +39,7 @@ ifeq ($(origin CC),default)
 CC := gcc
 endif
 BUILD   ?= build$(if $(SANITIZE),-sanitize)
-VERSION := 0.1.0
+VERSION := 0.2.0
 
 MULTIARCH = $(shell $(CC) -print-multiarch 2>/dev/null)
 PREFIX ?= /usr/local
