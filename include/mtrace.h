@@ -1,22 +1,25 @@
-/* mtrace.h: what a program can say to the heap profiler mtrace, and ask it.
+/* mtrace.h: the C API of the heap profiler mtrace.
  *
- * Nothing has to be linked. In a process that runs under libmtrace.so,
+ * Link nothing. In a process that runs under libmtrace.so,
  *     LD_PRELOAD=/path/libmtrace.so ./app
- * the functions below reach it; in any other they do nothing and return 0, at the cost of a load
- * and a branch. With MTRACE_NDEBUG defined before the include they are empty and need nothing at
- * all. doc/api.md has examples. This is not glibc's mtrace(3), which is declared in <mcheck.h>.
+ * these functions call the library. In any other process they do nothing and return 0; a call then
+ * costs a load and a branch. Define MTRACE_NDEBUG before the include to make them empty. Examples:
+ * doc/api.md. This is not glibc's mtrace(3), which <mcheck.h> declares.
  *
- * C (C99 and later) and C++ (C++11 and later), gcc and clang.
+ * Languages: C99 and later, C++11 and later. Compilers: gcc and clang.
  *
- * All functions are thread-safe, and may be called before main, in exit handlers and in the child
- * of a fork; errno stays what it was, except by mtrace_note(). Those marked [signal-safe] may also
- * be called in signal handlers, once any function of this header has been called in the same
- * source file: the first call looks the library up with dlsym(), which also forgets or replaces
- * what dlerror() would have said. Bytes are always those that were asked for.
+ * Threads: all functions are thread-safe. Call them also before main, in exit handlers and in the
+ * child of a fork. They keep errno, except mtrace_note().
  *
- * A call that cannot mean anything (a null pointer, an unknown id, ...) does nothing, returns what
- * is said below, and is counted in the line "# misuse:" of all reports from then on, under the
- * cause that stands in braces.
+ * Signals: functions marked [signal-safe] may be called in a signal handler once any function of
+ * this header has been called in the same source file. That first call finds the library with
+ * dlsym(), which may change what dlerror() returns.
+ *
+ * Units: all heap sizes are requested bytes.
+ *
+ * Errors: a meaningless call (a null pointer, an unknown id, ...) does nothing except where stated,
+ * and returns the value given below. Every later report counts it in its line "# misuse:", under
+ * the cause that stands in braces below, such as {note}.
  */
 #ifndef MTRACE_H
 #define MTRACE_H
@@ -31,106 +34,118 @@
 
 #define MTRACE_INTERNAL_FUNCTION static __attribute__((unused))
 #define MTRACE_INTERNAL_PRINTF __attribute__((format(printf, 1, 2)))
-/* Inlined always: the stack that the library sees begins with the program's own function. */
+/* Always inlined: the stack that the library records begins with the program's own function. */
 #define MTRACE_INTERNAL_INLINE static inline __attribute__((always_inline, unused))
 
 /* ---- Reports */
 
-/* Writes a report now: what every call stack has allocated and freed since the previous one.
- * Returns its number (1, 2, ...); 0 without the library or when the process is not traced; -1 when
- * the report could not be written (the changes then stand in the next one) or is not to be had
- * here (a vfork child). May wait for another thread's report, at most ten seconds. [signal-safe] */
+/* Writes a report now: what each call stack has allocated and freed since the previous report.
+ * Returns the report's number (1, 2, ...).
+ * Returns 0 without the library, or when the process is not traced.
+ * Returns -1 when the report cannot be written (the next report then includes the changes) or the
+ * caller is a vfork child.
+ * Waits for a report that another thread is writing, at most ten seconds. [signal-safe] */
 MTRACE_INTERNAL_FUNCTION int mtrace_report(void);
 
-/* As mtrace_report(), with a label (at most 255 bytes are kept) that stands in the report. A null
- * pointer or an empty text: no label. */
+/* Like mtrace_report(), and puts a label into the report. Keeps at most 255 bytes of `label`. A
+ * null pointer or an empty text: no label. [signal-safe] */
 MTRACE_INTERNAL_FUNCTION int mtrace_report_label(const char* label);
 
 /* ---- What the heap holds */
 
-/* Bytes and blocks that are live now, and the most bytes that ever were at once. [signal-safe] */
+/* Return the bytes live now, the blocks live now, and the peak: the most bytes ever live at once.
+ * [signal-safe] */
 MTRACE_INTERNAL_FUNCTION size_t mtrace_live_bytes(void);
 MTRACE_INTERNAL_FUNCTION size_t mtrace_live_blocks(void);
 MTRACE_INTERNAL_FUNCTION size_t mtrace_peak_bytes(void);
 
-/* Whether new allocations of the whole process are recorded; they are from the start on. Frees are
- * always, so a block that was recorded leaves the totals whenever it is freed. Both return 1 when
- * allocations were recorded before the call, 0 when not. [signal-safe] */
+/* Start and stop recording new allocations, in the whole process. Recording is on at program
+ * start. Frees are always recorded, so a recorded block leaves the totals whenever it is freed.
+ * Both return 1 when recording was on before the call, 0 when it was off. [signal-safe] */
 MTRACE_INTERNAL_FUNCTION int mtrace_start(void);
 MTRACE_INTERNAL_FUNCTION int mtrace_stop(void);
 
 /* ---- Notes */
 
-/* Leaves a line in the head of the next report, with the time. As printf; 255 bytes are kept, of a
- * longer text the beginning and "..." {note}. Returns 0; -1 when the note was dropped: 64 wait
- * already (counted in "# lost:"), or there is no text {note}. [signal-safe] as far as vsnprintf is:
- * glibc's allocates only for floating point and for widths above 1 KiB. */
+/* Puts a line with the time into the header of the next report. Takes a format, as printf does.
+ * Keeps 255 bytes; a longer text ends with "..." {note}.
+ * Returns 0, or -1 when the note is dropped: 64 notes wait already (counted in "# lost:"), or there
+ * is no text {note}.
+ * [signal-safe] as far as vsnprintf is: glibc's allocates only for floating point and for widths
+ * above 1 KiB. */
 MTRACE_INTERNAL_FUNCTION int mtrace_note(const char* format, ...) MTRACE_INTERNAL_PRINTF;
 
-/* The same without a format. `cut`: not 0 when the text is only the beginning. [signal-safe] */
+/* Like mtrace_note(), without a format. `cut`: not 0 when `text` is only the beginning of the note.
+ * [signal-safe] */
 MTRACE_INTERNAL_FUNCTION int mtrace_note_text(const char* text, int cut);
 
 /* ---- Savepoints
- *
- * A savepoint remembers what each stack holds, to compare with later. At most 64 at once
- * {savepoints}. While other threads allocate, a comparison has no one moment: it reads one stack
- * after the other. Not for signal handlers: an operation waits for that of another thread, and a
- * message for the names of its frames, at most five seconds. */
+ * A savepoint stores the live bytes of each stack, for a later comparison. At most 64 exist at once
+ * {savepoints}. A comparison reads one stack after the other; while other threads allocate, it
+ * shows no single moment. Not for signal handlers: an operation waits while another thread runs
+ * one, and a message waits for the names of its frames, at most five seconds. */
 
-/* By name, 1 to 63 bytes {name}. save makes the savepoint, or makes it say what is live now; update
- * does only the latter {savepoint}. Both return 0, or -1. */
+/* Savepoints by name: 1 to 63 bytes {name}. mtrace_save() creates the savepoint, or resets it to
+ * what is live now. mtrace_update() only resets an existing one {savepoint}. Both return 0, or -1
+ * on error. */
 MTRACE_INTERNAL_FUNCTION int mtrace_save(const char* name);
 MTRACE_INTERNAL_FUNCTION int mtrace_update(const char* name);
 
-/* Live bytes now minus live bytes then; negative when the heap shrank. 0 when there is no such
- * savepoint {savepoint}. */
+/* Returns the live bytes now minus those at the savepoint; negative when the heap shrank. Returns 0
+ * when the savepoint does not exist {savepoint}. */
 MTRACE_INTERNAL_FUNCTION int64_t mtrace_compare(const char* name);
 
-/* When the heap has grown: writes to stderr which stacks did (the five largest), with names where
- * the memlog tool is found, and returns by how many bytes. Otherwise 0. */
+/* Checks whether the heap has grown since the savepoint. If so, writes the five stacks that grew
+ * most to stderr, with names if the memlog tool is found, and returns the growth in bytes.
+ * Otherwise returns 0. */
 MTRACE_INTERNAL_FUNCTION int64_t mtrace_check(const char* name);
 
-/* As mtrace_check(), and abort() when the heap has grown. */
+/* Like mtrace_check(), and calls abort() when the heap has grown. */
 MTRACE_INTERNAL_FUNCTION void mtrace_assert(const char* name);
 
-/* By handle: a savepoint of one's own. 0 is none. A handle that was freed, or never was one, is
- * recognised {savepoint}. */
+/* Savepoints by handle: each belongs to the code that made it. Handle 0 means no savepoint. A
+ * handle that was freed or never existed is detected {savepoint}. */
 typedef uint64_t mtrace_savepoint;
 
-/* 0: there are too many, or no memory. */
+/* Creates a savepoint of what is live now. Returns 0 when there are too many, or no memory. */
 MTRACE_INTERNAL_FUNCTION mtrace_savepoint mtrace_savepoint_new(void);
-/* What messages call it; at most 63 bytes are kept. 0, or -1 {name}. */
+/* Sets the name that messages use. Keeps at most 63 bytes. Returns 0, or -1 on error {name}. */
 MTRACE_INTERNAL_FUNCTION int mtrace_savepoint_label(mtrace_savepoint savepoint, const char* label);
-/* As the functions above. */
+/* Like the functions above. */
 MTRACE_INTERNAL_FUNCTION int mtrace_savepoint_update(mtrace_savepoint savepoint);
 MTRACE_INTERNAL_FUNCTION int64_t mtrace_savepoint_compare(mtrace_savepoint savepoint);
 MTRACE_INTERNAL_FUNCTION int64_t mtrace_savepoint_check(mtrace_savepoint savepoint);
 MTRACE_INTERNAL_FUNCTION void mtrace_savepoint_assert(mtrace_savepoint savepoint);
-/* Writes the message of a check to `fd`, grown or not. 0, or -1 when it cannot be written. */
+/* Writes the message of a check to `fd`, whether or not the heap has grown. Returns 0, or -1
+ * when it cannot be written. */
 MTRACE_INTERNAL_FUNCTION int mtrace_savepoint_explain(mtrace_savepoint savepoint, int fd);
+/* Frees the savepoint. Returns 0, or -1 on error. */
 MTRACE_INTERNAL_FUNCTION int mtrace_savepoint_free(mtrace_savepoint savepoint);
 
 /* ---- Resources of the program's own: texture memory, descriptors, objects of a pool, ...
  *
- * They stand in reports as entries "@KIND" with the stack that recorded them, and never count as
- * heap. `kind`: 1 to 31 letters, digits and "-" {kind}, at most 30 of them {kinds}. `id`: any
- * number that is not used twice at a time within the kind, an address perhaps. `size`: 0 to 2^47-1
- * {size}, bytes or whatever the kind is measured in. mtrace_stop() does not concern them.
+ * Reports list resources as entries "@KIND" with the stack that recorded them, and never count them
+ * as heap. mtrace_stop() does not affect them.
+ *   kind   1 to 31 letters, digits and "-" {kind}; at most 30 kinds {kinds}
+ *   id     any number, for example an address; unique among the live resources of its kind
+ *   size   0 to 2^47-1, in bytes or any other unit of the kind {size}
  * [signal-safe] */
 
-/* 0; -1 for bad use or no room. An id that is recorded already is released first {duplicate}. */
+/* Records a resource. Returns 0, or -1 on misuse or when there is no room. An id that is already
+ * recorded is released first {duplicate}. */
 MTRACE_INTERNAL_INLINE int mtrace_record(const char* kind, uint64_t id, int64_t size);
-/* 0; -1 for an id that is not recorded {release}. Any thread may release what another recorded. */
+/* Releases a resource. Any thread may do so. Returns 0, or -1 when the id is not recorded
+ * {release}. */
 MTRACE_INTERNAL_INLINE int mtrace_release(const char* kind, uint64_t id);
 
 /* ---- Where am I? */
 
-/* Writes the stack of the caller to `fd`: a line "\t(module+0xoffset)" for each of at most 128
- * frames, then a line "# module: ..." for each module; `memlog decode` puts names in. Returns the
- * number of frames, -1 when `fd` does not take it. [signal-safe] */
+/* Writes the caller's stack to `fd`: a line "\t(module+0xoffset)" for each frame, at most 128, then
+ * a line "# module: ..." for each module. Pipe the text through `memlog decode` to get names.
+ * Returns the number of frames, or -1 when `fd` cannot be written. [signal-safe] */
 MTRACE_INTERNAL_INLINE int mtrace_backtrace(int fd);
 
-/* ---- How the library is found. Nothing from here on is for use. */
+/* ---- How the library is found. Internal from here on: do not use. */
 
 /* clang-format off */
 #define MTRACE_INTERNAL_LIST(X)                                                                  \
@@ -151,14 +166,14 @@ MTRACE_INTERNAL_INLINE void* mtrace_internal_function(int which) {
 
 #else
 
-/* Weak, so that a static program, which has no dlsym and no library, links without it. */
+/* Weak, so that a static program, which has neither dlsym nor the library, still links. */
 static void* mtrace_internal_dlsym(void* handle, const char* name)
     __attribute__((weakref("dlsym")));
 
 static void* mtrace_internal_table[MTRACE_INTERNAL_COUNT];
-static int mtrace_internal_state; /* 0: not looked yet, 1: the table is filled, -1: no library */
+static int mtrace_internal_state; /* 0: not looked up yet, 1: the table is filled, -1: no library */
 
-/* Threads that come here at once all find the same. */
+/* Threads may run this at once: all of them store the same values. */
 MTRACE_INTERNAL_FUNCTION __attribute__((noinline, cold)) int mtrace_internal_look(void) {
 #define MTRACE_INTERNAL_NAME(name) "mtrace_" #name,
   static const char* const names[] = {MTRACE_INTERNAL_LIST(MTRACE_INTERNAL_NAME)};
@@ -173,7 +188,8 @@ MTRACE_INTERNAL_FUNCTION __attribute__((noinline, cold)) int mtrace_internal_loo
   return found;
 }
 
-/* The library's function, or null: there is no library, or it is older than this header. */
+/* Returns the library's function, or null when there is no library or it is older than this
+ * header. */
 MTRACE_INTERNAL_INLINE void* mtrace_internal_function(int which) {
   int state = __atomic_load_n(&mtrace_internal_state, __ATOMIC_ACQUIRE);
   if (state < 0 || (state == 0 && !mtrace_internal_look())) return NULL;
@@ -182,8 +198,8 @@ MTRACE_INTERNAL_INLINE void* mtrace_internal_function(int which) {
 
 #endif
 
-/* The empty assembly keeps the call from becoming a jump, which would take the program's function
- * off the stack. */
+/* The empty assembly prevents a tail call, which would remove the program's function from the
+ * stack. */
 #define MTRACE_INTERNAL_DEFINE(specifiers, type, name, parameters, arguments) \
   specifiers type mtrace_##name parameters {                                  \
     type(*function) parameters;                                               \
@@ -261,8 +277,8 @@ MTRACE_INTERNAL_FUNCTION void mtrace_savepoint_assert(mtrace_savepoint savepoint
 
 #ifdef __cplusplus
 
-// Says on stderr, when it goes out of scope, which stacks hold more than when it was made, if the
-// heap as a whole does. `what` stands in the message; at most 63 bytes are kept.
+// Checks a scope for growth: if more bytes are live at its end than at its beginning, writes to
+// stderr which stacks grew. `what` names the scope in the message; at most 63 bytes are kept.
 //
 //     mtrace_scope guard("parse");
 class mtrace_scope {
@@ -278,9 +294,9 @@ class mtrace_scope {
   mtrace_scope(const mtrace_scope&) = delete;
   mtrace_scope& operator=(const mtrace_scope&) = delete;
 
-  // Live bytes now minus those at the beginning.
+  // Returns the live bytes now minus those at the beginning of the scope.
   int64_t growth() const { return savepoint_ != 0 ? mtrace_savepoint_compare(savepoint_) : 0; }
-  // Nothing is said at the end.
+  // Suppresses the message at the end of the scope.
   void dismiss() { loud_ = false; }
 
  private:

@@ -1,5 +1,5 @@
-// mtrace_gtest.h: lets GoogleTest tests fail that leave more on the heap than they found. Part of
-// mtrace, a heap profiler. One line in main:
+// mtrace_gtest.h: fails GoogleTest tests that leave more bytes on the heap than they found. Part of
+// mtrace, a heap profiler. Add one line to main:
 //
 //     int main(int argc, char** argv) {
 //       testing::InitGoogleTest(&argc, argv);
@@ -9,17 +9,17 @@
 //
 //     LD_PRELOAD=/path/libmtrace.so ./my_test
 //
-// Without the library the tests run as always. A test that passes otherwise fails when more bytes
-// are live at its end (after TearDown and the destruction of the fixture) than were at its start;
-// the message names the stacks that grew. What SetUpTestSuite and environments keep is not looked
-// at. A test that means to keep something says so:
+// Without the library the tests run as usual. With it, a test that would pass fails when more bytes
+// are live at its end (after TearDown and the destruction of the fixture) than at its start. The
+// message names the stacks that grew. SetUpTestSuite and environments are not checked. A test that
+// keeps memory on purpose says so:
 //
 //     TEST(Cache, Fills) {
-//       mtrace_allow_growth(4096);  // bytes; without a number: any
+//       mtrace_allow_growth(4096);  // bytes; without an argument: any number
 //
-// Before the first test some threads are started and ended, because libc keeps the thread
-// descriptors of a few ended threads for the next ones. Link with the library that GoogleTest needs
-// for threads, anyway (-pthread).
+// Before the first test, mtrace_fail_leaking_tests() starts and ends some threads: libc keeps the
+// descriptors of a few ended threads for the next ones. Link with -pthread, which GoogleTest needs
+// anyway.
 #ifndef MTRACE_GTEST_H
 #define MTRACE_GTEST_H
 
@@ -35,14 +35,14 @@
 
 namespace mtrace_internal {
 
-// Fails tests by what their end event finds. GoogleTest's listeners hear the end of a test in the
-// reverse order of its beginning, so this one, added last, is nearest to the test on both sides,
-// and those that print results hear of the failure.
+// Fails a test when its end event finds growth. GoogleTest calls listeners in reverse order at the
+// end of a test. This one is added last, so it is the last before the test and the first after it,
+// and the listeners that print results see the failure.
 class LeakListener : public ::testing::EmptyTestEventListener {
  public:
   static constexpr int64_t kAny = INT64_MAX;
 
-  // Of the test that runs now.
+  // Growth that the running test may leave, in bytes. Thread-safe.
   static std::atomic<int64_t>& allowed() {
     static std::atomic<int64_t> bytes(0);
     return bytes;
@@ -58,7 +58,7 @@ class LeakListener : public ::testing::EmptyTestEventListener {
 
   void OnTestEnd(const ::testing::TestInfo& test) override {
     if (savepoint_ == 0) return;
-    // First the numbers, and the message into a file, before anything here allocates.
+    // Take the numbers and write the message to a file before anything here allocates.
     const int64_t growth = mtrace_savepoint_compare(savepoint_);
     if (growth > allowed() && test.result()->Passed() && !test.result()->Skipped()) {
       const int file = memfd_create("mtrace", MFD_CLOEXEC);
@@ -79,7 +79,7 @@ class LeakListener : public ::testing::EmptyTestEventListener {
   }
 
  private:
-  // Closes the file.
+  // Reads the whole file and closes it.
   static std::string content_of(int file) {
     std::string text;
     char part[4096];
@@ -94,7 +94,7 @@ class LeakListener : public ::testing::EmptyTestEventListener {
   mtrace_savepoint savepoint_ = 0;
 };
 
-// As many threads at once as libc keeps descriptors of at most, with stacks of the usual 8 MiB.
+// Runs at once as many threads as libc keeps descriptors of, given the usual stacks of 8 MiB.
 inline void warm_up_threads() {
   constexpr int kThreads = 6;
   std::thread threads[kThreads];
@@ -108,7 +108,7 @@ inline void warm_up_threads() {
   for (std::thread& thread : threads) thread.join();
 }
 
-// GoogleTest keeps the room that the longest message of a death test has taken.
+// GoogleTest keeps the buffer of the longest death test message. Makes it grow now.
 inline void warm_up_death_tests() {
 #if GTEST_HAS_DEATH_TEST
   ::testing::internal::DeathTest::set_last_death_test_message(std::string(16 * 1024, ' '));
@@ -116,7 +116,7 @@ inline void warm_up_death_tests() {
 #endif
 }
 
-// And the room for scoped traces of the deepest test yet.
+// GoogleTest also keeps the buffer of the deepest scoped traces. Makes it grow now.
 inline void warm_up_traces(int depth = 32) {
   SCOPED_TRACE("");
   if (depth > 1) warm_up_traces(depth - 1);
@@ -124,8 +124,8 @@ inline void warm_up_traces(int depth = 32) {
 
 }  // namespace mtrace_internal
 
-// From now on tests that leave more on the heap than they found fail. Call it after
-// InitGoogleTest(), once. Does nothing without the library.
+// Makes every later test fail that leaves more bytes on the heap than it found. Call it once, after
+// InitGoogleTest(). Does nothing without the library.
 inline void mtrace_fail_leaking_tests() {
   const mtrace_savepoint probe = mtrace_savepoint_new();
   if (probe == 0) return;
@@ -136,8 +136,8 @@ inline void mtrace_fail_leaking_tests() {
   ::testing::UnitTest::GetInstance()->listeners().Append(new mtrace_internal::LeakListener);
 }
 
-// The test that runs now may leave that many bytes more on the heap than it found. Call it in the
-// test or in its fixture. Thread-safe.
+// Allows the running test to leave at most `bytes` more on the heap than it found; by default any
+// number. Call it in the test or its fixture. Thread-safe.
 inline void mtrace_allow_growth(int64_t bytes = mtrace_internal::LeakListener::kAny) {
   mtrace_internal::LeakListener::allowed() = bytes;
 }

@@ -1,11 +1,11 @@
-// Sums that say so when they do not fit.
+// Sums with overflow checks.
 #pragma once
 
 #include <stdexcept>
 
 namespace mtrace::analyze {
 
-// Throws std::runtime_error when the sum does not fit 64 bits.
+// Adds. Throws std::runtime_error when the sum does not fit 64 bits.
 template <typename Number>
 void add_to(Number& sum, Number more) {
   if (__builtin_add_overflow(sum, more, &sum)) {

@@ -1,4 +1,4 @@
-// Two tables, stack by stack: what the second has more than the first.
+// Compares two tables stack by stack.
 #pragma once
 
 #include <cstddef>
@@ -8,21 +8,24 @@
 namespace mtrace::analyze {
 
 struct Comparison {
-  // Rows hold differences: bytes, blocks, and Row::before. Stacks are those of the second table as
-  // far as it has them.
+  // Differences, second minus first: bytes, blocks, and Row::before. Stacks come from the second
+  // table if it has them.
   Table table;
-  size_t added = 0;    // stacks that only the second has
-  size_t removed = 0;  // that only the first has
-  size_t by_name = 0;  // that were found by their names, not by their addresses
+  size_t added = 0;    // stacks only in the second table
+  size_t removed = 0;  // stacks only in the first
+  size_t by_name = 0;  // stacks matched by names instead of addresses
 };
 
-// Stacks are the same when their addresses are, in the same builds of their modules. Those with a
-// module of which the other side has another build, or with code that lies in no module, are
-// matched by what their frames are called: functions and files, or module and offset where there is
-// no name; directories do not matter. Of several with the same names those in the same lines belong
-// together, then, when there are as many on both sides, those in the same order of their lines;
-// else all of them count as one stack. Throws std::runtime_error when a difference does not fit 64
-// bits.
+// Compares two tables. Throws std::runtime_error when a difference does not fit 64 bits. Stacks
+// match in this order:
+//   1. Same addresses in the same builds of the modules.
+//   2. A stack with a module of which the other table has another build, or with code outside any
+//      module, matches by names: function and file, or module and offset where there is no name.
+//      Directories do not matter.
+//   3. Of several stacks with the same names, those with the same lines match.
+//   4. The rest match in the order of their lines if both tables have equally many; otherwise all
+//   of
+//      them count as one stack.
 Comparison compare(const Table& before, const Table& after);
 
 }  // namespace mtrace::analyze

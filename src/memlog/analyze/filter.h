@@ -1,4 +1,4 @@
-// What a view is asked to be about: some reports, some stacks, some of their frames.
+// Selects what a view shows: reports, stacks, and frames of stacks.
 #pragma once
 
 #include <absl/container/flat_hash_map.h>
@@ -24,37 +24,37 @@ struct Span {
   bool holds(uint64_t number) const { return number >= least && number <= most; }
 };
 
-// What was left out.
+// The rows or entries left out.
 struct LeftOut {
   size_t stacks = 0;
-  int64_t bytes = 0;  // of the heap's, net; saturates
+  int64_t bytes = 0;  // net, of the heap; saturates
 
   void add(const std::string& kind, int64_t change);
   void add(const LeftOut& more);
 };
 
 struct Filter {
-  // Reports.
+  // Selects reports.
   std::unique_ptr<re2::RE2> label;
   std::optional<Span> seq;
-  // Stacks, as whole as the report has them: one of `include`, if there are any, and none of
-  // `exclude`.
+  // Select stacks, by all frames in the report: at least one of `include` matches, if there are
+  // any, and none of `exclude`.
   std::vector<StackPattern> include;
   std::vector<StackPattern> exclude;
-  // Rows, when all that makes one is added up.
-  uint64_t min_bytes = 0;  // of the change, up or down
+  // Select rows, once they are summed up.
+  uint64_t min_bytes = 0;  // absolute value of the change
   bool grew = false;
   bool shrank = false;
-  std::optional<Span> lifetime;  // the mean, milliseconds; without one no row passes
-  // What is left of the stacks.
+  std::optional<Span> lifetime;  // mean lifetime, milliseconds; a row without one never passes
+  // The frames of each stack to keep.
   FrameRange frames;
 
   bool chooses_reports() const { return label != nullptr || seq.has_value(); }
   bool chooses_rows() const { return min_bytes != 0 || grew || shrank || lifetime; }
-  // A report with this number and label.
+  // Returns whether the filter takes a report with this number and label.
   bool takes(int64_t number, const std::string& text) const;
 
-  // Removes the entries that are not wanted.
+  // Removes the entries that the filter rejects.
   LeftOut apply(profile::Memlog& memlog);
   LeftOut apply(std::vector<Row>& rows) const;
 

@@ -1,4 +1,4 @@
-// The first rows of a table, and how many there were besides.
+// Keeps the first rows of a table and counts the rest.
 #pragma once
 
 #include <cstddef>
@@ -12,11 +12,11 @@ namespace mtrace::analyze {
 
 struct Rest {
   size_t rows = 0;
-  __int128 bytes = 0;  // net; of 64-bit numbers: cannot overflow
+  __int128 bytes = 0;  // net sum of 64-bit numbers, so it cannot overflow
 };
 
-// Sorts `rows`. Those of a kind beyond its first `limit` (0: all are kept) go, and are added to the
-// rest of the kind.
+// Sorts `rows` and keeps the first `limit` of each kind (0: all). Adds the others to the rest of
+// their kind.
 void keep_first(std::vector<Row>& rows, Order order, size_t limit,
                 std::map<std::string, Rest>& rest);
 

@@ -1,4 +1,4 @@
-// A regular expression for what a frame says: its function, its source line or its module.
+// A regular expression for a frame: its function, its source line or its module.
 #pragma once
 
 #include <absl/container/flat_hash_map.h>
@@ -14,26 +14,27 @@
 
 namespace mtrace::analyze {
 
-// What is wrong with a pattern, without saying where it stood.
+// A pattern is malformed. The text does not say where it was.
 class PatternError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// An expression that is found anywhere in a text. Throws PatternError if it is none.
+// Compiles an expression that may match anywhere in a text. Throws PatternError.
 std::unique_ptr<re2::RE2> compile(std::string_view expression);
 
 class FramePattern {
  public:
-  // "REGEX", which function, source or module may match, or "function:REGEX", "source:REGEX",
+  // Parses "REGEX" (for function, source or module), "function:REGEX", "source:REGEX" or
   // "module:REGEX". "function::f" is a REGEX. Throws PatternError.
   explicit FramePattern(std::string_view text);
 
-  // What stands behind "leak:" in a suppressions file of LeakSanitizer: a part of a function,
-  // source file or module; * is any text, ^ at the front and $ at the end tie it to that end.
+  // Parses the text after "leak:" in a LeakSanitizer suppressions file: a part of a function,
+  // source file or module. * matches any text; ^ at the front and $ at the end anchor.
   static FramePattern leak(std::string_view text);
 
-  // Frame `at` of a stack. A function matches as the file has it or as it is shown, a source with
-  // its line or without, what is inlined by the module that it is inlined into.
+  // Returns whether frame `at` of a stack matches. Tests a function in its full and its shortened
+  // form, a source with and without its line, and an inlined frame by the module it is inlined
+  // into.
   bool matches(const std::vector<profile::Frame>& frames, size_t at,
                const std::vector<profile::Module>& modules) const;
 
@@ -47,7 +48,7 @@ class FramePattern {
 
   Where where_;
   std::unique_ptr<re2::RE2> expression_;
-  // The same texts come again and again.
+  // Cached results: the same texts recur.
   mutable Known functions_;
   mutable Known sources_;
   mutable Known modules_;

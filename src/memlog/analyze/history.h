@@ -1,4 +1,4 @@
-// What the stacks of one process held at each of its reports.
+// What the stacks of one process held at each report.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace mtrace::analyze {
 
-// Bytes and blocks at a moment; what was done is since the start.
+// Live bytes and blocks at a moment, and totals since the start.
 struct Held {
   int64_t bytes = 0;
   int64_t blocks = 0;
@@ -25,15 +25,15 @@ class History {
  public:
   explicit History(FrameRange range) : range_(range) {}
 
-  // The next report of the process, in the order of their numbers. Throws std::runtime_error when a
-  // sum does not fit 64 bits.
+  // Adds the next report of the process, in order of report numbers. Throws std::runtime_error when
+  // a sum does not fit 64 bits.
   void add(const profile::Memlog& memlog);
 
-  // The stacks as rows without numbers but the id; none is ever moved or removed.
+  // The stacks: rows with an id and no numbers. A stack never moves and is never removed.
   const Table& stacks() const { return groups_; }
-  // By index in stacks(); other kinds than heap hold nothing.
+  // By index in stacks(). Entries of other kinds than heap hold nothing.
   const std::vector<Held>& held() const { return held_; }
-  // The process was at a new peak between the last report and the one before.
+  // Whether the process reached a new peak between the last two reports.
   bool peak_moved() const { return peak_moved_; }
 
  private:
@@ -41,10 +41,10 @@ class History {
   void take(Held& held, const profile::Entry& entry, int64_t& live);
 
   FrameRange range_;
-  Table whole_;                // stacks as reports have them
-  Table groups_;               // as `range_` leaves them
+  Table whole_;                // stacks as in the reports
+  Table groups_;               // stacks reduced to `range_`
   std::vector<size_t> group_;  // by index in whole_
-  std::vector<int64_t> live_;  // bytes, likewise
+  std::vector<int64_t> live_;  // bytes, by index in whole_
   std::vector<Held> held_;
   uint64_t peak_ = 0;  // bytes
   bool peak_moved_ = false;

@@ -1,5 +1,5 @@
-// How long the freed blocks of a stack had lived, of those that were freed between two looks at a
-// ledger. Times in ticks.
+// Estimates the lifetimes of a stack's blocks that were freed between two looks at a ledger. Times
+// are in ticks.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace mtrace::analyze {
 
-// Of one of the freed, or as far as the ledger can tell: least at or above it, most at or below it.
+// The lifetime of a freed block, or a bound: `least` is at or above it, `most` at or below it.
 struct LiveTimeLimit {
   uint64_t ticks;
   bool exact;
@@ -17,14 +17,15 @@ struct LiveTimeLimit {
 
 struct LiveTime {
   uint64_t frees = 0;
-  uint64_t mean = 0;                   // exact where there are frees
-  std::optional<LiveTimeLimit> least;  // none: nothing is known
+  uint64_t mean = 0;                   // exact when there are frees
+  std::optional<LiveTimeLimit> least;  // nothing: unknown
   std::optional<LiveTimeLimit> most;
 };
 
-// The ledger keeps the least and the most since the process's last report; a report begins them
-// anew. So what both looks have can be of before the first, and what a report took can be of
-// after it. `before`: nullptr: it was not there. `whole`: no report has begun them anew meanwhile.
+// The ledger keeps the shortest and longest lifetime since the process's last report; each report
+// resets them. So a value that both looks see may date from before the first look, and a report may
+// remove one from after it. `before`: nullptr if the stack did not exist. `whole`: no report has
+// reset them between the looks.
 LiveTime live_time(const live::LedgerStackState* before, const live::LedgerStackState& after,
                    bool whole);
 

@@ -1,4 +1,4 @@
-// What the runtimes of C and C++ keep until the end and never free, whatever the program does.
+// Memory that the C and C++ runtimes keep to the end and never free, in every program.
 #pragma once
 
 #include <vector>
@@ -7,7 +7,7 @@
 
 namespace mtrace::analyze {
 
-// A suppressions file.
+// The text of a suppressions file.
 extern const char kRuntimeKeeps[];
 
 std::vector<StackPattern> runtime_keeps();

@@ -1,4 +1,4 @@
-// What each stack held at a series of states of one process.
+// What each stack of a process held at a series of states.
 #pragma once
 
 #include <absl/container/flat_hash_map.h>
@@ -24,18 +24,19 @@ class Series {
  public:
   explicit Series(FrameRange range) : range_(range) {}
 
-  // The next report of the process, in the order of their numbers. `state`: it is one of those
-  // that are looked at; a stack that it does not list holds what it held before. Throws
-  // std::runtime_error when a sum does not fit 64 bits.
+  // Adds the next report of the process, in order of report numbers. `state`: the report is one of
+  // the states. A stack that it does not list holds what it held before. Throws std::runtime_error
+  // when a sum does not fit 64 bits.
   void add(const profile::Memlog& memlog, bool state);
 
   const std::vector<State>& states() const { return states_; }
-  // Stacks: rows without numbers, but for the id. Values: bytes at each state.
+  // The stacks: rows with an id and no numbers. Their values: bytes at each state.
   const Table& table() const { return groups_; }
   std::vector<int64_t> values(size_t row) const;
-  // What it held before the first report that was added: bytes.
+  // Returns the bytes that a stack held before the first report added.
   int64_t before(size_t row) const { return values_[row].before; }
-  // Blocks at each state, of those made since then; reports do not tell how many there were.
+  // Returns the blocks at each state, counted from the first report added: reports do not tell how
+  // many there were before.
   std::vector<int64_t> blocks(size_t row) const;
 
  private:
@@ -45,8 +46,8 @@ class Series {
     int64_t blocks;
   };
   struct Group {
-    int64_t before = 0;  // what its stacks held before the first report that lists them
-    int64_t value = 0;   // besides
+    int64_t before = 0;  // bytes that its stacks held before the first report that lists them
+    int64_t value = 0;   // bytes since
     int64_t blocks = 0;
     std::vector<Point> points;
   };
@@ -59,8 +60,8 @@ class Series {
 
   FrameRange range_;
   std::vector<State> states_;
-  Table stacks_;                 // whole
-  Table groups_;                 // as `range_` leaves them
+  Table stacks_;                 // stacks with all frames
+  Table groups_;                 // stacks reduced to `range_`
   std::vector<Member> members_;  // by index in stacks_
   std::vector<Group> values_;    // by index in groups_
 };

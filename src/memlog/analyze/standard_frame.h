@@ -1,4 +1,4 @@
-// Frames of the C++ standard library, which tell little and come in runs.
+// Folds frames of the C++ standard library: they tell little and come in runs.
 #pragma once
 
 #include <cstddef>
@@ -9,18 +9,18 @@
 
 namespace mtrace::analyze {
 
-// A function of std:: or __gnu_cxx::, whatever it returns and takes: "void
-// std::__invoke_impl<int>(int)", not "f(std::string)".
+// Returns whether it is a function of std:: or __gnu_cxx::, whatever its return and parameter
+// types: "void std::__invoke_impl<int>(int)" is, "f(std::string)" is not.
 bool is_standard(const std::string& function);
 
-// A frame of a stack, and how many of the library's that it called stand for nothing more.
+// A frame, and the number of library frames folded into it.
 struct FoldedFrame {
   const profile::Frame* frame;
   size_t hidden = 0;
 };
 
-// `frames`, innermost first, with each run of the library's frames as its last one: what the
-// program called.
+// Returns `frames`, innermost first, with each run of library frames reduced to its last: the one
+// that the program called.
 std::vector<FoldedFrame> folded(const std::vector<profile::Frame>& frames);
 
 }  // namespace mtrace::analyze

@@ -1,4 +1,4 @@
-// Reports added up to what is live.
+// Adds up reports to what is live.
 #pragma once
 
 #include <cstdint>
@@ -11,28 +11,27 @@
 
 namespace mtrace::analyze {
 
-// What one process held when its last report was taken.
+// What one process held at its last report.
 struct ProcessSum {
   profile::Header last;  // of its last report
   int64_t reports = 0;
   Table table;
-  profile::Total total;                 // the sum of the changes
-  std::vector<std::string> notes;       // what the reader should know
-  std::vector<std::string> incomplete;  // why this is not what is live
+  profile::Total total;                 // sum of the changes
+  std::vector<std::string> notes;       // for the reader
+  std::vector<std::string> incomplete;  // reasons why this is not all that is live
 };
 
-// Adds up the reports of one process. A report that is missing, and a sum that is not what the last
-// report says is live, are said in ProcessSum::incomplete.
+// Adds up the reports of one process. Puts a missing report into ProcessSum::incomplete, and also a
+// sum that differs from what the last report says is live.
 class Summing {
  public:
-  // `chosen`: only some reports were asked for, so that none is missing, and the sum is only what
-  // they changed.
+  // `chosen`: the user selected reports, so none is missing, and the sum is only their changes.
   explicit Summing(bool chosen) : chosen_(chosen) {}
 
-  // The next report, in the order of their numbers. Throws std::runtime_error if it is there twice
-  // or a sum does not fit 64 bits.
+  // Adds the next report, in order of report numbers. Throws std::runtime_error when it is there
+  // twice, or a sum does not fit 64 bits.
   void add(const profile::Memlog& memlog);
-  // After at least one report.
+  // Call it after at least one report.
   ProcessSum finish();
 
  private:
@@ -42,11 +41,11 @@ class Summing {
   ProcessSum process_;
   std::optional<profile::Total> inherited_;
   std::string name_;         // of the process
-  std::string last_report_;  // its name
+  std::string last_report_;  // name of the last report
 };
 
-// Adds up the reports of each process (told apart by program, pid and start time). Processes come
-// in the order of their start. Throws as Summing does.
+// Adds up the reports of each process (identified by program, pid and start time). Returns the
+// processes in the order of their start. Throws as Summing does.
 std::vector<ProcessSum> sum_processes(const std::vector<profile::Memlog>& memlogs);
 
 }  // namespace mtrace::analyze

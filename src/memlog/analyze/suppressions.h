@@ -1,11 +1,11 @@
-// What is not to be reported: a file, a line each.
+// Suppressions: stacks that are not to be reported. A text file, one pattern a line:
 //
-//   leak:PATTERN             as LeakSanitizer reads it
+//   leak:PATTERN             as in LeakSanitizer
 //   function:REGEX           a frame's function; also source:, module:, and any: for any of them
 //   frames:REGEX < REGEX     the innermost frames, in this order
-//   # text                   a remark; so are empty lines
+//   # text                   a comment; empty lines are, too
 //
-// A stack is suppressed when one of its frames matches, for frames: when each of them does.
+// A pattern suppresses a stack when one of its frames matches; frames: when each of them does.
 #pragma once
 
 #include <stdexcept>
@@ -20,9 +20,9 @@ namespace mtrace::analyze {
 
 class StackPattern {
  public:
-  // Any frame.
+  // Matches any frame.
   explicit StackPattern(FramePattern pattern) { patterns_.push_back(std::move(pattern)); }
-  // A line of the file. Throws PatternError.
+  // Parses a line of the file. Throws PatternError.
   explicit StackPattern(std::string_view line);
 
   bool matches(const std::vector<profile::Frame>& frames,
@@ -33,7 +33,7 @@ class StackPattern {
   bool in_order_ = false;
 };
 
-// The patterns in `text`. Throws profile::FormatError with `name` and the line.
+// Reads the patterns in `text`. Throws profile::FormatError with `name` and the line.
 std::vector<StackPattern> read_suppressions(const std::string& name, std::string_view text);
 
 }  // namespace mtrace::analyze

@@ -1,4 +1,4 @@
-// Stacks with numbers, from one memlog or merged from many.
+// Rows of stacks with numbers, from one memlog or merged from several.
 #pragma once
 
 #include <absl/container/flat_hash_map.h>
@@ -15,40 +15,39 @@ namespace mtrace::analyze {
 
 class Table {
  public:
-  // A table of a memlog's entries, each a row of its own. Takes them: a large memlog is mostly
-  // entries.
+  // Makes a row of each entry of a memlog. Takes the entries: they are most of a large memlog.
   static Table of(profile::Memlog& memlog);
 
-  // Adds the entries of `memlog`. Rows of one kind merge when their stacks agree in the frames of
-  // `range`, so that opposite signs cancel; the other frames go. Frames agree when the offset and
-  // the module's build-id (or path) do. Returns false when a sum does not fit 64 bits; the table
-  // is then of no use.
+  // Adds the entries of `memlog`. Entries of one kind merge into one row when their frames in
+  // `range` agree, so that opposite signs cancel; the other frames are dropped. Frames agree when
+  // offset and build-id (or path) of the module do. Returns false when a sum does not fit 64 bits;
+  // the table is then unusable.
   [[nodiscard]] bool merge(const profile::Memlog& memlog, FrameRange range);
-  // Likewise for the rows of another table.
+  // Like the above, for the rows of another table.
   [[nodiscard]] bool merge(const Table& other, FrameRange range);
-  // Adds a later report of the same process: what its entries say of a stack's age, slack and share
-  // in the peak takes the place of what was known, and live is not known any more.
+  // Adds a later report of the same process. Its values of age, slack and share in the peak replace
+  // the earlier ones; live becomes unknown. Returns false as merge() does.
   [[nodiscard]] bool append(const profile::Memlog& memlog);
-  // The index of the row that has the stack of `row`, cut to `range`. If there was none, `row`
-  // becomes it, at the end, and is empty.
+  // Returns the index of the row with the stack of `row`, cut to `range`. If there is none, appends
+  // `row` as a new row, which empties it.
   size_t place(const std::vector<profile::Module>& modules, Row& row, FrameRange range);
-  // Adds the rows of another table of the same report, as they are.
+  // Appends the rows of another table of the same report, unchanged.
   void take(Table& part);
-  // Adds a row whose frames name the modules of `owner`, as one of its own.
+  // Appends a row whose frames name modules of `owner`.
   void add_row(const Table& owner, Row row);
-  // The process's peak has moved: the shares in the one before count no more.
+  // Clears the shares in the peak: the process has a new one.
   void forget_peak();
 
   const std::vector<Row>& rows() const { return rows_; }
   std::vector<Row>& rows() { return rows_; }
-  // Those that rows have, the heap ("") first and always there.
+  // The kinds of the rows. The heap ("") is always there, as the first.
   std::vector<std::string> kinds() const;
   const std::vector<profile::Module>& modules() const { return memlog_.modules; }
-  // For profile::place(): a memlog without entries that holds the modules.
+  // A memlog without entries that has the modules, for profile::place().
   const profile::Memlog& names() const { return memlog_; }
 
  private:
-  using Key = std::vector<uint64_t>;  // module identity and offset of each frame
+  using Key = std::vector<uint64_t>;  // module identity and offset per frame
 
   uint64_t identity(const profile::Module& module);
   profile::ModuleIndex adopt(const profile::Module& module);
@@ -60,9 +59,9 @@ class Table {
   std::vector<Row> rows_;
   std::vector<Key> keys_;  // of merged rows, by index
   absl::flat_hash_map<uint64_t, std::vector<size_t>> by_stack_;
-  absl::flat_hash_map<uint64_t, size_t> by_number_;  // of whole stacks' frames
-  size_t reports_ = 0;                               // appended
-  std::vector<size_t> last_report_;                  // that had the row, by index
+  absl::flat_hash_map<uint64_t, size_t> by_number_;  // the numbers of whole stacks' frame lists
+  size_t reports_ = 0;                               // number of appended reports
+  std::vector<size_t> last_report_;                  // by index: the last report that had the row
   absl::flat_hash_map<std::string, uint64_t> identities_;
   absl::flat_hash_map<std::string, profile::ModuleIndex> by_name_;
 };

@@ -1,4 +1,4 @@
-// Functions and who calls whom, with what was allocated in them and below.
+// A call graph with what was allocated in each function and below it.
 #pragma once
 
 #include <cstdint>
@@ -15,20 +15,20 @@ struct GraphFunction {
   std::string name;
   std::string file;                  // empty: unknown
   std::string module;                // path; empty: unknown
-  uint64_t total = 0;                // of all stacks that it is in
-  std::map<uint64_t, uint64_t> own;  // by line: of stacks that end in it
+  uint64_t total = 0;                // over all stacks that contain it
+  std::map<uint64_t, uint64_t> own;  // by line: over the stacks that end in it
 };
 
 struct CallGraph {
-  // From, line in it, to: what went that way. A stack counts once for a call that it has twice.
+  // Key: caller, line in the caller, callee. A stack with the same call twice counts once.
   using Calls = std::map<std::tuple<size_t, uint64_t, size_t>, uint64_t>;
 
   std::vector<GraphFunction> functions;
   Calls calls;
 };
 
-// Functions are told apart by name, file and module; what is inlined belongs to the module that it
-// is inlined into.
+// Makes the call graph. Identifies functions by name, file and module; an inlined function belongs
+// to the module it is inlined into.
 CallGraph call_graph(const Stacks& stacks, const analyze::Table& table);
 
 }  // namespace mtrace::exporting

@@ -1,4 +1,4 @@
-// A call graph for graphviz.
+// A call graph for Graphviz.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace mtrace::exporting {
 
-// Functions and calls with at least `percent` of the whole.
+// Returns the functions and calls that are at least `percent` of the whole.
 std::string dot(const Stacks& stacks, const CallGraph& graph, double percent);
 
 }  // namespace mtrace::exporting

@@ -1,4 +1,4 @@
-// Folded stacks: "main;f;g 1234", a line each, for flame graphs.
+// Folded stacks for flame graphs: lines "main;f;g 1234".
 #pragma once
 
 #include <absl/container/flat_hash_map.h>
@@ -12,11 +12,11 @@
 
 namespace mtrace::exporting {
 
-// Stacks of the same functions are one line; a ";" in a name is a ":". Sorted by name.
+// Merges stacks of the same functions into one line. Writes ":" for ";" in a name. Sorts by name.
 class Folded {
  public:
   void add(const Stacks& stacks);
-  // Gives each line to `write`.
+  // Calls `write` for each line.
   void lines(const std::function<void(const std::string&)>& write) const;
 
  private:

@@ -1,4 +1,4 @@
-// The heap profile of gperftools, with names in front: for google-pprof and jeprof.
+// The heap profile of gperftools with symbols, for google-pprof and jeprof.
 #pragma once
 
 #include <string>
@@ -7,10 +7,10 @@
 
 namespace mtrace::exporting {
 
-// As google-pprof --raw writes it: a section with the names of addresses, then the profile, then
-// where modules are. In use is the stacks' number, which must be bytes, with its blocks where that
-// is the change; allocated is what the report tells, or else what is in use. A "--" in a name is a
-// "- -".
+// Returns the text that google-pprof --raw writes: a section with the symbols, then the profile,
+// then the modules. "In use" is the stacks' number, which must be bytes, with the blocks if that is
+// the change. "Allocated" is from the report, or else equal to "in use". Writes "- -" for "--" in a
+// name.
 std::string gperftools(const Stacks& stacks, const analyze::Table& table);
 
 }  // namespace mtrace::exporting

@@ -1,4 +1,4 @@
-// The JSON that gprof2dot reads (gprof2dot -f json).
+// JSON for gprof2dot (gprof2dot -f json).
 #pragma once
 
 #include <string>

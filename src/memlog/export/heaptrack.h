@@ -1,4 +1,4 @@
-// heaptrack's data file, version 3, as heaptrack_interpret writes it: for heaptrack_print and
+// heaptrack's data file, version 3, as heaptrack_interpret writes it, for heaptrack_print and
 // heaptrack_gui.
 #pragma once
 
@@ -16,30 +16,31 @@
 
 namespace mtrace::exporting {
 
-// Made of the moments at which it is known what each stack held. Between two of them each stack
-// allocates and frees as often as it did, as far as that is told, in blocks of the average size.
-// What the moments hold is right to the byte; in between the heap is never made larger than at the
-// largest of them so far.
+// Reconstructs events from the moments at which the holdings of all stacks are known. Between two
+// moments each stack makes its reported number of allocations and frees, if known, in blocks of the
+// average size. The holdings at each moment are exact to the byte; between moments the heap never
+// exceeds the largest moment so far.
 class Heaptrack {
  public:
-  // Modules are known from `table`, locations are the stacks' ones; both must live on.
+  // Takes modules from `table`; `locations` are those of the stacks. Both must outlive this.
   Heaptrack(const std::string& program, const analyze::Table& table,
             const std::vector<Location>& locations);
 
-  // What the stacks, in this order, hold so many milliseconds after the start; later than the
-  // moment before. More stacks than then may follow the known ones. `rss`: bytes, 0: not known.
+  // Adds a moment: what the stacks hold so many milliseconds after the start. Moments must be in
+  // order. `stacks` must keep the order of the last call and may have more at the end. `rss`:
+  // bytes; 0: unknown.
   void moment(uint64_t milliseconds, const std::vector<Stack>& stacks,
               const std::vector<analyze::Held>& held, uint64_t rss);
   std::string finish() { return std::move(text_); }
 
  private:
-  // Blocks of one size and stack.
+  // Identifies blocks of one size and stack.
   using Info = size_t;
   struct Known {
     size_t trace = 0;
     analyze::Held held;
   };
-  // What a stack does from one moment to the next.
+  // A stack's change between two moments.
   struct Change;
 
   size_t string(const std::string& text);
@@ -54,16 +55,17 @@ class Heaptrack {
   const analyze::Table& table_;
   const std::vector<Location>& locations_;
   Sites sites_;
-  size_t written_ = 0;  // of the sites
+  size_t written_ = 0;  // number of sites written
   std::string text_;
   absl::flat_hash_map<std::string, size_t> strings_;
-  absl::flat_hash_map<std::pair<size_t, size_t>, size_t> traces_;  // site and caller's trace
+  absl::flat_hash_map<std::pair<size_t, size_t>, size_t> traces_;  // key: site and the caller's
+                                                                   // trace
   absl::flat_hash_map<std::tuple<size_t, uint64_t, bool>, Info> infos_;
   std::vector<Known> known_;
   int64_t highest_ = 0;
 };
 
-// Stacks at one moment: what they hold is their number, which must be bytes.
+// Exports stacks at one moment. Their number, which must be bytes, is what they hold.
 std::string heaptrack(const Stacks& stacks, const analyze::Table& table, uint64_t milliseconds);
 
 }  // namespace mtrace::exporting

@@ -1,4 +1,4 @@
-// Reports as JSON, for programs.
+// Reports as JSON.
 #pragma once
 
 #include <cstddef>
@@ -11,12 +11,13 @@
 
 namespace mtrace::exporting {  // "export" is a keyword
 
-// The header and modules of `memlog` with the first `limit` rows (0: all) of each kind of `table`,
-// which was made of it. Keys are those of the memlog. Texts are as the memlog has them, escapes and
-// all, so that any bytes survive; ids and addresses are hex texts; a field that is 0 is left out.
+// Returns the header and modules of `memlog` and the first `limit` rows (0: all) of each kind in
+// `table`, which must be of this memlog. Keys are those of the memlog. Texts keep the memlog's
+// escapes, so that any bytes survive. Ids and addresses are hex texts. Fields that are 0 are left
+// out.
 std::string json(const profile::Memlog& memlog, const analyze::Table& table, size_t limit);
 
-// Likewise for what several reports add up to.
+// Like the above, for the sums of several reports.
 std::string json(const std::vector<analyze::ProcessSum>& sums, const analyze::Table& table,
                  size_t limit);
 

@@ -1,4 +1,4 @@
-// Massif's output, for ms_print and massif-visualizer.
+// Massif's output format, for ms_print and massif-visualizer.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +10,14 @@ namespace mtrace::exporting {
 
 class Massif {
  public:
-  // Begins with an empty snapshot. `column`: what the numbers are.
+  // Begins with an empty snapshot. `column`: the name of the numbers.
   Massif(const std::string& program, const std::string& column);
 
-  // A snapshot with the tree of all stacks, later than the one before. Places below a hundredth of
-  // the whole are one.
+  // Adds a snapshot with the tree of all stacks. Snapshots must be in time order. Merges places
+  // below 1 percent of the whole.
   void snapshot(uint64_t milliseconds, const Stacks& stacks);
 
-  // All of it. The largest snapshot is the peak.
+  // Returns the whole file. Marks the largest snapshot as the peak.
   std::string finish();
 
  private:
@@ -26,7 +26,7 @@ class Massif {
   std::string text_;
   int number_ = 0;
   uint64_t largest_ = 0;
-  size_t peak_at_ = 0;  // in text_, where the kind of the largest one's tree stands
+  size_t peak_at_ = 0;  // position in text_ of the largest snapshot's tree kind
 };
 
 }  // namespace mtrace::exporting

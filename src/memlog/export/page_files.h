@@ -1,4 +1,4 @@
-// The styles, scripts and the page of src/export/page, as they stand there.
+// The styles, scripts and HTML of src/memlog/export/page, unchanged.
 #pragma once
 
 #include <string_view>
@@ -6,12 +6,12 @@
 namespace mtrace::exporting {
 
 enum class PageFile {
-  kFlameStyle,   // flame.css: boxes, of the SVG file and of the page
-  kFlameScript,  // flame.js: zoom and search, likewise
-  kSvgScript,    // svg.js: what an SVG file has around its boxes
+  kFlameStyle,   // flame.css: boxes, for the SVG file and the page
+  kFlameScript,  // flame.js: zoom and search, for both
+  kSvgScript,    // svg.js: for the SVG file around its boxes
   kPage,         // report.html
   kPageStyle,    // report.css
-  kPageScripts,  // the page's scripts, one after another
+  kPageScripts,  // the page's scripts, concatenated
 };
 
 std::string_view page_file(PageFile file);

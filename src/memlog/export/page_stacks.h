@@ -8,10 +8,11 @@
 
 namespace mtrace::exporting {
 
-// Names, places and modules once, frames of these, stacks of frames: page/data.js says how.
+// Returns each name, place and module once, frames as indices of these, stacks as indices of
+// frames. Layout: page/data.js.
 nlohmann::ordered_json page_stacks(const PageInput& input);
 
-// `number`, if a browser can count so far. Throws std::runtime_error.
+// Returns `number` if JavaScript can represent it exactly. Throws std::runtime_error otherwise.
 int64_t countable(int64_t number);
 
 }  // namespace mtrace::exporting

@@ -1,4 +1,4 @@
-// pprof's profile.proto, compressed as pprof wants it
+// pprof's profile.proto, gzip-compressed
 // (https://github.com/google/pprof/blob/main/proto/profile.proto).
 #pragma once
 
@@ -8,13 +8,12 @@
 
 namespace mtrace::exporting {
 
-// One sample type for each number that heap profiles have: alloc_objects, alloc_space,
-// inuse_objects, inuse_space; and in front of them the one that was asked for, if it is another.
-// `nanoseconds`: since 1970, when the report was taken. Throws std::runtime_error when it cannot be
-// compressed.
+// Returns a profile with the usual sample types of heap profiles (alloc_objects, alloc_space,
+// inuse_objects, inuse_space), preceded by the requested one if it is another. `nanoseconds`: when
+// the report was taken, since 1970. Throws std::runtime_error when compression fails.
 std::string pprof(const Stacks& stacks, const analyze::Table& table, int64_t nanoseconds);
 
-// `text` as gzip has it.
+// Compresses `text` in gzip format.
 std::string gzip(const std::string& text);
 
 }  // namespace mtrace::exporting

@@ -1,4 +1,4 @@
-// A page of HTML about the reports of one process: pictures, a table, comparisons.
+// An HTML page about the reports of one process: pictures, a table, comparisons.
 #pragma once
 
 #include <string>
@@ -11,18 +11,18 @@ namespace mtrace::exporting {
 
 struct PageInput {
   const analyze::Series& series;         // at least one state
-  std::vector<profile::Header> headers;  // of its states
-  profile::Total before;                 // what was live before the first report that was added
-  bool complete = false;                 // the reports are all from the first on
-  bool filtered = false;                 // the series is not of all stacks
-  std::vector<std::string> remarks;      // what the reader should know
+  std::vector<profile::Header> headers;  // of the states
+  profile::Total before;                 // what was live before the first report added
+  bool complete = false;                 // the reports are complete from the first on
+  bool filtered = false;                 // the series has only some of the stacks
+  std::vector<std::string> remarks;      // for the reader
 };
 
-// Everything is in the page; it asks nobody for anything. The stacks with the most bytes at any
-// state stand for themselves, up to 20,000 of them or 400,000 changes; the others are added up as
-// one "in N places". Without a filter the stacks of each state add up to what was live: what the
-// reports do not list is one, too. Throws std::runtime_error when a number exceeds what a browser
-// can count with (2^53), or a sum 64 bits.
+// Returns the page. It is self-contained and loads nothing. Shows up to 20,000 stacks or 400,000
+// changes: those with the most bytes at any state. Adds up the others as "in N places". Without a
+// filter the stacks of each state add up to what was live; one of them stands for what the reports
+// do not list. Throws std::runtime_error when a number exceeds 2^53, the limit of browsers, or a
+// sum does not fit 64 bits.
 std::string report_page(const PageInput& input);
 
 }  // namespace mtrace::exporting

@@ -1,4 +1,4 @@
-// Addresses in a program, each with what is inlined there.
+// Addresses in a program with the functions inlined there.
 #pragma once
 
 #include <cstddef>
@@ -11,16 +11,16 @@
 namespace mtrace::exporting {
 
 struct Site {
-  std::vector<size_t> lines;  // locations, innermost first; the last one is not inlined
-  size_t module = 0;          // of Stacks::table.modules(), Location::kNoModule: none
-  uint64_t offset = 0;        // as Location has it
+  std::vector<size_t> lines;  // locations, innermost first; all but the last are inlined
+  size_t module = 0;          // index in Stacks::table.modules(), or Location::kNoModule
+  uint64_t offset = 0;        // as in Location
 };
 
 class Sites {
  public:
   explicit Sites(const std::vector<Location>& locations) : locations_(locations) {}
 
-  // Indices in all() of what a stack with these locations consists of.
+  // Returns the sites of a stack with these locations, as indices in all().
   std::vector<size_t> of(const std::vector<size_t>& stack);
   const std::vector<Site>& all() const { return all_; }
 

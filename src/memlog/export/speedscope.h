@@ -7,7 +7,7 @@
 
 namespace mtrace::exporting {
 
-// A sampled profile whose weights are the stacks' numbers.
+// Returns a sampled profile whose weights are the stacks' numbers.
 std::string speedscope(const Stacks& stacks);
 
 }  // namespace mtrace::exporting

@@ -1,4 +1,4 @@
-// Stacks with one number each: what profiles of other tools are made of.
+// Stacks with one number each: the input of profiles for other tools.
 #pragma once
 
 #include <absl/container/flat_hash_map.h>
@@ -13,26 +13,27 @@
 
 namespace mtrace::exporting {
 
-// A place in the program. Texts are escaped as a memlog escapes them, so they are UTF-8 without
-// control bytes.
+// A place in the program. Texts are escaped as in a memlog, so they are UTF-8 without control
+// bytes.
 struct Location {
-  std::string function;  // never empty: module+0xoffset where it is not known
+  std::string function;  // never empty: module+0xoffset if unknown
   std::string file;      // empty: unknown
   uint64_t line = 0;
-  size_t module = 0;    // of Stacks::table.modules(), kNoModule: none
+  size_t module = 0;    // index in Stacks::table.modules(), or kNoModule
   uint64_t offset = 0;  // ELF address in the module, or address; 0: inlined
 
   static constexpr size_t kNoModule = SIZE_MAX;
   bool operator==(const Location&) const = default;
 };
 
-// The places that stacks consist of, each once.
+// Collects the places of stacks, each once.
 class Locations {
  public:
-  // Modules are known from `table`; the locations go to `all`. Both must live on.
+  // Takes modules from `table`; appends locations to `all`. Both must outlive this.
   Locations(const analyze::Table& table, std::vector<Location>& all) : table_(table), all_(all) {}
 
-  // Indices in `all` of the row's frames, innermost first; a stack that was cut ends in "...".
+  // Returns the indices in `all` of the row's frames, innermost first. A truncated stack ends with
+  // "...".
   std::vector<size_t> of(const analyze::Row& row);
 
  private:
@@ -55,24 +56,24 @@ struct Stacks {
   std::vector<Location> locations;
   std::vector<Stack> stacks;
   uint64_t total = 0;
-  size_t left_out = 0;    // stacks whose number is on the other side of 0
+  size_t left_out = 0;    // stacks with a number of the other sign, or 0
   const char* unit = "";  // "bytes" or "blocks"
-  std::string column;     // what the number is, as --by has it
-  std::string program;    // the command, or how many processes
+  std::string column;     // the name of the number, as in --by
+  std::string program;    // the command, or the number of processes
   std::string taken;      // when the last report was taken
 };
 
-// Whether the order's quantity is a number of blocks; else it is bytes.
+// Returns whether the order's quantity counts blocks; otherwise it is bytes.
 bool counts_blocks(analyze::Order order);
 
-// Which stacks: those whose number is above 0, or those below, with by how much.
+// Which stacks to take: those above 0, or those below, by absolute value.
 enum class Side { kAbove, kBelow };
 
-// The heap rows of `table`, which must live on, with what they have of the order's quantity. Throws
-// std::runtime_error when the sum does not fit 64 bits.
+// Takes the heap rows of `table`, which must outlive the result, with their values of the order's
+// quantity. Throws std::runtime_error when the sum does not fit 64 bits.
 Stacks stacks_of(const analyze::Table& table, analyze::Order order, Side side = Side::kAbove);
 
-// `text` without the characters in `bad`, for each of which it has `instead`.
+// Replaces each character of `text` that is in `bad` by `instead`.
 std::string without(std::string text, const char* bad, char instead);
 
 }  // namespace mtrace::exporting

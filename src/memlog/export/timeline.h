@@ -22,13 +22,13 @@ class Timeline {
   enum class Format { kMassif, kHeaptrack };
   using Ids = absl::flat_hash_set<uint64_t>;
 
-  // `chosen`: only these stacks, as `range` leaves them.
+  // `chosen`: only these stacks, reduced to `range`.
   Timeline(Format format, analyze::FrameRange range, std::optional<Ids> chosen);
   Timeline(const Timeline&) = delete;
   Timeline& operator=(const Timeline&) = delete;
 
-  // The next report of the process: a moment, and before it the peak if it was in between. Throws
-  // std::runtime_error when a sum does not fit 64 bits.
+  // Adds the next report of the process: a moment, preceded by the peak if it was in between.
+  // Throws std::runtime_error when a sum does not fit 64 bits.
   void add(const profile::Memlog& memlog);
   std::string finish();
 
@@ -40,12 +40,12 @@ class Timeline {
   Format format_;
   std::optional<Ids> chosen_;
   analyze::History history_;
-  Stacks stacks_;  // by index in History::stacks(), with values of the moment
+  Stacks stacks_;  // by index in History::stacks(), with the values of the moment
   Locations locations_;
   std::unique_ptr<Massif> massif_;
   std::unique_ptr<Heaptrack> heaptrack_;
   std::vector<analyze::Held> before_;
-  uint64_t last_ = 0;  // moment, milliseconds
+  uint64_t last_ = 0;  // last moment, milliseconds
 };
 
 }  // namespace mtrace::exporting

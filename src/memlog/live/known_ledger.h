@@ -1,4 +1,4 @@
-// A ledger's state as it was last read, by the number that blocks name their stack by.
+// The last state read from a ledger, with its stacks by the index that blocks use.
 #pragma once
 
 #include <absl/container/flat_hash_map.h>
@@ -14,14 +14,14 @@ class KnownLedger {
  public:
   explicit KnownLedger(const LedgerFile& file) { read(file); }
 
-  // Again. Throws LedgerError. Pointers of before are no good any more.
+  // Reads the ledger again and invalidates all pointers from before. Throws LedgerError.
   void read(const LedgerFile& file) {
     state_ = read_ledger(file);
     by_index_.clear();
     for (size_t i = 0; i < state_.stacks.size(); ++i) by_index_[state_.stacks[i].index] = i;
   }
   const LedgerState& state() const { return state_; }
-  // nullptr: it was not there.
+  // Returns the stack at `index`, or nullptr if the last read found none.
   const LedgerStackState* find(uint32_t index) const {
     const auto at = by_index_.find(index);
     return at == by_index_.end() ? nullptr : &state_.stacks[at->second];

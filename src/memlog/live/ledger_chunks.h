@@ -1,4 +1,4 @@
-// Arrays that the library keeps in chunks (base/growing_array.h), as another process reads them.
+// Reads the library's chunked arrays (base/growing_array.h) from another process.
 #pragma once
 
 #include <absl/container/flat_hash_map.h>
@@ -10,7 +10,7 @@
 
 namespace mtrace::live {
 
-// Elements by number, in chunks of kChunk; what was never written is zero.
+// An array in chunks of kChunk elements. Elements never written, or not in the file, read as zero.
 template <typename T, uint32_t kChunk>
 class ChunkedCopy {
  public:
@@ -30,7 +30,7 @@ class ChunkedCopy {
   }
 
   const LedgerFile& file_;
-  uint64_t chunks_;  // address of the array of their addresses
+  uint64_t chunks_;  // address of the array of chunk addresses
   absl::flat_hash_map<uint32_t, std::vector<T>> copies_;
 };
 

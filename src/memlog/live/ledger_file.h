@@ -1,6 +1,6 @@
-// A ledger file (format/ledger.h) as bytes of the process that it is of. It may be damaged, cut
-// short or made by an enemy, and it changes while it is read: nothing is mapped, each byte is
-// copied once, and what lies outside of the file is simply not there.
+// Reads a ledger file (format/ledger.h) by the addresses of its process. The file may be damaged,
+// truncated or hostile, and it changes during reading. So nothing is mapped, each byte is copied
+// once, and a read outside the file fails.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace mtrace::live {
 
-// What is wrong with a ledger as a whole. Text is "FILE: what is wrong".
+// The ledger as a whole is unusable. The text is "FILE: what is wrong".
 class LedgerError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -21,10 +21,10 @@ class LedgerError : public std::runtime_error {
 
 class LedgerFile {
  public:
-  // Throws FileError: it cannot be opened or is no regular file; LedgerError: it is no ledger, or
-  // of another version.
+  // Opens the ledger at `path`. Throws FileError when it cannot be opened or is no regular file;
+  // LedgerError when it is no ledger, or has another version.
   explicit LedgerFile(const std::string& path);
-  // The same of a file that is open, and from now on this one's.
+  // Like the above for an open file; takes over the descriptor.
   LedgerFile(int descriptor, std::string name);
   ~LedgerFile();
   LedgerFile(const LedgerFile&) = delete;
@@ -33,19 +33,21 @@ class LedgerFile {
   const std::string& name() const { return name_; }
   int descriptor() const { return descriptor_; }
 
-  uint64_t size() const { return size_; }  // bytes, as of the last refresh()
+  uint64_t size() const { return size_; }  // bytes, at the last refresh()
 
   // Reads the header again. Throws LedgerError.
   void refresh();
   const format::LedgerHeader& header() const { return header_; }
 
-  // Copies what the process had at [address, address + size). False: not all of it is in the file.
+  // Copies the process's bytes [address, address + size). Returns false when the file does not have
+  // all of them.
   bool read(uint64_t address, void* to, size_t size) const;
   template <typename T>
   bool read(uint64_t address, T& to) const {
     return read(address, &to, sizeof to);
   }
-  // Where in the file that is, for who writes there; nothing if it is not.
+  // Gets the file offset of these bytes, for a writer. Returns false when the file does not have
+  // all of them.
   bool offset_of(uint64_t address, size_t size, uint64_t& offset) const;
 
  private:
@@ -57,10 +59,10 @@ class LedgerFile {
   std::string name_;
   uint64_t size_ = 0;
   format::LedgerHeader header_ = {};
-  std::vector<format::LedgerExtent> extents_;  // by address
+  std::vector<format::LedgerExtent> extents_;  // sorted by address
 };
 
-// A text of the header: up to its zero, never beyond the array.
+// Returns a text of the header: up to its zero byte, never beyond the array.
 template <size_t kSize>
 std::string ledger_text(const char (&text)[kSize]) {
   size_t size = 0;

@@ -1,5 +1,5 @@
-// A ledger's state as a memlog, raw: what the library itself would have written at that moment,
-// with the stacks that did not change but hold something, too.
+// Turns a ledger's state into a raw memlog: the report that the library would have written at that
+// moment, plus the stacks that did not change but hold memory.
 #pragma once
 
 #include <cstdint>
@@ -10,21 +10,21 @@
 namespace mtrace::live {
 
 struct LedgerOccasion {
-  const char* trigger;  // recovered, snapshot
+  const char* trigger;  // "recovered" or "snapshot"
   uint64_t taken;       // nanoseconds since 1970
   std::string label;    // empty: none
   std::vector<std::string> notes;
-  uint64_t rss = 0;  // bytes, of a process that lives; as the next two
+  uint64_t rss = 0;  // bytes, if the process lives; so are the next two
   uint64_t rss_max = 0;
   uint64_t virtual_size = 0;
 };
 
-// The last sign of life in a ledger, nanoseconds since 1970: the birth of its youngest live block,
-// its peak, or when the file was last written if the file system keeps that.
+// Returns the last sign of life in a ledger, in nanoseconds since 1970: the birth of the youngest
+// live block, the peak, or the last write to the file if the file system records that.
 uint64_t last_sign_of_life(const LedgerFile& file, const LedgerState& state);
 
-// The number that its next report would have is the memlog's `seq`. Throws what read() of a memlog
-// throws where a damaged ledger leads to none.
+// Returns the text of the memlog. Its `seq` is the number that the next report would have. Throws
+// what reading a memlog throws when a damaged ledger gives no valid one.
 std::string ledger_memlog(const LedgerFile& file, const LedgerState& state,
                           const LedgerOccasion& occasion);
 

@@ -1,4 +1,4 @@
-// Which module of a ledger an address belongs to.
+// Finds the module of an address in a ledger.
 #pragma once
 
 #include <absl/container/flat_hash_map.h>
@@ -13,13 +13,14 @@ namespace mtrace::live {
 
 class LedgerModules {
  public:
-  // The modules have to stay where they are.
+  // `modules` must outlive this and not change.
   explicit LedgerModules(const std::vector<LedgerModuleState>& modules);
 
   static constexpr size_t kNone = SIZE_MAX;
-  // Number in the list, as of a stack that was retired then (kLedgerAlive: it is in use), or kNone.
+  // Returns the module's position in the list, or kNone. `retired`: the unload epoch at which the
+  // stack was retired; kLedgerAlive: it is in use.
   size_t find(uint64_t address, uint32_t retired);
-  // format::StackId of a stack.
+  // Returns the format::StackId of a stack.
   uint64_t stack_id(const LedgerStackState& stack);
 
  private:

@@ -1,4 +1,4 @@
-// Notes of the program in a ledger that no report has taken up.
+// Reads the notes in a ledger that no report contains yet.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ struct LedgerNoteText {
   std::string text;  // as the program gave it, not escaped
 };
 
-// Oldest first. One that is being made while a living process is read is left out.
+// Returns the notes, oldest first. Skips a note that a living process is writing at that moment.
 std::vector<LedgerNoteText> read_notes(const LedgerFile& file);
 
 }  // namespace mtrace::live

@@ -1,7 +1,8 @@
-// What a ledger says at one moment: every stack with its counters, modules, totals. While the
-// process goes on the numbers of each stack are as the library's own reports have them: what was
-// freed is read before what was allocated, so a block that is freed meanwhile still counts as live,
-// and no stack has freed more than it allocated. Different stacks are read at different moments.
+// Reads the state of a ledger: every stack with its counters, the modules, the totals.
+//
+// While the process runs, each stack is read as the library's own reports read it: first what was
+// freed, then what was allocated. So a block freed in between still counts as live, and no stack
+// has freed more than it allocated. Different stacks are read at different moments.
 #pragma once
 
 #include <cstdint>
@@ -16,16 +17,16 @@ namespace mtrace::live {
 using LedgerCounts = format::LedgerCounters;
 
 struct LedgerStackState {
-  uint32_t index = 0;    // blocks name the stack by it
-  uint32_t ordinal = 0;  // from 1, never changes
+  uint32_t index = 0;    // by which blocks name the stack
+  uint32_t ordinal = 0;  // from 1; never changes
   uint8_t kind = 0;      // 0: heap
   bool cut = false;
   uint32_t retired = 0;  // unload epoch; kLedgerAlive: in use
   LedgerCounts now = {};
-  LedgerCounts reported = {};  // as of the last numbered report
+  LedgerCounts reported = {};  // at the last numbered report
   uint64_t slack = 0;          // bytes
   uint64_t share = 0;          // bytes held at the peak
-  uint32_t shortest = 0;       // lifetimes since the last report, as the library keeps them
+  uint32_t shortest = 0;       // lifetimes since the last report, encoded as in the library
   uint32_t longest = 0;
   std::vector<uint64_t> frames;  // innermost first
 };
@@ -41,9 +42,10 @@ struct LedgerState {
   uint64_t calls[format::kLedgerCalls] = {};
   uint64_t failed_allocations = 0;
   uint64_t unknown_frees = 0;
-  uint64_t peak = 0;       // bytes, as the process knows it
+  uint64_t peak = 0;       // bytes, as the process has recorded it
   uint64_t peak_when = 0;  // ticks
-  uint64_t kept = 0;  // bytes: the most that threads may be keeping to themselves, ledger/peak.h
+  uint64_t kept = 0;       // bytes: upper bound on what threads batch without publishing, see
+                           // ledger/peak.h
   bool several_threads = false;
   uint64_t lost_stacks = 0;
   uint64_t lost_frames = 0;
@@ -51,10 +53,10 @@ struct LedgerState {
   uint64_t lost_inflight = 0;
   uint64_t inherited_bytes = 0;
   uint64_t inherited_blocks = 0;
-  uint64_t unread = 0;  // stacks and modules that could not be read: not in the file, or damaged
+  uint64_t unread = 0;  // stacks and modules that are damaged or not in the file
 };
 
-// Throws LedgerError when not even the beginnings of the tables are there.
+// Reads the ledger. Throws LedgerError when even the roots of the tables are missing.
 LedgerState read_ledger(const LedgerFile& file);
 
 struct LedgerBlock {
@@ -64,11 +66,11 @@ struct LedgerBlock {
   uint64_t birth;  // ticks
 };
 
-// Calls visit for every block that lives from the beginning of the call to its end, and perhaps for
-// some that do not. False: a part of the table is not in the file.
+// Calls `visit` for every block that is live during the whole call, and possibly for others.
+// Returns false when a part of the table is not in the file.
 bool each_block(const LedgerFile& file, const std::function<void(const LedgerBlock&)>& visit);
 
-// Ticks of a packed time (ledger/ticks.h), milliseconds of ticks.
+// Returns the ticks of a packed time (ledger/ticks.h).
 uint64_t unpack_ticks(uint32_t packed);
 inline uint64_t tick_nanoseconds(uint64_t ticks) { return ticks << 20; }
 inline uint64_t tick_milliseconds(uint64_t ticks) { return tick_nanoseconds(ticks) / 1'000'000; }

@@ -1,4 +1,4 @@
-// A report asked for through the ledger. Who asks has the turn (ask_turn.h).
+// Requests a report through the ledger. The caller must hold the turn (ask_turn.h).
 #pragma once
 
 #include <string>
@@ -7,13 +7,13 @@
 
 namespace mtrace::live {
 
-// Has the process write a numbered report at the next allocation or free of any of its threads. It
-// takes away the limits up to which its threads keep quiet about what they allocate, so that they
-// look whether they are asked something; nothing else of it changes. `label`: at most 256 bytes,
-// for the report's header. False with errno: the file cannot be written.
+// Makes the process write a numbered report at the next allocation or free of any thread. Lowers
+// the limits up to which threads batch changes, so that they check for requests; changes nothing
+// else of theirs. `label`: at most 256 bytes, for the report's header. Returns false with errno
+// when the file cannot be written.
 bool request_report(const LedgerFile& file, const std::string& label);
 
-// Nobody is asked any more, unless it is being answered.
+// Withdraws the request, unless the process is answering it already.
 void withdraw_request(const LedgerFile& file);
 
 }  // namespace mtrace::live

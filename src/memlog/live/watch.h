@@ -1,4 +1,4 @@
-// A ledger looked at again and again: what each stack holds, and how fast it grows.
+// Reads a ledger repeatedly: what each stack holds, and how fast it grows.
 #pragma once
 
 #include <absl/container/flat_hash_map.h>
@@ -12,11 +12,11 @@
 namespace mtrace::live {
 
 struct WatchRow {
-  const LedgerStackState* stack;  // of the last look
-  int64_t live = 0;               // bytes; since the mark if there is one
+  const LedgerStackState* stack;  // from the last look(); valid until the next
+  int64_t live = 0;               // bytes; since the mark if one is set
   int64_t blocks = 0;
-  double growth = 0;  // bytes a second since the look before; at the first look, since the start
-  double allocations = 0;  // a second
+  double growth = 0;  // bytes per second since the previous look; at the first, since the start
+  double allocations = 0;  // per second
   uint64_t peak = 0;       // bytes that the stack held at the process's peak
 };
 
@@ -27,13 +27,14 @@ class Watch {
   // Reads the ledger. `now`: nanoseconds since 1970. Throws LedgerError.
   void look(LedgerFile& file, uint64_t now);
 
-  // From now on rows are what has changed since; false: from the start again.
+  // Sets a mark: rows then show the changes since. False: removes it; rows show the time since the
+  // start.
   void mark(bool on);
   bool marked() const { return marked_ != 0; }
 
-  // The heap's stacks that hold or do something, in order, largest first.
+  // Returns the heap stacks that hold memory or are active, largest first in this order.
   std::vector<WatchRow> rows(WatchOrder order) const;
-  // Of all of them together.
+  // Returns the sum of all heap stacks.
   WatchRow total() const;
   const LedgerState& state() const { return state_; }
 

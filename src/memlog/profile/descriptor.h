@@ -1,4 +1,4 @@
-// A file descriptor that is closed at the end of its scope, unless it is a standard stream.
+// A file descriptor. The destructor closes it, unless it is a standard stream.
 #pragma once
 
 #include <unistd.h>

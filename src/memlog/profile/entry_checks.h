@@ -1,5 +1,5 @@
-// What the entries of a memlog must be: in order, each in agreement with itself, and all together
-// with the header.
+// Checks the entries of a memlog: their order, each entry in itself, and their sum against the
+// header.
 #pragma once
 
 #include <cstddef>
@@ -12,10 +12,11 @@ namespace mtrace::profile {
 
 class EntryChecks {
  public:
-  // The next entry; `header`: as far as it stands before the entries. Throws LineError.
+  // Checks the next entry. `header`: the meta lines read so far, before the entries. Throws
+  // LineError.
   void add(const Entry& entry, const Header& header);
 
-  // Of the heap's entries so far.
+  // Sum of the heap entries so far.
   const Total& sum() const { return sum_; }
   size_t entries() const { return entries_; }
 
@@ -28,7 +29,7 @@ class EntryChecks {
   std::string last_kind_;
   int64_t last_bytes_ = 0;
   Total sum_;
-  uint64_t shares_ = 0;  // in the process's peak
+  uint64_t shares_ = 0;  // of the process's peak: the sum over the entries
 };
 
 }  // namespace mtrace::profile

@@ -1,4 +1,4 @@
-// What is wrong with a memlog, and where.
+// Errors in a memlog and in its file.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 namespace mtrace::profile {
 
-// Text is "FILE:LINE: what is wrong".
+// The memlog is malformed. The text is "FILE:LINE: what is wrong".
 class FormatError : public std::runtime_error {
  public:
   FormatError(const std::string& file, size_t line, const std::string& what)
@@ -18,7 +18,7 @@ class FormatError : public std::runtime_error {
   size_t line_;
 };
 
-// A file that cannot be opened, read or written. Text names the file and the reason.
+// A file cannot be opened, read or written. The text names the file and the reason.
 class FileError : public std::runtime_error {
  public:
   FileError(const std::string& what, int error_number);

@@ -1,4 +1,4 @@
-// Whole files: read at once, and replaced atomically.
+// Reads whole files, and replaces files atomically.
 #pragma once
 
 #include <string>
@@ -8,18 +8,20 @@
 
 namespace mtrace::profile {
 
-// The content of the file at `path`; "-" is the standard input. Throws FileError, also for a
-// directory.
+// Returns the content of the file at `path`; "-" is the standard input. Throws FileError, also for
+// a directory.
 std::string read_file(const std::string& path);
 
-// How the names of files begin that are about to replace others.
+// Prefix of the names of temporary files that will replace others.
 inline constexpr char kTemporaryPrefix[] = ".memlog-";
 
-// Writes to a file without a name in the same directory (where the file system has none: to
-// .memlog-XXXXXX), which then takes the place of `path` (through symbolic links), so that a reader
-// sees the old file or the new one. The mode of an existing file is kept; a new one gets 0600. What
-// is not a regular file (a device, a pipe) is never replaced but written to. All throw FileError;
-// then, and without finish(), a regular file at `path` stays as it was.
+// Replaces a file atomically: a reader sees the old content or the new, never a mixture.
+// Writes to an unnamed file in the same directory (.memlog-XXXXXX where the file system has no
+// unnamed files). finish() then puts it in the place of `path`, following symbolic links. Keeps the
+// mode of an existing file; a new file gets 0600. A device, a pipe or any other non-regular file is
+// written to, never replaced.
+// All functions throw FileError. After an error, or without finish(), a regular file at `path` is
+// unchanged.
 class Replacement {
  public:
   explicit Replacement(const std::string& path);
@@ -35,9 +37,9 @@ class Replacement {
   void remove_temporary();
 
   std::string path_;
-  std::string target_;     // behind the links
-  std::string directory_;  // of the new file; empty: `path` itself is written to
-  std::string temporary_;  // name of the new file; empty: none yet, or no more
+  std::string target_;     // `path` with its symbolic links followed
+  std::string directory_;  // of the new file; empty: write to `path` itself
+  std::string temporary_;  // name of the new file; empty: it has none
   Descriptor file_;
 };
 

@@ -1,4 +1,4 @@
-// The frames of a stack: one list for all that have it, since reports of a process mostly list the
+// The frames of a stack. Equal stacks share one list: the reports of a process mostly repeat the
 // same stacks.
 #pragma once
 
@@ -14,8 +14,8 @@ namespace mtrace::profile {
 using ModuleIndex = uint32_t;
 
 enum class Place : uint8_t {
-  kModule,   // offset is an ELF address in `module`
-  kAddress,  // offset is an address outside of any module
+  kModule,   // `offset` is an ELF address in `module`
+  kAddress,  // `offset` is an address outside every module
   kInlined,  // inlined into the next frame that has an address
 };
 
@@ -29,13 +29,13 @@ struct Frame {
   bool operator==(const Frame&) const = default;
 };
 
-// Innermost first. Copies share the list until one of them is changed.
+// A list of frames, innermost first. Copies share the list until one of them changes it.
 class Frames {
  public:
   using List = std::vector<Frame>;
 
   Frames() = default;
-  // `number`: one that no other list has, for one that will come again; else 0.
+  // `number`: unique to this list if it is expected again; else 0.
   Frames(List list, uint64_t number = 0)  // NOLINT(google-explicit-constructor)
       : list_(std::make_shared<List>(std::move(list))), number_(number) {}
 
@@ -51,7 +51,7 @@ class Frames {
   const Frame& operator[](size_t index) const { return list()[index]; }
   uint64_t number() const { return number_; }
 
-  // The list to change, no longer shared nor numbered.
+  // Returns the list for changes; from then on it is neither shared nor numbered.
   List& edit() {
     if (list_.use_count() != 1) list_ = std::make_shared<List>(list());
     number_ = 0;

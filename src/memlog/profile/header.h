@@ -1,4 +1,4 @@
-// Meta lines -> Header and the modules' details.
+// Reads meta lines into the Header and the modules.
 #pragma once
 
 #include "profile/line.h"
@@ -7,16 +7,17 @@
 
 namespace mtrace::profile {
 
-// Where a meta line may stand.
+// Where a meta line may be: before the entries, after them, or both.
 enum class Section { kBefore, kAfter, kAnywhere };
-// kAnywhere: a note, or a key that this program does not know.
+// Returns kAnywhere for a note and for a key that this program does not know.
 Section section_of(const std::string& key);
 
-// Takes one line over. Throws LineError: malformed, or a key that may stand only once is repeated.
+// Reads one line into `header` or `modules`. Throws LineError when it is malformed, or repeats a
+// key that may be used only once.
 void read_header_line(const Field& line, Header& header, ModuleTable& modules,
                       std::vector<std::string>& seen);
 
-// The first required key that is not among `seen`, or nullptr.
+// Returns the first required key that is missing from `seen`, or nullptr.
 const char* missing_key(const std::vector<std::string>& seen);
 
 }  // namespace mtrace::profile

@@ -1,5 +1,5 @@
-// What earlier reports of a process said of its stacks: the text of one that comes again is
-// compared, not read.
+// Stacks of earlier reports of a process. When the text of a stack is the same again, the reader
+// compares it instead of parsing it.
 #pragma once
 
 #include <absl/container/flat_hash_map.h>
@@ -18,21 +18,22 @@ namespace mtrace::profile {
 class KnownStacks {
  public:
   struct Stack {
-    std::string text;  // lines, with their ends
+    std::string text;  // whole lines, each with its newline
     size_t lines = 0;
     Frames frames;  // numbered
     bool cut = false;
   };
 
-  // A report begins, with this header and not a module so far: those known go to `modules`. Reports
-  // of one process should follow each other: another one makes all be forgotten.
+  // Starts a report with this header, before its first module; adds the known modules to `modules`.
+  // The reports of one process must follow each other: a report of another process clears
+  // everything known.
   void begin(const Header& header, ModuleTable& modules);
-  // It ended well, with these modules.
+  // Ends a report that was read without error, with these modules.
   void end(const std::vector<Module>& modules);
 
-  // The stack with this id if its text is what `ahead` begins with.
+  // Returns the stack with this id if `ahead` begins with its text, else nullptr.
   const Stack* find(uint64_t id, std::string_view ahead) const;
-  // `frames` becomes numbered.
+  // Adds a stack and numbers `frames`.
   void add(uint64_t id, std::string_view text, Frames& frames, bool cut);
 
  private:

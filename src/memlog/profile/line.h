@@ -1,4 +1,4 @@
-// One line of a memlog at a time, and what is wrong with it.
+// Reads a memlog line by line.
 #pragma once
 
 #include <string>
@@ -8,33 +8,33 @@
 
 namespace mtrace::profile {
 
-// A line is wrong: text says what. The reader adds file and line number.
+// A line is malformed; the text says why. The reader adds the file and the line number.
 struct LineError {
   std::string what;
 };
 
-// Texts as messages quote them: in double quotes, escaped, cut when long.
+// Quotes a text for a message: in double quotes, escaped, shortened when long.
 std::string quoted(std::string_view text);
 
-// The unescaped form; throws LineError.
+// Returns the unescaped text. Throws LineError.
 std::string unescape_or_throw(std::string_view text);
 
 class ModuleTable;
 
-// Control bytes, DEL and what is not UTF-8 must be escaped in a memlog; a tab separates fields.
+// Checks that no byte is left unescaped that must not be: control bytes, DEL, malformed UTF-8.
+// `tabs`: tabs are allowed, as separators of fields. Throws LineError.
 void check_bytes(std::string_view line, bool tabs);
 
-// "# key: value"; the value stays escaped.
+// Reads "# key: value". The value stays escaped.
 Field read_meta(std::string_view line);
 
-// "+63360\tblocks=+12\t...", with or without "@kind\t" before.
+// Reads "+63360\tblocks=+12\t...", with or without "@kind\t" in front.
 Entry read_entry(std::string_view line);
 
-// Whether Entry has a member for the field; others stand in Entry::fields alone.
+// Returns whether Entry has a member for the field. Other fields are kept only in Entry::fields.
 bool knows_field(std::string_view key);
 
-// A frame line without its leading tab. The module it names is looked up in, or added to,
-// `modules`.
+// Reads a frame line without its leading tab. Finds its module in `modules`, or adds it.
 Frame read_frame(std::string_view line, ModuleTable& modules);
 
 }  // namespace mtrace::profile

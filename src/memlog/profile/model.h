@@ -1,5 +1,5 @@
-// A memlog in memory. Texts that the file escapes stand here as they are (any bytes); meta values
-// stand as in the file, so that keys this program does not know survive unchanged.
+// A memlog in memory. Texts are unescaped (any bytes). Meta values stay as in the file, so that
+// unknown keys survive unchanged.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +12,14 @@
 
 namespace mtrace::profile {
 
-// A loaded object. One that frames name but no `# module:` line describes has neither build-id
+// A loaded object. A module that frames name but no `# module:` line describes has neither build-id
 // nor base.
 struct Module {
   std::string path;
   uint32_t generation = 1;  // of the path in this process
-  std::string build_id;     // raw bytes, empty: none
-  uint64_t base = 0;        // load bias: where address 0 of the ELF file was
-  bool described = false;   // a `# module:` line was there
+  std::string build_id;     // raw bytes; empty: none
+  uint64_t base = 0;        // load bias: the address of ELF address 0
+  bool described = false;   // the memlog has a `# module:` line for it
 
   bool operator==(const Module&) const = default;
 };
@@ -40,15 +40,15 @@ struct Lifetime {
   bool operator==(const Lifetime&) const = default;
 };
 
-// What a stack did since the previous report, whether or not it left something behind.
+// What a stack did since the previous report, also when nothing of it remains.
 struct Activity {
   uint64_t allocations = 0;
   uint64_t allocated_bytes = 0;
   uint64_t frees = 0;
   uint64_t freed_bytes = 0;
-  uint64_t temporary = 0;    // frees by the thread that had allocated nothing since
+  uint64_t temporary = 0;    // frees by the thread that allocated the block and nothing since
   uint64_t short_lived = 0;  // frees within a set time
-  Lifetime lifetime;         // of what was freed
+  Lifetime lifetime;         // of the freed blocks
 
   bool operator==(const Activity&) const = default;
 };
@@ -57,17 +57,17 @@ struct Entry {
   std::string kind;  // without the "@"; empty: heap
   int64_t bytes = 0;
   uint64_t error = 0;       // bytes, the standard error of a sampled change; 0: exact
-  int64_t blocks = 0;       // 0 when an entry of another kind has none
-  uint64_t live = 0;        // bytes, likewise
+  int64_t blocks = 0;       // 0 also when an entry of another kind has no such field
+  uint64_t live = 0;        // bytes; 0 also when absent
   uint64_t live_error = 0;  // bytes, its standard error; 0: exact
-  Activity activity;        // all 0 when the file does not tell
-  uint64_t age = 0;         // milliseconds, of the oldest live block; likewise
-  uint64_t slack = 0;       // bytes, likewise
-  uint64_t peak = 0;        // bytes, likewise
-  uint64_t stack = 0;       // id, likewise
-  std::string fields;       // all of them, as in the file, parted by tabs
-  bool tells_live = false;  // live= is among them
-  bool further = false;     // one that this program does not know is
+  Activity activity;        // all 0 when the file does not have it
+  uint64_t age = 0;         // milliseconds, of the oldest live block; 0 also when absent
+  uint64_t slack = 0;       // bytes; 0 also when absent
+  uint64_t peak = 0;        // bytes; 0 also when absent
+  uint64_t stack = 0;       // id; 0 also when absent
+  std::string fields;       // all fields as in the file, separated by tabs
+  bool tells_live = false;  // `fields` has live=
+  bool further = false;     // `fields` has one that this program does not know
   Frames frames;
   bool cut = false;  // ends with "..."
 
@@ -90,7 +90,7 @@ struct Peak {
   bool operator==(const Peak&) const = default;
 };
 
-// What is live of the entries of one kind.
+// Live total of the entries of one kind.
 struct KindTotal {
   std::string kind;
   Total live;
@@ -98,29 +98,29 @@ struct KindTotal {
   bool operator==(const KindTotal&) const = default;
 };
 
-// What this program knows of the meta lines.
+// The meta lines that this program knows.
 struct Header {
   std::string program;
   std::string command;  // as in the file
   int64_t pid = 0;
-  std::optional<int64_t> parent;  // pid; 0: outside of the pid namespace
+  std::optional<int64_t> parent;  // pid; 0: outside the pid namespace
   int64_t seq = 0;
   std::string trigger;
   std::string label;
   std::string started;  // 2026-11-20T20:15:00.000000Z
   std::string taken;
   std::optional<Total> inherited;
-  std::optional<uint64_t> sampled;  // bytes from sample to sample on average; absent: all exact
+  std::optional<uint64_t> sampled;  // bytes between samples, on average; absent: exact
   Total delta;
-  std::optional<uint64_t> delta_error;  // bytes: a standard error, as the next
+  std::optional<uint64_t> delta_error;  // bytes: standard error; so is live_error
   Total live;
   std::optional<uint64_t> live_error;
   std::optional<Total> allocated;  // since the start of the process
   std::optional<Total> freed;
   std::optional<Peak> peak;
   std::optional<uint64_t> peak_error;  // bytes
-  bool stopped = false;                // the recording
-  std::vector<Field> lost;             // numbers in decimal, as all lists of names and numbers
+  bool stopped = false;                // recording is stopped
+  std::vector<Field> lost;             // counts in decimal, as in all lists of fields here
   std::vector<std::string> notes;
   std::vector<KindTotal> kinds;
   std::vector<Field> calls;  // by function, since the start
@@ -128,7 +128,7 @@ struct Header {
   std::optional<uint64_t> unknown_frees;
   std::vector<Field> misuse;    // by cause
   std::vector<Field> reports;   // written, failed
-  std::optional<uint64_t> rss;  // bytes, as the next two
+  std::optional<uint64_t> rss;  // bytes; so are the next two
   std::optional<uint64_t> rss_max;
   std::optional<uint64_t> virtual_size;
   std::string resolution;  // milliseconds, as in the file
@@ -140,15 +140,16 @@ struct Header {
 };
 
 struct Memlog {
-  std::string name;  // where it came from, for messages
+  std::string name;  // of the file, for messages
   Header header;
-  std::vector<Field> before;  // meta lines before and after the entries, in the order of the file
+  std::vector<Field> before;  // meta lines before the entries, in file order; `after`: those after
+                              // them
   std::vector<Field> after;
   std::vector<Module> modules;
   std::vector<Entry> entries;
 };
 
-// The key=value among `fields` whose key is `key`, or nullptr.
+// Returns the value of `key` in `fields`, or nullptr.
 inline const std::string* find_field(const std::vector<Field>& fields, std::string_view key) {
   for (const Field& field : fields) {
     if (field.key == key) return &field.value;

@@ -1,4 +1,4 @@
-// The modules of a memlog while it is read: (path, generation) -> index.
+// Maps (path, generation) to a module's index while a memlog is read.
 #pragma once
 
 #include <absl/container/flat_hash_map.h>
@@ -13,7 +13,7 @@
 
 namespace mtrace::profile {
 
-// Lets the table be asked with a part of a line, without making a string of it.
+// Lets a lookup use a part of a line without copying it into a string.
 struct NameHash {
   using is_transparent = void;
   size_t operator()(std::string_view name) const { return std::hash<std::string_view>{}(name); }
@@ -21,14 +21,14 @@ struct NameHash {
 
 class ModuleTable {
  public:
-  // `escaped_name` is PATH[#GENERATION] as in the file; the same spelling is looked up only once.
+  // Returns the index of `escaped_name`: PATH[#GENERATION] as in the file. Remembers each spelling.
   // Throws LineError when it is malformed.
   ModuleIndex index(std::string_view escaped_name);
   Module& operator[](ModuleIndex index) { return modules_[index]; }
   std::vector<Module> take() { return std::move(modules_); }
   bool empty() const { return modules_.empty(); }
   size_t size() const { return modules_.size(); }
-  // An empty table takes these over, with their indices.
+  // Takes over these modules with their indices. The table must be empty.
   void adopt(const std::vector<Module>& modules) {
     modules_ = modules;
     for (ModuleIndex i = 0; i < modules.size(); ++i) {
@@ -37,7 +37,7 @@ class ModuleTable {
   }
 
  private:
-  std::string last_name_;  // asked for last; empty: none
+  std::string last_name_;  // of the last lookup; empty: none
   ModuleIndex last_ = 0;
   std::vector<Module> modules_;
   absl::flat_hash_map<std::string, ModuleIndex, NameHash, std::equal_to<>> by_name_;

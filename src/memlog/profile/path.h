@@ -1,4 +1,4 @@
-// Paths as memlogs hold them.
+// File names of paths in memlogs.
 #pragma once
 
 #include <algorithm>
@@ -7,12 +7,13 @@
 
 namespace mtrace::profile {
 
-// What follows the last slash; all of `path` where there is none.
+// Returns the text after the last slash, or all of `path` if it has none.
 inline std::string base_name(std::string_view path) {
   return std::string(path.substr(path.rfind('/') + 1));
 }
 
-// Likewise, without the " (deleted)" that the kernel puts behind the path of an unlinked file.
+// Like base_name(), without the " (deleted)" that the kernel appends to the path of an unlinked
+// file.
 inline std::string base_name_of_mapped(std::string_view path) {
   std::string name = base_name(path);
   name.resize(std::min(name.find(" (deleted)"), name.size()));

@@ -1,4 +1,4 @@
-// A memlog that is not held in memory: a few thousand entries at a time are.
+// Reads a large memlog in pieces of a few thousand entries, to save memory.
 #pragma once
 
 #include <functional>
@@ -9,19 +9,20 @@
 
 namespace mtrace::profile {
 
-// Takes the entries, or some, from a memlog that is otherwise whole.
+// Gets a memlog with some of the entries; may take them.
 using Piece = std::function<void(Memlog&)>;
 
 class Pieces {
  public:
-  // Reads the regular file at `path` to its end, as strictly as read_path(). Throws FormatError,
-  // FileError.
+  // Reads the regular file at `path` to its end and checks it as strictly as read_path() does.
+  // Throws FormatError, FileError.
   explicit Pieces(const std::string& path);
 
-  // All but the entries.
+  // The memlog without its entries.
   const Memlog& head() const { return head_; }
-  // Reads it again. `action` gets the entries in the order of the file; at least once, though there
-  // be none. Throws likewise when the file was changed meanwhile, and what `action` throws.
+  // Reads the file again and gives `action` the entries, in file order. Calls it at least once,
+  // also when there are no entries. Throws FormatError or FileError, also when the file has changed
+  // since, and whatever `action` throws.
   void each(const Piece& action);
 
  private:

@@ -1,5 +1,5 @@
-// Reads a memlog (format/memlog.h, doc/memlog-format.md). Strict: a file that is not exactly a
-// complete memlog is refused, so that no later step has to doubt its numbers.
+// Reads a memlog (format/memlog.h, doc/memlog-format.md). Rejects any file that is not exactly a
+// complete memlog, so that later steps can trust its numbers.
 #pragma once
 
 #include <string>
@@ -11,12 +11,12 @@ namespace mtrace::profile {
 
 class KnownStacks;
 
-// The memlog that `text` holds; `name` stands in messages. Throws FormatError at the first line
-// that is wrong. `known`: reports of the same process were read with it before; modules that only
-// these named may then be among this one's, not described.
+// Reads the memlog in `text`. `name` is for messages. `known`: shared by the reads of all reports
+// of a process; modules of the earlier reports may then be among this one's, not described. Throws
+// FormatError at the first malformed line.
 Memlog read(const std::string& name, std::string_view text, KnownStacks* known = nullptr);
 
-// Likewise for the file at `path`, "-" for the standard input. Also throws FileError.
+// Like read(), for the file at `path`; "-" is the standard input. Also throws FileError.
 Memlog read_path(const std::string& path, KnownStacks* known = nullptr);
 
 }  // namespace mtrace::profile

@@ -1,4 +1,4 @@
-// A text that is read from its beginning to its end, of which only a part is in memory.
+// A text read from beginning to end, with only a part in memory.
 #pragma once
 
 #include <cstddef>
@@ -12,18 +12,18 @@ namespace mtrace::profile {
 // Positions are bytes from the beginning of the text.
 class Window {
  public:
-  // All of `text`, which must live on.
+  // Reads `text`, which must outlive this.
   explicit Window(std::string_view text) : text_(text), size_(text.size()) {}
-  // The file at `path`; "-" is the standard input. Throws FileError, as all of these.
+  // Reads the file at `path`; "-" is the standard input. All functions throw FileError.
   explicit Window(std::string path);
 
-  // What is in memory from `position` on, until more() is called.
+  // Returns what is in memory from `position` on. Valid until more() is called.
   std::string_view from(size_t position) const { return text_.substr(position - start_); }
-  // Reads on. False at the end of the text. What stands before `keep` is forgotten.
+  // Reads more of the text; may drop what is before `keep`. Returns false at the end of the text.
   bool more(size_t keep);
-  // To the beginning of a file that is not a pipe.
+  // Goes back to the beginning. Not for a pipe.
   void rewind();
-  // Of the text, as far as that is known before its end; else 0.
+  // Size of the text in bytes if it is known before the end; else 0.
   size_t size() const { return size_; }
 
  private:
@@ -33,7 +33,7 @@ class Window {
   Descriptor file_;  // none: the text is in memory
   std::string buffer_;
   std::string_view text_;  // what is in memory
-  size_t start_ = 0;       // its position
+  size_t start_ = 0;       // position of its first byte
   bool ended_ = false;
   size_t size_ = 0;
 };

@@ -1,12 +1,13 @@
-// Names as the compiler mangled them -> names as the source has them.
+// Turns mangled names into names as in the source.
 #pragma once
 
 #include <string>
 
 namespace mtrace::symbolize {
 
-// C++ (Itanium ABI) and Rust (legacy and v0) names with their parameters; glibc's internal aliases
-// (__GI_puts) as the public name; every other name, and one that only looks mangled, as it is.
+// Demangles C++ (Itanium ABI) and Rust (legacy and v0) names, with parameters. Turns glibc's
+// internal aliases (__GI_puts) into the public name. Returns every other name unchanged, also one
+// that only looks mangled.
 std::string demangle(const char* name);
 
 }  // namespace mtrace::symbolize

@@ -1,5 +1,6 @@
-// Function, line and inlined functions at an address, from DWARF. libdw's own scope look-up walks
-// a unit's whole tree for each address; here each unit that is asked for is walked once.
+// Finds function, line and inlined functions at an address in DWARF. libdw's own scope lookup walks
+// the whole tree of a unit for each address; this class walks each unit once, when it is first
+// needed.
 #pragma once
 
 #include <elfutils/libdw.h>
@@ -17,14 +18,14 @@ class DwarfIndex {
   // `dwarf` must outlive this.
   explicit DwarfIndex(Dwarf* dwarf);
 
-  // What stands at `address` (of the debugging information: without bias). `symbol` is the name
-  // that the symbol table has for it, if any.
+  // Returns the frames at `address`, in the addresses of the debugging information (no load bias).
+  // `symbol`: the name from the symbol table, if any.
   SourceFrames frames(uint64_t address, const std::string& symbol);
 
  private:
   struct Unit {
-    Dwarf_Die lines;      // whose line table is valid
-    Dwarf_Die functions;  // the same one, or its split counterpart
+    Dwarf_Die lines;      // the DIE whose line table is valid
+    Dwarf_Die functions;  // the same DIE, or its split counterpart
     bool walked = false;
     struct Function {
       uint64_t begin;

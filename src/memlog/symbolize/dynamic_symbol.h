@@ -1,4 +1,4 @@
-// Where a loaded ELF file has an exported object.
+// Finds an exported object of a loaded ELF file.
 #pragma once
 
 #include <cstdint>
@@ -7,9 +7,10 @@
 
 namespace mtrace::symbolize {
 
-// The address that the exported symbol `name` of the ELF file behind `descriptor` has in a process
-// that mapped the file's offset `map_offset` at `map_address`. Nothing if the file is no ELF file,
-// exports no such symbol, or has no segment there. `size` gets the symbol's size.
+// Returns the address of the exported symbol `name` in a process that has mapped offset
+// `map_offset` of the file behind `descriptor` at `map_address`. Stores the symbol's size in bytes
+// in `size`. Returns nothing when the file is no ELF file, exports no such symbol, or has no
+// segment there.
 std::optional<uint64_t> exported_address(int descriptor, const std::string& name,
                                          uint64_t map_address, uint64_t map_offset, uint64_t* size);
 

@@ -7,8 +7,8 @@
 
 namespace mtrace::symbolize {
 
-// Calls visit(symbol, name) for each that the file defines, until one answers true. Whether one
-// has.
+// Calls visit(symbol, name) for each symbol that the file defines, until one call returns true.
+// Returns whether one did.
 template <typename Visit>
 bool any_dynamic_symbol(Elf* elf, Visit&& visit) {
   for (Elf_Scn* section = nullptr; (section = elf_nextscn(elf, section)) != nullptr;) {

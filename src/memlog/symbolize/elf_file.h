@@ -1,4 +1,4 @@
-// An ELF file that is open, and its build-id.
+// An open ELF file and its build-id.
 #pragma once
 
 #include <string>
@@ -12,19 +12,19 @@ class ElfFile {
   ElfFile& operator=(ElfFile&& other) noexcept;
   ~ElfFile();
 
-  // The executable or shared object at `path`; not valid() if there is none, or it is no regular
-  // file.
+  // Opens the executable or shared object at `path`. The result is not valid() when there is none,
+  // or it is no regular file.
   static ElfFile open(const std::string& path);
   // Takes over a descriptor.
   static ElfFile adopt(int descriptor);
-  // A copy of the image that the kernel mapped into this process.
+  // Opens a copy of the vDSO that the kernel mapped into this process.
   static ElfFile vdso();
 
   bool valid() const { return descriptor_ >= 0; }
   const std::string& path() const { return path_; }
   // Raw bytes; empty: none.
   const std::string& build_id() const { return build_id_; }
-  // The descriptor, which now belongs to the caller.
+  // Returns the descriptor, which the caller now owns.
   int release();
 
  private:
@@ -34,7 +34,7 @@ class ElfFile {
   std::string build_id_;
 };
 
-// "/.build-id/xx/yyyy" for raw bytes.
+// Returns "/.build-id/xx/yyyy" for a raw build-id.
 std::string build_id_path(const std::string& build_id);
 
 }  // namespace mtrace::symbolize

@@ -1,4 +1,4 @@
-// Where a mapped ELF file lies.
+// Computes the load bias of a mapped ELF file.
 #pragma once
 
 #include <gelf.h>
@@ -8,8 +8,8 @@
 
 namespace mtrace::symbolize {
 
-// What has to be added to the addresses in the file, whose offset `map_offset` is mapped at
-// `map_address`. Nothing if it has no segment there.
+// Returns the number to add to addresses in the file, given that its offset `map_offset` is mapped
+// at `map_address`. Returns nothing when the file has no segment there.
 std::optional<uint64_t> load_bias(Elf* elf, uint64_t map_address, uint64_t map_offset);
 
 }  // namespace mtrace::symbolize

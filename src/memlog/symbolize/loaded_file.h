@@ -1,4 +1,4 @@
-// What an ELF file looks like in a process that has it mapped.
+// The layout of an ELF file in a process that has mapped it.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct ExportedFunction {
   Extent code;
 };
 
-// A part of the file as it looks in memory.
+// A part of the file and its addresses in memory.
 struct FilePart {
   Extent memory;
   uint64_t offset = 0;  // in the file
@@ -27,16 +27,16 @@ struct FilePart {
 struct LoadedFile {
   Extent all;                      // from the first segment to the end of the last
   std::vector<Extent> code;        // executable segments
-  std::vector<FilePart> segments;  // without what is only zeroed
-  std::vector<FilePart> marks;     // what tells the file from others: its headers and notes
+  std::vector<FilePart> segments;  // without the parts that are only zeroed
+  std::vector<FilePart> marks;     // headers and notes, which tell the file from others
   uint64_t eh_frame_header = 0;    // address; 0: none
   std::vector<ExportedFunction> functions;
 };
 
-// Of the file behind `descriptor`, whose offset `map_offset` is mapped at `map_address`. Nothing if
-// it is no ELF file for this processor, or has no segment there.
+// Reads the file behind `descriptor`, whose offset `map_offset` is mapped at `map_address`. Returns
+// nothing when it is no ELF file for this processor, or has no segment there.
 std::optional<LoadedFile> loaded_file(int descriptor, uint64_t map_address, uint64_t map_offset);
-// The same of a file that was loaded with `bias` added to its addresses.
+// Like loaded_file(), for a file loaded with `bias` added to its addresses.
 std::optional<LoadedFile> loaded_file_at(int descriptor, uint64_t bias);
 
 }  // namespace mtrace::symbolize

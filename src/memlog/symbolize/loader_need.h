@@ -1,4 +1,4 @@
-// Whether the dynamic loader will put a preloaded library into a program.
+// Tells whether the dynamic loader will load a preloaded library into a program.
 #pragma once
 
 #include <string>
@@ -6,10 +6,11 @@
 namespace mtrace::symbolize {
 
 struct Obstacle {
-  // What keeps the loader from it, as a sentence without subject or period: "is statically linked".
-  // Empty: nothing, or the file is no ELF file.
+  // What prevents it, as a sentence without subject or period: "is statically linked". Empty:
+  // nothing does, or the file is no ELF file.
   std::string why;
-  bool foreign = false;  // its loader would take the library for its own, and fail or complain
+  bool foreign = false;  // the program's loader would take the library for its own, and fail or
+                         // complain
 };
 Obstacle preload_obstacle(const std::string& path);
 

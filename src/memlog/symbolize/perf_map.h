@@ -1,5 +1,5 @@
 // Names of JIT-compiled code, from the file that runtimes write for perf(1): /tmp/perf-PID.map,
-// lines of "START SIZE NAME" with START and SIZE in hex
+// with lines "START SIZE NAME", START and SIZE in hex
 // (linux/tools/perf/Documentation/jit-interface.txt).
 #pragma once
 
@@ -13,11 +13,11 @@ namespace mtrace::symbolize {
 class PerfMap {
  public:
   PerfMap() = default;
-  // Malformed lines are skipped: the runtime may be writing while this reads.
+  // Parses the map. Skips malformed lines: the runtime may be writing at the same time.
   explicit PerfMap(std::string_view text);
 
-  // The name at an address, or nullptr. Of overlapping entries the last one in the file: code
-  // that took the place of older code.
+  // Returns the name at an address, or nullptr. Of overlapping entries the last in the file wins:
+  // new code replaces old code.
   const std::string* find(uint64_t address) const;
 
  private:
@@ -28,11 +28,12 @@ class PerfMap {
     std::string name;
   };
   std::vector<Range> ranges_;  // sorted by begin
-  uint64_t longest_ = 0;       // bounds how far back an entry may reach
+  uint64_t longest_ = 0;       // the longest range: how far back an entry may reach
 };
 
-// The map of process `pid`, empty unless it is a regular file, of this user or root, that was
-// written since `started` (as in a memlog): /tmp belongs to everyone and pids return.
+// Loads the map of process `pid`. Returns an empty map unless the file is regular, belongs to this
+// user or root, and was written since `started` (a time as in a memlog): anyone can write to /tmp,
+// and pids are reused.
 PerfMap load_perf_map(int64_t pid, const std::string& started);
 
 }  // namespace mtrace::symbolize

@@ -1,4 +1,4 @@
-// What is known about one function at one address.
+// The known facts about one function at one address.
 #pragma once
 
 #include <string>
@@ -8,10 +8,10 @@ namespace mtrace::symbolize {
 
 struct SourceFrame {
   std::string function;  // demangled; empty: unknown
-  std::string source;    // FILE:LINE, the file without its directories; empty: unknown
+  std::string source;    // FILE:LINE, file without directories; empty: unknown
 };
 
-// Innermost first; all but the last are inlined into the next. Empty: nothing is known.
+// Innermost first; each frame but the last is inlined into the next. Empty: nothing known.
 using SourceFrames = std::vector<SourceFrame>;
 
 }  // namespace mtrace::symbolize

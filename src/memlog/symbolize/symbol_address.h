@@ -1,4 +1,4 @@
-// Where functions are, by name.
+// Finds functions by name.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +9,8 @@
 
 namespace mtrace::symbolize {
 
-// For each of `names`, which are mangled, the ELF addresses of the functions of that name in the
-// module at `path`, the likeliest first. Done in a process of its own; empty where nothing is
-// known.
+// For each of the mangled `names`, returns the ELF addresses of the functions with that name in the
+// module at `path`, the likeliest first; empty: nothing known. Works in a child process.
 std::vector<std::vector<uint64_t>> symbol_addresses(const SearchPath& where,
                                                     const std::string& path,
                                                     const std::string& build_id,

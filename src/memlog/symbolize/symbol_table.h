@@ -1,5 +1,5 @@
-// The function symbols of a module, sorted by address. libdwfl's own look-up walks the whole table
-// for each address, which takes seconds for libraries of 50,000 symbols.
+// The function symbols of a module, sorted by address. libdwfl's own lookup walks the whole table
+// for each address, which takes seconds for libraries with 50,000 symbols.
 #pragma once
 
 #include <elfutils/libdwfl.h>
@@ -12,16 +12,16 @@ namespace mtrace::symbolize {
 
 class SymbolTable {
  public:
-  // Reads .symtab or .dynsym, with .gnu_debugdata, as libdwfl finds them. The names belong to
-  // `module`.
+  // Reads .symtab or .dynsym, with .gnu_debugdata, as libdwfl finds them. `module` owns the names
+  // and must outlive this.
   explicit SymbolTable(Dwfl_Module* module);
 
-  // The mangled name of the function that holds `address`, or nothing. Of several names for one
-  // address the public one: global before weak before local, then without leading
-  // underscores. Without its version (@GLIBC_2.2.5).
+  // Returns the mangled name of the function that contains `address`, without its version
+  // (@GLIBC_2.2.5); empty: none. Of several names for one address it prefers the public one: global
+  // before weak before local, then names without leading underscores.
   std::string find(uint64_t address) const;
 
-  // Where functions with the mangled name `name` begin, the public ones first.
+  // Returns where functions with this mangled name begin, the public ones first.
   std::vector<uint64_t> addresses(const std::string& name) const;
 
  private:
@@ -29,7 +29,7 @@ class SymbolTable {
     uint64_t begin;
     uint64_t end;
     const char* name;
-    int rank;  // the lower the better
+    int rank;  // lower is better
   };
   std::vector<Symbol> symbols_;
 };

@@ -13,18 +13,18 @@
 
 namespace mtrace::symbolize {
 
-// Keeps what it found, so that many reports of one program cost little more than one.
+// Caches what it finds, so that many reports of one program cost little more than one.
 class Symbolizer {
  public:
   explicit Symbolizer(SearchPath where);
 
-  // Gives each frame the function, line and inlined frames that its module's files know. A frame
-  // whose module is gone, cannot be read or is of another build stays as it is; the latter is
-  // said in a note. What an earlier pass found out is replaced only by more. Sets `# resolved:`.
+  // Fills in the function, line and inlined frames of each frame. A frame stays as it is when its
+  // module is gone, unreadable or of another build; a note tells of another build. Names from an
+  // earlier pass are replaced only by better ones. Sets `# resolved:`.
   void resolve(profile::Memlog& memlog);
 
-  // Announces a memlog for resolve(): what it asks of a module is looked up when the module is
-  // next opened, for whichever memlog. Opening costs far more than looking up.
+  // Announces a memlog for a later resolve(). Its addresses are looked up when their module is next
+  // opened, for any memlog: opening a module costs far more than a lookup.
   void expect(const profile::Memlog& memlog);
 
  private:

@@ -1,4 +1,4 @@
-// Gives the places in a text their names.
+// Fills names into the addresses of a text.
 #pragma once
 
 #include <map>
@@ -18,18 +18,19 @@ class TextDecoder {
  public:
   explicit TextDecoder(SearchPath where) : where_(where), resolver_(std::move(where)) {}
 
-  // `text`, whole lines, with the names of what find_place() finds. A frame gets them as a memlog
-  // has them, inlined functions in lines of their own before it; another line at its end. A
-  // `# module:` line holds for the lines before it, up to the one with the same path before, and
-  // for those after the last one: it tells which build the file must be of. All else stays as it
-  // is.
+  // Returns `text` with names for the places that find_place() finds. `text` must be whole lines. A
+  // frame gets its names as in a memlog, with inlined functions in separate lines before it. Any
+  // other line gets them at its end. All else is unchanged.
+  //
+  // A `# module:` line tells the build of a file. It applies to the lines before it, back to the
+  // previous one for the same path; the last one also to the lines after it.
   std::string decode(std::string_view text);
 
-  // Why names are missing, each once, in order.
+  // Why names are missing: each reason once, in order.
   const std::vector<std::string>& notes() const { return notes_; }
 
  private:
-  // One frame, after those inlined into it.
+  // A frame, preceded by those inlined into it.
   using Names = std::vector<profile::Frame>;
 
   struct Described {
@@ -40,19 +41,19 @@ class TextDecoder {
     size_t line;
     TextPlace place;
     const Described* described = nullptr;
-    std::optional<uint64_t> offset;  // ELF address, within the call
+    std::optional<uint64_t> offset;  // ELF address, inside the call instruction
     const Names* names = nullptr;    // none: nothing is known
   };
 
   void describe(size_t line, std::string_view text);
   const Described* description_of(const TextPlace& place, size_t line) const;
   void find_offsets(std::vector<Found>& found);
-  // The names that those in `found` point to.
+  // Looks up the names that the pointers in `found` refer to.
   std::vector<Names> find_names(std::vector<Found>& found);
 
   SearchPath where_;
   Symbolizer resolver_;
-  // By path and generation, in the order of the text.
+  // By path and generation, in text order.
   std::map<std::pair<std::string, uint32_t>, std::vector<Described>> described_;
   std::vector<std::string> notes_;
 };

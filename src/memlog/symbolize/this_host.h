@@ -1,4 +1,4 @@
-// Which machine this is, to tell whether a memlog was taken here since it was started.
+// Identifies this machine, to tell whether a memlog was taken here since the last boot.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@ namespace mtrace::symbolize {
 std::string this_boot_id();  // empty: unknown
 std::string this_host();
 
-// The report was taken on this machine, since its last start.
+// Returns whether the report was taken on this machine since its last boot.
 bool taken_here(const profile::Header& header);
 
 }  // namespace mtrace::symbolize

@@ -1,4 +1,4 @@
-// Work on files that nobody vouches for, in a process of its own.
+// Processes untrusted files in a child process.
 #pragma once
 
 #include <functional>
@@ -7,10 +7,10 @@
 
 namespace mtrace::symbolize {
 
-// The result of `work`, done in a child process, or nothing when the child died of it. libelf and
-// libdw map files and follow what stands in them: a damaged one, or one that is cut short while it
-// is read, can end the process that reads it. The child has at most `cpu_seconds` of processor
-// time and dies with its parent. Done here and now when no process can be made.
+// Runs `work` in a child process and returns its result, or nothing when the child died. libelf and
+// libdw map files and trust their content: a damaged file, or one truncated during reading, can
+// kill the process that reads it. The child gets at most `cpu_seconds` of processor time and dies
+// with its parent. Runs `work` in this process when no child can be created.
 std::optional<std::string> run_isolated(const std::function<std::string()>& work,
                                         unsigned cpu_seconds);
 

@@ -1,5 +1,5 @@
-// The turn to ask a process for reports. One memlog at a time has it, so each report has the label
-// of the one that asked for it, and none takes another's report for its own.
+// The turn to ask a process for reports. Only one memlog at a time has it. So each report carries
+// the label of the memlog that asked for it, and no memlog takes another's report for its own.
 #pragma once
 
 #include <sys/types.h>
@@ -10,9 +10,10 @@ namespace mtrace::target {
 
 class AskTurn {
  public:
-  // Waits for the turn until `deadline` at most. It is a lock on the process's directory in /proc,
-  // so it ends with the process and with whoever holds it; where there can be none, all have it.
-  // Who waits for several takes them in the order of their pids.
+  // Waits for the turn, at most until `deadline`. The turn is a lock on the process's directory in
+  // /proc, so it ends with the process and with its holder. Where no lock is possible, every memlog
+  // has the turn. To avoid deadlock, take the turns of several processes in the order of their
+  // pids.
   AskTurn(pid_t pid, std::chrono::steady_clock::time_point deadline);
   ~AskTurn();
   AskTurn(const AskTurn&) = delete;

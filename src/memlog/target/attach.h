@@ -1,4 +1,4 @@
-// memlog attach and detach: the steps in the process, once it is known what it has mapped.
+// memlog attach and detach: the steps inside the process, given its mappings.
 #pragma once
 
 #include <sys/types.h>
@@ -13,7 +13,7 @@
 
 namespace mtrace::target {
 
-// Where the functions are that the process is to call.
+// Addresses of the functions that the process is to call.
 struct LoadCalls {
   uint64_t dlopen = 0;
   uint64_t dlsym = 0;
@@ -22,42 +22,42 @@ struct LoadCalls {
   uint64_t close = 0;
 };
 
-// What is known of a process while it runs.
+// Facts about a process, gathered while it runs.
 struct ProcessImage {
   pid_t pid = 0;
   std::vector<Object> objects;
-  std::string mappings;            // executable_mappings() before the objects were read
-  uint64_t r_debug = 0;            // where the loader's list was read,
-  std::vector<ListedObject> list;  // and what it said before the objects were read
-  Range cave;                      // executable memory that nobody runs
-  std::string cave_bytes;          // what the file has there, BorrowedThread::code_size() bytes
+  std::string mappings;            // executable_mappings(), taken before the objects were read
+  uint64_t r_debug = 0;            // address from which the loader's list was read
+  std::vector<ListedObject> list;  // the loader's list, from before the objects were read
+  Range cave;                      // executable memory that no thread runs
+  std::string cave_bytes;          // the file's bytes there, BorrowedThread::code_size() of them
   LoadCalls calls;
-  uint64_t attach = 0;  // of a library that is loaded already; 0: none is
+  uint64_t attach = 0;  // in a library that is already loaded; 0: none is
   uint64_t detach = 0;
-  uint64_t restart = 0;       // kRestartSymbol of it
-  uint64_t report = 0;        // mtrace_report() of it
-  uint64_t report_label = 0;  // mtrace_report_label()
+  uint64_t restart = 0;       // kRestartSymbol in that library
+  uint64_t report = 0;        // mtrace_report() in that library
+  uint64_t report_label = 0;  // mtrace_report_label() in that library
 };
 
 struct Done {
   uint64_t patches = 0;
-  std::chrono::microseconds stopped{0};  // how long the process stood still
+  std::chrono::microseconds stopped{0};  // how long the process was stopped
 };
 
-// Thrown when the process has loaded or unloaded something since it was looked at.
+// Thrown when the process has loaded or unloaded something since its image was taken.
 struct Outdated {};
 
-// Loads the library at `path`, of this program's file system, into the process and has its calls
-// led there. `options`: format/attach.h. Throws AttachError, and then the process is as it was, or
-// has an idle library more.
+// Loads the library at `path` (a path in this program's file system) into the process and redirects
+// the process's calls to it. `options`: see format/attach_protocol.h. Throws AttachError; the
+// process is then unchanged, except that an inactive library may stay loaded.
 Done attach(const ProcessImage& target, const std::string& path, const std::string& options,
             std::chrono::milliseconds timeout);
 
-// Undoes that.
+// Undoes attach(). Throws AttachError.
 Done detach(const ProcessImage& target, std::chrono::milliseconds timeout);
 
-// Has a library that is there write a report, in a thread of the process. Throws AttachError;
-// CallFailed where the library could not.
+// Makes a loaded library write a report, in a thread of the process. Throws AttachError, or
+// CallFailed when the library could not write it.
 void report(const ProcessImage& target, const std::string& label,
             std::chrono::milliseconds timeout);
 

@@ -1,4 +1,4 @@
-// What the library is told in a process that is attached to, in place of an environment.
+// The library's options in a process that memlog attaches to. They replace the environment.
 #pragma once
 
 #include <sys/types.h>
@@ -8,8 +8,9 @@
 
 namespace mtrace::target {
 
-// "MTRACE_..." of memlog's own environment with `changes` ("NAME=VALUE"), as format/attach.h has
-// it. Throws std::runtime_error: there is no working directory.
+// Returns the MTRACE_ variables of memlog's own environment with `changes` ("NAME=VALUE") applied,
+// in the form of format/attach_protocol.h. Throws std::runtime_error when there is no working
+// directory.
 std::string attach_settings(pid_t pid, const std::vector<std::string>& changes);
 
 }  // namespace mtrace::target

@@ -1,4 +1,4 @@
-// A process that is attached to for as long as it is looked at.
+// Keeps a process attached for the lifetime of the object.
 #pragma once
 
 #include <sys/types.h>
@@ -9,14 +9,18 @@ namespace mtrace::target {
 
 class Attachment {
  public:
-  // Has the process count into a ledger, and write no report. Throws attach::AttachError.
+  // Attaches to the process: it counts into a ledger and writes no reports. Throws
+  // attach::AttachError.
   explicit Attachment(pid_t pid);
-  // Detaches, as far as that can be done.
+  // Detaches if possible.
   ~Attachment();
   Attachment(const Attachment&) = delete;
   Attachment& operator=(const Attachment&) = delete;
 
-  std::chrono::microseconds stopped() const { return stopped_; }  // for so long the process stood
+  std::chrono::microseconds stopped() const {
+    return stopped_;
+  }  // how long the process was
+     // stopped
 
  private:
   pid_t pid_;

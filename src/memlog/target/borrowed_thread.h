@@ -1,5 +1,5 @@
-// A stopped thread of another process that makes calls for memlog, and is then given back as it
-// was: in the middle of its system call, if that is where it waited.
+// Uses a stopped thread of another process to make calls for memlog, then restores it, even in the
+// middle of a system call.
 #pragma once
 
 #include <sys/types.h>
@@ -16,23 +16,24 @@ namespace mtrace::target {
 
 class BorrowedThread {
  public:
-  // `cave`: executable memory that nobody runs, where the code goes meanwhile; `cave_bytes`: what
-  // is there before and after, code_size() bytes. Throws AttachError, also when something else is.
+  // `cave`: executable memory that no thread runs; it holds the code meanwhile. `cave_bytes`: its
+  // content before and after, code_size() bytes. Throws AttachError, also when the cave holds
+  // anything else.
   BorrowedThread(Tasks& tasks, TargetMemory& memory, pid_t tid, Range cave, std::string cave_bytes,
                  Clock::time_point deadline);
   ~BorrowedThread();
   BorrowedThread(const BorrowedThread&) = delete;
   BorrowedThread& operator=(const BorrowedThread&) = delete;
 
-  // Calls a function of the process. Throws AttachError when it does not come back.
+  // Calls a function of the process. Throws AttachError when the call does not return in time.
   uint64_t call(uint64_t function, uint64_t a = 0, uint64_t b = 0, uint64_t c = 0);
 
-  // Puts bytes where the thread's functions can read them; their address there. Together at most
-  // Scratch::kDataSize.
+  // Copies bytes to memory that the thread's functions can read. Returns their address there. At
+  // most Scratch::kDataSize bytes in total.
   uint64_t put(const void* data, size_t size);
   uint64_t put(const std::string& text) { return put(text.c_str(), text.size() + 1); }
 
-  // The thread is where it was.
+  // Returns the thread to where it was.
   void give_back();
 
   static uint64_t code_size();

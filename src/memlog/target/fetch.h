@@ -1,4 +1,4 @@
-// A report of a process that sees other files than this program (a container's).
+// Gets a report from a process that sees other files than this program does (in a container).
 #pragma once
 
 #include <sys/types.h>
@@ -7,9 +7,10 @@
 
 namespace mtrace::target {
 
-// Where the file is that process `pid` calls `path`: under that name, where this program sees the
-// same file, else as a copy in the working directory, with names filled in from the files that the
-// process sees. Throws std::runtime_error when it can be had in neither way.
+// Returns a path of the report that process `pid` calls `path`. That is `path` itself if this
+// program sees the same file there. Otherwise copies the report into the working directory and
+// fills in names from the files that the process sees. Throws std::runtime_error when neither
+// works.
 std::string fetch_report(pid_t pid, const std::string& path);
 
 }  // namespace mtrace::target

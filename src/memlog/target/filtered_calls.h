@@ -1,4 +1,4 @@
-// The system calls that a filter of seccomp(2) must let a process make once it is attached to.
+// The system calls that seccomp filters must allow in a process that memlog attaches to.
 #pragma once
 
 #include <cstdint>
@@ -9,12 +9,12 @@ namespace mtrace::target {
 struct FilteredCall {
   const char* name;
   uint32_t number;
-  bool needed;        // otherwise the library does without: it may fail
-  int argument = -1;  // the one whose value is known, below 2^32; -1: none is
+  bool needed;        // false: the library works without it, so it may fail
+  int argument = -1;  // index of the argument with a known value below 2^32; -1: none
   uint32_t value = 0;
 };
 
-// What the library, its loading and the borrowed thread's code may call.
+// Returns the calls that the library, its loading and the borrowed thread's code may make.
 const std::vector<FilteredCall>& filtered_calls();
 
 }  // namespace mtrace::target

@@ -1,4 +1,4 @@
-// A process all of whose threads are stopped at safe points, until the end of this object's life.
+// Holds all threads of a process stopped at safe points, for the lifetime of the object.
 #pragma once
 
 #include <sys/types.h>
@@ -18,29 +18,29 @@ namespace mtrace::target {
 
 class HeldProcess {
  public:
-  // `objects`: what the process has mapped. `cave`: see Restarts. Throws AttachError when it may
-  // not be traced.
+  // `objects`: the files that the process has mapped. `cave`: see Restarts. Throws AttachError when
+  // the process may not be traced.
   HeldProcess(pid_t pid, std::vector<Object> objects, Range cave);
 
-  // Stops all threads; while one is inside the allocator or the loader, lets it run and looks
-  // again. `borrowed`: a stopped thread that is left out of this, 0: none. Throws AttachError at
-  // the deadline.
+  // Stops all threads. While a thread is inside the allocator or the loader, lets it run and tries
+  // again. `borrowed`: a stopped thread to leave out; 0: none. Throws AttachError at the deadline.
   void stop(Clock::time_point deadline, pid_t borrowed = 0);
 
   Tasks& tasks() { return tasks_; }
   TargetMemory& memory() { return memory_; }
   Restarts& restarts() { return restarts_; }
-  // A thread with room on its stack for the registers that are saved there.
+  // Returns a thread whose stack has room for the saved registers.
   pid_t lender() const;
 
  private:
-  // What each thread that is not at a safe point is inside of.
+  // A thread that is not at a safe point, and the function it is inside.
   struct Unsafe {
     pid_t tid;
     std::string inside;
   };
   std::vector<Unsafe> unsafe(std::vector<pid_t> tids, pid_t borrowed);
-  // The few that are not there are let run for moments while the others wait.
+  // Lets these threads run for moments while all others wait. Returns those still not at a safe
+  // point.
   std::vector<Unsafe> nudge(std::vector<Unsafe> unsafe, Clock::time_point deadline, pid_t borrowed);
 
   pid_t pid_;
@@ -50,7 +50,7 @@ class HeldProcess {
   Tasks tasks_;
 };
 
-// The file-backed executable mappings of a process, as text to compare.
+// Returns the file-backed executable mappings of a process, as text for comparison.
 std::string executable_mappings(pid_t pid);
 
 }  // namespace mtrace::target

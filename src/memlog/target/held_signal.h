@@ -1,5 +1,5 @@
-// A signal for a process whose program must still be the one that was looked at: exec takes the
-// handler away, and the signal would end what comes after it.
+// Sends a signal only if the process still runs the program that was examined. exec removes the
+// handler, and the signal would then kill the new program.
 #pragma once
 
 #include <sys/types.h>
@@ -9,10 +9,10 @@
 
 namespace mtrace::target {
 
-// Stops all threads, asks `is_same` whether the program is what it was, and sends `signal` to a
-// thread that does not block it. None of them can have left for another program in between, not by
-// a raw system call either, and the signal is that thread's own: it is handled before the thread
-// does anything else, or goes with the thread. Throws AttachError: nothing was sent.
+// Stops all threads, checks with `is_same` that the program is unchanged, and sends `signal` to a
+// thread that does not block it. No thread can execute another program in between, not even by a
+// raw system call. The signal is sent to that one thread, which handles it before it does anything
+// else, or takes it along when it ends. Throws AttachError when nothing was sent.
 void send_held(pid_t pid, int signal, const std::function<bool()>& is_same,
                std::chrono::milliseconds timeout);
 

@@ -1,4 +1,4 @@
-// A program as a child that a caller cannot tell from one run directly: its streams, arguments,
+// Runs a program as a child that its caller cannot tell from a direct run: same streams, arguments,
 // signals, stops and end.
 #pragma once
 
@@ -13,28 +13,28 @@ namespace mtrace::target {
 
 struct Ended {
   pid_t pid = 0;
-  int status = 0;       // as wait() has it
-  int start_error = 0;  // errno: it could not be run at all
-  double seconds = 0;   // from start to end
+  int status = 0;       // as from wait()
+  int start_error = 0;  // errno if the program could not be run; else 0
+  double seconds = 0;   // of running time
 };
 
-// "ended with status 0", "was killed by SIGSEGV (Segmentation fault)".
+// Returns "ended with status 0", "was killed by SIGSEGV (Segmentation fault)", ...
 std::string end_text(int status);
 
-// Something to be done from time to time while the program runs.
+// An action to repeat while the program runs.
 struct Ticks {
-  std::chrono::milliseconds every{0};  // 0: never
+  std::chrono::milliseconds every{0};  // interval; 0: never
   std::function<void(pid_t)> action;
 };
 
-// Runs `command`, found by PATH, and waits for it. Signals that this process gets meanwhile are
-// passed on, unless they came from the terminal, which sends them to the program, too. When the
-// terminal stops the program, this process stops with it. All signals of this process are blocked
-// meanwhile. Throws std::runtime_error when no process can be made.
+// Runs `command`, found by PATH, and waits for its end. Forwards the signals that this process
+// receives, except those from the terminal: the terminal sends these to the program, too. When the
+// terminal stops the program, this process stops with it. Blocks all signals of this process
+// meanwhile. Throws std::runtime_error when no process can be created.
 Ended launch(const std::vector<std::string>& command, const std::vector<std::string>& environment,
              const Ticks& ticks);
 
-// Ends this process as `signal` would have, without a core file. Returns only if it does not end.
+// Ends this process by `signal`, without a core file. Returns only if the process survives.
 void end_by(int signal);
 
 }  // namespace mtrace::target

@@ -1,4 +1,4 @@
-// What the commands that look at a ledger share.
+// Functions shared by the commands that read a ledger.
 #pragma once
 
 #include <sys/types.h>
@@ -14,16 +14,17 @@
 
 namespace mtrace::target {
 
-// The ledger of a process, opened as the process would name it. nullptr: it has none that can be
-// read, and `why` says why, as a sentence without subject: "has no ledger ...".
+// Opens the ledger of a process under the name that the process uses. Returns nullptr when the
+// process has no readable ledger; `why` then says why, as a sentence without subject: "has no
+// ledger ...".
 std::unique_ptr<live::LedgerFile> ledger_of(pid_t pid, std::string& why);
 
-// A running process that is looked at through its ledger.
+// A running process that is examined through its ledger.
 class Target {
  public:
-  // By pid or name. Throws std::runtime_error: there is none, there are several, or it has no
-  // ledger that can be read.
-  // `attach` is called for a process that is not traced; then it may have one.
+  // Finds the process by pid or name. Calls `attach` for a process that is not traced, which may
+  // then have a ledger. Throws std::runtime_error when no process or several match, or it has no
+  // readable ledger.
   explicit Target(const std::string& name, const std::function<void(pid_t)>& attach = nullptr);
   const ProcessHandle& process() const { return process_; }
   live::LedgerFile& ledger() const { return *ledger_; }
@@ -34,24 +35,25 @@ class Target {
   std::unique_ptr<live::LedgerFile> ledger_;
 };
 
-// Whether a process that this one may look at has the file mapped; then its pid.
+// Returns the pid of a process that has the file mapped; 0: none among those that this process may
+// examine.
 pid_t process_of(const live::LedgerFile& file);
 
-// The ledger's state as a memlog, raw; of a process that lives with the memory it uses. Throws
-// FormatError where a damaged ledger leads to none.
+// Returns the ledger's state as a raw memlog; for a running process including its memory use.
+// Throws FormatError when a damaged ledger gives no valid memlog.
 profile::Memlog memlog_of(const live::LedgerFile& file, const live::LedgerState& state,
                           live::LedgerOccasion occasion);
 
 uint64_t real_time_now();  // nanoseconds since 1970
-// Now, in the ticks of a process that runs on this machine.
+// Returns the current time in the ledger's ticks, for a process on this machine.
 uint64_t ticks_now(const format::LedgerHeader& header);
 
-// Writes a snapshot with names to PROGRAM-PID-WHAT.memlog in `directory`, or .2 and so on: nothing
-// is replaced. Its path. Throws FileError.
+// Writes a snapshot with names to PROGRAM-PID-WHAT.memlog in `directory`; if the name is taken, to
+// a name with .2 and so on: never replaces a file. Returns its path. Throws FileError.
 std::string write_snapshot(profile::Memlog& memlog, const std::string& directory,
                            const std::string& what);
 
-// The same of a ledger as it is now, in the working directory.
+// Like write_snapshot(), of the ledger's current state, in the working directory.
 std::string write_snapshot_now(const live::LedgerFile& file, const std::string& label);
 
 }  // namespace mtrace::target

@@ -1,5 +1,5 @@
-// What earlier runs left behind because they, or the programs that they ran, were killed. Nothing
-// here throws: who sweeps has something else to do.
+// Removes what earlier runs left behind when they, or their programs, were killed. No function here
+// throws: cleaning up must not disturb the caller.
 #pragma once
 
 #include <sys/types.h>
@@ -10,24 +10,24 @@
 
 namespace mtrace::target {
 
-// Where ledgers are kept in memory.
+// Directory in memory for ledgers.
 inline constexpr char kLedgerPlace[] = "/dev/shm";
 
-// A new directory for ledgers, in $XDG_RUNTIME_DIR or else /dev/shm. While `lock` is held nobody
-// sweeps it away. Empty: there is no such place.
+// Creates a directory for ledgers, in $XDG_RUNTIME_DIR or else in /dev/shm. Nobody removes it while
+// `lock` is held. Returns an empty text when neither place works.
 std::string make_ledger_directory(profile::Descriptor& lock);
 
-// Removes such a directory if it is empty and nobody needs it: a process that is about to make its
-// ledger there, because it has just been started by another, finds it by its environment.
+// Removes such a directory if it is empty and no process needs it. A process that has just been
+// started may still create its ledger there: its environment names the directory.
 void leave_ledger_directory(const std::string& path);
 
-// Removes, there, ledgers of processes that have come to an end or were detached from and are gone,
-// and directories that hold nothing more. Kept: the ledger of a process that was killed, which
-// memlog recover reads, except that of process `pid`; a directory that is locked, or named in the
-// environment of a process of this user, which may make its ledger there yet.
+// Removes ledgers of processes that ended normally, or that were detached from and are gone, and
+// directories that are then empty. Keeps the ledger of a killed process, for memlog recover, except
+// that of process `pid`. Keeps a directory that is locked, or that the environment of a process of
+// this user names, which may still create its ledger there.
 void sweep_ledgers(pid_t pid = 0);
 
-// Removes temporary files of reports that were last written an hour ago or earlier.
+// Removes temporary files of reports that were last written at least an hour ago.
 void sweep_reports(const std::string& directory);
 
 }  // namespace mtrace::target

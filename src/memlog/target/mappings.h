@@ -1,4 +1,4 @@
-// What another process has mapped, as /proc says.
+// The files that another process has mapped, from /proc.
 #pragma once
 
 #include <sys/types.h>
@@ -10,7 +10,7 @@
 
 namespace mtrace::target {
 
-// Of a file, a piece with one kind of access.
+// A part of a mapped file with one kind of access.
 struct Mapping {
   uint64_t begin = 0;
   uint64_t end = 0;
@@ -19,18 +19,18 @@ struct Mapping {
   bool writable = false;
   bool executable = false;
   std::string path;   // as the process names it
-  std::string inode;  // device and inode: tells files apart
+  std::string inode;  // device and inode: identifies the file
 };
 
-// The mapped files, piece by piece, by address. Nothing: the process is gone, or not to be read.
+// Returns all mapped parts of files, by address; nothing when the process is gone or not readable.
 std::optional<std::vector<Mapping>> file_mappings(pid_t pid);
 
-// Each of the files once, at its lowest address: says which there are, not where a library lies
-// that may be mapped several times.
+// Returns each mapped file once, at its lowest address. Use it for which files are mapped, not for
+// where a library is: a library may be mapped several times.
 std::optional<std::vector<Mapping>> mapped_files(pid_t pid);
 
-// A descriptor of a mapped file, also when it has been deleted or lies in another root directory;
-// -1 if that is not possible.
+// Opens a mapped file, even when it is deleted or in another root directory. Returns -1 when that
+// is impossible.
 int open_mapped(pid_t pid, const Mapping& mapping);
 
 }  // namespace mtrace::target

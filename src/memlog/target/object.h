@@ -1,4 +1,4 @@
-// A file that a process has mapped, as far as finding safe points goes.
+// A file that a process has mapped, with the facts needed to find safe points.
 #pragma once
 
 #include <cstdint>
@@ -13,26 +13,26 @@ struct Range {
   bool holds(uint64_t address) const { return address >= begin && address < end; }
 };
 
-// Functions in which a thread may hold a lock that loading a library needs.
+// A function in which a thread may hold a lock that loading a library needs.
 struct Guarded {
   Range code;
   std::string name;
 };
 
 enum class Care {
-  kFunctions,      // a thread is not stopped inside `guarded`
+  kFunctions,      // no thread may be stopped inside `guarded`
   kAll,            // nor anywhere in this object (the loader, libmtrace.so)
-  kAllButWaiting,  // nor there, unless it waits on a condition (an allocator's own thread)
+  kAllButWaiting,  // nor anywhere in it unless it waits on a condition (an allocator's own thread)
 };
 
 struct Object {
   std::string name;         // last component of its path
   Range file;               // all of its segments
-  std::vector<Range> code;  // those that are executable
+  std::vector<Range> code;  // the executable segments
   uint64_t eh_frame_header = 0;
   Care care = Care::kFunctions;
   std::vector<Guarded> guarded;
-  std::vector<Range> waits;  // functions that wait on a condition, and so hold no other lock
+  std::vector<Range> waits;  // functions that wait on a condition and hold no other lock
 
   bool holds(uint64_t address) const {
     for (const Range& range : code) {

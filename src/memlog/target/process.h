@@ -1,4 +1,4 @@
-// Other processes, through /proc: which there are, and their signals.
+// Finds other processes through /proc and sends them signals.
 #pragma once
 
 #include <sys/types.h>
@@ -18,48 +18,47 @@ struct SignalMasks {
   uint64_t blocked = 0;  // in every thread
 };
 
-// The processes whose executable's or command's name is `name`, or the one whose pid it is; in the
-// order of their pids, without this one.
+// Returns the processes whose executable or command is called `name`, or the process with that pid;
+// in order of pids, without this process.
 std::vector<pid_t> find_processes(const std::string& name);
 std::vector<pid_t> all_processes();
-// `root` and all processes below it that it or its children have started.
+// Returns `root` and all its descendants.
 std::vector<pid_t> family(pid_t root);
 
-// The name of the executable, else what the kernel calls the process; empty: it is gone.
+// Returns the name of the executable, or else the kernel's name of the process; empty: it is gone.
 std::string process_name(pid_t pid);
 
-// The pid that the process has in its own namespace; 0: it is gone.
+// Returns the pid of the process in its own namespace; 0: it is gone.
 uint32_t pid_in_namespace(pid_t pid);
 
 std::optional<SignalMasks> signal_masks(pid_t pid);
 
-// The value of an environment variable that the process was started with.
+// Returns the value that an environment variable had when the process was started.
 std::optional<std::string> start_environment(pid_t pid, const std::string& variable);
 
-// False with errno: not permitted, gone, or not mapped.
+// Reads another process's memory. Returns false with errno: not permitted, gone, or not mapped.
 bool read_memory(pid_t pid, uint64_t address, void* data, size_t size);
 
-// A process that can be signalled and waited for without ever meaning another one that got the
-// same pid since.
+// A handle to signal a process and wait for it. It never means a later process with the same pid.
 class ProcessHandle {
  public:
-  explicit ProcessHandle(pid_t pid);  // not valid() with errno if there is no such process
+  explicit ProcessHandle(pid_t pid);  // on failure not valid(), with errno
   ProcessHandle(ProcessHandle&& other) noexcept;
   ProcessHandle& operator=(ProcessHandle&& other) noexcept;
   ~ProcessHandle();
   bool valid() const { return descriptor_ >= 0; }
   bool send(int signal) const;  // false with errno
-  // True if the process ended, at the latest after `milliseconds`.
+  // Waits for the end of the process. Returns whether it ended within `milliseconds`.
   bool wait_end(int milliseconds) const;
 
  private:
   int descriptor_ = -1;
 };
 
-// "USR1", "RTMIN+3", or the number.
+// Returns "USR1", "RTMIN+3", or the number.
 std::string signal_name(int signal);
-// The inverse, also with "SIG" in front; "none" is 0. Nothing for what is none, or cannot be
-// caught.
+// Inverse of signal_name(). Accepts "SIG" in front; "none" is 0. Returns nothing for an unknown
+// signal, or one that cannot be caught.
 std::optional<int> signal_number(const std::string& name);
 
 }  // namespace mtrace::target

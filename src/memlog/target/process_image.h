@@ -1,4 +1,4 @@
-// What has to be known of a process before it is attached to, and which processes are meant.
+// Gathers the facts needed to attach to a process, and selects the processes.
 #pragma once
 
 #include <sys/types.h>
@@ -11,13 +11,13 @@
 
 namespace mtrace::target {
 
-inline constexpr long kAttachTimeout = 10;  // seconds, by default
+inline constexpr long kAttachTimeout = 10;  // seconds
 
-// Throws attach::AttachError where the process cannot be attached to, whatever it does.
+// Takes the image of a process. Throws attach::AttachError when attaching can never work for it.
 target::ProcessImage process_image(pid_t pid);
 
-// Does `step` with a process, and looks at the process anew when it has loaded something meanwhile.
-// `step` gets the time that is left. Throws attach::AttachError.
+// Runs `step` with the image of a process; takes a new image and runs it again when the process has
+// loaded something meanwhile. `step` gets the remaining time. Throws attach::AttachError.
 Done with_target(
     pid_t pid, std::chrono::milliseconds timeout,
     const std::function<Done(const target::ProcessImage&, std::chrono::milliseconds)>& step);

@@ -1,6 +1,6 @@
-// Reports every so often (memlog run and attach, --every): each process is asked again and again,
-// by the gentlest way there is (report_channels.h), and nothing that happens to it meanwhile, an
-// end or another program, is an error.
+// Asks processes for reports at regular intervals (memlog run and attach, --every). Uses the
+// gentlest way available (report_channels.h). A process that ends or executes another program is no
+// error.
 #pragma once
 
 #include <sys/types.h>
@@ -18,26 +18,26 @@ namespace mtrace::target {
 
 class RegularReports {
  public:
-  // Withdraws what was not answered.
+  // Withdraws unanswered requests.
   ~RegularReports();
-  // Asks each of them. Those that have a ledger answer at their next operation; one that has done
-  // something since its last report, and then nothing for a second, has a thread borrowed. Those
-  // that cannot be asked now are passed over. Returns after a second a process, at the latest.
-  // False: none of them is traced any more. Throws nothing.
+  // Asks each process for a report. A process with a ledger answers at its next operation. If it
+  // has worked since its last report and then does nothing for a second, one of its threads is
+  // borrowed. Skips processes that cannot be asked now. Takes at most a second per process. Returns
+  // false when none of the processes is traced any more.
   bool ask(const std::vector<pid_t>& pids) noexcept;
 
  private:
   using Clock = std::chrono::steady_clock;
-  // What is known of a process with a ledger.
+  // A known process with a ledger.
   struct Known {
     explicit Known(pid_t pid) : handle(pid) {}
     ProcessHandle handle;
     std::unique_ptr<live::LedgerFile> ledger;
     bool asked = false;
-    Clock::time_point when;         // of the question
-    uint32_t seq = 0;               // of its last report at that time
-    uint64_t operations = 0;        // that it had made by then
-    uint64_t covered = UINT64_MAX;  // operations that its last report has, at least
+    Clock::time_point when;         // time of the last request
+    uint32_t seq = 0;               // last report at that time
+    uint64_t operations = 0;        // operations made by that time
+    uint64_t covered = UINT64_MAX;  // operations that the last report covers, at least
   };
 
   bool ask_one(pid_t pid);

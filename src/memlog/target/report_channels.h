@@ -1,15 +1,16 @@
-// The ways in which a process is asked for a report, gentlest first:
+// The ways to ask a process for a report, gentlest first:
 //
-//   ledger    a word in its file. It reports at its next allocation or free; nothing else of it
-//             changes. Needs no right but that to the file.
-//   thread    all threads stand still for some milliseconds, and one of them writes the report.
-//             Calls that wait are continued. Needs the right to trace it.
-//   signal    the trigger. Calls like poll and nanosleep end early by it. Where another program has
-//             the handler, or exec has taken it away, it is death: so only to threads that stand
-//             still, or, where another program traces the process, with the library's exec hooks
-//             told to wait (TracedProcess::send_signal).
+//   ledger    Sets a word in its file. The process reports at its next allocation or free; nothing
+//             else of it changes. Needs only write access to the file.
+//   thread    Stops all threads for some milliseconds; one of them writes the report. Waiting calls
+//             continue. Needs the right to trace the process.
+//   signal    Sends the trigger. Calls like poll and nanosleep end early. Where another program
+//   owns
+//             the handler, or exec has removed it, the signal kills. So it goes only to stopped
+//             threads or, where another program traces the process, after the library's exec hooks
+//             were told to wait (TracedProcess::send_signal).
 //
-// A process that has a ledger is never signalled: what the first two do not get is read from it.
+// A process with a ledger is never signalled: if the first two ways fail, its ledger is read.
 #pragma once
 
 #include <chrono>
@@ -19,15 +20,16 @@
 
 namespace mtrace::target {
 
-// What has become of a request without a ledger.
+// The result of a request without a ledger.
 enum class Outcome { kReported, kSignalled, kRefused };
 
-// By a thread of the process. False: `why`, as a sentence without subject. `final`, if given:
-// whether a signal would do no better.
+// Requests a report through a thread. Returns false with `why`, as a sentence without subject.
+// `final`, if given: whether a signal would fail, too.
 bool report_by_thread(pid_t pid, const std::string& label, std::chrono::milliseconds timeout,
                       std::string& why, bool* final = nullptr);
 
-// By a thread, else by the signal. Of a process whose status block can be read.
+// Requests a report through a thread, or else by the signal. For a process whose status block is
+// readable.
 Outcome report_without_ledger(AskedProcess& process, const std::string& label,
                               std::chrono::milliseconds timeout, std::string& why);
 

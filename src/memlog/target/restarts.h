@@ -1,14 +1,18 @@
 // Keeps the system calls of a stopped process from ending with EINTR because of the stop.
 //
-// A call without a time limit begins again. One with a limit goes on in the code of restart_code.h,
-// with its limit less the time since the first stop that interrupted it: so it waits at most for
-// what it had waited before that, plus the limit, however often the process is stopped. On a socket
-// with a limit, a call for which there was something that another thread then took begins again
-// with the socket's limit, and so does any in a thread with a filter of system calls: at most twice
-// the limit longer. ppoll and pselect begin again with
-// what the kernel has written into their timespec; the time that the thread was stopped for is
-// taken off it. A call stays interrupted when its limit
-// cannot be told, or the thread's stack or the process's code has no room.
+//   no time limit      The call begins again.
+//   a time limit       The call continues in the code of restart_code.h, with its limit less the
+//   time
+//                      since the first stop that interrupted it. So it waits at most for its time
+//                      before that stop plus the limit, however often the process is stopped.
+//   a socket's limit   As above. But if another thread takes what the call had waited for, the call
+//                      begins again with the whole limit. In a thread with a seccomp filter it
+//                      always does. It then waits at most twice the limit longer.
+//   ppoll, pselect     The call begins again with the time that the kernel has written into its
+//                      timespec, less the time that the thread was stopped.
+//
+// A call stays interrupted when its limit is unknown, or when there is no room on the thread's
+// stack or in the process's code.
 #pragma once
 
 #include <sys/types.h>
@@ -25,20 +29,20 @@ namespace mtrace::target {
 
 class Restarts {
  public:
-  // `cave`: executable memory that nobody runs; the code goes to its end and stays.
+  // `cave`: executable memory that no thread runs. The code goes to its end and stays there.
   Restarts(pid_t pid, const TargetMemory& memory, Range cave);
 
-  // The library's own, which threads use from then on: it has call-frame information. Those that
-  // are in the cave's go on there when they are let run.
+  // Uses the library's own copy of the code at address `code`, which has call-frame information.
+  // Threads in the cave's copy continue in the library's when they are let run.
   void use_library(uint64_t code);
 
-  // At a stop of the thread.
+  // Call it at each stop of the thread.
   void settle(pid_t tid);
-  // Before it is let run: its time has gone on.
+  // Call it before the thread is let run: adjusts its limit to the time that has passed.
   void renew(pid_t tid);
 
-  // Turns registers of a thread in the code into those that it will have behind it. False: it is
-  // about to leave the code, or not in it.
+  // Changes the registers of a thread in the code to those it will have after the code. Returns
+  // false when it is about to leave the code, or is not in it.
   bool leave(user_regs_struct* registers) const;
   bool in_code(uint64_t address) const { return cave_.holds(address) || library_.holds(address); }
 
@@ -55,11 +59,13 @@ class Restarts {
 
   pid_t pid_;
   const TargetMemory& memory_;
-  Range foreign_;  // the rest of the cave: a borrowed thread's calls are not the program's
+  Range foreign_;  // the rest of the cave: the calls of a borrowed thread, which are not the
+                   // program's
   Range cave_;
   Range library_;
   std::set<pid_t> in_frames_;          // threads that were in the code at some stop
-  std::map<pid_t, uint64_t> stopped_;  // CLOCK_MONOTONIC, threads in ppoll and pselect
+  std::map<pid_t, uint64_t> stopped_;  // threads in ppoll and pselect: when they were stopped, by
+                                       // CLOCK_MONOTONIC
 };
 
 }  // namespace mtrace::target

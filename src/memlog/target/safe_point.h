@@ -1,5 +1,5 @@
-// Whether a stopped thread may be left where it is while another one loads a library: it is inside
-// neither the allocator nor the loader, nor in a fork, and so holds none of their locks.
+// Decides whether a stopped thread is at a safe point: outside the allocator, the loader and fork,
+// and so without any of their locks. It may then stay stopped while another thread loads a library.
 #pragma once
 
 #include <sys/types.h>
@@ -17,12 +17,13 @@ namespace mtrace::target {
 
 class SafePoints {
  public:
-  // `restarts`: lives longer.
+  // `restarts` must outlive this.
   SafePoints(const TargetMemory& memory, std::vector<Object> objects, const Restarts& restarts);
   ~SafePoints();
 
-  // What a stopped thread is inside of ("malloc of libc.so.6"), found by unwinding its stack;
-  // nothing: it is at a safe point. Threads that were let run since: forget_stacks() before.
+  // Returns the function that a stopped thread is inside ("malloc of libc.so.6"), found by
+  // unwinding its stack; nothing: it is at a safe point. Call forget_stacks() first if threads have
+  // run since.
   std::optional<std::string> inside(pid_t tid);
   void forget_stacks();
 

@@ -1,6 +1,6 @@
-// Whether the filters of system calls (seccomp(2)) of a process leave alone what attaching to it
-// and the library in it call. A filter is a program of the kernel's classic BPF: it is run here,
-// with every way that it can take where arguments decide.
+// Checks whether a process's system call filters (seccomp(2)) allow the calls that attaching and
+// the library make. A filter is a classic BPF program. It is interpreted here; where unknown
+// arguments decide, both branches are taken.
 #pragma once
 
 #include <linux/filter.h>
@@ -15,17 +15,18 @@ namespace mtrace::target {
 
 using format::Verdict;
 
-// The worst that can become of a call.
+// Returns the worst result that the filter can give a call.
 Verdict judge(const std::vector<sock_filter>& filter, const FilteredCall& call);
 
-// Of a thread; 0: none, 1: strict mode, 2: filters.
+// Returns the mode of a thread; 0: none, 1: strict mode, 2: filters.
 int seccomp_mode(pid_t pid, pid_t tid);
 
-// Throws AttachError when a thread is in strict mode. Reads a text for each: for before they stop.
+// Throws AttachError when a thread is in strict mode. Reads a file of /proc for each thread, so
+// call it before the threads are stopped.
 void refuse_strict_mode(pid_t pid);
 
-// Looks at the filters of stopped threads. Throws AttachError when one may not be looked at, which
-// only root may, or ends the process at a call, or refuses one that is needed.
+// Checks the filters of stopped threads. Throws AttachError when a filter ends the process at a
+// call, refuses a needed call, or may not be read (only root may read filters).
 void check_filters(pid_t pid, const std::vector<pid_t>& stopped);
 
 }  // namespace mtrace::target

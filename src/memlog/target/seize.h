@@ -1,4 +1,4 @@
-// Beginning to trace the threads of a process that may be executing another program.
+// Begins to trace threads of a process that may be in an exec.
 #pragma once
 
 #include <signal.h>
@@ -9,18 +9,20 @@
 
 namespace mtrace::target {
 
-// PTRACE_SEIZE waits for an exec that the process is at; the exec waits until the other threads,
-// which it ends, have been waited for; and their tracer is this program, inside PTRACE_SEIZE. So
-// `reap` is called then, every few milliseconds, in a handler of SIGALRM. One object at a time.
+// Wraps PTRACE_SEIZE to avoid a deadlock. PTRACE_SEIZE waits for an exec of the process. The exec
+// ends the other threads and waits until their tracer has waited for them. That tracer is this
+// program, which is inside PTRACE_SEIZE. So a SIGALRM handler calls `reap` every few milliseconds
+// meanwhile. Only one object at a time.
 class Seizing {
  public:
-  // `reap` must be async-signal-safe but for what it reads and only the caller of seize() changes.
+  // `reap` must be async-signal-safe, except that it may read data that only the caller of seize()
+  // changes.
   explicit Seizing(std::function<void()> reap);
   ~Seizing();
   Seizing(const Seizing&) = delete;
   Seizing& operator=(const Seizing&) = delete;
 
-  // 0, or an errno.
+  // Returns 0 or an errno.
   int seize(pid_t tid, unsigned long options);
 
  private:

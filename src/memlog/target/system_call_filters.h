@@ -1,4 +1,4 @@
-// What other processes may not ask the kernel for.
+// Restrictions of other processes' system calls.
 #pragma once
 
 #include <sys/types.h>
@@ -7,9 +7,8 @@
 
 namespace mtrace::target {
 
-// What restricts system calls (seccomp(2)) in the thread of a process that has most of it: the
-// number of filters, or 1 where the kernel does not tell it, or in strict mode. 0: nothing, or the
-// process is gone.
+// Returns the largest number of seccomp filters (seccomp(2)) that a thread of the process has; 1 in
+// strict mode, or where the kernel does not tell the number; 0: none, or the process is gone.
 uint32_t system_call_filters(pid_t pid);
 
 }  // namespace mtrace::target

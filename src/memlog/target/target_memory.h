@@ -17,16 +17,17 @@ class TargetMemory {
   TargetMemory(const TargetMemory&) = delete;
   TargetMemory& operator=(const TargetMemory&) = delete;
 
-  // False with errno.
+  // Returns false with errno.
   bool read(uint64_t address, void* data, size_t size) const;
-  // Also where the process itself may only read or execute; its tracer may.
+  // Also writes where the process itself may only read or execute: its tracer may. Returns false
+  // with errno.
   bool write(uint64_t address, const void* data, size_t size) const;
 
  private:
   int file_;
 };
 
-// Reads word by word, and asks the kernel once a page. What has been read is kept until forget().
+// Reads memory word by word with one system call per page. Keeps pages until forget().
 class PageCache {
  public:
   explicit PageCache(const TargetMemory& memory) : memory_(memory) {}

@@ -1,5 +1,4 @@
-// The ELF files that a process to be attached to runs, at the addresses where its loader lists
-// them.
+// The ELF files that a process runs, at the addresses in its loader's list.
 #pragma once
 
 #include <sys/types.h>
@@ -19,40 +18,41 @@
 namespace mtrace::target {
 
 struct TargetObject {
-  std::string name;   // last component of its path
+  std::string name;   // last component of the path
   std::string inode;  // as in Mapping
   symbolize::LoadedFile file;
   profile::Descriptor descriptor;
   bool is_loader = false;
-  bool listed = false;    // by the loader; else executable memory that somebody else has mapped
-  bool in_first = false;  // listed in the program's own namespace
+  bool listed = false;    // by the loader; false: executable memory that the program mapped by
+                          // itself
+  bool in_first = false;  // in the program's own namespace
 
-  // Address of an exported function; 0: there is none of the name.
+  // Returns the address of an exported function; 0: no such function.
   uint64_t function(std::string_view name) const;
 };
 
 class TargetObjects {
  public:
-  // Throws attach::AttachError when the process may not be looked at.
+  // Throws attach::AttachError when the process may not be examined.
   explicit TargetObjects(pid_t pid);
 
   const std::vector<TargetObject>& all() const { return objects_; }
-  // Where the list was read, and what it said: to compare once the process stands still.
+  // Where the list was read, and its content, to compare once the process is stopped.
   uint64_t r_debug() const { return r_debug_; }
   const std::vector<ListedObject>& list() const { return list_; }
-  // Whether the process has a file mapped whose name contains `part`.
+  // Returns whether the process has mapped a file whose name contains `part`.
   bool maps(std::string_view part) const;
-  // Whether the program was started by a loader.
+  // Returns whether a loader started the program.
   bool has_loader() const { return has_loader_; }
 
-  // Throws attach::AttachError unless the object's headers in memory are those of its file.
+  // Throws attach::AttachError unless the object's headers in memory equal those of its file.
   void require_same_file(const TargetObject& object) const;
-  // Address of a function that a thread of the process is to call; 0: there is none of the name.
-  // Throws unless it may be run there, and is in memory what it is in the file.
+  // Returns the address of a function for a thread of the process to call; 0: no such function.
+  // Throws attach::AttachError unless the address is executable and memory equals the file there.
   uint64_t callable(const TargetObject& object, std::string_view name) const;
-  // Whether the file is mapped there, to be read and run.
+  // Returns whether the file is mapped at `range`, readable and executable.
   bool is_code(const TargetObject& object, Range range) const;
-  // What the file has at an address; empty: nothing.
+  // Returns the file's bytes at an address; empty: it has none there.
   std::string file_bytes(const TargetObject& object, uint64_t address, size_t size) const;
 
  private:
@@ -69,7 +69,7 @@ class TargetObjects {
   bool has_loader_ = false;
 };
 
-// Of a path in /proc/PID/maps.
+// Returns the file name of a path in /proc/PID/maps.
 std::string mapped_name(const std::string& path);
 
 }  // namespace mtrace::target

@@ -1,4 +1,4 @@
-// The threads of a process, and how it ended, as /proc says.
+// The threads of a process and how it ended, from /proc.
 #pragma once
 
 #include <sys/types.h>
@@ -10,11 +10,12 @@ namespace mtrace::target {
 
 std::vector<pid_t> all_tasks(pid_t pid);
 
-// 'R', 'S', 'D', 'T', ... of a thread; 0: it is gone.
+// Returns the state of a thread: 'R', 'S', 'D', 'T', ...; 0: it is gone.
 char task_state(pid_t pid, pid_t tid);
 inline bool is_ending(char state) { return state == '\0' || state == 'Z' || state == 'X'; }
 
-// "has ended meanwhile, by SIGKILL", "has ended meanwhile, with status 3"; empty: it has not.
+// Returns "has ended meanwhile, by SIGKILL", "has ended meanwhile, with status 3", ...; empty: it
+// has not ended.
 std::string how_it_ended(pid_t pid);
 
 }  // namespace mtrace::target

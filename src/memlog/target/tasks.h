@@ -1,7 +1,7 @@
-// The threads of a process, held by ptrace: stopped, let run, and given back.
+// Holds the threads of a process by ptrace: stops them, lets them run, releases them.
 //
-// While it holds a process, this program blocks the signals that would end it, and SIGCHLD. One at
-// a time.
+// While it exists, this program blocks SIGCHLD and the signals that would end it. Only one object
+// at a time.
 #pragma once
 
 #include <signal.h>
@@ -24,44 +24,45 @@ class Seizing;
 
 class Tasks {
  public:
-  // `restarts`: lives longer.
+  // `restarts` must outlive this.
   Tasks(pid_t pid, Restarts& restarts);
-  // Gives all threads back, running or as the program's own job control has them.
+  // Releases all threads: running, or stopped if job control had stopped the process.
   ~Tasks();
   Tasks(const Tasks&) = delete;
   Tasks& operator=(const Tasks&) = delete;
 
-  // Stops all threads, those too that come meanwhile. False: one did not stop in time, or the
-  // process is gone; see trouble(). Throws AttachError when it may not be traced.
+  // Stops all threads, including new ones. Returns false when a thread did not stop in time, or the
+  // process is gone; see trouble(). Throws AttachError when the process may not be traced.
   bool stop_all(Clock::time_point deadline);
-  // The same for some of them that were let run.
+  // Like stop_all(), for threads that were let run.
   bool stop(const std::vector<pid_t>& tids, Clock::time_point deadline);
   void resume(const std::vector<pid_t>& tids);
-  // All but this one.
+  // Resumes all threads but this one.
   void resume_others(pid_t tid);
 
-  // Stopped threads, the first one of the process in front.
+  // Returns the stopped threads, the first thread of the process in front.
   std::vector<pid_t> stopped() const;
   bool any_running() const;
   const std::string& trouble() const { return trouble_; }
-  // When the first of the threads was stopped that still is.
+  // When the longest-stopped thread was stopped.
   Clock::time_point stopped_since() const { return since_; }
 
   static bool registers(pid_t tid, user_regs_struct* registers);
   static bool set_registers(pid_t tid, const user_regs_struct& registers);
 
-  // Lets a stopped thread run to where it enters or leaves a system call. False: it has ended.
-  // Throws AttachError when it has not come there in time.
+  // Runs a stopped thread until it enters or leaves a system call. Returns false when it has ended.
+  // Throws AttachError at the deadline.
   bool run_to_system_call(pid_t tid, Clock::time_point deadline);
-  // Of threads that run: without it one that gets a signal would stay stopped.
+  // Delivers signals to running threads. Without it, a thread that gets a signal would stay
+  // stopped.
   void hand_over_signals();
-  // From wherever it is, to a stop at which registers can be set so that an interrupted system call
-  // goes on. False: it has ended.
+  // Brings a thread to a stop at which its registers can be set so that an interrupted system call
+  // continues. Returns false when it has ended.
   bool interrupt(pid_t tid, Clock::time_point deadline);
 
  private:
   enum class State { kRunning, kStopped, kGone };
-  // False: it is at its end.
+  // Returns false when the thread is ending.
   bool seize(pid_t tid, Seizing& seizing);
   bool wait_for(pid_t tid, Clock::time_point deadline, int* status);
   bool reap_ended();
@@ -71,11 +72,11 @@ class Tasks {
 
   pid_t pid_;
   Restarts& restarts_;
-  bool own_child_;  // of this program, which waits for its end elsewhere
+  bool own_child_;  // a child of this program: its end is waited for elsewhere
   std::map<pid_t, State> tasks_;
   std::string trouble_;
   Clock::time_point since_;
-  sigset_t mask_;  // before, and so the priority
+  sigset_t mask_;  // from before; so is the priority
   int priority_;
 };
 

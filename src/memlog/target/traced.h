@@ -1,4 +1,4 @@
-// A process that has libmtrace.so mapped, and what the library says about itself (format/status.h).
+// A process that has libmtrace.so mapped, with the library's status block (format/status.h).
 #pragma once
 
 #include <sys/types.h>
@@ -15,50 +15,51 @@ namespace mtrace::target {
 
 class TracedProcess {
  public:
-  // Looks for the library among the files that `pid` has mapped: by its name, else (`thorough`)
-  // by the symbol it exports. On failure `why` says what is in the way, as a sentence without
-  // subject or period: "is not traced: ...".
+  // Looks for the library among the mapped files of `pid`: by its name or, with `thorough`, by the
+  // symbol it exports. On failure `why` says what is in the way, as a sentence without subject or
+  // period: "is not traced: ...".
   static std::optional<TracedProcess> find(pid_t pid, bool thorough, std::string& why);
 
   pid_t pid() const { return pid_; }
   const std::string& name() const { return name_; }
   const format::StatusBlock& block() const { return *block_; }
 
-  // Reads the block again. False: the process is gone or cannot be read any more.
+  // Reads the block again. Returns false when the process is gone or no longer readable.
   bool refresh();
 
-  // The last report of this process, 0: none. A fork child still holds its parent's block until
-  // its first report.
+  // Whether this is a fork's child that has written no report yet: it still holds its parent's
+  // block. seq() is the last report of this process; 0: none.
   bool is_child_without_report() const { return block_->pid != own_pid_; }
   uint32_t seq() const { return is_child_without_report() ? 0 : block_->seq; }
 
-  // True: the library counts, whatever is with the signal.
+  // Whether the library counts, whatever handles the signal.
   bool counts() const { return block_->mode == format::Mode::kActive; }
-  // Why a signal would not get a report now, as a sentence without subject; empty: it would.
+  // Returns why a signal would not get a report now, as a sentence without subject; empty: it
+  // would.
   std::string obstacle() const;
 
-  // There is a filter of system calls that the library has not seen being added: it may be ended by
-  // a call that it takes to be allowed.
+  // Returns whether the process has a seccomp filter that the library did not see being added: a
+  // call that the library takes to be allowed may end it.
   bool has_unknown_filter() const;
-  // A thread is about to replace the program: what is asked of it now the next one would get.
+  // Whether a thread is about to execute another program, which would get any request made now.
   bool is_leaving() const { return block_->leaving != 0; }
 
-  // Leaves a label for the next report. False with errno.
+  // Leaves a label for the next report. Returns false with errno.
   bool write_label(const std::string& label) const;
-  // Sends the trigger signal. A thread that comes to replace the program meanwhile waits, if it
-  // goes by a function of the exec family; a raw system call does not. False: `why`, as above.
+  // Sends the trigger signal. A thread that calls a function of the exec family meanwhile waits; a
+  // raw system call does not. Returns false with `why`, as above.
   bool send_signal(const ProcessHandle& handle, std::string& why);
 
  private:
   TracedProcess() = default;
   pid_t pid_ = 0;
-  uint32_t own_pid_ = 0;  // as the process itself has it, in its namespace
+  uint32_t own_pid_ = 0;  // the process's pid in its own namespace
   std::string name_;
   uint64_t address_ = 0;
   std::unique_ptr<format::StatusBlock> block_;
 };
 
-// A text of the block: up to its zero, never beyond the array.
+// Returns a text of the block: up to its zero byte, never beyond the array.
 template <size_t kSize>
 std::string block_text(const char (&text)[kSize]) {
   size_t size = 0;
