@@ -1,5 +1,5 @@
 // Starting the resolver so that the host cannot notice: no SIGCHLD, nothing to wait for, no copy
-// of its memory. See doc/design.md, "Names".
+// of its memory. See doc/reports.md, "Names".
 #pragma once
 
 #include <cstddef>
