@@ -110,7 +110,8 @@ TEST_F(Run, KeepsMaskAndDispositions) {
 
 TEST_F(Run, AsksForReportsFromTimeToTime) {
   script(
-      "$run -q --every 100ms sh -c 'while [ $(ls *.memlog 2>/dev/null | wc -l) -lt 3 ]; do "
+      "$run -q --follow 0 --every 100ms sh -c 'while [ $(ls *.memlog 2>/dev/null | wc -l) -lt 3 ]; "
+      "do "
       "sleep 0.02; done'");
   size_t by_request = 0;
   for (const collect::Listed& listed : reports()) {
