@@ -42,7 +42,7 @@ $(FUZZ_BUILD)/obj/%.o: %.cc tests/fuzz/fuzz.mk $(FUZZ_BUILD)/headers.h.gch | $(B
 	@mkdir -p $(@D)
 	$(call say,FUZZ,$<)
 	$(Q)clang++ $(CPPFLAGS) $(FUZZ_FLAGS) $(FUZZ_PRECOMPILED) -c $< -o $@
-$(FUZZ_BUILD)/headers.h.gch: src/memlog/headers.h tests/fuzz/fuzz.mk | $(BUILD)/.test-deps
+$(FUZZ_BUILD)/headers.h.gch: src/memlog/headers.h tests/fuzz/fuzz.mk Makefile | $(BUILD)/.test-deps
 	@mkdir -p $(@D)
 	$(call say,FUZZ,$<)
 	@echo '#include "$(abspath $<)"' > $(@:.gch=)
