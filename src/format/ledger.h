@@ -75,18 +75,18 @@ struct LedgerHeader {
   int32_t missing_error;
   uint32_t extents_used;  // written after the extent
   uint32_t pid;
-  uint32_t parent;      // of a fork's child, otherwise 0
-  uint64_t started;     // nanoseconds since 1970
-  uint64_t tick_zero;   // nanoseconds since 1970 at tick 0
-  uint64_t clock_zero;  // CLOCK_MONOTONIC_COARSE at tick 0
-  uint64_t sampled;     // MTRACE_SAMPLE, bytes; 0: every block
-  uint32_t recording;   // 1: new blocks are recorded
-  uint32_t seq;         // of the last numbered report
-  uint32_t reporting;   // number of a report that is being published; 0: none. Then `reported` may
-                        // be of before or after it, or in between
-  uint32_t failures;    // reports that could not be written
-  uint64_t first_module;    // address of a LedgerModule
-  uint64_t command;         // address of the command line, as memlogs have it; 0: not kept
+  uint32_t parent;        // of a fork's child, otherwise 0
+  uint64_t started;       // nanoseconds since 1970
+  uint64_t tick_zero;     // nanoseconds since 1970 at tick 0
+  uint64_t clock_zero;    // CLOCK_MONOTONIC_COARSE at tick 0
+  uint64_t sampled;       // MTRACE_SAMPLE, bytes; 0: every block
+  uint32_t recording;     // 1: new blocks are recorded
+  uint32_t seq;           // of the last numbered report
+  uint32_t reporting;     // number of the report being published; 0: none. While not 0, `reported`
+                          // may be from before the report, from after it, or partly from both
+  uint32_t failures;      // reports that could not be written
+  uint64_t first_module;  // address of a LedgerModule
+  uint64_t command;       // address of the command line, as memlogs have it; 0: not kept
   uint64_t command_length;  // bytes
   LedgerRoots roots;
   char program[4096];    // path, as the others ended by a zero
@@ -97,30 +97,31 @@ struct LedgerHeader {
   char boot_id[40];
   char kinds[kLedgerKinds][kLedgerKindName];  // name of kind n + 1; empty: none
   LedgerExtent extents[kMostLedgerExtents];   // the header itself is in none
-  uint32_t extremes_renewed;  // grows before and after a report begins the shortest and longest
-                              // lifetimes anew, or puts them back: odd meanwhile
+  uint32_t extremes_renewed;  // incremented before and after a report resets the shortest and
+                              // longest lifetimes, or restores them: odd meanwhile
   uint64_t lost_modules;      // as in the line `lost` of memlogs
   uint64_t lost_notes;
   uint64_t lost_resources;
   uint64_t lost_regions;
   uint32_t named_seq;     // reports up to this one have their final form
-  uint32_t label_length;  // a label for the report that is asked for through the ledger; written by
-                          // who asks, taken and set to length 0 by the report
+  uint32_t label_length;  // of the label for the report requested through the ledger. The requester
+                          // writes it; the report takes the label and sets this to 0
   char label[256];
   char report_path[4096];  // the last complete report
-  uint64_t notes;  // address of LedgerNote[kLedgerNotes]; 0: of a library that kept them elsewhere
+  uint64_t notes;  // address of LedgerNote[kLedgerNotes]; 0: an older library, which kept notes
+                   // elsewhere
 };
 inline constexpr uint64_t kLedgerHeaderBytes = 128 * 1024;
 static_assert(sizeof(LedgerHeader) <= kLedgerHeaderBytes && offsetof(LedgerHeader, roots) == 120 &&
               offsetof(LedgerHeader, program) == 272);
 
-// A note that the program has made and no report has taken up yet; see report/notes.h.
+// A note of the program that no report contains yet; see report/notes.h.
 enum LedgerNoteState : uint32_t { kNoteFree = 0, kNoteWriting = 1, kNoteWhole = 2 };
 inline constexpr unsigned kLedgerNotes = 64;
 inline constexpr size_t kLedgerNoteText = 255;  // bytes
 struct LedgerNote {
   uint32_t state;  // LedgerNoteState
-  uint32_t order;  // in which the notes came; wraps around
+  uint32_t order;  // increases with each note; wraps around
   uint64_t time;   // nanoseconds since 1970
   char text[kLedgerNoteText + 1];
 };
@@ -255,8 +256,7 @@ struct LedgerThread {
   uint32_t busy;
   uint64_t live_bytes;
   uint64_t live_blocks;
-  int64_t high;  // written with the least number there is, it makes the thread look whether
-                 // `threads_asked` has changed, at its next operation
+  int64_t high;  // the least int64_t makes the thread check `threads_asked` at its next operation
   int64_t low;
   uint64_t told;
   uint32_t told_times;

@@ -76,8 +76,8 @@ inline constexpr char kKeyUptime[] = "uptime";          // N.NNN seconds since `
 inline constexpr char kKeyResolved[] = "resolved";      // no, partly, yes
 inline constexpr char kKeyLibrary[] = "library";  // mtrace VERSION allocator=NAME [OPTION=...]*
 
-// How a note begins that says what does not call the library, one of a whole program, and one of
-// the time before the library came.
+// Beginnings of notes about code that does not call the library: in general, for a whole program,
+// and for the time before the library was loaded.
 inline constexpr char kNotCovered[] = "not covered: ";
 inline constexpr char kNotCoveredBefore[] =
     "not covered: what the program allocated before memlog attach";
@@ -93,9 +93,11 @@ inline constexpr char kFieldAllocations[] = "allocs";      // since the previous
 inline constexpr char kFieldAllocated[] = "allocated";     // their bytes,
 inline constexpr char kFieldFrees[] = "frees";             // frees of this stack's blocks,
 inline constexpr char kFieldFreed[] = "freed";             // their bytes; each only if not 0
-inline constexpr char kFieldTemporary[] = "temporary";     // of the frees: by the thread that had
-                                                           // allocated the block and nothing since
-inline constexpr char kFieldShortLived[] = "short-lived";  // of the frees: within a set time
+inline constexpr char kFieldTemporary[] = "temporary";     // frees by the thread that allocated the
+                                                           // block and nothing since; part of
+                                                           // `frees`
+inline constexpr char kFieldShortLived[] = "short-lived";  // frees within a set time; part of
+                                                           // `frees`
 inline constexpr char kFieldLifetimeMin[] = "lifetime-min";    // of the blocks freed since the
 inline constexpr char kFieldLifetimeMean[] = "lifetime-mean";  // previous report: milliseconds
 inline constexpr char kFieldLifetimeMax[] = "lifetime-max";    // from allocation to free

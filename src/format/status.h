@@ -40,8 +40,8 @@ struct StatusBlock {
   uint32_t failures;      // number of reports that could not be written; `error` belongs to the
                           // last
   int32_t error_number;   // errno of the last failure
-  uint32_t label_length;  // a label waiting for the next signal; written by the reader of this
-  char label[256];        // block, taken and set to length 0 by the report
+  uint32_t label_length;  // of a label for the next signal. The reader of this block
+  char label[256];        // writes both; the report takes the label and sets the length to 0
   char directory[1024];   // where reports go
   char path[4096];        // the last complete report
   char error[256];        // what failed last
@@ -49,10 +49,11 @@ struct StatusBlock {
   char ledger[4096];      // the file behind the tables; empty: none
   uint32_t filters;       // number of seccomp(2) filters that the library knows of
   uint32_t withheld;      // number of reports, of `failures`, that these filters prevented
-  uint32_t leaving;    // threads that are about to replace the program by exec; taken back where it
-                       // fails. The signal would reach the next program, and end it
-  uint32_t signaller;  // not 0: the reader of this block has seen no thread leave, and sends the
-                       // signal now; it sets this back. A thread that leaves waits for that
+  uint32_t leaving;    // number of threads about to replace the program by exec, decremented when
+                       // exec fails. The signal would reach the next program and end it
+  uint32_t signaller;  // not 0: the reader of this block has seen no thread leave and is about to
+                       // send the signal. The reader sets it back to 0; a thread that leaves waits
+                       // for that
 };
 
 }  // namespace mtrace::format
