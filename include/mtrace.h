@@ -8,8 +8,8 @@
  *
  * Languages: C99 and later, C++11 and later. Compilers: gcc and clang.
  *
- * Threads: all functions are thread-safe. Call them also before main, in exit handlers and in the
- * child of a fork. They keep errno, except mtrace_note().
+ * Threads: all functions are thread-safe. They may also be called before main, in exit handlers and
+ * in the child of a fork. They keep errno, except mtrace_note().
  *
  * Signals: functions marked [signal-safe] may be called in a signal handler once any function of
  * this header has been called in the same source file. That first call finds the library with
@@ -19,7 +19,7 @@
  *
  * Errors: a meaningless call (a null pointer, an unknown id, ...) does nothing except where stated,
  * and returns the value given below. Every later report counts it in its line "# misuse:", under
- * the cause that stands in braces below, such as {note}.
+ * the cause given in braces below, such as {note}.
  */
 #ifndef MTRACE_H
 #define MTRACE_H

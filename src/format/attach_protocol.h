@@ -1,6 +1,6 @@
-// What memlog and a library that it has loaded into a running process say to each other. memlog
-// calls the exported functions in a thread of the process while all others are stopped, and writes
-// the words that they ask for itself, because some lie in memory that the process may only read.
+// The protocol between memlog and the library that it has loaded into a running process. memlog
+// calls the exported functions in a thread of the process while all others are stopped. It then
+// writes the words that they ask for itself: some lie in memory that the process may only read.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ namespace mtrace::format {
 inline constexpr char kAttachSymbol[] = "mtrace_attach";
 inline constexpr char kDetachSymbol[] = "mtrace_detach";
 
-// A word of the process, what it holds and what it has to hold.
+// A word of the process: its address, its current value and its new one.
 struct Patch {
   uint64_t address;
   uint64_t before;
@@ -20,9 +20,9 @@ struct Patch {
 inline constexpr uint64_t kMostPatches = 65536;
 
 struct AttachAnswer {
-  uint64_t patches;  // address of Patch[count], until the next call
+  uint64_t patches;  // address of Patch[count], valid until the next call
   uint64_t count;
-  char reason[256];  // why nothing was done; empty: it was
+  char reason[256];  // why nothing was done; empty: success
 };
 
 // extern "C" void mtrace_attach(const char* options, mtrace::format::AttachAnswer* answer);

@@ -1,9 +1,9 @@
-// How names stand in a memlog. Any byte string survives and none can forge a line or a field:
+// Escapes names in a memlog. Any byte string survives, and none can forge a line or a field:
 //   a backslash          is doubled
 //   control bytes, DEL   \xHH (two lower-case hex digits), so no tab, newline or escape sequence
 //   bytes that are not part of well-formed UTF-8   \xHH
-//   further bytes that the place reserves          \xHH
-// Used by both halves: no allocation, no library call, async-signal-safe.
+//   further bytes that the context reserves        \xHH
+// Both programs use it. No allocation, no library call, async-signal-safe.
 #pragma once
 
 #include <cstddef>
@@ -11,14 +11,14 @@
 
 namespace mtrace::format {
 
-// Bytes that a place reserves besides the ones above.
+// Bytes that a context reserves besides the ones above.
 inline constexpr char kReservedNone[] = "";
 inline constexpr char kReservedModule[] = "#";     // "#2" marks a generation
-inline constexpr char kReservedArgument[] = " '";  // arguments are separated by one space;
-                                                   // an empty one is ''
+inline constexpr char kReservedArgument[] = " '";  // arguments are separated by one space; an empty
+                                                   // one is ''
 
-// Length of the well-formed UTF-8 sequence at `s` (1 to 4), 0 when it is none
-// (RFC 3629: no overlong forms, no surrogates, nothing above U+10FFFF).
+// Returns the length of the well-formed UTF-8 sequence at `s` (1 to 4), or 0 (RFC 3629: no overlong
+// forms, no surrogates, nothing above U+10FFFF).
 constexpr size_t utf8_length(const unsigned char* s, size_t size) {
   const unsigned lead = s[0];
   if (lead < 0x80) return 1;
@@ -36,7 +36,7 @@ constexpr size_t utf8_length(const unsigned char* s, size_t size) {
 }
 
 // Calls put(text, size) for each unit of the escaped form: a character or an escape, at most 4
-// bytes, which must not be cut.
+// bytes. Units must not be split.
 template <typename Put>
 constexpr void escape(const char* text, size_t size, const char* reserved, Put&& put) {
   constexpr char kHex[] = "0123456789abcdef";
@@ -61,7 +61,8 @@ constexpr void escape(const char* text, size_t size, const char* reserved, Put&&
   }
 }
 
-// Calls put(char) for each byte of the original. False: a backslash that begins no escape.
+// Calls put(char) for each byte of the original. Returns false at a backslash that begins no
+// escape.
 template <typename Put>
 constexpr bool unescape(const char* text, size_t size, Put&& put) {
   auto digit = [](char c) {

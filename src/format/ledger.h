@@ -1,13 +1,13 @@
-// The layout of a ledger file (MTRACE_LEDGER): the tables of a process as they lie in its memory,
-// behind a header, for readers in other processes. The library maps the file shared and works in
-// it; nothing is ever copied or written out, so the file is as current as the memory.
+// The layout of a ledger file (MTRACE_LEDGER): a header and the tables of a process as they are in
+// its memory, for readers in other processes. The library maps the file shared and works in it.
+// Nothing is copied or written out, so the file is always up to date.
 //
-// What lies in the tables are addresses of that process; `extents` say where in the file they are.
-// A reader takes no address, index or length for good before it has looked whether it is one.
-// src/ledger/layout.cc holds these structs to the tables' own.
+// The tables hold addresses of that process; `extents` map them to file offsets. A reader must
+// validate every address, index and length before using it. src/libmtrace/ledger/layout.cc checks
+// these structs against the tables' own.
 //
-// The library writes each word atomically. A reader that wants to know what is live reads what was
-// freed first and what was allocated afterwards, as the library does.
+// The library writes each word atomically. To compute what is live, a reader must read the freed
+// totals first and the allocated totals afterwards, as the library does.
 #pragma once
 
 #include <cstddef>
@@ -20,9 +20,10 @@ namespace mtrace::format {
 inline constexpr uint64_t kLedgerMagic = 0x315245474445'4c4du;  // "MLEDGER1"
 inline constexpr uint32_t kLedgerVersion = 2;                   // of everything in this file
 inline constexpr char kLedgerSuffix[] = ".ledger";
-inline constexpr uint64_t kLedgerPage = 4096;  // extents begin and end on such boundaries
+inline constexpr uint64_t kLedgerPage = 4096;  // extents begin and end at multiples of this, in
+                                               // bytes
 
-// `size` bytes at `address` of the process are those from `offset` on of the file.
+// `size` bytes at `address` of the process are at `offset` of the file.
 struct LedgerExtent {
   uint64_t address;
   uint64_t offset;
@@ -32,59 +33,60 @@ inline constexpr uint32_t kMostLedgerExtents = 4096;
 
 enum class LedgerState : uint32_t {
   kRunning = 0,
-  kEnded = 1,       // the process has come to a normal end
-  kReplaced = 2,    // or became another program
-  kDetached = 3,    // memlog detach: what stands here is of before
-  kUnreported = 4,  // a normal end, but its report could not be written: it is here
+  kEnded = 1,       // the process ended normally
+  kReplaced = 2,    // the process became another program
+  kDetached = 3,    // by memlog detach; the content is from before
+  kUnreported = 4,  // ended normally, but its report could not be written: the data is here
 };
 
 inline constexpr unsigned kLedgerKinds = 30;
 inline constexpr unsigned kLedgerKindName = 32;
 
-// Addresses of what the readers begin with, all in one extent.
+// Addresses of the tables; all in one extent.
 struct LedgerRoots {
-  uint64_t arena;          // of each chunk of kArenaChunk bytes its address
-  uint64_t stacks;         // of each chunk of kStacksChunk records' indexes (uint32_t) its address
+  uint64_t arena;          // array: the address of each chunk of kArenaChunk bytes
+  uint64_t stacks;         // array: the address of each chunk of kStacksChunk stack indexes
+                           // (uint32_t)
   uint64_t stack_count;    // uint32_t: ordinals run from 1 to this
-  uint64_t reported;       // of each chunk of kReportedChunk LedgerCounters its address
+  uint64_t reported;       // array: the address of each chunk of kReportedChunk LedgerCounters
   uint64_t reported_peak;  // uint64_t
   uint64_t levels;         // LedgerLevel[kLedgerLevels]
   uint64_t newest_level;   // uint32_t
-  uint64_t large_sizes;    // of each chunk of kLargeChunk sizes (uint64_t) its address
+  uint64_t large_sizes;    // array: the address of each chunk of kLargeChunk sizes (uint64_t)
   uint64_t threads;        // LedgerThread[kLedgerThreads]
-  uint64_t threads_used;   // uint32_t: slots 1 to this have been held, and slot 0 always
-  uint64_t threads_asked;  // uint32_t: reports asked for through the ledger, see LedgerThread::high
-  uint64_t threads_several;  // uint32_t: not 0 once a second thread has come
+  uint64_t threads_used;   // uint32_t: slots 1 to this have been used; slot 0 always has
+  uint64_t threads_asked;  // uint32_t: reports requested through the ledger, see LedgerThread::high
+  uint64_t threads_several;  // uint32_t: not 0 after a second thread has started
   uint64_t peak;             // uint64_t: bytes, the mark of the sets in it
   uint64_t peak_when;        // uint64_t: ticks
-  uint64_t lost_stacks;      // uint64_t, as all that follow
+  uint64_t lost_stacks;      // uint64_t; so are all that follow
   uint64_t lost_frames;
   uint64_t lost_blocks;
   uint64_t lost_inflight;
-  uint64_t inherited;  // two: bytes and blocks
+  uint64_t inherited;  // two uint64_t: bytes and blocks
 };
 
 struct LedgerHeader {
   uint64_t magic;  // written last
   uint32_t version;
   LedgerState state;
-  uint64_t size;     // bytes of the file that are in use
-  uint64_t missing;  // bytes of tables that found no room in the file: it is not complete
+  uint64_t size;     // bytes in use in the file
+  uint64_t missing;  // bytes of tables that did not fit into the file: it is incomplete
   int32_t missing_error;
   uint32_t extents_used;  // written after the extent
   uint32_t pid;
-  uint32_t parent;      // of a fork's child, otherwise 0
-  uint64_t started;     // nanoseconds since 1970
-  uint64_t tick_zero;   // the same, of tick 0
-  uint64_t clock_zero;  // CLOCK_MONOTONIC_COARSE of tick 0
-  uint64_t sampled;     // MTRACE_SAMPLE, bytes; 0: every block
-  uint32_t recording;   // 1: new blocks are recorded
-  uint32_t seq;         // of the last numbered report
-  uint32_t reporting;   // number of a report that is being published; 0: none. Then `reported` may
-                        // be of before or after it, or in between
-  uint32_t failures;    // reports that could not be written
-  uint64_t first_module;    // address of a LedgerModule
-  uint64_t command;         // address of the command line, as memlogs have it; 0: not kept
+  uint32_t parent;        // of a fork's child, otherwise 0
+  uint64_t started;       // nanoseconds since 1970
+  uint64_t tick_zero;     // nanoseconds since 1970 at tick 0
+  uint64_t clock_zero;    // CLOCK_MONOTONIC_COARSE at tick 0
+  uint64_t sampled;       // MTRACE_SAMPLE, bytes; 0: every block
+  uint32_t recording;     // 1: new blocks are recorded
+  uint32_t seq;           // of the last numbered report
+  uint32_t reporting;     // number of the report being published; 0: none. While not 0, `reported`
+                          // may be from before the report, from after it, or partly from both
+  uint32_t failures;      // reports that could not be written
+  uint64_t first_module;  // address of a LedgerModule
+  uint64_t command;       // address of the command line, as memlogs have it; 0: not kept
   uint64_t command_length;  // bytes
   LedgerRoots roots;
   char program[4096];    // path, as the others ended by a zero
@@ -95,39 +97,40 @@ struct LedgerHeader {
   char boot_id[40];
   char kinds[kLedgerKinds][kLedgerKindName];  // name of kind n + 1; empty: none
   LedgerExtent extents[kMostLedgerExtents];   // the header itself is in none
-  uint32_t extremes_renewed;  // grows before and after a report begins the shortest and longest
-                              // lifetimes anew, or puts them back: odd meanwhile
+  uint32_t extremes_renewed;  // incremented before and after a report resets the shortest and
+                              // longest lifetimes, or restores them: odd meanwhile
   uint64_t lost_modules;      // as in the line `lost` of memlogs
   uint64_t lost_notes;
   uint64_t lost_resources;
   uint64_t lost_regions;
   uint32_t named_seq;     // reports up to this one have their final form
-  uint32_t label_length;  // a label for the report that is asked for through the ledger; written by
-                          // who asks, taken and set to length 0 by the report
+  uint32_t label_length;  // of the label for the report requested through the ledger. The requester
+                          // writes it; the report takes the label and sets this to 0
   char label[256];
   char report_path[4096];  // the last complete report
-  uint64_t notes;  // address of LedgerNote[kLedgerNotes]; 0: of a library that kept them elsewhere
+  uint64_t notes;   // address of LedgerNote[kLedgerNotes]; 0: an older library, which kept notes
+                    // elsewhere
   uint64_t shadow;  // address of the directory of the shadow of the heap
 };
 inline constexpr uint64_t kLedgerHeaderBytes = 128 * 1024;
 static_assert(sizeof(LedgerHeader) <= kLedgerHeaderBytes && offsetof(LedgerHeader, roots) == 120 &&
               offsetof(LedgerHeader, program) == 272);
 
-// A note that the program has made and no report has taken up yet; see report/notes.h.
+// A note of the program that no report contains yet; see report/notes.h.
 enum LedgerNoteState : uint32_t { kNoteFree = 0, kNoteWriting = 1, kNoteWhole = 2 };
 inline constexpr unsigned kLedgerNotes = 64;
 inline constexpr size_t kLedgerNoteText = 255;  // bytes
 struct LedgerNote {
   uint32_t state;  // LedgerNoteState
-  uint32_t order;  // in which the notes came; wraps around
+  uint32_t order;  // increases with each note; wraps around
   uint64_t time;   // nanoseconds since 1970
   char text[kLedgerNoteText + 1];
 };
 
-// A loaded object that stacks have frames in, also after it was unloaded. A list, newest first.
+// A loaded object with frames in stacks, also after it was unloaded. A list, newest first.
 struct LedgerModule {
   uint64_t next;   // address; 0: the last
-  uint64_t start;  // addresses [start, end) were the object's
+  uint64_t start;  // the object's addresses are [start, end)
   uint64_t end;
   uint64_t base;  // load bias
   uint32_t generation;
@@ -137,12 +140,12 @@ struct LedgerModule {
   uint32_t died;  // kLedgerAlive: it is loaded
   uint32_t number;
   uint32_t path_length;
-  // The path follows, without a zero.
+  // The path follows, without a zero byte.
 };
 inline constexpr uint32_t kLedgerAlive = 0xffffffffu;
 static_assert(sizeof(LedgerModule) == 88);
 
-// Stacks and sets of counters lie in an arena and are named by the number of their unit.
+// Stacks and sets of counters are in an arena. Their index is the number of their first unit there.
 inline constexpr uint64_t kArenaUnit = 64;
 inline constexpr uint64_t kArenaChunk = 1u << 20;
 inline constexpr uint32_t kArenaChunks = 4096;
@@ -169,15 +172,15 @@ struct LedgerCounterSet {
 };
 static_assert(sizeof(LedgerCounterSet) == 128);
 
-// Totals of a stack at one moment, or what was done between two.
+// Totals of a stack at one moment, or changes between two moments.
 struct LedgerCounters {
   uint64_t allocated_bytes;  // requested
   uint64_t allocated_blocks;
   uint64_t freed_bytes;
   uint64_t freed_blocks;
-  uint64_t temporary;    // frees by the thread that had allocated the block and nothing since
+  uint64_t temporary;    // frees by the thread that allocated the block and nothing since
   uint64_t short_lived;  // frees within MTRACE_SHORT_LIVED
-  uint64_t lifetime;     // ticks, of all freed blocks together
+  uint64_t lifetime;     // ticks, sum over all freed blocks
 
   int64_t live_bytes() const { return static_cast<int64_t>(allocated_bytes - freed_bytes); }
   int64_t live_blocks() const { return static_cast<int64_t>(allocated_blocks - freed_blocks); }
@@ -225,7 +228,7 @@ static_assert(sizeof(LedgerStack) == 176);
 
 // See ledger/block_hash.h. `lines` of four slots lie at `slots`.
 struct LedgerLevel {
-  uint64_t slots;  // address; 0: not made
+  uint64_t slots;  // address; 0: not allocated
   uint64_t reach;
   uint64_t mask;  // lines - 1
   uint32_t shift;
@@ -234,9 +237,10 @@ struct LedgerLevel {
 inline constexpr unsigned kLedgerLevels = 36;
 inline constexpr unsigned kSlotsALine = 4;
 
-// A live block. key: address / 8 in 44 bits, the low 20 of the birth above; 0 and 1: none.
-// value: stack in 26 bits, size in 31, the high 7 of the birth; 0: being changed. A size of
-// kLargeSize or more is kLargeSize + the number of an entry of `large_sizes`.
+// A live block.
+//   key    address / 8 in 44 bits, above it the low 20 bits of the birth; 0 and 1: no block
+//   value  stack index in 26 bits, size in 31, the high 7 of the birth; 0: being changed
+// A size of kLargeSize or more is kLargeSize + the index of an entry of `large_sizes`.
 struct LedgerSlot {
   uint64_t key;
   uint64_t value;
@@ -266,8 +270,7 @@ struct LedgerThread {
   uint32_t busy;
   uint64_t live_bytes;
   uint64_t live_blocks;
-  int64_t high;  // written with the least number there is, it makes the thread look whether
-                 // `threads_asked` has changed, at its next operation
+  int64_t high;  // the least int64_t makes the thread check `threads_asked` at its next operation
   int64_t low;
   uint64_t told;
   uint32_t told_times;

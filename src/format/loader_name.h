@@ -1,4 +1,4 @@
-// How the dynamic loader that a program asks for is told.
+// Recognises the dynamic loader that a program asks for.
 #pragma once
 
 #include <string_view>
@@ -10,7 +10,8 @@ constexpr std::string_view loader_file(std::string_view path) {
   return path;
 }
 
-// glibc's for x86-64, by the name that the ABI gives it, and what distributions put behind that.
+// Returns whether `path` names glibc's loader for x86-64: its ABI name, with any suffix of a
+// distribution.
 constexpr bool is_glibc_loader(std::string_view path) {
   const std::string_view file = loader_file(path);
   return file.starts_with("ld-linux-x86-64.so") || file.starts_with("ld-lsb-x86-64.so") ||

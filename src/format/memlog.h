@@ -36,7 +36,7 @@ inline constexpr char kSuffix[] = ".memlog";
 inline constexpr char kVdsoPath[] = "[vdso]";
 
 // Meta keys, in the order in which the library writes them. Those up to kKeyLost come before the
-// entries, the others after them, so that a reader's first screen is for the eye.
+// entries, the others after them, so that the first screen of a file shows what matters most.
 inline constexpr char kKeyProgram[] = "program";  // path of the executable
 inline constexpr char kKeyCommand[] = "command";  // arguments, each escaped, by spaces
 inline constexpr char kKeyPid[] = "pid";
@@ -76,8 +76,8 @@ inline constexpr char kKeyUptime[] = "uptime";          // N.NNN seconds since `
 inline constexpr char kKeyResolved[] = "resolved";      // no, partly, yes
 inline constexpr char kKeyLibrary[] = "library";  // mtrace VERSION allocator=NAME [OPTION=...]*
 
-// How a note begins that says what does not call the library, one of a whole program, and one of
-// the time before the library came.
+// Beginnings of notes about code that does not call the library: in general, for a whole program,
+// and for the time before the library was loaded.
 inline constexpr char kNotCovered[] = "not covered: ";
 inline constexpr char kNotCoveredBefore[] =
     "not covered: what the program allocated before memlog attach";
@@ -93,9 +93,11 @@ inline constexpr char kFieldAllocations[] = "allocs";      // since the previous
 inline constexpr char kFieldAllocated[] = "allocated";     // their bytes,
 inline constexpr char kFieldFrees[] = "frees";             // frees of this stack's blocks,
 inline constexpr char kFieldFreed[] = "freed";             // their bytes; each only if not 0
-inline constexpr char kFieldTemporary[] = "temporary";     // of the frees: by the thread that had
-                                                           // allocated the block and nothing since
-inline constexpr char kFieldShortLived[] = "short-lived";  // of the frees: within a set time
+inline constexpr char kFieldTemporary[] = "temporary";     // frees by the thread that allocated the
+                                                           // block and nothing since; part of
+                                                           // `frees`
+inline constexpr char kFieldShortLived[] = "short-lived";  // frees within a set time; part of
+                                                           // `frees`
 inline constexpr char kFieldLifetimeMin[] = "lifetime-min";    // of the blocks freed since the
 inline constexpr char kFieldLifetimeMean[] = "lifetime-mean";  // previous report: milliseconds
 inline constexpr char kFieldLifetimeMax[] = "lifetime-max";    // from allocation to free
@@ -107,7 +109,7 @@ inline constexpr char kFieldStack[] = "stack";  // 16 hex digits, see StackId
 inline constexpr int kMaxDepth = 128;
 
 // Finaliser of SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators,
-// OOPSLA 2014): every input bit reaches every output bit.
+// OOPSLA 2014). Every input bit affects every output bit.
 constexpr uint64_t mix64(uint64_t x) {
   x ^= x >> 30;
   x *= 0xbf58476d1ce4e5b9u;
@@ -116,7 +118,8 @@ constexpr uint64_t mix64(uint64_t x) {
   return x ^ (x >> 31);
 }
 
-// 64-bit FNV-1a of a module's identity: its raw build-id bytes or, without one, its path.
+// Returns the 64-bit FNV-1a hash of a module's identity: its raw build-id or, without one, its
+// path.
 inline uint64_t module_identity(const void* bytes, size_t size) {
   uint64_t hash = 0xcbf29ce484222325u;
   for (size_t i = 0; i < size; ++i) {
@@ -125,8 +128,8 @@ inline uint64_t module_identity(const void* bytes, size_t size) {
   return hash;
 }
 
-// The `stack=` id: the same stack has the same id in every report, restart and machine. Frames are
-// added innermost first; a frame without module has identity 0 and its address as offset.
+// The `stack=` id: the same stack has the same id in every report, restart and machine. Add frames
+// innermost first; a frame without module has identity 0 and its address as offset.
 class StackId {
  public:
   constexpr void add(uint64_t module_identity, uint64_t offset) {

@@ -1,4 +1,4 @@
-// What the values of an option in format/options.def are.
+// The types of the options in format/options.def.
 #pragma once
 
 #include <cstdint>
@@ -7,10 +7,10 @@ namespace mtrace::format {
 
 enum class OptionKind : uint8_t {
   kNumber,    // minimum..maximum, decimal
-  kBytes,     // minimum..maximum, decimal, or a smaller number and K, M or G
+  kBytes,     // minimum..maximum, decimal, or a smaller number followed by K, M or G
   kChoice,    // one of the values
-  kText,      // anything
-  kPatterns,  // anything but nothing
+  kText,      // any text
+  kPatterns,  // any text but an empty one
   kSignal,    // a signal's name or number, or none
   kByte,      // 0..255, decimal or 0x, zero, or none
 };

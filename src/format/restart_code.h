@@ -1,7 +1,6 @@
-// Machine code in which a thread waits on in a system call that memlog's stop has interrupted; see
-// attach/restart_code.h, also for what its stack pointer points to. The library holds it for every
-// process that it is loaded into, with call-frame information; memlog puts it elsewhere where there
-// is no library yet.
+// Machine code in which a thread continues a system call that memlog's stop has interrupted; see
+// target/restart_code.h, also for what its stack pointer points to. Each copy of the library holds
+// it, with call-frame information. In a process without the library, memlog puts it elsewhere.
 #pragma once
 
 namespace mtrace::format {
@@ -10,12 +9,13 @@ inline constexpr char kRestartSymbol[] = "mtrace_restart_code";
 
 }  // namespace mtrace::format
 
-// Position-independent. `frame`, `pushed` and `leaving`: call-frame information for where the stack
-// pointer is at the frame, a word below it, and the caller's with the return address in rcx.
+// Position-independent. `frame`, `pushed`, `leaving`: call-frame information for three positions of
+// the stack pointer: at the frame, one word below it, and in the caller, with the return address in
+// rcx.
 //
-// A system call preserves all registers but rax, rcx and r11, and compilers rely on it; rcx and r11
-// become what the program's own system call would have left there. Some code relies on the flags,
-// too.
+// A system call preserves all registers but rax, rcx and r11, and compilers rely on that. The code
+// leaves in rcx and r11 what the program's own system call would have left there. Some code relies
+// on the flags, so they are restored, too.
 #define MTRACE_RESTART_ARGUMENTS \
   "mov 24(%rsp), %rdi\n"         \
   "mov 32(%rsp), %rsi\n"         \

@@ -1,13 +1,13 @@
-// Sanitizers that bring an allocator of their own, in the program or as a library.
+// Sanitizers with their own allocator, in the program or in a library.
 #pragma once
 
 namespace mtrace::format {
 
 struct Sanitizer {
-  const char* start;  // function of its runtime, by which it is told
+  const char* start;  // function of its runtime that identifies it
   const char* name;
 };
-// AddressSanitizer and its like contain LeakSanitizer: the last.
+// LeakSanitizer is last: AddressSanitizer and its like contain it.
 inline constexpr Sanitizer kSanitizers[] = {{"__asan_init", "AddressSanitizer"},
                                             {"__hwasan_init", "HWAddressSanitizer"},
                                             {"__msan_init", "MemorySanitizer"},

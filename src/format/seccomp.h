@@ -1,6 +1,6 @@
-// What a filter of system calls (seccomp(2)), a program of the kernel's classic BPF, makes of a
-// call. It is run here; where a word decides that is not known, both ways are taken and the worst
-// end counts. Bounded; no allocation; async-signal-safe.
+// Interprets a system call filter (seccomp(2), a classic BPF program) for a given call. Where an
+// unknown word decides, it takes both branches, and the worst result counts. Bounded time, no
+// allocation, async-signal-safe.
 #pragma once
 
 #include <linux/audit.h>
@@ -15,10 +15,11 @@ namespace mtrace::format {
 enum class Verdict : uint8_t {
   kAllowed,
   kFails,  // with an error
-  kEnds,  // ends the process, or a signal, a tracer or another process decides; or too long to tell
+  kEnds,   // ends the process; or a signal, a tracer or another process decides; or it takes too
+           // long to tell
 };
 
-// A system call as far as it is known.
+// A system call and what is known of it.
 struct SystemCall {
   uint32_t number;
   uint32_t known;  // bit i: arguments[i] is known
@@ -40,7 +41,7 @@ struct BpfMachine {
   uint32_t memory[BPF_MEMWORDS];
 };
 
-// What the filter finds at an offset of seccomp_data.
+// Returns what the filter reads at an offset of seccomp_data.
 inline BpfWord data_at(uint32_t offset, const SystemCall& call) {
   if (offset == offsetof(seccomp_data, nr)) return {call.number, true};
   if (offset == offsetof(seccomp_data, arch)) return {AUDIT_ARCH_X86_64, true};
@@ -112,7 +113,7 @@ inline Verdict verdict_of(BpfWord result) {
   }
 }
 
-// Loads and stores. False: an instruction that filters do not have.
+// Runs a load or store. Returns false for an instruction that filters do not have.
 inline bool move(const sock_filter& code, const SystemCall& call, BpfMachine& machine) {
   const uint16_t kind = BPF_CLASS(code.code);
   if (kind == BPF_ST || kind == BPF_STX) {
@@ -144,11 +145,11 @@ inline bool move(const sock_filter& code, const SystemCall& call, BpfMachine& ma
 
 }  // namespace internal
 
-// The worst that can become of a call under one filter. At most `kWays` ways are open at a time,
-// each 100 bytes of stack; more count as kEnds.
+// Returns the worst result that one filter can give a call. Follows at most `kWays` branches at a
+// time, each 100 bytes of stack; more count as kEnds.
 template <size_t kWays>
 Verdict judge(const sock_filter* filter, size_t length, const SystemCall& call) {
-  constexpr size_t kMostSteps = 100000;  // of all ways together
+  constexpr size_t kMostSteps = 100000;  // over all branches
   internal::BpfMachine ways[kWays];
   ways[0] = {0, 0, {0, true}, {0, true}, {}};
   size_t open = 1;

@@ -1,5 +1,5 @@
-// What memlog is precompiled with (see the Makefile): headers of libraries only, and no file may
-// lean on it.
+// The precompiled header of memlog (see the Makefile). Only headers of libraries; no file may
+// depend on it.
 
 #pragma once
 

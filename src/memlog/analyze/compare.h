@@ -23,9 +23,8 @@ struct Comparison {
 //      module, matches by names: function and file, or module and offset where there is no name.
 //      Directories do not matter.
 //   3. Of several stacks with the same names, those with the same lines match.
-//   4. The rest match in the order of their lines if both tables have equally many; otherwise all
-//   of
-//      them count as one stack.
+//   4. The rest match in the order of their lines if both tables have equally many. Otherwise all
+//      of them count as one stack.
 Comparison compare(const Table& before, const Table& after);
 
 }  // namespace mtrace::analyze

@@ -1,4 +1,4 @@
-// What a command of memlog is, and where it writes.
+// A command of memlog, and its output streams.
 #pragma once
 
 #include <cstdio>
@@ -10,14 +10,14 @@
 namespace mtrace::cli {
 
 inline constexpr int kGood = 0;
-inline constexpr int kFailed = 1;    // what was asked for is not so, or did not work
+inline constexpr int kFailed = 1;    // the condition asked about is not met, or the command failed
 inline constexpr int kUnusable = 2;  // a mistake in the command line, or a damaged file
 
 struct Streams {
   FILE* out;
   FILE* err;
-  bool terminal;       // `out` is one
-  size_t columns = 0;  // that it has; 0: not known
+  bool terminal;       // `out` is a terminal
+  size_t columns = 0;  // of the terminal; 0: unknown
 };
 
 struct Command {
@@ -43,13 +43,13 @@ const Command& export_command();
 const Command& decode_command();
 const Command& help_command();
 
-// All of them, in the order in which help lists them.
+// Returns all commands, in the order of memlog help.
 std::vector<const Command*> all_commands();
 
 // Runs the program with `words`, its arguments without its name. Returns the exit status.
 int run(const std::vector<std::string>& words, const Streams& streams);
 
-// "memlog: text\n" to the stream for errors.
+// Writes "memlog: text\n" to the error stream.
 void complain(const Streams& streams, const std::string& text);
 void print(const Streams& streams, const std::string& text);
 

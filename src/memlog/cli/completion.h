@@ -1,11 +1,11 @@
-// Completion for shells, from the tables of commands and options.
+// Shell completion, generated from the tables of commands and options.
 #pragma once
 
 #include <string>
 
 namespace mtrace::cli {
 
-// The script for "bash", "zsh" or "fish".
+// Returns the script for "bash", "zsh" or "fish".
 std::string completion(const std::string& shell);
 
 }  // namespace mtrace::cli

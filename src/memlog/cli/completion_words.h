@@ -1,4 +1,4 @@
-// What the scripts for the three shells have in common: which words go where.
+// Shared by the scripts of the three shells: which words to complete where.
 #pragma once
 
 #include <string>
@@ -18,20 +18,20 @@ enum class Words {
   kTopics,
 };
 
-// What follows the options of a command.
+// Returns what a command's operands are.
 Words operands_of(const std::string& command);
-// What the value of an option is, where it is none of its choices.
+// Returns what an option's value is, if the option has no choices.
 Words values_of(const Option& option);
 bool takes_value(const Option& option);
-// Those of a command, with --help.
+// Returns a command's options and --help.
 std::vector<Option> options_of(const Manual& manual);
-// The first sentence or half of one, short enough for a list.
+// Returns the first sentence, or half of it, short enough for a list.
 std::string gist(const std::string& help);
-// For bash and zsh.
+// Quotes a text for bash and zsh.
 std::string quoted(const std::string& text);
-// The choices of an option, parted by blanks.
+// Returns an option's choices, separated by blanks.
 std::string spaced(const Option& option);
-// The names of all commands, parted by blanks.
+// Returns the names of all commands, separated by blanks.
 std::string command_names();
 
 std::string bash_completion();

@@ -1,4 +1,4 @@
-// The options by which every view is told what it is about.
+// The options that select what a view shows.
 #pragma once
 
 #include <vector>
@@ -8,12 +8,14 @@
 
 namespace mtrace::cli {
 
-// Puts the options of the filters behind `options`.
+// Appends the filter options to `options`.
 std::vector<Option> with_filters(std::vector<Option> options);
-// The same for a command that prints stacks: before the filters, how, and where names come from.
+// Appends the options of a command that prints stacks: how to print, where to find names, then the
+// filters.
 std::vector<Option> with_view_options(std::vector<Option> options);
 
-// Throws UsageError, and FormatError of a suppressions file. `command` stands in messages.
+// Reads the filter options. `command` is for messages. Throws UsageError, and FormatError for a
+// suppressions file.
 analyze::Filter read_filter(const char* command, const Arguments& arguments);
 
 }  // namespace mtrace::cli

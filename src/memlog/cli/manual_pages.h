@@ -1,14 +1,15 @@
-// The parts of the manual pages that the program's own tables know: see doc/man.
+// Parts of the manual pages generated from the program's tables; see doc/man.
 #pragma once
 
 #include <string>
 
 namespace mtrace::cli {
 
-// `text` as roff shows it literally; also one that begins with a period.
+// Escapes `text` so that roff shows it literally, even if it begins with a period.
 std::string roff_text(const std::string& text);
 
-// A section for each command, and one of the options that several have: of memlog(1).
+// Returns the sections of memlog(1): one for each command, and one for the options that several
+// commands share.
 std::string command_pages();
 
 }  // namespace mtrace::cli

@@ -1,4 +1,4 @@
-// Processes as operands of a command.
+// Reads processes from a command's operands.
 #pragma once
 
 #include <sys/types.h>
@@ -10,8 +10,8 @@
 
 namespace mtrace::cli {
 
-// The processes of the operands, each once. What none is called by is said, and `good` false.
-// Throws UsageError when there are no operands.
+// Returns the processes that the operands name, each once. Reports an operand without a process to
+// the error stream and sets `good` to false. Throws UsageError when there are no operands.
 std::vector<pid_t> named_processes(const Arguments& arguments, const Streams& streams, bool& good);
 
 }  // namespace mtrace::cli

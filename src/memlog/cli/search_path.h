@@ -1,4 +1,4 @@
-// Options and files that commands which read memlogs share.
+// The options that tell where to find names, for commands that read memlogs.
 #pragma once
 
 #include "cli/arguments.h"

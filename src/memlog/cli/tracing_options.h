@@ -1,4 +1,4 @@
-// What memlog run and attach can be told, and what the library is told of it.
+// The options of memlog run and attach, and the library's settings that follow from them.
 #pragma once
 
 #include <chrono>
@@ -11,21 +11,21 @@ namespace mtrace::cli {
 
 struct RunOptions {
   std::vector<std::string> settings;  // "MTRACE_DEPTH=20"
-  std::string directory;              // where reports are looked for
+  std::string directory;              // where to look for reports
   std::chrono::milliseconds every{0};
   bool quiet = false;
 };
 
 Manual run_manual();
-// Those of run's options that are named, with others behind them.
+// Returns those of run's options that `names` lists, followed by `others`.
 std::vector<Option> with_run_options(const std::vector<std::string>& names,
                                      std::vector<Option> others);
 
-// The options with which a program can be traced. Makes the directory of --output if there is none.
+// Reads the options for tracing a program. Creates the directory of --output if it does not exist.
 // Throws UsageError.
 RunOptions read_run_options(const Arguments& arguments);
 
-// The directory `path` as an absolute one. Throws UsageError: it is none.
+// Returns the directory `path` as an absolute path. Throws UsageError when it is no directory.
 std::string ledger_place(const std::string& path);
 
 }  // namespace mtrace::cli

@@ -1,4 +1,4 @@
-// The options that views of reports share: what to sort by, and how text looks.
+// The options that the views of reports share: the sort order and the look of the text.
 #pragma once
 
 #include <vector>
@@ -25,11 +25,11 @@ inline constexpr Option kNoPagerOption = {
     "PAGER or less."};
 inline constexpr Option kPeakOption = {"--peak", "", "", "As --by peak."};
 
-// From --by and --peak. Throws UsageError.
+// Reads --by and --peak. Throws UsageError.
 analyze::Order read_order(const char* command, const Arguments& arguments);
 
-// From --color, --oneline, --full-names and --no-header, as far as the command has them, and what
-// `streams` is.
+// Returns the style from --color, --oneline, --full-names and --no-header, as far as the command
+// has them, and from `streams`.
 text::Style read_style(const Arguments& arguments, const Streams& streams);
 
 }  // namespace mtrace::cli

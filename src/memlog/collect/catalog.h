@@ -1,4 +1,4 @@
-// The memlogs of a directory, by their headers.
+// Lists the memlogs of a directory by their headers.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace mtrace::collect {
 
-// A memlog that was not read whole: just enough to choose among many.
+// The facts of a memlog needed to choose among many; read without reading it whole.
 struct Listed {
   std::string path;
   std::string program;
@@ -18,17 +18,18 @@ struct Listed {
   int64_t seq = 0;
 };
 
-// The files in `directory` that end in .memlog and begin like one, in no order; others are passed
-// over. Throws FileError if the directory cannot be read.
+// Returns the files in `directory` that end in .memlog and begin like a memlog, in no order. Skips
+// others. Throws FileError when the directory cannot be read.
 std::vector<Listed> list_memlogs(const std::string& directory);
 
-// The same of one file; nothing if it does not begin like a memlog or has a larger head than most.
+// Like list_memlogs(), for one file. Returns nothing when it does not begin like a memlog, or its
+// header is unusually large.
 std::optional<Listed> list_memlog(const std::string& path);
 
-// The last report of the process that was started last.
+// Returns the last report of the process that was started last; nothing: there is no report.
 std::optional<std::string> newest_report(const std::string& directory);
 
-// Where reports go by default: MTRACE_OUTPUT's directory, else the current one.
+// Returns where reports go by default: MTRACE_OUTPUT's directory, else the current one.
 std::string report_directory();
 
 }  // namespace mtrace::collect

@@ -1,4 +1,4 @@
-// Reports that short processes of a tree have left without names (MTRACE_NAME_AFTER_MS).
+// Finds reports that short-lived processes of a tree left without names (MTRACE_NAME_AFTER_MS).
 #pragma once
 
 #include <string>
@@ -6,9 +6,9 @@
 
 namespace mtrace::collect {
 
-// Memlogs in the directory of `report` that this user has written since its process began: what may
-// be such a report. No links, and not `report` itself. Empty if that is no memlog. Throws FileError
-// if the directory cannot be read.
+// Returns the memlogs in the directory of `report` that this user wrote after that report's process
+// was started: candidates for such reports. Leaves out links and `report` itself. Empty when
+// `report` is no memlog. Throws FileError when the directory cannot be read.
 std::vector<std::string> reports_since(const std::string& report);
 
 }  // namespace mtrace::collect

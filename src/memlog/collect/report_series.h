@@ -1,4 +1,4 @@
-// Files sorted out: the reports of each process, one after another.
+// Sorts files into the series of reports of each process.
 #pragma once
 
 #include <string>
@@ -8,14 +8,14 @@
 
 namespace mtrace::collect {
 
-// The reports of one process, in the order of their numbers.
+// The reports of one process, in order of their numbers.
 using ReportSeries = std::vector<Listed>;
 
-// Those in `files`, a series for each process. Throws std::runtime_error for the
-// standard input and when a report is there twice, and what looking at a file throws.
+// Returns a series for each process in `files`. Throws std::runtime_error for the standard input,
+// and when a report is there twice; and what Reports::look() throws.
 std::vector<ReportSeries> series_in(const std::vector<std::string>& files);
 
-// The numbers that are not there, from 1 to the last: "2, 5 to 7"; empty when all are.
+// Returns the missing numbers from 1 to the last: "2, 5 to 7"; empty: none is missing.
 std::string missing_text(const ReportSeries& series);
 
 }  // namespace mtrace::collect

@@ -1,4 +1,4 @@
-// One side of a comparison: a report, or a set of them, and what it holds.
+// One side of a comparison: what one report or a set of reports holds.
 #pragma once
 
 #include <string>
@@ -11,21 +11,21 @@ namespace mtrace::collect {
 
 struct ReportSet {
   std::vector<analyze::ProcessSum> processes;
-  analyze::Table table;  // of all of them
+  analyze::Table table;  // over all processes
   profile::Total total;
 };
 
-// The files that `operand` names: one, the reports of a directory, or those that a pattern of the
-// shell's (in quotes) matches. Throws std::runtime_error when there is none.
+// Returns the files that `operand` names: a file, the reports of a directory, or the matches of a
+// quoted shell pattern. Throws std::runtime_error when there is none.
 std::vector<std::string> files_of(const std::string& operand);
 
-// What is live in `files`: the sum of the reports of each process up to the last one named; those
-// before it that are not named are looked for beside it. Throws std::runtime_error when one is
-// missing or the sum is not what the last report says is live.
+// Returns what is live in `files`: for each process the sum of its reports up to the last one
+// named. Finds earlier reports that are not named beside it. Throws std::runtime_error when one is
+// missing, or the sum differs from what the last report says is live.
 ReportSet live_set(const std::vector<std::string>& files, Reports& reports,
                    analyze::LeftOut& left_out);
 
-// What changed in the reports `files`.
+// Returns what changed in the reports `files`.
 ReportSet delta_set(const std::vector<std::string>& files, Reports& reports,
                     analyze::LeftOut& left_out);
 

@@ -1,4 +1,4 @@
-// The reports that a view is about: found, read, named and filtered.
+// Finds, reads, names and filters the reports for a view.
 #pragma once
 
 #include <functional>
@@ -19,18 +19,19 @@ namespace mtrace::collect {
 
 inline constexpr char kNoneChosen[] = "no report is as --label and --seq ask";
 
-// A report of which only the head was read.
+// A report of which only the header was read.
 struct Found {
   Listed listed;
-  std::shared_ptr<profile::Memlog> memlog;  // all of it, of the standard input: it comes once
-  bool asked = true;                        // for; else it is passed over when it is damaged
+  std::shared_ptr<profile::Memlog> memlog;  // the whole report if it came from the standard input,
+                                            // which can be read only once
+  bool asked = true;                        // the user named it; else a damaged one is skipped
 };
 
-// What a view reads reports with.
+// How a view reads reports.
 struct ReadOptions {
   analyze::Filter filter;
   symbolize::SearchPath symbols;
-  bool resolve = true;  // look for names that a report lacks
+  bool resolve = true;  // look up missing names
 };
 
 class Reports {
@@ -39,44 +40,45 @@ class Reports {
 
   const analyze::Filter& filter() const { return filter_; }
 
-  // No stacks that match one of these, either.
+  // Also excludes the stacks that match one of these.
   void exclude(std::vector<analyze::StackPattern> patterns);
 
-  // The operands; without them the newest report of the directory, or all (`all`). Throws
-  // std::runtime_error when there is none.
+  // Returns the operands; without operands the newest report of the directory, or all of its
+  // reports (`all`). Throws std::runtime_error when there is none.
   static std::vector<std::string> files(const std::vector<std::string>& operands, bool all);
 
-  // The report in `file` with names, without the entries that the filter does not want. Nothing
-  // when the filter wants no such report. Throws FormatError, FileError.
+  // Reads the report in `file`, names it and removes the entries that the filter rejects. Returns
+  // nothing when the filter rejects the report. Throws FormatError, FileError.
   std::optional<Report> read(const std::string& file);
 
-  // Likewise, whether or not the filter wants such a report, for those of one process after
-  // another: stacks that stood in an earlier one cost little.
+  // Like read(), whether or not the filter takes the report. Use it for the reports of one process
+  // in turn: stacks of an earlier report then cost little.
   profile::Memlog read_series(const std::string& file, analyze::LeftOut& left_out);
 
-  // What `file` is, without reading it whole where that can be told. Throws FormatError, FileError.
+  // Identifies the report in `file`, without reading it whole if possible. Throws FormatError,
+  // FileError.
   static Listed look(const std::string& file);
 
-  // What `files` are, as far as the filter wants them. Throws as look() does, and
-  // std::runtime_error when it wants none.
+  // Identifies `files` and keeps those that the filter takes. Throws as look() does, and
+  // std::runtime_error when the filter takes none.
   std::vector<Found> find(const std::vector<std::string>& files);
 
   Report read(Found& found);
 
-  // The reports of each process added up, processes in the order of their start. One report at a
-  // time is in memory. One that cannot be read would make the sum wrong, so that throws. `chosen`
-  // as of analyze::Summing.
+  // Adds up the reports of each process. Returns the processes in the order of their start. Holds
+  // one report in memory at a time. Throws when a report cannot be read: the sum would be wrong.
+  // `chosen`: see analyze::Summing.
   std::vector<analyze::ProcessSum> sum(std::vector<Found> found, bool chosen,
                                        analyze::LeftOut& left_out);
-  // Of the files that the filter wants.
+  // Adds up the files that the filter takes.
   std::vector<analyze::ProcessSum> sum(const std::vector<std::string>& files,
                                        analyze::LeftOut& left_out);
 
  private:
-  // The large report that has no need of names: a piece at a time. Null: it must be read whole.
+  // Opens a large report that needs no names, to read it in pieces. Null: it must be read whole.
   std::unique_ptr<profile::Pieces> pieces(const std::string& file) const;
   profile::Memlog read_series(Found& found, analyze::LeftOut& left_out);
-  // False: it is damaged, and nobody asked for it.
+  // Returns false when the report is damaged and the user did not name it.
   bool add(Found& found, analyze::Summing& summing, analyze::LeftOut& left_out);
   void finish(profile::Memlog& memlog, analyze::LeftOut& left_out);
 
@@ -86,7 +88,7 @@ class Reports {
   bool resolves_;
 };
 
-// "==> FILE <==\n": above one report of several.
+// Returns "==> FILE <==\n", the line above one of several reports.
 std::string title(const profile::Memlog& memlog);
 
 }  // namespace mtrace::collect

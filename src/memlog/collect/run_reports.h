@@ -1,4 +1,4 @@
-// Which reports a program has left that was run just now.
+// Finds the reports of a program that has just run.
 #pragma once
 
 #include <sys/types.h>
@@ -9,15 +9,15 @@
 
 namespace mtrace::collect {
 
-// The time as reports have it, some time before now, since their clock is coarser than ours.
+// Returns a time slightly before now, as reports write it: their clock is coarser than ours.
 std::string just_before_now();
 
-// The reports in `directory` of the process `pid` that was started at `begun` or later, in order of
-// their numbers; of several programs that it was in turn, the last.
+// Returns the reports in `directory` of process `pid`, started at `begun` or later, in order of
+// their numbers. If the process executed several programs in turn, only those of the last.
 std::vector<std::string> reports_of(const std::string& directory, pid_t pid,
                                     const std::string& begun);
 
-// How many reports there are of others that were started since.
+// Returns the number of reports of other processes that were started since.
 size_t reports_of_others(const std::string& directory, pid_t pid, const std::string& begun);
 
 }  // namespace mtrace::collect

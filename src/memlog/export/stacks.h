@@ -56,7 +56,7 @@ struct Stacks {
   std::vector<Location> locations;
   std::vector<Stack> stacks;
   uint64_t total = 0;
-  size_t left_out = 0;    // stacks with a number of the other sign, or 0
+  size_t left_out = 0;    // stacks whose number has the other sign
   const char* unit = "";  // "bytes" or "blocks"
   std::string column;     // the name of the number, as in --by
   std::string program;    // the command, or the number of processes

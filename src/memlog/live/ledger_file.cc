@@ -64,7 +64,7 @@ void LedgerFile::refresh() {
 }
 
 void LedgerFile::open_header() {
-  // The first words decide whether the rest means anything.
+  // Check the first words before interpreting the rest.
   if (!read_all(descriptor_, 0, &header_, offsetof(format::LedgerHeader, size)) ||
       header_.magic != format::kLedgerMagic) {
     fail("not a ledger, or one whose process had not come to its first allocation");

@@ -246,7 +246,7 @@ class Text {
       std::string text =
           fmt::format("# {}: {}{}{} base=0x{:x}", format::kKeyModule, module_name(i),
                       id.empty() ? "" : " build-id=", profile::hex_bytes(id), entry.base);
-      // A file that came back to its place has two entries that read the same.
+      // A file that was unloaded and loaded again at its place has two equal entries.
       if (std::find(lines.begin(), lines.end(), text) != lines.end()) continue;
       line("{}", text);
       lines.push_back(std::move(text));

@@ -16,8 +16,9 @@ LedgerModules::LedgerModules(const std::vector<LedgerModuleState>& modules) : mo
   }
 }
 
-// As the library does (unwind/modules.cc): of two that were there in turn, the later; of two at
-// once, the one in the other's hole; of none that is alive, one that is about to be retired.
+// Chooses as the library does (unwind/modules.cc). Of two modules there in turn: the later one. Of
+// two there at once: the one in the other's hole. If none is alive: one that is about to be
+// retired.
 size_t LedgerModules::find(uint64_t address, uint32_t retired) {
   const auto [at, fresh] = known_.try_emplace({address, retired}, kNone);
   if (!fresh) return at->second;

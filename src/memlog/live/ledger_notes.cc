@@ -17,7 +17,7 @@ std::vector<LedgerNoteText> read_notes(const LedgerFile& file) {
     LedgerNote again;
     const uint64_t address = begin + i * sizeof note;
     if (!file.read(address, note) || note.state != format::kNoteWhole) continue;
-    // A report may have taken it up meanwhile, and another note its place.
+    // A report may have taken the note meanwhile, and another note its place.
     if (!file.read(address, again) || again.state != note.state || again.order != note.order) {
       continue;
     }

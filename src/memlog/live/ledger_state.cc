@@ -15,14 +15,14 @@ using format::LedgerCounterSet;
 constexpr size_t kMostPath = 16384;
 constexpr uint32_t kMostModules = 16384;
 
-// The arena as it was when it was first asked for, twice: piece by piece, what is to be read first
-// and, some microseconds later, what is to be read afterwards.
+// Keeps two copies of each piece of the arena, made when it is first needed: one with what must be
+// read first and, some microseconds later, one with what must be read afterwards.
 class ArenaCopy {
  public:
   explicit ArenaCopy(const LedgerFile& file) : file_(file), chunks_(format::kArenaChunks) {}
 
   enum Look { kFirst, kSecond };
-  // The `size` bytes that begin with unit `index`; nullptr: not there.
+  // Returns the `size` bytes that begin at unit `index`; nullptr: not in the file.
   const char* at(uint32_t index, size_t size, Look look) {
     constexpr uint32_t kUnits = format::kArenaChunk / format::kArenaUnit;
     const uint32_t chunk = index / kUnits;
@@ -47,7 +47,7 @@ class ArenaCopy {
   void load(uint32_t chunk, Chunk& copy) {
     constexpr size_t kPiece = 4096;
     copy.asked = true;
-    // One that names the same place again and again is not allowed to fill the memory with copies.
+    // A damaged table may name the same place again and again; limit the copies.
     if (++loaded_ > file_.size() / format::kArenaChunk) return;
     uint64_t address = 0;
     if (!file_.read(file_.header().roots.arena + uint64_t{chunk} * sizeof address, address)) return;
@@ -86,7 +86,7 @@ bool each_set(ArenaCopy& arena, const format::LedgerStack& record, ArenaCopy::Lo
   return whole;
 }
 
-// Everything but what was allocated. False: it is not whole.
+// Reads everything but the allocated totals. Returns false when the record is incomplete.
 bool read_record(ArenaCopy& arena, uint64_t height, LedgerStackState& stack) {
   format::LedgerStack record;
   if (!arena.get(stack.index, record, ArenaCopy::kFirst) || record.ordinal != stack.ordinal ||
@@ -114,7 +114,7 @@ bool read_record(ArenaCopy& arena, uint64_t height, LedgerStackState& stack) {
   });
 }
 
-// Afterwards.
+// Reads the allocated totals; call it after read_record().
 void read_allocated(ArenaCopy& arena, LedgerStackState& stack) {
   format::LedgerStack record;
   if (!arena.get(stack.index, record, ArenaCopy::kSecond)) return;
@@ -122,7 +122,7 @@ void read_allocated(ArenaCopy& arena, LedgerStackState& stack) {
     stack.now.allocated_bytes += set.allocated_bytes;
     stack.now.allocated_blocks += set.allocated_blocks;
   });
-  // Of a damaged file, or after a loss of power, anything can stand there.
+  // A damaged file, or one after a power loss, can hold any numbers.
   LedgerCounts& now = stack.now;
   if (now.live_bytes() < 0) now.allocated_bytes = now.freed_bytes;
   if (now.live_blocks() < 0) now.allocated_blocks = now.freed_blocks;
@@ -139,14 +139,14 @@ void read_stacks(const LedgerFile& file, LedgerState& state) {
   ChunkedCopy<uint32_t, format::kStacksChunk> records(file, roots.stacks);
   ChunkedCopy<format::LedgerCounters, format::kReportedChunk> reported(file, roots.reported);
   ArenaCopy arena(file);
-  // More than there is room for was never made.
+  // There can be no more stacks than the file has room for.
   constexpr uint64_t kLeast = sizeof(format::LedgerStack);
   const uint64_t most = file.size() / kLeast;
   for (uint32_t ordinal = 1; ordinal <= std::min<uint64_t>(count, most); ++ordinal) {
     LedgerStackState stack;
     stack.ordinal = ordinal;
     stack.index = records.get(ordinal - 1);
-    if (stack.index == 0) continue;  // on its way, or without room
+    if (stack.index == 0) continue;  // being added, or without room
     if (!read_record(arena, state.peak, stack)) {
       ++state.unread;
       continue;

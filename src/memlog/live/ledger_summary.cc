@@ -8,7 +8,8 @@
 namespace mtrace::live {
 namespace {
 
-// s^2 (1 - p) / p^2 of a block that was recorded with the probability p (ledger/sampling.h).
+// Returns s^2 (1 - p) / p^2: the variance of a block recorded with probability p
+// (ledger/sampling.h).
 double variance(uint64_t size, uint64_t mean) {
   const double p = -std::expm1(-(static_cast<double>(size) + 1) / static_cast<double>(mean));
   return static_cast<double>(size) * static_cast<double>(size) * (1 - p) / (p * p);
@@ -36,7 +37,7 @@ void look_at_blocks(const LedgerFile& file, LedgerSummary& sum) {
   sum.live_error = root(all);
 }
 
-// As report/snapshot.cc has it.
+// Computes the peak as report/snapshot.cc does.
 void settle_peak(const LedgerFile& file, const LedgerState& state, uint64_t now,
                  LedgerSummary& sum) {
   const format::LedgerHeader& header = file.header();
@@ -64,7 +65,7 @@ std::string ledger_kind(const format::LedgerHeader& header, uint8_t kind) {
 LedgerSummary sum_up(const LedgerFile& file, const LedgerState& state, uint64_t now) {
   LedgerSummary sum;
   look_at_blocks(file, sum);
-  // Killed at publishing a report, nobody knows what that has told already.
+  // If the process was killed while publishing a report, it is unknown what that report contains.
   sum.based = file.header().reporting == 0;
   for (const LedgerStackState& stack : state.stacks) {
     const LedgerCounts change = sum.based ? stack.now - stack.reported : stack.now;

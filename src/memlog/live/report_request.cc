@@ -13,7 +13,7 @@ namespace {
 
 using format::LedgerThread;
 
-// The ledger, open for writing by way of the descriptor that is there.
+// Opens the ledger for writing through the existing descriptor.
 class Writable {
  public:
   explicit Writable(const LedgerFile& file)
@@ -32,7 +32,7 @@ class Writable {
     uint64_t offset = 0;
     return file_.offset_of(address, sizeof value, offset) && put(offset, &value, sizeof value);
   }
-  // For the next report. The length last: it says that the text is there.
+  // Writes the label for the next report. Writes the length last: it announces the text.
   bool write_label(const std::string& label) const {
     const auto length =
         static_cast<uint32_t>(std::min(label.size(), sizeof(format::LedgerHeader::label)));
@@ -71,7 +71,7 @@ bool request_report(const LedgerFile& file, const std::string& label) {
     const uint64_t high =
         roots.threads + number * sizeof(LedgerThread) + offsetof(LedgerThread, high);
     int64_t limit = 0;
-    // The least of all means something to the library (ledger/peak.h) and has the same effect.
+    // INT64_MIN has a meaning in the library (ledger/peak.h) and the same effect, so keep it.
     if (file.read(high, limit) && limit != INT64_MIN) out.write(high, INT64_MIN + 1);
   }
   return true;

@@ -67,7 +67,7 @@ std::vector<WatchRow> Watch::rows(WatchOrder order) const {
     if (!idle) rows.push_back(one);
   }
   std::sort(rows.begin(), rows.end(), [&](const WatchRow& a, const WatchRow& b) {
-    // Ties stay where they were from look to look.
+    // Break ties by ordinal, so that rows keep their places between looks.
     return std::make_tuple(-number(a, order), a.stack->ordinal) <
            std::make_tuple(-number(b, order), b.stack->ordinal);
   });

@@ -21,7 +21,7 @@ std::optional<AskedProcess> AskedProcess::find(pid_t pid, std::string& why) {
   try {
     process.ledger_ = ledger_of(pid, no_ledger);
   } catch (const std::exception&) {
-    // Damaged, or being made: not one to ask through.
+    // The ledger is damaged, or still being created: not usable for a request.
   }
   if (!process.traced_ && process.ledger_ == nullptr) return std::nullopt;
   return process;
@@ -38,7 +38,8 @@ std::optional<AskedProcess> AskedProcess::find_settled(
   }
 }
 
-// Its file has no name any more, or is of a process that became another program by itself.
+// Returns whether the process still maps its ledger. The file may have lost its name (the mapping
+// then ends with " (deleted)"); or the process has become another program by a raw system call.
 bool AskedProcess::maps_its_ledger() const {
   const auto files = mapped_files(pid_);
   return files && std::any_of(files->begin(), files->end(), [&](const Mapping& mapping) {

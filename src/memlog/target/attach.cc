@@ -24,7 +24,7 @@ namespace {
 using format::AttachAnswer;
 using format::Patch;
 
-// A text of the process, cut at 256 bytes.
+// Reads a text of the process, at most 256 bytes.
 std::string read_text(const TargetMemory& memory, uint64_t address) {
   std::string text;
   char letter;
@@ -35,7 +35,8 @@ std::string read_text(const TargetMemory& memory, uint64_t address) {
   return text;
 }
 
-// A thread may still be in the code of a memlog that was killed, until it finds that out.
+// Adds the stub's code to the guarded objects: a thread may still be in the stub of a killed
+// memlog, until the stub notices.
 std::vector<Object> guarded_objects(const ProcessImage& target) {
   std::vector<Object> objects = target.objects;
   Object cave;
@@ -47,7 +48,7 @@ std::vector<Object> guarded_objects(const ProcessImage& target) {
   return objects;
 }
 
-// A held process with a thread that makes calls.
+// A held process with a borrowed thread that makes calls.
 class Session {
  public:
   Session(const ProcessImage& target, Clock::time_point deadline)
@@ -67,14 +68,14 @@ class Session {
                     deadline);
   }
 
-  // Address of mtrace_attach in a library that was not there before.
+  // Loads the library, which must not be loaded yet. Returns the address of mtrace_attach in it.
   uint64_t load(const std::string& path) {
     const uint64_t here = thread_->put(path);
     const auto flags = static_cast<uint64_t>(RTLD_NOW | RTLD_LOCAL);
     uint64_t library = 0;
     if (is_same_file(path)) {
       library = thread_->call(target_.calls.dlopen, here, flags);
-      // The program must not find our failure.
+      // Clear dlerror, so that the program does not see this failure.
       if (library == 0) thread_->call(target_.calls.dlerror);
     }
     if (library == 0) library = load_copy(path, flags);
@@ -86,14 +87,14 @@ class Session {
     return entry;
   }
 
-  // Calls a function with a text.
+  // Calls a function of the process with a text as its argument.
   int64_t call(uint64_t function, const std::string& text) {
     const auto result = static_cast<int32_t>(thread_->call(function, thread_->put(text)));
     thread_->give_back();
     return result;
   }
 
-  // Calls an entrance of the library, and writes what it asks for.
+  // Calls an entry point of the library and writes the words that it asks for.
   Done enter(uint64_t function, const std::string* options) {
     AttachAnswer answer = {};
     const uint64_t room = thread_->put(&answer, sizeof answer);
@@ -105,7 +106,7 @@ class Session {
     if (!process_.memory().read(room, &answer, sizeof answer)) throw AttachError("cannot be read");
     answer.reason[sizeof answer.reason - 1] = '\0';
     if (answer.reason[0] != '\0') throw AttachError(fmt::format("refuses: {}", answer.reason));
-    // The others had to be let run for a call to come back.
+    // The call may have needed the other threads to run. Stop them again.
     if (process_.tasks().any_running()) process_.stop(deadline_, lender_);
     const uint64_t written = write(answer);
     thread_->give_back();
@@ -122,7 +123,8 @@ class Session {
            here.st_dev == there.st_dev && here.st_ino == there.st_ino;
   }
 
-  // Where the process does not see the file, or may not read it: a copy without a name.
+  // Loads a copy of the library in an unnamed file, when the process does not see the file or may
+  // not read it.
   uint64_t load_copy(const std::string& path, uint64_t flags) {
     std::ifstream file(path, std::ios::binary);
     const std::string bytes{std::istreambuf_iterator<char>(file), {}};
@@ -174,7 +176,7 @@ class Session {
   std::optional<BorrowedThread> thread_;
 };
 
-// Does a step with a process. That the process has ended is what is said, whatever failed by it.
+// Runs a step. If the step fails and the process has ended, reports the end instead of the failure.
 template <typename Step>
 auto explained(pid_t pid, Step&& step) {
   try {

@@ -27,7 +27,7 @@ std::string attach_settings(pid_t pid, const std::vector<std::string>& changes) 
   if (!output.starts_with('/')) {
     char here[PATH_MAX];
     if (::getcwd(here, sizeof here) == nullptr) throw std::runtime_error("no working directory");
-    // A percent sign stands for something in a template.
+    // Double the percent signs: the value is a template.
     std::string directory;
     for (const char* p = here; *p != '\0'; ++p) directory += *p == '%' ? "%%" : std::string(1, *p);
     output = directory + '/' + (output == "." ? "" : output);

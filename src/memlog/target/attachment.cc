@@ -19,7 +19,7 @@ constexpr std::chrono::seconds kTimeout{kAttachTimeout};
 Attachment::Attachment(pid_t pid) : pid_(pid) {
   const std::string library = find_library();
   sweep_ledgers();
-  // In memory. A process that is detached from keeps its file for the next time; the library
+  // The ledger is in memory. After detach the process keeps the file for the next time; the library
   // removes it when the process ends.
   const std::string options = attach_settings(pid, {std::string("MTRACE_LEDGER=") + kLedgerPlace,
                                                     "MTRACE_SIGNAL=none", "MTRACE_EXIT_REPORT=0"});
@@ -33,7 +33,8 @@ Attachment::~Attachment() {
     with_target(pid_, kTimeout,
                 [](const target::ProcessImage& target, auto left) { return detach(target, left); });
   } catch (const std::exception&) {
-    // It has ended, or does not come to a safe point: then the library stays and counts.
+    // The process has ended, or reaches no safe point. In the latter case the library stays and
+    // counts.
   }
   sweep_ledgers(pid_);
 }

@@ -10,7 +10,7 @@ namespace mtrace::target {
 class Attachment {
  public:
   // Attaches to the process: it counts into a ledger and writes no reports. Throws
-  // attach::AttachError.
+  // AttachError.
   explicit Attachment(pid_t pid);
   // Detaches if possible.
   ~Attachment();

@@ -13,7 +13,7 @@
 namespace mtrace::target {
 namespace {
 
-// What the kernel leaves in rax of a system call that it will begin again.
+// Whether rax holds a value with which the kernel restarts an interrupted system call.
 bool begins_again(long long result) {
   constexpr long long kRestart[] = {-512, -513, -514, -516};
   for (const long long code : kRestart) {
@@ -36,7 +36,7 @@ BorrowedThread::BorrowedThread(Tasks& tasks, TargetMemory& memory, pid_t tid, Ra
       cave_bytes_(std::move(cave_bytes)) {
   if (!Tasks::registers(tid, &before_)) throw AttachError("has ended");
   user_regs_struct start = before_;
-  // Should memlog end before its time, a system call begins anew with all its arguments.
+  // If memlog is killed, the system call must start again with all its arguments.
   if (static_cast<long long>(start.orig_rax) >= 0 &&
       begins_again(static_cast<long long>(start.rax))) {
     start.rip -= 2;
@@ -60,7 +60,7 @@ BorrowedThread::BorrowedThread(Tasks& tasks, TargetMemory& memory, pid_t tid, Ra
   }
 }
 
-// Over what the file has there, or what a memlog that was killed has left.
+// Expects the file's content in the cave, or the code of a killed memlog, and overwrites it.
 void BorrowedThread::write_code(uint64_t resume) {
   std::string now(cave_bytes_.size(), '\0');
   if (!memory_.read(cave_.begin, now.data(), now.size())) throw AttachError("cannot be read");
@@ -79,11 +79,11 @@ BorrowedThread::~BorrowedThread() {
   try {
     give_back();
   } catch (const std::exception&) {
-    // It goes on by itself: see stub.h.
+    // The thread continues by itself: see stub.h.
   }
 }
 
-// To the system call before `place`, as it is entered.
+// Runs the thread until it enters the system call before `place`.
 void BorrowedThread::run_to(uint64_t place) {
   for (;;) {
     if (!tasks_.run_to_system_call(tid_, deadline_)) {
@@ -96,7 +96,7 @@ void BorrowedThread::run_to(uint64_t place) {
   }
 }
 
-// To a stop in the code, from which it goes on to look for a call.
+// Brings the thread to a stop in the code, from which it will look for the next call.
 void BorrowedThread::park() {
   user_regs_struct now;
   if (!tasks_.interrupt(tid_, deadline_) || !Tasks::registers(tid_, &now)) {
@@ -108,8 +108,8 @@ void BorrowedThread::park() {
   throw AttachError("has gone on before it could be told what to do");
 }
 
-// Another thread that was let run may have called exec, and then the thread is that one, under this
-// one's number, in a program that must not get these registers. The memory is the old program's.
+// Another thread that was let run may have called exec. Then `tid_` is that thread, in a new
+// program that must not get these registers. The scratch memory exists only in the old program.
 bool BorrowedThread::is_same_program() const {
   char byte = 0;
   return memory_.read(cave_.begin, &byte, 1);
@@ -127,7 +127,7 @@ void BorrowedThread::go_on() {
   Tasks::set_registers(tid_, now);
 }
 
-// Looks again and again, because each stop of the thread would cost more.
+// Polls the memory, because each stop of the thread would cost more.
 void BorrowedThread::wait_for_return() {
   constexpr auto kAWhile = std::chrono::milliseconds(100);
   const Clock::time_point patience = Clock::now() + kAWhile;
@@ -136,7 +136,7 @@ void BorrowedThread::wait_for_return() {
          returned == 0) {
     const Clock::time_point now = Clock::now();
     if (now >= deadline_) throw AttachError("does not come back from a call in time");
-    // One of the others may hold what it waits for.
+    // Another thread may hold a lock that the call waits for.
     if (now >= patience) tasks_.resume_others(tid_);
     tasks_.hand_over_signals();
     std::this_thread::sleep_for(std::chrono::microseconds(20));

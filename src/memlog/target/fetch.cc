@@ -22,7 +22,8 @@ bool is_same_file(const std::string& a, const std::string& b) {
          first.st_dev == second.st_dev && first.st_ino == second.st_ino;
 }
 
-// A name in the working directory that nothing has. Two containers may call their processes alike.
+// Returns an unused name in the working directory: two containers may have processes of the same
+// name.
 std::string free_name(const std::string& name) {
   constexpr int kMost = 1000;
   std::string candidate = name;

@@ -12,9 +12,9 @@ namespace mtrace::target {
   { MTRACE_CALL(name), false }
 
 const std::vector<FilteredCall>& filtered_calls() {
-  constexpr int kProtection = 2;  // of mmap and mprotect
+  constexpr int kProtection = 2;  // index of the argument, for mmap and mprotect
   static const std::vector<FilteredCall> calls = {
-      // The borrowed thread's code, dlopen, and whatever records a block.
+      // For the borrowed thread's code, dlopen, and recording a block.
       {MTRACE_CALL(mmap), true, kProtection, PROT_READ},
       {MTRACE_CALL(mmap), true, kProtection, PROT_READ | PROT_WRITE},
       {MTRACE_CALL(mmap), true, kProtection, PROT_READ | PROT_EXEC},
@@ -36,7 +36,7 @@ const std::vector<FilteredCall>& filtered_calls() {
       MTRACE_NEEDED(getpid),
       MTRACE_NEEDED(gettid),
       MTRACE_NEEDED(clock_gettime),
-      // Reports, ledgers, names.
+      // For reports, ledgers and names.
       MTRACE_MAY(clock_getres),
       MTRACE_MAY(clone),
       MTRACE_MAY(close_range),

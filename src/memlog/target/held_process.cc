@@ -12,7 +12,7 @@ namespace mtrace::target {
 namespace {
 
 constexpr auto kNudge = std::chrono::microseconds(50);
-constexpr auto kNudges = std::chrono::milliseconds(20);  // all together
+constexpr auto kNudges = std::chrono::milliseconds(20);  // in total
 constexpr auto kPause = std::chrono::milliseconds(5);
 
 }  // namespace
@@ -50,7 +50,7 @@ std::vector<HeldProcess::Unsafe> HeldProcess::nudge(std::vector<Unsafe> unsafe,
 }
 
 void HeldProcess::stop(Clock::time_point deadline, pid_t borrowed) {
-  // By SIGSTOP, or its terminal.
+  // Stopped by SIGSTOP or by its terminal: its threads must not be let run.
   const bool job_stopped = task_state(pid_, pid_) == 'T';
   std::string trouble;
   do {
@@ -59,7 +59,7 @@ void HeldProcess::stop(Clock::time_point deadline, pid_t borrowed) {
       std::vector<Unsafe> left = unsafe(tasks_.stopped(), borrowed);
       if (left.empty()) return;
       if (!job_stopped) left = nudge(std::move(left), deadline, borrowed);
-      // Those that were let run may have made new threads.
+      // The threads that ran may have created new ones.
       if (left.empty() && tasks_.stop_all(deadline) && unsafe(tasks_.stopped(), borrowed).empty())
         return;
       trouble = left.empty()

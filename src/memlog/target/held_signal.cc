@@ -31,7 +31,8 @@ bool blocks(pid_t pid, pid_t tid, int signal) {
 
 void send_held(pid_t pid, int signal, const std::function<bool()>& is_same,
                std::chrono::milliseconds timeout) {
-  // No room for code in it: calls with a time limit end early, as they do by the signal itself.
+  // Without a cave there is no room for restart code, so calls with a time limit end early. The
+  // signal itself ends them early, too.
   const TargetMemory memory(pid);
   Restarts restarts(pid, memory, {});
   Tasks tasks(pid, restarts);

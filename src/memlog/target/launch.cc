@@ -30,7 +30,7 @@ std::vector<char*> pointers(const std::vector<std::string>& texts) {
   return out;
 }
 
-// Signals blocked and SIGCHLD as it is by default; as before at the end.
+// Blocks all signals and sets SIGCHLD to its default. The destructor restores both.
 class SignalState {
  public:
   SignalState() {
@@ -57,7 +57,7 @@ class SignalState {
 
 void pass_on(pid_t pid, const siginfo_t& info) {
   const int signal = info.si_signo;
-  // The kernel has sent what comes from the terminal to all of the foreground group.
+  // The kernel has already sent signals from the terminal to the whole foreground group.
   if (info.si_code > 0 && signal != SIGCHLD && ::getpgid(pid) == ::getpgrp()) return;
   if (info.si_code == SI_QUEUE) {
     ::sigqueue(pid, signal, info.si_value);
@@ -66,7 +66,8 @@ void pass_on(pid_t pid, const siginfo_t& info) {
   }
 }
 
-// The status if the child has ended. When the terminal has stopped it, stops with it.
+// Returns the status if the child has ended. When the terminal has stopped the child, stops this
+// process, too.
 std::optional<int> look(pid_t pid) {
   int status = 0;
   while (::waitpid(pid, &status, WNOHANG | WUNTRACED) == pid) {
@@ -102,7 +103,7 @@ int wait_for(pid_t pid, const Ticks& ticks) {
       try {
         ticks.action(pid);
       } catch (const std::exception&) {
-        // The program's end is what counts: it is waited for, whatever goes wrong here.
+        // Ignore errors of the action: the program must be waited for in any case.
       }
       next = std::max(next + ticks.every, Clock::now());
     }
@@ -115,7 +116,7 @@ Ended launch(const std::vector<std::string>& command, const std::vector<std::str
              const Ticks& ticks) {
   const std::vector<char*> arguments = pointers(command);
   const std::vector<char*> variables = pointers(environment);
-  // Closed by a successful exec; otherwise it brings errno.
+  // A successful exec closes this pipe; a failed one writes errno to it.
   int trouble[2];
   if (::pipe2(trouble, O_CLOEXEC) != 0) {
     throw std::runtime_error(std::string("cannot make a pipe: ") + std::strerror(errno));

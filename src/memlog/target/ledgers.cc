@@ -33,7 +33,7 @@ bool same_file(const struct stat& a, const struct stat& b) {
   return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
-// What only the kernel knows.
+// Adds the memory use, which only the kernel knows.
 void add_memory_use(pid_t pid, live::LedgerOccasion& occasion) {
   std::ifstream file(fmt::format("/proc/{}/status", pid));
   for (std::string line; std::getline(file, line);) {
@@ -61,8 +61,8 @@ std::unique_ptr<live::LedgerFile> ledger_of(pid_t pid, std::string& why) {
   for (const Mapping& mapping : *files) {
     constexpr std::string_view kDeleted = " (deleted)";
     const bool deleted = mapping.path.ends_with(kDeleted);
-    // One that is named by MTRACE_LEDGER has any name; what is mapped shared and begins with a
-    // ledger's header is one.
+    // MTRACE_LEDGER can give a ledger any name. So every file that is mapped shared and begins with
+    // a ledger's header is a ledger.
     const int file = open_mapped(pid, mapping);
     if (file < 0) {
       if (profile::base_name(mapping.path).find(format::kLedgerSuffix) != std::string::npos) {
@@ -81,7 +81,7 @@ std::unique_ptr<live::LedgerFile> ledger_of(pid_t pid, std::string& why) {
     }
     auto ledger = std::make_unique<live::LedgerFile>(file, mapping.path);
     if (ledger->header().pid != pid_in_namespace(pid)) {
-      // The child of a fork has its parent's mapped until its first operation.
+      // Until its first operation, a fork's child has its parent's ledger mapped.
       why = "is a fork's child that has not allocated yet: it has no ledger of its own";
     } else if (ledger->header().state == format::LedgerState::kDetached) {
       why = "is not traced any more: memlog detach";
@@ -166,7 +166,7 @@ std::string write_snapshot(profile::Memlog& memlog, const std::string& directory
   }
   if (file < 0) throw profile::FileError("cannot make " + path, EEXIST);
   ::close(file);
-  // The name is ours; a reader sees nothing in it, and then all.
+  // The name is reserved with an empty file, which is replaced in one step.
   try {
     profile::replace_file(path, profile::write(memlog));
   } catch (...) {

@@ -32,7 +32,7 @@ namespace fs = std::filesystem;
 using profile::Descriptor;
 
 constexpr std::string_view kPrefix = "mtrace-";
-constexpr std::string_view kSuffix = "XXXXXX";  // mkdtemp's
+constexpr std::string_view kSuffix = "XXXXXX";  // of mkdtemp
 constexpr time_t kOld = 3600;                   // seconds
 constexpr int kAttempts = 8;
 constexpr double kClocksDiffer = 0.1;  // seconds
@@ -66,7 +66,7 @@ void sweep_ledger(const std::string& path, pid_t pid) {
                       static_cast<pid_t>(file.header().pid) == pid;
     if (over && process_of(file) == 0) ::unlink(path.c_str());
   } catch (const std::runtime_error&) {
-    // Not ours to look at, or not whole yet.
+    // Not readable for this user, or not complete yet.
   }
 }
 
@@ -80,7 +80,7 @@ double now(clockid_t clock) {
   return seconds(time.tv_sec, time.tv_nsec);
 }
 
-// Seconds since a directory was made, or a process was started. Infinity: not known.
+// Returns the seconds since a directory was created; infinity: unknown.
 double age_of_directory(const std::string& path) {
   struct statx state = {};
   if (::statx(AT_FDCWD, path.c_str(), AT_SYMLINK_NOFOLLOW, STATX_BTIME, &state) != 0 ||
@@ -90,11 +90,11 @@ double age_of_directory(const std::string& path) {
   return now(CLOCK_REALTIME) - seconds(state.stx_btime.tv_sec, state.stx_btime.tv_nsec);
 }
 
-// Infinity: it has come to its end, too, or is a thread of the kernel. Throws FileError when it is
-// gone.
+// Returns the seconds since a process was started. Infinity: it has ended, or is a kernel thread.
+// Throws FileError when it is gone.
 double age_of_process(const std::string& folder) {
   const std::string text = profile::read_file(folder + "/stat");
-  // "PID (NAME) STATE ...": a name may hold anything. See proc(5).
+  // "PID (NAME) STATE ...": the name may contain any character. See proc(5).
   std::istringstream words(text.substr(std::min(text.size(), text.rfind(')') + 1)));
   std::string word;
   constexpr int kState = 3;
@@ -111,9 +111,9 @@ double age_of_process(const std::string& folder) {
                                    static_cast<double>(::sysconf(_SC_CLK_TCK));
 }
 
-// Whether a process has been started with `setting`, or may have: not every one shows its
-// environment, and none does in the midst of an exec. `age`: seconds since it could have been,
-// infinity if that is not known. Throws FileError when it is gone.
+// Returns whether a process was started with `setting`, or may have been: some processes hide their
+// environment, and all do during an exec. `age`: seconds since a process could first have
+// `setting`; infinity: unknown. Throws FileError when the process is gone.
 bool may_have(const std::string& folder, const std::string& setting, double age) {
   constexpr int kLooks = 20;
   constexpr useconds_t kPause = 1000;
@@ -134,7 +134,7 @@ bool may_have(const std::string& folder, const std::string& setting, double age)
   return true;
 }
 
-// Whether a process of this user may make its ledger in `directory` yet.
+// Returns whether a process of this user may still create its ledger in `directory`.
 bool is_wanted(const std::string& directory) {
   const std::string setting = "MTRACE_LEDGER=" + directory;
   const double age = age_of_directory(directory);
@@ -148,7 +148,7 @@ bool is_wanted(const std::string& directory) {
     try {
       wanted = may_have(folder, setting, age);
     } catch (const profile::FileError&) {
-      // It is gone.
+      // The process is gone.
     }
   });
   return wanted;
@@ -177,7 +177,7 @@ std::string make_ledger_directory(Descriptor& lock) {
       std::string path = place + '/' + std::string(kPrefix) + std::string(kSuffix);
       if (::mkdtemp(path.data()) == nullptr) break;
       lock = open_directory(path);
-      // Somebody may have swept it before it was locked.
+      // Another memlog may have removed it before it was locked.
       struct stat state = {};
       if (lock.get() >= 0 && ::flock(lock.get(), LOCK_SH) == 0 &&
           ::stat(path.c_str(), &state) == 0) {

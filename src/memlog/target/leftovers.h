@@ -21,10 +21,11 @@ std::string make_ledger_directory(profile::Descriptor& lock);
 // started may still create its ledger there: its environment names the directory.
 void leave_ledger_directory(const std::string& path);
 
-// Removes ledgers of processes that ended normally, or that were detached from and are gone, and
-// directories that are then empty. Keeps the ledger of a killed process, for memlog recover, except
-// that of process `pid`. Keeps a directory that is locked, or that the environment of a process of
-// this user names, which may still create its ledger there.
+// Removes from these places the ledgers of processes that ended normally or became another program,
+// or that were detached from and are gone, and directories that are then empty. Keeps the ledger of
+// a killed process, for memlog recover, except that of process `pid`. Keeps a directory that is
+// locked, or that the environment of a process of this user names, which may still create its
+// ledger there.
 void sweep_ledgers(pid_t pid = 0);
 
 // Removes temporary files of reports that were last written at least an hour ago.

@@ -9,7 +9,7 @@
 namespace mtrace::target {
 namespace {
 
-// What is read may be changing, or anything: every loop ends.
+// The memory may change during the read or hold anything. These limits end every loop.
 constexpr size_t kMostHeaders = 1000;
 constexpr size_t kMostEntries = 1000;
 constexpr size_t kMostObjects = 100'000;
@@ -22,7 +22,7 @@ bool read(const TargetMemory& memory, uint64_t address, T& value) {
 
 uint64_t address_of(const void* pointer) { return reinterpret_cast<uint64_t>(pointer); }
 
-// The bias of the program by its own headers: PT_PHDR says where they are meant to be.
+// The program's load bias, from its own headers: the address in PT_PHDR against the actual one.
 struct Program {
   uint64_t bias = 0;
   uint64_t dynamic = 0;
@@ -76,7 +76,7 @@ uint64_t debug_address(const TargetMemory& memory, const StartFacts& facts) {
   return 0;
 }
 
-// From version 2 on, which it is while there is more than one namespace, `r_next` follows.
+// `r_next` exists from version 2 on. The version is 2 while there is more than one namespace.
 std::vector<ListedObject> listed_objects(const TargetMemory& memory, uint64_t r_debug) {
   std::vector<ListedObject> objects;
   for (int space = 0; r_debug != 0 && space < kMostNamespaces; ++space) {

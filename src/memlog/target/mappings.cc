@@ -11,7 +11,7 @@
 namespace mtrace::target {
 namespace {
 
-// The kernel writes newlines (and backslashes, in some versions) of a path as \ooo.
+// Decodes \ooo, by which the kernel writes newlines (in some versions also backslashes) in a path.
 std::string without_octal(const std::string& path) {
   std::string out;
   for (size_t i = 0; i < path.size(); ++i) {

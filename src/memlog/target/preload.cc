@@ -52,13 +52,13 @@ std::vector<std::string_view> tokens_of(std::string_view value) {
   return tokens;
 }
 
-// Whether LD_PRELOAD's `value` names the library already, from wherever.
+// Returns whether `value` of LD_PRELOAD already names the library, under any path.
 bool names_library(std::string_view value) {
   const std::vector<std::string_view> tokens = tokens_of(value);
   return std::any_of(tokens.begin(), tokens.end(), is_library);
 }
 
-// The program that runs the script at `path`; empty: it is no script.
+// Returns the interpreter of the script at `path`; empty: it is no script.
 std::string interpreter(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   char mark[2] = {};
@@ -73,7 +73,8 @@ std::string interpreter(const std::string& path) {
   return env ? find_program(argument) : program;
 }
 
-// Programs that run with more rights than their user: the loader takes no library from outside.
+// Returns why the program runs with more rights than its user, if it does: the loader then ignores
+// libraries from outside.
 std::string more_rights(const std::string& path) {
   struct stat state = {};
   if (::stat(path.c_str(), &state) != 0) return {};
@@ -90,7 +91,7 @@ std::string more_rights(const std::string& path) {
 std::string find_library() {
   const std::string own = own_directory();
   std::vector<std::string> places = {own + kName};
-  // PREFIX/bin/memlog and PREFIX/lib/MULTIARCH/libmtrace.so, also when the tree was moved.
+  // Finds PREFIX/lib/MULTIARCH/libmtrace.so from PREFIX/bin/memlog, also when the tree was moved.
   const std::string_view installed = MTRACE_INSTALLED_LIBRARY;
   const size_t lib = installed.rfind("/lib/");
   if (own.ends_with("/bin/") && lib != std::string_view::npos) {

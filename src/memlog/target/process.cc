@@ -28,8 +28,8 @@ namespace {
 
 std::string proc(pid_t pid, const char* file) { return fmt::format("/proc/{}/{}", pid, file); }
 
-// A file of /proc, whole; nothing if it cannot be read. A process may end between the opening and
-// the reading, which then fails: iterators over a stream's buffer would throw.
+// Reads a whole file of /proc; nothing if that fails. A process may end between open and read, and
+// the read then fails: iterators over a stream's buffer would throw.
 std::optional<std::string> slurp(const std::string& path) {
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (file < 0) return std::nullopt;
@@ -44,7 +44,7 @@ std::optional<std::string> slurp(const std::string& path) {
   return content;
 }
 
-// The entries of a directory that are numbers, ascending.
+// Returns the entries of a directory that are numbers, ascending.
 std::vector<pid_t> numbers_in(const std::string& directory) {
   const auto close = [](DIR* d) { ::closedir(d); };
   const std::unique_ptr<DIR, decltype(close)> open(::opendir(directory.c_str()), close);
@@ -80,10 +80,10 @@ uint64_t mask(const std::string& status, const char* key) {
              : std::strtoull(status.c_str() + at + std::strlen(key), nullptr, 16);
 }
 
-// Field `number`, from 3 on, of /proc/PID/stat; empty: the process is gone.
+// Returns field `number` (from 3 on) of /proc/PID/stat; empty: the process is gone.
 std::string stat_field(pid_t pid, int number) {
   const std::string stat = slurp(proc(pid, "stat")).value_or("");
-  const size_t name_end = stat.rfind(')');  // the name before it may contain anything
+  const size_t name_end = stat.rfind(')');  // the name before it may contain any character
   if (name_end == std::string::npos) return {};
   std::istringstream rest(stat.substr(name_end + 1));
   std::string field;
@@ -93,8 +93,9 @@ std::string stat_field(pid_t pid, int number) {
   return field;
 }
 
-// While names are filled in, a traced process has a second one that shares its memory and so looks
-// like it. It alone ends without a signal (field 38 of stat, exit_signal, is 0).
+// While names are filled in, a traced process has a supervisor: a second process that shares its
+// memory and looks like it. Only a supervisor ends without a signal (exit_signal, field 38 of stat,
+// is 0).
 bool is_supervisor(pid_t pid) { return stat_field(pid, 38) == "0"; }
 
 }  // namespace
@@ -124,7 +125,7 @@ std::vector<pid_t> find_processes(const std::string& name) {
     return ::access(proc(pid, "status").c_str(), F_OK) == 0 ? std::vector<pid_t>{pid}
                                                             : std::vector<pid_t>();
   }
-  constexpr size_t kCommandLength = 15;  // TASK_COMM_LEN less the zero
+  constexpr size_t kCommandLength = 15;  // TASK_COMM_LEN without the zero byte
   std::vector<pid_t> found;
   for (const pid_t pid : all_processes()) {
     if (executable_name(pid) == name || command_name(pid) == name.substr(0, kCommandLength)) {
@@ -139,7 +140,7 @@ std::string process_name(pid_t pid) {
   return name.empty() ? command_name(pid) : name;
 }
 
-// "NSpid:" has the pids from the namespace of /proc down to the process's own.
+// "NSpid:" lists the pids from the namespace of /proc down to the process's own.
 uint32_t pid_in_namespace(pid_t pid) {
   const auto status = slurp(proc(pid, "status"));
   constexpr std::string_view kKey = "\nNSpid:";

@@ -27,7 +27,7 @@
 namespace mtrace::target {
 namespace {
 
-// Functions in which a thread may hold a lock of the allocator, of the loader, or of the threads.
+// Functions in which a thread may hold a lock of the allocator, the loader or the thread library.
 constexpr std::string_view kGuarded[] = {"malloc",         "calloc",
                                          "realloc",        "reallocarray",
                                          "free",           "cfree",
@@ -49,7 +49,7 @@ constexpr std::string_view kGuarded[] = {"malloc",         "calloc",
 constexpr std::string_view kWaits[] = {"pthread_cond_wait", "pthread_cond_timedwait",
                                        "pthread_cond_clockwait"};
 
-// How long a program is given to begin.
+// How long to wait for a program to start.
 constexpr auto kStart = std::chrono::seconds(1);
 
 template <size_t kSize>
@@ -57,7 +57,7 @@ bool is_one_of(const std::string_view (&names)[kSize], std::string_view name) {
   return std::find(std::begin(names), std::end(names), name) != std::end(names);
 }
 
-// Value of a line of /proc/PID/status; empty: there is none.
+// Returns the value of a line of /proc/PID/status; empty: there is none.
 std::string status_of(pid_t pid, const std::string& key) {
   std::ifstream file(fmt::format("/proc/{}/status", pid));
   for (std::string line; std::getline(file, line);) {
@@ -68,7 +68,7 @@ std::string status_of(pid_t pid, const std::string& key) {
   return {};
 }
 
-// Reasons that can be read off /proc.
+// Throws AttachError for the reasons visible in /proc.
 void refuse_what_never_works(pid_t pid) {
   const std::string state = status_of(pid, "State");
   if (state.empty()) throw AttachError("is no process");
@@ -98,7 +98,7 @@ Object object_of(const TargetObject& from) {
   return object;
 }
 
-// The rest of the last page of a segment, where the file is mapped.
+// Finds the cave: the rest of the last page of a segment, where the file is mapped.
 void take_cave(target::ProcessImage& target, const TargetObjects& objects,
                const TargetObject& object) {
   for (const symbolize::Extent& code : object.file.code) {
@@ -133,8 +133,8 @@ void take_libc(target::ProcessImage& target, const TargetObjects& objects,
                   take("close")};
 }
 
-// What an object means for the process. Of several by one name, as the loader finds functions, the
-// first counts.
+// Takes from an object what the image needs. Of several objects with the same name the first
+// counts, as when the loader looks up functions.
 void learn(target::ProcessImage& target, const TargetObjects& objects, const TargetObject& from) {
   Object object = object_of(from);
   const bool is_libc = from.name == "libc.so.6";
@@ -164,8 +164,8 @@ void refuse_other_loaders(pid_t pid) {
   if (obstacle.foreign) throw AttachError(obstacle.why);
 }
 
-// Its functions are in the program or in libraries of its own: what is patched there shows next to
-// nothing, and the sanitizer would find the library's doings.
+// A sanitizer's functions are in the program or in its own libraries. Patching calls there would
+// show next to nothing, and the sanitizer would detect what the library does.
 void refuse_sanitizers(const TargetObject& object) {
   for (const format::Sanitizer& one : format::kSanitizers) {
     if (object.function(one.start) == 0) continue;
@@ -175,7 +175,7 @@ void refuse_sanitizers(const TargetObject& object) {
 
 void refuse_without_libc(const target::ProcessImage& target, const TargetObjects& objects) {
   const bool has_libc = objects.maps("libc.so.6") || objects.maps("libc-2");
-  // Where its loader was run with the program as an argument.
+  // musl's loader was run with the program as an argument.
   if (objects.maps("-musl")) throw AttachError("is linked with musl, not with glibc");
   if (objects.all().empty()) throw AttachError("is made for another kind of processor");
   if (objects.list().empty()) {
@@ -192,8 +192,8 @@ void refuse_without_libc(const target::ProcessImage& target, const TargetObjects
   if (target.cave.begin == 0) throw AttachError("has no room for code anywhere");
 }
 
-// Between exec and its loader's work a program has nothing listed: that is waited for, for a
-// second. `mappings` gets what was mapped before.
+// Waits up to a second for a program between exec and the loader's work, which has nothing listed
+// yet. `mappings` gets the mappings from before.
 std::unique_ptr<TargetObjects> started_objects(pid_t pid, std::string& mappings) {
   const auto end = std::chrono::steady_clock::now() + kStart;
   for (;;) {
@@ -228,7 +228,7 @@ target::ProcessImage process_image(pid_t pid) {
       refuse_without_libc(target, *objects);
       return target;
     } catch (const AttachError&) {
-      // What was read may be of two programs, where it has begun another one meanwhile.
+      // If the process has executed another program meanwhile, the data may be of both. Try again.
       if (executable_mappings(pid) == target.mappings || std::chrono::steady_clock::now() >= end) {
         throw;
       }

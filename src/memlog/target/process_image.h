@@ -11,13 +11,13 @@
 
 namespace mtrace::target {
 
-inline constexpr long kAttachTimeout = 10;  // seconds
+inline constexpr long kAttachTimeout = 10;  // seconds, the default
 
-// Takes the image of a process. Throws attach::AttachError when attaching can never work for it.
+// Takes the image of a process. Throws AttachError when attaching can never work for it.
 target::ProcessImage process_image(pid_t pid);
 
 // Runs `step` with the image of a process; takes a new image and runs it again when the process has
-// loaded something meanwhile. `step` gets the remaining time. Throws attach::AttachError.
+// loaded something meanwhile. `step` gets the remaining time. Throws AttachError.
 Done with_target(
     pid_t pid, std::chrono::milliseconds timeout,
     const std::function<Done(const target::ProcessImage&, std::chrono::milliseconds)>& step);

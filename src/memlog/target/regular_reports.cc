@@ -15,11 +15,11 @@
 namespace mtrace::target {
 namespace {
 
-constexpr std::chrono::seconds kPatience{1};  // with one that does nothing
+constexpr std::chrono::seconds kPatience{1};  // how long a process may do nothing
 constexpr std::chrono::milliseconds kLongestThread{
-    500};  // memlog run passes no signals on meanwhile
+    500};  // short: memlog run forwards no signals meanwhile
 
-// Allocations, frees and the like of all threads so far.
+// Returns the number of allocations, frees and the like of all threads so far.
 uint64_t operations_of(const live::LedgerFile& file) {
   using format::LedgerThread;
   const format::LedgerRoots& roots = file.header().roots;
@@ -44,7 +44,7 @@ RegularReports::~RegularReports() {
         live::withdraw_request(*known.ledger);
       }
     } catch (const std::exception&) {
-      continue;  // its end is as good
+      continue;  // the process has ended, which withdraws the request, too
     }
   }
 }
@@ -56,13 +56,13 @@ bool RegularReports::ask(const std::vector<pid_t>& pids) noexcept {
     try {
       any |= ask_one(pid);
     } catch (const std::exception&) {
-      continue;  // it is on its way out
+      continue;  // it is about to end
     }
   }
   return any;
 }
 
-// Whether the ledger that is known is still that of the process.
+// Returns whether the known ledger is still that of the process.
 bool RegularReports::look_again(Known& known) const {
   if (known.ledger == nullptr || known.handle.wait_end(0)) return false;
   known.ledger->refresh();
@@ -72,7 +72,7 @@ bool RegularReports::look_again(Known& known) const {
 bool RegularReports::ask_one(pid_t pid) {
   auto at = known_.try_emplace(pid, pid).first;
   Known& known = at->second;
-  // Who has the turn gets a report.
+  // If another memlog has the turn, the process writes a report anyway.
   const AskTurn turn(pid, Clock::now());
   if (!turn.held()) return true;
   bool there = false;
@@ -97,7 +97,7 @@ bool RegularReports::ask_one(pid_t pid) {
     ask_ledger(pid, found);
     return true;
   }
-  // A child that has done nothing since it was forked, or that shares its parent's memory.
+  // A child that has done nothing since the fork, or that shares its parent's memory.
   if (process->traced()->is_child_without_report()) return true;
   report_without_ledger(*process, "", kLongestThread, why);
   return true;
@@ -115,13 +115,13 @@ void RegularReports::ask_ledger(pid_t pid, Known& known) {
     known.operations = operations;
     return;
   }
-  // The question stands.
+  // The request stays open.
   if (Clock::now() < known.when + kPatience) return;
   known.when = Clock::now();
-  // By a raw system call it may have become another program, whose ledger is another one.
+  // By a raw system call the process may have become another program, with another ledger.
   std::string why;
   if (process_of(*known.ledger) == 0) return known.ledger.reset();
-  // One that has nothing to tell is left alone.
+  // Nothing has changed, so leave the process alone.
   if (operations == known.covered) return;
   if (report_by_thread(pid, "", kLongestThread, why)) {
     known.ledger->refresh();

@@ -17,10 +17,10 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Milliseconds = std::chrono::milliseconds;
 
-constexpr Milliseconds kLongestThread{5000};  // where there is the signal besides
+constexpr Milliseconds kLongestThread{5000};  // shorter, because the signal is left as another way
 constexpr Milliseconds kLongestStop{1000};
 
-// `why` is of "it".
+// `why` completes a sentence that begins with "it".
 bool send_signal(AskedProcess& process, std::string& why) {
   TracedProcess& traced = *process.traced();
   why = traced.obstacle();
@@ -72,7 +72,7 @@ Outcome report_without_ledger(AskedProcess& process, const std::string& label, M
     return Outcome::kRefused;
   }
   if (final) return Outcome::kRefused;
-  // A label stays for the report: the signal carries none.
+  // The signal carries no label, so leave it in the status block.
   if (!label.empty() && !process.traced()->write_label(label)) {
     why = fmt::format("takes no label: {}", std::strerror(errno));
     return Outcome::kRefused;

@@ -5,10 +5,9 @@
 //   thread    Stops all threads for some milliseconds; one of them writes the report. Waiting calls
 //             continue. Needs the right to trace the process.
 //   signal    Sends the trigger. Calls like poll and nanosleep end early. Where another program
-//   owns
-//             the handler, or exec has removed it, the signal kills. So it goes only to stopped
-//             threads or, where another program traces the process, after the library's exec hooks
-//             were told to wait (TracedProcess::send_signal).
+//             has the handler, or exec has removed it, the signal kills. So it goes only to
+//             stopped threads or, where another program traces the process, after the library's
+//             exec hooks were told to wait (TracedProcess::send_signal).
 //
 // A process with a ledger is never signalled: if the first two ways fail, its ledger is read.
 #pragma once

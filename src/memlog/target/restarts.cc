@@ -34,7 +34,8 @@ timespec time_of(uint64_t nanoseconds) {
   return {static_cast<time_t>(nanoseconds / kSecond), static_cast<long>(nanoseconds % kSecond)};
 }
 
-// And the kernel begins it again with that.
+// Returns whether the kernel has written the remaining time into the timespec. It restarts the call
+// with that time.
 bool writes_what_is_left(const user_regs_struct& registers) {
   return (registers.orig_rax == SYS_ppoll || registers.orig_rax == SYS_pselect6) &&
          of_a_system_call(registers, kRestartNoHandler);
@@ -45,7 +46,7 @@ void begin_again(pid_t tid, user_regs_struct* registers) {
   ::ptrace(PTRACE_SETREGS, tid, nullptr, registers);
 }
 
-// Never less than what is left: a call must not end early.
+// Rounds up: a call must not end early.
 uint64_t milliseconds(uint64_t nanoseconds) { return (nanoseconds + 999'999) / 1'000'000; }
 
 bool on_socket(const WaitingCall& call) {
@@ -65,7 +66,7 @@ Restarts::Restarts(pid_t pid, const TargetMemory& memory, Range cave) : pid_(pid
 void Restarts::use_library(uint64_t code) {
   const std::string& ours = restart_code();
   std::string there(ours.size(), '\0');
-  // Of another version: threads may be in it, but find no frame there.
+  // Another version of the code: threads may be in it, but their frame is unknown.
   if (code == 0 || !memory_.read(code, there.data(), there.size()) || there != ours) return;
   library_ = {code, code + ours.size()};
 }
@@ -86,7 +87,7 @@ void Restarts::settle(pid_t tid) {
     stopped_[tid] = now();
   }
   if (call == nullptr || !of_a_system_call(registers, call->interrupted)) return;
-  // A call that came another way (int 0x80) has other numbers.
+  // A call by another instruction (int 0x80) has other numbers.
   constexpr uint8_t kSyscall[] = {0x0f, 0x05};
   uint8_t code[sizeof kSyscall];
   if (!memory_.read(registers.rip - sizeof code, code, sizeof code) ||
@@ -151,7 +152,7 @@ void Restarts::begin(pid_t tid, user_regs_struct registers, const WaitingCall& c
   const uint64_t code = install();
   if (code == 0 || !write(place, &frame, sizeof frame)) return;
   registers.rsp = place;
-  // Where it is interrupted first: in its own call, or in the poll before it.
+  // Treat the call as interrupted in this system call of the code.
   registers.rip = code + (on_socket(call) ? restart_places().called : restart_places().direct);
   if (go_on(tid, registers)) in_frames_.insert(tid);
 }
@@ -162,7 +163,7 @@ bool Restarts::go_on(pid_t tid, user_regs_struct registers) {
       of_a_system_call(registers, -EINTR) || of_a_system_call(registers, kRestartNoHandler);
   if (!interrupted || !frame_of(registers, &frame)) return false;
   const uint64_t time = now();
-  // By the clock of another time namespace it could be more than there ever was.
+  // Clamp to the limit: in another time namespace the clock could give more.
   const uint64_t left = time >= frame.deadline ? 0 : std::min(frame.deadline - time, frame.limit);
   frame.left = time_of(left);
   const uint64_t timespec = registers.rsp + offsetof(RestartFrame, left);
@@ -196,7 +197,7 @@ bool Restarts::go_on(pid_t tid, user_regs_struct registers) {
   return true;
 }
 
-// The timespec of such a call is the kernel's to write to.
+// The kernel may write to the timespec of such a call, so this program may, too.
 void Restarts::shorten(const user_regs_struct& registers, uint64_t stopped) const {
   const WaitingCall* call = waiting_call(registers.orig_rax);
   const uint64_t limit = limit_of(*call, registers, memory_, pid_, 0).value_or(kNoLimit);
@@ -217,8 +218,9 @@ bool Restarts::frame_of(const user_regs_struct& registers, RestartFrame* frame) 
   return memory_.read(registers.rsp, frame, sizeof *frame) && frame->magic == RestartFrame::kMagic;
 }
 
-// What is not empty, and not the same code, is somebody else's, or of another version of this
-// program, and threads may be in it. 0: there is no room.
+// Puts the code into the cave and returns its address; 0: no room. Content that is neither empty
+// nor this code belongs to someone else, or to another version of this program, and threads may be
+// in it.
 uint64_t Restarts::install() {
   const std::string& code = restart_code();
   if (library_.begin != 0) return library_.begin;
@@ -230,7 +232,7 @@ uint64_t Restarts::install() {
   return is_free && memory_.write(cave_.begin, code.data(), code.size()) ? cave_.begin : 0;
 }
 
-// Not through /proc/PID/mem, which would write where the thread itself may not.
+// Not through /proc/PID/mem, which would also write where the thread itself may not.
 bool Restarts::write(uint64_t address, const void* data, size_t size) const {
   const iovec from = {const_cast<void*>(data), size};
   const iovec to = {reinterpret_cast<void*>(address), size};

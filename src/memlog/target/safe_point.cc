@@ -8,7 +8,7 @@
 
 #include "target/tasks.h"
 
-// Of libunwind for other processes; no header of its has it.
+// libunwind's function for other processes, which none of its headers declares.
 extern "C" int UNW_OBJ(dwarf_search_unwind_table)(unw_addr_space_t space, unw_word_t ip,
                                                   unw_dyn_info_t* information,
                                                   unw_proc_info_t* found, int need_unwind_info,
@@ -22,8 +22,8 @@ constexpr unsigned kMostFrames = 512;
 
 }  // namespace
 
-// What libunwind asks of the thread whose stack it walks. Code and its tables do not change while
-// a process is held; stacks do when it is let run.
+// What libunwind reads from the thread whose stack it walks. Code and its tables do not change
+// while the process is held; stacks do when a thread is let run.
 struct SafePoints::Walker {
   Walker(const TargetMemory& memory, const std::vector<Object>& objects)
       : objects(objects),
@@ -87,8 +87,9 @@ unw_accessors_t SafePoints::Walker::kAccessors = {
     },
 };
 
-// .eh_frame_hdr (Linux Standard Base): version, encodings of three things, a pointer, the number of
-// entries, and the entries: of the usual encoding, pairs of 32-bit numbers relative to its start.
+// Searches .eh_frame_hdr (Linux Standard Base): version, three encodings, a pointer, the number of
+// entries, and the entries. In the usual encoding these are pairs of 32-bit numbers relative to its
+// start.
 int SafePoints::Walker::find_table(unw_addr_space_t space, unw_word_t ip, unw_proc_info_t* found,
                                    int need, void* argument) {
   constexpr uint64_t kEncodings = 0x3b031b01;
@@ -162,7 +163,7 @@ std::optional<std::string> SafePoints::inside(pid_t tid) {
   for (unsigned frame = 0; frame < kMostFrames; ++frame) {
     unw_word_t address = 0;
     unw_get_reg(&cursor, UNW_REG_IP, &address);
-    // What follows a call may be another function.
+    // The return address may already belong to the next function.
     if (frame > 0 && unw_is_signal_frame(&cursor) <= 0) --address;
     if (const Object* object = walker_->object_at(address)) {
       for (const Range& range : object->waits) waits |= range.holds(address);
@@ -176,8 +177,8 @@ std::optional<std::string> SafePoints::inside(pid_t tid) {
       }
     }
     const int more = unw_step(&cursor);
-    // In the middle of a function without call-frame information, as compilers at run time make
-    // them, a thread is in no function of libc's.
+    // Code without call-frame information, as JIT compilers make: the thread is in no function of
+    // libc.
     if (more <= 0) break;
   }
   return std::nullopt;

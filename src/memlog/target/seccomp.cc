@@ -19,14 +19,14 @@ constexpr size_t kMostWays = 1024;
 constexpr int kStrict = 1;
 constexpr int kFilters = 2;
 
-// Of a stopped thread. The kernel says at once that it has no filters, to root; its text takes
-// twenty times as long.
+// Returns whether a stopped thread has filters. To root the kernel answers at once; reading /proc
+// takes twenty times as long.
 bool has_filters(pid_t pid, pid_t tid) {
   if (::ptrace(PTRACE_SECCOMP_GET_FILTER, tid, 0, nullptr) >= 0) return true;
   return errno != EINVAL && seccomp_mode(pid, tid) == kFilters;
 }
 
-// The filter that was added as the last but `number`. Empty: there is none.
+// Returns the filter that was added last but `number`; empty: there is none.
 std::vector<sock_filter> filter_of(pid_t tid, uint64_t number) {
   std::vector<sock_filter> filter(BPF_MAXINSNS);
   const long length = ::ptrace(PTRACE_SECCOMP_GET_FILTER, tid, number, filter.data());
@@ -76,7 +76,7 @@ void refuse_strict_mode(pid_t pid) {
 }
 
 void check_filters(pid_t pid, const std::vector<pid_t>& stopped) {
-  std::vector<sock_filter> checked;  // most threads have the same
+  std::vector<sock_filter> checked;  // most threads have the same filters
   for (const pid_t tid : stopped) {
     const bool filtered = has_filters(pid, tid);
     for (uint64_t number = 0; filtered; ++number) {

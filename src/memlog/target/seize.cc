@@ -12,12 +12,12 @@ namespace {
 
 constexpr long kEvery = 5'000'000;  // nanoseconds
 
-// While this thread is inside ptrace().
+// Set while this thread is inside ptrace(); the signal handler reads it.
 std::atomic<const std::function<void()>*> g_reap{nullptr};
-std::atomic<unsigned> g_call{0};  // each has a number
-unsigned g_seen = 0;              // by the handler
+std::atomic<unsigned> g_call{0};  // number of the current call
+unsigned g_seen = 0;              // the last call that the handler saw
 
-// The call that the last alarm found takes as long as that.
+// Reaps only when two alarms in a row find the same call: it then takes that long.
 void on_alarm(int) {
   const int error = errno;
   const std::function<void()>* reap = g_reap.load();
@@ -33,7 +33,7 @@ Seizing::Seizing(std::function<void()> reap) : reap_(std::move(reap)) {
   action.sa_handler = on_alarm;
   action.sa_flags = SA_RESTART;
   ::sigaction(SIGALRM, &action, &before_);
-  // To this thread: others must not run the handler beside it.
+  // Send the signal to this thread: no other thread may run the handler at the same time.
   sigevent event = {};
   event.sigev_notify = SIGEV_THREAD_ID;
   event.sigev_signo = SIGALRM;
@@ -43,8 +43,7 @@ Seizing::Seizing(std::function<void()> reap) : reap_(std::move(reap)) {
   if (armed_) ::timer_settime(timer_, 0, &every, nullptr);
 }
 
-// No signal of the timer is on its way when it has been deleted: it is delivered to this very
-// thread.
+// No signal of the timer is pending once the timer is deleted: signals go to this very thread.
 Seizing::~Seizing() {
   if (armed_) ::timer_delete(timer_);
   ::sigaction(SIGALRM, &before_, nullptr);

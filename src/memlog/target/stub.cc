@@ -14,10 +14,10 @@ extern const char mtrace_stub_resume[];
 extern const char mtrace_stub_last[];
 }
 
-// 128 bytes below the stack pointer may be in use. System calls: rt_sigprocmask (14), mmap (9),
-// ppoll (271) to wait for memlog, munmap (11), getpid (39) as a place to be stopped at. None of
-// them is continued by restart_syscall(2) when it is interrupted, as poll and nanosleep are: the
-// kernel remembers one such call of a thread, and that is the program's.
+// The 128 bytes below the stack pointer may be in use. System calls: rt_sigprocmask (14), mmap (9),
+// ppoll (271) to wait for memlog, munmap (11), getpid (39) as a place to be stopped at. After an
+// interruption none of them needs restart_syscall(2), as poll and nanosleep do: the kernel
+// remembers one such call per thread, and that is the program's.
 asm(R"(
   .pushsection .rodata, "a"
 mtrace_stub_begin:

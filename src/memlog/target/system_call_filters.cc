@@ -11,7 +11,7 @@
 namespace mtrace::target {
 namespace {
 
-// The number behind a name; 0: the line is of another.
+// Returns the number after a name; 0: the line has another name.
 uint32_t number(const std::string& line, const char* name) {
   const std::string start = fmt::format("{}:\t", name);
   if (!line.starts_with(start)) return 0;

@@ -32,12 +32,12 @@ bool is_loader_name(std::string_view name) {
   return name.starts_with("ld-linux") || name.starts_with("ld-2") || name == "ld.so";
 }
 
-// Of these a thread's being inside must be seen.
+// Returns whether it must be detected that a thread is inside this object.
 bool is_needed(std::string_view name) {
   return name == "libc.so.6" || is_loader_name(name) || name.find("malloc") != std::string::npos;
 }
 
-// The segment of the file that has the address.
+// Returns the segment of the file that contains the address.
 const symbolize::FilePart* segment_at(const symbolize::LoadedFile& file, uint64_t address) {
   for (const symbolize::FilePart& segment : file.segments) {
     const uint64_t end = (segment.memory.end + kPage - 1) & ~uint64_t{kPage - 1};
@@ -46,7 +46,7 @@ const symbolize::FilePart* segment_at(const symbolize::LoadedFile& file, uint64_
   return nullptr;
 }
 
-// The kernel's own breakpoints (uprobes) are no change: it steps over them.
+// Ignores the kernel's own breakpoints (uprobes): it steps over them.
 bool same_but_breakpoints(const std::string& memory, const std::string& file) {
   constexpr char kBreakpoint = '\xcc';
   if (memory.size() != file.size()) return false;
@@ -83,8 +83,8 @@ TargetObjects::TargetObjects(pid_t pid) : mappings_(mappings_of(pid)), memory_(p
   add_unlisted(pid);
 }
 
-// The program's DT_DEBUG leads to the list, or the loader's own symbol, where the loader was run as
-// a program.
+// Finds the list through the program's DT_DEBUG or, where the loader was run as a program, through
+// the loader's own symbol.
 void TargetObjects::read_list(pid_t pid, const StartFacts& facts) {
   const uint64_t inside = facts.loader != 0 ? facts.loader : facts.program_headers;
   has_loader_ = facts.loader != 0;
@@ -134,7 +134,7 @@ void TargetObjects::add_listed(pid_t pid, const ListedObject& listed, uint64_t l
   objects_.push_back(std::move(object));
 }
 
-// Code that others than the loader have mapped: stacks may lead through it.
+// Adds code that was not mapped by the loader: stacks may lead through it.
 void TargetObjects::add_unlisted(pid_t pid) {
   for (const Mapping& mapping : mappings_) {
     const bool known =

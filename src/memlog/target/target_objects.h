@@ -33,7 +33,7 @@ struct TargetObject {
 
 class TargetObjects {
  public:
-  // Throws attach::AttachError when the process may not be examined.
+  // Throws AttachError when the process may not be examined.
   explicit TargetObjects(pid_t pid);
 
   const std::vector<TargetObject>& all() const { return objects_; }
@@ -45,10 +45,10 @@ class TargetObjects {
   // Returns whether a loader started the program.
   bool has_loader() const { return has_loader_; }
 
-  // Throws attach::AttachError unless the object's headers in memory equal those of its file.
+  // Throws AttachError unless the object's headers in memory equal those of its file.
   void require_same_file(const TargetObject& object) const;
   // Returns the address of a function for a thread of the process to call; 0: no such function.
-  // Throws attach::AttachError unless the address is executable and memory equals the file there.
+  // Throws AttachError unless the address is executable and memory equals the file there.
   uint64_t callable(const TargetObject& object, std::string_view name) const;
   // Returns whether the file is mapped at `range`, readable and executable.
   bool is_code(const TargetObject& object, Range range) const;

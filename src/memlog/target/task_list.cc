@@ -14,7 +14,7 @@
 namespace mtrace::target {
 namespace {
 
-// The fields of a thread's stat from the third, the state, on; empty: it is gone.
+// Returns the fields of a thread's stat from the third (the state) on; empty: the thread is gone.
 std::vector<std::string> stat_fields(pid_t pid, pid_t tid) {
   std::ifstream file(fmt::format("/proc/{}/task/{}/stat", pid, tid));
   std::string text;
@@ -44,7 +44,7 @@ char task_state(pid_t pid, pid_t tid) {
   return fields.empty() ? '\0' : fields[0][0];
 }
 
-// A process whose first thread has ended may go on in others.
+// A process may continue in other threads after its first thread has ended.
 std::string how_it_ended(pid_t pid) {
   constexpr char kEnded[] = "has ended meanwhile";
   constexpr size_t kStatus = 52 - 3;

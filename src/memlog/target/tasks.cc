@@ -18,7 +18,7 @@
 namespace mtrace::target {
 namespace {
 
-// How long a thread is waited for that is to be given back.
+// How long to wait for a thread that is to be released.
 constexpr auto kGoodbye = std::chrono::seconds(1);
 
 bool is_own_child(pid_t pid) {
@@ -36,7 +36,7 @@ Tasks::Tasks(pid_t pid, Restarts& restarts)
     sigaddset(&blocked, signal);
   }
   ::sigprocmask(SIG_BLOCK, &blocked, &mask_);
-  // While threads stand still this program goes before others, where it may.
+  // Raise the priority, where allowed, while threads are stopped.
   priority_ = ::getpriority(PRIO_PROCESS, 0);
   ::setpriority(PRIO_PROCESS, 0, -20);
 }
@@ -46,12 +46,13 @@ Tasks::~Tasks() {
   for (const auto& [tid, state] : tasks_) {
     if (state == State::kRunning) {
       ::ptrace(PTRACE_INTERRUPT, tid, nullptr, nullptr);
-      // Detaching needs a stop; a thread that does not come to one is let go with this program.
+      // Detaching needs a stop. A thread that does not stop in time is released when this program
+      // ends.
       if (!wait_stopped(tid, Clock::now() + kGoodbye)) continue;
     }
     if (state == State::kStopped) restarts_.renew(tid);
     if (state == State::kStopped && ::ptrace(PTRACE_DETACH, tid, nullptr, nullptr) == 0) continue;
-    // Killed while it was stopped.
+    // The thread was killed while it was stopped.
     if (state == State::kStopped) wait_stopped(tid, Clock::now() + kGoodbye);
     ended = true;
   }
@@ -73,19 +74,19 @@ bool Tasks::seize(pid_t tid, Seizing& seizing) {
       throw AttachError(fmt::format("may not be traced: {} (kernel.yama.ptrace_scope says who may)",
                                     std::strerror(error)));
     }
-    // A thread at its end is refused a moment before it looks ended.
+    // The kernel refuses to trace an ending thread a moment before its state shows the end.
     std::this_thread::sleep_for(std::chrono::microseconds(100));
   }
 }
 
-// A thread that has ended stays a zombie until its tracer has waited for it, and its process with
-// it: the first thread can only be waited for when all others have been, and another program that
-// the process executes begins only then. False: none has ended.
+// Waits for ended threads. An ended thread stays a zombie, and holds up its process, until its
+// tracer has waited for it. The first thread can be waited for only after all others, and only then
+// does an exec of the process go on. Returns false when no thread has ended.
 bool Tasks::reap_ended() {
   bool any = false;
   for (auto& [tid, state] : tasks_) {
     siginfo_t ended = {};
-    // A child of this program is waited for elsewhere: see take_status().
+    // This program's own child is waited for elsewhere: see take_status().
     if (state == State::kGone || (own_child_ && tid == pid_) ||
         ::waitid(P_PID, static_cast<id_t>(tid), &ended, WEXITED | WNOHANG | __WALL) != 0 ||
         ended.si_pid != tid) {
@@ -97,8 +98,8 @@ bool Tasks::reap_ended() {
   return any;
 }
 
-// As waitpid() without waiting. Of a child of this program the end stays to be waited for: then -1,
-// as of one that is gone.
+// Like waitpid() without waiting. The end of a child of this program stays unwaited: returns -1, as
+// for a thread that is gone.
 pid_t Tasks::take_status(pid_t tid, int* status) const {
   if (own_child_ && tid == pid_) {
     siginfo_t info = {};
@@ -123,19 +124,19 @@ bool Tasks::wait_for(pid_t tid, Clock::time_point deadline, int* status) {
       *status = 0;  // gone
       return true;
     }
-    // One that is at an exec waits for the others' end, too.
+    // A thread in exec also waits for the others' end.
     const char state = first ? 'R' : task_state(pid_, tid);
     if ((is_ending(state) || state == 'D') && reap_ended()) continue;
     const auto left = deadline - Clock::now();
     if (left <= Clock::duration::zero()) return false;
-    // Stops of several threads may have been told by one signal: so never for long.
+    // One signal may announce the stops of several threads, so wait only briefly.
     const auto wait = std::min<std::chrono::nanoseconds>(left, std::chrono::milliseconds(1));
     const timespec time = {0, static_cast<long>(wait.count())};
     ::sigtimedwait(&child, nullptr, &time);
   }
 }
 
-// Signals on their way are handed over: the thread then stops before their handlers begin.
+// Passes on pending signals; the thread then stops before their handlers begin.
 bool Tasks::wait_stopped(pid_t tid, Clock::time_point deadline) {
   int status = 0;
   while (wait_for(tid, deadline, &status)) {
@@ -201,7 +202,7 @@ bool Tasks::stop_all(Clock::time_point deadline) {
 void Tasks::resume(const std::vector<pid_t>& tids) {
   for (const pid_t tid : tids) {
     if (tasks_[tid] != State::kStopped) continue;
-    // Of a process that its own job control has stopped, a thread would go on.
+    // Caution: the thread runs even when job control has stopped its process.
     tasks_[tid] = State::kRunning;
     restarts_.renew(tid);
     ::ptrace(PTRACE_CONT, tid, nullptr, nullptr);

@@ -80,7 +80,8 @@ std::optional<TracedProcess> TracedProcess::find(pid_t pid, bool thorough, std::
   for (const bool by_name : {true, false}) {
     if (!by_name && !thorough) break;
     for (const Mapping& mapping : *files) {
-      // The library may be mapped again, as data: its first segment lies behind each beginning.
+      // Only offset 0: the library may also be mapped as data, and its first segment follows each
+      // such beginning.
       if (mapping.offset != 0) continue;
       if (by_name != profile::base_name(mapping.path).starts_with(kLibrary)) continue;
       const auto address = block_address(pid, mapping);
@@ -106,7 +107,7 @@ std::optional<TracedProcess> TracedProcess::find(pid_t pid, bool thorough, std::
 
 bool TracedProcess::refresh() {
   if (!read_memory(pid_, address_, block_.get(), sizeof *block_)) return false;
-  // Another program may have something else there.
+  // Another program may have other data there.
   return block_->magic == format::kStatusMagic && block_->size >= sizeof(StatusBlock);
 }
 
@@ -151,8 +152,8 @@ bool TracedProcess::has_unknown_filter() const {
 
 namespace {
 
-// A process's memory, open for writing. It stays that of the program that was running then: when
-// the process becomes another one, nothing more is read or written.
+// A process's memory, open for writing. It stays bound to the program that ran at the time: after
+// an exec nothing more is read or written.
 class PinnedMemory {
  public:
   explicit PinnedMemory(pid_t pid)
@@ -169,7 +170,7 @@ class PinnedMemory {
   bool write(uint64_t address, const void* data, size_t size) const {
     return is_all(::pwrite(file_, data, size, static_cast<off_t>(address)), size);
   }
-  // Whether a status block is there; false with errno.
+  // Returns whether a status block is there; false with errno.
   bool has_block(uint64_t address) const {
     uint64_t magic = 0;
     if (!read(address, &magic, sizeof magic)) return false;
@@ -191,7 +192,7 @@ bool TracedProcess::write_label(const std::string& label) const {
   const size_t size = std::min(label.size(), sizeof block_->label);
   const auto length = static_cast<uint32_t>(size);
   const PinnedMemory memory(pid_);
-  // The length last: it says that the text is there.
+  // Write the length last: it announces the text.
   return memory.has_block(address_) &&
          memory.write(address_ + offsetof(StatusBlock, label), label.data(), size) &&
          memory.write(address_ + offsetof(StatusBlock, label_length), &length, sizeof length);
@@ -202,7 +203,7 @@ bool TracedProcess::send_signal(const ProcessHandle& handle, std::string& why) {
   const uint64_t signaller = address_ + offsetof(StatusBlock, signaller);
   const auto self = static_cast<uint32_t>(::getpid());
   const uint32_t nobody = 0;
-  // First said, then looked: a thread either sees this, and waits, or is seen to leave.
+  // First write, then read: a thread either sees this and waits, or is seen to leave.
   if (!memory.has_block(address_) || !memory.write(signaller, &self, sizeof self)) {
     why = fmt::format("cannot be written to: {}", std::strerror(errno));
     return false;

@@ -26,7 +26,7 @@ constexpr WaitingCall kCalls[] = {
     {SYS_io_getevents, LimitKind::kTimespec, &Registers::r8, 0},
     {SYS_io_pgetevents, LimitKind::kTimespec, &Registers::r8, 0, kRestartNoHandler},
     {SYS_io_uring_enter, LimitKind::kUring, &Registers::r8, 0},
-    // Where the kernel cannot write the time that is left into the program's timespec.
+    // Used where the kernel cannot write the remaining time into the program's timespec.
     {SYS_ppoll, LimitKind::kTimespec, &Registers::rdx, 0},
     {SYS_pselect6, LimitKind::kTimespec, &Registers::r8, 0},
     {SYS_read, LimitKind::kReceive, nullptr, -EAGAIN},
@@ -44,7 +44,7 @@ constexpr WaitingCall kCalls[] = {
     {SYS_connect, LimitKind::kSend, nullptr, -EINPROGRESS},
 };
 
-// A year: what is longer is as good as none, and sums of it do not overflow.
+// A year: longer limits count as none, so sums cannot overflow.
 constexpr uint64_t kLongest = 365 * uint64_t{86'400} * 1'000'000'000;
 
 uint64_t nanoseconds(uint64_t seconds, uint64_t rest) {
@@ -58,8 +58,8 @@ std::optional<uint64_t> timespec_at(uint64_t address, const TargetMemory& memory
   return nanoseconds(static_cast<uint64_t>(time.tv_sec), static_cast<uint64_t>(time.tv_nsec));
 }
 
-// "socket:[INODE]", also of a thread that has its own descriptors. Only the link is read: to look
-// at a file itself may wait for whoever serves it.
+// Reads "socket:[INODE]", also for a thread with its own descriptors. Reads only the link:
+// examining the file itself may wait for the file's server.
 std::optional<uint64_t> socket_inode(int descriptor, pid_t pid, pid_t tid) {
   char text[64] = {};
   const std::string path = fmt::format("/proc/{}/task/{}/fd/{}", pid, tid, descriptor);
@@ -71,7 +71,7 @@ std::optional<uint64_t> socket_inode(int descriptor, pid_t pid, pid_t tid) {
   return inode;
 }
 
-// The limit belongs to the socket, which can be asked through a descriptor of our own.
+// The limit belongs to the socket, so this program's own descriptor of it serves to ask.
 std::optional<uint64_t> socket_limit(int option, int descriptor, pid_t pid, pid_t tid) {
   const auto inode = socket_inode(descriptor, pid, tid);
   if (!inode) return std::nullopt;

@@ -1,4 +1,4 @@
-// The standard output of a view: what is longer than the terminal goes through a pager.
+// Sends the output of a view through a pager when it is longer than the terminal.
 #pragma once
 
 #include <sys/types.h>
@@ -12,13 +12,13 @@ namespace mtrace::terminal {
 
 inline constexpr char kNoPager[] = "--no-pager";
 
-// Passes on to `out` what stream() is given, and from the line on that does not fit the screen to
-// `command`, all of it. Who closes the pager has seen enough: the rest goes nowhere.
+// Passes the text written to stream() on to `out`. As soon as it does not fit the screen, passes
+// all of it to `command` instead. After the user closes the pager, drops the rest.
 class Pager {
  public:
-  // `out` is a terminal with `screen`.
+  // `out` must be a terminal; `screen` is its size.
   Pager(FILE* out, const Screen& screen, std::string command);
-  // Returns when the user has closed the pager.
+  // Waits until the user has closed the pager.
   ~Pager();
   Pager(const Pager&) = delete;
   Pager& operator=(const Pager&) = delete;
@@ -36,8 +36,8 @@ class Pager {
   std::string command_;
   FILE* stream_;
   std::string text_;     // not passed on yet
-  int pipe_ = -1;        // to the pager
-  pid_t process_ = 0;    // the pager
+  int pipe_ = -1;        // to the pager; -1: none
+  pid_t process_ = 0;    // of the pager
   bool closed_ = false;  // by the user
 };
 

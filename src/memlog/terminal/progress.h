@@ -1,4 +1,5 @@
-// How far a command is that takes more than a second: a line on a terminal, gone when it is done.
+// Shows the progress of a command that takes more than a second: a line on the terminal, removed at
+// the end.
 #pragma once
 
 #include <atomic>
@@ -11,7 +12,7 @@ namespace mtrace::terminal {
 
 class Progress {
  public:
-  // `all` steps, each of which is a report. Shows nothing unless the standard error is a terminal.
+  // `all`: number of steps, a report each. Shows nothing unless the standard error is a terminal.
   explicit Progress(size_t all);
   ~Progress();
   Progress(const Progress&) = delete;

@@ -1,6 +1,6 @@
-// The terminal as a screen that is drawn anew, and its keys one by one. By termios and the escape
-// sequences that every terminal of the last decades knows (ECMA-48): a library of screens would
-// bring windows, colours and a database of terminals for a list of lines.
+// Draws full screens on a terminal and reads single keys. Uses termios and the escape sequences
+// common to all terminals (ECMA-48). A screen library would add windows, colours and a terminal
+// database, only to show a list of lines.
 #pragma once
 
 #include <termios.h>
@@ -12,26 +12,26 @@ namespace mtrace::terminal {
 
 class Terminal {
  public:
-  // Takes the terminal over, both ways. valid(): it is one.
+  // Takes over the terminal for input and output. valid() tells whether there is one.
   Terminal();
-  // As it was.
+  // Restores the terminal.
   ~Terminal();
   Terminal(const Terminal&) = delete;
   Terminal& operator=(const Terminal&) = delete;
   bool valid() const { return valid_; }
 
-  // Columns and lines now.
+  // Current columns and lines.
   struct Size {
     size_t width;
     size_t height;
   };
   Size size() const;
 
-  // Shows these lines, each cut at the width. `chosen`: number of the one to stand out.
+  // Shows these lines, each cut at the width. `chosen`: index of the line to highlight.
   void draw(const std::vector<std::string>& lines, size_t chosen) const;
 
-  // The next key, waiting at most so long. Arrows are kUp and kDown; 0: none, or the size has
-  // changed; kEnd: the user, a signal or the terminal's end wants an end.
+  // Waits at most so many milliseconds for a key. Returns kUp and kDown for arrows; 0: no key, or
+  // the size has changed; kEnd: the user, a signal or the end of the terminal asks to quit.
   int key(int milliseconds) const;
   static constexpr int kUp = 256;
   static constexpr int kDown = 257;
@@ -42,7 +42,7 @@ class Terminal {
   termios before_ = {};
 };
 
-// The first `width` columns of a line of UTF-8; each character counts as one.
+// Returns the first `width` columns of a line of UTF-8; each character counts as one column.
 std::string cut_to_width(const std::string& line, size_t width);
 
 }  // namespace mtrace::terminal

@@ -1,4 +1,4 @@
-// The terminal that text goes to: how large it is, and how much of it text takes.
+// The size of a terminal, and how much of it text takes.
 #pragma once
 
 #include <cstddef>
@@ -9,16 +9,17 @@
 namespace mtrace::terminal {
 
 struct Screen {
-  size_t rows = 0;  // 0: not known, or no terminal
+  size_t rows = 0;  // 0: unknown, or no terminal
   size_t columns = 0;
 };
 
 Screen screen_of(FILE* stream);
 
-// Columns that `line`, UTF-8 with colours, takes: one for each character.
+// Returns the columns that `line` takes: one for each character. `line` is UTF-8 and may have
+// colours.
 size_t columns_of(std::string_view line);
 
-// The lines of `text`, each cut to `columns` with "…" at its end; 0: as they are.
+// Cuts each line of `text` to `columns`, with "…" at its end; 0: does not cut.
 std::string cut_lines(const std::string& text, size_t columns);
 
 }  // namespace mtrace::terminal

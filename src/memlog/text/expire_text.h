@@ -1,4 +1,4 @@
-// What memlog expire prints: for people, or a JSON object a line.
+// The output of memlog expire: text for people, or a JSON object a line.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,11 @@
 
 namespace mtrace::text {
 
-// What the closing statistics say of a stack beside what has expired.
+// Facts about a stack for the closing statistics, besides its expired blocks.
 struct ExpireStatistics {
   uint64_t allocations = 0;  // since the watch began
-  analyze::LiveTime lived;   // of what was freed since
-  uint64_t oldest = 0;  // age in milliseconds of the oldest expired block that lives; 0: none does
+  analyze::LiveTime lived;   // of the blocks freed since
+  uint64_t oldest = 0;       // milliseconds: age of the oldest live expired block; 0: there is none
 };
 
 class ExpireText {

@@ -1,4 +1,4 @@
-// A frame in words.
+// A frame as text.
 #pragma once
 
 #include <string>
@@ -9,11 +9,11 @@
 
 namespace mtrace::text {
 
-// The function, or the module's name with the offset where it is not known.
+// Returns the function; if it is unknown, the module's name with the offset.
 std::string function_text(const analyze::Table& table, const profile::Frame& frame,
                           const Style& style);
 
-// The same and the source line, or the module's name.
+// Returns function_text() and the source line; if that is unknown, the module's name.
 std::string frame_text(const analyze::Table& table, const profile::Frame& frame,
                        const Style& style);
 

@@ -1,4 +1,4 @@
-// The header of a report as text for people.
+// A report's header as text for people.
 #pragma once
 
 #include <string>
@@ -8,18 +8,19 @@
 
 namespace mtrace::text {
 
-// A few lines: the program, the report, its totals, what the library could not see.
+// Returns a few lines: the program, the report, its totals, what the library could not see.
 std::string header_text(const profile::Header& header, const Style& style);
 
-// "peak N bytes at TIME\n", or nothing.
+// Returns "peak N bytes at TIME\n", or an empty text.
 std::string peak_text(const profile::Header& header, const Style& style);
 
-// Its notes about what does not call the library, a line each.
+// Returns the header's notes about code that does not call the library, a line each.
 std::string coverage_remarks(const profile::Header& header, const Style& style);
-// The first of them that is of the time since the library came; empty: there is none.
+// Returns the first of them about the time since the library was loaded; empty: there is none.
 std::string not_covered(const profile::Header& header);
 
-// What may hold the memory when far more is resident than malloc holds; empty otherwise.
+// Returns a hint at what may hold the memory when far more is resident than malloc holds; else
+// empty.
 std::string resident_remark(const profile::Header& header, const Style& style);
 
 }  // namespace mtrace::text

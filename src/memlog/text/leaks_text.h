@@ -1,4 +1,4 @@
-// What a series of reports says of leaks, in words.
+// Leaks in a series of reports, as text.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +14,12 @@
 namespace mtrace::text {
 
 struct LeaksContext {
-  double level = 0;               // of false alarms
+  double level = 0;               // rate of false alarms
   std::optional<uint64_t> limit;  // bytes
   analyze::LeftOut filtered;
 };
 
-// The stacks that grow, what that comes to, and the others in a line each.
+// Returns the growing stacks, their total growth, and the other stacks in a line each.
 std::string leaks_text(const analyze::Series& series, const std::vector<analyze::Finding>& findings,
                        const LeaksContext& context, const Style& style);
 

@@ -1,4 +1,4 @@
-// Sizes, times and ranges as people type them.
+// Reads sizes, times and ranges as people type them.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +10,15 @@
 
 namespace mtrace::text {
 
-// "64K", "1.5M", "4096": bytes; K, M, G and T are powers of 1024, also as KiB and so on.
+// Reads "64K", "1.5M", "4096" as bytes. K, M, G and T are powers of 1024, and so are KiB and the
+// like.
 std::optional<uint64_t> read_size(std::string_view text);
 
-// "250ms", "10s", "5min", "2h", "1d", "1.5s": milliseconds. A number alone counts in `unit`
-// milliseconds.
+// Reads "250ms", "10s", "5min", "2h", "1d", "1.5s" as milliseconds. A number without unit counts
+// units of `unit` milliseconds.
 std::optional<uint64_t> read_duration(std::string_view text, uint64_t unit);
 
-// "A..B", "A..", "..B" or "A"; each end as `read` takes it. Not B before A.
+// Reads "A..B", "A..", "..B" or "A", each end with `read`. Rejects a range with B below A.
 template <typename Read>
 std::optional<analyze::Span> read_span(std::string_view text, Read read) {
   const size_t dots = text.find("..");

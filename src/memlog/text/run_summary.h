@@ -1,4 +1,4 @@
-// What memlog run says of a program that has ended.
+// The summary of memlog run after the program has ended.
 #pragma once
 
 #include <optional>
@@ -10,8 +10,8 @@
 
 namespace mtrace::text {
 
-// Peak, what is live at exit, and the largest stacks of it, from `files` of one process. Throws
-// what reading them throws.
+// Returns the peak, what is live at exit, and its largest stacks, from the reports `files` of one
+// process. Throws what reading them throws.
 std::string run_summary(const std::vector<std::string>& files, const Style& style);
 
 }  // namespace mtrace::text

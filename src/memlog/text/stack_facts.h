@@ -1,4 +1,4 @@
-// The numbers of a stack in words.
+// The numbers of a stack as text.
 #pragma once
 
 #include <string>
@@ -8,17 +8,18 @@
 
 namespace mtrace::text {
 
-// What the order goes by: "900 temporary, 90.0% of 1,000 allocations, ...". Empty for bytes, with
-// which an entry begins in any case, and for stack. `peak`: of the process, for the share in it.
+// Returns the order's quantity: "900 temporary, 90.0% of 1,000 allocations, ...". Empty for the
+// order by bytes, which every entry shows, and for stack. `peak`: of the process, to compute the
+// share.
 std::string lead_text(const analyze::Row& row, uint64_t peak, const Style& style);
 
-// The same in a column: "900". Empty where lead_text() is.
+// Like lead_text(), for a column: "900". Empty where lead_text() is.
 std::string lead_column(const analyze::Row& row, const Style& style);
 
-// What is not 0 of the further numbers, except for what lead_text() says already.
+// Returns the further numbers that are not 0 and not in lead_text().
 std::string facts_text(const analyze::Row& row, uint64_t peak, const Style& style);
 
-// What the rows that an order leaves out do not have: "no share in the peak".
+// Returns what rows lack that an order leaves out: "no share in the peak".
 const char* lack_text(analyze::Order order);
 
 }  // namespace mtrace::text

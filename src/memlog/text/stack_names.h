@@ -1,4 +1,4 @@
-// Names for stacks of a ledger, looked up when a stack is first shown and kept.
+// Names for the stacks of a ledger, looked up when a stack is first shown, then cached.
 #pragma once
 
 #include <absl/container/flat_hash_map.h>
@@ -16,15 +16,16 @@ class StackNames {
  public:
   explicit StackNames(symbolize::SearchPath where) : resolver_(std::move(where)) {}
 
-  // Learns the names of these stacks of one process, those that are known already left out.
+  // Looks up the names of these stacks of one process. Skips those already known.
   void learn(const live::LedgerFile& file, const live::LedgerState& state,
              const std::vector<const live::LedgerStackState*>& stacks);
 
-  // A line a frame, innermost first, as a terminal can show them; empty before learn().
+  // Returns a line for each frame, innermost first, safe to print on a terminal; empty before
+  // learn().
   const std::vector<std::string>& frames(const live::LedgerStackState& stack) const;
-  // The functions in one line: "f < g < h".
+  // Returns the functions in one line: "f < g < h".
   std::string line(const live::LedgerStackState& stack) const;
-  // 16 hex digits that mean the same stack everywhere.
+  // Returns the stack id as 16 hex digits, the same in all reports.
   std::string id(const live::LedgerStackState& stack) const;
 
  private:

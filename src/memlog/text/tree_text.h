@@ -10,8 +10,8 @@
 
 namespace mtrace::text {
 
-// The heap's tree, then that of each other kind. A node that does not branch goes on below itself
-// without numbers, since they are the same.
+// Returns the heap's tree, then that of each other kind. Below a node with a single child the
+// numbers are the same, so they are not repeated.
 std::string trees_text(const analyze::Table& table, const analyze::TreeShape& shape,
                        const Context& context, const Style& style);
 

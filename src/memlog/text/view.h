@@ -1,4 +1,4 @@
-// What the views of reports have in common: the rows to be shown, and what stands above them.
+// Shared by the views of reports: the rows to show, and the header above them.
 #pragma once
 
 #include <functional>
@@ -15,23 +15,23 @@
 
 namespace mtrace::text {
 
-// The rows of a report, sorted by `style.order`. Takes the entries of `report`. `unchanged`: also
-// the rows that a report lists only for their share in the peak. `limit`: no more of a kind are
-// wanted; 0: all. Throws std::runtime_error when a sum does not fit 64 bits, and what reading
-// throws.
+// Returns the rows of a report, sorted by `style.order`. Takes the entries of `report`.
+// `unchanged`: includes the rows that the report lists only for their share in the peak. `limit`:
+// the most rows of a kind to keep; 0: all. Throws std::runtime_error when a sum does not fit 64
+// bits, and what reading throws.
 analyze::Table table_of(collect::Report& report, const analyze::Filter& filter, const Style& style,
                         bool unchanged, size_t limit, Context& context);
 
-// `action` gets the rows that table_of() has of the report, but in its order and some at a time.
+// Calls `action` with the rows that table_of() would return, some at a time, in the report's order.
 void each_part(collect::Report& report, const analyze::Filter& filter, const Style& style,
                bool unchanged, Context& context,
                const std::function<void(analyze::Table&)>& action);
 
-// Likewise of all processes.
+// Like table_of() for a report, over all processes.
 analyze::Table table_of(const std::vector<analyze::ProcessSum>& sums, const analyze::Filter& filter,
                         const Style& style, Context& context);
 
-// The lines above a view, with an empty one at the end; nothing without `style.header`.
+// Returns the lines above a view, ending with an empty line; empty without `style.header`.
 std::string view_header(const profile::Header& header, const Style& style);
 std::string view_header(const std::vector<analyze::ProcessSum>& sums, const Style& style);
 
