@@ -70,7 +70,11 @@ std::string nearest(const std::string& word, const std::vector<std::string>& kno
 // The manual page as text of at most 80 columns.
 std::string manual_text(const Manual& manual);
 
-// `text` in lines of at most `width` columns, each after `indent` spaces.
+// `text` as one line: newlines become spaces.
+std::string joined(std::string text);
+
+// The words of `text` in lines of at most `width` columns, each after `indent` spaces. Newlines in
+// `text` count as spaces.
 std::string wrapped(const std::string& text, size_t indent, size_t width);
 
 }  // namespace mtrace::cli

@@ -65,7 +65,7 @@ void HeldProcess::stop(Clock::time_point deadline, pid_t borrowed) {
       trouble = left.empty() ? "does not come to rest"
                              : fmt::format("is inside {} (thread {})", left[0].inside, left[0].tid);
       if (job_stopped) {
-        throw AttachError(fmt::format("is stopped, and {}: let it go on first", trouble));
+        throw AttachError(fmt::format("is stopped, and {}: continue it first (SIGCONT)", trouble));
       }
     } else {
       trouble = tasks_.trouble();
@@ -73,7 +73,7 @@ void HeldProcess::stop(Clock::time_point deadline, pid_t borrowed) {
     tasks_.resume_others(borrowed);
     std::this_thread::sleep_for(kPause);
   } while (Clock::now() < deadline);
-  throw AttachError(fmt::format("did not come to a safe point in time: it {}", trouble));
+  throw AttachError(fmt::format("did not reach a safe point in time: it {}", trouble));
 }
 
 pid_t HeldProcess::lender() const {

@@ -152,8 +152,8 @@ TEST_F(Run, SaysWhatItDoesNotCover) {
   write_text(directory_ / "a.c", "int main(void) { return 3; }\n");
   const std::string out = script("gcc -static -o a a.c && $run ./a; echo $?");
   EXPECT_TRUE(
-      out.starts_with("memlog: ./a is statically linked: libmtrace.so is not loaded into "
-                      "it, and it is not traced\nmemlog: ./a ("))
+      out.starts_with("memlog: ./a is statically linked: libmtrace.so cannot be loaded "
+                      "into it, so it runs untraced\nmemlog: ./a ("))
       << out;
   EXPECT_TRUE(out.ends_with("\n3\n")) << out;
 
