@@ -119,7 +119,7 @@ Manual check_manual() {
                {"--follow", "", "1|GLOB[:GLOB]",
                 R"(Also check programs that PROGRAM starts: all, or those whose name matches a
                 pattern.)"},
-               {"--uncovered", "", "", "Judge a program even if it is only partly covered."},
+               {"--uncovered", "", "", "Judge a program even if it is not, or only partly, covered."},
                {"--no-builtin", "", "", "Count what runtimes keep, too."},
                {"--print-builtin", "", "", "Print the list of what runtimes keep."},
                {"--number", "-n", "N", "Entries to show; 0: all. Default 20."},

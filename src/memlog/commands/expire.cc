@@ -219,7 +219,7 @@ const Command& expire_command() {
        kText,
        {{"--after", "-a", "TIME", "How long a block may live: 500ms, 100s, 10min. Default 100s."},
         {"--max-expired", "", "N", "Stop after N expired blocks."},
-        {"--max-stacks", "", "N", "Stop after N stacks have expired blocks."},
+        {"--max-stacks", "", "N", "Stop once N stacks have expired blocks."},
         {"--mute", "", "N",
          "Mute a stack once it has freed N of its expired blocks; 0: never. Default 5."},
         {"--format", "-f", "FORMAT", "text, or json: one JSON object per line.", "text|json"},
