@@ -37,11 +37,11 @@ unless an option here replaces them. Those in the process's environment are igno
 
 memlog does not attach to:
 
-  - programs that are statically linked, linked with musl, or built for another
-    processor
-  - processes with a system call filter (seccomp) that forbids calls of the
-    library; the filters of containers mostly allow them. Only root can read a
-    filter
+  - programs that are statically linked, linked with musl, or built for
+    another processor
+  - processes with a system call filter (seccomp) that forbids calls of
+    the library; filters of containers mostly allow them. Only root can
+    read a filter
   - processes that another program traces
   - processes of other users, unless memlog runs as root
   - processes that the kernel lets nobody trace (kernel.yama.ptrace_scope)
