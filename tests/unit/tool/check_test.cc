@@ -106,8 +106,8 @@ TEST_F(Check, WhatCannotBeTracedIsNotGood) {
   shell(fmt::format("cd {} && echo 'int main() {{}}' >s.cc && {} -static -o s s.cc",
                     directory_->path(), compiler()));
   EXPECT_EQ(check("-- ./s"),
-            "memlog: ./s is statically linked: libmtrace.so is not loaded into it, and nothing is "
-            "checked\n2\n");
+            "memlog: ./s is statically linked: libmtrace.so cannot be loaded into it, so nothing "
+            "is checked\n2\n");
 }
 
 TEST_F(Check, AgainstABaseline) {

@@ -219,7 +219,7 @@ TEST_F(Report, GivesUpAfterTheTimeout) {
   result = memlog({"report", "-t1", unnamed.pid()});
   EXPECT_EQ(result.status, 1);
   EXPECT_EQ(result.out, "/nowhere/stub-report-\n");
-  EXPECT_EQ(result.err, fmt::format("memlog: {} ({}) has reported, but its names are not filled in "
+  EXPECT_EQ(result.err, fmt::format("memlog: {} ({}) has reported, but its frames are not named "
                                     "yet\n",
                                     unnamed.pid(), name()));
 }
