@@ -140,6 +140,8 @@ std::string nearest(const std::string& word, const std::vector<std::string>& kno
 
 std::string joined(std::string text) {
   std::replace(text.begin(), text.end(), '\n', ' ');
+  const auto doubled = [](char a, char b) { return a == ' ' && b == ' '; };
+  text.erase(std::unique(text.begin(), text.end(), doubled), text.end());
   return text;
 }
 

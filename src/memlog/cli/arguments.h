@@ -70,7 +70,7 @@ std::string nearest(const std::string& word, const std::vector<std::string>& kno
 // The manual page as text of at most 80 columns.
 std::string manual_text(const Manual& manual);
 
-// `text` as one line: newlines become spaces.
+// `text` as one line: newlines and runs of spaces become one space.
 std::string joined(std::string text);
 
 // The words of `text` in lines of at most `width` columns, each after `indent` spaces. Newlines in

@@ -17,7 +17,9 @@ inline constexpr Option kNoHeaderOption = {"--no-header", "", "", "Print entries
 inline constexpr Option kNoResolveOption = {
     "--no-resolve", "", "", "Show only names that the files contain; do not look up others."};
 inline constexpr Option kColorOption = {
-    "--color", "", "WHEN", "auto (default): on a terminal, unless NO_COLOR is set; always; never.",
+    "--color", "", "WHEN",
+    R"(When to use colours: auto (default; on a terminal, unless NO_COLOR is set), always or
+    never.)",
     "auto|always|never"};
 inline constexpr Option kNoPagerOption = {
     "--no-pager", "", "",

@@ -222,7 +222,8 @@ const Command& expire_command() {
         {"--max-stacks", "", "N", "Stop once N stacks have expired blocks."},
         {"--mute", "", "N",
          "Mute a stack once it has freed N of its expired blocks; 0: never. Default 5."},
-        {"--format", "-f", "FORMAT", "text, or json: one JSON object per line.", "text|json"},
+        {"--format", "-f", "FORMAT", "Output format: text, or json with one JSON object per line.",
+         "text|json"},
         kSysrootOption,
         kSymbolsOption},
        R"(0: done; 1: the process does not exist, its ledger cannot be read, or memlog cannot attach

@@ -189,7 +189,8 @@ TEST_F(Report, TellsWhyThePreloadDidNotWork) {
 
 TEST_F(Report, TellsWhatIsInTheWay) {
   const std::string other =
-      "start it with MTRACE_SIGNAL naming another signal; without a signal: it has a libmtrace.so of "
+      "start it with MTRACE_SIGNAL naming another signal; without a signal: it has a libmtrace.so "
+      "of "
       "another version than this memlog";
   const auto with = [&](std::vector<std::string> environment, const std::string& argument = "") {
     environment.push_back(preload());
