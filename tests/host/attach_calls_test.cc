@@ -73,7 +73,7 @@ TEST_F(AttachCallsTest, ReturnWhatTheyWouldWhenAttachIsRefused) {
       [&](pid_t pid) {
         const Result result = memlog({"attach", "--timeout", "1", std::to_string(pid)});
         EXPECT_TRUE(result.exited(1)) << result.how() << result.err;
-        EXPECT_NE(result.err.find("did not come to a safe point"), std::string::npos) << result.err;
+        EXPECT_NE(result.err.find("did not reach a safe point"), std::string::npos) << result.err;
       },
       program("plugin_slow.so"));
   // Without the library there is no call-frame information where the call goes on, so destructors

@@ -102,11 +102,11 @@ TEST_F(AttachFilterTest, ThatLetsItBe) {
 TEST_F(AttachFilterTest, ThatDoesNot) {
   if (geteuid() != 0) GTEST_SKIP() << "only root may look at filters";
   expect_refused(filtered({SYS_memfd_create}, kRefuse, SECCOMP_RET_ALLOW),
-                 "has a filter of system calls (seccomp) that refuses it memfd_create");
+                 "has a system call filter (seccomp) that denies memfd_create");
   expect_refused(filtered({SYS_renameat2}, SECCOMP_RET_KILL_PROCESS, SECCOMP_RET_ALLOW),
-                 "has a filter of system calls (seccomp) that could end it at renameat2");
+                 "has a system call filter (seccomp) that could kill it at renameat2");
   expect_refused(filtered({SYS_wait4}, SECCOMP_RET_TRAP, SECCOMP_RET_ALLOW),
-                 "has a filter of system calls (seccomp) that could end it at wait4");
+                 "has a system call filter (seccomp) that could kill it at wait4");
 }
 
 // A call that was interrupted goes on by no call that the filter does not let through.
@@ -127,7 +127,7 @@ print(libc.recv(its.fileno(), byte, 1, 0), ctypes.get_errno(), flush=True)
   for (int round = 0; round < 3; ++round) {
     const Result result = memlog("attach", process.pid());
     EXPECT_TRUE(result.exited(1)) << result.how();
-    EXPECT_NE(result.err.find("could end it at ppoll"), std::string::npos) << result.err;
+    EXPECT_NE(result.err.find("could kill it at ppoll"), std::string::npos) << result.err;
   }
   EXPECT_EQ(process.read_line(), "-1 " + std::to_string(EAGAIN));
   EXPECT_TRUE(process.wait().exited(0));

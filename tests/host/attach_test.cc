@@ -205,7 +205,7 @@ TEST_F(AttachTest, NotDuringVfork) {
                                std::to_string(process.pid()) + "/children";
   wait_until("the child", [&] { return !read_file(children).empty(); });
   const Result refused = memlog({"attach", "--timeout", "1", std::to_string(process.pid())});
-  expect_refused(refused, "did not come to a safe point");
+  expect_refused(refused, "did not reach a safe point");
   process.write("x");
   process.read_until("child 5");
   expect_good(attach(process.pid()));

@@ -43,7 +43,9 @@ TEST_F(ExpireTest, AttachesToWhatIsNotTraced) {
     EXPECT_TRUE(std::filesystem::exists(ledger(process.pid())));
     const Result top = run(plain({memlog_tool(), "top", "--once", std::to_string(process.pid())}));
     EXPECT_TRUE(top.exited(1)) << top.how() << top.out;
-    EXPECT_NE(top.err.find("is not traced any more: memlog detach"), std::string::npos) << top.err;
+    EXPECT_NE(top.err.find("is not traced any more: it was detached with memlog detach"),
+              std::string::npos)
+        << top.err;
   }
   process.write("q");
   EXPECT_TRUE(process.wait().exited(0));

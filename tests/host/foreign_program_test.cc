@@ -65,14 +65,14 @@ TEST_F(ForeignProgramTest, MemlogRun) {
   const Result of_musl = run(plain({memlog_tool(), "run", "--output", out(), "--", musl_}));
   EXPECT_TRUE(of_musl.exited(3)) << of_musl.how();
   EXPECT_EQ(of_musl.out, "LD_PRELOAD=(none)\n");
-  EXPECT_NE(of_musl.err.find(musl_ + " is linked with musl, not with glibc: it is run without "
-                                     "libmtrace.so, and is not traced\n"),
+  EXPECT_NE(of_musl.err.find(musl_ + " is linked with musl, not with glibc: it runs without "
+                                     "libmtrace.so, untraced\n"),
             std::string::npos)
       << of_musl.err;
   const Result of_i386 = run(plain({memlog_tool(), "run", "--output", out(), "--", i386_}));
   EXPECT_TRUE(of_i386.exited(3)) << of_i386.how();
   EXPECT_EQ(of_i386.out, "32 bits\n");
-  EXPECT_NE(of_i386.err.find("is made for another kind of processor"), std::string::npos);
+  EXPECT_NE(of_i386.err.find("is built for another processor architecture"), std::string::npos);
   EXPECT_EQ(of_i386.err.find("ERROR: ld.so"), std::string::npos) << of_i386.err;
   const Result by_script =
       run(plain({memlog_tool(), "run", "--output", out(), "--", script("script", musl_)}));

@@ -45,7 +45,7 @@ void Summing::add(const Memlog& memlog) {
     inherited_ = header.inherited;
   }
   if (!first && process_.last.seq == header.seq) {
-    throw std::runtime_error(fmt::format("report {} of {} is there twice: {} and {}", header.seq,
+    throw std::runtime_error(fmt::format("report {} of {} appears twice: {} and {}", header.seq,
                                          name_, last_report_, memlog.name));
   }
   // Each peak is higher than the one before; its time may be told a little differently the next

@@ -27,7 +27,7 @@ StackPattern::StackPattern(std::string_view line) {
     return true;
   };
   if (rest_after("leak:")) {
-    if (line.empty()) throw PatternError("leak: without a pattern");
+    if (line.empty()) throw PatternError("leak: has no pattern");
     patterns_.push_back(FramePattern::leak(line));
   } else if (rest_after("frames:")) {
     in_order_ = true;
@@ -41,7 +41,7 @@ StackPattern::StackPattern(std::string_view line) {
     patterns_.emplace_back(line);
   } else {
     throw PatternError(
-        "not a suppression: it begins with none of leak:, function:, source:, module:, any:, "
+        "not a suppression: it must begin with leak:, function:, source:, module:, any: or "
         "frames:");
   }
 }

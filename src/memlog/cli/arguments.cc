@@ -138,10 +138,18 @@ std::string nearest(const std::string& word, const std::vector<std::string>& kno
   return best;
 }
 
+std::string joined(std::string text) {
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  const auto doubled = [](char a, char b) { return a == ' ' && b == ' '; };
+  text.erase(std::unique(text.begin(), text.end(), doubled), text.end());
+  return text;
+}
+
 std::string wrapped(const std::string& text, size_t indent, size_t width) {
   std::string out;
   size_t column = 0;
-  for (const std::string_view word : profile::split(text, ' ')) {
+  const std::string line = joined(text);
+  for (const std::string_view word : profile::split(line, ' ')) {
     if (word.empty()) continue;
     if (column != 0 && column + 1 + word.size() > width) {
       out += '\n';

@@ -70,7 +70,11 @@ std::string nearest(const std::string& word, const std::vector<std::string>& kno
 // Returns the manual page as text of at most 80 columns.
 std::string manual_text(const Manual& manual);
 
-// Wraps `text` to lines of at most `width` columns, each indented by `indent` spaces.
+// Returns `text` as one line: newlines and runs of spaces become one space.
+std::string joined(std::string text);
+
+// Wraps the words of `text` to lines of at most `width` columns, each indented by `indent` spaces.
+// Newlines in `text` count as spaces.
 std::string wrapped(const std::string& text, size_t indent, size_t width);
 
 }  // namespace mtrace::cli

@@ -33,8 +33,9 @@ std::vector<Option> options_of(const Manual& manual) {
   return options;
 }
 
-std::string gist(const std::string& help) {
+std::string gist(const std::string& words) {
   constexpr size_t kLongest = 64;
+  const std::string help = joined(words);
   std::string text = help.substr(0, std::min({help.find(". "), help.find(": "), help.find("; ")}));
   if (text.ends_with('.')) text.pop_back();
   if (text.size() > kLongest) text = text.substr(0, text.rfind(' ', kLongest - 3)) + "...";

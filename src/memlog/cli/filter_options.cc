@@ -23,24 +23,24 @@ using analyze::StackPattern;
 
 constexpr Option kOptions[] = {
     {"--include", "-i", "REGEX",
-     "Only stacks of which a frame matches: its function, source line or module; "
-     "function:REGEX, source:REGEX or module:REGEX for one of these. May be repeated; one that "
-     "matches is enough."},
-    {"--exclude", "-x", "REGEX", "No stacks of which a frame matches; likewise."},
+     R"(Only stacks with a matching frame: its function, source line or module. function:REGEX,
+     source:REGEX or module:REGEX matches only that part. May be repeated; one match is enough.)"},
+    {"--exclude", "-x", "REGEX",
+     "Leave out stacks with a matching frame; REGEX as for --include. May be repeated."},
     {"--suppressions", "", "FILE",
-     "No stacks that FILE names, a line each: leak:PATTERN as LeakSanitizer has it; any:REGEX, "
-     "function:REGEX, source:REGEX, module:REGEX; frames:REGEX < REGEX for the innermost frames "
-     "in this order. # begins a remark. May be repeated."},
+     R"(Leave out stacks that match a line of FILE: leak:PATTERN as in LeakSanitizer; any:REGEX,
+     function:REGEX, source:REGEX, module:REGEX; frames:REGEX < REGEX for the innermost frames in
+     this order. # starts a comment. May be repeated.)"},
     {"--min-bytes", "", "SIZE",
-     "Only entries that have changed by as much, up or down: 4096, 64K, 1.5M."},
-    {"--grew", "", "", "Only entries that have more bytes than before."},
-    {"--shrank", "", "", "Only entries that have fewer."},
+     "Only entries that changed by at least SIZE, up or down: 4096, 64K, 1.5M."},
+    {"--grew", "", "", "Only entries that grew."},
+    {"--shrank", "", "", "Only entries that shrank."},
     {"--lifetime", "", "A..B",
-     "Only entries whose freed blocks lived so long on average: ..100ms, 5s..2min, 1h.. (a number "
-     "alone: milliseconds)."},
+     R"(Only entries whose freed blocks had an average lifetime in this range: ..100ms, 5s..2min,
+     1h.. (a number alone: milliseconds).)"},
     {"--frames", "", "A..B",
-     "Only these frames of each stack, counted from the innermost; what is the same then is one "
-     "entry. --depth N is --frames 1..N."},
+     R"(Only these frames of each stack, counted from the innermost. Stacks that are then equal
+     become one entry. --depth N is --frames 1..N.)"},
     {"--label", "", "REGEX", "Only reports whose label matches."},
     {"--seq", "", "A..B", "Only reports with these numbers: 3, 2..5, 4.. or ..7."},
 };
@@ -94,7 +94,8 @@ analyze::FrameRange read_frames(const char* command, const Arguments& arguments)
   analyze::FrameRange frames;
   if (arguments.has("--depth")) {
     if (arguments.has("--frames")) {
-      throw UsageError(fmt::format("{}: --depth N is --frames 1..N: give one", command));
+      throw UsageError(fmt::format(
+          "{}: --depth and --frames cannot be used together: --depth N is --frames 1..N", command));
     }
     frames =
         analyze::innermost(static_cast<int>(arguments.number("--depth", 0, 1, format::kMaxDepth)));
@@ -144,7 +145,8 @@ Filter read_filter(const char* command, const Arguments& arguments) {
   filter.grew = arguments.has("--grew");
   filter.shrank = arguments.has("--shrank");
   if (filter.grew && filter.shrank) {
-    throw UsageError(fmt::format("{}: --grew and --shrank leave nothing", command));
+    throw UsageError(
+        fmt::format("{}: --grew and --shrank together leave nothing: use one of them", command));
   }
   filter.lifetime = span_of(command, arguments, "--lifetime", "a range of times like 100ms..5s",
                             [](std::string_view text) { return text::read_duration(text, 1); });

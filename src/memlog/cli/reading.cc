@@ -40,7 +40,8 @@ int each_report(collect::Reports& reports, const std::vector<std::string>& files
 
 void refuse_standard_input(const char* command, const std::vector<std::string>& files) {
   if (std::find(files.begin(), files.end(), "-") == files.end()) return;
-  throw UsageError(fmt::format("{}: a series cannot come from the standard input", command));
+  throw UsageError(fmt::format(
+      "{}: a series of reports cannot be read from standard input: name the files", command));
 }
 
 int complain_incomplete(const std::vector<analyze::ProcessSum>& sums, const Streams& streams) {

@@ -13,7 +13,7 @@ void check_directory(const char* option, const std::string& path) {
   }
   // libdwfl is told directories as one text with colons between them.
   if (path.find(':') != std::string::npos) {
-    throw UsageError(fmt::format("{} {}: a name with a colon does not work here", option, path));
+    throw UsageError(fmt::format("{} {}: the path must not contain a colon", option, path));
   }
 }
 

@@ -10,12 +10,12 @@ namespace mtrace::cli {
 
 inline constexpr Option kSysrootOption = {
     "--sysroot", "", "DIR",
-    "Directory that stands in for / where modules are looked for: the root of another machine or "
-    "of a container."};
+    R"(Look for modules below this directory instead of /: the root of another machine or of a
+    container.)"};
 inline constexpr Option kSymbolsOption = {
     "--symbols", "", "DIR",
-    "A further directory with separate debug files, by build-id (DIR/.build-id/xx/yyyy.debug) or "
-    "by the name in the module's debuglink. May be repeated."};
+    R"(Also look for separate debug files in this directory, by build-id
+    (DIR/.build-id/xx/yyyy.debug) or by the name in the module's debuglink. May be repeated.)"};
 
 // From --sysroot and --symbols. Throws UsageError for a directory that is none.
 symbolize::SearchPath search_path(const Arguments& arguments);

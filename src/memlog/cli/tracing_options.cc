@@ -17,22 +17,24 @@
 namespace mtrace::cli {
 namespace {
 
-constexpr char kText[] =
-    "Runs PROGRAM as it would run by itself, with libmtrace.so preloaded: its arguments, standard "
-    "streams, signals and exit status stay what they are. Signals that memlog gets are passed on; "
-    "a program that a signal killed ends memlog by the same signal. Options end where the program "
-    "begins.\n\n"
-    "When the program has ended, standard error has its peak, what was live at exit and the five "
-    "largest stacks of that. What is live at exit is not all leaked: nobody has looked whether it "
-    "could still be reached.\n\n"
-    "While they run, the program and what it starts have their tables in files, which memlog top "
-    "reads, and go at a normal end. When one was killed its file is kept, and standard error says "
-    "how memlog recover makes a report of it.\n\n"
-    "The library is looked for beside memlog, then where it is installed. Variables of the "
-    "environment (memlog help options) are in force as far as no option here replaces them. "
-    "Programs that are statically linked or set-uid run as always; a message says that they are "
-    "not traced. So do those of another libc (musl) or word size, which are run without the "
-    "library in LD_PRELOAD.";
+constexpr char kText[] = R"(
+Runs PROGRAM with libmtrace.so preloaded. Its arguments, standard streams, signals and exit status
+stay as they are. Signals that memlog receives are passed on; if a signal kills the program, memlog
+ends by the same signal. Options end where PROGRAM begins.
+
+When the program has ended, memlog prints its peak, what was live at exit and the five largest
+stacks of that to standard error. Memory live at exit is not necessarily leaked: reachability was
+not checked.
+
+The program and the programs that it starts keep their tables in files while they run. memlog top
+reads these files. They are deleted when a process exits normally. If a process was killed, its file
+stays, and standard error says how memlog recover makes a report of it.
+
+memlog looks for the library beside itself, then where it is installed. MTRACE_ variables in the
+environment (memlog help options) apply unless an option here replaces them. Programs that are
+statically linked or set-uid run untraced, and a message says so. So do programs of another libc
+(musl) or word size; memlog runs them without the library in LD_PRELOAD.
+)";
 
 void make_directory(const std::string& command, const std::string& path) {
   const auto refuse = [&](const char* why) {
@@ -106,28 +108,29 @@ Manual run_manual() {
       "[OPTION]... [--] PROGRAM [ARGUMENT]...",
       kText,
       {{"--every", "-e", "TIME",
-        "Ask the program, and those that it has started, for a report every so often: 500ms, "
-        "10s, 5min (a number alone: seconds). They are asked as memlog report does."},
-       {"--output", "-o", "DIR", "Directory for reports; made if there is none."},
-       {"--depth", "", "N", "Return addresses kept for each allocation, 1 to 128."},
+        R"(Ask the program and the processes that it started for a report at this interval, as
+        memlog report does: 500ms, 10s, 5min (a number alone: seconds).)"},
+       {"--output", "-o", "DIR", "Directory for reports; created if it does not exist."},
+       {"--depth", "", "N", "Return addresses to keep for each allocation, 1 to 128."},
        {"--signal", "", "NAME",
-        "Signal that writes a report, for programs that use USR1 themselves: USR2, RTMIN+1, "
-        "none."},
+        R"(Signal that makes the process write a report, for programs that use USR1 themselves:
+        USR2, RTMIN+1, none.)"},
        {"--follow", "", "1|0|GLOB[:GLOB]",
-        "Programs that this one starts: all (as without the option), none, or those whose name "
-        "matches a pattern, this one included."},
+        R"(Which started programs to trace: 1 all (default), 0 none, or those whose name matches a
+        pattern; a pattern applies to PROGRAM, too.)"},
        {"--sample", "", "BYTES",
-        "Record an allocation for every so many bytes on average instead of each."},
+        "Record one allocation per this many bytes on average, instead of every one."},
        {"--ledger", "", "DIR|none",
-        "Directory in which each process has its tables in a file while it runs, for memlog "
-        "top and memlog recover. Without the option one of this run's own in memory "
-        "($XDG_RUNTIME_DIR, else /dev/shm), which does not outlive the machine; none: no file."},
-       {"--quiet", "-q", "", "No summary."}},
-      "that of the program; 127 or 126 if it is not there or cannot be run; 1 if there is no "
-      "library; 2 if the command line is wrong.",
-      "  memlog run ./app --config x\n"
-      "  memlog run --every 10s --output /tmp/reports -- ./app -v\n"
-      "  memlog run --follow 'worker*' -- make test\n",
+        R"(Each process keeps its tables in a file in this directory while it runs, for memlog top
+        and memlog recover. none: no file. Default: a directory of this run in memory
+        ($XDG_RUNTIME_DIR, else /dev/shm), which is lost when the machine stops.)"},
+       {"--quiet", "-q", "", "Print no summary."}},
+      R"(that of the program; 127 if it is not found, 126 if it cannot be run; 1 if libmtrace.so is
+      not found; 2 if the command line is wrong.)",
+      R"(  memlog run ./app --config x
+  memlog run --every 10s --output /tmp/reports -- ./app -v
+  memlog run --follow 'worker*' -- make test
+)",
       true};
 }
 

@@ -33,7 +33,8 @@ Order read_order(const char* command, const Arguments& arguments) {
   const std::string by = arguments.choice("--by");
   if (arguments.has("--peak")) {
     if (arguments.has("--by") && by != "peak") {
-      throw UsageError(fmt::format("{}: --peak is --by peak", command));
+      throw UsageError(
+          fmt::format("{}: --peak means --by peak: it cannot be used with another --by", command));
     }
     return Order::kPeak;
   }

@@ -12,18 +12,20 @@ namespace mtrace::cli {
 
 inline constexpr Option kFullNamesOption = {
     "--full-names", "", "",
-    "C++ names with the standard library's default template arguments, as the file has them."};
-inline constexpr Option kNoHeaderOption = {"--no-header", "", "", "Entries only."};
+    "Show the standard library's default template arguments in C++ names, as the file has them."};
+inline constexpr Option kNoHeaderOption = {"--no-header", "", "", "Print entries only."};
 inline constexpr Option kNoResolveOption = {
-    "--no-resolve", "", "", "Show the names that the files hold and look for no others."};
+    "--no-resolve", "", "", "Show only names that the files contain; do not look up others."};
 inline constexpr Option kColorOption = {
     "--color", "", "WHEN",
-    "auto (default: on a terminal, unless NO_COLOR is set), always or never.", "auto|always|never"};
+    R"(When to use colours: auto (default; on a terminal, unless NO_COLOR is set), always or
+    never.)",
+    "auto|always|never"};
 inline constexpr Option kNoPagerOption = {
     "--no-pager", "", "",
-    "Never through a pager. Otherwise what is longer than the terminal goes through MEMLOG_PAGER, "
-    "PAGER or less."};
-inline constexpr Option kPeakOption = {"--peak", "", "", "As --by peak."};
+    R"(Do not use a pager. Otherwise output longer than the terminal goes through MEMLOG_PAGER,
+    PAGER or less.)"};
+inline constexpr Option kPeakOption = {"--peak", "", "", "Same as --by peak."};
 
 // Reads --by and --peak. Throws UsageError.
 analyze::Order read_order(const char* command, const Arguments& arguments);

@@ -15,7 +15,8 @@ std::vector<ReportSeries> series_in(const std::vector<std::string>& files) {
   std::map<std::tuple<std::string, int64_t, std::string>, ReportSeries> processes;
   for (const std::string& file : files) {
     if (file == "-") {
-      throw std::runtime_error("a series cannot come from the standard input");
+      throw std::runtime_error(
+          "a series of reports cannot be read from standard input: name the files");
     }
     const Listed listed = Reports::look(file);
     processes[{listed.started, listed.pid, listed.program}].push_back(listed);
@@ -28,7 +29,7 @@ std::vector<ReportSeries> series_in(const std::vector<std::string>& files) {
     for (size_t i = 1; i < series.size(); ++i) {
       if (series[i].seq != series[i - 1].seq) continue;
       throw std::runtime_error(
-          fmt::format("report {} is there twice: {}", series[i].seq, series[i].path));
+          fmt::format("report {} appears twice: {}", series[i].seq, series[i].path));
     }
     out.push_back(std::move(series));
   }

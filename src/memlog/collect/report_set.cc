@@ -78,7 +78,7 @@ std::vector<std::string> files_of(const std::string& operand) {
   glob_t found = {};
   const std::unique_ptr<glob_t, decltype(&::globfree)> release(&found, ::globfree);
   if (::glob(operand.c_str(), 0, nullptr, &found) != 0 || found.gl_pathc == 0) {
-    throw std::runtime_error(fmt::format("no file is named like {}", operand));
+    throw std::runtime_error(fmt::format("no file matches {}", operand));
   }
   return {found.gl_pathv, found.gl_pathv + found.gl_pathc};
 }
@@ -91,7 +91,7 @@ ReportSet live_set(const std::vector<std::string>& files, Reports& reports,
   set.processes = reports.sum(std::move(found), false, left_out);
   for (const analyze::ProcessSum& process : set.processes) {
     if (!process.incomplete.empty()) {
-      throw std::runtime_error(fmt::format("{}: what is live is not known: {}", files.back(),
+      throw std::runtime_error(fmt::format("{}: cannot tell what is live: {}", files.back(),
                                            process.incomplete.front()));
     }
   }

@@ -19,26 +19,33 @@
 namespace mtrace::cli {
 namespace {
 
-constexpr char kText[] =
-    "Loads libmtrace.so into processes that run already, and has their calls of malloc and its kin "
-    "led to it. From then on all is as if they had been started by memlog run: killall -USR1, "
-    "memlog report and status, the report at exit. What a process allocated before is unknown; "
-    "when it frees that, the report counts it as unknown-frees. Processes that it forks are "
-    "counted, "
-    "too; programs that it starts are not.\n\n"
-    "All threads are stopped for some milliseconds, when none of them is inside the allocator or "
-    "the loader; how long is printed. Calls that wait are continued. memlog detach undoes it. A "
-    "NAME is that of an executable or of a command, as killall takes it.\n\n"
-    "Reports go to the directory in which memlog is run, or to --output. Where the process cannot "
-    "write there (another user, a container) it writes to its $TMPDIR or /tmp; memlog report "
-    "says where, and fetches the file out of a container. Variables of memlog's environment "
-    "(memlog help options) are in force as far "
-    "as no option here replaces them; those of the process are not looked at.\n\n"
-    "Not attached to: programs that are statically linked, linked with musl or made for another "
-    "processor; that have a filter of system calls (seccomp) which stands in the library's way "
-    "(those of containers mostly do not; only root can tell); that another program traces; other "
-    "users' processes, except by root; processes that the kernel lets nobody trace "
-    "(kernel.yama.ptrace_scope).";
+constexpr char kText[] = R"(
+Loads libmtrace.so into running processes and redirects their calls of malloc and its family to it.
+From then on everything works as if memlog run had started them: killall -USR1, memlog report,
+memlog status, the report at exit. Memory that a process allocated before is unknown; the report
+counts frees of it as unknown-frees. Children that the process forks are counted too; programs that
+it starts are not.
+
+All threads stop for some milliseconds, at a moment when none of them is inside the allocator or the
+loader; memlog prints for how long. Waiting calls are continued. memlog detach undoes the
+attachment. NAME is the name of an executable or of a command, as for killall.
+
+Reports go to the directory in which memlog runs, or to --output. A process that cannot write there
+(another user, a container) writes to its own $TMPDIR or /tmp; memlog report says where, and copies
+the file out of a container. MTRACE_ variables in memlog's environment (memlog help options) apply
+unless an option here replaces them. Those in the process's environment are ignored.
+
+memlog does not attach to:
+
+  - programs that are statically linked, linked with musl, or built for
+    another processor
+  - processes with a system call filter (seccomp) that forbids calls of
+    the library; filters of containers mostly allow them. Only root can
+    read a filter
+  - processes that another program traces
+  - processes of other users, unless memlog runs as root
+  - processes that the kernel lets nobody trace (kernel.yama.ptrace_scope)
+)";
 
 // Says what became of it.
 bool attach_one(pid_t pid, const RunOptions& options, std::chrono::milliseconds timeout,
@@ -101,22 +108,23 @@ int run_attach(const Arguments& arguments, const Streams& streams) {
 
 const Command& attach_command() {
   static const Command command = {
-      {"attach", "begin to trace processes that run already", "[OPTION]... PID|NAME...", kText,
+      {"attach", "start tracing running processes", "[OPTION]... PID|NAME...", kText,
        with_run_options(
            {"--output", "--depth", "--signal", "--sample"},
            {{"--every", "-e", "TIME",
-             "Stay, and ask for a report every so often, until the processes have ended or memlog "
-             "is "
-             "interrupted: 500ms, 10s, 5min (a number alone: seconds)."},
+             R"(Ask for a report at this interval, until the processes end or memlog is interrupted:
+             500ms, 10s, 5min (a number alone: seconds).)"},
             {"--ledger", "", "DIR",
-             "Directory in which each process has its tables in a file, for memlog top, expire and "
-             "recover; it must be able to write there. Without the option there is none."},
+             R"(Each process keeps its tables in a file in this directory, for memlog top, expire
+             and recover. The process must be able to write there. Default: no file.)"},
             {"--timeout", "-t", "SECONDS",
-             "Give up on a process that does not come to a safe point in this time. Default 10."},
-            {"--quiet", "-q", "", "Only errors."}}),
-       "0: each process is attached; 1: one is not, and standard error says why; 2: the command "
-       "line is wrong.",
-       "  memlog attach 4711\n  memlog attach --depth 20 --output /tmp/reports nginx\n"},
+             "Give up on a process that reaches no safe point within this time. Default 10."},
+            {"--quiet", "-q", "", "Print errors only."}}),
+       R"(0: attached to every process; 1: not to every one, and standard error says why; 2: wrong
+       command line.)",
+       R"(  memlog attach 4711
+  memlog attach --depth 20 --output /tmp/reports nginx
+)"},
       run_attach};
   return command;
 }

@@ -44,22 +44,27 @@ struct CheckOptions {
   std::vector<std::string> command;  // and after it
 };
 
-constexpr char kText[] =
-    "Says by its exit status whether a program keeps to a limit, for continuous integration. "
-    "Either reports are given, or a program, which is run under the library and whose report at "
-    "exit is looked at.\n\n"
-    "--max-live limits what is live in the last report. --max-growth limits what stacks have grown "
-    "by: with --baseline since then (stacks matched as memlog diff does, also of another build), "
-    "else in the reports given, without report 1. Stacks that shrank make no room for others. "
-    "Without either, a program must leave nothing live, and reports must not grow.\n\n"
-    "What C and C++ runtimes keep until the end (76,800 bytes in a C++ program that prints a line) "
-    "is on a built-in list and left out, as is what --exclude and --suppressions name; the last "
-    "line says how much. --print-builtin prints the list, which is a suppressions file.\n\n"
-    "A program that fails by itself has failed: its exit status, or the signal that killed it, is "
-    "that of memlog. Programs that it starts are looked at only with --follow. A "
-    "program whose reports say that something of it is not covered (an allocator of its own, a "
-    "plug-in that does not call the library, also one that was closed again) is not judged unless "
-    "--uncovered is given.";
+constexpr char kText[] = R"(
+Checks whether a program stays within a memory limit, and tells by the exit status: for continuous
+integration. Give either reports, or a program. memlog runs the program under the library and checks
+its report at exit.
+
+--max-live limits what is live in the last report. --max-growth limits the growth of all stacks that
+grew; stacks that shrank do not offset it. With --baseline, growth is what is live beyond the
+baseline; stacks are matched as memlog diff does, also across builds. Without it, growth is the
+change over the given reports, except report 1. With neither limit, a program must leave nothing
+live, and reports, or a program with --baseline, must show no growth.
+
+C and C++ runtimes keep some memory until exit (76,800 bytes in a C++ program that prints a line).
+memlog leaves out what is on its built-in list of these, and what --exclude and --suppressions name;
+the last line says how much that was. --print-builtin prints the list, as a suppressions file.
+
+If the program itself fails, memlog checks nothing and ends with the program's exit status, or by
+the signal that killed it. Programs that it starts are checked only with --follow. If the reports
+say that part of the program is not covered (an allocator of its own, a plug-in that does not call
+the library, also one that was closed again), memlog does not judge the program unless --uncovered
+is given.
+)";
 
 std::optional<uint64_t> size_of(const Arguments& arguments, const char* name) {
   if (!arguments.has(name)) return std::nullopt;
@@ -81,17 +86,18 @@ CheckOptions read_check_options(const Arguments& arguments) {
   options.files.assign(words.begin(), end);
   options.command.assign(end, words.end());
   if (options.files.empty() == options.command.empty()) {
-    throw UsageError("check: give reports, or -- and a program");
+    throw UsageError("check: give either reports, or -- and a program");
   }
   if (!options.command.empty()) {
     if (options.max_growth && options.baseline.empty()) {
-      throw UsageError("check: --max-growth of a program needs a --baseline");
+      throw UsageError("check: --max-growth with a program needs --baseline");
     }
     if (arguments.has("--label") || arguments.has("--seq")) {
-      throw UsageError("check: --label and --seq choose among reports, not for a program");
+      throw UsageError(
+          "check: --label and --seq select reports: they cannot be used with a program");
     }
   } else if (arguments.has("--follow")) {
-    throw UsageError("check: --follow is for a program");
+    throw UsageError("check: --follow can only be used with a program");
   }
   if (!options.max_growth && !options.max_live) {
     (options.command.empty() || !options.baseline.empty() ? options.max_growth : options.max_live) =
@@ -102,36 +108,36 @@ CheckOptions read_check_options(const Arguments& arguments) {
 
 Manual check_manual() {
   return {"check",
-          "fail when more is live, or has grown by more, than allowed",
+          "fail if live memory or its growth exceeds a limit",
           "[OPTION]... FILE...\n[OPTION]... -- PROGRAM [ARGUMENT]...\n--print-builtin",
           kText,
           with_filters(
-              {{"--max-live", "", "SIZE", "What may be live: 0, 64K."},
-               {"--max-growth", "", "SIZE", "By how much stacks may have grown, together."},
+              {{"--max-live", "", "SIZE", "Most bytes that may be live: 0, 64K."},
+               {"--max-growth", "", "SIZE", "Most bytes by which all growing stacks may grow."},
                {"--baseline", "", "FILE",
-                "What growth is measured from: a report, a directory, or a pattern in quotes."},
+                "Measure growth from here: a report, a directory, or a pattern in quotes."},
                {"--follow", "", "1|GLOB[:GLOB]",
-                "Look also at the programs that PROGRAM starts: all, or those whose name matches a "
-                "pattern."},
-               {"--uncovered", "", "",
-                "Judge what is seen of a program that is not covered, or in part."},
-               {"--no-builtin", "", "", "Do not leave out what runtimes keep."},
-               {"--print-builtin", "", "", "Print the list of that."},
-               {"--number", "-n", "N", "Entries shown; 0: all. Default 20."},
-               {"--depth", "", "N", "Merge the stacks that agree in their first N frames."},
+                R"(Also check programs that PROGRAM starts: all, or those whose name matches a
+                pattern.)"},
+               {"--uncovered", "", "", "Judge a program even if it is not, or only partly, covered."},
+               {"--no-builtin", "", "", "Count what runtimes keep, too."},
+               {"--print-builtin", "", "", "Print the list of what runtimes keep."},
+               {"--number", "-n", "N", "Entries to show; 0: all. Default 20."},
+               {"--depth", "", "N", "Merge stacks that agree in their first N frames."},
                kFullNamesOption,
                kNoResolveOption,
                kColorOption,
                kNoPagerOption,
                kSysrootOption,
                kSymbolsOption}),
-          "0: within the limits; 1: beyond them, or a file cannot be read; 2: a file is not a "
-          "proper memlog, the command line is wrong, or the program could not be traced. That of "
-          "the program when it fails by itself.",
-          "  memlog check -- ./unit_tests\n"
-          "  memlog check --max-live 4K --suppressions ci.supp -- ./unit_tests\n"
-          "  memlog check --max-growth 64K app-4711-*.memlog\n"
-          "  memlog check --baseline main.memlog --max-growth 1K -- ./app --selftest\n"};
+          R"(0: within the limits; 1: a limit is exceeded, or a file cannot be read; 2: a file is
+          not a valid memlog, the command line is wrong, or the program could not be traced. If the
+          program itself fails: its exit status.)",
+          R"(  memlog check -- ./unit_tests
+  memlog check --max-live 4K --suppressions ci.supp -- ./unit_tests
+  memlog check --max-growth 64K app-4711-*.memlog
+  memlog check --baseline main.memlog --max-growth 1K -- ./app --selftest
+)"};
 }
 
 // A directory that is removed with all that is in it.
@@ -167,7 +173,7 @@ std::optional<int> run_program(const CheckOptions& options, const Arguments& arg
       path.empty() ? target::Uncovered() : target::uncovered(path);
   if (!not_covered.why.empty()) {
     complain(streams,
-             not_covered.why + ": libmtrace.so is not loaded into it, and nothing is checked");
+             not_covered.why + ": libmtrace.so cannot be loaded into it, so nothing is checked");
     return kUnusable;
   }
   const std::vector<std::string> environment = target::traced_environment(
@@ -183,7 +189,7 @@ std::optional<int> run_program(const CheckOptions& options, const Arguments& arg
     return ended.start_error == ENOENT ? 127 : 126;
   }
   if (!WIFEXITED(ended.status) || WEXITSTATUS(ended.status) != 0) {
-    complain(streams, fmt::format("check: {} {}; its memory is not looked at", name,
+    complain(streams, fmt::format("check: {} {}; its memory is not checked", name,
                                   target::end_text(ended.status)));
     if (WIFEXITED(ended.status)) return WEXITSTATUS(ended.status);
     scratch.remove();
@@ -198,7 +204,7 @@ std::optional<int> run_program(const CheckOptions& options, const Arguments& arg
     files = collect::reports_of(scratch.path(), ended.pid, begun);
   }
   if (!files.empty()) return std::nullopt;
-  complain(streams, fmt::format("check: {} has written no report: nothing is checked", name));
+  complain(streams, fmt::format("check: {} wrote no report, so nothing is checked", name));
   return kUnusable;
 }
 
@@ -220,7 +226,7 @@ class Judge {
       const std::string why = text::not_covered(process.last);
       if (!why.empty() && !uncovered) {
         throw UsageError(
-            fmt::format("check: {}; it is not judged, unless with --uncovered by what is seen",
+            fmt::format("check: {}: not judged (--uncovered judges the part that is covered)",
                         text::plain(why)));
       }
       out_ += text::coverage_remarks(process.last, style_);
@@ -264,7 +270,7 @@ collect::ReportSet growth_set(const std::vector<std::string>& files, collect::Re
     if (collect::Reports::look(file).seq != 1) later.push_back(file);
   }
   if (later.empty()) {
-    throw UsageError("check: no growth without a second report or a --baseline");
+    throw UsageError("check: growth needs a second report or --baseline");
   }
   return collect::delta_set(later, reports, left_out);
 }

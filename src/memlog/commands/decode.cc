@@ -14,22 +14,27 @@
 namespace mtrace::cli {
 namespace {
 
-constexpr char kText[] =
-    "Copies a text and gives each line that tells an address in a module the function, the file "
-    "and line, and the functions that the compiler inlined there. Everything else stays as it is. "
-    "Without FILE, and for -, reads the standard input. Known are:\n\n"
-    "  a frame alone in its line:   (/usr/bin/app+0x1105)\n"
-    "  the same in other text:      leak at (/usr/bin/app+0x1105), again\n"
-    "  glibc's backtrace_symbols(): /usr/bin/app(main+0x1d) [0x55d0c0a01106]\n\n"
-    "A frame alone, as mtrace_backtrace() and memlogs have it, becomes a named frame of a memlog, "
-    "with a line of its own for each inlined function before it; other lines get the names at "
-    "their end, innermost first, parted by <. Offsets are taken as mtrace writes them, within the "
-    "call; glibc's are return addresses, and 1 is subtracted.\n\n"
-    "Where lines like\n\n"
-    "  # module: /usr/bin/app build-id=8c02f1 base=0x55d0c0a00000\n\n"
-    "stand in the text, as mtrace_backtrace() puts them behind its frames, they tell which build "
-    "of a module it was: one that has changed since gives no names, and a message says so. Names "
-    "are looked for where memlog resolve looks.";
+constexpr char kText[] = R"(
+Copies text and adds names to the addresses in it. A line that contains an address in a module gets
+the function, the file and line, and the functions that the compiler inlined there. All other text
+stays as it is. Without FILE, or with -, reads standard input. memlog recognises:
+
+  a frame alone on its line:   (/usr/bin/app+0x1105)
+  the same in other text:      leak at (/usr/bin/app+0x1105), again
+  glibc's backtrace_symbols(): /usr/bin/app(main+0x1d) [0x55d0c0a01106]
+
+A frame alone on its line, as mtrace_backtrace() and memlogs write it, becomes a named frame of a
+memlog; each inlined function gets a line of its own before it. Other lines get the names at their
+end, innermost first, separated by <. Offsets that mtrace writes point into the call and are used as
+they are. Those of glibc are return addresses; memlog subtracts 1.
+
+mtrace_backtrace() writes lines like this one after its frames:
+
+  # module: /usr/bin/app build-id=8c02f1 base=0x55d0c0a00000
+
+They tell which build of a module the addresses belong to. If the module has changed since, its
+frames get no names, and a message says so. Names are looked up where memlog resolve looks them up.
+)";
 
 // Decoded at once; what is longer is decoded in pieces.
 constexpr size_t kPiece = size_t{64} << 20;
@@ -102,13 +107,14 @@ const Command& decode_command() {
        kText,
        {kSysrootOption,
         kSymbolsOption,
-        {"--no-modules", "", "", "Leave the \"# module:\" lines out of what is printed."},
+        {"--no-modules", "", "", "Leave the \"# module:\" lines out of the output."},
         {"--quiet", "-q", "", "Do not say why names are missing."}},
-       "0: done, also if some addresses stay without a name; 1: a file cannot be read; 2: the "
-       "command line is wrong.",
-       "  memlog decode app.log\n"
-       "  journalctl -u app | memlog decode | less\n"
-       "  memlog decode --sysroot /srv/image --symbols ./debug crash.txt\n"},
+       R"(0: done, even if some addresses have no name; 1: a file cannot be read; 2: wrong command
+       line.)",
+       R"(  memlog decode app.log
+  journalctl -u app | memlog decode | less
+  memlog decode --sysroot /srv/image --symbols ./debug crash.txt
+)"},
       run_decode};
   return command;
 }

@@ -12,11 +12,12 @@
 namespace mtrace::cli {
 namespace {
 
-constexpr char kText[] =
-    "Undoes memlog attach: the calls of each process go to where they went, signals do what they "
-    "did, no report is written any more, and nothing is left that costs time. The library stays "
-    "mapped, idle. What has not been reported is forgotten: ask for a report before. The process "
-    "can be attached to again, which begins a new series of reports.";
+constexpr char kText[] = R"(
+Undoes memlog attach. The process calls its allocator directly again, signals do what they did
+before, no more reports are written, and no overhead remains. The library stays mapped, but idle.
+Changes that were not reported are lost: ask for a report first. You can attach to the process
+again; that starts a new series of reports.
+)";
 
 int run_detach(const Arguments& arguments, const Streams& streams) {
   const std::chrono::seconds timeout(
@@ -47,14 +48,16 @@ int run_detach(const Arguments& arguments, const Streams& streams) {
 const Command& detach_command() {
   static const Command command = {
       {"detach",
-       "leave processes that were attached to",
+       "stop tracing processes that were attached to",
        "[--timeout SECONDS] PID|NAME...",
        kText,
        {{"--timeout", "-t", "SECONDS",
-         "Give up on a process that does not come to a safe point in this time. Default 10."}},
-       "0: each process is detached; 1: one is not, and standard error says why; 2: the command "
-       "line is wrong.",
-       "  memlog report 4711 && memlog detach 4711\n  memlog detach nginx\n"},
+         "Give up on a process that reaches no safe point within this time. Default 10."}},
+       R"(0: detached from every process; 1: not from every one, and standard error says why; 2:
+       wrong command line.)",
+       R"(  memlog report 4711 && memlog detach 4711
+  memlog detach nginx
+)"},
       run_detach};
   return command;
 }

@@ -18,17 +18,17 @@
 namespace mtrace::cli {
 namespace {
 
-constexpr char kText[] =
-    "Compares what is live in B with what is live in A, stack by stack. Each is a report, a "
-    "directory of reports, or a pattern in quotes like 'app-4711-*.memlog'. A report lists only "
-    "what changed, so what was live then is the sum of the reports up to it: those that are not "
-    "named are looked for beside it, and one that is missing is an error. With --deltas the "
-    "changes "
-    "themselves are compared: what two phases left behind.\n\n"
-    "The first line says what is compared: two states of one process, two processes of one build, "
-    "or two builds. Stacks are the same when their addresses are. Where a module is another build "
-    "they are matched by the functions and files that their frames name: directories do not "
-    "matter, lines may have moved.";
+constexpr char kText[] = R"(
+Compares what is live in B with what is live in A, stack by stack. A and B are each a report, a
+directory of reports, or a pattern in quotes like 'app-4711-*.memlog'. A report lists only changes,
+so what is live at a report is the sum of all reports up to it. memlog looks for reports that you do
+not name beside the one that you name; a missing one is an error. With --deltas, it compares the
+changes themselves: what two phases left behind.
+
+The first line says what is compared: two states of one process, two processes of one build, or two
+builds. Stacks match if their addresses match. In a module of another build, stacks match if the
+functions and files of their frames match; directories do not matter, and lines may have moved.
+)";
 
 std::string process_text(const profile::Header& header) {
   return fmt::format("{}[{}]", text::plain(profile::base_name(header.program)), header.pid);
@@ -108,7 +108,8 @@ std::string changes_text(const analyze::Comparison& comparison, size_t unchanged
 }
 
 int run_diff(const Arguments& arguments, const Streams& streams) {
-  if (arguments.operands().size() != 2) throw UsageError("diff: two reports or sets are compared");
+  if (arguments.operands().size() != 2)
+    throw UsageError("diff: give two reports or sets of reports");
   text::Style style = read_style(arguments, streams);
   const bool by_blocks = arguments.choice("--by") == "blocks";
   style.order = by_blocks ? analyze::Order::kBlocks : analyze::Order::kBytes;
@@ -152,19 +153,20 @@ int run_diff(const Arguments& arguments, const Streams& streams) {
 
 const Command& diff_command() {
   static const Command command = {
-      {"diff", "compare what is live in two reports or sets of them", "[OPTION]... A B", kText,
+      {"diff", "compare what is live in two reports or sets of reports", "[OPTION]... A B", kText,
        with_view_options(
-           {{"--deltas", "", "", "Compare what the reports changed instead of what is live."},
-            {"--number", "-n", "N", "Entries shown; 0: all. Default 20."},
-            {"--depth", "", "N", "Merge the stacks that agree in their first N frames (1 to 128)."},
-            {"--by", "", "KEY", "What to sort by: bytes (default) or blocks.", "bytes|blocks"},
-            {"--oneline", "", "", "One line an entry."}}),
-       "0: compared; 1: a file cannot be read, or a report is missing; 2: a file is not a proper "
-       "memlog, or the command line is wrong.",
-       "  memlog diff app-4711-2.memlog app-4711-7.memlog\n"
-       "  memlog diff before/ after/\n"
-       "  memlog diff --grew 'old/app-*.memlog' 'new/app-*.memlog'\n"
-       "  memlog diff --deltas app-4711-3.memlog app-4711-4.memlog\n"},
+           {{"--deltas", "", "", "Compare the changes in the reports instead of what is live."},
+            {"--number", "-n", "N", "Entries to show; 0: all. Default 20."},
+            {"--depth", "", "N", "Merge stacks that agree in their first N frames (1 to 128)."},
+            {"--by", "", "KEY", "Sort by bytes (default) or blocks.", "bytes|blocks"},
+            {"--oneline", "", "", "Print one line per entry."}}),
+       R"(0: compared; 1: a file cannot be read, or a report is missing; 2: a file is not a valid
+       memlog, or the command line is wrong.)",
+       R"(  memlog diff app-4711-2.memlog app-4711-7.memlog
+  memlog diff before/ after/
+  memlog diff --grew 'old/app-*.memlog' 'new/app-*.memlog'
+  memlog diff --deltas app-4711-3.memlog app-4711-4.memlog
+)"},
       run_diff};
   return command;
 }

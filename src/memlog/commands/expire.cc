@@ -22,22 +22,23 @@
 namespace mtrace::cli {
 namespace {
 
-constexpr char kText[] =
-    "Watches the blocks that a process allocates from now on and says which outlive a time: the "
-    "stack when its first one does, then how many more, and how many of them are freed later after "
-    "all. A stack that has freed some (--mute) is not spoken of any more: the time is too short "
-    "for what it does, and the message says which would do. Then closing statistics, for each "
-    "stack: what may "
-    "leak (expired and not freed), allocations and frees while it was watched, how long the freed "
-    "had lived (min, mean, max), and the age of the oldest. Min and max come from the ledger, "
-    "which "
-    "keeps them since the process's last report: a bound (>=, <=; in JSON live_min_ms_at_least, "
-    "live_max_ms_at_most) where they may be of before the watch, and unknown (?, null) where the "
-    "process has reported meanwhile.\n\n"
-    "It reads the ledger that memlog run or MTRACE_LEDGER has the process keep in a file; the "
-    "process is not signalled or stopped. One that is not traced is attached to, as memlog attach "
-    "does, and detached from at the end. A process that samples (MTRACE_SAMPLE) shows the blocks "
-    "that it has recorded. It ends at a limit, at Ctrl-C or with the process.";
+constexpr char kText[] = R"(
+Watches the blocks that a process allocates from now on, and reports those that live longer than
+--after. Prints a stack when its first block expires, then how many more of its blocks expire, and
+how many expired blocks are freed after all. A stack that frees --mute of its expired blocks is
+muted; the message suggests a longer --after.
+
+At the end, prints statistics for each stack: what may leak (expired and not freed), allocations and
+frees while it was watched, lifetimes of the freed blocks (min, mean, max), and the age of the
+oldest block. Min and max come from the ledger, which keeps them since the process's last report.
+They are printed as bounds (>=, <=; in JSON live_min_ms_at_least, live_max_ms_at_most) if they may
+date from before the watch, and as unknown (?, null) if the process has reported meanwhile.
+
+Reads the ledger file that memlog run or MTRACE_LEDGER makes the process keep. Does not signal or
+stop the process. If the process is not traced, memlog attaches to it, as memlog attach does, and
+detaches at the end. With MTRACE_SAMPLE, only the blocks that were recorded are seen. Ends at a
+limit, at Ctrl-C, or with the process.
+)";
 
 volatile std::sig_atomic_t g_interrupted = 0;
 
@@ -213,21 +214,23 @@ int run_expire(const Arguments& arguments, const Streams& streams) {
 const Command& expire_command() {
   static const Command command = {
       {"expire",
-       "report blocks that outlive a time, as they do",
+       "report blocks that live longer than a given time",
        "[OPTION]... PID|NAME",
        kText,
        {{"--after", "-a", "TIME", "How long a block may live: 500ms, 100s, 10min. Default 100s."},
-        {"--max-expired", "", "N", "End when so many blocks have expired."},
-        {"--max-stacks", "", "N", "End when blocks of so many stacks have."},
+        {"--max-expired", "", "N", "Stop after N expired blocks."},
+        {"--max-stacks", "", "N", "Stop once N stacks have expired blocks."},
         {"--mute", "", "N",
-         "Speak no more of a stack that has freed so many of its expired blocks; 0: never. Default "
-         "5."},
-        {"--format", "-f", "FORMAT", "text, or a JSON object a line.", "text|json"},
+         "Mute a stack once it has freed N of its expired blocks; 0: never. Default 5."},
+        {"--format", "-f", "FORMAT", "Output format: text, or json with one JSON object per line.",
+         "text|json"},
         kSysrootOption,
         kSymbolsOption},
-       "0: done; 1: there is no such process, it has no ledger that can be read, or it cannot be "
-       "attached to; 2: the command line is wrong.",
-       "  memlog expire app\n  memlog expire --after 10min --format json 4711\n"},
+       R"(0: done; 1: the process does not exist, its ledger cannot be read, or memlog cannot attach
+       to it; 2: wrong command line.)",
+       R"(  memlog expire app
+  memlog expire --after 10min --format json 4711
+)"},
       run_expire};
   return command;
 }

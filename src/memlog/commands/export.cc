@@ -117,11 +117,12 @@ ExportRows rows_of(const profile::Header& header) {
 
 ExportRows compared(const Arguments& arguments, analyze::Order order, collect::Reports& reports) {
   if (order != analyze::Order::kBytes && order != analyze::Order::kBlocks) {
-    throw UsageError("export: --base compares bytes or blocks");
+    throw UsageError("export: --base compares only bytes or blocks: use --by bytes or --by blocks");
   }
   if (reports.filter().chooses_reports()) {
     throw UsageError(
-        "export: --label and --seq do not go with --base: what is live is the sum of all reports");
+        "export: --label and --seq cannot be used with --base: what is live is the sum of all "
+        "reports");
   }
   analyze::LeftOut left_out;
   std::vector<std::string> files;
@@ -143,7 +144,8 @@ ExportRows compared(const Arguments& arguments, analyze::Order order, collect::R
 // Says how many stacks a profile cannot hold because they shrank; nothing for 0.
 void complain_left_out(size_t stacks, const Streams& streams) {
   if (stacks == 0) return;
-  complain(streams, fmt::format("export: {} below 0 left out", text::count_text(stacks, "stack")));
+  complain(streams, fmt::format("export: left out {} whose number is below 0",
+                                text::count_text(stacks, "stack")));
 }
 
 // From the operands; one report's rows as they are, several added up, or with --base what they hold
@@ -180,7 +182,8 @@ ExportRows export_rows(const Arguments& arguments, analyze::Order order, collect
   rows.status = complain_incomplete(sums, streams);
   rows.table = text::table_of(sums, reports.filter(), style, context);
   if (order == analyze::Order::kLive) {
-    throw UsageError("export: --by live: of several reports, the bytes are what is live");
+    throw UsageError(
+        "export: --by live: not for several reports; their sum of bytes is what is live");
   }
   return rows;
 }
@@ -274,7 +277,8 @@ void check_options(const Arguments& arguments) {
        {"--by", "--peak", "--base", "--min-bytes", "--grew", "--shrank", "--lifetime"}) {
     if (arguments.has(option)) {
       throw UsageError(fmt::format(
-          "export: {} does not go with html: the page shows what is live at each report", option));
+          "export: {} cannot be used with html: the page shows what is live at each report",
+          option));
     }
   }
 }
@@ -305,8 +309,8 @@ collect::ReportSeries series_for(const std::vector<std::string>& operands) {
       return fmt::format("{}[{}]", text::plain(all[i][0].program), all[i][0].pid);
     };
     throw std::runtime_error(
-        fmt::format("export: a page is about one process; here are {}: {}, {}{}", all.size(),
-                    name(0), name(1), all.size() > 2 ? ", ..." : ""));
+        fmt::format("export: html takes the reports of one process, but these are of {}: {}, {}{}",
+                    all.size(), name(0), name(1), all.size() > 2 ? ", ..." : ""));
   }
   return std::move(all.front());
 }
@@ -356,34 +360,39 @@ std::string export_page(const Arguments& arguments, collect::Reports& reports) {
   return exporting::report_page(page);
 }
 
-constexpr char kText[] =
-    "Writes a report, or what several add up to, for other tools:\n\n"
-    "  html         a page: reports over time, flame graph, any two compared\n"
-    "  flamegraph   SVG: a browser opens it; click to zoom, Ctrl-F to search\n"
-    "  folded       a line for each stack, for flamegraph.pl and the like\n"
-    "  speedscope   https://www.speedscope.app\n"
-    "  pprof        profile.proto, compressed: lines, inlining and build-ids\n"
-    "  callgrind    kcachegrind, callgrind_annotate\n"
-    "  massif       massif-visualizer, ms_print: a snapshot for each report\n"
-    "  heaptrack    heaptrack_gui, heaptrack_print: what is live as leaked\n"
-    "  gperftools   google-pprof, jeprof: a heap profile with names\n"
-    "  dot          a call graph for graphviz\n"
-    "  gprof2dot    gprof2dot -f json\n"
-    "  csv          a row for each stack, all numbers\n"
-    "  jsonl        the same as JSON, an object a line\n\n"
-    "A profile has one number for each stack, which --by names; by default it is the change in "
-    "bytes, which for the sum of all reports is what is live. With --base it is what is live less "
-    "what was live in another report. Profiles cannot hold numbers below 0: stacks that "
-    "shrank are left out, and standard error says how many. A flame graph shows them in blue, "
-    "beside what grew in red: there a function is as wide as all that moved in it, up or down. "
-    "csv and jsonl have all stacks and numbers, other kinds than heap, too.\n\n"
-    "html is one file about all reports of a process, by default of the one that wrote the newest, "
-    "and needs no network: what was live at each report, and how any two of them differ.\n\n"
-    "massif and heaptrack know time. Of all reports of one process, from the first on, they get "
-    "what is live at each of them, and the peak with its shares at its time. A report shows how "
-    "often a stack allocated and how much that was, but not in which order and sizes: for "
-    "heaptrack, which has a line for each call, blocks have the stack's average size. Other "
-    "reports, and what --by names, are one moment.";
+constexpr char kText[] = R"(
+Writes a report, or the sum of several, for other tools:
+
+  html         a page: reports over time, flame graph, any two compared
+  flamegraph   SVG: a browser opens it; click to zoom, Ctrl-F to search
+  folded       one line per stack, for flamegraph.pl and similar tools
+  speedscope   https://www.speedscope.app
+  pprof        profile.proto, compressed: lines, inlining and build-ids
+  callgrind    kcachegrind, callgrind_annotate
+  massif       massif-visualizer, ms_print: one snapshot per report
+  heaptrack    heaptrack_gui, heaptrack_print: shows live memory as leaked
+  gperftools   google-pprof, jeprof: a heap profile with names
+  dot          a call graph for graphviz
+  gprof2dot    gprof2dot -f json
+  csv          one row per stack, all numbers
+  jsonl        the same as JSON, one object per line
+
+A profile has one number per stack; --by selects it. The default is the change in bytes; for the sum
+of all reports that is what is live. With --base it is what is live now minus what was live in
+another report. Profiles cannot hold negative numbers: stacks that shrank are left out, and standard
+error says how many. A flame graph shows them in blue, beside growth in red; the width of a function
+is the sum of all changes in it, up or down. csv and jsonl have all stacks and all numbers, and also
+the entries that are not heap.
+
+html writes one file about all reports of a process, which needs no network: what was live at each
+report, and how any two reports differ. The default is the process that wrote the newest report.
+
+massif and heaptrack have a time axis. Given all reports of one process, from the first on, they
+show what is live at each report, and the peak with its shares at the time of the peak. A report
+says how often a stack allocated and how much, but not in which order and sizes. heaptrack wants one
+line per call, so each block gets the average size of its stack. With other reports, or with --by,
+these formats show one moment.
+)";
 
 constexpr char kFormats[] =
     "html|flamegraph|folded|speedscope|pprof|callgrind|massif|heaptrack|gperftools|dot|gprof2dot|"
@@ -446,12 +455,12 @@ int run_export(const Arguments& arguments, const Streams& streams) {
   const std::string format = arguments.choice("--format");
   if (arguments.has("--base") && (format == "pprof" || format == "csv" || format == "jsonl")) {
     throw UsageError(fmt::format(
-        "export: --base: {} has numbers besides, which a comparison does not know", format));
+        "export: --base cannot be used with {}: it has numbers that a comparison lacks", format));
   }
   const analyze::Order order = read_order("export", arguments);
   if ((format == "heaptrack" || format == "gperftools") && exporting::counts_blocks(order)) {
-    throw UsageError(
-        fmt::format("export: {} holds bytes: not with --by {}", format, arguments.choice("--by")));
+    throw UsageError(fmt::format("export: {} holds bytes only: --by {} is not possible", format,
+                                 arguments.choice("--by")));
   }
   collect::Reports reports(read_options("export", arguments));
   if (format == "html") {
@@ -464,7 +473,7 @@ int run_export(const Arguments& arguments, const Streams& streams) {
   }
   const ExportRows rows = export_rows(arguments, order, reports, streams);
   if (format == "pprof" && streams.terminal && !arguments.has("--output")) {
-    throw UsageError("export: pprof is not for a terminal: -o FILE");
+    throw UsageError("export: pprof is binary and standard output is a terminal: use -o FILE");
   }
   std::string text = write(format, rows, order, reports, streams);
   if (format == "heaptrack" && arguments.value("--output", "-").ends_with(".gz")) {
@@ -481,31 +490,32 @@ const Command& export_command() {
       {"export", "write reports in the formats of other tools", "-f FORMAT [OPTION]... [FILE...]",
        kText,
        with_filters(
-           {{"--format", "-f", "FORMAT", "One of those above.", kFormats},
+           {{"--format", "-f", "FORMAT", "One of the formats above.", kFormats},
             {"--output", "-o", "FILE",
-             "Write there, at once or not at all; default: the standard output. heaptrack's data "
-             "is compressed for a name in .gz."},
+             R"(Write to FILE, completely or not at all. Default: standard output. For heaptrack, a
+             name that ends in .gz compresses the data.)"},
             {"--by", "", "KEY",
-             "The number: bytes (default), blocks, live, allocs, temporary, slack or peak, "
-             "as in memlog show.",
+             R"(The number to export: bytes (default), blocks, live, allocs, temporary, slack or
+             peak, as in memlog show.)",
              "bytes|blocks|live|allocs|temporary|slack|peak"},
             {"--base", "", "FILE",
-             "Compare: what is live now more or less than then, as memlog diff has it. What it is "
-             "compared with: a report, a directory, or a pattern in quotes."},
+             R"(Export the difference in live memory from this report, directory, or pattern in
+             quotes, as memlog diff does.)"},
             kPeakOption,
             {"--depth", "", "N", "Only the innermost N frames of each stack."},
             kNoResolveOption,
             kSysrootOption,
             kSymbolsOption}),
-       "0: written; 1: a file cannot be read or written, or a report of the sum is missing; 2: a "
-       "file is not a proper memlog, or the command line is wrong.",
-       "  memlog export -f html -o app.html app-4711-*.memlog\n"
-       "  memlog export -f flamegraph -o app.svg app-4711-2.memlog\n"
-       "  memlog export -f flamegraph --base app-4711-2.memlog app-4711-7.memlog >grew.svg\n"
-       "  memlog export -f folded app-4711-2.memlog | flamegraph.pl --countname bytes >app.svg\n"
-       "  memlog export -f pprof -o app.pb.gz app-4711-*.memlog\n"
-       "  memlog export -f speedscope --peak -o app.json app-4711-2.memlog\n"
-       "  memlog export -f heaptrack -o heaptrack.app.gz app-4711-*.memlog\n"
+       R"(0: written; 1: a file cannot be read or written, or the sum lacks a report; 2: a file is
+       not a valid memlog, or the command line is wrong.)",
+       R"(  memlog export -f html -o app.html app-4711-*.memlog
+  memlog export -f flamegraph -o app.svg app-4711-2.memlog
+  memlog export -f flamegraph --base app-4711-2.memlog app-4711-7.memlog >grew.svg
+  memlog export -f folded app-4711-2.memlog | flamegraph.pl --countname bytes >app.svg
+  memlog export -f pprof -o app.pb.gz app-4711-*.memlog
+  memlog export -f speedscope --peak -o app.json app-4711-2.memlog
+  memlog export -f heaptrack -o heaptrack.app.gz app-4711-*.memlog
+)"
        "  memlog export -f gperftools -o app.heap app-4711-2.memlog && google-pprof --text "
        "app.heap\n"
        "  memlog export -f csv app-4711-2.memlog | sqlite3 :memory: '.import --csv /dev/stdin m' "

@@ -55,22 +55,29 @@ std::string library_options(bool roff) {
 
 std::string overview() {
   std::string out =
-      "memlog: reads what libmtrace.so says about a program's memory\n\n"
-      "  memlog run ./app                           run a program, and sum up at its end\n"
-      "  LD_PRELOAD=/path/to/libmtrace.so ./app &   trace a program\n"
-      "  memlog report app                          what has changed since the last report\n"
-      "  memlog show                                read it\n\nCommands:\n";
+      R"(memlog: shows which call stacks of a program hold memory, from reports of libmtrace.so
+
+  memlog run ./app                           run a program; print a summary at its end
+  LD_PRELOAD=/path/to/libmtrace.so ./app &   trace a program
+  memlog report app                          ask it for a report: changes since the last one
+  memlog show                                read the report
+
+Commands:
+)";
   for (const Command* command : all_commands()) {
     out += fmt::format("  {:<9} {}\n", command->manual.name, command->manual.purpose);
   }
   out +=
-      "\nmemlog COMMAND --help describes a command, memlog help options the library's options,\n"
-      "memlog --version the version.\n";
+      R"(
+memlog COMMAND --help describes a command, memlog help options the library's options.
+memlog --version prints the version.
+)";
   return out;
 }
 
 int run_help(const Arguments& arguments, const Streams& streams) {
-  if (arguments.operands().size() > 1) throw UsageError("help: one topic at a time");
+  if (arguments.operands().size() > 1)
+    throw UsageError("help: more than one topic given: name one");
   if (arguments.operands().empty()) {
     if (arguments.has("--completion")) {
       print(streams, completion(arguments.choice("--completion")));
@@ -81,7 +88,7 @@ int run_help(const Arguments& arguments, const Streams& streams) {
   }
   const std::string& topic = arguments.operands()[0];
   if (arguments.has("--completion") || (arguments.has("--roff") && topic != "options")) {
-    throw UsageError("help: --completion and --roff are not for single commands");
+    throw UsageError("help: --completion and --roff cannot be used with a command");
   }
   if (topic == "options") {
     print(streams, library_options(arguments.has("--roff")));
@@ -96,7 +103,7 @@ int run_help(const Arguments& arguments, const Streams& streams) {
     topics.emplace_back(command->manual.name);
   }
   const std::string meant = nearest(topic, topics);
-  throw UsageError(fmt::format("help: nothing is known about {}{}", topic,
+  throw UsageError(fmt::format("help: unknown topic {}{}", topic,
                                meant.empty() ? "" : fmt::format(" (did you mean {}?)", meant)));
 }
 
@@ -104,23 +111,26 @@ int run_help(const Arguments& arguments, const Streams& streams) {
 
 const Command& help_command() {
   static const Command command = {{"help",
-                                   "the commands, one of them, or the options of libmtrace.so",
+                                   "describe the commands, or the options of libmtrace.so",
                                    "\nCOMMAND\noptions\n--completion bash|zsh|fish",
-                                   "Without a topic, lists the commands. With the name of a "
-                                   "command, prints what its --help prints. `memlog help options` "
-                                   "prints the environment variables that libmtrace.so reads, "
-                                   "with their range and default.",
+                                   R"(
+Without a topic, lists the commands. With the name of a command, prints what its --help prints.
+`memlog help options` prints the environment variables that libmtrace.so reads, with their ranges
+and defaults.
+)",
                                    {{"--completion", "", "SHELL",
-                                     "A script that teaches bash, zsh or fish the commands, their "
-                                     "options and what these take. make install installs it.",
+                                     R"(Print a completion script for bash, zsh or fish. make
+                                     install installs it.)",
                                      "bash|zsh|fish"},
                                     {"--roff", "", "",
-                                     "The commands, or the options of libmtrace.so, as the source "
-                                     "of their manual page."},
+                                     R"(Print the source of the manual page of the commands, or of
+                                     the library's options.)"},
                                     kNoPagerOption},
-                                   "0; 2 for an unknown topic.",
-                                   "  memlog help show\n  memlog help options\n"
-                                   "  source <(memlog help --completion bash)\n"},
+                                   "0: printed; 2: unknown topic.",
+                                   R"(  memlog help show
+  memlog help options
+  source <(memlog help --completion bash)
+)"},
                                   run_help};
   return command;
 }

@@ -21,21 +21,24 @@
 namespace mtrace::cli {
 namespace {
 
-constexpr char kText[] =
-    "Looks at the reports of a process, taken at comparable states: after each round of the same "
-    "work, say. For each stack, what it held at these states is a series of numbers. A stack grows "
-    "if the series rises more often than chance allows (the rank test of Mann and Kendall, which "
-    "asks nothing of how noise is distributed) and has not slowed down: caches fill up, and are "
-    "told apart, as are stacks that changed once, swing or shrink. How fast it grows is the median "
-    "of the slopes between all pairs of reports (Theil and Sen), with the interval that holds the "
-    "true value with a probability of 95 percent.\n\n"
-    "Reports are taken in the order of their numbers, whatever the order of the arguments. Report "
-    "1, which has all of the start, and the report at exit are left out; --label and --seq choose "
-    "states. One that is missing is named: the numbers stay right, as each report says what its "
-    "stacks hold, but stacks that changed only there are seen late. Without FILE, all reports of "
-    "the directory; each process stands for itself.\n\n"
-    "At least 5 states are needed for the default level of 0.01, 4 for 0.05: with fewer, even a "
-    "series that always rises may be chance.";
+constexpr char kText[] = R"(
+Finds stacks that grow over the reports of a process. Take the reports at comparable states, for
+example after each round of the same work. What a stack holds at these states is a series of
+numbers. A stack grows if its series rises more often than chance allows (the rank test of Mann and
+Kendall, which makes no assumption about the distribution of noise) and has not slowed down. Caches
+that fill up are told apart, as are stacks that changed once, swing or shrink. The rate of growth is
+the median of the slopes between all pairs of reports (Theil and Sen), with its 95 percent
+confidence interval.
+
+Reports are ordered by their numbers, not by the order of the arguments. Report 1, which contains
+all of the start-up, and the report at exit are left out; --label and --seq select states. A missing
+report is named. The numbers stay right without it, since each report says what its stacks hold, but
+stacks that changed only there are seen late. Without FILE, reads all reports in the directory. Each
+process is judged separately.
+
+The default level of 0.01 needs at least 5 states, a level of 0.05 needs 4: with fewer, even a
+series that always rises may be chance.
+)";
 
 struct Options {
   text::Style style;
@@ -50,7 +53,7 @@ double read_level(const Arguments& arguments) {
   if (text.empty() || *end != '\0' || !std::isfinite(level) || level <= 0 || level > 0.5 ||
       text.find_first_not_of("0123456789.") != std::string::npos) {
     throw UsageError(
-        fmt::format("leaks: --level {} is not a probability above 0, up to 0.5", text));
+        fmt::format("leaks: --level {} is not a probability above 0 and at most 0.5", text));
   }
   return level;
 }
@@ -121,7 +124,7 @@ int run_leaks(const Arguments& arguments, const Streams& streams) {
     }
   }
   if (arguments.has("--lifetime")) {
-    throw UsageError("leaks: --lifetime: a series has no lifetimes");
+    throw UsageError("leaks: --lifetime cannot be used: a series of reports has no lifetimes");
   }
   collect::Reports reports(read_options("leaks", arguments));
   std::vector<std::string> files;
@@ -146,20 +149,20 @@ const Command& leaks_command() {
        kText,
        with_view_options(
            {{"--level", "", "P",
-             "The rate of false alarms: the probability with which a stack that only swings is "
-             "taken for one that grows. Default 0.01."},
-            {"--limit", "", "SIZE", "Say when so much will be live if it goes on: 512M, 2G."},
-            {"--all", "", "", "Take report 1 and the report at exit for states, too."},
+             R"(The rate of false alarms: the probability that a stack that only fluctuates counts
+             as growing. Default 0.01.)"},
+            {"--limit", "", "SIZE",
+             "Predict when this much will be live if the growth goes on: 512M, 2G."},
+            {"--all", "", "", "Use report 1 and the report at exit as states, too."},
             {"--number", "-n", "N",
-             "Stacks shown of those that grow, and of the others; 0: all. "
-             "Default 20."},
-            {"--depth", "", "N",
-             "Merge the stacks that agree in their first N frames (1 to 128)."}}),
-       "0: looked at, whatever was found; 1: a file cannot be read; 2: a file is not a proper "
-       "memlog, or the command line is wrong.",
-       "  memlog leaks app-4711-*.memlog\n"
-       "  memlog leaks --label '^idle' --limit 2G app-4711-*.memlog\n"
-       "  memlog leaks --depth 3 --min-bytes 64K\n"},
+             "Stacks to show of those that grow, and of the others; 0: all. Default 20."},
+            {"--depth", "", "N", "Merge stacks that agree in their first N frames (1 to 128)."}}),
+       R"(0: done, whatever was found; 1: a file cannot be read; 2: a file is not a valid memlog, or
+       the command line is wrong.)",
+       R"(  memlog leaks app-4711-*.memlog
+  memlog leaks --label '^idle' --limit 2G app-4711-*.memlog
+  memlog leaks --depth 3 --min-bytes 64K
+)"},
       run_leaks};
   return command;
 }

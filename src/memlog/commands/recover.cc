@@ -17,18 +17,21 @@
 namespace mtrace::cli {
 namespace {
 
-constexpr char kText[] =
-    "Makes a memlog of the last state of a process that had its ledger in a file (MTRACE_LEDGER, "
-    "which memlog run sets) and was killed: by SIGKILL, for want of memory, or with the machine. "
-    "It has what a report at that moment would have had, since the process's last report, and "
-    "lists all stacks that held something, also those that had not changed. What the process was "
-    "doing at that very moment may be missing: of each thread one allocation or free. After a "
-    "loss of power the file is as old as what the kernel had written of it.\n\n"
-    "The report is named PROGRAM-PID-recovered.memlog, in the directory at hand; nothing is "
-    "replaced. Its number is that of the report that would have come next, its time the last sign "
-    "of life in the ledger. Frames are named from the files of this machine.\n\n"
-    "The ledger of a process that runs can be read as well: the memlog is then of now, with what "
-    "the kernel says of its memory.";
+constexpr char kText[] = R"(
+Makes a report of the last state of a process that was killed (by SIGKILL, because memory ran out,
+or with the machine) and kept its ledger in a file (MTRACE_LEDGER, which memlog run sets). It
+contains what a report at that moment would have contained: the changes since the process's last
+report. It also lists stacks that held memory but did not change. What each thread was doing at that
+very moment may be missing: at most one allocation or free per thread. After a power failure, the
+file is as old as what the kernel had written of it.
+
+The report is named PROGRAM-PID-recovered.memlog, in the current directory; no file is replaced. Its
+number is the one that the next report would have had; its time is the last sign of life in the
+ledger. Frames are named from the files on this machine.
+
+The ledger of a running process can be read, too. The report then shows the present, with what the
+kernel says about the process's memory.
+)";
 
 void recover(const std::string& name, const Arguments& arguments, symbolize::Symbolizer& resolver,
              const Streams& streams) {
@@ -94,15 +97,15 @@ const Command& recover_command() {
        kText,
        {kSysrootOption,
         kSymbolsOption,
-        {"--label", "-l", "TEXT", "Put this into the report's header."},
-        {"--output", "-o", "FILE",
-         "Write there, replacing what is there; - is the standard output."},
-        {"--raw", "", "", "Leave frames as module and offset; memlog resolve names them later."},
-        {"--remove", "", "", "Remove the ledger afterwards, unless its process runs."}},
-       "0: done; 1: a ledger cannot be read, or its report not be written; 2: a file is no ledger "
-       "or too damaged to make sense of, or the command line is wrong.",
-       "  memlog recover /dev/shm/mtrace-4710/app-4711.ledger\n"
-       "  memlog recover -o - app-4711.ledger | memlog show --by live -\n"},
+        {"--label", "-l", "TEXT", "Put this text into the header of the report."},
+        {"--output", "-o", "FILE", "Write to FILE, replacing it; -: standard output."},
+        {"--raw", "", "", "Keep frames as module and offset; memlog resolve can name them later."},
+        {"--remove", "", "", "Remove the ledger afterwards, unless its process still runs."}},
+       R"(0: done; 1: a ledger cannot be read, or its report cannot be written; 2: a file is not a
+       ledger or too damaged to read, or the command line is wrong.)",
+       R"(  memlog recover /dev/shm/mtrace-4710/app-4711.ledger
+  memlog recover -o - app-4711.ledger | memlog show --by live -
+)"},
       run_recover};
   return command;
 }

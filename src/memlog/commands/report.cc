@@ -24,25 +24,28 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr char kText[] =
-    "Asks each process for a report, waits until it is complete and its names are filled in, and "
-    "prints its path. A NAME is that of an executable or of a command, as killall takes it; all "
-    "processes of that name are asked. The report of a process that sees other files (in a "
-    "container) is copied to the working directory.\n\n"
-    "A process that has a ledger (memlog run, MTRACE_LEDGER) is asked through it, and reports at "
-    "its next allocation or free. Otherwise, or when there is none for a second, it is stopped for "
-    "some milliseconds, and a thread of it writes the report; calls that wait are continued. Where "
-    "that is not allowed the ledger is read, and written to PROGRAM-PID-snapshot.memlog in the "
-    "directory at hand, which is no numbered report: the next one still says what has changed "
-    "since the last.\n\n"
-    "Only a process without a ledger, no thread of which can be borrowed, is sent the signal: "
-    "poll, "
-    "select, epoll_wait, nanosleep and other calls that wait end early by it (libmtrace(7)). It is "
-    "sent while all threads stand still, so none of them can be on its way to another program. "
-    "What has not libmtrace.so mapped, or does not catch the signal, is never signalled: the "
-    "signal would end it.\n\n"
-    "A label stands in the header of the report and tells later what phase it belongs to. Several "
-    "that ask one process at a time wait for each other, and each gets a report of its own.";
+constexpr char kText[] = R"(
+Asks each process for a report, waits until it is complete and its frames are named, and prints its
+path. NAME is the name of an executable or of a command, as for killall; all processes of that name
+are asked. If a process sees other files (in a container), its report is copied to the current
+directory.
+
+A process with a ledger (memlog run, MTRACE_LEDGER) is asked through the ledger, and reports at its
+next allocation or free. Without a ledger, or if there is no answer within a second, memlog stops
+the process for some milliseconds and one of its threads writes the report; waiting calls are
+continued. If that is not permitted, memlog reads the ledger and writes
+PROGRAM-PID-snapshot.memlog to the current directory. A snapshot is not one of the numbered reports:
+the next report still contains all changes since the last one.
+
+memlog sends the signal only to a process that has no ledger and no thread that can be borrowed. The
+signal makes poll, select, epoll_wait, nanosleep and other waiting calls return early
+(libmtrace(7)). It is sent while all threads are stopped, so that none of them can execute another
+program meanwhile. memlog never signals a process without libmtrace.so, or one that does not catch
+the signal: the signal would kill it.
+
+A label is stored in the header of the report, to tell later which phase it belongs to. If several
+callers ask one process at the same time, they take turns, and each gets a report of its own.
+)";
 
 constexpr std::chrono::seconds kLedgerPatience{1};
 
@@ -117,7 +120,7 @@ class Session {
   bool ask(pid_t pid) {
     if (!turns_.at(pid).held()) {
       return refuse(pid, target::process_name(pid),
-                    "is being asked by another memlog all the time");
+                    "is busy with another memlog that asks it for reports: try again later");
     }
     for (;;) {
       std::string why;
@@ -166,8 +169,8 @@ class Session {
     if (print_snapshot(asked)) return asked.answered = true;
     if (why.empty()) {
       why =
-          "has a filter of system calls (seccomp) that its library has not seen being added, which "
-          "could end it";
+          "has a system call filter (seccomp) that libmtrace.so has not seen being installed and "
+          "that could kill it: run memlog report as root";
     }
     return false;
   }
@@ -210,7 +213,8 @@ class Session {
       print(streams_, from_here(target::fetch_report(process.pid(), process.path())) + '\n');
       return true;
     } catch (const std::exception& error) {
-      return refuse(process, fmt::format("has reported, but: {}", error.what()));
+      return refuse(
+          process, fmt::format("has reported, but its report cannot be fetched: {}", error.what()));
     }
   }
 
@@ -249,7 +253,7 @@ class Session {
       if (left() == Clock::duration{}) {
         if (reported) show_path(process);
         if (!reported) withdraw(asked);
-        return refuse(process, reported ? "has reported, but its names are not filled in yet"
+        return refuse(process, reported ? "has reported, but its frames are not named yet"
                                         : fmt::format("has not reported within {} seconds",
                                                       timeout_.count()));
       }
@@ -302,14 +306,17 @@ int run_report(const Arguments& arguments, const Streams& streams) {
 const Command& report_command() {
   static const Command command = {
       {"report",
-       "have processes write a report, and wait for it",
+       "ask processes for a report and wait for it",
        "[--label TEXT] [--timeout SECONDS] PID|NAME...",
        kText,
-       {{"--label", "-l", "TEXT", "Put this into the report's header; at most 256 bytes."},
-        {"--timeout", "-t", "SECONDS", "Give up waiting after this time. Default 30."}},
-       "0: each process has reported; 1: one has not, and standard error says why; 2: the command "
-       "line is wrong.",
-       "  memlog report app\n  memlog report --label after-warmup 4711\n"},
+       {{"--label", "-l", "TEXT",
+         "Put this text into the header of the report; at most 256 bytes."},
+        {"--timeout", "-t", "SECONDS", "Stop waiting after this time. Default 30."}},
+       R"(0: every process has reported; 1: not every one, and standard error says why; 2: wrong
+       command line.)",
+       R"(  memlog report app
+  memlog report --label after-warmup 4711
+)"},
       run_report};
   return command;
 }

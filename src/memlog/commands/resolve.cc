@@ -15,19 +15,21 @@
 namespace mtrace::cli {
 namespace {
 
-constexpr char kText[] =
-    "Gives each frame of the reports what is known about it: function, source file and line, and "
-    "the functions that the compiler inlined there. Names of C++ and Rust are demangled. A report "
-    "is replaced at once or not at all; one that is resolved already may be resolved again, and "
-    "gains what is known by now.\n\n"
-    "For each module, its file is opened and compared with the build-id in the report. If the "
-    "file has changed since, its frames keep (module+offset) and a note says so. Debugging "
-    "information may stand in the file itself or apart: in the directories named by --symbols, "
-    "beside the file, in its .debug directory and below /usr/lib/debug; by build-id, by debuglink, "
-    "and in .gnu_debugdata. Servers are asked only where DEBUGINFOD_URLS names some, for at most "
-    "DEBUGINFOD_TIMEOUT seconds (10 if unset) without an answer.\n\n"
-    "Code that a runtime compiled is named from /tmp/perf-PID.map if the report was taken on this "
-    "machine since it was started.";
+constexpr char kText[] = R"(
+Names the frames of reports: function, source file and line, and the functions that the compiler
+inlined there. Demangles C++ and Rust names. Replaces a report completely or not at all. A report
+that is resolved already can be resolved again, to gain names that have become available.
+
+memlog opens the file of each module and compares its build-id with the one in the report. If the
+file has changed since, its frames keep (module+offset) and a note says so. Debug information may be
+in the file itself or in a separate file: in the directories given by --symbols, beside the module,
+in its .debug directory, or below /usr/lib/debug; found by build-id, by debuglink, or in
+.gnu_debugdata. memlog asks debuginfod servers only if DEBUGINFOD_URLS names some, and gives up when
+one is silent for DEBUGINFOD_TIMEOUT seconds (default 10).
+
+Code that a runtime compiled is named from /tmp/perf-PID.map, if the report was taken on this
+machine since it booted.
+)";
 
 constexpr size_t kBatch = 8 << 20;  // bytes of reports that are held at once
 
@@ -133,21 +135,23 @@ int run_resolve(const Arguments& arguments, const Streams& streams) {
 const Command& resolve_command() {
   static const Command command = {
       {"resolve",
-       "fill functions, lines and inlined functions into reports",
+       "add functions, lines and inlined functions to reports",
        "[--sysroot DIR] [--symbols DIR]... [--tree] FILE...\n[OPTION]... -o FILE|- FILE",
        kText,
        {kSysrootOption,
         kSymbolsOption,
         {"--output", "-o", "FILE",
-         "Write there instead of replacing the report; - is the standard output."},
+         "Write to FILE instead of replacing the report; -: standard output."},
         {"--tree", "", "",
-         "Also the reports in the directory of the last FILE that were written since its process "
-         "began, at the end of other processes, and have no names: see MTRACE_NAME_AFTER_MS."},
-        {"--quiet", "-q", "", "Say nothing; the exit status tells."}},
-       "0: done, also if some frames stay without a name; 1: a file cannot be read or replaced; "
-       "2: a file is not a proper memlog (and stays as it is), or the command line is wrong.",
-       "  memlog resolve app-4711-2.memlog\n"
-       "  memlog resolve --sysroot /srv/image --symbols ./debug -o - app-4711-2.memlog\n"},
+         R"(Also resolve unnamed reports of other processes in the directory of the last FILE: those
+         written when a process ended, since the process of the last FILE started. See
+         MTRACE_NAME_AFTER_MS.)"},
+        {"--quiet", "-q", "", "Print nothing; the exit status tells."}},
+       R"(0: done, even if some frames have no name; 1: a file cannot be read or replaced; 2: a file
+       is not a valid memlog (it stays as it is), or the command line is wrong.)",
+       R"(  memlog resolve app-4711-2.memlog
+  memlog resolve --sysroot /srv/image --symbols ./debug -o - app-4711-2.memlog
+)"},
       run_resolve};
   return command;
 }

@@ -158,14 +158,14 @@ std::string summary(const RunOptions& options, const std::string& begun, const t
     style.units = ::isatty(STDERR_FILENO) == 1;
     out = text::run_summary(files, style);
   } else if (not_covered.empty()) {
-    out = fmt::format("no report of it in {}{}\n", profile::escaped(options.directory, ""),
+    out = fmt::format("it wrote no report in {}{}\n", profile::escaped(options.directory, ""),
                       WIFSIGNALED(ended.status)
-                          ? ": a signal leaves no time for one"
-                          : ": it may have ended by a raw system call, or not be followed "
-                            "(memlog help options)");
+                          ? ": a signal killed it"
+                          : ": it may have ended by a raw system call, or MTRACE_FOLLOW may "
+                            "exclude it (memlog help options)");
   }
   if (others != 0) {
-    out += fmt::format("besides, {} of other processes in {}\n",
+    out += fmt::format("also {} of other processes in {}\n",
                        others == 1 ? "1 report" : fmt::format("{} reports", others),
                        profile::escaped(options.directory, ""));
   }
@@ -183,10 +183,11 @@ int run_run(const Arguments& arguments, const Streams& streams) {
   const target::Uncovered not_covered =
       path.empty() ? target::Uncovered() : target::uncovered(path);
   if (!not_covered.why.empty()) {
-    complain(streams, not_covered.why + (not_covered.foreign
-                                             ? ": it is run without libmtrace.so, and is not traced"
-                                             : ": libmtrace.so is not loaded into it, and it is "
-                                               "not traced"));
+    complain(streams,
+             not_covered.why + (not_covered.foreign
+                                    ? ": it runs without libmtrace.so, untraced"
+                                    : ": libmtrace.so cannot be loaded into it, so it runs "
+                                      "untraced"));
   }
   const std::vector<std::string> environment =
       not_covered.foreign ? target::untraced_environment()

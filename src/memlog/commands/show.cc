@@ -25,34 +25,37 @@ struct ShowOptions {
 
 using analyze::Order;
 
-constexpr char kText[] =
-    "Prints the header of each report in a few lines and then its entries, the largest growth "
-    "first: bytes and blocks since the previous report, the share of all growth, what the stack "
-    "holds now, the stack's id, and the stack, innermost function first. A second line tells what "
-    "else is known of the stack: its allocations and frees, how many of them were temporary (freed "
-    "by the same thread before it allocated anything else) or short-lived, how long blocks lived, "
-    "how old the oldest is, the slack (bytes that the allocator gave beyond what was asked for) "
-    "and the bytes held when the process was at its peak. Without FILE, shows the last report of "
-    "the process that was started last, among those in the directory that MTRACE_OUTPUT names or "
-    "else the current one. - is the standard input.\n\n"
-    "Reports without names get them while they are shown, as memlog resolve would fill them in; "
-    "the files stay as they are. Numbers are KiB and MiB (of 1024), seconds, minutes and hours on "
-    "a terminal, exact bytes and milliseconds elsewhere. Entries that are not heap (@kind) are "
-    "listed apart and never added to it.\n\n"
-    "Filters choose stacks by their frames as the report has them, before stacks are shortened and "
-    "merged, and entries by their numbers after that; what they leave out is counted in a line. "
-    "Headers and totals are of the whole report. With --sum, --seq and --label choose the reports "
-    "whose changes are added up.\n\n"
-    "Where --depth, --frames or --sum make one entry of several, bytes, blocks, allocations, "
-    "frees, "
-    "temporary and short-lived ones add up; of lifetimes the shortest and the longest remain, and "
-    "the average is over all frees. What the stacks hold, their slack and their share in the peak "
-    "add up, too, and the oldest block is the oldest of all. From several reports of one process "
-    "slack and age are those of the last one that lists the stack; the share in the peak is that "
-    "in the last peak; what a stack holds is its sum.\n\n"
-    "To see how two reports differ, line by line:\n\n"
-    "  diff <(memlog show --by stack --no-header A) \\\n"
-    "       <(memlog show --by stack --no-header B)";
+constexpr char kText[] = R"(
+Prints a short header for each report and then its entries, the largest growth first. The first line
+of an entry has bytes and blocks since the previous report, the share of all growth, what the stack
+holds now, and the id of the stack. The second line has what else is known: allocations and frees;
+how many blocks were temporary (freed by the same thread before it allocated anything else) or
+short-lived; how long blocks lived; the age of the oldest block; the slack (bytes that the allocator
+gave beyond what was asked for); and the bytes held when the process was at its peak. Then comes the
+stack, innermost function first. Without FILE, shows the last report of the process that was started
+last, from the directory that MTRACE_OUTPUT names, or else the current one. - is standard input.
+
+Frames without names are named for display, as memlog resolve would name them; the files do not
+change. On a terminal, numbers are in KiB and MiB (of 1024), seconds, minutes and hours; elsewhere
+they are in exact bytes and milliseconds. Entries that are not heap (@kind) are listed apart and
+never added to the heap.
+
+Filters on frames see the full stacks, before they are shortened and merged; filters on numbers see
+the merged entries. A line counts what filters leave out. Headers and totals are always those of the
+whole report. With --sum, --seq and --label select the reports whose changes are added up.
+
+--depth, --frames and --sum merge entries. Bytes, blocks, allocations, frees, temporary and
+short-lived blocks add up, as do what the stacks hold, their slack and their share in the peak. Of
+lifetimes, the shortest and the longest are kept, and the average is over all frees. The oldest
+block is the oldest of all. Over several reports of one process, slack and age are those in the last
+report that lists the stack, the share in the peak is that in the last peak, and what a stack holds
+is its sum.
+
+To compare two reports line by line:
+
+  diff <(memlog show --by stack --no-header A) \
+       <(memlog show --by stack --no-header B)
+)";
 
 // Throws UsageError.
 ShowOptions read_show_options(const Arguments& arguments, const Streams& streams) {
@@ -60,12 +63,12 @@ ShowOptions read_show_options(const Arguments& arguments, const Streams& streams
   options.style = read_style(arguments, streams);
   options.json = arguments.has("--json");
   if (options.json && (options.style.oneline || !options.style.header)) {
-    throw UsageError("show: --json is for programs: not with --oneline or --no-header");
+    throw UsageError("show: --json cannot be used with --oneline or --no-header");
   }
 
   options.style.order = read_order("show", arguments);
   if (options.style.order == Order::kLive && arguments.has("--sum")) {
-    throw UsageError("show: --by live: with --sum, the bytes are what is live");
+    throw UsageError("show: --by live cannot be used with --sum: its bytes are what is live");
   }
   // In the order of the stacks a list is for comparing: whole, and without shares, in which each
   // entry depends on all others.
@@ -84,42 +87,39 @@ Manual show_manual() {
       kText,
       with_view_options(
           {{"--number", "-n", "N",
-            "Entries shown; 0: all. Default 20, or all with --by stack and --json."},
+            "Entries to show; 0: all. Default 20, or all with --by stack and --json."},
            {"--depth", "", "N",
-            "Merge the stacks that agree in their first N frames (1 to 128), so that what one "
-            "allocated and another freed cancels out."},
+            R"(Merge stacks that agree in their first N frames (1 to 128). What one of them
+            allocated and another freed cancels out.)"},
            {"--sum", "", "",
-            "Add the reports up to what is live: those of each process, then all processes. "
-            "Without "
-            "FILE, all reports of the directory. A report that is missing is named, and the exit "
-            "status is 1."},
+            R"(Add the reports up to what is live: for each process, then over all processes.
+            Without FILE, adds up all reports in the directory. Names a missing report and exits
+            with status 1.)"},
            {"--by", "", "KEY",
-            "What to sort by, the largest first, and to begin each entry with: bytes (default); "
-            "blocks; live; allocs (calls since the previous report; MTRACE_ENTRIES=active lists "
-            "also "
-            "what was freed again); temporary; lifetime (the average); slack; peak (bytes at the "
-            "peak "
-            "of the process, and the share of it); age (of the oldest block). The last five leave "
-            "out "
-            "the entries that have none. Or stack: by the id of the stack, all of them and without "
-            "shares, for diff.",
+            R"(Sort by KEY, the largest first, and begin each entry with it: bytes (default);
+            blocks; live; allocs (calls since the previous report; MTRACE_ENTRIES=active also lists
+            stacks that freed everything again); temporary; lifetime (the average); slack; peak
+            (bytes at the peak of the process, and their share); age (of the oldest block). The last
+            five leave out entries without such a number. Or stack: by stack id, all entries,
+            without shares, for diff.)",
             "bytes|blocks|live|allocs|temporary|lifetime|slack|peak|age|stack"},
            kPeakOption,
            {"--json", "", "",
-            "JSON: one document for a report, an array of them for several, one for --sum. Its "
-            "keys "
-            "are those of the memlog; numbers are numbers, stack ids, build-ids and addresses are "
-            "texts in hex, other texts are as the memlog has them, with its escapes; what is 0 in "
-            "an "
-            "entry is left out."},
-           {"--oneline", "", "", "One line an entry: bytes, blocks, share, id, functions."}}),
-      "0: shown; 1: a file cannot be read, no report was found, or --sum lacks a report; 2: a "
-      "file is not a proper memlog, or the command line is wrong.",
-      "  memlog show\n  memlog show -n 0 --oneline app-4711-2.memlog\n"
-      "  memlog show --peak --depth 3\n"
-      "  memlog show --sum app-4711-*.memlog\n"
-      "  memlog show --grew --min-bytes 64K --exclude module:libfontconfig\n"
-      "  memlog show --json | jq '.entries[] | select(.temporary > 1000) | .frames[0].function'\n"};
+            R"(Print JSON: one document for a report, an array of documents for several reports, one
+            document for --sum. Keys are those of the memlog. Numbers are JSON numbers; stack ids,
+            build-ids and addresses are hex strings; other strings are as in the memlog, with its
+            escapes. Fields of an entry that are 0 are left out.)"},
+           {"--oneline", "", "",
+            "Print one line per entry: bytes, blocks, share, id, functions."}}),
+      R"(0: shown; 1: a file cannot be read, no report was found, or --sum lacks a report; 2: a file
+      is not a valid memlog, or the command line is wrong.)",
+      R"(  memlog show
+  memlog show -n 0 --oneline app-4711-2.memlog
+  memlog show --peak --depth 3
+  memlog show --sum app-4711-*.memlog
+  memlog show --grew --min-bytes 64K --exclude module:libfontconfig
+  memlog show --json | jq '.entries[] | select(.temporary > 1000) | .frames[0].function'
+)"};
 }
 
 int show_sum(const std::vector<std::string>& files, const ShowOptions& options,

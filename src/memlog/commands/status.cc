@@ -16,17 +16,17 @@ namespace {
 using format::Handler;
 using format::Mode;
 
-constexpr char kText[] =
-    "Lists the processes that have libmtrace.so mapped: whether they are counted, which signal "
-    "gets a report from them and whether it would now, the number of the last report, and the "
-    "directory that reports go to. Its ledger, if that is a file, and what went wrong last follow "
-    "below a process. Without an argument, looks at all processes that this user may look at; for "
-    "those that are named and "
-    "not traced, says why.\n\n"
-    "States: active (counts), starting, dormant (MTRACE_FOLLOW leaves it out), quiet (the library "
-    "gave up, or was detached; the program runs on). Behind the signal: taken or ignored by the "
-    "program; blocked in "
-    "every thread; lost, no longer caught; swallowed, caught without a report.";
+constexpr char kText[] = R"(
+Lists the processes that have libmtrace.so mapped: their state, the signal that makes them write a
+report and whether it would work now, the number of the last report, and the directory for reports.
+Below a process are the path of its ledger file, if it has one, and what went wrong last. Without an
+argument, lists all processes that this user may inspect. For a named process that is not traced,
+says why.
+
+States: active (counts), starting, dormant (excluded by MTRACE_FOLLOW), quiet (the library gave up
+or was detached; the program runs on). After the signal: taken or ignored by the program; blocked in
+every thread; lost (no longer caught); swallowed (caught without a report).
+)";
 
 std::string state(Mode mode) {
   switch (mode) {
@@ -98,7 +98,7 @@ int run_status(const Arguments& arguments, const Streams& streams) {
       }
     }
     if (count == 0) {
-      complain(streams, "no process is traced, of those that this user may look at");
+      complain(streams, "none of the processes that this user may inspect is traced");
       return kFailed;
     }
     print(streams, out);
@@ -139,9 +139,11 @@ const Command& status_command() {
        "[PID|NAME]...",
        kText,
        {},
-       "0: all that were named are traced, or, without a name, at least one process is; 1: not "
-       "so; 2: the command line is wrong.",
-       "  memlog status\n  memlog status nginx\n"},
+       R"(0: every named process is traced, or, without a name, at least one process is; 1: not so;
+       2: wrong command line.)",
+       R"(  memlog status
+  memlog status nginx
+)"},
       run_status};
   return command;
 }

@@ -14,25 +14,28 @@
 namespace mtrace::cli {
 namespace {
 
-constexpr char kText[] =
-    "Shows which stacks of a running process hold the heap: live bytes and blocks, growth and "
-    "allocations per second, and what each held at the process's peak. It reads the ledger that "
-    "memlog run or MTRACE_LEDGER has the process keep in a file; the process is not signalled, "
-    "stopped or written to, and does not know that somebody looks.\n\n"
-    "Keys: l, g, a and p sort by live bytes, growth, allocations and peak; the arrows (or k and j) "
-    "choose a stack and Enter unfolds it; m marks the moment, after which live and blocks are what "
-    "has changed since, and u takes the mark away; the space bar looks at once; q quits.\n\n"
-    "In a pipe, with --batch or --once, the same is printed as text, in exact bytes. Rates of the "
-    "first look are averages since the process was started.";
+constexpr char kText[] = R"(
+Shows which stacks of a running process hold the heap: live bytes and blocks, growth and allocations
+per second, and what each held at the peak of the process. Reads the ledger file that memlog run or
+MTRACE_LEDGER makes the process keep. The process is not signalled, stopped or written to, and does
+not notice.
+
+Keys: l, g, a and p sort by live bytes, growth, allocations and peak. The arrows (or k and j) select
+a stack; Enter unfolds it. m sets a mark: live and blocks then show the change since the mark; u
+removes it. The space bar refreshes at once. q quits.
+
+In a pipe, with --batch or with --once, prints the same as text, in exact bytes. The first rates are
+averages since the process started.
+)";
 
 constexpr Option kOptions[] = {
-    {"--by", "", "KEY", "Sort by this at first.", "live|growth|allocs|peak"},
+    {"--by", "", "KEY", "Initial sort order.", "live|growth|allocs|peak"},
     {"--delay", "-d", "TIME",
-     "From look to look: 500ms, 2s (a number alone: seconds). Default 2s."},
-    {"--batch", "-b", "", "Print one look after the other instead of drawing a screen."},
-    {"--count", "-n", "N", "End after so many looks. Default: when the process ends."},
-    {"--once", "", "", "The same as --batch --count 1."},
-    {"--limit", "", "N", "Stacks a look in --batch; 0: all. Default 20."},
+     "Time between refreshes: 500ms, 2s (a number alone: seconds). Default 2s."},
+    {"--batch", "-b", "", "Print text again and again instead of drawing a screen."},
+    {"--count", "-n", "N", "End after N refreshes. Default: when the process ends."},
+    {"--once", "", "", "Same as --batch --count 1."},
+    {"--limit", "", "N", "Stacks per refresh in --batch; 0: all. Default 20."},
 };
 
 struct TopOptions {
@@ -242,9 +245,12 @@ const Command& top_command() {
        kText,
        {kOptions[0], kOptions[1], kOptions[2], kOptions[3], kOptions[4], kOptions[5],
         kSysrootOption, kSymbolsOption},
-       "0: done, also when the process ended; 1: there is no such process, or it has no ledger "
-       "that can be read; 2: the command line is wrong.",
-       "  memlog top app\n  memlog top --by growth 4711\n  memlog top --once --limit 5 4711\n"},
+       R"(0: done, also if the process ended; 1: the process does not exist, or its ledger cannot be
+       read; 2: wrong command line.)",
+       R"(  memlog top app
+  memlog top --by growth 4711
+  memlog top --once --limit 5 4711
+)"},
       run_top};
   return command;
 }

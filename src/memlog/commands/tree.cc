@@ -17,18 +17,20 @@
 namespace mtrace::cli {
 namespace {
 
-constexpr char kText[] =
-    "Prints the stacks of each report as a tree: where memory was allocated, and below that the "
-    "callers, as far as they differ; with --invert from main inward. Each branch has the bytes and "
-    "blocks of all stacks in it, and its share of the whole: of all growth (or of all that became "
-    "less, where that is more), or of what --by names. A "
-    "function that has one caller only is followed by it without numbers, since they are the "
-    "same.\n\n"
-    "Branches below the threshold are one line, \"in N places\". A run of functions of the C++ "
-    "standard library is one line, too: the one that the program called, and how many more. "
-    "Functions are told apart by their source lines.\n\n"
-    "Without FILE, the last report of the process that was started last. Reports without names get "
-    "them while they are shown. Filters choose stacks as in memlog show.";
+constexpr char kText[] = R"(
+Prints the stacks of each report as a tree: allocating functions first, and below them their
+callers, as far as these differ; with --invert from main inward. Each branch shows the bytes and
+blocks of all stacks in it and its share of the total: of all growth (or of all shrinkage, if that
+is larger), or of the key that --by names. A function with a single caller is followed by that
+caller without numbers, since they are the same.
+
+Branches below the threshold are folded into one line, "in N places". A run of C++ standard library
+functions is folded, too: the line shows the one that the program called, and how many more. Calls
+on different source lines of a function are different branches.
+
+Without FILE, shows the last report of the process that was started last. Frames without names are
+named for display. Filters select stacks as in memlog show.
+)";
 
 double read_threshold(const Arguments& arguments) {
   const std::string text = arguments.value("--threshold", "1");
@@ -45,7 +47,7 @@ int run_tree(const Arguments& arguments, const Streams& streams) {
   text::Style style = read_style(arguments, streams);
   style.order = read_order("tree", arguments);
   if (style.order == analyze::Order::kLive && arguments.has("--sum")) {
-    throw UsageError("tree: --by live: with --sum, the bytes are what is live");
+    throw UsageError("tree: --by live cannot be used with --sum: its bytes are what is live");
   }
   const analyze::TreeShape shape = {style.order, arguments.has("--invert"), arguments.has("--full"),
                                     read_threshold(arguments)};
@@ -81,23 +83,25 @@ const Command& tree_command() {
        with_view_options(
            {{"--invert", "", "", "From main inward instead of from the allocation outward."},
             {"--threshold", "-t", "PERCENT",
-             "The share that a branch needs to stand for itself; 0: all do. Default 1."},
-            {"--full", "", "", "Show the standard library's functions one by one."},
+             "Fold branches whose share is below this; 0: fold none. Default 1."},
+            {"--full", "", "", "Show standard library functions one by one."},
             {"--depth", "", "N", "Only the innermost N frames of each stack (1 to 128)."},
             {"--sum", "", "",
-             "Add the reports up to what is live. Without FILE, all reports of the directory."},
+             R"(Add the reports up to what is live. Without FILE, adds up all reports in the
+             directory.)"},
             {"--by", "", "KEY",
-             "What branches are sorted and folded by, the largest first: bytes (default), blocks, "
-             "live, allocs, temporary, lifetime, slack, peak or age, as in memlog show. Of "
-             "lifetime (the average) and age (the oldest) there are no shares; the threshold is "
-             "of the largest.",
+             R"(Sort and fold branches by KEY, the largest first: bytes (default), blocks, live,
+             allocs, temporary, lifetime, slack, peak or age, as in memlog show. lifetime (the
+             average) and age (the oldest) have no shares; the threshold is relative to the
+             largest.)",
              "bytes|blocks|live|allocs|temporary|lifetime|slack|peak|age"},
             kPeakOption}),
-       "0: shown; 1: a file cannot be read, no report was found, or --sum lacks a report; 2: a "
-       "file is not a proper memlog, or the command line is wrong.",
-       "  memlog tree app-4711-2.memlog\n"
-       "  memlog tree --invert --threshold 5 --peak app-4711-2.memlog\n"
-       "  memlog tree --sum --exclude function:^cache_ app-4711-*.memlog\n"},
+       R"(0: shown; 1: a file cannot be read, no report was found, or --sum lacks a report; 2: a
+       file is not a valid memlog, or the command line is wrong.)",
+       R"(  memlog tree app-4711-2.memlog
+  memlog tree --invert --threshold 5 --peak app-4711-2.memlog
+  memlog tree --sum --exclude function:^cache_ app-4711-*.memlog
+)"},
       run_tree};
   return command;
 }

@@ -164,8 +164,7 @@ Course missing_in(const Course& listed, const PageInput& input) {
 
 int64_t countable(int64_t number) {
   if (number > kMostCountable || number < -kMostCountable) {
-    throw std::runtime_error(
-        fmt::format("{} is more than a page can count with", profile::grouped(number)));
+    throw std::runtime_error(fmt::format("{} is too large for a page", profile::grouped(number)));
   }
   return number;
 }

@@ -67,13 +67,14 @@ void LedgerFile::open_header() {
   // Check the first words before interpreting the rest.
   if (!read_all(descriptor_, 0, &header_, offsetof(format::LedgerHeader, size)) ||
       header_.magic != format::kLedgerMagic) {
-    fail("not a ledger, or one whose process had not come to its first allocation");
+    fail("not a ledger, or its process had not allocated yet");
   }
   if (header_.version != format::kLedgerVersion) {
-    fail(fmt::format("a ledger of version {}, and this program knows {}", header_.version,
+    fail(fmt::format("a ledger of version {}, but this memlog reads version {}", header_.version,
                      format::kLedgerVersion));
   }
-  if (!read_all(descriptor_, 0, &header_, sizeof header_)) fail("cut short in its header");
+  if (!read_all(descriptor_, 0, &header_, sizeof header_))
+    fail("truncated: its header is incomplete");
 }
 
 void LedgerFile::take_extents() {
@@ -87,7 +88,7 @@ void LedgerFile::take_extents() {
                       extent.size <= UINT64_MAX - extent.address &&
                       extent.offset >= format::kLedgerHeaderBytes && extent.offset <= INT64_MAX &&
                       extent.size <= INT64_MAX - extent.offset;
-    if (!good) fail("damaged: an extent is none");
+    if (!good) fail("damaged: an extent is invalid");
     end = extent.address + extent.size;
   }
 }

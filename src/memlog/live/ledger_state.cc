@@ -134,7 +134,7 @@ void read_stacks(const LedgerFile& file, LedgerState& state) {
   const format::LedgerRoots& roots = file.header().roots;
   uint32_t count = 0;
   if (!file.read(roots.stack_count, count)) {
-    throw LedgerError(file.name() + ": damaged: its stacks are not there");
+    throw LedgerError(file.name() + ": damaged: its stacks are missing");
   }
   ChunkedCopy<uint32_t, format::kStacksChunk> records(file, roots.stacks);
   ChunkedCopy<format::LedgerCounters, format::kReportedChunk> reported(file, roots.reported);

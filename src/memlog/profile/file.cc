@@ -78,7 +78,7 @@ Replacement::Replacement(const std::string& path) : path_(path), target_(path) {
   if (file_.get() < 0) {
     std::string name = directory_ + kTemporaryPrefix + "XXXXXX";
     file_ = Descriptor(::mkostemp(name.data(), O_CLOEXEC));
-    if (file_.get() < 0) throw FileError("cannot write beside " + path_, errno);
+    if (file_.get() < 0) throw FileError("cannot write a temporary file beside " + path_, errno);
     temporary_ = std::move(name);
   }
   const mode_t mode = exists ? state.st_mode & 07777 : 0600;

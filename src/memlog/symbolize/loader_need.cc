@@ -37,7 +37,7 @@ Obstacle preload_obstacle(const std::string& path) {
         }
       }
       if (header.e_machine != EM_X86_64 || gelf_getclass(elf.get()) != ELFCLASS64) {
-        found = {"is made for another kind of processor than libmtrace.so", true};
+        found = {"is built for another processor architecture than libmtrace.so", true};
       } else if (loader.empty()) {
         found.why = "is statically linked";
       } else if (format::is_musl_loader(loader)) {

@@ -32,7 +32,7 @@ std::optional<AskedProcess> AskedProcess::find_settled(
   for (;;) {
     auto process = find(pid, why);
     if (!process || !process->is_leaving()) return process;
-    why = "is becoming another program: ask again";
+    why = "is executing another program (exec): try again";
     const bool late = std::chrono::steady_clock::now() >= deadline;
     if (late || process->handle_.wait_end(5)) return std::nullopt;
   }

@@ -81,7 +81,8 @@ class Session {
     if (library == 0) library = load_copy(path, flags);
     const uint64_t entry = thread_->call(target_.calls.dlsym, library,
                                          thread_->put(std::string(format::kAttachSymbol)));
-    if (entry == 0) throw AttachError("has loaded a library that is not of this program's version");
+    if (entry == 0)
+      throw AttachError("has loaded a libmtrace.so of another version than this memlog");
     process_.restarts().use_library(thread_->call(
         target_.calls.dlsym, library, thread_->put(std::string(format::kRestartSymbol))));
     return entry;
@@ -207,7 +208,7 @@ Done detach(const ProcessImage& target, std::chrono::milliseconds timeout) {
 void report(const ProcessImage& target, const std::string& label,
             std::chrono::milliseconds timeout) {
   const uint64_t function = label.empty() ? target.report : target.report_label;
-  if (function == 0) throw AttachError("has a library of another version than this program");
+  if (function == 0) throw AttachError("has a libmtrace.so of another version than this memlog");
   explained(target.pid, [&] {
     Session session(target, Clock::now() + timeout);
     if (session.call(function, label) < 0) throw CallFailed("could not write its report");

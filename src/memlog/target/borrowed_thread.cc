@@ -56,7 +56,7 @@ BorrowedThread::BorrowedThread(Tasks& tasks, TargetMemory& memory, pid_t tid, Ra
     const auto error = static_cast<int>(-static_cast<int64_t>(scratch_));
     scratch_ = 0;
     give_back();
-    throw AttachError(fmt::format("has no memory for the call: {}", std::strerror(error)));
+    throw AttachError(fmt::format("cannot map memory for the call: {}", std::strerror(error)));
   }
 }
 
@@ -65,9 +65,8 @@ void BorrowedThread::write_code(uint64_t resume) {
   std::string now(cave_bytes_.size(), '\0');
   if (!memory_.read(cave_.begin, now.data(), now.size())) throw AttachError("cannot be read");
   if (now != cave_bytes_ && !is_stub_code(now)) {
-    throw AttachError(
-        fmt::format("has something at 0x{:x}, in the rest of a page of code that should be unused",
-                    cave_.begin));
+    throw AttachError(fmt::format(
+        "has data at 0x{:x}, in the rest of a page of code that should be unused", cave_.begin));
   }
   const std::string code = stub_code(resume);
   if (!memory_.write(cave_.begin, code.data(), code.size())) {
@@ -105,7 +104,7 @@ void BorrowedThread::park() {
   }
   if (now.rip >= cave_.begin && now.rip < cave_.begin + code_size()) return;
   held_ = false;
-  throw AttachError("has gone on before it could be told what to do");
+  throw AttachError("resumed before memlog could make the call");
 }
 
 // Another thread that was let run may have called exec. Then `tid_` is that thread, in a new
@@ -119,7 +118,7 @@ void BorrowedThread::go_on() {
   user_regs_struct now;
   if (!is_same_program()) {
     held_ = false;
-    throw AttachError("has become another program");
+    throw AttachError("has executed another program (exec)");
   }
   if (!Tasks::registers(tid_, &now)) throw AttachError("has ended");
   now.rip = cave_.begin + stub_places().command;
@@ -135,7 +134,7 @@ void BorrowedThread::wait_for_return() {
   while (memory_.read(scratch_ + offsetof(Scratch, returned), &returned, sizeof returned) &&
          returned == 0) {
     const Clock::time_point now = Clock::now();
-    if (now >= deadline_) throw AttachError("does not come back from a call in time");
+    if (now >= deadline_) throw AttachError("did not return from the call in time");
     // Another thread may hold a lock that the call waits for.
     if (now >= patience) tasks_.resume_others(tid_);
     tasks_.hand_over_signals();
@@ -145,7 +144,8 @@ void BorrowedThread::wait_for_return() {
 
 uint64_t BorrowedThread::put(const void* data, size_t size) {
   const uint64_t address = scratch_ + Scratch::kData + used_;
-  if (used_ + size > Scratch::kDataSize) throw AttachError("is given too many options");
+  if (used_ + size > Scratch::kDataSize)
+    throw AttachError("gets options that are too long in total");
   if (!memory_.write(address, data, size)) throw AttachError("cannot be written to");
   used_ += (size + 15) & ~uint64_t{15};
   return address;

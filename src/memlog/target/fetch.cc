@@ -28,7 +28,8 @@ std::string free_name(const std::string& name) {
   constexpr int kMost = 1000;
   std::string candidate = name;
   for (int i = 2; ::access(candidate.c_str(), F_OK) == 0; ++i) {
-    if (i > kMost) throw std::runtime_error(name + " exists here, and so do its next names");
+    if (i > kMost)
+      throw std::runtime_error(name + " and all its numbered variants exist here already");
     candidate = fmt::format("{}.{}", i, name);
   }
   return candidate;

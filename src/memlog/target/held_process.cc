@@ -66,7 +66,7 @@ void HeldProcess::stop(Clock::time_point deadline, pid_t borrowed) {
                     ? "it does not come to rest"
                     : fmt::format("it is inside {} (thread {})", left[0].inside, left[0].tid);
       if (job_stopped) {
-        throw AttachError(fmt::format("is stopped, and {}: let it go on first", trouble));
+        throw AttachError(fmt::format("is stopped, and {}: continue it first (SIGCONT)", trouble));
       }
     } else if (trouble.empty() || Clock::now() < deadline) {
       // Not the last try, which the deadline cuts short: what was in the way before says more.
@@ -75,7 +75,7 @@ void HeldProcess::stop(Clock::time_point deadline, pid_t borrowed) {
     tasks_.resume_others(borrowed);
     std::this_thread::sleep_for(kPause);
   } while (Clock::now() < deadline);
-  throw AttachError(fmt::format("did not come to a safe point in time: {}", trouble));
+  throw AttachError(fmt::format("did not reach a safe point in time: {}", trouble));
 }
 
 pid_t HeldProcess::lender() const {

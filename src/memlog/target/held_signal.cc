@@ -37,7 +37,7 @@ void send_held(pid_t pid, int signal, const std::function<bool()>& is_same,
   Restarts restarts(pid, memory, {});
   Tasks tasks(pid, restarts);
   if (!tasks.stop_all(Clock::now() + timeout)) throw AttachError(tasks.trouble());
-  if (!is_same()) throw AttachError("has become another program");
+  if (!is_same()) throw AttachError("has executed another program (exec)");
   for (const pid_t tid : tasks.stopped()) {
     if (!blocks(pid, tid, signal) && ::syscall(SYS_tgkill, pid, tid, signal) == 0) return;
   }

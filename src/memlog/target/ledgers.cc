@@ -54,7 +54,7 @@ void add_memory_use(pid_t pid, live::LedgerOccasion& occasion) {
 std::unique_ptr<live::LedgerFile> ledger_of(pid_t pid, std::string& why) {
   const auto files = mapped_files(pid);
   if (!files) {
-    why = fmt::format("cannot be looked at: {}", std::strerror(errno));
+    why = fmt::format("cannot be inspected: {}", std::strerror(errno));
     return nullptr;
   }
   why = "has no ledger (start it with memlog run, or with MTRACE_LEDGER)";
@@ -68,7 +68,7 @@ std::unique_ptr<live::LedgerFile> ledger_of(pid_t pid, std::string& why) {
       if (profile::base_name(mapping.path).find(format::kLedgerSuffix) != std::string::npos) {
         why = fmt::format("has a ledger that cannot be opened, {}: {}",
                           profile::escaped(mapping.path, ""),
-                          deleted ? "its name was removed" : std::strerror(errno));
+                          deleted ? "the file was deleted" : std::strerror(errno));
       }
       continue;
     }
@@ -82,9 +82,9 @@ std::unique_ptr<live::LedgerFile> ledger_of(pid_t pid, std::string& why) {
     auto ledger = std::make_unique<live::LedgerFile>(file, mapping.path);
     if (ledger->header().pid != pid_in_namespace(pid)) {
       // Until its first operation, a fork's child has its parent's ledger mapped.
-      why = "is a fork's child that has not allocated yet: it has no ledger of its own";
+      why = "is a forked child that has not allocated yet, and so has no ledger of its own";
     } else if (ledger->header().state == format::LedgerState::kDetached) {
-      why = "is not traced any more: memlog detach";
+      why = "is not traced any more: it was detached with memlog detach";
     } else {
       return ledger;
     }

@@ -101,14 +101,15 @@ std::string find_library() {
   for (const std::string& place : places) {
     if (is_file(place)) return place;
   }
-  throw std::runtime_error(fmt::format("no libmtrace.so: looked for {}", fmt::join(places, ", ")));
+  throw std::runtime_error(
+      fmt::format("libmtrace.so not found; looked for {}", fmt::join(places, ", ")));
 }
 
 std::vector<std::string> traced_environment(const std::string& library,
                                             const std::vector<std::string>& settings) {
   if (library.find_first_of(" :") != std::string::npos) {
     throw std::runtime_error(fmt::format(
-        "{}: a path with a blank or colon cannot be preloaded: put the library elsewhere",
+        "{}: cannot be preloaded, because its path has a space or colon: move the library",
         library));
   }
   std::vector<std::string> environment;

@@ -71,11 +71,12 @@ std::string status_of(pid_t pid, const std::string& key) {
 // Throws AttachError for the reasons visible in /proc.
 void refuse_what_never_works(pid_t pid) {
   const std::string state = status_of(pid, "State");
-  if (state.empty()) throw AttachError("is no process");
+  if (state.empty()) throw AttachError("does not exist");
   if (pid == 1)
-    throw AttachError("is the first process of this system: its end would be the end of all");
+    throw AttachError("is the first process of this system: if it died, all others would");
   if (pid == ::getpid()) throw AttachError("is this program itself");
-  if (state[0] == 'Z' || state[0] == 'X') throw AttachError("has ended, and waits for its parent");
+  if (state[0] == 'Z' || state[0] == 'X')
+    throw AttachError("has ended, and waits for its parent to reap it");
   const std::string tracer = status_of(pid, "TracerPid");
   if (!tracer.empty() && tracer != "0") {
     throw AttachError(fmt::format("is traced already, by process {}", tracer));
@@ -177,7 +178,7 @@ void refuse_without_libc(const target::ProcessImage& target, const TargetObjects
   const bool has_libc = objects.maps("libc.so.6") || objects.maps("libc-2");
   // musl's loader was run with the program as an argument.
   if (objects.maps("-musl")) throw AttachError("is linked with musl, not with glibc");
-  if (objects.all().empty()) throw AttachError("is made for another kind of processor");
+  if (objects.all().empty()) throw AttachError("is built for another processor architecture");
   if (objects.list().empty()) {
     if (objects.has_loader()) {
       throw AttachError("is only starting: its loader has listed no library yet");
@@ -188,8 +189,8 @@ void refuse_without_libc(const target::ProcessImage& target, const TargetObjects
   }
   if (!has_libc) throw AttachError("has not loaded libc.so.6");
   if (target.calls.dlopen == 0)
-    throw AttachError("has a glibc before 2.35, without _dl_find_object");
-  if (target.cave.begin == 0) throw AttachError("has no room for code anywhere");
+    throw AttachError("uses a glibc older than 2.35, which lacks _dl_find_object");
+  if (target.cave.begin == 0) throw AttachError("has no unused room in its code pages");
 }
 
 // Waits up to a second for a program between exec and the loader's work, which has nothing listed
@@ -252,7 +253,8 @@ Done with_target(
     try {
       return step(target, left);
     } catch (const Outdated&) {
-      if (Clock::now() >= deadline) throw AttachError("loads and unloads libraries all the time");
+      if (Clock::now() >= deadline)
+        throw AttachError("keeps loading and unloading libraries: try again");
     }
   }
 }

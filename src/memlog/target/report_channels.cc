@@ -50,7 +50,7 @@ bool report_by_thread(pid_t pid, const std::string& label, Milliseconds timeout,
       return true;
     } catch (const Outdated&) {
       if (Clock::now() < deadline) continue;
-      why = "loads and unloads libraries all the time";
+      why = "keeps loading and unloading libraries: try again";
     } catch (const CallFailed& error) {
       why = error.what();
       if (final != nullptr) *final = true;

@@ -32,8 +32,8 @@ std::vector<sock_filter> filter_of(pid_t tid, uint64_t number) {
   const long length = ::ptrace(PTRACE_SECCOMP_GET_FILTER, tid, number, filter.data());
   if (length < 0 && errno != ENOENT) {
     throw AttachError(
-        "has a filter of system calls (seccomp), which only root may look at and which could end "
-        "it");
+        "has a system call filter (seccomp), which could kill it: only root can read the filter, "
+        "so run memlog as root");
   }
   filter.resize(length < 0 ? 0 : static_cast<size_t>(length));
   return filter;
@@ -43,8 +43,8 @@ void check_filter(const std::vector<sock_filter>& filter) {
   for (const FilteredCall& call : filtered_calls()) {
     const Verdict verdict = judge(filter, call);
     if (verdict == Verdict::kAllowed || (verdict == Verdict::kFails && !call.needed)) continue;
-    throw AttachError(fmt::format("has a filter of system calls (seccomp) that {} {}",
-                                  verdict == Verdict::kEnds ? "could end it at" : "refuses it",
+    throw AttachError(fmt::format("has a system call filter (seccomp) that {} {}",
+                                  verdict == Verdict::kEnds ? "could kill it at" : "denies",
                                   call.name));
   }
 }
@@ -71,7 +71,7 @@ Verdict judge(const std::vector<sock_filter>& filter, const FilteredCall& call) 
 void refuse_strict_mode(pid_t pid) {
   for (const pid_t tid : all_tasks(pid)) {
     if (seccomp_mode(pid, tid) != kStrict) continue;
-    throw AttachError("is in strict mode of seccomp: any system call would end it");
+    throw AttachError("is in seccomp strict mode: a system call by memlog would kill it");
   }
 }
 

@@ -15,8 +15,9 @@ namespace mtrace::target {
 TargetMemory::TargetMemory(pid_t pid)
     : file_(::open(fmt::format("/proc/{}/mem", pid).c_str(), O_RDWR | O_CLOEXEC)) {
   if (file_ < 0) {
-    throw AttachError(fmt::format("may not be traced: {} (kernel.yama.ptrace_scope says who may)",
-                                  std::strerror(errno)));
+    throw AttachError(
+        fmt::format("cannot be traced: {} (see kernel.yama.ptrace_scope, or run memlog as root)",
+                    std::strerror(errno)));
   }
 }
 

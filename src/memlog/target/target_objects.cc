@@ -126,7 +126,7 @@ void TargetObjects::add_listed(pid_t pid, const ListedObject& listed, uint64_t l
   if (!file) {
     if (!object.is_loader && !is_needed(object.name)) return;
     throw AttachError(
-        fmt::format("runs {}, whose file cannot be read (removed or replaced since? root can read "
+        fmt::format("runs {}, whose file cannot be read (deleted or replaced since? root can read "
                     "it)",
                     mapping->path));
   }
@@ -193,8 +193,8 @@ void TargetObjects::require_same_file(const TargetObject& object) const {
     if (!memory_.read(mark.memory.begin, memory.data(), memory.size()) ||
         memory != file_bytes(object, mark.memory.begin, memory.size())) {
       throw AttachError(fmt::format(
-          "has other headers at 0x{:x}, where its loader lists {}, than the file has: replaced "
-          "since?",
+          "has other headers at 0x{:x}, where its loader lists {}, than the file: was the file "
+          "replaced since?",
           mark.memory.begin, object.name));
     }
   }
@@ -205,15 +205,15 @@ uint64_t TargetObjects::callable(const TargetObject& object, std::string_view wa
     if (function.name != wanted) continue;
     const Range range = {function.code.begin, function.code.end};
     if (!is_code(object, range)) {
-      throw AttachError(
-          fmt::format("has not mapped {} of {} to be run where its loader lists it (0x{:x})",
-                      wanted, object.name, range.begin));
+      throw AttachError(fmt::format("has no executable {} of {} where its loader lists it (0x{:x})",
+                                    wanted, object.name, range.begin));
     }
     std::string memory(range.end - range.begin, '\0');
     if (!memory_.read(range.begin, memory.data(), memory.size()) ||
         !same_but_breakpoints(memory, file_bytes(object, range.begin, memory.size()))) {
-      throw AttachError(fmt::format("has changed {} of {} in its memory (0x{:x}): not called",
-                                    wanted, object.name, range.begin));
+      throw AttachError(
+          fmt::format("has modified {} of {} in memory (0x{:x}): memlog does not call it", wanted,
+                      object.name, range.begin));
     }
     return range.begin;
   }

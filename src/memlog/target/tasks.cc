@@ -71,8 +71,9 @@ bool Tasks::seize(pid_t tid, Seizing& seizing) {
     }
     if (error == ESRCH || is_ending(task_state(pid_, tid))) return false;
     if (tries == kTries) {
-      throw AttachError(fmt::format("may not be traced: {} (kernel.yama.ptrace_scope says who may)",
-                                    std::strerror(error)));
+      throw AttachError(
+          fmt::format("cannot be traced: {} (see kernel.yama.ptrace_scope, or run memlog as root)",
+                      std::strerror(error)));
     }
     // The kernel refuses to trace an ending thread a moment before its state shows the end.
     std::this_thread::sleep_for(std::chrono::microseconds(100));
@@ -257,7 +258,7 @@ bool Tasks::run_to_system_call(pid_t tid, Clock::time_point deadline) {
   int signal = 0;
   for (;;) {
     ::ptrace(PTRACE_SYSCALL, tid, nullptr, signal);
-    if (!wait_for(tid, deadline, &status)) throw AttachError("does not go on in time");
+    if (!wait_for(tid, deadline, &status)) throw AttachError("does not resume in time");
     if (!WIFSTOPPED(status)) {
       tasks_[tid] = State::kGone;
       return false;

@@ -68,8 +68,8 @@ std::optional<TracedProcess> TracedProcess::find(pid_t pid, bool thorough, std::
   const auto files = file_mappings(pid);
   if (!files) {
     why = errno == EACCES || errno == EPERM
-              ? "may not be looked at: it belongs to another user, or protects itself"
-              : fmt::format("cannot be looked at: {}", std::strerror(errno));
+              ? "cannot be inspected: it belongs to another user or protects itself; try as root"
+              : fmt::format("cannot be inspected: {}", std::strerror(errno));
     return std::nullopt;
   }
   TracedProcess process;
@@ -89,12 +89,14 @@ std::optional<TracedProcess> TracedProcess::find(pid_t pid, bool thorough, std::
       process.address_ = *address;
       process.block_ = std::make_unique<StatusBlock>();
       if (!read_memory(pid, *address, process.block_.get(), sizeof(StatusBlock))) {
-        why = fmt::format("has {} mapped, but cannot be read: {}{}",
-                          profile::base_name(mapping.path), std::strerror(errno),
-                          errno == EPERM ? " (another user's, or kernel.yama.ptrace_scope)" : "");
+        why = fmt::format(
+            "has {} mapped, but cannot be read: {}{}", profile::base_name(mapping.path),
+            std::strerror(errno),
+            errno == EPERM ? " (it belongs to another user, or kernel.yama.ptrace_scope forbids it)"
+                           : "");
       } else if (process.block_->magic != format::kStatusMagic ||
                  process.block_->size < sizeof(StatusBlock)) {
-        why = fmt::format("has {} mapped, but of another version than this program",
+        why = fmt::format("has {} mapped, but of another version than this memlog",
                           profile::base_name(mapping.path));
       } else {
         return process;
@@ -121,7 +123,8 @@ std::string TracedProcess::obstacle() const {
     return fmt::format("is not followed{} (MTRACE_FOLLOW)", because);
   }
   if (block.mode == Mode::kQuiet) return fmt::format("is not traced any more{}", because);
-  if (block.mode != Mode::kActive) return "is in a state that this program does not know";
+  if (block.mode != Mode::kActive)
+    return "is in a state that this memlog does not know: use the version of its libmtrace.so";
 
   constexpr const char* kOther = "start it with MTRACE_SIGNAL naming another signal";
   const std::string signal = signal_name(block.signal);
@@ -209,7 +212,7 @@ bool TracedProcess::send_signal(const ProcessHandle& handle, std::string& why) {
     return false;
   }
   if (!memory.read(address_, block_.get(), sizeof *block_) || is_leaving()) {
-    why = "is becoming another program: ask again";
+    why = "is executing another program (exec): try again";
   } else {
     why = obstacle();
   }

@@ -91,7 +91,7 @@ std::string ExpireText::news(uint64_t at, const analyze::ExpiryNews& news,
                      all.expired_bytes - all.freed_bytes);
   if (news.first) out += frames_text(stack, names);
   if (news.muted) {
-    out += fmt::format("{:>10}  stack={}  muted: it frees its blocks; --after {} would do\n",
+    out += fmt::format("{:>10}  stack={}  muted: it frees its blocks; try --after {}\n",
                        seconds(at), names.id(stack), seconds(enough(all.longest)) + "s");
   }
   return out;

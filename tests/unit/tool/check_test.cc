@@ -89,7 +89,7 @@ TEST_F(Check, ALeakFailsAndIsNamed) {
 
 TEST_F(Check, TheProgramsOwnFailureWins) {
   EXPECT_EQ(check("-- ./app fail"),
-            "hello\nmemlog: check: ./app ended with status 3; its memory is not looked at\n3\n");
+            "hello\nmemlog: check: ./app ended with status 3; its memory is not checked\n3\n");
   const std::string out = check("-- ./app crash");
   EXPECT_NE(out.find("memlog: check: ./app was killed by SIGABRT (Aborted)"), std::string::npos);
   EXPECT_TRUE(out.ends_with("\n134\n")) << out;
@@ -106,8 +106,8 @@ TEST_F(Check, WhatCannotBeTracedIsNotGood) {
   shell(fmt::format("cd {} && echo 'int main() {{}}' >s.cc && {} -static -o s s.cc",
                     directory_->path(), compiler()));
   EXPECT_EQ(check("-- ./s"),
-            "memlog: ./s is statically linked: libmtrace.so is not loaded into it, and nothing is "
-            "checked\n2\n");
+            "memlog: ./s is statically linked: libmtrace.so cannot be loaded into it, so nothing "
+            "is checked\n2\n");
 }
 
 TEST_F(Check, AgainstABaseline) {

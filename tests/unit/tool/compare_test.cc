@@ -137,7 +137,7 @@ TEST(Compare, AMissingReportIsAnError) {
   EXPECT_EQ(result.status, 1);
   EXPECT_EQ(result.out, "");
   EXPECT_EQ(result.err, "memlog: " + (directory / "3.memlog") +
-                            ": what is live is not known: app[4711]: report 2 is missing\n");
+                            ": cannot tell what is live: app[4711]: report 2 is missing\n");
 }
 
 }  // namespace

@@ -143,7 +143,7 @@ TEST(ReportPage, ANumberThatABrowserCannotCountIsRefused) {
   const Result result = memlog(
       {"export", "-f", "html", "--no-resolve", "-o", directory / "x", directory / "huge.memlog"});
   EXPECT_EQ(result.status, 1);
-  EXPECT_EQ(result.err, "memlog: 9,007,199,254,740,993 is more than a page can count with\n");
+  EXPECT_EQ(result.err, "memlog: 9,007,199,254,740,993 is too large for a page\n");
   EXPECT_FALSE(std::filesystem::exists(directory / "x"));
 }
 

@@ -189,8 +189,9 @@ TEST_F(Report, TellsWhyThePreloadDidNotWork) {
 
 TEST_F(Report, TellsWhatIsInTheWay) {
   const std::string other =
-      "start it with MTRACE_SIGNAL naming another signal; without a signal: it has a library of "
-      "another version than this program";
+      "start it with MTRACE_SIGNAL naming another signal; without a signal: it has a libmtrace.so "
+      "of "
+      "another version than this memlog";
   const auto with = [&](std::vector<std::string> environment, const std::string& argument = "") {
     environment.push_back(preload());
     Host host(program(), argument, environment);
@@ -219,7 +220,7 @@ TEST_F(Report, GivesUpAfterTheTimeout) {
   result = memlog({"report", "-t1", unnamed.pid()});
   EXPECT_EQ(result.status, 1);
   EXPECT_EQ(result.out, "/nowhere/stub-report-\n");
-  EXPECT_EQ(result.err, fmt::format("memlog: {} ({}) has reported, but its names are not filled in "
+  EXPECT_EQ(result.err, fmt::format("memlog: {} ({}) has reported, but its frames are not named "
                                     "yet\n",
                                     unnamed.pid(), name()));
 }
