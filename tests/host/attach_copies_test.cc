@@ -162,7 +162,7 @@ TEST_F(AttachCopiesTest, ChangedCodeIsRefused) {
     }
   }
   ASSERT_NE(size, "");
-  expect_changed("memfd_create:" + size, "has changed memfd_create of libc.so.6 in its memory");
+  expect_changed("memfd_create:" + size, "has modified memfd_create of libc.so.6 in memory");
 }
 
 // The loader and its list are found, too, when it was run as a program.
