@@ -210,8 +210,9 @@ TEST_F(PlacesTest, Nowhere) {
   command.env["TMPDIR"] = temp() + "/place";
   const Result result = run(unshared(
       {"--mount"},
-      "mount --bind '" + build_dir() + "' /mnt; mount -t tmpfs -o size=64k none " + temp() + "/place; head -c 65536 /dev/zero > " + temp() +
-          "/place/filler; mount --bind " + temp() + "/place /tmp; \"$@\"; echo left $(ls -A /tmp)",
+      "mount --bind '" + build_dir() + "' /mnt; mount -t tmpfs -o size=64k none " + temp() +
+          "/place; head -c 65536 /dev/zero > " + temp() + "/place/filler; mount --bind " + temp() +
+          "/place /tmp; \"$@\"; echo left $(ls -A /tmp)",
       command));
   EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
   EXPECT_EQ(result.out, "fine\nleft filler\n");

@@ -47,7 +47,8 @@ TEST(DocumentsTest, PageNamesEveryCommandAndOrder) {
     }
     EXPECT_GE(found, least) << file;
   };
-  expect_each("src/memlog/cli/command.h", std::regex(R"(const Command& (\w+)_command\(\))"), 6, "memlog ");
+  expect_each("src/memlog/cli/command.h", std::regex(R"(const Command& (\w+)_command\(\))"), 6,
+              "memlog ");
   expect_each("src/memlog/cli/view_options.cc", std::regex(R"re(\{"(\w+)", Order::)re"), 10, "");
 }
 

@@ -107,33 +107,34 @@ CheckOptions read_check_options(const Arguments& arguments) {
 }
 
 Manual check_manual() {
-  return {"check",
-          "fail if live memory or its growth exceeds a limit",
-          "[OPTION]... FILE...\n[OPTION]... -- PROGRAM [ARGUMENT]...\n--print-builtin",
-          kText,
-          with_filters(
-              {{"--max-live", "", "SIZE", "Most bytes that may be live: 0, 64K."},
-               {"--max-growth", "", "SIZE", "Most bytes by which all growing stacks may grow."},
-               {"--baseline", "", "FILE",
-                "Measure growth from here: a report, a directory, or a pattern in quotes."},
-               {"--follow", "", "1|GLOB[:GLOB]",
-                R"(Also check programs that PROGRAM starts: all, or those whose name matches a
+  return {
+      "check",
+      "fail if live memory or its growth exceeds a limit",
+      "[OPTION]... FILE...\n[OPTION]... -- PROGRAM [ARGUMENT]...\n--print-builtin",
+      kText,
+      with_filters(
+          {{"--max-live", "", "SIZE", "Most bytes that may be live: 0, 64K."},
+           {"--max-growth", "", "SIZE", "Most bytes by which all growing stacks may grow."},
+           {"--baseline", "", "FILE",
+            "Measure growth from here: a report, a directory, or a pattern in quotes."},
+           {"--follow", "", "1|GLOB[:GLOB]",
+            R"(Also check programs that PROGRAM starts: all, or those whose name matches a
                 pattern.)"},
-               {"--uncovered", "", "", "Judge a program even if it is not, or only partly, covered."},
-               {"--no-builtin", "", "", "Count what runtimes keep, too."},
-               {"--print-builtin", "", "", "Print the list of what runtimes keep."},
-               {"--number", "-n", "N", "Entries to show; 0: all. Default 20."},
-               {"--depth", "", "N", "Merge stacks that agree in their first N frames."},
-               kFullNamesOption,
-               kNoResolveOption,
-               kColorOption,
-               kNoPagerOption,
-               kSysrootOption,
-               kSymbolsOption}),
-          R"(0: within the limits; 1: a limit is exceeded, or a file cannot be read; 2: a file is
+           {"--uncovered", "", "", "Judge a program even if it is not, or only partly, covered."},
+           {"--no-builtin", "", "", "Count what runtimes keep, too."},
+           {"--print-builtin", "", "", "Print the list of what runtimes keep."},
+           {"--number", "-n", "N", "Entries to show; 0: all. Default 20."},
+           {"--depth", "", "N", "Merge stacks that agree in their first N frames."},
+           kFullNamesOption,
+           kNoResolveOption,
+           kColorOption,
+           kNoPagerOption,
+           kSysrootOption,
+           kSymbolsOption}),
+      R"(0: within the limits; 1: a limit is exceeded, or a file cannot be read; 2: a file is
           not a valid memlog, the command line is wrong, or the program could not be traced. If the
           program itself fails: its exit status.)",
-          R"(  memlog check -- ./unit_tests
+      R"(  memlog check -- ./unit_tests
   memlog check --max-live 4K --suppressions ci.supp -- ./unit_tests
   memlog check --max-growth 64K app-4711-*.memlog
   memlog check --baseline main.memlog --max-growth 1K -- ./app --selftest
