@@ -70,8 +70,8 @@ ProcessSum Summing::finish() {
   profile::Total all = process_.total;
   if (inherited_) {
     process_.notes.push_back(fmt::format(
-        "{}: besides, {} bytes in {} blocks were inherited at fork; which stacks hold them "
-        "stands in the parent's reports",
+        "{}: plus {} bytes in {} blocks that were inherited at fork; the reports of the parent "
+        "say which stacks hold them",
         name_, profile::grouped(inherited_->bytes), profile::grouped(inherited_->blocks)));
     add_numbers(all, *inherited_);
   }

@@ -45,10 +45,10 @@ void recover(const std::string& name, const Arguments& arguments, symbolize::Sym
       .notes = {}};
   if (alive != 0) occasion.notes.push_back(fmt::format("process {} was still running", alive));
   if (file.header().state == format::LedgerState::kEnded) {
-    occasion.notes.emplace_back("the process had come to a normal end");
+    occasion.notes.emplace_back("the process had exited normally");
   }
   if (file.header().state == format::LedgerState::kUnreported) {
-    occasion.notes.emplace_back("the process had come to a normal end, but could not report");
+    occasion.notes.emplace_back("the process had exited normally, but could not write its report");
   }
   profile::Memlog memlog = target::memlog_of(file, state, occasion);
   if (!arguments.has("--raw")) resolver.resolve(memlog);

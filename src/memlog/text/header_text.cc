@@ -89,8 +89,7 @@ std::string calls_text(const profile::Header& header) {
 std::string trouble_text(const profile::Header& header, const Style& style) {
   std::string out;
   if (header.stopped) {
-    out +=
-        remark("the program has stopped the recording; what it allocated since is not here", style);
+    out += remark("the program stopped recording: allocations since then are missing", style);
   }
   for (const profile::Field& count : header.lost) {
     if (count.value != "0") out += remark(lost_words(count), style);
@@ -101,8 +100,8 @@ std::string trouble_text(const profile::Header& header, const Style& style) {
   }
   if (header.unknown_frees.value_or(0) != 0) {
     out += remark(count_text(*header.unknown_frees, "free") +
-                      " of blocks that are not known: allocated before the recording began, while "
-                      "it was stopped, or lost",
+                      " of unknown blocks: allocated before recording began, while it was "
+                      "stopped, or lost",
                   style);
   }
   for (const profile::Field& count : header.misuse) {
