@@ -12,6 +12,13 @@ trap 'rm -rf "$scratch"' EXIT
 trap 'exit 130' INT TERM
 mkdir "$scratch/tmp" "$scratch/logs"
 chmod 711 "$scratch" "$scratch/tmp"  # some tests run programs as another user
+# The loader parts LD_PRELOAD at spaces and colons: there the build has a second name without.
+case $build_dir in
+  *[[:space:]:]*)
+    ln -s "$build_dir" "$scratch/build"
+    build_dir=$scratch/build
+    ;;
+esac
 # Where memlog run keeps ledgers: those of killed programs stay there.
 export XDG_RUNTIME_DIR=$scratch/tmp
 export MTRACE_SOURCE_DIR=$source_dir MTRACE_BUILD_DIR=$build_dir TMPDIR=$scratch/tmp
