@@ -111,7 +111,7 @@ TEST_F(Run, KeepsMaskAndDispositions) {
 TEST_F(Run, AsksForReportsFromTimeToTime) {
   script(
       // One process, whose reports at the end do not come before it has been asked.
-      "$run -q --every 100ms perl -e 'select(undef, undef, undef, 0.02) "
+      "$memlog run --output . -q --every 100ms perl -e 'select(undef, undef, undef, 0.02) "
       "while (() = glob(\"*.memlog\")) < 3'");
   size_t by_request = 0;
   for (const collect::Listed& listed : reports()) {
