@@ -27,6 +27,8 @@ $(BUILD)/.build-deps: packages.txt deps.mk | $(installing)
 $(BUILD)/.test-deps: tests/packages.txt tests/npm_packages.txt deps.mk $(BUILD)/.build-deps | $(installing)
 	@missing=$$(tests/install_packages.sh --missing tests/packages.txt); [ -z "$$missing" ] || { \
 	  echo "mtrace: the tests need" $$missing"; make deps-test installs them" >&2; exit 1; }
+	@mkdir -p $(@D); [ -d $(BUILD)/npm ] || [ ! -d build/npm ] || \
+	  ln -s '$(abspath build/npm)' $(BUILD)/npm  # another build's
 	@[ -d $(BUILD)/npm ] || { \
 	  echo "mtrace: the tests need packages of npm; make deps-test installs them" >&2; exit 1; }
 	@touch $@
