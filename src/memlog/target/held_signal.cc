@@ -1,30 +1,23 @@
 #include "target/held_signal.h"
 
-#include <fmt/format.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cstdlib>
-#include <fstream>
 #include <string>
-#include <string_view>
 
 #include "target/error.h"
 #include "target/restarts.h"
 #include "target/target_memory.h"
+#include "target/task_list.h"
 #include "target/tasks.h"
 
 namespace mtrace::target {
 namespace {
 
 bool blocks(pid_t pid, pid_t tid, int signal) {
-  std::ifstream file(fmt::format("/proc/{}/task/{}/status", pid, tid));
-  constexpr std::string_view kKey = "SigBlk:";
-  for (std::string line; std::getline(file, line);) {
-    if (!line.starts_with(kKey)) continue;
-    return (std::strtoull(line.c_str() + kKey.size(), nullptr, 16) >> (signal - 1) & 1) != 0;
-  }
-  return true;
+  const std::string mask = task_status(pid, tid, "SigBlk");
+  return mask.empty() || (std::strtoull(mask.c_str(), nullptr, 16) >> (signal - 1) & 1) != 0;
 }
 
 }  // namespace

@@ -7,7 +7,6 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <memory>
 #include <string_view>
 #include <thread>
@@ -23,6 +22,7 @@
 #include "target/held_process.h"
 #include "target/process.h"
 #include "target/target_objects.h"
+#include "target/task_list.h"
 
 namespace mtrace::target {
 namespace {
@@ -57,27 +57,16 @@ bool is_one_of(const std::string_view (&names)[kSize], std::string_view name) {
   return std::find(std::begin(names), std::end(names), name) != std::end(names);
 }
 
-// Returns the value of a line of /proc/PID/status; empty: there is none.
-std::string status_of(pid_t pid, const std::string& key) {
-  std::ifstream file(fmt::format("/proc/{}/status", pid));
-  for (std::string line; std::getline(file, line);) {
-    if (!line.starts_with(key + ":")) continue;
-    const size_t value = line.find_first_not_of(" \t", key.size() + 1);
-    return value == std::string::npos ? "" : line.substr(value);
-  }
-  return {};
-}
-
 // Throws AttachError for the reasons visible in /proc.
 void refuse_what_never_works(pid_t pid) {
-  const std::string state = status_of(pid, "State");
+  const std::string state = task_status(pid, pid, "State");
   if (state.empty()) throw AttachError("does not exist");
   if (pid == 1)
     throw AttachError("is the first process of this system: if it died, all others would");
   if (pid == ::getpid()) throw AttachError("is this program itself");
   if (state[0] == 'Z' || state[0] == 'X')
     throw AttachError("has ended, and waits for its parent to reap it");
-  const std::string tracer = status_of(pid, "TracerPid");
+  const std::string tracer = task_status(pid, pid, "TracerPid");
   if (!tracer.empty() && tracer != "0") {
     throw AttachError(fmt::format("is traced already, by process {}", tracer));
   }

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
-#include <fstream>
 #include <string>
 
 #include "target/error.h"
@@ -52,11 +51,7 @@ void check_filter(const std::vector<sock_filter>& filter) {
 }  // namespace
 
 int seccomp_mode(pid_t pid, pid_t tid) {
-  std::ifstream file(fmt::format("/proc/{}/task/{}/status", pid, tid));
-  for (std::string line; std::getline(file, line);) {
-    if (line.starts_with("Seccomp:")) return std::atoi(line.c_str() + sizeof "Seccomp:");
-  }
-  return 0;
+  return std::atoi(task_status(pid, tid, "Seccomp").c_str());
 }
 
 Verdict judge(const std::vector<sock_filter>& filter, const FilteredCall& call) {

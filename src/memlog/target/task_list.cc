@@ -61,4 +61,14 @@ std::string how_it_ended(pid_t pid) {
                          : fmt::format("{}, by signal {}", kEnded, WTERMSIG(status));
 }
 
+std::string task_status(pid_t pid, pid_t tid, const std::string& key) {
+  std::ifstream file(fmt::format("/proc/{}/task/{}/status", pid, tid));
+  for (std::string line; std::getline(file, line);) {
+    if (!line.starts_with(key + ":")) continue;
+    const size_t value = line.find_first_not_of(" \t", key.size() + 1);
+    return value == std::string::npos ? "" : line.substr(value);
+  }
+  return {};
+}
+
 }  // namespace mtrace::target
