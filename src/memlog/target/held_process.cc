@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
+#include <string_view>
 #include <thread>
 
+#include "profile/text.h"
 #include "target/error.h"
+#include "target/proc_files.h"
 
 namespace mtrace::target {
 namespace {
@@ -90,12 +92,14 @@ pid_t HeldProcess::lender() const {
 }
 
 std::string executable_mappings(pid_t pid) {
-  std::ifstream file(fmt::format("/proc/{}/maps", pid));
+  const std::string maps = read_proc(proc_path(pid, "maps")).value_or("");
   std::string found;
-  for (std::string line; std::getline(file, line);) {
+  for (const std::string_view line : profile::split(maps, '\n')) {
     const size_t modes = line.find(' ');
-    if (modes == std::string::npos || line.size() < modes + 5) continue;
-    if (line[modes + 3] == 'x' && line.find('/') != std::string::npos) found += line + '\n';
+    if (modes == std::string_view::npos || line.size() < modes + 5) continue;
+    if (line[modes + 3] == 'x' && line.find('/') != std::string_view::npos) {
+      found.append(line) += '\n';
+    }
   }
   return found;
 }

@@ -10,7 +10,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
-#include <fstream>
 #include <stdexcept>
 #include <string_view>
 
@@ -22,6 +21,7 @@
 #include "profile/text.h"
 #include "profile/writer.h"
 #include "symbolize/symbolizer.h"
+#include "target/proc_files.h"
 #include "target/traced.h"
 
 namespace mtrace::target {
@@ -35,18 +35,14 @@ bool same_file(const struct stat& a, const struct stat& b) {
 
 // Adds the memory use, which only the kernel knows.
 void add_memory_use(pid_t pid, live::LedgerOccasion& occasion) {
-  std::ifstream file(fmt::format("/proc/{}/status", pid));
-  for (std::string line; std::getline(file, line);) {
-    const auto take = [&](std::string_view key, uint64_t& to) {
-      constexpr uint64_t kKilobyte = 1024;
-      if (line.starts_with(key)) {
-        to = std::strtoull(line.c_str() + key.size(), nullptr, 10) * kKilobyte;
-      }
-    };
-    take("VmRSS:", occasion.rss);
-    take("VmHWM:", occasion.rss_max);
-    take("VmSize:", occasion.virtual_size);
-  }
+  constexpr uint64_t kKilobyte = 1024;
+  const std::string status = read_proc(proc_path(pid, "status")).value_or("");
+  const auto bytes = [&](const char* key) {
+    return std::strtoull(status_value(status, key).c_str(), nullptr, 10) * kKilobyte;
+  };
+  occasion.rss = bytes("VmRSS");
+  occasion.rss_max = bytes("VmHWM");
+  occasion.virtual_size = bytes("VmSize");
 }
 
 }  // namespace

@@ -1,10 +1,12 @@
 #include "target/loader_list.h"
 
 #include <elf.h>
-#include <fmt/format.h>
 #include <link.h>
 
-#include <fstream>
+#include <cstring>
+#include <string>
+
+#include "target/proc_files.h"
 
 namespace mtrace::target {
 namespace {
@@ -53,11 +55,13 @@ bool add_list(const TargetMemory& memory, const link_map* first, bool in_first,
 }  // namespace
 
 std::optional<StartFacts> start_facts(pid_t pid) {
-  std::ifstream file(fmt::format("/proc/{}/auxv", pid), std::ios::binary);
+  const std::string vector = read_proc(proc_path(pid, "auxv")).value_or("");
   StartFacts facts;
   bool any = false;
-  Elf64_auxv_t entry;
-  while (file.read(reinterpret_cast<char*>(&entry), sizeof entry) && entry.a_type != AT_NULL) {
+  for (size_t at = 0; vector.size() - at >= sizeof(Elf64_auxv_t); at += sizeof(Elf64_auxv_t)) {
+    Elf64_auxv_t entry;
+    std::memcpy(&entry, vector.data() + at, sizeof entry);
+    if (entry.a_type == AT_NULL) break;
     any = true;
     if (entry.a_type == AT_PHDR) facts.program_headers = entry.a_un.a_val;
     if (entry.a_type == AT_PHNUM) facts.header_count = entry.a_un.a_val;

@@ -4,9 +4,12 @@
 #include <fmt/format.h>
 
 #include <cstdio>
-#include <fstream>
 #include <set>
+#include <string_view>
 #include <utility>
+
+#include "profile/text.h"
+#include "target/proc_files.h"
 
 namespace mtrace::target {
 namespace {
@@ -28,10 +31,11 @@ std::string without_octal(const std::string& path) {
 }  // namespace
 
 std::optional<std::vector<Mapping>> file_mappings(pid_t pid) {
-  std::ifstream maps(fmt::format("/proc/{}/maps", pid));
+  const auto maps = read_proc(proc_path(pid, "maps"));
   if (!maps) return std::nullopt;
   std::vector<Mapping> files;
-  for (std::string line; std::getline(maps, line);) {
+  for (const std::string_view text : profile::split(*maps, '\n')) {
+    const std::string line(text);
     Mapping mapping;
     char access[8];
     char device[32];
@@ -55,7 +59,6 @@ std::optional<std::vector<Mapping>> file_mappings(pid_t pid) {
     mapping.inode = fmt::format("{} {}", device, inode);
     files.push_back(std::move(mapping));
   }
-  if (maps.bad()) return std::nullopt;
   return files;
 }
 

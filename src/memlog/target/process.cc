@@ -1,7 +1,5 @@
 #include "target/process.h"
 
-#include <dirent.h>
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/syscall.h>
@@ -14,52 +12,19 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <map>
-#include <memory>
-#include <sstream>
 #include <utility>
 
 #include "profile/path.h"
 #include "profile/text.h"
+#include "target/proc_files.h"
 
 namespace mtrace::target {
 namespace {
 
-std::string proc(pid_t pid, const char* file) { return fmt::format("/proc/{}/{}", pid, file); }
-
-// Reads a whole file of /proc; nothing if that fails. A process may end between open and read, and
-// the read then fails: iterators over a stream's buffer would throw.
-std::optional<std::string> slurp(const std::string& path) {
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (file < 0) return std::nullopt;
-  std::string content;
-  char piece[4096];
-  ssize_t got = 0;
-  while ((got = ::read(file, piece, sizeof piece)) > 0 || (got < 0 && errno == EINTR)) {
-    if (got > 0) content.append(piece, static_cast<size_t>(got));
-  }
-  ::close(file);
-  if (got < 0) return std::nullopt;
-  return content;
-}
-
-// Returns the entries of a directory that are numbers, ascending.
-std::vector<pid_t> numbers_in(const std::string& directory) {
-  const auto close = [](DIR* d) { ::closedir(d); };
-  const std::unique_ptr<DIR, decltype(close)> open(::opendir(directory.c_str()), close);
-  std::vector<pid_t> numbers;
-  while (const dirent* item = open == nullptr ? nullptr : ::readdir(open.get())) {
-    const auto number = profile::read_unsigned(item->d_name, INT_MAX);
-    if (number && *number > 0) numbers.push_back(static_cast<pid_t>(*number));
-  }
-  std::sort(numbers.begin(), numbers.end());
-  return numbers;
-}
-
 std::string executable_name(pid_t pid) {
   char target[PATH_MAX];
-  const ssize_t size = ::readlink(proc(pid, "exe").c_str(), target, sizeof target);
+  const ssize_t size = ::readlink(proc_path(pid, "exe").c_str(), target, sizeof target);
   if (size <= 0) return {};
   std::string path(target, static_cast<size_t>(size));
   constexpr std::string_view kDeleted = " (deleted)";
@@ -68,29 +33,19 @@ std::string executable_name(pid_t pid) {
 }
 
 std::string command_name(pid_t pid) {
-  std::string name = slurp(proc(pid, "comm")).value_or("");
+  std::string name = read_proc(proc_path(pid, "comm")).value_or("");
   if (name.ends_with('\n')) name.pop_back();
   return name;
 }
 
 uint64_t mask(const std::string& status, const char* key) {
-  const size_t at = status.find(key);
-  return at == std::string::npos
-             ? 0
-             : std::strtoull(status.c_str() + at + std::strlen(key), nullptr, 16);
+  return std::strtoull(status_value(status, key).c_str(), nullptr, 16);
 }
 
 // Returns field `number` (from 3 on) of /proc/PID/stat; empty: the process is gone.
-std::string stat_field(pid_t pid, int number) {
-  const std::string stat = slurp(proc(pid, "stat")).value_or("");
-  const size_t name_end = stat.rfind(')');  // the name before it may contain any character
-  if (name_end == std::string::npos) return {};
-  std::istringstream rest(stat.substr(name_end + 1));
-  std::string field;
-  for (int at = 3; at <= number; ++at) {
-    if (!(rest >> field)) return {};
-  }
-  return field;
+std::string stat_field(pid_t pid, size_t number) {
+  const std::vector<std::string> fields = stat_fields(proc_path(pid, "stat"));
+  return fields.size() > number - 3 ? fields[number - 3] : std::string();
 }
 
 // While names are filled in, a traced process has a supervisor: a second process that shares its
@@ -101,7 +56,7 @@ bool is_supervisor(pid_t pid) { return stat_field(pid, 38) == "0"; }
 }  // namespace
 
 std::vector<pid_t> all_processes() {
-  std::vector<pid_t> pids = numbers_in("/proc");
+  std::vector<pid_t> pids = ids_in("/proc");
   std::erase(pids, ::getpid());
   std::erase_if(pids, is_supervisor);
   return pids;
@@ -122,8 +77,8 @@ std::vector<pid_t> find_processes(const std::string& name) {
   const auto number = profile::read_unsigned(name, INT_MAX);
   if (number && *number > 0) {
     const auto pid = static_cast<pid_t>(*number);
-    return ::access(proc(pid, "status").c_str(), F_OK) == 0 ? std::vector<pid_t>{pid}
-                                                            : std::vector<pid_t>();
+    return ::access(proc_path(pid, "status").c_str(), F_OK) == 0 ? std::vector<pid_t>{pid}
+                                                                 : std::vector<pid_t>();
   }
   constexpr size_t kCommandLength = 15;  // TASK_COMM_LEN without the zero byte
   std::vector<pid_t> found;
@@ -142,28 +97,24 @@ std::string process_name(pid_t pid) {
 
 // "NSpid:" lists the pids from the namespace of /proc down to the process's own.
 uint32_t pid_in_namespace(pid_t pid) {
-  const auto status = slurp(proc(pid, "status"));
-  constexpr std::string_view kKey = "\nNSpid:";
-  const size_t line = status ? status->find(kKey) : std::string::npos;
-  if (line == std::string::npos) return 0;
-  const std::string pids = status->substr(line, status->find('\n', line + 1) - line);
+  const std::string pids = status_value(read_proc(proc_path(pid, "status")).value_or(""), "NSpid");
+  const size_t last = pids.find_last_of('\t');
   return static_cast<uint32_t>(
-      std::strtoul(pids.c_str() + pids.find_last_of("\t:") + 1, nullptr, 10));
+      std::strtoul(pids.c_str() + (last == std::string::npos ? 0 : last + 1), nullptr, 10));
 }
 
 std::optional<SignalMasks> signal_masks(pid_t pid) {
-  const auto status = slurp(proc(pid, "status"));
+  const auto status = read_proc(proc_path(pid, "status"));
   if (!status || status->empty()) return std::nullopt;
   SignalMasks masks;
-  masks.caught = mask(*status, "\nSigCgt:");
-  masks.ignored = mask(*status, "\nSigIgn:");
+  masks.caught = mask(*status, "SigCgt");
+  masks.ignored = mask(*status, "SigIgn");
   masks.blocked = ~uint64_t{0};
-  const std::string tasks = proc(pid, "task");
   bool any = false;
-  for (const pid_t task : numbers_in(tasks)) {
-    const auto task_status = slurp(fmt::format("{}/{}/status", tasks, task));
-    if (!task_status || task_status->empty()) continue;
-    masks.blocked &= mask(*task_status, "\nSigBlk:");
+  for (const pid_t tid : ids_in(proc_path(pid, "task"))) {
+    const auto of_thread = read_proc(task_path(pid, tid, "status"));
+    if (!of_thread || of_thread->empty()) continue;
+    masks.blocked &= mask(*of_thread, "SigBlk");
     any = true;
   }
   if (!any) masks.blocked = 0;
@@ -171,7 +122,7 @@ std::optional<SignalMasks> signal_masks(pid_t pid) {
 }
 
 std::optional<std::string> start_environment(pid_t pid, const std::string& variable) {
-  const auto environment = slurp(proc(pid, "environ"));
+  const auto environment = read_proc(proc_path(pid, "environ"));
   if (!environment) return std::nullopt;
   for (const std::string_view item : profile::split(*environment, '\0')) {
     if (item.starts_with(variable) && item.substr(variable.size()).starts_with('=')) {

@@ -1,35 +1,21 @@
 #include "target/system_call_filters.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <string>
+
+#include "target/proc_files.h"
 
 namespace mtrace::target {
-namespace {
 
-// Returns the number after a name; 0: the line has another name.
-uint32_t number(const std::string& line, const char* name) {
-  const std::string start = fmt::format("{}:\t", name);
-  if (!line.starts_with(start)) return 0;
-  return static_cast<uint32_t>(std::strtoul(line.c_str() + start.size(), nullptr, 10));
-}
-
-}  // namespace
-
+// A kernel without "Seccomp_filters" still tells by "Seccomp" whether there is one.
 uint32_t system_call_filters(pid_t pid) {
   uint32_t most = 0;
-  std::error_code gone;
-  for (std::filesystem::directory_iterator task(fmt::format("/proc/{}/task", pid), gone), end;
-       task != end; task.increment(gone)) {
-    std::ifstream status(task->path() / "status");
-    for (std::string line; std::getline(status, line);) {
-      most = std::max(most, number(line, "Seccomp") != 0 ? 1u : 0u);
-      most = std::max(most, number(line, "Seccomp_filters"));
-    }
+  for (const pid_t tid : ids_in(proc_path(pid, "task"))) {
+    const std::string status = read_proc(task_path(pid, tid, "status")).value_or("");
+    const auto number = [&](const char* key) {
+      return static_cast<uint32_t>(std::strtoul(status_value(status, key).c_str(), nullptr, 10));
+    };
+    most = std::max({most, std::min(number("Seccomp"), 1u), number("Seccomp_filters")});
   }
   return most;
 }
