@@ -16,13 +16,6 @@ struct Outcome {
 
 class AttachCallsTest : public HostTest {
  protected:
-  Result memlog(std::vector<std::string> arguments) const {
-    arguments.insert(arguments.begin(), memlog_tool());
-    Command command = plain(arguments);
-    command.directory = out();
-    command.env["MTRACE_RESOLVER"] = "none";
-    return run(command);
-  }
   static size_t threads_of(pid_t pid) {
     const std::filesystem::directory_iterator tasks("/proc/" + std::to_string(pid) + "/task");
     return static_cast<size_t>(std::distance(begin(tasks), end(tasks)));

@@ -25,13 +25,6 @@ std::string file_of(const std::string& name) {
 
 class AttachCopiesTest : public HostTest {
  protected:
-  Result memlog(std::vector<std::string> arguments) const {
-    arguments.insert(arguments.begin(), memlog_tool());
-    Command command = plain(arguments);
-    command.directory = out();
-    command.env["MTRACE_RESOLVER"] = "none";
-    return run(command);
-  }
   // `kind`: "below:read" and the like. `preload`: libraries besides.
   Command with_copies(std::vector<std::string> argv, const std::string& kind,
                       const std::vector<std::string>& files,

@@ -11,13 +11,6 @@ namespace {
 
 class AttachEndingsTest : public HostTest {
  protected:
-  Command memlog(std::vector<std::string> arguments) const {
-    arguments.insert(arguments.begin(), memlog_tool());
-    Command command = plain(arguments);
-    command.directory = out();
-    command.env["MTRACE_RESOLVER"] = "none";
-    return command;
-  }
   static void wait_until_traced(pid_t pid) {
     wait_until("memlog", [&] {
       return read_file("/proc/" + std::to_string(pid) + "/status").find("TracerPid:\t0\n") ==
@@ -25,11 +18,11 @@ class AttachEndingsTest : public HostTest {
     });
   }
   // Killed now, its parent hears of it, and memlog says so.
-  static void expect_end(Process& process, Process& tool) {
+  static void expect_end(Process& process, Process& attaching) {
     process.send(SIGKILL);
     const Result killed = process.wait();
     EXPECT_TRUE(WIFSIGNALED(killed.status)) << killed.how();
-    const Result result = tool.wait();
+    const Result result = attaching.wait();
     EXPECT_TRUE(result.exited(1)) << result.how();
     EXPECT_NE(result.err.find("has ended meanwhile"), std::string::npos) << result.err;
   }
@@ -42,10 +35,10 @@ TEST_F(AttachEndingsTest, WhileItsThreadsAreStopped) {
     command.env["LD_PRELOAD"] = program("plugin_slow_allocator.so");  // for one thread more
     Process process(command);
     process.read_until("ready");
-    Process tool(memlog({"attach", "--timeout", "20", std::to_string(process.pid())}));
+    Process attaching(tool({"attach", "--timeout", "20", std::to_string(process.pid())}));
     wait_until_traced(process.pid());
     usleep(static_cast<useconds_t>(round * 3000));  // not to wait for anything: another moment each
-    expect_end(process, tool);
+    expect_end(process, attaching);
   }
 }
 
@@ -56,9 +49,9 @@ TEST_F(AttachEndingsTest, WhileAThreadMakesACall) {
   process.read_until("ready");
   process.write("n");
   process.read_until("slow");
-  Process tool(memlog({"attach", "--timeout", "20", std::to_string(process.pid())}));
+  Process attaching(tool({"attach", "--timeout", "20", std::to_string(process.pid())}));
   process.read_until("inside");  // dlopen asks for memory
-  expect_end(process, tool);
+  expect_end(process, attaching);
 }
 
 // An exec waits for the end of all other threads, and those for memlog.
@@ -66,7 +59,7 @@ TEST_F(AttachEndingsTest, WhileItExecutesItselfAgain) {
   Process process(plain({program("executes_itself"), "250"}));
   int attached = 0;
   while (process_state(process.pid()) != 'Z') {
-    const Result result = run(memlog({"attach", std::to_string(process.pid())}));
+    const Result result = run(tool({"attach", std::to_string(process.pid())}));
     EXPECT_TRUE(result.exited(0) || result.exited(1)) << result.how() << result.err;
     EXPECT_EQ(result.err.find("in time"), std::string::npos) << result.err;
     attached += result.exited(0) ? 1 : 0;

@@ -23,12 +23,8 @@ class AttachProgramsTest : public HostTest {
   }
 
   Result memlog(std::vector<std::string> arguments, pid_t pid) const {
-    arguments.insert(arguments.begin(), memlog_tool());
     arguments.push_back(std::to_string(pid));
-    Command command = plain(arguments);
-    command.directory = out();
-    command.env["MTRACE_RESOLVER"] = "none";
-    return run(command);
+    return HostTest::memlog(std::move(arguments));
   }
   void expect_good(const Result& result) const {
     EXPECT_TRUE(result.exited(0)) << result.how() << " " << result.err;

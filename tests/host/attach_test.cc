@@ -17,13 +17,6 @@ namespace {
 
 class AttachTest : public HostTest {
  protected:
-  Result memlog(std::vector<std::string> arguments) const {
-    arguments.insert(arguments.begin(), memlog_tool());
-    Command command = plain(arguments);
-    command.directory = out();
-    command.env["MTRACE_RESOLVER"] = "none";
-    return run(command);
-  }
   Result attach(pid_t pid) const { return memlog({"attach", std::to_string(pid)}); }
   Result detach(pid_t pid) const { return memlog({"detach", std::to_string(pid)}); }
   Result report(pid_t pid) const { return memlog({"report", std::to_string(pid)}); }

@@ -50,6 +50,18 @@ Command HostTest::traced(std::vector<std::string> argv) const {
   return command;
 }
 
+Command HostTest::tool(std::vector<std::string> arguments) const {
+  arguments.insert(arguments.begin(), memlog_tool());
+  Command command = plain(std::move(arguments));
+  command.directory = out();
+  command.env["MTRACE_RESOLVER"] = "none";
+  return command;
+}
+
+Result HostTest::memlog(std::vector<std::string> arguments) const {
+  return run(tool(std::move(arguments)));
+}
+
 Command HostTest::named(std::vector<std::string> argv) const {
   Command command = plain(std::move(argv));
   command.env["LD_PRELOAD"] = library();

@@ -28,6 +28,9 @@ class HostTest : public ::testing::Test {
   Command traced(std::vector<std::string> argv) const;
   // The same with names filled in by the resolver.
   Command named(std::vector<std::string> argv) const;
+  // memlog itself, in out(), for reports without names; and its run to the end.
+  Command tool(std::vector<std::string> arguments) const;
+  Result memlog(std::vector<std::string> arguments) const;
 
   // Memlogs in out(): by process, or of the one process whose key begins with `name` and "-".
   std::map<std::string, std::vector<Memlog>> all_logs() const;
