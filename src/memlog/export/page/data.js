@@ -1,4 +1,4 @@
-// What the reports say: src/export/report_page.cc writes it.
+// What the reports say: src/memlog/export/report_page.cc writes it.
 //
 // State 0 is before the first report, state n when the nth was taken. A stack has its values where
 // they changed, [state, bytes, blocks, state, bytes, blocks, ...]; before that it held nothing.

@@ -1,4 +1,4 @@
-// Stacks as a tree of functions, and its boxes; src/export/flame_tree.cc and flame_graph.cc do the
+// Stacks as a tree of functions, and its boxes; src/memlog/export/flame_tree.cc and flame_graph.cc do the
 // same for SVG files.
 
 const kLeast = 0.0002;  // of the width: what is narrower does not stand for itself
