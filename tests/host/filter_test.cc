@@ -100,11 +100,11 @@ TEST_F(FilterTest, OthersAreNot) {
 
 // ---- A filter that was there before the program.
 
-int g_calls[16];  // for the function between fork and exec; 0 ends it
+int g_calls[64];  // for the function between fork and exec; 0 ends it
 unsigned g_answer;
 
 void give_up_calls() {
-  sock_filter code[40] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr))};
+  sock_filter code[160] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr))};
   unsigned short length = 1;
   for (const int* number = g_calls; *number != 0; ++number) {
     code[length++] = BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<unsigned>(*number), 0, 1);
@@ -120,20 +120,72 @@ void give_up_calls() {
 
 class InheritedFilterTest : public FilterTest {
  protected:
-  size_t reports_under(unsigned answer, const std::vector<int>& calls, bool names = false) {
+  size_t reports_under(unsigned answer, const std::vector<int>& calls, bool names = false,
+                       const char* first = "forks") {
     std::copy(calls.begin(), calls.end(), g_calls);
     g_calls[calls.size()] = 0;
     g_answer = answer;
-    const Arguments argv = filters({"none", "-", "-"});
+    const Arguments argv = filters({"none", first, "-"});
     Command command = names ? named(argv) : traced(argv);
     command.before_exec = give_up_calls;
     const Result result = expect_unhurt(command);
     const std::vector<Memlog> logs = logs_of(result.pid);
-    if (names && !logs.empty()) named_ = logs[0].get("resolved");
+    if (!logs.empty()) {
+      named_ = logs[0].get("resolved");
+      EXPECT_EQ(sites(logs), (Sites{{"site_before", {1000, 1}}}));
+    }
     return logs.size();
   }
   std::string named_;
 };
+
+// What a list of calls that end a program has on it where the program is to stay alone.
+const std::vector<int> kProcesses = {SYS_clone, SYS_clone3, SYS_fork, SYS_vfork};
+// What memlog and the library call, and hardly a program else.
+const std::vector<int> kRare = {
+    SYS_process_vm_readv, SYS_msync,     SYS_renameat2,  SYS_linkat,        SYS_unlinkat,
+    SYS_fchmod,           SYS_fallocate, SYS_pwrite64,   SYS_memfd_create,  SYS_setsid,
+    SYS_setpriority,      SYS_dup3,      SYS_tkill,      SYS_rt_sigpending, SYS_close_range,
+    SYS_uname,            SYS_setitimer, SYS_faccessat,  SYS_prctl,         SYS_sched_yield,
+    SYS_rt_sigtimedwait,  SYS_lseek,     SYS_clock_getres};
+
+// Nothing is tried in a program of which it is not known that it may start processes: the trial
+// would end it. Its reports are written by calls that it has made itself.
+TEST_F(InheritedFilterTest, ProgramThatMayStartNoProcess) {
+  for (const unsigned answer : {SECCOMP_RET_KILL_PROCESS, SECCOMP_RET_KILL_THREAD,
+                                SECCOMP_RET_TRAP}) {
+    for (const bool names : {false, true}) {
+      EXPECT_EQ(reports_under(answer, kProcesses, names, "-"), 2u);
+      EXPECT_EQ(named_, "no");
+      std::vector<int> all = kProcesses;
+      all.insert(all.end(), kRare.begin(), kRare.end());
+      EXPECT_EQ(reports_under(answer, all, names, "-"), 2u);
+    }
+  }
+  for (const auto& entry : std::filesystem::directory_iterator(out())) {
+    EXPECT_TRUE(entry.path().string().ends_with(".memlog")) << "left behind: " << entry.path();
+  }
+}
+
+// memlog run has started it under the same filter, which is as good as a fork of its own.
+TEST_F(InheritedFilterTest, ProgramOfMemlogRun) {
+  const std::vector<int> calls = {SYS_process_vm_readv, SYS_uname};
+  std::copy(calls.begin(), calls.end(), g_calls);
+  g_calls[calls.size()] = 0;
+  g_answer = SECCOMP_RET_KILL_PROCESS;
+  Arguments argv = {memlog_tool(), "run", "--quiet", "--output", out() + "/", "--"};
+  for (const std::string& word : filters({"none", "-", "-"})) argv.push_back(word);
+  Command command = plain(argv);
+  command.directory = temp();
+  command.before_exec = give_up_calls;
+  const Result result = run(command);
+  EXPECT_TRUE(result.exited(5)) << result.how() << result.err;
+  size_t named = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(out())) {
+    named += read_memlog(entry.path()).get("resolved") != "no" ? 1 : 0;
+  }
+  EXPECT_EQ(named, 2u);
+}
 
 TEST_F(InheritedFilterTest, ReportsThatItEndsAreWithheld) {
   for (const unsigned answer : {SECCOMP_RET_KILL_PROCESS, SECCOMP_RET_TRAP}) {

@@ -165,6 +165,11 @@ int main(int argc, char** argv) {
   action.sa_flags = SA_SIGINFO;
   sigaction(SIGSYS, &action, nullptr);
   site_before();
+  if (is(2, "forks")) {
+    const pid_t child = fork();
+    if (child == 0) _exit(0);
+    waitpid(child, nullptr, 0);
+  }
   report_by_signal();
   if (is(1, "none")) {
     puts("ready");

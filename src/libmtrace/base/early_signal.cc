@@ -7,9 +7,11 @@
 
 #include "base/syscall.h"
 
-// Where the kernel has a handler return to. Debuggers know the two instructions by their bytes.
+// Debuggers know the two instructions by their bytes.
 asm(R"(
   .pushsection .text
+  .globl mtrace_return_from_signal
+  .hidden mtrace_return_from_signal
   .type mtrace_return_from_signal, @function
 mtrace_return_from_signal:
   mov $15, %rax
@@ -17,7 +19,6 @@ mtrace_return_from_signal:
   .size mtrace_return_from_signal, . - mtrace_return_from_signal
   .popsection
 )");
-extern "C" __attribute__((visibility("hidden"))) void mtrace_return_from_signal();
 
 namespace mtrace::sys {
 namespace {
@@ -29,7 +30,6 @@ struct Action {
   void (*restorer)();
   uint64_t mask;
 };
-constexpr uint64_t kRestorer = 0x04000000;
 
 }  // namespace
 

@@ -8,6 +8,7 @@
 #include "base/probe.h"
 #include "base/process.h"
 #include "base/syscall.h"
+#include "base/valgrind.h"
 
 namespace mtrace::sys {
 
@@ -39,6 +40,14 @@ Filter g_filters[kMost];
 uint32_t g_count = 0;    // may run past kMost: then all are as if opaque
 uint64_t g_for_all = 0;  // bit i: g_filters[i] holds for all threads
 int g_inherited = 0;
+
+enum Trial : uint32_t {
+  kNone,       // there are no filters from before, or nobody will report
+  kUnproven,   // clone(2) may end the process, so nothing is tried
+  kProven,     // it does not: the next report begins with the trial
+  kDone,
+};
+uint32_t g_trial = kNone;
 
 struct Thread {
   uint64_t filters;  // bit i: g_filters[i] may hold for this thread
@@ -175,12 +184,31 @@ uint32_t known_filters() {
 
 Verdict judge_call(const SystemCall& call) { return judge_by_all<kWaysOfMany>(call); }
 
-void find_inherited_filters(bool try_calls) {
+void find_inherited_filters(bool restrict) {
   g_inherited = seccomp_filters();
-  if (g_inherited <= 0 || !try_calls) return;
-  g_filtered = true;  // what is found out holds for what is tried next
-  g_filtered = try_inherited_calls();
+  if (g_inherited <= 0 || !restrict) return;
+  assume_inherited_calls();
+  g_filtered = true;
+  store<uint32_t>(g_trial, kUnproven);
 }
+
+void processes_can_start() {
+  uint32_t trial = kUnproven;
+  compare_exchange<uint32_t>(g_trial, trial, kProven);
+}
+
+void try_inherited_filters() {
+  uint32_t trial = kProven;
+  // valgrind ends the program at such a clone(2).
+  if (on_valgrind() || !compare_exchange<uint32_t>(g_trial, trial, kDone)) return;
+  if (try_inherited_calls() == Tried::kNot) store<uint32_t>(g_trial, kProven);
+}
+
+bool is_trial_due() {
+  const uint32_t trial = load(g_trial);
+  return trial == kUnproven || trial == kProven;
+}
+
 int inherited_filters() { return g_inherited; }
 
 }  // namespace mtrace::sys

@@ -38,12 +38,19 @@ uint32_t known_filters();
 // What the filters make of a call. 25 KiB of stack.
 format::Verdict judge_call(const format::SystemCall& call);
 
-// Counts the filters from before the start, once, alone. With `try_calls` it finds out what they
-// make of the library's calls: each is made in a child with a copy of the memory, unseen by the
-// program (no SIGCHLD, nothing to wait for), with arguments that do nothing. Takes 0.2 ms where
-// there is a filter, and as long again for each call that ends the child. One that ends the process
-// for clone(2) ends it here.
-void find_inherited_filters(bool try_calls);
+// Counts the filters from before the start, once, alone. With `restrict`, and where there are any,
+// the library makes only calls that every program makes (base/inherited_calls.h) until it is known
+// what they make of the others.
+void find_inherited_filters(bool restrict);
+// This program has started a process, so the filters do not end it at clone(2). Async-signal-safe.
+void processes_can_start();
+// Finds out what the filters make of the library's calls, once, if that can be done: each is made
+// in a child with a copy of the memory, unseen by the program (no SIGCHLD, nothing to wait for),
+// with arguments that do nothing. Takes 0.2 ms, and as long again for each call that ends the
+// child. One thread at a time; async-signal-safe.
+void try_inherited_filters();
+// There are such filters, and they were not tried.
+bool is_trial_due();
 // How many restrictions there were then; see seccomp_filters().
 int inherited_filters();
 

@@ -15,6 +15,7 @@
 #include <cstddef>
 
 #include "base/atomic.h"
+#include "base/early_signal.h"
 #include "base/process.h"
 #include "base/spawn.h"
 #include "base/syscall.h"
@@ -26,7 +27,20 @@ constexpr size_t kStack = 16 * 1024;
 constexpr unsigned kMostChildren = 16;  // then all that is left counts as death
 constexpr uint32_t kNumbers = 512;
 
-uint64_t g_ends[kNumbers / 64];
+using Calls = uint64_t[kNumbers / 64];
+
+Calls g_ends;
+
+// What the loader and libc's start call, and what counting and a report that is written in place
+// cannot do without. A program under a filter that ends it at one of these has no use for this
+// library: it would not come to its first line.
+constexpr uint16_t kPlain[] = {
+    SYS_openat,   SYS_read,       SYS_pread64,      SYS_fstat,          SYS_newfstatat,
+    SYS_close,    SYS_mmap,       SYS_munmap,       SYS_prlimit64,      SYS_getrandom,
+    SYS_write,    SYS_getpid,     SYS_gettid,       SYS_tgkill,         SYS_futex,
+    SYS_madvise,  SYS_readlinkat, SYS_rt_sigaction, SYS_rt_sigprocmask, SYS_getcwd,
+    SYS_rt_sigreturn, SYS_clock_gettime,
+};
 
 struct Trial {
   uint16_t number;
@@ -44,6 +58,7 @@ constexpr Trial kTrials[] = {
     {SYS_rt_sigprocmask, {SIG_BLOCK, 0, 0, 8}},
     {SYS_setitimer, {ITIMER_REAL, 0, 0}},
     {SYS_wait4, {-1, 0, __WALL | WNOHANG, 0}},
+    {SYS_rt_sigreturn, {}},
     {SYS_openat, {AT_FDCWD, 0, O_RDONLY | O_CLOEXEC}},
     {SYS_openat, {AT_FDCWD, 0, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600}},
     {SYS_openat, {AT_FDCWD, 0, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600}},
@@ -100,6 +115,7 @@ constexpr uint32_t kBounds = 4;  // the first of them
 // Memory that parent and children share.
 struct Shared {
   uint32_t trial;  // under way, or next
+  Calls ends;      // found so far
   alignas(16) char stack[kStack];
 };
 
@@ -120,48 +136,83 @@ void bound_this_child() {
   call(SYS_setitimer, ITIMER_REAL, &second, nullptr);
 }
 
+void note_end(Calls& calls, uint32_t number) { calls[number / 64] |= uint64_t{1} << number % 64; }
+
+// What is looked up for each call of the library's, all at once as far as one call can tell.
+void take_over(const Calls& calls) {
+  for (uint32_t i = 0; i < kNumbers / 64; ++i) store(g_ends[i], calls[i]);
+}
+
+// Handlers of signals return by a call of their own. This child has its own handlers.
+void return_from_handler() {
+  struct {
+    void (*handler)(int);
+    unsigned long flags;
+    void (*restorer)();
+    uint64_t mask;
+  } action = {[](int) {}, kRestorer, mtrace_return_from_signal, 0};
+  const uint64_t others = ~(uint64_t{1} << (SIGUSR1 - 1) | uint64_t{1} << (SIGALRM - 1));
+  call(SYS_rt_sigaction, SIGUSR1, &action, nullptr, sizeof action.mask);
+  call(SYS_rt_sigprocmask, SIG_SETMASK, &others, nullptr, sizeof others);
+  call(SYS_tgkill, call(SYS_getpid), call(SYS_gettid), SIGUSR1);
+}
+
 int try_calls(void* argument) {
   auto& shared = *static_cast<Shared*>(argument);
   bool bounded = false;
+  take_over(shared.ends);  // in this copy of the memory
   for (uint32_t i = load(shared.trial); i < kCount; ++i) {
     if (i >= kBounds && !bounded) bound_this_child();
     bounded |= i >= kBounds;
     store(shared.trial, i);
     const Trial& trial = kTrials[i];
     const long* w = trial.words;
-    call(trial.number, w[0], w[1], w[2], w[3], w[4], 0);
+    if (trial.number == SYS_rt_sigreturn) {
+      return_from_handler();
+    } else {
+      call(trial.number, w[0], w[1], w[2], w[3], w[4], 0);
+    }
   }
   store(shared.trial, kCount);
   return 0;
 }
 
-void note_end(uint32_t number) { g_ends[number / 64] |= uint64_t{1} << number % 64; }
-
 }  // namespace
 
-bool try_inherited_calls() {
+void assume_inherited_calls() {
+  Calls calls = {};
+  for (const Trial& trial : kTrials) note_end(calls, trial.number);
+  note_end(calls, SYS_clone);
+  for (const uint16_t number : kPlain) calls[number / 64] &= ~(uint64_t{1} << number % 64);
+  take_over(calls);
+}
+
+Tried try_inherited_calls() {
   const long memory =
       raw_mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (failed(memory)) return false;
+  if (failed(memory)) return Tried::kNot;
   Shared& shared = *reinterpret_cast<Shared*>(memory);
   const uint64_t mask = block_signals();
-  bool any = false;
+  uint64_t& word = g_ends[SYS_clone / 64];
+  store(word, load(word) & ~(uint64_t{1} << SYS_clone % 64));
+  auto tried = Tried::kNot;
   for (unsigned children = 0; load(shared.trial) < kCount; ++children) {
     const long child =
         children < kMostChildren ? start_copy(shared.stack + kStack, try_calls, &shared) : -EAGAIN;
-    // Without a first child nothing is known, and all is taken to be allowed.
     if (failed(child) && children == 0) break;
+    if (tried == Tried::kNot) tried = Tried::kAllowed;
     const uint32_t last = load(shared.trial);
     for (uint32_t i = last; i < (failed(child) ? kCount : last + 1) && i < kCount; ++i) {
-      note_end(kTrials[i].number);
+      note_end(shared.ends, kTrials[i].number);
       store(shared.trial, i + 1);
-      any = true;
+      tried = Tried::kSomeEnd;
     }
     if (!failed(child)) collect_sharing(static_cast<uint32_t>(child), true);
   }
+  if (tried != Tried::kNot) take_over(shared.ends);
   restore_signals(mask);
   unmap_memory(&shared, sizeof(Shared));
-  return any;
+  return tried;
 }
 
 bool ends_by_inheritance(uint32_t number) {

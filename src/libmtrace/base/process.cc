@@ -64,9 +64,9 @@ int number_on_line(const char* text, const char* name) {
 }
 }  // namespace
 
-int seccomp_filters() {
+int seccomp_filters(const char* status) {
   char text[4096];
-  if (read_file("/proc/thread-self/status", text, sizeof text) == 0) return -1;
+  if (read_file(status, text, sizeof text) == 0) return -1;
   // The number of filters is told since Linux 5.9; the mode is 0, 1 (strict) or 2.
   const int mode = number_on_line(text, "\nSeccomp:\t");
   const int filters = number_on_line(text, "\nSeccomp_filters:\t");
@@ -75,7 +75,10 @@ int seccomp_filters() {
 
 void host_name(char* buffer, size_t capacity) {
   utsname names = {};
-  call(SYS_uname, &names);
+  if (failed(call(SYS_uname, &names))) {  // not to be asked (base/filters.h)
+    read_file("/proc/sys/kernel/hostname", names.nodename, sizeof names.nodename);
+    names.nodename[strcspn(names.nodename, "\n")] = '\0';
+  }
   strncpy(buffer, names.nodename, capacity - 1);
   buffer[capacity - 1] = '\0';
 }

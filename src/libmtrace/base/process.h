@@ -24,9 +24,9 @@ size_t read_file(const char* path, char* buffer, size_t capacity);
 // Absolute name of the working directory, 0 on failure.
 size_t working_directory(char* buffer, size_t capacity);
 
-// What restricts the system calls of the calling thread: 0 nothing, otherwise the number of filters
-// of seccomp(2), where the kernel tells it, or at least 1; -1: not known. Opens a file of /proc.
-int seccomp_filters();
+// What restricts the system calls of the thread with that file: 0 nothing, otherwise the number of
+// filters of seccomp(2), where the kernel tells it, or at least 1; -1: not known.
+int seccomp_filters(const char* status = "/proc/thread-self/status");
 
 // The host's name, cut to the capacity, always terminated.
 void host_name(char* buffer, size_t capacity);

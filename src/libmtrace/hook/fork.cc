@@ -1,5 +1,6 @@
 #include "hook/fork.h"
 
+#include "base/filters.h"
 #include "base/probe.h"
 #include "base/process.h"
 #include "base/syscall.h"
@@ -45,6 +46,7 @@ bool g_left_ledger = false;  // the tables are a copy of the parent's file, of n
 // here. Where the kernel cannot wipe a page this is also how a fork is told; _Fork and raw clone
 // then stay unseen.
 void fork_child_handler() {
+  sys::processes_can_start();
   g_forker = g_forked;
   g_forked = sys::process_id();
   g_fork_words[0] = 0;
@@ -175,7 +177,9 @@ void leave_parents_ledger() {
   }
 }
 
-void watch_forks() { __register_atfork(prepare_fork, nullptr, fork_child_handler, nullptr); }
+void watch_forks() {
+  __register_atfork(prepare_fork, sys::processes_can_start, fork_child_handler, nullptr);
+}
 
 MTRACE_REALIGN bool counting_slowly() {
   if (g_counting != g_fork_page || g_fork_page == nullptr) return false;

@@ -24,6 +24,7 @@
 #include "hook/fork.h"
 #include "hook/installation.h"
 #include "hook/module_hooks.h"
+#include "hook/naming.h"
 #include "hook/next_functions.h"
 #include "hook/options.h"
 #include "hook/regions.h"
@@ -106,7 +107,11 @@ void begin(const char* dormant, const char* temporary, char* const* envp) {
   set_library_line();
   report::set_listed(listed_entries());
   report::status_filters(sys::known_filters());
-  if (!again) report::set_resolver(find_tool(), envp, g_options.signal);
+  if (!again) {
+    const char* tool = find_tool();
+    if (sys::is_trial_due() && is_started_by(tool)) sys::processes_can_start();
+    report::set_resolver(tool, envp, g_options.signal);
+  }
   report::status_mode(Mode::kActive, "");
   find_entry_points(is_late());
   find_loader();

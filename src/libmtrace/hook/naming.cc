@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "base/file.h"
+#include "base/filters.h"
 #include "base/process.h"
 #include "base/syscall.h"
 #include "base/writer.h"
@@ -73,6 +75,17 @@ bool has_traced_parent(uint64_t parent) {
 }
 
 }  // namespace
+
+bool is_started_by(const char* tool) {
+  const uint64_t parent = relatives().parent;
+  if (tool == nullptr || parent == 0) return false;
+  char path[32];
+  Writer(path, sizeof path).text("/proc/").number(parent).text("/exe").finish();
+  const sys::FileIdentity program = sys::file_identity(path);
+  if (program == sys::FileIdentity{} || !(program == sys::file_identity(tool))) return false;
+  Writer(path, sizeof path).text("/proc/").number(parent).text("/status").finish();
+  return sys::seccomp_filters(path) == sys::inherited_filters();
+}
 
 report::Names names_of_last_report() {
   const uint64_t limit = g_options.name_after_ms * kMillisecond;

@@ -12,4 +12,8 @@ namespace mtrace::hook {
 // of /proc.
 report::Names names_of_last_report();
 
+// Whether the tool has started this program, under the filters of system calls that this process
+// has. Then they let processes be started: memlog adds none. Opens files of /proc.
+bool is_started_by(const char* tool);
+
 }  // namespace mtrace::hook

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/file.h"
+#include "base/filters.h"
 #include "base/process.h"
 #include "base/writer.h"
 #include "format/memlog.h"
@@ -143,6 +144,23 @@ long open_temporary(OutputFile* file) {
   return result;
 }
 
+long open_in_place(OutputFile* file) {
+  long result;
+  do {
+    result = expand_path(file->path, *file, "", "");
+    if (result == 0) result = sys::create_file(file->path);
+  } while (result == -EEXIST && g_run++ < kMostRuns);
+  return result;
+}
+
+long open_in(OutputFile* file) {
+  file->in_place = sys::is_trial_due();
+  file->temporary[0] = '\0';
+  if (file->in_place) return open_in_place(file);
+  const long result = g_unnamed ? open_unnamed(*file) : -EOPNOTSUPP;
+  return result < 0 ? open_temporary(file) : result;
+}
+
 long publish_unnamed(const OutputFile& file) {
   const long result = sys::name_file(file.fd, file.path);
   if (result == 0 || result == -EEXIST) return result;
@@ -184,9 +202,7 @@ long open_output(OutputFile* file, unsigned place, uint32_t seq, uint64_t taken)
   long first_error = 0;
   for (file->place = place; file->place < kPlaces; ++file->place) {
     if (!g_present[file->place]) continue;
-    file->temporary[0] = '\0';
-    long result = g_unnamed ? open_unnamed(*file) : -EOPNOTSUPP;
-    if (result < 0) result = open_temporary(file);
+    const long result = open_in(file);
     if (result >= 0) {
       file->fd = static_cast<int>(result);
       return 0;
@@ -197,6 +213,10 @@ long open_output(OutputFile* file, unsigned place, uint32_t seq, uint64_t taken)
 }
 
 long publish_output(OutputFile* file) {
+  if (file->in_place) {
+    sys::close_file(file->fd);
+    return 0;
+  }
   const bool named = file->temporary[0] != '\0';
   if (named) sys::close_file(file->fd);
   long result;

@@ -8,6 +8,7 @@
 
 #include "base/atomic.h"
 #include "base/file.h"
+#include "base/filters.h"
 #include "base/process.h"
 #include "base/spawn.h"
 #include "base/syscall.h"
@@ -91,6 +92,7 @@ long write_file(Scratch& scratch, Occasion& occasion, const Snapshot& snapshot) 
 void write_report(void* argument) {
   auto& scratch = *static_cast<Scratch*>(argument);
   scratch.result = -1;
+  sys::try_inherited_filters();
   // Its changes stand in the next report, or in the ledger for who reads it.
   if (const char* call = forbidden_call()) {
     ledger_reported(g_seq, load(mtrace_status_block.failures) + 1, nullptr);
