@@ -167,6 +167,27 @@ TEST_F(InheritedFilterTest, ProgramThatMayStartNoProcess) {
   }
 }
 
+// Nor is a ledger lost, only its removal at the end.
+TEST_F(InheritedFilterTest, LedgerOfSuchAProgram) {
+  std::vector<int> all = kProcesses;
+  all.insert(all.end(), kRare.begin(), kRare.end());
+  std::copy(all.begin(), all.end(), g_calls);
+  g_calls[all.size()] = 0;
+  g_answer = SECCOMP_RET_KILL_PROCESS;
+  Command command = keeping_a_ledger({"none", "-", "-"});
+  command.before_exec = give_up_calls;
+  Process process(command);
+  process.read_until("ready");
+  process.write("aaa");
+  const std::string pid = std::to_string(process.pid());
+  wait_until("the ledger has what was allocated", [&] {
+    return memlog({"top", "--once", pid}).out.find(" 900 ") !=
+           std::string::npos;
+  });
+  process.close_input();
+  EXPECT_TRUE(process.wait().exited(5));
+}
+
 // memlog run has started it under the same filter, which is as good as a fork of its own.
 TEST_F(InheritedFilterTest, ProgramOfMemlogRun) {
   const std::vector<int> calls = {SYS_process_vm_readv, SYS_uname};

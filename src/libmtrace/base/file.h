@@ -11,7 +11,7 @@
 namespace mtrace::sys {
 
 // A new file, mode 0600 whatever the umask, never an existing one, never through a symbolic link.
-// `access`: O_WRONLY or O_RDWR.
+// `access`: O_WRONLY or O_RDWR, with O_APPEND if wanted.
 long create_file(const char* path, int access = O_WRONLY);
 // To read what is there; waits for nothing.
 long open_to_read(const char* path, int directory = AT_FDCWD);

@@ -48,7 +48,7 @@ constexpr size_t whole_pages(size_t bytes) {
 
 // The file, for reading and writing; a negative errno, also when the name is another file's by now.
 long open_again() {
-  const long fd = call(SYS_openat, AT_FDCWD, g_path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+  const long fd = call(SYS_openat, AT_FDCWD, g_path, O_RDWR | O_APPEND | O_NOFOLLOW | O_CLOEXEC);
   if (failed(fd)) return fd;
   struct stat info = {};
   const long result = call(SYS_fstat, fd, &info);
@@ -59,15 +59,14 @@ long open_again() {
   return fd;
 }
 
-// Where a file system cannot reserve: zeros that are written.
-long write_zeros(int fd, uint64_t offset, size_t bytes) {
+// Where a file system cannot reserve, or the library may not ask it to: zeros that are written. To
+// the end of the file, which lies at the range's start, or after it when an earlier try has failed.
+long write_zeros(int fd, size_t bytes) {
   static constexpr char kZeros[4096] = {};
   while (bytes > 0) {
-    const long wrote =
-        call(SYS_pwrite64, fd, kZeros, bytes < sizeof kZeros ? bytes : sizeof kZeros, offset);
+    const long wrote = call(SYS_write, fd, kZeros, bytes < sizeof kZeros ? bytes : sizeof kZeros);
     if (wrote == -EINTR) continue;
     if (wrote <= 0) return wrote == 0 ? -EIO : wrote;
-    offset += wrote;
     bytes -= wrote;
   }
   return 0;
@@ -80,7 +79,9 @@ long reserve(int fd, uint64_t offset, size_t bytes) {
   do {
     result = call(SYS_fallocate, fd, 0, offset, bytes);
   } while (result == -EINTR);
-  if (result == -EOPNOTSUPP || result == -ENOSYS) result = write_zeros(fd, offset, bytes);
+  if (result == -EOPNOTSUPP || result == -ENOSYS || result == -EPERM) {
+    result = write_zeros(fd, bytes);
+  }
   // Another thread may have lowered the limit; the kernel then sends a signal.
   if (result == -EFBIG) discard_signal(SIGXFSZ);
   return result;
@@ -137,7 +138,7 @@ long grow_file(size_t bytes, uint64_t offset) {
 long create_table_file(const char* path, void* window, size_t bytes) {
   if (strlen(path) >= sizeof g_path) return -ENAMETOOLONG;
   const uint64_t mask = block_signals();
-  const long fd = create_file(path, O_RDWR);
+  const long fd = create_file(path, O_RDWR | O_APPEND);
   long result = fd;
   if (!failed(fd)) {
     struct stat info = {};

@@ -97,6 +97,11 @@ void begin(const char* dormant, const char* temporary, char* const* envp) {
   if (!again && sys::data_limit() < kLeastData) {
     return report::status_mode(Mode::kQuiet, "less than 32 MiB of data allowed (ulimit -d)");
   }
+  const char* tool = again ? nullptr : find_tool();
+  if (sys::is_trial_due() && is_started_by(tool)) {
+    sys::processes_can_start();
+    sys::try_inherited_filters();  // now, because a ledger takes calls that are not every program's
+  }
   if (!report::prepare_reports() || (!again && !make_tables())) {
     return report::status_mode(Mode::kQuiet, "no memory for the tables");
   }
@@ -107,11 +112,7 @@ void begin(const char* dormant, const char* temporary, char* const* envp) {
   set_library_line();
   report::set_listed(listed_entries());
   report::status_filters(sys::known_filters());
-  if (!again) {
-    const char* tool = find_tool();
-    if (sys::is_trial_due() && is_started_by(tool)) sys::processes_can_start();
-    report::set_resolver(tool, envp, g_options.signal);
-  }
+  if (!again) report::set_resolver(tool, envp, g_options.signal);
   report::status_mode(Mode::kActive, "");
   find_entry_points(is_late());
   find_loader();
