@@ -381,7 +381,7 @@ void check_entries(const Memlog& log, std::vector<std::string>* wrong) {
       continue;
     }
     sum += Amount{entry.bytes, entry.blocks};
-    if (log.get("library").find("MTRACE_ENTRIES=") == std::string::npos && entry.bytes == 0 &&
+    if (log.get("library").find("MTRACE_ENTRIES=net") != std::string::npos && entry.bytes == 0 &&
         entry.blocks == 0 && !entry.counts.contains("peak"))
       wrong->push_back(where + "entry nets to zero");
     if (previous != nullptr && (previous->bytes < entry.bytes || (previous->bytes == entry.bytes &&

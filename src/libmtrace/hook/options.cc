@@ -274,7 +274,9 @@ void complain() {
 const char* options_line() {
   Writer out(g_line, sizeof g_line);
   for (int i = 0; i < kCount; ++i) {
-    if (i != k_depth && strcmp(g_value[i], kTable[i].standard) == 0) continue;
+    // What a report holds depends on these two.
+    const bool always = i == k_depth || i == k_entries;
+    if (!always && strcmp(g_value[i], kTable[i].standard) == 0) continue;
     if (out.size() > 0) out.put(' ');
     out.text(kTable[i].variable).put('=');
     out.escaped(g_value[i], strlen(g_value[i]), " ");

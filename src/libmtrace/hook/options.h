@@ -41,7 +41,8 @@ void read_options(char* const* envp);
 // One line on stderr for each bad value: what it is, and what is used instead.
 void complain();
 
-// "MTRACE_DEPTH=10" and every option that differs from its default, by spaces, escaped.
+// "MTRACE_DEPTH=10 MTRACE_ENTRIES=active" and every option that differs from its default, by
+// spaces, escaped.
 const char* options_line();
 
 // The byte that `text` ("0xa5", "165", "zero") stands for; -1 for "none", -2 when it is none.

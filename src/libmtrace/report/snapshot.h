@@ -35,7 +35,7 @@ struct alignas(64) Entry {
 enum class Listed : uint8_t {
   kNet,     // whose live bytes or blocks changed since the last report, or that share in a peak
             // that has moved since
-  kActive,  // and that allocated or freed since
+  kActive,  // and that allocated or freed since; the default
   kAll,     // and that ever did
 };
 

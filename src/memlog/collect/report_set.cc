@@ -57,6 +57,8 @@ ReportSet finish(ReportSet set, const analyze::FrameRange& frames) {
       throw std::runtime_error("a sum does not fit 64 bits");
     }
   }
+  // What was allocated and freed again is in neither of two sets.
+  analyze::drop_empty(set.table.rows(), analyze::Order::kBytes);
   return set;
 }
 

@@ -141,9 +141,15 @@ ExportRows compared(const Arguments& arguments, analyze::Order order, collect::R
   return rows;
 }
 
-// Says how many stacks a profile cannot hold because they shrank; nothing for 0.
-void complain_left_out(size_t stacks, const Streams& streams) {
+// Says how many stacks a profile cannot hold, or holds as 0, because they shrank; nothing for 0.
+void complain_left_out(size_t stacks, exporting::Side side, const Streams& streams) {
   if (stacks == 0) return;
+  if (side == exporting::Side::kAllocated) {
+    complain(streams,
+             fmt::format("export: {} shrank: {} 0 in the profile",
+                         text::count_text(stacks, "stack"), stacks == 1 ? "it is" : "they are"));
+    return;
+  }
   complain(streams, fmt::format("export: left out {} whose number is below 0",
                                 text::count_text(stacks, "stack")));
 }
@@ -172,7 +178,7 @@ ExportRows export_rows(const Arguments& arguments, analyze::Order order, collect
         rows.first = report.head();
       }
     }
-    rows.table = text::table_of(report, reports.filter(), style, true, 0, context);
+    rows.table = text::table_of(report, reports.filter(), style, text::Rows::kAll, 0, context);
     return rows;
   }
   const std::vector<analyze::ProcessSum> sums =
@@ -180,7 +186,7 @@ ExportRows export_rows(const Arguments& arguments, analyze::Order order, collect
   ExportRows rows = rows_of(sums.back().last);
   if (all && sums.size() == 1) rows.series = files;
   rows.status = complain_incomplete(sums, streams);
-  rows.table = text::table_of(sums, reports.filter(), style, context);
+  rows.table = text::table_of(sums, reports.filter(), style, text::Rows::kAll, context);
   if (order == analyze::Order::kLive) {
     throw UsageError(
         "export: --by live: not for several reports; their sum of bytes is what is live");
@@ -251,20 +257,21 @@ void export_lines(const Arguments& arguments, const std::string& format, collect
   exporting::Folded folded;
   size_t left_out = 0;
   text::Context context;
-  text::each_part(
-      report, reports.filter(), text::Style(), true, context, [&](analyze::Table& part) {
-        if (format == "csv") {
-          output.write(exporting::csv_rows(part));
-        } else if (format == "jsonl") {
-          output.write(exporting::json_lines(part));
-        } else {
-          const exporting::Stacks stacks = exporting::stacks_of(part, analyze::Order::kBytes);
-          left_out += stacks.left_out;
-          folded.add(stacks);
-        }
-      });
+  text::each_part(report, reports.filter(), text::Style(), text::Rows::kAll, context,
+                  [&](analyze::Table& part) {
+                    if (format == "csv") {
+                      output.write(exporting::csv_rows(part));
+                    } else if (format == "jsonl") {
+                      output.write(exporting::json_lines(part));
+                    } else {
+                      const exporting::Stacks stacks =
+                          exporting::stacks_of(part, analyze::Order::kBytes);
+                      left_out += stacks.left_out;
+                      folded.add(stacks);
+                    }
+                  });
   if (format == "folded") {
-    complain_left_out(left_out, streams);
+    complain_left_out(left_out, exporting::Side::kAbove, streams);
     write_folded(folded, output);
   }
   output.finish();
@@ -404,6 +411,12 @@ int64_t nanoseconds_of(const std::string& time) {
   return rest == nullptr ? 0 : static_cast<int64_t>(::timegm(&parts)) * 1000000000;
 }
 
+// pprof, gperftools and heaptrack also hold what was allocated and freed again.
+exporting::Side side_of(const std::string& format) {
+  const bool activity = format == "pprof" || format == "gperftools" || format == "heaptrack";
+  return activity ? exporting::Side::kAllocated : exporting::Side::kAbove;
+}
+
 std::string write(const std::string& format, const ExportRows& rows, analyze::Order order,
                   collect::Reports& reports, const Streams& streams) {
   const analyze::Table& table = rows.table;
@@ -413,14 +426,15 @@ std::string write(const std::string& format, const ExportRows& rows, analyze::Or
   }
   if (format == "csv") return exporting::csv(table);
   if (format == "jsonl") return exporting::json_lines(table);
-  exporting::Stacks stacks = exporting::stacks_of(table, order);
+  const exporting::Side side = side_of(format);
+  exporting::Stacks stacks = exporting::stacks_of(table, order, side);
   stacks.program = rows.program;
   stacks.taken = rows.taken;
   if (format == "flamegraph") {
     return exporting::flame_graph(
         stacks, exporting::stacks_of(table, order, exporting::Side::kBelow), rows.base);
   }
-  complain_left_out(stacks.left_out, streams);
+  complain_left_out(stacks.left_out, side, streams);
   if (format == "folded") return exporting::folded(stacks);
   if (format == "speedscope") return exporting::speedscope(stacks);
   if (format == "pprof") return exporting::pprof(stacks, table, nanoseconds_of(rows.taken));

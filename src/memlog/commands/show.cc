@@ -97,8 +97,7 @@ Manual show_manual() {
             with status 1.)"},
            {"--by", "", "KEY",
             R"(Sort by KEY, the largest first, and begin each entry with it: bytes (default);
-            blocks; live; allocs (calls since the previous report; MTRACE_ENTRIES=active also lists
-            stacks that freed everything again); temporary; lifetime (the average); slack; peak
+            blocks; live; allocs (calls since the previous report); temporary; lifetime (the average); slack; peak
             (bytes at the peak of the process, and their share); age (of the oldest block). The last
             five leave out entries without such a number. Or stack: by stack id, all entries,
             without shares, for diff.)",
@@ -127,7 +126,9 @@ int show_sum(const std::vector<std::string>& files, const ShowOptions& options,
   text::Context context;
   const std::vector<analyze::ProcessSum> sums = reports.sum(files, context.filtered);
   const int status = complain_incomplete(sums, streams);
-  const analyze::Table all = text::table_of(sums, reports.filter(), options.style, context);
+  const analyze::Table all =
+      text::table_of(sums, reports.filter(), options.style,
+                     options.json ? text::Rows::kListed : text::Rows::kChanged, context);
   if (options.json) {
     print(streams, exporting::json(sums, all, options.style.limit) + '\n');
   } else {
@@ -147,8 +148,9 @@ int run_show(const Arguments& arguments, const Streams& streams) {
   bool first = true;
   const auto show = [&](collect::Report& report) {
     text::Context context;
-    const analyze::Table table = text::table_of(report, reports.filter(), options.style,
-                                                options.json, options.style.limit, context);
+    const analyze::Table table = text::table_of(
+        report, reports.filter(), options.style,
+        options.json ? text::Rows::kListed : text::Rows::kChanged, options.style.limit, context);
     const profile::Memlog& memlog = report.head();
     if (options.json) {
       const std::string text = exporting::json(memlog, table, options.style.limit);

@@ -58,14 +58,16 @@ int run_tree(const Arguments& arguments, const Streams& streams) {
     text::Context context;
     const std::vector<analyze::ProcessSum> sums = reports.sum(files, context.filtered);
     const int status = complain_incomplete(sums, streams);
-    const analyze::Table table = text::table_of(sums, reports.filter(), style, context);
+    const analyze::Table table =
+        text::table_of(sums, reports.filter(), style, text::Rows::kChanged, context);
     print(streams, text::view_header(sums, style) + text::trees_text(table, shape, context, style));
     return status;
   }
   bool first = true;
   return each_report(reports, files, streams, [&](collect::Report& report) {
     text::Context context;
-    const analyze::Table table = text::table_of(report, reports.filter(), style, false, 0, context);
+    const analyze::Table table =
+        text::table_of(report, reports.filter(), style, text::Rows::kChanged, 0, context);
     const std::string text = text::trees_text(table, shape, context, style);
     const profile::Memlog& memlog = report.head();
     if (files.size() > 1 && style.header)

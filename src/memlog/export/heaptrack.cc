@@ -180,6 +180,8 @@ std::string heaptrack(const Stacks& stacks, const analyze::Table& table, uint64_
       const analyze::Row& row = *stack.row;
       one = {one.bytes,     row.blocks, row.allocations, row.allocated_bytes, row.frees,
              row.temporary, 0};
+      // Blocks of earlier reports that are gone are no blocks of this profile.
+      if (stack.value == 0) one.blocks = std::max<int64_t>(one.blocks, 0);
     }
     held.push_back(one);
   }

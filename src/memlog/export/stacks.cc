@@ -94,13 +94,11 @@ Stacks stacks_of(const analyze::Table& table, analyze::Order order, Side side) {
   for (const analyze::Row& row : table.rows()) {
     if (!row.kind.empty()) continue;
     const int64_t value = analyze::quantity(row, order);
-    if (value == 0) continue;
-    if ((value > 0) != (side == Side::kAbove)) {
-      ++out.left_out;
-      continue;
-    }
+    const bool wanted = side == Side::kBelow ? value < 0 : value > 0;
+    if (value != 0 && !wanted) ++out.left_out;
+    if (!wanted && (side != Side::kAllocated || row.allocations == 0)) continue;
     const auto amount = static_cast<uint64_t>(value);
-    Stack stack = {&row, locations.of(row), value > 0 ? amount : 0 - amount};
+    Stack stack = {&row, locations.of(row), !wanted ? 0 : value > 0 ? amount : 0 - amount};
     if (__builtin_add_overflow(out.total, stack.value, &out.total)) {
       throw std::runtime_error("a sum does not fit 64 bits");
     }

@@ -56,7 +56,7 @@ struct Stacks {
   std::vector<Location> locations;
   std::vector<Stack> stacks;
   uint64_t total = 0;
-  size_t left_out = 0;    // stacks whose number has the other sign
+  size_t left_out = 0;    // stacks whose number has the other sign, also if taken with the value 0
   const char* unit = "";  // "bytes" or "blocks"
   std::string column;     // the name of the number, as in --by
   std::string program;    // the command, or the number of processes
@@ -66,8 +66,9 @@ struct Stacks {
 // Returns whether the order's quantity counts blocks; otherwise it is bytes.
 bool counts_blocks(analyze::Order order);
 
-// Which stacks to take: those above 0, or those below, by absolute value.
-enum class Side { kAbove, kBelow };
+// Which stacks to take: those above 0; those below, by absolute value; or those above 0 and, with
+// the value 0, all others that allocated, for formats that also hold how much.
+enum class Side { kAbove, kBelow, kAllocated };
 
 // Takes the heap rows of `table`, which must outlive the result, with their values of the order's
 // quantity. Throws std::runtime_error when the sum does not fit 64 bits.

@@ -126,7 +126,12 @@ std::string remarks_text(const Context& context, const Style& style) {
   }
   if (context.net && (style.order == Order::kAllocations || style.order == Order::kTemporary ||
                       style.order == Order::kLifetime)) {
-    out += "... stacks that freed all they allocated are listed with MTRACE_ENTRIES=active\n";
+    out += "... not listed: stacks that freed all they allocated (MTRACE_ENTRIES=net)\n";
+  }
+  if (context.balanced != 0 && style.order != Order::kStack) {
+    out += fmt::format("... {} freed as much as {} allocated (--by allocs)\n",
+                       profile::grouped(uint64_t{context.balanced}),
+                       context.balanced == 1 ? "it" : "they");
   }
   if (context.unchanged != 0 && style.order != Order::kStack) {
     out += fmt::format("... {} unchanged, listed for {} share in the peak (--peak)\n",

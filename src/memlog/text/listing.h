@@ -20,9 +20,13 @@ struct Context {
   analyze::LeftOut filtered;  // left out by the user's filters
   // By kind: rows beyond the limit that were dropped earlier.
   std::map<std::string, analyze::Rest> rest;
-  size_t left_out = 0;   // rows left out because the order's quantity is 0
-  size_t unchanged = 0;  // rows left out that the report lists only for their share in the peak
-  bool net = false;      // the report lists only stacks that changed
+  size_t left_out = 0;  // rows left out because the order's quantity is 0
+  // Rows left out because nothing changed: listed for what they allocated and freed, or only for
+  // their share in the peak.
+  size_t balanced = 0;
+  size_t unchanged = 0;
+  bool net = false;    // a report lacks stacks that freed as much as they allocated
+  bool every = false;  // the report was to list every stack (MTRACE_ENTRIES=all)
 };
 
 // Returns "... 3 left out by filters, net +5,000 bytes\n", or an empty text.

@@ -11,27 +11,41 @@
 namespace mtrace::text {
 namespace {
 
-// A report lists only stacks that changed, unless it was asked for more or they have a share in a
-// peak that has moved.
-bool lists_unchanged(const profile::Header& header) {
-  return header.library.find("MTRACE_ENTRIES=") != std::string::npos;
+bool has_option(const profile::Header& header, const char* option) {
+  return header.library.find(option) != std::string::npos;
+}
+
+// Older libraries told this option only where it was not net.
+bool lists_net(const profile::Header& header) {
+  return !has_option(header, "MTRACE_ENTRIES=") || has_option(header, "MTRACE_ENTRIES=net");
+}
+
+// Counts the rows that drop_empty() will remove by why the report lists them.
+void count_unchanged(const std::vector<analyze::Row>& rows, analyze::Order order,
+                     Context& context) {
+  for (const analyze::Row& row : rows) {
+    if (row.bytes != 0 || row.blocks != 0 || analyze::quantity(row, order) != 0) continue;
+    ++(row.allocations != 0 || row.frees != 0 ? context.balanced : context.unchanged);
+  }
 }
 
 uint64_t peak_of(const profile::Header& header) { return header.peak ? header.peak->bytes : 0; }
 
 // Drops the rows that are not wanted, which the context counts.
-void narrow(analyze::Table& table, const analyze::Filter& filter, const Style& style,
-            bool unchanged, Context& context) {
+void narrow(analyze::Table& table, const analyze::Filter& filter, const Style& style, Rows rows,
+            Context& context) {
   if (__builtin_add_overflow(context.growth, analyze::gross_growth(table.rows()),
                              &context.growth)) {
     context.growth = INT64_MAX;
   }
-  if (analyze::leaves_out_zero(style.order)) {
+  if (rows == Rows::kAll) {
+  } else if (analyze::leaves_out_zero(style.order)) {
     context.left_out += analyze::drop_empty(table.rows(), style.order);
   } else if (!filter.frames.whole()) {
     analyze::drop_empty(table.rows(), style.order);
-  } else if (!unchanged && context.net) {
-    context.unchanged += analyze::drop_empty(table.rows(), style.order);
+  } else if (rows == Rows::kChanged && !context.every) {
+    count_unchanged(table.rows(), style.order, context);
+    analyze::drop_empty(table.rows(), style.order);
   }
   context.filtered.add(filter.apply(table.rows()));
 }
@@ -39,16 +53,16 @@ void narrow(analyze::Table& table, const analyze::Filter& filter, const Style& s
 }  // namespace
 
 void each_part(collect::Report& report, const analyze::Filter& filter, const Style& style,
-               bool unchanged, Context& context,
-               const std::function<void(analyze::Table&)>& action) {
+               Rows rows, Context& context, const std::function<void(analyze::Table&)>& action) {
   const profile::Header& header = report.head().header;
   context.peak = peak_of(header);
-  context.net = !lists_unchanged(header);
+  context.net = lists_net(header);
+  context.every = has_option(header, "MTRACE_ENTRIES=all");
   analyze::Table merged;
   report.each([&](profile::Memlog& piece) {
     if (filter.frames.whole()) {
       analyze::Table part = analyze::Table::of(piece);
-      narrow(part, filter, style, unchanged, context);
+      narrow(part, filter, style, rows, context);
       action(part);
     } else if (!merged.merge(piece, filter.frames)) {
       throw std::runtime_error(piece.name + ": a sum does not fit 64 bits");
@@ -56,14 +70,14 @@ void each_part(collect::Report& report, const analyze::Filter& filter, const Sty
   });
   context.filtered.add(report.left_out());
   if (filter.frames.whole()) return;
-  narrow(merged, filter, style, unchanged, context);
+  narrow(merged, filter, style, rows, context);
   action(merged);
 }
 
 analyze::Table table_of(collect::Report& report, const analyze::Filter& filter, const Style& style,
-                        bool unchanged, size_t limit, Context& context) {
+                        Rows rows, size_t limit, Context& context) {
   std::optional<analyze::Table> all;
-  each_part(report, filter, style, unchanged, context, [&](analyze::Table& part) {
+  each_part(report, filter, style, rows, context, [&](analyze::Table& part) {
     if (!all) {
       all = std::move(part);
     } else {
@@ -76,17 +90,20 @@ analyze::Table table_of(collect::Report& report, const analyze::Filter& filter, 
 }
 
 analyze::Table table_of(const std::vector<analyze::ProcessSum>& sums, const analyze::Filter& filter,
-                        const Style& style, Context& context) {
+                        const Style& style, Rows rows, Context& context) {
   analyze::Table all;
   for (const analyze::ProcessSum& process : sums) {
+    context.net |= lists_net(process.last);
     if (!all.merge(process.table, filter.frames) ||
         __builtin_add_overflow(context.peak, peak_of(process.last), &context.peak)) {
       throw std::runtime_error("the sum of all processes does not fit 64 bits");
     }
   }
   context.growth = analyze::gross_growth(all.rows());
-  const size_t dropped = analyze::drop_empty(all.rows(), style.order);
-  if (analyze::leaves_out_zero(style.order)) context.left_out = dropped;
+  if (rows == Rows::kChanged || (rows == Rows::kListed && analyze::leaves_out_zero(style.order))) {
+    const size_t dropped = analyze::drop_empty(all.rows(), style.order);
+    if (analyze::leaves_out_zero(style.order)) context.left_out = dropped;
+  }
   context.filtered.add(filter.apply(all.rows()));
   analyze::sort(all.rows(), style.order);
   return all;

@@ -15,21 +15,26 @@
 
 namespace mtrace::text {
 
-// Returns the rows of a report, sorted by `style.order`. Takes the entries of `report`.
-// `unchanged`: includes the rows that the report lists only for their share in the peak. `limit`:
+// Which rows a view takes of those that pass the filter.
+enum class Rows {
+  kChanged,  // whose quantity, bytes or blocks are not 0; all, if the report was to list all
+  kListed,   // also those without a change, unless the order leaves out what lacks its quantity
+  kAll,
+};
+
+// Returns the rows of a report, sorted by `style.order`. Takes the entries of `report`. `limit`:
 // the most rows of a kind to keep; 0: all. Throws std::runtime_error when a sum does not fit 64
 // bits, and what reading throws.
 analyze::Table table_of(collect::Report& report, const analyze::Filter& filter, const Style& style,
-                        bool unchanged, size_t limit, Context& context);
+                        Rows rows, size_t limit, Context& context);
 
 // Calls `action` with the rows that table_of() would return, some at a time, in the report's order.
 void each_part(collect::Report& report, const analyze::Filter& filter, const Style& style,
-               bool unchanged, Context& context,
-               const std::function<void(analyze::Table&)>& action);
+               Rows rows, Context& context, const std::function<void(analyze::Table&)>& action);
 
 // Like table_of() for a report, over all processes.
 analyze::Table table_of(const std::vector<analyze::ProcessSum>& sums, const analyze::Filter& filter,
-                        const Style& style, Context& context);
+                        const Style& style, Rows rows, Context& context);
 
 // Returns the lines above a view, ending with an empty line; empty without `style.header`.
 std::string view_header(const profile::Header& header, const Style& style);

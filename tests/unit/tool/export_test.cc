@@ -104,11 +104,11 @@ TEST_F(Export, GperftoolsInGooglePprof) {
   uint64_t allocations = 0;
   uint64_t allocated = 0;
   for (const profile::Entry& entry : memlog_.entries) {
-    if (entry.bytes <= 0) continue;
-    blocks += entry.blocks;
+    if (entry.bytes > 0) blocks += entry.blocks;
     allocations += entry.activity.allocations;
     allocated += entry.activity.allocated_bytes;
   }
+  EXPECT_EQ(allocated, static_cast<uint64_t>(memlog_.header.allocated->bytes));
   EXPECT_EQ(total("--show_bytes", "B"), fmt::format("{}\n", bytes()));
   EXPECT_EQ(total("--inuse_objects", "objects"), fmt::format("{}\n", blocks));
   EXPECT_EQ(total("--show_bytes --alloc_space", "B"), fmt::format("{}\n", allocated));
@@ -200,10 +200,10 @@ console.log(profile.mapping.map((m) => text(m.filename) + ' ' + text(m.buildId))
   for (const profile::Entry& entry : memlog_.entries) {
     if (entry.bytes > 0) blocks += entry.blocks;
   }
-  size_t positive = 0;
+  size_t samples = 0;
   bool inlined = false;
   for (const profile::Entry& entry : memlog_.entries) {
-    positive += entry.bytes > 0;
+    samples += entry.bytes > 0 || entry.activity.allocations != 0;
     for (const profile::Frame& one : entry.frames) inlined |= one.place == profile::Place::kInlined;
   }
   for (const profile::Module& module : memlog_.modules) {
@@ -214,7 +214,7 @@ console.log(profile.mapping.map((m) => text(m.filename) + ' ' + text(m.buildId))
                               exported("pprof"))),
             fmt::format("alloc_objects/count alloc_space/bytes inuse_objects/count "
                         "inuse_space/bytes\n{} {} {} true {}\n{}\n",
-                        positive, blocks, bytes(), inlined, fmt::join(modules_expected, "\n")));
+                        samples, blocks, bytes(), inlined, fmt::join(modules_expected, "\n")));
 }
 
 TEST_F(Export, OtherColumnsAddUpToTheHeader) {
