@@ -27,8 +27,8 @@ stacks of that to standard error. Memory live at exit is not necessarily leaked:
 not checked.
 
 The program and the programs that it starts keep their tables in files while they run. memlog top
-reads these files. They are deleted when a process exits normally. If a process was killed, its file
-stays, and standard error says how memlog recover makes a report of it.
+reads these files. They are deleted when a process ends. If it was killed (Ctrl-C, SIGTERM, lack of
+memory), memlog first makes a report from its file, PROGRAM-PID-recovered.memlog, and sums up that.
 
 memlog looks for the library beside itself, then where it is installed. MTRACE_ variables in the
 environment (memlog help options) apply unless an option here replaces them. Programs that are
@@ -36,9 +36,9 @@ statically linked or set-uid run untraced, and a message says so. So do programs
 (musl) or word size; memlog runs them without the library in LD_PRELOAD.
 )";
 
-void make_directory(const std::string& command, const std::string& path) {
+void make_directory(const std::string& command, const char* option, const std::string& path) {
   const auto refuse = [&](const char* why) {
-    throw UsageError(fmt::format("{}: --output {}: {}", command, path, why));
+    throw UsageError(fmt::format("{}: {} {}: {}", command, option, path, why));
   };
   if (::mkdir(path.c_str(), 0777) != 0 && errno != EEXIST) {
     refuse(std::strerror(errno));
@@ -95,7 +95,7 @@ RunOptions read_run_options(const Arguments& arguments) {
   options.directory = collect::report_directory();
   if (arguments.has("--output")) {
     options.directory = arguments.value("--output");
-    make_directory(command, options.directory);
+    make_directory(command, "--output", options.directory);
     options.settings.push_back("MTRACE_OUTPUT=" + options.directory);
   }
   return options;
@@ -146,13 +146,9 @@ std::vector<Option> with_run_options(const std::vector<std::string>& names,
   return options;
 }
 
-std::string ledger_place(const std::string& path) {
-  std::error_code error;
-  const std::filesystem::path place = std::filesystem::canonical(path, error);
-  if (error || !std::filesystem::is_directory(place)) {
-    throw UsageError(fmt::format("--ledger {}: not a directory", path));
-  }
-  return place;
+std::string ledger_place(const std::string& command, const std::string& path) {
+  make_directory(command, "--ledger", path);
+  return std::filesystem::canonical(path);
 }
 
 }  // namespace mtrace::cli

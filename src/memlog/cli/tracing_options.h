@@ -25,7 +25,8 @@ std::vector<Option> with_run_options(const std::vector<std::string>& names,
 // Throws UsageError.
 RunOptions read_run_options(const Arguments& arguments);
 
-// Returns the directory `path` as an absolute path. Throws UsageError when it is no directory.
-std::string ledger_place(const std::string& path);
+// Returns the directory `path` of --ledger as an absolute path. Creates it if it does not exist.
+// Throws UsageError when it cannot be used.
+std::string ledger_place(const std::string& command, const std::string& path);
 
 }  // namespace mtrace::cli

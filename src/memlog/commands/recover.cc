@@ -37,20 +37,7 @@ void recover(const std::string& name, const Arguments& arguments, symbolize::Sym
              const Streams& streams) {
   const live::LedgerFile file(name);
   const pid_t alive = target::process_of(file);
-  const live::LedgerState state = live::read_ledger(file);
-  live::LedgerOccasion occasion = {
-      .trigger = "recovered",
-      .taken = alive != 0 ? target::real_time_now() : live::last_sign_of_life(file, state),
-      .label = arguments.value("--label"),
-      .notes = {}};
-  if (alive != 0) occasion.notes.push_back(fmt::format("process {} was still running", alive));
-  if (file.header().state == format::LedgerState::kEnded) {
-    occasion.notes.emplace_back("the process had exited normally");
-  }
-  if (file.header().state == format::LedgerState::kUnreported) {
-    occasion.notes.emplace_back("the process had exited normally, but could not write its report");
-  }
-  profile::Memlog memlog = target::memlog_of(file, state, occasion);
+  profile::Memlog memlog = target::recovered_memlog(file, arguments.value("--label"));
   if (!arguments.has("--raw")) resolver.resolve(memlog);
   const std::string output = arguments.value("--output");
   if (output == "-") return print(streams, profile::write(memlog));

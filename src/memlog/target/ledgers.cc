@@ -132,6 +132,24 @@ profile::Memlog memlog_of(const live::LedgerFile& file, const live::LedgerState&
   return profile::read(file.name(), live::ledger_memlog(file, state, occasion));
 }
 
+profile::Memlog recovered_memlog(const live::LedgerFile& file, const std::string& label) {
+  const pid_t alive = process_of(file);
+  const live::LedgerState state = live::read_ledger(file);
+  live::LedgerOccasion occasion = {
+      .trigger = "recovered",
+      .taken = alive != 0 ? real_time_now() : live::last_sign_of_life(file, state),
+      .label = label,
+      .notes = {}};
+  if (alive != 0) occasion.notes.push_back(fmt::format("process {} was still running", alive));
+  if (file.header().state == format::LedgerState::kEnded) {
+    occasion.notes.emplace_back("the process had exited normally");
+  }
+  if (file.header().state == format::LedgerState::kUnreported) {
+    occasion.notes.emplace_back("the process had exited normally, but could not write its report");
+  }
+  return memlog_of(file, state, occasion);
+}
+
 uint64_t real_time_now() {
   return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
                                    std::chrono::system_clock::now().time_since_epoch())

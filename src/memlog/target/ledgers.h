@@ -44,6 +44,11 @@ pid_t process_of(const live::LedgerFile& file);
 profile::Memlog memlog_of(const live::LedgerFile& file, const live::LedgerState& state,
                           live::LedgerOccasion occasion);
 
+// Returns the last state in a ledger as a raw memlog with trigger "recovered"; of a process that
+// still runs, its present one, with a note that says so. Throws as memlog_of() and
+// live::read_ledger() do.
+profile::Memlog recovered_memlog(const live::LedgerFile& file, const std::string& label);
+
 uint64_t real_time_now();  // nanoseconds since 1970
 // Returns the current time in the ledger's ticks, for a process on this machine.
 uint64_t ticks_now(const format::LedgerHeader& header);

@@ -14,6 +14,7 @@ namespace {
 
 constexpr size_t kStacks = 5;
 constexpr char kExit[] = "exit";
+constexpr char kRecovered[] = "recovered";
 
 std::string file_names(const std::vector<std::string>& files) {
   return files.size() == 1 ? files[0] : fmt::format("{} to {}", files.front(), files.back());
@@ -37,9 +38,10 @@ std::string run_summary(const std::vector<std::string>& files, const Style& styl
   analyze::ProcessSum& process = sums.back();
   const profile::Header& last = process.last;
   std::string out = coverage_remarks(last, style) + peak_text(last, style);
-  const bool at_exit = last.trigger == kExit;
   out += fmt::format("{} {} in {} blocks\n",
-                     at_exit ? "live at exit" : "live at the last report, which was not at exit:",
+                     last.trigger == kExit        ? "live at exit"
+                     : last.trigger == kRecovered ? "live when it ended, by its ledger:"
+                                                  : "live at the last report, which was not at exit:",
                      bytes_text(last.live.bytes, style, false), last.live.blocks);
   for (const std::string& why : process.incomplete) out += remark(plain(why), style);
 

@@ -1,0 +1,122 @@
+// What memlog run says and leaves behind when its program is ended by a signal.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "collect/catalog.h"
+#include "profile/reader.h"
+#include "tool_test.h"
+
+namespace mtrace::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+class RunEnd : public testing::Test {
+ protected:
+  void SetUp() override { fs::create_directory(place()); }
+
+  // Where ledgers go.
+  std::string place() const { return directory_ / "place"; }
+  std::string program(const std::string& name) const {
+    return build_directory() + "/tests/programs/" + name;
+  }
+  // The output of a shell script in the test's directory; $memlog is the tool.
+  std::string script(const std::string& text) const {
+    return shell(fmt::format(
+        "exec 2>&1; cd {}; export XDG_RUNTIME_DIR={}; memlog={}/memlog; {}", directory_.path(),
+        place(), build_directory(), text));
+  }
+  // The bytes that the functions called `function` hold at the end, by the reports of `name`.
+  int64_t held(const std::string& name, const std::string& function) const {
+    int64_t bytes = 0;
+    for (const collect::Listed& listed : collect::list_memlogs(directory_.path())) {
+      if (!listed.program.ends_with('/' + name)) continue;
+      for (const profile::Entry& entry : profile::read_path(listed.path).entries) {
+        if (!entry.frames.empty() && entry.frames[0].function == function) bytes += entry.bytes;
+      }
+    }
+    return bytes;
+  }
+  size_t recovered() const {
+    size_t count = 0;
+    for (const collect::Listed& listed : collect::list_memlogs(directory_.path())) {
+      count += listed.path.ends_with("-recovered.memlog") ? 1 : 0;
+    }
+    return count;
+  }
+
+  TemporaryDirectory directory_;
+};
+
+TEST_F(RunEnd, ASignalLeavesTheSameSummaryAndNothingElse) {
+  for (const char* how : {"term", "int", "hup", "segv", "abort"}) {
+    for (const fs::path& old : fs::directory_iterator(directory_.path())) {
+      if (old.extension() == ".memlog") fs::remove(old);
+    }
+    const std::string out = script(
+        fmt::format("$memlog run -o . {} {} >/dev/null; echo status $?", program("deaths"), how));
+    EXPECT_EQ(held("deaths", "site_kept"), 1005) << how << '\n' << out;
+    EXPECT_EQ(recovered(), 1u) << how;
+    EXPECT_NE(out.find(" was killed by SIG"), std::string::npos) << out;
+    EXPECT_NE(out.find("\npeak "), std::string::npos) << out;
+    EXPECT_NE(out.find("site_kept"), std::string::npos) << out;
+    EXPECT_EQ(out.find("memlog recover"), std::string::npos) << out;
+    EXPECT_TRUE(fs::is_empty(place())) << how;
+  }
+}
+
+TEST_F(RunEnd, ReportsBeforeItsEndAndTheLedgerAddUp) {
+  // The first report has the memory of site_kept, so the recovered one has only what came after.
+  const std::string out = script(
+      "$memlog run -o . sh -c 'trap : USR1; $0 waits & sleep 0.01; while ! $1 report $!; do :; "
+      "done; kill -KILL $!; wait' " +
+      program("deaths") + " $memlog; ls");
+  EXPECT_EQ(held("deaths", "site_kept"), 1005) << out;
+  EXPECT_EQ(recovered(), 1u) << out;
+  EXPECT_TRUE(fs::is_empty(place())) << out;
+}
+
+TEST_F(RunEnd, CtrlCAtATerminal) {
+  write_text(directory_ / "terminal.py", R"(
+import os, pty, sys
+pid, fd = pty.fork()
+if pid == 0:
+    os.execvp(sys.argv[1], sys.argv[1:])
+text = b''
+sent = False
+while True:
+    try:
+        got = os.read(fd, 1000)
+    except OSError:
+        break
+    if not got:
+        break
+    text += got
+    if text.count(b'ready') == 2 and not sent:
+        sent = True
+        os.write(fd, b'\x03')
+print(text.decode(), 'status', os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+)");
+  // Both processes of the foreground group end by it.
+  const std::string out = script(fmt::format(
+      "python3 terminal.py $memlog run -o . --follow deaths perl -e 'fork; exec \"{0}\", \"waits\"'",
+      program("deaths")));
+  EXPECT_NE(out.find("was killed by SIGINT (Interrupt)"), std::string::npos) << out;
+  EXPECT_NE(out.find("status -2"), std::string::npos) << out;
+  EXPECT_EQ(recovered(), 2u) << out;
+  EXPECT_EQ(held("deaths", "site_kept"), 2 * 1005) << out;
+  EXPECT_TRUE(fs::is_empty(place())) << out;
+}
+
+TEST_F(RunEnd, AStateThatCannotBeSavedStays) {
+  const std::string out =
+      script("mkdir out; $memlog run -o out sh -c 'rm -r out; kill -TERM $$'; find place -type f");
+  EXPECT_NE(out.find("the last state of a process is not saved: "), std::string::npos) << out;
+  EXPECT_NE(out.find("; try memlog recover " + place()), std::string::npos) << out;
+  EXPECT_NE(out.find(".ledger\n"), std::string::npos) << out;
+}
+
+}  // namespace
+}  // namespace mtrace::test
