@@ -9,7 +9,7 @@
 
 #include "analyze/sum.h"
 #include "analyze/table.h"
-#include "export/json.h"
+#include "json/report.h"
 #include "profile/error.h"
 #include "profile/known_stacks.h"
 #include "profile/reader.h"
@@ -45,9 +45,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       analyze::sort(rows, static_cast<analyze::Order>(order));
     }
     analyze::gross_growth(rows);
-    exporting::json(memlog, merged, 2);
+    json::text(json::report(memlog, merged, 2));
   }
   analyze::Table own = analyze::Table::of(memlog);
-  exporting::json(memlog, own, 0);
+  json::text(json::report(memlog, own, 0));
   return 0;
 }

@@ -33,9 +33,12 @@ TEST_F(ExpireTest, AttachesToWhatIsNotTraced) {
     process.write("ap");
     process.read_until("told");
     const std::string end = line_with(expire, "\"event\":\"stack\"");
-    EXPECT_NE(end.find("\"may_leak\":1,\"may_leak_bytes\":321,\"expired\":1"), std::string::npos)
+    EXPECT_NE(end.find("\"may_leak_blocks\":1,\"may_leak_bytes\":321,\"expired_blocks\":1"),
+              std::string::npos)
         << end;
-    EXPECT_NE(end.find("site_attached"), std::string::npos) << end;
+    EXPECT_NE(end.find("{\"function\":\"site_attached\",\"file\":\"attached.cc\",\"line\":"),
+              std::string::npos)
+        << end;
     EXPECT_TRUE(expire.wait().exited(0));
     const Result status = run(plain({memlog_tool(), "status", std::to_string(process.pid())}));
     EXPECT_NE((status.out + status.err).find("memlog detach"), std::string::npos)
@@ -62,27 +65,28 @@ TEST_F(ExpireTest, LiveTimes) {
                           std::to_string(process.pid())}));
     EXPECT_NE(line_with(expire, "\"begin\""), "");
     process.write("a");
-    EXPECT_NE(line_with(expire, "\"expired\":1,"), "");
+    EXPECT_NE(line_with(expire, "\"expired_blocks\":1,"), "");
     if (reported) {
       Command report = plain({memlog_tool(), "report", std::to_string(process.pid())});
       report.directory = out();
       EXPECT_TRUE(run(report).exited(0));
     }
     process.write("d");
-    EXPECT_NE(line_with(expire, "\"freed\":1,"), "");
+    EXPECT_NE(line_with(expire, "\"expired_freed_blocks\":1,"), "");
     expire.send(SIGINT);
     EXPECT_NE(line_with(expire, "\"why\":\"interrupted\""), "");
     const std::string line = line_with(expire, "\"event\":\"stack\"");
-    const std::string start = "\"allocations\":1,\"frees\":1,\"live_min_ms\":";
+    const std::string start = "\"allocated_blocks\":1,\"freed_blocks\":1,\"lifetime_min_ms\":";
     const size_t at = line.find(start);
     ASSERT_NE(at, std::string::npos) << line;
     if (reported) {
-      EXPECT_EQ(line.find("null,\"live_mean_ms\":", at), at + start.size()) << line;
-      EXPECT_NE(line.find(",\"live_max_ms\":null,"), std::string::npos) << line;
+      EXPECT_EQ(line.find("null,\"lifetime_mean_ms\":", at), at + start.size()) << line;
+      EXPECT_NE(line.find(",\"lifetime_max_ms\":null,"), std::string::npos) << line;
     } else {
       const std::string ms = std::to_string(std::stoul(line.substr(at + start.size())));
       EXPECT_GE(std::stoul(ms), 100u);
-      EXPECT_NE(line.find(start + ms + ",\"live_mean_ms\":" + ms + ",\"live_max_ms\":" + ms + ","),
+      EXPECT_NE(line.find(start + ms + ",\"lifetime_mean_ms\":" + ms +
+                          ",\"lifetime_max_ms\":" + ms + ","),
                 std::string::npos)
           << line;
     }

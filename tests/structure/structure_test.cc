@@ -36,16 +36,17 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
     {"memlog/symbolize", {"profile"}},
     {"memlog/live", {"profile"}},
     {"memlog/analyze", {"live", "profile"}},
+    {"memlog/json", {"analyze", "live", "profile"}},
     {"memlog/export", {"analyze", "profile"}},
     {"memlog/terminal", {}},
     {"memlog/target", {"live", "symbolize", "profile"}},
     {"memlog/collect", {"terminal", "analyze", "symbolize", "profile"}},
-    {"memlog/text", {"collect", "terminal", "analyze", "live", "symbolize", "profile"}},
+    {"memlog/text", {"collect", "terminal", "json", "analyze", "live", "symbolize", "profile"}},
     {"memlog/cli",
      {"text", "target", "collect", "terminal", "analyze", "live", "symbolize", "profile"}},
     {"memlog/commands",
-     {"cli", "text", "target", "collect", "terminal", "export", "analyze", "live", "symbolize",
-      "profile"}},
+     {"cli", "text", "target", "collect", "terminal", "export", "json", "analyze", "live",
+      "symbolize", "profile"}},
 };
 
 bool in_library(const Source& source) { return source.folder.starts_with("libmtrace/"); }

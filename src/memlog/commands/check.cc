@@ -14,6 +14,7 @@
 
 #include "analyze/compare.h"
 #include "analyze/runtime_keeps.h"
+#include "analyze/verdict.h"
 #include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/filter_options.h"
@@ -23,6 +24,7 @@
 #include "collect/catalog.h"
 #include "collect/report_set.h"
 #include "collect/run_reports.h"
+#include "json/verdict.h"
 #include "profile/text.h"
 #include "target/launch.h"
 #include "target/preload.h"
@@ -38,8 +40,9 @@ namespace {
 struct CheckOptions {
   std::optional<uint64_t> max_growth;  // bytes
   std::optional<uint64_t> max_live;
-  bool uncovered = false;            // judge also a program that does not call the library
-  std::string baseline;              // empty: none
+  bool uncovered = false;  // judge also a program that does not call the library
+  std::string baseline;    // empty: none
+  bool json = false;
   std::vector<std::string> files;    // operands before "--"
   std::vector<std::string> command;  // and after it
 };
@@ -81,6 +84,7 @@ CheckOptions read_check_options(const Arguments& arguments) {
   options.max_live = size_of(arguments, "--max-live");
   options.baseline = arguments.value("--baseline");
   options.uncovered = arguments.has("--uncovered");
+  options.json = arguments.has("--json");
   const std::vector<std::string>& words = arguments.operands();
   const auto end = words.begin() + static_cast<ptrdiff_t>(arguments.before_dashes());
   options.files.assign(words.begin(), end);
@@ -129,6 +133,7 @@ Manual check_manual() {
            kNoResolveOption,
            kColorOption,
            kNoPagerOption,
+           kJsonOption,
            kSysrootOption,
            kSymbolsOption}),
       R"(0: within the limits; 1: a limit is exceeded, or a file cannot be read; 2: a file is
@@ -234,7 +239,7 @@ class Judge {
     }
   }
 
-  void judge(analyze::Table& table, uint64_t limit, const char* what, analyze::LeftOut left_out) {
+  void judge(analyze::Table table, uint64_t limit, const char* what, analyze::LeftOut left_out) {
     left_out.add(reports_.filter().apply(table.rows()));
     const uint64_t sum = sum_of(table.rows());
     const bool good = sum <= limit;
@@ -248,18 +253,22 @@ class Judge {
     if (good) {
       out_ += text::left_out_text(left_out);
     } else {
-      good_ = false;
       out_ += '\n' + text::entries_text(table, context, style_);
     }
+    verdicts_.push_back({what, sum, limit, std::move(table), left_out});
   }
 
-  bool good() const { return good_; }
+  bool good() const {
+    return std::all_of(verdicts_.begin(), verdicts_.end(),
+                       [](const analyze::Verdict& verdict) { return verdict.good(); });
+  }
+  const std::vector<analyze::Verdict>& verdicts() const { return verdicts_; }
   const std::string& text() const { return out_; }
 
  private:
   const text::Style& style_;
   const collect::Reports& reports_;
-  bool good_ = true;
+  std::vector<analyze::Verdict> verdicts_;
   std::string out_;
 };
 
@@ -311,17 +320,25 @@ int run_check(const Arguments& arguments, const Streams& streams) {
       const collect::ReportSet before =
           collect::live_set(collect::files_of(options.baseline), reports, both);
       analyze::Comparison comparison = analyze::compare(before.table, now.table);
-      judge.judge(comparison.table, *options.max_growth, "grown since the baseline", both);
+      judge.judge(std::move(comparison.table), *options.max_growth, "grown since the baseline",
+                  both);
     }
-    if (options.max_live) judge.judge(now.table, *options.max_live, "live", left_out);
+    if (options.max_live) judge.judge(std::move(now.table), *options.max_live, "live", left_out);
   }
   if (options.max_growth && options.baseline.empty()) {
     analyze::LeftOut left_out;
     collect::ReportSet growth = growth_set(files, reports, left_out);
     judge.look_at_coverage(growth, options.uncovered);
-    judge.judge(growth.table, *options.max_growth, "grown", left_out);
+    judge.judge(std::move(growth.table), *options.max_growth, "grown", left_out);
   }
-  print(streams, judge.text());
+  if (options.json) {
+    json::Value answer = json::answer("check");
+    answer["within_limits"] = judge.good();
+    answer["checks"] = json::verdicts(judge.verdicts(), style.limit);
+    print(streams, json::text(answer));
+  } else {
+    print(streams, judge.text());
+  }
   return judge.good() ? kGood : kFailed;
 }
 

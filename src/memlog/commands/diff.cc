@@ -10,6 +10,8 @@
 #include "cli/search_path.h"
 #include "cli/view_options.h"
 #include "collect/report_set.h"
+#include "json/report.h"
+#include "json/stack.h"
 #include "profile/path.h"
 #include "profile/text.h"
 #include "text/header_text.h"
@@ -87,14 +89,40 @@ std::string relation(const collect::ReportSet& a, const collect::ReportSet& b) {
   return processes + ", another program";
 }
 
-std::string changes_text(const analyze::Comparison& comparison, size_t unchanged,
-                         const profile::Total& net, const text::Style& style) {
+struct Counts {
   size_t grew = 0;
   size_t shrank = 0;
-  for (const analyze::Row& row : comparison.table.rows()) {
-    grew += row.bytes > 0;
-    shrank += row.bytes < 0;
+};
+
+Counts counts_of(const std::vector<analyze::Row>& rows) {
+  Counts counts;
+  for (const analyze::Row& row : rows) {
+    counts.grew += row.bytes > 0;
+    counts.shrank += row.bytes < 0;
   }
+  return counts;
+}
+
+json::Value side_json(const collect::ReportSet& set, const std::string& name) {
+  json::Value out = {{"operand", json::plain(name)}};
+  out.update(json::total(set.total));
+  out["processes"] = json::processes(set.processes);
+  return out;
+}
+
+// Sets B less A. Throws std::runtime_error when it does not fit.
+profile::Total difference(const collect::ReportSet& a, const collect::ReportSet& b) {
+  profile::Total net;
+  if (__builtin_sub_overflow(b.total.bytes, a.total.bytes, &net.bytes) ||
+      __builtin_sub_overflow(b.total.blocks, a.total.blocks, &net.blocks)) {
+    throw std::runtime_error("the difference does not fit 64 bits");
+  }
+  return net;
+}
+
+std::string changes_text(const analyze::Comparison& comparison, size_t unchanged,
+                         const profile::Total& net, const text::Style& style) {
+  const auto [grew, shrank] = counts_of(comparison.table.rows());
   std::string out =
       fmt::format("changed by {} in {:+} blocks: {} grew, {} shrank, {} unchanged\n",
                   text::bytes_text(net.bytes, style), net.blocks, text::count_text(grew, "stack"),
@@ -113,7 +141,11 @@ int run_diff(const Arguments& arguments, const Streams& streams) {
   text::Style style = read_style(arguments, streams);
   const bool by_blocks = arguments.choice("--by") == "blocks";
   style.order = by_blocks ? analyze::Order::kBlocks : analyze::Order::kBytes;
-  style.limit = static_cast<size_t>(arguments.number("--number", 20, 0, INT32_MAX));
+  const bool as_json = arguments.has("--json");
+  if (as_json && (style.oneline || !style.header)) {
+    throw UsageError("diff: --json cannot be used with --oneline or --no-header");
+  }
+  style.limit = static_cast<size_t>(arguments.number("--number", as_json ? 0 : 20, 0, INT32_MAX));
   collect::Reports reports(read_options("diff", arguments));
   const bool deltas = arguments.has("--deltas");
   if (!deltas && reports.filter().chooses_reports()) {
@@ -130,12 +162,22 @@ int run_diff(const Arguments& arguments, const Streams& streams) {
   std::vector<analyze::Row>& rows = comparison.table.rows();
   const size_t unchanged = analyze::drop_empty(rows, style.order);
   std::string out;
-  if (style.header) {
-    profile::Total net;
-    if (__builtin_sub_overflow(b.total.bytes, a.total.bytes, &net.bytes) ||
-        __builtin_sub_overflow(b.total.blocks, a.total.blocks, &net.blocks)) {
-      throw std::runtime_error("the difference does not fit 64 bits");
-    }
+  json::Value answer = json::answer("diff");
+  if (as_json) {
+    answer["compares"] = deltas ? "changes" : "live";
+    answer["relation"] = relation(a, b);
+    answer["a"] = side_json(a, arguments.operands()[0]);
+    answer["b"] = side_json(b, arguments.operands()[1]);
+    answer.update(json::total(difference(a, b)));
+    const auto [grew, shrank] = counts_of(rows);
+    answer["stacks_grew"] = grew;
+    answer["stacks_shrank"] = shrank;
+    answer["stacks_unchanged"] = unchanged;
+    answer["stacks_only_in_b"] = comparison.added;
+    answer["stacks_only_in_a"] = comparison.removed;
+    answer["stacks_matched_by_name"] = comparison.by_name;
+  } else if (style.header) {
+    const profile::Total net = difference(a, b);
     out = fmt::format("{}, B less A: {}\n", deltas ? "what changed" : "what is live",
                       relation(a, b)) +
           side_text("A", a, arguments.operands()[0], style, deltas) +
@@ -145,7 +187,14 @@ int run_diff(const Arguments& arguments, const Streams& streams) {
   context.filtered.add(reports.filter().apply(rows));
   context.growth = analyze::gross_growth(rows);
   analyze::sort(rows, style.order);
-  print(streams, out + text::entries_text(comparison.table, context, style));
+  if (as_json) {
+    json::put_left_out(answer, context.filtered);
+    answer["modules"] = json::modules(comparison.table.modules());
+    answer["stacks"] = json::stacks(comparison.table, style.limit);
+    print(streams, json::text(answer));
+  } else {
+    print(streams, out + text::entries_text(comparison.table, context, style));
+  }
   return kGood;
 }
 
@@ -156,10 +205,11 @@ const Command& diff_command() {
       {"diff", "compare what is live in two reports or sets of reports", "[OPTION]... A B", kText,
        with_view_options(
            {{"--deltas", "", "", "Compare the changes in the reports instead of what is live."},
-            {"--number", "-n", "N", "Entries to show; 0: all. Default 20."},
+            {"--number", "-n", "N", "Entries to show; 0: all. Default 20, or all with --json."},
             {"--depth", "", "N", "Merge stacks that agree in their first N frames (1 to 128)."},
             {"--by", "", "KEY", "Sort by bytes (default) or blocks.", "bytes|blocks"},
-            {"--oneline", "", "", "Print one line per entry."}}),
+            {"--oneline", "", "", "Print one line per entry."},
+            kJsonOption}),
        R"(0: compared; 1: a file cannot be read, or a report is missing; 2: a file is not a valid
        memlog, or the command line is wrong.)",
        R"(  memlog diff app-4711-2.memlog app-4711-7.memlog

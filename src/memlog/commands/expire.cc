@@ -31,7 +31,7 @@ muted; the message suggests a longer --after.
 At the end, prints statistics for each stack: what may leak (expired and not freed), allocations and
 frees while it was watched, lifetimes of the freed blocks (min, mean, max), and the age of the
 oldest block. Min and max come from the ledger, which keeps them since the process's last report.
-They are printed as bounds (>=, <=; in JSON live_min_ms_at_least, live_max_ms_at_most) if they may
+They are printed as bounds (>=, <=; in JSON lifetime_min_ms_at_least, lifetime_max_ms_at_most) if they may
 date from before the watch, and as unknown (?, null) if the process has reported meanwhile.
 
 Reads the ledger file that memlog run or MTRACE_LEDGER makes the process keep. Does not signal or

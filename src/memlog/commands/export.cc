@@ -39,6 +39,7 @@
 #include "export/speedscope.h"
 #include "export/tables.h"
 #include "export/timeline.h"
+#include "json/stack.h"
 #include "profile/file.h"
 #include "profile/model.h"
 #include "profile/text.h"
@@ -262,7 +263,7 @@ void export_lines(const Arguments& arguments, const std::string& format, collect
                     if (format == "csv") {
                       output.write(exporting::csv_rows(part));
                     } else if (format == "jsonl") {
-                      output.write(exporting::json_lines(part));
+                      output.write(json::lines(part));
                     } else {
                       const exporting::Stacks stacks =
                           exporting::stacks_of(part, analyze::Order::kBytes);
@@ -425,7 +426,7 @@ std::string write(const std::string& format, const ExportRows& rows, analyze::Or
     if (!rows.series.empty()) return text_over_time(format, rows.series, reports, table);
   }
   if (format == "csv") return exporting::csv(table);
-  if (format == "jsonl") return exporting::json_lines(table);
+  if (format == "jsonl") return json::lines(table);
   const exporting::Side side = side_of(format);
   exporting::Stacks stacks = exporting::stacks_of(table, order, side);
   stacks.program = rows.program;

@@ -12,6 +12,8 @@
 #include "cli/view_options.h"
 #include "collect/report_series.h"
 #include "collect/report_set.h"
+#include "json/leaks.h"
+#include "json/stack.h"
 #include "profile/path.h"
 #include "profile/text.h"
 #include "terminal/progress.h"
@@ -44,6 +46,21 @@ struct Options {
   text::Style style;
   text::LeaksContext context;
   bool all = false;
+  bool json = false;
+};
+
+// What the reports of one process say.
+struct Judged {
+  analyze::Series series;
+  profile::Header last;
+  std::string name;     // "app[4711]"
+  std::string missing;  // numbers of reports: "2, 5 to 7"
+  std::vector<std::string> files;
+  size_t states_needed = 2;                // for the level
+  std::vector<analyze::Finding> findings;  // none with fewer states
+  analyze::LeftOut filtered;
+
+  bool enough() const { return series.states().size() >= states_needed; }
 };
 
 double read_level(const Arguments& arguments) {
@@ -58,62 +75,87 @@ double read_level(const Arguments& arguments) {
   return level;
 }
 
-// What the reports of one process, in order, say.
-std::string look_at(const collect::ReportSeries& files, collect::Reports& reports,
-                    Options options) {
-  analyze::Series series(reports.filter().frames);
-  std::string name;
+Judged look_at(const collect::ReportSeries& files, collect::Reports& reports,
+               const Options& options) {
+  Judged judged{.series = analyze::Series(reports.filter().frames)};
   terminal::Progress progress(files.size());
   for (const collect::Listed& file : files) {
-    const profile::Memlog memlog = reports.read_series(file.path, options.context.filtered);
+    const profile::Memlog memlog = reports.read_series(file.path, judged.filtered);
     const profile::Header& header = memlog.header;
     const bool comparable = options.all || (header.seq != 1 && header.trigger != "exit");
-    series.add(memlog, comparable && reports.filter().takes(header.seq, header.label));
+    judged.series.add(memlog, comparable && reports.filter().takes(header.seq, header.label));
+    judged.files.push_back(file.path);
+    judged.last = header;
     progress.step();
-    name = fmt::format("{}[{}]", text::plain(profile::base_name(header.program)), header.pid);
   }
-  std::string out;
-  const std::vector<analyze::State>& states = series.states();
-  const std::string missing = collect::missing_text(files);
-  if (options.style.header) {
-    out = text::coloured(name, text::kBold, options.style) +
-          fmt::format(": {} of {}", text::count_text(states.size(), "state"),
-                      text::count_text(files.size(), "report"));
-    if (!states.empty()) {
-      out += fmt::format(", from report {} to {}: {} -> {} live", states.front().seq,
-                         states.back().seq,
-                         text::bytes_text(states.front().live, options.style, false),
-                         text::bytes_text(states.back().live, options.style, false));
-    }
-    out += '\n';
-    if (!missing.empty()) out += text::remark("missing: report " + missing, options.style);
-    out += '\n';
+  judged.name =
+      fmt::format("{}[{}]", text::plain(profile::base_name(judged.last.program)), judged.last.pid);
+  judged.missing = collect::missing_text(files);
+  while (analyze::least_probability(judged.states_needed) > options.context.level) {
+    ++judged.states_needed;
   }
-  const size_t states_needed = [&] {
-    size_t count = 2;
-    while (analyze::least_probability(count) > options.context.level) ++count;
-    return count;
-  }();
-  if (states.size() < states_needed) {
-    out += fmt::format("{} are needed for a level of {}\n",
-                       text::count_text(states_needed, "state"), options.context.level);
-    return out;
-  }
-  std::vector<analyze::Finding> findings = analyze::find_leaks(series, options.context.level);
-  std::erase_if(findings, [&](const analyze::Finding& finding) {
+  if (!judged.enough()) return judged;
+  judged.findings = analyze::find_leaks(judged.series, options.context.level);
+  std::erase_if(judged.findings, [&](const analyze::Finding& finding) {
     std::vector<analyze::Row> row(1);
     row[0].bytes = finding.last - finding.first;
     const analyze::LeftOut gone = reports.filter().apply(row);
-    options.context.filtered.add(gone);
+    judged.filtered.add(gone);
     return gone.stacks != 0;
   });
-  return out + text::leaks_text(series, findings, options.context, options.style);
+  return judged;
+}
+
+std::string header_text(const Judged& judged, const text::Style& style) {
+  const std::vector<analyze::State>& states = judged.series.states();
+  std::string out = text::coloured(judged.name, text::kBold, style) +
+                    fmt::format(": {} of {}", text::count_text(states.size(), "state"),
+                                text::count_text(judged.files.size(), "report"));
+  if (!states.empty()) {
+    out += fmt::format(", from report {} to {}: {} -> {} live", states.front().seq,
+                       states.back().seq, text::bytes_text(states.front().live, style, false),
+                       text::bytes_text(states.back().live, style, false));
+  }
+  out += '\n';
+  if (!judged.missing.empty()) out += text::remark("missing: report " + judged.missing, style);
+  return out + '\n';
+}
+
+std::string judged_text(const Judged& judged, const Options& options) {
+  std::string out = options.style.header ? header_text(judged, options.style) : "";
+  if (!judged.enough()) {
+    return out + fmt::format("{} are needed for a level of {}\n",
+                             text::count_text(judged.states_needed, "state"),
+                             options.context.level);
+  }
+  text::LeaksContext context = options.context;
+  context.filtered = judged.filtered;
+  return out + text::leaks_text(judged.series, judged.findings, context, options.style);
+}
+
+json::Value judged_json(const Judged& judged, const Options& options) {
+  json::Value out = {{"program", json::plain(judged.last.program)},
+                     {"pid", judged.last.pid},
+                     {"started", judged.last.started},
+                     {"reports", judged.files.size()}};
+  json::put_text(out, "missing_reports", judged.missing);
+  out["states_needed"] = judged.states_needed;
+  out["states"] = json::states(judged.series);
+  json::put_left_out(out, judged.filtered);
+  json::put_findings(out, judged.series, judged.findings, options.context.level,
+                     options.context.limit, options.style.limit);
+  return out;
 }
 
 int run_leaks(const Arguments& arguments, const Streams& streams) {
   Options options;
   options.style = read_style(arguments, streams);
-  options.style.limit = static_cast<size_t>(arguments.number("--number", 20, 0, INT32_MAX));
+  options.json = arguments.has("--json");
+  if (options.json && !options.style.header) {
+    throw UsageError("leaks: --json cannot be used with --no-header");
+  }
+  options.style.limit =
+      static_cast<size_t>(arguments.number("--number", options.json ? 0 : 20, 0, INT32_MAX));
   options.context.level = read_level(arguments);
   options.all = arguments.has("--all");
   if (arguments.has("--limit")) {
@@ -134,10 +176,18 @@ int run_leaks(const Arguments& arguments, const Streams& streams) {
   }
   refuse_standard_input("leaks", files);
   std::string out;
+  json::Value answer = json::answer("leaks");
+  answer["level"] = options.context.level;
+  answer["processes"] = json::Value::array();
   for (const collect::ReportSeries& list : collect::series_in(files)) {
-    out += (out.empty() ? "" : "\n") + look_at(list, reports, options);
+    const Judged judged = look_at(list, reports, options);
+    if (options.json) {
+      answer["processes"].push_back(judged_json(judged, options));
+    } else {
+      out += (out.empty() ? "" : "\n") + judged_text(judged, options);
+    }
   }
-  print(streams, out);
+  print(streams, options.json ? json::text(answer) : out);
   return kGood;
 }
 
@@ -155,8 +205,10 @@ const Command& leaks_command() {
              "Predict when this much will be live if the growth goes on: 512M, 2G."},
             {"--all", "", "", "Use report 1 and the report at exit as states, too."},
             {"--number", "-n", "N",
-             "Stacks to show of those that grow, and of the others; 0: all. Default 20."},
-            {"--depth", "", "N", "Merge stacks that agree in their first N frames (1 to 128)."}}),
+             R"(Stacks to show of those that grow, and of the others; 0: all. Default 20, or all
+             with --json.)"},
+            {"--depth", "", "N", "Merge stacks that agree in their first N frames (1 to 128)."},
+            kJsonOption}),
        R"(0: done, whatever was found; 1: a file cannot be read; 2: a file is not a valid memlog, or
        the command line is wrong.)",
        R"(  memlog leaks app-4711-*.memlog

@@ -8,7 +8,8 @@
 #include "cli/search_path.h"
 #include "cli/view_options.h"
 #include "collect/reports.h"
-#include "export/json.h"
+#include "json/report.h"
+#include "json/stack.h"
 #include "text/listing.h"
 #include "text/style.h"
 #include "text/view.h"
@@ -103,11 +104,7 @@ Manual show_manual() {
             without shares, for diff.)",
             "bytes|blocks|live|allocs|temporary|lifetime|slack|peak|age|stack"},
            kPeakOption,
-           {"--json", "", "",
-            R"(Print JSON: one document for a report, an array of documents for several reports, one
-            document for --sum. Keys are those of the memlog. Numbers are JSON numbers; stack ids,
-            build-ids and addresses are hex strings; other strings are as in the memlog, with its
-            escapes. Fields of an entry that are 0 are left out.)"},
+           kJsonOption,
            {"--oneline", "", "",
             "Print one line per entry: bytes, blocks, share, id, functions."}}),
       R"(0: shown; 1: a file cannot be read, no report was found, or --sum lacks a report; 2: a file
@@ -117,7 +114,7 @@ Manual show_manual() {
   memlog show --peak --depth 3
   memlog show --sum app-4711-*.memlog
   memlog show --grew --min-bytes 64K --exclude module:libfontconfig
-  memlog show --json | jq '.entries[] | select(.temporary > 1000) | .frames[0].function'
+  memlog show --json | jq '.reports[].stacks[] | select(.temporary_blocks > 1000) | .frames[0]'
 )"};
 }
 
@@ -130,7 +127,12 @@ int show_sum(const std::vector<std::string>& files, const ShowOptions& options,
       text::table_of(sums, reports.filter(), options.style,
                      options.json ? text::Rows::kListed : text::Rows::kChanged, context);
   if (options.json) {
-    print(streams, exporting::json(sums, all, options.style.limit) + '\n');
+    json::Value answer = json::answer("show");
+    answer["processes"] = json::processes(sums);
+    json::put_left_out(answer, context.filtered);
+    answer["modules"] = json::modules(all.modules());
+    answer["stacks"] = json::stacks(all, options.style.limit);
+    print(streams, json::text(answer));
   } else {
     print(streams,
           text::view_header(sums, options.style) + text::entries_text(all, context, options.style));
@@ -144,7 +146,6 @@ int run_show(const Arguments& arguments, const Streams& streams) {
   const std::vector<std::string> files =
       collect::Reports::files(arguments.operands(), arguments.has("--sum"));
   if (arguments.has("--sum")) return show_sum(files, options, reports, streams);
-  const bool array = options.json && files.size() > 1;
   bool first = true;
   const auto show = [&](collect::Report& report) {
     text::Context context;
@@ -153,8 +154,10 @@ int run_show(const Arguments& arguments, const Streams& streams) {
         options.json ? text::Rows::kListed : text::Rows::kChanged, options.style.limit, context);
     const profile::Memlog& memlog = report.head();
     if (options.json) {
-      const std::string text = exporting::json(memlog, table, options.style.limit);
-      print(streams, (!first ? ",\n" : array ? "[\n" : "") + text);
+      // A report at a time: together they may be larger than memory.
+      json::Value one = json::report(memlog, table, options.style.limit);
+      json::put_left_out(one, context.filtered);
+      print(streams, (first ? json::list_begin("show", "reports") : ",\n") + json::text(one));
     } else {
       if (files.size() > 1 && options.style.header) {
         print(streams, (first ? "" : "\n") + collect::title(memlog));
@@ -165,9 +168,7 @@ int run_show(const Arguments& arguments, const Streams& streams) {
     first = false;
   };
   const int status = each_report(reports, files, streams, show);
-  if (options.json && (array || !first)) {
-    print(streams, first ? "[\n\n]\n" : array ? "\n]\n" : "\n");
-  }
+  if (options.json && !first) print(streams, json::list_end());
   return status;
 }
 

@@ -7,6 +7,8 @@
 #include <set>
 
 #include "cli/command.h"
+#include "cli/view_options.h"
+#include "json/value.h"
 #include "profile/text.h"
 #include "target/traced.h"
 
@@ -42,28 +44,100 @@ std::string state(Mode mode) {
   return "?";
 }
 
-std::string signal_state(const target::TracedProcess& process) {
+// The signal that gets a report; empty: none does.
+std::string signal_of(const format::StatusBlock& block) {
+  return block.signal <= 0 || block.handler == Handler::kNone ? ""
+                                                              : target::signal_name(block.signal);
+}
+
+// What stands in the way of that signal; empty: nothing.
+const char* signal_obstacle(const target::TracedProcess& process) {
   const format::StatusBlock& block = process.block();
-  if (block.signal <= 0 || block.handler == Handler::kNone) return "none";
-  std::string name = target::signal_name(block.signal);
   switch (block.handler) {
     case Handler::kProgram:
-      return name + " taken";
+      return "taken";
     case Handler::kIgnored:
-      return name + " ignored";
+      return "ignored";
     case Handler::kSwallowed:
-      return name + " swallowed";
+      return "swallowed";
     default:
       break;
   }
   const auto masks = target::signal_masks(process.pid());
   const uint64_t bit = uint64_t{1} << ((block.signal - 1) & 63);
-  if (masks && (masks->caught & bit) == 0) return name + " lost";
-  if (masks && (masks->blocked & bit) != 0) return name + " blocked";
-  return name;
+  if (masks && (masks->caught & bit) == 0) return "lost";
+  if (masks && (masks->blocked & bit) != 0) return "blocked";
+  return "";
 }
 
-void write_process(std::string& out, const target::TracedProcess& process) {
+std::string signal_state(const target::TracedProcess& process) {
+  const std::string name = signal_of(process.block());
+  if (name.empty()) return "none";
+  const std::string obstacle = signal_obstacle(process);
+  return obstacle.empty() ? name : name + ' ' + obstacle;
+}
+
+json::Value process_json(const target::TracedProcess& process) {
+  const format::StatusBlock& block = process.block();
+  json::Value out = {
+      {"pid", process.pid()}, {"name", json::plain(process.name())}, {"state", state(block.mode)}};
+  const std::string signal = signal_of(block);
+  json::put_text(out, "signal", signal);
+  if (!signal.empty()) {
+    const std::string obstacle = signal_obstacle(process);
+    out["signal_state"] = obstacle.empty() ? "ready" : obstacle;
+  }
+  out["last_report_seq"] = process.seq();
+  out["directory"] = json::plain(target::block_text(block.directory));
+  json::put_text(out, "reason", json::plain(target::block_text(block.reason)));
+  if (process.is_child_without_report()) {
+    out["forked_from_pid"] = block.pid;
+    return out;
+  }
+  json::put_text(out, "ledger", json::plain(target::block_text(block.ledger)));
+  if (block.failures != 0) {
+    out["reports_failed"] = block.failures;
+    out["last_error"] = json::plain(target::block_text(block.error));
+    if (block.error_number > 0) out["last_error_reason"] = std::strerror(block.error_number);
+  }
+  return out;
+}
+
+// The lines or the objects of the processes found.
+class Listing {
+ public:
+  explicit Listing(bool json) : json_(json) {}
+  void add(const target::TracedProcess& process) {
+    ++count_;
+    if (json_) {
+      processes_.push_back(process_json(process));
+    } else {
+      write_process(text_, process);
+    }
+  }
+  size_t count() const { return count_; }
+  std::string text() const {
+    if (json_) {
+      json::Value answer = json::answer("status");
+      answer["processes"] = processes_;
+      return json::text(answer);
+    }
+    return count_ == 0 ? ""
+                       : fmt::format("{:>7} {:<15} {:<8} {:<14} {:>6} {}\n", "PID", "NAME", "STATE",
+                                     "SIGNAL", "REPORT", "DIRECTORY") +
+                             text_;
+  }
+
+ private:
+  static void write_process(std::string& out, const target::TracedProcess& process);
+
+  bool json_;
+  size_t count_ = 0;
+  std::string text_;
+  json::Value processes_ = json::Value::array();
+};
+
+void Listing::write_process(std::string& out, const target::TracedProcess& process) {
   const format::StatusBlock& block = process.block();
   auto append = std::back_inserter(out);
   const auto safe = [](const std::string& text) { return profile::escaped(text, ""); };
@@ -86,26 +160,18 @@ void write_process(std::string& out, const target::TracedProcess& process) {
 }
 
 int run_status(const Arguments& arguments, const Streams& streams) {
-  std::string out = fmt::format("{:>7} {:<15} {:<8} {:<14} {:>6} {}\n", "PID", "NAME", "STATE",
-                                "SIGNAL", "REPORT", "DIRECTORY");
+  Listing listing(arguments.has("--json"));
   std::string why;
   if (arguments.operands().empty()) {
-    size_t count = 0;
     for (const pid_t pid : target::all_processes()) {
-      if (const auto process = target::TracedProcess::find(pid, false, why)) {
-        write_process(out, *process);
-        ++count;
-      }
+      if (const auto process = target::TracedProcess::find(pid, false, why)) listing.add(*process);
     }
-    if (count == 0) {
-      complain(streams, "none of the processes that this user may inspect is traced");
-      return kFailed;
-    }
-    print(streams, out);
-    return kGood;
+    print(streams, listing.text());
+    if (listing.count() != 0) return kGood;
+    complain(streams, "none of the processes that this user may inspect is traced");
+    return kFailed;
   }
   int status = kGood;
-  size_t count = 0;
   std::set<pid_t> known;
   for (const std::string& name : arguments.operands()) {
     const std::vector<pid_t> pids = target::find_processes(name);
@@ -117,8 +183,7 @@ int run_status(const Arguments& arguments, const Streams& streams) {
       if (!known.insert(pid).second) continue;
       const auto process = target::TracedProcess::find(pid, true, why);
       if (process) {
-        write_process(out, *process);
-        ++count;
+        listing.add(*process);
         continue;
       }
       complain(streams, fmt::format("{} ({}) {}", pid,
@@ -126,7 +191,7 @@ int run_status(const Arguments& arguments, const Streams& streams) {
       status = kFailed;
     }
   }
-  if (count != 0) print(streams, out);
+  print(streams, listing.text());
   return status;
 }
 
@@ -136,13 +201,14 @@ const Command& status_command() {
   static const Command command = {
       {"status",
        "list traced processes, or say why one is not traced",
-       "[PID|NAME]...",
+       "[OPTION]... [PID|NAME]...",
        kText,
-       {},
+       {kJsonOption},
        R"(0: every named process is traced, or, without a name, at least one process is; 1: not so;
        2: wrong command line.)",
        R"(  memlog status
   memlog status nginx
+  memlog status --json | jq -r '.processes[].ledger'
 )"},
       run_status};
   return command;

@@ -5,6 +5,8 @@
 
 #include "cli/command.h"
 #include "cli/search_path.h"
+#include "cli/view_options.h"
+#include "json/watch.h"
 #include "target/ledgers.h"
 #include "target/process.h"
 #include "terminal/screen.h"
@@ -62,6 +64,9 @@ TopOptions read_options(const Arguments& arguments) {
     }
     options.delay = static_cast<int>(*delay);
   }
+  if (arguments.has("--json") && !arguments.has("--once")) {
+    throw UsageError("top: --json needs --once");
+  }
   options.count = arguments.has("--once") ? 1 : arguments.number("--count", 0, 1, 1000000000);
   options.limit = static_cast<size_t>(arguments.number("--limit", 20, 0, 1000000));
   return options;
@@ -97,6 +102,20 @@ void run_batch(live::LedgerFile& file, const target::ProcessHandle& process,
     std::fflush(streams.out);
     if (look == options.count || process.wait_end(options.delay)) return;
   }
+}
+
+// One look as JSON.
+void print_json(live::LedgerFile& file, const TopOptions& options, text::StackNames& names,
+                const Streams& streams) {
+  live::Watch watch;
+  watch.look(file, target::real_time_now());
+  std::vector<live::WatchRow> rows = watch.rows(options.view.order);
+  if (options.limit != 0 && rows.size() > options.limit) rows.resize(options.limit);
+  learn(names, file, watch, rows, 0, rows.size());
+  const auto put = [&](json::Value& out, const live::LedgerStackState& stack) {
+    names.put(out, stack);
+  };
+  print(streams, json::text(json::watch(file, watch, rows, put)));
 }
 
 // The screen: what is shown follows from the view, which the keys change.
@@ -224,6 +243,10 @@ int run_top(const Arguments& arguments, const Streams& streams) {
   const TopOptions options = read_options(arguments);
   const target::Target target(arguments.operands()[0]);
   text::StackNames names(search_path(arguments));
+  if (arguments.has("--json")) {
+    print_json(target.ledger(), options, names, streams);
+    return kGood;
+  }
   if (!arguments.has("--batch") && !arguments.has("--once") && streams.terminal) {
     const terminal::Terminal terminal;
     if (terminal.valid()) {
@@ -243,13 +266,14 @@ const Command& top_command() {
        "watch the stacks of a running process",
        "[OPTION]... PID|NAME",
        kText,
-       {kOptions[0], kOptions[1], kOptions[2], kOptions[3], kOptions[4], kOptions[5],
+       {kOptions[0], kOptions[1], kOptions[2], kOptions[3], kOptions[4], kOptions[5], kJsonOption,
         kSysrootOption, kSymbolsOption},
        R"(0: done, also if the process ended; 1: the process does not exist, or its ledger cannot be
        read; 2: wrong command line.)",
        R"(  memlog top app
   memlog top --by growth 4711
   memlog top --once --limit 5 4711
+  memlog top --once --json 4711 | jq '.stacks[0].frames[0]'
 )"},
       run_top};
   return command;

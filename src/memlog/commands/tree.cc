@@ -11,6 +11,9 @@
 #include "cli/search_path.h"
 #include "cli/view_options.h"
 #include "collect/reports.h"
+#include "json/report.h"
+#include "json/stack.h"
+#include "json/tree.h"
 #include "text/tree_text.h"
 #include "text/view.h"
 
@@ -51,6 +54,8 @@ int run_tree(const Arguments& arguments, const Streams& streams) {
   }
   const analyze::TreeShape shape = {style.order, arguments.has("--invert"), arguments.has("--full"),
                                     read_threshold(arguments)};
+  const bool as_json = arguments.has("--json");
+  if (as_json && !style.header) throw UsageError("tree: --json cannot be used with --no-header");
   collect::Reports reports(read_options("tree", arguments));
   const std::vector<std::string> files =
       collect::Reports::files(arguments.operands(), arguments.has("--sum"));
@@ -60,14 +65,30 @@ int run_tree(const Arguments& arguments, const Streams& streams) {
     const int status = complain_incomplete(sums, streams);
     const analyze::Table table =
         text::table_of(sums, reports.filter(), style, text::Rows::kChanged, context);
-    print(streams, text::view_header(sums, style) + text::trees_text(table, shape, context, style));
+    if (as_json) {
+      json::Value answer = json::answer("tree");
+      answer["processes"] = json::processes(sums);
+      json::put_left_out(answer, context.filtered);
+      answer["trees"] = json::trees(table, shape);
+      print(streams, json::text(answer));
+    } else {
+      print(streams,
+            text::view_header(sums, style) + text::trees_text(table, shape, context, style));
+    }
     return status;
   }
   bool first = true;
-  return each_report(reports, files, streams, [&](collect::Report& report) {
+  const int status = each_report(reports, files, streams, [&](collect::Report& report) {
     text::Context context;
-    const analyze::Table table =
-        text::table_of(report, reports.filter(), style, text::Rows::kChanged, 0, context);
+    const analyze::Table table = text::table_of(report, reports.filter(), style, false, 0, context);
+    if (as_json) {
+      json::Value one = json::report(report.head());
+      json::put_left_out(one, context.filtered);
+      one["trees"] = json::trees(table, shape);
+      print(streams, (first ? json::list_begin("tree", "reports") : ",\n") + json::text(one));
+      first = false;
+      return;
+    }
     const std::string text = text::trees_text(table, shape, context, style);
     const profile::Memlog& memlog = report.head();
     if (files.size() > 1 && style.header)
@@ -75,6 +96,8 @@ int run_tree(const Arguments& arguments, const Streams& streams) {
     first = false;
     print(streams, text::view_header(memlog.header, style) + text);
   });
+  if (as_json && !first) print(streams, json::list_end());
+  return status;
 }
 
 }  // namespace
@@ -97,7 +120,8 @@ const Command& tree_command() {
              average) and age (the oldest) have no shares; the threshold is relative to the
              largest.)",
              "bytes|blocks|live|allocs|temporary|lifetime|slack|peak|age"},
-            kPeakOption}),
+            kPeakOption,
+            kJsonOption}),
        R"(0: shown; 1: a file cannot be read, no report was found, or --sum lacks a report; 2: a
        file is not a valid memlog, or the command line is wrong.)",
        R"(  memlog tree app-4711-2.memlog

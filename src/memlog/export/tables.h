@@ -1,4 +1,4 @@
-// Rows as CSV and as JSON Lines, with all kinds and all numbers.
+// Rows as CSV, with all kinds and all numbers.
 #pragma once
 
 #include <string>
@@ -12,8 +12,5 @@ namespace mtrace::exporting {
 std::string csv(const analyze::Table& table);
 std::string csv_titles();
 std::string csv_rows(const analyze::Table& table);
-
-// Returns a JSON object a line, as in memlog show --json.
-std::string json_lines(const analyze::Table& table);
 
 }  // namespace mtrace::exporting

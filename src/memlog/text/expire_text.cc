@@ -2,14 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
+#include "json/value.h"
 #include "text/style.h"
 
 namespace mtrace::text {
 namespace {
-
-using nlohmann::ordered_json;
 
 std::string seconds(uint64_t milliseconds) {
   return fmt::format("{:.3f}", static_cast<double>(milliseconds) / 1000);
@@ -31,21 +28,21 @@ std::string limit_text(const char* which, const char* bound,
                      seconds(live::tick_milliseconds(limit->ticks)));
 }
 
-ordered_json limit_number(const std::optional<analyze::LiveTimeLimit>& limit, bool exact) {
+json::Value limit_number(const std::optional<analyze::LiveTimeLimit>& limit, bool exact) {
   if (!limit || limit->exact != exact) return nullptr;
   return live::tick_milliseconds(limit->ticks);
 }
 
-void add_live_time(ordered_json& line, const analyze::LiveTime& lived) {
-  line["live_min_ms"] = limit_number(lived.least, true);
+void add_live_time(json::Value& line, const analyze::LiveTime& lived) {
+  line["lifetime_min_ms"] = limit_number(lived.least, true);
   if (lived.least && !lived.least->exact) {
-    line["live_min_ms_at_least"] = limit_number(lived.least, false);
+    line["lifetime_min_ms_at_least"] = limit_number(lived.least, false);
   }
-  line["live_mean_ms"] =
-      lived.frees == 0 ? ordered_json() : ordered_json(live::tick_milliseconds(lived.mean));
-  line["live_max_ms"] = limit_number(lived.most, true);
+  line["lifetime_mean_ms"] =
+      lived.frees == 0 ? json::Value() : json::Value(live::tick_milliseconds(lived.mean));
+  line["lifetime_max_ms"] = limit_number(lived.most, true);
   if (lived.most && !lived.most->exact) {
-    line["live_max_ms_at_most"] = limit_number(lived.most, false);
+    line["lifetime_max_ms_at_most"] = limit_number(lived.most, false);
   }
 }
 
@@ -59,7 +56,7 @@ std::string frames_text(const live::LedgerStackState& stack, const StackNames& n
 
 std::string ExpireText::beginning(const std::string& name, uint32_t pid) const {
   if (json_) {
-    return ordered_json{{"event", "begin"}, {"pid", pid}, {"after_ms", after_ms_}}.dump() + '\n';
+    return json::line({{"event", "begin"}, {"pid", pid}, {"after_ms", after_ms_}});
   }
   return fmt::format("{} ({}): blocks from now on that outlive {} s\n", plain(name), pid,
                      seconds(after_ms_));
@@ -71,17 +68,20 @@ std::string ExpireText::news(uint64_t at, const analyze::ExpiryNews& news,
   // Of a muted stack nothing but that it is.
   if (all.muted && !news.muted) return {};
   if (json_) {
-    ordered_json line = {
-        {"event", "expired"},       {"ms", at},
-        {"stack", names.id(stack)}, {"expired", news.expired},
-        {"freed", news.freed},      {"total_expired", all.expired},
-        {"total_freed", all.freed}, {"may_leak_bytes", all.expired_bytes - all.freed_bytes}};
+    json::Value line = {{"event", "expired"},
+                        {"at_ms", at},
+                        {"stack", names.id(stack)},
+                        {"expired_blocks", news.expired},
+                        {"expired_freed_blocks", news.freed},
+                        {"total_expired_blocks", all.expired},
+                        {"total_expired_freed_blocks", all.freed},
+                        {"may_leak_bytes", all.expired_bytes - all.freed_bytes}};
     if (news.muted) {
       line["muted"] = true;
-      line["after_ms_that_would_do"] = enough(all.longest);
+      line["suggested_after_ms"] = enough(all.longest);
     }
-    if (news.first) line["frames"] = names.frames(stack);
-    return line.dump(-1, ' ', false, ordered_json::error_handler_t::replace) + '\n';
+    if (news.first) names.put(line, stack);
+    return json::line(line);
   }
   std::string out = fmt::format("{:>10}  stack={}", seconds(at), names.id(stack));
   if (news.expired != 0)
@@ -99,7 +99,7 @@ std::string ExpireText::news(uint64_t at, const analyze::ExpiryNews& news,
 
 std::string ExpireText::closing(const std::string& why, size_t stacks) const {
   if (json_) {
-    return ordered_json{{"event", "end"}, {"why", why}, {"stacks", stacks}}.dump() + '\n';
+    return json::line({{"event", "end"}, {"why", why}, {"stack_count", stacks}});
   }
   return fmt::format("\n{}; {} with blocks that outlived {} s\n", why,
                      stacks == 1 ? "1 stack" : fmt::format("{} stacks", stacks),
@@ -110,19 +110,19 @@ std::string ExpireText::statistics(const analyze::ExpiryStack& expiry, const Exp
                                    const live::LedgerStackState& stack,
                                    const StackNames& names) const {
   if (json_) {
-    ordered_json line = {{"event", "stack"},
-                         {"stack", names.id(stack)},
-                         {"may_leak", expiry.may_leak()},
-                         {"may_leak_bytes", expiry.expired_bytes - expiry.freed_bytes},
-                         {"expired", expiry.expired},
-                         {"freed", expiry.freed},
-                         {"muted", expiry.muted},
-                         {"allocations", more.allocations},
-                         {"frees", more.lived.frees}};
+    json::Value line = {{"event", "stack"},
+                        {"stack", names.id(stack)},
+                        {"may_leak_blocks", expiry.may_leak()},
+                        {"may_leak_bytes", expiry.expired_bytes - expiry.freed_bytes},
+                        {"expired_blocks", expiry.expired},
+                        {"expired_freed_blocks", expiry.freed},
+                        {"muted", expiry.muted},
+                        {"allocated_blocks", more.allocations},
+                        {"freed_blocks", more.lived.frees}};
     add_live_time(line, more.lived);
     line["oldest_ms"] = more.oldest;
-    line["frames"] = names.frames(stack);
-    return line.dump(-1, ' ', false, ordered_json::error_handler_t::replace) + '\n';
+    names.put(line, stack);
+    return json::line(line);
   }
   std::string out = fmt::format(
       "\nstack={}{}\n  may leak {} blocks, {} bytes; expired {}, freed after that {}\n"

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "analyze/table.h"
+#include "json/stack.h"
 #include "live/ledger_modules.h"
 #include "text/frame_text.h"
 
@@ -68,6 +69,8 @@ void StackNames::learn(const live::LedgerFile& file, const live::LedgerState& st
       named.frames.emplace_back("...");
       named.line += named.line.empty() ? "..." : " < ...";
     }
+    named.row = table_.rows().size();
+    table_.add_row(table, row);
   }
 }
 
@@ -80,6 +83,12 @@ const std::vector<std::string>& StackNames::frames(const live::LedgerStackState&
 std::string StackNames::line(const live::LedgerStackState& stack) const {
   const auto known = known_.find(stack.ordinal);
   return known == known_.end() ? "" : known->second.line;
+}
+
+void StackNames::put(json::Value& out, const live::LedgerStackState& stack) const {
+  out["stack"] = id(stack);
+  const auto known = known_.find(stack.ordinal);
+  if (known != known_.end()) json::put_frames(out, table_, table_.rows()[known->second.row]);
 }
 
 std::string StackNames::id(const live::LedgerStackState& stack) const {

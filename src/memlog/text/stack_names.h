@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "analyze/table.h"
+#include "json/value.h"
 #include "live/ledger_state.h"
 #include "symbolize/symbolizer.h"
 
@@ -25,6 +27,8 @@ class StackNames {
   const std::vector<std::string>& frames(const live::LedgerStackState& stack) const;
   // Returns the functions in one line: "f < g < h".
   std::string line(const live::LedgerStackState& stack) const;
+  // Adds the id and the frames to the object of a stack (json/stack.h).
+  void put(json::Value& out, const live::LedgerStackState& stack) const;
   // Returns the stack id as 16 hex digits, the same in all reports.
   std::string id(const live::LedgerStackState& stack) const;
 
@@ -33,10 +37,12 @@ class StackNames {
     std::vector<std::string> frames;
     std::string line;
     uint64_t id = 0;
+    size_t row = 0;  // in table_
   };
 
   symbolize::Symbolizer resolver_;
   absl::flat_hash_map<uint32_t, Named> known_;  // by ordinal
+  analyze::Table table_;                        // rows without numbers
 };
 
 }  // namespace mtrace::text

@@ -1,0 +1,26 @@
+// Reports as JSON: the facts of their headers, modules and stacks.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "analyze/sum.h"
+#include "analyze/table.h"
+#include "json/value.h"
+#include "profile/model.h"
+
+namespace mtrace::json {
+
+// Returns the header of `memlog`: program, pid, number, times, totals, and what else it tells.
+// Fields that it does not have are left out.
+Value report(const profile::Memlog& memlog);
+
+// Like report(), with "modules" and the first `limit` rows (0: all) of each kind in `table`, which
+// must be of this memlog, as "stacks".
+Value report(const profile::Memlog& memlog, const analyze::Table& table, size_t limit);
+
+// Returns a process whose reports were added up: "sum", and the header of its last report.
+Value process(const analyze::ProcessSum& sum);
+Value processes(const std::vector<analyze::ProcessSum>& sums);
+
+}  // namespace mtrace::json
