@@ -80,7 +80,8 @@ int run_tree(const Arguments& arguments, const Streams& streams) {
   bool first = true;
   const int status = each_report(reports, files, streams, [&](collect::Report& report) {
     text::Context context;
-    const analyze::Table table = text::table_of(report, reports.filter(), style, false, 0, context);
+    const analyze::Table table =
+        text::table_of(report, reports.filter(), style, text::Rows::kChanged, 0, context);
     if (as_json) {
       json::Value one = json::report(report.head());
       json::put_left_out(one, context.filtered);
