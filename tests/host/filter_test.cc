@@ -279,6 +279,56 @@ TEST_F(FilterTest, MemlogSeesWhatTheLibraryDoesNot) {
   }
 }
 
+// A filter under which no signal handler returns, as that of sshd's children before the login. No
+// signal is sent; and one that somebody else sends does not end the process.
+TEST_F(FilterTest, ThatLetsNoHandlerReturn) {
+  for (const std::string how : {"prctl", "seccomp", "tsync", "raw"}) {
+    for (const std::string action : {"kill", "kill_thread", "errno"}) {
+      SCOPED_TRACE(how + " " + action);
+      Process process(traced(filters({"waits", action, "sandbox", how})));
+      process.read_until("ready");
+      const std::string pid = std::to_string(process.pid());
+      const Result result = memlog({"report", pid});
+      EXPECT_TRUE(result.exited(1)) << result.how();
+      EXPECT_NE(result.err.find("(seccomp) that "), std::string::npos) << result.err;
+      if (how != "raw") {
+        EXPECT_NE(memlog({"status", pid}).out.find("USR1 forbidden"), std::string::npos);
+        process.send(SIGUSR1);
+      }
+      process.write("aaa");
+      process.close_input();
+      EXPECT_TRUE(process.wait().exited(5)) << "unhurt";
+    }
+  }
+}
+
+// Also when it is added between any two steps of memlog's.
+TEST_F(FilterTest, ChildrenThatLockThemselvesUp) {
+  Process process(traced(filters({"children", "kill", "sandbox", "60"})));
+  const std::string pid = std::to_string(process.pid());
+  unsigned asked = 0;
+  for (std::string left = pid; !left.empty(); ++asked) {
+    memlog({"report", "filters"});
+    const Result status = memlog({"status", pid});
+    left = status.exited(0) ? pid : "";
+  }
+  const Result result = process.wait();
+  EXPECT_TRUE(result.exited(5)) << result.how();
+  EXPECT_EQ(result.out, "0 hurt\n");
+  EXPECT_GT(asked, 5u);
+}
+
+// memlog attach installs the handler, so it looks at that call, too.
+TEST_F(FilterTest, ThatLetsNoHandlerReturnIsNotAttachedTo) {
+  Process process(plain(filters({"waits", "kill", "handlers", "prctl"})));
+  process.read_until("ready");
+  const Result result = memlog({"attach", std::to_string(process.pid())});
+  EXPECT_TRUE(result.exited(1)) << result.how();
+  EXPECT_NE(result.err.find("could kill it at rt_sigreturn"), std::string::npos) << result.err;
+  process.close_input();
+  EXPECT_TRUE(process.wait().exited(5)) << "unhurt";
+}
+
 // The report at the end waits in the ledger, too.
 TEST_F(FilterTest, TheLastStateStays) {
   const Result result = run(keeping_a_ledger({"prctl", "trap", "open"}));

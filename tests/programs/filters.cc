@@ -144,6 +144,35 @@ const std::vector<int> kRenderer = {
     SYS_munmap, SYS_mprotect,      SYS_read,           SYS_write,        SYS_rt_sigaction,
     SYS_fstat,  SYS_rt_sigreturn,  SYS_rt_sigprocmask, SYS_gettimeofday, SYS_tgkill};
 
+// Children that lock themselves up at once, as sshd's do that talk to whom nobody knows yet.
+int work_in_children(int count) {
+  int hurt = 0;
+  for (int i = 0; i < count; ++i) {
+    const pid_t child = fork();
+    if (child == 0) {
+      site_before();
+      add_filter("prctl");
+      for (int k = 0; k < 20; ++k) {
+        void* block = malloc(sized(100));
+        usleep(500);
+        free(block);
+      }
+      _exit(5);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 5) ++hurt;
+  }
+  printf("%d hurt\n", hurt);
+  return 5;
+}
+
+// The action that the program set, or found, is the one that it sees.
+void expect_default() {
+  struct sigaction seen;
+  check(sigaction(SIGUSR1, nullptr, &seen) == 0 && seen.sa_handler == SIG_DFL, "sees the default");
+}
+
 int work(unsigned then, bool opens) {
   report_by_signal();
   site_after();
@@ -186,9 +215,14 @@ int main(int argc, char** argv) {
     put_filter({SYS_getpid}, then, kAllow);
   } else if (is(3, "open")) {
     put_filter({SYS_openat, SYS_open}, then, kAllow);
+  } else if (is(3, "handlers")) {
+    put_filter({SYS_rt_sigreturn}, then, kAllow);
+  } else if (is(3, "sandbox")) {
+    put_filter({SYS_rt_sigreturn, SYS_memfd_create}, then, kAllow);
   } else {
     put_filter({SYS_renameat2, SYS_rename, SYS_linkat}, then, kAllow);
   }
+  if (is(1, "children")) return work_in_children(atoi(argv[4]));
   const bool opens =
       is(3, "open") && then != SECCOMP_RET_KILL_PROCESS && then != SECCOMP_RET_KILL_THREAD;
   if (is(1, "thread_of_its_own") || is(1, "thread_for_all")) {
@@ -222,6 +256,7 @@ int main(int argc, char** argv) {
   if (is(1, "waits")) {
     // For somebody who asks from outside.
     add_filter(argv[4]);
+    if (!is(4, "raw")) expect_default();
     puts("ready");
     fflush(stdout);
     char byte;

@@ -144,6 +144,17 @@ void meet_thread() {
   thread.met = true;
 }
 
+bool filter_allows(const void* program, uint32_t number) {
+  sock_fprog given;
+  if (program == nullptr) return number == SYS_rt_sigreturn || number == SYS_exit;
+  if (!read_memory(reinterpret_cast<uintptr_t>(program), &given, sizeof given)) return true;
+  if (given.len == 0 || given.len > BPF_MAXINSNS) return true;
+  if (!readable(reinterpret_cast<uintptr_t>(given.filter), given.len * sizeof(sock_filter))) {
+    return true;
+  }
+  return format::judge<kWaysOfMany>(given.filter, given.len, {number, 0, {}}) == Verdict::kAllowed;
+}
+
 AddedFilter::AddedFilter(const void* program, bool for_all_threads) {
   meet_thread();
   index_ = claim_place();

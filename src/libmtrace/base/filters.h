@@ -17,6 +17,10 @@ namespace mtrace::sys {
 // for all threads; of the earlier ones it may have inherited any.
 void meet_thread();
 
+// Whether a filter that is about to be added (nullptr: strict mode) lets a call be made, whatever
+// its arguments. True of one that cannot be read: the kernel refuses it.
+bool filter_allows(const void* program, uint32_t number);
+
 // A filter that the calling thread is about to add: known from before the kernel has it, so that no
 // call of the library's comes between. Not for a child of vfork, whose memory is its parent's.
 class AddedFilter {

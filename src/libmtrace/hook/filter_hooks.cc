@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <linux/sched.h>
 #include <sys/prctl.h>
+#include <sys/single_threaded.h>
 #include <sys/syscall.h>
 
 #include <cstdarg>
@@ -15,6 +16,7 @@
 #include "hook/fork.h"
 #include "hook/lifecycle.h"
 #include "hook/next_functions.h"
+#include "hook/signal_hooks.h"
 #include "hook/tracker.h"
 #include "report/report.h"
 #include "report/status.h"
@@ -30,11 +32,21 @@ long add_filter(const void* program, bool for_all_threads, Call add, Succeeded s
   // A child of vfork has its parent's memory, in which its filter has no place; it is about to
   // become another program. A library that does not count makes no calls either.
   // (Under an earlier filter of this thread's that may not be to be told.)
-  if (!start() || !counting() || (!sys::has_added_filters() && !is_own_process())) return add();
+  const bool child_of_vfork = !sys::has_added_filters() && !is_own_process();
+  if (!start()) return add();
+  // Before the filter is in force: from then on no handler may be entered.
+  const bool gives_up = !sys::filter_allows(program, SYS_rt_sigreturn) && !child_of_vfork &&
+                        give_up_handlers(for_all_threads || __libc_single_threaded != 0);
+  if (!counting() || child_of_vfork) {
+    const long result = add();
+    if (gives_up && !succeeded(result)) take_up_handlers();
+    return result;
+  }
   const bool held = for_all_threads && report::hold_reports();
   sys::AddedFilter filter(program, for_all_threads);
   const long result = add();
   if (!succeeded(result)) filter.was_refused();
+  if (gives_up && !succeeded(result)) take_up_handlers();
   report::status_filters(sys::known_filters());
   if (held) report::release_reports();
   return result;

@@ -26,6 +26,10 @@ constexpr int kSystemV = static_cast<int>(SA_RESETHAND | SA_NODEFER | SA_INTERRU
 constexpr int kRestorer = 0x04000000;  // set by libc in every action it hands to the kernel
 
 bool g_active = false;
+// What the filters of system calls leave of handlers.
+enum Returns : uint32_t { kReturn, kSomeDoNot, kNoneReturns };
+uint32_t g_returns = kReturn;
+bool no_handler_returns() { return load(g_returns) == kNoneReturns; }
 
 // Handlers align their frames: an emulator may enter them with a stack that is not (qemu-user).
 MTRACE_REALIGN void write_report_on_signal(int) {
@@ -43,10 +47,11 @@ struct Trigger {
   // What the program would read back where our action stands in for its default: flags and mask
   // of its own last reset. Two threads that set one signal at once get either's.
   struct sigaction default_seen;
+  bool given_up;  // ignored, or the default, in place of the handler
 };
 constexpr size_t kFatal = sizeof kFatalSignals / sizeof kFatalSignals[0];
-constinit Trigger g_triggers[2 + kFatal] = {{0, write_report_on_signal, {}},
-                                            {0, toggle_on_signal, {}}};
+constinit Trigger g_triggers[2 + kFatal] = {{0, write_report_on_signal, {}, false},
+                                            {0, toggle_on_signal, {}, false}};
 Trigger& g_report = g_triggers[0];
 
 Trigger* trigger_of(int number) {
@@ -68,6 +73,10 @@ sigset_t all_signals() {
 
 struct sigaction own_action(const Trigger& trigger) {
   struct sigaction action = {};
+  if (no_handler_returns()) {
+    action.sa_handler = trigger.handler == nullptr ? SIG_DFL : SIG_IGN;
+    return action;
+  }
   action.sa_flags = SA_RESTART | SA_ONSTACK;
   if (trigger.handler == nullptr) {
     action.sa_sigaction = end_on_signal;
@@ -85,11 +94,18 @@ bool is_own(SignalHandler handler) {
          reinterpret_cast<const void*>(handler) == reinterpret_cast<const void*>(end_on_signal);
 }
 
+// What the program sees as the default.
+bool stands_for_default(const Trigger& trigger, SignalHandler handler) {
+  return is_own(handler) || (trigger.given_up && (handler == SIG_IGN || handler == SIG_DFL));
+}
+
 void note_handler(const Trigger& trigger, SignalHandler handler) {
   if (&trigger != &g_report) return;
   if (g_active && !is_own_process()) return;  // a vfork child changes only its own signals
   if (handler == SIG_DFL || is_own(handler)) {
-    report::status_handler(g_active ? Handler::kOurs : Handler::kSwallowed);
+    report::status_handler(load(g_returns) != kReturn ? Handler::kForbidden
+                           : g_active                 ? Handler::kOurs
+                                                      : Handler::kSwallowed);
     report::set_note(nullptr);
     return;
   }
@@ -121,7 +137,8 @@ SignalHandler change_handler(SetHandler set, int number, SignalHandler handler, 
   }
   if (trigger != nullptr && old != SIG_ERR) {
     note_handler(*trigger, handler);
-    if (is_own(old)) old = SIG_DFL;
+    if (stands_for_default(*trigger, old)) old = SIG_DFL;
+    trigger->given_up = handler == SIG_DFL && no_handler_returns();
   }
   return old;
 }
@@ -160,18 +177,45 @@ void remove_triggers() {
   for (Trigger& trigger : g_triggers) {
     struct sigaction now;
     if (trigger.signal != 0 && g_next.sigaction(trigger.signal, nullptr, &now) == 0 &&
-        is_own(now.sa_handler)) {
+        stands_for_default(trigger, now.sa_handler)) {
       // One that is on its way must not end the program.
       struct sigaction swallow = {};
-      swallow.sa_handler = swallow_signal;
+      swallow.sa_handler = trigger.given_up ? SIG_IGN : swallow_signal;
       swallow.sa_flags = SA_RESTART | SA_ONSTACK;
       const bool pending = sys::is_pending(trigger.signal);
       g_next.sigaction(trigger.signal, pending ? &swallow : &trigger.default_seen, nullptr);
     }
     trigger.signal = 0;
     trigger.default_seen = {};
+    trigger.given_up = false;
   }
   report::status_handler(Handler::kNone);
+}
+
+bool give_up_handlers(bool all) {
+  const uint32_t before = load(g_returns);
+  if (before == kNoneReturns || (before == kSomeDoNot && !all)) return false;
+  store<uint32_t>(g_returns, all ? kNoneReturns : kSomeDoNot);
+  if (mtrace_status_block.handler == Handler::kOurs) report::status_handler(Handler::kForbidden);
+  for (Trigger& trigger : g_triggers) {
+    struct sigaction now;
+    if (!all || trigger.signal == 0 || g_next.sigaction(trigger.signal, nullptr, &now) != 0) continue;
+    if (!is_own(now.sa_handler)) continue;
+    const struct sigaction action = own_action(trigger);
+    trigger.given_up = g_next.sigaction(trigger.signal, &action, nullptr) == 0;
+  }
+  return true;
+}
+
+void take_up_handlers() {
+  store<uint32_t>(g_returns, kReturn);
+  for (Trigger& trigger : g_triggers) {
+    if (!trigger.given_up) continue;
+    trigger.given_up = false;
+    const struct sigaction action = own_action(trigger);
+    g_next.sigaction(trigger.signal, &action, nullptr);
+  }
+  if (mtrace_status_block.handler == Handler::kForbidden) report::status_handler(Handler::kOurs);
 }
 
 // Also for who is called while this library starts: by then `real` may be there.
@@ -220,8 +264,12 @@ MTRACE_EXPORT int sigaction(int number, const struct sigaction* action,
     trigger->default_seen = *action;
     trigger->default_seen.sa_flags |= kRestorer;
   }
-  if (action != nullptr) note_handler(*trigger, action->sa_handler);
-  if (old != nullptr) *old = is_own(previous.sa_handler) ? seen : previous;
+  if (old != nullptr) {
+    *old = stands_for_default(*trigger, previous.sa_handler) ? seen : previous;
+  }
+  if (action == nullptr) return 0;
+  note_handler(*trigger, action->sa_handler);
+  trigger->given_up = set == &wanted && no_handler_returns();
   return 0;
 }
 

@@ -16,6 +16,13 @@ void install_triggers(int report, int toggle, bool active, bool fatal);
 // then leave the signals alone.
 void remove_triggers();
 
+// For a filter of system calls that is about to be added and under which no handler returns: the
+// signals of those installed here are ignored from now on, or, where they end the program, end it.
+// `all`: for all threads; otherwise only memlog is told that it must send none. False: that was so
+// before.
+bool give_up_handlers(bool all);
+void take_up_handlers();  // the filter was not added
+
 // The trigger, where it writes reports and is on its way to a thread that does not block it. For
 // the moment before an exec, after which it would end the next program.
 void take_off_trigger();

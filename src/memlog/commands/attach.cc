@@ -5,12 +5,16 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <chrono>
+
 #include "cli/command.h"
 #include "cli/process_operands.h"
 #include "cli/tracing_options.h"
 #include "profile/text.h"
 #include "target/attach_settings.h"
 #include "target/error.h"
+#include "target/late_release.h"
 #include "target/preload.h"
 #include "target/process.h"
 #include "target/process_image.h"
@@ -75,12 +79,22 @@ bool attach_one(pid_t pid, const RunOptions& options, std::chrono::milliseconds 
 void ask_every(const std::vector<pid_t>& pids, std::chrono::milliseconds every) {
   sigset_t ends;
   sigemptyset(&ends);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&ends, signal);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGCHLD}) sigaddset(&ends, signal);
   ::sigprocmask(SIG_BLOCK, &ends, nullptr);
-  const timespec pause = {every.count() / 1000, every.count() % 1000 * 1'000'000};
+  using Clock = std::chrono::steady_clock;
   target::RegularReports regular;
   bool any = true;
-  while (any && ::sigtimedwait(&ends, nullptr, &pause) < 0) any = regular.ask(pids);
+  for (Clock::time_point next = Clock::now() + every; any;) {
+    const auto left = std::max(Clock::duration::zero(), next - Clock::now());
+    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(left);
+    const timespec pause = {seconds.count(), std::chrono::nanoseconds(left - seconds).count()};
+    const int signal = ::sigtimedwait(&ends, nullptr, &pause);
+    if (signal == SIGCHLD) target::release_late();
+    if (signal > 0 && signal != SIGCHLD) return;
+    if (Clock::now() < next) continue;
+    any = regular.ask(pids);
+    next = std::max(next + every, Clock::now());
+  }
 }
 
 int run_attach(const Arguments& arguments, const Streams& streams) {

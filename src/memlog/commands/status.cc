@@ -27,7 +27,8 @@ says why.
 
 States: active (counts), starting, dormant (excluded by MTRACE_FOLLOW), quiet (the library gave up
 or was detached; the program runs on). After the signal: taken or ignored by the program; blocked in
-every thread; lost (no longer caught); swallowed (caught without a report).
+every thread; lost (no longer caught); swallowed (caught without a report); forbidden (a seccomp
+filter of the program does not let a handler return).
 )";
 
 std::string state(Mode mode) {
@@ -60,6 +61,8 @@ const char* signal_obstacle(const target::TracedProcess& process) {
       return "ignored";
     case Handler::kSwallowed:
       return "swallowed";
+    case Handler::kForbidden:
+      return "forbidden";
     default:
       break;
   }

@@ -16,4 +16,9 @@ struct CallFailed : AttachError {
   using AttachError::AttachError;
 };
 
+// A signal could kill the process.
+struct SignalKills : AttachError {
+  using AttachError::AttachError;
+};
+
 }  // namespace mtrace::target

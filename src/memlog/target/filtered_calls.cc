@@ -36,6 +36,7 @@ const std::vector<FilteredCall>& filtered_calls() {
       MTRACE_NEEDED(getpid),
       MTRACE_NEEDED(gettid),
       MTRACE_NEEDED(clock_gettime),
+      MTRACE_NEEDED(rt_sigreturn),
       // For reports, ledgers and names.
       MTRACE_MAY(clock_getres),
       MTRACE_MAY(clone),

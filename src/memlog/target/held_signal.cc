@@ -8,6 +8,7 @@
 
 #include "target/error.h"
 #include "target/restarts.h"
+#include "target/seccomp.h"
 #include "target/target_memory.h"
 #include "target/task_list.h"
 #include "target/tasks.h"
@@ -31,6 +32,7 @@ void send_held(pid_t pid, int signal, const std::function<bool()>& is_same,
   Tasks tasks(pid, restarts);
   if (!tasks.stop_all(Clock::now() + timeout)) throw AttachError(tasks.trouble());
   if (!is_same()) throw AttachError("has executed another program (exec)");
+  check_signal_return(pid, tasks.stopped());
   for (const pid_t tid : tasks.stopped()) {
     if (!blocks(pid, tid, signal) && ::syscall(SYS_tgkill, pid, tid, signal) == 0) return;
   }

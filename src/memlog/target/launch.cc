@@ -14,6 +14,7 @@
 #include <optional>
 #include <stdexcept>
 
+#include "target/late_release.h"
 #include "target/process.h"
 
 namespace mtrace::target {
@@ -99,6 +100,7 @@ int wait_for(pid_t pid, const Ticks& ticks) {
       got = ::sigtimedwait(&all, &info, &time);
     }
     if (got > 0 && got != SIGCHLD) pass_on(pid, info);
+    if (got == SIGCHLD) release_late();
     if (ticks.every.count() != 0 && Clock::now() >= next) {
       try {
         ticks.action(pid);

@@ -9,6 +9,7 @@
 #include "live/report_request.h"
 #include "target/ask_turn.h"
 #include "target/asked_process.h"
+#include "target/late_release.h"
 #include "target/ledgers.h"
 #include "target/report_channels.h"
 
@@ -51,6 +52,7 @@ RegularReports::~RegularReports() {
 
 bool RegularReports::ask(const std::vector<pid_t>& pids) noexcept {
   bool any = false;
+  release_late();
   std::erase_if(known_, [](const auto& known) { return known.second.handle.wait_end(0); });
   for (const pid_t pid : pids) {
     try {

@@ -26,10 +26,15 @@ bool send_signal(AskedProcess& process, std::string& why) {
   why = traced.obstacle();
   if (!why.empty()) return false;
   const int signal = traced.block().signal;
-  const auto is_same = [&] { return traced.refresh() && traced.obstacle().empty(); };
+  const auto is_same = [&] {
+    return traced.refresh() && traced.obstacle().empty() && !traced.has_unknown_filter();
+  };
   try {
     send_held(process.pid(), signal, is_same, kLongestStop);
     return true;
+  } catch (const SignalKills& error) {
+    why = error.what();
+    return false;
   } catch (const AttachError& error) {
     why = error.what();
   }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <sys/ptrace.h>
+#include <sys/syscall.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -38,6 +39,25 @@ std::vector<sock_filter> filter_of(pid_t tid, uint64_t number) {
   return filter;
 }
 
+// Calls check(filter) once for each filter of stopped threads.
+template <typename Check>
+void each_filter(pid_t pid, const std::vector<pid_t>& stopped, const Check& check) {
+  std::vector<sock_filter> checked;  // most threads have the same filters
+  for (const pid_t tid : stopped) {
+    const bool filtered = has_filters(pid, tid);
+    for (uint64_t number = 0; filtered; ++number) {
+      std::vector<sock_filter> filter = filter_of(tid, number);
+      if (filter.empty()) break;
+      const auto same = [](const sock_filter& a, const sock_filter& b) {
+        return a.code == b.code && a.jt == b.jt && a.jf == b.jf && a.k == b.k;
+      };
+      if (std::equal(filter.begin(), filter.end(), checked.begin(), checked.end(), same)) continue;
+      check(filter);
+      checked = std::move(filter);
+    }
+  }
+}
+
 void check_filter(const std::vector<sock_filter>& filter) {
   for (const FilteredCall& call : filtered_calls()) {
     const Verdict verdict = judge(filter, call);
@@ -71,19 +91,21 @@ void refuse_strict_mode(pid_t pid) {
 }
 
 void check_filters(pid_t pid, const std::vector<pid_t>& stopped) {
-  std::vector<sock_filter> checked;  // most threads have the same filters
-  for (const pid_t tid : stopped) {
-    const bool filtered = has_filters(pid, tid);
-    for (uint64_t number = 0; filtered; ++number) {
-      std::vector<sock_filter> filter = filter_of(tid, number);
-      if (filter.empty()) break;
-      const auto same = [](const sock_filter& a, const sock_filter& b) {
-        return a.code == b.code && a.jt == b.jt && a.jf == b.jf && a.k == b.k;
-      };
-      if (std::equal(filter.begin(), filter.end(), checked.begin(), checked.end(), same)) continue;
-      check_filter(filter);
-      checked = std::move(filter);
-    }
+  each_filter(pid, stopped, check_filter);
+}
+
+void check_signal_return(pid_t pid, const std::vector<pid_t>& stopped) {
+  constexpr FilteredCall kReturn = {"rt_sigreturn", SYS_rt_sigreturn, true};
+  try {
+    each_filter(pid, stopped, [&](const std::vector<sock_filter>& filter) {
+      if (judge(filter, kReturn) == Verdict::kAllowed) return;
+      throw SignalKills(
+          "has a system call filter (seccomp) that kills it when a signal handler returns");
+    });
+  } catch (const SignalKills&) {
+    throw;
+  } catch (const AttachError&) {
+    return;  // only root may read filters; the library knows those that it has seen
   }
 }
 

@@ -29,4 +29,8 @@ void refuse_strict_mode(pid_t pid);
 // call, refuses a needed call, or may not be read (only root may read filters).
 void check_filters(pid_t pid, const std::vector<pid_t>& stopped);
 
+// Throws SignalKills when a filter of one of these threads, stopped, does not let a signal handler
+// return. Filters that may not be read are taken to let it.
+void check_signal_return(pid_t pid, const std::vector<pid_t>& stopped);
+
 }  // namespace mtrace::target

@@ -13,13 +13,15 @@
 #include <thread>
 
 #include "target/error.h"
+#include "target/late_release.h"
 #include "target/seize.h"
 
 namespace mtrace::target {
 namespace {
 
-// How long to wait for a thread that is to be released.
+// How long to wait for a thread that is to be released, and how often.
 constexpr auto kGoodbye = std::chrono::seconds(1);
+constexpr int kGoodbyes = 5;
 
 bool is_own_child(pid_t pid) {
   siginfo_t info = {};
@@ -30,6 +32,7 @@ bool is_own_child(pid_t pid) {
 
 Tasks::Tasks(pid_t pid, Restarts& restarts)
     : pid_(pid), restarts_(restarts), own_child_(is_own_child(pid)) {
+  release_late();
   sigset_t blocked;
   sigemptyset(&blocked);
   for (const int signal : {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP}) {
@@ -42,23 +45,30 @@ Tasks::Tasks(pid_t pid, Restarts& restarts)
 }
 
 Tasks::~Tasks() {
+  std::vector<pid_t> tids;
+  for (const auto& [tid, state] : tasks_) tids.push_back(tid);
   bool ended = false;
-  for (const auto& [tid, state] : tasks_) {
-    if (state == State::kRunning) {
-      ::ptrace(PTRACE_INTERRUPT, tid, nullptr, nullptr);
-      // Detaching needs a stop. A thread that does not stop in time is released when this program
-      // ends.
-      if (!wait_stopped(tid, Clock::now() + kGoodbye)) continue;
-    }
-    if (state == State::kStopped) restarts_.renew(tid);
-    if (state == State::kStopped && ::ptrace(PTRACE_DETACH, tid, nullptr, nullptr) == 0) continue;
-    // The thread was killed while it was stopped.
-    if (state == State::kStopped) wait_stopped(tid, Clock::now() + kGoodbye);
-    ended = true;
-  }
+  for (const pid_t tid : tids) ended |= !release(tid);
   if (ended) reap_ended();
   ::setpriority(PRIO_PROCESS, 0, priority_);
   ::sigprocmask(SIG_SETMASK, &mask_, nullptr);
+}
+
+// Detaching needs a stop. Returns false when the thread has ended.
+bool Tasks::release(pid_t tid) {
+  for (int tries = 0; tries < kGoodbyes; ++tries) {
+    State& state = tasks_[tid];
+    if (state == State::kStopped) {
+      restarts_.renew(tid);
+      if (::ptrace(PTRACE_DETACH, tid, nullptr, nullptr) == 0) return true;
+      state = State::kRunning;  // killed while it was stopped
+    }
+    if (state == State::kGone) return false;
+    ::ptrace(PTRACE_INTERRUPT, tid, nullptr, nullptr);
+    if (!wait_stopped(tid, Clock::now() + kGoodbye) && task_state(pid_, tid) == 'D') break;
+  }
+  release_later(pid_, tid);
+  return true;
 }
 
 bool Tasks::seize(pid_t tid, Seizing& seizing) {
@@ -158,7 +168,10 @@ bool Tasks::wait_stopped(pid_t tid, Clock::time_point deadline) {
 
 bool Tasks::interrupt(pid_t tid, Clock::time_point deadline) {
   ::ptrace(PTRACE_INTERRUPT, tid, nullptr, nullptr);
-  if (tasks_[tid] == State::kStopped) ::ptrace(PTRACE_CONT, tid, nullptr, nullptr);
+  if (tasks_[tid] == State::kStopped) {
+    tasks_[tid] = State::kRunning;
+    ::ptrace(PTRACE_CONT, tid, nullptr, nullptr);
+  }
   return wait_stopped(tid, deadline) && tasks_[tid] == State::kStopped;
 }
 
@@ -256,6 +269,7 @@ void Tasks::hand_over_signals() {
 bool Tasks::run_to_system_call(pid_t tid, Clock::time_point deadline) {
   int status = 0;
   int signal = 0;
+  tasks_[tid] = State::kRunning;
   for (;;) {
     ::ptrace(PTRACE_SYSCALL, tid, nullptr, signal);
     if (!wait_for(tid, deadline, &status)) throw AttachError("does not resume in time");
@@ -263,7 +277,10 @@ bool Tasks::run_to_system_call(pid_t tid, Clock::time_point deadline) {
       tasks_[tid] = State::kGone;
       return false;
     }
-    if (WSTOPSIG(status) == (SIGTRAP | 0x80)) return true;
+    if (WSTOPSIG(status) == (SIGTRAP | 0x80)) {
+      tasks_[tid] = State::kStopped;
+      return true;
+    }
     signal = status >> 16 != 0 ? 0 : WSTOPSIG(status);
   }
 }

@@ -64,6 +64,7 @@ class Tasks {
   enum class State { kRunning, kStopped, kGone };
   // Returns false when the thread is ending.
   bool seize(pid_t tid, Seizing& seizing);
+  bool release(pid_t tid);
   bool wait_for(pid_t tid, Clock::time_point deadline, int* status);
   bool reap_ended();
   bool wait_stopped(pid_t tid, Clock::time_point deadline);

@@ -135,6 +135,9 @@ std::string TracedProcess::obstacle() const {
     return fmt::format("uses SIG{} itself: {}", signal, kOther);
   }
   if (block.handler == Handler::kIgnored) return fmt::format("ignores SIG{}: {}", signal, kOther);
+  if (block.handler == Handler::kForbidden) {
+    return "has a system call filter (seccomp) that kills it when a signal handler returns";
+  }
   if (block.handler != Handler::kOurs) return fmt::format("swallows SIG{}", signal);
 
   const auto masks = signal_masks(pid_);

@@ -1,0 +1,112 @@
+// Whatever becomes of a request, memlog lets every thread go that it has stopped: a memlog that
+// runs for long (run, attach --every) would otherwise hold it for ever.
+#include "target/tasks.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <thread>
+
+#include "target/error.h"
+#include "target/late_release.h"
+#include "target/target_memory.h"
+
+namespace mtrace::target {
+namespace {
+
+// A process that a test stops.
+class Child {
+ public:
+  template <typename Work>
+  explicit Child(const Work& work) : pid_(::fork()) {
+    if (pid_ != 0) return;
+    work();
+    ::_exit(0);
+  }
+  ~Child() {
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+
+  pid_t pid() const { return pid_; }
+  bool is_free() const { return task_status(pid_, pid_, "TracerPid") == "0"; }
+  char state() const { return task_state(pid_, pid_); }
+  void wait_for(char state) const {
+    while (this->state() != state) std::this_thread::yield();
+  }
+
+ private:
+  pid_t pid_;
+};
+
+void spin() {
+  for (;;) asm volatile("");
+}
+
+// Holds the child while `work` is done with it.
+template <typename Work>
+void hold(const Child& child, const Work& work) {
+  const TargetMemory memory(child.pid());
+  Restarts restarts(child.pid(), memory, {});
+  Tasks tasks(child.pid(), restarts);
+  work(tasks);
+}
+
+constexpr auto kLong = std::chrono::seconds(60);
+const Clock::time_point kPast{};
+
+TEST(TasksTest, ThreadThatComesToNoSystemCallInTime) {
+  const Child child(spin);
+  child.wait_for('R');
+  hold(child, [&](Tasks& tasks) {
+    ASSERT_TRUE(tasks.stop_all(Clock::now() + kLong));
+    EXPECT_THROW(tasks.run_to_system_call(child.pid(), kPast), AttachError);
+  });
+  EXPECT_TRUE(child.is_free());
+  EXPECT_EQ(child.state(), 'R');
+}
+
+TEST(TasksTest, ThreadThatIsNotStoppedAgainInTime) {
+  for (int round = 0; round < 50; ++round) {
+    const Child child(spin);
+    child.wait_for('R');
+    hold(child, [&](Tasks& tasks) {
+      ASSERT_TRUE(tasks.stop_all(Clock::now() + kLong));
+      tasks.interrupt(child.pid(), kPast);
+    });
+    EXPECT_TRUE(child.is_free());
+    EXPECT_EQ(child.state(), 'R');
+  }
+}
+
+// In vfork a thread stops only when its child ends.
+TEST(TasksTest, ThreadThatStopsAfterMemlogGaveUp) {
+  int gate[2];
+  ASSERT_EQ(::pipe(gate), 0);
+  const Child child([&] {
+    ::close(gate[1]);
+    char byte;
+    if (::vfork() == 0) ::_exit(static_cast<int>(::read(gate[0], &byte, 1)));
+    spin();
+  });
+  ::close(gate[0]);
+  child.wait_for('D');
+  hold(child, [&](Tasks& tasks) { EXPECT_FALSE(tasks.stop_all(Clock::now())); });
+  EXPECT_FALSE(child.is_free()) << "the test is of a thread that could not be released";
+  release_late();
+  EXPECT_FALSE(child.is_free());
+  ::close(gate[1]);
+  child.wait_for('t');
+  release_late();
+  EXPECT_TRUE(child.is_free());
+  child.wait_for('R');
+}
+
+}  // namespace
+}  // namespace mtrace::target
