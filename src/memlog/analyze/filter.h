@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "analyze/frame_range.h"
+#include "analyze/groups.h"
+#include "analyze/responsible.h"
 #include "analyze/row.h"
 #include "analyze/suppressions.h"
 #include "profile/model.h"
@@ -48,7 +50,14 @@ struct Filter {
   std::optional<Span> lifetime;  // mean lifetime, milliseconds; a row without one never passes
   // The frames of each stack to keep.
   FrameRange frames;
+  // Whose code the frames are. `all_frames`: show the frames without folding.
+  ResponsiblePointer responsible = std::make_shared<const Responsible>();
+  bool all_frames = false;
+  // What to add up.
+  GroupBy group_by = GroupBy::kStack;
 
+  // Returns whether the rows are stacks as in the report.
+  bool whole_stacks() const { return frames.whole() && group_by == GroupBy::kStack; }
   bool chooses_reports() const { return label != nullptr || seq.has_value(); }
   bool chooses_rows() const { return min_bytes != 0 || grew || shrank || lifetime; }
   // Returns whether the filter takes a report with this number and label.

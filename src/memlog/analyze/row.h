@@ -1,7 +1,9 @@
 // The numbers of one stack, from one entry or several.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,6 +21,13 @@ struct Lifetimes {
   unsigned __int128 sum = 0;  // sum of products of two 64-bit numbers
 
   uint64_t mean() const { return frees == 0 ? 0 : static_cast<uint64_t>(sum / frees); }
+};
+
+// What is common to the stacks of a group. Texts are as in the memlog, unescaped.
+struct Group {
+  std::string name;    // the function, file, line or module
+  std::string source;  // where it is: line, file or module; empty: nothing more is known
+  size_t stacks = 0;
 };
 
 struct Row {
@@ -47,6 +56,9 @@ struct Row {
   bool cut = false;
   // Fields unknown to this program; merged rows have none.
   std::vector<profile::Field> further;
+  // Of several stacks with one place responsible for them; null: one stack. The row of a group has
+  // no frames and no id.
+  std::shared_ptr<const Group> group;
 };
 
 // Returns the standard error in bytes, rounded; 0: exact.

@@ -17,8 +17,7 @@ void Series::add(const profile::Memlog& memlog, bool state) {
     const size_t stack = stacks_.place(memlog.modules, row, {});
     const bool is_new = stack == members_.size();
     if (is_new) {
-      Row shortened = stack_of(entry);
-      const size_t group = groups_.place(memlog.modules, shortened, range_);
+      const size_t group = group_of(memlog, entry);
       if (group == values_.size()) values_.emplace_back();
       members_.push_back({group, 0});
     }
@@ -45,6 +44,21 @@ void Series::add(const profile::Memlog& memlog, bool state) {
       group.points.push_back({states_.size() - 1, group.value, group.blocks});
     }
   }
+}
+
+size_t Series::group_of(const profile::Memlog& memlog, const profile::Entry& entry) {
+  if (by_ == GroupBy::kStack) {
+    Row shortened = stack_of(entry);
+    return groups_.place(memlog.modules, shortened, range_);
+  }
+  const size_t group = named_.place(entry.kind, entry.frames, memlog.modules);
+  if (group == groups_.rows().size()) {
+    Row row;
+    row.kind = entry.kind;
+    row.group = named_.all()[group];
+    groups_.add_row(groups_, std::move(row));
+  }
+  return group;
 }
 
 std::vector<int64_t> Series::along(const Group& group, int64_t first, int64_t Point::*what) const {

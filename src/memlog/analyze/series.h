@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "analyze/frame_range.h"
+#include "analyze/groups.h"
 #include "analyze/table.h"
 #include "profile/model.h"
 
@@ -23,6 +24,9 @@ struct State {
 class Series {
  public:
   explicit Series(FrameRange range) : range_(range) {}
+  // One row for each group of stacks, instead of each stack. kStack: as above.
+  Series(FrameRange range, GroupBy by, ResponsiblePointer responsible)
+      : range_(range), by_(by), named_(by, std::move(responsible)) {}
 
   // Adds the next report of the process, in order of report numbers. `state`: the report is one of
   // the states. A stack that it does not list holds what it held before. Throws std::runtime_error
@@ -30,8 +34,10 @@ class Series {
   void add(const profile::Memlog& memlog, bool state);
 
   const std::vector<State>& states() const { return states_; }
-  // The stacks: rows with an id and no numbers. Their values: bytes at each state.
+  // The stacks: rows with an id and no numbers; or the groups. Their values: bytes at each state.
   const Table& table() const { return groups_; }
+  // Stacks with all frames, whatever the rows are.
+  size_t stack_count() const { return members_.size(); }
   std::vector<int64_t> values(size_t row) const;
   // Returns the bytes that a stack held before the first report added.
   int64_t before(size_t row) const { return values_[row].before; }
@@ -56,12 +62,15 @@ class Series {
     int64_t live = 0;
   };
 
+  size_t group_of(const profile::Memlog& memlog, const profile::Entry& entry);
   std::vector<int64_t> along(const Group& group, int64_t first, int64_t Point::*what) const;
 
   FrameRange range_;
+  GroupBy by_ = GroupBy::kStack;
+  Groups named_{GroupBy::kStack, nullptr};
   std::vector<State> states_;
   Table stacks_;                 // stacks with all frames
-  Table groups_;                 // stacks reduced to `range_`
+  Table groups_;                 // stacks reduced to `range_`, or groups
   std::vector<Member> members_;  // by index in stacks_
   std::vector<Group> values_;    // by index in groups_
 };

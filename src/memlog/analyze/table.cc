@@ -4,6 +4,7 @@
 #include <iterator>
 #include <utility>
 
+#include "analyze/responsible.h"
 #include "format/memlog.h"
 
 namespace mtrace::analyze {
@@ -30,7 +31,10 @@ void cut(const std::vector<Module>& modules, Row& row, FrameRange range) {
   std::vector<Frame> kept;
   int number = 1;
   bool beyond = false;
-  for (const Frame& frame : row.frames) {
+  const size_t begin =
+      range.responsible == nullptr ? 0 : range.responsible->of(row.frames, modules);
+  for (size_t i = begin; i < row.frames.size(); ++i) {
+    const Frame& frame = row.frames[i];
     beyond = range.last != 0 && number > range.last;
     if (beyond) break;
     const bool wanted = range.holds(number);

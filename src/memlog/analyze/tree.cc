@@ -6,8 +6,6 @@
 #include <stdexcept>
 #include <utility>
 
-#include "analyze/standard_frame.h"
-
 namespace mtrace::analyze {
 namespace {
 
@@ -44,27 +42,36 @@ class Builder {
   Builder(const Table& table, const TreeShape& shape) : table_(table), shape_(shape) {}
 
   void add_row(TreeNode& root, const Row& row) {
-    std::vector<FoldedFrame> frames;
-    if (shape_.full) {
-      for (const Frame& frame : row.frames) frames.push_back({&frame, 0});
+    std::vector<Step> frames;
+    if (shape_.responsible == nullptr) {
+      for (const Frame& frame : row.frames) frames.push_back({&frame, 1});
     } else {
-      frames = folded(row.frames);
+      for (const FoldedFrame& line : shape_.responsible->folded(row.frames, table_.modules())) {
+        // The responsible frame is what allocates.
+        if (!line.inside) frames.push_back({&row.frames[line.frame], line.frames});
+      }
     }
-    if (row.cut) frames.push_back({nullptr, 0});
+    if (row.cut) frames.push_back({nullptr, 1});
     if (shape_.inverted) std::reverse(frames.begin(), frames.end());
     const Row numbers = numbers_of(row);
     TreeNode* node = &root;
     add_to(node->sum, numbers);
-    for (const FoldedFrame& frame : frames) {
+    for (const Step& frame : frames) {
       node = &child(*node, frame);
       add_to(node->sum, numbers);
     }
   }
 
  private:
-  std::string key(const FoldedFrame& folded) const {
-    if (folded.frame == nullptr) return "...";
-    const Frame& frame = *folded.frame;
+  // A frame on the way from a node to the next; null: unknown, beyond the depth.
+  struct Step {
+    const Frame* frame;
+    size_t frames;  // that it stands for
+  };
+
+  std::string key(const Step& step) const {
+    if (step.frame == nullptr) return "...";
+    const Frame& frame = *step.frame;
     std::string text = frame.function + '\0' + frame.source;
     if (frame.function.empty() || frame.source.empty()) {
       if (frame.place == Place::kModule) text += '\0' + table_.modules()[frame.module].path;
@@ -73,16 +80,16 @@ class Builder {
     return text;
   }
 
-  TreeNode& child(TreeNode& parent, const FoldedFrame& folded) {
-    auto [place, added] = children_[&parent].try_emplace(key(folded), nullptr);
+  TreeNode& child(TreeNode& parent, const Step& step) {
+    auto [place, added] = children_[&parent].try_emplace(key(step), nullptr);
     if (added) {
       auto node = std::make_unique<TreeNode>();
-      node->cut = folded.frame == nullptr;
-      if (!node->cut) node->frame = *folded.frame;
+      node->cut = step.frame == nullptr;
+      if (!node->cut) node->frame = *step.frame;
       place->second = node.get();
       parent.children.push_back(std::move(node));
     }
-    place->second->hidden = std::max(place->second->hidden, folded.hidden);
+    place->second->frames = std::max(place->second->frames, step.frames);
     return *place->second;
   }
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "analyze/responsible.h"
 #include "analyze/row.h"
 #include "analyze/table.h"
 #include "profile/model.h"
@@ -17,7 +18,7 @@ namespace mtrace::analyze {
 struct TreeNode {
   profile::Frame frame;  // names modules of the table
   bool cut = false;      // no frame: what is beyond the depth is unknown
-  size_t hidden = 0;     // standard library frames folded into this one
+  size_t frames = 1;     // frames that this one stands for, itself among them
   Row sum;               // only numbers
   std::vector<std::unique_ptr<TreeNode>> children;
   size_t places = 0;  // no frame: number of small children folded into this node
@@ -25,8 +26,9 @@ struct TreeNode {
 
 struct TreeShape {
   Order order = Order::kBytes;
-  bool inverted = false;   // false: from the allocation outward; true: from main inward
-  bool full = false;       // do not fold standard library frames
+  bool inverted = false;  // false: from the allocation outward; true: from main inward
+  // Folds stacks: they begin with the responsible frame. Null: all frames are nodes.
+  const Responsible* responsible = nullptr;
   double threshold = 1.0;  // least size of a node, in percent of `whole`
 };
 

@@ -71,7 +71,7 @@ constexpr char kBashEnd[] = R"sh(    esac
       mapfile -t COMPREPLY < <(compgen -f -X '!*.memlog' -- "$cur"; compgen -d -- "$cur")
       ;;
     files) _memlog_files -f -- "$cur" ;;
-    topics) _memlog_words "$commands options" "$cur" ;;
+    topics) _memlog_words "$commands options library-code" "$cur" ;;
     processes) _memlog_words "$(cat /proc/[0-9]*/comm 2>/dev/null | tr -s ' ' _ | sort -u)" "$cur" ;;
   esac
 }

@@ -58,8 +58,9 @@ std::string fish_completion() {
       out += fmt::format(" -d {}\n", fish_text(gist(option.help)));
     }
     const Words operands = operands_of(manual.name);
-    out += operands == Words::kTopics ? fmt::format("{} -a '{} options'\n", when, command_names())
-                                      : fmt::format("{}{}\n", when, fish_words(operands));
+    out += operands == Words::kTopics
+               ? fmt::format("{} -a '{} options library-code'\n", when, command_names())
+               : fmt::format("{}{}\n", when, fish_words(operands));
   }
   return out;
 }

@@ -68,7 +68,7 @@ std::string zsh_completion() {
     if (operands == Words::kProgram) {
       rest = "'(-)1:program:_command_names -e' '*::arguments:_normal'";
     } else if (operands == Words::kTopics) {
-      rest = fmt::format("'1:topic:({} options)'", command_names());
+      rest = fmt::format("'1:topic:({} options library-code)'", command_names());
     } else {
       rest = quoted(fmt::format("*:{}:{}", operands == Words::kProcesses ? "process" : "file",
                                 zsh_action(operands)));

@@ -5,6 +5,7 @@
 #include <climits>
 
 #include "analyze/frame_pattern.h"
+#include "cli/own_code.h"
 #include "cli/search_path.h"
 #include "cli/view_options.h"
 #include "format/memlog.h"
@@ -38,9 +39,12 @@ constexpr Option kOptions[] = {
     {"--lifetime", "", "A..B",
      R"(Only entries whose freed blocks had an average lifetime in this range: ..100ms, 5s..2min,
      1h.. (a number alone: milliseconds).)"},
-    {"--frames", "", "A..B",
-     R"(Only these frames of each stack, counted from the innermost. Stacks that are then equal
-     become one entry. --depth N is --frames 1..N.)"},
+    {"--frames", "", "all|A..B",
+     R"(all: show every frame and full names, without folding. A..B: only these frames of each
+     stack, counted from the innermost, the allocation function. Stacks that are then equal become
+     one entry.)"},
+    kLibraryOption,
+    kOwnOption,
     {"--label", "", "REGEX", "Only reports whose label matches."},
     {"--seq", "", "A..B", "Only reports with these numbers: 3, 2..5, 4.. or ..7."},
 };
@@ -90,16 +94,22 @@ void add_suppressions(const char* command, const std::string& file,
   }
 }
 
-analyze::FrameRange read_frames(const char* command, const Arguments& arguments) {
+// Reads --depth and --frames.
+analyze::FrameRange read_frames(const char* command, const Arguments& arguments,
+                                const analyze::Responsible* responsible) {
   analyze::FrameRange frames;
   if (arguments.has("--depth")) {
     if (arguments.has("--frames")) {
       throw UsageError(fmt::format(
-          "{}: --depth and --frames cannot be used together: --depth N is --frames 1..N", command));
+          "{}: --depth and --frames cannot be used together: --depth N keeps N frames from the "
+          "first of own code on, --frames 1..N from the allocation function on",
+          command));
     }
     frames =
         analyze::innermost(static_cast<int>(arguments.number("--depth", 0, 1, format::kMaxDepth)));
+    frames.responsible = responsible;
   }
+  if (arguments.value("--frames") == "all") return frames;
   if (const auto span =
           span_of(command, arguments, "--frames", "a range of frames like 2..5", read_number)) {
     frames.first = static_cast<int>(std::max<uint64_t>(span->least, 1));
@@ -150,7 +160,16 @@ Filter read_filter(const char* command, const Arguments& arguments) {
   }
   filter.lifetime = span_of(command, arguments, "--lifetime", "a range of times like 100ms..5s",
                             [](std::string_view text) { return text::read_duration(text, 1); });
-  filter.frames = read_frames(command, arguments);
+  filter.responsible = read_responsible(command, arguments);
+  filter.all_frames = arguments.has("--frames");
+  filter.frames = read_frames(command, arguments, filter.responsible.get());
+  if (arguments.has("--group-by")) {
+    for (const char* option : {"--depth", "--frames"}) {
+      if (!arguments.has(option) || arguments.choice("--group-by") == "stack") continue;
+      throw UsageError(fmt::format("{}: {} is for stacks: it cannot be used with --group-by {}",
+                                   command, option, arguments.choice("--group-by")));
+    }
+  }
   return filter;
 }
 

@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "cli/filter_options.h"
+#include "cli/own_code.h"
 #include "cli/search_path.h"
 #include "profile/error.h"
 
@@ -14,6 +15,17 @@ namespace mtrace::cli {
 
 collect::ReadOptions read_options(const char* command, const Arguments& arguments) {
   return {read_filter(command, arguments), search_path(arguments), !arguments.has("--no-resolve")};
+}
+
+collect::ReadOptions read_grouped_options(const char* command, const Arguments& arguments) {
+  collect::ReadOptions options = read_options(command, arguments);
+  options.filter.group_by = read_group_by(arguments);
+  // Asking for frames is asking for stacks. A program that reads JSON adds up for itself.
+  if (arguments.has("--depth") || arguments.has("--frames") ||
+      (arguments.has("--json") && !arguments.has("--group-by"))) {
+    options.filter.group_by = analyze::GroupBy::kStack;
+  }
+  return options;
 }
 
 int each_report(collect::Reports& reports, const std::vector<std::string>& files,

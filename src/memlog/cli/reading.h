@@ -16,6 +16,9 @@ namespace mtrace::cli {
 // is for messages. Throws UsageError, and what reading a suppressions file throws.
 collect::ReadOptions read_options(const char* command, const Arguments& arguments);
 
+// Like read_options(), for a command with --group-by.
+collect::ReadOptions read_grouped_options(const char* command, const Arguments& arguments);
+
 // Runs `action` for each of `files` that the filter takes. Reports a damaged file and continues.
 // Returns the exit status. Throws std::runtime_error when the filter takes none.
 int each_report(collect::Reports& reports, const std::vector<std::string>& files,

@@ -100,7 +100,8 @@ void ask_every(const std::vector<pid_t>& pids, std::chrono::milliseconds every) 
 int run_attach(const Arguments& arguments, const Streams& streams) {
   RunOptions options = read_run_options(arguments);
   if (arguments.has("--ledger")) {
-    options.settings.push_back("MTRACE_LEDGER=" + ledger_place("attach", arguments.value("--ledger")));
+    options.settings.push_back("MTRACE_LEDGER=" +
+                               ledger_place("attach", arguments.value("--ledger")));
   }
   const std::chrono::seconds timeout(
       arguments.number("--timeout", target::kAttachTimeout, 1, 3600));

@@ -18,6 +18,7 @@
 #include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/filter_options.h"
+#include "cli/own_code.h"
 #include "cli/reading.h"
 #include "cli/search_path.h"
 #include "cli/view_options.h"
@@ -128,7 +129,9 @@ Manual check_manual() {
            {"--no-builtin", "", "", "Count what runtimes keep, too."},
            {"--print-builtin", "", "", "Print the list of what runtimes keep."},
            {"--number", "-n", "N", "Entries to show; 0: all. Default 20."},
-           {"--depth", "", "N", "Merge stacks that agree in their first N frames."},
+           {"--depth", "", "N",
+            "Merge stacks that agree in N frames (1 to 128) from the first of own code on."},
+           kGroupByOption,
            kFullNamesOption,
            kNoResolveOption,
            kColorOption,
@@ -240,6 +243,8 @@ class Judge {
   }
 
   void judge(analyze::Table table, uint64_t limit, const char* what, analyze::LeftOut left_out) {
+    const analyze::Filter& filter = reports_.filter();
+    table = analyze::grouped(std::move(table), filter.group_by, filter.responsible);
     left_out.add(reports_.filter().apply(table.rows()));
     const uint64_t sum = sum_of(table.rows());
     const bool good = sum <= limit;
@@ -293,7 +298,8 @@ int run_check(const Arguments& arguments, const Streams& streams) {
   const CheckOptions options = read_check_options(arguments);
   text::Style style = read_style(arguments, streams);
   style.limit = static_cast<size_t>(arguments.number("--number", 20, 0, INT32_MAX));
-  collect::Reports reports(read_options("check", arguments));
+  collect::Reports reports(read_grouped_options("check", arguments));
+  fold(style, reports);
   if (!arguments.has("--no-builtin")) reports.exclude(analyze::runtime_keeps());
   if (!options.baseline.empty()) collect::files_of(options.baseline);  // before anything runs
 

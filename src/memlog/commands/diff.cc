@@ -6,6 +6,7 @@
 #include "analyze/compare.h"
 #include "cli/command.h"
 #include "cli/filter_options.h"
+#include "cli/own_code.h"
 #include "cli/reading.h"
 #include "cli/search_path.h"
 #include "cli/view_options.h"
@@ -146,7 +147,8 @@ int run_diff(const Arguments& arguments, const Streams& streams) {
     throw UsageError("diff: --json cannot be used with --oneline or --no-header");
   }
   style.limit = static_cast<size_t>(arguments.number("--number", as_json ? 0 : 20, 0, INT32_MAX));
-  collect::Reports reports(read_options("diff", arguments));
+  collect::Reports reports(read_grouped_options("diff", arguments));
+  fold(style, reports);
   const bool deltas = arguments.has("--deltas");
   if (!deltas && reports.filter().chooses_reports()) {
     throw UsageError(
@@ -184,7 +186,11 @@ int run_diff(const Arguments& arguments, const Streams& streams) {
           side_text("B", b, arguments.operands()[1], style, deltas) +
           changes_text(comparison, unchanged, net, style) + '\n';
   }
-  context.filtered.add(reports.filter().apply(rows));
+  const analyze::Filter& filter = reports.filter();
+  comparison.table =
+      analyze::grouped(std::move(comparison.table), filter.group_by, filter.responsible);
+  analyze::drop_empty(rows, style.order);
+  context.filtered.add(filter.apply(rows));
   context.growth = analyze::gross_growth(rows);
   analyze::sort(rows, style.order);
   if (as_json) {
@@ -206,7 +212,9 @@ const Command& diff_command() {
        with_view_options(
            {{"--deltas", "", "", "Compare the changes in the reports instead of what is live."},
             {"--number", "-n", "N", "Entries to show; 0: all. Default 20, or all with --json."},
-            {"--depth", "", "N", "Merge stacks that agree in their first N frames (1 to 128)."},
+            {"--depth", "", "N",
+             "Merge stacks that agree in N frames (1 to 128) from the first of own code on."},
+            kGroupByOption,
             {"--by", "", "KEY", "Sort by bytes (default) or blocks.", "bytes|blocks"},
             {"--oneline", "", "", "Print one line per entry."},
             kJsonOption}),

@@ -8,6 +8,7 @@
 
 #include "analyze/expiry.h"
 #include "cli/command.h"
+#include "cli/own_code.h"
 #include "cli/search_path.h"
 #include "live/known_ledger.h"
 #include "profile/text.h"
@@ -190,7 +191,7 @@ int run_expire(const Arguments& arguments, const Streams& streams) {
     complain(streams, fmt::format("attached to {}, which stopped it for {:.1f} ms", pid,
                                   target::milliseconds(attachment->stopped())));
   });
-  text::StackNames names(search_path(arguments));
+  text::StackNames names(search_path(arguments), read_responsible("expire", arguments));
   struct sigaction action = {};
   action.sa_handler = on_interrupt;
   for (const int signal : {SIGINT, SIGTERM}) ::sigaction(signal, &action, nullptr);
@@ -224,6 +225,8 @@ const Command& expire_command() {
          "Mute a stack once it has freed N of its expired blocks; 0: never. Default 5."},
         {"--format", "-f", "FORMAT", "Output format: text, or json with one JSON object per line.",
          "text|json"},
+        kLibraryOption,
+        kOwnOption,
         kSysrootOption,
         kSymbolsOption},
        R"(0: done; 1: the process does not exist, its ledger cannot be read, or memlog cannot attach

@@ -517,7 +517,7 @@ const Command& export_command() {
              R"(Export the difference in live memory from this report, directory, or pattern in
              quotes, as memlog diff does.)"},
             kPeakOption,
-            {"--depth", "", "N", "Only the innermost N frames of each stack."},
+            {"--depth", "", "N", "Only N frames of each stack, from the first of own code on."},
             kNoResolveOption,
             kSysrootOption,
             kSymbolsOption}),

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "analyze/library_code.h"
 #include "cli/command.h"
 #include "cli/completion.h"
 #include "cli/manual_pages.h"
@@ -75,6 +76,16 @@ memlog --version prints the version.
   return out;
 }
 
+constexpr char kLibraryCode[] =
+    R"(# What memlog takes for library code. Of each stack, the first function of own code comes first:
+# what is not listed here. The rest is folded. --library and --own take files in this format:
+#   function:REGEX   the function's name, without return type, template arguments and parameters
+#   source:REGEX     its source file, with or without the line
+#   module:REGEX     the path of its module
+#   any:REGEX        any of these
+
+)";
+
 int run_help(const Arguments& arguments, const Streams& streams) {
   if (arguments.operands().size() > 1)
     throw UsageError("help: more than one topic given: name one");
@@ -94,7 +105,11 @@ int run_help(const Arguments& arguments, const Streams& streams) {
     print(streams, library_options(arguments.has("--roff")));
     return kGood;
   }
-  std::vector<std::string> topics = {"options"};
+  if (topic == "library-code") {
+    print(streams, kLibraryCode + analyze::library_table());
+    return kGood;
+  }
+  std::vector<std::string> topics = {"options", "library-code"};
   for (const Command* command : all_commands()) {
     if (topic == command->manual.name) {
       print(streams, manual_text(command->manual));
@@ -112,11 +127,12 @@ int run_help(const Arguments& arguments, const Streams& streams) {
 const Command& help_command() {
   static const Command command = {{"help",
                                    "describe the commands, or the options of libmtrace.so",
-                                   "\nCOMMAND\noptions\n--completion bash|zsh|fish",
+                                   "\nCOMMAND\noptions\nlibrary-code\n--completion bash|zsh|fish",
                                    R"(
 Without a topic, lists the commands. With the name of a command, prints what its --help prints.
 `memlog help options` prints the environment variables that libmtrace.so reads, with their ranges
-and defaults.
+and defaults. `memlog help library-code` prints what counts as library code, a file for --library
+and --own to start from.
 )",
                                    {{"--completion", "", "SHELL",
                                      R"(Print a completion script for bash, zsh or fish. make
@@ -129,6 +145,7 @@ and defaults.
                                    "0: printed; 2: unknown topic.",
                                    R"(  memlog help show
   memlog help options
+  memlog help library-code >mine.txt
   source <(memlog help --completion bash)
 )"},
                                   run_help};

@@ -7,6 +7,7 @@
 
 #include "cli/command.h"
 #include "cli/filter_options.h"
+#include "cli/own_code.h"
 #include "cli/reading.h"
 #include "cli/search_path.h"
 #include "cli/view_options.h"
@@ -24,9 +25,10 @@ namespace mtrace::cli {
 namespace {
 
 constexpr char kText[] = R"(
-Finds stacks that grow over the reports of a process. Take the reports at comparable states, for
-example after each round of the same work. What a stack holds at these states is a series of
-numbers. A stack grows if its series rises more often than chance allows (the rank test of Mann and
+Finds functions whose memory grows over the reports of a process, by the stacks that they are
+responsible for (--group-by stack shows each stack). Take the reports at comparable states, for
+example after each round of the same work. What they hold at these states is a series of
+numbers. A function or stack grows if its series rises more often than chance allows (the rank test of Mann and
 Kendall, which makes no assumption about the distribution of noise) and has not slowed down. Caches
 that fill up are told apart, as are stacks that changed once, swing or shrink. The rate of growth is
 the median of the slopes between all pairs of reports (Theil and Sen), with its 95 percent
@@ -77,7 +79,8 @@ double read_level(const Arguments& arguments) {
 
 Judged look_at(const collect::ReportSeries& files, collect::Reports& reports,
                const Options& options) {
-  Judged judged{.series = analyze::Series(reports.filter().frames)};
+  const analyze::Filter& filter = reports.filter();
+  Judged judged{.series = analyze::Series(filter.frames, filter.group_by, filter.responsible)};
   terminal::Progress progress(files.size());
   for (const collect::Listed& file : files) {
     const profile::Memlog memlog = reports.read_series(file.path, judged.filtered);
@@ -168,7 +171,9 @@ int run_leaks(const Arguments& arguments, const Streams& streams) {
   if (arguments.has("--lifetime")) {
     throw UsageError("leaks: --lifetime cannot be used: a series of reports has no lifetimes");
   }
-  collect::Reports reports(read_options("leaks", arguments));
+  collect::Reports reports(read_grouped_options("leaks", arguments));
+  fold(options.style, reports);
+  options.context.group_by = reports.filter().group_by;
   std::vector<std::string> files;
   for (const std::string& operand : collect::Reports::files(arguments.operands(), true)) {
     const std::vector<std::string> some = collect::files_of(operand);
@@ -205,9 +210,12 @@ const Command& leaks_command() {
              "Predict when this much will be live if the growth goes on: 512M, 2G."},
             {"--all", "", "", "Use report 1 and the report at exit as states, too."},
             {"--number", "-n", "N",
-             R"(Stacks to show of those that grow, and of the others; 0: all. Default 20, or all
+             R"(Rows to show of those that grow, and of the others; 0: all. Default 20, or all
              with --json.)"},
-            {"--depth", "", "N", "Merge stacks that agree in their first N frames (1 to 128)."},
+            kGroupedByOption,
+            {"--depth", "", "N",
+             R"(Merge stacks that agree in N frames (1 to 128) from the first of own code on, instead
+             of by function.)"},
             kJsonOption}),
        R"(0: done, whatever was found; 1: a file cannot be read; 2: a file is not a valid memlog, or
        the command line is wrong.)",

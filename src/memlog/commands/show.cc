@@ -4,6 +4,7 @@
 #include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/filter_options.h"
+#include "cli/own_code.h"
 #include "cli/reading.h"
 #include "cli/search_path.h"
 #include "cli/view_options.h"
@@ -90,8 +91,9 @@ Manual show_manual() {
           {{"--number", "-n", "N",
             "Entries to show; 0: all. Default 20, or all with --by stack and --json."},
            {"--depth", "", "N",
-            R"(Merge stacks that agree in their first N frames (1 to 128). What one of them
-            allocated and another freed cancels out.)"},
+            R"(Merge stacks that agree in N frames (1 to 128) from the first frame of own code on.
+            What one of them allocated and another freed cancels out.)"},
+           kGroupByOption,
            {"--sum", "", "",
             R"(Add the reports up to what is live: for each process, then over all processes.
             Without FILE, adds up all reports in the directory. Names a missing report and exits
@@ -141,8 +143,9 @@ int show_sum(const std::vector<std::string>& files, const ShowOptions& options,
 }
 
 int run_show(const Arguments& arguments, const Streams& streams) {
-  const ShowOptions options = read_show_options(arguments, streams);
-  collect::Reports reports(read_options("show", arguments));
+  ShowOptions options = read_show_options(arguments, streams);
+  collect::Reports reports(read_grouped_options("show", arguments));
+  fold(options.style, reports);
   const std::vector<std::string> files =
       collect::Reports::files(arguments.operands(), arguments.has("--sum"));
   if (arguments.has("--sum")) return show_sum(files, options, reports, streams);

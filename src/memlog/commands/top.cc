@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "cli/command.h"
+#include "cli/own_code.h"
 #include "cli/search_path.h"
 #include "cli/view_options.h"
 #include "json/watch.h"
@@ -242,7 +243,7 @@ int run_top(const Arguments& arguments, const Streams& streams) {
   if (arguments.operands().size() != 1) throw UsageError("top: give one process");
   const TopOptions options = read_options(arguments);
   const target::Target target(arguments.operands()[0]);
-  text::StackNames names(search_path(arguments));
+  text::StackNames names(search_path(arguments), read_responsible("top", arguments));
   if (arguments.has("--json")) {
     print_json(target.ledger(), options, names, streams);
     return kGood;
@@ -267,7 +268,7 @@ const Command& top_command() {
        "[OPTION]... PID|NAME",
        kText,
        {kOptions[0], kOptions[1], kOptions[2], kOptions[3], kOptions[4], kOptions[5], kJsonOption,
-        kSysrootOption, kSymbolsOption},
+        kLibraryOption, kOwnOption, kSysrootOption, kSymbolsOption},
        R"(0: done, also if the process ended; 1: the process does not exist, or its ledger cannot be
        read; 2: wrong command line.)",
        R"(  memlog top app

@@ -7,6 +7,7 @@
 
 #include "cli/command.h"
 #include "cli/filter_options.h"
+#include "cli/own_code.h"
 #include "cli/reading.h"
 #include "cli/search_path.h"
 #include "cli/view_options.h"
@@ -21,15 +22,16 @@ namespace mtrace::cli {
 namespace {
 
 constexpr char kText[] = R"(
-Prints the stacks of each report as a tree: allocating functions first, and below them their
-callers, as far as these differ; with --invert from main inward. Each branch shows the bytes and
+Prints the stacks of each report as a tree: the functions of the program that allocate first, and
+below them their callers, as far as these differ; with --invert from main inward. Each branch shows the bytes and
 blocks of all stacks in it and its share of the total: of all growth (or of all shrinkage, if that
 is larger), or of the key that --by names. A function with a single caller is followed by that
 caller without numbers, since they are the same.
 
-Branches below the threshold are folded into one line, "in N places". A run of C++ standard library
-functions is folded, too: the line shows the one that the program called, and how many more. Calls
-on different source lines of a function are different branches.
+Branches below the threshold are folded into one line, "in N places". Allocation functions and what
+the program called to get there are left out, and a run of library functions between its own is one
+line (memlog help library-code). Calls on different source lines of a function are different
+branches.
 
 Without FILE, shows the last report of the process that was started last. Frames without names are
 named for display. Filters select stacks as in memlog show.
@@ -52,11 +54,14 @@ int run_tree(const Arguments& arguments, const Streams& streams) {
   if (style.order == analyze::Order::kLive && arguments.has("--sum")) {
     throw UsageError("tree: --by live cannot be used with --sum: its bytes are what is live");
   }
-  const analyze::TreeShape shape = {style.order, arguments.has("--invert"), arguments.has("--full"),
-                                    read_threshold(arguments)};
+  const double threshold = read_threshold(arguments);
   const bool as_json = arguments.has("--json");
   if (as_json && !style.header) throw UsageError("tree: --json cannot be used with --no-header");
   collect::Reports reports(read_options("tree", arguments));
+  fold(style, reports);
+  if (arguments.has("--full")) style.responsible = nullptr;
+  const analyze::TreeShape shape = {style.order, arguments.has("--invert"), style.responsible.get(),
+                                    threshold};
   const std::vector<std::string> files =
       collect::Reports::files(arguments.operands(), arguments.has("--sum"));
   if (arguments.has("--sum")) {
@@ -110,8 +115,9 @@ const Command& tree_command() {
            {{"--invert", "", "", "From main inward instead of from the allocation outward."},
             {"--threshold", "-t", "PERCENT",
              "Fold branches whose share is below this; 0: fold none. Default 1."},
-            {"--full", "", "", "Show standard library functions one by one."},
-            {"--depth", "", "N", "Only the innermost N frames of each stack (1 to 128)."},
+            {"--full", "", "", "Same as --frames all."},
+            {"--depth", "", "N",
+             "Only N frames of each stack (1 to 128), from the first of own code on."},
             {"--sum", "", "",
              R"(Add the reports up to what is live. Without FILE, adds up all reports in the
              directory.)"},

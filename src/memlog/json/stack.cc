@@ -46,6 +46,12 @@ Value frame(const Table& table, const profile::Frame& frame) {
 }
 
 void put_frames(Value& out, const Table& table, const Row& row) {
+  if (row.group != nullptr) {
+    out["group"] = plain(row.group->name);
+    put_text(out, "group_source", plain(row.group->source));
+    out["stack_count"] = row.group->stacks;
+    return;
+  }
   Value frames = Value::array();
   for (const profile::Frame& one : row.frames) frames.push_back(frame(table, one));
   out["frames"] = std::move(frames);

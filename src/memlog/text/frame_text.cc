@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "analyze/function_name.h"
+#include "analyze/responsible.h"
 #include "analyze/short_name.h"
 #include "format/memlog.h"
 #include "profile/path.h"
@@ -27,9 +29,16 @@ std::string short_place(const Table& table, const Frame& frame, bool with_offset
 
 std::string function_text(const Table& table, const Frame& frame, const Style& style) {
   if (!frame.function.empty()) {
-    return plain(style.full_names ? frame.function : analyze::short_name(frame.function));
+    return plain(style.full_names               ? frame.function
+                 : style.responsible != nullptr ? analyze::brief_name(frame.function)
+                                                : analyze::short_name(frame.function));
   }
   return frame.source.empty() ? short_place(table, frame, true) : format::kUnknownFunction;
+}
+
+std::string run_text(const Table& table, const Frame& frame, size_t frames, const Style& style) {
+  return fmt::format("{} ... {}", function_text(table, frame, style),
+                     coloured(count_text(frames, "frame"), kFaint, style));
 }
 
 std::string frame_text(const Table& table, const Frame& frame, const Style& style) {
@@ -40,6 +49,43 @@ std::string frame_text(const Table& table, const Frame& frame, const Style& styl
     text += "  " + coloured(short_place(table, frame, false), kFaint, style);
   }
   return text;
+}
+
+std::vector<std::string> stack_lines(const Table& table, const profile::Frames& frames, bool cut,
+                                     const Style& style) {
+  std::vector<std::string> out;
+  if (style.responsible == nullptr) {
+    for (const Frame& frame : frames) out.push_back(frame_text(table, frame, style));
+  } else {
+    for (const analyze::FoldedFrame& line : style.responsible->folded(frames, table.modules())) {
+      const Frame& frame = frames[line.frame];
+      const std::string text = line.frames == 1 ? frame_text(table, frame, style)
+                                                : run_text(table, frame, line.frames, style);
+      out.push_back(line.inside ? "  by " + text : text);
+    }
+  }
+  if (cut) out.emplace_back(format::kCutLine);
+  return out;
+}
+
+std::string stack_line(const Table& table, const profile::Frames& frames, bool cut,
+                       const Style& style) {
+  std::string out;
+  const auto add = [&](const std::string& text) { out += (out.empty() ? "" : " < ") + text; };
+  if (style.responsible == nullptr) {
+    for (const Frame& frame : frames) add(function_text(table, frame, style));
+  } else {
+    for (const analyze::FoldedFrame& line : style.responsible->folded(frames, table.modules())) {
+      if (!line.inside) add(function_text(table, frames[line.frame], style));
+    }
+  }
+  if (cut) add(format::kCutLine);
+  return out;
+}
+
+std::string group_text(const analyze::Group& group, const Style& style) {
+  const std::string source = plain(group.source);
+  return plain(group.name) + (source.empty() ? "" : "  " + coloured(source, kFaint, style));
 }
 
 }  // namespace mtrace::text

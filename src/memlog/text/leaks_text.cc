@@ -4,7 +4,6 @@
 
 #include <cmath>
 
-#include "format/memlog.h"
 #include "profile/text.h"
 #include "text/frame_text.h"
 #include "text/listing.h"
@@ -32,11 +31,11 @@ std::string probability_text(double probability) {
 }
 
 std::string stack_text(const Series& series, const Row& row, const Style& style) {
+  if (row.group != nullptr) return "    " + group_text(*row.group, style) + '\n';
   std::string out;
-  for (const profile::Frame& frame : row.frames) {
-    out += fmt::format("    {}\n", frame_text(series.table(), frame, style));
+  for (const std::string& line : stack_lines(series.table(), row.frames, row.cut, style)) {
+    out += "    " + line + '\n';
   }
-  if (row.cut) out += fmt::format("    {}\n", format::kCutLine);
   return out;
 }
 
@@ -47,6 +46,7 @@ std::string leak_text(const Series& series, const Finding& finding, const Style&
   out +=
       fmt::format("  {}  {} -> {}", probability_text(finding.probability),
                   bytes_text(finding.first, style, false), bytes_text(finding.last, style, false));
+  if (row.group != nullptr) out += "  " + count_text(row.group->stacks, "stack");
   if (row.stack != 0) out += coloured(fmt::format("  stack={:016x}", row.stack), kFaint, style);
   return out + '\n' + stack_text(series, row, style);
 }
@@ -56,12 +56,8 @@ std::string other_text(const Series& series, const Finding& finding, const Style
   std::string out =
       fmt::format("{:<13} {:>14} -> {:<14}", analyze::course_name(finding.course),
                   bytes_text(finding.first, style, false), bytes_text(finding.last, style, false));
-  const char* between = " ";
-  for (const profile::Frame& frame : row.frames) {
-    out += between + function_text(series.table(), frame, style);
-    between = " < ";
-  }
-  if (row.cut) out += fmt::format("{}{}", between, format::kCutLine);
+  out += ' ' + (row.group != nullptr ? group_text(*row.group, style)
+                                     : stack_line(series.table(), row.frames, row.cut, style));
   return out + '\n';
 }
 
@@ -88,6 +84,7 @@ std::string forecast_text(const Series& series, const Slope& growth, uint64_t li
 
 std::string leaks_text(const Series& series, const std::vector<Finding>& findings,
                        const LeaksContext& context, const Style& style) {
+  const char* row = analyze::group_word(context.group_by);
   std::string out;
   size_t leaks = 0;
   for (const Finding& finding : findings) {
@@ -99,16 +96,16 @@ std::string leaks_text(const Series& series, const std::vector<Finding>& finding
     out += fmt::format("... {} more (-n 0)\n", profile::grouped(uint64_t{leaks - style.limit}));
   }
   if (leaks == 0) {
-    out += "no stack grows\n";
+    out += fmt::format("no {} grows\n", row);
   } else {
     const Slope growth = analyze::growth_of(findings);
-    out += fmt::format("\n{} {}: {} a report in all{}\n", count_text(leaks, "stack"),
+    out += fmt::format("\n{} {}: {} a report in all{}\n", count_text(leaks, row),
                        leaks == 1 ? "grows" : "grow", rate_text(growth.middle, style),
                        interval_text(growth, style));
     if (context.limit) out += forecast_text(series, growth, *context.limit, style);
   }
   out += fmt::format("{} changed and {} tested; by chance, {:.2g} would be taken for growing\n",
-                     count_text(findings.size(), "stack"), findings.size() == 1 ? "was" : "were",
+                     count_text(findings.size(), row), findings.size() == 1 ? "was" : "were",
                      context.level * static_cast<double>(findings.size()));
   const size_t others = findings.size() - leaks;
   if (others != 0) out += "\n" + coloured("not growing:", kBold, style) + '\n';

@@ -14,8 +14,9 @@
 namespace mtrace::text {
 
 struct LeaksContext {
-  double level = 0;               // rate of false alarms
-  std::optional<uint64_t> limit;  // bytes
+  double level = 0;                                      // rate of false alarms
+  std::optional<uint64_t> limit;                         // bytes
+  analyze::GroupBy group_by = analyze::GroupBy::kStack;  // what a row of the series is
   analyze::LeftOut filtered;
 };
 

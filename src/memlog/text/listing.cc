@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "format/memlog.h"
 #include "profile/text.h"
 #include "terminal/size.h"
 #include "text/frame_text.h"
@@ -14,7 +13,6 @@ namespace {
 using analyze::Order;
 using analyze::Row;
 using analyze::Table;
-using profile::Frame;
 
 std::string percent_text(const Row& row, int64_t growth) {
   if (!row.kind.empty() || row.bytes <= 0 || growth <= 0) return {};
@@ -40,14 +38,15 @@ std::string long_entry(const Table& table, const Row& row, const Context& contex
     out += fmt::format("  {} -> {}", bytes_text(*row.before, style, false),
                        bytes_text(*row.before + row.bytes, style, false));
   }
+  if (row.group != nullptr) out += "  " + count_text(row.group->stacks, "stack");
   if (row.stack != 0) out += coloured(fmt::format("  stack={:016x}", row.stack), kFaint, style);
   out += '\n';
   const std::string facts = facts_text(row, context.peak, style);
   if (!facts.empty()) out += "  " + coloured(facts, kFaint, style) + '\n';
-  for (const Frame& frame : row.frames) {
-    out += fmt::format("    {}\n", frame_text(table, frame, style));
+  if (row.group != nullptr) return out + "    " + group_text(*row.group, style) + '\n';
+  for (const std::string& line : stack_lines(table, row.frames, row.cut, style)) {
+    out += "    " + line + '\n';
   }
-  if (row.cut) out += fmt::format("    {}\n", format::kCutLine);
   return out;
 }
 
@@ -62,15 +61,13 @@ std::string short_entry(const Table& table, const Row& row, const Context& conte
   const bool blocks_first = style.order == Order::kBlocks;
   out += (blocks_first ? blocks : bytes) + ' ' + (blocks_first ? bytes : blocks);
   if (style.percent) out += fmt::format(" {:>6}", percent_text(row, context.growth));
-  const std::string id = row.stack == 0 ? "" : fmt::format("{:016x}", row.stack);
+  const std::string id = row.group != nullptr ? count_text(row.group->stacks, "stack")
+                         : row.stack == 0     ? ""
+                                              : fmt::format("{:016x}", row.stack);
   out += ' ' + coloured(fmt::format("{:>16}", id), kFaint, style) + ' ';
-  const char* between = " ";
-  for (const Frame& frame : row.frames) {
-    out += between + function_text(table, frame, style);
-    between = " < ";
-  }
-  if (row.cut) out += fmt::format("{}{}", between, format::kCutLine);
-  return out + '\n';
+  const std::string what = row.group != nullptr ? group_text(*row.group, style)
+                                                : stack_line(table, row.frames, row.cut, style);
+  return out + (what.empty() ? "" : ' ' + what) + '\n';
 }
 
 // The rows of one kind.

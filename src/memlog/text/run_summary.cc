@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "analyze/groups.h"
 #include "profile/reader.h"
 #include "symbolize/symbolizer.h"
 #include "text/header_text.h"
@@ -12,9 +13,11 @@
 namespace mtrace::text {
 namespace {
 
-constexpr size_t kStacks = 5;
+constexpr size_t kFunctions = 5;
 constexpr char kExit[] = "exit";
 constexpr char kRecovered[] = "recovered";
+
+bool is_live(const analyze::Row& row) { return row.kind.empty() && row.bytes > 0; }
 
 std::string file_names(const std::vector<std::string>& files) {
   return files.size() == 1 ? files[0] : fmt::format("{} to {}", files.front(), files.back());
@@ -22,7 +25,8 @@ std::string file_names(const std::vector<std::string>& files) {
 
 }  // namespace
 
-std::string run_summary(const std::vector<std::string>& files, const Style& style) {
+std::string run_summary(const std::vector<std::string>& files, Style style) {
+  if (style.responsible == nullptr) style.responsible = std::make_shared<analyze::Responsible>();
   symbolize::Symbolizer resolver({});
   std::vector<profile::Memlog> memlogs;
   for (const std::string& file : files) {
@@ -45,17 +49,22 @@ std::string run_summary(const std::vector<std::string>& files, const Style& styl
                      bytes_text(last.live.bytes, style, false), last.live.blocks);
   for (const std::string& why : process.incomplete) out += remark(plain(why), style);
 
-  analyze::Table& table = process.table;
   Context context;
+  const size_t stacks = static_cast<size_t>(
+      std::count_if(process.table.rows().begin(), process.table.rows().end(), is_live));
+  analyze::Table table =
+      analyze::grouped(std::move(process.table), analyze::GroupBy::kFunction, style.responsible);
   std::vector<analyze::Row>& rows = table.rows();
-  std::erase_if(rows, [](const analyze::Row& row) { return !row.kind.empty() || row.bytes <= 0; });
+  std::erase_if(rows, [](const analyze::Row& row) { return !is_live(row); });
   context.growth = analyze::gross_growth(rows);
   analyze::sort(rows, analyze::Order::kBytes);
   const size_t all = rows.size();
-  if (all > kStacks) rows.resize(kStacks);
+  if (all > kFunctions) rows.resize(kFunctions);
   if (all != 0) {
-    out += all > kStacks ? fmt::format("the {} largest of {} stacks:\n\n", kStacks, all)
-                         : std::string("by stack:\n\n");
+    out += fmt::format(
+        "by function{} ({}):\n\n",
+        all > kFunctions ? fmt::format(", the {} largest of {}", kFunctions, all) : std::string(),
+        count_text(stacks, "stack"));
     out += entries_text(table, context, style) + '\n';
   }
   return out + fmt::format("reports: {}\n", plain(file_names(files)));

@@ -10,8 +10,8 @@
 
 namespace mtrace::text {
 
-// Returns the peak, what is live at exit, and its largest stacks, from the reports `files` of one
-// process. Throws what reading them throws.
-std::string run_summary(const std::vector<std::string>& files, const Style& style);
+// Returns the peak, what is live at exit, and the functions that hold most of it, from the reports
+// `files` of one process. Throws what reading them throws.
+std::string run_summary(const std::vector<std::string>& files, Style style);
 
 }  // namespace mtrace::text

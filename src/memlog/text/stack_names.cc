@@ -56,19 +56,14 @@ void StackNames::learn(const live::LedgerFile& file, const live::LedgerState& st
   if (ordinals.empty()) return;
   resolver_.resolve(memlog);
   const analyze::Table table = analyze::Table::of(memlog);
-  const Style style;
+  Style style;
+  style.responsible = responsible_;
   for (size_t i = 0; i < ordinals.size(); ++i) {
     const analyze::Row& row = table.rows()[i];
     Named& named = known_[ordinals[i]];
     named.id = row.stack;
-    for (const profile::Frame& frame : row.frames) {
-      named.frames.push_back(frame_text(table, frame, style));
-      named.line += (named.line.empty() ? "" : " < ") + function_text(table, frame, style);
-    }
-    if (row.cut) {
-      named.frames.emplace_back("...");
-      named.line += named.line.empty() ? "..." : " < ...";
-    }
+    named.frames = stack_lines(table, row.frames, row.cut, style);
+    named.line = stack_line(table, row.frames, row.cut, style);
     named.row = table_.rows().size();
     table_.add_row(table, row);
   }

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "analyze/responsible.h"
 #include "analyze/table.h"
 #include "json/value.h"
 #include "live/ledger_state.h"
@@ -16,16 +17,16 @@ namespace mtrace::text {
 
 class StackNames {
  public:
-  explicit StackNames(symbolize::SearchPath where) : resolver_(std::move(where)) {}
+  StackNames(symbolize::SearchPath where, analyze::ResponsiblePointer responsible)
+      : resolver_(std::move(where)), responsible_(std::move(responsible)) {}
 
   // Looks up the names of these stacks of one process. Skips those already known.
   void learn(const live::LedgerFile& file, const live::LedgerState& state,
              const std::vector<const live::LedgerStackState*>& stacks);
 
-  // Returns a line for each frame, innermost first, safe to print on a terminal; empty before
-  // learn().
+  // Returns the lines of the folded stack, safe to print on a terminal; empty before learn().
   const std::vector<std::string>& frames(const live::LedgerStackState& stack) const;
-  // Returns the functions in one line: "f < g < h".
+  // Returns the functions in one line, the responsible one first: "f < g < h".
   std::string line(const live::LedgerStackState& stack) const;
   // Adds the id and the frames to the object of a stack (json/stack.h).
   void put(json::Value& out, const live::LedgerStackState& stack) const;
@@ -41,6 +42,7 @@ class StackNames {
   };
 
   symbolize::Symbolizer resolver_;
+  analyze::ResponsiblePointer responsible_;
   absl::flat_hash_map<uint32_t, Named> known_;  // by ordinal
   analyze::Table table_;                        // rows without numbers
 };

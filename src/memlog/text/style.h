@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 
+#include "analyze/responsible.h"
 #include "analyze/row.h"
 
 namespace mtrace::text {
@@ -15,6 +16,8 @@ struct Style {
   bool oneline = false;     // one line an entry
   size_t columns = 0;       // of the terminal, for text that must fit a line; 0: no limit
   bool full_names = false;  // C++ names with all template arguments
+  // Folds stacks and shortens names: the responsible frame comes first. Null: all frames.
+  analyze::ResponsiblePointer responsible;
   bool header = true;
   bool percent = true;
   size_t limit = 20;  // entries; 0: all

@@ -109,11 +109,8 @@ class Printer {
                                   node.places == 1 ? "place" : "places"),
                       kFaint, style_);
     }
-    std::string text = frame_text(table_, node.frame, style_);
-    if (node.hidden != 0) {
-      text += coloured(fmt::format("  (+{} std)", node.hidden), kFaint, style_);
-    }
-    return text;
+    return node.frames == 1 ? frame_text(table_, node.frame, style_)
+                            : run_text(table_, node.frame, node.frames, style_);
   }
 
   // The children of `node` and what is below them, `indent` columns in.

@@ -41,7 +41,7 @@ void narrow(analyze::Table& table, const analyze::Filter& filter, const Style& s
   if (rows == Rows::kAll) {
   } else if (analyze::leaves_out_zero(style.order)) {
     context.left_out += analyze::drop_empty(table.rows(), style.order);
-  } else if (!filter.frames.whole()) {
+  } else if (!filter.whole_stacks()) {
     analyze::drop_empty(table.rows(), style.order);
   } else if (rows == Rows::kChanged && !context.every) {
     count_unchanged(table.rows(), style.order, context);
@@ -59,8 +59,11 @@ void each_part(collect::Report& report, const analyze::Filter& filter, const Sty
   context.net = lists_net(header);
   context.every = has_option(header, "MTRACE_ENTRIES=all");
   analyze::Table merged;
+  analyze::GroupedTable groups(filter.group_by, filter.responsible);
   report.each([&](profile::Memlog& piece) {
-    if (filter.frames.whole()) {
+    if (filter.group_by != analyze::GroupBy::kStack) {
+      groups.add(analyze::Table::of(piece));
+    } else if (filter.frames.whole()) {
       analyze::Table part = analyze::Table::of(piece);
       narrow(part, filter, style, rows, context);
       action(part);
@@ -69,7 +72,8 @@ void each_part(collect::Report& report, const analyze::Filter& filter, const Sty
     }
   });
   context.filtered.add(report.left_out());
-  if (filter.frames.whole()) return;
+  if (filter.whole_stacks()) return;
+  if (filter.group_by != analyze::GroupBy::kStack) merged = groups.finish();
   narrow(merged, filter, style, rows, context);
   action(merged);
 }
@@ -99,6 +103,7 @@ analyze::Table table_of(const std::vector<analyze::ProcessSum>& sums, const anal
       throw std::runtime_error("the sum of all processes does not fit 64 bits");
     }
   }
+  all = analyze::grouped(std::move(all), filter.group_by, filter.responsible);
   context.growth = analyze::gross_growth(all.rows());
   if (rows == Rows::kChanged || (rows == Rows::kListed && analyze::leaves_out_zero(style.order))) {
     const size_t dropped = analyze::drop_empty(all.rows(), style.order);
