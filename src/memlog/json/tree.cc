@@ -20,7 +20,7 @@ Value node(const Table& table, const TreeNode& from, bool root) {
   } else if (!root) {
     out = frame(table, from.frame);
   }
-  put_number(out, "hidden_frames", from.hidden);
+  if (from.frames > 1) out["folded_frames"] = from.frames;
   put_numbers(out, from.sum);
   if (from.children.empty()) return out;
   Value children = Value::array();

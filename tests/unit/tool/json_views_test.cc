@@ -61,7 +61,7 @@ const std::set<std::string> kWithoutUnit = {
     "reports_earliest",
     "reports_latest",
     "places",
-    "hidden_frames",
+    "folded_frames",
     "stack_count",
     "failed_allocations",
     "unknown_frees",
