@@ -60,6 +60,8 @@ inline constexpr char kKeyFreed[] = "freed";           // ... of which these wer
 inline constexpr char kKeyLost[] = "lost";             // frames=N stacks=N blocks=N inflight=N
 inline constexpr char kKeyRecording[] = "recording";   // stopped; absent: going on
 inline constexpr char kKeyNote[] = "note";             // for the reader; anywhere, repeatable
+// A note of a report that is elsewhere: followed by the directory it should be in.
+inline constexpr char kNoteElsewhere[] = "could not write to ";
 inline constexpr char kKeyKind[] = "kind";             // NAME N bytes M blocks: live of that @kind
 inline constexpr char kKeyModule[] = "module";         // PATH[#G] build-id=HEX base=0xHEX
 inline constexpr char kKeyHost[] = "host";             // NAME boot-id=UUID arch=x86_64

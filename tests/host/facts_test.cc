@@ -138,6 +138,7 @@ TEST_F(FactsTest, OfOneThread) {
 
 TEST_F(FactsTest, NetListsWhatSharesInAPeakThatMoved) {
   Command command = named({program("facts")});
+  command.env["MTRACE_ENTRIES"] = "net";
   command.env["MTRACE_TOGGLE_SIGNAL"] = "USR2";
   const Result result = run(command);
   ASSERT_TRUE(result.exited(0)) << result.how() << result.err;

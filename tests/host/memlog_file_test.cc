@@ -163,7 +163,6 @@ TEST(MemlogFileTest, Facts) {
       {"lifetime-min=1", "lifetime-min=3"},
       {"lifetime-max=3", "lifetime-max=1"},
       {"\tlifetime-max=3", ""},
-      {"\tpeak=100", ""},  // nets to zero, for no reason
       {"# recording: stopped\n", "# recording: on\n"},
       {"# peak: 900 bytes 2026-11-20T20:15:12.000412Z", "# peak: 900 bytes"},
       {"# peak: 900", "# peak: +900"},

@@ -113,6 +113,12 @@ bool file_exists(const char* path) {
   return !failed(call(SYS_newfstatat, AT_FDCWD, path, &info, 0));
 }
 
+long directory_error(const char* path) {
+  char inside[4096];  // that is no directory has nothing inside
+  const long error = Writer(inside, sizeof inside).text(path).text("/.").finish();
+  return error != 0 ? -ENAMETOOLONG : call(SYS_faccessat, AT_FDCWD, inside, W_OK | X_OK);
+}
+
 FileIdentity file_identity(const char* path) {
   struct stat info = {};
   if (failed(call(SYS_newfstatat, AT_FDCWD, path, &info, 0))) return {};

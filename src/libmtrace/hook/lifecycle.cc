@@ -27,6 +27,7 @@
 #include "hook/naming.h"
 #include "hook/next_functions.h"
 #include "hook/options.h"
+#include "hook/output_message.h"
 #include "hook/regions.h"
 #include "hook/reporting.h"
 #include "hook/sampler.h"
@@ -172,7 +173,8 @@ __attribute__((constructor)) void construct() {
   install_triggers(g_options.signal, g_options.toggle_signal, active,
                    active && g_options.report_on_fatal);
   if (!active) return say_when_aside();
-  complain();
+  complain(arguments.envp);
+  say_when_elsewhere(arguments.envp);
   say_when_hidden();
   // libunwind would stay in use by the tables; an absent one leaves the default.
   if (strcmp(g_options.unwinder, "libunwind") == 0 && !unwind::use_libunwind()) {

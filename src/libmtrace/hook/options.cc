@@ -9,6 +9,8 @@
 #include "base/writer.h"
 #include "format/escape.h"
 #include "format/option_kind.h"
+#include "hook/option_names.h"
+#include "hook/relatives.h"
 
 namespace mtrace::hook {
 
@@ -257,17 +259,46 @@ void read_options(char* const* envp) {
   g_options.command = parse_number(g_value[k_command]) != 0;
 }
 
-void complain() {
+namespace {
+
+void complain_of_value(const Entry& entry, const char* bad) {
+  // Before the value stands the name.
+  if (parent_has_told(bad - strlen(entry.variable) - 1)) return;
+  char line[1280];  // the value, escaped, is at most 800 bytes of it
+  Writer out(line, sizeof line);
+  out.text("mtrace: ").text(entry.variable).put('=');
+  out.escaped(bad, strnlen(bad, 200), format::kReservedNone);
+  describe(out, entry, bad);
+  out.text("; using ").text(entry.standard).put('\n').finish();
+  sys::write_all(STDERR_FILENO, line, out.size());
+}
+
+void complain_of_name(const char* entry, size_t length) {
+  if (parent_has_told(entry)) return;
+  char line[512];
+  Writer out(line, sizeof line);
+  out.text("mtrace: ").escaped(entry, length < 100 ? length : 100, format::kReservedNone);
+  out.text(" is not an option");
+  if (const char* meant = nearest_option(entry, length)) {
+    out.text(": did you mean ").text(meant).put('?');
+  } else {
+    out.text(" (memlog help options)");
+  }
+  out.put('\n').finish();
+  sys::write_all(STDERR_FILENO, line, out.size());
+}
+
+}  // namespace
+
+void complain(char* const* envp) {
   for (int i = 0; i < kCount; ++i) {
-    if (g_bad[i] == nullptr) continue;
-    const Entry& entry = kTable[i];
-    char line[1280];  // the value, escaped, is at most 800 bytes of it
-    Writer out(line, sizeof line);
-    out.text("mtrace: ").text(entry.variable).put('=');
-    out.escaped(g_bad[i], strnlen(g_bad[i], 200), format::kReservedNone);
-    describe(out, entry, g_bad[i]);
-    out.text("; using ").text(entry.standard).put('\n').finish();
-    sys::write_all(STDERR_FILENO, line, out.size());
+    if (g_bad[i] != nullptr) complain_of_value(kTable[i], g_bad[i]);
+  }
+  for (; envp != nullptr && *envp != nullptr; ++envp) {
+    const size_t length = strcspn(*envp, "=");
+    if (looks_like_option(*envp, length) && !is_option(*envp, length)) {
+      complain_of_name(*envp, length);
+    }
   }
 }
 

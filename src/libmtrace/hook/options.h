@@ -38,8 +38,10 @@ extern Options g_options;
 // complain().
 void read_options(char* const* envp);
 
-// One line on stderr for each bad value: what it is, and what is used instead.
-void complain();
+// Says on stderr, a line each: bad values, and what is used instead; variables of `envp` that look
+// like options and are none. What the parent has said of the same entry is not said again, so that
+// a tree of processes says it once.
+void complain(char* const* envp);
 
 // "MTRACE_DEPTH=10 MTRACE_ENTRIES=active" and every option that differs from its default, by
 // spaces, escaped.

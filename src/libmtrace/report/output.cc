@@ -22,6 +22,7 @@ char g_template[kPathCapacity];  // last component
 // Directories as templates, without a slash at the end; empty: the root.
 char g_directory[kPlaces][kPathCapacity];
 bool g_present[kPlaces];
+char g_instead[kPathCapacity];
 char g_shown[kPathCapacity];  // the first one, as people write it
 uint32_t g_run = 1;           // 2: "<pid>.2"
 bool g_unnamed = true;        // files without a name can be given one
@@ -81,6 +82,20 @@ void set_template(const char* wish) {
   if (!has(wish, 'p')) out.text("-%p");
   if (!has(wish, 'n')) out.text("-%n");
   out.text(format::kSuffix).finish();
+}
+
+// What is no directory may be the name of a file. It is one of a directory that is missing if
+// nothing says that it is a name and there is no directory to put a file of that name into.
+bool names_missing_directory(const char* option) {
+  const size_t length = strlen(option);
+  constexpr size_t kSuffix = sizeof(format::kSuffix) - 1;
+  const char* slash = strrchr(option, '/');
+  if (slash == nullptr || slash == option) return false;
+  if (length >= kSuffix && strcmp(option + length - kSuffix, format::kSuffix) == 0) return false;
+  char parent[kPathCapacity];
+  set_first_directory(option, slash - option);
+  return Writer(parent, sizeof parent).text(g_shown).text("/.").finish() == 0 &&
+         !sys::file_exists(parent);
 }
 
 void expand(Writer& out, const char* text, const OutputFile& file) {
@@ -178,6 +193,7 @@ void set_output(const char* option, const char* fallback) {
     set_first_directory(option, length);
     is_directory = Writer(probe, sizeof probe).text(g_shown).text("/.").finish() == 0 &&
                    sys::file_exists(probe);
+    is_directory = is_directory || names_missing_directory(option);
   }
   const char* slash = strrchr(option, '/');
   if (is_directory) {
@@ -195,6 +211,25 @@ void set_output(const char* option, const char* fallback) {
 }
 
 const char* output_directory() { return g_shown[0] != '\0' ? g_shown : "/"; }
+
+OutputCheck check_output(uint64_t now) {
+  OutputFile file;
+  file.seq = 1;
+  file.taken = now;
+  OutputCheck check = {-ENOENT, nullptr};
+  for (file.place = 0; file.place < kPlaces; ++file.place) {
+    if (!g_present[file.place]) continue;
+    Writer out(g_instead, sizeof g_instead);
+    expand(out, g_directory[file.place], file);
+    const long error = out.finish() == 0 ? sys::directory_error(g_instead) : -ENAMETOOLONG;
+    if (file.place == 0) check.error = error;
+    if (error == 0) {
+      check.instead = g_instead[0] != '\0' ? g_instead : "/";
+      break;
+    }
+  }
+  return check;
+}
 
 long open_output(OutputFile* file, unsigned place, uint32_t seq, uint64_t taken) {
   file->seq = seq;

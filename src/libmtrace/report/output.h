@@ -14,6 +14,13 @@ inline constexpr size_t kPathCapacity = 4096;
 void set_output(const char* option, const char* fallback);
 const char* output_directory();
 
+// Whether reports can be written where they should be, as things are now.
+struct OutputCheck {
+  long error;           // 0: they can; otherwise the negative errno
+  const char* instead;  // where they go otherwise; nullptr: nowhere. Valid until the next check
+};
+OutputCheck check_output(uint64_t now);  // real time, for %t
+
 // A report being written: to a file without a name, which leaves nothing behind when the process is
 // killed; where the file system has none such, under a temporary name that begins with a dot. Where
 // the calls that name a file may end the process (sys::is_trial_due()), under its final name.

@@ -14,6 +14,7 @@
 #include "base/syscall.h"
 #include "base/valgrind.h"
 #include "base/writer.h"
+#include "format/memlog.h"
 #include "report/forbidden_call.h"
 #include "report/host.h"
 #include "report/mapped_ledger.h"
@@ -68,7 +69,7 @@ long write_file(Scratch& scratch, Occasion& occasion, const Snapshot& snapshot) 
     if (error != 0) break;
     if (scratch.file.place != 0) {
       Writer(scratch.note, sizeof scratch.note)
-          .text("could not write to ")
+          .text(format::kNoteElsewhere)
           .text(output_directory())
           .finish();
       occasion.note = scratch.note;

@@ -52,6 +52,13 @@ void make_directory(const std::string& command, const char* option, const std::s
   }
 }
 
+// The value is a template unless it ends with a slash, and percent signs are special in both.
+std::string output_setting(const std::string& directory) {
+  std::string path = std::filesystem::absolute(directory).lexically_normal();
+  for (size_t at = 0; (at = path.find('%', at)) != std::string::npos; at += 2) path.insert(at, "%");
+  return path.ends_with('/') ? path : path + '/';
+}
+
 }  // namespace
 
 RunOptions read_run_options(const Arguments& arguments) {
@@ -96,7 +103,8 @@ RunOptions read_run_options(const Arguments& arguments) {
   if (arguments.has("--output")) {
     options.directory = arguments.value("--output");
     make_directory(command, "--output", options.directory);
-    options.settings.push_back("MTRACE_OUTPUT=" + options.directory);
+    // The same directory for programs that are started elsewhere.
+    options.settings.push_back("MTRACE_OUTPUT=" + output_setting(options.directory));
   }
   return options;
 }

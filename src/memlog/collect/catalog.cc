@@ -48,6 +48,10 @@ std::optional<Listed> read_head(const std::string& path) {
       if (line.key == format::kKeyPid) listed.pid = number();
       if (line.key == format::kKeySeq) listed.seq = number();
       if (line.key == format::kKeyLabel) listed.label = profile::unescape_or_throw(line.value);
+      constexpr std::string_view kElsewhere = format::kNoteElsewhere;
+      if (line.key == format::kKeyNote && line.value.starts_with(kElsewhere)) {
+        listed.refused_by = profile::unescape_or_throw(line.value.substr(kElsewhere.size()));
+      }
       if (line.key == format::kKeyStarted && profile::is_time(line.value))
         listed.started = line.value;
     } catch (const profile::LineError&) {
@@ -99,7 +103,12 @@ std::string report_directory() {
   if (slash == std::string::npos || text.substr(0, slash).find('%') != std::string::npos) {
     return ".";
   }
-  return slash == 0 ? "/" : text.substr(0, slash);
+  const std::string parent = slash == 0 ? "/" : text.substr(0, slash);
+  // As the library has it: of a path in no directory the last part is no template for names.
+  const bool missing = slash != 0 && ::stat(parent.c_str(), &state) != 0;
+  return missing && text.find('%') == std::string::npos && !text.ends_with(format::kSuffix)
+             ? text
+             : parent;
 }
 
 }  // namespace mtrace::collect

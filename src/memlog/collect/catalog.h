@@ -16,6 +16,7 @@ struct Listed {
   std::string label;
   int64_t pid = 0;
   int64_t seq = 0;
+  std::string refused_by;  // the directory that it should be in and could not be written to
 };
 
 // Returns the files in `directory` that end in .memlog and begin like a memlog, in no order. Skips
@@ -29,7 +30,8 @@ std::optional<Listed> list_memlog(const std::string& path);
 // Returns the last report of the process that was started last; nothing: there is no report.
 std::optional<std::string> newest_report(const std::string& directory);
 
-// Returns where reports go by default: MTRACE_OUTPUT's directory, else the current one.
+// Returns where reports go by default: MTRACE_OUTPUT's directory, which may be missing, else the
+// current one.
 std::string report_directory();
 
 }  // namespace mtrace::collect

@@ -5,11 +5,41 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <set>
 #include <tuple>
 
 #include "collect/catalog.h"
+#include "profile/error.h"
 
 namespace mtrace::collect {
+namespace {
+
+constexpr char kLastPlace[] = "/tmp";
+
+std::string normal(const std::string& directory) {
+  std::error_code error;
+  std::string path = std::filesystem::absolute(directory, error).lexically_normal();
+  while (path.size() > 1 && path.ends_with('/')) path.pop_back();
+  return path;
+}
+
+// The library names a directory as MTRACE_OUTPUT does, with percent signs doubled.
+std::string undoubled(std::string text) {
+  for (size_t at = 0; (at = text.find("%%", at)) != std::string::npos; ++at) text.erase(at, 1);
+  return text;
+}
+
+std::vector<Listed> memlogs_in(const std::string& directory) {
+  try {
+    return list_memlogs(directory);
+  } catch (const profile::FileError&) {
+    return {};
+  }
+}
+
+}  // namespace
 
 std::string just_before_now() {
   using std::chrono::microseconds;
@@ -19,27 +49,41 @@ std::string just_before_now() {
                      fmt::gmtime(static_cast<std::time_t>(since / 1000000)), since % 1000000);
 }
 
-std::vector<std::string> reports_of(const std::string& directory, pid_t pid,
-                                    const std::string& begun) {
-  std::vector<Listed> found;
-  for (Listed& listed : list_memlogs(directory)) {
-    if (listed.pid == pid && listed.started >= begun) found.push_back(std::move(listed));
+RunReports reports_of_run(const std::string& directory, pid_t pid, const std::string& begun) {
+  const char* temporary = std::getenv("TMPDIR");
+  const std::string wanted = normal(directory);
+  RunReports out;
+  std::vector<Listed> own;
+  std::set<std::string> seen;
+  for (const std::string& place :
+       {directory, std::string(temporary != nullptr ? temporary : ""), std::string(kLastPlace)}) {
+    if (place.empty() || !seen.insert(normal(place)).second) continue;
+    const bool instead = seen.size() > 1;
+    for (Listed& listed : memlogs_in(place)) {
+      const bool mine = listed.pid == pid;
+      if (listed.started < begun) continue;
+      if (instead && (listed.refused_by.empty() ||
+                      (!mine && normal(undoubled(listed.refused_by)) != wanted))) {
+        continue;
+      }
+      if (instead) {
+        ++out.elsewhere;
+        out.elsewhere_directory = place;
+      }
+      if (mine) {
+        own.push_back(std::move(listed));
+      } else {
+        ++out.others;
+      }
+    }
   }
-  std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) {
+  std::sort(own.begin(), own.end(), [](const auto& a, const auto& b) {
     return std::tie(a.started, a.seq) < std::tie(b.started, b.seq);
   });
-  std::vector<std::string> files;
-  for (const Listed& listed : found) {
-    if (listed.started == found.back().started) files.push_back(listed.path);
+  for (const Listed& listed : own) {
+    if (listed.started == own.back().started) out.files.push_back(listed.path);
   }
-  return files;
-}
-
-size_t reports_of_others(const std::string& directory, pid_t pid, const std::string& begun) {
-  const std::vector<Listed> all = list_memlogs(directory);
-  return static_cast<size_t>(std::count_if(all.begin(), all.end(), [&](const auto& listed) {
-    return listed.pid != pid && listed.started >= begun;
-  }));
+  return out;
 }
 
 }  // namespace mtrace::collect

@@ -12,12 +12,19 @@ namespace mtrace::collect {
 // Returns a time slightly before now, as reports write it: their clock is coarser than ours.
 std::string just_before_now();
 
-// Returns the reports in `directory` of process `pid`, started at `begun` or later, in order of
-// their numbers. If the process executed several programs in turn, only those of the last.
-std::vector<std::string> reports_of(const std::string& directory, pid_t pid,
-                                    const std::string& begun);
+struct RunReports {
+  // Of the process itself, in order of their numbers. If it executed several programs in turn, only
+  // those of the last.
+  std::vector<std::string> files;
+  size_t others = 0;  // reports of other processes
+  // The reports, of all processes, that the directory did not take, and where these are.
+  size_t elsewhere = 0;
+  std::string elsewhere_directory;
+};
 
-// Returns the number of reports of other processes that were started since.
-size_t reports_of_others(const std::string& directory, pid_t pid, const std::string& begun);
+// Returns the reports of process `pid`, started at `begun` or later, and the number of those of
+// processes that were started since, in `directory` and where the library writes what that does
+// not take ($TMPDIR, /tmp). Directories that cannot be read have none.
+RunReports reports_of_run(const std::string& directory, pid_t pid, const std::string& begun);
 
 }  // namespace mtrace::collect

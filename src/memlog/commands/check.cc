@@ -210,7 +210,7 @@ std::optional<int> run_program(const CheckOptions& options, const Arguments& arg
       files.push_back(listed.path);
     }
   } else {
-    files = collect::reports_of(scratch.path(), ended.pid, begun);
+    files = collect::reports_of_run(scratch.path(), ended.pid, begun).files;
   }
   if (!files.empty()) return std::nullopt;
   complain(streams, fmt::format("check: {} wrote no report, so nothing is checked", name));

@@ -30,24 +30,31 @@ constexpr int kNotRun = 126;
 // Peak and what is left, or why that is not known.
 std::string summary(const RunOptions& options, const std::string& begun, const target::Ended& ended,
                     const std::string& not_covered) {
-  const std::vector<std::string> files = collect::reports_of(options.directory, ended.pid, begun);
-  const size_t others = collect::reports_of_others(options.directory, ended.pid, begun);
+  const collect::RunReports found = collect::reports_of_run(options.directory, ended.pid, begun);
+  const std::vector<std::string>& files = found.files;
+  const std::string directory = profile::escaped(options.directory, "");
   std::string out;
   if (!files.empty()) {
     text::Style style;
     style.units = ::isatty(STDERR_FILENO) == 1;
     out = text::run_summary(files, style);
   } else if (not_covered.empty()) {
-    out = fmt::format("it wrote no report in {}{}\n", profile::escaped(options.directory, ""),
+    out = fmt::format("it wrote no report in {}{}\n", directory,
                       WIFSIGNALED(ended.status)
                           ? ": a signal killed it, and it had no ledger"
                           : ": it may have ended by a raw system call, or MTRACE_FOLLOW may "
                             "exclude it (memlog help options)");
   }
-  if (others != 0) {
-    out += fmt::format("also {} of other processes in {}\n",
-                       others == 1 ? "1 report" : fmt::format("{} reports", others),
-                       profile::escaped(options.directory, ""));
+  if (found.others != 0) {
+    out +=
+        fmt::format("also {} of other processes in {}\n", text::count_text(found.others, "report"),
+                    found.elsewhere == 0 ? directory : "the same directories");
+  }
+  if (found.elsewhere != 0) {
+    out += fmt::format(
+        "could not write to {}: {} in {}\n", directory,
+        text::count_text(found.elsewhere, "report") + (found.elsewhere == 1 ? " is" : " are"),
+        profile::escaped(found.elsewhere_directory, ""));
   }
   return out;
 }

@@ -41,7 +41,7 @@ TEST_F(Run, HandsOptionsToTheLibrary) {
       script("MTRACE_DEPTH=4 MTRACE_ENTRIES=all $memlog run -q --depth=7 --signal USR2 -o new "
              "--follow 'sh:x*' --sample 64K -- sh -c 'echo $MTRACE_DEPTH $MTRACE_SIGNAL "
              "$MTRACE_OUTPUT $MTRACE_FOLLOW $MTRACE_SAMPLE $MTRACE_ENTRIES' 2>/dev/null"),
-      "7 USR2 new sh:x* 65536 all\n");
+      fmt::format("7 USR2 {}/new/ sh:x* 65536 all\n", directory_.path()));
   EXPECT_TRUE(std::filesystem::is_directory(directory_ / "new"));
 }
 
@@ -52,6 +52,54 @@ TEST_F(Run, PreloadsInFrontOfWhatIsPreloaded) {
   EXPECT_EQ(
       script(fmt::format("LD_PRELOAD=libm.so.6:{0} $run -q sh -c 'echo $LD_PRELOAD'", library)),
       "libm.so.6:" + library + "\n");
+}
+
+// A directory that the program can write to no longer, as one that gave up its privileges. The
+// fallback is this test's own, since TMPDIR comes before /tmp.
+TEST_F(Run, SaysWhereReportsWentInstead) {
+  const std::string out =
+      script("mkdir tmp && TMPDIR=$PWD/tmp $memlog run -o reports -- rmdir reports");
+  EXPECT_NE(out.find("\npeak "), std::string::npos) << out;
+  EXPECT_EQ(out.find("raw system call"), std::string::npos) << out;
+  EXPECT_NE(out.find("\nreports: " + directory_.path() + "/tmp/rmdir-"), std::string::npos) << out;
+  EXPECT_NE(
+      out.find("\ncould not write to reports: 1 report is in " + directory_.path() + "/tmp\n"),
+      std::string::npos)
+      << out;
+}
+
+TEST_F(Run, CountsWhatItsChildrenWroteElsewhere) {
+  const std::string out = script(
+      "mkdir tmp && TMPDIR=$PWD/tmp $memlog run -o reports -- sh -c 'rmdir reports; ls; true'");
+  EXPECT_NE(out.find("\nalso 2 reports of other processes in the same directories\n"
+                     "could not write to reports: 3 reports are in "),
+            std::string::npos)
+      << out;
+}
+
+TEST_F(Run, MissingDirectoryIsNoName) {
+  const std::string out =
+      script("mkdir tmp && TMPDIR=$PWD/tmp MTRACE_OUTPUT=$PWD/no/such $memlog run -- true; ls tmp");
+  EXPECT_TRUE(
+      out.starts_with(fmt::format("mtrace: cannot write reports to {0}/no/such: no such "
+                                  "directory; using {0}/tmp\n",
+                                  directory_.path())))
+      << out;
+  EXPECT_NE(out.find("/tmp/true-"), std::string::npos) << out;
+  EXPECT_NE(out.find("could not write to " + directory_.path() + "/no/such: 1 report is in "),
+            std::string::npos)
+      << out;
+  EXPECT_EQ(out.find("such-"), std::string::npos) << out;
+}
+
+TEST_F(Run, SaysWhichWayReportsGoOnceForATree) {
+  const std::string out = script(
+      "mkdir tmp && TMPDIR=$PWD/tmp MTRACE_OUTPUT=$PWD/no/such MTRACE_DEPHT=3 $memlog run -q -- "
+      "sh -c 'ls >/dev/null; sh -c \"ls >/dev/null; ls -l >/dev/null\"; true'");
+  EXPECT_EQ(out, fmt::format("mtrace: MTRACE_DEPHT is not an option: did you mean MTRACE_DEPTH?\n"
+                             "mtrace: cannot write reports to {0}/no/such: no such directory; "
+                             "using {0}/tmp\n",
+                             directory_.path()));
 }
 
 TEST_F(Run, SaysWhichSignalKilled) {

@@ -1,6 +1,7 @@
 // What a filter of system calls makes of a call, judged without running it; the kernel has the last
 // word.
 #include "target/seccomp.h"
+#include "tool_test.h"
 
 #include <gtest/gtest.h>
 #include <linux/audit.h>
@@ -137,8 +138,7 @@ TEST(Seccomp, KnowsTheCallsOfTheLibrary) {
   for (const FilteredCall& one : target::filtered_calls()) known.insert(one.name);
   const std::regex call("SYS_([a-z0-9_]+)");
   for (const char* folder : {"base", "unwind", "ledger", "report", "hook"}) {
-    const auto path =
-        std::filesystem::path(std::getenv("MTRACE_SOURCE_DIR")) / "src/libmtrace" / folder;
+    const auto path = std::filesystem::path(source_directory()) / "src/libmtrace" / folder;
     for (const auto& entry : std::filesystem::directory_iterator(path)) {
       // What these name are the program's calls, and those of a child at the start.
       const std::string name = entry.path().filename();

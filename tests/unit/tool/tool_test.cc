@@ -15,15 +15,22 @@
 namespace mtrace::test {
 namespace {
 
-std::string from_environment(const char* name, const char* otherwise) {
+// Out of the environment: the library calls it no option of its own, on the stderr of what the
+// tests run.
+std::string taken_from_environment(const char* name, const char* otherwise) {
   const char* value = std::getenv(name);
-  return std::filesystem::absolute(value == nullptr ? otherwise : value).string();
+  const std::string path = std::filesystem::absolute(value == nullptr ? otherwise : value);
+  ::unsetenv(name);
+  return path;
 }
+
+const std::string g_source = taken_from_environment("MTRACE_SOURCE_DIR", ".");
+const std::string g_build = taken_from_environment("MTRACE_BUILD_DIR", "build");
 
 }  // namespace
 
-std::string source_directory() { return from_environment("MTRACE_SOURCE_DIR", "."); }
-std::string build_directory() { return from_environment("MTRACE_BUILD_DIR", "build"); }
+std::string source_directory() { return g_source; }
+std::string build_directory() { return g_build; }
 
 Result memlog(const std::vector<std::string>& words, bool terminal) {
   char* text[2] = {};
