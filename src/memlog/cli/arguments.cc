@@ -9,20 +9,25 @@
 namespace mtrace::cli {
 namespace {
 
-// Levenshtein's distance (Doklady 10, 1966), row by row.
+// Damerau and Levenshtein's distance, of optimal string alignment: letters left out, added,
+// replaced, and neighbours swapped.
 size_t distance(const std::string& a, const std::string& b) {
-  std::vector<size_t> row(b.size() + 1);
-  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  std::vector<size_t> before(b.size() + 1);
+  std::vector<size_t> last(b.size() + 1);
+  std::vector<size_t> now(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j) now[j] = j;
   for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i;
+    before.swap(last);
+    last.swap(now);
+    now[0] = i;
     for (size_t j = 1; j <= b.size(); ++j) {
-      const size_t replaced = diagonal + (a[i - 1] != b[j - 1]);
-      diagonal = row[j];
-      row[j] = std::min({replaced, row[j] + 1, row[j - 1] + 1});
+      const size_t replaced = last[j - 1] + (a[i - 1] != b[j - 1] ? 1 : 0);
+      now[j] = std::min({replaced, last[j] + 1, now[j - 1] + 1});
+      const bool swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
+      if (swapped) now[j] = std::min(now[j], before[j - 2] + 1);
     }
   }
-  return row[b.size()];
+  return now[b.size()];
 }
 
 const Option* find_option(const Manual& manual, const std::string& word) {
@@ -126,7 +131,9 @@ std::string Arguments::choice(const std::string& name) const {
 
 std::string nearest(const std::string& word, const std::vector<std::string>& known) {
   std::string best;
-  size_t least = std::max<size_t>(2, word.size() / 3) + 1;
+  // Of two words of three letters that differ in two, none is meant for the other.
+  const size_t letters = word.size() - std::min(word.find_first_not_of('-'), word.size());
+  size_t least = std::max<size_t>(1, letters / 3) + 1;
   for (const std::string& candidate : known) {
     const bool begins = word.size() >= 2 && candidate.starts_with(word);
     const size_t far = begins ? 1 : distance(word, candidate);

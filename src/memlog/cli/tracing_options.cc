@@ -11,6 +11,7 @@
 
 #include "collect/catalog.h"
 #include "format/memlog.h"
+#include "profile/text.h"
 #include "target/process.h"
 #include "text/quantity.h"
 
@@ -60,6 +61,27 @@ std::string output_setting(const std::string& directory) {
 }
 
 }  // namespace
+
+std::vector<std::string> unknown_variables() {
+  const std::string prefix = "MTRACE_";
+  const std::vector<std::string> options = {
+#define MTRACE_OPTION(member, variable, ...) std::string(variable).substr(prefix.size()),
+#include "format/options.def"
+#undef MTRACE_OPTION
+  };
+  std::vector<std::string> complaints;
+  for (char** entry = ::environ; entry != nullptr && *entry != nullptr; ++entry) {
+    const std::string name = std::string(*entry).substr(0, std::strcspn(*entry, "="));
+    if (name.size() <= prefix.size() || !name.starts_with(prefix)) continue;
+    const std::string word = name.substr(prefix.size());
+    if (std::find(options.begin(), options.end(), word) != options.end()) continue;
+    const std::string meant = nearest(word, options);
+    complaints.push_back(
+        profile::escaped(name, "") + " is not an option" +
+        (meant.empty() ? " (memlog help options)" : ": did you mean " + prefix + meant + '?'));
+  }
+  return complaints;
+}
 
 RunOptions read_run_options(const Arguments& arguments) {
   RunOptions options;

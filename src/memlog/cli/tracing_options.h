@@ -25,6 +25,10 @@ std::vector<Option> with_run_options(const std::vector<std::string>& names,
 // Throws UsageError.
 RunOptions read_run_options(const Arguments& arguments);
 
+// Returns a complaint for each variable of memlog's environment that looks like an option of the
+// library and is none. A program that is started with the library says so itself.
+std::vector<std::string> unknown_variables();
+
 // Returns the directory `path` of --ledger as an absolute path. Creates it if it does not exist.
 // Throws UsageError when it cannot be used.
 std::string ledger_place(const std::string& command, const std::string& path);

@@ -105,6 +105,7 @@ int run_attach(const Arguments& arguments, const Streams& streams) {
   }
   const std::chrono::seconds timeout(
       arguments.number("--timeout", target::kAttachTimeout, 1, 3600));
+  for (const std::string& complaint : unknown_variables()) complain(streams, complaint);
   bool good = true;
   std::vector<pid_t> attached;
   for (const pid_t pid : named_processes(arguments, streams, good)) {

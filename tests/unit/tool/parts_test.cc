@@ -93,6 +93,10 @@ TEST(Arguments, AreReadInEachForm) {
   EXPECT_EQ(cli::nearest("reprot", {"report", "resolve"}), "report");
   EXPECT_EQ(cli::nearest("re", {"report"}), "report");
   EXPECT_EQ(cli::nearest("xyzzy", {"report", "show"}), "");
+  EXPECT_EQ(cli::nearest("foo", {"top", "run"}), "") << "one letter of three is the same";
+  EXPECT_EQ(cli::nearest("tpo", {"run", "top"}), "top");
+  EXPECT_EQ(cli::nearest("shwo", {"show"}), "show");
+  EXPECT_EQ(cli::nearest("--jsn", {"--json", "--sum"}), "--json");
 }
 
 profile::Memlog entry(int64_t bytes, const std::vector<std::string>& frames,

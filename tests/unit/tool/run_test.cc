@@ -102,6 +102,16 @@ TEST_F(Run, SaysWhichWayReportsGoOnceForATree) {
                              directory_.path()));
 }
 
+// An attached process says nothing on its stderr: memlog does.
+TEST(Attach, SaysWhichVariableIsNoOption) {
+  ::setenv("MTRACE_SAMPEL", "512K", 1);
+  const Result result = memlog({"attach", "no-such-process"});
+  ::unsetenv("MTRACE_SAMPEL");
+  EXPECT_EQ(result.err,
+            "memlog: MTRACE_SAMPEL is not an option: did you mean MTRACE_SAMPLE?\n"
+            "memlog: no process no-such-process\n");
+}
+
 TEST_F(Run, SaysWhichSignalKilled) {
   const std::string out = script("$run -q sh -c 'kill -SEGV $$'; echo $?");
   EXPECT_NE(out.find(" was killed by SIGSEGV (Segmentation fault) after "), std::string::npos)
