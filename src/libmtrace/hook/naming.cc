@@ -37,6 +37,7 @@ bool is_started_by(const char* tool) {
 }
 
 report::Names names_of_last_report() {
+  if (g_options.exit_wait == 0) return report::Names::kLeft;  // they would not come in time
   const uint64_t limit = g_options.name_after_ms * kMillisecond;
   if (limit == 0) return report::Names::kOwn;
   const Relatives known = relatives();

@@ -188,7 +188,8 @@ std::optional<int> run_program(const CheckOptions& options, const Arguments& arg
   const std::vector<std::string> environment = target::traced_environment(
       target::find_library(),
       {"MTRACE_OUTPUT=" + scratch.path(), "MTRACE_FOLLOW=" + arguments.value("--follow", "0"),
-       "MTRACE_RESOLVER=none", "MTRACE_EXIT_REPORT=1"});
+       // Names are looked up here. Messages of the program's own tests need the resolver.
+       "MTRACE_EXIT_WAIT=0", "MTRACE_EXIT_REPORT=1"});
   std::fflush(streams.out);
   std::fflush(streams.err);
   const std::string begun = collect::just_before_now();

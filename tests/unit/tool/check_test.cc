@@ -59,6 +59,15 @@ class Check : public testing::Test {
 
 TemporaryDirectory* Check::directory_ = nullptr;
 
+TEST_F(Check, MessagesOfTheProgramsTestsHaveNames) {
+  const std::string out = check("-- " + build_directory() + "/tests/programs/gtest_leaky");
+  const size_t message = out.find("The test leaves 1234 bytes more on the heap than it found.\n");
+  ASSERT_NE(message, std::string::npos) << out;
+  const std::string text = out.substr(message, out.find("Failure", message) - message);
+  EXPECT_NE(text.find("\tsite_leaks_here(unsigned long)\tgtest_leaky.cc:17\t"), std::string::npos)
+      << text;
+}
+
 TEST_F(Check, AGoodProgramPasses) {
   const std::string out = check("-- ./app");
   EXPECT_EQ(out,
