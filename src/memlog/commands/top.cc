@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "cli/command.h"
 #include "cli/own_code.h"
@@ -10,8 +11,11 @@
 #include "json/watch.h"
 #include "target/ledgers.h"
 #include "target/process.h"
+#include "terminal/prompt.h"
 #include "terminal/screen.h"
 #include "text/quantity.h"
+#include "text/stack_filter.h"
+#include "text/top_help.h"
 #include "text/top_text.h"
 
 namespace mtrace::cli {
@@ -24,8 +28,10 @@ MTRACE_LEDGER makes the process keep. The process is not signalled, stopped or w
 not notice.
 
 Keys: l, g, a and p sort by live bytes, growth, allocations and peak. The arrows (or k and j) select
-a stack; Enter unfolds it. m sets a mark: live and blocks then show the change since the mark; u
-removes it. The space bar refreshes at once. q quits.
+a stack; Enter unfolds it. / asks for a filter: an expression (RE2, case does not matter) that the
+function, source line or module of one of a stack's frames must match; Escape removes it. m sets a
+mark: live and blocks then show the change since the mark; u removes it. The space bar refreshes at
+once. ? shows the keys. q quits.
 
 In a pipe, with --batch or with --once, prints the same as text, in exact bytes. The first rates are
 averages since the process started.
@@ -131,8 +137,10 @@ class Screen {
   void look() { watch_.look(file_, target::real_time_now()); }
 
   void draw(const terminal::Terminal& terminal) {
+    if (help_) return terminal.draw(text::top_help(), SIZE_MAX);
     const terminal::Terminal::Size room = terminal.size();
-    const std::vector<live::WatchRow> rows = watch_.rows(view_.order);
+    const std::vector<live::WatchRow> rows = shown_rows();
+    tell_filter(rows.size());
     std::vector<std::string> lines = text::top_head(file_, watch_, view_, style_);
     const size_t space = room.height > lines.size() ? room.height - lines.size() : 0;
     view_.chosen = std::min(view_.chosen, rows.empty() ? 0 : rows.size() - 1);
@@ -155,9 +163,23 @@ class Screen {
 
   // False: quit.
   bool press(int key) {
-    view_.message.clear();
+    if (key == terminal::Terminal::kEnd) return false;
+    if (key == 0) return true;
+    if (prompt_) return type(key);
+    if (help_ && key != 'q') {
+      help_ = false;
+      return true;
+    }
+    said_.clear();
     switch (key) {
-      case terminal::Terminal::kEnd:
+      case '/':
+        prompt_.emplace();
+        return true;
+      case kEscape:
+        return filter_by("");
+      case '?':
+        help_ = true;
+        return true;
       case 'q':
         return false;
       case 'l':
@@ -192,16 +214,50 @@ class Screen {
     }
   }
 
-  void say(const std::string& message) { view_.message = message; }
+  void say(const std::string& message) { said_ = message; }
 
  private:
+  static constexpr int kEscape = 27;
+
+  // The first time with a filter this looks up the names of all stacks.
+  std::vector<live::WatchRow> shown_rows() {
+    std::vector<live::WatchRow> rows = watch_.rows(view_.order);
+    if (!filter_.active()) return rows;
+    all_ = rows.size();
+    learn(names_, file_, watch_, rows, 0, rows.size());
+    filter_.apply(rows, names_);
+    return rows;
+  }
+  // Above the rows, in place of the keys.
+  void tell_filter(size_t shown) {
+    view_.message = said_;
+    if (prompt_) {
+      view_.message = "filter: " + prompt_->text() + "_   (enter applies it, escape leaves it)";
+    } else if (said_.empty() && filter_.active()) {
+      view_.message = fmt::format("filter: {}   ({} of {} stacks; / another, escape removes it)",
+                                  text::plain(filter_.expression()), shown, all_);
+    }
+  }
+  bool type(int key) {
+    const terminal::Prompt::State state = prompt_->press(key);
+    if (state == terminal::Prompt::State::kTyping) return true;
+    const std::string text = prompt_->text();
+    prompt_.reset();
+    return state == terminal::Prompt::State::kCancelled || filter_by(text);
+  }
+  bool filter_by(const std::string& expression) {
+    const std::string why = filter_.set(expression);
+    if (!why.empty()) said_ = fmt::format("filter {}: {}", text::plain(expression), why);
+    view_.chosen = view_.first = 0;
+    return true;
+  }
   bool sort_by(live::WatchOrder order) {
     view_.order = order;
     view_.chosen = view_.first = 0;
     return true;
   }
   bool unfold() {
-    const std::vector<live::WatchRow> rows = watch_.rows(view_.order);
+    const std::vector<live::WatchRow> rows = shown_rows();
     if (view_.chosen >= rows.size()) return true;
     const uint32_t ordinal = rows[view_.chosen].stack->ordinal;
     view_.expanded = view_.expanded == ordinal ? 0 : ordinal;
@@ -213,6 +269,11 @@ class Screen {
   text::TopView view_;
   text::Style style_;
   live::Watch watch_;
+  text::StackFilter filter_;
+  size_t all_ = 0;                          // stacks, with those that the filter leaves out
+  std::optional<terminal::Prompt> prompt_;  // the filter that is being typed
+  std::string said_;                        // until the next key
+  bool help_ = false;
 };
 
 void run_screen(live::LedgerFile& file, const target::ProcessHandle& process,

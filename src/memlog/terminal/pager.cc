@@ -12,6 +12,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "terminal/columns.h"
+
 namespace mtrace::terminal {
 
 Pager::Pager(FILE* out, const Screen& screen, std::string command)

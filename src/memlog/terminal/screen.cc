@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <csignal>
 
+#include "terminal/columns.h"
+
 namespace mtrace::terminal {
 namespace {
 
@@ -76,7 +78,7 @@ void Terminal::draw(const std::vector<std::string>& lines, size_t chosen) const 
   for (size_t i = 0; i < lines.size() && i < room.height; ++i) {
     if (i > 0) out += "\r\n";
     if (i == chosen) out += "\033[7m";
-    out += cut_to_width(lines[i], room.width);
+    out += beginning_of(lines[i], room.width);
     out += i == chosen ? "\033[0m\033[K" : "\033[K";
   }
   put(out + "\033[J");
@@ -93,15 +95,6 @@ int Terminal::key(int milliseconds) const {
   constexpr char kControlC = 3;
   if (byte == kControlC) return kEnd;
   return byte == 27 ? after_escape() : static_cast<unsigned char>(byte);
-}
-
-std::string cut_to_width(const std::string& line, size_t width) {
-  size_t columns = 0;
-  for (size_t i = 0; i < line.size(); ++i) {
-    const bool begins = (static_cast<unsigned char>(line[i]) & 0xc0) != 0x80;
-    if (begins && columns++ == width) return line.substr(0, i);
-  }
-  return line;
 }
 
 }  // namespace mtrace::terminal

@@ -42,7 +42,4 @@ class Terminal {
   termios before_ = {};
 };
 
-// Returns the first `width` columns of a line of UTF-8; each character counts as one column.
-std::string cut_to_width(const std::string& line, size_t width);
-
 }  // namespace mtrace::terminal

@@ -6,6 +6,7 @@
 
 #include "live/ledger_file.h"
 #include "profile/text.h"
+#include "text/top_help.h"
 
 namespace mtrace::text {
 namespace {
@@ -49,8 +50,7 @@ std::vector<std::string> top_head(const live::LedgerFile& file, const live::Watc
   if (!view.message.empty()) {
     lines.push_back(view.message);
   } else if (view.keys) {
-    lines.emplace_back(
-        "sort: l live g growth a allocs p peak   enter stack   m mark u unmark   q quit");
+    lines.push_back(top_keys());
   }
   using enum live::WatchOrder;
   lines.push_back(fmt::format("{:>12} {:>10} {:>13} {:>12} {:>12}  {}",
