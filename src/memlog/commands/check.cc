@@ -24,8 +24,11 @@
 #include "cli/view_options.h"
 #include "collect/catalog.h"
 #include "collect/report_set.h"
+#include "collect/repository.h"
 #include "collect/run_reports.h"
+#include "export/ci.h"
 #include "json/verdict.h"
+#include "profile/file.h"
 #include "profile/text.h"
 #include "target/launch.h"
 #include "target/preload.h"
@@ -41,9 +44,10 @@ namespace {
 struct CheckOptions {
   std::optional<uint64_t> max_growth;  // bytes
   std::optional<uint64_t> max_live;
-  bool uncovered = false;  // judge also a program that does not call the library
-  std::string baseline;    // empty: none
-  bool json = false;
+  bool uncovered = false;            // judge also a program that does not call the library
+  std::string baseline;              // empty: none
+  std::string format;                // "text", "json", "github", "junit" or "gitlab"
+  std::string output;                // a file; empty: standard output
   std::vector<std::string> files;    // operands before "--"
   std::vector<std::string> command;  // and after it
 };
@@ -62,6 +66,11 @@ live, and reports, or a program with --baseline, must show no growth.
 C and C++ runtimes keep some memory until exit (76,800 bytes in a C++ program that prints a line).
 memlog leaves out what is on its built-in list of these, and what --exclude and --suppressions name;
 the last line says how much that was. --print-builtin prints the list, as a suppressions file.
+
+--format writes the verdict for a service: lines that GitHub shows beside the source, JUnit XML, or
+a code quality report for GitLab. The source line of a stack is the innermost one whose file is in
+the repository: below GITHUB_WORKSPACE, CI_PROJECT_DIR, or else the current directory. Debugging
+information tells where a file is.
 
 If the program itself fails, memlog checks nothing and ends with the program's exit status, or by
 the signal that killed it. Programs that it starts are checked only with --follow. If the reports
@@ -85,7 +94,17 @@ CheckOptions read_check_options(const Arguments& arguments) {
   options.max_live = size_of(arguments, "--max-live");
   options.baseline = arguments.value("--baseline");
   options.uncovered = arguments.has("--uncovered");
-  options.json = arguments.has("--json");
+  options.format = arguments.choice("--format");
+  options.output = arguments.value("--output");
+  if (arguments.has("--json")) {
+    if (arguments.has("--format")) {
+      throw UsageError("check: --json and --format cannot be used together");
+    }
+    options.format = "json";
+  }
+  if (!options.output.empty() && options.format == "text") {
+    throw UsageError("check: --output needs --json or --format");
+  }
   const std::vector<std::string>& words = arguments.operands();
   const auto end = words.begin() + static_cast<ptrdiff_t>(arguments.before_dashes());
   options.files.assign(words.begin(), end);
@@ -100,6 +119,11 @@ CheckOptions read_check_options(const Arguments& arguments) {
     if (arguments.has("--label") || arguments.has("--seq")) {
       throw UsageError(
           "check: --label and --seq select reports: they cannot be used with a program");
+    }
+    if (options.output.empty() && options.format != "text" && options.format != "github") {
+      throw UsageError(fmt::format(
+          "check: the program writes to standard output, too: give --output FILE for the {}",
+          options.format));
     }
   } else if (arguments.has("--follow")) {
     throw UsageError("check: --follow can only be used with a program");
@@ -136,7 +160,14 @@ Manual check_manual() {
            kNoResolveOption,
            kColorOption,
            kNoPagerOption,
-           kJsonOption,
+           {"--format", "-f", "FORMAT",
+            R"(Print annotations for GitHub, JUnit XML, a code quality report for GitLab, or JSON,
+            instead of text. github prints the text, too.)",
+            "text|json|github|junit|gitlab"},
+           {"--output", "-o", "FILE",
+            R"(Write what --format names to FILE, and the text to standard output. Needed with a
+            program, unless the format is text or github.)"},
+           {"--json", "", "", "Same as --format json; doc/json.md has the schema."},
            kSysrootOption,
            kSymbolsOption}),
       R"(0: within the limits; 1: a limit is exceeded, or a file cannot be read; 2: a file is
@@ -145,6 +176,7 @@ Manual check_manual() {
       R"(  memlog check -- ./unit_tests
   memlog check --max-live 4K --suppressions ci.supp -- ./unit_tests
   memlog check --max-growth 64K app-4711-*.memlog
+  memlog check --format junit --output memory.xml -- ./unit_tests
   memlog check --baseline main.memlog --max-growth 1K -- ./app --selftest
 )"};
 }
@@ -291,6 +323,42 @@ collect::ReportSet growth_set(const std::vector<std::string>& files, collect::Re
   return collect::delta_set(later, reports, left_out);
 }
 
+// The verdicts in the format that was asked for.
+std::string formatted(const CheckOptions& options, const Arguments& arguments, const Judge& judge,
+                      size_t limit) {
+  if (options.format == "json") {
+    json::Value answer = json::answer("check");
+    answer["within_limits"] = judge.good();
+    answer["checks"] = json::verdicts(judge.verdicts(), limit);
+    return json::text(answer);
+  }
+  collect::Repository repository(search_path(arguments), collect::Repository::root_directory());
+  for (const analyze::Verdict& verdict : judge.verdicts()) {
+    if (!verdict.good()) repository.learn(verdict.table);
+  }
+  const auto site_of = [&](const analyze::Table& table, const analyze::Row& row) {
+    const collect::RepositoryLine line = repository.line_of(table, row);
+    return exporting::Site{line.file, line.line, line.function};
+  };
+  if (options.format == "junit") return exporting::junit(judge.verdicts(), site_of, limit);
+  return options.format == "github" ? exporting::github(judge.verdicts(), site_of, limit)
+                                    : exporting::code_quality(judge.verdicts(), site_of);
+}
+
+// With --output, and for GitHub, which finds its lines in the log, people get their text, too.
+void write_answer(const CheckOptions& options, const Arguments& arguments, const Judge& judge,
+                  const text::Style& style, const Streams& streams) {
+  const bool text = options.format == "text";
+  if (text || options.format == "github" || !options.output.empty()) print(streams, judge.text());
+  if (text) return;
+  const std::string answer = formatted(options, arguments, judge, style.limit);
+  if (options.output.empty()) {
+    print(streams, answer);
+  } else {
+    profile::replace_file(options.output, answer);
+  }
+}
+
 int run_check(const Arguments& arguments, const Streams& streams) {
   if (arguments.has("--print-builtin")) {
     print(streams, analyze::kRuntimeKeeps);
@@ -338,14 +406,7 @@ int run_check(const Arguments& arguments, const Streams& streams) {
     judge.look_at_coverage(growth, options.uncovered);
     judge.judge(std::move(growth.table), *options.max_growth, "grown", left_out);
   }
-  if (options.json) {
-    json::Value answer = json::answer("check");
-    answer["within_limits"] = judge.good();
-    answer["checks"] = json::verdicts(judge.verdicts(), style.limit);
-    print(streams, json::text(answer));
-  } else {
-    print(streams, judge.text());
-  }
+  write_answer(options, arguments, judge, style, streams);
   return judge.good() ? kGood : kFailed;
 }
 

@@ -38,21 +38,29 @@ auto find_range(Ranges& ranges, uint64_t address) -> decltype(&ranges[0]) {
   return nullptr;
 }
 
-std::string source(const char* file, uint64_t line) {
+// A source line: FILE:LINE, and the path of the file.
+struct Spot {
+  std::string source;
+  std::string path;
+};
+
+// libdw puts the directory of the compilation before a relative path.
+Spot spot(const char* file, uint64_t line) {
   if (file == nullptr || *file == '\0' || line == 0) return {};
   const char* slash = std::strrchr(file, '/');
-  return fmt::format("{}:{}", slash == nullptr || slash[1] == '\0' ? file : slash + 1, line);
+  return {fmt::format("{}:{}", slash == nullptr || slash[1] == '\0' ? file : slash + 1, line),
+          file};
 }
 
-std::string line_at(Dwarf_Die* unit, uint64_t address) {
+Spot line_at(Dwarf_Die* unit, uint64_t address) {
   Dwarf_Line* row = dwarf_getsrc_die(unit, address);
   int line = 0;
   if (row == nullptr || dwarf_lineno(row, &line) != 0 || line <= 0) return {};
-  return source(dwarf_linesrc(row, nullptr, nullptr), static_cast<uint64_t>(line));
+  return spot(dwarf_linesrc(row, nullptr, nullptr), static_cast<uint64_t>(line));
 }
 
 // Where an inlined function was called.
-std::string call_site(Dwarf_Die* unit, Dwarf_Die* inlined) {
+Spot call_site(Dwarf_Die* unit, Dwarf_Die* inlined) {
   Dwarf_Attribute attribute;
   Dwarf_Word file = 0;
   Dwarf_Word line = 0;
@@ -62,7 +70,7 @@ std::string call_site(Dwarf_Die* unit, Dwarf_Die* inlined) {
       dwarf_formudata(dwarf_attr(inlined, DW_AT_call_file, &attribute), &file) == 0 &&
       dwarf_formudata(dwarf_attr(inlined, DW_AT_call_line, &attribute), &line) == 0 &&
       dwarf_getsrcfiles(unit, &files, &count) == 0 && file < count;
-  return known ? source(dwarf_filesrc(files, file, nullptr, nullptr), line) : std::string();
+  return known ? spot(dwarf_filesrc(files, file, nullptr, nullptr), line) : Spot();
 }
 
 std::string name_of(Dwarf_Die* die) {
@@ -177,24 +185,24 @@ Dwarf_Die* DwarfIndex::function_at(Unit& unit, uint64_t address) {
 SourceFrames DwarfIndex::frames(uint64_t address, const std::string& symbol) {
   Unit* unit = unit_at(address);
   if (unit == nullptr) return {};
-  std::string where = line_at(&unit->lines, address);
+  Spot where = line_at(&unit->lines, address);
   Dwarf_Die* function = function_at(*unit, address);
   if (function == nullptr) {
-    if (where.empty()) return {};
-    return {{demangle(symbol.c_str()), std::move(where)}};
+    if (where.source.empty()) return {};
+    return {{demangle(symbol.c_str()), std::move(where.source), std::move(where.path)}};
   }
   std::vector<Dwarf_Die> chain;
   find_inlined(function, address, chain, 0);
 
   SourceFrames frames;
   while (!chain.empty()) {
-    frames.push_back({name_of(&chain.back()), std::move(where)});
+    frames.push_back({name_of(&chain.back()), std::move(where.source), std::move(where.path)});
     where = call_site(&unit->functions, &chain.back());
     chain.pop_back();
   }
   std::string name = name_of(function);
   if (prefer_symbol(symbol, function, name)) name = demangle(symbol.c_str());
-  frames.push_back({std::move(name), std::move(where)});
+  frames.push_back({std::move(name), std::move(where.source), std::move(where.path)});
   return frames;
 }
 

@@ -156,7 +156,7 @@ SourceFrames ModuleSymbols::frames(uint64_t address) {
   if (state_->dwarf) {
     frames = state_->dwarf->frames(address + state_->symbol_bias - state_->debug_bias, symbol);
   }
-  if (frames.empty() && !symbol.empty()) frames.push_back({demangle(symbol.c_str()), ""});
+  if (frames.empty() && !symbol.empty()) frames.push_back({demangle(symbol.c_str()), "", ""});
   return frames;
 }
 

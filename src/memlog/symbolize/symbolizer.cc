@@ -232,7 +232,7 @@ void Symbolizer::resolve(Memlog& memlog) {
       if (frame.place == Place::kModule) {
         names = &known[frame.module]->frames.at(frame.offset);
       } else if (const std::string* name = perf_map.find(frame.offset)) {
-        jit.push_back({*name, ""});
+        jit.push_back({*name, "", ""});
       }
       const int before = knowledge(entry.frames, begin, i + 1);
       if (knowledge(*names) > 0 && knowledge(*names) >= before) {

@@ -1,0 +1,41 @@
+// Which line of the repository stands for a stack.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "analyze/table.h"
+#include "symbolize/source_files.h"
+#include "symbolize/source_paths.h"
+
+namespace mtrace::collect {
+
+struct RepositoryLine {
+  std::string file;  // from the root of the repository; empty: unknown
+  uint64_t line = 0;
+  std::string function;  // as in the stack; empty: unknown
+};
+
+class Repository {
+ public:
+  // `root`: a directory.
+  Repository(symbolize::SearchPath where, const std::string& root);
+
+  // The root by the environment of GitHub (GITHUB_WORKSPACE) or GitLab (CI_PROJECT_DIR), else the
+  // working directory.
+  static std::string root_directory();
+
+  // Reads the debugging information for the stacks of `table`. Call it before line_of().
+  void learn(const analyze::Table& table);
+
+  // Returns the innermost line whose file is in the repository. If there is none, the innermost
+  // line outside the standard library, its file without directories.
+  RepositoryLine line_of(const analyze::Table& table, const analyze::Row& row);
+
+ private:
+  std::string root_;  // absolute, without links
+  symbolize::SourcePaths paths_;
+  symbolize::SourceFiles files_;
+};
+
+}  // namespace mtrace::collect

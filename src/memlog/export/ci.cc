@@ -1,0 +1,117 @@
+#include "export/ci.h"
+
+#include <fmt/format.h>
+
+#include "analyze/short_name.h"
+#include "export/xml.h"
+#include "format/escape.h"
+#include "profile/path.h"
+#include "profile/text.h"
+
+namespace mtrace::exporting {
+namespace {
+
+using analyze::Verdict;
+
+std::string plain(const std::string& text) { return profile::escaped(text, format::kReservedNone); }
+
+std::string counted(int64_t number, const char* what) {
+  return fmt::format("{} {}{}", profile::grouped(number), what, number == 1 ? "" : "s");
+}
+
+// The text of a workflow command; in a property commas and colons are escaped, too.
+std::string command_text(const std::string& text, bool property) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '%' || c == '\r' || c == '\n' || (property && (c == ':' || c == ','))) {
+      out += fmt::format("%{:02X}", static_cast<unsigned char>(c));
+    } else {
+      out += c;
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string verdict_line(const Verdict& verdict) {
+  return fmt::format("{}: {} bytes in {}, {} bytes allowed", verdict.what,
+                     profile::grouped(verdict.bytes),
+                     counted(static_cast<int64_t>(verdict.table.rows().size()), "stack"),
+                     profile::grouped(verdict.limit));
+}
+
+std::string stack_line(const Verdict& verdict, const analyze::Row& row, const Site& site) {
+  const std::string who = plain(analyze::short_name(site.function));
+  return fmt::format("{}{}{} bytes in {} {}", who, who.empty() ? "" : ": ",
+                     profile::grouped(row.bytes), counted(row.blocks, "block"), verdict.what);
+}
+
+std::string frame_lines(const analyze::Table& table, const analyze::Row& row) {
+  std::string out;
+  for (const profile::Frame& frame : row.frames) {
+    std::string name = plain(analyze::short_name(frame.function));
+    std::string place = plain(frame.source);
+    if (place.empty() && frame.place == profile::Place::kModule) {
+      place = plain(profile::base_name(table.modules()[frame.module].path));
+      if (name.empty()) place += fmt::format("+0x{:x}", frame.offset);
+    }
+    if (name.empty() && place.empty()) place = fmt::format("0x{:x}", frame.offset);
+    out += name + (name.empty() || place.empty() ? "" : "  ") + place + '\n';
+  }
+  if (row.cut) out += "...\n";
+  return out;
+}
+
+std::string github(const std::vector<Verdict>& verdicts, const SiteOf& site_of, size_t limit) {
+  std::string out;
+  for (const Verdict& verdict : verdicts) {
+    if (verdict.good()) continue;
+    out +=
+        fmt::format("::error title=memlog check::{}\n", command_text(verdict_line(verdict), false));
+    size_t shown = 0;
+    for (const analyze::Row& row : verdict.table.rows()) {
+      if (limit != 0 && shown++ == limit) break;
+      const Site site = site_of(verdict.table, row);
+      const std::string place =
+          site.file.empty()
+              ? ""
+              : fmt::format("file={},line={},", command_text(site.file, true), site.line);
+      out += fmt::format(
+          "::error {}title={}::{}\n", place, command_text(stack_line(verdict, row, site), true),
+          command_text(frame_lines(verdict.table, row) + fmt::format("stack={:016x}", row.stack),
+                       false));
+    }
+  }
+  return out;
+}
+
+std::string junit(const std::vector<Verdict>& verdicts, const SiteOf& site_of, size_t limit) {
+  size_t failures = 0;
+  std::string cases;
+  for (const Verdict& verdict : verdicts) {
+    cases += fmt::format("    <testcase classname=\"memlog.check\" name=\"{}\"", xml(verdict.what));
+    if (verdict.good()) {
+      cases += "/>\n";
+      continue;
+    }
+    ++failures;
+    cases +=
+        fmt::format(">\n      <failure type=\"limit\" message=\"{}\">", xml(verdict_line(verdict)));
+    size_t shown = 0;
+    for (const analyze::Row& row : verdict.table.rows()) {
+      if (limit != 0 && shown++ == limit) break;
+      cases += xml(fmt::format("{}  stack={:016x}\n{}\n",
+                               stack_line(verdict, row, site_of(verdict.table, row)), row.stack,
+                               frame_lines(verdict.table, row)));
+    }
+    cases += "</failure>\n    </testcase>\n";
+  }
+  return fmt::format(
+      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n"
+      "  <testsuite name=\"memlog check\" tests=\"{}\" failures=\"{}\" errors=\"0\" "
+      "skipped=\"0\">\n{}  </testsuite>\n</testsuites>\n",
+      verdicts.size(), failures, cases);
+}
+
+}  // namespace mtrace::exporting
