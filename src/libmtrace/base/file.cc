@@ -54,6 +54,10 @@ long name_file(int fd, const char* path) {
   return call(SYS_linkat, AT_FDCWD, own, AT_FDCWD, path, AT_SYMLINK_FOLLOW);
 }
 
+long open_to_change(const char* path) {
+  return above_standard(call(SYS_openat, AT_FDCWD, path, O_RDWR | O_CLOEXEC | O_NOCTTY));
+}
+
 long open_to_read(const char* path, int directory) {
   return call(SYS_openat, directory, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 }

@@ -15,6 +15,8 @@ namespace mtrace::sys {
 long create_file(const char* path, int access = O_WRONLY);
 // To read what is there; waits for nothing.
 long open_to_read(const char* path, int directory = AT_FDCWD);
+// To write into what is there.
+long open_to_change(const char* path);
 // Bytes read, at most `size`, from `offset` on.
 long read_at(int fd, void* data, size_t size, uint64_t offset);
 // A file of the same mode in the file system of `directory`, for writing, that is gone when it is

@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/writer.h"
 #include "format/escape.h"
+#include "hook/interfaces.h"
 #include "hook/next_functions.h"
 #include "report/coverage.h"
 #include "report/host.h"
@@ -36,15 +37,28 @@ bool is_defined_there(const void* function) {
 
 void find_entry_points(bool late) {
   constexpr const char* kNames[] = {"malloc", "calloc", "realloc", "free"};
+  constexpr unsigned kOwn = sizeof kNames / sizeof kNames[0];
   report::Entrances entrances = {};
   entrances.late = late;
   entrances.replaced = malloc_is_replaced();
-  for (unsigned i = 0; i < 4; ++i) {
+  for (unsigned i = 0; i < kOwn; ++i) {
+    entrances.names[i] = kNames[i];
     entrances.own[i] = mtrace_own_entrances[i];
     entrances.first[i] = dlsym(RTLD_DEFAULT, kNames[i]);
     if (late || entrances.first[i] == nullptr || !is_defined_there(entrances.first[i])) {
       entrances.first[i] = entrances.own[i];
     }
+  }
+  constexpr unsigned kInterfacesWatched[] = {kInterface_mallocx,      kInterface_je_malloc,
+                                             kInterface__rjem_malloc, kInterface_tc_malloc,
+                                             kInterface_mi_malloc,    kInterface_mi_heap_malloc};
+  static_assert(kOwn + sizeof kInterfacesWatched / sizeof *kInterfacesWatched ==
+                report::kWatchedFunctions);
+  unsigned next = kOwn;
+  for (const unsigned number : kInterfacesWatched) {
+    entrances.names[next] = g_interfaces[number].symbol;
+    entrances.own[next] = entrances.first[next] = g_interfaces[number].hook;
+    ++next;
   }
   report::set_entrances(entrances);
 }

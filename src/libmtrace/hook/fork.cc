@@ -7,6 +7,7 @@
 #include "base/table_file.h"
 #include "hook/call_stack.h"
 #include "hook/export.h"
+#include "hook/interfaces.h"
 #include "hook/lifecycle.h"
 #include "hook/module_hooks.h"
 #include "hook/next_functions.h"
@@ -140,9 +141,10 @@ void limit_tables() {
   // to itself. And address space that is limited is the program's.
   const bool no_shadow =
       g_options.sample != 0 || g_options.max_blocks != 0 || sys::address_space_limit() != ~0ul;
-  g_ledger.blocks.use_shadow(no_shadow             ? Granules::kUnused
-                             : allocator_is_libc() ? Granules::kOwn
-                                                   : Granules::kShared);
+  const bool is_libc = allocator_is_libc() && !interfaces_are_elsewhere();
+  g_ledger.blocks.use_shadow(no_shadow ? Granules::kUnused
+                             : is_libc ? Granules::kOwn
+                                       : Granules::kShared);
 }
 
 void begin_counting(bool recording) {

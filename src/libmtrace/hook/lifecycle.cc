@@ -23,6 +23,7 @@
 #include "hook/fill.h"
 #include "hook/fork.h"
 #include "hook/installation.h"
+#include "hook/interfaces.h"
 #include "hook/module_hooks.h"
 #include "hook/naming.h"
 #include "hook/next_functions.h"
@@ -53,6 +54,7 @@ namespace {
 using format::Mode;
 
 uint32_t g_started = 0;
+bool g_interfaces_found = false;
 char g_library_line[4096];
 
 // Has the allocator set up what it needs to tell a usable size, before blocks are counted.
@@ -125,6 +127,7 @@ void begin(const char* dormant, const char* temporary, char* const* envp) {
     g_way = g_fill >= 0 ? Way::kSampleAfter : Way::kSample;
   }
   begin_counting(g_options.start);
+  if (!is_late() && g_interfaces_found) lead_interfaces_here();
   show_ledger();
   if (g_options.mmap) watch_regions();
   report::set_recording(g_options.start);
@@ -196,6 +199,7 @@ MTRACE_REALIGN bool start() {
   if (!is_relocated() || is_late() || !find_next_functions()) return false;
   uint32_t expected = 0;
   if (!compare_exchange(g_started, expected, 1u)) return expected == 2;
+  g_interfaces_found = find_interfaces();
   const Arguments arguments = initial_arguments();
   // A program with raised privileges is not to be told anything by who started it.
   const bool secure = getauxval(AT_SECURE) != 0;
@@ -218,6 +222,7 @@ bool is_late() {
 
 const char* start_late(const char* options) {
   find_real_late();
+  find_interfaces();
   const Arguments arguments = late_arguments(options);
   read_options(arguments.envp);
   const bool again = g_started == 2;

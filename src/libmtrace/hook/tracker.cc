@@ -248,6 +248,20 @@ void forget_sample(void* block) {
   if (temporary) t_thread.counted = nullptr;
 }
 
+bool forget_known(void* block, Call call) {
+  if (samples()) {
+    if (may_be_recorded(block)) forget_sample(block);
+    return false;
+  }
+  const uint32_t slot = this_slot();
+  ledger::Operation operation(g_ledger.threads.slot(slot));
+  ledger::Block taken;
+  if (!g_ledger.blocks.take(reinterpret_cast<uintptr_t>(block), &taken)) return false;
+  count_call(slot, call);
+  book_free(slot, taken, {taken.size, 1}, ledger::ticks_now(), slack_of(block, taken.size), false);
+  return true;
+}
+
 void passed_on(Call call) {
   if (!samples() && counting()) count_call(this_slot(), call);
 }

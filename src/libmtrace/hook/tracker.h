@@ -52,6 +52,8 @@ inline void* allocated(void* block, size_t size, Call call, unwind::Caller calle
 // Takes `block` out of the ledger.
 void forget(void* block, Call call);
 void forget_sample(void* block);
+// The same where there may be no block. False: none is known there.
+bool forget_known(void* block, Call call);
 // The program frees `block`. Call it before the real free: once the real allocator has the block,
 // another thread may be given the same address.
 inline void freed(void* block, Call call) {

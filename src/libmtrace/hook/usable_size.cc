@@ -49,4 +49,10 @@ size_t ask_for_usable_size(void* block) {
 }
 
 }  // namespace internal
+
+void always_ask_for_usable_size() {
+  store(g_differed, true);
+  store(internal::g_size_is_below, false);
+}
+
 }  // namespace mtrace::hook

@@ -12,6 +12,10 @@ namespace internal {
 size_t ask_for_usable_size(void* block);
 }  // namespace internal
 
+// From now on the word below a block is not read: not every block is malloc's. While no other thread
+// counts.
+void always_ask_for_usable_size();
+
 // Bytes of a live block of the real allocator that may be used; 0: not known.
 inline size_t usable_size(void* block) {
   constexpr size_t kMapped = 2;

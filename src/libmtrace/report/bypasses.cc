@@ -16,12 +16,12 @@
 namespace mtrace::report {
 namespace {
 
-constexpr const char* kNames[] = {"malloc", "calloc", "realloc", "free"};
-constexpr unsigned kCount = sizeof kNames / sizeof kNames[0];
+constexpr unsigned kCount = kWatchedFunctions;
 constexpr unsigned kMostNamed = 8;  // objects that are named one by one
 constexpr unsigned kMostSeen = 256;
 constexpr unsigned kMostUnloaded = 8;  // objects that are looked at before a dlclose
 
+const char* const* g_names;
 const void* g_own[kCount];
 const void* g_first[kCount];
 
@@ -97,27 +97,29 @@ Writer& begin_note(Writer& out) {
 
 }  // namespace
 
-void set_bound_here(const void* const (&own)[4], const void* const (&first)[4]) {
+void set_bound_here(const char* const (&names)[kCount], const void* const (&own)[kCount],
+                    const void* const (&first)[kCount]) {
+  g_names = names;
   memcpy(g_own, own, sizeof g_own);
   memcpy(g_first, first, sizeof g_first);
   memset(g_seen, 0, sizeof g_seen);
   for (Named& named : g_named) named.whole = 0;
 }
 
-void look_for_bypasses() { unwind::each_binding(kNames, kCount, note_bypass, nullptr); }
+void look_for_bypasses() { unwind::each_binding(g_names, kCount, note_bypass, nullptr); }
 
 void look_before_unloading(const void* handle) {
   if (sys::may_be_filtered() || is_of_the_start(handle)) return;
-  unwind::each_binding_from(handle, kMostUnloaded, kNames, kCount, note_bypass, nullptr);
+  unwind::each_binding_from(handle, kMostUnloaded, g_names, kCount, note_bypass, nullptr);
 }
 
 void write_bypasses(Writer& out) {
   for (unsigned i = 0; i < kMostNamed; ++i) {
     const Named& named = g_named[i];
     if (load_acquire(named.whole) == 0) continue;
-    put_path(begin_note(out), named.object).text(" calls ").text(kNames[named.symbol]);
+    put_path(begin_note(out), named.object).text(" calls ").text(g_names[named.symbol]);
     put_path(out.text(" of "), named.target);
-    out.text(", not of this library (RTLD_DEEPBIND, -Bsymbolic, dlmopen)\n");
+    out.text(", not of this library (loaded later, RTLD_DEEPBIND, -Bsymbolic, dlmopen)\n");
   }
   unsigned more = 0;
   while (kMostNamed + more < kMostSeen && load(g_seen[kMostNamed + more]) != 0) ++more;

@@ -8,9 +8,13 @@
 
 namespace mtrace::report {
 
-// At start, when no other thread looks. `own`: this library's malloc, calloc, realloc and free;
-// `first`: those that the loader finds first.
-void set_bound_here(const void* const (&own)[4], const void* const (&first)[4]);
+// How many functions' calls are looked at.
+inline constexpr unsigned kWatchedFunctions = 10;
+// At start, when no other thread looks. Of each function: its name; this library's own; the one
+// that the loader finds first.
+void set_bound_here(const char* const (&names)[kWatchedFunctions],
+                    const void* const (&own)[kWatchedFunctions],
+                    const void* const (&first)[kWatchedFunctions]);
 
 // Looks where the calls of all objects that are loaded now lead.
 void look_for_bypasses();

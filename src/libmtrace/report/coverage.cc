@@ -59,7 +59,7 @@ bool allocates_by_itself() {
 
 void set_entrances(const Entrances& entrances) {
   g_entrances = entrances;
-  set_bound_here(entrances.own, entrances.first);
+  set_bound_here(g_entrances.names, entrances.own, entrances.first);
 }
 
 bool is_replaced() { return g_entrances.replaced; }

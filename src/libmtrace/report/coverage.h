@@ -6,14 +6,16 @@
 
 #include "base/writer.h"
 #include "ledger/ledger.h"
+#include "report/bypasses.h"
 
 namespace mtrace::report {
 
-// At start. `own`: this library's malloc, calloc, realloc and free; `first`: those that the loader
+// At start. Functions by name, malloc first; `own`: this library's; `first`: those that the loader
 // finds first.
 struct Entrances {
-  const void* own[4];
-  const void* first[4];
+  const char* names[kWatchedFunctions];
+  const void* own[kWatchedFunctions];
+  const void* first[kWatchedFunctions];
   bool late;      // the program ran before, and its calls were led here
   bool replaced;  // valgrind leads calls of this library's own functions elsewhere
 };

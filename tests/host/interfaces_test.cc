@@ -1,0 +1,290 @@
+// The functions that allocators offer beside those of libc are counted to the byte, at the site
+// that called them, preloaded and attached; and a program without such an allocator sees none of
+// them.
+#include <signal.h>
+
+#include "host_test.h"
+
+namespace mtrace::test {
+namespace {
+
+struct Allocator {
+  const char* name;
+  const char* file;
+};
+
+class InterfacesTest : public HostTest {
+ protected:
+  static std::string behind(const std::string& allocator) {
+    return allocator.empty() ? library() : library() + ":" + allocator;
+  }
+  static std::vector<std::string> not_covered(const Memlog& log) {
+    std::vector<std::string> lines;
+    for (const auto& [key, value] : log.meta) {
+      if (key == "note" && value.starts_with("not covered: ")) lines.push_back(value.substr(13));
+    }
+    return lines;
+  }
+  void expect_sites(const std::map<std::string, Amount>& expected, const Memlog& log,
+                    const std::string& file) const {
+    const auto found = site_sums({log}, file, file);
+    EXPECT_EQ(expected, found) << "told:\n"
+                               << describe(expected) << "in " << log.path << ":\n"
+                               << describe(found);
+  }
+  // Of both phases, and that no free was of an unknown block.
+  void expect_truth(const Result& result, const std::string& file) const {
+    ASSERT_TRUE(result.exited(0)) << result.how() << "\n" << result.out << result.err;
+    EXPECT_EQ(result.err, "");
+    const auto told = told_sites(result.out);
+    ASSERT_EQ(told.size(), 2u) << result.out;
+    ASSERT_GT(told.at(1).size(), 8u);
+    const std::vector<Memlog> logs = logs_of(result.pid);
+    ASSERT_GE(logs.size(), 3u);
+    expect_sites(told.at(1), logs[0], file);
+    expect_sites(changes(told.at(1), told.at(2)), logs[1], file);
+    EXPECT_EQ(logs[1].number("unknown-frees"), 0);
+    for (const Memlog& log : logs) {
+      for (const std::string& line : not_covered(log)) ADD_FAILURE() << line;
+    }
+  }
+};
+
+class InterfacesOfAllocator : public InterfacesTest,
+                              public ::testing::WithParamInterface<Allocator> {};
+
+TEST_P(InterfacesOfAllocator, Preloaded) {
+  Command command = traced({program("interfaces"), "signals"});
+  command.env["LD_PRELOAD"] = behind(GetParam().file);
+  expect_truth(run(command), program("interfaces"));
+}
+
+// Bound when it is started, and by functions' addresses.
+TEST_P(InterfacesOfAllocator, PreloadedAndBoundAtOnce) {
+  Command command = traced({program("interfaces"), "signals"});
+  command.env["LD_PRELOAD"] = behind(GetParam().file);
+  command.env["LD_BIND_NOW"] = "1";
+  expect_truth(run(command), program("interfaces"));
+}
+
+// With what is usable filled, which tells a size taken from another allocator's block.
+TEST_P(InterfacesOfAllocator, Filled) {
+  Command command = traced({program("interfaces"), "signals"});
+  command.env["LD_PRELOAD"] = behind(GetParam().file);
+  command.env["MTRACE_FILL"] = "0xa5";
+  expect_truth(run(command), program("interfaces"));
+}
+
+TEST_P(InterfacesOfAllocator, Attached) {
+  Command command = plain({program("interfaces"), "wait"});
+  command.env["LD_PRELOAD"] = GetParam().file;
+  Process process(command);
+  process.read_until("ready 1");
+  ASSERT_TRUE(memlog({"attach", std::to_string(process.pid())}).exited(0));
+  std::string told;
+  for (int phase = 1; phase <= 2; ++phase) {
+    process.write("x");
+    for (const std::string& line : process.read_until(phase == 1 ? "ready 2" : "done")) {
+      told += line + '\n';
+    }
+    ASSERT_TRUE(memlog({"report", std::to_string(process.pid())}).exited(0));
+  }
+  const auto sites = told_sites(told);
+  const std::vector<Memlog> logs = logs_of(process.pid());
+  ASSERT_EQ(logs.size(), 2u);
+  expect_sites(sites.at(1), logs[0], program("interfaces"));
+  expect_sites(changes(sites.at(1), sites.at(2)), logs[1], program("interfaces"));
+  EXPECT_EQ(logs[1].number("unknown-frees"), 0);
+  // And led back: nothing of the library is called any more, and the program goes on.
+  EXPECT_TRUE(memlog({"detach", std::to_string(process.pid())}).exited(0));
+  process.close_input();
+  EXPECT_TRUE(process.wait().exited(0));
+}
+
+// Attached, detached and attached again between the phases: what was allocated by then is unknown.
+TEST_P(InterfacesOfAllocator, AttachedTwice) {
+  Command command = plain({program("interfaces"), "wait"});
+  command.env["LD_PRELOAD"] = GetParam().file;
+  Process process(command);
+  process.read_until("ready 1");
+  const std::string pid = std::to_string(process.pid());
+  for (const char* step : {"attach", "detach", "attach"}) {
+    ASSERT_TRUE(memlog({step, pid}).exited(0)) << step;
+  }
+  process.write("x");
+  process.read_until("ready 2");
+  ASSERT_TRUE(memlog({"detach", pid}).exited(0));
+  process.write("x");
+  process.read_until("done");
+  process.close_input();
+  EXPECT_TRUE(process.wait().exited(0));
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, InterfacesOfAllocator,
+                         ::testing::Values(Allocator{"jemalloc", "libjemalloc.so.2"},
+                                           Allocator{"tcmalloc", "libtcmalloc.so.4"},
+                                           Allocator{"tcmalloc_minimal",
+                                                     "libtcmalloc_minimal.so.4"},
+                                           Allocator{"mimalloc", "libmimalloc.so.2"}),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+// Whoever asks whether there is an allocator gets the answer that he gets without the library.
+TEST_F(InterfacesTest, NoneWithoutTheAllocator) {
+  for (const char* allocator : {"", "libjemalloc.so.2", "libtcmalloc.so.4", "libmimalloc.so.2"}) {
+    Command without = plain({program("interfaces"), "weak"});
+    without.env["LD_PRELOAD"] = allocator;
+    Command with = traced({program("interfaces"), "weak"});
+    with.env["LD_PRELOAD"] = behind(allocator);
+    const Result expected = run(without);
+    const Result result = run(with);
+    EXPECT_TRUE(result.exited(0)) << result.how();
+    EXPECT_EQ(result.out, expected.out) << allocator;
+    EXPECT_EQ(result.err, "");
+  }
+}
+
+// Two allocators in a process: malloc is libc's, or tcmalloc's, and the other has a prefix. Neither
+// is asked about the other's blocks.
+TEST_F(InterfacesTest, OfAnotherAllocatorThanMalloc) {
+  write_file(temp() + "/prefixed.c", R"(
+#include <stddef.h>
+#include <sys/mman.h>
+// Blocks of a page, at its beginning: nothing can be read below them. Small ones lie side by side.
+static char* page;
+static size_t used = 1 << 20;
+static void* take(size_t n) {
+  size_t bytes = n < 64 ? 16 : (n + 4095) / 4096 * 4096;
+  if (n >= 64) return mmap(0, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (used + bytes > 1 << 16) {
+    page = mmap(0, 1 << 16, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    used = 0;
+  }
+  used += bytes;
+  return page + used - bytes;
+}
+void* _rjem_malloc(size_t n) { return take(n); }
+void* _rjem_calloc(size_t n, size_t m) { return take(n * m); }
+void* _rjem_realloc(void* p, size_t n) { char* q = take(n); if (p) q[0] = *(char*)p; return q; }
+void _rjem_free(void* p) { (void)p; }
+void* _rjem_mallocx(size_t n, int flags) { (void)flags; return take(n); }
+void* _rjem_rallocx(void* p, size_t n, int flags) { (void)flags; return _rjem_realloc(p, n); }
+void _rjem_sdallocx(void* p, size_t n, int flags) { (void)p; (void)n; (void)flags; }
+)");
+  write_file(temp() + "/two.c", R"(
+#include "truth.h"
+void* _rjem_malloc(size_t);
+void* _rjem_calloc(size_t, size_t);
+void* _rjem_realloc(void*, size_t);
+void _rjem_free(void*);
+void* _rjem_mallocx(size_t, int);
+void* _rjem_rallocx(void*, size_t, int);
+void _rjem_sdallocx(void*, size_t, int);
+static void* own[100];
+static void* theirs[1000];
+SITE void site_own(void) {
+  for (int i = 0; i < 100; ++i) {
+    own[i] = malloc(sized(20 + i));
+    HOLD(20 + i);
+  }
+}
+SITE void site_theirs(void) {
+  for (int i = 0; i < 1000; ++i) {
+    theirs[i] = i % 2 ? _rjem_malloc(sized(i)) : _rjem_mallocx(sized(i), 0);
+    HOLD(i);
+  }
+}
+SITE void site_theirs_cleared(void) {
+  theirs[7] = _rjem_calloc(sized(3), 7);
+  HOLD(21);
+}
+SITE void site_moved(void) {
+  theirs[20] = _rjem_realloc(theirs[20], sized(2000));
+  HOLD(2000);
+  DROP(theirs, 20);
+  theirs[21] = _rjem_rallocx(theirs[21], sized(2001), 0);
+  HOLD(2001);
+  DROP(theirs, 21);
+}
+int main(int argc, char** argv) {
+  begin(argc, argv);
+  site_own();
+  site_theirs();
+  void* seventh = theirs[7];
+  site_theirs_cleared();
+  site_moved();
+  tell(1);
+  for (int i = 0; i < 100; ++i) {
+    free(own[i]);
+    DROP(own, 20 + i);
+  }
+  for (int i = 100; i < 1000; ++i) {
+    if (i % 3) _rjem_free(theirs[i]); else _rjem_sdallocx(theirs[i], i, 0);
+    DROP(theirs, i);
+  }
+  _rjem_free(seventh);
+  DROP(theirs, 7);
+  tell(2);
+  return 0;
+}
+)");
+  ASSERT_TRUE(run(plain({"/usr/bin/gcc", "-shared", "-fPIC", "-O1", "-o",
+                         temp() + "/libprefixed.so", temp() + "/prefixed.c"}))
+                  .exited(0));
+  for (const char* binding : {"-Wl,-z,lazy", "-Wl,-z,now"}) {
+    const Result built =
+        run(plain({"/usr/bin/gcc", "-g", "-fno-builtin", "-O1", "-D_GNU_SOURCE",
+                   "-I" + source_dir() + "/tests/programs", binding, "-o", temp() + "/two",
+                   temp() + "/two.c", temp() + "/libprefixed.so"}));
+    ASSERT_TRUE(built.exited(0)) << built.err;
+    for (const char* allocator : {"", "libtcmalloc_minimal.so.4"}) {
+      Command command = traced({temp() + "/two", "signals"});
+      command.env["LD_PRELOAD"] = behind(allocator);
+      const Result result = run(command);
+      ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
+      const auto told = told_sites(result.out);
+      const std::vector<Memlog> logs = logs_of(result.pid);
+      ASSERT_EQ(logs.size(), 3u);
+      expect_sites(told.at(1), logs[0], temp() + "/two");
+      expect_sites(changes(told.at(1), told.at(2)), logs[1], temp() + "/two");
+    }
+  }
+}
+
+// An allocator that comes by dlopen is told of, not counted.
+TEST_F(InterfacesTest, LoadedLater) {
+  write_file(
+      temp() + "/allocator.c",
+      "static char memory[1 << 16];\n"
+      "void* mallocx(unsigned long size, int flags) { return memory + flags + size % 8; }\n");
+  write_file(temp() + "/late_plugin.c", R"(
+#include <stddef.h>
+void* mallocx(size_t, int);
+void* plugin_allocates(void) { return mallocx(12345, 0); }
+)");
+  write_file(temp() + "/late_main.c", R"(
+#include <dlfcn.h>
+int main(int argc, char** argv) {
+  void* plugin = argc > 1 ? dlopen(argv[1], RTLD_NOW) : 0;
+  void* (*allocate)(void) = plugin ? (void* (*)(void))dlsym(plugin, "plugin_allocates") : 0;
+  return allocate == 0 || allocate() == 0;
+}
+)");
+  ASSERT_TRUE(run(plain({"/usr/bin/gcc", "-shared", "-fPIC", "-o", temp() + "/allocator.so",
+                         temp() + "/allocator.c"}))
+                  .exited(0));
+  ASSERT_TRUE(run(plain({"/usr/bin/gcc", "-shared", "-fPIC", "-o", temp() + "/late_plugin.so",
+                         temp() + "/late_plugin.c", temp() + "/allocator.so"}))
+                  .exited(0));
+  ASSERT_TRUE(
+      run(plain({"/usr/bin/gcc", "-o", temp() + "/late_main", temp() + "/late_main.c"})).exited(0));
+  const Result result = run(traced({temp() + "/late_main", temp() + "/late_plugin.so"}));
+  ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
+  const std::vector<Memlog> logs = logs_of(result.pid);
+  ASSERT_EQ(logs.size(), 1u);
+  const std::vector<std::string> lines = not_covered(logs[0]);
+  ASSERT_EQ(lines.size(), 1u);
+  EXPECT_TRUE(lines[0].starts_with(temp() + "/late_plugin.so calls mallocx of ")) << lines[0];
+}
+
+}  // namespace
+}  // namespace mtrace::test
