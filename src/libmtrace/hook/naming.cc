@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/filters.h"
 #include "base/process.h"
+#include "base/writer.h"
 #include "hook/fork.h"
 #include "hook/lifecycle.h"
 #include "hook/options.h"

@@ -97,6 +97,9 @@ uint32_t* StackTable::enter(uint32_t bucket) {
         link = &link_of(next);
         next = load_acquire(*link);
       }
+      // A child that was forked inside this, and whose tables are a copy of its parent's file, may
+      // find what the parent has done meanwhile. Linked to itself, the bucket would be a circle.
+      if (next == (kBucketBit | fresh)) break;
       store(buckets_[fresh].next, next);
       // The loser goes on from where it was: only insertions happen, so its place is further on.
       if (compare_exchange(*link, next, kBucketBit | fresh)) break;

@@ -3,16 +3,16 @@
 #include <cstdlib>
 #include <filesystem>
 #include <system_error>
+#include <utility>
 #include <vector>
-
-#include "analyze/standard_frame.h"
 
 namespace mtrace::collect {
 
 namespace fs = std::filesystem;
 
-Repository::Repository(symbolize::SearchPath where, const std::string& root)
-    : paths_(std::move(where)), files_({}) {
+Repository::Repository(symbolize::SearchPath where, const std::string& root,
+                       analyze::ResponsiblePointer responsible)
+    : responsible_(std::move(responsible)), paths_(std::move(where)), files_({}) {
   std::error_code error;
   root_ = fs::weakly_canonical(root, error);
 }
@@ -34,6 +34,7 @@ void Repository::learn(const analyze::Table& table) {
 
 RepositoryLine Repository::line_of(const analyze::Table& table, const analyze::Row& row) {
   RepositoryLine other;
+  const size_t responsible = responsible_->of(row.frames, table.modules());
   for (size_t i = 0; i < row.frames.size(); ++i) {
     const auto [name, line] = symbolize::split_source(row.frames[i].source);
     if (line == 0) continue;
@@ -45,7 +46,7 @@ RepositoryLine Repository::line_of(const analyze::Table& table, const analyze::R
     if (path.starts_with(root_ + '/')) {
       return {path.substr(root_.size() + 1), line, row.frames[i].function};
     }
-    if (other.file.empty() && !analyze::is_standard(row.frames[i].function)) {
+    if (other.file.empty() && i >= responsible) {
       other = {name, line, row.frames[i].function};
     }
   }

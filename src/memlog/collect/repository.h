@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "analyze/responsible.h"
 #include "analyze/table.h"
 #include "symbolize/source_files.h"
 #include "symbolize/source_paths.h"
@@ -19,7 +20,8 @@ struct RepositoryLine {
 class Repository {
  public:
   // `root`: a directory.
-  Repository(symbolize::SearchPath where, const std::string& root);
+  Repository(symbolize::SearchPath where, const std::string& root,
+             analyze::ResponsiblePointer responsible);
 
   // The root by the environment of GitHub (GITHUB_WORKSPACE) or GitLab (CI_PROJECT_DIR), else the
   // working directory.
@@ -28,11 +30,12 @@ class Repository {
   // Reads the debugging information for the stacks of `table`. Call it before line_of().
   void learn(const analyze::Table& table);
 
-  // Returns the innermost line whose file is in the repository. If there is none, the innermost
-  // line outside the standard library, its file without directories.
+  // Returns the innermost line whose file is in the repository. If there is none, the line of the
+  // responsible frame, or of the first of its callers that has one, its file without directories.
   RepositoryLine line_of(const analyze::Table& table, const analyze::Row& row);
 
  private:
+  analyze::ResponsiblePointer responsible_;
   std::string root_;  // absolute, without links
   symbolize::SourcePaths paths_;
   symbolize::SourceFiles files_;

@@ -105,6 +105,12 @@ CheckOptions read_check_options(const Arguments& arguments) {
   if (!options.output.empty() && options.format == "text") {
     throw UsageError("check: --output needs --json or --format");
   }
+  const bool by_line = options.format != "text" && options.format != "json";
+  if (by_line && arguments.choice("--group-by") != "stack") {
+    throw UsageError(fmt::format(
+        "check: --group-by cannot be used with --format {}, which names the line of each stack",
+        options.format));
+  }
   const std::vector<std::string>& words = arguments.operands();
   const auto end = words.begin() + static_cast<ptrdiff_t>(arguments.before_dashes());
   options.files.assign(words.begin(), end);
@@ -275,6 +281,8 @@ class Judge {
     }
   }
 
+  const analyze::ResponsiblePointer& responsible() const { return reports_.filter().responsible; }
+
   void judge(analyze::Table table, uint64_t limit, const char* what, analyze::LeftOut left_out) {
     const analyze::Filter& filter = reports_.filter();
     table = analyze::grouped(std::move(table), filter.group_by, filter.responsible);
@@ -332,7 +340,8 @@ std::string formatted(const CheckOptions& options, const Arguments& arguments, c
     answer["checks"] = json::verdicts(judge.verdicts(), limit);
     return json::text(answer);
   }
-  collect::Repository repository(search_path(arguments), collect::Repository::root_directory());
+  collect::Repository repository(search_path(arguments), collect::Repository::root_directory(),
+                                 judge.responsible());
   for (const analyze::Verdict& verdict : judge.verdicts()) {
     if (!verdict.good()) repository.learn(verdict.table);
   }
