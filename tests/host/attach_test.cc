@@ -268,7 +268,8 @@ TEST_F(AttachTest, Refusals) {
   Process preloaded(traced({program("idle"), "read"}));
   preloaded.read_until("ready");
   expect_refused(attach(preloaded.pid()), "has libmtrace.so preloaded");
-  expect_refused(detach(preloaded.pid()), "has libmtrace.so preloaded");
+  expect_refused(detach(preloaded.pid()),
+                 "was started with libmtrace.so preloaded, not attached to, and stays traced");
   preloaded.write("x");
   EXPECT_TRUE(preloaded.wait().exited(0));
   // Of the shell that becomes memlog.
@@ -410,6 +411,27 @@ sys.stdin.read()
   ASSERT_EQ(all.size(), 1u) << "the child's report at its end";
   EXPECT_EQ(all.begin()->second[0].number("parent"), process.pid());
   EXPECT_GE(all.begin()->second[0].amount("live").bytes, 100'000);
+}
+
+// A file with several programs, as busybox and redis-server are: known by the name by which it was
+// started, also after it has written its state there.
+TEST_F(AttachTest, NameByWhichItWasStarted) {
+  const std::string link = temp() + "/many-programs-server";
+  std::filesystem::create_symlink(program("attached"), link);
+  for (const char* script :
+       {"exec \"$0\" sites", "exec -a 'many-programs-server: ready' \"$0\" sites"}) {
+    Process process(plain({"/bin/bash", "-c", script, link}));
+    process.read_until("ready");
+    const Result result = attach(process.pid());
+    EXPECT_TRUE(result.exited(0)) << result.err;
+    const std::string subject = std::to_string(process.pid()) + " (many-programs-server) ";
+    EXPECT_TRUE(result.out.starts_with(subject)) << result.out;
+    EXPECT_TRUE(std::filesystem::exists(report_path("many-programs-server", process.pid(), 1)) ||
+                run(plain({memlog_tool(), "report", std::to_string(process.pid())}))
+                        .out.find("many-programs-server-") != std::string::npos);
+    process.write("q");
+    EXPECT_TRUE(process.wait().exited(0));
+  }
 }
 
 }  // namespace

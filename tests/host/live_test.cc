@@ -84,6 +84,33 @@ TEST_F(LiveTest, TopNeedsALedger) {
                             "MTRACE_LEDGER)\n");
 }
 
+TEST_F(LiveTest, TopOfWhatIsNotTracedSuggestsAttach) {
+  Process process(plain({program("live_target")}));
+  process.read_until("go");
+  const std::string pid = std::to_string(process.pid());
+  const Result result = memlog({"top", "--once", pid});
+  EXPECT_TRUE(result.exited(1));
+  EXPECT_EQ(result.err, "memlog: " + pid +
+                            " (live_target) is not traced: libmtrace.so is not mapped (the program "
+                            "was started without it in LD_PRELOAD; memlog attach " +
+                            pid + " starts tracing it)\n");
+}
+
+TEST_F(LiveTest, PathOfTheLedgerIsShort) {
+  for (const char* place : {".", "./", "./here"}) {
+    Command command = named({program("live_target")});
+    command.directory = temp();
+    command.env["MTRACE_LEDGER"] = place;
+    Process process(std::move(command));
+    process.read_until("go");
+    const std::string pid = std::to_string(process.pid());
+    const Result result = memlog({"status", pid});
+    const std::string name = place[2] == 'h' ? "here" : "live_target-" + pid + ".ledger";
+    EXPECT_NE(result.out.find("        ledger " + temp() + '/' + name + '\n'), std::string::npos)
+        << result.out;
+  }
+}
+
 // A block that outlives the time is told of with its stack, one that is freed before is not.
 TEST_F(LiveTest, Expire) {
   Process process(target("busy"));

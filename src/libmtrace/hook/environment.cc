@@ -37,6 +37,9 @@ struct Strings {
     for (size_t at = 0; at < size && count < kMostStrings; at += strlen(text + at) + 1) {
       list[count++] = text + at;
     }
+    // A program that has written its state over its arguments ("nginx: worker process").
+    const bool title = count > 0 && strchr(list[0], ' ') != nullptr;
+    while (title && count > 1 && list[count - 1][0] == '\0') --count;
     list[count] = nullptr;
   }
 };

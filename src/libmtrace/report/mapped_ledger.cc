@@ -80,8 +80,11 @@ void put_command(format::LedgerHeader& header) {
 bool map_ledger(const char* option) {
   if (option[0] == '\0') return true;
   Writer out(g_place, sizeof g_place);
-  if (option[0] != '/') out.text(g_host.directory).put('/');
-  out.text(option);
+  const bool here = strcmp(option, ".") == 0 || strcmp(option, "./") == 0;
+  if (option[0] != '/') out.text(g_host.directory);
+  if (option[0] != '/' && !here) out.put('/');
+  // Of "./DIR" the path is shown to people.
+  if (!here) out.text(option[0] == '.' && option[1] == '/' ? option + 2 : option);
   char probe[kPathCapacity];
   const bool named = out.finish() == 0 && (option[0] == '/' || g_host.directory[0] != '\0');
   g_is_directory = named && (option[strlen(option) - 1] == '/' ||

@@ -52,8 +52,14 @@ std::vector<ExpiryNews> Expiry::end(uint64_t now) {
     ExpiryStack& stack = stacks_[index];
     const bool was_muted = stack.muted;
     stack.muted = mute_ != 0 && stack.freed >= mute_;
-    news.push_back({&stack, change.expired, change.freed, stack.expired == change.expired,
-                    stack.muted && !was_muted});
+    stack.untold_expired += change.expired;
+    stack.untold_freed += change.freed;
+    const uint64_t untold = stack.untold_expired + stack.untold_freed;
+    const bool now_muted = stack.muted && !was_muted;
+    if (pace_ == Pace::kDoubling && untold < stack.told && !now_muted) continue;
+    news.push_back({&stack, stack.untold_expired, stack.untold_freed, stack.told == 0, now_muted});
+    stack.told += untold;
+    stack.untold_expired = stack.untold_freed = 0;
   }
   changes_.clear();
   std::sort(news.begin(), news.end(), [](const ExpiryNews& a, const ExpiryNews& b) {

@@ -21,11 +21,21 @@ struct ExpiryStack {
   uint64_t freed_bytes = 0;
   uint64_t longest = 0;  // longest observed life of a freed one, in ticks
   bool muted = false;    // the stack frees them: the time is too short for it
+  uint64_t told = 0;     // expiries and frees of which there was news
+  // And those of which there was none yet.
+  uint64_t untold_expired = 0;
+  uint64_t untold_freed = 0;
 
   uint64_t may_leak() const { return expired - freed; }
 };
 
-// The changes of one look, per stack.
+// When there is news of a stack.
+enum class Pace {
+  kEachLook,  // that saw a change
+  kDoubling,  // when there is as much to tell as has been told: of n changes at most log2(n) + 1
+};
+
+// The changes of a stack since the news before.
 struct ExpiryNews {
   const ExpiryStack* stack;
   uint64_t expired;  // newly expired blocks
@@ -37,15 +47,15 @@ struct ExpiryNews {
 class Expiry {
  public:
   // Blocks born at `begin` or later expire when they are `after` ticks old. A stack is muted when
-  // it has freed `mute` expired blocks; 0: never.
-  Expiry(uint64_t begin, uint64_t after, uint64_t mute)
-      : begin_(begin), after_(after), mute_(mute) {}
+  // it has freed `mute` expired blocks; 0: never. That is news at once.
+  Expiry(uint64_t begin, uint64_t after, uint64_t mute, Pace pace = Pace::kEachLook)
+      : begin_(begin), after_(after), mute_(mute), pace_(pace) {}
 
   // Do one look: begin(), see() for each live block, end(). A block counts only when two
   // consecutive looks see it unchanged: a read during a change can mix two blocks.
   void begin() { ++look_; }
   void see(const live::LedgerBlock& block, uint64_t now);
-  // Returns the changes in the order of stack indices. Pointers are valid until the next look.
+  // Returns the news in the order of stack indices. Pointers are valid until the next look.
   std::vector<ExpiryNews> end(uint64_t now);
 
   std::vector<const ExpiryStack*> stacks() const;  // sorted by index
@@ -70,6 +80,7 @@ class Expiry {
   uint64_t begin_;
   uint64_t after_;
   uint64_t mute_;
+  Pace pace_;
   uint64_t look_ = 0;
   uint64_t expired_ = 0;
   absl::flat_hash_map<uint64_t, Seen> seen_;  // blocks old enough to expire, by address

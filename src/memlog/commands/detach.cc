@@ -35,6 +35,11 @@ int run_detach(const Arguments& arguments, const Streams& streams) {
                          ? fmt::format("{} was detached already\n", subject)
                          : fmt::format("{} detached: {} places restored, stopped for {:.1f} ms\n",
                                        subject, done.patches, target::milliseconds(done.stopped)));
+    } catch (const target::Preloaded&) {
+      complain(streams, fmt::format("{} was started with libmtrace.so preloaded, not attached to, "
+                                    "and stays traced",
+                                    subject));
+      good = false;
     } catch (const target::AttachError& error) {
       complain(streams, fmt::format("{} {}", subject, error.what()));
       good = false;

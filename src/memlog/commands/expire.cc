@@ -26,7 +26,8 @@ namespace {
 constexpr char kText[] = R"(
 Watches the blocks that a process allocates from now on, and reports those that live longer than
 --after. Prints a stack when its first block expires, then how many more of its blocks expire, and
-how many expired blocks are freed after all. A stack that frees --mute of its expired blocks is
+how many expired blocks are freed after all: each time their number has doubled, or with --format
+json at each look. A stack that frees --mute of its expired blocks is
 muted; the message suggests a longer --after.
 
 At the end, prints statistics for each stack: what may leak (expired and not freed), allocations and
@@ -88,7 +89,8 @@ class Session {
         first_(file),
         known_(first_),
         begun_(now_ticks()),
-        expiry_(begun_, to_ticks(options.after), options.mute) {
+        expiry_(begun_, to_ticks(options.after), options.mute,
+                options.json ? analyze::Pace::kEachLook : analyze::Pace::kDoubling) {
     const format::LedgerHeader& header = file.header();
     print(streams_, text_.beginning(live::ledger_text(header.name), header.pid));
     std::fflush(streams_.out);

@@ -54,12 +54,12 @@ int run_one(const Command& command, const std::vector<std::string>& words, const
 int choose(const std::vector<std::string>& words, const Streams& streams) {
   if (words.empty()) return help_command().run(Arguments(help_command().manual, {}), streams);
   const std::string& name = words[0];
-  if (name == "--version" || name == "-V") {
+  if (name == "--version" || name == "-V" || name == "version") {
     print(streams, fmt::format("memlog {}\n", MTRACE_VERSION));
     return kGood;
   }
   const std::vector<std::string> rest(words.begin() + 1, words.end());
-  if (name == "--help" || name == "-h") return run_one(help_command(), {}, streams);
+  if (name == "--help" || name == "-h") return run_one(help_command(), rest, streams);
   std::vector<std::string> names;
   for (const Command* command : all_commands()) {
     if (name == command->manual.name) return run_one(*command, rest, streams);

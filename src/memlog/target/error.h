@@ -21,4 +21,9 @@ struct SignalKills : AttachError {
   using AttachError::AttachError;
 };
 
+// The process was started with the library, which is there to stay.
+struct Preloaded : AttachError {
+  using AttachError::AttachError;
+};
+
 }  // namespace mtrace::target

@@ -120,6 +120,7 @@ Target::Target(const std::string& name, const std::function<void(pid_t)>& attach
     const auto traced = TracedProcess::find(pid_, true, not_traced);
     if (attach && !(traced && traced->counts())) attach(pid_);
     ledger_ = ledger_of(pid_, why);
+    if (ledger_ == nullptr && !traced) why = not_traced;
   }
   if (ledger_ != nullptr) return;
   throw std::runtime_error(

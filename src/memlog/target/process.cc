@@ -38,6 +38,17 @@ std::string command_name(pid_t pid) {
   return name;
 }
 
+constexpr size_t kCommandLength = 15;  // TASK_COMM_LEN without the zero byte
+
+// The name that the first argument begins with. Programs write there, too: "nginx: master process".
+std::string started_as(pid_t pid) {
+  const std::string arguments = read_proc(proc_path(pid, "cmdline")).value_or("");
+  std::string first = arguments.substr(0, arguments.find('\0'));
+  first.resize(std::min(first.find_first_of(": "), first.size()));
+  const std::string name = profile::base_name(first);
+  return name.starts_with('-') ? name.substr(1) : name;  // a login shell
+}
+
 uint64_t mask(const std::string& status, const char* key) {
   return std::strtoull(status_value(status, key).c_str(), nullptr, 16);
 }
@@ -80,7 +91,6 @@ std::vector<pid_t> find_processes(const std::string& name) {
     return ::access(proc_path(pid, "status").c_str(), F_OK) == 0 ? std::vector<pid_t>{pid}
                                                                  : std::vector<pid_t>();
   }
-  constexpr size_t kCommandLength = 15;  // TASK_COMM_LEN without the zero byte
   std::vector<pid_t> found;
   for (const pid_t pid : all_processes()) {
     if (executable_name(pid) == name || command_name(pid) == name.substr(0, kCommandLength)) {
@@ -91,8 +101,13 @@ std::vector<pid_t> find_processes(const std::string& name) {
 }
 
 std::string process_name(pid_t pid) {
-  const std::string name = executable_name(pid);
-  return name.empty() ? command_name(pid) : name;
+  const std::string file = executable_name(pid);
+  const std::string command = command_name(pid);
+  if (file.empty() || file.substr(0, kCommandLength) == command)
+    return file.empty() ? command : file;
+  // A file of several programs: people know the one by which it was started.
+  const std::string started = started_as(pid);
+  return started.substr(0, kCommandLength) == command ? started : file;
 }
 
 // "NSpid:" lists the pids from the namespace of /proc down to the process's own.

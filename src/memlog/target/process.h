@@ -25,7 +25,8 @@ std::vector<pid_t> all_processes();
 // Returns `root` and all its descendants.
 std::vector<pid_t> family(pid_t root);
 
-// Returns the name of the executable, or else the kernel's name of the process; empty: it is gone.
+// Returns the name of the executable; of one that holds several programs (busybox, redis-server)
+// the name by which it was started. Or else the kernel's name of the process; empty: it is gone.
 std::string process_name(pid_t pid);
 
 // Returns the pid of the process in its own namespace; 0: it is gone.

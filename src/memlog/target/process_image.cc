@@ -235,7 +235,7 @@ Done with_target(
     const target::ProcessImage target = process_image(pid);
     const std::string preload = start_environment(pid, "LD_PRELOAD").value_or("");
     if (target.attach != 0 && preload.find("libmtrace.so") != std::string::npos) {
-      throw AttachError("has libmtrace.so preloaded: memlog report asks it for a report");
+      throw Preloaded("has libmtrace.so preloaded: memlog report asks it for a report");
     }
     const auto left =
         std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());

@@ -58,8 +58,11 @@ std::string why_not_mapped(pid_t pid, const std::vector<Mapping>& files) {
         "found, a set-uid program, another architecture)",
         nothing);
   }
-  return fmt::format("is not traced: {} (the program was started without it in LD_PRELOAD)",
-                     nothing);
+  return fmt::format(
+      "is not traced: {} (the program was started without it in LD_PRELOAD; memlog attach {} "
+      "starts "
+      "tracing it)",
+      nothing, pid);
 }
 
 }  // namespace

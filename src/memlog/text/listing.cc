@@ -144,7 +144,9 @@ std::string entries_text(const Table& table, const Context& context, const Style
     if (!kind.empty()) out += kind_title(kind, style);
     out += kind_text(table, kind, context, style);
   }
-  return out + remarks_text(context, style);
+  out += remarks_text(context, style);
+  // A list in the order of the stacks is for comparing with another.
+  return out.empty() && style.order != Order::kStack ? "no stack changed\n" : out;
 }
 
 }  // namespace mtrace::text

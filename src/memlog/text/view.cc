@@ -41,9 +41,7 @@ void narrow(analyze::Table& table, const analyze::Filter& filter, const Style& s
   if (rows == Rows::kAll) {
   } else if (analyze::leaves_out_zero(style.order)) {
     context.left_out += analyze::drop_empty(table.rows(), style.order);
-  } else if (!filter.whole_stacks()) {
-    analyze::drop_empty(table.rows(), style.order);
-  } else if (rows == Rows::kChanged && !context.every) {
+  } else if (!filter.whole_stacks() || (rows == Rows::kChanged && !context.every)) {
     count_unchanged(table.rows(), style.order, context);
     analyze::drop_empty(table.rows(), style.order);
   }

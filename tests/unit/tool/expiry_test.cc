@@ -64,6 +64,35 @@ TEST(Expiry, AnAddressIsUsedAgain) {
   EXPECT_EQ(news[0].expired, 1u);
 }
 
+// A stack that goes on to leak is not told of at each look.
+TEST(Expiry, NewsWhenTheNumberHasDoubled) {
+  constexpr uint64_t kBlocks = 1000;
+  Expiry expiry(100, 50, 0, analyze::Pace::kDoubling);
+  std::vector<LedgerBlock> blocks;
+  std::vector<uint64_t> told;
+  uint64_t sum = 0;
+  for (uint64_t i = 0; i <= kBlocks; ++i) {
+    for (const ExpiryNews& news : look(expiry, 1000 + i, blocks)) {
+      EXPECT_EQ(news.first, told.empty());
+      sum += news.expired;
+      told.push_back(sum);
+    }
+    blocks.push_back({0x1000 + 16 * i, 10, 1, 100});
+  }
+  EXPECT_EQ(told, (std::vector<uint64_t>{1, 2, 4, 8, 16, 32, 64, 128, 256, 512}));
+  EXPECT_EQ(expiry.expired(), kBlocks - 1) << "the last one was seen once";
+  // What is freed counts, too; and a stack that is muted is told of at once.
+  Expiry muting(100, 50, 3, analyze::Pace::kDoubling);
+  for (const uint64_t now : {1000, 1001}) look(muting, now, blocks);
+  blocks.resize(blocks.size() - 2);
+  EXPECT_TRUE(look(muting, 1002, blocks).empty());
+  blocks.pop_back();
+  const auto news = look(muting, 1003, blocks);
+  ASSERT_EQ(news.size(), 1u);
+  EXPECT_EQ(news[0].freed, 3u);
+  EXPECT_TRUE(news[0].muted);
+}
+
 // What was read while a slot changed, address of one block and stack of another, does not last.
 TEST(Expiry, WhatIsSeenOnceIsNothing) {
   Expiry expiry(100, 50, 0);

@@ -64,7 +64,14 @@ TEST(Text, PrintableIsWhatIsPrintableAtEachPlace) {
 }
 
 TEST(Program, SaysItsVersion) {
-  EXPECT_EQ(test::memlog({"--version"}).out, "memlog " MTRACE_VERSION "\n");
+  for (const char* word : {"--version", "-V", "version"}) {
+    EXPECT_EQ(test::memlog({word}).out, "memlog " MTRACE_VERSION "\n") << word;
+  }
+  for (const char* word : {"--help", "-h"}) {
+    EXPECT_EQ(test::memlog({word, "show"}).out, test::memlog({"help", "show"}).out) << word;
+    EXPECT_EQ(test::memlog({word}).out, test::memlog({"help"}).out) << word;
+  }
+  EXPECT_EQ(test::memlog({"foo"}).err, "memlog: unknown command foo (memlog help lists them)\n");
 }
 
 TEST(Text, BytesForPeople) {

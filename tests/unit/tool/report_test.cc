@@ -169,7 +169,8 @@ TEST_F(Report, NeverSignalsAProcessWithoutTheLibrary) {
   Host host(program(), "", {});
   EXPECT_EQ(refusal(host),
             "is not traced: libmtrace.so is not mapped (the program was started without it in "
-            "LD_PRELOAD)");
+            "LD_PRELOAD; memlog attach " +
+                host.pid() + " starts tracing it)");
 }
 
 TEST_F(Report, TellsWhyThePreloadDidNotWork) {

@@ -102,6 +102,20 @@ TEST_F(Temporary, ViewsOfGrowthAreAsShortAsBefore) {
   EXPECT_EQ(sum.find("site_crosses"), std::string::npos) << sum;
 }
 
+TEST_F(Temporary, AViewOfNothingSaysSo) {
+  trace("MTRACE_SAMPLE=1G");  // nothing is recorded
+  const std::string text = view({"show", "--depth", "1", "--no-header"});
+  EXPECT_EQ(text, "no stack changed\nno stack changed\n");
+}
+
+TEST_F(Temporary, MergedStacksThatChangedNothingAreCounted) {
+  const Result result = memlog(
+      {"show", "--depth", "1", "--no-header", "--include", "function:site_passes", files_[1]});
+  EXPECT_TRUE(result.out.find("... 1 freed as much as it allocated (--by allocs)\n") !=
+              std::string::npos)
+      << result.out;
+}
+
 TEST_F(Temporary, ComparisonsKnowOnlyWhatIsLive) {
   const Result diff = memlog({"diff", files_[0], files_[1]});
   EXPECT_NE(diff.out.find("0 stacks grew, 1 shrank, 1 unchanged\nonly in B 0, only in A 1\n"),
