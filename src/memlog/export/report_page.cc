@@ -31,7 +31,9 @@ ordered_json reports_json(const std::vector<profile::Header>& headers) {
          {"blocks", countable(header.live.blocks)},
          {"delta", countable(header.delta.bytes)},
          {"peak", header.peak ? ordered_json(countable(static_cast<int64_t>(header.peak->bytes)))
-                              : ordered_json()}});
+                              : ordered_json()},
+         {"rss", header.rss ? ordered_json(countable(static_cast<int64_t>(*header.rss)))
+                            : ordered_json()}});
   }
   return out;
 }

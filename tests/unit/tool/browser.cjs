@@ -96,6 +96,8 @@ async function timeline(page) {
   for (const dot of await page.locator('#timeline circle').all()) {
     facts.dots.push(Number(await dot.getAttribute('cy')));
   }
+  const curve = await page.getAttribute('#timeline .rss-line', 'd');
+  facts.resident = curve.slice(1).split('L').map((point) => Number(point.split(' ')[1]));
   await page.focus('#timeline');
   await page.keyboard.press('Home');
   for (let i = 0; i < facts.dots.length; ++i) {

@@ -49,6 +49,10 @@ int64_t peak_at(size_t report) {
   return most + 1000;
 }
 
+int64_t resident_at(size_t report) {
+  return 2 * peak_at(report) + 100 * static_cast<int64_t>(report);
+}
+
 std::string report_text(size_t report) {
   const int64_t delta = live_at(report) - live_at(report - 1);
   std::string out = fmt::format(
@@ -70,8 +74,9 @@ std::string report_text(size_t report) {
   }
   std::sort(entries.begin(), entries.end());
   for (const auto& [order, entry] : entries) out += entry;
-  return out + "# module: /usr/bin/svc build-id=5c05 base=0x55d0c0a00000\n# uptime: " +
-         std::to_string(report) + "0.000 seconds\n# resolved: yes\n# end\n";
+  return out + "# module: /usr/bin/svc build-id=5c05 base=0x55d0c0a00000\n# rss: " +
+         std::to_string(resident_at(report)) + " bytes\n# uptime: " + std::to_string(report) +
+         "0.000 seconds\n# resolved: yes\n# end\n";
 }
 
 // What a browser must not take for markup, script or the end of one.
@@ -244,10 +249,16 @@ TEST_F(Browser, TheTimelineHasTheSeries) {
   const auto height = [&](size_t report) { return timeline["dots"][report - 1].get<double>(); };
   for (size_t i = 1; i <= kReports; ++i) {
     EXPECT_EQ(timeline["told"][i - 1],
-              fmt::format("report {0}, round-{0}: live {1} bytes, peak {2}, {3} since the report "
-                          "before; {0}0.000 s after the start, 2026-11-20 20:00:{0}0 UTC",
-                          i, grouped(live_at(i)), grouped(peak_at(i)),
+              fmt::format("report {0}, round-{0}: live {1} bytes, peak {2}, resident {3}, {4} "
+                          "since the report before; {0}0.000 s after the start, 2026-11-20 "
+                          "20:00:{0}0 UTC",
+                          i, grouped(live_at(i)), grouped(peak_at(i)), grouped(resident_at(i)),
                           grouped(live_at(i) - live_at(i - 1), true)));
+    // The curve has a point at each report, on the scale of the live bytes.
+    const json& point = timeline["resident"].at(i - 1);
+    const double scale = (height(1) - height(4)) / static_cast<double>(live_at(4) - live_at(1));
+    EXPECT_NEAR(point.get<double>(),
+                height(1) - scale * static_cast<double>(resident_at(i) - live_at(1)), 0.01);
     // Heights are as the bytes.
     const double share =
         static_cast<double>(live_at(i) - live_at(1)) / static_cast<double>(live_at(4) - live_at(1));

@@ -1,4 +1,5 @@
-// The series of reports over time: what is live, the peak, and what each report changed.
+// The series of reports over time: what is live, the peak, the resident set, and what each report
+// changed.
 
 const kLeft = 74;     // pixels, as all lengths here: room for the numbers
 const kRight = 14;
@@ -17,7 +18,8 @@ class Timeline {
     const seconds = data.reports.map((report) => report.seconds);
     this.first = Math.min(...seconds);
     this.span = Math.max(...seconds) - this.first;
-    this.top = Math.max(1, ...data.reports.map(({live, peak}) => Math.max(live, peak ?? 0)));
+    this.top = Math.max(
+        1, ...data.reports.map(({live, peak, rss}) => Math.max(live, peak ?? 0, rss ?? 0)));
     this.most = Math.max(1, ...data.reports.map((report) => Math.abs(report.delta)));
     svg.onclick = (event) => choose(this.nearest(event), event.shiftKey);
     svg.onmousemove = (event) => this.tell(this.nearest(event));
@@ -55,9 +57,10 @@ class Timeline {
   }
 
   text(state) {
-    const {live, peak, delta, seconds, taken} = this.data.reports[state - 1];
+    const {live, peak, rss, delta, seconds, taken} = this.data.reports[state - 1];
     return `${this.data.title(state)}: live ${grouped(live)} bytes, ` +
         `peak ${peak === null ? 'not known' : grouped(peak)}, ` +
+        (rss === null ? '' : `resident ${grouped(rss)}, `) +
         `${signed(delta)} since the report before; ${seconds.toFixed(3)} s after the start, ` +
         timeText(taken);
   }
@@ -115,9 +118,12 @@ class Timeline {
       const [x, y] = [this.x(state), value(state, 'peak')];
       peak += peak === '' ? `M${x} ${y}` : `V${y}H${x}`;
     }
+    const resident = states.filter((one) => this.data.reports[one - 1].rss !== null)
+        .map((state) => `${this.x(state)} ${value(state, 'rss')}`).join('L');
     return [
       makeSvg('path', {'class': 'area', d: `M${this.x(1)} ${floor}L${live}V${floor}Z`}),
       makeSvg('path', {'class': 'peak-line', d: peak}),
+      makeSvg('path', {'class': 'rss-line', d: resident === '' ? '' : `M${resident}`}),
       makeSvg('path', {'class': 'line', d: `M${live}`}),
     ];
   }
