@@ -7,10 +7,12 @@
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <set>
 #include <tuple>
 
 #include "collect/catalog.h"
+#include "format/memlog.h"
 #include "profile/error.h"
 
 namespace mtrace::collect {
@@ -84,6 +86,24 @@ RunReports reports_of_run(const std::string& directory, pid_t pid, const std::st
     if (listed.started == own.back().started) out.files.push_back(listed.path);
   }
   return out;
+}
+
+bool lacks_names(const std::string& path) {
+  constexpr std::streamoff kPart = 65536;  // more than what stands before or behind the entries
+  std::ifstream file(path, std::ios::binary | std::ios::ate);
+  const std::streamoff size = file.tellg();
+  const auto part = [&](std::streamoff from) {
+    std::string text(static_cast<size_t>(std::min(kPart, size)), '\0');
+    file.seekg(from);
+    file.read(text.data(), static_cast<std::streamsize>(text.size()));
+    return text;
+  };
+  if (size <= 0) return false;
+  const std::string head = part(0);
+  const std::string tail = part(std::max<std::streamoff>(size - kPart, 0));
+  // Frames are the only lines that begin with a tab.
+  return head.find("\n\t") != std::string::npos &&
+         tail.find(fmt::format("\n# {}: no\n", format::kKeyResolved)) != std::string::npos;
 }
 
 }  // namespace mtrace::collect

@@ -27,4 +27,8 @@ struct RunReports {
 // not take ($TMPDIR, /tmp). Directories that cannot be read have none.
 RunReports reports_of_run(const std::string& directory, pid_t pid, const std::string& begun);
 
+// Returns whether the report has stacks and none of its frames has a name. Looks only at its
+// beginning and its end. False also when it cannot be read.
+bool lacks_names(const std::string& path);
+
 }  // namespace mtrace::collect

@@ -59,6 +59,21 @@ std::string summary(const RunOptions& options, const std::string& begun, const t
   return out;
 }
 
+// Of reports that the library had to leave without names; empty: there is none, or it was told to.
+std::string names_missing(const RunOptions& options, const std::string& begun,
+                          const target::Ended& ended) {
+  const char* resolver = std::getenv("MTRACE_RESOLVER");
+  if (resolver != nullptr && std::string(resolver) == "none") return {};
+  std::string out;
+  for (const std::string& file :
+       collect::reports_of_run(options.directory, ended.pid, begun).files) {
+    if (!collect::lacks_names(file)) continue;
+    const std::string name = profile::escaped(file, "");
+    out += fmt::format("no names in {0}: memlog resolve {0} adds them\n", name);
+  }
+  return out;
+}
+
 int run_run(const Arguments& arguments, const Streams& streams) {
   const std::vector<std::string>& command = arguments.operands();
   if (command.empty()) throw UsageError("run: no program given");
@@ -107,6 +122,7 @@ int run_run(const Arguments& arguments, const Streams& streams) {
       complain(streams, error.what());  // the program's end is what counts
     }
   }
+  if (!killed) fmt::print(streams.err, "{}", names_missing(options, begun, ended));
   fmt::print(streams.err, "{}", unsaved);
   if (!killed) return WEXITSTATUS(ended.status);
   std::fflush(streams.out);

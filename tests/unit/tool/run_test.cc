@@ -112,6 +112,15 @@ TEST(Attach, SaysWhichVariableIsNoOption) {
             "memlog: no process no-such-process\n");
 }
 
+// Where names take longer than exit waits for them; also without a summary.
+TEST_F(Run, SaysWhichReportsLackNames) {
+  const std::string out = script("MTRACE_EXIT_WAIT=0 $run -q sh -c :; ls sh-*.memlog");
+  const std::string name = out.substr(out.rfind("sh-"), out.rfind('\n') - out.rfind("sh-"));
+  EXPECT_EQ(out, fmt::format("no names in {0}: memlog resolve {0} adds them\n{0}\n", name));
+  EXPECT_EQ(script("rm sh-*; MTRACE_EXIT_WAIT=600 $run -q sh -c :"), "");
+  EXPECT_EQ(script("rm sh-*; MTRACE_RESOLVER=none $run -q sh -c :"), "") << "as it was asked to";
+}
+
 TEST_F(Run, SaysWhichSignalKilled) {
   const std::string out = script("$run -q sh -c 'kill -SEGV $$'; echo $?");
   EXPECT_NE(out.find(" was killed by SIGSEGV (Segmentation fault) after "), std::string::npos)
