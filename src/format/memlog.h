@@ -62,10 +62,10 @@ inline constexpr char kKeyRecording[] = "recording";   // stopped; absent: going
 inline constexpr char kKeyNote[] = "note";             // for the reader; anywhere, repeatable
 // A note of a report that is elsewhere: followed by the directory it should be in.
 inline constexpr char kNoteElsewhere[] = "could not write to ";
-inline constexpr char kKeyKind[] = "kind";             // NAME N bytes M blocks: live of that @kind
-inline constexpr char kKeyModule[] = "module";         // PATH[#G] build-id=HEX base=0xHEX
-inline constexpr char kKeyHost[] = "host";             // NAME boot-id=UUID arch=x86_64
-inline constexpr char kKeyCalls[] = "calls";           // FUNCTION=N ...: calls since the start
+inline constexpr char kKeyKind[] = "kind";      // NAME N bytes M blocks: live of that @kind
+inline constexpr char kKeyModule[] = "module";  // PATH[#G] build-id=HEX base=0xHEX
+inline constexpr char kKeyHost[] = "host";      // NAME boot-id=UUID arch=x86_64
+inline constexpr char kKeyCalls[] = "calls";    // FUNCTION=N ...: calls since the start
 inline constexpr char kKeyFailed[] = "failed-allocations";   // N calls that returned no memory
 inline constexpr char kKeyUnknownFrees[] = "unknown-frees";  // N frees of blocks never seen
 inline constexpr char kKeyMisuse[] = "misuse";          // CAUSE=N ...: calls of the API in error
