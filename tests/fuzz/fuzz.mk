@@ -17,16 +17,16 @@ FUZZ_SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all
 FUZZ_FLAGS    := -Isrc/libmtrace -Isrc/memlog -std=c++20 $(FUZZ_OPT) -g1 $(WARN) -MMD -MP -fno-omit-frame-pointer \
                  -fsanitize=fuzzer-no-link $(FUZZ_SANITIZE)
 # What a system call of the library's takes.
-FUZZ_KERNEL   := $(addprefix src/libmtrace/base/,clock.cc filters.cc inherited_calls.cc probe.cc process.cc \
+FUZZ_KERNEL   := $(addprefix src/libmtrace/base/,clock.cc early_signal.cc filters.cc inherited_calls.cc probe.cc process.cc \
                    spawn.cc syscall.cc)
 # The parts that each target is about.
 FUZZ_SRC_cfi     := $(addprefix src/libmtrace/unwind/,cfi.cc compile.cc eh_frame.cc expression.cc frame_registers.cc \
                       stack_memory.cc) $(FUZZ_KERNEL)
-FUZZ_SRC_memlog  := $(wildcard $(addsuffix /*.cc,$(addprefix src/memlog/,profile live analyze export)))
+FUZZ_SRC_memlog  := $(wildcard $(addsuffix /*.cc,$(addprefix src/memlog/,profile live analyze json export)))
 FUZZ_SRC_elf     := $(addprefix src/memlog/symbolize/,demangle.cc dwarf_index.cc elf_file.cc \
                       module_symbols.cc symbol_table.cc) src/memlog/profile/text.cc
-FUZZ_SRC_options := src/libmtrace/hook/options.cc src/libmtrace/hook/environment.cc \
-                    $(addprefix src/libmtrace/base/,file.cc writer.cc) $(FUZZ_KERNEL)
+FUZZ_SRC_options := $(addprefix src/libmtrace/hook/,environment.cc option_names.cc options.cc \
+                      relatives.cc) $(addprefix src/libmtrace/base/,file.cc writer.cc) $(FUZZ_KERNEL)
 FUZZ_SRC_decode  := $(filter-out %/worker.cc,$(wildcard src/memlog/symbolize/*.cc)) \
                     $(wildcard src/memlog/profile/*.cc)
 FUZZ_SRC_ledger  := $(wildcard src/memlog/profile/*.cc src/memlog/live/*.cc)

@@ -15,12 +15,12 @@
 namespace {
 
 // What complain() writes to stderr.
-std::string complaints() {
+std::string complaints(char* const* envp) {
   static const int file = memfd_create("stderr", MFD_CLOEXEC);
   static const int own = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
   if (ftruncate(file, 0) != 0 || lseek(file, 0, SEEK_SET) != 0) __builtin_trap();
   dup2(file, STDERR_FILENO);
-  mtrace::hook::complain();
+  mtrace::hook::complain(envp);
   dup2(own, STDERR_FILENO);
   std::string text(static_cast<size_t>(lseek(file, 0, SEEK_CUR)), '\0');
   if (pread(file, text.data(), text.size(), 0) != static_cast<ssize_t>(text.size())) {
@@ -66,7 +66,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       options.fill > 255 || (options.signal != 0 && options.signal == options.toggle_signal)) {
     __builtin_trap();
   }
-  expect_harmless(complaints());
+  expect_harmless(complaints(envp.data()));
   const char* line = options_line();
   for (const char* p = line; *p != '\0'; ++p) {
     if (static_cast<unsigned char>(*p) < 0x20) __builtin_trap();
