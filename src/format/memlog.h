@@ -33,6 +33,7 @@ inline constexpr char kCutLine[] = "...";
 inline constexpr char kInlined[] = "(inlined)";
 inline constexpr char kUnknownFunction[] = "??";
 inline constexpr char kSuffix[] = ".memlog";
+inline constexpr char kCompressedSuffix[] = ".zst";  // behind kSuffix
 inline constexpr char kVdsoPath[] = "[vdso]";
 
 // Meta keys, in the order in which the library writes them. Those up to kKeyLost come before the

@@ -125,12 +125,15 @@ TEST_F(CompletionTest, ChoicesAreThoseThatTheProgramTakes) {
 TEST_F(CompletionTest, BashOffersFiles) {
   write_file(home_ / "app-1-1.memlog", "");
   write_file(home_ / "app 2.memlog", "");
+  write_file(home_ / "app-1-2.memlog.zst", "");
   write_file(home_ / "app.txt", "");
+  write_file(home_ / "app.zst", "");
   std::filesystem::create_directory(home_ / "apps");
-  EXPECT_EQ(bash({"show", "ap"}), (Set{"app-1-1.memlog", "app 2.memlog", "apps"}));
+  EXPECT_EQ(bash({"show", "ap"}),
+            (Set{"app-1-1.memlog", "app-1-2.memlog.zst", "app 2.memlog", "apps"}));
   EXPECT_EQ(bash({"decode", "app.t"}), (Set{"app.txt"}));
   EXPECT_EQ(bash({"show", "--symbols", "ap"}), (Set{"apps"}));
-  EXPECT_EQ(bash({"show", "--suppressions", "app."}), (Set{"app.txt"}));
+  EXPECT_EQ(bash({"show", "--suppressions", "app."}), (Set{"app.txt", "app.zst"}));
 }
 
 TEST_F(CompletionTest, BashLeavesTheOptionsOfProgramsAlone) {

@@ -116,6 +116,7 @@ void begin(const char* dormant, const char* temporary, char* const* envp) {
   report::set_listed(listed_entries());
   report::status_filters(sys::known_filters());
   if (!again) report::set_resolver(tool, envp, g_options.signal);
+  report::set_compressing(g_options.compress);
   report::status_mode(Mode::kActive, "");
   find_entry_points(is_late());
   find_loader();

@@ -25,7 +25,8 @@ struct Options {
   const char* follow;    // as given
   const char* unwinder;  // "cfi" or "libunwind"
   const char* resolver;  // "": look for it
-  unsigned exit_wait;    // seconds
+  bool compress;
+  unsigned exit_wait;  // seconds
   unsigned name_after_ms;
   bool command;
 };

@@ -73,10 +73,16 @@ void set_fallback(unsigned place, const char* path) {
   strip_slashes(g_directory[place]);
 }
 
+// The length of `text`, `length` bytes, without `suffix`.
+size_t without_suffix(const char* text, size_t length, const char* suffix) {
+  const size_t end = strlen(suffix);
+  const bool has_it = length >= end && memcmp(text + length - end, suffix, end) == 0;
+  return has_it ? length - end : length;
+}
+
 void set_template(const char* wish) {
-  constexpr size_t kSuffix = sizeof(format::kSuffix) - 1;
-  size_t length = strlen(wish);
-  if (length >= kSuffix && strcmp(wish + length - kSuffix, format::kSuffix) == 0) length -= kSuffix;
+  size_t length = without_suffix(wish, strlen(wish), format::kCompressedSuffix);
+  length = without_suffix(wish, length, format::kSuffix);
   Writer out(g_template, sizeof g_template);
   out.bytes(wish, length);
   if (!has(wish, 'p')) out.text("-%p");
@@ -183,6 +189,14 @@ long publish_unnamed(const OutputFile& file) {
   return -EAGAIN;
 }
 
+// Whether an earlier process of the same pid had this name for its report, which the resolver has
+// compressed since. The new one could not be.
+bool was_compressed(const OutputFile& file) {
+  char path[kPathCapacity];
+  return Writer(path, sizeof path).text(file.path).text(format::kCompressedSuffix).finish() == 0 &&
+         sys::file_exists(path);
+}
+
 }  // namespace
 
 void set_output(const char* option, const char* fallback) {
@@ -257,6 +271,7 @@ long publish_output(OutputFile* file) {
   long result;
   for (;;) {
     result = expand_path(file->path, *file, "", "");
+    if (result == 0 && was_compressed(*file)) result = -EEXIST;
     if (result == 0) {
       result = named ? sys::publish(file->temporary, file->path) : publish_unnamed(*file);
     }

@@ -40,8 +40,9 @@ struct Shared {
   uint32_t tool_pid;
   uint32_t queued;  // jobs ever queued; job i is in jobs[i % kQueued]
   uint32_t taken;   // jobs ever taken by the supervisor
+  bool compress;
   sys::Program program;
-  const char* argv[6 + kQueued];
+  const char* argv[7 + kQueued];
   Job jobs[kQueued];
   Job taken_jobs[kQueued];
   alignas(16) char supervisor_stack[kStack];
@@ -55,6 +56,7 @@ const char* g_tool = nullptr;
 sys::FileIdentity g_tool_file;
 char** g_environment = nullptr;
 int g_signal = 0;
+bool g_compress = false;
 Shared* g_shared = nullptr;
 uint32_t g_supervisor = 0;
 
@@ -86,6 +88,7 @@ void run_batch(Shared& shared) {
   shared.argv[argc++] = "memlog";
   shared.argv[argc++] = "resolve";
   shared.argv[argc++] = "--quiet";
+  if (shared.compress) shared.argv[argc++] = "--compress";
   bool tree = false;
   for (uint32_t i = first; i != queued; ++i) tree |= shared.jobs[i % kQueued].tree;
   if (tree) shared.argv[argc++] = "--tree";
@@ -167,6 +170,8 @@ bool prepare() {
 
 }  // namespace
 
+void set_compressing(bool on) { g_compress = on; }
+
 void set_resolver(const char* tool, char* const* envp, int signal) {
   g_signal = signal;
   g_environment = tool != nullptr ? copy_environment(envp) : nullptr;
@@ -190,6 +195,7 @@ void resolve_later(const char* path, uint32_t seq, bool host_waits, bool tree) {
   Job& job = shared.jobs[shared.queued % kQueued];
   job.seq = seq;
   job.tree = tree;
+  shared.compress = g_compress;
   // Beside busy programs a polite one does not come to run while the host waits.
   shared.program.niceness = host_waits ? 0 : kPolite;
   strncpy(job.path, path, kPath - 1);

@@ -9,6 +9,8 @@ namespace mtrace::report {
 // At start. `tool`: path of memlog, or nullptr for none. The environment of the resolver is a copy
 // of `envp` without LD_*. `signal`: the trigger, which the resolver ignores.
 void set_resolver(const char* tool, char* const* envp, int signal);
+// Whether the resolver also compresses reports.
+void set_compressing(bool on);
 
 // What set_resolver() has made of it, for another run of the tool. No path: there is none, or it
 // must not be started any more, because the program has restricted its system calls since, and to

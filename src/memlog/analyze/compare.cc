@@ -60,7 +60,8 @@ std::string exact_key(const Table& table, const Row& row) {
 std::string name_key(const Table& table, const Row& row) {
   std::string key = row.kind + (row.cut ? "\1" : "\2");
   for (const Frame& frame : row.frames) {
-    key += frame.function + '\0' + frame.source.substr(0, frame.source.rfind(':')) + '\0';
+    const std::string& source = frame.source;
+    key += frame.function.text() + '\0' + source.substr(0, source.rfind(':')) + '\0';
     if (!frame.function.empty() || frame.place == Place::kInlined) continue;
     if (frame.place == Place::kModule) {
       key += profile::base_name(table.modules()[frame.module].path) + '+' +

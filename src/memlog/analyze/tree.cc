@@ -72,7 +72,7 @@ class Builder {
   std::string key(const Step& step) const {
     if (step.frame == nullptr) return "...";
     const Frame& frame = *step.frame;
-    std::string text = frame.function + '\0' + frame.source;
+    std::string text = frame.function.text() + '\0' + frame.source.text();
     if (frame.function.empty() || frame.source.empty()) {
       if (frame.place == Place::kModule) text += '\0' + table_.modules()[frame.module].path;
       if (frame.function.empty()) text += '\0' + std::to_string(frame.offset);

@@ -68,7 +68,8 @@ constexpr char kBashEnd[] = R"sh(    esac
   case $operands in
     memlogs)
       compopt -o filenames 2>/dev/null
-      mapfile -t COMPREPLY < <(compgen -f -X '!*.memlog' -- "$cur"; compgen -d -- "$cur")
+      mapfile -t COMPREPLY < <(compgen -f -X '!*.memlog' -- "$cur"
+        compgen -f -X '!*.memlog.zst' -- "$cur"; compgen -d -- "$cur")
       ;;
     files) _memlog_files -f -- "$cur" ;;
     topics) _memlog_words "$commands options library-code" "$cur" ;;

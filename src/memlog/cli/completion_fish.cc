@@ -18,7 +18,7 @@ std::string fish_text(const std::string& text) {
 const char* fish_words(Words words) {
   switch (words) {
     case Words::kMemlogs:
-      return " -k -a '(__fish_complete_suffix .memlog)'";
+      return " -k -a '(__fish_complete_suffix .memlog; __fish_complete_suffix .memlog.zst)'";
     case Words::kFiles:
       return " -F";
     case Words::kDirectories:

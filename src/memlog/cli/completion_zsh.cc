@@ -18,7 +18,7 @@ std::string zsh_text(const std::string& text) {
 const char* zsh_action(Words words) {
   switch (words) {
     case Words::kMemlogs:
-      return "_files -g \"*.memlog(-.)\"";
+      return "_files -g \"*.memlog(|.zst)(-.)\"";
     case Words::kFiles:
       return "_files";
     case Words::kDirectories:

@@ -111,6 +111,7 @@ RunOptions read_run_options(const Arguments& arguments) {
     }
     options.settings.push_back(fmt::format("MTRACE_SAMPLE={}", *size));
   }
+  if (arguments.has("--compress")) options.settings.emplace_back("MTRACE_COMPRESS=1");
   if (arguments.has("--every")) {
     const auto every = text::read_duration(arguments.value("--every"), 1000);
     constexpr uint64_t kLeast = 100;
@@ -150,6 +151,9 @@ Manual run_manual() {
         pattern; a pattern applies to PROGRAM, too.)"},
        {"--sample", "", "BYTES",
         "Record one allocation per this many bytes on average, instead of every one."},
+       {"--compress", "", "",
+        R"(Compress reports with zstd when their frames are named: PROGRAM-PID-1.memlog.zst. Every
+        command of memlog reads them.)"},
        {"--ledger", "", "DIR|none",
         R"(Each process keeps its tables in a file in this directory while it runs, for memlog top
         and memlog recover. none: no file. Default: a directory of this run in memory

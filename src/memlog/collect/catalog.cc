@@ -1,9 +1,8 @@
 #include "collect/catalog.h"
 
+#include <absl/container/flat_hash_map.h>
 #include <dirent.h>
-#include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -13,7 +12,9 @@
 
 #include "format/memlog.h"
 #include "profile/error.h"
+#include "profile/input.h"
 #include "profile/line.h"
+#include "profile/path.h"
 #include "profile/text.h"
 
 namespace mtrace::collect {
@@ -23,21 +24,30 @@ namespace {
 // few keys wanted here still come first or the file is passed over.
 constexpr size_t kHead = 65536;
 
-std::optional<Listed> read_head(const std::string& path) {
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (file < 0) return std::nullopt;
+// Stops at what cannot be read.
+std::string text_head(profile::Input& input) {
   std::string head(kHead, '\0');
-  struct stat state = {};
-  const ssize_t got = ::fstat(file, &state) == 0 && S_ISREG(state.st_mode)
-                          ? ::read(file, head.data(), head.size())
-                          : -1;
-  ::close(file);
-  head.resize(got > 0 ? static_cast<size_t>(got) : 0);
+  size_t size = 0;
+  try {
+    for (size_t got = 1; got != 0 && size < head.size(); size += got) {
+      got = input.read(head.data() + size, head.size() - size);
+    }
+  } catch (const profile::FileError&) {
+  } catch (const profile::DamagedCompression&) {
+  }
+  head.resize(size);
+  return head;
+}
+
+std::optional<Listed> read_head(const std::string& path) {
+  auto input = profile::Input::of_file(path);
+  if (!input) return std::nullopt;
+  const std::string head = text_head(*input);
   auto lines = profile::split(head, '\n');
   if (lines[0] != format::kMagicLine) return std::nullopt;
 
   Listed listed;
-  listed.path = path;
+  listed.path = input->path();
   for (size_t i = 1; i + 1 < lines.size() && lines[i].starts_with('#'); ++i) {
     try {
       const profile::Field line = profile::read_meta(lines[i]);
@@ -62,6 +72,28 @@ std::optional<Listed> read_head(const std::string& path) {
   return listed;
 }
 
+// A report that is compressed while the directory is read may be found by both of its names.
+void drop_seen_twice(std::vector<Listed>& all) {
+  absl::flat_hash_map<std::string, const Listed*> compressed;
+  for (const Listed& listed : all) {
+    if (listed.path.ends_with(format::kCompressedSuffix)) compressed[listed.path] = &listed;
+  }
+  std::vector<Listed> kept;
+  for (const Listed& listed : all) {
+    const auto known = compressed.find(listed.path + format::kCompressedSuffix);
+    const auto same = [&](const Listed& other) {
+      return listed.started == other.started && listed.pid == other.pid &&
+             listed.seq == other.seq && listed.program == other.program;
+    };
+    if (known == compressed.end() || !same(*known->second)) kept.push_back(listed);
+  }
+  std::sort(kept.begin(), kept.end(), [](const auto& a, const auto& b) { return a.path < b.path; });
+  kept.erase(std::unique(kept.begin(), kept.end(),
+                         [](const auto& a, const auto& b) { return a.path == b.path; }),
+             kept.end());
+  all = std::move(kept);
+}
+
 }  // namespace
 
 std::vector<Listed> list_memlogs(const std::string& directory) {
@@ -72,11 +104,12 @@ std::vector<Listed> list_memlogs(const std::string& directory) {
   std::vector<Listed> all;
   while (const dirent* item = ::readdir(open.get())) {
     const std::string name = item->d_name;
-    if (!name.ends_with(format::kSuffix)) continue;
+    if (!profile::is_report_name(name)) continue;
     if (auto listed = read_head(prefix + name)) {
       all.push_back(std::move(*listed));
     }
   }
+  drop_seen_twice(all);
   return all;
 }
 

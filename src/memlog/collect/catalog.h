@@ -19,8 +19,8 @@ struct Listed {
   std::string refused_by;  // the directory that it should be in and could not be written to
 };
 
-// Returns the files in `directory` that end in .memlog and begin like a memlog, in no order. Skips
-// others. Throws FileError when the directory cannot be read.
+// Returns the files in `directory` that end in .memlog or .memlog.zst and begin like a memlog, by
+// path. Skips others. Throws FileError when the directory cannot be read.
 std::vector<Listed> list_memlogs(const std::string& directory);
 
 // Like list_memlogs(), for one file. Returns nothing when it does not begin like a memlog, or its

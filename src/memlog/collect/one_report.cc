@@ -1,12 +1,12 @@
 #include "collect/one_report.h"
 
-#include <sys/stat.h>
+#include "profile/input.h"
 
 namespace mtrace::collect {
 namespace {
 
-// Bytes; what is smaller is read once, not twice.
-constexpr off_t kLarge = 8 << 20;
+// Bytes of text; what is smaller is read once, not twice.
+constexpr size_t kLarge = 8 << 20;
 
 }  // namespace
 
@@ -20,9 +20,9 @@ void Report::each(const profile::Piece& action) {
 }
 
 bool is_large(const std::string& path) {
-  struct stat state = {};
-  return path != "-" && ::stat(path.c_str(), &state) == 0 && S_ISREG(state.st_mode) &&
-         state.st_size >= kLarge;
+  if (path == "-") return false;
+  const auto input = profile::Input::of_file(path);
+  return input && input->expected_size() >= kLarge;
 }
 
 }  // namespace mtrace::collect

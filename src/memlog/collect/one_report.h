@@ -35,7 +35,7 @@ class Report {
   analyze::LeftOut left_out_;
 };
 
-// Returns whether the file at `path` is too large to hold in memory.
+// Returns whether the text of the file at `path` is too large to hold in memory.
 bool is_large(const std::string& path);
 
 }  // namespace mtrace::collect

@@ -126,7 +126,7 @@ const Command& attach_command() {
   static const Command command = {
       {"attach", "start tracing running processes", "[OPTION]... PID|NAME...", kText,
        with_run_options(
-           {"--output", "--depth", "--signal", "--sample"},
+           {"--output", "--depth", "--signal", "--sample", "--compress"},
            {{"--every", "-e", "TIME",
              R"(Ask for a report at this interval, until the processes end or memlog is interrupted:
              500ms, 10s, 5min (a number alone: seconds).)"},

@@ -2,13 +2,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
-#include <memory>
 
 #include "cli/command.h"
 #include "cli/search_path.h"
 #include "profile/error.h"
+#include "profile/input.h"
 #include "symbolize/text_decoder.h"
 
 namespace mtrace::cli {
@@ -39,8 +38,6 @@ frames get no names, and a message says so. Names are looked up where memlog res
 // Decoded at once; what is longer is decoded in pieces.
 constexpr size_t kPiece = size_t{64} << 20;
 
-using File = std::unique_ptr<FILE, int (*)(FILE*)>;
-
 std::string without_modules(const std::string& text) {
   constexpr std::string_view kLine = "# module: ";
   std::string out;
@@ -55,10 +52,7 @@ std::string without_modules(const std::string& text) {
 
 void decode_file(const std::string& name, bool modules, symbolize::TextDecoder& decoder,
                  const Streams& streams) {
-  const bool standard = name == "-";
-  const File file(standard ? stdin : std::fopen(name.c_str(), "re"),
-                  standard ? [](FILE*) { return 0; } : std::fclose);
-  if (file == nullptr) throw profile::FileError("cannot open " + name, errno);
+  profile::Input input(name);
   std::string text;
   const auto decode = [&](size_t size) {
     const std::string named = decoder.decode(std::string_view(text).substr(0, size));
@@ -67,14 +61,20 @@ void decode_file(const std::string& name, bool modules, symbolize::TextDecoder& 
     text.erase(0, size);
   };
   char buffer[65536];
-  for (size_t got; (got = std::fread(buffer, 1, sizeof buffer, file.get())) != 0;) {
-    text.append(buffer, got);
-    if (text.size() < kPiece) continue;
-    // Whole lines; one that is longer than all this is no stack.
-    const size_t newline = text.rfind('\n');
-    decode(newline == std::string::npos ? text.size() : newline + 1);
+  size_t lines = 0;
+  try {
+    for (size_t got; (got = input.read(buffer, sizeof buffer)) != 0;) {
+      text.append(buffer, got);
+      lines += static_cast<size_t>(std::count(buffer, buffer + got, '\n'));
+      if (text.size() < kPiece) continue;
+      // Whole lines; one that is longer than all this is no stack.
+      const size_t newline = text.rfind('\n');
+      decode(newline == std::string::npos ? text.size() : newline + 1);
+    }
+  } catch (const profile::DamagedCompression& damage) {
+    decode(text.size());
+    throw profile::damage_in(name == "-" ? "<stdin>" : input.path(), lines, damage);
   }
-  if (std::ferror(file.get()) != 0) throw profile::FileError("cannot read " + name, errno);
   decode(text.size());
 }
 
@@ -88,6 +88,9 @@ int run_decode(const Arguments& arguments, const Streams& streams) {
       decode_file(file, !arguments.has("--no-modules"), decoder, streams);
     } catch (const profile::FileError& error) {
       complain(streams, error.what());
+      status = kFailed;
+    } catch (const profile::FormatError& error) {
+      fmt::print(streams.err, "{}\n", error.what());
       status = kFailed;
     }
   }

@@ -7,8 +7,9 @@
 
 #include "cli/command.h"
 #include "cli/search_path.h"
+#include "profile/compression.h"
 #include "profile/error.h"
-#include "profile/file.h"
+#include "profile/report_file.h"
 #include "profile/text.h"
 #include "profile/writer.h"
 #include "symbolize/symbolizer.h"
@@ -40,11 +41,16 @@ void recover(const std::string& name, const Arguments& arguments, symbolize::Sym
   profile::Memlog memlog = target::recovered_memlog(file, arguments.value("--label"));
   if (!arguments.has("--raw")) resolver.resolve(memlog);
   const std::string output = arguments.value("--output");
-  if (output == "-") return print(streams, profile::write(memlog));
+  const bool compress = arguments.has("--compress") || profile::is_compressed_name(output);
+  if (output == "-") {
+    if (!compress) return print(streams, profile::write(memlog));
+    return profile::compress(profile::write(memlog),
+                             [&](std::string_view piece) { print(streams, std::string(piece)); });
+  }
   if (output.empty()) {
-    print(streams, target::write_snapshot(memlog, ".", "recovered") + '\n');
+    print(streams, target::write_snapshot(memlog, ".", "recovered", compress) + '\n');
   } else {
-    profile::replace_file(output, profile::write(memlog));
+    profile::write_report(output, profile::write(memlog), compress);
     print(streams, output + '\n');
   }
   if (arguments.has("--remove") && alive == 0 && ::unlink(name.c_str()) != 0) {
@@ -80,12 +86,13 @@ const Command& recover_command() {
   static const Command command = {
       {"recover",
        "make a report of the last state of a killed process",
-       "[--label TEXT] [--raw] [--remove] LEDGER...\n[OPTION]... -o FILE|- LEDGER",
+       "[--label TEXT] [--raw] [--compress] [--remove] LEDGER...\n[OPTION]... -o FILE|- LEDGER",
        kText,
        {kSysrootOption,
         kSymbolsOption,
         {"--label", "-l", "TEXT", "Put this text into the header of the report."},
         {"--output", "-o", "FILE", "Write to FILE, replacing it; -: standard output."},
+        {"--compress", "", "", "Compress the report with zstd; its name then ends in .memlog.zst."},
         {"--raw", "", "", "Keep frames as module and offset; memlog resolve can name them later."},
         {"--remove", "", "", "Remove the ledger afterwards, unless its process still runs."}},
        R"(0: done; 1: a ledger cannot be read, or its report cannot be written; 2: a file is not a

@@ -1,13 +1,19 @@
 // memlog resolve: fills in functions, source lines and inlined functions.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdio>
+#include <stdexcept>
 
 #include "cli/command.h"
 #include "cli/search_path.h"
 #include "collect/left_reports.h"
+#include "format/memlog.h"
+#include "profile/compression.h"
 #include "profile/error.h"
-#include "profile/file.h"
+#include "profile/input.h"
 #include "profile/reader.h"
+#include "profile/report_file.h"
 #include "profile/writer.h"
 #include "symbolize/symbolizer.h"
 #include "terminal/progress.h"
@@ -42,14 +48,15 @@ class Resolving {
   // `left`: it may be a report that a process left to its ancestors; any other stays as it is.
   void add(const std::string& file, bool left) {
     attempt(left, [&] {
-      Report report = {file, profile::read_file(file), {}, left};
-      report.memlog = profile::read(file == "-" ? "<stdin>" : file, report.before);
+      Report report = {file, profile::read_text(file), {}, left};
+      const std::string& path = report.before.path;
+      report.memlog = profile::read(path == "-" ? "<stdin>" : path, report.before.text);
       if (left && (report.memlog.header.resolved != profile::Resolved::kNo ||
                    report.memlog.header.trigger != "exit")) {
         return;
       }
       resolver_.expect(report.memlog);
-      bytes_ += report.before.size();
+      bytes_ += report.before.text.size();
       batch_.push_back(std::move(report));
     });
     if (bytes_ >= kBatch) flush();
@@ -68,7 +75,7 @@ class Resolving {
  private:
   struct Report {
     std::string file;
-    std::string before;
+    profile::Text before;
     profile::Memlog memlog;
     bool left;
   };
@@ -76,12 +83,25 @@ class Resolving {
   void resolve(Report& report) {
     resolver_.resolve(report.memlog);
     const std::string after = profile::write(report.memlog);
-    const std::string output = arguments_.value("--output", report.file);
+    const profile::Text& before = report.before;
+    const bool compress = arguments_.has("--compress");
+    const std::string output = arguments_.value("--output", before.path);
     if (output == "-") {
-      print(streams_, after);
-    } else if (output != report.file || after != report.before) {
-      profile::replace_file(output, after);
+      write(after, compress);
+    } else if (output != before.path) {
+      profile::write_report(output, after, compress || profile::is_compressed_name(output));
+    } else if (compress && !profile::is_compressed_name(output)) {
+      if (profile::compress_report(output, after) != output) return;
+      throw std::runtime_error(fmt::format("{0} is not compressed: there is a {0}{1} already",
+                                           output, format::kCompressedSuffix));
+    } else if (after != before.text || (compress && !before.compressed)) {
+      profile::write_report(output, after, compress || before.compressed);
     }
+  }
+
+  void write(const std::string& text, bool compress) const {
+    if (!compress) return print(streams_, text);
+    profile::compress(text, [&](std::string_view piece) { print(streams_, std::string(piece)); });
   }
 
   // Nobody has named those that were left: what is wrong with them is not said.
@@ -136,7 +156,8 @@ const Command& resolve_command() {
   static const Command command = {
       {"resolve",
        "add functions, lines and inlined functions to reports",
-       "[--sysroot DIR] [--symbols DIR]... [--tree] FILE...\n[OPTION]... -o FILE|- FILE",
+       "[--sysroot DIR] [--symbols DIR]... [--tree] [--compress] FILE...\n[OPTION]... -o FILE|- "
+       "FILE",
        kText,
        {kSysrootOption,
         kSymbolsOption,
@@ -146,11 +167,16 @@ const Command& resolve_command() {
          R"(Also resolve unnamed reports of other processes in the directory of the last FILE: those
          written when a process ended, since the process of the last FILE started. See
          MTRACE_NAME_AFTER_MS.)"},
+        {"--compress", "", "",
+         R"(Compress each FILE with zstd, and rename it to FILE.zst. Every command reads such
+         reports. A report that is compressed stays so without this option. With -o: compress what
+         is written, as if the name of the file ended in .zst.)"},
         {"--quiet", "-q", "", "Print nothing; the exit status tells."}},
        R"(0: done, even if some frames have no name; 1: a file cannot be read or replaced; 2: a file
        is not a valid memlog (it stays as it is), or the command line is wrong.)",
        R"(  memlog resolve app-4711-2.memlog
   memlog resolve --sysroot /srv/image --symbols ./debug -o - app-4711-2.memlog
+  memlog resolve --compress app-4711-*.memlog
 )"},
       run_resolve};
   return command;

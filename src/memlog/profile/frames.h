@@ -4,9 +4,10 @@
 
 #include <cstdint>
 #include <memory>
-#include <string>
 #include <utility>
 #include <vector>
+
+#include "profile/name.h"
 
 namespace mtrace::profile {
 
@@ -23,8 +24,8 @@ struct Frame {
   Place place = Place::kAddress;
   ModuleIndex module = 0;  // kModule only
   uint64_t offset = 0;     // 0 for kInlined
-  std::string function;    // empty: unknown
-  std::string source;      // FILE:LINE, empty: unknown
+  Name function;           // empty: unknown
+  Name source;             // FILE:LINE, empty: unknown
 
   bool operator==(const Frame&) const = default;
 };

@@ -114,7 +114,12 @@ class Fields {
   std::vector<std::string_view> others_;
 };
 
-std::string read_source(std::string_view text) {
+// Most names have nothing to unescape, and are not copied.
+Name read_name(std::string_view text) {
+  return text.find('\\') == std::string_view::npos ? Name(text) : Name(unescape_or_throw(text));
+}
+
+Name read_source(std::string_view text) {
   const size_t colon = text.rfind(':');
   const auto line = colon == std::string_view::npos || colon == 0
                         ? std::nullopt
@@ -122,7 +127,7 @@ std::string read_source(std::string_view text) {
   if (!line || *line == 0) {
     throw LineError{fmt::format("{} is not FILE:LINE", quoted(text))};
   }
-  return unescape_or_throw(text);
+  return read_name(text);
 }
 
 void read_place(std::string_view text, ModuleTable& modules, Frame& frame) {
@@ -234,7 +239,7 @@ Frame read_frame(std::string_view line, ModuleTable& modules) {
   const size_t first = line.find('\t');
   const std::string_view function = line.substr(0, first);
   if (function.empty()) throw LineError{"the name of the function is empty"};
-  if (function != format::kUnknownFunction) frame.function = unescape_or_throw(function);
+  if (function != format::kUnknownFunction) frame.function = read_name(function);
   if (first != last) frame.source = read_source(line.substr(first + 1, last - first - 1));
   return frame;
 }

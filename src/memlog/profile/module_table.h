@@ -13,12 +13,6 @@
 
 namespace mtrace::profile {
 
-// Lets a lookup use a part of a line without copying it into a string.
-struct NameHash {
-  using is_transparent = void;
-  size_t operator()(std::string_view name) const { return std::hash<std::string_view>{}(name); }
-};
-
 class ModuleTable {
  public:
   // Returns the index of `escaped_name`: PATH[#GENERATION] as in the file. Remembers each spelling.

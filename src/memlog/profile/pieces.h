@@ -26,7 +26,6 @@ class Pieces {
   void each(const Piece& action);
 
  private:
-  std::string path_;
   Window window_;
   Memlog head_;
 };

@@ -41,6 +41,8 @@ class Reader {
         one_line();
       }
       throw LineError{"the file ends without \"# end\""};
+    } catch (const DamagedCompression& damage) {
+      throw damage_in(memlog_.name, number_, damage);
     } catch (const LineError& error) {
       throw FormatError(memlog_.name, number_ == 0 ? 1 : number_, error.what);
     }
@@ -263,11 +265,11 @@ Memlog read(const std::string& name, std::string_view text, KnownStacks* known) 
 
 Memlog read_path(const std::string& path, KnownStacks* known) {
   Window window(path);
-  return Reader(path == "-" ? "<stdin>" : path, window, known).run();
+  return Reader(path == "-" ? "<stdin>" : window.path(), window, known).run();
 }
 
-Pieces::Pieces(const std::string& path) : path_(path), window_(path) {
-  Reader reader(path_, window_, nullptr);
+Pieces::Pieces(const std::string& path) : window_(path) {
+  Reader reader(window_.path(), window_, nullptr);
   const Piece none = [](Memlog&) {};
   reader.hand_over(none);
   head_ = reader.run();
@@ -275,12 +277,12 @@ Pieces::Pieces(const std::string& path) : path_(path), window_(path) {
 
 void Pieces::each(const Piece& action) {
   window_.rewind();
-  Reader reader(path_, window_, nullptr);
+  Reader reader(window_.path(), window_, nullptr);
   Memlog piece = head_;
   const Piece take = [&](Memlog& read) {
     // Frames name modules by their place in the list.
     if (reader.modules() > head_.modules.size()) {
-      throw FileError("cannot read " + path_ + " twice", ESTALE);
+      throw FileError("cannot read " + window_.path() + " twice", ESTALE);
     }
     piece.entries = std::move(read.entries);
     action(piece);

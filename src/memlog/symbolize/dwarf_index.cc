@@ -189,20 +189,20 @@ SourceFrames DwarfIndex::frames(uint64_t address, const std::string& symbol) {
   Dwarf_Die* function = function_at(*unit, address);
   if (function == nullptr) {
     if (where.source.empty()) return {};
-    return {{demangle(symbol.c_str()), std::move(where.source), std::move(where.path)}};
+    return {{demangle(symbol.c_str()), where.source, where.path}};
   }
   std::vector<Dwarf_Die> chain;
   find_inlined(function, address, chain, 0);
 
   SourceFrames frames;
   while (!chain.empty()) {
-    frames.push_back({name_of(&chain.back()), std::move(where.source), std::move(where.path)});
+    frames.push_back({name_of(&chain.back()), where.source, where.path});
     where = call_site(&unit->functions, &chain.back());
     chain.pop_back();
   }
   std::string name = name_of(function);
   if (prefer_symbol(symbol, function, name)) name = demangle(symbol.c_str());
-  frames.push_back({std::move(name), std::move(where.source), std::move(where.path)});
+  frames.push_back({name, where.source, where.path});
   return frames;
 }
 

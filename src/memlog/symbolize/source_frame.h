@@ -1,15 +1,16 @@
 // The known facts about one function at one address.
 #pragma once
 
-#include <string>
 #include <vector>
+
+#include "profile/name.h"
 
 namespace mtrace::symbolize {
 
 struct SourceFrame {
-  std::string function;  // demangled; empty: unknown
-  std::string source;    // FILE:LINE, file without directories; empty: unknown
-  std::string path;      // of the file, as compiled; empty: unknown
+  profile::Name function;  // demangled; empty: unknown
+  profile::Name source;    // FILE:LINE, file without directories; empty: unknown
+  profile::Name path;      // of the file, as compiled; empty: unknown
 };
 
 // Innermost first; each frame but the last is inlined into the next. Empty: nothing known.

@@ -6,9 +6,11 @@
 
 #include <stdexcept>
 
-#include "profile/file.h"
+#include "format/memlog.h"
+#include "profile/input.h"
 #include "profile/path.h"
 #include "profile/reader.h"
+#include "profile/report_file.h"
 #include "profile/writer.h"
 #include "symbolize/symbolizer.h"
 
@@ -35,15 +37,25 @@ std::string free_name(const std::string& name) {
   return candidate;
 }
 
+// The library knows the name that it gave the report. The resolver may have compressed it since.
+std::string present_name(const std::string& root, const std::string& path) {
+  const std::string compressed = path + format::kCompressedSuffix;
+  const bool only_compressed = ::access((root + path).c_str(), F_OK) != 0 &&
+                               ::access((root + compressed).c_str(), F_OK) == 0;
+  return only_compressed ? compressed : path;
+}
+
 }  // namespace
 
 std::string fetch_report(pid_t pid, const std::string& path) {
   const std::string root = fmt::format("/proc/{}/root", pid);
-  if (is_same_file(path, root + path) || ::access((root + path).c_str(), F_OK) != 0) return path;
-  profile::Memlog memlog = profile::read(path, profile::read_file(root + path));
+  const std::string here = present_name(root, path);
+  if (is_same_file(here, root + here) || ::access((root + here).c_str(), F_OK) != 0) return here;
+  const profile::Text report = profile::read_text(root + here);
+  profile::Memlog memlog = profile::read(here, report.text);
   symbolize::Symbolizer({root, {}}).resolve(memlog);
-  std::string copy = free_name(profile::base_name(path));
-  profile::replace_file(copy, profile::write(memlog));
+  std::string copy = free_name(profile::base_name(here));
+  profile::write_report(copy, profile::write(memlog), report.compressed);
   return copy;
 }
 

@@ -15,9 +15,9 @@
 
 #include "format/memlog.h"
 #include "profile/error.h"
-#include "profile/file.h"
 #include "profile/path.h"
 #include "profile/reader.h"
+#include "profile/report_file.h"
 #include "profile/text.h"
 #include "profile/writer.h"
 #include "symbolize/symbolizer.h"
@@ -166,7 +166,7 @@ uint64_t ticks_now(const format::LedgerHeader& header) {
 }
 
 std::string write_snapshot(profile::Memlog& memlog, const std::string& directory,
-                           const std::string& what) {
+                           const std::string& what, bool compress) {
   const std::string stem =
       fmt::format("{}{}{}-{}-{}", directory == "." ? "" : directory,
                   directory == "." || directory.ends_with('/') ? "" : "/",
@@ -174,8 +174,8 @@ std::string write_snapshot(profile::Memlog& memlog, const std::string& directory
   std::string path;
   int file = -1;
   for (int number = 1; file < 0 && number <= kMostNames; ++number) {
-    path =
-        fmt::format("{}{}{}", stem, number == 1 ? "" : fmt::format(".{}", number), format::kSuffix);
+    path = fmt::format("{}{}{}{}", stem, number == 1 ? "" : fmt::format(".{}", number),
+                       format::kSuffix, compress ? format::kCompressedSuffix : "");
     file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (file < 0 && errno != EEXIST) throw profile::FileError("cannot make " + path, errno);
   }
@@ -183,7 +183,7 @@ std::string write_snapshot(profile::Memlog& memlog, const std::string& directory
   ::close(file);
   // The name is reserved with an empty file, which is replaced in one step.
   try {
-    profile::replace_file(path, profile::write(memlog));
+    profile::write_report(path, profile::write(memlog), compress);
   } catch (...) {
     ::unlink(path.c_str());
     throw;

@@ -54,9 +54,10 @@ uint64_t real_time_now();  // nanoseconds since 1970
 uint64_t ticks_now(const format::LedgerHeader& header);
 
 // Writes a snapshot with names to PROGRAM-PID-WHAT.memlog in `directory`; if the name is taken, to
-// a name with .2 and so on: never replaces a file. Returns its path. Throws FileError.
+// a name with .2 and so on: never replaces a file. `compress`: to such a name with .zst at its end.
+// Returns its path. Throws FileError.
 std::string write_snapshot(profile::Memlog& memlog, const std::string& directory,
-                           const std::string& what);
+                           const std::string& what, bool compress = false);
 
 // Like write_snapshot(), of the ledger's current state, in the working directory.
 std::string write_snapshot_now(const live::LedgerFile& file, const std::string& label);

@@ -29,7 +29,7 @@ std::string short_place(const Table& table, const Frame& frame, bool with_offset
 
 std::string function_text(const Table& table, const Frame& frame, const Style& style) {
   if (!frame.function.empty()) {
-    return plain(style.full_names               ? frame.function
+    return plain(style.full_names               ? frame.function.text()
                  : style.responsible != nullptr ? analyze::brief_name(frame.function)
                                                 : analyze::short_name(frame.function));
   }

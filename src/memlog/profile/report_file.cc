@@ -1,0 +1,61 @@
+#include "profile/report_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <stdexcept>
+
+#include "format/memlog.h"
+#include "profile/compression.h"
+#include "profile/error.h"
+#include "profile/file.h"
+
+namespace mtrace::profile {
+namespace {
+
+// Renames a file, never over another. Returns 0 or an errno.
+int move_file(const std::string& from, const std::string& to) {
+  if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return 0;
+  if (errno != EINVAL && errno != ENOSYS) return errno;
+  // Not every file system can.
+  if (::link(from.c_str(), to.c_str()) != 0 || ::unlink(from.c_str()) != 0) return errno;
+  return 0;
+}
+
+}  // namespace
+
+bool is_compressed_name(std::string_view path) { return path.ends_with(format::kCompressedSuffix); }
+
+void write_report(const std::string& path, std::string_view text, bool compressed) {
+  if (!compressed) return replace_file(path, text);
+  Replacement file(path);
+  compress(text, [&](std::string_view piece) { file.write(piece); });
+  file.finish();
+}
+
+std::string compress_report(const std::string& path, std::string_view text) {
+  if (is_compressed_name(path)) {
+    write_report(path, text, true);
+    return path;
+  }
+  struct stat state = {};
+  if (::lstat(path.c_str(), &state) != 0) throw FileError("cannot read " + path, errno);
+  if (!S_ISREG(state.st_mode)) {
+    throw std::runtime_error("cannot compress " + path + ": it is not a regular file");
+  }
+  const std::string compressed = path + format::kCompressedSuffix;
+  int error_number = EEXIST;
+  if (::lstat(compressed.c_str(), &state) != 0) {
+    write_report(path, text, true);
+    error_number = move_file(path, compressed);
+    if (error_number == 0) return compressed;
+  }
+  write_report(path, text, false);
+  if (error_number != EEXIST) throw FileError("cannot rename " + path, error_number);
+  return path;
+}
+
+}  // namespace mtrace::profile

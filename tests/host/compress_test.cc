@@ -1,0 +1,157 @@
+// Compressed reports: the resolver makes them, never the library. What it writes is held against
+// the zstd program, and the invariant of all memlogs against what that gives.
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "host_test.h"
+
+namespace mtrace::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+class CompressTest : public HostTest {
+ protected:
+  Command compressing(std::vector<std::string> argv) const {
+    Command command = named(std::move(argv));
+    command.env["MTRACE_COMPRESS"] = "1";
+    return command;
+  }
+  static std::vector<std::string> names_in(const std::string& directory) {
+    std::vector<std::string> names;
+    for (const auto& file : fs::directory_iterator(directory)) {
+      names.push_back(file.path().filename());
+    }
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+  // Decompresses all reports, so that they are checked as all others are.
+  std::vector<Memlog> decompressed(pid_t pid) const {
+    for (const auto& file : fs::directory_iterator(out())) {
+      if (file.path().extension() != ".zst") continue;
+      const Result result = run(plain({"/usr/bin/zstd", "-dq", "--rm", file.path()}));
+      EXPECT_TRUE(result.exited(0)) << result.err;
+    }
+    return logs_of(pid);
+  }
+};
+
+// A report without stacks has no names to add, and stays as it is.
+TEST_F(CompressTest, TheResolverWritesThem) {
+  const Result result = run(compressing({program("truth_c.gcc.O2.pie.nofp"), "signals"}));
+  ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
+  EXPECT_EQ(result.err, "");
+  const std::vector<std::string> names = names_in(out());
+  const std::vector<Memlog> logs = decompressed(result.pid);
+  ASSERT_EQ(logs.size(), 5u);
+  std::vector<std::string> expected;
+  for (const Memlog& log : logs) {
+    const bool named = !log.entries.empty();
+    expected.push_back(fs::path(log.path).filename().string() + (named ? ".zst" : ""));
+    EXPECT_TRUE(!named || log.get("resolved") != "no") << log.path;
+  }
+  EXPECT_EQ(names, expected);
+  EXPECT_TRUE(expected[0].ends_with(".zst"));
+  EXPECT_EQ(named_site_sums({logs[0]}), told_sites(result.out).at(1));
+}
+
+// Only who runs the resolver wants them: without it, and when it fails, the plain report stays.
+TEST_F(CompressTest, WithoutAResolverNothingIsLost) {
+  write_file(temp() + "/failing", "#!/bin/sh\nexit 1\n");
+  fs::permissions(temp() + "/failing", fs::perms::owner_all);
+  // Compresses nothing, and is killed when the program has waited for it.
+  write_file(temp() + "/hanging", "#!/bin/sh\nexec sleep 1000\n");
+  fs::permissions(temp() + "/hanging", fs::perms::owner_all);
+  for (const std::string& resolver :
+       {std::string("none"), temp() + "/failing", temp() + "/hanging", temp() + "/no-such"}) {
+    Command command = compressing({program("truth_c.gcc.O2.pie.nofp"), "signals"});
+    command.env["MTRACE_RESOLVER"] = resolver;
+    command.env["MTRACE_EXIT_WAIT"] = "0";
+    const Result result = run(command);
+    EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+    EXPECT_EQ(logs_of(result.pid).size(), 5u) << resolver;
+    for (const std::string& name : names_in(out())) EXPECT_TRUE(name.ends_with(".memlog")) << name;
+  }
+}
+
+// A container's processes all have the same pid. The report of an earlier one is not replaced, nor
+// is its name used for another report beside it.
+TEST_F(CompressTest, NamesOfCompressedReportsAreTaken) {
+  static std::string directory;
+  directory = out();
+  Command command = compressing({program("signals"), "query", std::to_string(SIGUSR1)});
+  command.before_exec = [] {
+    char path[4096];
+    snprintf(path, sizeof path, "%s/signals-%d-1.memlog.zst", directory.c_str(),
+             static_cast<int>(getpid()));
+    const int file = open(path, O_CREAT | O_EXCL | O_WRONLY, 0600);
+    if (file < 0 || write(file, "precious\n", 9) != 9) _exit(126);
+    close(file);
+  };
+  const Result result = run(command);
+  EXPECT_TRUE(result.exited(0)) << result.how();
+  const std::string stem = out() + "/signals-" + std::to_string(result.pid);
+  EXPECT_EQ(read_file(stem + "-1.memlog.zst"), "precious\n");
+  fs::remove(stem + "-1.memlog.zst");
+  for (const std::string& name : names_in(out())) {
+    EXPECT_TRUE(name.starts_with("signals-" + std::to_string(result.pid) + ".2-")) << name;
+  }
+  EXPECT_TRUE(fs::exists(stem + ".2-1.memlog.zst"));
+  decompressed(result.pid);
+}
+
+TEST_F(CompressTest, RunShowsThem) {
+  const Result result = run(plain({memlog_tool(), "run", "--compress", "--output", out(), "--",
+                                   program("truth_c.gcc.O2.pie.nofp"), "signals"}));
+  EXPECT_TRUE(result.exited(0)) << result.err;
+  const std::vector<std::string> names = names_in(out());
+  ASSERT_EQ(names.size(), 5u);
+  EXPECT_TRUE(names[0].ends_with("-1.memlog.zst")) << names[0];
+  EXPECT_NE(result.err.find("reports: " + out() + "/" + names[0] + " to "), std::string::npos)
+      << result.err;
+  // Named and shown by who knows nothing of where they come from.
+  const Result shown = run(plain({memlog_tool(), "show", out() + "/" + names[0]}));
+  EXPECT_TRUE(shown.exited(0)) << shown.err;
+  EXPECT_NE(shown.out.find("site_"), std::string::npos) << shown.out;
+  EXPECT_EQ(decompressed(std::stoi(names[0].substr(names[0].find('-') + 1))).size(), 5u);
+}
+
+TEST_F(CompressTest, ReportPrintsTheNameThatTheReportHas) {
+  Process host(compressing({program("attached"), "sites"}));
+  host.read_until("ready");
+  const std::string pid = std::to_string(host.pid());
+  for (int seq = 1; seq <= 2; ++seq) {
+    host.write("aanp");
+    host.read_until("told");
+    const Result result = run(plain({memlog_tool(), "report", pid}));
+    ASSERT_TRUE(result.exited(0)) << result.err;
+    EXPECT_EQ(temp() + "/" + result.out, report_path("attached", host.pid(), seq) + ".zst\n");
+    EXPECT_TRUE(fs::exists(report_path("attached", host.pid(), seq) + ".zst"));
+    EXPECT_FALSE(fs::exists(report_path("attached", host.pid(), seq)));
+  }
+  EXPECT_TRUE(host.wait().exited(0));
+  decompressed(host.pid());
+}
+
+TEST_F(CompressTest, AttachPassesItOn) {
+  Process host(plain({program("attached"), "sites"}));
+  host.read_until("ready");
+  const std::string pid = std::to_string(host.pid());
+  const Result attached =
+      run(plain({memlog_tool(), "attach", "--compress", "--output", out(), pid}));
+  ASSERT_TRUE(attached.exited(0)) << attached.err;
+  host.write("aaannffrp");
+  host.read_until("told");
+  const Result result = run(plain({memlog_tool(), "report", pid}));
+  ASSERT_TRUE(result.exited(0)) << result.err;
+  EXPECT_EQ(temp() + "/" + result.out, report_path("attached", host.pid(), 1) + ".zst\n");
+  EXPECT_TRUE(host.wait().exited(0));
+  decompressed(host.pid());
+}
+
+}  // namespace
+}  // namespace mtrace::test

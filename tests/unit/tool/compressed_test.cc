@@ -1,0 +1,309 @@
+// Compressed reports are read wherever reports are, as the same text uncompressed. The tests
+// compress with the zstd program, so that the tool does not judge its own work.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "collect/catalog.h"
+#include "profile/pieces.h"
+#include "profile/reader.h"
+#include "profile/report_file.h"
+#include "profile/writer.h"
+#include "sample.h"
+#include "tool_test.h"
+
+namespace mtrace {
+namespace {
+
+namespace fs = std::filesystem;
+using test::Result;
+
+constexpr char kGolden[] = "tests/golden/";
+
+// As `memlog words... <file`.
+Result with_input(const std::string& file, const std::vector<std::string>& words) {
+  const int saved = ::dup(0);
+  const int input = ::open(file.c_str(), O_RDONLY);
+  ::dup2(input, 0);
+  Result result = test::memlog(words);
+  ::dup2(saved, 0);
+  ::close(input);
+  ::close(saved);
+  return result;
+}
+
+class Compressed : public ::testing::Test {
+ protected:
+  // Copies reports of tests/golden to plain() and, compressed, to small(), under the same names.
+  void SetUp() override {
+    fs::create_directory(plain());
+    fs::create_directory(small());
+    for (const auto& item : fs::directory_iterator(test::source_directory() + '/' + kGolden)) {
+      const std::string name = item.path().filename();
+      if (!name.starts_with("app-5000-")) continue;
+      fs::copy_file(item.path(), plain() + '/' + name);
+      test::shell("zstd -q -o " + small() + '/' + name + ".zst " + item.path().string());
+    }
+  }
+  std::string plain() const { return directory_ / "plain"; }
+  std::string small() const { return directory_ / "small"; }
+
+  // Changes the names of the compressed reports to those of the plain ones.
+  std::string as_plain(std::string text) const {
+    for (const auto& [from, to] : {std::pair(small() + '/', plain() + '/'),
+                                   std::pair(std::string(".memlog.zst"), std::string(".memlog"))}) {
+      for (size_t at = 0; (at = text.find(from, at)) != std::string::npos;) {
+        text.replace(at, from.size(), to);
+      }
+    }
+    return text;
+  }
+
+  const test::TemporaryDirectory directory_;
+};
+
+TEST_F(Compressed, EveryViewSaysWhatItSaysOfThePlainReport) {
+  const std::vector<std::vector<std::string>> commands = {
+      {"show", "@/app-5000-3.memlog#"},
+      {"show", "--sum", "@/app-5000-1.memlog#", "@/app-5000-2.memlog#"},
+      {"tree", "@/app-5000-3.memlog#"},
+      {"diff", "@/app-5000-1.memlog#", "@/app-5000-3.memlog#"},
+      {"diff", "@/app-5000-[12].memlog#", "@/app-5000-3.memlog#"},
+      {"leaks", "@"},
+      {"check", "--max-growth", "1", "@"},
+      {"export", "-f", "csv", "@/app-5000-3.memlog#"},
+      {"export", "-f", "folded", "@/app-5000-3.memlog#"},
+      {"decode", "--quiet", "@/app-5000-3.memlog#"},
+      {"resolve", "-o", "-", "@/app-5000-3.memlog#"},
+  };
+  for (const auto& words : commands) {
+    std::vector<Result> results;
+    for (const bool compressed : {false, true}) {
+      std::vector<std::string> own = words;
+      for (std::string& word : own) {
+        if (!word.starts_with('@')) continue;
+        word.replace(0, 1, compressed ? small() : plain());
+        if (word.ends_with('#')) word.replace(word.size() - 1, 1, compressed ? ".zst" : "");
+      }
+      results.push_back(test::memlog(own));
+    }
+    EXPECT_FALSE(results[0].out.empty()) << words[0];
+    EXPECT_EQ(as_plain(results[1].out), results[0].out) << words[0];
+    EXPECT_EQ(as_plain(results[1].err), results[0].err) << words[0];
+    EXPECT_EQ(results[1].status, results[0].status) << words[0];
+  }
+}
+
+TEST_F(Compressed, IsKnownByItsFirstBytesAndNotByItsName) {
+  const std::string expected = test::memlog({"show", plain() + "/app-5000-3.memlog"}).out;
+  const std::string compressed = small() + "/app-5000-3.memlog.zst";
+  EXPECT_EQ(with_input(compressed, {"show", "-"}).out, expected);
+  fs::copy_file(compressed, directory_ / "report");
+  EXPECT_EQ(test::memlog({"show", directory_ / "report"}).out, expected);
+  // A plain one of that name.
+  fs::copy_file(plain() + "/app-5000-3.memlog", directory_ / "app-5000-3.memlog.zst");
+  EXPECT_EQ(test::memlog({"show", directory_ / "app-5000-3.memlog.zst"}).out, expected);
+  // Several frames are one text, also behind one to be skipped.
+  const std::string text = test::read_text(plain() + "/app-5000-3.memlog");
+  test::write_text(directory_ / "a", text.substr(0, 500));
+  test::write_text(directory_ / "b", text.substr(500));
+  test::write_text(directory_ / "skipped", std::string("\x5a\x2a\x4d\x18\x03\0\0\0abc", 11));
+  test::shell(fmt::format("cd {} && zstd -q a b && cat skipped a.zst b.zst >both.memlog.zst",
+                          directory_.path()));
+  EXPECT_EQ(test::memlog({"show", directory_ / "both.memlog.zst"}).out, expected);
+}
+
+TEST_F(Compressed, AReportThatWasCompressedMeanwhileIsFound) {
+  fs::rename(small() + "/app-5000-3.memlog.zst", plain() + "/app-5000-3.memlog.zst");
+  const std::string expected = test::memlog({"show", plain() + "/app-5000-3.memlog"}).out;
+  fs::remove(plain() + "/app-5000-3.memlog");
+  EXPECT_EQ(test::memlog({"show", plain() + "/app-5000-3.memlog"}).out, expected);
+  // What was never there is still missed, by the name that was asked for.
+  const Result missing = test::memlog({"show", plain() + "/app-5000-77.memlog"});
+  EXPECT_EQ(missing.status, 1);
+  EXPECT_NE(missing.err.find("/app-5000-77.memlog: No such file"), std::string::npos)
+      << missing.err;
+}
+
+TEST_F(Compressed, UnderBothNamesItIsOneReport) {
+  const std::string expected = test::memlog({"leaks", plain()}).out;
+  for (const auto& item : fs::directory_iterator(small())) {
+    fs::copy_file(item.path(), plain() / item.path().filename());
+  }
+  const auto listed = collect::list_memlogs(plain());
+  EXPECT_EQ(listed.size(), 9u);
+  EXPECT_TRUE(std::all_of(listed.begin(), listed.end(),
+                          [](const auto& one) { return one.path.ends_with(".memlog.zst"); }));
+  EXPECT_EQ(as_plain(test::memlog({"leaks", plain()}).out), expected);
+}
+
+// Of another process that had the same pid.
+TEST_F(Compressed, AnotherReportOfNearlyTheSameNameIsAnother) {
+  std::string other = test::read_text(plain() + "/app-5000-3.memlog");
+  const size_t started = other.find("# started: ") + 11;
+  other[started + 3] ^= 1;  // the year's last digit
+  test::write_text(small() + "/app-5000-3.memlog", other);
+  EXPECT_EQ(collect::list_memlogs(small()).size(), 10u);
+}
+
+// Cut anywhere and changed anywhere: either the text is what it was, or the file is refused, by
+// name and with the line up to which it could be read.
+TEST_F(Compressed, DamageIsFound) {
+  const std::string file = directory_ / "f.memlog.zst";
+  test::write_text(directory_ / "f.memlog", test::join(test::kLines));
+  test::shell(fmt::format("zstd -q --rm {}", directory_ / "f.memlog"));
+  const std::string good = test::read_text(file);
+  const auto read = [&](const std::string& bytes) {
+    test::write_text(file, bytes);
+    try {
+      return profile::write(profile::read_path(file));
+    } catch (const profile::FormatError& error) {
+      return std::string(error.what());
+    }
+  };
+  ASSERT_EQ(read(good), test::join(test::kLines));
+  for (size_t size = 1; size < good.size(); ++size) {
+    const std::string said = read(good.substr(0, size));
+    EXPECT_TRUE(said.starts_with(file + ':')) << size << ": " << said;
+    if (size >= 4) {
+      EXPECT_NE(said.find(": the compressed file is cut short: "), std::string::npos) << said;
+    }
+  }
+  for (size_t at = 0; at < good.size(); ++at) {
+    for (const int bit : {1, 16, 128}) {
+      std::string bad = good;
+      bad[at] = static_cast<char>(bad[at] ^ bit);
+      const std::string said = read(bad);
+      // Not every bit of a frame's header matters.
+      if (said != test::join(test::kLines)) {
+        EXPECT_TRUE(said.starts_with(file + ':')) << at << ": " << said;
+      }
+    }
+  }
+  EXPECT_NE(read(good + "more").find("the compressed data is damaged (zstd: "), std::string::npos);
+}
+
+class LargeCompressed : public ::testing::Test {
+ protected:
+  // 20 MB of text in small frames, so that a part can be read when the rest is not.
+  void SetUp() override {
+    std::string text = test::small_memlog({"f\t(0x1)"});
+    const size_t delta = text.find("# delta: ");
+    text.replace(delta, text.find('\n', delta) - delta, "# delta: +6400000 bytes +100000 blocks");
+    const size_t begin = text.find("\n+") + 1;
+    const size_t end = text.find("\n#", begin) + 1;
+    std::string entries;
+    for (int i = 0; i < 100000; ++i) {
+      entries += fmt::format("+64\tblocks=+1\tlive=64\tstack={:016x}\n", i + 1);
+      entries += fmt::format(
+          "\tnamespace_of_some_length::function_{}(std::string const&, int)\tsource_{}.cc:{}\t"
+          "(0x{:x})\n",
+          i % 1000, i % 7, 1 + i % 100, i);
+    }
+    text.replace(begin, end - begin, entries);
+    text_ = text;
+    test::write_text(file_, text_);
+  }
+  const test::TemporaryDirectory directory_;
+  const std::string file_ = directory_ / "app-4711-1.memlog";
+  std::string text_;
+};
+
+TEST_F(LargeCompressed, IsReadInPieces) {
+  ASSERT_GT(text_.size(), size_t{10} << 20);
+  const std::string expected = test::memlog({"export", "-f", "csv", file_}).out;
+  ASSERT_GT(std::count(expected.begin(), expected.end(), '\n'), 100000);
+  // With and without the size in the frame's header.
+  for (const char* how : {"zstd -q -f {0} -o {0}.zst", "zstd -q <{0} >{0}.zst"}) {
+    test::shell(fmt::format(fmt::runtime(how), file_));
+    ASSERT_LT(fs::file_size(file_ + ".zst"), size_t{2} << 20);
+    profile::Pieces pieces(file_ + ".zst");
+    for (int pass = 0; pass < 2; ++pass) {
+      size_t entries = 0;
+      size_t largest = 0;
+      pieces.each([&](profile::Memlog& piece) {
+        entries += piece.entries.size();
+        largest = std::max(largest, piece.entries.size());
+      });
+      EXPECT_EQ(entries, 100000u);
+      EXPECT_LE(largest, 4096u);
+    }
+    EXPECT_TRUE(test::memlog({"export", "-f", "csv", file_ + ".zst"}).out == expected);
+  }
+}
+
+TEST_F(LargeCompressed, CutShortItTellsHowFarItCanBeRead) {
+  test::shell(fmt::format("zstd -q --rm {}", file_));
+  const std::string bytes = test::read_text(file_ + ".zst");
+  test::write_text(file_ + ".zst", bytes.substr(0, bytes.size() / 2));
+  const Result result = test::memlog({"export", "-f", "csv", file_ + ".zst"});
+  EXPECT_EQ(result.status, 2);
+  EXPECT_EQ(result.out, "");
+  const std::string before = file_ + ".zst:";
+  ASSERT_TRUE(result.err.starts_with(before)) << result.err;
+  // The zstd program gives the same beginning before it complains.
+  const std::string readable =
+      test::shell(fmt::format("zstd -dcq {}.zst 2>/dev/null || true", file_));
+  EXPECT_GT(std::stoi(result.err.substr(before.size())),
+            std::count(readable.begin(), readable.end(), '\n') - 4000);
+  EXPECT_GT(std::stoi(result.err.substr(before.size())), 10000);
+  EXPECT_TRUE(result.err.ends_with(
+      ": the compressed file is cut short: only the lines up to this can be read\n"))
+      << result.err;
+}
+
+TEST_F(Compressed, ResolveCompressesAndKeepsWhatIsCompressed) {
+  const std::string report = plain() + "/app-5000-3.memlog";
+  const std::string text = test::read_text(report);
+  ASSERT_EQ(test::memlog({"resolve", "-q", "--compress", report}).status, 0);
+  EXPECT_FALSE(fs::exists(report));
+  const std::string named = test::shell("zstd -dcq " + report + ".zst");
+  EXPECT_EQ(profile::read("f", named).entries.size(), profile::read("f", text).entries.size());
+  EXPECT_EQ(fs::status(report + ".zst").permissions(),
+            fs::status(plain() + "/app-5000-4.memlog").permissions());
+  // Again, by either name: compressed it stays.
+  for (const std::string& name : {report, report + ".zst"}) {
+    EXPECT_EQ(test::memlog({"resolve", "-q", name}).status, 0);
+    EXPECT_FALSE(fs::exists(report));
+    EXPECT_EQ(test::shell("zstd -dcq " + report + ".zst"), named);
+  }
+  // To another file: by its name, or as asked.
+  const std::string other = directory_ / "other";
+  for (const auto& [words, compressed] : std::vector<std::pair<std::vector<std::string>, bool>>{
+           {{"-o", other}, false},
+           {{"-o", other + ".zst"}, true},
+           {{"--compress", "-o", other}, true}}) {
+    std::vector<std::string> all = {"resolve", report + ".zst"};
+    all.insert(all.end(), words.begin(), words.end());
+    ASSERT_EQ(test::memlog(all).status, 0);
+    EXPECT_EQ(test::shell(fmt::format("{} {}", compressed ? "zstd -dcq <" : "cat", words.back())),
+              named);
+  }
+}
+
+TEST_F(Compressed, NothingIsReplacedByACompressedReport) {
+  const std::string report = plain() + "/app-5000-3.memlog";
+  test::write_text(report + ".zst", "precious\n");
+  const Result result = test::memlog({"resolve", "--compress", report});
+  EXPECT_EQ(result.status, 1);
+  EXPECT_EQ(result.err,
+            fmt::format("memlog: {0} is not compressed: there is a {0}.zst already\n", report));
+  EXPECT_EQ(test::read_text(report + ".zst"), "precious\n");
+  profile::read_path(report);
+  EXPECT_TRUE(test::read_text(report).starts_with("# memlog 1\n"));
+  // Nor is what a link points to taken away from it.
+  fs::create_symlink(plain() + "/app-5000-4.memlog", plain() + "/link.memlog");
+  const Result of_link = test::memlog({"resolve", "--compress", plain() + "/link.memlog"});
+  EXPECT_EQ(of_link.status, 1);
+  EXPECT_EQ(of_link.err, fmt::format("memlog: cannot compress {}/link.memlog: it is not a regular "
+                                     "file\n",
+                                     plain()));
+  EXPECT_TRUE(fs::exists(plain() + "/app-5000-4.memlog"));
+}
+
+}  // namespace
+}  // namespace mtrace
