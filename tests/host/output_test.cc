@@ -97,6 +97,12 @@ TEST_F(OutputTest, Templates) {
   EXPECT_TRUE(fs::exists(out() + "/x.signals." + pid_of(result) + ".2.100%.memlog"));
   for (const std::string& name : names_in(out())) fs::remove(out() + "/" + name);
 
+  // The resolver makes the end of a compressed report's name, if it compresses.
+  command.env["MTRACE_OUTPUT"] = out() + "/x.%e.%p.%n.memlog.zst";
+  result = run(command);
+  EXPECT_TRUE(fs::exists(out() + "/x.signals." + pid_of(result) + ".1.memlog"));
+  for (const std::string& name : names_in(out())) fs::remove(out() + "/" + name);
+
   // What is missing is appended, so that no two reports have one name.
   command.env["MTRACE_OUTPUT"] = out() + "/only-%e";
   result = run(command);

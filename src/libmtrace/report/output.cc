@@ -80,9 +80,16 @@ size_t without_suffix(const char* text, size_t length, const char* suffix) {
   return has_it ? length - end : length;
 }
 
+// The length of a report's name without .memlog or .memlog.zst; the whole length of any other.
+size_t stem_length(const char* name) {
+  const size_t whole = strlen(name);
+  const size_t plain = without_suffix(name, whole, format::kCompressedSuffix);
+  const size_t stem = without_suffix(name, plain, format::kSuffix);
+  return stem != plain ? stem : whole;
+}
+
 void set_template(const char* wish) {
-  size_t length = without_suffix(wish, strlen(wish), format::kCompressedSuffix);
-  length = without_suffix(wish, length, format::kSuffix);
+  const size_t length = stem_length(wish);
   Writer out(g_template, sizeof g_template);
   out.bytes(wish, length);
   if (!has(wish, 'p')) out.text("-%p");
@@ -93,11 +100,9 @@ void set_template(const char* wish) {
 // What is no directory may be the name of a file. It is one of a directory that is missing if
 // nothing says that it is a name and there is no directory to put a file of that name into.
 bool names_missing_directory(const char* option) {
-  const size_t length = strlen(option);
-  constexpr size_t kSuffix = sizeof(format::kSuffix) - 1;
   const char* slash = strrchr(option, '/');
   if (slash == nullptr || slash == option) return false;
-  if (length >= kSuffix && strcmp(option + length - kSuffix, format::kSuffix) == 0) return false;
+  if (stem_length(option) != strlen(option)) return false;
   char parent[kPathCapacity];
   set_first_directory(option, slash - option);
   return Writer(parent, sizeof parent).text(g_shown).text("/.").finish() == 0 &&

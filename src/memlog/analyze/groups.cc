@@ -51,7 +51,7 @@ Name name_of(GroupBy by, const Frame& frame, const std::string& module) {
     default:
       if (function.empty()) break;
       return {called_name(frame.function) + '\n' + file + '\n' + module,
-              {function, frame.source.empty() ? base : frame.source}};
+              {function, frame.source.empty() ? base : frame.source.text()}};
   }
   const std::string address = address_text(frame, module);
   const std::string source = function.empty() ? "" : base;

@@ -18,7 +18,8 @@ using nlohmann::ordered_json;
 std::string names_of(const analyze::Table& table, const analyze::Row& row) {
   std::string names;
   for (const profile::Frame& frame : row.frames) {
-    names += frame.function + '\0' + frame.source.substr(0, frame.source.rfind(':')) + '\0';
+    const std::string& source = frame.source;
+    names += frame.function.text() + '\0' + source.substr(0, source.rfind(':')) + '\0';
     if (!frame.function.empty() || frame.place != profile::Place::kModule) continue;
     // Without a name, only the same build has the same place.
     names += profile::base_name(table.modules()[frame.module].path) +

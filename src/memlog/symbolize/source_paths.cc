@@ -30,8 +30,8 @@ std::string paths_text(const SearchPath& where, const Module& module,
   std::string out;
   for (const uint64_t address : addresses) {
     for (const SourceFrame& frame : symbols.frames(address)) {
-      const bool plain = frame.path.find_first_of("\t\n") == std::string::npos;
-      out += (plain ? frame.path : "") + '\t';
+      const bool plain = frame.path.text().find_first_of("\t\n") == std::string::npos;
+      out += (plain ? frame.path.text() : "") + '\t';
     }
     out += '\n';
   }
