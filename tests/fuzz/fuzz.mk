@@ -24,15 +24,17 @@ FUZZ_SRC_cfi     := $(addprefix src/libmtrace/unwind/,cfi.cc compile.cc eh_frame
                       stack_memory.cc) $(FUZZ_KERNEL)
 FUZZ_SRC_memlog  := $(wildcard $(addsuffix /*.cc,$(addprefix src/memlog/,profile live analyze json export)))
 FUZZ_SRC_elf     := $(addprefix src/memlog/symbolize/,demangle.cc dwarf_index.cc elf_file.cc \
-                      module_symbols.cc symbol_table.cc) src/memlog/profile/text.cc
-FUZZ_SRC_options := $(addprefix src/libmtrace/hook/,environment.cc option_names.cc options.cc \
+                      module_symbols.cc symbol_table.cc) \
+                    $(addprefix src/memlog/profile/,name.cc text.cc)
+FUZZ_SRC_options := $(addprefix src/libmtrace/hook/,environment.cc installation.cc \
+                      option_names.cc options.cc \
                       relatives.cc) $(addprefix src/libmtrace/base/,file.cc writer.cc) $(FUZZ_KERNEL)
 FUZZ_SRC_decode  := $(filter-out %/worker.cc,$(wildcard src/memlog/symbolize/*.cc)) \
                     $(wildcard src/memlog/profile/*.cc)
 FUZZ_SRC_ledger  := $(wildcard src/memlog/profile/*.cc src/memlog/live/*.cc)
 FUZZ_LIBS_ledger := -lfmt $(ABSL_LIBS)
 FUZZ_LIBS_memlog := -lfmt -lre2 -lz $(ABSL_LIBS)
-FUZZ_LIBS_elf    := -ldw -lelf -liberty -lfmt
+FUZZ_LIBS_elf    := -ldw -lelf -liberty -lfmt $(ABSL_LIBS)
 FUZZ_LIBS_decode := -ldw -lelf -liberty -lfmt $(ABSL_LIBS)
 
 # Only memlog's parts include the library headers that are compiled once.

@@ -4,7 +4,7 @@
 
 namespace mtrace::profile {
 
-constinit const std::string Name::kNone;
+const std::string Name::kNone;
 
 Name::Name(std::string_view text) {
   if (text.empty()) return;
