@@ -248,5 +248,16 @@ TEST_F(ResolverTest, ToolIsNotTraced) {
   EXPECT_EQ(all_logs().size(), 1u);
 }
 
+// What starts the tool never has a copy of the program's descriptors, be it for a moment: a socket
+// that the program closes would stay open, and in an epoll set.
+TEST_F(ResolverTest, ClosedIsClosed) {
+  Command command = traced({program("closes"), "200"});
+  command.env["MTRACE_RESOLVER"] = "/bin/true";
+  const Result result = run(command);
+  EXPECT_TRUE(result.exited(5)) << result.how();
+  EXPECT_EQ(result.out, "0 held\n");
+  EXPECT_GT(logs_of(result.pid).size(), 100u);
+}
+
 }  // namespace
 }  // namespace mtrace::test

@@ -102,6 +102,7 @@ constexpr Trial kTrials[] = {
     {SYS_kill, {0x7fffffff, 0}},
     // What the resolver's start takes.
     {SYS_close_range, {1, 0, 0}},
+    {SYS_unshare, {0}},
     {SYS_setsid, {}},
     {SYS_setpriority, {-1, 0, 0}},
     {SYS_dup, {kNoFile}},

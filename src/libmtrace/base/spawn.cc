@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/close_range.h>
 #include <linux/sched.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -102,11 +103,11 @@ int execute(void* argument) {
 }  // namespace
 
 long start_sharing(void* stack_top, int (*function)(void*), void* argument) {
-  return clone_call(CLONE_VM | CLONE_UNTRACED, stack_top, function, argument);
+  return clone_call(CLONE_VM | CLONE_FILES | CLONE_UNTRACED, stack_top, function, argument);
 }
 
 long start_copy(void* stack_top, int (*function)(void*), void* argument) {
-  return clone_call(CLONE_VFORK | CLONE_UNTRACED, stack_top, function, argument);
+  return clone_call(CLONE_VFORK | CLONE_FILES | CLONE_UNTRACED, stack_top, function, argument);
 }
 
 long run_program(const Program& program, uint32_t* pid, void* stack_top) {
@@ -122,6 +123,13 @@ long run_program(const Program& program, uint32_t* pid, void* stack_top) {
   } while (result == -EINTR);
   __atomic_store_n(pid, 0u, __ATOMIC_RELEASE);
   return failed(result) ? result : status;
+}
+
+void leave_files_except(int a, int b) {
+  const int64_t high = a > b ? a : b;
+  const bool left = !failed(call(SYS_close_range, high + 1, kLastFile, CLOSE_RANGE_UNSHARE)) ||
+                    !failed(call(SYS_unshare, CLONE_FILES));
+  if (left) close_files_except(a, b);
 }
 
 void close_files_except(int a, int b) {

@@ -10,11 +10,13 @@ namespace mtrace::sys {
 // Runs function(argument) as a process of its own that shares this one's memory, on `stack_top`
 // (16-byte aligned), with all signals as blocked as the caller's, untraced. Its end sends no
 // signal; only a wait with __WCLONE finds it. It must not touch thread-local storage or errno, so
-// it may only use raw system calls. Returns its pid or a negative errno.
+// it may only use raw system calls. It shares the descriptors as a thread does, until it leaves
+// them. Returns its pid or a negative errno.
 long start_sharing(void* stack_top, int (*function)(void*), void* argument);
 
 // Runs function(argument) in a process of its own with a copy of this one's memory, as above, and
-// waits for its end, without collecting it. Returns its pid or a negative errno.
+// waits for its end, without collecting it. It leaves the descriptors as they are. Returns its pid
+// or a negative errno.
 long start_copy(void* stack_top, int (*function)(void*), void* argument);
 
 // Program to run by run_program().
@@ -35,9 +37,15 @@ struct Program {
 // in *pid while it runs. Returns when it has ended: its wait status, or a negative errno.
 long run_program(const Program& program, uint32_t* pid, void* stack_top);
 
-// Closes every descriptor of the calling process but those two (-1: none).
+// Only in a process made by start_sharing(): goes on without the other's descriptors but those two
+// (-1: none). Not by a copy that is then closed: for as long as there is one, what the other process
+// closes stays open (its peer sees no end, epoll goes on telling of it). The kernel copies those
+// below 64 all the same, for the time of the one call. Where it cannot (Linux 5.8, a filter), they
+// stay shared.
+void leave_files_except(int a, int b);
+inline void leave_all_files() { leave_files_except(-1, -1); }
+// Closes every descriptor of the calling process but those two.
 void close_files_except(int a, int b);
-inline void close_all_files() { close_files_except(-1, -1); }
 
 // Collects an ended process made by start_sharing() or start_copy(). True when it is gone.
 bool collect_sharing(uint32_t pid, bool wait);

@@ -32,8 +32,8 @@ struct Run {
 // Raw system calls only: this process has no thread-local storage of its own.
 int supervise(void* argument) {
   auto& run = *static_cast<Run*>(argument);
-  // At once: a pipe held open here would keep its reader waiting.
-  sys::close_files_except(run.program.input, run.program.output);
+  // At once: the process may end, and a pipe held open here would keep its reader waiting.
+  sys::leave_files_except(run.program.input, run.program.output);
   run.result = sys::run_program(run.program, &run.tool_pid, run.tool_stack + kStack);
   store_release<uint32_t>(run.state, kDone);
   sys::wake_all(run.state);

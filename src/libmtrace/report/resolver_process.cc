@@ -114,7 +114,7 @@ void run_batch(Shared& shared) {
 
 int supervise(void* argument) {
   auto& shared = *static_cast<Shared*>(argument);
-  sys::close_all_files();  // at once: a pipe held open here would keep its reader waiting
+  sys::leave_all_files();  // the host may end, and a pipe held open here keep its reader waiting
   for (;;) {
     run_batch(shared);
     uint32_t expected = kRunning;

@@ -75,6 +75,7 @@ const std::vector<FilteredCall>& filtered_calls() {
       MTRACE_MAY(tkill),
       MTRACE_MAY(uname),
       MTRACE_MAY(unlinkat),
+      MTRACE_MAY(unshare),
       MTRACE_MAY(wait4),
       MTRACE_MAY(write)};
   return calls;
