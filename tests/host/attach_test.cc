@@ -220,6 +220,37 @@ TEST_F(AttachTest, BusyThreads) {
   EXPECT_EQ(lines_of(result.out).back(), "done");
 }
 
+// An allocator in the program, whose lock the first thread holds nearly all the time, in a function
+// of any name. The thread that waits in poll is the one that loads the library.
+TEST_F(AttachTest, AllocatorOfTheProgram) {
+  for (int round = 0; round < 12; ++round) {
+    Process process(plain({program("partitions"), "worker"}));
+    process.read_until("ready");
+    expect_good(attach(process.pid()));
+    expect_good(detach(process.pid()));
+    process.close_input();
+    EXPECT_TRUE(process.wait().exited(5)) << "unhurt";
+  }
+}
+
+TEST_F(AttachTest, AllocatorOfTheProgramAndNobodyWaits) {
+  Process process(plain({program("partitions"), "nobody"}));
+  process.read_until("ready");
+  Command command =
+      plain({memlog_tool(), "attach", "--timeout", "2", std::to_string(process.pid())});
+  command.directory = out();
+  const Result result = run(command);
+  EXPECT_TRUE(result.exited(1)) << result.how() << result.out;
+  EXPECT_NE(result.err.find("has its own allocator (malloc of partitions), and none of its threads "
+                            "waits in a system call"),
+            std::string::npos)
+      << result.err;
+  EXPECT_EQ(read_file("/proc/" + std::to_string(process.pid()) + "/maps").find("libmtrace"),
+            std::string::npos);
+  process.send(SIGTERM);
+  EXPECT_TRUE(process.wait().exited(5)) << "unhurt";
+}
+
 // A stopped process stays stopped, and is attached to.
 TEST_F(AttachTest, StoppedProcess) {
   Process process(plain({program("attached"), "sites"}));

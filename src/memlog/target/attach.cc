@@ -58,12 +58,18 @@ class Session {
     process_.restarts().use_library(target_.restart);
     refuse_strict_mode(target_.pid);
     process_.stop(deadline);
+    // To load the library is to allocate. Where malloc is the program's, so are perhaps other ways
+    // into its allocator, and the thread that is borrowed may hold a lock that it would wait for.
+    if (target_.attach == 0 && !target_.own_allocator.empty()) {
+      lender_ = process_.stop_with_calm_lender(
+          deadline, fmt::format("has its own allocator ({})", target_.own_allocator));
+    }
     if (executable_mappings(target_.pid) != target_.mappings ||
         listed_objects(process_.memory(), target_.r_debug) != target_.list) {
       throw Outdated();
     }
     check_filters(target_.pid, process_.tasks().stopped());
-    lender_ = process_.lender();
+    if (lender_ == 0) lender_ = process_.lender(false);
     thread_.emplace(process_.tasks(), process_.memory(), lender_, target_.cave, target_.cave_bytes,
                     deadline);
   }

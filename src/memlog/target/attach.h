@@ -26,6 +26,7 @@ struct LoadCalls {
 struct ProcessImage {
   pid_t pid = 0;
   std::vector<Object> objects;
+  std::string own_allocator;       // the program, where malloc is a part of it; empty: a library's
   std::string mappings;            // executable_mappings(), taken before the objects were read
   uint64_t r_debug = 0;            // address from which the loader's list was read
   std::vector<ListedObject> list;  // the loader's list, from before the objects were read

@@ -80,15 +80,42 @@ void HeldProcess::stop(Clock::time_point deadline, pid_t borrowed) {
   throw AttachError(fmt::format("did not reach a safe point in time: {}", trouble));
 }
 
-pid_t HeldProcess::lender() const {
+pid_t HeldProcess::lender(bool calm) {
   constexpr uint64_t kRoom = 1024;
+  using Calm = SafePoints::Calm;
+  pid_t best = 0;
+  auto best_calm = Calm::kUnknown;
+  points_.forget_stacks();
   for (const pid_t tid : tasks_.stopped()) {
     user_regs_struct registers;
     char bytes[kRoom];
     if (!Tasks::registers(tid, &registers)) continue;
-    if (memory_.read(registers.rsp - kRoom, bytes, sizeof bytes)) return tid;
+    if (!memory_.read(registers.rsp - kRoom, bytes, sizeof bytes)) continue;
+    const Calm one = points_.calm(tid);
+    if (best == 0 || one < best_calm) {
+      best = tid;
+      best_calm = one;
+    }
+    if (one == Calm::kWaits) break;
   }
-  throw AttachError("has no thread with room on its stack");
+  if (best == 0) throw AttachError("has no thread with room on its stack");
+  return calm && best_calm == Calm::kUnknown ? 0 : best;
+}
+
+pid_t HeldProcess::stop_with_calm_lender(Clock::time_point deadline, const std::string& why) {
+  for (;;) {
+    if (const pid_t tid = lender(true)) return tid;
+    const AttachError none(fmt::format("{}, and none of its threads waits in a system call", why));
+    if (Clock::now() >= deadline || task_state(pid_, pid_) == 'T') throw none;
+    tasks_.resume_others(0);
+    std::this_thread::sleep_for(kPause);
+    try {
+      stop(deadline);
+    } catch (const AttachError&) {
+      if (Clock::now() < deadline) throw;
+      throw none;  // the last try, which the deadline cuts short
+    }
+  }
 }
 
 std::string executable_mappings(pid_t pid) {

@@ -29,8 +29,14 @@ class HeldProcess {
   Tasks& tasks() { return tasks_; }
   TargetMemory& memory() { return memory_; }
   Restarts& restarts() { return restarts_; }
-  // Returns a thread whose stack has room for the saved registers.
-  pid_t lender() const;
+  // Returns a thread whose stack has room for the saved registers, if possible one that waits in a
+  // system call. `calm`: only such a one; 0: there is none. Throws AttachError when no stack has
+  // room.
+  pid_t lender(bool calm);
+  // Stops all threads as above, until one of them waits in a system call and can be lent. Throws
+  // AttachError at the deadline; `why` says what such a thread is needed for, as a sentence without
+  // subject.
+  pid_t stop_with_calm_lender(Clock::time_point deadline, const std::string& why);
 
  private:
   // A thread that is not at a safe point, and the function it is inside.

@@ -139,6 +139,10 @@ void learn(target::ProcessImage& target, const TargetObjects& objects, const Tar
       object.care = Care::kAllButWaiting;
     }
   }
+  const bool is_shared = is_libc || from.is_loader || from.name.find(".so") != std::string::npos;
+  if (from.listed && from.in_first && !is_shared && from.function("malloc") != 0) {
+    target.own_allocator = fmt::format("malloc of {}", from.name);
+  }
   if (from.listed && from.in_first) {
     if (is_library && target.attach == 0) take_library(target, objects, from);
     const bool first_libc = is_libc && target.calls.dlopen == 0;

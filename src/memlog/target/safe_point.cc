@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 #include <libunwind.h>
+#include <sys/syscall.h>
 
+#include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <stdexcept>
 
 #include "target/tasks.h"
@@ -19,6 +22,15 @@ namespace mtrace::target {
 namespace {
 
 constexpr unsigned kMostFrames = 512;
+
+// System calls that wait, and that no allocator makes.
+constexpr int64_t kWaiting[] = {
+    SYS_epoll_wait, SYS_epoll_pwait, SYS_epoll_pwait2,    SYS_poll,     SYS_ppoll,
+    SYS_select,     SYS_pselect6,    SYS_rt_sigtimedwait, SYS_pause,    SYS_rt_sigsuspend,
+    SYS_wait4,      SYS_waitid,      SYS_io_getevents,    SYS_read,     SYS_readv,
+    SYS_recvfrom,   SYS_recvmsg,     SYS_recvmmsg,        SYS_accept,   SYS_accept4,
+    SYS_write,      SYS_writev,      SYS_sendto,          SYS_sendmsg,  SYS_connect,
+    SYS_msgrcv,     SYS_semop,       SYS_semtimedop,      SYS_flock,    SYS_io_uring_enter};
 
 }  // namespace
 
@@ -154,34 +166,61 @@ SafePoints::~SafePoints() = default;
 
 void SafePoints::forget_stacks() { walker_->stacks.forget(); }
 
-std::optional<std::string> SafePoints::inside(pid_t tid) {
-  if (!Tasks::registers(tid, &walker_->registers)) return "its end";
+template <typename Visit>
+bool SafePoints::walk(const Visit& visit) {
   restarts_.leave(&walker_->registers);
   unw_cursor_t cursor;
-  if (unw_init_remote(&cursor, walker_->space, walker_.get()) != 0) return "code that is not known";
-  bool waits = false;
+  if (unw_init_remote(&cursor, walker_->space, walker_.get()) != 0) return false;
   for (unsigned frame = 0; frame < kMostFrames; ++frame) {
     unw_word_t address = 0;
     unw_get_reg(&cursor, UNW_REG_IP, &address);
     // The return address may already belong to the next function.
     if (frame > 0 && unw_is_signal_frame(&cursor) <= 0) --address;
-    if (const Object* object = walker_->object_at(address)) {
-      for (const Range& range : object->waits) waits |= range.holds(address);
-      const bool within =
-          object->care == Care::kAll || (object->care == Care::kAllButWaiting && !waits);
-      if (within) return object->name;
-      for (const Guarded& guarded : object->guarded) {
-        if (guarded.code.holds(address)) {
-          return fmt::format("{} of {}", guarded.name, object->name);
-        }
-      }
-    }
-    const int more = unw_step(&cursor);
     // Code without call-frame information, as JIT compilers make: the thread is in no function of
     // libc.
-    if (more <= 0) break;
+    if (visit(address) || unw_step(&cursor) <= 0) break;
   }
-  return std::nullopt;
+  return true;
+}
+
+std::optional<std::string> SafePoints::inside(pid_t tid) {
+  if (!Tasks::registers(tid, &walker_->registers)) return "its end";
+  bool waits = false;
+  std::optional<std::string> found;
+  const bool walked = walk([&](uint64_t address) {
+    const Object* object = walker_->object_at(address);
+    if (object == nullptr) return false;
+    for (const Range& range : object->waits) waits |= range.holds(address);
+    if (object->care == Care::kAll || (object->care == Care::kAllButWaiting && !waits)) {
+      found = object->name;
+    }
+    for (const Guarded& guarded : object->guarded) {
+      if (!found && guarded.code.holds(address)) {
+        found = fmt::format("{} of {}", guarded.name, object->name);
+      }
+    }
+    return found.has_value();
+  });
+  return walked ? found : "code that is not known";
+}
+
+SafePoints::Calm SafePoints::calm(pid_t tid) {
+  if (!Tasks::registers(tid, &walker_->registers)) return Calm::kUnknown;
+  const auto number = static_cast<int64_t>(walker_->registers.orig_rax);
+  if (number < 0) return Calm::kUnknown;
+  if (std::find(std::begin(kWaiting), std::end(kWaiting), number) != std::end(kWaiting)) {
+    return Calm::kWaits;
+  }
+  if (number == SYS_nanosleep || number == SYS_clock_nanosleep) return Calm::kSleeps;
+  bool waits = false;
+  if (number != SYS_futex) return Calm::kUnknown;
+  walk([&](uint64_t address) {
+    const Object* object = walker_->object_at(address);
+    if (object == nullptr) return true;
+    for (const Range& range : object->waits) waits |= range.holds(address);
+    return waits;
+  });
+  return waits ? Calm::kSleeps : Calm::kUnknown;
 }
 
 }  // namespace mtrace::target

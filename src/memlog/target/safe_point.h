@@ -27,10 +27,23 @@ class SafePoints {
   std::optional<std::string> inside(pid_t tid);
   void forget_stacks();
 
+  // How surely a stopped thread that is at a safe point holds no lock of an allocator whose
+  // functions have names that nobody knows. In order.
+  enum class Calm {
+    kWaits,   // for input, a connection, a child: allocators do not
+    kSleeps,  // or waits on a condition
+    kUnknown,
+  };
+  Calm calm(pid_t tid);
+
   const std::vector<Object>& objects() const { return objects_; }
 
  private:
   struct Walker;
+  // Calls visit(address) for each frame of the thread whose registers were read, innermost first,
+  // until it returns true. Returns false when the stack cannot be walked at all.
+  template <typename Visit>
+  bool walk(const Visit& visit);
   std::vector<Object> objects_;
   const Restarts& restarts_;
   std::unique_ptr<Walker> walker_;
