@@ -161,7 +161,7 @@ TEST_F(AskingTest, ExecWaitsForTheSignal) {
   process.read_until("ready " + std::to_string(process.pid()));
   const Tracer tracer(process.pid());
   int sent = 0;
-  run_stepwise(tool({"report", std::to_string(process.pid())}), [&](const ToolCall& call) {
+  run_stepwise(tool({"report", "--signal", std::to_string(process.pid())}), [&](const ToolCall& call) {
     if (sends_trigger(call) && ++sent == 1) {
       process.write("bare\n");
       const std::string of = "/proc/" + std::to_string(process.pid());
@@ -174,6 +174,24 @@ TEST_F(AskingTest, ExecWaitsForTheSignal) {
   });
   EXPECT_EQ(sent, 1);
   process.read_until("bare");
+  expect_alive(process);
+}
+
+// A debugger would stop at the signal: it is sent only on demand.
+TEST_F(AskingTest, ProcessOfADebugger) {
+  Process process(traced({program("execs")}));
+  const std::string pid = std::to_string(process.pid());
+  process.read_until("ready " + pid);
+  const Tracer tracer(process.pid());
+  const Result spared = run(tool({"report", pid}));
+  EXPECT_TRUE(spared.exited(1)) << spared.how() << spared.out;
+  EXPECT_NE(spared.err.find("which would get the signal first: detach that, or use --signal"),
+            std::string::npos)
+      << spared.err;
+  EXPECT_TRUE(logs_of(process.pid()).empty());
+  const Result signalled = run(tool({"report", "--signal", pid}));
+  EXPECT_TRUE(signalled.exited(0)) << signalled.err;
+  EXPECT_EQ(logs_of(process.pid()).size(), 1u);
   expect_alive(process);
 }
 

@@ -333,7 +333,9 @@ HOSTS = [
          files={"conf": DBUS}, ready="/tmp/host/bus", n=100,
          client="for i in $(seq @N@); do dbus-send --bus=unix:path=/tmp/host/bus --print-reply "
          "--dest=org.freedesktop.DBus / org.freedesktop.DBus.GetId | wc -l; done"),
-    Host("xvfb", ["Xvfb", ":7", "-screen", "0", "640x480x24", "-nolisten", "tcp"],
+    # -noreset: else it drops who connects between the last client's end and its own look at that,
+    # plain as well, whenever it stands still for a moment (kill -STOP).
+    Host("xvfb", ["Xvfb", ":7", "-noreset", "-screen", "0", "640x480x24", "-nolisten", "tcp"],
          ["xvfb", "x11-apps"], ready="/tmp/.X11-unix/X7", n=30,
          client="export DISPLAY=:7; for i in $(seq @N@); do xwd -root | md5sum; xlsclients; done; "
          "timeout 1 xeyes; xlogo & sleep 0.5; kill $!"),

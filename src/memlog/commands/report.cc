@@ -41,7 +41,8 @@ memlog sends the signal only to a process that has no ledger and no thread that 
 signal makes poll, select, epoll_wait, nanosleep and other waiting calls return early
 (libmtrace(7)). It is sent while all threads are stopped, so that none of them can execute another
 program meanwhile. memlog never signals a process without libmtrace.so, or one that does not catch
-the signal: the signal would kill it.
+the signal: the signal would kill it. A process that a debugger or strace traces has no thread that
+memlog can borrow, and its tracer sees the signal first; memlog signals it only with --signal.
 
 A label is stored in the header of the report, to tell later which phase it belongs to. If several
 callers ask one process at the same time, they take turns, and each gets a report of its own.
@@ -75,8 +76,9 @@ std::string from_here(const std::string& path) {
 
 class Session {
  public:
-  Session(const Streams& streams, std::string label, std::chrono::seconds timeout)
-      : streams_(streams), label_(std::move(label)), timeout_(timeout) {}
+  Session(const Streams& streams, std::string label, std::chrono::seconds timeout,
+          target::Traced traced)
+      : streams_(streams), label_(std::move(label)), timeout_(timeout), traced_(traced) {}
 
   // Asks all of them and waits for their reports; returns whether each has reported.
   bool report(const std::vector<pid_t>& pids) {
@@ -184,7 +186,7 @@ class Session {
 
   bool ask_directly(Asked& asked, std::string& why) const {
     const target::Outcome outcome =
-        target::report_without_ledger(asked.process, label_, time_left(), why);
+        target::report_without_ledger(asked.process, label_, time_left(), why, traced_);
     asked.labelled = outcome == target::Outcome::kSignalled && !label_.empty();
     return outcome != target::Outcome::kRefused;
   }
@@ -266,6 +268,7 @@ class Session {
   const Streams& streams_;
   std::string label_;
   std::chrono::seconds timeout_;
+  target::Traced traced_;
   Clock::time_point deadline_ = Clock::now() + timeout_;
   std::map<pid_t, target::AskTurn> turns_;
   std::vector<Asked> asked_;
@@ -279,7 +282,8 @@ int run_report(const Arguments& arguments, const Streams& streams) {
         fmt::format("report: a label has at most {} bytes", sizeof(format::StatusBlock::label)));
   }
   Session session(streams, label,
-                  std::chrono::seconds(arguments.number("--timeout", 30, 1, 86400)));
+                  std::chrono::seconds(arguments.number("--timeout", 30, 1, 86400)),
+                  arguments.has("--signal") ? target::Traced::kSignalled : target::Traced::kSpared);
   bool good = true;
   std::vector<pid_t> asked;
   for (const std::string& name : arguments.operands()) {
@@ -307,15 +311,19 @@ const Command& report_command() {
   static const Command command = {
       {"report",
        "ask processes for a report and wait for it",
-       "[--label TEXT] [--timeout SECONDS] PID|NAME...",
+       "[--label TEXT] [--signal] [--timeout SECONDS] PID|NAME...",
        kText,
        {{"--label", "-l", "TEXT",
          "Put this text into the header of the report; at most 256 bytes."},
+        {"--signal", "", "",
+         "Signal also a process without a ledger that another program traces: gdb stops at the "
+         "signal, strace prints it."},
         {"--timeout", "-t", "SECONDS", "Stop waiting after this time. Default 30."}},
        R"(0: every process has reported; 1: not every one, and standard error says why; 2: wrong
        command line.)",
        R"(  memlog report app
   memlog report --label after-warmup 4711
+  memlog report --signal app               app runs under strace
 )"},
       run_report};
   return command;

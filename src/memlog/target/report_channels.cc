@@ -4,12 +4,15 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 
 #include "target/attach.h"
 #include "target/error.h"
 #include "target/held_signal.h"
+#include "target/process.h"
 #include "target/process_image.h"
+#include "target/task_list.h"
 
 namespace mtrace::target {
 namespace {
@@ -20,8 +23,17 @@ using Milliseconds = std::chrono::milliseconds;
 constexpr Milliseconds kLongestThread{5000};  // shorter, because the signal is left as another way
 constexpr Milliseconds kLongestStop{1000};
 
+// Returns the process that traces a thread of `pid`; 0: there is none.
+pid_t tracer_of(pid_t pid) {
+  for (const pid_t tid : all_tasks(pid)) {
+    const pid_t tracer = std::atoi(task_status(pid, tid, "TracerPid").c_str());
+    if (tracer != 0) return tracer;
+  }
+  return 0;
+}
+
 // `why` completes a sentence that begins with "it".
-bool send_signal(AskedProcess& process, std::string& why) {
+bool send_signal(AskedProcess& process, Traced spared, std::string& why) {
   TracedProcess& traced = *process.traced();
   why = traced.obstacle();
   if (!why.empty()) return false;
@@ -39,6 +51,13 @@ bool send_signal(AskedProcess& process, std::string& why) {
     why = error.what();
   }
   if (!is_same()) return false;
+  const pid_t tracer = spared == Traced::kSpared ? tracer_of(process.pid()) : 0;
+  if (tracer != 0) {
+    why = fmt::format("is traced by {} ({}), which would get the signal first: detach that, or use "
+                      "--signal",
+                      tracer, process_name(tracer));
+    return false;
+  }
   return traced.send_signal(process.handle(), why);
 }
 
@@ -67,7 +86,7 @@ bool report_by_thread(pid_t pid, const std::string& label, Milliseconds timeout,
 }
 
 Outcome report_without_ledger(AskedProcess& process, const std::string& label, Milliseconds timeout,
-                              std::string& why) {
+                              std::string& why, Traced traced) {
   const std::string obstacle = process.traced()->obstacle();
   bool final = false;
   const Milliseconds most = obstacle.empty() ? std::min(timeout, kLongestThread) : timeout;
@@ -83,7 +102,7 @@ Outcome report_without_ledger(AskedProcess& process, const std::string& label, M
     return Outcome::kRefused;
   }
   std::string no_signal;
-  if (send_signal(process, no_signal)) return Outcome::kSignalled;
+  if (send_signal(process, traced, no_signal)) return Outcome::kSignalled;
   if (!label.empty()) process.traced()->write_label("");
   if (why != no_signal) why = fmt::format("{}; by a signal: it {}", why, no_signal);
   return Outcome::kRefused;

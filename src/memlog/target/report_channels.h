@@ -6,8 +6,9 @@
 //             continue. Needs the right to trace the process.
 //   signal    Sends the trigger. Calls like poll and nanosleep end early. Where another program
 //             has the handler, or exec has removed it, the signal kills. So it goes only to
-//             stopped threads or, where another program traces the process, after the library's
-//             exec hooks were told to wait (TracedProcess::send_signal).
+//             stopped threads. Where another program traces the process, that one gets the signal
+//             first: there it goes only if the user says so, and after the library's exec hooks
+//             were told to wait (TracedProcess::send_signal).
 //
 // A process with a ledger is never signalled: if the first two ways fail, its ledger is read.
 #pragma once
@@ -27,9 +28,13 @@ enum class Outcome { kReported, kSignalled, kRefused };
 bool report_by_thread(pid_t pid, const std::string& label, std::chrono::milliseconds timeout,
                       std::string& why, bool* final = nullptr);
 
+// Whether a process that another program traces may be signalled.
+enum class Traced : bool { kSpared, kSignalled };
+
 // Requests a report through a thread, or else by the signal. For a process whose status block is
 // readable.
 Outcome report_without_ledger(AskedProcess& process, const std::string& label,
-                              std::chrono::milliseconds timeout, std::string& why);
+                              std::chrono::milliseconds timeout, std::string& why,
+                              Traced traced = Traced::kSpared);
 
 }  // namespace mtrace::target
