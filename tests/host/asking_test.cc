@@ -161,17 +161,18 @@ TEST_F(AskingTest, ExecWaitsForTheSignal) {
   process.read_until("ready " + std::to_string(process.pid()));
   const Tracer tracer(process.pid());
   int sent = 0;
-  run_stepwise(tool({"report", "--signal", std::to_string(process.pid())}), [&](const ToolCall& call) {
-    if (sends_trigger(call) && ++sent == 1) {
-      process.write("bare\n");
-      const std::string of = "/proc/" + std::to_string(process.pid());
-      wait_until("exec", [&] {
-        return read_file(of + "/environ").empty() ||
-               read_file(of + "/syscall").starts_with(std::to_string(SYS_futex) + " ");
-      });
-    }
-    return true;
-  });
+  run_stepwise(tool({"report", "--signal", std::to_string(process.pid())}),
+               [&](const ToolCall& call) {
+                 if (sends_trigger(call) && ++sent == 1) {
+                   process.write("bare\n");
+                   const std::string of = "/proc/" + std::to_string(process.pid());
+                   wait_until("exec", [&] {
+                     return read_file(of + "/environ").empty() ||
+                            read_file(of + "/syscall").starts_with(std::to_string(SYS_futex) + " ");
+                   });
+                 }
+                 return true;
+               });
   EXPECT_EQ(sent, 1);
   process.read_until("bare");
   expect_alive(process);

@@ -142,18 +142,35 @@ class InheritedFilterTest : public FilterTest {
 // What a list of calls that end a program has on it where the program is to stay alone.
 const std::vector<int> kProcesses = {SYS_clone, SYS_clone3, SYS_fork, SYS_vfork};
 // What memlog and the library call, and hardly a program else.
-const std::vector<int> kRare = {
-    SYS_process_vm_readv, SYS_msync,     SYS_renameat2,  SYS_linkat,        SYS_unlinkat,
-    SYS_fchmod,           SYS_fallocate, SYS_pwrite64,   SYS_memfd_create,  SYS_setsid,
-    SYS_setpriority,      SYS_dup3,      SYS_tkill,      SYS_rt_sigpending, SYS_close_range,
-    SYS_uname,            SYS_setitimer, SYS_faccessat,  SYS_prctl,         SYS_sched_yield,
-    SYS_rt_sigtimedwait,  SYS_lseek,     SYS_clock_getres};
+const std::vector<int> kRare = {SYS_process_vm_readv,
+                                SYS_msync,
+                                SYS_renameat2,
+                                SYS_linkat,
+                                SYS_unlinkat,
+                                SYS_fchmod,
+                                SYS_fallocate,
+                                SYS_pwrite64,
+                                SYS_memfd_create,
+                                SYS_setsid,
+                                SYS_setpriority,
+                                SYS_dup3,
+                                SYS_tkill,
+                                SYS_rt_sigpending,
+                                SYS_close_range,
+                                SYS_uname,
+                                SYS_setitimer,
+                                SYS_faccessat,
+                                SYS_prctl,
+                                SYS_sched_yield,
+                                SYS_rt_sigtimedwait,
+                                SYS_lseek,
+                                SYS_clock_getres};
 
 // Nothing is tried in a program of which it is not known that it may start processes: the trial
 // would end it. Its reports are written by calls that it has made itself.
 TEST_F(InheritedFilterTest, ProgramThatMayStartNoProcess) {
-  for (const unsigned answer : {SECCOMP_RET_KILL_PROCESS, SECCOMP_RET_KILL_THREAD,
-                                SECCOMP_RET_TRAP}) {
+  for (const unsigned answer :
+       {SECCOMP_RET_KILL_PROCESS, SECCOMP_RET_KILL_THREAD, SECCOMP_RET_TRAP}) {
     for (const bool names : {false, true}) {
       EXPECT_EQ(reports_under(answer, kProcesses, names, "-"), 2u);
       EXPECT_EQ(named_, "no");
@@ -181,8 +198,7 @@ TEST_F(InheritedFilterTest, LedgerOfSuchAProgram) {
   process.write("aaa");
   const std::string pid = std::to_string(process.pid());
   wait_until("the ledger has what was allocated", [&] {
-    return memlog({"top", "--once", pid}).out.find(" 900 ") !=
-           std::string::npos;
+    return memlog({"top", "--once", pid}).out.find(" 900 ") != std::string::npos;
   });
   process.close_input();
   EXPECT_TRUE(process.wait().exited(5));
@@ -316,6 +332,25 @@ TEST_F(FilterTest, ChildrenThatLockThemselvesUp) {
   EXPECT_TRUE(result.exited(5)) << result.how();
   EXPECT_EQ(result.out, "0 hurt\n");
   EXPECT_GT(asked, 5u);
+}
+
+// A stopped thread goes on by restart_syscall(2), at which the filter kills: sshd's, for one. Under
+// memlog it goes on by the call that it was in.
+TEST_F(FilterTest, ThatKillsWhoGoesOnAfterAStop) {
+  for (const bool library : {true, false}) {
+    const Arguments argv = filters({"sleeps", "kill", "restart", "prctl"});
+    Process process(library ? traced(argv) : plain(argv));
+    process.read_until("ready");
+    const std::string pid = std::to_string(process.pid());
+    for (int round = 0; round < 12; ++round) {
+      const Result result =
+          library ? memlog({"report", pid}) : memlog({round % 2 == 0 ? "attach" : "detach", pid});
+      EXPECT_TRUE(result.exited(0)) << result.err;
+    }
+    process.close_input();
+    const Result ended = process.wait();
+    EXPECT_TRUE(ended.exited(5)) << ended.how() << ended.out;
+  }
 }
 
 // memlog attach installs the handler, so it looks at that call, too.

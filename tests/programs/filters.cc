@@ -7,7 +7,9 @@
 #include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
+#include <linux/futex.h>
 #include <linux/seccomp.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -167,6 +169,25 @@ int work_in_children(int count) {
   return 5;
 }
 
+// In calls that the kernel continues by restart_syscall(2), one after the other.
+int wait_in_turn() {
+  pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+  pthread_cond_t never = PTHREAD_COND_INITIALIZER;
+  int word = 0;
+  pthread_mutex_lock(&mutex);
+  for (pollfd input = {0, POLLIN, 0}; poll(&input, 1, 20) == 0;) {
+    const timespec pause = {0, 20000000};
+    check(nanosleep(&pause, nullptr) == 0, "nanosleep");
+    check(syscall(SYS_futex, &word, FUTEX_WAIT, 0, &pause) == -1 && errno == ETIMEDOUT, "futex");
+    timespec end;
+    clock_gettime(CLOCK_REALTIME, &end);
+    end.tv_sec += end.tv_nsec >= 980000000 ? 1 : 0;
+    end.tv_nsec = (end.tv_nsec + 20000000) % 1000000000;
+    check(pthread_cond_timedwait(&never, &mutex, &end) == ETIMEDOUT, "condition");
+  }
+  return 5;
+}
+
 // The action that the program set, or found, is the one that it sees.
 void expect_default() {
   struct sigaction seen;
@@ -215,12 +236,20 @@ int main(int argc, char** argv) {
     put_filter({SYS_getpid}, then, kAllow);
   } else if (is(3, "open")) {
     put_filter({SYS_openat, SYS_open}, then, kAllow);
+  } else if (is(3, "restart")) {
+    put_filter({SYS_restart_syscall}, then, kAllow);
   } else if (is(3, "handlers")) {
     put_filter({SYS_rt_sigreturn}, then, kAllow);
   } else if (is(3, "sandbox")) {
     put_filter({SYS_rt_sigreturn, SYS_memfd_create}, then, kAllow);
   } else {
     put_filter({SYS_renameat2, SYS_rename, SYS_linkat}, then, kAllow);
+  }
+  if (is(1, "sleeps")) {
+    add_filter(argv[4]);
+    puts("ready");
+    fflush(stdout);
+    return wait_in_turn();
   }
   if (is(1, "children")) return work_in_children(atoi(argv[4]));
   const bool opens =

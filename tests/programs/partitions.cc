@@ -1,7 +1,7 @@
 // A program with an allocator of its own, as browsers have: malloc is one way in, and the program
 // itself goes in by others, under names that nobody knows. One lock for all of it, which a thread
-// must not take twice. Arguments: who waits in a system call, "worker" or "nobody". The first thread
-// allocates all the time. Ends with status 5 at the end of its input, or at SIGTERM.
+// must not take twice. Arguments: who waits in a system call, "worker" or "nobody". The first
+// thread allocates all the time. Ends with status 5 at the end of its input, or at SIGTERM.
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>

@@ -42,9 +42,9 @@ uint64_t g_for_all = 0;  // bit i: g_filters[i] holds for all threads
 int g_inherited = 0;
 
 enum Trial : uint32_t {
-  kNone,       // there are no filters from before, or nobody will report
-  kUnproven,   // clone(2) may end the process, so nothing is tried
-  kProven,     // it does not: the next report begins with the trial
+  kNone,      // there are no filters from before, or nobody will report
+  kUnproven,  // clone(2) may end the process, so nothing is tried
+  kProven,    // it does not: the next report begins with the trial
   kDone,
 };
 uint32_t g_trial = kNone;

@@ -35,10 +35,10 @@ Calls g_ends;
 // cannot do without. A program under a filter that ends it at one of these has no use for this
 // library: it would not come to its first line.
 constexpr uint16_t kPlain[] = {
-    SYS_openat,   SYS_read,       SYS_pread64,      SYS_fstat,          SYS_newfstatat,
-    SYS_close,    SYS_mmap,       SYS_munmap,       SYS_prlimit64,      SYS_getrandom,
-    SYS_write,    SYS_getpid,     SYS_gettid,       SYS_tgkill,         SYS_futex,
-    SYS_madvise,  SYS_readlinkat, SYS_rt_sigaction, SYS_rt_sigprocmask, SYS_getcwd,
+    SYS_openat,       SYS_read,          SYS_pread64,      SYS_fstat,          SYS_newfstatat,
+    SYS_close,        SYS_mmap,          SYS_munmap,       SYS_prlimit64,      SYS_getrandom,
+    SYS_write,        SYS_getpid,        SYS_gettid,       SYS_tgkill,         SYS_futex,
+    SYS_madvise,      SYS_readlinkat,    SYS_rt_sigaction, SYS_rt_sigprocmask, SYS_getcwd,
     SYS_rt_sigreturn, SYS_clock_gettime,
 };
 

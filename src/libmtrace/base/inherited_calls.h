@@ -11,8 +11,8 @@ namespace mtrace::sys {
 void assume_inherited_calls();
 
 enum class Tried {
-  kNot,       // no child could be made: what was assumed stays
-  kAllowed,   // none ends the process
+  kNot,      // no child could be made: what was assumed stays
+  kAllowed,  // none ends the process
   kSomeEnd,
 };
 // Tries them, in children with a copy of the memory. Only where clone(2) is known not to end the

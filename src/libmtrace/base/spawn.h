@@ -38,10 +38,10 @@ struct Program {
 long run_program(const Program& program, uint32_t* pid, void* stack_top);
 
 // Only in a process made by start_sharing(): goes on without the other's descriptors but those two
-// (-1: none). Not by a copy that is then closed: for as long as there is one, what the other process
-// closes stays open (its peer sees no end, epoll goes on telling of it). The kernel copies those
-// below 64 all the same, for the time of the one call. Where it cannot (Linux 5.8, a filter), they
-// stay shared.
+// (-1: none). Not by a copy that is then closed: for as long as there is one, what the other
+// process closes stays open (its peer sees no end, epoll goes on telling of it). The kernel copies
+// those below 64 all the same, for the time of the one call. Where it cannot (Linux 5.8, a filter),
+// they stay shared.
 void leave_files_except(int a, int b);
 inline void leave_all_files() { leave_files_except(-1, -1); }
 // Closes every descriptor of the calling process but those two.

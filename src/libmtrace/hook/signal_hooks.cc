@@ -199,7 +199,8 @@ bool give_up_handlers(bool all) {
   if (mtrace_status_block.handler == Handler::kOurs) report::status_handler(Handler::kForbidden);
   for (Trigger& trigger : g_triggers) {
     struct sigaction now;
-    if (!all || trigger.signal == 0 || g_next.sigaction(trigger.signal, nullptr, &now) != 0) continue;
+    if (!all || trigger.signal == 0 || g_next.sigaction(trigger.signal, nullptr, &now) != 0)
+      continue;
     if (!is_own(now.sa_handler)) continue;
     const struct sigaction action = own_action(trigger);
     trigger.given_up = g_next.sigaction(trigger.signal, &action, nullptr) == 0;

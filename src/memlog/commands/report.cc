@@ -281,8 +281,7 @@ int run_report(const Arguments& arguments, const Streams& streams) {
     throw UsageError(
         fmt::format("report: a label has at most {} bytes", sizeof(format::StatusBlock::label)));
   }
-  Session session(streams, label,
-                  std::chrono::seconds(arguments.number("--timeout", 30, 1, 86400)),
+  Session session(streams, label, std::chrono::seconds(arguments.number("--timeout", 30, 1, 86400)),
                   arguments.has("--signal") ? target::Traced::kSignalled : target::Traced::kSpared);
   bool good = true;
   std::vector<pid_t> asked;

@@ -53,9 +53,10 @@ bool send_signal(AskedProcess& process, Traced spared, std::string& why) {
   if (!is_same()) return false;
   const pid_t tracer = spared == Traced::kSpared ? tracer_of(process.pid()) : 0;
   if (tracer != 0) {
-    why = fmt::format("is traced by {} ({}), which would get the signal first: detach that, or use "
-                      "--signal",
-                      tracer, process_name(tracer));
+    why = fmt::format(
+        "is traced by {} ({}), which would get the signal first: detach that, or use "
+        "--signal",
+        tracer, process_name(tracer));
     return false;
   }
   return traced.send_signal(process.handle(), why);

@@ -1,5 +1,6 @@
 #include "target/restarts.h"
 
+#include <linux/futex.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -8,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <optional>
 
 #include "target/seccomp.h"
 
@@ -39,6 +41,15 @@ timespec time_of(uint64_t nanoseconds) {
 bool writes_what_is_left(const user_regs_struct& registers) {
   return (registers.orig_rax == SYS_ppoll || registers.orig_rax == SYS_pselect6) &&
          of_a_system_call(registers, kRestartNoHandler);
+}
+
+// A call that kRestartBlock stands for and whose limit stays: a futex that waits until a moment, a
+// sleep by a clock of processor time.
+bool keeps_limit(const user_regs_struct& registers) {
+  if (registers.orig_rax == SYS_futex) return (registers.rsi & FUTEX_CMD_MASK) != FUTEX_WAIT;
+  const auto clock = static_cast<int>(registers.rdi);
+  return registers.orig_rax == SYS_clock_nanosleep &&
+         (clock < 0 || clock == CLOCK_PROCESS_CPUTIME_ID || clock == CLOCK_THREAD_CPUTIME_ID);
 }
 
 void begin_again(pid_t tid, user_regs_struct* registers) {
@@ -94,13 +105,12 @@ void Restarts::settle(pid_t tid) {
       std::memcmp(code, kSyscall, sizeof code) != 0) {
     return;
   }
-  const auto limit = limit_of(*call, registers, memory_, pid_, tid);
-  if (!limit) return;
-  if (*limit == kNoLimit) {
-    begin_again(tid, &registers);
-  } else {
-    begin(tid, registers, *call, *limit);
-  }
+  const bool is_killed = call->interrupted == kRestartBlock;
+  if (is_killed && may_restart(pid_, tid)) return;
+  const std::optional<uint64_t> limit =
+      keeps_limit(registers) ? kNoLimit : limit_of(*call, registers, memory_, pid_, tid);
+  const bool begun = limit && *limit != kNoLimit && begin(tid, registers, *call, *limit);
+  if ((limit && *limit == kNoLimit) || (!begun && is_killed)) begin_again(tid, &registers);
 }
 
 void Restarts::renew(pid_t tid) {
@@ -116,7 +126,7 @@ void Restarts::renew(pid_t tid) {
   }
 }
 
-void Restarts::begin(pid_t tid, user_regs_struct registers, const WaitingCall& call,
+bool Restarts::begin(pid_t tid, user_regs_struct registers, const WaitingCall& call,
                      uint64_t limit) {
   const user_regs_struct& r = registers;
   RestartFrame frame = {};
@@ -141,7 +151,7 @@ void Restarts::begin(pid_t tid, user_regs_struct registers, const WaitingCall& c
   frame.deadline = now() + limit;
   const uint64_t place = (r.rsp - RestartFrame::kRedZone - sizeof frame) & ~uint64_t{15};
   if (call.kind == LimitKind::kUring) {
-    if (!memory_.read(r.r8, &frame.uring, sizeof frame.uring)) return;
+    if (!memory_.read(r.r8, &frame.uring, sizeof frame.uring)) return false;
     frame.uring.timespec = place + offsetof(RestartFrame, left);
   }
   // A filter of system calls may end the process at a ppoll.
@@ -150,17 +160,20 @@ void Restarts::begin(pid_t tid, user_regs_struct registers, const WaitingCall& c
     frame.poll = {static_cast<int>(r.rdi), static_cast<short>(receives ? POLLIN : POLLOUT), 0};
   }
   const uint64_t code = install();
-  if (code == 0 || !write(place, &frame, sizeof frame)) return;
+  if (code == 0 || !write(place, &frame, sizeof frame)) return false;
   registers.rsp = place;
   // Treat the call as interrupted in this system call of the code.
   registers.rip = code + (on_socket(call) ? restart_places().called : restart_places().direct);
-  if (go_on(tid, registers)) in_frames_.insert(tid);
+  if (!go_on(tid, registers)) return false;
+  in_frames_.insert(tid);
+  return true;
 }
 
 bool Restarts::go_on(pid_t tid, user_regs_struct registers) {
   RestartFrame frame;
-  const bool interrupted =
-      of_a_system_call(registers, -EINTR) || of_a_system_call(registers, kRestartNoHandler);
+  const bool interrupted = of_a_system_call(registers, -EINTR) ||
+                           of_a_system_call(registers, kRestartNoHandler) ||
+                           of_a_system_call(registers, kRestartBlock);
   if (!interrupted || !frame_of(registers, &frame)) return false;
   const uint64_t time = now();
   // Clamp to the limit: in another time namespace the clock could give more.

@@ -7,6 +7,9 @@
 //   a socket's limit  As above. But if another thread takes what the call had waited for, the call
 //                     begins again with the whole limit. In a thread with a seccomp filter it
 //                     always does. It then waits at most twice the limit longer.
+//   restart_syscall   As above, for poll, nanosleep and futex in a thread whose seccomp filter
+//   could
+//                     kill it at that call.
 //   ppoll, pselect    The call begins again with the time that the kernel has written into its
 //                     timespec, less the time that the thread was stopped.
 //
@@ -48,7 +51,7 @@ class Restarts {
   static uint64_t code_size() { return restart_code().size(); }
 
  private:
-  void begin(pid_t tid, user_regs_struct registers, const WaitingCall& call, uint64_t limit);
+  bool begin(pid_t tid, user_regs_struct registers, const WaitingCall& call, uint64_t limit);
   bool go_on(pid_t tid, user_regs_struct registers);
   void shorten(const user_regs_struct& registers, uint64_t stopped) const;
   bool frame_of(const user_regs_struct& registers, RestartFrame* frame) const;

@@ -25,12 +25,12 @@ constexpr unsigned kMostFrames = 512;
 
 // System calls that wait, and that no allocator makes.
 constexpr int64_t kWaiting[] = {
-    SYS_epoll_wait, SYS_epoll_pwait, SYS_epoll_pwait2,    SYS_poll,     SYS_ppoll,
-    SYS_select,     SYS_pselect6,    SYS_rt_sigtimedwait, SYS_pause,    SYS_rt_sigsuspend,
-    SYS_wait4,      SYS_waitid,      SYS_io_getevents,    SYS_read,     SYS_readv,
-    SYS_recvfrom,   SYS_recvmsg,     SYS_recvmmsg,        SYS_accept,   SYS_accept4,
-    SYS_write,      SYS_writev,      SYS_sendto,          SYS_sendmsg,  SYS_connect,
-    SYS_msgrcv,     SYS_semop,       SYS_semtimedop,      SYS_flock,    SYS_io_uring_enter};
+    SYS_epoll_wait, SYS_epoll_pwait, SYS_epoll_pwait2,    SYS_poll,    SYS_ppoll,
+    SYS_select,     SYS_pselect6,    SYS_rt_sigtimedwait, SYS_pause,   SYS_rt_sigsuspend,
+    SYS_wait4,      SYS_waitid,      SYS_io_getevents,    SYS_read,    SYS_readv,
+    SYS_recvfrom,   SYS_recvmsg,     SYS_recvmmsg,        SYS_accept,  SYS_accept4,
+    SYS_write,      SYS_writev,      SYS_sendto,          SYS_sendmsg, SYS_connect,
+    SYS_msgrcv,     SYS_semop,       SYS_semtimedop,      SYS_flock,   SYS_io_uring_enter};
 
 }  // namespace
 

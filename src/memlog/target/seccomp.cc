@@ -94,6 +94,19 @@ void check_filters(pid_t pid, const std::vector<pid_t>& stopped) {
   each_filter(pid, stopped, check_filter);
 }
 
+bool may_restart(pid_t pid, pid_t tid) {
+  constexpr FilteredCall kRestart = {"restart_syscall", SYS_restart_syscall, true};
+  bool may = true;
+  try {
+    each_filter(pid, {tid}, [&](const std::vector<sock_filter>& filter) {
+      may &= judge(filter, kRestart) == Verdict::kAllowed;
+    });
+  } catch (const AttachError&) {
+    return false;
+  }
+  return may;
+}
+
 void check_signal_return(pid_t pid, const std::vector<pid_t>& stopped) {
   constexpr FilteredCall kReturn = {"rt_sigreturn", SYS_rt_sigreturn, true};
   try {

@@ -29,6 +29,11 @@ void refuse_strict_mode(pid_t pid);
 // call, refuses a needed call, or may not be read (only root may read filters).
 void check_filters(pid_t pid, const std::vector<pid_t>& stopped);
 
+// Returns whether no filter of a stopped thread stands in the way of restart_syscall(2), with which
+// the kernel continues poll, nanosleep and others after a stop. False of filters that may not be
+// read.
+bool may_restart(pid_t pid, pid_t tid);
+
 // Throws SignalKills when a filter of one of these threads, stopped, does not let a signal handler
 // return. Filters that may not be read are taken to let it.
 void check_signal_return(pid_t pid, const std::vector<pid_t>& stopped);

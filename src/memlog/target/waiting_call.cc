@@ -42,6 +42,11 @@ constexpr WaitingCall kCalls[] = {
     {SYS_sendmsg, LimitKind::kSend, nullptr, -EAGAIN},
     {SYS_sendmmsg, LimitKind::kSend, nullptr, -EAGAIN},
     {SYS_connect, LimitKind::kSend, nullptr, -EINPROGRESS},
+    // Of threads whose filter forbids restart_syscall(2).
+    {SYS_poll, LimitKind::kMilliseconds, &Registers::rdx, 0, kRestartBlock},
+    {SYS_nanosleep, LimitKind::kTimespec, &Registers::rdi, 0, kRestartBlock},
+    {SYS_clock_nanosleep, LimitKind::kTimespec, &Registers::rdx, 0, kRestartBlock},
+    {SYS_futex, LimitKind::kTimespec, &Registers::r10, -ETIMEDOUT, kRestartBlock},
 };
 
 // A year: longer limits count as none, so sums cannot overflow.

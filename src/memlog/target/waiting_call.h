@@ -28,6 +28,10 @@ enum class LimitKind : uint8_t {
 // "Restart unless a handler runs": the kernel's value in rax until the thread continues.
 inline constexpr int kRestartNoHandler = -514;
 
+// "Go on by restart_syscall(2)": with the time that is left, in the kernel's own hands. A seccomp
+// filter may kill the thread at that call.
+inline constexpr int kRestartBlock = -516;
+
 struct WaitingCall {
   uint64_t number;
   LimitKind kind;
