@@ -63,5 +63,42 @@ TEST_F(JsonAnswers, TopAndStatusOfAProcess) {
   EXPECT_TRUE(process.wait().exited(0));
 }
 
+// The sizes of the blocks that the program keeps, from its ledger: 900 and 1000 in one class.
+TEST_F(JsonAnswers, SizesOfLiveBlocks) {
+  Command command = traced({program("live_target"), ""});
+  command.env["MTRACE_LEDGER"] = temp();
+  Process process(command);
+  process.read_until("go");
+  for (const char* bytes : {"1000", "900", "5000"}) {
+    process.write(std::string(bytes) + "\n");
+    process.read_until("done");
+  }
+  const std::string pid = std::to_string(process.pid());
+  const json sizes = answer({"show", "--sizes", pid});
+  EXPECT_EQ(sizes["pid"], process.pid());
+  uint64_t bytes = 0;
+  json kept;
+  for (const json& stack : sizes["stacks"]) {
+    bytes += stack["bytes"].get<uint64_t>();
+    if (stack["frames"][0].value("function", "") == "site_kept") kept = stack;
+  }
+  EXPECT_EQ(sizes["bytes"], bytes);
+  ASSERT_FALSE(kept.is_null()) << sizes;
+  EXPECT_EQ(kept["bytes"], 6900);
+  EXPECT_EQ(kept["blocks"], 3);
+  EXPECT_EQ(kept["average_bytes"], 2300);
+  EXPECT_EQ(kept["sizes"], json::parse(R"([
+    {"least_bytes": 512, "most_bytes": 1023, "blocks": 2, "bytes": 1900},
+    {"least_bytes": 4096, "most_bytes": 8191, "blocks": 1, "bytes": 5000}])"));
+  const Result text = run(plain({memlog_tool(), "show", "--sizes", "--by", "size", pid}));
+  EXPECT_TRUE(text.exited(0)) << text.err;
+  EXPECT_NE(text.out.find("6900 bytes in 3 blocks of 2300 bytes on average"), std::string::npos)
+      << text.out;
+  EXPECT_NE(text.out.find("              512..1023             2            1900  ##\n"),
+            std::string::npos)
+      << text.out;
+  EXPECT_TRUE(process.wait().exited(0));
+}
+
 }  // namespace
 }  // namespace mtrace::test

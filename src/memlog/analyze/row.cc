@@ -108,6 +108,14 @@ bool add(Row& sum, const Row& more, Combine how) {
          add_to(sum.short_lived, more.short_lived) && add_state(sum, more, how);
 }
 
+uint64_t block_size(const Row& row) {
+  if (row.allocations != 0) return row.allocated_bytes / row.allocations;
+  if (row.frees != 0) return row.freed_bytes / row.frees;
+  // Where a report does not tell what was allocated and freed, the change is of one sign.
+  if (row.blocks == 0 || (row.bytes < 0) != (row.blocks < 0)) return 0;
+  return static_cast<uint64_t>(row.bytes / row.blocks);
+}
+
 int64_t quantity(const Row& row, Order order) {
   const auto number = [](uint64_t value) {
     return static_cast<int64_t>(std::min<uint64_t>(value, INT64_MAX));
@@ -131,6 +139,8 @@ int64_t quantity(const Row& row, Order order) {
       return number(row.peak);
     case Order::kAge:
       return number(row.age);
+    case Order::kSize:
+      return number(block_size(row));
     case Order::kStack:
       break;
   }
@@ -144,6 +154,7 @@ bool leaves_out_zero(Order order) {
     case Order::kSlack:
     case Order::kPeak:
     case Order::kAge:
+    case Order::kSize:
       return true;
     default:
       return false;

@@ -90,7 +90,12 @@ enum class Order {
   kPeak,
   kAge,
   kStack,
+  kSize,  // of a block, on average
 };
+
+// Returns the average size of the blocks that the row's numbers are about, in bytes: of those that
+// were allocated or, if none was, that make the change. 0: unknown.
+uint64_t block_size(const Row& row);
 
 // Returns the row's value of the order's quantity; 0 for kStack.
 int64_t quantity(const Row& row, Order order);

@@ -35,7 +35,9 @@ void add_to(Row& sum, const Row& more) {
   if (!add(sum, more, Combine::kStacks)) throw std::runtime_error("a sum does not fit 64 bits");
 }
 
-bool adds_up(Order order) { return order != Order::kLifetime && order != Order::kAge; }
+bool adds_up(Order order) {
+  return order != Order::kLifetime && order != Order::kAge && order != Order::kSize;
+}
 
 class Builder {
  public:

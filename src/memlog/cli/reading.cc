@@ -38,6 +38,11 @@ int each_report(collect::Reports& reports, const std::vector<std::string>& files
       if (!report) continue;
       any = true;
       action(*report);
+      if (const auto& cut = report->cut_short()) {
+        complain(streams,
+                 fmt::format("{}:{}: {}: this is what could be read", file, cut->line, cut->why));
+        status = std::max<int>(status, kFailed);
+      }
     } catch (const profile::FormatError& error) {
       fmt::print(streams.err, "{}\n", error.what());
       status = kUnusable;

@@ -24,6 +24,7 @@ constexpr Key kKeys[] = {
     {"slack", Order::kSlack},
     {"peak", Order::kPeak},
     {"age", Order::kAge},
+    {"size", Order::kSize},
     {"stack", Order::kStack},
 };
 

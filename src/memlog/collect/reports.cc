@@ -1,6 +1,7 @@
 #include "collect/reports.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <stdexcept>
@@ -18,6 +19,19 @@ Listed listed(const profile::Memlog& memlog) {
   return {memlog.name, header.program, header.started, header.label, header.pid, header.seq};
 }
 
+// The newest report of a directory, or all of them.
+std::vector<std::string> files_in(const std::string& directory, bool all) {
+  if (all) {
+    std::vector<std::string> files;
+    for (const Listed& listed : list_memlogs(directory)) files.push_back(listed.path);
+    if (!files.empty()) return files;
+  } else if (const auto newest = newest_report(directory)) {
+    return {*newest};
+  }
+  throw std::runtime_error(
+      fmt::format("no report in {}", directory == "." ? "the current directory" : directory));
+}
+
 auto process_of(const Listed& report) {
   return std::tie(report.started, report.pid, report.program);
 }
@@ -27,26 +41,26 @@ auto process_of(const Listed& report) {
 Reports::Reports(ReadOptions options)
     : filter_(std::move(options.filter)),
       resolver_(std::move(options.symbols)),
-      resolves_(options.resolve) {}
+      resolves_(options.resolve),
+      partial_(options.partial) {}
 
 void Reports::exclude(std::vector<analyze::StackPattern> patterns) {
   for (analyze::StackPattern& pattern : patterns) filter_.exclude.push_back(std::move(pattern));
 }
 
 std::vector<std::string> Reports::files(const std::vector<std::string>& operands, bool all) {
-  if (!operands.empty()) return operands;
-  const std::string directory = report_directory();
-  if (all) {
-    std::vector<std::string> files;
-    for (const Listed& listed : list_memlogs(directory)) {
-      files.push_back(listed.path);
+  if (operands.empty()) return files_in(report_directory(), all);
+  std::vector<std::string> files;
+  for (const std::string& operand : operands) {
+    struct stat state = {};
+    if (::stat(operand.c_str(), &state) != 0 || !S_ISDIR(state.st_mode)) {
+      files.push_back(operand);
+      continue;
     }
-    if (!files.empty()) return files;
-  } else if (const auto newest = newest_report(directory)) {
-    return {*newest};
+    const std::vector<std::string> some = files_in(operand, all);
+    files.insert(files.end(), some.begin(), some.end());
   }
-  throw std::runtime_error(
-      fmt::format("no report in {}", directory == "." ? "the current directory" : directory));
+  return files;
 }
 
 void Reports::finish(profile::Memlog& memlog, analyze::LeftOut& left_out) {
@@ -63,16 +77,21 @@ std::unique_ptr<profile::Pieces> Reports::pieces(const std::string& file) const 
 
 std::optional<Report> Reports::read(const std::string& file) {
   const terminal::Progress progress(1);
-  if (auto parts = pieces(file)) {
+  if (auto parts = partial_ ? nullptr : pieces(file)) {
     const profile::Header& header = parts->head().header;
     if (!filter_.takes(header.seq, header.label)) return std::nullopt;
     return Report(std::move(parts), filter_);
   }
-  profile::Memlog memlog = profile::read_path(file);
+  std::optional<profile::CutShort> cut;
+  profile::Memlog memlog = partial_ ? profile::read_partly(file, cut) : profile::read_path(file);
   if (!filter_.takes(memlog.header.seq, memlog.header.label)) return std::nullopt;
   analyze::LeftOut left_out;
-  finish(memlog, left_out);
-  return Report(std::move(memlog), left_out);
+  if (cut) {
+    left_out = filter_.apply(memlog);
+  } else {
+    finish(memlog, left_out);
+  }
+  return Report(std::move(memlog), left_out, cut);
 }
 
 profile::Memlog Reports::read_series(const std::string& file, analyze::LeftOut& left_out) {

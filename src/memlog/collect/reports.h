@@ -31,7 +31,8 @@ struct Found {
 struct ReadOptions {
   analyze::Filter filter;
   symbolize::SearchPath symbols;
-  bool resolve = true;  // look up missing names
+  bool resolve = true;   // look up missing names
+  bool partial = false;  // of a file that was cut short, what can be read
 };
 
 class Reports {
@@ -43,12 +44,13 @@ class Reports {
   // Also excludes the stacks that match one of these.
   void exclude(std::vector<analyze::StackPattern> patterns);
 
-  // Returns the operands; without operands the newest report of the directory, or all of its
-  // reports (`all`). Throws std::runtime_error when there is none.
+  // Returns the files that the operands name. A directory, or no operand, stands for the newest
+  // report there, or for all of its reports (`all`). Throws std::runtime_error when there is none.
   static std::vector<std::string> files(const std::vector<std::string>& operands, bool all);
 
   // Reads the report in `file`, names it and removes the entries that the filter rejects. Returns
-  // nothing when the filter rejects the report. Throws FormatError, FileError.
+  // nothing when the filter rejects the report. Looks up no names for a file that was cut short:
+  // the builds of its modules stand behind the entries. Throws FormatError, FileError.
   std::optional<Report> read(const std::string& file);
 
   // Like read(), whether or not the filter takes the report. Use it for the reports of one process
@@ -86,6 +88,7 @@ class Reports {
   symbolize::Symbolizer resolver_;
   profile::KnownStacks known_;
   bool resolves_;
+  bool partial_;
 };
 
 // Returns "==> FILE <==\n", the line above one of several reports.

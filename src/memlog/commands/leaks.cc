@@ -41,7 +41,7 @@ stacks that changed only there are seen late. Without FILE, reads all reports in
 process is judged separately.
 
 The default level of 0.01 needs at least 5 states, a level of 0.05 needs 4: with fewer, even a
-series that always rises may be chance.
+series that always rises may be chance. memlog diff compares two states.
 )";
 
 struct Options {
@@ -58,6 +58,7 @@ struct Judged {
   std::string name;     // "app[4711]"
   std::string missing;  // numbers of reports: "2, 5 to 7"
   std::vector<std::string> files;
+  std::vector<std::string> state_files;    // of the reports that are states
   size_t states_needed = 2;                // for the level
   std::vector<analyze::Finding> findings;  // none with fewer states
   analyze::LeftOut filtered;
@@ -86,7 +87,9 @@ Judged look_at(const collect::ReportSeries& files, collect::Reports& reports,
     const profile::Memlog memlog = reports.read_series(file.path, judged.filtered);
     const profile::Header& header = memlog.header;
     const bool comparable = options.all || (header.seq != 1 && header.trigger != "exit");
-    judged.series.add(memlog, comparable && reports.filter().takes(header.seq, header.label));
+    const bool state = comparable && reports.filter().takes(header.seq, header.label);
+    judged.series.add(memlog, state);
+    if (state) judged.state_files.push_back(file.path);
     judged.files.push_back(file.path);
     judged.last = header;
     progress.step();
@@ -124,12 +127,22 @@ std::string header_text(const Judged& judged, const text::Style& style) {
   return out + '\n';
 }
 
+// What to do with fewer states than the test needs.
+std::string too_few_text(const Judged& judged, double level) {
+  std::string out = fmt::format("{} are needed for a level of {}\n",
+                                text::count_text(judged.states_needed, "state"), level);
+  // Report 1 is better than nothing where there is only one state.
+  const std::vector<std::string>& files =
+      judged.state_files.size() >= 2 ? judged.state_files : judged.files;
+  if (files.size() < 2) return out;
+  return out + fmt::format("to compare two: memlog diff {} {}\n", text::plain(files.front()),
+                           text::plain(files.back()));
+}
+
 std::string judged_text(const Judged& judged, const Options& options) {
   std::string out = options.style.header ? header_text(judged, options.style) : "";
   if (!judged.enough()) {
-    return out + fmt::format("{} are needed for a level of {}\n",
-                             text::count_text(judged.states_needed, "state"),
-                             options.context.level);
+    return out + too_few_text(judged, options.context.level);
   }
   text::LeaksContext context = options.context;
   context.filtered = judged.filtered;
@@ -200,8 +213,8 @@ int run_leaks(const Arguments& arguments, const Streams& streams) {
 
 const Command& leaks_command() {
   static const Command command = {
-      {"leaks", "find the stacks that grow over a series of reports", "[OPTION]... [FILE...]",
-       kText,
+      {"leaks", "find the stacks that grow over a series of reports",
+       "[OPTION]... [FILE|DIRECTORY]...", kText,
        with_view_options(
            {{"--level", "", "P",
              R"(The rate of false alarms: the probability that a stack that only fluctuates counts

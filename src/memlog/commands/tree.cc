@@ -33,8 +33,9 @@ the program called to get there are left out, and a run of library functions bet
 line (memlog help library-code). Calls on different source lines of a function are different
 branches.
 
-Without FILE, shows the last report of the process that was started last. Frames without names are
-named for display. Filters select stacks as in memlog show.
+A directory stands for the last report of the process that was started last there, with --sum for
+all of its reports. Without FILE, the directory is that of MTRACE_OUTPUT, or else the current one.
+Frames without names are named for display. Filters select stacks as in memlog show.
 )";
 
 double read_threshold(const Arguments& arguments) {
@@ -110,7 +111,7 @@ int run_tree(const Arguments& arguments, const Streams& streams) {
 
 const Command& tree_command() {
   static const Command command = {
-      {"tree", "print the stacks of reports as a tree", "[OPTION]... [FILE...]", kText,
+      {"tree", "print the stacks of reports as a tree", "[OPTION]... [FILE|DIRECTORY]...", kText,
        with_view_options(
            {{"--invert", "", "", "From main inward instead of from the allocation outward."},
             {"--threshold", "-t", "PERCENT",
@@ -119,20 +120,21 @@ const Command& tree_command() {
             {"--depth", "", "N",
              "Only N frames of each stack (1 to 128), from the first of own code on."},
             {"--sum", "", "",
-             R"(Add the reports up to what is live. Without FILE, adds up all reports in the
-             directory.)"},
+             R"(Add the reports up to what is live. Of a directory, or without FILE, adds up all
+             reports there.)"},
             {"--by", "", "KEY",
              R"(Sort and fold branches by KEY, the largest first: bytes (default), blocks, live,
-             allocs, temporary, lifetime, slack, peak or age, as in memlog show. lifetime (the
-             average) and age (the oldest) have no shares; the threshold is relative to the
+             allocs, temporary, lifetime, slack, peak, age or size, as in memlog show. lifetime and
+             size (averages) and age (the oldest) have no shares; the threshold is relative to the
              largest.)",
-             "bytes|blocks|live|allocs|temporary|lifetime|slack|peak|age"},
+             "bytes|blocks|live|allocs|temporary|lifetime|slack|peak|age|size"},
             kPeakOption,
             kJsonOption}),
        R"(0: shown; 1: a file cannot be read, no report was found, or --sum lacks a report; 2: a
        file is not a valid memlog, or the command line is wrong.)",
        R"(  memlog tree app-4711-2.memlog
   memlog tree --invert --threshold 5 --peak app-4711-2.memlog
+  memlog tree reports/
   memlog tree --sum --exclude function:^cache_ app-4711-*.memlog
 )"},
       run_tree};

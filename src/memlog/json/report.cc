@@ -115,6 +115,15 @@ Value report(const profile::Memlog& memlog, const analyze::Table& table, size_t 
   return out;
 }
 
+void put_cut_short(Value& out, const std::optional<profile::CutShort>& cut) {
+  if (!cut) return;
+  out["partial"] = {{"line", cut->line},
+                    {"why", cut->why},
+                    {"stack_count", cut->stacks},
+                    {"bytes", cut->sum.bytes},
+                    {"blocks", cut->sum.blocks}};
+}
+
 Value process(const analyze::ProcessSum& sum) {
   Value out = Value::object();
   out["sum"] = total(sum.total);

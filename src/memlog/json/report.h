@@ -8,6 +8,7 @@
 #include "analyze/table.h"
 #include "json/value.h"
 #include "profile/model.h"
+#include "profile/reader.h"
 
 namespace mtrace::json {
 
@@ -18,6 +19,9 @@ Value report(const profile::Memlog& memlog);
 // Like report(), with "modules" and the first `limit` rows (0: all) of each kind in `table`, which
 // must be of this memlog, as "stacks".
 Value report(const profile::Memlog& memlog, const analyze::Table& table, size_t limit);
+
+// Adds "partial" to a report that was cut short: where, and what was read.
+void put_cut_short(Value& out, const std::optional<profile::CutShort>& cut);
 
 // Returns a process whose reports were added up: "sum", and the header of its last report.
 Value process(const analyze::ProcessSum& sum);

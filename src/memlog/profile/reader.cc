@@ -20,6 +20,9 @@ namespace {
 
 constexpr size_t kSample = 1000;  // entries that tell how many there are
 constexpr size_t kPiece = 4096;
+// The file ends before "# end".
+struct EarlyEnd : LineError {};
+
 constexpr size_t kStackText = 65536;  // bytes; a known stack of more is read each time
 
 class Reader {
@@ -31,6 +34,8 @@ class Reader {
 
   // The entries go there, kPiece at a time.
   void hand_over(const Piece& action) { action_ = &action; }
+  // A file may end early.
+  void allow_early_end(std::optional<CutShort>& cut) { cut_ = &cut; }
   size_t modules() const { return modules_.size(); }
 
   Memlog run() {
@@ -40,15 +45,21 @@ class Reader {
         if (line_ == format::kEndLine) return finish();
         one_line();
       }
-      throw LineError{"the file ends without \"# end\""};
+      throw EarlyEnd{{"the file ends without \"# end\""}};
     } catch (const DamagedCompression& damage) {
+      if (may_end_early()) return finish_early(damage.what);
       throw damage_in(memlog_.name, number_, damage);
+    } catch (const EarlyEnd& error) {
+      if (may_end_early()) return finish_early(error.what);
+      throw FormatError(memlog_.name, number_ == 0 ? 1 : number_, error.what);
     } catch (const LineError& error) {
       throw FormatError(memlog_.name, number_ == 0 ? 1 : number_, error.what);
     }
   }
 
  private:
+  bool may_end_early() const { return cut_ != nullptr && missing_key(seen_) == nullptr; }
+
   // False at the end of the file, where the line number stays at the last line.
   bool next_line() {
     line_ = window_.from(at_);
@@ -63,8 +74,10 @@ class Reader {
     if (line_.empty()) return false;
     ++number_;
     if (end == std::string_view::npos) {
+      constexpr char kIncomplete[] = "the last line is not complete";
+      if (cut_ != nullptr) throw EarlyEnd{{kIncomplete}};
       check_bytes(line_, true);
-      throw LineError{"the last line is not complete"};
+      throw EarlyEnd{{kIncomplete}};
     }
     line_ = line_.substr(0, end);
     at_ += end + 1;
@@ -207,6 +220,23 @@ class Reader {
     }
   }
 
+  Memlog finish_early(const std::string& why) {
+    CutShort cut;
+    cut.line = number_;
+    cut.why = why;
+    if (in_entry_) memlog_.entries.pop_back();
+    for (const Entry& entry : memlog_.entries) {
+      if (!entry.heap()) continue;
+      ++cut.stacks;
+      // Each sum up to an entry has been checked.
+      cut.sum.bytes += entry.bytes;
+      cut.sum.blocks += entry.blocks;
+    }
+    *cut_ = cut;
+    memlog_.modules = modules_.take();
+    return std::move(memlog_);
+  }
+
   Memlog finish() {
     close_entry();
     check_required();
@@ -239,6 +269,7 @@ class Reader {
   Window& window_;
   KnownStacks* known_;
   const Piece* action_ = nullptr;
+  std::optional<CutShort>* cut_ = nullptr;  // a file may end early
   size_t at_ = 0;
   size_t number_ = 0;  // of the line, from 1
   std::string_view line_;
@@ -266,6 +297,13 @@ Memlog read(const std::string& name, std::string_view text, KnownStacks* known) 
 Memlog read_path(const std::string& path, KnownStacks* known) {
   Window window(path);
   return Reader(path == "-" ? "<stdin>" : window.path(), window, known).run();
+}
+
+Memlog read_partly(const std::string& path, std::optional<CutShort>& cut) {
+  Window window(path);
+  Reader reader(path == "-" ? "<stdin>" : window.path(), window, nullptr);
+  reader.allow_early_end(cut);
+  return reader.run();
 }
 
 Pieces::Pieces(const std::string& path) : window_(path) {

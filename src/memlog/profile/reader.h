@@ -2,6 +2,7 @@
 // complete memlog, so that later steps can trust its numbers.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -18,5 +19,19 @@ Memlog read(const std::string& name, std::string_view text, KnownStacks* known =
 
 // Like read(), for the file at `path`; "-" is the standard input. Also throws FileError.
 Memlog read_path(const std::string& path, KnownStacks* known = nullptr);
+
+// Where a file ended that was cut short, and what had been read by then.
+struct CutShort {
+  size_t line = 0;
+  std::string why;
+  size_t stacks = 0;  // heap; so is `sum`
+  Total sum;
+};
+
+// Like read_path(), but for a file that ends too early returns the entries before the end, and
+// stores where that was in `cut`. Leaves out the last entry if its frames may be incomplete. Still
+// throws FormatError when the file ends before its entries begin, or anything else is wrong with
+// it.
+Memlog read_partly(const std::string& path, std::optional<CutShort>& cut);
 
 }  // namespace mtrace::profile

@@ -44,19 +44,23 @@ struct Spot {
   std::string path;
 };
 
-// libdw puts the directory of the compilation before a relative path.
-Spot spot(const char* file, uint64_t line) {
+// The path is relative to the directory of the compilation where the compiler was given it so.
+Spot spot(Dwarf_Die* unit, const char* file, uint64_t line) {
   if (file == nullptr || *file == '\0' || line == 0) return {};
+  std::string path = file;
+  Dwarf_Attribute attribute;
+  const char* directory = dwarf_formstring(dwarf_attr(unit, DW_AT_comp_dir, &attribute));
+  if (*file != '/' && directory != nullptr) path = std::string(directory) + '/' + file;
   const char* slash = std::strrchr(file, '/');
   return {fmt::format("{}:{}", slash == nullptr || slash[1] == '\0' ? file : slash + 1, line),
-          file};
+          std::move(path)};
 }
 
 Spot line_at(Dwarf_Die* unit, uint64_t address) {
   Dwarf_Line* row = dwarf_getsrc_die(unit, address);
   int line = 0;
   if (row == nullptr || dwarf_lineno(row, &line) != 0 || line <= 0) return {};
-  return spot(dwarf_linesrc(row, nullptr, nullptr), static_cast<uint64_t>(line));
+  return spot(unit, dwarf_linesrc(row, nullptr, nullptr), static_cast<uint64_t>(line));
 }
 
 // Where an inlined function was called.
@@ -70,7 +74,7 @@ Spot call_site(Dwarf_Die* unit, Dwarf_Die* inlined) {
       dwarf_formudata(dwarf_attr(inlined, DW_AT_call_file, &attribute), &file) == 0 &&
       dwarf_formudata(dwarf_attr(inlined, DW_AT_call_line, &attribute), &line) == 0 &&
       dwarf_getsrcfiles(unit, &files, &count) == 0 && file < count;
-  return known ? spot(dwarf_filesrc(files, file, nullptr, nullptr), line) : Spot();
+  return known ? spot(unit, dwarf_filesrc(files, file, nullptr, nullptr), line) : Spot();
 }
 
 std::string name_of(Dwarf_Die* die) {

@@ -184,6 +184,20 @@ std::string not_covered(const profile::Header& header) {
   return {};
 }
 
+std::string cut_short_remark(const profile::Header& header,
+                             const std::optional<profile::CutShort>& cut, const Style& style) {
+  if (!cut) return {};
+  const profile::Total& all = header.delta;
+  std::string text = fmt::format(
+      "PARTIAL: the file ends at line {}. Read: {} in {} and {:+} blocks", cut->line,
+      bytes_text(cut->sum.bytes, style), count_text(cut->stacks, "stack"), cut->sum.blocks);
+  text += cut->sum == all ? "; this is all of the heap"
+                          : fmt::format("; missing: {} and {:+} blocks",
+                                        bytes_text(all.bytes - cut->sum.bytes, style),
+                                        all.blocks - cut->sum.blocks);
+  return remark(text, style);
+}
+
 std::string resident_remark(const profile::Header& header, const Style& style) {
   constexpr uint64_t kFar = 64u << 20;
   const auto live = static_cast<uint64_t>(header.live.bytes);

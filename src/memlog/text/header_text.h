@@ -1,9 +1,11 @@
 // A report's header as text for people.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "profile/model.h"
+#include "profile/reader.h"
 #include "text/style.h"
 
 namespace mtrace::text {
@@ -18,6 +20,10 @@ std::string peak_text(const profile::Header& header, const Style& style);
 std::string coverage_remarks(const profile::Header& header, const Style& style);
 // Returns the first of them about the time since the library was loaded; empty: there is none.
 std::string not_covered(const profile::Header& header);
+
+// Returns what is shown of a file that was cut short; empty for a whole file.
+std::string cut_short_remark(const profile::Header& header,
+                             const std::optional<profile::CutShort>& cut, const Style& style);
 
 // Returns a hint at what may hold the memory when far more is resident than malloc holds; else
 // empty.

@@ -80,6 +80,8 @@ std::string lead_text(const Row& row, uint64_t peak, const Style& style) {
       return peak_text(row, peak, style);
     case Order::kAge:
       return age_text(row, style);
+    case Order::kSize:
+      return fmt::format("{} a block", size_text(analyze::block_size(row), style));
   }
   return {};
 }
@@ -99,6 +101,7 @@ std::string lead_column(const Row& row, const Style& style) {
       [[fallthrough]];
     case Order::kSlack:
     case Order::kPeak:
+    case Order::kSize:
       return style.units ? size_text(number, style) : fmt::format("{}", number);
     case Order::kLifetime:
     case Order::kAge:
@@ -143,6 +146,8 @@ const char* lack_text(Order order) {
       return "no share in the peak";
     case Order::kAge:
       return "no live block, or none of an age that can be measured";
+    case Order::kSize:
+      return "no change that tells the size of blocks";
     default:
       return "no change";
   }

@@ -19,7 +19,9 @@ using analyze::TreeNode;
 
 constexpr size_t kStep = 2;
 
-bool has_share(Order order) { return order != Order::kLifetime && order != Order::kAge; }
+bool has_share(Order order) {
+  return order != Order::kLifetime && order != Order::kAge && order != Order::kSize;
+}
 
 class Printer {
  public:
@@ -65,6 +67,8 @@ class Printer {
         return "peak";
       case Order::kAge:
         return "age";
+      case Order::kSize:
+        return "size";
       default:
         return "";
     }

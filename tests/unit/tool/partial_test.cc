@@ -1,0 +1,127 @@
+// show of a file that was cut short, of directories, and what leaks says with too few states.
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <nlohmann/json.hpp>
+
+#include "profile/text.h"
+#include "tool_test.h"
+
+namespace mtrace::test {
+namespace {
+
+using nlohmann::json;
+
+std::string golden(const std::string& name) { return source_directory() + "/tests/golden/" + name; }
+
+class Partial : public testing::Test {
+ protected:
+  Result show(const std::string& text, std::vector<std::string> options = {}) {
+    write_text(directory_ / "cut.memlog", text);
+    options.insert(options.begin(), {"show", "--no-resolve", "--partial"});
+    options.push_back(directory_ / "cut.memlog");
+    return memlog(options);
+  }
+  TemporaryDirectory directory_;
+};
+
+// Cut behind each byte: what is shown are the entries that are complete, to the byte.
+TEST_F(Partial, ShowsTheEntriesBeforeTheEnd) {
+  const std::string text = read_text(golden("app-4711-2.memlog"));
+  size_t shown = 0;
+  for (size_t size = 0; size < text.size(); size += size < 40 ? 1 : 7) {
+    const std::string part = text.substr(0, size);
+    const Result result = show(part, {"--json"});
+    // The entries followed by another one or by the trailer, from the text itself.
+    size_t stacks = 0;
+    int64_t bytes = 0;
+    std::optional<int64_t> open;
+    const auto lines = profile::split(part, '\n');
+    for (size_t i = 0; i + 1 < lines.size(); ++i) {
+      if (lines[i].starts_with('\t')) continue;
+      if (open) {
+        ++stacks;
+        bytes += *open;
+      }
+      open.reset();
+      if (lines[i].starts_with('+') || lines[i].starts_with('-')) {
+        open = std::stoll(std::string(lines[i]));
+      }
+    }
+    if (result.out.empty()) {
+      EXPECT_EQ(result.status, 2) << size;  // the header is not complete
+      EXPECT_EQ(stacks, 0u) << size;
+      continue;
+    }
+    EXPECT_EQ(result.status, 1) << size;
+    EXPECT_NE(result.err.find(": this is what could be read"), std::string::npos) << result.err;
+    const json report = json::parse(result.out)["reports"][0];
+    EXPECT_EQ(report["partial"]["stack_count"], stacks) << size;
+    EXPECT_EQ(report["partial"]["bytes"], bytes) << size;
+    shown = std::max(shown, stacks);
+  }
+  EXPECT_EQ(shown, 6u);
+}
+
+TEST_F(Partial, IsMarked) {
+  const std::string text = read_text(golden("app-4711-2.memlog"));
+  const size_t second = text.find("\n+", text.find("\n+") + 1);
+  const Result cut = show(text.substr(0, second + 1));
+  EXPECT_EQ(cut.status, 1);
+  EXPECT_TRUE(cut.out.starts_with("note: PARTIAL: the file ends at line ")) << cut.out;
+  EXPECT_NE(cut.out.find("; missing: +"), std::string::npos) << cut.out;
+  EXPECT_TRUE(cut.err.starts_with("memlog: " + (directory_ / "cut.memlog") + ":")) << cut.err;
+  const Result whole = show(text);
+  EXPECT_EQ(whole.status, 0);
+  EXPECT_EQ(whole.err, "");
+  EXPECT_EQ(whole.out, memlog({"show", "--no-resolve", golden("app-4711-2.memlog")}).out);
+}
+
+// Only an early end is forgiven.
+TEST_F(Partial, DamageIsAnError) {
+  EXPECT_EQ(show(read_text(golden("damaged.memlog"))).status, 2);
+  EXPECT_EQ(show("").status, 2);
+  EXPECT_EQ(show("hello\n").status, 2);
+  const Result sum = memlog({"show", "--partial", "--sum", golden("app-4711-1.memlog")});
+  EXPECT_EQ(sum.status, 2);
+}
+
+TEST(Directory, StandsForItsReports) {
+  TemporaryDirectory directory;
+  for (const char* name : {"app-4711-1.memlog", "app-4711-2.memlog", "app-4600-1.memlog"}) {
+    write_text(directory / name, read_text(golden(name)));
+  }
+  for (const char* command : {"show", "tree"}) {
+    // The last of the process that was started last.
+    const Result one = memlog({command, directory.path()});
+    EXPECT_EQ(one.status, 0) << one.err;
+    EXPECT_EQ(one.out, memlog({command, directory / "app-4711-2.memlog"}).out);
+    const Result sum = memlog({command, "--sum", directory.path()});
+    EXPECT_EQ(sum.status, 0) << sum.err;
+    EXPECT_EQ(sum.out, memlog({command, "--sum", directory / "app-4711-1.memlog",
+                               directory / "app-4711-2.memlog", directory / "app-4600-1.memlog"})
+                           .out);
+    ::mkdir((directory / "none").c_str(), 0755);
+    const Result none = memlog({command, directory / "none"});
+    EXPECT_EQ(none.status, 1);
+    EXPECT_EQ(none.err, "memlog: no report in " + (directory / "none") + "\n");
+  }
+}
+
+TEST(LeaksWithFewStates, PointsToDiff) {
+  std::vector<std::string> words = {"leaks"};
+  for (int i = 1; i <= 4; ++i) words.push_back(golden("app-5000-" + std::to_string(i) + ".memlog"));
+  const Result few = memlog(words);
+  EXPECT_EQ(few.status, 0);
+  EXPECT_TRUE(
+      few.out.ends_with("5 states are needed for a level of 0.01\nto compare two: memlog "
+                        "diff " +
+                        words[2] + " " + words[4] + "\n"))
+      << few.out;
+  const Result one = memlog({"leaks", words[1], words[2]});
+  EXPECT_TRUE(one.out.ends_with("memlog diff " + words[1] + " " + words[2] + "\n")) << one.out;
+  EXPECT_EQ(memlog({"leaks", words[1]}).out.find("memlog diff"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace mtrace::test
