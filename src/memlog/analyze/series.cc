@@ -12,6 +12,7 @@ void Series::add(const profile::Memlog& memlog, bool state) {
     const profile::Header& header = memlog.header;
     states_.push_back({header.seq, header.label, header.taken, header.live.bytes});
   }
+  take_peak(memlog.header);
   for (const profile::Entry& entry : memlog.entries) {
     Row row = stack_of(entry);
     const size_t stack = stacks_.place(memlog.modules, row, {});
@@ -19,7 +20,7 @@ void Series::add(const profile::Memlog& memlog, bool state) {
     if (is_new) {
       const size_t group = group_of(memlog, entry);
       if (group == values_.size()) values_.emplace_back();
-      members_.push_back({group, 0});
+      members_.push_back({group, 0, 0});
     }
     Member& member = members_[stack];
     Group& group = values_[member.group];
@@ -33,6 +34,9 @@ void Series::add(const profile::Memlog& memlog, bool state) {
       }
       change = live - member.live;
       member.live = live;
+      const auto peak = static_cast<int64_t>(entry.peak);
+      add_to(group.peak, peak - member.peak);
+      member.peak = peak;
     }
     add_to(group.value, change);
     add_to(group.blocks, entry.blocks);
@@ -59,6 +63,15 @@ size_t Series::group_of(const profile::Memlog& memlog, const profile::Entry& ent
     groups_.add_row(groups_, std::move(row));
   }
   return group;
+}
+
+// Forgets who held the peak before, if there was a higher one since.
+void Series::take_peak(const profile::Header& header) {
+  const uint64_t peak = header.peak ? header.peak->bytes : 0;
+  if (peak == peak_) return;
+  peak_ = peak;
+  for (Member& member : members_) member.peak = 0;
+  for (Group& group : values_) group.peak = 0;
 }
 
 std::vector<int64_t> Series::along(const Group& group, int64_t first, int64_t Point::*what) const {

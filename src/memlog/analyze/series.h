@@ -44,6 +44,8 @@ class Series {
   // Returns the blocks at each state, counted from the first report added: reports do not tell how
   // many there were before.
   std::vector<int64_t> blocks(size_t row) const;
+  // Returns the bytes that a stack held at the last peak of the process.
+  int64_t peak(size_t row) const { return values_[row].peak; }
 
  private:
   struct Point {
@@ -55,14 +57,18 @@ class Series {
     int64_t before = 0;  // bytes that its stacks held before the first report that lists them
     int64_t value = 0;   // bytes since
     int64_t blocks = 0;
+    int64_t peak = 0;
     std::vector<Point> points;
   };
   struct Member {
     size_t group = 0;
     int64_t live = 0;
+    int64_t peak = 0;
   };
 
   size_t group_of(const profile::Memlog& memlog, const profile::Entry& entry);
+  void take_peak(const profile::Header& header);
+
   std::vector<int64_t> along(const Group& group, int64_t first, int64_t Point::*what) const;
 
   FrameRange range_;
@@ -73,6 +79,7 @@ class Series {
   Table groups_;                 // stacks reduced to `range_`, or groups
   std::vector<Member> members_;  // by index in stacks_
   std::vector<Group> values_;    // by index in groups_
+  uint64_t peak_ = 0;            // bytes, of the process
 };
 
 }  // namespace mtrace::analyze

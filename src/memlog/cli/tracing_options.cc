@@ -23,9 +23,10 @@ Runs PROGRAM with libmtrace.so preloaded. Its arguments, standard streams, signa
 stay as they are. Signals that memlog receives are passed on; if a signal kills the program, memlog
 ends by the same signal. Options end where PROGRAM begins.
 
-When the program has ended, memlog prints its peak, what was live at exit and the five largest
-stacks of that to standard error. Memory live at exit is not necessarily leaked: reachability was
-not checked.
+When the program has ended, memlog prints its peak and what was live at exit to standard error, each
+with its five largest stacks. If several processes have reported, it prints this for the largest,
+and a line about each of the others. Memory live at exit is not necessarily leaked: reachability
+was not checked.
 
 The program and the programs that it starts keep their tables in files while they run. memlog top
 reads these files. They are deleted when a process ends. If it was killed (Ctrl-C, SIGTERM, lack of

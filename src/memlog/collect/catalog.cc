@@ -62,6 +62,10 @@ std::optional<Listed> read_head(const std::string& path) {
       if (line.key == format::kKeyNote && line.value.starts_with(kElsewhere)) {
         listed.refused_by = profile::unescape_or_throw(line.value.substr(kElsewhere.size()));
       }
+      if (line.key == format::kKeyPeak) {
+        const std::string_view bytes = profile::split(line.value, ' ').front();
+        listed.peak = profile::read_unsigned(bytes).value_or(0);
+      }
       if (line.key == format::kKeyStarted && profile::is_time(line.value))
         listed.started = line.value;
     } catch (const profile::LineError&) {

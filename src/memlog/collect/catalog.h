@@ -17,6 +17,7 @@ struct Listed {
   int64_t pid = 0;
   int64_t seq = 0;
   std::string refused_by;  // the directory that it should be in and could not be written to
+  uint64_t peak = 0;  // bytes; 0 also when absent
 };
 
 // Returns the files in `directory` that end in .memlog or .memlog.zst and begin like a memlog, by

@@ -8,12 +8,16 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
+#include <map>
 #include <set>
 #include <tuple>
+#include <utility>
 
 #include "collect/catalog.h"
 #include "format/memlog.h"
 #include "profile/error.h"
+#include "profile/text.h"
 
 namespace mtrace::collect {
 namespace {
@@ -41,6 +45,61 @@ std::vector<Listed> memlogs_in(const std::string& directory) {
   }
 }
 
+// Returns the end of a report, with the lines about its process and its library.
+std::string tail_of(const std::string& path) {
+  constexpr std::streamoff kTail = 65536;
+  std::ifstream file(path, std::ios::binary | std::ios::ate);
+  const std::streamoff size = file.tellg();
+  file.seekg(std::max<std::streamoff>(0, size - kTail));
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// Returns whether the report's program had this option.
+bool has_setting(const std::string& tail, const std::string& setting) {
+  const std::string text = ' ' + profile::escaped(setting, " ");
+  const size_t at = tail.rfind(text);
+  return at != std::string::npos && at + text.size() < tail.size() &&
+         (tail[at + text.size()] == ' ' || tail[at + text.size()] == '\n');
+}
+
+// Returns the most that was resident, in bytes; 0: the report does not say.
+uint64_t resident_of(const std::string& tail) {
+  const std::string key = fmt::format("\n# {}: ", format::kKeyRssMax);
+  const size_t at = tail.rfind(key);
+  if (at == std::string::npos) return 0;
+  const size_t begin = at + key.size();
+  const size_t end = tail.find_first_not_of("0123456789", begin);
+  return profile::read_unsigned(std::string_view(tail).substr(begin, end - begin)).value_or(0);
+}
+
+uint64_t size_of(const RunProcess& process) { return std::max(process.peak, process.resident); }
+
+std::vector<RunProcess> processes_of(std::vector<Listed> all, const std::string& setting) {
+  std::map<std::tuple<std::string, int64_t, std::string>, std::vector<Listed>> found;
+  for (Listed& listed : all) {
+    found[{listed.started, listed.pid, listed.program}].push_back(std::move(listed));
+  }
+  std::vector<RunProcess> processes;
+  for (auto& [key, reports] : found) {
+    std::sort(reports.begin(), reports.end(), [](const auto& a, const auto& b) {
+      return std::tie(a.seq, a.path) < std::tie(b.seq, b.path);
+    });
+    const std::string tail = tail_of(reports.back().path);
+    if (!setting.empty() && !has_setting(tail, setting)) continue;
+    RunProcess process = {.program = reports.back().program,
+                          .pid = reports.back().pid,
+                          .peak = reports.back().peak,
+                          .resident = resident_of(tail),
+                          .files = {}};
+    for (Listed& listed : reports) process.files.push_back(std::move(listed.path));
+    processes.push_back(std::move(process));
+  }
+  // Of equal ones, the one that was started first.
+  std::stable_sort(processes.begin(), processes.end(),
+                   [](const auto& a, const auto& b) { return size_of(a) > size_of(b); });
+  return processes;
+}
+
 }  // namespace
 
 std::string just_before_now() {
@@ -51,11 +110,13 @@ std::string just_before_now() {
                      fmt::gmtime(static_cast<std::time_t>(since / 1000000)), since % 1000000);
 }
 
-RunReports reports_of_run(const std::string& directory, pid_t pid, const std::string& begun) {
+RunReports reports_of_run(const std::string& directory, pid_t pid, const std::string& begun,
+                          const std::string& setting) {
   const char* temporary = std::getenv("TMPDIR");
   const std::string wanted = normal(directory);
   RunReports out;
   std::vector<Listed> own;
+  std::vector<Listed> all;
   std::set<std::string> seen;
   for (const std::string& place :
        {directory, std::string(temporary != nullptr ? temporary : ""), std::string(kLastPlace)}) {
@@ -72,11 +133,8 @@ RunReports reports_of_run(const std::string& directory, pid_t pid, const std::st
         ++out.elsewhere;
         out.elsewhere_directory = place;
       }
-      if (mine) {
-        own.push_back(std::move(listed));
-      } else {
-        ++out.others;
-      }
+      if (mine) own.push_back(listed);
+      all.push_back(std::move(listed));
     }
   }
   std::sort(own.begin(), own.end(), [](const auto& a, const auto& b) {
@@ -85,6 +143,7 @@ RunReports reports_of_run(const std::string& directory, pid_t pid, const std::st
   for (const Listed& listed : own) {
     if (listed.started == own.back().started) out.files.push_back(listed.path);
   }
+  out.processes = processes_of(std::move(all), setting);
   return out;
 }
 

@@ -282,7 +282,7 @@ void export_lines(const Arguments& arguments, const std::string& format, collect
 
 void check_options(const Arguments& arguments) {
   for (const char* option :
-       {"--by", "--peak", "--base", "--min-bytes", "--grew", "--shrank", "--lifetime"}) {
+       {"--by", "--base", "--min-bytes", "--grew", "--shrank", "--lifetime"}) {
     if (arguments.has(option)) {
       throw UsageError(fmt::format(
           "export: {} cannot be used with html: the page shows what is live at each report",
@@ -332,6 +332,15 @@ profile::Total before(const profile::Header& header) {
   return total;
 }
 
+// Whether nobody asked the process for a report before its end. Its peak then says more than what
+// is left.
+bool is_batch(const std::vector<profile::Header>& headers) {
+  const profile::Header& last = headers.back();
+  return headers.size() == 1 && last.seq == 1 && last.peak &&
+         (last.trigger == "exit" || last.trigger == "recovered") &&
+         static_cast<int64_t>(last.peak->bytes) > last.live.bytes;
+}
+
 // The page about the operands; without them about all reports of the process that wrote the newest.
 // Throws as reading does, std::runtime_error when they are of several processes, and UsageError for
 // options that are not for pages.
@@ -365,13 +374,16 @@ std::string export_page(const Arguments& arguments, collect::Reports& reports) {
         profile::grouped(uint64_t{left_out.stacks}), profile::grouped(left_out.bytes, true)));
   }
   if (sampled) page.remarks.emplace_back("sampled: bytes and blocks are estimates");
+  page.at_peak = arguments.has("--peak") || is_batch(page.headers);
   return exporting::report_page(page);
 }
 
 constexpr char kText[] = R"(
 Writes a report, or the sum of several, for other tools:
 
-  html         a page: reports over time, flame graph, any two compared
+  html         a page: reports over time, flame graph, any two compared.
+               Opens on the peak with --peak, and for a program that
+               reported only at its end
   flamegraph   SVG: a browser opens it; click to zoom, Ctrl-F to search
   folded       one line per stack, for flamegraph.pl and similar tools
   speedscope   https://www.speedscope.app

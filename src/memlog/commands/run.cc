@@ -28,27 +28,23 @@ constexpr int kNotFound = 127;  // as shells have it
 constexpr int kNotRun = 126;
 
 // Peak and what is left, or why that is not known.
-std::string summary(const RunOptions& options, const std::string& begun, const target::Ended& ended,
+std::string summary(const RunOptions& options, const target::RunLedgers& ledgers,
+                    const std::string& begun, const target::Ended& ended,
                     const std::string& not_covered) {
-  const collect::RunReports found = collect::reports_of_run(options.directory, ended.pid, begun);
-  const std::vector<std::string>& files = found.files;
+  const collect::RunReports found = collect::reports_of_run(
+      options.directory, ended.pid, begun, ledgers.is_own() ? ledgers.setting() : "");
   const std::string directory = profile::escaped(options.directory, "");
   std::string out;
-  if (!files.empty()) {
+  if (!found.processes.empty()) {
     text::Style style;
     style.units = ::isatty(STDERR_FILENO) == 1;
-    out = text::run_summary(files, style);
+    out = text::run_summary(found.processes, style);
   } else if (not_covered.empty()) {
-    out = fmt::format("it wrote no report in {}{}\n", directory,
+    out = fmt::format("no process wrote a report in {}{}\n", directory,
                       WIFSIGNALED(ended.status)
-                          ? ": a signal killed it, and it had no ledger"
-                          : ": it may have ended by a raw system call, or MTRACE_FOLLOW may "
-                            "exclude it (memlog help options)");
-  }
-  if (found.others != 0) {
-    out +=
-        fmt::format("also {} of other processes in {}\n", text::count_text(found.others, "report"),
-                    found.elsewhere == 0 ? directory : "the same directories");
+                          ? ": a signal killed the program, and it had no ledger"
+                          : ": the program may have ended by a raw system call, or MTRACE_FOLLOW "
+                            "may exclude it (memlog help options)");
   }
   if (found.elsewhere != 0) {
     out += fmt::format(
@@ -117,7 +113,7 @@ int run_run(const Arguments& arguments, const Streams& streams) {
       ledgers.settle(ended.pid, killed ? WTERMSIG(ended.status) : 0, options.directory);
   if (!options.quiet) {
     try {
-      fmt::print(streams.err, "{}", summary(options, begun, ended, not_covered.why));
+      fmt::print(streams.err, "{}", summary(options, ledgers, begun, ended, not_covered.why));
     } catch (const std::exception& error) {
       complain(streams, error.what());  // the program's end is what counts
     }

@@ -28,6 +28,7 @@ constexpr int64_t kMostCountable = int64_t{1} << 53;
 struct Course {
   std::vector<int64_t> bytes;
   std::vector<int64_t> blocks;
+  int64_t peak = 0;  // bytes at the last peak of the process
 
   explicit Course(size_t states) : bytes(states + 1), blocks(states + 1) {}
 
@@ -40,6 +41,7 @@ struct Course {
     for (size_t state = 0; state < bytes.size(); ++state) count += changes(state);
     return count;
   }
+  bool empty() const { return changes() == 0 && peak == 0; }
 };
 
 Course course_of(const analyze::Series& series, size_t row) {
@@ -47,6 +49,7 @@ Course course_of(const analyze::Series& series, size_t row) {
   course.bytes[0] = series.before(row);
   for (const int64_t value : series.values(row)) course.bytes.push_back(value);
   for (const int64_t value : series.blocks(row)) course.blocks.push_back(value);
+  course.peak = series.peak(row);
   return course;
 }
 
@@ -61,6 +64,7 @@ void add_to(Course& sum, const Course& more) {
     add_to(sum.bytes[state], more.bytes[state]);
     add_to(sum.blocks[state], more.blocks[state]);
   }
+  add_to(sum.peak, more.peak);
 }
 
 // Numbers for texts, from 0 in the order of their first use.
@@ -88,7 +92,7 @@ class Writer {
   }
   // What is no stack, under a name for it.
   void add(const std::string& name, const Course& course) {
-    if (course.changes() == 0) return;
+    if (course.empty()) return;
     add("", ordered_json::array({frame_of(name, "", "")}), course);
   }
 
@@ -109,7 +113,7 @@ class Writer {
       values.push_back(countable(course.bytes[state]));
       values.push_back(countable(course.blocks[state]));
     }
-    stacks_.push_back({id, std::move(frames), std::move(values)});
+    stacks_.push_back({id, std::move(frames), std::move(values), countable(course.peak)});
   }
 
   size_t frame_of(const analyze::Table& table, const profile::Frame& frame) {
@@ -141,7 +145,7 @@ class Writer {
 };
 
 int64_t most_of(const Course& course) {
-  int64_t most = 0;
+  int64_t most = course.peak;
   for (const int64_t bytes : course.bytes) most = std::max(most, bytes < 0 ? ~bytes : bytes);
   return most;
 }
@@ -157,6 +161,10 @@ Course missing_in(const Course& listed, const PageInput& input) {
   };
   take(0, input.before);
   for (size_t i = 0; i < input.headers.size(); ++i) take(i + 1, input.headers[i].live);
+  if (const auto& peak = input.headers.back().peak) {
+    missing.peak = static_cast<int64_t>(peak->bytes);
+    add_to(missing.peak, -listed.peak);
+  }
   return missing;
 }
 
@@ -178,7 +186,7 @@ ordered_json page_stacks(const PageInput& input) {
     if (!table.rows()[row].kind.empty()) continue;
     const Course course = course_of(input.series, row);
     add_to(listed, course);
-    if (course.changes() != 0) order.emplace_back(-most_of(course), row);
+    if (!course.empty()) order.emplace_back(-most_of(course), row);
   }
   std::sort(order.begin(), order.end());
   Writer writer;

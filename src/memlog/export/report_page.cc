@@ -38,6 +38,13 @@ ordered_json reports_json(const std::vector<profile::Header>& headers) {
   return out;
 }
 
+ordered_json peak_json(const profile::Header& last, bool first) {
+  if (!last.peak) return {};
+  return {{"bytes", countable(static_cast<int64_t>(last.peak->bytes))},
+          {"time", last.peak->time},
+          {"first", first}};
+}
+
 // JSON that is safe inside a script element: ASCII, and nothing that could end it or begin a
 // comment.
 std::string inside_script(const ordered_json& json) {
@@ -84,6 +91,7 @@ std::string report_page(const PageInput& input) {
   data["host"] = plain(last.host);
   data["remarks"] = input.remarks;
   data["blocks"] = input.complete;
+  data["peak"] = peak_json(last, input.at_peak);
   data["reports"] = reports_json(input.headers);
   const std::string name = plain(profile::base_name(last.program));
   const auto file = [](PageFile one) { return std::string(page_file(one)); };

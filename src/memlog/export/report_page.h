@@ -15,6 +15,7 @@ struct PageInput {
   profile::Total before;                 // what was live before the first report added
   bool complete = false;                 // the reports are complete from the first on
   bool filtered = false;                 // the series has only some of the stacks
+  bool at_peak = false;                  // opens on the peak, if the last report has one
   std::vector<std::string> remarks;      // for the reader
 };
 

@@ -22,6 +22,8 @@ class RunLedgers {
 
   // Returns "MTRACE_LEDGER=...", or an empty text: the environment stays as it is.
   const std::string& setting() const { return setting_; }
+  // Whether the directory is this run's alone, so that no other program has its setting.
+  bool is_own() const { return own_; }
   // Returns where the ledgers lie; empty: nowhere that this run knows.
   const std::string& directory() const { return directory_; }
 

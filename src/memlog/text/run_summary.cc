@@ -5,6 +5,8 @@
 #include <algorithm>
 
 #include "analyze/groups.h"
+#include "analyze/sum.h"
+#include "profile/path.h"
 #include "profile/reader.h"
 #include "symbolize/symbolizer.h"
 #include "text/header_text.h"
@@ -13,23 +15,38 @@
 namespace mtrace::text {
 namespace {
 
-constexpr size_t kFunctions = 5;
+constexpr size_t kFunctions = 5;  // of a list
+constexpr size_t kProcesses = 3;  // with lists
+constexpr uint64_t kNear = 4;     // as large as 1/kNear of the largest
+constexpr size_t kLines = 10;     // about further processes
 constexpr char kExit[] = "exit";
 constexpr char kRecovered[] = "recovered";
 
-bool is_live(const analyze::Row& row) { return row.kind.empty() && row.bytes > 0; }
+using collect::RunProcess;
 
-std::string file_names(const std::vector<std::string>& files) {
-  return files.size() == 1 ? files[0] : fmt::format("{} to {}", files.front(), files.back());
+std::string name_of(const RunProcess& process) {
+  return fmt::format("{} ({})", plain(profile::base_name(process.program)), process.pid);
 }
 
-}  // namespace
+uint64_t size_of(const RunProcess& process) { return std::max(process.peak, process.resident); }
 
-std::string run_summary(const std::vector<std::string>& files, Style style) {
-  if (style.responsible == nullptr) style.responsible = std::make_shared<analyze::Responsible>();
+std::string resident_text(const RunProcess& process, const Style& style) {
+  if (process.resident == 0) return {};
+  return ", resident at most " +
+         bytes_text(static_cast<int64_t>(process.resident), style, false);
+}
+
+std::string files_text(const std::vector<std::string>& files) {
+  return fmt::format("{}: {}\n", files.size() == 1 ? "report" : "reports",
+                     plain(files.size() == 1
+                               ? files[0]
+                               : fmt::format("{} to {}", files.front(), files.back())));
+}
+
+analyze::ProcessSum sum_of(const RunProcess& process) {
   symbolize::Symbolizer resolver({});
   std::vector<profile::Memlog> memlogs;
-  for (const std::string& file : files) {
+  for (const std::string& file : process.files) {
     memlogs.push_back(profile::read_path(file));
     // One more may follow the report at exit, which does not matter any more.
     if (memlogs.size() > 1 && memlogs[memlogs.size() - 2].header.trigger == kExit) {
@@ -38,36 +55,81 @@ std::string run_summary(const std::vector<std::string>& files, Style style) {
     }
     if (memlogs.back().header.resolved != profile::Resolved::kYes) resolver.resolve(memlogs.back());
   }
-  std::vector<analyze::ProcessSum> sums = analyze::sum_processes(memlogs);
-  analyze::ProcessSum& process = sums.back();
-  const profile::Header& last = process.last;
-  std::string out = coverage_remarks(last, style) + peak_text(last, style);
-  out += fmt::format("{} {} in {} blocks\n",
-                     last.trigger == kExit        ? "live at exit"
-                     : last.trigger == kRecovered ? "live when it ended, by its ledger:"
-                                                  : "live at the last report, which was not at exit:",
-                     bytes_text(last.live.bytes, style, false), last.live.blocks);
-  for (const std::string& why : process.incomplete) out += remark(plain(why), style);
+  return std::move(analyze::sum_processes(memlogs).back());
+}
 
+// The functions that hold most by `order`, under a title that begins with `what`. Empty: there is
+// none.
+std::string functions_text(analyze::Table table, analyze::Order order, const std::string& what,
+                           const profile::Header& last, Style style) {
+  const auto is_other = [&](const analyze::Row& row) {
+    return !row.kind.empty() || analyze::quantity(row, order) <= 0;
+  };
+  std::erase_if(table.rows(), is_other);
+  const size_t stacks = table.rows().size();
+  if (stacks == 0) return {};
+  analyze::Table functions =
+      analyze::grouped(std::move(table), analyze::GroupBy::kFunction, style.responsible);
+  std::vector<analyze::Row>& rows = functions.rows();
   Context context;
-  const size_t stacks = static_cast<size_t>(
-      std::count_if(process.table.rows().begin(), process.table.rows().end(), is_live));
-  analyze::Table table =
-      analyze::grouped(std::move(process.table), analyze::GroupBy::kFunction, style.responsible);
-  std::vector<analyze::Row>& rows = table.rows();
-  std::erase_if(rows, [](const analyze::Row& row) { return !is_live(row); });
   context.growth = analyze::gross_growth(rows);
-  analyze::sort(rows, analyze::Order::kBytes);
+  context.peak = last.peak ? last.peak->bytes : 0;
+  style.order = order;
+  analyze::sort(rows, order);
   const size_t all = rows.size();
   if (all > kFunctions) rows.resize(kFunctions);
-  if (all != 0) {
-    out += fmt::format(
-        "by function{} ({}):\n\n",
-        all > kFunctions ? fmt::format(", the {} largest of {}", kFunctions, all) : std::string(),
-        count_text(stacks, "stack"));
-    out += entries_text(table, context, style) + '\n';
+  return fmt::format(
+             "\n{} by function{} ({}):\n\n", what,
+             all > kFunctions ? fmt::format(", the {} largest of {}", kFunctions, all) : "",
+             count_text(stacks, "stack")) +
+         entries_text(functions, context, style);
+}
+
+std::string live_text(const profile::Header& last) {
+  return last.trigger == kExit        ? "live at exit"
+         : last.trigger == kRecovered ? "live when it ended"
+                                      : "live at the last report, which was not at exit";
+}
+
+std::string process_text(const RunProcess& process, const Style& style) {
+  const analyze::ProcessSum sum = sum_of(process);
+  const profile::Header& last = sum.last;
+  std::string out = coverage_remarks(last, style) + peak_text(last, style);
+  out += fmt::format("{} {} in {} blocks\n", live_text(last),
+                     bytes_text(last.live.bytes, style, false), last.live.blocks);
+  for (const std::string& why : sum.incomplete) out += remark(plain(why), style);
+  // Where the program was largest at its end, both lists are the same.
+  const bool grew = last.peak && static_cast<int64_t>(last.peak->bytes) > last.live.bytes;
+  if (grew) out += functions_text(sum.table, analyze::Order::kPeak, "held at the peak", last, style);
+  out += functions_text(sum.table, analyze::Order::kBytes,
+                     (grew ? "" : "held at the peak and ") + live_text(last), last, style);
+  return out + '\n' + files_text(process.files);
+}
+
+}  // namespace
+
+std::string run_summary(const std::vector<RunProcess>& processes, Style style) {
+  if (style.responsible == nullptr) style.responsible = std::make_shared<analyze::Responsible>();
+  if (processes.size() == 1) return process_text(processes[0], style);
+  std::string out =
+      fmt::format("{} processes have reported, the largest first\n", processes.size());
+  size_t shown = 0;
+  while (shown < std::min(kProcesses, processes.size()) &&
+         size_of(processes[shown]) >= size_of(processes[0]) / kNear) {
+    const RunProcess& process = processes[shown++];
+    out += '\n' +
+           coloured(name_of(process) + resident_text(process, style), kBold, style) + '\n' +
+           process_text(process, style);
   }
-  return out + fmt::format("reports: {}\n", plain(file_names(files)));
+  if (shown < processes.size()) out += "\nsmaller ones:\n";
+  const size_t lines = std::min(processes.size(), shown + kLines);
+  for (size_t i = shown; i < lines; ++i) {
+    out += fmt::format("  {}: peak {}{}, {}\n", name_of(processes[i]),
+                       bytes_text(static_cast<int64_t>(processes[i].peak), style, false),
+                       resident_text(processes[i], style), plain(processes[i].files.back()));
+  }
+  if (lines < processes.size()) out += fmt::format("  ... {} more\n", processes.size() - lines);
+  return out;
 }
 
 }  // namespace mtrace::text

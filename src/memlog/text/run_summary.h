@@ -1,17 +1,17 @@
 // The summary of memlog run after the program has ended.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "analyze/sum.h"
+#include "collect/run_reports.h"
 #include "text/style.h"
 
 namespace mtrace::text {
 
-// Returns the peak, what is live at exit, and the functions that hold most of it, from the reports
-// `files` of one process. Throws what reading them throws.
-std::string run_summary(const std::vector<std::string>& files, Style style);
+// Returns, of one process, its peak and what is live at exit, each with the functions that hold most. Of
+// several, largest peak first: the same for those with a peak near the largest, and a line about
+// each of the others. `processes`: at least one. Throws what reading reports throws.
+std::string run_summary(const std::vector<collect::RunProcess>& processes, Style style);
 
 }  // namespace mtrace::text

@@ -65,6 +65,46 @@ TEST(ReportPage, StacksAddUpToWhatIsLive) {
   EXPECT_EQ(bytes_at(data, 2, "g_realloc"), 190080 + 1536);
 }
 
+// A program that held 1,000 bytes at its peak, 300 of them of `keeps`, and 400 at its end.
+std::string batch(const std::string& trigger) {
+  return fmt::format(
+      "# memlog 1\n# program: /bin/app\n# pid: 3\n# seq: 1\n# trigger: {}\n"
+      "# started: 2026-11-20T20:15:00.000000Z\n# taken: 2026-11-20T20:15:31.123456Z\n"
+      "# delta: +400 bytes +4 blocks\n# live: 400 bytes 4 blocks\n"
+      "# peak: 1000 bytes 2026-11-20T20:15:20.000000Z\n"
+      "# lost: frames=0 stacks=0 blocks=0 inflight=0\n"
+      "+400\tblocks=+4\tlive=400\tpeak=300\tstack=0000000000000001\n\tkeeps\t(/bin/app+0x1)\n"
+      "+0\tblocks=+0\tlive=0\tpeak=650\tstack=0000000000000002\n\tfrees\t(/bin/app+0x2)\n"
+      "# end\n",
+      trigger);
+}
+
+int64_t peak_of(const json& data, const std::string& name) {
+  int64_t sum = 0;
+  for (const json& stack : data["stacks"]) {
+    const json& frame = data["frames"][stack[1][0].get<size_t>()];
+    if (data["names"][frame[0].get<size_t>()] == name) sum += stack[3].get<int64_t>();
+  }
+  return sum;
+}
+
+TEST(ReportPage, HasThePeakAndOpensOnItForABatchProgram) {
+  TemporaryDirectory directory;
+  const std::string file = directory / "app-3-1.memlog";
+  write_text(file, batch("exit"));
+  const json data = page_of({file});
+  EXPECT_EQ(data["peak"],
+            json::parse(R"({"bytes": 1000, "time": "2026-11-20T20:15:20.000000Z", "first": true})"));
+  EXPECT_EQ(peak_of(data, "keeps"), 300);
+  EXPECT_EQ(peak_of(data, "frees"), 650);
+  // The rest of the 1,000.
+  EXPECT_EQ(peak_of(data, kUnlisted), 50);
+  // A service that was asked: its reports come first, unless the user wishes otherwise.
+  write_text(file, batch("signal"));
+  EXPECT_EQ(page_of({file})["peak"]["first"], false);
+  EXPECT_EQ(page_of({"--peak", file})["peak"]["first"], true);
+}
+
 TEST(ReportPage, WhatReportsDoNotListStandsForItself) {
   const json data = page_of({golden("app-4711-2.memlog")});
   EXPECT_EQ(data["remarks"], json::array({"missing: report 1"}));

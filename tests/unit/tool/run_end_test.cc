@@ -110,6 +110,42 @@ print(text.decode(), 'status', os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
   EXPECT_TRUE(fs::is_empty(place())) << out;
 }
 
+// peaks holds its peak in one function and something else at its end.
+TEST_F(RunEnd, TellsWhoHeldThePeakAndWhoIsLive) {
+  write_text(directory_ / "two.c",
+             "#include <stdlib.h>\n#include <string.h>\nvoid* kept;\n"
+             "__attribute__((noinline)) void keeps(void) { kept = malloc(1000); *(char*)kept = 1; }\n"
+             "__attribute__((noinline)) void* high(void) { char* p = malloc(70000); *p = 1; return p; }\n"
+             "int main(void) { keeps(); free(high()); return 0; }\n");
+  const std::string out = script("gcc -g -O1 -o two two.c && $memlog run -o . ./two");
+  const size_t peak = out.find("\nheld at the peak by function (2 stacks):\n");
+  const size_t live = out.find("\nlive at exit by function (1 stack):\n");
+  ASSERT_NE(peak, std::string::npos) << out;
+  ASSERT_NE(live, std::string::npos) << out;
+  EXPECT_LT(peak, live);
+  const std::string first = out.substr(peak, live - peak);
+  EXPECT_NE(first.find("at the peak 70000 bytes (98.6%)"), std::string::npos) << out;
+  EXPECT_LT(first.find("high"), first.find("keeps")) << out;
+  EXPECT_EQ(out.find("high", live), std::string::npos) << out;
+  EXPECT_NE(out.find("+1000 bytes", live), std::string::npos) << out;
+  EXPECT_NE(out.find("keeps", live), std::string::npos) << out;
+}
+
+TEST_F(RunEnd, TellsOfTheLargestProcessFirstAndNotOfOthersPrograms) {
+  const std::string out = script(
+      // A program that is not of this run reports to the same directory meanwhile.
+      "$memlog run -o . sh -c 'env -u MTRACE_LEDGER perl -e \"\"; "
+      "perl -e \"my @a = (1) x 1000000\"; :'");
+  const size_t perl = out.find("\nperl (");
+  ASSERT_NE(perl, std::string::npos) << out;
+  EXPECT_NE(out.find("processes have reported, the largest first\n"), std::string::npos) << out;
+  EXPECT_EQ(out.find("perl (", perl + 5), std::string::npos) << out;
+  const size_t others = out.find("\nsmaller ones:\n");
+  ASSERT_NE(others, std::string::npos) << out;
+  EXPECT_LT(perl, others);
+  EXPECT_NE(out.find("): peak ", others), std::string::npos) << out;
+}
+
 TEST_F(RunEnd, AStateThatCannotBeSavedStays) {
   const std::string out =
       script("mkdir out; $memlog run -o out sh -c 'rm -r out; kill -TERM $$'; find place -type f");

@@ -1,18 +1,24 @@
 // What the reports say: src/memlog/export/report_page.cc writes it.
 //
-// State 0 is before the first report, state n when the nth was taken. A stack has its values where
+// State 0 is before the first report, state n when the nth was taken, kPeak the last peak, at which
+// only bytes are known. A stack has its values where
 // they changed, [state, bytes, blocks, state, bytes, blocks, ...]; before that it held nothing.
+
+const kPeak = -1;
 
 class Data {
   constructor(text) {
     Object.assign(this, JSON.parse(text));
-    this.stacks = this.stacks.map(([id, frames, values]) => ({
-      id, values,
+    this.stacks = this.stacks.map(([id, frames, values, peak]) => ({
+      id, values, peak,
       frames: frames.map((frame) => this.frame(frame)),  // innermost first
     }));
     for (const report of this.reports) {
       report.seconds = report.uptime === '' ?
           (Date.parse(report.taken) - Date.parse(this.started)) / 1000 : Number(report.uptime);
+    }
+    if (this.peak) {
+      this.peak.seconds = (Date.parse(this.peak.time) - Date.parse(this.started)) / 1000;
     }
     for (const stack of this.stacks) {
       stack.text = stack.frames.map((frame) => frame.name).join(' < ');
@@ -29,6 +35,7 @@ class Data {
     let bytes = 0;
     let blocks = 0;
     if (state === null) return {bytes, blocks};
+    if (state === kPeak) return {bytes: stack.peak, blocks};
     for (let i = 0; i < stack.values.length && stack.values[i] <= state; i += 3) {
       bytes = stack.values[i + 1];
       blocks = stack.values[i + 2];
@@ -39,13 +46,14 @@ class Data {
   // Each stack that holds at `state` more or less than at `base`.
   rows(state, base) {
     const rows = [];
+    const counts = this.counts(state, base);
     for (const stack of this.stacks) {
       const before = Data.at(stack, base);
       const after = Data.at(stack, state);
       const row = {
         stack,
         bytes: after.bytes - before.bytes,
-        blocks: after.blocks - before.blocks,
+        blocks: counts ? after.blocks - before.blocks : 0,
         before: before.bytes,
         after: after.bytes,
       };
@@ -54,7 +62,26 @@ class Data {
     return rows;
   }
 
+  // Whether blocks are known at both.
+  counts(state, base) {
+    return this.blocks && state !== kPeak && base !== kPeak;
+  }
+
+  // When, in seconds after the start, and what was live.
+  point(state) {
+    return state === kPeak ? {seconds: this.peak.seconds, live: this.peak.bytes} :
+        this.reports[state - 1];
+  }
+
+  // The states that have a time, in its order.
+  stops() {
+    const states = this.reports.map((_, i) => i + 1);
+    if (this.peak) states.push(kPeak);
+    return states.toSorted((a, b) => this.point(a).seconds - this.point(b).seconds);
+  }
+
   title(state) {
+    if (state === kPeak) return 'the peak';
     if (state === 0) return `before report ${this.reports[0].seq}`;
     const {seq, label} = this.reports[state - 1];
     return label === '' ? `report ${seq}` : `report ${seq}, ${label}`;

@@ -5,7 +5,7 @@ const element = (id) => document.getElementById(id);
 class Page {
   constructor(data) {
     this.data = data;
-    this.state = data.reports.length;
+    this.state = data.peak?.first ? kPeak : data.reports.length;
     this.base = null;  // a state, or null: nothing
     this.timeline = new Timeline(element('timeline'), element('moment'), data,
         (state, isBase) => this.choose(isBase ? this.state : state, isBase ? state : this.base));
@@ -22,7 +22,8 @@ class Page {
       `the last taken ${timeText(reports.at(-1).taken)}`,
     ].filter((text) => text !== '').join(', ');
     element('remarks').append(...remarks.map((text) => make('li', {}, text)));
-    const options = reports.map((_, i) => make('option', {value: i + 1}, this.data.title(i + 1)));
+    const options = this.data.stops().map(
+        (state) => make('option', {value: state}, this.data.title(state)));
     element('report').append(...options);
     element('base').append(make('option', {value: ''}, 'nothing: what is live'));
     if (this.data.before) element('base').append(make('option', {value: 0}, this.data.title(0)));
@@ -82,7 +83,9 @@ class Page {
   }
 
   drawGraph() {
-    const view = {difference: this.isDifference(), blocks: this.data.blocks};
+    const view = {
+      difference: this.isDifference(), blocks: this.data.counts(this.state, this.base),
+    };
     drawBoxes(element('graph'), makeTree(this.rows), view);
     this.graph = new FlameGraph(element('graph'), (text) => {
       element('told').textContent = text.replace('\n', ': ');
@@ -99,7 +102,8 @@ class Page {
     const expression = readExpression(element('search').value);
     element('search').setAttribute('aria-invalid', expression === undefined);
     this.graph.search(expression ?? null);
-    this.table.show(this.rows, this.isDifference(), expression ?? null);
+    this.table.show(this.rows, this.isDifference(), expression ?? null,
+        this.data.counts(this.state, this.base));
     element('matched').textContent = this.matchText(expression);
   }
 

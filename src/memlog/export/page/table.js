@@ -19,7 +19,7 @@ class StackTable {
       {key: 'bytes', title: this.difference ? 'change' : 'bytes', sign: this.difference},
       {key: 'share', title: 'share', text: (row) => percentText(Math.abs(row.bytes), this.whole)},
     ];
-    if (this.data.blocks) {
+    if (this.blocks) {
       columns.push({key: 'blocks', title: 'blocks', sign: this.difference, optional: true});
     }
     if (this.difference) {
@@ -29,10 +29,11 @@ class StackTable {
     return [...columns, {key: 'stack', title: 'stack, innermost first'}];
   }
 
-  show(rows, difference, expression) {
+  show(rows, difference, expression, blocks) {
     const {grew, shrank} = moved(rows);
     this.whole = grew + shrank;
     this.difference = difference;
+    this.blocks = blocks;
     this.expression = expression;
     this.rows = expression === null ? rows : rows.filter((row) => this.matches(row));
     this.limit = kPage;

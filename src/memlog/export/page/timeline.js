@@ -13,9 +13,10 @@ class Timeline {
   // `choose` is called with a state, and whether it is the base that is chosen.
   constructor(svg, line, data, choose) {
     Object.assign(this, {svg, line, data, choose});
+    this.stops = data.stops();
     this.state = data.reports.length;
     this.base = null;
-    const seconds = data.reports.map((report) => report.seconds);
+    const seconds = this.stops.map((state) => data.point(state).seconds);
     this.first = Math.min(...seconds);
     this.span = Math.max(...seconds) - this.first;
     this.top = Math.max(
@@ -30,7 +31,10 @@ class Timeline {
   key(event) {
     const step = {ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1}[event.key];
     const count = this.data.reports.length;
-    const to = {Home: 1, End: count}[event.key] ?? this.state + (step ?? 0);
+    // From the peak, the keys lead to the reports before and after it.
+    const after = this.stops.indexOf(kPeak) + 1;
+    const at = this.state !== kPeak ? this.state : step < 0 ? after : after - 1;
+    const to = {Home: 1, End: count}[event.key] ?? at + (step ?? 0);
     if (to === this.state || to < 1 || to > count) return;
     event.preventDefault();
     this.choose(to, false);
@@ -39,7 +43,7 @@ class Timeline {
   x(state) {
     const width = this.svg.clientWidth - kLeft - kRight;
     const share = this.span === 0 ? 0.5 :
-        (this.data.reports[state - 1].seconds - this.first) / this.span;
+        (this.data.point(state).seconds - this.first) / this.span;
     return kLeft + width * share;
   }
 
@@ -49,14 +53,19 @@ class Timeline {
 
   nearest(event) {
     const at = event.clientX - this.svg.getBoundingClientRect().left;
-    let best = 1;
-    for (let state = 2; state <= this.data.reports.length; ++state) {
+    let [best] = this.stops;
+    for (const state of this.stops) {
       if (Math.abs(this.x(state) - at) < Math.abs(this.x(best) - at)) best = state;
     }
     return best;
   }
 
   text(state) {
+    if (state === kPeak) {
+      const {bytes, seconds, time} = this.data.peak;
+      return `the peak: live ${grouped(bytes)} bytes; ${seconds.toFixed(3)} s after the start, ` +
+          timeText(time);
+    }
     const {live, peak, rss, delta, seconds, taken} = this.data.reports[state - 1];
     return `${this.data.title(state)}: live ${grouped(live)} bytes, ` +
         `peak ${peak === null ? 'not known' : grouped(peak)}, ` +
@@ -74,10 +83,11 @@ class Timeline {
     const states = this.data.reports.map((_, i) => i + 1);
     this.svg.replaceChildren(
         ...this.axes(), ...this.curves(states), ...states.map((one) => this.bar(one)),
-        ...this.marks(), ...states.map((one) => this.dot(one)));
+        ...this.marks(), ...states.map((one) => this.dot(one)), ...this.diamond());
     this.svg.setAttribute('aria-valuemin', 1);
     this.svg.setAttribute('aria-valuemax', states.length);
-    this.svg.setAttribute('aria-valuenow', state);
+    this.svg.setAttribute('aria-valuenow',
+        state === kPeak ? Math.max(1, this.stops.indexOf(kPeak)) : state);
     this.svg.setAttribute('aria-valuetext', this.text(state));
     this.tell(state);
   }
@@ -145,12 +155,21 @@ class Timeline {
     });
   }
 
+  // The peak.
+  diamond() {
+    if (!this.data.peak) return [];
+    const [x, y] = [this.x(kPeak), this.y(this.data.peak.bytes)];
+    return [makeSvg('path', {
+      'class': this.state === kPeak ? 'dot chosen' : 'dot', d: `M${x - 5} ${y}l5 -5l5 5l-5 5Z`,
+    })];
+  }
+
   marks() {
     const line = (state, name) => makeSvg('path', {
       'class': name, d: `M${this.x(state)} ${kAbove}V${this.middle() + kLower / 2}`,
     });
     const lines = [line(this.state, 'chosen-line')];
-    if (this.base > 0) lines.push(line(this.base, 'base-line'));
+    if (this.base > 0 || this.base === kPeak) lines.push(line(this.base, 'base-line'));
     return lines;
   }
 }
