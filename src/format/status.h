@@ -10,6 +10,9 @@
 
 namespace mtrace::format {
 
+// The reason of Mode::kQuiet in a process that was detached from.
+inline constexpr char kDetachedReason[] = "memlog detach";
+
 inline constexpr uint64_t kStatusMagic = 0x315355544154534du;  // "MSTATUS1"
 inline constexpr char kStatusSymbol[] = "mtrace_status_block";
 

@@ -301,7 +301,9 @@ TEST_F(AskingTest, EverySoOftenInterruptsNothing) {
   process.read_until("ready");
   wait_until("its call", [&] { return process_state(process.pid()) == 'S'; });
   Process asking(
-      tool({"attach", "--every", "100ms", "--output", out(), std::to_string(process.pid())}));
+      // With a ledger it would be left alone: nothing changes.
+      tool({"attach", "--ledger", "none", "--every", "100ms", "--output", out(),
+            std::to_string(process.pid())}));
   wait_for_report("idle", process.pid(), 2);
   asking.send(SIGTERM);
   EXPECT_TRUE(asking.wait().exited(0));

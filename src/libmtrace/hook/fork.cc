@@ -1,5 +1,7 @@
 #include "hook/fork.h"
 
+#include <cstring>
+
 #include "base/filters.h"
 #include "base/probe.h"
 #include "base/process.h"
@@ -15,6 +17,9 @@
 #include "hook/reporting.h"
 #include "hook/sampler.h"
 #include "hook/tracker.h"
+#include "ledger/region_table.h"
+#include "ledger/resource_table.h"
+#include "ledger/ticks.h"
 #include "report/host.h"
 #include "report/mapped_ledger.h"
 #include "report/misuse.h"
@@ -131,6 +136,29 @@ bool make_tables() {
   // A child that shares a file with its parent has to be told by the kernel that it is one.
   report::map_ledger(g_fork_page != g_fork_words ? g_options.ledger : "");
   return fill_tables();
+}
+
+bool move_tables() {
+  if (g_options.ledger[0] == '\0' || sys::g_table_header != nullptr) return true;
+  constexpr size_t kBytes = sizeof(ledger::ThreadSlots);
+  auto* before = static_cast<ledger::ThreadSlots*>(sys::map_memory(kBytes));
+  if (before == nullptr) return false;
+  memcpy(static_cast<void*>(before), &g_ledger.threads, kBytes);
+  // Without a file, too, they begin anew: by then the old ones may be gone.
+  memset(static_cast<void*>(&g_ledger), 0, sizeof g_ledger);
+  report::map_ledger(g_fork_page != g_fork_words ? g_options.ledger : "");
+  const bool good = fill_tables();
+  g_ledger.threads.hold_again(*before);
+  sys::unmap_memory(before, kBytes);
+  if (!good) return false;
+  ++ledger::g_births;
+  ledger::g_resources.clear();
+  ledger::g_regions.clear();
+  g_ledger.peak.restart(0, ledger::ticks_now());
+  forget_walks();
+  unwind::log_modules_again();
+  report::forget_savepoints();
+  return true;
 }
 
 void limit_tables() {

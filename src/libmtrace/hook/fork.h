@@ -7,6 +7,10 @@ namespace mtrace::hook {
 
 // At the start. False: no memory.
 bool make_tables();
+// When memlog attaches again: if the options ask for a ledger in a file and there is none, makes
+// new tables in a file. The old ones are not freed. No other thread may be inside the library; each
+// keeps its slot. False: no memory.
+bool move_tables();
 // To what the options say, which make_tables() does, too.
 void limit_tables();
 // Then. `recording`: whether it begins with that.

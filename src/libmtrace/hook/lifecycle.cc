@@ -105,7 +105,7 @@ void begin(const char* dormant, const char* temporary, char* const* envp) {
     sys::processes_can_start();
     sys::try_inherited_filters();  // now, because a ledger takes calls that are not every program's
   }
-  if (!report::prepare_reports() || (!again && !make_tables())) {
+  if (!report::prepare_reports() || !(again ? move_tables() : make_tables())) {
     return report::status_mode(Mode::kQuiet, "no memory for the tables");
   }
   ledger::start_ticks();
@@ -227,9 +227,6 @@ const char* start_late(const char* options) {
   const Arguments arguments = late_arguments(options);
   read_options(arguments.envp);
   const bool again = g_started == 2;
-  if (again && g_options.ledger[0] != '\0' && sys::g_table_header == nullptr) {
-    return "was attached to before without a ledger, and its tables cannot move into a file";
-  }
   if (again) forget_session();
   learn(arguments);
   if (is_memlog()) return "this is memlog itself";
@@ -251,7 +248,7 @@ void stop_late() {
   g_fill = -1;
   stop_watching_regions();
   report::leave_ledger();
-  go_quiet("memlog detach");
+  go_quiet(format::kDetachedReason);
 }
 
 bool set_recording(bool on) {

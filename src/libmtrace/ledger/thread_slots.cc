@@ -48,6 +48,15 @@ void ThreadSlots::begin_with(uint32_t survivor, uint32_t tid) {
   if (survivor != 0) slots_[survivor].tid = tid;
 }
 
+void ThreadSlots::hold_again(const ThreadSlots& before) {
+  several_ = before.several_;
+  first_ = before.first_;
+  used_ = before.used_;
+  for (uint32_t number = 1; number <= used_ && number <= kMost; ++number) {
+    slots_[number].tid = before.slots_[number].tid;
+  }
+}
+
 void ThreadSlots::restart(uint32_t survivor, uint64_t bytes, uint64_t blocks) {
   for (uint32_t number = 0; number <= used() && number <= kMost; ++number) {
     ThreadSlot& slot = slots_[number];

@@ -77,6 +77,8 @@ class ThreadSlots {
   uint32_t keep_only(uint32_t survivor, uint32_t tid);
   // In the child of a fork, alone, of zeros: `survivor` (0: none) is the slot of its thread.
   void begin_with(uint32_t survivor, uint32_t tid);
+  // Alone, of zeros, in a process whose threads go on: each holds the slot that it had in `before`.
+  void hold_again(const ThreadSlots& before);
   // Then: what is live starts anew, at `bytes` and `blocks`, with `survivor` alone.
   void restart(uint32_t survivor, uint64_t bytes, uint64_t blocks);
   // Alone, also in a process whose threads hold slots: nothing is live, and nothing was counted.

@@ -7,15 +7,16 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 
 #include "cli/command.h"
 #include "cli/process_operands.h"
 #include "cli/tracing_options.h"
 #include "profile/text.h"
-#include "target/attach_settings.h"
+#include "target/attachment.h"
 #include "target/error.h"
 #include "target/late_release.h"
-#include "target/preload.h"
+#include "target/leftovers.h"
 #include "target/process.h"
 #include "target/process_image.h"
 #include "target/regular_reports.h"
@@ -57,12 +58,7 @@ bool attach_one(pid_t pid, const RunOptions& options, std::chrono::milliseconds 
   const std::string subject =
       fmt::format("{} ({})", pid, profile::escaped(target::process_name(pid), ""));
   try {
-    const std::string block = target::attach_settings(pid, options.settings);
-    const std::string library = target::find_library();
-    const target::Done done =
-        target::with_target(pid, timeout, [&](const target::ProcessImage& target, auto left) {
-          return target::attach(target, library, block, left);
-        });
+    const target::Done done = target::attach_with(pid, options.settings, timeout);
     if (options.quiet) return true;
     print(streams, done.patches == 0
                        ? fmt::format("{} was attached already\n", subject)
@@ -72,6 +68,19 @@ bool attach_one(pid_t pid, const RunOptions& options, std::chrono::milliseconds 
   } catch (const target::AttachError& error) {
     complain(streams, fmt::format("{} {}", subject, error.what()));
     return false;
+  }
+}
+
+// Where the tables go: `wish` is a directory, "none", or empty: in memory, unless MTRACE_LEDGER says
+// otherwise.
+void take_ledger(const std::string& wish, RunOptions& options) {
+  if (wish == "none") {
+    options.settings.emplace_back("MTRACE_LEDGER=");
+  } else if (!wish.empty()) {
+    options.settings.push_back("MTRACE_LEDGER=" + ledger_place("attach", wish));
+  } else if (std::getenv("MTRACE_LEDGER") == nullptr) {
+    target::sweep_ledgers();
+    options.settings.push_back(fmt::format("MTRACE_LEDGER={}", target::kLedgerPlace));
   }
 }
 
@@ -99,10 +108,7 @@ void ask_every(const std::vector<pid_t>& pids, std::chrono::milliseconds every) 
 
 int run_attach(const Arguments& arguments, const Streams& streams) {
   RunOptions options = read_run_options(arguments);
-  if (arguments.has("--ledger")) {
-    options.settings.push_back("MTRACE_LEDGER=" +
-                               ledger_place("attach", arguments.value("--ledger")));
-  }
+  take_ledger(arguments.value("--ledger"), options);
   const std::chrono::seconds timeout(
       arguments.number("--timeout", target::kAttachTimeout, 1, 3600));
   for (const std::string& complaint : unknown_variables()) complain(streams, complaint);
@@ -130,9 +136,10 @@ const Command& attach_command() {
            {{"--every", "-e", "TIME",
              R"(Ask for a report at this interval, until the processes end or memlog is interrupted:
              500ms, 10s, 5min (a number alone: seconds).)"},
-            {"--ledger", "", "DIR",
+            {"--ledger", "", "DIR|none",
              R"(Each process keeps its tables in a file in this directory, for memlog top, expire
-             and recover. The process must be able to write there. Default: no file.)"},
+             and recover; created if it does not exist. The process must be able to write there.
+             none: no file. Default: /dev/shm, in memory. Deleted when the process exits.)"},
             {"--timeout", "-t", "SECONDS",
              "Give up on a process that reaches no safe point within this time. Default 10."},
             {"--quiet", "-q", "", "Print errors only."}}),

@@ -2,21 +2,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <csignal>
-#include <optional>
-#include <stdexcept>
 
 #include "analyze/expiry.h"
 #include "cli/command.h"
 #include "cli/own_code.h"
 #include "cli/search_path.h"
+#include "cli/watched_process.h"
 #include "live/known_ledger.h"
-#include "profile/text.h"
-#include "target/attachment.h"
-#include "target/error.h"
 #include "target/ledgers.h"
 #include "target/process.h"
-#include "target/process_image.h"
 #include "text/expire_text.h"
 #include "text/quantity.h"
 
@@ -41,10 +35,6 @@ stop the process. If the process is not traced, memlog attaches to it, as memlog
 detaches at the end. With MTRACE_SAMPLE, only the blocks that were recorded are seen. Ends at a
 limit, at Ctrl-C, or with the process.
 )";
-
-volatile std::sig_atomic_t g_interrupted = 0;
-
-void on_interrupt(int) { g_interrupted = 1; }
 
 struct ExpireOptions {
   uint64_t after = 100000;  // milliseconds
@@ -182,31 +172,19 @@ class Session {
 int run_expire(const Arguments& arguments, const Streams& streams) {
   if (arguments.operands().size() != 1) throw UsageError("expire: give one process");
   const ExpireOptions options = read_options(arguments);
-  std::optional<target::Attachment> attachment;
-  const target::Target target(arguments.operands()[0], [&](pid_t pid) {
-    try {
-      attachment.emplace(pid);
-    } catch (const target::AttachError& error) {
-      throw std::runtime_error(fmt::format(
-          "{} ({}) {}", pid, profile::escaped(target::process_name(pid), ""), error.what()));
-    }
-    complain(streams, fmt::format("attached to {}, which stopped it for {:.1f} ms", pid,
-                                  target::milliseconds(attachment->stopped())));
-  });
+  const WatchedProcess target(arguments, streams);
   text::StackNames names(search_path(arguments), read_responsible("expire", arguments));
-  struct sigaction action = {};
-  action.sa_handler = on_interrupt;
-  for (const int signal : {SIGINT, SIGTERM}) ::sigaction(signal, &action, nullptr);
+  WatchedProcess::catch_signals();
   constexpr uint64_t kLeastPause = 20;
   constexpr uint64_t kMostPause = 1000;
   const auto pause = static_cast<int>(std::clamp(options.after / 10, kLeastPause, kMostPause));
   Session session(target.ledger(), options, names, streams);
   std::string why;
   while (why.empty()) {
-    const bool ended = target.process().wait_end(g_interrupted != 0 ? 0 : pause);
+    const bool ended = target.process().wait_end(WatchedProcess::interrupted() ? 0 : pause);
     why = session.look();
     if (ended) why = "the process has ended";
-    if (g_interrupted != 0) why = "interrupted";
+    if (WatchedProcess::interrupted()) why = "interrupted";
   }
   session.close(why);
   return kGood;
@@ -229,6 +207,7 @@ const Command& expire_command() {
          "text|json"},
         kLibraryOption,
         kOwnOption,
+        kNoAttachOption,
         kSysrootOption,
         kSymbolsOption},
        R"(0: done; 1: the process does not exist, its ledger cannot be read, or memlog cannot attach

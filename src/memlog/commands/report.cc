@@ -11,12 +11,17 @@
 #include <set>
 
 #include "cli/command.h"
+#include "cli/watched_process.h"
 #include "live/report_request.h"
 #include "profile/text.h"
 #include "target/ask_turn.h"
 #include "target/asked_process.h"
+#include "target/attachment.h"
+#include "target/error.h"
 #include "target/fetch.h"
 #include "target/ledgers.h"
+#include "target/leftovers.h"
+#include "target/process_image.h"
 #include "target/report_channels.h"
 
 namespace mtrace::cli {
@@ -29,6 +34,9 @@ Asks each process for a report, waits until it is complete and its frames are na
 path. NAME is the name of an executable or of a command, as for killall; all processes of that name
 are asked. If a process sees other files (in a container), its report is copied to the current
 directory.
+
+If a process is not traced, memlog attaches to it first, as memlog attach does, and says so. Its
+first report is then nearly empty: it contains what was allocated since.
 
 A process with a ledger (memlog run, MTRACE_LEDGER) is asked through the ledger, and reports at its
 next allocation or free. Without a ledger, or if there is no answer within a second, memlog stops
@@ -76,9 +84,14 @@ std::string from_here(const std::string& path) {
 
 class Session {
  public:
+  // `attach`: to processes that are not traced.
   Session(const Streams& streams, std::string label, std::chrono::seconds timeout,
-          target::Traced traced)
-      : streams_(streams), label_(std::move(label)), timeout_(timeout), traced_(traced) {}
+          target::Traced traced, bool attach)
+      : streams_(streams),
+        label_(std::move(label)),
+        timeout_(timeout),
+        traced_(traced),
+        attach_(attach) {}
 
   // Asks all of them and waits for their reports; returns whether each has reported.
   bool report(const std::vector<pid_t>& pids) {
@@ -127,9 +140,12 @@ class Session {
     for (;;) {
       std::string why;
       auto process = target::AskedProcess::find_settled(pid, deadline_, why);
+      if (!process && attach_to(pid, why)) continue;
       if (!process) return refuse(pid, target::process_name(pid), why);
       if (process->traced() != nullptr && !process->traced()->counts()) {
-        return refuse(*process, process->traced()->obstacle());
+        why = process->traced()->obstacle();
+        if (process->traced()->is_detached() && attach_to(pid, why)) continue;
+        return refuse(*process, why);
       }
       Asked asked{std::move(*process)};
       asked.seq = asked.process.seq();
@@ -147,6 +163,31 @@ class Session {
         return refuse(asked.process, why);
       }
     }
+  }
+
+  // Attaches to a process that is not traced because of `why`, and says so. Returns false, with the
+  // reason added to `why`, if that is not possible or not wanted.
+  bool attach_to(pid_t pid, std::string& why) {
+    // Once: what keeps it from being asked afterwards is something else.
+    if (!attach_ || !tried_.insert(pid).second) return false;
+    std::vector<std::string> settings;
+    if (std::getenv("MTRACE_LEDGER") == nullptr) {
+      settings.push_back(fmt::format("MTRACE_LEDGER={}", target::kLedgerPlace));
+    }
+    try {
+      const target::Done done = target::attach_with(pid, settings, time_left());
+      complain(streams_,
+               fmt::format("attached to {}, stopped for {:.1f} ms: reports cover what it allocates "
+                           "from now on; memlog detach {} ends it",
+                           subject(pid, target::process_name(pid)),
+                           target::milliseconds(done.stopped), pid));
+      return true;
+    } catch (const target::AttachError& error) {
+      why += fmt::format("; memlog cannot attach: it {}", error.what());
+    } catch (const std::runtime_error& error) {
+      why += fmt::format("; memlog cannot attach: {}", error.what());
+    }
+    return false;
   }
 
   bool ask_somehow(Asked& asked, std::string& why) const {
@@ -269,6 +310,8 @@ class Session {
   std::string label_;
   std::chrono::seconds timeout_;
   target::Traced traced_;
+  bool attach_;
+  std::set<pid_t> tried_;  // to attach to
   Clock::time_point deadline_ = Clock::now() + timeout_;
   std::map<pid_t, target::AskTurn> turns_;
   std::vector<Asked> asked_;
@@ -282,7 +325,8 @@ int run_report(const Arguments& arguments, const Streams& streams) {
         fmt::format("report: a label has at most {} bytes", sizeof(format::StatusBlock::label)));
   }
   Session session(streams, label, std::chrono::seconds(arguments.number("--timeout", 30, 1, 86400)),
-                  arguments.has("--signal") ? target::Traced::kSignalled : target::Traced::kSpared);
+                  arguments.has("--signal") ? target::Traced::kSignalled : target::Traced::kSpared,
+                  !arguments.has("--no-attach"));
   bool good = true;
   std::vector<pid_t> asked;
   for (const std::string& name : arguments.operands()) {
@@ -310,10 +354,11 @@ const Command& report_command() {
   static const Command command = {
       {"report",
        "ask processes for a report and wait for it",
-       "[--label TEXT] [--signal] [--timeout SECONDS] PID|NAME...",
+       "[--label TEXT] [--no-attach] [--signal] [--timeout SECONDS] PID|NAME...",
        kText,
        {{"--label", "-l", "TEXT",
          "Put this text into the header of the report; at most 256 bytes."},
+        kNoAttachOption,
         {"--signal", "", "",
          "Signal also a process without a ledger that another program traces: gdb stops at the "
          "signal, strace prints it."},

@@ -9,6 +9,7 @@
 #include "cli/search_path.h"
 #include "cli/view_options.h"
 #include "json/watch.h"
+#include "cli/watched_process.h"
 #include "target/ledgers.h"
 #include "target/process.h"
 #include "terminal/prompt.h"
@@ -25,7 +26,8 @@ constexpr char kText[] = R"(
 Shows which stacks of a running process hold the heap: live bytes and blocks, growth and allocations
 per second, and what each held at the peak of the process. Reads the ledger file that memlog run or
 MTRACE_LEDGER makes the process keep. The process is not signalled, stopped or written to, and does
-not notice.
+not notice. If the process is not traced, memlog attaches to it, as memlog attach does, and detaches
+at the end; it then shows what is allocated from that moment on.
 
 Keys: l, g, a and p sort by live bytes, growth, allocations and peak. The arrows (or k and j) select
 a stack; Enter unfolds it. / asks for a filter: an expression (RE2, case does not matter) that the
@@ -107,7 +109,10 @@ void run_batch(live::LedgerFile& file, const target::ProcessHandle& process,
     if (rows.size() > limit) out += fmt::format("... {} more (--limit 0)\n", rows.size() - limit);
     print(streams, out);
     std::fflush(streams.out);
-    if (look == options.count || process.wait_end(options.delay)) return;
+    if (look == options.count || process.wait_end(options.delay) ||
+        WatchedProcess::interrupted()) {
+      return;
+    }
   }
 }
 
@@ -303,7 +308,7 @@ void run_screen(live::LedgerFile& file, const target::ProcessHandle& process,
 int run_top(const Arguments& arguments, const Streams& streams) {
   if (arguments.operands().size() != 1) throw UsageError("top: give one process");
   const TopOptions options = read_options(arguments);
-  const target::Target target(arguments.operands()[0]);
+  const WatchedProcess target(arguments, streams);
   text::StackNames names(search_path(arguments), read_responsible("top", arguments));
   if (arguments.has("--json")) {
     print_json(target.ledger(), options, names, streams);
@@ -329,9 +334,9 @@ const Command& top_command() {
        "[OPTION]... PID|NAME",
        kText,
        {kOptions[0], kOptions[1], kOptions[2], kOptions[3], kOptions[4], kOptions[5], kJsonOption,
-        kLibraryOption, kOwnOption, kSysrootOption, kSymbolsOption},
-       R"(0: done, also if the process ended; 1: the process does not exist, or its ledger cannot be
-       read; 2: wrong command line.)",
+        kLibraryOption, kNoAttachOption, kOwnOption, kSysrootOption, kSymbolsOption},
+       R"(0: done, also if the process ended; 1: the process does not exist, its ledger cannot be
+       read, or memlog cannot attach to it; 2: wrong command line.)",
        R"(  memlog top app
   memlog top --by growth 4711
   memlog top --once --limit 5 4711

@@ -1,9 +1,10 @@
 #include "target/attachment.h"
 
+#include <fmt/format.h>
+
 #include <exception>
 #include <string>
 
-#include "target/attach.h"
 #include "target/attach_settings.h"
 #include "target/leftovers.h"
 #include "target/preload.h"
@@ -16,16 +17,24 @@ constexpr std::chrono::seconds kTimeout{kAttachTimeout};
 
 }  // namespace
 
-Attachment::Attachment(pid_t pid) : pid_(pid) {
+Done attach_with(pid_t pid, const std::vector<std::string>& settings,
+                 std::chrono::milliseconds timeout) {
+  const std::string block = attach_settings(pid, settings);
   const std::string library = find_library();
+  return with_target(pid, timeout, [&](const ProcessImage& target, auto left) {
+    return attach(target, library, block, left);
+  });
+}
+
+Attachment::Attachment(pid_t pid) : pid_(pid) {
   sweep_ledgers();
   // The ledger is in memory. After detach the process keeps the file for the next time; the library
   // removes it when the process ends.
-  const std::string options = attach_settings(pid, {std::string("MTRACE_LEDGER=") + kLedgerPlace,
-                                                    "MTRACE_SIGNAL=none", "MTRACE_EXIT_REPORT=0"});
-  stopped_ = with_target(pid, kTimeout, [&](const target::ProcessImage& target, auto left) {
-               return attach(target, library, options, left);
-             }).stopped;
+  stopped_ = attach_with(pid,
+                         {fmt::format("MTRACE_LEDGER={}", kLedgerPlace), "MTRACE_SIGNAL=none",
+                          "MTRACE_EXIT_REPORT=0"},
+                         kTimeout)
+                 .stopped;
 }
 
 Attachment::~Attachment() {

@@ -4,8 +4,16 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <string>
+#include <vector>
+
+#include "target/attach.h"
 
 namespace mtrace::target {
+
+// Attaches to the process with these settings ("NAME=VALUE") of the library. Throws AttachError.
+Done attach_with(pid_t pid, const std::vector<std::string>& settings,
+                 std::chrono::milliseconds timeout);
 
 class Attachment {
  public:

@@ -116,11 +116,15 @@ Target::Target(const std::string& name, const std::function<void(pid_t)>& attach
       process_(pid_) {
   std::string why = std::strerror(errno);
   if (process_.valid()) {
+    ledger_ = ledger_of(pid_, why);
     std::string not_traced;
     const auto traced = TracedProcess::find(pid_, true, not_traced);
-    if (attach && !(traced && traced->counts())) attach(pid_);
-    ledger_ = ledger_of(pid_, why);
-    if (ledger_ == nullptr && !traced) why = not_traced;
+    if (attach && ledger_ == nullptr && !(traced && traced->counts())) {
+      attach(pid_);
+      ledger_ = ledger_of(pid_, why);
+    } else if (ledger_ == nullptr && !traced) {
+      why = not_traced;
+    }
   }
   if (ledger_ != nullptr) return;
   throw std::runtime_error(

@@ -22,8 +22,8 @@ std::unique_ptr<live::LedgerFile> ledger_of(pid_t pid, std::string& why);
 // A running process that is examined through its ledger.
 class Target {
  public:
-  // Finds the process by pid or name. Calls `attach` for a process that is not traced, which may
-  // then have a ledger. Throws std::runtime_error when no process or several match, or it has no
+  // Finds the process by pid or name. Calls `attach`, if given, for a process that has no ledger and
+  // is not traced; it may then have one. Throws std::runtime_error when no process or several match, or it has no
   // readable ledger.
   explicit Target(const std::string& name, const std::function<void(pid_t)>& attach = nullptr);
   const ProcessHandle& process() const { return process_; }

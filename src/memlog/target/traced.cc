@@ -155,6 +155,10 @@ std::string TracedProcess::obstacle() const {
   return {};
 }
 
+bool TracedProcess::is_detached() const {
+  return block_->mode == Mode::kQuiet && block_text(block_->reason) == format::kDetachedReason;
+}
+
 bool TracedProcess::has_unknown_filter() const {
   return system_call_filters(pid_) > block_->filters;
 }

@@ -34,6 +34,8 @@ class TracedProcess {
 
   // Whether the library counts, whatever handles the signal.
   bool counts() const { return block_->mode == format::Mode::kActive; }
+  // Whether memlog has detached from it.
+  bool is_detached() const;
   // Returns why a signal would not get a report now, as a sentence without subject; empty: it
   // would.
   std::string obstacle() const;

@@ -91,7 +91,7 @@ class Report : public testing::Test {
 
   // What `memlog report` says about a host, which must survive it.
   static std::string refusal(Host& host) {
-    const Result result = memlog({"report", host.pid()});
+    const Result result = memlog({"report", "--no-attach", host.pid()});
     EXPECT_EQ(result.status, 1);
     EXPECT_EQ(result.out, "");
     EXPECT_EQ(host.end(), 0) << "the host was harmed";
@@ -179,7 +179,7 @@ TEST_F(Report, TellsWhyThePreloadDidNotWork) {
             "is not traced: libmtrace.so is not mapped, although LD_PRELOAD names it (a file that "
             "was not found, a set-uid program, another architecture)");
   Host host(*directory_ / "mt_static_host", "", {preload()});
-  const Result result = memlog({"report", host.pid()});
+  const Result result = memlog({"report", "--no-attach", host.pid()});
   EXPECT_EQ(result.status, 1);
   EXPECT_EQ(result.err,
             fmt::format("memlog: {} (mt_static_host) is not traced: libmtrace.so is not mapped "

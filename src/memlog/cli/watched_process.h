@@ -1,0 +1,37 @@
+// The process that memlog top or expire watches through its ledger. memlog attaches to it first if
+// it is not traced.
+#pragma once
+
+#include <optional>
+
+#include "cli/arguments.h"
+#include "cli/command.h"
+#include "target/attachment.h"
+#include "target/ledgers.h"
+
+namespace mtrace::cli {
+
+inline constexpr Option kNoAttachOption = {
+    "--no-attach", "", "", "Do not attach to a process that is not traced; fail instead."};
+
+class WatchedProcess {
+ public:
+  // Finds the process that the operand names. Says on the error stream when it has attached.
+  // Throws std::runtime_error when no process or several match, it has no readable ledger, or
+  // memlog cannot attach to it. The destructor detaches.
+  WatchedProcess(const Arguments& arguments, const Streams& streams);
+
+  const target::ProcessHandle& process() const { return target_->process(); }
+  live::LedgerFile& ledger() const { return target_->ledger(); }
+
+  // From here on SIGINT, SIGTERM and SIGHUP do not end memlog, so that it can detach.
+  static void catch_signals();
+  // Whether one of them has come.
+  static bool interrupted();
+
+ private:
+  std::optional<target::Attachment> attachment_;
+  std::optional<target::Target> target_;
+};
+
+}  // namespace mtrace::cli
