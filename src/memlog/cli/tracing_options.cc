@@ -61,6 +61,20 @@ std::string output_setting(const std::string& directory) {
   return path.ends_with('/') ? path : path + '/';
 }
 
+std::chrono::milliseconds read_timeline_interval(const Arguments& arguments) {
+  constexpr uint64_t kLeast = 10;
+  constexpr uint64_t kMost = 1000;
+  const std::string wish = arguments.value("--timeline", "10ms");
+  if (wish == "none") return std::chrono::milliseconds(0);
+  const auto interval = text::read_duration(wish, 1000);
+  if (!interval || *interval < kLeast || *interval > kMost) {
+    throw UsageError(
+        fmt::format("{}: --timeline {} is neither a time from 10ms to 1s nor none",
+                    arguments.command(), wish));
+  }
+  return std::chrono::milliseconds(*interval);
+}
+
 }  // namespace
 
 std::vector<std::string> unknown_variables() {
@@ -123,6 +137,7 @@ RunOptions read_run_options(const Arguments& arguments) {
     }
     options.every = std::chrono::milliseconds(*every);
   }
+  options.timeline = read_timeline_interval(arguments);
   options.directory = collect::report_directory();
   if (arguments.has("--output")) {
     options.directory = arguments.value("--output");
@@ -159,6 +174,11 @@ Manual run_manual() {
         R"(Each process keeps its tables in a file in this directory while it runs, for memlog top
         and memlog recover. none: no file. Default: a directory of this run in memory
         ($XDG_RUNTIME_DIR, else /dev/shm), which is lost when the machine stops.)"},
+       {"--timeline", "", "TIME|none",
+        R"(Sample what each process holds, its resident memory and its allocations at this interval,
+        10ms (default) to 1s, from its ledger. A process that runs for five samples gets a file
+        PROGRAM-PID.timeline, which memlog export draws as html and massif. Of a long run the
+        resolution is halved again and again, so that the file stays small. none: no samples.)"},
        {"--quiet", "-q", "", "Print no summary."}},
       R"(that of the program; 127 if it is not found, 126 if it cannot be run; 1 if libmtrace.so is
       not found; 2 if the command line is wrong.)",

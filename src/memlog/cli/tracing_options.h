@@ -13,6 +13,7 @@ struct RunOptions {
   std::vector<std::string> settings;  // "MTRACE_DEPTH=20"
   std::string directory;              // where to look for reports
   std::chrono::milliseconds every{0};
+  std::chrono::milliseconds timeline{0};  // interval of samples; 0: none
   bool quiet = false;
 };
 

@@ -25,6 +25,7 @@
 #include "collect/report_series.h"
 #include "collect/report_set.h"
 #include "collect/reports.h"
+#include "collect/timelines.h"
 #include "export/call_graph.h"
 #include "export/callgrind.h"
 #include "export/dot.h"
@@ -79,7 +80,13 @@ std::string text_over_time(const std::string& format, const std::vector<std::str
   analyze::LeftOut counted;  // already
   terminal::Progress progress(series.size());
   for (const collect::Listed& report : series) {
-    out.add(reports.read_series(report.path, counted));
+    const profile::Memlog memlog = reports.read_series(report.path, counted);
+    if (&report == &series.front()) {
+      if (auto samples = collect::timeline_beside(report.path, memlog.header)) {
+        out.show(std::move(*samples));
+      }
+    }
+    out.add(memlog);
     progress.step();
   }
   return out.finish();
@@ -355,7 +362,10 @@ std::string export_page(const Arguments& arguments, collect::Reports& reports) {
   terminal::Progress progress(files.size());
   for (const collect::Listed& file : files) {
     const profile::Memlog memlog = reports.read_series(file.path, left_out);
-    if (first) page.before = before(memlog.header);
+    if (first) {
+      page.before = before(memlog.header);
+      page.samples = collect::timeline_beside(file.path, memlog.header);
+    }
     first = false;
     const bool wanted = reports.filter().takes(memlog.header.seq, memlog.header.label);
     series.add(memlog, wanted);
@@ -379,7 +389,8 @@ std::string export_page(const Arguments& arguments, collect::Reports& reports) {
 }
 
 constexpr char kText[] = R"(
-Writes a report, or the sum of several, for other tools:
+Writes a report, or the sum of several, for other tools. html and massif also draw the timeline that
+memlog run recorded beside the reports, with resident memory beside the heap (massif: extra heap).
 
   html         a page: reports over time, flame graph, any two compared.
                Opens on the peak with --peak, and for a program that

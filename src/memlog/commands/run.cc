@@ -19,6 +19,7 @@
 #include "target/process.h"
 #include "target/regular_reports.h"
 #include "target/run_ledgers.h"
+#include "target/timeline_recorder.h"
 #include "text/run_summary.h"
 
 namespace mtrace::cli {
@@ -96,9 +97,13 @@ int run_run(const Arguments& arguments, const Streams& streams) {
   std::fflush(streams.err);
   const std::string begun = collect::just_before_now();
   target::RegularReports regular;
-  const target::Ended ended =
-      target::launch(command, environment,
-                     {options.every, [&](pid_t root) { regular.ask(target::family(root)); }});
+  target::TimelineRecorder timelines(ledgers.directory(), options.directory, options.timeline);
+  const target::Ended ended = target::launch(
+      command, environment,
+      {{options.timeline, [&](pid_t) { timelines.look(); }},
+       {options.every, [&](pid_t root) { regular.ask(target::family(root)); }}});
+  timelines.look();
+  timelines.finish();
   const std::string name = profile::escaped(command[0], "");
   if (ended.start_error != 0) {
     complain(streams, fmt::format("run: {}: {}", name, std::strerror(ended.start_error)));

@@ -45,6 +45,18 @@ ordered_json peak_json(const profile::Header& last, bool first) {
           {"first", first}};
 }
 
+// Triples: milliseconds after the start, live and resident bytes.
+ordered_json samples_json(const std::optional<profile::Timeline>& timeline) {
+  ordered_json out = ordered_json::array();
+  if (!timeline) return out;
+  const auto number = [](uint64_t value) { return countable(static_cast<int64_t>(value)); };
+  for (const profile::Sample& sample : timeline->samples) {
+    out.push_back(
+        {number(sample.milliseconds), number(sample.live), number(sample.resident)});
+  }
+  return out;
+}
+
 // JSON that is safe inside a script element: ASCII, and nothing that could end it or begin a
 // comment.
 std::string inside_script(const ordered_json& json) {
@@ -92,6 +104,7 @@ std::string report_page(const PageInput& input) {
   data["remarks"] = input.remarks;
   data["blocks"] = input.complete;
   data["peak"] = peak_json(last, input.at_peak);
+  data["samples"] = samples_json(input.samples);
   data["reports"] = reports_json(input.headers);
   const std::string name = plain(profile::base_name(last.program));
   const auto file = [](PageFile one) { return std::string(page_file(one)); };

@@ -1,11 +1,13 @@
 // An HTML page about the reports of one process: pictures, a table, comparisons.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "analyze/series.h"
 #include "profile/model.h"
+#include "profile/timeline.h"
 
 namespace mtrace::exporting {
 
@@ -15,6 +17,7 @@ struct PageInput {
   profile::Total before;                 // what was live before the first report added
   bool complete = false;                 // the reports are complete from the first on
   bool filtered = false;                 // the series has only some of the stacks
+  std::optional<profile::Timeline> samples;  // what memlog run recorded of the process
   bool at_peak = false;                  // opens on the peak, if the last report has one
   std::vector<std::string> remarks;      // for the reader
 };

@@ -66,11 +66,30 @@ void Timeline::add(const profile::Memlog& memlog) {
     const double since =
         profile::seconds_of(header.peak->time) - profile::seconds_of(header.started);
     const auto when = static_cast<uint64_t>(std::max(0.0, since * 1000));
-    moment(std::clamp(when, last_, now - 1), std::move(peak), 0);
+    const uint64_t at = std::clamp(when, last_, now - 1);
+    show_samples(at);
+    moment(at, std::move(peak), 0);
+    last_ = at;
   }
+  show_samples(now);
   moment(now, held, header.rss.value_or(0));
   before_ = held;
   last_ = now;
+}
+
+void Timeline::show(profile::Timeline samples) {
+  if (format_ == Format::kMassif && !chosen_) samples_ = std::move(samples);
+}
+
+// Writes the samples after the last moment and before `until`.
+void Timeline::show_samples(uint64_t until) {
+  for (; shown_ < samples_.samples.size(); ++shown_) {
+    const profile::Sample& sample = samples_.samples[shown_];
+    if (sample.milliseconds >= until) return;
+    if (sample.milliseconds > last_) {
+      massif_->sample(sample.milliseconds, sample.live, sample.resident);
+    }
+  }
 }
 
 void Timeline::moment(uint64_t milliseconds, std::vector<Held> held, uint64_t rss) {

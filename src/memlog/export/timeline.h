@@ -14,6 +14,7 @@
 #include "export/massif.h"
 #include "export/stacks.h"
 #include "profile/model.h"
+#include "profile/timeline.h"
 
 namespace mtrace::exporting {
 
@@ -27,6 +28,10 @@ class Timeline {
   Timeline(const Timeline&) = delete;
   Timeline& operator=(const Timeline&) = delete;
 
+  // Gives what memlog run sampled between the reports, before the first of them is added. massif
+  // shows it; it is of the whole process, so not when stacks are chosen.
+  void show(profile::Timeline samples);
+
   // Adds the next report of the process: a moment, preceded by the peak if it was in between.
   // Throws std::runtime_error when a sum does not fit 64 bits.
   void add(const profile::Memlog& memlog);
@@ -35,6 +40,7 @@ class Timeline {
  private:
   void begin(const profile::Header& header);
   void take_new_stacks();
+  void show_samples(uint64_t until);
   void moment(uint64_t milliseconds, std::vector<analyze::Held> held, uint64_t rss);
 
   Format format_;
@@ -46,6 +52,8 @@ class Timeline {
   std::unique_ptr<Heaptrack> heaptrack_;
   std::vector<analyze::Held> before_;
   uint64_t last_ = 0;  // last moment, milliseconds
+  profile::Timeline samples_;
+  size_t shown_ = 0;  // of the samples
 };
 
 }  // namespace mtrace::exporting

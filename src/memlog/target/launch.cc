@@ -81,33 +81,48 @@ std::optional<int> look(pid_t pid) {
   return std::nullopt;
 }
 
-int wait_for(pid_t pid, const Ticks& ticks) {
+// A tick and when it is due next.
+struct Pending {
+  const Tick* tick;
+  Clock::time_point next;
+};
+
+// Waits for a signal until `deadline`; without one for ever. Returns it, or a number below 0.
+int wait_for_signal(std::optional<Clock::time_point> deadline, siginfo_t& info) {
   sigset_t all;
   ::sigfillset(&all);
-  Clock::time_point next = Clock::now() + ticks.every;
+  if (!deadline) return ::sigwaitinfo(&all, &info);
+  const auto left = std::max(Clock::duration::zero(), *deadline - Clock::now());
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(left);
+  const timespec time = {
+      seconds.count(),
+      std::chrono::duration_cast<std::chrono::nanoseconds>(left - seconds).count()};
+  return ::sigtimedwait(&all, &info, &time);
+}
+
+int wait_for(pid_t pid, const Ticks& ticks) {
+  std::vector<Pending> pending;
+  for (const Tick& tick : ticks) {
+    if (tick.every.count() != 0) pending.push_back({&tick, Clock::now() + tick.every});
+  }
   for (;;) {
     if (const auto status = look(pid)) return *status;
-    siginfo_t info = {};
-    int got = 0;
-    if (ticks.every.count() == 0) {
-      got = ::sigwaitinfo(&all, &info);
-    } else {
-      const auto left = std::max(Clock::duration::zero(), next - Clock::now());
-      const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(left);
-      const timespec time = {
-          seconds.count(),
-          std::chrono::duration_cast<std::chrono::nanoseconds>(left - seconds).count()};
-      got = ::sigtimedwait(&all, &info, &time);
+    std::optional<Clock::time_point> deadline;
+    for (const Pending& one : pending) {
+      if (!deadline || one.next < *deadline) deadline = one.next;
     }
+    siginfo_t info = {};
+    const int got = wait_for_signal(deadline, info);
     if (got > 0 && got != SIGCHLD) pass_on(pid, info);
     if (got == SIGCHLD) release_late();
-    if (ticks.every.count() != 0 && Clock::now() >= next) {
+    for (Pending& one : pending) {
+      if (Clock::now() < one.next) continue;
       try {
-        ticks.action(pid);
+        one.tick->action(pid);
       } catch (const std::exception&) {
         // Ignore errors of the action: the program must be waited for in any case.
       }
-      next = std::max(next + ticks.every, Clock::now());
+      one.next = std::max(one.next + one.tick->every, Clock::now());
     }
   }
 }

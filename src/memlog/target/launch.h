@@ -22,10 +22,11 @@ struct Ended {
 std::string end_text(int status);
 
 // An action to repeat while the program runs.
-struct Ticks {
+struct Tick {
   std::chrono::milliseconds every{0};  // interval; 0: never
   std::function<void(pid_t)> action;
 };
+using Ticks = std::vector<Tick>;
 
 // Runs `command`, found by PATH, and waits for its end. Forwards the signals that this process
 // receives, except those from the terminal: the terminal sends these to the program, too. When the

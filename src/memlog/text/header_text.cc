@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iterator>
 
 #include "format/memlog.h"
@@ -198,20 +199,36 @@ std::string cut_short_remark(const profile::Header& header,
   return remark(text, style);
 }
 
-std::string resident_remark(const profile::Header& header, const Style& style) {
+namespace {
+
+// Whether so much more is resident than malloc holds, in bytes, that something else must hold it.
+bool is_far(uint64_t resident, uint64_t held) {
   constexpr uint64_t kFar = 64u << 20;
+  return resident > held && resident - held > kFar && resident / 4 > held;
+}
+
+}  // namespace
+
+std::string resident_remark(const profile::Header& header, const Style& style) {
+  const auto size = [&](uint64_t bytes) {
+    return bytes_text(static_cast<int64_t>(bytes), style, false);
+  };
   const auto live = static_cast<uint64_t>(header.live.bytes);
-  if (!header.rss || *header.rss < live || *header.rss - live <= kFar || *header.rss / 4 <= live) {
+  const uint64_t peak = std::max(live, header.peak ? header.peak->bytes : 0);
+  std::string what;
+  if (header.rss && is_far(*header.rss, live)) {
+    what = fmt::format("{} are resident, but malloc holds only {}.", size(*header.rss), size(live));
+  } else if (header.rss_max && is_far(*header.rss_max, peak)) {
+    what = fmt::format("Up to {} were resident, but malloc never held more than {}.",
+                       size(*header.rss_max), size(peak));
+  } else {
     return {};
   }
-  const std::string all = bytes_text(static_cast<int64_t>(*header.rss), style, false);
-  return remark(
-      fmt::format("{} are resident, but malloc holds only {}. The rest may be in pools that the "
-                  "program cuts up itself (Python's pymalloc: PYTHONMALLOC=malloc shows them), "
-                  "mapped directly (mmap: files, stacks, JIT code), or freed but kept by the "
-                  "allocator (fragmentation, its caches).",
-                  all, bytes_text(header.live.bytes, style, false)),
-      style);
+  return remark(what +
+                    " The rest may be in pools that the program cuts up itself (Python's pymalloc: "
+                    "PYTHONMALLOC=malloc shows them), mapped directly (mmap: files, stacks, JIT "
+                    "code), or freed but kept by the allocator (fragmentation, its caches).",
+                style);
 }
 
 }  // namespace mtrace::text

@@ -25,8 +25,8 @@ std::string not_covered(const profile::Header& header);
 std::string cut_short_remark(const profile::Header& header,
                              const std::optional<profile::CutShort>& cut, const Style& style);
 
-// Returns a hint at what may hold the memory when far more is resident than malloc holds; else
-// empty.
+// Returns a hint at what may hold the memory when far more is resident than malloc holds, now or at
+// the two peaks; else empty.
 std::string resident_remark(const profile::Header& header, const Style& style);
 
 }  // namespace mtrace::text

@@ -6,6 +6,7 @@
 
 #include "analyze/groups.h"
 #include "analyze/sum.h"
+#include "collect/timelines.h"
 #include "profile/path.h"
 #include "profile/reader.h"
 #include "symbolize/symbolizer.h"
@@ -37,7 +38,7 @@ std::string resident_text(const RunProcess& process, const Style& style) {
 }
 
 std::string files_text(const std::vector<std::string>& files) {
-  return fmt::format("{}: {}\n", files.size() == 1 ? "report" : "reports",
+  return fmt::format("reports: {}\n",
                      plain(files.size() == 1
                                ? files[0]
                                : fmt::format("{} to {}", files.front(), files.back())));
@@ -97,13 +98,19 @@ std::string process_text(const RunProcess& process, const Style& style) {
   std::string out = coverage_remarks(last, style) + peak_text(last, style);
   out += fmt::format("{} {} in {} blocks\n", live_text(last),
                      bytes_text(last.live.bytes, style, false), last.live.blocks);
+  out += resident_remark(last, style);
   for (const std::string& why : sum.incomplete) out += remark(plain(why), style);
   // Where the program was largest at its end, both lists are the same.
   const bool grew = last.peak && static_cast<int64_t>(last.peak->bytes) > last.live.bytes;
   if (grew) out += functions_text(sum.table, analyze::Order::kPeak, "held at the peak", last, style);
   out += functions_text(sum.table, analyze::Order::kBytes,
                      (grew ? "" : "held at the peak and ") + live_text(last), last, style);
-  return out + '\n' + files_text(process.files);
+  out += '\n' + files_text(process.files);
+  std::string timeline;
+  if (collect::timeline_beside(process.files.back(), last, &timeline)) {
+    out += fmt::format("timeline: {} (memlog export -f html draws it)\n", plain(timeline));
+  }
+  return out;
 }
 
 }  // namespace

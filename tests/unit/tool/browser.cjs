@@ -96,7 +96,7 @@ async function timeline(page) {
   for (const dot of await page.locator('#timeline circle').all()) {
     facts.dots.push(Number(await dot.getAttribute('cy')));
   }
-  const curve = await page.getAttribute('#timeline .rss-line', 'd');
+  const curve = await page.getAttribute('#timeline .resident-line', 'd');
   facts.resident = curve.slice(1).split('L').map((point) => Number(point.split(' ')[1]));
   await page.focus('#timeline');
   await page.keyboard.press('Home');

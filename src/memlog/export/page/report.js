@@ -21,6 +21,8 @@ class Page {
       command, `pid ${pid}`, host && `on ${host}`, countText(reports.length, 'report'),
       `the last taken ${timeText(reports.at(-1).taken)}`,
     ].filter((text) => text !== '').join(', ');
+    element('resident-key').hidden =
+        this.data.samples.length === 0 && this.data.reports.every(({rss}) => rss === null);
     element('remarks').append(...remarks.map((text) => make('li', {}, text)));
     const options = this.data.stops().map(
         (state) => make('option', {value: state}, this.data.title(state)));

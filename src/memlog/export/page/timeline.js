@@ -16,11 +16,15 @@ class Timeline {
     this.stops = data.stops();
     this.state = data.reports.length;
     this.base = null;
-    const seconds = this.stops.map((state) => data.point(state).seconds);
+    const seconds = [
+      ...this.stops.map((state) => data.point(state).seconds),
+      ...data.samples.map(([time]) => time / 1000),
+    ];
     this.first = Math.min(...seconds);
     this.span = Math.max(...seconds) - this.first;
     this.top = Math.max(
-        1, ...data.reports.map(({live, peak, rss}) => Math.max(live, peak ?? 0, rss ?? 0)));
+        1, ...data.reports.map(({live, peak, rss}) => Math.max(live, peak ?? 0, rss ?? 0)),
+        ...data.samples.map(([, live, resident]) => Math.max(live, resident)));
     this.most = Math.max(1, ...data.reports.map((report) => Math.abs(report.delta)));
     svg.onclick = (event) => choose(this.nearest(event), event.shiftKey);
     svg.onmousemove = (event) => this.tell(this.nearest(event));
@@ -41,10 +45,12 @@ class Timeline {
   }
 
   x(state) {
+    return this.xOf(this.data.point(state).seconds);
+  }
+
+  xOf(seconds) {
     const width = this.svg.clientWidth - kLeft - kRight;
-    const share = this.span === 0 ? 0.5 :
-        (this.data.point(state).seconds - this.first) / this.span;
-    return kLeft + width * share;
+    return kLeft + width * (this.span === 0 ? 0.5 : (seconds - this.first) / this.span);
   }
 
   y(bytes) {
@@ -128,13 +134,29 @@ class Timeline {
       const [x, y] = [this.x(state), value(state, 'peak')];
       peak += peak === '' ? `M${x} ${y}` : `V${y}H${x}`;
     }
+    if (this.data.samples.length !== 0) {
+      return [...this.sampled(floor), makeSvg('path', {'class': 'peak-line', d: peak})];
+    }
     const resident = states.filter((one) => this.data.reports[one - 1].rss !== null)
         .map((state) => `${this.x(state)} ${value(state, 'rss')}`).join('L');
     return [
       makeSvg('path', {'class': 'area', d: `M${this.x(1)} ${floor}L${live}V${floor}Z`}),
       makeSvg('path', {'class': 'peak-line', d: peak}),
-      makeSvg('path', {'class': 'rss-line', d: resident === '' ? '' : `M${resident}`}),
+      makeSvg('path', {'class': 'resident-line', d: resident === '' ? '' : `M${resident}`}),
       makeSvg('path', {'class': 'line', d: `M${live}`}),
+    ];
+  }
+
+  // What memlog run saw between the reports: live, and resident beside it.
+  sampled(floor) {
+    const line = (what) => this.data.samples.map((sample) =>
+        `${this.xOf(sample[0] / 1000)} ${this.y(sample[what])}`).join('L');
+    const [first, last] = [this.data.samples[0], this.data.samples.at(-1)];
+    const [left, right] = [this.xOf(first[0] / 1000), this.xOf(last[0] / 1000)];
+    return [
+      makeSvg('path', {'class': 'area', d: `M${left} ${floor}L${line(1)}L${right} ${floor}Z`}),
+      makeSvg('path', {'class': 'line', d: `M${line(1)}`}),
+      makeSvg('path', {'class': 'resident-line', d: `M${line(2)}`}),
     ];
   }
 

@@ -1,0 +1,59 @@
+// Records the timelines of the processes of a run, from their ledgers: what malloc holds, what is
+// resident, how much is allocated. The processes do not notice.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "live/ledger_file.h"
+#include "profile/descriptor.h"
+#include "profile/timeline.h"
+
+namespace mtrace::target {
+
+class TimelineRecorder {
+ public:
+  // `ledgers`: the directory of the ledgers; empty: nothing is recorded. Timelines go to `reports`
+  // as PROGRAM-PID.timeline. `interval`: of the first samples, 10 to 1000 milliseconds.
+  TimelineRecorder(std::string ledgers, std::string reports, std::chrono::milliseconds interval);
+
+  // Takes a sample of each process that is due. Call it at least as often as the interval. A
+  // process that has ended, or has become another program, gets its file. A timeline that is full
+  // is written, too, and goes on with half the resolution.
+  void look() noexcept;
+  // Writes the timelines of all processes that still run.
+  void finish() noexcept;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Course {
+    std::unique_ptr<live::LedgerFile> ledger;
+    profile::Descriptor memory;  // /proc/PID/statm
+    profile::Timeline timeline;
+    profile::Sample next;  // the part of the next sample that is known
+    uint64_t looks = 0;    // in it
+    uint64_t allocations = 0;
+    Clock::time_point due;
+    std::string path;  // of its file; empty: not written yet
+    bool over = false;
+  };
+
+  void find_processes();
+  bool begin(const std::string& path, Course& course) const;
+  void sample(Course& course, Clock::time_point now) const;
+  void close_interval(Course& course) const;
+  void write(Course& course) const;
+
+  std::string ledgers_;
+  std::string reports_;
+  std::chrono::milliseconds interval_;
+  uint64_t begun_;  // nanoseconds since 1970
+  std::map<std::string, Course> courses_;  // by the ledger's path
+};
+
+}  // namespace mtrace::target
