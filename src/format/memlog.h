@@ -43,6 +43,7 @@ inline constexpr char kKeyCommand[] = "command";  // arguments, each escaped, by
 inline constexpr char kKeyPid[] = "pid";
 inline constexpr char kKeyParent[] = "parent";    // pid; only in a process made by fork
 inline constexpr char kKeySeq[] = "seq";          // from 1; relative to the fork in a child
+inline constexpr char kKeyMerged[] = "merged";  // FIRST to SEQ: memlog merged these reports
 inline constexpr char kKeyTrigger[] = "trigger";  // signal, exit, api, request; by memlog:
                                                   // recovered, snapshot
 inline constexpr char kKeyLabel[] = "label";

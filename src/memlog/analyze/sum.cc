@@ -51,12 +51,13 @@ void Summing::add(const Memlog& memlog) {
   // Each peak is higher than the one before; its time may be told a little differently the next
   // time.
   if (!first && peak_bytes(process_.last) != peak_bytes(header)) process_.table.forget_peak();
-  if (!chosen_) note_gap(process_, name_, first ? 1 : process_.last.seq + 1, header.seq - 1);
+  const int64_t begin = header.merged.value_or(header.seq);
+  if (!chosen_) note_gap(process_, name_, first ? 1 : process_.last.seq + 1, begin - 1);
   add_numbers(process_.total, header.delta);
   if (!process_.table.append(memlog)) {
     throw std::runtime_error(fmt::format("the sum of {} does not fit 64 bits", name_));
   }
-  ++process_.reports;
+  process_.reports += header.seq - begin + 1;
   process_.last = header;
   last_report_ = memlog.name;
 }

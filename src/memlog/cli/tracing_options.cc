@@ -137,6 +137,10 @@ RunOptions read_run_options(const Arguments& arguments) {
     }
     options.every = std::chrono::milliseconds(*every);
   }
+  if (arguments.has("--keep")) {
+    if (options.every.count() == 0) throw UsageError(command + ": --keep needs --every");
+    options.keep = static_cast<size_t>(arguments.number("--keep", 0, 1, 1000000));
+  }
   options.timeline = read_timeline_interval(arguments);
   options.directory = collect::report_directory();
   if (arguments.has("--output")) {
@@ -157,6 +161,9 @@ Manual run_manual() {
       {{"--every", "-e", "TIME",
         R"(Ask the program and the processes that it started for a report at this interval, as
         memlog report does: 500ms, 10s, 5min (a number alone: seconds).)"},
+       {"--keep", "", "N",
+        R"(With --every: keep the newest N reports of each process and merge older ones into one, as
+        memlog merge does; their sum stays exact.)"},
        {"--output", "-o", "DIR", "Directory for reports; created if it does not exist."},
        {"--depth", "", "N", "Return addresses to keep for each allocation, 1 to 128."},
        {"--signal", "", "NAME",

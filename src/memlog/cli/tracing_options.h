@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@ struct RunOptions {
   std::string directory;              // where to look for reports
   std::chrono::milliseconds every{0};
   std::chrono::milliseconds timeline{0};  // interval of samples; 0: none
+  size_t keep = 0;  // reports of each process that are not merged; 0: all
   bool quiet = false;
 };
 

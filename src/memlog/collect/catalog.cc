@@ -56,7 +56,12 @@ std::optional<Listed> read_head(const std::string& path) {
       };
       if (line.key == format::kKeyProgram) listed.program = profile::unescape_or_throw(line.value);
       if (line.key == format::kKeyPid) listed.pid = number();
-      if (line.key == format::kKeySeq) listed.seq = number();
+      if (line.key == format::kKeySeq) listed.seq = listed.first = number();
+      if (line.key == format::kKeyTrigger) listed.trigger = line.value;
+      if (line.key == format::kKeyMerged) {
+        const std::string_view first = profile::split(line.value, ' ').front();
+        listed.first = static_cast<int64_t>(profile::read_unsigned(first, INT64_MAX).value_or(0));
+      }
       if (line.key == format::kKeyLabel) listed.label = profile::unescape_or_throw(line.value);
       constexpr std::string_view kElsewhere = format::kNoteElsewhere;
       if (line.key == format::kKeyNote && line.value.starts_with(kElsewhere)) {
@@ -115,6 +120,17 @@ std::vector<Listed> list_memlogs(const std::string& directory) {
   }
   drop_seen_twice(all);
   return all;
+}
+
+void drop_contained(std::vector<Listed>& reports, const std::function<void(const Listed&)>& each) {
+  const std::vector<Listed> all = reports;
+  std::erase_if(reports, [&](const Listed& one) {
+    const bool contained = std::any_of(all.begin(), all.end(), [&](const Listed& other) {
+      return other.first != other.seq && other.first <= one.first && one.seq < other.seq;
+    });
+    if (contained && each) each(one);
+    return contained;
+  });
 }
 
 std::optional<Listed> list_memlog(const std::string& path) { return read_head(path); }

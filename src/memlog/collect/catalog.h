@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,6 +19,8 @@ struct Listed {
   int64_t seq = 0;
   std::string refused_by;  // the directory that it should be in and could not be written to
   uint64_t peak = 0;  // bytes; 0 also when absent
+  int64_t first = 0;  // `seq`, or the first of the reports that were merged into this one
+  std::string trigger;
 };
 
 // Returns the files in `directory` that end in .memlog or .memlog.zst and begin like a memlog, by
@@ -27,6 +30,11 @@ std::vector<Listed> list_memlogs(const std::string& directory);
 // Like list_memlogs(), for one file. Returns nothing when it does not begin like a memlog, or its
 // header is unusually large.
 std::optional<Listed> list_memlog(const std::string& path);
+
+// Removes the reports that another one contains: where merging was cut short, both are there.
+// `reports` are of one process, in order of their numbers. `each`, if given, is called for each.
+void drop_contained(std::vector<Listed>& reports,
+                    const std::function<void(const Listed&)>& each = nullptr);
 
 // Returns the last report of the process that was started last; nothing: there is no report.
 std::optional<std::string> newest_report(const std::string& directory);

@@ -26,6 +26,7 @@ std::vector<ReportSeries> series_in(const std::vector<std::string>& files) {
     std::sort(series.begin(), series.end(), [](const auto& a, const auto& b) {
       return std::tie(a.seq, a.path) < std::tie(b.seq, b.path);
     });
+    drop_contained(series);
     for (size_t i = 1; i < series.size(); ++i) {
       if (series[i].seq != series[i - 1].seq) continue;
       throw std::runtime_error(
@@ -40,7 +41,7 @@ std::string missing_text(const ReportSeries& series) {
   std::string out;
   int64_t next = 1;
   for (const Listed& report : series) {
-    const int64_t last = report.seq - 1;
+    const int64_t last = report.first - 1;
     if (next <= last) {
       out += fmt::format("{}{}", out.empty() ? "" : ", ",
                          next == last ? std::to_string(next) : fmt::format("{} to {}", next, last));

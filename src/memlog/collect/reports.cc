@@ -16,7 +16,15 @@ namespace {
 
 Listed listed(const profile::Memlog& memlog) {
   const profile::Header& header = memlog.header;
-  return {memlog.name, header.program, header.started, header.label, header.pid, header.seq};
+  return {memlog.name,
+          header.program,
+          header.started,
+          header.label,
+          header.pid,
+          header.seq,
+          header.peak ? header.peak->bytes : 0,
+          header.merged.value_or(header.seq),
+          header.trigger};
 }
 
 // The newest report of a directory, or all of them.
@@ -126,6 +134,15 @@ std::vector<analyze::ProcessSum> Reports::sum(std::vector<Found> found, bool cho
   std::sort(found.begin(), found.end(), [](const Found& a, const Found& b) {
     return std::tuple(process_of(a.listed), a.listed.seq, a.listed.path) <
            std::tuple(process_of(b.listed), b.listed.seq, b.listed.path);
+  });
+  // Where merging was cut short, reports are there that another one contains.
+  const std::vector<Found> all = found;
+  std::erase_if(found, [&](const Found& one) {
+    return std::any_of(all.begin(), all.end(), [&](const Found& other) {
+      return process_of(other.listed) == process_of(one.listed) &&
+             other.listed.first != other.listed.seq && other.listed.first <= one.listed.first &&
+             one.listed.seq < other.listed.seq;
+    });
   });
   std::vector<analyze::ProcessSum> sums;
   std::optional<analyze::Summing> summing;

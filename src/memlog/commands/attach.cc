@@ -12,6 +12,7 @@
 #include "cli/command.h"
 #include "cli/process_operands.h"
 #include "cli/tracing_options.h"
+#include "collect/merged_reports.h"
 #include "profile/text.h"
 #include "target/attachment.h"
 #include "target/error.h"
@@ -85,7 +86,8 @@ void take_ledger(const std::string& wish, RunOptions& options) {
 }
 
 // Asks for reports until the processes are gone, or a signal ends it.
-void ask_every(const std::vector<pid_t>& pids, std::chrono::milliseconds every) {
+void ask_every(const std::vector<pid_t>& pids, const RunOptions& options, const Streams& streams) {
+  const std::chrono::milliseconds every = options.every;
   sigset_t ends;
   sigemptyset(&ends);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGCHLD}) sigaddset(&ends, signal);
@@ -103,6 +105,14 @@ void ask_every(const std::vector<pid_t>& pids, std::chrono::milliseconds every) 
     if (Clock::now() < next) continue;
     any = regular.ask(pids);
     next = std::max(next + every, Clock::now());
+    if (options.keep == 0) continue;
+    try {
+      collect::merge_oldest(options.directory, options.keep, [&](const collect::Listed& one) {
+        return std::count(pids.begin(), pids.end(), one.pid) != 0;
+      });
+    } catch (const std::exception& error) {
+      complain(streams, error.what());
+    }
   }
 }
 
@@ -122,7 +132,7 @@ int run_attach(const Arguments& arguments, const Streams& streams) {
     }
   }
   std::fflush(streams.out);
-  if (options.every.count() != 0 && !attached.empty()) ask_every(attached, options.every);
+  if (options.every.count() != 0 && !attached.empty()) ask_every(attached, options, streams);
   return good ? kGood : kFailed;
 }
 
@@ -132,7 +142,7 @@ const Command& attach_command() {
   static const Command command = {
       {"attach", "start tracing running processes", "[OPTION]... PID|NAME...", kText,
        with_run_options(
-           {"--output", "--depth", "--signal", "--sample", "--compress"},
+           {"--keep", "--output", "--depth", "--signal", "--sample", "--compress"},
            {{"--every", "-e", "TIME",
              R"(Ask for a report at this interval, until the processes end or memlog is interrupted:
              500ms, 10s, 5min (a number alone: seconds).)"},

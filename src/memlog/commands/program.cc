@@ -77,7 +77,7 @@ std::vector<const Command*> all_commands() {
   return {&run_command(),    &attach_command(),  &detach_command(),  &report_command(),
           &status_command(), &top_command(),     &expire_command(),  &show_command(),
           &tree_command(),   &diff_command(),    &leaks_command(),   &check_command(),
-          &export_command(), &recover_command(), &resolve_command(), &decode_command(),
+          &export_command(), &recover_command(), &merge_command(), &resolve_command(), &decode_command(),
           &help_command()};
 }
 

@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <string>
@@ -11,6 +12,7 @@
 #include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/tracing_options.h"
+#include "collect/merged_reports.h"
 #include "collect/run_reports.h"
 #include "profile/text.h"
 #include "target/launch.h"
@@ -101,7 +103,14 @@ int run_run(const Arguments& arguments, const Streams& streams) {
   const target::Ended ended = target::launch(
       command, environment,
       {{options.timeline, [&](pid_t) { timelines.look(); }},
-       {options.every, [&](pid_t root) { regular.ask(target::family(root)); }}});
+       {options.every, [&](pid_t root) {
+          const std::vector<pid_t> pids = target::family(root);
+          regular.ask(pids);
+          if (options.keep == 0) return;
+          collect::merge_oldest(options.directory, options.keep, [&](const collect::Listed& one) {
+            return one.started >= begun && std::count(pids.begin(), pids.end(), one.pid) != 0;
+          });
+        }}});
   timelines.look();
   timelines.finish();
   const std::string name = profile::escaped(command[0], "");

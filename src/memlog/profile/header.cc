@@ -79,6 +79,18 @@ std::vector<Field> reports(const Field& line) {
   return counts;
 }
 
+void merged(const Field& line, Header& header) {
+  const size_t space = line.value.find(' ');
+  const auto first = read_unsigned(line.value.substr(0, space), UINT32_MAX);
+  const bool good = first && *first != 0 && space != std::string::npos &&
+                    line.value.substr(space).starts_with(" to ") &&
+                    read_unsigned(line.value.substr(space + 4), UINT32_MAX);
+  if (!good) {
+    bad_value(line, "\"FIRST to LAST\", numbers of reports");
+  }
+  header.merged = static_cast<int64_t>(*first);
+}
+
 void recording(const Field& line, Header& header) {
   if (line.value != "stopped") bad_value(line, "stopped");
   header.stopped = true;
@@ -117,6 +129,7 @@ constexpr Key kKeys[] = {
      [](const Field& line, Header& header) { header.parent = number_value(line, 0, INT_MAX); }},
     {kKeySeq, kBefore, true,
      [](const Field& line, Header& header) { header.seq = number_value(line, 1, UINT32_MAX); }},
+    {kKeyMerged, kBefore, false, merged},
     {kKeyTrigger, kBefore, true,
      [](const Field& line, Header& header) {
        header.trigger = unescape_or_throw(line.value);

@@ -105,6 +105,7 @@ struct Header {
   int64_t pid = 0;
   std::optional<int64_t> parent;  // pid; 0: outside the pid namespace
   int64_t seq = 0;
+  std::optional<int64_t> merged;  // the first of the reports that memlog merged into this one
   std::string trigger;
   std::string label;
   std::string started;  // 2026-11-20T20:15:00.000000Z
