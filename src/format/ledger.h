@@ -270,7 +270,9 @@ struct LedgerThread {
   uint32_t busy;
   uint64_t live_bytes;
   uint64_t live_blocks;
-  int64_t high;  // the least int64_t makes the thread check `threads_asked` at its next operation
+  // The least int64_t makes the thread check `threads_asked` at its next allocation, the greatest in
+  // `low` at its next free.
+  int64_t high;
   int64_t low;
   uint64_t told;
   uint32_t told_times;

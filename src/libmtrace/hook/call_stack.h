@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "base/atomic.h"
-#include "ledger/thread_slots.h"
+#include "ledger/ledger.h"
 #include "unwind/walk_memory.h"
 #include "unwind/walker.h"
 
@@ -21,10 +21,20 @@ namespace mtrace::hook {
 uint32_t walk_to_stack(const unwind::Registers& caller, uint32_t slot);
 uint32_t walk_to_stack(unwind::Caller caller, uint32_t slot);
 
-// The same for a thread with a slot: without a walk where it is known.
-[[gnu::always_inline]] inline uint32_t find_stack(unwind::Caller caller, uint32_t slot) {
-  const uint32_t known = g_known_walks[slot].same_walk(caller);
-  return __builtin_expect(known != 0, 1) ? known : walk_to_stack(caller, slot);
+// A stack and its record.
+struct FoundStack {
+  uint32_t index;
+  ledger::StackRecord& record;
+};
+
+// The same for a thread with a slot, whose walks these are: without a walk where it is known.
+[[gnu::always_inline]] inline FoundStack find_stack(unwind::Caller caller, uint32_t slot,
+                                                    unwind::WalkMemory& walks) {
+  const unwind::WalkMemory::Known known = walks.find(caller);
+  if (known.stack != 0) [[likely]]
+    return {known.stack, *static_cast<ledger::StackRecord*>(known.record)};
+  const uint32_t walked = walk_to_stack(caller, slot);
+  return {walked, ledger::g_ledger.stacks.record(walked)};
 }
 
 // Return addresses kept of each stack, 1 to format::kMaxDepth. Before the first allocation.

@@ -79,6 +79,9 @@ bool begin_anew(uint32_t pid) {
   g_left_ledger = false;
   report::map_ledger_after_fork();
   if (!fill_tables()) return false;
+  // Its places are gone.
+  t_thread.counted = nullptr;
+  t_thread.last = {};
   g_ledger.begin_after_fork(t_thread.slot, pid);
   forget_walks();
   unwind::log_modules_again();

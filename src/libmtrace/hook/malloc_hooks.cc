@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "hook/bootstrap.h"
+#include "hook/exact_path.h"
 #include "hook/export.h"
 #include "hook/fill.h"
 #include "hook/lifecycle.h"
@@ -60,8 +61,22 @@ inline void* reallocate(void* old, size_t size, Call call, unwind::Caller caller
   return allocated(filled(fresh, content, size), size, call, caller);
 }
 
-// Apart, so that sampling can jump past them without a frame.
-MTRACE_REALIGN __attribute__((noinline)) void free_counted(void* block) {
+// The hooks jump to these, so that sampling has no frame.
+MTRACE_REALIGN __attribute__((noinline)) void free_sampled(void* block) {
+  if (block == nullptr || g_bootstrap.owns(block)) return;
+  forget_sample(block);
+  g_next.free(block);
+}
+MTRACE_REALIGN __attribute__((noinline)) void* allocate_unusually(size_t size) {
+  if (!ready()) return g_bootstrap.allocate(size, 16);
+  before_call();
+  return allocated(filled(g_next.malloc(size), 0, size), size, Call::kMalloc,
+                   MTRACE_CALLER_OF_HOOK());
+}
+
+}  // namespace
+
+MTRACE_REALIGN void free_counted(void* block) {
   if (block == nullptr || MTRACE_UNLIKELY(g_bootstrap.owns(block))) return;
   if (counting()) {
     forget(block, Call::kFree);
@@ -70,31 +85,16 @@ MTRACE_REALIGN __attribute__((noinline)) void free_counted(void* block) {
   }
   g_next.free(block);
 }
-MTRACE_REALIGN __attribute__((noinline)) void free_sampled(void* block) {
-  if (block == nullptr || g_bootstrap.owns(block)) return;
-  forget_sample(block);
-  g_next.free(block);
-}
-MTRACE_REALIGN __attribute__((noinline)) void* allocate_unusually(size_t size,
-                                                                  unwind::Caller caller) {
-  if (!ready()) return g_bootstrap.allocate(size, 16);
-  before_call();
-  return allocated(filled(g_next.malloc(size), 0, size), size, Call::kMalloc, caller);
-}
 
-}  // namespace
 }  // namespace mtrace::hook
 
 using namespace mtrace;
 using namespace mtrace::hook;
 
-MTRACE_EXPORT void* malloc(size_t size) noexcept {
-  if (MTRACE_UNLIKELY(g_way != Way::kEvery)) {
-    if (g_way == Way::kSample && skip(size)) return g_next.malloc(size);
-    return allocate_unusually(size, MTRACE_CALLER());
-  }
-  t_thread.counted = nullptr;
-  return record(g_next.malloc(size), size, Call::kMalloc, MTRACE_CALLER());
+MTRACE_EXPORT_AS_IT_IS void* malloc(size_t size) noexcept {
+  if (g_way == Way::kEvery) return exact_malloc(size);
+  if (g_way == Way::kSample && skip(size)) return g_next.malloc(size);
+  return allocate_unusually(size);
 }
 
 MTRACE_EXPORT void* calloc(size_t count, size_t size) noexcept {
@@ -137,7 +137,7 @@ MTRACE_EXPORT void* reallocarray(void* block, size_t count, size_t size) noexcep
 }
 
 MTRACE_EXPORT_AS_IT_IS void free(void* block) noexcept {
-  if (!samples()) return free_counted(block);
+  if (!samples()) return exact_free(block);
   if (!may_be_recorded(block) && !g_bootstrap.owns(block)) return g_next.free(block);
   free_sampled(block);
 }

@@ -4,16 +4,32 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "ledger/counters.h"
+#include "ledger/thread_slots.h"
+#include "unwind/walk_memory.h"
+
 namespace mtrace::hook {
 
-struct ThreadState {
+// Where the block `counted` stands, if exact_malloc() has counted it. The block is there as long as
+// the word holds what it held then.
+struct LastBlock {
+  uint64_t* word;           // in the shadow of the heap
+  uint64_t held;            // 0: it stands elsewhere
+  ledger::CounterSet* set;  // the thread's own, of the stack that allocated
+};
+
+// In the first cache line what malloc and free use.
+struct alignas(64) ThreadState {
+  const void* counted;  // what a hook on this thread counted last: a block, not freed since
+  ledger::ThreadSlot* place;  // the slot; nullptr: none
+  unwind::WalkMemory* walks;  // of the slot
+  LastBlock last;
   uint32_t slot;  // 0: none asked for yet, or none to be had (see no_slot)
   bool no_slot;
-  bool asking;          // the allocator for a usable size
-  bool drawn;           // until_sample has been
-  bool forks_inside;    // the last fork was called inside an operation on the tables
-  const void* counted;  // what a hook on this thread counted last: a block, not freed since
-  const void* moving;   // the block of a realloc or delete under way, which may call free by symbol
+  bool asking;         // the allocator for a usable size
+  bool drawn;          // until_sample has been
+  bool forks_inside;   // the last fork was called inside an operation on the tables
+  const void* moving;  // the block of a realloc or delete under way, which may call free by symbol
   // With MTRACE_SAMPLE only.
   uint64_t until_sample;   // bytes that blocks may have before the next one is recorded
   uint64_t before_call;    // until_sample then; UINT64_MAX: a hook nested in the call has drawn

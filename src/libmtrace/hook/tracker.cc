@@ -2,6 +2,7 @@
 
 #include "base/filters.h"
 #include "base/process.h"
+#include "hook/booking.h"
 #include "hook/call_stack.h"
 #include "hook/export.h"
 #include "hook/unplaced_blocks.h"
@@ -16,8 +17,6 @@ namespace {
 
 using ledger::g_ledger;
 
-uint64_t g_short_lived = 0;  // ticks
-
 MTRACE_REALIGN __attribute__((noinline)) uint32_t find_slot() {
   sys::meet_thread();
   // A vfork child shares its parent thread's state but not its id, and is soon gone.
@@ -25,6 +24,11 @@ MTRACE_REALIGN __attribute__((noinline)) uint32_t find_slot() {
   t_thread.slot = g_ledger.threads.acquire(report::g_host.pid, sys::thread_id());
   t_thread.no_slot = t_thread.slot == 0;
   begin_walks(t_thread.slot);
+  if (t_thread.slot != 0) {
+    t_thread.walks = &g_known_walks[t_thread.slot];
+    compiler_barrier();
+    t_thread.place = &g_ledger.threads.slot(t_thread.slot);
+  }
   if (t_thread.slot != g_ledger.threads.first()) g_ledger.peak.join(g_ledger.threads);
   return t_thread.slot;
 }
@@ -38,60 +42,31 @@ void count_call(uint32_t slot, Call call) {
   count(slot, g_ledger.threads.slot(slot).calls[static_cast<unsigned>(call)]);
 }
 
-// In a set that is not the thread's own, or by a thread without a slot.
-__attribute__((noinline)) void book_allocation_apart(uint32_t slot, ledger::StackRecord& stack,
-                                                     ledger::Allocated allocated) {
-  const auto [set, owner] = g_ledger.stacks.counting(stack, slot);
-  g_ledger.peak.set_aside(set, owner);
-  count_allocated(set, owner, allocated);
-  g_ledger.peak.changed(g_ledger.threads, slot, static_cast<int64_t>(allocated.bytes),
-                        static_cast<int64_t>(allocated.blocks));
-}
-
 [[gnu::always_inline]] inline void book_allocation(uint32_t slot, uint32_t index,
                                                    ledger::Allocated allocated) {
   ledger::StackRecord& stack = g_ledger.stacks.record(index);
   ledger::CounterSet* const own = slot != 0 ? g_ledger.stacks.own_set(stack, slot) : nullptr;
-  if (__builtin_expect(own == nullptr, 0)) return book_allocation_apart(slot, stack, allocated);
-  g_ledger.peak.set_aside(*own, true);
-  count_allocated(*own, true, allocated);
-  g_ledger.peak.changed(g_ledger.threads, slot, static_cast<int64_t>(allocated.bytes),
-                        static_cast<int64_t>(allocated.blocks));
-}
-
-__attribute__((noinline)) void book_free_apart(uint32_t slot, ledger::StackRecord& stack,
-                                               const ledger::Freed& freed) {
-  const auto [set, owner] = g_ledger.stacks.counting(stack, slot);
-  g_ledger.peak.set_aside(set, owner);
-  count_freed(set, owner, freed);
-  g_ledger.peak.changed(g_ledger.threads, slot, -static_cast<int64_t>(freed.bytes),
-                        -static_cast<int64_t>(freed.blocks));
+  if (__builtin_expect(own == nullptr, 0)) {
+    return book_allocation_apart(slot, stack, allocated.bytes, allocated.blocks, allocated.slack);
+  }
+  book_allocation_own(t_thread, *own, allocated);
 }
 
 [[gnu::always_inline]] inline void book_free(uint32_t slot, ledger::Block block,
                                              ledger::Weight weight, uint64_t now, uint64_t slack,
                                              bool temporary) {
-  const uint64_t birth = ledger::unpack_ticks(block.birth);
-  const uint64_t lifetime = now > birth ? now - birth : 0;
-  const bool short_lived = lifetime <= g_short_lived;
-  // Not one object for both ways: that would lie in memory.
-  const auto freed = [&]() __attribute__((always_inline)) {
-    return ledger::Freed{weight.bytes, weight.blocks, slack * weight.blocks,
-                         lifetime,     temporary,     short_lived};
-  };
+  const ledger::Freed freed = freed_at(now, block, weight, slack, temporary);
   ledger::StackRecord& stack = g_ledger.stacks.record(block.stack);
   ledger::CounterSet* const own = slot != 0 ? g_ledger.stacks.own_set(stack, slot) : nullptr;
-  if (__builtin_expect(own == nullptr, 0)) return book_free_apart(slot, stack, freed());
-  g_ledger.peak.set_aside(*own, true);
-  count_freed(*own, true, freed());
-  g_ledger.peak.changed(g_ledger.threads, slot, -static_cast<int64_t>(weight.bytes),
-                        -static_cast<int64_t>(weight.blocks));
+  if (__builtin_expect(own == nullptr, 0)) return book_free_apart(slot, stack, freed);
+  book_free_own(t_thread, *own, freed);
 }
 
-// Usable less requested bytes of a live block of the real allocator; 0: not known.
-[[gnu::always_inline]] inline uint64_t slack_of(void* block, uint64_t size) {
-  const size_t usable = usable_size(block);
-  return usable > size ? usable - size : 0;
+// A block whose place exact_malloc() has not remembered.
+void set_counted(const void* block) {
+  t_thread.counted = block;
+  compiler_barrier();  // a handler that comes between has its own place remembered
+  t_thread.last.held = 0;
 }
 
 // There is no place for the block. False: nor could it be known again.
@@ -119,13 +94,13 @@ __attribute__((noinline)) void book_unplaced_free(uint32_t slot, ledger::Weight 
   const auto address = reinterpret_cast<uintptr_t>(block);
   uint64_t* const word = g_ledger.blocks.expect(address, size);
   const uint32_t birth = ledger::pack_ticks(ledger::ticks_now());
-  const uint32_t stack = slot != 0 ? find_stack(caller, slot) : walk_to_stack(caller, 0);
+  const uint32_t stack = slot != 0 ? find_stack(caller, slot, *t_thread.walks).index : walk_to_stack(caller, 0);
   if (g_ledger.blocks.put(word, address, {size, stack, birth})) {
     book_allocation(slot, stack, {size, 1, slack_of(block, size)});
   } else {
     enter_unplaced(slot, block);
   }
-  t_thread.counted = block;  // last, as the allocator may have allocated to tell the slack
+  set_counted(block);  // last, as the allocator may have allocated to tell the slack
   return block;
 }
 
@@ -144,7 +119,7 @@ __attribute__((noinline)) void* enter_sample(uint32_t slot, void* block, uint64_
   } else if (!enter_unplaced(slot, block)) {
     no_longer_recorded(block);
   }
-  t_thread.counted = block;
+  set_counted(block);
   t_thread.after_counted = t_thread.until_sample;
   return block;
 }
@@ -304,6 +279,12 @@ void Reallocation::succeeded() {
   if (samples()) no_longer_recorded(reinterpret_cast<const void*>(address_));
   book_free(slot, block_, g_ledger.sampling.weigh(address_, block_), ledger::ticks_now(), slack_,
             false);
+}
+
+void* enter_unplaced_malloc(void* block) {
+  enter_unplaced(t_thread.slot, block);
+  set_counted(block);
+  return block;
 }
 
 void set_short_lived(uint64_t milliseconds) {

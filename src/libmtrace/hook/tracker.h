@@ -49,6 +49,9 @@ inline void* allocated(void* block, size_t size, Call call, unwind::Caller calle
   return samples() ? record_sample(block, size, call, caller) : record(block, size, call, caller);
 }
 
+// There was no place for a block of malloc. Returns it.
+void* enter_unplaced_malloc(void* block);
+
 // Takes `block` out of the ledger.
 void forget(void* block, Call call);
 void forget_sample(void* block);

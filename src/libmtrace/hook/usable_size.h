@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include "base/atomic.h"
 
@@ -10,6 +11,11 @@ namespace mtrace::hook {
 namespace internal {
 [[gnu::visibility("hidden")]] extern bool g_size_is_below;
 size_t ask_for_usable_size(void* block);
+// A branch, so that the usual way does not wait for a choice.
+[[gnu::noinline, gnu::cold]] inline uint64_t no_slack() {
+  asm volatile("");
+  return 0;
+}
 }  // namespace internal
 
 // From now on the word below a block is not read: not every block is malloc's. While no other thread
@@ -26,6 +32,14 @@ inline size_t usable_size(void* block) {
       return (word & ~kFlags) - sizeof word;
   }
   return internal::ask_for_usable_size(block);
+}
+
+// Usable less requested bytes of a live block of the real allocator; 0: not known.
+[[gnu::always_inline]] inline uint64_t slack_of(void* block, uint64_t size) {
+  const size_t usable = usable_size(block);
+  if (usable < size) [[unlikely]]
+    return internal::no_slack();
+  return usable - size;
 }
 
 }  // namespace mtrace::hook

@@ -31,13 +31,24 @@ class BlockTable {
   // fetch the place meanwhile.
   [[gnu::always_inline]] uint64_t* expect(uintptr_t address, uint64_t size) {
     if (size < HeapShadow::kSmall) [[likely]] {
-      uint64_t* const word = shadow_.find_or_make(address);
-      __builtin_prefetch(word, 1);
+      uint64_t* const word = expect_small(address);
       if (word != nullptr) [[likely]]
         return word;
     }
     hash_.expect(address);
     return nullptr;
+  }
+  // The same of one that is smaller than HeapShadow::kSmall, if it has a word; otherwise nullptr.
+  [[gnu::always_inline]] uint64_t* expect_small(uintptr_t address) {
+    uint64_t* const word = shadow_.find_or_make(address);
+    __builtin_prefetch(word, 1);
+    return word;
+  }
+  // The word that a small block at the address may have, or nullptr.
+  [[gnu::always_inline]] uint64_t* expect_small_to_take(uintptr_t address) const {
+    uint64_t* const word = shadow_.find(address);
+    __builtin_prefetch(word, 1);
+    return word;
   }
 
   // Addresses are multiples of 8 in the lower half of the address space. False: no room, and

@@ -59,9 +59,10 @@ inline void raise_extremes(CounterSet& set, Extremes extremes) {
   raise(set.shortest, extremes.shortest);
   raise(set.longest, extremes.longest);
 }
+inline constexpr uint32_t kShortestOfAll = kMostPackedTicks + 1;  // CounterSet::shortest of 0 ticks
 inline Extremes extremes_of(uint64_t lifetime) {
   const uint32_t packed = pack_ticks(lifetime);
-  return {kMostPackedTicks + 1 - packed, packed + 1};
+  return {kShortestOfAll - packed, packed + 1};
 }
 
 // What an allocation counts as: one block, or in a sampled process what it stands for.
@@ -86,17 +87,21 @@ struct Freed {
                                                    const Allocated& allocated) {
   add(owner, set.allocated_bytes, allocated.bytes);
   add(owner, set.allocated_blocks, allocated.blocks);
-  if (allocated.slack != 0) add(owner, set.slack, allocated.slack);
+  if (owner || allocated.slack != 0) add(owner, set.slack, allocated.slack);
 }
 
 [[gnu::always_inline]] inline void count_freed(CounterSet& set, bool owner, const Freed& freed) {
   add(owner, set.freed_bytes, freed.bytes);
   add(owner, set.freed_blocks, freed.blocks);
-  if (freed.slack != 0) add(owner, set.slack, -freed.slack);
-  if (freed.lifetime != 0) add(owner, set.lifetime, freed.lifetime * freed.blocks);
+  if (owner || freed.slack != 0) add(owner, set.slack, -freed.slack);
   if (freed.temporary) add(owner, set.temporary, freed.blocks);
   if (freed.short_lived) add(owner, set.short_lived, freed.blocks);
-  raise_extremes(set, extremes_of(freed.lifetime));
+  if (freed.lifetime != 0) {
+    add(owner, set.lifetime, freed.lifetime * freed.blocks);
+    raise_extremes(set, extremes_of(freed.lifetime));
+  } else if (load(set.shortest) != kShortestOfAll) {  // else it is the longest, too, or less
+    raise_extremes(set, extremes_of(0));
+  }
 }
 
 // What was freed is read first: a block freed meanwhile then counts as live still, never as freed

@@ -76,6 +76,17 @@ class HeapShadow {
     return replace(word, seen, address, packed);
   }
 
+  // The word of a small block, and the block of a word.
+  static uint64_t pack(uintptr_t address, Block block) {
+    return block.stack | block.size << kSizeShift | uint64_t{block.birth} << kBirthShift |
+           place_in_granule(address);
+  }
+  static Block unpack(uint64_t word) {
+    return {word >> kSizeShift & (kSmall - 1),
+            static_cast<uint32_t>(word & ((1u << kSizeShift) - 1)),
+            static_cast<uint32_t>(word >> kBirthShift & kMostPackedTicks)};
+  }
+
   // Whether that is the word of a block at the address, in whose granule it lies.
   static bool holds(uint64_t word, uintptr_t address) {
     return word != 0 && (word ^ place_in_granule(address)) >> kPlaceShift == 0;
@@ -127,16 +138,6 @@ class HeapShadow {
                 kPlaceShift - kBirthShift == kPackedTickBits);
 
   static uint64_t place_in_granule(uintptr_t address) { return address << (kPlaceShift - 3); }
-  static uint64_t pack(uintptr_t address, Block block) {
-    return block.stack | block.size << kSizeShift | uint64_t{block.birth} << kBirthShift |
-           place_in_granule(address);
-  }
-  static Block unpack(uint64_t word) {
-    return {word >> kSizeShift & (kSmall - 1),
-            static_cast<uint32_t>(word & ((1u << kSizeShift) - 1)),
-            static_cast<uint32_t>(word >> kBirthShift & kMostPackedTicks)};
-  }
-
   struct Middle {
     uint64_t* leaves[kLeaves];
   };

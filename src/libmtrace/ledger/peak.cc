@@ -27,6 +27,7 @@ void Peak::join(ThreadSlots& threads) {
   if (!threads.alone() || !threads.end_alone()) return;
   store(first_owes_, 1u);
   exchange<int64_t>(threads.slot(threads.first()).high, INT64_MIN);
+  exchange<int64_t>(threads.slot(threads.first()).low, INT64_MAX);
   tell_for_first(threads);
 }
 

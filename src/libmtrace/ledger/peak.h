@@ -29,24 +29,38 @@ class Peak {
   // Before the counters of `set` change.
   void set_aside(CounterSet& set, bool owner) const {
     const uint64_t height = load_acquire(height_);
-    if ((load(set.mark) & ~kTaking) != height) set_aside_slowly(set, owner, height);
+    // Of a set with an owner the mark is never being taken.
+    const uint64_t mark = owner ? load(set.mark) : load(set.mark) & ~kTaking;
+    if (mark != height) [[unlikely]]
+      set_aside_slowly(set, owner, height);
   }
 
   // After it: the calling thread, whose slot is `number`, has `bytes` more live, in `blocks` more.
   void changed(ThreadSlots& threads, uint32_t number, int64_t bytes, int64_t blocks) {
     ThreadSlot& slot = threads.slot(number);
-    if (number != 0) [[likely]] {
-      add_own(slot.live_blocks, blocks);
-      add_own(slot.live_bytes, bytes);
-      const auto now = static_cast<int64_t>(load(slot.live_bytes));
-      if (now <= load(slot.high) && now >= load(slot.low)) [[likely]]
-        return;
-      tell(threads, number);
-    } else {
-      fetch_add<uint64_t>(slot.live_blocks, blocks);
-      fetch_add<uint64_t>(slot.live_bytes, bytes);
-      tell_at_once(threads, bytes);
+    if (number != 0) {
+      return bytes < 0 ? shrunk(threads, slot, number, -bytes, -blocks)
+                       : grown(threads, slot, number, bytes, blocks);
     }
+    fetch_add<uint64_t>(slot.live_blocks, blocks);
+    fetch_add<uint64_t>(slot.live_bytes, bytes);
+    tell_at_once(threads, bytes);
+  }
+  // The same of a thread whose slot is at hand, which is not slot 0. What has grown is not below
+  // the lower limit: who wants the thread to come takes both away.
+  [[gnu::always_inline]] void grown(ThreadSlots& threads, ThreadSlot& slot, uint32_t number,
+                                    uint64_t bytes, uint64_t blocks) {
+    add_own(slot.live_blocks, blocks);
+    add_own(slot.live_bytes, bytes);
+    if (static_cast<int64_t>(load(slot.live_bytes)) > load(slot.high)) [[unlikely]]
+      tell(threads, number);
+  }
+  [[gnu::always_inline]] void shrunk(ThreadSlots& threads, ThreadSlot& slot, uint32_t number,
+                                     uint64_t bytes, uint64_t blocks) {
+    add_own(slot.live_blocks, -blocks);
+    add_own(slot.live_bytes, -bytes);
+    if (static_cast<int64_t>(load(slot.live_bytes)) < load(slot.low)) [[unlikely]]
+      tell(threads, number);
   }
 
   // A thread other than the first has come: from now on threads keep and tell.

@@ -36,6 +36,8 @@ constexpr uint32_t pack_ticks(uint64_t ticks) {
 
 // The earliest of the times that have this packed form.
 constexpr uint64_t unpack_ticks(uint32_t packed) {
+  if (packed < 1u << kMantissaBits) [[likely]]
+    return packed;
   const uint32_t mantissa = packed & ((1u << kMantissaBits) - 1);
   return uint64_t{mantissa} << (packed >> kMantissaBits) * kExponentStep;
 }

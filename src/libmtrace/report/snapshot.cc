@@ -36,8 +36,9 @@ Extremes take_extremes(const ledger::StackTable& stacks, StackRecord& stack) {
   Extremes both = {};
   stacks.each_set(stack, [&](CounterSet& set) {
     if (load(set.longest) == 0) return;
-    both.shortest = std::max(both.shortest, exchange(set.shortest, 0u));
+    // The longest first: see count_freed().
     both.longest = std::max(both.longest, exchange(set.longest, 0u));
+    both.shortest = std::max(both.shortest, exchange(set.shortest, 0u));
   });
   // A free caught between the two, now or by the last report, has left only one of them.
   if (both.longest == 0) return both;

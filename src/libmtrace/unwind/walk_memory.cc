@@ -19,12 +19,13 @@ bool WalkMemory::is_worthwhile() {
   return true;
 }
 
-uint32_t WalkMemory::in_second_place(uint64_t number, uintptr_t pc, uintptr_t sp, uintptr_t fp) {
-  const uint32_t stack = same(*area_->at(number), {pc, sp, fp});
-  if (stack == 0) return 0;
+WalkMemory::Known WalkMemory::in_second_place(uint64_t number, uintptr_t pc, uintptr_t sp,
+                                              uintptr_t fp) {
+  Known known;
+  if (!same(*area_->at(number), Registers{pc, sp, fp}, known)) return {};
   // What is asked for most is to stand first, where a walk of long ago may.
   if (++area_->hits % 16 == 0) exchange(*area_, number, number ^ 1);
-  return stack;
+  return known;
 }
 
 // Like remember(), as far as handlers are concerned that come in between.
@@ -70,8 +71,8 @@ bool WalkMemory::make_area(Area*& word, unsigned depth) {
 // Another walk from the same pc and stack pointer may stand in the place of the present one: what
 // tells them apart?
 void WalkMemory::learn(Area& area, const Registers& from, bool anew) {
-  if (anew) store(area.told_by(Area::start_of_hash(from)), uint64_t{0});
-  const uint64_t hash = area.hash_of(from);
+  if (anew) store(area.told_by(Area::start_of_hash(from.pc, from.sp)), uint64_t{0});
+  const uint64_t hash = area.hash_of(from.pc, from.sp);
   const Record& other = *area.at(area.place(hash));
   if (phase(other.state) < kWritten || other.sp != from.sp || other.pc != from.pc) return;
   const auto* const sp = reinterpret_cast<const uintptr_t*>(from.sp);
@@ -91,7 +92,8 @@ void WalkMemory::learn(Area& area, const Registers& from, bool anew) {
                         : (uint64_t{fresh} << 32 | static_cast<uint32_t>(old)));
 }
 
-void WalkMemory::remember(const WalkDraft& draft, unsigned depth, uint32_t stack) {
+void WalkMemory::remember(const WalkDraft& draft, unsigned depth, uint32_t stack,
+                          void* to) {
   if (!draft.whole() || !make_area(area_, depth)) return;
   Area& area = *load(area_);
   const unsigned count = (draft.count() + kStep - 1) / kStep * kStep;
@@ -105,7 +107,7 @@ void WalkMemory::remember(const WalkDraft& draft, unsigned depth, uint32_t stack
   learn(area, draft.from(), misses_ % 1024 == 0);
   // The first place, unless there is a walk in it and none in the second; or the one whose turn it
   // is.
-  const uint64_t first = area.place(area.hash_of(draft.from()));
+  const uint64_t first = area.place(area.hash_of(draft.from().pc, draft.from().sp));
   const uint64_t second = first ^ 1;
   const bool one_is_free =
       phase(area.at(first)->state) < kWritten || phase(area.at(second)->state) < kWritten;
@@ -122,6 +124,7 @@ void WalkMemory::remember(const WalkDraft& draft, unsigned depth, uint32_t stack
   record.sp = draft.from().sp;
   record.fp = draft.from().fp;
   record.stack = stack;
+  record.record = to;
   record.shape = static_cast<uint32_t>(draft.beyond()) << kBeyondShift |
                  (draft.uses_fp() ? kUsesFp : 0) | count;
   for (unsigned i = 0; i < count; ++i) {

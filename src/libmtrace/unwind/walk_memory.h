@@ -25,26 +25,36 @@ namespace mtrace::unwind {
 // All walks of one memory are of the same depth.
 class WalkMemory {
  public:
-  // What remember() was given for this walk; 0: it has to be gone.
-  [[gnu::always_inline]] uint32_t same_walk(const Registers& from) {
+  // What remember() was given for a walk.
+  struct Known {
+    uint32_t stack;  // 0: the walk has to be gone
+    void* record;
+  };
+  // For the walk that begins at `from`, Registers or a Caller.
+  template <typename From>
+  [[gnu::always_inline]] Known find(From from) {
     Area* const area = load(area_);
-    if (__builtin_expect(area == nullptr, 0)) return 0;
-    if (__builtin_expect(area->unasked != 0, 0)) return --area->unasked, 0;
-    const Registers at = from;
-    const uint64_t number = area->place(area->hash_of(at));
-    const uint32_t stack = same(*area->at(number), at);
-    if (__builtin_expect(stack == 0, 0)) return in_second_place(number ^ 1, at.pc, at.sp, at.fp);
+    if (__builtin_expect(area == nullptr, 0)) return {};
+    if (__builtin_expect(area->unasked != 0, 0)) return --area->unasked, Known{};
+    const uintptr_t pc = Registers(from).pc;
+    const uintptr_t sp = Registers(from).sp;
+    const uint64_t number = area->place(area->hash_of(pc, sp));
+    Known known;
+    if (!same(*area->at(number), from, known)) [[unlikely]]
+      return in_second_place(number ^ 1, pc, sp, Registers(from).fp);
     ++area->hits;
-    return stack;
+    return known;
   }
+  uint32_t same_walk(const Registers& from) { return find(from).stack; }
 
   // Whether to remember the walk that comes, which costs a few instructions a frame: not in a
   // thread that has hardly begun. Where fewer than one walk in three is known nothing is remembered
   // and nothing asked for, for ever longer times, between which it is tried again.
   bool is_worthwhile();
 
-  // The walk led to `stack` (not 0). Takes memory of the kernel's at first; `depth` tells how much.
-  void remember(const WalkDraft& draft, unsigned depth, uint32_t stack);
+  // The walk led to `stack` (not 0), whose record that is. Takes memory of the kernel's at first;
+  // `depth` tells how much.
+  void remember(const WalkDraft& draft, unsigned depth, uint32_t stack, void* record = nullptr);
 
   // No walk is known any more. By the thread that takes the memory over, and before walks are of
   // another depth or stacks have other numbers; no other thread uses it meanwhile.
@@ -75,7 +85,7 @@ class WalkMemory {
   static constexpr uint32_t kNoEpoch = ~0u;
 
   // A walk has two places, because few would find theirs free.
-  uint32_t in_second_place(uint64_t number, uintptr_t pc, uintptr_t sp, uintptr_t fp);
+  Known in_second_place(uint64_t number, uintptr_t pc, uintptr_t sp, uintptr_t fp);
 
   struct Record {
     uint64_t state;
@@ -84,22 +94,26 @@ class WalkMemory {
     uint32_t stack;
     uint32_t shape;
     uintptr_t fp;
+    void* record;
     StackWord words[];
   };
-  static_assert(offsetof(Record, words) == 40);
+  static_assert(offsetof(Record, words) == 48);
 
-  // The stack of the record, if it is of this walk; otherwise 0.
-  [[gnu::always_inline]] static uint32_t same(const Record& record, const Registers& from) {
+  // Whether the record is of this walk: then what it knows.
+  template <typename From>
+  [[gnu::always_inline]] static bool same(const Record& record, From at, Known& known) {
+    const uintptr_t pc = Registers(at).pc;
+    const uintptr_t first = Registers(at).sp;
     const uint64_t state = load(record.state);
     compiler_barrier();
     // Nothing is known of libraries that came or went since.
-    const uint64_t other = (record.pc ^ from.pc) | (record.sp ^ from.sp) |
+    const uint64_t other = (record.pc ^ pc) | (record.sp ^ first) |
                            (static_cast<uint32_t>(state) ^ unload_epoch());
-    if (__builtin_expect(other != 0, 0)) return 0;
+    if (__builtin_expect(other != 0, 0)) return false;
     // From here on sp is one of this thread's own stack, and so are the words.
-    const auto* const sp = reinterpret_cast<const uintptr_t*>(from.sp);
+    const auto* const sp = reinterpret_cast<const uintptr_t*>(first);
     const uint32_t shape = record.shape;
-    if ((shape & kUsesFp) != 0 && record.fp != from.fp) return 0;
+    if ((shape & kUsesFp) != 0 && record.fp != Registers(at).fp) return false;
     uint64_t difference = 0;
     const StackWord* const end = record.words + (shape & kCount);
     for (const StackWord* word = record.words; word < end; word += kStep) {
@@ -107,11 +121,9 @@ class WalkMemory {
       difference |= word[0].difference(sp) | word[1].difference(sp) | word[2].difference(sp);
     }
     const uintptr_t beyond = sp[static_cast<intptr_t>(shape >> kBeyondShift) - 1];
-    const uint32_t stack = record.stack;
+    known = {record.stack, record.record};
     compiler_barrier();
-    const bool changed =
-        difference != 0 || beyond - 1 >= kKeyEnd - 1 || load(record.state) != state;
-    return changed ? 0 : stack;
+    return difference == 0 && beyond - 1 < kKeyEnd - 1 && load(record.state) == state;
   }
 
   // A telling word, by a hash of pc, stack pointer and what those before it hold: its distance from
@@ -132,9 +144,7 @@ class WalkMemory {
     uint32_t written;
     uint64_t telling[1u << kTellingLog2];
 
-    static uint64_t start_of_hash(const Registers& from) {
-      return (from.pc + (from.sp << 16)) * kSpread;
-    }
+    static uint64_t start_of_hash(uintptr_t pc, uintptr_t sp) { return (pc + (sp << 16)) * kSpread; }
     uint64_t& told_by(uint64_t hash) { return telling[hash >> (64 - kTellingLog2)]; }
     static uint32_t tag(uint64_t hash) { return hash >> 32 & 0xffff; }
     // The distance of the telling word that follows; 0: none does.
@@ -151,10 +161,10 @@ class WalkMemory {
     }
     // The first of the two places of a walk.
     uint64_t place(uint64_t hash) const { return hash >> 44 & load(mask); }
-    [[gnu::always_inline]] uint64_t hash_of(const Registers& from) {
-      uint64_t hash = start_of_hash(from);
+    [[gnu::always_inline]] uint64_t hash_of(uintptr_t pc, uintptr_t sp) {
+      uint64_t hash = start_of_hash(pc, sp);
       const uintptr_t first = next_telling(hash);
-      if (first != 0) hash = told(from.sp, hash, first);
+      if (first != 0) hash = told(sp, hash, first);
       return hash;
     }
     // They may be telling words of another pc and stack pointer, so they are looked at only if they

@@ -30,6 +30,16 @@ struct Caller {
 #define MTRACE_CALLER() \
   (::mtrace::unwind::Caller{static_cast<const uintptr_t*>(__builtin_frame_address(0))})
 
+// The same in a function to which a hook jumps, as it does in place of a call in its last line. A
+// compiler that does not optimise makes it a call.
+#ifdef __OPTIMIZE__
+#define MTRACE_CALLER_OF_HOOK() MTRACE_CALLER()
+#else
+#define MTRACE_CALLER_OF_HOOK()                          \
+  (::mtrace::unwind::Caller{reinterpret_cast<uintptr_t*>( \
+      *static_cast<uintptr_t*>(__builtin_frame_address(0)))})
+#endif
+
 enum class End : uint8_t {
   kBottom,  // the outermost function (its return address is undefined or zero)
   kDepth,   // as many frames as asked for; there are more

@@ -73,6 +73,7 @@ bool request_report(const LedgerFile& file, const std::string& label) {
     int64_t limit = 0;
     // INT64_MIN has a meaning in the library (ledger/peak.h) and the same effect, so keep it.
     if (file.read(high, limit) && limit != INT64_MIN) out.write(high, INT64_MIN + 1);
+    out.write(high - offsetof(LedgerThread, high) + offsetof(LedgerThread, low), INT64_MAX);
   }
   return true;
 }

@@ -1,0 +1,26 @@
+#include "hook/booking.h"
+
+namespace mtrace::hook {
+
+uint64_t g_short_lived = 0;
+
+using ledger::g_ledger;
+
+void book_allocation_apart(uint32_t slot, ledger::StackRecord& stack, uint64_t bytes,
+                           uint64_t blocks, uint64_t slack) {
+  const auto [set, owner] = g_ledger.stacks.counting(stack, slot);
+  g_ledger.peak.set_aside(set, owner);
+  count_allocated(set, owner, {bytes, blocks, slack});
+  g_ledger.peak.changed(g_ledger.threads, slot, static_cast<int64_t>(bytes),
+                        static_cast<int64_t>(blocks));
+}
+
+void book_free_apart(uint32_t slot, ledger::StackRecord& stack, const ledger::Freed& freed) {
+  const auto [set, owner] = g_ledger.stacks.counting(stack, slot);
+  g_ledger.peak.set_aside(set, owner);
+  count_freed(set, owner, freed);
+  g_ledger.peak.changed(g_ledger.threads, slot, -static_cast<int64_t>(freed.bytes),
+                        -static_cast<int64_t>(freed.blocks));
+}
+
+}  // namespace mtrace::hook

@@ -1,0 +1,58 @@
+// What an allocation and a free change in the counters of a stack and in the peak.
+//
+// Thread-safe; async-signal-safe.
+#pragma once
+
+#include <cstdint>
+
+#include "hook/thread_state.h"
+#include "ledger/ledger.h"
+
+namespace mtrace::hook {
+
+// In a set that is not the thread's own, or by a thread without a slot (0).
+// Takes no object: a hook that passes one on the stack, or its address, does not keep it in
+// registers (and see MTRACE_EXPORT_AS_IT_IS).
+[[gnu::cold]] void book_allocation_apart(uint32_t slot, ledger::StackRecord& stack, uint64_t bytes,
+                                         uint64_t blocks, uint64_t slack);
+[[gnu::cold]] void book_free_apart(uint32_t slot, ledger::StackRecord& stack,
+                                   const ledger::Freed& freed);
+
+// By a thread with a slot, in a set of its own.
+[[gnu::always_inline]] inline void book_allocation_own(const ThreadState& self,
+                                                       ledger::CounterSet& own,
+                                                       ledger::Allocated allocated) {
+  using ledger::g_ledger;
+  g_ledger.peak.set_aside(own, true);
+  count_allocated(own, true, allocated);
+  g_ledger.peak.grown(g_ledger.threads, *self.place, self.slot, allocated.bytes, allocated.blocks);
+}
+[[gnu::always_inline]] inline void book_free_own(const ThreadState& self, ledger::CounterSet& own,
+                                                 const ledger::Freed& freed) {
+  using ledger::g_ledger;
+  g_ledger.peak.set_aside(own, true);
+  count_freed(own, true, freed);
+  g_ledger.peak.shrunk(g_ledger.threads, *self.place, self.slot, freed.bytes, freed.blocks);
+}
+
+[[gnu::visibility("hidden")]] extern uint64_t g_short_lived;  // ticks
+
+namespace internal {
+// 0, by a branch: so the usual way does not wait for a choice.
+[[gnu::noinline, gnu::cold]] inline uint64_t none() {
+  asm volatile("");
+  return 0;
+}
+}  // namespace internal
+
+// What the free of a block at the time `now` counts as, if the block stands for `weight`.
+[[gnu::always_inline]] inline ledger::Freed freed_at(uint64_t now, ledger::Block block,
+                                                     ledger::Weight weight, uint64_t slack,
+                                                     bool temporary) {
+  const uint64_t birth = ledger::unpack_ticks(block.birth);
+  const uint64_t lifetime = now >= birth ? now - birth : internal::none();
+  return {weight.bytes, weight.blocks, slack * weight.blocks,
+          lifetime,     temporary,     lifetime <= g_short_lived};
+}
+
+}  // namespace mtrace::hook
