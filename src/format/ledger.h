@@ -18,7 +18,7 @@
 namespace mtrace::format {
 
 inline constexpr uint64_t kLedgerMagic = 0x315245474445'4c4du;  // "MLEDGER1"
-inline constexpr uint32_t kLedgerVersion = 2;                   // of everything in this file
+inline constexpr uint32_t kLedgerVersion = 3;                   // of everything in this file
 inline constexpr char kLedgerSuffix[] = ".ledger";
 inline constexpr uint64_t kLedgerPage = 4096;  // extents begin and end at multiples of this, in
                                                // bytes
@@ -162,15 +162,15 @@ struct LedgerCounterSet {
   uint64_t freed_blocks;
   uint64_t slack;
   uint64_t lifetime;
-  uint64_t mark;
+  uint64_t mark;  // the lowest kLedgerMarkBits: of the peak
   uint32_t shortest;
   uint32_t longest;
   uint64_t set_aside;
   uint64_t temporary;
-  uint64_t short_lived;
-  uint64_t unused[5];
+  uint64_t long_lived;
 };
-static_assert(sizeof(LedgerCounterSet) == 128);
+inline constexpr unsigned kLedgerMarkBits = 48;
+static_assert(sizeof(LedgerCounterSet) == 88);
 
 // Totals of a stack at one moment, or changes between two moments.
 struct LedgerCounters {
@@ -179,7 +179,7 @@ struct LedgerCounters {
   uint64_t freed_bytes;
   uint64_t freed_blocks;
   uint64_t temporary;    // frees by the thread that allocated the block and nothing since
-  uint64_t short_lived;  // frees within MTRACE_SHORT_LIVED
+  uint64_t short_lived;  // frees within MTRACE_TEMPORARY_MS
   uint64_t lifetime;     // ticks, sum over all freed blocks
 
   int64_t live_bytes() const { return static_cast<int64_t>(allocated_bytes - freed_bytes); }
@@ -206,13 +206,13 @@ struct LedgerCounters {
   }
 };
 
-// See ledger/stack_table.h. `depth` addresses follow, innermost first.
+// See ledger/stack_table.h. `depth` addresses of kLedgerFrameBytes follow, innermost first, to be
+// extended by their highest bit.
 struct LedgerStack {
   LedgerCounterSet own;
   uint64_t hash;
   uint32_t next;
   uint32_t ordinal;
-  uint32_t owner;
   uint32_t second_owner;
   uint32_t second;   // index of a LedgerCounterSet, 0: none
   uint32_t shared;   // the same
@@ -222,9 +222,9 @@ struct LedgerStack {
   uint8_t kind;
   uint8_t cut;
   uint8_t lost;
-  uint32_t unused;
 };
-static_assert(sizeof(LedgerStack) == 176);
+inline constexpr size_t kLedgerFrameBytes = 6;
+static_assert(sizeof(LedgerStack) == 128);
 
 // See ledger/block_hash.h. `lines` of four slots lie at `slots`.
 struct LedgerLevel {

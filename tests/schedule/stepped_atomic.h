@@ -88,6 +88,9 @@ inline void add_own(uint32_t& word, uint32_t value) {
 inline void add_own(uint64_t& word, uint64_t value) {
   schedule::add_unlocked(&word, sizeof word, value);
 }
+inline void subtract_own(uint64_t& word, uint64_t value) {
+  schedule::add_unlocked(&word, sizeof word, -value);
+}
 inline void full_fence() { schedule::fence(); }
 inline void compiler_barrier() {}
 

@@ -95,6 +95,9 @@ inline void add_own(uint32_t& word, uint32_t value) {
 inline void add_own(uint64_t& word, uint64_t value) {
   asm volatile("addq %1, %0" : "+m"(word) : "er"(value) : "cc");
 }
+inline void subtract_own(uint64_t& word, uint64_t value) {
+  asm volatile("subq %1, %0" : "+m"(word) : "er"(value) : "cc");
+}
 
 #else
 
@@ -104,6 +107,7 @@ inline bool claim_exchange(uint64_t& word, uint64_t& expected, uint64_t desired)
 inline uint32_t count_up_own(uint32_t& word) { return fetch_add(word, 1u) + 1; }
 inline void add_own(uint32_t& word, uint32_t value) { fetch_add(word, value); }
 inline void add_own(uint64_t& word, uint64_t value) { fetch_add(word, value); }
+inline void subtract_own(uint64_t& word, uint64_t value) { fetch_add(word, -value); }
 
 #endif
 

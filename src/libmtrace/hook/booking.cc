@@ -6,6 +6,12 @@ uint64_t g_short_lived = 0;
 
 using ledger::g_ledger;
 
+ledger::CounterSet* own_set_slowly(const ThreadState& self, ledger::StackRecord& stack) {
+  ledger::CounterSet* const own = g_ledger.stacks.own_set(stack, self.slot);
+  if (own != nullptr) g_ledger.peak.set_aside(*own, true);
+  return own;
+}
+
 void book_allocation_apart(uint32_t slot, ledger::StackRecord& stack, uint64_t bytes,
                            uint64_t blocks, uint64_t slack) {
   const auto [set, owner] = g_ledger.stacks.counting(stack, slot);

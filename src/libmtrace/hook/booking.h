@@ -13,26 +13,34 @@ namespace mtrace::hook {
 // In a set that is not the thread's own, or by a thread without a slot (0).
 // Takes no object: a hook that passes one on the stack, or its address, does not keep it in
 // registers (and see MTRACE_EXPORT_AS_IT_IS).
-[[gnu::cold]] void book_allocation_apart(uint32_t slot, ledger::StackRecord& stack, uint64_t bytes,
+void book_allocation_apart(uint32_t slot, ledger::StackRecord& stack, uint64_t bytes,
                                          uint64_t blocks, uint64_t slack);
-[[gnu::cold]] void book_free_apart(uint32_t slot, ledger::StackRecord& stack,
+void book_free_apart(uint32_t slot, ledger::StackRecord& stack,
                                    const ledger::Freed& freed);
 
-// By a thread with a slot, in a set of its own.
+// The thread's own set of a stack, which has set aside what it holds: now it may change. nullptr:
+// the thread has none.
+ledger::CounterSet* own_set_slowly(const ThreadState& self, ledger::StackRecord& stack);
+[[gnu::always_inline]] inline ledger::CounterSet* own_set(const ThreadState& self,
+                                                          ledger::StackRecord& stack) {
+  if (ledger::g_ledger.peak.is_own_and_aside(stack.own, self.ownership)) [[likely]]
+    return &stack.own;
+  return own_set_slowly(self, stack);
+}
+
+// By a thread with a slot, in its own_set().
 [[gnu::always_inline]] inline void book_allocation_own(const ThreadState& self,
                                                        ledger::CounterSet& own,
                                                        ledger::Allocated allocated) {
   using ledger::g_ledger;
-  g_ledger.peak.set_aside(own, true);
   count_allocated(own, true, allocated);
-  g_ledger.peak.grown(g_ledger.threads, *self.place, self.slot, allocated.bytes, allocated.blocks);
+  g_ledger.peak.grown(g_ledger.threads, *self.place, allocated.bytes, allocated.blocks);
 }
 [[gnu::always_inline]] inline void book_free_own(const ThreadState& self, ledger::CounterSet& own,
                                                  const ledger::Freed& freed) {
   using ledger::g_ledger;
-  g_ledger.peak.set_aside(own, true);
   count_freed(own, true, freed);
-  g_ledger.peak.shrunk(g_ledger.threads, *self.place, self.slot, freed.bytes, freed.blocks);
+  g_ledger.peak.shrunk(g_ledger.threads, *self.place, freed.bytes, freed.blocks);
 }
 
 [[gnu::visibility("hidden")]] extern uint64_t g_short_lived;  // ticks

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "base/atomic.h"
+#include "hook/thread_state.h"
 #include "ledger/ledger.h"
 #include "unwind/walk_memory.h"
 #include "unwind/walker.h"
@@ -27,13 +28,13 @@ struct FoundStack {
   ledger::StackRecord& record;
 };
 
-// The same for a thread with a slot, whose walks these are: without a walk where it is known.
-[[gnu::always_inline]] inline FoundStack find_stack(unwind::Caller caller, uint32_t slot,
-                                                    unwind::WalkMemory& walks) {
-  const unwind::WalkMemory::Known known = walks.find(caller);
-  if (known.stack != 0) [[likely]]
+// The same for a thread with a slot: without a walk where it is known.
+[[gnu::always_inline]] inline FoundStack find_stack(unwind::Caller caller,
+                                                    const ThreadState& self) {
+  unwind::WalkMemory::Known known;
+  if (self.walks->find(caller, known)) [[likely]]
     return {known.stack, *static_cast<ledger::StackRecord*>(known.record)};
-  const uint32_t walked = walk_to_stack(caller, slot);
+  const uint32_t walked = walk_to_stack(caller, self.slot);
   return {walked, ledger::g_ledger.stacks.record(walked)};
 }
 

@@ -39,61 +39,69 @@ void count_call(const ThreadState& self, Call call) {
     self.counted = nullptr;
 }
 
-[[gnu::noinline, gnu::cold]] void* unusual_malloc(void* block, size_t size, unwind::Caller caller) {
-  return record(block, size, Call::kMalloc, caller);
+// In a set that the thread shares with others.
+[[gnu::noinline]] void* counted_apart(ThreadState& self, ledger::StackRecord& stack, void* block,
+                                      size_t size, uint64_t slack) {
+  book_allocation_apart(self.slot, stack, size, 1, slack);
+  self.counted = block;
+  compiler_barrier();
+  self.last.held = 0;
+  return block;
 }
 
-// A block that is there: what its word holds, and the thread's own set of its stack.
-struct Found {
-  uint64_t held;  // 0: nothing is found
-  ledger::CounterSet* set;
-};
-
-// Takes the last block out where it is remembered.
-[[gnu::always_inline]] inline Found take_last(ThreadState& self, const void* block) {
+// Where the last block stands; nowhere if that is not remembered.
+[[gnu::always_inline]] inline LastBlock place_of_last(const ThreadState& self, const void* block) {
   compiler_barrier();
   const LastBlock last = self.last;
   compiler_barrier();
   // A handler that came between may have allocated.
-  if (last.held == 0 || self.counted != block || load(*last.word) != last.held) return {};
-  store_release(*last.word, uint64_t{0});
-  return {last.held, last.set};
+  return last.held != 0 && self.counted == block ? last : LastBlock{};
 }
 
-[[gnu::always_inline]] inline Found take(const ThreadState& self, uintptr_t address,
-                                         uint64_t* word) {
-  if (word == nullptr) [[unlikely]]
-    return {};
-  const uint64_t held = load(*word);
-  if (!HeapShadow::holds(held, address)) [[unlikely]]
-    return {};
-  ledger::StackRecord& stack = g_ledger.stacks.record(HeapShadow::unpack(held).stack);
-  ledger::CounterSet* const own = g_ledger.stacks.own_set(stack, self.slot);
-  if (own == nullptr) [[unlikely]]
-    return {};
-  store_release(*word, uint64_t{0});
-  return {held, own};
+// The thread's own set, which has set aside what it holds; nullptr: it has none.
+template <bool kLast>
+[[gnu::always_inline]] inline ledger::CounterSet* set_of(const ThreadState& self, LastBlock place,
+                                                         ledger::Block taken) {
+  ledger::StackRecord& stack = g_ledger.stacks.record(taken.stack);
+  ledger::CounterSet& set = kLast ? *place.set : stack.own;
+  if (g_ledger.peak.is_own_and_aside(set, self.ownership)) [[likely]]
+    return &set;
+  return own_set_slowly(self, stack);
 }
 
-// False: the block is not where it nearly always is, or not to be counted. Nothing has changed.
+// Takes the block from its place: it is the last one, or any other. False: it is not there, and
+// nothing has changed.
+template <bool kLast>
+[[gnu::always_inline]] inline bool forget_at(ThreadState& self, LastBlock place, void* block) {
+  if (place.word == nullptr) [[unlikely]]
+    return false;
+  const auto address = reinterpret_cast<uintptr_t>(block);
+  const uint64_t now = ledger::ticks_now();
+  const uint64_t held = load(*place.word);
+  if (kLast ? held != place.held : !HeapShadow::holds(held, address)) [[unlikely]]
+    return false;
+  const ledger::Block taken = HeapShadow::unpack(held);
+  const ledger::Freed freed =
+      freed_at(now, taken, {taken.size, 1}, slack_of(block, taken.size), kLast);
+  ledger::CounterSet* const set = set_of<kLast>(self, place, taken);
+  if (set == nullptr) [[unlikely]]
+    return false;
+  store_release(*place.word, uint64_t{0});
+  count_call(self, Call::kFree);
+  book_free_own(self, *set, freed);
+  if (kLast) self.counted = nullptr;
+  return true;
+}
+
 [[gnu::always_inline]] inline bool forget_exactly(void* block) {
   ThreadState& self = this_thread();
   if (load(*g_counting) != kRecording || self.place == nullptr) [[unlikely]]
     return false;
   ledger::Operation operation(*self.place);
-  const auto address = reinterpret_cast<uintptr_t>(block);
-  const bool temporary = self.counted == block;
-  uint64_t* const word = temporary ? nullptr : g_ledger.blocks.expect_small_to_take(address);
-  const uint64_t now = ledger::ticks_now();
-  const Found found = temporary ? take_last(self, block) : take(self, address, word);
-  if (found.held == 0) [[unlikely]]
-    return false;
-  count_call(self, Call::kFree);
-  const ledger::Block taken = HeapShadow::unpack(found.held);
-  book_free_own(self, *found.set,
-                freed_at(now, taken, {taken.size, 1}, slack_of(block, taken.size), temporary));
-  if (temporary) self.counted = nullptr;
-  return true;
+  if (self.counted == block) return forget_at<true>(self, place_of_last(self, block), block);
+  uint64_t* const word =
+      g_ledger.blocks.expect_small_to_take(reinterpret_cast<uintptr_t>(block));
+  return forget_at<false>(self, {word, 0, nullptr}, block);
 }
 
 }  // namespace
@@ -102,33 +110,29 @@ MTRACE_REALIGN void* exact_malloc(size_t size) {
   ThreadState& self = this_thread();
   self.counted = nullptr;
   void* const block = g_next.malloc(size);
-  const unwind::Caller caller = MTRACE_CALLER_OF_HOOK();
   // Counted by a hook nested in that call, or failed: nullptr as before.
   if (self.counted == block || load(*g_counting) != kRecording || self.place == nullptr ||
       size >= HeapShadow::kSmall) [[unlikely]]
-    return unusual_malloc(block, size, caller);
+    return record(block, size, Call::kMalloc, MTRACE_CALLER_OF_HOOK());
   const auto address = reinterpret_cast<uintptr_t>(block);
   uint64_t* const word = g_ledger.blocks.expect_small(address);
   if (word == nullptr) [[unlikely]]
-    return unusual_malloc(block, size, caller);
+    return record(block, size, Call::kMalloc, MTRACE_CALLER_OF_HOOK());
   ledger::Operation operation(*self.place);
   count_call(self, Call::kMalloc);
   const uint32_t birth = ledger::pack_ticks(ledger::ticks_now());
-  const FoundStack stack = find_stack(caller, self.slot, *self.walks);
-  const ledger::Block entry = {size, stack.index, birth};
-  if (!g_ledger.blocks.put(word, address, entry)) [[unlikely]]
+  const FoundStack stack = find_stack(MTRACE_CALLER_OF_HOOK(), self);
+  const uint64_t held = HeapShadow::pack(address, {size, stack.index, birth});
+  if (!g_ledger.blocks.put_small(*word, address, held)) [[unlikely]]
     return enter_unplaced_malloc(block);
-  const ledger::Allocated allocated = {size, 1, slack_of(block, size)};
-  ledger::CounterSet* const own = g_ledger.stacks.own_set(stack.record, self.slot);
-  if (own == nullptr) [[unlikely]] {
-    book_allocation_apart(self.slot, stack.record, size, 1, allocated.slack);
-    self.counted = block;
-    compiler_barrier();
-    self.last.held = 0;
-    return block;
+  const uint64_t slack = slack_of(block, size);
+  ledger::CounterSet* own = &stack.record.own;
+  if (!g_ledger.peak.is_own_and_aside(*own, self.ownership)) [[unlikely]] {
+    own = own_set_slowly(self, stack.record);
+    if (own == nullptr) return counted_apart(self, stack.record, block, size, slack);
   }
-  book_allocation_own(self, *own, allocated);
-  set_counted(self, block, {word, HeapShadow::pack(address, entry), own});
+  book_allocation_own(self, *own, {size, 1, slack});
+  set_counted(self, block, {word, held, own});
   return block;
 }
 

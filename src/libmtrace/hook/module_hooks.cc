@@ -35,8 +35,8 @@ bool is_same(const unwind::Module* a, const unwind::Module* b) {
 bool modules_came_back(const ledger::StackRecord& stack) {
   const uint32_t retired = load(stack.retired);
   for (unsigned i = 0; i < stack.depth; ++i) {
-    if (!is_same(unwind::find_module(stack.frames[i], retired, nullptr),
-                 unwind::find_module(stack.frames[i], unwind::kAlive, nullptr))) {
+    if (!is_same(unwind::find_module(stack.frame(i), retired, nullptr),
+                 unwind::find_module(stack.frame(i), unwind::kAlive, nullptr))) {
       return false;
     }
   }

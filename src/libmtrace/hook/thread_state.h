@@ -23,6 +23,7 @@ struct alignas(64) ThreadState {
   const void* counted;  // what a hook on this thread counted last: a block, not freed since
   ledger::ThreadSlot* place;  // the slot; nullptr: none
   unwind::WalkMemory* walks;  // of the slot
+  uint64_t ownership;         // ledger::owned_by() the slot
   LastBlock last;
   uint32_t slot;  // 0: none asked for yet, or none to be had (see no_slot)
   bool no_slot;

@@ -26,6 +26,7 @@ MTRACE_REALIGN __attribute__((noinline)) uint32_t find_slot() {
   begin_walks(t_thread.slot);
   if (t_thread.slot != 0) {
     t_thread.walks = &g_known_walks[t_thread.slot];
+    t_thread.ownership = ledger::owned_by(t_thread.slot);
     compiler_barrier();
     t_thread.place = &g_ledger.threads.slot(t_thread.slot);
   }
@@ -45,7 +46,7 @@ void count_call(uint32_t slot, Call call) {
 [[gnu::always_inline]] inline void book_allocation(uint32_t slot, uint32_t index,
                                                    ledger::Allocated allocated) {
   ledger::StackRecord& stack = g_ledger.stacks.record(index);
-  ledger::CounterSet* const own = slot != 0 ? g_ledger.stacks.own_set(stack, slot) : nullptr;
+  ledger::CounterSet* const own = slot != 0 ? own_set(t_thread, stack) : nullptr;
   if (__builtin_expect(own == nullptr, 0)) {
     return book_allocation_apart(slot, stack, allocated.bytes, allocated.blocks, allocated.slack);
   }
@@ -57,7 +58,7 @@ void count_call(uint32_t slot, Call call) {
                                              bool temporary) {
   const ledger::Freed freed = freed_at(now, block, weight, slack, temporary);
   ledger::StackRecord& stack = g_ledger.stacks.record(block.stack);
-  ledger::CounterSet* const own = slot != 0 ? g_ledger.stacks.own_set(stack, slot) : nullptr;
+  ledger::CounterSet* const own = slot != 0 ? own_set(t_thread, stack) : nullptr;
   if (__builtin_expect(own == nullptr, 0)) return book_free_apart(slot, stack, freed);
   book_free_own(t_thread, *own, freed);
 }
@@ -94,7 +95,7 @@ __attribute__((noinline)) void book_unplaced_free(uint32_t slot, ledger::Weight 
   const auto address = reinterpret_cast<uintptr_t>(block);
   uint64_t* const word = g_ledger.blocks.expect(address, size);
   const uint32_t birth = ledger::pack_ticks(ledger::ticks_now());
-  const uint32_t stack = slot != 0 ? find_stack(caller, slot, *t_thread.walks).index : walk_to_stack(caller, 0);
+  const uint32_t stack = slot != 0 ? find_stack(caller, t_thread).index : walk_to_stack(caller, 0);
   if (g_ledger.blocks.put(word, address, {size, stack, birth})) {
     book_allocation(slot, stack, {size, 1, slack_of(block, size)});
   } else {

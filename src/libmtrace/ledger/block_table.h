@@ -55,8 +55,14 @@ class BlockTable {
   // lost_blocks() has grown.
   [[gnu::always_inline]] bool put(uint64_t* word, uintptr_t address, Block block) {
     if (word == nullptr) return put_in_hash(address, block);
-    const HeapShadow::Put put = shadow_.put(*word, address, block);
-    return put == HeapShadow::Put::kDone || put_beside(put, address, block);
+    return put_small(*word, address, HeapShadow::pack(address, block));
+  }
+  // The same of a block that has a word, in the form in which it stands there.
+  [[gnu::always_inline]] bool put_small(uint64_t& word, uintptr_t address, uint64_t packed) {
+    const HeapShadow::Put put = shadow_.put(word, address, packed);
+    if (put == HeapShadow::Put::kDone) [[likely]]
+      return true;
+    return put_beside(put, address, HeapShadow::unpack(packed));
   }
   bool put(uintptr_t address, const Block& block) {
     return put(expect(address, block.size), address, block);

@@ -16,23 +16,38 @@ using Counters = format::LedgerCounters;
 inline uint64_t live_bytes(const Counters& c) { return c.allocated_bytes - c.freed_bytes; }
 inline uint64_t live_blocks(const Counters& c) { return c.allocated_blocks - c.freed_blocks; }
 
-// One of the sets of a stack, as it lies in memory. In the first cache line what every operation
-// touches.
-struct alignas(64) CounterSet {
+// One of the sets of a stack, as it lies in memory: at the beginning of a cache line, so that all of
+// it that nearly every operation touches is in one. The owner stands in the mark, because both are
+// compared each time.
+struct CounterSet {
   uint64_t allocated_bytes;
   uint64_t allocated_blocks;
   uint64_t freed_bytes;
   uint64_t freed_blocks;
   uint64_t slack;     // usable less requested bytes of live blocks; one set alone may be negative
   uint64_t lifetime;  // ticks
-  uint64_t mark;      // the peak since which `set_aside` holds; see ledger/peak.h
+  uint64_t mark;      // the peak since which `set_aside` holds, see ledger/peak.h; above, the owner
   uint32_t shortest;  // kMostPackedTicks + 1 - the shortest lifetime, packed; 0: none
   uint32_t longest;   // 1 + the longest, packed; 0: none. Both since the previous report
 
   uint64_t set_aside;  // bytes that the set held before it was first touched after `mark`
   uint64_t temporary;
-  uint64_t short_lived;
+  uint64_t long_lived;  // of the freed blocks those that are not short-lived, which are fewer
 };
+
+// The thread that alone adds to a set, as it stands in the mark; 0: none.
+inline constexpr unsigned kOwnerShift = format::kLedgerMarkBits;
+inline constexpr uint64_t kHeightBits = (uint64_t{1} << kOwnerShift) - 1;
+inline constexpr uint64_t owned_by(uint32_t number) { return uint64_t{number} << kOwnerShift; }
+inline uint32_t owner_of(const CounterSet& set) {
+  return load(set.mark) >> kOwnerShift & 0x7fff;
+}
+// By who is alone: it holds nothing, and keeps its owner.
+inline void clear(CounterSet& set) {
+  const uint64_t owner = set.mark & ~kHeightBits;
+  set = {};
+  set.mark = owner;
+}
 
 // Shortest and longest lifetime, as in a CounterSet.
 struct Extremes {
@@ -46,6 +61,14 @@ inline void add(bool owner, uint64_t& word, uint64_t value) {
     add_own(word, value);
   } else {
     fetch_add(word, value);
+  }
+}
+
+inline void subtract(bool owner, uint64_t& word, uint64_t value) {
+  if (owner) {
+    subtract_own(word, value);
+  } else {
+    fetch_add(word, -value);
   }
 }
 
@@ -91,11 +114,12 @@ struct Freed {
 }
 
 [[gnu::always_inline]] inline void count_freed(CounterSet& set, bool owner, const Freed& freed) {
+  // First, because a reader takes it from the freed blocks, which it reads before.
+  if (!freed.short_lived) add(owner, set.long_lived, freed.blocks);
   add(owner, set.freed_bytes, freed.bytes);
   add(owner, set.freed_blocks, freed.blocks);
-  if (owner || freed.slack != 0) add(owner, set.slack, -freed.slack);
+  if (owner || freed.slack != 0) subtract(owner, set.slack, freed.slack);
   if (freed.temporary) add(owner, set.temporary, freed.blocks);
-  if (freed.short_lived) add(owner, set.short_lived, freed.blocks);
   if (freed.lifetime != 0) {
     add(owner, set.lifetime, freed.lifetime * freed.blocks);
     raise_extremes(set, extremes_of(freed.lifetime));
@@ -108,10 +132,13 @@ struct Freed {
 // but not allocated.
 inline void read_freed(const CounterSet& set, Counters& sum) {
   sum.temporary += load_acquire(set.temporary);
-  sum.short_lived += load_acquire(set.short_lived);
   sum.lifetime += load_acquire(set.lifetime);
   sum.freed_bytes += load_acquire(set.freed_bytes);
-  sum.freed_blocks += load_acquire(set.freed_blocks);
+  const uint64_t freed = load_acquire(set.freed_blocks);
+  sum.freed_blocks += freed;
+  // Of frees that are being counted it may have more than `freed`.
+  const uint64_t long_lived = load_acquire(set.long_lived);
+  if (long_lived < freed) sum.short_lived += freed - long_lived;
 }
 inline void read_allocated(const CounterSet& set, Counters& sum) {
   sum.allocated_bytes += load_acquire(set.allocated_bytes);

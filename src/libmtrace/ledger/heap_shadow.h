@@ -50,7 +50,9 @@ class HeapShadow {
   // The word for the address; nullptr: there is none, or none yet.
   uint64_t* find(uintptr_t address) const {
     if ((address & kUnusual) != 0) return nullptr;
-    Middle* const middle = load_acquire(directory_[address >> kMiddleShift]);
+    Middle* const* directory = directory_;
+    asm("" : "+r"(directory));  // an address by itself, for the processor adds no other to it
+    Middle* const middle = load_acquire(directory[address >> kMiddleShift]);
     if (middle == nullptr) return nullptr;
     uint64_t* const leaf = load_acquire(middle->leaves[address >> kLeafShift & (kLeaves - 1)]);
     return leaf == nullptr ? nullptr : leaf + (address >> kGranuleShift & (kLeafWords - 1));
@@ -63,8 +65,7 @@ class HeapShadow {
 
   // `word` is the address's, and the block small. False: another block is there.
   enum class Put { kDone, kTaken, kReplaced };  // kReplaced: one of this address, freed unseen
-  [[gnu::always_inline]] Put put(uint64_t& word, uintptr_t address, Block block) {
-    const uint64_t packed = pack(address, block);
+  [[gnu::always_inline]] Put put(uint64_t& word, uintptr_t address, uint64_t packed) {
     uint64_t seen = load(word);
     if (seen == 0) [[likely]] {
       if (load(granules_) == Granules::kOwn) [[likely]] {

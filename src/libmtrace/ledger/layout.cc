@@ -21,7 +21,8 @@ MTRACE_SAME(LedgerCounterSet, CounterSet, shortest);
 MTRACE_SAME(LedgerCounterSet, CounterSet, longest);
 MTRACE_SAME(LedgerCounterSet, CounterSet, set_aside);
 MTRACE_SAME(LedgerCounterSet, CounterSet, temporary);
-MTRACE_SAME(LedgerCounterSet, CounterSet, short_lived);
+MTRACE_SAME(LedgerCounterSet, CounterSet, long_lived);
+static_assert(kOwnerShift == kLedgerMarkBits);
 
 static_assert(sizeof(LedgerStack) == offsetof(StackRecord, frames));
 MTRACE_SAME(LedgerStack, StackRecord, own);

@@ -17,8 +17,8 @@ void settle(CounterSet& set, uint64_t height) {
   if (set.longest != 0) set.longest = 0;
   // The child's peak starts from what it inherited, and may come to stand as high as one of the
   // parent's did: marks of those must not be taken for its own.
-  if (set.mark < height) return;
-  set.mark = height;
+  if ((set.mark & kHeightBits) < height) return;
+  set.mark = height | (set.mark & ~kHeightBits);
   set.set_aside = set.allocated_bytes - set.freed_bytes;
 }
 
@@ -35,12 +35,12 @@ void Ledger::count_anew() {
     uint64_t slack = 0;
     stacks.each_set(stack, [&](CounterSet& set) {
       slack += set.slack;
-      set = {};
+      clear(set);
     });
     stack.own.freed_bytes = stack.own.allocated_bytes = before.freed_bytes;
     stack.own.freed_blocks = stack.own.allocated_blocks = before.freed_blocks;
     stack.own.temporary = before.temporary;
-    stack.own.short_lived = before.short_lived;
+    stack.own.long_lived = before.freed_blocks - before.short_lived;
     stack.own.lifetime = before.lifetime;
     stack.own.slack = slack;
   });
@@ -110,7 +110,7 @@ void Ledger::forget_all(uint32_t child) {
   blocks.forget_all();
   stacks.for_each([&](uint32_t, StackRecord& stack) {
     if (stack.kind != 0) return;
-    stacks.each_set(stack, [](CounterSet& set) { set = {}; });
+    stacks.each_set(stack, [](CounterSet& set) { clear(set); });
     Counters* base = reported.find(stack.ordinal);
     if (base != nullptr) *base = {};
     Variance* variance = reported_variance.of_stacks.find(stack.ordinal);

@@ -8,14 +8,14 @@ void Peak::set_aside_slowly(CounterSet& set, bool owner, uint64_t height) const 
   const uint64_t holds = held(set);
   if (owner) {
     store(set.set_aside, holds);
-    store_release(set.mark, height);
+    store_release(set.mark, height | (load(set.mark) & kOwners));
     return;
   }
   // What the set holds was read before the mark is taken: whoever counts after this peak has to
   // pass here first, so nobody has come between unless this fails. The loser goes on: its rival
   // has read the same.
   uint64_t seen = load(set.mark);
-  if ((seen & ~kTaking) == height) return;
+  if ((seen & kHeightBits) == height) return;
   if (!compare_exchange(set.mark, seen, height | kTaking)) return;
   store(set.set_aside, holds);
   store_release(set.mark, height);
@@ -73,11 +73,10 @@ void Peak::tell_at_once(ThreadSlots& threads, int64_t bytes) {
   add_to_total(static_cast<uint64_t>(bytes));
 }
 
-void Peak::tell(ThreadSlots& threads, uint32_t number) {
+void Peak::tell(ThreadSlots& threads, ThreadSlot& slot) {
   constexpr uint32_t kHabitLimit = 4096;
-  ThreadSlot& slot = threads.slot(number);
   if (load(first_owes_) != 0) [[unlikely]] {
-    if (number == threads.first()) {
+    if (&slot == &threads.slot(threads.first())) {
       store(first_owes_, 0u);
     } else {
       tell_for_first(threads);

@@ -28,19 +28,22 @@ class Peak {
  public:
   // Before the counters of `set` change.
   void set_aside(CounterSet& set, bool owner) const {
-    const uint64_t height = load_acquire(height_);
-    // Of a set with an owner the mark is never being taken.
-    const uint64_t mark = owner ? load(set.mark) : load(set.mark) & ~kTaking;
-    if (mark != height) [[unlikely]]
+    const uint64_t height = load_acquire(height_) & kHeightBits;
+    if ((load(set.mark) & kHeightBits) != height) [[unlikely]]
       set_aside_slowly(set, owner, height);
+  }
+
+  // True: that is done, and the set is the thread's own; `ownership` is owned_by() the thread.
+  bool is_own_and_aside(const CounterSet& set, uint64_t ownership) const {
+    return load(set.mark) == (load_acquire(height_) | ownership);
   }
 
   // After it: the calling thread, whose slot is `number`, has `bytes` more live, in `blocks` more.
   void changed(ThreadSlots& threads, uint32_t number, int64_t bytes, int64_t blocks) {
     ThreadSlot& slot = threads.slot(number);
     if (number != 0) {
-      return bytes < 0 ? shrunk(threads, slot, number, -bytes, -blocks)
-                       : grown(threads, slot, number, bytes, blocks);
+      return bytes < 0 ? shrunk(threads, slot, -bytes, -blocks)
+                       : grown(threads, slot, bytes, blocks);
     }
     fetch_add<uint64_t>(slot.live_blocks, blocks);
     fetch_add<uint64_t>(slot.live_bytes, bytes);
@@ -48,19 +51,19 @@ class Peak {
   }
   // The same of a thread whose slot is at hand, which is not slot 0. What has grown is not below
   // the lower limit: who wants the thread to come takes both away.
-  [[gnu::always_inline]] void grown(ThreadSlots& threads, ThreadSlot& slot, uint32_t number,
-                                    uint64_t bytes, uint64_t blocks) {
+  [[gnu::always_inline]] void grown(ThreadSlots& threads, ThreadSlot& slot, uint64_t bytes,
+                                    uint64_t blocks) {
     add_own(slot.live_blocks, blocks);
     add_own(slot.live_bytes, bytes);
     if (static_cast<int64_t>(load(slot.live_bytes)) > load(slot.high)) [[unlikely]]
-      tell(threads, number);
+      tell(threads, slot);
   }
-  [[gnu::always_inline]] void shrunk(ThreadSlots& threads, ThreadSlot& slot, uint32_t number,
-                                     uint64_t bytes, uint64_t blocks) {
-    add_own(slot.live_blocks, -blocks);
-    add_own(slot.live_bytes, -bytes);
+  [[gnu::always_inline]] void shrunk(ThreadSlots& threads, ThreadSlot& slot, uint64_t bytes,
+                                     uint64_t blocks) {
+    subtract_own(slot.live_blocks, blocks);
+    subtract_own(slot.live_bytes, bytes);
     if (static_cast<int64_t>(load(slot.live_bytes)) < load(slot.low)) [[unlikely]]
-      tell(threads, number);
+      tell(threads, slot);
   }
 
   // A thread other than the first has come: from now on threads keep and tell.
@@ -73,7 +76,8 @@ class Peak {
     for (int look = 1;; ++look) {
       const uint64_t height = load_acquire(height_);
       const uint64_t mark = load_acquire(set.mark);
-      const uint64_t share = mark == height ? load_acquire(set.set_aside) : held(set);
+      const bool aside = (mark & ~kOwners) == (height & kHeightBits);
+      const uint64_t share = aside ? load_acquire(set.set_aside) : held(set);
       const bool same = (mark & kTaking) == 0 && load_acquire(set.mark) == mark &&
                         load_acquire(height_) == height;
       if (same || look == kMostLooks) return share;
@@ -92,6 +96,7 @@ class Peak {
 
  private:
   static constexpr uint64_t kTaking = uint64_t{1} << 63;  // in a mark: set_aside is being written
+  static constexpr uint64_t kOwners = ~kHeightBits & ~kTaking;
   static constexpr int64_t kLargestBatch = 64 * 1024;
 
   static uint64_t held(const CounterSet& set) {
@@ -103,7 +108,7 @@ class Peak {
   // Adds what the first thread has kept, if it has not come to do so itself since join().
   void tell_for_first(ThreadSlots& threads);
   // Adds what the calling thread has kept to the total.
-  void tell(ThreadSlots& threads, uint32_t number);
+  void tell(ThreadSlots& threads, ThreadSlot& slot);
   // The same for one without a slot, which keeps nothing.
   void tell_at_once(ThreadSlots& threads, int64_t bytes);
   uint64_t add_to_total(uint64_t step);

@@ -28,7 +28,9 @@ inline void count_cut(StackRecord& stack, uint64_t bytes, int blocks) {
   // A reader sees what was freed first, and never more than what was allocated.
   if (blocks > 0) fetch_add<uint64_t>(stack.own.allocated_blocks, 1);
   if (bytes != 0) fetch_add(stack.own.freed_bytes, bytes);
-  if (blocks < 0) fetch_add<uint64_t>(stack.own.freed_blocks, 1);
+  if (blocks >= 0) return;
+  fetch_add<uint64_t>(stack.own.long_lived, 1);
+  fetch_add<uint64_t>(stack.own.freed_blocks, 1);
 }
 
 }  // namespace mtrace::ledger

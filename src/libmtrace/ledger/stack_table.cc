@@ -49,6 +49,7 @@ Counting StackTable::make_set(StackRecord& stack, uint32_t number) {
   if (number != 0 && compare_exchange(stack.second_owner, nobody, number)) {
     const uint32_t second = arena_.allocate(sizeof(CounterSet));
     if (second != 0) {
+      set_at(second).mark = owned_by(number);
       store_release(stack.second, second);
       return {set_at(second), true};
     }
@@ -111,19 +112,18 @@ uint32_t* StackTable::enter(uint32_t bucket) {
 }
 
 uint32_t StackTable::make_record(const Stack& stack, uint32_t owner) {
-  const uint32_t index =
-      arena_.allocate(offsetof(StackRecord, frames) + stack.depth * sizeof(uintptr_t));
+  const uint32_t index = arena_.allocate(StackRecord::bytes(stack.depth));
   if (index == 0) return 0;
   StackRecord& fresh = record(index);
   fresh.hash = stack.hash;
   fresh.ordinal = fetch_add(next_ordinal_, 1u) + 1;
-  fresh.owner = owner;
+  fresh.own.mark = owned_by(owner);
   fresh.retired = kInUse;
   fresh.depth = stack.depth;
   fresh.kind = stack.kind;
   fresh.cut = stack.cut;
   fresh.lost = stack.lost;
-  for (unsigned i = 0; i < stack.depth; ++i) fresh.frames[i] = stack.frames[i];
+  for (unsigned i = 0; i < stack.depth; ++i) fresh.set_frame(i, stack.frames[i]);
   uint32_t* place = records_.find_or_create(fresh.ordinal - 1);
   if (place != nullptr) store_release(*place, index);
   return index;
@@ -171,7 +171,7 @@ void StackTable::retire(uintptr_t start, uintptr_t end, uint32_t epoch) {
   for_each([&](uint32_t, StackRecord& stack) {
     if (load(stack.retired) != kInUse) return;
     for (unsigned i = 0; i < stack.depth; ++i) {
-      if (stack.frames[i] >= start && stack.frames[i] < end) {
+      if (stack.frame(i) >= start && stack.frame(i) < end) {
         store(stack.retired, epoch);
         return;
       }

@@ -20,14 +20,13 @@ namespace mtrace::ledger {
 
 inline constexpr uint32_t kInUse = 0xffffffffu;  // StackRecord::retired of a stack not retired
 
-// The counters have cache lines of their own, so that a thread that counts does not take from the
-// others the lines which their look-ups read.
-struct StackRecord {
+// The counters that nearly every operation touches have a cache line of their own, so that a thread
+// that counts does not take from the others the line which their look-ups read.
+struct alignas(64) StackRecord {
   CounterSet own;  // of the thread that met the stack first
   uint64_t hash;
   uint32_t next;          // link in split order
   uint32_t ordinal;       // dense number from 1
-  uint32_t owner;         // thread that adds to `own`; 0: none
   uint32_t second_owner;  // thread that came next; 0: none has
   uint32_t second;        // index of its set; 0: not made
   uint32_t shared;        // index of the set for all other threads; 0: none has come
@@ -37,9 +36,24 @@ struct StackRecord {
   uint8_t kind;           // 0: heap; otherwise what the program calls by that number
   bool cut;               // there were more frames than depth
   bool lost;              // the walk ended for want of call-frame information
-  uintptr_t frames[];     // look-up addresses, innermost first
+  char frames[];          // `depth` look-up addresses of kFrameBytes, innermost first
+
+  static constexpr size_t kFrameBytes = format::kLedgerFrameBytes;
+  // With what frame() reads behind the last.
+  static size_t bytes(unsigned depth) {
+    return offsetof(StackRecord, frames) + depth * kFrameBytes + sizeof(uintptr_t) - kFrameBytes;
+  }
+  uintptr_t frame(unsigned i) const {
+    constexpr unsigned kUnused = 8 * (sizeof(intptr_t) - kFrameBytes);
+    intptr_t frame;
+    __builtin_memcpy(&frame, frames + i * kFrameBytes, sizeof frame);
+    return static_cast<uintptr_t>(static_cast<intptr_t>(uint64_t(frame) << kUnused) >> kUnused);
+  }
+  void set_frame(unsigned i, uintptr_t frame) {
+    __builtin_memcpy(frames + i * kFrameBytes, &frame, kFrameBytes);
+  }
 };
-static_assert(offsetof(StackRecord, hash) == 128 && offsetof(StackRecord, frames) == 176);
+static_assert(offsetof(StackRecord, hash) == 88 && offsetof(StackRecord, frames) == 128);
 
 // What a caller of intern() knows of a stack.
 struct Stack {
@@ -88,7 +102,7 @@ class StackTable {
 
   // The set that is thread `number`'s own (not 0); nullptr: it counts in counting()'s.
   CounterSet* own_set(StackRecord& stack, uint32_t number) const {
-    if (stack.owner == number) [[likely]]
+    if (owner_of(stack.own) == number) [[likely]]
       return &stack.own;
     const uint32_t second = load_acquire(stack.second);
     return second != 0 && load(stack.second_owner) == number ? &set_at(second) : nullptr;
@@ -188,9 +202,9 @@ class StackTable {
     }
     const bool retired = load(record.retired) != kInUse;
     if (retired && load(record.still_gone) == stack.epoch) return false;
-    for (unsigned i = 0; i < stack.depth; ++i) {
-      if (record.frames[i] != stack.frames[i]) return false;
-    }
+    uintptr_t difference = 0;
+    for (unsigned i = 0; i < stack.depth; ++i) difference |= record.frame(i) ^ stack.frames[i];
+    if (difference != 0) return false;
     return !retired || revive(record, stack.epoch);
   }
   bool revive(StackRecord& record, uint32_t epoch) const;

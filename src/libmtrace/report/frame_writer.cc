@@ -79,14 +79,14 @@ const unwind::Module* write_frame(Writer& out, uintptr_t address, uint32_t retir
 
 void write_frames(Writer& out, const ledger::StackRecord& stack, ModuleSet& modules) {
   const uint32_t retired = load(stack.retired);
-  for (unsigned i = 0; i < stack.depth; ++i) write_frame(out, stack.frames[i], retired, modules);
+  for (unsigned i = 0; i < stack.depth; ++i) write_frame(out, stack.frame(i), retired, modules);
   if (stack.cut) out.put('\t').text(format::kCutLine).put('\n');
 }
 
 void write_frames(Writer& out, const ledger::StackRecord& stack, ModuleSet& modules,
                   FrameLines& lines) {
   const uint32_t retired = load(stack.retired);
-  for (unsigned i = 0; i < stack.depth; ++i) lines.write(out, stack.frames[i], retired, modules);
+  for (unsigned i = 0; i < stack.depth; ++i) lines.write(out, stack.frame(i), retired, modules);
   if (stack.cut) out.put('\t').text(format::kCutLine).put('\n');
 }
 

@@ -10,14 +10,14 @@ namespace mtrace::report {
 // The record but for its frames.
 inline void prefetch_head(const ledger::StackRecord& stack) {
   __builtin_prefetch(&stack.own);
-  __builtin_prefetch(&stack.own.set_aside);
   __builtin_prefetch(&stack.hash);
 }
 
 // The frames, once the rest is there.
 inline void prefetch_frames(const ledger::StackRecord& stack) {
-  constexpr unsigned kInLine = 64 / sizeof stack.frames[0];
-  for (unsigned i = 0; i < stack.depth; i += kInLine) __builtin_prefetch(stack.frames + i);
+  constexpr unsigned kLine = 64;
+  const unsigned bytes = stack.depth * ledger::StackRecord::kFrameBytes;
+  for (unsigned i = 0; i < bytes; i += kLine) __builtin_prefetch(stack.frames + i);
 }
 
 }  // namespace mtrace::report

@@ -21,11 +21,11 @@ uint64_t stack_id(const StackRecord& stack) {
   format::StackId id;
   const uint32_t retired = load(stack.retired);
   for (unsigned i = 0; i < stack.depth; ++i) {
-    const unwind::Module* module = unwind::find_module(stack.frames[i], retired, nullptr);
+    const unwind::Module* module = unwind::find_module(stack.frame(i), retired, nullptr);
     if (module != nullptr) {
-      id.add(module->identity, stack.frames[i] - module->base);
+      id.add(module->identity, stack.frame(i) - module->base);
     } else {
-      id.add(0, stack.frames[i]);
+      id.add(0, stack.frame(i));
     }
   }
   return id.value();
@@ -65,6 +65,8 @@ bool Snapshot::read_stack(ledger::Ledger& ledger, Listed listed, uint32_t index)
   const ledger::Counters now = ledger.stacks.read(stack);
   const ledger::Counters* last = ledger.reported.find(stack.ordinal);
   entry.change = last != nullptr ? now - *last : now;
+  // Frees that were being counted at the last look may turn out to be of long-lived blocks.
+  if (static_cast<int64_t>(entry.change.short_lived) < 0) entry.change.short_lived = 0;
   entry.live = ledger::live_bytes(now);
   entry.kind = stack.kind;
   if (stack.kind == 0) {

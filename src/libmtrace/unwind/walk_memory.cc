@@ -19,12 +19,12 @@ bool WalkMemory::is_worthwhile() {
   return true;
 }
 
-WalkMemory::Known WalkMemory::in_second_place(uint64_t number, uintptr_t pc, uintptr_t sp,
-                                              uintptr_t fp) {
+WalkMemory::Known WalkMemory::in_second_place(Area& area, uint64_t number, uintptr_t pc,
+                                              uintptr_t sp, uintptr_t fp) {
   Known known;
-  if (!same(*area_->at(number), Registers{pc, sp, fp}, known)) return {};
+  if (!same(*area.at(number), Registers{pc, sp, fp}, known)) return {};
   // What is asked for most is to stand first, where a walk of long ago may.
-  if (++area_->hits % 16 == 0) exchange(*area_, number, number ^ 1);
+  if (++area.hits % 16 == 0) exchange(area, number, number ^ 1);
   return known;
 }
 

@@ -30,22 +30,26 @@ class WalkMemory {
     uint32_t stack;  // 0: the walk has to be gone
     void* record;
   };
-  // For the walk that begins at `from`, Registers or a Caller.
+  // For the walk that begins at `from`, Registers or a Caller. False: it has to be gone.
   template <typename From>
-  [[gnu::always_inline]] Known find(From from) {
+  [[gnu::always_inline]] bool find(From from, Known& known) {
     Area* const area = load(area_);
-    if (__builtin_expect(area == nullptr, 0)) return {};
-    if (__builtin_expect(area->unasked != 0, 0)) return --area->unasked, Known{};
+    if (__builtin_expect(area == nullptr, 0)) return false;
+    if (__builtin_expect(area->unasked != 0, 0)) return --area->unasked, false;
     const uintptr_t pc = Registers(from).pc;
     const uintptr_t sp = Registers(from).sp;
     const uint64_t number = area->place(area->hash_of(pc, sp));
-    Known known;
-    if (!same(*area->at(number), from, known)) [[unlikely]]
-      return in_second_place(number ^ 1, pc, sp, Registers(from).fp);
+    if (!same(*area->at(number), from, known)) [[unlikely]] {
+      known = in_second_place(*area, number ^ 1, pc, sp, Registers(from).fp);
+      return known.stack != 0;
+    }
     ++area->hits;
-    return known;
+    return true;
   }
-  uint32_t same_walk(const Registers& from) { return find(from).stack; }
+  uint32_t same_walk(const Registers& from) {
+    Known known;
+    return find(from, known) ? known.stack : 0;
+  }
 
   // Whether to remember the walk that comes, which costs a few instructions a frame: not in a
   // thread that has hardly begun. Where fewer than one walk in three is known nothing is remembered
@@ -85,7 +89,9 @@ class WalkMemory {
   static constexpr uint32_t kNoEpoch = ~0u;
 
   // A walk has two places, because few would find theirs free.
-  Known in_second_place(uint64_t number, uintptr_t pc, uintptr_t sp, uintptr_t fp);
+  struct Area;
+  static Known in_second_place(Area& area, uint64_t number, uintptr_t pc, uintptr_t sp,
+                               uintptr_t fp);
 
   struct Record {
     uint64_t state;
@@ -118,7 +124,12 @@ class WalkMemory {
     const StackWord* const end = record.words + (shape & kCount);
     for (const StackWord* word = record.words; word < end; word += kStep) {
       static_assert(kStep == 3);
-      difference |= word[0].difference(sp) | word[1].difference(sp) | word[2].difference(sp);
+      // One after the other, so that few registers are needed.
+      difference |= word[0].difference(sp);
+      asm("" : "+r"(difference));
+      difference |= word[1].difference(sp);
+      asm("" : "+r"(difference));
+      difference |= word[2].difference(sp);
     }
     const uintptr_t beyond = sp[static_cast<intptr_t>(shape >> kBeyondShift) - 1];
     known = {record.stack, record.record};
@@ -135,6 +146,7 @@ class WalkMemory {
 
   // Its pages cost nothing until they are touched.
   struct alignas(64) Area {
+    uint64_t telling[1u << kTellingLog2];
     uint32_t hits;     // since the last look
     uint32_t unasked;  // walks for which nothing will be asked
     uint32_t rest;     // how many the last time
@@ -142,7 +154,6 @@ class WalkMemory {
     uint32_t mask;     // number of records in use - 1
     uint32_t most;     // records
     uint32_t written;
-    uint64_t telling[1u << kTellingLog2];
 
     static uint64_t start_of_hash(uintptr_t pc, uintptr_t sp) { return (pc + (sp << 16)) * kSpread; }
     uint64_t& told_by(uint64_t hash) { return telling[hash >> (64 - kTellingLog2)]; }

@@ -86,6 +86,13 @@ bool each_set(ArenaCopy& arena, const format::LedgerStack& record, ArenaCopy::Lo
   return whole;
 }
 
+uint64_t frame_at(const char* bytes) {
+  constexpr unsigned kUnused = 8 * (sizeof(int64_t) - format::kLedgerFrameBytes);
+  uint64_t frame = 0;
+  std::memcpy(&frame, bytes, format::kLedgerFrameBytes);
+  return static_cast<uint64_t>(static_cast<int64_t>(frame << kUnused) >> kUnused);
+}
+
 // Reads everything but the allocated totals. Returns false when the record is incomplete.
 bool read_record(ArenaCopy& arena, uint64_t height, LedgerStackState& stack) {
   format::LedgerStack record;
@@ -93,11 +100,14 @@ bool read_record(ArenaCopy& arena, uint64_t height, LedgerStackState& stack) {
       record.depth > format::kMaxDepth) {
     return false;
   }
-  const size_t frames = record.depth * sizeof(uint64_t);
+  const size_t frames = record.depth * format::kLedgerFrameBytes;
   const char* bytes = arena.at(stack.index, sizeof record + frames, ArenaCopy::kFirst);
   if (bytes == nullptr) return false;
-  stack.frames.resize(record.depth);
-  if (frames != 0) std::memcpy(stack.frames.data(), bytes + sizeof record, frames);
+  stack.frames.clear();
+  for (const char* frame = bytes + sizeof record; stack.frames.size() < record.depth;
+       frame += format::kLedgerFrameBytes) {
+    stack.frames.push_back(frame_at(frame));
+  }
   stack.kind = record.kind <= format::kLedgerKinds ? record.kind : 0;
   stack.cut = record.cut != 0;
   stack.retired = record.retired;
@@ -105,12 +115,17 @@ bool read_record(ArenaCopy& arena, uint64_t height, LedgerStackState& stack) {
     stack.now.freed_bytes += set.freed_bytes;
     stack.now.freed_blocks += set.freed_blocks;
     stack.now.temporary += set.temporary;
-    stack.now.short_lived += set.short_lived;
+    if (set.long_lived < set.freed_blocks) {
+      stack.now.short_lived += set.freed_blocks - set.long_lived;
+    }
     stack.now.lifetime += set.lifetime;
     stack.slack += set.slack;
     stack.shortest = std::max(stack.shortest, set.shortest);
     stack.longest = std::max(stack.longest, set.longest);
-    stack.share += set.mark == height ? set.set_aside : set.allocated_bytes - set.freed_bytes;
+    constexpr uint64_t kHeightBits = (uint64_t{1} << format::kLedgerMarkBits) - 1;
+    stack.share += (set.mark & kHeightBits) == (height & kHeightBits)
+                       ? set.set_aside
+                       : set.allocated_bytes - set.freed_bytes;
   });
 }
 
