@@ -270,8 +270,8 @@ struct LedgerThread {
   uint32_t busy;
   uint64_t live_bytes;
   uint64_t live_blocks;
-  // The least int64_t makes the thread check `threads_asked` at its next allocation, the greatest in
-  // `low` at its next free.
+  // The least int64_t makes the thread check `threads_asked` at its next allocation, the greatest
+  // in `low` at its next free.
   int64_t high;
   int64_t low;
   uint64_t told;

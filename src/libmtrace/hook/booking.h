@@ -14,9 +14,8 @@ namespace mtrace::hook {
 // Takes no object: a hook that passes one on the stack, or its address, does not keep it in
 // registers (and see MTRACE_EXPORT_AS_IT_IS).
 void book_allocation_apart(uint32_t slot, ledger::StackRecord& stack, uint64_t bytes,
-                                         uint64_t blocks, uint64_t slack);
-void book_free_apart(uint32_t slot, ledger::StackRecord& stack,
-                                   const ledger::Freed& freed);
+                           uint64_t blocks, uint64_t slack);
+void book_free_apart(uint32_t slot, ledger::StackRecord& stack, const ledger::Freed& freed);
 
 // The thread's own set of a stack, which has set aside what it holds: now it may change. nullptr:
 // the thread has none.

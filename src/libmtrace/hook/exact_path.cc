@@ -99,8 +99,7 @@ template <bool kLast>
     return false;
   ledger::Operation operation(*self.place);
   if (self.counted == block) return forget_at<true>(self, place_of_last(self, block), block);
-  uint64_t* const word =
-      g_ledger.blocks.expect_small_to_take(reinterpret_cast<uintptr_t>(block));
+  uint64_t* const word = g_ledger.blocks.expect_small_to_take(reinterpret_cast<uintptr_t>(block));
   return forget_at<false>(self, {word, 0, nullptr}, block);
 }
 

@@ -20,7 +20,7 @@ struct LastBlock {
 
 // In the first cache line what malloc and free use.
 struct alignas(64) ThreadState {
-  const void* counted;  // what a hook on this thread counted last: a block, not freed since
+  const void* counted;        // what a hook on this thread counted last: a block, not freed since
   ledger::ThreadSlot* place;  // the slot; nullptr: none
   unwind::WalkMemory* walks;  // of the slot
   uint64_t ownership;         // ledger::owned_by() the slot

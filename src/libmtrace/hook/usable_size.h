@@ -18,8 +18,8 @@ size_t ask_for_usable_size(void* block);
 }
 }  // namespace internal
 
-// From now on the word below a block is not read: not every block is malloc's. While no other thread
-// counts.
+// From now on the word below a block is not read: not every block is malloc's. While no other
+// thread counts.
 void always_ask_for_usable_size();
 
 // Bytes of a live block of the real allocator that may be used; 0: not known.

@@ -16,9 +16,9 @@ using Counters = format::LedgerCounters;
 inline uint64_t live_bytes(const Counters& c) { return c.allocated_bytes - c.freed_bytes; }
 inline uint64_t live_blocks(const Counters& c) { return c.allocated_blocks - c.freed_blocks; }
 
-// One of the sets of a stack, as it lies in memory: at the beginning of a cache line, so that all of
-// it that nearly every operation touches is in one. The owner stands in the mark, because both are
-// compared each time.
+// One of the sets of a stack, as it lies in memory: at the beginning of a cache line, so that all
+// of it that nearly every operation touches is in one. The owner stands in the mark, because both
+// are compared each time.
 struct CounterSet {
   uint64_t allocated_bytes;
   uint64_t allocated_blocks;
@@ -39,9 +39,7 @@ struct CounterSet {
 inline constexpr unsigned kOwnerShift = format::kLedgerMarkBits;
 inline constexpr uint64_t kHeightBits = (uint64_t{1} << kOwnerShift) - 1;
 inline constexpr uint64_t owned_by(uint32_t number) { return uint64_t{number} << kOwnerShift; }
-inline uint32_t owner_of(const CounterSet& set) {
-  return load(set.mark) >> kOwnerShift & 0x7fff;
-}
+inline uint32_t owner_of(const CounterSet& set) { return load(set.mark) >> kOwnerShift & 0x7fff; }
 // By who is alone: it holds nothing, and keeps its owner.
 inline void clear(CounterSet& set) {
   const uint64_t owner = set.mark & ~kHeightBits;

@@ -92,8 +92,7 @@ void WalkMemory::learn(Area& area, const Registers& from, bool anew) {
                         : (uint64_t{fresh} << 32 | static_cast<uint32_t>(old)));
 }
 
-void WalkMemory::remember(const WalkDraft& draft, unsigned depth, uint32_t stack,
-                          void* to) {
+void WalkMemory::remember(const WalkDraft& draft, unsigned depth, uint32_t stack, void* to) {
   if (!draft.whole() || !make_area(area_, depth)) return;
   Area& area = *load(area_);
   const unsigned count = (draft.count() + kStep - 1) / kStep * kStep;

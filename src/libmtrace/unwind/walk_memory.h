@@ -113,8 +113,8 @@ class WalkMemory {
     const uint64_t state = load(record.state);
     compiler_barrier();
     // Nothing is known of libraries that came or went since.
-    const uint64_t other = (record.pc ^ pc) | (record.sp ^ first) |
-                           (static_cast<uint32_t>(state) ^ unload_epoch());
+    const uint64_t other =
+        (record.pc ^ pc) | (record.sp ^ first) | (static_cast<uint32_t>(state) ^ unload_epoch());
     if (__builtin_expect(other != 0, 0)) return false;
     // From here on sp is one of this thread's own stack, and so are the words.
     const auto* const sp = reinterpret_cast<const uintptr_t*>(first);
@@ -155,7 +155,9 @@ class WalkMemory {
     uint32_t most;     // records
     uint32_t written;
 
-    static uint64_t start_of_hash(uintptr_t pc, uintptr_t sp) { return (pc + (sp << 16)) * kSpread; }
+    static uint64_t start_of_hash(uintptr_t pc, uintptr_t sp) {
+      return (pc + (sp << 16)) * kSpread;
+    }
     uint64_t& told_by(uint64_t hash) { return telling[hash >> (64 - kTellingLog2)]; }
     static uint32_t tag(uint64_t hash) { return hash >> 32 & 0xffff; }
     // The distance of the telling word that follows; 0: none does.

@@ -35,9 +35,9 @@ struct Caller {
 #ifdef __OPTIMIZE__
 #define MTRACE_CALLER_OF_HOOK() MTRACE_CALLER()
 #else
-#define MTRACE_CALLER_OF_HOOK()                          \
-  (::mtrace::unwind::Caller{reinterpret_cast<uintptr_t*>( \
-      *static_cast<uintptr_t*>(__builtin_frame_address(0)))})
+#define MTRACE_CALLER_OF_HOOK() \
+  (::mtrace::unwind::Caller{    \
+      reinterpret_cast<uintptr_t*>(*static_cast<uintptr_t*>(__builtin_frame_address(0)))})
 #endif
 
 enum class End : uint8_t {
