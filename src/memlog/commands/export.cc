@@ -355,7 +355,9 @@ std::string export_page(const Arguments& arguments, collect::Reports& reports) {
   check_options(arguments);
   const collect::ReportSeries files = series_for(arguments.operands());
   analyze::Series series(reports.filter().frames);
-  exporting::PageInput page = {.series = series};
+  exporting::PageInput page = {.series = series,
+                               .responsible = reports.filter().responsible.get(),
+                               .all_frames = reports.filter().all_frames};
   analyze::LeftOut left_out;
   bool sampled = false;
   bool first = true;
@@ -408,6 +410,9 @@ memlog run recorded beside the reports, with resident memory beside the heap (ma
   csv          one row per stack, all numbers
   jsonl        the same as JSON, one object per line
 
+flamegraph, dot and html fold frames of libraries, as memlog show does; --frames all draws them all,
+and the page can show them. A pprof profile has all frames and names those that pprof drops.
+
 A profile has one number per stack; --by selects it. The default is the change in bytes; for the sum
 of all reports that is what is live. With --base it is what is live now minus what was live in
 another report. Profiles cannot hold negative numbers: stacks that shrank are left out, and standard
@@ -451,17 +456,23 @@ std::string write(const std::string& format, const ExportRows& rows, analyze::Or
   if (format == "csv") return exporting::csv(table);
   if (format == "jsonl") return json::lines(table);
   const exporting::Side side = side_of(format);
-  exporting::Stacks stacks = exporting::stacks_of(table, order, side);
+  const analyze::Filter& filter = reports.filter();
+  const analyze::Responsible* responsible = filter.all_frames ? nullptr : filter.responsible.get();
+  // Pictures are folded; files for other tools have all frames.
+  const bool picture = format == "flamegraph" || format == "dot";
+  exporting::Stacks stacks =
+      exporting::stacks_of(table, order, side, picture ? responsible : nullptr);
   stacks.program = rows.program;
   stacks.taken = rows.taken;
   if (format == "flamegraph") {
     return exporting::flame_graph(
-        stacks, exporting::stacks_of(table, order, exporting::Side::kBelow), rows.base);
+        stacks, exporting::stacks_of(table, order, exporting::Side::kBelow, responsible),
+        rows.base);
   }
   complain_left_out(stacks.left_out, side, streams);
   if (format == "folded") return exporting::folded(stacks);
   if (format == "speedscope") return exporting::speedscope(stacks);
-  if (format == "pprof") return exporting::pprof(stacks, table, nanoseconds_of(rows.taken));
+  if (format == "pprof") return exporting::pprof(stacks, table, nanoseconds_of(rows.taken), responsible);
   if (format == "gprof2dot") return exporting::gprof2dot(stacks, table);
   if (format == "gperftools") return exporting::gperftools(stacks, table);
   const auto milliseconds =

@@ -8,8 +8,8 @@
 #include "cli/own_code.h"
 #include "cli/search_path.h"
 #include "cli/view_options.h"
-#include "json/watch.h"
 #include "cli/watched_process.h"
+#include "json/watch.h"
 #include "target/ledgers.h"
 #include "target/process.h"
 #include "terminal/prompt.h"
@@ -17,20 +17,23 @@
 #include "text/quantity.h"
 #include "text/stack_filter.h"
 #include "text/top_help.h"
+#include "text/top_items.h"
 #include "text/top_text.h"
 
 namespace mtrace::cli {
 namespace {
 
 constexpr char kText[] = R"(
-Shows which stacks of a running process hold the heap: live bytes and blocks, growth and allocations
-per second, and what each held at the peak of the process. Reads the ledger file that memlog run or
+Shows which functions of a running process hold the heap, by the stacks that they are responsible
+for: live bytes and blocks, growth and allocations per second, and what each held at the peak of the
+process. The number behind a function is that of its stacks. Reads the ledger file that memlog run or
 MTRACE_LEDGER makes the process keep. The process is not signalled, stopped or written to, and does
 not notice. If the process is not traced, memlog attaches to it, as memlog attach does, and detaches
 at the end; it then shows what is allocated from that moment on.
 
 Keys: l, g, a and p sort by live bytes, growth, allocations and peak. The arrows (or k and j) select
-a stack; Enter unfolds it. / asks for a filter: an expression (RE2, case does not matter) that the
+a row; Enter unfolds a function to its stacks, and a stack to its frames. s switches between
+functions and stacks. / asks for a filter: an expression (RE2, case does not matter) that the
 function, source line or module of one of a stack's frames must match; Escape removes it. m sets a
 mark: live and blocks then show the change since the mark; u removes it. The space bar refreshes at
 once. ? shows the keys. q quits.
@@ -46,8 +49,12 @@ constexpr Option kOptions[] = {
     {"--batch", "-b", "", "Print text again and again instead of drawing a screen."},
     {"--count", "-n", "N", "End after N refreshes. Default: when the process ends."},
     {"--once", "", "", "Same as --batch --count 1."},
-    {"--limit", "", "N", "Stacks per refresh in --batch; 0: all. Default 20."},
+    {"--limit", "", "N", "Rows per refresh in --batch; 0: all. Default 20."},
 };
+
+constexpr Option kRowsOption = {"--group-by", "", "WHAT",
+                                "What a row is: a responsible function, or a stack.",
+                                "function|stack"};
 
 struct TopOptions {
   text::TopView view;
@@ -63,6 +70,7 @@ TopOptions read_options(const Arguments& arguments) {
                        : by == "allocs" ? live::WatchOrder::kAllocations
                        : by == "peak"   ? live::WatchOrder::kPeak
                                         : live::WatchOrder::kLive;
+  options.view.grouped = arguments.choice("--group-by") == "function";
   if (arguments.has("--delay")) {
     const auto delay = text::read_duration(arguments.value("--delay"), 1000);
     constexpr uint64_t kLeast = 50;
@@ -99,18 +107,21 @@ void run_batch(live::LedgerFile& file, const target::ProcessHandle& process,
     watch.look(file, target::real_time_now());
     const std::vector<live::WatchRow> rows = watch.rows(options.view.order);
     const size_t limit = options.limit == 0 ? rows.size() : options.limit;
-    learn(names, file, watch, rows, 0, limit);
+    learn(names, file, watch, rows, 0, options.view.grouped ? rows.size() : limit);
+    const std::vector<text::TopItem> items = text::top_items(rows, names, options.view);
     std::string out = look == 1 ? "" : "\n";
     for (const std::string& line : text::top_head(file, watch, options.view, style))
       out += line + '\n';
-    for (size_t i = 0; i < std::min(limit, rows.size()); ++i) {
-      out += text::top_row(rows[i], names, style) + '\n';
+    out += text::top_titles(options.view, style) + '\n';
+    for (size_t i = 0; i < std::min(limit, items.size()); ++i) {
+      out += text::top_line(items[i], names, style) + '\n';
     }
-    if (rows.size() > limit) out += fmt::format("... {} more (--limit 0)\n", rows.size() - limit);
+    if (items.size() > limit) {
+      out += fmt::format("... {} more (--limit 0)\n", items.size() - limit);
+    }
     print(streams, out);
     std::fflush(streams.out);
-    if (look == options.count || process.wait_end(options.delay) ||
-        WatchedProcess::interrupted()) {
+    if (look == options.count || process.wait_end(options.delay) || WatchedProcess::interrupted()) {
       return;
     }
   }
@@ -144,22 +155,25 @@ class Screen {
   void draw(const terminal::Terminal& terminal) {
     if (help_) return terminal.draw(text::top_help(), SIZE_MAX);
     const terminal::Terminal::Size room = terminal.size();
+    style_.columns = room.width;
     const std::vector<live::WatchRow> rows = shown_rows();
     tell_filter(rows.size());
+    const std::vector<text::TopItem> items = shown_items(rows);
     std::vector<std::string> lines = text::top_head(file_, watch_, view_, style_);
+    lines.push_back(text::top_titles(view_, style_));
     const size_t space = room.height > lines.size() ? room.height - lines.size() : 0;
-    view_.chosen = std::min(view_.chosen, rows.empty() ? 0 : rows.size() - 1);
+    view_.chosen = std::min(view_.chosen, items.empty() ? 0 : items.size() - 1);
     // The chosen row stays in sight.
     view_.first = std::min(view_.first, view_.chosen);
     if (space != 0 && view_.chosen >= view_.first + space) view_.first = view_.chosen - space + 1;
-    learn(names_, file_, watch_, rows, view_.first, space);
     size_t chosen_line = SIZE_MAX;
-    for (size_t i = view_.first; i < rows.size() && lines.size() < room.height; ++i) {
+    for (size_t i = view_.first; i < items.size() && lines.size() < room.height; ++i) {
       if (i == view_.chosen) chosen_line = lines.size();
-      lines.push_back(text::top_row(rows[i], names_, style_));
-      if (rows[i].stack->ordinal != view_.expanded) continue;
-      lines.push_back("    stack=" + names_.id(*rows[i].stack));
-      for (const std::string& frame : names_.frames(*rows[i].stack)) {
+      lines.push_back(text::top_line(items[i], names_, style_));
+      const live::LedgerStackState& stack = *items[i].sum.stack;
+      if (items[i].stacks != 1 || stack.ordinal != view_.expanded) continue;
+      lines.push_back("    stack=" + names_.id(stack));
+      for (const std::string& frame : names_.frames(stack)) {
         lines.push_back("      " + frame);
       }
     }
@@ -202,6 +216,10 @@ class Screen {
       case terminal::Terminal::kDown:
       case 'j':
         ++view_.chosen;
+        return true;
+      case 's':
+        view_.grouped = !view_.grouped;
+        view_.chosen = view_.first = 0;
         return true;
       case '\r':
       case '\n':
@@ -261,10 +279,21 @@ class Screen {
     view_.chosen = view_.first = 0;
     return true;
   }
+  std::vector<text::TopItem> shown_items(const std::vector<live::WatchRow>& rows) {
+    learn(names_, file_, watch_, rows, 0, rows.size());
+    return text::top_items(rows, names_, view_);
+  }
+  // A group shows its stacks, a stack its frames.
   bool unfold() {
     const std::vector<live::WatchRow> rows = shown_rows();
-    if (view_.chosen >= rows.size()) return true;
-    const uint32_t ordinal = rows[view_.chosen].stack->ordinal;
+    const std::vector<text::TopItem> items = shown_items(rows);
+    if (view_.chosen >= items.size()) return true;
+    const text::TopItem& item = items[view_.chosen];
+    if (item.stacks > 1) {
+      view_.open = view_.open == item.group ? 0 : item.group;
+      return true;
+    }
+    const uint32_t ordinal = item.sum.stack->ordinal;
     view_.expanded = view_.expanded == ordinal ? 0 : ordinal;
     return true;
   }
@@ -334,7 +363,7 @@ const Command& top_command() {
        "[OPTION]... PID|NAME",
        kText,
        {kOptions[0], kOptions[1], kOptions[2], kOptions[3], kOptions[4], kOptions[5], kJsonOption,
-        kLibraryOption, kNoAttachOption, kOwnOption, kSysrootOption, kSymbolsOption},
+        kRowsOption, kLibraryOption, kNoAttachOption, kOwnOption, kSysrootOption, kSymbolsOption},
        R"(0: done, also if the process ended; 1: the process does not exist, its ledger cannot be
        read, or memlog cannot attach to it; 2: wrong command line.)",
        R"(  memlog top app

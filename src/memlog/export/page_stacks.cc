@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "analyze/function_name.h"
+#include "analyze/responsible.h"
 #include "analyze/short_name.h"
 #include "format/memlog.h"
 #include "profile/path.h"
@@ -84,16 +86,25 @@ class Texts {
 
 class Writer {
  public:
+  explicit Writer(const analyze::Responsible& responsible) : responsible_(responsible) {}
+
   void add(const analyze::Table& table, const analyze::Row& row, const Course& course) {
     ordered_json frames = ordered_json::array();
     for (const profile::Frame& frame : row.frames) frames.push_back(frame_of(table, frame));
-    if (row.cut || row.frames.empty()) frames.push_back(frame_of(format::kCutLine, "", ""));
-    add(fmt::format("{:016x}", row.stack), std::move(frames), course);
+    ordered_json folded = ordered_json::array();
+    for (const auto& line : responsible_.folded(row.frames, table.modules())) {
+      if (!line.inside) folded.push_back(line.frame);
+    }
+    if (row.cut || row.frames.empty()) {
+      folded.push_back(frames.size());
+      frames.push_back(frame_of(format::kCutLine, "", "", format::kCutLine));
+    }
+    add(fmt::format("{:016x}", row.stack), std::move(frames), std::move(folded), course);
   }
   // What is no stack, under a name for it.
   void add(const std::string& name, const Course& course) {
     if (course.empty()) return;
-    add("", ordered_json::array({frame_of(name, "", "")}), course);
+    add("", ordered_json::array({frame_of(name, "", "", name)}), ordered_json::array({0}), course);
   }
 
   ordered_json json() const {
@@ -105,7 +116,7 @@ class Writer {
   }
 
  private:
-  void add(const std::string& id, ordered_json frames, const Course& course) {
+  void add(const std::string& id, ordered_json frames, ordered_json folded, const Course& course) {
     ordered_json values = ordered_json::array();
     for (size_t state = 0; state < course.bytes.size(); ++state) {
       if (!course.changes(state)) continue;
@@ -113,7 +124,8 @@ class Writer {
       values.push_back(countable(course.bytes[state]));
       values.push_back(countable(course.blocks[state]));
     }
-    stacks_.push_back({id, std::move(frames), std::move(values), countable(course.peak)});
+    stacks_.push_back(
+        {id, std::move(frames), std::move(values), countable(course.peak), std::move(folded)});
   }
 
   size_t frame_of(const analyze::Table& table, const profile::Frame& frame) {
@@ -121,25 +133,30 @@ class Writer {
     const std::string& path = in_module ? table.modules()[frame.module].path : std::string();
     const std::string module = profile::escaped(profile::base_name(path), "");
     std::string name = analyze::short_name(profile::escaped(frame.function, ""));
+    std::string brief = profile::escaped(analyze::brief_name(frame.function), "");
     if (name.empty()) {
       name = in_module ? fmt::format("{}+0x{:x}", module, frame.offset)
                        : fmt::format("0x{:x}", frame.offset);
+      brief = name;
     }
     return frame_of(name, profile::escaped(frame.source, ""),
-                    frame.place == profile::Place::kInlined ? "inlined" : module);
+                    frame.place == profile::Place::kInlined ? "inlined" : module, brief);
   }
 
-  size_t frame_of(const std::string& name, const std::string& source, const std::string& module) {
-    const std::array<size_t, 3> key = {names_.of(name), sources_.of(source), modules_.of(module)};
+  size_t frame_of(const std::string& name, const std::string& source, const std::string& module,
+                  const std::string& brief) {
+    const std::array<size_t, 4> key = {names_.of(name), sources_.of(source), modules_.of(module),
+                                       names_.of(brief)};
     const auto [place, added] = known_.try_emplace(key, frames_.size());
     if (added) frames_.push_back(key);
     return place->second;
   }
 
+  const analyze::Responsible& responsible_;
   Texts names_;
   Texts sources_;
   Texts modules_;
-  absl::flat_hash_map<std::array<size_t, 3>, size_t> known_;
+  absl::flat_hash_map<std::array<size_t, 4>, size_t> known_;
   ordered_json frames_ = ordered_json::array();
   ordered_json stacks_ = ordered_json::array();
 };
@@ -189,7 +206,7 @@ ordered_json page_stacks(const PageInput& input) {
     if (!course.empty()) order.emplace_back(-most_of(course), row);
   }
   std::sort(order.begin(), order.end());
-  Writer writer;
+  Writer writer(*input.responsible);
   Course rest(states);
   size_t stacks = 0;
   size_t changes = 0;
@@ -211,6 +228,7 @@ ordered_json page_stacks(const PageInput& input) {
   if (!input.filtered) writer.add("in stacks that these reports do not list", missing);
   ordered_json out = writer.json();
   out["before"] = input.before.bytes != 0;
+  out["allFrames"] = input.all_frames;
   return out;
 }
 

@@ -2,12 +2,14 @@
 
 #include <absl/container/flat_hash_map.h>
 
+#include <algorithm>
 #include <map>
 #include <protozero/pbf_writer.hpp>
 #include <tuple>
 #include <utility>
 #include <vector>
 
+#include "export/dropped_frames.h"
 #include "export/sites.h"
 #include "profile/text.h"
 
@@ -16,7 +18,7 @@ namespace {
 
 // Field numbers of profile.proto.
 constexpr int kSampleType = 1, kSample = 2, kMapping = 3, kLocation = 4, kFunction = 5,
-              kStringTable = 6, kTimeNanos = 9, kDefaultSampleType = 14;
+              kStringTable = 6, kDropFrames = 7, kTimeNanos = 9, kDefaultSampleType = 14;
 
 class Strings {
  public:
@@ -41,12 +43,21 @@ struct Type {
 class Writer {
  public:
   Writer(const Stacks& stacks, const analyze::Table& table)
-      : stacks_(stacks), table_(table), profile_(text_), sites_(stacks.locations) {}
+      : stacks_(stacks), table_(table), profile_(text_), sites_(stacks.locations) {
+    for (size_t i = 0; i < table.modules().size(); ++i) order_.push_back(i);
+    // pprof takes the first mapping for the program.
+    std::stable_partition(order_.begin(), order_.end(), [&](size_t module) {
+      return profile::escaped(table.modules()[module].path, "") == stacks.program;
+    });
+    numbers_.resize(order_.size());
+    for (size_t i = 0; i < order_.size(); ++i) numbers_[order_[i]] = i + 1;
+  }
 
-  std::string write(int64_t nanoseconds) {
+  std::string write(int64_t nanoseconds, const std::string& dropped) {
     sample_types();
     for (const Stack& stack : stacks_.stacks) sample(stack);
-    for (size_t i = 0; i < table_.modules().size(); ++i) mapping(i);
+    for (const size_t module : order_) mapping(module);
+    if (!dropped.empty()) profile_.add_int64(kDropFrames, strings_.of(dropped));
     for (const auto& [key, id] : functions_) function(key, id);
     if (nanoseconds != 0) profile_.add_int64(kTimeNanos, nanoseconds);
     profile_.add_int64(kDefaultSampleType, strings_.of(default_));
@@ -102,7 +113,7 @@ class Writer {
     Message one(profile_, kLocation);
     one.add_uint64(1, number);
     if (site.module != Location::kNoModule) {
-      one.add_uint64(2, site.module + 1);
+      one.add_uint64(2, numbers_[site.module]);
       one.add_uint64(3, table_.modules()[site.module].base + site.offset);
     } else {
       one.add_uint64(3, site.offset);
@@ -117,7 +128,7 @@ class Writer {
   void mapping(size_t index) {
     const profile::Module& module = table_.modules()[index];
     Message one(profile_, kMapping);
-    one.add_uint64(1, index + 1);
+    one.add_uint64(1, numbers_[index]);
     one.add_uint64(2, module.base);
     one.add_int64(5, strings_.of(profile::escaped(module.path, "")));
     one.add_int64(6, strings_.of(profile::hex_bytes(module.build_id)));
@@ -135,6 +146,8 @@ class Writer {
 
   const Stacks& stacks_;
   const analyze::Table& table_;
+  std::vector<size_t> order_;      // of the modules, in which they are written
+  std::vector<uint64_t> numbers_;  // by module: of its mapping
   std::string text_;
   Message profile_;
   Strings strings_;
@@ -147,8 +160,10 @@ class Writer {
 
 }  // namespace
 
-std::string pprof(const Stacks& stacks, const analyze::Table& table, int64_t nanoseconds) {
-  return gzip(Writer(stacks, table).write(nanoseconds));
+std::string pprof(const Stacks& stacks, const analyze::Table& table, int64_t nanoseconds,
+                  const analyze::Responsible* responsible) {
+  const std::string dropped = responsible == nullptr ? "" : dropped_frames(table, *responsible);
+  return gzip(Writer(stacks, table).write(nanoseconds, dropped));
 }
 
 }  // namespace mtrace::exporting

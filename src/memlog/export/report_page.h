@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "analyze/responsible.h"
 #include "analyze/series.h"
 #include "profile/model.h"
 #include "profile/timeline.h"
@@ -12,14 +13,16 @@
 namespace mtrace::exporting {
 
 struct PageInput {
-  const analyze::Series& series;         // at least one state
-  std::vector<profile::Header> headers;  // of the states
-  profile::Total before;                 // what was live before the first report added
-  bool complete = false;                 // the reports are complete from the first on
-  bool filtered = false;                 // the series has only some of the stacks
+  const analyze::Series& series;             // at least one state
+  std::vector<profile::Header> headers;      // of the states
+  profile::Total before;                     // what was live before the first report added
+  bool complete = false;                     // the reports are complete from the first on
+  bool filtered = false;                     // the series has only some of the stacks
   std::optional<profile::Timeline> samples;  // what memlog run recorded of the process
-  bool at_peak = false;                  // opens on the peak, if the last report has one
-  std::vector<std::string> remarks;      // for the reader
+  bool at_peak = false;                      // opens on the peak, if the last report has one
+  std::vector<std::string> remarks;          // for the reader
+  const analyze::Responsible* responsible = nullptr;  // folds stacks; must be set
+  bool all_frames = false;                            // the page opens with all frames
 };
 
 // Returns the page. It is self-contained and loads nothing. Shows up to 20,000 stacks or 400,000

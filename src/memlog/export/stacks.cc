@@ -4,6 +4,7 @@
 
 #include <stdexcept>
 
+#include "analyze/function_name.h"
 #include "format/memlog.h"
 #include "profile/path.h"
 #include "profile/text.h"
@@ -38,14 +39,21 @@ const char* column_name(analyze::Order order) {
 std::vector<size_t> Locations::of(const analyze::Row& row) {
   std::vector<size_t> out;
   out.reserve(row.frames.size() + 1);
-  for (const Frame& frame : row.frames) out.push_back(of(frame));
+  if (responsible_ == nullptr) {
+    for (const Frame& frame : row.frames) out.push_back(of(frame));
+  } else {
+    for (const auto& line : responsible_->folded(row.frames, table_.modules())) {
+      if (!line.inside) out.push_back(of(row.frames[line.frame]));
+    }
+  }
   if (row.cut || row.frames.empty()) out.push_back(cut());
   return out;
 }
 
 size_t Locations::of(const Frame& frame) {
   Location location;
-  location.function = profile::escaped(frame.function, "");
+  location.function = profile::escaped(
+      responsible_ == nullptr ? frame.function : analyze::brief_name(frame.function), "");
   const std::string source = profile::escaped(frame.source, "");
   const size_t colon = source.rfind(':');
   if (colon != std::string::npos) {
@@ -86,11 +94,12 @@ bool counts_blocks(analyze::Order order) {
          order == analyze::Order::kTemporary;
 }
 
-Stacks stacks_of(const analyze::Table& table, analyze::Order order, Side side) {
+Stacks stacks_of(const analyze::Table& table, analyze::Order order, Side side,
+                 const analyze::Responsible* responsible) {
   Stacks out;
   out.column = column_name(order);
   out.unit = counts_blocks(order) ? "blocks" : "bytes";
-  Locations locations(table, out.locations);
+  Locations locations(table, out.locations, responsible);
   for (const analyze::Row& row : table.rows()) {
     if (!row.kind.empty()) continue;
     const int64_t value = analyze::quantity(row, order);

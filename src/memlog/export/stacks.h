@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "analyze/responsible.h"
 #include "analyze/row.h"
 #include "analyze/table.h"
 
@@ -30,7 +31,10 @@ struct Location {
 class Locations {
  public:
   // Takes modules from `table`; appends locations to `all`. Both must outlive this.
-  Locations(const analyze::Table& table, std::vector<Location>& all) : table_(table), all_(all) {}
+  // `responsible`: folds stacks, and shortens names; null: all frames.
+  Locations(const analyze::Table& table, std::vector<Location>& all,
+            const analyze::Responsible* responsible)
+      : table_(table), all_(all), responsible_(responsible) {}
 
   // Returns the indices in `all` of the row's frames, innermost first. A truncated stack ends with
   // "...".
@@ -43,6 +47,7 @@ class Locations {
 
   const analyze::Table& table_;
   std::vector<Location>& all_;
+  const analyze::Responsible* responsible_;
   absl::flat_hash_map<std::string, size_t> known_;
 };
 
@@ -71,8 +76,10 @@ bool counts_blocks(analyze::Order order);
 enum class Side { kAbove, kBelow, kAllocated };
 
 // Takes the heap rows of `table`, which must outlive the result, with their values of the order's
-// quantity. Throws std::runtime_error when the sum does not fit 64 bits.
-Stacks stacks_of(const analyze::Table& table, analyze::Order order, Side side = Side::kAbove);
+// quantity. `responsible`: folds the stacks, which then begin with the responsible frame. Throws
+// std::runtime_error when the sum does not fit 64 bits.
+Stacks stacks_of(const analyze::Table& table, analyze::Order order, Side side = Side::kAbove,
+                 const analyze::Responsible* responsible = nullptr);
 
 // Replaces each character of `text` that is in `bad` by `instead`.
 std::string without(std::string text, const char* bad, char instead);

@@ -8,7 +8,9 @@ namespace {
 
 constexpr double kSecond = 1e9;
 
-double number(const WatchRow& row, WatchOrder order) {
+}  // namespace
+
+double quantity(const WatchRow& row, WatchOrder order) {
   switch (order) {
     case WatchOrder::kLive:
       return static_cast<double>(row.live);
@@ -21,8 +23,6 @@ double number(const WatchRow& row, WatchOrder order) {
   }
   return 0;
 }
-
-}  // namespace
 
 void Watch::look(LedgerFile& file, uint64_t now) {
   const bool first = now_ == 0;
@@ -68,8 +68,8 @@ std::vector<WatchRow> Watch::rows(WatchOrder order) const {
   }
   std::sort(rows.begin(), rows.end(), [&](const WatchRow& a, const WatchRow& b) {
     // Break ties by ordinal, so that rows keep their places between looks.
-    return std::make_tuple(-number(a, order), a.stack->ordinal) <
-           std::make_tuple(-number(b, order), b.stack->ordinal);
+    return std::make_tuple(-quantity(a, order), a.stack->ordinal) <
+           std::make_tuple(-quantity(b, order), b.stack->ordinal);
   });
   return rows;
 }

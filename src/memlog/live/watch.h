@@ -22,6 +22,9 @@ struct WatchRow {
 
 enum class WatchOrder { kLive, kGrowth, kAllocations, kPeak };
 
+// Returns the number that rows are sorted by.
+double quantity(const WatchRow& row, WatchOrder order);
+
 class Watch {
  public:
   // Reads the ledger. `now`: nanoseconds since 1970. Throws LedgerError.

@@ -77,14 +77,13 @@ Spot call_site(Dwarf_Die* unit, Dwarf_Die* inlined) {
   return known ? spot(unit, dwarf_filesrc(files, file, nullptr, nullptr), line) : Spot();
 }
 
-std::string name_of(Dwarf_Die* die) {
+std::string name_of(Dwarf_Die* die, DwarfScopes& scopes) {
   for (const unsigned key : {DW_AT_linkage_name, DW_AT_MIPS_linkage_name}) {
     Dwarf_Attribute attribute;
     const char* mangled = dwarf_formstring(dwarf_attr_integrate(die, key, &attribute));
     if (mangled != nullptr && *mangled != '\0') return demangle(mangled);
   }
-  const char* name = dwarf_diename(die);
-  return name == nullptr ? "" : name;
+  return scopes.name(die);
 }
 
 bool has_linkage_name(Dwarf_Die* die) {
@@ -200,13 +199,17 @@ SourceFrames DwarfIndex::frames(uint64_t address, const std::string& symbol) {
 
   SourceFrames frames;
   while (!chain.empty()) {
-    frames.push_back({name_of(&chain.back()), where.source, where.path});
+    frames.push_back(
+        {name_of(&chain.back(), scopes_), std::move(where.source), std::move(where.path)});
     where = call_site(&unit->functions, &chain.back());
     chain.pop_back();
   }
-  std::string name = name_of(function);
-  if (prefer_symbol(symbol, function, name)) name = demangle(symbol.c_str());
-  frames.push_back({name, where.source, where.path});
+  // The symbol of a local function has all its scopes.
+  const char* plain = dwarf_diename(function);
+  std::string name = prefer_symbol(symbol, function, plain == nullptr ? "" : plain)
+                         ? demangle(symbol.c_str())
+                         : name_of(function, scopes_);
+  frames.push_back({std::move(name), std::move(where.source), std::move(where.path)});
   return frames;
 }
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "symbolize/dwarf_scopes.h"
 #include "symbolize/source_frame.h"
 
 namespace mtrace::symbolize {
@@ -45,6 +46,7 @@ class DwarfIndex {
   Dwarf_Die* function_at(Unit& unit, uint64_t address);
 
   Dwarf* dwarf_;
+  DwarfScopes scopes_;
   std::vector<Unit> units_;
   std::vector<UnitRange> ranges_;  // sorted by begin
 };

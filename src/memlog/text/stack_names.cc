@@ -21,6 +21,20 @@ profile::Module module_of(const live::LedgerModuleState& known) {
   return module;
 }
 
+std::string detail_of(const analyze::Table& table, const analyze::Row& row,
+                      const analyze::Responsible& responsible, const Style& style) {
+  std::string out;
+  for (const analyze::FoldedFrame& line : responsible.folded(row.frames, table.modules())) {
+    const profile::Frame& frame = row.frames[line.frame];
+    if (out.empty()) {
+      out = frame.source.empty() ? function_text(table, frame, style) : plain(frame.source);
+    } else if (line.inside) {
+      out += " by " + function_text(table, frame, style);
+    }
+  }
+  return out;
+}
+
 }  // namespace
 
 void StackNames::learn(const live::LedgerFile& file, const live::LedgerState& state,
@@ -63,7 +77,10 @@ void StackNames::learn(const live::LedgerFile& file, const live::LedgerState& st
     Named& named = known_[ordinals[i]];
     named.id = row.stack;
     named.frames = stack_lines(table, row.frames, row.cut, style);
+    named.all_frames = stack_lines(table, row.frames, row.cut, Style());
     named.line = stack_line(table, row.frames, row.cut, style);
+    named.detail = detail_of(table, row, *responsible_, style);
+    named.group = groups_.place("", row.frames, table.modules()) + 1;
     named.row = table_.rows().size();
     table_.add_row(table, row);
   }
@@ -73,6 +90,23 @@ const std::vector<std::string>& StackNames::frames(const live::LedgerStackState&
   static const std::vector<std::string> kNone;
   const auto known = known_.find(stack.ordinal);
   return known == known_.end() ? kNone : known->second.frames;
+}
+
+std::string StackNames::detail(const live::LedgerStackState& stack) const {
+  const auto known = known_.find(stack.ordinal);
+  return known == known_.end() ? "" : known->second.detail;
+}
+
+size_t StackNames::group_of(const live::LedgerStackState& stack) const {
+  const auto known = known_.find(stack.ordinal);
+  return known == known_.end() ? 0 : known->second.group;
+}
+
+const std::vector<std::string>& StackNames::all_frames(
+    const live::LedgerStackState& stack) const {
+  static const std::vector<std::string> kNone;
+  const auto known = known_.find(stack.ordinal);
+  return known == known_.end() ? kNone : known->second.all_frames;
 }
 
 std::string StackNames::line(const live::LedgerStackState& stack) const {

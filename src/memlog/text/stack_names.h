@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "analyze/groups.h"
 #include "analyze/responsible.h"
 #include "analyze/table.h"
 #include "json/value.h"
@@ -18,7 +19,9 @@ namespace mtrace::text {
 class StackNames {
  public:
   StackNames(symbolize::SearchPath where, analyze::ResponsiblePointer responsible)
-      : resolver_(std::move(where)), responsible_(std::move(responsible)) {}
+      : resolver_(std::move(where)),
+        responsible_(responsible),
+        groups_(analyze::GroupBy::kFunction, std::move(responsible)) {}
 
   // Looks up the names of these stacks of one process. Skips those already known.
   void learn(const live::LedgerFile& file, const live::LedgerState& state,
@@ -26,8 +29,15 @@ class StackNames {
 
   // Returns the lines of the folded stack, safe to print on a terminal; empty before learn().
   const std::vector<std::string>& frames(const live::LedgerStackState& stack) const;
+  // Returns a line for each frame, innermost first, without folding.
+  const std::vector<std::string>& all_frames(const live::LedgerStackState& stack) const;
   // Returns the functions in one line, the responsible one first: "f < g < h".
   std::string line(const live::LedgerStackState& stack) const;
+  // Returns where the responsible function is and what it calls: "cache.cc:31 by f ... 6 frames".
+  std::string detail(const live::LedgerStackState& stack) const;
+  // Returns the number of the responsible function, from 1; 0 before learn().
+  size_t group_of(const live::LedgerStackState& stack) const;
+  const analyze::Group& group(size_t number) const { return *groups_.all()[number - 1]; }
   // Adds the id and the frames to the object of a stack (json/stack.h).
   void put(json::Value& out, const live::LedgerStackState& stack) const;
   // Returns the stack id as 16 hex digits, the same in all reports.
@@ -36,13 +46,17 @@ class StackNames {
  private:
   struct Named {
     std::vector<std::string> frames;
+    std::vector<std::string> all_frames;
     std::string line;
+    std::string detail;
+    size_t group = 0;
     uint64_t id = 0;
     size_t row = 0;  // in table_
   };
 
   symbolize::Symbolizer resolver_;
   analyze::ResponsiblePointer responsible_;
+  analyze::Groups groups_;
   absl::flat_hash_map<uint32_t, Named> known_;  // by ordinal
   analyze::Table table_;                        // rows without numbers
 };

@@ -3,7 +3,7 @@
 namespace mtrace::text {
 
 std::string top_keys() {
-  return "l live  g growth  a allocs  p peak  enter open  / filter  m mark  ? help  q quit";
+  return "l live  g growth  a allocs  p peak  enter open  s stacks  / filter  ? help  q quit";
 }
 
 std::vector<std::string> top_help() {
@@ -12,9 +12,10 @@ std::vector<std::string> top_help() {
       "  l  live bytes          g  growth per second",
       "  a  allocations         p  bytes at the peak of the process",
       "",
-      "Stacks",
-      "  up, down, k, j   select a stack",
-      "  enter            show or hide its frames",
+      "Functions and stacks",
+      "  up, down, k, j   select a row",
+      "  enter            show or hide a function's stacks, or a stack's frames",
+      "  s                switch between functions and stacks",
       "  /                filter: show only stacks with a frame that matches",
       "  escape           remove the filter",
       "",

@@ -27,11 +27,6 @@ std::string count(double each, const Style& style) {
 
 int64_t rounded(double bytes) { return std::llround(bytes); }
 
-const char* title(live::WatchOrder order, live::WatchOrder column, const char* name,
-                  const char* chosen) {
-  return order == column ? chosen : name;
-}
-
 }  // namespace
 
 std::vector<std::string> top_head(const live::LedgerFile& file, const live::Watch& watch,
@@ -52,20 +47,7 @@ std::vector<std::string> top_head(const live::LedgerFile& file, const live::Watc
   } else if (view.keys) {
     lines.push_back(top_keys());
   }
-  using enum live::WatchOrder;
-  lines.push_back(fmt::format("{:>12} {:>10} {:>13} {:>12} {:>12}  {}",
-                              title(view.order, kLive, "live", "LIVE"), "blocks",
-                              title(view.order, kGrowth, "growth/s", "GROWTH/S"),
-                              title(view.order, kAllocations, "allocs/s", "ALLOCS/S"),
-                              title(view.order, kPeak, "peak", "PEAK"), "stack"));
   return lines;
-}
-
-std::string top_row(const live::WatchRow& row, const StackNames& names, const Style& style) {
-  return fmt::format("{:>12} {:>10} {:>13} {:>12} {:>12}  {}", number(row.live, false, style),
-                     row.blocks, number(rounded(row.growth), true, style),
-                     count(row.allocations, style),
-                     number(static_cast<int64_t>(row.peak), false, style), names.line(*row.stack));
 }
 
 }  // namespace mtrace::text

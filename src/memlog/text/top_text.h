@@ -12,6 +12,8 @@ namespace mtrace::text {
 
 struct TopView {
   live::WatchOrder order = live::WatchOrder::kLive;
+  bool grouped = true;    // by responsible function
+  size_t open = 0;        // group whose stacks are shown, from 1; 0: none
   size_t chosen = 0;      // row
   size_t first = 0;       // index of the topmost row
   uint32_t expanded = 0;  // ordinal of the stack whose frames are shown; 0: none
@@ -19,11 +21,8 @@ struct TopView {
   bool keys = false;      // show a line with the keys
 };
 
-// Returns two lines with the process and the totals, and the column titles.
+// Returns the lines with the process and the totals; with `keys` or a message, two of them.
 std::vector<std::string> top_head(const live::LedgerFile& file, const live::Watch& watch,
                                   const TopView& view, const Style& style);
-
-// Returns a row: its numbers and its stack in one line.
-std::string top_row(const live::WatchRow& row, const StackNames& names, const Style& style);
 
 }  // namespace mtrace::text

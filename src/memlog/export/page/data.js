@@ -9,10 +9,12 @@ const kPeak = -1;
 class Data {
   constructor(text) {
     Object.assign(this, JSON.parse(text));
-    this.stacks = this.stacks.map(([id, frames, values, peak]) => ({
-      id, values, peak,
-      frames: frames.map((frame) => this.frame(frame)),  // innermost first
-    }));
+    // `all`: innermost first. `folded`: the responsible frame and its callers, without libraries.
+    this.stacks = this.stacks.map(([id, frames, values, peak, folded]) => {
+      const all = frames.map((frame) => this.frame(frame));
+      return {id, values, peak, all, folded: folded.map((i) => ({...all[i], name: all[i].brief}))};
+    });
+    this.show(this.allFrames);
     for (const report of this.reports) {
       report.seconds = report.uptime === '' ?
           (Date.parse(report.taken) - Date.parse(this.started)) / 1000 : Number(report.uptime);
@@ -20,14 +22,22 @@ class Data {
     if (this.peak) {
       this.peak.seconds = (Date.parse(this.peak.time) - Date.parse(this.started)) / 1000;
     }
+  }
+
+  // Chooses which frames of the stacks are shown.
+  show(all) {
     for (const stack of this.stacks) {
+      stack.frames = all ? stack.all : stack.folded;
       stack.text = stack.frames.map((frame) => frame.name).join(' < ');
     }
   }
 
   frame(index) {
-    const [name, source, module] = this.frames[index];
-    return {name: this.names[name], source: this.sources[source], module: this.modules[module]};
+    const [name, source, module, brief] = this.frames[index];
+    return {
+      name: this.names[name], source: this.sources[source], module: this.modules[module],
+      brief: this.names[brief],
+    };
   }
 
   // What the stack holds at `state` (null: nothing).

@@ -10,6 +10,7 @@ class Page {
     this.timeline = new Timeline(element('timeline'), element('moment'), data,
         (state, isBase) => this.choose(isBase ? this.state : state, isBase ? state : this.base));
     this.table = new StackTable(element('stacks'), element('count'), element('more'), data);
+    element('libraries').checked = data.allFrames;
     this.describe();
     this.listen();
     this.choose(this.state, this.base);
@@ -43,6 +44,11 @@ class Page {
     element('search').oninput = () => this.search();
     element('flame').onchange = () => this.graph.turn(false);
     element('icicle').onchange = () => this.graph.turn(true);
+    element('libraries').onchange = () => {
+      this.data.show(element('libraries').checked);
+      this.drawGraph();
+      this.search();
+    };
     element('reset').onclick = () => this.graph.zoom(this.graph.boxes[0]);
     window.onresize = () => {
       this.timeline.draw(this.state, this.base);

@@ -26,7 +26,7 @@ class StackTable {
       columns.push({key: 'before', title: 'before', optional: true},
           {key: 'after', title: 'after', optional: true});
     }
-    return [...columns, {key: 'stack', title: 'stack, innermost first'}];
+    return [...columns, {key: 'stack', title: 'stack, allocating function first'}];
   }
 
   show(rows, difference, expression, blocks) {

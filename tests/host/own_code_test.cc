@@ -1,0 +1,202 @@
+// Three leaks in template-heavy code, optimised and not: each view begins with the three functions
+// that leak, and folds and groups without losing a byte.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <regex>
+#include <sstream>
+
+#include "host_test.h"
+#include "process.h"
+
+namespace mtrace::test {
+namespace {
+
+// In the order of what they leak.
+const std::vector<std::string> kLeaks = {"Cache<...>::remember", "Sessions::open",
+                                         "Graph<...>::link"};
+constexpr size_t kMostLines = 60;
+
+class OwnCodeTest : public HostTest, public testing::WithParamInterface<const char*> {
+ protected:
+  // The program, built with this test's optimisation.
+  std::string built() {
+    const std::string path = temp() + "/three_leaks";
+    const Result result = run(plain({"g++", "-g", GetParam(), "-std=c++20", "-fno-builtin",
+                                     "-D_GNU_SOURCE", "-I" + source_dir() + "/include",
+                                     source_dir() + "/tests/programs/three_leaks.cc", "-o", path}));
+    EXPECT_TRUE(result.exited(0)) << result.err;
+    return path;
+  }
+  // Its reports, in order.
+  std::vector<std::string> reports() {
+    const Result result = run(named({built(), "16", "50"}));
+    EXPECT_TRUE(result.exited(0)) << result.err;
+    wait_for_names("three_leaks", result.pid, 17);
+    std::vector<std::string> files;
+    for (int seq = 1; seq <= 17; ++seq) {
+      files.push_back(report_path("three_leaks", result.pid, seq));
+    }
+    return files;
+  }
+  std::string view(std::vector<std::string> words, const std::vector<std::string>& files) {
+    words.insert(words.end(), files.begin(), files.end());
+    const Result result = memlog(words);
+    EXPECT_TRUE(result.exited(0)) << words[0] << ": " << result.err;
+    return result.out;
+  }
+};
+
+// The leaks in the order in which `text` names them first.
+std::vector<std::string> leaks_in(const std::string& text) {
+  std::map<size_t, std::string> places;
+  for (const std::string& leak : kLeaks) {
+    const size_t at = text.find(leak);
+    if (at != std::string::npos) places[at] = leak;
+  }
+  std::vector<std::string> out;
+  for (const auto& [at, leak] : places) out.push_back(leak);
+  return out;
+}
+
+bool names_library(const std::string& text) {
+  return std::regex_search(text, std::regex("malloc|operator new|std::"));
+}
+
+// `lines` are those that begin an item: a row, or the first line of a stack.
+void expect_leaks_first(const std::vector<std::string>& lines, const std::string& whole) {
+  std::vector<std::string> first;
+  for (const std::string& line : lines) {
+    EXPECT_FALSE(names_library(line) && first.size() < kLeaks.size()) << line;
+    const std::vector<std::string> leaks = leaks_in(line);
+    if (first.size() < kLeaks.size()) {
+      ASSERT_FALSE(leaks.empty()) << line << "\n" << whole;
+      if (std::find(first.begin(), first.end(), leaks[0]) == first.end()) first.push_back(leaks[0]);
+    }
+  }
+  EXPECT_EQ(first, kLeaks) << whole;
+}
+
+// The line after each one that begins with a number, below the header.
+std::vector<std::string> leaders(const std::string& text) {
+  const std::vector<std::string> lines = lines_of(text.substr(text.find("\n\n") + 2));
+  std::vector<std::string> out;
+  for (size_t i = 0; i < lines.size(); ++i) {
+    if (!lines[i].starts_with('+') && !lines[i].starts_with("stack=")) continue;
+    size_t next = i + 1;
+    while (next < lines.size() && !lines[next].starts_with("    ")) ++next;
+    if (next < lines.size()) out.push_back(lines[next]);
+  }
+  return out;
+}
+
+void expect_short(const std::string& text) { EXPECT_LE(lines_of(text).size(), kMostLines) << text; }
+
+// Bytes of the first number of each entry.
+int64_t sum_of_entries(const std::string& text) {
+  int64_t sum = 0;
+  for (const std::string& line : lines_of(text)) {
+    if (line.starts_with('+') || line.starts_with('-')) sum += std::stoll(line);
+  }
+  return sum;
+}
+
+TEST_P(OwnCodeTest, EachViewBeginsWithTheLeaks) {
+  const std::vector<std::string> files = reports();
+  const std::string leaks = view({"leaks"}, files);
+  expect_leaks_first(leaders(leaks), leaks);
+  expect_short(leaks);
+  const std::string shown = view({"show", "-n", "5"}, {files[8]});
+  expect_leaks_first(leaders(shown), shown);
+  expect_short(shown);
+  const std::string compared = view({"diff", "-n", "5"}, {files[1], files[14]});
+  expect_leaks_first(leaders(compared), compared);
+  expect_short(compared);
+
+  // Folding and grouping lose nothing.
+  for (const char* by : {"function", "file", "line", "module"}) {
+    const std::vector<std::string> words = {"show", "-n", "0", "--no-header", "--group-by", by};
+    EXPECT_EQ(
+        sum_of_entries(view(words, {files[8]})),
+        sum_of_entries(view({"show", "-n", "0", "--no-header", "--frames", "all"}, {files[8]})))
+        << by;
+  }
+
+  // The innermost boxes of the picture, the widest first.
+  const std::string picture = view({"export", "-f", "flamegraph"}, files);
+  const std::regex box(
+      "<svg class=\"box [^>]*data-depth=\"(\\d+)\" data-grew=\"(\\d+)\"[^>]*>"
+      "<title>([^\n]*)\n");
+  struct Box {
+    int depth;
+    int64_t grew;
+    std::string name;
+  };
+  std::vector<Box> boxes;
+  for (std::sregex_iterator at(picture.begin(), picture.end(), box), end; at != end; ++at) {
+    boxes.push_back({std::stoi((*at)[1]), std::stoll((*at)[2]),
+                     std::regex_replace(std::regex_replace((*at)[3].str(), std::regex("&lt;"), "<"),
+                                        std::regex("&gt;"), ">")});
+  }
+  ASSERT_GE(boxes.size(), 8u);
+  std::vector<Box> leaves;
+  for (size_t i = 0; i < boxes.size(); ++i) {
+    EXPECT_EQ(boxes[i].name.find("operator new"), std::string::npos) << boxes[i].name;
+    EXPECT_EQ(boxes[i].name.find("malloc"), std::string::npos) << boxes[i].name;
+    if (i + 1 == boxes.size() || boxes[i + 1].depth <= boxes[i].depth) leaves.push_back(boxes[i]);
+  }
+  std::stable_sort(leaves.begin(), leaves.end(),
+                   [](const Box& a, const Box& b) { return a.grew > b.grew; });
+  std::vector<std::string> lines;
+  for (const Box& leaf : leaves) lines.push_back(leaf.name);
+  lines.resize(4);
+  expect_leaks_first(lines, picture.substr(0, 2000));
+
+  // The table of the page, as the browser has it.
+  const std::string page = temp() + "/page.html";
+  view({"export", "-f", "html", "-o", page}, files);
+  ASSERT_TRUE(std::filesystem::exists("/usr/bin/chromium")) << "make deps-test installs it";
+  const Result shot = run(plain({"/usr/bin/chromium", "--headless", "--no-sandbox", "--disable-gpu",
+                                 "--dump-dom", "file://" + page}));
+  ASSERT_TRUE(shot.exited(0)) << shot.err;
+  const std::regex cell("class=\"stack\"[^>]*>([^<]*)<");
+  std::vector<std::string> rows;
+  for (std::sregex_iterator at(shot.out.begin(), shot.out.end(), cell), end; at != end; ++at) {
+    const std::string text = std::regex_replace(
+        std::regex_replace((*at)[1].str(), std::regex("&lt;"), "<"), std::regex("&gt;"), ">");
+    rows.push_back(text.substr(0, text.find(" < ")));
+  }
+  ASSERT_GE(rows.size(), 4u);
+  rows.resize(4);
+  expect_leaks_first(rows, shot.out.substr(0, 2000));
+}
+
+TEST_P(OwnCodeTest, LiveViewsBeginWithTheLeaks) {
+  Command command = named({built(), "8", "50", "wait"});
+  command.env["MTRACE_LEDGER"] = temp();
+  Process process(command);
+  process.read_until("ready");
+  const std::string pid = std::to_string(process.pid());
+  const std::string top = view({"top", "--once", "--limit", "4", pid}, {});
+  std::vector<std::string> rows;
+  for (const std::string& line : lines_of(top)) {
+    if (line.starts_with("   ") && line.find("blocks") == std::string::npos) rows.push_back(line);
+  }
+  expect_leaks_first(rows, top);
+
+  Process watch(plain({memlog_tool(), "expire", "--after", "100ms", "--max-expired", "350", pid}));
+  ASSERT_TRUE(watch.read_line());
+  process.write(std::string(32, '\n'));  // 352 blocks
+  const Result expired = watch.wait();
+  ASSERT_TRUE(expired.exited(0)) << expired.err;
+  const std::string statistics = expired.out.substr(expired.out.find("\n\nstopped at"));
+  expect_leaks_first(leaders(statistics), statistics);
+  EXPECT_TRUE(process.wait().exited(0));
+}
+
+INSTANTIATE_TEST_SUITE_P(Builds, OwnCodeTest, testing::Values("-O0", "-O2"));
+
+}  // namespace
+}  // namespace mtrace::test
