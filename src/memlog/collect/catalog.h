@@ -17,10 +17,10 @@ struct Listed {
   std::string label;
   int64_t pid = 0;
   int64_t seq = 0;
-  std::string refused_by;  // the directory that it should be in and could not be written to
   uint64_t peak = 0;  // bytes; 0 also when absent
   int64_t first = 0;  // `seq`, or the first of the reports that were merged into this one
   std::string trigger;
+  std::string refused_by;  // the directory that it should be in and could not be written to
 };
 
 // Returns the files in `directory` that end in .memlog or .memlog.zst and begin like a memlog, by

@@ -24,7 +24,8 @@ Listed listed(const profile::Memlog& memlog) {
           header.seq,
           header.peak ? header.peak->bytes : 0,
           header.merged.value_or(header.seq),
-          header.trigger};
+          header.trigger,
+          ""};
 }
 
 // The newest report of a directory, or all of them.

@@ -53,7 +53,7 @@ std::vector<size_t> Locations::of(const analyze::Row& row) {
 size_t Locations::of(const Frame& frame) {
   Location location;
   location.function = profile::escaped(
-      responsible_ == nullptr ? frame.function : analyze::brief_name(frame.function), "");
+      responsible_ == nullptr ? frame.function.text() : analyze::brief_name(frame.function), "");
   const std::string source = profile::escaped(frame.source, "");
   const size_t colon = source.rfind(':');
   if (colon != std::string::npos) {

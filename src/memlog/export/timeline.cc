@@ -32,7 +32,7 @@ Timeline::Timeline(Format format, analyze::FrameRange range, std::optional<Ids> 
     : format_(format),
       chosen_(std::move(chosen)),
       history_(range),
-      locations_(history_.stacks(), stacks_.locations) {}
+      locations_(history_.stacks(), stacks_.locations, nullptr) {}
 
 void Timeline::begin(const profile::Header& header) {
   const std::string program = profile::escaped(header.program, "");
