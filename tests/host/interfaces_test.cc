@@ -286,5 +286,93 @@ int main(int argc, char** argv) {
   EXPECT_TRUE(lines[0].starts_with(temp() + "/late_plugin.so calls mallocx of ")) << lines[0];
 }
 
+// jemalloc as Rust's crates link it into a program, under a prefix, and tcmalloc with its own
+// names: memlog tells of it, with what is resident and not malloc's.
+class LinkedAllocatorTest : public InterfacesTest {
+ protected:
+  static constexpr long kBytes = 40 << 20;
+
+  void build(const std::string& allocate, const std::string& archive, bool renamed) {
+    write_file(temp() + "/linked.c",
+               "#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n"
+               "#include <unistd.h>\n"
+               "void* " +
+                   allocate +
+                   "(size_t);\n"
+                   "int main(void) {\n"
+                   "  char* p = " +
+                   allocate + "(" + std::to_string(kBytes) +
+                   ");\n"
+                   "  memset(p, 1, " +
+                   std::to_string(kBytes) +
+                   ");\n"
+                   "  puts(malloc(1000) != 0 ? \"ready\" : \"none\");\n"
+                   "  fflush(stdout);\n  char byte;\n"
+                   "  return read(0, &byte, 1) < 0 || p[100] != 1;\n}\n");
+    std::string used = "/usr/lib/x86_64-linux-gnu/" + archive;
+    if (renamed) {
+      std::vector<std::string> argv = {"/usr/bin/objcopy"};
+      for (const char* name :
+           {"malloc", "calloc", "realloc", "free", "posix_memalign", "aligned_alloc", "memalign",
+            "valloc", "malloc_usable_size", "mallocx", "rallocx", "xallocx", "sallocx", "dallocx",
+            "sdallocx", "nallocx"}) {
+        argv.insert(argv.end(), {"--redefine-sym", std::string(name) + "=_rjem_" + name});
+      }
+      argv.insert(argv.end(), {used, temp() + "/renamed.a"});
+      ASSERT_TRUE(run(plain(argv)).exited(0));
+      used = temp() + "/renamed.a";
+    }
+    const Result built = run(plain({"/usr/bin/gcc", "-O1", "-o", temp() + "/linked",
+                                    temp() + "/linked.c", used, "-lstdc++", "-lm", "-pthread"}));
+    ASSERT_TRUE(built.exited(0)) << built.err;
+  }
+
+  // `reason`: what check gives as its reason, where it has a better one.
+  void expect_told(const std::string& function, const std::string& reason = "") {
+    const std::string told =
+        "not covered: " + function + " of " + temp() + "/linked: linked into it";
+    Process process(named({temp() + "/linked"}));
+    process.read_until("ready");
+    const Result status = memlog({"status", std::to_string(process.pid())});
+    EXPECT_TRUE(status.exited(0)) << status.err;
+    EXPECT_NE(status.out.find(told), std::string::npos) << status.out;
+    process.close_input();
+    const Result result = process.wait();
+    EXPECT_TRUE(result.exited(0)) << result.how();
+    const std::vector<Memlog> logs = logs_of(process.pid());
+    ASSERT_EQ(logs.size(), 1u);
+    const Result shown = run(plain({memlog_tool(), "show", logs[0].path}));
+    const size_t at = shown.out.find(told);
+    ASSERT_NE(at, std::string::npos) << shown.out << shown.err;
+    long resident = 0;
+    long other = 0;
+    ASSERT_EQ(std::sscanf(shown.out.c_str() + shown.out.find("; of ", at),
+                          "; of %ld resident bytes %ld are not malloc's", &resident, &other),
+              2)
+        << shown.out;
+    EXPECT_GE(other, kBytes);
+    EXPECT_EQ(resident - other, logs[0].amount("live").bytes);
+    for (const char* command : {"run", "check"}) {
+      const bool checks = std::string(command) == "check";
+      const Result judged = run(plain({memlog_tool(), command, "--", temp() + "/linked"}));
+      EXPECT_TRUE(judged.exited(checks ? 2 : 0)) << judged.how() << judged.err;
+      EXPECT_NE((judged.out + judged.err).find(checks && !reason.empty() ? reason : told),
+                std::string::npos)
+          << command << "\n"
+          << judged.out << judged.err;
+    }
+  }
+};
+
+TEST_F(LinkedAllocatorTest, Prefixed) {
+  build("_rjem_malloc", "libjemalloc.a", true);
+  expect_told("_rjem_malloc");
+}
+
+TEST_F(LinkedAllocatorTest, WithItsOwnNames) {
+  build("tc_malloc", "libtcmalloc_minimal.a", false);
+  expect_told("tc_malloc", "not covered: malloc of " + temp() + "/linked comes before");
+}
+
 }  // namespace
 }  // namespace mtrace::test

@@ -73,7 +73,7 @@ std::vector<std::string> Reports::files(const std::vector<std::string>& operands
 }
 
 void Reports::finish(profile::Memlog& memlog, analyze::LeftOut& left_out) {
-  if (resolves_ && memlog.header.resolved != profile::Resolved::kYes) resolver_.resolve(memlog);
+  if (resolves_ && symbolize::Symbolizer::is_needed(memlog)) resolver_.resolve(memlog);
   left_out.add(filter_.apply(memlog));
 }
 

@@ -4,12 +4,19 @@
 
 #include <cstring>
 #include <iterator>
+#include <map>
 #include <set>
+#include <string>
+#include <vector>
 
 #include "cli/command.h"
 #include "cli/view_options.h"
+#include "format/memlog.h"
 #include "json/value.h"
 #include "profile/text.h"
+#include "symbolize/linked_allocator.h"
+#include "target/mappings.h"
+#include "target/process.h"
 #include "target/traced.h"
 
 namespace mtrace::cli {
@@ -21,9 +28,9 @@ using format::Mode;
 constexpr char kText[] = R"(
 Lists the processes that have libmtrace.so mapped: their state, the signal that makes them write a
 report and whether it would work now, the number of the last report, and the directory for reports.
-Below a process are the path of its ledger file, if it has one, and what went wrong last. Without an
-argument, lists all processes that this user may inspect. For a named process that is not traced,
-says why.
+Below a process are the path of its ledger file, if it has one, what went wrong last, and allocators
+that are linked into its program or libraries, whose memory is not counted. Without an argument,
+lists all processes that this user may inspect. For a named process that is not traced, says why.
 
 States: active (counts), starting, dormant (excluded by MTRACE_FOLLOW), quiet (the library gave up
 or was detached; the program runs on). After the signal: taken or ignored by the program; blocked in
@@ -73,6 +80,34 @@ const char* signal_obstacle(const target::TracedProcess& process) {
   return "";
 }
 
+// The allocators that are linked into files of processes, each file looked at once.
+class LinkedAllocators {
+ public:
+  // Lines "not covered: FUNCTION of PATH: ...".
+  std::vector<std::string> of(const target::TracedProcess& process) {
+    std::vector<std::string> lines;
+    if (process.block().mode != Mode::kActive) return lines;
+    const auto files = target::mapped_files(process.pid());
+    if (!files) return lines;
+    for (const target::Mapping& file : *files) {
+      const auto [found, is_new] = known_.try_emplace(file.inode);
+      if (is_new) {
+        found->second = symbolize::linked_allocator_of(target::open_mapped(process.pid(), file));
+      }
+      if (found->second.empty()) continue;
+      lines.push_back(fmt::format(
+          "{}{} of {}: linked into it, so its calls do not come to the library; {} bytes are "
+          "resident in all",
+          format::kNotCovered, found->second, profile::escaped(file.path, ""),
+          profile::grouped(target::resident_bytes(process.pid()))));
+    }
+    return lines;
+  }
+
+ private:
+  std::map<std::string, std::string> known_;  // by device and inode
+};
+
 std::string signal_state(const target::TracedProcess& process) {
   const std::string name = signal_of(process.block());
   if (name.empty()) return "none";
@@ -80,7 +115,8 @@ std::string signal_state(const target::TracedProcess& process) {
   return obstacle.empty() ? name : name + ' ' + obstacle;
 }
 
-json::Value process_json(const target::TracedProcess& process) {
+json::Value process_json(const target::TracedProcess& process,
+                         const std::vector<std::string>& not_covered) {
   const format::StatusBlock& block = process.block();
   json::Value out = {
       {"pid", process.pid()}, {"name", json::plain(process.name())}, {"state", state(block.mode)}};
@@ -103,6 +139,7 @@ json::Value process_json(const target::TracedProcess& process) {
     out["last_error"] = json::plain(target::block_text(block.error));
     if (block.error_number > 0) out["last_error_reason"] = std::strerror(block.error_number);
   }
+  if (!not_covered.empty()) out["not_covered"] = not_covered;
   return out;
 }
 
@@ -113,9 +150,12 @@ class Listing {
   void add(const target::TracedProcess& process) {
     ++count_;
     if (json_) {
-      processes_.push_back(process_json(process));
+      processes_.push_back(process_json(process, allocators_.of(process)));
     } else {
       write_process(text_, process);
+      for (const std::string& line : allocators_.of(process)) {
+        fmt::format_to(std::back_inserter(text_), "        {}\n", line);
+      }
     }
   }
   size_t count() const { return count_; }
@@ -137,6 +177,7 @@ class Listing {
   bool json_;
   size_t count_ = 0;
   std::string text_;
+  LinkedAllocators allocators_;
   json::Value processes_ = json::Value::array();
 };
 

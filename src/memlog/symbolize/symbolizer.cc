@@ -8,6 +8,8 @@
 
 #include "format/memlog.h"
 #include "profile/writer.h"
+#include "symbolize/elf_file.h"
+#include "symbolize/linked_allocator.h"
 #include "symbolize/perf_map.h"
 #include "symbolize/this_host.h"
 #include "symbolize/worker.h"
@@ -55,10 +57,16 @@ class Answer {
   size_t at_ = 0;
 };
 
+std::string allocator_in(const std::string& path) {
+  ElfFile file = ElfFile::open(path);
+  return file.valid() ? linked_allocator(file.release()) : std::string();
+}
+
 std::string symbolize(const SearchPath& where, const std::string& path, const std::string& build_id,
                       const std::vector<uint64_t>& offsets) {
   ModuleSymbols module(where, path, build_id);
   std::string out(1, static_cast<char>(module.finding()));
+  put(out, module.finding() == Finding::kFound ? allocator_in(where.sysroot + path) : "");
   for (const uint64_t offset : offsets) {
     const SourceFrames frames = module.frames(offset);
     put(out, static_cast<uint32_t>(frames.size()));
@@ -73,6 +81,20 @@ std::string symbolize(const SearchPath& where, const std::string& path, const st
 std::string changed_note(const profile::Module& module) {
   return fmt::format("{} is not the file it was (its build-id differs): its frames have no names",
                      module.path);
+}
+
+// What of the resident memory is not malloc's may be that allocator's.
+std::string uncovered_note(const Memlog& memlog, const std::string& function,
+                           const std::string& path) {
+  std::string note =
+      fmt::format("{}{} of {}: linked into it, so its calls do not come to the library",
+                  format::kNotCovered, function, path);
+  const auto live = static_cast<uint64_t>(std::max<int64_t>(memlog.header.live.bytes, 0));
+  if (memlog.header.rss && *memlog.header.rss > live) {
+    note += fmt::format("; of {} resident bytes {} are not malloc's", *memlog.header.rss,
+                        *memlog.header.rss - live);
+  }
+  return note;
 }
 
 void drop_note(Memlog& memlog, const std::string& text) {
@@ -174,6 +196,7 @@ Symbolizer::KnownModule& Symbolizer::look_up(const Memlog& memlog, const profile
   }
   Answer answer(*bytes);
   known.finding = static_cast<Finding>(answer.byte());
+  known.allocator = answer.text();
   for (const uint64_t offset : unknown) {
     SourceFrames& frames = known.frames[offset];
     frames.resize(answer.number());
@@ -196,6 +219,28 @@ void Symbolizer::expect(const Memlog& memlog) {
   }
 }
 
+void Symbolizer::note_allocators(Memlog& memlog, const std::vector<KnownModule*>& known) {
+  bool program = false;
+  for (size_t i = 0; i < known.size(); ++i) {
+    const std::string& path = memlog.modules[i].path;
+    program |= known[i] != nullptr && path == memlog.header.program;
+    if (known[i] == nullptr || known[i]->allocator.empty()) continue;
+    profile::add_note(memlog, uncovered_note(memlog, known[i]->allocator, path));
+  }
+  // A program all of whose memory is its own allocator's stands in no frame.
+  const std::string& path = memlog.header.program;
+  if (program || path.empty() || path[0] != '/' || !taken_here(memlog.header)) return;
+  const auto [found, is_new] = programs_.try_emplace(path);
+  if (is_new) found->second = linked_allocator_of(ElfFile::open(where_.sysroot + path).release());
+  if (!found->second.empty()) {
+    profile::add_note(memlog, uncovered_note(memlog, found->second, path));
+  }
+}
+
+bool Symbolizer::is_needed(const Memlog& memlog) {
+  return memlog.header.resolved != profile::Resolved::kYes || memlog.entries.empty();
+}
+
 void Symbolizer::resolve(Memlog& memlog) {
   const std::vector<std::vector<uint64_t>> offsets = offsets_in_modules(memlog);
   std::vector<KnownModule*> known(memlog.modules.size());
@@ -214,6 +259,7 @@ void Symbolizer::resolve(Memlog& memlog) {
       drop_note(memlog, note);
     }
   }
+  note_allocators(memlog, known);
   const PerfMap perf_map = has_bare_addresses(memlog) && taken_here(memlog.header)
                                ? load_perf_map(memlog.header.pid, memlog.header.started)
                                : PerfMap();

@@ -20,8 +20,13 @@ class Symbolizer {
 
   // Fills in the function, line and inlined frames of each frame. A frame stays as it is when its
   // module is gone, unreadable or of another build; a note tells of another build. Names from an
-  // earlier pass are replaced only by better ones. Sets `# resolved:`.
+  // earlier pass are replaced only by better ones. Sets `# resolved:`. A note names each allocator
+  // that is linked into a module (linked_allocator.h).
   void resolve(profile::Memlog& memlog);
+
+  // Returns whether resolve() may add something: also to a report without entries, whose program
+  // may have an allocator of its own.
+  static bool is_needed(const profile::Memlog& memlog);
 
   // Announces a memlog for a later resolve(). Its addresses are looked up when their module is next
   // opened, for any memlog: opening a module costs far more than a lookup.
@@ -30,6 +35,7 @@ class Symbolizer {
  private:
   struct KnownModule {
     Finding finding = Finding::kMissing;
+    std::string allocator;  // a function of one that is linked into it; empty: none is known
     absl::flat_hash_map<uint64_t, SourceFrames> frames;  // by ELF address
     absl::flat_hash_set<uint64_t> expected;
   };
@@ -37,8 +43,11 @@ class Symbolizer {
   KnownModule& look_up(const profile::Memlog& memlog, const profile::Module& module,
                        const std::vector<uint64_t>& offsets);
 
+  void note_allocators(profile::Memlog& memlog, const std::vector<KnownModule*>& known);
+
   SearchPath where_;
-  absl::flat_hash_map<std::string, KnownModule> known_;  // by path and build-id
+  absl::flat_hash_map<std::string, std::string> programs_;  // by path: KnownModule::allocator
+  absl::flat_hash_map<std::string, KnownModule> known_;     // by path and build-id
 };
 
 }  // namespace mtrace::symbolize

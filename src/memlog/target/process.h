@@ -34,6 +34,9 @@ uint32_t pid_in_namespace(pid_t pid);
 
 std::optional<SignalMasks> signal_masks(pid_t pid);
 
+// Returns how much memory of the process is resident; 0: it is gone.
+uint64_t resident_bytes(pid_t pid);
+
 // Returns the value that an environment variable had when the process was started.
 std::optional<std::string> start_environment(pid_t pid, const std::string& variable);
 

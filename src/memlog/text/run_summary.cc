@@ -54,7 +54,7 @@ analyze::ProcessSum sum_of(const RunProcess& process) {
       memlogs.pop_back();
       break;
     }
-    if (memlogs.back().header.resolved != profile::Resolved::kYes) resolver.resolve(memlogs.back());
+    if (symbolize::Symbolizer::is_needed(memlogs.back())) resolver.resolve(memlogs.back());
   }
   return std::move(analyze::sum_processes(memlogs).back());
 }

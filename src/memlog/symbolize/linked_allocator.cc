@@ -1,0 +1,89 @@
+#include "symbolize/linked_allocator.h"
+
+#include <gelf.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <string_view>
+
+#include "symbolize/dynamic_table.h"
+#include "symbolize/worker.h"
+
+namespace mtrace::symbolize {
+namespace {
+
+constexpr unsigned kCpuSeconds = 20;
+
+struct End {
+  void operator()(Elf* elf) const { elf_end(elf); }
+};
+
+// The functions by which programs call them. jemalloc's have the prefix that it was built with.
+bool is_of_allocator(std::string_view name) {
+  constexpr std::array<std::string_view, 8> kNames = {
+      "_rjem_malloc", "je_malloc",      "tc_malloc", "TCMallocInternalMalloc",
+      "mi_malloc",    "mi_heap_malloc", "rpmalloc",  "sn_malloc"};
+  return name.ends_with("mallocx") || std::find(kNames.begin(), kNames.end(), name) != kNames.end();
+}
+
+// Programs name their loader; shared libraries do not.
+bool is_program(Elf* elf) {
+  size_t count = 0;
+  if (elf_getphdrnum(elf, &count) != 0) return false;
+  for (size_t i = 0; i < count; ++i) {
+    GElf_Phdr header;
+    if (gelf_getphdr(elf, static_cast<int>(i), &header) != nullptr && header.p_type == PT_INTERP) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// Calls visit(name) for the functions of .symtab, until one call returns true.
+template <typename Visit>
+void any_function(Elf* elf, Visit&& visit) {
+  for (Elf_Scn* section = nullptr; (section = elf_nextscn(elf, section)) != nullptr;) {
+    GElf_Shdr header;
+    if (gelf_getshdr(section, &header) == nullptr || header.sh_type != SHT_SYMTAB) continue;
+    Elf_Data* data = elf_getdata(section, nullptr);
+    const size_t entry = gelf_fsize(elf, ELF_T_SYM, 1, EV_CURRENT);
+    if (data == nullptr || entry == 0) continue;
+    for (size_t i = 0; i < data->d_size / entry; ++i) {
+      GElf_Sym symbol;
+      if (gelf_getsym(data, static_cast<int>(i), &symbol) == nullptr) break;
+      if (symbol.st_shndx == SHN_UNDEF || GELF_ST_TYPE(symbol.st_info) != STT_FUNC) continue;
+      const char* name = elf_strptr(elf, header.sh_link, symbol.st_name);
+      if (name != nullptr && visit(name)) return;
+    }
+  }
+}
+
+}  // namespace
+
+std::string linked_allocator(int descriptor) {
+  elf_version(EV_CURRENT);
+  const std::unique_ptr<Elf, End> elf(elf_begin(descriptor, ELF_C_READ_MMAP, nullptr));
+  if (elf == nullptr || elf_kind(elf.get()) != ELF_K_ELF) return {};
+  // Of several the shortest: malloc rather than mallocx.
+  std::string found;
+  any_function(elf.get(), [&](std::string_view name) {
+    const bool better = found.empty() || name.size() < found.size();
+    if (is_of_allocator(name) && better) found = name;
+    return false;
+  });
+  if (found.empty() || is_program(elf.get())) return found;
+  const bool exported = any_dynamic_symbol(
+      elf.get(), [&](const GElf_Sym&, std::string_view name) { return is_of_allocator(name); });
+  return exported ? std::string() : found;
+}
+
+std::string linked_allocator_of(int descriptor) {
+  if (descriptor < 0) return {};
+  const auto found = run_isolated([&] { return linked_allocator(descriptor); }, kCpuSeconds);
+  ::close(descriptor);
+  return found.value_or("");
+}
+
+}  // namespace mtrace::symbolize
