@@ -111,6 +111,7 @@ struct LedgerHeader {
   uint64_t notes;   // address of LedgerNote[kLedgerNotes]; 0: an older library, which kept notes
                     // elsewhere
   uint64_t shadow;  // address of the directory of the shadow of the heap
+  uint64_t lost_frees;  // address of a uint64_t, as in the line `lost`; 0: an older library
 };
 inline constexpr uint64_t kLedgerHeaderBytes = 128 * 1024;
 static_assert(sizeof(LedgerHeader) <= kLedgerHeaderBytes && offsetof(LedgerHeader, roots) == 120 &&

@@ -106,6 +106,19 @@ TEST_F(TruthTest, Libunwind) {
                {{"MTRACE_UNWINDER", "libunwind"}});
 }
 
+// A block that is freed past the hooks counts until its address comes back, and no longer.
+TEST_F(TruthTest, MissedFrees) {
+  expect_truth(program("missed_frees"), program("missed_frees"), 3);
+  const std::vector<Memlog> logs = logs_of("missed_frees");
+  ASSERT_EQ(logs.size(), 4u);
+  EXPECT_EQ(logs[0].get("lost"), "frames=0 stacks=0 blocks=0 inflight=0");
+  EXPECT_EQ(logs[1].get("lost"), "frames=0 stacks=0 blocks=0 inflight=0 frees=10");
+  for (const Entry& entry : logs[2].entries) {
+    EXPECT_FALSE(entry.live == 0 && entry.counts.contains("slack")) << entry.line;
+  }
+  EXPECT_EQ(logs[2].number("unknown-frees"), 0);
+}
+
 // One frame is enough for sites that call the allocator themselves; sites behind libc or libstdc++
 // functions need more, so only the former are compared.
 TEST_F(TruthTest, DepthOne) {

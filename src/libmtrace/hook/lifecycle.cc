@@ -112,6 +112,7 @@ void begin(const char* dormant, const char* temporary, char* const* envp) {
   report::g_host.tick_zero = sys::real_time();
   set_depth(g_options.depth);
   set_short_lived(g_options.temporary_ms);
+  count_missed_frees();
   set_library_line();
   report::set_listed(listed_entries());
   report::status_filters(sys::known_filters());

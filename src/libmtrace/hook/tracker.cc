@@ -288,6 +288,27 @@ void* enter_unplaced_malloc(void* block) {
   return block;
 }
 
+namespace {
+
+// A block was freed past the hooks, some time ago: its address is another block's now.
+void book_missed_free(uintptr_t address, const ledger::Block& block) {
+  fetch_add<uint64_t>(g_ledger.lost_frees, 1);
+  const ledger::Weight weight = g_ledger.sampling.weigh(address, block);
+  const uint64_t now = ledger::ticks_now();
+  const uint64_t birth = ledger::unpack_ticks(block.birth);
+  // What is usable now is mostly what was; of a block of another size class it says nothing.
+  const uint64_t slack = slack_of(reinterpret_cast<void*>(address), block.size);
+  const bool is_same = slack <= 32 + block.size / 4;
+  book_free_apart(this_slot(), g_ledger.stacks.record(block.stack),
+                  {weight.bytes, weight.blocks, is_same ? slack * weight.blocks : 0,
+                   now > birth ? now - birth : 0, false, false});
+  if (samples()) no_longer_recorded(reinterpret_cast<const void*>(address));
+}
+
+}  // namespace
+
+void count_missed_frees() { ledger::g_on_missed_free = book_missed_free; }
+
 void set_short_lived(uint64_t milliseconds) {
   g_short_lived = milliseconds * 1'000'000u >> ledger::kTickShift;
 }

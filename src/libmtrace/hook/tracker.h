@@ -90,6 +90,10 @@ class Reallocation {
 // The slot of the calling thread in the ledger; 0: none.
 uint32_t this_slot();
 
+// A block that was freed unseen counts as freed once its address comes back. Before the first block
+// is counted.
+void count_missed_frees();
+
 // Blocks freed within this time count as short-lived.
 void set_short_lived(uint64_t milliseconds);
 

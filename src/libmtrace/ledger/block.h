@@ -13,4 +13,13 @@ struct Block {
   uint32_t birth = 0;  // packed ticks
 };
 
+// What to do with a block that was freed past the hooks: another block is about to be put at its
+// address. It is in no table any more. Called by whoever owns the address, inside an operation.
+// nullptr: nothing. Written before the first block is put.
+using OnMissedFree = void (*)(uintptr_t address, const Block& block);
+[[gnu::visibility("hidden")]] extern OnMissedFree g_on_missed_free;
+inline void missed_free(uintptr_t address, const Block& block) {
+  if (g_on_missed_free != nullptr) g_on_missed_free(address, block);
+}
+
 }  // namespace mtrace::ledger

@@ -35,23 +35,24 @@ bool BlockHash::add_level(uint32_t number) {
   return true;
 }
 
-// A block with the address of `put` that stands before it was freed past the hooks, or the
-// allocator had not given the address away again. Nobody else has to do with the address meanwhile.
-// False: there is none.
+// Blocks with the address of `put` that stand up to `distance` lines from its home were freed past
+// the hooks. Nobody else has to do with the address meanwhile. False: there are none.
 bool BlockHash::drop_older(const Level& level, uint64_t line, const Slot& put, unsigned distance) {
-  const uint64_t wanted = load(put.key) & kAddressMask;
-  uint64_t dropped = 0;
+  const uint64_t wanted = put.key & kAddressMask;
+  bool dropped = false;
   for (unsigned d = 0; d <= distance; ++d) {
     Slot* slots = level.line(line + d);
     for (unsigned here = places(slots, wanted, kAddressMask); here != 0; here &= here - 1) {
       Slot* slot = slots + std::countr_zero(here);
       if (slot == &put) continue;
+      const Slot seen = {load(slot->key), load(slot->value)};
+      const Block older = unpack(seen);
       release(slot);
-      ++dropped;
+      missed_free(address_of(seen), older);
+      dropped = true;
     }
   }
-  if (dropped != 0) fetch_add(lost_blocks_, dropped);
-  return dropped != 0;
+  return dropped;
 }
 
 void BlockHash::extend_reach(const Level& level, uint64_t line, const Slot& put,

@@ -264,6 +264,10 @@ class BlockHash {
   [[gnu::always_inline]] bool put_at(const Level& level, uint64_t first, const Slot& packed) {
     for (unsigned distance = 0; distance <= kMostReach; ++distance) {
       Slot* line = level.line(first + distance);
+      // A block of this address in front of the new one would be found instead of it.
+      if (places(line, packed.key & kAddressMask, kAddressMask) != 0) [[unlikely]] {
+        drop_older(level, first + distance, packed, 0);
+      }
       for (unsigned free = places(line, 0, ~uint64_t{0}); free != 0; free &= free - 1) {
         Slot& slot = line[std::countr_zero(free)];
         if (!claim(slot.key, packed.key)) continue;

@@ -2,7 +2,16 @@
 
 namespace mtrace::ledger {
 
-bool BlockTable::put_in_hash(uintptr_t address, Block block) { return hash_.put(address, block); }
+OnMissedFree g_on_missed_free = nullptr;
+
+bool BlockTable::put_in_hash(uintptr_t address, Block block) {
+  // A free looks into the shadow first: a small block that was there before must not be found.
+  uint64_t* const word = shadow_.find(address);
+  if (word != nullptr && HeapShadow::holds(*word, address)) [[unlikely]] {
+    missed_free(address, HeapShadow::take(*word, address));
+  }
+  return hash_.put(address, block);
+}
 
 Block BlockTable::take_from_hash(uintptr_t address) {
   Block block;
@@ -10,9 +19,7 @@ Block BlockTable::take_from_hash(uintptr_t address) {
 }
 
 bool BlockTable::put_beside(HeapShadow::Put put, uintptr_t address, Block block) {
-  if (put == HeapShadow::Put::kTaken) return hash_.put(address, block);
-  hash_.count_lost();
-  return true;
+  return put == HeapShadow::Put::kReplaced || hash_.put(address, block);
 }
 
 }  // namespace mtrace::ledger

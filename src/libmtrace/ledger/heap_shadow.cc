@@ -22,6 +22,7 @@ HeapShadow::Put HeapShadow::replace(uint64_t& word, uint64_t seen, uintptr_t add
                                     uint64_t packed) {
   if ((seen ^ place_in_granule(address)) >> kPlaceShift != 0) return Put::kTaken;
   // One of this very address is the caller's by now: nobody else changes it.
+  missed_free(address, unpack(seen));
   store_release(word, packed);
   return Put::kReplaced;
 }

@@ -121,7 +121,7 @@ void Ledger::forget_all(uint32_t child) {
   reported_variance.total = 0;
   inherited = {};
   unplaced.clear();
-  reported_peak = lost_inflight = 0;
+  reported_peak = lost_inflight = lost_frees = 0;
 }
 
 void Ledger::begin_after_fork(uint32_t survivor, uint32_t tid) {

@@ -37,6 +37,7 @@ struct alignas(format::kLedgerPage) Ledger {
   uint64_t reported_peak;  // its height as of the last report
   Unplaced unplaced;
   uint64_t lost_inflight;  // operations of threads that vanished in a fork
+  uint64_t lost_frees;     // of blocks whose address came back without one
   // The program's, for report/notes.cc; here, so that they outlive a kill with the rest.
   format::LedgerNote notes[format::kLedgerNotes];
 

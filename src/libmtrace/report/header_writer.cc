@@ -58,6 +58,7 @@ void write_lost(Writer& out, const ledger::Ledger& ledger) {
   out.text(" stacks=").number(ledger.stacks.lost_stacks());
   out.text(" blocks=").number(ledger.blocks.lost_blocks());
   out.text(" inflight=").number(ledger.lost_inflight);
+  if (load(ledger.lost_frees) != 0) out.text(" frees=").number(load(ledger.lost_frees));
   // Modules without a place in the list; their frames have no name.
   if (unwind::lost_modules() != 0) out.text(" modules=").number(unwind::lost_modules());
   if (dropped_notes() != 0) out.text(" notes=").number(dropped_notes());

@@ -126,7 +126,8 @@ class Text {
 
   void write_lost() {
     std::string more;
-    for (const auto& [name, lost] : {std::pair{"modules", header_.lost_modules},
+    for (const auto& [name, lost] : {std::pair{"frees", state_.lost_frees},
+                                     {"modules", header_.lost_modules},
                                      {"notes", header_.lost_notes},
                                      {"resources", header_.lost_resources},
                                      {"regions", header_.lost_regions}}) {

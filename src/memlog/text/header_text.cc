@@ -59,6 +59,10 @@ std::string lost_words(const profile::Field& count) {
   if (count.key == "resources") {
     return count_text(number, "resource") + " found no room in the table";
   }
+  if (count.key == "frees") {
+    return count_text(number, "block") +
+           " freed where the library did not see it; they counted until their addresses came back";
+  }
   if (count.key == "regions") {
     return count_text(number, "mapping") + " of which something is missing under @mmap";
   }
