@@ -88,6 +88,10 @@ inline constexpr char kNotCoveredBefore[] =
 inline constexpr char kNotCoveredMalloc[] = "not covered: malloc of ";
 inline constexpr char kNotCoveredProgram[] = "not covered: the program ";
 
+// Kinds of entries that the library makes itself. Their bytes and blocks only grow.
+inline constexpr char kKindFailed[] =
+    "failed";  // allocations that failed: bytes that were asked for
+
 // Entry fields.
 inline constexpr char kFieldError[] = "error";             // bytes: the change's standard error
 inline constexpr char kFieldBlocks[] = "blocks";           // signed

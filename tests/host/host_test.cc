@@ -15,6 +15,7 @@ std::map<std::string, Amount> sum_sites(const std::vector<Memlog>& logs, NameOf 
   std::map<std::string, Amount> sums;
   for (const Memlog& log : logs) {
     for (const Entry& entry : log.entries) {
+      if (entry.kind == "failed") continue;  // holds nothing
       for (const Frame& frame : entry.frames) {
         // Parts of a function that the compiler moved away: site_x.cold.
         std::string name = name_of(frame);

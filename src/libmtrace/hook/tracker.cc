@@ -5,6 +5,7 @@
 #include "hook/booking.h"
 #include "hook/call_stack.h"
 #include "hook/export.h"
+#include "hook/failed_allocations.h"
 #include "hook/unplaced_blocks.h"
 #include "hook/usable_size.h"
 #include "report/host.h"
@@ -126,13 +127,15 @@ __attribute__((noinline)) void* enter_sample(uint32_t slot, void* block, uint64_
 }
 
 // The allocation failed.
-__attribute__((noinline)) void* none_allocated(size_t size, Call call) {
+__attribute__((noinline)) void* none_allocated(size_t size, Call call, unwind::Caller caller) {
   if (t_thread.counted == &kFailed) return passed_on(call), nullptr;
   if (!recording()) return nullptr;
   const uint32_t slot = this_slot();
   t_thread.counted = &kFailed;
   count_call(slot, call);
-  if (size != 0) count(slot, g_ledger.threads.slot(slot).failed_allocations);
+  if (size == 0) return nullptr;
+  count(slot, g_ledger.threads.slot(slot).failed_allocations);
+  record_failed(size, caller);
   return nullptr;
 }
 
@@ -176,7 +179,7 @@ uint32_t this_slot() {
 }
 
 void* record(void* block, size_t size, Call call, unwind::Caller caller) {
-  if (__builtin_expect(block == nullptr, 0)) return none_allocated(size, call);
+  if (__builtin_expect(block == nullptr, 0)) return none_allocated(size, call, caller);
   if (t_thread.counted == block) return passed_on(call), block;
   if (!recording()) return block;
   const uint32_t slot = t_thread.slot;

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "format/memlog.h"
 #include "profile/line.h"
 #include "profile/text.h"
 
@@ -141,6 +142,8 @@ int64_t quantity(const Row& row, Order order) {
       return number(row.age);
     case Order::kSize:
       return number(block_size(row));
+    case Order::kFailed:
+      return row.kind == format::kKindFailed ? row.blocks : 0;
     case Order::kStack:
       break;
   }
@@ -155,6 +158,7 @@ bool leaves_out_zero(Order order) {
     case Order::kPeak:
     case Order::kAge:
     case Order::kSize:
+    case Order::kFailed:
       return true;
     default:
       return false;

@@ -91,6 +91,7 @@ enum class Order {
   kAge,
   kStack,
   kSize,  // of a block, on average
+  kFailed,  // of entries @failed: how many allocations failed
 };
 
 // Returns the average size of the blocks that the row's numbers are about, in bytes: of those that

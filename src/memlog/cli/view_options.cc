@@ -25,6 +25,7 @@ constexpr Key kKeys[] = {
     {"peak", Order::kPeak},
     {"age", Order::kAge},
     {"size", Order::kSize},
+    {"failed", Order::kFailed},
     {"stack", Order::kStack},
 };
 

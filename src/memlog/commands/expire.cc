@@ -8,7 +8,10 @@
 #include "cli/own_code.h"
 #include "cli/search_path.h"
 #include "cli/watched_process.h"
+#include "format/memlog.h"
 #include "live/known_ledger.h"
+#include "live/ledger_summary.h"
+#include "profile/text.h"
 #include "target/ledgers.h"
 #include "target/process.h"
 #include "text/expire_text.h"
@@ -116,6 +119,7 @@ class Session {
     learn(stacks);
     const auto oldest = expiry_.oldest();
     print(streams_, text_.closing(why, stacks.size()));
+    tell_failed();
     for (const analyze::ExpiryStack* stack : stacks) {
       const live::LedgerStackState* known = known_.find(stack->index);
       if (known == nullptr) continue;
@@ -143,6 +147,28 @@ class Session {
       if (const auto* known = known_.find(stack->index)) found.push_back(known);
     }
     names_.learn(file_, known_.state(), found);
+  }
+
+  // Where allocations failed, as of the last look at the stacks.
+  void tell_failed() {
+    uint64_t all = 0;
+    uint64_t at_most = 0;
+    const live::LedgerStackState* most = nullptr;
+    for (const live::LedgerStackState& stack : known_.state().stacks) {
+      const bool failed_here =
+          stack.kind != 0 && live::ledger_kind(file_.header(), stack.kind) == format::kKindFailed;
+      if (!failed_here) continue;
+      const live::LedgerStackState* before = first_.find(stack.index);
+      const uint64_t failed =
+          stack.now.allocated_blocks - (before != nullptr ? before->now.allocated_blocks : 0);
+      all += failed;
+      if (failed <= at_most) continue;
+      at_most = failed;
+      most = &stack;
+    }
+    if (most == nullptr) return;
+    names_.learn(file_, known_.state(), {most});
+    print(streams_, text_.failed(all, at_most, *most, names_));
   }
 
   void tell(const std::vector<analyze::ExpiryNews>& news, uint64_t now) {

@@ -119,9 +119,10 @@ Manual show_manual() {
             R"(Sort by KEY, the largest first, and begin each entry with it: bytes (default);
             blocks; live; allocs (calls since the previous report); temporary; lifetime (the
             average); slack; peak (bytes at the peak of the process, and their share); age (of the
-            oldest block); size (of a block, on average). The last six leave out entries without such a number. Or stack: by stack id, all entries,
+            oldest block); size (of a block, on average); failed (allocations that failed). The last
+            seven leave out entries without such a number. Or stack: by stack id, all entries,
             without shares, for diff.)",
-            "bytes|blocks|live|allocs|temporary|lifetime|slack|peak|age|size|stack"},
+            "bytes|blocks|live|allocs|temporary|lifetime|slack|peak|age|size|failed|stack"},
            kPeakOption,
            {"--sizes", "", "",
             R"(Print how large the live blocks of a running process are: a histogram for all and for

@@ -97,6 +97,20 @@ std::string ExpireText::news(uint64_t at, const analyze::ExpiryNews& news,
   return out;
 }
 
+std::string ExpireText::failed(uint64_t all, uint64_t most, const live::LedgerStackState& stack,
+                               const StackNames& names) const {
+  if (json_) {
+    json::Value line = {{"event", "failed"},
+                        {"failed_allocations", all},
+                        {"failed_at_stack", most},
+                        {"stack", names.id(stack)}};
+    names.put(line, stack);
+    return json::line(line);
+  }
+  return fmt::format("{} failed: no memory; {} of them at {}\n", count_text(all, "allocation"),
+                     most, names.line(stack));
+}
+
 std::string ExpireText::closing(const std::string& why, size_t stacks) const {
   if (json_) {
     return json::line({{"event", "end"}, {"why", why}, {"stack_count", stacks}});

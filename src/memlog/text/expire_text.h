@@ -25,6 +25,9 @@ class ExpireText {
   // `at`: milliseconds since the watch began.
   std::string news(uint64_t at, const analyze::ExpiryNews& news,
                    const live::LedgerStackState& stack, const StackNames& names) const;
+  // `all` allocations failed since the watch began, `most` of them at one stack.
+  std::string failed(uint64_t all, uint64_t most, const live::LedgerStackState& stack,
+                     const StackNames& names) const;
   std::string closing(const std::string& why, size_t stacks) const;
   std::string statistics(const analyze::ExpiryStack& expiry, const ExpireStatistics& more,
                          const live::LedgerStackState& stack, const StackNames& names) const;

@@ -10,6 +10,7 @@
 #include "profile/path.h"
 #include "profile/reader.h"
 #include "symbolize/symbolizer.h"
+#include "text/frame_text.h"
 #include "text/header_text.h"
 #include "text/listing.h"
 
@@ -31,17 +32,33 @@ std::string name_of(const RunProcess& process) {
 
 uint64_t size_of(const RunProcess& process) { return std::max(process.peak, process.resident); }
 
+// Where the program's allocations failed.
+std::string failed_text(const analyze::Table& table, const Style& style) {
+  int64_t all = 0;
+  const analyze::Row* most = nullptr;
+  for (const analyze::Row& row : table.rows()) {
+    const int64_t failed = analyze::quantity(row, analyze::Order::kFailed);
+    if (failed == 0) continue;
+    all += failed;
+    if (most == nullptr || failed > analyze::quantity(*most, analyze::Order::kFailed)) most = &row;
+  }
+  if (most == nullptr || most->frames.empty()) return {};
+  return remark(fmt::format("{} failed: no memory; {} of them at {} (memlog show --by failed)",
+                            count_text(static_cast<uint64_t>(all), "allocation"),
+                            analyze::quantity(*most, analyze::Order::kFailed),
+                            frame_text(table, *most->frames.begin(), style)),
+                style);
+}
+
 std::string resident_text(const RunProcess& process, const Style& style) {
   if (process.resident == 0) return {};
-  return ", resident at most " +
-         bytes_text(static_cast<int64_t>(process.resident), style, false);
+  return ", resident at most " + bytes_text(static_cast<int64_t>(process.resident), style, false);
 }
 
 std::string files_text(const std::vector<std::string>& files) {
-  return fmt::format("reports: {}\n",
-                     plain(files.size() == 1
-                               ? files[0]
-                               : fmt::format("{} to {}", files.front(), files.back())));
+  return fmt::format(
+      "reports: {}\n",
+      plain(files.size() == 1 ? files[0] : fmt::format("{} to {}", files.front(), files.back())));
 }
 
 analyze::ProcessSum sum_of(const RunProcess& process) {
@@ -79,10 +96,9 @@ std::string functions_text(analyze::Table table, analyze::Order order, const std
   analyze::sort(rows, order);
   const size_t all = rows.size();
   if (all > kFunctions) rows.resize(kFunctions);
-  return fmt::format(
-             "\n{} by function{} ({}):\n\n", what,
-             all > kFunctions ? fmt::format(", the {} largest of {}", kFunctions, all) : "",
-             count_text(stacks, "stack")) +
+  return fmt::format("\n{} by function{} ({}):\n\n", what,
+                     all > kFunctions ? fmt::format(", the {} largest of {}", kFunctions, all) : "",
+                     count_text(stacks, "stack")) +
          entries_text(functions, context, style);
 }
 
@@ -98,13 +114,14 @@ std::string process_text(const RunProcess& process, const Style& style) {
   std::string out = coverage_remarks(last, style) + peak_text(last, style);
   out += fmt::format("{} {} in {} blocks\n", live_text(last),
                      bytes_text(last.live.bytes, style, false), last.live.blocks);
-  out += resident_remark(last, style);
+  out += resident_remark(last, style) + failed_text(sum.table, style);
   for (const std::string& why : sum.incomplete) out += remark(plain(why), style);
   // Where the program was largest at its end, both lists are the same.
   const bool grew = last.peak && static_cast<int64_t>(last.peak->bytes) > last.live.bytes;
-  if (grew) out += functions_text(sum.table, analyze::Order::kPeak, "held at the peak", last, style);
+  if (grew)
+    out += functions_text(sum.table, analyze::Order::kPeak, "held at the peak", last, style);
   out += functions_text(sum.table, analyze::Order::kBytes,
-                     (grew ? "" : "held at the peak and ") + live_text(last), last, style);
+                        (grew ? "" : "held at the peak and ") + live_text(last), last, style);
   out += '\n' + files_text(process.files);
   std::string timeline;
   if (collect::timeline_beside(process.files.back(), last, &timeline)) {
@@ -124,8 +141,7 @@ std::string run_summary(const std::vector<RunProcess>& processes, Style style) {
   while (shown < std::min(kProcesses, processes.size()) &&
          size_of(processes[shown]) >= size_of(processes[0]) / kNear) {
     const RunProcess& process = processes[shown++];
-    out += '\n' +
-           coloured(name_of(process) + resident_text(process, style), kBold, style) + '\n' +
+    out += '\n' + coloured(name_of(process) + resident_text(process, style), kBold, style) + '\n' +
            process_text(process, style);
   }
   if (shown < processes.size()) out += "\nsmaller ones:\n";

@@ -82,6 +82,8 @@ std::string lead_text(const Row& row, uint64_t peak, const Style& style) {
       return age_text(row, style);
     case Order::kSize:
       return fmt::format("{} a block", size_text(analyze::block_size(row), style));
+    case Order::kFailed:
+      return profile::grouped(static_cast<uint64_t>(row.blocks)) + " failed";
   }
   return {};
 }
@@ -95,6 +97,7 @@ std::string lead_column(const Row& row, const Style& style) {
       return {};
     case Order::kAllocations:
     case Order::kTemporary:
+    case Order::kFailed:
       return profile::grouped(number);
     case Order::kLive:
       if (!row.live) return "-";
@@ -144,6 +147,8 @@ const char* lack_text(Order order) {
       return "no slack";
     case Order::kPeak:
       return "no share in the peak";
+    case Order::kFailed:
+      return "no failed allocation";
     case Order::kAge:
       return "no live block, or none of an age that can be measured";
     case Order::kSize:

@@ -65,6 +65,8 @@ class Printer {
         return "slack";
       case Order::kPeak:
         return "peak";
+      case Order::kFailed:
+        return "failed";
       case Order::kAge:
         return "age";
       case Order::kSize:

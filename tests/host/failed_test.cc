@@ -1,0 +1,84 @@
+// Allocations that failed stand in the report at their sites, as entries of their own kind.
+#include "host_test.h"
+
+namespace mtrace::test {
+namespace {
+
+class FailedTest : public HostTest {
+ protected:
+  // Failed allocations by site, from entries @failed.
+  static std::map<std::string, int64_t> failed_sites(const Memlog& log) {
+    std::map<std::string, int64_t> sites;
+    for (const Entry& entry : log.entries) {
+      if (entry.kind != "failed") continue;
+      for (const Frame& frame : entry.frames) {
+        if (!frame.function.starts_with("site_")) continue;
+        sites[frame.function] += entry.blocks;
+        break;
+      }
+    }
+    return sites;
+  }
+  const std::map<std::string, int64_t> kExpected = {
+      {"site_malloc", 5}, {"site_calloc", 2}, {"site_realloc", 1}, {"site_posix_memalign", 1}};
+};
+
+TEST_F(FailedTest, NamesTheSites) {
+  for (const char* allocator : {"", ":libtcmalloc_minimal.so.4"}) {
+    Command command = named({program("failures")});
+    command.env["LD_PRELOAD"] += allocator;
+    const Result result = run(command);
+    ASSERT_TRUE(result.exited(0)) << result.how() << result.out;
+    const std::vector<Memlog> logs = logs_of(result.pid);
+    ASSERT_EQ(logs.size(), 1u);
+    EXPECT_EQ(failed_sites(logs[0]), kExpected);
+    EXPECT_EQ(logs[0].number("failed-allocations"), 9);
+    EXPECT_EQ(logs[0].get("kind"), "failed 9895604649984 bytes 9 blocks") << "at most 1 TiB each";
+    const Result shown = run(plain({memlog_tool(), "show", "--by", "failed", logs[0].path}));
+    EXPECT_TRUE(shown.exited(0)) << shown.err;
+    EXPECT_NE(shown.out.find("5 failed"), std::string::npos) << shown.out;
+    EXPECT_LT(shown.out.find("site_malloc"), shown.out.find("site_calloc")) << shown.out;
+    EXPECT_LT(shown.out.find("site_calloc"), shown.out.find("site_realloc")) << shown.out;
+  }
+}
+
+// One line in the summary of memlog run, and at the end of memlog expire.
+TEST_F(FailedTest, RunAndExpireSaySo) {
+  const Result ran = run(plain({memlog_tool(), "run", "--", program("failures")}));
+  EXPECT_TRUE(ran.exited(0)) << ran.how() << ran.err;
+  EXPECT_NE(ran.err.find("9 allocations failed: no memory; 5 of them at site_malloc"),
+            std::string::npos)
+      << ran.err;
+
+  Command command = traced({program("failures"), "wait"});
+  command.env["MTRACE_LEDGER"] = temp();
+  Process process(command);
+  process.read_until("ready");
+  Command watching = tool({"expire", "--after", "1h", std::to_string(process.pid())});
+  Process watch(watching);
+  for (auto line = watch.read_line(); line && line->find("from now on") == std::string::npos;) {
+    line = watch.read_line();
+  }
+  process.write("x");
+  process.read_until("done");
+  process.close_input();
+  EXPECT_TRUE(process.wait().exited(0));
+  const Result watched = watch.wait();
+  EXPECT_NE(watched.out.find("9 allocations failed: no memory; 5 of them at site_malloc"),
+            std::string::npos)
+      << watched.out << watched.err;
+}
+
+// Without a failure there is no such entry, nor a word of it.
+TEST_F(FailedTest, NothingWithout) {
+  const Result result = run(named({program("missed_frees")}));
+  ASSERT_TRUE(result.exited(0));
+  const std::vector<Memlog> logs = logs_of(result.pid);
+  ASSERT_EQ(logs.size(), 1u);
+  EXPECT_FALSE(logs[0].has("kind"));
+  const Result shown = run(plain({memlog_tool(), "show", "--by", "failed", logs[0].path}));
+  EXPECT_NE(shown.out.find("no failed allocation"), std::string::npos) << shown.out;
+}
+
+}  // namespace
+}  // namespace mtrace::test

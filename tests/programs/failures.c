@@ -1,0 +1,44 @@
+// Allocations that fail, at known sites. Goes on when a byte comes on its input.
+#include <errno.h>
+#include <stdint.h>
+
+#include "truth.h"
+
+static volatile size_t huge = SIZE_MAX / 2 - 4096;
+
+SITE void site_malloc(void) {
+  for (int i = 0; i < 5; ++i) check(malloc(huge) == NULL, "malloc");
+  NO_TAIL;
+}
+SITE void site_calloc(void) {
+  for (int i = 0; i < 2; ++i) check(calloc(huge, 8) == NULL, "calloc");
+  NO_TAIL;
+}
+SITE void site_realloc(void) {
+  void* p = malloc(sized(100));
+  check(realloc(p, huge) == NULL, "realloc");
+  free(p);
+  NO_TAIL;
+}
+SITE void site_posix_memalign(void) {
+  void* p = NULL;
+  check(posix_memalign(&p, 64, huge) == ENOMEM, "posix_memalign");
+  NO_TAIL;
+}
+
+int main(int argc, char** argv) {
+  char byte;
+  begin(argc, argv);
+  if (argc > 1 && strcmp(argv[1], "wait") == 0) {
+    puts("ready");
+    fflush(stdout);
+    if (read(0, &byte, 1) < 0) return 1;
+  }
+  site_malloc();
+  site_calloc();
+  site_realloc();
+  site_posix_memalign();
+  puts("done");
+  fflush(stdout);
+  return argc > 1 && read(0, &byte, 1) < 0;
+}
