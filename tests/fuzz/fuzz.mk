@@ -15,7 +15,8 @@ FUZZ_OPT      ?= -O0
 
 FUZZ_SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all
 FUZZ_FLAGS    := -Isrc/libmtrace -Isrc/memlog -std=c++20 $(FUZZ_OPT) -g1 $(WARN) -MMD -MP -fno-omit-frame-pointer \
-                 -fsanitize=fuzzer-no-link $(FUZZ_SANITIZE)
+                 -fsanitize=fuzzer-no-link $(FUZZ_SANITIZE) \
+                 -DMTRACE_INSTALLED_MEMLOG='"$(BINDIR)/memlog"'
 # What a system call of the library's takes.
 FUZZ_KERNEL   := $(addprefix src/libmtrace/base/,clock.cc early_signal.cc filters.cc inherited_calls.cc probe.cc process.cc \
                    spawn.cc syscall.cc)
@@ -23,7 +24,7 @@ FUZZ_KERNEL   := $(addprefix src/libmtrace/base/,clock.cc early_signal.cc filter
 FUZZ_SRC_cfi     := $(addprefix src/libmtrace/unwind/,cfi.cc compile.cc eh_frame.cc expression.cc frame_registers.cc \
                       stack_memory.cc) $(FUZZ_KERNEL)
 FUZZ_SRC_memlog  := $(wildcard $(addsuffix /*.cc,$(addprefix src/memlog/,profile live analyze json export)))
-FUZZ_SRC_elf     := $(addprefix src/memlog/symbolize/,demangle.cc dwarf_index.cc elf_file.cc \
+FUZZ_SRC_elf     := $(addprefix src/memlog/symbolize/,demangle.cc dwarf_index.cc dwarf_scopes.cc elf_file.cc \
                       module_symbols.cc symbol_table.cc) \
                     $(addprefix src/memlog/profile/,name.cc text.cc)
 FUZZ_SRC_options := $(addprefix src/libmtrace/hook/,environment.cc installation.cc \
@@ -32,10 +33,10 @@ FUZZ_SRC_options := $(addprefix src/libmtrace/hook/,environment.cc installation.
 FUZZ_SRC_decode  := $(filter-out %/worker.cc,$(wildcard src/memlog/symbolize/*.cc)) \
                     $(wildcard src/memlog/profile/*.cc)
 FUZZ_SRC_ledger  := $(wildcard src/memlog/profile/*.cc src/memlog/live/*.cc)
-FUZZ_LIBS_ledger := -lfmt $(ABSL_LIBS)
-FUZZ_LIBS_memlog := -lfmt -lre2 -lz $(ABSL_LIBS)
+FUZZ_LIBS_ledger := -lfmt -lzstd $(ABSL_LIBS)
+FUZZ_LIBS_memlog := -lfmt -lzstd -lre2 -lz $(ABSL_LIBS)
 FUZZ_LIBS_elf    := -ldw -lelf -liberty -lfmt $(ABSL_LIBS)
-FUZZ_LIBS_decode := -ldw -lelf -liberty -lfmt $(ABSL_LIBS)
+FUZZ_LIBS_decode := -ldw -lelf -liberty -lfmt -lzstd $(ABSL_LIBS)
 
 # Only memlog's parts include the library headers that are compiled once.
 FUZZ_PRECOMPILED = $(if $(filter src/libmtrace/%,$<),,\

@@ -35,7 +35,7 @@ std::string time_text(uint64_t nanoseconds) {
 }
 
 // Returns the resident bytes; 0: the process has ended.
-uint64_t resident_bytes(int statm) {
+uint64_t resident_in(int statm) {
   static const auto kPage = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
   char text[128] = {};
   if (::pread(statm, text, sizeof text - 1, 0) <= 0) return 0;
@@ -97,7 +97,7 @@ bool TimelineRecorder::begin(const std::string& path, Course& course) const {
 
 void TimelineRecorder::sample(Course& course, Clock::time_point now) const {
   const auto totals = live::read_totals(*course.ledger);
-  const uint64_t resident = resident_bytes(course.memory.get());
+  const uint64_t resident = resident_in(course.memory.get());
   course.over = resident == 0 || !totals || totals->state != format::LedgerState::kRunning;
   if (course.over) return close_interval(course);
   const uint64_t started = course.ledger->header().started;
