@@ -29,7 +29,8 @@ FUZZ_SRC_elf     := $(addprefix src/memlog/symbolize/,demangle.cc dwarf_index.cc
                     $(addprefix src/memlog/profile/,name.cc text.cc)
 FUZZ_SRC_options := $(addprefix src/libmtrace/hook/,environment.cc installation.cc \
                       option_names.cc options.cc \
-                      relatives.cc) $(addprefix src/libmtrace/base/,file.cc writer.cc) $(FUZZ_KERNEL)
+                      relatives.cc) src/libmtrace/report/host.cc \
+                    $(addprefix src/libmtrace/base/,file.cc writer.cc) $(FUZZ_KERNEL)
 FUZZ_SRC_decode  := $(filter-out %/worker.cc,$(wildcard src/memlog/symbolize/*.cc)) \
                     $(wildcard src/memlog/profile/*.cc)
 FUZZ_SRC_ledger  := $(wildcard src/memlog/profile/*.cc src/memlog/live/*.cc)
