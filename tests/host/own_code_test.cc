@@ -24,7 +24,7 @@ class OwnCodeTest : public HostTest, public testing::WithParamInterface<const ch
   // The program, built with this test's optimisation.
   std::string built() {
     const std::string path = temp() + "/three_leaks";
-    const Result result = run(plain({"g++", "-g", GetParam(), "-std=c++20", "-fno-builtin",
+    const Result result = run(plain({"/usr/bin/g++", "-g", GetParam(), "-std=c++20", "-fno-builtin",
                                      "-D_GNU_SOURCE", "-I" + source_dir() + "/include",
                                      source_dir() + "/tests/programs/three_leaks.cc", "-o", path}));
     EXPECT_TRUE(result.exited(0)) << result.err;
@@ -32,9 +32,8 @@ class OwnCodeTest : public HostTest, public testing::WithParamInterface<const ch
   }
   // Its reports, in order.
   std::vector<std::string> reports() {
-    const Result result = run(named({built(), "16", "50"}));
+    const Result result = run(traced({built(), "16", "50"}));
     EXPECT_TRUE(result.exited(0)) << result.err;
-    wait_for_names("three_leaks", result.pid, 17);
     std::vector<std::string> files;
     for (int seq = 1; seq <= 17; ++seq) {
       files.push_back(report_path("three_leaks", result.pid, seq));
@@ -174,7 +173,7 @@ TEST_P(OwnCodeTest, EachViewBeginsWithTheLeaks) {
 }
 
 TEST_P(OwnCodeTest, LiveViewsBeginWithTheLeaks) {
-  Command command = named({built(), "8", "50", "wait"});
+  Command command = traced({built(), "8", "50", "wait"});
   command.env["MTRACE_LEDGER"] = temp();
   Process process(command);
   process.read_until("ready");
