@@ -78,7 +78,9 @@ std::string DwarfScopes::name(Dwarf_Die* die) {
   const std::unique_ptr<Dwarf_Die, decltype(&std::free)> owner(scopes, &std::free);
   std::string out;
   for (int i = count - 1; i > 0; --i) {
-    const std::string scope = scope_text(&scopes[i]);
+    std::string scope = scope_text(&scopes[i]);
+    // GCC gives a lambda's class no name.
+    if (i == 1 && plain == "operator()" && scope == "{unnamed type}") scope = "{lambda}";
     if (!scope.empty()) out += scope + "::";
   }
   return place->second = out + plain;

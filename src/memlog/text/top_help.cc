@@ -3,7 +3,7 @@
 namespace mtrace::text {
 
 std::string top_keys() {
-  return "l live  g growth  a allocs  p peak  enter open  s stacks  / filter  ? help  q quit";
+  return "l live g growth a allocs  p peak  enter open  s stacks  / filter  ? help q quit";
 }
 
 std::vector<std::string> top_help() {

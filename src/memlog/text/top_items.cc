@@ -35,10 +35,11 @@ size_t name_width(const Style& style) {
   return std::max(style.columns, kNumbers + kLeastName) - kNumbers;
 }
 
-// `name` in so many columns. What is too long loses its outer scopes first.
+// `name` in so many columns. A function that is too long loses its outer scopes first; a line that
+// begins with a blank is of a stack, and loses its end.
 std::string fitted(std::string name, size_t width) {
   const std::string whole = name;
-  while (name.size() + 2 > width && name.size() > width - (name == whole ? 0 : 2)) {
+  while (!name.starts_with(' ') && name.size() > width - (name == whole ? 0 : 2)) {
     const size_t scope = name.find("::");
     if (scope == std::string::npos || name.find_first_of("<{(") < scope) break;
     name.erase(0, scope + 2);
