@@ -156,9 +156,9 @@ void* die(void*) {
 
 int main(int argc, char** argv) {
   mode = argc > 1 ? argv[1] : "";
+  site_kept();
   puts("ready");
   fflush(stdout);
-  site_kept();
   if (is("waits")) {
     for (;;) pause();
   }

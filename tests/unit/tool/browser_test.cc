@@ -114,9 +114,9 @@ class Browser : public testing::Test {
     };
     write("flamegraph", "graph.svg", reports);
     write("flamegraph", "base.svg", {"--base", reports[1], reports[4]});
-    write("flamegraph", "hostile.svg", {directory / "hostile.memlog"});
+    write("flamegraph", "hostile.svg", {"--frames", "all", directory / "hostile.memlog"});
     write("html", "page.html", reports);
-    write("html", "hostile.html", {directory / "hostile.memlog"});
+    write("html", "hostile.html", {"--frames", "all", directory / "hostile.memlog"});
     write("speedscope", "scope.json", reports);
     facts_ = json::parse(
         shell(fmt::format("NODE_PATH={0} node {1}/tests/unit/tool/browser.cjs {2} {0}/speedscope",

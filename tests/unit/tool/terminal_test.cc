@@ -82,7 +82,7 @@ bool has(const std::string& text, const std::string& part) {
 constexpr char kMark[] = "MEMLOG_PAGER='sed s/^/paged:/' ";
 
 TEST(Terminal, WhatIsLongerThanTheScreenGoesThroughThePager) {
-  const std::string out = shown(std::string(kMark) + "memlog show app-4711-1.memlog");
+  const std::string out = shown(std::string(kMark) + "memlog show --frames all app-4711-1.memlog");
   EXPECT_TRUE(out.starts_with("paged:")) << out;
   EXPECT_TRUE(has(out, "paged:    (0x7f0000001234)")) << out;
   EXPECT_TRUE(has(shown(std::string(kMark) + "memlog help show"), "paged:Usage:"));
@@ -93,7 +93,7 @@ TEST(Terminal, WhatFitsDoesNot) {
   const std::string out =
       shown(std::string(kMark) + "memlog show --oneline --no-header app-4711-1.memlog");
   EXPECT_FALSE(has(out, "paged:")) << out;
-  EXPECT_TRUE(has(out, "strdup"));
+  EXPECT_TRUE(has(out, "main"));
 }
 
 TEST(Terminal, NobodyNeedsToHaveAPager) {
@@ -132,7 +132,7 @@ TEST(Terminal, LessShowsAPageAndWaits) {
 
 TEST(Terminal, LinesAreCutToItsWidth) {
   for (const char* command : {"memlog show --oneline --no-pager app-4711-1.memlog",
-                              "memlog tree --no-pager app-4711-1.memlog"}) {
+                              "memlog tree --full --no-pager app-4711-1.memlog"}) {
     const std::string out = shown(command);
     EXPECT_TRUE(has(out, "…")) << out;
     for (size_t at = out.find("KiB"); at < out.size();) {
