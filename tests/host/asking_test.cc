@@ -389,7 +389,9 @@ TEST_F(AskingTest, EndBetweenOpeningAndReading) {
           if (!held) process.wait();
         }
         // It would go on for ever.
-        if (call.number == SYS_poll && words[0] == "expire") process.send(SIGKILL);
+        if (call.number == SYS_poll && words[0] == "expire" && process_state(process.pid()) != 0) {
+          process.send(SIGKILL);
+        }
         return true;
       });
       const std::string what = words[0] + ", " + file;
@@ -406,7 +408,7 @@ TEST_F(AskingTest, EndOfAChildWhileTheFamilyIsLookedAt) {
     seen = 0;
     std::string file;
     const Command command =
-        tool({"run", "--quiet", "--every", "100ms", "--output", out(), "--", "/bin/sh", "-c",
+        tool({"run", "--quiet", "--every", "100ms", "--output", temp(), "--", "/bin/sh", "-c",
               "sleep 1000 & echo $! >" + pids + "; wait; exit 7"});
     pid_t child = 0;
     bool looked = false;

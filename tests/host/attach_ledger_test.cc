@@ -120,7 +120,7 @@ TEST_F(AttachLedgerTest, TopAttachesAndDetaches) {
   const std::string pid = std::to_string(process.pid());
   const Result refused = memlog({"top", "--no-attach", "--once", pid});
   EXPECT_TRUE(refused.exited(1)) << refused.how();
-  EXPECT_NE(refused.err.find("has no ledger"), std::string::npos) << refused.err;
+  EXPECT_NE(refused.err.find("is not traced"), std::string::npos) << refused.err;
   EXPECT_EQ(read_file("/proc/" + pid + "/maps").find("libmtrace"), std::string::npos);
 
   Process top(command({"top", "--batch", "--delay", "50ms", pid}));

@@ -148,7 +148,10 @@ TEST_F(TruthTest, PhaseThatLeavesNothing) {
   ASSERT_TRUE(result.exited(0));
   const std::vector<Memlog> logs = logs_of(result.pid);
   ASSERT_EQ(logs.size(), 5u);
-  EXPECT_EQ(logs[2].entries.size(), 0u);
+  for (const Entry& entry : logs[2].entries) {
+    EXPECT_EQ(entry.bytes, 0);
+    EXPECT_EQ(entry.blocks, 0);
+  }
   EXPECT_EQ(logs[2].amount("delta"), Amount{});
   EXPECT_EQ(logs[2].get("delta"), "+0 bytes +0 blocks");
 }

@@ -38,7 +38,7 @@ bool BlockHash::add_level(uint32_t number) {
 // Blocks with the address of `put` that stand up to `distance` lines from its home were freed past
 // the hooks. Nobody else has to do with the address meanwhile. False: there are none.
 bool BlockHash::drop_older(const Level& level, uint64_t line, const Slot& put, unsigned distance) {
-  const uint64_t wanted = put.key & kAddressMask;
+  const uint64_t wanted = load(put.key) & kAddressMask;
   bool dropped = false;
   for (unsigned d = 0; d <= distance; ++d) {
     Slot* slots = level.line(line + d);

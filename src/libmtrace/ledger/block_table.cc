@@ -7,7 +7,7 @@ OnMissedFree g_on_missed_free = nullptr;
 bool BlockTable::put_in_hash(uintptr_t address, Block block) {
   // A free looks into the shadow first: a small block that was there before must not be found.
   uint64_t* const word = shadow_.find(address);
-  if (word != nullptr && HeapShadow::holds(*word, address)) [[unlikely]] {
+  if (word != nullptr && HeapShadow::holds(load(*word), address)) [[unlikely]] {
     missed_free(address, HeapShadow::take(*word, address));
   }
   return hash_.put(address, block);

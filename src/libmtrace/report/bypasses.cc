@@ -106,7 +106,9 @@ void set_bound_here(const char* const (&names)[kCount], const void* const (&own)
   for (Named& named : g_named) named.whole = 0;
 }
 
-void look_for_bypasses() { unwind::each_binding(g_names, kCount, note_bypass, nullptr); }
+void look_for_bypasses() {
+  if (g_names != nullptr) unwind::each_binding(g_names, kCount, note_bypass, nullptr);
+}
 
 void look_before_unloading(const void* handle) {
   if (sys::may_be_filtered() || is_of_the_start(handle)) return;
