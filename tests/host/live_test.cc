@@ -215,7 +215,7 @@ TEST_F(LiveTest, TopOnATerminal) {
   tmux.wait_for("filter: SITE_KEPt   (1 of ");
   tmux.wait_for("site_kept ");
   tmux.press("Escape");
-  tmux.wait_for("? help  q quit");
+  tmux.wait_for("? help q quit");
   tmux.words({"resize-window", "-x", "60", "-y", "6"});
   wait_until("a smaller screen", [&] {
     const std::vector<std::string> lines = lines_of(tmux.screen());
