@@ -37,8 +37,9 @@ run_piece() {
   read -r binary index count <<< "$1"
   local log=$scratch/logs/$(basename "$binary")-$index
   # The limit only ends a hang; a piece takes seconds.
+  # Started in the background, a shell ignores SIGINT: the programs under test must not.
   GTEST_SHARD_INDEX=$index GTEST_TOTAL_SHARDS=$count timeout -k 10 1200 \
-      "$binary" --gtest_color=no >"$log" 2>&1
+      env --default-signal=HUP,INT,QUIT "$binary" --gtest_color=no >"$log" 2>&1
   echo $? >"$log.status"
 }
 export -f run_piece
