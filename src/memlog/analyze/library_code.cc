@@ -3,8 +3,7 @@
 #include "analyze/frame_pattern.h"
 #include "analyze/function_name.h"
 #include "analyze/library_table.h"
-#include "profile/error.h"
-#include "profile/text.h"
+#include "analyze/pattern_lines.h"
 
 namespace mtrace::analyze {
 namespace {
@@ -12,13 +11,6 @@ namespace {
 using profile::Frame;
 using profile::Module;
 using profile::Place;
-
-std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view kBlank = " \t\r";
-  const size_t begin = text.find_first_not_of(kBlank);
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(kBlank) - begin + 1);
-}
 
 // The frame that has the address.
 const Frame& placed(const std::vector<Frame>& frames, size_t at) {
@@ -59,21 +51,13 @@ void FramePatterns::add_pattern(std::string_view pattern) {
 }
 
 void FramePatterns::add(const std::string& name, std::string_view text) {
-  size_t number = 0;
-  for (std::string_view line : profile::split(text, '\n')) {
-    ++number;
-    line = trimmed(line);
-    if (line.empty() || line.starts_with('#')) continue;
-    try {
-      if (!line.starts_with("function:") && !line.starts_with("source:") &&
-          !line.starts_with("module:") && !line.starts_with("any:")) {
-        throw PatternError("a line must begin with function:, source:, module: or any:");
-      }
-      add_pattern(line);
-    } catch (const PatternError& error) {
-      throw profile::FormatError(name, number, error.what());
+  each_pattern_line(name, text, [&](std::string_view line) {
+    if (!line.starts_with("function:") && !line.starts_with("source:") &&
+        !line.starts_with("module:") && !line.starts_with("any:")) {
+      throw PatternError("a line must begin with function:, source:, module: or any:");
     }
-  }
+    add_pattern(line);
+  });
 }
 
 bool FramePatterns::has_source(const std::string& source) const {

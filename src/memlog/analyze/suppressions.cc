@@ -1,7 +1,6 @@
 #include "analyze/suppressions.h"
 
-#include "profile/error.h"
-#include "profile/text.h"
+#include "analyze/pattern_lines.h"
 
 namespace mtrace::analyze {
 namespace {
@@ -10,13 +9,6 @@ using profile::Frame;
 using profile::Module;
 
 constexpr std::string_view kBetween = " < ";
-
-std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view kBlank = " \t\r";
-  const size_t begin = text.find_first_not_of(kBlank);
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(kBlank) - begin + 1);
-}
 
 }  // namespace
 
@@ -59,17 +51,7 @@ bool StackPattern::matches(const std::vector<Frame>& frames,
 
 std::vector<StackPattern> read_suppressions(const std::string& name, std::string_view text) {
   std::vector<StackPattern> patterns;
-  size_t number = 0;
-  for (std::string_view line : profile::split(text, '\n')) {
-    ++number;
-    line = trimmed(line);
-    if (line.empty() || line.starts_with('#')) continue;
-    try {
-      patterns.emplace_back(line);
-    } catch (const PatternError& error) {
-      throw profile::FormatError(name, number, error.what());
-    }
-  }
+  each_pattern_line(name, text, [&](std::string_view line) { patterns.emplace_back(line); });
   return patterns;
 }
 

@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "symbolize/dynamic_table.h"
+#include "symbolize/elf_symbols.h"
 #include "symbolize/load_bias.h"
 
 namespace mtrace::symbolize {

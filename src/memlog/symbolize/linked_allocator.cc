@@ -8,7 +8,7 @@
 #include <memory>
 #include <string_view>
 
-#include "symbolize/dynamic_table.h"
+#include "symbolize/elf_symbols.h"
 #include "symbolize/worker.h"
 
 namespace mtrace::symbolize {
@@ -41,25 +41,6 @@ bool is_program(Elf* elf) {
   return false;
 }
 
-// Calls visit(name) for the functions of .symtab, until one call returns true.
-template <typename Visit>
-void any_function(Elf* elf, Visit&& visit) {
-  for (Elf_Scn* section = nullptr; (section = elf_nextscn(elf, section)) != nullptr;) {
-    GElf_Shdr header;
-    if (gelf_getshdr(section, &header) == nullptr || header.sh_type != SHT_SYMTAB) continue;
-    Elf_Data* data = elf_getdata(section, nullptr);
-    const size_t entry = gelf_fsize(elf, ELF_T_SYM, 1, EV_CURRENT);
-    if (data == nullptr || entry == 0) continue;
-    for (size_t i = 0; i < data->d_size / entry; ++i) {
-      GElf_Sym symbol;
-      if (gelf_getsym(data, static_cast<int>(i), &symbol) == nullptr) break;
-      if (symbol.st_shndx == SHN_UNDEF || GELF_ST_TYPE(symbol.st_info) != STT_FUNC) continue;
-      const char* name = elf_strptr(elf, header.sh_link, symbol.st_name);
-      if (name != nullptr && visit(name)) return;
-    }
-  }
-}
-
 }  // namespace
 
 std::string linked_allocator(int descriptor) {
@@ -68,9 +49,9 @@ std::string linked_allocator(int descriptor) {
   if (elf == nullptr || elf_kind(elf.get()) != ELF_K_ELF) return {};
   // Of several the shortest: malloc rather than mallocx.
   std::string found;
-  any_function(elf.get(), [&](std::string_view name) {
+  any_symbol(elf.get(), SHT_SYMTAB, [&](const GElf_Sym& symbol, std::string_view name) {
     const bool better = found.empty() || name.size() < found.size();
-    if (is_of_allocator(name) && better) found = name;
+    if (GELF_ST_TYPE(symbol.st_info) == STT_FUNC && is_of_allocator(name) && better) found = name;
     return false;
   });
   if (found.empty() || is_program(elf.get())) return found;

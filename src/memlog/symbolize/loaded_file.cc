@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "symbolize/dynamic_table.h"
+#include "symbolize/elf_symbols.h"
 #include "symbolize/load_bias.h"
 
 namespace mtrace::symbolize {
