@@ -35,14 +35,10 @@ bool same_file(const struct stat& a, const struct stat& b) {
 
 // Adds the memory use, which only the kernel knows.
 void add_memory_use(pid_t pid, live::LedgerOccasion& occasion) {
-  constexpr uint64_t kKilobyte = 1024;
   const std::string status = read_proc(proc_path(pid, "status")).value_or("");
-  const auto bytes = [&](const char* key) {
-    return std::strtoull(status_value(status, key).c_str(), nullptr, 10) * kKilobyte;
-  };
-  occasion.rss = bytes("VmRSS");
-  occasion.rss_max = bytes("VmHWM");
-  occasion.virtual_size = bytes("VmSize");
+  occasion.rss = status_bytes(status, "VmRSS");
+  occasion.rss_max = status_bytes(status, "VmHWM");
+  occasion.virtual_size = status_bytes(status, "VmSize");
 }
 
 }  // namespace

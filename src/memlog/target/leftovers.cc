@@ -12,7 +12,6 @@
 #include <filesystem>
 #include <functional>
 #include <limits>
-#include <sstream>
 #include <stdexcept>
 #include <string_view>
 #include <system_error>
@@ -24,6 +23,7 @@
 #include "profile/error.h"
 #include "profile/file.h"
 #include "target/ledgers.h"
+#include "target/proc_files.h"
 
 namespace mtrace::target {
 namespace {
@@ -91,24 +91,20 @@ double age_of_directory(const std::string& path) {
 }
 
 // Returns the seconds since a process was started. Infinity: it has ended, or is a kernel thread.
-// Throws FileError when it is gone.
 double age_of_process(const std::string& folder) {
-  const std::string text = profile::read_file(folder + "/stat");
-  // "PID (NAME) STATE ...": the name may contain any character. See proc(5).
-  std::istringstream words(text.substr(std::min(text.size(), text.rfind(')') + 1)));
-  std::string word;
-  constexpr int kState = 3;
-  constexpr int kFlags = 9;
+  // Numbered as in proc(5), from the state on.
+  constexpr size_t kState = 3 - 3;
+  constexpr size_t kFlags = 9 - 3;
   constexpr unsigned long kKernelThread = 0x200000;
-  constexpr int kStarted = 22;
-  for (int field = kState; field <= kStarted; ++field) {
-    if (!(words >> word) || (field == kState && (word == "Z" || word == "X")) ||
-        (field == kFlags && (std::strtoul(word.c_str(), nullptr, 10) & kKernelThread) != 0)) {
-      return std::numeric_limits<double>::infinity();
-    }
+  constexpr size_t kStarted = 22 - 3;
+  const std::vector<std::string> fields = stat_fields(folder + "/stat");
+  if (fields.size() <= kStarted || fields[kState] == "Z" || fields[kState] == "X" ||
+      (std::strtoul(fields[kFlags].c_str(), nullptr, 10) & kKernelThread) != 0) {
+    return std::numeric_limits<double>::infinity();
   }
-  return now(CLOCK_BOOTTIME) - static_cast<double>(std::strtoull(word.c_str(), nullptr, 10)) /
-                                   static_cast<double>(::sysconf(_SC_CLK_TCK));
+  return now(CLOCK_BOOTTIME) -
+         static_cast<double>(std::strtoull(fields[kStarted].c_str(), nullptr, 10)) /
+             static_cast<double>(::sysconf(_SC_CLK_TCK));
 }
 
 // Returns whether a process was started with `setting`, or may have been: some processes hide their

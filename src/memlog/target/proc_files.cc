@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <climits>
+#include <cstdlib>
 #include <iterator>
 #include <memory>
 #include <sstream>
@@ -69,6 +70,11 @@ std::string status_value(std::string_view status, std::string_view key) {
     return value == std::string_view::npos ? "" : std::string(line.substr(value));
   }
   return {};
+}
+
+uint64_t status_bytes(std::string_view status, std::string_view key) {
+  constexpr uint64_t kKilobyte = 1024;
+  return std::strtoull(status_value(status, key).c_str(), nullptr, 10) * kKilobyte;
 }
 
 }  // namespace mtrace::target

@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -28,5 +29,8 @@ std::vector<std::string> stat_fields(const std::string& path);
 // Returns the value of the line "KEY:" of a status file's text, without the blanks before it;
 // empty: there is no such line.
 std::string status_value(std::string_view status, std::string_view key);
+
+// Returns the bytes of a line "KEY: 1234 kB" of a status file's text; 0: there is no such line.
+uint64_t status_bytes(std::string_view status, std::string_view key);
 
 }  // namespace mtrace::target

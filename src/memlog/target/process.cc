@@ -137,9 +137,7 @@ std::optional<SignalMasks> signal_masks(pid_t pid) {
 }
 
 uint64_t resident_bytes(pid_t pid) {
-  const auto status = read_proc(proc_path(pid, "status"));
-  if (!status) return 0;
-  return std::strtoull(status_value(*status, "VmRSS").c_str(), nullptr, 10) << 10;  // "1234 kB"
+  return status_bytes(read_proc(proc_path(pid, "status")).value_or(""), "VmRSS");
 }
 
 std::optional<std::string> start_environment(pid_t pid, const std::string& variable) {

@@ -17,20 +17,6 @@ using live::WatchRow;
 constexpr size_t kNumbers = 50;  // columns, with the blanks between them
 constexpr size_t kLeastName = 20;
 
-// Without the word "bytes": a column has its title.
-std::string number(int64_t bytes, bool sign, const Style& style) {
-  if (!style.units) return sign ? fmt::format("{:+}", bytes) : fmt::format("{}", bytes);
-  std::string text = bytes_text(bytes, style, sign);
-  constexpr std::string_view kBytes = " bytes";
-  if (text.ends_with(kBytes)) text.resize(text.size() - kBytes.size());
-  return text;
-}
-
-std::string count(double each, const Style& style) {
-  const auto whole = static_cast<int64_t>(std::llround(each));
-  return style.units ? profile::grouped(whole) : fmt::format("{}", whole);
-}
-
 size_t name_width(const Style& style) {
   return std::max(style.columns, kNumbers + kLeastName) - kNumbers;
 }
@@ -105,10 +91,10 @@ std::vector<TopItem> top_items(const std::vector<WatchRow>& rows, const StackNam
 
 std::string top_line(const TopItem& item, const StackNames& names, const Style& style) {
   const WatchRow& row = item.sum;
-  const std::string live = number(row.live, false, style);
-  const std::string growth = number(std::llround(row.growth), true, style);
-  const std::string allocations = count(row.allocations, style);
-  const std::string peak = number(static_cast<int64_t>(row.peak), false, style);
+  const std::string live = top_bytes(row.live, false, style);
+  const std::string growth = top_bytes(std::llround(row.growth), true, style);
+  const std::string allocations = top_count(row.allocations, style);
+  const std::string peak = top_bytes(static_cast<int64_t>(row.peak), false, style);
   if (style.columns == 0) {
     return fmt::format("{:>12} {:>10} {:>13} {:>12} {:>12}  {}", live, row.blocks, growth,
                        allocations, peak, name_of(item, names, style));

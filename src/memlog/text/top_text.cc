@@ -11,8 +11,11 @@
 namespace mtrace::text {
 namespace {
 
-// Without the word "bytes": a column has its title.
-std::string number(int64_t bytes, bool sign, const Style& style) {
+int64_t rounded(double bytes) { return std::llround(bytes); }
+
+}  // namespace
+
+std::string top_bytes(int64_t bytes, bool sign, const Style& style) {
   if (!style.units) return sign ? fmt::format("{:+}", bytes) : fmt::format("{}", bytes);
   std::string text = bytes_text(bytes, style, sign);
   constexpr std::string_view kBytes = " bytes";
@@ -20,14 +23,10 @@ std::string number(int64_t bytes, bool sign, const Style& style) {
   return text;
 }
 
-std::string count(double each, const Style& style) {
+std::string top_count(double each, const Style& style) {
   const auto whole = static_cast<int64_t>(std::llround(each));
   return style.units ? profile::grouped(whole) : fmt::format("{}", whole);
 }
-
-int64_t rounded(double bytes) { return std::llround(bytes); }
-
-}  // namespace
 
 std::vector<std::string> top_head(const live::LedgerFile& file, const live::Watch& watch,
                                   const TopView& view, const Style& style) {
@@ -35,9 +34,10 @@ std::vector<std::string> top_head(const live::LedgerFile& file, const live::Watc
   const live::WatchRow total = watch.total();
   std::string first = fmt::format(
       "{} ({})  {} {}  {}/s  {} allocs/s  peak {}", plain(live::ledger_text(header.name)),
-      header.pid, watch.marked() ? "since mark" : "live", number(total.live, watch.marked(), style),
-      number(rounded(total.growth), true, style), count(total.allocations, style),
-      number(static_cast<int64_t>(std::max(watch.state().peak, total.peak)), false, style));
+      header.pid, watch.marked() ? "since mark" : "live",
+      top_bytes(total.live, watch.marked(), style), top_bytes(rounded(total.growth), true, style),
+      top_count(total.allocations, style),
+      top_bytes(static_cast<int64_t>(std::max(watch.state().peak, total.peak)), false, style));
   if (header.sampled != 0) first += "  sampled";
   if (header.recording == 0) first += "  recording stopped";
   if (header.missing != 0) first += "  ledger incomplete";

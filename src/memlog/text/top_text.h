@@ -1,6 +1,7 @@
 // The lines of memlog top.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -24,5 +25,9 @@ struct TopView {
 // Returns the lines with the process and the totals; with `keys` or a message, two of them.
 std::vector<std::string> top_head(const live::LedgerFile& file, const live::Watch& watch,
                                   const TopView& view, const Style& style);
+
+// Return a number for a column with a title: bytes without the word "bytes", and a count or rate.
+std::string top_bytes(int64_t bytes, bool sign, const Style& style);
+std::string top_count(double each, const Style& style);
 
 }  // namespace mtrace::text

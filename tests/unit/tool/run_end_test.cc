@@ -24,9 +24,8 @@ class RunEnd : public testing::Test {
   }
   // The output of a shell script in the test's directory; $memlog is the tool.
   std::string script(const std::string& text) const {
-    return shell(fmt::format(
-        "exec 2>&1; cd {}; export XDG_RUNTIME_DIR={}; memlog={}/memlog; {}", directory_.path(),
-        place(), build_directory(), text));
+    return shell(fmt::format("exec 2>&1; cd {}; export XDG_RUNTIME_DIR={}; memlog={}/memlog; {}",
+                             directory_.path(), place(), build_directory(), text));
   }
   // The bytes that the functions called `function` hold at the end, by the reports of `name`.
   int64_t held(const std::string& name, const std::string& function) const {
@@ -79,30 +78,12 @@ TEST_F(RunEnd, ReportsBeforeItsEndAndTheLedgerAddUp) {
 }
 
 TEST_F(RunEnd, CtrlCAtATerminal) {
-  write_text(directory_ / "terminal.py", R"(
-import os, pty, sys
-pid, fd = pty.fork()
-if pid == 0:
-    os.execvp(sys.argv[1], sys.argv[1:])
-text = b''
-sent = False
-while True:
-    try:
-        got = os.read(fd, 1000)
-    except OSError:
-        break
-    if not got:
-        break
-    text += got
-    if text.count(b'ready') == 2 and not sent:
-        sent = True
-        os.write(fd, b'\x03')
-print(text.decode(), 'status', os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
-)");
+  write_text(directory_ / "terminal.py", ctrl_c_script(2, "text.decode(), 'status', status"));
   // Both processes of the foreground group end by it.
-  const std::string out = script(fmt::format(
-      "python3 terminal.py $memlog run -o . --follow deaths perl -e 'fork; exec \"{0}\", \"waits\"'",
-      program("deaths")));
+  const std::string out =
+      script(fmt::format("python3 terminal.py $memlog run -o . --follow deaths perl -e 'fork; exec "
+                         "\"{0}\", \"waits\"'",
+                         program("deaths")));
   EXPECT_NE(out.find("was killed by SIGINT (Interrupt)"), std::string::npos) << out;
   EXPECT_NE(out.find("status -2"), std::string::npos) << out;
   EXPECT_EQ(recovered(), 2u) << out;
@@ -112,11 +93,12 @@ print(text.decode(), 'status', os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 
 // peaks holds its peak in one function and something else at its end.
 TEST_F(RunEnd, TellsWhoHeldThePeakAndWhoIsLive) {
-  write_text(directory_ / "two.c",
-             "#include <stdlib.h>\n#include <string.h>\nvoid* kept;\n"
-             "__attribute__((noinline)) void keeps(void) { kept = malloc(1000); *(char*)kept = 1; }\n"
-             "__attribute__((noinline)) void* high(void) { char* p = malloc(70000); *p = 1; return p; }\n"
-             "int main(void) { keeps(); free(high()); return 0; }\n");
+  write_text(
+      directory_ / "two.c",
+      "#include <stdlib.h>\n#include <string.h>\nvoid* kept;\n"
+      "__attribute__((noinline)) void keeps(void) { kept = malloc(1000); *(char*)kept = 1; }\n"
+      "__attribute__((noinline)) void* high(void) { char* p = malloc(70000); *p = 1; return p; }\n"
+      "int main(void) { keeps(); free(high()); return 0; }\n");
   const std::string out = script("gcc -g -O1 -o two two.c && $memlog run -o . ./two");
   const size_t peak = out.find("\nheld at the peak by function (2 stacks):\n");
   const size_t live = out.find("\nlive at exit by function (1 stack):\n");

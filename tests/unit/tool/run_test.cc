@@ -140,26 +140,7 @@ TEST_F(Run, PassesSignalsOn) {
 
 // Ctrl-C reaches the program once, by the terminal.
 TEST_F(Run, LeavesTheTerminalsSignalsToTheTerminal) {
-  write_text(directory_ / "terminal.py", R"(
-import os, pty, sys
-pid, fd = pty.fork()
-if pid == 0:
-    os.execvp(sys.argv[1], sys.argv[1:])
-text = b''
-sent = False
-while True:
-    try:
-        got = os.read(fd, 1000)
-    except OSError:
-        break
-    if not got:
-        break
-    text += got
-    if b'ready' in text and not sent:
-        sent = True
-        os.write(fd, b'\x03')
-print(text.count(b'interrupted'), os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
-)");
+  write_text(directory_ / "terminal.py", ctrl_c_script(1, "text.count(b'interrupted'), status"));
   EXPECT_EQ(
       script("python3 terminal.py $run -q sh -c 'trap \"echo interrupted; n=x\" INT; echo ready; "
              "while [ -z \"$n\" ]; do sleep 0.01; done; sleep 0.2; exit 6'"),

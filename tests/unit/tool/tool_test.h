@@ -40,6 +40,11 @@ void write_text(const std::string& path, const std::string& text);
 // Runs a shell command and returns its standard output; fails the test if it does not end well.
 std::string shell(const std::string& command);
 
+// A Python script that runs its arguments at a terminal of their own and presses Ctrl-C once they
+// have said "ready" so many times. At the end it prints `answer`, an expression of `text`, all that
+// was said, and `status`.
+std::string ctrl_c_script(int ready, const std::string& answer);
+
 // The compiler that this was built with.
 std::string compiler();
 
