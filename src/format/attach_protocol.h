@@ -9,6 +9,7 @@ namespace mtrace::format {
 
 inline constexpr char kAttachSymbol[] = "mtrace_attach";
 inline constexpr char kDetachSymbol[] = "mtrace_detach";
+inline constexpr char kTwinSymbol[] = "mtrace_twin";
 
 // A word of the process: its address, its current value and its new one.
 struct Patch {
@@ -28,6 +29,19 @@ struct AttachAnswer {
 // extern "C" void mtrace_attach(const char* options, mtrace::format::AttachAnswer* answer);
 //   options: "MTRACE_DEPTH=20" and so on, each ended by a zero byte, the last by two.
 // extern "C" void mtrace_detach(mtrace::format::AttachAnswer* answer);
+struct TwinAnswer {
+  int64_t pid;  // of the copy; 0: none was asked for; below 0: a negative errno
+  // In each thread, from its thread pointer: what the library keeps about its last block, which is
+  // not the program's pointer.
+  int64_t thread_state;
+  uint64_t thread_state_size;  // bytes
+  uint64_t late;               // 1: the library was loaded by memlog attach
+};
+
+// extern "C" void mtrace_twin(int64_t gone, uint64_t make, mtrace::format::TwinAnswer* answer);
+//   Waits for the copy `gone` that has ended (0: none), then, with `make`, forks a copy of the
+//   process that does nothing but end. The program gets no SIGCHLD, and its wait() does not see the
+//   copy.
 inline constexpr uint64_t kMostAttachOptions = 16384;  // bytes
 
 }  // namespace mtrace::format

@@ -118,7 +118,8 @@ const std::set<std::string> kApi = {"mtrace_report",
                                     "mtrace_backtrace",
                                     "mtrace_attach",
                                     "mtrace_detach",
-                                    "mtrace_restart_code"};
+                                    "mtrace_restart_code",
+                                    "mtrace_twin"};
 // Ends of a process that run no exit handler, the program's view of the trigger signal, unloading,
 // the program's mappings, its becoming two or another, or giving up system calls, and the status
 // block.

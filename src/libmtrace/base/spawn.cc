@@ -110,6 +110,13 @@ long start_copy(void* stack_top, int (*function)(void*), void* argument) {
   return clone_call(CLONE_VFORK | CLONE_FILES | CLONE_UNTRACED, stack_top, function, argument);
 }
 
+long copy_process() {
+  const long pid = call(SYS_clone, CLONE_FILES | CLONE_FS, nullptr, nullptr, nullptr, nullptr);
+  // Whoever asked for the copy stops it before it runs. Should that one be gone, it ends.
+  while (pid == 0) call(SYS_exit_group, 0);
+  return pid;
+}
+
 long run_program(const Program& program, uint32_t* pid, void* stack_top) {
   // The id is there before the program runs, which may be all the time that there is to end it.
   const long child =

@@ -19,6 +19,11 @@ long start_sharing(void* stack_top, int (*function)(void*), void* argument);
 // or a negative errno.
 long start_copy(void* stack_top, int (*function)(void*), void* argument);
 
+// Makes a copy of this process for who traces the calling thread, and stops the copy before it runs:
+// else it ends at once. It shares the descriptors, so that what the process closes is closed; its
+// end sends no signal. Returns its pid or a negative errno.
+long copy_process();
+
 // Program to run by run_program().
 struct Program {
   const char* path;

@@ -1,10 +1,12 @@
 // The entrances for memlog attach and detach, called while the process's other threads are stopped.
+#include "base/spawn.h"
 #include "base/syscall.h"
 #include "base/writer.h"
 #include "format/attach_protocol.h"
 #include "hook/export.h"
 #include "hook/lifecycle.h"
 #include "hook/patches.h"
+#include "hook/thread_state.h"
 #include "report/status.h"
 
 using namespace mtrace;
@@ -50,4 +52,12 @@ MTRACE_EXPORT void mtrace_detach(format::AttachAnswer* answer) noexcept {
   if (!is_late()) return refuse(*answer, "libmtrace.so is preloaded");
   if (is_active()) stop_late();
   list(*answer, false);
+}
+
+MTRACE_EXPORT void mtrace_twin(int64_t gone, uint64_t make, format::TwinAnswer* answer) noexcept {
+  const auto state = reinterpret_cast<intptr_t>(&t_thread);
+  *answer = {0, state - reinterpret_cast<intptr_t>(__builtin_thread_pointer()), sizeof t_thread,
+             is_late()};
+  if (gone > 0) sys::collect_sharing(static_cast<uint32_t>(gone), false);
+  if (make != 0) answer->pid = sys::copy_process();
 }

@@ -32,6 +32,7 @@ const Command& report_command();
 const Command& status_command();
 const Command& top_command();
 const Command& expire_command();
+const Command& unreachable_command();
 const Command& recover_command();
 const Command& merge_command();
 const Command& resolve_command();

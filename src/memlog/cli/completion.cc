@@ -11,7 +11,8 @@ namespace mtrace::cli {
 
 Words operands_of(const std::string& command) {
   if (command == "run") return Words::kProgram;
-  for (const char* of_processes : {"report", "status", "attach", "detach", "top", "expire"}) {
+  for (const char* of_processes :
+       {"report", "status", "attach", "detach", "top", "expire", "unreachable"}) {
     if (command == of_processes) return Words::kProcesses;
   }
   if (command == "decode" || command == "recover") return Words::kFiles;

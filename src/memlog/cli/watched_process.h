@@ -21,6 +21,7 @@ class WatchedProcess {
   // memlog cannot attach to it. The destructor detaches.
   WatchedProcess(const Arguments& arguments, const Streams& streams);
 
+  pid_t pid() const { return target_->pid(); }
   const target::ProcessHandle& process() const { return target_->process(); }
   live::LedgerFile& ledger() const { return target_->ledger(); }
 

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -101,6 +102,34 @@ class Session {
     return result;
   }
 
+  // Makes a copy of the process, which stays stopped.
+  Snapshot copy(int64_t gone, bool make) {
+    Snapshot found;
+    if (make) found.threads = threads();
+    process_.tasks().hold_clones(lender_, make);
+    format::TwinAnswer answer = {};
+    const uint64_t room = thread_->put(&answer, sizeof answer);
+    thread_->call(target_.twin, static_cast<uint64_t>(gone), make ? 1 : 0, room);
+    process_.tasks().hold_clones(lender_, false);
+    found.copy = process_.tasks().cloned();
+    int status = 0;
+    if (found.copy != 0) ::waitpid(found.copy, &status, __WALL);
+    if (!process_.memory().read(room, &answer, sizeof answer)) throw AttachError("cannot be read");
+    found.copy_id = answer.pid;
+    found.thread_state = answer.thread_state;
+    found.thread_state_size = answer.thread_state_size;
+    found.late = answer.late != 0;
+    thread_->give_back();
+    if (found.copy_id < 0) {
+      throw CallFailed(fmt::format("cannot be copied (fork): {}",
+                                   std::strerror(static_cast<int>(-found.copy_id))));
+    }
+    if (make && found.copy == 0) throw AttachError("has ended");
+    const auto stopped = Clock::now() - process_.tasks().stopped_since();
+    found.stopped = std::chrono::duration_cast<std::chrono::microseconds>(stopped);
+    return found;
+  }
+
   // Calls an entry point of the library and writes the words that it asks for.
   Done enter(uint64_t function, const std::string* options) {
     AttachAnswer answer = {};
@@ -122,6 +151,28 @@ class Session {
   }
 
  private:
+  std::vector<SnapshotThread> threads() {
+    std::vector<SnapshotThread> found;
+    for (const pid_t tid : process_.tasks().stopped()) {
+      user_regs_struct registers = {};
+      if (tid == lender_) {
+        registers = thread_->before();
+      } else if (!Tasks::registers(tid, &registers)) {
+        continue;
+      }
+      // Those of the borrowed thread's vectors are saved in memory that is copied.
+      SnapshotThread thread = {tid, registers.rsp, registers.fs_base, Tasks::vector_registers(tid)};
+      for (const uint64_t word :
+           {registers.rax, registers.rbx, registers.rcx, registers.rdx, registers.rsi,
+            registers.rdi, registers.rbp, registers.r8, registers.r9, registers.r10, registers.r11,
+            registers.r12, registers.r13, registers.r14, registers.r15}) {
+        thread.words.push_back(word);
+      }
+      found.push_back(std::move(thread));
+    }
+    return found;
+  }
+
   bool is_same_file(const std::string& path) const {
     struct stat here = {};
     struct stat there = {};
@@ -219,6 +270,13 @@ void report(const ProcessImage& target, const std::string& label,
     Session session(target, Clock::now() + timeout);
     if (session.call(function, label) < 0) throw CallFailed("could not write its report");
   });
+}
+
+Snapshot snapshot(const ProcessImage& target, int64_t gone, bool make,
+                  std::chrono::milliseconds timeout) {
+  if (target.twin == 0) throw AttachError("has a libmtrace.so of another version than this memlog");
+  return explained(target.pid,
+                   [&] { return Session(target, Clock::now() + timeout).copy(gone, make); });
 }
 
 }  // namespace mtrace::target

@@ -10,6 +10,7 @@
 
 #include "target/loader_list.h"
 #include "target/object.h"
+#include "target/snapshot.h"
 
 namespace mtrace::target {
 
@@ -38,6 +39,7 @@ struct ProcessImage {
   uint64_t restart = 0;       // kRestartSymbol in that library
   uint64_t report = 0;        // mtrace_report() in that library
   uint64_t report_label = 0;  // mtrace_report_label() in that library
+  uint64_t twin = 0;          // kTwinSymbol in that library
 };
 
 struct Done {
@@ -61,5 +63,10 @@ Done detach(const ProcessImage& target, std::chrono::milliseconds timeout);
 // CallFailed when the library could not write it.
 void report(const ProcessImage& target, const std::string& label,
             std::chrono::milliseconds timeout);
+
+// Ends the wait for the copy `gone` (0: none), which has been killed, and with `make` makes a copy
+// of the process that memlog holds stopped. Throws AttachError.
+Snapshot snapshot(const ProcessImage& target, int64_t gone, bool make,
+                  std::chrono::milliseconds timeout);
 
 }  // namespace mtrace::target

@@ -36,6 +36,9 @@ class BorrowedThread {
   // Returns the thread to where it was.
   void give_back();
 
+  // The registers that the thread had.
+  const user_regs_struct& before() const { return before_; }
+
   static uint64_t code_size();
 
  private:

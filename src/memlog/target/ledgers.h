@@ -22,10 +22,11 @@ std::unique_ptr<live::LedgerFile> ledger_of(pid_t pid, std::string& why);
 // A running process that is examined through its ledger.
 class Target {
  public:
-  // Finds the process by pid or name. Calls `attach`, if given, for a process that has no ledger and
-  // is not traced; it may then have one. Throws std::runtime_error when no process or several match, or it has no
-  // readable ledger.
+  // Finds the process by pid or name. Calls `attach`, if given, for a process that has no ledger
+  // and is not traced; it may then have one. Throws std::runtime_error when no process or several
+  // match, or it has no readable ledger.
   explicit Target(const std::string& name, const std::function<void(pid_t)>& attach = nullptr);
+  pid_t pid() const { return pid_; }
   const ProcessHandle& process() const { return process_; }
   live::LedgerFile& ledger() const { return *ledger_; }
 

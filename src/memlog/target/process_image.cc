@@ -114,6 +114,7 @@ void take_library(target::ProcessImage& target, const TargetObjects& objects,
   target.restart = take(format::kRestartSymbol);
   target.report = take("mtrace_report");
   target.report_label = take("mtrace_report_label");
+  target.twin = take(format::kTwinSymbol);
 }
 
 void take_libc(target::ProcessImage& target, const TargetObjects& objects,

@@ -1,8 +1,10 @@
 #include "target/tasks.h"
 
+#include <elf.h>
 #include <fmt/format.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -160,6 +162,7 @@ bool Tasks::wait_stopped(pid_t tid, Clock::time_point deadline) {
       restarts_.settle(tid);
       return true;
     }
+    take_event(tid, status);
     const bool system_call = WSTOPSIG(status) == (SIGTRAP | 0x80);
     ::ptrace(PTRACE_CONT, tid, nullptr, status >> 16 != 0 || system_call ? 0 : WSTOPSIG(status));
   }
@@ -261,9 +264,30 @@ void Tasks::hand_over_signals() {
     if (done < 0 || !WIFSTOPPED(status)) {
       state = State::kGone;
     } else {
+      take_event(tid, status);
       ::ptrace(PTRACE_CONT, tid, nullptr, status >> 16 != 0 ? 0 : WSTOPSIG(status));
     }
   }
+}
+
+void Tasks::take_event(pid_t tid, int status) {
+  unsigned long pid = 0;
+  if (status >> 16 != PTRACE_EVENT_CLONE) return;
+  if (::ptrace(PTRACE_GETEVENTMSG, tid, nullptr, &pid) == 0) cloned_ = static_cast<pid_t>(pid);
+}
+
+void Tasks::hold_clones(pid_t tid, bool on) {
+  if (on) cloned_ = 0;
+  ::ptrace(PTRACE_SETOPTIONS, tid, nullptr, PTRACE_O_TRACESYSGOOD | (on ? PTRACE_O_TRACECLONE : 0));
+}
+
+std::vector<uint64_t> Tasks::vector_registers(pid_t tid) {
+  constexpr size_t kRoom = 16384;  // bytes; AVX-512 takes 2.7 KB, AMX 8 KB more
+  std::vector<uint64_t> words(kRoom / sizeof(uint64_t));
+  iovec room = {words.data(), kRoom};
+  if (::ptrace(PTRACE_GETREGSET, tid, NT_X86_XSTATE, &room) != 0) room.iov_len = 0;
+  words.resize(room.iov_len / sizeof(uint64_t));
+  return words;
 }
 
 bool Tasks::run_to_system_call(pid_t tid, Clock::time_point deadline) {

@@ -50,6 +50,13 @@ class Tasks {
   static bool registers(pid_t tid, user_regs_struct* registers);
   static bool set_registers(pid_t tid, const user_regs_struct& registers);
 
+  // Holds the next process that a stopped thread makes by clone(2) before it runs; cloned() is its
+  // pid. `on` false: no longer.
+  void hold_clones(pid_t tid, bool on);
+  pid_t cloned() const { return cloned_; }
+  // All words of a stopped thread's vector and floating-point registers.
+  static std::vector<uint64_t> vector_registers(pid_t tid);
+
   // Runs a stopped thread until it enters or leaves a system call. Returns false when it has ended.
   // Throws AttachError at the deadline.
   bool run_to_system_call(pid_t tid, Clock::time_point deadline);
@@ -70,12 +77,14 @@ class Tasks {
   bool wait_stopped(pid_t tid, Clock::time_point deadline);
   void settle(pid_t tid);
   pid_t take_status(pid_t tid, int* status) const;
+  void take_event(pid_t tid, int status);
 
   pid_t pid_;
   Restarts& restarts_;
   bool own_child_;  // a child of this program: its end is waited for elsewhere
   std::map<pid_t, State> tasks_;
   std::string trouble_;
+  pid_t cloned_ = 0;
   Clock::time_point since_;
   sigset_t mask_;  // from before; so is the priority
   int priority_;

@@ -1,0 +1,196 @@
+#include "cli/heap_scan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "live/ledger_state.h"
+#include "symbolize/data_symbol.h"
+#include "target/ledgers.h"
+#include "target/mappings.h"
+#include "target/process.h"
+
+namespace mtrace::cli {
+namespace {
+
+using analyze::HeapBlock;
+using analyze::Reach;
+
+bool by_address(const HeapBlock& a, const HeapBlock& b) { return a.address < b.address; }
+
+bool same(const HeapBlock& a, const HeapBlock& b) {
+  return a.address == b.address && a.size == b.size && a.stack == b.stack && a.birth == b.birth;
+}
+
+// Why there may be blocks that the ledger does not know; empty: there are none.
+std::string unknown_blocks(const live::LedgerFile& ledger, const target::Snapshot& snapshot) {
+  if (snapshot.late) return "memlog attached to it later";
+  const live::LedgerState state = live::read_ledger(ledger);
+  if (state.inherited_blocks != 0) return "it has blocks of the process that forked it";
+  if (ledger.header().sampled != 0) return "MTRACE_SAMPLE records only some blocks";
+  if (ledger.header().recording == 0) return "recording is off";
+  if (state.lost_blocks != 0) return "some blocks were not recorded (lost)";
+  return {};
+}
+
+bool is_lost(Reach reach) { return reach == Reach::kDefinite || reach == Reach::kIndirect; }
+
+}  // namespace
+
+HeapScan::HeapScan(pid_t pid, live::LedgerFile& ledger, const HeapScanSettings& settings)
+    : pid_(pid), ledger_(ledger), settings_(settings), snapshots_(pid, settings.timeout) {
+  look();
+  const std::vector<HeapBlock> before = std::move(blocks_);
+  const std::vector<Reach> reached = std::move(found_.of);
+  std::this_thread::sleep_for(settings.pause);
+  look();
+  // Lost is only what both looks have found lost.
+  size_t at = 0;
+  for (size_t i = 0; i < blocks_.size(); ++i) {
+    while (at < before.size() && before[at].address < blocks_[i].address) ++at;
+    const bool known = at < before.size() && same(before[at], blocks_[i]);
+    if (known && is_lost(reached[at])) continue;
+    const bool was_possible = known && reached[at] == Reach::kPossible;
+    if (is_lost(found_.of[i])) found_.of[i] = was_possible ? Reach::kPossible : Reach::kReachable;
+    if (found_.of[i] == Reach::kPossible && !was_possible) found_.of[i] = Reach::kReachable;
+  }
+  // What hung on a block that is not lost after all is not lost either.
+  for (size_t i = 0; i < blocks_.size(); ++i) {
+    if (found_.of[i] == Reach::kIndirect && found_.of[found_.owner[i]] != Reach::kDefinite) {
+      found_.of[i] = Reach::kReachable;
+    }
+  }
+}
+
+std::vector<HeapBlock> HeapScan::read_blocks() {
+  std::vector<HeapBlock> blocks;
+  ledger_.refresh();
+  live::each_block(ledger_, [&](const live::LedgerBlock& block) {
+    blocks.push_back({block.address, block.size, block.stack, block.birth});
+  });
+  std::sort(blocks.begin(), blocks.end(), by_address);
+  return blocks;
+}
+
+// The ledger is read before and after the copy is made: a block that is the same both times lived
+// meanwhile. What another one points to is taken to be reachable, because it may have lived.
+void HeapScan::look() {
+  const std::vector<HeapBlock> before = read_blocks();
+  const target::Snapshot& snapshot = snapshots_.take();
+  std::vector<HeapBlock> after = read_blocks();
+  unknown_ = unknown_blocks(ledger_, snapshot);
+  stopped_[looks_++] = snapshot.stopped;
+  target::SnapshotMemory memory(pid_, snapshot.copy);
+
+  analyze::Roots roots;
+  roots.tag_bits = settings_.tag_bits;
+  roots.inner_counts = settings_.inner_counts;
+  roots.is_constant = [&](uint64_t address) { return memory.is_constant(address); };
+  for (const target::Range& range : memory.roots(snapshot, !unknown_.empty())) {
+    roots.memory.push_back({range.begin, range.end - range.begin});
+  }
+  const auto add_root = [&](const HeapBlock& block) {
+    roots.memory.push_back({block.address, block.size});
+  };
+  blocks_.clear();
+  size_t at = 0;
+  for (const HeapBlock& block : after) {
+    for (; at < before.size() && before[at].address < block.address; ++at) add_root(before[at]);
+    const bool there = at < before.size() && before[at].address == block.address;
+    const bool overlaps =
+        !blocks_.empty() && blocks_.back().address + blocks_.back().size > block.address;
+    if (there && same(before[at], block) && !overlaps) {
+      blocks_.push_back(block);
+      ++at;
+    } else {
+      add_root(block);
+    }
+  }
+  for (; at < before.size(); ++at) add_root(before[at]);
+
+  constexpr uint64_t kDtv =
+      8;  // in the thread control block: the vector of its thread-local storage
+  for (const target::SnapshotThread& thread : snapshot.threads) {
+    roots.words.insert(roots.words.end(), thread.words.begin(), thread.words.end());
+    // Blocks that are stacks. The vector's address is that of its second element, 16 bytes in.
+    roots.held.push_back(thread.stack_pointer);
+    uint64_t vector = 0;
+    const uint64_t place = thread.thread_pointer + kDtv;
+    memory.read({{place, place + sizeof vector}}, reinterpret_cast<char*>(&vector));
+    roots.held.push_back(vector - 16);
+  }
+  index_.emplace(blocks_);
+  std::vector<target::Range> ranges;
+  found_ = analyze::find_reachable(
+      blocks_, *index_, roots, [&](const std::vector<analyze::Piece>& pieces, char* to) {
+        ranges.clear();
+        for (const analyze::Piece& piece : pieces) {
+          ranges.push_back({piece.address, piece.address + piece.size});
+        }
+        memory.read(ranges, to);
+      });
+  threads_ = snapshot.threads;
+  map_ = memory.map();
+}
+
+RetainerPath HeapScan::path(size_t block) const {
+  constexpr size_t kMost = 8;
+  RetainerPath path;
+  uint64_t via = found_.via[block];
+  for (size_t last = block;;) {
+    const size_t next = index_->find(via);
+    if (next == analyze::BlockIndex::kNone || next == last) break;
+    if (path.steps.size() == kMost) {
+      path.steps.pop_back();
+      path.cut = true;
+    }
+    path.steps.insert(path.steps.begin(), {next, via - blocks_[next].address});
+    via = found_.via[next];
+    last = next;
+  }
+  path.root = root_name(via);
+  return path;
+}
+
+std::string HeapScan::root_name(uint64_t via) const {
+  if (via == analyze::Reachability::kRegister) return "a register";
+  if (via == analyze::Reachability::kHeld) return "a thread";
+  const target::Region* region = nullptr;
+  const target::Region* file = nullptr;  // whose data goes on behind its mapping
+  for (const target::Region& one : map_) {
+    if (via >= one.begin && via < one.end) region = &one;
+    if (one.begin > via) break;
+    if (one.path.starts_with('/')) {
+      file = &one;
+    } else if (file != nullptr && &one != region && one.begin != file->end) {
+      file = nullptr;
+    }
+  }
+  if (region == nullptr) return fmt::format("0x{:x}", via);
+  for (const target::SnapshotThread& thread : threads_) {
+    if (thread.stack_pointer >= region->begin && thread.stack_pointer < region->end) {
+      return fmt::format("the stack of thread {}", thread.tid);
+    }
+  }
+  if (region->shared) return "shared memory " + region->path;
+  const bool is_data = region->path.starts_with('/') ||
+                       (region->path.empty() && file != nullptr && file->end == region->begin);
+  if (!is_data) {
+    return region->path.empty() ? fmt::format("anonymous memory at 0x{:x}", region->begin)
+                                : region->path;
+  }
+  const std::string& path = is_data && !region->path.empty() ? region->path : file->path;
+  const auto mappings = target::mapped_files(pid_).value_or(std::vector<target::Mapping>());
+  for (const target::Mapping& mapping : mappings) {
+    if (mapping.path != path) continue;
+    const std::string name =
+        symbolize::data_symbol_of(target::open_mapped(pid_, mapping), mapping.begin, via);
+    const std::string base = path.substr(path.rfind('/') + 1);
+    if (!name.empty()) return fmt::format("{} ({})", name, base);
+    return fmt::format("data of {} (+0x{:x})", base, via - mapping.begin);
+  }
+  return path;
+}
+
+}  // namespace mtrace::cli

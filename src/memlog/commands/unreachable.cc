@@ -1,0 +1,346 @@
+// memlog unreachable: the live blocks that a running process has lost the way to.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include "cli/command.h"
+#include "cli/heap_scan.h"
+#include "cli/own_code.h"
+#include "cli/search_path.h"
+#include "cli/view_options.h"
+#include "cli/watched_process.h"
+#include "json/value.h"
+#include "live/known_ledger.h"
+#include "profile/text.h"
+#include "target/process_image.h"
+#include "text/quantity.h"
+#include "text/stack_names.h"
+#include "text/style.h"
+
+namespace mtrace::cli {
+namespace {
+
+using analyze::Reach;
+
+constexpr char kText[] = R"(
+Looks at the memory of a running process for pointers to its live blocks, as LeakSanitizer and
+Valgrind do at the end of a program:
+
+  definitely lost   nothing points to it; of lost blocks in a circle, one
+  indirectly lost   only lost blocks point to it
+  possibly lost     only pointers into its middle lead to it, or XORed ones
+  still reachable   a pointer to its beginning was found
+
+Pointers are looked for in registers, thread stacks, variables, thread-local storage, mappings, and
+in every block that is reached. A number that looks like a pointer counts as one, so a lost block may
+count as reachable, but the program must hide a pointer for a reachable one to count as lost.
+
+Stops the process twice for some milliseconds each, to copy it by fork; the copies never run, and
+the looking is done in them. Only what both looks find lost is called lost.
+
+Needs a ledger, which memlog run makes the process keep. memlog attaches to a process that is not
+traced, and then judges only blocks allocated from then on.
+)";
+
+struct Sum {
+  uint64_t bytes = 0;
+  uint64_t blocks = 0;
+  void add(uint64_t size) {
+    bytes += size;
+    ++blocks;
+  }
+};
+
+// What one stack has allocated, by Reach.
+struct StackReach {
+  std::array<Sum, 4> sums;
+  Sum owned;  // indirectly lost blocks that hang on its definitely lost ones
+  // Birth of the oldest block in ticks.
+  std::array<uint64_t, 4> oldest_of{UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX};
+  size_t largest_reachable = SIZE_MAX;  // block
+};
+
+constexpr std::array<const char*, 4> kNames = {"definitely lost", "indirectly lost",
+                                               "possibly lost", "still reachable"};
+constexpr std::array<const char*, 4> kKeys = {"definitely_lost", "indirectly_lost", "possibly_lost",
+                                              "reachable"};
+
+size_t place(Reach reach) { return static_cast<size_t>(reach); }
+
+class Findings {
+ public:
+  Findings(const HeapScan& scan, const live::KnownLedger& known) {
+    const auto& blocks = scan.blocks();
+    for (size_t i = 0; i < blocks.size(); ++i) {
+      if (known.find(blocks[i].stack) == nullptr) continue;
+      const size_t reach = place(scan.reach(i));
+      totals_[reach].add(blocks[i].size);
+      StackReach& stack = stacks_[blocks[i].stack];
+      stack.sums[reach].add(blocks[i].size);
+      stack.oldest_of[reach] = std::min(stack.oldest_of[reach], blocks[i].birth);
+      if (scan.reach(i) == Reach::kIndirect) {
+        stacks_[blocks[scan.owner(i)].stack].owned.add(blocks[i].size);
+      }
+      if (scan.reach(i) != Reach::kReachable) continue;
+      if (stack.largest_reachable == SIZE_MAX ||
+          blocks[i].size > blocks[stack.largest_reachable].size) {
+        stack.largest_reachable = i;
+      }
+    }
+  }
+
+  const Sum& total(Reach reach) const { return totals_[place(reach)]; }
+  const StackReach& of(uint32_t stack) const { return stacks_.at(stack); }
+  // The stacks with such blocks, those with the most bytes first.
+  std::vector<uint32_t> with(Reach reach) const {
+    std::vector<uint32_t> found;
+    for (const auto& [stack, sums] : stacks_) {
+      if (sums.sums[place(reach)].blocks != 0) found.push_back(stack);
+    }
+    const auto weight = [&](uint32_t stack) {
+      const StackReach& sums = stacks_.at(stack);
+      const uint64_t owned = reach == Reach::kDefinite ? sums.owned.bytes : 0;
+      return sums.sums[place(reach)].bytes + owned;
+    };
+    std::stable_sort(found.begin(), found.end(),
+                     [&](uint32_t a, uint32_t b) { return weight(a) > weight(b); });
+    return found;
+  }
+
+ private:
+  std::array<Sum, 4> totals_;
+  std::map<uint32_t, StackReach> stacks_;
+};
+
+class Answer {
+ public:
+  Answer(const Arguments& arguments, const WatchedProcess& target, const HeapScan& scan)
+      : file_(target.ledger()),
+        scan_(scan),
+        known_(file_),
+        findings_(scan, known_),
+        names_(search_path(arguments), read_responsible("unreachable", arguments)),
+        limit_(static_cast<size_t>(arguments.number("--limit", 10, 0, 1000000000))),
+        reachable_(arguments.has("--reachable")) {
+    file_.refresh();
+    now_ = target::ticks_now(file_.header());
+    std::vector<const live::LedgerStackState*> stacks;
+    for (const Reach reach : shown()) {
+      for (const uint32_t stack : first(reach)) stacks.push_back(known_.find(stack));
+      if (reach != Reach::kReachable) continue;
+      for (const uint32_t stack : first(reach)) {
+        for (const RetainerPath::Step& step : path_of(stack).steps) {
+          const auto* owner = known_.find(scan_.blocks()[step.block].stack);
+          if (owner != nullptr) stacks.push_back(owner);
+        }
+      }
+    }
+    names_.learn(file_, known_.state(), stacks);
+  }
+
+  bool any_lost() const { return findings_.total(Reach::kDefinite).blocks != 0; }
+
+  std::string text(const text::Style& style) const {
+    std::string out =
+        fmt::format("{} ({}): {} looked at, stopped for {:.1f} ms and {:.1f} ms\n\n",
+                    text::plain(live::ledger_text(file_.header().name)), file_.header().pid,
+                    text::count_text(scan_.blocks().size(), "block"),
+                    target::milliseconds(scan_.stopped(0)), target::milliseconds(scan_.stopped(1)));
+    out += fmt::format("{:<15} {:>18} {:>14} {:>8}\n", "", "bytes", "blocks", "stacks");
+    for (size_t i = 0; i < kNames.size(); ++i) {
+      const auto reach = static_cast<Reach>(i);
+      out += fmt::format(
+          "{:<15} {:>18} {:>14} {:>8}\n", kNames[i], profile::grouped(findings_.total(reach).bytes),
+          profile::grouped(findings_.total(reach).blocks), findings_.with(reach).size());
+    }
+    if (!scan_.unknown().empty()) {
+      out += '\n' + text::remark(fmt::format("{}: blocks that the ledger does not know count as "
+                                             "held, and what they point to as reachable",
+                                             scan_.unknown()),
+                                 style);
+    }
+    for (const Reach reach : shown()) out += list(reach, style);
+    return out;
+  }
+
+  std::string json() const {
+    json::Value out = json::answer("unreachable");
+    out["pid"] = file_.header().pid;
+    out["name"] = json::plain(live::ledger_text(file_.header().name));
+    for (size_t i = 0; i < kKeys.size(); ++i) {
+      const Sum& sum = findings_.total(static_cast<Reach>(i));
+      out[fmt::format("{}_bytes", kKeys[i])] = sum.bytes;
+      out[fmt::format("{}_blocks", kKeys[i])] = sum.blocks;
+    }
+    out["stopped_us"] = {scan_.stopped(0).count(), scan_.stopped(1).count()};
+    out["scanned_bytes"] = scan_.scanned();
+    json::put_text(out, "unknown_blocks", scan_.unknown());
+    json::Value stacks = json::Value::array();
+    for (const Reach reach : shown()) {
+      for (const uint32_t stack : first(reach)) stacks.push_back(stack_json(reach, stack));
+    }
+    out["stacks"] = stacks;
+    return json::text(out);
+  }
+
+ private:
+  std::vector<Reach> shown() const {
+    std::vector<Reach> shown = {Reach::kDefinite, Reach::kIndirect, Reach::kPossible};
+    if (reachable_) shown.push_back(Reach::kReachable);
+    return shown;
+  }
+  std::vector<uint32_t> first(Reach reach) const {
+    std::vector<uint32_t> stacks = findings_.with(reach);
+    if (limit_ != 0 && stacks.size() > limit_) stacks.resize(limit_);
+    return stacks;
+  }
+  RetainerPath path_of(uint32_t stack) const {
+    return scan_.path(findings_.of(stack).largest_reachable);
+  }
+  uint64_t age(Reach reach, uint32_t stack) const {
+    const uint64_t birth = findings_.of(stack).oldest_of[place(reach)];
+    return birth < now_ ? live::tick_milliseconds(now_ - birth) : 0;
+  }
+
+  // "g_sessions (app) -> make_node +16 -> ...".
+  std::string path_text(const RetainerPath& path) const {
+    std::string out = path.root;
+    for (const RetainerPath::Step& step : path.steps) {
+      const auto* stack = known_.find(scan_.blocks()[step.block].stack);
+      const std::string line = stack == nullptr ? "?" : names_.line(*stack);
+      out += fmt::format(" -> {} +{}", line.substr(0, line.find(" < ")), step.offset);
+    }
+    return path.cut ? out + " -> ..." : out;
+  }
+
+  std::string list(Reach reach, const text::Style& style) const {
+    std::string out;
+    for (const uint32_t index : first(reach)) {
+      const StackReach& found = findings_.of(index);
+      const Sum& sum = found.sums[place(reach)];
+      const live::LedgerStackState& stack = *known_.find(index);
+      out += text::coloured(
+          fmt::format("\n{}: {} bytes in {}", kNames[place(reach)], profile::grouped(sum.bytes),
+                      text::count_text(sum.blocks, "block")),
+          reach == Reach::kDefinite ? text::kRed : text::kBold, style);
+      if (reach == Reach::kDefinite && found.owned.blocks != 0) {
+        out += fmt::format(", and {} bytes in {} indirectly", profile::grouped(found.owned.bytes),
+                           text::count_text(found.owned.blocks, "block"));
+      }
+      text::Style units = style;
+      units.units = true;
+      out += fmt::format(", oldest {}\n", text::duration_text(age(reach, index), units));
+      for (const std::string& frame : names_.frames(stack)) out += "    " + frame + '\n';
+      if (reach == Reach::kReachable) {
+        out += "    held by " + text::plain(path_text(path_of(index))) + '\n';
+      }
+    }
+    const size_t all = findings_.with(reach).size();
+    if (limit_ != 0 && all > limit_) {
+      out += fmt::format("\n{} more {}: --limit 0 shows them\n",
+                         text::count_text(all - limit_, "stack"), kNames[place(reach)]);
+    }
+    return out;
+  }
+
+  json::Value stack_json(Reach reach, uint32_t index) const {
+    const StackReach& found = findings_.of(index);
+    const Sum& sum = found.sums[place(reach)];
+    json::Value out = {{"reach", kKeys[place(reach)]},
+                       {"bytes", sum.bytes},
+                       {"blocks", sum.blocks},
+                       {"oldest_ms", age(reach, index)}};
+    if (reach == Reach::kDefinite) {
+      out["owned_indirectly_lost_bytes"] = found.owned.bytes;
+      out["owned_indirectly_lost_blocks"] = found.owned.blocks;
+    }
+    if (reach == Reach::kReachable) {
+      const RetainerPath path = path_of(index);
+      json::Value holders = json::Value::array();
+      for (const RetainerPath::Step& step : path.steps) {
+        json::Value holder = {
+            {"address", fmt::format("0x{:x}", scan_.blocks()[step.block].address)},
+            {"offset", step.offset}};
+        if (const auto* stack = known_.find(scan_.blocks()[step.block].stack)) {
+          holder["stack"] = names_.id(*stack);
+          holder["function"] = names_.line(*stack).substr(0, names_.line(*stack).find(" < "));
+        }
+        holders.push_back(holder);
+      }
+      out["held_by"] = {{"root", json::plain(path.root)}, {"blocks", holders}};
+    }
+    names_.put(out, *known_.find(index));
+    return out;
+  }
+
+  live::LedgerFile& file_;
+  const HeapScan& scan_;
+  live::KnownLedger known_;
+  Findings findings_;
+  text::StackNames names_;
+  size_t limit_;
+  bool reachable_;
+  uint64_t now_ = 0;
+};
+
+int run_unreachable(const Arguments& arguments, const Streams& streams) {
+  if (arguments.operands().size() != 1) throw UsageError("unreachable: give one process");
+  HeapScanSettings settings;
+  if (arguments.has("--pause")) {
+    const auto pause = text::read_duration(arguments.value("--pause"), 1000);
+    constexpr uint64_t kMost = 3600000;
+    if (!pause || *pause > kMost) {
+      throw UsageError(fmt::format("unreachable: --pause {} is not a time up to 1h, like 500ms",
+                                   arguments.value("--pause")));
+    }
+    settings.pause = std::chrono::milliseconds(*pause);
+  }
+  constexpr long kMostTagBits = 4;
+  settings.tag_bits = static_cast<unsigned>(arguments.number("--tag-bits", 0, 0, kMostTagBits));
+  settings.inner_counts = arguments.has("--interior");
+  const WatchedProcess target(arguments, streams);
+  const HeapScan scan(target.pid(), target.ledger(), settings);
+  const Answer answer(arguments, target, scan);
+  print(streams,
+        arguments.has("--json") ? answer.json() : answer.text(read_style(arguments, streams)));
+  return answer.any_lost() ? kFailed : kGood;
+}
+
+}  // namespace
+
+const Command& unreachable_command() {
+  static const Command command = {
+      {"unreachable",
+       "tell the leaked blocks of a running process from those it still holds",
+       "[OPTION]... PID|NAME",
+       kText,
+       {{"--reachable", "", "",
+         R"(Also list what is still reachable, and of each stack how its largest block is held: from
+         a variable, a thread's stack or a register through block after block.)"},
+        {"--limit", "-n", "N", "Show N stacks of each kind; 0: all. Default 10."},
+        {"--pause", "", "TIME", "Time between the two looks: 500ms, 10s. Default 100ms."},
+        {"--interior", "", "",
+         R"(Count a pointer into the middle of a block like one to its beginning, as LeakSanitizer
+         does. For programs that keep such pointers only: Python, redis, sqlite.)"},
+        {"--tag-bits", "", "N",
+         "The program keeps data in the N lowest bits of its pointers, 0 to 4. Default 0."},
+        kJsonOption,
+        kColorOption,
+        kLibraryOption,
+        kOwnOption,
+        kNoAttachOption,
+        kSysrootOption,
+        kSymbolsOption},
+       R"(0: nothing is definitely lost; 1: something is, or the process does not exist, has no
+       readable ledger, or cannot be stopped or copied; 2: wrong command line.)",
+       R"(  memlog unreachable app
+  memlog unreachable --reachable -n 3 app
+  memlog unreachable --json 4711 | jq .definitely_lost_bytes
+)"},
+      run_unreachable};
+  return command;
+}
+
+}  // namespace mtrace::cli

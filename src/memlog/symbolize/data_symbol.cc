@@ -1,0 +1,54 @@
+#include "symbolize/data_symbol.h"
+
+#include <fmt/format.h>
+#include <gelf.h>
+#include <unistd.h>
+
+#include <memory>
+#include <string_view>
+
+#include "symbolize/demangle.h"
+#include "symbolize/elf_symbols.h"
+#include "symbolize/load_bias.h"
+#include "symbolize/worker.h"
+
+namespace mtrace::symbolize {
+namespace {
+
+constexpr unsigned kCpuSeconds = 20;
+
+struct End {
+  void operator()(Elf* elf) const { elf_end(elf); }
+};
+
+std::string data_symbol(int descriptor, uint64_t map_address, uint64_t address) {
+  elf_version(EV_CURRENT);
+  const std::unique_ptr<Elf, End> elf(elf_begin(descriptor, ELF_C_READ_MMAP, nullptr));
+  if (elf == nullptr || elf_kind(elf.get()) != ELF_K_ELF) return {};
+  const auto bias = load_bias(elf.get(), map_address, 0);
+  if (!bias) return {};
+  const uint64_t wanted = address - *bias;
+  std::string found;
+  const auto visit = [&](const GElf_Sym& symbol, std::string_view name) {
+    const bool holds = GELF_ST_TYPE(symbol.st_info) == STT_OBJECT && wanted >= symbol.st_value &&
+                       wanted - symbol.st_value < symbol.st_size;
+    if (!holds) return false;
+    found = demangle(std::string(name).c_str());
+    if (wanted != symbol.st_value) found += fmt::format("+0x{:x}", wanted - symbol.st_value);
+    return true;
+  };
+  if (!any_symbol(elf.get(), SHT_SYMTAB, visit)) any_dynamic_symbol(elf.get(), visit);
+  return found;
+}
+
+}  // namespace
+
+std::string data_symbol_of(int descriptor, uint64_t map_address, uint64_t address) {
+  if (descriptor < 0) return {};
+  const auto found =
+      run_isolated([&] { return data_symbol(descriptor, map_address, address); }, kCpuSeconds);
+  ::close(descriptor);
+  return found.value_or("");
+}
+
+}  // namespace mtrace::symbolize

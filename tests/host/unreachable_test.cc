@@ -1,0 +1,134 @@
+// memlog unreachable on processes whose lost blocks are known.
+#include <sys/syscall.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "host_test.h"
+
+namespace mtrace::test {
+namespace {
+
+using nlohmann::json;
+
+class UnreachableTest : public HostTest {
+ protected:
+  static json answer(const Result& result) {
+    EXPECT_TRUE(result.exited(0) || result.exited(1)) << result.how() << result.err;
+    return json::parse(result.out);
+  }
+  Result look(pid_t pid, std::vector<std::string> more = {}) {
+    std::vector<std::string> words = {memlog_tool(), "unreachable", "--json", "--pause", "10ms"};
+    words.insert(words.end(), more.begin(), more.end());
+    words.push_back(std::to_string(pid));
+    return run(plain(words));
+  }
+  // What the program said it has, by "definite", "indirect", ...
+  static std::map<std::string, std::pair<uint64_t, uint64_t>> told(
+      const std::vector<std::string>& lines) {
+    std::map<std::string, std::pair<uint64_t, uint64_t>> sums;
+    for (const std::string& line : lines) {
+      char what[32];
+      unsigned long bytes = 0;
+      unsigned long blocks = 0;
+      if (sscanf(line.c_str(), "%31s %lu %lu", what, &bytes, &blocks) == 3) {
+        sums[what] = {bytes, blocks};
+      }
+    }
+    return sums;
+  }
+};
+
+// Each way to hold a block, and each to lose one. What the libraries hold besides is reachable.
+TEST_F(UnreachableTest, TellsEveryKindApart) {
+  Command command = traced({program("held_blocks")});
+  command.env["MTRACE_LEDGER"] = out() + "/";
+  Process process(command);
+  const auto sums = told(process.read_until("ready"));
+  ASSERT_EQ(sums.size(), 4u);
+  wait_until_blocked(process.pid(), SYS_read);
+  for (int round = 0; round < 3; ++round) {
+    const Result result = look(process.pid(), {"--reachable", "--limit", "0"});
+    EXPECT_TRUE(result.exited(1)) << result.how() << result.err;
+    const json found = answer(result);
+    EXPECT_EQ(found["definitely_lost_bytes"], sums.at("definite").first) << result.out;
+    EXPECT_EQ(found["definitely_lost_blocks"], sums.at("definite").second);
+    EXPECT_EQ(found["indirectly_lost_bytes"], sums.at("indirect").first);
+    EXPECT_EQ(found["indirectly_lost_blocks"], sums.at("indirect").second);
+    EXPECT_EQ(found["possibly_lost_bytes"], sums.at("possible").first) << result.out;
+    EXPECT_EQ(found["possibly_lost_blocks"], sums.at("possible").second);
+    EXPECT_GE(found["reachable_bytes"], sums.at("reachable").first);
+    EXPECT_FALSE(found.contains("unknown_blocks"));
+    uint64_t bytes = 0;
+    for (const json& stack : found["stacks"]) bytes += stack["bytes"].get<uint64_t>();
+    EXPECT_EQ(bytes, found["definitely_lost_bytes"].get<uint64_t>() +
+                         found["indirectly_lost_bytes"].get<uint64_t>() +
+                         found["possibly_lost_bytes"].get<uint64_t>() +
+                         found["reachable_bytes"].get<uint64_t>());
+    EXPECT_NE(result.out.find("g_list (held_blocks)"), std::string::npos) << result.out;
+  }
+  // The copies are gone, also for the kernel.
+  const std::string own = "/proc/" + std::to_string(process.pid());
+  EXPECT_EQ(read_file(own + "/task/" + std::to_string(process.pid()) + "/children"), "");
+  EXPECT_TRUE(process.wait().exited(0));
+}
+
+TEST_F(UnreachableTest, TextNamesTheStacks) {
+  Command command = traced({program("held_blocks")});
+  command.env["MTRACE_LEDGER"] = out() + "/";
+  Process process(command);
+  process.read_until("ready");
+  wait_until_blocked(process.pid(), SYS_read);
+  const Result result =
+      run(plain({memlog_tool(), "unreachable", "--limit", "1", std::to_string(process.pid())}));
+  EXPECT_TRUE(result.exited(1)) << result.how();
+  EXPECT_EQ(result.err, "");
+  EXPECT_NE(result.out.find("definitely lost: 104 bytes in 1 block, and 440 bytes in 5 blocks "
+                            "indirectly, oldest "),
+            std::string::npos)
+      << result.out;
+  EXPECT_NE(result.out.find("make_lost_list"), std::string::npos) << result.out;
+  EXPECT_NE(result.out.find("3 stacks more definitely lost: --limit 0 shows them"),
+            std::string::npos)
+      << result.out;
+  EXPECT_TRUE(process.wait().exited(0));
+}
+
+// The program is not to notice: it has no child to wait for, and its own it finds.
+TEST_F(UnreachableTest, TheCopiesAreNoChildrenOfTheProgram) {
+  Command command = traced({program("waits_for_children")});
+  command.env["MTRACE_LEDGER"] = out() + "/";
+  Process process(command);
+  process.read_until("ready");
+  for (int round = 0; round < 10; ++round) {
+    const Result result = look(process.pid());
+    EXPECT_EQ(answer(result)["definitely_lost_blocks"], 0) << result.out;
+  }
+  const Result result = process.wait();
+  EXPECT_TRUE(result.exited(0)) << result.how() << result.out << result.err;
+}
+
+// Blocks from before are not known: what they hold is held.
+TEST_F(UnreachableTest, AttachesToWhatIsNotTraced) {
+  Process process(plain({program("attached"), "sites"}));
+  process.read_until("ready");
+  const json found = answer(look(process.pid()));
+  EXPECT_EQ(found["unknown_blocks"], "memlog attached to it later");
+  EXPECT_EQ(found["definitely_lost_blocks"], 0) << found;
+  process.write("q");
+  EXPECT_TRUE(process.wait().exited(0));
+}
+
+TEST_F(UnreachableTest, SaysWhatIsMissing) {
+  Process process(traced({program("attached"), "sites"}));
+  process.read_until("ready");
+  const Result result = look(process.pid());
+  EXPECT_TRUE(result.exited(1)) << result.how();
+  EXPECT_NE(result.err.find("ledger"), std::string::npos) << result.err;
+  process.write("q");
+  EXPECT_TRUE(process.wait().exited(0));
+}
+
+}  // namespace
+}  // namespace mtrace::test

@@ -1,0 +1,186 @@
+// Blocks that are held, or lost, in every way that memlog unreachable tells apart. Prints what it
+// should find, each line "WHAT BYTES BLOCKS", then "ready", and waits for its input to end.
+#include <dlfcn.h>
+#include <immintrin.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace {
+
+struct Sum {
+  size_t bytes = 0;
+  size_t blocks = 0;
+};
+std::map<std::string, Sum> g_expected;
+
+// Leaves no pointers on the stack.
+[[gnu::noinline]] void wipe_stack() {
+  volatile char room[16384];
+  for (volatile char& byte : room) byte = 0;
+}
+
+[[gnu::noinline]] void** make(const char* what, size_t size) {
+  g_expected[what].bytes += size;
+  ++g_expected[what].blocks;
+  void* block = malloc(size);
+  memset(block, 0, size);
+  return static_cast<void**>(block);
+}
+
+void* volatile g_list;
+void* volatile g_inner;
+void* volatile g_xor;
+void* volatile g_tree;
+void* volatile g_new_array;
+thread_local void* volatile t_held;
+pthread_key_t g_key;
+
+[[gnu::noinline]] void make_lost_list() {
+  void** head = make("definite", 104);
+  for (int i = 0; i < 5; ++i) {
+    void** next = make("indirect", 88);
+    head[1] = next;
+    head = next;
+  }
+}
+
+[[gnu::noinline]] void make_lost_cycle() {
+  void** first = make("definite", 56);
+  void** second = make("indirect", 56);
+  void** third = make("indirect", 56);
+  first[0] = second;
+  second[0] = third;
+  third[0] = first;
+}
+
+// Two that point to one: the second is as lost as the first, the third hangs on the first found.
+[[gnu::noinline]] void make_lost_pair() {
+  void** shared = make("indirect", 40);
+  *make("definite", 24) = shared;
+  *make("definite", 24) = shared;
+}
+
+[[gnu::noinline]] void* make_tree(int depth) {
+  void** node = make("reachable", 72);
+  if (depth > 0) {
+    node[0] = make_tree(depth - 1);
+    node[3] = make_tree(depth - 1);
+  }
+  return node;
+}
+
+[[gnu::noinline]] void make_held() {
+  void** last = nullptr;
+  for (int i = 0; i < 200; ++i) {
+    void** node = make("reachable", 48);
+    node[2] = last;
+    last = node;
+  }
+  g_list = last;
+  g_tree = make_tree(6);
+  t_held = make("reachable", 136);
+  pthread_key_create(&g_key, nullptr);
+  pthread_setspecific(g_key, make("reachable", 152));
+  // Memory of the program's own.
+  auto** page = static_cast<void**>(
+      mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  page[100] = make("reachable", 168);
+  auto** kept = static_cast<void**>(
+      mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  madvise(kept, 4096, MADV_DONTFORK);
+  kept[7] = make("reachable", 184);
+  auto** wiped = static_cast<void**>(
+      mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  madvise(wiped, 4096, MADV_WIPEONFORK);
+  wiped[9] = make("reachable", 200);
+  auto** shared = static_cast<void**>(
+      mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  shared[11] = make("reachable", 216);
+  // As new Type[10] with a destructor: 8 bytes in front.
+  void** array = make("reachable", 8 + 10 * 24);
+  array[0] = reinterpret_cast<void*>(uintptr_t{10});
+  g_new_array = array + 1;
+}
+
+[[gnu::noinline]] void make_possible() {
+  char* inner = reinterpret_cast<char*>(make("possible", 320));
+  void** child = make("possible", 96);
+  memcpy(inner + 64, &child, sizeof child);
+  g_inner = inner + 40;
+  // An XOR list. The first two nodes are found by plain pointers.
+  constexpr int kNodes = 20;
+  static uintptr_t hidden[kNodes];  // complements: no pointers
+  for (int i = 0; i < kNodes; ++i) {
+    hidden[i] = ~reinterpret_cast<uintptr_t>(make(i < 2 ? "reachable" : "possible", 1040));
+  }
+  const auto node = [](int i) { return i >= 0 && i < kNodes ? ~hidden[i] : 0; };
+  for (int i = 0; i < kNodes; ++i) {
+    reinterpret_cast<uintptr_t*>(node(i))[1] = node(i - 1) ^ node(i + 1);
+  }
+  g_xor = reinterpret_cast<void*>(node(0));
+}
+
+// Holds one block in a vector register and one in a general one, and nowhere else.
+pthread_barrier_t g_barrier;
+[[gnu::noinline]] void make_hidden(uint64_t* general, uint64_t* vector) {
+  *general = ~reinterpret_cast<uint64_t>(make("reachable", 232));
+  *vector = ~reinterpret_cast<uint64_t>(make("reachable", 248));
+}
+volatile uint32_t g_stop;
+void* hold_in_registers(void*) {
+  uint64_t general;
+  uint64_t vector;
+  make_hidden(&general, &vector);
+  wipe_stack();
+  pthread_barrier_wait(&g_barrier);
+  wipe_stack();
+  asm volatile(
+      "not %[general]\n\t"
+      "not %[vector]\n\t"
+      "movq %[vector], %%xmm9\n\t"
+      "xor %[vector], %[vector]\n\t"
+      "1: pause\n\t"
+      "cmpl $0, %[stop]\n\t"
+      "je 1b\n\t"
+      "xor %[general], %[general]\n\t"
+      : [general] "+r"(general), [vector] "+r"(vector)
+      : [stop] "m"(g_stop)
+      : "xmm9", "memory");
+  return nullptr;
+}
+
+}  // namespace
+
+int main() {
+  pthread_barrier_init(&g_barrier, nullptr, 2);
+  setvbuf(stdout, nullptr, _IONBF, 0);
+  pthread_t thread;
+  pthread_create(&thread, nullptr, hold_in_registers, nullptr);
+  make_lost_list();
+  make_lost_cycle();
+  make_lost_pair();
+  make_held();
+  make_possible();
+  pthread_barrier_wait(&g_barrier);
+  wipe_stack();
+  for (const auto& [what, sum] : g_expected) {
+    printf("%s %zu %zu\n", what.c_str(), sum.bytes, sum.blocks);
+  }
+  wipe_stack();
+  printf("ready\n");
+  char byte;
+  while (read(0, &byte, 1) > 0) {
+  }
+  g_stop = 1;
+  pthread_join(thread, nullptr);
+  return 0;
+}
