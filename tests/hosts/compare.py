@@ -8,7 +8,7 @@ import collections
 import re
 
 # Lines that the library and memlog themselves write on standard error, as documented.
-SAID = re.compile(r"(mtrace|memlog): |the last state of a process is not saved")
+SAID = re.compile(r"(mtrace|memlog): |the last state of a process is not saved|no names in ")
 OURS = re.compile(r"mtrace|memlog|ledger", re.IGNORECASE)
 # Decimal, or hexadecimal with a digit and six places at least.
 NUMBER = re.compile(r"0x[0-9a-fA-F]+|\b(?=[a-f]*[0-9])[0-9a-f]{6,}\b|[0-9]+(?:[.,][0-9]+)*")

@@ -407,6 +407,19 @@ def contents(directory):
     return found
 
 
+def is_for_recovery(path):
+    """Whether it is the ledger of a process that could not report its end, because a signal or a
+    filter was before it: it stays, for memlog recover."""
+    if not path.endswith(".ledger"):
+        return False
+    try:
+        with open(path, "rb") as file:
+            magic, _, state = struct.unpack("=QII", file.read(16))
+            return magic != 0 and state in (0, 4)  # LedgerState in src/format/ledger.h
+    except (OSError, struct.error):
+        return False
+
+
 def litter():
     """{place: paths}, of the places for temporary files."""
     found = {}
@@ -415,7 +428,8 @@ def litter():
             found[place] = [name for name in os.listdir(place) if name not in OWN]
         else:
             found[place] = [os.path.relpath(f"{at}/{name}", place)
-                            for at, _, files in os.walk(place) for name in files][:3000]
+                            for at, _, files in os.walk(place) for name in files
+                            if not is_for_recovery(f"{at}/{name}")][:3000]
     return found
 
 
