@@ -13,6 +13,7 @@
 
 #include "exec_arguments.h"
 #include "host_test.h"
+#include "stepped_tool.h"
 
 namespace mtrace::test {
 namespace {
@@ -104,6 +105,36 @@ TEST_F(LeftoversTest, ResolverKilledWhileItWrites) {
   ASSERT_TRUE(kill_at_write(plain({memlog_tool(), "resolve", report})));
   EXPECT_EQ(names(out()).size(), 1u);
   EXPECT_EQ(read_file(report), before);
+}
+
+// A program that ends does not wait longer than MTRACE_EXIT_WAIT for names, and asks the resolver to
+// end: at its first write, or when the file has the name under which it waits to be renamed.
+TEST_F(LeftoversTest, ResolverAskedToEndAtAnyMoment) {
+  for (const bool unnamed : {true, false}) {
+    for (const long moment : {SYS_write, SYS_linkat, SYS_fchmod}) {
+      if (unnamed ? !unnamed_ : moment == SYS_linkat) continue;
+      SCOPED_TRACE(std::to_string(moment) + (unnamed ? "" : " named"));
+      fs::remove_all(out());
+      fs::create_directory(out());
+      const Result result = run(traced({program("short_children"), "leaf"}));
+      bool asked = false;
+      const Result resolved = run_stepwise(
+          plain({memlog_tool(), "resolve", report_path("short_children", result.pid, 1)}),
+          [&](const ToolCall& call) {
+            const bool is_file = call.number == SYS_openat &&
+                                 (call.arguments[2] & O_TMPFILE) == O_TMPFILE;
+            if (call.number == moment && call.made && !asked) {
+              asked = true;
+              ::kill(call.pid, SIGTERM);
+            }
+            return unnamed || !is_file;
+          });
+      EXPECT_TRUE(asked);
+      EXPECT_TRUE(WIFSIGNALED(resolved.status)) << resolved.how();
+      EXPECT_EQ(names(out()).size(), 1u) << *names(out()).begin();
+      EXPECT_EQ(logs_of(result.pid).size(), 1u);
+    }
+  }
 }
 
 TEST_F(LeftoversTest, OldTemporaryFilesAreSweptByTheNextRun) {

@@ -124,6 +124,25 @@ TEST_F(ProcessesTest, ToolThatHangsEndsWithTheProgram) {
   EXPECT_EQ(logs_of(result.pid)[0].get("resolved"), "no");
 }
 
+// Asked, not killed: it may have a file to rename. Also where the program ignores the signal, or
+// handles it.
+TEST_F(ProcessesTest, ToolThatIsLateIsAskedToEnd) {
+  const std::string told = temp() + "/told";
+  write_file(temp() + "/late", "#!/bin/sh\ntrap 'echo asked >>" + told +
+                                   "; kill $!; exit 0' TERM\necho started >>" + told +
+                                   "\nwhile :; do sleep 100000 & wait $!; done\n");
+  fs::permissions(temp() + "/late", fs::perms::owner_all);
+  Command command = named({"/bin/sh", "-c", "trap '' TERM; exec \"$@\"", "sh", program("signals"),
+                           "children", std::to_string(SIGUSR1)});
+  command.env["MTRACE_RESOLVER"] = temp() + "/late";
+  command.env["MTRACE_EXIT_WAIT"] = "1";
+  Process process(command);
+  wait_until("the tool", [&] { return fs::exists(told) && !read_file(told).empty(); });
+  const Result result = process.wait();
+  EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+  EXPECT_NE(read_file(told).find("asked\n"), std::string::npos) << read_file(told);
+}
+
 TEST_F(ProcessesTest, ChildOutlivesItsParent) {
   const Result result = run(traced({program("families"), "outlive"}));
   EXPECT_TRUE(result.exited(0)) << result.how();

@@ -71,7 +71,8 @@ Result run_stepwise(const Command& command, const std::function<bool(const ToolC
     __ptrace_syscall_info information = {};
     ptrace(PTRACE_GET_SYSCALL_INFO, pid, sizeof information, &information);
     if (information.op == PTRACE_SYSCALL_INFO_ENTRY) {
-      call = {.number = static_cast<long>(registers.orig_rax),
+      call = {.pid = pid,
+              .number = static_cast<long>(registers.orig_rax),
               .made = false,
               .arguments = {registers.rdi, registers.rsi, registers.rdx, registers.r10,
                             registers.r8, registers.r9},

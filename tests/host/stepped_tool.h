@@ -11,6 +11,7 @@ namespace mtrace::test {
 
 // A system call that the tool's first thread is about to make, or has made.
 struct ToolCall {
+  pid_t pid;
   long number;
   bool made;
   unsigned long arguments[6];

@@ -89,6 +89,11 @@ int execute(void* argument) {
     void* restorer;
     uint64_t mask;
   } ignore = {reinterpret_cast<void*>(SIG_IGN), 0, nullptr, 0};
+  // SIGTERM ends it (ask_to_end()): the host's handler must not run in its memory, and what the
+  // host ignores stays ignored across exec.
+  auto end = ignore;
+  end.handler = reinterpret_cast<void*>(SIG_DFL);
+  call(SYS_rt_sigaction, SIGTERM, &end, nullptr, sizeof end.mask);
   if (program.ignored_signal != 0) {
     call(SYS_rt_sigaction, program.ignored_signal, &ignore, nullptr, sizeof ignore.mask);
   }
@@ -156,6 +161,7 @@ bool collect_sharing(uint32_t pid, bool wait) {
 }
 
 void kill_process(uint32_t pid) { call(SYS_kill, pid, SIGKILL); }
+void ask_to_end(uint32_t pid) { call(SYS_kill, pid, SIGTERM); }
 
 void call_on_stack(void* stack_top, void (*function)(void*), void* argument) {
   // rbx survives the call and leads back; the frame's unwind information stays valid because

@@ -55,6 +55,8 @@ void close_files_except(int a, int b);
 // Collects an ended process made by start_sharing() or start_copy(). True when it is gone.
 bool collect_sharing(uint32_t pid, bool wait);
 void kill_process(uint32_t pid);
+// SIGTERM: what run_program() runs may first finish what must not be left half done.
+void ask_to_end(uint32_t pid);
 
 // Calls function(argument) on another stack, so that a report fits a host's small signal stack.
 void call_on_stack(void* stack_top, void (*function)(void*), void* argument);

@@ -49,7 +49,8 @@ struct Shared {
   alignas(16) char tool_stack[kStack];
 };
 
-constexpr uint64_t kLongestDeath = 1'000'000'000u;  // nanoseconds from the kill to the end
+constexpr uint64_t kLongestDeath = 1'000'000'000u;  // nanoseconds from the first signal to the end
+constexpr uint64_t kForbearance = 500'000'000u;     // of it, before the kill
 constexpr uint64_t kLook = 5'000'000u;              // nanoseconds from one kill to the next
 
 const char* g_tool = nullptr;
@@ -143,11 +144,12 @@ bool is_idle(const Shared& shared, uint64_t nanoseconds) {
 }
 
 // Nothing more is queued, so the supervisor exits once its tool is gone. It may not have come to
-// starting it yet. False: it is stuck where no signal ends it.
+// starting it yet. The tool is asked at first: killed between naming a file and renaming it, it
+// would leave the file. False: it is stuck where no signal ends it.
 bool end_tool(const Shared& shared) {
   for (uint64_t spent = 0; spent < kLongestDeath; spent += kLook) {
     const uint32_t tool = load_acquire(shared.tool_pid);
-    if (tool != 0) sys::kill_process(tool);
+    if (tool != 0) (spent < kForbearance ? sys::ask_to_end : sys::kill_process)(tool);
     if (is_idle(shared, kLook)) return true;
   }
   return false;

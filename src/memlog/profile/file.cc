@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "profile/error.h"
+#include "profile/held_signals.h"
 
 namespace mtrace::profile {
 namespace {
@@ -120,6 +121,7 @@ void Replacement::give_name() {
 
 void Replacement::finish() {
   if (directory_.empty()) return;
+  const HeldSignals held;  // one between the two steps would leave the file
   if (temporary_.empty()) give_name();
   if (::rename(temporary_.c_str(), target_.c_str()) != 0) {
     throw FileError("cannot replace " + path_, errno);

@@ -12,6 +12,7 @@
 #include "profile/compression.h"
 #include "profile/error.h"
 #include "profile/file.h"
+#include "profile/held_signals.h"
 
 namespace mtrace::profile {
 namespace {
@@ -30,6 +31,7 @@ int move_file(const std::string& from, const std::string& to) {
 bool is_compressed_name(std::string_view path) { return path.ends_with(format::kCompressedSuffix); }
 
 void write_report(const std::string& path, std::string_view text, bool compressed) {
+  const HeldSignals held;  // where every file has a name, it has one while it is written
   if (!compressed) return replace_file(path, text);
   Replacement file(path);
   compress(text, [&](std::string_view piece) { file.write(piece); });
