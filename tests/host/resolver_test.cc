@@ -248,6 +248,19 @@ TEST_F(ResolverTest, ToolIsNotTraced) {
   EXPECT_EQ(all_logs().size(), 1u);
 }
 
+// The process that waits for the tool is a child of the program; a wait with __WALL must not say so.
+TEST_F(ResolverTest, WaitsForEveryChild) {
+  for (const char* how : {"waitpid", "wait3", "wait4", "waitid", "look"}) {
+    SCOPED_TRACE(how);
+    const Result result = run(named({program("all_children"), how, std::to_string(SIGUSR1)}));
+    EXPECT_TRUE(result.exited(0)) << result.how();
+    EXPECT_EQ(result.out, "own 7\nnone\n-1 99\n");
+    const std::vector<Memlog> logs = logs_of(result.pid);
+    ASSERT_EQ(logs.size(), 2u);
+    EXPECT_NE(logs[0].get("resolved"), "no");
+  }
+}
+
 // What starts the tool never has a copy of the program's descriptors, be it for a moment: a socket
 // that the program closes would stay open, and in an epoll set.
 TEST_F(ResolverTest, ClosedIsClosed) {

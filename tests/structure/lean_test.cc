@@ -121,8 +121,8 @@ const std::set<std::string> kApi = {"mtrace_report",
                                     "mtrace_restart_code",
                                     "mtrace_twin"};
 // Ends of a process that run no exit handler, the program's view of the trigger signal, unloading,
-// the program's mappings, its becoming two or another, or giving up system calls, and the status
-// block.
+// the program's mappings, its becoming two or another, waiting for children, or giving up system
+// calls, and the status block.
 const std::set<std::string> kConduct = {"_exit",
                                         "_Exit",
                                         "sigaction",
@@ -151,6 +151,10 @@ const std::set<std::string> kConduct = {"_exit",
                                         "syscall",
                                         "posix_spawn",
                                         "posix_spawnp",
+                                        "waitpid",
+                                        "wait3",
+                                        "wait4",
+                                        "waitid",
                                         "__asan_default_options"};
 
 TEST(LeanTest, NeedsOnlyLibc) {

@@ -107,8 +107,10 @@ int execute(void* argument) {
 
 }  // namespace
 
-long start_sharing(void* stack_top, int (*function)(void*), void* argument) {
-  return clone_call(CLONE_VM | CLONE_FILES | CLONE_UNTRACED, stack_top, function, argument);
+long start_sharing(void* stack_top, int (*function)(void*), void* argument, uint32_t* pid) {
+  const unsigned long told = pid != nullptr ? CLONE_PARENT_SETTID : 0;
+  return clone_call(CLONE_VM | CLONE_FILES | CLONE_UNTRACED | told, stack_top, function, argument,
+                    pid);
 }
 
 long start_copy(void* stack_top, int (*function)(void*), void* argument) {

@@ -9,10 +9,11 @@ namespace mtrace::sys {
 
 // Runs function(argument) as a process of its own that shares this one's memory, on `stack_top`
 // (16-byte aligned), with all signals as blocked as the caller's, untraced. Its end sends no
-// signal; only a wait with __WCLONE finds it. It must not touch thread-local storage or errno, so
+// signal; only a wait with __WCLONE or __WALL finds it. It must not touch thread-local storage or errno, so
 // it may only use raw system calls. It shares the descriptors as a thread does, until it leaves
-// them. Returns its pid or a negative errno.
-long start_sharing(void* stack_top, int (*function)(void*), void* argument);
+// them. Returns its pid or a negative errno; the pid also stands in *pid before it runs.
+long start_sharing(void* stack_top, int (*function)(void*), void* argument,
+                   uint32_t* pid = nullptr);
 
 // Runs function(argument) in a process of its own with a copy of this one's memory, as above, and
 // waits for its end, without collecting it. It leaves the descriptors as they are. Returns its pid

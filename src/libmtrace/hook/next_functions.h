@@ -5,7 +5,9 @@
 #include <link.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/resource.h>
 #include <sys/types.h>
+#include <sys/wait.h>
 
 #include <cstddef>
 

@@ -59,7 +59,7 @@ char** g_environment = nullptr;
 int g_signal = 0;
 bool g_compress = false;
 Shared* g_shared = nullptr;
-uint32_t g_supervisor = 0;
+uint32_t g_supervisor = 0;  // 0: none, or collected
 
 // Copies strings and pointers, leaving out the loader's variables.
 char** copy_environment(char* const* envp) {
@@ -156,7 +156,10 @@ bool end_tool(const Shared& shared) {
 }
 
 void collect(bool wait) {
-  if (g_supervisor != 0 && sys::collect_sharing(g_supervisor, wait)) g_supervisor = 0;
+  const uint32_t supervisor = load_acquire(g_supervisor);
+  if (supervisor != 0 && sys::collect_sharing(supervisor, wait)) {
+    store_release<uint32_t>(g_supervisor, 0);
+  }
 }
 
 bool prepare() {
@@ -207,14 +210,13 @@ void resolve_later(const char* path, uint32_t seq, bool host_waits, bool tree) {
   }
   if (seen != kIdle) return;
   collect(true);  // the last one said that it was idle, so it is as good as gone
-  const long pid = sys::start_sharing(shared.supervisor_stack + kStack, supervise, &shared);
+  const long pid =
+      sys::start_sharing(shared.supervisor_stack + kStack, supervise, &shared, &g_supervisor);
   if (pid < 0) {
     shared.taken = shared.queued;
     store_release<uint32_t>(shared.state, kIdle);
     status_named(seq);
-    return;
   }
-  g_supervisor = static_cast<uint32_t>(pid);
 }
 
 void finish_resolver(uint64_t seconds) {
@@ -222,6 +224,13 @@ void finish_resolver(uint64_t seconds) {
   const bool done = is_idle(*g_shared, seconds * 1'000'000'000u);
   if (is_restricted()) return;
   collect(done || end_tool(*g_shared));
+}
+
+bool collect_found(uint32_t pid) {
+  if (pid == 0 || load_acquire(g_supervisor) != pid) return false;
+  sys::collect_sharing(pid, true);  // a wait may have left it to be found again
+  compare_exchange<uint32_t>(g_supervisor, pid, 0);
+  return true;
 }
 
 void resolver_after_fork() {
