@@ -12,6 +12,9 @@ namespace {
 
 constexpr long kEvery = 5'000'000;  // nanoseconds
 
+// Not SIGALRM: memlog run passes on what it is sent.
+int alarm_signal() { return SIGRTMAX; }
+
 // Set while this thread is inside ptrace(); the signal handler reads it.
 std::atomic<const std::function<void()>*> g_reap{nullptr};
 std::atomic<unsigned> g_call{0};  // number of the current call
@@ -32,11 +35,16 @@ Seizing::Seizing(std::function<void()> reap) : reap_(std::move(reap)) {
   struct sigaction action = {};
   action.sa_handler = on_alarm;
   action.sa_flags = SA_RESTART;
-  ::sigaction(SIGALRM, &action, &before_);
+  ::sigaction(alarm_signal(), &action, &before_);
+  // memlog run blocks every signal.
+  sigset_t alarm;
+  ::sigemptyset(&alarm);
+  ::sigaddset(&alarm, alarm_signal());
+  ::pthread_sigmask(SIG_UNBLOCK, &alarm, &mask_);
   // Send the signal to this thread: no other thread may run the handler at the same time.
   sigevent event = {};
   event.sigev_notify = SIGEV_THREAD_ID;
-  event.sigev_signo = SIGALRM;
+  event.sigev_signo = alarm_signal();
   event._sigev_un._tid = ::gettid();
   const itimerspec every = {{0, kEvery}, {0, kEvery}};
   armed_ = ::timer_create(CLOCK_MONOTONIC, &event, &timer_) == 0;
@@ -46,7 +54,8 @@ Seizing::Seizing(std::function<void()> reap) : reap_(std::move(reap)) {
 // No signal of the timer is pending once the timer is deleted: signals go to this very thread.
 Seizing::~Seizing() {
   if (armed_) ::timer_delete(timer_);
-  ::sigaction(SIGALRM, &before_, nullptr);
+  ::pthread_sigmask(SIG_SETMASK, &mask_, nullptr);
+  ::sigaction(alarm_signal(), &before_, nullptr);
 }
 
 int Seizing::seize(pid_t tid, unsigned long options) {

@@ -30,6 +30,16 @@ bool is_own_child(pid_t pid) {
   return ::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) == 0;
 }
 
+// Returns whether a thread has ended and can be waited for. The kernel tells a tracer of stops,
+// too, whatever it asks for.
+bool has_ended(pid_t tid) {
+  siginfo_t info = {};
+  const int found = ::waitid(P_PID, static_cast<id_t>(tid), &info,
+                             WEXITED | WNOHANG | WNOWAIT | __WALL);
+  return found == 0 && info.si_pid == tid &&
+         (info.si_code == CLD_EXITED || info.si_code == CLD_KILLED || info.si_code == CLD_DUMPED);
+}
+
 }  // namespace
 
 Tasks::Tasks(pid_t pid, Restarts& restarts)
@@ -98,13 +108,9 @@ bool Tasks::seize(pid_t tid, Seizing& seizing) {
 bool Tasks::reap_ended() {
   bool any = false;
   for (auto& [tid, state] : tasks_) {
-    siginfo_t ended = {};
     // This program's own child is waited for elsewhere: see take_status().
-    if (state == State::kGone || (own_child_ && tid == pid_) ||
-        ::waitid(P_PID, static_cast<id_t>(tid), &ended, WEXITED | WNOHANG | __WALL) != 0 ||
-        ended.si_pid != tid) {
-      continue;
-    }
+    if (state == State::kGone || (own_child_ && tid == pid_) || !has_ended(tid)) continue;
+    ::waitpid(tid, nullptr, __WALL | WNOHANG);
     state = State::kGone;
     any = true;
   }
@@ -114,15 +120,7 @@ bool Tasks::reap_ended() {
 // Like waitpid() without waiting. The end of a child of this program stays unwaited: returns -1, as
 // for a thread that is gone.
 pid_t Tasks::take_status(pid_t tid, int* status) const {
-  if (own_child_ && tid == pid_) {
-    siginfo_t info = {};
-    const int found = ::waitid(P_PID, static_cast<id_t>(tid), &info,
-                               WEXITED | WSTOPPED | WNOHANG | WNOWAIT | __WALL);
-    if (found == 0 && info.si_pid != 0 &&
-        (info.si_code == CLD_EXITED || info.si_code == CLD_KILLED || info.si_code == CLD_DUMPED)) {
-      return -1;
-    }
-  }
+  if (own_child_ && tid == pid_ && has_ended(tid)) return -1;
   return ::waitpid(tid, status, __WALL | WNOHANG);
 }
 

@@ -4,15 +4,18 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <csignal>
 #include <thread>
+#include <vector>
 
 #include "target/error.h"
 #include "target/late_release.h"
+#include "target/seize.h"
 #include "target/target_memory.h"
 
 namespace mtrace::target {
@@ -106,6 +109,62 @@ TEST(TasksTest, ThreadThatStopsAfterMemlogGaveUp) {
   release_late();
   EXPECT_TRUE(child.is_free());
   child.wait_for('R');
+}
+
+// While it waits for a thread in vfork, memlog looks for threads that have ended. Those that have
+// only stopped are not among them.
+TEST(TasksTest, ThreadsThatStopWhileAnotherDoesNot) {
+  int gate[2];
+  ASSERT_EQ(::pipe(gate), 0);
+  const Child child([&] {
+    ::close(gate[1]);
+    std::thread(spin).detach();
+    char byte;
+    if (::vfork() == 0) ::_exit(static_cast<int>(::read(gate[0], &byte, 1)));
+  });
+  ::close(gate[0]);
+  child.wait_for('D');
+  const std::vector<pid_t> tids = all_tasks(child.pid());
+  ASSERT_EQ(tids.size(), 2u);
+  const pid_t other = tids[0] == child.pid() ? tids[1] : tids[0];
+  hold(child, [&](Tasks& tasks) {
+    EXPECT_FALSE(tasks.stop_all(Clock::now() + std::chrono::milliseconds(200)));
+  });
+  EXPECT_EQ(task_status(child.pid(), other, "TracerPid"), "0");
+  EXPECT_EQ(task_state(child.pid(), other), 'R');
+  ::close(gate[1]);
+  while (!child.is_free()) release_late();
+}
+
+// The exec waits until the tracer has waited for the thread that it ended, and the tracer for the
+// exec. memlog run blocks every signal.
+TEST(TasksTest, ExecWhileMemlogBeginsToTrace) {
+  int gate[2];
+  ASSERT_EQ(::pipe(gate), 0);
+  const Child child([&] {
+    ::close(gate[1]);
+    std::thread(spin).detach();
+    char byte;
+    (void)!::read(gate[0], &byte, 1);
+    ::execl("/bin/sleep", "sleep", "1000", nullptr);
+  });
+  ::close(gate[0]);
+  std::vector<pid_t> tids;
+  while (tids.size() != 2) tids = all_tasks(child.pid());
+  const pid_t other = tids[0] == child.pid() ? tids[1] : tids[0];
+  sigset_t all;
+  sigset_t mask;
+  ::sigfillset(&all);
+  ::sigprocmask(SIG_SETMASK, &all, &mask);
+  {
+    Seizing seizing([&] { ::waitpid(other, nullptr, __WALL | WNOHANG); });
+    ASSERT_EQ(seizing.seize(other, 0), 0);
+    ::close(gate[1]);
+    child.wait_for('D');
+    EXPECT_EQ(seizing.seize(child.pid(), 0), 0);
+  }
+  ::sigprocmask(SIG_SETMASK, &mask, nullptr);
+  EXPECT_EQ(::ptrace(PTRACE_INTERRUPT, child.pid(), nullptr, nullptr), 0);
 }
 
 }  // namespace
