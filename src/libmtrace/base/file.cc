@@ -17,10 +17,28 @@
 namespace mtrace::sys {
 namespace {
 
-// The same file under a number above 2. Takes a negative errno for an answer.
-long above_standard(long fd) {
+// Opens the file behind a number below 3 once more, under one above: each time it gets the lowest
+// that is free.
+long open_above_standard(long fd, int access) {
+  char own[40];
+  Writer(own, sizeof own).text("/proc/thread-self/fd/").number(fd).finish();
+  long low[2];
+  unsigned held = 0;
+  long again;
+  while (!failed(again = call(SYS_openat, AT_FDCWD, own, access | O_CLOEXEC)) && again <= 2 &&
+         held < 2) {
+    low[held++] = again;
+  }
+  while (held > 0) call(SYS_close, low[--held]);
+  return again;
+}
+
+// The same file under a number above 2. Takes a negative errno for an answer. Filters from before
+// the start may forbid fcntl, or not let it be known (base/inherited_calls.h).
+long above_standard(long fd, int access) {
   if (failed(fd) || fd > 2) return fd;
-  const long higher = call(SYS_fcntl, fd, F_DUPFD_CLOEXEC, 3);
+  long higher = call(SYS_fcntl, fd, F_DUPFD_CLOEXEC, 3);
+  if (failed(higher)) higher = open_above_standard(fd, access);
   call(SYS_close, fd);
   return higher;
 }
@@ -31,7 +49,7 @@ long create_file(const char* path, int access) {
   const long made =
       call(SYS_openat, AT_FDCWD, path, access | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (failed(made)) return made;
-  const long fd = above_standard(made);
+  const long fd = above_standard(made, access);
   if (failed(fd)) {
     remove_file(path);
   } else {
@@ -42,7 +60,8 @@ long create_file(const char* path, int access) {
 
 long create_unnamed_file(const char* directory) {
   const long fd =
-      above_standard(call(SYS_openat, AT_FDCWD, directory, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600));
+      above_standard(call(SYS_openat, AT_FDCWD, directory, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600),
+                     O_WRONLY);
   if (!failed(fd)) call(SYS_fchmod, fd, 0600);
   return fd;
 }
@@ -55,7 +74,7 @@ long name_file(int fd, const char* path) {
 }
 
 long open_to_change(const char* path) {
-  return above_standard(call(SYS_openat, AT_FDCWD, path, O_RDWR | O_CLOEXEC | O_NOCTTY));
+  return above_standard(call(SYS_openat, AT_FDCWD, path, O_RDWR | O_CLOEXEC | O_NOCTTY), O_RDWR);
 }
 
 long open_to_read(const char* path, int directory) {
@@ -66,7 +85,9 @@ long read_at(int fd, void* data, size_t size, uint64_t offset) {
   return call(SYS_pread64, fd, data, size, offset);
 }
 
-long create_memory_file() { return above_standard(call(SYS_memfd_create, "mtrace", MFD_CLOEXEC)); }
+long create_memory_file() {
+  return above_standard(call(SYS_memfd_create, "mtrace", MFD_CLOEXEC), O_RDWR);
+}
 
 long rewind_file(int fd) { return call(SYS_lseek, fd, 0, SEEK_SET); }
 
