@@ -20,7 +20,7 @@ namespace {
 // Reports become a fortieth to a fifth of their size.
 constexpr size_t kTypicalRatio = 20;
 constexpr size_t kLargestRatio = 100;
-constexpr size_t kStep = 1 << 20;
+constexpr size_t kLeast = 4096;
 
 // Opens `path`, or the file that the report there has become; then changes `path`.
 Descriptor open_report(std::string& path, int flags) {
@@ -124,11 +124,12 @@ FormatError damage_in(const std::string& file, size_t lines, const DamagedCompre
 Text read_text(const std::string& path) {
   Input input(path);
   Text out = {input.path(), {}, input.compressed()};
-  out.text.reserve(input.expected_size() + 1);
+  // No more than there is to read: what is not used has to be zeroed, and is kept.
+  out.text.resize(std::max(input.expected_size() + 1, kLeast));
   size_t size = 0;
   try {
     for (size_t got = 1; got != 0; size += got) {
-      out.text.resize(std::max(out.text.capacity(), size + kStep));
+      if (size == out.text.size()) out.text.resize(2 * size);
       got = input.read(out.text.data() + size, out.text.size() - size);
     }
   } catch (const DamagedCompression& damage) {
