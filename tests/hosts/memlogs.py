@@ -157,7 +157,7 @@ def check(directory):
         path = os.path.join(directory, name)
         if name.endswith(".timeline") and os.path.isfile(path):
             continue
-        if not name.endswith(".memlog") or name.startswith(".") or not os.path.isfile(path):
+        if not name.endswith(".memlog") or not os.path.isfile(path):
             findings.litter.append(name)
             continue
         findings.reports += 1

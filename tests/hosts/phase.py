@@ -407,15 +407,16 @@ def contents(directory):
     return found
 
 
-def is_for_recovery(path):
-    """Whether it is the ledger of a process that could not report its end, because a signal or a
-    filter was before it: it stays, for memlog recover."""
+def is_kept(path):
+    """Whether it is the ledger of a process whose end the library did not see, or could not report:
+    by a signal, under a filter, by a raw system call after memlog detach. It stays, for memlog
+    recover, or until the next memlog sweeps it."""
     if not path.endswith(".ledger"):
         return False
     try:
         with open(path, "rb") as file:
             magic, _, state = struct.unpack("=QII", file.read(16))
-            return magic != 0 and state in (0, 4)  # LedgerState in src/format/ledger.h
+            return magic != 0 and state in (0, 3, 4)  # LedgerState in format/ledger.h
     except (OSError, struct.error):
         return False
 
@@ -429,7 +430,7 @@ def litter():
         else:
             found[place] = [os.path.relpath(f"{at}/{name}", place)
                             for at, _, files in os.walk(place) for name in files
-                            if not is_for_recovery(f"{at}/{name}")][:3000]
+                            if not is_kept(f"{at}/{name}")][:3000]
     return found
 
 
