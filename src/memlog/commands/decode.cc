@@ -21,18 +21,21 @@ stays as it is. Without FILE, or with -, reads standard input. memlog recognises
   a frame alone on its line:   (/usr/bin/app+0x1105)
   the same in other text:      leak at (/usr/bin/app+0x1105), again
   glibc's backtrace_symbols(): /usr/bin/app(main+0x1d) [0x55d0c0a01106]
+  an address alone:            [0x55d0c0a01106]
 
 A frame alone on its line, as mtrace_backtrace() and memlogs write it, becomes a named frame of a
 memlog; each inlined function gets a line of its own before it. Other lines get the names at their
 end, innermost first, separated by <. Offsets that mtrace writes point into the call and are used as
-they are. Those of glibc are return addresses; memlog subtracts 1.
+they are. Addresses in brackets are return addresses; memlog subtracts 1. A path may be relative
+if it has a directory (./app): it is looked for in the mappings below, then in this directory.
 
 mtrace_backtrace() writes lines like this one after its frames:
 
   # module: /usr/bin/app build-id=8c02f1 base=0x55d0c0a00000
 
 They tell which build of a module the addresses belong to. If the module has changed since, its
-frames get no names, and a message says so. Names are looked up where memlog resolve looks them up.
+frames get no names, and a message says so. An address alone gets a name if the text has such lines
+or those of /proc/PID/maps, below it or above it. Names are looked up where memlog resolve looks them up.
 )";
 
 // Decoded at once; what is longer is decoded in pieces.

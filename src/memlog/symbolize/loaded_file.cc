@@ -58,6 +58,7 @@ std::optional<LoadedFile> read_file(int descriptor, BiasOf&& bias_of) {
   const std::optional<uint64_t> bias = bias_of(elf.get());
   if (!bias) return std::nullopt;
   LoadedFile file;
+  file.bias = *bias;
   read_segments(elf.get(), header, segments, *bias, file);
   read_functions(elf.get(), *bias, file);
   return file;

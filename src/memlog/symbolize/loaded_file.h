@@ -25,6 +25,7 @@ struct FilePart {
 };
 
 struct LoadedFile {
+  uint64_t bias = 0;               // what is added to the file's addresses
   Extent all;                      // from the first segment to the end of the last
   std::vector<Extent> code;        // executable segments
   std::vector<FilePart> segments;  // without the parts that are only zeroed

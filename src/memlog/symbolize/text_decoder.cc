@@ -18,11 +18,10 @@ using profile::Frame;
 using profile::Place;
 using Form = TextPlace::Form;
 
-// glibc calls the program what it was started as, which may be relative.
+// glibc calls the program what it was started as, which may be relative. Empty: no such file here.
 std::string absolute(const std::string& path) {
-  if (path.starts_with('/') || path.starts_with('[')) return path;
   char* real = ::realpath(path.c_str(), nullptr);
-  std::string result = real == nullptr ? path : real;
+  std::string result = real == nullptr ? "" : real;
   std::free(real);
   return result;
 }
@@ -76,6 +75,7 @@ void TextDecoder::describe(size_t line, std::string_view text) {
     const profile::Field field = profile::read_meta(text);
     profile::read_header_line(field, header, modules, seen);
     profile::Module module = modules.take().front();
+    if (text.find(" base=") != std::string_view::npos) map_.add_module(line, module);
     std::vector<Described>& known = described_[{module.path, module.generation}];
     known.push_back({line, std::move(module)});
   } catch (const profile::LineError&) {
@@ -94,11 +94,36 @@ const TextDecoder::Described* TextDecoder::description_of(const TextPlace& place
   return next == all.end() ? &all.back() : &*next;
 }
 
+void TextDecoder::find_module(Found& item) {
+  TextPlace& place = item.place;
+  const size_t line = item.line + 1;
+  const bool relative =
+      !place.module.empty() && !place.module.starts_with('/') && !place.module.starts_with('[');
+  if (relative) {
+    const auto [known, added] = full_paths_.try_emplace(place.module);
+    if (added) {
+      known->second = map_.full_path(place.module);
+      if (known->second.empty()) known->second = absolute(place.module);
+      if (known->second.empty()) known->second = place.module;
+    }
+    place.module = known->second;
+  }
+  item.described = description_of(place, line);
+  if (place.address == 0 || item.described != nullptr) return;
+  const auto at = map_.find(place.address, line);
+  if (!at) return;
+  place.module = at->module->path;
+  place.generation = at->module->generation;
+  item.described = description_of(place, line);
+  item.offset = at->offset - 1;
+}
+
 void TextDecoder::find_offsets(std::vector<Found>& found) {
   // Symbols of one module are looked up together.
   std::map<std::pair<std::string, std::string>, std::vector<Found*>> by_symbol;
   for (Found& item : found) {
     const TextPlace& place = item.place;
+    if (item.offset || place.form == Form::kAddress) continue;
     if (place.form != Form::kBacktrace) {
       item.offset = place.offset;
     } else if (item.described != nullptr) {
@@ -175,15 +200,18 @@ std::string TextDecoder::decode(std::string_view text) {
   for (auto& [path, descriptions] : described_) {
     for (Described& described : descriptions) described.line = 0;
   }
+  map_.begin_text();
+  full_paths_.clear();
   std::vector<Found> found;
   for (size_t i = 0; i < lines.size(); ++i) {
     describe(i + 1, trimmed(lines[i]));
+    map_.add_mapping(i + 1, lines[i]);
     if (auto place = find_place(lines[i])) {
-      place->module = absolute(place->module);
+      map_.end_description();
       found.push_back({i, std::move(*place), nullptr, std::nullopt, nullptr});
     }
   }
-  for (Found& item : found) item.described = description_of(item.place, item.line + 1);
+  for (Found& item : found) find_module(item);
   find_offsets(found);
   const std::vector<Names> named = find_names(found);
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "profile/model.h"
+#include "symbolize/address_map.h"
 #include "symbolize/symbolizer.h"
 #include "symbolize/text_place.h"
 
@@ -16,14 +17,16 @@ namespace mtrace::symbolize {
 
 class TextDecoder {
  public:
-  explicit TextDecoder(SearchPath where) : where_(where), resolver_(std::move(where)) {}
+  explicit TextDecoder(SearchPath where)
+      : where_(where), map_(where), resolver_(std::move(where)) {}
 
   // Returns `text` with names for the places that find_place() finds. `text` must be whole lines. A
   // frame gets its names as in a memlog, with inlined functions in separate lines before it. Any
   // other line gets them at its end. All else is unchanged.
   //
   // A `# module:` line tells the build of a file. It applies to the lines before it, back to the
-  // previous one for the same path; the last one also to the lines after it.
+  // previous one for the same path; the last one also to the lines after it. Lines of
+  // /proc/PID/maps and `# module:` lines tell where a bare address lies (address_map.h).
   std::string decode(std::string_view text);
 
   // Why names are missing: each reason once, in order.
@@ -47,14 +50,18 @@ class TextDecoder {
 
   void describe(size_t line, std::string_view text);
   const Described* description_of(const TextPlace& place, size_t line) const;
+  // Completes the module of a place, by which its description is found.
+  void find_module(Found& item);
   void find_offsets(std::vector<Found>& found);
   // Looks up the names that the pointers in `found` refer to.
   std::vector<Names> find_names(std::vector<Found>& found);
 
   SearchPath where_;
+  AddressMap map_;
   Symbolizer resolver_;
   // By path and generation, in text order.
   std::map<std::pair<std::string, uint32_t>, std::vector<Described>> described_;
+  std::map<std::string, std::string> full_paths_;  // of relative ones in this text
   std::vector<std::string> notes_;
 };
 

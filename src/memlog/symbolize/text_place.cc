@@ -15,12 +15,16 @@ constexpr std::string_view kAddress = "[0x";
 // A line that only looks like having a place is not to be searched without end.
 constexpr int kMostTries = 16;
 
-// "PATH[#G]+0xHEX" as in a memlog. Only absolute paths and "[vdso]": "(a+0x1)" may be arithmetic.
+// Absolute, or relative with a directory: "(a+0x1)" may be arithmetic.
+bool is_path(std::string_view text) {
+  return text.starts_with('/') || text.starts_with('[') || text.starts_with("./") ||
+         text.starts_with("../");
+}
+
+// "PATH[#G]+0xHEX" as in a memlog.
 std::optional<TextPlace> memlog_place(std::string_view inner, TextPlace::Form form) {
   const size_t plus = inner.rfind(kOffset);
-  if (plus == std::string_view::npos || !(inner.starts_with('/') || inner.starts_with('['))) {
-    return std::nullopt;
-  }
+  if (plus == std::string_view::npos || !is_path(inner)) return std::nullopt;
   const auto offset = profile::read_hex(inner.substr(plus + kOffset.size()));
   if (!offset) return std::nullopt;
   TextPlace place;
@@ -94,13 +98,31 @@ std::optional<TextPlace> embedded_place(std::string_view text) {
     plus = text.rfind(kOffset, plus - 1);
     if (plus == std::string_view::npos) break;
     const size_t close = text.find(')', plus);
-    const size_t open = std::max(text.rfind("(/", plus) + 1, text.rfind("([", plus) + 1);
+    const size_t open = std::max({text.rfind("(/", plus) + 1, text.rfind("([", plus) + 1,
+                                  text.rfind("(.", plus) + 1});
     if (close == std::string_view::npos || open == 0) continue;
     if (auto place = memlog_place(text.substr(open, close - open), TextPlace::Form::kText)) {
       return place;
     }
   }
   return std::nullopt;
+}
+
+// The last "[0xHEX]" of a line.
+std::optional<TextPlace> raw_address(std::string_view text) {
+  const size_t bracket = text.rfind(kAddress);
+  if (bracket == std::string_view::npos) return std::nullopt;
+  const size_t digits = bracket + kAddress.size();
+  const size_t close = text.find(']', digits);
+  if (close == std::string_view::npos) return std::nullopt;
+  // Programs that print with %016lx put zeros in front.
+  const size_t first = std::min(text.find_first_not_of('0', digits), close - 1);
+  const auto address = profile::read_hex(text.substr(first, close - first));
+  if (!address) return std::nullopt;
+  TextPlace place;
+  place.form = TextPlace::Form::kAddress;
+  place.address = *address;
+  return place;
 }
 
 }  // namespace
@@ -124,7 +146,8 @@ std::optional<TextPlace> find_place(std::string_view line) {
     return memlog_place(text.substr(1, text.size() - 2), TextPlace::Form::kFrame);
   }
   if (auto place = backtrace_place(text)) return place;
-  return embedded_place(text);
+  if (auto place = embedded_place(text)) return place;
+  return raw_address(text);
 }
 
 }  // namespace mtrace::symbolize

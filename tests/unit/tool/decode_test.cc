@@ -58,6 +58,12 @@ TEST(TextPlace, FormsAreTold) {
   EXPECT_EQ(form("/usr/bin/app(main+0x1d) [0x55d0c0a01106]"), kBacktrace);
   EXPECT_EQ(form("./app(+0x1d)[0x55d0c0a01106]"), kBacktrace);
   EXPECT_EQ(form("app[7]: /a b/(c)(f+0x1) [0x5]"), kBacktrace);
+  EXPECT_EQ(form("\t(./bin/app+0x1105)"), kFrame);
+  EXPECT_EQ(form("in (../app+0x1105), again"), kText);
+  constexpr int kAddress = static_cast<int>(Form::kAddress);
+  EXPECT_EQ(form("[0x5]"), kAddress);
+  EXPECT_EQ(form("#3 [0x00007f0012345678], [5]"), kAddress);
+  EXPECT_EQ(form("(main+0x1d) [0x5]"), kAddress);
   for (const char* line : {"",
                            "\t",
                            "+0x",
@@ -73,9 +79,9 @@ TEST(TextPlace, FormsAreTold) {
                            "\t(/usr/bin/app#1+0x5)",
                            "\t(/usr/bin/app\\q+0x5)",
                            "app(main+0x1d) [0xzz]",
-                           "app(main) [0x5]",
-                           "(main+0x1d) [0x5]",
-                           "[0x5]",
+                           "[0x",
+                           "[0x]",
+                           "[0x12345678901234567]",
                            "+0x)(/",
                            "\t...",
                            "+63360\tblocks=+12"}) {
@@ -221,6 +227,91 @@ TEST_F(Decode, BacktracesWithABaseNeedNoSymbol) {
       fmt::format("# module: {} build-id={} base=0x550000000000\n", file, build_id_of(file));
   EXPECT_EQ(decode(line).out, line);
   EXPECT_NE(decode(line + module).out.find("]  plain_c  known_stack.cc:"), std::string::npos);
+}
+
+// Return addresses alone, with what the process knows of its mappings before or after them.
+TEST_F(Decode, BareAddressesByTheMapsOfTheProcess) {
+  const std::string file = directory_ / "raw";
+  write_text(file + ".cc", R"(#include <execinfo.h>
+#include <stdio.h>
+#include <string.h>
+static void maps() {
+  char line[4096];
+  FILE* const maps = fopen("/proc/self/maps", "r");
+  while (fgets(line, sizeof line, maps) != nullptr) fputs(line, stdout);
+  fclose(maps);
+}
+__attribute__((noinline)) static void seen() {
+  void* frames[20];
+  const int count = backtrace(frames, 20); // of seen
+  for (int i = 0; i < count; ++i) printf("frame %d at [%p], again\n", i, frames[i]);
+}
+int main(int argc, char** argv) {
+  if (strcmp(argv[1], "before") == 0) maps();
+  seen(); // of main
+  if (strcmp(argv[1], "after") == 0) maps();
+  return argc - 2;
+}
+)");
+  for (const char* flags : {"-fPIE -pie", "-fno-pie -no-pie"}) {
+    shell(fmt::format("{} -g -O1 {} -o {} {}.cc", compiler(), flags, file, file));
+    const std::string alone = shell(file + " none");
+    EXPECT_EQ(decode(alone).out, alone);
+    for (const char* how : {"before", "after"}) {
+      // Two processes, at different addresses where the system chooses them.
+      const std::string text = shell(file + ' ' + how) + shell(file + ' ' + how);
+      const Result result = decode(text);
+      EXPECT_EQ(result.err, "");
+      for (const char* name : {"], again  seen()  raw.cc:12\n", "], again  main  raw.cc:17\n"}) {
+        const size_t first = result.out.find(name);
+        ASSERT_NE(first, std::string::npos) << flags << how << '\n' << result.out;
+        EXPECT_NE(result.out.find(name, first + 1), std::string::npos) << flags << how << '\n'
+                                                                        << result.out;
+      }
+      const auto before = profile::split(text, '\n');
+      const auto after = profile::split(result.out, '\n');
+      ASSERT_EQ(before.size(), after.size());
+      for (size_t i = 0; i < before.size(); ++i) EXPECT_TRUE(after[i].starts_with(before[i]));
+    }
+  }
+}
+
+TEST_F(Decode, BareAddressesByTheModulesOfMtrace) {
+  const std::string file = build_known();
+  const uint64_t plain = std::stoull(marks_.at("plain"), nullptr, 16);
+  const std::string module =
+      fmt::format("# module: {} build-id={} base=0x7f0000000000\n", file, build_id_of(file));
+  const std::string line = fmt::format("at [0x{:x}]", 0x7f0000000000 + plain + 1);
+  EXPECT_TRUE(decode(line + "\n" + module).out.starts_with(line + "  plain_c  known_stack.cc:"));
+  EXPECT_EQ(decode(module + line).out.find(module + line + "  plain_c  "), 0u);
+  // Below the module, behind it, and in another build.
+  for (const std::string& text :
+       {std::string("at [0x7effffffffff]\n") + module, std::string("at [0x7f1000000000]\n") + module,
+        line + "\n# module: " + file + " build-id=00ff base=0x7f0000000000\n"}) {
+    EXPECT_EQ(decode(text).out, text);
+  }
+  // A frame of another process between: the first of its kind takes the second's addresses not.
+  const std::string other = fmt::format("at [0x{:x}]", 0x7e0000000000 + plain + 1);
+  const std::string second =
+      fmt::format("# module: {} build-id={} base=0x7e0000000000\n", file, build_id_of(file));
+  const std::string out = decode(line + "\n" + module + other + "\n" + second).out;
+  EXPECT_NE(out.find(line + "  plain_c"), std::string::npos) << out;
+  EXPECT_NE(out.find(other + "  plain_c"), std::string::npos) << out;
+}
+
+TEST_F(Decode, RelativePaths) {
+  const std::string file = build_known();
+  const std::string frame = fmt::format("\t(./known+0x{})\n", marks_.at("plain"));
+  // Here, or where the maps say.
+  EXPECT_EQ(decode(frame).out, frame);
+  const std::string maps =
+      fmt::format("55d0c0a00000-55d0c0a10000 r-xp 00001000 fe:01 1234    {}\n", file);
+  EXPECT_TRUE(decode(frame + maps).out.starts_with("\tplain_c\tknown_stack.cc:"));
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path(directory_.path());
+  const std::string out = decode("in " + frame.substr(1)).out;
+  std::filesystem::current_path(before);
+  EXPECT_NE(out.find(")  plain_c  known_stack.cc:"), std::string::npos) << out;
 }
 
 TEST_F(Decode, LooksWhereItIsTold) {
