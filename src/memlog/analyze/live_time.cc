@@ -29,4 +29,26 @@ LiveTime live_time(const live::LedgerStackState* before, const live::LedgerStack
   return time;
 }
 
+void add(LiveTime& sum, const LiveTime& more) {
+  if (more.frees == 0) return;
+  if (sum.frees == 0) {
+    sum = more;
+    return;
+  }
+  const auto total = static_cast<unsigned __int128>(sum.mean) * sum.frees +
+                     static_cast<unsigned __int128>(more.mean) * more.frees;
+  sum.frees += more.frees;
+  sum.mean = static_cast<uint64_t>(total / sum.frees);
+  if (!sum.least || !more.least) {
+    sum.least.reset();
+  } else if (more.least->ticks < sum.least->ticks) {
+    sum.least = more.least;
+  }
+  if (!sum.most || !more.most) {
+    sum.most.reset();
+  } else if (more.most->ticks > sum.most->ticks) {
+    sum.most = more.most;
+  }
+}
+
 }  // namespace mtrace::analyze

@@ -29,4 +29,8 @@ struct LiveTime {
 LiveTime live_time(const live::LedgerStackState* before, const live::LedgerStackState& after,
                    bool whole);
 
+// Adds the freed blocks of another stack. A limit stays exact if the block that has it is known; it
+// is unknown where that of either is.
+void add(LiveTime& sum, const LiveTime& more);
+
 }  // namespace mtrace::analyze

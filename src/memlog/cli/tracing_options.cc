@@ -9,6 +9,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "cli/own_code.h"
 #include "collect/catalog.h"
 #include "format/memlog.h"
 #include "profile/text.h"
@@ -24,9 +25,9 @@ stay as they are. Signals that memlog receives are passed on; if a signal kills 
 ends by the same signal. Options end where PROGRAM begins.
 
 When the program has ended, memlog prints its peak and what was live at exit to standard error, each
-with its five largest stacks. If several processes have reported, it prints this for the largest,
-and a line about each of the others. Memory live at exit is not necessarily leaked: reachability
-was not checked.
+with the five functions that hold most. If several processes have reported, it prints this for the
+largest, and a line about each of the others. Memory live at exit is not necessarily leaked:
+reachability was not checked.
 
 The program and the programs that it starts keep their tables in files while they run. memlog top
 reads these files. They are deleted when a process ends. If it was killed (Ctrl-C, SIGTERM, lack of
@@ -142,6 +143,7 @@ RunOptions read_run_options(const Arguments& arguments) {
     options.keep = static_cast<size_t>(arguments.number("--keep", 0, 1, 1000000));
   }
   options.timeline = read_timeline_interval(arguments);
+  options.responsible = read_responsible(command.c_str(), arguments);
   options.directory = collect::report_directory();
   if (arguments.has("--output")) {
     options.directory = arguments.value("--output");
@@ -186,7 +188,9 @@ Manual run_manual() {
         10ms (default) to 1s, from its ledger. A process that runs for five samples gets a file
         PROGRAM-PID.timeline, which memlog export draws as html and massif. Of a long run the
         resolution is halved again and again, so that the file stays small. none: no samples.)"},
-       {"--quiet", "-q", "", "Print no summary."}},
+       {"--quiet", "-q", "", "Print no summary."},
+       kLibraryOption,
+       kOwnOption},
       R"(that of the program; 127 if it is not found, 126 if it cannot be run; 1 if libmtrace.so is
       not found; 2 if the command line is wrong.)",
       R"(  memlog run ./app --config x

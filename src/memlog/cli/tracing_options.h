@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "analyze/responsible.h"
 #include "cli/arguments.h"
 
 namespace mtrace::cli {
@@ -17,6 +18,7 @@ struct RunOptions {
   std::chrono::milliseconds timeline{0};  // interval of samples; 0: none
   size_t keep = 0;  // reports of each process that are not merged; 0: all
   bool quiet = false;
+  analyze::ResponsiblePointer responsible;  // of the summary
 };
 
 Manual run_manual();

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "analyze/expiry.h"
+#include "analyze/expiry_groups.h"
 #include "cli/command.h"
 #include "cli/own_code.h"
 #include "cli/search_path.h"
@@ -22,12 +23,13 @@ namespace {
 
 constexpr char kText[] = R"(
 Watches the blocks that a process allocates from now on, and reports those that live longer than
---after. Prints a stack when its first block expires, then how many more of its blocks expire, and
-how many expired blocks are freed after all: each time their number has doubled, or with --format
-json at each look. A stack that frees --mute of its expired blocks is
-muted; the message suggests a longer --after.
+--after, by the function that is responsible for them. Prints a function when its first block
+expires, then how many more of its blocks expire, and how many expired blocks are freed after all,
+each time their number has doubled. A stack that frees --mute of its expired blocks is muted; the
+message suggests a longer --after. --group-by stack prints each stack with its frames instead, and
+so does --format json, at each look.
 
-At the end, prints statistics for each stack: what may leak (expired and not freed), allocations and
+At the end, prints statistics for each function: what may leak (expired and not freed), allocations and
 frees while it was watched, lifetimes of the freed blocks (min, mean, max), and the age of the
 oldest block. Min and max come from the ledger, which keeps them since the process's last report.
 They are printed as bounds (>=, <=; in JSON lifetime_min_ms_at_least, lifetime_max_ms_at_most) if they may
@@ -45,6 +47,7 @@ struct ExpireOptions {
   uint64_t max_stacks = 0;
   uint64_t mute = 5;
   bool json = false;
+  bool grouped = true;  // by responsible function
 };
 
 ExpireOptions read_options(const Arguments& arguments) {
@@ -64,6 +67,7 @@ ExpireOptions read_options(const Arguments& arguments) {
   options.max_stacks = static_cast<uint64_t>(arguments.number("--max-stacks", 0, 1, kMost));
   options.mute = static_cast<uint64_t>(arguments.number("--mute", 5, 0, kMost));
   options.json = arguments.choice("--format") == "json";
+  options.grouped = !options.json && arguments.choice("--group-by") == "function";
   return options;
 }
 
@@ -83,7 +87,8 @@ class Session {
         known_(first_),
         begun_(now_ticks()),
         expiry_(begun_, to_ticks(options.after), options.mute,
-                options.json ? analyze::Pace::kEachLook : analyze::Pace::kDoubling) {
+                options.json || options.grouped ? analyze::Pace::kEachLook
+                                                : analyze::Pace::kDoubling) {
     const format::LedgerHeader& header = file.header();
     print(streams_, text_.beginning(live::ledger_text(header.name), header.pid));
     std::fflush(streams_.out);
@@ -120,23 +125,45 @@ class Session {
     const auto oldest = expiry_.oldest();
     print(streams_, text_.closing(why, stacks.size()));
     tell_failed();
-    for (const analyze::ExpiryStack* stack : stacks) {
-      const live::LedgerStackState* known = known_.find(stack->index);
-      if (known == nullptr) continue;
-      const live::LedgerStackState* before = first_.find(stack->index);
+    const auto statistics = [&](const analyze::ExpiryStack& stack) {
+      const live::LedgerStackState* known = known_.find(stack.index);
+      const live::LedgerStackState* before = first_.find(stack.index);
       text::ExpireStatistics more;
       more.allocations =
           (before != nullptr ? known->now - before->now : known->now).allocated_blocks;
       more.lived = analyze::live_time(before, *known, whole);
-      const auto birth = oldest.find(stack->index);
+      const auto birth = oldest.find(stack.index);
       if (birth != oldest.end() && birth->second < now) {
         more.oldest = live::tick_milliseconds(now - birth->second);
       }
-      print(streams_, text_.statistics(*stack, more, *known, names_));
+      return more;
+    };
+    std::erase_if(stacks, [&](const auto* stack) { return known_.find(stack->index) == nullptr; });
+    if (options_.grouped) {
+      for (const analyze::ExpiryGroup& group : analyze::ExpiryGroups::sums(stacks, group_of())) {
+        text::ExpireStatistics sum;
+        for (const analyze::ExpiryStack* stack : group.stacks) {
+          const text::ExpireStatistics more = statistics(*stack);
+          sum.allocations += more.allocations;
+          analyze::add(sum.lived, more.lived);
+          sum.oldest = std::max(sum.oldest, more.oldest);
+        }
+        print(streams_, text_.statistics(group, sum, names_));
+      }
+      return;
+    }
+    for (const analyze::ExpiryStack* stack : stacks) {
+      print(streams_, text_.statistics(*stack, statistics(*stack), *known_.find(stack->index),
+                                       names_));
     }
   }
 
  private:
+  // For stacks that are known.
+  analyze::ExpiryGroups::GroupOf group_of() const {
+    return [this](uint32_t stack) { return names_.group_of(*known_.find(stack)); };
+  }
+
   uint64_t now_ticks() const { return target::ticks_now(file_.header()); }
 
   void learn(const std::vector<const analyze::ExpiryStack*>& stacks) {
@@ -175,10 +202,27 @@ class Session {
     std::vector<const analyze::ExpiryStack*> stacks;
     for (const analyze::ExpiryNews& one : news) stacks.push_back(one.stack);
     learn(stacks);
+    if (options_.grouped) {
+      tell_groups(news, now);
+      return;
+    }
     for (const analyze::ExpiryNews& one : news) {
       const live::LedgerStackState* stack = known_.find(one.stack->index);
       if (stack == nullptr) continue;
       print(streams_, text_.news(live::tick_milliseconds(now - begun_), one, *stack, names_));
+    }
+    std::fflush(streams_.out);
+  }
+
+  void tell_groups(std::vector<analyze::ExpiryNews> news, uint64_t now) {
+    const auto unknown = [&](const analyze::ExpiryStack* stack) {
+      return known_.find(stack->index) == nullptr;
+    };
+    std::vector<const analyze::ExpiryStack*> stacks = expiry_.stacks();
+    std::erase_if(stacks, unknown);
+    std::erase_if(news, [&](const analyze::ExpiryNews& one) { return unknown(one.stack); });
+    for (const analyze::ExpiryGroupNews& one : groups_.add(news, stacks, group_of())) {
+      print(streams_, text_.news(live::tick_milliseconds(now - begun_), one, names_));
     }
     std::fflush(streams_.out);
   }
@@ -193,6 +237,7 @@ class Session {
   live::KnownLedger known_;
   uint64_t begun_;  // ticks
   analyze::Expiry expiry_;
+  analyze::ExpiryGroups groups_;
 };
 
 int run_expire(const Arguments& arguments, const Streams& streams) {
@@ -231,6 +276,9 @@ const Command& expire_command() {
          "Mute a stack once it has freed N of its expired blocks; 0: never. Default 5."},
         {"--format", "-f", "FORMAT", "Output format: text, or json with one JSON object per line.",
          "text|json"},
+        {"--group-by", "", "WHAT",
+         "Add up the stacks that one function is responsible for, or list each stack.",
+         "function|stack"},
         kLibraryOption,
         kOwnOption,
         kNoAttachOption,

@@ -41,6 +41,7 @@ std::string summary(const RunOptions& options, const target::RunLedgers& ledgers
   if (!found.processes.empty()) {
     text::Style style;
     style.units = ::isatty(STDERR_FILENO) == 1;
+    style.responsible = options.responsible;
     out = text::run_summary(found.processes, style);
   } else if (not_covered.empty()) {
     out = fmt::format("no process wrote a report in {}{}\n", directory,

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "json/value.h"
+#include "text/frame_text.h"
 #include "text/style.h"
 
 namespace mtrace::text {
@@ -83,16 +84,31 @@ std::string ExpireText::news(uint64_t at, const analyze::ExpiryNews& news,
     if (news.first) names.put(line, stack);
     return json::line(line);
   }
-  std::string out = fmt::format("{:>10}  stack={}", seconds(at), names.id(stack));
-  if (news.expired != 0)
-    out += fmt::format("  +{} outlived {} s", news.expired, seconds(after_ms_));
-  if (news.freed != 0) out += fmt::format("  -{} freed since", news.freed);
-  out += fmt::format("  now {} blocks, {} bytes\n", all.may_leak(),
-                     all.expired_bytes - all.freed_bytes);
+  std::string out = news_line(at, "stack=" + names.id(stack), news.expired, news.freed, all);
   if (news.first) out += frames_text(stack, names);
   if (news.muted) {
     out += fmt::format("{:>10}  stack={}  muted: it frees its blocks; try --after {}\n",
                        seconds(at), names.id(stack), seconds(enough(all.longest)) + "s");
+  }
+  return out;
+}
+
+std::string ExpireText::news_line(uint64_t at, const std::string& whose, uint64_t expired,
+                                  uint64_t freed, const analyze::ExpiryStack& all) const {
+  std::string out = fmt::format("{:>10}  {}", seconds(at), whose);
+  if (expired != 0) out += fmt::format("  +{} outlived {} s", expired, seconds(after_ms_));
+  if (freed != 0) out += fmt::format("  -{} freed since", freed);
+  return out + fmt::format("  now {} blocks, {} bytes\n", all.may_leak(),
+                           all.expired_bytes - all.freed_bytes);
+}
+
+std::string ExpireText::news(uint64_t at, const analyze::ExpiryGroupNews& news,
+                             const StackNames& names) const {
+  const std::string whose = group_text(names.group(news.group.group), Style());
+  std::string out = news_line(at, whose, news.expired, news.freed, news.group.sum);
+  if (news.muted) {
+    out += fmt::format("{:>10}  {}  muted a stack: it frees its blocks; try --after {}\n",
+                       seconds(at), whose, seconds(enough(news.mute_longest)) + "s");
   }
   return out;
 }
@@ -138,12 +154,25 @@ std::string ExpireText::statistics(const analyze::ExpiryStack& expiry, const Exp
     names.put(line, stack);
     return json::line(line);
   }
+  return fmt::format("\nstack={}{}\n", names.id(stack), expiry.muted ? "  muted" : "") +
+         numbers(expiry, more, "") + frames_text(stack, names);
+}
+
+std::string ExpireText::statistics(const analyze::ExpiryGroup& group, const ExpireStatistics& more,
+                                   const StackNames& names) const {
+  return fmt::format("\n{}{}\n", group_text(names.group(group.group), Style()),
+                     group.sum.muted ? "  muted" : "") +
+         numbers(group.sum, more,
+                 fmt::format(" in {}", count_text(uint64_t{group.stacks.size()}, "stack")));
+}
+
+std::string ExpireText::numbers(const analyze::ExpiryStack& expiry, const ExpireStatistics& more,
+                                const std::string& where) {
   std::string out = fmt::format(
-      "\nstack={}{}\n  may leak {} blocks, {} bytes; expired {}, freed after that {}\n"
+      "  may leak {} blocks, {} bytes{}; expired {}, freed after that {}\n"
       "  allocations {}, frees {}",
-      names.id(stack), expiry.muted ? "  muted" : "", expiry.may_leak(),
-      expiry.expired_bytes - expiry.freed_bytes, expiry.expired, expiry.freed, more.allocations,
-      more.lived.frees);
+      expiry.may_leak(), expiry.expired_bytes - expiry.freed_bytes, where, expiry.expired,
+      expiry.freed, more.allocations, more.lived.frees);
   if (more.lived.frees != 0) {
     out += fmt::format("; the freed had lived {}, mean {} s, {}",
                        limit_text("min", ">= ", more.lived.least),
@@ -152,7 +181,7 @@ std::string ExpireText::statistics(const analyze::ExpiryStack& expiry, const Exp
   }
   out += '\n';
   if (more.oldest != 0) out += fmt::format("  oldest live {} s\n", seconds(more.oldest));
-  return out + frames_text(stack, names);
+  return out;
 }
 
 }  // namespace mtrace::text

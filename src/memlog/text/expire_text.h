@@ -5,6 +5,7 @@
 #include <string>
 
 #include "analyze/expiry.h"
+#include "analyze/expiry_groups.h"
 #include "analyze/live_time.h"
 #include "text/stack_names.h"
 
@@ -25,14 +26,25 @@ class ExpireText {
   // `at`: milliseconds since the watch began.
   std::string news(uint64_t at, const analyze::ExpiryNews& news,
                    const live::LedgerStackState& stack, const StackNames& names) const;
+  // Likewise of a function. Text only.
+  std::string news(uint64_t at, const analyze::ExpiryGroupNews& news,
+                   const StackNames& names) const;
   // `all` allocations failed since the watch began, `most` of them at one stack.
   std::string failed(uint64_t all, uint64_t most, const live::LedgerStackState& stack,
                      const StackNames& names) const;
   std::string closing(const std::string& why, size_t stacks) const;
+  // Of a function: `more` is that of its stacks together. Text only.
+  std::string statistics(const analyze::ExpiryGroup& group, const ExpireStatistics& more,
+                         const StackNames& names) const;
   std::string statistics(const analyze::ExpiryStack& expiry, const ExpireStatistics& more,
                          const live::LedgerStackState& stack, const StackNames& names) const;
 
  private:
+  std::string news_line(uint64_t at, const std::string& whose, uint64_t expired, uint64_t freed,
+                        const analyze::ExpiryStack& all) const;
+  static std::string numbers(const analyze::ExpiryStack& expiry, const ExpireStatistics& more,
+                             const std::string& where);
+
   bool json_;
   uint64_t after_ms_;
 };

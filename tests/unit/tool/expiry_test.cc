@@ -1,5 +1,7 @@
 // Which blocks have outlived a time, told from looks at all live blocks.
 #include "analyze/expiry.h"
+#include "analyze/expiry_groups.h"
+#include "analyze/live_time.h"
 
 #include <gtest/gtest.h>
 
@@ -113,6 +115,72 @@ TEST(Expiry, MutesAStackThatFreesItsBlocks) {
   EXPECT_TRUE(news[0].muted);
   EXPECT_TRUE(news[0].stack->muted);
   EXPECT_EQ(news[0].stack->longest, 79u);
+}
+
+// Stacks 1 and 2 are of one function, 3 of another.
+size_t function_of(uint32_t stack) { return stack == 3 ? 2 : 1; }
+
+std::vector<analyze::ExpiryGroupNews> look(Expiry& expiry, analyze::ExpiryGroups& groups,
+                                           uint64_t now, const std::vector<LedgerBlock>& blocks) {
+  const std::vector<ExpiryNews> news = look(expiry, now, blocks);
+  return groups.add(news, expiry.stacks(), function_of);
+}
+
+TEST(ExpiryGroups, AddUpTheStacksOfAFunction) {
+  Expiry expiry(100, 50, 0);
+  analyze::ExpiryGroups groups;
+  constexpr LedgerBlock kThird = {0x400, 1000, 3, 106};
+  look(expiry, 160, {kFirst, kSecond, kThird});
+  auto news = look(expiry, groups, 161, {kFirst, kSecond, kThird});
+  ASSERT_EQ(news.size(), 2u);
+  EXPECT_EQ(news[0].group.group, 1u);
+  EXPECT_EQ(news[0].expired, 2u);
+  EXPECT_EQ(news[0].group.stacks.size(), 2u);
+  EXPECT_EQ(news[0].group.sum.expired_bytes, 50u);
+  EXPECT_EQ(news[1].group.group, 2u);
+  EXPECT_EQ(news[1].group.sum.may_leak(), 1u);
+  news = look(expiry, groups, 170, {kSecond, kThird});
+  EXPECT_TRUE(news.empty()) << "one change where two were told";
+  news = look(expiry, groups, 171, {kThird});
+  ASSERT_EQ(news.size(), 1u);
+  EXPECT_EQ(news[0].freed, 2u);
+  EXPECT_EQ(news[0].group.sum.may_leak(), 0u);
+  // The largest leak first; all groups add up to all stacks.
+  const auto sums = analyze::ExpiryGroups::sums(expiry.stacks(), function_of);
+  ASSERT_EQ(sums.size(), 2u);
+  EXPECT_EQ(sums[0].group, 2u);
+  EXPECT_EQ(sums[0].sum.expired + sums[1].sum.expired, expiry.expired());
+}
+
+TEST(ExpiryGroups, ATooShortTimeIsToldOfOnce) {
+  Expiry expiry(100, 50, 1);
+  analyze::ExpiryGroups groups;
+  look(expiry, 155, {kFirst});
+  look(expiry, groups, 156, {kFirst});
+  auto news = look(expiry, groups, 200, {});
+  ASSERT_EQ(news.size(), 1u);
+  EXPECT_TRUE(news[0].muted);
+  EXPECT_EQ(news[0].mute_longest, 100u);
+  EXPECT_TRUE(news[0].group.sum.muted);
+  const LedgerBlock again = {0x500, 20, 1, 300};
+  look(expiry, 360, {again});
+  EXPECT_TRUE(look(expiry, groups, 361, {again}).empty());
+}
+
+TEST(LiveTime, OfSeveralStacks) {
+  analyze::LiveTime sum;
+  analyze::add(sum, {0, 0, std::nullopt, std::nullopt});  // nothing freed says nothing
+  analyze::add(sum, {3, 10, {{5, true}}, {{20, false}}});
+  analyze::add(sum, {1, 50, {{7, false}}, {{50, true}}});
+  EXPECT_EQ(sum.frees, 4u);
+  EXPECT_EQ(sum.mean, 20u);
+  EXPECT_EQ(sum.least->ticks, 5u);
+  EXPECT_TRUE(sum.least->exact);
+  EXPECT_EQ(sum.most->ticks, 50u);
+  EXPECT_TRUE(sum.most->exact);
+  analyze::add(sum, {1, 20, std::nullopt, {{60, false}}});
+  EXPECT_FALSE(sum.least);
+  EXPECT_FALSE(sum.most->exact);
 }
 
 }  // namespace
