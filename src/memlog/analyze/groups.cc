@@ -83,14 +83,16 @@ const char* group_word(GroupBy by) {
   }
 }
 
-size_t Groups::place(const std::string& kind, const std::vector<Frame>& frames,
-                     const std::vector<Module>& modules) {
+size_t Groups::place(const Row& row, const std::vector<Module>& modules) {
+  const std::vector<Frame>& frames = row.frames;
   Name name = {"", {"...", ""}};
-  if (!frames.empty()) {
+  if (responsible_->missing(frames, modules, row.depth)) {
+    name.group.name = cut_text(row.depth);
+  } else if (!frames.empty()) {
     const size_t at = responsible_->of(frames, modules);
     name = name_of(by_, frames[at], module_of(frames, at, modules));
   }
-  const auto [place, added] = known_.try_emplace(kind + '\n' + std::move(name.key), groups_.size());
+  const auto [place, added] = known_.try_emplace(row.kind + '\n' + std::move(name.key), groups_.size());
   if (added) groups_.push_back(std::make_shared<Group>(std::move(name.group)));
   Group& group = *groups_[place->second];
   ++group.stacks;
@@ -100,7 +102,7 @@ size_t Groups::place(const std::string& kind, const std::vector<Frame>& frames,
 
 void GroupedTable::add(const Table& table) {
   for (const Row& row : table.rows()) {
-    const size_t index = groups_.place(row.kind, row.frames, table.modules());
+    const size_t index = groups_.place(row, table.modules());
     if (index == rows_.size()) {
       rows_.emplace_back().kind = row.kind;
       rows_.back().group = groups_.all().back();

@@ -33,8 +33,7 @@ class Groups {
       : by_(by), responsible_(std::move(responsible)) {}
 
   // Returns the number of the group of a stack, which counts as one more stack of it.
-  size_t place(const std::string& kind, const std::vector<profile::Frame>& frames,
-               const std::vector<profile::Module>& modules);
+  size_t place(const Row& row, const std::vector<profile::Module>& modules);
   // By number. Group::source is the line while all stacks of the group are at one line, otherwise
   // the file.
   const std::vector<std::shared_ptr<Group>>& all() const { return groups_; }

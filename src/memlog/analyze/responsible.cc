@@ -1,5 +1,6 @@
 #include "analyze/responsible.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace mtrace::analyze {
@@ -35,6 +36,16 @@ std::vector<Code> codes_of(const LibraryCode& code, const std::vector<Frame>& fr
 
 }  // namespace
 
+std::string cut_text(size_t depth) {
+  constexpr size_t kMost = 128;  // that the library keeps
+  constexpr size_t kNext = 32;
+  std::string out = "(cut at " + std::to_string(depth) + " frames, before own code";
+  if (depth < kMost) {
+    out += ": try MTRACE_DEPTH=" + std::to_string(std::min(std::max(2 * depth, kNext), kMost));
+  }
+  return out + ')';
+}
+
 size_t Responsible::of(const std::vector<Frame>& frames, const std::vector<Module>& modules) const {
   for (size_t i = 0; i < frames.size(); ++i) {
     if (code_.of(frames, i, modules) == Code::kOwn) return i;
@@ -42,13 +53,25 @@ size_t Responsible::of(const std::vector<Frame>& frames, const std::vector<Modul
   return responsible_in(codes_of(code_, frames, modules));
 }
 
+bool Responsible::missing(const std::vector<Frame>& frames, const std::vector<Module>& modules,
+                          size_t depth) const {
+  if (depth == 0) return false;
+  for (size_t i = 0; i < frames.size(); ++i) {
+    const Code code = code_.of(frames, i, modules);
+    if (code == Code::kOwn || code == Code::kSystem) return false;
+  }
+  return true;
+}
+
 std::vector<FoldedFrame> Responsible::folded(const std::vector<Frame>& frames,
-                                             const std::vector<Module>& modules) const {
+                                             const std::vector<Module>& modules,
+                                             size_t depth) const {
   std::vector<FoldedFrame> out;
   if (frames.empty()) return out;
   const std::vector<Code> codes = codes_of(code_, frames, modules);
-  const size_t leader = responsible_in(codes);
-  out.push_back({leader});
+  const bool unknown = missing(frames, modules, depth);
+  const size_t leader = unknown ? frames.size() : responsible_in(codes);
+  out.push_back({leader, unknown ? size_t{0} : size_t{1}});
   FoldedFrame inside = {0, 0, true};
   for (size_t i = 0; i < leader; ++i) {
     if (codes[i] == Code::kAllocator) continue;
@@ -57,6 +80,7 @@ std::vector<FoldedFrame> Responsible::folded(const std::vector<Frame>& frames,
   }
   if (inside.frames != 0) out.push_back(inside);
 
+  if (unknown) return out;
   size_t end = frames.size();
   while (end > leader + 1 && codes[end - 1] == Code::kStartUp) --end;
   for (size_t i = leader + 1; i < end;) {

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "analyze/library_code.h"
@@ -14,9 +15,15 @@ namespace mtrace::analyze {
 // A line of a folded stack.
 struct FoldedFrame {
   size_t frame = 0;     // index in the stack; of several the one that names them
-  size_t frames = 1;    // number of frames that the line stands for
+  size_t frames = 1;    // number of frames that the line stands for; 0: those behind the depth
   bool inside = false;  // called by the responsible frame, on the way to the allocation
+
+  bool missing() const { return frames == 0; }
 };
+
+// Returns what leads a stack that was cut at `depth` frames before any own code: that, and the
+// depth to try.
+std::string cut_text(size_t depth);
 
 // Not for several threads.
 class Responsible {
@@ -33,12 +40,19 @@ class Responsible {
   size_t of(const std::vector<profile::Frame>& frames,
             const std::vector<profile::Module>& modules) const;
 
+  // Returns whether a stack that was cut at `depth` frames (0: whole) has nothing but library
+  // internals and allocators: the frame that is responsible for it is not known.
+  bool missing(const std::vector<profile::Frame>& frames,
+               const std::vector<profile::Module>& modules, size_t depth) const;
+
   // Returns the lines of a stack: the responsible frame; in one line what it called, without
   // allocators; then its callers, each run of frames that are not own in one line. Start-up frames
   // at the end of the stack are left out. A line names the frame of its run that own code called,
-  // or in the outermost run the one that called it.
+  // or in the outermost run the one that called it. Where the responsible frame is missing(), the
+  // first line says so, and the frames are what it called.
   std::vector<FoldedFrame> folded(const std::vector<profile::Frame>& frames,
-                                  const std::vector<profile::Module>& modules) const;
+                                  const std::vector<profile::Module>& modules,
+                                  size_t depth = 0) const;
 
   // Returns whether the frame is own code.
   bool own(const std::vector<profile::Frame>& frames, size_t at,

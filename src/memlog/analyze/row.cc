@@ -70,6 +70,11 @@ Row stack_of(const profile::Entry& entry) {
   row.stack = entry.stack;
   row.frames = entry.frames;
   row.cut = entry.cut;
+  if (entry.cut) {
+    for (const profile::Frame& frame : entry.frames) {
+      row.depth += frame.place != profile::Place::kInlined;
+    }
+  }
   return row;
 }
 

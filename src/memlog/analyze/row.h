@@ -54,6 +54,7 @@ struct Row {
   uint64_t stack = 0;
   profile::Frames frames;  // name modules in Table::modules()
   bool cut = false;
+  size_t depth = 0;  // frames with addresses at which the library cut the stack; 0: it did not
   // Fields unknown to this program; merged rows have none.
   std::vector<profile::Field> further;
   // Of several stacks with one place responsible for them; null: one stack. The row of a group has

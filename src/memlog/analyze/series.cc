@@ -51,11 +51,11 @@ void Series::add(const profile::Memlog& memlog, bool state) {
 }
 
 size_t Series::group_of(const profile::Memlog& memlog, const profile::Entry& entry) {
+  Row shortened = stack_of(entry);
   if (by_ == GroupBy::kStack) {
-    Row shortened = stack_of(entry);
     return groups_.place(memlog.modules, shortened, range_);
   }
-  const size_t group = named_.place(entry.kind, entry.frames, memlog.modules);
+  const size_t group = named_.place(shortened, memlog.modules);
   if (group == groups_.rows().size()) {
     Row row;
     row.kind = entry.kind;

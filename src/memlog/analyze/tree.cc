@@ -48,12 +48,17 @@ class Builder {
     if (shape_.responsible == nullptr) {
       for (const Frame& frame : row.frames) frames.push_back({&frame, 1});
     } else {
-      for (const FoldedFrame& line : shape_.responsible->folded(row.frames, table_.modules())) {
+      for (const FoldedFrame& line : shape_.responsible->folded(row.frames, table_.modules(), row.depth)) {
         // The responsible frame is what allocates.
-        if (!line.inside) frames.push_back({&row.frames[line.frame], line.frames});
+        if (line.inside) continue;
+        if (line.missing()) {
+          frames.push_back({nullptr, row.depth});
+        } else {
+          frames.push_back({&row.frames[line.frame], line.frames});
+        }
       }
     }
-    if (row.cut) frames.push_back({nullptr, 1});
+    if (row.cut) frames.push_back({nullptr, 0});
     if (shape_.inverted) std::reverse(frames.begin(), frames.end());
     const Row numbers = numbers_of(row);
     TreeNode* node = &root;
@@ -68,11 +73,11 @@ class Builder {
   // A frame on the way from a node to the next; null: unknown, beyond the depth.
   struct Step {
     const Frame* frame;
-    size_t frames;  // that it stands for
+    size_t frames;  // that it stands for; without a frame: TreeNode::depth
   };
 
   std::string key(const Step& step) const {
-    if (step.frame == nullptr) return "...";
+    if (step.frame == nullptr) return "..." + std::to_string(step.frames);
     const Frame& frame = *step.frame;
     std::string text = frame.function.text() + '\0' + frame.source.text();
     if (frame.function.empty() || frame.source.empty()) {
@@ -87,11 +92,17 @@ class Builder {
     if (added) {
       auto node = std::make_unique<TreeNode>();
       node->cut = step.frame == nullptr;
-      if (!node->cut) node->frame = *step.frame;
+      if (node->cut) {
+        node->depth = step.frames;
+      } else {
+        node->frame = *step.frame;
+      }
       place->second = node.get();
       parent.children.push_back(std::move(node));
     }
-    place->second->frames = std::max(place->second->frames, step.frames);
+    if (step.frame != nullptr) {
+      place->second->frames = std::max(place->second->frames, step.frames);
+    }
     return *place->second;
   }
 

@@ -18,6 +18,7 @@ namespace mtrace::analyze {
 struct TreeNode {
   profile::Frame frame;  // names modules of the table
   bool cut = false;      // no frame: what is beyond the depth is unknown
+  size_t depth = 0;      // with `cut`: that of a stack without own code (cut_text()); 0: any other
   size_t frames = 1;     // frames that this one stands for, itself among them
   Row sum;               // only numbers
   std::vector<std::unique_ptr<TreeNode>> children;

@@ -42,11 +42,13 @@ std::vector<size_t> Locations::of(const analyze::Row& row) {
   if (responsible_ == nullptr) {
     for (const Frame& frame : row.frames) out.push_back(of(frame));
   } else {
-    for (const auto& line : responsible_->folded(row.frames, table_.modules())) {
-      if (!line.inside) out.push_back(of(row.frames[line.frame]));
+    for (const auto& line : responsible_->folded(row.frames, table_.modules(), row.depth)) {
+      if (line.inside) continue;
+      out.push_back(line.missing() ? cut(analyze::cut_text(row.depth))
+                                   : of(row.frames[line.frame]));
     }
   }
-  if (row.cut || row.frames.empty()) out.push_back(cut());
+  if (row.cut || row.frames.empty()) out.push_back(cut(format::kCutLine));
   return out;
 }
 
@@ -74,9 +76,9 @@ size_t Locations::of(const Frame& frame) {
   return add(std::move(location));
 }
 
-size_t Locations::cut() {
+size_t Locations::cut(const std::string& text) {
   Location location;
-  location.function = format::kCutLine;
+  location.function = text;
   location.module = Location::kNoModule;
   return add(std::move(location));
 }

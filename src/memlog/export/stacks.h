@@ -42,7 +42,7 @@ class Locations {
 
  private:
   size_t of(const profile::Frame& frame);
-  size_t cut();
+  size_t cut(const std::string& text);
   size_t add(Location location);
 
   const analyze::Table& table_;

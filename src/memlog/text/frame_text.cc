@@ -51,35 +51,42 @@ std::string frame_text(const Table& table, const Frame& frame, const Style& styl
   return text;
 }
 
-std::vector<std::string> stack_lines(const Table& table, const profile::Frames& frames, bool cut,
+std::vector<std::string> stack_lines(const Table& table, const analyze::Row& row,
                                      const Style& style) {
   std::vector<std::string> out;
   if (style.responsible == nullptr) {
-    for (const Frame& frame : frames) out.push_back(frame_text(table, frame, style));
+    for (const Frame& frame : row.frames) out.push_back(frame_text(table, frame, style));
   } else {
-    for (const analyze::FoldedFrame& line : style.responsible->folded(frames, table.modules())) {
-      const Frame& frame = frames[line.frame];
+    for (const analyze::FoldedFrame& line :
+         style.responsible->folded(row.frames, table.modules(), row.depth)) {
+      if (line.missing()) {
+        out.push_back(analyze::cut_text(row.depth));
+        continue;
+      }
+      const Frame& frame = row.frames[line.frame];
       const std::string text = line.frames == 1 ? frame_text(table, frame, style)
                                                 : run_text(table, frame, line.frames, style);
       out.push_back(line.inside ? "  by " + text : text);
     }
   }
-  if (cut) out.emplace_back(format::kCutLine);
+  if (row.cut) out.emplace_back(format::kCutLine);
   return out;
 }
 
-std::string stack_line(const Table& table, const profile::Frames& frames, bool cut,
-                       const Style& style) {
+std::string stack_line(const Table& table, const analyze::Row& row, const Style& style) {
   std::string out;
   const auto add = [&](const std::string& text) { out += (out.empty() ? "" : " < ") + text; };
   if (style.responsible == nullptr) {
-    for (const Frame& frame : frames) add(function_text(table, frame, style));
+    for (const Frame& frame : row.frames) add(function_text(table, frame, style));
   } else {
-    for (const analyze::FoldedFrame& line : style.responsible->folded(frames, table.modules())) {
-      if (!line.inside) add(function_text(table, frames[line.frame], style));
+    for (const analyze::FoldedFrame& line :
+         style.responsible->folded(row.frames, table.modules(), row.depth)) {
+      if (line.inside) continue;
+      add(line.missing() ? analyze::cut_text(row.depth)
+                         : function_text(table, row.frames[line.frame], style));
     }
   }
-  if (cut) add(format::kCutLine);
+  if (row.cut) add(format::kCutLine);
   return out;
 }
 

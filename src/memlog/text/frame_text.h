@@ -19,12 +19,11 @@ std::string run_text(const analyze::Table& table, const profile::Frame& frame, s
                      const Style& style);
 
 // Returns a line for each frame, or for what is folded into one, and one where the stack is cut.
-std::vector<std::string> stack_lines(const analyze::Table& table, const profile::Frames& frames,
-                                     bool cut, const Style& style);
+std::vector<std::string> stack_lines(const analyze::Table& table, const analyze::Row& row,
+                                     const Style& style);
 
 // Returns the functions in one line, "f < g < h"; folded, without what the first one calls.
-std::string stack_line(const analyze::Table& table, const profile::Frames& frames, bool cut,
-                       const Style& style);
+std::string stack_line(const analyze::Table& table, const analyze::Row& row, const Style& style);
 
 // Returns the name of a group and where it is.
 std::string group_text(const analyze::Group& group, const Style& style);

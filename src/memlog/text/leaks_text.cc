@@ -33,7 +33,7 @@ std::string probability_text(double probability) {
 std::string stack_text(const Series& series, const Row& row, const Style& style) {
   if (row.group != nullptr) return "    " + group_text(*row.group, style) + '\n';
   std::string out;
-  for (const std::string& line : stack_lines(series.table(), row.frames, row.cut, style)) {
+  for (const std::string& line : stack_lines(series.table(), row, style)) {
     out += "    " + line + '\n';
   }
   return out;
@@ -57,7 +57,7 @@ std::string other_text(const Series& series, const Finding& finding, const Style
       fmt::format("{:<13} {:>14} -> {:<14}", analyze::course_name(finding.course),
                   bytes_text(finding.first, style, false), bytes_text(finding.last, style, false));
   out += ' ' + (row.group != nullptr ? group_text(*row.group, style)
-                                     : stack_line(series.table(), row.frames, row.cut, style));
+                                     : stack_line(series.table(), row, style));
   return out + '\n';
 }
 

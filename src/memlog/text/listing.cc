@@ -44,7 +44,7 @@ std::string long_entry(const Table& table, const Row& row, const Context& contex
   const std::string facts = facts_text(row, context.peak, style);
   if (!facts.empty()) out += "  " + coloured(facts, kFaint, style) + '\n';
   if (row.group != nullptr) return out + "    " + group_text(*row.group, style) + '\n';
-  for (const std::string& line : stack_lines(table, row.frames, row.cut, style)) {
+  for (const std::string& line : stack_lines(table, row, style)) {
     out += "    " + line + '\n';
   }
   return out;
@@ -66,7 +66,7 @@ std::string short_entry(const Table& table, const Row& row, const Context& conte
                                               : fmt::format("{:016x}", row.stack);
   out += ' ' + coloured(fmt::format("{:>16}", id), kFaint, style) + ' ';
   const std::string what = row.group != nullptr ? group_text(*row.group, style)
-                                                : stack_line(table, row.frames, row.cut, style);
+                                                : stack_line(table, row, style);
   return out + (what.empty() ? "" : ' ' + what) + '\n';
 }
 

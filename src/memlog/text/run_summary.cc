@@ -46,7 +46,7 @@ std::string failed_text(const analyze::Table& table, const Style& style) {
   return remark(fmt::format("{} failed: no memory; {} of them at {} (memlog show --by failed)",
                             count_text(static_cast<uint64_t>(all), "allocation"),
                             analyze::quantity(*most, analyze::Order::kFailed),
-                            frame_text(table, *most->frames.begin(), style)),
+                            stack_line(table, *most, style)),
                 style);
 }
 

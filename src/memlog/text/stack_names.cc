@@ -24,7 +24,11 @@ profile::Module module_of(const live::LedgerModuleState& known) {
 std::string detail_of(const analyze::Table& table, const analyze::Row& row,
                       const analyze::Responsible& responsible, const Style& style) {
   std::string out;
-  for (const analyze::FoldedFrame& line : responsible.folded(row.frames, table.modules())) {
+  for (const analyze::FoldedFrame& line : responsible.folded(row.frames, table.modules(), row.depth)) {
+    if (line.missing()) {
+      out = analyze::cut_text(row.depth);
+      continue;
+    }
     const profile::Frame& frame = row.frames[line.frame];
     if (out.empty()) {
       out = frame.source.empty() ? function_text(table, frame, style) : plain(frame.source);
@@ -76,11 +80,11 @@ void StackNames::learn(const live::LedgerFile& file, const live::LedgerState& st
     const analyze::Row& row = table.rows()[i];
     Named& named = known_[ordinals[i]];
     named.id = row.stack;
-    named.frames = stack_lines(table, row.frames, row.cut, style);
-    named.all_frames = stack_lines(table, row.frames, row.cut, Style());
-    named.line = stack_line(table, row.frames, row.cut, style);
+    named.frames = stack_lines(table, row, style);
+    named.all_frames = stack_lines(table, row, Style());
+    named.line = stack_line(table, row, style);
     named.detail = detail_of(table, row, *responsible_, style);
-    named.group = groups_.place("", row.frames, table.modules()) + 1;
+    named.group = groups_.place(row, table.modules()) + 1;
     named.row = table_.rows().size();
     table_.add_row(table, row);
   }

@@ -109,7 +109,7 @@ class Printer {
   }
 
   std::string name(const TreeNode& node) const {
-    if (node.cut) return format::kCutLine;
+    if (node.cut) return node.depth == 0 ? format::kCutLine : analyze::cut_text(node.depth);
     if (node.places != 0) {
       return coloured(fmt::format("in {} {}", profile::grouped(uint64_t{node.places}),
                                   node.places == 1 ? "place" : "places"),

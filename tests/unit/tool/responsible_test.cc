@@ -48,6 +48,40 @@ std::string folded_text(const Responsible& responsible, const std::vector<Frame>
   return out;
 }
 
+// What a library did for code that the depth cut off is nobody's.
+TEST(Responsible, IsMissingWhereTheDepthCutItOff) {
+  const Responsible responsible;
+  const std::vector<Frame> inside = {in(kStd, "operator new(unsigned long)"),
+                                     inlined("std::__new_allocator<int>::allocate(unsigned long)"),
+                                     in(kApp, "std::vector<int>::push_back(int&&)")};
+  EXPECT_TRUE(responsible.missing(inside, kModules, 2));
+  EXPECT_FALSE(responsible.missing(inside, kModules, 0)) << "a whole stack";
+  const auto lines = responsible.folded(inside, kModules, 2);
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_TRUE(lines[0].missing());
+  EXPECT_TRUE(lines[1].inside);
+  EXPECT_EQ(lines[1].frame, 2u);
+  EXPECT_EQ(lines[1].frames, 2u);
+  std::vector<Frame> own = inside;
+  own.push_back(in(kApp, "put(int)"));
+  EXPECT_FALSE(responsible.missing(own, kModules, 3));
+  EXPECT_EQ(cut_text(2), "(cut at 2 frames, before own code: try MTRACE_DEPTH=32)");
+  EXPECT_EQ(cut_text(40), "(cut at 40 frames, before own code: try MTRACE_DEPTH=80)");
+  EXPECT_EQ(cut_text(128), "(cut at 128 frames, before own code)");
+
+  Row row;
+  row.frames = inside;
+  row.depth = 2;
+  row.cut = true;
+  Groups groups(GroupBy::kFunction, std::make_shared<const Responsible>());
+  EXPECT_EQ(groups.place(row, kModules), 0u);
+  row.frames = std::vector<Frame>{in(kStd, "malloc")};
+  EXPECT_EQ(groups.place(row, kModules), 0u) << "all of them are one group";
+  EXPECT_EQ(groups.all()[0]->name, cut_text(2));
+  row.frames = own;
+  EXPECT_EQ(groups.place(row, kModules), 1u);
+}
+
 TEST(Responsible, IsTheInnermostFrameOfOwnCode) {
   const Responsible responsible;
   EXPECT_EQ(
