@@ -7,6 +7,28 @@
 
 namespace mtrace::analyze {
 
+namespace {
+
+// `times`: the report tells how long blocks lived.
+Turnover turnover_of(const profile::Activity& did, bool times) {
+  Turnover turnover = {did.allocations, did.allocated_bytes, did.temporary};
+  if (times || did.lifetime != profile::Lifetime{}) {
+    turnover.timed_frees = did.frees;
+    turnover.lived = static_cast<unsigned __int128>(did.lifetime.mean) * did.frees;
+  }
+  return turnover;
+}
+
+}  // namespace
+
+void add_to(Turnover& sum, const Turnover& more) {
+  add_to(sum.allocations, more.allocations);
+  add_to(sum.allocated_bytes, more.allocated_bytes);
+  add_to(sum.temporary, more.temporary);
+  add_to(sum.timed_frees, more.timed_frees);
+  sum.lived += more.lived;  // fits: each is a product of two 64-bit numbers
+}
+
 void Series::add(const profile::Memlog& memlog, bool state) {
   if (state) {
     const profile::Header& header = memlog.header;
@@ -40,6 +62,9 @@ void Series::add(const profile::Memlog& memlog, bool state) {
     }
     add_to(group.value, change);
     add_to(group.blocks, entry.blocks);
+    if (state && entry.heap()) {
+      add_to(group.turnover, turnover_of(entry.activity, !memlog.header.resolution.empty()));
+    }
   }
   if (!state) return;
   for (Group& group : values_) {

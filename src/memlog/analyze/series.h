@@ -21,6 +21,23 @@ struct State {
   int64_t live = 0;  // bytes of the process
 };
 
+// What the stacks of a row allocated and freed, as the reports that are states tell.
+struct Turnover {
+  uint64_t allocations = 0;
+  uint64_t allocated_bytes = 0;
+  uint64_t temporary = 0;
+  uint64_t timed_frees = 0;     // frees whose blocks' lifetimes are known
+  unsigned __int128 lived = 0;  // milliseconds, of all those blocks
+
+  uint64_t lifetime() const {  // the mean
+    return timed_frees == 0 ? 0 : static_cast<uint64_t>(lived / timed_frees);
+  }
+  bool operator==(const Turnover&) const = default;
+};
+
+// Throws std::runtime_error when a sum does not fit 64 bits.
+void add_to(Turnover& sum, const Turnover& more);
+
 class Series {
  public:
   explicit Series(FrameRange range) : range_(range) {}
@@ -46,6 +63,7 @@ class Series {
   std::vector<int64_t> blocks(size_t row) const;
   // Returns the bytes that a stack held at the last peak of the process.
   int64_t peak(size_t row) const { return values_[row].peak; }
+  const Turnover& turnover(size_t row) const { return values_[row].turnover; }
 
  private:
   struct Point {
@@ -58,6 +76,7 @@ class Series {
     int64_t value = 0;   // bytes since
     int64_t blocks = 0;
     int64_t peak = 0;
+    Turnover turnover;
     std::vector<Point> points;
   };
   struct Member {

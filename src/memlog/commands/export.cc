@@ -20,6 +20,7 @@
 #include "cli/filter_options.h"
 #include "cli/reading.h"
 #include "cli/search_path.h"
+#include "cli/source_lookup.h"
 #include "cli/view_options.h"
 #include "collect/catalog.h"
 #include "collect/report_series.h"
@@ -45,6 +46,7 @@
 #include "profile/model.h"
 #include "profile/text.h"
 #include "terminal/progress.h"
+#include "text/header_text.h"
 #include "text/style.h"
 #include "text/view.h"
 
@@ -386,6 +388,17 @@ std::string export_page(const Arguments& arguments, collect::Reports& reports) {
         profile::grouped(uint64_t{left_out.stacks}), profile::grouped(left_out.bytes, true)));
   }
   if (sampled) page.remarks.emplace_back("sampled: bytes and blocks are estimates");
+  std::optional<SourceLookup> sources;
+  if (arguments.has("--source")) {
+    sources.emplace(arguments);
+    sources->learn(series.table());
+    page.lines = [&](const analyze::Row& row, size_t at) {
+      constexpr uint64_t kAround = 3;
+      SourceLookup::Part part = sources->part(series.table(), row, at, kAround);
+      return exporting::SourceLines{part.first, part.line, std::move(part.texts)};
+    };
+  }
+  page.command = text::command_text(page.headers.back());
   page.at_peak = arguments.has("--peak") || is_batch(page.headers);
   return exporting::report_page(page);
 }
@@ -401,7 +414,7 @@ memlog run recorded beside the reports, with resident memory beside the heap (ma
   folded       one line per stack, for flamegraph.pl and similar tools
   speedscope   https://www.speedscope.app
   pprof        profile.proto, compressed: lines, inlining and build-ids
-  callgrind    kcachegrind, callgrind_annotate
+  callgrind    kcachegrind, callgrind_annotate; calls are allocations
   massif       massif-visualizer, ms_print: one snapshot per report
   heaptrack    heaptrack_gui, heaptrack_print: shows live memory as leaked
   gperftools   google-pprof, jeprof: a heap profile with names
@@ -502,6 +515,12 @@ int run_export(const Arguments& arguments, const Streams& streams) {
         fmt::format("export: --format is one of {}", fmt::join(choices_of(kFormats), ", ")));
   }
   const std::string format = arguments.choice("--format");
+  if (arguments.has("--source") && format != "html") {
+    throw UsageError("export: --source is for html; for other formats use memlog show --source");
+  }
+  if (arguments.has("--source-path") && !arguments.has("--source")) {
+    throw UsageError("export: --source-path needs --source");
+  }
   if (arguments.has("--base") && (format == "pprof" || format == "csv" || format == "jsonl")) {
     throw UsageError(fmt::format(
         "export: --base cannot be used with {}: it has numbers that a comparison lacks", format));
@@ -551,6 +570,10 @@ const Command& export_command() {
              R"(Export the difference in live memory from this report, directory, or pattern in
              quotes, as memlog diff does.)"},
             kPeakOption,
+            {"--source", "", "",
+             R"(html: put source lines of own code into the page, from the files that memlog show
+             --source finds. Whoever gets the page can read them.)"},
+            kSourcePathOption,
             {"--depth", "", "N", "Only N frames of each stack, from the first of own code on."},
             kNoResolveOption,
             kSysrootOption,

@@ -13,6 +13,7 @@
 #include "cli/own_code.h"
 #include "cli/reading.h"
 #include "cli/search_path.h"
+#include "cli/source_lookup.h"
 #include "cli/view_options.h"
 #include "collect/reports.h"
 #include "json/report.h"
@@ -20,8 +21,6 @@
 #include "json/stack.h"
 #include "live/known_ledger.h"
 #include "profile/text.h"
-#include "symbolize/source_files.h"
-#include "symbolize/source_paths.h"
 #include "target/ledgers.h"
 #include "text/header_text.h"
 #include "text/listing.h"
@@ -134,7 +133,7 @@ Manual show_manual() {
             Flat: of the stacks that the line is responsible for. Cumulative: of all stacks that go
             through it. Files are looked for where they were compiled, as debugging information
             tells, and in the current directory. -n counts functions.)"},
-           {"--source-path", "", "DIR", "Look for source files below DIR first. May be repeated."},
+           kSourcePathOption,
            {"--partial", "", "",
             R"(Of a file that was cut short, print the stacks that can be read. Marks the output as
             partial and exits with status 1. Looks up no names.)"},
@@ -275,56 +274,43 @@ void check_source_options(const Arguments& arguments, const ShowOptions& options
   }
 }
 
-// Finds source files for reports, and remembers which are not here.
-class Sources {
- public:
-  explicit Sources(const Arguments& arguments)
-      : paths_(search_path(arguments)), files_(arguments.values("--source-path")) {}
+std::string missing_text(const std::set<std::string>& missing, const text::Style& style) {
+  if (missing.empty()) return {};
+  std::string names;
+  for (const std::string& name : missing) names += (names.empty() ? "" : ", ") + name;
+  return text::remark(
+      fmt::format("sources not here: {}; --source-path DIR says where", text::plain(names)), style);
+}
 
-  // The functions of `table` beside their sources, and which sources are not here.
-  std::string text(const analyze::Table& table, const analyze::Responsible& responsible,
-                   const text::Style& style) {
-    std::vector<const profile::Frames*> stacks;
-    for (const analyze::Row& row : table.rows()) stacks.push_back(&row.frames);
-    paths_.learn(table.modules(), stacks);
-    std::set<std::string> missing;
-    const auto find = [&](const analyze::Row& row, size_t at) {
+// The functions of `table` beside their sources, and which sources are not here.
+std::string text_of_sources(const analyze::Table& table, SourceLookup& sources,
+                            const analyze::Responsible& responsible, const text::Style& style) {
+  sources.learn(table);
+  std::set<std::string> missing;
+  const auto find = [&](const analyze::Row& row, size_t at) {
+    const symbolize::SourceFile& file = sources.find(table, row, at);
+    if (file.path.empty()) {
       const std::string name = symbolize::split_source(row.frames[at].source).first;
-      const symbolize::SourceFile& file =
-          files_.find(paths_.find(table.modules(), row.frames, at), name);
-      if (file.path.empty()) missing.insert(fmt::format("{} ({})", name, file.why));
-      return file.path;
-    };
-    const std::vector<analyze::ListedFunction> functions =
-        analyze::source_lines(table, style.order, responsible, find);
-    std::string out = fmt::format("{:>12} {:>12}\n", "flat", "cumulative");
-    size_t shown = 0;
-    for (const analyze::ListedFunction& function : functions) {
-      if (style.limit != 0 && shown == style.limit) break;
-      ++shown;
-      out += text::source_text(function, style) + '\n';
+      missing.insert(fmt::format("{} ({})", name, file.why));
     }
-    if (shown < functions.size()) {
-      out += fmt::format("... {} more functions (-n 0)\n",
-                         profile::grouped(uint64_t{functions.size() - shown}));
-    }
-    if (functions.empty()) out += "no function of own code has a source file here\n";
-    return out + missing_text(missing, style);
+    return file.path;
+  };
+  const std::vector<analyze::ListedFunction> functions =
+      analyze::source_lines(table, style.order, responsible, find);
+  std::string out = fmt::format("{:>12} {:>12}\n", "flat", "cumulative");
+  size_t shown = 0;
+  for (const analyze::ListedFunction& function : functions) {
+    if (style.limit != 0 && shown == style.limit) break;
+    ++shown;
+    out += text::source_text(function, style) + '\n';
   }
-
- private:
-  static std::string missing_text(const std::set<std::string>& missing, const text::Style& style) {
-    if (missing.empty()) return {};
-    std::string names;
-    for (const std::string& name : missing) names += (names.empty() ? "" : ", ") + name;
-    return text::remark(
-        fmt::format("sources not here: {}; --source-path DIR says where", text::plain(names)),
-        style);
+  if (shown < functions.size()) {
+    out += fmt::format("... {} more functions (-n 0)\n",
+                       profile::grouped(uint64_t{functions.size() - shown}));
   }
-
-  symbolize::SourcePaths paths_;
-  symbolize::SourceFiles files_;
-};
+  if (functions.empty()) out += "no function of own code has a source file here\n";
+  return out + missing_text(missing, style);
+}
 
 int run_show(const Arguments& arguments, const Streams& streams) {
   ShowOptions options = read_show_options(arguments, streams);
@@ -336,7 +322,7 @@ int run_show(const Arguments& arguments, const Streams& streams) {
   }
   collect::Reports reports(std::move(reading));
   fold(options.style, reports);
-  std::optional<Sources> sources;
+  std::optional<SourceLookup> sources;
   if (arguments.has("--source")) {
     check_source_options(arguments, options, reports);
     sources.emplace(arguments);
@@ -345,7 +331,8 @@ int run_show(const Arguments& arguments, const Streams& streams) {
   }
   // Each line as numbers beside what is listed otherwise.
   const auto entries = [&](const analyze::Table& table, const text::Context& context) {
-    return sources ? sources->text(table, *reports.filter().responsible, options.style) +
+    return sources ? text_of_sources(table, *sources, *reports.filter().responsible,
+                                   options.style) +
                          text::remarks_text(context, options.style)
                    : text::entries_text(table, context, options.style);
   };

@@ -7,6 +7,7 @@
 #include <array>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -31,6 +32,7 @@ struct Course {
   std::vector<int64_t> bytes;
   std::vector<int64_t> blocks;
   int64_t peak = 0;  // bytes at the last peak of the process
+  analyze::Turnover turnover;
 
   explicit Course(size_t states) : bytes(states + 1), blocks(states + 1) {}
 
@@ -43,7 +45,9 @@ struct Course {
     for (size_t state = 0; state < bytes.size(); ++state) count += changes(state);
     return count;
   }
-  bool empty() const { return changes() == 0 && peak == 0; }
+  bool empty() const {
+    return changes() == 0 && peak == 0 && turnover == analyze::Turnover{};
+  }
 };
 
 Course course_of(const analyze::Series& series, size_t row) {
@@ -52,6 +56,7 @@ Course course_of(const analyze::Series& series, size_t row) {
   for (const int64_t value : series.values(row)) course.bytes.push_back(value);
   for (const int64_t value : series.blocks(row)) course.blocks.push_back(value);
   course.peak = series.peak(row);
+  course.turnover = series.turnover(row);
   return course;
 }
 
@@ -67,6 +72,13 @@ void add_to(Course& sum, const Course& more) {
     add_to(sum.blocks[state], more.blocks[state]);
   }
   add_to(sum.peak, more.peak);
+  analyze::add_to(sum.turnover, more.turnover);
+}
+
+ordered_json turnover_json(const analyze::Turnover& turnover) {
+  const auto number = [](uint64_t value) { return countable(static_cast<int64_t>(value)); };
+  return {number(turnover.allocations), number(turnover.allocated_bytes),
+          number(turnover.temporary), number(turnover.timed_frees), number(turnover.lifetime())};
 }
 
 // Numbers for texts, from 0 in the order of their first use.
@@ -86,20 +98,28 @@ class Texts {
 
 class Writer {
  public:
-  explicit Writer(const analyze::Responsible& responsible) : responsible_(responsible) {}
+  Writer(const analyze::Responsible& responsible, const FindLines& lines)
+      : responsible_(responsible), lines_(lines) {}
 
   void add(const analyze::Table& table, const analyze::Row& row, const Course& course) {
     ordered_json frames = ordered_json::array();
-    for (const profile::Frame& frame : row.frames) frames.push_back(frame_of(table, frame));
+    for (size_t i = 0; i < row.frames.size(); ++i) {
+      const size_t frame = frame_of(table, row.frames[i]);
+      frames.push_back(frame);
+      if (lines_ && responsible_.own(row.frames, i, table.modules())) list(row, i, frame);
+    }
     ordered_json folded = ordered_json::array();
-    for (const auto& line : responsible_.folded(row.frames, table.modules())) {
-      if (!line.inside) folded.push_back(line.frame);
+    for (const auto& line : responsible_.folded(row.frames, table.modules(), row.depth)) {
+      if (!line.inside && !line.missing()) folded.push_back(line.frame);
     }
     if (row.cut || row.frames.empty()) {
+      const bool missing = responsible_.missing(row.frames, table.modules(), row.depth);
       folded.push_back(frames.size());
-      frames.push_back(frame_of(format::kCutLine, "", "", format::kCutLine));
+      frames.push_back(frame_of(format::kCutLine, "", "",
+                                missing ? analyze::cut_text(row.depth) : format::kCutLine));
     }
-    add(fmt::format("{:016x}", row.stack), std::move(frames), std::move(folded), course);
+    add(fmt::format("{:016x}", row.stack), std::move(frames), std::move(folded), course,
+        beginning_of(row, table));
   }
   // What is no stack, under a name for it.
   void add(const std::string& name, const Course& course) {
@@ -112,11 +132,14 @@ class Writer {
             {"sources", sources_.all()},
             {"modules", modules_.all()},
             {"frames", frames_},
+            {"listings", listings_},
             {"stacks", stacks_}};
   }
 
  private:
-  void add(const std::string& id, ordered_json frames, ordered_json folded, const Course& course) {
+  // `begun`: the frame whose function the thread began with; null: not known.
+  void add(const std::string& id, ordered_json frames, ordered_json folded, const Course& course,
+           const ordered_json& begun = nullptr) {
     ordered_json values = ordered_json::array();
     for (size_t state = 0; state < course.bytes.size(); ++state) {
       if (!course.changes(state)) continue;
@@ -124,8 +147,24 @@ class Writer {
       values.push_back(countable(course.bytes[state]));
       values.push_back(countable(course.blocks[state]));
     }
-    stacks_.push_back(
-        {id, std::move(frames), std::move(values), countable(course.peak), std::move(folded)});
+    stacks_.push_back({id, std::move(frames), std::move(values), countable(course.peak),
+                       std::move(folded), turnover_json(course.turnover), begun});
+  }
+
+  // The source lines of a frame, once.
+  void list(const analyze::Row& row, size_t at, size_t frame) {
+    const std::string key = std::to_string(frame);
+    if (listings_.contains(key)) return;
+    const SourceLines lines = lines_(row, at);
+    if (!lines.texts.empty()) listings_[key] = {lines.first, lines.chosen, lines.texts};
+  }
+
+  ordered_json beginning_of(const analyze::Row& row, const analyze::Table& table) {
+    if (row.cut) return nullptr;
+    for (size_t at = row.frames.size(); at-- > 0;) {
+      if (responsible_.own(row.frames, at, table.modules())) return at;
+    }
+    return nullptr;
   }
 
   size_t frame_of(const analyze::Table& table, const profile::Frame& frame) {
@@ -153,11 +192,14 @@ class Writer {
   }
 
   const analyze::Responsible& responsible_;
+  const FindLines& lines_;
   Texts names_;
   Texts sources_;
   Texts modules_;
   absl::flat_hash_map<std::array<size_t, 4>, size_t> known_;
   ordered_json frames_ = ordered_json::array();
+  ordered_json listings_ = ordered_json::object();  // by frame: number of the first line, of the
+                                                    // frame's, texts
   ordered_json stacks_ = ordered_json::array();
 };
 
@@ -198,19 +240,21 @@ ordered_json page_stacks(const PageInput& input) {
   const analyze::Table& table = input.series.table();
   const size_t states = input.headers.size();
   Course listed(states);
-  std::vector<std::pair<int64_t, size_t>> order;  // the most it held, row
+  std::vector<std::tuple<int64_t, uint64_t, size_t>> order;  // most held, allocated; row
   for (size_t row = 0; row < table.rows().size(); ++row) {
     if (!table.rows()[row].kind.empty()) continue;
     const Course course = course_of(input.series, row);
     add_to(listed, course);
-    if (!course.empty()) order.emplace_back(-most_of(course), row);
+    if (!course.empty()) {
+      order.emplace_back(-most_of(course), ~course.turnover.allocated_bytes, row);
+    }
   }
   std::sort(order.begin(), order.end());
-  Writer writer(*input.responsible);
+  Writer writer(*input.responsible, input.lines);
   Course rest(states);
   size_t stacks = 0;
   size_t changes = 0;
-  for (const auto& [most, row] : order) {
+  for (const auto& [most, allocated, row] : order) {
     const Course course = course_of(input.series, row);
     changes += course.changes();
     if (stacks < kMostStacks && changes <= kMostChanges) {

@@ -61,7 +61,8 @@ ordered_json samples_json(const std::optional<profile::Timeline>& timeline) {
 // comment.
 std::string inside_script(const ordered_json& json) {
   std::string out;
-  for (const char c : json.dump(-1, ' ', true)) {
+  // Source lines may not be UTF-8.
+  for (const char c : json.dump(-1, ' ', true, ordered_json::error_handler_t::replace)) {
     if (c == '<') {
       out += "\\u003c";
     } else {
@@ -97,7 +98,7 @@ std::string filled(std::string_view page, const std::map<std::string, std::strin
 std::string report_page(const PageInput& input) {
   const profile::Header& last = input.headers.back();
   ordered_json data = page_stacks(input);
-  data["command"] = last.command.empty() ? plain(last.program) : last.command;
+  data["command"] = input.command;
   data["pid"] = last.pid;
   data["started"] = last.started;
   data["host"] = plain(last.host);

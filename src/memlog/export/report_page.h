@@ -1,6 +1,9 @@
 // An HTML page about the reports of one process: pictures, a table, comparisons.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,9 +15,19 @@
 
 namespace mtrace::exporting {
 
+// Lines of a source file around one of them.
+struct SourceLines {
+  uint64_t first = 0;   // number of the first of `texts`
+  uint64_t chosen = 0;  // number of the frame's line
+  std::vector<std::string> texts;
+};
+// Returns the lines around frame `at` of a row; no texts: the file is not here.
+using FindLines = std::function<SourceLines(const analyze::Row& row, size_t at)>;
+
 struct PageInput {
   const analyze::Series& series;             // at least one state
   std::vector<profile::Header> headers;      // of the states
+  std::string command;                       // as it is to be shown
   profile::Total before;                     // what was live before the first report added
   bool complete = false;                     // the reports are complete from the first on
   bool filtered = false;                     // the series has only some of the stacks
@@ -22,6 +35,7 @@ struct PageInput {
   bool at_peak = false;                      // opens on the peak, if the last report has one
   std::vector<std::string> remarks;          // for the reader
   const analyze::Responsible* responsible = nullptr;  // folds stacks; must be set
+  FindLines lines;                                    // empty: the page has no source lines
   bool all_frames = false;                            // the page opens with all frames
 };
 

@@ -11,8 +11,8 @@
 namespace mtrace::text {
 namespace {
 
-// A command as one would type it: arguments with spaces in quotes, the rest as in the memlog.
-std::string command_text(const std::string& command) {
+// Arguments with spaces in quotes, the rest as in the memlog.
+std::string typed(const std::string& command) {
   std::string out;
   for (const std::string_view part : profile::split(command, ' ')) {
     const std::string argument =
@@ -124,6 +124,10 @@ std::string trouble_text(const profile::Header& header, const Style& style) {
 
 }  // namespace
 
+std::string command_text(const profile::Header& header) {
+  return header.command.empty() ? plain(header.program) : typed(header.command);
+}
+
 std::string peak_text(const profile::Header& header, const Style& style) {
   if (!header.peak) return {};
   return fmt::format("peak {}{} at {}\n", size_text(header.peak->bytes, style),
@@ -131,9 +135,7 @@ std::string peak_text(const profile::Header& header, const Style& style) {
 }
 
 std::string header_text(const profile::Header& header, const Style& style) {
-  const std::string command =
-      header.command.empty() ? plain(header.program) : command_text(header.command);
-  std::string out = coloured(command, kBold, style) + '\n';
+  std::string out = coloured(command_text(header), kBold, style) + '\n';
   auto append = std::back_inserter(out);
   fmt::format_to(append, "pid {}{}{}, report {} ({}){}\n", header.pid,
                  header.host.empty() ? "" : " on ", plain(header.host), header.seq,

@@ -10,6 +10,9 @@
 
 namespace mtrace::text {
 
+// Returns the command as one would type it; without one, the program. Safe to print.
+std::string command_text(const profile::Header& header);
+
 // Returns a few lines: the program, the report, its totals, what the library could not see.
 std::string header_text(const profile::Header& header, const Style& style);
 

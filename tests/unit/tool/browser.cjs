@@ -115,11 +115,11 @@ async function report(browser) {
   await page.locator('#timeline circle').nth(3).click();
   facts.chosen = await page.inputValue('#report');
   facts.live = {boxes: await boxes(page), rows: await rows(page, 'stacks')};
-  await page.click('[data-key=bytes] button');
+  await page.click('[data-key=width] button');
   facts.ascending = await rows(page, 'stacks');
   await page.click('[data-key=stack] button');
   facts.byName = await rows(page, 'stacks');
-  await page.click('[data-key=bytes] button');
+  await page.click('[data-key=width] button');
   await page.fill('#search', 'leak|swi');
   facts.filtered = {
     rows: await rows(page, 'stacks'), text: await page.textContent('#matched'),
@@ -158,6 +158,46 @@ async function report(browser) {
   return facts;
 }
 
+const options = (page, id) => texts(page, `#${id} option`);
+
+async function views(browser) {
+  const {page, facts} = await open(browser, url('views.html'));
+  facts.about = await page.textContent('#about');
+  facts.axis = await texts(page, '#timeline text');
+  facts.icicle = await page.isChecked('#icicle');
+  facts.measures = await options(page, 'measure');
+  facts.threads = await options(page, 'thread');
+  facts.shown = {};
+  for (const measure of ['live', 'blocks', 'allocated', 'allocations', 'temporary', 'lifetime',
+    'peak']) {
+    await page.selectOption('#measure', measure);
+    facts.shown[measure] = {
+      rows: await rows(page, 'stacks'), text: await page.textContent('#summary'),
+      titles: await texts(page, '#stacks th'), boxes: await boxes(page),
+      sizes: await page.locator('#sizes .size').evaluateAll((bars) => bars.map((bar) => ({
+        number: Number(bar.dataset.class), blocks: Number(bar.dataset.blocks),
+        title: bar.querySelector('title').textContent,
+        height: bar.querySelector('.size-bar').height.baseVal.value,
+      }))),
+      hasSizes: await page.isVisible('#sizes'), disabled: await page.isDisabled('#base'),
+      report: await page.inputValue('#report'),
+    };
+  }
+  await page.selectOption('#measure', 'live');
+  await page.check('#inverted');
+  facts.inverted = await boxes(page);
+  await page.uncheck('#inverted');
+  await page.selectOption('#thread', {label: 'worker'});
+  facts.worker = {rows: await rows(page, 'stacks'), text: await page.textContent('#summary')};
+  await page.click('.stack >> nth=0');
+  facts.source = await texts(page, '.source');
+  facts.here = await texts(page, '.source .here');
+  await page.setViewportSize({width: 500, height: 900});
+  facts.narrow = await page.evaluate(() => document.documentElement.scrollWidth);
+  await page.context().close();
+  return facts;
+}
+
 async function hostile(browser, name) {
   const {page, facts} = await open(browser, url(name));
   facts.harmed = await page.evaluate(() => window.harmed === true);
@@ -185,6 +225,7 @@ async function inSpeedscope(browser) {
   const facts = {
     graph: await flameGraph(browser), still: await withoutScripts(browser, 'graph.svg'),
     base: await difference(browser), report: await report(browser),
+    views: await views(browser),
     hostileSvg: await hostile(browser, 'hostile.svg'),
     hostilePage: await hostile(browser, 'hostile.html'),
     speedscope: await inSpeedscope(browser),

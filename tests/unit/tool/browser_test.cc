@@ -84,6 +84,31 @@ constexpr char kHostile[] =
     "</script><script>harmed=true</script><!--<script>]]><b "
     "onload='harmed=true'>&amp;\"\u2028\uffff";
 
+// A program that ran for less than a second: what it allocated and freed, its threads, the sizes of
+// its blocks, a deep stack.
+std::string views_text() {
+  std::string deep;
+  for (int i = 0; i < 30; ++i) deep += fmt::format("\tdeep{0}\t(/usr/bin/svc+0x2{0:02})\n", i);
+  return fmt::format(
+      "# memlog 1\n# program: /usr/bin/svc\n# command: svc --name a\\x20b\n# pid: 78\n# seq: 1\n"
+      "# trigger: signal\n# started: 2026-11-20T20:00:00.000000Z\n"
+      "# taken: 2026-11-20T20:00:00.900000Z\n# delta: +9450 bytes +102 blocks\n"
+      "# live: 9450 bytes 102 blocks\n# peak: 10000 bytes 2026-11-20T20:00:00.400000Z\n"
+      "# lost: frames=0 stacks=0 blocks=0 inflight=0\n"
+      "+6400\tblocks=+100\tlive=6400\tallocs=100\tallocated=6400\tpeak=6400\t"
+      "stack=0000000000000001\n\tkeeper\tkeeper.c:2\t(/usr/bin/svc+0x300)\n{0}"
+      "+3000\tblocks=+1\tlive=3000\tallocs=1\tallocated=3000\tpeak=3000\t"
+      "stack=0000000000000002\n\tbuffer\tbuffer.c:2\t(/usr/bin/svc+0x400)\n"
+      "\tworker\tworker.c:5\t(/usr/bin/svc+0x500)\n"
+      "\tstart_thread\t(/lib/libc.so.6+0x600)\n"
+      "+50\tblocks=+1\tlive=50\tallocs=1\tallocated=50\tpeak=50\tstack=0000000000000003\n{1}{0}"
+      "+0\tblocks=+0\tlive=0\tallocs=1000\tallocated=32000\tfrees=1000\tfreed=32000\t"
+      "temporary=800\tlifetime-min=1\tlifetime-mean=5\tlifetime-max=9\tpeak=550\t"
+      "stack=0000000000000004\n\tscratch\tscratch.c:7\t(/usr/bin/svc+0x800)\n{0}"
+      "# end\n",
+      kMain, deep);
+}
+
 class Browser : public testing::Test {
  protected:
   static void SetUpTestSuite() {
@@ -116,6 +141,10 @@ class Browser : public testing::Test {
     write("flamegraph", "base.svg", {"--base", reports[1], reports[4]});
     write("flamegraph", "hostile.svg", {"--frames", "all", directory / "hostile.memlog"});
     write("html", "page.html", reports);
+    write_text(directory / "svc-78-1.memlog", views_text());
+    write_text(directory / "buffer.c", "one\n\ttwo(\"\\n\");  // \xff\nthree\n");
+    write("html", "views.html",
+          {"--source", "--source-path", directory.path(), directory / "svc-78-1.memlog"});
     write("html", "hostile.html", {"--frames", "all", directory / "hostile.memlog"});
     write("speedscope", "scope.json", reports);
     facts_ = json::parse(
@@ -164,7 +193,7 @@ void expect_width(const json& boxes, const std::string& name, int64_t part, int6
 using Names = std::vector<std::string>;
 
 TEST_F(Browser, NothingIsAskedForAndNothingGoesWrong) {
-  for (const char* part : {"graph", "still", "base", "report", "hostileSvg", "hostilePage"}) {
+  for (const char* part : {"graph", "still", "base", "report", "views", "hostileSvg", "hostilePage"}) {
     EXPECT_EQ(facts_[part]["problems"], json::array()) << part;
     ASSERT_EQ(facts_[part]["requests"].size(), 1u) << part << facts_[part]["requests"];
   }
@@ -349,6 +378,110 @@ TEST_F(Browser, TheGraphHangsAndThePageIsDark) {
             box(report["compared"]["boxes"], "leaky")["y"]);
   EXPECT_EQ(report["paper"][0], "rgb(253, 252, 249)");
   EXPECT_EQ(report["paper"][1], "rgb(23, 25, 29)");
+}
+
+// Rows of the table of stacks, in order.
+void expect_rows(const json& shown, const std::vector<Names>& rows) {
+  ASSERT_EQ(shown["rows"].size(), rows.size()) << shown["rows"];
+  for (size_t i = 0; i < rows.size(); ++i) {
+    for (size_t column = 0; column < rows[i].size(); ++column) {
+      EXPECT_EQ(shown["rows"][i][column], rows[i][column]) << i;
+    }
+  }
+}
+
+TEST_F(Browser, ThePageShowsWhatWasAllocatedAndFreed) {
+  const json& views = facts_["views"];
+  EXPECT_EQ(views["measures"],
+            (Names{"live bytes", "held at the peak", "live blocks", "allocated bytes", "allocations",
+                   "temporary allocations", "lifetime of freed blocks"}));
+  const json& shown = views["shown"];
+  expect_rows(shown["live"], {{"6,400", "67.72%", "100", "keeper < main"},
+                              {"3,000", "31.75%", "1", "buffer < worker"},
+                              {"50", "0.53%", "1"}});
+  expect_rows(shown["blocks"], {{"100", "98.04%", "6,400", "keeper < main"},
+                                {"1", "0.98%", "3,000"},
+                                {"1", "0.98%", "50"}});
+  expect_rows(shown["allocated"], {{"32,000", "77.20%", "1,000", "5 ms", "scratch < main"},
+                                   {"6,400", "15.44%", "100", "", "keeper < main"},
+                                   {"3,000", "7.24%", "1", ""},
+                                   {"50", "0.12%", "1", ""}});
+  expect_rows(shown["allocations"], {{"1,000", "90.74%", "32,000", "5 ms", "scratch < main"},
+                                     {"100", "9.07%", "6,400"},
+                                     {"1", "0.09%", "3,000"},
+                                     {"1", "0.09%", "50"}});
+  expect_rows(shown["temporary"], {{"800", "100.00%", "1,000", "5 ms", "scratch < main"}});
+  expect_rows(shown["lifetime"], {{"5.0 s", "100.00%", "1,000", "5 ms", "scratch < main"}});
+  expect_rows(shown["peak"], {{"6,400", "64.00%", "keeper < main"},
+                              {"3,000", "30.00%", "buffer < worker"},
+                              {"550", "5.50%", "scratch < main"},
+                              {"50", "0.50%"}});
+  EXPECT_EQ(shown["temporary"]["titles"],
+            (Names{"temporary", "share", "allocations", "mean lifetime",
+                   "stack, responsible function first"}));
+  EXPECT_EQ(shown["allocated"]["text"], "41,450 bytes in 1 report");
+  EXPECT_EQ(box(shown["allocated"]["boxes"], "scratch")["title"],
+            "scratch\n32,000 bytes (77.20%), 1,000 allocations");
+  expect_width(shown["allocated"]["boxes"], "scratch", 32000, 41450);
+  EXPECT_EQ(box(shown["temporary"]["boxes"], "scratch")["title"],
+            "scratch\n800 temporary allocations (100.00%), of 1,000 allocations");
+  EXPECT_EQ(shown["peak"]["report"], "-1");
+  // Only what is live is compared.
+  for (const char* measure : {"live", "blocks", "peak"}) EXPECT_FALSE(shown[measure]["disabled"]);
+  for (const char* measure : {"allocated", "lifetime"}) EXPECT_TRUE(shown[measure]["disabled"]);
+}
+
+TEST_F(Browser, BlockSizesAreBarsOfPowersOfTwo) {
+  const json& shown = facts_["views"]["shown"];
+  const json& live = shown["live"]["sizes"];
+  // 32 to 63 bytes up to 2,048 to 4,095.
+  ASSERT_EQ(live.size(), 7u);
+  for (size_t i = 0; i < live.size(); ++i) EXPECT_EQ(live[i]["number"], 6 + i);
+  EXPECT_EQ(live[0]["title"], "32 to 63 bytes: 1 block, 50 bytes in 1 stack");
+  EXPECT_EQ(live[1]["title"], "64 to 127 bytes: 100 blocks, 6,400 bytes in 1 stack");
+  EXPECT_EQ(live[6]["title"], "2,048 to 4,095 bytes: 1 block, 3,000 bytes in 1 stack");
+  EXPECT_EQ(live[2]["height"], 0);
+  // On a logarithmic scale.
+  EXPECT_NEAR(live[0]["height"].get<double>() / live[1]["height"].get<double>(),
+              std::log(2) / std::log(200), 0.001);
+  EXPECT_EQ(shown["allocated"]["sizes"][0]["title"],
+            "32 to 63 bytes: 1,001 allocations, 32,050 bytes in 2 stacks");
+  EXPECT_TRUE(shown["allocated"]["hasSizes"]);
+  EXPECT_FALSE(shown["peak"]["hasSizes"]);
+}
+
+TEST_F(Browser, ThePageIsInvertedAndShowsOneThread) {
+  const json& views = facts_["views"];
+  // 30 functions and main are deep: the graph hangs, also inverted.
+  EXPECT_EQ(views["icicle"], true);
+  const double row = box(views["inverted"], "keeper")["y"].get<double>();
+  EXPECT_GT(row, 0);
+  for (const char* name : {"keeper", "buffer", "deep0"}) {
+    EXPECT_EQ(box(views["inverted"], name)["y"], row) << name;
+  }
+  EXPECT_EQ(box(views["inverted"], "worker")["y"], 2 * row);
+  EXPECT_EQ(box(views["shown"]["live"]["boxes"], "worker")["y"], row);
+  expect_width(views["inverted"], "keeper", 6400, 9450);
+  EXPECT_EQ(views["threads"], (Names{"all", "main", "worker"}));
+  expect_rows(views["worker"], {{"3,000", "100.00%", "1", "buffer < worker"}});
+  EXPECT_EQ(views["worker"]["text"], "3,000 bytes");
+}
+
+TEST_F(Browser, ThePageHasTheCommandTimesAndSourceLines) {
+  const json& views = facts_["views"];
+  EXPECT_TRUE(views["about"].get<std::string>().starts_with("svc --name 'a b', pid 78,"))
+      << views["about"];
+  Names times;
+  for (const json& text : views["axis"]) {
+    if (text.get<std::string>().ends_with(" s")) times.push_back(text);
+  }
+  Names round;  // as many as there is room for
+  for (int i = 40; i <= 90; i += 5) round.push_back(fmt::format("0.{:02} s", i));
+  EXPECT_EQ(times, round);
+  EXPECT_EQ(views["source"],
+            (Names{"    1  one\n    2  \ttwo(\"\\n\");  // \ufffd\n    3  three\n"}));
+  EXPECT_EQ(views["here"], (Names{"    2  \ttwo(\"\\n\");  // \ufffd\n"}));
+  EXPECT_EQ(views["narrow"], 500);
 }
 
 TEST_F(Browser, HostileNamesAreNames) {

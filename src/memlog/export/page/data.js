@@ -2,7 +2,8 @@
 //
 // State 0 is before the first report, state n when the nth was taken, kPeak the last peak, at which
 // only bytes are known. A stack has its values where
-// they changed, [state, bytes, blocks, state, bytes, blocks, ...]; before that it held nothing.
+// they changed, [state, bytes, blocks, state, bytes, blocks, ...]; before that it held nothing. Its
+// turnover is that of all reports together.
 
 const kPeak = -1;
 
@@ -10,9 +11,14 @@ class Data {
   constructor(text) {
     Object.assign(this, JSON.parse(text));
     // `all`: innermost first. `folded`: the responsible frame and its callers, without libraries.
-    this.stacks = this.stacks.map(([id, frames, values, peak, folded]) => {
+    this.stacks = this.stacks.map(([id, frames, values, peak, folded, turnover, begun]) => {
       const all = frames.map((frame) => this.frame(frame));
-      return {id, values, peak, all, folded: folded.map((i) => ({...all[i], name: all[i].brief}))};
+      const [allocations, bytes, temporary, freed, lifetime] = turnover;
+      return {
+        id, values, peak, all, folded: folded.map((i) => ({...all[i], name: all[i].brief})),
+        turnover: {allocations, bytes, temporary, freed, lifetime},
+        begun: begun === null ? null : all[begun].brief,
+      };
     });
     this.show(this.allFrames);
     for (const report of this.reports) {
@@ -22,6 +28,14 @@ class Data {
     if (this.peak) {
       this.peak.seconds = (Date.parse(this.peak.time) - Date.parse(this.started)) / 1000;
     }
+  }
+
+  // The functions that the stacks' threads began with, those of the most stacks first.
+  beginnings() {
+    const counts = new Map();
+    for (const {begun} of this.stacks) counts.set(begun, (counts.get(begun) ?? 0) + 1);
+    return [...counts.keys()].toSorted((a, b) => (a === null) - (b === null) ||
+        counts.get(b) - counts.get(a));
   }
 
   // Chooses which frames of the stacks are shown.
@@ -36,7 +50,7 @@ class Data {
     const [name, source, module, brief] = this.frames[index];
     return {
       name: this.names[name], source: this.sources[source], module: this.modules[module],
-      brief: this.names[brief],
+      brief: this.names[brief], lines: this.listings[index],
     };
   }
 
@@ -53,20 +67,25 @@ class Data {
     return {bytes, blocks};
   }
 
-  // Each stack that holds at `state` more or less than at `base`.
-  rows(state, base) {
+  // Each stack that holds at `state` more or less than at `base`; of turnover, each that has some.
+  rows(measure, state, base) {
+    if (measure.of) return turnoverRows(this.stacks, measure);
     const rows = [];
     const counts = this.counts(state, base);
     for (const stack of this.stacks) {
       const before = Data.at(stack, base);
       const after = Data.at(stack, state);
+      const bytes = after.bytes - before.bytes;
+      const blocks = counts ? after.blocks - before.blocks : 0;
       const row = {
-        stack,
-        bytes: after.bytes - before.bytes,
-        blocks: counts ? after.blocks - before.blocks : 0,
-        before: before.bytes,
-        after: after.bytes,
+        stack, bytes, blocks, width: bytes, beside: blocks,
+        before: before.bytes, after: after.bytes,
       };
+      if (measure.swapped) {
+        Object.assign(row, {
+          width: blocks, beside: bytes, before: before.blocks, after: after.blocks,
+        });
+      }
       if (row.bytes !== 0 || row.blocks !== 0) rows.push(row);
     }
     return rows;
@@ -98,13 +117,13 @@ class Data {
   }
 }
 
-// Bytes of `rows` that became more, and less.
+// How much of `rows` became more, and less.
 function moved(rows) {
   let grew = 0;
   let shrank = 0;
-  for (const {bytes} of rows) {
-    if (bytes > 0) grew += bytes;
-    else shrank -= bytes;
+  for (const {width} of rows) {
+    if (width > 0) grew += width;
+    else shrank -= width;
   }
   return {grew, shrank};
 }

@@ -1,12 +1,14 @@
 // The page: what is chosen above, and what follows from it below.
 
 const element = (id) => document.getElementById(id);
+const kDeep = 24;  // boxes on each other
 
 class Page {
   constructor(data) {
     this.data = data;
     this.state = data.peak?.first ? kPeak : data.reports.length;
     this.base = null;  // a state, or null: nothing
+    this.measure = kMeasures.live;
     this.timeline = new Timeline(element('timeline'), element('moment'), data,
         (state, isBase) => this.choose(isBase ? this.state : state, isBase ? state : this.base));
     this.table = new StackTable(element('stacks'), element('count'), element('more'), data);
@@ -31,6 +33,27 @@ class Page {
     element('base').append(make('option', {value: ''}, 'nothing: what is live'));
     if (this.data.before) element('base').append(make('option', {value: 0}, this.data.title(0)));
     element('base').append(...options.map((option) => option.cloneNode(true)));
+    this.offerMeasures();
+    this.offerThreads();
+  }
+
+  offerMeasures() {
+    for (const [key, {title, of: turnover}] of Object.entries(kMeasures)) {
+      const known = turnover ? this.data.stacks.some((stack) => turnover(stack.turnover) !== 0) :
+          key === 'live' || this.data.blocks;
+      if (known) element('measure').append(make('option', {value: key}, title));
+      if (key === 'live' && this.data.peak) {
+        element('measure').append(make('option', {value: 'peak'}, 'held at the peak'));
+      }
+    }
+  }
+
+  offerThreads() {
+    const beginnings = this.data.beginnings();
+    element('thread-choice').hidden = beginnings.filter((name) => name !== null).length < 2;
+    element('thread').append(make('option', {value: ''}, 'all'),
+        ...beginnings.map((name, i) => make('option', {value: i}, name ?? 'not known')));
+    this.beginnings = beginnings;
   }
 
   listen() {
@@ -42,17 +65,24 @@ class Page {
     element('base').onchange = read;
     element('choice').onsubmit = (event) => event.preventDefault();
     element('search').oninput = () => this.search();
-    element('flame').onchange = () => this.graph.turn(false);
-    element('icicle').onchange = () => this.graph.turn(true);
+    element('measure').onchange = () => this.view(element('measure').value);
+    element('thread').onchange = () => this.show();
+    for (const id of ['flame', 'icicle']) {
+      element(id).onchange = () => {
+        this.shape = id;
+        this.graph.turn(id === 'icicle');
+      };
+    }
+    element('inverted').onchange = () => this.redraw();
     element('libraries').onchange = () => {
       this.data.show(element('libraries').checked);
-      this.drawGraph();
-      this.search();
+      this.redraw();
     };
     element('reset').onclick = () => this.graph.zoom(this.graph.boxes[0]);
     window.onresize = () => {
       this.timeline.draw(this.state, this.base);
       this.graph.layout();
+      this.drawSizes();
     };
     document.onkeydown = (event) => {
       if (event.key !== '/' || event.target.matches('input, select')) return;
@@ -61,14 +91,46 @@ class Page {
     };
   }
 
+  // What is live at the peak is that of a state; all else are measures.
+  view(name) {
+    this.measure = kMeasures[name === 'peak' ? 'live' : name];
+    const state = name === 'peak' ? kPeak :
+        this.state === kPeak ? this.data.reports.length : this.state;
+    this.choose(state, name === 'peak' ? null : this.base);
+  }
+
   choose(state, base) {
+    // At the peak only bytes are known.
+    if (state === kPeak && this.measure !== kMeasures.live) this.measure = kMeasures.live;
     Object.assign(this, {state, base});
     element('report').value = state;
     element('base').value = base ?? '';
+    const name = Object.keys(kMeasures).find((key) => kMeasures[key] === this.measure);
+    element('measure').value = state === kPeak ? 'peak' : name;
+    for (const id of ['report', 'base']) element(id).disabled = Boolean(this.measure.of);
     this.timeline.draw(state, base);
     this.listReports();
-    this.rows = this.data.rows(state, base);
+    this.show();
+  }
+
+  // What follows from what is chosen.
+  show() {
+    const chosen = element('thread').value;
+    this.rows = this.data.rows(this.measure, this.state, this.base).filter(
+        ({stack}) => chosen === '' || stack.begun === this.beginnings[Number(chosen)]);
+    const base = this.measure.of ? null : this.base;
+    this.drawing = {
+      measure: this.measure,
+      // Below 0 there is something even without a base where an estimate is.
+      difference: base !== null || this.rows.some((row) => row.width < 0),
+      beside: Boolean(this.measure.of) || this.data.counts(this.state, base),
+    };
+    this.redraw();
+  }
+
+  redraw() {
     this.drawGraph();
+    this.drawSizes();
     this.search();
   }
 
@@ -85,33 +147,39 @@ class Page {
         make('tbody', {}, ...this.data.reports.map(line)));
   }
 
-  // Below 0 there is something even without a base where an estimate is.
-  isDifference() {
-    return this.base !== null || this.rows.some((row) => row.bytes < 0);
-  }
-
   drawGraph() {
-    const view = {
-      difference: this.isDifference(), blocks: this.data.counts(this.state, this.base),
-    };
-    drawBoxes(element('graph'), makeTree(this.rows), view);
+    const {measure, difference} = this.drawing;
+    drawBoxes(element('graph'), makeTree(this.rows, element('inverted').checked), this.drawing);
     this.graph = new FlameGraph(element('graph'), (text) => {
       element('told').textContent = text.replace('\n', ': ');
     });
-    this.graph.turn(element('icicle').checked);
+    // A deep graph is read from above, unless the reader has chosen.
+    const icicle = this.shape ? this.shape === 'icicle' : this.graph.deepest > kDeep;
+    element(icicle ? 'icicle' : 'flame').checked = true;
+    this.graph.turn(icicle);
     const {grew, shrank} = moved(this.rows);
-    element('summary').textContent = view.difference ?
-        `${signed(grew - shrank)} bytes: ` +
+    element('summary').textContent = difference ?
+        `${grew < shrank ? '' : '+'}${measure.text(grew - shrank)}: ` +
             `grew ${grouped(grew)} (red), shrank ${grouped(shrank)} (blue)` :
-        `${grouped(grew)} bytes`;
+        measure.text(grew) +
+            (measure.of ? ` in ${countText(this.data.reports.length, 'report')}` : '');
+  }
+
+  // Nothing where blocks are not known, or only how they changed.
+  drawSizes() {
+    const {measure, difference, beside} = this.drawing;
+    const classes = difference || !beside ? new Map() : sizeHistogram(this.rows);
+    element('sizes-part').hidden = classes.size === 0;
+    if (classes.size !== 0) {
+      drawSizes(element('sizes'), classes, measure.of ? 'allocation' : 'block');
+    }
   }
 
   search() {
     const expression = readExpression(element('search').value);
     element('search').setAttribute('aria-invalid', expression === undefined);
     this.graph.search(expression ?? null);
-    this.table.show(this.rows, this.isDifference(), expression ?? null,
-        this.data.counts(this.state, this.base));
+    this.table.show(this.rows, this.drawing, expression ?? null);
     element('matched').textContent = this.matchText(expression);
   }
 

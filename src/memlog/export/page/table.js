@@ -6,7 +6,7 @@ class StackTable {
   constructor(table, count, more, data) {
     Object.assign(this, {table, count, more, data});
     this.rows = [];
-    this.order = {key: 'bytes', down: true};
+    this.order = {key: 'width', down: true};
     this.limit = kPage;
     more.onclick = () => {
       this.limit += kPage;
@@ -15,25 +15,31 @@ class StackTable {
   }
 
   columns() {
+    const {measure, difference} = this.view;
     const columns = [
-      {key: 'bytes', title: this.difference ? 'change' : 'bytes', sign: this.difference},
-      {key: 'share', title: 'share', text: (row) => percentText(Math.abs(row.bytes), this.whole)},
+      {key: 'width', title: difference ? 'change' : measure.column, sign: difference,
+       text: measure.cell && ((row) => measure.cell(row.width))},
+      {key: 'share', title: 'share', text: (row) => percentText(Math.abs(row.width), this.whole)},
     ];
-    if (this.blocks) {
-      columns.push({key: 'blocks', title: 'blocks', sign: this.difference, optional: true});
+    if (this.view.beside) {
+      columns.push({key: 'beside', title: measure.beside, sign: difference, optional: true});
     }
-    if (this.difference) {
+    if (measure.of) {
+      columns.push({key: 'lifetime', title: 'mean lifetime', optional: true,
+                    text: (row) => row.stack.turnover.freed === 0 ? '' : heldText(row.lifetime)});
+    }
+    if (difference) {
       columns.push({key: 'before', title: 'before', optional: true},
           {key: 'after', title: 'after', optional: true});
     }
-    return [...columns, {key: 'stack', title: 'stack, allocating function first'}];
+    return [...columns, {key: 'stack', title: 'stack, responsible function first'}];
   }
 
-  show(rows, difference, expression, blocks) {
+  // `view`: as for numbers().
+  show(rows, view, expression) {
     const {grew, shrank} = moved(rows);
     this.whole = grew + shrank;
-    this.difference = difference;
-    this.blocks = blocks;
+    this.view = view;
     this.expression = expression;
     this.rows = expression === null ? rows : rows.filter((row) => this.matches(row));
     this.limit = kPage;
@@ -53,7 +59,7 @@ class StackTable {
 
   sorted() {
     const {key, down} = this.order;
-    const value = {stack: (row) => row.stack.text, share: (row) => Math.abs(row.bytes)}[key] ??
+    const value = {stack: (row) => row.stack.text, share: (row) => Math.abs(row.width)}[key] ??
         ((row) => row[key]);
     const sign = down ? -1 : 1;
     return this.rows.toSorted((a, b) => {
@@ -64,7 +70,7 @@ class StackTable {
 
   draw() {
     const columns = this.columns();
-    if (!columns.some(({key}) => key === this.order.key)) this.order = {key: 'bytes', down: true};
+    if (!columns.some(({key}) => key === this.order.key)) this.order = {key: 'width', down: true};
     const shown = this.sorted().slice(0, this.limit);
     this.table.replaceChildren(
         make('thead', {}, make('tr', {}, ...columns.map((column) => this.head(column)))),
@@ -91,14 +97,15 @@ class StackTable {
   }
 
   cell(row, {key, text, sign, optional}) {
-    if (key === 'stack') return this.stackCell(row.stack);
+    if (key === 'stack') return this.stackCell(row);
     const kinds = [optional ? 'optional' : ''];
     if (sign && row[key] !== 0) kinds.push(row[key] > 0 ? 'positive' : 'negative');
     const value = text ? text(row) : sign ? signed(row[key]) : grouped(row[key]);
     return make('td', {'class': kinds.join(' ')}, value);
   }
 
-  stackCell(stack) {
+  stackCell(row) {
+    const {stack} = row;
     const button = make('button', {
       type: 'button', 'class': 'stack', 'aria-expanded': 'false',
     }, stack.text);
@@ -106,18 +113,32 @@ class StackTable {
     button.onclick = () => {
       const open = button.getAttribute('aria-expanded') === 'false';
       button.setAttribute('aria-expanded', open);
-      if (open) cell.append(this.details(stack));
+      if (open) cell.append(this.details(row));
       else cell.lastChild.remove();
     };
     return cell;
   }
 
-  details(stack) {
+  details({stack, bytes, blocks}) {
     const place = ({source, module}) => [source && ` ${source}`, module && ` (${module})`].join('');
     const frames = stack.frames.map((frame) => make('li', {},
         this.expression?.test(frame.name) ? make('mark', {}, frame.name) : frame.name,
-        make('span', {'class': 'place'}, place(frame))));
+        make('span', {'class': 'place'}, place(frame)), ...this.source(frame)));
+    const facts = [];
+    if (blocks > 0 && bytes >= 0) {
+      facts.push(`a block has ${bytesText(Math.round(bytes / blocks))} on average`);
+    }
+    if (stack.id !== '') facts.push(`stack=${stack.id}`);
     return make('div', {}, sparkLine(this.data, stack), make('ol', {'class': 'frames'}, ...frames),
-        ...(stack.id === '' ? [] : [make('span', {'class': 'place'}, `stack=${stack.id}`)]));
+        make('span', {'class': 'place'}, facts.join('; ')));
+  }
+
+  // The lines around the frame's, where memlog found the file.
+  source({lines}) {
+    if (!lines) return [];
+    const [first, chosen, texts] = lines;
+    return [make('pre', {'class': 'source'}, ...texts.map((text, i) => make('span',
+        first + i === chosen ? {'class': 'here'} : {},
+        `${String(first + i).padStart(5)}  ${text}\n`)))];
   }
 }

@@ -8,6 +8,26 @@ const kUpper = 140;   // height of the curve
 const kGap = 18;
 const kLower = 44;    // of the bars
 const kTicks = [0, 0.5, 1];
+const kTick = 90;     // least distance of two times
+// Units in seconds, and the least span that is told in them.
+const kTimeUnits = [
+  ['d', 86400, 259200], ['h', 3600, 10800], ['min', 60, 300], ['s', 1, 0.02], ['ms', 0.001, 0],
+];
+
+// Round times between `first` and `first + span` seconds, at most `count`: seconds and texts.
+function timeTicks(first, span, count) {
+  const [word, unit] = kTimeUnits.find(([, , shortest]) => span >= shortest);
+  const least = span / unit / Math.max(1, count);
+  const power = 10 ** Math.floor(Math.log10(least));
+  const step = [1, 2, 5, 10].map((factor) => factor * power).find((one) => one >= least);
+  const digits = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
+  const ticks = [];
+  for (let i = Math.ceil(first / unit / step - 1e-9); i * step <= (first + span) / unit + 1e-9;
+    ++i) {
+    ticks.push({seconds: i * step * unit, text: `${(i * step).toFixed(digits)} ${word}`});
+  }
+  return ticks;
+}
 
 class Timeline {
   // `choose` is called with a state, and whether it is the base that is chosen.
@@ -114,11 +134,23 @@ class Timeline {
     const bottom = middle + kLower / 2;
     parts.push(makeSvg('path', {'class': 'grid', d: `M${kLeft} ${middle}H${right}`}),
         this.label(kLeft - 8, middle - kLower / 2 + 8, `+${sizeText(this.most)}`, 'end'),
-        this.label(kLeft - 8, bottom, sizeText(-this.most), 'end'),
-        this.label(kLeft, bottom + 20, `${this.first.toFixed(1)} s`, 'start'));
-    if (this.span === 0) return parts;
-    const last = `${(this.first + this.span).toFixed(1)} s`;
-    return [...parts, this.label(right, bottom + 20, last, 'end')];
+        this.label(kLeft - 8, bottom, sizeText(-this.most), 'end'));
+    return [...parts, ...this.times(bottom + 20)];
+  }
+
+  times(y) {
+    if (this.span === 0) {
+      return [this.label(this.xOf(this.first), y, `${this.first.toFixed(3)} s`, 'middle')];
+    }
+    const width = this.svg.clientWidth - kLeft - kRight;
+    const right = this.svg.clientWidth;
+    return timeTicks(this.first, this.span, width / kTick).flatMap(({seconds, text}) => {
+      const x = this.xOf(seconds);
+      return [
+        makeSvg('path', {'class': 'grid', d: `M${x} ${y - 14}v4`}),
+        this.label(Math.min(x, right - 3.5 * text.length), y, text, 'middle'),
+      ];
+    });
   }
 
   middle() {

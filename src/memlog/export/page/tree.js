@@ -4,25 +4,27 @@
 const kLeast = 0.0002;  // of the width: what is narrower does not stand for itself
 
 function makeNode(name) {
-  return {name, grew: 0, shrank: 0, blocks: 0, places: 0, children: new Map()};
+  return {name, grew: 0, shrank: 0, beside: 0, places: 0, children: new Map()};
 }
 
 function addTo(node, row) {
-  if (row.bytes > 0) node.grew += row.bytes;
-  else node.shrank -= row.bytes;
-  node.blocks += row.blocks;
+  if (row.width > 0) node.grew += row.width;
+  else node.shrank -= row.width;
+  node.beside += row.beside;
 }
 
 function widthOf(node) {
   return node.grew + node.shrank;
 }
 
-function makeTree(rows) {
+// From main inward, or inverted: from the responsible functions to their callers.
+function makeTree(rows, inverted) {
   const root = makeNode('all');
   for (const row of rows) {
     let node = root;
     addTo(node, row);
-    for (const {name} of row.stack.frames.toReversed()) {
+    const {frames} = row.stack;
+    for (const {name} of inverted ? frames : frames.toReversed()) {
       if (!node.children.has(name)) node.children.set(name, makeNode(name));
       node = node.children.get(name);
       addTo(node, row);
@@ -40,10 +42,10 @@ function shownChildren(node, least) {
   if (narrow.length === 0) return wide;
   const rest = makeNode(`in ${countText(narrow.length, 'place')}`);
   rest.places = narrow.length;
-  for (const {grew, shrank, blocks} of narrow) {
+  for (const {grew, shrank, beside} of narrow) {
     rest.grew += grew;
     rest.shrank += shrank;
-    rest.blocks += blocks;
+    rest.beside += beside;
   }
   return [...wide, rest];
 }
@@ -58,16 +60,17 @@ function colour(node, depth, difference) {
   return `c${hash % 8}`;
 }
 
-// `view`: {difference, blocks} say whether numbers have signs and whether blocks are known.
+// `view`: {measure, difference, beside}: whether numbers have signs, and whether both are known.
 function numbers(node, whole, view) {
-  const {grew, shrank, blocks} = node;
+  const {grew, shrank, beside} = node;
+  const {measure, difference} = view;
   const percent = percentText(grew + shrank, whole);
-  const text = view.difference ?
-      `${signed(grew - shrank)} bytes: grew ${grouped(grew)}, shrank ${grouped(shrank)} ` +
-          `(${percent} of what moved)` :
-      `${grouped(grew)} bytes (${percent})`;
-  if (!view.blocks) return text;
-  return `${text}, ${view.difference && blocks >= 0 ? '+' : ''}${countText(blocks, 'block')}`;
+  const sign = (number) => difference && number >= 0 ? '+' : '';
+  const text = difference ?
+      `${sign(grew - shrank)}${measure.text(grew - shrank)}: grew ${grouped(grew)}, ` +
+          `shrank ${grouped(shrank)} (${percent} of what moved)` :
+      `${measure.text(grew)} (${percent})`;
+  return view.beside ? `${text}, ${sign(beside)}${measure.besideText(beside)}` : text;
 }
 
 function drawBoxes(svg, tree, view) {
