@@ -1,5 +1,6 @@
 #include "export/call_graph.h"
 
+#include <algorithm>
 #include <set>
 
 #include "profile/text.h"
@@ -33,7 +34,9 @@ CallGraph call_graph(const Stacks& stacks, const analyze::Table& table) {
       if (i == 0) {
         function.own[line] += stack.value;
       } else if (called.emplace(chain[i], line, chain[i - 1]).second) {
-        graph.calls[{chain[i], line, chain[i - 1]}] += stack.value;
+        GraphCall& call = graph.calls[{chain[i], line, chain[i - 1]}];
+        call.total += stack.value;
+        call.allocations += std::max<uint64_t>(stack.row->allocations, 1);
       }
     }
   }

@@ -19,9 +19,15 @@ struct GraphFunction {
   std::map<uint64_t, uint64_t> own;  // by line: over the stacks that end in it
 };
 
+struct GraphCall {
+  uint64_t total = 0;  // over all stacks with this call
+  // Allocations made through it. A stack whose report does not tell them counts as one.
+  uint64_t allocations = 0;
+};
+
 struct CallGraph {
   // Key: caller, line in the caller, callee. A stack with the same call twice counts once.
-  using Calls = std::map<std::tuple<size_t, uint64_t, size_t>, uint64_t>;
+  using Calls = std::map<std::tuple<size_t, uint64_t, size_t>, GraphCall>;
 
   std::vector<GraphFunction> functions;
   Calls calls;

@@ -23,8 +23,9 @@ std::string callgrind(const Stacks& stacks, const CallGraph& graph) {
     for (; call != graph.calls.end() && std::get<0>(call->first) == i; ++call) {
       const GraphFunction& callee = graph.functions[std::get<2>(call->first)];
       out +=
-          fmt::format("cob={}\ncfi={}\ncfn={}\ncalls=1 0\n{} {}\n", or_unknown(callee.module),
-                      or_unknown(callee.file), callee.name, std::get<1>(call->first), call->second);
+          fmt::format("cob={}\ncfi={}\ncfn={}\ncalls={} 0\n{} {}\n", or_unknown(callee.module),
+                      or_unknown(callee.file), callee.name, call->second.allocations,
+                      std::get<1>(call->first), call->second.total);
     }
   }
   return out;

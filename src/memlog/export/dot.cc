@@ -38,8 +38,8 @@ std::string dot(const Stacks& stacks, const CallGraph& graph, double percent) {
         share(function.total) / 150);
   }
   std::map<std::pair<size_t, size_t>, uint64_t> edges;  // whatever the line
-  for (const auto& [call, value] : graph.calls) {
-    edges[{std::get<0>(call), std::get<2>(call)}] += value;
+  for (const auto& [call, sum] : graph.calls) {
+    edges[{std::get<0>(call), std::get<2>(call)}] += sum.total;
   }
   for (const auto& [edge, value] : edges) {
     if (share(value) < percent || share(graph.functions[edge.first].total) < percent) continue;
