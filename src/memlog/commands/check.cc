@@ -345,13 +345,13 @@ std::string formatted(const CheckOptions& options, const Arguments& arguments, c
   for (const analyze::Verdict& verdict : judge.verdicts()) {
     if (!verdict.good()) repository.learn(verdict.table);
   }
-  const auto site_of = [&](const analyze::Table& table, const analyze::Row& row) {
+  const auto line_of = [&](const analyze::Table& table, const analyze::Row& row) {
     const collect::RepositoryLine line = repository.line_of(table, row);
-    return exporting::Site{line.file, line.line, line.function};
+    return exporting::CodeLine{line.file, line.line, line.function};
   };
-  if (options.format == "junit") return exporting::junit(judge.verdicts(), site_of, limit);
-  return options.format == "github" ? exporting::github(judge.verdicts(), site_of, limit)
-                                    : exporting::code_quality(judge.verdicts(), site_of);
+  if (options.format == "junit") return exporting::junit(judge.verdicts(), line_of, limit);
+  return options.format == "github" ? exporting::github(judge.verdicts(), line_of, limit)
+                                    : exporting::code_quality(judge.verdicts(), line_of);
 }
 
 // With --output, and for GitHub, which finds its lines in the log, people get their text, too.

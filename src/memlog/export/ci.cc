@@ -41,7 +41,7 @@ std::string verdict_line(const Verdict& verdict) {
                      profile::grouped(verdict.limit));
 }
 
-std::string stack_line(const Verdict& verdict, const analyze::Row& row, const Site& site) {
+std::string stack_line(const Verdict& verdict, const analyze::Row& row, const CodeLine& site) {
   const std::string who = plain(analyze::short_name(site.function));
   return fmt::format("{}{}{} bytes in {} {}", who, who.empty() ? "" : ": ",
                      profile::grouped(row.bytes), counted(row.blocks, "block"), verdict.what);
@@ -63,7 +63,7 @@ std::string frame_lines(const analyze::Table& table, const analyze::Row& row) {
   return out;
 }
 
-std::string github(const std::vector<Verdict>& verdicts, const SiteOf& site_of, size_t limit) {
+std::string github(const std::vector<Verdict>& verdicts, const CodeLineOf& line_of, size_t limit) {
   std::string out;
   for (const Verdict& verdict : verdicts) {
     if (verdict.good()) continue;
@@ -72,7 +72,7 @@ std::string github(const std::vector<Verdict>& verdicts, const SiteOf& site_of, 
     size_t shown = 0;
     for (const analyze::Row& row : verdict.table.rows()) {
       if (limit != 0 && shown++ == limit) break;
-      const Site site = site_of(verdict.table, row);
+      const CodeLine site = line_of(verdict.table, row);
       const std::string place =
           site.file.empty()
               ? ""
@@ -86,7 +86,7 @@ std::string github(const std::vector<Verdict>& verdicts, const SiteOf& site_of, 
   return out;
 }
 
-std::string junit(const std::vector<Verdict>& verdicts, const SiteOf& site_of, size_t limit) {
+std::string junit(const std::vector<Verdict>& verdicts, const CodeLineOf& line_of, size_t limit) {
   size_t failures = 0;
   std::string cases;
   for (const Verdict& verdict : verdicts) {
@@ -102,7 +102,7 @@ std::string junit(const std::vector<Verdict>& verdicts, const SiteOf& site_of, s
     for (const analyze::Row& row : verdict.table.rows()) {
       if (limit != 0 && shown++ == limit) break;
       cases += xml(fmt::format("{}  stack={:016x}\n{}\n",
-                               stack_line(verdict, row, site_of(verdict.table, row)), row.stack,
+                               stack_line(verdict, row, line_of(verdict.table, row)), row.stack,
                                frame_lines(verdict.table, row)));
     }
     cases += "</failure>\n    </testcase>\n";

@@ -36,14 +36,14 @@ std::string fingerprint(const std::string& names, size_t number) {
 
 }  // namespace
 
-std::string code_quality(const std::vector<analyze::Verdict>& verdicts, const SiteOf& site_of) {
+std::string code_quality(const std::vector<analyze::Verdict>& verdicts, const CodeLineOf& line_of) {
   ordered_json out = ordered_json::array();
   std::map<std::string, size_t> seen;  // stacks of the same names are told apart by their order
   for (const analyze::Verdict& verdict : verdicts) {
     if (verdict.good()) continue;
     for (const analyze::Row& row : verdict.table.rows()) {
       const std::string names = verdict.what + '\n' + names_of(verdict.table, row);
-      Site site = site_of(verdict.table, row);
+      CodeLine site = line_of(verdict.table, row);
       // GitLab refuses an issue without a place.
       if (site.file.empty()) site = {"unknown", 1, ""};
       out.push_back({{"description", "memlog check: " + stack_line(verdict, row, site)},
