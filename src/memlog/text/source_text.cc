@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <exception>
 
-#include "analyze/short_name.h"
+#include "analyze/function_name.h"
 #include "profile/file.h"
 #include "profile/text.h"
 #include "terminal/columns.h"
@@ -53,7 +53,7 @@ std::string row(const analyze::LineSum& sum, const Style& style) {
 
 std::string source_text(const analyze::ListedFunction& function, const Style& style) {
   const std::string name =
-      style.full_names ? function.function : analyze::short_name(function.function);
+      style.full_names ? function.function : analyze::brief_name(function.function);
   std::string out = row(function.sum, style) + "  " + coloured(plain(name), kBold, style) + "  " +
                     coloured(plain(function.file), kFaint, style) + '\n';
   std::string content;

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "profile/text.h"
+#include "terminal/columns.h"
 
 namespace mtrace::text {
 namespace {
@@ -24,15 +25,16 @@ size_t name_width(const Style& style) {
 // `name` in so many columns. A function that is too long loses its outer scopes first; a line that
 // begins with a blank is of a stack, and loses its end.
 std::string fitted(std::string name, size_t width) {
+  using terminal::columns_of;
   const std::string whole = name;
-  while (!name.starts_with(' ') && name.size() > width - (name == whole ? 0 : 2)) {
+  while (!name.starts_with(' ') && columns_of(name) > width - (name == whole ? 0 : 2)) {
     const size_t scope = name.find("::");
     if (scope == std::string::npos || name.find_first_of("<{(") < scope) break;
     name.erase(0, scope + 2);
   }
   if (name != whole) name = ".." + name;
-  if (name.size() > width) name = fmt::format("{:.{}}", name, width - 2) + "..";
-  return fmt::format("{:<{}}", name, width);
+  if (columns_of(name) > width) name = std::string(terminal::beginning_of(name, width - 2)) + "..";
+  return name + std::string(width - std::min(width, columns_of(name)), ' ');
 }
 
 void add(WatchRow& sum, const WatchRow& more) {
