@@ -135,9 +135,10 @@ TEST_F(LiveTest, Expire) {
       result.out.find("stopped at 2 expired blocks; 1 stack with blocks that outlived 0.100 s"),
       std::string::npos)
       << result.out;
-  EXPECT_NE(result.out.find("  may leak 2 blocks, 1500 bytes in 1 stack; expired 2, freed after that 0\n"
-                            "  allocations 2, frees 0\n"),
-            std::string::npos)
+  EXPECT_NE(
+      result.out.find("  may leak 2 blocks, 1500 bytes in 1 stack; expired 2, freed after that 0\n"
+                      "  allocations 2, frees 0\n"),
+      std::string::npos)
       << result.out;
   EXPECT_EQ(result.out.find("site_passing"), std::string::npos) << result.out;
   process.send(SIGKILL);

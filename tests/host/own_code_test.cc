@@ -18,6 +18,8 @@ namespace {
 const std::vector<std::string> kLeaks = {"Cache<...>::remember", "Sessions::open",
                                          "Graph<...>::link"};
 constexpr size_t kMostLines = 60;
+constexpr int kRequests = 32;
+constexpr char kBlocks[] = "352";  // that these leak: nothing else of them lives on
 
 class OwnCodeTest : public HostTest, public testing::WithParamInterface<const char*> {
  protected:
@@ -31,8 +33,10 @@ class OwnCodeTest : public HostTest, public testing::WithParamInterface<const ch
     return path;
   }
   // Its reports, in order.
-  std::vector<std::string> reports() {
-    const Result result = run(traced({built(), "16", "50"}));
+  std::vector<std::string> reports(const std::string& depth = "10") {
+    Command command = traced({built(), "16", "50"});
+    command.env["MTRACE_DEPTH"] = depth;
+    const Result result = run(command);
     EXPECT_TRUE(result.exited(0)) << result.err;
     std::vector<std::string> files;
     for (int seq = 1; seq <= 17; ++seq) {
@@ -102,6 +106,18 @@ int64_t sum_of_entries(const std::string& text) {
   return sum;
 }
 
+// Blocks and bytes of the statistics of memlog expire.
+std::pair<int64_t, int64_t> leaked_in(const std::string& text) {
+  std::pair<int64_t, int64_t> sum;
+  const std::regex numbers("\n  may leak (\\d+) blocks, (\\d+) bytes");
+  for (std::sregex_iterator at(text.begin(), text.end(), numbers), end; at != end; ++at) {
+    sum.first += std::stoll((*at)[1]);
+    sum.second += std::stoll((*at)[2]);
+  }
+  EXPECT_GT(sum.first, 0) << text;
+  return sum;
+}
+
 TEST_P(OwnCodeTest, EachViewBeginsWithTheLeaks) {
   const std::vector<std::string> files = reports();
   const std::string leaks = view({"leaks"}, files);
@@ -153,6 +169,27 @@ TEST_P(OwnCodeTest, EachViewBeginsWithTheLeaks) {
   lines.resize(4);
   expect_leaks_first(lines, picture.substr(0, 2000));
 
+  // What pprof lists: it drops what memlog folds, also what was inlined.
+  const std::string profile = temp() + "/profile.pb.gz";
+  view({"export", "-f", "pprof", "-o", profile}, files);
+  ASSERT_TRUE(std::filesystem::exists("/usr/bin/go")) << "make deps-test installs it";
+  Command pprof = plain({"/usr/bin/go", "tool", "pprof", "-top", "-nodecount=4", profile});
+  pprof.env["HOME"] = temp();  // for its cache
+  const Result listed = run(pprof);
+  ASSERT_TRUE(listed.exited(0)) << listed.err;
+  std::vector<std::string> functions;
+  for (const std::string& line : lines_of(listed.out)) {
+    // flat, its share, the sum of shares, cumulative, its share, function
+    std::smatch match;
+    const std::regex row("^ *\\S+ +\\S+% +\\S+% +\\S+ +\\S+%  (.*)$");
+    if (std::regex_match(line, match, row)) functions.push_back(match[1]);
+  }
+  // It leaves out template arguments.
+  for (std::string& name : functions) {
+    name = std::regex_replace(name, std::regex("shop::(Cache|Graph)::"), "shop::$1<...>::");
+  }
+  expect_leaks_first(functions, listed.out);
+
   // The table of the page, as the browser has it.
   const std::string page = temp() + "/page.html";
   view({"export", "-f", "html", "-o", page}, files);
@@ -172,6 +209,31 @@ TEST_P(OwnCodeTest, EachViewBeginsWithTheLeaks) {
   expect_leaks_first(rows, shot.out.substr(0, 2000));
 }
 
+// Without optimisation own code is more than three frames away from malloc.
+TEST_P(OwnCodeTest, StacksCutBeforeOwnCodeSaySo) {
+  const std::vector<std::string> files = reports("3");
+  const std::string cut = "    (cut at 3 frames, before own code: try MTRACE_DEPTH=32)";
+  const bool expected = GetParam() == std::string("-O0");
+  for (const std::vector<std::string>& words :
+       std::vector<std::vector<std::string>>{{"show", "-n", "0"},
+                                             {"show", "-n", "0", "--group-by", "function"},
+                                             {"diff", "-n", "0"}}) {
+    const bool compare = words[0] == "diff";
+    const std::string text = view(words, compare ? std::vector<std::string>{files[1], files[14]}
+                                                 : std::vector<std::string>{files[8]});
+    const std::vector<std::string> heads = leaders(text);
+    for (const std::string& line : heads) EXPECT_FALSE(names_library(line)) << line;
+    const auto count = std::count(heads.begin(), heads.end(), cut);
+    EXPECT_EQ(count != 0, expected) << text;
+    if (words.size() == 5) EXPECT_LE(count, 1) << text;
+  }
+  if (!expected) return;
+  const std::string picture = view({"export", "-f", "flamegraph"}, {files[8]});
+  EXPECT_NE(picture.find("<title>(cut at 3 frames, before own code: try MTRACE_DEPTH=32)"),
+            std::string::npos);
+  EXPECT_EQ(picture.find("<title>operator new"), std::string::npos);
+}
+
 TEST_P(OwnCodeTest, LiveViewsBeginWithTheLeaks) {
   Command command = traced({built(), "8", "50", "wait"});
   command.env["MTRACE_LEDGER"] = temp();
@@ -185,13 +247,51 @@ TEST_P(OwnCodeTest, LiveViewsBeginWithTheLeaks) {
   }
   expect_leaks_first(rows, top);
 
-  Process watch(plain({memlog_tool(), "expire", "--after", "100ms", "--max-expired", "350", pid}));
+  // The same on a terminal of 80 columns and 24 lines.
+  Command on_terminal =
+      plain({"/usr/bin/script", "-qec",
+             "stty rows 24 cols 80; exec " + memlog_tool() + " top --count 1 --delay 50ms " + pid,
+             "/dev/null"});
+  on_terminal.env["TERM"] = "xterm";
+  const Result screen = run(on_terminal);
+  ASSERT_TRUE(screen.exited(0)) << screen.err;
+  const std::string shown =
+      std::regex_replace(screen.out, std::regex("\x1b\\[[0-9;?]*[A-Za-z]|\r"), "");
+  const size_t titles = shown.find("function (stacks)");
+  ASSERT_NE(titles, std::string::npos) << shown;
+  rows.clear();
+  for (const std::string& line : lines_of(shown.substr(shown.find('\n', titles)))) {
+    EXPECT_LE(line.size(), 80u) << line;
+    if (!line.empty() && rows.size() < 4) rows.push_back(line);
+  }
+  expect_leaks_first(rows, shown);
+
+  // Far longer than the requests take: what they free must not expire.
+  const auto watching = [&](const char* by) {
+    return plain({memlog_tool(), "expire", "--after", "2s", "--max-expired", kBlocks, "--group-by",
+                  by, pid});
+  };
+  Process watch(watching("function"));
+  Process by_stack(watching("stack"));
   ASSERT_TRUE(watch.read_line());
-  process.write(std::string(32, '\n'));  // 352 blocks
+  ASSERT_TRUE(by_stack.read_line());
+  process.write(std::string(kRequests, '\n'));
   const Result expired = watch.wait();
   ASSERT_TRUE(expired.exited(0)) << expired.err;
-  const std::string statistics = expired.out.substr(expired.out.find("\n\nstopped at"));
-  expect_leaks_first(leaders(statistics), statistics);
+  // While it watches: a line that names own code. At the end: a paragraph, the largest leak first.
+  const size_t end = expired.out.find("\n\nstopped at");
+  ASSERT_NE(end, std::string::npos) << expired.out;
+  for (const std::string& line : lines_of(expired.out.substr(0, end))) {
+    EXPECT_FALSE(names_library(line)) << line;
+  }
+  std::vector<std::string> heads;
+  for (const std::string& line : lines_of(expired.out.substr(expired.out.find('\n', end + 2)))) {
+    if (!line.empty() && line[0] != ' ') heads.push_back(line);
+  }
+  expect_leaks_first(heads, expired.out);
+  expect_short(expired.out);
+  const Result stacks = by_stack.wait();
+  EXPECT_EQ(leaked_in(expired.out), leaked_in(stacks.out)) << expired.out << stacks.out;
   EXPECT_TRUE(process.wait().exited(0));
 }
 
