@@ -22,7 +22,7 @@ struct ExpiryGroupNews {
   ExpiryGroup group;
   uint64_t expired = 0;  // newly
   uint64_t freed = 0;
-  bool muted = false;        // a stack of it was muted at this look
+  bool muted = false;         // a stack of it was muted at this look
   uint64_t mute_longest = 0;  // ticks: the longest life of a freed block of a stack muted now
 };
 

@@ -92,7 +92,8 @@ size_t Groups::place(const Row& row, const std::vector<Module>& modules) {
     const size_t at = responsible_->of(frames, modules);
     name = name_of(by_, frames[at], module_of(frames, at, modules));
   }
-  const auto [place, added] = known_.try_emplace(row.kind + '\n' + std::move(name.key), groups_.size());
+  const auto [place, added] =
+      known_.try_emplace(row.kind + '\n' + std::move(name.key), groups_.size());
   if (added) groups_.push_back(std::make_shared<Group>(std::move(name.group)));
   Group& group = *groups_[place->second];
   ++group.stacks;

@@ -91,7 +91,7 @@ enum class Order {
   kPeak,
   kAge,
   kStack,
-  kSize,  // of a block, on average
+  kSize,    // of a block, on average
   kFailed,  // of entries @failed: how many allocations failed
 };
 

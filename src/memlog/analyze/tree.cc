@@ -48,7 +48,8 @@ class Builder {
     if (shape_.responsible == nullptr) {
       for (const Frame& frame : row.frames) frames.push_back({&frame, 1});
     } else {
-      for (const FoldedFrame& line : shape_.responsible->folded(row.frames, table_.modules(), row.depth)) {
+      for (const FoldedFrame& line :
+           shape_.responsible->folded(row.frames, table_.modules(), row.depth)) {
         // The responsible frame is what allocates.
         if (line.inside) continue;
         if (line.missing()) {

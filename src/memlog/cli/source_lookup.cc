@@ -48,7 +48,8 @@ const std::vector<std::string>& SourceLookup::lines_of(const std::string& path) 
   } catch (const profile::FileError&) {
     return known->second;  // as if it were not here
   }
-  for (const std::string_view line : profile::split(content, '\n')) known->second.emplace_back(line);
+  for (const std::string_view line : profile::split(content, '\n'))
+    known->second.emplace_back(line);
   if (content.ends_with('\n')) known->second.pop_back();
   return known->second;
 }

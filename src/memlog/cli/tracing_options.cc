@@ -69,9 +69,8 @@ std::chrono::milliseconds read_timeline_interval(const Arguments& arguments) {
   if (wish == "none") return std::chrono::milliseconds(0);
   const auto interval = text::read_duration(wish, 1000);
   if (!interval || *interval < kLeast || *interval > kMost) {
-    throw UsageError(
-        fmt::format("{}: --timeline {} is neither a time from 10ms to 1s nor none",
-                    arguments.command(), wish));
+    throw UsageError(fmt::format("{}: --timeline {} is neither a time from 10ms to 1s nor none",
+                                 arguments.command(), wish));
   }
   return std::chrono::milliseconds(*interval);
 }

@@ -16,7 +16,7 @@ struct RunOptions {
   std::string directory;              // where to look for reports
   std::chrono::milliseconds every{0};
   std::chrono::milliseconds timeline{0};  // interval of samples; 0: none
-  size_t keep = 0;  // reports of each process that are not merged; 0: all
+  size_t keep = 0;                        // reports of each process that are not merged; 0: all
   bool quiet = false;
   analyze::ResponsiblePointer responsible;  // of the summary
 };

@@ -86,9 +86,9 @@ class Session {
         first_(file),
         known_(first_),
         begun_(now_ticks()),
-        expiry_(begun_, to_ticks(options.after), options.mute,
-                options.json || options.grouped ? analyze::Pace::kEachLook
-                                                : analyze::Pace::kDoubling) {
+        expiry_(
+            begun_, to_ticks(options.after), options.mute,
+            options.json || options.grouped ? analyze::Pace::kEachLook : analyze::Pace::kDoubling) {
     const format::LedgerHeader& header = file.header();
     print(streams_, text_.beginning(live::ledger_text(header.name), header.pid));
     std::fflush(streams_.out);
@@ -153,8 +153,8 @@ class Session {
       return;
     }
     for (const analyze::ExpiryStack* stack : stacks) {
-      print(streams_, text_.statistics(*stack, statistics(*stack), *known_.find(stack->index),
-                                       names_));
+      print(streams_,
+            text_.statistics(*stack, statistics(*stack), *known_.find(stack->index), names_));
     }
   }
 

@@ -290,8 +290,7 @@ void export_lines(const Arguments& arguments, const std::string& format, collect
 // ---- memlog export -f html.
 
 void check_options(const Arguments& arguments) {
-  for (const char* option :
-       {"--by", "--base", "--min-bytes", "--grew", "--shrank", "--lifetime"}) {
+  for (const char* option : {"--by", "--base", "--min-bytes", "--grew", "--shrank", "--lifetime"}) {
     if (arguments.has(option)) {
       throw UsageError(fmt::format(
           "export: {} cannot be used with html: the page shows what is live at each report",
@@ -485,7 +484,8 @@ std::string write(const std::string& format, const ExportRows& rows, analyze::Or
   complain_left_out(stacks.left_out, side, streams);
   if (format == "folded") return exporting::folded(stacks);
   if (format == "speedscope") return exporting::speedscope(stacks);
-  if (format == "pprof") return exporting::pprof(stacks, table, nanoseconds_of(rows.taken), responsible);
+  if (format == "pprof")
+    return exporting::pprof(stacks, table, nanoseconds_of(rows.taken), responsible);
   if (format == "gprof2dot") return exporting::gprof2dot(stacks, table);
   if (format == "gperftools") return exporting::gperftools(stacks, table);
   const auto milliseconds =

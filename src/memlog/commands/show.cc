@@ -331,10 +331,10 @@ int run_show(const Arguments& arguments, const Streams& streams) {
   }
   // Each line as numbers beside what is listed otherwise.
   const auto entries = [&](const analyze::Table& table, const text::Context& context) {
-    return sources ? text_of_sources(table, *sources, *reports.filter().responsible,
-                                   options.style) +
-                         text::remarks_text(context, options.style)
-                   : text::entries_text(table, context, options.style);
+    return sources
+               ? text_of_sources(table, *sources, *reports.filter().responsible, options.style) +
+                     text::remarks_text(context, options.style)
+               : text::entries_text(table, context, options.style);
   };
   const std::vector<std::string> files =
       collect::Reports::files(arguments.operands(), arguments.has("--sum"));

@@ -22,10 +22,9 @@ std::string callgrind(const Stacks& stacks, const CallGraph& graph) {
     for (const auto& [line, value] : function.own) out += fmt::format("{} {}\n", line, value);
     for (; call != graph.calls.end() && std::get<0>(call->first) == i; ++call) {
       const GraphFunction& callee = graph.functions[std::get<2>(call->first)];
-      out +=
-          fmt::format("cob={}\ncfi={}\ncfn={}\ncalls={} 0\n{} {}\n", or_unknown(callee.module),
-                      or_unknown(callee.file), callee.name, call->second.allocations,
-                      std::get<1>(call->first), call->second.total);
+      out += fmt::format("cob={}\ncfi={}\ncfn={}\ncalls={} 0\n{} {}\n", or_unknown(callee.module),
+                         or_unknown(callee.file), callee.name, call->second.allocations,
+                         std::get<1>(call->first), call->second.total);
     }
   }
   return out;

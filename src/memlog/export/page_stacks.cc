@@ -45,9 +45,7 @@ struct Course {
     for (size_t state = 0; state < bytes.size(); ++state) count += changes(state);
     return count;
   }
-  bool empty() const {
-    return changes() == 0 && peak == 0 && turnover == analyze::Turnover{};
-  }
+  bool empty() const { return changes() == 0 && peak == 0 && turnover == analyze::Turnover{}; }
 };
 
 Course course_of(const analyze::Series& series, size_t row) {
@@ -128,12 +126,8 @@ class Writer {
   }
 
   ordered_json json() const {
-    return {{"names", names_.all()},
-            {"sources", sources_.all()},
-            {"modules", modules_.all()},
-            {"frames", frames_},
-            {"listings", listings_},
-            {"stacks", stacks_}};
+    return {{"names", names_.all()}, {"sources", sources_.all()}, {"modules", modules_.all()},
+            {"frames", frames_},     {"listings", listings_},     {"stacks", stacks_}};
   }
 
  private:

@@ -51,8 +51,7 @@ ordered_json samples_json(const std::optional<profile::Timeline>& timeline) {
   if (!timeline) return out;
   const auto number = [](uint64_t value) { return countable(static_cast<int64_t>(value)); };
   for (const profile::Sample& sample : timeline->samples) {
-    out.push_back(
-        {number(sample.milliseconds), number(sample.live), number(sample.resident)});
+    out.push_back({number(sample.milliseconds), number(sample.live), number(sample.resident)});
   }
   return out;
 }

@@ -48,12 +48,13 @@ void AddressMap::add_mapping(size_t line, std::string_view text) {
   static const RE2 kMapping(
       R"((?:^|\s)([0-9a-f]{1,16})-([0-9a-f]{1,16}) [r-][w-]x[ps] ([0-9a-f]{1,16}) )"
       R"([0-9a-f]+:[0-9a-f]+ [0-9]+ +(/.*?)( \(deleted\))?\s*$)");
-  if (text.find("-x") == std::string_view::npos && text.find("wx") == std::string_view::npos) return;
+  if (text.find("-x") == std::string_view::npos && text.find("wx") == std::string_view::npos)
+    return;
   Part part;
   uint64_t begin = 0;
   uint64_t end = 0;
-  if (!RE2::PartialMatch(text, kMapping, RE2::Hex(&begin), RE2::Hex(&end), RE2::Hex(&part.map_offset),
-                         &part.module.path)) {
+  if (!RE2::PartialMatch(text, kMapping, RE2::Hex(&begin), RE2::Hex(&end),
+                         RE2::Hex(&part.map_offset), &part.module.path)) {
     return;
   }
   part.mapping = {begin, end};

@@ -43,10 +43,10 @@ class AddressMap {
  private:
   struct Part {
     profile::Module module;
-    Extent mapping;             // of a line of maps; empty: a module line
-    uint64_t map_offset = 0;    // in the file
-    bool read = false;          // the file; it tells the base of what is mapped, and this:
-    std::vector<Extent> code;   // empty: there is no such file
+    Extent mapping;            // of a line of maps; empty: a module line
+    uint64_t map_offset = 0;   // in the file
+    bool read = false;         // the file; it tells the base of what is mapped, and this:
+    std::vector<Extent> code;  // empty: there is no such file
   };
   struct Description {
     size_t line;  // its last

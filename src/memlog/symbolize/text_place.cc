@@ -98,8 +98,8 @@ std::optional<TextPlace> embedded_place(std::string_view text) {
     plus = text.rfind(kOffset, plus - 1);
     if (plus == std::string_view::npos) break;
     const size_t close = text.find(')', plus);
-    const size_t open = std::max({text.rfind("(/", plus) + 1, text.rfind("([", plus) + 1,
-                                  text.rfind("(.", plus) + 1});
+    const size_t open = std::max(
+        {text.rfind("(/", plus) + 1, text.rfind("([", plus) + 1, text.rfind("(.", plus) + 1});
     if (close == std::string_view::npos || open == 0) continue;
     if (auto place = memlog_place(text.substr(open, close - open), TextPlace::Form::kText)) {
       return place;

@@ -65,8 +65,8 @@ std::string short_entry(const Table& table, const Row& row, const Context& conte
                          : row.stack == 0     ? ""
                                               : fmt::format("{:016x}", row.stack);
   out += ' ' + coloured(fmt::format("{:>16}", id), kFaint, style) + ' ';
-  const std::string what = row.group != nullptr ? group_text(*row.group, style)
-                                                : stack_line(table, row, style);
+  const std::string what =
+      row.group != nullptr ? group_text(*row.group, style) : stack_line(table, row, style);
   return out + (what.empty() ? "" : ' ' + what) + '\n';
 }
 

@@ -24,7 +24,8 @@ profile::Module module_of(const live::LedgerModuleState& known) {
 std::string detail_of(const analyze::Table& table, const analyze::Row& row,
                       const analyze::Responsible& responsible, const Style& style) {
   std::string out;
-  for (const analyze::FoldedFrame& line : responsible.folded(row.frames, table.modules(), row.depth)) {
+  for (const analyze::FoldedFrame& line :
+       responsible.folded(row.frames, table.modules(), row.depth)) {
     if (line.missing()) {
       out = analyze::cut_text(row.depth);
       continue;
@@ -106,8 +107,7 @@ size_t StackNames::group_of(const live::LedgerStackState& stack) const {
   return known == known_.end() ? 0 : known->second.group;
 }
 
-const std::vector<std::string>& StackNames::all_frames(
-    const live::LedgerStackState& stack) const {
+const std::vector<std::string>& StackNames::all_frames(const live::LedgerStackState& stack) const {
   static const std::vector<std::string> kNone;
   const auto known = known_.find(stack.ordinal);
   return known == known_.end() ? kNone : known->second.all_frames;

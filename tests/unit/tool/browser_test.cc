@@ -193,7 +193,8 @@ void expect_width(const json& boxes, const std::string& name, int64_t part, int6
 using Names = std::vector<std::string>;
 
 TEST_F(Browser, NothingIsAskedForAndNothingGoesWrong) {
-  for (const char* part : {"graph", "still", "base", "report", "views", "hostileSvg", "hostilePage"}) {
+  for (const char* part :
+       {"graph", "still", "base", "report", "views", "hostileSvg", "hostilePage"}) {
     EXPECT_EQ(facts_[part]["problems"], json::array()) << part;
     ASSERT_EQ(facts_[part]["requests"].size(), 1u) << part << facts_[part]["requests"];
   }
@@ -393,15 +394,15 @@ void expect_rows(const json& shown, const std::vector<Names>& rows) {
 TEST_F(Browser, ThePageShowsWhatWasAllocatedAndFreed) {
   const json& views = facts_["views"];
   EXPECT_EQ(views["measures"],
-            (Names{"live bytes", "held at the peak", "live blocks", "allocated bytes", "allocations",
-                   "temporary allocations", "lifetime of freed blocks"}));
+            (Names{"live bytes", "held at the peak", "live blocks", "allocated bytes",
+                   "allocations", "temporary allocations", "lifetime of freed blocks"}));
   const json& shown = views["shown"];
   expect_rows(shown["live"], {{"6,400", "67.72%", "100", "keeper < main"},
                               {"3,000", "31.75%", "1", "buffer < worker"},
                               {"50", "0.53%", "1"}});
-  expect_rows(shown["blocks"], {{"100", "98.04%", "6,400", "keeper < main"},
-                                {"1", "0.98%", "3,000"},
-                                {"1", "0.98%", "50"}});
+  expect_rows(
+      shown["blocks"],
+      {{"100", "98.04%", "6,400", "keeper < main"}, {"1", "0.98%", "3,000"}, {"1", "0.98%", "50"}});
   expect_rows(shown["allocated"], {{"32,000", "77.20%", "1,000", "5 ms", "scratch < main"},
                                    {"6,400", "15.44%", "100", "", "keeper < main"},
                                    {"3,000", "7.24%", "1", ""},

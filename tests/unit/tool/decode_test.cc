@@ -266,7 +266,7 @@ int main(int argc, char** argv) {
         const size_t first = result.out.find(name);
         ASSERT_NE(first, std::string::npos) << flags << how << '\n' << result.out;
         EXPECT_NE(result.out.find(name, first + 1), std::string::npos) << flags << how << '\n'
-                                                                        << result.out;
+                                                                       << result.out;
       }
       const auto before = profile::split(text, '\n');
       const auto after = profile::split(result.out, '\n');
@@ -286,7 +286,8 @@ TEST_F(Decode, BareAddressesByTheModulesOfMtrace) {
   EXPECT_EQ(decode(module + line).out.find(module + line + "  plain_c  "), 0u);
   // Below the module, behind it, and in another build.
   for (const std::string& text :
-       {std::string("at [0x7effffffffff]\n") + module, std::string("at [0x7f1000000000]\n") + module,
+       {std::string("at [0x7effffffffff]\n") + module,
+        std::string("at [0x7f1000000000]\n") + module,
         line + "\n# module: " + file + " build-id=00ff base=0x7f0000000000\n"}) {
     EXPECT_EQ(decode(text).out, text);
   }

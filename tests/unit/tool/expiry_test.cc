@@ -1,9 +1,10 @@
 // Which blocks have outlived a time, told from looks at all live blocks.
 #include "analyze/expiry.h"
-#include "analyze/expiry_groups.h"
-#include "analyze/live_time.h"
 
 #include <gtest/gtest.h>
+
+#include "analyze/expiry_groups.h"
+#include "analyze/live_time.h"
 
 namespace mtrace::test {
 namespace {

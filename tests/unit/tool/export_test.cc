@@ -124,18 +124,19 @@ TEST_F(Export, GperftoolsInGooglePprof) {
 TEST(ExportCalls, CallgrindCountsAllocations) {
   TemporaryDirectory directory;
   const std::string frames = "\tmake\ta.c:3\t(/bin/app+0x30)\n\tmain\ta.c:9\t(/bin/app+0x90)\n";
-  write_text(
-      directory / "app-3-1.memlog",
-      "# memlog 1\n# program: /bin/app\n# pid: 3\n# seq: 1\n# trigger: exit\n"
-      "# started: 2026-11-20T20:15:00.000000Z\n# taken: 2026-11-20T20:15:31.123456Z\n"
-      "# delta: +300 bytes +3 blocks\n# live: 300 bytes 3 blocks\n"
-      "# lost: frames=0 stacks=0 blocks=0 inflight=0\n"
-      "+200\tblocks=+2\tlive=200\tallocs=5\tallocated=500\tfrees=3\tfreed=300\t"
-      "stack=0000000000000001\n\tone\tb.c:1\t(/bin/app+0x10)\n" + frames +
-      "+100\tblocks=+1\tlive=100\tallocs=7\tallocated=700\tfrees=6\tfreed=600\t"
-      "stack=0000000000000002\n\ttwo\tb.c:2\t(/bin/app+0x20)\n" + frames + "# end\n");
-  const std::string out = memlog({"export", "-f", "callgrind", "--no-resolve",
-                                  directory / "app-3-1.memlog"}).out;
+  write_text(directory / "app-3-1.memlog",
+             "# memlog 1\n# program: /bin/app\n# pid: 3\n# seq: 1\n# trigger: exit\n"
+             "# started: 2026-11-20T20:15:00.000000Z\n# taken: 2026-11-20T20:15:31.123456Z\n"
+             "# delta: +300 bytes +3 blocks\n# live: 300 bytes 3 blocks\n"
+             "# lost: frames=0 stacks=0 blocks=0 inflight=0\n"
+             "+200\tblocks=+2\tlive=200\tallocs=5\tallocated=500\tfrees=3\tfreed=300\t"
+             "stack=0000000000000001\n\tone\tb.c:1\t(/bin/app+0x10)\n" +
+                 frames +
+                 "+100\tblocks=+1\tlive=100\tallocs=7\tallocated=700\tfrees=6\tfreed=600\t"
+                 "stack=0000000000000002\n\ttwo\tb.c:2\t(/bin/app+0x20)\n" +
+                 frames + "# end\n");
+  const std::string out =
+      memlog({"export", "-f", "callgrind", "--no-resolve", directory / "app-3-1.memlog"}).out;
   EXPECT_NE(out.find("cfn=make\ncalls=12 0\n9 300\n"), std::string::npos) << out;
   EXPECT_NE(out.find("cfn=one\ncalls=5 0\n3 200\n"), std::string::npos) << out;
   EXPECT_NE(out.find("cfn=two\ncalls=7 0\n3 100\n"), std::string::npos) << out;

@@ -93,8 +93,9 @@ TEST(ReportPage, HasThePeakAndOpensOnItForABatchProgram) {
   const std::string file = directory / "app-3-1.memlog";
   write_text(file, batch("exit"));
   const json data = page_of({file});
-  EXPECT_EQ(data["peak"],
-            json::parse(R"({"bytes": 1000, "time": "2026-11-20T20:15:20.000000Z", "first": true})"));
+  EXPECT_EQ(
+      data["peak"],
+      json::parse(R"({"bytes": 1000, "time": "2026-11-20T20:15:20.000000Z", "first": true})"));
   EXPECT_EQ(peak_of(data, "keeps"), 300);
   EXPECT_EQ(peak_of(data, "frees"), 650);
   // The rest of the 1,000.
@@ -106,9 +107,8 @@ TEST(ReportPage, HasThePeakAndOpensOnItForABatchProgram) {
 }
 
 TEST(ReportPage, SourceLinesAreForThisFormatOnly) {
-  for (const std::vector<std::string>& words :
-       std::vector<std::vector<std::string>>{{"-f", "folded", "--source"},
-                                             {"-f", "html", "--source-path", "src"}}) {
+  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
+           {"-f", "folded", "--source"}, {"-f", "html", "--source-path", "src"}}) {
     std::vector<std::string> all = {"export", golden("app-4711-1.memlog")};
     all.insert(all.end(), words.begin(), words.end());
     EXPECT_EQ(memlog(all).status, 2) << words[1];
