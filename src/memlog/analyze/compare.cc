@@ -186,6 +186,7 @@ class Matcher {
     row.stack = shown.row->stack;
     row.frames = shown.row->frames;
     row.cut = shown.row->cut;
+    row.depth = shown.row->depth;
     row.before = before.bytes;
     if (__builtin_sub_overflow(after.bytes, before.bytes, &row.bytes) ||
         __builtin_sub_overflow(after.blocks, before.blocks, &row.blocks)) {
