@@ -107,12 +107,22 @@ double age_of_process(const std::string& folder) {
              static_cast<double>(::sysconf(_SC_CLK_TCK));
 }
 
-// Returns whether a process was started with `setting`, or may have been: some processes hide their
-// environment, and all do during an exec. `age`: seconds since a process could first have
-// `setting`; infinity: unknown. Throws FileError when the process is gone.
-bool may_have(const std::string& folder, const std::string& setting, double age) {
+// A directory of ledgers that may be removed.
+struct Candidate {
+  std::string path;
+  Descriptor lock;      // while it is held, no memlog run begins to use the directory
+  double age;           // seconds; infinity: unknown
+  bool wanted = false;  // a process of this user may still create its ledger here
+};
+
+// Marks the directories that the environment of a process names, or may name: some processes hide
+// theirs, and all do during an exec. A process older than a directory cannot name it; `oldest` is
+// the greatest age of a directory. Throws FileError when the process is gone.
+void mark_wanted(const std::string& folder, double oldest, std::vector<Candidate>& candidates) {
   constexpr int kLooks = 20;
   constexpr useconds_t kPause = 1000;
+  constexpr char kSetting[] = "\0MTRACE_LEDGER=";
+  const std::string setting(kSetting, sizeof kSetting - 1);
   for (int look = 0; look < kLooks; ++look) {
     std::string environment;
     try {
@@ -122,47 +132,64 @@ bool may_have(const std::string& folder, const std::string& setting, double age)
       look = kLooks;
     }
     if (!environment.empty()) {
-      return ('\0' + environment + '\0').find('\0' + setting + '\0') != std::string::npos;
+      environment = '\0' + environment + '\0';
+      if (environment.find(setting) == std::string::npos) return;
+      for (Candidate& one : candidates) {
+        one.wanted |= environment.find(setting + one.path + '\0') != std::string::npos;
+      }
+      return;
     }
-    if (age_of_process(folder) >= age + kClocksDiffer) return false;
+    if (age_of_process(folder) >= oldest + kClocksDiffer) return;
     ::usleep(kPause);
   }
-  return true;
+  const double age = age_of_process(folder);
+  for (Candidate& one : candidates) one.wanted |= age < one.age + kClocksDiffer;
 }
 
-// Returns whether a process of this user may still create its ledger in `directory`.
-bool is_wanted(const std::string& directory) {
-  const std::string setting = "MTRACE_LEDGER=" + directory;
-  const double age = age_of_directory(directory);
-  bool wanted = false;
+// Marks the directories in which a process of this user may still create its ledger. Reads each
+// environment once, however many directories there are.
+void mark_wanted(std::vector<Candidate>& candidates) {
+  double oldest = 0;
+  for (const Candidate& one : candidates) oldest = std::max(oldest, one.age);
   for_each_file("/proc", [&](const std::string& folder, const std::string& name) {
     struct stat state = {};
-    if (wanted || name.find_first_not_of("0123456789") != std::string::npos ||
+    if (name.find_first_not_of("0123456789") != std::string::npos ||
         !is_own(folder, S_IFDIR, state)) {
       return;
     }
     try {
-      wanted = may_have(folder, setting, age);
+      mark_wanted(folder, oldest, candidates);
     } catch (const profile::FileError&) {
       // The process is gone.
     }
   });
-  return wanted;
 }
 
 Descriptor open_directory(const std::string& path) {
   return Descriptor(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
 }
 
-void sweep_directory(const std::string& path) {
+// Adds the directory with its lock, unless a memlog run holds that.
+void hold(const std::string& path, std::vector<Candidate>& held) {
   struct stat state = {};
   if (!is_own(path, S_IFDIR, state)) return;
-  const Descriptor lock = open_directory(path);
-  if (lock.get() < 0 || ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0 || is_wanted(path)) return;
-  for_each_file(path, [](const std::string& file, const std::string& name) {
-    if (name.ends_with(format::kLedgerSuffix)) sweep_ledger(file, 0);
-  });
-  ::rmdir(path.c_str());  // if nothing is left in it
+  Descriptor lock = open_directory(path);
+  if (lock.get() < 0 || ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) return;
+  held.push_back({path, std::move(lock), age_of_directory(path)});
+}
+
+// Sweeps the directories and lets them go. The environments are read while all locks are held: a
+// directory that none names then is not named later either.
+void sweep_held(std::vector<Candidate>& held) {
+  if (!held.empty()) mark_wanted(held);
+  for (const Candidate& one : held) {
+    if (one.wanted) continue;
+    for_each_file(one.path, [](const std::string& file, const std::string& name) {
+      if (name.ends_with(format::kLedgerSuffix)) sweep_ledger(file, 0);
+    });
+    ::rmdir(one.path.c_str());  // if nothing is left in it
+  }
+  held.clear();
 }
 
 }  // namespace
@@ -187,18 +214,26 @@ std::string make_ledger_directory(Descriptor& lock) {
 
 void leave_ledger_directory(const std::string& path) {
   std::error_code error;
-  if (fs::is_empty(path, error) && !error && !is_wanted(path)) ::rmdir(path.c_str());
+  if (!fs::is_empty(path, error) || error) return;
+  std::vector<Candidate> left;
+  left.push_back({path, Descriptor(), age_of_directory(path)});
+  mark_wanted(left);
+  if (!left[0].wanted) ::rmdir(path.c_str());
 }
 
 void sweep_ledgers(pid_t pid) {
+  constexpr size_t kMostHeld = 256;  // each takes a descriptor
+  std::vector<Candidate> held;
   for (const std::string& place : places()) {
     for_each_file(place, [&](const std::string& path, const std::string& name) {
       if (name.ends_with(format::kLedgerSuffix)) return sweep_ledger(path, pid);
       if (name.size() == kPrefix.size() + kSuffix.size() && name.starts_with(kPrefix)) {
-        sweep_directory(path);
+        hold(path, held);
       }
+      if (held.size() == kMostHeld) sweep_held(held);
     });
   }
+  sweep_held(held);
 }
 
 void sweep_reports(const std::string& directory) {
