@@ -12,27 +12,34 @@
 
 namespace mtrace::target {
 
-TargetMemory::TargetMemory(pid_t pid)
-    : file_(::open(fmt::format("/proc/{}/mem", pid).c_str(), O_RDWR | O_CLOEXEC)) {
-  if (file_ < 0) {
-    throw AttachError(
-        fmt::format("cannot be traced: {} (see kernel.yama.ptrace_scope, or run memlog as root)",
-                    std::strerror(errno)));
-  }
+TargetMemory::TargetMemory(pid_t pid, std::nothrow_t)
+    : file_(::open(fmt::format("/proc/{}/mem", pid).c_str(), O_RDWR | O_CLOEXEC)),
+      error_(file_ < 0 ? errno : 0) {}
+
+TargetMemory::TargetMemory(pid_t pid) : TargetMemory(pid, std::nothrow) {
+  if (error_ == 0) return;
+  throw AttachError(
+      fmt::format("cannot be traced: {} (see kernel.yama.ptrace_scope, or run memlog as root)",
+                  std::strerror(error_)));
 }
 
-TargetMemory::~TargetMemory() { ::close(file_); }
+TargetMemory::~TargetMemory() {
+  if (file_ >= 0) ::close(file_);
+}
 
 bool TargetMemory::read(uint64_t address, void* data, size_t size) const {
-  const ssize_t done = ::pread(file_, data, size, static_cast<off_t>(address));
-  if (done >= 0 && static_cast<size_t>(done) != size) errno = EFAULT;
-  return done == static_cast<ssize_t>(size);
+  return is_all(::pread(file_, data, size, static_cast<off_t>(address)), size);
 }
 
 bool TargetMemory::write(uint64_t address, const void* data, size_t size) const {
-  const ssize_t done = ::pwrite(file_, data, size, static_cast<off_t>(address));
-  if (done >= 0 && static_cast<size_t>(done) != size) errno = EFAULT;
-  return done == static_cast<ssize_t>(size);
+  return is_all(::pwrite(file_, data, size, static_cast<off_t>(address)), size);
+}
+
+bool TargetMemory::is_all(ssize_t done, size_t size) const {
+  if (done == static_cast<ssize_t>(size)) return true;
+  if (error_ != 0) errno = error_;
+  if (done >= 0) errno = done == 0 ? ESRCH : EFAULT;
+  return false;
 }
 
 const std::string* PageCache::page(uint64_t begin) {

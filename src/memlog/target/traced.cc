@@ -1,6 +1,5 @@
 #include "target/traced.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -13,6 +12,7 @@
 #include "symbolize/dynamic_symbol.h"
 #include "symbolize/loader_need.h"
 #include "target/system_call_filters.h"
+#include "target/target_memory.h"
 
 namespace mtrace::target {
 namespace {
@@ -165,59 +165,33 @@ bool TracedProcess::has_unknown_filter() const {
 
 namespace {
 
-// A process's memory, open for writing. It stays bound to the program that ran at the time: after
-// an exec nothing more is read or written.
-class PinnedMemory {
- public:
-  explicit PinnedMemory(pid_t pid)
-      : file_(::open(fmt::format("/proc/{}/mem", pid).c_str(), O_RDWR | O_CLOEXEC)) {}
-  ~PinnedMemory() {
-    if (file_ >= 0) ::close(file_);
-  }
-  PinnedMemory(const PinnedMemory&) = delete;
-  PinnedMemory& operator=(const PinnedMemory&) = delete;
-
-  bool read(uint64_t address, void* data, size_t size) const {
-    return is_all(::pread(file_, data, size, static_cast<off_t>(address)), size);
-  }
-  bool write(uint64_t address, const void* data, size_t size) const {
-    return is_all(::pwrite(file_, data, size, static_cast<off_t>(address)), size);
-  }
-  // Returns whether a status block is there; false with errno.
-  bool has_block(uint64_t address) const {
-    uint64_t magic = 0;
-    if (!read(address, &magic, sizeof magic)) return false;
-    if (magic != format::kStatusMagic) errno = ESRCH;
-    return magic == format::kStatusMagic;
-  }
-
- private:
-  static bool is_all(ssize_t done, size_t size) {
-    if (done >= 0 && static_cast<size_t>(done) != size) errno = ESRCH;
-    return done == static_cast<ssize_t>(size);
-  }
-  int file_;
-};
+// Returns whether a status block is there; false with errno.
+bool has_block(const TargetMemory& memory, uint64_t address) {
+  uint64_t magic = 0;
+  if (!memory.read(address, &magic, sizeof magic)) return false;
+  if (magic != format::kStatusMagic) errno = ESRCH;
+  return magic == format::kStatusMagic;
+}
 
 }  // namespace
 
 bool TracedProcess::write_label(const std::string& label) const {
   const size_t size = std::min(label.size(), sizeof block_->label);
   const auto length = static_cast<uint32_t>(size);
-  const PinnedMemory memory(pid_);
+  const TargetMemory memory(pid_, std::nothrow);
   // Write the length last: it announces the text.
-  return memory.has_block(address_) &&
+  return has_block(memory, address_) &&
          memory.write(address_ + offsetof(StatusBlock, label), label.data(), size) &&
          memory.write(address_ + offsetof(StatusBlock, label_length), &length, sizeof length);
 }
 
 bool TracedProcess::send_signal(const ProcessHandle& handle, std::string& why) {
-  const PinnedMemory memory(pid_);
+  const TargetMemory memory(pid_, std::nothrow);
   const uint64_t signaller = address_ + offsetof(StatusBlock, signaller);
   const auto self = static_cast<uint32_t>(::getpid());
   const uint32_t nobody = 0;
   // First write, then read: a thread either sees this and waits, or is seen to leave.
-  if (!memory.has_block(address_) || !memory.write(signaller, &self, sizeof self)) {
+  if (!has_block(memory, address_) || !memory.write(signaller, &self, sizeof self)) {
     why = fmt::format("cannot be written to: {}", std::strerror(errno));
     return false;
   }
