@@ -7,9 +7,6 @@
 
 namespace mtrace::analyze {
 
-// Returns the text without blanks at its ends.
-std::string_view trimmed(std::string_view text);
-
 // Calls take(line) for each line of `text`, trimmed, that is neither empty nor a comment. A
 // PatternError from `take` becomes a FormatError with `name` and the number of the line.
 void each_pattern_line(const std::string& name, std::string_view text,

@@ -1,6 +1,7 @@
 #include "analyze/suppressions.h"
 
 #include "analyze/pattern_lines.h"
+#include "profile/text.h"
 
 namespace mtrace::analyze {
 namespace {
@@ -25,7 +26,7 @@ StackPattern::StackPattern(std::string_view line) {
     in_order_ = true;
     for (size_t end = 0; end != std::string_view::npos; line.remove_prefix(end + kBetween.size())) {
       end = line.find(kBetween);
-      patterns_.emplace_back(trimmed(line.substr(0, end)));
+      patterns_.emplace_back(profile::trimmed(line.substr(0, end)));
       if (end == std::string_view::npos) break;
     }
   } else if (rest_after("any:") || line.starts_with("function:") || line.starts_with("source:") ||

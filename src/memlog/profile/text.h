@@ -39,6 +39,8 @@ std::string escaped(std::string_view text, const char* reserved);
 void append_escaped(std::string& out, std::string_view text, const char* reserved);
 std::optional<std::string> unescaped(std::string_view text);
 
+// Returns the text without blanks, tabs and carriage returns at its ends.
+std::string_view trimmed(std::string_view text);
 std::vector<std::string_view> split(std::string_view text, char separator);
 // Formats as "1,234,567". `sign`: puts "+" before numbers that are not negative.
 std::string grouped(int64_t number, bool sign = false);

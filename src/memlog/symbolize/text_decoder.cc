@@ -35,7 +35,7 @@ std::string build_id_of(const profile::Module* module) {
 
 // The lines of a frame: those inlined into it, and itself.
 void append_frame(std::string& out, std::string_view line, const std::vector<Frame>& names) {
-  const std::string_view place = trimmed(line);
+  const std::string_view place = profile::trimmed(line);
   const size_t begin = static_cast<size_t>(place.data() - line.data());
   const std::string_view indent = line.substr(0, begin);
   const std::string_view end = line.substr(begin + place.size());
@@ -204,7 +204,7 @@ std::string TextDecoder::decode(std::string_view text) {
   full_paths_.clear();
   std::vector<Found> found;
   for (size_t i = 0; i < lines.size(); ++i) {
-    describe(i + 1, trimmed(lines[i]));
+    describe(i + 1, profile::trimmed(lines[i]));
     map_.add_mapping(i + 1, lines[i]);
     if (auto place = find_place(lines[i])) {
       map_.end_description();

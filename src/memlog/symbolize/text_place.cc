@@ -127,19 +127,13 @@ std::optional<TextPlace> raw_address(std::string_view text) {
 
 }  // namespace
 
-std::string_view trimmed(std::string_view line) {
-  const size_t begin = line.find_first_not_of(kBlank);
-  if (begin == std::string_view::npos) return {};
-  return line.substr(begin, line.find_last_not_of(kBlank) - begin + 1);
-}
-
 std::optional<TextPlace> find_place(std::string_view line) {
   // Every form has one of them, and few lines of a log do.
   if (line.find(kOffset) == std::string_view::npos &&
       line.find(kAddress) == std::string_view::npos) {
     return std::nullopt;
   }
-  const std::string_view text = trimmed(line);
+  const std::string_view text = profile::trimmed(line);
   const bool named = line.starts_with('\t') && text.find('\t') != std::string_view::npos;
   if (named) return std::nullopt;
   if (text.starts_with('(') && text.ends_with(')')) {

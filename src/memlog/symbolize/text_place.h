@@ -29,7 +29,4 @@ struct TextPlace {
 // the line is a frame of a memlog that has its name already.
 std::optional<TextPlace> find_place(std::string_view line);
 
-// Removes what may surround a place in a line: blanks, a carriage return.
-std::string_view trimmed(std::string_view line);
-
 }  // namespace mtrace::symbolize

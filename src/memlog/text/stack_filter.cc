@@ -21,7 +21,7 @@ std::string StackFilter::set(const std::string& expression) {
 void StackFilter::apply(std::vector<live::WatchRow>& rows, const StackNames& names) const {
   if (pattern_ == nullptr) return;
   std::erase_if(rows, [&](const live::WatchRow& row) {
-    const std::vector<std::string>& frames = names.all_frames(*row.stack);
+    const std::vector<std::string> frames = names.all_frames(*row.stack);
     return std::none_of(frames.begin(), frames.end(), [&](const std::string& frame) {
       return re2::RE2::PartialMatch(frame, *pattern_);
     });

@@ -21,11 +21,10 @@ profile::Module module_of(const live::LedgerModuleState& known) {
   return module;
 }
 
-std::string detail_of(const analyze::Table& table, const analyze::Row& row,
-                      const analyze::Responsible& responsible, const Style& style) {
+std::string detail_of(const analyze::Table& table, const analyze::Row& row, const Style& style) {
   std::string out;
   for (const analyze::FoldedFrame& line :
-       responsible.folded(row.frames, table.modules(), row.depth)) {
+       style.responsible->folded(row.frames, table.modules(), row.depth)) {
     if (line.missing()) {
       out = analyze::cut_text(row.depth);
       continue;
@@ -75,31 +74,39 @@ void StackNames::learn(const live::LedgerFile& file, const live::LedgerState& st
   if (ordinals.empty()) return;
   resolver_.resolve(memlog);
   const analyze::Table table = analyze::Table::of(memlog);
-  Style style;
-  style.responsible = responsible_;
   for (size_t i = 0; i < ordinals.size(); ++i) {
     const analyze::Row& row = table.rows()[i];
-    Named& named = known_[ordinals[i]];
-    named.id = row.stack;
-    named.frames = stack_lines(table, row, style);
-    named.all_frames = stack_lines(table, row, Style());
-    named.line = stack_line(table, row, style);
-    named.detail = detail_of(table, row, *responsible_, style);
-    named.group = groups_.place(row, table.modules()) + 1;
-    named.row = table_.rows().size();
+    const size_t group = groups_.place(row, table.modules()) + 1;
+    known_[ordinals[i]] = {group, table_.rows().size()};
     table_.add_row(table, row);
   }
 }
 
-const std::vector<std::string>& StackNames::frames(const live::LedgerStackState& stack) const {
-  static const std::vector<std::string> kNone;
+const analyze::Row* StackNames::row_of(const live::LedgerStackState& stack) const {
   const auto known = known_.find(stack.ordinal);
-  return known == known_.end() ? kNone : known->second.frames;
+  return known == known_.end() ? nullptr : &table_.rows()[known->second.row];
+}
+
+std::vector<std::string> StackNames::frames(const live::LedgerStackState& stack) const {
+  const analyze::Row* row = row_of(stack);
+  if (row == nullptr) return {};
+  return stack_lines(table_, *row, folded_);
+}
+
+std::vector<std::string> StackNames::all_frames(const live::LedgerStackState& stack) const {
+  const analyze::Row* row = row_of(stack);
+  if (row == nullptr) return {};
+  return stack_lines(table_, *row, Style());
+}
+
+std::string StackNames::line(const live::LedgerStackState& stack) const {
+  const analyze::Row* row = row_of(stack);
+  return row == nullptr ? "" : stack_line(table_, *row, folded_);
 }
 
 std::string StackNames::detail(const live::LedgerStackState& stack) const {
-  const auto known = known_.find(stack.ordinal);
-  return known == known_.end() ? "" : known->second.detail;
+  const analyze::Row* row = row_of(stack);
+  return row == nullptr ? "" : detail_of(table_, *row, folded_);
 }
 
 size_t StackNames::group_of(const live::LedgerStackState& stack) const {
@@ -107,26 +114,15 @@ size_t StackNames::group_of(const live::LedgerStackState& stack) const {
   return known == known_.end() ? 0 : known->second.group;
 }
 
-const std::vector<std::string>& StackNames::all_frames(const live::LedgerStackState& stack) const {
-  static const std::vector<std::string> kNone;
-  const auto known = known_.find(stack.ordinal);
-  return known == known_.end() ? kNone : known->second.all_frames;
-}
-
-std::string StackNames::line(const live::LedgerStackState& stack) const {
-  const auto known = known_.find(stack.ordinal);
-  return known == known_.end() ? "" : known->second.line;
-}
-
 void StackNames::put(json::Value& out, const live::LedgerStackState& stack) const {
   out["stack"] = id(stack);
-  const auto known = known_.find(stack.ordinal);
-  if (known != known_.end()) json::put_frames(out, table_, table_.rows()[known->second.row]);
+  const analyze::Row* row = row_of(stack);
+  if (row != nullptr) json::put_frames(out, table_, *row);
 }
 
 std::string StackNames::id(const live::LedgerStackState& stack) const {
-  const auto known = known_.find(stack.ordinal);
-  return fmt::format("{:016x}", known == known_.end() ? 0 : known->second.id);
+  const analyze::Row* row = row_of(stack);
+  return fmt::format("{:016x}", row == nullptr ? 0 : row->stack);
 }
 
 }  // namespace mtrace::text

@@ -1,4 +1,5 @@
-// Names for the stacks of a ledger, looked up when a stack is first shown, then cached.
+// Names for the stacks of a ledger, looked up when a stack is first shown, then kept. Texts are
+// made when they are asked for.
 #pragma once
 
 #include <absl/container/flat_hash_map.h>
@@ -13,24 +14,25 @@
 #include "json/value.h"
 #include "live/ledger_state.h"
 #include "symbolize/symbolizer.h"
+#include "text/frame_text.h"
 
 namespace mtrace::text {
 
 class StackNames {
  public:
   StackNames(symbolize::SearchPath where, analyze::ResponsiblePointer responsible)
-      : resolver_(std::move(where)),
-        responsible_(responsible),
-        groups_(analyze::GroupBy::kFunction, std::move(responsible)) {}
+      : resolver_(std::move(where)), groups_(analyze::GroupBy::kFunction, responsible) {
+    folded_.responsible = std::move(responsible);
+  }
 
   // Looks up the names of these stacks of one process. Skips those already known.
   void learn(const live::LedgerFile& file, const live::LedgerState& state,
              const std::vector<const live::LedgerStackState*>& stacks);
 
   // Returns the lines of the folded stack, safe to print on a terminal; empty before learn().
-  const std::vector<std::string>& frames(const live::LedgerStackState& stack) const;
+  std::vector<std::string> frames(const live::LedgerStackState& stack) const;
   // Returns a line for each frame, innermost first, without folding.
-  const std::vector<std::string>& all_frames(const live::LedgerStackState& stack) const;
+  std::vector<std::string> all_frames(const live::LedgerStackState& stack) const;
   // Returns the functions in one line, the responsible one first: "f < g < h".
   std::string line(const live::LedgerStackState& stack) const;
   // Returns where the responsible function is and what it calls: "cache.cc:31 by f ... 6 frames".
@@ -45,18 +47,15 @@ class StackNames {
 
  private:
   struct Named {
-    std::vector<std::string> frames;
-    std::vector<std::string> all_frames;
-    std::string line;
-    std::string detail;
-    size_t group = 0;
-    uint64_t id = 0;
-    size_t row = 0;  // in table_
+    size_t group;
+    size_t row;  // in table_
   };
+  // Returns nothing before learn().
+  const analyze::Row* row_of(const live::LedgerStackState& stack) const;
 
   symbolize::Symbolizer resolver_;
-  analyze::ResponsiblePointer responsible_;
   analyze::Groups groups_;
+  Style folded_;
   absl::flat_hash_map<uint32_t, Named> known_;  // by ordinal
   analyze::Table table_;                        // rows without numbers
 };
