@@ -156,7 +156,8 @@ void check_again(const Registers& from, unsigned depth, Remembered& known, const
     if (memory == MAP_FAILED) return;
     known.kept = static_cast<Frames*>(memory);
   }
-  const uint32_t number = known.memory.same_walk(from);
+  mtrace::unwind::WalkMemory::Known found;
+  const uint32_t number = known.memory.find(from, found) ? found.stack : 0;
   if (number != 0) {
     shared->again.fetch_add(1, std::memory_order_relaxed);
     const uint32_t place = number % Remembered::kKept;

@@ -46,10 +46,6 @@ class WalkMemory {
     ++area->hits;
     return true;
   }
-  uint32_t same_walk(const Registers& from) {
-    Known known;
-    return find(from, known) ? known.stack : 0;
-  }
 
   // Whether to remember the walk that comes, which costs a few instructions a frame: not in a
   // thread that has hardly begun. Where fewer than one walk in three is known nothing is remembered

@@ -25,7 +25,8 @@ void walk_plain(benchmark::State& state, const Registers& from, unsigned depth) 
 }
 
 void walk_known(WalkMemory& memory, const Registers& from, uintptr_t* frames, unsigned depth) {
-  if (memory.same_walk(from) != 0) return;
+  WalkMemory::Known found;
+  if (memory.find(from, found)) return;
   if (!memory.is_worthwhile()) {
     benchmark::DoNotOptimize(walk(from, frames, depth));
     return;

@@ -31,7 +31,8 @@ struct KnownWalks {
     uintptr_t plain_frames[kMost];
     const Walk plain = walk(from, plain_frames, depth);
     around(true);
-    const uint32_t number = memory.same_walk(from);
+    WalkMemory::Known found;
+    const uint32_t number = memory.find(from, found) ? found.stack : 0;
     around(false);
     ++walks;
     if (number != 0) {
@@ -57,7 +58,8 @@ struct KnownWalks {
   // Whether it is known; then it has to be the one without memory.
   bool knows(const Registers& from) {
     uintptr_t frames[kMost];
-    const uint32_t number = memory.same_walk(from);
+    WalkMemory::Known found;
+    const uint32_t number = memory.find(from, found) ? found.stack : 0;
     if (number != 0 && !same(results[number], walk(from, frames, depth))) ++wrong;
     return number != 0;
   }
