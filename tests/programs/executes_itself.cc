@@ -1,5 +1,5 @@
 // Executes itself again and again, as often as its argument says, each time while other threads are
-// at work; then exits with status 7.
+// at work; the last one waits for the end of its input and exits with status 7.
 #include <pthread.h>
 #include <unistd.h>
 
@@ -16,7 +16,11 @@ static void* work(void*) {
 int main(int argc, char** argv) {
   constexpr int kThreads = 24;
   const int left = argc > 1 ? atoi(argv[1]) : 0;
-  if (left == 0) return 7;
+  if (left == 0) {
+    while (getchar() != EOF) {
+    }
+    return 7;
+  }
   for (int i = 0; i < kThreads; ++i) {
     pthread_t thread;
     if (pthread_create(&thread, nullptr, work, nullptr) != 0) return 97;
