@@ -279,6 +279,25 @@ TEST(StructureTest, OneListOfHookedFunctions) {
   EXPECT_TRUE(expanding.contains("libmtrace/hook/patches.cc"));
 }
 
+// Two types of one name in one namespace are one to the linker: of two destructors it takes either.
+TEST(StructureTest, TypesOfANamespaceHaveDifferentNames) {
+  const std::regex kNamespace(R"(^namespace ([\w:]+) \{)");
+  const std::regex kType(R"(^(?:struct|class|enum class) (?:(?:\[\[\w+\]\]|alignas\([^)]*\)) )*(\w+)[^;]*$)");
+  std::map<std::string, std::string> defined;  // where
+  for (const Source& source : sources()) {
+    if (!source.path.ends_with(".h")) continue;
+    std::string space;
+    for (const std::string& line : source.lines) {
+      std::smatch match;
+      if (std::regex_search(line, match, kNamespace)) space = match[1];
+      if (!std::regex_search(line, match, kType)) continue;
+      const auto [other, fresh] = defined.emplace(space + "::" + match[1].str(), source.path);
+      EXPECT_TRUE(fresh) << other->first << " in " << other->second << " and " << source.path;
+    }
+  }
+  EXPECT_GT(defined.size(), 200u);
+}
+
 TEST(StructureTest, FilesStayReadable) {
   for (const Source& source : sources()) {
     EXPECT_LE(source.lines.size(), 600u) << "src/" << source.path;
