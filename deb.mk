@@ -28,7 +28,7 @@ deb: all
 	$(Q)rm -rf $(DEB_DIR)
 	$(Q)umask 022 && mkdir -p $(DEB_ROOT)/DEBIAN $(DEB_DIR)/debian
 	$(Q)umask 022 && $(MAKE) --no-print-directory install $(DEB_PATHS) \
-	    DESTDIR=$(abspath $(DEB_ROOT)) SHARE=$(DEB_DIR)/share LIBRARY=$(DEB_DIR)/libmtrace.so \
+	    DESTDIR='$(abspath $(DEB_ROOT))' SHARE=$(DEB_DIR)/share LIBRARY=$(DEB_DIR)/libmtrace.so \
 	    TOOL=$(DEB_DIR)/memlog
 	$(Q)strip --strip-unneeded $(DEB_BINARIES) && chmod 644 $(filter %.so,$(DEB_BINARIES))
 	$(Q)find $(DEB_ROOT)/usr/share/man -type f -exec gzip -9n {} +
@@ -37,7 +37,7 @@ deb: all
 	$(Q)install -D -m 644 doc/deb/lintian-overrides $(DEB_ROOT)/usr/share/lintian/overrides/mtrace
 	$(Q)echo 'activate-noawait ldconfig' >$(DEB_ROOT)/DEBIAN/triggers
 	$(Q)printf 'Source: mtrace\n\nPackage: mtrace\nArchitecture: any\n' >$(DEB_DIR)/debian/control
-	$(Q)cd $(DEB_DIR) && dpkg-shlibdeps -Tsubstvars $(abspath $(DEB_BINARIES))
+	$(Q)cd $(DEB_DIR) && dpkg-shlibdeps -Tsubstvars $(foreach b,$(DEB_BINARIES),'$(abspath $(b))')
 	$(Q)depends=$$(sed -n 's/^shlibs:Depends=//p' $(DEB_DIR)/substvars) && [ -n "$$depends" ] && \
 	    size=$$(du -sk --apparent-size $(DEB_ROOT)/usr | cut -f1) && \
 	    sed -e "s|@VERSION@|$(VERSION)|; s|@ARCHITECTURE@|$(DEB_ARCHITECTURE)|; s|@SIZE@|$$size|" \

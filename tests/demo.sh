@@ -13,8 +13,9 @@ fail() {
   exit 1
 }
 
-# Commands go to the service by one pipe, its answers come back by another.
-coproc SERVICE { exec env LD_PRELOAD="$build/libmtrace.so" MTRACE_OUTPUT="$reports" "$service"; }
+# Commands go to the service by one pipe, its answers come back by another. The library is named from
+# its directory: the loader would part a path with a space.
+coproc SERVICE { cd "$build" && exec env LD_PRELOAD=./libmtrace.so MTRACE_OUTPUT="$reports" "$service"; }
 pid=$SERVICE_PID
 trap 'kill "$pid" 2>/dev/null' EXIT
 input=${SERVICE[1]} output=${SERVICE[0]}

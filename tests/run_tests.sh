@@ -7,21 +7,29 @@ source_dir=$(cd "$(dirname "$0")/.." && pwd)
 build_dir=$(cd "$1" && pwd) || exit 1
 shift
 
-scratch=$(mktemp -d "${TMPDIR:-/tmp}/mtrace-check-XXXXXX") || exit 1
+# The loader parts LD_PRELOAD at spaces and colons, and knows no way to quote them.
+is_parted() { [[ $1 == *[[:space:]:]* ]]; }
+place=${TMPDIR:-/tmp}
+is_parted "$place" && place=/tmp
+scratch=$(mktemp -d "$place/mtrace-check-XXXXXX") || exit 1
 trap 'rm -rf "$scratch"' EXIT
 trap 'exit 130' INT TERM
 mkdir "$scratch/tmp" "$scratch/logs"
 chmod 711 "$scratch" "$scratch/tmp"  # some tests run programs as another user
-# The loader parts LD_PRELOAD at spaces and colons: there the build has a second name without.
-case $build_dir in
-  *[[:space:]:]*)
-    ln -s "$build_dir" "$scratch/build"
-    build_dir=$scratch/build
-    ;;
-esac
+# A build in such a place is tried as it would be installed: elsewhere. Links to the same files where
+# the file system allows; symbolic links would not do, since memlog looks where it really is.
+tried_dir=$build_dir
+if is_parted "$build_dir"; then
+  tried_dir=$scratch/build
+  mkdir "$tried_dir"
+  for part in "$build_dir"/*; do
+    [ "${part##*/}" = obj ] && continue
+    cp -al "$part" "$tried_dir" 2>/dev/null || cp -a "$part" "$tried_dir" || exit 1
+  done
+fi
 # Where memlog run keeps ledgers: those of killed programs stay there.
 export XDG_RUNTIME_DIR=$scratch/tmp
-export MTRACE_SOURCE_DIR=$source_dir MTRACE_BUILD_DIR=$build_dir TMPDIR=$scratch/tmp
+export MTRACE_SOURCE_DIR=$source_dir MTRACE_BUILD_DIR=$tried_dir TMPDIR=$scratch/tmp
 unset LD_PRELOAD DEBUGINFOD_URLS
 
 jobs=${TEST_JOBS:-$(nproc)}

@@ -4,6 +4,7 @@
 #   tests/unit/tool      units of memlog, linked with its objects
 #   tests/host           programs run under the library; no product code is linked
 #   tests/structure      what the sources include and what the built library needs and exports
+#   tests/support        directories, files, processes and shell commands of all of these
 #   tests/programs       the programs that the host tests run
 #   tests/bench          benchmarks: bench.mk
 #   tests/schedule       the tables in every order of a few threads: schedule.mk
@@ -25,7 +26,7 @@ include tests/schedule/schedule.mk
 include tests/hosts/hosts.mk
 
 # Not optimised: the tests wait for the programs they run, not the other way round.
-TEST_FLAGS := $(filter-out -O%,$(COMMON)) -O0 -g1 -Itests/host
+TEST_FLAGS := $(filter-out -O%,$(COMMON)) -O0 -g1 -Itests/support -Itests/host
 # Each half of the unit tests sees one half of the sources.
 $(TEST_BUILD)/obj/unit/library/%.o $(TEST_BUILD)/obj/bench/%.o: TEST_FLAGS += -Isrc/libmtrace
 $(TEST_BUILD)/obj/unit/tool/%.o: TEST_FLAGS += -Isrc/memlog $(TOOL_SANITIZE)
@@ -47,22 +48,23 @@ test_objects = $(patsubst tests/%.cc,$(TEST_BUILD)/obj/%.o,$(sort $(wildcard $(1
 $(TEST_BUILD)/obj/unit/library/string_functions_test.o: TEST_FLAGS += -fno-builtin
 UNIT_LIBRARY_OBJ := $(call test_objects,tests/unit/library/*.cc)
 UNIT_TOOL_OBJ    := $(call test_objects,tests/unit/tool/*.cc)
+SUPPORT_OBJ      := $(call test_objects,tests/support/*.cc)
 HOST_COMMON_OBJ  := $(call test_objects,$(filter-out %_test.cc,$(wildcard tests/host/*.cc)))
 HOST_TEST_OBJ    := $(call test_objects,tests/host/*_test.cc)
 STRUCTURE_OBJ    := $(call test_objects,tests/structure/*.cc)
 
-$(TEST_BUILD)/unit_library: $(UNIT_LIBRARY_OBJ) $(filter-out $(BUILD)/obj/libmtrace/hook/%,$(LIB_OBJ))
+$(TEST_BUILD)/unit_library: $(UNIT_LIBRARY_OBJ) $(SUPPORT_OBJ) $(filter-out $(BUILD)/obj/libmtrace/hook/%,$(LIB_OBJ))
 	$(call say,LINK,$@)
 	$(Q)$(CXX) $(LDFLAGS) -o $@ $^ $(TEST_LIBS) $(UNIT_LIBRARY_LIBS)
-$(TEST_BUILD)/unit_tool: $(UNIT_TOOL_OBJ) $(filter-out $(BUILD)/obj/memlog/commands/main.o,$(TOOL_OBJ))
+$(TEST_BUILD)/unit_tool: $(UNIT_TOOL_OBJ) $(SUPPORT_OBJ) $(filter-out $(BUILD)/obj/memlog/commands/main.o,$(TOOL_OBJ))
 	$(call say,LINK,$@)
 	$(Q)$(CXX) $(LDFLAGS) -o $@ $^ $(TEST_LIBS) $(UNIT_TOOL_LIBS)
-$(TEST_BUILD)/host_tests: $(HOST_TEST_OBJ) $(HOST_COMMON_OBJ)
+$(TEST_BUILD)/host_tests: $(HOST_TEST_OBJ) $(HOST_COMMON_OBJ) $(SUPPORT_OBJ)
 	$(call say,LINK,$@)
-	$(Q)$(CXX) $(LDFLAGS) -o $@ $^ -lgtest -lgtest_main -lpthread $(HOST_TEST_LIBS)
-$(TEST_BUILD)/structure_tests: $(STRUCTURE_OBJ) $(HOST_COMMON_OBJ)
+	$(Q)$(CXX) $(LDFLAGS) -o $@ $^ -lgtest -lgtest_main -lpthread -lfmt $(HOST_TEST_LIBS)
+$(TEST_BUILD)/structure_tests: $(STRUCTURE_OBJ) $(SUPPORT_OBJ)
 	$(call say,LINK,$@)
-	$(Q)$(CXX) $(LDFLAGS) -o $@ $^ -lgtest -lgtest_main -lpthread
+	$(Q)$(CXX) $(LDFLAGS) -o $@ $^ -lgtest -lgtest_main -lpthread -lfmt
 
 TEST_BINARIES += $(if $(UNIT_LIBRARY_OBJ),$(TEST_BUILD)/unit_library) \
                  $(if $(UNIT_TOOL_OBJ),$(TEST_BUILD)/unit_tool) \
@@ -179,23 +181,24 @@ tests: $(TEST_BINARIES) programs $(TEST_EXTRA)
 
 check: all tests
 	@tests/run_tests.sh $(BUILD) $(TEST_BINARIES)
-# What needs no program under test: the units and the structure.
+# The units and the structure, with the few programs that they run and libraries that they load.
 QUICK := $(addprefix $(TEST_BUILD)/,unit_library unit_tool structure_tests)
-check-quick: all $(QUICK) share
+UNIT_TOOL_PROGRAMS := $(addprefix $(PROGRAMS)/,accounting attached deaths gtest_leaky temporaries)
+check-quick: all $(QUICK) $(UNIT_TOOL_PROGRAMS) $(UNWIND_PLUGS) share
 	@tests/run_tests.sh $(BUILD) $(QUICK)
 # Which lines the unit tests reach, of memlog and of what libmtrace.so is made of. The library itself
 # has no runtime for counters: what the host tests reach inside programs is not in it.
-coverage: all share
+coverage: all $(UNIT_TOOL_PROGRAMS) $(UNWIND_PLUGS) share
 	@$(MAKE) --no-print-directory BUILD=$(BUILD)-coverage COVERAGE=1 OPT='-O0 -g' coverage-run
 coverage-run: $(TEST_BUILD)/unit_library $(TEST_BUILD)/unit_tool
 	@find $(BUILD) -name '*.gcda' -delete
 	@MTRACE_TEST_BINARIES='$^' tests/coverage.sh $(patsubst %-coverage,%,$(BUILD)) $(BUILD)
 .PHONY: coverage coverage-run check-quick check-tool
-check-tool: all $(TEST_BUILD)/unit_tool
+check-tool: all $(TEST_BUILD)/unit_tool $(UNIT_TOOL_PROGRAMS)
 	@tests/run_tests.sh $(BUILD) $(TEST_BUILD)/unit_tool
 # The long forms of what `make check` does shortly; figures on standard output.
 SOAK_SECONDS ?= 1800
-long_tests = MTRACE_SOURCE_DIR=$(CURDIR) MTRACE_BUILD_DIR=$(abspath $(BUILD)) \
+long_tests = MTRACE_SOURCE_DIR='$(CURDIR)' MTRACE_BUILD_DIR='$(abspath $(BUILD))' \
              $(TEST_BUILD)/host_tests --gtest_brief=1 --gtest_filter=
 soak: all tests
 	MTRACE_SOAK_SECONDS=$$(($(SOAK_SECONDS) / 2)) $(long_tests)'SoakTest.*:StormTest.*'
@@ -212,5 +215,5 @@ demo: all $(PROGRAMS)/demo_service
 pictures: all
 	@doc/pictures/make.sh $(BUILD)
 
--include $(UNIT_LIBRARY_OBJ:.o=.d) $(UNIT_TOOL_OBJ:.o=.d) $(HOST_COMMON_OBJ:.o=.d) \
+-include $(UNIT_LIBRARY_OBJ:.o=.d) $(UNIT_TOOL_OBJ:.o=.d) $(SUPPORT_OBJ:.o=.d) $(HOST_COMMON_OBJ:.o=.d) \
          $(HOST_TEST_OBJ:.o=.d) $(STRUCTURE_OBJ:.o=.d)

@@ -30,10 +30,11 @@ define plug_rule
 $(UNWIND_BUILD)/libplug_$(1).so: $(UNWIND_FIXTURES)/plug.S tests/walker.mk | $$(BUILD)/.test-deps
 	@mkdir -p $$(@D)
 	$$(CC) -shared -nostdlib -Wl,--build-id=sha1 -DPLUG_FRAME=$(2) $$< -o $$@
-TEST_EXTRA += $(UNWIND_BUILD)/libplug_$(1).so
+UNWIND_PLUGS += $(UNWIND_BUILD)/libplug_$(1).so
 endef
 $(eval $(call plug_rule,small,24))
 $(eval $(call plug_rule,large,4104))
+TEST_EXTRA += $(UNWIND_PLUGS)
 
 # The walker and libunwind in one preloaded library. libgcc is linked in: programs written in C
 # have none loaded.

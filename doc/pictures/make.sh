@@ -10,7 +10,8 @@ trap 'kill "${server:-}" 2>/dev/null || true; rm -rf "$scratch"' EXIT
 cd "$scratch"
 
 cp "$(readlink -f "$(command -v redis-server)")" redis-server  # the link leads to another name
-LD_PRELOAD=$build/libmtrace.so MTRACE_OUTPUT=$scratch MTRACE_DEPTH=40 \
+ln -s "$build/libmtrace.so" .  # the loader would part a path with a space
+LD_PRELOAD=./libmtrace.so MTRACE_OUTPUT=$scratch MTRACE_DEPTH=40 \
     ./redis-server --port 0 --unixsocket socket --save '' --latency-tracking no >log &
 server=$!
 until [ -S socket ]; do sleep 0.1; done

@@ -45,7 +45,7 @@ class HostTest : public ::testing::Test {
   static void check_memlogs(const std::string& directory);
 
  private:
-  TempDir temp_;
+  TemporaryDirectory temp_;
   std::string out_;
 };
 

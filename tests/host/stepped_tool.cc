@@ -17,7 +17,7 @@
 namespace mtrace::test {
 namespace {
 
-pid_t start(const Command& command, const TempDir& files) {
+pid_t start(const Command& command, const TemporaryDirectory& files) {
   const std::string in = files / "in";
   const std::string out = files / "out";
   const std::string err = files / "err";
@@ -47,7 +47,7 @@ std::string text_at(pid_t pid, unsigned long address) {
 }  // namespace
 
 Result run_stepwise(const Command& command, const std::function<bool(const ToolCall&)>& look) {
-  const TempDir files;
+  const TemporaryDirectory files;
   const pid_t pid = start(command, files);
   if (pid < 0) throw std::runtime_error("fork");
   Result result;

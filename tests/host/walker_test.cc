@@ -144,8 +144,8 @@ class WalkerAgainstLibunwind : public testing::TestWithParam<Work> {};
 
 TEST_P(WalkerAgainstLibunwind, EqualFrameByFrame) {
   const Work& work = GetParam();
-  const TempDir directory;
-  const TempDir results;
+  const TemporaryDirectory directory;
+  const TemporaryDirectory results;
   const std::string path = results / "counts";
   const int file = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   ASSERT_GE(file, 0);

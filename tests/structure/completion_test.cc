@@ -15,7 +15,7 @@ std::string script(const std::string& shell) {
   return build_dir() + "/share/completion/memlog." + shell;
 }
 
-Result run_in(const TempDir& directory, const std::vector<std::string>& argv) {
+Result run_in(const TemporaryDirectory& directory, const std::vector<std::string>& argv) {
   Command command;
   command.argv = {"/usr/bin/env"};
   command.argv.insert(command.argv.end(), argv.begin(), argv.end());
@@ -33,7 +33,7 @@ std::set<std::string> words_of(const std::string& text) {
 }
 
 std::set<std::string> options_of(const std::string& command) {
-  const TempDir home;
+  const TemporaryDirectory home;
   const std::string help = run_in(home, {memlog_tool(), "help", command}).out;
   std::set<std::string> options = {"--help"};
   const std::regex option("\n  (?:-[a-z], )?(--[a-z-]+)(?: \\S+)?(?=\n)");
@@ -66,7 +66,7 @@ class CompletionTest : public ::testing::Test {
     return words_of(result.out);
   }
 
-  TempDir home_;
+  TemporaryDirectory home_;
   const std::set<std::string> commands_ = {"run",    "attach",  "detach", "report", "status",
                                            "show",   "tree",    "diff",   "leaks",  "check",
                                            "export", "resolve", "decode", "help"};

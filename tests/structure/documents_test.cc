@@ -1,21 +1,19 @@
 // What the documents promise must be what there is.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <fstream>
 #include <regex>
-#include <sstream>
 #include <string>
 
+#include "directories.h"
+#include "files.h"
+
+namespace mtrace::test {
 namespace {
 
 std::string source_file(const std::string& name) {
-  const char* root = std::getenv("MTRACE_SOURCE_DIR");
-  std::ifstream in(std::string(root != nullptr ? root : ".") + "/" + name);
-  std::stringstream text;
-  text << in.rdbuf();
-  EXPECT_FALSE(text.str().empty()) << name;
-  return text.str();
+  const std::string text = read_file(source_dir() + '/' + name);
+  EXPECT_FALSE(text.empty()) << name;
+  return text;
 }
 
 TEST(DocumentsTest, PageNamesEveryOptionWithItsDefault) {
@@ -64,3 +62,4 @@ TEST(DocumentsTest, ReadmeNamesFilesThatExist) {
 }
 
 }  // namespace
+}  // namespace mtrace::test

@@ -74,7 +74,7 @@ class InstallTest : public ::testing::Test {
     EXPECT_NE(shown.find("main"), std::string::npos) << shown;
   }
 
-  TempDir temp_;
+  TemporaryDirectory temp_;
   std::string root_ = temp_ / "root";
 };
 

@@ -16,7 +16,7 @@ std::string page_file(const std::string& page) { return build_dir() + "/share/ma
 
 Result run_words(const std::vector<std::string>& words,
                  const std::map<std::string, std::string>& more = {}) {
-  const TempDir home;
+  const TemporaryDirectory home;
   Command command;
   command.argv = {"/usr/bin/env"};
   command.argv.insert(command.argv.end(), words.begin(), words.end());

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "shell.h"
 #include "unwind/cfi.h"
 
 namespace mtrace::unwind {
@@ -96,7 +97,8 @@ void compare_rows(const Object& object, const std::vector<std::string>& columns,
 
 Compared compare_with_readelf(const Object& object, const std::string& path) {
   Compared compared;
-  FILE* pipe = popen(("LC_ALL=C readelf --debug-dump=frames-interp '" + path + "'").c_str(), "r");
+  FILE* pipe = popen(
+      ("LC_ALL=C readelf --debug-dump=frames-interp " + test::shell_quoted(path)).c_str(), "r");
   if (pipe == nullptr) return compared;
   std::vector<std::string> columns;
   std::map<uintptr_t, std::vector<std::string>> rows;

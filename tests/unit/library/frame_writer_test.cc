@@ -3,10 +3,10 @@
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include <string>
 
+#include "directories.h"
 #include "unwind/object.h"
 
 namespace mtrace::report {
@@ -52,8 +52,7 @@ TEST_F(FrameLinesTest, AddressesOfThisProgram) {
 }
 
 TEST_F(FrameLinesTest, NamesNoLibraryThatIsGone) {
-  const std::string path =
-      std::string(getenv("MTRACE_BUILD_DIR")) + "/tests/unwind/libplug_small.so";
+  const std::string path = test::build_dir() + "/tests/unwind/libplug_small.so";
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   ASSERT_NE(library, nullptr) << dlerror();
   const auto address = reinterpret_cast<uintptr_t>(dlsym(library, "plug"));

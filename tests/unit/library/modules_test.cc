@@ -15,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include "directories.h"
 #include "format/memlog.h"
 #include "taken_walk.h"
 #include "unwind/object.h"
@@ -28,7 +29,7 @@ namespace {
 namespace fs = std::filesystem;
 
 std::string fixture(const std::string& name) {
-  return std::string(getenv("MTRACE_BUILD_DIR")) + "/tests/unwind/" + name;
+  return test::build_dir() + "/tests/unwind/" + name;
 }
 
 // One path whose file changes.

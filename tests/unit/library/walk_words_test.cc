@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "directories.h"
 #include "known_walks.h"
 #include "unwind/modules.h"
 
@@ -106,7 +107,7 @@ void compare(void* walks) { static_cast<KnownWalks*>(walks)->compare(MTRACE_CALL
 class Plug {
  public:
   explicit Plug(const char* name)
-      : handle_(dlopen((std::string(getenv("MTRACE_BUILD_DIR")) + "/tests/unwind/" + name).c_str(),
+      : handle_(dlopen((test::build_dir() + "/tests/unwind/" + name).c_str(),
                        RTLD_NOW | RTLD_LOCAL)) {}
   ~Plug() {
     dlclose(handle_);

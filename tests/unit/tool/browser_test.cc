@@ -112,7 +112,7 @@ std::string views_text() {
 class Browser : public testing::Test {
  protected:
   static void SetUpTestSuite() {
-    const std::string modules = build_directory() + "/npm/node_modules";
+    const std::string modules = build_dir() + "/npm/node_modules";
     for (const char* module : {"/playwright-core", "/speedscope"}) {
       if (std::filesystem::exists(modules + module)) continue;
       lacking_ = fmt::format("make deps could not get {} from the npm registry", module + 1);
@@ -126,14 +126,14 @@ class Browser : public testing::Test {
     std::vector<std::string> reports;
     for (size_t i = 1; i <= kReports; ++i) {
       reports.push_back(directory / fmt::format("svc-77-{}.memlog", i));
-      write_text(reports.back(), report_text(i));
+      write_file(reports.back(), report_text(i));
     }
-    write_text(
+    write_file(
         directory / "hostile.memlog",
         small_memlog({std::string(kHostile) + "\t(/lib/a.so+0x10)", "main\t(/bin/app+0x20)"}));
     const auto write = [&](const char* format, const char* file, std::vector<std::string> words) {
       words.insert(words.begin(), {"export", "--no-resolve", "-f", format, "-o", directory / file});
-      const Result result = memlog(words);
+      const Outcome result = memlog(words);
       EXPECT_EQ(result.status, 0) << result.err;
       EXPECT_EQ(result.err, "");
     };
@@ -141,16 +141,16 @@ class Browser : public testing::Test {
     write("flamegraph", "base.svg", {"--base", reports[1], reports[4]});
     write("flamegraph", "hostile.svg", {"--frames", "all", directory / "hostile.memlog"});
     write("html", "page.html", reports);
-    write_text(directory / "svc-78-1.memlog", views_text());
-    write_text(directory / "buffer.c", "one\n\ttwo(\"\\n\");  // \xff\nthree\n");
+    write_file(directory / "svc-78-1.memlog", views_text());
+    write_file(directory / "buffer.c", "one\n\ttwo(\"\\n\");  // \xff\nthree\n");
     write("html", "views.html",
           {"--source", "--source-path", directory.path(), directory / "svc-78-1.memlog"});
     write("html", "hostile.html", {"--frames", "all", directory / "hostile.memlog"});
     write("speedscope", "scope.json", reports);
-    facts_ = json::parse(
-        shell(fmt::format("NODE_PATH={0} node {1}/tests/unit/tool/browser.cjs {2} {0}/speedscope",
-                          modules, source_directory(), directory.path())),
-        nullptr, false);
+    facts_ =
+        json::parse(shell("NODE_PATH={0} node {1}/tests/unit/tool/browser.cjs {2} {0}/speedscope",
+                          modules, source_dir(), directory.path()),
+                    nullptr, false);
   }
   void SetUp() override {
     ASSERT_EQ(lacking_, "");

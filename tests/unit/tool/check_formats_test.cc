@@ -45,17 +45,17 @@ class CheckFormats : public testing::Test {
     directory_ = nullptr;
   }
   static void build(const std::string& source) {
-    write_text(*directory_ / "src/leak.cc", source);
-    shell(fmt::format("cd {} && {} -g -O0 -o app src/leak.cc", directory_->path(), compiler()));
+    write_file(*directory_ / "src/leak.cc", source);
+    shell("cd {} && {} -g -O0 -o app src/leak.cc", directory_->path(), compiler());
   }
   // What the command prints, after the exit status on a line of its own.
   static std::string check(const std::string& words, const std::string& environment = "") {
     return shell(
-        fmt::format("exec 2>&1 </dev/null; cd {}; unset GITHUB_WORKSPACE CI_PROJECT_DIR; "
-                    "env {} {}/memlog check {}; echo \"status $?\"",
-                    directory_->path(), environment, build_directory(), words));
+        "exec 2>&1 </dev/null; cd {}; unset GITHUB_WORKSPACE CI_PROJECT_DIR; "
+        "env {} {}/memlog check {}; echo \"status $?\"",
+        directory_->path(), Script{environment}, build_dir(), Script{words});
   }
-  static std::string file(const std::string& name) { return read_text(*directory_ / name); }
+  static std::string file(const std::string& name) { return read_file(*directory_ / name); }
 
   static TemporaryDirectory* directory_;
 };
@@ -121,9 +121,7 @@ constexpr char kReadJunit[] =
     "            print(one.tag, one.get('message'))\n"
     "            print(one.text.splitlines()[0].split('  ')[0])\n";
 
-std::string junit(const std::string& path) {
-  return shell(fmt::format("python3 -c \"{}\" {}", kReadJunit, path));
-}
+std::string junit(const std::string& path) { return shell("python3 -c {} {}", kReadJunit, path); }
 
 TEST_F(CheckFormats, JunitIsATestThatFails) {
   const std::string text = check("--format junit --output memory.xml -- ./app");
@@ -182,7 +180,7 @@ TEST_F(CheckFormats, JsonOfAProgramGoesToItsFile) {
 
 // Names that would end an attribute, a command or a line.
 TEST_F(CheckFormats, NamesForgeNothing) {
-  write_text(*directory_ / "odd.memlog",
+  write_file(*directory_ / "odd.memlog",
              small_memlog({"f<\"'&>::error%\t<a>,b:\\x0a.c:3\t(/m+0x1)"}));
   const std::string github = check("-f github --max-live 0 odd.memlog");
   ASSERT_EQ(annotations(github).size(), 2u) << github;

@@ -41,8 +41,8 @@ class Check : public testing::Test {
  protected:
   static void SetUpTestSuite() {
     directory_ = new TemporaryDirectory;
-    write_text(*directory_ / "app.cc", kProgram);
-    shell(fmt::format("cd {} && {} -g -O1 -o app app.cc", directory_->path(), compiler()));
+    write_file(*directory_ / "app.cc", kProgram);
+    shell("cd {} && {} -g -O1 -o app app.cc", directory_->path(), compiler());
   }
   static void TearDownTestSuite() {
     delete directory_;
@@ -50,8 +50,8 @@ class Check : public testing::Test {
   }
   // What `memlog check WORDS` and the program say, and the status.
   static std::string check(const std::string& words) {
-    return shell(fmt::format("exec 2>&1 </dev/null; cd {}; {}/memlog check {}; echo $?",
-                             directory_->path(), build_directory(), words));
+    return shell("exec 2>&1 </dev/null; cd {}; {}/memlog check {}; echo $?", directory_->path(),
+                 build_dir(), Script{words});
   }
 
   static TemporaryDirectory* directory_;
@@ -60,7 +60,7 @@ class Check : public testing::Test {
 TemporaryDirectory* Check::directory_ = nullptr;
 
 TEST_F(Check, MessagesOfTheProgramsTestsHaveNames) {
-  const std::string out = check("-- " + build_directory() + "/tests/programs/gtest_leaky");
+  const std::string out = check("-- " + shell_quoted(program("gtest_leaky")));
   const size_t message = out.find("The test leaves 1234 bytes more on the heap than it found.\n");
   ASSERT_NE(message, std::string::npos) << out;
   const std::string text = out.substr(message, out.find("Failure", message) - message);
@@ -112,16 +112,15 @@ TEST_F(Check, ChildrenOnlyWhereTheyAreFollowed) {
 }
 
 TEST_F(Check, WhatCannotBeTracedIsNotGood) {
-  shell(fmt::format("cd {} && echo 'int main() {{}}' >s.cc && {} -static -o s s.cc",
-                    directory_->path(), compiler()));
+  shell("cd {} && echo 'int main() {{}}' >s.cc && {} -static -o s s.cc", directory_->path(),
+        compiler());
   EXPECT_EQ(check("-- ./s"),
             "memlog: ./s is statically linked: libmtrace.so cannot be loaded into it, so nothing "
             "is checked\n2\n");
 }
 
 TEST_F(Check, AgainstABaseline) {
-  shell(fmt::format("cd {} && {}/memlog run -q -o base ./app >/dev/null 2>&1", directory_->path(),
-                    build_directory()));
+  shell("cd {} && {}/memlog run -q -o base ./app >/dev/null 2>&1", directory_->path(), build_dir());
   EXPECT_TRUE(check("--baseline base -- ./app").ends_with("\n0\n"));
   const std::string out = check("--baseline base --max-growth 1K -- ./app leak");
   EXPECT_NE(out.find("FAILED: grown since the baseline: 1234 bytes in 1 stack, 1024 bytes allowed"),
@@ -133,7 +132,7 @@ TEST_F(Check, AgainstABaseline) {
 // It can be given to --suppressions again.
 TEST_F(Check, TheBuiltInListIsASuppressionsFile) {
   EXPECT_GE(analyze::runtime_keeps().size(), 5u);
-  write_text(*directory_ / "list", memlog({"check", "--print-builtin"}).out);
+  write_file(*directory_ / "list", memlog({"check", "--print-builtin"}).out);
   EXPECT_TRUE(check("--no-builtin --suppressions list -- ./app").ends_with("\n0\n"));
 }
 

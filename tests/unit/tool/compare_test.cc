@@ -106,19 +106,19 @@ TEST(Compare, CodeWithoutModuleByName) {
 // What two compilers make of one source is the same program to the reader.
 TEST(Compare, TwoBuildsOfAProgram) {
   test::TemporaryDirectory directory;
-  test::write_text(
+  test::write_file(
       directory / "a.cc",
       "#include <cstdlib>\nstatic void* kept[3];\n"
       "__attribute__((noinline)) void* one(int n) { return std::malloc(n); }\n"
       "__attribute__((noinline)) void two() { kept[0] = one(100); kept[1] = one(SIZE); }\n"
       "int main() { two(); return kept[0] == nullptr; }\n");
-  const std::string build = test::build_directory();
-  test::shell(fmt::format(
+  const std::string build = test::build_dir();
+  test::shell(
       "cd {0} && mkdir x y && cp a.cc x && (echo; cat a.cc) >y/a.cc && (cd x && {1} -g -O0 "
       "-DSIZE=2000 -o a a.cc) && (cd y && {1} -g -O1 -fno-optimize-sibling-calls -DSIZE=5000 -o a "
       "a.cc) && for i in x y; do {2}/memlog run -q -o $i -- $i/a; done",
-      directory.path(), test::compiler(), build));
-  const test::Result result =
+      directory.path(), test::compiler(), build);
+  const test::Outcome result =
       test::memlog({"diff", "--min-bytes", "1000", "--oneline", directory / "x", directory / "y"});
   EXPECT_EQ(result.status, 0) << result.err;
   EXPECT_TRUE(result.out.starts_with("what is live, B less A: another process, another build\n"))
@@ -129,10 +129,10 @@ TEST(Compare, TwoBuildsOfAProgram) {
 
 TEST(Compare, AMissingReportIsAnError) {
   test::TemporaryDirectory directory;
-  const std::string golden = test::source_directory() + "/tests/golden/app-4711-";
+  const std::string golden = test::source_dir() + "/tests/golden/app-4711-";
   std::filesystem::copy_file(golden + "1.memlog", directory / "1.memlog");
   std::filesystem::copy_file(golden + "3.memlog", directory / "3.memlog");
-  const test::Result result =
+  const test::Outcome result =
       test::memlog({"diff", directory / "1.memlog", directory / "3.memlog"});
   EXPECT_EQ(result.status, 1);
   EXPECT_EQ(result.out, "");

@@ -20,16 +20,16 @@ namespace mtrace {
 namespace {
 
 namespace fs = std::filesystem;
-using test::Result;
+using test::Outcome;
 
 constexpr char kGolden[] = "tests/golden/";
 
 // As `memlog words... <file`.
-Result with_input(const std::string& file, const std::vector<std::string>& words) {
+Outcome with_input(const std::string& file, const std::vector<std::string>& words) {
   const int saved = ::dup(0);
   const int input = ::open(file.c_str(), O_RDONLY);
   ::dup2(input, 0);
-  Result result = test::memlog(words);
+  Outcome result = test::memlog(words);
   ::dup2(saved, 0);
   ::close(input);
   ::close(saved);
@@ -42,11 +42,11 @@ class Compressed : public ::testing::Test {
   void SetUp() override {
     fs::create_directory(plain());
     fs::create_directory(small());
-    for (const auto& item : fs::directory_iterator(test::source_directory() + '/' + kGolden)) {
+    for (const auto& item : fs::directory_iterator(test::source_dir() + '/' + kGolden)) {
       const std::string name = item.path().filename();
       if (!name.starts_with("app-5000-")) continue;
       fs::copy_file(item.path(), plain() + '/' + name);
-      test::shell("zstd -q -o " + small() + '/' + name + ".zst " + item.path().string());
+      test::shell("zstd -q -o {}/{}.zst {}", small(), name, item.path().string());
     }
   }
   std::string plain() const { return directory_ / "plain"; }
@@ -81,7 +81,7 @@ TEST_F(Compressed, EveryViewSaysWhatItSaysOfThePlainReport) {
       {"resolve", "-o", "-", "@/app-5000-3.memlog#"},
   };
   for (const auto& words : commands) {
-    std::vector<Result> results;
+    std::vector<Outcome> results;
     for (const bool compressed : {false, true}) {
       std::vector<std::string> own = words;
       for (std::string& word : own) {
@@ -108,12 +108,12 @@ TEST_F(Compressed, IsKnownByItsFirstBytesAndNotByItsName) {
   fs::copy_file(plain() + "/app-5000-3.memlog", directory_ / "app-5000-3.memlog.zst");
   EXPECT_EQ(test::memlog({"show", directory_ / "app-5000-3.memlog.zst"}).out, expected);
   // Several frames are one text, also behind one to be skipped.
-  const std::string text = test::read_text(plain() + "/app-5000-3.memlog");
-  test::write_text(directory_ / "a", text.substr(0, 500));
-  test::write_text(directory_ / "b", text.substr(500));
-  test::write_text(directory_ / "skipped", std::string("\x5a\x2a\x4d\x18\x03\0\0\0abc", 11));
-  test::shell(fmt::format("cd {} && zstd -q a b && cat skipped a.zst b.zst >both.memlog.zst",
-                          directory_.path()));
+  const std::string text = test::read_file(plain() + "/app-5000-3.memlog");
+  test::write_file(directory_ / "a", text.substr(0, 500));
+  test::write_file(directory_ / "b", text.substr(500));
+  test::write_file(directory_ / "skipped", std::string("\x5a\x2a\x4d\x18\x03\0\0\0abc", 11));
+  test::shell("cd {} && zstd -q a b && cat skipped a.zst b.zst >both.memlog.zst",
+              directory_.path());
   EXPECT_EQ(test::memlog({"show", directory_ / "both.memlog.zst"}).out, expected);
 }
 
@@ -123,7 +123,7 @@ TEST_F(Compressed, AReportThatWasCompressedMeanwhileIsFound) {
   fs::remove(plain() + "/app-5000-3.memlog");
   EXPECT_EQ(test::memlog({"show", plain() + "/app-5000-3.memlog"}).out, expected);
   // What was never there is still missed, by the name that was asked for.
-  const Result missing = test::memlog({"show", plain() + "/app-5000-77.memlog"});
+  const Outcome missing = test::memlog({"show", plain() + "/app-5000-77.memlog"});
   EXPECT_EQ(missing.status, 1);
   EXPECT_NE(missing.err.find("/app-5000-77.memlog: No such file"), std::string::npos)
       << missing.err;
@@ -143,10 +143,10 @@ TEST_F(Compressed, UnderBothNamesItIsOneReport) {
 
 // Of another process that had the same pid.
 TEST_F(Compressed, AnotherReportOfNearlyTheSameNameIsAnother) {
-  std::string other = test::read_text(plain() + "/app-5000-3.memlog");
+  std::string other = test::read_file(plain() + "/app-5000-3.memlog");
   const size_t started = other.find("# started: ") + 11;
   other[started + 3] ^= 1;  // the year's last digit
-  test::write_text(small() + "/app-5000-3.memlog", other);
+  test::write_file(small() + "/app-5000-3.memlog", other);
   EXPECT_EQ(collect::list_memlogs(small()).size(), 10u);
 }
 
@@ -154,11 +154,11 @@ TEST_F(Compressed, AnotherReportOfNearlyTheSameNameIsAnother) {
 // name and with the line up to which it could be read.
 TEST_F(Compressed, DamageIsFound) {
   const std::string file = directory_ / "f.memlog.zst";
-  test::write_text(directory_ / "f.memlog", test::join(test::kLines));
-  test::shell(fmt::format("zstd -q --rm {}", directory_ / "f.memlog"));
-  const std::string good = test::read_text(file);
+  test::write_file(directory_ / "f.memlog", test::join(test::kLines));
+  test::shell("zstd -q --rm {}", directory_ / "f.memlog");
+  const std::string good = test::read_file(file);
   const auto read = [&](const std::string& bytes) {
-    test::write_text(file, bytes);
+    test::write_file(file, bytes);
     try {
       return profile::write(profile::read_path(file));
     } catch (const profile::FormatError& error) {
@@ -206,7 +206,7 @@ class LargeCompressed : public ::testing::Test {
     }
     text.replace(begin, end - begin, entries);
     text_ = text;
-    test::write_text(file_, text_);
+    test::write_file(file_, text_);
   }
   const test::TemporaryDirectory directory_;
   const std::string file_ = directory_ / "app-4711-1.memlog";
@@ -219,7 +219,7 @@ TEST_F(LargeCompressed, IsReadInPieces) {
   ASSERT_GT(std::count(expected.begin(), expected.end(), '\n'), 100000);
   // With and without the size in the frame's header.
   for (const char* how : {"zstd -q -f {0} -o {0}.zst", "zstd -q <{0} >{0}.zst"}) {
-    test::shell(fmt::format(fmt::runtime(how), file_));
+    test::shell(how, file_);
     ASSERT_LT(fs::file_size(file_ + ".zst"), size_t{2} << 20);
     profile::Pieces pieces(file_ + ".zst");
     for (int pass = 0; pass < 2; ++pass) {
@@ -237,17 +237,16 @@ TEST_F(LargeCompressed, IsReadInPieces) {
 }
 
 TEST_F(LargeCompressed, CutShortItTellsHowFarItCanBeRead) {
-  test::shell(fmt::format("zstd -q --rm {}", file_));
-  const std::string bytes = test::read_text(file_ + ".zst");
-  test::write_text(file_ + ".zst", bytes.substr(0, bytes.size() / 2));
-  const Result result = test::memlog({"export", "-f", "csv", file_ + ".zst"});
+  test::shell("zstd -q --rm {}", file_);
+  const std::string bytes = test::read_file(file_ + ".zst");
+  test::write_file(file_ + ".zst", bytes.substr(0, bytes.size() / 2));
+  const Outcome result = test::memlog({"export", "-f", "csv", file_ + ".zst"});
   EXPECT_EQ(result.status, 2);
   EXPECT_EQ(result.out, "");
   const std::string before = file_ + ".zst:";
   ASSERT_TRUE(result.err.starts_with(before)) << result.err;
   // The zstd program gives the same beginning before it complains.
-  const std::string readable =
-      test::shell(fmt::format("zstd -dcq {}.zst 2>/dev/null || true", file_));
+  const std::string readable = test::shell("zstd -dcq {}.zst 2>/dev/null || true", file_);
   EXPECT_GT(std::stoi(result.err.substr(before.size())),
             std::count(readable.begin(), readable.end(), '\n') - 4000);
   EXPECT_GT(std::stoi(result.err.substr(before.size())), 10000);
@@ -258,10 +257,10 @@ TEST_F(LargeCompressed, CutShortItTellsHowFarItCanBeRead) {
 
 TEST_F(Compressed, ResolveCompressesAndKeepsWhatIsCompressed) {
   const std::string report = plain() + "/app-5000-3.memlog";
-  const std::string text = test::read_text(report);
+  const std::string text = test::read_file(report);
   ASSERT_EQ(test::memlog({"resolve", "-q", "--compress", report}).status, 0);
   EXPECT_FALSE(fs::exists(report));
-  const std::string named = test::shell("zstd -dcq " + report + ".zst");
+  const std::string named = test::shell("zstd -dcq {}.zst", report);
   EXPECT_EQ(profile::read("f", named).entries.size(), profile::read("f", text).entries.size());
   EXPECT_EQ(fs::status(report + ".zst").permissions(),
             fs::status(plain() + "/app-5000-4.memlog").permissions());
@@ -269,7 +268,7 @@ TEST_F(Compressed, ResolveCompressesAndKeepsWhatIsCompressed) {
   for (const std::string& name : {report, report + ".zst"}) {
     EXPECT_EQ(test::memlog({"resolve", "-q", name}).status, 0);
     EXPECT_FALSE(fs::exists(report));
-    EXPECT_EQ(test::shell("zstd -dcq " + report + ".zst"), named);
+    EXPECT_EQ(test::shell("zstd -dcq {}.zst", report), named);
   }
   // To another file: by its name, or as asked.
   const std::string other = directory_ / "other";
@@ -280,24 +279,24 @@ TEST_F(Compressed, ResolveCompressesAndKeepsWhatIsCompressed) {
     std::vector<std::string> all = {"resolve", report + ".zst"};
     all.insert(all.end(), words.begin(), words.end());
     ASSERT_EQ(test::memlog(all).status, 0);
-    EXPECT_EQ(test::shell(fmt::format("{} {}", compressed ? "zstd -dcq <" : "cat", words.back())),
+    EXPECT_EQ(test::shell("{} {}", test::Script{compressed ? "zstd -dcq <" : "cat"}, words.back()),
               named);
   }
 }
 
 TEST_F(Compressed, NothingIsReplacedByACompressedReport) {
   const std::string report = plain() + "/app-5000-3.memlog";
-  test::write_text(report + ".zst", "precious\n");
-  const Result result = test::memlog({"resolve", "--compress", report});
+  test::write_file(report + ".zst", "precious\n");
+  const Outcome result = test::memlog({"resolve", "--compress", report});
   EXPECT_EQ(result.status, 1);
   EXPECT_EQ(result.err,
             fmt::format("memlog: {0} is not compressed: there is a {0}.zst already\n", report));
-  EXPECT_EQ(test::read_text(report + ".zst"), "precious\n");
+  EXPECT_EQ(test::read_file(report + ".zst"), "precious\n");
   profile::read_path(report);
-  EXPECT_TRUE(test::read_text(report).starts_with("# memlog 1\n"));
+  EXPECT_TRUE(test::read_file(report).starts_with("# memlog 1\n"));
   // Nor is what a link points to taken away from it.
   fs::create_symlink(plain() + "/app-5000-4.memlog", plain() + "/link.memlog");
-  const Result of_link = test::memlog({"resolve", "--compress", plain() + "/link.memlog"});
+  const Outcome of_link = test::memlog({"resolve", "--compress", plain() + "/link.memlog"});
   EXPECT_EQ(of_link.status, 1);
   EXPECT_EQ(of_link.err, fmt::format("memlog: cannot compress {}/link.memlog: it is not a regular "
                                      "file\n",

@@ -17,7 +17,7 @@ using DebugFiles = Resolve;
 TEST_F(DebugFiles, StrippedKeepsTheAddresses) {
   const std::string file = build("known", "-fPIE -pie");
   const auto frames = frames_at_marks(file, file);
-  shell("strip " + file);
+  shell("strip {}", file);
   EXPECT_EQ(resolve(frames, module_line(file, build_id_of(file))), frames);
   EXPECT_TRUE(says("# resolved: no\n"));
   EXPECT_FALSE(says("# note:"));
@@ -37,15 +37,15 @@ TEST_F(DebugFiles, DebuglinkBesideTheFile) {
   const auto frames = frames_at_marks(file, file);
   const auto marks = marks_of(file);
   shell(
-      fmt::format("cd {} && objcopy --only-keep-debug known known.debug && strip known && "
-                  "objcopy --add-gnu-debuglink=known.debug known",
-                  directory_.path()));
+      "cd {} && objcopy --only-keep-debug known known.debug && strip known && "
+      "objcopy --add-gnu-debuglink=known.debug known",
+      directory_.path());
   expect_known(resolve(frames, module_line(file, build_id_of(file))), file, marks);
   // A debug file of another build is not believed.
   shell(
-      fmt::format("cd {} && echo 'int main() {{}}' | {} -O1 -g -xc++ -o other - && "
-                  "objcopy --only-keep-debug other known.debug",
-                  directory_.path(), compiler()));
+      "cd {} && echo 'int main() {{}}' | {} -O1 -g -xc++ -o other - && "
+      "objcopy --only-keep-debug other known.debug",
+      directory_.path(), compiler());
   EXPECT_EQ(resolve(frames, module_line(file, build_id_of(file))), frames);
 }
 
@@ -54,9 +54,9 @@ TEST_F(DebugFiles, DebuglinkWithoutBuildIdInSymbolsDirectory) {
   const auto frames = frames_at_marks(file, file);
   const auto marks = marks_of(file);
   shell(
-      fmt::format("cd {} && mkdir sym && objcopy --only-keep-debug known sym/k.dbg && "
-                  "strip known && objcopy --add-gnu-debuglink=sym/k.dbg known",
-                  directory_.path()));
+      "cd {} && mkdir sym && objcopy --only-keep-debug known sym/k.dbg && "
+      "strip known && objcopy --add-gnu-debuglink=sym/k.dbg known",
+      directory_.path());
   EXPECT_EQ(resolve(frames, module_line(file, "")), frames);
   expect_known(resolve(frames, module_line(file, ""), {"--symbols", directory_ / "sym"}), file,
                marks);
@@ -66,8 +66,8 @@ TEST_F(DebugFiles, DebuglinkWithoutBuildIdInSymbolsDirectory) {
 void move_to_build_id(const std::string& file, const std::string& directory) {
   const std::string id = build_id_of(file);
   const std::string target = directory + "/.build-id/" + id.substr(0, 2);
-  shell(fmt::format("mkdir -p {0} && objcopy --only-keep-debug {1} {0}/{2}.debug && strip {1}",
-                    target, file, id.substr(2)));
+  shell("mkdir -p {0} && objcopy --only-keep-debug {1} {0}/{2}.debug && strip {1}", target, file,
+        id.substr(2));
 }
 
 TEST_F(DebugFiles, BuildIdInSymbolsDirectory) {
@@ -94,9 +94,9 @@ TEST_F(DebugFiles, DebuginfodWhereTheEnvironmentNamesIt) {
   const std::string id = build_id_of(file);
   const std::string served = directory_ / "server/buildid/" + id;
   shell(
-      fmt::format("mkdir -p {0} && objcopy --only-keep-debug {1} {0}/debuginfo && strip {1} && "
-                  "cp {1} {0}/executable",
-                  served, file));
+      "mkdir -p {0} && objcopy --only-keep-debug {1} {0}/debuginfo && strip {1} && "
+      "cp {1} {0}/executable",
+      served, file);
   EXPECT_EQ(resolve(frames, module_line(file, id)), frames);
   ::setenv("DEBUGINFOD_URLS", ("file://" + (directory_ / "server/")).c_str(), 1);
   ::setenv("DEBUGINFOD_CACHE_PATH", (directory_ / "cache").c_str(), 1);
@@ -134,13 +134,13 @@ TEST_F(DebugFiles, ChangedModuleIsNotMisnamed) {
   // Once for each module, however often it is resolved.
   const std::string first = text_;
   EXPECT_EQ(memlog({"resolve", directory_ / "report.memlog"}).status, 0);
-  EXPECT_EQ(read_text(directory_ / "report.memlog"), first);
+  EXPECT_EQ(read_file(directory_ / "report.memlog"), first);
   // When the right file is there again, the note goes.
   std::string again = first;
   again.replace(again.find(wrong), wrong.size(), right);
-  write_text(directory_ / "report.memlog", again);
+  write_file(directory_ / "report.memlog", again);
   EXPECT_EQ(memlog({"resolve", directory_ / "report.memlog"}).status, 0);
-  text_ = read_text(directory_ / "report.memlog");
+  text_ = read_file(directory_ / "report.memlog");
   EXPECT_FALSE(says("# note:"));
   EXPECT_TRUE(says("# resolved: yes\n"));
 }
@@ -150,13 +150,13 @@ TEST_F(DebugFiles, AgainGivesTheSameAndNeverLess) {
   const auto known = resolve(frames_at_marks(file, file), module_line(file, build_id_of(file)));
   const std::string first = text_;
   EXPECT_EQ(memlog({"resolve", directory_ / "report.memlog"}).status, 0);
-  EXPECT_EQ(read_text(directory_ / "report.memlog"), first);
-  shell("strip " + file);
+  EXPECT_EQ(read_file(directory_ / "report.memlog"), first);
+  shell("strip {}", file);
   EXPECT_EQ(memlog({"resolve", directory_ / "report.memlog"}).status, 0);
-  EXPECT_EQ(read_text(directory_ / "report.memlog"), first);
+  EXPECT_EQ(read_file(directory_ / "report.memlog"), first);
   std::filesystem::remove(file);
   EXPECT_EQ(memlog({"resolve", directory_ / "report.memlog"}).status, 0);
-  EXPECT_EQ(read_text(directory_ / "report.memlog"), first);
+  EXPECT_EQ(read_file(directory_ / "report.memlog"), first);
 }
 
 }  // namespace

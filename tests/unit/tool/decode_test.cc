@@ -19,12 +19,12 @@ using Form = symbolize::TextPlace::Form;
 
 class Decode : public Resolve {
  protected:
-  Result decode(const std::string& text, std::vector<std::string> options = {}) {
+  Outcome decode(const std::string& text, std::vector<std::string> options = {}) {
     const std::string file = directory_ / "text";
-    write_text(file, text);
+    write_file(file, text);
     options.insert(options.begin(), "decode");
     options.push_back(file);
-    Result result = memlog(options);
+    Outcome result = memlog(options);
     EXPECT_EQ(result.status, 0) << result.err;
     return result;
   }
@@ -104,7 +104,7 @@ TEST_F(Decode, FramesBecomeThoseOfAMemlog) {
   std::string text = "assertion failed\n\n";
   for (const std::string& frame : frames_at_marks(file, file)) text += '\t' + frame + '\n';
   const std::string module = module_line(file, build_id_of(file));
-  const Result result = decode(text + "\t(/none+0x12)\n\t...\n" + module);
+  const Outcome result = decode(text + "\t(/none+0x12)\n\t...\n" + module);
   EXPECT_EQ(result.err, "");
   std::vector<std::string> lines;
   for (const std::string_view line : profile::split(result.out, '\n')) {
@@ -123,7 +123,7 @@ TEST_F(Decode, FramesBecomeThoseOfAMemlog) {
 TEST_F(Decode, AnotherBuildGivesNoNames) {
   const std::string file = build_known();
   const std::string text = "\t" + at(file, "plain") + "\n" + module_line(file, "00ff");
-  Result result = decode(text);
+  Outcome result = decode(text);
   EXPECT_EQ(result.out, text);
   EXPECT_EQ(result.err, "memlog: " + file +
                             " is not the file it was (its build-id differs): its frames have no "
@@ -142,7 +142,7 @@ TEST_F(Decode, AnotherBuildGivesNoNames) {
 TEST_F(Decode, OtherLinesGetNamesAtTheirEnd) {
   const std::string file = build_known();
   const std::string line = "x: at " + at(file, "plain") + ", twice";
-  Result result = decode(line + "\r\n" + line);
+  Outcome result = decode(line + "\r\n" + line);
   const std::string named = line + "  plain_c  known_stack.cc:";
   EXPECT_TRUE(result.out.starts_with(named)) << result.out;
   EXPECT_NE(result.out.find("\r\n" + named), std::string::npos) << result.out;
@@ -173,7 +173,7 @@ TEST_F(Decode, EverythingElseStays) {
 // by offset.
 TEST_F(Decode, BacktracesOfGlibc) {
   const std::string file = directory_ / "traced";
-  write_text(directory_ / "traced.cc", R"(#include <execinfo.h>
+  write_file(directory_ / "traced.cc", R"(#include <execinfo.h>
 #include <stdio.h>
 static void print() {
   void* frames[20];
@@ -198,9 +198,9 @@ int main() {
 }
 )");
   for (const char* flags : {"-fPIE -pie -rdynamic", "-fno-pie -no-pie -rdynamic", "-fPIE -pie"}) {
-    shell(fmt::format("{} -g -O1 {} -o {} {}.cc", compiler(), flags, file, file));
-    const std::string text = shell(file);
-    const Result result = decode(text);
+    shell("{} -g -O1 {} -o {} {}.cc", compiler(), Script{flags}, file, file);
+    const std::string text = shell("{}", file);
+    const Outcome result = decode(text);
     for (const char* name :
          {"app::seen(int)  traced.cc:12\n", "hidden()  traced.cc:17\n", "main  traced.cc:21\n"}) {
       size_t count = 0;
@@ -232,7 +232,7 @@ TEST_F(Decode, BacktracesWithABaseNeedNoSymbol) {
 // Return addresses alone, with what the process knows of its mappings before or after them.
 TEST_F(Decode, BareAddressesByTheMapsOfTheProcess) {
   const std::string file = directory_ / "raw";
-  write_text(file + ".cc", R"(#include <execinfo.h>
+  write_file(file + ".cc", R"(#include <execinfo.h>
 #include <stdio.h>
 #include <string.h>
 static void maps() {
@@ -254,13 +254,13 @@ int main(int argc, char** argv) {
 }
 )");
   for (const char* flags : {"-fPIE -pie", "-fno-pie -no-pie"}) {
-    shell(fmt::format("{} -g -O1 {} -o {} {}.cc", compiler(), flags, file, file));
-    const std::string alone = shell(file + " none");
+    shell("{} -g -O1 {} -o {} {}.cc", compiler(), Script{flags}, file, file);
+    const std::string alone = shell("{} none", file);
     EXPECT_EQ(decode(alone).out, alone);
     for (const char* how : {"before", "after"}) {
       // Two processes, at different addresses where the system chooses them.
-      const std::string text = shell(file + ' ' + how) + shell(file + ' ' + how);
-      const Result result = decode(text);
+      const std::string text = shell("{} {}", file, how) + shell("{} {}", file, how);
+      const Outcome result = decode(text);
       EXPECT_EQ(result.err, "");
       for (const char* name : {"], again  seen()  raw.cc:12\n", "], again  main  raw.cc:17\n"}) {
         const size_t first = result.out.find(name);
@@ -324,7 +324,7 @@ TEST_F(Decode, LooksWhereItIsTold) {
   EXPECT_EQ(decode(text).out, text);
   EXPECT_TRUE(decode(text, {"--sysroot", root}).out.starts_with("\tplain_c\t"));
   EXPECT_EQ(memlog({"decode", "--sysroot", "/nowhere"}).status, 2);
-  const Result result = memlog({"decode", directory_ / "gone", directory_ / "text"});
+  const Outcome result = memlog({"decode", directory_ / "gone", directory_ / "text"});
   EXPECT_EQ(result.status, 1);
   EXPECT_EQ(result.out, text);
   EXPECT_EQ(memlog({"decode", directory_.path()}).status, 1);
@@ -333,14 +333,14 @@ TEST_F(Decode, LooksWhereItIsTold) {
 // As the library runs it: files for input and output, nothing else open.
 TEST_F(Decode, WorksOnPlainDescriptors) {
   const std::string file = build_known();
-  const std::string tool = build_directory() + "/memlog";
-  if (::access(tool.c_str(), X_OK) != 0) GTEST_SKIP() << tool;
-  write_text(directory_ / "in", "\t" + at(file, "plain") + "\n");
-  shell(fmt::format("{0} decode < {1}/in > {1}/out 2>&1", tool, directory_.path()));
-  EXPECT_TRUE(read_text(directory_ / "out").starts_with("\tplain_c\tknown_stack.cc:"));
-  EXPECT_EQ(shell(fmt::format("cat {}/in | {} decode 2>&-", directory_.path(), tool)),
-            read_text(directory_ / "out"));
-  EXPECT_EQ(shell(fmt::format("{} decode < /dev/null", tool)), "");
+  const std::string tool = build_dir() + "/memlog";
+  ASSERT_EQ(::access(tool.c_str(), X_OK), 0) << tool;
+  write_file(directory_ / "in", "\t" + at(file, "plain") + "\n");
+  shell("{0} decode < {1}/in > {1}/out 2>&1", tool, directory_.path());
+  EXPECT_TRUE(read_file(directory_ / "out").starts_with("\tplain_c\tknown_stack.cc:"));
+  EXPECT_EQ(shell("cat {}/in | {} decode 2>&-", directory_.path(), tool),
+            read_file(directory_ / "out"));
+  EXPECT_EQ(shell("{} decode < /dev/null", tool), "");
 }
 
 TEST_F(Decode, HostileLinesTakeNoTime) {
@@ -359,7 +359,7 @@ TEST_F(Decode, LargeTexts) {
       text += "2026-11-20 20:15:00 a line of a log without any place\n";
     text += frame;
   }
-  const Result result = decode(text);
+  const Outcome result = decode(text);
   EXPECT_EQ(result.out.find("\n" + frame), std::string::npos);
   EXPECT_GT(result.out.size(), text.size());
 }

@@ -25,16 +25,16 @@ std::string heaptrack_print(const std::string& options) {
 
 // What heaptrack finds in `file` of each stack.
 std::string in_heaptrack(const std::string& file, const std::string& cost) {
-  heaptrack_print(fmt::format("--flamegraph-cost-type {0} -F {1}.{0} {1} >/dev/null", cost, file));
-  return shell(
-      fmt::format("awk '$NF > 0 {{ print $NF }}' {}.{} | sort -nr | paste -sd ' '", file, cost));
+  heaptrack_print(fmt::format("--flamegraph-cost-type {0} -F {1}.{0} {1} >/dev/null", cost,
+                              shell_quoted(file)));
+  return shell("awk '$NF > 0 {{ print $NF }}' {}.{} | sort -nr | paste -sd ' '", file, cost);
 }
 
 // Three reports of a program that grows, shrinks and grows.
 class ExportSeries : public testing::Test {
  protected:
   void SetUp() override {
-    write_text(directory_ / "steps.py", R"(
+    write_file(directory_ / "steps.py", R"(
 import os, signal
 kept = []
 for size in (3000, 9000, 100):
@@ -44,9 +44,9 @@ for size in (3000, 9000, 100):
 os._exit(0)
 )");
     shell(
-        fmt::format("cd {} && MTRACE_RESOLVER=none {}/memlog run -q -o . --depth 16 "
-                    "/usr/bin/python3 -S steps.py",
-                    directory_.path(), build_directory()));
+        "cd {} && MTRACE_RESOLVER=none {}/memlog run -q -o . --depth 16 "
+        "/usr/bin/python3 -S steps.py",
+        directory_.path(), build_dir());
     for (const auto& item : std::filesystem::directory_iterator(directory_.path())) {
       if (item.path().extension() == ".memlog") files_.push_back(item.path());
     }
@@ -63,7 +63,7 @@ os._exit(0)
   std::string exported(const std::string& format, const std::string& name) {
     std::vector<std::string> words = {"export", "-f", format, "-o", directory_ / name};
     words.insert(words.end(), files_.begin(), files_.end());
-    const Result result = memlog(words);
+    const Outcome result = memlog(words);
     EXPECT_EQ(result.status, 0) << result.err;
     return directory_ / name;
   }
@@ -98,7 +98,7 @@ TEST_F(ExportSeries, HeaptrackInHeaptrackPrint) {
 }
 
 TEST_F(ExportSeries, MassifInMsPrintHasEachReport) {
-  const std::string out = shell("ms_print " + exported("massif", "massif.out") + " | tr -d ,");
+  const std::string out = shell("ms_print {} | tr -d ,", exported("massif", "massif.out"));
   const std::string root = "B) (heap allocation functions)";
   for (const profile::Memlog& report : reports_) {
     EXPECT_NE(out.find(fmt::format("100.00% ({}{}", report.header.live.bytes, root)),

@@ -22,9 +22,9 @@ class Export : public testing::Test {
   static void SetUpTestSuite() {
     directory_ = new TemporaryDirectory;
     shell(
-        fmt::format("cd {0} && {1}/memlog run -q -o . --depth 20 /bin/bash -c 'x=1' && "
-                    "{1}/memlog resolve bash-*.memlog",
-                    directory_->path(), build_directory()));
+        "cd {0} && {1}/memlog run -q -o . --depth 20 /bin/bash -c 'x=1' && "
+        "{1}/memlog resolve bash-*.memlog",
+        directory_->path(), build_dir());
     for (const auto& item : std::filesystem::directory_iterator(directory_->path())) {
       const std::string name = item.path().filename();
       if (name.starts_with("bash-") && name.ends_with("-1.memlog")) report_ = item.path();
@@ -40,7 +40,7 @@ class Export : public testing::Test {
   // Path of the report in this format.
   static std::string exported(const std::string& format, const std::string& by = "bytes") {
     const std::string file = *directory_ / ("out." + format + "." + by);
-    const Result result =
+    const Outcome result =
         memlog({"export", "-f", format, "--by", by, "-o", file, "--no-resolve", report_});
     EXPECT_EQ(result.status, 0) << result.err;
     EXPECT_EQ(result.err, "");
@@ -65,29 +65,29 @@ TEST_F(Export, TheReportIsWorthIt) {
 }
 
 TEST_F(Export, FoldedInAwk) {
-  EXPECT_EQ(shell("awk '{ sum += $NF } END { print sum }' " + exported("folded")),
+  EXPECT_EQ(shell("awk '{{ sum += $NF }} END {{ print sum }}' {}", exported("folded")),
             std::to_string(bytes()) + "\n");
 }
 
 // What Chromium makes of one: browser_test.cc.
 TEST_F(Export, FlameGraphHasTheBytes) {
-  EXPECT_EQ(shell("grep -o 'data-depth=\"0\" data-grew=\"[0-9]*\" data-shrank=\"[0-9]*\"' " +
+  EXPECT_EQ(shell("grep -o 'data-depth=\"0\" data-grew=\"[0-9]*\" data-shrank=\"[0-9]*\"' {}",
                   exported("flamegraph")),
             fmt::format("data-depth=\"0\" data-grew=\"{}\" data-shrank=\"0\"\n", bytes()));
 }
 
 TEST_F(Export, CallgrindInCallgrindAnnotate) {
-  const std::string out = shell("callgrind_annotate --threshold=100 --show-percs=no " +
-                                exported("callgrind") + " | tr -d ,");
+  const std::string out = shell("callgrind_annotate --threshold=100 --show-percs=no {} | tr -d ,",
+                                exported("callgrind"));
   EXPECT_NE(out.find(std::to_string(bytes()) + "  PROGRAM TOTALS"), std::string::npos) << out;
   const std::string inclusive =
-      shell("callgrind_annotate --inclusive=yes --threshold=100 --show-percs=no " +
-            exported("callgrind") + " | tr -d ,");
+      shell("callgrind_annotate --inclusive=yes --threshold=100 --show-percs=no {} | tr -d ,",
+            exported("callgrind"));
   EXPECT_NE(inclusive.find("main ["), std::string::npos) << inclusive;
 }
 
 TEST_F(Export, MassifInMsPrint) {
-  const std::string out = shell("ms_print " + exported("massif") + " | tr -d ,");
+  const std::string out = shell("ms_print {} | tr -d ,", exported("massif"));
   EXPECT_NE(out.find("100.00% (" + std::to_string(bytes()) + "B) (heap allocation functions)"),
             std::string::npos)
       << out;
@@ -97,8 +97,9 @@ TEST_F(Export, MassifInMsPrint) {
 TEST_F(Export, GperftoolsInGooglePprof) {
   const std::string file = exported("gperftools");
   const auto total = [&](const std::string& option, const std::string& unit) {
-    return shell("google-pprof --text " + option + " " + file +
-                 " 2>/dev/null | sed -n 's/^Total: \\([0-9]*\\) *" + unit + "$/\\1/p'");
+    return shell(
+        "google-pprof --text {} {} 2>/dev/null | sed -n 's/^Total: \\([0-9]*\\) *'{}'$/\\1/p'",
+        Script{option}, file, unit);
   };
   int64_t blocks = 0;
   uint64_t allocations = 0;
@@ -113,18 +114,17 @@ TEST_F(Export, GperftoolsInGooglePprof) {
   EXPECT_EQ(total("--inuse_objects", "objects"), fmt::format("{}\n", blocks));
   EXPECT_EQ(total("--show_bytes --alloc_space", "B"), fmt::format("{}\n", allocated));
   EXPECT_EQ(total("--alloc_objects", "objects"), fmt::format("{}\n", allocations));
-  const std::string text = shell("google-pprof --text --cum --show_bytes " + file + " 2>/dev/null");
+  const std::string text = shell("google-pprof --text --cum --show_bytes {} 2>/dev/null", file);
   EXPECT_NE(text.find(" main\n"), std::string::npos) << text;
   // It can be written again by the tool: the names were understood.
-  EXPECT_NE(shell("google-pprof --raw " + file + " 2>/dev/null").find(" main\n"),
-            std::string::npos);
+  EXPECT_NE(shell("google-pprof --raw {} 2>/dev/null", file).find(" main\n"), std::string::npos);
 }
 
 // Two stacks go through one call: it was made for the allocations of both.
 TEST(ExportCalls, CallgrindCountsAllocations) {
   TemporaryDirectory directory;
   const std::string frames = "\tmake\ta.c:3\t(/bin/app+0x30)\n\tmain\ta.c:9\t(/bin/app+0x90)\n";
-  write_text(directory / "app-3-1.memlog",
+  write_file(directory / "app-3-1.memlog",
              "# memlog 1\n# program: /bin/app\n# pid: 3\n# seq: 1\n# trigger: exit\n"
              "# started: 2026-11-20T20:15:00.000000Z\n# taken: 2026-11-20T20:15:31.123456Z\n"
              "# delta: +300 bytes +3 blocks\n# live: 300 bytes 3 blocks\n"
@@ -143,26 +143,26 @@ TEST(ExportCalls, CallgrindCountsAllocations) {
 }
 
 TEST_F(Export, DotInGraphviz) {
-  const std::string out = shell("dot -Tsvg " + exported("dot"));
+  const std::string out = shell("dot -Tsvg {}", exported("dot"));
   EXPECT_NE(out.find("</svg>"), std::string::npos);
   EXPECT_NE(out.find(fmt::format(": {} bytes</text>", bytes())), std::string::npos);
 }
 
 TEST_F(Export, CsvInSqlite) {
-  EXPECT_EQ(shell(fmt::format("sqlite3 :memory: '.import --csv {} m' 'select count(*), sum(bytes), "
-                              "sum(live) from m where kind = \"\"'",
-                              exported("csv"))),
+  EXPECT_EQ(shell("sqlite3 :memory: '.import --csv \"'{}'\" m' 'select count(*), sum(bytes), "
+                  "sum(live) from m where kind = \"\"'",
+                  exported("csv")),
             fmt::format("{}|{}|{}\n", stacks(), bytes(), memlog_.header.live.bytes));
 }
 
 TEST_F(Export, JsonLinesInJq) {
-  EXPECT_EQ(shell("jq -s 'length, (map(.bytes) | add)' " + exported("jsonl")),
+  EXPECT_EQ(shell("jq -s 'length, (map(.bytes) | add)' {}", exported("jsonl")),
             fmt::format("{}\n{}\n", stacks(), bytes()));
 }
 
 // The fields that gprof2dot's JSON reader asks for, and what it sums up.
 TEST_F(Export, Gprof2dotHasItsFields) {
-  const json out = json::parse(read_text(exported("gprof2dot")));
+  const json out = json::parse(read_file(exported("gprof2dot")));
   EXPECT_EQ(out["version"], 0);
   EXPECT_EQ(out["costs"][0]["unit"], "bytes");
   int64_t sum = 0;
@@ -178,7 +178,7 @@ TEST_F(Export, Gprof2dotHasItsFields) {
 }
 
 TEST_F(Export, SpeedscopeIsAsItsSchemaSays) {
-  const json out = json::parse(read_text(exported("speedscope")));
+  const json out = json::parse(read_file(exported("speedscope")));
   EXPECT_EQ(out["$schema"], "https://www.speedscope.app/file-format-schema.json");
   const json& profile = out["profiles"][0];
   EXPECT_EQ(profile["type"], "sampled");
@@ -197,10 +197,10 @@ TEST_F(Export, SpeedscopeIsAsItsSchemaSays) {
 
 // The npm package reads it with its own definition of the messages.
 TEST_F(Export, PprofInPprofFormat) {
-  const std::string modules = build_directory() + "/npm/node_modules";
+  const std::string modules = build_dir() + "/npm/node_modules";
   ASSERT_TRUE(std::filesystem::exists(modules + "/pprof-format"))
       << "skipped: make deps could not get pprof-format from the npm registry";
-  write_text(*directory_ / "read.cjs", R"(
+  write_file(*directory_ / "read.cjs", R"(
 const { Profile } = require('pprof-format');
 const file = require('fs').readFileSync(process.argv[2]);
 const profile = Profile.decode(require('zlib').gunzipSync(file));
@@ -232,30 +232,30 @@ console.log(profile.mapping.map((m) => text(m.filename) + ' ' + text(m.buildId))
     modules_expected.push_back(module.path + ' ' + profile::hex_bytes(module.build_id));
   }
   std::sort(modules_expected.begin(), modules_expected.end());
-  EXPECT_EQ(shell(fmt::format("cd {} && NODE_PATH={} node read.cjs {}", directory_->path(), modules,
-                              exported("pprof"))),
+  EXPECT_EQ(shell("cd {} && NODE_PATH={} node read.cjs {}", directory_->path(), modules,
+                  exported("pprof")),
             fmt::format("alloc_objects/count alloc_space/bytes inuse_objects/count "
                         "inuse_space/bytes\n{} {} {} true {}\n{}\n",
                         samples, blocks, bytes(), inlined, fmt::join(modules_expected, "\n")));
 }
 
 TEST_F(Export, OtherColumnsAddUpToTheHeader) {
-  EXPECT_EQ(shell("awk '{ sum += $NF } END { print sum }' " + exported("folded", "live")),
+  EXPECT_EQ(shell("awk '{{ sum += $NF }} END {{ print sum }}' {}", exported("folded", "live")),
             std::to_string(memlog_.header.live.bytes) + "\n");
-  EXPECT_EQ(shell("awk '{ sum += $NF } END { print sum }' " + exported("folded", "peak")),
+  EXPECT_EQ(shell("awk '{{ sum += $NF }} END {{ print sum }}' {}", exported("folded", "peak")),
             std::to_string(memlog_.header.peak->bytes) + "\n");
-  EXPECT_EQ(shell("awk '{ sum += $NF } END { print sum }' " + exported("folded", "blocks")),
+  EXPECT_EQ(shell("awk '{{ sum += $NF }} END {{ print sum }}' {}", exported("folded", "blocks")),
             std::to_string(memlog_.header.delta.blocks) + "\n");
 }
 
 TEST(ExportFile, IsWrittenWholeOrNotAtAll) {
   TemporaryDirectory directory;
-  write_text(directory / "old", "as it was\n");
-  write_text(directory / "bad.memlog", "# memlog 1\n# pid: x\n");
-  const Result result =
+  write_file(directory / "old", "as it was\n");
+  write_file(directory / "bad.memlog", "# memlog 1\n# pid: x\n");
+  const Outcome result =
       memlog({"export", "-f", "csv", "-o", directory / "old", directory / "bad.memlog"});
   EXPECT_EQ(result.status, 2);
-  EXPECT_EQ(read_text(directory / "old"), "as it was\n");
+  EXPECT_EQ(read_file(directory / "old"), "as it was\n");
 }
 
 }  // namespace

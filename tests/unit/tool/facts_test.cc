@@ -186,8 +186,8 @@ TEST(Facts, OneLifetimeIsSaidOnce) {
               "\tallocs=2\tallocated=65\tfrees=1\tfreed=1\tlifetime-min=8\tlifetime-mean=8"
               "\tlifetime-max=8");
   const test::TemporaryDirectory directory;
-  test::write_text(directory / "a.memlog", text);
-  const test::Result shown = test::memlog({"show", "--no-resolve", directory / "a.memlog"});
+  test::write_file(directory / "a.memlog", text);
+  const test::Outcome shown = test::memlog({"show", "--no-resolve", directory / "a.memlog"});
   EXPECT_NE(shown.out.find("1 free 1 bytes; lifetime 8 ms\n"), std::string::npos) << shown.out;
 }
 
@@ -196,8 +196,8 @@ TEST(Facts, EveryCauseOfLossHasWords) {
   text.replace(text.find("inflight=0"), 10,
                "inflight=0 modules=1 notes=2 resources=3 regions=1 others=5");
   const test::TemporaryDirectory directory;
-  test::write_text(directory / "a.memlog", text);
-  const test::Result shown = test::memlog({"show", "--no-resolve", directory / "a.memlog"});
+  test::write_file(directory / "a.memlog", text);
+  const test::Outcome shown = test::memlog({"show", "--no-resolve", directory / "a.memlog"});
   for (const char* words :
        {"note: 1 module found no room in the list; their frames have no name\n",
         "note: 2 notes of the program dropped: too many waited for a report\n",

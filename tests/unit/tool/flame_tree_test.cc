@@ -98,12 +98,12 @@ TEST(FlameTree, ASumThatDoesNotFitIsSaid) {
 
 // awk adds up the entries of the same file.
 TEST(FlameGraph, HasTheBytesOfTheReport) {
-  const std::string report = source_directory() + "/tests/golden/app-4711-2.memlog";
+  const std::string report = source_dir() + "/tests/golden/app-4711-2.memlog";
   const std::string bytes = shell(
-      "awk '/^[+-][0-9]/ { if ($1 > 0) grew += $1; else shrank -= $1 } "
-      "END { printf \"data-grew=\\\"%d\\\" data-shrank=\\\"%d\\\"\", grew, shrank }' " +
+      "awk '/^[+-][0-9]/ {{ if ($1 > 0) grew += $1; else shrank -= $1 }} "
+      "END {{ printf \"data-grew=\\\"%d\\\" data-shrank=\\\"%d\\\"\", grew, shrank }}' {}",
       report);
-  const Result result = memlog({"export", "-f", "flamegraph", "--no-resolve", report});
+  const Outcome result = memlog({"export", "-f", "flamegraph", "--no-resolve", report});
   EXPECT_EQ(result.status, 0);
   EXPECT_EQ(result.err, "");
   EXPECT_NE(result.out.find("data-depth=\"0\" " + bytes), std::string::npos) << bytes;

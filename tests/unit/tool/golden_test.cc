@@ -314,7 +314,7 @@ class Golden : public testing::TestWithParam<Case> {
  protected:
   void SetUp() override {
     before_ = std::filesystem::current_path();
-    directory_ = source_directory() + "/tests/golden";
+    directory_ = source_dir() + "/tests/golden";
     // What the tests hold against a fixed text must not depend on who runs them.
     ::unsetenv("MTRACE_OUTPUT");
     ::unsetenv("NO_COLOR");
@@ -332,13 +332,13 @@ TEST_P(Golden, IsAsExpected) {
   for (const std::string_view word : profile::split(test.words, ' ')) {
     if (!word.empty()) words.emplace_back(word);
   }
-  const Result result = memlog(words, test.terminal);
+  const Outcome result = memlog(words, test.terminal);
   const std::string text = "$ memlog " + std::string(test.words) + "\n" + result.out +
                            (result.err.empty() ? "" : "--- standard error\n" + result.err) +
                            "--- exit status " + std::to_string(result.status) + "\n";
   const std::string file = std::string(test.name) + ".txt";
-  if (std::getenv("MEMLOG_UPDATE_GOLDEN") != nullptr) write_text(file, text);
-  EXPECT_EQ(text, read_text(file));
+  if (std::getenv("MEMLOG_UPDATE_GOLDEN") != nullptr) write_file(file, text);
+  EXPECT_EQ(text, read_file(file));
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, Golden, testing::ValuesIn(kCases),
@@ -351,7 +351,7 @@ TEST_F(Golden, EachInputIsReadAndWrittenUnchanged) {
   for (const auto& item : std::filesystem::directory_iterator(".")) {
     const std::string name = item.path().filename();
     if (!name.ends_with(".memlog") || name == "damaged.memlog") continue;
-    EXPECT_EQ(profile::write(profile::read_path(name)), read_text(name)) << name;
+    EXPECT_EQ(profile::write(profile::read_path(name)), read_file(name)) << name;
     ++count;
   }
   EXPECT_EQ(count, 19u);
@@ -380,7 +380,7 @@ TEST_F(Golden, ReportsAreFoundWhereMtraceOutputPoints) {
   const std::string directory = directory_.string();
   for (const std::string& output : {directory, directory + "/%e.%p.%n"}) {
     ::setenv("MTRACE_OUTPUT", output.c_str(), 1);
-    const Result result = memlog({"show", "--no-header"});
+    const Outcome result = memlog({"show", "--no-header"});
     EXPECT_EQ(result.status, 0) << result.err;
     EXPECT_TRUE(result.out.starts_with("+70000 bytes")) << result.out;
   }

@@ -15,10 +15,10 @@ using nlohmann::json;
 class Json : public testing::Test {
  protected:
   json show(const std::string& text, std::vector<std::string> options = {}) {
-    write_text(directory_ / "report.memlog", text);
+    write_file(directory_ / "report.memlog", text);
     options.insert(options.begin(), {"show", "--json", "--no-resolve"});
     options.push_back(directory_ / "report.memlog");
-    const Result result = memlog(options);
+    const Outcome result = memlog(options);
     EXPECT_EQ(result.status, 0) << result.err;
     const json answer = json::parse(result.out);
     EXPECT_EQ(answer["version"], 1);
@@ -29,7 +29,7 @@ class Json : public testing::Test {
 };
 
 std::string golden(const std::string& name) {
-  return read_text(source_directory() + "/tests/golden/" + name);
+  return read_file(source_dir() + "/tests/golden/" + name);
 }
 
 // The keys of JSON, which name units, by those of the memlog.
@@ -177,10 +177,10 @@ TEST_F(Json, HonoursOrderNumberAndDepth) {
 
 TEST_F(Json, SeveralReportsAreAListAndASumIsOne) {
   const std::string good = directory_ / "a.memlog";
-  write_text(good, small_memlog({"(0x1)"}));
-  write_text(directory_ / "b.memlog", small_memlog({"(0x2)"}, "", 2));
-  write_text(directory_ / "bad.memlog", "hello\n");
-  Result result =
+  write_file(good, small_memlog({"(0x1)"}));
+  write_file(directory_ / "b.memlog", small_memlog({"(0x2)"}, "", 2));
+  write_file(directory_ / "bad.memlog", "hello\n");
+  Outcome result =
       memlog({"show", "--json", good, directory_ / "bad.memlog", directory_ / "b.memlog"});
   EXPECT_EQ(result.status, 2);
   const json both = json::parse(result.out);

@@ -13,7 +13,7 @@ namespace {
 using nlohmann::json;
 
 std::string report(const std::string& name) {
-  return source_directory() + "/tests/golden/" + name + ".memlog";
+  return source_dir() + "/tests/golden/" + name + ".memlog";
 }
 
 std::vector<std::string> rounds() {
@@ -25,7 +25,7 @@ std::vector<std::string> rounds() {
 json answer(std::vector<std::string> words, const std::vector<std::string>& files, int status = 0) {
   words.emplace_back("--json");
   words.insert(words.end(), files.begin(), files.end());
-  const Result result = memlog(words);
+  const Outcome result = memlog(words);
   EXPECT_EQ(result.status, status) << result.err;
   EXPECT_EQ(result.err, "");
   const json parsed = json::parse(result.out);
@@ -204,7 +204,7 @@ TEST(JsonViews, CheckTellsItsVerdicts) {
 
 TEST(JsonViews, ErrorsGoToTheErrorStream) {
   for (const char* command : {"show", "tree", "leaks"}) {
-    const Result result = memlog({command, "--json", report("damaged")});
+    const Outcome result = memlog({command, "--json", report("damaged")});
     EXPECT_EQ(result.status, 2) << command;
     EXPECT_EQ(result.out, "") << command;
     EXPECT_NE(result.err, "") << command;
@@ -215,7 +215,7 @@ TEST(JsonViews, ErrorsGoToTheErrorStream) {
                                              {"diff", "--json", "--oneline", "a", "b"},
                                              {"leaks", "--json", "--no-header"},
                                              {"top", "--json", "1"}}) {
-    const Result result = memlog(words);
+    const Outcome result = memlog(words);
     EXPECT_EQ(result.status, 2) << words[0];
     EXPECT_EQ(result.out, "") << words[0];
   }

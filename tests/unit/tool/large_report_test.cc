@@ -12,7 +12,7 @@
 namespace mtrace {
 namespace {
 
-using test::Result;
+using test::Outcome;
 
 constexpr int kStacks = 9000;  // more than a piece, and together more than 8 MiB
 constexpr int kFrames = 12;
@@ -53,23 +53,23 @@ class LargeReport : public ::testing::Test {
  protected:
   void SetUp() override {
     ASSERT_GT(text_.size(), size_t{8} << 20);
-    test::write_text(file_, text_);
+    test::write_file(file_, text_);
   }
 
   // As `memlog words... - <file`.
-  Result whole(std::vector<std::string> words) const {
+  Outcome whole(std::vector<std::string> words) const {
     const int saved = ::dup(0);
     const int input = ::open(file_.c_str(), O_RDONLY);
     ::dup2(input, 0);
     words.emplace_back("-");
-    Result result = test::memlog(words);
+    Outcome result = test::memlog(words);
     ::dup2(saved, 0);
     ::close(input);
     ::close(saved);
     return result;
   }
 
-  Result large(std::vector<std::string> words) const {
+  Outcome large(std::vector<std::string> words) const {
     words.push_back(file_);
     return test::memlog(words);
   }
@@ -93,8 +93,8 @@ TEST_F(LargeReport, SaysWhatAWholeOneSays) {
       {"export", "-f", "folded", "--by", "live"},
       {"export", "-f", "massif"}};
   for (const auto& words : commands) {
-    const Result one = large(words);
-    const Result other = whole(words);
+    const Outcome one = large(words);
+    const Outcome other = whole(words);
     EXPECT_EQ(one.status, 0) << one.err;
     EXPECT_FALSE(one.out.empty());
     EXPECT_TRUE(one.out == other.out) << words[0] << ' ' << words.back();
@@ -103,17 +103,17 @@ TEST_F(LargeReport, SaysWhatAWholeOneSays) {
 }
 
 TEST_F(LargeReport, CountsWhatItDoesNotShow) {
-  const Result shown = large({"show", "-n", "2"});
+  const Outcome shown = large({"show", "-n", "2"});
   EXPECT_NE(shown.out.find("... 8,998 more, net "), std::string::npos) << shown.out;
 }
 
 TEST_F(LargeReport, DamagedAtItsEndLeavesNothingWritten) {
   const std::string bad = text_.substr(0, text_.size() - 6);  // without "# end\n"
-  test::write_text(file_, bad);
+  test::write_file(file_, bad);
   const auto lines = std::count(bad.begin(), bad.end(), '\n');
   for (const char* format : {"csv", "jsonl", "folded"}) {
     const std::string output = directory_ / format;
-    const Result printed = large({"export", "-f", format});
+    const Outcome printed = large({"export", "-f", format});
     EXPECT_EQ(printed.status, 2);
     EXPECT_EQ(printed.out, "");
     EXPECT_EQ(printed.err, fmt::format("{}:{}: the file ends without \"# end\"\n", file_, lines));
@@ -124,9 +124,9 @@ TEST_F(LargeReport, DamagedAtItsEndLeavesNothingWritten) {
 
 TEST_F(LargeReport, GoesIntoAFileAsToTheStandardOutput) {
   const std::string output = directory_ / "out";
-  const Result written = large({"export", "-f", "csv", "-o", output});
+  const Outcome written = large({"export", "-f", "csv", "-o", output});
   EXPECT_EQ(written.status, 0) << written.err;
-  EXPECT_TRUE(test::read_text(output) == whole({"export", "-f", "csv"}).out);
+  EXPECT_TRUE(test::read_file(output) == whole({"export", "-f", "csv"}).out);
 }
 
 }  // namespace

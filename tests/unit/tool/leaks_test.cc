@@ -32,12 +32,12 @@ for round in range(14):
 
 std::string leaks_of(const std::string& kind, const std::string& frames) {
   test::TemporaryDirectory directory;
-  test::write_text(directory / "rounds.py", kRounds);
+  test::write_file(directory / "rounds.py", kRounds);
   test::shell(
-      fmt::format("cd {} && PYTHONMALLOC=malloc PYTHONHASHSEED=1 MTRACE_RESOLVER=none "
-                  "{}/memlog run -q --depth 6 -o . /usr/bin/python3 rounds.py {}",
-                  directory.path(), test::build_directory(), kind));
-  const test::Result result = test::memlog({"leaks", "--frames", frames, directory.path()});
+      "cd {} && PYTHONMALLOC=malloc PYTHONHASHSEED=1 MTRACE_RESOLVER=none "
+      "{}/memlog run -q --depth 6 -o . /usr/bin/python3 rounds.py {}",
+      directory.path(), test::build_dir(), kind);
+  const test::Outcome result = test::memlog({"leaks", "--frames", frames, directory.path()});
   EXPECT_EQ(result.status, 0) << result.err;
   EXPECT_NE(result.out.find(": 13 states of 15 reports, "), std::string::npos) << result.out;
   return result.out;
@@ -67,7 +67,7 @@ TEST(Leaks, ARealOneInSetenv) {
 
 // A report that is not there loses none of the numbers, since each says what its stacks hold.
 TEST(Series, AGapKeepsTheNumbersRight) {
-  const std::string golden = test::source_directory() + "/tests/golden/app-5000-";
+  const std::string golden = test::source_dir() + "/tests/golden/app-5000-";
   analyze::Series series({});
   for (const int seq : {2, 3, 5, 8}) {
     series.add(profile::read_path(fmt::format("{}{}.memlog", golden, seq)), true);

@@ -22,7 +22,7 @@ class Merge : public testing::Test {
     for (int seq = 1; seq <= 9; ++seq) copy(seq);
   }
   void copy(int seq) const {
-    fs::copy_file(source_directory() + "/tests/golden/" + name(seq), directory_ / name(seq),
+    fs::copy_file(source_dir() + "/tests/golden/" + name(seq), directory_ / name(seq),
                   fs::copy_options::overwrite_existing);
   }
   static std::string name(int seq) { return fmt::format("app-5000-{}.memlog", seq); }
@@ -35,7 +35,7 @@ class Merge : public testing::Test {
   }
   // The lines of the sum of all reports, in an order of their own.
   std::multiset<std::string> sum() const {
-    const Result result = memlog(with_files({"export", "-f", "csv", "--no-resolve"}));
+    const Outcome result = memlog(with_files({"export", "-f", "csv", "--no-resolve"}));
     EXPECT_EQ(result.status, 0) << result.err;
     EXPECT_EQ(result.err, "");
     std::multiset<std::string> lines;
@@ -45,7 +45,7 @@ class Merge : public testing::Test {
     return lines;
   }
   std::string merge(const std::string& keep) const {
-    const Result result = memlog({"merge", "--keep", keep, directory_.path()});
+    const Outcome result = memlog({"merge", "--keep", keep, directory_.path()});
     EXPECT_EQ(result.status, 0) << result.err;
     return result.out;
   }
@@ -62,7 +62,7 @@ TEST_F(Merge, TheSumStaysExact) {
   EXPECT_EQ(sum(), before);
   const profile::Memlog merged = profile::read_path(directory_ / name(6));
   EXPECT_EQ(merged.header.merged, 1);
-  EXPECT_NE(read_text(directory_ / name(6)).find("\n# seq: 6\n# merged: 1 to 6\n"),
+  EXPECT_NE(read_file(directory_ / name(6)).find("\n# seq: 6\n# merged: 1 to 6\n"),
             std::string::npos);
   int64_t bytes = 0;
   for (const profile::Entry& entry : merged.entries) bytes += entry.heap() ? entry.bytes : 0;
@@ -91,17 +91,16 @@ TEST_F(Merge, WhereItWasCutShortNothingCountsTwice) {
 TEST_F(Merge, EveryViewTakesIt) {
   merge("5");
   for (const char* view : {"show", "tree", "leaks"}) {
-    const Result result = memlog(with_files({view, "--no-resolve"}));
+    const Outcome result = memlog(with_files({view, "--no-resolve"}));
     EXPECT_EQ(result.status, 0) << view << result.err;
     EXPECT_EQ(result.err.find("missing"), std::string::npos) << view << result.err;
   }
   for (const char* format : {"html", "massif", "heaptrack", "pprof"}) {
-    const Result result = memlog(with_files({"export", "-f", format, "--no-resolve"}));
+    const Outcome result = memlog(with_files({"export", "-f", format, "--no-resolve"}));
     EXPECT_EQ(result.status, 0) << format << result.err;
     EXPECT_EQ(result.out.find("missing: report"), std::string::npos) << format;
   }
-  const Result diff =
-      memlog({"diff", "--no-resolve", directory_ / name(5), directory_ / name(9)});
+  const Outcome diff = memlog({"diff", "--no-resolve", directory_ / name(5), directory_ / name(9)});
   EXPECT_EQ(diff.status, 0) << diff.err;
 }
 
@@ -118,8 +117,8 @@ TEST_F(Merge, CommandLine) {
 
 // Under memlog run, in the directory of the test; $memlog is the tool.
 std::string script(const TemporaryDirectory& directory, const std::string& text) {
-  return shell(fmt::format("exec 2>&1; cd {}; memlog={}/memlog; {}", directory.path(),
-                           build_directory(), text));
+  return shell("exec 2>&1; cd {}; memlog={}/memlog; {}", directory.path(), build_dir(),
+               Script{text});
 }
 
 TEST(RunEvery, KeepsTheNewestAndTheirSum) {
@@ -140,10 +139,11 @@ TEST(RunEvery, KeepsTheNewestAndTheirSum) {
 // The signal is the program's own: memlog asks through the ledger.
 TEST(RunEvery, AsksAProgramThatHasTheSignal) {
   TemporaryDirectory directory;
-  const std::string out = script(
-      directory,
-      "$memlog run --output . -q --every 100ms perl -e '$SIG{USR1} = sub { print \"signalled\\n\" }; "
-      "select(undef, undef, undef, 0.02) while (() = glob(\"*.memlog\")) < 3'");
+  const std::string out =
+      script(directory,
+             "$memlog run --output . -q --every 100ms perl -e '$SIG{USR1} = sub { print "
+             "\"signalled\\n\" }; "
+             "select(undef, undef, undef, 0.02) while (() = glob(\"*.memlog\")) < 3'");
   EXPECT_EQ(out, "");
   size_t asked = 0;
   for (const collect::Listed& one : collect::list_memlogs(directory.path())) {

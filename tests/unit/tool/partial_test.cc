@@ -12,12 +12,12 @@ namespace {
 
 using nlohmann::json;
 
-std::string golden(const std::string& name) { return source_directory() + "/tests/golden/" + name; }
+std::string golden(const std::string& name) { return source_dir() + "/tests/golden/" + name; }
 
 class Partial : public testing::Test {
  protected:
-  Result show(const std::string& text, std::vector<std::string> options = {}) {
-    write_text(directory_ / "cut.memlog", text);
+  Outcome show(const std::string& text, std::vector<std::string> options = {}) {
+    write_file(directory_ / "cut.memlog", text);
     options.insert(options.begin(), {"show", "--no-resolve", "--partial"});
     options.push_back(directory_ / "cut.memlog");
     return memlog(options);
@@ -27,11 +27,11 @@ class Partial : public testing::Test {
 
 // Cut behind each byte: what is shown are the entries that are complete, to the byte.
 TEST_F(Partial, ShowsTheEntriesBeforeTheEnd) {
-  const std::string text = read_text(golden("app-4711-2.memlog"));
+  const std::string text = read_file(golden("app-4711-2.memlog"));
   size_t shown = 0;
   for (size_t size = 0; size < text.size(); size += size < 40 ? 1 : 7) {
     const std::string part = text.substr(0, size);
-    const Result result = show(part, {"--json"});
+    const Outcome result = show(part, {"--json"});
     // The entries followed by another one or by the trailer, from the text itself.
     size_t stacks = 0;
     int64_t bytes = 0;
@@ -64,14 +64,14 @@ TEST_F(Partial, ShowsTheEntriesBeforeTheEnd) {
 }
 
 TEST_F(Partial, IsMarked) {
-  const std::string text = read_text(golden("app-4711-2.memlog"));
+  const std::string text = read_file(golden("app-4711-2.memlog"));
   const size_t second = text.find("\n+", text.find("\n+") + 1);
-  const Result cut = show(text.substr(0, second + 1));
+  const Outcome cut = show(text.substr(0, second + 1));
   EXPECT_EQ(cut.status, 1);
   EXPECT_TRUE(cut.out.starts_with("note: PARTIAL: the file ends at line ")) << cut.out;
   EXPECT_NE(cut.out.find("; missing: +"), std::string::npos) << cut.out;
   EXPECT_TRUE(cut.err.starts_with("memlog: " + (directory_ / "cut.memlog") + ":")) << cut.err;
-  const Result whole = show(text);
+  const Outcome whole = show(text);
   EXPECT_EQ(whole.status, 0);
   EXPECT_EQ(whole.err, "");
   EXPECT_EQ(whole.out, memlog({"show", "--no-resolve", golden("app-4711-2.memlog")}).out);
@@ -79,30 +79,30 @@ TEST_F(Partial, IsMarked) {
 
 // Only an early end is forgiven.
 TEST_F(Partial, DamageIsAnError) {
-  EXPECT_EQ(show(read_text(golden("damaged.memlog"))).status, 2);
+  EXPECT_EQ(show(read_file(golden("damaged.memlog"))).status, 2);
   EXPECT_EQ(show("").status, 2);
   EXPECT_EQ(show("hello\n").status, 2);
-  const Result sum = memlog({"show", "--partial", "--sum", golden("app-4711-1.memlog")});
+  const Outcome sum = memlog({"show", "--partial", "--sum", golden("app-4711-1.memlog")});
   EXPECT_EQ(sum.status, 2);
 }
 
 TEST(Directory, StandsForItsReports) {
   TemporaryDirectory directory;
   for (const char* name : {"app-4711-1.memlog", "app-4711-2.memlog", "app-4600-1.memlog"}) {
-    write_text(directory / name, read_text(golden(name)));
+    write_file(directory / name, read_file(golden(name)));
   }
   for (const char* command : {"show", "tree"}) {
     // The last of the process that was started last.
-    const Result one = memlog({command, directory.path()});
+    const Outcome one = memlog({command, directory.path()});
     EXPECT_EQ(one.status, 0) << one.err;
     EXPECT_EQ(one.out, memlog({command, directory / "app-4711-2.memlog"}).out);
-    const Result sum = memlog({command, "--sum", directory.path()});
+    const Outcome sum = memlog({command, "--sum", directory.path()});
     EXPECT_EQ(sum.status, 0) << sum.err;
     EXPECT_EQ(sum.out, memlog({command, "--sum", directory / "app-4711-1.memlog",
                                directory / "app-4711-2.memlog", directory / "app-4600-1.memlog"})
                            .out);
     ::mkdir((directory / "none").c_str(), 0755);
-    const Result none = memlog({command, directory / "none"});
+    const Outcome none = memlog({command, directory / "none"});
     EXPECT_EQ(none.status, 1);
     EXPECT_EQ(none.err, "memlog: no report in " + (directory / "none") + "\n");
   }
@@ -111,14 +111,14 @@ TEST(Directory, StandsForItsReports) {
 TEST(LeaksWithFewStates, PointsToDiff) {
   std::vector<std::string> words = {"leaks"};
   for (int i = 1; i <= 4; ++i) words.push_back(golden("app-5000-" + std::to_string(i) + ".memlog"));
-  const Result few = memlog(words);
+  const Outcome few = memlog(words);
   EXPECT_EQ(few.status, 0);
   EXPECT_TRUE(
       few.out.ends_with("5 states are needed for a level of 0.01\nto compare two: memlog "
                         "diff " +
                         words[2] + " " + words[4] + "\n"))
       << few.out;
-  const Result one = memlog({"leaks", words[1], words[2]});
+  const Outcome one = memlog({"leaks", words[1], words[2]});
   EXPECT_TRUE(one.out.ends_with("memlog diff " + words[1] + " " + words[2] + "\n")) << one.out;
   EXPECT_EQ(memlog({"leaks", words[1]}).out.find("memlog diff"), std::string::npos);
 }

@@ -227,11 +227,11 @@ TEST(Worker, SurvivesWhateverTheWorkDoes) {
 
 TEST(File, ReplacedThroughALinkWithItsMode) {
   test::TemporaryDirectory directory;
-  test::write_text(directory / "file", "old");
+  test::write_file(directory / "file", "old");
   std::filesystem::permissions(directory / "file", std::filesystem::perms(0640));
   std::filesystem::create_symlink("file", directory / "link");
   profile::replace_file(directory / "link", "new");
-  EXPECT_EQ(test::read_text(directory / "file"), "new");
+  EXPECT_EQ(test::read_file(directory / "file"), "new");
   EXPECT_TRUE(std::filesystem::is_symlink(directory / "link"));
   EXPECT_EQ(std::filesystem::status(directory / "file").permissions(),
             std::filesystem::perms(0640));
@@ -265,15 +265,15 @@ TEST(Catalog, LastReportOfTheProcessStartedLast) {
   const auto add = [&](const std::string& name, const std::string& day, int64_t seq) {
     std::string text = test::small_memlog({}, "", seq);
     text.replace(text.find("2026-11-20"), 10, day);
-    test::write_text(directory / name, text);
+    test::write_file(directory / name, text);
   };
   EXPECT_EQ(collect::newest_report(directory.path()), std::nullopt);
   add("old-1-99.memlog", "2026-11-20", 99);
   add("new-1-9.memlog", "2026-11-21", 9);
   add("new-1-10.memlog", "2026-11-21", 10);
   add("new-1-11.txt", "2026-11-21", 11);
-  test::write_text(directory / "empty.memlog", "");
-  test::write_text(directory / "foreign.memlog", "hello\n");
+  test::write_file(directory / "empty.memlog", "");
+  test::write_file(directory / "foreign.memlog", "hello\n");
   EXPECT_EQ(collect::newest_report(directory.path()), directory / "new-1-10.memlog");
   EXPECT_THROW(collect::newest_report(directory / "none"), profile::FileError);
 }

@@ -74,7 +74,7 @@ TEST(Reader, KeepsTheExtremes) {
 }
 
 TEST(Reader, TakesTheExampleOfTheDocumentation) {
-  const std::string text = test::read_text(test::source_directory() + "/doc/memlog-format.md");
+  const std::string text = test::read_file(test::source_dir() + "/doc/memlog-format.md");
   const size_t begin = text.find("```\n# memlog 1\n") + 4;
   const std::string example = text.substr(begin, text.find("```", begin) - begin);
   const Memlog memlog = read("doc", example);

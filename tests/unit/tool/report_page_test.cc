@@ -13,7 +13,7 @@ namespace {
 
 using nlohmann::json;
 
-std::string golden(const std::string& name) { return source_directory() + "/tests/golden/" + name; }
+std::string golden(const std::string& name) { return source_dir() + "/tests/golden/" + name; }
 
 json data_of(const std::string& page) {
   const std::string begin = "<script type=\"application/json\" id=\"data\">";
@@ -25,7 +25,7 @@ json data_of(const std::string& page) {
 
 json page_of(std::vector<std::string> words) {
   words.insert(words.begin(), {"export", "-f", "html", "--no-resolve"});
-  const Result result = memlog(words);
+  const Outcome result = memlog(words);
   EXPECT_EQ(result.status, 0) << result.err;
   EXPECT_EQ(result.err, "");
   return data_of(result.out);
@@ -53,7 +53,7 @@ TEST(ReportPage, StacksAddUpToWhatIsLive) {
   EXPECT_EQ(data["reports"][0]["seq"], 1);
   EXPECT_EQ(bytes_at(data, 0), 0);
   for (size_t i = 0; i < 2; ++i) {
-    const std::string live = shell("sed -n 's/^# live: \\([0-9]*\\) bytes.*/\\1/p' " +
+    const std::string live = shell("sed -n 's/^# live: \\([0-9]*\\) bytes.*/\\1/p' {}",
                                    golden(fmt::format("app-4711-{}.memlog", i + 1)));
     EXPECT_EQ(data["reports"][i]["live"], std::stoll(live));
     EXPECT_EQ(bytes_at(data, i + 1), std::stoll(live));
@@ -91,7 +91,7 @@ int64_t peak_of(const json& data, const std::string& name) {
 TEST(ReportPage, HasThePeakAndOpensOnItForABatchProgram) {
   TemporaryDirectory directory;
   const std::string file = directory / "app-3-1.memlog";
-  write_text(file, batch("exit"));
+  write_file(file, batch("exit"));
   const json data = page_of({file});
   EXPECT_EQ(
       data["peak"],
@@ -101,7 +101,7 @@ TEST(ReportPage, HasThePeakAndOpensOnItForABatchProgram) {
   // The rest of the 1,000.
   EXPECT_EQ(peak_of(data, kUnlisted), 50);
   // A service that was asked: its reports come first, unless the user wishes otherwise.
-  write_text(file, batch("signal"));
+  write_file(file, batch("signal"));
   EXPECT_EQ(page_of({file})["peak"]["first"], false);
   EXPECT_EQ(page_of({"--peak", file})["peak"]["first"], true);
 }
@@ -170,7 +170,7 @@ TEST(ReportPage, TheSmallestOfManyStacksAreOnePlace) {
     entries += fmt::format("+{0}\tblocks=+1\tlive={0}\tstack={0:016x}\n\t(/bin/app+0x{0:x})\n", i);
   }
   TemporaryDirectory directory;
-  write_text(directory / "many.memlog",
+  write_file(directory / "many.memlog",
              fmt::format("# memlog 1\n# program: /bin/app\n# pid: 3\n# seq: 1\n# trigger: signal\n"
                          "# started: 2026-11-20T20:15:00.000000Z\n"
                          "# taken: 2026-11-20T20:15:31.123456Z\n"
@@ -189,8 +189,8 @@ TEST(ReportPage, ANumberThatABrowserCannotCountIsRefused) {
     text.replace(at, 2, "9007199254740993");
   }
   TemporaryDirectory directory;
-  write_text(directory / "huge.memlog", text);
-  const Result result = memlog(
+  write_file(directory / "huge.memlog", text);
+  const Outcome result = memlog(
       {"export", "-f", "html", "--no-resolve", "-o", directory / "x", directory / "huge.memlog"});
   EXPECT_EQ(result.status, 1);
   EXPECT_EQ(result.err, "memlog: 9,007,199,254,740,993 is too large for a page\n");
@@ -200,10 +200,10 @@ TEST(ReportPage, ANumberThatABrowserCannotCountIsRefused) {
 // What the script shows as text may not leave the element that holds it.
 TEST(ReportPage, NamesStayInsideTheirElement) {
   TemporaryDirectory directory;
-  write_text(directory / "x.memlog",
+  write_file(directory / "x.memlog",
              small_memlog({"</script><!--\u2028\u2029&\t(/bin/<b>+0x20)"},
                           "# note: 2026-11-20T20:15:00.000000Z </script>\n"));
-  const Result result = memlog({"export", "-f", "html", "--no-resolve", directory / "x.memlog"});
+  const Outcome result = memlog({"export", "-f", "html", "--no-resolve", directory / "x.memlog"});
   ASSERT_EQ(result.status, 0) << result.err;
   const size_t begin = result.out.find("id=\"data\">") + 10;
   const std::string data = result.out.substr(begin, result.out.find("\n", begin) - begin);

@@ -70,14 +70,14 @@ class Report : public testing::Test {
  protected:
   static void SetUpTestSuite() {
     directory_ = std::make_unique<TemporaryDirectory>();
-    const std::string fixtures = source_directory() + "/tests/fixtures/";
-    shell(fmt::format("{0} -std=c++20 -O1 -I{1}/src -o {2} {3}idle_host.cc", compiler(),
-                      source_directory(), program(), fixtures));
-    shell(fmt::format("{0} -std=c++20 -O1 -static -o {1}/mt_static_host {2}idle_host.cc",
-                      compiler(), directory_->path(), fixtures));
+    const std::string fixtures = source_dir() + "/tests/fixtures/";
+    shell("{0} -std=c++20 -O1 -I{1}/src -o {2} {3}idle_host.cc", compiler(), source_dir(),
+          program(), fixtures);
+    shell("{0} -std=c++20 -O1 -static -o {1}/mt_static_host {2}idle_host.cc", compiler(),
+          directory_->path(), fixtures);
     for (const char* name : {"libmtrace.so", "libother.so"}) {
-      shell(fmt::format("{} -std=c++20 -O1 -shared -fPIC -I{}/src -o {}/{} {}traced_stub.cc",
-                        compiler(), source_directory(), directory_->path(), name, fixtures));
+      shell("{} -std=c++20 -O1 -shared -fPIC -I{}/src -o {}/{} {}traced_stub.cc", compiler(),
+            source_dir(), directory_->path(), name, fixtures);
     }
   }
   static void TearDownTestSuite() { directory_.reset(); }
@@ -91,7 +91,7 @@ class Report : public testing::Test {
 
   // What `memlog report` says about a host, which must survive it.
   static std::string refusal(Host& host) {
-    const Result result = memlog({"report", "--no-attach", host.pid()});
+    const Outcome result = memlog({"report", "--no-attach", host.pid()});
     EXPECT_EQ(result.status, 1);
     EXPECT_EQ(result.out, "");
     EXPECT_EQ(host.end(), 0) << "the host was harmed";
@@ -108,7 +108,7 @@ std::unique_ptr<TemporaryDirectory> Report::directory_;
 
 TEST_F(Report, SignalsWaitsAndPrintsThePath) {
   Host host(program(), "", {preload()});
-  Result result = memlog({"report", "--label", "one", host.pid()});
+  Outcome result = memlog({"report", "--label", "one", host.pid()});
   EXPECT_EQ(result.status, 0) << result.err;
   EXPECT_EQ(result.out, "/nowhere/stub-report-one\n");
   // The label was for that report alone.
@@ -126,10 +126,10 @@ TEST_F(Report, SignalsWaitsAndPrintsThePath) {
 TEST_F(Report, EveryProcessOfAName) {
   Host first(program(), "", {preload()});
   Host second(program(), "", {preload()});
-  const Result result = memlog({"report", "-l", "x", name(), first.pid()});
+  const Outcome result = memlog({"report", "-l", "x", name(), first.pid()});
   EXPECT_EQ(result.status, 0) << result.err;
   EXPECT_EQ(result.out, "/nowhere/stub-report-x\n/nowhere/stub-report-x\n");
-  const Result status = memlog({"status"});
+  const Outcome status = memlog({"status"});
   EXPECT_NE(status.out.find(first.pid() + " " + name()), std::string::npos);
   EXPECT_NE(status.out.find(second.pid() + " " + name()), std::string::npos);
 }
@@ -140,10 +140,10 @@ TEST_F(Report, FindsTheLibraryUnderAnotherName) {
 }
 
 TEST_F(Report, FindsADeletedLibrary) {
-  shell(fmt::format("cp {0}/libmtrace.so {0}/libmtrace.so.1", directory_->path()));
+  shell("cp {0}/libmtrace.so {0}/libmtrace.so.1", directory_->path());
   Host host(program(), "", {preload("libmtrace.so.1")});
-  shell(fmt::format("rm {0}/libmtrace.so.1", directory_->path()));
-  const Result result = memlog({"report", host.pid()});
+  shell("rm {0}/libmtrace.so.1", directory_->path());
+  const Outcome result = memlog({"report", host.pid()});
   // Needs /proc/PID/map_files, which the kernel opens for root alone.
   if (::geteuid() != 0 || ::access(fmt::format("/proc/{}/map_files", host.pid()).c_str(), X_OK)) {
     EXPECT_EQ(result.status, 1);
@@ -155,7 +155,7 @@ TEST_F(Report, FindsADeletedLibrary) {
 
 TEST_F(Report, ForkChildBeforeItsFirstReport) {
   Host host(program(), "fork", {preload()});
-  Result result = memlog({"status", host.pid()});
+  Outcome result = memlog({"status", host.pid()});
   EXPECT_NE(result.out.find(", has not reported yet\n"), std::string::npos) << result.out;
   result = memlog({"report", "--label", "child", host.pid()});
   EXPECT_EQ(result.status, 0) << result.err;
@@ -179,7 +179,7 @@ TEST_F(Report, TellsWhyThePreloadDidNotWork) {
             "is not traced: libmtrace.so is not mapped, although LD_PRELOAD names it (a file that "
             "was not found, a set-uid program, another architecture)");
   Host host(*directory_ / "mt_static_host", "", {preload()});
-  const Result result = memlog({"report", "--no-attach", host.pid()});
+  const Outcome result = memlog({"report", "--no-attach", host.pid()});
   EXPECT_EQ(result.status, 1);
   EXPECT_EQ(result.err,
             fmt::format("memlog: {} (mt_static_host) is not traced: libmtrace.so is not mapped "
@@ -213,7 +213,7 @@ TEST_F(Report, TellsWhatIsInTheWay) {
 
 TEST_F(Report, GivesUpAfterTheTimeout) {
   Host silent(program(), "", {preload(), "STUB_HOW=silent"});
-  Result result = memlog({"report", "--timeout", "1", silent.pid()});
+  Outcome result = memlog({"report", "--timeout", "1", silent.pid()});
   EXPECT_EQ(result.status, 1);
   EXPECT_EQ(result.err, fmt::format("memlog: {} ({}) has not reported within 1 seconds\n",
                                     silent.pid(), name()));
@@ -228,7 +228,7 @@ TEST_F(Report, GivesUpAfterTheTimeout) {
 
 TEST_F(Report, NoticesTheEndOfTheProcess) {
   Host host(program(), "", {preload(), "STUB_HOW=exit"});
-  const Result result = memlog({"report", host.pid()});
+  const Outcome result = memlog({"report", host.pid()});
   EXPECT_EQ(result.status, 1);
   EXPECT_EQ(result.err, fmt::format("memlog: {} ({}) has ended before its report was written\n",
                                     host.pid(), name()));
@@ -237,7 +237,7 @@ TEST_F(Report, NoticesTheEndOfTheProcess) {
 TEST_F(Report, StatusShowsTheFailure) {
   Host host(program(), "", {preload(), "STUB_HOW=fail"});
   EXPECT_EQ(memlog({"report", host.pid()}).status, 1);
-  const Result result = memlog({"status", host.pid()});
+  const Outcome result = memlog({"status", host.pid()});
   EXPECT_NE(
       result.out.find("\n        1 reports failed, the last: no room: No space left on device\n"),
       std::string::npos)
@@ -245,7 +245,7 @@ TEST_F(Report, StatusShowsTheFailure) {
 }
 
 TEST_F(Report, UnknownProcesses) {
-  const Result result = memlog({"report", "no-such-program-here", "999999999"});
+  const Outcome result = memlog({"report", "no-such-program-here", "999999999"});
   EXPECT_EQ(result.status, 1);
   EXPECT_EQ(result.err, "memlog: no process no-such-program-here\nmemlog: no process 999999999\n");
   EXPECT_EQ(memlog({"status", "no-such-program-here"}).status, 1);

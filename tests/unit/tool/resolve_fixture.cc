@@ -11,7 +11,7 @@ namespace {
 
 // The line of the fixture that ends in the comment "// what".
 int line_of(const std::string& what) {
-  std::ifstream file(source_directory() + "/tests/fixtures/known_stack.cc");
+  std::ifstream file(source_dir() + "/tests/fixtures/known_stack.cc");
   std::string line;
   for (int number = 1; std::getline(file, line); ++number) {
     if (line.ends_with("// " + what)) return number;
@@ -28,12 +28,12 @@ std::string strip_end(std::string text) {
 }
 
 std::string build_id_of(const std::string& file) {
-  return strip_end(shell("readelf -nW " + file + " | sed -n 's/.*Build ID: //p'"));
+  return strip_end(shell("readelf -nW {} | sed -n 's/.*Build ID: //p'", file));
 }
 
 std::map<std::string, std::string> marks_of(const std::string& file) {
   std::map<std::string, std::string> marks;
-  const std::string symbols = shell("nm " + file);
+  const std::string symbols = shell("nm {}", file);
   for (const std::string_view line : profile::split(symbols, '\n')) {
     const size_t mark = line.find("mark_");
     if (mark == std::string_view::npos) continue;
@@ -61,8 +61,8 @@ std::string module_line(const std::string& file, const std::string& build_id) {
 std::string Resolve::build(const std::string& name, const std::string& flags) {
   std::string file = directory_ / name;
   // There: -gsplit-dwarf writes into the current directory.
-  shell(fmt::format("cd {} && {} -g -O2 -Wl,--build-id {} -o {} {}/tests/fixtures/known_stack.cc",
-                    directory_.path(), compiler(), flags, file, source_directory()));
+  shell("cd {} && {} -g -O2 -Wl,--build-id {} -o {} {}/tests/fixtures/known_stack.cc",
+        directory_.path(), compiler(), Script{flags}, file, source_dir());
   return file;
 }
 
@@ -70,13 +70,13 @@ std::vector<std::string> Resolve::resolve(const std::vector<std::string>& frames
                                           const std::string& after,
                                           std::vector<std::string> options) {
   const std::string file = directory_ / "report.memlog";
-  write_text(file, small_memlog(frames, after));
+  write_file(file, small_memlog(frames, after));
   options.insert(options.begin(), "resolve");
   options.push_back(file);
-  const Result result = memlog(options);
+  const Outcome result = memlog(options);
   EXPECT_EQ(result.status, 0) << result.err;
   EXPECT_EQ(result.out + result.err, "");
-  text_ = read_text(file);
+  text_ = read_file(file);
   std::vector<std::string> lines;
   for (const std::string_view line : profile::split(text_, '\n')) {
     if (line.starts_with('\t')) lines.emplace_back(line.substr(1));

@@ -38,9 +38,11 @@ TEST_F(Resolve, AgreesWithAddr2line) {
   // binutils 2.40 does not find the inlined functions of DWARF 5 by clang.
   const std::string file = build("known", "-fPIE -pie -gdwarf-4");
   // Each instruction of the fixture's functions, but none of the padding between them.
-  const std::string listing = shell("objdump -d --no-show-raw-insn -j .text " + file +
-                                    " | grep -vE 'nop|xchg|data16' | "
-                                    "sed -n 's/^ *\\([0-9a-f]*\\):.*/\\1/p'");
+  const std::string listing = shell(
+      "objdump -d --no-show-raw-insn -j .text {} | "
+      "grep -vE 'nop|xchg|data16' | "
+      "sed -n 's/^ *\\([0-9a-f]*\\):.*/\\1/p'",
+      file);
   size_t compared = 0;
   std::vector<std::string> frames;
   std::string addresses;
@@ -52,7 +54,7 @@ TEST_F(Resolve, AgreesWithAddr2line) {
   ASSERT_GT(frames.size(), 20u);
   frames.resize(std::min<size_t>(frames.size(), 128));
   // addr2line -a -f -i: the address, then pairs of lines; -i begins with the innermost.
-  const std::string independent = shell("addr2line -a -i -f -C -e " + file + addresses);
+  const std::string independent = shell("addr2line -a -i -f -C -e {}{}", file, Script{addresses});
   std::map<std::string, std::vector<std::string>> expected;
   std::vector<std::string>* group = nullptr;
   std::string function;
@@ -91,13 +93,13 @@ TEST_F(Resolve, AgreesWithAddr2line) {
 
 TEST_F(Resolve, MangledNamesOfEachLanguage) {
   const std::string file = directory_ / "mangled";
-  write_text(directory_ / "versions", "OLD_1.0 {};");
+  write_file(directory_ / "versions", "OLD_1.0 {};");
   shell(
-      fmt::format("gcc -nostdlib -shared -Wl,--build-id -Wl,--version-script={0}/versions "
-                  "-o {1} {2}/tests/fixtures/mangled.s",
-                  directory_.path(), file, source_directory()));
+      "gcc -nostdlib -shared -Wl,--build-id -Wl,--version-script={0}/versions "
+      "-o {1} {2}/tests/fixtures/mangled.s",
+      directory_.path(), file, source_dir());
   std::vector<std::string> frames;
-  const std::string symbols = shell("nm -n " + file + " | grep ' T ' | grep -v @");
+  const std::string symbols = shell("nm -n {} | grep ' T ' | grep -v @", file);
   for (const std::string_view line : profile::split(symbols, '\n')) {
     if (line.empty()) continue;
     std::string address(line.substr(0, line.find(' ')));
@@ -120,7 +122,7 @@ TEST_F(Resolve, MangledNamesOfEachLanguage) {
 TEST_F(Resolve, DamagedModulesAreLeft) {
   const std::string whole = build("known", "-fPIE -pie");
   const auto frames = frames_at_marks(whole, whole);
-  const std::string image = read_text(whole);
+  const std::string image = read_file(whole);
   const std::string damaged = directory_ / "known";
   uint64_t random = 1;
   const auto next = [&random] {
@@ -133,11 +135,11 @@ TEST_F(Resolve, DamagedModulesAreLeft) {
     // Headers first, where most is derived from each byte.
     for (int i = 0; i < 20; ++i)
       bytes[next() % (i % 2 == 0 ? 4096 : bytes.size()) % bytes.size()] = static_cast<char>(next());
-    write_text(damaged, bytes);
+    write_file(damaged, bytes);
     resolve(frames, module_line(damaged, ""));
     profile::read("f", text_);
   }
-  write_text(damaged, "");
+  write_file(damaged, "");
   EXPECT_EQ(resolve(frames, module_line(damaged, "")), frames);
   std::filesystem::remove(damaged);
   ASSERT_EQ(::mkfifo(damaged.c_str(), 0600), 0);
@@ -164,16 +166,16 @@ TEST_F(Resolve, PerfMapOfThisMachineAlone) {
   // The pid of a process that has just ended: nobody else's map.
   const std::string pid = strip_end(shell("sh -c 'echo $$'"));
   const std::string map = "/tmp/perf-" + pid + ".map";
-  write_text(map, "7f0000001000 40 LazyCompile:*hot /app.js:3\n7f0000001040 10 other\nrubbish\n");
+  write_file(map, "7f0000001000 40 LazyCompile:*hot /app.js:3\n7f0000001040 10 other\nrubbish\n");
   const auto report = [&](const std::string& boot_id, const std::string& started) {
     std::string text = small_memlog(
         {"(0x7f000000103f)", "(0x7f0000001050)"},
         fmt::format("# host: {} boot-id={} arch=x86_64\n", symbolize::this_host(), boot_id));
     text.replace(text.find("4711"), 4, pid);
     text.replace(text.find("2026-11-20T20:15:00"), 19, started);
-    write_text(directory_ / "jit.memlog", text);
+    write_file(directory_ / "jit.memlog", text);
     EXPECT_EQ(memlog({"resolve", directory_ / "jit.memlog"}).status, 0);
-    return read_text(directory_ / "jit.memlog");
+    return read_file(directory_ / "jit.memlog");
   };
   const std::string named = report(symbolize::this_boot_id(), "2000-01-01T00:00:00");
   EXPECT_NE(named.find("\n\tLazyCompile:*hot /app.js:3\t(0x7f000000103f)\n\t(0x7f0000001050)\n"),
@@ -190,16 +192,16 @@ TEST_F(Resolve, PerfMapOfThisMachineAlone) {
 TEST_F(Resolve, FilesAndStatus) {
   const std::string good = directory_ / "good.memlog";
   const std::string bad = directory_ / "bad.memlog";
-  write_text(good, small_memlog({"(0x1)"}));
-  write_text(bad, "hello\n");
+  write_file(good, small_memlog({"(0x1)"}));
+  write_file(bad, "hello\n");
   ::chmod(good.c_str(), 0600);
-  Result result = memlog({"resolve", bad, directory_ / "gone", good});
+  Outcome result = memlog({"resolve", bad, directory_ / "gone", good});
   EXPECT_EQ(result.status, 2);
   EXPECT_EQ(result.err, bad + ":1: not a memlog: it does not begin with \"# memlog 1\"\n" +
                             "memlog: cannot open " + (directory_ / "gone") +
                             ": No such file or directory\n");
-  EXPECT_NE(read_text(good).find("# resolved: no\n"), std::string::npos);
-  EXPECT_EQ(read_text(bad), "hello\n");
+  EXPECT_NE(read_file(good).find("# resolved: no\n"), std::string::npos);
+  EXPECT_EQ(read_file(bad), "hello\n");
   struct stat state = {};
   ::stat(good.c_str(), &state);
   EXPECT_EQ(state.st_mode & 07777, 0600u);
@@ -208,9 +210,9 @@ TEST_F(Resolve, FilesAndStatus) {
   EXPECT_EQ(result.out + result.err, "");
   EXPECT_EQ(memlog({"resolve", "--quiet", "--", directory_ / "gone"}).status, 1);
   result = memlog({"resolve", "-o", "-", good});
-  EXPECT_EQ(result.out, read_text(good));
+  EXPECT_EQ(result.out, read_file(good));
   result = memlog({"resolve", "-o", directory_ / "copy", good});
-  EXPECT_EQ(read_text(directory_ / "copy"), read_text(good));
+  EXPECT_EQ(read_file(directory_ / "copy"), read_file(good));
   // Nothing is left beside the files.
   size_t count = 0;
   for ([[maybe_unused]] const auto& item : std::filesystem::directory_iterator(directory_.path())) {

@@ -206,8 +206,7 @@ TEST(Groups, AddUpToTheReport) {
   for (const char* file : {"app-4600-2.memlog", "app-4711-2.memlog", "app-4900-1.memlog"}) {
     for (const GroupBy by :
          {GroupBy::kFunction, GroupBy::kFile, GroupBy::kLine, GroupBy::kModule}) {
-      profile::Memlog memlog =
-          profile::read_path(test::source_directory() + "/tests/golden/" + file);
+      profile::Memlog memlog = profile::read_path(test::source_dir() + "/tests/golden/" + file);
       const Table table = Table::of(memlog);
       const Table groups = grouped(table, by, std::make_shared<Responsible>());
       for (const std::string& kind : table.kinds()) {

@@ -19,13 +19,10 @@ class RunEnd : public testing::Test {
 
   // Where ledgers go.
   std::string place() const { return directory_ / "place"; }
-  std::string program(const std::string& name) const {
-    return build_directory() + "/tests/programs/" + name;
-  }
   // The output of a shell script in the test's directory; $memlog is the tool.
   std::string script(const std::string& text) const {
-    return shell(fmt::format("exec 2>&1; cd {}; export XDG_RUNTIME_DIR={}; memlog={}/memlog; {}",
-                             directory_.path(), place(), build_directory(), text));
+    return shell("exec 2>&1; cd {}; export XDG_RUNTIME_DIR={}; memlog={}/memlog; {}",
+                 directory_.path(), place(), build_dir(), Script{text});
   }
   // The bytes that the functions called `function` hold at the end, by the reports of `name`.
   int64_t held(const std::string& name, const std::string& function) const {
@@ -54,8 +51,8 @@ TEST_F(RunEnd, ASignalLeavesTheSameSummaryAndNothingElse) {
     for (const fs::path& old : fs::directory_iterator(directory_.path())) {
       if (old.extension() == ".memlog") fs::remove(old);
     }
-    const std::string out = script(
-        fmt::format("$memlog run -o . {} {} >/dev/null; echo status $?", program("deaths"), how));
+    const std::string out = script(fmt::format("$memlog run -o . {} {} >/dev/null; echo status $?",
+                                               shell_quoted(program("deaths")), how));
     EXPECT_EQ(held("deaths", "site_kept"), 1005) << how << '\n' << out;
     EXPECT_EQ(recovered(), 1u) << how;
     EXPECT_NE(out.find(" was killed by SIG"), std::string::npos) << out;
@@ -71,14 +68,14 @@ TEST_F(RunEnd, ReportsBeforeItsEndAndTheLedgerAddUp) {
   const std::string out = script(
       "$memlog run -o . sh -c 'trap : USR1; $0 waits & sleep 0.01; while ! $1 report $!; do :; "
       "done; kill -KILL $!; wait' " +
-      program("deaths") + " $memlog; ls");
+      shell_quoted(program("deaths")) + " $memlog; ls");
   EXPECT_EQ(held("deaths", "site_kept"), 1005) << out;
   EXPECT_EQ(recovered(), 1u) << out;
   EXPECT_TRUE(fs::is_empty(place())) << out;
 }
 
 TEST_F(RunEnd, CtrlCAtATerminal) {
-  write_text(directory_ / "terminal.py", ctrl_c_script(2, "text.decode(), 'status', status"));
+  write_file(directory_ / "terminal.py", ctrl_c_script(2, "text.decode(), 'status', status"));
   // Both processes of the foreground group end by it.
   const std::string out =
       script(fmt::format("python3 terminal.py $memlog run -o . --follow deaths perl -e 'fork; exec "
@@ -93,7 +90,7 @@ TEST_F(RunEnd, CtrlCAtATerminal) {
 
 // peaks holds its peak in one function and something else at its end.
 TEST_F(RunEnd, TellsWhoHeldThePeakAndWhoIsLive) {
-  write_text(
+  write_file(
       directory_ / "two.c",
       "#include <stdlib.h>\n#include <string.h>\nvoid* kept;\n"
       "__attribute__((noinline)) void keeps(void) { kept = malloc(1000); *(char*)kept = 1; }\n"

@@ -20,9 +20,9 @@ class Run : public testing::Test {
   // The output of a shell script in the test's directory, where `run` is memlog run with reports
   // of sh alone; stderr is among it.
   std::string script(const std::string& text) {
-    return shell(fmt::format(
+    return shell(
         "exec 2>&1; cd {} && memlog={}/memlog && run=\"$memlog run --output . --follow sh\"; {}",
-        directory_.path(), build_directory(), text));
+        directory_.path(), build_dir(), Script{text});
   }
   std::vector<collect::Listed> reports() { return collect::list_memlogs(directory_.path()); }
 
@@ -46,7 +46,7 @@ TEST_F(Run, HandsOptionsToTheLibrary) {
 }
 
 TEST_F(Run, PreloadsInFrontOfWhatIsPreloaded) {
-  const std::string library = build_directory() + "/libmtrace.so";
+  const std::string library = test::library();
   EXPECT_EQ(script("LD_PRELOAD=libm.so.6 $run -q sh -c 'echo $LD_PRELOAD'"),
             library + ":libm.so.6\n");
   EXPECT_EQ(
@@ -103,7 +103,7 @@ TEST_F(Run, SaysWhichWayReportsGoOnceForATree) {
 // An attached process says nothing on its stderr: memlog does.
 TEST(Attach, SaysWhichVariableIsNoOption) {
   ::setenv("MTRACE_SAMPEL", "512K", 1);
-  const Result result = memlog({"attach", "no-such-process"});
+  const Outcome result = memlog({"attach", "no-such-process"});
   ::unsetenv("MTRACE_SAMPEL");
   EXPECT_EQ(result.err,
             "memlog: MTRACE_SAMPEL is not an option: did you mean MTRACE_SAMPLE?\n"
@@ -140,7 +140,7 @@ TEST_F(Run, PassesSignalsOn) {
 
 // Ctrl-C reaches the program once, by the terminal.
 TEST_F(Run, LeavesTheTerminalsSignalsToTheTerminal) {
-  write_text(directory_ / "terminal.py", ctrl_c_script(1, "text.count(b'interrupted'), status"));
+  write_file(directory_ / "terminal.py", ctrl_c_script(1, "text.count(b'interrupted'), status"));
   EXPECT_EQ(
       script("python3 terminal.py $run -q sh -c 'trap \"echo interrupted; n=x\" INT; echo ready; "
              "while [ -z \"$n\" ]; do sleep 0.01; done; sleep 0.2; exit 6'"),
@@ -167,8 +167,8 @@ TEST_F(Run, AsksForReportsFromTimeToTime) {
 }
 
 TEST_F(Run, SumsUpAtTheEnd) {
-  const std::string out = script(
-      fmt::format("$memlog run -o . {}/tests/programs/accounting >/dev/null", build_directory()));
+  const std::string out =
+      script("$memlog run -o . " + shell_quoted(program("accounting")) + " >/dev/null");
   const std::vector<collect::Listed> all = reports();
   ASSERT_FALSE(all.empty()) << out;
   profile::Memlog last;
@@ -191,12 +191,12 @@ TEST_F(Run, SumsUpAtTheEnd) {
 TEST_F(Run, SaysWhenThereIsNothingToRun) {
   EXPECT_EQ(script("$run ./gone; echo $?"),
             "memlog: run: ./gone: No such file or directory\n127\n");
-  write_text(directory_ / "text", "hello\n");
+  write_file(directory_ / "text", "hello\n");
   EXPECT_EQ(script("$run ./text; echo $?"), "memlog: run: ./text: Permission denied\n126\n");
 }
 
 TEST_F(Run, SaysWhatItDoesNotCover) {
-  write_text(directory_ / "a.c", "int main(void) { return 3; }\n");
+  write_file(directory_ / "a.c", "int main(void) { return 3; }\n");
   const std::string out = script("gcc -static -o a a.c && $run ./a; echo $?");
   EXPECT_TRUE(
       out.starts_with("memlog: ./a is statically linked: libmtrace.so cannot be loaded "
@@ -205,7 +205,7 @@ TEST_F(Run, SaysWhatItDoesNotCover) {
   EXPECT_TRUE(out.ends_with("\n3\n")) << out;
 
   EXPECT_EQ(target::uncovered("/bin/sh").why, "");
-  write_text(directory_ / "script", "#!" + (directory_ / "a") + " -x\n");
+  write_file(directory_ / "script", "#!" + (directory_ / "a") + " -x\n");
   EXPECT_EQ(target::uncovered(directory_ / "script").why,
             (directory_ / "a") + " is statically linked");
   if (::getuid() != 0) GTEST_SKIP() << "not root: no set-uid program can be made";

@@ -1,7 +1,6 @@
 // What a filter of system calls makes of a call, judged without running it; the kernel has the last
 // word.
 #include "target/seccomp.h"
-#include "tool_test.h"
 
 #include <gtest/gtest.h>
 #include <linux/audit.h>
@@ -19,6 +18,8 @@
 #include <iterator>
 #include <regex>
 #include <set>
+
+#include "tool_test.h"
 
 namespace mtrace::test {
 namespace {
@@ -138,7 +139,7 @@ TEST(Seccomp, KnowsTheCallsOfTheLibrary) {
   for (const FilteredCall& one : target::filtered_calls()) known.insert(one.name);
   const std::regex call("SYS_([a-z0-9_]+)");
   for (const char* folder : {"base", "unwind", "ledger", "report", "hook"}) {
-    const auto path = std::filesystem::path(source_directory()) / "src/libmtrace" / folder;
+    const auto path = std::filesystem::path(source_dir()) / "src/libmtrace" / folder;
     for (const auto& entry : std::filesystem::directory_iterator(path)) {
       // What these name are the program's calls, and those of a child at the start.
       const std::string name = entry.path().filename();

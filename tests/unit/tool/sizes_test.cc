@@ -81,8 +81,8 @@ TEST(BlockSize, IsKnownOfAnyReport) {
 
 // Of the file: 5406720 / 1024, 8000 / 4 and so on, from its own lines.
 TEST(BlockSize, SortsAReport) {
-  const std::string file = source_directory() + "/tests/golden/app-4600-1.memlog";
-  const Result result = memlog({"show", "--by", "size", "--json", file});
+  const std::string file = source_dir() + "/tests/golden/app-4600-1.memlog";
+  const Outcome result = memlog({"show", "--by", "size", "--json", file});
   ASSERT_EQ(result.status, 0) << result.err;
   uint64_t last = UINT64_MAX;
   size_t count = 0;

@@ -41,14 +41,14 @@ class Source : public testing::Test {
  protected:
   void SetUp() override {
     ::mkdir((directory_ / "src").c_str(), 0755);
-    write_text(directory_ / "src/app.c", kSource);
-    shell(fmt::format("cd {} && gcc -g -O0 -o app src/app.c && {}/memlog run -q -o reports ./app",
-                      directory_.path(), build_directory()));
+    write_file(directory_ / "src/app.c", kSource);
+    shell("cd {} && gcc -g -O0 -o app src/app.c && {}/memlog run -q -o reports ./app",
+          directory_.path(), build_dir());
   }
   // What the command prints in a directory below the temporary one.
   std::string show(const std::string& words, const std::string& where = ".") {
-    return shell(fmt::format("cd {}/{} && {}/memlog show --no-header {} 2>&1; echo \"status $?\"",
-                             directory_.path(), where, build_directory(), words));
+    return shell("cd {}/{} && {}/memlog show --no-header {} 2>&1; echo \"status $?\"",
+                 directory_.path(), where, build_dir(), Script{words});
   }
   // "FLAT CUMULATIVE" of line `number`.
   static std::string numbers(const std::string& text, int number) {
@@ -94,8 +94,7 @@ TEST_F(Source, OtherQuantitiesAndFewerFunctions) {
 
 // Moved, the files are found by --source-path, by the end of their path; else a line names them.
 TEST_F(Source, FilesElsewhere) {
-  shell(fmt::format("cd {} && mkdir -p other/place empty && mv src other/place/src",
-                    directory_.path()));
+  shell("cd {} && mkdir -p other/place empty && mv src other/place/src", directory_.path());
   const std::string gone = show("--source ../reports", "empty");
   EXPECT_NE(
       gone.find("no function of own code has a source file here\nnote: sources not here: app.c "
@@ -113,9 +112,9 @@ TEST_F(Source, FilesElsewhere) {
 
 // On another machine there is no program: its files are searched by name.
 TEST_F(Source, WithoutTheProgram) {
-  shell(fmt::format("rm {}/app", directory_.path()));
+  shell("rm {}/app", directory_.path());
   EXPECT_EQ(numbers(show("--source reports"), 6), "3000 3000");
-  shell(fmt::format("mkdir {0}/two && cp {0}/src/app.c {0}/two", directory_.path()));
+  shell("mkdir {0}/two && cp {0}/src/app.c {0}/two", directory_.path());
   const std::string two = show("--source reports");
   EXPECT_NE(two.find("sources not here: app.c (2 files of this name, as "), std::string::npos)
       << two;
@@ -123,7 +122,7 @@ TEST_F(Source, WithoutTheProgram) {
 }
 
 TEST_F(Source, AnotherFileOfThatName) {
-  write_text(directory_ / "src/app.c", "one line\n");
+  write_file(directory_ / "src/app.c", "one line\n");
   const std::string text = show("--source reports");
   EXPECT_NE(text.find("src/app.c has 1 lines, not 6: it is not the file that was compiled\n"),
             std::string::npos)

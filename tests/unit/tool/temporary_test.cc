@@ -30,8 +30,8 @@ class Temporary : public testing::Test {
   void trace(const std::string& settings) {
     files_.clear();
     const std::string where = directory_ / fmt::format("run{}", ++runs_);
-    shell(fmt::format("mkdir {0} && cd {0} && {1} {2}/memlog run -q -o . {2}/tests/programs/{3}",
-                      where, settings, build_directory(), "temporaries"));
+    shell("mkdir {0} && cd {0} && {1} {2}/memlog run -q -o . {2}/tests/programs/{3}", where,
+          Script{settings}, build_dir(), "temporaries");
     for (const auto& item : std::filesystem::directory_iterator(where)) {
       if (item.path().extension() == ".memlog") files_.push_back(item.path());
     }
@@ -41,7 +41,7 @@ class Temporary : public testing::Test {
 
   std::string view(std::vector<std::string> words) const {
     words.insert(words.end(), files_.begin(), files_.end());
-    const Result result = memlog(words);
+    const Outcome result = memlog(words);
     EXPECT_EQ(result.status, 0) << result.err;
     return result.out;
   }
@@ -53,9 +53,9 @@ class Temporary : public testing::Test {
   // The sum of a column over the rows of `csv` (comma-separated, quoted texts last).
   static uint64_t column(const std::string& csv, const std::string& name) {
     return std::stoull(
-        shell(fmt::format("python3 -c 'import csv, sys; print(sum(int(r[\"{}\"] or 0) for r in "
-                          "csv.DictReader(open(sys.argv[1]))))' {}",
-                          name, csv)));
+        shell("python3 -c 'import csv, sys; print(sum(int(r[\"{}\"] or 0) for r in "
+              "csv.DictReader(open(sys.argv[1]))))' {}",
+              name, csv));
   }
 
   TemporaryDirectory directory_;
@@ -74,7 +74,8 @@ TEST_F(Temporary, ViewsOfOneReportHaveAll) {
   ASSERT_EQ(reports.size(), 2u);
   EXPECT_EQ(sum_of(reports[0]["stacks"], "temporary_blocks"), kTemporary - kPassesLater);
   EXPECT_EQ(sum_of(reports[1]["stacks"], "temporary_blocks"), kPassesLater);
-  EXPECT_EQ(sum_of(reports[0]["stacks"], "allocated_blocks") + sum_of(reports[1]["stacks"], "allocated_blocks"),
+  EXPECT_EQ(sum_of(reports[0]["stacks"], "allocated_blocks") +
+                sum_of(reports[1]["stacks"], "allocated_blocks"),
             kCalls);
   const std::string text = view({"show", "--by", "temporary"});
   EXPECT_NE(text.find("100,000 temporary, 100.0% of 100,000 allocations"), std::string::npos)
@@ -109,7 +110,7 @@ TEST_F(Temporary, AViewOfNothingSaysSo) {
 }
 
 TEST_F(Temporary, MergedStacksThatChangedNothingAreCounted) {
-  const Result result = memlog(
+  const Outcome result = memlog(
       {"show", "--depth", "1", "--no-header", "--include", "function:site_passes", files_[1]});
   EXPECT_TRUE(result.out.find("... 1 freed as much as it allocated (--by allocs)\n") !=
               std::string::npos)
@@ -117,7 +118,7 @@ TEST_F(Temporary, MergedStacksThatChangedNothingAreCounted) {
 }
 
 TEST_F(Temporary, ComparisonsKnowOnlyWhatIsLive) {
-  const Result diff = memlog({"diff", files_[0], files_[1]});
+  const Outcome diff = memlog({"diff", files_[0], files_[1]});
   EXPECT_NE(diff.out.find("0 stacks grew, 1 shrank, 1 unchanged\nonly in B 0, only in A 1\n"),
             std::string::npos)
       << diff.out;
@@ -140,7 +141,7 @@ TEST_F(Temporary, TablesOfSeveralReportsHaveEveryStack) {
 }
 
 TEST_F(Temporary, HeaptrackCountsEachCall) {
-  const std::string summary = shell("heaptrack_print --disable-builtin-suppressions -a0 -p0 -l0 " +
+  const std::string summary = shell("heaptrack_print --disable-builtin-suppressions -a0 -p0 -l0 {}",
                                     exported("heaptrack", "heaptrack.data"));
   EXPECT_NE(summary.find(fmt::format("calls to allocation functions: {} ", kCalls)),
             std::string::npos)
@@ -153,9 +154,9 @@ TEST_F(Temporary, HeaptrackCountsEachCall) {
 }
 
 TEST_F(Temporary, ProfilesHaveWhatWasAllocated) {
-  const std::string modules = build_directory() + "/npm/node_modules";
+  const std::string modules = build_dir() + "/npm/node_modules";
   ASSERT_TRUE(std::filesystem::exists(modules + "/pprof-format")) << "make deps-test installs it";
-  write_text(directory_ / "read.cjs", R"(
+  write_file(directory_ / "read.cjs", R"(
 const { Profile } = require('pprof-format');
 const zlib = require('zlib'), fs = require('fs');
 const profile = Profile.decode(zlib.gunzipSync(fs.readFileSync(process.argv[2])));
@@ -163,15 +164,15 @@ const sum = (i) => profile.sample.reduce((all, one) => all + Number(one.value[i]
 console.log(sum(0), sum(1), sum(2), sum(3));
 )");
   const auto pprof = [&](const std::string& file) {
-    return shell(fmt::format("NODE_PATH={} node {} {}", modules, directory_ / "read.cjs", file));
+    return shell("NODE_PATH={} node {} {}", modules, directory_ / "read.cjs", file);
   };
   EXPECT_EQ(pprof(exported("pprof", "sum.pb.gz")), fmt::format("{} {} 1 24\n", kCalls, kAllocated));
   // The second report alone: a stack shrank, another only passed.
   const std::string second = directory_ / "second.pb.gz";
-  const Result result = memlog({"export", "-f", "pprof", "-o", second, files_[1]});
+  const Outcome result = memlog({"export", "-f", "pprof", "-o", second, files_[1]});
   EXPECT_EQ(result.err, "memlog: export: 1 stack shrank: it is 0 in the profile\n");
   EXPECT_EQ(pprof(second), fmt::format("{} {} 0 0\n", kPassesLater, kPassesLater * 48));
-  const std::string heap = read_text(exported("gperftools", "sum.heap"));
+  const std::string heap = read_file(exported("gperftools", "sum.heap"));
   EXPECT_NE(heap.find(fmt::format("heap profile: 1: 24 [{}: {}] @", kCalls, kAllocated)),
             std::string::npos);
 }

@@ -30,11 +30,11 @@ Started start(const std::string& command) {
   Started out;
   out.pid = ::forkpty(&out.terminal, nullptr, nullptr, &size);
   if (out.pid == 0) {
-    const std::string path = build_directory() + ":" + std::getenv("PATH");
+    const std::string path = build_dir() + ":" + std::getenv("PATH");
     ::setenv("PATH", path.c_str(), 1);
     ::setenv("TERM", "xterm", 1);
     for (const char* name : {"MEMLOG_PAGER", "PAGER", "LESS", "NO_COLOR"}) ::unsetenv(name);
-    if (::chdir((source_directory() + "/tests/golden").c_str()) != 0) ::_exit(99);
+    if (::chdir((source_dir() + "/tests/golden").c_str()) != 0) ::_exit(99);
     ::execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
     ::_exit(99);
   }
@@ -156,8 +156,8 @@ TEST(Terminal, TellsHowFarItIsAndCleansUp) {
   TemporaryDirectory directory;
   const std::string fifo = directory / "fifo";
   ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
-  Started started =
-      start("memlog show --oneline --no-header --no-pager - <" + fifo + " >" + fifo + ".out");
+  Started started = start("memlog show --oneline --no-header --no-pager - <" + shell_quoted(fifo) +
+                          " >" + shell_quoted(fifo + ".out"));
   const int input = ::open(fifo.c_str(), O_WRONLY | O_CLOEXEC);
   ASSERT_GE(input, 0);
   EXPECT_TRUE(has(read_to(started, " of 1 report"), "0 of 1 report"));
@@ -166,8 +166,8 @@ TEST(Terminal, TellsHowFarItIsAndCleansUp) {
   ::close(input);
   EXPECT_TRUE(read_to(started).ends_with("\r\033[K"));
   EXPECT_EQ(end_of(started), 0);
-  EXPECT_TRUE(has(read_text(fifo + ".out"), "main"));
-  EXPECT_FALSE(has(read_text(fifo + ".out"), "of 1 report"));
+  EXPECT_TRUE(has(read_file(fifo + ".out"), "main"));
+  EXPECT_FALSE(has(read_file(fifo + ".out"), "of 1 report"));
 }
 
 void type(const Started& started, const std::string& text) {
@@ -177,10 +177,10 @@ void type(const Started& started, const std::string& text) {
 // A shell sees the job stop, and takes it to the foreground again.
 TEST(Terminal, CtrlZStopsMemlogRunWithItsProgram) {
   TemporaryDirectory directory;
-  write_text(directory / "program.sh",
+  write_file(directory / "program.sh",
              "echo be''gun\nread line\necho go''t $line\nread line\nexit 7\n");
   Started shell = start("exec bash --norc --noprofile -i");
-  type(shell, "PS1=; cd " + directory.path() + "; memlog run -q -- sh program.sh\n");
+  type(shell, "PS1=; cd " + shell_quoted(directory.path()) + "; memlog run -q -- sh program.sh\n");
   EXPECT_TRUE(has(read_to(shell, "begun"), "begun"));
   type(shell, "\x1a");
   EXPECT_TRUE(has(read_to(shell, "Stopped"), "Stopped"));
@@ -202,8 +202,9 @@ TEST(Terminal, CtrlZStopsMemlogRunWithItsProgram) {
 // Ctrl-C ends the program, and memlog run as the program ended.
 TEST(Terminal, CtrlCEndsMemlogRunAsItEndsTheProgram) {
   TemporaryDirectory directory;
-  write_text(directory / "program.sh", "echo be''gun\nread line\n");
-  Started run = start("cd " + directory.path() + "; exec memlog run -q -- sh program.sh");
+  write_file(directory / "program.sh", "echo be''gun\nread line\n");
+  Started run =
+      start("cd " + shell_quoted(directory.path()) + "; exec memlog run -q -- sh program.sh");
   EXPECT_TRUE(has(read_to(run, "begun"), "begun"));
   type(run, "\x03");
   read_to(run);

@@ -1,4 +1,6 @@
 // Timelines: the file, how it is recorded from a ledger, and what export draws of it.
+#include "profile/timeline.h"
+
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -8,7 +10,6 @@
 
 #include "collect/timelines.h"
 #include "profile/error.h"
-#include "profile/timeline.h"
 #include "target/timeline_recorder.h"
 #include "tool_test.h"
 
@@ -35,8 +36,8 @@ constexpr char kReport[] =
 class Timelines : public testing::Test {
  protected:
   std::string with_files() {
-    write_text(directory_ / "app-3-1.memlog", kReport);
-    write_text(directory_ / "app-3.timeline", kFile);
+    write_file(directory_ / "app-3-1.memlog", kReport);
+    write_file(directory_ / "app-3.timeline", kFile);
     return directory_ / "app-3-1.memlog";
   }
   TemporaryDirectory directory_;
@@ -54,12 +55,11 @@ TEST_F(Timelines, AreReadAsTheyAreWritten) {
 TEST_F(Timelines, DamageIsFound) {
   const std::string path = directory_ / "bad.timeline";
   const std::string text = kFile;
-  for (const std::string& bad :
-       {text.substr(0, text.size() - 6), "# memlog 1\n# end\n" + text,
-        std::string(text).replace(text.find("20000"), 5, "10000"),
-        std::string(text).replace(text.find("\t20\n"), 4, "\n"),
-        std::string(text).replace(text.find("1000 ms"), 7, "1000 s")}) {
-    write_text(path, bad);
+  for (const std::string& bad : {text.substr(0, text.size() - 6), "# memlog 1\n# end\n" + text,
+                                 std::string(text).replace(text.find("20000"), 5, "10000"),
+                                 std::string(text).replace(text.find("\t20\n"), 4, "\n"),
+                                 std::string(text).replace(text.find("1000 ms"), 7, "1000 s")}) {
+    write_file(path, bad);
     EXPECT_THROW(profile::read_timeline(path), profile::FormatError) << bad;
   }
 }
@@ -67,12 +67,15 @@ TEST_F(Timelines, DamageIsFound) {
 TEST(TimelineHalves, KeepEveryPeakAndAllCalls) {
   profile::Timeline timeline;
   timeline.interval = 10;
-  timeline.samples = {{10, 5, 1, 900, 1}, {20, 9, 2, 100, 2}, {30, 7, 3, 300, 4},
-                      {40, 1, 4, 300, 8}, {50, 6, 5, 200, 16}};
+  timeline.samples = {{10, 5, 1, 900, 1},
+                      {20, 9, 2, 100, 2},
+                      {30, 7, 3, 300, 4},
+                      {40, 1, 4, 300, 8},
+                      {50, 6, 5, 200, 16}};
   timeline.halve();
   EXPECT_EQ(timeline.interval, 20u);
-  EXPECT_EQ(timeline.samples, (std::vector<Sample>{
-                                  {20, 9, 2, 900, 3}, {40, 7, 3, 300, 12}, {50, 6, 5, 200, 16}}));
+  EXPECT_EQ(timeline.samples,
+            (std::vector<Sample>{{20, 9, 2, 900, 3}, {40, 7, 3, 300, 12}, {50, 6, 5, 200, 16}}));
 }
 
 // A program of the host tests, with a ledger.
@@ -87,12 +90,11 @@ class Sites {
       ::dup2(in[0], 0);
       ::dup2(out[1], 1);
       for (const int end : {in[0], in[1], out[0], out[1]}) ::close(end);
-      ::setenv("LD_PRELOAD", (build_directory() + "/libmtrace.so").c_str(), 1);
+      ::setenv("LD_PRELOAD", library().c_str(), 1);
       ::setenv("MTRACE_LEDGER", directory.c_str(), 1);
       ::setenv("MTRACE_OUTPUT", directory.c_str(), 1);
       ::setenv("MTRACE_RESOLVER", "none", 1);
-      ::execl((build_directory() + "/tests/programs/attached").c_str(), "attached", "sites",
-              nullptr);
+      ::execl(program("attached").c_str(), "attached", "sites", nullptr);
       ::_exit(127);
     }
     ::close(in[0]);
@@ -149,8 +151,8 @@ TEST_F(Timelines, HaveWhatTheLedgerSays) {
   look(recorder, 6);
   program.end();
   recorder.look();
-  const profile::Timeline timeline = profile::read_timeline(
-      directory_ / fmt::format("attached-{}.timeline", program.pid()));
+  const profile::Timeline timeline =
+      profile::read_timeline(directory_ / fmt::format("attached-{}.timeline", program.pid()));
   ASSERT_GE(timeline.samples.size(), 6u);
   EXPECT_EQ(timeline.pid, program.pid());
   const Sample& first = timeline.samples.front();
@@ -176,7 +178,7 @@ TEST_F(Timelines, HaveWhatTheLedgerSays) {
 }
 
 TEST_F(Timelines, MassifDrawsThemWithResidentMemory) {
-  const Result result = memlog({"export", "-f", "massif", "--no-resolve", with_files()});
+  const Outcome result = memlog({"export", "-f", "massif", "--no-resolve", with_files()});
   EXPECT_EQ(result.status, 0) << result.err;
   std::string facts;
   for (size_t at = 0, end; (end = result.out.find('\n', at)) != std::string::npos; at = end + 1) {
@@ -190,18 +192,17 @@ TEST_F(Timelines, MassifDrawsThemWithResidentMemory) {
 }
 
 TEST_F(Timelines, ThePageHasThem) {
-  const Result result = memlog({"export", "-f", "html", "--no-resolve", with_files()});
+  const Outcome result = memlog({"export", "-f", "html", "--no-resolve", with_files()});
   EXPECT_EQ(result.status, 0) << result.err;
-  EXPECT_NE(result.out.find(
-                R"("samples":[[10000,700,9000],[20000,1000,8000],[30000,400,5000]])"),
+  EXPECT_NE(result.out.find(R"("samples":[[10000,700,9000],[20000,1000,8000],[30000,400,5000]])"),
             std::string::npos);
 }
 
 TEST_F(Timelines, MuchThatWasResidentAtThePeakIsNoted) {
   std::string text = kReport;
   text.replace(text.find("# uptime"), 0, "# rss-max: 500000000 bytes\n");
-  write_text(directory_ / "app-3-1.memlog", text);
-  const Result result = memlog({"show", "--no-resolve", directory_ / "app-3-1.memlog"});
+  write_file(directory_ / "app-3-1.memlog", text);
+  const Outcome result = memlog({"show", "--no-resolve", directory_ / "app-3-1.memlog"});
   EXPECT_NE(result.out.find("Up to 500000000 bytes were resident, but malloc never held more than "
                             "1000 bytes."),
             std::string::npos)
@@ -210,7 +211,7 @@ TEST_F(Timelines, MuchThatWasResidentAtThePeakIsNoted) {
 
 TEST(TimelineOption, IsRefusedOutOfRange) {
   for (const char* bad : {"5ms", "2s", "soon"}) {
-    const Result result = memlog({"run", "--timeline", bad, "true"});
+    const Outcome result = memlog({"run", "--timeline", bad, "true"});
     EXPECT_EQ(result.status, 2);
     EXPECT_EQ(result.err, fmt::format("memlog: run: --timeline {} is neither a time from 10ms to "
                                       "1s nor none\n",

@@ -2,42 +2,20 @@
 #include "tool_test.h"
 
 #include <fmt/format.h>
-#include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include <cstdio>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
+#include <cstdlib>
 
 #include "cli/command.h"
 
 namespace mtrace::test {
-namespace {
 
-// Out of the environment: the library calls it no option of its own, on the stderr of what the
-// tests run.
-std::string taken_from_environment(const char* name, const char* otherwise) {
-  const char* value = std::getenv(name);
-  const std::string path = std::filesystem::absolute(value == nullptr ? otherwise : value);
-  ::unsetenv(name);
-  return path;
-}
-
-const std::string g_source = taken_from_environment("MTRACE_SOURCE_DIR", ".");
-const std::string g_build = taken_from_environment("MTRACE_BUILD_DIR", "build");
-
-}  // namespace
-
-std::string source_directory() { return g_source; }
-std::string build_directory() { return g_build; }
-
-Result memlog(const std::vector<std::string>& words, bool terminal) {
+Outcome memlog(const std::vector<std::string>& words, bool terminal) {
   char* text[2] = {};
   size_t size[2] = {};
   FILE* out = open_memstream(&text[0], &size[0]);
   FILE* err = open_memstream(&text[1], &size[1]);
-  Result result;
+  Outcome result;
   result.status = cli::run(words, {out, err, terminal});
   std::fclose(out);
   std::fclose(err);
@@ -46,40 +24,6 @@ Result memlog(const std::vector<std::string>& words, bool terminal) {
   std::free(text[0]);
   std::free(text[1]);
   return result;
-}
-
-TemporaryDirectory::TemporaryDirectory() {
-  std::string name = std::filesystem::temp_directory_path() / "memlog-test-XXXXXX";
-  if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("mkdtemp " + name);
-  path_ = std::filesystem::canonical(name);
-}
-
-TemporaryDirectory::~TemporaryDirectory() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
-}
-
-std::string read_text(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  EXPECT_TRUE(file.good()) << path;
-  return std::string((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-}
-
-void write_text(const std::string& path, const std::string& text) {
-  std::ofstream file(path, std::ios::binary);
-  file << text;
-  file.close();
-  ASSERT_TRUE(file.good()) << path;
-}
-
-std::string shell(const std::string& command) {
-  FILE* pipe = ::popen(command.c_str(), "r");
-  EXPECT_NE(pipe, nullptr) << command;
-  std::string out;
-  char buffer[4096];
-  for (size_t got; (got = std::fread(buffer, 1, sizeof buffer, pipe)) > 0;) out.append(buffer, got);
-  EXPECT_EQ(::pclose(pipe), 0) << command;
-  return out;
 }
 
 std::string ctrl_c_script(int ready, const std::string& answer) {

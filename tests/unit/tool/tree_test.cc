@@ -24,7 +24,7 @@ void expect_sums(const analyze::TreeNode& node) {
 // Of a real shape: each level comes to what is above it, folded or not, either way round.
 TEST(Tree, EachLevelAddsUp) {
   profile::Memlog memlog =
-      profile::read_path(test::source_directory() + "/tests/golden/app-4900-1.memlog");
+      profile::read_path(test::source_dir() + "/tests/golden/app-4900-1.memlog");
   const analyze::Table table = analyze::Table::of(memlog);
   const analyze::Responsible responsible;
   for (const bool inverted : {false, true}) {

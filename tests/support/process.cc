@@ -8,11 +8,7 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
-#include <sstream>
 #include <stdexcept>
 
 #include "exec_arguments.h"
@@ -21,12 +17,6 @@ namespace mtrace::test {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-std::string required(const char* variable) {
-  const char* value = std::getenv(variable);
-  if (value == nullptr) throw std::runtime_error(std::string(variable) + " is not set");
-  return value;
-}
 
 [[noreturn]] void fail(const std::string& what) {
   throw std::runtime_error(what + ": " + std::strerror(errno));
@@ -47,24 +37,6 @@ bool drain(int* descriptor, std::string* text) {
 }
 
 }  // namespace
-
-std::string source_dir() { return required("MTRACE_SOURCE_DIR"); }
-std::string build_dir() { return required("MTRACE_BUILD_DIR"); }
-std::string library() { return build_dir() + "/libmtrace.so"; }
-std::string memlog_tool() { return build_dir() + "/memlog"; }
-std::string program(const std::string& name) { return build_dir() + "/tests/programs/" + name; }
-
-TempDir::TempDir() {
-  const char* base = std::getenv("TMPDIR");
-  std::string name = std::string(base != nullptr ? base : "/tmp") + "/mtrace-test-XXXXXX";
-  if (mkdtemp(name.data()) == nullptr) fail(name);
-  path_ = std::filesystem::canonical(name);
-}
-
-TempDir::~TempDir() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
-}
 
 bool Result::exited(int code) const { return WIFEXITED(status) && WEXITSTATUS(status) == code; }
 
@@ -253,26 +225,6 @@ void wait_until_blocked(pid_t pid, long system_call) {
   const std::string wanted = std::to_string(system_call) + " ";
   wait_until("system call " + wanted,
              [&] { return process_state(pid) == 'S' && read_file(path).starts_with(wanted); });
-}
-
-std::string read_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
-void write_file(const std::string& path, const std::string& text) {
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  file << text;
-  if (!file.flush()) throw std::runtime_error("cannot write " + path);
-}
-
-std::vector<std::string> lines_of(const std::string& text) {
-  std::vector<std::string> lines;
-  std::istringstream stream(text);
-  for (std::string line; std::getline(stream, line);) lines.push_back(line);
-  return lines;
 }
 
 }  // namespace mtrace::test

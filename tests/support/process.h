@@ -11,30 +11,13 @@
 #include <string>
 #include <vector>
 
+#include "directories.h"
+#include "files.h"
+
 namespace mtrace::test {
 
 // Only a hang reaches it: two orders of magnitude above what any wait takes on a busy machine.
 inline constexpr std::chrono::seconds kPatience{600};
-
-std::string source_dir();                      // of the project
-std::string build_dir();                       // build/
-std::string library();                         // libmtrace.so
-std::string memlog_tool();                     // memlog
-std::string program(const std::string& name);  // build/tests/programs/NAME
-
-// A new directory under $TMPDIR, removed with all it holds.
-class TempDir {
- public:
-  TempDir();
-  ~TempDir();
-  TempDir(const TempDir&) = delete;
-  TempDir& operator=(const TempDir&) = delete;
-  const std::string& path() const { return path_; }
-  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
-
- private:
-  std::string path_;
-};
 
 struct Command {
   std::vector<std::string> argv;
@@ -98,9 +81,5 @@ void wait_until(const std::string& what, const std::function<bool()>& condition)
 char process_state(pid_t pid);
 // Waits until the process sleeps in the system call of that number.
 void wait_until_blocked(pid_t pid, long system_call);
-
-std::string read_file(const std::string& path);
-void write_file(const std::string& path, const std::string& text);
-std::vector<std::string> lines_of(const std::string& text);
 
 }  // namespace mtrace::test

@@ -1,0 +1,50 @@
+#include "directories.h"
+
+#include <stdlib.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <stdexcept>
+#include <system_error>
+
+namespace mtrace::test {
+namespace {
+
+// Takes the variable out of the environment: to a program that a test starts with it, the library
+// would say that it is no option of its own.
+std::string taken_from_environment(const char* name) {
+  const char* value = std::getenv(name);
+  if (value == nullptr) return {};
+  std::string path = std::filesystem::canonical(value);
+  ::unsetenv(name);
+  return path;
+}
+
+std::string required(const char* name, const std::string& path) {
+  if (path.empty()) throw std::runtime_error(std::string(name) + " is not set");
+  return path;
+}
+
+const std::string g_source = taken_from_environment("MTRACE_SOURCE_DIR");
+const std::string g_build = taken_from_environment("MTRACE_BUILD_DIR");
+
+}  // namespace
+
+std::string source_dir() { return required("MTRACE_SOURCE_DIR", g_source); }
+std::string build_dir() { return required("MTRACE_BUILD_DIR", g_build); }
+std::string library() { return build_dir() + "/libmtrace.so"; }
+std::string memlog_tool() { return build_dir() + "/memlog"; }
+std::string program(const std::string& name) { return build_dir() + "/tests/programs/" + name; }
+
+TemporaryDirectory::TemporaryDirectory() {
+  std::string name = std::filesystem::temp_directory_path() / "mtrace-test-XXXXXX";
+  if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("cannot make " + name);
+  path_ = std::filesystem::canonical(name);
+}
+
+TemporaryDirectory::~TemporaryDirectory() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
+}
+
+}  // namespace mtrace::test

@@ -1,0 +1,16 @@
+// Whole files.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace mtrace::test {
+
+// Empty when the file cannot be read.
+std::string read_file(const std::string& path);
+// Throws when the file cannot be written.
+void write_file(const std::string& path, const std::string& text);
+
+std::vector<std::string> lines_of(const std::string& text);
+
+}  // namespace mtrace::test
