@@ -143,6 +143,24 @@ TEST_F(ProcessesTest, ToolThatIsLateIsAskedToEnd) {
   EXPECT_NE(read_file(told).find("asked\n"), std::string::npos) << read_file(told);
 }
 
+// Nobody would wait for the tool, or end it.
+TEST_F(ProcessesTest, NoToolForAReportAfterTheLast) {
+  const std::string told = temp() + "/told";
+  write_file(temp() + "/tells", "#!/bin/sh\necho started >>" + told + "\n");
+  fs::permissions(temp() + "/tells", fs::perms::owner_all);
+  Command command = named({program("late_report"), std::to_string(SIGUSR1)});
+  command.env["MTRACE_RESOLVER"] = temp() + "/tells";
+  command.env["MTRACE_EXIT_WAIT"] = "60";
+  const Result result = run(command);
+  EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+  const std::vector<Memlog> logs = logs_of(result.pid);
+  ASSERT_EQ(logs.size(), 2u);
+  EXPECT_EQ(logs[0].get("trigger"), "exit");
+  EXPECT_EQ(logs[1].get("trigger"), "signal");
+  EXPECT_EQ(result.out, "no child\n");
+  EXPECT_EQ(read_file(told), "started\n");
+}
+
 TEST_F(ProcessesTest, ChildOutlivesItsParent) {
   const Result result = run(traced({program("families"), "outlive"}));
   EXPECT_TRUE(result.exited(0)) << result.how();

@@ -65,6 +65,7 @@ void report_end(bool wanted, const char* label) {
   if (exchange(g_exit_reported, true)) return report::wait_for_reports();
   if (wanted) report::set_names(names_of_last_report());
   const bool told = !wanted || report::report(report::Trigger::kExit, label) > 0;
+  report::stop_resolving();
   report::finish_resolver(g_options.exit_wait);
   using format::LedgerState;
   report::end_ledger(told ? LedgerState::kEnded : LedgerState::kUnreported);

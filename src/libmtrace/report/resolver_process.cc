@@ -60,6 +60,7 @@ int g_signal = 0;
 bool g_compress = false;
 Shared* g_shared = nullptr;
 uint32_t g_supervisor = 0;  // 0: none, or collected
+uint32_t g_stopped = 0;     // 1: no resolver is started any more
 
 // Copies strings and pointers, leaving out the loader's variables.
 char** copy_environment(char* const* envp) {
@@ -192,7 +193,7 @@ Tool resolver_tool() {
 }
 
 void resolve_later(const char* path, uint32_t seq, bool host_waits, bool tree) {
-  if (resolver_tool().path == nullptr || !prepare()) {
+  if (load_acquire(g_stopped) != 0 || resolver_tool().path == nullptr || !prepare()) {
     status_named(seq);
     return;
   }
@@ -219,6 +220,8 @@ void resolve_later(const char* path, uint32_t seq, bool host_waits, bool tree) {
   }
 }
 
+void stop_resolving() { store_release(g_stopped, 1u); }
+
 void finish_resolver(uint64_t seconds) {
   if (g_supervisor == 0) return;
   const bool done = is_idle(*g_shared, seconds * 1'000'000'000u);
@@ -235,6 +238,7 @@ bool collect_found(uint32_t pid) {
 
 void resolver_after_fork() {
   g_supervisor = 0;
+  g_stopped = 0;
   if (g_shared != nullptr) {
     g_shared->state = kIdle;
     g_shared->tool_pid = 0;

@@ -28,6 +28,9 @@ Tool resolver_tool();
 // signals blocked.
 void resolve_later(const char* path, uint32_t seq, bool host_waits, bool tree);
 
+// For the end of the process, after its last report: later ones stay as they are. Nobody would end
+// a resolver that is started now. In the child of a fork it is as before.
+void stop_resolving();
 // Waits until nothing is queued, at most `seconds`; then ends the resolver, so that the raw report
 // stands. For the end of the process, or of the program in it: after an exec the kernel would tell
 // the new program of the supervisor's end.
