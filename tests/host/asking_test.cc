@@ -276,6 +276,20 @@ TEST_F(AskingTest, StormOfExecs) {
   EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
 }
 
+// A process that waits for a child, as shells do, has no frame of the library's: its thread can be
+// borrowed.
+TEST_F(AskingTest, WhileItWaitsForAChild) {
+  Process process(traced({"/bin/sh", "-c", "/bin/cat; exit 5"}));
+  const std::string pid = std::to_string(process.pid());
+  const std::string call = std::to_string(SYS_wait4) + " ";
+  wait_until("the wait", [&] { return read_file("/proc/" + pid + "/syscall").starts_with(call); });
+  const Result result = memlog({"report", pid});
+  EXPECT_TRUE(result.exited(0)) << result.err;
+  EXPECT_EQ(logs_of(process.pid()).at(0).get("trigger"), "api");
+  process.close_input();
+  EXPECT_TRUE(process.wait().exited(5));
+}
+
 // Calls that no handled signal leaves alone go on, with a ledger and without.
 TEST_F(AskingTest, WaitingCallsAreNotInterrupted) {
   for (const char* mode : {"poll", "select", "epoll"}) {
