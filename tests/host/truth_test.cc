@@ -119,6 +119,15 @@ TEST_F(TruthTest, MissedFrees) {
   EXPECT_EQ(logs[2].number("unknown-frees"), 0);
 }
 
+// The same of large blocks whose address comes back to a small one: a report finds them out.
+TEST_F(TruthTest, MissedFreesOfLargeBlocks) {
+  expect_truth(program("replaced_large"), program("replaced_large"), 3);
+  const std::vector<Memlog> logs = logs_of("replaced_large");
+  ASSERT_EQ(logs.size(), 4u);
+  EXPECT_EQ(logs[1].get("lost"), "frames=0 stacks=0 blocks=0 inflight=0 frees=20");
+  EXPECT_EQ(logs[2].number("unknown-frees"), 0);
+}
+
 // One frame is enough for sites that call the allocator themselves; sites behind libc or libstdc++
 // functions need more, so only the former are compared.
 TEST_F(TruthTest, DepthOne) {

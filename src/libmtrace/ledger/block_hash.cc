@@ -46,6 +46,9 @@ bool BlockHash::drop_older(const Level& level, uint64_t line, const Slot& put, u
       Slot* slot = slots + std::countr_zero(here);
       if (slot == &put) continue;
       const Slot seen = {load(slot->key), load(slot->value)};
+      // A report may be dropping it at this moment.
+      uint64_t key = seen.key;
+      if (!compare_exchange(slot->key, key, kReserved)) continue;
       const Block older = unpack(seen);
       release(slot);
       missed_free(address_of(seen), older);

@@ -134,6 +134,25 @@ class BlockHash {
     }
   }
 
+  // Removes the blocks whose address has come back to a block that stands elsewhere, and counts
+  // them as freed unseen. `other(address)`: what stands there instead, which lasts as long as that
+  // block; 0: nothing. By one thread at a time. A block that is freed and put again, at the same
+  // address and tick, while it is looked at, could be taken for the older one.
+  template <typename Other>
+  void drop_replaced(Other&& other) {
+    for (uint32_t i = 0; i <= load_acquire(newest_); ++i) {
+      const Level& at = levels_[i];
+      for (uint64_t s = 0; s < at.lines() * kLine; ++s) {
+        Slot& slot = at.slots()[s];
+        const Slot seen = {load_acquire(slot.key), load_acquire(slot.value)};
+        if (seen.key <= kReserved || seen.value == 0) continue;
+        const uint64_t before = other(address_of(seen));
+        if (before != 0) [[unlikely]]
+          drop_if_same(slot, seen, before, other);
+      }
+    }
+  }
+
   // After a fork, in the child, alone: removes what threads that are gone left half done, calls
   // visit(address, block) for every whole one and returns the number removed.
   template <typename Visit>
@@ -285,6 +304,17 @@ class BlockHash {
   uint64_t large_size(uint64_t index) const;
   void forget_large(const Slot& slot);
   void extend_reach(const Level& level, uint64_t line, const Slot& put, unsigned distance);
+  template <typename Other>
+  void drop_if_same(Slot& slot, const Slot& seen, uint64_t before, Other&& other) {
+    uint64_t key = seen.key;
+    // Who puts the address meanwhile drops the older block, too: one of the two does.
+    if (!compare_exchange(slot.key, key, kReserved)) return;
+    const uintptr_t address = (seen.key & kAddressMask) << 3;
+    if (other(address) != before) return store_release(slot.key, seen.key);
+    const Block older = unpack(seen);
+    release(&slot);
+    missed_free(address, older);
+  }
   bool drop_older(const Level& level, uint64_t line, const Slot& put, unsigned distance);
   bool add_level(uint32_t number);
 

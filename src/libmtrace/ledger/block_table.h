@@ -4,7 +4,7 @@
 //
 // A block has one owner between malloc and free, so no two threads ever put or take the same
 // address. Which of the two tables a block is in is not remembered: the shadow is looked at first.
-// A block that was freed past the hooks is found out when its word is seen taken.
+// A block that was freed past the hooks is found out when its word is seen taken, or by a report.
 //
 // put, take, reserve, restore and release are thread-safe and async-signal-safe.
 #pragma once
@@ -142,6 +142,17 @@ class BlockTable {
   uint64_t repair(Visit&& visit) {
     shadow_.for_each(visit);
     return hash_.repair(visit);
+  }
+
+  // Blocks of the hash table whose address came back to a small block were freed unseen: they go,
+  // as put() would have found them out. A report does that, so that no allocation searches both
+  // tables. By one thread at a time.
+  void drop_replaced() {
+    hash_.drop_replaced([this](uintptr_t address) {
+      const uint64_t* const word = shadow_.find(address);
+      const uint64_t held = word != nullptr ? load(*word) : 0;
+      return HeapShadow::holds(held, address) ? held : 0;
+    });
   }
 
   // See HeapShadow.

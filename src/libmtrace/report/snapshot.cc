@@ -55,6 +55,11 @@ uint64_t slack_of(const ledger::StackTable& stacks, const StackRecord& stack) {
   return static_cast<int64_t>(slack) < 0 ? 0 : slack;
 }
 
+void drop_replaced_blocks(ledger::Ledger& ledger) {
+  ledger::Operation operation(ledger.threads.slot(0));
+  ledger.blocks.drop_replaced();
+}
+
 }  // namespace
 
 // False: no memory to remember the stack.
@@ -205,6 +210,7 @@ bool Snapshot::take(ledger::Ledger& ledger, Listed listed) {
   entries_ = static_cast<Entry*>(sys::map_memory(size_t{capacity_} * sizeof(Entry)));
   order_ = static_cast<uint32_t*>(sys::map_memory(size_t{capacity_} * sizeof(uint32_t)));
   if (entries_ == nullptr || order_ == nullptr) return false;
+  drop_replaced_blocks(ledger);
   height_ = ledger.peak.height();
   ticks_ = ledger::ticks_now();
   owed_ = &ledger;

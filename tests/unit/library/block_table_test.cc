@@ -198,6 +198,32 @@ TEST_P(BlockTables, AFreeNeverFindsAStaleRecord) {
   EXPECT_GT(g_missed, 10'000u);
 }
 
+// A large block whose address came back to a small one is found out when a report looks; one whose
+// neighbour is small, and one that was freed as it should be, stay as they are.
+TEST_P(BlockTables, LargeBlocksThatSmallOnesReplacedAreDropped) {
+  if (GetParam() == Granules::kUnused) return;
+  const MissedFrees missed;
+  auto table = make_table();
+  constexpr uintptr_t kBase = 0x5555555a0000;
+  for (uint32_t i = 0; i < 3000; ++i) ASSERT_TRUE(table->put(kBase + i * 1024, {900 + i, 1 + i}));
+  for (uint32_t i = 0; i < 3000; i += 3) {
+    ASSERT_TRUE(table->put(kBase + i * 1024, {10, 5000 + i}));
+    ASSERT_TRUE(table->put(kBase + (i + 1) * 1024 + 512, {10, 5000 + i}));
+  }
+  table->drop_replaced();
+  EXPECT_EQ(g_missed, 1000u);
+  EXPECT_EQ(g_missed_bytes, 1000u * (900 + 2997 / 2) + 500);
+  uint64_t blocks = 0;
+  table->for_each([&](uintptr_t, const Block&) { ++blocks; });
+  EXPECT_EQ(blocks, 4000u);
+  for (uint32_t i = 0; i < 3000; ++i) {
+    Block block;
+    ASSERT_TRUE(table->take(kBase + i * 1024, &block));
+    EXPECT_EQ(block.stack, i % 3 == 0 ? 5000 + i : 1 + i);
+    EXPECT_FALSE(table->take(kBase + i * 1024, &block));
+  }
+}
+
 TEST_P(BlockTables, NothingIsLeftAfterForgetAll) {
   auto table = make_table();
   for (int round = 0; round < 3; ++round) {
