@@ -58,6 +58,8 @@ struct StatusBlock {
   uint32_t signaller;  // not 0: the reader of this block has seen no thread leave and is about to
                        // send the signal. The reader sets it back to 0; a thread that leaves waits
                        // for that
+  uint64_t threads;    // address of LedgerThread[kLedgerThreads] (format/ledger.h); 0: no tables
+  uint64_t threads_used;  // address of a uint32_t: slots 0 to this have been used
 };
 
 }  // namespace mtrace::format

@@ -327,6 +327,21 @@ class LinkedAllocatorTest : public InterfacesTest {
     ASSERT_TRUE(built.exited(0)) << built.err;
   }
 
+  // How many bytes `text` says are resident, and how many of them not malloc's; checks the share.
+  static std::pair<long, long> share_in(const std::string& text) {
+    long resident = 0;
+    long other = 0;
+    double share = 0;
+    const size_t at = text.find("; of ", text.find("not covered: "));
+    EXPECT_EQ(std::sscanf(at == std::string::npos ? "" : text.c_str() + at,
+                          "; of %ld resident bytes %ld (%lf%%) are not malloc's", &resident, &other,
+                          &share),
+              3)
+        << text;
+    EXPECT_NEAR(share, 100.0 * static_cast<double>(other) / static_cast<double>(resident), 0.06);
+    return {resident, other};
+  }
+
   // `reason`: what check gives as its reason, where it has a better one.
   void expect_told(const std::string& function, const std::string& reason = "") {
     const std::string told =
@@ -336,6 +351,12 @@ class LinkedAllocatorTest : public InterfacesTest {
     const Result status = memlog({"status", std::to_string(process.pid())});
     EXPECT_TRUE(status.exited(0)) << status.err;
     EXPECT_NE(status.out.find(told), std::string::npos) << status.out;
+    const auto now = share_in(status.out);
+    EXPECT_GE(now.second, kBytes);
+    if (reason.empty()) {
+      EXPECT_GE(now.first - now.second, 1000);
+    }
+    EXPECT_LT(now.first - now.second, 1 << 20);
     process.close_input();
     const Result result = process.wait();
     EXPECT_TRUE(result.exited(0)) << result.how();
@@ -344,12 +365,7 @@ class LinkedAllocatorTest : public InterfacesTest {
     const Result shown = run(plain({memlog_tool(), "show", logs[0].path}));
     const size_t at = shown.out.find(told);
     ASSERT_NE(at, std::string::npos) << shown.out << shown.err;
-    long resident = 0;
-    long other = 0;
-    ASSERT_EQ(std::sscanf(shown.out.c_str() + shown.out.find("; of ", at),
-                          "; of %ld resident bytes %ld are not malloc's", &resident, &other),
-              2)
-        << shown.out;
+    const auto [resident, other] = share_in(shown.out.substr(at));
     EXPECT_GE(other, kBytes);
     EXPECT_EQ(resident - other, logs[0].amount("live").bytes);
     for (const char* command : {"run", "check"}) {

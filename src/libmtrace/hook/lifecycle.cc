@@ -108,6 +108,7 @@ void begin(const char* dormant, const char* temporary, char* const* envp) {
   if (!report::prepare_reports() || !(again ? move_tables() : make_tables())) {
     return report::status_mode(Mode::kQuiet, "no memory for the tables");
   }
+  report::status_tables(ledger::g_ledger);
   ledger::start_ticks();
   report::g_host.tick_zero = sys::real_time();
   set_depth(g_options.depth);

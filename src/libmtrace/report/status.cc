@@ -5,6 +5,7 @@
 #include "base/atomic.h"
 #include "base/process.h"
 #include "base/writer.h"
+#include "ledger/layout.h"
 #include "report/mapped_ledger.h"
 
 using mtrace::format::StatusBlock;
@@ -30,6 +31,12 @@ void status_start(uint32_t pid, int signal, const char* directory) {
   store(mtrace_status_block.signal, int32_t{signal});
   store(mtrace_status_block.pid, pid);
   store_release(mtrace_status_block.magic, format::kStatusMagic);
+}
+
+void status_tables(const ledger::Ledger& ledger) {
+  const format::LedgerRoots roots = ledger::Layout::roots(ledger);
+  store(mtrace_status_block.threads_used, roots.threads_used);
+  store_release(mtrace_status_block.threads, roots.threads);
 }
 
 void status_mode(format::Mode mode, const char* reason) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "format/status.h"
+#include "ledger/ledger.h"
 
 extern "C" mtrace::format::StatusBlock mtrace_status_block;
 
@@ -15,6 +16,8 @@ void status_start(uint32_t pid, int signal, const char* directory);
 void status_mode(format::Mode mode, const char* reason);
 void status_handler(format::Handler handler);
 void status_ledger(const char* path);
+// The tables are there.
+void status_tables(const ledger::Ledger& ledger);
 void status_reported(uint32_t seq, const char* path);
 void status_named(uint32_t seq);
 void status_failed(int error_number, const char* what, const char* path);

@@ -88,6 +88,7 @@ class LinkedAllocators {
     std::vector<std::string> lines;
     if (process.block().mode != Mode::kActive) return lines;
     const auto files = target::mapped_files(process.pid());
+    const auto live = process.live_bytes();
     if (!files) return lines;
     for (const target::Mapping& file : *files) {
       const auto [found, is_new] = known_.try_emplace(file.inode);
@@ -96,10 +97,9 @@ class LinkedAllocators {
       }
       if (found->second.empty()) continue;
       lines.push_back(fmt::format(
-          "{}{} of {}: linked into it, so its calls do not come to the library; {} bytes are "
-          "resident in all",
+          "{}{} of {}: linked into it, so its calls do not come to the library{}",
           format::kNotCovered, found->second, profile::escaped(file.path, ""),
-          profile::grouped(target::resident_bytes(process.pid()))));
+          live ? symbolize::uncovered_share(target::resident_bytes(process.pid()), *live) : ""));
     }
     return lines;
   }

@@ -1,5 +1,6 @@
 #include "symbolize/linked_allocator.h"
 
+#include <fmt/format.h>
 #include <gelf.h>
 #include <unistd.h>
 
@@ -58,6 +59,13 @@ std::string linked_allocator(int descriptor) {
   const bool exported = any_dynamic_symbol(
       elf.get(), [&](const GElf_Sym&, std::string_view name) { return is_of_allocator(name); });
   return exported ? std::string() : found;
+}
+
+std::string uncovered_share(uint64_t resident, uint64_t live) {
+  if (resident <= live) return {};
+  const uint64_t other = resident - live;
+  return fmt::format("; of {} resident bytes {} ({:.1f}%) are not malloc's", resident, other,
+                     100.0 * static_cast<double>(other) / static_cast<double>(resident));
 }
 
 std::string linked_allocator_of(int descriptor) {

@@ -2,6 +2,7 @@
 // libmtrace.so.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 namespace mtrace::symbolize {
@@ -14,5 +15,9 @@ std::string linked_allocator(int descriptor);
 
 // The same in a child process (worker.h). Takes the descriptor over; empty also when it is -1.
 std::string linked_allocator_of(int descriptor);
+
+// Returns how much of the resident memory may be such an allocator's, because it is not malloc's:
+// "; of 50 resident bytes 40 (80.0%) are not malloc's"; empty: no memory.
+std::string uncovered_share(uint64_t resident, uint64_t live);
 
 }  // namespace mtrace::symbolize

@@ -86,15 +86,10 @@ std::string changed_note(const profile::Module& module) {
 // What of the resident memory is not malloc's may be that allocator's.
 std::string uncovered_note(const Memlog& memlog, const std::string& function,
                            const std::string& path) {
-  std::string note =
-      fmt::format("{}{} of {}: linked into it, so its calls do not come to the library",
-                  format::kNotCovered, function, path);
   const auto live = static_cast<uint64_t>(std::max<int64_t>(memlog.header.live.bytes, 0));
-  if (memlog.header.rss && *memlog.header.rss > live) {
-    note += fmt::format("; of {} resident bytes {} are not malloc's", *memlog.header.rss,
-                        *memlog.header.rss - live);
-  }
-  return note;
+  return fmt::format("{}{} of {}: linked into it, so its calls do not come to the library{}",
+                     format::kNotCovered, function, path,
+                     uncovered_share(memlog.header.rss.value_or(0), live));
 }
 
 void drop_note(Memlog& memlog, const std::string& text) {

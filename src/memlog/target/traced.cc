@@ -7,7 +7,9 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
+#include <vector>
 
+#include "format/ledger.h"
 #include "profile/path.h"
 #include "symbolize/dynamic_symbol.h"
 #include "symbolize/loader_need.h"
@@ -153,6 +155,22 @@ std::string TracedProcess::obstacle() const {
     return fmt::format("blocks SIG{} in every thread: {}", signal, kOther);
   }
   return {};
+}
+
+std::optional<uint64_t> TracedProcess::live_bytes() const {
+  uint32_t used = 0;
+  if (block_->threads == 0 || !counts() ||
+      !read_memory(pid_, block_->threads_used, &used, sizeof used)) {
+    return std::nullopt;
+  }
+  std::vector<format::LedgerThread> threads(std::min(used, format::kLedgerThreads - 1) + size_t{1});
+  if (!read_memory(pid_, block_->threads, threads.data(), threads.size() * sizeof threads[0])) {
+    return std::nullopt;
+  }
+  uint64_t live = 0;
+  for (const format::LedgerThread& thread : threads) live += thread.live_bytes;
+  // Below zero while a block goes from one thread to another.
+  return static_cast<int64_t>(live) > 0 ? live : 0;
 }
 
 bool TracedProcess::is_detached() const {

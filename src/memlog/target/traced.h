@@ -36,6 +36,10 @@ class TracedProcess {
   bool counts() const { return block_->mode == format::Mode::kActive; }
   // Whether memlog has detached from it.
   bool is_detached() const;
+  // Returns the bytes that malloc holds now, of samples an estimate; nothing when they cannot be
+  // read.
+  std::optional<uint64_t> live_bytes() const;
+
   // Returns why a signal would not get a report now, as a sentence without subject; empty: it
   // would.
   std::string obstacle() const;
