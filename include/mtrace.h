@@ -59,6 +59,19 @@ MTRACE_INTERNAL_FUNCTION size_t mtrace_live_bytes(void);
 MTRACE_INTERNAL_FUNCTION size_t mtrace_live_blocks(void);
 MTRACE_INTERNAL_FUNCTION size_t mtrace_peak_bytes(void);
 
+/* What the heap holds now: the bytes that the program asked for, the bytes that the allocator gave
+ * it (malloc_usable_size() of each block; of an allocator that cannot be asked, the requested
+ * bytes), and the blocks. */
+struct mtrace_usage {
+  size_t requested;
+  size_t usable;
+  size_t blocks;
+};
+/* Stores it in *usage: zeros without the library. While other threads allocate it shows no single
+ * moment. Takes time for each call stack of the program, some 10 ns. Returns 0, or -1 when `usage`
+ * is null. [signal-safe] */
+MTRACE_INTERNAL_FUNCTION int mtrace_usage(struct mtrace_usage* usage);
+
 /* Start and stop recording new allocations, in the whole process. Recording is on at program
  * start. Frees are always recorded, so a recorded block leaves the totals whenever it is freed.
  * Both return 1 when recording was on before the call, 0 when it was off. [signal-safe] */
@@ -149,7 +162,7 @@ MTRACE_INTERNAL_INLINE int mtrace_backtrace(int fd);
 
 /* clang-format off */
 #define MTRACE_INTERNAL_LIST(X)                                                                  \
-  X(report) X(report_label) X(live_bytes) X(live_blocks) X(peak_bytes) X(start) X(stop)          \
+  X(report) X(report_label) X(live_bytes) X(live_blocks) X(peak_bytes) X(usage) X(start) X(stop) \
   X(note_text) X(save) X(update) X(compare) X(check) X(savepoint_new) X(savepoint_label)         \
   X(savepoint_update) X(savepoint_compare) X(savepoint_check) X(savepoint_explain)               \
   X(savepoint_free) X(record) X(release) X(backtrace)
@@ -239,6 +252,15 @@ MTRACE_INTERNAL_PLAIN(int, savepoint_free, (mtrace_savepoint savepoint), (savepo
 MTRACE_INTERNAL_FRAME(int, record, (const char* kind, uint64_t id, int64_t size), (kind, id, size))
 MTRACE_INTERNAL_FRAME(int, release, (const char* kind, uint64_t id), (kind, id))
 MTRACE_INTERNAL_FRAME(int, backtrace, (int fd), (fd))
+
+MTRACE_INTERNAL_FUNCTION int mtrace_usage(struct mtrace_usage* usage) {
+  int (*function)(struct mtrace_usage*);
+  void* found = mtrace_internal_function(MTRACE_INTERNAL_usage);
+  if (usage == NULL) return -1;
+  usage->requested = usage->usable = usage->blocks = 0;
+  __builtin_memcpy(&function, &found, sizeof function);
+  return found == NULL ? 0 : function(usage);
+}
 
 MTRACE_INTERNAL_FUNCTION int mtrace_note(const char* format, ...) {
 #ifdef MTRACE_NDEBUG

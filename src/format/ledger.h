@@ -18,7 +18,7 @@
 namespace mtrace::format {
 
 inline constexpr uint64_t kLedgerMagic = 0x315245474445'4c4du;  // "MLEDGER1"
-inline constexpr uint32_t kLedgerVersion = 3;                   // of everything in this file
+inline constexpr uint32_t kLedgerVersion = 4;                   // of everything in this file
 inline constexpr char kLedgerSuffix[] = ".ledger";
 inline constexpr uint64_t kLedgerPage = 4096;  // extents begin and end at multiples of this, in
                                                // bytes
@@ -221,8 +221,9 @@ struct LedgerStack {
   uint32_t still_gone;
   uint8_t depth;
   uint8_t kind;
-  uint8_t cut;
-  uint8_t lost;
+  uint8_t call;  // format/calls.h
+  uint8_t cut : 1;
+  uint8_t lost : 1;
 };
 inline constexpr size_t kLedgerFrameBytes = 6;
 static_assert(sizeof(LedgerStack) == 128);

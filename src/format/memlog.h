@@ -43,7 +43,7 @@ inline constexpr char kKeyCommand[] = "command";  // arguments, each escaped, by
 inline constexpr char kKeyPid[] = "pid";
 inline constexpr char kKeyParent[] = "parent";    // pid; only in a process made by fork
 inline constexpr char kKeySeq[] = "seq";          // from 1; relative to the fork in a child
-inline constexpr char kKeyMerged[] = "merged";  // FIRST to SEQ: memlog merged these reports
+inline constexpr char kKeyMerged[] = "merged";    // FIRST to SEQ: memlog merged these reports
 inline constexpr char kKeyTrigger[] = "trigger";  // signal, exit, api, request; by memlog:
                                                   // recovered, snapshot
 inline constexpr char kKeyLabel[] = "label";
@@ -55,7 +55,8 @@ inline constexpr char kKeyDelta[] = "delta";          // +N bytes +M blocks: the
 inline constexpr char kKeyDeltaError[] = "delta-error";  // N bytes: its standard error
 inline constexpr char kKeyLive[] = "live";               // N bytes M blocks
 inline constexpr char kKeyLiveError[] = "live-error";    // N bytes: its standard error
-inline constexpr char kKeyPeak[] = "peak";  // N bytes TIME: the most that was live, and when
+inline constexpr char kKeyUsable[] = "usable";  // N bytes: what the allocator gave for `live`
+inline constexpr char kKeyPeak[] = "peak";      // N bytes TIME: the most that was live, and when
 inline constexpr char kKeyPeakError[] = "peak-error";  // N bytes: by how much it may be off
 inline constexpr char kKeyAllocated[] = "allocated";   // N bytes M blocks since the start, ...
 inline constexpr char kKeyFreed[] = "freed";           // ... of which these were freed
@@ -92,6 +93,15 @@ inline constexpr char kNotCoveredProgram[] = "not covered: the program ";
 inline constexpr char kKindFailed[] =
     "failed";  // allocations that failed: bytes that were asked for
 
+// Calls that ask the allocator something, or tell it: blocks are calls.
+inline constexpr char kKindControl[] = "control";
+// With MTRACE_UNKNOWN=stacks. Frees of blocks that were not seen; of those that were freed before,
+// and what had freed them; allocations whose free was not seen.
+inline constexpr char kKindUnknownFree[] = "unknown-free";
+inline constexpr char kKindDoubleFree[] = "double-free";
+inline constexpr char kKindFreedBefore[] = "freed-before";
+inline constexpr char kKindMissedFree[] = "missed-free";
+
 // Entry fields.
 inline constexpr char kFieldError[] = "error";             // bytes: the change's standard error
 inline constexpr char kFieldBlocks[] = "blocks";           // signed
@@ -112,7 +122,9 @@ inline constexpr char kFieldLifetimeMax[] = "lifetime-max";    // from allocatio
 inline constexpr char kFieldAge[] = "age";      // milliseconds since the oldest live block was made
 inline constexpr char kFieldSlack[] = "slack";  // usable less requested bytes of the live blocks
 inline constexpr char kFieldPeak[] = "peak";    // bytes that the stack held at the process's peak
-inline constexpr char kFieldStack[] = "stack";  // 16 hex digits, see StackId
+inline constexpr char kFieldCall[] = "call";    // the function that was called, see calls.h
+inline constexpr char kFieldBefore[] = "before";  // id of the stack that freed the block first
+inline constexpr char kFieldStack[] = "stack";    // 16 hex digits, see StackId
 
 inline constexpr int kMaxDepth = 128;
 

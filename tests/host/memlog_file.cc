@@ -178,6 +178,12 @@ class Parser {
       } else if (key == "stack") {
         if (value.size() != 16 || !is_hex(value)) fail("bad stack=" + value);
         entry.stack = value;
+      } else if (key == "call") {
+        if (value.empty()) fail("bad call=" + value);
+        entry.call = value;
+      } else if (key == "before") {
+        if (value.size() != 16 || !is_hex(value)) fail("bad before=" + value);
+        entry.before = value;
       } else if (int64_t count; !parse_count(value, &count)) {
         if (is_number_field(key)) fail("bad " + key + "=" + value);
       } else {
@@ -398,7 +404,8 @@ void check_entries(const Memlog& log, std::vector<std::string>* wrong) {
     if (!entry.frames.empty() && entry.frames.back().inlined) {
       wrong->push_back(where + "an inlined frame is inlined into nothing");
     }
-    if (!stacks.insert({entry.stack, places + (entry.cut ? "..." : "")}).second) {
+    places += (entry.cut ? "..." : "") + entry.call + ' ' + entry.before;
+    if (!stacks.insert({entry.stack, places}).second) {
       wrong->push_back(where + "the same stack twice");
     }
   }
@@ -544,7 +551,7 @@ std::vector<std::string> series_complaints(const std::vector<Memlog>& logs) {
       for (const Frame& frame : entry.frames) {
         if (!frame.inlined) frames += module_key(frame) + "+" + std::to_string(frame.offset) + " ";
       }
-      Held& stack = held[entry.stack];
+      Held& stack = held[entry.stack + ' ' + entry.call];
       if (!stack.frames.empty() && stack.frames != frames) stack.ambiguous = true;
       stack.frames = frames;
       stack.bytes += entry.bytes;

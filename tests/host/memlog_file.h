@@ -29,6 +29,8 @@ struct Entry {
   int64_t blocks = 0;
   int64_t live = 0;
   std::map<std::string, int64_t> counts;  // further fields that are numbers, by key
+  std::string call;                       // the function that was called; empty: not told
+  std::string before;                     // another stack; empty: none is told
   std::string stack;
   bool cut = false;
   std::vector<Frame> frames;

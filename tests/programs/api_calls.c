@@ -25,6 +25,9 @@ SITE void site_kept(int i, size_t size) {
 static void absent(void) {
   EXPECT(mtrace_report() == 0 && mtrace_report_label("x") == 0);
   EXPECT(mtrace_live_bytes() == 0 && mtrace_live_blocks() == 0 && mtrace_peak_bytes() == 0);
+  struct mtrace_usage usage = {1, 1, 1};
+  EXPECT(mtrace_usage(&usage) == 0 && usage.requested + usage.usable + usage.blocks == 0);
+  EXPECT(mtrace_usage(NULL) == -1);
   EXPECT(mtrace_start() == 0 && mtrace_stop() == 0);
   EXPECT(mtrace_note("%d", 1) == 0 && mtrace_note_text("x", 0) == 0);
   EXPECT(mtrace_save("a") == 0 && mtrace_update("a") == 0 && mtrace_compare("a") == 0);
@@ -163,7 +166,7 @@ static void notes(void) {
   EXPECT(mtrace_note_text(longest + 43, 0) == 0); /* one more: note 2 */
   const char* volatile none = NULL;
   EXPECT(mtrace_note(none, 0) == -1 && mtrace_note_text(NULL, 0) == -1); /* note 4 */
-  EXPECT(mtrace_note("%s", "") == -1);                                /* note 5 */
+  EXPECT(mtrace_note("%s", "") == -1);                                   /* note 5 */
   for (int i = 5; i < 64; ++i) EXPECT(mtrace_note("note %d", i) == 0);
   EXPECT(mtrace_note("one too many") == -1 && mtrace_note("and another") == -1);
 }

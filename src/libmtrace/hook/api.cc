@@ -10,6 +10,7 @@
 #include "hook/reporting.h"
 #include "hook/resources.h"
 #include "hook/tracker.h"
+#include "ledger/stack_counters.h"
 #include "report/backtrace.h"
 #include "report/growth_message.h"
 #include "report/misuse.h"
@@ -55,6 +56,19 @@ MTRACE_EXPORT size_t mtrace_live_blocks() {
 }
 MTRACE_EXPORT size_t mtrace_peak_bytes() {
   return is_counting() ? ledger::g_ledger.peak.height_now(ledger::g_ledger.threads) : 0;
+}
+
+// As mtrace.h lays it out.
+struct MtraceUsage {
+  size_t requested;
+  size_t usable;
+  size_t blocks;
+};
+MTRACE_EXPORT int mtrace_usage(MtraceUsage* usage) {
+  if (!is_counting()) return 0;
+  const ledger::Usage now = ledger::usage();
+  *usage = {now.requested, now.usable, now.blocks};
+  return 0;
 }
 
 MTRACE_EXPORT int mtrace_start() { return is_counting() && hook::set_recording(true) ? 1 : 0; }

@@ -2,6 +2,7 @@
 
 #include "base/syscall.h"
 #include "format/memlog.h"
+#include "hook/call_form.h"
 #include "hook/module_hooks.h"
 #include "ledger/ledger.h"
 
@@ -15,57 +16,63 @@ namespace {
 using ledger::g_ledger;
 using unwind::End;
 
+// The same frames of another form are another stack.
 __attribute__((flatten)) uint32_t intern(const unwind::Walk& walk, const uintptr_t* frames,
-                                         uint32_t slot) {
+                                         uint32_t slot, uint64_t form) {
+  const uint64_t hash = form == 0 ? walk.hash : format::mix64(walk.hash + form);
   return g_ledger.stacks.intern(
-      {unwind::unload_epoch(), walk.hash, frames, static_cast<uint8_t>(walk.count), 0,
-       walk.end == End::kDepth, walk.end == End::kLost},
+      {unwind::unload_epoch(), hash, frames, static_cast<uint8_t>(walk.count), 0,
+       walk.end == End::kDepth, walk.end == End::kLost, call_of(form)},
       slot);
 }
 
 // With room for so many frames and words: a thread's stack may be small.
 template <unsigned kFrames>
-__attribute__((noinline)) uint32_t walk_unnoted(const unwind::Registers& caller, uint32_t slot) {
+__attribute__((noinline)) uint32_t walk_unnoted(const unwind::Registers& caller, uint32_t slot,
+                                                uint64_t form) {
   uintptr_t frames[kFrames];
   const unwind::Walk walk = unwind::walk(caller, frames, g_depth);
   if (__builtin_expect(modules_changed(), 0)) retire_unloaded();
-  return intern(walk, frames, slot);
+  return intern(walk, frames, slot, form);
 }
 template <unsigned kFrames, unsigned kWords>
-__attribute__((noinline)) uint32_t walk_noted(const unwind::Registers& caller, uint32_t slot) {
+__attribute__((noinline)) uint32_t walk_noted(const unwind::Registers& caller, uint32_t slot,
+                                              uint64_t form) {
   uintptr_t frames[kFrames];
   unwind::StackWord words[kWords];
   unwind::WalkDraft draft(caller, words, kWords);
   const unwind::Walk walk = unwind::walk_and_note(frames, g_depth, draft);
   if (__builtin_expect(modules_changed(), 0)) retire_unloaded();
-  const uint32_t stack = intern(walk, frames, slot);
-  g_known_walks[slot].remember(draft, g_depth, stack, &g_ledger.stacks.record(stack));
+  const uint32_t stack = intern(walk, frames, slot, form);
+  g_known_walks[slot].remember(draft, g_depth, stack, &g_ledger.stacks.record(stack), form);
   return stack;
 }
 
 template <unsigned kFrames, unsigned kWords>
-uint32_t walk_with_room(const unwind::Registers& caller, uint32_t slot) {
+uint32_t walk_with_room(const unwind::Registers& caller, uint32_t slot, uint64_t form) {
   // Walks on other stacks are not remembered.
   const bool noted = slot != 0 && unwind::covers(unwind::trusted_stack(), caller.sp) &&
                      g_known_walks[slot].is_worthwhile();
-  return noted ? walk_noted<kFrames, kWords>(caller, slot) : walk_unnoted<kFrames>(caller, slot);
+  return noted ? walk_noted<kFrames, kWords>(caller, slot, form)
+               : walk_unnoted<kFrames>(caller, slot, form);
 }
 
 }  // namespace
 
-uint32_t walk_to_stack(const unwind::Registers& caller, uint32_t slot) {
+uint32_t walk_to_stack(const unwind::Registers& caller, uint32_t slot, uint64_t form) {
   constexpr unsigned kFew = 16;
   constexpr unsigned kSome = unwind::WalkDraft::kMostFrames;
   using unwind::WalkDraft;
-  if (g_depth <= kFew) return walk_with_room<kFew, WalkDraft::most_words(kFew)>(caller, slot);
-  if (g_depth <= kSome) return walk_with_room<kSome, WalkDraft::most_words(kSome)>(caller, slot);
+  if (g_depth <= kFew) return walk_with_room<kFew, WalkDraft::most_words(kFew)>(caller, slot, form);
+  if (g_depth <= kSome)
+    return walk_with_room<kSome, WalkDraft::most_words(kSome)>(caller, slot, form);
   // Of those some are short, or have no frame pointers.
-  return walk_with_room<format::kMaxDepth, kSome>(caller, slot);
+  return walk_with_room<format::kMaxDepth, kSome>(caller, slot, form);
 }
 
-uint32_t walk_to_stack(unwind::Caller caller, uint32_t slot) {
+uint32_t walk_to_stack(unwind::Caller caller, uint32_t slot, uint64_t form) {
   const unwind::Registers registers = caller;
-  return walk_to_stack(registers, slot);
+  return walk_to_stack(registers, slot, form);
 }
 
 void forget_walks() {

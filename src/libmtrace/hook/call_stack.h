@@ -18,9 +18,10 @@ namespace mtrace::hook {
     "hidden")]] extern unwind::WalkMemory g_known_walks[ledger::ThreadSlots::kMost + 1];
 [[gnu::visibility("hidden")]] extern unsigned g_depth;
 
-// Walks from `caller` on. Slot 0: a thread without one.
-uint32_t walk_to_stack(const unwind::Registers& caller, uint32_t slot);
-uint32_t walk_to_stack(unwind::Caller caller, uint32_t slot);
+// Walks from `caller` on, which called the function `form` (hook/call_form.h). Slot 0: a thread
+// without one.
+uint32_t walk_to_stack(const unwind::Registers& caller, uint32_t slot, uint64_t form);
+uint32_t walk_to_stack(unwind::Caller caller, uint32_t slot, uint64_t form);
 
 // A stack and its record.
 struct FoundStack {
@@ -28,13 +29,17 @@ struct FoundStack {
   ledger::StackRecord& record;
 };
 
-// The same for a thread with a slot: without a walk where it is known.
-[[gnu::always_inline]] inline FoundStack find_stack(unwind::Caller caller,
-                                                    const ThreadState& self) {
+// The same for a thread with a slot, of the form in its state, which it takes: without a walk where
+// it is known. The form is read twice rather than kept in a register.
+[[gnu::always_inline]] inline FoundStack find_stack(unwind::Caller caller, ThreadState& self) {
   unwind::WalkMemory::Known known;
-  if (self.walks->find(caller, known)) [[likely]]
+  if (self.walks->find(caller, known, self.form)) [[likely]] {
+    self.form = 0;
     return {known.stack, *static_cast<ledger::StackRecord*>(known.record)};
-  const uint32_t walked = walk_to_stack(caller, self.slot);
+  }
+  const uint64_t form = self.form;
+  self.form = 0;
+  const uint32_t walked = walk_to_stack(caller, self.slot, form);
   return {walked, ledger::g_ledger.stacks.record(walked)};
 }
 

@@ -1,6 +1,7 @@
 #include "hook/exact_path.h"
 
 #include "hook/booking.h"
+#include "hook/call_form.h"
 #include "hook/call_stack.h"
 #include "hook/export.h"
 #include "hook/next_functions.h"

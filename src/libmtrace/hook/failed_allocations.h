@@ -3,12 +3,13 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include "unwind/walker.h"
 
 namespace mtrace::hook {
 
-// A call for `size` bytes (not 0) returned no memory.
-void record_failed(size_t size, const unwind::Registers& caller);
+// A call for `size` bytes (not 0) of a function by its number (format/calls.h) returned no memory.
+void record_failed(size_t size, uint8_t call, const unwind::Registers& caller);
 
 }  // namespace mtrace::hook

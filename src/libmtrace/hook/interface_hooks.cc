@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "hook/bootstrap.h"
+#include "hook/call_form.h"
 #include "hook/export.h"
 #include "hook/fill.h"
 #include "hook/interfaces.h"
@@ -62,10 +63,14 @@ struct Hooks {
   }
   static bool elsewhere() { return g_interfaces[kNumber].elsewhere; }
 
+  MTRACE_INLINE void* entered(void* block, size_t size, Caller caller) {
+    set_form(form_of(format::kFirstInterface + kNumber));
+    return allocated(block, size, kCall, caller);
+  }
   MTRACE_INLINE void* counted(void* block, size_t size, Content content, Caller caller) {
     const Elsewhere guard(elsewhere());
     if (content == kNone && !elsewhere()) filled(block, 0, size);
-    return allocated(block, size, kCall, caller);
+    return entered(block, size, caller);
   }
   template <typename... All>
   MTRACE_INLINE void* allocate(Caller caller, size_t size, Content content, All... all) {
@@ -96,11 +101,11 @@ struct Hooks {
       void* fresh = call();
       if (fresh == nullptr && failure == kInPlace) return nullptr;
       const Elsewhere guard(elsewhere());
-      return allocated(fresh, size, kCall, caller);
+      return entered(fresh, size, caller);
     }
     const bool asked = t_thread.asking;
     if (elsewhere()) t_thread.asking = true;
-    Reallocation reallocation(old);
+    Reallocation reallocation(old, caller);
     t_thread.asking = asked;
     void* fresh = call();
     const Elsewhere guard(elsewhere());
@@ -108,9 +113,9 @@ struct Hooks {
     if (fresh == nullptr && failure == kKept && size != 0) {
       reallocation.failed();
     } else {
-      reallocation.succeeded();
+      reallocation.succeeded(fresh);
     }
-    return allocated(fresh, size, kCall, caller);
+    return entered(fresh, size, caller);
   }
 
   template <typename... Rest>
@@ -208,15 +213,15 @@ struct Hooks {
     }
     const bool asked = t_thread.asking;
     if (elsewhere()) t_thread.asking = true;
-    Reallocation reallocation(block);
+    Reallocation reallocation(block, caller);
     t_thread.asking = asked;
     const size_t usable = real<size_t>(block, size, extra, flags);
     const Elsewhere guard(elsewhere());
     if (usable < size) {
       reallocation.failed();
     } else {
-      reallocation.succeeded();
-      allocated(block, usable - size > extra ? size + extra : usable, kCall, caller);
+      reallocation.succeeded(block);
+      entered(block, usable - size > extra ? size + extra : usable, caller);
     }
     return usable;
   }
@@ -234,7 +239,7 @@ struct Hooks {
     if (g_bootstrap.owns(block)) return;
     if (block != nullptr) {
       const Elsewhere guard(elsewhere());
-      freed(block, kCall);
+      freed(block, kCall, MTRACE_CALLER());
     }
     t_thread.moving = block;
     real<void>(block, rest...);
@@ -248,8 +253,7 @@ struct Hooks {
 
   MTRACE_INLINE char* copy(Caller caller, char* text) {
     const Elsewhere guard(elsewhere());
-    return static_cast<char*>(
-        allocated(text, text != nullptr ? strlen(text) + 1 : 1, kCall, caller));
+    return static_cast<char*>(entered(text, text != nullptr ? strlen(text) + 1 : 1, caller));
   }
   template <typename... Rest>
   MTRACE_REALIGN static char* copy_of_text(const char* text, Rest... rest) {
@@ -280,8 +284,7 @@ struct Hooks {
     size_t length = 0;
     while (text[length] != 0) ++length;
     const Elsewhere guard(elsewhere());
-    return static_cast<uint16_t*>(
-        allocated(fresh, (length + 1) * sizeof *text, kCall, MTRACE_CALLER()));
+    return static_cast<uint16_t*>(entered(fresh, (length + 1) * sizeof *text, MTRACE_CALLER()));
   }
   MTRACE_REALIGN static int copy_of_variable(char** buffer, size_t* size, const char* name) {
     before_call();
@@ -317,7 +320,7 @@ struct Hooks {
   {#symbol, reinterpret_cast<const void*>(&Hooks<kInterface_##symbol, Call::call>::__VA_ARGS__), \
    nullptr, nullptr, false},
 Interface g_interfaces[kInterfaces] = {
-#include "hook/interfaces.def"
+#include "format/interfaces.def"
 };
 #undef MTRACE_INTERFACE
 

@@ -1,8 +1,8 @@
-// The functions that an allocator offers beside those of libc and C++ (interfaces.def). Their hooks
-// are not exported, because programs ask by a weak reference or dlsym whether they have such an
-// allocator. Instead, where a loaded object defines one of these functions, its symbol-table entry
-// and the words that are bound to it get the hook's address, as hook/patches.h does it for an
-// attach.
+// The functions that an allocator offers beside those of libc and C++ (format/interfaces.def).
+// Their hooks are not exported, because programs ask by a weak reference or dlsym whether they have
+// such an allocator. Instead, where a loaded object defines one of these functions, its
+// symbol-table entry and the words that are bound to it get the hook's address, as hook/patches.h
+// does it for an attach.
 #pragma once
 
 #include <link.h>
@@ -22,7 +22,7 @@ struct Interface {
 
 enum InterfaceNumber : unsigned {
 #define MTRACE_INTERFACE(symbol, call, ...) kInterface_##symbol,
-#include "hook/interfaces.def"
+#include "format/interfaces.def"
 #undef MTRACE_INTERFACE
   kInterfaces
 };

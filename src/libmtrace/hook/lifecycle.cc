@@ -34,6 +34,7 @@
 #include "hook/sampler.h"
 #include "hook/signal_hooks.h"
 #include "hook/tracker.h"
+#include "hook/unknown_frees.h"
 #include "report/host.h"
 #include "report/mapped_ledger.h"
 #include "report/misuse.h"
@@ -125,6 +126,10 @@ void begin(const char* dormant, const char* temporary, char* const* envp) {
   ask_allocator_once();
   g_fill = g_options.fill;
   if (g_fill >= 0) g_way = Way::kEveryFilled;
+  if (g_options.unknown_stacks && g_options.sample == 0) {
+    watch_frees();
+    if (watching_frees()) g_way = Way::kEveryWatched;
+  }
   if (g_options.sample != 0) {
     start_sampling(g_options.sample);
     g_way = g_fill >= 0 ? Way::kSampleAfter : Way::kSample;
@@ -249,6 +254,7 @@ void stop_late() {
   g_way = Way::kEvery;
   g_fill = -1;
   stop_watching_regions();
+  stop_watching_frees();
   report::leave_ledger();
   go_quiet(format::kDetachedReason);
 }

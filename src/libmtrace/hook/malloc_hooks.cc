@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "hook/bootstrap.h"
+#include "hook/call_form.h"
 #include "hook/exact_path.h"
 #include "hook/export.h"
 #include "hook/fill.h"
@@ -50,21 +51,21 @@ inline void* reallocate(void* old, size_t size, Call call, unwind::Caller caller
     const size_t content = content_size(old, 0);
     return allocated(filled(real(), content, size), size, call, caller);
   }
-  Reallocation reallocation(old);
+  Reallocation reallocation(old, caller);
   const size_t content = content_size(old, reallocation.known() ? reallocation.old_size() : 0);
   void* fresh = real();
   if (fresh == nullptr && size != 0) {
     reallocation.failed();
     return allocated(nullptr, size, call, caller);
   }
-  reallocation.succeeded();
+  reallocation.succeeded(fresh);
   return allocated(filled(fresh, content, size), size, call, caller);
 }
 
 // The hooks jump to these, so that sampling has no frame.
 MTRACE_REALIGN __attribute__((noinline)) void free_sampled(void* block) {
   if (block == nullptr || g_bootstrap.owns(block)) return;
-  forget_sample(block);
+  freed(block, Call::kFree, MTRACE_CALLER());
   g_next.free(block);
 }
 MTRACE_REALIGN __attribute__((noinline)) void* allocate_unusually(size_t size) {
@@ -79,7 +80,7 @@ MTRACE_REALIGN __attribute__((noinline)) void* allocate_unusually(size_t size) {
 MTRACE_REALIGN void free_counted(void* block) {
   if (block == nullptr || MTRACE_UNLIKELY(g_bootstrap.owns(block))) return;
   if (counting()) {
-    forget(block, Call::kFree);
+    forget_for(block, Call::kFree, MTRACE_CALLER());
   } else if (g_way == Way::kNotReady) {
     return;
   }
@@ -137,7 +138,7 @@ MTRACE_EXPORT void* reallocarray(void* block, size_t count, size_t size) noexcep
 }
 
 MTRACE_EXPORT_AS_IT_IS void free(void* block) noexcept {
-  if (!samples()) return exact_free(block);
+  if (g_way <= Way::kEveryFilled) return exact_free(block);
   if (!may_be_recorded(block) && !g_bootstrap.owns(block)) return g_next.free(block);
   free_sampled(block);
 }
@@ -145,21 +146,21 @@ MTRACE_EXPORT_AS_IT_IS void free(void* block) noexcept {
 MTRACE_EXPORT void cfree(void* block) noexcept {
   if (block == nullptr || MTRACE_UNLIKELY(g_bootstrap.owns(block) || g_way == Way::kNotReady))
     return;
-  freed(block, Call::kFree);
+  freed(block, Call::kFree, MTRACE_CALLER());
   (g_next.cfree != nullptr ? g_next.cfree : g_next.free)(block);
 }
 
 MTRACE_EXPORT void free_sized(void* block, size_t size) noexcept {
   if (block == nullptr || MTRACE_UNLIKELY(g_bootstrap.owns(block) || g_way == Way::kNotReady))
     return;
-  freed(block, Call::kFree);
+  freed(block, Call::kFree, MTRACE_CALLER());
   g_next.free_sized != nullptr ? g_next.free_sized(block, size) : g_next.free(block);
 }
 
 MTRACE_EXPORT void free_aligned_sized(void* block, size_t alignment, size_t size) noexcept {
   if (block == nullptr || MTRACE_UNLIKELY(g_bootstrap.owns(block) || g_way == Way::kNotReady))
     return;
-  freed(block, Call::kFree);
+  freed(block, Call::kFree, MTRACE_CALLER());
   g_next.free_aligned_sized != nullptr ? g_next.free_aligned_sized(block, alignment, size)
                                        : g_next.free(block);
 }
@@ -167,8 +168,8 @@ MTRACE_EXPORT void free_aligned_sized(void* block, size_t alignment, size_t size
 MTRACE_EXPORT void* memalign(size_t alignment, size_t size) noexcept {
   if (MTRACE_UNLIKELY(!ready())) return g_bootstrap.allocate(size, alignment);
   before_call();
-  return allocated(filled(g_next.memalign(alignment, size), 0, size), size, Call::kMemalign,
-                   MTRACE_CALLER());
+  void* const block = filled(g_next.memalign(alignment, size), 0, size);
+  return allocated(block, requested(size, alignment), Call::kMemalign, MTRACE_CALLER());
 }
 
 MTRACE_EXPORT int posix_memalign(void** result, size_t alignment, size_t size) noexcept {
@@ -181,15 +182,15 @@ MTRACE_EXPORT int posix_memalign(void** result, size_t alignment, size_t size) n
   before_call();
   const int error = g_next.posix_memalign(result, alignment, size);
   void* block = error == 0 ? filled(*result, 0, size) : nullptr;
-  allocated(block, size, Call::kPosixMemalign, MTRACE_CALLER());
+  allocated(block, requested(size, alignment), Call::kPosixMemalign, MTRACE_CALLER());
   return error;
 }
 
 MTRACE_EXPORT void* aligned_alloc(size_t alignment, size_t size) noexcept {
   if (MTRACE_UNLIKELY(!ready())) return g_bootstrap.allocate(size, alignment);
   before_call();
-  return allocated(filled(g_next.aligned_alloc(alignment, size), 0, size), size,
-                   Call::kAlignedAlloc, MTRACE_CALLER());
+  void* const block = filled(g_next.aligned_alloc(alignment, size), 0, size);
+  return allocated(block, requested(size, alignment), Call::kAlignedAlloc, MTRACE_CALLER());
 }
 
 MTRACE_EXPORT void* valloc(size_t size) noexcept {

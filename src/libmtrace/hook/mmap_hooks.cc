@@ -62,7 +62,7 @@ MTRACE_REALIGN __attribute__((noinline)) void* map(MmapFunction real, void* addr
   void* result = real_mmap(real, address, length, protection, flags, fd, offset);
   end_regions(covered, result != MAP_FAILED);
   if (result != MAP_FAILED && recording()) {
-    record_region(address_of(result), whole_pages(length), caller);
+    record_region(address_of(result), whole_pages(length), format::kMmap, caller);
   }
   return result;
 }
@@ -81,7 +81,7 @@ MTRACE_REALIGN __attribute__((noinline)) void* remap(void* address, size_t old_l
   end_regions(old, result != MAP_FAILED);
   end_regions(covered, result != MAP_FAILED);
   if (result != MAP_FAILED && recording()) {
-    record_region(address_of(result), whole_pages(length), caller);
+    record_region(address_of(result), whole_pages(length), format::kMremap, caller);
   }
   return result;
 }

@@ -11,6 +11,10 @@
 
 #include <cstddef>
 
+// Of <malloc.h>, whose attributes would bind the hooks.
+struct mallinfo;
+struct mallinfo2;
+
 namespace mtrace::hook {
 
 using SignalHandler = void (*)(int);

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "hook/bootstrap.h"
+#include "hook/call_form.h"
 #include "hook/export.h"
 #include "hook/fill.h"
 #include "hook/lifecycle.h"
@@ -39,23 +40,30 @@ MTRACE_APART void* from_loaded_library(const char* symbol, size_t size, Rest... 
 }
 
 template <typename... Rest>
-MTRACE_APART void* counted_new(void* (*real)(size_t, Rest...), Call call, unwind::Caller caller,
-                               size_t size, Rest... rest) {
+MTRACE_APART void* counted_new(void* (*real)(size_t, Rest...), uint64_t form, Call call,
+                               unwind::Caller caller, size_t size, Rest... rest) {
   before_call();
-  return allocated(filled(real(size, rest...), 0, size), size, call, caller);
+  // One that the allocator lacks is libstdc++'s, and counted at the call that it makes.
+  t_thread.requested = size;
+  if (sizeof...(Rest) != 0) enter_form(form);
+  void* const block = filled(real(size, rest...), 0, size);
+  set_form(form);
+  return allocated(block, size, call, caller);
 }
 
 // As libstdc++ does it: no block of 0 bytes.
-MTRACE_APART void* malloc_instead(Call call, unwind::Caller caller, size_t size, size_t alignment) {
+MTRACE_APART void* malloc_instead(uint64_t form, Call call, unwind::Caller caller, size_t size,
+                                  size_t alignment) {
   if (!start()) return nullptr;
   if (size == 0) size = 1;
   before_call();
   void* block = alignment == 0 ? g_next.malloc(size) : g_next.memalign(alignment, size);
+  set_form(form);
   return allocated(filled(block, 0, size), size, call, caller);
 }
 
-MTRACE_APART void free_instead(Call call, void* block) {
-  if (block != nullptr) freed(block, call);
+MTRACE_APART void free_instead(Call call, unwind::Caller caller, void* block) {
+  if (block != nullptr) freed(block, call, caller);
   g_next.free(block);
 }
 
@@ -66,12 +74,23 @@ constexpr bool calls_plain_form(std::string_view symbol) {
          symbol.find("lPvm") != symbol.npos;
 }
 
+// Jumps on to libstdc++'s, which calls malloc or aligned_alloc.
+inline void pass_on_new(uint64_t form, Call call, size_t size, bool is_plain) {
+  if (is_plain) passed_on(call);
+  t_thread.requested = size;
+  enter_form(form);
+}
+constexpr uint64_t form_of_new(Call call, bool is_aligned) {
+  if (!is_aligned) return form_of(call);
+  return form_of(call == Call::kNew ? format::kAlignedNew : format::kAlignedNewArray);
+}
+
 // Of an allocator that has operators of its own. Those that it lacks are libstdc++'s, and reach
 // free by symbol (jemalloc: the aligned ones).
 template <typename... Parameters>
-MTRACE_APART void counted_delete(void (*real)(void*, Parameters...), Call call, void* block,
-                                 Parameters... rest) {
-  if (block != nullptr) freed(block, call);
+MTRACE_APART void counted_delete(void (*real)(void*, Parameters...), Call call,
+                                 unwind::Caller caller, void* block, Parameters... rest) {
+  if (block != nullptr) freed(block, call, caller);
   t_thread.moving = block;
   real(block, rest...);
   t_thread.moving = nullptr;
@@ -82,20 +101,21 @@ MTRACE_APART void counted_delete(void (*real)(void*, Parameters...), Call call, 
 
 using namespace mtrace::hook;
 
-#define MTRACE_NEW(call, member, symbol, alignment, parameters, ...)            \
-  MTRACE_OPERATOR_EXPORT void* hook_##member parameters asm(symbol);            \
-  void* hook_##member parameters {                                              \
-    if (__builtin_expect(g_next.member != nullptr && !operators_apart(), 1)) {  \
-      if (!calls_plain_form(symbol)) passed_on(Call::call);                     \
-      return g_next.member(__VA_ARGS__);                                        \
-    }                                                                           \
-    const mtrace::unwind::Caller caller = MTRACE_CALLER();                      \
-    start();                                                                    \
-    if (g_next.member != nullptr) {                                             \
-      return counted_new(g_next.member, Call::call, caller, __VA_ARGS__);       \
-    }                                                                           \
-    void* block = malloc_instead(Call::call, caller, size, alignment);          \
-    return block != nullptr ? block : from_loaded_library(symbol, __VA_ARGS__); \
+#define MTRACE_NEW(call, member, symbol, alignment, parameters, ...)                        \
+  MTRACE_OPERATOR_EXPORT void* hook_##member parameters asm(symbol);                        \
+  void* hook_##member parameters {                                                          \
+    constexpr uint64_t form = form_of_new(Call::call, std::string_view(#alignment) != "0"); \
+    if (__builtin_expect(g_next.member != nullptr && !operators_apart(), 1)) {              \
+      pass_on_new(form, Call::call, size, !calls_plain_form(symbol));                       \
+      return g_next.member(__VA_ARGS__);                                                    \
+    }                                                                                       \
+    const mtrace::unwind::Caller caller = MTRACE_CALLER();                                  \
+    start();                                                                                \
+    if (g_next.member != nullptr) {                                                         \
+      return counted_new(g_next.member, form, Call::call, caller, __VA_ARGS__);             \
+    }                                                                                       \
+    void* block = malloc_instead(form, Call::call, caller, size, alignment);                \
+    return block != nullptr ? block : from_loaded_library(symbol, __VA_ARGS__);             \
   }
 
 MTRACE_NEW(kNew, new_one, "_Znwm", 0, (size_t size), size)
@@ -113,16 +133,18 @@ MTRACE_NEW(kNew, new_one_aligned_nothrow, "_ZnwmSt11align_val_tRKSt9nothrow_t", 
 MTRACE_NEW(kNewArray, new_array_aligned_nothrow, "_ZnamSt11align_val_tRKSt9nothrow_t", align,
            (size_t size, size_t align, const void* tag), size, align, tag)
 
-#define MTRACE_DELETE(call, member, symbol, parameters, ...)                              \
-  MTRACE_OPERATOR_EXPORT void hook_##member parameters asm(symbol);                       \
-  void hook_##member parameters {                                                         \
-    if (__builtin_expect(g_next.member == nullptr, 0)) {                                  \
-      if (g_bootstrap.owns(block) || !start()) return;                                    \
-      if (g_next.member == nullptr) return free_instead(Call::call, block);               \
-    }                                                                                     \
-    if (operators_apart()) return counted_delete(g_next.member, Call::call, __VA_ARGS__); \
-    if (!calls_plain_form(symbol)) passed_on(Call::call);                                 \
-    return g_next.member(__VA_ARGS__);                                                    \
+#define MTRACE_DELETE(call, member, symbol, parameters, ...)                                 \
+  MTRACE_OPERATOR_EXPORT void hook_##member parameters asm(symbol);                          \
+  void hook_##member parameters {                                                            \
+    if (__builtin_expect(g_next.member == nullptr, 0)) {                                     \
+      if (g_bootstrap.owns(block) || !start()) return;                                       \
+      if (g_next.member == nullptr) return free_instead(Call::call, MTRACE_CALLER(), block); \
+    }                                                                                        \
+    if (operators_apart()) {                                                                 \
+      return counted_delete(g_next.member, Call::call, MTRACE_CALLER(), __VA_ARGS__);        \
+    }                                                                                        \
+    if (!calls_plain_form(symbol)) passed_on(Call::call);                                    \
+    return g_next.member(__VA_ARGS__);                                                       \
   }
 
 MTRACE_DELETE(kDelete, delete_one, "_ZdlPv", (void* block), block)

@@ -246,6 +246,7 @@ void read_options(char* const* envp) {
   g_options.fill = byte_value(g_value[k_fill]);
   g_options.sample = parse_bytes(g_value[k_sample]);
   g_options.mmap = parse_number(g_value[k_mmap]) != 0;
+  g_options.unknown_stacks = strcmp(g_value[k_unknown], "stacks") == 0;
   g_options.max_stacks = static_cast<uint32_t>(parse_number(g_value[k_max_stacks]));
   g_options.max_blocks = static_cast<uint32_t>(parse_number(g_value[k_max_blocks]));
   g_options.exit_report = parse_number(g_value[k_exit_report]) != 0;

@@ -54,9 +54,9 @@ void watch_regions() {
 
 void stop_watching_regions() { store(g_watching_regions, false); }
 
-void record_region(uintptr_t start, size_t bytes, const unwind::Registers& caller) {
+void record_region(uintptr_t start, size_t bytes, uint8_t call, const unwind::Registers& caller) {
   ledger::Operation operation(g_ledger.threads.slot(this_slot()));
-  const uint32_t index = intern_of_kind(g_kind, caller);
+  const uint32_t index = intern_of_kind(g_kind, caller, call);
   if (index == 0) return g_regions.count_lost();
   ledger::StackRecord& stack = g_ledger.stacks.record(index);
   // Before anybody can end it, so that no stack ever has released more than it recorded.

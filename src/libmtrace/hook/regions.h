@@ -20,7 +20,7 @@ void watch_regions();
 void stop_watching_regions();
 
 // `bytes` have been mapped at `start`, by the caller. Both are of whole pages.
-void record_region(uintptr_t start, size_t bytes, const unwind::Registers& caller);
+void record_region(uintptr_t start, size_t bytes, uint8_t call, const unwind::Registers& caller);
 
 // Addresses whose mappings are about to end: taken out before the call that ends them, because
 // after it another thread may be given the same addresses. One of succeeded() and failed() follows.

@@ -24,18 +24,23 @@ void book_end(const ledger::Resource& resource) {
 
 }  // namespace
 
-uint32_t intern_of_kind(unsigned kind, const unwind::Registers& caller) {
+uint32_t intern_of_kind(unsigned kind, const unwind::Registers& caller, uint8_t call,
+                        uint32_t related) {
   uintptr_t frames[format::kMaxDepth];
   const unwind::Walk walk = unwind::walk(caller, frames, g_options.depth);
   if (modules_changed()) retire_unloaded();
   // The same frames of another kind are another stack.
-  const uint64_t hash = format::mix64(walk.hash + kind);
+  const uint64_t hash =
+      format::mix64(walk.hash + kind + (uint64_t{call} << 8) + (uint64_t{related} << 16));
   const uint32_t index = g_ledger.stacks.intern(
       {unwind::unload_epoch(), hash, frames, static_cast<uint8_t>(walk.count),
-       static_cast<uint8_t>(kind), walk.end == unwind::End::kDepth, walk.end == unwind::End::kLost},
+       static_cast<uint8_t>(kind), walk.end == unwind::End::kDepth, walk.end == unwind::End::kLost,
+       call},
       0);
   // What stands for stacks without room is heap, and stays that.
-  return g_ledger.stacks.record(index).kind == kind ? index : 0;
+  if (g_ledger.stacks.record(index).kind != kind) return 0;
+  if (related != 0) relate(g_ledger.stacks.record(index), related);
+  return index;
 }
 
 int record_resource(const char* kind, uint64_t id, int64_t size, const unwind::Registers& caller) {

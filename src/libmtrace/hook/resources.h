@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "format/calls.h"
 #include "unwind/walker.h"
 
 namespace mtrace::hook {
@@ -13,8 +14,11 @@ namespace mtrace::hook {
 int record_resource(const char* kind, uint64_t id, int64_t size, const unwind::Registers& caller);
 int release_resource(const char* kind, uint64_t id);
 
-// Index of the record of the stack that begins at `caller`, of a kind by its number. 0: no room.
+// Index of the record of the stack that begins at `caller`, of a kind and of the function that was
+// called (format/calls.h) by their numbers, and that belongs to the stack with the index `related`.
+// 0: no room.
 // Within an operation (ledger/thread_slots.h).
-uint32_t intern_of_kind(unsigned kind, const unwind::Registers& caller);
+uint32_t intern_of_kind(unsigned kind, const unwind::Registers& caller,
+                        uint8_t call = format::kNoCall, uint32_t related = 0);
 
 }  // namespace mtrace::hook

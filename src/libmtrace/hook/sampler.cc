@@ -50,6 +50,8 @@ bool sample_falls_into(size_t size) {
   return true;
 }
 
+void all_may_be_recorded(bool may) { memset(g_recorded, may ? 0xff : 0, sizeof g_recorded); }
+
 void now_recorded(const void* block) {
   uint8_t& count = recorded_like(block);
   uint8_t seen = load(count);

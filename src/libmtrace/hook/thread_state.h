@@ -25,16 +25,19 @@ struct alignas(64) ThreadState {
   unwind::WalkMemory* walks;  // of the slot
   uint64_t ownership;         // ledger::owned_by() the slot
   LastBlock last;
+  uint64_t form;  // of the call under way, which reaches malloc by another hook: hook/call_form.h
   uint32_t slot;  // 0: none asked for yet, or none to be had (see no_slot)
   bool no_slot;
   bool asking;         // the allocator for a usable size
   bool drawn;          // until_sample has been
   bool forks_inside;   // the last fork was called inside an operation on the tables
+  size_t requested;    // of an aligned new under way, whose size libstdc++ rounds up
   const void* moving;  // the block of a realloc or delete under way, which may call free by symbol
   // With MTRACE_SAMPLE only.
   uint64_t until_sample;   // bytes that blocks may have before the next one is recorded
   uint64_t before_call;    // until_sample then; UINT64_MAX: a hook nested in the call has drawn
   uint64_t after_counted;  // until_sample when `counted` was
+  uint64_t form_set;       // until_sample when `form` was
 };
 [[gnu::visibility("hidden")]] extern thread_local constinit ThreadState t_thread;
 

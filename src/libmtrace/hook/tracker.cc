@@ -3,9 +3,11 @@
 #include "base/filters.h"
 #include "base/process.h"
 #include "hook/booking.h"
+#include "hook/call_form.h"
 #include "hook/call_stack.h"
 #include "hook/export.h"
 #include "hook/failed_allocations.h"
+#include "hook/unknown_frees.h"
 #include "hook/unplaced_blocks.h"
 #include "hook/usable_size.h"
 #include "report/host.h"
@@ -81,11 +83,12 @@ __attribute__((noinline)) bool enter_unplaced(uint32_t slot, void* block) {
   return true;
 }
 
-// What take_unplaced() has said of it.
-__attribute__((noinline)) void book_unplaced_free(uint32_t slot, ledger::Weight weight) {
-  if (weight.blocks == 0) return count(slot, g_ledger.threads.slot(slot).unknown_frees);
+// What take_unplaced() has said of it. False: nothing is known of the block.
+__attribute__((noinline)) bool book_unplaced_free(uint32_t slot, ledger::Weight weight) {
+  if (weight.blocks == 0) return count(slot, g_ledger.threads.slot(slot).unknown_frees), false;
   ledger::StackRecord& rest = g_ledger.stacks.record(g_ledger.stacks.overflow());
   book_free_apart(slot, rest, {weight.bytes, weight.blocks, 0, 0, false, false});
+  return true;
 }
 
 // Puts a block in and books it. The slot is named by a constant where there is none.
@@ -96,7 +99,9 @@ __attribute__((noinline)) void book_unplaced_free(uint32_t slot, ledger::Weight 
   const auto address = reinterpret_cast<uintptr_t>(block);
   uint64_t* const word = g_ledger.blocks.expect(address, size);
   const uint32_t birth = ledger::pack_ticks(ledger::ticks_now());
-  const uint32_t stack = slot != 0 ? find_stack(caller, t_thread).index : walk_to_stack(caller, 0);
+  t_thread.form = take_form(t_thread, call);
+  const uint32_t stack = slot != 0 ? find_stack(caller, t_thread).index
+                                   : walk_to_stack(caller, 0, take_form(t_thread, call));
   if (g_ledger.blocks.put(word, address, {size, stack, birth})) {
     book_allocation(slot, stack, {size, 1, slack_of(block, size)});
   } else {
@@ -108,10 +113,10 @@ __attribute__((noinline)) void book_unplaced_free(uint32_t slot, ledger::Weight 
 
 // The same for one that stands for others.
 __attribute__((noinline)) void* enter_sample(uint32_t slot, void* block, uint64_t size,
-                                             unwind::Caller caller) {
+                                             uint64_t form, unwind::Caller caller) {
   const auto address = reinterpret_cast<uintptr_t>(block);
   ledger::Operation operation(g_ledger.threads.slot(slot));
-  const uint32_t stack = walk_to_stack(caller, slot);
+  const uint32_t stack = walk_to_stack(caller, slot, form);
   const ledger::Block entry = {size, stack, ledger::pack_ticks(ledger::ticks_now())};
   now_recorded(block);
   if (g_ledger.blocks.put(address, entry)) {
@@ -128,14 +133,18 @@ __attribute__((noinline)) void* enter_sample(uint32_t slot, void* block, uint64_
 
 // The allocation failed.
 __attribute__((noinline)) void* none_allocated(size_t size, Call call, unwind::Caller caller) {
-  if (t_thread.counted == &kFailed) return passed_on(call), nullptr;
-  if (!recording()) return nullptr;
+  if (t_thread.counted == &kFailed || !recording()) {
+    t_thread.form = 0;
+    if (t_thread.counted == &kFailed) passed_on(call);
+    return nullptr;
+  }
   const uint32_t slot = this_slot();
   t_thread.counted = &kFailed;
+  const uint64_t form = take_form(t_thread, call);
   count_call(slot, call);
   if (size == 0) return nullptr;
   count(slot, g_ledger.threads.slot(slot).failed_allocations);
-  record_failed(size, caller);
+  record_failed(size, call_of(form), caller);
   return nullptr;
 }
 
@@ -150,7 +159,7 @@ __attribute__((noinline)) void* allocated_unusually(void* block, size_t size, Ca
                    : enter_block(0, block, size, call, caller);
 }
 
-[[gnu::always_inline]] inline void take_block(uint32_t slot, void* block, Call call) {
+[[gnu::always_inline]] inline bool take_block(uint32_t slot, void* block, Call call) {
   ledger::Operation operation(g_ledger.threads.slot(slot));
   const auto address = reinterpret_cast<uintptr_t>(block);
   uint64_t* const word = g_ledger.blocks.expect_to_take(address);
@@ -160,15 +169,16 @@ __attribute__((noinline)) void* allocated_unusually(void* block, size_t size, Ca
   const bool temporary = t_thread.counted == block;
   const ledger::Block taken = g_ledger.blocks.take(word, address);
   if (__builtin_expect(taken.stack == 0, 0)) {
-    if (t_thread.moving == block) return;
+    if (t_thread.moving == block) return true;
     return book_unplaced_free(slot, take_unplaced(block));
   }
   book_free(slot, taken, {taken.size, 1}, now, slack_of(block, taken.size), temporary);
   if (temporary) t_thread.counted = nullptr;
+  return true;
 }
 
-__attribute__((noinline)) void forgotten_by_stranger(void* block, Call call) {
-  take_block(0, block, call);
+__attribute__((noinline)) bool forgotten_by_stranger(void* block, Call call) {
+  return take_block(0, block, call);
 }
 
 }  // namespace
@@ -180,8 +190,11 @@ uint32_t this_slot() {
 
 void* record(void* block, size_t size, Call call, unwind::Caller caller) {
   if (__builtin_expect(block == nullptr, 0)) return none_allocated(size, call, caller);
-  if (t_thread.counted == block) return passed_on(call), block;
-  if (!recording()) return block;
+  if (t_thread.counted == block || !recording()) {
+    t_thread.form = 0;
+    if (t_thread.counted == block) passed_on(call);
+    return block;
+  }
   const uint32_t slot = t_thread.slot;
   if (__builtin_expect(slot == 0 || size > ledger::kMostBytes, 0)) {
     return allocated_unusually(block, size, call, caller);
@@ -195,16 +208,23 @@ void* record_sample(void* block, size_t size, Call call, unwind::Caller caller) 
     if (call == Call::kMalloc) g_way = Way::kSampleAfter;
     return block;
   }
+  const uint64_t form = take_form(t_thread, call);
   if (skip(size) || !sample_falls_into(size) || !recording()) return block;
   // See allocated_unusually().
   if (size > ledger::kMostBytes) size = usable_size(block);
-  return enter_sample(this_slot(), block, size, caller);
+  return enter_sample(this_slot(), block, size, form, caller);
 }
 
-void forget(void* block, Call call) {
+bool forget(void* block, Call call) {
   const uint32_t slot = this_slot();
   if (__builtin_expect(slot == 0, 0)) return forgotten_by_stranger(block, call);
-  take_block(slot, block, call);
+  return take_block(slot, block, call);
+}
+
+void forget_for(void* block, Call call, unwind::Caller caller) {
+  const bool known = forget(block, call);
+  if (watching_frees()) [[unlikely]]
+    note_free(block, known, caller);
 }
 
 void forget_sample(void* block) {
@@ -217,7 +237,8 @@ void forget_sample(void* block) {
     const ledger::Weight weight = take_unplaced(block);
     if (weight.blocks == 0) return;
     no_longer_recorded(block);
-    return book_unplaced_free(slot, weight);
+    book_unplaced_free(slot, weight);
+    return;
   }
   no_longer_recorded(block);
   const bool temporary =
@@ -245,8 +266,9 @@ void passed_on(Call call) {
   if (!samples() && counting()) count_call(this_slot(), call);
 }
 
-Reallocation::Reallocation(void* block)
+Reallocation::Reallocation(void* block, unwind::Caller caller)
     : address_(reinterpret_cast<uintptr_t>(block)),
+      caller_(caller),
       reserved_(g_ledger.blocks.reserve(address_, &block_)) {
   if (reserved_.known) {
     slack_ = slack_of(block, block_.size);
@@ -254,6 +276,8 @@ Reallocation::Reallocation(void* block)
     unplaced_ = take_unplaced(block);
   }
   t_thread.moving = block;
+  // Now, because an allocator that finds it freed ends the program.
+  if (watching_frees() && !counted()) note_free(block, false, caller_);
 }
 
 void Reallocation::failed() {
@@ -266,8 +290,10 @@ void Reallocation::failed() {
   }
 }
 
-void Reallocation::succeeded() {
+void Reallocation::succeeded(const void* fresh) {
   t_thread.moving = nullptr;
+  const auto* const old = reinterpret_cast<const void*>(address_);
+  if (watching_frees() && counted() && fresh != old) note_free(old, true, caller_);
   const uint32_t slot = this_slot();
   ledger::Operation operation(g_ledger.threads.slot(slot));
   if (births_ != load(ledger::g_births)) {
@@ -277,7 +303,8 @@ void Reallocation::succeeded() {
     if (samples() && unplaced_.blocks != 0) {
       no_longer_recorded(reinterpret_cast<const void*>(address_));
     }
-    return book_unplaced_free(slot, unplaced_);
+    book_unplaced_free(slot, unplaced_);
+    return;
   }
   g_ledger.blocks.release(reserved_);
   if (samples()) no_longer_recorded(reinterpret_cast<const void*>(address_));
@@ -296,6 +323,7 @@ namespace {
 // A block was freed past the hooks, some time ago: its address is another block's now.
 void book_missed_free(uintptr_t address, const ledger::Block& block) {
   fetch_add<uint64_t>(g_ledger.lost_frees, 1);
+  if (watching_frees()) note_missed_free(block);
   const ledger::Weight weight = g_ledger.sampling.weigh(address, block);
   const uint64_t now = ledger::ticks_now();
   const uint64_t birth = ledger::unpack_ticks(block.birth);

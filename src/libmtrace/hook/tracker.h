@@ -52,16 +52,18 @@ inline void* allocated(void* block, size_t size, Call call, unwind::Caller calle
 // There was no place for a block of malloc. Returns it.
 void* enter_unplaced_malloc(void* block);
 
-// Takes `block` out of the ledger.
-void forget(void* block, Call call);
+// Takes `block` out of the ledger. False: it was not there, which has been counted.
+bool forget(void* block, Call call);
+// The same, of which `caller` is told with MTRACE_UNKNOWN=stacks.
+void forget_for(void* block, Call call, unwind::Caller caller);
 void forget_sample(void* block);
 // The same where there may be no block. False: none is known there.
 bool forget_known(void* block, Call call);
 // The program frees `block`. Call it before the real free: once the real allocator has the block,
 // another thread may be given the same address.
-inline void freed(void* block, Call call) {
+inline void freed(void* block, Call call, unwind::Caller caller) {
   if (!samples()) {
-    if (counting()) forget(block, call);
+    if (counting()) forget_for(block, call, caller);
   } else if (may_be_recorded(block)) {
     forget_sample(block);
   }
@@ -72,14 +74,18 @@ void passed_on(Call call);
 // A realloc under way: the old block is out of the ledger, its place kept or remembered.
 class Reallocation {
  public:
-  explicit Reallocation(void* block);
-  void failed();     // the old block is as it was
-  void succeeded();  // the old block is gone; allocated() follows for the new one
+  Reallocation(void* block, unwind::Caller caller);
+  void failed();  // the old block is as it was
+  // The old block is gone; allocated() follows for the new one, `fresh`.
+  void succeeded(const void* fresh);
   bool known() const { return reserved_.known; }
   size_t old_size() const { return block_.size; }  // requested bytes, of a known block
 
  private:
+  bool counted() const { return reserved_.known || unplaced_.blocks != 0; }
+
   uintptr_t address_;
+  unwind::Caller caller_;
   ledger::Block block_ = {};
   uint64_t slack_ = 0;
   ledger::Weight unplaced_ = {};  // of a block without a place; no blocks: it is none

@@ -1,7 +1,9 @@
-// The allocation functions whose calls are counted, and their names in reports.
+// The allocation functions whose calls are counted. Their names: format/calls.h.
 #pragma once
 
 #include <cstdint>
+
+#include "format/calls.h"
 
 namespace mtrace::ledger {
 
@@ -22,8 +24,6 @@ enum class Call : uint8_t {
   kDeleteArray,
 };
 inline constexpr unsigned kCalls = 14;
-inline constexpr const char* kCallNames[kCalls] = {
-    "malloc", "calloc",  "realloc", "reallocarray", "memalign", "posix_memalign", "aligned_alloc",
-    "valloc", "pvalloc", "new",     "new[]",        "free",     "delete",         "delete[]"};
+static_assert(kCalls == format::kAlignedNew);
 
 }  // namespace mtrace::ledger

@@ -33,7 +33,7 @@ MTRACE_SAME(LedgerStack, StackRecord, shared);
 MTRACE_SAME(LedgerStack, StackRecord, retired);
 MTRACE_SAME(LedgerStack, StackRecord, depth);
 MTRACE_SAME(LedgerStack, StackRecord, kind);
-MTRACE_SAME(LedgerStack, StackRecord, cut);
+MTRACE_SAME(LedgerStack, StackRecord, call);
 static_assert(kLedgerAlive == kInUse);
 
 static_assert(sizeof(LedgerThread) == sizeof(ThreadSlot) &&

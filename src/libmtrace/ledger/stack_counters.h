@@ -13,6 +13,27 @@ inline Totals live_of(const StackRecord& stack) {
   return {live_bytes(now), live_blocks(now)};
 }
 
+// What the heap holds, by all stacks.
+struct Usage {
+  uint64_t requested;  // bytes
+  uint64_t usable;  // bytes; those of blocks whose usable size is not known are the requested ones
+  uint64_t blocks;
+};
+inline Usage usage() {
+  Usage sum = {};
+  g_ledger.stacks.for_each([&](uint32_t, const StackRecord& stack) {
+    if (stack.kind != 0) return;
+    const Totals live = live_of(stack);
+    uint64_t slack = 0;
+    g_ledger.stacks.each_set(stack, [&](const CounterSet& set) { slack += load(set.slack); });
+    sum.requested += live.bytes;
+    sum.blocks += live.blocks;
+    // Below zero while threads count.
+    sum.usable += live.bytes + (static_cast<int64_t>(slack) > 0 ? slack : 0);
+  });
+  return sum;
+}
+
 // One resource of `bytes` was recorded by this stack, or released by whomever. A stack of
 // resources has no owner: all count in one set.
 inline void count_recorded(StackRecord& stack, uint64_t bytes) {
@@ -20,6 +41,15 @@ inline void count_recorded(StackRecord& stack, uint64_t bytes) {
 }
 inline void count_released(StackRecord& stack, uint64_t bytes) {
   count_freed(stack.own, false, {bytes, 1, 0, 0, false, false});
+}
+
+// A stack of resources may belong to another stack. Its index stands where a stack of the heap
+// keeps what it set aside for the peak. 0: none.
+inline void relate(StackRecord& stack, uint32_t index) {
+  store(stack.own.set_aside, uint64_t{index});
+}
+inline uint32_t related(const StackRecord& stack) {
+  return stack.kind != 0 ? static_cast<uint32_t>(load(stack.own.set_aside)) : 0;
 }
 
 // `bytes` of what a stack has recorded are gone, and by how many that has changed the number of its

@@ -121,6 +121,7 @@ uint32_t StackTable::make_record(const Stack& stack, uint32_t owner) {
   fresh.retired = kInUse;
   fresh.depth = stack.depth;
   fresh.kind = stack.kind;
+  fresh.call = stack.call;
   fresh.cut = stack.cut;
   fresh.lost = stack.lost;
   for (unsigned i = 0; i < stack.depth; ++i) fresh.set_frame(i, stack.frames[i]);

@@ -13,6 +13,7 @@
 
 #include "base/arena.h"
 #include "base/growing_array.h"
+#include "format/calls.h"
 #include "format/ledger.h"
 #include "ledger/counters.h"
 
@@ -34,8 +35,9 @@ struct alignas(64) StackRecord {
   uint32_t still_gone;    // epoch in which came_back() last said no
   uint8_t depth;          // frames
   uint8_t kind;           // 0: heap; otherwise what the program calls by that number
-  bool cut;               // there were more frames than depth
-  bool lost;              // the walk ended for want of call-frame information
+  uint8_t call;           // the function that was called (format/calls.h)
+  bool cut : 1;           // there were more frames than depth
+  bool lost : 1;          // the walk ended for want of call-frame information
   char frames[];          // `depth` look-up addresses of kFrameBytes, innermost first
 
   static constexpr size_t kFrameBytes = format::kLedgerFrameBytes;
@@ -58,12 +60,13 @@ static_assert(offsetof(StackRecord, hash) == 88 && offsetof(StackRecord, frames)
 // What a caller of intern() knows of a stack.
 struct Stack {
   uint32_t epoch;  // of unloads, in which the frames were taken
-  uint64_t hash;   // of frames and kind
+  uint64_t hash;   // of frames, kind and call
   const uintptr_t* frames;
   uint8_t depth;
   uint8_t kind;
   bool cut;
   bool lost;
+  uint8_t call = format::kNoCall;
 };
 
 // A set of counters, and whether it is the calling thread's own.
@@ -197,7 +200,8 @@ class StackTable {
 
   static bool is_record(uint32_t node) { return (node & kBucketBit) == 0; }
   bool same(StackRecord& record, const Stack& stack) const {
-    if (record.hash != stack.hash || record.depth != stack.depth || record.kind != stack.kind) {
+    if (record.hash != stack.hash || record.depth != stack.depth || record.kind != stack.kind ||
+        record.call != stack.call) {
       return false;
     }
     const bool retired = load(record.retired) != kInUse;

@@ -71,7 +71,7 @@ void write_calls(Writer& out, const ledger::ThreadTotals& totals) {
   const char* between = "# calls: ";
   for (unsigned call = 0; call < ledger::kCalls; ++call) {
     if (totals.calls[call] == 0) continue;
-    out.text(between).text(ledger::kCallNames[call]).put('=').number(totals.calls[call]);
+    out.text(between).text(format::kCallNames[call]).put('=').number(totals.calls[call]);
     between = " ";
   }
   if (*between == ' ') out.put('\n');
@@ -114,6 +114,7 @@ void write_head(Writer& out, const Occasion& occasion, const Snapshot& snapshot,
   const ledger::Counters& total = snapshot.total();
   amount_line(out, format::kKeyLive, ledger::live_bytes(total), ledger::live_blocks(total));
   if (sampled) bytes_line(out, format::kKeyLiveError, snapshot.error().live);
+  bytes_line(out, format::kKeyUsable, ledger::live_bytes(total) + snapshot.slack());
   write_peak(out, occasion, snapshot);
   amount_line(out, format::kKeyAllocated, total.allocated_bytes, total.allocated_blocks);
   amount_line(out, format::kKeyFreed, total.freed_bytes, total.freed_blocks);

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 
+#include "format/calls.h"
 #include "format/memlog.h"
 #include "ledger/kind_names.h"
+#include "ledger/stack_counters.h"
 #include "report/frame_writer.h"
 #include "report/header_writer.h"
 #include "report/prefetch.h"
@@ -50,6 +52,14 @@ void write_entry(Writer& out, const Entry& entry, const Error& error, uint64_t n
   }
   optional_field(out, format::kFieldSlack, entry.slack);
   optional_field(out, format::kFieldPeak, entry.share);
+  const uint32_t before = ledger::related(stack);
+  if (before != 0) {
+    out.text(format::kFieldBefore).put('=');
+    out.hex(stack_id(ledger::g_ledger.stacks.record(before)), 16).put('\t');
+  }
+  if (const char* call = format::call_name(stack.call)) {
+    out.text(format::kFieldCall).put('=').text(call).put('\t');
+  }
   out.text(format::kFieldStack).put('=').hex(entry.id, 16).put('\n');
   write_frames(out, stack, modules, lines);
 }

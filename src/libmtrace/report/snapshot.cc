@@ -17,20 +17,6 @@ using ledger::StackRecord;
 
 constexpr uint32_t kAhead = 8;  // stacks that are on their way from memory at a time
 
-uint64_t stack_id(const StackRecord& stack) {
-  format::StackId id;
-  const uint32_t retired = load(stack.retired);
-  for (unsigned i = 0; i < stack.depth; ++i) {
-    const unwind::Module* module = unwind::find_module(stack.frame(i), retired, nullptr);
-    if (module != nullptr) {
-      id.add(module->identity, stack.frame(i) - module->base);
-    } else {
-      id.add(0, stack.frame(i));
-    }
-  }
-  return id.value();
-}
-
 // Takes the extremes of the interval that ends out of the sets, so that the next begins anew.
 Extremes take_extremes(const ledger::StackTable& stacks, StackRecord& stack) {
   Extremes both = {};
@@ -62,6 +48,20 @@ void drop_replaced_blocks(ledger::Ledger& ledger) {
 
 }  // namespace
 
+uint64_t stack_id(const StackRecord& stack) {
+  format::StackId id;
+  const uint32_t retired = load(stack.retired);
+  for (unsigned i = 0; i < stack.depth; ++i) {
+    const unwind::Module* module = unwind::find_module(stack.frame(i), retired, nullptr);
+    if (module != nullptr) {
+      id.add(module->identity, stack.frame(i) - module->base);
+    } else {
+      id.add(0, stack.frame(i));
+    }
+  }
+  return id.value();
+}
+
 // False: no memory to remember the stack.
 bool Snapshot::read_stack(ledger::Ledger& ledger, Listed listed, uint32_t index) {
   StackRecord& stack = ledger.stacks.record(index);
@@ -73,9 +73,11 @@ bool Snapshot::read_stack(ledger::Ledger& ledger, Listed listed, uint32_t index)
   // Frees that were being counted at the last look may turn out to be of long-lived blocks.
   if (static_cast<int64_t>(entry.change.short_lived) < 0) entry.change.short_lived = 0;
   entry.live = ledger::live_bytes(now);
+  entry.slack = slack_of(ledger.stacks, stack);
   entry.kind = stack.kind;
   if (stack.kind == 0) {
     total_ += now;
+    slack_ += entry.slack;
     change_ += entry.change;
     ledger.stacks.each_set(stack,
                            [&](const CounterSet& set) { entry.share += ledger.peak.share(set); });
@@ -95,7 +97,6 @@ bool Snapshot::read_stack(ledger::Ledger& ledger, Listed listed, uint32_t index)
   if (!entry.listed && !active) return true;
   // Without a place to remember it, the next report would tell this change again.
   const bool complete = ledger.reported.find_or_create(stack.ordinal) != nullptr;
-  entry.slack = slack_of(ledger.stacks, stack);
   // Those of a free that was counted after the look are the next report's.
   if (entry.change.freed_blocks != 0) entry.lifetimes = take_extremes(ledger.stacks, stack);
   entry.oldest = Entry::kNone;

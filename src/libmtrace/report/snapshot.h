@@ -11,6 +11,9 @@
 
 namespace mtrace::report {
 
+// The id of a stack as entries have it. Thread-safe; async-signal-safe.
+uint64_t stack_id(const ledger::StackRecord& stack);
+
 struct alignas(64) Entry {
   ledger::Counters change;  // since the last report
   uint64_t live;            // bytes
@@ -84,6 +87,8 @@ class Snapshot {
   // Sums over all stacks of the heap, listed or not: since the last report, and since the start.
   const ledger::Counters& change() const { return change_; }
   const ledger::Counters& total() const { return total_; }
+  // Bytes that the allocator gave beyond those that are live.
+  uint64_t slack() const { return slack_; }
   // What is live of a kind.
   const ledger::Totals& live_of_kind(unsigned kind) const { return kinds_[kind]; }
   const PeakSeen& peak() const { return peak_; }
@@ -113,6 +118,7 @@ class Snapshot {
   ledger::Ledger* owed_ = nullptr;  // whose extremes of lifetimes have to be put back
   ledger::Counters change_ = {};
   ledger::Counters total_ = {};
+  uint64_t slack_ = 0;
   ledger::Totals kinds_[kKinds] = {};
   PeakSeen peak_ = {};
   Errors errors_;

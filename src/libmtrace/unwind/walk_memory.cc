@@ -22,7 +22,7 @@ bool WalkMemory::is_worthwhile() {
 WalkMemory::Known WalkMemory::in_second_place(Area& area, uint64_t number, uintptr_t pc,
                                               uintptr_t sp, uintptr_t fp) {
   Known known;
-  if (!same(*area.at(number), Registers{pc, sp, fp}, known)) return {};
+  if (!same(*area.at(number), pc, Registers{pc, sp, fp}, known)) return {};
   // What is asked for most is to stand first, where a walk of long ago may.
   if (++area.hits % 16 == 0) exchange(area, number, number ^ 1);
   return known;
@@ -92,9 +92,12 @@ void WalkMemory::learn(Area& area, const Registers& from, bool anew) {
                         : (uint64_t{fresh} << 32 | static_cast<uint32_t>(old)));
 }
 
-void WalkMemory::remember(const WalkDraft& draft, unsigned depth, uint32_t stack, void* to) {
+void WalkMemory::remember(const WalkDraft& draft, unsigned depth, uint32_t stack, void* to,
+                          uintptr_t form) {
   if (!draft.whole() || !make_area(area_, depth)) return;
   Area& area = *load(area_);
+  Registers from = draft.from();
+  from.pc += form;
   const unsigned count = (draft.count() + kStep - 1) / kStep * kStep;
   if (offsetof(Record, words) + count * sizeof(StackWord) > area.stride) return;
   // So many that most walks have a place to themselves: the second one costs a third of a walk.
@@ -103,10 +106,10 @@ void WalkMemory::remember(const WalkDraft& draft, unsigned depth, uint32_t stack
   wanted = std::min(wanted, area.most);
   if (wanted > load(area.mask) + 1) store(area.mask, wanted - 1);
   // What once told walks apart may be any word by now: now and then it is learned anew.
-  learn(area, draft.from(), misses_ % 1024 == 0);
+  learn(area, from, misses_ % 1024 == 0);
   // The first place, unless there is a walk in it and none in the second; or the one whose turn it
   // is.
-  const uint64_t first = area.place(area.hash_of(draft.from().pc, draft.from().sp));
+  const uint64_t first = area.place(area.hash_of(from.pc, from.sp));
   const uint64_t second = first ^ 1;
   const bool one_is_free =
       phase(area.at(first)->state) < kWritten || phase(area.at(second)->state) < kWritten;
@@ -119,9 +122,9 @@ void WalkMemory::remember(const WalkDraft& draft, unsigned depth, uint32_t stack
   uint64_t state = unknown(kBeingWritten);
   store(record.state, state);
   compiler_barrier();
-  record.pc = draft.from().pc;
-  record.sp = draft.from().sp;
-  record.fp = draft.from().fp;
+  record.pc = from.pc;
+  record.sp = from.sp;
+  record.fp = from.fp;
   record.stack = stack;
   record.record = to;
   record.shape = static_cast<uint32_t>(draft.beyond()) << kBeyondShift |

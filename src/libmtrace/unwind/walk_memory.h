@@ -30,16 +30,18 @@ class WalkMemory {
     uint32_t stack;  // 0: the walk has to be gone
     void* record;
   };
-  // For the walk that begins at `from`, Registers or a Caller. False: it has to be gone.
+  // For the walk that begins at `from`, Registers or a Caller. False: it has to be gone. Walks of
+  // different forms, numbers from bit kFormShift on, are different walks.
+  static constexpr unsigned kFormShift = 56;
   template <typename From>
-  [[gnu::always_inline]] bool find(From from, Known& known) {
+  [[gnu::always_inline]] bool find(From from, Known& known, uintptr_t form = 0) {
     Area* const area = load(area_);
     if (__builtin_expect(area == nullptr, 0)) return false;
     if (__builtin_expect(area->unasked != 0, 0)) return --area->unasked, false;
-    const uintptr_t pc = Registers(from).pc;
+    const uintptr_t pc = Registers(from).pc + form;
     const uintptr_t sp = Registers(from).sp;
     const uint64_t number = area->place(area->hash_of(pc, sp));
-    if (!same(*area->at(number), from, known)) [[unlikely]] {
+    if (!same(*area->at(number), pc, from, known)) [[unlikely]] {
       known = in_second_place(*area, number ^ 1, pc, sp, Registers(from).fp);
       return known.stack != 0;
     }
@@ -54,7 +56,8 @@ class WalkMemory {
 
   // The walk led to `stack` (not 0), whose record that is. Takes memory of the kernel's at first;
   // `depth` tells how much.
-  void remember(const WalkDraft& draft, unsigned depth, uint32_t stack, void* record = nullptr);
+  void remember(const WalkDraft& draft, unsigned depth, uint32_t stack, void* record = nullptr,
+                uintptr_t form = 0);
 
   // No walk is known any more. By the thread that takes the memory over, and before walks are of
   // another depth or stacks have other numbers; no other thread uses it meanwhile.
@@ -91,7 +94,7 @@ class WalkMemory {
 
   struct Record {
     uint64_t state;
-    uintptr_t pc;
+    uintptr_t pc;  // and the form
     uintptr_t sp;
     uint32_t stack;
     uint32_t shape;
@@ -101,10 +104,10 @@ class WalkMemory {
   };
   static_assert(offsetof(Record, words) == 48);
 
-  // Whether the record is of this walk: then what it knows.
+  // Whether the record is of this walk, of which `pc` has the form, too: then what it knows.
   template <typename From>
-  [[gnu::always_inline]] static bool same(const Record& record, From at, Known& known) {
-    const uintptr_t pc = Registers(at).pc;
+  [[gnu::always_inline]] static bool same(const Record& record, uintptr_t pc, From at,
+                                          Known& known) {
     const uintptr_t first = Registers(at).sp;
     const uint64_t state = load(record.state);
     compiler_barrier();

@@ -34,10 +34,13 @@ bool Filter::wants(const profile::Frames& frames,
 
 LeftOut Filter::apply(profile::Memlog& memlog) {
   LeftOut out;
-  if (include.empty() && exclude.empty()) return out;
+  if (include.empty() && exclude.empty() && calls.empty()) return out;
   std::erase_if(memlog.entries, [&](const profile::Entry& entry) {
     const uint64_t number = entry.frames.number();
     const auto known = wanted_.find(number);
+    const bool called =
+        calls.empty() || std::find(calls.begin(), calls.end(), entry.call.text()) != calls.end();
+    if (!called) return out.add(entry.kind, entry.bytes), true;
     const bool wanted =
         number != 0 && known != wanted_.end() ? known->second : wants(entry.frames, memlog.modules);
     if (number != 0) wanted_.try_emplace(number, wanted);

@@ -43,6 +43,8 @@ struct Filter {
   // any, and none of `exclude`.
   std::vector<StackPattern> include;
   std::vector<StackPattern> exclude;
+  // Functions that were called, as in `call=`: one of them, if there are any.
+  std::vector<std::string> calls;
   // Select rows, once they are summed up.
   uint64_t min_bytes = 0;  // absolute value of the change
   bool grew = false;

@@ -22,6 +22,21 @@ void add_lifetimes(Lifetimes& sum, const Lifetimes& more) {
   sum.sum += more.sum;
 }
 
+// Equal names are one text, so most calls are compared by their address.
+void add_call(profile::Name& sum, const profile::Name& more) {
+  if (sum == more || more.empty()) return;
+  if (sum.empty()) {
+    sum = more;
+    return;
+  }
+  const auto known = profile::split(sum.text(), ',');
+  std::string all = sum.text();
+  for (const std::string_view one : profile::split(more.text(), ',')) {
+    if (std::find(known.begin(), known.end(), one) == known.end()) all.append(1, ',').append(one);
+  }
+  sum = profile::Name(all);
+}
+
 double square(uint64_t number) { return static_cast<double>(number) * static_cast<double>(number); }
 
 // The fields that this program does not know.
@@ -67,6 +82,7 @@ uint64_t live_error_of(const Row& row) {
 Row stack_of(const profile::Entry& entry) {
   Row row;
   row.kind = entry.kind;
+  row.call = entry.call;
   row.stack = entry.stack;
   row.frames = entry.frames;
   row.cut = entry.cut;
@@ -104,6 +120,7 @@ Row row_of(const profile::Entry& entry, bool times) {
 }
 
 bool add(Row& sum, const Row& more, Combine how) {
+  add_call(sum.call, more.call);
   add_lifetimes(sum.lifetimes, more.lifetimes);
   sum.variance += more.variance;
   return !__builtin_add_overflow(sum.bytes, more.bytes, &sum.bytes) &&

@@ -51,6 +51,8 @@ struct Row {
   uint64_t age = 0;    // milliseconds, of the oldest live block
   uint64_t slack = 0;  // bytes
   uint64_t peak = 0;   // bytes
+  // The function that was called, or several separated by commas; empty: not known.
+  profile::Name call;
   uint64_t stack = 0;
   profile::Frames frames;  // name modules in Table::modules()
   bool cut = false;

@@ -2,12 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <climits>
 
 #include "analyze/frame_pattern.h"
 #include "cli/own_code.h"
 #include "cli/search_path.h"
 #include "cli/view_options.h"
+#include "format/calls.h"
 #include "format/memlog.h"
 #include "profile/error.h"
 #include "profile/file.h"
@@ -32,6 +34,9 @@ constexpr Option kOptions[] = {
      R"(Leave out stacks that match a line of FILE: leak:PATTERN as in LeakSanitizer; any:REGEX,
      function:REGEX, source:REGEX, module:REGEX; frames:REGEX < REGEX for the innermost frames in
      this order. # starts a comment. May be repeated.)"},
+    {"--call", "", "NAME",
+     R"(Only entries of memory that this function allocated: malloc, calloc, new[], aligned-new,
+     strdup, mallocx. May be repeated.)"},
     {"--min-bytes", "", "SIZE",
      "Only entries that changed by at least SIZE, up or down: 4096, 64K, 1.5M."},
     {"--grew", "", "", "Only entries that grew."},
@@ -94,6 +99,20 @@ void add_suppressions(const char* command, const std::string& file,
   }
 }
 
+std::vector<std::string> read_calls(const char* command, const Arguments& arguments) {
+  const std::vector<std::string> names = arguments.values("--call");
+  for (const std::string& name : names) {
+    const auto known =
+        std::find(std::begin(format::kCallNames), std::end(format::kCallNames), name);
+    if (known != std::end(format::kCallNames)) continue;
+    throw UsageError(fmt::format(
+        "{}: --call {}: no function of this name allocates; \"# calls:\" of a report and call= of "
+        "its entries have the names",
+        command, name));
+  }
+  return names;
+}
+
 // Reads --depth and --frames.
 analyze::FrameRange read_frames(const char* command, const Arguments& arguments,
                                 const analyze::Responsible* responsible) {
@@ -136,6 +155,7 @@ Filter read_filter(const char* command, const Arguments& arguments) {
   Filter filter;
   read_patterns(command, arguments, "--include", filter.include);
   read_patterns(command, arguments, "--exclude", filter.exclude);
+  filter.calls = read_calls(command, arguments);
   for (const std::string& file : arguments.values("--suppressions")) {
     add_suppressions(command, file, filter.exclude);
   }

@@ -52,6 +52,9 @@ std::string fields_of(const analyze::Row& row, const LiveByStack& live) {
   add_field(out, format::kFieldAge, row.age);
   add_field(out, format::kFieldSlack, row.slack);
   add_field(out, format::kFieldPeak, row.peak);
+  if (!row.call.empty()) {
+    out += fmt::format("\t{}={}", format::kFieldCall, profile::escaped(row.call.text(), ""));
+  }
   if (row.stack != 0) out += fmt::format("\t{}={:016x}", format::kFieldStack, row.stack);
   return out;
 }
@@ -103,9 +106,12 @@ Memlog merged(std::vector<Memlog> reports, int64_t first) {
   double variance = 0;
   profile::Resolved resolved = profile::Resolved::kYes;
   for (const Memlog& report : reports) {
+    // A stack that called several functions has an entry for each.
+    LiveByStack here;
     for (const profile::Entry& entry : report.entries) {
-      if (entry.heap() && entry.tells_live) live[entry.stack] = entry.live;
+      if (entry.heap() && entry.tells_live) here[entry.stack] += entry.live;
     }
+    for (const auto& [stack, bytes] : here) live[stack] = bytes;
     const double error = static_cast<double>(report.header.delta_error.value_or(0));
     variance += error * error;
     resolved = std::min(resolved, report.header.resolved);

@@ -17,6 +17,11 @@ std::string quoted(const std::string& text) {
   return out + '"';
 }
 
+// Several functions are separated by commas.
+std::string quoted_list(const std::string& calls) {
+  return calls.find(',') == std::string::npos ? calls : quoted(calls);
+}
+
 std::string stack_text(const analyze::Table& table, const analyze::Row& row) {
   std::string out;
   for (const profile::Frame& frame : row.frames) {
@@ -35,18 +40,18 @@ std::string csv(const analyze::Table& table) { return csv_titles() + csv_rows(ta
 
 std::string csv_titles() {
   return "kind,bytes,blocks,live,allocs,allocated,frees,freed,temporary,short_lived,lifetime_min,"
-         "lifetime_mean,lifetime_max,age,slack,peak,stack,frames\n";
+         "lifetime_mean,lifetime_max,age,slack,peak,call,stack,frames\n";
 }
 
 std::string csv_rows(const analyze::Table& table) {
   std::string out;
   for (const analyze::Row& row : table.rows()) {
-    out +=
-        fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{:016x},{}\n", row.kind,
-                    row.bytes, row.blocks, row.live ? std::to_string(*row.live) : "",
-                    row.allocations, row.allocated_bytes, row.frees, row.freed_bytes, row.temporary,
-                    row.short_lived, row.lifetimes.least, row.lifetimes.mean(), row.lifetimes.most,
-                    row.age, row.slack, row.peak, row.stack, quoted(stack_text(table, row)));
+    out += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{:016x},{}\n", row.kind,
+                       row.bytes, row.blocks, row.live ? std::to_string(*row.live) : "",
+                       row.allocations, row.allocated_bytes, row.frees, row.freed_bytes,
+                       row.temporary, row.short_lived, row.lifetimes.least, row.lifetimes.mean(),
+                       row.lifetimes.most, row.age, row.slack, row.peak, quoted_list(row.call),
+                       row.stack, quoted(stack_text(table, row)));
   }
   return out;
 }

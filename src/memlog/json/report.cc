@@ -55,6 +55,7 @@ void put_before(Value& out, const profile::Header& header) {
   put_known(out, "delta_error_bytes", header.delta_error);
   out["live"] = total(header.live);
   put_known(out, "live_error_bytes", header.live_error);
+  put_known(out, "usable_bytes", header.usable);
   if (header.peak) out["peak"] = {{"bytes", header.peak->bytes}, {"time", header.peak->time}};
   put_known(out, "peak_error_bytes", header.peak_error);
   put_total(out, "allocated", header.allocated);

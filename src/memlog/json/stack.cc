@@ -87,6 +87,7 @@ Value stack(const Table& table, const Row& row) {
   if (row.stack != 0) out["stack"] = fmt::format("{:016x}", row.stack);
   out["kind"] = row.kind.empty() ? "heap" : row.kind;
   put_numbers(out, row);
+  put_text(out, "call", plain(row.call.text()));
   for (const profile::Field& field : row.further) out["further"][field.key] = field.value;
   put_frames(out, table, row);
   return out;

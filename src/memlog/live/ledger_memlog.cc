@@ -8,6 +8,7 @@
 #include <iterator>
 #include <utility>
 
+#include "format/calls.h"
 #include "format/escape.h"
 #include "format/memlog.h"
 #include "live/ledger_modules.h"
@@ -21,9 +22,6 @@ namespace {
 using format::LedgerHeader;
 
 constexpr uint64_t kSecond = 1'000'000'000;
-constexpr const char* kCalls[format::kLedgerCalls] = {
-    "malloc", "calloc",  "realloc", "reallocarray", "memalign", "posix_memalign", "aligned_alloc",
-    "valloc", "pvalloc", "new",     "new[]",        "free",     "delete",         "delete[]"};
 
 std::string time_text(uint64_t nanoseconds) {
   const auto seconds = static_cast<time_t>(nanoseconds / kSecond);
@@ -103,6 +101,8 @@ class Text {
     line("# {}: {} bytes {} blocks", format::kKeyLive, sum_.total.live_bytes(),
          sum_.total.live_blocks());
     if (header_.sampled != 0) line("# {}: {} bytes", format::kKeyLiveError, sum_.live_error);
+    line("# {}: {} bytes", format::kKeyUsable,
+         static_cast<uint64_t>(sum_.total.live_bytes()) + sum_.slack);
     line("# {}: {} bytes {}", format::kKeyPeak, sum_.peak, time_text(sum_.peak_when));
     if (sum_.peak_error != 0) line("# {}: {} bytes", format::kKeyPeakError, sum_.peak_error);
     line("# {}: {} bytes {} blocks", format::kKeyAllocated, sum_.total.allocated_bytes,
@@ -179,9 +179,22 @@ class Text {
     }
     field(format::kFieldSlack, stack.slack);
     if (stack.kind == 0) field(format::kFieldPeak, row.share);
+    write_related(stack);
+    if (const char* call = format::call_name(stack.call)) {
+      fmt::format_to(std::back_inserter(out_), "\t{}={}", format::kFieldCall, call);
+    }
     line("\t{}={:016x}", format::kFieldStack, id);
     for (const uint64_t frame : stack.frames) write_frame(frame, stack.retired);
     if (stack.cut) line("\t{}", format::kCutLine);
+  }
+
+  void write_related(const LedgerStackState& stack) {
+    if (stack.related == 0) return;
+    const auto found = std::find_if(state_.stacks.begin(), state_.stacks.end(),
+                                    [&](const auto& one) { return one.index == stack.related; });
+    if (found == state_.stacks.end()) return;
+    fmt::format_to(std::back_inserter(out_), "\t{}={:016x}", format::kFieldBefore,
+                   modules_.stack_id(*found));
   }
 
   void write_lifetimes(const LedgerStackState& stack, const LedgerCounts& change) {
@@ -258,7 +271,8 @@ class Text {
     if (header_.sampled != 0) return;
     std::string calls;
     for (unsigned call = 0; call < format::kLedgerCalls; ++call) {
-      if (state_.calls[call] != 0) calls += fmt::format(" {}={}", kCalls[call], state_.calls[call]);
+      if (state_.calls[call] != 0)
+        calls += fmt::format(" {}={}", format::kCallNames[call], state_.calls[call]);
     }
     if (!calls.empty()) line("# {}:{}", format::kKeyCalls, calls);
     line("# {}: {}", format::kKeyFailed, state_.failed_allocations);

@@ -109,6 +109,8 @@ bool read_record(ArenaCopy& arena, uint64_t height, LedgerStackState& stack) {
     stack.frames.push_back(frame_at(frame));
   }
   stack.kind = record.kind <= format::kLedgerKinds ? record.kind : 0;
+  stack.call = record.call;
+  if (stack.kind != 0) stack.related = static_cast<uint32_t>(record.own.set_aside);
   stack.cut = record.cut != 0;
   stack.retired = record.retired;
   return each_set(arena, record, ArenaCopy::kFirst, [&](const LedgerCounterSet& set) {

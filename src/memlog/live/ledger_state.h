@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "format/calls.h"
 #include "live/ledger_file.h"
 
 namespace mtrace::live {
@@ -20,6 +21,9 @@ struct LedgerStackState {
   uint32_t index = 0;    // by which blocks name the stack
   uint32_t ordinal = 0;  // from 1; never changes
   uint8_t kind = 0;      // 0: heap
+  uint8_t call = format::kNoCall;
+  uint32_t related =
+      0;  // of another kind than heap: index of the stack that it belongs to; 0: none
   bool cut = false;
   uint32_t retired = 0;  // unload epoch; kLedgerAlive: in use
   LedgerCounts now = {};

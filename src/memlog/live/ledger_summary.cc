@@ -71,6 +71,7 @@ LedgerSummary sum_up(const LedgerFile& file, const LedgerState& state, uint64_t 
     const LedgerCounts change = sum.based ? stack.now - stack.reported : stack.now;
     if (stack.kind == 0) {
       sum.total += stack.now;
+      sum.slack += stack.slack;
       sum.change += change;
       sum.peak += stack.share;
     } else {

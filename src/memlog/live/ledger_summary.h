@@ -27,6 +27,7 @@ struct LedgerSummary {
   std::vector<LedgerRow> rows;  // stacks that changed, hold memory or share in the peak
   LedgerCounts total = {};      // of the heap; so is `change`
   LedgerCounts change = {};
+  uint64_t slack = 0;  // bytes, of the heap
   LedgerCounts kinds[format::kLedgerKinds] = {};
   uint64_t peak = 0;                               // bytes
   uint64_t peak_when = 0;                          // nanoseconds since 1970

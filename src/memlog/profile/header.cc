@@ -153,6 +153,8 @@ constexpr Key kKeys[] = {
      [](const Field& line, Header& header) { header.live_error = bytes_value(line); }},
     {kKeyLive, kBefore, true,
      [](const Field& line, Header& header) { header.live = total_value(line, false); }},
+    {kKeyUsable, kBefore, false,
+     [](const Field& line, Header& header) { header.usable = bytes_value(line); }},
     {kKeyPeak, kBefore, false,
      [](const Field& line, Header& header) { header.peak = peak_value(line); }},
     {kKeyPeakError, kBefore, false,

@@ -16,14 +16,14 @@ constexpr uint32_t kMaxGeneration = 1u << 30;
 constexpr uint64_t kMaxLine = UINT32_MAX;
 
 // The fields that Entry has a member for: those with a sign or an id, then plain numbers.
-enum KnownField : size_t { kBlocks, kLive, kStack, kFirstNumber };
+enum KnownField : size_t { kBlocks, kLive, kStack, kCall, kFirstNumber };
 constexpr std::string_view kKnownFields[] = {
-    format::kFieldBlocks,      format::kFieldLive,         format::kFieldStack,
-    format::kFieldAllocations, format::kFieldAllocated,    format::kFieldFrees,
-    format::kFieldFreed,       format::kFieldTemporary,    format::kFieldShortLived,
-    format::kFieldLifetimeMin, format::kFieldLifetimeMean, format::kFieldLifetimeMax,
-    format::kFieldError,       format::kFieldLiveError,    format::kFieldAge,
-    format::kFieldSlack,       format::kFieldPeak};
+    format::kFieldBlocks,      format::kFieldLive,        format::kFieldStack,
+    format::kFieldCall,        format::kFieldAllocations, format::kFieldAllocated,
+    format::kFieldFrees,       format::kFieldFreed,       format::kFieldTemporary,
+    format::kFieldShortLived,  format::kFieldLifetimeMin, format::kFieldLifetimeMean,
+    format::kFieldLifetimeMax, format::kFieldError,       format::kFieldLiveError,
+    format::kFieldAge,         format::kFieldSlack,       format::kFieldPeak};
 
 size_t known_field(std::string_view key) {
   return static_cast<size_t>(std::find(std::begin(kKnownFields), std::end(kKnownFields), key) -
@@ -64,6 +64,9 @@ void set_field(Entry& entry, size_t field, std::string_view text) {
       return take(entry.live, read_unsigned(text, INT64_MAX), "a number of bytes");
     case kStack:
       return take(entry.stack, read_stack_id(text), "16 hex digits");
+    case kCall:
+      entry.call = Name(unescape_or_throw(text));
+      return;
     default:
       return take(number_field(entry, field), read_unsigned(text, INT64_MAX), "a number");
   }

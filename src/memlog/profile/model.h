@@ -64,6 +64,7 @@ struct Entry {
   uint64_t age = 0;         // milliseconds, of the oldest live block; 0 also when absent
   uint64_t slack = 0;       // bytes; 0 also when absent
   uint64_t peak = 0;        // bytes; 0 also when absent
+  Name call;                // the function that was called; empty when absent
   uint64_t stack = 0;       // id; 0 also when absent
   std::string fields;       // all fields as in the file, separated by tabs
   bool tells_live = false;  // `fields` has live=
@@ -116,6 +117,7 @@ struct Header {
   std::optional<uint64_t> delta_error;  // bytes: standard error; so is live_error
   Total live;
   std::optional<uint64_t> live_error;
+  std::optional<uint64_t> usable;  // bytes
   std::optional<Total> allocated;  // since the start of the process
   std::optional<Total> freed;
   std::optional<Peak> peak;

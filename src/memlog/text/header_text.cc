@@ -81,6 +81,10 @@ std::string memory_text(const profile::Header& header, const Style& style) {
   return out;
 }
 
+std::string usable_text(const profile::Header& header, const Style& style) {
+  return header.usable ? ", usable " + size_text(*header.usable, style) : "";
+}
+
 std::string calls_text(const profile::Header& header) {
   std::string out;
   for (const profile::Field& count : header.calls) {
@@ -151,9 +155,9 @@ std::string header_text(const profile::Header& header, const Style& style) {
   }
   fmt::format_to(append, "changed by {}{} in {:+} blocks\n", bytes_text(header.delta.bytes, style),
                  error_text(header.delta_error.value_or(0), style), header.delta.blocks);
-  fmt::format_to(append, "now {}{} in {} blocks{}\n", bytes_text(header.live.bytes, style, false),
+  fmt::format_to(append, "now {}{} in {} blocks{}{}\n", bytes_text(header.live.bytes, style, false),
                  error_text(header.live_error.value_or(0), style), header.live.blocks,
-                 memory_text(header, style));
+                 usable_text(header, style), memory_text(header, style));
   out += peak_text(header, style);
   for (const profile::KindTotal& total : header.kinds) {
     fmt::format_to(append, "besides, @{}: {} in {} blocks\n", total.kind,

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "format/memlog.h"
 #include "profile/text.h"
 
 namespace mtrace::text {
@@ -53,6 +54,17 @@ std::string peak_text(const Row& row, uint64_t peak, const Style& style) {
   const std::string share = row.kind.empty() ? share_text(row.peak, peak) : "";
   return fmt::format("at the peak {}{}", size_text(row.peak, style),
                      share.empty() ? "" : fmt::format(" ({})", share));
+}
+
+// malloc goes without saying.
+std::string call_text(const Row& row) {
+  if (row.call.empty() || row.call.text() == "malloc" || row.group != nullptr) return {};
+  std::string calls;
+  for (const char c : row.call.text()) {
+    calls += c;
+    if (c == ',') calls += ' ';
+  }
+  return "by " + profile::escaped(calls, "");
 }
 
 }  // namespace
@@ -134,6 +146,10 @@ std::string facts_text(const Row& row, uint64_t peak, const Style& style) {
   if (order != Order::kAge && row.age != 0) add(age_text(row, style));
   if (order != Order::kSlack && row.slack != 0) add(slack_text(row, style));
   if (order != Order::kPeak && row.peak != 0) add(peak_text(row, peak, style));
+  add(call_text(row));
+  for (const profile::Field& field : row.further) {
+    if (field.key == format::kFieldBefore) add("freed before by stack " + field.value);
+  }
   return out;
 }
 

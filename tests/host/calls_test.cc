@@ -1,0 +1,181 @@
+// The function that was called stands in each entry, also where libstdc++ and libc reach malloc by
+// another one; the allocator's controls stand in the report that follows; usable bytes in all.
+#include <signal.h>
+
+#include <nlohmann/json.hpp>
+
+#include "host_test.h"
+
+namespace mtrace::test {
+namespace {
+
+class CallsTest : public HostTest {
+ protected:
+  // The function of a report's site, or of the call that a site makes: "SITE CALL".
+  static std::map<std::string, Amount> calls_of(const Memlog& log, const std::string& kind = "") {
+    std::map<std::string, Amount> calls;
+    for (const Entry& entry : log.entries) {
+      if (entry.kind != kind) continue;
+      for (const Frame& frame : entry.frames) {
+        const size_t at = frame.function.find("site_");
+        if (at == std::string::npos) continue;
+        const std::string site = frame.function.substr(at, frame.function.find('(', at) - at);
+        calls[site + ' ' + entry.call] += Amount{entry.bytes, entry.blocks};
+        break;
+      }
+    }
+    return calls;
+  }
+  static const std::map<std::string, Amount> kForms;
+  Memlog only_log(const Result& result) const {
+    EXPECT_TRUE(result.exited(0)) << result.how() << result.out << result.err;
+    const std::vector<Memlog> logs = logs_of(result.pid);
+    EXPECT_EQ(logs.size(), 1u);
+    return logs.empty() ? Memlog{} : logs[0];
+  }
+};
+
+const std::map<std::string, Amount> CallsTest::kForms = {
+    {"site_malloc malloc", {33, 3}},
+    {"site_calloc calloc", {66, 3}},
+    {"site_realloc realloc", {99, 3}},
+    {"site_reallocarray reallocarray", {132, 3}},
+    {"site_memalign memalign", {165, 3}},
+    {"site_posix_memalign posix_memalign", {198, 3}},
+    {"site_aligned_alloc aligned_alloc", {384, 3}},
+    {"site_new new", {231, 3}},
+    {"site_new_array new[]", {264, 3}},
+    {"site_new_nothrow new[]", {99, 1}},
+    {"site_aligned_new aligned-new", {101, 1}},
+    {"site_aligned_new_array aligned-new[]", {102, 1}},
+    {"site_aligned_nothrow aligned-new", {103, 1}},
+    {"site_wide aligned-new", {128, 1}},
+    {"site_strdup strdup", {13, 1}},
+    {"site_strndup strndup", {7, 1}},
+    {"site_wcsdup wcsdup", {16, 1}},
+    {"site_large_new new", {100000, 1}},
+    {"site_after_strdup malloc", {44, 1}},
+    {"site_after_strdup strdup", {0, 0}},
+    // One call through a pointer.
+    {"site_pointer malloc", {5000, 5}},
+    {"site_pointer new", {10000, 5}},
+    {"site_pointer new[]", {15000, 5}},
+    {"site_pointer valloc", {20000, 5}},
+};
+
+TEST_F(CallsTest, OfEveryForm) {
+  EXPECT_EQ(calls_of(only_log(run(named({program("call_forms")})))), kForms);
+}
+
+// Where the allocator has operators of its own: the aligned ones of jemalloc are libstdc++'s.
+TEST_F(CallsTest, OfOtherAllocators) {
+  for (const char* allocator :
+       {"libjemalloc.so.2", "libtcmalloc_minimal.so.4", "libmimalloc.so.2"}) {
+    Command command = named({program("call_forms")});
+    command.env["LD_PRELOAD"] += std::string(":") + allocator;
+    EXPECT_EQ(calls_of(only_log(run(command))), kForms) << allocator;
+  }
+}
+
+// The form of a call whose block is not recorded must not be given to a later one.
+TEST_F(CallsTest, OfSamples) {
+  for (const char* mean : {"1", "64", "4K"}) {
+    Command command = named({program("call_forms")});
+    command.env["MTRACE_SAMPLE"] = mean;
+    for (const auto& [call, amount] : calls_of(only_log(run(command)))) {
+      EXPECT_TRUE(kForms.contains(call)) << mean << ": " << call;
+    }
+  }
+}
+
+// As the ledger of a process that is killed has them.
+TEST_F(CallsTest, Recovered) {
+  Command command = named({program("call_forms"), "pause"});
+  command.env["MTRACE_LEDGER"] = temp();
+  Process process(command);
+  process.read_until("ready");
+  process.send(SIGKILL);
+  process.wait();
+  ASSERT_TRUE(
+      memlog({"recover", temp() + "/call_forms-" + std::to_string(process.pid()) + ".ledger", "-o",
+              temp() + "/recovered.memlog"})
+          .exited(0));
+  const Memlog log = read_memlog(temp() + "/recovered.memlog");
+  std::map<std::string, Amount> live = kForms;
+  live.erase("site_after_strdup strdup");
+  EXPECT_EQ(calls_of(log), live);
+  EXPECT_TRUE(log.has("usable"));
+}
+
+TEST_F(CallsTest, ShownAndChosen) {
+  const Memlog log = only_log(run(named({program("call_forms")})));
+  const Result shown = run(plain(
+      {memlog_tool(), "show", "--call", "new[]", "--call", "aligned-new", "--json", log.path}));
+  ASSERT_TRUE(shown.exited(0)) << shown.err;
+  std::map<std::string, int64_t> bytes;
+  const auto view = nlohmann::json::parse(shown.out);
+  for (const auto& stack : view["reports"][0]["stacks"]) {
+    bytes[stack["call"]] += stack["bytes"].get<int64_t>();
+  }
+  EXPECT_EQ(bytes, (std::map<std::string, int64_t>{{"new[]", 264 + 99 + 15000},
+                                                   {"aligned-new", 101 + 103 + 128}}));
+  const Result text = run(plain({memlog_tool(), "show", log.path}));
+  EXPECT_NE(text.out.find("by aligned-new[]"), std::string::npos) << text.out;
+  const Result bad = run(plain({memlog_tool(), "show", "--call", "new()", log.path}));
+  EXPECT_TRUE(bad.exited(2)) << bad.how();
+  EXPECT_NE(bad.err.find("--call new()"), std::string::npos) << bad.err;
+}
+
+// The sum of malloc_usable_size() over what lives.
+TEST_F(CallsTest, UsableBytes) {
+  const Result result = run(named({program("usable"), "signals"}));
+  ASSERT_TRUE(result.exited(0)) << result.how() << result.out;
+  const std::vector<Memlog> logs = logs_of(result.pid);
+  ASSERT_GE(logs.size(), 2u);
+  for (int phase = 1; phase <= 2; ++phase) {
+    const std::string told = "usable " + std::to_string(phase) + ' ';
+    const size_t at = result.out.find(told);
+    ASSERT_NE(at, std::string::npos) << result.out;
+    EXPECT_EQ(logs[phase - 1].get("usable"),
+              std::to_string(std::stoll(result.out.substr(at + told.size()))) + " bytes");
+  }
+}
+
+TEST_F(CallsTest, Controls) {
+  const Result result = run(named({program("controls"), "signals"}));
+  ASSERT_TRUE(result.exited(0)) << result.how() << result.out;
+  const std::vector<Memlog> logs = logs_of(result.pid);
+  ASSERT_EQ(logs.size(), 3u);
+  EXPECT_EQ(calls_of(logs[0], "control"),
+            (std::map<std::string, Amount>{{"site_mallopt mallopt", {0, 1}},
+                                           {"site_trim malloc_trim", {0, 1}},
+                                           {"site_info mallinfo", {0, 1}}}));
+  EXPECT_EQ(calls_of(logs[1], "control"),
+            (std::map<std::string, Amount>{{"site_info2 mallinfo2", {0, 100}}}));
+  const auto notes = [](const Memlog& log) {
+    std::vector<std::string> lines;
+    for (const auto& [key, value] : log.meta) {
+      // 2026-11-20T20:15:31.123456Z TEXT
+      if (key == "note" && value.find("called at stack=") != std::string::npos) {
+        lines.push_back(value.substr(28));
+      }
+    }
+    return lines;
+  };
+  const std::vector<std::string> first = notes(logs[0]);
+  ASSERT_EQ(first.size(), 3u);
+  EXPECT_TRUE(first[0].starts_with("mallopt(M_ARENA_MAX, 2) returned 1, called at stack="));
+  EXPECT_TRUE(first[1].starts_with("malloc_trim(1000) returned "));
+  EXPECT_TRUE(first[2].starts_with("mallinfo() found "));
+  const std::string id = first[0].substr(first[0].find("stack=") + 6);
+  for (const Entry& entry : logs[0].entries) {
+    if (entry.call == "mallopt") {
+      EXPECT_EQ(entry.stack, id) << entry.line;
+    }
+  }
+  EXPECT_EQ(notes(logs[1]).size(), 16u) << "a quarter of the places for notes";
+  EXPECT_EQ(notes(logs[2]).size(), 0u);
+}
+
+}  // namespace
+}  // namespace mtrace::test

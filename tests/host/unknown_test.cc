@@ -1,0 +1,117 @@
+// MTRACE_UNKNOWN=stacks: frees that match no known block, and allocations whose free was not seen,
+// stand in the report at their sites.
+#include "host_test.h"
+
+namespace mtrace::test {
+namespace {
+
+class UnknownTest : public HostTest {
+ protected:
+  static std::string site_of(const Entry& entry) {
+    for (const Frame& frame : entry.frames) {
+      if (frame.function.starts_with("site_")) return frame.function;
+    }
+    return "?";
+  }
+  static std::map<std::string, Amount> sites_of(const Memlog& log, const std::string& kind) {
+    std::map<std::string, Amount> sites;
+    for (const Entry& entry : log.entries) {
+      if (entry.kind == kind) sites[site_of(entry)] += Amount{entry.bytes, entry.blocks};
+    }
+    return sites;
+  }
+  // Of each entry of a kind: its site, and that of the stack that it says was before.
+  static std::map<std::string, std::string> befores_of(const Memlog& log, const std::string& kind) {
+    std::map<std::string, std::string> sites;
+    for (const Entry& entry : log.entries) {
+      if (entry.kind != kind || entry.before.empty()) continue;
+      for (const Entry& other : log.entries) {
+        if (other.kind == "freed-before" && other.stack == entry.before) {
+          sites[site_of(entry)] = site_of(other);
+        }
+      }
+    }
+    return sites;
+  }
+  Result run_with(const std::string& variant) {
+    Command command = named({program("strange_frees"), variant});
+    command.env["MTRACE_UNKNOWN"] = "stacks";
+    command.env["MTRACE_REPORT_ON_FATAL"] = "1";
+    return run(command);
+  }
+  Memlog only_log(const Result& result) const {
+    const std::vector<Memlog> logs = logs_of(result.pid);
+    EXPECT_EQ(logs.size(), 1u);
+    return logs.empty() ? Memlog{} : logs[0];
+  }
+};
+
+using Sites = std::map<std::string, Amount>;
+using Befores = std::map<std::string, std::string>;
+
+TEST_F(UnknownTest, NamesTheSites) {
+  const Result result = run_with("");
+  ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
+  const Memlog log = only_log(result);
+  EXPECT_EQ(sites_of(log, "unknown-free"),
+            (Sites{{"site_frees_unknown", {0, 3}}, {"site_resizes_unknown", {0, 1}}}));
+  EXPECT_EQ(sites_of(log, "missed-free"), (Sites{{"site_missed", {980, 3}}}));
+  EXPECT_EQ(sites_of(log, "double-free"), (Sites{}))
+      << "addresses come back to blocks that are allocated unseen";
+  EXPECT_EQ(log.number("unknown-frees"), 4);
+}
+
+// As a free of the same block, and after a realloc that has moved it.
+TEST_F(UnknownTest, FreesTwice) {
+  const Result result = run_with("twice");
+  EXPECT_EQ(result.how(), "signal 6") << result.err;
+  const Memlog log = only_log(result);
+  EXPECT_EQ(sites_of(log, "double-free"), (Sites{{"site_frees_again", {0, 1}}}));
+  EXPECT_EQ(befores_of(log, "double-free"), (Befores{{"site_frees_again", "site_frees_first"}}));
+
+  const Result moved = run_with("moved");
+  EXPECT_EQ(moved.how(), "signal 6") << moved.err;
+  const Memlog second = only_log(moved);
+  EXPECT_EQ(sites_of(second, "double-free"), (Sites{{"site_frees_again", {0, 1}}}));
+  EXPECT_EQ(befores_of(second, "double-free"),
+            (Befores{{"site_frees_again", "site_resizes_first"}}));
+}
+
+// A program that glibc ends leaves its ledger, from which memlog run makes the report.
+TEST_F(UnknownTest, RecoveredByRun) {
+  Command command = tool({"run", "-o", temp(), "--", program("strange_frees"), "twice"});
+  command.env["MTRACE_UNKNOWN"] = "stacks";
+  const Result result = run(command);
+  EXPECT_EQ(result.how(), "signal 6") << result.err;
+  const auto processes = read_directory(temp());
+  ASSERT_EQ(processes.size(), 1u);
+  const Memlog& log = processes.begin()->second.at(0);
+  EXPECT_EQ(befores_of(log, "double-free"), (Befores{{"site_frees_again", "site_frees_first"}}));
+}
+
+// Nothing of it without the option, nor where not every block is known.
+TEST_F(UnknownTest, OnlyOnRequest) {
+  for (const char* sample : {"0", "64"}) {
+    Command command = named({program("strange_frees")});
+    if (*sample != '0') command.env["MTRACE_UNKNOWN"] = "stacks";
+    command.env["MTRACE_SAMPLE"] = sample;
+    const Result result = run(command);
+    ASSERT_TRUE(result.exited(0)) << result.how();
+    EXPECT_FALSE(only_log(result).has("kind")) << sample;
+  }
+}
+
+// Threads that allocate and free meanwhile lose nothing.
+TEST_F(UnknownTest, TotalsStayExact) {
+  Command command = traced({program("truth_threads"), "signals"});
+  command.env["MTRACE_UNKNOWN"] = "stacks";
+  const Result result = run(command);
+  ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
+  for (const Memlog& log : logs_of(result.pid)) {
+    EXPECT_EQ(log.number("unknown-frees"), 0);
+    EXPECT_EQ(sites_of(log, "unknown-free"), (Sites{}));
+  }
+}
+
+}  // namespace
+}  // namespace mtrace::test
