@@ -220,10 +220,10 @@ struct LedgerStack {
   uint32_t retired;  // unload epoch; kLedgerAlive: in use
   uint32_t still_gone;
   uint8_t depth;
-  uint8_t kind;
-  uint8_t call;  // format/calls.h
+  uint8_t kind : 7;
   uint8_t cut : 1;
-  uint8_t lost : 1;
+  uint8_t call;  // format/calls.h
+  uint8_t guessed;
 };
 inline constexpr size_t kLedgerFrameBytes = 6;
 static_assert(sizeof(LedgerStack) == 128);

@@ -7,9 +7,9 @@
 //   kind     = "@" 1*(ALPHA / DIGIT / "-")     ; absent: a heap entry
 //   bytes    = ("+" / "-") 1*DIGIT             ; requested bytes since the previous report
 //   field    = key "=" value                   ; blocks= live= stack= ...; unknown keys are skipped
-//   frame    = "\t" place "\n"                 ; not resolved, or nothing known
-//            / "\t" function "\t" place "\n"
-//            / "\t" function "\t" source "\t" place "\n"
+//   frame    = "\t" place ["?"] "\n"           ; not resolved, or nothing known
+//            / "\t" function "\t" place ["?"] "\n"
+//            / "\t" function "\t" source "\t" place ["?"] "\n"
 //            / "\t...\n"                       ; last line: the stack was cut at the depth
 //   place    = "(" module "+0x" hex ")" / "(0x" hex ")" / "(inlined)"
 //   module   = path ["#" generation]           ; generation from 2
@@ -18,8 +18,10 @@
 //
 // A frame's place is its last tab-separated field, so a function may itself begin with "(".
 // Frames run innermost first; a frame with place "(inlined)" is inlined into the next frame that
-// has an address. An entry without frames but with "..." holds what found no room in the stack
-// table. Values and names are escaped (format/escape.h), so no name can forge a line.
+// has an address. "?" marks the first frame of a stack that a frame pointer led to, for want of
+// call-frame information: it and those behind it may be wrong. An entry without frames but with
+// "..." holds what found no room in the stack table. Values and names are escaped
+// (format/escape.h), so no name can forge a line.
 #pragma once
 
 #include <cstddef>
@@ -31,6 +33,7 @@ inline constexpr char kMagicLine[] = "# memlog 1";
 inline constexpr char kEndLine[] = "# end";
 inline constexpr char kCutLine[] = "...";
 inline constexpr char kInlined[] = "(inlined)";
+inline constexpr char kGuessedMark = '?';
 inline constexpr char kUnknownFunction[] = "??";
 inline constexpr char kSuffix[] = ".memlog";
 inline constexpr char kCompressedSuffix[] = ".zst";  // behind kSuffix
@@ -76,6 +79,7 @@ inline constexpr char kKeyReports[] = "reports";        // written=N failed=N, w
 inline constexpr char kKeyRss[] = "rss";                // N bytes: resident memory of the process
 inline constexpr char kKeyRssMax[] = "rss-max";         // N bytes: the most that it ever was
 inline constexpr char kKeyVirtual[] = "virtual";        // N bytes: address space of the process
+inline constexpr char kKeyPerfMap[] = "perf-map";       // N bytes: of /tmp/perf-PID.map then
 inline constexpr char kKeyResolution[] = "resolution";  // N.NNN ms: of lifetimes and ages
 inline constexpr char kKeyUptime[] = "uptime";          // N.NNN seconds since `started`
 inline constexpr char kKeyResolved[] = "resolved";      // no, partly, yes

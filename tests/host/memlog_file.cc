@@ -218,11 +218,14 @@ class Parser {
         fail("bad source " + frame.source);
       }
     }
-    const std::string& place = fields.back();
+    std::string place = fields.back();
+    frame.guessed = place.ends_with(")?");
+    if (frame.guessed) place.pop_back();
     if (place.size() < 3 || place.front() != '(' || place.back() != ')') fail("bad place " + place);
     const std::string inner = place.substr(1, place.size() - 2);
     if (inner == "inlined") {
       if (fields.size() == 1) fail("inlined frame without function");
+      if (frame.guessed) fail("a guessed inlined frame");
       frame.inlined = true;
     } else if (inner.starts_with("0x") && is_hex(inner.substr(2))) {
       frame.offset = std::stoull(inner.substr(2), nullptr, 16);

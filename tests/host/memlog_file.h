@@ -19,6 +19,7 @@ struct Frame {
   unsigned generation = 1;
   uint64_t offset = 0;  // ELF address, or the absolute one without module
   bool inlined = false;
+  bool guessed = false;  // marked with "?"
 
   bool operator==(const Frame&) const = default;
 };

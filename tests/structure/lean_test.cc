@@ -130,8 +130,8 @@ const std::set<std::string> kApi = {"mtrace_report",
                                     "mtrace_restart_code",
                                     "mtrace_twin"};
 // Ends of a process that run no exit handler, the program's view of the trigger signal, unloading,
-// the program's mappings, its becoming two or another, waiting for children, or giving up system
-// calls, and the status block.
+// call-frame information of made code, the program's mappings, its becoming two or another, waiting
+// for children, or giving up system calls, and the status block.
 const std::set<std::string> kConduct = {"_exit",
                                         "_Exit",
                                         "sigaction",
@@ -141,6 +141,14 @@ const std::set<std::string> kConduct = {"_exit",
                                         "__sysv_signal",
                                         "sigset",
                                         "dlclose",
+                                        "__register_frame",
+                                        "__register_frame_table",
+                                        "__register_frame_info",
+                                        "__register_frame_info_bases",
+                                        "__register_frame_info_table",
+                                        "__deregister_frame",
+                                        "__deregister_frame_info",
+                                        "__deregister_frame_info_bases",
                                         "mtrace_status_block",
                                         "mmap",
                                         "mmap64",

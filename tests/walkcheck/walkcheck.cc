@@ -120,13 +120,16 @@ bool has_information(uintptr_t address) {
 }
 
 walkcheck::Kind compare(const Frames& ours, const Frames& theirs) {
-  const uint32_t n = ours.walk.count;
+  // Up to where we guess ourselves.
+  const bool guessed = ours.walk.guessed != 0;
+  const uint32_t n = guessed ? ours.walk.guessed : ours.walk.count;
   const uint32_t m = theirs.walk.count;
   for (uint32_t i = 0; i < n && i < m; ++i) {
     if (ours.at[i] != theirs.at[i]) return walkcheck::kFrame;
   }
   // Where there is no information libunwind guesses on; both have told the truth up to there.
-  if (ours.walk.end == End::kLost && n > 0 && n <= m && !has_information(ours.at[n - 1])) {
+  if ((guessed || ours.walk.end == End::kLost) && n > 0 && n <= m &&
+      !has_information(ours.at[n - 1])) {
     return walkcheck::kEqualToLost;
   }
   if (n < m) return walkcheck::kOursShorter;

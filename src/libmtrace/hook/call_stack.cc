@@ -22,7 +22,7 @@ __attribute__((flatten)) uint32_t intern(const unwind::Walk& walk, const uintptr
   const uint64_t hash = form == 0 ? walk.hash : format::mix64(walk.hash + form);
   return g_ledger.stacks.intern(
       {unwind::unload_epoch(), hash, frames, static_cast<uint8_t>(walk.count), 0,
-       walk.end == End::kDepth, walk.end == End::kLost, call_of(form)},
+       walk.end == End::kDepth, walk.end == End::kLost, call_of(form), walk.guessed},
       slot);
 }
 

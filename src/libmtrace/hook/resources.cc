@@ -35,7 +35,7 @@ uint32_t intern_of_kind(unsigned kind, const unwind::Registers& caller, uint8_t 
   const uint32_t index = g_ledger.stacks.intern(
       {unwind::unload_epoch(), hash, frames, static_cast<uint8_t>(walk.count),
        static_cast<uint8_t>(kind), walk.end == unwind::End::kDepth, walk.end == unwind::End::kLost,
-       call},
+       call, walk.guessed},
       0);
   // What stands for stacks without room is heap, and stays that.
   if (g_ledger.stacks.record(index).kind != kind) return 0;

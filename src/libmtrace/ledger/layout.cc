@@ -32,8 +32,8 @@ MTRACE_SAME(LedgerStack, StackRecord, second);
 MTRACE_SAME(LedgerStack, StackRecord, shared);
 MTRACE_SAME(LedgerStack, StackRecord, retired);
 MTRACE_SAME(LedgerStack, StackRecord, depth);
-MTRACE_SAME(LedgerStack, StackRecord, kind);
 MTRACE_SAME(LedgerStack, StackRecord, call);
+MTRACE_SAME(LedgerStack, StackRecord, guessed);
 static_assert(kLedgerAlive == kInUse);
 
 static_assert(sizeof(LedgerThread) == sizeof(ThreadSlot) &&

@@ -34,10 +34,10 @@ struct alignas(64) StackRecord {
   uint32_t retired;       // unload epoch in which one of its modules went; no longer found then
   uint32_t still_gone;    // epoch in which came_back() last said no
   uint8_t depth;          // frames
-  uint8_t kind;           // 0: heap; otherwise what the program calls by that number
-  uint8_t call;           // the function that was called (format/calls.h)
+  uint8_t kind : 7;       // 0: heap; otherwise what the program calls by that number
   bool cut : 1;           // there were more frames than depth
-  bool lost : 1;          // the walk ended for want of call-frame information
+  uint8_t call;           // the function that was called (format/calls.h)
+  uint8_t guessed;        // index of the first frame that may be wrong; 0: none
   char frames[];          // `depth` look-up addresses of kFrameBytes, innermost first
 
   static constexpr size_t kFrameBytes = format::kLedgerFrameBytes;
@@ -45,6 +45,8 @@ struct alignas(64) StackRecord {
   static size_t bytes(unsigned depth) {
     return offsetof(StackRecord, frames) + depth * kFrameBytes + sizeof(uintptr_t) - kFrameBytes;
   }
+  // Whether frame i is the first that may be wrong.
+  bool is_guessed(unsigned i) const { return guessed != 0 && guessed == i; }
   uintptr_t frame(unsigned i) const {
     constexpr unsigned kUnused = 8 * (sizeof(intptr_t) - kFrameBytes);
     intptr_t frame;
@@ -65,8 +67,9 @@ struct Stack {
   uint8_t depth;
   uint8_t kind;
   bool cut;
-  bool lost;
-  uint8_t call = format::kNoCall;
+  bool lost;                       // the walk ended for want of call-frame information
+  uint8_t call = format::kNoCall;  // as in StackRecord; so is the next
+  uint8_t guessed = 0;
 };
 
 // A set of counters, and whether it is the calling thread's own.

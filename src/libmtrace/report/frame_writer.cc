@@ -15,7 +15,7 @@ void module_name(Writer& out, const unwind::Module& module) {
   if (module.generation > 1) out.put('#').number(module.generation);
 }
 
-void put_frame(Writer& out, uintptr_t address, const unwind::Module* module) {
+void put_frame(Writer& out, uintptr_t address, const unwind::Module* module, bool guessed) {
   out.text("\t(");
   if (module != nullptr) {
     module_name(out, *module);
@@ -23,7 +23,9 @@ void put_frame(Writer& out, uintptr_t address, const unwind::Module* module) {
   } else {
     out.text("0x").hex(address);
   }
-  out.text(")\n");
+  out.put(')');
+  if (guessed) out.put(format::kGuessedMark);
+  out.put('\n');
 }
 
 // A file that was unloaded, and came back to its place after another one had been there, has two
@@ -61,7 +63,7 @@ void FrameLines::write(Writer& out, uintptr_t address, uint32_t retired, ModuleS
   }
   const unwind::Module* module = write_frame(out, address, retired, modules);
   Writer text(line.text, sizeof line.text);
-  put_frame(text, address, module);
+  put_frame(text, address, module, false);
   line.size = static_cast<uint32_t>(text.size());
   line.address = address;
   line.retired = retired;
@@ -69,24 +71,32 @@ void FrameLines::write(Writer& out, uintptr_t address, uint32_t retired, ModuleS
 }
 
 const unwind::Module* write_frame(Writer& out, uintptr_t address, uint32_t retired,
-                                  ModuleSet& modules) {
+                                  ModuleSet& modules, bool guessed) {
   uint32_t index = 0;
   const unwind::Module* module = unwind::find_module(address, retired, &index);
   if (module != nullptr) modules.add(index);
-  put_frame(out, address, module);
+  put_frame(out, address, module, guessed);
   return module;
 }
 
 void write_frames(Writer& out, const ledger::StackRecord& stack, ModuleSet& modules) {
   const uint32_t retired = load(stack.retired);
-  for (unsigned i = 0; i < stack.depth; ++i) write_frame(out, stack.frame(i), retired, modules);
+  for (unsigned i = 0; i < stack.depth; ++i) {
+    write_frame(out, stack.frame(i), retired, modules, stack.is_guessed(i));
+  }
   if (stack.cut) out.put('\t').text(format::kCutLine).put('\n');
 }
 
 void write_frames(Writer& out, const ledger::StackRecord& stack, ModuleSet& modules,
                   FrameLines& lines) {
   const uint32_t retired = load(stack.retired);
-  for (unsigned i = 0; i < stack.depth; ++i) lines.write(out, stack.frame(i), retired, modules);
+  for (unsigned i = 0; i < stack.depth; ++i) {
+    if (stack.is_guessed(i)) {
+      write_frame(out, stack.frame(i), retired, modules, true);
+    } else {
+      lines.write(out, stack.frame(i), retired, modules);
+    }
+  }
   if (stack.cut) out.put('\t').text(format::kCutLine).put('\n');
 }
 

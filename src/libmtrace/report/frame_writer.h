@@ -50,9 +50,9 @@ class FrameLines {
 };
 
 // "\t(module+0x1234)". `retired`: as of the stack that the address is of (unwind::kAlive: now).
-// The module, or nullptr.
+// `guessed`: with format::kGuessedMark. The module, or nullptr.
 const unwind::Module* write_frame(Writer& out, uintptr_t address, uint32_t retired,
-                                  ModuleSet& modules);
+                                  ModuleSet& modules, bool guessed = false);
 // All frames of a stack, and "\t..." when there were more.
 void write_frames(Writer& out, const ledger::StackRecord& stack, ModuleSet& modules);
 void write_frames(Writer& out, const ledger::StackRecord& stack, ModuleSet& modules,

@@ -132,6 +132,10 @@ unsigned fixed_size(uint8_t encoding) {
 
 }  // namespace
 
+bool next_fde(const Bounds& bounds, uintptr_t* at, Fde* fde) {
+  return read_fde(bounds, *at, fde, at);
+}
+
 bool find_fde(const Object& object, uintptr_t pc, Fde* fde) {
   const Bounds& bounds = object.bounds;
   const uintptr_t header = object.eh_frame_hdr;

@@ -20,7 +20,12 @@ struct FrameRegisters {
   }
 };
 
-enum class Step : uint8_t { kCaller, kBottom, kLost };
+enum class Step : uint8_t {
+  kCaller,
+  kGuess,  // to a caller that was guessed
+  kBottom,
+  kLost,
+};
 
 // Turns the registers of the frame that `row` describes into those of its caller.
 Step step_by_row(const Bounds& bounds, const Row& row, FrameRegisters* machine,

@@ -73,7 +73,7 @@ bool open_libunwind() {
 }
 
 [[gnu::noinline]] Walk libunwind_walk(const Registers& from, uintptr_t* frames, unsigned depth) {
-  const WalkState state = {0, from.sp, from.fp, 0, frames, 0, depth};
+  const WalkState state = {0, from.sp, from.fp, 0, frames, 0, depth, 0};
   if (walking) return state.result(End::kLost);
   walking = true;
   const int saved_errno = errno;

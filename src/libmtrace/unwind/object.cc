@@ -108,6 +108,8 @@ bool locate_object(uintptr_t address, Object* object) {
   return address >= object->start && address < object->end;
 }
 
+bool is_loader(const Object& object) { return object.base == getauxval(AT_BASE); }
+
 void inspect_object(Object* object) {
   object->bounds = Bounds{};
   object->build_id = 0;

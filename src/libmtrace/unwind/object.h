@@ -29,6 +29,10 @@ bool locate_object(uintptr_t address, Object* object);
 // faults.
 void inspect_object(Object* object);
 
+// The dynamic loader. The one piece of it that calls and has no call-frame information is its
+// entry, _dl_start_user: below it there is nothing.
+bool is_loader(const Object& object);
+
 // The object that holds `address`, registered in the list of modules if it was not yet;
 // `*scratch`, filled in, when the list is full; nullptr when no loaded object holds it.
 const Object* loaded_object(uintptr_t address, Object* scratch);

@@ -1,11 +1,10 @@
 #include "unwind/rule_cache.h"
 
-#include <sys/auxv.h>
-
 #include "unwind/cfi.h"
 #include "unwind/compile.h"
 #include "unwind/modules.h"
 #include "unwind/object.h"
+#include "unwind/registered_frames.h"
 
 namespace mtrace::unwind {
 namespace internal {
@@ -18,6 +17,12 @@ void forget(uint64_t& place) {
   if (load(place) != 0) store(place, uint64_t{0});
 }
 
+// Not cached: something may be loaded there later, or what is registered taken back.
+Rule registered_rule(uintptr_t pc, Object* scratch) {
+  Row row;
+  return find_registered_row(pc, scratch, &row) ? pack_rule(*scratch, row) : Rule(RuleKind::kLost);
+}
+
 }  // namespace
 
 // Not inlined into the walk: the interpreter's states need 1.5 KiB of stack.
@@ -27,15 +32,12 @@ void forget(uint64_t& place) {
   const uint32_t epoch = unload_epoch();
   Object scratch;
   const Object* object = loaded_object(key - 1, &scratch);
-  // Not cached: something may be loaded there later.
-  if (object == nullptr) return lost;
+  if (object == nullptr) return registered_rule(key - 1, &scratch);
   Fde fde;
   Row row;
   Rule rule = lost;
   if (!find_fde(*object, key - 1, &fde)) {
-    // The one piece of the loader that calls and has no information is its entry, _dl_start_user:
-    // below it there is nothing.
-    if (object->base == getauxval(AT_BASE)) rule = Rule(RuleKind::kBottom);
+    if (is_loader(*object)) rule = Rule(RuleKind::kBottom);
   } else if (find_row(*object, fde, key - 1, &row)) {
     rule = pack_rule(*object, row);
   }

@@ -1,7 +1,9 @@
 #include "unwind/slow_walk.h"
 
+#include "unwind/frame_pointer.h"
 #include "unwind/frame_registers.h"
 #include "unwind/kernel_frame.h"
+#include "unwind/registered_frames.h"
 #include "unwind/rule_cache.h"
 #include "unwind/stack_memory.h"
 
@@ -56,6 +58,30 @@ bool step_by_rule(Rule rule, WalkState* state, StackMemory* memory, uintptr_t* n
   return true;
 }
 
+// One step from a frame without call-frame information, like step_by_rule().
+bool step_by_guess(WalkState* state, StackMemory* memory, uintptr_t* next_key) {
+  Registers caller;
+  if (!guess_caller(memory, {state->key, state->sp, state->fp}, &caller)) return false;
+  state->sp = caller.sp;
+  state->fp = caller.fp;
+  *next_key = caller.pc;
+  return true;
+}
+
+// The same by the interpreter. What other registers hold in the caller is not known.
+Step step_by_guess(FrameRegisters* machine, StackMemory* memory) {
+  const uintptr_t* const at = machine->registers;
+  Registers caller;
+  if (!machine->has(kRbp) || !guess_caller(memory, {at[kReturn], at[kRsp], at[kRbp]}, &caller)) {
+    return Step::kLost;
+  }
+  machine->known = 0;
+  machine->set(kReturn, caller.pc);
+  machine->set(kRsp, caller.sp);
+  machine->set(kRbp, caller.fp);
+  return Step::kGuess;
+}
+
 // One step of the interpreter. `*exact`: the pc is where a signal interrupted, not a return
 // address; updated for the caller.
 Step step_by_interpreter(FrameRegisters* machine, bool* exact, StackMemory* memory) {
@@ -64,12 +90,21 @@ Step step_by_interpreter(FrameRegisters* machine, bool* exact, StackMemory* memo
   const Object* object = loaded_object(pc, &scratch);
   Fde fde;
   Row row;
-  if (object == nullptr || !find_fde(*object, pc, &fde) || !find_row(*object, fde, pc, &row)) {
-    return Step::kLost;
+  Step step;
+  const bool described = object == nullptr
+                             ? find_registered_row(pc, &scratch, &row)
+                             : find_fde(*object, pc, &fde) && find_row(*object, fde, pc, &row);
+  if (described) {
+    const Bounds& bounds = object == nullptr ? scratch.bounds : object->bounds;
+    step = step_by_row(bounds, row, machine, memory);
+    *exact = row.signal_frame;
+  } else if (object != nullptr && is_loader(*object)) {
+    return Step::kBottom;
+  } else {
+    step = step_by_guess(machine, memory);
+    *exact = false;
   }
-  const Step step = step_by_row(object->bounds, row, machine, memory);
-  *exact = row.signal_frame;
-  if (step == Step::kCaller) memory->moved_to(machine->registers[kRsp]);
+  if (step == Step::kCaller || step == Step::kGuess) memory->moved_to(machine->registers[kRsp]);
   return step;
 }
 
@@ -111,12 +146,15 @@ bool unwind_to(const Registers& from, FrameRegisters* machine, StackMemory* memo
     if (rule.kind() == RuleKind::kBottom) return state.result(End::kBottom);
     if (rule.kind() == RuleKind::kSpecial) return full_walk(from, state.frames, state.depth);
     uintptr_t key;
-    if (!step_by_rule(rule, &state, &memory, &key)) return state.result(End::kLost);
+    const bool guess = rule.kind() == RuleKind::kLost;
+    const bool stepped =
+        guess ? step_by_guess(&state, &memory, &key) : step_by_rule(rule, &state, &memory, &key);
+    if (!stepped) return state.result(End::kLost);
     if (key == 0) return state.result(End::kBottom);
     if (key >= kKeyEnd) return state.result(End::kLost);
     if (state.count == state.depth) return state.result(End::kDepth);
     memory.moved_to(state.sp);
-    state.enter(key);
+    guess ? state.enter_guessed(key) : state.enter(key);
   }
 }
 
@@ -129,7 +167,7 @@ bool unwind_to(const Registers& from, FrameRegisters* machine, StackMemory* memo
   machine.set(kReturn, from.pc);
   machine.set(kRsp, from.sp);
   machine.set(kRbp, from.fp);
-  WalkState state = {0, from.sp, from.fp, 0, frames, 0, depth};
+  WalkState state = {0, from.sp, from.fp, 0, frames, 0, depth, 0};
   state.enter(from.pc);
   for (bool exact = false;;) {
     const Step step = step_by_interpreter(&machine, &exact, &memory);
@@ -139,7 +177,7 @@ bool unwind_to(const Registers& from, FrameRegisters* machine, StackMemory* memo
     if (pc == 0 && !exact) return state.result(End::kBottom);
     if (pc == 0 || pc >= kKeyEnd - 1) return state.result(End::kLost);
     if (state.count == depth) return state.result(End::kDepth);
-    state.enter(pc + (exact ? 1 : 0));
+    step == Step::kGuess ? state.enter_guessed(pc) : state.enter(pc + (exact ? 1 : 0));
   }
 }
 

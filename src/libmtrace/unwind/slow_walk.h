@@ -23,6 +23,7 @@ struct WalkState {
   uintptr_t* frames;
   uint32_t count;
   uint32_t depth;
+  uint8_t guessed;  // as in Walk
 
   // Enters the frame of `next_key` as the last one.
   void enter(uintptr_t next_key) {
@@ -30,7 +31,12 @@ struct WalkState {
     frames[count++] = next_key - 1;
     key = next_key;
   }
-  Walk result(End end) const { return {format::mix64(hash), count, end}; }
+  // The same of a frame that was guessed.
+  void enter_guessed(uintptr_t next_key) {
+    if (guessed == 0) guessed = static_cast<uint8_t>(count);
+    enter(next_key);
+  }
+  Walk result(End end) const { return {format::mix64(hash), count, end, guessed}; }
 };
 
 // Goes on from `state`; from the beginning at `from`, with all registers, where that is needed.

@@ -95,6 +95,15 @@ bool StackMemory::extend_other(uintptr_t address, unsigned size) {
   return true;
 }
 
+bool StackMemory::read_above(uintptr_t sp, uintptr_t address, uintptr_t* value) {
+  const bool own = covers(trusted_, sp);
+  const bool inside = own ? covers(trusted_, address) && trusted_.high - address >= sizeof *value
+                          : extend_other(address, sizeof *value);
+  if (address < sp || !inside) return false;
+  memcpy(value, reinterpret_cast<const void*>(address), sizeof *value);
+  return true;
+}
+
 bool StackMemory::read_sized(uintptr_t address, unsigned size, uintptr_t* value) {
   uintptr_t word = 0;
   if ((covers(trusted_, address) && trusted_.high - address >= size) ||

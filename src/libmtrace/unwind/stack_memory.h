@@ -63,6 +63,9 @@ class StackMemory {
   bool read(uintptr_t address, uintptr_t* value) {
     return read_sized(address, sizeof *value, value);
   }
+  // The same of a word at or above `sp`, to which the walk has moved, and in the same stack. False,
+  // too, of one that is more than 64 KiB above it in a stack other than the thread's own.
+  bool read_above(uintptr_t sp, uintptr_t address, uintptr_t* value);
   // `size` of 1, 2, 4 or 8 bytes, zero-extended.
   bool read_sized(uintptr_t address, unsigned size, uintptr_t* value);
 

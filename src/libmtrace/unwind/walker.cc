@@ -43,7 +43,7 @@ template <typename Notes>
 [[gnu::always_inline]] inline Walk plain_walk(Notes notes, const StackRange& trusted,
                                               const Registers& from, uintptr_t* frames,
                                               unsigned depth) {
-  WalkState state = {from.pc, from.sp, from.fp, 0, frames, 0, depth};
+  WalkState state = {from.pc, from.sp, from.fp, 0, frames, 0, depth, 0};
   state.enter(from.pc);
   Rule rule = rule_for(state.key);
   if (__builtin_expect(!covers(trusted, state.sp), 0)) rule = Rule();

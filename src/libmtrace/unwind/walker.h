@@ -50,6 +50,9 @@ struct Walk {
   uint64_t hash;   // of the frames; equal frames give an equal hash within this process
   uint32_t count;  // frames written
   End end;
+  // Index of the first frame that was guessed by frame pointer (unwind/frame_pointer.h): it and all
+  // that follow may be wrong. 0: none was; the first frame never is.
+  uint8_t guessed;
 };
 
 // Writes up to `depth` (1 to 128) look-up addresses, innermost first: the return address minus

@@ -42,6 +42,7 @@ Value frame(const Table& table, const profile::Frame& frame) {
   }
   if (frame.place == Place::kModule) out["module"] = module_name(table.modules()[frame.module]);
   out[frame.place == Place::kModule ? "offset" : "address"] = fmt::format("0x{:x}", frame.offset);
+  if (frame.guessed) out["guessed"] = true;
   return out;
 }
 

@@ -12,7 +12,8 @@
 namespace mtrace::json {
 
 // Returns {"function", "file", "line", "module", "offset"}, as far as known; {"inlined": true} in
-// place of the module for an inlined function, {"address"} for code outside all modules.
+// place of the module for an inlined function, {"address"} for code outside all modules;
+// {"guessed": true} where a frame pointer led to the frame.
 Value frame(const analyze::Table& table, const profile::Frame& frame);
 
 // Adds "frames", innermost first, and "cut" if the stack ends at the depth.

@@ -184,7 +184,10 @@ class Text {
       fmt::format_to(std::back_inserter(out_), "\t{}={}", format::kFieldCall, call);
     }
     line("\t{}={:016x}", format::kFieldStack, id);
-    for (const uint64_t frame : stack.frames) write_frame(frame, stack.retired);
+    for (size_t i = 0; i < stack.frames.size(); ++i) {
+      const bool guessed = stack.guessed != 0 && i == stack.guessed;
+      write_frame(stack.frames[i], stack.retired, guessed ? "?" : "");
+    }
     if (stack.cut) line("\t{}", format::kCutLine);
   }
 
@@ -217,11 +220,11 @@ class Text {
     return name;
   }
 
-  void write_frame(uint64_t frame, uint32_t retired) {
+  void write_frame(uint64_t frame, uint32_t retired, const char* mark) {
     const size_t module = modules_.find(frame, retired);
-    if (module == LedgerModules::kNone) return line("\t(0x{:x})", frame);
+    if (module == LedgerModules::kNone) return line("\t(0x{:x}){}", frame, mark);
     used_[module] = true;
-    line("\t({}+0x{:x})", module_name(module), frame - state_.modules[module].entry.base);
+    line("\t({}+0x{:x}){}", module_name(module), frame - state_.modules[module].entry.base, mark);
   }
 
   void write_tail() {

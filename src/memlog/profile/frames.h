@@ -26,6 +26,7 @@ struct Frame {
   uint64_t offset = 0;     // 0 for kInlined
   Name function;           // empty: unknown
   Name source;             // FILE:LINE, empty: unknown
+  bool guessed = false;    // it and those behind it may be wrong; never for kInlined
 
   bool operator==(const Frame&) const = default;
 };

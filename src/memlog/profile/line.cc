@@ -141,6 +141,8 @@ void read_place(std::string_view text, ModuleTable& modules, Frame& frame) {
     frame.place = Place::kInlined;
     return;
   }
+  frame.guessed = text.ends_with(format::kGuessedMark);
+  if (frame.guessed) text.remove_suffix(1);
   if (text.size() < 5 || text.front() != '(' || text.back() != ')') bad();
   const std::string_view inner = text.substr(1, text.size() - 2);
   const size_t plus = inner.rfind("+0x");

@@ -90,6 +90,7 @@ void append_place(std::string& out, const Frame& frame, const std::string& modul
   }
   append_hex(out, frame.offset);
   out += ')';
+  if (frame.guessed) out += format::kGuessedMark;
 }
 
 }  // namespace

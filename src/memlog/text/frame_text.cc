@@ -22,7 +22,9 @@ std::string short_place(const Table& table, const Frame& frame, bool with_offset
   const profile::Module& module = table.modules()[frame.module];
   const std::string path = plain(module.path);
   const std::string name = profile::base_name(path);
-  return with_offset ? fmt::format("({}+0x{:x})", name, frame.offset) : fmt::format("({})", name);
+  const char* mark = frame.guessed ? "?" : "";
+  return with_offset ? fmt::format("({}+0x{:x}){}", name, frame.offset, mark)
+                     : fmt::format("({}){}", name, mark);
 }
 
 }  // namespace
@@ -44,7 +46,7 @@ std::string run_text(const Table& table, const Frame& frame, size_t frames, cons
 std::string frame_text(const Table& table, const Frame& frame, const Style& style) {
   std::string text = function_text(table, frame, style);
   if (!frame.source.empty()) {
-    text += "  " + coloured(plain(frame.source), kFaint, style);
+    text += "  " + coloured(plain(frame.source) + (frame.guessed ? " ?" : ""), kFaint, style);
   } else if (!frame.function.empty()) {
     text += "  " + coloured(short_place(table, frame, false), kFaint, style);
   }

@@ -43,7 +43,8 @@ bool TakenWalk::holds(uintptr_t address) const {
 
   const Walk full = full_walk(from, frames, depth);
   const std::vector<uintptr_t> interpreted(frames, frames + full.count);
-  if (interpreted != taken.frames || full.end != taken.walk.end || full.hash != taken.walk.hash) {
+  if (interpreted != taken.frames || full.end != taken.walk.end || full.hash != taken.walk.hash ||
+      full.guessed != taken.walk.guessed) {
     taken.difference += "ours" + text_of(taken.frames) + " interpreter" + text_of(interpreted);
   }
 
@@ -54,7 +55,10 @@ bool TakenWalk::holds(uintptr_t address) const {
   while (own < theirs.size() && theirs[own] != from.pc - 1) ++own;
   theirs.erase(theirs.begin(), theirs.begin() + static_cast<ptrdiff_t>(own));
   if (theirs.size() > depth) theirs.resize(depth);
-  if (theirs != taken.frames) {
+  // libgcc ends where we begin to guess.
+  std::vector<uintptr_t> ours = taken.frames;
+  if (taken.walk.guessed != 0) ours.resize(taken.walk.guessed);
+  if (theirs != ours) {
     taken.difference += "ours" + text_of(taken.frames) + " libgcc" + text_of(theirs);
   }
   return taken;
