@@ -37,14 +37,15 @@ time_t seconds_of(const std::string& time) {
 
 }  // namespace
 
-PerfMap::PerfMap(std::string_view text) {
+PerfMap::PerfMap(std::string_view text, uint64_t then) {
   size_t order = 0;
   for (std::string_view line : profile::split(text, '\n')) {
+    const bool later = static_cast<uint64_t>(line.data() + line.size() - text.data()) > then;
     const auto begin = loose_hex(next_word(line));
     const auto size = loose_hex(next_word(line));
     uint64_t end = 0;
     if (!begin || !size || line.empty() || __builtin_add_overflow(*begin, *size, &end)) continue;
-    ranges_.push_back({*begin, end, order++, std::string(line)});
+    ranges_.push_back({*begin, end, order++, later, std::string(line)});
     longest_ = std::max(longest_, *size);
   }
   std::stable_sort(ranges_.begin(), ranges_.end(),
@@ -56,15 +57,19 @@ const std::string* PerfMap::find(uint64_t address) const {
       std::upper_bound(ranges_.begin(), ranges_.end(), address,
                        [](uint64_t value, const Range& range) { return value < range.begin; });
   const Range* best = nullptr;
+  const auto is_better = [&best](const Range& range) {
+    if (best == nullptr) return true;
+    return range.later == best->later ? range.order > best->order : best->later;
+  };
   while (after != ranges_.begin()) {
     --after;
     if (address - after->begin >= longest_) break;
-    if (address < after->end && (best == nullptr || after->order > best->order)) best = &*after;
+    if (address < after->end && is_better(*after)) best = &*after;
   }
   return best == nullptr ? nullptr : &best->name;
 }
 
-PerfMap load_perf_map(int64_t pid, const std::string& started) {
+PerfMap load_perf_map(int64_t pid, const std::string& started, uint64_t then) {
   const std::string path = fmt::format("/tmp/perf-{}.map", pid);
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (file < 0) return {};
@@ -79,7 +84,7 @@ PerfMap load_perf_map(int64_t pid, const std::string& started) {
     if (got > 0) text.append(buffer, static_cast<size_t>(got));
   }
   ::close(file);
-  return PerfMap(text);
+  return PerfMap(text, then);
 }
 
 }  // namespace mtrace::symbolize

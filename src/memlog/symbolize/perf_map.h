@@ -13,11 +13,12 @@ namespace mtrace::symbolize {
 class PerfMap {
  public:
   PerfMap() = default;
-  // Parses the map. Skips malformed lines: the runtime may be writing at the same time.
-  explicit PerfMap(std::string_view text);
+  // Parses the map. Skips malformed lines: the runtime may be writing at the same time. `then`:
+  // bytes that it had when the report was taken.
+  explicit PerfMap(std::string_view text, uint64_t then = UINT64_MAX);
 
-  // Returns the name at an address, or nullptr. Of overlapping entries the last in the file wins:
-  // new code replaces old code.
+  // Returns the name at an address, or nullptr. Of overlapping entries the last that was there when
+  // the report was taken wins: new code replaces old code. Where none was there, the last of all.
   const std::string* find(uint64_t address) const;
 
  private:
@@ -25,6 +26,7 @@ class PerfMap {
     uint64_t begin;
     uint64_t end;
     size_t order;
+    bool later;  // was not there yet when the report was taken
     std::string name;
   };
   std::vector<Range> ranges_;  // sorted by begin
@@ -34,6 +36,7 @@ class PerfMap {
 // Loads the map of process `pid`. Returns an empty map unless the file is regular, belongs to this
 // user or root, and was written since `started` (a time as in a memlog): anyone can write to /tmp,
 // and pids are reused.
-PerfMap load_perf_map(int64_t pid, const std::string& started);
+// `then`: as in PerfMap.
+PerfMap load_perf_map(int64_t pid, const std::string& started, uint64_t then = UINT64_MAX);
 
 }  // namespace mtrace::symbolize

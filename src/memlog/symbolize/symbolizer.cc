@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "format/memlog.h"
+#include "profile/text.h"
 #include "profile/writer.h"
 #include "symbolize/elf_file.h"
 #include "symbolize/linked_allocator.h"
@@ -154,6 +155,17 @@ bool has_bare_addresses(const Memlog& memlog) {
   });
 }
 
+// Bytes that the perf map had when the report was taken; without such a line: any number.
+uint64_t perf_map_size(const Memlog& memlog) {
+  for (const profile::Field& line : memlog.after) {
+    if (line.key != format::kKeyPerfMap) continue;
+    const std::string_view value = line.value;
+    return profile::read_unsigned(value.substr(0, value.find(' ')), UINT64_MAX)
+        .value_or(UINT64_MAX);
+  }
+  return UINT64_MAX;
+}
+
 std::string key_of(const profile::Module& module) { return module.path + '\0' + module.build_id; }
 
 }  // namespace
@@ -255,9 +267,10 @@ void Symbolizer::resolve(Memlog& memlog) {
     }
   }
   note_allocators(memlog, known);
-  const PerfMap perf_map = has_bare_addresses(memlog) && taken_here(memlog.header)
-                               ? load_perf_map(memlog.header.pid, memlog.header.started)
-                               : PerfMap();
+  const PerfMap perf_map =
+      has_bare_addresses(memlog) && taken_here(memlog.header)
+          ? load_perf_map(memlog.header.pid, memlog.header.started, perf_map_size(memlog))
+          : PerfMap();
 
   size_t frames = 0;
   size_t named = 0;

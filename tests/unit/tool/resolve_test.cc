@@ -13,6 +13,7 @@
 #include "profile/reader.h"
 #include "profile/text.h"
 #include "resolve_fixture.h"
+#include "symbolize/perf_map.h"
 #include "symbolize/this_host.h"
 #include "tool_test.h"
 
@@ -187,6 +188,19 @@ TEST_F(Resolve, PerfMapOfThisMachineAlone) {
   EXPECT_EQ(report(symbolize::this_boot_id(), "2999-01-01T00:00:00").find("LazyCompile"),
             std::string::npos);
   std::filesystem::remove(map);
+}
+
+// Of the names of one address the last one that was there when the report was taken counts.
+TEST_F(Resolve, PerfMapAsItWasThen) {
+  const std::string before = "1000 40 first\n1000 40 second\n";
+  const symbolize::PerfMap map(before + "1000 40 third\n2000 40 later\n2000 40 last\nrubbish",
+                               before.size());
+  EXPECT_EQ(*map.find(0x1000), "second");
+  EXPECT_EQ(*map.find(0x203f), "last");
+  EXPECT_EQ(map.find(0x2040), nullptr);
+  EXPECT_EQ(*symbolize::PerfMap(before + "1000 40 third\n").find(0x1000), "third");
+  // In the middle of a line.
+  EXPECT_EQ(*symbolize::PerfMap(before, before.size() - 1).find(0x1000), "first");
 }
 
 TEST_F(Resolve, FilesAndStatus) {
