@@ -4,12 +4,16 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
+#include "base/own_ranges.h"
+
 namespace mtrace::sys {
 
 void* map_memory(size_t bytes) {
   const long result = call(SYS_mmap, 0L, bytes, PROT_READ | PROT_WRITE,
                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1L, 0L);
-  return failed(result) ? nullptr : reinterpret_cast<void*>(result);
+  if (failed(result)) return nullptr;
+  add_own_range(static_cast<uintptr_t>(result), bytes);
+  return reinterpret_cast<void*>(result);
 }
 
 unsigned long address_space_limit() {
@@ -18,7 +22,10 @@ unsigned long address_space_limit() {
   return limit.rlim_cur;
 }
 
-void unmap_memory(void* memory, size_t bytes) { call(SYS_munmap, memory, bytes); }
+void unmap_memory(void* memory, size_t bytes) {
+  remove_own_range(reinterpret_cast<uintptr_t>(memory));
+  call(SYS_munmap, memory, bytes);
+}
 
 void* map_sparse_memory(size_t bytes) {
   void* memory = map_memory(bytes);

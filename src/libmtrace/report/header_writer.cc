@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "format/escape.h"
 #include "format/memlog.h"
 #include "ledger/kind_names.h"
@@ -14,6 +15,7 @@
 #include "report/mapped_ledger.h"
 #include "report/memory_use.h"
 #include "report/misuse.h"
+#include "report/resident_memory.h"
 #include "unwind/modules.h"
 
 namespace mtrace::report {
@@ -77,12 +79,26 @@ void write_calls(Writer& out, const ledger::ThreadTotals& totals) {
   if (*between == ' ') out.put('\n');
 }
 
-void write_memory_use(Writer& out) {
+void write_memory_use(Writer& out, uint64_t live, const ledger::Ledger& ledger) {
   const MemoryUse use = memory_use();
   if (use.resident == 0) return;
+  write_resident(out, use.resident, live, ledger);
   bytes_line(out, format::kKeyRss, use.resident);
   bytes_line(out, format::kKeyRssMax, use.resident_max);
   bytes_line(out, format::kKeyVirtual, use.address_space);
+}
+
+// Code that is made later may lie where other code was when this report was taken.
+void write_perf_map(Writer& out, uint32_t pid) {
+  char path[48];
+  Writer name(path, sizeof path);
+  name.text("/tmp/perf-").number(pid).text(".map");
+  if (name.finish() != 0) return;
+  const long file = sys::open_to_read(path);
+  if (sys::failed(file)) return;
+  const long bytes = sys::file_size(static_cast<int>(file));
+  sys::close_file(static_cast<int>(file));
+  if (!sys::failed(bytes)) bytes_line(out, format::kKeyPerfMap, static_cast<uint64_t>(bytes));
 }
 
 }  // namespace
@@ -150,7 +166,8 @@ void write_tail(Writer& out, const Occasion& occasion, const Snapshot& snapshot,
   }
   meta(out, format::kKeyReports).text("written=").number(occasion.seq);
   out.text(" failed=").number(occasion.failures).put('\n');
-  write_memory_use(out);
+  write_memory_use(out, ledger::live_bytes(snapshot.total()), ledger);
+  write_perf_map(out, host.pid);
   milliseconds_line(out, format::kKeyResolution,
                     std::max(sys::coarse_resolution(),
                              ledger::nanoseconds_of(ledger::packed_step(snapshot.ticks()))));

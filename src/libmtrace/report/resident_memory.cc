@@ -1,0 +1,265 @@
+#include "report/resident_memory.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/file.h"
+#include "base/own_ranges.h"
+#include "base/probe.h"
+#include "base/syscall.h"
+#include "format/escape.h"
+#include "format/memlog.h"
+
+namespace mtrace::report {
+namespace {
+
+constexpr uint64_t kMiB = uint64_t{1} << 20;
+constexpr uint64_t kLeast = 8 * kMiB;  // that is named, and a fifth of all
+
+constexpr char kMadeCode[] = "code made at run time";
+constexpr char kV8Heap[] = "V8 heap";
+constexpr char kJavaHeap[] = "Java heap";
+constexpr char kOwn[] = "mtrace's tables";
+constexpr char kUnnamed[] = "mapped without a name";
+
+// A mapping with resident memory. Those that may hold blocks have no name until all blocks have
+// been seen.
+struct Mapping {
+  uintptr_t start;
+  uintptr_t end;
+  uint64_t resident;
+  uint64_t large;  // of it, bytes of blocks with mappings of their own
+  uint32_t name;   // index of a Kind
+  bool blocks;     // small blocks lie in it: it is malloc's
+};
+
+struct Kind {
+  char name[240];
+  uint64_t resident;
+};
+
+constexpr uint32_t kMostMappings = 8192;
+constexpr uint32_t kMostKinds = 512;  // files, mostly
+constexpr uint32_t kNoKind = ~0u;
+// A block of so many bytes, and no smaller one, may have a mapping of its own: malloc's default
+// threshold. (It grows as such blocks are freed, up to 32 MiB.)
+constexpr uint64_t kLargeBlock = 128 * 1024;
+
+struct Scratch {
+  Mapping mappings[kMostMappings];
+  Kind kinds[kMostKinds];
+  char text[16384];
+};
+
+// V8's heap consists of chunks of 256 KiB and more, on such boundaries. They begin with their size,
+// and have in the fourth and fifth word where their objects begin and end (V8's
+// memory-chunk-layout; as in node 18 and 20).
+bool is_v8_chunk(const Mapping& mapping) {
+  constexpr uintptr_t kChunk = 256 * 1024;
+  uintptr_t words[5];
+  if (mapping.start % kChunk != 0 || mapping.end - mapping.start < kChunk ||
+      !sys::read_memory(mapping.start, words, sizeof words)) {
+    return false;
+  }
+  const uintptr_t size = words[0];
+  return size % 4096 == 0 && size >= kChunk && words[3] > mapping.start &&
+         words[3] - mapping.start < kChunk && words[4] > words[3] &&
+         words[4] - mapping.start <= size;
+}
+
+class Regions {
+ public:
+  explicit Regions(Scratch& scratch) : scratch_(scratch) {}
+
+  bool read() {
+    // thread-self: of a process whose first thread has ended, self knows no memory.
+    const long file = sys::open_to_read("/proc/thread-self/smaps");
+    if (sys::failed(file)) return false;
+    char* const text = scratch_.text;
+    size_t held = 0;
+    uint64_t at = 0;
+    for (;;) {
+      const long got =
+          sys::read_at(static_cast<int>(file), text + held, sizeof scratch_.text - held, at);
+      if (sys::failed(got) || got == 0) break;
+      at += static_cast<uint64_t>(got);
+      held = take_lines(text, held + static_cast<size_t>(got));
+    }
+    sys::close_file(static_cast<int>(file));
+    close_mapping();
+    return count_ != 0;
+  }
+
+  // `bytes` at `address` are a live block.
+  void see_block(uintptr_t address, uint64_t bytes) {
+    Mapping* const mapping = find(address);
+    if (mapping == nullptr) return;
+    if (bytes < kLargeBlock) {
+      mapping->blocks = true;
+    } else {
+      mapping->large += bytes;
+    }
+  }
+
+  void add_up() {
+    for (uint32_t i = 0; i < count_; ++i) {
+      Mapping& mapping = scratch_.mappings[i];
+      if (mapping.name == kNoKind) mapping.name = kind_of(mapping);
+      if (mapping.name == kNoKind) continue;
+      scratch_.kinds[mapping.name].resident +=
+          mapping.resident - std::min(mapping.resident, mapping.large);
+    }
+    std::sort(scratch_.kinds, scratch_.kinds + kinds_,
+              [](const Kind& a, const Kind& b) { return a.resident > b.resident; });
+  }
+
+  const Kind* begin() const { return scratch_.kinds; }
+  const Kind* end() const { return scratch_.kinds + kinds_; }
+
+ private:
+  // Takes the whole lines of a text; what remains is moved to its beginning. A line that fills the
+  // buffer is dropped.
+  size_t take_lines(char* text, size_t size) {
+    size_t begin = 0;
+    for (;;) {
+      auto* const end = static_cast<char*>(memchr(text + begin, '\n', size - begin));
+      if (end == nullptr) break;
+      *end = '\0';
+      take_line(text + begin);
+      begin = static_cast<size_t>(end - text) + 1;
+    }
+    if (begin == 0 && size == sizeof scratch_.text) return 0;
+    memmove(text, text + begin, size - begin);
+    return size - begin;
+  }
+
+  void take_line(const char* line) {
+    const char first = line[0];
+    const bool header = (first >= '0' && first <= '9') || (first >= 'a' && first <= 'f');
+    if (header) {
+      close_mapping();
+      open_mapping(line);
+    } else if (strncmp(line, "Rss:", 4) == 0) {
+      const char* at = line + 4;
+      while (*at == ' ') ++at;
+      for (; *at >= '0' && *at <= '9'; ++at) {
+        now_.resident = now_.resident * 10 + static_cast<uint64_t>(*at - '0');
+      }
+    }
+  }
+
+  static uintptr_t read_hex(const char*& at) {
+    uintptr_t number = 0;
+    for (; (*at >= '0' && *at <= '9') || (*at >= 'a' && *at <= 'f'); ++at) {
+      number = number << 4 | static_cast<uintptr_t>(*at <= '9' ? *at - '0' : *at - 'a' + 10);
+    }
+    return number;
+  }
+
+  // "START-END PERM OFFSET DEVICE INODE   PATH"
+  void open_mapping(const char* line) {
+    now_ = {};
+    now_.start = read_hex(line);
+    if (*line == '-') ++line;
+    now_.end = read_hex(line);
+    executable_ = strlen(line) > 3 && line[3] == 'x';
+    for (unsigned field = 0; field < 4 && *line != '\0'; ++field) {
+      while (*line == ' ') ++line;
+      while (*line != ' ' && *line != '\0') ++line;
+    }
+    while (*line == ' ') ++line;
+    const size_t length = std::min(strlen(line), sizeof path_ - 1);
+    memcpy(path_, line, length);
+    path_[length] = '\0';
+  }
+
+  void close_mapping() {
+    now_.resident *= 1024;
+    if (strstr(path_, "/libjvm.so") != nullptr) java_ = true;
+    if (now_.resident == 0 || count_ == kMostMappings) return;
+    now_.name = kNoKind;
+    if (path_[0] != '\0' && strcmp(path_, "[heap]") != 0) {
+      now_.name = kind(path_);
+    } else if (executable_) {
+      now_.name = kind(kMadeCode);
+    }
+    now_.blocks = strcmp(path_, "[heap]") == 0;
+    scratch_.mappings[count_++] = now_;
+    now_ = {};
+    path_[0] = '\0';
+  }
+
+  // Of a mapping without a name; kNoKind: it is malloc's.
+  uint32_t kind_of(const Mapping& mapping) {
+    constexpr uintptr_t kCompressed = uintptr_t{32} << 30;
+    // HotSpot puts a heap that compressed references reach into the lowest 32 GiB.
+    if (java_ && mapping.end <= kCompressed) return kind(kJavaHeap);
+    if (is_v8_chunk(mapping)) return kind(kV8Heap);
+    if (mapping.blocks) return kNoKind;
+    const bool own =
+        sys::own_bytes_in(mapping.start, mapping.end) * 2 > mapping.end - mapping.start;
+    return kind(own ? kOwn : kUnnamed);
+  }
+
+  uint32_t kind(const char* name) {
+    uint32_t i = 0;
+    while (i < kinds_ && strcmp(scratch_.kinds[i].name, name) != 0) ++i;
+    if (i == kMostKinds) return kNoKind;
+    if (i == kinds_) {
+      memcpy(scratch_.kinds[i].name, name, strlen(name));  // ended by the zeros behind it
+      ++kinds_;
+    }
+    return i;
+  }
+
+  Mapping* find(uintptr_t address) {
+    if (last_ != nullptr && address >= last_->start && address < last_->end) return last_;
+    Mapping* const begin = scratch_.mappings;
+    Mapping* const behind = std::upper_bound(
+        begin, begin + count_, address,
+        [](uintptr_t value, const Mapping& mapping) { return value < mapping.start; });
+    if (behind == begin || address >= behind[-1].end) return nullptr;
+    return last_ = behind - 1;
+  }
+
+  Scratch& scratch_;
+  uint32_t count_ = 0;
+  uint32_t kinds_ = 0;
+  bool java_ = false;
+  Mapping now_ = {};
+  bool executable_ = false;
+  char path_[sizeof Kind::name] = {};
+  Mapping* last_ = nullptr;
+};
+
+void write_line(Writer& out, const Regions& regions, uint64_t resident) {
+  const char* between = ": resident, not malloc's: ";
+  for (const Kind& kind : regions) {
+    if (kind.resident < kLeast || kind.resident < resident / 5) break;
+    if (*between == ':') out.text("# ").text(format::kKeyNote);
+    out.text(between).escaped(kind.name, strlen(kind.name), format::kReservedNone);
+    out.put(' ').number(kind.resident / kMiB).text(" MiB");
+    between = ", ";
+  }
+  if (*between == ',') out.text(" (of ").number(resident / kMiB).text(" MiB)\n");
+}
+
+}  // namespace
+
+void write_resident(Writer& out, uint64_t resident, uint64_t live, const ledger::Ledger& ledger) {
+  const uint64_t other = resident - std::min(resident, live);
+  if (other < kLeast || other < resident / 5) return;
+  auto* const scratch = static_cast<Scratch*>(sys::map_memory(sizeof(Scratch)));
+  if (scratch == nullptr) return;
+  Regions regions(*scratch);
+  if (regions.read()) {
+    ledger.blocks.for_each([&](uintptr_t address, const ledger::Block& block) {
+      regions.see_block(address, block.size);
+    });
+    regions.add_up();
+    write_line(out, regions, resident);
+  }
+  sys::unmap_memory(scratch, sizeof(Scratch));
+}
+
+}  // namespace mtrace::report

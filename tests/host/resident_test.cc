@@ -1,0 +1,73 @@
+// Memory that is resident and not malloc's: a note names it.
+#include <regex>
+
+#include "host_test.h"
+
+namespace mtrace::test {
+namespace {
+
+class ResidentTest : public HostTest {
+ protected:
+  // MiB by name, of the note of a report.
+  static std::map<std::string, int> named(const Memlog& log) {
+    const std::string begin = "resident, not malloc's: ";
+    std::map<std::string, int> kinds;
+    for (const auto& [key, value] : log.meta) {
+      if (key != "note" || !value.starts_with(begin)) continue;
+      std::string rest = value.substr(begin.size(), value.rfind(" (of ") - begin.size());
+      const std::regex item("(?:^|, )(.+?) ([0-9]+) MiB(?=,|$)");
+      for (std::sregex_iterator i(rest.begin(), rest.end(), item), end; i != end; ++i) {
+        kinds[(*i)[1]] = std::stoi((*i)[2]);
+      }
+    }
+    return kinds;
+  }
+};
+
+TEST_F(ResidentTest, NamesEachKind) {
+  const std::string file = temp() + "/file";
+  const Result result = run(traced({program("resident"), file}));
+  ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
+  const std::vector<Memlog> logs = logs_of(result.pid);
+  ASSERT_EQ(logs.size(), 1u);
+  EXPECT_EQ(named(logs[0]),
+            (std::map<std::string, int>{
+                {"mapped without a name", 24}, {file, 24}, {"code made at run time", 20}}));
+}
+
+// What is not much is not looked for, nor is malloc's own.
+TEST_F(ResidentTest, NothingToSay) {
+  for (const std::vector<std::string>& argv : {std::vector<std::string>{program("three_leaks")},
+                                               {"/usr/bin/sqlite3", ":memory:", "select 1"}}) {
+    const Result result = run(traced(argv));
+    for (const Memlog& log : logs_of(result.pid)) {
+      EXPECT_EQ(named(log), (std::map<std::string, int>())) << argv[0];
+    }
+  }
+}
+
+TEST_F(ResidentTest, HeapOfV8) {
+  const std::string script = temp() + "/heap.js";
+  // 40 MiB of numbers in V8's heap, and 24 MiB that malloc gave.
+  write_file(script,
+             "const kept = [];\n"
+             "for (let i = 0; i < 40; ++i) kept.push(new Array(131072).fill(1.5));\n"
+             "for (let i = 0; i < 24; ++i) kept.push(Buffer.alloc(1 << 20, 1));\n"
+             "process.kill(process.pid, 'SIGUSR2');\n"
+             "setTimeout(() => console.log(kept.length), 1);\n");
+  Command command = traced({"/usr/bin/node", script});
+  command.env["MTRACE_SIGNAL"] = "USR2";
+  const Result result = run(command);
+  EXPECT_EQ(result.out, "64\n") << result.how() << result.err;
+  const std::vector<Memlog> logs = logs_of(result.pid);
+  ASSERT_GE(logs.size(), 1u);
+  const std::map<std::string, int> kinds = named(logs[0]);
+  ASSERT_EQ(kinds.count("V8 heap"), 1u) << logs[0].path;
+  EXPECT_GE(kinds.at("V8 heap"), 40);
+  EXPECT_LT(kinds.at("V8 heap"), 60);
+  // malloc's 24 MiB are none of them.
+  EXPECT_EQ(kinds.count("mapped without a name"), 0u);
+}
+
+}  // namespace
+}  // namespace mtrace::test

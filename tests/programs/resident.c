@@ -1,0 +1,44 @@
+/* Memory of several kinds, all of it resident: mapped without a name (24 MiB), the file of the first
+ * argument (24 MiB), executable memory (20 MiB), and malloc's in large and in small blocks (8 MiB
+ * each). */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { kMiB = 1 << 20 };
+
+static void check(int good, const char* what) {
+  if (good) return;
+  perror(what);
+  exit(1);
+}
+
+static void* keep[70000];
+
+int main(int argc, char** argv) {
+  const int both = PROT_READ | PROT_WRITE;
+  check(argc == 2, "usage: resident FILE");
+  void* const unnamed = mmap(NULL, 24 * kMiB, both, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  check(unnamed != MAP_FAILED, "mmap");
+  memset(unnamed, 1, 24 * kMiB);
+  const int file = open(argv[1], O_RDWR | O_CREAT, 0600);
+  check(file >= 0 && ftruncate(file, 24 * kMiB) == 0, argv[1]);
+  void* const mapped = mmap(NULL, 24 * kMiB, both, MAP_SHARED, file, 0);
+  check(mapped != MAP_FAILED, "mmap of the file");
+  memset(mapped, 1, 24 * kMiB);
+  void* const code = mmap(NULL, 20 * kMiB, both | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  check(code != MAP_FAILED, "mmap of code");
+  memset(code, 0xc3, 20 * kMiB);
+  for (int i = 0; i < 8; ++i) {
+    keep[i] = malloc(kMiB);
+    memset(keep[i], 1, kMiB);
+  }
+  for (int i = 8; i < 8 + 8 * 1024; ++i) {
+    keep[i] = malloc(1008);
+    memset(keep[i], 1, 1008);
+  }
+  return 0;
+}
