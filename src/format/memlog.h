@@ -80,6 +80,7 @@ inline constexpr char kKeyRss[] = "rss";                // N bytes: resident mem
 inline constexpr char kKeyRssMax[] = "rss-max";         // N bytes: the most that it ever was
 inline constexpr char kKeyVirtual[] = "virtual";        // N bytes: address space of the process
 inline constexpr char kKeyPerfMap[] = "perf-map";       // N bytes: of /tmp/perf-PID.map then
+inline constexpr char kKeyJitDump[] = "jit-dump";        // N bytes PATH: the same of a jitdump
 inline constexpr char kKeyResolution[] = "resolution";  // N.NNN ms: of lifetimes and ages
 inline constexpr char kKeyUptime[] = "uptime";          // N.NNN seconds since `started`
 inline constexpr char kKeyResolved[] = "resolved";      // no, partly, yes

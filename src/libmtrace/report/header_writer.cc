@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include "base/clock.h"
-#include "base/file.h"
 #include "format/escape.h"
 #include "format/memlog.h"
 #include "ledger/kind_names.h"
@@ -12,6 +11,7 @@
 #include "ledger/resource_table.h"
 #include "report/coverage.h"
 #include "report/host.h"
+#include "report/jit_files.h"
 #include "report/mapped_ledger.h"
 #include "report/memory_use.h"
 #include "report/misuse.h"
@@ -88,19 +88,6 @@ void write_memory_use(Writer& out, uint64_t live, const ledger::Ledger& ledger) 
   bytes_line(out, format::kKeyVirtual, use.address_space);
 }
 
-// Code that is made later may lie where other code was when this report was taken.
-void write_perf_map(Writer& out, uint32_t pid) {
-  char path[48];
-  Writer name(path, sizeof path);
-  name.text("/tmp/perf-").number(pid).text(".map");
-  if (name.finish() != 0) return;
-  const long file = sys::open_to_read(path);
-  if (sys::failed(file)) return;
-  const long bytes = sys::file_size(static_cast<int>(file));
-  sys::close_file(static_cast<int>(file));
-  if (!sys::failed(bytes)) bytes_line(out, format::kKeyPerfMap, static_cast<uint64_t>(bytes));
-}
-
 }  // namespace
 
 void write_head(Writer& out, const Occasion& occasion, const Snapshot& snapshot,
@@ -167,7 +154,7 @@ void write_tail(Writer& out, const Occasion& occasion, const Snapshot& snapshot,
   meta(out, format::kKeyReports).text("written=").number(occasion.seq);
   out.text(" failed=").number(occasion.failures).put('\n');
   write_memory_use(out, ledger::live_bytes(snapshot.total()), ledger);
-  write_perf_map(out, host.pid);
+  write_jit_files(out, host.pid);
   milliseconds_line(out, format::kKeyResolution,
                     std::max(sys::coarse_resolution(),
                              ledger::nanoseconds_of(ledger::packed_step(snapshot.ticks()))));

@@ -16,6 +16,7 @@ constexpr uint32_t kMostUnasked = 4095;
 
 // By the low bits of its number: a page that was found executable.
 std::atomic<uintptr_t> code_pages[kPages];
+std::atomic<bool> met{false};
 // Questions to be answered no without a look, and how many after the last look. Hints: a lost
 // update costs a look.
 std::atomic<uint32_t> unasked{0};
@@ -116,7 +117,10 @@ bool is_executable(uintptr_t address) {
   return true;
 }
 
+bool met_made_code() { return met.load(std::memory_order_relaxed); }
+
 void note_executable(uintptr_t address) {
+  if (!met.load(std::memory_order_relaxed)) met.store(true, std::memory_order_relaxed);
   const uintptr_t page = address >> kPageBits;
   std::atomic<uintptr_t>& place = code_pages[page % kPages];
   if (place.load(std::memory_order_relaxed) != page) place.store(page, std::memory_order_relaxed);

@@ -17,4 +17,7 @@ bool is_executable(uintptr_t address);
 // Code at `address` runs.
 void note_executable(uintptr_t address);
 
+// Whether walks have met code that no file describes.
+bool met_made_code();
+
 }  // namespace mtrace::unwind

@@ -9,6 +9,7 @@
 #include <ctime>
 
 #include "profile/text.h"
+#include "symbolize/jit_dump.h"
 
 namespace mtrace::symbolize {
 namespace {
@@ -33,6 +34,25 @@ std::optional<uint64_t> loose_hex(std::string_view word) {
 time_t seconds_of(const std::string& time) {
   tm parts = {};
   return ::strptime(time.c_str(), "%Y-%m-%dT%H:%M:%S", &parts) == nullptr ? -1 : ::timegm(&parts);
+}
+
+// The content of a file that belongs to this user or root and was written since `started`; empty:
+// it is none.
+std::string read_trusted(const std::string& path, const std::string& started) {
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  if (file < 0) return {};
+  struct stat state = {};
+  const bool good = ::fstat(file, &state) == 0 && S_ISREG(state.st_mode) &&
+                    (state.st_uid == 0 || state.st_uid == ::geteuid() || ::geteuid() == 0) &&
+                    state.st_mtime >= seconds_of(started);
+  std::string text;
+  char buffer[65536];
+  for (ssize_t got = 1; good && got > 0;) {
+    got = ::read(file, buffer, sizeof buffer);
+    if (got > 0) text.append(buffer, static_cast<size_t>(got));
+  }
+  ::close(file);
+  return text;
 }
 
 }  // namespace
@@ -70,21 +90,12 @@ const std::string* PerfMap::find(uint64_t address) const {
 }
 
 PerfMap load_perf_map(int64_t pid, const std::string& started, uint64_t then) {
-  const std::string path = fmt::format("/tmp/perf-{}.map", pid);
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-  if (file < 0) return {};
-  struct stat state = {};
-  const bool good = ::fstat(file, &state) == 0 && S_ISREG(state.st_mode) &&
-                    (state.st_uid == 0 || state.st_uid == ::geteuid() || ::geteuid() == 0) &&
-                    state.st_mtime >= seconds_of(started);
-  std::string text;
-  char buffer[65536];
-  for (ssize_t got = 1; good && got > 0;) {
-    got = ::read(file, buffer, sizeof buffer);
-    if (got > 0) text.append(buffer, static_cast<size_t>(got));
-  }
-  ::close(file);
-  return PerfMap(text, then);
+  return PerfMap(read_trusted(fmt::format("/tmp/perf-{}.map", pid), started), then);
+}
+
+PerfMap load_jit_dump(const std::string& path, const std::string& started, uint64_t then) {
+  const JitDumpLines lines = jit_dump_lines(read_trusted(path, started), then);
+  return PerfMap(lines.text, lines.then);
 }
 
 }  // namespace mtrace::symbolize

@@ -12,6 +12,8 @@ namespace mtrace::symbolize {
 
 class PerfMap {
  public:
+  bool empty() const { return ranges_.empty(); }
+
   PerfMap() = default;
   // Parses the map. Skips malformed lines: the runtime may be writing at the same time. `then`:
   // bytes that it had when the report was taken.
@@ -38,5 +40,7 @@ class PerfMap {
 // and pids are reused.
 // `then`: as in PerfMap.
 PerfMap load_perf_map(int64_t pid, const std::string& started, uint64_t then = UINT64_MAX);
+// The same of the jitdump at `path`.
+PerfMap load_jit_dump(const std::string& path, const std::string& started, uint64_t then);
 
 }  // namespace mtrace::symbolize

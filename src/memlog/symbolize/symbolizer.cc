@@ -155,15 +155,26 @@ bool has_bare_addresses(const Memlog& memlog) {
   });
 }
 
-// Bytes that the perf map had when the report was taken; without such a line: any number.
-uint64_t perf_map_size(const Memlog& memlog) {
+// The names of code that a runtime made, by what the report says of its files.
+PerfMap made_code(const Memlog& memlog) {
+  uint64_t map_then = UINT64_MAX;
+  std::string dump;
+  uint64_t dump_then = 0;
   for (const profile::Field& line : memlog.after) {
-    if (line.key != format::kKeyPerfMap) continue;
     const std::string_view value = line.value;
-    return profile::read_unsigned(value.substr(0, value.find(' ')), UINT64_MAX)
-        .value_or(UINT64_MAX);
+    const auto bytes = profile::read_unsigned(value.substr(0, value.find(' ')));
+    if (!bytes) continue;
+    if (line.key == format::kKeyPerfMap) map_then = *bytes;
+    constexpr std::string_view kUnit = " bytes ";
+    const size_t unit = value.find(kUnit);
+    if (line.key == format::kKeyJitDump && unit != std::string_view::npos) {
+      dump = profile::unescaped(value.substr(unit + kUnit.size())).value_or("");
+      dump_then = *bytes;
+    }
   }
-  return UINT64_MAX;
+  PerfMap map = load_perf_map(memlog.header.pid, memlog.header.started, map_then);
+  if (!map.empty() || dump.empty()) return map;
+  return load_jit_dump(dump, memlog.header.started, dump_then);
 }
 
 std::string key_of(const profile::Module& module) { return module.path + '\0' + module.build_id; }
@@ -268,9 +279,7 @@ void Symbolizer::resolve(Memlog& memlog) {
   }
   note_allocators(memlog, known);
   const PerfMap perf_map =
-      has_bare_addresses(memlog) && taken_here(memlog.header)
-          ? load_perf_map(memlog.header.pid, memlog.header.started, perf_map_size(memlog))
-          : PerfMap();
+      has_bare_addresses(memlog) && taken_here(memlog.header) ? made_code(memlog) : PerfMap();
 
   size_t frames = 0;
   size_t named = 0;

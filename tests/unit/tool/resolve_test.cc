@@ -13,6 +13,7 @@
 #include "profile/reader.h"
 #include "profile/text.h"
 #include "resolve_fixture.h"
+#include "symbolize/jit_dump.h"
 #include "symbolize/perf_map.h"
 #include "symbolize/this_host.h"
 #include "tool_test.h"
@@ -201,6 +202,66 @@ TEST_F(Resolve, PerfMapAsItWasThen) {
   EXPECT_EQ(*symbolize::PerfMap(before + "1000 40 third\n").find(0x1000), "third");
   // In the middle of a line.
   EXPECT_EQ(*symbolize::PerfMap(before, before.size() - 1).find(0x1000), "first");
+}
+
+// A jitdump by the specification of perf: two functions, of which one is moved, and one that comes
+// to its old place; in each case as of so many bytes of the file.
+TEST_F(Resolve, JitDump) {
+  std::string file;
+  const auto word = [&file](uint64_t value, size_t size) {
+    file.append(reinterpret_cast<const char*>(&value), size);
+  };
+  const auto header = [&] {
+    for (const uint64_t value : {0x4a695444, 1, 40, 62, 0, 4711}) word(value, 4);
+    word(0, 8);
+    word(0, 8);
+  };
+  const auto load = [&](uint64_t address, uint64_t index, const std::string& name) {
+    word(0, 4);
+    word(16 + 40 + name.size() + 1 + 3, 4);
+    word(1, 8);
+    word(4711, 4);
+    word(4711, 4);
+    for (const uint64_t value : {address, address, uint64_t{0x40}, index}) word(value, 8);
+    file.append(name.c_str(), name.size() + 1);
+    file.append("\x90\x90\xc3");
+  };
+  const auto move = [&](uint64_t from, uint64_t to, uint64_t index) {
+    word(1, 4);
+    word(16 + 48, 4);
+    word(2, 8);
+    word(4711, 4);
+    word(4711, 4);
+    for (const uint64_t value : {to, from, to, uint64_t{0x40}, index}) word(value, 8);
+  };
+  header();
+  load(0x1000, 1, "first");
+  load(0x2000, 2, "second\nline");
+  const size_t before = file.size();
+  move(0x1000, 0x3000, 1);
+  load(0x1000, 3, "third");
+  word(2, 4);  // of another kind, with nothing in it
+  word(16, 4);
+  word(3, 8);
+  const auto name_at = [&](uint64_t then, uint64_t address) {
+    const symbolize::JitDumpLines lines = symbolize::jit_dump_lines(file, then);
+    const std::string* name = symbolize::PerfMap(lines.text, lines.then).find(address);
+    return name == nullptr ? std::string() : *name;
+  };
+  EXPECT_EQ(name_at(before, 0x1000), "first");
+  EXPECT_EQ(name_at(file.size(), 0x1000), "third");
+  EXPECT_EQ(name_at(before, 0x203f), "second line");
+  EXPECT_EQ(name_at(file.size(), 0x3000), "first");
+  EXPECT_EQ(name_at(file.size(), 0x2040), "");
+  // Cut short anywhere, and of another format.
+  for (size_t size = 0; size < file.size(); ++size) {
+    const std::string_view part = std::string_view(file).substr(0, size);
+    const symbolize::JitDumpLines lines = symbolize::jit_dump_lines(part, size);
+    EXPECT_EQ(lines.then, lines.text.size());
+    EXPECT_EQ(lines.text.empty(), size < 40 + 16 + 40 + 6 + 3) << size;
+  }
+  file[0] = 'x';
+  EXPECT_EQ(name_at(file.size(), 0x1000), "");
 }
 
 TEST_F(Resolve, FilesAndStatus) {

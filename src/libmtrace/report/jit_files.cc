@@ -1,0 +1,90 @@
+#include "report/jit_files.h"
+
+#include <cstring>
+
+#include "base/file.h"
+#include "base/syscall.h"
+#include "format/escape.h"
+#include "format/memlog.h"
+#include "unwind/executable.h"
+
+namespace mtrace::report {
+namespace {
+
+// Bytes in the file; negative: it cannot be read.
+long size_of(const char* path) {
+  const long file = sys::open_to_read(path);
+  if (sys::failed(file)) return file;
+  const long bytes = sys::file_size(static_cast<int>(file));
+  sys::close_file(static_cast<int>(file));
+  return bytes;
+}
+
+void write_perf_map(Writer& out, uint32_t pid) {
+  char path[48];
+  Writer name(path, sizeof path);
+  name.text("/tmp/perf-").number(pid).text(".map");
+  if (name.finish() != 0) return;
+  const long bytes = size_of(path);
+  if (sys::failed(bytes)) return;
+  out.text("# ").text(format::kKeyPerfMap).text(": ");
+  out.number(static_cast<uint64_t>(bytes)).text(" bytes\n");
+}
+
+// A mapped file whose path ends in `name`, from a text of /proc/PID/maps. True: `path` is set.
+bool find_mapped(int maps, const char* name, char* path, size_t capacity) {
+  char text[8192];
+  size_t held = 0;
+  uint64_t at = 0;
+  const size_t length = strlen(name);
+  for (;;) {
+    const long got = sys::read_at(maps, text + held, sizeof text - held, at);
+    if (sys::failed(got) || got == 0) return false;
+    at += static_cast<uint64_t>(got);
+    const size_t size = held + static_cast<size_t>(got);
+    size_t begin = 0;
+    for (;;) {
+      auto* const end = static_cast<char*>(memchr(text + begin, '\n', size - begin));
+      if (end == nullptr) break;
+      *end = '\0';
+      const char* const file = strchr(text + begin, '/');
+      const size_t bytes = file == nullptr ? 0 : static_cast<size_t>(end - file);
+      if (bytes >= length && bytes < capacity && strcmp(end - length, name) == 0) {
+        memcpy(path, file, bytes + 1);
+        return true;
+      }
+      begin = static_cast<size_t>(end - text) + 1;
+    }
+    if (begin == 0 && size == sizeof text) return false;  // no line is so long
+    memmove(text, text + begin, size - begin);
+    held = size - begin;
+  }
+}
+
+// perf's rule is that the runtime maps a page of the file.
+void write_jit_dump(Writer& out, uint32_t pid) {
+  if (!unwind::met_made_code()) return;
+  char name[32];
+  Writer writer(name, sizeof name);
+  writer.text("/jit-").number(pid).text(".dump");
+  if (writer.finish() != 0) return;
+  const long maps = sys::open_to_read("/proc/thread-self/maps");
+  if (sys::failed(maps)) return;
+  char path[4096];
+  const bool found = find_mapped(static_cast<int>(maps), name, path, sizeof path);
+  sys::close_file(static_cast<int>(maps));
+  const long bytes = found ? size_of(path) : -1;
+  if (sys::failed(bytes)) return;
+  out.text("# ").text(format::kKeyJitDump).text(": ");
+  out.number(static_cast<uint64_t>(bytes)).text(" bytes ");
+  out.escaped(path, strlen(path), format::kReservedNone).put('\n');
+}
+
+}  // namespace
+
+void write_jit_files(Writer& out, uint32_t pid) {
+  write_perf_map(out, pid);
+  write_jit_dump(out, pid);
+}
+
+}  // namespace mtrace::report
