@@ -119,10 +119,13 @@ bool has_information(uintptr_t address) {
   return _Unwind_Find_FDE(reinterpret_cast<void*>(address), bases) != nullptr;
 }
 
+// Frames that were not guessed.
+uint32_t known_frames(const Walk& walk) { return walk.guessed != 0 ? walk.guessed : walk.count; }
+
 walkcheck::Kind compare(const Frames& ours, const Frames& theirs) {
   // Up to where we guess ourselves.
   const bool guessed = ours.walk.guessed != 0;
-  const uint32_t n = guessed ? ours.walk.guessed : ours.walk.count;
+  const uint32_t n = known_frames(ours.walk);
   const uint32_t m = theirs.walk.count;
   for (uint32_t i = 0; i < n && i < m; ++i) {
     if (ours.at[i] != theirs.at[i]) return walkcheck::kFrame;
@@ -138,6 +141,11 @@ walkcheck::Kind compare(const Frames& ours, const Frames& theirs) {
 }
 
 bool same(const Frames& a, const Frames& b) {
+  // Whether a guess is made may depend on what was asked before (unwind/executable.h).
+  if (a.walk.guessed != 0 || b.walk.guessed != 0) {
+    const uint32_t known = known_frames(a.walk);
+    return known == known_frames(b.walk) && memcmp(a.at, b.at, known * sizeof a.at[0]) == 0;
+  }
   return a.walk.count == b.walk.count && a.walk.end == b.walk.end && a.walk.hash == b.walk.hash &&
          memcmp(a.at, b.at, a.walk.count * sizeof a.at[0]) == 0;
 }

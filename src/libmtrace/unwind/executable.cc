@@ -90,15 +90,16 @@ bool is_mapped_executable(uintptr_t address) {
   return reader.found();
 }
 
-bool look(uintptr_t address) {
+bool look(uintptr_t address, bool always) {
   // A program that gives up system calls may be ended by one that it has not thought of.
   if (sys::may_be_filtered() || !sys::mapped(address >> kPageBits << kPageBits, 1)) return false;
   const uint32_t left = unasked.load(std::memory_order_relaxed);
-  if (left != 0) {
+  if (left != 0 && !always) {
     unasked.store(left - 1, std::memory_order_relaxed);
     return false;
   }
   const bool found = is_mapped_executable(address);
+  if (always) return found;
   const uint32_t next =
       found ? 0 : std::min(2 * rest.load(std::memory_order_relaxed) + 1, kMostUnasked);
   rest.store(next, std::memory_order_relaxed);
@@ -108,11 +109,11 @@ bool look(uintptr_t address) {
 
 }  // namespace
 
-bool is_executable(uintptr_t address) {
+bool is_executable(uintptr_t address, bool always) {
   const uintptr_t page = address >> kPageBits;
   if (page == 0) return false;
   if (code_pages[page % kPages].load(std::memory_order_relaxed) == page) return true;
-  if (!look(address)) return false;
+  if (!look(address, always)) return false;
   note_executable(address);
   return true;
 }

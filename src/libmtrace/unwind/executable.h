@@ -11,8 +11,9 @@
 
 namespace mtrace::unwind {
 
-// False, too: nobody could be asked (no /proc, a filter of system calls).
-bool is_executable(uintptr_t address);
+// `always`: with a look, however many were in vain. False, too: nobody could be asked (no /proc, a
+// filter of system calls).
+bool is_executable(uintptr_t address, bool always = false);
 
 // Code at `address` runs.
 void note_executable(uintptr_t address);

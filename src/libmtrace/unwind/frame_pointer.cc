@@ -33,9 +33,10 @@ bool is_plausible_return(uintptr_t address) {
   if (address < kLongestCall || address >= kKeyEnd) return false;
   Object object;
   if (!locate_object(address - 1, &object)) return is_executable(address - 1);
-  // Most code of objects has call-frame information: nobody else need be asked.
-  const bool described = rule_for(address).kind() != RuleKind::kLost;
-  return (described || is_executable(address - 1)) && follows_call(address);
+  if (!follows_call(address)) return false;
+  // Most code of objects has call-frame information: nobody else need be asked. That data looks
+  // like a call is too rare to ration the looks.
+  return rule_for(address).kind() != RuleKind::kLost || is_executable(address - 1, true);
 }
 
 }  // namespace
