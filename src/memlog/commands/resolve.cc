@@ -33,8 +33,8 @@ in its .debug directory, or below /usr/lib/debug; found by build-id, by debuglin
 .gnu_debugdata. memlog asks debuginfod servers only if DEBUGINFOD_URLS names some, and gives up when
 one is silent for DEBUGINFOD_TIMEOUT seconds (default 10).
 
-Code that a runtime compiled is named from /tmp/perf-PID.map, if the report was taken on this
-machine since it booted.
+Code that a runtime compiled is named from /tmp/perf-PID.map or the process's jit-PID.dump, if the
+report was taken on this machine since it booted.
 )";
 
 constexpr size_t kBatch = 8 << 20;  // bytes of reports that are held at once
