@@ -98,7 +98,7 @@ void note_missed_free(const ledger::Block& block) {
   for (unsigned i = 0; i < from.depth; ++i) frames[i] = from.frame(i);
   const uint32_t index = g_ledger.stacks.intern(
       {unwind::unload_epoch(), format::mix64(from.hash + g_kinds.missed), frames, from.depth,
-       static_cast<uint8_t>(g_kinds.missed), from.cut, from.lost, from.call},
+       static_cast<uint8_t>(g_kinds.missed), from.cut, false, from.call, from.guessed},
       0);
   ledger::StackRecord& stack = g_ledger.stacks.record(index);
   if (stack.kind != g_kinds.missed) return;  // no room
