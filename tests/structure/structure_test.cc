@@ -42,10 +42,12 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
     {"memlog/target", {"live", "symbolize", "profile"}},
     {"memlog/collect", {"terminal", "analyze", "symbolize", "profile"}},
     {"memlog/text", {"collect", "terminal", "json", "analyze", "live", "symbolize", "profile"}},
+    {"memlog/sql",
+     {"text", "target", "collect", "terminal", "json", "analyze", "live", "symbolize", "profile"}},
     {"memlog/cli",
      {"text", "target", "collect", "terminal", "analyze", "live", "symbolize", "profile"}},
     {"memlog/commands",
-     {"cli", "text", "target", "collect", "terminal", "export", "json", "analyze", "live",
+     {"cli", "sql", "text", "target", "collect", "terminal", "export", "json", "analyze", "live",
       "symbolize", "profile"}},
 };
 
@@ -209,6 +211,11 @@ TEST(StructureTest, LibdwOnlyInSymbolize) {
 TEST(StructureTest, PtraceOnlyInTarget) {
   expect_header_only_in(std::regex("sys/ptrace\\.h|linux/ptrace\\.h"), {"memlog/target"});
   expect_words_only_in(std::regex("\\bptrace\\s*\\("), {"memlog/target"}, kEverywhere);
+}
+
+TEST(StructureTest, SqliteAndTheLineEditorOnlyInSql) {
+  expect_header_only_in(std::regex("sqlite3.*\\.h|(editline|readline)/.*|histedit\\.h"),
+                        {"memlog/sql"});
 }
 
 TEST(StructureTest, NoSockets) {

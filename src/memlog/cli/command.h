@@ -42,6 +42,7 @@ const Command& diff_command();
 const Command& leaks_command();
 const Command& check_command();
 const Command& export_command();
+const Command& sql_command();
 const Command& decode_command();
 const Command& help_command();
 

@@ -1,0 +1,79 @@
+// The SQLite connection that sees the tables. Nothing can be changed through it.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "sql/sources.h"
+#include "sql/stack_book.h"
+#include "sql/tables.h"
+
+namespace mtrace::sql {
+
+// SQLite does not understand a statement, or refuses it.
+class StatementError : public std::runtime_error {
+ public:
+  // `offset`: of the error in the text; nothing: unknown.
+  StatementError(const std::string& what, std::optional<size_t> offset)
+      : std::runtime_error(what), offset_(offset) {}
+  std::optional<size_t> offset() const { return offset_; }
+
+ private:
+  std::optional<size_t> offset_;
+};
+
+using Value = std::variant<std::monostate, int64_t, double, std::string>;
+
+// The rows of an answer.
+class Answer {
+ public:
+  virtual ~Answer() = default;
+  virtual void begin(const std::vector<std::string>& columns) = 0;
+  virtual void row(const std::vector<Value>& values) = 0;
+  virtual void end() = 0;
+};
+
+class Database {
+ public:
+  Database(Sources& sources, NameOptions names);
+  ~Database();
+  Database(const Database&) = delete;
+  Database& operator=(const Database&) = delete;
+
+  // Runs the statements in `text`, one after the other. A statement that gives no columns calls
+  // nothing of `answer`. Throws StatementError, Interrupted, and what reading the sources throws.
+  void run(std::string_view text, Answer& answer);
+
+  // Writes all tables to a SQLite file at `path`, with indexes; replaces the file completely or not
+  // at all. Throws std::runtime_error, Interrupted, and what reading the sources throws.
+  void save(const std::string& path);
+
+  const Tables& tables() const { return tables_; }
+
+  // Ends the running query. May be called by a signal handler.
+  void interrupt();
+
+ private:
+  friend class Statement;
+
+  void execute(const std::string& statement);
+  [[noreturn]] void fail(std::optional<size_t> offset);
+
+  std::atomic<bool> interrupted_ = false;
+  std::exception_ptr failure_;
+  StackBook stacks_;
+  Data data_;
+  Tables tables_;
+  sqlite3* connection_ = nullptr;
+};
+
+}  // namespace mtrace::sql

@@ -1,0 +1,159 @@
+#include "sql/shell.h"
+
+#include <editline/readline.h>
+#include <sqlite3.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cerrno>
+#include <clocale>
+#include <cstdlib>
+#include <cstring>
+#include <cwchar>
+
+#include "profile/file.h"
+#include "profile/text.h"
+#include "sql/functions.h"
+#include "sql/interrupts.h"
+
+namespace mtrace::sql {
+namespace {
+
+constexpr const char* kKeywords[] = {
+    "select", "distinct", "from", "where", "group",     "by",      "having", "order",
+    "limit",  "offset",   "join", "left",  "on",        "using",   "union",  "all",
+    "except", "with",     "as",   "case",  "when",      "then",    "else",   "end",
+    "is",     "not",      "null", "and",   "or",        "in",      "like",   "between",
+    "exists", "asc",      "desc", "over",  "partition", "window",  "values", "regexp",
+    "count(", "sum(",     "min(", "max(",  "avg(",      "printf(", "lag(",   "recursive"};
+
+// libedit calls functions without data of ours.
+std::vector<std::string> words;  // what Tab completes
+bool dropped = false;            // Ctrl-C was pressed at the prompt
+
+std::vector<std::string> words_of(const Database& database) {
+  std::vector<std::string> out(std::begin(kKeywords), std::end(kKeywords));
+  for (const auto& table : database.tables()) {
+    out.emplace_back(table->name);
+    for (const Column& column : table->columns) out.emplace_back(column.name);
+  }
+  for (const FunctionText& function : functions()) out.push_back(function.name + std::string("("));
+  for (const PointCommand& command : point_commands()) out.emplace_back(command.name);
+  std::sort(out.begin(), out.end());
+  out.erase(std::unique(out.begin(), out.end()), out.end());
+  return out;
+}
+
+bool begins_with(const std::string& word, const char* text) {
+  for (size_t i = 0; text[i] != '\0'; ++i) {
+    const auto lower = [](char c) { return std::tolower(static_cast<unsigned char>(c)); };
+    if (i >= word.size() || lower(word[i]) != lower(text[i])) return false;
+  }
+  return true;
+}
+
+// Returns the next word; libedit frees it.
+char* next_word(const char* text, int state) {
+  static size_t at = 0;
+  if (state == 0) at = 0;
+  while (at < words.size()) {
+    const std::string& word = words[at++];
+    if (begins_with(word, text)) return ::strdup(word.c_str());
+  }
+  return nullptr;
+}
+
+char** complete(const char* text, int, int) {
+  rl_attempted_completion_over = 1;  // no names of files
+  return rl_completion_matches(text, next_word);
+}
+
+// Reads a character. Ctrl-C ends the line; what was typed is dropped.
+int read_character(FILE*) {
+  mbstate_t state = {};
+  for (;;) {
+    char byte = 0;
+    const ssize_t got = ::read(STDIN_FILENO, &byte, 1);
+    if (got < 0 && errno == EINTR) {
+      dropped = true;
+      return '\n';
+    }
+    if (got <= 0) return -1;
+    wchar_t character = 0;
+    const size_t size = std::mbrtowc(&character, &byte, 1, &state);
+    if (size == static_cast<size_t>(-2)) continue;  // a part of it
+    return size == static_cast<size_t>(-1) ? '?' : static_cast<int>(character);
+  }
+}
+
+// Reads a line; false: the end.
+bool read_line(Database& database, const char* prompt, std::string& line) {
+  const Interrupts interrupts(database, false);
+  dropped = false;
+  char* text = ::readline(prompt);
+  if (text == nullptr) return false;
+  line = text;
+  std::free(text);
+  return true;
+}
+
+bool is_blank(const std::string& text) {
+  return text.find_first_not_of(" \t\r\n") == std::string::npos;
+}
+
+bool is_complete(const std::string& text) {
+  return sqlite3_complete(text.c_str()) != 0 || is_blank(text);
+}
+
+void set_up(const Database& database) {
+  std::setlocale(LC_CTYPE, "");
+  words = words_of(database);
+  rl_readline_name = "memlog";
+  rl_getc_function = read_character;  // before rl_initialize(), which takes it
+  rl_initialize();
+  using_history();
+  rl_attempted_completion_function = complete;
+  rl_completion_append_character = '\0';
+  rl_completer_word_break_characters = const_cast<char*>(" \t\n\"'`@$><=;|&{(,+-*/");
+}
+
+}  // namespace
+
+void run_shell(Session& session, const Complain& complain) {
+  set_up(session.database());
+  const Interrupts interrupts(session.database());
+  std::string statement;
+  std::string line;
+  while (!session.ended() &&
+         read_line(session.database(), statement.empty() ? "memlog> " : "   ...> ", line)) {
+    if (dropped) {
+      statement.clear();
+      continue;
+    }
+    statement += (statement.empty() ? "" : "\n") + line;
+    if (!statement.starts_with('.') && !is_complete(statement)) continue;
+    if (!is_blank(statement)) add_history(statement.c_str());
+    try {
+      session.run(statement);
+    } catch (const std::exception&) {
+      complain(statement);
+    }
+    statement.clear();
+  }
+}
+
+void run_script(Session& session, std::string& statement) {
+  const std::string text = profile::read_file("-");
+  statement.clear();
+  for (const std::string_view line : profile::split(text, '\n')) {
+    statement += (statement.empty() ? "" : "\n") + std::string(line);
+    if (!statement.starts_with('.') && !is_complete(statement)) continue;
+    session.run(statement);
+    if (session.ended()) return;
+    statement.clear();
+  }
+  session.run(statement);
+}
+
+}  // namespace mtrace::sql

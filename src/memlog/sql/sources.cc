@@ -1,0 +1,216 @@
+#include "sql/sources.h"
+
+#include <absl/container/flat_hash_map.h>
+#include <absl/container/flat_hash_set.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <stdexcept>
+#include <tuple>
+
+#include "collect/reports.h"
+#include "format/memlog.h"
+#include "live/known_ledger.h"
+#include "live/ledger_modules.h"
+#include "profile/compression.h"
+#include "profile/input.h"
+#include "profile/reader.h"
+#include "target/ledgers.h"
+
+namespace mtrace::sql {
+namespace {
+
+// What stays in memory of reports that were read: joins come back to them.
+constexpr size_t kKeptEntries = 1'000'000;
+
+auto process_of(const collect::Listed& report) {
+  return std::tie(report.started, report.pid, report.program);
+}
+
+bool is_ledger(const std::string& path) {
+  uint64_t magic = 0;
+  try {
+    auto input = profile::Input::of_file(path);
+    return input && input->read(reinterpret_cast<char*>(&magic), sizeof magic) == sizeof magic &&
+           magic == format::kLedgerMagic;
+  } catch (const profile::DamagedCompression&) {
+    return false;  // reading the report says what is wrong with it
+  }
+}
+
+std::vector<LiveBlock> blocks_of(const live::LedgerFile& file) {
+  // The blocks first: then the ledger has all of their stacks.
+  std::vector<live::LedgerBlock> found;
+  const bool whole =
+      live::each_block(file, [&](const live::LedgerBlock& block) { found.push_back(block); });
+  if (!whole) {
+    throw std::runtime_error(
+        fmt::format("{}: a part of the live blocks is not in the ledger", file.name()));
+  }
+  const live::KnownLedger known(file);
+  live::LedgerModules modules(known.state().modules);
+  absl::flat_hash_map<uint32_t, uint64_t> ids;
+  std::vector<LiveBlock> blocks;
+  for (const live::LedgerBlock& block : found) {
+    const live::LedgerStackState* stack = known.find(block.stack);
+    if (stack == nullptr || stack->kind != 0) continue;
+    const auto [id, fresh] = ids.try_emplace(block.stack);
+    if (fresh) id->second = modules.stack_id(*stack);
+    blocks.push_back({block.address, block.size, id->second,
+                      file.header().tick_zero + live::tick_nanoseconds(block.birth)});
+  }
+  return blocks;
+}
+
+// Of an entry that does not tell it.
+uint64_t id_of(const profile::Frames& frames, const profile::Memlog& memlog) {
+  format::StackId id;
+  for (const profile::Frame& frame : frames) {
+    if (frame.place == profile::Place::kInlined) continue;
+    uint64_t identity = 0;
+    if (frame.place == profile::Place::kModule) {
+      const profile::Module& module = memlog.modules[frame.module];
+      const std::string& text = module.build_id.empty() ? module.path : module.build_id;
+      identity = format::module_identity(text.data(), text.size());
+    }
+    id.add(identity, frame.offset);
+  }
+  return id.value();
+}
+
+collect::Listed listed(const profile::Memlog& memlog) {
+  collect::Listed out;
+  out.path = memlog.name;
+  out.program = memlog.header.program;
+  out.started = memlog.header.started;
+  out.label = memlog.header.label;
+  out.pid = memlog.header.pid;
+  out.seq = memlog.header.seq;
+  out.first = memlog.header.merged.value_or(memlog.header.seq);
+  out.trigger = memlog.header.trigger;
+  return out;
+}
+
+}  // namespace
+
+Report::Report(profile::Memlog memlog) : memlog_(std::move(memlog)) {
+  by_stack_.reserve(memlog_.entries.size());
+  for (size_t i = 0; i < memlog_.entries.size(); ++i) {
+    profile::Entry& entry = memlog_.entries[i];
+    if (entry.stack == 0 && !entry.frames.empty()) entry.stack = id_of(entry.frames, memlog_);
+    by_stack_.emplace_back(memlog_.entries[i].stack, i);
+  }
+  std::sort(by_stack_.begin(), by_stack_.end());
+}
+
+std::vector<size_t> Report::of_stack(uint64_t stack) const {
+  std::vector<size_t> out;
+  for (auto at = std::lower_bound(by_stack_.begin(), by_stack_.end(), std::pair(stack, size_t{0}));
+       at != by_stack_.end() && at->first == stack; ++at) {
+    out.push_back(at->second);
+  }
+  return out;
+}
+
+Sources::Sources(const std::vector<std::string>& operands) {
+  if (operands.empty()) add_directory(collect::report_directory());
+  for (const std::string& operand : operands) add(operand);
+  arrange();
+}
+
+void Sources::add(const std::string& operand) {
+  struct stat state = {};
+  if (::stat(operand.c_str(), &state) != 0) {
+    const bool path = operand.find('/') != std::string::npos || operand.ends_with(".memlog");
+    // Reading it says what is wrong with it.
+    if (!path) return add_ledger(target::Target(operand).ledger(), true);
+  } else if (S_ISDIR(state.st_mode)) {
+    return add_directory(operand);
+  } else if (is_ledger(operand)) {
+    return add_ledger(live::LedgerFile(operand), false);
+  }
+  reports_.push_back({collect::Reports::look(operand), 0, nullptr});
+}
+
+void Sources::add_directory(const std::string& path) {
+  for (const std::string& file : collect::Reports::files({path}, true)) {
+    reports_.push_back({collect::Reports::look(file), 0, nullptr});
+  }
+}
+
+void Sources::add_ledger(const live::LedgerFile& file, bool running) {
+  auto snapshot = std::make_shared<Snapshot>();
+  snapshot->blocks = blocks_of(file);
+  profile::Memlog memlog =
+      running
+          ? target::memlog_of(
+                file, live::read_ledger(file),
+                {.trigger = "snapshot", .taken = target::real_time_now(), .label = "", .notes = {}})
+          : target::recovered_memlog(file, "");
+  snapshot->report = std::make_shared<const Report>(std::move(memlog));
+  reports_.push_back({listed(snapshot->report->memlog()), 0, std::move(snapshot)});
+}
+
+void Sources::arrange() {
+  const auto key = [](const ReportSource& one) {
+    return std::tuple_cat(process_of(one.listed), std::tie(one.listed.seq, one.listed.path));
+  };
+  std::sort(reports_.begin(), reports_.end(),
+            [&](const ReportSource& a, const ReportSource& b) { return key(a) < key(b); });
+  std::vector<ReportSource> all = std::move(reports_);
+  reports_.clear();
+  for (auto from = all.begin(); from != all.end();) {
+    const auto to = std::find_if(from, all.end(), [&](const ReportSource& one) {
+      return process_of(one.listed) != process_of(from->listed);
+    });
+    add_process({std::move_iterator(from), std::move_iterator(to)});
+    from = to;
+  }
+}
+
+void Sources::add_process(std::vector<ReportSource> reports) {
+  // Where merging was cut short, reports are there that another one contains.
+  std::vector<collect::Listed> listed;
+  for (const ReportSource& one : reports) listed.push_back(one.listed);
+  absl::flat_hash_set<std::string> contained;
+  collect::drop_contained(listed, [&](const collect::Listed& one) { contained.insert(one.path); });
+  std::erase_if(reports,
+                [&](const ReportSource& one) { return contained.contains(one.listed.path); });
+
+  const collect::Listed& first = reports.front().listed;
+  Process process = {first.program, first.started, first.pid, {}};
+  for (ReportSource& one : reports) {
+    if (!process.reports.empty()) {
+      const ReportSource& before = reports_.back();
+      if (before.listed.path == one.listed.path) continue;  // named twice
+      if (before.listed.seq == one.listed.seq) {
+        throw std::runtime_error(
+            fmt::format("{} and {} are the same report", before.listed.path, one.listed.path));
+      }
+    }
+    one.process = processes_.size();
+    process.reports.push_back(reports_.size());
+    reports_.push_back(std::move(one));
+  }
+  processes_.push_back(std::move(process));
+}
+
+ReportPointer Sources::report(size_t index) {
+  const ReportSource& source = reports_[index];
+  if (source.ledger != nullptr) return source.ledger->report;
+  for (const auto& [known, report] : kept_) {
+    if (known == index) return report;
+  }
+  auto report = std::make_shared<const Report>(profile::read_path(source.listed.path, &known_));
+  kept_.emplace_front(index, report);
+  size_t entries = 0;
+  size_t keep = 0;
+  while (keep < kept_.size() && (keep < 2 || entries < kKeptEntries)) {
+    entries += kept_[keep++].second->entries().size();
+  }
+  kept_.resize(keep);
+  return report;
+}
+
+}  // namespace mtrace::sql

@@ -1,0 +1,93 @@
+// What the operands of memlog sql name: reports, ledgers of running or killed processes, and the
+// processes that they are about.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "collect/catalog.h"
+#include "live/ledger_file.h"
+#include "profile/known_stacks.h"
+#include "profile/model.h"
+
+namespace mtrace::sql {
+
+// A report, to be read by position or by stack.
+class Report {
+ public:
+  explicit Report(profile::Memlog memlog);
+
+  const profile::Memlog& memlog() const { return memlog_; }
+  const profile::Header& header() const { return memlog_.header; }
+  const std::vector<profile::Entry>& entries() const { return memlog_.entries; }
+  // Returns the positions of the entries with this stack.
+  std::vector<size_t> of_stack(uint64_t stack) const;
+
+ private:
+  profile::Memlog memlog_;
+  std::vector<std::pair<uint64_t, size_t>> by_stack_;  // sorted
+};
+
+using ReportPointer = std::shared_ptr<const Report>;
+
+// A block that was live when a ledger was read.
+struct LiveBlock {
+  uint64_t address;
+  uint64_t size;  // requested bytes
+  uint64_t stack;
+  uint64_t born;  // nanoseconds since 1970
+};
+
+// A ledger as it was when memlog read it.
+struct Snapshot {
+  ReportPointer report;
+  std::vector<LiveBlock> blocks;  // of the heap
+};
+
+struct ReportSource {
+  collect::Listed listed;
+  size_t process = 0;                // index into Sources::processes()
+  std::shared_ptr<Snapshot> ledger;  // null: a file
+};
+
+struct Process {
+  std::string program;
+  std::string started;
+  int64_t pid = 0;
+  std::vector<size_t> reports;  // indices, in order of their numbers
+};
+
+class Sources {
+ public:
+  Sources() = default;  // no processes
+  // An operand is a report, a directory with reports, a ledger, or the pid or name of a running
+  // process; without operands, the directory of MTRACE_OUTPUT. Reads only the beginnings of
+  // reports, and ledgers whole. Throws FileError, FormatError, std::runtime_error.
+  explicit Sources(const std::vector<std::string>& operands);
+
+  const std::vector<Process>& processes() const { return processes_; }
+  // By process and number.
+  const std::vector<ReportSource>& reports() const { return reports_; }
+
+  // Reads a report; the last ones stay in memory. Throws FileError, FormatError.
+  ReportPointer report(size_t index);
+
+ private:
+  void add(const std::string& operand);
+  void add_directory(const std::string& path);
+  void add_ledger(const live::LedgerFile& file, bool running);
+  void arrange();
+  void add_process(std::vector<ReportSource> reports);
+
+  std::vector<Process> processes_;
+  std::vector<ReportSource> reports_;
+  profile::KnownStacks known_;
+  std::deque<std::pair<size_t, ReportPointer>> kept_;  // the last one read first
+};
+
+}  // namespace mtrace::sql

@@ -1,0 +1,38 @@
+// The tables of memlog sql. doc/sql.md describes them.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "sql/sources.h"
+#include "sql/stack_book.h"
+#include "sql/virtual_table.h"
+
+namespace mtrace::sql {
+
+// What the tables read.
+struct Data {
+  Sources& sources;
+  StackBook& stacks;
+  // Set by a signal: whatever reads ends with Interrupted.
+  const std::atomic<bool>& interrupted;
+
+  void check() const {
+    if (interrupted) throw Interrupted();
+  }
+};
+
+using Tables = std::vector<std::unique_ptr<Table>>;
+
+// Each appends tables; `data` must outlive them.
+void add_process_tables(Tables& tables, const Data& data);    // processes, reports, modules
+void add_entry_table(Tables& tables, const Data& data);       // entries
+void add_stack_tables(Tables& tables, const Data& data);      // stacks, frames
+void add_allocation_table(Tables& tables, const Data& data);  // allocations
+void add_time_tables(Tables& tables, const Data& data);       // markers, memory
+
+// Returns all of them.
+Tables all_tables(const Data& data);
+
+}  // namespace mtrace::sql

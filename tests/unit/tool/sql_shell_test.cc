@@ -1,0 +1,108 @@
+// memlog sql at a terminal, in a pipe, and interrupted.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "tool_test.h"
+
+namespace mtrace::test {
+namespace {
+
+std::string golden(const std::string& name) { return source_directory() + "/tests/golden/" + name; }
+
+// A Python script that runs its arguments after the first at a terminal. The first is a list of
+// pairs: once the one has been said, since the pair before, types the other. Prints all that was
+// said, and the status.
+constexpr char kDialogue[] = R"(
+import ast, os, pty, sys
+steps = ast.literal_eval(sys.argv[1])
+pid, fd = pty.fork()
+if pid == 0:
+    os.environ['TERM'] = 'dumb'
+    os.execvp(sys.argv[2], sys.argv[2:])
+text, seen = b'', 0
+while True:
+    while steps and text.find(steps[0][0].encode(), seen) >= 0:
+        seen = text.find(steps[0][0].encode(), seen) + len(steps[0][0])
+        os.write(fd, steps.pop(0)[1].encode())
+    try:
+        got = os.read(fd, 1000)
+    except OSError:
+        break
+    if not got:
+        break
+    text += got.replace(b'\r', b'')
+status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+print(text.decode())
+print('status', status, 'left', steps)
+)";
+
+class SqlShell : public testing::Test {
+ protected:
+  SqlShell() { write_text(directory_ / "dialogue.py", kDialogue); }
+  std::string dialogue(const std::string& steps, const std::string& words) {
+    return shell(fmt::format("python3 {} \"{}\" {}/memlog sql {}", directory_ / "dialogue.py",
+                             steps, build_directory(), words));
+  }
+  TemporaryDirectory directory_;
+};
+
+// An endless query: it ends only by the signal.
+constexpr char kEndless[] =
+    "with recursive c(x) as (values(1) union all select x + 1 from c) select count(*) from c";
+
+TEST_F(SqlShell, AnswersUntilControlD) {
+  const std::string said = dialogue(
+      R"([('memlog> ', 'select sum(bytes)\n'), ('...> ', 'from entries where kind = \'heap\';\n'),
+          ('131731', '.tables\n'), ('markers', 'select byts from entries;\n'),
+          ('^', '.format csv\nselect 6 * 7 as answer;\n'), ('42', '\x04')])",
+      golden("app-4711-1.memlog"));
+  EXPECT_NE(said.find("no such column: byts\n  select byts from entries;\n         ^\n"),
+            std::string::npos)
+      << said;
+  EXPECT_NE(said.find("answer\n42\n"), std::string::npos) << said;
+  EXPECT_TRUE(said.ends_with("status 0 left []\n")) << said;
+}
+
+TEST_F(SqlShell, CompletesAndRemembers) {
+  // Tab completes names of tables and columns; the arrow brings the last statement back.
+  const std::string said =
+      dialogue(R"([('memlog> ', 'select count(*) from ent\t;\n'), ('-\n', '\x1b[A'),
+                   ('entries;', '\n'), ('-\n', '.quit\n')])",
+               golden("app-4711-1.memlog"));
+  EXPECT_NE(said.find("select count(*) from entries;"), std::string::npos) << said;
+  EXPECT_TRUE(said.ends_with("status 0 left []\n")) << said;
+}
+
+TEST_F(SqlShell, ControlCEndsTheQueryOrTheLine) {
+  const std::string said = dialogue(
+      fmt::format(R"([('memlog> ', 'select \'begun\' as begun; {};\n'), ('begun\n-----\n', '\x03'),
+                     ('interrupted\n', ''), ('memlog> ', 'select nonsense'), ('nonsense', '\x03'),
+                     ('memlog> ', 'select 6 * 7 as answer;\n'), ('42', '.quit\n')])",
+                  kEndless),
+      golden("app-4711-1.memlog"));
+  EXPECT_EQ(said.find("no such column: nonsense"), std::string::npos) << said;
+  EXPECT_TRUE(said.ends_with("status 0 left []\n")) << said;
+}
+
+TEST_F(SqlShell, ControlCEndsAQueryOfTheCommandLine) {
+  write_text(directory_ / "press.py",
+             ctrl_c_script(1, "(text.count(b'memlog: interrupted'), status)"));
+  EXPECT_EQ(shell(fmt::format("python3 {} {}/memlog sql -f csv \"select 1 as ready; {}\" {}",
+                              directory_ / "press.py", build_directory(), kEndless,
+                              golden("app-4711-1.memlog"))),
+            "(1, 1)\n");
+}
+
+TEST_F(SqlShell, ReadsStatementsFromAPipe) {
+  const auto pipe = [&](const std::string& text) {
+    return shell(fmt::format("printf '%b' \"{}\" | {}/memlog sql -f csv {} 2>&1; echo $?", text,
+                             build_directory(), golden("app-4711-1.memlog")));
+  };
+  EXPECT_EQ(pipe("select seq\\nfrom reports;\\n.format markdown\\nselect 1 as a; select 2 as b"),
+            "seq\n1\n| a |\n| ---: |\n| 1 |\n| b |\n| ---: |\n| 2 |\n0\n");
+  EXPECT_EQ(pipe("select 1 as a;\\nselect 2 +;\\nselect 3"),
+            "a\n1\nmemlog: sql: near \";\": syntax error\n  select 2 +;\n            ^\n2\n");
+}
+
+}  // namespace
+}  // namespace mtrace::test
