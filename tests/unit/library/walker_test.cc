@@ -264,7 +264,9 @@ void expect_only_guesses_behind(const TakenWalk& taken, uintptr_t frame) {
   ASSERT_FALSE(taken.frames.empty());
   EXPECT_EQ(taken.frames[0], frame);
   EXPECT_EQ(taken.walk.guessed, taken.frames.size() > 1 ? 1 : 0);
-  if (taken.frames.size() == 1) EXPECT_EQ(taken.walk.end, End::kLost);
+  if (taken.frames.size() == 1) {
+    EXPECT_EQ(taken.walk.end, End::kLost);
+  }
 }
 
 TEST(Walker, KnowsNoCallerWhereThereIsNoInformation) {

@@ -201,7 +201,7 @@ TEST_F(Resolve, PerfMapAsItWasThen) {
   EXPECT_EQ(map.find(0x2040), nullptr);
   EXPECT_EQ(*symbolize::PerfMap(before + "1000 40 third\n").find(0x1000), "third");
   // In the middle of a line.
-  EXPECT_EQ(*symbolize::PerfMap(before, before.size() - 1).find(0x1000), "first");
+  EXPECT_EQ(*symbolize::PerfMap(before, before.size() - 3).find(0x1000), "first");
 }
 
 // A jitdump by the specification of perf: two functions, of which one is moved, and one that comes
