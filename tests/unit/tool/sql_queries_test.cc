@@ -12,8 +12,8 @@ constexpr char kQuery[] = "```sql\n";
 constexpr char kFence[] = "```\n";
 
 TEST(Queries, AnswersAreWhatTheQueriesPrint) {
-  const std::string path = source_directory() + "/doc/queries.md";
-  const std::string text = read_text(path);
+  const std::string path = source_dir() + "/doc/queries.md";
+  const std::string text = read_file(path);
   std::string renewed;
   size_t at = 0;
   size_t queries = 0;
@@ -25,8 +25,8 @@ TEST(Queries, AnswersAreWhatTheQueriesPrint) {
     ASSERT_EQ(text.substr(answer - (sizeof kFence - 1), sizeof kFence - 1), kFence);
     const size_t behind = text.find(kFence, answer);
     ASSERT_NE(behind, std::string::npos);
-    const Result result = memlog({"sql", "--no-resolve", text.substr(query, end - query),
-                                  source_directory() + "/tests/golden/queries"});
+    const Outcome result = memlog({"sql", "--no-resolve", text.substr(query, end - query),
+                                  source_dir() + "/tests/golden/queries"});
     EXPECT_EQ(result.status, 0) << text.substr(query, end - query) << result.err;
     // An answer without rows tells the reader nothing.
     EXPECT_GT(std::count(result.out.begin(), result.out.end(), '\n'), 2)
@@ -36,8 +36,8 @@ TEST(Queries, AnswersAreWhatTheQueriesPrint) {
   }
   renewed += text.substr(at);
   EXPECT_GE(queries, 20u);
-  if (std::getenv("MEMLOG_UPDATE_GOLDEN") != nullptr) write_text(path, renewed);
-  EXPECT_EQ(read_text(path), renewed);
+  if (std::getenv("MEMLOG_UPDATE_GOLDEN") != nullptr) write_file(path, renewed);
+  EXPECT_EQ(read_file(path), renewed);
 }
 
 }  // namespace

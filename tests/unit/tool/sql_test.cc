@@ -12,7 +12,7 @@ namespace {
 
 using nlohmann::json;
 
-std::string golden(const std::string& name) { return source_directory() + "/tests/golden/" + name; }
+std::string golden(const std::string& name) { return source_dir() + "/tests/golden/" + name; }
 
 // The reports of four processes: facts, kinds, samples, inlined frames.
 const std::vector<std::string>& reports() {
@@ -36,27 +36,27 @@ std::vector<std::string> words_of(std::vector<std::string> words,
   return words;
 }
 
-Result sql(const std::string& query, const std::vector<std::string>& files = reports()) {
+Outcome sql(const std::string& query, const std::vector<std::string>& files = reports()) {
   return memlog(words_of({"sql", "--no-resolve", "--format", "csv", query}, files));
 }
 
 // The answer to a query that succeeds, without the header line.
 std::string rows(const std::string& query, const std::vector<std::string>& files = reports()) {
-  const Result result = sql(query, files);
+  const Outcome result = sql(query, files);
   EXPECT_EQ(result.status, 0) << query << '\n' << result.err;
   EXPECT_EQ(result.err, "") << query;
   return result.out.substr(std::min(result.out.find('\n'), result.out.size() - 1) + 1);
 }
 
 json answer(const std::string& query, const std::vector<std::string>& files = reports()) {
-  const Result result = memlog(words_of({"sql", "--no-resolve", "--format", "json", query}, files));
+  const Outcome result = memlog(words_of({"sql", "--no-resolve", "--format", "json", query}, files));
   EXPECT_EQ(result.status, 0) << result.err;
   return json::parse(result.out);
 }
 
 json view(std::vector<std::string> words, const std::vector<std::string>& files) {
   words.insert(words.begin() + 1, {"--json", "--no-resolve"});
-  const Result result = memlog(words_of(std::move(words), files));
+  const Outcome result = memlog(words_of(std::move(words), files));
   return json::parse(result.out);
 }
 
@@ -157,7 +157,7 @@ TEST(Sql, ReportsAreTheirHeaders) {
     EXPECT_EQ(row["program"], report["program"]);
     EXPECT_EQ(row["file"], file);
     // The text of the file itself.
-    const std::string text = read_text(file);
+    const std::string text = read_file(file);
     EXPECT_NE(text.find(fmt::format("\n# seq: {}\n", row["seq"].get<int64_t>())),
               std::string::npos);
     EXPECT_NE(text.find(fmt::format("\n# delta: {:+} bytes {:+} blocks\n",
@@ -212,10 +212,10 @@ TEST(Sql, FunctionsSpareJoins) {
                              "instant('2026-11-20 20:15:31.500000001') - {0}",
                              born)),
             "1,0,1,0,2026-11-20T20:15:31.500000Z,1\n");
-  const Result bad = sql("select matches(stack, '(') from entries");
+  const Outcome bad = sql("select matches(stack, '(') from entries");
   EXPECT_EQ(bad.status, 1);
   EXPECT_NE(bad.err.find("("), std::string::npos) << bad.err;
-  const Result when = sql("select alive_at(1, 2, 'noon')");
+  const Outcome when = sql("select alive_at(1, 2, 'noon')");
   EXPECT_EQ(when.status, 1);
   EXPECT_TRUE(when.err.starts_with("memlog: noon is not a time: ")) << when.err;
 }
@@ -252,7 +252,7 @@ TEST(Sql, ConstraintsSelectTheSameRows) {
 TEST(Sql, MarkersAreReportsAndNotes) {
   TemporaryDirectory directory;
   const std::string file = directory / "app-4711-1.memlog";
-  write_text(file, small_memlog({"f\t(/app+0x10)"},
+  write_file(file, small_memlog({"f\t(/app+0x10)"},
                                 "# note: 2026-11-20T20:15:16.000001Z day 1: 300 requests\n"
                                 "# note: not a note of the program\n"));
   EXPECT_EQ(rows("select process, time_text(at), kind, text, report from markers", {file}),
@@ -262,8 +262,8 @@ TEST(Sql, MarkersAreReportsAndNotes) {
 
 TEST(Sql, MemoryIsTheTimeline) {
   TemporaryDirectory directory;
-  write_text(directory / "app-4711-1.memlog", small_memlog({"f\t(/app+0x10)"}));
-  write_text(directory / "app-4711.timeline",
+  write_file(directory / "app-4711-1.memlog", small_memlog({"f\t(/app+0x10)"}));
+  write_file(directory / "app-4711.timeline",
              "# timeline 1\n# program: /usr/bin/app\n# pid: 4711\n"
              "# started: 2026-11-20T20:15:00.000000Z\n# interval: 10 ms\n"
              "# columns: milliseconds live blocks resident allocations\n"
@@ -290,7 +290,7 @@ TEST(Sql, BlocksOfAKilledProcessAddUp) {
   shell(fmt::format(
       "MTRACE_LEDGER={} LD_PRELOAD={}/libmtrace.so /usr/bin/python3 -c 'import os, signal; "
       "os.kill(os.getpid(), signal.SIGKILL)'; test $? = 137",
-      ledger, build_directory()));
+      ledger, build_dir()));
   EXPECT_EQ(rows(kBlocksAgainstReport, {ledger}), "1,1,1,1,1\n");
   const std::string blocks = rows(
       "select stack, sum(size) from allocations group by stack having sum(size) <> 0 "
@@ -309,7 +309,7 @@ TEST(Sql, BlocksOfARunningProcessAddUp) {
                         "& pid=$!; exec 3>in; "
                         "until grep -q ready out; do :; done; {1}/memlog sql -f csv \"{2}\" $pid; "
                         "echo >&3; wait $pid; }}",
-                        directory.path(), build_directory(), kBlocksAgainstReport));
+                        directory.path(), build_dir(), kBlocksAgainstReport));
   EXPECT_TRUE(out.ends_with("\n1,1,1,1,1\n")) << out;
 }
 
@@ -324,7 +324,7 @@ TEST(Sql, ChangesNothing) {
         std::string("pragma temp_store_directory = '/tmp'"), std::string("pragma journal_mode"),
         std::string("select load_extension('x')"),
         std::string("select 1; attach ':memory:' as b")}) {
-    const Result result = sql(statement);
+    const Outcome result = sql(statement);
     EXPECT_EQ(result.status, 2) << statement;
     EXPECT_TRUE(result.err.starts_with("memlog: sql: ")) << result.err;
   }
@@ -353,22 +353,22 @@ TEST(Sql, ErrorsPointAtTheirPlace) {
 }
 
 TEST(Sql, DamagedAndMissingFilesEndTheQuery) {
-  const Result damaged =
+  const Outcome damaged =
       sql("select count(*) from entries", {golden("app-4600-1.memlog"), golden("damaged.memlog")});
   EXPECT_EQ(damaged.status, 2);
   EXPECT_EQ(damaged.out, "count(*)\n");
   EXPECT_TRUE(damaged.err.starts_with(golden("damaged.memlog") + ":")) << damaged.err;
   EXPECT_EQ(sql("select 1", {"gone.memlog"}).status, 1);
   TemporaryDirectory broken;
-  write_text(broken / "a.memlog.zst", "\x28\xb5\x2f\xfd and no more");
+  write_file(broken / "a.memlog.zst", "\x28\xb5\x2f\xfd and no more");
   EXPECT_EQ(sql("select 1", {broken / "a.memlog.zst"}).status, 2);
   EXPECT_EQ(sql("select 1", {"there-is-no-such-process"}).status, 1);
   TemporaryDirectory empty;
   EXPECT_EQ(sql("select 1", {empty.path()}).status, 1);
   TemporaryDirectory copies;
-  write_text(copies / "a.memlog", read_text(golden("app-4711-1.memlog")));
-  write_text(copies / "b.memlog", read_text(golden("app-4711-1.memlog")));
-  const Result twice = sql("select 1", {copies.path()});
+  write_file(copies / "a.memlog", read_file(golden("app-4711-1.memlog")));
+  write_file(copies / "b.memlog", read_file(golden("app-4711-1.memlog")));
+  const Outcome twice = sql("select 1", {copies.path()});
   EXPECT_EQ(twice.status, 1);
   EXPECT_EQ(twice.err, fmt::format("memlog: {0}/a.memlog and {0}/b.memlog are the same report\n",
                                    copies.path()));
@@ -401,8 +401,8 @@ TEST(Sql, PrintsFourFormats) {
 TEST(Sql, SavesADatabaseForSqlite) {
   TemporaryDirectory directory;
   const std::string file = directory / "it's.db";
-  write_text(file, "something else");
-  const Result saved = memlog(words_of({"sql", "--no-resolve", "--save", file}, reports()));
+  write_file(file, "something else");
+  const Outcome saved = memlog(words_of({"sql", "--no-resolve", "--save", file}, reports()));
   EXPECT_EQ(saved.status, 0) << saved.err;
   EXPECT_EQ(saved.out + saved.err, "");
   const auto sqlite = [&](const std::string& query) {
@@ -433,14 +433,14 @@ TEST(Sql, SavesADatabaseForSqlite) {
 
 TEST(Sql, SavesCompletelyOrNotAtAll) {
   TemporaryDirectory directory;
-  write_text(directory / "a.db", "before");
+  write_file(directory / "a.db", "before");
   EXPECT_EQ(memlog({"sql", "--save", directory / "a.db", golden("app-4600-1.memlog"),
                     golden("damaged.memlog")})
                 .status,
             2);
-  EXPECT_EQ(read_text(directory / "a.db"), "before");
+  EXPECT_EQ(read_file(directory / "a.db"), "before");
   EXPECT_EQ(shell("ls -A " + directory.path()), "a.db\n");
-  const Result nowhere =
+  const Outcome nowhere =
       memlog({"sql", "--save", directory / "gone/a.db", golden("app-4711-1.memlog")});
   EXPECT_EQ(nowhere.status, 1);
   EXPECT_TRUE(nowhere.err.starts_with("memlog: cannot write ")) << nowhere.err;
@@ -448,8 +448,8 @@ TEST(Sql, SavesCompletelyOrNotAtAll) {
 
 // doc/sql.md has what .schema prints, and what .functions prints.
 TEST(Sql, TheManualListsTheTables) {
-  const std::string path = source_directory() + "/doc/sql.md";
-  const std::string manual = read_text(path);
+  const std::string path = source_dir() + "/doc/sql.md";
+  const std::string manual = read_file(path);
   const std::string begin = "<!-- memlog sql .schema -->\n```\n";
   const std::string end = "```\n<!-- end -->";
   const size_t from = manual.find(begin);
@@ -458,8 +458,8 @@ TEST(Sql, TheManualListsTheTables) {
   const std::string listed =
       memlog({"sql", ".schema"}).out + "\n" + memlog({"sql", ".functions"}).out;
   const std::string wanted = manual.substr(0, from) + begin + listed + manual.substr(to);
-  if (std::getenv("MEMLOG_UPDATE_GOLDEN") != nullptr) write_text(path, wanted);
-  EXPECT_EQ(read_text(path), wanted);
+  if (std::getenv("MEMLOG_UPDATE_GOLDEN") != nullptr) write_file(path, wanted);
+  EXPECT_EQ(read_file(path), wanted);
   for (const std::string& line : {listed}) {
     for (size_t at = 0; at < line.size();) {
       const size_t next = line.find('\n', at);
