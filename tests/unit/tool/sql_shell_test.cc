@@ -41,7 +41,7 @@ class SqlShell : public testing::Test {
   SqlShell() { write_file(directory_ / "dialogue.py", kDialogue); }
   std::string dialogue(const std::string& steps, const std::string& words) {
     return shell(fmt::format("python3 {} \"{}\" {}/memlog sql {}", directory_ / "dialogue.py",
-                             steps, build_dir(), words));
+                             steps, shell_quoted(build_dir()), words));
   }
   TemporaryDirectory directory_;
 };
@@ -88,7 +88,7 @@ TEST_F(SqlShell, ControlCEndsAQueryOfTheCommandLine) {
   write_file(directory_ / "press.py",
              ctrl_c_script(1, "(text.count(b'memlog: interrupted'), status)"));
   EXPECT_EQ(shell(fmt::format("python3 {} {}/memlog sql -f csv \"select 1 as ready; {}\" {}",
-                              directory_ / "press.py", build_dir(), kEndless,
+                              directory_ / "press.py", shell_quoted(build_dir()), kEndless,
                               golden("app-4711-1.memlog"))),
             "(1, 1)\n");
 }
@@ -96,7 +96,7 @@ TEST_F(SqlShell, ControlCEndsAQueryOfTheCommandLine) {
 TEST_F(SqlShell, ReadsStatementsFromAPipe) {
   const auto pipe = [&](const std::string& text) {
     return shell(fmt::format("printf '%b' \"{}\" | {}/memlog sql -f csv {} 2>&1; echo $?", text,
-                             build_dir(), golden("app-4711-1.memlog")));
+                             shell_quoted(build_dir()), golden("app-4711-1.memlog")));
   };
   EXPECT_EQ(pipe("select seq\\nfrom reports;\\n.format markdown\\nselect 1 as a; select 2 as b"),
             "seq\n1\n| a |\n| ---: |\n| 1 |\n| b |\n| ---: |\n| 2 |\n0\n");

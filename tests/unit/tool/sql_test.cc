@@ -290,7 +290,7 @@ TEST(Sql, BlocksOfAKilledProcessAddUp) {
   shell(fmt::format(
       "MTRACE_LEDGER={} LD_PRELOAD={}/libmtrace.so /usr/bin/python3 -c 'import os, signal; "
       "os.kill(os.getpid(), signal.SIGKILL)'; test $? = 137",
-      ledger, build_dir()));
+      ledger, shell_quoted(build_dir())));
   EXPECT_EQ(rows(kBlocksAgainstReport, {ledger}), "1,1,1,1,1\n");
   const std::string blocks = rows(
       "select stack, sum(size) from allocations group by stack having sum(size) <> 0 "
