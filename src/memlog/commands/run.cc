@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <map>
 #include <string>
 
 #include "cli/arguments.h"
@@ -22,6 +23,7 @@
 #include "target/regular_reports.h"
 #include "target/run_ledgers.h"
 #include "target/timeline_recorder.h"
+#include "target/traced.h"
 #include "text/run_summary.h"
 
 namespace mtrace::cli {
@@ -74,6 +76,18 @@ std::string names_missing(const RunOptions& options, const std::string& begun,
   return out;
 }
 
+// The last report of each process that has its final form: a later one may still get names, and
+// what is merged into it would be lost then.
+std::map<int64_t, int64_t> final_reports(const std::vector<pid_t>& pids) {
+  std::map<int64_t, int64_t> last;
+  std::string why;
+  for (const pid_t pid : pids) {
+    const auto process = target::TracedProcess::find(pid, false, why);
+    if (process && !process->is_child_without_report()) last[pid] = process->block().named_seq;
+  }
+  return last;
+}
+
 int run_run(const Arguments& arguments, const Streams& streams) {
   const std::vector<std::string>& command = arguments.operands();
   if (command.empty()) throw UsageError("run: no program given");
@@ -108,8 +122,10 @@ int run_run(const Arguments& arguments, const Streams& streams) {
           const std::vector<pid_t> pids = target::family(root);
           regular.ask(pids);
           if (options.keep == 0) return;
+          const std::map<int64_t, int64_t> final = final_reports(pids);
           collect::merge_oldest(options.directory, options.keep, [&](const collect::Listed& one) {
-            return one.started >= begun && std::count(pids.begin(), pids.end(), one.pid) != 0;
+            const auto last = final.find(one.pid);
+            return one.started >= begun && last != final.end() && one.seq <= last->second;
           });
         }}});
   timelines.look();

@@ -10,7 +10,8 @@ namespace {
 std::string golden(const std::string& name) { return source_dir() + "/tests/golden/" + name; }
 
 // A Python script that runs its arguments after the first at a terminal. The first is a list of
-// pairs: once the one has been said, since the pair before, types the other. Prints all that was
+// pairs: once the one has been said, since the pair before, and unless it is a
+// key, after it a prompt, types the other: what is typed earlier may be lost. Prints all that was
 // said, and the status.
 constexpr char kDialogue[] = R"(
 import ast, os, pty, sys
@@ -21,8 +22,14 @@ if pid == 0:
     os.execvp(sys.argv[2], sys.argv[2:])
 text, seen = b'', 0
 while True:
-    while steps and text.find(steps[0][0].encode(), seen) >= 0:
-        seen = text.find(steps[0][0].encode(), seen) + len(steps[0][0])
+    while steps:
+        said = text.find(steps[0][0].encode(), seen)
+        at_once = steps[0][1] in ('', '\n', '\x03')
+        end = said + len(steps[0][0])
+        prompt = end if at_once else text.find(b'> ', max(said, end - 2)) + 2
+        if said < 0 or prompt < end:
+            break
+        seen = prompt
         os.write(fd, steps.pop(0)[1].encode())
     try:
         got = os.read(fd, 1000)
@@ -54,7 +61,8 @@ TEST_F(SqlShell, AnswersUntilControlD) {
   const std::string said = dialogue(
       R"([('memlog> ', 'select sum(bytes)\n'), ('...> ', 'from entries where kind = \'heap\';\n'),
           ('131731', '.tables\n'), ('markers', 'select byts from entries;\n'),
-          ('^', '.format csv\nselect 6 * 7 as answer;\n'), ('42', '\x04')])",
+          ('^', '.format csv\n'),
+          ('csv', 'select 6 * 7 as answer;\n'), ('42', '\x04')])",
       golden("app-4711-1.memlog"));
   EXPECT_NE(said.find("no such column: byts\n  select byts from entries;\n         ^\n"),
             std::string::npos)
