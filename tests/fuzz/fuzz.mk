@@ -6,7 +6,7 @@
 #   make fuzz-short            what make check runs: the seeds and a few thousand executions
 
 FUZZ_BUILD   ?= $(BUILD)/fuzz
-FUZZ_TARGETS := cfi memlog elf options decode ledger
+FUZZ_TARGETS := cfi memlog elf options decode ledger events
 FUZZ         ?= $(FUZZ_TARGETS)
 SECONDS      ?= 600
 
@@ -34,6 +34,8 @@ FUZZ_SRC_options := $(addprefix src/libmtrace/hook/,environment.cc installation.
 FUZZ_SRC_decode  := $(filter-out %/worker.cc,$(wildcard src/memlog/symbolize/*.cc)) \
                     $(wildcard src/memlog/profile/*.cc)
 FUZZ_SRC_ledger  := $(wildcard src/memlog/profile/*.cc src/memlog/live/*.cc)
+FUZZ_SRC_events  := $(wildcard src/memlog/profile/*.cc src/memlog/events/*.cc)
+FUZZ_LIBS_events := -lfmt -lzstd $(ABSL_LIBS)
 FUZZ_LIBS_ledger := -lfmt -lzstd $(ABSL_LIBS)
 FUZZ_LIBS_memlog := -lfmt -lzstd -lre2 -lz $(ABSL_LIBS)
 FUZZ_LIBS_elf    := -ldw -lelf -liberty -lfmt $(ABSL_LIBS)

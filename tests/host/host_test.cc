@@ -118,7 +118,8 @@ void HostTest::wait_for_names(const std::string& name, pid_t pid, int last) cons
 void HostTest::check_memlogs(const std::string& directory) {
   for (const auto& file : std::filesystem::directory_iterator(directory)) {
     const std::string name = file.path().filename();
-    EXPECT_TRUE(name.ends_with(".memlog") || name.ends_with(".timeline"))
+    EXPECT_TRUE(name.ends_with(".memlog") || name.ends_with(".timeline") ||
+                name.ends_with(".events"))
         << "left behind: " << file.path();
     struct stat info;
     if (stat(file.path().c_str(), &info) == 0) {

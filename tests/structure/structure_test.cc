@@ -29,10 +29,12 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
     {"libmtrace/base", {}},
     {"libmtrace/unwind", {"base"}},
     {"libmtrace/ledger", {"base"}},
-    {"libmtrace/report", {"ledger", "unwind", "base"}},
-    {"libmtrace/hook", {"report", "ledger", "unwind", "base"}},
+    {"libmtrace/events", {"ledger", "unwind", "base"}},
+    {"libmtrace/report", {"events", "ledger", "unwind", "base"}},
+    {"libmtrace/hook", {"report", "events", "ledger", "unwind", "base"}},
     {"memlog", {}},
     {"memlog/profile", {}},
+    {"memlog/events", {"profile"}},
     {"memlog/symbolize", {"profile"}},
     {"memlog/live", {"profile"}},
     {"memlog/analyze", {"live", "profile"}},
@@ -41,14 +43,15 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
     {"memlog/terminal", {}},
     {"memlog/target", {"live", "symbolize", "profile"}},
     {"memlog/collect", {"terminal", "analyze", "symbolize", "profile"}},
-    {"memlog/text", {"collect", "terminal", "json", "analyze", "live", "symbolize", "profile"}},
+    {"memlog/text",
+     {"collect", "terminal", "json", "analyze", "live", "events", "symbolize", "profile"}},
     {"memlog/sql",
      {"text", "target", "collect", "terminal", "json", "analyze", "live", "symbolize", "profile"}},
     {"memlog/cli",
      {"text", "target", "collect", "terminal", "analyze", "live", "symbolize", "profile"}},
     {"memlog/commands",
      {"cli", "sql", "text", "target", "collect", "terminal", "export", "json", "analyze", "live",
-      "symbolize", "profile"}},
+      "events", "symbolize", "profile"}},
 };
 
 bool in_library(const Source& source) { return source.folder.starts_with("libmtrace/"); }
@@ -289,7 +292,8 @@ TEST(StructureTest, OneListOfHookedFunctions) {
 // Two types of one name in one namespace are one to the linker: of two destructors it takes either.
 TEST(StructureTest, TypesOfANamespaceHaveDifferentNames) {
   const std::regex kNamespace(R"(^namespace ([\w:]+) \{)");
-  const std::regex kType(R"(^(?:struct|class|enum class) (?:(?:\[\[\w+\]\]|alignas\([^)]*\)) )*(\w+)[^;]*$)");
+  const std::regex kType(
+      R"(^(?:struct|class|enum class) (?:(?:\[\[\w+\]\]|alignas\([^)]*\)) )*(\w+)[^;]*$)");
   std::map<std::string, std::string> defined;  // where
   for (const Source& source : sources()) {
     if (!source.path.ends_with(".h")) continue;

@@ -81,6 +81,16 @@ inline bool claim_exchange(uint64_t& word, uint64_t& expected, uint64_t desired)
                : "memory");
   return done;
 }
+// compare_exchange() without the bus lock: for words that only one thread writes, so that only a
+// signal handler can come between.
+inline bool exchange_own(uint64_t& word, uint64_t expected, uint64_t desired) {
+  bool done;
+  asm volatile("cmpxchgq %3, %1"
+               : "=@ccz"(done), "+m"(word), "+a"(expected)
+               : "r"(desired)
+               : "memory");
+  return done;
+}
 // One more, in one instruction, so that no signal handler on this thread comes between; for words
 // that only one thread writes. Returns the new value.
 inline uint32_t count_up_own(uint32_t& word) {
@@ -102,6 +112,9 @@ inline void subtract_own(uint64_t& word, uint64_t value) {
 #else
 
 inline bool claim_exchange(uint64_t& word, uint64_t& expected, uint64_t desired) {
+  return compare_exchange(word, expected, desired);
+}
+inline bool exchange_own(uint64_t& word, uint64_t expected, uint64_t desired) {
   return compare_exchange(word, expected, desired);
 }
 inline uint32_t count_up_own(uint32_t& word) { return fetch_add(word, 1u) + 1; }

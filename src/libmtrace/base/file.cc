@@ -59,9 +59,8 @@ long create_file(const char* path, int access) {
 }
 
 long create_unnamed_file(const char* directory) {
-  const long fd =
-      above_standard(call(SYS_openat, AT_FDCWD, directory, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600),
-                     O_WRONLY);
+  const long fd = above_standard(
+      call(SYS_openat, AT_FDCWD, directory, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600), O_WRONLY);
   if (!failed(fd)) call(SYS_fchmod, fd, 0600);
   return fd;
 }
@@ -87,6 +86,19 @@ long read_at(int fd, void* data, size_t size, uint64_t offset) {
 
 long create_memory_file() {
   return above_standard(call(SYS_memfd_create, "mtrace", MFD_CLOEXEC), O_RDWR);
+}
+
+long set_file_size(int fd, uint64_t size) { return call(SYS_ftruncate, fd, size); }
+
+void* map_shared_file(int fd, uint64_t size) {
+  const long memory =
+      call(SYS_mmap, nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+  return failed(memory) ? nullptr : reinterpret_cast<void*>(memory);
+}
+
+bool replace_by_private(void* memory, uint64_t size) {
+  return !failed(call(SYS_mmap, memory, size, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0));
 }
 
 long rewind_file(int fd) { return call(SYS_lseek, fd, 0, SEEK_SET); }

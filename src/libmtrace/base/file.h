@@ -31,6 +31,13 @@ long remove_file(const char* path);
 long publish(const char* from, const char* to);
 // An unnamed file in memory that programs started later do not inherit.
 long create_memory_file();
+// Gives a file that size; what is new reads as zero, and takes no room yet.
+long set_file_size(int fd, uint64_t size);
+// Memory that is the file's, for whoever maps it; nullptr: not possible.
+void* map_shared_file(int fd, uint64_t size);
+// Puts private zeros in place of such memory, in one step, so that a signal handler always finds
+// something there. False: it is as it was.
+bool replace_by_private(void* memory, uint64_t size);
 // The next read or write begins at the start.
 long rewind_file(int fd);
 // Bytes in the file, or a negative errno.

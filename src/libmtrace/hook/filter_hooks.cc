@@ -125,7 +125,7 @@ extern "C" [[gnu::used, gnu::visibility("hidden")]] MTRACE_REALIGN long mtrace_l
   if ((number != SYS_fork && number != SYS_clone) || !start()) return call();
   prepare_fork();
   const long child = call();
-  if (child == 0) leave_parents_ledger();
+  if (child == 0) leave_parents_tables();
   return child;
 }
 

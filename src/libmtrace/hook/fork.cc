@@ -7,7 +7,9 @@
 #include "base/process.h"
 #include "base/syscall.h"
 #include "base/table_file.h"
+#include "events/logging.h"
 #include "hook/call_stack.h"
+#include "hook/events.h"
 #include "hook/export.h"
 #include "hook/interfaces.h"
 #include "hook/lifecycle.h"
@@ -57,8 +59,10 @@ void fork_child_handler() {
   g_forked = sys::process_id();
   g_fork_words[0] = 0;
   if (g_fork_page != nullptr) g_fork_page[1] = g_forked;
-  leave_parents_ledger();
+  leave_parents_tables();
 }
+
+uint64_t when_recording() { return events::logs() ? kLogging : kRecording; }
 
 void find_fork_page() {
   g_fork_page = sys::map_wiped_on_fork();
@@ -121,8 +125,11 @@ void after_fork() {
   report::resolver_after_fork();
   report::output_after_fork();
   report::status_after_fork(report::g_host.pid);
+  leave_parents_events();
   if (set_tables_up(pid)) {
     begin_reporting();
+    begin_childs_events();
+    if (load(g_settled) != kStopped) g_settled = when_recording();
     store(*g_fork_page, load(g_settled));
   } else {
     go_quiet("no memory for the tables");
@@ -180,7 +187,7 @@ void limit_tables() {
 
 void begin_counting(bool recording) {
   g_forked = report::g_host.pid;
-  *g_fork_page = g_settled = recording ? kRecording : kStopped;
+  *g_fork_page = g_settled = recording ? when_recording() : kStopped;
   g_counting = g_fork_page;
 }
 
@@ -190,6 +197,7 @@ void go_quiet(const char* why) {
 }
 
 void prepare_fork() {
+  await_event_log();
   store(g_has_forked, true);
   // In a moment the slots may be those of the parent, which goes on.
   t_thread.forks_inside =
@@ -198,7 +206,8 @@ void prepare_fork() {
 
 // A signal handler that forks may have interrupted malloc: the child then goes on with what was
 // begun, past the look whether it is one, and would write into its parent's file.
-void leave_parents_ledger() {
+void leave_parents_tables() {
+  if (report::g_host.pid != sys::process_id()) leave_parents_events();
   const format::LedgerHeader* header = sys::g_table_header;
   // A handler of fork that came before this one may have begun the child's own.
   if (header == nullptr || header->pid == sys::process_id() || sys::may_be_filtered()) return;
@@ -220,6 +229,10 @@ MTRACE_REALIGN bool counting_slowly() {
   return g_counting == g_fork_page;
 }
 
+MTRACE_REALIGN bool recording_slowly() {
+  return counting_slowly() && load(*g_counting) != kStopped;
+}
+
 bool has_forked() { return load(g_has_forked); }
 
 bool is_set_up() { return g_counting == g_fork_page && g_fork_page != nullptr && counting(); }
@@ -227,11 +240,11 @@ bool is_set_up() { return g_counting == g_fork_page && g_fork_page != nullptr &&
 bool is_unsettled() { return g_counting == g_fork_page && load(*g_fork_page) == kUnsettled; }
 
 bool settle(bool recording) {
-  const uint64_t before = exchange<uint64_t>(g_settled, recording ? kRecording : kStopped);
+  const uint64_t before = exchange<uint64_t>(g_settled, recording ? when_recording() : kStopped);
   store(*g_fork_page, load(g_settled));
-  return before == kRecording;
+  return before != kStopped;
 }
-bool settled_to_record() { return load(g_settled) == kRecording; }
+bool settled_to_record() { return load(g_settled) != kStopped; }
 
 void show_ledger() {
   report::describe_ledger(settled_to_record());

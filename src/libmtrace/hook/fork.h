@@ -22,7 +22,7 @@ void watch_forks();
 
 // In the thread that forks, and then in the child before anything else: libc's _Fork tells nobody.
 void prepare_fork();
-void leave_parents_ledger();
+void leave_parents_tables();
 
 // Whether this process has called fork; not vfork or posix_spawn.
 bool has_forked();

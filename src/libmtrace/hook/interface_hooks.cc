@@ -4,6 +4,7 @@
 // does by another is counted once, for the caller of the first.
 #include <cstring>
 
+#include "events/logging.h"
 #include "hook/bootstrap.h"
 #include "hook/call_form.h"
 #include "hook/export.h"
@@ -67,6 +68,11 @@ struct Hooks {
     set_form(form_of(format::kFirstInterface + kNumber));
     return allocated(block, size, kCall, caller);
   }
+  // The same of a call that was logged to begin at `old`.
+  MTRACE_INLINE void* entered_moved(void* block, size_t size, Caller caller, const void* old) {
+    set_form(form_of(format::kFirstInterface + kNumber));
+    return record_moved(block, size, kCall, caller, old);
+  }
   MTRACE_INLINE void* counted(void* block, size_t size, Content content, Caller caller) {
     const Elsewhere guard(elsewhere());
     if (content == kNone && !elsewhere()) filled(block, 0, size);
@@ -107,15 +113,17 @@ struct Hooks {
     if (elsewhere()) t_thread.asking = true;
     Reallocation reallocation(old, caller);
     t_thread.asking = asked;
+    const bool logged = events::logs();
+    if (logged) reallocation.log_begin();
     void* fresh = call();
     const Elsewhere guard(elsewhere());
-    if (fresh == nullptr && failure == kInPlace) return reallocation.failed(), nullptr;
-    if (fresh == nullptr && failure == kKept && size != 0) {
+    if (fresh == nullptr && (failure == kInPlace || (failure == kKept && size != 0))) {
       reallocation.failed();
-    } else {
-      reallocation.succeeded(fresh);
+      if (logged) reallocation.log_failed();
+      return failure == kInPlace ? nullptr : entered(fresh, size, caller);
     }
-    return entered(fresh, size, caller);
+    reallocation.succeeded(fresh);
+    return logged ? entered_moved(fresh, size, caller, old) : entered(fresh, size, caller);
   }
 
   template <typename... Rest>
@@ -215,14 +223,18 @@ struct Hooks {
     if (elsewhere()) t_thread.asking = true;
     Reallocation reallocation(block, caller);
     t_thread.asking = asked;
+    const bool logged = events::logs();
+    if (logged) reallocation.log_begin();
     const size_t usable = real<size_t>(block, size, extra, flags);
     const Elsewhere guard(elsewhere());
     if (usable < size) {
       reallocation.failed();
-    } else {
-      reallocation.succeeded(block);
-      entered(block, usable - size > extra ? size + extra : usable, caller);
+      if (logged) reallocation.log_failed();
+      return usable;
     }
+    reallocation.succeeded(block);
+    const size_t granted = usable - size > extra ? size + extra : usable;
+    logged ? entered_moved(block, granted, caller, block) : entered(block, granted, caller);
     return usable;
   }
 

@@ -14,11 +14,13 @@
 #include "base/process.h"
 #include "base/table_file.h"
 #include "base/writer.h"
+#include "events/logging.h"
 #include "format/escape.h"
 #include "hook/call_stack.h"
 #include "hook/dormant.h"
 #include "hook/entry_points.h"
 #include "hook/environment.h"
+#include "hook/events.h"
 #include "hook/export.h"
 #include "hook/fill.h"
 #include "hook/fork.h"
@@ -134,6 +136,7 @@ void begin(const char* dormant, const char* temporary, char* const* envp) {
     start_sampling(g_options.sample);
     g_way = g_fill >= 0 ? Way::kSampleAfter : Way::kSample;
   }
+  if (g_options.events[0] != '\0') begin_events();
   begin_counting(g_options.start);
   if (!is_late() && g_interfaces_found) lead_interfaces_here();
   show_ledger();
@@ -185,6 +188,7 @@ __attribute__((constructor)) void construct() {
                    active && g_options.report_on_fatal);
   if (!active) return say_when_aside();
   complain(arguments.envp);
+  say_when_not_logged();
   say_when_elsewhere(arguments.envp);
   say_when_hidden();
   // libunwind would stay in use by the tables; an absent one leaves the default.
@@ -255,6 +259,7 @@ void stop_late() {
   g_fill = -1;
   stop_watching_regions();
   stop_watching_frees();
+  end_events(format::EventsState::kDetached);
   report::leave_ledger();
   go_quiet(format::kDetachedReason);
 }
@@ -262,6 +267,7 @@ void stop_late() {
 bool set_recording(bool on) {
   if (!is_own_process()) return false;
   const bool before = settle(on);
+  if (events::logs()) events::recording(on);
   report::set_recording(on);
   report::ledger_recording(on);
   return before;

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstring>
 
+#include "events/logging.h"
 #include "hook/bootstrap.h"
 #include "hook/call_form.h"
 #include "hook/exact_path.h"
@@ -42,15 +43,41 @@ void* move_out(void* block, size_t size, unwind::Caller caller) {
   return allocated(fresh, size, Call::kRealloc, caller);
 }
 
+// What reallocate() does of a process that does not simply record.
+template <typename RealCall>
+__attribute__((noinline)) void* reallocate_unusually(void* old, size_t size, Call call,
+                                                     unwind::Caller caller, RealCall real) {
+  if (!counting()) {
+    const size_t content = content_size(old, 0);
+    return allocated(filled(real(), content, size), size, call, caller);
+  }
+  Reallocation reallocation(old, caller);
+  const bool logged = events::logs();
+  const size_t content = content_size(old, reallocation.known() ? reallocation.old_size() : 0);
+  if (logged) reallocation.log_begin();
+  void* fresh = real();
+  if (fresh == nullptr && size != 0) {
+    reallocation.failed();
+    if (logged) reallocation.log_failed();
+    return allocated(nullptr, size, call, caller);
+  }
+  reallocation.succeeded(fresh);
+  fresh = filled(fresh, content, size);
+  return logged ? record_moved(fresh, size, call, caller, old)
+                : allocated(fresh, size, call, caller);
+}
+
 // realloc and reallocarray: one free and one allocation.
 template <typename RealCall>
 inline void* reallocate(void* old, size_t size, Call call, unwind::Caller caller, RealCall real) {
   before_call();
   if (old == nullptr) return allocated(filled(real(), 0, size), size, call, caller);
-  if ((samples() && !may_be_recorded(old)) || !counting()) {
+  if (samples() && !may_be_recorded(old)) {
     const size_t content = content_size(old, 0);
     return allocated(filled(real(), content, size), size, call, caller);
   }
+  if (load(*g_counting) != kRecording) [[unlikely]]
+    return reallocate_unusually(old, size, call, caller, real);
   Reallocation reallocation(old, caller);
   const size_t content = content_size(old, reallocation.known() ? reallocation.old_size() : 0);
   void* fresh = real();
@@ -79,8 +106,10 @@ MTRACE_REALIGN __attribute__((noinline)) void* allocate_unusually(size_t size) {
 
 MTRACE_REALIGN void free_counted(void* block) {
   if (block == nullptr || MTRACE_UNLIKELY(g_bootstrap.owns(block))) return;
-  if (counting()) {
+  if (load(*g_counting) == kRecording) {
     forget_for(block, Call::kFree, MTRACE_CALLER());
+  } else if (counting_slowly()) {
+    forget_unusually(block, Call::kFree, MTRACE_CALLER_OF_HOOK());
   } else if (g_way == Way::kNotReady) {
     return;
   }

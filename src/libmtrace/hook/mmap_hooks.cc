@@ -1,4 +1,4 @@
-// mmap and its kin. Without MTRACE_MMAP they only call on.
+// mmap and its kin. Without MTRACE_MMAP and MTRACE_EVENTS they only call on.
 #include <errno.h>
 #include <sys/mman.h>
 
@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "base/syscall.h"
+#include "events/logging.h"
 #include "hook/export.h"
 #include "hook/next_functions.h"
 #include "hook/regions.h"
@@ -56,13 +57,16 @@ MTRACE_REALIGN __attribute__((noinline)) void* map(MmapFunction real, void* addr
   if (!counting()) return real_mmap(real, address, length, protection, flags, fd, offset);
   RegionsEnd covered;
   // MAP_FIXED_NOREPLACE replaces nothing, also where MAP_FIXED is said as well.
-  if ((flags & (MAP_FIXED | MAP_FIXED_NOREPLACE)) == MAP_FIXED) {
+  if (watching_regions() && (flags & (MAP_FIXED | MAP_FIXED_NOREPLACE)) == MAP_FIXED) {
     covered.begin(address_of(address), whole_pages(length));
   }
   void* result = real_mmap(real, address, length, protection, flags, fd, offset);
   end_regions(covered, result != MAP_FAILED);
   if (result != MAP_FAILED && recording()) {
-    record_region(address_of(result), whole_pages(length), format::kMmap, caller);
+    if (watching_regions()) {
+      record_region(address_of(result), whole_pages(length), format::kMmap, caller);
+    }
+    if (events::logs()) log_mapping(address_of(result), whole_pages(length), caller);
   }
   return result;
 }
@@ -75,13 +79,23 @@ MTRACE_REALIGN __attribute__((noinline)) void* remap(void* address, size_t old_l
   RegionsEnd old;
   RegionsEnd covered;
   // An old length of 0 maps shared memory once more; MREMAP_DONTUNMAP leaves an empty mapping.
-  if ((flags & MREMAP_DONTUNMAP) == 0) old.begin(address_of(address), whole_pages(old_length));
-  if ((flags & MREMAP_FIXED) != 0) covered.begin(address_of(new_address), whole_pages(length));
+  const bool regions = watching_regions();
+  const bool moves = (flags & MREMAP_DONTUNMAP) == 0;
+  if (regions && moves) old.begin(address_of(address), whole_pages(old_length));
+  if (regions && (flags & MREMAP_FIXED) != 0) {
+    covered.begin(address_of(new_address), whole_pages(length));
+  }
   void* result = real_mremap(address, old_length, length, flags, new_address);
   end_regions(old, result != MAP_FAILED);
   end_regions(covered, result != MAP_FAILED);
   if (result != MAP_FAILED && recording()) {
-    record_region(address_of(result), whole_pages(length), format::kMremap, caller);
+    if (regions) {
+      record_region(address_of(result), whole_pages(length), format::kMremap, caller);
+    }
+    if (events::logs()) {
+      log_remapping(address_of(address), moves ? whole_pages(old_length) : 0, address_of(result),
+                    whole_pages(length), caller);
+    }
   }
   return result;
 }
@@ -89,7 +103,8 @@ MTRACE_REALIGN __attribute__((noinline)) void* remap(void* address, size_t old_l
 int unmap(void* address, size_t length) {
   if (!counting()) return real_munmap(address, length);
   RegionsEnd end;
-  end.begin(address_of(address), whole_pages(length));
+  if (watching_regions()) end.begin(address_of(address), whole_pages(length));
+  if (events::logs()) log_unmapping(address_of(address), whole_pages(length));
   const int result = real_munmap(address, length);
   end_regions(end, result == 0);
   return result;
@@ -103,7 +118,7 @@ using namespace mtrace::hook;
 
 MTRACE_EXPORT_AS_IT_IS void* mmap(void* address, size_t length, int protection, int flags, int fd,
                                   off_t offset) noexcept {
-  if (!watching_regions()) {
+  if (!watching_mappings()) {
     return real_mmap(g_next.mmap, address, length, protection, flags, fd, offset);
   }
   return map(g_next.mmap, address, length, protection, flags, fd, offset,
@@ -112,7 +127,7 @@ MTRACE_EXPORT_AS_IT_IS void* mmap(void* address, size_t length, int protection, 
 
 MTRACE_EXPORT_AS_IT_IS void* mmap64(void* address, size_t length, int protection, int flags, int fd,
                                     off64_t offset) noexcept {
-  if (!watching_regions()) {
+  if (!watching_mappings()) {
     return real_mmap(g_next.mmap64, address, length, protection, flags, fd, offset);
   }
   return map(g_next.mmap64, address, length, protection, flags, fd, offset,
@@ -120,7 +135,7 @@ MTRACE_EXPORT_AS_IT_IS void* mmap64(void* address, size_t length, int protection
 }
 
 MTRACE_EXPORT int munmap(void* address, size_t length) noexcept {
-  return watching_regions() ? unmap(address, length) : real_munmap(address, length);
+  return watching_mappings() ? unmap(address, length) : real_munmap(address, length);
 }
 
 MTRACE_EXPORT_AS_IT_IS void* mremap(void* address, size_t old_length, size_t length, int flags,
@@ -133,7 +148,7 @@ MTRACE_EXPORT_AS_IT_IS void* mremap(void* address, size_t old_length, size_t len
     new_address = va_arg(more, void*);
     va_end(more);
   }
-  if (!watching_regions()) {
+  if (!watching_mappings()) {
     return real_mremap(address, old_length, length, flags, new_address);
   }
   return remap(address, old_length, length, flags, new_address, MTRACE_CALLER_REGISTERS());

@@ -147,6 +147,10 @@ void describe(Writer& out, const Entry& entry, const char* text) {
       out.text(" is not a number from ").number(entry.minimum).text(" to ").number(entry.maximum);
       break;
     case OptionKind::kBytes:
+      if (is_valid(entry, text)) {
+        out.text(" is not for a process with an event log (MTRACE_EVENTS), which has every block");
+        break;
+      }
       out.text(" is not a number of bytes from ").number(entry.minimum).text(" to ");
       out.number(entry.maximum).text(", with or without K, M or G");
       break;
@@ -251,6 +255,14 @@ void read_options(char* const* envp) {
   g_options.max_blocks = static_cast<uint32_t>(parse_number(g_value[k_max_blocks]));
   g_options.exit_report = parse_number(g_value[k_exit_report]) != 0;
   g_options.ledger = g_value[k_ledger];
+  g_options.events = g_value[k_events];
+  g_options.events_drop = parse_number(g_value[k_events_drop]) != 0;
+  g_options.events_free_stacks = parse_number(g_value[k_events_free_stacks]) != 0;
+  if (g_options.events[0] != '\0' && g_options.sample != 0) {
+    g_bad[k_sample] = g_value[k_sample];
+    g_value[k_sample] = kTable[k_sample].standard;
+    g_options.sample = 0;
+  }
   g_options.report_on_fatal = parse_number(g_value[k_report_on_fatal]) != 0;
   g_options.follow = g_value[k_follow];
   g_options.unwinder = g_value[k_unwinder];

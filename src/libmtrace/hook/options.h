@@ -22,6 +22,9 @@ struct Options {
   uint32_t max_blocks;
   bool exit_report;
   const char* ledger;  // as given; "": none
+  const char* events;  // as given; "": no event log
+  bool events_drop;
+  bool events_free_stacks;
   bool report_on_fatal;
   const char* follow;    // as given
   const char* unwinder;  // "cfi" or "libunwind"

@@ -143,6 +143,6 @@ MTRACE_EXPORT pid_t _Fork() noexcept {
   if (g_next.fork_alone == nullptr) return absent();
   prepare_fork();
   const pid_t child = g_next.fork_alone();
-  if (child == 0) leave_parents_ledger();
+  if (child == 0) leave_parents_tables();
   return child;
 }

@@ -1,6 +1,9 @@
 #include "hook/regions.h"
 
 #include "base/probe.h"
+#include "events/logging.h"
+#include "hook/call_form.h"
+#include "hook/call_stack.h"
 #include "hook/resources.h"
 #include "hook/tracker.h"
 #include "ledger/kind_names.h"
@@ -8,7 +11,7 @@
 
 namespace mtrace::hook {
 
-bool g_watching_regions = false;
+uint8_t g_mapping_watchers = 0;
 
 namespace {
 
@@ -20,6 +23,11 @@ using ledger::Region;
 constexpr uintptr_t kPage = 4096;
 
 unsigned g_kind = 0;
+
+void watch(MappingWatcher watcher, bool on) {
+  const uint8_t others = g_mapping_watchers & static_cast<uint8_t>(~watcher);
+  store(g_mapping_watchers, static_cast<uint8_t>(others | (on ? watcher : 0)));
+}
 
 uint64_t bytes_of(const Region& region) { return region.end - region.start; }
 
@@ -49,10 +57,30 @@ void put_back(const Pieces::Piece& piece, bool counted) {
 
 void watch_regions() {
   g_kind = ledger::find_or_add_kind("mmap");
-  store(g_watching_regions, g_kind != 0);
+  if (g_kind != 0) watch(kReportsWatch, true);
 }
 
-void stop_watching_regions() { store(g_watching_regions, false); }
+void stop_watching_regions() { watch(kReportsWatch, false); }
+
+void watch_mappings_for_events(bool on) { watch(kEventsWatch, on); }
+
+void log_mapping(uintptr_t start, size_t bytes, const unwind::Registers& caller) {
+  const uint32_t slot = this_slot();
+  ledger::Operation operation(g_ledger.threads.slot(slot));
+  events::mapped(slot, start, bytes, walk_to_stack(caller, slot, form_of(format::kMmap)));
+}
+
+void log_remapping(uintptr_t old, size_t old_bytes, uintptr_t start, size_t bytes,
+                   const unwind::Registers& caller) {
+  const uint32_t slot = this_slot();
+  ledger::Operation operation(g_ledger.threads.slot(slot));
+  events::remapped(slot, old, old_bytes, start, bytes,
+                   walk_to_stack(caller, slot, form_of(format::kMremap)));
+}
+
+void log_unmapping(uintptr_t start, size_t bytes) {
+  if (start % kPage == 0 && bytes != 0) events::unmapped(this_slot(), start, bytes);
+}
 
 void record_region(uintptr_t start, size_t bytes, uint8_t call, const unwind::Registers& caller) {
   ledger::Operation operation(g_ledger.threads.slot(this_slot()));

@@ -12,15 +12,26 @@
 
 namespace mtrace::hook {
 
-extern bool g_watching_regions;
+// Who wants to know of mappings: the reports (MTRACE_MMAP), the event log.
+enum MappingWatcher : uint8_t { kReportsWatch = 1, kEventsWatch = 2 };
+extern uint8_t g_mapping_watchers;
 // False: the hooks only call on.
-inline bool watching_regions() { return load(g_watching_regions); }
+inline bool watching_mappings() { return load(g_mapping_watchers) != 0; }
+inline bool watching_regions() { return (load(g_mapping_watchers) & kReportsWatch) != 0; }
 // From now on they are recorded. For the start of the library.
 void watch_regions();
 void stop_watching_regions();
+void watch_mappings_for_events(bool on);
 
 // `bytes` have been mapped at `start`, by the caller. Both are of whole pages.
 void record_region(uintptr_t start, size_t bytes, uint8_t call, const unwind::Registers& caller);
+
+// The same, for the event log; of a mapping that was at `old` before.
+void log_mapping(uintptr_t start, size_t bytes, const unwind::Registers& caller);
+void log_remapping(uintptr_t old, size_t old_bytes, uintptr_t start, size_t bytes,
+                   const unwind::Registers& caller);
+// Before the call.
+void log_unmapping(uintptr_t start, size_t bytes);
 
 // Addresses whose mappings are about to end: taken out before the call that ends them, because
 // after it another thread may be given the same addresses. One of succeeded() and failed() follows.

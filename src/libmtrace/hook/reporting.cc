@@ -4,6 +4,7 @@
 
 #include "base/atomic.h"
 #include "base/syscall.h"
+#include "hook/events.h"
 #include "hook/fork.h"
 #include "hook/lifecycle.h"
 #include "hook/naming.h"
@@ -43,6 +44,7 @@ Leaving leave_program() {
   if (leaving.settled) {
     leaving.held = report::hold_reports();
     report::finish_resolver(g_options.exit_wait);
+    end_events(format::EventsState::kReplaced);
     report::end_ledger(format::LedgerState::kReplaced);
   }
   take_off_trigger();
@@ -52,6 +54,7 @@ Leaving leave_program() {
 void stay_in_program(Leaving leaving) {
   if (leaving.announced) report::status_stays();
   if (leaving.settled) report::ledger_goes_on();
+  if (leaving.settled) resume_events();
   if (leaving.held) report::release_reports();
 }
 
@@ -66,6 +69,7 @@ void report_end(bool wanted, const char* label) {
   if (wanted) report::set_names(names_of_last_report());
   const bool told = !wanted || report::report(report::Trigger::kExit, label) > 0;
   report::stop_resolving();
+  end_events(format::EventsState::kEnded);
   report::finish_resolver(g_options.exit_wait);
   using format::LedgerState;
   report::end_ledger(told ? LedgerState::kEnded : LedgerState::kUnreported);

@@ -2,6 +2,7 @@
 
 #include "base/filters.h"
 #include "base/process.h"
+#include "events/logging.h"
 #include "hook/booking.h"
 #include "hook/call_form.h"
 #include "hook/call_stack.h"
@@ -15,6 +16,7 @@
 namespace mtrace::hook {
 
 thread_local constinit ThreadState t_thread = {};
+bool g_free_stacks = false;
 
 namespace {
 
@@ -34,6 +36,7 @@ MTRACE_REALIGN __attribute__((noinline)) uint32_t find_slot() {
     t_thread.place = &g_ledger.threads.slot(t_thread.slot);
   }
   if (t_thread.slot != g_ledger.threads.first()) g_ledger.peak.join(g_ledger.threads);
+  if (events::logs()) events::thread_begins(t_thread.slot, sys::thread_id());
   return t_thread.slot;
 }
 
@@ -91,9 +94,19 @@ __attribute__((noinline)) bool book_unplaced_free(uint32_t slot, ledger::Weight 
   return true;
 }
 
-// Puts a block in and books it. The slot is named by a constant where there is none.
+// The block as its event has it. One that found no place counts as the allocator has it, in the
+// stack of those.
+events::Block logged_block(void* block, uint64_t size, uint32_t stack, bool placed) {
+  if (placed) return {stack, size, slack_of(block, size)};
+  return {g_ledger.stacks.overflow(), unplaced_weight(block).bytes, 0};
+}
+
+// Puts a block in and books it. The slot is named by a constant where there is none. `old`: see
+// record_moved().
+template <bool kLogged = false>
 [[gnu::always_inline]] inline void* enter_block(uint32_t slot, void* block, uint64_t size,
-                                                Call call, unwind::Caller caller) {
+                                                Call call, unwind::Caller caller,
+                                                const void* old = nullptr) {
   ledger::Operation operation(g_ledger.threads.slot(slot));
   count_call(slot, call);
   const auto address = reinterpret_cast<uintptr_t>(block);
@@ -102,10 +115,16 @@ __attribute__((noinline)) bool book_unplaced_free(uint32_t slot, ledger::Weight 
   t_thread.form = take_form(t_thread, call);
   const uint32_t stack = slot != 0 ? find_stack(caller, t_thread).index
                                    : walk_to_stack(caller, 0, take_form(t_thread, call));
-  if (g_ledger.blocks.put(word, address, {size, stack, birth})) {
+  const bool placed = g_ledger.blocks.put(word, address, {size, stack, birth});
+  if (placed) {
     book_allocation(slot, stack, {size, 1, slack_of(block, size)});
   } else {
     enter_unplaced(slot, block);
+  }
+  if constexpr (kLogged) {
+    const events::Block logged = logged_block(block, size, stack, placed);
+    old == nullptr ? events::allocated(slot, block, logged, call)
+                   : events::reallocated(slot, old, block, logged, call);
   }
   set_counted(block);  // last, as the allocator may have allocated to tell the slack
   return block;
@@ -159,7 +178,10 @@ __attribute__((noinline)) void* allocated_unusually(void* block, size_t size, Ca
                    : enter_block(0, block, size, call, caller);
 }
 
-[[gnu::always_inline]] inline bool take_block(uint32_t slot, void* block, Call call) {
+// `free_stack`: of the free, for its event; 0: not kept.
+template <bool kLogged = false>
+[[gnu::always_inline]] inline bool take_block(uint32_t slot, void* block, Call call,
+                                              uint32_t free_stack = 0) {
   ledger::Operation operation(g_ledger.threads.slot(slot));
   const auto address = reinterpret_cast<uintptr_t>(block);
   uint64_t* const word = g_ledger.blocks.expect_to_take(address);
@@ -170,8 +192,11 @@ __attribute__((noinline)) void* allocated_unusually(void* block, size_t size, Ca
   const ledger::Block taken = g_ledger.blocks.take(word, address);
   if (__builtin_expect(taken.stack == 0, 0)) {
     if (t_thread.moving == block) return true;
-    return book_unplaced_free(slot, take_unplaced(block));
+    const ledger::Weight weight = take_unplaced(block);
+    if constexpr (kLogged) events::freed(slot, block, weight.blocks != 0, free_stack, call);
+    return book_unplaced_free(slot, weight);
   }
+  if constexpr (kLogged) events::freed(slot, block, true, free_stack, call);
   book_free(slot, taken, {taken.size, 1}, now, slack_of(block, taken.size), temporary);
   if (temporary) t_thread.counted = nullptr;
   return true;
@@ -188,18 +213,42 @@ uint32_t this_slot() {
   return __builtin_expect(slot != 0, 1) ? slot : find_slot();
 }
 
-void* record(void* block, size_t size, Call call, unwind::Caller caller) {
-  if (__builtin_expect(block == nullptr, 0)) return none_allocated(size, call, caller);
-  if (t_thread.counted == block || !recording()) {
+// This process does not simply record.
+static __attribute__((noinline)) void* record_unusually(void* block, size_t size, Call call,
+                                                        unwind::Caller caller, const void* old) {
+  if (!recording()) {
     t_thread.form = 0;
-    if (t_thread.counted == block) passed_on(call);
+    if (old != nullptr && counting()) events::freed(this_slot(), old, true, 0, call);
     return block;
   }
+  const uint32_t slot = this_slot();
+  if (!events::logs()) return allocated_unusually(block, size, call, caller);
+  if (size > ledger::kMostBytes) size = usable_size(block);  // see allocated_unusually()
+  return enter_block<true>(slot, block, size, call, caller, old);
+}
+
+void* record(void* block, size_t size, Call call, unwind::Caller caller) {
+  if (__builtin_expect(block == nullptr, 0)) return none_allocated(size, call, caller);
+  if (t_thread.counted == block) {
+    t_thread.form = 0;
+    return passed_on(call), block;
+  }
+  if (load(*g_counting) != kRecording) [[unlikely]]
+    return record_unusually(block, size, call, caller, nullptr);
   const uint32_t slot = t_thread.slot;
   if (__builtin_expect(slot == 0 || size > ledger::kMostBytes, 0)) {
     return allocated_unusually(block, size, call, caller);
   }
   return enter_block(slot, block, size, call, caller);
+}
+
+void* record_moved(void* block, size_t size, Call call, unwind::Caller caller, const void* old) {
+  if (block != nullptr && t_thread.counted != block) {
+    return record_unusually(block, size, call, caller, old);
+  }
+  // It was a free, or a hook nested in the call has told of the new block.
+  if (counting()) events::freed(this_slot(), old, true, 0, call);
+  return record(block, size, call, caller);
 }
 
 void* record_sample(void* block, size_t size, Call call, unwind::Caller caller) {
@@ -225,6 +274,14 @@ void forget_for(void* block, Call call, unwind::Caller caller) {
   const bool known = forget(block, call);
   if (watching_frees()) [[unlikely]]
     note_free(block, known, caller);
+}
+
+void forget_unusually(void* block, Call call, unwind::Caller caller) {
+  if (!events::logs()) return forget_for(block, call, caller);
+  const uint32_t slot = this_slot();
+  const uint32_t stack = g_free_stacks ? walk_to_stack(caller, slot, form_of(call)) : 0;
+  const bool known = take_block<true>(slot, block, call, stack);
+  if (watching_frees()) note_free(block, known, caller);
 }
 
 void forget_sample(void* block) {
@@ -258,6 +315,7 @@ bool forget_known(void* block, Call call) {
   ledger::Block taken;
   if (!g_ledger.blocks.take(reinterpret_cast<uintptr_t>(block), &taken)) return false;
   count_call(slot, call);
+  if (events::logs()) events::freed(slot, block, true, 0, call);
   book_free(slot, taken, {taken.size, 1}, ledger::ticks_now(), slack_of(block, taken.size), false);
   return true;
 }
@@ -278,6 +336,14 @@ Reallocation::Reallocation(void* block, unwind::Caller caller)
   t_thread.moving = block;
   // Now, because an allocator that finds it freed ends the program.
   if (watching_frees() && !counted()) note_free(block, false, caller_);
+}
+
+void Reallocation::log_begin() const {
+  events::realloc_begins(this_slot(), reinterpret_cast<const void*>(address_));
+}
+
+void Reallocation::log_failed() const {
+  events::realloc_failed(this_slot(), reinterpret_cast<const void*>(address_));
 }
 
 void Reallocation::failed() {
@@ -324,6 +390,9 @@ namespace {
 void book_missed_free(uintptr_t address, const ledger::Block& block) {
   fetch_add<uint64_t>(g_ledger.lost_frees, 1);
   if (watching_frees()) note_missed_free(block);
+  if (events::logs()) {
+    events::freed(this_slot(), reinterpret_cast<const void*>(address), true, 0, Call::kFree);
+  }
   const ledger::Weight weight = g_ledger.sampling.weigh(address, block);
   const uint64_t now = ledger::ticks_now();
   const uint64_t birth = ledger::unpack_ticks(block.birth);

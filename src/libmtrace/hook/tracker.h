@@ -22,6 +22,7 @@ enum Counting : uint64_t {
   kUnsettled = 0,  // not started, or the child of a fork that has not been set up
   kRecording = 1,
   kStopped = 2,  // new blocks go unseen, known ones are taken out when they are freed
+  kLogging = 3,  // records, and writes the event log: all that is not kRecording takes a slower way
 };
 [[gnu::visibility("hidden")]] extern const uint64_t* g_counting;
 
@@ -30,9 +31,8 @@ enum Counting : uint64_t {
 bool counting_slowly();
 inline bool counting() { return load(*g_counting) == kRecording || counting_slowly(); }
 // True: and new ones are put in.
-inline bool recording() {
-  return load(*g_counting) == kRecording || (counting_slowly() && load(*g_counting) == kRecording);
-}
+bool recording_slowly();
+inline bool recording() { return load(*g_counting) == kRecording || recording_slowly(); }
 
 // A hook says this before it calls the real function: a hook nested in that call that counts the
 // block leaves its mark, and the block is counted once.
@@ -45,6 +45,8 @@ inline void before_call() {
 void* record(void* block, size_t size, Call call, unwind::Caller caller);
 // The same, of a block into which a sample may fall.
 void* record_sample(void* block, size_t size, Call call, unwind::Caller caller);
+// The result of a realloc that was logged to begin (Reallocation::log_begin()) at `old`.
+void* record_moved(void* block, size_t size, Call call, unwind::Caller caller, const void* old);
 inline void* allocated(void* block, size_t size, Call call, unwind::Caller caller) {
   return samples() ? record_sample(block, size, call, caller) : record(block, size, call, caller);
 }
@@ -56,14 +58,21 @@ void* enter_unplaced_malloc(void* block);
 bool forget(void* block, Call call);
 // The same, of which `caller` is told with MTRACE_UNKNOWN=stacks.
 void forget_for(void* block, Call call, unwind::Caller caller);
+// The same, of a process that does not simply record.
+void forget_unusually(void* block, Call call, unwind::Caller caller);
 void forget_sample(void* block);
+// Events of frees have their stack (MTRACE_EVENTS_FREE_STACKS).
+extern bool g_free_stacks;
 // The same where there may be no block. False: none is known there.
 bool forget_known(void* block, Call call);
 // The program frees `block`. Call it before the real free: once the real allocator has the block,
 // another thread may be given the same address.
-inline void freed(void* block, Call call, unwind::Caller caller) {
+[[gnu::always_inline]] inline void freed(void* block, Call call, unwind::Caller caller) {
   if (!samples()) {
-    if (counting()) forget_for(block, call, caller);
+    if (load(*g_counting) == kRecording) [[likely]]
+      forget_for(block, call, caller);
+    else if (counting_slowly())
+      forget_unusually(block, call, caller);
   } else if (may_be_recorded(block)) {
     forget_sample(block);
   }
@@ -78,6 +87,9 @@ class Reallocation {
   void failed();  // the old block is as it was
   // The old block is gone; allocated() follows for the new one, `fresh`.
   void succeeded(const void* fresh);
+  // In the event log: before the call, and after one that failed.
+  void log_begin() const;
+  void log_failed() const;
   bool known() const { return reserved_.known; }
   size_t old_size() const { return block_.size; }  // requested bytes, of a known block
 

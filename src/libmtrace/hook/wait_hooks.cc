@@ -1,5 +1,6 @@
-// Waits that find every child: with __WALL or __WCLONE also what waits for the resolver, whose end
-// sends no signal. Tracers wait so, and would take it for a process of theirs.
+// Waits that find every child: with __WALL or __WCLONE also what waits for the resolver or the
+// writer of the event log, whose end sends no signal. Tracers wait so, and would take it for a
+// process of theirs.
 //
 // A wait may be where a thread is cancelled: nothing here has a destructor. And it may last: every
 // other wait is a jump, because memlog borrows no thread that has a frame of this library.
@@ -10,6 +11,7 @@
 #include "hook/export.h"
 #include "hook/lifecycle.h"
 #include "hook/next_functions.h"
+#include "report/event_writer.h"
 #include "report/resolver_process.h"
 
 namespace mtrace::hook {
@@ -18,7 +20,8 @@ namespace {
 bool finds_all(int options) { return (options & (__WALL | __WCLONE)) != 0; }
 
 bool is_foreign(pid_t found) {
-  return found > 0 && report::collect_found(static_cast<uint32_t>(found));
+  const auto pid = static_cast<uint32_t>(found);
+  return found > 0 && (report::collect_found(pid) || report::collect_found_writer(pid));
 }
 
 pid_t absent() {

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/clock.h"
+#include "events/ring.h"
 #include "format/escape.h"
 #include "format/memlog.h"
 #include "ledger/kind_names.h"
@@ -66,6 +67,7 @@ void write_lost(Writer& out, const ledger::Ledger& ledger) {
   if (dropped_notes() != 0) out.text(" notes=").number(dropped_notes());
   if (ledger::g_resources.lost() != 0) out.text(" resources=").number(ledger::g_resources.lost());
   if (ledger::g_regions.lost() != 0) out.text(" regions=").number(ledger::g_regions.lost());
+  if (events::lost_events() != 0) out.text(" events=").number(events::lost_events());
   out.put('\n');
 }
 

@@ -6,6 +6,7 @@
 #include "base/atomic.h"
 #include "base/process.h"
 #include "base/table_file.h"
+#include "events/logging.h"
 #include "format/escape.h"
 #include "format/memlog.h"
 #include "ledger/ledger.h"
@@ -43,6 +44,7 @@ bool add_note(const char* text, bool cut) {
     memcpy(slot.text, text, kept);
     memcpy(slot.text + kept, "...", cut ? kDots : 0);
     slot.text[kept + (cut ? kDots : 0)] = '\0';
+    if (events::logs()) events::noted(slot.text);
     store_release<uint32_t>(slot.state, kNoteWhole);
     return true;
   }

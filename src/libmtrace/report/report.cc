@@ -14,6 +14,7 @@
 #include "base/syscall.h"
 #include "base/valgrind.h"
 #include "base/writer.h"
+#include "events/logging.h"
 #include "format/memlog.h"
 #include "report/forbidden_call.h"
 #include "report/host.h"
@@ -107,6 +108,7 @@ void write_report(void* argument) {
   if (is_asked(scratch.trigger) && status_take_label(scratch.label, kLabel) == 0) {
     ledger_take_label(scratch.label, kLabel);
   }
+  if (events::logs()) events::reported(g_seq + 1, scratch.label);
   Occasion occasion = {};
   occasion.trigger = kTriggers[static_cast<uint32_t>(scratch.trigger)];
   occasion.label = scratch.label[0] != '\0' ? scratch.label : nullptr;

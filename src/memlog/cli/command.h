@@ -44,6 +44,7 @@ const Command& check_command();
 const Command& export_command();
 const Command& sql_command();
 const Command& decode_command();
+const Command& events_command();
 const Command& help_command();
 
 // Returns all commands, in the order of memlog help.

@@ -15,7 +15,7 @@ Words operands_of(const std::string& command) {
        {"report", "status", "attach", "detach", "top", "expire", "unreachable"}) {
     if (command == of_processes) return Words::kProcesses;
   }
-  if (command == "decode" || command == "recover") return Words::kFiles;
+  if (command == "decode" || command == "recover" || command == "events") return Words::kFiles;
   if (command == "help") return Words::kTopics;
   return Words::kMemlogs;
 }

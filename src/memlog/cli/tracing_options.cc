@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <utility>
 
 #include "cli/own_code.h"
 #include "collect/catalog.h"
@@ -127,6 +128,19 @@ RunOptions read_run_options(const Arguments& arguments) {
     options.settings.push_back(fmt::format("MTRACE_SAMPLE={}", *size));
   }
   if (arguments.has("--compress")) options.settings.emplace_back("MTRACE_COMPRESS=1");
+  if (arguments.has("--events")) options.settings.emplace_back("MTRACE_EVENTS=1");
+  for (const auto& [option, setting] :
+       {std::pair{"--events-drop", "MTRACE_EVENTS_DROP=1"},
+        std::pair{"--free-stacks", "MTRACE_EVENTS_FREE_STACKS=1"}}) {
+    if (!arguments.has(option)) continue;
+    if (!arguments.has("--events")) {
+      throw UsageError(fmt::format("{}: {} needs --events", command, option));
+    }
+    options.settings.emplace_back(setting);
+  }
+  if (arguments.has("--events") && arguments.has("--sample")) {
+    throw UsageError(command + ": --events records every block: leave --sample out");
+  }
   if (arguments.has("--every")) {
     const auto every = text::read_duration(arguments.value("--every"), 1000);
     constexpr uint64_t kLeast = 100;
@@ -175,6 +189,14 @@ Manual run_manual() {
         pattern; a pattern applies to PROGRAM, too.)"},
        {"--sample", "", "BYTES",
         "Record one allocation per this many bytes on average, instead of every one."},
+       {"--events", "", "",
+        R"(Write every allocation and free to PROGRAM-PID.events, beside the reports. memlog events
+        prints it, memlog report --from makes the report of any moment. Takes longer, and a file
+        that grows with the run.)"},
+       {"--events-drop", "", "",
+        R"(With --events: lose events rather than have the program wait for the disk, and count
+        them.)"},
+       {"--free-stacks", "", "", "With --events: keep the call stack of each free, too."},
        {"--compress", "", "",
         R"(Compress reports with zstd when their frames are named: PROGRAM-PID-1.memlog.zst. Every
         command of memlog reads them.)"},

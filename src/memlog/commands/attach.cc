@@ -72,8 +72,8 @@ bool attach_one(pid_t pid, const RunOptions& options, std::chrono::milliseconds 
   }
 }
 
-// Where the tables go: `wish` is a directory, "none", or empty: in memory, unless MTRACE_LEDGER says
-// otherwise.
+// Where the tables go: `wish` is a directory, "none", or empty: in memory, unless MTRACE_LEDGER
+// says otherwise.
 void take_ledger(const std::string& wish, RunOptions& options) {
   if (wish == "none") {
     options.settings.emplace_back("MTRACE_LEDGER=");
@@ -142,7 +142,8 @@ const Command& attach_command() {
   static const Command command = {
       {"attach", "start tracing running processes", "[OPTION]... PID|NAME...", kText,
        with_run_options(
-           {"--keep", "--output", "--depth", "--signal", "--sample", "--compress"},
+           {"--keep", "--output", "--depth", "--signal", "--sample", "--events", "--events-drop",
+            "--free-stacks", "--compress"},
            {{"--every", "-e", "TIME",
              R"(Ask for a report at this interval, until the processes end or memlog is interrupted:
              500ms, 10s, 5min (a number alone: seconds).)"},

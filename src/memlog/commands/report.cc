@@ -12,8 +12,13 @@
 
 #include "cli/command.h"
 #include "cli/watched_process.h"
+#include "events/event_log.h"
+#include "events/event_time.h"
+#include "events/replay_memlog.h"
 #include "live/report_request.h"
+#include "profile/reader.h"
 #include "profile/text.h"
+#include "symbolize/symbolizer.h"
 #include "target/ask_turn.h"
 #include "target/asked_process.h"
 #include "target/attachment.h"
@@ -23,6 +28,7 @@
 #include "target/leftovers.h"
 #include "target/process_image.h"
 #include "target/report_channels.h"
+#include "text/quantity.h"
 
 namespace mtrace::cli {
 namespace {
@@ -317,7 +323,42 @@ class Session {
   std::vector<Asked> asked_;
 };
 
+// The moment that --at names: "report:3", a time since the start, or a time of day.
+events::Moment moment_of(const std::string& text, uint64_t started) {
+  constexpr std::string_view kReport = "report:";
+  events::Moment moment;
+  if (text.empty()) return moment;
+  if (text.starts_with(kReport)) {
+    const auto number = profile::read_unsigned(text.substr(kReport.size()));
+    if (number && *number != 0) return {UINT64_MAX, *number};
+  } else if (const auto time = events::read_time(text, started)) {
+    return {*time, 0};
+  } else if (const auto since = text::read_duration(text, 1000)) {
+    return {started + *since * 1'000'000, 0};
+  }
+  throw UsageError(fmt::format(
+      "report: --at {} is neither a time like 12:04:31.5, nor one since the start like 3.5s, nor "
+      "report:N",
+      text));
+}
+
+// Makes the memlog of a moment of an event log, and prints its path.
+int report_from(const Arguments& arguments, const Streams& streams) {
+  if (!arguments.operands().empty()) {
+    throw UsageError("report: with --from, name no process");
+  }
+  const std::string file = arguments.value("--from");
+  const events::Moment moment =
+      moment_of(arguments.value("--at"), events::EventLog(file).header().started);
+  profile::Memlog memlog = profile::read(file, events::memlog_at(file, moment));
+  symbolize::Symbolizer({}).resolve(memlog);
+  print(streams, target::write_snapshot(memlog, ".", "events") + '\n');
+  return kGood;
+}
+
 int run_report(const Arguments& arguments, const Streams& streams) {
+  if (arguments.has("--from")) return report_from(arguments, streams);
+  if (arguments.has("--at")) throw UsageError("report: --at needs --from");
   if (arguments.operands().empty()) throw UsageError("report: no process given");
   const std::string label = arguments.value("--label");
   if (label.size() > sizeof(format::StatusBlock::label)) {
@@ -354,9 +395,16 @@ const Command& report_command() {
   static const Command command = {
       {"report",
        "ask processes for a report and wait for it",
-       "[--label TEXT] [--no-attach] [--signal] [--timeout SECONDS] PID|NAME...",
+       "[--label TEXT] [--no-attach] [--signal] [--timeout SECONDS] PID|NAME...\n"
+       "--from FILE.events [--at TIME]",
        kText,
-       {{"--label", "-l", "TEXT",
+       {{"--from", "", "FILE",
+         R"(Ask no process: make the report of a moment of this event log (memlog run --events), in
+         the current directory. Its changes are those since the log began.)"},
+        {"--at", "", "TIME",
+         R"(With --from, the moment: a time of day (UTC, 12:04:31.25) or with its date, a time since
+         the start (3.5s), or report:N, where the process wrote report N. Default: the end.)"},
+        {"--label", "-l", "TEXT",
          "Put this text into the header of the report; at most 256 bytes."},
         kNoAttachOption,
         {"--signal", "", "",
@@ -368,6 +416,7 @@ const Command& report_command() {
        R"(  memlog report app
   memlog report --label after-warmup 4711
   memlog report --signal app               app runs under strace
+  memlog report --from app-4711.events --at 12:04:31
 )"},
       run_report};
   return command;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <map>
 #include <string>
 
@@ -15,6 +16,7 @@
 #include "cli/tracing_options.h"
 #include "collect/merged_reports.h"
 #include "collect/run_reports.h"
+#include "format/event_log.h"
 #include "profile/text.h"
 #include "target/launch.h"
 #include "target/leftovers.h"
@@ -88,6 +90,22 @@ std::map<int64_t, int64_t> final_reports(const std::vector<pid_t>& pids) {
   return last;
 }
 
+// The event logs that the program, or others in its place, have left. Empty: none.
+std::string events_text(const RunOptions& options, pid_t pid) {
+  std::string out;
+  std::error_code ignored;
+  const std::string part = fmt::format("-{}.", pid);
+  for (const auto& entry : std::filesystem::directory_iterator(options.directory, ignored)) {
+    const std::string name = entry.path().filename();
+    if (!name.ends_with(format::kEventsSuffix) || name.find(part) == std::string::npos) continue;
+    const std::string path = options.directory == "."
+                                 ? name
+                                 : (std::filesystem::path(options.directory) / name).string();
+    out += fmt::format("events: {} (memlog events prints it)\n", profile::escaped(path, ""));
+  }
+  return out;
+}
+
 int run_run(const Arguments& arguments, const Streams& streams) {
   const std::vector<std::string>& command = arguments.operands();
   if (command.empty()) throw UsageError("run: no program given");
@@ -145,6 +163,9 @@ int run_run(const Arguments& arguments, const Streams& streams) {
   if (!options.quiet) {
     try {
       fmt::print(streams.err, "{}", summary(options, ledgers, begun, ended, not_covered.why));
+      if (arguments.has("--events")) {
+        fmt::print(streams.err, "{}", events_text(options, ended.pid));
+      }
     } catch (const std::exception& error) {
       complain(streams, error.what());  // the program's end is what counts
     }

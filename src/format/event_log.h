@@ -1,0 +1,81 @@
+// The event log file, version 1: doc/events.md has its grammar.
+//
+// A file is a sequence of zstd frames, each with checksum and content size. The content of the
+// first begins with kEventHeaderMark, that of the others with kEventChunkMark.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "format/calls.h"
+
+namespace mtrace::format {
+
+inline constexpr char kEventsSuffix[] = ".events";
+inline constexpr char kEventHeaderMark[] = "MEH1";
+inline constexpr char kEventChunkMark[] = "MEC1";
+inline constexpr size_t kEventMark = 4;                  // bytes
+inline constexpr size_t kEventChunkEvents = 128 * 1024;  // that a writer puts into a chunk, at most
+inline constexpr size_t kMostEventChunk = 32u << 20;     // bytes of a content, for a reader
+inline constexpr uint64_t kEventTimeStep = 100;          // nanoseconds
+
+// What an event is. Those from kAllocation on have a call in their low four bits.
+enum class EventCode : uint8_t {
+  kReallocBegin = 1,
+  kReallocFailed = 2,
+  kMap = 3,
+  kUnmap = 4,
+  kRemap = 5,
+  kThreadBegin = 6,
+  kThreadEnd = 7,
+  kNote = 8,
+  kReport = 9,
+  kStart = 10,
+  kStop = 11,
+  kMemory = 12,
+  kLost = 13,
+  kEnd = 14,
+  kAllocation = 0x10,
+  kFree = 0x20,
+  kUnknownFree = 0x30,
+  kRealloc = 0x40,
+  kFreeWithStack = 0x50,
+  kUnknownFreeWithStack = 0x60,
+};
+
+enum EventColumn : uint8_t {
+  kCodeColumn,
+  kTimeColumn,
+  kThreadColumn,
+  kAddressColumn,
+  kSizeColumn,
+  kUsableColumn,
+  kStackColumn,
+  kMoreColumn,
+  kEventColumns,
+};
+
+// Calls of codes are the first of format/calls.h: those that are counted.
+inline constexpr unsigned kEventCalls = kAlignedNew;
+
+// What glibc lets a program use of a block of the requested size; usable sizes are written as the
+// difference to it.
+constexpr uint64_t usual_usable_size(uint64_t requested) {
+  const uint64_t rounded = (requested + 8 + 15) & ~uint64_t{15};
+  return rounded < 32 ? 24 : rounded - 8;
+}
+
+inline constexpr char kEventsProgram[] = "program";
+inline constexpr char kEventsCommand[] = "command";
+inline constexpr char kEventsPid[] = "pid";
+inline constexpr char kEventsParent[] = "parent";
+inline constexpr char kEventsParentLog[] = "parent-log";
+inline constexpr char kEventsParentTime[] =
+    "parent-time";  // nanoseconds since 1970; so is the next
+inline constexpr char kEventsStarted[] = "started";
+inline constexpr char kEventsLibrary[] = "library";
+inline constexpr char kEventsHost[] = "host";
+inline constexpr char kEventsBootId[] = "boot-id";
+inline constexpr char kEventsClock[] = "clock";  // tsc or monotonic
+
+}  // namespace mtrace::format

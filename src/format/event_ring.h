@@ -1,0 +1,130 @@
+// The memory in which a traced process leaves its events for the writer of its event log
+// (MTRACE_EVENTS): a header and a ring for each thread, in a file without a name that both map.
+// doc/events.md has the protocol. The writer must validate every number before using it: the
+// program can write here by mistake.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace mtrace::format {
+
+inline constexpr uint64_t kEventRingMagic = 0x31474e4952'56454du;  // "MEVRING1"
+
+// Memory is counted in units: 16 bytes. A record is one or more, and may continue at the start of
+// the ring.
+struct EventUnit {
+  uint64_t a;
+  uint64_t b;
+};
+inline constexpr uint64_t kEventUnits = 4096;  // of a ring: 64 KiB
+inline constexpr uint64_t kEventWake = 1024;   // units after which the writer is woken
+
+// What a record is. In its first unit, `a` is the stamp, or what is said here, and `b` the word:
+// bits 0 to 43 an address divided by 8, or what is said here; 44 to 47 the call (ledger::Call);
+// 48 to 55 this kind; 56 to 63 the lap (event_lap()). The word is written last. `place` stands for
+// a unit with a = requested bytes, b = stack index + (usable - requested) << 32.
+enum class EventRecord : uint8_t {
+  kReserved = 1,    // being written; bits 0 to 43: its units
+  kSkipped = 2,     // the same, and nothing
+  kAllocation = 3,  // address; place
+  kFree = 4,        // address; so are kUnknownFree, kReallocBegin and kReallocFailed
+  kUnknownFree = 5,
+  kReallocBegin = 6,
+  kReallocFailed = 7,
+  kRealloc = 8,        // address; place; old address, 0
+  kFreeWithStack = 9,  // address; 0, stack index
+  kUnknownFreeWithStack = 10,
+  kMap = 11,     // address; bytes, stack index
+  kUnmap = 12,   // address; bytes, 0
+  kRemap = 13,   // address; bytes, stack index; old address, old bytes
+  kThread = 14,  // the ring is this thread's from now on; bits 0 to 43: its id
+  kStart = 15,
+  kStop = 16,
+  kReport = 17,  // bits 0 to 43: its number; length of its label, 0; label
+  kNote = 18,    // length, 0; text
+  kStack = 19,   // a: EventStackFacts; bits 0 to 43: index; addresses of frames, innermost first
+  kModule = 20,  // a: number; base, generation; length of build-id, of path; both as bytes
+  kLast = kModule,
+};
+inline constexpr uint64_t kEventLowBits = (uint64_t{1} << 44) - 1;
+inline constexpr unsigned kEventCallShift = 44;
+inline constexpr unsigned kEventKindShift = 48;
+inline constexpr unsigned kEventLapShift = 56;
+
+// Of kStack: in `a`, from the lowest bit. A frame is the number of its module + 1 in the highest 16
+// bits, 0: none, and its ELF address, or address, in 48, extended by their highest bit if there is
+// no module.
+struct EventStackFacts {
+  uint8_t depth;
+  uint8_t kind;  // index into EventRingHeader::kinds, from 1; 0: heap
+  uint8_t cut;
+  uint8_t call;     // the function that was called (format/calls.h)
+  uint8_t guessed;  // index of the first frame that may be wrong; 0: none
+  uint8_t unused[3];
+};
+static_assert(sizeof(EventStackFacts) == 8);
+
+// Tells a record from what stood there a lap before. Never 0.
+constexpr uint64_t event_lap(uint64_t position) { return position / kEventUnits % 128 + 128; }
+
+// By the thread that owns it, but for `taken`.
+struct alignas(64) EventRing {
+  uint64_t reserved;    // units reserved since the start
+  uint64_t taken_seen;  // `taken` as the thread saw it last
+  uint64_t lost;        // events that found no room
+  uint64_t unused[5];
+  alignas(64) uint64_t taken;  // units that the writer has done with; by the writer
+  alignas(64) EventUnit units[kEventUnits];
+};
+
+enum class EventsState : uint32_t {
+  kRunning = 0,
+  kEnded = 1,     // the process has ended, or the events have: by its exit,
+  kReplaced = 2,  // exec,
+  kDetached = 3,  // or detach
+};
+
+struct EventRingHeader {
+  uint64_t magic;  // written last
+  uint32_t pid;
+  uint32_t parent;      // of a fork's child, otherwise 0
+  uint32_t rings;       // of those, the first is for what belongs to no thread, or to one without a
+                        // slot; the others are of the slots of the ledger
+  uint32_t counter;     // 1: stamps are of the time stamp counter, 0: nanoseconds
+  uint64_t started;     // nanoseconds since 1970
+  uint64_t zero_stamp;  // read at the same moment: a stamp,
+  uint64_t zero_real;   // and nanoseconds since 1970
+  uint64_t parent_time;  // nanoseconds since 1970: the fork
+  uint32_t unused;
+  uint32_t rings_used;  // rings with numbers below this may hold something
+  EventsState state;    // by the program
+  uint32_t drop;        // 1: the program never waits
+  // The writer waits on `bell`, if `sleeping`, and the program on `taken`, if `waiting`.
+  uint32_t bell;
+  uint32_t sleeping;
+  uint32_t taken;  // counts what the writer has done
+  uint32_t waiting;
+  uint32_t gave_up;  // 1: the program does not wait any more; the writer clears it
+  uint32_t done;     // 1: the writer has finished the log, 2: it had to give up
+  int32_t error;     // errno of that
+  uint32_t writer;   // its process
+  uint64_t lost;     // events of threads that could not get at the first ring
+  char place[4096];  // of the log: a directory, if it ends with a slash, or a file
+  char name[256];    // of the program, for the file's name
+  char program[4096];
+  char library[4096];
+  char node[72];
+  char boot_id[40];
+  char kinds[31][32];  // names of kinds, from index 1
+  char parent_log[4096];
+  char log[4096];           // what the writer has opened
+  uint32_t command_length;  // of the command line, which follows
+  char command[64 * 1024];
+};
+inline constexpr uint64_t kEventHeaderBytes = 128 * 1024;
+static_assert(sizeof(EventRingHeader) <= kEventHeaderBytes);
+inline constexpr uint64_t kEventRingBytes = 68 * 1024;  // a ring, in whole pages
+static_assert(sizeof(EventRing) <= kEventRingBytes);
+
+}  // namespace mtrace::format

@@ -1,0 +1,64 @@
+#include "base/stamp.h"
+
+#include <cpuid.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+#include <cstring>
+
+#include "base/atomic.h"
+#include "base/clock.h"
+#include "base/process.h"
+#include "base/syscall.h"
+
+namespace mtrace::sys {
+
+constinit bool internal::counts_stamps = false;
+
+namespace {
+
+// rdtscp and a rate that never changes (Intel SDM 17.17, AMD APM 13.2).
+bool has_invariant_counter() {
+  constexpr unsigned kInvariant = 1u << 8;
+  constexpr unsigned kRdtscp = 1u << 27;
+  unsigned a = 0;
+  unsigned b = 0;
+  unsigned c = 0;
+  unsigned d = 0;
+  if (__get_cpuid(0x80000007, &a, &b, &c, &d) == 0 || (d & kInvariant) == 0) return false;
+  return __get_cpuid(0x80000001, &a, &b, &c, &d) != 0 && (d & kRdtscp) != 0;
+}
+
+// The kernel has found that the processors' counters agree, or it would use another clock.
+bool kernel_trusts_counter() {
+  char name[8];
+  return read_file("/sys/devices/system/clocksource/clocksource0/current_clocksource", name,
+                   sizeof name) != 0 &&
+         strcmp(name, "tsc\n") == 0;
+}
+
+bool may_read_counter() {
+  int how = 0;
+  return call(SYS_prctl, PR_GET_TSC, &how, 0, 0, 0) == 0 && how == PR_TSC_ENABLE;
+}
+
+}  // namespace
+
+void find_stamps() {
+  internal::counts_stamps =
+      has_invariant_counter() && kernel_trusts_counter() && may_read_counter();
+}
+
+uint64_t internal::unique_time() {
+  static uint64_t last = 0;
+  timespec now;
+  get_time(CLOCK_MONOTONIC, &now);
+  uint64_t seen = load_acquire(last);
+  for (;;) {
+    const uint64_t time = nanoseconds(now);
+    const uint64_t next = time > seen ? time : seen + 1;
+    if (compare_exchange(last, seen, next)) return next;
+  }
+}
+
+}  // namespace mtrace::sys

@@ -1,0 +1,29 @@
+// Time stamps that order events of all threads: if one event happens before another, by whatever
+// way, its stamp is smaller. doc/events.md has the argument.
+//
+// Thread-safe; async-signal-safe, except find_stamps().
+#pragma once
+
+#include <cstdint>
+
+namespace mtrace::sys {
+
+namespace internal {
+[[gnu::visibility("hidden")]] extern bool counts_stamps;
+uint64_t unique_time();
+}  // namespace internal
+
+// Looks once whether the processor's time stamp counter is the same on all processors. After
+// find_clock().
+void find_stamps();
+// True: stamps are of that counter. False: nanoseconds.
+inline bool stamps_are_counted() { return internal::counts_stamps; }
+
+inline uint64_t stamp() {
+  if (!internal::counts_stamps) [[unlikely]]
+    return internal::unique_time();
+  unsigned processor;
+  return __builtin_ia32_rdtscp(&processor);  // after all loads before it
+}
+
+}  // namespace mtrace::sys

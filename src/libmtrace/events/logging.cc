@@ -1,0 +1,200 @@
+#include "events/logging.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/syscall.h"
+#include "ledger/kind_names.h"
+#include "ledger/ledger.h"
+#include "unwind/modules.h"
+
+namespace mtrace::events {
+
+constinit bool g_logging = false;
+
+namespace {
+
+using ledger::Call;
+using ledger::g_ledger;
+
+constexpr size_t kMostText = 255;            // bytes
+constexpr size_t kStacks = size_t{1} << 25;  // ordinals that can be known
+constexpr size_t kMostPath = 4096;
+constexpr uint64_t kMostSlack = 0xffffffffu;
+
+// Which of them the log has, by ordinal and number. One piece of memory, of a process with a log.
+constexpr size_t kKnownBytes = kStacks + unwind::kMaxModules;
+uint8_t* g_known_stacks = nullptr;
+uint8_t* g_known_modules = nullptr;
+
+uint64_t address_bits(const void* address) { return reinterpret_cast<uintptr_t>(address) >> 3; }
+uint64_t place_word(const Block& block) {
+  return block.stack | std::min(block.slack, kMostSlack) << 32;
+}
+unsigned units_of(size_t bytes) {
+  return static_cast<unsigned>((bytes + sizeof(EventUnit) - 1) / sizeof(EventUnit));
+}
+
+// Two threads may both find that a module or stack is missing. The writer takes the first.
+void define_module(uint32_t ring, uint32_t number, const unwind::Module& module) {
+  if (number >= unwind::kMaxModules || load(g_known_modules[number]) != 0) return;
+  const size_t path = std::min(strlen(module.path), kMostPath);
+  const size_t id = std::min<size_t>(module.build_id_size, sizeof module.build_id);
+  Record record(ring, 3 + units_of(id + path), true);
+  if (!record) return;
+  record.unit(1) = {module.base, module.generation};
+  record.unit(2) = {id, path};
+  record.put_bytes(3, 0, module.build_id, id);
+  record.put_bytes(3, id, module.path, path);
+  record.commit_facts(EventRecord::kModule, 0, number);
+  store_release(g_known_modules[number], uint8_t{1});
+}
+
+uint64_t frame_word(uint32_t ring, uintptr_t address) {
+  constexpr uint64_t kAddressBits = (uint64_t{1} << 48) - 1;
+  uint32_t number = 0;
+  const unwind::Module* module = unwind::find_module(address, unwind::kAlive, &number);
+  if (module == nullptr || number >= unwind::kMaxModules) return address & kAddressBits;
+  define_module(ring, number, *module);
+  return uint64_t{number + 1} << 48 | ((address - module->base) & kAddressBits);
+}
+
+void name_kind(unsigned kind) {
+  const char* name = ledger::kind_name(kind);
+  char* const place = g_header->kinds[kind % 31];
+  if (name != nullptr && *place == '\0') strncpy(place, name, sizeof g_header->kinds[0] - 1);
+}
+
+[[gnu::noinline]] void write_stack(uint32_t ring, uint32_t index, const ledger::StackRecord& stack,
+                                   uint8_t& known) {
+  uint64_t frames[256];
+  for (unsigned i = 0; i < stack.depth; ++i) frames[i] = frame_word(ring, stack.frame(i));
+  if (stack.kind != 0) name_kind(stack.kind);
+  Record record(ring, 1 + units_of(stack.depth * sizeof *frames), true);
+  if (!record) return;  // the next event of the stack tries again
+  record.put_bytes(1, 0, frames, stack.depth * sizeof *frames);
+  const format::EventStackFacts facts = {stack.depth, stack.kind,    stack.cut,
+                                         stack.call,  stack.guessed, {}};
+  uint64_t word;
+  memcpy(&word, &facts, sizeof word);
+  record.commit_facts(EventRecord::kStack, index, word);
+  store_release(known, uint8_t{1});
+}
+
+void define_stack(uint32_t ring, uint32_t index) {
+  const ledger::StackRecord& stack = g_ledger.stacks.record(index);
+  if (stack.ordinal >= kStacks) return;
+  uint8_t& known = g_known_stacks[stack.ordinal];
+  if (load_acquire(known) == 0) [[unlikely]]
+    write_stack(ring, index, stack, known);
+}
+
+void put_text(EventRecord kind, uint64_t low, const char* text) {
+  const size_t length = text != nullptr ? strnlen(text, kMostText) : 0;
+  Record record(kNoRing, 2 + units_of(length));
+  if (!record) return;
+  record.unit(1) = {length, 0};
+  record.put_bytes(2, 0, text, length);
+  record.commit(kind, low);
+}
+
+void put_mark(EventRecord kind, uint32_t ring, uint64_t low) {
+  Record record(ring, 1);
+  if (record) record.commit(kind, low);
+}
+
+}  // namespace
+
+bool begin_log() {
+  if (g_known_stacks != nullptr) sys::unmap_memory(g_known_stacks, kKnownBytes);
+  g_known_stacks = static_cast<uint8_t*>(sys::map_sparse_memory(kKnownBytes));
+  if (g_known_stacks == nullptr) return false;
+  g_known_modules = g_known_stacks + kStacks;
+  return true;
+}
+
+void set_logging(bool on) { store(g_logging, on); }
+
+void allocated(uint32_t slot, const void* address, const Block& block, Call call) {
+  const uint32_t ring = ring_of(slot);
+  define_stack(ring, block.stack);
+  Record record(ring, 2);
+  if (!record) return;
+  record.unit(1) = {block.size, place_word(block)};
+  record.commit(EventRecord::kAllocation, address_bits(address), static_cast<unsigned>(call));
+}
+
+void freed(uint32_t slot, const void* address, bool known, uint32_t stack, Call call) {
+  const uint32_t ring = ring_of(slot);
+  if (stack == 0) {
+    Record record(ring, 1);
+    if (!record) return;
+    return record.commit(known ? EventRecord::kFree : EventRecord::kUnknownFree,
+                         address_bits(address), static_cast<unsigned>(call));
+  }
+  define_stack(ring, stack);
+  Record record(ring, 2);
+  if (!record) return;
+  record.unit(1) = {0, stack};
+  record.commit(known ? EventRecord::kFreeWithStack : EventRecord::kUnknownFreeWithStack,
+                address_bits(address), static_cast<unsigned>(call));
+}
+
+void realloc_begins(uint32_t slot, const void* address) {
+  put_mark(EventRecord::kReallocBegin, ring_of(slot), address_bits(address));
+}
+
+void realloc_failed(uint32_t slot, const void* address) {
+  put_mark(EventRecord::kReallocFailed, ring_of(slot), address_bits(address));
+}
+
+void reallocated(uint32_t slot, const void* old, const void* address, const Block& block,
+                 Call call) {
+  const uint32_t ring = ring_of(slot);
+  define_stack(ring, block.stack);
+  Record record(ring, 3);
+  if (!record) return;
+  record.unit(1) = {block.size, place_word(block)};
+  record.unit(2) = {reinterpret_cast<uintptr_t>(old), 0};
+  record.commit(EventRecord::kRealloc, address_bits(address), static_cast<unsigned>(call));
+}
+
+void mapped(uint32_t slot, uintptr_t start, uint64_t bytes, uint32_t stack) {
+  const uint32_t ring = ring_of(slot);
+  define_stack(ring, stack);
+  Record record(ring, 2);
+  if (!record) return;
+  record.unit(1) = {bytes, stack};
+  record.commit(EventRecord::kMap, start >> 3);
+}
+
+void unmapped(uint32_t slot, uintptr_t start, uint64_t bytes) {
+  Record record(ring_of(slot), 2);
+  if (!record) return;
+  record.unit(1) = {bytes, 0};
+  record.commit(EventRecord::kUnmap, start >> 3);
+}
+
+void remapped(uint32_t slot, uintptr_t old_start, uint64_t old_bytes, uintptr_t start,
+              uint64_t bytes, uint32_t stack) {
+  const uint32_t ring = ring_of(slot);
+  define_stack(ring, stack);
+  Record record(ring, 3);
+  if (!record) return;
+  record.unit(1) = {bytes, stack};
+  record.unit(2) = {old_start, old_bytes};
+  record.commit(EventRecord::kRemap, start >> 3);
+}
+
+void thread_begins(uint32_t slot, uint32_t tid) {
+  const uint32_t ring = ring_of(slot);
+  if (ring != kNoRing) put_mark(EventRecord::kThread, ring, tid);
+}
+
+void recording(bool on) { put_mark(on ? EventRecord::kStart : EventRecord::kStop, kNoRing, 0); }
+
+void reported(uint32_t seq, const char* label) { put_text(EventRecord::kReport, seq, label); }
+
+void noted(const char* text) { put_text(EventRecord::kNote, 0, text); }
+
+}  // namespace mtrace::events

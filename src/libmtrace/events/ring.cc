@@ -1,0 +1,210 @@
+#include "events/ring.h"
+
+#include <cstring>
+
+#include "base/file.h"
+#include "base/process.h"
+#include "base/syscall.h"
+
+namespace mtrace::events {
+
+using format::EventRingHeader;
+using format::EventsState;
+using format::kEventUnits;
+
+constinit EventRingHeader* g_header = nullptr;
+
+namespace {
+
+constexpr uint64_t kLongestWait = 1'000'000'000u;  // nanoseconds, for the writer
+constexpr unsigned kTurns = 1000;                  // times to yield for the ring of all
+
+uint32_t g_rings = 0;  // not the header's: anybody can write there
+uint32_t g_shared_turn = 0;
+uint64_t g_lost_before = 0;  // in the memory that was left
+
+EventRing& ring_at(uint32_t number) {
+  return *reinterpret_cast<EventRing*>(reinterpret_cast<char*>(g_header) +
+                                       format::kEventHeaderBytes +
+                                       number * format::kEventRingBytes);
+}
+
+constexpr uint64_t word_of(EventRecord kind, uint64_t low, unsigned call, uint64_t at) {
+  return (low & format::kEventLowBits) | uint64_t{call} << format::kEventCallShift |
+         static_cast<uint64_t>(kind) << format::kEventKindShift |
+         format::event_lap(at) << format::kEventLapShift;
+}
+
+bool has_room(EventRing& ring, uint64_t end) {
+  store(ring.taken_seen, load_acquire(ring.taken));
+  return end - ring.taken_seen <= kEventUnits;
+}
+
+bool writer_works() {
+  return load(g_header->done) == 0 && load(g_header->state) == EventsState::kRunning;
+}
+
+void ring_bell() {
+  fetch_add(g_header->bell, 1u);
+  if (load(g_header->sleeping) != 0) sys::wake_all(g_header->bell);
+}
+
+// Waits until the writer has taken what is in the way of a record that ends there.
+[[gnu::noinline]] bool make_room(EventRing& ring, uint64_t end) {
+  if (has_room(ring, end)) return true;
+  EventRingHeader& header = *g_header;
+  if (load(header.drop) != 0 || load(header.gave_up) != 0 || !writer_works()) return false;
+  const uint64_t limit = sys::monotonic_time() + kLongestWait;
+  fetch_add(header.waiting, 1u);
+  full_fence();
+  bool room = false;
+  for (;;) {
+    const uint32_t seen = load_acquire(header.taken);
+    room = has_room(ring, end);
+    if (room || !writer_works()) break;
+    const uint64_t now = sys::monotonic_time();
+    if (now >= limit) {
+      store(header.gave_up, 1u);
+      break;
+    }
+    ring_bell();
+    sys::wait_on(header.taken, seen, limit - now);
+    sys::yield();  // a filter of system calls may have made that no wait
+  }
+  fetch_add(header.waiting, ~0u);
+  return room;
+}
+
+bool take_turn() {
+  for (unsigned i = 0; i < kTurns; ++i) {
+    uint32_t expected = 0;
+    if (compare_exchange(g_shared_turn, expected, 1u)) return true;
+    sys::yield();
+  }
+  return false;
+}
+
+}  // namespace
+
+uint64_t ring_file_size(uint32_t rings) {
+  return format::kEventHeaderBytes + rings * format::kEventRingBytes;
+}
+
+bool map_rings(int fd, uint32_t rings) {
+  void* const memory = sys::map_shared_file(fd, ring_file_size(rings));
+  if (memory == nullptr) return false;
+  g_header = static_cast<EventRingHeader*>(memory);
+  g_rings = rings;
+  g_header->rings = rings;
+  g_header->rings_used = 1;
+  return true;
+}
+
+void leave_rings() {
+  if (g_header == nullptr) return;
+  g_lost_before = 0;
+  if (sys::replace_by_private(g_header, ring_file_size(g_rings))) g_header->done = 2;
+  g_shared_turn = 0;
+}
+
+void unmap_rings() {
+  if (g_header == nullptr) return;
+  g_lost_before = lost_events();
+  EventRingHeader* const header = g_header;
+  g_header = nullptr;
+  sys::unmap_memory(header, ring_file_size(g_rings));
+}
+
+uint32_t ring_of(uint32_t slot) {
+  if (slot == 0 || slot >= g_rings) return kNoRing;
+  uint32_t used = load(g_header->rings_used);
+  while (used <= slot && !compare_exchange(g_header->rings_used, used, slot + 1)) {
+  }
+  return slot;
+}
+
+Record::Record(uint32_t ring, unsigned units, bool marks) {
+  if (ring != kNoRing) [[likely]] {
+    ring_ = &ring_at(ring);
+    reserve(units, marks);
+    return;
+  }
+  // A handler of this thread must not wait for it.
+  shared_ = true;
+  mask_ = sys::block_signals();
+  if (take_turn()) {
+    ring_ = &ring_at(kNoRing);
+    reserve(units, marks);
+    return;
+  }
+  if (!marks) fetch_add<uint64_t>(g_header->lost, 1);
+  shared_ = false;
+  sys::restore_signals(mask_);
+}
+
+// The stamp is taken inside the reservation, and a record of a signal handler that came between
+// makes this one void: so the stamps of a ring never decrease.
+void Record::reserve(unsigned units, bool marks) {
+  EventRing& ring = *ring_;
+  for (;;) {
+    at_ = load(ring.reserved);
+    const uint64_t end = at_ + units;
+    if (end - load(ring.taken_seen) > kEventUnits) [[unlikely]] {
+      if (make_room(ring, end)) continue;
+      if (!marks) add_own(ring.lost, 1);
+      ring_ = nullptr;
+      return;
+    }
+    if (!exchange_own(ring.reserved, at_, end)) continue;
+    EventUnit& first = ring.units[at_ % kEventUnits];
+    store_release(first.b, word_of(EventRecord::kReserved, units, 0, at_));
+    stamp_ = sys::stamp();
+    if (load(ring.reserved) == end) [[likely]] {
+      if ((at_ ^ end) / format::kEventWake != 0 && load(g_header->sleeping) != 0) ring_bell();
+      return;
+    }
+    store_release(first.b, word_of(EventRecord::kSkipped, units, 0, at_));
+  }
+}
+
+Record::~Record() {
+  if (!shared_) return;
+  store_release(g_shared_turn, 0u);
+  sys::restore_signals(mask_);
+}
+
+void Record::put_bytes(unsigned first, size_t offset, const void* from, size_t size) {
+  const auto* source = static_cast<const char*>(from);
+  while (size > 0) {
+    const size_t inside = offset % sizeof(EventUnit);
+    const size_t part = size < sizeof(EventUnit) - inside ? size : sizeof(EventUnit) - inside;
+    auto* unit_bytes =
+        reinterpret_cast<char*>(&unit(first + static_cast<unsigned>(offset / sizeof(EventUnit))));
+    memcpy(unit_bytes + inside, source, part);
+    source += part;
+    offset += part;
+    size -= part;
+  }
+}
+
+void Record::commit(EventRecord kind, uint64_t low, unsigned call) {
+  EventUnit& first = unit(0);
+  first.a = stamp_;
+  store_release(first.b, word_of(kind, low, call, at_));
+}
+
+void Record::commit_facts(EventRecord kind, uint64_t low, uint64_t facts) {
+  EventUnit& first = unit(0);
+  first.a = facts;
+  store_release(first.b, word_of(kind, low, 0, at_));
+}
+
+uint64_t lost_events() {
+  if (g_header == nullptr) return g_lost_before;
+  uint64_t lost = load(g_header->lost);
+  const uint32_t used = load(g_header->rings_used);
+  for (uint32_t i = 0; i < used && i < g_rings; ++i) lost += load(ring_at(i).lost);
+  return lost;
+}
+
+}  // namespace mtrace::events

@@ -1,0 +1,246 @@
+#include "report/event_writer.h"
+
+#include <cstring>
+
+#include "base/atomic.h"
+#include "base/file.h"
+#include "base/process.h"
+#include "base/spawn.h"
+#include "base/stamp.h"
+#include "base/syscall.h"
+#include "base/writer.h"
+#include "events/ring.h"
+#include "ledger/thread_slots.h"
+#include "report/host.h"
+#include "report/output.h"
+#include "report/report.h"
+#include "report/resolver_process.h"
+
+namespace mtrace::report {
+namespace {
+
+using events::g_header;
+using format::EventRingHeader;
+using format::EventsState;
+
+constexpr size_t kStack = 32 * 1024;
+constexpr uint64_t kAddressSpace = uint64_t{8} << 30;
+constexpr uint64_t kNoLimit = ~uint64_t{0};
+constexpr uint64_t kLongestStart = 20'000'000'000u;  // nanoseconds, until the log is open
+constexpr uint64_t kLongestDeath = 1'000'000'000u;   // from the kill to the end
+constexpr uint64_t kLook = 5'000'000u;
+
+// Lives in memory of its own, which the supervisor shares.
+struct Run {
+  uint32_t started;  // 1: the supervisor has a descriptor of its own for the memory
+  uint32_t ended;    // 1: and is about to exit
+  uint32_t tool_pid;
+  sys::Program program;
+  EventRingHeader* header;
+  const char* argv[4];
+  alignas(16) char supervisor_stack[kStack];
+  alignas(16) char tool_stack[kStack];
+};
+
+Run* g_run = nullptr;
+uint32_t g_supervisor = 0;  // 0: none, or collected
+char g_parent_log[kPathCapacity];
+uint64_t g_fork_time = 0;  // nanoseconds since 1970
+EventSettings g_settings;
+
+// Raw system calls only: this process has no thread-local storage of its own.
+int supervise(void* argument) {
+  auto& run = *static_cast<Run*>(argument);
+  sys::leave_files_except(run.program.input, -1);
+  store_release(run.started, 1u);
+  sys::wake_all(run.started);
+  sys::run_program(run.program, &run.tool_pid, run.tool_stack + kStack);
+  if (load(run.header->done) == 0) store_release(run.header->done, 2u);
+  fetch_add(run.header->taken, 1u);
+  sys::wake_all(run.header->taken);
+  store_release(run.ended, 1u);
+  sys::wake_all(run.ended);
+  return 0;
+}
+
+// Waits while the word is 0.
+bool is_set(const uint32_t& word, uint64_t nanoseconds) {
+  const uint64_t end = sys::monotonic_time() + nanoseconds;
+  while (load_acquire(word) == 0) {
+    const uint64_t now = sys::monotonic_time();
+    if (now >= end) return false;
+    sys::wait_on(word, 0, end - now);
+    sys::yield();
+  }
+  return true;
+}
+
+// Fewer rings where the program may not have so much address space, or such a file.
+bool make_memory(int fd) {
+  for (uint32_t rings = ledger::ThreadSlots::kMost + 1; rings >= 16; rings /= 8) {
+    const uint64_t size = events::ring_file_size(rings);
+    if (sys::file_size_limit() < size) continue;
+    if (sys::failed(sys::set_file_size(fd, size))) continue;
+    if (events::map_rings(fd, rings)) return true;
+  }
+  return false;
+}
+
+template <size_t N>
+void set_text(char (&field)[N], const char* text) {
+  Writer(field, N).text(text).finish();
+}
+
+// A directory ends with a slash.
+void set_place(EventRingHeader& header) {
+  const char* wish = g_settings.place;
+  Writer out(header.place, sizeof header.place);
+  if (strcmp(wish, "1") == 0) {
+    out.text(output_directory()).put('/').finish();
+    return;
+  }
+  if (wish[0] != '/') out.text(g_host.directory).put('/');
+  out.text(wish);
+  char inside[kPathCapacity];
+  const bool named = out.finish() == 0;
+  Writer(inside, sizeof inside).text(header.place).text("/.").finish();
+  if (named && sys::file_exists(inside))
+    Writer(inside, sizeof inside).text(header.place).finish();
+  else
+    return;
+  Writer(header.place, sizeof header.place).text(inside).put('/').finish();
+}
+
+void describe(EventRingHeader& header) {
+  header.pid = g_host.pid;
+  header.parent = g_host.parent;
+  header.started = g_host.started;
+  header.parent_time = g_host.parent != 0 ? g_fork_time : 0;
+  header.counter = sys::stamps_are_counted();
+  header.drop = g_settings.drop;
+  set_place(header);
+  set_text(header.name, g_host.name);
+  set_text(header.program, g_host.program);
+  set_text(header.library, library_line());
+  set_text(header.node, g_host.node);
+  set_text(header.boot_id, g_host.boot_id);
+  set_text(header.parent_log, g_parent_log);
+  const size_t length = g_host.command != nullptr ? strlen(g_host.command) : 0;
+  header.command_length =
+      static_cast<uint32_t>(length < sizeof header.command ? length : sizeof header.command);
+  if (length != 0) memcpy(header.command, g_host.command, header.command_length);
+  header.zero_stamp = sys::stamp();
+  header.zero_real = sys::real_time();
+  store_release(header.magic, format::kEventRingMagic);
+}
+
+// The supervisor gets the descriptor; this process keeps none.
+bool start_supervisor(const Tool& tool, int fd) {
+  if (g_run == nullptr) g_run = static_cast<Run*>(sys::map_memory(sizeof(Run)));
+  if (g_run == nullptr) return false;
+  Run& run = *g_run;
+  run.started = run.ended = run.tool_pid = 0;
+  run.header = g_header;
+  run.argv[0] = "memlog";
+  run.argv[1] = "events";
+  run.argv[2] = "--write-log";
+  run.argv[3] = nullptr;
+  run.program = {tool.path,     const_cast<char* const*>(run.argv),
+                 tool.envp,     tool.ignored_signal,
+                 kAddressSpace, kNoLimit};
+  run.program.niceness = 0;  // the program waits for it
+  run.program.input = fd;
+  const uint64_t mask = sys::block_signals();
+  const long pid =
+      sys::start_sharing(run.supervisor_stack + kStack, supervise, &run, &g_supervisor);
+  sys::restore_signals(mask);
+  if (pid < 0) return false;
+  return is_set(run.started, kLongestStart);
+}
+
+const char* start_writer() {
+  const Tool tool = resolver_tool();
+  if (tool.path == nullptr) return "the memlog program that writes it was not found or may not run";
+  const long fd = sys::create_memory_file();
+  if (sys::failed(fd)) return "no memory that can be shared";
+  const char* why = "no memory that can be shared";
+  if (make_memory(static_cast<int>(fd))) {
+    describe(*g_header);
+    why = start_supervisor(tool, static_cast<int>(fd)) ? nullptr : "no process can be started";
+  }
+  sys::close_file(static_cast<int>(fd));
+  return why;
+}
+
+// False: not within its time.
+bool is_open() {
+  const uint64_t end = sys::monotonic_time() + kLongestStart;
+  while (load_acquire(g_header->log[0]) == '\0' && load(g_header->done) == 0) {
+    const uint32_t seen = load_acquire(g_header->taken);
+    if (load_acquire(g_header->log[0]) != '\0' || load(g_header->done) != 0) break;
+    const uint64_t now = sys::monotonic_time();
+    if (now >= end) break;
+    sys::wait_on(g_header->taken, seen, end - now);
+    sys::yield();
+  }
+  return load(g_header->done) == 0;
+}
+
+void collect(bool wait) {
+  const uint32_t supervisor = load_acquire(g_supervisor);
+  if (supervisor != 0 && sys::collect_sharing(supervisor, wait)) {
+    store_release<uint32_t>(g_supervisor, 0);
+  }
+}
+
+}  // namespace
+
+const char* start_event_writer(const EventSettings& settings) {
+  g_settings = settings;
+  const char* const why = start_writer();
+  if (why != nullptr && g_header != nullptr) {
+    store(g_header->done, 2u);
+    finish_event_writer(EventsState::kEnded, 0);
+  }
+  return why;
+}
+
+void note_fork() { g_fork_time = sys::real_time(); }
+
+void await_event_log(const char** why) {
+  if (g_header == nullptr || is_open() || why == nullptr) return;
+  *why = "its file cannot be made there";
+  finish_event_writer(EventsState::kEnded, 0);
+}
+
+void leave_event_writer() {
+  if (g_header == nullptr) return;
+  if (g_header->log[0] != '\0') memcpy(g_parent_log, g_header->log, sizeof g_parent_log);
+  g_parent_log[sizeof g_parent_log - 1] = '\0';
+  g_supervisor = 0;
+  events::leave_rings();
+}
+
+bool collect_found_writer(uint32_t pid) {
+  if (pid == 0 || load_acquire(g_supervisor) != pid) return false;
+  sys::collect_sharing(pid, true);  // a wait may have left it to be found again
+  compare_exchange<uint32_t>(g_supervisor, pid, 0);
+  return true;
+}
+
+void finish_event_writer(EventsState how, uint64_t seconds) {
+  if (g_supervisor == 0 || g_header == nullptr) return;
+  store_release(g_header->state, how);
+  fetch_add(g_header->bell, 1u);
+  sys::wake_all(g_header->bell);
+  bool done = is_set(g_run->ended, seconds * 1'000'000'000u);
+  if (resolver_tool().path == nullptr) return;  // to wait for a process may be the end of this one
+  for (uint64_t spent = 0; !done && spent < kLongestDeath; spent += kLook) {
+    const uint32_t tool = load_acquire(g_run->tool_pid);
+    if (tool != 0) sys::kill_process(tool);
+    done = is_set(g_run->ended, kLook);
+  }
+  collect(done);
+}
+
+}  // namespace mtrace::report

@@ -1,0 +1,265 @@
+// memlog events: prints an event log; and writes it, when the library starts it for that.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <optional>
+#include <thread>
+
+#include "analyze/frame_pattern.h"
+#include "cli/command.h"
+#include "cli/search_path.h"
+#include "events/event_log.h"
+#include "events/event_time.h"
+#include "events/recorder.h"
+#include "json/value.h"
+#include "profile/error.h"
+#include "profile/text.h"
+#include "text/event_text.h"
+#include "text/quantity.h"
+
+namespace mtrace::cli {
+namespace {
+
+constexpr char kText[] = R"(
+Prints an event log, which memlog run --events and MTRACE_EVENTS write: a line for each event, in
+the order in which they happened. A line has the time (UTC), the thread, the name of the event and
+its values:
+
+  malloc ADDRESS SIZE usable=N stack=ID FUNCTION < CALLER < ...
+  realloc ADDRESS SIZE usable=N old=ADDRESS stack=ID ...
+  free ADDRESS
+
+calloc, new and the other functions look like malloc; delete looks like free. "free ADDRESS unknown"
+frees a block that was allocated before tracing began. A realloc has two events: realloc-begin, when
+the old address leaves, and realloc, or realloc-failed. Other events are mmap, munmap, mremap,
+thread-begin, thread-end (noticed within a second), note, report, start, stop, resident (bytes of
+the process in memory), lost (events that found no room) and end.
+
+With several filters an event must pass all of them. Events without a size, an address, a thread or a
+stack do not pass a filter for it. FILE may be -, standard input.
+)";
+
+using events::Event;
+using events::Kind;
+
+constexpr size_t kBatch = 16384;  // events whose stacks are named together
+
+std::optional<uint64_t> read_address(std::string_view text) {
+  if (!text.starts_with("0x")) return std::nullopt;
+  return profile::read_hex(text.substr(2));
+}
+
+class Filters {
+ public:
+  Filters(const Arguments& arguments, uint64_t started) {
+    read(arguments, "--size", sizes_, "a range of sizes like 1K..64K", text::read_size);
+    read(arguments, "--address", addresses_, "a range of addresses like 0x5500..0x5600",
+         read_address);
+    read(arguments, "--thread", threads_, "a thread id or a range of them like 4711",
+         [](std::string_view text) { return profile::read_unsigned(text); });
+    read(arguments, "--time", times_, "a range of times like 12:04:31..12:04:32.5",
+         [&](std::string_view text) { return events::read_time(text, started); });
+    for (const std::string& text : arguments.values("--include")) {
+      try {
+        patterns_.emplace_back(text);
+      } catch (const analyze::PatternError& error) {
+        throw UsageError(fmt::format("events: --include: {}", error.what()));
+      }
+    }
+  }
+
+  // But for the stack.
+  bool take(const Event& event, const events::EventLog& log) const {
+    if (sizes_ && !(event.requested != 0 && sizes_->holds(event.requested))) return false;
+    if (addresses_ && !(event.address != 0 && (addresses_->holds(event.address) ||
+                                               addresses_->holds(event.old_address)))) {
+      return false;
+    }
+    if (threads_ && !(event.thread != 0 && threads_->holds(log.thread(event.thread).tid))) {
+      return false;
+    }
+    return !times_ || times_->holds(event.time);
+  }
+  bool take_stack(uint32_t stack, const text::EventNames& names) const {
+    if (patterns_.empty()) return true;
+    const profile::Frames& frames = names.frames(stack);
+    return std::any_of(patterns_.begin(), patterns_.end(), [&](const auto& pattern) {
+      for (size_t i = 0; i < frames.size(); ++i) {
+        if (pattern.matches(frames.list(), i, names.modules())) return true;
+      }
+      return false;
+    });
+  }
+
+ private:
+  struct Range {
+    uint64_t least;
+    uint64_t most;
+    bool holds(uint64_t value) const { return value >= least && value <= most; }
+  };
+
+  template <typename Read>
+  static void read(const Arguments& arguments, const char* name, std::optional<Range>& range,
+                   const char* expected, Read read_one) {
+    if (!arguments.has(name)) return;
+    const auto span = text::read_span(arguments.value(name), read_one);
+    if (!span) {
+      throw UsageError(
+          fmt::format("events: {} {} is not {}", name, arguments.value(name), expected));
+    }
+    range = Range{span->least, span->most};
+  }
+
+  std::optional<Range> sizes_;
+  std::optional<Range> addresses_;
+  std::optional<Range> threads_;
+  std::optional<Range> times_;
+  std::vector<analyze::FramePattern> patterns_;
+};
+
+class Printer {
+ public:
+  Printer(const Arguments& arguments, const Streams& streams)
+      : streams_(streams),
+        log_(arguments.operands()[0]),
+        filters_(arguments, log_.header().started),
+        names_(search_path(arguments), !arguments.has("--no-resolve")),
+        json_(arguments.has("--json")),
+        last_(static_cast<size_t>(arguments.number("--last", 0, 1, 1'000'000))) {}
+
+  // Prints what the log says of the process.
+  void print_header() const {
+    const events::EventHeader& header = log_.header();
+    std::string out = fmt::format("program: {}\n", profile::escaped(header.program, ""));
+    if (!header.command.empty()) out += fmt::format("command: {}\n", header.command);
+    out += fmt::format("pid: {}\n", header.pid);
+    if (header.parent != 0) {
+      out += fmt::format("parent: {}\nparent-log: {}\nparent-time: {}\n", header.parent,
+                         profile::escaped(header.parent_log, ""),
+                         events::time_text(header.parent_time, 6));
+    }
+    out += fmt::format("started: {}\nlibrary: {}\nhost: {}\n", events::time_text(header.started, 6),
+                       profile::escaped(header.library, ""), profile::escaped(header.host, ""));
+    print(streams_, out);
+  }
+
+  // Prints what the log holds now.
+  void print_more() {
+    for (Event event; log_.next(event);) {
+      ended_ |= event.kind == Kind::kEnd;
+      if (!filters_.take(event, log_)) continue;
+      texts_.emplace_back(event.text);
+      batch_.push_back(event);
+      if (last_ != 0 && batch_.size() >= 2 * last_) keep_last();
+      if (last_ == 0 && batch_.size() == kBatch) print_batch();
+    }
+    if (last_ != 0) keep_last();
+    print_batch();
+    std::fflush(streams_.out);
+  }
+  bool ended() const { return ended_; }
+
+  // Says what is missing from the log.
+  int finish() {
+    if (log_.damaged_chunks() != 0) {
+      complain(streams_, fmt::format("{}: {} damaged chunks left out",
+                                     profile::escaped(log_.path(), ""), log_.damaged_chunks()));
+      return kUnusable;
+    }
+    if (log_.cut_short()) {
+      complain(
+          streams_,
+          fmt::format("{}: the log ends inside a chunk: its writer was killed, or still writes",
+                      profile::escaped(log_.path(), "")));
+    }
+    return kGood;
+  }
+
+ private:
+  void keep_last() {
+    const size_t drop = batch_.size() - std::min(batch_.size(), last_);
+    batch_.erase(batch_.begin(), batch_.begin() + static_cast<ptrdiff_t>(drop));
+    texts_.erase(texts_.begin(), texts_.begin() + static_cast<ptrdiff_t>(drop));
+  }
+
+  void print_batch() {
+    names_.learn(log_);
+    std::string out;
+    for (size_t i = 0; i < batch_.size(); ++i) {
+      batch_[i].text = texts_[i];
+      if (!filters_.take_stack(batch_[i].stack, names_)) continue;
+      out += json_ ? json::line(text::event_json(batch_[i], log_, names_))
+                   : text::event_line(batch_[i], log_, names_) + '\n';
+    }
+    print(streams_, out);
+    batch_.clear();
+    texts_.clear();
+  }
+
+  const Streams& streams_;
+  events::EventLog log_;
+  Filters filters_;
+  text::EventNames names_;
+  bool json_;
+  size_t last_;  // events to print; 0: all
+  bool ended_ = false;
+  std::vector<Event> batch_;
+  std::vector<std::string> texts_;  // of the batch
+};
+
+int run_events(const Arguments& arguments, const Streams& streams) {
+  if (arguments.has("--write-log")) return events::record_events(0) == 0 ? kGood : kFailed;
+  if (arguments.operands().size() != 1) throw UsageError("events: give one event log");
+  Printer printer(arguments, streams);
+  if (arguments.has("--header")) return printer.print_header(), kGood;
+  printer.print_more();
+  while (arguments.has("--follow") && !printer.ended()) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    printer.print_more();
+  }
+  return printer.finish();
+}
+
+}  // namespace
+
+const Command& events_command() {
+  static const Command command = {
+      {"events",
+       "print every allocation and free of an event log",
+       "[OPTION]... FILE",
+       kText,
+       {{"--size", "", "A..B", "Only events with a requested size in this range: 64K.., 100..200."},
+        {"--address", "", "A..B", "Only events with an address in this range: 0x55d0..0x55df."},
+        {"--thread", "", "TID", "Only events of this thread, or of a range of threads."},
+        {"--time", "", "A..B",
+         R"(Only events in this range of times (UTC): 12:04:31..12:04:32.5, or with a date as the
+         lines have it.)"},
+        {"--include", "-i", "REGEX",
+         R"(Only events whose stack has a matching frame: its function, source line or module;
+         function:REGEX, source:REGEX or module:REGEX matches only that part. May be repeated; one
+         match is enough.)"},
+        {"--last", "", "N", "Only the last N of the events that pass the filters."},
+        {"--header", "", "",
+         R"(Print no event, but what the log says of its process: program, parent, the parent's log
+         and where the child left it.)"},
+        {"--follow", "-f", "", "Go on as the log grows, until the program has ended."},
+        {"--json", "", "", "Print each event as a JSON object on a line (doc/json.md)."},
+        {"--no-resolve", "", "", "Print frames as module+offset, without looking up names."},
+        kSysrootOption,
+        kSymbolsOption,
+        {"--write-log", "", "",
+         R"(Write the log of a process whose memory for events is standard input. libmtrace.so
+         starts memlog so; of no other use.)"}},
+       R"(0: done; 1: the log cannot be read; 2: wrong command line, no event log, or parts of it are
+       damaged.)",
+       R"(  memlog events app-4711.events | grep 0x55d0c0a01100     the life of an address
+  memlog events --size 1M.. app-4711.events
+  memlog events -f -i session_open app-4711.events
+)"},
+      run_events};
+  return command;
+}
+
+}  // namespace mtrace::cli

@@ -1,0 +1,68 @@
+#include "events/chunk_writer.h"
+
+#include <utility>
+
+namespace mtrace::events {
+
+void ChunkWriter::define_module(uint32_t number, std::string_view path, uint32_t generation,
+                                std::string_view build_id, uint64_t base) {
+  ++modules_;
+  module_text_.put(number);
+  module_text_.put_text(path);
+  module_text_.put(generation);
+  module_text_.put_text(build_id);
+  module_text_.put(base);
+}
+
+void ChunkWriter::define_stack(uint32_t number, const Stack& stack) {
+  ++stacks_;
+  stack_text_.put(number);
+  stack_text_.put(stack.cut ? 1 : 0);
+  stack_text_.put_text(stack.kind);
+  stack_text_.put_text(stack.call);
+  stack_text_.put(stack.guessed);
+  stack_text_.put(stack.frames.size());
+  for (const FrameWord& frame : stack.frames) {
+    stack_text_.put(frame.module);
+    stack_text_.put(frame.offset);
+  }
+}
+
+void ChunkWriter::define_thread(uint32_t number, uint32_t tid, std::string_view name) {
+  ++threads_;
+  thread_text_.put(number);
+  thread_text_.put(tid);
+  thread_text_.put_text(name);
+}
+
+void ChunkWriter::switch_to(uint32_t thread) {
+  columns_[format::kThreadColumn].put(thread);
+  last_thread_ = thread;
+  if (thread >= addresses_.size()) addresses_.resize(thread + size_t{1});
+}
+
+std::string ChunkWriter::finish() {
+  Column head;
+  head.put_raw({format::kEventChunkMark, format::kEventMark});
+  head.put(first_event_);
+  head.put(first_time_);
+  for (const auto& [number, text] :
+       {std::pair(modules_, &module_text_), std::pair(stacks_, &stack_text_),
+        std::pair(threads_, &thread_text_)}) {
+    head.put(number);
+    head.put_raw(text->bytes());
+    text->clear();
+  }
+  head.put(count_);
+  for (Column& column : columns_) {
+    head.put_text(column.bytes());
+    column.clear();
+  }
+  first_event_ += count_;
+  count_ = modules_ = stacks_ = threads_ = 0;
+  last_thread_ = 0;
+  addresses_.assign(1, RecentAddresses());
+  return std::string(head.bytes());
+}
+
+}  // namespace mtrace::events

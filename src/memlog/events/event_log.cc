@@ -1,0 +1,356 @@
+#include "events/event_log.h"
+
+#include <absl/container/flat_hash_map.h>
+
+#include <algorithm>
+#include <climits>
+#include <utility>
+
+#include "events/column.h"
+#include "events/frame_reader.h"
+#include "events/recent_addresses.h"
+#include "format/event_log.h"
+#include "format/memlog.h"
+#include "profile/error.h"
+#include "profile/text.h"
+
+namespace mtrace::events {
+namespace {
+
+using format::EventCode;
+
+constexpr uint32_t kMostModules = 1u << 16;
+constexpr uint32_t kMostNumber = UINT32_MAX;  // of stacks and threads
+
+uint64_t number_of(std::string_view text) {
+  return profile::read_unsigned(text, UINT64_MAX).value_or(0);
+}
+
+void set_key(EventHeader& header, std::string_view key, std::string_view value) {
+  const std::pair<const char*, std::string*> texts[] = {
+      {format::kEventsProgram, &header.program},
+      {format::kEventsCommand, &header.command},
+      {format::kEventsParentLog, &header.parent_log},
+      {format::kEventsLibrary, &header.library},
+      {format::kEventsHost, &header.host},
+      {format::kEventsBootId, &header.boot_id}};
+  for (const auto& [name, text] : texts) {
+    if (key == name) *text = value;
+  }
+  if (key == format::kEventsPid) header.pid = static_cast<int64_t>(number_of(value) & INT_MAX);
+  if (key == format::kEventsParent) {
+    header.parent = static_cast<int64_t>(number_of(value) & INT_MAX);
+  }
+  if (key == format::kEventsParentTime) header.parent_time = number_of(value);
+  if (key == format::kEventsStarted) header.started = number_of(value);
+}
+
+// A time that cannot be represented is a damaged one.
+constexpr uint64_t kMostSteps = uint64_t{1} << 56;
+
+}  // namespace
+
+struct EventLog::State {
+  explicit State(const std::string& path) : file(path) {}
+
+  bool next_chunk();
+  void begin_chunk();
+  void read_modules(ColumnReader& head);
+  void read_stacks(ColumnReader& head);
+  void read_threads(ColumnReader& head);
+  void decode(Event& event);
+  void switch_thread();
+
+  ColumnReader& column(format::EventColumn which) { return columns[which]; }
+  uint64_t address() {
+    return addresses[event_thread].decode(columns[format::kAddressColumn].number());
+  }
+  // 0 if its definition was lost.
+  uint32_t stack_number() {
+    const auto found = stack_numbers.find(
+        static_cast<uint32_t>(columns[format::kStackColumn].number_up_to(kMostNumber)));
+    return found != stack_numbers.end() ? found->second : 0;
+  }
+  // The thread with that number in the file, which may be met before it is defined.
+  uint32_t thread_number(uint32_t number) {
+    if (number == 0) return 0;
+    const auto [at, fresh] =
+        thread_numbers.try_emplace(number, static_cast<uint32_t>(threads.size()));
+    if (fresh) threads.emplace_back();
+    return at->second;
+  }
+  void read_place(Event& event) {
+    event.requested = columns[format::kSizeColumn].number();
+    event.usable = std::max(
+        event.requested, format::usual_usable_size(event.requested) +
+                             static_cast<uint64_t>(columns[format::kUsableColumn].signed_number()));
+    event.stack = stack_number();
+  }
+
+  FrameReader file;
+  EventHeader header;
+  std::vector<profile::Module> modules;
+  std::vector<uint64_t> identities;  // of the modules
+  std::vector<EventStack> stacks = {EventStack()};
+  std::vector<EventThread> threads = {EventThread()};
+  // By the numbers of the file, which a damaged one may make as large as it likes.
+  absl::flat_hash_map<uint32_t, uint32_t> stack_numbers;
+  absl::flat_hash_map<uint32_t, uint32_t> thread_numbers;
+  std::vector<RecentAddresses> addresses;  // by thread
+  std::string content;
+  ColumnReader columns[format::kEventColumns];
+  uint64_t left = 0;  // events of the chunk
+  uint64_t steps = 0;
+  uint64_t last_time = 0;
+  uint32_t event_thread = 0;
+  uint64_t damaged = 0;
+};
+
+bool EventLog::State::next_chunk() {
+  while (file.next(content)) {
+    try {
+      if (std::string_view(content).substr(0, format::kEventMark) == format::kEventChunkMark) {
+        begin_chunk();
+        return true;
+      }
+    } catch (const DamagedChunk&) {
+      ++damaged;
+      left = 0;
+    }
+  }
+  return false;
+}
+
+void EventLog::State::begin_chunk() {
+  ColumnReader head(std::string_view(content).substr(format::kEventMark));
+  head.number();  // of the first event
+  steps = head.number_up_to(kMostSteps);
+  read_modules(head);
+  read_stacks(head);
+  read_threads(head);
+  left = head.number();
+  for (ColumnReader& column : columns) column = ColumnReader(head.text());
+  event_thread = 0;
+  addresses.assign(1, RecentAddresses());
+}
+
+void EventLog::State::read_modules(ColumnReader& head) {
+  for (uint64_t count = head.number(); count != 0; --count) {
+    const auto number = static_cast<size_t>(head.number_up_to(kMostModules));
+    if (number >= modules.size()) {
+      modules.resize(number + 1);
+      identities.resize(number + 1);
+    }
+    profile::Module& module = modules[number];
+    module.path = head.text();
+    module.generation = static_cast<uint32_t>(head.number_up_to(UINT32_MAX));
+    module.build_id = head.text();
+    module.base = head.number();
+    module.described = true;
+    const std::string& name = module.build_id.empty() ? module.path : module.build_id;
+    identities[number] = format::module_identity(name.data(), name.size());
+  }
+}
+
+void EventLog::State::read_stacks(ColumnReader& head) {
+  for (uint64_t count = head.number(); count != 0; --count) {
+    const auto number = static_cast<uint32_t>(head.number_up_to(kMostNumber));
+    EventStack stack;
+    stack.cut = (head.number() & 1) != 0;
+    stack.kind = head.text();
+    stack.call = head.text();
+    const uint64_t guessed = head.number_up_to(format::kMaxDepth);
+    format::StackId id;
+    for (uint64_t frames = head.number_up_to(format::kMaxDepth); frames != 0; --frames) {
+      const uint64_t module = head.number_up_to(modules.size());
+      profile::Frame frame;
+      frame.offset = head.number();
+      if (module != 0) {
+        frame.place = profile::Place::kModule;
+        frame.module = static_cast<profile::ModuleIndex>(module - 1);
+      }
+      frame.guessed = guessed != 0 && stack.frames.size() == guessed;
+      id.add(module != 0 ? identities[module - 1] : 0, frame.offset);
+      stack.frames.push_back(std::move(frame));
+    }
+    stack.id = id.value();
+    stack_numbers[number] = static_cast<uint32_t>(stacks.size());
+    stacks.push_back(std::move(stack));
+  }
+}
+
+void EventLog::State::read_threads(ColumnReader& head) {
+  for (uint64_t count = head.number(); count != 0; --count) {
+    const auto number = static_cast<uint32_t>(head.number_up_to(kMostNumber));
+    EventThread& thread = threads[thread_number(number)];
+    thread.tid = static_cast<uint32_t>(head.number_up_to(UINT32_MAX));
+    thread.name = head.text();
+  }
+}
+
+void EventLog::State::switch_thread() {
+  event_thread = thread_number(
+      static_cast<uint32_t>(columns[format::kThreadColumn].number_up_to(kMostNumber)));
+  if (event_thread >= addresses.size()) addresses.resize(event_thread + size_t{1});
+}
+
+void EventLog::State::decode(Event& event) {
+  event = Event();
+  const uint8_t code = column(format::kCodeColumn).byte();
+  const uint64_t time = column(format::kTimeColumn).number();
+  steps = std::min(steps + (time >> 1), kMostSteps);
+  if ((time & 1) != 0) switch_thread();
+  event.thread = event_thread;
+  last_time = event.time = std::max(last_time, header.started + steps * format::kEventTimeStep);
+  ColumnReader& more = column(format::kMoreColumn);
+  ColumnReader& sizes = column(format::kSizeColumn);
+  if (code >= static_cast<uint8_t>(EventCode::kAllocation)) {
+    event.call = std::min<uint8_t>(code & 0xf, format::kEventCalls - 1);
+  }
+  switch (static_cast<EventCode>(code < 0x10 ? code : code & 0xf0)) {
+    case EventCode::kAllocation:
+      event.kind = Kind::kAllocation;
+      event.address = address();
+      read_place(event);
+      break;
+    case EventCode::kFreeWithStack:
+    case EventCode::kUnknownFreeWithStack:
+      event.kind = code >= static_cast<uint8_t>(EventCode::kUnknownFreeWithStack)
+                       ? Kind::kUnknownFree
+                       : Kind::kFree;
+      event.address = address();
+      event.stack = stack_number();
+      break;
+    case EventCode::kFree:
+    case EventCode::kUnknownFree:
+      event.kind =
+          code >= static_cast<uint8_t>(EventCode::kUnknownFree) ? Kind::kUnknownFree : Kind::kFree;
+      event.address = address();
+      break;
+    case EventCode::kReallocBegin:
+    case EventCode::kReallocFailed:
+      event.kind = code == static_cast<uint8_t>(EventCode::kReallocBegin) ? Kind::kReallocBegin
+                                                                          : Kind::kReallocFailed;
+      event.address = address();
+      break;
+    case EventCode::kRealloc:
+      event.kind = Kind::kRealloc;
+      event.old_address = address();
+      event.address = address();
+      read_place(event);
+      break;
+    case EventCode::kMap:
+      event.kind = Kind::kMap;
+      event.address = address();
+      event.requested = sizes.number();
+      event.stack = stack_number();
+      break;
+    case EventCode::kUnmap:
+      event.kind = Kind::kUnmap;
+      event.address = address();
+      event.requested = sizes.number();
+      break;
+    case EventCode::kRemap:
+      event.kind = Kind::kRemap;
+      event.old_address = address();
+      event.address = address();
+      event.old_size = sizes.number();
+      event.requested = sizes.number();
+      event.stack = stack_number();
+      break;
+    case EventCode::kThreadBegin:
+      event.kind = Kind::kThreadBegin;
+      break;
+    case EventCode::kThreadEnd:
+      event.kind = Kind::kThreadEnd;
+      break;
+    case EventCode::kNote:
+      event.kind = Kind::kNote;
+      event.text = more.text();
+      break;
+    case EventCode::kReport:
+      event.kind = Kind::kReport;
+      event.number = more.number();
+      event.text = more.text();
+      break;
+    case EventCode::kStart:
+      event.kind = Kind::kStart;
+      break;
+    case EventCode::kStop:
+      event.kind = Kind::kStop;
+      break;
+    case EventCode::kMemory:
+      event.kind = Kind::kMemory;
+      event.number = more.number();
+      break;
+    case EventCode::kLost:
+      event.kind = Kind::kLost;
+      event.number = more.number();
+      break;
+    case EventCode::kEnd:
+      event.kind = Kind::kEnd;
+      event.number = more.number();
+      break;
+    default:
+      event.kind = Kind::kUnknown;
+      break;
+  }
+}
+
+EventLog::EventLog(const std::string& path) : state_(std::make_unique<State>(path)) {
+  State& state = *state_;
+  const bool any = state.file.next(state.content);
+  const std::string_view content = state.content;
+  if (!any || content.substr(0, format::kEventMark) != format::kEventHeaderMark) {
+    throw profile::FormatError(state.file.path(), 1,
+                               any || state.file.damaged() != 0 || state.file.cut_short()
+                                   ? "this is no event log (memlog run --events writes one)"
+                                   : "the file is empty: no event log");
+  }
+  ColumnReader head(content.substr(format::kEventMark));
+  try {
+    while (!head.empty()) {
+      const std::string_view key = head.text();
+      set_key(state.header, key, head.text());
+    }
+  } catch (const DamagedChunk&) {
+    throw profile::FormatError(state.file.path(), 1, "the header of the event log is damaged");
+  }
+}
+
+EventLog::~EventLog() = default;
+
+bool EventLog::next(Event& event) {
+  State& state = *state_;
+  for (;;) {
+    while (state.left == 0) {
+      if (!state.next_chunk()) return false;
+    }
+    --state.left;
+    try {
+      state.decode(event);
+      if (event.kind != Kind::kUnknown) return true;
+    } catch (const DamagedChunk&) {
+      ++state.damaged;
+      state.left = 0;
+    }
+  }
+}
+
+const std::string& EventLog::path() const { return state_->file.path(); }
+const EventHeader& EventLog::header() const { return state_->header; }
+const EventStack& EventLog::stack(uint32_t number) const {
+  return state_->stacks[number < state_->stacks.size() ? number : 0];
+}
+uint32_t EventLog::stack_count() const { return static_cast<uint32_t>(state_->stacks.size() - 1); }
+const std::vector<profile::Module>& EventLog::modules() const { return state_->modules; }
+const EventThread& EventLog::thread(uint32_t number) const {
+  return state_->threads[number < state_->threads.size() ? number : 0];
+}
+uint32_t EventLog::thread_count() const {
+  return static_cast<uint32_t>(state_->threads.size() - 1);
+}
+uint64_t EventLog::damaged_chunks() const { return state_->damaged + state_->file.damaged(); }
+bool EventLog::cut_short() const { return state_->file.cut_short(); }
+
+}  // namespace mtrace::events

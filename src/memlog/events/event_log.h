@@ -1,0 +1,110 @@
+// Reads an event log (doc/events.md), in the order of its events.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "profile/model.h"
+
+namespace mtrace::events {
+
+enum class Kind : uint8_t {
+  kUnknown = 0,        // of a later version of the format; next() leaves these out
+  kAllocation = 1,     // address, requested, usable, call, stack
+  kFree = 2,           // address, call; stack if the log has stacks of frees
+  kUnknownFree = 3,    // the same of a block that mtrace does not know
+  kReallocBegin = 4,   // address: the block is the thread's until one of the next two
+  kRealloc = 5,        // old_address, address, requested, usable, call, stack
+  kReallocFailed = 6,  // address: the block is as it was
+  kMap = 7,            // address, requested (whole pages), stack
+  kUnmap = 8,          // address, requested
+  kRemap = 9,          // old_address, old_size, address, requested, stack
+  kThreadBegin = 10,   // first event of the thread
+  kThreadEnd = 11,     // noticed up to a second after the thread's end
+  kNote = 12,          // text
+  kReport = 13,        // number: of the report; text: its label
+  kStart = 14,         // recording of allocations goes on
+  kStop = 15,          // recording stops; frees are still events
+  kMemory = 16,        // number: resident bytes of the process
+  kLost = 17,          // number: events lost since the last kLost, at unknown places before this
+  kEnd = 18,           // the last event; number: EndReason
+};
+
+enum class EndReason : uint8_t { kExit = 0, kKilled = 1, kExec = 2, kDetached = 3 };
+
+// An event. Members that the kind does not use are 0 and empty.
+struct Event {
+  Kind kind = Kind::kEnd;
+  uint8_t call = 0;     // the hook that counted it: index into format::kCallNames
+  uint32_t thread = 0;  // from 1; index into EventLog::threads(). 0: of no thread
+  uint32_t stack = 0;   // index into EventLog::stack(); 0: none
+  uint64_t time = 0;    // nanoseconds since 1970, in steps of 100; never decreases
+  uint64_t address = 0;
+  uint64_t old_address = 0;
+  uint64_t requested = 0;  // bytes
+  uint64_t usable = 0;     // bytes, at least `requested`
+  uint64_t old_size = 0;   // bytes
+  uint64_t number = 0;
+  std::string_view text;  // valid until the next call of next()
+};
+
+struct EventStack {
+  std::vector<profile::Frame> frames;  // innermost first; without names, modules as in modules()
+  uint64_t id = 0;                     // as `stack=` in memlogs
+  std::string kind;                    // as in memlogs; empty: heap
+  std::string call;                    // the function that the program called; empty: not known
+  bool cut = false;                    // there were more frames
+};
+
+struct EventThread {
+  uint32_t tid = 0;
+  std::string name;
+};
+
+struct EventHeader {
+  std::string program;
+  std::string command;  // escaped as in memlogs; empty: not kept
+  int64_t pid = 0;
+  int64_t parent = 0;        // pid; 0: this process was not made by fork
+  std::string parent_log;    // file name of the parent's log; empty: none
+  uint64_t parent_time = 0;  // the fork, nanoseconds since 1970
+  uint64_t started = 0;      // nanoseconds since 1970
+  std::string library;       // as in memlogs; so are the next two
+  std::string host;
+  std::string boot_id;
+};
+
+class EventLog {
+ public:
+  // Opens the log at `path` and reads its header. Throws profile::FileError, and
+  // profile::FormatError if this is no event log.
+  explicit EventLog(const std::string& path);
+  ~EventLog();
+  EventLog(const EventLog&) = delete;
+  EventLog& operator=(const EventLog&) = delete;
+
+  // Stores the next event. False: the end of what the file holds now; when the file grows, a later
+  // call returns more. Skips damaged chunks and counts them.
+  bool next(Event& event);
+
+  const std::string& path() const;
+  const EventHeader& header() const;
+  // What next() has met so far. Stacks and threads are numbered from 1, without gaps.
+  const EventStack& stack(uint32_t number) const;
+  uint32_t stack_count() const;  // the highest number met
+  const std::vector<profile::Module>& modules() const;
+  const EventThread& thread(uint32_t number) const;
+  uint32_t thread_count() const;
+
+  uint64_t damaged_chunks() const;
+  bool cut_short() const;  // the file ends inside a chunk: its writer was killed, or still writes
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace mtrace::events

@@ -1,0 +1,37 @@
+// Reads the zstd frames of an event log, one after the other, while the file may grow.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "profile/descriptor.h"
+
+namespace mtrace::events {
+
+class FrameReader {
+ public:
+  // Opens the file at `path`; "-" is standard input. Throws profile::FileError.
+  explicit FrameReader(const std::string& path);
+
+  // Stores the content of the next frame. False: the file holds no more whole frames now. Skips
+  // damaged ones. Throws profile::FileError.
+  bool next(std::string& content);
+
+  const std::string& path() const { return path_; }
+  uint64_t damaged() const { return damaged_; }
+  // The file ends inside a frame.
+  bool cut_short() const { return at_end_ && used_ < buffer_.size(); }
+
+ private:
+  bool read_more();
+  void skip_damage();
+
+  std::string path_;
+  profile::Descriptor file_;
+  std::string buffer_;  // read, from `used_` on not decoded
+  size_t used_ = 0;
+  bool at_end_ = false;
+  uint64_t damaged_ = 0;
+};
+
+}  // namespace mtrace::events

@@ -1,0 +1,70 @@
+// The blocks that live at a moment of an event log, rebuilt from its events.
+#pragma once
+
+#include <absl/container/flat_hash_map.h>
+
+#include <cstdint>
+
+#include "events/event_log.h"
+
+namespace mtrace::events {
+
+struct LiveBlock {
+  uint64_t requested = 0;  // bytes
+  uint64_t usable = 0;     // bytes
+  uint64_t time = 0;       // of the allocation, nanoseconds since 1970
+  uint64_t chain = 0;      // the event that began it: reallocs keep it. From 1
+  uint32_t step = 0;       // reallocs since then
+  uint32_t stack = 0;
+  uint32_t thread = 0;
+  uint8_t call = 0;
+};
+
+// What an event did to the blocks. A realloc both ends and begins one.
+struct BlockChange {
+  bool ended = false;
+  bool begun = false;
+  bool temporary = false;  // what ended was allocated by this thread, and nothing since
+  LiveBlock old;           // if `ended`
+  LiveBlock fresh;         // if `begun`
+  uint64_t old_address = 0;
+};
+
+class LiveBlocks {
+ public:
+  // Applies the next event of the log.
+  BlockChange apply(const Event& event);
+
+  // Calls visit(address, block) for each live block, also for one whose realloc is under way.
+  template <typename Visit>
+  void for_each(Visit&& visit) const {
+    for (const auto& [address, block] : blocks_) visit(address, block);
+    for (const auto& [thread, moving] : moving_) {
+      if (moving.known) visit(moving.address, moving.block);
+    }
+  }
+  // Blocks that were allocated where one lived: 0, unless events were lost.
+  uint64_t conflicts() const { return conflicts_; }
+  // Frees of blocks that the log said are known, and that do not live: 0, unless events were lost,
+  // or the process was forked.
+  uint64_t unknown_frees() const { return unknown_frees_; }
+
+ private:
+  struct Moving {
+    uint64_t address = 0;
+    bool known = false;
+    LiveBlock block;
+  };
+
+  void begin(const Event& event, const LiveBlock* chained, BlockChange& change);
+  bool end_moving(const Event& event, uint64_t address, BlockChange& change);
+
+  absl::flat_hash_map<uint64_t, LiveBlock> blocks_;  // by address
+  absl::flat_hash_map<uint32_t, Moving> moving_;     // by thread
+  absl::flat_hash_map<uint32_t, uint64_t> last_;     // address that the thread allocated last
+  uint64_t chains_ = 0;
+  uint64_t conflicts_ = 0;
+  uint64_t unknown_frees_ = 0;
+};
+
+}  // namespace mtrace::events

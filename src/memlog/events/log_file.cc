@@ -1,0 +1,123 @@
+#include "events/log_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+#include <zstd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "format/event_log.h"
+#include "profile/error.h"
+
+namespace mtrace::events {
+namespace {
+
+constexpr unsigned kMostNames = 1000;  // of one program and pid
+constexpr int kLevel = 1;
+
+int create(const std::string& path) {
+  return ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+}
+
+}  // namespace
+
+LogFile::LogFile(const std::string& place, const std::string& name, uint32_t pid) {
+  const bool directory = place.ends_with('/');
+  int made = -1;
+  for (unsigned attempt = 1; made < 0 && attempt <= kMostNames; ++attempt) {
+    if (directory) {
+      path_ = fmt::format("{}{}-{}{}{}", place, name, pid,
+                          attempt > 1 ? fmt::format(".{}", attempt) : "", format::kEventsSuffix);
+    } else {
+      path_ = place;
+      if (attempt > 1) path_ += fmt::format(".{}", pid);
+      if (attempt > 2) path_ += fmt::format(".{}", attempt - 1);
+    }
+    made = create(path_);
+    if (made < 0 && errno != EEXIST) break;
+  }
+  if (made < 0) throw profile::FileError(path_, errno);
+  file_ = profile::Descriptor(made);
+  thread_ = std::thread([this] { work(); });
+}
+
+LogFile::~LogFile() {
+  {
+    const std::lock_guard lock(mutex_);
+    ends_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+void LogFile::append(std::string content) {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return !any_waiting_; });
+  waiting_ = std::move(content);
+  any_waiting_ = true;
+  changed_.notify_all();
+}
+
+int LogFile::finish() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return !any_waiting_ && !busy_; });
+  return error_;
+}
+
+int LogFile::error() {
+  const std::lock_guard lock(mutex_);
+  return error_;
+}
+
+void LogFile::work() {
+  for (;;) {
+    std::string content;
+    {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [&] { return any_waiting_ || ends_; });
+      if (!any_waiting_) return;
+      content = std::move(waiting_);
+      any_waiting_ = false;
+      busy_ = error_ == 0;
+    }
+    changed_.notify_all();
+    if (busy_) write(content);
+    {
+      const std::lock_guard lock(mutex_);
+      busy_ = false;
+    }
+    changed_.notify_all();
+  }
+}
+
+void LogFile::write(const std::string& content) {
+  static const std::unique_ptr<ZSTD_CCtx, decltype(&ZSTD_freeCCtx)> context(ZSTD_createCCtx(),
+                                                                            ZSTD_freeCCtx);
+  ZSTD_CCtx_setParameter(context.get(), ZSTD_c_compressionLevel, kLevel);
+  ZSTD_CCtx_setParameter(context.get(), ZSTD_c_checksumFlag, 1);
+  std::vector<char> frame(ZSTD_compressBound(content.size()));
+  const size_t size =
+      ZSTD_compress2(context.get(), frame.data(), frame.size(), content.data(), content.size());
+  int error = ZSTD_isError(size) != 0 ? ENOMEM : 0;
+  for (size_t done = 0; error == 0 && done < size;) {
+    const ssize_t wrote = ::write(file_.get(), frame.data() + done, size - done);
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote <= 0) error = wrote < 0 ? errno : EIO;
+    done += static_cast<size_t>(std::max<ssize_t>(wrote, 0));
+  }
+  if (error == 0) {
+    size_ += size;
+    return;
+  }
+  // A file that cannot be cut keeps a frame without its end, which readers leave out.
+  if (::ftruncate(file_.get(), static_cast<off_t>(size_)) != 0) error_ = error;
+  const std::lock_guard lock(mutex_);
+  error_ = error;
+}
+
+}  // namespace mtrace::events

@@ -1,0 +1,314 @@
+#include "events/replay_memlog.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "events/event_log.h"
+#include "events/event_time.h"
+#include "events/live_blocks.h"
+#include "format/escape.h"
+#include "format/event_log.h"
+#include "format/memlog.h"
+#include "profile/text.h"
+
+namespace mtrace::events {
+namespace {
+
+constexpr uint64_t kMillisecond = 1'000'000;
+constexpr uint64_t kShortLived = 100 * kMillisecond;  // MTRACE_TEMPORARY_MS
+
+struct Counts {
+  uint64_t allocations = 0;
+  uint64_t allocated = 0;
+  uint64_t frees = 0;
+  uint64_t freed = 0;
+  uint64_t temporary = 0;
+  uint64_t short_lived = 0;
+  uint64_t shortest = UINT64_MAX;  // nanoseconds; so are the next two
+  uint64_t longest = 0;
+  uint64_t lifetime = 0;
+  uint64_t slack = 0;
+  uint64_t oldest = UINT64_MAX;  // time of the oldest live block
+  uint64_t peak = 0;
+
+  int64_t bytes() const { return static_cast<int64_t>(allocated - freed); }
+  int64_t blocks() const { return static_cast<int64_t>(allocations - frees); }
+};
+
+struct Totals {
+  uint64_t bytes = 0;
+  uint64_t blocks = 0;
+};
+
+// Replays a log from its beginning.
+class Replay {
+ public:
+  explicit Replay(const std::string& path) : log_(path) {}
+
+  // Up to the moment, or to event number `most`.
+  void run(const Moment& moment, uint64_t most) {
+    Event event;
+    while (number_ < most && log_.next(event)) {
+      if (event.time > moment.time) break;
+      ++number_;
+      last_time_ = event.time;
+      const bool reached = event.kind == Kind::kReport && event.number == moment.report;
+      if (event.kind == Kind::kReport) reports_ = event.number;
+      if (event.kind == Kind::kLost) lost_ += event.number;
+      if (event.kind == Kind::kUnknownFree) ++unknown_frees_;
+      if (event.kind == Kind::kMemory) resident_ = event.number;
+      if (event.kind == Kind::kNote) notes_.push_back({event.time, std::string(event.text)});
+      apply(event);
+      if (reached) {
+        at_report_ = true;
+        break;
+      }
+    }
+  }
+
+  const EventLog& log() const { return log_; }
+  const std::vector<Counts>& stacks() const { return stacks_; }
+  const std::vector<uint64_t>& calls() const { return calls_; }
+  const Counts& total() const { return total_; }
+  const Totals& peak() const { return peak_; }
+  uint64_t peak_event() const { return peak_event_; }
+  uint64_t peak_time() const { return peak_time_; }
+  uint64_t last_time() const { return last_time_; }
+  uint64_t reports() const { return reports_; }
+  uint64_t lost() const { return lost_; }
+  uint64_t unknown_frees() const { return unknown_frees_ + blocks_.unknown_frees(); }
+  uint64_t resident() const { return resident_; }
+  const std::vector<std::pair<uint64_t, std::string>>& notes() const { return notes_; }
+  bool at_report() const { return at_report_; }
+  const LiveBlocks& blocks() const { return blocks_; }
+
+ private:
+  void apply(const Event& event) {
+    const BlockChange change = blocks_.apply(event);
+    if (event.kind == Kind::kAllocation || event.kind == Kind::kFree ||
+        event.kind == Kind::kUnknownFree || event.kind == Kind::kRealloc) {
+      ++calls_[event.call];
+    }
+    if (change.ended) {
+      const uint64_t lifetime = event.time - std::min(event.time, change.old.time);
+      for (Counts* counts : {&at(change.old.stack), &total_}) {
+        ++counts->frees;
+        counts->freed += change.old.requested;
+        counts->temporary += change.temporary ? 1 : 0;
+        counts->short_lived += lifetime <= kShortLived ? 1 : 0;
+        counts->shortest = std::min(counts->shortest, lifetime);
+        counts->longest = std::max(counts->longest, lifetime);
+        counts->lifetime += lifetime;
+        counts->slack -= change.old.usable - change.old.requested;
+      }
+    }
+    if (!change.begun) return;
+    for (Counts* counts : {&at(change.fresh.stack), &total_}) {
+      ++counts->allocations;
+      counts->allocated += change.fresh.requested;
+      counts->slack += change.fresh.usable - change.fresh.requested;
+    }
+    if (static_cast<uint64_t>(total_.bytes()) <= peak_.bytes) return;
+    peak_ = {static_cast<uint64_t>(total_.bytes()), static_cast<uint64_t>(total_.blocks())};
+    peak_event_ = number_;
+    peak_time_ = event.time;
+  }
+
+  Counts& at(uint32_t stack) {
+    if (stack >= stacks_.size()) stacks_.resize(stack + size_t{1});
+    return stacks_[stack];
+  }
+
+  EventLog log_;
+  LiveBlocks blocks_;
+  std::vector<Counts> stacks_;
+  std::vector<uint64_t> calls_ = std::vector<uint64_t>(format::kEventCalls);
+  Counts total_;
+  Totals peak_;
+  uint64_t peak_event_ = 0;
+  uint64_t peak_time_ = 0;
+  uint64_t number_ = 0;
+  uint64_t last_time_ = 0;
+  uint64_t reports_ = 0;
+  uint64_t lost_ = 0;
+  uint64_t unknown_frees_ = 0;
+  uint64_t resident_ = 0;
+  std::vector<std::pair<uint64_t, std::string>> notes_;
+  bool at_report_ = false;
+};
+
+class Text {
+ public:
+  Text(const Replay& replay, std::vector<Counts> stacks, uint64_t taken)
+      : replay_(replay), log_(replay.log()), stacks_(std::move(stacks)), taken_(taken) {
+    for (uint32_t i = 0; i < stacks_.size(); ++i) {
+      if (stacks_[i].allocations + stacks_[i].frees != 0) order_.push_back(i);
+    }
+    std::sort(order_.begin(), order_.end(), [&](uint32_t a, uint32_t b) {
+      const int64_t left = stacks_[a].bytes();
+      const int64_t right = stacks_[b].bytes();
+      return left != right ? left > right : log_.stack(a).id < log_.stack(b).id;
+    });
+  }
+
+  std::string write() {
+    write_head();
+    for (const uint32_t stack : order_) write_entry(stacks_[stack], log_.stack(stack));
+    write_tail();
+    return std::move(out_);
+  }
+
+ private:
+  template <typename... Args>
+  void line(fmt::format_string<Args...> format, Args&&... args) {
+    fmt::format_to(std::back_inserter(out_), format, std::forward<Args>(args)...);
+    out_ += '\n';
+  }
+  void field(const char* key, uint64_t value) {
+    if (value != 0) fmt::format_to(std::back_inserter(out_), "\t{}={}", key, value);
+  }
+
+  void write_head() {
+    const EventHeader& header = log_.header();
+    const Counts& total = replay_.total();
+    out_ = format::kMagicLine;
+    out_ += '\n';
+    line("# {}: {}", format::kKeyProgram,
+         profile::escaped(header.program.empty() ? "?" : header.program, ""));
+    if (!header.command.empty() && profile::is_printable(header.command, false)) {
+      line("# {}: {}", format::kKeyCommand, header.command);
+    }
+    line("# {}: {}", format::kKeyPid, std::max<int64_t>(header.pid, 1));
+    if (header.parent != 0) line("# {}: {}", format::kKeyParent, header.parent);
+    line("# {}: {}", format::kKeySeq, replay_.reports() + (replay_.at_report() ? 0 : 1));
+    line("# {}: snapshot", format::kKeyTrigger);
+    line("# {}: {}", format::kKeyStarted, time_text(header.started, 6));
+    line("# {}: {}", format::kKeyTaken, time_text(taken_, 6));
+    if (header.parent != 0) line("# {}: 0 bytes 0 blocks", format::kKeyInherited);
+    line("# {}: {:+} bytes {:+} blocks", format::kKeyDelta, total.bytes(), total.blocks());
+    line("# {}: {} bytes {} blocks", format::kKeyLive, total.bytes(), total.blocks());
+    line("# {}: {} bytes {}", format::kKeyPeak, replay_.peak().bytes,
+         time_text(std::max(replay_.peak_time(), header.started), 6));
+    line("# {}: {} bytes {} blocks", format::kKeyAllocated, total.allocated, total.allocations);
+    line("# {}: {} bytes {} blocks", format::kKeyFreed, total.freed, total.frees);
+    line("# {}: frames=0 stacks=0 blocks=0 inflight=0{}", format::kKeyLost,
+         replay_.lost() != 0 ? fmt::format(" events={}", replay_.lost()) : "");
+    for (const auto& [time, text] : replay_.notes()) {
+      line("# {}: {} {}", format::kKeyNote, time_text(time, 6), profile::escaped(text, ""));
+    }
+    line("# {}: made from the event log {}; changes are since it began", format::kKeyNote,
+         profile::escaped(log_.path().substr(log_.path().rfind('/') + 1), ""));
+    if (log_.damaged_chunks() != 0) {
+      line("# {}: the event log is damaged: {} chunks are missing", format::kKeyNote,
+           log_.damaged_chunks());
+    }
+  }
+
+  void write_entry(const Counts& counts, const EventStack& stack) {
+    fmt::format_to(std::back_inserter(out_), "{:+}\t{}={:+}\t{}={}", counts.bytes(),
+                   format::kFieldBlocks, counts.blocks(), format::kFieldLive, counts.bytes());
+    field(format::kFieldAllocations, counts.allocations);
+    field(format::kFieldAllocated, counts.allocated);
+    field(format::kFieldFrees, counts.frees);
+    field(format::kFieldFreed, counts.freed);
+    field(format::kFieldTemporary, counts.temporary);
+    field(format::kFieldShortLived, counts.short_lived);
+    if (counts.frees != 0) {
+      field(format::kFieldLifetimeMin, counts.shortest / kMillisecond);
+      field(format::kFieldLifetimeMean, counts.lifetime / counts.frees / kMillisecond);
+      field(format::kFieldLifetimeMax, counts.longest / kMillisecond);
+    }
+    if (counts.oldest < taken_) field(format::kFieldAge, (taken_ - counts.oldest) / kMillisecond);
+    field(format::kFieldSlack, counts.slack);
+    field(format::kFieldPeak, counts.peak);
+    if (!stack.call.empty()) {
+      fmt::format_to(std::back_inserter(out_), "\t{}={}", format::kFieldCall,
+                     profile::escaped(stack.call, ""));
+    }
+    line("\t{}={:016x}", format::kFieldStack, stack.id);
+    for (const profile::Frame& frame : stack.frames) write_frame(frame);
+    if (stack.cut || stack.frames.empty()) line("\t{}", format::kCutLine);
+  }
+
+  void write_frame(const profile::Frame& frame) {
+    const char* const mark = frame.guessed ? "?" : "";
+    if (frame.place != profile::Place::kModule) return line("\t(0x{:x}){}", frame.offset, mark);
+    used_[frame.module] = true;
+    line("\t({}+0x{:x}){}", module_name(frame.module), frame.offset, mark);
+  }
+
+  std::string module_name(profile::ModuleIndex number) const {
+    const profile::Module& module = log_.modules()[number];
+    std::string name =
+        profile::escaped(module.path.empty() ? "?" : module.path, format::kReservedModule);
+    if (module.generation > 1) name += fmt::format("#{}", module.generation);
+    return name;
+  }
+
+  void write_tail() {
+    for (const auto& [number, used] : used_) {
+      const profile::Module& module = log_.modules()[number];
+      if (!module.described) continue;
+      line("# {}: {}{}{} base=0x{:x}", format::kKeyModule, module_name(number),
+           module.build_id.empty() ? "" : " build-id=", profile::hex_bytes(module.build_id),
+           module.base);
+    }
+    const EventHeader& header = log_.header();
+    line("# {}: {}{}{} arch=x86_64", format::kKeyHost,
+         profile::escaped(header.host.empty() ? "?" : header.host, " "),
+         header.boot_id.empty() ? "" : " boot-id=", profile::escaped(header.boot_id, " "));
+    std::string calls;
+    for (unsigned call = 0; call < format::kEventCalls; ++call) {
+      const uint64_t count = replay_.calls()[call];
+      if (count != 0) calls += fmt::format(" {}={}", format::kCallNames[call], count);
+    }
+    if (!calls.empty()) line("# {}:{}", format::kKeyCalls, calls);
+    line("# {}: {}", format::kKeyUnknownFrees, replay_.unknown_frees());
+    line("# {}: written={} failed=0", format::kKeyReports, replay_.reports());
+    if (replay_.resident() != 0) line("# {}: {} bytes", format::kKeyRss, replay_.resident());
+    line("# {}: no", format::kKeyResolved);
+    line("# {}: mtrace {} {}", format::kKeyLibrary, MTRACE_VERSION,
+         profile::escaped(header.library, ""));
+    out_ += format::kEndLine;
+    out_ += '\n';
+  }
+
+  const Replay& replay_;
+  const EventLog& log_;
+  std::vector<Counts> stacks_;
+  uint64_t taken_;
+  std::vector<uint32_t> order_;
+  std::map<profile::ModuleIndex, bool> used_;
+  std::string out_;
+};
+
+}  // namespace
+
+std::string memlog_at(const std::string& path, const Moment& moment) {
+  Replay replay(path);
+  replay.run(moment, UINT64_MAX);
+  if (moment.report != 0 && !replay.at_report()) {
+    throw std::runtime_error(fmt::format("{}: the log has no report {}", path, moment.report));
+  }
+  std::vector<Counts> stacks = replay.stacks();
+  replay.blocks().for_each([&](uint64_t, const LiveBlock& block) {
+    stacks[block.stack].oldest = std::min(stacks[block.stack].oldest, block.time);
+  });
+  // What each stack held at the peak is known only once the peak is.
+  Replay to_peak(path);
+  to_peak.run({}, replay.peak_event());
+  for (size_t i = 0; i < to_peak.stacks().size() && i < stacks.size(); ++i) {
+    stacks[i].peak = static_cast<uint64_t>(to_peak.stacks()[i].bytes());
+  }
+  const uint64_t taken =
+      moment.report != 0 || moment.time == UINT64_MAX ? replay.last_time() : moment.time;
+  return Text(replay, std::move(stacks), std::max(taken, replay.log().header().started)).write();
+}
+
+}  // namespace mtrace::events

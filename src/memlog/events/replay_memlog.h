@@ -1,0 +1,21 @@
+// The memlog of any moment of an event log.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace mtrace::events {
+
+// A moment: a time, in nanoseconds since 1970, or the report with that number (0: the time counts),
+// at whichever the log comes first. Events at the very time belong to it.
+struct Moment {
+  uint64_t time = UINT64_MAX;
+  uint64_t report = 0;
+};
+
+// Returns the text of a memlog of what lived then, and of what every stack had allocated and freed
+// since the log began. Reads the log twice. Throws what reading throws, and std::runtime_error if
+// the log has no such report.
+std::string memlog_at(const std::string& path, const Moment& moment);
+
+}  // namespace mtrace::events

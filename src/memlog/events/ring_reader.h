@@ -1,0 +1,106 @@
+// Reads the rings of a traced process (format/event_ring.h). Trusts nothing in them.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+
+#include "format/event_ring.h"
+
+namespace mtrace::events {
+
+// A record that is due: with an address, and the units behind the first.
+struct RingRecord {
+  format::EventRecord kind;
+  uint8_t call;
+  uint64_t stamp;
+  uint64_t low;       // the lowest 44 bits of the word
+  uint64_t position;  // of its first unit, in the ring
+};
+
+class RingReader {
+ public:
+  explicit RingReader(format::EventRing& ring) : ring_(&ring) {}
+
+  // Looks at what was reserved up to now. Calls facts(record) for each new record that is complete
+  // and defines something. Returns whether there was anything new. All records with smaller stamps
+  // than `settled` are reserved by now. `waited`: seconds since the last look, in which others went
+  // on. After a second of that a record which does not get complete is given up.
+  template <typename Facts>
+  bool look(uint64_t settled, double waited, Facts&& facts);
+  // The process has ended: nothing gets complete any more.
+  void end() { ended_ = true; }
+
+  // The stamp of the next record that is complete; UINT64_MAX: there is none.
+  uint64_t next_stamp() const { return next_stamp_; }
+  // No later record of this ring has a smaller stamp.
+  uint64_t limit() const { return blocked_ ? std::max(last_stamp_, clear_) : UINT64_MAX; }
+  const RingRecord& next() const { return next_; }
+  // Unit `number` of the next record.
+  const format::EventUnit& unit(unsigned number) const { return at(next_.position + number); }
+  std::string bytes(const RingRecord& record, unsigned first_unit, size_t offset,
+                    size_t size) const;
+  const format::EventUnit& unit_of(const RingRecord& record, unsigned number) const {
+    return at(record.position + number);
+  }
+  // Goes on to the one after it.
+  void take();
+  // Tells the thread what it can use again. True: something.
+  bool release();
+  uint64_t lost() const { return __atomic_load_n(&ring_->lost, __ATOMIC_RELAXED); }
+  uint64_t given_up() const { return given_up_; }
+
+ private:
+  const format::EventUnit& at(uint64_t position) const {
+    return ring_->units[position % format::kEventUnits];
+  }
+  // Units of the record at a position; 0: it is not complete.
+  unsigned complete_units(uint64_t position, uint64_t end, RingRecord* record) const;
+  void find_next();
+  bool give_up(double waited, uint64_t reserved);
+
+  format::EventRing* ring_;
+  uint64_t cursor_ = 0;  // what was taken
+  uint64_t looked_ = 0;  // what is known to be complete
+  uint64_t released_ = 0;
+  uint64_t next_stamp_ = UINT64_MAX;
+  uint64_t last_stamp_ = 0;  // of what is known to be complete
+  uint64_t clear_ = 0;       // up to there all was complete once
+  unsigned next_units_ = 0;
+  bool blocked_ = false;
+  bool ended_ = false;
+  double blocked_for_ = 0;  // seconds
+  uint64_t given_up_ = 0;
+  RingRecord next_ = {};
+};
+
+template <typename Facts>
+bool RingReader::look(uint64_t settled, double waited, Facts&& facts) {
+  using format::EventRecord;
+  const uint64_t reserved = __atomic_load_n(&ring_->reserved, __ATOMIC_ACQUIRE);
+  // Written over: nothing of that is known any more.
+  if (reserved < looked_ || reserved - cursor_ > format::kEventUnits) {
+    ++given_up_;
+    cursor_ = looked_ = reserved;
+  }
+  const uint64_t before = looked_;
+  RingRecord record;
+  while (looked_ != reserved) {
+    const unsigned units = complete_units(looked_, reserved, &record);
+    if (units == 0) break;
+    if (record.kind == EventRecord::kStack || record.kind == EventRecord::kModule) {
+      facts(record);
+    } else if (record.kind != EventRecord::kSkipped) {
+      last_stamp_ = record.stamp;
+    }
+    looked_ += units;
+  }
+  blocked_ = looked_ != reserved && !ended_;
+  if (!blocked_) clear_ = settled;
+  blocked_for_ = blocked_ && looked_ == before ? blocked_for_ + waited : 0;
+  if (blocked_ && give_up(blocked_for_, reserved)) blocked_for_ = 0;
+  if (next_stamp_ == UINT64_MAX) find_next();
+  return looked_ != before;
+}
+
+}  // namespace mtrace::events

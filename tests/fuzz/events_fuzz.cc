@@ -1,0 +1,100 @@
+// The reader of event logs, the replay, and the reader of rings, on damaged input. The first byte
+// says what the rest is: a file; the content of a chunk, in a file whose frames are whole; a ring.
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <zstd.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "events/column.h"
+#include "events/event_log.h"
+#include "events/live_blocks.h"
+#include "events/replay_memlog.h"
+#include "events/ring_reader.h"
+#include "format/event_log.h"
+#include "profile/error.h"
+#include "profile/reader.h"
+
+using namespace mtrace;
+
+namespace {
+
+std::string frame(std::string_view content) {
+  std::string out(ZSTD_compressBound(content.size()), '\0');
+  out.resize(ZSTD_compress(out.data(), out.size(), content.data(), content.size(), 1));
+  return out;
+}
+
+std::string header() {
+  events::Column head;
+  head.put_raw({format::kEventHeaderMark, format::kEventMark});
+  head.put_text(format::kEventsPid);
+  head.put_text("4711");
+  head.put_text(format::kEventsStarted);
+  head.put_text("1700000000000000000");
+  return std::string(head.bytes());
+}
+
+void read_log(std::string_view bytes) {
+  const int file = ::memfd_create("log", 0);
+  if (file < 0 || ::write(file, bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size())) {
+    std::abort();
+  }
+  const std::string path = "/proc/self/fd/" + std::to_string(file);
+  try {
+    events::EventLog log(path);
+    events::LiveBlocks blocks;
+    uint64_t last = 0;
+    for (events::Event event; log.next(event);) {
+      if (event.time < last) std::abort();
+      last = event.time;
+      for (const profile::Frame& one : log.stack(event.stack).frames) {
+        if (one.place == profile::Place::kModule && one.module >= log.modules().size())
+          std::abort();
+      }
+      log.thread(event.thread);
+      blocks.apply(event);
+    }
+    profile::read("made", events::memlog_at(path, {}));
+  } catch (const profile::FormatError&) {
+  }
+  ::close(file);
+}
+
+void read_ring(std::string_view bytes) {
+  const auto ring = std::make_unique<format::EventRing>();
+  std::memcpy(static_cast<void*>(ring.get()), bytes.data(), std::min(bytes.size(), sizeof *ring));
+  events::RingReader reader(*ring);
+  uint64_t taken = 0;
+  for (int i = 0; i < 3; ++i) {
+    reader.look(UINT64_MAX, 0.6, [&](const events::RingRecord& record) {
+      reader.bytes(record, 3, 0, reader.unit_of(record, 2).a);
+    });
+    while (reader.next_stamp() != UINT64_MAX) {
+      reader.bytes(reader.next(), 2, 0, reader.unit(1).a);
+      reader.take();
+      if (++taken > 4 * format::kEventUnits) std::abort();
+    }
+    reader.release();
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  if (size == 0) return 0;
+  const std::string_view rest(reinterpret_cast<const char*>(data + 1), size - 1);
+  if (data[0] % 3 == 0) read_log(rest);
+  if (data[0] % 3 == 1) {
+    read_log(frame(header()) + frame(format::kEventChunkMark + std::string(rest)));
+  }
+  if (data[0] % 3 == 2) read_ring(rest);
+  return 0;
+}

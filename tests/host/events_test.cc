@@ -1,0 +1,449 @@
+// Event logs: what memlog events prints of one is held against what the program did, and against
+// the reports, which come from the ledger and know nothing of events. The replay here is the test's
+// own.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <random>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "host_test.h"
+
+namespace mtrace::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A line of memlog events.
+struct Line {
+  std::string time;
+  std::string thread;
+  std::string event;
+  std::string rest;
+  uint64_t address = 0;
+  uint64_t old = 0;
+  int64_t size = 0;
+  std::string stack;
+  bool unknown = false;
+  bool gives = false;  // a block
+};
+
+uint64_t hex_of(const std::string& text) { return std::strtoull(text.c_str(), nullptr, 16); }
+
+Line parse(const std::string& text) {
+  Line line;
+  std::istringstream words(text);
+  words >> line.time >> line.thread >> line.event;
+  std::getline(words >> std::ws, line.rest);
+  std::istringstream rest(line.rest);
+  for (std::string word; rest >> word;) {
+    if (word.starts_with("0x") && line.address == 0) line.address = hex_of(word);
+    if (word.starts_with("old=")) line.old = hex_of(word.substr(4));
+    if (word.starts_with("stack=")) line.stack = word.substr(6);
+    if (word == "unknown") line.unknown = true;
+    if (word.starts_with("usable=")) line.gives = true;
+    if (line.size == 0 && line.address != 0 && !word.empty() &&
+        word.find_first_not_of("0123456789") == std::string::npos) {
+      line.size = std::atoll(word.c_str());
+    }
+    if (!line.stack.empty()) break;
+  }
+  return line;
+}
+
+bool is_free(const std::string& event) { return event == "free" || event.starts_with("delete"); }
+bool is_realloc(const std::string& event) { return event == "realloc" || event == "reallocarray"; }
+
+// What lives, by the events so far. Fails the test where they make no sense.
+class Replay {
+ public:
+  void apply(const Line& line) {
+    ++events;
+    EXPECT_LE(last_time_, line.time);
+    last_time_ = line.time;
+    if (line.event == "realloc-begin") {
+      const auto found = blocks_.find(line.address);
+      moving_[line.thread] = {line.address, found != blocks_.end() ? found->second : Block{"", 0}};
+      if (found != blocks_.end()) blocks_.erase(found);
+    } else if (line.event == "realloc-failed") {
+      const auto moving = moving_.at(line.thread);
+      if (!moving.block.stack.empty()) put(line, moving.address, moving.block);
+      moving_.erase(line.thread);
+    } else if (is_realloc(line.event) && line.stack.empty()) {
+      end_moving(line, line.address);  // realloc that freed
+    } else if (is_realloc(line.event)) {
+      if (line.old != 0) end_moving(line, line.old);
+      begin(line);
+    } else if (line.gives) {
+      begin(line);
+    } else if (is_free(line.event) && !line.unknown) {
+      const auto found = blocks_.find(line.address);
+      if (found == blocks_.end()) {
+        ++unknown_frees;
+        return;
+      }
+      count(found->second, -1);
+      blocks_.erase(found);
+    }
+  }
+
+  std::map<std::string, Amount> stacks;  // live, by stack id
+  Amount total;
+  long events = 0;
+  long conflicts = 0;
+  long unknown_frees = 0;
+
+ private:
+  struct Block {
+    std::string stack;
+    int64_t size;
+  };
+  struct Moving {
+    uint64_t address;
+    Block block;
+  };
+
+  void begin(const Line& line) {
+    const Block block = {line.stack, line.size};
+    put(line, line.address, block);
+    count(block, 1);
+  }
+  void put(const Line& line, uint64_t address, const Block& block) {
+    if (!blocks_.emplace(address, block).second && ++conflicts < 5) {
+      ADD_FAILURE() << "allocated where a block lives: " << line.time << ' ' << line.rest;
+    }
+  }
+  void end_moving(const Line& line, uint64_t address) {
+    const auto found = moving_.find(line.thread);
+    if (found == moving_.end() || found->second.address != address) {
+      ADD_FAILURE() << "no realloc of that address had begun: " << line.time << ' ' << line.rest;
+      return;
+    }
+    if (!found->second.block.stack.empty()) count(found->second.block, -1);
+    moving_.erase(found);
+  }
+  void count(const Block& block, int sign) {
+    const Amount change = {sign * block.size, sign};
+    stacks[block.stack] += change;
+    total += change;
+  }
+
+  std::map<uint64_t, Block> blocks_;
+  std::map<std::string, Moving> moving_;
+  std::string last_time_;
+};
+
+class EventsTest : public HostTest {
+ protected:
+  Command logged(std::vector<std::string> argv) const {
+    Command command = traced(std::move(argv));
+    command.env["MTRACE_EVENTS"] = "1";
+    command.env["MTRACE_RESOLVER"] = memlog_tool();
+    return command;
+  }
+  std::string log_of(const std::string& name, pid_t pid) const {
+    return out() + '/' + name + '-' + std::to_string(pid) + ".events";
+  }
+  std::vector<Line> lines(const std::string& path, std::vector<std::string> options = {}) const {
+    std::vector<std::string> arguments = {"events", "--no-resolve", path};
+    arguments.insert(arguments.end(), options.begin(), options.end());
+    const Result result = memlog(arguments);
+    EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+    std::vector<Line> found;
+    for (const std::string& line : lines_of(result.out)) found.push_back(parse(line));
+    return found;
+  }
+  // The memlog that memlog report makes of the log at report `seq`.
+  Memlog made_at(const std::string& path, int seq) const {
+    const Result result =
+        memlog({"report", "--from", path, "--at", "report:" + std::to_string(seq)});
+    EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+    const std::string made = out() + '/' + lines_of(result.out).at(0);
+    Memlog log = read_memlog(made);
+    fs::remove(made);
+    return log;
+  }
+};
+
+std::map<std::string, Amount> live_of(const Memlog& log) {
+  std::map<std::string, Amount> live;
+  for (const Entry& entry : log.entries) {
+    if (entry.kind.empty()) live[entry.stack] += {entry.live, 0};
+  }
+  return live;
+}
+
+TEST_F(EventsTest, AreWhatTheProgramDid) {
+  const Result result = run(logged({program("event_schedule")}));
+  ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
+  EXPECT_EQ(result.err, "");
+  std::vector<std::string> told;
+  for (const std::string& line : lines_of(result.out)) {
+    if (line.starts_with("old ")) {
+      told.back() += " old=" + line.substr(4);
+    } else {
+      told.push_back(line);
+    }
+  }
+  std::map<uint64_t, int> addresses;  // of the schedule: other events are the C library's
+  for (const std::string& line : told) {
+    std::istringstream words(line);
+    std::string event;
+    std::string thread;
+    std::string address;
+    words >> event >> thread >> address;
+    ++addresses[hex_of(address)];
+  }
+  std::vector<std::string> seen;
+  std::vector<std::string> marks;
+  for (const Line& line : lines(log_of("event_schedule", result.pid))) {
+    if (line.event == "note" || line.event == "report") marks.push_back(line.rest);
+    if (line.event == "realloc-begin" || addresses.count(line.address) == 0) continue;
+    std::ostringstream text;
+    text << line.event << ' ' << line.thread << " 0x" << std::hex << line.address << std::dec << ' '
+         << line.size;
+    if (line.old != 0) text << " old=0x" << std::hex << line.old;
+    seen.push_back(text.str());
+  }
+  // What libc allocates may lie where a block of the schedule was: in order, all of it is there.
+  auto at = seen.begin();
+  for (const std::string& line : told) {
+    at = std::find(at, seen.end(), line);
+    ASSERT_NE(at, seen.end()) << "not logged, or not in this order: " << line;
+    ++at;
+  }
+  EXPECT_EQ(marks, (std::vector<std::string>{"half", "1 end of it", "2"}));
+}
+
+// What lives in each stack, by the function that was called.
+std::multiset<std::string> calls_of(const Memlog& log) {
+  std::multiset<std::string> calls;
+  for (const Entry& entry : log.entries) {
+    if (entry.live == 0) continue;
+    calls.insert(entry.stack + ' ' + entry.call + ' ' + std::to_string(entry.live));
+  }
+  return calls;
+}
+
+// Also of the forms that reach malloc by another function.
+TEST_F(EventsTest, NameTheFunctionThatWasCalled) {
+  const Result result = run(logged({program("call_forms")}));
+  ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
+  const std::string path = log_of("call_forms", result.pid);
+  std::set<std::string> seen;
+  for (const Line& line : lines(path)) {
+    if (line.gives) seen.insert(line.stack + ' ' + line.event);
+  }
+  const std::vector<Memlog> reports = logs_of(result.pid);
+  ASSERT_EQ(reports.size(), 1u);
+  std::set<std::string> named;
+  for (const Entry& entry : reports[0].entries) {
+    EXPECT_TRUE(seen.contains(entry.stack + ' ' + entry.call)) << entry.stack << ' ' << entry.call;
+    named.insert(entry.call);
+  }
+  for (const char* call : {"new[]", "aligned-new", "strdup", "wcsdup", "realloc", "valloc"}) {
+    EXPECT_TRUE(named.contains(call)) << call;
+  }
+  EXPECT_EQ(calls_of(made_at(path, 1)), calls_of(reports[0]));
+}
+
+TEST_F(EventsTest, GiveEachReportInAStorm) {
+  Command command = logged({program("event_storm"), "4"});
+  command.env["MTRACE_ENTRIES"] = "all";
+  const Result result = run(command);
+  ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
+  const std::string path = log_of("event_storm", result.pid);
+  const std::vector<Memlog> reports = logs_of(result.pid);
+  ASSERT_EQ(reports.size(), 5u);
+  Replay replay;
+  size_t next = 0;
+  for (const Line& line : lines(path)) {
+    replay.apply(line);
+    EXPECT_NE(line.event, "lost") << line.rest;
+    if (line.event != "report" || next == 4) continue;  // at exit other blocks may come and go
+    const Memlog& report = reports[next++];
+    EXPECT_EQ(replay.total, report.amount("live")) << report.path;
+    for (const auto& [stack, live] : live_of(report)) {
+      EXPECT_EQ(replay.stacks[stack].bytes, live.bytes) << report.path << " stack=" << stack;
+    }
+    const Memlog made = made_at(path, static_cast<int>(next));
+    EXPECT_EQ(made.amount("live"), report.amount("live"));
+    EXPECT_EQ(made.amount("allocated"), report.amount("allocated"));
+    EXPECT_EQ(made.amount("freed"), report.amount("freed"));
+    const std::map<std::string, Amount> live = live_of(made);
+    for (const auto& [stack, amount] : live_of(report)) {
+      if (amount.bytes == 0) continue;
+      EXPECT_EQ(live.count(stack) != 0 ? live.at(stack) : Amount(), amount) << stack;
+    }
+  }
+  EXPECT_EQ(next, 4u);
+  EXPECT_EQ(replay.conflicts, 0);
+  EXPECT_EQ(replay.unknown_frees, 0);
+  EXPECT_GT(replay.events, 8 * 4 * 4000);
+}
+
+// Signal handlers that report, throw and allocate come between at every moment; libraries come and
+// go.
+TEST_F(EventsTest, AreInOrderInAStormOfSignals) {
+  const Result result = run(logged({program("storm"), "30", program("plugin_first.so"), "7"}));
+  ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
+  Replay replay;
+  for (const Line& line : lines(log_of("storm", result.pid))) {
+    replay.apply(line);
+    EXPECT_NE(line.event, "lost") << line.rest;
+  }
+  EXPECT_EQ(replay.conflicts, 0);
+  EXPECT_EQ(replay.unknown_frees, 0);
+  const Memlog last = logs_of(result.pid).back();
+  EXPECT_EQ(last.get("trigger"), "exit");
+  EXPECT_EQ(replay.total, last.amount("live"));
+}
+
+TEST_F(EventsTest, OfAChildNameItsParents) {
+  const Result result = run(logged({program("event_storm"), "2"}));
+  ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
+  int children = 0;
+  for (const auto& entry : fs::directory_iterator(out())) {
+    const std::string name = entry.path().filename();
+    if (!name.ends_with(".events") ||
+        name == fs::path(log_of("event_storm", result.pid)).filename())
+      continue;
+    ++children;
+    const Result json = memlog({"events", "--header", entry.path()});
+    EXPECT_NE(json.out.find("parent-log: event_storm-" + std::to_string(result.pid) + ".events"),
+              std::string::npos)
+        << json.out;
+    Replay replay;
+    for (const Line& line : lines(entry.path())) replay.apply(line);
+    EXPECT_EQ(replay.conflicts, 0);
+    EXPECT_GT(replay.events, 300);
+  }
+  EXPECT_EQ(children, 2);
+}
+
+TEST_F(EventsTest, SurviveAKillAtAnyMoment) {
+  std::mt19937 random(20);
+  const bool soak = std::getenv("MTRACE_SOAK_SECONDS") != nullptr;
+  for (int i = 0; i < (soak ? 100 : 12); ++i) {
+    Process process(logged({program("event_endless")}));
+    process.read_until("ready");
+    ::usleep(random() % 30000);  // any moment will do
+    process.send(SIGKILL);
+    process.wait();
+    const std::string path = log_of("event_endless", process.pid());
+    std::vector<Line> found;
+    wait_until("the writer has ended the log", [&] {
+      found = lines(path, {"--last", "1"});
+      return !found.empty() && found.back().event == "end";
+    });
+    EXPECT_EQ(found.back().rest, "killed");
+    Replay replay;
+    for (const Line& line : lines(path)) {
+      replay.apply(line);
+      EXPECT_NE(line.event, "lost") << line.rest;
+    }
+    EXPECT_EQ(replay.conflicts + replay.unknown_frees, 0);
+    EXPECT_LE(replay.total.blocks, 80);
+    EXPECT_GT(replay.events, 20000);
+    fs::remove(path);
+  }
+}
+
+TEST_F(EventsTest, GoOnWithoutAWriter) {
+  Process process(logged({program("event_endless")}));
+  process.read_until("ready");
+  // The writer is the child of the supervisor, which is a child of the program.
+  const std::string all = run(plain({"/bin/sh", "-c",
+                                     "for p in /proc/[0-9]*; do tr '\\0' ' ' <$p/cmdline; echo " +
+                                         std::string("$p; done")}))
+                              .out;
+  pid_t writer = 0;
+  for (const std::string& line : lines_of(all)) {
+    if (line.find("events --write-log") == std::string::npos) continue;
+    const auto pid = static_cast<pid_t>(std::atol(line.substr(line.rfind("/proc/") + 6).c_str()));
+    const std::string stat = read_file("/proc/" + std::to_string(pid) + "/stat");
+    const pid_t parent = std::atoi(stat.substr(stat.rfind(')') + 4).c_str());
+    const std::string above = read_file("/proc/" + std::to_string(parent) + "/stat");
+    if (std::atoi(above.substr(above.rfind(')') + 4).c_str()) == process.pid()) writer = pid;
+  }
+  ASSERT_NE(writer, 0) << all;
+  ASSERT_EQ(::kill(writer, SIGKILL), 0);
+  // It goes on, and its reports tell what is lost once its ring is full.
+  int seq = 0;
+  wait_until("a report tells of lost events", [&] {
+    process.send(SIGUSR1);
+    wait_for_report("event_endless", process.pid(), ++seq);
+    return logs_of(process.pid()).back().get("lost").find(" events=") != std::string::npos;
+  });
+  process.send(SIGKILL);
+  process.wait();
+}
+
+TEST_F(EventsTest, NeedAPlaceThatTakesThem) {
+  Command command = logged({program("event_schedule")});
+  command.env["MTRACE_EVENTS"] = "/proc/none/such.events";
+  const Result result = run(command);
+  EXPECT_TRUE(result.exited(0)) << result.how();
+  EXPECT_EQ(result.err, "mtrace: MTRACE_EVENTS: no event log: its file cannot be made there\n");
+}
+
+TEST_F(EventsTest, AreOfEveryBlock) {
+  Command command = logged({program("event_schedule")});
+  command.env["MTRACE_SAMPLE"] = "512K";
+  const Result result = run(command);
+  EXPECT_EQ(result.err,
+            "mtrace: MTRACE_SAMPLE=512K is not for a process with an event log (MTRACE_EVENTS), "
+            "which has every block; using 0\n");
+  EXPECT_FALSE(logs_of(result.pid).back().has("sampled"));
+}
+
+TEST_F(EventsTest, AreFiltered) {
+  const Result result = run(logged({program("event_schedule")}));
+  const std::string path = log_of("event_schedule", result.pid);
+  const std::vector<Line> all = lines(path);
+  const Line some = *std::find_if(all.begin(), all.end(),
+                                  [](const Line& line) { return line.event == "posix_memalign"; });
+  std::ostringstream address;
+  address << "0x" << std::hex << some.address;
+  for (const std::vector<std::string>& options :
+       std::vector<std::vector<std::string>>{{"--size", "300"},
+                                             {"--address", address.str()},
+                                             {"--time", some.time + ".." + some.time},
+                                             {"--include", "event_schedule"},
+                                             {"--thread", some.thread}}) {
+    const std::vector<Line> found = lines(path, options);
+    EXPECT_LT(found.size(), all.size()) << options[0];
+    EXPECT_TRUE(std::any_of(found.begin(), found.end(), [&](const Line& line) {
+      return line.rest == some.rest;
+    })) << options[0];
+  }
+  const Result json = memlog({"events", "--json", "--size", "300", path});
+  EXPECT_NE(json.out.find("\"event\":\"posix_memalign\""), std::string::npos) << json.out;
+}
+
+TEST_F(EventsTest, LoseWhatAFileCannotTake) {
+  // The directory is a small file system of its own, in a mount namespace of its own.
+  Command command = logged(
+      {"/usr/bin/unshare", "-m", "/bin/sh", "-c",
+       "mount -t tmpfs -o size=64k none " + temp() + "/small && exec env LD_PRELOAD=" + library() +
+           " MTRACE_EVENTS=" + temp() + "/small/ " + program("event_storm") + " 6"});
+  fs::create_directory(temp() + "/small");
+  command.env.erase("LD_PRELOAD");
+  command.env.erase("MTRACE_EVENTS");
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can mount a small file system";
+  const Result result = run(command);
+  ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
+  const std::vector<Memlog> reports = logs_of(result.pid);
+  EXPECT_NE(reports.back().get("lost").find(" events="), std::string::npos)
+      << reports.back().get("lost");
+}
+
+}  // namespace
+}  // namespace mtrace::test
