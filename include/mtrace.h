@@ -62,7 +62,7 @@ MTRACE_INTERNAL_FUNCTION size_t mtrace_peak_bytes(void);
 /* What the heap holds now: the bytes that the program asked for, the bytes that the allocator gave
  * it (malloc_usable_size() of each block; of an allocator that cannot be asked, the requested
  * bytes), and the blocks. */
-struct mtrace_usage {
+struct mtrace_usage_totals {
   size_t requested;
   size_t usable;
   size_t blocks;
@@ -70,7 +70,7 @@ struct mtrace_usage {
 /* Stores it in *usage: zeros without the library. While other threads allocate it shows no single
  * moment. Takes time for each call stack of the program, some 10 ns. Returns 0, or -1 when `usage`
  * is null. [signal-safe] */
-MTRACE_INTERNAL_FUNCTION int mtrace_usage(struct mtrace_usage* usage);
+MTRACE_INTERNAL_FUNCTION int mtrace_usage(struct mtrace_usage_totals* usage);
 
 /* Start and stop recording new allocations, in the whole process. Recording is on at program
  * start. Frees are always recorded, so a recorded block leaves the totals whenever it is freed.
@@ -253,8 +253,8 @@ MTRACE_INTERNAL_FRAME(int, record, (const char* kind, uint64_t id, int64_t size)
 MTRACE_INTERNAL_FRAME(int, release, (const char* kind, uint64_t id), (kind, id))
 MTRACE_INTERNAL_FRAME(int, backtrace, (int fd), (fd))
 
-MTRACE_INTERNAL_FUNCTION int mtrace_usage(struct mtrace_usage* usage) {
-  int (*function)(struct mtrace_usage*);
+MTRACE_INTERNAL_FUNCTION int mtrace_usage(struct mtrace_usage_totals* usage) {
+  int (*function)(struct mtrace_usage_totals*);
   void* found = mtrace_internal_function(MTRACE_INTERNAL_usage);
   if (usage == NULL) return -1;
   usage->requested = usage->usable = usage->blocks = 0;

@@ -25,7 +25,7 @@ SITE void site_kept(int i, size_t size) {
 static void absent(void) {
   EXPECT(mtrace_report() == 0 && mtrace_report_label("x") == 0);
   EXPECT(mtrace_live_bytes() == 0 && mtrace_live_blocks() == 0 && mtrace_peak_bytes() == 0);
-  struct mtrace_usage usage = {1, 1, 1};
+  struct mtrace_usage_totals usage = {1, 1, 1};
   EXPECT(mtrace_usage(&usage) == 0 && usage.requested + usage.usable + usage.blocks == 0);
   EXPECT(mtrace_usage(NULL) == -1);
   EXPECT(mtrace_start() == 0 && mtrace_stop() == 0);

@@ -16,7 +16,7 @@ static void usable(int phase, size_t requested_before, size_t usable_before) {
     requested += sizes[i];
     all += malloc_usable_size(blocks[i]);
   }
-  struct mtrace_usage now;
+  struct mtrace_usage_totals now;
   check(mtrace_usage(&now) == 0, "mtrace_usage");
   check(now.requested == requested_before + requested, "requested bytes");
   check(now.usable == usable_before + all, "usable bytes");
@@ -27,7 +27,7 @@ static void usable(int phase, size_t requested_before, size_t usable_before) {
 int main(int argc, char** argv) {
   begin(argc, argv);
   setvbuf(stdout, NULL, _IONBF, 0);
-  struct mtrace_usage before;
+  struct mtrace_usage_totals before;
   check(mtrace_usage(NULL) == -1, "no place for the answer");
   check(mtrace_usage(&before) == 0, "mtrace_usage");
   for (int i = 0; i < kCount; ++i) {
