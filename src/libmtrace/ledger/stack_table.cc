@@ -94,7 +94,7 @@ uint32_t* StackTable::enter(uint32_t bucket) {
     uint32_t* link = &buckets_[at].next;
     uint32_t next = load_acquire(*link);
     for (;;) {
-      while (next != kEnd && order(next) < key) {
+      while (!is_end(next) && order(next) < key) {
         link = &link_of(next);
         next = load_acquire(*link);
       }
@@ -136,7 +136,7 @@ uint32_t StackTable::insert(const Stack& stack, uint32_t owner) {
   uint32_t fresh = 0;
   uint32_t next = load_acquire(*link);
   for (;;) {
-    while (next != kEnd && order(next) <= key) {
+    while (!is_end(next) && order(next) <= key) {
       // Another thread may have been first; a record made in vain stays unused in the arena.
       if (is_record(next) && same(record(next), stack)) return next;
       link = &link_of(next);

@@ -179,7 +179,7 @@ class StackTable {
         }
         if (is_record(part.node)) {
           __builtin_prefetch(&record(part.node).hash);
-        } else if (part.node != kEnd) {
+        } else if (!is_end(part.node)) {
           __builtin_prefetch(&buckets_[part.node & ~kBucketBit]);
         }
       }
@@ -201,7 +201,11 @@ class StackTable {
     uint32_t state;
   };
 
-  static bool is_record(uint32_t node) { return (node & kBucketBit) == 0; }
+  static bool is_record(uint32_t node) { return node - 1 < kBucketBit - 1; }
+  // Also 0, no record's index: a child that was forked inside an operation, and whose tables are a
+  // copy of its parent's file, may have a link from after the fork and the page of the record that
+  // it leads to from before.
+  static bool is_end(uint32_t node) { return node == kEnd || node == 0; }
   bool same(StackRecord& record, const Stack& stack) const {
     if (record.hash != stack.hash || record.depth != stack.depth || record.kind != stack.kind ||
         record.call != stack.call) {
