@@ -170,6 +170,9 @@ struct LedgerCounterSet {
   uint64_t temporary;
   uint64_t long_lived;
 };
+inline constexpr uint64_t kLedgerRelated = uint64_t{1} << 62;  // in `set_aside` of a stack of a
+                                                               // kind: the rest is the index of
+                                                               // a stack that it belongs to
 inline constexpr unsigned kLedgerMarkBits = 48;
 static_assert(sizeof(LedgerCounterSet) == 88);
 

@@ -13,7 +13,7 @@ import sys
 
 NAME = re.compile(r"(?P<series>.+)-(?P<seq>\d+)\.memlog")
 ENTRY = re.compile(r"(@[A-Za-z0-9-]+\t)?([+-]\d+)((?:\t[a-z-]+=[^\t]*)+)")
-FRAME = re.compile(r"\t(\.\.\.|([^\t]+\t){0,2}\((0x[0-9a-f]+|inlined|.+\+0x[0-9a-f]+)\))")
+FRAME = re.compile(r"\t(\.\.\.|([^\t]+\t){0,2}\((0x[0-9a-f]+|inlined|.+\+0x[0-9a-f]+)\)\??)")
 META = re.compile(r"# ([a-z][a-z-]*): (.*)")
 AMOUNT = re.compile(r"([+-]?\d+) bytes ([+-]?\d+) blocks")
 REQUIRED = ("program", "pid", "seq", "trigger", "started", "taken", "delta", "live", "lost")

@@ -19,7 +19,9 @@ void settle(CounterSet& set, uint64_t height) {
   // parent's did: marks of those must not be taken for its own.
   if ((set.mark & kHeightBits) < height) return;
   set.mark = height | (set.mark & ~kHeightBits);
-  set.set_aside = set.allocated_bytes - set.freed_bytes;
+  if ((set.set_aside & format::kLedgerRelated) == 0) {
+    set.set_aside = set.allocated_bytes - set.freed_bytes;
+  }
 }
 
 }  // namespace

@@ -44,12 +44,13 @@ inline void count_released(StackRecord& stack, uint64_t bytes) {
 }
 
 // A stack of resources may belong to another stack. Its index stands where a stack of the heap
-// keeps what it set aside for the peak. 0: none.
+// keeps what it set aside for the peak, with a mark: in a fork's child bytes stand there. 0: none.
 inline void relate(StackRecord& stack, uint32_t index) {
-  store(stack.own.set_aside, uint64_t{index});
+  store(stack.own.set_aside, format::kLedgerRelated | index);
 }
 inline uint32_t related(const StackRecord& stack) {
-  return stack.kind != 0 ? static_cast<uint32_t>(load(stack.own.set_aside)) : 0;
+  const uint64_t word = stack.kind != 0 ? load(stack.own.set_aside) : 0;
+  return (word & format::kLedgerRelated) != 0 ? static_cast<uint32_t>(word) : 0;
 }
 
 // `bytes` of what a stack has recorded are gone, and by how many that has changed the number of its

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/clock.h"
+#include "base/valgrind.h"
 #include "events/ring.h"
 #include "format/escape.h"
 #include "format/memlog.h"
@@ -84,7 +85,8 @@ void write_calls(Writer& out, const ledger::ThreadTotals& totals) {
 void write_memory_use(Writer& out, uint64_t live, const ledger::Ledger& ledger) {
   const MemoryUse use = memory_use();
   if (use.resident == 0) return;
-  write_resident(out, use.resident, live, ledger);
+  // Under valgrind most of the process is valgrind's.
+  if (!sys::on_valgrind()) write_resident(out, use.resident, live, ledger);
   bytes_line(out, format::kKeyRss, use.resident);
   bytes_line(out, format::kKeyRssMax, use.resident_max);
   bytes_line(out, format::kKeyVirtual, use.address_space);

@@ -48,6 +48,7 @@ const std::vector<FilteredCall>& filtered_calls() {
       MTRACE_MAY(exit_group),
       MTRACE_MAY(faccessat),
       MTRACE_MAY(fallocate),
+      MTRACE_MAY(ftruncate),
       MTRACE_MAY(fchmod),
       MTRACE_MAY(fcntl),
       MTRACE_MAY(getcwd),
