@@ -54,7 +54,7 @@ std::string time_text(uint64_t nanoseconds, unsigned digits) {
 std::optional<uint64_t> read_time(std::string_view text, uint64_t started) {
   constexpr size_t kDate = 10;  // "2026-11-22"
   if (text.size() > kDate && text[kDate] == 'T' && text.ends_with('Z')) {
-    const std::string midnight = std::string(text.substr(0, kDate)) + "T00:00:00.000000Z";
+    const std::string midnight = fmt::format("{}T00:00:00.000000Z", text.substr(0, kDate));
     if (!profile::is_time(midnight)) return std::nullopt;
     const auto clock = read_clock(text.substr(kDate + 1, text.size() - kDate - 2));
     if (!clock) return std::nullopt;
