@@ -18,7 +18,7 @@ FUZZ_FLAGS    := -Isrc/libmtrace -Isrc/memlog -std=c++20 $(FUZZ_OPT) -g1 $(WARN)
                  -fsanitize=fuzzer-no-link $(FUZZ_SANITIZE) \
                  -DMTRACE_INSTALLED_MEMLOG='"$(BINDIR)/memlog"'
 # What a system call of the library's takes.
-FUZZ_KERNEL   := $(addprefix src/libmtrace/base/,clock.cc early_signal.cc filters.cc inherited_calls.cc probe.cc process.cc \
+FUZZ_KERNEL   := $(addprefix src/libmtrace/base/,clock.cc early_signal.cc filters.cc inherited_calls.cc own_ranges.cc probe.cc process.cc \
                    spawn.cc syscall.cc)
 # The parts that each target is about.
 FUZZ_SRC_cfi     := $(addprefix src/libmtrace/unwind/,cfi.cc compile.cc eh_frame.cc expression.cc frame_registers.cc \
@@ -39,7 +39,7 @@ FUZZ_LIBS_events := -lfmt -lzstd $(ABSL_LIBS)
 FUZZ_LIBS_ledger := -lfmt -lzstd $(ABSL_LIBS)
 FUZZ_LIBS_memlog := -lfmt -lzstd -lre2 -lz $(ABSL_LIBS)
 FUZZ_LIBS_elf    := -ldw -lelf -liberty -lfmt $(ABSL_LIBS)
-FUZZ_LIBS_decode := -ldw -lelf -liberty -lfmt -lzstd $(ABSL_LIBS)
+FUZZ_LIBS_decode := -ldw -lelf -liberty -lfmt -lzstd -lre2 $(ABSL_LIBS)
 
 # Only memlog's parts include the library headers that are compiled once.
 FUZZ_PRECOMPILED = $(if $(filter src/libmtrace/%,$<),,\

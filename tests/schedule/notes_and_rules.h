@@ -8,6 +8,12 @@
 #include "scheduler.h"
 #include "unwind/rule_cache.cc"
 
+// No event log beside the notes.
+namespace mtrace::events {
+constinit bool g_logging = false;
+void noted(const char*) {}
+}  // namespace mtrace::events
+
 namespace mtrace::unwind {
 
 // The loader and its tables, as the cache of rules sees them: which of two objects lies at the
@@ -22,6 +28,8 @@ const Object* loaded_object(uintptr_t, Object* scratch) {
 }
 bool find_fde(const Object&, uintptr_t, Fde*) { return true; }
 bool find_row(const Object&, const Fde&, uintptr_t, Row*) { return true; }
+bool find_registered_row(uintptr_t, Object*, Row*) { return false; }
+bool is_loader(const Object&) { return false; }
 Rule pack_rule(const Object& object, const Row&) { return Rule(RuleKind::kRsp, 8 * object.base); }
 
 // Two threads compile the rule of one address while a third one notices that another object has
