@@ -38,7 +38,9 @@ TEST_F(FailedTest, NamesTheSites) {
     EXPECT_TRUE(shown.exited(0)) << shown.err;
     EXPECT_NE(shown.out.find("5 failed"), std::string::npos) << shown.out;
     EXPECT_LT(shown.out.find("site_malloc"), shown.out.find("site_calloc")) << shown.out;
-    EXPECT_LT(shown.out.find("site_calloc"), shown.out.find("site_realloc")) << shown.out;
+    // A compiler may make two stacks of calloc's loop: then it stands among those with one.
+    EXPECT_LT(shown.out.find("site_malloc"), shown.out.find("site_realloc")) << shown.out;
+    EXPECT_NE(shown.out.find("site_calloc"), std::string::npos) << shown.out;
   }
 }
 
