@@ -70,10 +70,9 @@ inline void compiler_barrier() { asm volatile("" ::: "memory"); }
 
 #if MTRACE_OWN_IN_ASSEMBLY
 
-// compare_exchange(), but without the bus lock where the process has a single thread, so that only
-// a signal handler can come between. pthread_create ends that before the second thread begins.
-inline bool claim_exchange(uint64_t& word, uint64_t& expected, uint64_t desired) {
-  if (!__libc_single_threaded) return compare_exchange(word, expected, desired);
+// compare_exchange() without the bus lock: for words that only one thread writes, so that only a
+// signal handler can come between.
+inline bool exchange_own(uint64_t& word, uint64_t& expected, uint64_t desired) {
   bool done;
   asm volatile("cmpxchgq %3, %1"
                : "=@ccz"(done), "+m"(word), "+a"(expected)
@@ -81,15 +80,11 @@ inline bool claim_exchange(uint64_t& word, uint64_t& expected, uint64_t desired)
                : "memory");
   return done;
 }
-// compare_exchange() without the bus lock: for words that only one thread writes, so that only a
-// signal handler can come between.
-inline bool exchange_own(uint64_t& word, uint64_t expected, uint64_t desired) {
-  bool done;
-  asm volatile("cmpxchgq %3, %1"
-               : "=@ccz"(done), "+m"(word), "+a"(expected)
-               : "r"(desired)
-               : "memory");
-  return done;
+// compare_exchange(), but without the bus lock where the process has a single thread, so that only
+// a signal handler can come between. pthread_create ends that before the second thread begins.
+inline bool claim_exchange(uint64_t& word, uint64_t& expected, uint64_t desired) {
+  if (!__libc_single_threaded) return compare_exchange(word, expected, desired);
+  return exchange_own(word, expected, desired);
 }
 // One more, in one instruction, so that no signal handler on this thread comes between; for words
 // that only one thread writes. Returns the new value.
@@ -114,7 +109,7 @@ inline void subtract_own(uint64_t& word, uint64_t value) {
 inline bool claim_exchange(uint64_t& word, uint64_t& expected, uint64_t desired) {
   return compare_exchange(word, expected, desired);
 }
-inline bool exchange_own(uint64_t& word, uint64_t expected, uint64_t desired) {
+inline bool exchange_own(uint64_t& word, uint64_t& expected, uint64_t desired) {
   return compare_exchange(word, expected, desired);
 }
 inline uint32_t count_up_own(uint32_t& word) { return fetch_add(word, 1u) + 1; }

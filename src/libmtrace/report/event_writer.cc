@@ -15,6 +15,7 @@
 #include "report/output.h"
 #include "report/report.h"
 #include "report/resolver_process.h"
+#include "report/supervisor.h"
 
 namespace mtrace::report {
 namespace {
@@ -43,7 +44,7 @@ struct Run {
 };
 
 Run* g_run = nullptr;
-uint32_t g_supervisor = 0;  // 0: none, or collected
+Supervisor g_supervisor;
 char g_parent_log[kPathCapacity];
 uint64_t g_fork_time = 0;  // nanoseconds since 1970
 EventSettings g_settings;
@@ -152,7 +153,7 @@ bool start_supervisor(const Tool& tool, int fd) {
   run.program.input = fd;
   const uint64_t mask = sys::block_signals();
   const long pid =
-      sys::start_sharing(run.supervisor_stack + kStack, supervise, &run, &g_supervisor);
+      sys::start_sharing(run.supervisor_stack + kStack, supervise, &run, &g_supervisor.pid);
   sys::restore_signals(mask);
   if (pid < 0) return false;
   return is_set(run.started, kLongestStart);
@@ -186,13 +187,6 @@ bool is_open() {
   return load(g_header->done) == 0;
 }
 
-void collect(bool wait) {
-  const uint32_t supervisor = load_acquire(g_supervisor);
-  if (supervisor != 0 && sys::collect_sharing(supervisor, wait)) {
-    store_release<uint32_t>(g_supervisor, 0);
-  }
-}
-
 }  // namespace
 
 const char* start_event_writer(const EventSettings& settings) {
@@ -217,19 +211,14 @@ void leave_event_writer() {
   if (g_header == nullptr) return;
   if (g_header->log[0] != '\0') memcpy(g_parent_log, g_header->log, sizeof g_parent_log);
   g_parent_log[sizeof g_parent_log - 1] = '\0';
-  g_supervisor = 0;
+  g_supervisor.pid = 0;
   events::leave_rings();
 }
 
-bool collect_found_writer(uint32_t pid) {
-  if (pid == 0 || load_acquire(g_supervisor) != pid) return false;
-  sys::collect_sharing(pid, true);  // a wait may have left it to be found again
-  compare_exchange<uint32_t>(g_supervisor, pid, 0);
-  return true;
-}
+bool collect_found_writer(uint32_t pid) { return g_supervisor.collect_found(pid); }
 
 void finish_event_writer(EventsState how, uint64_t seconds) {
-  if (g_supervisor == 0 || g_header == nullptr) return;
+  if (g_supervisor.pid == 0 || g_header == nullptr) return;
   store_release(g_header->state, how);
   fetch_add(g_header->bell, 1u);
   sys::wake_all(g_header->bell);
@@ -240,7 +229,7 @@ void finish_event_writer(EventsState how, uint64_t seconds) {
     if (tool != 0) sys::kill_process(tool);
     done = is_set(g_run->ended, kLook);
   }
-  collect(done);
+  g_supervisor.collect(done);
 }
 
 }  // namespace mtrace::report

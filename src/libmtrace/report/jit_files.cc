@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "base/file.h"
+#include "base/lines.h"
 #include "base/syscall.h"
 #include "format/escape.h"
 #include "format/memlog.h"
@@ -34,31 +35,17 @@ void write_perf_map(Writer& out, uint32_t pid) {
 // A mapped file whose path ends in `name`, from a text of /proc/PID/maps. True: `path` is set.
 bool find_mapped(int maps, const char* name, char* path, size_t capacity) {
   char text[8192];
-  size_t held = 0;
-  uint64_t at = 0;
   const size_t length = strlen(name);
-  for (;;) {
-    const long got = sys::read_at(maps, text + held, sizeof text - held, at);
-    if (sys::failed(got) || got == 0) return false;
-    at += static_cast<uint64_t>(got);
-    const size_t size = held + static_cast<size_t>(got);
-    size_t begin = 0;
-    for (;;) {
-      auto* const end = static_cast<char*>(memchr(text + begin, '\n', size - begin));
-      if (end == nullptr) break;
-      *end = '\0';
-      const char* const file = strchr(text + begin, '/');
-      const size_t bytes = file == nullptr ? 0 : static_cast<size_t>(end - file);
-      if (bytes >= length && bytes < capacity && strcmp(end - length, name) == 0) {
-        memcpy(path, file, bytes + 1);
-        return true;
-      }
-      begin = static_cast<size_t>(end - text) + 1;
-    }
-    if (begin == 0 && size == sizeof text) return false;  // no line is so long
-    memmove(text, text + begin, size - begin);
-    held = size - begin;
-  }
+  bool found = false;
+  sys::each_line(maps, text, [&](const char* line, size_t size) {
+    const char* const file = strchr(line, '/');
+    const char* const end = line + size;
+    const size_t bytes = file == nullptr ? 0 : static_cast<size_t>(end - file);
+    found = bytes >= length && bytes < capacity && strcmp(end - length, name) == 0;
+    if (found) memcpy(path, file, bytes + 1);
+    return !found;
+  });
+  return found;
 }
 
 // perf's rule is that the runtime maps a page of the file.

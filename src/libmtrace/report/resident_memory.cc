@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/file.h"
+#include "base/lines.h"
 #include "base/own_ranges.h"
 #include "base/probe.h"
 #include "base/syscall.h"
@@ -75,16 +76,10 @@ class Regions {
     // thread-self: of a process whose first thread has ended, self knows no memory.
     const long file = sys::open_to_read("/proc/thread-self/smaps");
     if (sys::failed(file)) return false;
-    char* const text = scratch_.text;
-    size_t held = 0;
-    uint64_t at = 0;
-    for (;;) {
-      const long got =
-          sys::read_at(static_cast<int>(file), text + held, sizeof scratch_.text - held, at);
-      if (sys::failed(got) || got == 0) break;
-      at += static_cast<uint64_t>(got);
-      held = take_lines(text, held + static_cast<size_t>(got));
-    }
+    sys::each_line(static_cast<int>(file), scratch_.text, [&](const char* line, size_t) {
+      take_line(line);
+      return true;
+    });
     sys::close_file(static_cast<int>(file));
     close_mapping();
     return count_ != 0;
@@ -117,22 +112,6 @@ class Regions {
   const Kind* end() const { return scratch_.kinds + kinds_; }
 
  private:
-  // Takes the whole lines of a text; what remains is moved to its beginning. A line that fills the
-  // buffer is dropped.
-  size_t take_lines(char* text, size_t size) {
-    size_t begin = 0;
-    for (;;) {
-      auto* const end = static_cast<char*>(memchr(text + begin, '\n', size - begin));
-      if (end == nullptr) break;
-      *end = '\0';
-      take_line(text + begin);
-      begin = static_cast<size_t>(end - text) + 1;
-    }
-    if (begin == 0 && size == sizeof scratch_.text) return 0;
-    memmove(text, text + begin, size - begin);
-    return size - begin;
-  }
-
   void take_line(const char* line) {
     const char first = line[0];
     const bool header = (first >= '0' && first <= '9') || (first >= 'a' && first <= 'f');

@@ -9,6 +9,7 @@
 #include "base/spawn.h"
 #include "base/syscall.h"
 #include "report/status.h"
+#include "report/supervisor.h"
 
 namespace mtrace::report {
 namespace {
@@ -59,8 +60,8 @@ char** g_environment = nullptr;
 int g_signal = 0;
 bool g_compress = false;
 Shared* g_shared = nullptr;
-uint32_t g_supervisor = 0;  // 0: none, or collected
-uint32_t g_stopped = 0;     // 1: no resolver is started any more
+Supervisor g_supervisor;
+uint32_t g_stopped = 0;  // 1: no resolver is started any more
 
 // Copies strings and pointers, leaving out the loader's variables.
 char** copy_environment(char* const* envp) {
@@ -156,13 +157,6 @@ bool end_tool(const Shared& shared) {
   return false;
 }
 
-void collect(bool wait) {
-  const uint32_t supervisor = load_acquire(g_supervisor);
-  if (supervisor != 0 && sys::collect_sharing(supervisor, wait)) {
-    store_release<uint32_t>(g_supervisor, 0);
-  }
-}
-
 bool prepare() {
   if (g_shared != nullptr) return true;
   g_shared = static_cast<Shared*>(sys::map_memory(sizeof(Shared)));
@@ -210,9 +204,9 @@ void resolve_later(const char* path, uint32_t seq, bool host_waits, bool tree) {
   while (!compare_exchange<uint32_t>(shared.state, seen, seen == kIdle ? kRunning : kMore)) {
   }
   if (seen != kIdle) return;
-  collect(true);  // the last one said that it was idle, so it is as good as gone
+  g_supervisor.collect(true);  // the last one said that it was idle, so it is as good as gone
   const long pid =
-      sys::start_sharing(shared.supervisor_stack + kStack, supervise, &shared, &g_supervisor);
+      sys::start_sharing(shared.supervisor_stack + kStack, supervise, &shared, &g_supervisor.pid);
   if (pid < 0) {
     shared.taken = shared.queued;
     store_release<uint32_t>(shared.state, kIdle);
@@ -223,21 +217,16 @@ void resolve_later(const char* path, uint32_t seq, bool host_waits, bool tree) {
 void stop_resolving() { store_release(g_stopped, 1u); }
 
 void finish_resolver(uint64_t seconds) {
-  if (g_supervisor == 0) return;
+  if (g_supervisor.pid == 0) return;
   const bool done = is_idle(*g_shared, seconds * 1'000'000'000u);
   if (is_restricted()) return;
-  collect(done || end_tool(*g_shared));
+  g_supervisor.collect(done || end_tool(*g_shared));
 }
 
-bool collect_found(uint32_t pid) {
-  if (pid == 0 || load_acquire(g_supervisor) != pid) return false;
-  sys::collect_sharing(pid, true);  // a wait may have left it to be found again
-  compare_exchange<uint32_t>(g_supervisor, pid, 0);
-  return true;
-}
+bool collect_found(uint32_t pid) { return g_supervisor.collect_found(pid); }
 
 void resolver_after_fork() {
-  g_supervisor = 0;
+  g_supervisor.pid = 0;
   g_stopped = 0;
   if (g_shared != nullptr) {
     g_shared->state = kIdle;

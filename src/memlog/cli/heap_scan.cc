@@ -156,9 +156,9 @@ RetainerPath HeapScan::path(size_t block) const {
 std::string HeapScan::root_name(uint64_t via) const {
   if (via == analyze::Reachability::kRegister) return "a register";
   if (via == analyze::Reachability::kHeld) return "a thread";
-  const target::Region* region = nullptr;
-  const target::Region* file = nullptr;  // whose data goes on behind its mapping
-  for (const target::Region& one : map_) {
+  const target::Mapping* region = nullptr;
+  const target::Mapping* file = nullptr;  // whose data goes on behind its mapping
+  for (const target::Mapping& one : map_) {
     if (via >= one.begin && via < one.end) region = &one;
     if (one.begin > via) break;
     if (one.path.starts_with('/')) {
@@ -181,8 +181,7 @@ std::string HeapScan::root_name(uint64_t via) const {
                                 : region->path;
   }
   const std::string& path = is_data && !region->path.empty() ? region->path : file->path;
-  const auto mappings = target::mapped_files(pid_).value_or(std::vector<target::Mapping>());
-  for (const target::Mapping& mapping : mappings) {
+  for (const target::Mapping& mapping : map_) {
     if (mapping.path != path) continue;
     const std::string name =
         symbolize::data_symbol_of(target::open_mapped(pid_, mapping), mapping.begin, via);

@@ -66,7 +66,7 @@ class HeapScan {
   std::optional<analyze::BlockIndex> index_;
   analyze::Reachability found_;
   std::vector<target::SnapshotThread> threads_;
-  std::vector<target::Region> map_;
+  std::vector<target::Mapping> map_;
   std::chrono::microseconds stopped_[2] = {};
   int looks_ = 0;
 };

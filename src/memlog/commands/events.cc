@@ -16,6 +16,7 @@
 #include "json/value.h"
 #include "profile/error.h"
 #include "profile/text.h"
+#include "profile/time.h"
 #include "text/event_text.h"
 #include "text/quantity.h"
 
@@ -138,9 +139,9 @@ class Printer {
     if (header.parent != 0) {
       out += fmt::format("parent: {}\nparent-log: {}\nparent-time: {}\n", header.parent,
                          profile::escaped(header.parent_log, ""),
-                         events::time_text(header.parent_time, 6));
+                         profile::time_text(header.parent_time));
     }
-    out += fmt::format("started: {}\nlibrary: {}\nhost: {}\n", events::time_text(header.started, 6),
+    out += fmt::format("started: {}\nlibrary: {}\nhost: {}\n", profile::time_text(header.started),
                        profile::escaped(header.library, ""), profile::escaped(header.host, ""));
     print(streams_, out);
   }

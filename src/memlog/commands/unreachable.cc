@@ -89,13 +89,17 @@ class Findings {
         stack.largest_reachable = i;
       }
     }
+    for (size_t i = 0; i < sorted_.size(); ++i) sort(static_cast<Reach>(i));
   }
 
   const Sum& total(Reach reach) const { return totals_[place(reach)]; }
   const StackReach& of(uint32_t stack) const { return stacks_.at(stack); }
   // The stacks with such blocks, those with the most bytes first.
-  std::vector<uint32_t> with(Reach reach) const {
-    std::vector<uint32_t> found;
+  const std::vector<uint32_t>& with(Reach reach) const { return sorted_[place(reach)]; }
+
+ private:
+  void sort(Reach reach) {
+    std::vector<uint32_t>& found = sorted_[place(reach)];
     for (const auto& [stack, sums] : stacks_) {
       if (sums.sums[place(reach)].blocks != 0) found.push_back(stack);
     }
@@ -106,12 +110,11 @@ class Findings {
     };
     std::stable_sort(found.begin(), found.end(),
                      [&](uint32_t a, uint32_t b) { return weight(a) > weight(b); });
-    return found;
   }
 
- private:
   std::array<Sum, 4> totals_;
   std::map<uint32_t, StackReach> stacks_;
+  std::array<std::vector<uint32_t>, 4> sorted_;  // by Reach
 };
 
 class Answer {
@@ -131,7 +134,9 @@ class Answer {
       for (const uint32_t stack : first(reach)) stacks.push_back(known_.find(stack));
       if (reach != Reach::kReachable) continue;
       for (const uint32_t stack : first(reach)) {
-        for (const RetainerPath::Step& step : path_of(stack).steps) {
+        const RetainerPath& path =
+            paths_.emplace(stack, scan_.path(findings_.of(stack).largest_reachable)).first->second;
+        for (const RetainerPath::Step& step : path.steps) {
           const auto* owner = known_.find(scan_.blocks()[step.block].stack);
           if (owner != nullptr) stacks.push_back(owner);
         }
@@ -196,9 +201,6 @@ class Answer {
     if (limit_ != 0 && stacks.size() > limit_) stacks.resize(limit_);
     return stacks;
   }
-  RetainerPath path_of(uint32_t stack) const {
-    return scan_.path(findings_.of(stack).largest_reachable);
-  }
   uint64_t age(Reach reach, uint32_t stack) const {
     const uint64_t birth = findings_.of(stack).oldest_of[place(reach)];
     return birth < now_ ? live::tick_milliseconds(now_ - birth) : 0;
@@ -234,7 +236,7 @@ class Answer {
       out += fmt::format(", oldest {}\n", text::duration_text(age(reach, index), units));
       for (const std::string& frame : names_.frames(stack)) out += "    " + frame + '\n';
       if (reach == Reach::kReachable) {
-        out += "    held by " + text::plain(path_text(path_of(index))) + '\n';
+        out += "    held by " + text::plain(path_text(paths_.at(index))) + '\n';
       }
     }
     const size_t all = findings_.with(reach).size();
@@ -257,7 +259,7 @@ class Answer {
       out["owned_indirectly_lost_blocks"] = found.owned.blocks;
     }
     if (reach == Reach::kReachable) {
-      const RetainerPath path = path_of(index);
+      const RetainerPath& path = paths_.at(index);
       json::Value holders = json::Value::array();
       for (const RetainerPath::Step& step : path.steps) {
         json::Value holder = {
@@ -282,6 +284,7 @@ class Answer {
   text::StackNames names_;
   size_t limit_;
   bool reachable_;
+  std::map<uint32_t, RetainerPath> paths_;  // to the largest reachable block of each stack shown
   uint64_t now_ = 0;
 };
 

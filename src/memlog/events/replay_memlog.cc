@@ -15,7 +15,9 @@
 #include "format/escape.h"
 #include "format/event_log.h"
 #include "format/memlog.h"
+#include "profile/memlog_text.h"
 #include "profile/text.h"
+#include "profile/time.h"
 
 namespace mtrace::events {
 namespace {
@@ -143,7 +145,7 @@ class Replay {
   bool at_report_ = false;
 };
 
-class Text {
+class Text : private profile::MemlogText {
  public:
   Text(const Replay& replay, std::vector<Counts> stacks, uint64_t taken)
       : replay_(replay), log_(replay.log()), stacks_(std::move(stacks)), taken_(taken) {
@@ -165,15 +167,6 @@ class Text {
   }
 
  private:
-  template <typename... Args>
-  void line(fmt::format_string<Args...> format, Args&&... args) {
-    fmt::format_to(std::back_inserter(out_), format, std::forward<Args>(args)...);
-    out_ += '\n';
-  }
-  void field(const char* key, uint64_t value) {
-    if (value != 0) fmt::format_to(std::back_inserter(out_), "\t{}={}", key, value);
-  }
-
   void write_head() {
     const EventHeader& header = log_.header();
     const Counts& total = replay_.total();
@@ -188,19 +181,19 @@ class Text {
     if (header.parent != 0) line("# {}: {}", format::kKeyParent, header.parent);
     line("# {}: {}", format::kKeySeq, replay_.reports() + (replay_.at_report() ? 0 : 1));
     line("# {}: snapshot", format::kKeyTrigger);
-    line("# {}: {}", format::kKeyStarted, time_text(header.started, 6));
-    line("# {}: {}", format::kKeyTaken, time_text(taken_, 6));
+    line("# {}: {}", format::kKeyStarted, profile::time_text(header.started));
+    line("# {}: {}", format::kKeyTaken, profile::time_text(taken_));
     if (header.parent != 0) line("# {}: 0 bytes 0 blocks", format::kKeyInherited);
     line("# {}: {:+} bytes {:+} blocks", format::kKeyDelta, total.bytes(), total.blocks());
     line("# {}: {} bytes {} blocks", format::kKeyLive, total.bytes(), total.blocks());
     line("# {}: {} bytes {}", format::kKeyPeak, replay_.peak().bytes,
-         time_text(std::max(replay_.peak_time(), header.started), 6));
+         profile::time_text(std::max(replay_.peak_time(), header.started)));
     line("# {}: {} bytes {} blocks", format::kKeyAllocated, total.allocated, total.allocations);
     line("# {}: {} bytes {} blocks", format::kKeyFreed, total.freed, total.frees);
     line("# {}: frames=0 stacks=0 blocks=0 inflight=0{}", format::kKeyLost,
          replay_.lost() != 0 ? fmt::format(" events={}", replay_.lost()) : "");
     for (const auto& [time, text] : replay_.notes()) {
-      line("# {}: {} {}", format::kKeyNote, time_text(time, 6), profile::escaped(text, ""));
+      line("# {}: {} {}", format::kKeyNote, profile::time_text(time), profile::escaped(text, ""));
     }
     line("# {}: made from the event log {}; changes are since it began", format::kKeyNote,
          profile::escaped(log_.path().substr(log_.path().rfind('/') + 1), ""));
@@ -285,7 +278,6 @@ class Text {
   uint64_t taken_;
   std::vector<uint32_t> order_;
   std::map<profile::ModuleIndex, bool> used_;
-  std::string out_;
 };
 
 }  // namespace

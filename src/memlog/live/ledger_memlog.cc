@@ -4,7 +4,6 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <ctime>
 #include <iterator>
 #include <utility>
 
@@ -14,7 +13,9 @@
 #include "live/ledger_modules.h"
 #include "live/ledger_notes.h"
 #include "live/ledger_summary.h"
+#include "profile/memlog_text.h"
 #include "profile/text.h"
+#include "profile/time.h"
 
 namespace mtrace::live {
 namespace {
@@ -23,21 +24,12 @@ using format::LedgerHeader;
 
 constexpr uint64_t kSecond = 1'000'000'000;
 
-std::string time_text(uint64_t nanoseconds) {
-  const auto seconds = static_cast<time_t>(nanoseconds / kSecond);
-  tm parts = {};
-  ::gmtime_r(&seconds, &parts);
-  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:06}Z", parts.tm_year + 1900,
-                     parts.tm_mon + 1, parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec,
-                     nanoseconds % kSecond / 1000);
-}
-
 struct Entry {
   const LedgerRow* row;
   uint64_t id;
 };
 
-class Text {
+class Text : private profile::MemlogText {
  public:
   Text(const LedgerFile& file, const LedgerState& state, const LedgerOccasion& occasion)
       : file_(file),
@@ -66,15 +58,6 @@ class Text {
   }
 
  private:
-  template <typename... Args>
-  void line(fmt::format_string<Args...> format, Args&&... args) {
-    fmt::format_to(std::back_inserter(out_), format, std::forward<Args>(args)...);
-    out_ += '\n';
-  }
-  void field(const char* key, uint64_t value) {
-    if (value != 0) fmt::format_to(std::back_inserter(out_), "\t{}={}", key, value);
-  }
-
   void write_head() {
     out_ = format::kMagicLine;
     out_ += '\n';
@@ -89,8 +72,8 @@ class Text {
     if (!occasion_.label.empty()) {
       line("# {}: {}", format::kKeyLabel, profile::escaped(occasion_.label, ""));
     }
-    line("# {}: {}", format::kKeyStarted, time_text(header_.started));
-    line("# {}: {}", format::kKeyTaken, time_text(occasion_.taken));
+    line("# {}: {}", format::kKeyStarted, profile::time_text(header_.started));
+    line("# {}: {}", format::kKeyTaken, profile::time_text(occasion_.taken));
     if (child) {
       line("# {}: {} bytes {} blocks", format::kKeyInherited, state_.inherited_bytes,
            state_.inherited_blocks);
@@ -103,7 +86,7 @@ class Text {
     if (header_.sampled != 0) line("# {}: {} bytes", format::kKeyLiveError, sum_.live_error);
     line("# {}: {} bytes", format::kKeyUsable,
          static_cast<uint64_t>(sum_.total.live_bytes()) + sum_.slack);
-    line("# {}: {} bytes {}", format::kKeyPeak, sum_.peak, time_text(sum_.peak_when));
+    line("# {}: {} bytes {}", format::kKeyPeak, sum_.peak, profile::time_text(sum_.peak_when));
     if (sum_.peak_error != 0) line("# {}: {} bytes", format::kKeyPeakError, sum_.peak_error);
     line("# {}: {} bytes {} blocks", format::kKeyAllocated, sum_.total.allocated_bytes,
          sum_.total.allocated_blocks);
@@ -139,7 +122,8 @@ class Text {
 
   void write_notes() {
     for (const LedgerNoteText& note : read_notes(file_)) {
-      line("# {}: {} {}", format::kKeyNote, time_text(note.time), profile::escaped(note.text, ""));
+      line("# {}: {} {}", format::kKeyNote, profile::time_text(note.time),
+           profile::escaped(note.text, ""));
     }
     for (const std::string& note : occasion_.notes) {
       line("# {}: {}", format::kKeyNote, profile::escaped(note, ""));
@@ -291,7 +275,6 @@ class Text {
   std::vector<bool> used_;
   std::vector<Entry> entries_;
   uint64_t now_ = 0;  // ticks
-  std::string out_;
 };
 
 }  // namespace

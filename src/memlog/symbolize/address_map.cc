@@ -1,32 +1,14 @@
 #include "symbolize/address_map.h"
 
 #include <re2/re2.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <set>
 
+#include "profile/descriptor.h"
 #include "symbolize/elf_file.h"
 
 namespace mtrace::symbolize {
-namespace {
-
-// An open file, closed at the end.
-class Descriptor {
- public:
-  explicit Descriptor(const std::string& path) : number_(ElfFile::open(path).release()) {}
-  ~Descriptor() {
-    if (number_ >= 0) ::close(number_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int number() const { return number_; }
-
- private:
-  int number_;
-};
-
-}  // namespace
 
 AddressMap::Description& AddressMap::description(size_t line) {
   if (!open_) {
@@ -69,11 +51,11 @@ void AddressMap::add_module(size_t line, const profile::Module& module) {
 
 void AddressMap::read_file(Part& part) {
   part.read = true;
-  const Descriptor file(where_.sysroot + part.module.path);
-  if (file.number() < 0) return;
+  const profile::Descriptor file(ElfFile::open(where_.sysroot + part.module.path).release());
+  if (file.get() < 0) return;
   auto loaded = part.mapping.end == 0
-                    ? loaded_file_at(file.number(), part.module.base)
-                    : loaded_file(file.number(), part.mapping.begin, part.map_offset);
+                    ? loaded_file_at(file.get(), part.module.base)
+                    : loaded_file(file.get(), part.mapping.begin, part.map_offset);
   if (!loaded) return;
   part.module.base = loaded->bias;
   part.code = std::move(loaded->code);

@@ -28,37 +28,55 @@ std::string without_octal(const std::string& path) {
   return out;
 }
 
+// "7f12-7f34 rw-p 0000 08:01 123   /path"; false: another line of smaps.
+bool read_mapping(const std::string& line, Mapping& mapping) {
+  char access[8];
+  char device[32];
+  unsigned long long begin = 0;
+  unsigned long long end = 0;
+  unsigned long long offset = 0;
+  unsigned long long inode = 0;
+  int path = 0;
+  if (std::sscanf(line.c_str(), "%llx-%llx %7s %llx %31s %llu %n", &begin, &end, access, &offset,
+                  device, &inode, &path) < 6) {
+    return false;
+  }
+  mapping.begin = begin;
+  mapping.end = end;
+  mapping.offset = offset;
+  mapping.readable = access[0] == 'r';
+  mapping.writable = access[1] == 'w';
+  mapping.executable = access[2] == 'x';
+  mapping.shared = access[3] == 's';
+  if (path > 0 && static_cast<size_t>(path) < line.size()) {
+    mapping.path = without_octal(line.substr(static_cast<size_t>(path)));
+  }
+  if (inode != 0) mapping.inode = fmt::format("{} {}", device, inode);
+  return true;
+}
+
 }  // namespace
 
-std::optional<std::vector<Mapping>> file_mappings(pid_t pid) {
-  const auto maps = read_proc(proc_path(pid, "maps"));
+std::optional<std::vector<Mapping>> memory_map(pid_t pid, Detail detail) {
+  const auto maps = read_proc(proc_path(pid, detail == Detail::kFlags ? "smaps" : "maps"));
   if (!maps) return std::nullopt;
-  std::vector<Mapping> files;
-  for (const std::string_view text : profile::split(*maps, '\n')) {
-    const std::string line(text);
+  std::vector<Mapping> found;
+  for (const std::string_view line : profile::split(*maps, '\n')) {
     Mapping mapping;
-    char access[8];
-    char device[32];
-    unsigned long long begin = 0;
-    unsigned long long end = 0;
-    unsigned long long offset = 0;
-    unsigned long long inode = 0;
-    int path = 0;
-    if (std::sscanf(line.c_str(), "%llx-%llx %7s %llx %31s %llu %n", &begin, &end, access, &offset,
-                    device, &inode, &path) < 6 ||
-        inode == 0 || static_cast<size_t>(path) >= line.size()) {
-      continue;
+    if (read_mapping(std::string(line), mapping)) {
+      found.push_back(std::move(mapping));
+    } else if (line.starts_with("VmFlags:") && !found.empty()) {
+      found.back().wiped_by_fork = line.find(" wf") != std::string_view::npos;
     }
-    mapping.begin = begin;
-    mapping.end = end;
-    mapping.offset = offset;
-    mapping.readable = access[0] == 'r';
-    mapping.writable = access[1] == 'w';
-    mapping.executable = access[2] == 'x';
-    mapping.path = without_octal(line.substr(static_cast<size_t>(path)));
-    mapping.inode = fmt::format("{} {}", device, inode);
-    files.push_back(std::move(mapping));
   }
+  return found;
+}
+
+std::optional<std::vector<Mapping>> file_mappings(pid_t pid) {
+  auto files = memory_map(pid);
+  if (!files) return std::nullopt;
+  std::erase_if(
+      *files, [](const Mapping& mapping) { return mapping.inode.empty() || mapping.path.empty(); });
   return files;
 }
 

@@ -1,4 +1,4 @@
-// The files that another process has mapped, from /proc.
+// What another process has mapped, from /proc.
 #pragma once
 
 #include <sys/types.h>
@@ -10,7 +10,7 @@
 
 namespace mtrace::target {
 
-// A part of a mapped file with one kind of access.
+// A part of the address space with one kind of access.
 struct Mapping {
   uint64_t begin = 0;
   uint64_t end = 0;
@@ -18,9 +18,17 @@ struct Mapping {
   bool readable = false;
   bool writable = false;
   bool executable = false;
-  std::string path;   // as the process names it
-  std::string inode;  // device and inode: identifies the file
+  bool shared = false;
+  bool wiped_by_fork = false;  // MADV_WIPEONFORK; only with Detail::kFlags
+  std::string path;   // as the process names it; "[heap]", "[stack]", "[vdso]"; empty: anonymous
+  std::string inode;  // device and inode: identifies the file; empty: none
 };
+
+// kFlags: also those that only smaps has, for which the kernel walks the process's page tables.
+enum class Detail { kUsual, kFlags };
+
+// Returns all mappings, by address; nothing when the process is gone or not readable.
+std::optional<std::vector<Mapping>> memory_map(pid_t pid, Detail detail = Detail::kUsual);
 
 // Returns all mapped parts of files, by address; nothing when the process is gone or not readable.
 std::optional<std::vector<Mapping>> file_mappings(pid_t pid);

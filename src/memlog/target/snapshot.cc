@@ -41,14 +41,14 @@ void cut(Range piece, std::vector<Range>& ranges) {
   }
 }
 
-bool is_library_memory(const Region& region) {
+bool is_library_memory(const Mapping& region) {
   const std::string_view path = region.path;
   return path.find(kLibraryFile) != std::string_view::npos ||
          path.ends_with(format::kLedgerSuffix) ||
          path.find(std::string(format::kLedgerSuffix) + " (deleted)") != std::string_view::npos;
 }
 
-bool is_device(const Region& region) {
+bool is_device(const Mapping& region) {
   return region.path.starts_with("/dev/") && !region.path.starts_with("/dev/shm/") &&
          !region.path.starts_with("/dev/zero");
 }
@@ -102,32 +102,32 @@ SnapshotMemory::SnapshotMemory(pid_t process, pid_t copy)
     : process_(process),
       copy_(copy),
       file_(::open(proc_path(copy, "mem").c_str(), O_RDONLY | O_CLOEXEC)),
-      map_(memory_map(copy, true)) {
-  for (const Region& region : map_) {
+      map_(memory_map(copy, Detail::kFlags).value_or(std::vector<Mapping>())) {
+  for (const Mapping& region : map_) {
     if (region.wiped_by_fork) uncopied_.push_back({region.begin, region.end});
     if (region.readable && !region.writable && region.path.starts_with('/')) {
       constant_.push_back({region.begin, region.end});
     }
   }
   // MADV_DONTFORK: in the process alone.
-  for (const Region& region : memory_map(process, false)) {
+  for (const Mapping& region : memory_map(process).value_or(std::vector<Mapping>())) {
     const auto same =
         std::lower_bound(map_.begin(), map_.end(), region.begin,
-                         [](const Region& one, uint64_t address) { return one.end <= address; });
+                         [](const Mapping& one, uint64_t address) { return one.end <= address; });
     if (same != map_.end() && same->begin < region.end) continue;
     uncopied_.push_back({region.begin, region.end});
     map_.insert(same, region);
   }
   std::sort(uncopied_.begin(), uncopied_.end(),
             [](const Range& a, const Range& b) { return a.begin < b.begin; });
-  const auto library = std::find_if(map_.begin(), map_.end(), [](const Region& region) {
+  const auto library = std::find_if(map_.begin(), map_.end(), [](const Mapping& region) {
     return region.path.find(kLibraryFile) != std::string::npos;
   });
   if (library != map_.end()) library_ = all_of(*library);
 }
 
 // The variables of an object that are zero at its start lie behind what is mapped of its file.
-Range SnapshotMemory::all_of(const Region& first) const {
+Range SnapshotMemory::all_of(const Mapping& first) const {
   Elf64_Ehdr header = {};
   read_slowly({first.begin, first.begin + sizeof header}, reinterpret_cast<char*>(&header));
   Range all = {first.begin, first.end};
@@ -208,13 +208,13 @@ void SnapshotMemory::read(const std::vector<Range>& ranges, char* to) const {
 
 // The heaps of glibc hold nothing but blocks. One that is not the first begins with a structure of
 // its own: the arena, the heap before it, and its size.
-bool SnapshotMemory::is_heap(const Region& region) const {
+bool SnapshotMemory::is_heap(const Mapping& region) const {
   if (region.path == "[heap]") return true;
   if (!region.path.empty() || region.begin % kArenaAlignment != 0) return false;
   uint64_t head[3] = {};
   read_slowly({region.begin, region.begin + sizeof head}, reinterpret_cast<char*>(head));
   const auto is_mapped = [&](uint64_t address) {
-    return std::any_of(map_.begin(), map_.end(), [&](const Region& one) {
+    return std::any_of(map_.begin(), map_.end(), [&](const Mapping& one) {
       return one.writable && address >= one.begin && address < one.end;
     });
   };
@@ -224,7 +224,7 @@ bool SnapshotMemory::is_heap(const Region& region) const {
 
 std::vector<Range> SnapshotMemory::roots(const Snapshot& snapshot, bool heaps) const {
   std::vector<Range> found;
-  for (const Region& region : map_) {
+  for (const Mapping& region : map_) {
     if (is_library_memory(region) || library_.holds(region.begin)) continue;
     const bool file = region.path.starts_with('/');
     // What a program made read-only after it had written it.

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "target/memory_map.h"
+#include "target/mappings.h"
 #include "target/object.h"
 
 namespace mtrace::target {
@@ -69,20 +69,20 @@ class SnapshotMemory {
   // `heaps`: also the heaps of the C library, for blocks from before tracing began.
   std::vector<Range> roots(const Snapshot& snapshot, bool heaps) const;
   // The mappings of both.
-  const std::vector<Region>& map() const { return map_; }
+  const std::vector<Mapping>& map() const { return map_; }
   // Whether the address is in read-only memory of a file, as virtual tables are.
   bool is_constant(uint64_t address) const;
 
  private:
   void read_slowly(Range range, char* to) const;
   bool is_uncopied(Range range) const;
-  bool is_heap(const Region& region) const;
-  Range all_of(const Region& first) const;
+  bool is_heap(const Mapping& region) const;
+  Range all_of(const Mapping& first) const;
 
   pid_t process_;
   pid_t copy_;
   int file_;
-  std::vector<Region> map_;  // of the copy, and what only the process has
+  std::vector<Mapping> map_;  // of the copy, and what only the process has
   std::vector<Range> uncopied_;
   std::vector<Range> constant_;
   Range library_;

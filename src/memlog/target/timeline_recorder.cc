@@ -2,7 +2,6 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -15,6 +14,7 @@
 #include "live/ledger_totals.h"
 #include "profile/error.h"
 #include "profile/file.h"
+#include "profile/time.h"
 #include "target/ledgers.h"
 
 namespace mtrace::target {
@@ -26,13 +26,6 @@ constexpr milliseconds kLongest{1000};  // between two looks at a process
 constexpr size_t kFewest = 5;           // samples of a timeline that is worth a file
 constexpr int kMostNames = 100;
 constexpr uint64_t kMillisecond = 1'000'000;  // nanoseconds
-
-std::string time_text(uint64_t nanoseconds) {
-  constexpr uint64_t kSecond = 1'000'000'000;
-  return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:06}Z",
-                     fmt::gmtime(static_cast<std::time_t>(nanoseconds / kSecond)),
-                     nanoseconds % kSecond / 1000);
-}
 
 // Returns the resident bytes; 0: the process has ended.
 uint64_t resident_in(int statm) {
@@ -90,7 +83,7 @@ bool TimelineRecorder::begin(const std::string& path, Course& course) const {
       profile::Descriptor(::open(fmt::format("/proc/{}/statm", pid).c_str(), O_RDONLY | O_CLOEXEC));
   course.timeline.program = live::ledger_text(header.program);
   course.timeline.pid = header.pid;
-  course.timeline.started = time_text(header.started);
+  course.timeline.started = profile::time_text(header.started);
   course.timeline.interval = static_cast<uint64_t>(interval_.count());
   return course.memory.get() >= 0;
 }

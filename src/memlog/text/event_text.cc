@@ -7,6 +7,7 @@
 #include "events/event_time.h"
 #include "format/event_log.h"
 #include "profile/text.h"
+#include "profile/time.h"
 
 namespace mtrace::text {
 
@@ -108,7 +109,7 @@ const char* event_name(const Event& event, const events::EventLog& log) {
 std::string event_line(const Event& event, const events::EventLog& log, const EventNames& names) {
   const uint32_t tid = log.thread(event.thread).tid;
   const std::string what = values(event);
-  std::string line = fmt::format("{} {:>7} {}{}{}", events::time_text(event.time, 7),
+  std::string line = fmt::format("{} {:>7} {}{}{}", profile::time_text(event.time, 7),
                                  tid != 0 ? std::to_string(tid) : "-", event_name(event, log),
                                  what.empty() ? "" : " ", what);
   if (event.kind == Kind::kThreadBegin) {

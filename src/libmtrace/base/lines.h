@@ -1,0 +1,37 @@
+// Reads a file of /proc line by line. Async-signal-safe.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "base/file.h"
+#include "base/syscall.h"
+
+namespace mtrace::sys {
+
+// Calls take(line, length) for each line of an open file, as a text of its own without its newline,
+// until one call returns false. `text` is room for the longest; a longer one is dropped.
+template <size_t kSize, typename Take>
+void each_line(int file, char (&text)[kSize], const Take& take) {
+  size_t held = 0;
+  uint64_t at = 0;
+  for (;;) {
+    const long got = read_at(file, text + held, kSize - held, at);
+    if (failed(got) || got == 0) return;
+    at += static_cast<uint64_t>(got);
+    const size_t size = held + static_cast<size_t>(got);
+    size_t begin = 0;
+    for (;;) {
+      auto* const end = static_cast<char*>(memchr(text + begin, '\n', size - begin));
+      if (end == nullptr) break;
+      *end = '\0';
+      if (!take(text + begin, static_cast<size_t>(end - text) - begin)) return;
+      begin = static_cast<size_t>(end - text) + 1;
+    }
+    held = begin == 0 && size == kSize ? 0 : size - begin;
+    memmove(text, text + begin, held);
+  }
+}
+
+}  // namespace mtrace::sys
