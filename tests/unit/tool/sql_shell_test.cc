@@ -10,11 +10,11 @@ namespace {
 std::string golden(const std::string& name) { return source_dir() + "/tests/golden/" + name; }
 
 // A Python script that runs its arguments after the first at a terminal. The first is a list of
-// pairs: once the one has been said, since the pair before, and unless it is a
-// key, after it a prompt, types the other: what is typed earlier may be lost. Prints all that was
-// said, and the status.
+// pairs: once the one has been said since the pair before, types the other; unless that is a single
+// key, only when a prompt has come after it and waits for keys: what is typed earlier may be lost.
+// Prints all that was said, and the status.
 constexpr char kDialogue[] = R"(
-import ast, os, pty, sys
+import ast, os, pty, sys, termios, time
 steps = ast.literal_eval(sys.argv[1])
 pid, fd = pty.fork()
 if pid == 0:
@@ -30,6 +30,9 @@ while True:
         if said < 0 or prompt < end:
             break
         seen = prompt
+        # The prompt comes before the terminal is told to pass on single keys.
+        while not at_once and termios.tcgetattr(fd)[3] & termios.ICANON:
+            time.sleep(0.001)
         os.write(fd, steps.pop(0)[1].encode())
     try:
         got = os.read(fd, 1000)
