@@ -9,6 +9,7 @@
 #include <cstring>
 #include <filesystem>
 #include <map>
+#include <set>
 #include <string>
 
 #include "cli/arguments.h"
@@ -132,6 +133,7 @@ int run_run(const Arguments& arguments, const Streams& streams) {
   std::fflush(streams.err);
   const std::string begun = collect::just_before_now();
   target::RegularReports regular;
+  std::set<int64_t> asked;  // processes, if their reports are to be merged
   target::TimelineRecorder timelines(ledgers.directory(), options.directory, options.timeline);
   const target::Ended ended = target::launch(
       command, environment,
@@ -140,6 +142,7 @@ int run_run(const Arguments& arguments, const Streams& streams) {
           const std::vector<pid_t> pids = target::family(root);
           regular.ask(pids);
           if (options.keep == 0) return;
+          asked.insert(pids.begin(), pids.end());
           const std::map<int64_t, int64_t> final = final_reports(pids);
           collect::merge_oldest(options.directory, options.keep, [&](const collect::Listed& one) {
             const auto last = final.find(one.pid);
@@ -160,6 +163,16 @@ int run_run(const Arguments& arguments, const Streams& streams) {
   }
   const std::string unsaved =
       ledgers.settle(ended.pid, killed ? WTERMSIG(ended.status) : 0, options.directory);
+  try {
+    // Those that got their names only now.
+    if (!asked.empty()) {
+      collect::merge_oldest(options.directory, options.keep, [&](const collect::Listed& one) {
+        return one.started >= begun && asked.contains(one.pid) && !collect::lacks_names(one.path);
+      });
+    }
+  } catch (const std::exception& error) {
+    complain(streams, error.what());
+  }
   if (!options.quiet) {
     try {
       fmt::print(streams.err, "{}", summary(options, ledgers, begun, ended, not_covered.why));
