@@ -90,7 +90,7 @@ class Session {
             begun_, to_ticks(options.after), options.mute,
             options.json || options.grouped ? analyze::Pace::kEachLook : analyze::Pace::kDoubling) {
     const format::LedgerHeader& header = file.header();
-    print(streams_, text_.beginning(live::ledger_text(header.name), header.pid));
+    print(streams_, text_.beginning(profile::array_text(header.name), header.pid));
     std::fflush(streams_.out);
   }
 

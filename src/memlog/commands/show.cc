@@ -216,7 +216,7 @@ int show_sizes(const Arguments& arguments, const ShowOptions& options, const Str
   const format::LedgerHeader& header = file.header();
   if (options.json) {
     json::Value answer = json::answer("show");
-    answer["program"] = json::plain(live::ledger_text(header.program));
+    answer["program"] = json::plain(profile::array_text(header.program));
     answer["pid"] = header.pid;
     if (header.sampled != 0) answer["sampled"] = true;
     if (!whole) answer["incomplete"] = true;
@@ -234,7 +234,7 @@ int show_sizes(const Arguments& arguments, const ShowOptions& options, const Str
   const text::Style& style = options.style;
   std::string out;
   if (style.header) {
-    out = fmt::format("{} ({}): {} live\n", text::plain(live::ledger_text(header.name)), header.pid,
+    out = fmt::format("{} ({}): {} live\n", text::plain(profile::array_text(header.name)), header.pid,
                       text::sizes_line(all, style));
     if (header.sampled != 0) out += text::remark("sampled: only recorded blocks", style);
     if (!whole) out += text::remark("a part of the ledger could not be read", style);

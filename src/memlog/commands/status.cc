@@ -127,16 +127,16 @@ json::Value process_json(const target::TracedProcess& process,
     out["signal_state"] = obstacle.empty() ? "ready" : obstacle;
   }
   out["last_report_seq"] = process.seq();
-  out["directory"] = json::plain(target::block_text(block.directory));
-  json::put_text(out, "reason", json::plain(target::block_text(block.reason)));
+  out["directory"] = json::plain(profile::array_text(block.directory));
+  json::put_text(out, "reason", json::plain(profile::array_text(block.reason)));
   if (process.is_child_without_report()) {
     out["forked_from_pid"] = block.pid;
     return out;
   }
-  json::put_text(out, "ledger", json::plain(target::block_text(block.ledger)));
+  json::put_text(out, "ledger", json::plain(profile::array_text(block.ledger)));
   if (block.failures != 0) {
     out["reports_failed"] = block.failures;
-    out["last_error"] = json::plain(target::block_text(block.error));
+    out["last_error"] = json::plain(profile::array_text(block.error));
     if (block.error_number > 0) out["last_error_reason"] = std::strerror(block.error_number);
   }
   if (!not_covered.empty()) out["not_covered"] = not_covered;
@@ -187,18 +187,18 @@ void Listing::write_process(std::string& out, const target::TracedProcess& proce
   const auto safe = [](const std::string& text) { return profile::escaped(text, ""); };
   fmt::format_to(append, "{:>7} {:<15} {:<8} {:<14} {:>6} {}\n", process.pid(),
                  safe(process.name()), state(block.mode), signal_state(process), process.seq(),
-                 safe(target::block_text(block.directory)));
-  const std::string reason = target::block_text(block.reason);
+                 safe(profile::array_text(block.directory)));
+  const std::string reason = profile::array_text(block.reason);
   if (!reason.empty()) fmt::format_to(append, "        {}\n", safe(reason));
   if (process.is_child_without_report()) {
     fmt::format_to(append, "        forked from {}, has not reported yet\n", block.pid);
     return;
   }
-  const std::string ledger = target::block_text(block.ledger);
+  const std::string ledger = profile::array_text(block.ledger);
   if (!ledger.empty()) fmt::format_to(append, "        ledger {}\n", safe(ledger));
   if (block.failures != 0) {
     fmt::format_to(append, "        {} reports failed, the last: {}{}{}\n", block.failures,
-                   safe(target::block_text(block.error)), block.error_number > 0 ? ": " : "",
+                   safe(profile::array_text(block.error)), block.error_number > 0 ? ": " : "",
                    block.error_number > 0 ? std::strerror(block.error_number) : "");
   }
 }

@@ -150,7 +150,7 @@ class Answer {
   std::string text(const text::Style& style) const {
     std::string out =
         fmt::format("{} ({}): {} looked at, stopped for {:.1f} ms and {:.1f} ms\n\n",
-                    text::plain(live::ledger_text(file_.header().name)), file_.header().pid,
+                    text::plain(profile::array_text(file_.header().name)), file_.header().pid,
                     text::count_text(scan_.blocks().size(), "block"),
                     target::milliseconds(scan_.stopped(0)), target::milliseconds(scan_.stopped(1)));
     out += fmt::format("{:<15} {:>18} {:>14} {:>8}\n", "", "bytes", "blocks", "stacks");
@@ -173,7 +173,7 @@ class Answer {
   std::string json() const {
     json::Value out = json::answer("unreachable");
     out["pid"] = file_.header().pid;
-    out["name"] = json::plain(live::ledger_text(file_.header().name));
+    out["name"] = json::plain(profile::array_text(file_.header().name));
     for (size_t i = 0; i < kKeys.size(); ++i) {
       const Sum& sum = findings_.total(static_cast<Reach>(i));
       out[fmt::format("{}_bytes", kKeys[i])] = sum.bytes;

@@ -28,6 +28,7 @@
 #include "format/memlog.h"
 #include "profile/descriptor.h"
 #include "profile/error.h"
+#include "profile/text.h"
 
 namespace mtrace::events {
 namespace {
@@ -68,11 +69,6 @@ T load(const T& word) {
 template <typename T>
 void store(T& word, T value) {
   __atomic_store(&word, &value, __ATOMIC_RELEASE);
-}
-
-template <size_t N>
-std::string text_of(const char (&field)[N]) {
-  return {field, strnlen(field, N)};
 }
 
 // The memory that the process shares.
@@ -166,7 +162,7 @@ class Recorder {
         header_(memory_.header()),
         pid_(header_.pid),
         clock_(header_),
-        file_(text_of(header_.place), text_of(header_.name), header_.pid),
+        file_(profile::array_text(header_.place), profile::array_text(header_.name), header_.pid),
         process_(static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0))) {
     write_head();
     store(header_.writer, static_cast<uint32_t>(::getpid()));
@@ -223,20 +219,20 @@ class Recorder {
       head.put_text(key);
       head.put_text(value);
     };
-    put(format::kEventsProgram, text_of(header_.program));
+    put(format::kEventsProgram, profile::array_text(header_.program));
     put(format::kEventsCommand,
         {header_.command, std::min<size_t>(header_.command_length, sizeof header_.command)});
     put(format::kEventsPid, std::to_string(pid_));
     if (header_.parent != 0) {
       put(format::kEventsParent, std::to_string(header_.parent));
-      const std::string path = text_of(header_.parent_log);
+      const std::string path = profile::array_text(header_.parent_log);
       put(format::kEventsParentLog, path.substr(path.rfind('/') + 1));
       put(format::kEventsParentTime, std::to_string(header_.parent_time));
     }
     put(format::kEventsStarted, std::to_string(start_of(header_)));
-    put(format::kEventsLibrary, text_of(header_.library));
-    put(format::kEventsHost, text_of(header_.node));
-    put(format::kEventsBootId, text_of(header_.boot_id));
+    put(format::kEventsLibrary, profile::array_text(header_.library));
+    put(format::kEventsHost, profile::array_text(header_.node));
+    put(format::kEventsBootId, profile::array_text(header_.boot_id));
     put(format::kEventsClock, header_.counter != 0 ? "tsc" : "monotonic");
     file_.append(std::string(head.bytes()));
   }
@@ -301,7 +297,7 @@ class Recorder {
     }
     const size_t kinds = std::size(header_.kinds);
     const std::string kind =
-        facts.kind != 0 && facts.kind < kinds ? text_of(header_.kinds[facts.kind]) : "";
+        facts.kind != 0 && facts.kind < kinds ? profile::array_text(header_.kinds[facts.kind]) : "";
     const char* call = format::call_name(facts.call);
     chunk_.define_stack(last_stack_,
                         {kind, call != nullptr ? call : "", facts.cut != 0, facts.guessed, frames});

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "profile/text.h"
+
 namespace mtrace::json {
 namespace {
 
@@ -22,7 +24,7 @@ Value watch(const live::LedgerFile& file, const live::Watch& watch,
   const format::LedgerHeader& header = file.header();
   const live::WatchRow total = watch.total();
   Value out = answer("top");
-  out["program"] = plain(live::ledger_text(header.program));
+  out["program"] = plain(profile::array_text(header.program));
   out["pid"] = header.pid;
   put_row(out, total, std::max(watch.state().peak, total.peak));
   if (header.sampled != 0) out["sampled"] = true;

@@ -62,12 +62,4 @@ class LedgerFile {
   std::vector<format::LedgerExtent> extents_;  // sorted by address
 };
 
-// Returns a text of the header: up to its zero byte, never beyond the array.
-template <size_t kSize>
-std::string ledger_text(const char (&text)[kSize]) {
-  size_t size = 0;
-  while (size < kSize && text[size] != '\0') ++size;
-  return std::string(text, size);
-}
-
 }  // namespace mtrace::live

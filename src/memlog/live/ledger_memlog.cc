@@ -61,7 +61,7 @@ class Text : private profile::MemlogText {
   void write_head() {
     out_ = format::kMagicLine;
     out_ += '\n';
-    const std::string program = ledger_text(header_.program);
+    const std::string program = profile::array_text(header_.program);
     line("# {}: {}", format::kKeyProgram, profile::escaped(program.empty() ? "?" : program, ""));
     write_command();
     line("# {}: {}", format::kKeyPid, std::clamp<uint32_t>(header_.pid, 1, INT32_MAX));
@@ -219,8 +219,8 @@ class Text : private profile::MemlogText {
            sum_.kinds[i].live_blocks());
     }
     write_modules();
-    const std::string node = ledger_text(header_.node);
-    const std::string boot = ledger_text(header_.boot_id);
+    const std::string node = profile::array_text(header_.node);
+    const std::string boot = profile::array_text(header_.boot_id);
     line("# {}: {}{}{} arch=x86_64", format::kKeyHost,
          profile::escaped(node.empty() ? "?" : node, " "),
          boot.empty() ? "" : " boot-id=", profile::escaped(boot, " "));
@@ -232,7 +232,7 @@ class Text : private profile::MemlogText {
       line("# {}: {} bytes", format::kKeyVirtual, occasion_.virtual_size);
     }
     line("# {}: no", format::kKeyResolved);
-    const std::string library = ledger_text(header_.library);
+    const std::string library = profile::array_text(header_.library);
     line("# {}: mtrace {} {}", format::kKeyLibrary, MTRACE_VERSION, profile::escaped(library, ""));
     out_ += format::kEndLine;
     out_ += '\n';

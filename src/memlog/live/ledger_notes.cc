@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "profile/text.h"
+
 namespace mtrace::live {
 
 std::vector<LedgerNoteText> read_notes(const LedgerFile& file) {
@@ -21,7 +23,7 @@ std::vector<LedgerNoteText> read_notes(const LedgerFile& file) {
     if (!file.read(address, again) || again.state != note.state || again.order != note.order) {
       continue;
     }
-    const std::string text = ledger_text(again.text);
+    const std::string text = profile::array_text(again.text);
     if (!text.empty()) found.push_back({again.order, {again.time, text}});
   }
   std::sort(found.begin(), found.end(), [](const Found& a, const Found& b) {

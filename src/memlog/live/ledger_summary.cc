@@ -58,7 +58,7 @@ void settle_peak(const LedgerFile& file, const LedgerState& state, uint64_t now,
 }  // namespace
 
 std::string ledger_kind(const format::LedgerHeader& header, uint8_t kind) {
-  const std::string name = ledger_text(header.kinds[kind - 1]);
+  const std::string name = profile::array_text(header.kinds[kind - 1]);
   return profile::is_kind(name) ? name : "";
 }
 

@@ -3,7 +3,9 @@
 // context.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -33,6 +35,12 @@ bool is_kind(std::string_view text);
 // Returns whether `text` is all printable ASCII (and tabs, with `tabs`). A quick test that most of
 // a memlog passes.
 bool is_printable(std::string_view text, bool tabs);
+
+// Returns a text that the library keeps in an array: up to its zero byte, never beyond the array.
+template <size_t kSize>
+std::string array_text(const char (&text)[kSize]) {
+  return {text, ::strnlen(text, kSize)};
+}
 
 std::string hex_bytes(std::string_view bytes);
 std::string escaped(std::string_view text, const char* reserved);

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "profile/text.h"
 #include "target/ledgers.h"
 
 namespace mtrace::target {
@@ -16,7 +17,7 @@ std::optional<AskedProcess> AskedProcess::find(pid_t pid, std::string& why) {
   }
   process.name_ = process_name(pid);
   process.traced_ = TracedProcess::find(pid, true, why);
-  if (process.traced_ && block_text(process.traced_->block().ledger).empty()) return process;
+  if (process.traced_ && profile::array_text(process.traced_->block().ledger).empty()) return process;
   std::string no_ledger;
   try {
     process.ledger_ = ledger_of(pid, no_ledger);
@@ -82,14 +83,14 @@ uint32_t AskedProcess::withheld() const {
 bool AskedProcess::has_unknown_filter() const { return traced_ && traced_->has_unknown_filter(); }
 
 std::string AskedProcess::path() const {
-  return traced_ ? block_text(traced_->block().path)
-                 : live::ledger_text(ledger_->header().report_path);
+  return traced_ ? profile::array_text(traced_->block().path)
+                 : profile::array_text(ledger_->header().report_path);
 }
 
 std::string AskedProcess::failure() const {
   if (!traced_) return "its next report says why";
   const format::StatusBlock& block = traced_->block();
-  const std::string text = block_text(block.error);
+  const std::string text = profile::array_text(block.error);
   const std::string reason = block.error_number > 0 ? std::strerror(block.error_number) : "";
   return text + (text.empty() || reason.empty() ? "" : ": ") + reason;
 }

@@ -14,6 +14,7 @@
 #include "live/ledger_totals.h"
 #include "profile/error.h"
 #include "profile/file.h"
+#include "profile/text.h"
 #include "profile/time.h"
 #include "target/ledgers.h"
 
@@ -81,7 +82,7 @@ bool TimelineRecorder::begin(const std::string& path, Course& course) const {
   if (header.started < begun_ || pid == 0) return false;
   course.memory =
       profile::Descriptor(::open(fmt::format("/proc/{}/statm", pid).c_str(), O_RDONLY | O_CLOEXEC));
-  course.timeline.program = live::ledger_text(header.program);
+  course.timeline.program = profile::array_text(header.program);
   course.timeline.pid = header.pid;
   course.timeline.started = profile::time_text(header.started);
   course.timeline.interval = static_cast<uint64_t>(interval_.count());
@@ -128,7 +129,7 @@ void TimelineRecorder::write(Course& course) const {
       const format::LedgerHeader& header = course.ledger->header();
       const std::string directory = reports_ == "." ? "" : reports_ + '/';
       course.path =
-          new_file(fmt::format("{}{}-{}", directory, live::ledger_text(header.name), header.pid));
+          new_file(fmt::format("{}{}-{}", directory, profile::array_text(header.name), header.pid));
     }
     profile::replace_file(course.path, profile::write(course.timeline));
   } catch (const std::exception&) {

@@ -11,6 +11,7 @@
 
 #include "format/ledger.h"
 #include "profile/path.h"
+#include "profile/text.h"
 #include "symbolize/dynamic_symbol.h"
 #include "symbolize/loader_need.h"
 #include "target/system_call_filters.h"
@@ -120,7 +121,7 @@ bool TracedProcess::refresh() {
 
 std::string TracedProcess::obstacle() const {
   const StatusBlock& block = *block_;
-  const std::string reason = block_text(block.reason);
+  const std::string reason = profile::array_text(block.reason);
   const std::string because = reason.empty() ? "" : ": " + reason;
   if (block.mode == Mode::kStarting) return "is only starting: ask again";
   if (block.mode == Mode::kDormant) {
@@ -174,7 +175,7 @@ std::optional<uint64_t> TracedProcess::live_bytes() const {
 }
 
 bool TracedProcess::is_detached() const {
-  return block_->mode == Mode::kQuiet && block_text(block_->reason) == format::kDetachedReason;
+  return block_->mode == Mode::kQuiet && profile::array_text(block_->reason) == format::kDetachedReason;
 }
 
 bool TracedProcess::has_unknown_filter() const {

@@ -65,12 +65,4 @@ class TracedProcess {
   std::unique_ptr<format::StatusBlock> block_;
 };
 
-// Returns a text of the block: up to its zero byte, never beyond the array.
-template <size_t kSize>
-std::string block_text(const char (&text)[kSize]) {
-  size_t size = 0;
-  while (size < kSize && text[size] != '\0') ++size;
-  return std::string(text, size);
-}
-
 }  // namespace mtrace::target

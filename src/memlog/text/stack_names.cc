@@ -5,6 +5,7 @@
 #include "analyze/table.h"
 #include "json/stack.h"
 #include "live/ledger_modules.h"
+#include "profile/text.h"
 #include "text/frame_text.h"
 
 namespace mtrace::text {
@@ -44,9 +45,9 @@ std::string detail_of(const analyze::Table& table, const analyze::Row& row, cons
 void StackNames::learn(const live::LedgerFile& file, const live::LedgerState& state,
                        const std::vector<const live::LedgerStackState*>& stacks) {
   profile::Memlog memlog;
-  memlog.header.program = live::ledger_text(file.header().program);
+  memlog.header.program = profile::array_text(file.header().program);
   memlog.header.pid = file.header().pid;
-  memlog.header.boot_id = live::ledger_text(file.header().boot_id);
+  memlog.header.boot_id = profile::array_text(file.header().boot_id);
   live::LedgerModules modules(state.modules);
   for (const auto& module : state.modules) memlog.modules.push_back(module_of(module));
   std::vector<uint32_t> ordinals;

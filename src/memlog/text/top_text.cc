@@ -33,7 +33,7 @@ std::vector<std::string> top_head(const live::LedgerFile& file, const live::Watc
   const format::LedgerHeader& header = file.header();
   const live::WatchRow total = watch.total();
   std::string first = fmt::format(
-      "{} ({})  {} {}  {}/s  {} allocs/s  peak {}", plain(live::ledger_text(header.name)),
+      "{} ({})  {} {}  {}/s  {} allocs/s  peak {}", plain(profile::array_text(header.name)),
       header.pid, watch.marked() ? "since mark" : "live",
       top_bytes(total.live, watch.marked(), style), top_bytes(rounded(total.growth), true, style),
       top_count(total.allocations, style),
