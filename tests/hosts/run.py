@@ -196,8 +196,9 @@ class Trial:
             result = self.run(phase, plain)
             self.judge(plain, result)
             if any(line.startswith("took ") for line in result["hurt"]) and \
-                    len(result["hurt"]) == 1:  # perhaps it was the machine: once more
+                    len(result["hurt"]) == 1:  # perhaps it was the machine: both once more
                 self.remove(result)
+                plain.append(self.run("plain", plain))
                 result = self.run(phase, plain)
                 self.judge(plain, result)
             bad = [f"{phase}: {line}" for key in ("hurt", "wrong", "behind", "memlog_faults")

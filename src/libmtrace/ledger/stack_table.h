@@ -145,7 +145,7 @@ class StackTable {
   uint64_t lost_stacks() const { return load(lost_stacks_); }  // operations booked there
   uint64_t lost_frames() const { return load(lost_frames_); }  // stacks with `lost`
   uint32_t size() const { return load(count_); }               // records made
-  uint32_t limit() const { return load(next_ordinal_); }       // all ordinals are below this + 1
+  uint32_t limit() const { return load(next_ordinal_); }       // no ordinal is above
 
   // Calls visit(index, record) for each record that was in the table when the call began, and
   // perhaps for some that came later.

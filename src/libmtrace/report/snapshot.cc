@@ -114,8 +114,10 @@ bool Snapshot::read_stacks(ledger::Ledger& ledger, Listed listed) {
   // several can be on their way at a time.
   uint32_t* found = order_;  // not in use yet
   uint32_t count = 0;
-  ledger.stacks.for_each([&](uint32_t index, const StackRecord&) {
-    if (count < capacity_) found[count++] = index;
+  ledger.stacks.for_each([&](uint32_t index, const StackRecord& stack) {
+    // Those that appear meanwhile can wait. All others have to be seen: what a stack that the last
+    // report saw still holds belongs to what is live.
+    if (stack.ordinal <= capacity_) found[count++] = index;
   });
   bool complete = true;
   for (uint32_t i = 0; i < count; ++i) {
@@ -207,7 +209,7 @@ void Snapshot::find_oldest(const ledger::Ledger& ledger) {
 }
 
 bool Snapshot::take(ledger::Ledger& ledger, Listed listed) {
-  capacity_ = ledger.stacks.size() + 64;  // stacks that appear meanwhile can wait
+  capacity_ = ledger.stacks.limit() + 1;  // never 0
   entries_ = static_cast<Entry*>(sys::map_memory(size_t{capacity_} * sizeof(Entry)));
   order_ = static_cast<uint32_t*>(sys::map_memory(size_t{capacity_} * sizeof(uint32_t)));
   if (entries_ == nullptr || order_ == nullptr) return false;

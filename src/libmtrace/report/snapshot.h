@@ -112,7 +112,7 @@ class Snapshot {
 
   Entry* entries_ = nullptr;
   uint32_t* order_ = nullptr;  // of the listed ones: where in entries_
-  uint32_t capacity_ = 0;      // of both
+  uint32_t capacity_ = 0;      // of both; the highest ordinal that is looked at
   uint32_t kept_ = 0;
   uint32_t listed_ = 0;
   ledger::Ledger* owed_ = nullptr;  // whose extremes of lifetimes have to be put back

@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <memory>
+#include <thread>
 
 namespace mtrace::report {
 namespace {
@@ -34,6 +36,12 @@ class SnapshotTest : public ::testing::Test {
   static uint64_t longest(Extremes e) { return e.longest - 1; }
 
   // Untouched parts of it take no memory.
+  // The stack number `n` of many that have nothing in common.
+  uint32_t numbered(uint64_t n) {
+    const uintptr_t frames[] = {0x10000 + 16 * n};
+    return ledger_->stacks.intern({0, n * 0x9e3779b97f4a7c15u, frames, 1, 0, false, false}, 1);
+  }
+
   std::unique_ptr<ledger::Ledger> ledger_ = std::make_unique<ledger::Ledger>();
   uint32_t index_ = 0;
 };
@@ -55,6 +63,28 @@ TEST_F(SnapshotTest, LifetimesOfFreesThatAreNotCountedYetAreLeftToTheNext) {
   count_allocated(own(), true, {100, 1, 0});
   EXPECT_EQ(taken().longest, 0u);
   EXPECT_EQ(own().longest, extremes_of(9).longest);
+}
+
+TEST_F(SnapshotTest, SeesEveryStackThatHoldsMemoryWhileOthersAppear) {
+  constexpr uint64_t kHolders = 2000;
+  for (uint64_t i = 1; i <= kHolders; ++i) {
+    count_allocated(ledger_->stacks.record(numbered(i)).own, true, {8, 1, 0});
+  }
+  std::atomic<uint64_t> made = 0;
+  const std::jthread other([&](const std::stop_token& stop) {
+    for (uint64_t i = kHolders + 1; !stop.stop_requested() && i < 1'000'000; ++i) {
+      numbered(i);
+      made = i - kHolders;
+    }
+  });
+  for (int i = 0; i < 200; ++i) {
+    const uint64_t before = made;
+    Snapshot snapshot;
+    ASSERT_TRUE(snapshot.take(*ledger_, Listed::kActive));
+    ASSERT_EQ(ledger::live_blocks(snapshot.total()), kHolders) << made - before << " stacks more";
+    snapshot.remember(*ledger_);
+  }
+  EXPECT_GT(made, 0u);
 }
 
 }  // namespace
