@@ -111,7 +111,10 @@ struct LedgerHeader {
   uint64_t notes;   // address of LedgerNote[kLedgerNotes]; 0: an older library, which kept notes
                     // elsewhere
   uint64_t shadow;  // address of the directory of the shadow of the heap
-  uint64_t lost_frees;  // address of a uint64_t, as in the line `lost`; 0: an older library
+  uint64_t lost_frees;     // address of a uint64_t, as in the line `lost`; 0: an older library
+  uint32_t names_offered;  // not 0: whoever requests the next report fills in its names. The
+                           // requester writes it; the report sets it to 0
+  uint32_t names_left;  // number of the last report whose names are left to the requester; 0: none
 };
 inline constexpr uint64_t kLedgerHeaderBytes = 128 * 1024;
 static_assert(sizeof(LedgerHeader) <= kLedgerHeaderBytes && offsetof(LedgerHeader, roots) == 120 &&

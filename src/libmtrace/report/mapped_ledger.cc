@@ -109,6 +109,7 @@ void describe_ledger(bool recording) {
   header->sampled = g_ledger.sampling.mean;
   header->recording = recording;
   header->seq = header->named_seq = header->label_length = 0;
+  header->names_offered = header->names_left = 0;
   header->roots = ledger::Layout::roots(g_ledger);
   header->notes = reinterpret_cast<uint64_t>(g_ledger.notes);
   header->shadow = ledger::Layout::shadow(g_ledger);
@@ -161,6 +162,14 @@ size_t ledger_take_label(char* buffer, size_t capacity) {
   buffer[length] = '\0';
   store_release(header->label_length, 0u);
   return length;
+}
+
+bool ledger_take_names_offer() {
+  return sys::g_table_header != nullptr && exchange(sys::g_table_header->names_offered, 0u) != 0;
+}
+
+void ledger_leaves_names(uint32_t seq) {
+  if (sys::g_table_header != nullptr) store(sys::g_table_header->names_left, seq);
 }
 
 void ledger_renews_extremes() {

@@ -30,6 +30,10 @@ void ledger_reported(uint32_t seq, uint32_t failures, const char* path);
 void ledger_named(uint32_t seq);
 // Takes the label that another process left for the report it asks for; its length, 0: none.
 size_t ledger_take_label(char* buffer, size_t capacity);
+// Takes the offer of the process that asks for a report to fill in its names; false: none.
+bool ledger_take_names_offer();
+// The names of report `seq` are left to that process. Before ledger_reported().
+void ledger_leaves_names(uint32_t seq);
 
 // Before and after the extremes of lifetimes are taken out of the counters, or put back.
 void ledger_renews_extremes();

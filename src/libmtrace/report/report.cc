@@ -133,11 +133,14 @@ void write_report(void* argument) {
   }
   drop_notes(occasion.notes);
   g_seq = occasion.seq;
+  // Memlog has opened the debugging information for other reports; a resolver starts from nothing.
+  const bool left = is_asked(scratch.trigger) && ledger_take_names_offer() && only_names();
+  if (left) ledger_leaves_names(g_seq);
   ledger_reported(g_seq, occasion.failures, scratch.file.path);
   scratch.result = static_cast<int>(g_seq);
   status_reported(g_seq, scratch.file.path);
   const bool any = snapshot.begin() != snapshot.end() || g_names == Names::kTree;
-  if (any && g_names != Names::kLeft) {
+  if (any && !left && g_names != Names::kLeft) {
     resolve_later(scratch.file.path, g_seq, scratch.trigger == Trigger::kExit,
                   g_names == Names::kTree);
   } else {

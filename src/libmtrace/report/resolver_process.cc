@@ -172,6 +172,8 @@ bool prepare() {
 
 void set_compressing(bool on) { g_compress = on; }
 
+bool only_names() { return g_tool != nullptr && !g_compress; }
+
 void set_resolver(const char* tool, char* const* envp, int signal) {
   g_signal = signal;
   g_environment = tool != nullptr ? copy_environment(envp) : nullptr;

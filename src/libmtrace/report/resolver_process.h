@@ -12,6 +12,9 @@ void set_resolver(const char* tool, char* const* envp, int signal);
 // Whether the resolver also compresses reports.
 void set_compressing(bool on);
 
+// Whether all that the resolver does is to fill in names.
+bool only_names();
+
 // What set_resolver() has made of it, for another run of the tool. No path: there is none, or it
 // must not be started any more, because the program has restricted its system calls since, and to
 // start a process could be its end, or has another root, in which another file has that name.

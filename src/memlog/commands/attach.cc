@@ -13,6 +13,7 @@
 #include "cli/process_operands.h"
 #include "cli/tracing_options.h"
 #include "collect/merged_reports.h"
+#include "collect/report_namer.h"
 #include "profile/text.h"
 #include "target/attachment.h"
 #include "target/error.h"
@@ -93,7 +94,10 @@ void ask_every(const std::vector<pid_t>& pids, const RunOptions& options, const 
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGCHLD}) sigaddset(&ends, signal);
   ::sigprocmask(SIG_BLOCK, &ends, nullptr);
   using Clock = std::chrono::steady_clock;
-  target::RegularReports regular;
+  collect::ReportNamer namer;
+  target::RegularReports regular([&](const target::RegularReports::Unnamed& report) {
+    namer.add(report.pid, report.seq, report.path);
+  });
   bool any = true;
   for (Clock::time_point next = Clock::now() + every; any;) {
     const auto left = std::max(Clock::duration::zero(), next - Clock::now());
@@ -108,7 +112,9 @@ void ask_every(const std::vector<pid_t>& pids, const RunOptions& options, const 
     if (options.keep == 0) continue;
     try {
       collect::merge_oldest(options.directory, options.keep, [&](const collect::Listed& one) {
-        return std::count(pids.begin(), pids.end(), one.pid) != 0;
+        const int64_t unnamed = namer.first_pending(static_cast<pid_t>(one.pid));
+        return std::count(pids.begin(), pids.end(), one.pid) != 0 &&
+               (unnamed == 0 || one.seq < unnamed);
       });
     } catch (const std::exception& error) {
       complain(streams, error.what());

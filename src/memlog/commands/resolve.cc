@@ -90,12 +90,8 @@ class Resolving {
       write(after, compress);
     } else if (output != before.path) {
       profile::write_report(output, after, compress || profile::is_compressed_name(output));
-    } else if (compress && !profile::is_compressed_name(output)) {
-      if (profile::compress_report(output, after) != output) return;
-      throw std::runtime_error(fmt::format("{0} is not compressed: there is a {0}{1} already",
-                                           output, format::kCompressedSuffix));
-    } else if (after != before.text || (compress && !before.compressed)) {
-      profile::write_report(output, after, compress || before.compressed);
+    } else {
+      profile::replace_report(before, after, compress);
     }
   }
 

@@ -16,6 +16,7 @@
 #include "cli/command.h"
 #include "cli/tracing_options.h"
 #include "collect/merged_reports.h"
+#include "collect/report_namer.h"
 #include "collect/run_reports.h"
 #include "format/event_log.h"
 #include "profile/text.h"
@@ -64,11 +65,28 @@ std::string summary(const RunOptions& options, const target::RunLedgers& ledgers
   return out;
 }
 
-// Of reports that the library had to leave without names; empty: there is none, or it was told to.
+bool wants_names() {
+  const char* resolver = std::getenv("MTRACE_RESOLVER");
+  return resolver == nullptr || std::string(resolver) != "none";
+}
+
+// Names what nobody has: a process that restricts its system calls starts no resolver, and one that
+// ends after its ancestors leaves its report to nobody.
+void name_rest(const RunOptions& options, const target::RunLedgers& ledgers,
+               const std::string& begun, pid_t pid, collect::ReportNamer& namer) {
+  const collect::RunReports found = collect::reports_of_run(
+      options.directory, pid, begun, ledgers.is_own() ? ledgers.setting() : "");
+  for (const collect::RunProcess& process : found.processes) {
+    for (const std::string& file : process.files) {
+      if (collect::lacks_names(file)) namer.add(static_cast<pid_t>(process.pid), 0, file);
+    }
+  }
+  namer.finish();
+}
+
+// Of reports that still have no names.
 std::string names_missing(const RunOptions& options, const std::string& begun,
                           const target::Ended& ended) {
-  const char* resolver = std::getenv("MTRACE_RESOLVER");
-  if (resolver != nullptr && std::string(resolver) == "none") return {};
   std::string out;
   for (const std::string& file :
        collect::reports_of_run(options.directory, ended.pid, begun).files) {
@@ -89,6 +107,12 @@ std::map<int64_t, int64_t> final_reports(const std::vector<pid_t>& pids) {
     if (process && !process->is_child_without_report()) last[pid] = process->block().named_seq;
   }
   return last;
+}
+
+// Whether the report, or one before it, is still to get its names.
+bool has_unnamed(const collect::ReportNamer& namer, const collect::Listed& report) {
+  const int64_t first = namer.first_pending(static_cast<pid_t>(report.pid));
+  return first != 0 && first <= report.seq;
 }
 
 // The event logs that the program, or others in its place, have left. Empty: none.
@@ -132,7 +156,10 @@ int run_run(const Arguments& arguments, const Streams& streams) {
   target::sweep_reports(options.directory);
   std::fflush(streams.err);
   const std::string begun = collect::just_before_now();
-  target::RegularReports regular;
+  collect::ReportNamer namer;
+  target::RegularReports regular([&](const target::RegularReports::Unnamed& report) {
+    namer.add(report.pid, report.seq, report.path);
+  });
   std::set<int64_t> asked;  // processes, if their reports are to be merged
   target::TimelineRecorder timelines(ledgers.directory(), options.directory, options.timeline);
   const target::Ended ended = target::launch(
@@ -146,11 +173,13 @@ int run_run(const Arguments& arguments, const Streams& streams) {
           const std::map<int64_t, int64_t> final = final_reports(pids);
           collect::merge_oldest(options.directory, options.keep, [&](const collect::Listed& one) {
             const auto last = final.find(one.pid);
-            return one.started >= begun && last != final.end() && one.seq <= last->second;
+            return one.started >= begun && last != final.end() && one.seq <= last->second &&
+                   !has_unnamed(namer, one);
           });
         }}});
   timelines.look();
   timelines.finish();
+  regular.finish();
   const std::string name = profile::escaped(command[0], "");
   if (ended.start_error != 0) {
     complain(streams, fmt::format("run: {}: {}", name, std::strerror(ended.start_error)));
@@ -163,6 +192,7 @@ int run_run(const Arguments& arguments, const Streams& streams) {
   }
   const std::string unsaved =
       ledgers.settle(ended.pid, killed ? WTERMSIG(ended.status) : 0, options.directory);
+  if (wants_names()) name_rest(options, ledgers, begun, ended.pid, namer);
   try {
     // Those that got their names only now.
     if (!asked.empty()) {
@@ -183,7 +213,7 @@ int run_run(const Arguments& arguments, const Streams& streams) {
       complain(streams, error.what());  // the program's end is what counts
     }
   }
-  if (!killed) fmt::print(streams.err, "{}", names_missing(options, begun, ended));
+  if (!killed && wants_names()) fmt::print(streams.err, "{}", names_missing(options, begun, ended));
   fmt::print(streams.err, "{}", unsaved);
   if (!killed) return WEXITSTATUS(ended.status);
   std::fflush(streams.out);

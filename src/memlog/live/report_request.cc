@@ -39,6 +39,9 @@ class Writable {
     return put(offsetof(format::LedgerHeader, label), label.data(), length) &&
            put(offsetof(format::LedgerHeader, label_length), &length, sizeof length);
   }
+  bool offer_names(uint32_t offered) const {
+    return put(offsetof(format::LedgerHeader, names_offered), &offered, sizeof offered);
+  }
 
  private:
   bool put(uint64_t offset, const void* data, size_t size) const {
@@ -58,12 +61,12 @@ bool add_to_asked(const LedgerFile& file, const Writable& out, uint32_t step) {
 
 }  // namespace
 
-bool request_report(const LedgerFile& file, const std::string& label) {
+bool request_report(const LedgerFile& file, const std::string& label, bool names) {
   const format::LedgerRoots& roots = file.header().roots;
   const Writable out(file);
   uint32_t used = 0;
-  if (!out.valid() || !out.write_label(label) || !add_to_asked(file, out, 1) ||
-      !file.read(roots.threads_used, used)) {
+  if (!out.valid() || !out.write_label(label) || !out.offer_names(names) ||
+      !add_to_asked(file, out, 1) || !file.read(roots.threads_used, used)) {
     return false;
   }
   used = std::clamp(used, 1u, format::kLedgerThreads - 1);
@@ -82,6 +85,7 @@ void withdraw_request(const LedgerFile& file) {
   const Writable out(file);
   if (!out.valid()) return;
   out.write_label("");
+  out.offer_names(0);
   add_to_asked(file, out, ~0u);
 }
 

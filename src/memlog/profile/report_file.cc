@@ -1,6 +1,7 @@
 #include "profile/report_file.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -58,6 +59,18 @@ std::string compress_report(const std::string& path, std::string_view text) {
   write_report(path, text, false);
   if (error_number != EEXIST) throw FileError("cannot rename " + path, error_number);
   return path;
+}
+
+void replace_report(const Text& before, std::string_view after, bool compress) {
+  const std::string& path = before.path;
+  if (compress && !is_compressed_name(path)) {
+    if (compress_report(path, std::string(after)) != path) return;
+    throw std::runtime_error(fmt::format("{0} is not compressed: there is a {0}{1} already", path,
+                                         format::kCompressedSuffix));
+  }
+  if (after != before.text || (compress && !before.compressed)) {
+    write_report(path, after, compress || before.compressed);
+  }
 }
 
 }  // namespace mtrace::profile

@@ -4,6 +4,8 @@
 #include <string>
 #include <string_view>
 
+#include "profile/input.h"
+
 namespace mtrace::profile {
 
 // Returns whether a report of this name is to be compressed: it ends in .zst.
@@ -17,5 +19,10 @@ void write_report(const std::string& path, std::string_view text, bool compresse
 // `path`.zst already, it stays, and `path` gets the report uncompressed. Returns the name of the
 // file. Throws FileError, and std::runtime_error unless `path` is a regular file.
 std::string compress_report(const std::string& path, std::string_view text);
+
+// Replaces the report `before` by the text `after`, if that is another. It stays compressed;
+// `compress`: it becomes so, with a new name (compress_report()). Throws what that throws, and
+// std::runtime_error when the new name is taken.
+void replace_report(const Text& before, std::string_view after, bool compress);
 
 }  // namespace mtrace::profile

@@ -1,12 +1,21 @@
 #include "target/regular_reports.h"
 
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <exception>
+#include <filesystem>
+#include <iterator>
 #include <optional>
 #include <string>
+#include <system_error>
 
+#include "format/memlog.h"
 #include "live/report_request.h"
+#include "profile/text.h"
 #include "target/ask_turn.h"
 #include "target/asked_process.h"
 #include "target/late_release.h"
@@ -36,24 +45,66 @@ uint64_t operations_of(const live::LedgerFile& file) {
   return sum;
 }
 
+// Returns whether a path means the same file to this process as to `pid`, and files of `pid` belong
+// to this user: a report that is replaced keeps its owner then.
+bool sees_same_files(pid_t pid) {
+  const std::string proc = fmt::format("/proc/{}", pid);
+  std::error_code error;
+  struct stat own_root = {}, root = {}, process = {};
+  return ::stat("/", &own_root) == 0 && ::stat((proc + "/root").c_str(), &root) == 0 &&
+         ::stat(proc.c_str(), &process) == 0 && own_root.st_dev == root.st_dev &&
+         own_root.st_ino == root.st_ino && process.st_uid == ::geteuid() &&
+         std::filesystem::equivalent(proc + "/ns/mnt", "/proc/self/ns/mnt", error) && !error;
+}
+
 }  // namespace
 
-RegularReports::~RegularReports() {
+void RegularReports::finish() noexcept {
   for (auto& [pid, known] : known_) {
     try {
       if (known.asked && look_again(known) && known.ledger->header().seq == known.seq) {
         live::withdraw_request(*known.ledger);
       }
     } catch (const std::exception&) {
-      continue;  // the process has ended, which withdraws the request, too
+      // The process has ended, which withdraws the request, too.
     }
+    settle(pid, known);
   }
+  known_.clear();
+}
+
+// Tells of the last report of a process that has ended or is not asked any more.
+void RegularReports::settle(pid_t pid, Known& known) const noexcept {
+  try {
+    if (known.ledger != nullptr) {
+      known.ledger->refresh();
+      tell_of_unnamed(pid, known);
+    }
+  } catch (const std::exception&) {
+    // The report stays without names; views look them up.
+  }
+}
+
+// A later report, by another trigger, may have followed: its name differs only in the number.
+void RegularReports::tell_of_unnamed(pid_t pid, Known& known) const {
+  const format::LedgerHeader& header = known.ledger->header();
+  if (header.names_left <= known.named) return;
+  known.named = header.names_left;
+  std::string path = profile::array_text(header.report_path);
+  const std::string end = fmt::format("-{}{}", header.seq, format::kSuffix);
+  if (!path.ends_with(end)) return;
+  path.resize(path.size() - end.size());
+  named_({pid, known.named, fmt::format("{}-{}{}", path, known.named, format::kSuffix)});
 }
 
 bool RegularReports::ask(const std::vector<pid_t>& pids) noexcept {
   bool any = false;
   release_late();
-  std::erase_if(known_, [](const auto& known) { return known.second.handle.wait_end(0); });
+  for (auto at = known_.begin(); at != known_.end();) {
+    const bool ended = at->second.handle.wait_end(0);
+    if (ended) settle(at->first, at->second);
+    at = ended ? known_.erase(at) : std::next(at);
+  }
   for (const pid_t pid : pids) {
     try {
       any |= ask_one(pid);
@@ -87,6 +138,7 @@ bool RegularReports::ask_one(pid_t pid) {
     ask_ledger(pid, known);
     return true;
   }
+  settle(pid, known);
   known_.erase(at);
   std::string why;
   auto process = AskedProcess::find(pid, why);
@@ -96,6 +148,7 @@ bool RegularReports::ask_one(pid_t pid) {
   if (process->ledger() != nullptr) {
     Known& found = known_.try_emplace(pid, pid).first->second;
     found.ledger = process->take_ledger();
+    found.names = sees_same_files(pid);
     ask_ledger(pid, found);
     return true;
   }
@@ -110,8 +163,9 @@ void RegularReports::ask_ledger(pid_t pid, Known& known) {
   const uint64_t operations = operations_of(*known.ledger);
   const bool answered = known.asked && seq != known.seq;
   if (answered) known.covered = known.operations;
+  tell_of_unnamed(pid, known);
   if (!known.asked || answered) {
-    known.asked = live::request_report(*known.ledger, "");
+    known.asked = live::request_report(*known.ledger, "", known.names);
     known.when = Clock::now();
     known.seq = seq;
     known.operations = operations;

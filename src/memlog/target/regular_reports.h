@@ -7,8 +7,11 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "live/ledger_file.h"
@@ -18,8 +21,18 @@ namespace mtrace::target {
 
 class RegularReports {
  public:
-  // Withdraws unanswered requests.
-  ~RegularReports();
+  // A report that a process has written without names. `named` is to fill them in.
+  struct Unnamed {
+    pid_t pid = 0;
+    uint32_t seq = 0;
+    std::string path;
+  };
+  using Named = std::function<void(Unnamed)>;
+
+  explicit RegularReports(Named named) : named_(std::move(named)) {}
+  ~RegularReports() { finish(); }
+  // Withdraws unanswered requests, and tells of the last reports.
+  void finish() noexcept;
   // Asks each process for a report. A process with a ledger answers at its next operation. If it
   // has worked since its last report and then does nothing for a second, one of its threads is
   // borrowed. Skips processes that cannot be asked now. Takes at most a second per process. Returns
@@ -38,12 +51,17 @@ class RegularReports {
     uint32_t seq = 0;               // last report at that time
     uint64_t operations = 0;        // operations made by that time
     uint64_t covered = UINT64_MAX;  // operations that the last report covers, at least
+    bool names = false;             // this process finds the files that the other one names
+    uint32_t named = 0;             // last report whose names were left and that was told of
   };
 
   bool ask_one(pid_t pid);
+  void settle(pid_t pid, Known& known) const noexcept;
+  void tell_of_unnamed(pid_t pid, Known& known) const;
   bool look_again(Known& known) const;
   void ask_ledger(pid_t pid, Known& known);
 
+  Named named_;
   std::map<pid_t, Known> known_;
 };
 

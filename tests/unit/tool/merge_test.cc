@@ -7,6 +7,7 @@
 #include <set>
 
 #include "collect/catalog.h"
+#include "collect/run_reports.h"
 #include "profile/reader.h"
 #include "tool_test.h"
 
@@ -150,6 +151,27 @@ TEST(RunEvery, AsksAProgramThatHasTheSignal) {
     asked += one.trigger == "request";
   }
   EXPECT_GE(asked, 2u);
+}
+
+// One memlog names them all, and opens the debugging information of libc once.
+TEST(RunEvery, NamesTheReportsThatItAsksFor) {
+  TemporaryDirectory directory;
+  write_file(directory / "resolver",
+             shell("#!/bin/sh\necho started >>{}/starts; exec {}/memlog \"$@\"\n", directory.path(),
+                   build_dir()));
+  fs::permissions(directory / "resolver", fs::perms::owner_all);
+  const std::string out =
+      script(directory,
+             "MTRACE_RESOLVER=$PWD/resolver $memlog run --output reports -q --every 100ms perl -e "
+             "'select(undef, undef, undef, 0.02) until glob(\"reports/perl-*-5.memlog\")'");
+  EXPECT_EQ(out, "");
+  size_t others = 0;
+  for (const collect::Listed& one : collect::list_memlogs(directory / "reports")) {
+    EXPECT_FALSE(collect::lacks_names(one.path)) << one.path;
+    others += one.trigger != "request";
+  }
+  const std::string starts = read_file(directory / "starts");
+  EXPECT_LE(static_cast<size_t>(std::count(starts.begin(), starts.end(), '\n')), others);
 }
 
 }  // namespace

@@ -110,13 +110,21 @@ TEST(Attach, SaysWhichVariableIsNoOption) {
             "memlog: no process no-such-process\n");
 }
 
-// Where names take longer than exit waits for them; also without a summary.
+// Where they cannot be written; also without a summary.
 TEST_F(Run, SaysWhichReportsLackNames) {
-  const std::string out = script("MTRACE_EXIT_WAIT=0 $run -q sh -c :; ls sh-*.memlog");
-  const std::string name = out.substr(out.rfind("sh-"), out.rfind('\n') - out.rfind("sh-"));
+  script("MTRACE_RESOLVER=none $memlog run -q --output . perl -e 1; mv perl-*.memlog raw");
+  const uintmax_t raw = std::filesystem::file_size(directory_ / "raw");
+  const std::string out =
+      script(fmt::format("MTRACE_EXIT_WAIT=0 bash -c 'ulimit -f {}; '\"$memlog run -q --output . "
+                         "perl -e 1\"; ls perl-*.memlog",
+                         raw * 5 / 4 / 1024));
+  const std::string name = out.substr(out.rfind("perl-"), out.rfind('\n') - out.rfind("perl-"));
   EXPECT_EQ(out, fmt::format("no names in {0}: memlog resolve {0} adds them\n{0}\n", name));
-  EXPECT_EQ(script("rm sh-*; MTRACE_EXIT_WAIT=600 $run -q sh -c :"), "");
-  EXPECT_EQ(script("rm sh-*; MTRACE_RESOLVER=none $run -q sh -c :"), "") << "as it was asked to";
+  EXPECT_EQ(script("rm perl-*; MTRACE_EXIT_WAIT=0 $memlog run -q --output . perl -e 1; grep -l "
+                   "'resolved: no' perl-* || true"),
+            "");
+  EXPECT_EQ(script("rm perl-*; MTRACE_RESOLVER=none $memlog run -q --output . perl -e 1"), "")
+      << "as it was asked to";
 }
 
 TEST_F(Run, SaysWhichSignalKilled) {

@@ -1,0 +1,134 @@
+#include "collect/report_namer.h"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <exception>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+#include "profile/input.h"
+#include "profile/reader.h"
+#include "profile/report_file.h"
+#include "profile/writer.h"
+
+namespace mtrace::collect {
+namespace {
+
+using std::chrono::seconds;
+
+constexpr seconds kGather{1};  // for more reports of the same modules
+constexpr seconds kIdle{30};   // after which the symbolizer is not worth its memory
+constexpr int kLowest = 19;
+constexpr size_t kBatch = 8 << 20;  // bytes of reports that are held at once
+
+struct Pending {
+  profile::Text before;
+  profile::Memlog memlog;
+};
+
+std::optional<Pending> read(const std::string& path) {
+  try {
+    std::error_code error;
+    if (std::filesystem::file_size(path, error) > ReportNamer::kMostBytes || error) return {};
+    Pending one = {profile::read_text(path), {}};
+    one.memlog = profile::read(one.before.path, one.before.text);
+    if (one.memlog.header.resolved == profile::Resolved::kNo) return one;
+  } catch (const std::exception&) {
+    // Somebody has removed it, or memory is short.
+  }
+  return {};
+}
+
+void name(std::vector<Pending>& batch, symbolize::Symbolizer& symbolizer) {
+  for (Pending& one : batch) {
+    try {
+      symbolizer.resolve(one.memlog);
+      profile::replace_report(one.before, profile::write(one.memlog), false);
+    } catch (const std::exception&) {
+      // The report is complete without names, and views look them up.
+    }
+  }
+  batch.clear();
+}
+
+}  // namespace
+
+void ReportNamer::add(pid_t pid, uint32_t seq, const std::string& path) {
+  const std::lock_guard lock(mutex_);
+  waiting_.push_back({pid, seq, path});
+  changed_.notify_one();
+  if (thread_.joinable()) return;
+  ends_ = false;
+  // Signals are for the command.
+  sigset_t every;
+  sigset_t before;
+  ::sigfillset(&every);
+  ::pthread_sigmask(SIG_SETMASK, &every, &before);
+  thread_ = std::thread([this] { work(); });
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+uint32_t ReportNamer::first_pending(pid_t pid) const {
+  const std::lock_guard lock(mutex_);
+  uint32_t first = 0;
+  for (const auto* reports : {&waiting_, &under_way_}) {
+    for (const Report& report : *reports) {
+      if (report.pid == pid && (first == 0 || report.seq < first)) first = report.seq;
+    }
+  }
+  return first;
+}
+
+void ReportNamer::finish() {
+  if (!thread_.joinable()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    ends_ = true;
+  }
+  changed_.notify_one();
+  thread_.join();
+}
+
+void ReportNamer::work() {
+  ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kLowest);
+  std::unique_ptr<symbolize::Symbolizer> symbolizer;
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    const auto is_called = [this] { return ends_ || !waiting_.empty(); };
+    if (!changed_.wait_for(lock, kIdle, is_called)) {
+      symbolizer.reset();
+      changed_.wait(lock, is_called);
+    }
+    changed_.wait_for(lock, kGather, [this] { return ends_; });
+    if (waiting_.empty()) return;
+    under_way_ = std::exchange(waiting_, {});
+    lock.unlock();
+    if (symbolizer == nullptr) {
+      symbolizer = std::make_unique<symbolize::Symbolizer>(symbolize::SearchPath());
+    }
+    std::vector<Pending> batch;
+    size_t bytes = 0;
+    for (const Report& report : under_way_) {
+      auto one = read(report.path);
+      if (!one) continue;
+      symbolizer->expect(one->memlog);
+      bytes += one->before.text.size();
+      batch.push_back(std::move(*one));
+      if (bytes < kBatch) continue;
+      name(batch, *symbolizer);
+      bytes = 0;
+    }
+    name(batch, *symbolizer);
+    lock.lock();
+    under_way_.clear();
+  }
+}
+
+}  // namespace mtrace::collect

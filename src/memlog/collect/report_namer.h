@@ -1,0 +1,55 @@
+// Fills names into reports in the background, while the programs run that write them.
+#pragma once
+
+#include <sys/types.h>
+
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "symbolize/symbolizer.h"
+
+namespace mtrace::collect {
+
+// One thread at the lowest priority with one Symbolizer: most of the work of naming a small report
+// is to open the debugging information of libc, and that is done once for many reports. A report
+// that cannot be read or replaced, or is larger than kMostBytes, stays without names. All functions
+// are for one thread.
+class ReportNamer {
+ public:
+  static constexpr uint64_t kMostBytes = 128 << 20;  // of a report; it takes a multiple in memory
+
+  ReportNamer() = default;
+  ~ReportNamer() { finish(); }
+  ReportNamer(const ReportNamer&) = delete;
+  ReportNamer& operator=(const ReportNamer&) = delete;
+
+  // Takes on the report `seq` of process `pid`.
+  void add(pid_t pid, uint32_t seq, const std::string& path);
+  // Returns the lowest number of a report of `pid` that is still without names; 0: there is none.
+  // Until it has them nobody else may replace or remove it.
+  uint32_t first_pending(pid_t pid) const;
+  // Waits until all have their names.
+  void finish();
+
+ private:
+  struct Report {
+    pid_t pid;
+    uint32_t seq;
+    std::string path;
+  };
+
+  void work();
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<Report> waiting_;
+  std::vector<Report> under_way_;
+  bool ends_ = false;
+  std::thread thread_;
+};
+
+}  // namespace mtrace::collect
