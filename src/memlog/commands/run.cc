@@ -11,6 +11,8 @@
 #include <map>
 #include <set>
 #include <string>
+#include <system_error>
+#include <vector>
 
 #include "cli/arguments.h"
 #include "cli/command.h"
@@ -70,29 +72,48 @@ bool wants_names() {
   return resolver == nullptr || std::string(resolver) != "none";
 }
 
-// Names what nobody has: a process that restricts its system calls starts no resolver, and one that
-// ends after its ancestors leaves its report to nobody.
-void name_rest(const RunOptions& options, const target::RunLedgers& ledgers,
-               const std::string& begun, pid_t pid, collect::ReportNamer& namer) {
-  const collect::RunReports found = collect::reports_of_run(
-      options.directory, pid, begun, ledgers.is_own() ? ledgers.setting() : "");
+// The reports without names. Those of other processes are known by the directory of the ledgers, if
+// it is this run's.
+std::vector<std::string> unnamed_reports(const RunOptions& options,
+                                         const target::RunLedgers& ledgers,
+                                         const std::string& begun, pid_t pid) {
+  const collect::RunReports found =
+      collect::reports_of_run(options.directory, pid, begun, ledgers.setting());
+  std::vector<std::string> files = found.files;
   for (const collect::RunProcess& process : found.processes) {
-    for (const std::string& file : process.files) {
-      if (collect::lacks_names(file)) namer.add(static_cast<pid_t>(process.pid), 0, file);
-    }
+    if (!ledgers.is_own() || process.pid == pid) continue;
+    files.insert(files.end(), process.files.begin(), process.files.end());
   }
-  namer.finish();
+  std::erase_if(files, [](const std::string& file) { return !collect::lacks_names(file); });
+  return files;
 }
 
-// Of reports that still have no names.
-std::string names_missing(const RunOptions& options, const std::string& begun,
-                          const target::Ended& ended) {
+std::string why_unnamed(const std::string& file) {
+  std::error_code error;
+  return std::filesystem::file_size(file, error) > collect::ReportNamer::kMostBytes && !error
+             ? fmt::format("it is larger than {} MiB", collect::ReportNamer::kMostBytes >> 20)
+             : "it could not be replaced";
+}
+
+// Names what nobody has: a process that restricts its system calls starts no resolver, one that
+// ends after its ancestors leaves its report to nobody, and a large one takes longer than exits
+// wait. Returns what to say of those that still have none.
+std::string name_rest(const RunOptions& options, const target::RunLedgers& ledgers,
+                      const std::string& begun, pid_t pid, collect::ReportNamer& namer) {
+  constexpr size_t kMost = 3;
+  for (const std::string& file : unnamed_reports(options, ledgers, begun, pid)) {
+    namer.add(pid, 0, file);
+  }
+  namer.finish();
+  const std::vector<std::string> files = unnamed_reports(options, ledgers, begun, pid);
   std::string out;
-  for (const std::string& file :
-       collect::reports_of_run(options.directory, ended.pid, begun).files) {
-    if (!collect::lacks_names(file)) continue;
-    const std::string name = profile::escaped(file, "");
-    out += fmt::format("no names in {0}: memlog resolve {0} adds them\n", name);
+  for (size_t i = 0; i < std::min(files.size(), kMost); ++i) {
+    const std::string name = profile::escaped(files[i], "");
+    out += fmt::format("no names in {0}: {1}; memlog resolve {0} adds them\n", name,
+                       why_unnamed(files[i]));
+  }
+  if (files.size() > kMost) {
+    out += fmt::format("nor in {}\n", text::count_text(files.size() - kMost, "more report"));
   }
   return out;
 }
@@ -192,7 +213,8 @@ int run_run(const Arguments& arguments, const Streams& streams) {
   }
   const std::string unsaved =
       ledgers.settle(ended.pid, killed ? WTERMSIG(ended.status) : 0, options.directory);
-  if (wants_names()) name_rest(options, ledgers, begun, ended.pid, namer);
+  const std::string unnamed =
+      wants_names() ? name_rest(options, ledgers, begun, ended.pid, namer) : std::string();
   try {
     // Those that got their names only now.
     if (!asked.empty()) {
@@ -213,7 +235,7 @@ int run_run(const Arguments& arguments, const Streams& streams) {
       complain(streams, error.what());  // the program's end is what counts
     }
   }
-  if (!killed && wants_names()) fmt::print(streams.err, "{}", names_missing(options, begun, ended));
+  if (!killed) fmt::print(streams.err, "{}", unnamed);
   fmt::print(streams.err, "{}", unsaved);
   if (!killed) return WEXITSTATUS(ended.status);
   std::fflush(streams.out);

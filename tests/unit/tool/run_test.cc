@@ -119,12 +119,23 @@ TEST_F(Run, SaysWhichReportsLackNames) {
                          "perl -e 1\"; ls perl-*.memlog",
                          raw * 5 / 4 / 1024));
   const std::string name = out.substr(out.rfind("perl-"), out.rfind('\n') - out.rfind("perl-"));
-  EXPECT_EQ(out, fmt::format("no names in {0}: memlog resolve {0} adds them\n{0}\n", name));
+  EXPECT_EQ(out, fmt::format("no names in {0}: it could not be replaced; memlog resolve {0} adds "
+                             "them\n{0}\n",
+                             name));
   EXPECT_EQ(script("rm perl-*; MTRACE_EXIT_WAIT=0 $memlog run -q --output . perl -e 1; grep -l "
                    "'resolved: no' perl-* || true"),
             "");
   EXPECT_EQ(script("rm perl-*; MTRACE_RESOLVER=none $memlog run -q --output . perl -e 1"), "")
       << "as it was asked to";
+}
+
+// Also those of the processes that the program started, and what came before the end.
+TEST_F(Run, NamesWhatTheLibraryCouldNot) {
+  EXPECT_EQ(script("MTRACE_RESOLVER=/bin/false MTRACE_NAME_AFTER_MS=0 $run -q -- sh -c 'kill -USR1 "
+                   "$$; for i in 1 2 3 4; do sh -c :; done; :'; grep -l 'resolved: no' *.memlog || "
+                   "true"),
+            "");
+  EXPECT_EQ(reports().size(), 6u);
 }
 
 TEST_F(Run, SaysWhichSignalKilled) {
