@@ -133,17 +133,19 @@ void append_named(std::vector<Frame>& out, const Frame& frame, const SourceFrame
   }
 }
 
-// By number of the module.
+// By number of the module, each offset once. A large report has a million frames at few places.
 std::vector<std::vector<uint64_t>> offsets_in_modules(const Memlog& memlog) {
-  std::vector<std::vector<uint64_t>> offsets(memlog.modules.size());
+  std::vector<absl::flat_hash_set<uint64_t>> seen(memlog.modules.size());
   for (const profile::Entry& entry : memlog.entries) {
     for (const Frame& frame : entry.frames) {
-      if (frame.place == Place::kModule) offsets[frame.module].push_back(frame.offset);
+      if (frame.place == Place::kModule) seen[frame.module].insert(frame.offset);
     }
   }
-  for (auto& list : offsets) {
+  std::vector<std::vector<uint64_t>> offsets;
+  offsets.reserve(seen.size());
+  for (const auto& places : seen) {
+    std::vector<uint64_t>& list = offsets.emplace_back(places.begin(), places.end());
     std::sort(list.begin(), list.end());
-    list.erase(std::unique(list.begin(), list.end()), list.end());
   }
   return offsets;
 }
