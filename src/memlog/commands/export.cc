@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <ctime>
 #include <optional>
 #include <stdexcept>
@@ -11,12 +10,12 @@
 #include <utility>
 #include <vector>
 
-#include "analyze/compare.h"
 #include "analyze/row.h"
 #include "analyze/series.h"
 #include "analyze/table.h"
 #include "cli/arguments.h"
 #include "cli/command.h"
+#include "cli/export_rows.h"
 #include "cli/filter_options.h"
 #include "cli/reading.h"
 #include "cli/search_path.h"
@@ -101,56 +100,6 @@ std::string text_over_time(const std::string& format, const profile::Memlog& mem
   return out.finish();
 }
 
-// ---- What memlog export writes: the rows of a report, of a sum or of a comparison.
-
-struct ExportRows {
-  analyze::Table table;
-  // Of the last report.
-  std::string program;
-  std::string taken;
-  double uptime = 0;  // seconds
-  std::string base;   // when the last report of --base was taken
-  // The files of one process's reports, or its first one when that is all and came by the standard
-  // input: for formats that know time. Neither, when only some reports were asked for.
-  std::vector<std::string> series;
-  std::optional<profile::Memlog> first;
-  int status = kGood;
-};
-
-ExportRows rows_of(const profile::Header& header) {
-  ExportRows rows;
-  rows.program = text::plain(header.program);
-  rows.taken = header.taken;
-  rows.uptime = std::strtod(header.uptime.c_str(), nullptr);
-  return rows;
-}
-
-ExportRows compared(const Arguments& arguments, analyze::Order order, collect::Reports& reports) {
-  if (order != analyze::Order::kBytes && order != analyze::Order::kBlocks) {
-    throw UsageError("export: --base compares only bytes or blocks: use --by bytes or --by blocks");
-  }
-  if (reports.filter().chooses_reports()) {
-    throw UsageError(
-        "export: --label and --seq cannot be used with --base: what is live is the sum of all "
-        "reports");
-  }
-  analyze::LeftOut left_out;
-  std::vector<std::string> files;
-  for (const std::string& operand : collect::Reports::files(arguments.operands(), false)) {
-    for (std::string& file : collect::files_of(operand)) files.push_back(std::move(file));
-  }
-  const collect::ReportSet before =
-      collect::live_set(collect::files_of(arguments.value("--base")), reports, left_out);
-  const collect::ReportSet after = collect::live_set(files, reports, left_out);
-  ExportRows rows = rows_of(after.processes.back().last);
-  rows.base = before.processes.back().last.taken;
-  rows.table = analyze::compare(before.table, after.table).table;
-  analyze::drop_empty(rows.table.rows(), order);
-  reports.filter().apply(rows.table.rows());
-  analyze::sort(rows.table.rows(), order);
-  return rows;
-}
-
 // Says how many stacks a profile cannot hold, or holds as 0, because they shrank; nothing for 0.
 void complain_left_out(size_t stacks, exporting::Side side, const Streams& streams) {
   if (stacks == 0) return;
@@ -162,46 +111,6 @@ void complain_left_out(size_t stacks, exporting::Side side, const Streams& strea
   }
   complain(streams, fmt::format("export: left out {} whose number is below 0",
                                 text::count_text(stacks, "stack")));
-}
-
-// From the operands; one report's rows as they are, several added up, or with --base what they hold
-// more than that. Says what is missing in a sum. Throws as reading does, and UsageError for what
-// cannot be asked of a sum or a comparison.
-ExportRows export_rows(const Arguments& arguments, analyze::Order order, collect::Reports& reports,
-                       const Streams& streams) {
-  if (arguments.has("--base")) return compared(arguments, order, reports);
-  text::Style style;
-  style.order = order;
-  text::Context context;
-  const std::vector<std::string> files = collect::Reports::files(arguments.operands(), false);
-  std::vector<collect::Found> found = reports.find(files);
-  const bool all = !reports.filter().chooses_reports();
-  if (found.size() == 1) {
-    const terminal::Progress progress(1);
-    const bool file = found[0].memlog == nullptr;  // which can be read again
-    collect::Report report = reports.read(found[0]);
-    ExportRows rows = rows_of(report.head().header);
-    if (all && report.head().header.seq == 1) {
-      if (file) {
-        rows.series = files;
-      } else {
-        rows.first = report.head();
-      }
-    }
-    rows.table = text::table_of(report, reports.filter(), style, text::Rows::kAll, 0, context);
-    return rows;
-  }
-  const std::vector<analyze::ProcessSum> sums =
-      reports.sum(std::move(found), !all, context.filtered);
-  ExportRows rows = rows_of(sums.back().last);
-  if (all && sums.size() == 1) rows.series = files;
-  rows.status = complain_incomplete(sums, streams);
-  rows.table = text::table_of(sums, reports.filter(), style, text::Rows::kAll, context);
-  if (order == analyze::Order::kLive) {
-    throw UsageError(
-        "export: --by live: not for several reports; their sum of bytes is what is live");
-  }
-  return rows;
 }
 
 // ---- memlog export to the formats with a line for each stack, of one report: written while it is
