@@ -428,6 +428,38 @@ TEST_F(EventsTest, AreFiltered) {
   EXPECT_NE(json.out.find("\"event\":\"posix_memalign\""), std::string::npos) << json.out;
 }
 
+// What memlog export -f html --sizes tells of a stack whose blocks have two sizes: their average is
+// in neither class.
+TEST_F(EventsTest, GiveThePageTheSizesOfBlocks) {
+  const Result result = run(logged({program("mixed_sizes")}));
+  ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
+  const std::string log = log_of("mixed_sizes", result.pid);
+  const auto page = [&](std::vector<std::string> more) {
+    std::vector<std::string> words = {"export", "-f", "html", "--no-resolve"};
+    words.insert(words.end(), more.begin(), more.end());
+    for (unsigned seq : {1, 2}) words.push_back(report_path("mixed_sizes", result.pid, seq));
+    return memlog(words);
+  };
+  const Result shown = page({"--sizes", log});
+  ASSERT_TRUE(shown.exited(0)) << shown.err;
+  EXPECT_NE(shown.out.find("\"exactSizes\":true"), std::string::npos);
+  // State, then class, blocks and bytes of each: 16 to 31 bytes and 4,096 to 8,191.
+  EXPECT_NE(shown.out.find("[1,[5,10,200,13,10,50000],2,[5,10,200]]"), std::string::npos);
+  EXPECT_NE(page({}).out.find("\"exactSizes\":false"), std::string::npos);
+}
+
+TEST_F(EventsTest, GiveNoOtherProcessTheSizesOfBlocks) {
+  const Result other = run(logged({program("mixed_sizes")}));
+  const Result result = run(logged({program("mixed_sizes")}));
+  const Result shown = memlog({"export", "-f", "html", "--sizes", log_of("mixed_sizes", other.pid),
+                               report_path("mixed_sizes", result.pid, 1)});
+  EXPECT_TRUE(shown.exited(1)) << shown.how();
+  EXPECT_NE(shown.err.find(": the log of another process: mixed_sizes[" +
+                           std::to_string(other.pid) + "], begun at "),
+            std::string::npos)
+      << shown.err;
+}
+
 TEST_F(EventsTest, LoseWhatAFileCannotTake) {
   // The directory is a small file system of its own, in a mount namespace of its own.
   Command command = logged(

@@ -4,12 +4,14 @@
 #include <algorithm>
 #include <cmath>
 #include <ctime>
+#include <map>
 #include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "analyze/block_sizes.h"
 #include "analyze/row.h"
 #include "analyze/series.h"
 #include "analyze/table.h"
@@ -26,6 +28,8 @@
 #include "collect/report_set.h"
 #include "collect/reports.h"
 #include "collect/timelines.h"
+#include "events/event_log.h"
+#include "events/live_blocks.h"
 #include "export/call_graph.h"
 #include "export/callgrind.h"
 #include "export/dot.h"
@@ -43,7 +47,9 @@
 #include "json/stack.h"
 #include "profile/file.h"
 #include "profile/model.h"
+#include "profile/path.h"
 #include "profile/text.h"
+#include "profile/time.h"
 #include "terminal/progress.h"
 #include "text/header_text.h"
 #include "text/style.h"
@@ -258,6 +264,39 @@ bool is_batch(const std::vector<profile::Header>& headers) {
          static_cast<int64_t>(last.peak->bytes) > last.live.bytes;
 }
 
+// The sizes of the blocks of each stack at the states, from the event log that --sizes names.
+// Throws std::runtime_error when the log is another process's.
+std::map<size_t, exporting::StackSizes> exact_sizes(const std::string& path,
+                                                    const std::vector<profile::Header>& headers) {
+  const events::EventHeader header = events::EventLog(path).header();
+  const std::string begun = profile::time_text(header.started);
+  const profile::Header& last = headers.back();
+  if (header.pid != last.pid || begun < last.started || begun > last.taken) {
+    throw std::runtime_error(fmt::format(
+        "{}: the log of another process: {}[{}], begun at {}", profile::escaped(path, ""),
+        text::plain(profile::base_name(header.program)), header.pid, begun));
+  }
+  std::map<size_t, exporting::StackSizes> sizes;
+  events::each_report(path, [&](uint64_t number, const events::EventLog& log,
+                                const events::LiveBlocks& blocks) {
+    for (size_t i = 0; i < headers.size(); ++i) {
+      if (headers[i].seq != static_cast<int64_t>(number)) continue;
+      exporting::StackSizes& stacks = sizes[i + 1];
+      blocks.for_each([&](uint64_t, const events::LiveBlock& block) {
+        analyze::SizeClass& sum =
+            stacks[log.stack(block.stack).id][analyze::SizeHistogram::class_of(block.requested)];
+        ++sum.blocks;
+        sum.bytes += block.requested;
+      });
+    }
+  });
+  if (sizes.empty()) {
+    throw std::runtime_error(
+        fmt::format("{}: the log has none of these reports", profile::escaped(path, "")));
+  }
+  return sizes;
+}
+
 // The page about the operands; without them about all reports of the process that wrote the newest.
 // Throws as reading does, std::runtime_error when they are of several processes, and UsageError for
 // options that are not for pages.
@@ -306,6 +345,7 @@ std::string export_page(const Arguments& arguments, collect::Reports& reports) {
       return exporting::SourceLines{part.first, part.line, std::move(part.texts)};
     };
   }
+  if (arguments.has("--sizes")) page.sizes = exact_sizes(arguments.value("--sizes"), page.headers);
   page.command = text::command_text(page.headers.back());
   page.at_peak = arguments.has("--peak") || is_batch(page.headers);
   return exporting::report_page(page);
@@ -427,6 +467,9 @@ int run_export(const Arguments& arguments, const Streams& streams) {
   if (arguments.has("--source") && format != "html") {
     throw UsageError("export: --source is for html; for other formats use memlog show --source");
   }
+  if (arguments.has("--sizes") && format != "html") {
+    throw UsageError("export: --sizes is for html; memlog show --sizes reads a running process");
+  }
   if (arguments.has("--source-path") && !arguments.has("--source")) {
     throw UsageError("export: --source-path needs --source");
   }
@@ -483,6 +526,10 @@ const Command& export_command() {
              R"(html: put source lines of own code into the page, from the files that memlog show
              --source finds. Whoever gets the page can read them.)"},
             kSourcePathOption,
+            {"--sizes", "", "FILE",
+             R"(html: show the exact sizes of blocks at each report, from this event log, which
+             memlog run --events wrote. Otherwise the blocks of a stack count at their average
+             size: reports do not hold sizes.)"},
             {"--depth", "", "N", "Only N frames of each stack, from the first of own code on."},
             kNoResolveOption,
             kSysrootOption,
@@ -490,6 +537,7 @@ const Command& export_command() {
        R"(0: written; 1: a file cannot be read or written, or the sum lacks a report; 2: a file is
        not a valid memlog, or the command line is wrong.)",
        R"(  memlog export -f html -o app.html app-4711-*.memlog
+  memlog export -f html --sizes app-4711.events -o app.html app-4711-*.memlog
   memlog export -f flamegraph -o app.svg app-4711-2.memlog
   memlog export -f flamegraph --base app-4711-2.memlog app-4711-7.memlog >grew.svg
   memlog export -f folded app-4711-2.memlog | flamegraph.pl --countname bytes >app.svg

@@ -79,4 +79,14 @@ BlockChange LiveBlocks::apply(const Event& event) {
   return change;
 }
 
+void each_report(const std::string& path, const VisitReport& visit) {
+  EventLog log(path);
+  LiveBlocks blocks;
+  Event event;
+  while (log.next(event)) {
+    blocks.apply(event);
+    if (event.kind == Kind::kReport) visit(event.number, log, blocks);
+  }
+}
+
 }  // namespace mtrace::events

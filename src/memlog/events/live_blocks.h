@@ -4,6 +4,8 @@
 #include <absl/container/flat_hash_map.h>
 
 #include <cstdint>
+#include <functional>
+#include <string>
 
 #include "events/event_log.h"
 
@@ -66,5 +68,10 @@ class LiveBlocks {
   uint64_t conflicts_ = 0;
   uint64_t unknown_frees_ = 0;
 };
+
+// Replays the log at `path` and calls visit(number, log, blocks) at each report of its process,
+// with the number of the report and the blocks that lived then. Throws what reading throws.
+using VisitReport = std::function<void(uint64_t number, const EventLog&, const LiveBlocks&)>;
+void each_report(const std::string& path, const VisitReport& visit);
 
 }  // namespace mtrace::events

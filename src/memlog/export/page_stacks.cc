@@ -79,6 +79,36 @@ ordered_json turnover_json(const analyze::Turnover& turnover) {
           number(turnover.temporary), number(turnover.timed_frees), number(turnover.lifetime())};
 }
 
+// [class, blocks, bytes, ...], or null unless they add up to what the stack held.
+ordered_json classes_json(const SizeClasses& classes, int64_t bytes, int64_t blocks) {
+  ordered_json out = ordered_json::array();
+  for (const auto& [number, sum] : classes) {
+    bytes -= static_cast<int64_t>(sum.bytes);
+    blocks -= static_cast<int64_t>(sum.blocks);
+    out.push_back(number);
+    out.push_back(sum.blocks);
+    out.push_back(countable(static_cast<int64_t>(sum.bytes)));
+  }
+  return bytes == 0 && blocks == 0 ? out : ordered_json();
+}
+
+// [state, classes, ...]: those of the stack at the states where they changed.
+ordered_json sizes_json(const std::map<size_t, StackSizes>& sizes, uint64_t stack,
+                        const Course& course) {
+  ordered_json out = ordered_json::array();
+  for (const auto& [state, stacks] : sizes) {
+    const auto found = stacks.find(stack);
+    ordered_json now = found == stacks.end()
+                           ? ordered_json()
+                           : classes_json(found->second, course.bytes[state], course.blocks[state]);
+    const bool same = out.empty() ? now.is_null() : out.back() == now;
+    if (same) continue;
+    out.push_back(state);
+    out.push_back(std::move(now));
+  }
+  return out;
+}
+
 // Numbers for texts, from 0 in the order of their first use.
 class Texts {
  public:
@@ -96,8 +126,8 @@ class Texts {
 
 class Writer {
  public:
-  Writer(const analyze::Responsible& responsible, const FindLines& lines)
-      : responsible_(responsible), lines_(lines) {}
+  explicit Writer(const PageInput& input)
+      : responsible_(*input.responsible), lines_(input.lines), sizes_(input.sizes) {}
 
   void add(const analyze::Table& table, const analyze::Row& row, const Course& course) {
     ordered_json frames = ordered_json::array();
@@ -117,7 +147,7 @@ class Writer {
                                 missing ? analyze::cut_text(row.depth) : format::kCutLine));
     }
     add(fmt::format("{:016x}", row.stack), std::move(frames), std::move(folded), course,
-        beginning_of(row, table));
+        beginning_of(row, table), sizes_json(sizes_, row.stack, course));
   }
   // What is no stack, under a name for it.
   void add(const std::string& name, const Course& course) {
@@ -133,7 +163,7 @@ class Writer {
  private:
   // `begun`: the frame whose function the thread began with; null: not known.
   void add(const std::string& id, ordered_json frames, ordered_json folded, const Course& course,
-           const ordered_json& begun = nullptr) {
+           const ordered_json& begun = nullptr, const ordered_json& sizes = ordered_json::array()) {
     ordered_json values = ordered_json::array();
     for (size_t state = 0; state < course.bytes.size(); ++state) {
       if (!course.changes(state)) continue;
@@ -142,7 +172,7 @@ class Writer {
       values.push_back(countable(course.blocks[state]));
     }
     stacks_.push_back({id, std::move(frames), std::move(values), countable(course.peak),
-                       std::move(folded), turnover_json(course.turnover), begun});
+                       std::move(folded), turnover_json(course.turnover), begun, sizes});
   }
 
   // The source lines of a frame, once.
@@ -187,6 +217,7 @@ class Writer {
 
   const analyze::Responsible& responsible_;
   const FindLines& lines_;
+  const std::map<size_t, StackSizes>& sizes_;
   Texts names_;
   Texts sources_;
   Texts modules_;
@@ -244,7 +275,7 @@ ordered_json page_stacks(const PageInput& input) {
     }
   }
   std::sort(order.begin(), order.end());
-  Writer writer(*input.responsible, input.lines);
+  Writer writer(input);
   Course rest(states);
   size_t stacks = 0;
   size_t changes = 0;

@@ -104,6 +104,7 @@ std::string report_page(const PageInput& input) {
   data["remarks"] = input.remarks;
   data["blocks"] = input.complete;
   data["peak"] = peak_json(last, input.at_peak);
+  data["exactSizes"] = !input.sizes.empty();
   data["samples"] = samples_json(input.samples);
   data["reports"] = reports_json(input.headers);
   const std::string name = plain(profile::base_name(last.program));

@@ -1,13 +1,17 @@
 // An HTML page about the reports of one process: pictures, a table, comparisons.
 #pragma once
 
+#include <absl/container/flat_hash_map.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "analyze/block_sizes.h"
 #include "analyze/responsible.h"
 #include "analyze/series.h"
 #include "profile/model.h"
@@ -24,6 +28,11 @@ struct SourceLines {
 // Returns the lines around frame `at` of a row; no texts: the file is not here.
 using FindLines = std::function<SourceLines(const analyze::Row& row, size_t at)>;
 
+// The live blocks of a stack, by class of their sizes (analyze::SizeHistogram::class_of).
+using SizeClasses = std::map<size_t, analyze::SizeClass>;
+// By id of the stack.
+using StackSizes = absl::flat_hash_map<uint64_t, SizeClasses>;
+
 struct PageInput {
   const analyze::Series& series;             // at least one state
   std::vector<profile::Header> headers;      // of the states
@@ -37,6 +46,9 @@ struct PageInput {
   const analyze::Responsible* responsible = nullptr;  // folds stacks; must be set
   FindLines lines;                                    // empty: the page has no source lines
   bool all_frames = false;                            // the page opens with all frames
+  // At each state, as far as they are known. The page takes those of a stack that add up to what
+  // its report says; other stacks count at their average size.
+  std::map<size_t, StackSizes> sizes;
 };
 
 // Returns the page. It is self-contained and loads nothing. Shows up to 20,000 stacks or 400,000

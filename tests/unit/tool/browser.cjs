@@ -160,6 +160,24 @@ async function report(browser) {
 
 const options = (page, id) => texts(page, `#${id} option`);
 
+const sizeBars = (page) => page.locator('#sizes .size').evaluateAll((bars) => bars.map((bar) => ({
+  number: Number(bar.dataset.class), blocks: Number(bar.dataset.blocks),
+  title: bar.querySelector('title').textContent,
+  height: bar.querySelector('.size-bar').height.baseVal.value,
+})));
+
+// A page that was given the sizes of some stacks' blocks.
+async function exactSizes(browser) {
+  const {page, facts} = await open(browser, url('exact.html'));
+  facts.bars = await sizeBars(page);
+  facts.key = await page.textContent('#sizes-key');
+  await page.fill('#search', 'keeper');
+  facts.found = await sizeBars(page);
+  facts.foundKey = await page.textContent('#sizes-key');
+  await page.context().close();
+  return facts;
+}
+
 async function views(browser) {
   const {page, facts} = await open(browser, url('views.html'));
   facts.about = await page.textContent('#about');
@@ -174,11 +192,7 @@ async function views(browser) {
     facts.shown[measure] = {
       rows: await rows(page, 'stacks'), text: await page.textContent('#summary'),
       titles: await texts(page, '#stacks th'), boxes: await boxes(page),
-      sizes: await page.locator('#sizes .size').evaluateAll((bars) => bars.map((bar) => ({
-        number: Number(bar.dataset.class), blocks: Number(bar.dataset.blocks),
-        title: bar.querySelector('title').textContent,
-        height: bar.querySelector('.size-bar').height.baseVal.value,
-      }))),
+      sizes: await sizeBars(page), sizesKey: await page.textContent('#sizes-key'),
       hasSizes: await page.isVisible('#sizes'), disabled: await page.isDisabled('#base'),
       report: await page.inputValue('#report'),
     };
@@ -225,7 +239,7 @@ async function inSpeedscope(browser) {
   const facts = {
     graph: await flameGraph(browser), still: await withoutScripts(browser, 'graph.svg'),
     base: await difference(browser), report: await report(browser),
-    views: await views(browser),
+    views: await views(browser), exactSizes: await exactSizes(browser),
     hostileSvg: await hostile(browser, 'hostile.svg'),
     hostilePage: await hostile(browser, 'hostile.html'),
     speedscope: await inSpeedscope(browser),

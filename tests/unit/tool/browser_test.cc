@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -109,6 +110,18 @@ std::string views_text() {
       kMain, deep);
 }
 
+// The page `views` as --sizes makes it: with the sizes of the 100 blocks of `keeper`.
+std::string with_sizes(const std::string& page) {
+  const size_t begin = page.find("id=\"data\">") + std::strlen("id=\"data\">");
+  const size_t end = page.find("</script>", begin);
+  json data = json::parse(page.substr(begin, end - begin));
+  for (json& stack : data["stacks"]) {
+    if (stack[0] == "0000000000000001") stack[7] = json::parse("[1, [4, 80, 800, 9, 20, 5600]]");
+  }
+  data["exactSizes"] = true;
+  return page.substr(0, begin) + data.dump() + page.substr(end);
+}
+
 class Browser : public testing::Test {
  protected:
   static void SetUpTestSuite() {
@@ -145,6 +158,7 @@ class Browser : public testing::Test {
     write_file(directory / "buffer.c", "one\n\ttwo(\"\\n\");  // \xff\nthree\n");
     write("html", "views.html",
           {"--source", "--source-path", directory.path(), directory / "svc-78-1.memlog"});
+    write_file(directory / "exact.html", with_sizes(read_file(directory / "views.html")));
     write("html", "hostile.html", {"--frames", "all", directory / "hostile.memlog"});
     write("speedscope", "scope.json", reports);
     facts_ =
@@ -449,6 +463,30 @@ TEST_F(Browser, BlockSizesAreBarsOfPowersOfTwo) {
             "32 to 63 bytes: 1,001 allocations, 32,050 bytes in 2 stacks");
   EXPECT_TRUE(shown["allocated"]["hasSizes"]);
   EXPECT_FALSE(shown["peak"]["hasSizes"]);
+}
+
+TEST_F(Browser, BlockSizesAreExactWhereTheyAreKnown) {
+  const json& facts = facts_["exactSizes"];
+  const auto has = [](const json& bars, const std::string& title) {
+    return std::any_of(bars.begin(), bars.end(),
+                       [&](const json& bar) { return bar["title"] == title; });
+  };
+  for (const char* bars : {"bars", "found"}) {
+    EXPECT_TRUE(has(facts[bars], "8 to 15 bytes: 80 blocks, 800 bytes in 1 stack")) << facts;
+    EXPECT_TRUE(has(facts[bars], "256 to 511 bytes: 20 blocks, 5,600 bytes in 1 stack"));
+  }
+  // The others have an average only; a search leaves them out.
+  EXPECT_TRUE(has(facts["bars"], "2,048 to 4,095 bytes: 1 block, 3,000 bytes in 1 stack"));
+  EXPECT_EQ(facts["found"].size(), 6u);
+  EXPECT_EQ(facts["key"],
+            "Sizes are exact, from the event log; stacks that it does not have count at their "
+            "average size.");
+  EXPECT_EQ(facts["foundKey"], "Sizes are exact, from the event log.");
+  const json& shown = facts_["views"]["shown"];
+  for (const char* measure : {"live", "allocated"}) {
+    EXPECT_TRUE(shown[measure]["sizesKey"].get<std::string>().starts_with(
+        "The blocks of a stack count at their average size: reports do not hold the sizes."));
+  }
 }
 
 TEST_F(Browser, ThePageIsInvertedAndShowsOneThread) {

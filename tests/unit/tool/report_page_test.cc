@@ -106,9 +106,11 @@ TEST(ReportPage, HasThePeakAndOpensOnItForABatchProgram) {
   EXPECT_EQ(page_of({"--peak", file})["peak"]["first"], true);
 }
 
-TEST(ReportPage, SourceLinesAreForThisFormatOnly) {
-  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
-           {"-f", "folded", "--source"}, {"-f", "html", "--source-path", "src"}}) {
+TEST(ReportPage, SourceLinesAndSizesAreForThisFormatOnly) {
+  for (const std::vector<std::string>& words :
+       std::vector<std::vector<std::string>>{{"-f", "folded", "--source"},
+                                             {"-f", "csv", "--sizes", "app.events"},
+                                             {"-f", "html", "--source-path", "src"}}) {
     std::vector<std::string> all = {"export", golden("app-4711-1.memlog")};
     all.insert(all.end(), words.begin(), words.end());
     EXPECT_EQ(memlog(all).status, 2) << words[1];

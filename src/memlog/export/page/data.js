@@ -3,7 +3,8 @@
 // State 0 is before the first report, state n when the nth was taken, kPeak the last peak, at which
 // only bytes are known. A stack has its values where
 // they changed, [state, bytes, blocks, state, bytes, blocks, ...]; before that it held nothing. Its
-// turnover is that of all reports together.
+// turnover is that of all reports together. `sizes`: [state, classes, state, classes, ...], where the
+// classes of its blocks' sizes changed: [class, blocks, bytes, ...], or null: not known.
 
 const kPeak = -1;
 
@@ -11,11 +12,11 @@ class Data {
   constructor(text) {
     Object.assign(this, JSON.parse(text));
     // `all`: innermost first. `folded`: the responsible frame and its callers, without libraries.
-    this.stacks = this.stacks.map(([id, frames, values, peak, folded, turnover, begun]) => {
+    this.stacks = this.stacks.map(([id, frames, values, peak, folded, turnover, begun, sizes]) => {
       const all = frames.map((frame) => this.frame(frame));
       const [allocations, bytes, temporary, freed, lifetime] = turnover;
       return {
-        id, values, peak, all, folded: folded.map((i) => ({...all[i], name: all[i].brief})),
+        id, values, peak, all, sizes, folded: folded.map((i) => ({...all[i], name: all[i].brief})),
         turnover: {allocations, bytes, temporary, freed, lifetime},
         begun: begun === null ? null : all[begun].brief,
       };
@@ -65,6 +66,15 @@ class Data {
       blocks = stack.values[i + 2];
     }
     return {bytes, blocks};
+  }
+
+  // The classes of the sizes of the stack's blocks at `state`; null: not known.
+  static sizesAt(stack, state) {
+    let classes = null;
+    for (let i = 0; i < stack.sizes.length && stack.sizes[i] <= state; i += 2) {
+      classes = stack.sizes[i + 1];
+    }
+    return classes;
   }
 
   // Each stack that holds at `state` more or less than at `base`; of turnover, each that has some.

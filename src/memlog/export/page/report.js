@@ -130,7 +130,6 @@ class Page {
 
   redraw() {
     this.drawGraph();
-    this.drawSizes();
     this.search();
   }
 
@@ -165,14 +164,23 @@ class Page {
             (measure.of ? ` in ${countText(this.data.reports.length, 'report')}` : '');
   }
 
-  // Nothing where blocks are not known, or only how they changed.
+  // Of the stacks that the search finds. Nothing where blocks are not known, or only how they
+  // changed.
   drawSizes() {
     const {measure, difference, beside} = this.drawing;
-    const classes = difference || !beside ? new Map() : sizeHistogram(this.rows);
+    const exactly = (stack) => measure.of ? null : Data.sizesAt(stack, this.state);
+    const classes = difference || !beside ? new Map() : sizeHistogram(this.table.rows, exactly);
     element('sizes-part').hidden = classes.size === 0;
-    if (classes.size !== 0) {
-      drawSizes(element('sizes'), classes, measure.of ? 'allocation' : 'block');
-    }
+    if (classes.size === 0) return;
+    const average = this.table.rows.some(({stack}) => exactly(stack) === null);
+    element('sizes-key').textContent = !average ? 'Sizes are exact, from the event log.' :
+        this.data.exactSizes && !measure.of ?
+            'Sizes are exact, from the event log; stacks that it does not have count at their ' +
+                'average size.' :
+            'The blocks of a stack count at their average size: reports do not hold the sizes. ' +
+                'memlog export --sizes takes them from an event log; memlog show --sizes reads ' +
+                'them from a running process.';
+    drawSizes(element('sizes'), classes, measure.of ? 'allocation' : 'block');
   }
 
   search() {
@@ -180,6 +188,7 @@ class Page {
     element('search').setAttribute('aria-invalid', expression === undefined);
     this.graph.search(expression ?? null);
     this.table.show(this.rows, this.drawing, expression ?? null);
+    this.drawSizes();
     element('matched').textContent = this.matchText(expression);
   }
 

@@ -1,5 +1,6 @@
 // How large blocks are: a bar for each power of two, its height the logarithm of their number. A
-// report tells the blocks and bytes of a stack, so its blocks count at their average size.
+// report tells the blocks and bytes of a stack, so its blocks count at their average size, unless an
+// event log told their sizes.
 
 const kBars = 90;     // pixels, height of the longest
 const kBelow = 18;    // for the sizes
@@ -16,17 +17,20 @@ function classText(number) {
   return least === most ? '1 byte' : `${grouped(least)} to ${grouped(most)} bytes`;
 }
 
-// By class: blocks, bytes and stacks.
-function sizeHistogram(rows) {
+// By class: blocks, bytes and stacks. `exactly`: returns the classes of a stack's blocks, or null.
+function sizeHistogram(rows, exactly) {
   const classes = new Map();
-  for (const {bytes, blocks} of rows) {
-    if (blocks <= 0 || bytes < 0) continue;
-    const number = sizeClass(bytes / blocks);
+  const count = (number, blocks, bytes) => {
     const sum = classes.get(number) ?? {blocks: 0, bytes: 0, stacks: 0};
     sum.blocks += blocks;
     sum.bytes += bytes;
     ++sum.stacks;
     classes.set(number, sum);
+  };
+  for (const {stack, bytes, blocks} of rows) {
+    if (blocks <= 0 || bytes < 0) continue;
+    const exact = exactly(stack) ?? [sizeClass(bytes / blocks), blocks, bytes];
+    for (let i = 0; i < exact.length; i += 3) count(exact[i], exact[i + 1], exact[i + 2]);
   }
   return classes;
 }
