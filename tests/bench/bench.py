@@ -130,7 +130,15 @@ class Runner:
         return sample
 
 
-def measure_program(build, program, chosen, rounds, warm_up):
+def takes_part(name, program, number, args):
+    """Whether a contender runs in this round. What sampling costs a whole program is too little
+    for a few rounds to show: those with nothing else follow."""
+    if number < args.rounds:
+        return True
+    return program.kind == workloads.REAL and name in ("base", figures.SAMPLED)
+
+
+def measure_program(program, chosen, args):
     entry = {"name": program.name, "about": program.about, "kind": program.kind,
              "depth": program.depth, "times": program.times, "unit": program.unit,
              "contenders": {}}
@@ -138,14 +146,17 @@ def measure_program(build, program, chosen, rounds, warm_up):
     with tempfile.TemporaryDirectory(prefix="mtrace-bench-") as scratch:
         if program.prepare:
             program.prepare(scratch)
-        runner = Runner(build, program, scratch)
+        runner = Runner(args.build, program, scratch)
         names = [name for name in program.contenders if name in chosen]
-        if warm_up:
+        if not args.quick:
             runner.run(chosen["base"])
+        rounds = args.rounds
+        if figures.SAMPLED in names and program.kind == workloads.REAL:
+            rounds = max(rounds, args.sampled_rounds)
         for number in range(rounds):
             # Nobody is always first, or always behind the same one.
             for name in names[number % len(names):] + names[:number % len(names)]:
-                if name in failed:
+                if name in failed or not takes_part(name, program, number, args):
                     continue
                 try:
                     sample = runner.run(chosen[name])
@@ -177,7 +188,7 @@ def measure_programs(args, chosen, results):
             continue
         begin = time.monotonic()
         try:
-            entry = measure_program(args.build, program, chosen, args.rounds, not args.quick)
+            entry = measure_program(program, chosen, args)
         except (Failed, OSError, subprocess.SubprocessError) as error:
             why = f"does not run here: {error}"
             progress(f"{program.name}: skipped, {why}")
@@ -244,6 +255,8 @@ def arguments():
     parser.add_argument("--build", default="build", help="where libmtrace.so is")
     parser.add_argument("--output", default="build/bench", help="directory for results.json")
     parser.add_argument("--rounds", type=int, help="of each program; 5, quick: 1")
+    parser.add_argument("--sampled-rounds", type=int, metavar="N",
+                        help="of each whole program under sampling; 20, quick: as --rounds")
     parser.add_argument("--only", default="", metavar="REGEX",
                         help="programs whose name matches; then nothing else is measured")
     parser.add_argument("--micro", default="", metavar="REGEX",
@@ -254,6 +267,7 @@ def arguments():
     parser.add_argument("--list", action="store_true", help="print the names of the programs")
     args = parser.parse_args()
     args.rounds = args.rounds or (1 if args.quick else 5)
+    args.sampled_rounds = args.sampled_rounds or (args.rounds if args.quick else 20)
     args.build = os.path.abspath(args.build)
     return args
 

@@ -135,7 +135,8 @@ def sections(results, made, folder):
     text += section("Our own program", own, figures.own_rows(results),
                     picture("pairs") + picture("growth"))
     text += section("Sampled", "With MTRACE_SAMPLE=512K: seconds of processor time of the whole "
-                    "process without tracing, and the ratios with it.",
+                    "process without tracing, the ratios with it, and the 95 % interval of the "
+                    "median of the sampled ratio.",
                     figures.sampled_rows(results))
     text += section("Start and end", "One run of a program that does next to nothing.",
                     figures.start_rows(results))

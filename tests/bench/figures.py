@@ -1,4 +1,5 @@
 """From measurements to figures: medians of ratios and differences within a round, and tables."""
+import math
 import re
 from statistics import median
 
@@ -21,9 +22,29 @@ def pairs(entry, name, key):
     return list(zip(base[key], series[key])) if base else []
 
 
+def ratios(entry, name, key):
+    return [there / here for here, there in pairs(entry, name, key) if here > 0]
+
+
 def ratio(entry, name, key):
-    both = [there / here for here, there in pairs(entry, name, key) if here > 0]
+    both = ratios(entry, name, key)
     return median(both) if both else None
+
+
+def interval(values):
+    """The narrowest two values, equally far from the ends, between which the median of what they
+    were drawn from lies in 95 of 100 cases, whatever its distribution: how many of n values are
+    below that median is binomial. None: fewer than six values tell no such two."""
+    count = len(values)
+    below = 0  # values to leave out at each end
+    tail = 0   # of 2^n cases, those with at most `below` values on one side
+    while 40 * (tail + math.comb(count, below)) <= 2 ** count:
+        tail += math.comb(count, below)
+        below += 1
+    if below == 0:
+        return None
+    ordered = sorted(values)
+    return ordered[below - 1], ordered[count - below]
 
 
 def added(entry, name, key):
@@ -130,14 +151,17 @@ def own_rows(results):
 
 
 def sampled_rows(results):
-    head = ["program", "cpu s", "x exact", "x sampled"]
+    head = ["program", "cpu s", "x exact", "x sampled", "95 % of its median", "rounds"]
     rows = []
     for entry in results["programs"]:
         if SAMPLED not in entry["contenders"]:
             continue
+        found = ratios(entry, SAMPLED, "cpu")
+        both = interval(found)
         rows.append([entry["name"], number(middle(entry, "base", "cpu"), 3)] +
                     [of_tool(entry, name, lambda n: number(ratio(entry, n, "cpu"), 3))
-                     for name in ("libmtrace", SAMPLED)])
+                     for name in ("libmtrace", SAMPLED)] +
+                    [f"{both[0]:.3f} to {both[1]:.3f}" if both else "-", str(len(found))])
     return head, rows
 
 

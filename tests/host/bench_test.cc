@@ -87,6 +87,40 @@ TEST_F(BenchTest, SaysWhatIsSkippedAndWhatFails) {
   }
 }
 
+// As tables of the binomial distribution have them.
+TEST_F(BenchTest, IntervalOfAMedianIsTheBinomialOne) {
+  const std::string file = temp() + "/interval.py";
+  write_file(file, "import sys\nsys.path.insert(0, '" + source_dir() +
+                       "/tests/bench')\n"
+                       "import figures\n"
+                       "for count in 0, 5, 6, 9, 20, 50:\n"
+                       "  print(figures.interval(list(range(count, 0, -1))))\n");
+  EXPECT_EQ(run(plain({"/usr/bin/python3", "-B", file})).out,
+            "None\nNone\n(1, 6)\n(2, 8)\n(6, 15)\n(18, 33)\n");
+}
+
+TEST_F(BenchTest, SamplingHasMoreRoundsAndAnInterval) {
+  const std::string driver = temp() + "/driver.py";
+  write_file(driver, "import sys\nsys.path.insert(0, '" + source_dir() +
+                         "/tests/bench')\n"
+                         "import bench, programs, contenders\n"
+                         "programs.all_programs = lambda quick: [\n"
+                         "  programs.Program('git', '', ['/bin/sh', '-c', 'echo'])]\n"
+                         "contenders.find = lambda build: ({name: contenders.Contender(name)\n"
+                         "  for name in ('base', 'libmtrace', 'libmtrace, sampled')}, [])\n"
+                         "sys.exit(bench.main())\n");
+  const Result result =
+      run(plain({"/usr/bin/python3", "-B", driver, "--quick", "--sampled-rounds", "7", "--only",
+                 ".", "--build", build_dir(), "--output", temp() + "/bench"}));
+  ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
+  EXPECT_TRUE(std::regex_search(
+      result.out, std::regex("\ngit +[0-9.]+ +[0-9.]+ +[0-9.]+ +[0-9.]+ to [0-9.]+ +7\n")))
+      << result.out;
+  EXPECT_TRUE(std::regex_search(
+      result.out, std::regex("\ngit, sampled, upper end of the median's 95 % interval +1.03 ")))
+      << result.out;
+}
+
 TEST_F(BenchTest, MicroBenchmarksRun) {
   const Result result = bench({"--micro",
                                "^(Walk/depth:10|InternKnown/stacks:100/.*|"
