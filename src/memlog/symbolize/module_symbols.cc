@@ -1,6 +1,7 @@
 #include "symbolize/module_symbols.h"
 
 #include <elfutils/libdwfl.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <optional>
@@ -34,15 +35,56 @@ std::vector<std::string> debug_directories(const SearchPath& where) {
 
 // In libdwfl's syntax: "+" checks the CRC of what a debuglink names, the empty element is the
 // directory of the file itself.
-std::string debuginfo_path(const SearchPath& where) {
+std::string debuginfo_path(const std::vector<std::string>& directories) {
   std::string path = "+:.debug";
-  for (const std::string& directory : debug_directories(where)) path += ':' + directory;
+  for (const std::string& directory : directories) path += ':' + directory;
   return path;
+}
+
+bool has_servers() {
+  const char* servers = std::getenv("DEBUGINFOD_URLS");
+  return servers != nullptr && *servers != '\0';
+}
+
+// Returns whether one of the directories has a file that the debuglink `link` of `file` may mean;
+// without a debuglink it would be `file`.debug. libdwfl looks beside `file`, in .debug there, and
+// below each of `directories` with as much of the path of `file` as there is.
+bool has_linked_file(const std::string& file, const char* link,
+                     const std::vector<std::string>& directories) {
+  const size_t end = file.rfind('/') + 1;
+  const std::string directory = file.substr(0, end);
+  const std::string name = link != nullptr ? link : file.substr(end) + ".debug";
+  const auto exists = [](const std::string& path) { return ::access(path.c_str(), F_OK) == 0; };
+  if (exists(directory + name) || exists(directory + ".debug/" + name)) return true;
+  for (const std::string& place : directories) {
+    for (size_t at = 0; at != std::string::npos; at = directory.find('/', at + 1)) {
+      if (exists(place + '/' + directory.substr(at) + '/' + name)) return true;
+    }
+  }
+  return false;
+}
+
+// As dwfl_standard_find_debuginfo(). That one loads libdebuginfod and some 30 libraries with it for
+// each module without debugging information, also where there is no server to ask: most of the time
+// that such a module takes. `data` points to the directories. `file` is null where the file that
+// several debug files share (.gnu_debugaltlink) is wanted.
+int find_debuginfo(Dwfl_Module* module, void** data, const char* name, Dwarf_Addr base,
+                   const char* file, const char* link, GElf_Word crc, char** found) {
+  const int descriptor =
+      dwfl_build_id_find_debuginfo(module, data, name, base, file, link, crc, found);
+  if (descriptor >= 0) return descriptor;
+  const auto* directories = static_cast<const std::vector<std::string>*>(*data);
+  if (file != nullptr && directories != nullptr && !has_servers() &&
+      !has_linked_file(file, link, *directories)) {
+    return -1;
+  }
+  return dwfl_standard_find_debuginfo(module, data, name, base, file, link, crc, found);
 }
 
 }  // namespace
 
 struct ModuleSymbols::State {
+  std::vector<std::string> directories;
   std::string debuginfo_path;
   char* debuginfo_path_pointer = nullptr;
   Dwfl_Callbacks callbacks = {};
@@ -94,8 +136,7 @@ ElfFile ModuleSymbols::State::find_file(const SearchPath& where, const std::stri
 
 // From the debuginfod servers that the environment names; libdwfl asks none otherwise.
 ElfFile ModuleSymbols::State::fetch(const std::string& build_id) {
-  const char* servers = std::getenv("DEBUGINFOD_URLS");
-  if (servers == nullptr || *servers == '\0') return {};
+  if (!has_servers()) return {};
   Dwfl* asking = dwfl_begin(&callbacks);
   if (asking == nullptr) return {};
   ElfFile file;
@@ -127,6 +168,9 @@ void ModuleSymbols::State::open(ElfFile file, const std::string& path) {
     module = nullptr;
     return;
   }
+  void** data = nullptr;
+  dwfl_module_info(module, &data, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr);
+  *data = &directories;
   Dwarf* debug = dwfl_module_getdwarf(module, &debug_bias);
   if (debug != nullptr) dwarf.emplace(debug);
   symbols.emplace(module);
@@ -135,10 +179,11 @@ void ModuleSymbols::State::open(ElfFile file, const std::string& path) {
 ModuleSymbols::ModuleSymbols(const SearchPath& where, const std::string& path,
                              const std::string& build_id)
     : state_(std::make_unique<State>()) {
-  state_->debuginfo_path = debuginfo_path(where);
+  state_->directories = debug_directories(where);
+  state_->debuginfo_path = debuginfo_path(state_->directories);
   state_->debuginfo_path_pointer = state_->debuginfo_path.data();
   state_->callbacks.find_elf = dwfl_build_id_find_elf;
-  state_->callbacks.find_debuginfo = dwfl_standard_find_debuginfo;
+  state_->callbacks.find_debuginfo = find_debuginfo;
   state_->callbacks.section_address = dwfl_offline_section_address;
   state_->callbacks.debuginfo_path = &state_->debuginfo_path_pointer;
   ElfFile file = state_->find_file(where, path, build_id);

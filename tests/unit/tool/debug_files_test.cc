@@ -62,6 +62,41 @@ TEST_F(DebugFiles, DebuglinkWithoutBuildIdInSymbolsDirectory) {
                marks);
 }
 
+// Below the directory of --symbols, with the path of the module or the end of it.
+TEST_F(DebugFiles, DebuglinkBelowTheSymbolsDirectory) {
+  const std::string file = build("known", "-Wl,--build-id=none");
+  const auto frames = frames_at_marks(file, file);
+  const auto marks = marks_of(file);
+  shell(
+      "cd {} && objcopy --only-keep-debug known k.dbg && strip known && "
+      "objcopy --add-gnu-debuglink=k.dbg known",
+      directory_.path());
+  for (const std::string& below :
+       {directory_.path(), "/" + std::filesystem::path(directory_.path()).filename().string()}) {
+    const std::string place = directory_ / "sym" + below;
+    shell("mkdir -p {0} && cp {1}/k.dbg {0}", place, directory_.path());
+    shell("mv {0}/k.dbg {0}/k.away", directory_.path());
+    expect_known(resolve(frames, module_line(file, ""), {"--symbols", directory_ / "sym"}), file,
+                 marks);
+    shell("mv {0}/k.away {0}/k.dbg && rm -r {0}/sym", directory_.path());
+  }
+}
+
+// It is large, and of no use without a server.
+TEST_F(DebugFiles, DebuginfodIsLoadedOnlyWhereTheEnvironmentNamesAServer) {
+  if (::dlopen("libdebuginfod.so.1", RTLD_LAZY) == nullptr) GTEST_SKIP() << "no libdebuginfod";
+  const std::string file = build("known", "-g0 -fPIE -pie");
+  const std::string report = directory_ / "report.memlog";
+  write_file(report, small_memlog({fmt::format("({}+0x1000)", file)}));
+  const auto loads = [&](const std::string& servers) {
+    return shell("DEBUGINFOD_URLS={} LD_DEBUG=files {}/memlog resolve -o /dev/null {} 2>&1",
+                 servers, build_dir(), report)
+               .find("libdebuginfod") != std::string::npos;
+  };
+  EXPECT_FALSE(loads(""));
+  EXPECT_TRUE(loads("http://127.0.0.1:1"));
+}
+
 // Moves the debugging information to DIR/.build-id/xx/yyyy.debug.
 void move_to_build_id(const std::string& file, const std::string& directory) {
   const std::string id = build_id_of(file);
