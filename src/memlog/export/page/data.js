@@ -3,8 +3,8 @@
 // State 0 is before the first report, state n when the nth was taken, kPeak the last peak, at which
 // only bytes are known. A stack has its values where
 // they changed, [state, bytes, blocks, state, bytes, blocks, ...]; before that it held nothing. Its
-// turnover is that of all reports together. `sizes`: [state, classes, state, classes, ...], where the
-// classes of its blocks' sizes changed: [class, blocks, bytes, ...], or null: not known.
+// turnover is that of all reports together. `sizes`: [state, classes, state, classes, ...], where
+// the classes of its blocks' sizes changed: [class, blocks, bytes, ...], or null: not known.
 
 const kPeak = -1;
 

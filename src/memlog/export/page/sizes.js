@@ -1,6 +1,6 @@
 // How large blocks are: a bar for each power of two, its height the logarithm of their number. A
-// report tells the blocks and bytes of a stack, so its blocks count at their average size, unless an
-// event log told their sizes.
+// report tells the blocks and bytes of a stack, so its blocks count at their average size, unless
+// an event log told their sizes.
 
 const kBars = 90;     // pixels, height of the longest
 const kBelow = 18;    // for the sizes
