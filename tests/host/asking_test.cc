@@ -290,6 +290,35 @@ TEST_F(AskingTest, WhileItWaitsForAChild) {
   EXPECT_TRUE(process.wait().exited(5));
 }
 
+// A signal that comes while a thread is borrowed ends the call that waited for it: its handler does
+// not run before the thread is back in the call.
+TEST_F(AskingTest, ASignalForTheBorrowedThread) {
+  for (const char* const call : {"sigsuspend", "pause"}) {
+    const std::string number =
+        std::to_string(call == std::string("pause") ? SYS_pause : SYS_rt_sigsuspend) + " ";
+    // Before each change of its registers: that is when memlog lets it run.
+    for (int moment = 1; moment <= 6; ++moment) {
+      Process process(traced({program("awaits_signal"), call}));
+      process.read_until("ready");
+      wait_until("the call", [&] {
+        return read_file("/proc/" + std::to_string(process.pid()) + "/syscall").starts_with(number);
+      });
+      int changes = 0;
+      run_stepwise(tool({"report", std::to_string(process.pid())}), [&](const ToolCall& made) {
+        if (made.number != SYS_ptrace || made.arguments[0] != PTRACE_SETREGS || made.made) {
+          return true;
+        }
+        if (++changes == moment) process.send(SIGUSR2);
+        return true;
+      });
+      EXPECT_GE(changes, 4) << "no thread was borrowed";
+      if (changes < moment) process.send(SIGUSR2);
+      const Result result = process.wait();
+      EXPECT_TRUE(result.exited(0)) << call << ", moment " << moment << ": " << result.how();
+    }
+  }
+}
+
 // Calls that no handled signal leaves alone go on, with a ledger and without.
 TEST_F(AskingTest, WaitingCallsAreNotInterrupted) {
   for (const char* mode : {"poll", "select", "epoll"}) {

@@ -24,7 +24,7 @@ bool begins_again(long long result) {
 
 }  // namespace
 
-uint64_t BorrowedThread::code_size() { return stub_code(0).size(); }
+uint64_t BorrowedThread::code_size() { return stub_code(0, 0).size(); }
 
 BorrowedThread::BorrowedThread(Tasks& tasks, TargetMemory& memory, pid_t tid, Range cave,
                                std::string cave_bytes, Clock::time_point deadline)
@@ -34,7 +34,9 @@ BorrowedThread::BorrowedThread(Tasks& tasks, TargetMemory& memory, pid_t tid, Ra
       cave_(cave),
       deadline_(deadline),
       cave_bytes_(std::move(cave_bytes)) {
-  if (!Tasks::registers(tid, &before_)) throw AttachError("has ended");
+  if (!Tasks::registers(tid, &before_) || !Tasks::signal_mask(tid, &mask_)) {
+    throw AttachError("has ended");
+  }
   user_regs_struct start = before_;
   // If memlog is killed, the system call must start again with all its arguments.
   if (static_cast<long long>(start.orig_rax) >= 0 &&
@@ -46,6 +48,9 @@ BorrowedThread::BorrowedThread(Tasks& tasks, TargetMemory& memory, pid_t tid, Ra
   start.rip = cave.begin;
   start.orig_rax = ~uint64_t{0};
   held_ = Tasks::set_registers(tid, start);
+  // A handler that ran now would leave a call like sigsuspend waiting for the signal that it has
+  // already had. A blocked signal ends the call when the thread is back in it.
+  held_ = held_ && Tasks::set_signal_mask(tid, ~uint64_t{0});
   if (!held_) throw AttachError("has ended");
   run_to(stub_places().command);
   park();
@@ -68,7 +73,7 @@ void BorrowedThread::write_code(uint64_t resume) {
     throw AttachError(fmt::format(
         "has data at 0x{:x}, in the rest of a page of code that should be unused", cave_.begin));
   }
-  const std::string code = stub_code(resume);
+  const std::string code = stub_code(resume, mask_);
   if (!memory_.write(cave_.begin, code.data(), code.size())) {
     throw AttachError(fmt::format("cannot be written to: {}", std::strerror(errno)));
   }
@@ -170,6 +175,7 @@ void BorrowedThread::give_back() {
   held_ = false;
   if (!tasks_.interrupt(tid_, deadline_)) throw AttachError("does not stop again");
   if (!is_same_program()) return;
+  Tasks::set_signal_mask(tid_, mask_);
   Tasks::set_registers(tid_, before_);
   memory_.write(cave_.begin, cave_bytes_.data(), cave_bytes_.size());
 }

@@ -55,6 +55,7 @@ class BorrowedThread {
   Range cave_;
   Clock::time_point deadline_;
   user_regs_struct before_ = {};
+  uint64_t mask_ = 0;
   std::string cave_bytes_;
   uint64_t scratch_ = 0;
   uint64_t used_ = 0;

@@ -11,6 +11,7 @@ extern const char mtrace_stub_begin[];
 extern const char mtrace_stub_command[];
 extern const char mtrace_stub_end[];
 extern const char mtrace_stub_resume[];
+extern const char mtrace_stub_mask[];
 extern const char mtrace_stub_last[];
 }
 
@@ -40,11 +41,11 @@ mtrace_stub_begin:
   push %r15
   cld
   sub $16, %rsp
-  movq $-1, 8(%rsp)
+  movq $-1, (%rsp)
   mov $14, %eax
   mov $2, %edi
-  lea 8(%rsp), %rsi
-  mov %rsp, %rdx
+  mov %rsp, %rsi
+  xor %edx, %edx
   mov $8, %r10d
   syscall
   mov $9, %eax
@@ -104,15 +105,15 @@ mtrace_stub_command:
   mov $0x80000, %esi
   syscall
 3:
-  mov $14, %eax
-  mov $2, %edi
-  mov %rsp, %rsi
-  xor %edx, %edx
-  mov $8, %r10d
-  syscall
   mov $39, %eax
   syscall
 mtrace_stub_end:
+  mov $14, %eax
+  mov $2, %edi
+  lea mtrace_stub_mask(%rip), %rsi
+  xor %edx, %edx
+  mov $8, %r10d
+  syscall
   add $16, %rsp
   pop %r15
   pop %r14
@@ -134,6 +135,8 @@ mtrace_stub_end:
   jmp *mtrace_stub_resume(%rip)
 mtrace_stub_resume:
   .quad 0
+mtrace_stub_mask:
+  .quad 0
 mtrace_stub_last:
   .popsection
 )");
@@ -151,14 +154,15 @@ const StubPlaces& stub_places() {
   return places;
 }
 
-std::string stub_code(uint64_t resume) {
+std::string stub_code(uint64_t resume, uint64_t mask) {
   std::string code(mtrace_stub_begin, mtrace_stub_last);
   std::memcpy(code.data() + offset_of(mtrace_stub_resume), &resume, sizeof resume);
+  std::memcpy(code.data() + offset_of(mtrace_stub_mask), &mask, sizeof mask);
   return code;
 }
 
 bool is_stub_code(const std::string& bytes) {
-  const std::string code = stub_code(0);
+  const std::string code = stub_code(0, 0);
   return bytes.size() == code.size() && bytes.compare(0, offset_of(mtrace_stub_resume), code, 0,
                                                       offset_of(mtrace_stub_resume)) == 0;
 }

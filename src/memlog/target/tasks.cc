@@ -34,8 +34,8 @@ bool is_own_child(pid_t pid) {
 // too, whatever it asks for.
 bool has_ended(pid_t tid) {
   siginfo_t info = {};
-  const int found = ::waitid(P_PID, static_cast<id_t>(tid), &info,
-                             WEXITED | WNOHANG | WNOWAIT | __WALL);
+  const int found =
+      ::waitid(P_PID, static_cast<id_t>(tid), &info, WEXITED | WNOHANG | WNOWAIT | __WALL);
   return found == 0 && info.si_pid == tid &&
          (info.si_code == CLD_EXITED || info.si_code == CLD_KILLED || info.si_code == CLD_DUMPED);
 }
@@ -251,6 +251,14 @@ bool Tasks::registers(pid_t tid, user_regs_struct* registers) {
 
 bool Tasks::set_registers(pid_t tid, const user_regs_struct& registers) {
   return ::ptrace(PTRACE_SETREGS, tid, nullptr, &registers) == 0;
+}
+
+bool Tasks::signal_mask(pid_t tid, uint64_t* mask) {
+  return ::ptrace(PTRACE_GETSIGMASK, tid, sizeof *mask, mask) == 0;
+}
+
+bool Tasks::set_signal_mask(pid_t tid, uint64_t mask) {
+  return ::ptrace(PTRACE_SETSIGMASK, tid, sizeof mask, &mask) == 0;
 }
 
 void Tasks::hand_over_signals() {

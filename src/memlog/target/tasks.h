@@ -49,6 +49,10 @@ class Tasks {
 
   static bool registers(pid_t tid, user_regs_struct* registers);
   static bool set_registers(pid_t tid, const user_regs_struct& registers);
+  // Of a stopped thread; bit n - 1: signal n is blocked. In a call with a mask of its own
+  // (sigsuspend, ppoll), the mask that the thread has outside of it.
+  static bool signal_mask(pid_t tid, uint64_t* mask);
+  static bool set_signal_mask(pid_t tid, uint64_t mask);
 
   // Holds the next process that a stopped thread makes by clone(2) before it runs; cloned() is its
   // pid. `on` false: no longer.
