@@ -73,6 +73,7 @@ inline constexpr char kEventsParentLog[] = "parent-log";
 inline constexpr char kEventsParentTime[] =
     "parent-time";  // nanoseconds since 1970; so is the next
 inline constexpr char kEventsStarted[] = "started";
+inline constexpr char kEventsProcessStarted[] = "process-started";
 inline constexpr char kEventsLibrary[] = "library";
 inline constexpr char kEventsHost[] = "host";
 inline constexpr char kEventsBootId[] = "boot-id";

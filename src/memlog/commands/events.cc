@@ -141,6 +141,9 @@ class Printer {
                          profile::escaped(header.parent_log, ""),
                          profile::time_text(header.parent_time));
     }
+    if (header.process_started != 0) {
+      out += fmt::format("process-started: {}\n", profile::time_text(header.process_started));
+    }
     out += fmt::format("started: {}\nlibrary: {}\nhost: {}\n", profile::time_text(header.started),
                        profile::escaped(header.library, ""), profile::escaped(header.host, ""));
     print(streams_, out);

@@ -16,8 +16,8 @@ namespace mtrace::cli {
 namespace {
 
 constexpr char kText[] = R"(
-Answers questions in SQL. SQLite runs the query; its tables are read from the reports, directories
-with reports, ledgers and running processes (pid or name) that are named, while the query runs.
+Answers questions in SQL. SQLite runs the query; its tables are read from the reports, event logs,
+directories with these, ledgers and running processes (pid or name) that are named, while it runs.
 Nothing is imported first, and nothing can be changed. Without FILE, the directory is that of
 MTRACE_OUTPUT, or else the current one. memlog sql .schema lists the tables and their columns, with
 units; memlog sql .functions the functions that spare a join: own_frame(stack), stack_text(stack),
@@ -29,7 +29,7 @@ history and completion (Tab). There .help lists the commands. Ctrl-C ends a quer
 The first operand is the query if it has a blank or parenthesis, or begins with a point, and there
 is no such file. A running process is read when memlog starts: all queries see the same state.
 
-A damaged report ends the query: sums without it would be wrong. Large sorts go through a temporary
+A damaged report or event log ends the query: sums without it would be wrong. Large sorts go through a temporary
 file in SQLITE_TMPDIR, TMPDIR or /var/tmp.
 )";
 
@@ -123,6 +123,7 @@ const Command& sql_command() {
        R"(  memlog sql "select own_frame(stack), sum(bytes) from entries group by 1 order by 2 desc"
   memlog sql "select file, live_bytes from reports" app-4711-*.memlog
   memlog sql --format csv "select * from allocations where size > 1e6" 4711
+  memlog sql "select call, count(*) from allocations group by 1" app-4711.events
   memlog sql --save app.db reports/
   memlog sql .schema
   memlog sql reports/

@@ -43,6 +43,7 @@ void set_key(EventHeader& header, std::string_view key, std::string_view value) 
   }
   if (key == format::kEventsParentTime) header.parent_time = number_of(value);
   if (key == format::kEventsStarted) header.started = number_of(value);
+  if (key == format::kEventsProcessStarted) header.process_started = number_of(value);
 }
 
 // A time that cannot be represented is a damaged one.
@@ -337,10 +338,20 @@ bool EventLog::next(Event& event) {
   }
 }
 
+bool EventLog::skip_chunk() {
+  const bool any = state_->next_chunk();
+  state_->left = 0;
+  return any;
+}
+
 const std::string& EventLog::path() const { return state_->file.path(); }
 const EventHeader& EventLog::header() const { return state_->header; }
 const EventStack& EventLog::stack(uint32_t number) const {
   return state_->stacks[number < state_->stacks.size() ? number : 0];
+}
+const char* EventLog::call(uint32_t number, uint8_t hook) const {
+  const std::string& known = stack(number).call;
+  return known.empty() ? format::kCallNames[hook] : known.c_str();
 }
 uint32_t EventLog::stack_count() const { return static_cast<uint32_t>(state_->stacks.size() - 1); }
 const std::vector<profile::Module>& EventLog::modules() const { return state_->modules; }

@@ -71,8 +71,10 @@ struct EventHeader {
   int64_t parent = 0;        // pid; 0: this process was not made by fork
   std::string parent_log;    // file name of the parent's log; empty: none
   uint64_t parent_time = 0;  // the fork, nanoseconds since 1970
-  uint64_t started = 0;      // nanoseconds since 1970
-  std::string library;       // as in memlogs; so are the next two
+  uint64_t started = 0;      // of the log, nanoseconds since 1970
+  // Of the process, as reports have it, nanoseconds since 1970; 0: not known.
+  uint64_t process_started = 0;
+  std::string library;  // as in memlogs; so are the next two
   std::string host;
   std::string boot_id;
 };
@@ -89,11 +91,17 @@ class EventLog {
   // Stores the next event. False: the end of what the file holds now; when the file grows, a later
   // call returns more. Skips damaged chunks and counts them.
   bool next(Event& event);
+  // Goes behind the next chunk, and reads only what it defines: stacks and modules. False: as
+  // next().
+  bool skip_chunk();
 
   const std::string& path() const;
   const EventHeader& header() const;
   // What next() has met so far. Stacks and threads are numbered from 1, without gaps.
   const EventStack& stack(uint32_t number) const;
+  // Returns the function that the program called to allocate at `stack`, if `hook` counted it: new,
+  // although that reached malloc.
+  const char* call(uint32_t stack, uint8_t hook) const;
   uint32_t stack_count() const;  // the highest number met
   const std::vector<profile::Module>& modules() const;
   const EventThread& thread(uint32_t number) const;

@@ -7,6 +7,7 @@ void LiveBlocks::begin(const Event& event, const LiveBlock* chained, BlockChange
   fresh.requested = event.requested;
   fresh.usable = event.usable;
   fresh.time = event.time;
+  fresh.id = ++begun_;
   fresh.chain = chained != nullptr ? chained->chain : ++chains_;
   fresh.step = chained != nullptr ? chained->step + 1 : 0;
   fresh.stack = event.stack;

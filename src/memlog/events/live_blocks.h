@@ -15,7 +15,8 @@ struct LiveBlock {
   uint64_t requested = 0;  // bytes
   uint64_t usable = 0;     // bytes
   uint64_t time = 0;       // of the allocation, nanoseconds since 1970
-  uint64_t chain = 0;      // the event that began it: reallocs keep it. From 1
+  uint64_t id = 0;         // number in the order of allocation, reallocs too. From 1
+  uint64_t chain = 0;      // number of the chain that it began: reallocs keep it. From 1
   uint32_t step = 0;       // reallocs since then
   uint32_t stack = 0;
   uint32_t thread = 0;
@@ -64,6 +65,7 @@ class LiveBlocks {
   absl::flat_hash_map<uint64_t, LiveBlock> blocks_;  // by address
   absl::flat_hash_map<uint32_t, Moving> moving_;     // by thread
   absl::flat_hash_map<uint32_t, uint64_t> last_;     // address that the thread allocated last
+  uint64_t begun_ = 0;
   uint64_t chains_ = 0;
   uint64_t conflicts_ = 0;
   uint64_t unknown_frees_ = 0;

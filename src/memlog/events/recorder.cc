@@ -230,6 +230,7 @@ class Recorder {
       put(format::kEventsParentTime, std::to_string(header_.parent_time));
     }
     put(format::kEventsStarted, std::to_string(start_of(header_)));
+    put(format::kEventsProcessStarted, std::to_string(header_.started));
     put(format::kEventsLibrary, profile::array_text(header_.library));
     put(format::kEventsHost, profile::array_text(header_.node));
     put(format::kEventsBootId, profile::array_text(header_.boot_id));

@@ -181,7 +181,8 @@ class Text : private profile::MemlogText {
     if (header.parent != 0) line("# {}: {}", format::kKeyParent, header.parent);
     line("# {}: {}", format::kKeySeq, replay_.reports() + (replay_.at_report() ? 0 : 1));
     line("# {}: snapshot", format::kKeyTrigger);
-    line("# {}: {}", format::kKeyStarted, profile::time_text(header.started));
+    line("# {}: {}", format::kKeyStarted,
+         profile::time_text(header.process_started != 0 ? header.process_started : header.started));
     line("# {}: {}", format::kKeyTaken, profile::time_text(taken_));
     if (header.parent != 0) line("# {}: 0 bytes 0 blocks", format::kKeyInherited);
     line("# {}: {:+} bytes {:+} blocks", format::kKeyDelta, total.bytes(), total.blocks());

@@ -17,7 +17,8 @@ constexpr auto kText = Type::kText;
 struct ProcessRow {
   size_t number;  // from 1
   const Process* process;
-  ReportPointer last;  // the last report
+  profile::Header header;  // of the last report, or what the event log says
+  std::string log;         // path of the event log; empty: none
 };
 
 std::string host_name(const std::string& host) { return host.substr(0, host.find(' ')); }
@@ -30,24 +31,35 @@ RowTable<ProcessRow>::Columns process_columns() {
       {{"program", kText, "path of the executable"},
        [](const Row& row, Cell cell) { cell.text(row.process->program); }},
       {{"command", kText, "arguments, escaped as in a memlog; null: not kept"},
-       [](const Row& row, Cell cell) { cell.known(row.last->header().command); }},
+       [](const Row& row, Cell cell) { cell.known(row.header.command); }},
       {{"pid", kInteger, "process id"},
        [](const Row& row, Cell cell) { cell.number(row.process->pid); }},
       {{"parent", kInteger, "pid of the process that forked it; null: it was not forked"},
        [](const Row& row, Cell cell) {
-         if (row.last->header().parent) cell.number(*row.last->header().parent);
+         if (row.header.parent) cell.number(*row.header.parent);
        }},
       {{"started_at", kInteger, "time of its start or fork, ns since 1970"},
        [](const Row& row, Cell cell) { cell.known(nanoseconds_of(row.process->started)); }},
       {{"host", kText, "name of the machine"},
-       [](const Row& row, Cell cell) { cell.known(host_name(row.last->header().host)); }},
+       [](const Row& row, Cell cell) { cell.known(host_name(row.header.host)); }},
       {{"library", kText, "version of mtrace, allocator, and options"},
-       [](const Row& row, Cell cell) { cell.known(row.last->header().library); }},
+       [](const Row& row, Cell cell) { cell.known(row.header.library); }},
       {{"sampled_bytes", kInteger, "bytes from sample to sample, on average; null: exact"},
-       [](const Row& row, Cell cell) { cell.known(row.last->header().sampled.value_or(0)); }},
+       [](const Row& row, Cell cell) { cell.known(row.header.sampled.value_or(0)); }},
       {{"reports", kInteger, "number of its reports"},
        [](const Row& row, Cell cell) { cell.number(row.process->reports.size()); }},
+      {{"event_log", kText, "its event log; null: none"},
+       [](const Row& row, Cell cell) { cell.known(row.log); }},
   };
+}
+
+profile::Header header_of(const events::EventHeader& log) {
+  profile::Header header;
+  header.command = log.command;
+  if (log.parent != 0) header.parent = log.parent;
+  header.host = log.host;
+  header.library = log.library;
+  return header;
 }
 
 std::vector<ProcessRow> process_rows(const Data& data, const Constraints& constraints) {
@@ -57,7 +69,11 @@ std::vector<ProcessRow> process_rows(const Data& data, const Constraints& constr
   for (size_t i = 0; i < all.size(); ++i) {
     data.check();
     if (!wanted.holds(static_cast<int64_t>(i + 1))) continue;
-    rows.push_back({i + 1, &all[i], data.sources.report(all[i].reports.back())});
+    rows.push_back({i + 1, &all[i],
+                    all[i].reports.empty()
+                        ? header_of(data.sources.logs()[all[i].logs.front()].header)
+                        : data.sources.report(all[i].reports.back())->header(),
+                    all[i].logs.empty() ? "" : data.sources.logs()[all[i].logs.front()].path});
   }
   return rows;
 }
@@ -195,6 +211,15 @@ RowTable<ModuleRow>::Columns module_columns() {
 std::vector<ModuleRow> module_rows(const Data& data, const Constraints& constraints) {
   std::vector<ModuleRow> rows;
   const Constraints::Range of = constraints.range("process");
+  for (const EventSource& source : data.sources.logs()) {
+    const bool reported = !data.sources.processes()[source.process].reports.empty();
+    if (reported || !of.holds(static_cast<int64_t>(source.process + 1))) continue;
+    events::EventLog log(source.path);
+    while (log.skip_chunk()) data.check();
+    for (const profile::Module& module : log.modules()) {
+      if (module.described) rows.push_back({source.process + 1, module});
+    }
+  }
   size_t first = 0;  // of the process
   for (size_t i = 0; i < data.sources.reports().size(); ++i) {
     data.check();

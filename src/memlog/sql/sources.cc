@@ -6,16 +6,20 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cstring>
+#include <filesystem>
 #include <stdexcept>
 #include <tuple>
 
 #include "collect/reports.h"
+#include "format/event_log.h"
 #include "format/memlog.h"
 #include "live/known_ledger.h"
 #include "live/ledger_modules.h"
 #include "profile/compression.h"
 #include "profile/input.h"
 #include "profile/reader.h"
+#include "sql/instant.h"
 #include "target/ledgers.h"
 
 namespace mtrace::sql {
@@ -28,15 +32,33 @@ auto process_of(const collect::Listed& report) {
   return std::tie(report.started, report.pid, report.program);
 }
 
-bool is_ledger(const std::string& path) {
-  uint64_t magic = 0;
+// The first bytes of the text of a file; fewer if it is not there or shorter.
+std::string head_of(const std::string& path) {
+  auto input = profile::Input::of_file(path);
+  std::string head(sizeof(uint64_t), '\0');
   try {
-    auto input = profile::Input::of_file(path);
-    return input && input->read(reinterpret_cast<char*>(&magic), sizeof magic) == sizeof magic &&
-           magic == format::kLedgerMagic;
+    head.resize(input ? input->read(head.data(), head.size()) : 0);
   } catch (const profile::DamagedCompression&) {
-    return false;  // reading the report says what is wrong with it
+    head.clear();  // reading it says what is wrong with it
   }
+  return head;
+}
+
+bool is_ledger(const std::string& head) {
+  uint64_t magic = 0;
+  if (head.size() == sizeof magic) std::memcpy(&magic, head.data(), sizeof magic);
+  return magic == format::kLedgerMagic;
+}
+
+std::vector<std::string> logs_in(const std::string& directory) {
+  std::vector<std::string> paths;
+  std::error_code ignored;  // the reports of the directory are read, too, and say what is wrong
+  for (const auto& file : std::filesystem::directory_iterator(directory, ignored)) {
+    const std::string path = directory == "." ? file.path().filename() : file.path();
+    if (path.ends_with(format::kEventsSuffix)) paths.push_back(path);
+  }
+  std::sort(paths.begin(), paths.end());
+  return paths;
 }
 
 std::vector<LiveBlock> blocks_of(const live::LedgerFile& file) {
@@ -127,16 +149,23 @@ void Sources::add(const std::string& operand) {
     if (!path) return add_ledger(target::Target(operand).ledger(), true);
   } else if (S_ISDIR(state.st_mode)) {
     return add_directory(operand);
-  } else if (is_ledger(operand)) {
-    return add_ledger(live::LedgerFile(operand), false);
+  } else {
+    const std::string head = head_of(operand);
+    if (is_ledger(head)) return add_ledger(live::LedgerFile(operand), false);
+    if (head.starts_with(format::kEventHeaderMark)) {
+      logs_.push_back({operand, events::EventLog(operand).header()});
+      return;
+    }
   }
   reports_.push_back({collect::Reports::look(operand), 0, nullptr});
 }
 
 void Sources::add_directory(const std::string& path) {
-  for (const std::string& file : collect::Reports::files({path}, true)) {
-    reports_.push_back({collect::Reports::look(file), 0, nullptr});
-  }
+  const std::vector<std::string> logs = logs_in(path);
+  for (const std::string& log : logs) logs_.push_back({log, events::EventLog(log).header()});
+  const std::vector<collect::Listed> reports = collect::list_memlogs(path);
+  if (logs.empty() && reports.empty()) collect::Reports::files({path}, true);  // says so
+  for (const collect::Listed& one : reports) reports_.push_back({one, 0, nullptr});
 }
 
 void Sources::add_ledger(const live::LedgerFile& file, bool running) {
@@ -167,6 +196,23 @@ void Sources::arrange() {
     add_process({std::move_iterator(from), std::move_iterator(to)});
     from = to;
   }
+  arrange_logs();
+}
+
+void Sources::arrange_logs() {
+  for (size_t i = 0; i < logs_.size(); ++i) {
+    const events::EventHeader& header = logs_[i].header;
+    const uint64_t start = header.process_started != 0 ? header.process_started : header.started;
+    const std::string started = time_text(static_cast<int64_t>(start / 1000 * 1000));
+    auto process = std::find_if(processes_.begin(), processes_.end(), [&](const Process& one) {
+      return one.pid == header.pid && one.program == header.program && one.started == started;
+    });
+    if (process == processes_.end()) {
+      process = processes_.insert(process, {header.program, started, header.pid, {}, {}});
+    }
+    logs_[i].process = static_cast<size_t>(process - processes_.begin());
+    process->logs.push_back(i);
+  }
 }
 
 void Sources::add_process(std::vector<ReportSource> reports) {
@@ -179,7 +225,7 @@ void Sources::add_process(std::vector<ReportSource> reports) {
                 [&](const ReportSource& one) { return contained.contains(one.listed.path); });
 
   const collect::Listed& first = reports.front().listed;
-  Process process = {first.program, first.started, first.pid, {}};
+  Process process = {first.program, first.started, first.pid, {}, {}};
   for (ReportSource& one : reports) {
     if (!process.reports.empty()) {
       const ReportSource& before = reports_.back();

@@ -1,5 +1,5 @@
-// What the operands of memlog sql name: reports, ledgers of running or killed processes, and the
-// processes that they are about.
+// What the operands of memlog sql name: reports, event logs, ledgers of running or killed
+// processes, and the processes that they are about.
 #pragma once
 
 #include <cstddef>
@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "collect/catalog.h"
+#include "events/event_log.h"
 #include "live/ledger_file.h"
 #include "profile/known_stacks.h"
 #include "profile/model.h"
@@ -55,24 +56,33 @@ struct ReportSource {
   std::shared_ptr<Snapshot> ledger;  // null: a file
 };
 
+// An event log.
+struct EventSource {
+  std::string path;
+  events::EventHeader header;
+  size_t process = 0;  // index into Sources::processes()
+};
+
 struct Process {
   std::string program;
   std::string started;
   int64_t pid = 0;
   std::vector<size_t> reports;  // indices, in order of their numbers
+  std::vector<size_t> logs;     // indices
 };
 
 class Sources {
  public:
   Sources() = default;  // no processes
-  // An operand is a report, a directory with reports, a ledger, or the pid or name of a running
-  // process; without operands, the directory of MTRACE_OUTPUT. Reads only the beginnings of
+  // An operand is a report, an event log, a directory with these, a ledger, or the pid or name of a
+  // running process; without operands, the directory of MTRACE_OUTPUT. Reads only the beginnings of
   // reports, and ledgers whole. Throws FileError, FormatError, std::runtime_error.
   explicit Sources(const std::vector<std::string>& operands);
 
   const std::vector<Process>& processes() const { return processes_; }
   // By process and number.
   const std::vector<ReportSource>& reports() const { return reports_; }
+  const std::vector<EventSource>& logs() const { return logs_; }
 
   // Reads a report; the last ones stay in memory. Throws FileError, FormatError.
   ReportPointer report(size_t index);
@@ -83,9 +93,11 @@ class Sources {
   void add_ledger(const live::LedgerFile& file, bool running);
   void arrange();
   void add_process(std::vector<ReportSource> reports);
+  void arrange_logs();
 
   std::vector<Process> processes_;
   std::vector<ReportSource> reports_;
+  std::vector<EventSource> logs_;
   profile::KnownStacks known_;
   std::deque<std::pair<size_t, ReportPointer>> kept_;  // the last one read first
 };

@@ -32,11 +32,24 @@ std::optional<size_t> StackBook::find(std::string_view id) {
   return number ? find(*number) : std::nullopt;
 }
 
-void StackBook::read() {
-  if (read_) return;
+void StackBook::read_reports() {
+  if (reports_read_) return;
+  reports_read_ = true;
   terminal::Progress progress(sources_.reports().size());
   for (size_t i = 0; i < sources_.reports().size(); ++i, progress.step()) {
     learn(sources_.report(i)->memlog());
+  }
+}
+
+void StackBook::read() {
+  if (read_) return;
+  read_reports();
+  for (const EventSource& source : sources_.logs()) {
+    events::EventLog log(source.path);
+    while (log.skip_chunk()) {
+    }
+    uint32_t known = 0;
+    learn(log, log.stack_count(), known);
   }
   read_ = true;
 }
@@ -54,6 +67,26 @@ void StackBook::learn(const profile::Memlog& memlog) {
   fresh.header = memlog.header;
   fresh.modules = memlog.modules;
   pending_.push_back(std::move(fresh));
+}
+
+void StackBook::learn(const events::EventLog& log, uint32_t stack, uint32_t& known) {
+  if (stack <= known) return;
+  read_reports();  // which may have names that cannot be looked up any more
+  profile::Memlog memlog;
+  memlog.header.program = log.header().program;
+  memlog.header.pid = log.header().pid;
+  memlog.header.boot_id = log.header().boot_id;
+  for (uint32_t number = known + 1; number <= log.stack_count(); ++number) {
+    const events::EventStack& one = log.stack(number);
+    profile::Entry entry;
+    entry.stack = one.id;
+    entry.frames = one.frames;
+    entry.cut = one.cut;
+    memlog.entries.push_back(std::move(entry));
+  }
+  known = log.stack_count();
+  memlog.modules = log.modules();
+  learn(memlog);
 }
 
 void StackBook::name_pending() {

@@ -11,6 +11,7 @@
 
 #include "analyze/responsible.h"
 #include "analyze/table.h"
+#include "events/event_log.h"
 #include "sql/sources.h"
 #include "symbolize/symbolizer.h"
 
@@ -32,6 +33,9 @@ class StackBook {
   // Adds the stacks of a report that are new, and looks up their names once one of them is asked
   // for: to open a module costs more than to look up a thousand addresses in it.
   void learn(const profile::Memlog& memlog);
+  // Does so with the stacks of an event log that it has met behind the first `known`, if `stack` is
+  // one of those; then `known` is their number.
+  void learn(const events::EventLog& log, uint32_t stack, uint32_t& known);
 
   // Returns the stacks of all sources, a row without numbers each, in the order in which they were
   // met. Throws what reading the sources throws.
@@ -54,12 +58,14 @@ class StackBook {
   const analyze::Responsible& responsible() const { return *options_.responsible; }
 
  private:
+  void read_reports();
   void read();
   void name_pending();
 
   Sources& sources_;
   NameOptions options_;
   symbolize::Symbolizer symbolizer_;
+  bool reports_read_ = false;
   bool read_ = false;                            // all sources
   std::vector<profile::Memlog> pending_;         // stacks whose names were not looked up
   analyze::Table table_;                         // the others

@@ -8,6 +8,7 @@ Tables all_tables(const Data& data) {
   add_entry_table(tables, data);
   add_stack_tables(tables, data);
   add_allocation_table(tables, data);
+  add_event_tables(tables, data);
   add_time_tables(tables, data);
   return tables;
 }

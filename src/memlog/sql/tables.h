@@ -25,11 +25,15 @@ struct Data {
 
 using Tables = std::vector<std::unique_ptr<Table>>;
 
+// What Table::pass is for tables that read event logs.
+inline constexpr double kLogPass = 1e6;
+
 // Each appends tables; `data` must outlive them.
 void add_process_tables(Tables& tables, const Data& data);    // processes, reports, modules
 void add_entry_table(Tables& tables, const Data& data);       // entries
 void add_stack_tables(Tables& tables, const Data& data);      // stacks, frames
 void add_allocation_table(Tables& tables, const Data& data);  // allocations
+void add_event_tables(Tables& tables, const Data& data);      // events, threads
 void add_time_tables(Tables& tables, const Data& data);       // markers, memory
 
 // Returns all of them.

@@ -2,7 +2,9 @@
 #include <algorithm>
 
 #include "collect/timelines.h"
+#include "events/live_blocks.h"
 #include "sql/instant.h"
+#include "sql/logged_events.h"
 #include "sql/row_table.h"
 #include "sql/tables.h"
 
@@ -17,7 +19,7 @@ struct MarkerRow {
   uint64_t at;     // nanoseconds since 1970
   const char* kind;
   std::string text;
-  size_t report;  // from 1
+  size_t report;  // from 1; 0: it is from an event log
 };
 
 RowTable<MarkerRow>::Columns marker_columns() {
@@ -30,14 +32,33 @@ RowTable<MarkerRow>::Columns marker_columns() {
        [](const Row& row, Cell cell) { cell.text(row.kind); }},
       {{"text", kText, "the label of the report, or the note; null: none"},
        [](const Row& row, Cell cell) { cell.known(row.text); }},
-      {{"report", kInteger, "the report, or the one that has the note"},
-       [](const Row& row, Cell cell) { cell.number(row.report); }},
+      {{"report", kInteger, "the report, or the one that has the note; null: from an event log"},
+       [](const Row& row, Cell cell) { cell.known(uint64_t{row.report}); }},
   };
+}
+
+// The markers of a process that has an event log and no report.
+void add_logged_markers(const EventSource& source, const Data& data, std::vector<MarkerRow>& rows) {
+  const size_t process = source.process + 1;
+  LoggedEvents logged(source.path, data);
+  for (events::Event event; logged.next(event);) {
+    if (event.kind == events::Kind::kNote) {
+      rows.push_back({process, event.time, "note", std::string(event.text), 0});
+    } else if (event.kind == events::Kind::kReport) {
+      rows.push_back({process, event.time, "report", std::string(event.text), 0});
+    }
+  }
 }
 
 std::vector<MarkerRow> marker_rows(const Data& data, const Constraints& constraints) {
   std::vector<MarkerRow> rows;
   const Constraints::Range of = constraints.range("process");
+  for (const EventSource& source : data.sources.logs()) {
+    if (of.holds(static_cast<int64_t>(source.process + 1)) &&
+        data.sources.processes()[source.process].reports.empty()) {
+      add_logged_markers(source, data, rows);
+    }
+  }
   for (size_t i = 0; i < data.sources.reports().size(); ++i) {
     data.check();
     const size_t process = data.sources.reports()[i].process + 1;
@@ -82,6 +103,38 @@ RowTable<MemoryRow>::Columns memory_columns() {
   };
 }
 
+// The memory of a process that has an event log and no timeline: an interval ends with each look at
+// what is resident.
+void add_logged_memory(const EventSource& source, const Data& data, std::vector<MemoryRow>& rows) {
+  LoggedEvents logged(source.path, data);
+  events::LiveBlocks blocks;
+  uint64_t bytes = 0;
+  uint64_t count = 0;
+  profile::Sample sample;
+  for (events::Event event; logged.next(event);) {
+    const events::BlockChange change = blocks.apply(event);
+    if (change.ended) {
+      bytes -= change.old.requested;
+      --count;
+    }
+    if (change.begun) {
+      bytes += change.fresh.requested;
+      ++count;
+      ++sample.allocations;
+    }
+    if (bytes > sample.live) {
+      sample.live = bytes;
+      sample.blocks = count;
+    }
+    if (event.kind == events::Kind::kMemory) sample.resident = event.number;
+    if (event.kind != events::Kind::kMemory && event.kind != events::Kind::kEnd) continue;
+    rows.push_back({source.process + 1, event.time, sample});
+    sample.live = bytes;
+    sample.blocks = count;
+    sample.allocations = 0;
+  }
+}
+
 std::vector<MemoryRow> memory_rows(const Data& data, const Constraints& constraints) {
   constexpr uint64_t kMillisecond = 1'000'000;
   std::vector<MemoryRow> rows;
@@ -90,12 +143,19 @@ std::vector<MemoryRow> memory_rows(const Data& data, const Constraints& constrai
   for (size_t i = 0; i < all.size(); ++i) {
     data.check();
     if (!of.holds(static_cast<int64_t>(i + 1))) continue;
-    const ReportSource& first = data.sources.reports()[all[i].reports.front()];
+    const std::string& beside = all[i].reports.empty()
+                                    ? data.sources.logs()[all[i].logs.front()].path
+                                    : data.sources.reports()[all[i].reports.front()].listed.path;
     profile::Header header;
     header.pid = all[i].pid;
     header.started = all[i].started;
-    const auto timeline = collect::timeline_beside(first.listed.path, header);
-    if (!timeline) continue;
+    const auto timeline = collect::timeline_beside(beside, header);
+    if (!timeline) {
+      for (const size_t log : all[i].logs) {
+        add_logged_memory(data.sources.logs()[log], data, rows);
+      }
+      continue;
+    }
     const uint64_t start = nanoseconds_of(all[i].started);
     for (const profile::Sample& sample : timeline->samples) {
       rows.push_back({i + 1, start + sample.milliseconds * kMillisecond, sample});

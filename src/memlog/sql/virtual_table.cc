@@ -113,7 +113,7 @@ int best_index(sqlite3_vtab* base, sqlite3_index_info* info) {
   if (info->idxStr == nullptr) return SQLITE_NOMEM;
   info->needToFreeIdxStr = 1;
   info->estimatedRows = static_cast<sqlite3_int64>(std::max(rows, 1.0));
-  info->estimatedCost = std::max(rows, 1.0);
+  info->estimatedCost = std::max({rows, table.pass, 1.0});
   return SQLITE_OK;
 }
 

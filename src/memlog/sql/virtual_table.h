@@ -93,6 +93,8 @@ struct Table {
   const char* meaning;  // of a row
   std::vector<Column> columns;
   double rows;  // about how many: the order in which SQLite joins tables follows from it
+  double pass =
+      0;  // what a turn of an outer loop costs at least, in rows: an event log is read again
 
   Table(const char* table, const char* row, std::vector<Column> all, double about)
       : name(table), meaning(row), columns(std::move(all)), rows(about) {}

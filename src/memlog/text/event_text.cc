@@ -67,8 +67,7 @@ const char* event_name(const Event& event, const events::EventLog& log) {
   switch (event.kind) {
     case Kind::kAllocation:
     case Kind::kRealloc:
-      if (!log.stack(event.stack).call.empty()) return log.stack(event.stack).call.c_str();
-      return format::kCallNames[event.call];
+      return log.call(event.stack, event.call);
     case Kind::kFree:
     case Kind::kUnknownFree:
       return format::kCallNames[event.call];
