@@ -1,7 +1,8 @@
 // The event log file, version 1: doc/events.md has its grammar.
 //
 // A file is a sequence of zstd frames, each with checksum and content size. The content of the
-// first begins with kEventHeaderMark, that of the others with kEventChunkMark.
+// first begins with kEventHeaderMark, that of the others with kEventChunkMark, or, for blocks that
+// are only counted, kLeftOutMark.
 #pragma once
 
 #include <cstddef>
@@ -14,6 +15,7 @@ namespace mtrace::format {
 inline constexpr char kEventsSuffix[] = ".events";
 inline constexpr char kEventHeaderMark[] = "MEH1";
 inline constexpr char kEventChunkMark[] = "MEC1";
+inline constexpr char kLeftOutMark[] = "MEL1";
 inline constexpr size_t kEventMark = 4;                  // bytes
 inline constexpr size_t kEventChunkEvents = 128 * 1024;  // that a writer puts into a chunk, at most
 inline constexpr size_t kMostEventChunk = 32u << 20;     // bytes of a content, for a reader
@@ -77,6 +79,7 @@ inline constexpr char kEventsProcessStarted[] = "process-started";
 inline constexpr char kEventsLibrary[] = "library";
 inline constexpr char kEventsHost[] = "host";
 inline constexpr char kEventsBootId[] = "boot-id";
+inline constexpr char kEventsLeftOut[] = "left-out";  // blocks that are only counted, as a text
 inline constexpr char kEventsClock[] = "clock";  // tsc or monotonic
 
 }  // namespace mtrace::format

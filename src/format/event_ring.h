@@ -96,7 +96,7 @@ struct EventRingHeader {
   uint64_t zero_stamp;  // read at the same moment: a stamp,
   uint64_t zero_real;   // and nanoseconds since 1970
   uint64_t parent_time;  // nanoseconds since 1970: the fork
-  uint32_t unused;
+  uint32_t cull;        // milliseconds: blocks that live shorter are left out of the log; 0: none
   uint32_t rings_used;  // rings with numbers below this may hold something
   EventsState state;    // by the program
   uint32_t drop;        // 1: the program never waits

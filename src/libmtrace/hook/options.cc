@@ -258,6 +258,7 @@ void read_options(char* const* envp) {
   g_options.events = g_value[k_events];
   g_options.events_drop = parse_number(g_value[k_events_drop]) != 0;
   g_options.events_free_stacks = parse_number(g_value[k_events_free_stacks]) != 0;
+  g_options.events_cull_ms = static_cast<unsigned>(parse_number(g_value[k_events_cull_ms]));
   if (g_options.events[0] != '\0' && g_options.sample != 0) {
     g_bad[k_sample] = g_value[k_sample];
     g_value[k_sample] = kTable[k_sample].standard;

@@ -25,6 +25,7 @@ struct Options {
   const char* events;  // as given; "": no event log
   bool events_drop;
   bool events_free_stacks;
+  unsigned events_cull_ms;
   bool report_on_fatal;
   const char* follow;    // as given
   const char* unwinder;  // "cfi" or "libunwind"

@@ -119,6 +119,7 @@ void describe(EventRingHeader& header) {
   header.parent_time = g_host.parent != 0 ? g_fork_time : 0;
   header.counter = sys::stamps_are_counted();
   header.drop = g_settings.drop;
+  header.cull = g_settings.cull_ms;
   set_place(header);
   set_text(header.name, g_host.name);
   set_text(header.program, g_host.program);

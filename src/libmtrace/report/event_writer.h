@@ -13,6 +13,7 @@ namespace mtrace::report {
 struct EventSettings {
   const char* place;  // "1": beside the reports; a directory; or a file
   bool drop;
+  uint32_t cull_ms;  // blocks that live shorter are left out; 0: none
 };
 
 // Makes the rings and starts the writer. nullptr, or why there is no log, as a text that stays.

@@ -43,6 +43,7 @@ const Command& leaks_command();
 const Command& check_command();
 const Command& export_command();
 const Command& sql_command();
+const Command& strip_command();
 const Command& decode_command();
 const Command& events_command();
 const Command& help_command();

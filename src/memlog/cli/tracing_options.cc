@@ -138,6 +138,16 @@ RunOptions read_run_options(const Arguments& arguments) {
     }
     options.settings.emplace_back(setting);
   }
+  if (arguments.has("--cull")) {
+    constexpr uint64_t kMostCull = 60'000;
+    const auto cull = text::read_duration(arguments.value("--cull"), 1000);
+    if (!cull || *cull < 1 || *cull > kMostCull) {
+      throw UsageError(fmt::format("{}: --cull {} is not a time from 1ms to 60s, like 1s", command,
+                                   arguments.value("--cull")));
+    }
+    if (!arguments.has("--events")) throw UsageError(command + ": --cull needs --events");
+    options.settings.push_back(fmt::format("MTRACE_EVENTS_CULL_MS={}", *cull));
+  }
   if (arguments.has("--events") && arguments.has("--sample")) {
     throw UsageError(command + ": --events records every block: leave --sample out");
   }
@@ -197,6 +207,9 @@ Manual run_manual() {
         R"(With --events: lose events rather than have the program wait for the disk, and count
         them.)"},
        {"--free-stacks", "", "", "With --events: keep the call stack of each free, too."},
+       {"--cull", "", "TIME",
+        R"(With --events: leave out blocks that live shorter, 1ms to 60s. The log counts them by
+        stack. memlog strip does the same afterwards.)"},
        {"--compress", "", "",
         R"(Compress reports with zstd when their frames are named: PROGRAM-PID-1.memlog.zst. Every
         command of memlog reads them.)"},

@@ -18,6 +18,7 @@
 #include "profile/text.h"
 #include "profile/time.h"
 #include "text/event_text.h"
+#include "text/log_malloc2_text.h"
 #include "text/quantity.h"
 
 namespace mtrace::cli {
@@ -36,7 +37,8 @@ calloc, new and the other functions look like malloc; delete looks like free. "f
 frees a block that was allocated before tracing began. A realloc has two events: realloc-begin, when
 the old address leaves, and realloc, or realloc-failed. Other events are mmap, munmap, mremap,
 thread-begin, thread-end (noticed within a second), note, report, start, stop, resident (bytes of
-the process in memory), lost (events that found no room) and end.
+the process in memory), lost (events that found no room), left-out (blocks that are only counted:
+ALLOCATIONS BYTES freed=FREES BYTES) and end.
 
 With several filters an event must pass all of them. Events without a size, an address, a thread or a
 stack do not pass a filter for it. FILE may be -, standard input.
@@ -83,6 +85,7 @@ class Filters {
     }
     return !times_ || times_->holds(event.time);
   }
+  bool need_names() const { return !patterns_.empty(); }
   bool take_stack(uint32_t stack, const text::EventNames& names) const {
     if (patterns_.empty()) return true;
     const profile::Frames& frames = names.frames(stack);
@@ -128,6 +131,7 @@ class Printer {
         filters_(arguments, log_.header().started),
         names_(search_path(arguments), !arguments.has("--no-resolve")),
         json_(arguments.has("--json")),
+        foreign_(arguments.choice("--style") == "log-malloc2"),
         last_(static_cast<size_t>(arguments.number("--last", 0, 1, 1'000'000))) {}
 
   // Prints what the log says of the process.
@@ -141,6 +145,9 @@ class Printer {
                          profile::escaped(header.parent_log, ""),
                          profile::time_text(header.parent_time));
     }
+    if (!header.left_out.empty()) {
+      out += fmt::format("left-out: {}\n", profile::escaped(header.left_out, ""));
+    }
     if (header.process_started != 0) {
       out += fmt::format("process-started: {}\n", profile::time_text(header.process_started));
     }
@@ -153,8 +160,9 @@ class Printer {
   void print_more() {
     for (Event event; log_.next(event);) {
       ended_ |= event.kind == Kind::kEnd;
-      if (!filters_.take(event, log_)) continue;
-      texts_.emplace_back(event.text);
+      std::string text = foreign_ ? log_malloc2_.take(event, log_) : std::string(event.text);
+      if (!filters_.take(event, log_) || (foreign_ && text.empty())) continue;
+      texts_.push_back(std::move(text));
       batch_.push_back(event);
       if (last_ != 0 && batch_.size() >= 2 * last_) keep_last();
       if (last_ == 0 && batch_.size() == kBatch) print_batch();
@@ -188,14 +196,21 @@ class Printer {
     texts_.erase(texts_.begin(), texts_.begin() + static_cast<ptrdiff_t>(drop));
   }
 
+  std::string line(const Event& event) const {
+    if (foreign_) return std::string(event.text);
+    return json_ ? json::line(text::event_json(event, log_, names_))
+                 : text::event_line(event, log_, names_) + '\n';
+  }
+
   void print_batch() {
-    names_.learn(log_);
+    if (filters_.need_names() || !foreign_) names_.learn(log_);
     std::string out;
+    if (foreign_ && !begun_) out = text::LogMalloc2Text::head(log_);
+    begun_ = true;
     for (size_t i = 0; i < batch_.size(); ++i) {
       batch_[i].text = texts_[i];
       if (!filters_.take_stack(batch_[i].stack, names_)) continue;
-      out += json_ ? json::line(text::event_json(batch_[i], log_, names_))
-                   : text::event_line(batch_[i], log_, names_) + '\n';
+      out += line(batch_[i]);
     }
     print(streams_, out);
     batch_.clear();
@@ -207,15 +222,21 @@ class Printer {
   Filters filters_;
   text::EventNames names_;
   bool json_;
+  bool foreign_;  // the style is log-malloc2
+  text::LogMalloc2Text log_malloc2_;
+  bool begun_ = false;
   size_t last_;  // events to print; 0: all
   bool ended_ = false;
   std::vector<Event> batch_;
-  std::vector<std::string> texts_;  // of the batch
+  std::vector<std::string> texts_;  // of the batch; its lines where the style is another's
 };
 
 int run_events(const Arguments& arguments, const Streams& streams) {
   if (arguments.has("--write-log")) return events::record_events(0) == 0 ? kGood : kFailed;
   if (arguments.operands().size() != 1) throw UsageError("events: give one event log");
+  if (arguments.has("--json") && arguments.has("--style")) {
+    throw UsageError("events: --json and --style cannot be used together");
+  }
   Printer printer(arguments, streams);
   if (arguments.has("--header")) return printer.print_header(), kGood;
   printer.print_more();
@@ -249,6 +270,11 @@ const Command& events_command() {
          R"(Print no event, but what the log says of its process: program, parent, the parent's log
          and where the child left it.)"},
         {"--follow", "-f", "", "Go on as the log grows, until the program has ended."},
+        {"--style", "", "STYLE",
+         R"(text (default), or log-malloc2: the lines of that tool's trace, for scripts that read it.
+         It has allocations and frees only; of the columns of /proc/PID/statm, resident pages are
+         known, and the others are 0.)",
+         "text|log-malloc2"},
         {"--json", "", "", "Print each event as a JSON object on a line (doc/json.md)."},
         {"--no-resolve", "", "", "Print frames as module+offset, without looking up names."},
         kSysrootOption,

@@ -37,6 +37,9 @@ void set_key(EventHeader& header, std::string_view key, std::string_view value) 
   for (const auto& [name, text] : texts) {
     if (key == name) *text = value;
   }
+  if (key == format::kEventsLeftOut) {
+    header.left_out += (header.left_out.empty() ? "" : "; ") + std::string(value);
+  }
   if (key == format::kEventsPid) header.pid = static_cast<int64_t>(number_of(value) & INT_MAX);
   if (key == format::kEventsParent) {
     header.parent = static_cast<int64_t>(number_of(value) & INT_MAX);
@@ -52,13 +55,15 @@ constexpr uint64_t kMostSteps = uint64_t{1} << 56;
 }  // namespace
 
 struct EventLog::State {
-  explicit State(const std::string& path) : file(path) {}
+  explicit State(std::unique_ptr<Contents> from) : contents(std::move(from)), file(*contents) {}
 
   bool next_chunk();
   void begin_chunk();
   void read_modules(ColumnReader& head);
   void read_stacks(ColumnReader& head);
   void read_threads(ColumnReader& head);
+  void read_left_out();
+  bool tell_left_out(Event& event);
   void decode(Event& event);
   void switch_thread();
 
@@ -88,7 +93,8 @@ struct EventLog::State {
     event.stack = stack_number();
   }
 
-  FrameReader file;
+  std::unique_ptr<Contents> contents;
+  Contents& file;
   EventHeader header;
   std::vector<profile::Module> modules;
   std::vector<uint64_t> identities;  // of the modules
@@ -98,7 +104,10 @@ struct EventLog::State {
   absl::flat_hash_map<uint32_t, uint32_t> stack_numbers;
   absl::flat_hash_map<uint32_t, uint32_t> thread_numbers;
   std::vector<RecentAddresses> addresses;  // by thread
+  std::string head;                        // the content of the first frame
   std::string content;
+  std::vector<LeftOut> left_out;  // of a frame
+  size_t left_out_told = 0;
   ColumnReader columns[format::kEventColumns];
   uint64_t left = 0;  // events of the chunk
   uint64_t steps = 0;
@@ -110,8 +119,13 @@ struct EventLog::State {
 bool EventLog::State::next_chunk() {
   while (file.next(content)) {
     try {
-      if (std::string_view(content).substr(0, format::kEventMark) == format::kEventChunkMark) {
+      const std::string_view mark = std::string_view(content).substr(0, format::kEventMark);
+      if (mark == format::kEventChunkMark) {
         begin_chunk();
+        return true;
+      }
+      if (mark == format::kLeftOutMark) {
+        read_left_out();
         return true;
       }
     } catch (const DamagedChunk&) {
@@ -187,6 +201,37 @@ void EventLog::State::read_threads(ColumnReader& head) {
     thread.tid = static_cast<uint32_t>(head.number_up_to(UINT32_MAX));
     thread.name = head.text();
   }
+}
+
+// Counts of blocks without events.
+void EventLog::State::read_left_out() {
+  ColumnReader in(std::string_view(content).substr(format::kEventMark));
+  const uint64_t time = in.number_up_to(kMostSteps);
+  std::vector<LeftOut> read;
+  for (uint64_t count = in.number_up_to(in.left()); count != 0; --count) {
+    LeftOut one;
+    const auto number = static_cast<uint32_t>(in.number_up_to(kMostNumber));
+    const auto known = stack_numbers.find(number);
+    one.stack = known != stack_numbers.end() ? known->second : 0;
+    for (uint64_t* value : {&one.allocations, &one.allocated, &one.frees, &one.freed,
+                            &one.short_lived, &one.lifetime, &one.shortest, &one.longest}) {
+      *value = in.number();
+    }
+    read.push_back(one);
+  }
+  last_time = std::max(last_time, header.started + time * format::kEventTimeStep);
+  left_out = std::move(read);
+  left_out_told = 0;
+}
+
+bool EventLog::State::tell_left_out(Event& event) {
+  if (left_out_told == left_out.size()) return false;
+  event = Event();
+  event.kind = Kind::kLeftOut;
+  event.time = last_time;
+  event.left_out = &left_out[left_out_told++];
+  event.stack = event.left_out->stack;
+  return true;
 }
 
 void EventLog::State::switch_thread() {
@@ -298,7 +343,10 @@ void EventLog::State::decode(Event& event) {
   }
 }
 
-EventLog::EventLog(const std::string& path) : state_(std::make_unique<State>(path)) {
+EventLog::EventLog(const std::string& path) : EventLog(std::make_unique<FrameReader>(path)) {}
+
+EventLog::EventLog(std::unique_ptr<Contents> contents)
+    : state_(std::make_unique<State>(std::move(contents))) {
   State& state = *state_;
   const bool any = state.file.next(state.content);
   const std::string_view content = state.content;
@@ -308,6 +356,7 @@ EventLog::EventLog(const std::string& path) : state_(std::make_unique<State>(pat
                                    ? "this is no event log (memlog run --events writes one)"
                                    : "the file is empty: no event log");
   }
+  state.head = state.content;
   ColumnReader head(content.substr(format::kEventMark));
   try {
     while (!head.empty()) {
@@ -324,8 +373,10 @@ EventLog::~EventLog() = default;
 bool EventLog::next(Event& event) {
   State& state = *state_;
   for (;;) {
-    while (state.left == 0) {
+    if (state.left == 0) {
+      if (state.tell_left_out(event)) return true;
       if (!state.next_chunk()) return false;
+      continue;
     }
     --state.left;
     try {
@@ -341,10 +392,12 @@ bool EventLog::next(Event& event) {
 bool EventLog::skip_chunk() {
   const bool any = state_->next_chunk();
   state_->left = 0;
+  state_->left_out.clear();
   return any;
 }
 
 const std::string& EventLog::path() const { return state_->file.path(); }
+std::string_view EventLog::head() const { return state_->head; }
 const EventHeader& EventLog::header() const { return state_->header; }
 const EventStack& EventLog::stack(uint32_t number) const {
   return state_->stacks[number < state_->stacks.size() ? number : 0];

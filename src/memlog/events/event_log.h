@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "events/contents.h"
 #include "profile/model.h"
 
 namespace mtrace::events {
@@ -31,9 +32,24 @@ enum class Kind : uint8_t {
   kMemory = 16,        // number: resident bytes of the process
   kLost = 17,          // number: events lost since the last kLost, at unknown places before this
   kEnd = 18,           // the last event; number: EndReason
+  kLeftOut = 19,       // left_out, stack: blocks whose events the log does not have
 };
 
 enum class EndReason : uint8_t { kExit = 0, kKilled = 1, kExec = 2, kDetached = 3 };
+
+// Blocks of a stack that are only counted: what --cull and memlog strip left out of a log. Until
+// the time of the event, and since the last such event of the stack.
+struct LeftOut {
+  uint32_t stack = 0;
+  uint64_t allocations = 0;
+  uint64_t allocated = 0;  // bytes; so is `freed`
+  uint64_t frees = 0;
+  uint64_t freed = 0;
+  uint64_t short_lived = 0;  // of the frees, within 100 ms
+  uint64_t lifetime = 0;     // of all freed blocks together, nanoseconds; so are the next two
+  uint64_t shortest = UINT64_MAX;
+  uint64_t longest = 0;
+};
 
 // An event. Members that the kind does not use are 0 and empty.
 struct Event {
@@ -48,7 +64,8 @@ struct Event {
   uint64_t usable = 0;     // bytes, at least `requested`
   uint64_t old_size = 0;   // bytes
   uint64_t number = 0;
-  std::string_view text;  // valid until the next call of next()
+  std::string_view text;              // valid until the next call of next()
+  const LeftOut* left_out = nullptr;  // valid as long
 };
 
 struct EventStack {
@@ -74,7 +91,8 @@ struct EventHeader {
   uint64_t started = 0;      // of the log, nanoseconds since 1970
   // Of the process, as reports have it, nanoseconds since 1970; 0: not known.
   uint64_t process_started = 0;
-  std::string library;  // as in memlogs; so are the next two
+  std::string left_out;  // which blocks are only counted; empty: none
+  std::string library;   // as in memlogs; so are the next two
   std::string host;
   std::string boot_id;
 };
@@ -84,6 +102,8 @@ class EventLog {
   // Opens the log at `path` and reads its header. Throws profile::FileError, and
   // profile::FormatError if this is no event log.
   explicit EventLog(const std::string& path);
+  // Throws FormatError.
+  explicit EventLog(std::unique_ptr<Contents> contents);
   ~EventLog();
   EventLog(const EventLog&) = delete;
   EventLog& operator=(const EventLog&) = delete;
@@ -97,6 +117,8 @@ class EventLog {
 
   const std::string& path() const;
   const EventHeader& header() const;
+  // The content of the first frame, which has the header.
+  std::string_view head() const;
   // What next() has met so far. Stacks and threads are numbered from 1, without gaps.
   const EventStack& stack(uint32_t number) const;
   // Returns the function that the program called to allocate at `stack`, if `hook` counted it: new,

@@ -4,23 +4,23 @@
 #include <cstdint>
 #include <string>
 
+#include "events/contents.h"
 #include "profile/descriptor.h"
 
 namespace mtrace::events {
 
-class FrameReader {
+class FrameReader : public Contents {
  public:
   // Opens the file at `path`; "-" is standard input. Throws profile::FileError.
   explicit FrameReader(const std::string& path);
 
   // Stores the content of the next frame. False: the file holds no more whole frames now. Skips
   // damaged ones. Throws profile::FileError.
-  bool next(std::string& content);
+  bool next(std::string& content) override;
 
-  const std::string& path() const { return path_; }
-  uint64_t damaged() const { return damaged_; }
-  // The file ends inside a frame.
-  bool cut_short() const { return at_end_ && used_ < buffer_.size(); }
+  const std::string& path() const override { return path_; }
+  uint64_t damaged() const override { return damaged_; }
+  bool cut_short() const override { return at_end_ && used_ < buffer_.size(); }
 
  private:
   bool read_more();

@@ -17,10 +17,12 @@
 #include <cstring>
 #include <ctime>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <vector>
 
 #include "events/chunk_writer.h"
+#include "events/culled_log.h"
 #include "events/log_file.h"
 #include "events/ring_reader.h"
 #include "format/event_log.h"
@@ -164,6 +166,10 @@ class Recorder {
         clock_(header_),
         file_(profile::array_text(header_.place), profile::array_text(header_.name), header_.pid),
         process_(static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0))) {
+    if (header_.cull != 0) {
+      culled_.emplace(header_.cull,
+                      [this](std::string content) { file_.append(std::move(content)); });
+    }
     write_head();
     store(header_.writer, static_cast<uint32_t>(::getpid()));
     const std::string& path = file_.path();
@@ -235,7 +241,11 @@ class Recorder {
     put(format::kEventsHost, profile::array_text(header_.node));
     put(format::kEventsBootId, profile::array_text(header_.boot_id));
     put(format::kEventsClock, header_.counter != 0 ? "tsc" : "monotonic");
-    file_.append(std::string(head.bytes()));
+    append(std::string(head.bytes()));
+  }
+
+  void append(std::string content) {
+    culled_ ? culled_->take(std::move(content)) : file_.append(std::move(content));
   }
 
   // By its end, or because it has said that nothing follows.
@@ -497,7 +507,7 @@ class Recorder {
 
   void flush(uint64_t now) {
     flushed_ = now;
-    if (!chunk_.empty()) file_.append(chunk_.finish());
+    if (!chunk_.empty()) append(chunk_.finish());
   }
 
   // Sleeps until a thread rings, or there may be something.
@@ -519,6 +529,7 @@ class Recorder {
     chunk_.begin(EventCode::kEnd, 0, last_time_, 0);
     chunk_.number(killed_ ? 1 : end_number(load(header_.state)));
     flush(now_of(CLOCK_MONOTONIC));
+    if (culled_) culled_->finish();
     if (const int error = file_.finish()) return fail(error);
     store(header_.done, 1u);
     tell();
@@ -544,6 +555,7 @@ class Recorder {
   uint32_t pid_;
   Clock clock_;
   LogFile file_;
+  std::optional<CulledLog> culled_;
   profile::Descriptor process_;
   ChunkWriter chunk_;
   std::vector<RingState> rings_;

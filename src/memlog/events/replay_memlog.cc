@@ -91,7 +91,22 @@ class Replay {
   const LiveBlocks& blocks() const { return blocks_; }
 
  private:
+  // Blocks without events.
+  void apply_left_out(const LeftOut& one) {
+    for (Counts* counts : {&at(one.stack), &total_}) {
+      counts->allocations += one.allocations;
+      counts->allocated += one.allocated;
+      counts->frees += one.frees;
+      counts->freed += one.freed;
+      counts->short_lived += one.short_lived;
+      counts->lifetime += one.lifetime;
+      counts->shortest = std::min(counts->shortest, one.shortest);
+      counts->longest = std::max(counts->longest, one.longest);
+    }
+  }
+
   void apply(const Event& event) {
+    if (event.kind == Kind::kLeftOut) return apply_left_out(*event.left_out);
     const BlockChange change = blocks_.apply(event);
     if (event.kind == Kind::kAllocation || event.kind == Kind::kFree ||
         event.kind == Kind::kUnknownFree || event.kind == Kind::kRealloc) {

@@ -56,6 +56,9 @@ std::string values(const Event& event) {
       return std::to_string(event.number);
     case Kind::kEnd:
       return ending(event);
+    case Kind::kLeftOut:
+      return fmt::format("{} {} freed={} {}", event.left_out->allocations,
+                         event.left_out->allocated, event.left_out->frees, event.left_out->freed);
     default:
       return {};
   }
@@ -99,6 +102,8 @@ const char* event_name(const Event& event, const events::EventLog& log) {
       return "lost";
     case Kind::kEnd:
       return "end";
+    case Kind::kLeftOut:
+      return "left-out";
     case Kind::kUnknown:
       break;
   }
@@ -139,6 +144,12 @@ json::Value event_json(const Event& event, const events::EventLog& log, const Ev
   if (event.kind == Kind::kEnd) out["reason"] = ending(event);
   if (event.kind == Kind::kReport || event.kind == Kind::kMemory || event.kind == Kind::kLost) {
     out["number"] = event.number;
+  }
+  if (event.kind == Kind::kLeftOut) {
+    out["allocations"] = event.left_out->allocations;
+    out["allocated_bytes"] = event.left_out->allocated;
+    out["frees"] = event.left_out->frees;
+    out["freed_bytes"] = event.left_out->freed;
   }
   json::put_text(out, "text", std::string(event.text));
   if (event.stack != 0) {

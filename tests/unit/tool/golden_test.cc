@@ -247,6 +247,8 @@ constexpr Case kCases[] = {
     {"export_html_damaged", "export -f html damaged.memlog"},
     {"export_html_none", "export -f html --seq 9 app-4711-1.memlog"},
     {"help_sql", "sql --help"},
+    {"help_events", "events --help"},
+    {"help_strip", "strip --help"},
     {"help_export", "export --help"},
     {"help_run", "run --help"},
     {"run_nothing", "run --quiet"},
