@@ -10,6 +10,10 @@ namespace mtrace::format {
 inline constexpr char kAttachSymbol[] = "mtrace_attach";
 inline constexpr char kDetachSymbol[] = "mtrace_detach";
 inline constexpr char kTwinSymbol[] = "mtrace_twin";
+// In this function a thread holds no lock: it waits for memlog to look at the process at its exit.
+inline constexpr char kHoldSymbol[] = "mtrace_hold_exit";
+// This one only calls the program's main, and then the one above.
+inline constexpr char kMainSymbol[] = "mtrace_held_main";
 
 // A word of the process: its address, its current value and its new one.
 struct Patch {

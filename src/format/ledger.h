@@ -39,6 +39,14 @@ enum class LedgerState : uint32_t {
   kUnreported = 4,  // ended normally, but its report could not be written: the data is here
 };
 
+// The way of a process that waits at its exit for memlog (MTRACE_HOLD_EXIT).
+enum class ExitHold : uint32_t {
+  kNone = 0,
+  kWaits = 1,  // the library: before any exit handler
+  kTaken = 2,  // memlog: it looks at the process
+  kOver = 3,   // memlog when it has looked, or the library when nobody came: the exit goes on
+};
+
 inline constexpr unsigned kLedgerKinds = 30;
 inline constexpr unsigned kLedgerKindName = 32;
 
@@ -115,6 +123,7 @@ struct LedgerHeader {
   uint32_t names_offered;  // not 0: whoever requests the next report fills in its names. The
                            // requester writes it; the report sets it to 0
   uint32_t names_left;  // number of the last report whose names are left to the requester; 0: none
+  ExitHold exit_hold;
 };
 inline constexpr uint64_t kLedgerHeaderBytes = 128 * 1024;
 static_assert(sizeof(LedgerHeader) <= kLedgerHeaderBytes && offsetof(LedgerHeader, roots) == 120 &&

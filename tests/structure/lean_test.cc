@@ -128,7 +128,9 @@ const std::set<std::string> kApi = {"mtrace_report",
                                     "mtrace_attach",
                                     "mtrace_detach",
                                     "mtrace_restart_code",
-                                    "mtrace_twin"};
+                                    "mtrace_twin",
+                                    "mtrace_hold_exit",
+                                    "mtrace_held_main"};
 // Ends of a process that run no exit handler, the program's view of the trigger signal, unloading,
 // call-frame information of made code, the program's mappings, its becoming two or another, waiting
 // for children, or giving up system calls, and the status block.
@@ -161,6 +163,9 @@ const std::set<std::string> kConduct = {"_exit",
                                         "fexecve",
                                         "execveat",
                                         "_Fork",
+                                        "__libc_start_main",
+                                        "exit",
+                                        "quick_exit",
                                         "execl",
                                         "execlp",
                                         "execle",

@@ -1,11 +1,16 @@
 // Questions to the kernel about this process, by raw system calls. Async-signal-safe.
 #pragma once
 
+#include <linux/futex.h>
 #include <signal.h>
+#include <sys/syscall.h>
 #include <sys/types.h>
+#include <time.h>
 
 #include <cstddef>
 #include <cstdint>
+
+#include "base/syscall.h"
 
 namespace mtrace::sys {
 
@@ -49,6 +54,14 @@ void discard_signal(int signal);
 // Waits until `word` is no longer `value`, at most `nanoseconds`. May return early. The futex is
 // not private: the waker may be another process that shares the memory.
 void wait_on(const uint32_t& word, uint32_t value, uint64_t nanoseconds);
+// The same, in the function that calls it: memlog sees by the innermost frame who waits.
+[[gnu::always_inline]] inline void wait_here(const uint32_t& word, uint32_t value,
+                                             uint64_t nanoseconds) {
+  const timespec limit = {static_cast<time_t>(nanoseconds / 1'000'000'000u),
+                          static_cast<long>(nanoseconds % 1'000'000'000u)};
+  call_unasked(SYS_futex, internal::word(&word), FUTEX_WAIT, static_cast<long>(value),
+               internal::word(&limit), 0, 0);
+}
 void wake_all(uint32_t& word);
 void yield();
 

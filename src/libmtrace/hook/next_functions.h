@@ -18,6 +18,7 @@ struct mallinfo2;
 namespace mtrace::hook {
 
 using SignalHandler = void (*)(int);
+using MainFunction = int(int, char**, char**);
 
 struct NextFunctions {
 #define MTRACE_HOOK(member, symbol, result, parameters) result(*member) parameters;

@@ -270,6 +270,7 @@ void read_options(char* const* envp) {
   g_options.resolver = g_value[k_resolver];
   g_options.compress = parse_number(g_value[k_compress]) != 0;
   g_options.exit_wait = static_cast<unsigned>(parse_number(g_value[k_exit_wait]));
+  g_options.hold_exit = static_cast<uint32_t>(parse_number(g_value[k_hold_exit]));
   g_options.name_after_ms = static_cast<unsigned>(parse_number(g_value[k_name_after_ms]));
   g_options.command = parse_number(g_value[k_command]) != 0;
 }

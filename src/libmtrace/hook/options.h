@@ -32,6 +32,7 @@ struct Options {
   const char* resolver;  // "": look for it
   bool compress;
   unsigned exit_wait;  // seconds
+  uint32_t hold_exit;  // process id; 0: none
   unsigned name_after_ms;
   bool command;
 };

@@ -73,6 +73,7 @@ const char kStartUp[] =
 function:^_+(start|libc_start_main\w*|libc_start_call_main|libc_csu_init|clone3?|dl_start\w*)$
 function:^_*(start_thread|clone3|dl_init|call_init)$
 function:^(main::)?lang_start(_internal)?(::|$)
+function:^mtrace_held_main$
 )";
 
 const char kSystem[] =

@@ -132,6 +132,19 @@ class Scan {
     }
   }
 
+  // Whether the word is the address of the free memory behind a block, where malloc keeps such.
+  bool is_chunk_behind(uint64_t pointer, uint64_t via) const {
+    constexpr uint64_t kLeast = 32;  // bytes of a chunk
+    const auto holds = [via](const Piece& piece) {
+      return via >= piece.address && via - piece.address < piece.size;
+    };
+    if (std::none_of(roots_.allocator.begin(), roots_.allocator.end(), holds)) return false;
+    const size_t block = index_.find(pointer);
+    if (block == BlockIndex::kNone) return false;
+    const uint64_t chunk = std::max(kLeast, (blocks_[block].size + kWord + 15) & ~uint64_t{15});
+    return pointer - blocks_[block].address == chunk - 2 * kWord && pointer != blocks_[block].address;
+  }
+
   void follow_roots() {
     for (const uint64_t address : roots_.held) {
       const size_t block = index_.find(address);
@@ -144,7 +157,8 @@ class Scan {
     }
     const auto visit = [&](const uint64_t* words, size_t count, uint64_t address, uint32_t) {
       for (size_t i = 0; i < count; ++i) {
-        take_pointer(words[i], address + i * kWord, State::kReachable);
+        const uint64_t via = address + i * kWord;
+        if (!is_chunk_behind(words[i], via)) take_pointer(words[i], via, State::kReachable);
       }
     };
     for (const Piece& piece : roots_.memory) add_root(piece, visit);

@@ -90,6 +90,9 @@ void HeapScan::look() {
   for (const target::Range& range : memory.roots(snapshot, !unknown_.empty())) {
     roots.memory.push_back({range.begin, range.end - range.begin});
   }
+  for (const target::Range& range : memory.libc_variables()) {
+    roots.allocator.push_back({range.begin, range.end - range.begin});
+  }
   const auto add_root = [&](const HeapBlock& block) {
     roots.memory.push_back({block.address, block.size});
   };

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "cli/exit_looks.h"
 #include "cli/own_code.h"
 #include "collect/catalog.h"
 #include "format/memlog.h"
@@ -28,7 +29,7 @@ ends by the same signal. Options end where PROGRAM begins.
 When the program has ended, memlog prints its peak and what was live at exit to standard error, each
 with the five functions that hold most. If several processes have reported, it prints this for the
 largest, and a line about each of the others. Memory live at exit is not necessarily leaked:
-reachability was not checked.
+--unreachable tells what is.
 
 The program and the programs that it starts keep their tables in files while they run. memlog top
 reads these files. They are deleted when a process ends. If it was killed (Ctrl-C, SIGTERM, lack of
@@ -165,6 +166,7 @@ RunOptions read_run_options(const Arguments& arguments) {
     if (options.every.count() == 0) throw UsageError(command + ": --keep needs --every");
     options.keep = static_cast<size_t>(arguments.number("--keep", 0, 1, 1000000));
   }
+  options.unreachable = arguments.has("--unreachable");
   options.timeline = read_timeline_interval(arguments);
   options.responsible = read_responsible(command.c_str(), arguments);
   options.directory = collect::report_directory();
@@ -222,6 +224,7 @@ Manual run_manual() {
         10ms (default) to 1s, from its ledger. A process that runs for five samples gets a file
         PROGRAM-PID.timeline, which memlog export draws as html and massif. Of a long run the
         resolution is halved again and again, so that the file stays small. none: no samples.)"},
+       {"--unreachable", "", "", kExitLookHelp},
        {"--quiet", "-q", "", "Print no summary."},
        kLibraryOption,
        kOwnOption},
@@ -230,6 +233,7 @@ Manual run_manual() {
       R"(  memlog run ./app --config x
   memlog run --every 10s --output /tmp/reports -- ./app -v
   memlog run --follow 'worker*' -- make test
+  memlog run --unreachable ./app --selftest
 )",
       true};
 }

@@ -102,8 +102,12 @@ ReportSet live_set(const std::vector<std::string>& files, Reports& reports,
 
 ReportSet delta_set(const std::vector<std::string>& files, Reports& reports,
                     analyze::LeftOut& left_out) {
+  return delta_set_of(reports.find(files), reports, left_out);
+}
+
+ReportSet delta_set_of(std::vector<Found> found, Reports& reports, analyze::LeftOut& left_out) {
   ReportSet set;
-  set.processes = reports.sum(reports.find(files), true, left_out);
+  set.processes = reports.sum(std::move(found), true, left_out);
   return finish(std::move(set), reports.filter().frames);
 }
 

@@ -28,5 +28,7 @@ ReportSet live_set(const std::vector<std::string>& files, Reports& reports,
 // Returns what changed in the reports `files`.
 ReportSet delta_set(const std::vector<std::string>& files, Reports& reports,
                     analyze::LeftOut& left_out);
+// The same for reports that were found or made otherwise.
+ReportSet delta_set_of(std::vector<Found> found, Reports& reports, analyze::LeftOut& left_out);
 
 }  // namespace mtrace::collect

@@ -17,6 +17,7 @@
 #include "analyze/verdict.h"
 #include "cli/arguments.h"
 #include "cli/command.h"
+#include "cli/exit_looks.h"
 #include "cli/filter_options.h"
 #include "cli/own_code.h"
 #include "cli/reading.h"
@@ -32,6 +33,7 @@
 #include "profile/text.h"
 #include "target/launch.h"
 #include "target/preload.h"
+#include "target/run_ledgers.h"
 #include "text/header_text.h"
 #include "text/listing.h"
 #include "text/quantity.h"
@@ -44,6 +46,7 @@ namespace {
 struct CheckOptions {
   std::optional<uint64_t> max_growth;  // bytes
   std::optional<uint64_t> max_live;
+  bool unreachable = false;          // judge what is lost at exit
   bool uncovered = false;            // judge also a program that does not call the library
   std::string baseline;              // empty: none
   std::string format;                // "text", "json", "github", "junit" or "gitlab"
@@ -60,8 +63,9 @@ its report at exit.
 --max-live limits what is live in the last report. --max-growth limits the growth of all stacks that
 grew; stacks that shrank do not offset it. With --baseline, growth is what is live beyond the
 baseline; stacks are matched as memlog diff does, also across builds. Without it, growth is the
-change over the given reports, except report 1. With neither limit, a program must leave nothing
-live, and reports, or a program with --baseline, must show no growth.
+change over the given reports, except report 1. --unreachable allows no block to be lost: memory
+that the program can still reach when it exits is no failure then. With none of these, a program
+must leave nothing live, and reports, or a program with --baseline, must show no growth.
 
 C and C++ runtimes keep some memory until exit (76,800 bytes in a C++ program that prints a line).
 memlog leaves out what is on its built-in list of these, and what --exclude and --suppressions name;
@@ -93,6 +97,7 @@ CheckOptions read_check_options(const Arguments& arguments) {
   options.max_growth = size_of(arguments, "--max-growth");
   options.max_live = size_of(arguments, "--max-live");
   options.baseline = arguments.value("--baseline");
+  options.unreachable = arguments.has("--unreachable");
   options.uncovered = arguments.has("--uncovered");
   options.format = arguments.choice("--format");
   options.output = arguments.value("--output");
@@ -131,10 +136,15 @@ CheckOptions read_check_options(const Arguments& arguments) {
           "check: the program writes to standard output, too: give --output FILE for the {}",
           options.format));
     }
-  } else if (arguments.has("--follow")) {
-    throw UsageError("check: --follow can only be used with a program");
+  } else {
+    for (const char* name : {"--follow", "--unreachable"}) {
+      if (arguments.has(name)) {
+        throw UsageError(fmt::format("check: {} can only be used with a program", name));
+      }
+    }
   }
-  if (!options.max_growth && !options.max_live) {
+  const bool other = options.unreachable && options.baseline.empty();
+  if (!options.max_growth && !options.max_live && !other) {
     (options.command.empty() || !options.baseline.empty() ? options.max_growth : options.max_live) =
         0;
   }
@@ -152,6 +162,7 @@ Manual check_manual() {
            {"--max-growth", "", "SIZE", "Most bytes by which all growing stacks may grow."},
            {"--baseline", "", "FILE",
             "Measure growth from here: a report, a directory, or a pattern in quotes."},
+           {"--unreachable", "", "", kExitLookHelp},
            {"--follow", "", "1|GLOB[:GLOB]",
             R"(Also check programs that PROGRAM starts: all, or those whose name matches a
                 pattern.)"},
@@ -181,6 +192,7 @@ Manual check_manual() {
           program itself fails: its exit status.)",
       R"(  memlog check -- ./unit_tests
   memlog check --max-live 4K --suppressions ci.supp -- ./unit_tests
+  memlog check --unreachable -- ./unit_tests
   memlog check --max-growth 64K app-4711-*.memlog
   memlog check --format junit --output memory.xml -- ./unit_tests
   memlog check --baseline main.memlog --max-growth 1K -- ./app --selftest
@@ -210,10 +222,11 @@ class ScratchDirectory {
   std::string path_;
 };
 
-// Runs the program. Its status if it failed by itself; otherwise `files` are its reports.
+// Runs the program. Its status if it failed by itself; otherwise `files` are its reports, and
+// `looked_at` what was looked at when it exited.
 std::optional<int> run_program(const CheckOptions& options, const Arguments& arguments,
                                const ScratchDirectory& scratch, std::vector<std::string>& files,
-                               const Streams& streams) {
+                               std::vector<ExitLook>& looked_at, const Streams& streams) {
   const std::string name = profile::escaped(options.command[0], "");
   const std::string path = target::find_program(options.command[0]);
   const target::Uncovered not_covered =
@@ -223,15 +236,24 @@ std::optional<int> run_program(const CheckOptions& options, const Arguments& arg
              not_covered.why + ": libmtrace.so cannot be loaded into it, so nothing is checked");
     return kUnusable;
   }
-  const std::vector<std::string> environment = target::traced_environment(
-      target::find_library(),
-      {"MTRACE_OUTPUT=" + scratch.path(), "MTRACE_FOLLOW=" + arguments.value("--follow", "0"),
-       // Names are looked up here. Messages of the program's own tests need the resolver.
-       "MTRACE_EXIT_WAIT=0", "MTRACE_EXIT_REPORT=1"});
+  // Names are looked up here. Messages of the program's own tests need the resolver.
+  std::vector<std::string> settings = {"MTRACE_OUTPUT=" + scratch.path(),
+                                       "MTRACE_FOLLOW=" + arguments.value("--follow", "0"),
+                                       "MTRACE_EXIT_WAIT=0", "MTRACE_EXIT_REPORT=1"};
+  std::optional<target::RunLedgers> ledgers;
+  if (options.unreachable) {
+    ledgers.emplace("");
+    if (!ledgers->setting().empty()) settings.push_back(ledgers->setting());
+    settings.push_back(target::exit_hold_setting());
+  }
+  ExitLooks looks(ledgers ? ledgers->directory() : "");
+  const std::vector<std::string> environment =
+      target::traced_environment(target::find_library(), settings);
   std::fflush(streams.out);
   std::fflush(streams.err);
   const std::string begun = collect::just_before_now();
-  const target::Ended ended = target::launch(options.command, environment, {});
+  const target::Ended ended = target::launch(options.command, environment, {looks.tick()});
+  looked_at = std::move(looks.found());
   if (ended.start_error != 0) {
     complain(streams, fmt::format("check: {}: {}", name, std::strerror(ended.start_error)));
     return ended.start_error == ENOENT ? 127 : 126;
@@ -368,6 +390,31 @@ void write_answer(const CheckOptions& options, const Arguments& arguments, const
   }
 }
 
+// Judges what the processes had lost when they exited. Throws when one was not looked at.
+void judge_lost(std::vector<ExitLook>& looked_at, collect::Reports& reports, Judge& judge) {
+  std::vector<collect::Found> found;
+  for (ExitLook& look : looked_at) {
+    if (!look.trouble.empty()) {
+      throw UsageError(fmt::format("check: {} ({}) was not searched for lost blocks: it {}",
+                                   text::plain(look.name), look.pid, text::plain(look.trouble)));
+    }
+    collect::Found one;
+    one.listed.path = one.listed.program = look.lost.header.program;
+    one.listed.started = look.lost.header.started;
+    one.listed.pid = look.pid;
+    one.listed.seq = look.lost.header.seq;
+    one.memlog = std::make_shared<profile::Memlog>(std::move(look.lost));
+    found.push_back(std::move(one));
+  }
+  if (found.empty()) {
+    throw UsageError("check: no process was searched for lost blocks: none exited by exit, _exit or "
+                     "the end of main");
+  }
+  analyze::LeftOut left_out;
+  collect::ReportSet lost = collect::delta_set_of(std::move(found), reports, left_out);
+  judge.judge(std::move(lost.table), 0, "definitely lost", left_out);
+}
+
 int run_check(const Arguments& arguments, const Streams& streams) {
   if (arguments.has("--print-builtin")) {
     print(streams, analyze::kRuntimeKeeps);
@@ -382,6 +429,7 @@ int run_check(const Arguments& arguments, const Streams& streams) {
   if (!options.baseline.empty()) collect::files_of(options.baseline);  // before anything runs
 
   std::vector<std::string> files;
+  std::vector<ExitLook> looked_at;
   std::optional<ScratchDirectory> scratch;
   if (options.command.empty()) {
     for (const std::string& operand : options.files) {
@@ -390,7 +438,7 @@ int run_check(const Arguments& arguments, const Streams& streams) {
     }
   } else {
     scratch.emplace();
-    if (const auto status = run_program(options, arguments, *scratch, files, streams)) {
+    if (const auto status = run_program(options, arguments, *scratch, files, looked_at, streams)) {
       return *status;
     }
   }
@@ -415,6 +463,7 @@ int run_check(const Arguments& arguments, const Streams& streams) {
     judge.look_at_coverage(growth, options.uncovered);
     judge.judge(std::move(growth.table), *options.max_growth, "grown", left_out);
   }
+  if (options.unreachable) judge_lost(looked_at, reports, judge);
   write_answer(options, arguments, judge, style, streams);
   return judge.good() ? kGood : kFailed;
 }

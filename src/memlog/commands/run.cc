@@ -16,6 +16,7 @@
 
 #include "cli/arguments.h"
 #include "cli/command.h"
+#include "cli/exit_looks.h"
 #include "cli/tracing_options.h"
 #include "collect/merged_reports.h"
 #include "collect/report_namer.h"
@@ -152,15 +153,50 @@ std::string events_text(const RunOptions& options, pid_t pid) {
   return out;
 }
 
+// What the processes had lost when they exited. Empty: nobody was to look.
+std::string lost_text(const RunOptions& options, ExitLooks& looks) {
+  if (!options.unreachable) return {};
+  text::Style style;
+  style.units = ::isatty(STDERR_FILENO) == 1;
+  style.responsible = options.responsible;
+  std::string out = "\n";
+  for (ExitLook& look : looks.found()) {
+    const bool is_first = &look == &looks.found().front();
+    if (!is_first && !look.lost.entries.empty()) out += '\n';
+    out += fmt::format("{} ({}): ", text::plain(look.name), look.pid);
+    out += look.trouble.empty() ? text::lost_summary(look.lost, look.blocks, style)
+                                : fmt::format("not searched for lost blocks: it {}\n",
+                                              text::plain(look.trouble));
+    if (!look.unknown.empty()) {
+      out += text::remark(fmt::format("{}: some blocks are not known, and what they point to counts "
+                                      "as reachable",
+                                      look.unknown),
+                          style);
+    }
+  }
+  if (looks.found().empty()) {
+    out += "no process was searched for lost blocks: none exited by exit, _exit or the end of main\n";
+  }
+  return out;
+}
+
 int run_run(const Arguments& arguments, const Streams& streams) {
   const std::vector<std::string>& command = arguments.operands();
   if (command.empty()) throw UsageError("run: no program given");
   const RunOptions options = read_run_options(arguments);
   std::string place = arguments.value("--ledger");
   if (!place.empty() && place != "none") place = ledger_place("run", place);
+  if (options.unreachable && place == "none") {
+    throw UsageError("run: --unreachable needs a ledger: leave --ledger none out");
+  }
   const target::RunLedgers ledgers(place);
+  if (options.unreachable && ledgers.directory().empty()) {
+    throw UsageError("run: --unreachable needs a directory for ledgers: give --ledger DIR");
+  }
   std::vector<std::string> settings = options.settings;
   if (!ledgers.setting().empty()) settings.push_back(ledgers.setting());
+  ExitLooks looks(options.unreachable ? ledgers.directory() : "");
+  if (options.unreachable) settings.push_back(target::exit_hold_setting());
   const std::string path = target::find_program(command[0]);
   const target::Uncovered not_covered =
       path.empty() ? target::Uncovered() : target::uncovered(path);
@@ -186,6 +222,7 @@ int run_run(const Arguments& arguments, const Streams& streams) {
   const target::Ended ended = target::launch(
       command, environment,
       {{options.timeline, [&](pid_t) { timelines.look(); }},
+       looks.tick(),
        {options.every, [&](pid_t root) {
           const std::vector<pid_t> pids = target::family(root);
           regular.ask(pids);
@@ -231,6 +268,7 @@ int run_run(const Arguments& arguments, const Streams& streams) {
       if (arguments.has("--events")) {
         fmt::print(streams.err, "{}", events_text(options, ended.pid));
       }
+      fmt::print(streams.err, "{}", lost_text(options, looks));
     } catch (const std::exception& error) {
       complain(streams, error.what());  // the program's end is what counts
     }

@@ -9,8 +9,7 @@ namespace mtrace::target {
 
 struct Range {
   uint64_t begin = 0;
-  uint64_t end = 0;
-  bool holds(uint64_t address) const { return address >= begin && address < end; }
+  uint64_t end = 0;  bool holds(uint64_t address) const { return address >= begin && address < end; }
 };
 
 // A function in which a thread may hold a lock that loading a library needs.
@@ -21,8 +20,9 @@ struct Guarded {
 
 enum class Care {
   kFunctions,      // no thread may be stopped inside `guarded`
-  kAll,            // nor anywhere in this object (the loader, libmtrace.so)
-  kAllButWaiting,  // nor anywhere in it unless it waits on a condition (an allocator's own thread)
+  kAll,            // nor anywhere in this object (the loader)
+  kAllButWaiting,  // nor anywhere in it unless it waits in one of `waits` (an allocator's own
+                   // thread, libmtrace.so at the exit of the process)
 };
 
 struct Object {
@@ -32,7 +32,8 @@ struct Object {
   uint64_t eh_frame_header = 0;
   Care care = Care::kFunctions;
   std::vector<Guarded> guarded;
-  std::vector<Range> waits;  // functions that wait on a condition and hold no other lock
+  std::vector<Range> waits;  // functions that wait and hold no lock but that of their condition
+  std::vector<Range> passes;  // functions that only call the program's code
 
   bool holds(uint64_t address) const {
     for (const Range& range : code) {

@@ -47,7 +47,7 @@ constexpr std::string_view kGuarded[] = {"malloc",         "calloc",
                                          "vfork",          "pthread_create",
                                          "posix_spawn",    "posix_spawnp"};
 constexpr std::string_view kWaits[] = {"pthread_cond_wait", "pthread_cond_timedwait",
-                                       "pthread_cond_clockwait"};
+                                       "pthread_cond_clockwait", format::kHoldSymbol};
 
 // How long to wait for a program to start.
 constexpr auto kStart = std::chrono::seconds(1);
@@ -84,6 +84,7 @@ Object object_of(const TargetObject& from) {
     const Range code = {function.code.begin, function.code.end};
     if (is_one_of(kGuarded, function.name)) object.guarded.push_back({code, function.name});
     if (is_one_of(kWaits, function.name)) object.waits.push_back(code);
+    if (function.name == format::kMainSymbol) object.passes.push_back(code);
   }
   return object;
 }
@@ -134,9 +135,9 @@ void learn(target::ProcessImage& target, const TargetObjects& objects, const Tar
       !is_libc && from.function("malloc") != 0 && from.name.find(".so") != std::string::npos;
   if (from.listed && (is_libc || is_library || is_allocator || from.is_loader)) {
     objects.require_same_file(from);
-    if (from.is_loader || is_library) {
+    if (from.is_loader) {
       object.care = Care::kAll;
-    } else if (is_allocator) {
+    } else if (is_allocator || is_library) {
       object.care = Care::kAllButWaiting;
     }
   }

@@ -190,6 +190,9 @@ std::optional<std::string> SafePoints::inside(pid_t tid) {
   const bool walked = walk([&](uint64_t address) {
     const Object* object = walker_->object_at(address);
     if (object == nullptr) return false;
+    for (const Range& range : object->passes) {
+      if (range.holds(address)) return false;
+    }
     for (const Range& range : object->waits) waits |= range.holds(address);
     if (object->care == Care::kAll || (object->care == Care::kAllButWaiting && !waits)) {
       found = object->name;

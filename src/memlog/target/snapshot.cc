@@ -222,6 +222,17 @@ bool SnapshotMemory::is_heap(const Mapping& region) const {
          head[2] != 0 && head[2] <= kArenaAlignment;
 }
 
+// Those that are zero at the start of the program lie behind the mapped file.
+std::vector<Range> SnapshotMemory::libc_variables() const {
+  std::vector<Range> found;
+  for (const Mapping& region : map_) {
+    if (!region.writable) continue;
+    const bool goes_on = !found.empty() && found.back().end == region.begin && region.path.empty();
+    if (goes_on || region.path.ends_with("/libc.so.6")) found.push_back({region.begin, region.end});
+  }
+  return found;
+}
+
 std::vector<Range> SnapshotMemory::roots(const Snapshot& snapshot, bool heaps) const {
   std::vector<Range> found;
   for (const Mapping& region : map_) {

@@ -68,6 +68,8 @@ class SnapshotMemory {
   // stacks from their stack pointers on, thread-local storage, anonymous and shared mappings.
   // `heaps`: also the heaps of the C library, for blocks from before tracing began.
   std::vector<Range> roots(const Snapshot& snapshot, bool heaps) const;
+  // The variables of glibc.
+  std::vector<Range> libc_variables() const;
   // The mappings of both.
   const std::vector<Mapping>& map() const { return map_; }
   // Whether the address is in read-only memory of a file, as virtual tables are.

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "collect/run_reports.h"
+#include "profile/model.h"
 #include "text/style.h"
 
 namespace mtrace::text {
@@ -13,5 +14,9 @@ namespace mtrace::text {
 // several, largest peak first: the same for those with a peak near the largest, and a line about
 // each of the others. `processes`: at least one. Throws what reading reports throws.
 std::string run_summary(const std::vector<collect::RunProcess>& processes, Style style);
+
+// Returns what is definitely lost at exit in a process, with the functions that lost most. `lost`: a
+// report of nothing else; gets names. `blocks`: looked at.
+std::string lost_summary(profile::Memlog& lost, size_t blocks, Style style);
 
 }  // namespace mtrace::text

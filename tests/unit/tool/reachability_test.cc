@@ -77,6 +77,25 @@ constexpr Reach kIndirect = Reach::kIndirect;
 constexpr Reach kPossible = Reach::kPossible;
 constexpr Reach kReachable = Reach::kReachable;
 
+// malloc points to the free chunk behind a block, whose first word is the last of the block. The
+// same pointer in a variable of the program counts.
+TEST(Reachability, TheChunkBehindABlockIsNoPointerToIt) {
+  for (const bool of_malloc : {true, false}) {
+    for (const uint64_t size : {24, 102, 1000}) {
+      Memory memory;
+      const uint64_t block = memory.add(size);
+      memory.root(block + (size + 8 + 15) / 16 * 16 - 16);
+      Roots roots;
+      roots.memory.push_back({Memory::kRoots, 8});
+      if (of_malloc) roots.allocator = roots.memory;
+      EXPECT_EQ(of(memory.look(roots)), (std::vector<Reach>{of_malloc ? kDefinite : kPossible}));
+      memory.root(block);
+      roots.memory.push_back({Memory::kRoots + 8, 8});
+      EXPECT_EQ(of(memory.look(roots)), (std::vector<Reach>{kReachable}));
+    }
+  }
+}
+
 TEST(Reachability, OfAChain) {
   Memory memory;
   const uint64_t a = memory.add(64);

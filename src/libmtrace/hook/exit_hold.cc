@@ -1,0 +1,68 @@
+#include "hook/exit_hold.h"
+
+#include "base/atomic.h"
+#include "base/process.h"
+#include "base/syscall.h"
+#include "base/table_file.h"
+#include "format/ledger.h"
+#include "hook/export.h"
+#include "hook/lifecycle.h"
+#include "hook/options.h"
+#include "report/status.h"
+
+namespace mtrace::hook {
+namespace {
+
+using format::ExitHold;
+
+constexpr uint64_t kSecond = 1'000'000'000;  // nanoseconds
+constexpr uint64_t kPause = kSecond / 500;   // between two looks at the word, which memlog writes
+constexpr uint64_t kUntaken = 60 * kSecond;  // memlog may look at other processes first
+constexpr uint64_t kMost = 600 * kSecond;
+
+MainFunction* g_main = nullptr;
+
+const uint32_t& word_of(const ExitHold& hold) { return reinterpret_cast<const uint32_t&>(hold); }
+
+}  // namespace
+
+// memlog must know that a thread above this frame is in the program's code, not in the library's.
+MTRACE_EXPORT_AS_IT_IS int mtrace_held_main(int count, char** arguments, char** environment) {
+  const int status = g_main(count, arguments, environment);
+  hold_exit();
+  return status;
+}
+
+// memlog takes a thread in this function to be at a safe point (format/attach_protocol.h), so it
+// enters the kernel itself. No wake-up is needed: the pause is short, and memlog may be killed.
+MTRACE_EXPORT [[gnu::noinline]] void mtrace_hold_exit(ExitHold* hold, uint32_t memlog) noexcept {
+  const uint64_t begun = sys::monotonic_time();
+  for (;;) {
+    ExitHold now = load_acquire(*hold);
+    const uint64_t waited = sys::monotonic_time() - begun;
+    if (now == ExitHold::kOver) return;
+    const bool late = waited > (now == ExitHold::kWaits ? kUntaken : kMost);
+    // memlog may take it at this moment: then the next round waits for that.
+    if (late || !sys::task_exists(memlog)) compare_exchange(*hold, now, ExitHold::kOver);
+    else sys::wait_here(word_of(*hold), static_cast<uint32_t>(now), kPause);
+  }
+}
+
+void hold_exit() {
+  format::LedgerHeader* header = sys::g_table_header;
+  if (g_options.hold_exit == 0 || header == nullptr || !is_own_process()) return;
+  if (mtrace_status_block.mode != format::Mode::kActive) return;
+  const long pause[2] = {};
+  if (!sys::may_call(SYS_futex, 0, FUTEX_WAIT, 0, reinterpret_cast<long>(pause), 0, 0)) return;
+  ExitHold before = ExitHold::kNone;
+  compare_exchange(header->exit_hold, before, ExitHold::kWaits);
+  mtrace_hold_exit(&header->exit_hold, g_options.hold_exit);
+}
+
+MainFunction* held_main(MainFunction* main) {
+  if (g_options.hold_exit == 0) return main;
+  g_main = main;
+  return mtrace_held_main;
+}
+
+}  // namespace mtrace::hook

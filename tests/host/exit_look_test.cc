@@ -1,0 +1,158 @@
+// What memlog run and check --unreachable find when a program exits.
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "host_test.h"
+
+namespace mtrace::test {
+namespace {
+
+using nlohmann::json;
+
+class ExitLookTest : public HostTest {
+ protected:
+  Result run_with(const std::vector<std::string>& more, const std::vector<std::string>& command) {
+    std::vector<std::string> words = {memlog_tool(), "run", "--unreachable", "-o", temp()};
+    words.insert(words.end(), more.begin(), more.end());
+    words.emplace_back("--");
+    words.insert(words.end(), command.begin(), command.end());
+    return run(plain(words));
+  }
+  // Bytes and blocks as "lost BYTES BLOCKS" in what the program said.
+  static std::pair<unsigned long, unsigned long> told(const Result& result) {
+    unsigned long bytes = 0;
+    unsigned long blocks = 0;
+    EXPECT_EQ(sscanf(result.out.c_str(), "lost %lu %lu", &bytes, &blocks), 2) << result.out;
+    return {bytes, blocks};
+  }
+};
+
+// The handlers and destructors would make five blocks more unreachable.
+TEST_F(ExitLookTest, ComesBeforeHandlersAndDestructors) {
+  for (const char* end : {"return", "exit", "quick", "now", "thread"}) {
+    const Result result = run_with({}, {program("exit_roots"), end});
+    EXPECT_TRUE(result.exited(4)) << end << result.how() << result.err;
+    const auto [bytes, blocks] = told(result);
+    EXPECT_NE(result.err.find(fmt::format("): definitely lost at exit {} bytes in {} blocks (",
+                                          bytes, blocks)),
+              std::string::npos)
+        << end << ": " << result.err;
+    EXPECT_NE(result.err.find("\ndefinitely lost by function ("), std::string::npos)
+        << result.err;
+    EXPECT_NE(result.err.find("\n    make  exit_roots.cc:"),
+              std::string::npos)
+        << result.err;
+    EXPECT_EQ(result.err.find("hold_exit"), std::string::npos) << result.err;
+  }
+}
+
+// The hooks of exit and of the function that calls main go on by a jump.
+TEST_F(ExitLookTest, CallStacksAreAsWithoutTheLibrary) {
+  ASSERT_TRUE(run(traced({program("exit_roots"), "exit"})).exited(4));
+  const std::vector<Memlog> logs = logs_of("exit_roots");
+  ASSERT_EQ(logs.size(), 1u);
+  for (const Entry& entry : logs[0].entries) {
+    for (const Frame& frame : entry.frames) {
+      EXPECT_EQ(frame.module.find("libmtrace.so"), std::string::npos) << frame.module;
+    }
+  }
+}
+
+TEST_F(ExitLookTest, SaysWhatWasNotSearched) {
+  const Result killed = run_with({}, {program("exit_roots"), "abort"});
+  EXPECT_EQ(killed.how(), fmt::format("signal {}", SIGABRT)) << killed.err;
+  EXPECT_NE(killed.err.find("no process was searched for lost blocks"), std::string::npos)
+      << killed.err;
+  const Result without = run_with({"--ledger", "none"}, {"true"});
+  EXPECT_TRUE(without.exited(2)) << without.how();
+  EXPECT_NE(without.err.find("--unreachable needs a ledger"), std::string::npos) << without.err;
+}
+
+TEST_F(ExitLookTest, SearchesEveryProcess) {
+  const std::string one = program("exit_roots");
+  const Result result = run_with({}, {"sh", "-c", one + " exit; " + one + " return; exit 0"});
+  EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+  const auto [bytes, blocks] = told(result);
+  const std::string line =
+      fmt::format("): definitely lost at exit {} bytes in {} blocks (", bytes, blocks);
+  const size_t first = result.err.find(line);
+  ASSERT_NE(first, std::string::npos) << result.err;
+  EXPECT_NE(result.err.find(line, first + 1), std::string::npos) << result.err;
+  EXPECT_NE(result.err.find("): nothing definitely lost at exit ("), std::string::npos)
+      << result.err;
+}
+
+TEST_F(ExitLookTest, AMemlogThatIsGoneHoldsNobody) {
+  const pid_t pid = run(plain({"/bin/true"})).pid;
+  Command command = traced({program("exit_roots"), "return"});
+  command.env["MTRACE_LEDGER"] = out() + "/";
+  command.env["MTRACE_HOLD_EXIT"] = std::to_string(pid);
+  const Result result = run(command);
+  EXPECT_TRUE(result.exited(4)) << result.how() << result.err;
+}
+
+// A program that is to wait at its exit runs below a function of the library. It can be stopped.
+TEST_F(ExitLookTest, LeavesSafePointsWhereTheyWere) {
+  Command command = traced({program("held_blocks")});
+  command.env["MTRACE_LEDGER"] = temp() + "/";
+  command.env["MTRACE_HOLD_EXIT"] = std::to_string(::getpid());
+  Process process(command);
+  process.read_until("ready");
+  wait_until_blocked(process.pid(), SYS_read);
+  const Result look =
+      run(plain({memlog_tool(), "unreachable", "--json", std::to_string(process.pid())}));
+  EXPECT_TRUE(look.exited(1)) << look.how() << look.err;
+  EXPECT_EQ(look.err, "");
+  process.send(SIGKILL);
+  process.wait();
+}
+
+// A process that waits goes on when memlog is killed.
+TEST_F(ExitLookTest, AKilledMemlogHoldsNobody) {
+  Process idle(plain({"/bin/cat"}));
+  Command command = traced({program("exit_roots"), "return"});
+  command.env["MTRACE_LEDGER"] = out() + "/";
+  command.env["MTRACE_HOLD_EXIT"] = std::to_string(idle.pid());
+  Process waiting(command);
+  ASSERT_TRUE(waiting.read_line());
+  wait_until_blocked(waiting.pid(), SYS_futex);
+  const Result look = run(plain({memlog_tool(), "unreachable", "--json", "--pause", "0",
+                                 std::to_string(waiting.pid())}));
+  EXPECT_TRUE(look.exited(1)) << look.how() << look.err;
+  EXPECT_EQ(process_state(waiting.pid()), 'S');
+  ::kill(idle.pid(), SIGKILL);
+  idle.wait();
+  EXPECT_TRUE(waiting.wait().exited(4));
+}
+
+TEST_F(ExitLookTest, CheckFailsOnLostBlocksOnly) {
+  const std::string file = temp() + "/answer.json";
+  const auto check = [&](std::vector<std::string> more, std::vector<std::string> command) {
+    std::vector<std::string> words = {memlog_tool(), "check", "--unreachable"};
+    words.insert(words.end(), more.begin(), more.end());
+    words.emplace_back("--");
+    words.insert(words.end(), command.begin(), command.end());
+    return run(plain(words));
+  };
+  // A shell holds memory when it exits, and has lost none.
+  const Result good = check({}, {"sh", "-c", "x=1; exit 0"});
+  EXPECT_TRUE(good.exited(0)) << good.how() << good.out << good.err;
+  EXPECT_EQ(good.out, "ok: definitely lost: 0 bytes in 0 stacks, 0 bytes allowed\n");
+  const std::string one = program("exit_roots") + " return || test $? = 4";
+  const Result bad = check({"--follow", "exit_roots", "--json", "--output", file},
+                           {"sh", "-c", one});
+  EXPECT_TRUE(bad.exited(1)) << bad.how() << bad.out << bad.err;
+  const json answer = json::parse(read_file(file));
+  EXPECT_EQ(answer["checks"][0]["what"], "definitely lost");
+  EXPECT_EQ(answer["checks"][0]["bytes"], told(bad).first);
+  const Result excluded = check({"--follow", "exit_roots", "--exclude", "lose"}, {"sh", "-c", one});
+  EXPECT_TRUE(excluded.exited(0)) << excluded.how() << excluded.out << excluded.err;
+}
+
+}  // namespace
+}  // namespace mtrace::test
