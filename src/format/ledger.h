@@ -124,6 +124,8 @@ struct LedgerHeader {
                            // requester writes it; the report sets it to 0
   uint32_t names_left;  // number of the last report whose names are left to the requester; 0: none
   ExitHold exit_hold;
+  uint64_t regions;  // address of a LedgerRegionTree, in the process but not in the file; 0: an older
+                     // library
 };
 inline constexpr uint64_t kLedgerHeaderBytes = 128 * 1024;
 static_assert(sizeof(LedgerHeader) <= kLedgerHeaderBytes && offsetof(LedgerHeader, roots) == 120 &&
@@ -279,6 +281,27 @@ inline constexpr unsigned kShadowAddressBits = 47;
 inline constexpr unsigned kShadowStackBits = 26;
 inline constexpr unsigned kShadowSizeBits = 9;
 inline constexpr unsigned kShadowPlaceShift = 62;
+
+// The mappings that the program has made (MTRACE_MMAP); see ledger/region_tree.h. A published tree is
+// never changed, but its nodes are used again once it is not published any more: read `root` again
+// after the nodes.
+struct LedgerRegionTree {
+  uint32_t root;  // index in `nodes`; 0: the tree is empty
+  uint32_t size;
+  uint64_t nodes;  // address of LedgerRegion[used + 1]; 0: none were made
+  uint32_t used;
+};
+struct LedgerRegion {
+  uint64_t start;
+  uint64_t end;
+  uint64_t origin;
+  uint32_t stack;  // index, as of blocks
+  uint32_t unused;
+  uint32_t left;  // nodes; 0: none
+  uint32_t right;
+  uint32_t link;
+  uint32_t epoch;
+};
 
 // See ledger/thread_slots.h.
 inline constexpr unsigned kLedgerCalls = 14;

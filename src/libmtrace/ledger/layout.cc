@@ -2,6 +2,8 @@
 
 #include <cstddef>
 
+#include "ledger/region_table.h"
+
 namespace mtrace::ledger {
 
 using namespace format;
@@ -88,6 +90,18 @@ uint64_t Layout::shadow(const Ledger& ledger) {
                 HeapShadow::kBirthShift == kShadowStackBits + kShadowSizeBits &&
                 HeapShadow::kPlaceShift == kShadowPlaceShift);
   return reinterpret_cast<uint64_t>(ledger.blocks.shadow_.directory_);
+}
+
+uint64_t Layout::regions() {
+  using Node = RegionTree::Node;
+  static_assert(sizeof(LedgerRegion) == sizeof(Node));
+  static_assert(offsetof(LedgerRegion, stack) == offsetof(Region, stack));
+  MTRACE_SAME(LedgerRegion, Node, left);
+  MTRACE_SAME(LedgerRegion, Node, right);
+  static_assert(offsetof(LedgerRegionTree, root) == offsetof(RegionTree, root_) &&
+                offsetof(LedgerRegionTree, nodes) == offsetof(RegionTree, nodes_) &&
+                offsetof(LedgerRegionTree, used) == offsetof(RegionTree, used_));
+  return reinterpret_cast<uint64_t>(&g_regions.tree_);
 }
 
 }  // namespace mtrace::ledger

@@ -9,6 +9,7 @@ namespace mtrace::ledger {
 struct Layout {
   static format::LedgerRoots roots(const Ledger& ledger);
   static uint64_t shadow(const Ledger& ledger);  // of LedgerHeader
+  static uint64_t regions();                     // the same
 };
 
 }  // namespace mtrace::ledger

@@ -93,6 +93,7 @@ class RegionTable {
 
  private:
   class Lock;
+  friend struct Layout;
   bool acquire();
   void release();
   RegionTree::Halves take_range(uintptr_t start, uintptr_t end, Pieces* pieces);

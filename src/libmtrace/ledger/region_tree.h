@@ -100,6 +100,7 @@ class RegionTree {
   static constexpr uint32_t kNodes = kMost + kReserve;
 
   uint32_t own(uint32_t index);
+  friend struct Layout;
 
   uint32_t root_ = 0;
   uint32_t size_ = 0;

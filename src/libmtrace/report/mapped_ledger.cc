@@ -113,6 +113,7 @@ void describe_ledger(bool recording) {
   header->roots = ledger::Layout::roots(g_ledger);
   header->notes = reinterpret_cast<uint64_t>(g_ledger.notes);
   header->shadow = ledger::Layout::shadow(g_ledger);
+  header->regions = ledger::Layout::regions();
   header->lost_frees = reinterpret_cast<uint64_t>(&g_ledger.lost_frees);
   header->lost_modules = unwind::lost_modules();
   header->lost_notes = dropped_notes();

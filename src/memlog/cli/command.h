@@ -33,6 +33,7 @@ const Command& status_command();
 const Command& top_command();
 const Command& expire_command();
 const Command& unreachable_command();
+const Command& map_command();
 const Command& recover_command();
 const Command& merge_command();
 const Command& resolve_command();

@@ -12,7 +12,7 @@ namespace mtrace::cli {
 Words operands_of(const std::string& command) {
   if (command == "run") return Words::kProgram;
   for (const char* of_processes :
-       {"report", "status", "attach", "detach", "top", "expire", "unreachable"}) {
+       {"report", "status", "attach", "detach", "top", "expire", "unreachable", "map"}) {
     if (command == of_processes) return Words::kProcesses;
   }
   if (command == "decode" || command == "recover" || command == "events") return Words::kFiles;

@@ -55,18 +55,35 @@ bool read_mapping(const std::string& line, Mapping& mapping) {
   return true;
 }
 
+// "Rss:     1234 kB", "VmFlags: rd wr".
+void read_detail(std::string_view line, Mapping& mapping) {
+  if (line.starts_with("VmFlags:")) {
+    mapping.wiped_by_fork = line.find(" wf") != std::string_view::npos;
+    return;
+  }
+  constexpr std::pair<std::string_view, uint64_t Mapping::*> kNumbers[] = {
+      {"Rss", &Mapping::resident},         {"Private_Dirty", &Mapping::dirty},
+      {"Shared_Dirty", &Mapping::dirty},   {"AnonHugePages", &Mapping::huge},
+      {"ShmemPmdMapped", &Mapping::huge},  {"FilePmdMapped", &Mapping::huge},
+      {"Private_Hugetlb", &Mapping::huge}, {"Swap", &Mapping::swapped}};
+  const std::string_view key = line.substr(0, line.find(':'));
+  for (const auto& [name, number] : kNumbers) {
+    if (key == name) mapping.*number += status_bytes(line, name);
+  }
+}
+
 }  // namespace
 
 std::optional<std::vector<Mapping>> memory_map(pid_t pid, Detail detail) {
-  const auto maps = read_proc(proc_path(pid, detail == Detail::kFlags ? "smaps" : "maps"));
+  const auto maps = read_proc(proc_path(pid, detail == Detail::kSmaps ? "smaps" : "maps"));
   if (!maps) return std::nullopt;
   std::vector<Mapping> found;
   for (const std::string_view line : profile::split(*maps, '\n')) {
     Mapping mapping;
     if (read_mapping(std::string(line), mapping)) {
       found.push_back(std::move(mapping));
-    } else if (line.starts_with("VmFlags:") && !found.empty()) {
-      found.back().wiped_by_fork = line.find(" wf") != std::string_view::npos;
+    } else if (!found.empty()) {
+      read_detail(line, found.back());
     }
   }
   return found;

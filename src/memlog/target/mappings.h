@@ -19,13 +19,17 @@ struct Mapping {
   bool writable = false;
   bool executable = false;
   bool shared = false;
-  bool wiped_by_fork = false;  // MADV_WIPEONFORK; only with Detail::kFlags
+  bool wiped_by_fork = false;  // MADV_WIPEONFORK; only with Detail::kSmaps, as the numbers below
+  uint64_t resident = 0;       // bytes in memory; those shared with other processes count, too
+  uint64_t dirty = 0;          // of it, bytes that were written
+  uint64_t huge = 0;           // of it, bytes in huge pages
+  uint64_t swapped = 0;        // bytes
   std::string path;   // as the process names it; "[heap]", "[stack]", "[vdso]"; empty: anonymous
   std::string inode;  // device and inode: identifies the file; empty: none
 };
 
-// kFlags: also those that only smaps has, for which the kernel walks the process's page tables.
-enum class Detail { kUsual, kFlags };
+// kSmaps: also what only smaps has, for which the kernel walks the process's page tables.
+enum class Detail { kUsual, kSmaps };
 
 // Returns all mappings, by address; nothing when the process is gone or not readable.
 std::optional<std::vector<Mapping>> memory_map(pid_t pid, Detail detail = Detail::kUsual);

@@ -15,6 +15,7 @@
 #include "format/ledger.h"
 #include "target/attach.h"
 #include "target/error.h"
+#include "target/malloc_heaps.h"
 #include "target/proc_files.h"
 #include "target/process.h"
 #include "target/process_image.h"
@@ -25,9 +26,6 @@ namespace {
 
 constexpr uint64_t kPage = 4096;
 constexpr uint64_t kRedZone = 128;  // bytes below the stack pointer that may be in use
-// glibc's heaps besides the first: malloc/arena.c, HEAP_MAX_SIZE.
-constexpr uint64_t kArenaAlignment = 64 << 20;
-
 constexpr char kLibraryFile[] = "/libmtrace.so";
 
 // Takes a piece that is in one of the ranges out of it.
@@ -102,7 +100,7 @@ SnapshotMemory::SnapshotMemory(pid_t process, pid_t copy)
     : process_(process),
       copy_(copy),
       file_(::open(proc_path(copy, "mem").c_str(), O_RDONLY | O_CLOEXEC)),
-      map_(memory_map(copy, Detail::kFlags).value_or(std::vector<Mapping>())) {
+      map_(memory_map(copy, Detail::kSmaps).value_or(std::vector<Mapping>())) {
   for (const Mapping& region : map_) {
     if (region.wiped_by_fork) uncopied_.push_back({region.begin, region.end});
     if (region.readable && !region.writable && region.path.starts_with('/')) {
@@ -206,22 +204,6 @@ void SnapshotMemory::read(const std::vector<Range>& ranges, char* to) const {
   }
 }
 
-// The heaps of glibc hold nothing but blocks. One that is not the first begins with a structure of
-// its own: the arena, the heap before it, and its size.
-bool SnapshotMemory::is_heap(const Mapping& region) const {
-  if (region.path == "[heap]") return true;
-  if (!region.path.empty() || region.begin % kArenaAlignment != 0) return false;
-  uint64_t head[3] = {};
-  read_slowly({region.begin, region.begin + sizeof head}, reinterpret_cast<char*>(head));
-  const auto is_mapped = [&](uint64_t address) {
-    return std::any_of(map_.begin(), map_.end(), [&](const Mapping& one) {
-      return one.writable && address >= one.begin && address < one.end;
-    });
-  };
-  return is_mapped(head[0]) && (head[1] == 0 || is_mapped(head[1])) && head[2] % kPage == 0 &&
-         head[2] != 0 && head[2] <= kArenaAlignment;
-}
-
 // Those that are zero at the start of the program lie behind the mapped file.
 std::vector<Range> SnapshotMemory::libc_variables() const {
   std::vector<Range> found;
@@ -235,6 +217,10 @@ std::vector<Range> SnapshotMemory::libc_variables() const {
 
 std::vector<Range> SnapshotMemory::roots(const Snapshot& snapshot, bool heaps) const {
   std::vector<Range> found;
+  const auto read_one = [this](uint64_t address, void* to, size_t size) {
+    read_slowly({address, address + size}, static_cast<char*>(to));
+    return true;
+  };
   for (const Mapping& region : map_) {
     if (is_library_memory(region) || library_.holds(region.begin)) continue;
     const bool file = region.path.starts_with('/');
@@ -248,7 +234,7 @@ std::vector<Range> SnapshotMemory::roots(const Snapshot& snapshot, bool heaps) c
     }
     if (begin != region.end) {
       found.push_back({begin, region.end});
-    } else if (heaps || !is_heap(region)) {
+    } else if (heaps || !is_malloc_heap(region, map_, read_one)) {
       found.push_back({region.begin, region.end});
     }
   }

@@ -78,7 +78,6 @@ class SnapshotMemory {
  private:
   void read_slowly(Range range, char* to) const;
   bool is_uncopied(Range range) const;
-  bool is_heap(const Mapping& region) const;
   Range all_of(const Mapping& first) const;
 
   pid_t process_;

@@ -1,0 +1,74 @@
+#include "analyze/pinned_pages.h"
+
+#include <algorithm>
+
+namespace mtrace::analyze {
+namespace {
+
+// Goes through the pages of one heap, in order.
+class Pages {
+ public:
+  Pages(const HeapPages& heap, PinnedPages& sum) : heap_(heap), sum_(sum) {}
+
+  // Pages are counted from the beginning of the heap.
+  void add(uint64_t first, uint64_t last, uint32_t stack) {
+    for (uint64_t page = first; page <= last; ++page) {
+      if (page != page_) advance(page);
+      if (std::find(stacks_.begin(), stacks_.end(), stack) == stacks_.end()) {
+        stacks_.push_back(stack);
+      }
+    }
+  }
+  void finish() { advance(heap_.resident.size()); }
+
+ private:
+  void advance(uint64_t page) {
+    for (; page_ < page; ++page_) {
+      count();
+      stacks_.clear();
+    }
+  }
+
+  void count() {
+    if (!heap_.resident[page_]) return;
+    const size_t stacks = stacks_.size();
+    ++(stacks == 0 ? sum_.free : stacks == 1 ? sum_.alone : sum_.common);
+    for (const uint32_t stack : stacks_) {
+      StackPages& pages = sum_.stacks[stack];
+      if (stacks == 1) {
+        ++pages.alone;
+      } else {
+        ++pages.common;
+        pages.share += 1.0 / static_cast<double>(stacks);
+      }
+    }
+  }
+
+  const HeapPages& heap_;
+  PinnedPages& sum_;
+  uint64_t page_ = 0;
+  std::vector<uint32_t> stacks_;  // with blocks on that page
+};
+
+}  // namespace
+
+PinnedPages pinned_pages(const std::vector<HeapBlock>& blocks,
+                         const std::vector<HeapPages>& heaps) {
+  PinnedPages sum;
+  for (const HeapPages& heap : heaps) {
+    const uint64_t end = heap.begin + heap.resident.size() * kHeapPage;
+    Pages pages(heap, sum);
+    auto block = std::lower_bound(
+        blocks.begin(), blocks.end(), heap.begin + kBlockHeader,
+        [](const HeapBlock& one, uint64_t address) { return one.address < address; });
+    for (; block != blocks.end() && block->address < end; ++block) {
+      const uint64_t last = std::min(block->address + std::max<uint64_t>(block->size, 1), end) - 1;
+      pages.add((block->address - kBlockHeader - heap.begin) / kHeapPage,
+                (last - heap.begin) / kHeapPage, block->stack);
+    }
+    pages.finish();
+  }
+  return sum;
+}
+
+}  // namespace mtrace::analyze

@@ -1,0 +1,65 @@
+// What is in the address space of a process that has a ledger: its mappings, what malloc has of
+// them, and whose blocks keep heap pages in memory.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "analyze/pinned_pages.h"
+#include "live/ledger_file.h"
+#include "target/mappings.h"
+#include "target/own_mappings.h"
+#include "target/region_kinds.h"
+
+namespace mtrace::cli {
+
+struct SpaceRegion {
+  target::Mapping mapping;
+  target::RegionKind kind = target::RegionKind::kAnonymous;
+  uint64_t live_bytes = 0;  // requested, of the blocks that begin in it
+  uint64_t live_blocks = 0;
+  uint64_t taken = 0;  // bytes that these blocks take, with what malloc adds
+  uint32_t mapper = 0;  // index of the stack that mapped it; 0: not known
+
+  uint64_t size() const { return mapping.end - mapping.begin; }
+  bool is_heap() const {
+    return kind == target::RegionKind::kHeap || kind == target::RegionKind::kArena;
+  }
+  // Bytes of a heap that no live block takes.
+  uint64_t free() const { return is_heap() && size() > taken ? size() - taken : 0; }
+};
+
+// The last block of a heap: what is behind it can be trimmed, what is before it cannot.
+struct HeapTop {
+  size_t region;  // index in AddressSpace::regions()
+  analyze::HeapBlock block;
+  uint64_t behind = 0;  // resident bytes, in whole pages
+  uint64_t gain = 0;    // more bytes that could be trimmed if the block were freed
+};
+
+class AddressSpace {
+ public:
+  // Throws std::runtime_error when the process has ended or must not be looked at, LedgerError.
+  // Reads one after the other while the process runs: what it does meanwhile may show in part.
+  AddressSpace(pid_t pid, live::LedgerFile& ledger);
+
+  const std::vector<SpaceRegion>& regions() const { return regions_; }  // by address
+  const std::vector<HeapTop>& tops() const { return tops_; }            // largest `gain` first
+  const analyze::PinnedPages& pinned() const { return pinned_; }
+
+ private:
+  void read_blocks(live::LedgerFile& ledger);
+  void assign_blocks();
+  void look_at_pages(pid_t pid);
+  void find_top(size_t region, const analyze::HeapPages& pages);
+
+  std::vector<SpaceRegion> regions_;
+  std::vector<analyze::HeapBlock> blocks_;  // by address
+  std::vector<HeapTop> tops_;
+  analyze::PinnedPages pinned_;
+};
+
+}  // namespace mtrace::cli

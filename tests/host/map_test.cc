@@ -1,0 +1,226 @@
+// memlog map on processes whose memory is known.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "host_test.h"
+
+namespace mtrace::test {
+namespace {
+
+using nlohmann::json;
+
+constexpr uint64_t kPage = 4096;
+
+struct SiteBlock {
+  int site;
+  uint64_t address;
+  uint64_t size;
+};
+
+struct SitePages {
+  uint64_t alone = 0;
+  uint64_t common = 0;
+  double share = 0;
+};
+
+bool is_resident(pid_t pid, uint64_t page) {
+  const int file = ::open(("/proc/" + std::to_string(pid) + "/pagemap").c_str(), O_RDONLY);
+  uint64_t word = 0;
+  EXPECT_EQ(::pread(file, &word, sizeof word, static_cast<off_t>(page * sizeof word)), 8);
+  ::close(file);
+  return (word >> 63) != 0;
+}
+
+class MapTest : public HostTest {
+ protected:
+  Command layout(int seed) {
+    Command command = traced({program("page_layout"), std::to_string(seed)});
+    command.env["MTRACE_LEDGER"] = out() + "/";
+    command.env["MTRACE_MMAP"] = "1";
+    return command;
+  }
+  json map_of(pid_t pid) {
+    const Result result =
+        run(plain({memlog_tool(), "map", "--json", "-n", "0", std::to_string(pid)}));
+    EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+    EXPECT_EQ(result.err, "");
+    return json::parse(result.out);
+  }
+  static std::vector<SiteBlock> blocks_of(Process& process) {
+    std::vector<SiteBlock> blocks;
+    for (const std::string& line : process.read_until("ready")) {
+      SiteBlock block = {};
+      if (sscanf(line.c_str(), "block %d %lu %lu", &block.site, &block.address, &block.size) == 3) {
+        blocks.push_back(block);
+      }
+    }
+    wait_until_blocked(process.pid(), SYS_read);
+    return blocks;
+  }
+  // By definition: for each page, which sites have a block on it.
+  static std::map<int, SitePages> count(pid_t pid, const std::vector<SiteBlock>& blocks) {
+    std::map<uint64_t, std::set<int>> pages;
+    for (const SiteBlock& block : blocks) {
+      const uint64_t last = (block.address + block.size - 1) / kPage;
+      for (uint64_t page = (block.address - 8) / kPage; page <= last; ++page) {
+        pages[page].insert(block.site);
+      }
+    }
+    std::map<int, SitePages> sites;
+    for (const auto& [page, on_page] : pages) {
+      if (!is_resident(pid, page)) continue;
+      for (const int site : on_page) {
+        if (on_page.size() == 1) {
+          ++sites[site].alone;
+        } else {
+          ++sites[site].common;
+          sites[site].share += 1.0 / static_cast<double>(on_page.size());
+        }
+      }
+    }
+    return sites;
+  }
+  // Whether the innermost frame of a stack in JSON is the function.
+  static bool is_of(const json& stack, const std::string& function) {
+    for (const json& frame : stack["frames"]) {
+      if (frame.value("function", "") == function) return true;
+    }
+    return false;
+  }
+};
+
+TEST_F(MapTest, PinnedPagesAreThoseOfABruteForceCount) {
+  for (const int seed : {1, 2, 3}) {
+    Process process(layout(seed));
+    const std::vector<SiteBlock> blocks = blocks_of(process);
+    ASSERT_GT(blocks.size(), 2000u);
+    const json answer = map_of(process.pid());
+    const std::map<int, SitePages> sites = count(process.pid(), blocks);
+    ASSERT_EQ(sites.size(), 5u);
+    for (const auto& [site, pages] : sites) {
+      SitePages found;
+      // The thread's blocks are of another stack than the first heap's, on other pages.
+      for (const json& stack : answer["pinning"]) {
+        if (!is_of(stack, fmt::format("site_{}", site))) continue;
+        found.alone += stack["pages_alone"].get<uint64_t>();
+        found.common += stack["pages_common"].get<uint64_t>();
+        found.share += stack["pages_share"].get<double>();
+      }
+      EXPECT_EQ(found.alone, pages.alone) << "site " << site << " seed " << seed;
+      EXPECT_EQ(found.common, pages.common) << "site " << site << " seed " << seed;
+      EXPECT_NEAR(found.share, pages.share, 1e-6) << "site " << site << " seed " << seed;
+      EXPECT_GT(pages.common, 0u);
+    }
+    EXPECT_TRUE(process.wait().exited(0));
+  }
+}
+
+TEST_F(MapTest, TotalsAddUp) {
+  Process process(layout(4));
+  blocks_of(process);
+  const json answer = map_of(process.pid());
+  uint64_t resident = 0;
+  uint64_t rollup = 0;
+  for (const json& kind : answer["kinds"]) resident += kind["resident_bytes"].get<uint64_t>();
+  EXPECT_EQ(answer["resident_bytes"], resident);
+  resident = 0;
+  uint64_t heap_pages = 0;
+  for (const json& region : answer["regions"]) {
+    resident += region["resident_bytes"].get<uint64_t>();
+    if (region["kind"] != "heap" && region["kind"] != "arena") continue;
+    const uint64_t begin = std::stoull(region["address"].get<std::string>(), nullptr, 16) / kPage;
+    for (uint64_t i = 0; i < region["size_bytes"].get<uint64_t>() / kPage; ++i) {
+      heap_pages += is_resident(process.pid(), begin + i) ? 1 : 0;
+    }
+  }
+  EXPECT_EQ(answer["resident_bytes"], resident);
+  const std::string path = "/proc/" + std::to_string(process.pid()) + "/smaps_rollup";
+  const std::string text = read_file(path);
+  ASSERT_EQ(sscanf(text.c_str() + text.find("Rss:"), "Rss: %lu", &rollup), 1);
+  EXPECT_EQ(answer["resident_bytes"], rollup * 1024);
+  const json& pages = answer["heap_pages"];
+  EXPECT_EQ(pages["resident"], heap_pages);
+  EXPECT_EQ(pages["of_one_stack"].get<uint64_t>() + pages["of_several_stacks"].get<uint64_t>() +
+                pages["without_blocks"].get<uint64_t>(),
+            heap_pages);
+  EXPECT_TRUE(process.wait().exited(0));
+}
+
+TEST_F(MapTest, TellsRegionsApart) {
+  Process process(layout(5));
+  const std::vector<SiteBlock> blocks = blocks_of(process);
+  const json answer = map_of(process.pid());
+  std::map<std::string, int> kinds;
+  bool mapping = false;
+  bool large = false;
+  for (const json& region : answer["regions"]) {
+    ++kinds[region["kind"]];
+    if (region["kind"] == "anonymous" && region.contains("mapped_by") &&
+        is_of(region["mapped_by"], "site_mapping")) {
+      mapping = true;
+      EXPECT_GE(region["size_bytes"], 100 * kPage);
+      EXPECT_GE(region["resident_bytes"], 30 * kPage);
+    }
+    if (region["kind"] == "large_block") {
+      large = true;
+      EXPECT_EQ(region["live_bytes"], 3 << 20);
+      EXPECT_GE(region["resident_bytes"], 1 << 20);
+    }
+  }
+  EXPECT_TRUE(mapping) << answer;
+  EXPECT_TRUE(large) << answer;
+  EXPECT_EQ(kinds["heap"], 1);
+  EXPECT_EQ(kinds["arena"], 1);
+  EXPECT_GE(kinds["stack"], 2);
+  EXPECT_GE(kinds["file"], 3);
+  EXPECT_GE(kinds["mtrace"], 1);
+  EXPECT_GE(kinds["kernel"], 1);
+  // The last block of each heap.
+  std::map<bool, uint64_t> last;  // by whether it is the thread's
+  uint64_t first_heap = 0;
+  for (const json& region : answer["regions"]) {
+    if (region["kind"] == "heap") {
+      first_heap = std::stoull(region["address"].get<std::string>(), nullptr, 16);
+    }
+  }
+  for (const SiteBlock& block : blocks) {
+    uint64_t& highest = last[block.address >> 40 != first_heap >> 40];
+    highest = std::max(highest, block.address);
+  }
+  ASSERT_EQ(answer["heap_tops"].size(), 2u);
+  for (const json& top : answer["heap_tops"]) {
+    const bool thread = std::stoull(top["heap"].get<std::string>(), nullptr, 16) != first_heap;
+    EXPECT_EQ(top["block"], fmt::format("0x{:x}", last[thread])) << answer["heap_tops"];
+  }
+  EXPECT_TRUE(process.wait().exited(0));
+}
+
+TEST_F(MapTest, TextNamesStacksAndSaysWhatIsMissing) {
+  Process process(layout(6));
+  blocks_of(process);
+  const Result result =
+      run(plain({memlog_tool(), "map", "-n", "2", std::to_string(process.pid())}));
+  EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+  EXPECT_NE(result.out.find("\nstacks whose blocks keep heap pages in memory:\n"),
+            std::string::npos)
+      << result.out;
+  EXPECT_NE(result.out.find("    site_"), std::string::npos) << result.out;
+  EXPECT_NE(result.out.find(" stacks more: --limit 0 shows them\n"), std::string::npos)
+      << result.out;
+  EXPECT_TRUE(process.wait().exited(0));
+  const Result gone = run(plain({memlog_tool(), "map", "999999999"}));
+  EXPECT_TRUE(gone.exited(1)) << gone.how();
+  EXPECT_NE(gone.err, "");
+  EXPECT_TRUE(run(plain({memlog_tool(), "map"})).exited(2));
+}
+
+}  // namespace
+}  // namespace mtrace::test
