@@ -126,6 +126,8 @@ struct LedgerHeader {
   ExitHold exit_hold;
   uint64_t regions;  // address of a LedgerRegionTree, in the process but not in the file; 0: an older
                      // library
+  uint64_t first_python_code;  // address of a LedgerPythonCode; 0: none
+  uint64_t lost_python;        // as in the line `lost`
 };
 inline constexpr uint64_t kLedgerHeaderBytes = 128 * 1024;
 static_assert(sizeof(LedgerHeader) <= kLedgerHeaderBytes && offsetof(LedgerHeader, roots) == 120 &&
@@ -159,6 +161,20 @@ struct LedgerModule {
 };
 inline constexpr uint32_t kLedgerAlive = 0xffffffffu;
 static_assert(sizeof(LedgerModule) == 88);
+
+// A code object of Python that frames name (format/python.h). A list, newest first.
+struct LedgerPythonCode {
+  uint64_t next;      // address; 0: the last
+  uint64_t identity;  // PythonIdentity
+  uint32_t number;
+  uint32_t first_line;
+  uint32_t name_bytes;
+  uint32_t table_bytes;
+  uint32_t file_bytes;
+  uint32_t unused;
+  // The name, the location table and the name of the source file follow.
+};
+static_assert(sizeof(LedgerPythonCode) == 40);
 
 // Stacks and sets of counters are in an arena. Their index is the number of their first unit there.
 inline constexpr uint64_t kArenaUnit = 64;

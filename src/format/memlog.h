@@ -70,9 +70,10 @@ inline constexpr char kKeyNote[] = "note";             // for the reader; anywhe
 inline constexpr char kNoteElsewhere[] = "could not write to ";
 inline constexpr char kKeyKind[] = "kind";      // NAME N bytes M blocks: live of that @kind
 inline constexpr char kKeyModule[] = "module";  // PATH[#G] build-id=HEX base=0xHEX
-inline constexpr char kKeyHost[] = "host";      // NAME boot-id=UUID arch=x86_64
-inline constexpr char kKeyCalls[] = "calls";    // FUNCTION=N ...: calls since the start
-inline constexpr char kKeyFailed[] = "failed-allocations";   // N calls that returned no memory
+inline constexpr char kModulePython[] = "language=python";  // in such a line: a source file
+inline constexpr char kKeyHost[] = "host";                  // NAME boot-id=UUID arch=x86_64
+inline constexpr char kKeyCalls[] = "calls";                // FUNCTION=N ...: calls since the start
+inline constexpr char kKeyFailed[] = "failed-allocations";  // N calls that returned no memory
 inline constexpr char kKeyUnknownFrees[] = "unknown-frees";  // N frees of blocks never seen
 inline constexpr char kKeyMisuse[] = "misuse";          // CAUSE=N ...: calls of the API in error
 inline constexpr char kKeyReports[] = "reports";        // written=N failed=N, with this one
@@ -93,6 +94,7 @@ inline constexpr char kNotCoveredBefore[] =
     "not covered: what the program allocated before memlog attach";
 inline constexpr char kNotCoveredMalloc[] = "not covered: malloc of ";
 inline constexpr char kNotCoveredProgram[] = "not covered: the program ";
+inline constexpr char kNotCoveredPython[] = "not covered: Python frames";
 
 // Kinds of entries that the library makes itself. Their bytes and blocks only grow.
 inline constexpr char kKindFailed[] =

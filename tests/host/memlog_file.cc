@@ -420,7 +420,9 @@ void check_entries(const Memlog& log, std::vector<std::string>* wrong) {
   for (const auto& [key, value] : log.meta) {
     if (key != "module") continue;
     const size_t base = value.rfind(" base=0x");
-    if (base == std::string::npos || !is_hex(value.substr(base + 8))) {
+    // Further words may follow.
+    const size_t end = value.find(' ', base == std::string::npos ? 0 : base + 8);
+    if (base == std::string::npos || !is_hex(value.substr(base + 8, end - (base + 8)))) {
       wrong->push_back("module without base: " + value);
       continue;
     }

@@ -17,6 +17,7 @@
 
 #include "unwind/libunwind_walk.h"
 #include "unwind/modules.h"
+#include "unwind/python_runtime.h"
 #include "unwind/slow_walk.h"
 #include "unwind/walk_memory.h"
 #include "unwind/walker.h"
@@ -229,6 +230,7 @@ uint64_t number_of(const char* name, uint64_t otherwise) {
 [[gnu::constructor]] void begin() {
   const char* path = getenv("WALKCHECK_FILE");
   if (path == nullptr || !mtrace::unwind::open_libunwind()) return;
+  mtrace::unwind::read_python_frames(false);  // libunwind knows none
   const int file = open(path, O_RDWR | O_CLOEXEC);
   if (file < 0) return;
   void* memory =

@@ -31,6 +31,7 @@
 #include "report/savepoints.h"
 #include "report/status.h"
 #include "unwind/modules.h"
+#include "unwind/python_code.h"
 
 extern "C" int __register_atfork(void (*)(), void (*)(), void (*)(), void*);
 
@@ -89,6 +90,7 @@ bool begin_anew(uint32_t pid) {
   g_ledger.begin_after_fork(t_thread.slot, pid);
   forget_walks();
   unwind::log_modules_again();
+  unwind::log_python_again();
   report::forget_savepoints();
   return true;
 }
@@ -167,6 +169,7 @@ bool move_tables() {
   g_ledger.peak.restart(0, ledger::ticks_now());
   forget_walks();
   unwind::log_modules_again();
+  unwind::log_python_again();
   report::forget_savepoints();
   return true;
 }

@@ -45,6 +45,7 @@
 #include "report/resolver_process.h"
 #include "report/status.h"
 #include "unwind/linkage.h"
+#include "unwind/python_runtime.h"
 
 extern "C" {
 int __cxa_atexit(void (*)(void*), void*, void*);
@@ -115,6 +116,7 @@ void begin(const char* dormant, const char* temporary, char* const* envp) {
   ledger::start_ticks();
   report::g_host.tick_zero = sys::real_time();
   set_depth(g_options.depth);
+  unwind::read_python_frames(g_options.python);
   set_short_lived(g_options.temporary_ms);
   count_missed_frees();
   set_library_line();

@@ -10,6 +10,7 @@
 #include "report/bypasses.h"
 #include "report/host.h"
 #include "unwind/linkage.h"
+#include "unwind/python_runtime.h"
 
 namespace mtrace::report {
 namespace {
@@ -53,6 +54,22 @@ bool allocates_by_itself() {
   const link_map* program = unwind::first_object();
   if (program != nullptr) unwind::each_reference(*program, note_import, &imports);
   return imports.memory && !imports.allocator;
+}
+
+void write_python_gap(Writer& out) {
+  using unwind::PythonGap;
+  const unwind::PythonCoverage coverage = unwind::python_coverage();
+  if (coverage.gap == PythonGap::kNone || unwind::python_frames_are_off()) return;
+  begin_note(out).text(format::kNotCoveredPython).text(": ");
+  if (coverage.gap == PythonGap::kSecond) {
+    out.text("of the second interpreter in this process\n");
+  } else if (coverage.version == 0) {
+    out.text("of CPython before 3.11\n");
+  } else {
+    out.text("of CPython ").number(coverage.version >> 24).put('.');
+    out.number(coverage.version >> 16 & 0xff).put('.').number(coverage.version >> 8 & 0xff);
+    out.text(coverage.gap == PythonGap::kVersion ? "; 3.11 is\n" : ": no thread state was found\n");
+  }
 }
 
 }  // namespace
@@ -101,6 +118,7 @@ void write_coverage(Writer& out, const ledger::ThreadTotals& totals) {
         "asks the system for memory, but no library for an allocator: what one of its own gives "
         "it is not counted\n");
   }
+  write_python_gap(out);
   look_for_bypasses();
   write_bypasses(out);
 }

@@ -6,6 +6,7 @@
 #include "format/escape.h"
 #include "format/memlog.h"
 #include "unwind/modules.h"
+#include "unwind/python_code.h"
 
 namespace mtrace::report {
 namespace {
@@ -26,6 +27,39 @@ void put_frame(Writer& out, uintptr_t address, const unwind::Module* module, boo
   out.put(')');
   if (guessed) out.put(format::kGuessedMark);
   out.put('\n');
+}
+
+Writer& put_name(Writer& out, const char* text, size_t size) {
+  return out.escaped(text, size, format::kReservedNone);
+}
+
+// "\tfunction\tapp.py:12\t(/home/ann/app.py+0x1234)"; without the line where there is none.
+void put_python_frame(Writer& out, const unwind::PythonCode& code, uintptr_t frame) {
+  const unwind::PythonFile& file = *code.file;
+  out.put('\t');
+  if (code.name_bytes == 0) {
+    out.text(format::kUnknownFunction);
+  } else {
+    put_name(out, code.name(), code.name_bytes);
+  }
+  format::PythonLines lines(code.table(), code.table_kept(), code.first_line);
+  if (const uint32_t line = lines.line_of(format::PythonFrame::instruction(frame)); line != 0) {
+    size_t size;
+    const char* const name = format::python_file_name(file.text(), file.bytes, &size);
+    put_name(out.put('\t'), name, size).put(':').number(line);
+  }
+  out.text("\t(").escaped(file.text(), file.bytes, format::kReservedModule);
+  out.text("+0x").hex(format::python_offset(code.identity, frame)).text(")\n");
+}
+
+void write_python_frame(Writer& out, uintptr_t frame, ModuleSet& modules) {
+  const unwind::PythonCode* code = unwind::python_code(format::PythonFrame::code(frame));
+  if (code == nullptr) {
+    out.put('\t').text(format::kPythonWithoutRoom).text("\t(0x0)\n");
+    return;
+  }
+  modules.add_python(code->file->number);
+  put_python_frame(out, *code, frame);
 }
 
 // A file that was unloaded, and came back to its place after another one had been there, has two
@@ -49,7 +83,7 @@ FrameLines::~FrameLines() {
 }
 
 void FrameLines::write(Writer& out, uintptr_t address, uint32_t retired, ModuleSet& modules) {
-  if (lines_ == nullptr) {
+  if (lines_ == nullptr || format::PythonFrame::is_one(address)) {
     write_frame(out, address, retired, modules);
     return;
   }
@@ -72,6 +106,10 @@ void FrameLines::write(Writer& out, uintptr_t address, uint32_t retired, ModuleS
 
 const unwind::Module* write_frame(Writer& out, uintptr_t address, uint32_t retired,
                                   ModuleSet& modules, bool guessed) {
+  if (format::PythonFrame::is_one(address)) {
+    write_python_frame(out, address, modules);
+    return nullptr;
+  }
   uint32_t index = 0;
   const unwind::Module* module = unwind::find_module(address, retired, &index);
   if (module != nullptr) modules.add(index);
@@ -112,6 +150,13 @@ void write_modules(Writer& out, const ModuleSet& modules) {
       for (uint32_t i = 0; i < module->build_id_size; ++i) out.hex(module->build_id[i], 2);
     }
     out.text(" base=0x").hex(module->base).put('\n');
+  }
+  for (uint32_t number = 1; number <= unwind::kMostPythonFiles; ++number) {
+    if (!modules.has_python(number)) continue;
+    const unwind::PythonFile& file = *unwind::python_file(number);
+    out.text("# ").text(format::kKeyModule).text(": ");
+    out.escaped(file.text(), file.bytes, format::kReservedModule);
+    out.text(" base=0x0 ").text(format::kModulePython).put('\n');
   }
 }
 

@@ -7,12 +7,16 @@
 #include "base/writer.h"
 #include "ledger/stack_table.h"
 #include "unwind/modules.h"
+#include "unwind/python_code.h"
 
 namespace mtrace::report {
 
-// Which modules the frames of a text name, one bit each.
+// Which modules the frames of a text name, one bit each: loaded objects, and source files of
+// Python.
 class ModuleSet {
  public:
+  void add_python(uint32_t file) { python_[file / 64] |= uint64_t{1} << file % 64; }
+  bool has_python(uint32_t file) const { return (python_[file / 64] >> file % 64 & 1) != 0; }
   void add(uint32_t index) {
     if (index < unwind::kMaxModules) bits_[index / 64] |= uint64_t{1} << index % 64;
   }
@@ -22,6 +26,8 @@ class ModuleSet {
 
  private:
   uint64_t bits_[unwind::kMaxModules / 64] = {};
+  static_assert(unwind::kMostPythonFiles % 64 == 63);
+  uint64_t python_[(unwind::kMostPythonFiles + 1) / 64] = {};
 };
 
 // The lines of frames that were written last: most of a report's frames stand in it many times.
@@ -49,15 +55,17 @@ class FrameLines {
   Line* lines_;  // by hash of the address
 };
 
-// "\t(module+0x1234)". `retired`: as of the stack that the address is of (unwind::kAlive: now).
-// `guessed`: with format::kGuessedMark. The module, or nullptr.
+// "\t(module+0x1234)", or the line of a Python function. `retired`: as of the stack that the
+// address is of (unwind::kAlive: now). `guessed`: with format::kGuessedMark. The loaded object, or
+// nullptr.
 const unwind::Module* write_frame(Writer& out, uintptr_t address, uint32_t retired,
                                   ModuleSet& modules, bool guessed = false);
 // All frames of a stack, and "\t..." when there were more.
 void write_frames(Writer& out, const ledger::StackRecord& stack, ModuleSet& modules);
 void write_frames(Writer& out, const ledger::StackRecord& stack, ModuleSet& modules,
                   FrameLines& lines);
-// "# module: PATH build-id=HEX base=0xHEX" for each.
+// "# module: PATH build-id=HEX base=0xHEX" for each; of a source file "PATH base=0x0
+// language=python".
 void write_modules(Writer& out, const ModuleSet& modules);
 
 }  // namespace mtrace::report

@@ -19,6 +19,7 @@
 #include "report/misuse.h"
 #include "report/resident_memory.h"
 #include "unwind/modules.h"
+#include "unwind/python_code.h"
 
 namespace mtrace::report {
 namespace {
@@ -69,6 +70,8 @@ void write_lost(Writer& out, const ledger::Ledger& ledger) {
   if (ledger::g_resources.lost() != 0) out.text(" resources=").number(ledger::g_resources.lost());
   if (ledger::g_regions.lost() != 0) out.text(" regions=").number(ledger::g_regions.lost());
   if (events::lost_events() != 0) out.text(" events=").number(events::lost_events());
+  // Of functions that found no room in the list of code objects.
+  if (unwind::lost_python_frames() != 0) out.text(" python=").number(unwind::lost_python_frames());
   out.put('\n');
 }
 

@@ -7,6 +7,7 @@
 #include "report/mapped_ledger.h"
 #include "report/prefetch.h"
 #include "unwind/modules.h"
+#include "unwind/python_code.h"
 
 namespace mtrace::report {
 namespace {
@@ -16,6 +17,11 @@ using ledger::Extremes;
 using ledger::StackRecord;
 
 constexpr uint32_t kAhead = 8;  // stacks that are on their way from memory at a time
+
+const unwind::PythonCode* python_code_of(uintptr_t frame) {
+  using format::PythonFrame;
+  return PythonFrame::is_one(frame) ? unwind::python_code(PythonFrame::code(frame)) : nullptr;
+}
 
 // Takes the extremes of the interval that ends out of the sets, so that the next begins anew.
 Extremes take_extremes(const ledger::StackTable& stacks, StackRecord& stack) {
@@ -52,11 +58,16 @@ uint64_t stack_id(const StackRecord& stack) {
   format::StackId id;
   const uint32_t retired = load(stack.retired);
   for (unsigned i = 0; i < stack.depth; ++i) {
-    const unwind::Module* module = unwind::find_module(stack.frame(i), retired, nullptr);
+    const uintptr_t frame = stack.frame(i);
+    if (const unwind::PythonCode* code = python_code_of(frame)) {
+      id.add(code->file->identity, format::python_offset(code->identity, frame));
+      continue;
+    }
+    const unwind::Module* module = unwind::find_module(frame, retired, nullptr);
     if (module != nullptr) {
-      id.add(module->identity, stack.frame(i) - module->base);
+      id.add(module->identity, frame - module->base);
     } else {
-      id.add(0, stack.frame(i));
+      id.add(0, frame);
     }
   }
   return id.value();

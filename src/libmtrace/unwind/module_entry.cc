@@ -7,6 +7,7 @@
 #include "format/memlog.h"
 #include "unwind/module_memory.h"
 #include "unwind/module_path.h"
+#include "unwind/python_runtime.h"
 
 namespace mtrace::unwind {
 namespace {
@@ -29,6 +30,7 @@ Entry* make_entry(const Object& object) {
   auto* entry = static_cast<Entry*>(module_memory(sizeof(Entry)));
   if (copy == nullptr || entry == nullptr) return nullptr;
   entry->object = object;
+  entry->object.python = find_python(object);
   entry->announced.store(0, std::memory_order_relaxed);
   Module& module = entry->module;
   module.start = object.start;

@@ -8,6 +8,8 @@
 
 namespace mtrace::unwind {
 
+struct PythonRuntime;
+
 struct Object {
   uintptr_t start = 0;  // mapped range [start, end); with holes: see locate_object
   uintptr_t end = 0;
@@ -17,6 +19,7 @@ struct Object {
   uintptr_t build_id = 0;      // where the raw bytes are mapped, inside `bounds`
   uint32_t build_id_size = 0;  // 0: has none; at most sizeof(Module::build_id)
   Bounds bounds;               // readable PT_LOAD segments; empty when the headers are not mapped
+  const PythonRuntime* python = nullptr;  // the interpreter in it; only in an entry of the list
 };
 
 // What the loader knows of `address`; false when no loaded object holds it. Cheap: only the range

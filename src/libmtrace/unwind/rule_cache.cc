@@ -4,6 +4,7 @@
 #include "unwind/compile.h"
 #include "unwind/modules.h"
 #include "unwind/object.h"
+#include "unwind/python_runtime.h"
 #include "unwind/registered_frames.h"
 
 namespace mtrace::unwind {
@@ -23,6 +24,13 @@ Rule registered_rule(uintptr_t pc, Object* scratch) {
   return find_registered_row(pc, scratch, &row) ? pack_rule(*scratch, row) : Rule(RuleKind::kLost);
 }
 
+// Whether the frame is one of Python's evaluation loop.
+bool is_python(const Object& object, uintptr_t address) {
+  const PythonRuntime* const python = object.python;
+  return python != nullptr && !python_frames_are_off() && python->is_in_loop(address) &&
+         use_python(*python);
+}
+
 }  // namespace
 
 // Not inlined into the walk: the interpreter's states need 1.5 KiB of stack.
@@ -40,6 +48,7 @@ Rule registered_rule(uintptr_t pc, Object* scratch) {
     if (is_loader(*object)) rule = Rule(RuleKind::kBottom);
   } else if (find_row(*object, fde, key - 1, &row)) {
     rule = pack_rule(*object, row);
+    if (is_python(*object, key - 1)) rule = rule.marked_python();
   }
   uint64_t& place = internal::rule_table[static_cast<uint16_t>(key)];
   uint64_t word = rule.tagged(key).bits();

@@ -3,6 +3,7 @@
 #include "unwind/frame_pointer.h"
 #include "unwind/frame_registers.h"
 #include "unwind/kernel_frame.h"
+#include "unwind/python_frames.h"
 #include "unwind/registered_frames.h"
 #include "unwind/rule_cache.h"
 #include "unwind/stack_memory.h"
@@ -15,6 +16,12 @@ constexpr unsigned kMaxOwnFrames = 32;
 
 uintptr_t offset_by(uintptr_t address, int64_t offset) {
   return address + static_cast<uintptr_t>(offset);
+}
+
+// At a frame of Python's evaluation loop, which ends at `cfa`.
+void enter_python(WalkState* state, uintptr_t cfa, bool interrupted) {
+  add_python_frames(*state, cfa, interrupted ? PythonAccess::kCareful : PythonAccess::kDirect,
+                    nullptr);
 }
 
 // One step of a packed rule: updates sp and fp of `state`, yields the caller's key (0: the return
@@ -141,8 +148,13 @@ bool unwind_to(const Registers& from, FrameRegisters* machine, StackMemory* memo
 
 [[gnu::noinline]] Walk slow_walk(const Registers& from, WalkState state) {
   StackMemory memory(trusted_stack(), state.sp);
-  for (;;) {
-    const Rule rule = rule_for(state.key);
+  for (bool interrupted = false;;) {
+    Rule rule = rule_for(state.key);
+    if (rule.is_python()) {
+      rule = rule.without_python();
+      enter_python(&state, (rule.from_rbp() ? state.fp : state.sp) + rule.offset(), interrupted);
+    }
+    interrupted |= rule.kind() == RuleKind::kSignal;
     if (rule.kind() == RuleKind::kBottom) return state.result(End::kBottom);
     if (rule.kind() == RuleKind::kSpecial) return full_walk(from, state.frames, state.depth);
     uintptr_t key;
@@ -169,8 +181,14 @@ bool unwind_to(const Registers& from, FrameRegisters* machine, StackMemory* memo
   machine.set(kRbp, from.fp);
   WalkState state = {0, from.sp, from.fp, 0, frames, 0, depth, 0};
   state.enter(from.pc);
+  bool interrupted = false;
   for (bool exact = false;;) {
+    state.sp = machine.registers[kRsp];
     const Step step = step_by_interpreter(&machine, &exact, &memory);
+    if (step == Step::kCaller && rule_for(state.key).is_python()) {
+      enter_python(&state, machine.registers[kRsp], interrupted);
+    }
+    interrupted |= exact;
     if (step == Step::kBottom) return state.result(End::kBottom);
     if (step == Step::kLost) return state.result(End::kLost);
     const uintptr_t pc = machine.registers[kReturn];

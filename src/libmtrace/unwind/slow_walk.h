@@ -36,6 +36,11 @@ struct WalkState {
     if (guessed == 0) guessed = static_cast<uint8_t>(count);
     enter(next_key);
   }
+  // The same of a frame that is no address and that the registers do not belong to.
+  void add(uint64_t frame) {
+    hash = add_to_hash(hash, frame);
+    frames[count++] = frame;
+  }
   Walk result(End end) const { return {format::mix64(hash), count, end, guessed}; }
 };
 

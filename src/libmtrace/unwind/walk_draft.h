@@ -20,6 +20,18 @@ class StackWord {
  public:
   static constexpr uintptr_t kMostWords = 1u << 16;  // from the stack pointer on: 512 KiB
 
+  // Any word in the place of one, and back.
+  static StackWord of_bits(uint64_t bits) {
+    StackWord word;
+    __builtin_memcpy(word.parts_, &bits, sizeof bits);
+    return word;
+  }
+  uint64_t bits() const {
+    uint64_t bits;
+    __builtin_memcpy(&bits, parts_, sizeof bits);
+    return bits;
+  }
+
   static bool fits(uintptr_t distance, uintptr_t value) {
     return distance < kMostWords && value < kKeyEnd;
   }
@@ -47,6 +59,9 @@ static_assert(sizeof(StackWord) == 8 && kKeyEnd <= uintptr_t{1} << 48);
 class WalkDraft {
  public:
   static constexpr unsigned kMostFrames = 40;  // a walk of more is not remembered
+  static constexpr unsigned kMostPython = 48;
+  static constexpr unsigned kPythonCountShift = 32;
+  static constexpr uint64_t kPythonEntry = uint64_t{1} << 62;
   // Of a walk of so many frames: of each the return address and a saved rbp.
   static constexpr unsigned most_words(unsigned frames) { return 2 * frames; }
 
@@ -65,9 +80,26 @@ class WalkDraft {
     slot_ = reinterpret_cast<uintptr_t>(slot);
     saved_ = word;
   }
+  // The walk rests on what cannot be compared.
+  void leave_out() { fits_ = false; }
+  // The walk has come to a frame of Python's evaluation loop, which it found by its stack pointer.
+  // Functions that it runs follow: the first is named by the word of the stack at `place`.
+  void enter_python(uintptr_t place) {
+    if (python_count_ == 0) before_python_ = count_;
+    header_ = python_count_;
+    const uintptr_t distance = (place - from_.sp) / sizeof(uintptr_t);
+    if (distance >= StackWord::kMostWords) return leave_out();
+    add_python(distance);
+  }
+  // `frame`: format::PythonFrame. `entry`: the loop was entered with this one.
+  void add_python_function(uint64_t frame, bool entry) {
+    add_python(entry ? frame ^ kPythonEntry : frame);
+    if (fits_) python_[header_] += uint64_t{1} << kPythonCountShift;
+  }
   // All of the walk was such steps.
   void ended(End end) {
     if (!fits_ || count_ == 0) return;
+    static_assert(kMostPython < 64);  // see WalkMemory
     whole_ = true;
     // Of the frame that is one too many, all that counts is that it is there.
     if (end == End::kDepth) beyond_ = words_[--count_].distance() + 1;
@@ -82,6 +114,11 @@ class WalkDraft {
   uintptr_t beyond() const { return beyond_; }
   unsigned count() const { return count_; }
   const StackWord* words() const { return words_; }
+  // Of Python: for each frame of the loop a header (distance of the word in words, and above it how
+  // many functions follow), then the functions.
+  unsigned python_count() const { return python_count_; }
+  const uint64_t* python() const { return python_; }
+  unsigned before_python() const { return before_python_; }  // words that lead to the first loop
 
  private:
   enum class Rbp : uint8_t { kFirst, kSaved, kKnown };
@@ -100,6 +137,11 @@ class WalkDraft {
     }
   }
 
+  void add_python(uint64_t word) {
+    if (python_count_ == kMostPython) return leave_out();
+    python_[python_count_++] = word;
+  }
+
   const Registers from_;
   StackWord* const words_;
   const unsigned most_;
@@ -109,6 +151,10 @@ class WalkDraft {
   uintptr_t slot_ = 0;
   uintptr_t saved_ = 0;
   Rbp rbp_ = Rbp::kFirst;
+  unsigned python_count_ = 0;
+  unsigned before_python_ = 0;
+  unsigned header_ = 0;
+  uint64_t python_[kMostPython];
   bool uses_fp_ = false;
   bool fits_ = true;
   bool whole_ = false;

@@ -22,7 +22,8 @@ bool WalkMemory::is_worthwhile() {
 WalkMemory::Known WalkMemory::in_second_place(Area& area, uint64_t number, uintptr_t pc,
                                               uintptr_t sp, uintptr_t fp) {
   Known known;
-  if (!same(*area.at(number), pc, Registers{pc, sp, fp}, known)) return {};
+  const Registers from = {pc, sp, fp};
+  if (!same(*area.at(number), pc, from, known)) return through_python(area, number, from);
   // What is asked for most is to stand first, where a walk of long ago may.
   if (++area.hits % 16 == 0) exchange(area, number, number ^ 1);
   return known;
@@ -70,11 +71,12 @@ bool WalkMemory::make_area(Area*& word, unsigned depth) {
 
 // Another walk from the same pc and stack pointer may stand in the place of the present one: what
 // tells them apart?
-void WalkMemory::learn(Area& area, const Registers& from, bool anew) {
+void WalkMemory::learn(Area& area, const Registers& from, uintptr_t mark, bool anew) {
   if (anew) store(area.told_by(Area::start_of_hash(from.pc, from.sp)), uint64_t{0});
   const uint64_t hash = area.hash_of(from.pc, from.sp);
   const Record& other = *area.at(area.place(hash));
-  if (phase(other.state) < kWritten || other.sp != from.sp || other.pc != from.pc) return;
+  if (phase(other.state) < kWritten || other.sp != from.sp) return;
+  if (other.pc != (from.pc ^ mark)) return;
   const auto* const sp = reinterpret_cast<const uintptr_t*>(from.sp);
   const StackWord* word = other.words;
   const StackWord* const end = word + (other.shape & kCount);
@@ -98,18 +100,28 @@ void WalkMemory::remember(const WalkDraft& draft, unsigned depth, uint32_t stack
   Area& area = *load(area_);
   Registers from = draft.from();
   from.pc += form;
-  const unsigned count = (draft.count() + kStep - 1) / kStep * kStep;
-  if (offsetof(Record, words) + count * sizeof(StackWord) > area.stride) return;
   // So many that most walks have a place to themselves: the second one costs a third of a walk.
   uint32_t wanted = kFirstRecords;
   while (wanted < area.most && misses_ > wanted / 2) wanted *= 4;
   wanted = std::min(wanted, area.most);
   if (wanted > load(area.mask) + 1) store(area.mask, wanted - 1);
+  if (draft.python_count() != 0) {
+    return remember_python(area, {draft, from, kThroughPython, draft.count(), draft.beyond(),
+                                  draft.python_count(), draft.python(), stack, to});
+  }
   // What once told walks apart may be any word by now: now and then it is learned anew.
-  learn(area, from, misses_ % 1024 == 0);
+  learn(area, from, 0, misses_ % 1024 == 0);
+  write(area, area.place(area.hash_of(from.pc, from.sp)),
+        {draft, from, 0, draft.count(), draft.beyond(), 0, nullptr, stack, to});
+}
+
+void WalkMemory::write(Area& area, uint64_t first, const Content& content) {
+  const WalkDraft& draft = content.draft;
+  const unsigned count = (content.count + kStep - 1) / kStep * kStep;
+  const unsigned words = count + content.python_count;
+  if (offsetof(Record, words) + words * sizeof(StackWord) > area.stride) return;
   // The first place, unless there is a walk in it and none in the second; or the one whose turn it
   // is.
-  const uint64_t first = area.place(area.hash_of(from.pc, from.sp));
   const uint64_t second = first ^ 1;
   const bool one_is_free =
       phase(area.at(first)->state) < kWritten || phase(area.at(second)->state) < kWritten;
@@ -122,15 +134,18 @@ void WalkMemory::remember(const WalkDraft& draft, unsigned depth, uint32_t stack
   uint64_t state = unknown(kBeingWritten);
   store(record.state, state);
   compiler_barrier();
-  record.pc = from.pc;
-  record.sp = from.sp;
-  record.fp = from.fp;
-  record.stack = stack;
-  record.record = to;
-  record.shape = static_cast<uint32_t>(draft.beyond()) << kBeyondShift |
-                 (draft.uses_fp() ? kUsesFp : 0) | count;
+  record.pc = content.from.pc ^ content.mark;
+  record.sp = content.from.sp;
+  record.fp = content.from.fp;
+  record.stack = content.stack;
+  record.record = content.record;
+  record.shape = static_cast<uint32_t>(content.beyond) << kBeyondShift |
+                 content.python_count << kPythonShift | (draft.uses_fp() ? kUsesFp : 0) | count;
   for (unsigned i = 0; i < count; ++i) {
-    record.words[i] = draft.words()[i < draft.count() ? i : draft.count() - 1];
+    record.words[i] = draft.words()[i < content.count ? i : content.count - 1];
+  }
+  for (unsigned i = 0; i < content.python_count; ++i) {
+    record.words[count + i] = StackWord::of_bits(content.python[i]);
   }
   compiler_barrier();
   // One that was forgotten meanwhile stays dead. Not a store: a handler that forks or attaches may

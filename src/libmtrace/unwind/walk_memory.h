@@ -89,8 +89,24 @@ class WalkMemory {
 
   // A walk has two places, because few would find theirs free.
   struct Area;
+  struct Record;
   static Known in_second_place(Area& area, uint64_t number, uintptr_t pc, uintptr_t sp,
                                uintptr_t fp);
+
+  // Walks through Python's evaluation loop (python_walks.cc) have two records. A signpost has the
+  // words that lead to the loop; with them the same, the functions that it runs can be read, and
+  // their instructions tell where the record of the whole walk is.
+  static constexpr uintptr_t kSignpost = uintptr_t{1} << 54;  // both by their pc, below the form
+  static constexpr uintptr_t kThroughPython = uintptr_t{1} << 53;
+  static_assert(kThroughPython > kKeyEnd && kSignpost < uintptr_t{1} << kFormShift);
+  static constexpr unsigned kPythonShift = 9;  // in a shape: words of Python, behind the others
+  static constexpr uint32_t kPythonCount = 63;
+  static Known through_python(Area& area, uint64_t number, const Registers& from);
+  static bool same_functions(const Record& record, uint64_t state, const Registers& from);
+  static uint64_t python_place(const Area& area, const Registers& from, uint64_t header);
+  struct Content;
+  void remember_python(Area& area, const Content& walk);
+  void write(Area& area, uint64_t place, const Content& content);
 
   struct Record {
     uint64_t state;
@@ -105,15 +121,15 @@ class WalkMemory {
   static_assert(offsetof(Record, words) == 48);
 
   // Whether the record is of this walk, of which `pc` has the form, too: then what it knows.
-  template <typename From>
+  template <uintptr_t kMark = 0, typename From>
   [[gnu::always_inline]] static bool same(const Record& record, uintptr_t pc, From at,
                                           Known& known) {
     const uintptr_t first = Registers(at).sp;
     const uint64_t state = load(record.state);
     compiler_barrier();
     // Nothing is known of libraries that came or went since.
-    const uint64_t other =
-        (record.pc ^ pc) | (record.sp ^ first) | (static_cast<uint32_t>(state) ^ unload_epoch());
+    const uint64_t other = (record.pc ^ pc ^ kMark) | (record.sp ^ first) |
+                           (static_cast<uint32_t>(state) ^ unload_epoch());
     if (__builtin_expect(other != 0, 0)) return false;
     // From here on sp is one of this thread's own stack, and so are the words.
     const auto* const sp = reinterpret_cast<const uintptr_t*>(first);
@@ -135,6 +151,19 @@ class WalkMemory {
     compiler_barrier();
     return difference == 0 && beyond - 1 < kKeyEnd - 1 && load(record.state) == state;
   }
+
+  // What a record is to hold of a walk.
+  struct Content {
+    const WalkDraft& draft;
+    Registers from;  // its pc with the form
+    uintptr_t mark;
+    unsigned count;  // words, the first ones of the walk
+    uintptr_t beyond;
+    unsigned python_count;
+    const uint64_t* python;
+    uint32_t stack;
+    void* record;
+  };
 
   // A telling word, by a hash of pc, stack pointer and what those before it hold: its distance from
   // the stack pointer in words and 1, below a tag of the hash. The word before them all is the
@@ -197,7 +226,7 @@ class WalkMemory {
   };
   static bool make_area(Area*& word, unsigned depth);
   static void exchange(Area& area, uint64_t one, uint64_t other);
-  static void learn(Area& area, const Registers& from, bool anew);
+  static void learn(Area& area, const Registers& from, uintptr_t mark, bool anew);
 
   Area* area_ = nullptr;
   uint32_t misses_ = 0;

@@ -3,6 +3,7 @@
 #include <bit>
 
 #include "unwind/libunwind_walk.h"
+#include "unwind/python_frames.h"
 #include "unwind/rule_cache.h"
 #include "unwind/slow_walk.h"
 #include "unwind/stack_memory.h"
@@ -23,6 +24,7 @@ inline uintptr_t choose_by_base(Rule rule, uintptr_t yes, uintptr_t no) {
 // What a walk rests on: of no interest, or gathered in a draft.
 struct Unnoted {
   void step(Rule, uintptr_t, uintptr_t, bool, const uintptr_t*, uintptr_t) const {}
+  WalkDraft* python(Rule) const { return nullptr; }
   Walk ended(Walk walk) const { return walk; }
 };
 struct Noted {
@@ -31,11 +33,28 @@ struct Noted {
             uintptr_t word) const {
     draft.step(rule.from_rbp(), cfa, caller, saved, slot, word);
   }
+  WalkDraft* python(Rule rule) const {
+    if (rule.from_rbp()) draft.leave_out();
+    return &draft;
+  }
   Walk ended(Walk walk) const {
     draft.ended(walk.end);
     return walk;
   }
 };
+
+// At a frame of Python's evaluation loop: adds the functions that it runs, and makes its rule a
+// plain one. False: it is no such frame.
+template <typename Notes>
+inline bool enter_python(Notes notes, Rule& rule, WalkState& state) {
+  if (__builtin_expect(!rule.is_python(), 1)) return false;
+  rule = rule.without_python();
+  WalkState entered = state;  // so that the loop's own stays in registers
+  add_python_frames(entered, (rule.from_rbp() ? state.fp : state.sp) + rule.offset(),
+                    PythonAccess::kDirect, notes.python(rule));
+  state = entered;
+  return true;
+}
 
 // The time of the loop is the latency of its chain: return address -> rule -> CFA -> return
 // address. Both words of the frame are loaded always, so that nothing waits for a decision.
@@ -47,7 +66,7 @@ template <typename Notes>
   state.enter(from.pc);
   Rule rule = rule_for(state.key);
   if (__builtin_expect(!covers(trusted, state.sp), 0)) rule = Rule();
-  while (__builtin_expect(rule.is_plain(), 1)) {
+  while (__builtin_expect(rule.is_plain(), 1) || enter_python(notes, rule, state)) {
     const uintptr_t cfa = choose_by_base(rule, state.fp + rule.offset(), state.sp + rule.offset());
     const auto* const above = reinterpret_cast<const uintptr_t*>(cfa);
     // Both words lie between sp and the trusted end: as the distance from sp in words, because a

@@ -1,5 +1,7 @@
 #include "analyze/function_name.h"
 
+#include <fmt/format.h>
+
 #include <optional>
 
 #include "analyze/short_name.h"
@@ -43,6 +45,15 @@ size_t closing(std::string_view text, size_t open) {
     if (i == kNone) return kNone;
   }
   return kNone;
+}
+
+// What Python writes in brackets: "outer.<locals>.<lambda>".
+bool is_python_scope(std::string_view inside) {
+  for (const std::string_view scope :
+       {"locals", "lambda", "module", "listcomp", "setcomp", "dictcomp", "genexpr"}) {
+    if (inside == scope) return true;
+  }
+  return false;
 }
 
 // What may follow the parameters of a function and says no more about which it is.
@@ -143,7 +154,9 @@ class Parser {
     if (end == kNone) return false;
     const std::string_view inside = text_.substr(at_ + 1, end - at_ - 1);
     at_ = end + 1;
-    if (out_.empty() || out_.ends_with("::")) {  // Rust: <T as U>::f
+    if (is_python_scope(inside) && (out_.empty() || out_.ends_with('.'))) {
+      out_ += fmt::format("<{}>", inside);
+    } else if (out_.empty() || out_.ends_with("::")) {  // Rust: <T as U>::f
       const size_t as = inside.find(" as ");
       std::string_view type = inside.substr(0, as);
       while (type.starts_with('&') || type.starts_with('*')) type.remove_prefix(1);

@@ -104,8 +104,11 @@ Code LibraryCode::of(const std::vector<Frame>& frames, size_t at,
                      const std::vector<Module>& modules) const {
   const Frame& frame = frames[at];
   const Frame& address = placed(frames, at);
+  const bool python = address.place == Place::kModule && modules[address.module].python;
   Known function;
   if (!frame.function.empty()) function = of_function(frame.function);
+  // The table's functions are those of other languages.
+  if (python) function.code = Code::kOwn;
   Known module;
   if (address.place == Place::kModule) {
     module = of_module(modules[address.module].path);

@@ -57,6 +57,13 @@ function:^g_(try_)?(malloc|realloc|calloc|new|renew|aligned_alloc|memdup|slice_)
 function:^g_(str|utf8_|string_|bytes_|array_|ptr_array_|byte_array_|list_|slist_|queue_)\w*$
 function:^g_(hash_table_|tree_|node_|sequence_|variant_|quark_|intern_|g?datalist_)\w*$
 
+# Python: the interpreter and the modules that come with it or from others
+module:/python[23](\.\d+)?(-dbg)?$
+module:/libpython[23](\.\d+)?d?\.so
+module:/lib(64)?/python[23](\.\d+)?/
+module:/(site|dist)-packages/
+module:^<frozen 
+
 # libc: strings, stdio, directories, environment
 function:^_*(strn?dup[a]?|wcsdup|v?asprintf\w*|vasprintf_internal|getline|getdelim)$
 function:^_*(fopen\w*|fdopen|freopen|fmemopen|open_w?memstream|popen|tempnam|setvbuf)$

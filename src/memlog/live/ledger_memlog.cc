@@ -5,13 +5,16 @@
 
 #include <algorithm>
 #include <iterator>
+#include <set>
 #include <utility>
 
 #include "format/calls.h"
 #include "format/escape.h"
 #include "format/memlog.h"
+#include "format/python.h"
 #include "live/ledger_modules.h"
 #include "live/ledger_notes.h"
+#include "live/ledger_python.h"
 #include "live/ledger_summary.h"
 #include "profile/memlog_text.h"
 #include "profile/text.h"
@@ -37,7 +40,7 @@ class Text : private profile::MemlogText {
         state_(state),
         occasion_(occasion),
         sum_(sum_up(file, state, occasion.taken)),
-        modules_(state.modules),
+        modules_(state),
         used_(state.modules.size()) {
     now_ = occasion.taken > header_.tick_zero ? (occasion.taken - header_.tick_zero) >> 20 : 0;
     for (const LedgerRow& row : sum_.rows)
@@ -113,7 +116,8 @@ class Text : private profile::MemlogText {
                                      {"modules", header_.lost_modules},
                                      {"notes", header_.lost_notes},
                                      {"resources", header_.lost_resources},
-                                     {"regions", header_.lost_regions}}) {
+                                     {"regions", header_.lost_regions},
+                                     {"python", header_.lost_python}}) {
       if (lost != 0) more += fmt::format(" {}={}", name, lost);
     }
     line("# {}: frames={} stacks={} blocks={} inflight={}{}", format::kKeyLost, state_.lost_frames,
@@ -204,7 +208,19 @@ class Text : private profile::MemlogText {
     return name;
   }
 
+  void write_python_frame(uint64_t frame) {
+    const PythonFrameText python = python_frame(state_, frame);
+    const std::string function = profile::escaped(python.function, format::kReservedNone);
+    if (python.module.empty()) return line("\t{}\t(0x0)", function);
+    const std::string module = profile::escaped(python.module, format::kReservedModule);
+    python_files_.insert(module);
+    const std::string source = profile::escaped(python.source, format::kReservedNone);
+    line("\t{}{}{}\t({}+0x{:x})", function, source.empty() ? "" : "\t", source, module,
+         python.offset);
+  }
+
   void write_frame(uint64_t frame, uint32_t retired, const char* mark) {
+    if (format::PythonFrame::is_one(frame)) return write_python_frame(frame);
     const size_t module = modules_.find(frame, retired);
     if (module == LedgerModules::kNone) return line("\t(0x{:x}){}", frame, mark);
     used_[module] = true;
@@ -252,6 +268,9 @@ class Text : private profile::MemlogText {
       line("{}", text);
       lines.push_back(std::move(text));
     }
+    for (const std::string& file : python_files_) {
+      line("# {}: {} base=0x0 {}", format::kKeyModule, file, format::kModulePython);
+    }
   }
 
   void write_calls() {
@@ -273,6 +292,7 @@ class Text : private profile::MemlogText {
   LedgerSummary sum_;
   LedgerModules modules_;
   std::vector<bool> used_;
+  std::set<std::string> python_files_;  // escaped
   std::vector<Entry> entries_;
   uint64_t now_ = 0;  // ticks
 };

@@ -1,14 +1,16 @@
 #include "live/ledger_modules.h"
 
 #include "format/memlog.h"
+#include "format/python.h"
+#include "live/ledger_python.h"
 
 namespace mtrace::live {
 
 using format::kLedgerAlive;
 using format::LedgerModule;
 
-LedgerModules::LedgerModules(const std::vector<LedgerModuleState>& modules) : modules_(modules) {
-  for (const LedgerModuleState& module : modules) {
+LedgerModules::LedgerModules(const LedgerState& state) : state_(state), modules_(state.modules) {
+  for (const LedgerModuleState& module : modules_) {
     const LedgerModule& entry = module.entry;
     identities_.push_back(entry.build_id_size != 0
                               ? format::module_identity(entry.build_id, entry.build_id_size)
@@ -44,6 +46,11 @@ size_t LedgerModules::find(uint64_t address, uint32_t retired) {
 uint64_t LedgerModules::stack_id(const LedgerStackState& stack) {
   format::StackId id;
   for (const uint64_t frame : stack.frames) {
+    if (format::PythonFrame::is_one(frame)) {
+      const PythonFrameText python = python_frame(state_, frame);
+      id.add(python.identity, python.module.empty() ? frame : python.offset);
+      continue;
+    }
     const size_t module = find(frame, stack.retired);
     if (module == kNone) {
       id.add(0, frame);

@@ -13,8 +13,8 @@ namespace mtrace::live {
 
 class LedgerModules {
  public:
-  // `modules` must outlive this and not change.
-  explicit LedgerModules(const std::vector<LedgerModuleState>& modules);
+  // `state` must outlive this and not change.
+  explicit LedgerModules(const LedgerState& state);
 
   static constexpr size_t kNone = SIZE_MAX;
   // Returns the module's position in the list, or kNone. `retired`: the unload epoch at which the
@@ -24,6 +24,7 @@ class LedgerModules {
   uint64_t stack_id(const LedgerStackState& stack);
 
  private:
+  const LedgerState& state_;
   const std::vector<LedgerModuleState>& modules_;
   std::vector<uint64_t> identities_;
   absl::flat_hash_map<std::pair<uint64_t, uint32_t>, size_t> known_;

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "format/memlog.h"
+#include "format/python.h"
 #include "live/ledger_chunks.h"
 
 namespace mtrace::live {
@@ -225,6 +226,36 @@ void read_modules(const LedgerFile& file, LedgerState& state) {
             [](const auto& a, const auto& b) { return a.entry.number < b.entry.number; });
 }
 
+void read_python(const LedgerFile& file, LedgerState& state) {
+  constexpr uint32_t kMostText = 1024;
+  constexpr uint32_t kMostTable = 64 * 1024;
+  uint64_t address = file.header().first_python_code;
+  while (address != 0) {
+    LedgerCodeState code;
+    if (!file.read(address, code.entry) || code.entry.number > format::kMostPythonCode ||
+        code.entry.name_bytes > kMostText || code.entry.file_bytes > kMostText ||
+        code.entry.file_bytes == 0 || code.entry.table_bytes > kMostTable) {
+      ++state.unread;
+      return;
+    }
+    address += sizeof code.entry;
+    bool whole = true;
+    for (auto [text, size] : {std::pair{&code.name, code.entry.name_bytes},
+                              {&code.table, code.entry.table_bytes},
+                              {&code.file, code.entry.file_bytes}}) {
+      text->resize(size);
+      whole &= file.read(address, text->data(), size);
+      address += size;
+    }
+    address = code.entry.next;
+    // Each number once, so a list that leads in a circle ends.
+    if (!whole || !state.python.emplace(code.entry.number, std::move(code)).second) {
+      ++state.unread;
+      return;
+    }
+  }
+}
+
 }  // namespace
 
 LedgerState read_ledger(const LedgerFile& file) {
@@ -235,6 +266,7 @@ LedgerState read_ledger(const LedgerFile& file) {
   read_stacks(file, state);
   read_threads(file, state);
   read_modules(file, state);
+  read_python(file, state);
   file.read(roots.lost_stacks, state.lost_stacks);
   file.read(roots.lost_frames, state.lost_frames);
   file.read(roots.lost_blocks, state.lost_blocks);

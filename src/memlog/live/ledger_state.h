@@ -5,6 +5,8 @@
 // has freed more than it allocated. Different stacks are read at different moments.
 #pragma once
 
+#include <absl/container/flat_hash_map.h>
+
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -41,9 +43,18 @@ struct LedgerModuleState {
   std::string path;
 };
 
+// A code object of Python. The texts are bounded, the path is not empty.
+struct LedgerCodeState {
+  format::LedgerPythonCode entry;
+  std::string name;
+  std::string table;  // locations, see format::PythonLines
+  std::string file;
+};
+
 struct LedgerState {
   std::vector<LedgerStackState> stacks;
-  std::vector<LedgerModuleState> modules;  // by number
+  std::vector<LedgerModuleState> modules;                 // by number
+  absl::flat_hash_map<uint32_t, LedgerCodeState> python;  // by number
   uint64_t calls[format::kLedgerCalls] = {};
   uint64_t failed_allocations = 0;
   uint64_t unknown_frees = 0;

@@ -20,6 +20,7 @@ void module(const Field& line, ModuleTable& modules) {
   std::string_view rest = line.value;
   std::optional<std::string> build_id;
   std::optional<uint64_t> base;
+  bool python = false;
   while (!build_id) {
     const size_t space = rest.rfind(' ');
     if (space == std::string_view::npos) break;
@@ -38,14 +39,18 @@ void module(const Field& line, ModuleTable& modules) {
     } else if (key == "base") {
       if (value.starts_with("0x")) base = read_hex(value.substr(2));
       if (!base) throw LineError{fmt::format("module: {} is not 0xHEX", quoted(value))};
+    } else {
+      python |= word == kModulePython;
     }
     rest = rest.substr(0, space);
   }
   if (!base) throw LineError{"module: has no base=0xHEX"};
   Module& known = modules[modules.index(rest)];
+  if (known.described && python) return;  // a source file that is called as another module is
   if (known.described) throw LineError{fmt::format("module: {} stands there twice", quoted(rest))};
   known.described = true;
   known.base = *base;
+  known.python = python;
   if (build_id) known.build_id = *build_id;
 }
 

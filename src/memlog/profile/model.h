@@ -20,6 +20,7 @@ struct Module {
   std::string build_id;     // raw bytes; empty: none
   uint64_t base = 0;        // load bias: the address of ELF address 0
   bool described = false;   // the memlog has a `# module:` line for it
+  bool python = false;      // a source file of Python: offsets are no ELF addresses
 
   bool operator==(const Module&) const = default;
 };

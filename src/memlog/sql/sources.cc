@@ -71,7 +71,7 @@ std::vector<LiveBlock> blocks_of(const live::LedgerFile& file) {
         fmt::format("{}: a part of the live blocks is not in the ledger", file.name()));
   }
   const live::KnownLedger known(file);
-  live::LedgerModules modules(known.state().modules);
+  live::LedgerModules modules(known.state());
   absl::flat_hash_map<uint32_t, uint64_t> ids;
   std::vector<LiveBlock> blocks;
   for (const live::LedgerBlock& block : found) {

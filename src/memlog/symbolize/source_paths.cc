@@ -59,7 +59,7 @@ void SourcePaths::learn(const std::vector<Module>& modules,
     for (const Frame& frame : *stack) {
       named |= !frame.source.empty();
       if (frame.place == Place::kInlined) continue;
-      if (named && frame.place == Place::kModule &&
+      if (named && frame.place == Place::kModule && !modules[frame.module].python &&
           !known_.contains({key_of(modules[frame.module]), frame.offset})) {
         wanted[frame.module].insert(frame.offset);
       }
@@ -95,6 +95,7 @@ std::string SourcePaths::find(const std::vector<Module>& modules, const std::vec
   size_t outer = at;
   while (outer < stack.size() && stack[outer].place == Place::kInlined) ++outer;
   if (file.empty() || outer == stack.size() || stack[outer].place != Place::kModule) return {};
+  if (modules[stack[outer].module].python) return modules[stack[outer].module].path;
   const auto known = known_.find({key_of(modules[stack[outer].module]), stack[outer].offset});
   if (known == known_.end()) return {};
   const Paths& paths = known->second;

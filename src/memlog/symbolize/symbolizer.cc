@@ -138,7 +138,8 @@ std::vector<std::vector<uint64_t>> offsets_in_modules(const Memlog& memlog) {
   std::vector<absl::flat_hash_set<uint64_t>> seen(memlog.modules.size());
   for (const profile::Entry& entry : memlog.entries) {
     for (const Frame& frame : entry.frames) {
-      if (frame.place == Place::kModule) seen[frame.module].insert(frame.offset);
+      const bool is_elf = frame.place == Place::kModule && !memlog.modules[frame.module].python;
+      if (is_elf) seen[frame.module].insert(frame.offset);
     }
   }
   std::vector<std::vector<uint64_t>> offsets;
@@ -294,9 +295,10 @@ void Symbolizer::resolve(Memlog& memlog) {
       if (frame.place == Place::kInlined) continue;
       SourceFrames jit;
       const SourceFrames* names = &jit;
-      if (frame.place == Place::kModule) {
+      if (frame.place == Place::kModule && known[frame.module] != nullptr) {
         names = &known[frame.module]->frames.at(frame.offset);
-      } else if (const std::string* name = perf_map.find(frame.offset)) {
+      } else if (const std::string* name =
+                     frame.place == Place::kAddress ? perf_map.find(frame.offset) : nullptr) {
         jit.push_back({*name, "", ""});
       }
       const int before = knowledge(entry.frames, begin, i + 1);

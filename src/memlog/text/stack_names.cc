@@ -2,9 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <map>
+
 #include "analyze/table.h"
+#include "format/python.h"
 #include "json/stack.h"
 #include "live/ledger_modules.h"
+#include "live/ledger_python.h"
 #include "profile/text.h"
 #include "text/frame_text.h"
 
@@ -20,6 +24,29 @@ profile::Module module_of(const live::LedgerModuleState& known) {
   module.base = known.entry.base;
   module.described = true;
   return module;
+}
+
+// `files`: which of `modules` are source files of Python; both grow.
+profile::Frame python_frame(const live::LedgerState& state, uint64_t frame,
+                            std::vector<profile::Module>& modules,
+                            std::map<std::string, profile::ModuleIndex>& files) {
+  const live::PythonFrameText python = live::python_frame(state, frame);
+  profile::Frame named;
+  named.function = profile::Name(python.function);
+  named.source = profile::Name(python.source);
+  named.offset = python.offset;
+  if (python.module.empty()) return named;
+  const auto [file, is_new] =
+      files.try_emplace(python.module, static_cast<profile::ModuleIndex>(modules.size()));
+  if (is_new) {
+    profile::Module module;
+    module.path = python.module;
+    module.described = module.python = true;
+    modules.push_back(std::move(module));
+  }
+  named.place = profile::Place::kModule;
+  named.module = file->second;
+  return named;
 }
 
 std::string detail_of(const analyze::Table& table, const analyze::Row& row, const Style& style) {
@@ -48,7 +75,8 @@ void StackNames::learn(const live::LedgerFile& file, const live::LedgerState& st
   memlog.header.program = profile::array_text(file.header().program);
   memlog.header.pid = file.header().pid;
   memlog.header.boot_id = profile::array_text(file.header().boot_id);
-  live::LedgerModules modules(state.modules);
+  live::LedgerModules modules(state);
+  std::map<std::string, profile::ModuleIndex> python_files;
   for (const auto& module : state.modules) memlog.modules.push_back(module_of(module));
   std::vector<uint32_t> ordinals;
   for (const live::LedgerStackState* stack : stacks) {
@@ -58,6 +86,10 @@ void StackNames::learn(const live::LedgerFile& file, const live::LedgerState& st
     entry.cut = stack->cut;
     profile::Frames::List frames;
     for (const uint64_t address : stack->frames) {
+      if (format::PythonFrame::is_one(address)) {
+        frames.push_back(python_frame(state, address, memlog.modules, python_files));
+        continue;
+      }
       const size_t module = modules.find(address, stack->retired);
       profile::Frame frame;
       frame.offset = address;

@@ -1,0 +1,64 @@
+// Things that get a number when they first appear, found by a 64-bit identity. Insert-only,
+// lock-free, of a fixed size; async-signal-safe.
+#pragma once
+
+#include <cstdint>
+
+#include "base/atomic.h"
+
+namespace mtrace::unwind {
+
+// `kPlaces`: a power of two, some times kMost.
+template <typename T, uint32_t kMost, uint32_t kPlaces>
+class NumberedSet {
+ public:
+  // The number of the thing with this identity that is_same(thing), from 1. If there is none,
+  // make(number) makes it; nullptr: no room. 0: no room, `*made` is then false.
+  template <typename IsSame, typename Make>
+  uint32_t find_or_make(uint64_t identity, IsSame is_same, Make make, bool* made) {
+    uint32_t fresh = 0;
+    *made = false;
+    for (uint32_t probe = 0; probe < kMostProbes; ++probe) {
+      uint32_t& place = places_[(identity + probe) % kPlaces];
+      uint32_t number = load_acquire(place);
+      if (number == 0) {
+        if (fresh == 0 && (fresh = enter(make)) == 0) return 0;
+        // The loser of a race goes on with the winner's, and its own number stays unused.
+        if (compare_exchange(place, number, fresh)) return *made = true, fresh;
+      }
+      const T& known = *find(number);
+      if (known.identity == identity && is_same(known)) return number;
+    }
+    return 0;
+  }
+
+  // nullptr: the number is nobody's.
+  const T* find(uint32_t number) const {
+    return number == 0 || number > kMost ? nullptr : load_acquire(things_[number]);
+  }
+  uint32_t highest() const {
+    const uint32_t count = load(count_);
+    return count < kMost ? count : kMost;
+  }
+  bool is_full() const { return load(count_) >= kMost; }
+
+ private:
+  static constexpr uint32_t kMostProbes = 64;
+
+  template <typename Make>
+  uint32_t enter(Make make) {
+    if (is_full()) return 0;
+    const uint32_t number = fetch_add(count_, 1u) + 1;
+    if (number > kMost) return 0;
+    const T* const thing = make(number);
+    if (thing == nullptr) return 0;
+    store_release(things_[number], thing);
+    return number;
+  }
+
+  const T* things_[kMost + 1] = {};
+  uint32_t places_[kPlaces] = {};
+  uint32_t count_ = 0;
+};
+
+}  // namespace mtrace::unwind

@@ -1,0 +1,48 @@
+// The Python functions that a frame of CPython's evaluation loop runs. doc/python.md explains how
+// they are found.
+#pragma once
+
+#include <cstdint>
+
+#include "unwind/python_code.h"
+#include "unwind/python_runtime.h"
+#include "unwind/python_text.h"
+#include "unwind/slow_walk.h"
+#include "unwind/walk_draft.h"
+
+namespace mtrace::unwind {
+
+// A frame of the interpreter's (_PyInterpreterFrame).
+struct PythonStep {
+  uintptr_t code;
+  uintptr_t previous;
+  uintptr_t instruction;
+  bool entry;  // the loop was entered with it
+};
+
+[[gnu::always_inline]] inline bool read_python_step(const PythonLayout& layout, PythonAccess access,
+                                                    uintptr_t at, PythonStep* step) {
+  char room[80];
+  const char* const bytes = see_python(access, at, room, layout.frame_bytes);
+  if (bytes == nullptr || at % sizeof at != 0) return false;
+  step->code = python_field<uintptr_t>(bytes, layout.frame_code);
+  step->previous = python_field<uintptr_t>(bytes, layout.frame_previous);
+  step->instruction = python_field<uintptr_t>(bytes, layout.frame_instruction);
+  step->entry = bytes[layout.frame_entry] != 0;
+  return true;
+}
+
+// Number of the instruction in the code, if it is one of it.
+inline intptr_t instruction_of(const PythonLayout& layout, const PythonStep& step) {
+  const uintptr_t first = step.code + layout.code_instructions;
+  return static_cast<intptr_t>(step.instruction - first) / intptr_t{kPythonInstruction};
+}
+
+// Adds the functions, innermost first, behind the loop's own frame, which is the last one of
+// `state` and ends at `cfa`; as many as there is room for. Does nothing when they are there
+// already. `access`: kCareful where a signal has interrupted what runs between the loop and the
+// allocation. `draft`: where the walk is noted, or nullptr. Lock-free, async-signal-safe, never
+// faults; some 600 bytes of stack, 1.5 KiB for a function that is new.
+void add_python_frames(WalkState& state, uintptr_t cfa, PythonAccess access, WalkDraft* draft);
+
+}  // namespace mtrace::unwind

@@ -1,0 +1,347 @@
+// Python functions in stacks, held against what the interpreter says of itself.
+#include <signal.h>
+
+#include <algorithm>
+#include <map>
+#include <regex>
+#include <set>
+#include <sstream>
+
+#include "host_test.h"
+
+namespace mtrace::test {
+namespace {
+
+constexpr char kPython[] = "/usr/bin/python3";
+
+// A function that runs: its name, its file and its line.
+using Function = std::string;
+using Stack = std::vector<Function>;
+
+// Functions of Python in a stack, as "FUNCTION<tab>FILE<tab>LINE", innermost first.
+class PythonFunctions {
+ public:
+  explicit PythonFunctions(const Memlog& log) {
+    constexpr char kLanguage[] = " base=0x0 language=python";
+    for (const auto& [key, value] : log.meta) {
+      if (key == "module" && value.ends_with(kLanguage)) {
+        files_.insert(value.substr(0, value.size() - sizeof kLanguage + 1));
+      }
+    }
+  }
+  bool among(const Frame& frame) const { return files_.contains(frame.module); }
+  Stack of(const Entry& entry) const {
+    Stack stack;
+    for (const Frame& frame : entry.frames) {
+      if (!among(frame)) continue;
+      const size_t colon = frame.source.rfind(':');
+      stack.push_back(frame.function + '\t' + frame.module + '\t' +
+                      (colon == std::string::npos ? "" : frame.source.substr(colon + 1)));
+    }
+    return stack;
+  }
+
+ private:
+  std::set<std::string> files_;
+};
+
+std::string text_of(const Stack& stack) {
+  std::string text;
+  for (const Function& function : stack) text += "\n  " + function;
+  return text;
+}
+
+int64_t count_of(const Entry& entry, const std::string& key) {
+  const auto at = entry.counts.find(key);
+  return at == entry.counts.end() ? 0 : at->second;
+}
+
+class PythonTest : public HostTest {
+ protected:
+  Command python(std::vector<std::string> arguments) const {
+    arguments.insert(arguments.begin(), {kPython, "-X", "utf8", "-B"});
+    Command command = traced(arguments);
+    command.env["PYTHONMALLOC"] = "malloc";
+    command.env["MTRACE_DEPTH"] = "128";
+    command.env["MTRACE_RESOLVER"] = "none";  // the library itself names Python functions
+    command.env["MTRACE_START"] = "0";        // what imports allocate is ten times the rest
+    return command;
+  }
+  // It asks for a report when all its blocks are live. `arguments`: how much to do.
+  Command truth(std::vector<std::string> arguments) const {
+    arguments.insert(arguments.begin(), source_dir() + "/tests/programs/python_truth.py");
+    Command command = python(arguments);
+    command.env["MTRACE_ENTRIES"] = "net";
+    command.env["MTRACE_EXIT_REPORT"] = "0";
+    return command;
+  }
+
+  // What a run of the truth program allocated by stack, told by the program and by the report.
+  using Amounts = std::map<Stack, Amount>;
+  static Amounts told(const std::string& output) {
+    Amounts amounts;
+    Stack stack;
+    int64_t size = 0;
+    std::istringstream lines(output + "block 0\n");
+    for (std::string line; std::getline(lines, line);) {
+      if (line.starts_with("frame ")) stack.push_back(line.substr(6));
+      if (!line.starts_with("block ")) continue;
+      if (!stack.empty()) amounts[stack] += {size, 1};
+      stack.clear();
+      size = std::stoll(line.substr(6));
+    }
+    return amounts;
+  }
+  // Blocks of 100,000 bytes and more, allocated by bytearray() in the truth program.
+  static Amounts reported(const Memlog& log, bool cut) {
+    const PythonFunctions functions(log);
+    Amounts amounts;
+    for (const Entry& entry : log.entries) {
+      const int64_t blocks = count_of(entry, "allocs");
+      const int64_t bytes = count_of(entry, "allocated");
+      const Stack stack = functions.of(entry);
+      if (blocks == 0 || bytes / blocks < 100'000 || entry.cut != cut) continue;
+      const bool is_truth = !stack.empty() && stack[0].find("<frozen ") == std::string::npos &&
+                            stack[0].find("/usr/lib/") == std::string::npos;
+      if (is_truth && !stack[0].starts_with("told\t")) amounts[stack] += {bytes, blocks};
+    }
+    return amounts;
+  }
+  static void expect_equal(const Amounts& expected, const Amounts& actual) {
+    for (const auto& [stack, amount] : expected) {
+      const auto at = actual.find(stack);
+      EXPECT_EQ(at == actual.end() ? Amount{} : at->second, amount) << text_of(stack);
+    }
+    for (const auto& [stack, amount] : actual) {
+      EXPECT_TRUE(expected.contains(stack)) << describe(amount) << text_of(stack);
+    }
+  }
+};
+
+// Generators, coroutines, decorators, callbacks of C code, threads, code made by exec, finalizers:
+// every stack is the interpreter's own, from the innermost function to the outermost.
+TEST_F(PythonTest, EveryStackIsTheInterpretersOwn) {
+  const Result result = run(truth({"20000"}));
+  ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
+  const std::vector<Memlog> logs = logs_of(result.pid);
+  ASSERT_EQ(logs.size(), 1u);
+  Amounts expected = told(result.out);
+  // One is deeper than what is kept: 903 functions.
+  const auto deep = std::find_if(expected.begin(), expected.end(),
+                                 [](const auto& one) { return one.first.size() > 900; });
+  ASSERT_NE(deep, expected.end());
+  const Amounts cut = reported(logs[0], true);
+  ASSERT_EQ(cut.size(), 1u);
+  const Stack& innermost = cut.begin()->first;
+  EXPECT_GT(innermost.size(), 100u);
+  EXPECT_EQ(innermost, Stack(deep->first.begin(),
+                             deep->first.begin() + static_cast<ptrdiff_t>(innermost.size())));
+  EXPECT_EQ(cut.begin()->second, deep->second);
+  expected.erase(deep);
+  EXPECT_GT(expected.size(), 900u);
+  expect_equal(expected, reported(logs[0], false));
+  EXPECT_EQ(logs[0].get("lost").find("python="), std::string::npos);
+}
+
+// gdb has its own way to them, which begins at the C frames.
+TEST_F(PythonTest, DebuggerAgrees) {
+  const Command traced_python = truth({"1000", "yield"});
+  std::string script =
+      "set pagination off\nset breakpoint pending on\nset startup-with-shell off\nhandle SIGUSR1 "
+      "nostop noprint pass\n";
+  for (const auto& [name, value] : traced_python.env) {
+    script += "set environment " + name + ' ' + value + '\n';
+  }
+  script += "break sched_yield\ncommands\nsilent\npy-bt\ncontinue\nend\nrun\n";
+  write_file(temp() + "/script", script);
+  Command command = plain({"/usr/bin/gdb", "-nx", "-batch", "-iex", "set auto-load safe-path /",
+                           "-x", temp() + "/script", "--args"});
+  command.argv.insert(command.argv.end(), traced_python.argv.begin(), traced_python.argv.end());
+  const Result result = run(command);
+  ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
+  // Its stacks begin with told(), and have plain names in place of qualified ones.
+  std::vector<Stack> seen;
+  std::istringstream lines(result.out);
+  std::smatch match;
+  static const std::regex kFrame("  File \"(.*)\", line (\\d+), in (.*)");
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("Traceback (most recent call first)")) seen.emplace_back();
+    if (!seen.empty() && std::regex_match(line, match, kFrame)) {
+      seen.back().push_back(match[3].str() + '\t' + match[1].str() + '\t' + match[2].str());
+    }
+  }
+  Amounts by_debugger;
+  for (const Stack& stack : seen) {
+    if (!stack.empty() && stack.size() < 100) {
+      by_debugger[Stack(stack.begin() + 1, stack.end())] += {0, 1};
+    }
+  }
+  const std::vector<Memlog> logs = logs_of("python3");
+  ASSERT_EQ(logs.size(), 1u);
+  Amounts by_report;
+  for (const auto& [stack, amount] : reported(logs[0], false)) {
+    Stack plain_names;
+    for (const Function& function : stack) {
+      const std::string name = function.substr(0, function.find('\t'));
+      plain_names.push_back(name.substr(name.rfind('.') + 1) + function.substr(name.size()));
+    }
+    by_report[plain_names] += {0, amount.blocks};
+  }
+  EXPECT_GT(by_report.size(), 60u);
+  expect_equal(by_debugger, by_report);
+}
+
+// Python functions count toward the depth.
+TEST_F(PythonTest, DepthCountsFunctions) {
+  for (const std::string depth : {"1", "3", "10", "17"}) {
+    Command command = truth({"1000"});
+    command.env["MTRACE_DEPTH"] = depth;
+    const Result result = run(command);
+    ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
+    const std::vector<Memlog> logs = logs_of(result.pid);
+    ASSERT_EQ(logs.size(), 1u);
+    size_t most = 0;
+    for (const Entry& entry : logs[0].entries) most = std::max(most, entry.frames.size());
+    EXPECT_EQ(most, std::stoul(depth));
+    if (most < 10) continue;
+    std::set<Stack> beginnings;
+    for (const auto& [stack, amount] : told(result.out)) {
+      for (size_t size = 1; size <= std::min<size_t>(stack.size(), 20); ++size) {
+        beginnings.insert(Stack(stack.begin(), stack.begin() + static_cast<ptrdiff_t>(size)));
+      }
+    }
+    for (const auto& [stack, amount] : reported(logs[0], true)) {
+      EXPECT_TRUE(beginnings.contains(stack)) << text_of(stack);
+    }
+  }
+}
+
+TEST_F(PythonTest, OffOnRequest) {
+  Command command = truth({"100"});
+  command.env["MTRACE_PYTHON"] = "0";
+  const Result result = run(command);
+  ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
+  const std::vector<Memlog> logs = logs_of(result.pid);
+  ASSERT_EQ(logs.size(), 1u);
+  const PythonFunctions functions(logs[0]);
+  for (const Entry& entry : logs[0].entries) EXPECT_TRUE(functions.of(entry).empty());
+  EXPECT_NE(logs[0].get("library").find("MTRACE_PYTHON=0"), std::string::npos);
+}
+
+// Code objects are made, run and freed all the time, at ever the same addresses, while other
+// threads allocate and reports are written. Each function asks for as many bytes as its name says.
+TEST_F(PythonTest, ReplacedCodeIsToldApart) {
+  constexpr char kScript[] = R"TEXT(
+import ctypes, sys, threading
+ctypes.CDLL(None).mtrace_start()
+done = threading.Event()
+def make(first, count):
+  for i in range(first, first + count):
+    name = {}
+    lines = i % 5
+    exec("\n" * lines + f"def f{i:05}():\n  return len(bytearray({100000 + i} - 1))", name)
+    name[f"f{i:05}"]()
+    exec(f"class C{i:05}:\n  def method(self):\n    return len(bytearray({200000 + i} - 1))", name)
+    name[f"C{i:05}"]().method()
+def others():
+  while not done.is_set():
+    x = [str(n) for n in range(100)]
+threads = [threading.Thread(target=make, args=(20000 * k, 500)) for k in range(3)]
+idle = [threading.Thread(target=others) for _ in range(2)]
+for t in threads + idle: t.start()
+print("begun", flush=True)
+for t in threads: t.join()
+done.set()
+for t in idle: t.join()
+print("end", flush=True)
+sys.stdin.read()
+)TEXT";
+  Command command = python({"-c", kScript});
+  command.env["MTRACE_DEPTH"] = "12";
+  Process process(command);
+  process.read_until("begun");
+  for (int seq = 1; seq <= 5; ++seq) {
+    process.send(SIGUSR1);
+    wait_for_report("python3", process.pid(), seq);
+  }
+  process.read_until("end");
+  process.close_input();
+  ASSERT_TRUE(process.wait().exited(0));
+  unsigned functions_seen = 0;
+  for (const Memlog& log : logs_of(process.pid())) {
+    const PythonFunctions functions(log);
+    for (const Entry& entry : log.entries) {
+      const int64_t blocks = count_of(entry, "allocs");
+      const int64_t bytes = count_of(entry, "allocated");
+      const Stack stack = functions.of(entry);
+      if (blocks == 0 || bytes / blocks < 100'000 || stack.empty()) continue;
+      const bool plain = stack[0].starts_with("f") && stack[0].find("\t<string>\t") == 6;
+      const bool method = stack[0].starts_with("C") && stack[0].find(".method\t<string>\t3") == 6;
+      if (!plain && !method) continue;
+      const int64_t number = std::stoll(stack[0].substr(1, 5));
+      EXPECT_EQ(bytes, blocks * (plain ? 100'000 + number : 200'000 + number)) << stack[0];
+      if (plain) {
+        EXPECT_EQ(stack[0].substr(stack[0].rfind('\t') + 1), std::to_string(number % 5 + 2));
+      }
+      functions_seen += static_cast<unsigned>(blocks);
+    }
+  }
+  EXPECT_EQ(functions_seen, 3000u);
+}
+
+// A signal handler in C maps memory in the midst of the interpreter's work. The interpreter is
+// loaded late, by a program in C, which ends it while daemon threads of it run.
+TEST_F(PythonTest, SignalsAndTheEndOfTheInterpreter) {
+  Command command = traced({program("python_embedded")});
+  command.env["MTRACE_RESOLVER"] = "none";
+  command.env["MTRACE_DEPTH"] = "60";
+  command.env["MTRACE_MMAP"] = "1";
+  const Result result = run(command);
+  ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
+  const std::vector<Memlog> logs = logs_of(result.pid);
+  ASSERT_EQ(logs.size(), 1u);
+  const PythonFunctions functions(logs[0]);
+  // The program's functions and the lines they are on.
+  const std::map<std::string, std::pair<int, int>> kLines = {{"outer", {3, 6}},
+                                                             {"outer.<locals>.inner", {4, 5}},
+                                                             {"Counter.__iter__", {8, 11}},
+                                                             {"work", {12, 19}},
+                                                             {"<module>", {1, 23}}};
+  unsigned handled = 0;
+  for (const Entry& entry : logs[0].entries) {
+    const int64_t blocks = count_of(entry, "allocs");
+    const bool by_handler = blocks != 0 && count_of(entry, "allocated") == blocks * 31 * 4096;
+    for (const Function& function : functions.of(entry)) {
+      const auto at = kLines.find(function.substr(0, function.find('\t')));
+      if (at == kLines.end() || function.find("\t<string>\t") == std::string::npos) continue;
+      const int line = std::stoi("0" + function.substr(function.rfind('\t') + 1));
+      EXPECT_TRUE(line == 0 || (line >= at->second.first && line <= at->second.second)) << function;
+      handled += by_handler;
+    }
+  }
+  EXPECT_GT(handled, 0u);
+}
+
+// Versions whose structures have not been tried say so.
+TEST_F(PythonTest, OtherVersionsAreNotCovered) {
+  write_file(temp() + "/other.c", R"TEXT(
+#include <stdlib.h>
+const unsigned long Py_Version = 0x030e01f0;
+char _PyRuntime[4096];
+char PyCode_Type[512];
+void* volatile kept;
+__attribute__((noinline)) void _PyEval_EvalFrameDefault(void) { kept = malloc(77); kept = 0; }
+int main(void) { _PyEval_EvalFrameDefault(); return 0; }
+)TEXT");
+  ASSERT_TRUE(
+      run(plain({"/usr/bin/gcc", "-O1", "-rdynamic", "-o", temp() + "/other", temp() + "/other.c"}))
+          .exited(0));
+  const Result result = run(traced({temp() + "/other"}));
+  ASSERT_TRUE(result.exited(0)) << result.how();
+  const std::vector<Memlog> logs = logs_of(result.pid);
+  ASSERT_EQ(logs.size(), 1u);
+  EXPECT_EQ(logs[0].get("note"), "not covered: Python frames: of CPython 3.14.1; 3.11 is");
+}
+
+}  // namespace
+}  // namespace mtrace::test
