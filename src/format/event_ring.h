@@ -45,7 +45,9 @@ enum class EventRecord : uint8_t {
   kNote = 18,    // length, 0; text
   kStack = 19,   // a: EventStackFacts; bits 0 to 43: index; addresses of frames, innermost first
   kModule = 20,  // a: number; base, generation; length of build-id, of path; both as bytes
-  kLast = kModule,
+  kPython = 21,  // a: frame (format/python.h); bits 0 to 43: number of its source file, a kModule of
+                 // generation 0; offset, line; length of the function's name, 0; name
+  kLast = kPython,
 };
 inline constexpr uint64_t kEventLowBits = (uint64_t{1} << 44) - 1;
 inline constexpr unsigned kEventCallShift = 44;
@@ -53,8 +55,8 @@ inline constexpr unsigned kEventKindShift = 48;
 inline constexpr unsigned kEventLapShift = 56;
 
 // Of kStack: in `a`, from the lowest bit. A frame is the number of its module + 1 in the highest 16
-// bits, 0: none, and its ELF address, or address, in 48, extended by their highest bit if there is
-// no module.
+// bits, 0: none, and its ELF address, or address or Python's frame, in 48, extended by their highest
+// bit if there is no module.
 struct EventStackFacts {
   uint8_t depth;
   uint8_t kind;  // index into EventRingHeader::kinds, from 1; 0: heap

@@ -4,9 +4,11 @@
 #include <cstring>
 
 #include "base/syscall.h"
+#include "format/python.h"
 #include "ledger/kind_names.h"
 #include "ledger/ledger.h"
 #include "unwind/modules.h"
+#include "unwind/python_code.h"
 
 namespace mtrace::events {
 
@@ -14,6 +16,7 @@ constinit bool g_logging = false;
 
 namespace {
 
+using format::PythonFrame;
 using ledger::Call;
 using ledger::g_ledger;
 
@@ -22,8 +25,16 @@ constexpr size_t kStacks = size_t{1} << 25;  // ordinals that can be known
 constexpr size_t kMostPath = 4096;
 constexpr uint64_t kMostSlack = 0xffffffffu;
 
-// Which of them the log has, by ordinal and number. One piece of memory, of a process with a log.
-constexpr size_t kKnownBytes = kStacks + unwind::kMaxModules;
+// Source files of Python are modules with numbers from here on.
+constexpr uint32_t kFirstFile = unwind::kMaxModules;
+constexpr uint32_t kMostModules = kFirstFile + unwind::kMostPythonFiles + 1;
+constexpr unsigned kFramesLog2 = 15;
+
+// Which of them the log has, by ordinal, by number, and Python's frames by a hash: what another one
+// has put out is told again. One piece of memory, of a process with a log.
+constexpr size_t kFrameBytes = sizeof(uint64_t) << kFramesLog2;
+constexpr size_t kKnownBytes = kFrameBytes + kStacks + kMostModules;
+uint64_t* g_known_frames = nullptr;
 uint8_t* g_known_stacks = nullptr;
 uint8_t* g_known_modules = nullptr;
 
@@ -37,7 +48,7 @@ unsigned units_of(size_t bytes) {
 
 // Two threads may both find that a module or stack is missing. The writer takes the first.
 void define_module(uint32_t ring, uint32_t number, const unwind::Module& module) {
-  if (number >= unwind::kMaxModules || load(g_known_modules[number]) != 0) return;
+  if (load(g_known_modules[number]) != 0) return;
   const size_t path = std::min(strlen(module.path), kMostPath);
   const size_t id = std::min<size_t>(module.build_id_size, sizeof module.build_id);
   Record record(ring, 3 + units_of(id + path), true);
@@ -50,8 +61,41 @@ void define_module(uint32_t ring, uint32_t number, const unwind::Module& module)
   store_release(g_known_modules[number], uint8_t{1});
 }
 
+void define_file(uint32_t ring, uint32_t number, const unwind::PythonFile& file) {
+  if (load(g_known_modules[number]) != 0) return;
+  Record record(ring, 3 + units_of(file.bytes), true);
+  if (!record) return;
+  record.unit(1) = {0, 0};
+  record.unit(2) = {0, file.bytes};
+  record.put_bytes(3, 0, file.text(), file.bytes);
+  record.commit_facts(EventRecord::kModule, 0, number);
+  store_release(g_known_modules[number], uint8_t{1});
+}
+
+// One without a code object is not told of: the reader of the log knows what it means.
+void define_python(uint32_t ring, uint64_t frame) {
+  uint64_t& known = g_known_frames[frame * 0x9e3779b97f4a7c15u >> (64 - kFramesLog2)];
+  const unwind::PythonCode* const code = unwind::python_code(PythonFrame::code(frame));
+  if (code == nullptr || load_acquire(known) == frame) return;
+  const uint32_t file = kFirstFile + code->file->number;
+  define_file(ring, file, *code->file);
+  Record record(ring, 3 + units_of(code->name_bytes), true);
+  if (!record) return;
+  format::PythonLines lines(code->table(), code->table_kept(), code->first_line);
+  record.unit(1) = {format::python_offset(code->identity, frame),
+                    lines.line_of(PythonFrame::instruction(frame))};
+  record.unit(2) = {code->name_bytes, 0};
+  record.put_bytes(3, 0, code->name(), code->name_bytes);
+  record.commit_facts(EventRecord::kPython, file, frame);
+  store_release(known, frame);
+}
+
 uint64_t frame_word(uint32_t ring, uintptr_t address) {
   constexpr uint64_t kAddressBits = (uint64_t{1} << 48) - 1;
+  if (PythonFrame::is_one(address)) {
+    define_python(ring, address);
+    return address & kAddressBits;
+  }
   uint32_t number = 0;
   const unwind::Module* module = unwind::find_module(address, unwind::kAlive, &number);
   if (module == nullptr || number >= unwind::kMaxModules) return address & kAddressBits;
@@ -106,9 +150,10 @@ void put_mark(EventRecord kind, uint32_t ring, uint64_t low) {
 }  // namespace
 
 bool begin_log() {
-  if (g_known_stacks != nullptr) sys::unmap_memory(g_known_stacks, kKnownBytes);
-  g_known_stacks = static_cast<uint8_t*>(sys::map_sparse_memory(kKnownBytes));
-  if (g_known_stacks == nullptr) return false;
+  if (g_known_frames != nullptr) sys::unmap_memory(g_known_frames, kKnownBytes);
+  g_known_frames = static_cast<uint64_t*>(sys::map_sparse_memory(kKnownBytes));
+  if (g_known_frames == nullptr) return false;
+  g_known_stacks = reinterpret_cast<uint8_t*>(g_known_frames) + kFrameBytes;
   g_known_modules = g_known_stacks + kStacks;
   return true;
 }

@@ -14,6 +14,15 @@ void ChunkWriter::define_module(uint32_t number, std::string_view path, uint32_t
   module_text_.put(base);
 }
 
+void ChunkWriter::define_python(uint64_t frame, const Python& python) {
+  ++pythons_;
+  python_text_.put(frame);
+  python_text_.put(python.file);
+  python_text_.put(python.offset);
+  python_text_.put_text(python.function);
+  python_text_.put(python.line);
+}
+
 void ChunkWriter::define_stack(uint32_t number, const Stack& stack) {
   ++stacks_;
   stack_text_.put(number);
@@ -47,8 +56,8 @@ std::string ChunkWriter::finish() {
   head.put(first_event_);
   head.put(first_time_);
   for (const auto& [number, text] :
-       {std::pair(modules_, &module_text_), std::pair(stacks_, &stack_text_),
-        std::pair(threads_, &thread_text_)}) {
+       {std::pair(modules_, &module_text_), std::pair(pythons_, &python_text_),
+        std::pair(stacks_, &stack_text_), std::pair(threads_, &thread_text_)}) {
     head.put(number);
     head.put_raw(text->bytes());
     text->clear();
@@ -59,7 +68,7 @@ std::string ChunkWriter::finish() {
     column.clear();
   }
   first_event_ += count_;
-  count_ = modules_ = stacks_ = threads_ = 0;
+  count_ = modules_ = pythons_ = stacks_ = threads_ = 0;
   last_thread_ = 0;
   addresses_.assign(1, RecentAddresses());
   return std::string(head.bytes());

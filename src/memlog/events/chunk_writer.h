@@ -17,7 +17,15 @@ class ChunkWriter {
   // Definitions: for the chunk that is being collected.
   void define_module(uint32_t number, std::string_view path, uint32_t generation,
                      std::string_view build_id, uint64_t base);
-  // A frame: its module + 1, or 0, and its ELF address, or address.
+  // A frame of a Python function: its source file, a module of generation 0, and the offset there.
+  struct Python {
+    uint32_t file;
+    uint64_t offset;
+    std::string_view function;
+    uint64_t line;  // 0: none
+  };
+  void define_python(uint64_t frame, const Python& python);
+  // A frame: its module + 1, or 0, and its ELF address, or address or Python's frame.
   struct FrameWord {
     uint64_t module;
     uint64_t offset;
@@ -58,9 +66,10 @@ class ChunkWriter {
 
   size_t count() const { return count_; }
   bool full() const {
-    return count_ >= format::kEventChunkEvents || stack_text_.bytes().size() >= kMostDefinitions;
+    return count_ >= format::kEventChunkEvents ||
+           python_text_.bytes().size() + stack_text_.bytes().size() >= kMostDefinitions;
   }
-  bool empty() const { return count_ == 0 && modules_ + stacks_ + threads_ == 0; }
+  bool empty() const { return count_ == 0 && modules_ + pythons_ + stacks_ + threads_ == 0; }
   // Returns the content of the chunk and begins the next one.
   std::string finish();
 
@@ -76,9 +85,11 @@ class ChunkWriter {
   uint32_t last_thread_ = 0;
   std::vector<RecentAddresses> addresses_ = {RecentAddresses()};  // by thread
   size_t modules_ = 0;
+  size_t pythons_ = 0;
   size_t stacks_ = 0;
   size_t threads_ = 0;
   Column module_text_;
+  Column python_text_;
   Column stack_text_;
   Column thread_text_;
   Column columns_[format::kEventColumns];

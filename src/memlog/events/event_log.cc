@@ -11,6 +11,7 @@
 #include "events/recent_addresses.h"
 #include "format/event_log.h"
 #include "format/memlog.h"
+#include "format/python.h"
 #include "profile/error.h"
 #include "profile/text.h"
 
@@ -19,8 +20,7 @@ namespace {
 
 using format::EventCode;
 
-constexpr uint32_t kMostModules = 1u << 16;
-constexpr uint32_t kMostNumber = UINT32_MAX;  // of stacks and threads
+constexpr uint32_t kMostNumber = UINT32_MAX;  // of modules, stacks and threads
 
 uint64_t number_of(std::string_view text) {
   return profile::read_unsigned(text, UINT64_MAX).value_or(0);
@@ -60,6 +60,8 @@ struct EventLog::State {
   bool next_chunk();
   void begin_chunk();
   void read_modules(ColumnReader& head);
+  void read_python(ColumnReader& head);
+  profile::Frame frame_of(uint64_t module, uint64_t offset) const;
   void read_stacks(ColumnReader& head);
   void read_threads(ColumnReader& head);
   void read_left_out();
@@ -101,6 +103,8 @@ struct EventLog::State {
   std::vector<EventStack> stacks = {EventStack()};
   std::vector<EventThread> threads = {EventThread()};
   // By the numbers of the file, which a damaged one may make as large as it likes.
+  absl::flat_hash_map<uint32_t, profile::ModuleIndex> module_numbers;
+  absl::flat_hash_map<uint64_t, profile::Frame> python;  // by Python's frame
   absl::flat_hash_map<uint32_t, uint32_t> stack_numbers;
   absl::flat_hash_map<uint32_t, uint32_t> thread_numbers;
   std::vector<RecentAddresses> addresses;  // by thread
@@ -141,6 +145,7 @@ void EventLog::State::begin_chunk() {
   head.number();  // of the first event
   steps = head.number_up_to(kMostSteps);
   read_modules(head);
+  read_python(head);
   read_stacks(head);
   read_threads(head);
   left = head.number();
@@ -151,20 +156,56 @@ void EventLog::State::begin_chunk() {
 
 void EventLog::State::read_modules(ColumnReader& head) {
   for (uint64_t count = head.number(); count != 0; --count) {
-    const auto number = static_cast<size_t>(head.number_up_to(kMostModules));
-    if (number >= modules.size()) {
-      modules.resize(number + 1);
-      identities.resize(number + 1);
-    }
-    profile::Module& module = modules[number];
+    const auto number = static_cast<uint32_t>(head.number_up_to(kMostNumber));
+    profile::Module module;
     module.path = head.text();
     module.generation = static_cast<uint32_t>(head.number_up_to(UINT32_MAX));
     module.build_id = head.text();
     module.base = head.number();
     module.described = true;
+    module.python = module.generation == 0;
+    if (module.python) module.generation = 1;
     const std::string& name = module.build_id.empty() ? module.path : module.build_id;
-    identities[number] = format::module_identity(name.data(), name.size());
+    module_numbers[number] = static_cast<profile::ModuleIndex>(modules.size());
+    identities.push_back(format::module_identity(name.data(), name.size()));
+    modules.push_back(std::move(module));
   }
+}
+
+void EventLog::State::read_python(ColumnReader& head) {
+  for (uint64_t count = head.number(); count != 0; --count) {
+    const uint64_t word = head.number();
+    const uint64_t file = head.number();
+    profile::Frame frame = frame_of(file + 1, head.number());
+    const std::string_view function = head.text();
+    const uint64_t line = head.number_up_to(INT32_MAX);
+    frame.function = function.empty() ? std::string_view(format::kUnknownFunction) : function;
+    if (line != 0 && frame.place == profile::Place::kModule) {
+      const std::string& path = modules[frame.module].path;
+      size_t length = 0;
+      const char* const name = format::python_file_name(path.data(), path.size(), &length);
+      frame.source = std::string(name, length) + ':' + std::to_string(line);
+    }
+    python[word] = std::move(frame);
+  }
+}
+
+// `module`: as in the file, 0 for none.
+profile::Frame EventLog::State::frame_of(uint64_t module, uint64_t offset) const {
+  profile::Frame frame;
+  frame.offset = offset;
+  const bool known = module != 0 && module <= kMostNumber;
+  const auto found =
+      known ? module_numbers.find(static_cast<uint32_t>(module - 1)) : module_numbers.end();
+  if (found != module_numbers.end()) {
+    frame.place = profile::Place::kModule;
+    frame.module = found->second;
+    return frame;
+  }
+  if (module != 0 || !format::PythonFrame::is_one(offset)) return frame;
+  if (const auto function = python.find(offset); function != python.end()) return function->second;
+  frame.function = profile::Name(format::kPythonWithoutRoom);
+  return frame;
 }
 
 void EventLog::State::read_stacks(ColumnReader& head) {
@@ -177,15 +218,11 @@ void EventLog::State::read_stacks(ColumnReader& head) {
     const uint64_t guessed = head.number_up_to(format::kMaxDepth);
     format::StackId id;
     for (uint64_t frames = head.number_up_to(format::kMaxDepth); frames != 0; --frames) {
-      const uint64_t module = head.number_up_to(modules.size());
-      profile::Frame frame;
-      frame.offset = head.number();
-      if (module != 0) {
-        frame.place = profile::Place::kModule;
-        frame.module = static_cast<profile::ModuleIndex>(module - 1);
-      }
+      const uint64_t module = head.number();
+      profile::Frame frame = frame_of(module, head.number());
+      const bool in_module = frame.place == profile::Place::kModule;
       frame.guessed = guessed != 0 && stack.frames.size() == guessed;
-      id.add(module != 0 ? identities[module - 1] : 0, frame.offset);
+      id.add(in_module ? identities[frame.module] : 0, frame.offset);
       stack.frames.push_back(std::move(frame));
     }
     stack.id = id.value();

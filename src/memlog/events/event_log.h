@@ -69,7 +69,7 @@ struct Event {
 };
 
 struct EventStack {
-  std::vector<profile::Frame> frames;  // innermost first; without names, modules as in modules()
+  std::vector<profile::Frame> frames;  // innermost first; named only if Python's
   uint64_t id = 0;                     // as `stack=` in memlogs
   std::string kind;                    // as in memlogs; empty: heap
   std::string call;                    // the function that the program called; empty: not known

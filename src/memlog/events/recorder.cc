@@ -1,5 +1,6 @@
 #include "events/recorder.h"
 
+#include <absl/container/flat_hash_set.h>
 #include <fmt/format.h>
 #include <linux/futex.h>
 #include <poll.h>
@@ -267,8 +268,9 @@ class Recorder {
     for (RingState& ring : rings_) {
       if (ends) ring.reader.end();
       looked_new_ |= ring.reader.look(settled, waited, [&](const RingRecord& record) {
-        record.kind == EventRecord::kStack ? define_stack(ring, record)
-                                           : define_module(ring, record);
+        if (record.kind == EventRecord::kStack) define_stack(ring, record);
+        if (record.kind == EventRecord::kModule) define_module(ring, record);
+        if (record.kind == EventRecord::kPython) define_python(ring, record);
       });
     }
   }
@@ -288,6 +290,15 @@ class Recorder {
                          ring.reader.bytes(record, 3, id, std::min(lengths.b, kMostPath)),
                          static_cast<uint32_t>(place.b), ring.reader.bytes(record, 3, 0, id),
                          place.a);
+  }
+
+  void define_python(const RingState& ring, const RingRecord& record) {
+    constexpr uint64_t kMostName = 255;
+    if (record.low >= kMostModules || !python_.insert(record.stamp).second) return;
+    const format::EventUnit place = ring.reader.unit_of(record, 1);
+    const uint64_t length = std::min(ring.reader.unit_of(record, 2).a, kMostName);
+    chunk_.define_python(record.stamp, {static_cast<uint32_t>(record.low), place.a,
+                                        ring.reader.bytes(record, 3, 0, length), place.b});
   }
 
   void define_stack(const RingState& ring, const RingRecord& record) {
@@ -561,6 +572,7 @@ class Recorder {
   std::vector<RingState> rings_;
   std::vector<Thread> threads_;  // by number - 1
   std::vector<bool> modules_;
+  absl::flat_hash_set<uint64_t> python_;  // frames
   std::vector<uint32_t> stacks_;  // number in the log, by index; 0: not defined
   uint32_t last_stack_ = 0;
   uint64_t last_time_ = 0;

@@ -247,9 +247,16 @@ class Text : private profile::MemlogText {
 
   void write_frame(const profile::Frame& frame) {
     const char* const mark = frame.guessed ? "?" : "";
-    if (frame.place != profile::Place::kModule) return line("\t(0x{:x}){}", frame.offset, mark);
+    std::string named;
+    for (const profile::Name* name : {&frame.function, &frame.source}) {
+      if (name->empty()) continue;
+      named += '\t' + profile::escaped(name->text(), format::kReservedNone);
+    }
+    if (frame.place != profile::Place::kModule) {
+      return line("{}\t(0x{:x}){}", named, frame.offset, mark);
+    }
     used_[frame.module] = true;
-    line("\t({}+0x{:x}){}", module_name(frame.module), frame.offset, mark);
+    line("{}\t({}+0x{:x}){}", named, module_name(frame.module), frame.offset, mark);
   }
 
   std::string module_name(profile::ModuleIndex number) const {
@@ -264,6 +271,10 @@ class Text : private profile::MemlogText {
     for (const auto& [number, used] : used_) {
       const profile::Module& module = log_.modules()[number];
       if (!module.described) continue;
+      if (module.python) {
+        line("# {}: {} base=0x0 {}", format::kKeyModule, module_name(number), format::kModulePython);
+        continue;
+      }
       line("# {}: {}{}{} base=0x{:x}", format::kKeyModule, module_name(number),
            module.build_id.empty() ? "" : " build-id=", profile::hex_bytes(module.build_id),
            module.base);

@@ -57,6 +57,9 @@ unsigned RingReader::complete_units(uint64_t position, uint64_t end, RingRecord*
       units = 3 + units_of(std::min(lengths.a, kMostText) + std::min(lengths.b, kMostText));
       break;
     }
+    case EventRecord::kPython:
+      units = 3 + units_of(at(position + 2).a);
+      break;
     default:
       break;
   }
@@ -89,8 +92,7 @@ void RingReader::find_next() {
       cursor_ = looked_;
       return;
     }
-    const bool defines = next_.kind == EventRecord::kStack || next_.kind == EventRecord::kModule;
-    if (!defines && next_.kind != EventRecord::kSkipped) {
+    if (!next_.defines() && next_.kind != EventRecord::kSkipped) {
       next_stamp_ = std::min(next_.stamp, UINT64_MAX - 1);
       return;
     }

@@ -16,6 +16,11 @@ struct RingRecord {
   uint64_t stamp;
   uint64_t low;       // the lowest 44 bits of the word
   uint64_t position;  // of its first unit, in the ring
+
+  bool defines() const {
+    return kind == format::EventRecord::kStack || kind == format::EventRecord::kModule ||
+           kind == format::EventRecord::kPython;
+  }
 };
 
 class RingReader {
@@ -88,7 +93,7 @@ bool RingReader::look(uint64_t settled, double waited, Facts&& facts) {
   while (looked_ != reserved) {
     const unsigned units = complete_units(looked_, reserved, &record);
     if (units == 0) break;
-    if (record.kind == EventRecord::kStack || record.kind == EventRecord::kModule) {
+    if (record.defines()) {
       facts(record);
     } else if (record.kind != EventRecord::kSkipped) {
       last_stamp_ = record.stamp;
