@@ -2,6 +2,7 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <regex>
 #include <set>
@@ -320,6 +321,81 @@ TEST_F(PythonTest, SignalsAndTheEndOfTheInterpreter) {
     }
   }
   EXPECT_GT(handled, 0u);
+}
+
+// The program waits before it does anything: its interpreter has worked for long by then.
+TEST_F(PythonTest, AttachedAgrees) {
+  Command command = truth({"5000", "wait"});
+  command.env.erase("LD_PRELOAD");
+  Process process(command);
+  process.read_until("waiting");
+  const std::string pid = std::to_string(process.pid());
+  Command attach = tool({"attach", "--depth", "128", pid});
+  attach.env["MTRACE_ENTRIES"] = "net";
+  const Result attached = run(attach);
+  ASSERT_TRUE(attached.exited(0)) << attached.how() << attached.err;
+  process.write("go\n");
+  process.read_until("live");
+  const Result asked = memlog({"report", pid});
+  EXPECT_TRUE(asked.exited(0)) << asked.how() << asked.err;
+  process.write("go\n");
+  const Result result = process.wait();
+  ASSERT_TRUE(result.exited(0)) << result.how();
+  const std::vector<Memlog> logs = logs_of(process.pid());
+  ASSERT_GE(logs.size(), 1u);
+  Amounts expected = told(result.out);
+  std::erase_if(expected, [](const auto& one) { return one.first.size() > 900; });
+  EXPECT_GT(expected.size(), 200u);
+  expect_equal(expected, reported(logs[0], false));
+}
+
+// The event log has names of its own for them, and so has what is made of it.
+TEST_F(PythonTest, EventLogNamesFunctions) {
+  Command command = truth({"2000"});
+  command.env["MTRACE_EVENTS"] = "1";
+  command.env["MTRACE_RESOLVER"] = memlog_tool();
+  const Result result = run(command);
+  ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
+  const std::string log = out() + "/python3-" + std::to_string(result.pid) + ".events";
+  const Result replayed = memlog({"report", "--from", log, "--at", "report:1"});
+  ASSERT_TRUE(replayed.exited(0)) << replayed.how() << replayed.err;
+  const std::string made = replayed.out.substr(0, replayed.out.find('\n'));
+  Amounts expected = told(result.out);
+  std::erase_if(expected, [](const auto& one) { return one.first.size() > 900; });
+  EXPECT_GT(expected.size(), 60u);
+  expect_equal(expected, reported(read_memlog(out() + '/' + made), false));
+  std::filesystem::remove(out() + '/' + made);
+  const Result events = memlog({"events", "--include", "after_a_loop", log});
+  EXPECT_NE(events.out.find("after_a_loop < "), std::string::npos) << events.out << events.err;
+}
+
+// A source file may be called what it likes; the report can be read in any case.
+TEST_F(PythonTest, OddNamesOfSourceFiles) {
+  constexpr char kScript[] = R"TEXT(
+import ctypes, os, sys
+ctypes.CDLL(None).mtrace_start()
+kept = []
+names = [os.path.realpath("/proc/self/exe"), "", "?", "a\n+5\tstack=1 (x+0x1)", "x" * 600 + "a", "x" * 600 + "b"]
+for i, name in enumerate(names):
+  exec(compile(f"def f{i}():\n  kept.append(bytearray({100000 + i} - 1))\nf{i}()", name, "exec"))
+)TEXT";
+  const Result result = run(python({"-c", kScript}));
+  ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
+  const Result shown = memlog({"show", report_path("python3", result.pid, 1)});
+  EXPECT_TRUE(shown.exited(0)) << shown.err;
+  const std::vector<Memlog> logs = logs_of(result.pid);
+  ASSERT_EQ(logs.size(), 1u);
+  std::set<std::string> seen;
+  for (const Entry& entry : logs[0].entries) {
+    if (!entry.frames.empty() && count_of(entry, "allocs") == 1) {
+      for (const Frame& frame : entry.frames) {
+        const int64_t number = count_of(entry, "allocated") - 100'000;
+        if (number < 0 || number > 5 || frame.function != "f" + std::to_string(number)) continue;
+        seen.insert(frame.function);
+      }
+    }
+  }
+  EXPECT_EQ(seen.size(), 6u);
 }
 
 // Versions whose structures have not been tried say so.

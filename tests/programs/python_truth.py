@@ -4,7 +4,8 @@ and prints the stack of each as the interpreter itself knows it:
     block SIZE
     frame FUNCTION<tab>FILE<tab>LINE      innermost first
 
-Arguments: about how many lines to print; "yield": calls sched_yield() at each, for a debugger.
+Arguments: about how many lines to print; "yield": calls sched_yield() at each, for a debugger;
+"wait": says "waiting" before it begins and "live" when all is allocated, and waits for a line then.
 """
 import asyncio
 import contextlib
@@ -301,7 +302,14 @@ async def tasks(choice):
     await asyncio.gather(*(sleeper(choice) for _ in range(3)))
 
 
+def wait(what):
+    if "wait" in sys.argv:
+        print(what, flush=True)
+        sys.stdin.readline()
+
+
 def main(count):
+    wait("waiting")
     if "LD_PRELOAD" in os.environ:
         ctypes.CDLL(None).mtrace_start()  # not for what the imports allocated
     for kind in KINDS:
@@ -318,6 +326,7 @@ def main(count):
         thread.join()
     if "LD_PRELOAD" in os.environ:
         os.kill(os.getpid(), signal.SIGUSR1)  # a report while all blocks are live
+    wait("live")
     print("\n".join(lines))
 
 

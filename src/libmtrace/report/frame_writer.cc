@@ -52,7 +52,8 @@ void put_python_frame(Writer& out, const unwind::PythonCode& code, uintptr_t fra
   out.text("+0x").hex(format::python_offset(code.identity, frame)).text(")\n");
 }
 
-void write_python_frame(Writer& out, uintptr_t frame, ModuleSet& modules) {
+// The same for any frame of Python.
+void put_python_frame(Writer& out, uintptr_t frame, ModuleSet& modules) {
   const unwind::PythonCode* code = unwind::python_code(format::PythonFrame::code(frame));
   if (code == nullptr) {
     out.put('\t').text(format::kPythonWithoutRoom).text("\t(0x0)\n");
@@ -75,6 +76,18 @@ bool is_repeated(const unwind::Module& module, uint32_t index, const ModuleSet& 
   return false;
 }
 
+// Whether a loaded object is called as a source file of Python is. Its line serves both.
+bool is_object(const unwind::PythonFile& file, const ModuleSet& modules) {
+  for (uint32_t index = 0; unwind::module_at(index) != nullptr; ++index) {
+    const char* const path = unwind::module_at(index)->path;
+    if (modules.has(index) && strncmp(path, file.text(), file.bytes) == 0 &&
+        path[file.bytes] == '\0') {
+      return true;
+    }
+  }
+  return false;
+}
+
 }  // namespace
 
 FrameLines::FrameLines() : lines_(static_cast<Line*>(sys::map_memory(sizeof(Line) << kBits))) {}
@@ -83,11 +96,12 @@ FrameLines::~FrameLines() {
 }
 
 void FrameLines::write(Writer& out, uintptr_t address, uint32_t retired, ModuleSet& modules) {
-  if (lines_ == nullptr || format::PythonFrame::is_one(address)) {
+  if (lines_ == nullptr) {
     write_frame(out, address, retired, modules);
     return;
   }
   Line& line = lines_[address * 0x9e3779b97f4a7c15u >> (64 - kBits)];
+  if (format::PythonFrame::is_one(address)) return write_python(out, address, modules, line);
   // While its module is loaded an address means the same to all stacks in use. To a retired one it
   // does anyway.
   if (line.module != nullptr && line.address == address && line.retired == retired &&
@@ -104,10 +118,23 @@ void FrameLines::write(Writer& out, uintptr_t address, uint32_t retired, ModuleS
   line.module = text.finish() == 0 ? module : nullptr;
 }
 
+// A frame means the same always. To find its line takes long in a large function.
+void FrameLines::write_python(Writer& out, uintptr_t frame, ModuleSet& modules, Line& line) {
+  if (line.address != frame) {
+    Writer text(line.text, sizeof line.text);
+    put_python_frame(text, frame, modules);
+    line.size = static_cast<uint32_t>(text.size());
+    line.module = nullptr;
+    line.address = text.finish() == 0 ? frame : 0;
+  }
+  if (line.address != frame) return put_python_frame(out, frame, modules);
+  out.bytes(line.text, line.size);
+}
+
 const unwind::Module* write_frame(Writer& out, uintptr_t address, uint32_t retired,
                                   ModuleSet& modules, bool guessed) {
   if (format::PythonFrame::is_one(address)) {
-    write_python_frame(out, address, modules);
+    put_python_frame(out, address, modules);
     return nullptr;
   }
   uint32_t index = 0;
@@ -154,6 +181,7 @@ void write_modules(Writer& out, const ModuleSet& modules) {
   for (uint32_t number = 1; number <= unwind::kMostPythonFiles; ++number) {
     if (!modules.has_python(number)) continue;
     const unwind::PythonFile& file = *unwind::python_file(number);
+    if (is_object(file, modules)) continue;
     out.text("# ").text(format::kKeyModule).text(": ");
     out.escaped(file.text(), file.bytes, format::kReservedModule);
     out.text(" base=0x0 ").text(format::kModulePython).put('\n');

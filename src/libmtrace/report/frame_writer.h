@@ -44,15 +44,17 @@ class FrameLines {
  private:
   struct Line {
     uintptr_t address;
-    const unwind::Module* module;  // nullptr: empty
+    const unwind::Module* module;  // nullptr: empty, or a function of Python
     uint32_t retired;
     uint32_t size;
-    char text[104];
+    char text[232];
   };
-  static_assert(sizeof(Line) == 128);
+  static_assert(sizeof(Line) == 256);
   static constexpr unsigned kBits = 12;
 
-  Line* lines_;  // by hash of the address
+  static void write_python(Writer& out, uintptr_t frame, ModuleSet& modules, Line& line);
+
+  Line* lines_;  // by hash of the address; that of an empty one is 0
 };
 
 // "\t(module+0x1234)", or the line of a Python function. `retired`: as of the stack that the

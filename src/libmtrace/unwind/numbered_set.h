@@ -1,10 +1,11 @@
 // Things that get a number when they first appear, found by a 64-bit identity. Insert-only,
-// lock-free, of a fixed size; async-signal-safe.
+// lock-free, of a fixed size; async-signal-safe. Its memory is mapped with the first one.
 #pragma once
 
 #include <cstdint>
 
 #include "base/atomic.h"
+#include "base/syscall.h"
 
 namespace mtrace::unwind {
 
@@ -18,8 +19,9 @@ class NumberedSet {
   uint32_t find_or_make(uint64_t identity, IsSame is_same, Make make, bool* made) {
     uint32_t fresh = 0;
     *made = false;
+    if (!has_tables()) return 0;
     for (uint32_t probe = 0; probe < kMostProbes; ++probe) {
-      uint32_t& place = places_[(identity + probe) % kPlaces];
+      uint32_t& place = tables_->places[(identity + probe) % kPlaces];
       uint32_t number = load_acquire(place);
       if (number == 0) {
         if (fresh == 0 && (fresh = enter(make)) == 0) return 0;
@@ -34,8 +36,11 @@ class NumberedSet {
 
   // nullptr: the number is nobody's.
   const T* find(uint32_t number) const {
-    return number == 0 || number > kMost ? nullptr : load_acquire(things_[number]);
+    const bool is_number = number != 0 && number <= kMost && load_acquire(tables_) != nullptr;
+    return is_number ? known(number) : nullptr;
   }
+  // The same for a number that this one has given.
+  const T* known(uint32_t number) const { return load_acquire(tables_->things[number]); }
   uint32_t highest() const {
     const uint32_t count = load(count_);
     return count < kMost ? count : kMost;
@@ -44,6 +49,20 @@ class NumberedSet {
 
  private:
   static constexpr uint32_t kMostProbes = 64;
+  struct Tables {
+    const T* things[kMost + 1];
+    uint32_t places[kPlaces];
+  };
+
+  // Another thread may make them meanwhile.
+  bool has_tables() {
+    if (load_acquire(tables_) != nullptr) return true;
+    auto* const made = static_cast<Tables*>(sys::map_memory(sizeof(Tables)));
+    if (made == nullptr) return false;
+    Tables* none = nullptr;
+    if (!compare_exchange(tables_, none, made)) sys::unmap_memory(made, sizeof(Tables));
+    return true;
+  }
 
   template <typename Make>
   uint32_t enter(Make make) {
@@ -52,12 +71,11 @@ class NumberedSet {
     if (number > kMost) return 0;
     const T* const thing = make(number);
     if (thing == nullptr) return 0;
-    store_release(things_[number], thing);
+    store_release(tables_->things[number], thing);
     return number;
   }
 
-  const T* things_[kMost + 1] = {};
-  uint32_t places_[kPlaces] = {};
+  Tables* tables_ = nullptr;
   uint32_t count_ = 0;
 };
 

@@ -25,7 +25,7 @@ uint64_t g_bytes = 0;  // of both
 uint64_t g_lost = 0;
 
 // Numbers of code objects as they were seen last, by address: that / 16, above the number.
-constexpr unsigned kSeenBits = 12;
+constexpr unsigned kSeenBits = 10;
 constexpr unsigned kNumberBits = 16;
 static_assert(kMostCode < 1u << kNumberBits);
 uint64_t g_seen[1u << kSeenBits];
@@ -38,7 +38,7 @@ bool is_full() { return g_code.is_full() || g_files.is_full() || load(g_bytes) >
 // nullptr: no room.
 template <typename T>
 T* memory_for(size_t bytes) {
-  bytes += sizeof(T);
+  bytes = (sizeof(T) + bytes + kTextBlock - 1) & ~(kTextBlock - 1);
   if (fetch_add<uint64_t>(g_bytes, bytes) > kMostBytes) return nullptr;
   return static_cast<T*>(module_memory(bytes));
 }
@@ -137,8 +137,7 @@ const PythonFile* enter_file(const PythonText& text) {
   const uint32_t number = g_files.find_or_make(
       identity,
       [&](const PythonFile& known) {
-        return known.length == text.length && known.bytes == bytes &&
-               memcmp(known.text(), kept, bytes) == 0;
+        return known.bytes == bytes && memcmp(known.text(), kept, bytes) == 0;
       },
       [&](uint32_t fresh) {
         auto* const file = memory_for<PythonFile>(bytes);
@@ -241,7 +240,7 @@ uint32_t number_of_code(const PythonRuntime& python, PythonAccess access, uintpt
   const bool is_seen = known >> kNumberBits == address >> 4;
   const auto number = static_cast<uint16_t>(known);
   const bool has_number = is_seen && number != 0;
-  if (has_number && access == PythonAccess::kDirect &&
+  if (has_number && access == PythonAccess::kDirect && g_code.find(number)->is_plain &&
       is_plainly(*python.layout, reinterpret_cast<const char*>(address), *g_code.find(number),
                  last)) {
     return number;

@@ -21,7 +21,7 @@ inline constexpr uint32_t kMostPythonFiles = 8191;
 
 // A source file, as the interpreter calls it: "/home/ann/app.py", "<string>". Constant once it has
 // its number; and so is the code below.
-struct PythonFile {
+struct alignas(kTextBlock) PythonFile {
   static constexpr size_t kMostText = 511;  // bytes that are kept, in UTF-8
 
   uint64_t identity;  // format::module_identity
@@ -32,7 +32,7 @@ struct PythonFile {
   const char* text() const { return reinterpret_cast<const char*>(this + 1); }
 };
 
-struct alignas(8) PythonCode {
+struct alignas(kTextBlock) PythonCode {
   static constexpr size_t kMostName = 255;
   static constexpr size_t kMostTable = 32'000;
 
@@ -72,11 +72,10 @@ uint32_t number_of_code(const PythonRuntime& python, PythonAccess access, uintpt
          same_bytes(text + layout.text_ascii, kept, length);
 }
 
-// Whether `object`, a code object that a frame refers to, is still this one. False also where that
-// takes longer to tell: for a text that is not ASCII, or was not kept whole.
+// Whether `object`, a code object that a frame refers to, is still this one, which is plain.
 [[gnu::always_inline]] inline bool is_plainly(const PythonLayout& layout, const char* object,
                                               const PythonCode& code, PythonFileSeen& last) {
-  if (!code.is_plain || python_field<uint32_t>(object, layout.code_first_line) != code.first_line ||
+  if (python_field<uint32_t>(object, layout.code_first_line) != code.first_line ||
       python_field<uint64_t>(object, kPythonSize) != code.instructions ||
       !is_ascii(layout, python_field<const char*>(object, layout.code_name), code.name(),
                 code.name_length)) {

@@ -1,7 +1,7 @@
 #include "unwind/python_frames.h"
 
-#include <pthread.h>
 #include <string.h>
+#include <threads.h>
 
 #include "unwind/stack_memory.h"
 
@@ -45,7 +45,7 @@ uintptr_t find_cframe(const PythonRuntime& python, uintptr_t sp, uintptr_t cfa) 
   uintptr_t at = 0;
   static_assert(kPythonKey == sizeof key[0]);
   if (!read_careful(python.runtime + layout.thread_state, &key) || key[0] == 0) return 0;
-  const auto state = reinterpret_cast<uintptr_t>(pthread_getspecific(key[1]));
+  const auto state = reinterpret_cast<uintptr_t>(tss_get(key[1]));
   if (state == 0 || !read_careful(state + layout.state_cframe, &at)) return 0;
   for (unsigned i = 0; i < kMost && at != 0; ++i) {
     uintptr_t place = 0;

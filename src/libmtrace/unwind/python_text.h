@@ -1,6 +1,7 @@
 // Reads CPython's objects: memory that may be stale, and str.
 #pragma once
 
+#include <emmintrin.h>
 #include <string.h>
 
 #include <algorithm>
@@ -92,17 +93,23 @@ bool each_piece(PythonAccess access, const PythonText& text, size_t most, Take&&
   return true;
 }
 
-// Whether `size` bytes are equal. Both begin at a multiple of 8, and the last word of both is read
-// whole.
-inline bool same_bytes(const char* a, const char* b, size_t size) {
-  uint64_t difference = 0;
-  size_t at = 0;
-  for (; at + 8 <= size; at += 8) {
-    difference |= python_field<uint64_t>(a, at) ^ python_field<uint64_t>(b, at);
-  }
-  if (at == size) return difference == 0;
-  const uint64_t last = python_field<uint64_t>(a, at) ^ python_field<uint64_t>(b, at);
-  return (difference | last << 8 * (8 - (size - at))) == 0;
+// Texts are compared by so many bytes, and kept ones are readable up to a multiple of it.
+inline constexpr size_t kTextBlock = 16;
+
+// Whether `size` bytes are equal. Where `text` begins at a multiple of kTextBlock the last block is
+// read whole, which is on the same page.
+[[gnu::always_inline]] inline bool same_bytes(const char* text, const char* kept, size_t size) {
+  if (reinterpret_cast<uintptr_t>(text) % kTextBlock != 0) return memcmp(text, kept, size) == 0;
+  const auto equal = [&](size_t at) {
+    return _mm_cmpeq_epi8(*reinterpret_cast<const __m128i*>(text + at),
+                          _mm_loadu_si128(reinterpret_cast<const __m128i*>(kept + at)));
+  };
+  if (size == 0) return true;
+  const size_t last = (size - 1) / kTextBlock * kTextBlock;
+  __m128i same = _mm_set1_epi8(-1);
+  for (size_t at = 0; at != last; at += kTextBlock) same &= equal(at);
+  const unsigned beyond = ~1u << (size - 1) % kTextBlock;
+  return (_mm_movemask_epi8(same) & (_mm_movemask_epi8(equal(last)) | beyond)) == 0xffff;
 }
 
 // Whether the text is the one that was kept: `bytes` of UTF-8 (at a multiple of 8), of `length`

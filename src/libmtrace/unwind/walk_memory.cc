@@ -106,13 +106,12 @@ void WalkMemory::remember(const WalkDraft& draft, unsigned depth, uint32_t stack
   wanted = std::min(wanted, area.most);
   if (wanted > load(area.mask) + 1) store(area.mask, wanted - 1);
   if (draft.python_count() != 0) {
-    return remember_python(area, {draft, from, kThroughPython, draft.count(), draft.beyond(),
-                                  draft.python_count(), draft.python(), stack, to});
+    return remember_python(area, draft, from, stack, to);
   }
   // What once told walks apart may be any word by now: now and then it is learned anew.
   learn(area, from, 0, misses_ % 1024 == 0);
   write(area, area.place(area.hash_of(from.pc, from.sp)),
-        {draft, from, 0, draft.count(), draft.beyond(), 0, nullptr, stack, to});
+        {draft, from, 0, draft.words(), draft.count(), draft.beyond(), nullptr, 0, stack, to});
 }
 
 void WalkMemory::write(Area& area, uint64_t first, const Content& content) {
@@ -142,7 +141,7 @@ void WalkMemory::write(Area& area, uint64_t first, const Content& content) {
   record.shape = static_cast<uint32_t>(content.beyond) << kBeyondShift |
                  content.python_count << kPythonShift | (draft.uses_fp() ? kUsesFp : 0) | count;
   for (unsigned i = 0; i < count; ++i) {
-    record.words[i] = draft.words()[i < content.count ? i : content.count - 1];
+    record.words[i] = content.words[i < content.count ? i : content.count - 1];
   }
   for (unsigned i = 0; i < content.python_count; ++i) {
     record.words[count + i] = StackWord::of_bits(content.python[i]);

@@ -22,6 +22,8 @@
 
 namespace mtrace::unwind {
 
+struct PythonRuntime;
+
 // All walks of one memory are of the same depth.
 class WalkMemory {
  public:
@@ -95,18 +97,24 @@ class WalkMemory {
 
   // Walks through Python's evaluation loop (python_walks.cc) have two records. A signpost has the
   // words that lead to the loop; with them the same, the functions that it runs can be read, and
-  // their instructions tell where the record of the whole walk is.
+  // their instructions tell where the record of the walk is. That one has the other words, and
+  // holds only with the signpost in the state that it names.
   static constexpr uintptr_t kSignpost = uintptr_t{1} << 54;  // both by their pc, below the form
   static constexpr uintptr_t kThroughPython = uintptr_t{1} << 53;
   static_assert(kThroughPython > kKeyEnd && kSignpost < uintptr_t{1} << kFormShift);
   static constexpr unsigned kPythonShift = 9;  // in a shape: words of Python, behind the others
   static constexpr uint32_t kPythonCount = 63;
   static Known through_python(Area& area, uint64_t number, const Registers& from);
-  static bool same_functions(const Record& record, uint64_t state, const Registers& from);
-  static uint64_t python_place(const Area& area, const Registers& from, uint64_t header);
+  static bool same_functions(const PythonRuntime& python, const Record& record, uint64_t state,
+                             const Registers& from);
+  static uint64_t python_place(const Area& area, uint64_t number, const Registers& from,
+                               uint64_t header);
+  static uint64_t signpost(Area& area, uint64_t first, const WalkDraft& draft,
+                           const Registers& from);
+  void remember_python(Area& area, const WalkDraft& draft, const Registers& from, uint32_t stack,
+                       void* to);
   struct Content;
-  void remember_python(Area& area, const Content& walk);
-  void write(Area& area, uint64_t place, const Content& content);
+  static void write(Area& area, uint64_t place, const Content& content);
 
   struct Record {
     uint64_t state;
@@ -152,15 +160,20 @@ class WalkMemory {
     return difference == 0 && beyond - 1 < kKeyEnd - 1 && load(record.state) == state;
   }
 
+  static const StackWord* python_words(const Record& record) {
+    return record.words + (record.shape & kCount);
+  }
+
   // What a record is to hold of a walk.
   struct Content {
     const WalkDraft& draft;
     Registers from;  // its pc with the form
     uintptr_t mark;
-    unsigned count;  // words, the first ones of the walk
+    const StackWord* words;
+    unsigned count;
     uintptr_t beyond;
+    const uint64_t* python;  // words of Python: of a walk, the signpost's state and the draft's
     unsigned python_count;
-    const uint64_t* python;
     uint32_t stack;
     void* record;
   };

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <set>
 #include <stdexcept>
 #include <utility>
 #include <vector>
@@ -268,9 +269,10 @@ class Text : private profile::MemlogText {
   }
 
   void write_tail() {
+    std::set<std::string> named;  // a source file of Python may be called as an object is
     for (const auto& [number, used] : used_) {
       const profile::Module& module = log_.modules()[number];
-      if (!module.described) continue;
+      if (!module.described || !named.insert(module_name(number)).second) continue;
       if (module.python) {
         line("# {}: {} base=0x0 {}", format::kKeyModule, module_name(number), format::kModulePython);
         continue;

@@ -258,6 +258,7 @@ class Text : private profile::MemlogText {
     std::vector<std::string> lines;
     for (size_t i = 0; i < used_.size(); ++i) {
       if (!used_[i]) continue;
+      python_files_.erase(module_name(i));  // a source file may be called as an object is
       const format::LedgerModule& entry = state_.modules[i].entry;
       const std::string id(reinterpret_cast<const char*>(entry.build_id), entry.build_id_size);
       std::string text =

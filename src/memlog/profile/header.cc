@@ -46,7 +46,6 @@ void module(const Field& line, ModuleTable& modules) {
   }
   if (!base) throw LineError{"module: has no base=0xHEX"};
   Module& known = modules[modules.index(rest)];
-  if (known.described && python) return;  // a source file that is called as another module is
   if (known.described) throw LineError{fmt::format("module: {} stands there twice", quoted(rest))};
   known.described = true;
   known.base = *base;
