@@ -89,6 +89,26 @@ TEST_F(UnknownTest, RecoveredByRun) {
   EXPECT_EQ(befores_of(log, "double-free"), (Befores{{"site_frees_again", "site_frees_first"}}));
 }
 
+// Blocks from before the attachment are unknown, too.
+TEST_F(UnknownTest, AttachedNamesTheSites) {
+  Process process(plain({program("strange_frees"), "attached"}));
+  process.read_until("ready");
+  Command attach = tool({"attach", std::to_string(process.pid())});
+  attach.env["MTRACE_UNKNOWN"] = "stacks";
+  attach.env["MTRACE_RESOLVER"] = memlog_tool();
+  attach.env["MTRACE_EXIT_WAIT"] = "600";
+  const Result attached = run(attach);
+  ASSERT_TRUE(attached.exited(0)) << attached.how() << attached.err;
+  process.write("go\n");
+  const Result result = process.wait();
+  ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
+  const Memlog log = only_log(result);
+  EXPECT_EQ(sites_of(log, "unknown-free"),
+            (Sites{{"site_frees_unknown", {0, 6}}, {"site_resizes_unknown", {0, 1}}}));
+  EXPECT_EQ(sites_of(log, "missed-free"), (Sites{{"site_missed", {980, 3}}}));
+  EXPECT_EQ(log.number("unknown-frees"), 7);
+}
+
 // Nothing of it without the option, nor where not every block is known.
 TEST_F(UnknownTest, OnlyOnRequest) {
   for (const char* sample : {"0", "64"}) {

@@ -44,7 +44,18 @@ SITE void site_missed(int i, size_t size) {
   NO_TAIL;
 }
 
+/* "attached": three blocks are there before a line is read, and are freed after it. */
+static void wait_to_be_attached(void) {
+  for (int i = 10; i < 13; ++i) site_allocates(i, 100);
+  puts("ready");
+  fflush(stdout);
+  getchar();
+  for (int i = 10; i < 13; ++i) site_frees_unknown(i);
+}
+
 int main(int argc, char** argv) {
+  const int attached = argc > 1 && strcmp(argv[1], "attached") == 0;
+  if (attached) wait_to_be_attached();
   for (int i = 0; i < 4; ++i) site_allocates(i, 100);
   for (int i = 0; i < 4; ++i) site_frees(i);
   for (int i = 0; i < 3; ++i) {
