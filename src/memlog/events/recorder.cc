@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-#include <x86intrin.h>
+#include <immintrin.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -26,6 +26,7 @@
 #include "events/culled_log.h"
 #include "events/log_file.h"
 #include "events/ring_reader.h"
+#include "events/stamp_clock.h"
 #include "format/event_log.h"
 #include "format/event_ring.h"
 #include "format/memlog.h"
@@ -47,12 +48,6 @@ constexpr uint64_t kMemory = 100'000'000;   // between two looks at the resident
 constexpr uint64_t kThreads = 500'000'000;  // and at the threads
 constexpr uint64_t kShortNap = 2'000'000;   // for what comes, while something does
 constexpr uint64_t kNap = 20'000'000;       // and otherwise
-
-uint64_t now_of(clockid_t clock) {
-  timespec time = {};
-  ::clock_gettime(clock, &time);
-  return static_cast<uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(time.tv_nsec);
-}
 
 void wait_on(uint32_t& word, uint32_t value, uint64_t nanoseconds) {
   const timespec limit = {static_cast<time_t>(nanoseconds / 1'000'000'000),
@@ -108,54 +103,6 @@ class Memory {
   EventRingHeader* header_;
   size_t size_ = 0;
   size_t most_rings_ = 0;
-};
-
-// A whole number of steps, so that the times of events are.
-uint64_t start_of(const EventRingHeader& header) {
-  return header.zero_real / format::kEventTimeStep * format::kEventTimeStep;
-}
-
-// Turns stamps into steps of the format since the start. A straight line from the start to now:
-// the longer the process runs, the better is its slope known.
-class Clock {
- public:
-  explicit Clock(const EventRingHeader& header)
-      : counter_(header.counter != 0),
-        zero_(header.zero_stamp),
-        zero_real_(start_of(header)),
-        offset_(static_cast<int64_t>(now_of(CLOCK_REALTIME) - now_of(CLOCK_MONOTONIC))) {
-    look();
-  }
-  // A stamp of this moment.
-  uint64_t stamp() const {
-    if (!counter_) return now_of(CLOCK_MONOTONIC);
-    unsigned processor = 0;
-    return __rdtscp(&processor);
-  }
-  void look() {
-    if (!counter_) return;
-    uint64_t least = UINT64_MAX;
-    for (int i = 0; i < 3; ++i) {
-      const uint64_t before = stamp();
-      const uint64_t real = now_of(CLOCK_MONOTONIC) + static_cast<uint64_t>(offset_);
-      const uint64_t after = stamp();
-      if (after - before >= least || after <= zero_ || real <= zero_real_) continue;
-      least = after - before;
-      steps_ = static_cast<double>(real - zero_real_) / static_cast<double>(after - zero_) /
-               format::kEventTimeStep;
-    }
-  }
-  uint64_t steps(uint64_t stamp) const {
-    if (stamp <= zero_) return 0;
-    return static_cast<uint64_t>(static_cast<double>(stamp - zero_) * steps_);
-  }
-
- private:
-  bool counter_;
-  uint64_t zero_;
-  uint64_t zero_real_;
-  int64_t offset_;
-  double steps_ = 1.0 / format::kEventTimeStep;
 };
 
 class Recorder {
@@ -564,7 +511,7 @@ class Recorder {
   Memory memory_;
   EventRingHeader& header_;
   uint32_t pid_;
-  Clock clock_;
+  StampClock clock_;
   LogFile file_;
   std::optional<CulledLog> culled_;
   profile::Descriptor process_;
