@@ -4,6 +4,8 @@
 #include <utility>
 
 #include "format/event_log.h"
+#include "format/python.h"
+#include "profile/text.h"
 
 namespace mtrace::events {
 namespace {
@@ -86,12 +88,29 @@ void LogWriter::define_stack(uint32_t number) {
     }
     const profile::Module& module = from_.modules()[frame.module];
     if (mark(modules_, frame.module)) {
-      chunk_.define_module(frame.module, module.path, module.generation, module.build_id,
-                           module.base);
+      chunk_.define_module(frame.module, module.path, module.python ? 0 : module.generation,
+                           module.build_id, module.base);
+    }
+    if (module.python) {
+      frames.push_back({0, python_word(frame)});
+      continue;
     }
     frames.push_back({uint64_t{frame.module} + 1, frame.offset});
   }
   chunk_.define_stack(number, {stack.kind, stack.call, stack.cut, guessed, frames});
+}
+
+// The words of the log that is read are not kept: these are numbered anew.
+uint64_t LogWriter::python_word(const profile::Frame& frame) {
+  const uint64_t fresh = format::PythonFrame::pack(1, -1) + python_.size();
+  const auto [at, is_new] = python_.try_emplace({frame.module, frame.offset}, fresh);
+  if (is_new) {
+    const std::string_view source = frame.source.text();
+    const auto line = profile::read_unsigned(source.substr(source.rfind(':') + 1), INT32_MAX);
+    chunk_.define_python(at->second, {frame.module, frame.offset, frame.function.text(),
+                                      line.value_or(0)});
+  }
+  return at->second;
 }
 
 void LogWriter::define_thread(uint32_t number) {
