@@ -32,9 +32,28 @@ class HazardTest : public HostTest {
 };
 
 TEST_F(HazardTest, MoreThanThereIsBeforeTheAllocator) {
-  const Result result =
-      expect_same(traced({program("hazards"), "hungry"}), program("plugin_hungry.so"));
-  EXPECT_EQ(logs_of(result.pid).size(), 1u);
+  // With LD_BIND_NOW the library is not even relocated then.
+  for (const char* const now : {"", "1"}) {
+    Command command = traced({program("hazards"), "hungry"});
+    command.env["LD_BIND_NOW"] = now;
+    const Result result = expect_same(command, program("plugin_hungry.so"));
+    EXPECT_EQ(logs_of(result.pid).size(), 1u);
+  }
+}
+
+// In each way in which free takes short cuts.
+TEST_F(HazardTest, MemoryFromBeforeTheAllocatorNeverGetsToIt) {
+  for (const auto& [option, value] : {std::pair{"MTRACE_SAMPLE", "0"},
+                                      {"MTRACE_SAMPLE", "1G"},
+                                      {"MTRACE_SAMPLE", "64"},
+                                      {"MTRACE_UNKNOWN", "stacks"}}) {
+    Command command = traced({program("hazards"), "early"});
+    command.env["LD_PRELOAD"] += ":" + program("plugin_hungry.so");
+    command.env["LD_BIND_NOW"] = "1";
+    command.env[option] = value;
+    const Result result = run(command);
+    EXPECT_TRUE(result.exited(0)) << option << '=' << value << ' ' << result.how() << result.out;
+  }
 }
 
 TEST_F(HazardTest, ThreadLocalMemoryOfLateLibraries) {

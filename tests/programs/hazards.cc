@@ -46,6 +46,29 @@ void run_hungry() {
   check(got > 10, "blocks");
 }
 
+// Whether the block is memory of a loaded library and no allocator's.
+bool in_library(const void* block) {
+  Dl_info info;
+  return block != nullptr && dladdr(block, &info) != 0;
+}
+
+// Frees what an indirect function of plugin_hungry.so has taken before there was an allocator.
+// Needs LD_BIND_NOW, so that the function runs that early.
+void run_early() {
+  auto* taken = reinterpret_cast<void** (*)(unsigned*)>(dlsym(RTLD_DEFAULT, "hungry_blocks"));
+  check(taken != nullptr, "hungry library");
+  unsigned count;
+  void** blocks = taken(&count);
+  unsigned early = 0;
+  for (unsigned i = 0; i < count; ++i) {
+    early += in_library(blocks[i]) ? 1 : 0;
+    free(blocks[i]);
+  }
+  check(early > 10, "blocks from before the allocator");
+  // glibc would take one that it is given for a free chunk of 1,024 bytes, and give it out again.
+  for (unsigned i = 0; i < count; ++i) check(!in_library(malloc(sized(1016))), "no allocator's");
+}
+
 // Thread-local memory of a library that was loaded late: the loader allocates it at its first use
 // in each thread.
 void run_late_tls() {
@@ -140,6 +163,8 @@ int main(int argc, char** argv) {
   auto is = [&](const char* name) { return strcmp(mode, name) == 0; };
   if (is("hungry")) {
     run_hungry();
+  } else if (is("early")) {
+    run_early();
   } else if (is("late_tls")) {
     run_late_tls();
   } else if (is("static_tls")) {

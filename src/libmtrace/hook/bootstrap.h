@@ -31,6 +31,11 @@ class Bootstrap {
     return reinterpret_cast<uintptr_t>(block) - reinterpret_cast<uintptr_t>(memory_) <
            sizeof memory_;
   }
+  // Calls visit(address) for each 16 bytes that have been given out.
+  template <typename Visit>
+  void each_granule(Visit&& visit) const {
+    for (uint32_t at = 0; at < load(used_); at += kHeader) visit(memory_ + at);
+  }
   static size_t size(const void* block) { return static_cast<const size_t*>(block)[-1]; }
 
  private:

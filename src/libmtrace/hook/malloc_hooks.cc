@@ -168,7 +168,7 @@ MTRACE_EXPORT void* reallocarray(void* block, size_t count, size_t size) noexcep
 
 MTRACE_EXPORT_AS_IT_IS void free(void* block) noexcept {
   if (g_way <= Way::kEveryFilled) return exact_free(block);
-  if (!may_be_recorded(block) && !g_bootstrap.owns(block)) return g_next.free(block);
+  if (!may_be_recorded(block)) return g_way == Way::kNotReady ? void() : g_next.free(block);
   free_sampled(block);
 }
 

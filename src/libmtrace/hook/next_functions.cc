@@ -31,8 +31,9 @@ bool g_apart = false;
 bool g_is_libc = false;
 bool g_replaced = false;
 
-// The loader fills this in with the other relative relocations: null means that nothing that
-// needs relocation, no call into libc among it, works yet.
+// The loader fills this in with the other relative relocations. Until then it is null or, as some
+// linkers leave it, the address less the place where the library is; and nothing that needs
+// relocation, no call into libc among it, works yet.
 const void* volatile g_relocated = &g_search;
 
 using unwind::object_of;
@@ -98,7 +99,7 @@ void take_over(NextFunctions& found) {
 
 }  // namespace
 
-bool is_relocated() { return g_relocated != nullptr; }
+bool is_relocated() { return g_relocated == &g_search; }
 
 bool find_next_functions() {
   uint32_t expected = kNotBegun;

@@ -15,18 +15,18 @@ namespace mtrace::hook {
 
 // What the hooks do with a call.
 enum class Way : uint32_t {
-  kNotReady,      // the real functions are not known yet
   kEvery,         // look at every block, if only to see that this program is not traced
   kEveryFilled,   // the same with MTRACE_FILL
   kEveryWatched,  // the same with MTRACE_UNKNOWN=stacks
   kSample,        // jump on, unless a sample falls into the block
   kSampleAfter,   // the same, but look after the call: malloc calls other hooks, or MTRACE_FILL is
                   // on
+  kNotReady,      // the real functions are not known yet
 };
 // Written while the process has one thread, but for the step from kSample to kSampleAfter.
 [[gnu::visibility("hidden")]] extern Way g_way;
 
-inline bool samples() { return g_way > Way::kEveryWatched; }
+inline bool samples() { return g_way == Way::kSample || g_way == Way::kSampleAfter; }
 
 // From now on: one sample in `mean` bytes on average. A fork's child calls it again.
 void start_sampling(uint64_t mean);
@@ -51,7 +51,7 @@ bool sample_falls_into(size_t size);
 inline uint8_t& recorded_like(const void* block) {
   return g_recorded[reinterpret_cast<uintptr_t>(block) >> 4 & (sizeof g_recorded - 1)];
 }
-// False: the block is certainly not in the ledger.
+// False: the block is certainly not in the ledger, and an allocator's (see bootstrap.h).
 inline bool may_be_recorded(const void* block) { return load(recorded_like(block)) != 0; }
 // From now on any block may be, so that the hook of free needs no further test to leave none out; or
 // none. By a thread that is alone.
