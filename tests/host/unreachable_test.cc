@@ -74,6 +74,62 @@ TEST_F(UnreachableTest, TellsEveryKindApart) {
   EXPECT_TRUE(process.wait().exited(0));
 }
 
+// What memcheck says of the same program at its exit, by "definitely", "indirectly", ...
+std::map<std::string, std::pair<uint64_t, uint64_t>> judged_by_memcheck(const Result& result) {
+  std::map<std::string, std::pair<uint64_t, uint64_t>> sums;
+  std::string text = result.err;
+  std::erase(text, ',');
+  for (std::string line : lines_of(text)) {
+    line.erase(0, std::min(line.size(), line.rfind("== ") + 3));
+    char what[32];
+    unsigned long bytes = 0;
+    unsigned long blocks = 0;
+    if (sscanf(line.c_str(), " %31s lost: %lu bytes in %lu", what, &bytes, &blocks) == 3 ||
+        sscanf(line.c_str(), " still %31s %lu bytes in %lu", what, &bytes, &blocks) == 3) {
+      sums[what] = {bytes, blocks};
+    }
+  }
+  return sums;
+}
+
+// The same graphs to memcheck. It goes through lost blocks once, in order of their addresses: of a
+// cycle that a later block points to it has called one definitely lost by then.
+TEST_F(UnreachableTest, AgreesWithMemcheckOnRandomGraphs) {
+  for (const char* seed : {"1", "2", "3", "4", "5", "6"}) {
+    Command checked = plain({"/usr/bin/valgrind", "--leak-check=full", "--leak-resolution=low",
+                             program("random_graph"), seed});
+    const auto expected = judged_by_memcheck(run(checked));
+    ASSERT_EQ(expected.size(), 4u);
+    EXPECT_GT(expected.at("definitely").second, 10u);
+    Command command = traced({program("random_graph"), seed});
+    command.env["MTRACE_LEDGER"] = out() + "/";
+    Process process(command);
+    process.read_until("ready");
+    wait_until_blocked(process.pid(), SYS_read);
+    const json found = answer(look(process.pid()));
+    const auto same = [&](const char* own, const char* theirs) {
+      const auto [bytes, blocks] = expected.at(theirs);
+      EXPECT_EQ(found[std::string(own) + "_bytes"], bytes) << theirs << " seed " << seed;
+      EXPECT_EQ(found[std::string(own) + "_blocks"], blocks) << theirs << " seed " << seed;
+    };
+    for (const bool bytes : {true, false}) {
+      const auto of_memcheck = [&](const char* what) {
+        return bytes ? expected.at(what).first : expected.at(what).second;
+      };
+      const std::string key = bytes ? "_bytes" : "_blocks";
+      const uint64_t definite = found["definitely_lost" + key];
+      EXPECT_EQ(definite + found["indirectly_lost" + key].get<uint64_t>(),
+                of_memcheck("definitely") + of_memcheck("indirectly"))
+          << "seed " << seed;
+      EXPECT_LE(definite, of_memcheck("definitely")) << "seed " << seed;
+      EXPECT_GE(definite * 10, of_memcheck("definitely") * 9) << "seed " << seed;
+    }
+    same("possibly_lost", "possibly");
+    same("reachable", "reachable:");
+    EXPECT_TRUE(process.wait().exited(0));
+  }
+}
+
 TEST_F(UnreachableTest, TextNamesTheStacks) {
   Command command = traced({program("held_blocks")});
   command.env["MTRACE_LEDGER"] = out() + "/";

@@ -4,6 +4,7 @@
 #include <immintrin.h>
 #include <pthread.h>
 #include <sys/mman.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include <cstdint>
@@ -129,6 +130,25 @@ pthread_key_t g_key;
   g_xor = reinterpret_cast<void*>(node(0));
 }
 
+// On the stack of a fiber that does not run.
+ucontext_t g_main;
+ucontext_t g_fiber;
+[[gnu::noinline]] void hold_in_fiber() {
+  void* volatile held = make("reachable", 264);
+  wipe_stack();
+  swapcontext(&g_fiber, &g_main);
+  free(held);
+}
+[[gnu::noinline]] void start_fiber() {
+  constexpr size_t kStack = 65536;
+  getcontext(&g_fiber);
+  g_fiber.uc_stack.ss_sp =
+      mmap(nullptr, kStack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  g_fiber.uc_stack.ss_size = kStack;
+  makecontext(&g_fiber, hold_in_fiber, 0);
+  swapcontext(&g_main, &g_fiber);
+}
+
 // Holds one block in a vector register and one in a general one, and nowhere else.
 pthread_barrier_t g_barrier;
 [[gnu::noinline]] void make_hidden(uint64_t* general, uint64_t* vector) {
@@ -169,6 +189,7 @@ int main() {
   make_lost_cycle();
   make_lost_pair();
   make_held();
+  start_fiber();
   make_possible();
   pthread_barrier_wait(&g_barrier);
   wipe_stack();

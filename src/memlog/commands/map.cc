@@ -32,7 +32,7 @@ for the heaps of malloc, why they do not shrink.
   stacks       of threads
   data         variables of the program and its libraries
   files        code and other pages of files
-  anonymous    mappings without a file; with MTRACE_MMAP=1 the stack that made one is shown
+  anonymous    mappings without a file, with their stacks if MTRACE_MMAP=1
   shared       shared memory
   mtrace       the ledger
   reserved     address space without access
@@ -104,7 +104,7 @@ class Answer {
     return fmt::format("{} ({}): {} KiB resident, {} KiB swapped; sizes in KiB\n\n",
                        text::plain(profile::array_text(file_.header().name)), file_.header().pid,
                        kib(total_.resident), kib(total_.swapped)) +
-           kinds_text() + heaps_text(style) + regions_text(style) + pinned_text(style) +
+           kinds_text() + heaps_text() + regions_text(style) + pinned_text(style) +
            tops_text(style);
   }
 
@@ -196,22 +196,22 @@ class Answer {
   }
 
   // What malloc has of its heaps.
-  std::string heaps_text(const text::Style& style) const {
+  std::string heaps_text() const {
     SpaceSum heaps = kinds_[place(RegionKind::kHeap)];
     const SpaceSum& arenas = kinds_[place(RegionKind::kArena)];
     if (heaps.regions + arenas.regions == 0) return {};
     std::string out = fmt::format(
-        "\nmalloc's heaps: {} KiB, live {} KiB in {}, free {} KiB\n",
+        "\nheaps of malloc: {} KiB, live {} KiB in {}, free {} KiB\n",
         kib(heaps.size + arenas.size), kib(heaps.live_bytes + arenas.live_bytes),
         text::count_text(heaps.live_blocks + arenas.live_blocks, "block"),
         kib(heaps.free + arenas.free));
     const analyze::PinnedPages& pages = space_.pinned();
-    out += fmt::format("their resident pages: {} with blocks of one stack, {} of several, {} of none",
-                       profile::grouped(pages.alone), profile::grouped(pages.common),
-                       profile::grouped(pages.free));
-    return out + text::coloured(pages.free != 0 ? " (malloc_trim frees those)" : "", text::kFaint,
-                                style) +
-           '\n';
+    out += fmt::format("resident pages of the heaps: {}; with blocks of one stack {}, of several {}\n",
+                       profile::grouped(pages.resident()), profile::grouped(pages.alone),
+                       profile::grouped(pages.common));
+    if (pages.free == 0) return out;
+    return out + fmt::format("{} of them without a live block: malloc_trim(3) can free them\n",
+                             profile::grouped(pages.free));
   }
 
   std::string what_of(const SpaceRegion& region) const {
