@@ -67,6 +67,12 @@ TEST_F(LiveTest, TopInAPipe) {
   EXPECT_NE(status.out.find("\n        ledger " + temp() + "/live_target-" + pid + ".ledger\n"),
             std::string::npos)
       << status.out;
+  struct stat ledger = {};
+  ASSERT_EQ(stat((temp() + "/live_target-" + pid + ".ledger").c_str(), &ledger), 0);
+  EXPECT_NE(status.out.find("\n        tracing takes " + std::to_string(ledger.st_blocks * 512) +
+                            " bytes for its tables\n"),
+            std::string::npos)
+      << status.out;
   // Two looks, between which nothing happens.
   const Result twice = memlog({"top", "-b", "-n", "2", "-d", "50ms", "--limit", "1", pid});
   EXPECT_TRUE(twice.exited(0)) << twice.err;

@@ -1,5 +1,6 @@
 // memlog status: which processes are traced, or why one is not.
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -28,9 +29,10 @@ using format::Mode;
 constexpr char kText[] = R"(
 Lists the processes that have libmtrace.so mapped: their state, the signal that makes them write a
 report and whether it would work now, the number of the last report, and the directory for reports.
-Below a process are the path of its ledger file, if it has one, what went wrong last, and allocators
-that are linked into its program or libraries, whose memory is not counted. Without an argument,
-lists all processes that this user may inspect. For a named process that is not traced, says why.
+Below a process are the path of its ledger file, if it has one, and the bytes that tracing takes for
+the tables in it; what went wrong last; and allocators that are linked into its program or libraries,
+whose memory is not counted. Without an argument, lists all processes that this user may inspect.
+For a named process that is not traced, says why.
 
 States: active (counts), starting, dormant (excluded by MTRACE_FOLLOW), quiet (the library gave up
 or was detached; the program runs on). After the signal: taken or ignored by the program; blocked in
@@ -108,6 +110,17 @@ class LinkedAllocators {
   std::map<std::string, std::string> known_;  // by device and inode
 };
 
+// Returns what the process's tables take of memory, or of the disk that their file is on; 0: they
+// have no file, or it cannot be inspected.
+uint64_t tables_bytes(const target::TracedProcess& process) {
+  const std::string ledger = profile::array_text(process.block().ledger);
+  struct stat file = {};
+  const std::string path = fmt::format("/proc/{}/root{}", process.pid(), ledger);
+  constexpr uint64_t kBlock = 512;  // of st_blocks, whatever the file system
+  if (ledger.empty() || ::stat(path.c_str(), &file) != 0) return 0;
+  return static_cast<uint64_t>(file.st_blocks) * kBlock;
+}
+
 std::string signal_state(const target::TracedProcess& process) {
   const std::string name = signal_of(process.block());
   if (name.empty()) return "none";
@@ -134,6 +147,7 @@ json::Value process_json(const target::TracedProcess& process,
     return out;
   }
   json::put_text(out, "ledger", json::plain(profile::array_text(block.ledger)));
+  if (const uint64_t bytes = tables_bytes(process)) out["tables_bytes"] = bytes;
   if (block.failures != 0) {
     out["reports_failed"] = block.failures;
     out["last_error"] = json::plain(profile::array_text(block.error));
@@ -196,6 +210,9 @@ void Listing::write_process(std::string& out, const target::TracedProcess& proce
   }
   const std::string ledger = profile::array_text(block.ledger);
   if (!ledger.empty()) fmt::format_to(append, "        ledger {}\n", safe(ledger));
+  if (const uint64_t bytes = tables_bytes(process)) {
+    fmt::format_to(append, "        tracing takes {} bytes for its tables\n", bytes);
+  }
   if (block.failures != 0) {
     fmt::format_to(append, "        {} reports failed, the last: {}{}{}\n", block.failures,
                    safe(profile::array_text(block.error)), block.error_number > 0 ? ": " : "",
