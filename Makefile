@@ -1,6 +1,6 @@
 # mtrace: build, test, install. Everything is made under build/ (BUILD=DIR for another place).
 #
-#   make            build/libmtrace.so and build/memlog, with what the system has
+#   make            build/libmtrace.so, build/memlog and what memlog serve loads
 #   make deps       install the Debian packages that building needs (root or sudo)
 #   make deps-test  the same for the tests, and their npm packages
 #   make demo       find a planted leak in a small service
@@ -79,13 +79,18 @@ TOOL_LIBS  := -ldw -lelf -lunwind-x86_64 -lfmt -liberty -lre2 -lz -lzstd -lsqlit
 TEST_LIBS  := -lgtest -lgtest_main -lpthread $(TOOL_LIBS)
 
 LIB_SRC  := $(sort $(wildcard src/libmtrace/*/*.cc))
-TOOL_SRC := $(sort $(wildcard src/memlog/*/*.cc))
+# Only memlog serve loads it, with the HTTP and TLS libraries: linked to memlog, these would nearly
+# double the time in which each command starts.
+HTTP_SRC := src/memlog/serve/http_server.cc
+HTTP     ?= $(BUILD)/mtrace/memlog-http.so
+TOOL_SRC := $(filter-out $(HTTP_SRC),$(sort $(wildcard src/memlog/*/*.cc)))
 LIB_OBJ  := $(LIB_SRC:src/%.cc=$(BUILD)/obj/%.o)
 TOOL_OBJ := $(TOOL_SRC:src/%.cc=$(BUILD)/obj/%.o)
+HTTP_OBJ := $(HTTP_SRC:src/%.cc=$(BUILD)/obj/%.o)
 
 .PHONY: all demo pictures check soak attach-soak faults suites install lint format clean tests \
         programs
-all: $(BUILD)/libmtrace.so $(BUILD)/memlog
+all: $(BUILD)/libmtrace.so $(BUILD)/memlog $(HTTP)
 
 $(BUILD)/obj/libmtrace/%.o: src/libmtrace/%.cc Makefile | $(BUILD)/.build-deps
 	@mkdir -p $(@D)
@@ -106,8 +111,9 @@ $(BUILD)/obj/memlog/headers.h.gch: src/memlog/headers.h Makefile | $(BUILD)/.bui
 	@echo '#include "$(abspath $<)"' > $(@:.gch=)
 	$(Q)$(CXX) $(CPPFLAGS) $(TOOL_FLAGS) $(CXXFLAGS) -x c++-header $(@:.gch=) -o $@
 
-# It holds the styles and scripts of what memlog export draws.
+# They hold the styles and scripts of what memlog export draws and memlog serve shows.
 $(BUILD)/obj/memlog/export/page_files.o: $(wildcard src/memlog/export/page/*)
+$(BUILD)/obj/memlog/serve/page_files.o: $(wildcard src/memlog/serve/page/*)
 
 $(BUILD)/libmtrace.so: $(LIB_OBJ) src/libmtrace/hook/exports.map
 	$(call say,LINK,$@)
@@ -115,6 +121,11 @@ $(BUILD)/libmtrace.so: $(LIB_OBJ) src/libmtrace/hook/exports.map
 $(BUILD)/memlog: $(TOOL_OBJ)
 	$(call say,LINK,$@)
 	$(Q)$(CXX) $(LDFLAGS) $(TOOL_LINK) -o $@ $(TOOL_OBJ) $(TOOL_LIBS)
+$(HTTP_OBJ): TOOL_FLAGS += -fPIC -fvisibility=hidden
+$(HTTP): $(HTTP_OBJ)
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)
+	$(Q)$(CXX) -shared -Wl,-z,defs,-z,relro $(LDFLAGS) $(TOOL_SANITIZE) -o $@ $(HTTP_OBJ) -lcpp-httplib
 
 include deps.mk
 include install.mk
@@ -128,20 +139,20 @@ lint: | $(BUILD)/.test-deps
 	clang-format --dry-run --Werror $(SOURCES)
 	@printf '%s\n' $(LIB_SRC) | xargs -P $(JOBS) -I{} clang-tidy --quiet {} -- \
 	    $(CPPFLAGS) $(filter-out -Werror -MMD -MP,$(LIB_FLAGS))
-	@printf '%s\n' $(TOOL_SRC) | xargs -P $(JOBS) -I{} clang-tidy --quiet {} -- \
+	@printf '%s\n' $(TOOL_SRC) $(HTTP_SRC) | xargs -P $(JOBS) -I{} clang-tidy --quiet {} -- \
 	    $(CPPFLAGS) $(filter-out -Werror -MMD -MP,$(TOOL_FLAGS))
 
 # One entry a source, as its object is compiled, without the headers that are compiled once.
 json = $(subst ',,$(subst ",\\\",$(1)))
-compile_commands.json: Makefile $(LIB_SRC) $(TOOL_SRC)
+compile_commands.json: Makefile $(LIB_SRC) $(TOOL_SRC) $(HTTP_SRC)
 	@{ echo '['; \
 	  for file in $(LIB_SRC); do printf '{"directory":"%s","file":"%s","command":"%s"},\n' \
 	    '$(CURDIR)' "$$file" '$(call json,$(CXX) $(CPPFLAGS) $(filter-out -MMD -MP,$(LIB_FLAGS)) -c) '"$$file"; done; \
-	  for file in $(TOOL_SRC); do printf '{"directory":"%s","file":"%s","command":"%s"},\n' \
+	  for file in $(TOOL_SRC) $(HTTP_SRC); do printf '{"directory":"%s","file":"%s","command":"%s"},\n' \
 	    '$(CURDIR)' "$$file" '$(call json,$(CXX) $(CPPFLAGS) $(filter-out -MMD -MP,$(TOOL_FLAGS)) -c) '"$$file"; done; \
 	  } | sed '$$s/,$$//' >$@ && echo ']' >>$@
 
 clean:
 	rm -rf $(BUILD)
 
--include $(LIB_OBJ:.o=.d) $(TOOL_OBJ:.o=.d)
+-include $(LIB_OBJ:.o=.d) $(TOOL_OBJ:.o=.d) $(HTTP_OBJ:.o=.d)

@@ -7,7 +7,8 @@ DEB_DIR  ?= $(BUILD)/deb
 DEB_ROOT := $(DEB_DIR)/root
 DEB_ARCHITECTURE = $(shell dpkg --print-architecture)
 DEB ?= $(BUILD)/mtrace_$(VERSION)_$(DEB_ARCHITECTURE).deb
-DEB_BINARIES = $(DEB_ROOT)/usr/bin/memlog $(DEB_ROOT)/usr/lib/$(MULTIARCH)/libmtrace.so
+DEB_BINARIES = $(DEB_ROOT)/usr/bin/memlog $(DEB_ROOT)/usr/lib/$(MULTIARCH)/libmtrace.so \
+               $(DEB_ROOT)/usr/lib/$(MULTIARCH)/mtrace/memlog-http.so
 
 DEB_PATHS := PREFIX=/usr LIBDIR=/usr/lib/$(MULTIARCH) BINDIR=/usr/bin
 $(DEB_DIR)/installation.o: src/libmtrace/hook/installation.cc

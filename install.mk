@@ -61,6 +61,7 @@ LIBRARY ?= $(BUILD)/libmtrace.so
 TOOL    ?= $(BUILD)/memlog
 # What install puts where: SOURCE:MODE:PLACE, and the links between pages.
 INSTALLED := $(LIBRARY):755:$(LIBDIR)/libmtrace.so $(TOOL):755:$(BINDIR)/memlog \
+    $(HTTP):644:$(LIBDIR)/mtrace/memlog-http.so \
     $(foreach h,mtrace.h mtrace_gtest.h,include/$(h):644:$(INCDIR)/$(h)) \
     $(foreach p,$(notdir $(PAGES)),$(SHARE)/man/$(p):644:$(MANDIR)/man$(subst .,,$(suffix $(p)))/$(p)) \
     $(SHARE)/completion/memlog.bash:644:$(BASH_COMPLETIONS)/memlog \
@@ -71,7 +72,7 @@ INSTALLED := $(LIBRARY):755:$(LIBDIR)/libmtrace.so $(TOOL):755:$(BINDIR)/memlog 
 LINK_PAGES := $(foreach f,$(API_LINKS),$(MANDIR)/man3/$(f).3)
 INSTALLED_FILES := $(foreach i,$(INSTALLED),$(lastword $(subst :, ,$(i)))) $(LINK_PAGES)
 
-install: all share $(LIBRARY) $(TOOL)
+install: all share $(LIBRARY) $(TOOL) $(HTTP)
 	$(Q)for entry in $(INSTALLED); do IFS=: read -r from mode to <<<"$$entry"; \
 	    install -D -m "$$mode" "$$from" "$(DESTDIR)$$to" || exit 1; done
 	$(Q)for page in $(LINK_PAGES); do \
@@ -85,7 +86,7 @@ install: all share $(LIBRARY) $(TOOL)
 uninstall:
 	$(Q)rm -f $(foreach f,$(INSTALLED_FILES),"$(DESTDIR)$(f)")
 	$(Q)if [ -z "$(DESTDIR)" ]; then \
-	    rmdir $(DOCDIR)/doc/performance $(DOCDIR)/doc/pictures $(DOCDIR)/doc $(DOCDIR) 2>/dev/null || true; \
+	    rmdir $(LIBDIR)/mtrace $(DOCDIR)/doc/performance $(DOCDIR)/doc/pictures $(DOCDIR)/doc $(DOCDIR) 2>/dev/null || true; \
 	else for file in $(INSTALLED_FILES); do \
 	    (cd "$(DESTDIR)" 2>/dev/null && rmdir -p ".$$(dirname "$$file")" 2>/dev/null) || true; \
 	done; fi

@@ -6,7 +6,7 @@
 #   make fuzz-short            what make check runs: the seeds and a few thousand executions
 
 FUZZ_BUILD   ?= $(BUILD)/fuzz
-FUZZ_TARGETS := cfi memlog elf options decode ledger events
+FUZZ_TARGETS := cfi memlog elf options decode ledger events request
 FUZZ         ?= $(FUZZ_TARGETS)
 SECONDS      ?= 600
 
@@ -35,6 +35,9 @@ FUZZ_SRC_decode  := $(filter-out %/worker.cc,$(wildcard src/memlog/symbolize/*.c
                     $(wildcard src/memlog/profile/*.cc)
 FUZZ_SRC_ledger  := $(wildcard src/memlog/profile/*.cc src/memlog/live/*.cc)
 FUZZ_SRC_events  := $(wildcard src/memlog/profile/*.cc src/memlog/events/*.cc)
+FUZZ_SRC_request := $(addprefix src/memlog/serve/,access.cc listen_address.cc routes.cc view_query.cc) \
+                    $(wildcard src/memlog/json/value.cc src/memlog/profile/*.cc)
+FUZZ_LIBS_request := -lfmt -lzstd $(ABSL_LIBS)
 FUZZ_LIBS_events := -lfmt -lzstd $(ABSL_LIBS)
 FUZZ_LIBS_ledger := -lfmt -lzstd $(ABSL_LIBS)
 FUZZ_LIBS_memlog := -lfmt -lzstd -lre2 -lz $(ABSL_LIBS)

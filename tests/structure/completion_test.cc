@@ -69,7 +69,7 @@ class CompletionTest : public ::testing::Test {
   TemporaryDirectory home_;
   const std::set<std::string> commands_ = {"run",    "attach",  "detach", "report", "status",
                                            "show",   "tree",    "diff",   "leaks",  "check",
-                                           "export", "resolve", "decode", "help"};
+                                           "export", "resolve", "decode", "serve",  "help"};
 };
 
 using Set = std::set<std::string>;

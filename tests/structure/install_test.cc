@@ -95,7 +95,7 @@ TEST_F(InstallTest, InstallsWhatWorksAndTakesItAwayAgain) {
         "/bash-completion/completions/memlog", "/zsh/site-functions/_memlog",
         "/fish/vendor_completions.d/memlog.fish", "/pkgconfig/mtrace.pc",
         "/share/doc/mtrace/README", "/share/doc/mtrace/LICENSE", "/share/doc/mtrace/index.html",
-        "/share/doc/mtrace/doc/api.md"}) {
+        "/share/doc/mtrace/doc/api.md", "/mtrace/memlog-http.so"}) {
     EXPECT_EQ(mode_of(end), 0644u) << end;
   }
   expect_works("/usr/local");

@@ -12,7 +12,7 @@ namespace mtrace::cli {
 Words operands_of(const std::string& command) {
   if (command == "run") return Words::kProgram;
   for (const char* of_processes :
-       {"report", "status", "attach", "detach", "top", "expire", "unreachable", "map"}) {
+       {"report", "status", "attach", "detach", "top", "expire", "unreachable", "map", "serve"}) {
     if (command == of_processes) return Words::kProcesses;
   }
   if (command == "decode" || command == "recover" || command == "events") return Words::kFiles;

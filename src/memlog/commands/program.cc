@@ -74,12 +74,12 @@ int choose(const std::vector<std::string>& words, const Streams& streams) {
 }  // namespace
 
 std::vector<const Command*> all_commands() {
-  return {&run_command(),     &attach_command(), &detach_command(),  &report_command(),
-          &status_command(),  &top_command(),    &expire_command(),  &unreachable_command(),
-          &map_command(),     &show_command(),   &tree_command(),    &diff_command(),
-          &leaks_command(),   &check_command(),  &export_command(),  &sql_command(),
-          &recover_command(), &merge_command(),  &resolve_command(), &decode_command(),
-          &events_command(),  &strip_command(),  &help_command()};
+  return {&run_command(),    &attach_command(),  &detach_command(), &report_command(),
+          &status_command(), &top_command(),     &expire_command(), &unreachable_command(),
+          &map_command(),    &serve_command(),   &show_command(),   &tree_command(),
+          &diff_command(),   &leaks_command(),   &check_command(),  &export_command(),
+          &sql_command(),    &recover_command(), &merge_command(),  &resolve_command(),
+          &decode_command(), &events_command(),  &strip_command(),  &help_command()};
 }
 
 void complain(const Streams& streams, const std::string& text) {

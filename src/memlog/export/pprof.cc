@@ -42,8 +42,12 @@ struct Type {
 
 class Writer {
  public:
-  Writer(const Stacks& stacks, const analyze::Table& table)
-      : stacks_(stacks), table_(table), profile_(text_), sites_(stacks.locations) {
+  Writer(const Stacks& stacks, const analyze::Table& table, const char* shown)
+      : stacks_(stacks),
+        table_(table),
+        profile_(text_),
+        shown_(shown),
+        sites_(stacks.locations) {
     for (size_t i = 0; i < table.modules().size(); ++i) order_.push_back(i);
     // pprof takes the first mapping for the program.
     std::stable_partition(order_.begin(), order_.end(), [&](size_t module) {
@@ -77,7 +81,7 @@ class Writer {
 
   void sample_types() {
     asked_ = stacks_.column != "bytes";
-    default_ = asked_ ? stacks_.column : "inuse_space";
+    default_ = asked_ ? stacks_.column : shown_;
     if (asked_) type(stacks_.column, stacks_.unit == std::string("bytes") ? "bytes" : "count");
     type("alloc_objects", "count");
     type("alloc_space", "bytes");
@@ -151,6 +155,7 @@ class Writer {
   std::string text_;
   Message profile_;
   Strings strings_;
+  const char* shown_;
   bool asked_ = false;
   std::string default_;
   std::map<FunctionKey, uint64_t> functions_;
@@ -161,9 +166,9 @@ class Writer {
 }  // namespace
 
 std::string pprof(const Stacks& stacks, const analyze::Table& table, int64_t nanoseconds,
-                  const analyze::Responsible* responsible) {
+                  const analyze::Responsible* responsible, const char* shown) {
   const std::string dropped = responsible == nullptr ? "" : dropped_frames(table, *responsible);
-  return gzip(Writer(stacks, table).write(nanoseconds, dropped));
+  return gzip(Writer(stacks, table, shown).write(nanoseconds, dropped));
 }
 
 }  // namespace mtrace::exporting

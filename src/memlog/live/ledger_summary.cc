@@ -80,7 +80,8 @@ LedgerSummary sum_up(const LedgerFile& file, const LedgerState& state, uint64_t 
     }
     const bool net = change.live_bytes() != 0 || change.live_blocks() != 0;
     const bool holds = stack.now.live_bytes() != 0 || stack.now.live_blocks() != 0;
-    if (net || holds || (stack.kind == 0 && stack.share != 0)) {
+    const bool active = change.allocated_blocks != 0 || change.freed_blocks != 0;
+    if (net || holds || active || (stack.kind == 0 && stack.share != 0)) {
       sum.rows.push_back({&stack, change, stack.share});
     }
   }

@@ -24,7 +24,7 @@ struct LedgerRow {
 };
 
 struct LedgerSummary {
-  std::vector<LedgerRow> rows;  // stacks that changed, hold memory or share in the peak
+  std::vector<LedgerRow> rows;  // stacks that allocated, freed, hold memory or share in the peak
   LedgerCounts total = {};      // of the heap; so is `change`
   LedgerCounts change = {};
   uint64_t slack = 0;  // bytes, of the heap

@@ -52,6 +52,7 @@ std::unique_ptr<live::LedgerFile> ledger_of(pid_t pid, std::string& why) {
   why = "has no ledger (start it with memlog run, or with MTRACE_LEDGER)";
   for (const Mapping& mapping : *files) {
     constexpr std::string_view kDeleted = " (deleted)";
+    if (!mapping.shared) continue;
     const bool deleted = mapping.path.ends_with(kDeleted);
     // MTRACE_LEDGER can give a ledger any name. So every file that is mapped shared and begins with
     // a ledger's header is a ledger.

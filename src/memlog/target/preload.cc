@@ -88,22 +88,25 @@ std::string more_rights(const std::string& path) {
 
 }  // namespace
 
-std::string find_library() {
+std::string find_installed(const std::string& name) {
   const std::string own = own_directory();
-  std::vector<std::string> places = {own + kName};
-  // Finds PREFIX/lib/MULTIARCH/libmtrace.so from PREFIX/bin/memlog, also when the tree was moved.
-  const std::string_view installed = MTRACE_INSTALLED_LIBRARY;
+  std::vector<std::string> places = {own + name};
+  // Finds PREFIX/lib/MULTIARCH/NAME from PREFIX/bin/memlog, also when the tree was moved.
+  const std::string_view library = MTRACE_INSTALLED_LIBRARY;
+  const std::string installed = std::string(library.substr(0, library.rfind('/') + 1)) + name;
   const size_t lib = installed.rfind("/lib/");
-  if (own.ends_with("/bin/") && lib != std::string_view::npos) {
+  if (own.ends_with("/bin/") && lib != std::string::npos) {
     places.push_back(fmt::format("{}{}", own.substr(0, own.size() - 4), installed.substr(lib + 1)));
   }
-  places.emplace_back(installed);
+  places.push_back(installed);
   for (const std::string& place : places) {
     if (is_file(place)) return place;
   }
   throw std::runtime_error(
-      fmt::format("libmtrace.so not found; looked for {}", fmt::join(places, ", ")));
+      fmt::format("{} not found; looked for {}", name, fmt::join(places, ", ")));
 }
+
+std::string find_library() { return find_installed(kName); }
 
 std::vector<std::string> traced_environment(const std::string& library,
                                             const std::vector<std::string>& settings) {

@@ -6,8 +6,11 @@
 
 namespace mtrace::target {
 
-// Returns the path of libmtrace.so: beside this program, in the lib directory of the same prefix,
-// or where it is installed. Throws std::runtime_error that lists these places.
+// Returns the path of a file of mtrace, named as below the directory of libraries: beside this
+// program, in the lib directory of the same prefix, or where it is installed. Throws
+// std::runtime_error that lists these places.
+std::string find_installed(const std::string& name);
+// The same of libmtrace.so.
 std::string find_library();
 
 // Returns this process's environment with the library at the front of LD_PRELOAD, and with

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <poll.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -108,6 +109,22 @@ std::string process_name(pid_t pid) {
   // A file of several programs: people know the one by which it was started.
   const std::string started = started_as(pid);
   return started.substr(0, kCommandLength) == command ? started : file;
+}
+
+// A mount namespace may have the same root directory and other mounts below it.
+std::string foreign_root(pid_t pid) {
+  const std::string root = proc_path(pid, "root");
+  struct stat namespaces[2] = {};
+  struct stat roots[2] = {};
+  if (::stat(proc_path(pid, "ns/mnt").c_str(), &namespaces[0]) != 0 ||
+      ::stat("/proc/self/ns/mnt", &namespaces[1]) != 0 ||
+      ::stat((root + '/').c_str(), &roots[0]) != 0 || ::stat("/", &roots[1]) != 0) {
+    return {};
+  }
+  const auto same = [](const struct stat(&files)[2]) {
+    return files[0].st_dev == files[1].st_dev && files[0].st_ino == files[1].st_ino;
+  };
+  return same(namespaces) && same(roots) ? std::string() : root;
 }
 
 // "NSpid:" lists the pids from the namespace of /proc down to the process's own.

@@ -29,6 +29,11 @@ std::vector<pid_t> family(pid_t root);
 // the name by which it was started. Or else the kernel's name of the process; empty: it is gone.
 std::string process_name(pid_t pid);
 
+// Returns "/proc/PID/root" when the process has another root directory or mount namespace than this
+// one, as in a container: its paths are below that directory. Empty: they are the same, or it may
+// not be inspected.
+std::string foreign_root(pid_t pid);
+
 // Returns the pid of the process in its own namespace; 0: it is gone.
 uint32_t pid_in_namespace(pid_t pid);
 

@@ -105,7 +105,7 @@ void StackNames::learn(const live::LedgerFile& file, const live::LedgerState& st
     ordinals.push_back(stack->ordinal);
   }
   if (ordinals.empty()) return;
-  resolver_.resolve(memlog);
+  resolver_->resolve(memlog);
   const analyze::Table table = analyze::Table::of(memlog);
   for (size_t i = 0; i < ordinals.size(); ++i) {
     const analyze::Row& row = table.rows()[i];

@@ -5,6 +5,7 @@
 #include <absl/container/flat_hash_map.h>
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -21,7 +22,12 @@ namespace mtrace::text {
 class StackNames {
  public:
   StackNames(symbolize::SearchPath where, analyze::ResponsiblePointer responsible)
-      : resolver_(std::move(where)), groups_(analyze::GroupBy::kFunction, responsible) {
+      : StackNames(std::make_shared<symbolize::Symbolizer>(std::move(where)),
+                   std::move(responsible)) {}
+  // For several processes, which have most of their modules in common.
+  StackNames(std::shared_ptr<symbolize::Symbolizer> resolver,
+             analyze::ResponsiblePointer responsible)
+      : resolver_(std::move(resolver)), groups_(analyze::GroupBy::kFunction, responsible) {
     folded_.responsible = std::move(responsible);
   }
 
@@ -53,7 +59,7 @@ class StackNames {
   // Returns nothing before learn().
   const analyze::Row* row_of(const live::LedgerStackState& stack) const;
 
-  symbolize::Symbolizer resolver_;
+  std::shared_ptr<symbolize::Symbolizer> resolver_;
   analyze::Groups groups_;
   Style folded_;
   absl::flat_hash_map<uint32_t, Named> known_;  // by ordinal

@@ -1,0 +1,197 @@
+// memlog serve: the heaps of running processes over HTTP.
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <thread>
+
+#include "cli/command.h"
+#include "cli/own_code.h"
+#include "cli/search_path.h"
+#include "serve/access.h"
+#include "serve/http_server.h"
+#include "serve/listen_address.h"
+#include "serve/site.h"
+#include "target/process.h"
+
+namespace mtrace::cli {
+namespace {
+
+constexpr char kText[] = R"(
+Serves a page with the live bytes of running processes, a scrape target for Prometheus, profiles for
+pprof, and a REST interface, until it is interrupted. Prints the address that it listens at. Shows
+the processes whose ledger this user may read (memlog run and MTRACE_LEDGER make processes keep
+one): those named by PID or NAME or, without operands, all, also those that start later. A DIR or
+FILE is served as reports. The processes are only read: not stopped, not signalled.
+
+  /                              the page
+  /metrics                       OpenMetrics
+  /debug/pprof/heap?pid=PID      what is live, for go tool pprof and others
+  /debug/pprof/allocs?pid=PID    what was allocated; with seconds=N only
+                                 what changed in N seconds from now
+  /api/openapi.json              describes the REST interface
+
+Listens on the loopback interface unless told otherwise. For any other address, --token-file is
+required; requests then need the header "Authorization: Bearer TOKEN". The connection is not
+encrypted: put a proxy with TLS in front of it. doc/serve.md has a configuration for Prometheus and
+a systemd unit.
+)";
+
+constexpr Option kOptions[] = {
+    {"--listen", "-l", "ADDRESS",
+     R"(Where to listen: IP:PORT, or unix:PATH for a Unix socket that only this user may open. Port 0:
+     any free one. Default 127.0.0.1:7040.)"},
+    {"--top", "", "N",
+     R"(Functions of each process with a series of their own in /metrics; the series "other" has the
+     rest. Default 20.)"},
+    {"--token-file", "", "FILE",
+     R"(Ask for the token in the first line of FILE, which only its owner may read.)"},
+    {"--allow-host", "", "NAME",
+     R"(Also answer requests that call this server NAME. Others are refused, so that no web page
+     reaches it by a name of its own. May be repeated.)"},
+    {"--allow-actions", "", "",
+     R"(Also serve POST requests that make a process write a report, or attach to it or detach.)"},
+};
+
+serve::ListenAddress read_listen(const Arguments& arguments) {
+  try {
+    return serve::read_address(arguments.value("--listen", "127.0.0.1:7040"));
+  } catch (const std::runtime_error& error) {
+    throw UsageError(fmt::format("serve: --listen {}", error.what()));
+  }
+}
+
+serve::AccessRules read_rules(const Arguments& arguments) {
+  serve::AccessRules rules;
+  rules.address = read_listen(arguments);
+  rules.hosts = arguments.values("--allow-host");
+  rules.actions = arguments.has("--allow-actions");
+  if (arguments.has("--token-file")) {
+    rules.token = serve::read_token(arguments.value("--token-file"));
+  } else if (!rules.address.is_local()) {
+    throw UsageError(
+        fmt::format("serve: {} can be reached from other machines: --token-file is required",
+                    rules.address.text()));
+  }
+  return rules;
+}
+
+// Sorts the operands into processes and reports.
+serve::SiteOptions read_site(const Arguments& arguments) {
+  serve::SiteOptions options;
+  options.all = arguments.operands().empty();
+  options.top = static_cast<size_t>(arguments.number("--top", 20, 0, 10000));
+  options.where = search_path(arguments);
+  options.responsible = read_responsible("serve", arguments);
+  for (const std::string& operand : arguments.operands()) {
+    if (std::filesystem::exists(operand)) {
+      options.reports.push_back(std::filesystem::absolute(operand).lexically_normal());
+      continue;
+    }
+    const std::vector<pid_t> pids = target::find_processes(operand);
+    if (pids.empty()) {
+      throw std::runtime_error(fmt::format("no process, file or directory {}", operand));
+    }
+    options.pids.insert(options.pids.end(), pids.begin(), pids.end());
+  }
+  return options;
+}
+
+// A text in memory that a command writes to.
+class Captured {
+ public:
+  Captured() : stream_(::open_memstream(&text_, &size_)) {
+    if (stream_ == nullptr) throw std::bad_alloc();
+  }
+  ~Captured() {
+    std::fclose(stream_);
+    std::free(text_);
+  }
+  Captured(const Captured&) = delete;
+  Captured& operator=(const Captured&) = delete;
+  FILE* stream() const { return stream_; }
+  std::string text() const {
+    std::fflush(stream_);
+    return {text_, size_};
+  }
+
+ private:
+  char* text_ = nullptr;
+  size_t size_ = 0;
+  FILE* stream_;
+};
+
+serve::CommandAnswer run_command_here(const std::vector<std::string>& words) {
+  const Captured out;
+  const Captured err;
+  const int status = run(words, {out.stream(), err.stream(), false});
+  return {status, out.text(), err.text()};
+}
+
+// Blocks the signals that end the server, in this thread and in those that it starts.
+sigset_t block_signals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&signals, signal);
+  ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  return signals;
+}
+
+// Each process takes three descriptors.
+void raise_file_limit() {
+  rlimit files = {};
+  if (::getrlimit(RLIMIT_NOFILE, &files) != 0) return;
+  files.rlim_cur = files.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &files);
+}
+
+int run_serve(const Arguments& arguments, const Streams& streams) {
+  serve::AccessRules rules = read_rules(arguments);
+  serve::SiteOptions options = read_site(arguments);
+  raise_file_limit();
+  const sigset_t signals = block_signals();
+  const serve::Listener listener(rules.address);
+  rules.address = listener.address();
+  serve::Site site(std::move(options), serve::Access(std::move(rules)), run_command_here);
+  const auto server = serve::load_http_server(
+      [&](const serve::Request& request) { return site.answer(request); }, serve::Limits());
+  print(streams, fmt::format("listening at {}\n", listener.address().text()));
+  std::fflush(streams.out);
+  std::thread end([&] {
+    int signal = 0;
+    ::sigwait(&signals, &signal);
+    site.stop();
+    server->stop();
+  });
+  server->serve(::dup(listener.descriptor()));
+  end.join();
+  return kGood;
+}
+
+}  // namespace
+
+const Command& serve_command() {
+  static const Command command = {
+      {"serve",
+       "serve a page, metrics and profiles of running processes over HTTP",
+       "[OPTION]... [PID|NAME|DIR|FILE]...",
+       kText,
+       {kOptions[0], kOptions[1], kOptions[2], kOptions[3], kOptions[4], kLibraryOption, kOwnOption,
+        kSysrootOption, kSymbolsOption},
+       R"(0: ended by SIGINT, SIGTERM or SIGHUP; 1: cannot listen there, the token cannot be read,
+       or an operand does not exist; 2: wrong command line.)",
+       R"(  memlog serve
+  memlog serve --listen unix:/run/mtrace/serve.sock nginx
+  memlog serve --listen 0.0.0.0:7040 --token-file token --allow-host web3
+  curl -s http://127.0.0.1:7040/metrics
+  go tool pprof 'http://127.0.0.1:7040/debug/pprof/heap?pid=4711'
+)"},
+      run_serve};
+  return command;
+}
+
+}  // namespace mtrace::cli

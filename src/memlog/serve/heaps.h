@@ -1,0 +1,85 @@
+// What the stacks of the served processes hold, with names. Not thread-safe: the caller locks.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "analyze/responsible.h"
+#include "live/ledger_file.h"
+#include "live/watch.h"
+#include "profile/model.h"
+#include "serve/processes.h"
+#include "symbolize/symbolizer.h"
+#include "text/stack_names.h"
+
+namespace mtrace::serve {
+
+// What the stacks that one function is responsible for hold.
+struct FunctionRow {
+  std::string function;
+  std::string source;  // its line, file or module; empty: not known
+  int64_t bytes = 0;
+  int64_t blocks = 0;
+  uint64_t peak_bytes = 0;  // at the peak of the process
+  double allocations = 0;   // a second, since the previous look
+  size_t stacks = 0;
+};
+
+// The stacks of one process.
+class Heap {
+ public:
+  // `root`: as in ProcessTotals.
+  Heap(std::unique_ptr<live::LedgerFile> ledger, std::string root,
+       std::shared_ptr<symbolize::Symbolizer> symbolizer, analyze::ResponsiblePointer responsible);
+
+  // Reads the ledger. Throws LedgerError.
+  void look();
+
+  const live::LedgerFile& ledger() const { return *ledger_; }
+  const live::LedgerState& state() const { return watch_.state(); }
+  const std::string& root() const { return root_; }
+  symbolize::Symbolizer& symbolizer() const { return *symbolizer_; }
+  // The sum of all heap stacks, of what was ever allocated and freed, too.
+  const live::LedgerCounts& total() const { return total_; }
+  uint64_t peak_bytes() const;
+
+  // Returns a row for each function, the one that holds most first. Looks up the names of new
+  // stacks: for a large program this takes seconds.
+  std::vector<FunctionRow> functions();
+
+ private:
+  std::unique_ptr<live::LedgerFile> ledger_;
+  std::string root_;
+  std::shared_ptr<symbolize::Symbolizer> symbolizer_;
+  live::Watch watch_;
+  text::StackNames names_;
+  live::LedgerCounts total_ = {};
+};
+
+class Heaps {
+ public:
+  Heaps(symbolize::SearchPath where, analyze::ResponsiblePointer responsible);
+
+  // A process as a lookup under the other lock has found it, to be looked at under this one.
+  struct Opened {
+    ProcessTotals totals;
+    std::unique_ptr<live::LedgerFile> ledger;
+  };
+  // Returns the process's heap as it is now. Throws LedgerError.
+  Heap& look(Opened opened);
+  // Forgets all but these processes.
+  void keep_only(const std::vector<uint64_t>& numbers);
+
+ private:
+  std::shared_ptr<symbolize::Symbolizer> symbolizer_for(const std::string& root) const;
+
+  symbolize::SearchPath where_;
+  std::shared_ptr<symbolize::Symbolizer> symbolizer_;  // of all processes with this root directory
+  analyze::ResponsiblePointer responsible_;
+  std::map<uint64_t, Heap> known_;  // by ProcessTotals::number
+};
+
+}  // namespace mtrace::serve

@@ -1,0 +1,42 @@
+// The HTTP server: threads, limits and timeouts around a handler.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+
+#include "serve/http.h"
+
+namespace mtrace::serve {
+
+struct Limits {
+  size_t connections = 64;       // at a time; a further one gets status 503
+  size_t request_bytes = 65536;  // of the request line and all headers; bodies are not read
+  std::chrono::seconds request_time{10};  // from the connection to the end of the request's headers
+  std::chrono::seconds answer_time{120};  // from then to the end of the answer
+};
+
+class HttpServer {
+ public:
+  HttpServer() = default;
+  virtual ~HttpServer() = default;
+  HttpServer(const HttpServer&) = delete;
+  HttpServer& operator=(const HttpServer&) = delete;
+
+  // Answers requests at the listening socket, one a connection, until stop(). Closes it.
+  virtual void serve(int listening) = 0;
+  // Ends serve() from another thread, also before it has begun. NextPart functions must end by
+  // themselves soon after.
+  virtual void stop() = 0;
+};
+
+// What memlog-http.so exports: stores a new server.
+using MakeHttpServer = void(Handler handler, const Limits& limits,
+                            std::unique_ptr<HttpServer>& server);
+inline constexpr char kMakeHttpServer[] = "memlog_make_http_server";
+
+// Loads memlog-http.so, which stays loaded, and returns a server. Throws std::runtime_error when it
+// is not installed or a library that it needs is missing.
+std::unique_ptr<HttpServer> load_http_server(Handler handler, const Limits& limits);
+
+}  // namespace mtrace::serve

@@ -1,0 +1,209 @@
+"use strict";
+// The page of memlog serve. The address after # chooses what is shown: nothing is all processes,
+// #4711 the functions of one. Rows come by server-sent events, a second apart.
+
+const at = (id) => document.getElementById(id);
+
+const kViews = {
+  processes: {
+    rows: "processes", key: (row) => String(row.pid),
+    name: (row) => [`${row.name}[${row.pid}]`, row.program, `#${row.pid}`],
+    columns: [["bytes", "live", "bytes"], ["growth_bytes_per_s", "growth/s", "change"],
+              ["peak_bytes", "peak", "bytes", "less"], ["resident_bytes", "resident", "bytes"],
+              ["blocks", "blocks", "count", "less"]],
+    none: "No process with a readable ledger. Start one with memlog run, or with MTRACE_LEDGER." },
+  functions: {
+    rows: "functions", key: (row) => row.function + "\n" + (row.source || ""),
+    name: (row) => [row.function, row.source || "", ""],
+    columns: [["bytes", "live", "bytes"], ["blocks", "blocks", "count"],
+              ["peak_bytes", "at the peak", "bytes", "less"],
+              ["allocated_blocks_per_s", "allocs/s", "count", "less"],
+              ["stack_count", "stacks", "count", "less"]],
+    none: "The process holds no memory." } };
+
+const state = { view: kViews.processes, pid: "", answer: null, mark: null, sort: "bytes",
+                source: null };
+
+function bytesText(value, sign) {
+  const units = ["B", "KiB", "MiB", "GiB", "TiB"];
+  let size = Math.abs(value);
+  let unit = 0;
+  while (size >= 1024 && unit < units.length - 1) {
+    size /= 1024;
+    ++unit;
+  }
+  const text = unit === 0 ? String(size) : size.toFixed(size < 100 ? 1 : 0);
+  return `${value < 0 ? "-" : sign && value > 0 ? "+" : ""}${text} ${units[unit]}`;
+}
+
+function countText(value, sign) {
+  return (sign && value > 0 ? "+" : "") + value.toLocaleString("en");
+}
+
+// The row's number, since the mark if there is one and the column has a past.
+function quantity(row, column) {
+  const base = state.mark && (column === "bytes" || column === "blocks");
+  const before = base ? state.mark.get(state.view.key(row)) : null;
+  return row[column] - (before ? before[column] : 0);
+}
+
+function rows() {
+  const words = at("search").value.trim().toLowerCase();
+  return state.answer[state.view.rows]
+    .filter((row) => !words || state.view.name(row).join(" ").toLowerCase().includes(words))
+    .filter((row) => !state.mark || quantity(row, "bytes") !== 0 || quantity(row, "blocks") !== 0)
+    .sort((a, b) => quantity(b, state.sort) - quantity(a, state.sort));
+}
+
+function cell(row, [column, , kind, less]) {
+  const td = document.createElement("td");
+  const signed = kind === "change" || (state.mark && (column === "bytes" || column === "blocks"));
+  const value = quantity(row, column);
+  td.textContent = kind === "count" ? countText(value, signed) : bytesText(value, signed);
+  td.className = (less || "") + (signed && value ? (value > 0 ? " up" : " down") : "");
+  td.title = value.toLocaleString("en");
+  return td;
+}
+
+function nameCell(row) {
+  const [name, detail, link] = state.view.name(row);
+  const td = document.createElement("td");
+  const text = document.createElement(link ? "a" : "span");
+  if (link) text.href = link;
+  text.textContent = name;
+  const small = document.createElement("small");
+  small.textContent = detail;
+  td.append(text, small);
+  return td;
+}
+
+function drawTitles() {
+  const first = document.createElement("th");
+  first.textContent = state.view === kViews.processes ? "process" : "function";
+  first.scope = "col";
+  at("titles").replaceChildren(first, ...state.view.columns.map(([column, title, , less]) => {
+    const th = document.createElement("th");
+    const button = document.createElement("button");
+    button.type = "button";
+    button.textContent = title;
+    button.onclick = () => { state.sort = column; drawTitles(); draw(); };
+    th.scope = "col";
+    th.className = less || "";
+    if (state.sort === column) th.setAttribute("aria-sort", "descending");
+    th.append(button);
+    return th;
+  }));
+}
+
+// Replaces rows only where they changed, so that the focus stays where it is.
+function draw() {
+  if (!state.answer) return;
+  const focused = document.activeElement && document.activeElement.getAttribute("href");
+  const found = rows();
+  at("rows").replaceChildren(...found.map((row) => {
+    const tr = document.createElement("tr");
+    tr.append(nameCell(row), ...state.view.columns.map((column) => cell(row, column)));
+    return tr;
+  }));
+  if (focused && focused.startsWith("#")) {
+    const again = at("rows").querySelector(`a[href="${CSS.escape(focused)}"]`);
+    if (again) again.focus();
+  }
+  at("empty").hidden = found.length !== 0;
+  at("empty").textContent = state.mark ? "Nothing changed since the mark."
+    : at("search").value ? "No row matches the search." : state.view.none;
+  tell();
+}
+
+function tell() {
+  const time = new Date(state.answer.taken_ms).toLocaleTimeString();
+  const one = state.answer.process;
+  const what = one
+    ? `${bytesText(one.bytes)} live in ${countText(one.blocks)} blocks, ` +
+      `${bytesText(one.growth_bytes_per_s, true)}/s, peak ${bytesText(one.peak_bytes)}, ` +
+      `resident ${bytesText(one.resident_bytes)}`
+    : state.answer.processes.length === 1 ? "1 process"
+    : `${state.answer.processes.length} processes`;
+  at("told").textContent = `${what}, at ${time}` + (state.mark ? `, since ${state.since}` : "");
+  if (one) at("title").textContent = `${one.name}[${one.pid}]`;
+}
+
+function mark() {
+  if (!state.answer) return;
+  state.mark = state.mark ? null
+    : new Map(state.answer[state.view.rows].map((row) => [state.view.key(row), row]));
+  state.since = new Date(state.answer.taken_ms).toLocaleTimeString();
+  at("mark").setAttribute("aria-pressed", String(Boolean(state.mark)));
+  draw();
+}
+
+function listen(path) {
+  if (state.source) state.source.close();
+  const source = new EventSource(path);
+  state.source = source;
+  source.onmessage = (event) => {
+    at("ask").hidden = true;
+    state.answer = JSON.parse(event.data);
+    draw();
+  };
+  source.addEventListener("gone", (event) => {
+    source.close();
+    at("told").textContent = JSON.parse(event.data).error;
+  });
+  source.onerror = async () => {
+    if (source !== state.source || source.readyState !== EventSource.CLOSED) {
+      at("told").textContent = "connection lost: trying again";
+      return;
+    }
+    const answer = await fetch("api/reports").catch(() => null);  // only for its status
+    at("ask").hidden = !answer || answer.status !== 401;
+    at("told").textContent = answer && answer.status === 401 ? "needs the token"
+      : "the process has ended, or the server has";
+  };
+}
+
+function open() {
+  state.pid = /^#[0-9]+$/.test(location.hash) ? location.hash.slice(1) : "";
+  state.view = state.pid ? kViews.functions : kViews.processes;
+  Object.assign(state, { answer: null, mark: null, sort: "bytes" });
+  at("mark").setAttribute("aria-pressed", "false");
+  at("title").textContent = state.pid ? `Process ${state.pid}` : "Processes";
+  at("search").value = "";
+  at("rows").replaceChildren();
+  at("empty").hidden = true;
+  for (const id of ["back", "page", "flame", "pprof"]) at(id).hidden = !state.pid;
+  const process = `api/processes/${state.pid}`;
+  at("page").href = `${process}/export/html`;
+  at("flame").href = `${process}/export/flamegraph`;
+  at("pprof").href = `debug/pprof/heap?pid=${state.pid}`;
+  drawTitles();
+  listen(state.pid ? `${process}/events` : "api/events");
+}
+
+at("mark").onclick = mark;
+at("search").oninput = draw;
+at("ask").onsubmit = async (event) => {
+  event.preventDefault();
+  const token = at("token").value;
+  const answer = await fetch("api/session", { headers: { Authorization: `Bearer ${token}` } });
+  at("told").textContent = answer.ok ? "connecting" : "this is not the token";
+  if (answer.ok) open();
+};
+addEventListener("hashchange", open);
+addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.altKey || event.metaKey) return;
+  const typing = event.target.tagName === "INPUT";
+  if (event.key === "Escape" && typing) {
+    event.target.value = "";
+    event.target.blur();
+    draw();
+  } else if (event.key === "Escape" && state.pid) {
+    location.hash = "";
+  } else if (event.key === "m" && !typing) {
+    mark();
+  } else if (event.key === "/" && !typing) {
+    event.preventDefault();
+    at("search").focus();
+  }
+});
+open();

@@ -1,0 +1,82 @@
+// Answers the requests of memlog serve.
+#pragma once
+
+#include <functional>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "serve/access.h"
+#include "serve/heaps.h"
+#include "serve/http.h"
+#include "serve/processes.h"
+#include "serve/routes.h"
+#include "serve/snapshots.h"
+#include "serve/stop.h"
+
+namespace mtrace::serve {
+
+struct CommandAnswer {
+  int status = 0;  // of the exit
+  std::string out;
+  std::string err;
+};
+// Runs memlog with these words as its command line, in this process.
+using RunMemlog = std::function<CommandAnswer(const std::vector<std::string>&)>;
+
+struct SiteOptions {
+  std::vector<std::string> reports;  // files and directories
+  std::vector<pid_t> pids;
+  bool all = false;  // serve all processes that have a ledger
+  size_t top = 20;   // functions of a process in /metrics
+  symbolize::SearchPath where;
+  analyze::ResponsiblePointer responsible;
+};
+
+// Two locks, since neither readers of ledgers nor the symbolizer nor commands are for several
+// threads. Looking up names and running commands can take seconds: the list of processes does not
+// wait for them. No lock is held while an answer waits for time to pass, and never both.
+class Site {
+ public:
+  Site(SiteOptions options, Access access, RunMemlog run);
+
+  // Returns the answer; never throws.
+  Response answer(const Request& request);
+  // Wakes the answers that wait, and ends them.
+  void stop() { stop_.ask(); }
+
+ private:
+  Response choose(const Request& request, const Match& match);
+  Response about_process(const Request& request, const Match& match);
+  Response about_reports(const Request& request, const Match& match);
+  Response act(const Request& request, const Match& match);
+
+  std::string metrics_now();
+  std::string overview();
+  std::string functions(pid_t pid, size_t limit);
+  Response events(NextPart next);
+  Response profile(const Request& request, const char* shown);
+  Response process(pid_t pid);
+  Response timeline(pid_t pid);
+  Response diff(const Request& request);
+  Response view(const std::vector<std::string>& words, const std::string& type);
+  Response view_of(const Request& request, const Match& match, const std::string& path, bool sum);
+  Response several_processes(const Request& request, const std::vector<Heaps::Opened>& all);
+
+  // Take the first lock.
+  Heaps::Opened served(pid_t pid);
+  std::vector<Heaps::Opened> all_served();
+  std::string report_path(const std::string& number) const;
+
+  SiteOptions options_;
+  Access access_;
+  RunMemlog run_;
+  Workspace workspace_;
+  Stop stop_;
+  std::mutex processes_mutex_;
+  Processes processes_;
+  std::mutex names_mutex_;  // over what follows, and commands
+  Heaps heaps_;
+};
+
+}  // namespace mtrace::serve

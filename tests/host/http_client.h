@@ -1,0 +1,41 @@
+// A client of memlog serve on loopback.
+#pragma once
+
+#include <map>
+#include <string>
+
+namespace mtrace::test {
+
+struct HttpAnswer {
+  int status = 0;                              // 0: the connection ended without an answer
+  std::map<std::string, std::string> headers;  // names in lower case
+  std::string body;
+};
+
+// A connection to 127.0.0.1. Closed by the destructor.
+class HttpConnection {
+ public:
+  explicit HttpConnection(int port);
+  ~HttpConnection();
+  HttpConnection(const HttpConnection&) = delete;
+  HttpConnection& operator=(const HttpConnection&) = delete;
+
+  // Returns false when the server has closed the connection.
+  bool send(const std::string& text);
+  // Reads until `end` has come, or the end of the connection; returns what came.
+  std::string read_until(const std::string& end);
+  std::string read_all() { return read_until(""); }
+
+ private:
+  int socket_;
+  std::string got_;
+};
+
+// One request with these headers besides Host, which they may replace.
+HttpAnswer http(int port, const std::string& method, const std::string& target,
+                std::map<std::string, std::string> headers = {});
+// A port of 127.0.0.1 at which nobody listens.
+int free_port();
+HttpAnswer parse_answer(const std::string& text);
+
+}  // namespace mtrace::test

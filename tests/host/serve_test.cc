@@ -1,0 +1,600 @@
+// memlog serve on loopback, over programs whose blocks are known.
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+
+#include "host_test.h"
+#include "http_client.h"
+#include "local_server.h"
+
+namespace mtrace::test {
+namespace {
+
+using nlohmann::json;
+
+class ServeTest : public HostTest {
+ protected:
+  // A traced process that holds 1500 bytes in two blocks and waits.
+  std::unique_ptr<Process> target() const {
+    Command command = traced({program("live_target"), ""});
+    command.env["MTRACE_LEDGER"] = temp();
+    auto process = std::make_unique<Process>(command);
+    process->read_until("go");
+    keep(*process, 1000);
+    keep(*process, 500);
+    return process;
+  }
+  static void keep(Process& process, int bytes) {
+    process.write(std::to_string(bytes) + "\n");
+    process.read_until("done");
+  }
+  // Starts a server with these words; port() is then its port.
+  void serve(std::vector<std::string> words, const std::string& listen = "127.0.0.1:0") {
+    words.insert(words.begin(), {memlog_tool(), "serve", "--listen", listen});
+    server_ = std::make_unique<Process>(plain(words));
+    told_ = server_->read_line().value_or("");
+    if (listen.starts_with("127.")) port_ = std::stoi(told_.substr(told_.rfind(':') + 1));
+  }
+  void serve(const Process& process) { serve({std::to_string(process.pid())}); }
+  // Leaves the server running while another is started.
+  std::unique_ptr<Process> keep_server() { return std::move(server_); }
+  Result end() {
+    server_->send(SIGTERM);
+    return server_->wait();
+  }
+  HttpAnswer get(const std::string& path, std::map<std::string, std::string> headers = {}) const {
+    return http(port_, "GET", path, std::move(headers));
+  }
+  HttpAnswer post(const std::string& path, std::map<std::string, std::string> headers = {}) const {
+    return http(port_, "POST", path, std::move(headers));
+  }
+  json get_json(const std::string& path, int status = 200) const {
+    const HttpAnswer answer = get(path);
+    EXPECT_EQ(answer.status, status) << path << answer.body;
+    EXPECT_EQ(answer.headers.at("content-type"), "application/json") << path;
+    return json::parse(answer.body);
+  }
+  json tool_json(std::vector<std::string> words) const {
+    words.insert(words.begin(), memlog_tool());
+    const Result result = run(plain(words));
+    EXPECT_TRUE(result.exited(0)) << result.err;
+    return json::parse(result.out);
+  }
+  int port() const { return port_; }
+  const std::string& told() const { return told_; }
+  std::string unzipped(const std::string& data) const {
+    write_file(temp() + "/data.gz", data);
+    const Result result = run(plain({"/bin/gzip", "-dc", temp() + "/data.gz"}));
+    EXPECT_TRUE(result.exited(0)) << result.err;
+    return result.out;
+  }
+  static std::string api(const Process& process, const std::string& rest = "") {
+    return "/api/processes/" + std::to_string(process.pid()) + rest;
+  }
+
+ private:
+  std::unique_ptr<Process> server_;
+  std::string told_;
+  int port_ = 0;
+};
+
+// The value of a sample line that begins with `series`.
+std::string sample(const std::string& text, const std::string& series) {
+  for (const std::string& line : lines_of(text)) {
+    if (line.starts_with(series + " ")) return line.substr(series.size() + 1);
+  }
+  return "none: " + text;
+}
+
+TEST_F(ServeTest, MetricsAreThoseOfTop) {
+  const auto process = target();
+  serve(*process);
+  const std::string pid = std::to_string(process->pid());
+  const json top = tool_json({"top", "--once", "--json", pid});
+  const HttpAnswer answer = get("/metrics");
+  ASSERT_EQ(answer.status, 200) << answer.body;
+  EXPECT_EQ(answer.headers.at("content-type"),
+            "application/openmetrics-text; version=1.0.0; charset=utf-8");
+  EXPECT_TRUE(answer.body.ends_with("\n# EOF\n"));
+  const std::string labels = "{pid=\"" + pid + "\",name=\"live_target\"}";
+  const auto value = [&](const std::string& name) { return sample(answer.body, name + labels); };
+  EXPECT_EQ(value("mtrace_live_bytes"), std::to_string(top["bytes"].get<int64_t>()));
+  EXPECT_EQ(value("mtrace_live_blocks"), std::to_string(top["blocks"].get<int64_t>()));
+  EXPECT_EQ(value("mtrace_peak_bytes"), std::to_string(top["peak_bytes"].get<int64_t>()));
+  EXPECT_EQ(value("mtrace_lost_blocks_total"), "0");
+  EXPECT_EQ(std::stoll(value("mtrace_allocations_total")) - std::stoll(value("mtrace_frees_total")),
+            top["blocks"].get<int64_t>());
+  EXPECT_EQ(sample(answer.body, "mtrace_function_live_bytes{pid=\"" + pid +
+                                    "\",name=\"live_target\",function=\"site_kept\"}"),
+            "1500");
+  keep(*process, 700);
+  EXPECT_EQ(sample(get("/metrics").body, "mtrace_function_live_bytes{pid=\"" + pid +
+                                             "\",name=\"live_target\",function=\"site_kept\"}"),
+            "2200");
+  EXPECT_TRUE(end().exited(0));
+}
+
+// No function of its own: all is "other", and the sum stays.
+TEST_F(ServeTest, FunctionsInMetricsAreBounded) {
+  const auto process = target();
+  serve({"--top", "0", std::to_string(process->pid())});
+  const std::string text = get("/metrics").body;
+  const std::string labels = "{pid=\"" + std::to_string(process->pid()) + "\",name=\"live_target\"";
+  EXPECT_EQ(sample(text, "mtrace_function_live_bytes" + labels + ",function=\"other\"}"),
+            sample(text, "mtrace_live_bytes" + labels + "}"));
+  EXPECT_EQ(text.find("site_kept"), std::string::npos);
+}
+
+// Each path of the description answers, and each key of its answer is described.
+TEST_F(ServeTest, OpenApiDescribesTheAnswers) {
+  const auto process = target();
+  const std::string pid = std::to_string(process->pid());
+  const Result report = memlog({"report", pid});
+  ASSERT_TRUE(report.exited(0)) << report.err;
+  serve({"--allow-actions", pid, out()});
+  const json description = get_json("/api/openapi.json");
+  int answered = 0;
+  for (const auto& [pattern, methods] : description["paths"].items()) {
+    for (const auto& [method, one] : methods.items()) {
+      std::string path = pattern;
+      for (const auto& [name, value] : std::map<std::string, std::string>{
+               {"{pid}", pid}, {"{number}", "1"}, {"{format}", "folded"}}) {
+        const size_t at = path.find(name);
+        if (at != std::string::npos) path.replace(at, name.size(), value);
+      }
+      if (pattern == "/api/diff") path += "?a=reports/1&b=reports/1";
+      const auto& content = one["responses"]["200"]["content"];
+      const std::string type = content.begin().key();
+      // They end later; see the test of events. And what attaches needs another process.
+      if (type == "text/event-stream" || method == "post") continue;
+      const HttpAnswer answer = get(path);
+      const bool none = pattern.ends_with("/timeline");  // memlog run did not start it
+      EXPECT_EQ(answer.status, none ? 404 : 200) << path << answer.body;
+      ++answered;
+      if (type != "application/json" || answer.status != 200) continue;
+      const json& keys = content[type]["schema"]["properties"];
+      const json object = json::parse(answer.body);
+      for (const auto& [key, value] : object.items()) {
+        EXPECT_TRUE(keys.contains(key)) << path << " has " << key;
+      }
+    }
+  }
+  EXPECT_GT(answered, 15);
+}
+
+TEST_F(ServeTest, ViewsAreThoseOfTheCommands) {
+  const auto process = target();
+  const std::string pid = std::to_string(process->pid());
+  ASSERT_TRUE(memlog({"report", pid}).exited(0));
+  serve({pid, out()});
+  const std::string report = report_path("live_target", process->pid(), 1);
+  EXPECT_EQ(get_json("/api/reports/1/stacks?by=bytes"),
+            tool_json({"show", "--json", "--sum", "--by", "bytes", out()}));
+  EXPECT_EQ(get("/api/reports/1/export/folded").body,
+            memlog({"export", "-f", "folded", report}).out);
+  // What is live is all since the start, although a report was written.
+  const json stacks = get_json(api(*process, "/stacks?include=site_kept")).at("reports").at(0);
+  ASSERT_EQ(stacks["stacks"].size(), 1u) << stacks;
+  EXPECT_EQ(stacks["stacks"][0]["bytes"], 1500);
+  EXPECT_TRUE(stacks.contains("left_out")) << stacks;
+  keep(*process, 300);
+  const json functions = get_json(api(*process, "/functions"));
+  bool found = false;
+  for (const json& one : functions["functions"]) {
+    if (one["function"] != "site_kept") continue;
+    found = true;
+    EXPECT_EQ(one["bytes"], 1800);
+    EXPECT_EQ(one["blocks"], 3);
+  }
+  EXPECT_TRUE(found) << functions;
+}
+
+// The list of processes has the totals that the library keeps, the rest has the sums of the stacks.
+TEST_F(ServeTest, TotalsAreThoseOfTop) {
+  const auto process = target();
+  serve({});
+  const json top = tool_json({"top", "--once", "--json", std::to_string(process->pid())});
+  const json processes = get_json("/api/processes")["processes"];
+  const auto one = std::find_if(processes.begin(), processes.end(), [&](const json& candidate) {
+    return candidate["pid"] == process->pid();
+  });
+  ASSERT_NE(one, processes.end()) << "without operands all processes are served: " << processes;
+  EXPECT_EQ((*one)["name"], "live_target");
+  EXPECT_EQ((*one)["program"], program("live_target"));
+  for (const char* key : {"bytes", "blocks", "peak_bytes"}) EXPECT_EQ((*one)[key], top[key]) << key;
+  EXPECT_GT((*one)["resident_bytes"], 0);
+  EXPECT_EQ((*one)["ledger_bytes"],
+            tool_json({"status", "--json",
+                       std::to_string(process->pid())})["processes"][0]["tables_bytes"]);
+  EXPECT_GT((*one)["ledger_bytes"], 0);
+}
+
+TEST_F(ServeTest, MistakesAreExplained) {
+  const auto process = target();
+  serve({std::to_string(process->pid()), out()});
+  const auto error = [&](const std::string& path, int status) {
+    return get_json(path, status)["error"].get<std::string>();
+  };
+  EXPECT_EQ(error("/nothing", 404), "no such path: /api/openapi.json lists them");
+  EXPECT_NE(error(api(*process, "/stacks?include=("), 400).find("("), std::string::npos);
+  EXPECT_NE(error(api(*process, "/stacks?by=colour"), 400).find("colour"), std::string::npos);
+  EXPECT_NE(error(api(*process, "/stacks?suppressions=/etc/passwd"), 400).find("no parameter"),
+            std::string::npos);
+  EXPECT_NE(error(api(*process, "/stacks?include=a%0ab"), 400).find("control"), std::string::npos);
+  EXPECT_NE(error("/debug/pprof/heap?seconds=61", 400).find("1 to 60"), std::string::npos);
+  EXPECT_NE(error("/api/reports/2/leaks", 404).find("/api/reports"), std::string::npos);
+  EXPECT_NE(error("/api/processes/x", 404).find("pid"), std::string::npos);
+  EXPECT_NE(error(api(*process, "/export/elf"), 404).find("elf"), std::string::npos);
+  EXPECT_NE(error("/api/diff?a=reports/1", 400).find("b: give"), std::string::npos);
+}
+
+TEST_F(ServeTest, PprofProfiles) {
+  const auto process = target();
+  const auto other = target();
+  const std::string pid = std::to_string(process->pid());
+  serve({pid, std::to_string(other->pid())});
+  const json choice = get_json("/debug/pprof/heap", 300);
+  ASSERT_EQ(choice["processes"].size(), 2u);
+  const HttpAnswer heap = get("/debug/pprof/heap?pid=" + pid);
+  ASSERT_EQ(heap.status, 200) << heap.body;
+  const std::string profile = unzipped(heap.body);
+  EXPECT_NE(profile.find("site_kept"), std::string::npos);
+  EXPECT_NE(profile.find("inuse_space"), std::string::npos);
+  const Result which = run(plain({"/bin/sh", "-c", "command -v go"}));
+  if (!which.exited(0)) GTEST_SKIP() << "go is not installed: go tool pprof was not tried";
+  const auto go = [&](const std::string& path, const std::string& shown) {
+    Command command =
+        plain({lines_of(which.out)[0], "tool", "pprof", "-top", "-unit=B", "-symbolize=none",
+               "http://127.0.0.1:" + std::to_string(port()) + path});
+    command.env["PPROF_TMPDIR"] = temp();
+    const Result result = run(command);
+    EXPECT_TRUE(result.exited(0)) << result.err;
+    EXPECT_NE(result.out.find("Type: " + shown), std::string::npos) << result.out;
+    return result.out;
+  };
+  EXPECT_NE(go("/debug/pprof/heap?pid=" + pid, "inuse_space").find("1500B"), std::string::npos);
+  EXPECT_NE(go("/debug/pprof/allocs?pid=" + pid, "alloc_space").find("1500B"), std::string::npos);
+}
+
+// What changed in a second, and nothing from before. The process allocates once the first state has
+// been read: only then does the request wait.
+TEST_F(ServeTest, PprofOfAnInterval) {
+  Command command = traced({program("live_target"), "busy"});
+  command.env["MTRACE_LEDGER"] = temp();
+  Process process(command);
+  process.read_until("go");
+  keep(process, 1000);
+  serve({std::to_string(process.pid())});
+  const HttpAnswer answer = get("/debug/pprof/allocs?seconds=1");
+  ASSERT_EQ(answer.status, 200) << answer.body;
+  const std::string profile = unzipped(answer.body);
+  EXPECT_NE(profile.find("site_passing"), std::string::npos) << "it allocates all the time";
+  EXPECT_EQ(profile.find("site_kept"), std::string::npos) << "this was before";
+}
+
+TEST_F(ServeTest, EventsFollowTheProcess) {
+  const auto process = target();
+  serve(*process);
+  HttpConnection connection(port());
+  connection.send("GET " + api(*process, "/events") + " HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  const auto bytes = [&]() -> int64_t {
+    connection.read_until("data: ");
+    const json answer = json::parse(connection.read_until("\n"));
+    for (const json& one : answer["functions"]) {
+      if (one["function"] == "site_kept") return one["bytes"];
+    }
+    return -1;
+  };
+  EXPECT_EQ(bytes(), 1500);
+  keep(*process, 100);
+  while (bytes() != 1600) {
+  }
+  process->close_input();
+  process->wait();
+  EXPECT_NE(connection.read_until("event: gone").find("event: gone"), std::string::npos);
+}
+
+TEST_F(ServeTest, TagsAndCompression) {
+  const auto process = target();
+  ASSERT_TRUE(memlog({"report", std::to_string(process->pid())}).exited(0));
+  serve({out()});
+  const HttpAnswer first = get("/api/reports/1/stacks");
+  const std::string tag = first.headers.at("etag");
+  const HttpAnswer second = get("/api/reports/1/stacks", {{"If-None-Match", tag}});
+  EXPECT_EQ(second.status, 304);
+  EXPECT_EQ(second.body, "");
+  EXPECT_EQ(get("/api/reports/1/stacks", {{"If-None-Match", "\"0\""}}).status, 200);
+  HttpAnswer small = get("/api/reports/1/stacks", {{"Accept-Encoding", "gzip"}});
+  EXPECT_EQ(small.headers["content-encoding"], "gzip");
+  EXPECT_LT(small.body.size(), first.body.size());
+}
+
+TEST_F(ServeTest, HostAndOriginAreChecked) {
+  const auto process = target();
+  serve({"--allow-host", "web3.example", std::to_string(process->pid())});
+  EXPECT_EQ(get("/metrics", {{"Host", "evil.example"}}).status, 421);
+  EXPECT_EQ(get("/metrics", {{"Host", "127.0.0.1.evil.example"}}).status, 421);
+  EXPECT_EQ(get("/metrics", {{"Host", ""}}).status, 421);
+  EXPECT_EQ(get("/metrics", {{"Host", "localhost:" + std::to_string(port())}}).status, 200);
+  EXPECT_EQ(get("/metrics", {{"Host", "Web3.example:7040"}}).status, 200);
+  EXPECT_EQ(get("/metrics", {{"Origin", "http://evil.example"}}).status, 403);
+  EXPECT_EQ(get("/metrics", {{"Origin", "null"}}).status, 403);
+  EXPECT_EQ(get("/metrics", {{"Sec-Fetch-Site", "cross-site"}}).status, 403);
+  EXPECT_EQ(get("/metrics", {{"Origin", "http://127.0.0.1:" + std::to_string(port())}}).status,
+            200);
+  const HttpAnswer page = get("/");
+  EXPECT_EQ(page.status, 200);
+  EXPECT_NE(page.headers.at("content-security-policy").find("script-src 'self'"),
+            std::string::npos);
+  EXPECT_EQ(page.headers.at("x-content-type-options"), "nosniff");
+  const HttpAnswer drawn = get(api(*process, "/export/html"));
+  EXPECT_EQ(drawn.headers.at("content-security-policy").find("sandbox "), 0u);
+}
+
+TEST_F(ServeTest, OnlyReadsUnlessAllowed) {
+  const auto process = target();
+  serve(*process);
+  EXPECT_EQ(post(api(*process, "/report")).status, 403);
+  EXPECT_EQ(http(port(), "DELETE", api(*process)).status, 405);
+  EXPECT_EQ(http(port(), "PUT", "/").status, 405);
+  const HttpAnswer head = http(port(), "HEAD", "/metrics");
+  EXPECT_EQ(head.status, 200);
+  EXPECT_EQ(head.body, "");
+  end();
+  EXPECT_TRUE(all_logs().empty());
+  serve({"--allow-actions", std::to_string(process->pid())});
+  EXPECT_EQ(get(api(*process, "/report")).status, 405);
+  EXPECT_EQ(post(api(*process, "/report"), {{"Origin", "http://evil.example"}}).status, 403);
+  // Also other users of this machine reach this port. A browser tells where a page is from.
+  EXPECT_EQ(post(api(*process, "/report")).status, 403);
+  const std::string own = "http://127.0.0.1:" + std::to_string(port());
+  const std::string other = std::to_string(getpid());
+  EXPECT_EQ(post("/api/processes/" + other + "/attach", {{"Origin", own}}).status, 404)
+      << "it is not served";
+  const HttpAnswer answer = post(api(*process, "/report?label=now"), {{"Origin", own}});
+  EXPECT_EQ(answer.status, 200) << answer.body;
+  ASSERT_EQ(logs_of("live_target").size(), 1u);
+}
+
+TEST_F(ServeTest, TokenIsAskedFor) {
+  const auto process = target();
+  const std::string pid = std::to_string(process->pid());
+  const std::string token = "0123456789abcdef0123";
+  write_file(temp() + "/token", token + "\n");
+  chmod((temp() + "/token").c_str(), 0644);
+  const Result open = run(plain({memlog_tool(), "serve", "--token-file", temp() + "/token", pid}));
+  EXPECT_TRUE(open.exited(1));
+  EXPECT_NE(open.err.find("chmod 600"), std::string::npos) << open.err;
+  chmod((temp() + "/token").c_str(), 0600);
+  serve({"--token-file", temp() + "/token", pid});
+  EXPECT_EQ(get("/").status, 200) << "the page holds no data";
+  EXPECT_EQ(get("/metrics").status, 401);
+  EXPECT_EQ(get("/metrics", {{"Authorization", "Bearer " + token}}).status, 200);
+  EXPECT_EQ(get("/metrics", {{"Authorization", "Bearer " + token + "0"}}).status, 401);
+  EXPECT_EQ(get("/metrics", {{"Authorization", "Bearer "}}).status, 401);
+  EXPECT_EQ(get("/metrics", {{"Authorization", "Bearer 0123456789abcdef0124"}}).status, 401);
+  EXPECT_EQ(get("/api/session").status, 401);
+  const HttpAnswer session = get("/api/session", {{"Authorization", "Bearer " + token}});
+  const std::string cookie = session.headers.at("set-cookie");
+  EXPECT_NE(cookie.find("HttpOnly; SameSite=Strict"), std::string::npos);
+  EXPECT_EQ(cookie.find(token), std::string::npos);
+  EXPECT_EQ(get("/metrics", {{"Cookie", cookie.substr(0, cookie.find(';'))}}).status, 200);
+  EXPECT_EQ(get("/metrics", {{"Cookie", "memlog_session="}}).status, 401);
+}
+
+TEST_F(ServeTest, OtherAddressesNeedAToken) {
+  for (const char* address : {"0.0.0.0:0", "[::]:0", "10.1.2.3:0"}) {
+    const Result result = run(plain({memlog_tool(), "serve", "--listen", address}));
+    EXPECT_TRUE(result.exited(2)) << result.how();
+    EXPECT_NE(result.err.find("--token-file is required"), std::string::npos) << result.err;
+  }
+}
+
+TEST_F(ServeTest, UnixSocket) {
+  const auto process = target();
+  const std::string path = temp() + "/socket";
+  serve({std::to_string(process->pid())}, "unix:" + path);
+  EXPECT_EQ(told(), "listening at unix:" + path);
+  struct stat info = {};
+  ASSERT_EQ(stat(path.c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0600u);
+  EXPECT_NE(test::get(path, "/metrics").find("mtrace_live_bytes"), std::string::npos);
+  const Result second = run(plain({memlog_tool(), "serve", "--listen", "unix:" + path}));
+  EXPECT_TRUE(second.exited(1)) << second.how();
+  EXPECT_NE(second.err.find("Address already in use"), std::string::npos) << second.err;
+  end();
+  EXPECT_FALSE(std::filesystem::exists(path));
+}
+
+// Requests that never end keep nobody waiting, and one with endless headers is cut off.
+TEST_F(ServeTest, SlowAndLargeRequests) {
+  const auto process = target();
+  serve(*process);
+  std::vector<std::unique_ptr<HttpConnection>> slow;
+  for (int i = 0; i < 40; ++i) {
+    slow.push_back(std::make_unique<HttpConnection>(port()));
+    slow.back()->send("GET /metrics HTTP/1.1\r\nHost: local");
+  }
+  EXPECT_EQ(get("/metrics").status, 200);
+  HttpConnection large(port());
+  large.send("GET /metrics HTTP/1.1\r\nHost: localhost\r\n");
+  size_t sent = 0;
+  const std::string line = "X: " + std::string(4000, 'x') + "\r\n";
+  while (large.send(line)) {
+    sent += line.size();
+    ASSERT_LT(sent, 100u << 20) << "it reads on and on";
+  }
+  EXPECT_EQ(get("/metrics").status, 200);
+  // The server ends the slow ones by itself.
+  for (const auto& one : slow) EXPECT_NE(parse_answer(one->read_all()).status, 200);
+  EXPECT_TRUE(end().exited(0));
+}
+
+TEST_F(ServeTest, TooManyConnections) {
+  const auto process = target();
+  serve(*process);
+  std::vector<std::unique_ptr<HttpConnection>> held;
+  for (int i = 0; i < 64; ++i) {
+    held.push_back(std::make_unique<HttpConnection>(port()));
+    held.back()->send("GET /api/events HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    held.back()->read_until("data: ");
+  }
+  EXPECT_EQ(get("/metrics").status, 503);
+  held.clear();
+  wait_until("the connections are free again", [&] { return get("/metrics").status == 200; });
+}
+
+// A range is a copy of the answer; thousands of them would fill the memory.
+TEST_F(ServeTest, RangesAreIgnored) {
+  const auto process = target();
+  serve(*process);
+  std::string ranges = "bytes=0-";
+  while (ranges.size() < 6000) ranges += ",0-";
+  const HttpAnswer answer = get("/serve.js", {{"Range", ranges}});
+  EXPECT_EQ(answer.status, 200);
+  EXPECT_EQ(answer.body, read_file(source_dir() + "/src/memlog/serve/page/serve.js"));
+}
+
+// A process with mounts and pids of its own, as in a container. Its program lies where this mount
+// namespace has nothing.
+TEST_F(ServeTest, ProcessInAContainer) {
+  const std::vector<std::string> container = {
+      "/usr/bin/unshare", "--user",       "--map-root-user", "--pid", "--fork",
+      "--mount",          "--mount-proc", "/bin/sh",         "-c"};
+  std::vector<std::string> words = container;
+  words.emplace_back("true");
+  if (!run(plain(words)).exited(0)) {
+    GTEST_SKIP() << "this user may not make namespaces: processes in containers were not tried";
+  }
+  std::filesystem::create_directory(temp() + "/place");
+  words = container;
+  words.push_back("mount --bind \"$1\" \"$2\" && exec \"$2/live_target\"");
+  for (const std::string& word :
+       {std::string("sh"), std::filesystem::path(program("live_target")).parent_path().string(),
+        temp() + "/place"}) {
+    words.push_back(word);
+  }
+  Command command = traced(words);
+  command.env["MTRACE_LEDGER"] = temp();
+  Process process(command);
+  process.read_until("go");
+  keep(process, 1500);
+  const std::vector<pid_t> inside = children_of(process.pid());
+  ASSERT_EQ(inside.size(), 1u);
+  ASSERT_FALSE(std::filesystem::exists(temp() + "/place/live_target"));
+  const std::string pid = std::to_string(inside[0]);
+  serve({pid});
+  const std::string kept =
+      "mtrace_function_live_bytes{pid=\"" + pid + "\",name=\"live_target\",function=\"site_kept\"}";
+  EXPECT_EQ(sample(get("/metrics").body, kept), "1500");
+  const json stacks = get_json("/api/processes/" + pid + "/stacks?include=site_kept");
+  EXPECT_EQ(stacks["reports"][0]["stacks"][0]["bytes"], 1500) << stacks;
+  EXPECT_EQ(get_json("/api/processes/" + pid)["process"]["program"], temp() + "/place/live_target");
+  end();
+  serve({"--sysroot", temp(), pid});
+  EXPECT_EQ(sample(get("/metrics").body, kept).substr(0, 5), "none:") << "not the files of here";
+}
+
+// Chromium shows the page, and what a user does with it; see serve_page.cjs.
+TEST_F(ServeTest, PageInABrowser) {
+  const std::string modules = build_dir() + "/npm/node_modules";
+  ASSERT_TRUE(std::filesystem::exists(modules + "/playwright-core")) << "make deps-test gets it";
+  ASSERT_TRUE(std::filesystem::exists("/usr/bin/chromium")) << "make deps-test installs it";
+  const auto process = target();
+  const std::string pid = std::to_string(process->pid());
+  const std::string token = "0123456789abcdef0123";
+  write_file(temp() + "/token", token + "\n");
+  chmod((temp() + "/token").c_str(), 0600);
+  serve({"--token-file", temp() + "/token", pid});
+  const std::string guarded = "http://127.0.0.1:" + std::to_string(port());
+  const auto first = keep_server();
+  serve(*process);
+  Command command = plain({"/bin/sh", "-c", "exec node \"$@\"", "node",
+                           source_dir() + "/tests/host/serve_page.cjs",
+                           "http://127.0.0.1:" + std::to_string(port()), guarded, token, pid});
+  command.env["NODE_PATH"] = modules;
+  Process browser(command);
+  browser.read_until("marked");
+  keep(*process, 700);
+  browser.write("go\n");
+  const Result result = browser.wait();
+  ASSERT_TRUE(result.exited(0)) << result.err;
+  const json facts = json::parse(lines_of(result.out).back());
+  const json& watch = facts["watch"];
+  // live, growth, peak, resident, blocks: 4096 are those of the output stream.
+  EXPECT_EQ(watch["process"][0], 4096 + 1500);
+  EXPECT_EQ(watch["process"][4], 3);
+  EXPECT_EQ(watch["none"], "No row matches the search.");
+  EXPECT_EQ(watch["kept"][0], 1500);
+  EXPECT_EQ(watch["kept"][1], 2);
+  EXPECT_EQ(watch["title"], "live_target[" + pid + "]");
+  EXPECT_EQ(watch["links"],
+            json({"#", api(*process, "/export/html").substr(1),
+                  api(*process, "/export/flamegraph").substr(1), "debug/pprof/heap?pid=" + pid}));
+  EXPECT_EQ(watch["since"], 1) << "only what changed";
+  EXPECT_EQ(watch["changed"][0], 700);
+  EXPECT_EQ(watch["changed"][1], 1);
+  EXPECT_EQ(facts["snapshot"]["heading"], "live_target[" + pid + "]");
+  EXPECT_EQ(facts["snapshot"]["drawn"], 1);
+  EXPECT_EQ(facts["snapshot"]["origin"], "null") << "a sandbox";
+  EXPECT_EQ(facts["token"]["process"][0], 4096 + 2200);
+  EXPECT_EQ(facts["token"]["cookies"], "") << "scripts do not see it";
+  EXPECT_EQ(facts["phone"]["wider"], false);
+  for (const char* part : {"watch", "snapshot", "phone"}) {
+    EXPECT_EQ(facts[part]["problems"], json::array()) << part;
+  }
+  for (const auto& [part, seen] : facts.items()) EXPECT_EQ(seen["foreign"], json::array()) << part;
+}
+
+// Debian's Prometheus scrapes, answers a query, and an alert fires on memory that grew.
+TEST_F(ServeTest, PrometheusScrapes) {
+  const Result which = run(plain({"/bin/sh", "-c", "command -v prometheus"}));
+  if (!which.exited(0)) {
+    GTEST_SKIP() << "prometheus is not installed: no scrape was tried";
+  }
+  const auto process = target();
+  serve(*process);
+  write_file(temp() + "/rules.yml", R"(
+groups:
+  - name: mtrace
+    rules:
+      - alert: HeapGrows
+        expr: mtrace_function_live_bytes{function="site_kept"} > 1000000
+)");
+  write_file(temp() + "/prometheus.yml", R"(
+global: {scrape_interval: 1s, evaluation_interval: 1s}
+rule_files: [rules.yml]
+scrape_configs:
+  - job_name: mtrace
+    static_configs: [{targets: ['127.0.0.1:)" +
+                                             std::to_string(port()) + "']}]\n");
+  const int own = free_port();
+  Process prometheus(plain({lines_of(which.out)[0], "--config.file=" + temp() + "/prometheus.yml",
+                            "--storage.tsdb.path=" + temp() + "/data", "--log.level=error",
+                            "--web.listen-address=127.0.0.1:" + std::to_string(own)}));
+  const auto ask = [&](const std::string& path) {
+    try {
+      return http(own, "GET", path, {{"Connection", "close"}}).body;
+    } catch (const std::runtime_error&) {
+      return std::string();  // it does not listen yet
+    }
+  };
+  const std::string query =
+      "/api/v1/query?query=mtrace_function_live_bytes%7Bfunction%3D%22site_kept%22%7D";
+  wait_until("a sample", [&] { return ask(query).find("\"1500\"") != std::string::npos; });
+  EXPECT_EQ(ask("/api/v1/alerts").find("firing"), std::string::npos);
+  keep(*process, 2000000);
+  wait_until("the alert", [&] {
+    return ask("/api/v1/alerts").find("\"state\":\"firing\"") != std::string::npos;
+  });
+}
+
+}  // namespace
+}  // namespace mtrace::test

@@ -1,0 +1,168 @@
+// memlog serve without its sockets: addresses, parameters, secrets, and that slow answers keep no
+// other waiting.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <thread>
+
+#include "analyze/responsible.h"
+#include "serve/access.h"
+#include "serve/listen_address.h"
+#include "serve/metrics.h"
+#include "serve/site.h"
+#include "serve/view_query.h"
+
+namespace mtrace::serve {
+namespace {
+
+using nlohmann::json;
+
+Request get(const std::string& path, std::map<std::string, std::string> headers = {}) {
+  headers.emplace("host", "127.0.0.1:7040");
+  return {.method = "GET", .path = path, .query = {}, .headers = std::move(headers)};
+}
+
+AccessRules local_rules() {
+  AccessRules rules;
+  rules.address = read_address("127.0.0.1:7040");
+  return rules;
+}
+
+// The list of processes and the page are answered while a command runs, which may take minutes.
+TEST(Serve, CommandsKeepNobodyWaiting) {
+  SiteOptions options;
+  options.reports = {"/reports"};
+  options.responsible = std::make_shared<const analyze::Responsible>();
+  Site* itself = nullptr;
+  int listed = 0;
+  int shown = 0;
+  const auto command = [&](const std::vector<std::string>&) -> CommandAnswer {
+    std::thread other([&] {
+      listed = itself->answer(get("/api/processes")).status;
+      shown = itself->answer(get("/")).status;
+    });
+    other.join();
+    return {0, "{}\n", ""};
+  };
+  Site site(options, Access(local_rules()), command);
+  itself = &site;
+  EXPECT_EQ(site.answer(get("/api/reports/1/stacks")).status, 200);
+  EXPECT_EQ(listed, 200);
+  EXPECT_EQ(shown, 200);
+}
+
+// A command says what is wrong; the request gets its first line with the status that fits.
+TEST(Serve, CommandsThatFail) {
+  SiteOptions options;
+  options.reports = {"/reports"};
+  options.responsible = std::make_shared<const analyze::Responsible>();
+  CommandAnswer next;
+  std::vector<std::string> words;
+  Site site(options, Access(local_rules()), [&](const std::vector<std::string>& line) {
+    words = line;
+    return next;
+  });
+  const auto ask = [&](CommandAnswer answer) {
+    next = std::move(answer);
+    Request request = get("/api/reports/1/stacks");
+    request.query.emplace("include", "--output=/etc/passwd");
+    return site.answer(request);
+  };
+  EXPECT_EQ(ask({0, "{}\n", ""}).body, "{}\n");
+  const std::vector<std::string> expected = {
+      "show", "--json", "--sum", "--include=--output=/etc/passwd", "--", "/reports"};
+  EXPECT_EQ(words, expected) << "a value is never an option of its own";
+  EXPECT_EQ(ask({1, "{}\n", "memlog: a report is missing\n"}).status, 200);
+  const Response gone = ask({1, "", "memlog: cannot read it\nmore\n"});
+  EXPECT_EQ(gone.status, 404);
+  EXPECT_EQ(json::parse(gone.body)["error"], "cannot read it");
+  EXPECT_EQ(ask({2, "", "memlog: show: no such order\n"}).status, 400);
+}
+
+TEST(Serve, Addresses) {
+  EXPECT_EQ(read_address("127.0.0.1:7040").text(), "http://127.0.0.1:7040");
+  EXPECT_EQ(read_address("localhost:1").text(), "http://127.0.0.1:1");
+  EXPECT_EQ(read_address("[::1]:65535").text(), "http://[::1]:65535");
+  EXPECT_EQ(read_address("unix:/run/a b").text(), "unix:/run/a b");
+  EXPECT_TRUE(read_address("127.1.2.3:0").is_local());
+  EXPECT_TRUE(read_address("[::1]:0").is_local());
+  for (const char* open : {"0.0.0.0:1", "[::]:1", "10.0.0.1:1", "[::ffff:10.0.0.1]:1"}) {
+    EXPECT_FALSE(read_address(open).is_local()) << open;
+  }
+  for (const char* wrong : {"", "7040", ":7040", "127.0.0.1", "127.0.0.1:65536", "127.0.0.1:-1",
+                            "::1:7040", "[127.0.0.1]:7040", "web3:7040", "unix:", "127.1:7040",
+                            "127.evil.example:7040", "127.0.0.1:7040 "}) {
+    EXPECT_THROW(read_address(wrong), std::runtime_error) << wrong;
+  }
+}
+
+TEST(Serve, HostsThatAreKnown) {
+  AccessRules rules = local_rules();
+  rules.hosts = {"web3.example"};
+  const Access access(rules);
+  const auto status = [&](const std::string& host) {
+    const auto refusal = access.refusal(get("/", {{"host", host}}), true);
+    return refusal ? refusal->status : 200;
+  };
+  for (const char* known :
+       {"127.0.0.1", "127.0.0.1:7040", "localhost:1", "LocalHost", "WEB3.example:443"}) {
+    EXPECT_EQ(status(known), 200) << known;
+  }
+  for (const char* foreign : {"", ":7040", "localhost.", "localhost.evil", "127.0.0.2", "[::1]",
+                              "web3.example.evil", "evil,localhost", "localhost@evil"}) {
+    EXPECT_EQ(status(foreign), 421) << foreign;
+  }
+}
+
+TEST(Serve, SecretsAreEqualOrNot) {
+  EXPECT_TRUE(equal_secret("secret", "secret"));
+  for (const char* given : {"", "s", "secre", "secret ", "Secret", "secretsecret"}) {
+    EXPECT_FALSE(equal_secret(given, "secret")) << given;
+  }
+}
+
+TEST(Serve, ParametersOfViews) {
+  const std::vector<std::string> allowed = {"include", "grew", "limit"};
+  const auto words = [&](const Query& query) { return view_options(query, allowed); };
+  EXPECT_EQ(words({{"include", "a=b"}, {"include", ""}, {"grew", "1"}, {"limit", "5"}}),
+            (std::vector<std::string>{"--grew", "--include=a=b", "--include=", "--number=5"}));
+  EXPECT_EQ(words({{"grew", "0"}}), std::vector<std::string>());
+  EXPECT_THROW(words({{"grew", "maybe"}}), QueryError);
+  EXPECT_THROW(words({{"exclude", "a"}}), QueryError) << "known, but not for this view";
+  EXPECT_THROW(words({{"output", "/tmp/x"}}), QueryError);
+  EXPECT_THROW(words({{"include", std::string("a\0b", 3)}}), QueryError);
+  EXPECT_THROW(words({{"include", std::string(1001, 'a')}}), QueryError);
+  EXPECT_EQ(number_of({{"n", "7"}}, "n", 1, 1, 7), 7);
+  EXPECT_EQ(number_of({}, "n", 3, 1, 7), 3);
+  for (const char* wrong : {"", "0", "8", "-1", "1.5", "99999999999999999999", "7x"}) {
+    EXPECT_THROW(number_of({{"n", wrong}}, "n", 1, 1, 7), QueryError) << wrong;
+  }
+}
+
+TEST(Serve, LabelsOfMetrics) {
+  EXPECT_EQ(label_text("a\"b\\c\nd"), "a\\\"b\\\\c\\nd");
+  EXPECT_EQ(label_text("std::vector<int>"), "std::vector<int>");
+}
+
+// Each path has an answer with a description, and no two routes match one path.
+TEST(Serve, RoutesMatchTheirPaths) {
+  for (const Route& route : routes()) {
+    std::string path = route.path;
+    for (size_t at; (at = path.find('{')) != std::string::npos;) {
+      path.replace(at, path.find('}') - at + 1, "1");
+    }
+    const auto match = find_route(route.method, path);
+    ASSERT_TRUE(match) << path;
+    EXPECT_EQ(match->route, &route) << path;
+    EXPECT_FALSE(find_route(route.method, path + "/")) << path;
+  }
+  for (const char* none :
+       {"", "nothing", "//", "/api", "/api/processes//stacks", "/API/processes"}) {
+    EXPECT_FALSE(find_route("GET", none)) << none;
+  }
+}
+
+}  // namespace
+}  // namespace mtrace::serve
