@@ -160,6 +160,36 @@ class EventsTest : public HostTest {
     for (const std::string& line : lines_of(result.out)) found.push_back(parse(line));
     return found;
   }
+  // The process that writes the log of `pid`: a child of the supervisor, which is its child.
+  pid_t writer_of(pid_t pid) const {
+    const std::string all = run(plain({"/bin/sh", "-c",
+                                       "for p in /proc/[0-9]*; do tr '\\0' ' ' <$p/cmdline; echo " +
+                                           std::string("$p; done")}))
+                                .out;
+    const auto parent_of = [](pid_t child) {
+      const std::string stat = read_file("/proc/" + std::to_string(child) + "/stat");
+      return stat.empty() ? 0 : std::atoi(stat.substr(stat.rfind(')') + 4).c_str());
+    };
+    for (const std::string& line : lines_of(all)) {
+      if (line.find("events --write-log") == std::string::npos) continue;
+      const auto found =
+          static_cast<pid_t>(std::atol(line.substr(line.rfind("/proc/") + 6).c_str()));
+      if (parent_of(parent_of(found)) == pid) return found;
+    }
+    throw std::runtime_error("the log has no writer: " + all);
+  }
+  // The process goes on, and its reports tell what is lost once its ring is full. Returns how much.
+  uint64_t await_losses(Process& process) {
+    std::string lost;
+    int seq = 0;
+    wait_until("a report tells of lost events", [&] {
+      process.send(SIGUSR1);
+      wait_for_report("event_endless", process.pid(), ++seq);
+      lost = logs_of(process.pid()).back().get("lost");
+      return lost.find(" events=") != std::string::npos;
+    });
+    return std::stoull(lost.substr(lost.find(" events=") + 8));
+  }
   // The memlog that memlog report makes of the log at report `seq`.
   Memlog made_at(const std::string& path, int seq) const {
     const Result result =
@@ -359,31 +389,58 @@ TEST_F(EventsTest, SurviveAKillAtAnyMoment) {
 TEST_F(EventsTest, GoOnWithoutAWriter) {
   Process process(logged({program("event_endless")}));
   process.read_until("ready");
-  // The writer is the child of the supervisor, which is a child of the program.
-  const std::string all = run(plain({"/bin/sh", "-c",
-                                     "for p in /proc/[0-9]*; do tr '\\0' ' ' <$p/cmdline; echo " +
-                                         std::string("$p; done")}))
-                              .out;
-  pid_t writer = 0;
-  for (const std::string& line : lines_of(all)) {
-    if (line.find("events --write-log") == std::string::npos) continue;
-    const auto pid = static_cast<pid_t>(std::atol(line.substr(line.rfind("/proc/") + 6).c_str()));
-    const std::string stat = read_file("/proc/" + std::to_string(pid) + "/stat");
-    const pid_t parent = std::atoi(stat.substr(stat.rfind(')') + 4).c_str());
-    const std::string above = read_file("/proc/" + std::to_string(parent) + "/stat");
-    if (std::atoi(above.substr(above.rfind(')') + 4).c_str()) == process.pid()) writer = pid;
-  }
-  ASSERT_NE(writer, 0) << all;
-  ASSERT_EQ(::kill(writer, SIGKILL), 0);
-  // It goes on, and its reports tell what is lost once its ring is full.
-  int seq = 0;
-  wait_until("a report tells of lost events", [&] {
-    process.send(SIGUSR1);
-    wait_for_report("event_endless", process.pid(), ++seq);
-    return logs_of(process.pid()).back().get("lost").find(" events=") != std::string::npos;
-  });
+  ASSERT_EQ(::kill(writer_of(process.pid()), SIGKILL), 0);
+  EXPECT_NE(await_losses(process), 0u);
   process.send(SIGKILL);
   process.wait();
+}
+
+// A stopped writer holds the program up for a second, once. What it misses, the log tells later.
+TEST_F(EventsTest, GoOnWithAStoppedWriter) {
+  Process process(logged({program("event_endless")}));
+  process.read_until("ready");
+  const pid_t writer = writer_of(process.pid());
+  ASSERT_EQ(::kill(writer, SIGSTOP), 0);
+  const uint64_t missed = await_losses(process);
+  EXPECT_NE(missed, 0u);
+  ASSERT_EQ(::kill(writer, SIGCONT), 0);
+  process.send(SIGKILL);
+  process.wait();
+  const std::string path = log_of("event_endless", process.pid());
+  wait_until("the writer has ended the log", [&] {
+    const std::vector<Line> last = lines(path, {"--last", "1"});
+    return !last.empty() && last.back().event == "end";
+  });
+  uint64_t lost = 0;
+  for (const Line& line : lines(path)) {
+    if (line.event == "lost") lost += std::stoull(line.rest);
+  }
+  EXPECT_GE(lost, missed);
+}
+
+TEST_F(EventsTest, AreFollowedUntilTheProgramEnds) {
+  Process process(logged({program("idle"), "pause"}));
+  process.read_until("ready");
+  const std::string path = log_of("idle", process.pid());
+  Process follower(plain({memlog_tool(), "events", "--follow", "--no-resolve", path}));
+  for (int seq = 1; seq <= 2; ++seq) {
+    process.send(SIGUSR1);
+    // It is printed while the program runs.
+    for (std::string event; event != "report";) {
+      const auto line = follower.read_line();
+      ASSERT_TRUE(line.has_value()) << follower.wait().err;
+      const Line read = parse(*line);
+      event = read.event;
+      if (event != "report") continue;
+      EXPECT_EQ(std::stoi(read.rest), seq);
+    }
+  }
+  process.send(SIGKILL);
+  process.wait();
+  const Result followed = follower.wait();
+  EXPECT_TRUE(followed.exited(0)) << followed.how() << followed.err;
+  EXPECT_EQ(parse(lines_of(followed.out).back()).rest, "killed");
+  EXPECT_EQ(lines(path).size(), lines_of(followed.out).size());
 }
 
 TEST_F(EventsTest, NeedAPlaceThatTakesThem) {

@@ -1,5 +1,6 @@
 // memlog events: prints an event log; and writes it, when the library starts it for that.
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <chrono>
@@ -47,7 +48,8 @@ stack do not pass a filter for it. FILE may be -, standard input.
 using events::Event;
 using events::Kind;
 
-constexpr size_t kBatch = 16384;  // events whose stacks are named together
+constexpr auto kPause = std::chrono::milliseconds(100);  // between looks at a log that grows
+constexpr size_t kBatch = 16384;                         // events whose stacks are named together
 
 std::optional<uint64_t> read_address(std::string_view text) {
   if (!text.starts_with("0x")) return std::nullopt;
@@ -231,17 +233,26 @@ class Printer {
   std::vector<std::string> texts_;  // of the batch; its lines where the style is another's
 };
 
+// A program that has just begun may not have written the header yet.
+void await_header(const std::string& path) {
+  struct stat state = {};
+  while (::stat(path.c_str(), &state) == 0 && S_ISREG(state.st_mode) && state.st_size == 0) {
+    std::this_thread::sleep_for(kPause);
+  }
+}
+
 int run_events(const Arguments& arguments, const Streams& streams) {
   if (arguments.has("--write-log")) return events::record_events(0) == 0 ? kGood : kFailed;
   if (arguments.operands().size() != 1) throw UsageError("events: give one event log");
   if (arguments.has("--json") && arguments.has("--style")) {
     throw UsageError("events: --json and --style cannot be used together");
   }
+  if (arguments.has("--follow")) await_header(arguments.operands()[0]);
   Printer printer(arguments, streams);
   if (arguments.has("--header")) return printer.print_header(), kGood;
   printer.print_more();
   while (arguments.has("--follow") && !printer.ended()) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    std::this_thread::sleep_for(kPause);
     printer.print_more();
   }
   return printer.finish();
