@@ -1,5 +1,7 @@
 #include "events/log_writer.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -75,6 +77,25 @@ LogWriter::LogWriter(const EventLog& from, std::string_view left_out, Append app
   append_(std::string(head.bytes()));
 }
 
+// Returns what stands for the frame of a Python function. The one in `from_` is not known any more.
+uint64_t LogWriter::define_python(const profile::Frame& frame) {
+  constexpr unsigned kBits = format::PythonFrame::kInstructionBits - 1;
+  const std::string_view source = frame.source.text();
+  const size_t colon = source.rfind(':');
+  const uint64_t line =
+      colon == source.npos ? 0 : profile::read_unsigned(source.substr(colon + 1)).value_or(0);
+  const auto [at, fresh] = python_.try_emplace(
+      fmt::format("{} {} {} {}", frame.module, frame.offset, line, frame.function.text()));
+  if (fresh) {
+    // Code 0 is of functions without room.
+    const uint64_t number = python_.size();
+    at->second = format::PythonFrame::pack(static_cast<uint32_t>(1 + (number >> kBits)),
+                                           static_cast<int32_t>(number & ((1u << kBits) - 1)));
+    chunk_.define_python(at->second, {frame.module, frame.offset, frame.function.text(), line});
+  }
+  return at->second;
+}
+
 void LogWriter::define_stack(uint32_t number) {
   if (number == 0 || !mark(stacks_, number)) return;
   const EventStack& stack = from_.stack(number);
@@ -92,25 +113,12 @@ void LogWriter::define_stack(uint32_t number) {
                            module.build_id, module.base);
     }
     if (module.python) {
-      frames.push_back({0, python_word(frame)});
+      frames.push_back({0, define_python(frame)});
       continue;
     }
     frames.push_back({uint64_t{frame.module} + 1, frame.offset});
   }
   chunk_.define_stack(number, {stack.kind, stack.call, stack.cut, guessed, frames});
-}
-
-// The words of the log that is read are not kept: these are numbered anew.
-uint64_t LogWriter::python_word(const profile::Frame& frame) {
-  const uint64_t fresh = format::PythonFrame::pack(1, -1) + python_.size();
-  const auto [at, is_new] = python_.try_emplace({frame.module, frame.offset}, fresh);
-  if (is_new) {
-    const std::string_view source = frame.source.text();
-    const auto line = profile::read_unsigned(source.substr(source.rfind(':') + 1), INT32_MAX);
-    chunk_.define_python(at->second, {frame.module, frame.offset, frame.function.text(),
-                                      line.value_or(0)});
-  }
-  return at->second;
 }
 
 void LogWriter::define_thread(uint32_t number) {

@@ -7,7 +7,6 @@
 #include <functional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "events/chunk_writer.h"
@@ -32,7 +31,7 @@ class LogWriter {
   void flush();
 
  private:
-  uint64_t python_word(const profile::Frame& frame);
+  uint64_t define_python(const profile::Frame& frame);
   void define_stack(uint32_t number);
   void define_thread(uint32_t number);
   void put_place(const Event& event);
@@ -43,8 +42,8 @@ class LogWriter {
   const EventLog& from_;
   Append append_;
   ChunkWriter chunk_;
-  absl::btree_map<std::pair<uint32_t, uint64_t>, uint64_t> python_;  // words, by file and offset
-  std::vector<bool> modules_;  // defined; so are the next two
+  std::vector<bool> modules_;                      // defined; so are stacks and threads
+  absl::btree_map<std::string, uint64_t> python_;  // what stands for a function and its line
   std::vector<bool> stacks_;
   std::vector<bool> threads_;
   uint64_t steps_ = 0;
