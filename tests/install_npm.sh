@@ -12,6 +12,8 @@ if ! command -v npm >/dev/null; then
   exit 0
 fi
 mkdir -p "$2"
+# The home directory may not be writable.
+[ -w "${HOME:-/}" ] || export npm_config_cache="$2/cache"
 timeout 120 npm install --prefix "$2" --no-audit --no-fund --no-save --ignore-scripts \
     $packages >"$2/log" 2>&1 || {
   tail -5 "$2/log" >&2

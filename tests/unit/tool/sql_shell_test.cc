@@ -66,7 +66,7 @@ TEST_F(SqlShell, AnswersUntilControlD) {
           ('131731', '.tables\n'), ('markers', 'select byts from entries;\n'),
           ('^', '.format csv\n'),
           ('csv', 'select 6 * 7 as answer;\n'), ('42', '\x04')])",
-      golden("app-4711-1.memlog"));
+      shell_quoted(golden("app-4711-1.memlog")));
   EXPECT_NE(said.find("no such column: byts\n  select byts from entries;\n         ^\n"),
             std::string::npos)
       << said;
@@ -79,7 +79,7 @@ TEST_F(SqlShell, CompletesAndRemembers) {
   const std::string said =
       dialogue(R"([('memlog> ', 'select count(*) from ent\t;\n'), ('-\n', '\x1b[A'),
                    ('entries;', '\n'), ('-\n', '.quit\n')])",
-               golden("app-4711-1.memlog"));
+               shell_quoted(golden("app-4711-1.memlog")));
   EXPECT_NE(said.find("select count(*) from entries;"), std::string::npos) << said;
   EXPECT_TRUE(said.ends_with("status 0 left []\n")) << said;
 }
@@ -90,7 +90,7 @@ TEST_F(SqlShell, ControlCEndsTheQueryOrTheLine) {
                      ('interrupted\n', ''), ('memlog> ', 'select nonsense'), ('nonsense', '\x03'),
                      ('memlog> ', 'select 6 * 7 as answer;\n'), ('42', '.quit\n')])",
                   kEndless),
-      golden("app-4711-1.memlog"));
+      shell_quoted(golden("app-4711-1.memlog")));
   EXPECT_EQ(said.find("no such column: nonsense"), std::string::npos) << said;
   EXPECT_TRUE(said.ends_with("status 0 left []\n")) << said;
 }
@@ -100,14 +100,14 @@ TEST_F(SqlShell, ControlCEndsAQueryOfTheCommandLine) {
              ctrl_c_script(1, "(text.count(b'memlog: interrupted'), status)"));
   EXPECT_EQ(shell(fmt::format("python3 {} {}/memlog sql -f csv \"select 1 as ready; {}\" {}",
                               directory_ / "press.py", shell_quoted(build_dir()), kEndless,
-                              golden("app-4711-1.memlog"))),
+                              shell_quoted(golden("app-4711-1.memlog")))),
             "(1, 1)\n");
 }
 
 TEST_F(SqlShell, ReadsStatementsFromAPipe) {
   const auto pipe = [&](const std::string& text) {
     return shell(fmt::format("printf '%b' \"{}\" | {}/memlog sql -f csv {} 2>&1; echo $?", text,
-                             shell_quoted(build_dir()), golden("app-4711-1.memlog")));
+                             shell_quoted(build_dir()), shell_quoted(golden("app-4711-1.memlog"))));
   };
   EXPECT_EQ(pipe("select seq\\nfrom reports;\\n.format markdown\\nselect 1 as a; select 2 as b"),
             "seq\n1\n| a |\n| ---: |\n| 1 |\n| b |\n| ---: |\n| 2 |\n0\n");
