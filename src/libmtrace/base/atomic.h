@@ -56,8 +56,8 @@ T add_fetch_ordered(T& word, T value) {
 // True: `word` was `expected` and is now `desired`. False: `expected` holds what was there.
 template <typename T>
 bool compare_exchange(T& word, T& expected, T desired) {
-  return __atomic_compare_exchange_n(&word, &expected, desired, false, __ATOMIC_ACQ_REL,
-                                     __ATOMIC_ACQUIRE);
+  return __atomic_compare_exchange(&word, &expected, &desired, false, __ATOMIC_ACQ_REL,
+                                   __ATOMIC_ACQUIRE);
 }
 template <typename T>
 T exchange(T& word, T value) {

@@ -1,5 +1,5 @@
-// The beginning of the program's main and the ends of a process. In a vfork child the latter end the
-// child only, and nothing is reported.
+// The beginning of the program's main and the ends of a process. In a vfork child the latter end
+// the child only, and nothing is reported.
 //
 // exit, quick_exit and __libc_start_main go on by a jump, so that call stacks are as without the
 // library; libc's headers say that the first two do not return, with which compilers make no jump.
@@ -25,7 +25,7 @@ namespace {
   if (start()) hold_exit();
 }
 
-MTRACE_REALIGN [[gnu::noinline]] MainFunction* begin_main(MainFunction* main) {
+[[gnu::noinline]] MTRACE_REALIGN MainFunction* begin_main(MainFunction* main) {
   start();
   find_next_functions();
   return held_main(main);
@@ -46,8 +46,7 @@ void mtrace_begin_quick_exit(int status) {
 }
 
 MTRACE_EXPORT_AS_IT_IS int mtrace_begin_main(MainFunction* main, int count, char** arguments,
-                                             void (*init)(), void (*fini)(),
-                                             void (*loader_fini)(),
+                                             void (*init)(), void (*fini)(), void (*loader_fini)(),
                                              void* stack_end) asm("__libc_start_main");
 int mtrace_begin_main(MainFunction* main, int count, char** arguments, void (*init)(),
                       void (*fini)(), void (*loader_fini)(), void* stack_end) {
