@@ -12,10 +12,12 @@ SAID = re.compile(r"(mtrace|memlog): |the last state of a process is not saved|n
 OURS = re.compile(r"mtrace|memlog|ledger", re.IGNORECASE)
 # Decimal, or hexadecimal with a digit and six places at least.
 NUMBER = re.compile(r"0x[0-9a-fA-F]+|\b(?=[a-f]*[0-9])[0-9a-f]{6,}\b|[0-9]+(?:[.,][0-9]+)*")
+BLANKS = re.compile(r"\s+")
 
 
 def masked(lines):
-    return [NUMBER.sub("N", line) for line in lines]
+    """Without numbers, and without the blanks that fill them up to a width."""
+    return [BLANKS.sub(" ", NUMBER.sub("N", line)) for line in lines]
 
 
 def ways(lines):

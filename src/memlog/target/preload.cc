@@ -12,6 +12,7 @@
 #include <sstream>
 #include <stdexcept>
 #include <string_view>
+#include <utility>
 
 #include "profile/text.h"
 #include "symbolize/loader_need.h"
@@ -93,12 +94,12 @@ std::string find_installed(const std::string& name) {
   std::vector<std::string> places = {own + name};
   // Finds PREFIX/lib/MULTIARCH/NAME from PREFIX/bin/memlog, also when the tree was moved.
   const std::string_view library = MTRACE_INSTALLED_LIBRARY;
-  const std::string installed = std::string(library.substr(0, library.rfind('/') + 1)) + name;
+  std::string installed = fmt::format("{}{}", library.substr(0, library.rfind('/') + 1), name);
   const size_t lib = installed.rfind("/lib/");
   if (own.ends_with("/bin/") && lib != std::string::npos) {
     places.push_back(fmt::format("{}{}", own.substr(0, own.size() - 4), installed.substr(lib + 1)));
   }
-  places.push_back(installed);
+  places.push_back(std::move(installed));
   for (const std::string& place : places) {
     if (is_file(place)) return place;
   }
