@@ -38,7 +38,7 @@ FUZZ_SRC_events  := $(wildcard src/memlog/profile/*.cc src/memlog/events/*.cc)
 FUZZ_SRC_request := $(addprefix src/memlog/serve/,access.cc listen_address.cc routes.cc view_query.cc) \
                     $(wildcard src/memlog/json/value.cc src/memlog/profile/*.cc)
 FUZZ_LIBS_request := -lfmt -lzstd $(ABSL_LIBS)
-FUZZ_LIBS_events := -lfmt -lzstd $(ABSL_LIBS)
+FUZZ_LIBS_events := -lfmt -lzstd $(ABSL_LIBS) -labsl_raw_logging_internal
 FUZZ_LIBS_ledger := -lfmt -lzstd $(ABSL_LIBS)
 FUZZ_LIBS_memlog := -lfmt -lzstd -lre2 -lz $(ABSL_LIBS)
 FUZZ_LIBS_elf    := -ldw -lelf -liberty -lfmt $(ABSL_LIBS)

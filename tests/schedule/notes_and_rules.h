@@ -21,7 +21,9 @@ namespace mtrace::unwind {
 uint32_t g_object_there = 0;
 namespace internal {
 uint32_t unload_epoch = 0;
+bool python_is_off = true;
 }
+bool use_python(const PythonRuntime&) { return false; }
 const Object* loaded_object(uintptr_t, Object* scratch) {
   scratch->base = load(g_object_there);
   return scratch;
