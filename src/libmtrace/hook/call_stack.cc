@@ -5,6 +5,7 @@
 #include "hook/call_form.h"
 #include "hook/module_hooks.h"
 #include "ledger/ledger.h"
+#include "unwind/python_runtime.h"
 
 namespace mtrace::hook {
 
@@ -35,12 +36,14 @@ __attribute__((noinline)) uint32_t walk_unnoted(const unwind::Registers& caller,
   if (__builtin_expect(modules_changed(), 0)) retire_unloaded();
   return intern(walk, frames, slot, form);
 }
-template <unsigned kFrames, unsigned kWords>
+// Only in a process with Python is there room for its functions.
+template <unsigned kFrames, unsigned kWords, unsigned kPython>
 __attribute__((noinline)) uint32_t walk_noted(const unwind::Registers& caller, uint32_t slot,
                                               uint64_t form) {
   uintptr_t frames[kFrames];
   unwind::StackWord words[kWords];
-  unwind::WalkDraft draft(caller, words, kWords);
+  uint64_t python[kPython + 1];
+  unwind::WalkDraft draft(caller, words, kWords, python, kPython);
   const unwind::Walk walk = unwind::walk_and_note(frames, g_depth, draft);
   if (__builtin_expect(modules_changed(), 0)) retire_unloaded();
   const uint32_t stack = intern(walk, frames, slot, form);
@@ -53,8 +56,10 @@ uint32_t walk_with_room(const unwind::Registers& caller, uint32_t slot, uint64_t
   // Walks on other stacks are not remembered.
   const bool noted = slot != 0 && unwind::covers(unwind::trusted_stack(), caller.sp) &&
                      g_known_walks[slot].is_worthwhile();
-  return noted ? walk_noted<kFrames, kWords>(caller, slot, form)
-               : walk_unnoted<kFrames>(caller, slot, form);
+  if (!noted) return walk_unnoted<kFrames>(caller, slot, form);
+  return unwind::python_runtime() == nullptr
+             ? walk_noted<kFrames, kWords, 0>(caller, slot, form)
+             : walk_noted<kFrames, kWords, unwind::WalkDraft::kMostPython>(caller, slot, form);
 }
 
 }  // namespace

@@ -65,9 +65,16 @@ class WalkDraft {
   // Of a walk of so many frames: of each the return address and a saved rbp.
   static constexpr unsigned most_words(unsigned frames) { return 2 * frames; }
 
-  // Gathers in `words`, of which there are `most`.
-  WalkDraft(const Registers& from, StackWord* words, unsigned most)
-      : from_(from), words_(words), most_(most), epoch_(unload_epoch()) {}
+  // Gathers in `words`, of which there are `most`, and in `python`. A walk that does not fit is not
+  // whole.
+  WalkDraft(const Registers& from, StackWord* words, unsigned most, uint64_t* python = nullptr,
+            unsigned most_python = 0)
+      : from_(from),
+        words_(words),
+        most_(most),
+        python_(python),
+        most_python_(most_python),
+        epoch_(unload_epoch()) {}
 
   // A step to the frame whose stack pointer is `cfa`. It rested on the return address `caller`
   // below that, and on rbp if `by_rbp`. If `saved`, `word` in `slot` is rbp from here on.
@@ -138,13 +145,15 @@ class WalkDraft {
   }
 
   void add_python(uint64_t word) {
-    if (python_count_ == kMostPython) return leave_out();
+    if (python_count_ == most_python_) return leave_out();
     python_[python_count_++] = word;
   }
 
   const Registers from_;
   StackWord* const words_;
   const unsigned most_;
+  uint64_t* const python_;
+  const unsigned most_python_;
   const uint32_t epoch_;
   unsigned count_ = 0;
   uintptr_t beyond_ = 0;
@@ -154,7 +163,6 @@ class WalkDraft {
   unsigned python_count_ = 0;
   unsigned before_python_ = 0;
   unsigned header_ = 0;
-  uint64_t python_[kMostPython];
   bool uses_fp_ = false;
   bool fits_ = true;
   bool whole_ = false;

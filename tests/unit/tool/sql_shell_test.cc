@@ -11,16 +11,17 @@ std::string golden(const std::string& name) { return source_dir() + "/tests/gold
 
 // A Python script that runs its arguments after the first at a terminal. The first is a list of
 // pairs: once the one has been said since the pair before, types the other; unless that is a single
-// key, only when a prompt has come after it and waits for keys: what is typed earlier may be lost.
+// key, only when a prompt has come after it and waits for keys. A line that the terminal loses all
+// the same, because its modes change just then, is typed again when nothing has come of it.
 // Prints all that was said, and the status.
 constexpr char kDialogue[] = R"(
-import ast, os, pty, sys, termios, time
+import ast, os, pty, select, sys, termios, time
 steps = ast.literal_eval(sys.argv[1])
 pid, fd = pty.fork()
 if pid == 0:
     os.environ['TERM'] = 'dumb'
     os.execvp(sys.argv[2], sys.argv[2:])
-text, seen = b'', 0
+text, seen, line = b'', 0, b''
 while True:
     while steps:
         said = text.find(steps[0][0].encode(), seen)
@@ -33,7 +34,13 @@ while True:
         # The prompt comes before the terminal is told to pass on single keys.
         while not at_once and termios.tcgetattr(fd)[3] & termios.ICANON:
             time.sleep(0.001)
+        line = b'' if at_once else b'\x15' + steps[0][1].encode()
+        typed = len(text)
         os.write(fd, steps.pop(0)[1].encode())
+    if not select.select([fd], [], [], 5)[0]:
+        if line and len(text) == typed:
+            os.write(fd, line)
+        continue
     try:
         got = os.read(fd, 1000)
     except OSError:
