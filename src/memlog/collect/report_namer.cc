@@ -1,5 +1,6 @@
 #include "collect/report_namer.h"
 
+#include <fmt/format.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -33,26 +34,32 @@ struct Pending {
   profile::Memlog memlog;
 };
 
+bool is_too_large(const std::string& path) {
+  std::error_code error;
+  return std::filesystem::file_size(path, error) > ReportNamer::kMostBytes && !error;
+}
+
+// Nothing: the report is gone, damaged or named already.
 std::optional<Pending> read(const std::string& path) {
   try {
-    std::error_code error;
-    if (std::filesystem::file_size(path, error) > ReportNamer::kMostBytes || error) return {};
     Pending one = {profile::read_text(path), {}};
     one.memlog = profile::read(one.before.path, one.before.text);
     if (one.memlog.header.resolved == profile::Resolved::kNo) return one;
   } catch (const std::exception&) {
-    // Somebody has removed it, or memory is short.
+    // Views will say so.
   }
   return {};
 }
 
-void name(std::vector<Pending>& batch, symbolize::Symbolizer& symbolizer) {
+using Failures = std::vector<ReportNamer::Failure>;
+
+void name(std::vector<Pending>& batch, symbolize::Symbolizer& symbolizer, Failures& failures) {
   for (Pending& one : batch) {
     try {
       symbolizer.resolve(one.memlog);
       profile::replace_report(one.before, profile::write(one.memlog), false);
     } catch (const std::exception&) {
-      // The report is complete without names, and views look them up.
+      failures.push_back({one.before.path, "it could not be replaced"});
     }
   }
   batch.clear();
@@ -96,6 +103,27 @@ void ReportNamer::finish() {
   thread_.join();
 }
 
+// failures_ is read when this thread has ended.
+void ReportNamer::name_all(const std::vector<Report>& reports, symbolize::Symbolizer& symbolizer) {
+  std::vector<Pending> batch;
+  size_t bytes = 0;
+  for (const Report& report : reports) {
+    if (is_too_large(report.path)) {
+      failures_.push_back({report.path, fmt::format("it is larger than {} MiB", kMostBytes >> 20)});
+      continue;
+    }
+    auto one = read(report.path);
+    if (!one) continue;
+    symbolizer.expect(one->memlog);
+    bytes += one->before.text.size();
+    batch.push_back(std::move(*one));
+    if (bytes < kBatch) continue;
+    name(batch, symbolizer, failures_);
+    bytes = 0;
+  }
+  name(batch, symbolizer, failures_);
+}
+
 void ReportNamer::work() {
   ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kLowest);
   std::unique_ptr<symbolize::Symbolizer> symbolizer;
@@ -113,19 +141,7 @@ void ReportNamer::work() {
     if (symbolizer == nullptr) {
       symbolizer = std::make_unique<symbolize::Symbolizer>(symbolize::SearchPath());
     }
-    std::vector<Pending> batch;
-    size_t bytes = 0;
-    for (const Report& report : under_way_) {
-      auto one = read(report.path);
-      if (!one) continue;
-      symbolizer->expect(one->memlog);
-      bytes += one->before.text.size();
-      batch.push_back(std::move(*one));
-      if (bytes < kBatch) continue;
-      name(batch, *symbolizer);
-      bytes = 0;
-    }
-    name(batch, *symbolizer);
+    name_all(under_way_, *symbolizer);
     lock.lock();
     under_way_.clear();
   }

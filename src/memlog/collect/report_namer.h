@@ -32,8 +32,15 @@ class ReportNamer {
   // Returns the lowest number of a report of `pid` that is still without names; 0: there is none.
   // Until it has them nobody else may replace or remove it.
   uint32_t first_pending(pid_t pid) const;
-  // Waits until all have their names.
+  // Waits until all have their names, as far as there are any.
   void finish();
+
+  struct Failure {
+    std::string path;
+    std::string why;  // a sentence without period
+  };
+  // Returns the reports that stayed as they were. After finish().
+  const std::vector<Failure>& failures() const { return failures_; }
 
  private:
   struct Report {
@@ -43,11 +50,13 @@ class ReportNamer {
   };
 
   void work();
+  void name_all(const std::vector<Report>& reports, symbolize::Symbolizer& symbolizer);
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<Report> waiting_;
   std::vector<Report> under_way_;
+  std::vector<Failure> failures_;
   bool ends_ = false;
   std::thread thread_;
 };

@@ -89,32 +89,29 @@ std::vector<std::string> unnamed_reports(const RunOptions& options,
   return files;
 }
 
-std::string why_unnamed(const std::string& file) {
-  std::error_code error;
-  return std::filesystem::file_size(file, error) > collect::ReportNamer::kMostBytes && !error
-             ? fmt::format("it is larger than {} MiB", collect::ReportNamer::kMostBytes >> 20)
-             : "it could not be replaced";
-}
-
 // Names what nobody has: a process that restricts its system calls starts no resolver, one that
 // ends after its ancestors leaves its report to nobody, and a large one takes longer than exits
-// wait. Returns what to say of those that still have none.
+// wait. Returns what to say of those that could not be named.
 std::string name_rest(const RunOptions& options, const target::RunLedgers& ledgers,
                       const std::string& begun, pid_t pid, collect::ReportNamer& namer) {
   constexpr size_t kMost = 3;
+  namer.finish();
+  const std::vector<collect::ReportNamer::Failure> before = namer.failures();
   for (const std::string& file : unnamed_reports(options, ledgers, begun, pid)) {
-    namer.add(pid, 0, file);
+    const bool failed = std::any_of(before.begin(), before.end(),
+                                    [&](const auto& one) { return one.path == file; });
+    if (!failed) namer.add(pid, 0, file);
   }
   namer.finish();
-  const std::vector<std::string> files = unnamed_reports(options, ledgers, begun, pid);
+  const std::vector<collect::ReportNamer::Failure>& failures = namer.failures();
   std::string out;
-  for (size_t i = 0; i < std::min(files.size(), kMost); ++i) {
-    const std::string name = profile::escaped(files[i], "");
-    out += fmt::format("no names in {0}: {1}; memlog resolve {0} adds them\n", name,
-                       why_unnamed(files[i]));
+  for (size_t i = 0; i < std::min(failures.size(), kMost); ++i) {
+    out += fmt::format("no names in {0}: {1}; memlog resolve {0} adds them\n",
+                       profile::escaped(failures[i].path, ""), failures[i].why);
   }
-  if (files.size() > kMost) {
-    out += fmt::format("nor in {}\n", text::count_text(files.size() - kMost, "more report"));
+  if (failures.size() > kMost) {
+    out += fmt::format("no names in {} either\n",
+                       text::count_text(failures.size() - kMost, "more report"));
   }
   return out;
 }
@@ -164,18 +161,20 @@ std::string lost_text(const RunOptions& options, ExitLooks& looks) {
     const bool is_first = &look == &looks.found().front();
     if (!is_first && !look.lost.entries.empty()) out += '\n';
     out += fmt::format("{} ({}): ", text::plain(look.name), look.pid);
-    out += look.trouble.empty() ? text::lost_summary(look.lost, look.blocks, style)
-                                : fmt::format("not searched for lost blocks: it {}\n",
-                                              text::plain(look.trouble));
+    out += look.trouble.empty()
+               ? text::lost_summary(look.lost, look.blocks, style)
+               : fmt::format("not searched for lost blocks: it {}\n", text::plain(look.trouble));
     if (!look.unknown.empty()) {
-      out += text::remark(fmt::format("{}: some blocks are not known, and what they point to counts "
-                                      "as reachable",
-                                      look.unknown),
-                          style);
+      out +=
+          text::remark(fmt::format("{}: some blocks are not known, and what they point to counts "
+                                   "as reachable",
+                                   look.unknown),
+                       style);
     }
   }
   if (looks.found().empty()) {
-    out += "no process was searched for lost blocks: none exited by exit, _exit or the end of main\n";
+    out +=
+        "no process was searched for lost blocks: none exited by exit, _exit or the end of main\n";
   }
   return out;
 }
