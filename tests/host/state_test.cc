@@ -39,9 +39,9 @@ TEST_F(StateTest, LittleStackIsUsed) {
   const std::map<std::string, long> few = depths("10");
   for (const char* call : {"malloc", "calloc", "memalign", "realloc", "free"}) {
     const std::string name = call;
-    EXPECT_LE(few.at("thread again " + name), 1024) << name;
+    EXPECT_LE(few.at("thread again " + name), 1088) << name;
     EXPECT_LE(few.at("fiber again " + name), 1408) << name;
-    EXPECT_LE(few.at("thread first " + name), 2048) << name;
+    EXPECT_LE(few.at("thread first " + name), 2176) << name;
     EXPECT_LE(few.at("fiber first " + name), 2048) << name;
   }
   const std::map<std::string, long> many = depths("128");
