@@ -82,15 +82,13 @@ void ReportNamer::add(pid_t pid, uint32_t seq, const std::string& path) {
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
-uint32_t ReportNamer::first_pending(pid_t pid) const {
+bool ReportNamer::is_pending(int64_t pid, int64_t seq) const {
   const std::lock_guard lock(mutex_);
-  uint32_t first = 0;
-  for (const auto* reports : {&waiting_, &under_way_}) {
-    for (const Report& report : *reports) {
-      if (report.pid == pid && (first == 0 || report.seq < first)) first = report.seq;
-    }
-  }
-  return first;
+  const auto precedes = [&](const Report& report) {
+    return report.pid == pid && report.seq <= seq;
+  };
+  return std::any_of(waiting_.begin(), waiting_.end(), precedes) ||
+         std::any_of(under_way_.begin(), under_way_.end(), precedes);
 }
 
 void ReportNamer::finish() {

@@ -29,9 +29,9 @@ class ReportNamer {
 
   // Takes on the report `seq` of process `pid`.
   void add(pid_t pid, uint32_t seq, const std::string& path);
-  // Returns the lowest number of a report of `pid` that is still without names; 0: there is none.
-  // Until it has them nobody else may replace or remove it.
-  uint32_t first_pending(pid_t pid) const;
+  // Returns whether the report `seq` of `pid`, or one before it, is still to get its names. Until
+  // then nobody else may replace or remove it.
+  bool is_pending(int64_t pid, int64_t seq) const;
   // Waits until all have their names, as far as there are any.
   void finish();
 

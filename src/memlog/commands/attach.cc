@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <functional>
 
 #include "cli/command.h"
 #include "cli/process_operands.h"
@@ -95,9 +96,7 @@ void ask_every(const std::vector<pid_t>& pids, const RunOptions& options, const 
   ::sigprocmask(SIG_BLOCK, &ends, nullptr);
   using Clock = std::chrono::steady_clock;
   collect::ReportNamer namer;
-  target::RegularReports regular([&](const target::RegularReports::Unnamed& report) {
-    namer.add(report.pid, report.seq, report.path);
-  });
+  target::RegularReports regular(std::bind_front(&collect::ReportNamer::add, &namer));
   bool any = true;
   for (Clock::time_point next = Clock::now() + every; any;) {
     const auto left = std::max(Clock::duration::zero(), next - Clock::now());
@@ -112,9 +111,8 @@ void ask_every(const std::vector<pid_t>& pids, const RunOptions& options, const 
     if (options.keep == 0) continue;
     try {
       collect::merge_oldest(options.directory, options.keep, [&](const collect::Listed& one) {
-        const int64_t unnamed = namer.first_pending(static_cast<pid_t>(one.pid));
         return std::count(pids.begin(), pids.end(), one.pid) != 0 &&
-               (unnamed == 0 || one.seq < unnamed);
+               !namer.is_pending(one.pid, one.seq);
       });
     } catch (const std::exception& error) {
       complain(streams, error.what());

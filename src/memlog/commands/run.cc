@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -128,12 +129,6 @@ std::map<int64_t, int64_t> final_reports(const std::vector<pid_t>& pids) {
   return last;
 }
 
-// Whether the report, or one before it, is still to get its names.
-bool has_unnamed(const collect::ReportNamer& namer, const collect::Listed& report) {
-  const int64_t first = namer.first_pending(static_cast<pid_t>(report.pid));
-  return first != 0 && first <= report.seq;
-}
-
 // The event logs that the program, or others in its place, have left. Empty: none.
 std::string events_text(const RunOptions& options, pid_t pid) {
   std::string out;
@@ -213,9 +208,7 @@ int run_run(const Arguments& arguments, const Streams& streams) {
   std::fflush(streams.err);
   const std::string begun = collect::just_before_now();
   collect::ReportNamer namer;
-  target::RegularReports regular([&](const target::RegularReports::Unnamed& report) {
-    namer.add(report.pid, report.seq, report.path);
-  });
+  target::RegularReports regular(std::bind_front(&collect::ReportNamer::add, &namer));
   std::set<int64_t> asked;  // processes, if their reports are to be merged
   target::TimelineRecorder timelines(ledgers.directory(), options.directory, options.timeline);
   const target::Ended ended = target::launch(
@@ -231,7 +224,7 @@ int run_run(const Arguments& arguments, const Streams& streams) {
           collect::merge_oldest(options.directory, options.keep, [&](const collect::Listed& one) {
             const auto last = final.find(one.pid);
             return one.started >= begun && last != final.end() && one.seq <= last->second &&
-                   !has_unnamed(namer, one);
+                   !namer.is_pending(one.pid, one.seq);
           });
         }}});
   timelines.look();

@@ -112,19 +112,22 @@ std::string process_name(pid_t pid) {
 }
 
 // A mount namespace may have the same root directory and other mounts below it.
-std::string foreign_root(pid_t pid) {
-  const std::string root = proc_path(pid, "root");
+std::optional<bool> shares_paths(pid_t pid) {
   struct stat namespaces[2] = {};
   struct stat roots[2] = {};
   if (::stat(proc_path(pid, "ns/mnt").c_str(), &namespaces[0]) != 0 ||
       ::stat("/proc/self/ns/mnt", &namespaces[1]) != 0 ||
-      ::stat((root + '/').c_str(), &roots[0]) != 0 || ::stat("/", &roots[1]) != 0) {
-    return {};
+      ::stat(proc_path(pid, "root/").c_str(), &roots[0]) != 0 || ::stat("/", &roots[1]) != 0) {
+    return std::nullopt;
   }
   const auto same = [](const struct stat(&files)[2]) {
     return files[0].st_dev == files[1].st_dev && files[0].st_ino == files[1].st_ino;
   };
-  return same(namespaces) && same(roots) ? std::string() : root;
+  return same(namespaces) && same(roots);
+}
+
+std::string foreign_root(pid_t pid) {
+  return shares_paths(pid).value_or(true) ? std::string() : proc_path(pid, "root");
 }
 
 // "NSpid:" lists the pids from the namespace of /proc down to the process's own.

@@ -29,6 +29,9 @@ std::vector<pid_t> family(pid_t root);
 // the name by which it was started. Or else the kernel's name of the process; empty: it is gone.
 std::string process_name(pid_t pid);
 
+// Returns whether a path means the same file to the process as to this one. Nothing: it may not be
+// inspected.
+std::optional<bool> shares_paths(pid_t pid);
 // Returns "/proc/PID/root" when the process has another root directory or mount namespace than this
 // one, as in a container: its paths are below that directory. Empty: they are the same, or it may
 // not be inspected.

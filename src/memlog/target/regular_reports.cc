@@ -7,11 +7,9 @@
 #include <algorithm>
 #include <cstddef>
 #include <exception>
-#include <filesystem>
 #include <iterator>
 #include <optional>
 #include <string>
-#include <system_error>
 
 #include "format/memlog.h"
 #include "live/report_request.h"
@@ -48,13 +46,9 @@ uint64_t operations_of(const live::LedgerFile& file) {
 // Returns whether a path means the same file to this process as to `pid`, and files of `pid` belong
 // to this user: a report that is replaced keeps its owner then.
 bool sees_same_files(pid_t pid) {
-  const std::string proc = fmt::format("/proc/{}", pid);
-  std::error_code error;
-  struct stat own_root = {}, root = {}, process = {};
-  return ::stat("/", &own_root) == 0 && ::stat((proc + "/root").c_str(), &root) == 0 &&
-         ::stat(proc.c_str(), &process) == 0 && own_root.st_dev == root.st_dev &&
-         own_root.st_ino == root.st_ino && process.st_uid == ::geteuid() &&
-         std::filesystem::equivalent(proc + "/ns/mnt", "/proc/self/ns/mnt", error) && !error;
+  struct stat process = {};
+  return ::stat(fmt::format("/proc/{}", pid).c_str(), &process) == 0 &&
+         process.st_uid == ::geteuid() && shares_paths(pid).value_or(false);
 }
 
 }  // namespace
@@ -94,7 +88,7 @@ void RegularReports::tell_of_unnamed(pid_t pid, Known& known) const {
   const std::string end = fmt::format("-{}{}", header.seq, format::kSuffix);
   if (!path.ends_with(end)) return;
   path.resize(path.size() - end.size());
-  named_({pid, known.named, fmt::format("{}-{}{}", path, known.named, format::kSuffix)});
+  named_(pid, known.named, fmt::format("{}-{}{}", path, known.named, format::kSuffix));
 }
 
 bool RegularReports::ask(const std::vector<pid_t>& pids) noexcept {

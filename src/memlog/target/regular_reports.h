@@ -21,13 +21,8 @@ namespace mtrace::target {
 
 class RegularReports {
  public:
-  // A report that a process has written without names. `named` is to fill them in.
-  struct Unnamed {
-    pid_t pid = 0;
-    uint32_t seq = 0;
-    std::string path;
-  };
-  using Named = std::function<void(Unnamed)>;
+  // Is told of the report `seq` that `pid` has written without names, and is to fill them in.
+  using Named = std::function<void(pid_t pid, uint32_t seq, const std::string& path)>;
 
   explicit RegularReports(Named named) : named_(std::move(named)) {}
   ~RegularReports() { finish(); }
