@@ -9,11 +9,11 @@ extern "C" void on_interrupt(int) { interrupted->interrupt(); }
 
 }  // namespace
 
-Interrupts::Interrupts(Database& database, bool restart) {
+Interrupts::Interrupts(Database& database) {
   interrupted = &database;
   struct sigaction action = {};
   action.sa_handler = on_interrupt;
-  action.sa_flags = restart ? SA_RESTART : 0;
+  action.sa_flags = SA_RESTART;
   ::sigaction(SIGINT, &action, &before_);
 }
 

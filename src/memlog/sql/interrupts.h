@@ -10,8 +10,7 @@ namespace mtrace::sql {
 // As long as this exists, SIGINT ends the running query instead of the program. One at a time.
 class Interrupts {
  public:
-  // `restart`: system calls go on after the signal.
-  explicit Interrupts(Database& database, bool restart = true);
+  explicit Interrupts(Database& database);
   ~Interrupts();
   Interrupts(const Interrupts&) = delete;
   Interrupts& operator=(const Interrupts&) = delete;

@@ -1,6 +1,7 @@
 #include "sql/shell.h"
 
 #include <editline/readline.h>
+#include <poll.h>
 #include <sqlite3.h>
 #include <unistd.h>
 
@@ -8,6 +9,7 @@
 #include <cctype>
 #include <cerrno>
 #include <clocale>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <cwchar>
@@ -69,17 +71,46 @@ char** complete(const char* text, int, int) {
   return rl_completion_matches(text, next_word);
 }
 
+// Blocks SIGINT, so that only wait_for_key() sees it.
+class NoInterrupt {
+ public:
+  NoInterrupt() {
+    sigset_t interrupt;
+    sigemptyset(&interrupt);
+    sigaddset(&interrupt, SIGINT);
+    ::sigprocmask(SIG_BLOCK, &interrupt, &before_);
+    while_waiting_ = before_;
+    sigdelset(&while_waiting_, SIGINT);
+  }
+  ~NoInterrupt() { ::sigprocmask(SIG_SETMASK, &before_, nullptr); }
+  NoInterrupt(const NoInterrupt&) = delete;
+  NoInterrupt& operator=(const NoInterrupt&) = delete;
+  const sigset_t& while_waiting() const { return while_waiting_; }
+
+ private:
+  sigset_t before_;
+  sigset_t while_waiting_;
+};
+
+const NoInterrupt* no_interrupt = nullptr;  // while a line is read
+
+// Waits until standard input can be read; false: Ctrl-C came first. One that came while libedit
+// drew the line was blocked, and ends the wait at once.
+bool wait_for_key() {
+  pollfd input = {STDIN_FILENO, POLLIN, 0};
+  return ::ppoll(&input, 1, nullptr, &no_interrupt->while_waiting()) >= 0 || errno != EINTR;
+}
+
 // Reads a character. Ctrl-C ends the line; what was typed is dropped.
 int read_character(FILE*) {
   mbstate_t state = {};
   for (;;) {
-    char byte = 0;
-    const ssize_t got = ::read(STDIN_FILENO, &byte, 1);
-    if (got < 0 && errno == EINTR) {
+    if (!wait_for_key()) {
       dropped = true;
       return '\n';
     }
-    if (got <= 0) return -1;
+    char byte = 0;
+    if (::read(STDIN_FILENO, &byte, 1) <= 0) return -1;
     wchar_t character = 0;
     const size_t size = std::mbrtowc(&character, &byte, 1, &state);
     if (size == static_cast<size_t>(-2)) continue;  // a part of it
@@ -88,8 +119,9 @@ int read_character(FILE*) {
 }
 
 // Reads a line; false: the end.
-bool read_line(Database& database, const char* prompt, std::string& line) {
-  const Interrupts interrupts(database, false);
+bool read_line(const char* prompt, std::string& line) {
+  const NoInterrupt blocked;
+  no_interrupt = &blocked;
   dropped = false;
   char* text = ::readline(prompt);
   if (text == nullptr) return false;
@@ -125,8 +157,7 @@ void run_shell(Session& session, const Complain& complain) {
   const Interrupts interrupts(session.database());
   std::string statement;
   std::string line;
-  while (!session.ended() &&
-         read_line(session.database(), statement.empty() ? "memlog> " : "   ...> ", line)) {
+  while (!session.ended() && read_line(statement.empty() ? "memlog> " : "   ...> ", line)) {
     if (dropped) {
       statement.clear();
       continue;
