@@ -124,7 +124,7 @@ TEST_F(ExitLookTest, AKilledMemlogHoldsNobody) {
   const Result look = run(plain({memlog_tool(), "unreachable", "--json", "--pause", "0",
                                  std::to_string(waiting.pid())}));
   EXPECT_TRUE(look.exited(1)) << look.how() << look.err;
-  EXPECT_EQ(process_state(waiting.pid()), 'S');
+  wait_until_blocked(waiting.pid(), SYS_futex);
   ::kill(idle.pid(), SIGKILL);
   idle.wait();
   EXPECT_TRUE(waiting.wait().exited(4));

@@ -2,6 +2,7 @@
 // should find, each line "WHAT BYTES BLOCKS", then "ready", and waits for its input to end.
 #include <dlfcn.h>
 #include <immintrin.h>
+#include <link.h>
 #include <pthread.h>
 #include <sys/mman.h>
 #include <ucontext.h>
@@ -79,6 +80,30 @@ pthread_key_t g_key;
   return node;
 }
 
+int find_end(dl_phdr_info* object, size_t, void* found) {
+  if (strstr(object->dlpi_name, "/libmtrace.so") == nullptr) return 0;
+  uintptr_t end = 0;
+  for (int i = 0; i < object->dlpi_phnum; ++i) {
+    const ElfW(Phdr) & segment = object->dlpi_phdr[i];
+    if (segment.p_type == PT_LOAD) end = segment.p_vaddr + segment.p_memsz;
+  }
+  *static_cast<uintptr_t*>(found) = (object->dlpi_addr + end + 4095) & ~uintptr_t{4095};
+  return 1;
+}
+
+// Returns a page right behind the variables of the library, which the kernel makes one mapping of;
+// if something is there, or no library, any page.
+[[gnu::noinline]] void** page_behind_library() {
+  uintptr_t end = 0;
+  dl_iterate_phdr(find_end, &end);
+  for (const int flags : {MAP_FIXED_NOREPLACE, 0}) {
+    void* page = mmap(reinterpret_cast<void*>(end), 4096, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
+    if (page != MAP_FAILED) return static_cast<void**>(page);
+  }
+  abort();
+}
+
 [[gnu::noinline]] void make_held() {
   void** last = nullptr;
   for (int i = 0; i < 200; ++i) {
@@ -106,6 +131,7 @@ pthread_key_t g_key;
   auto** shared = static_cast<void**>(
       mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
   shared[11] = make("reachable", 216);
+  page_behind_library()[13] = make("reachable", 232);
   // As new Type[10] with a destructor: 8 bytes in front.
   void** array = make("reachable", 8 + 10 * 24);
   array[0] = reinterpret_cast<void*>(uintptr_t{10});

@@ -221,8 +221,11 @@ std::vector<Range> SnapshotMemory::roots(const Snapshot& snapshot, bool heaps) c
     read_slowly({address, address + size}, static_cast<char*>(to));
     return true;
   };
-  for (const Mapping& region : map_) {
-    if (is_library_memory(region) || library_.holds(region.begin)) continue;
+  for (Mapping region : map_) {
+    if (is_library_memory(region)) continue;
+    // The kernel joins the last of the library's variables with what is mapped behind them.
+    if (library_.holds(region.begin)) region.begin = std::min(library_.end, region.end);
+    if (region.begin == region.end) continue;
     const bool file = region.path.starts_with('/');
     // What a program made read-only after it had written it.
     if (!region.readable || (!region.writable && (file || region.path.starts_with('[')))) continue;
