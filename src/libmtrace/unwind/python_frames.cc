@@ -99,10 +99,11 @@ uintptr_t innermost(PythonAccess access, uintptr_t place) {
   const PythonRuntime* const python = python_runtime();
   if (python == nullptr || format::PythonFrame::is_one(state.frames[state.count - 1])) return;
   if (python->is_ending()) access = PythonAccess::kCareful;
+  const uint64_t deaths = code_deaths();
   const uintptr_t place = place_of_innermost(*python, state.sp, cfa);
   uintptr_t at = place == 0 ? 0 : innermost(access, place);
   if (draft != nullptr) {
-    draft->enter_python(place);
+    draft->enter_python(place, deaths);
     if (at == 0 || access == PythonAccess::kCareful) draft->leave_out();
   }
   PythonFileSeen last = {};
@@ -115,7 +116,7 @@ uintptr_t innermost(PythonAccess access, uintptr_t place) {
       return;
     }
     state.add(word);
-    if (draft != nullptr) draft->add_python_function(word, step.entry);
+    if (draft != nullptr) draft->add_python_function(step.instruction, step.entry);
     more = !step.entry;
     at = step.previous;
   }

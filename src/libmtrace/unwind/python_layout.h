@@ -57,6 +57,7 @@ inline constexpr PythonLayout kPythonLayouts[] = {
 
 // The same in all versions.
 inline constexpr unsigned kPythonType = 8;         // PyObject.ob_type
+inline constexpr unsigned kPythonTypeFree = 48;    // PyTypeObject.tp_dealloc
 inline constexpr unsigned kPythonSize = 16;        // PyVarObject.ob_size; PyASCIIObject.length
 inline constexpr unsigned kPythonTextState = 32;   // PyASCIIObject.state
 inline constexpr unsigned kPythonBytes = 32;       // PyBytesObject.ob_sval

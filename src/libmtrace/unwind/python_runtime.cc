@@ -98,7 +98,9 @@ const PythonRuntime* find_python(const Object& object) {
   found->runtime = runtime.address;
   found->code_type = code_type.address;
   found->layout = layout_of(found->version);
-  if (found->layout != nullptr) found->loop[1] = moved_part(object, part);
+  if (found->layout == nullptr) return found;
+  found->loop[1] = moved_part(object, part);
+  found->code_free = find_code_free(object, code_type.address);
   return found;
 }
 
@@ -114,7 +116,9 @@ bool use_python(const PythonRuntime& found) {
     note_python_gap(PythonGap::kSecond, found.version);
     return false;
   }
-  return compare_exchange(internal::python, known, &found) || known == &found;
+  if (!compare_exchange(internal::python, known, &found)) return known == &found;
+  watch_code(found.code_free);
+  return true;
 }
 
 void read_python_frames(bool on) {

@@ -6,6 +6,7 @@
 
 #include "base/atomic.h"
 #include "unwind/object.h"
+#include "unwind/python_deaths.h"
 #include "unwind/python_layout.h"
 
 namespace mtrace::unwind {
@@ -16,6 +17,7 @@ struct PythonRuntime {
   const PythonLayout* layout;  // nullptr: none is known of this version
   uintptr_t runtime;           // _PyRuntime
   uintptr_t code_type;         // PyCode_Type
+  CodeFree code_free;
   struct Part {
     uintptr_t begin;
     uintptr_t end;

@@ -23,44 +23,14 @@ constexpr const PythonLayout& kLayout = kPythonLayouts[0];
 [[gnu::always_inline]] inline const char* frame_at(uintptr_t at) {
   return see_python(PythonAccess::kDirect, at, nullptr, 0);
 }
-[[gnu::always_inline]] inline bool is_entry(const char* frame) {
-  return frame[kLayout.frame_entry] != 0;
+// The frame's function and where it is, as a draft keeps it: while no code object is freed there is
+// one to which the instruction belongs.
+[[gnu::always_inline]] inline uint64_t function_of(const char* frame) {
+  const auto entry = static_cast<unsigned char>(frame[kLayout.frame_entry]);
+  return python_field<uint64_t>(frame, kLayout.frame_instruction) |
+         uint64_t{entry} << WalkDraft::kPythonEntryShift;
 }
-
-// Whether `frame` runs this function at this instruction. Nothing that it does not refer to is
-// looked at before all in front of it was the same.
-[[gnu::always_inline]] inline bool is_function(const PythonRuntime& python, const char* frame,
-                                               uint64_t word, PythonFileSeen& last) {
-  using format::PythonFrame;
-  const auto object = python_field<uintptr_t>(frame, kLayout.frame_code);
-  const auto at = static_cast<uintptr_t>(PythonFrame::instruction(word)) * kPythonInstruction;
-  const bool entered = (word & WalkDraft::kPythonEntry) == 0;
-  if (python_field<uintptr_t>(frame, kLayout.frame_instruction) !=
-          object + kLayout.code_instructions + at ||
-      entered != is_entry(frame)) {
-    return false;
-  }
-  const auto* const code = reinterpret_cast<const char*>(object);
-  const PythonCode& known =
-      *internal::python_code.known(PythonFrame::code(word | WalkDraft::kPythonEntry));
-  return python_field<uintptr_t>(code, kPythonType) == python.code_type &&
-         is_plainly(kLayout, code, known, last);
-}
-
-// Whether is_function() can compare each of its functions.
-bool has_plain_code(const WalkDraft& draft) {
-  const uint64_t* word = draft.python();
-  const uint64_t* const end = word + draft.python_count();
-  while (word != end) {
-    const uint64_t* const stop = word + 1 + (*word >> WalkDraft::kPythonCountShift);
-    for (++word; word != stop; ++word) {
-      const PythonCode* const code =
-          python_code(format::PythonFrame::code(*word | WalkDraft::kPythonEntry));
-      if (code == nullptr || !code->is_plain) return false;
-    }
-  }
-  return true;
-}
+bool is_entry(uint64_t function) { return function >> WalkDraft::kPythonEntryShift != 0; }
 
 }  // namespace
 
@@ -71,8 +41,9 @@ uint64_t WalkMemory::python_place(const Area& area, uint64_t number, const Regis
   uint64_t hash = Area::start_of_hash(from.pc + (number | 1), from.sp);
   const char* frame = frame_at(word_at(from, header));
   for (unsigned i = 0; i < kTellingFunctions && frame != nullptr; ++i) {
-    hash = (hash ^ python_field<uintptr_t>(frame, kLayout.frame_instruction)) * Area::kSpread;
-    if (is_entry(frame)) break;
+    const uint64_t function = function_of(frame);
+    hash = (hash ^ function) * Area::kSpread;
+    if (is_entry(function)) break;
     frame = frame_at(python_field<uintptr_t>(frame, kLayout.frame_previous));
   }
   return area.place(hash);
@@ -80,11 +51,10 @@ uint64_t WalkMemory::python_place(const Area& area, uint64_t number, const Regis
 
 // The words of the stack are the same, so what they lead to is there, and no signal has come
 // between; a handler that comes now may write the record anew.
-bool WalkMemory::same_functions(const PythonRuntime& python, const Record& record, uint64_t state,
-                                const Registers& from) {
-  const StackWord* word = python_words(record) + 1;
-  const StackWord* const end = word + (record.shape >> kPythonShift & kPythonCount) - 1;
-  PythonFileSeen last = {};
+[[gnu::always_inline]] inline bool WalkMemory::same_functions(const Record& record, uint64_t state,
+                                                              const Registers& from) {
+  const StackWord* word = python_words(record) + kPythonHead;
+  const StackWord* const end = python_words(record) + (record.shape >> kPythonShift & kPythonCount);
   while (word < end) {
     const uint64_t header = word++->bits();
     compiler_barrier();
@@ -93,37 +63,45 @@ bool WalkMemory::same_functions(const PythonRuntime& python, const Record& recor
     const StackWord* const stop = word + (header >> WalkDraft::kPythonCountShift);
     for (; word < stop; ++word) {
       const char* const frame = frame_at(at);
-      if (frame == nullptr || !is_function(python, frame, word->bits(), last)) return false;
+      if (frame == nullptr || function_of(frame) != word->bits()) return false;
       at = python_field<uintptr_t>(frame, kLayout.frame_previous);
     }
   }
   return true;
 }
 
+// Whether the record is of the walk beyond the signpost in that state.
+[[gnu::always_inline]] inline bool WalkMemory::same_through(const Record& record,
+                                                            uint64_t post_state, uint64_t deaths,
+                                                            const Registers& from, Known& known) {
+  if (record.pc != (from.pc ^ kThroughPython)) return false;
+  const uint64_t state = load(record.state);
+  compiler_barrier();
+  const StackWord* const head = python_words(record);
+  // A record that is being written is of no epoch; the signpost's is the present one.
+  const uint64_t other = (head[0].bits() ^ post_state) | (head[1].bits() ^ deaths) |
+                         (static_cast<uint32_t>(state) ^ static_cast<uint32_t>(post_state));
+  return other == 0 && same_words(record, state, from, known) &&
+         same_functions(record, state, from) && load(record.state) == state;
+}
+
 WalkMemory::Known WalkMemory::through_python(Area& area, uint64_t number, const Registers& from) {
   const PythonRuntime* const python = python_runtime();
   if (python == nullptr || python->is_ending()) return {};
+  const uint64_t deaths = code_deaths();
+  const Record& post = *area.at(number);
+  const uint64_t state = load(post.state);
+  compiler_barrier();
+  const uint64_t header = python_words(post)->bits();
   Known known;
-  for (const uint64_t one : {number, number ^ 1}) {
-    const Record& post = *area.at(one);
-    if (post.pc != (from.pc ^ kSignpost)) continue;
-    const uint64_t post_state = load(post.state);
-    compiler_barrier();
-    const uint64_t header = python_words(post)->bits();
-    if (!same<kSignpost>(post, from.pc, from, known) || load(post.state) != post_state) continue;
-    const uint64_t place = python_place(area, one, from, header);
-    for (const uint64_t other : {place, place ^ 1}) {
-      const Record& walk = *area.at(other);
-      if (walk.pc != (from.pc ^ kThroughPython)) continue;
-      const uint64_t state = load(walk.state);
-      compiler_barrier();
-      if (python_words(walk)->bits() == post_state &&
-          same<kThroughPython>(walk, from.pc, from, known) &&
-          same_functions(*python, walk, state, from) && load(walk.state) == state) {
-        ++area.hits;
-        return known;
-      }
-    }
+  if (!same(post, from.pc ^ kSignpost, from, known) || load(post.state) != state) return {};
+  uint16_t& lately = area.lately[number];
+  if (same_through(*area.at(load(lately)), state, deaths, from, known)) return ++area.hits, known;
+  const uint64_t place = python_place(area, number, from, header);
+  for (const uint64_t one : {place, place ^ 1}) {
+    if (!same_through(*area.at(one), state, deaths, from, known)) continue;
+    store(lately, static_cast<uint16_t>(one));
+    return ++area.hits, known;
   }
   return {};
 }
@@ -137,7 +115,7 @@ uint64_t WalkMemory::signpost(Area& area, uint64_t first, const WalkDraft& draft
     for (const uint64_t one : {first, first ^ 1}) {
       const Record& post = *area.at(one);
       const uint64_t state = load(post.state);
-      if (same<kSignpost>(post, from.pc, from, known) && load(post.state) == state) return state;
+      if (same(post, from.pc ^ kSignpost, from, known) && load(post.state) == state) return state;
     }
     if (made) break;
     write(area, first,
@@ -149,17 +127,17 @@ uint64_t WalkMemory::signpost(Area& area, uint64_t first, const WalkDraft& draft
 
 void WalkMemory::remember_python(Area& area, const WalkDraft& draft, const Registers& from,
                                  uint32_t stack, void* to) {
-  if (!has_plain_code(draft)) return;
   learn(area, from, kSignpost, misses_ % 1024 == 0);
-  uint64_t words[WalkDraft::kMostPython + 1];
+  uint64_t words[WalkDraft::kMostPython + kPythonHead];
   const uint64_t number = area.place(area.hash_of(from.pc, from.sp));
   words[0] = signpost(area, number, draft, from);
   if (words[0] == 0) return;
-  for (unsigned i = 0; i < draft.python_count(); ++i) words[i + 1] = draft.python()[i];
+  words[1] = draft.code_deaths();
+  std::copy_n(draft.python(), draft.python_count(), words + kPythonHead);
   const unsigned before = std::min(draft.before_python(), draft.count());
   write(area, python_place(area, number, from, draft.python()[0]),
         {draft, from, kThroughPython, draft.words() + before, draft.count() - before,
-         draft.beyond(), words, draft.python_count() + 1, stack, to});
+         draft.beyond(), words, draft.python_count() + kPythonHead, stack, to});
 }
 
 }  // namespace mtrace::unwind

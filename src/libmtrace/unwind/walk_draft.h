@@ -61,7 +61,7 @@ class WalkDraft {
   static constexpr unsigned kMostFrames = 40;  // a walk of more is not remembered
   static constexpr unsigned kMostPython = 48;
   static constexpr unsigned kPythonCountShift = 32;
-  static constexpr uint64_t kPythonEntry = uint64_t{1} << 62;
+  static constexpr unsigned kPythonEntryShift = 63;
   // Of a walk of so many frames: of each the return address and a saved rbp.
   static constexpr unsigned most_words(unsigned frames) { return 2 * frames; }
 
@@ -91,16 +91,21 @@ class WalkDraft {
   void leave_out() { fits_ = false; }
   // The walk has come to a frame of Python's evaluation loop, which it found by its stack pointer.
   // Functions that it runs follow: the first is named by the word of the stack at `place`.
-  void enter_python(uintptr_t place) {
-    if (python_count_ == 0) before_python_ = count_;
+  // `deaths`: code_deaths() by then.
+  void enter_python(uintptr_t place, uint64_t deaths) {
+    if (deaths == 0) return leave_out();
+    if (python_count_ == 0) {
+      before_python_ = count_;
+      code_deaths_ = deaths;
+    }
     header_ = python_count_;
     const uintptr_t distance = (place - from_.sp) / sizeof(uintptr_t);
     if (distance >= StackWord::kMostWords) return leave_out();
     add_python(distance);
   }
-  // `frame`: format::PythonFrame. `entry`: the loop was entered with this one.
-  void add_python_function(uint64_t frame, bool entry) {
-    add_python(entry ? frame ^ kPythonEntry : frame);
+  // `instruction`: the address of the one that runs. `entry`: the loop was entered with this one.
+  void add_python_function(uintptr_t instruction, bool entry) {
+    add_python(instruction | uint64_t{entry} << kPythonEntryShift);
     if (fits_) python_[header_] += uint64_t{1} << kPythonCountShift;
   }
   // All of the walk was such steps.
@@ -126,6 +131,7 @@ class WalkDraft {
   unsigned python_count() const { return python_count_; }
   const uint64_t* python() const { return python_; }
   unsigned before_python() const { return before_python_; }  // words that lead to the first loop
+  uint64_t code_deaths() const { return code_deaths_; }      // as long as these the functions hold
 
  private:
   enum class Rbp : uint8_t { kFirst, kSaved, kKnown };
@@ -160,6 +166,7 @@ class WalkDraft {
   uintptr_t slot_ = 0;
   uintptr_t saved_ = 0;
   Rbp rbp_ = Rbp::kFirst;
+  uint64_t code_deaths_ = 0;
   unsigned python_count_ = 0;
   unsigned before_python_ = 0;
   unsigned header_ = 0;

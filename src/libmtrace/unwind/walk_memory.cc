@@ -23,7 +23,12 @@ WalkMemory::Known WalkMemory::in_second_place(Area& area, uint64_t number, uintp
                                               uintptr_t sp, uintptr_t fp) {
   Known known;
   const Registers from = {pc, sp, fp};
-  if (!same(*area.at(number), pc, from, known)) return through_python(area, number, from);
+  for (const uint64_t post : {number ^ 1, number}) {
+    if (area.at(post)->pc != (pc ^ kSignpost)) continue;
+    known = through_python(area, post, from);
+    if (known.stack != 0) return known;
+  }
+  if (!same(*area.at(number), pc, from, known)) return {};
   // What is asked for most is to stand first, where a walk of long ago may.
   if (++area.hits % 16 == 0) exchange(area, number, number ^ 1);
   return known;

@@ -98,15 +98,17 @@ class WalkMemory {
   // Walks through Python's evaluation loop (python_walks.cc) have two records. A signpost has the
   // words that lead to the loop; with them the same, the functions that it runs can be read, and
   // their instructions tell where the record of the walk is. That one has the other words, and
-  // holds only with the signpost in the state that it names.
+  // holds only with the signpost in the state that it names, and until a code object is freed.
   static constexpr uintptr_t kSignpost = uintptr_t{1} << 54;  // both by their pc, below the form
   static constexpr uintptr_t kThroughPython = uintptr_t{1} << 53;
   static_assert(kThroughPython > kKeyEnd && kSignpost < uintptr_t{1} << kFormShift);
   static constexpr unsigned kPythonShift = 9;  // in a shape: words of Python, behind the others
+  static constexpr unsigned kPythonHead = 2;   // of a walk: the signpost's state, deaths
   static constexpr uint32_t kPythonCount = 63;
-  static Known through_python(Area& area, uint64_t number, const Registers& from);
-  static bool same_functions(const PythonRuntime& python, const Record& record, uint64_t state,
-                             const Registers& from);
+  static Known through_python(Area& area, uint64_t post, const Registers& from);
+  static bool same_through(const Record& record, uint64_t post_state, uint64_t deaths,
+                           const Registers& from, Known& known);
+  static bool same_functions(const Record& record, uint64_t state, const Registers& from);
   static uint64_t python_place(const Area& area, uint64_t number, const Registers& from,
                                uint64_t header);
   static uint64_t signpost(Area& area, uint64_t first, const WalkDraft& draft,
@@ -129,18 +131,23 @@ class WalkMemory {
   static_assert(offsetof(Record, words) == 48);
 
   // Whether the record is of this walk, of which `pc` has the form, too: then what it knows.
-  template <uintptr_t kMark = 0, typename From>
+  template <typename From>
   [[gnu::always_inline]] static bool same(const Record& record, uintptr_t pc, From at,
                                           Known& known) {
-    const uintptr_t first = Registers(at).sp;
     const uint64_t state = load(record.state);
     compiler_barrier();
     // Nothing is known of libraries that came or went since.
-    const uint64_t other = (record.pc ^ pc ^ kMark) | (record.sp ^ first) |
+    const uint64_t other = (record.pc ^ pc) | (record.sp ^ Registers(at).sp) |
                            (static_cast<uint32_t>(state) ^ unload_epoch());
     if (__builtin_expect(other != 0, 0)) return false;
-    // From here on sp is one of this thread's own stack, and so are the words.
-    const auto* const sp = reinterpret_cast<const uintptr_t*>(first);
+    return same_words(record, state, at, known);
+  }
+  // The rest of that, of one of the same stack pointer: from there on it is one of this thread's
+  // own stack, and so are the words.
+  template <typename From>
+  [[gnu::always_inline]] static bool same_words(const Record& record, uint64_t state, From at,
+                                                Known& known) {
+    const auto* const sp = reinterpret_cast<const uintptr_t*>(Registers(at).sp);
     const uint32_t shape = record.shape;
     if ((shape & kUsesFp) != 0 && record.fp != Registers(at).fp) return false;
     uint64_t difference = 0;
@@ -172,7 +179,7 @@ class WalkMemory {
     const StackWord* words;
     unsigned count;
     uintptr_t beyond;
-    const uint64_t* python;  // words of Python: of a walk, the signpost's state and the draft's
+    const uint64_t* python;  // words of Python: of a walk, kPythonHead ones and the draft's
     unsigned python_count;
     uint32_t stack;
     void* record;
@@ -188,12 +195,13 @@ class WalkMemory {
   // Its pages cost nothing until they are touched.
   struct alignas(64) Area {
     uint64_t telling[1u << kTellingLog2];
-    uint32_t hits;     // since the last look
-    uint32_t unasked;  // walks for which nothing will be asked
-    uint32_t rest;     // how many the last time
-    uint32_t stride;   // bytes of a record
-    uint32_t mask;     // number of records in use - 1
-    uint32_t most;     // records
+    uint16_t lately[kMostRecords];  // by signpost: the walk beyond it that was known last
+    uint32_t hits;                  // since the last look
+    uint32_t unasked;               // walks for which nothing will be asked
+    uint32_t rest;                  // how many the last time
+    uint32_t stride;                // bytes of a record
+    uint32_t mask;                  // number of records in use - 1
+    uint32_t most;                  // records
     uint32_t written;
 
     static uint64_t start_of_hash(uintptr_t pc, uintptr_t sp) {

@@ -146,6 +146,7 @@ TEST(PythonLayout, IsThatOfTheHeaders) {
   expect("sizeof(PyASCIIObject)", layout.text_ascii);
   expect("sizeof(PyCompactUnicodeObject)", layout.text_other);
   expect("offsetof(PyObject, ob_type)", unwind::kPythonType);
+  expect("offsetof(PyTypeObject, tp_dealloc)", unwind::kPythonTypeFree);
   expect("offsetof(PyVarObject, ob_size)", unwind::kPythonSize);
   expect("offsetof(PyASCIIObject, length)", unwind::kPythonSize);
   expect("offsetof(PyASCIIObject, state)", unwind::kPythonTextState);
