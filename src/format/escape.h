@@ -35,6 +35,19 @@ constexpr size_t utf8_length(const unsigned char* s, size_t size) {
   return length;
 }
 
+// How many bytes at the beginning of the text are ASCII characters that stand for themselves.
+constexpr size_t plain_bytes(const char* text, size_t size, const char* reserved) {
+  size_t plain = 0;
+  for (; plain < size; ++plain) {
+    const auto byte = static_cast<unsigned char>(text[plain]);
+    if (byte < 0x20 || byte >= 0x7f || byte == '\\') break;
+    const char* r = reserved;
+    while (*r != '\0' && *r != text[plain]) ++r;
+    if (*r != '\0') break;
+  }
+  return plain;
+}
+
 // Calls put(text, size) for each unit of the escaped form: a character or an escape, at most 4
 // bytes. Units must not be split.
 template <typename Put>

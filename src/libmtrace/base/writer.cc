@@ -24,7 +24,10 @@ Writer& Writer::bytes_in_pieces(const char* s, size_t size) {
 }
 
 Writer& Writer::escaped(const char* s, size_t size, const char* reserved) {
-  format::escape(s, size, reserved, [this](const char* unit, size_t length) {
+  // Most names need none.
+  const size_t plain = format::plain_bytes(s, size, reserved);
+  bytes(s, plain);
+  format::escape(s + plain, size - plain, reserved, [this](const char* unit, size_t length) {
     // Half an escape would be read as something else.
     if (fd_ < 0 && capacity_ - used_ <= length && error_ == 0) error_ = -ENOBUFS;
     bytes(unit, length);

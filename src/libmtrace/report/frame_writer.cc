@@ -109,13 +109,18 @@ void FrameLines::write(Writer& out, uintptr_t address, uint32_t retired, ModuleS
     out.bytes(line.text, line.size);
     return;
   }
-  const unwind::Module* module = write_frame(out, address, retired, modules);
   Writer text(line.text, sizeof line.text);
-  put_frame(text, address, module, false);
+  const unwind::Module* const module = write_frame(text, address, retired, modules);
   line.size = static_cast<uint32_t>(text.size());
   line.address = address;
   line.retired = retired;
-  line.module = text.finish() == 0 ? module : nullptr;
+  line.module = nullptr;
+  if (text.finish() != 0) {
+    write_frame(out, address, retired, modules);
+    return;
+  }
+  line.module = module;
+  out.bytes(line.text, line.size);
 }
 
 // A frame means the same always. To find its line takes long in a large function.

@@ -54,6 +54,8 @@ TEST(Writer, EscapesWhatCouldForgeALine) {
   EXPECT_EQ(escaped("a\tb\nc\\\x7f", ""), "a\\x09b\\x0ac\\\\\\x7f");
   EXPECT_EQ(escaped("\xc3\x28\xff\xed\xa0\x80", ""), "\\xc3(\\xff\\xed\\xa0\\x80");
   EXPECT_EQ(escaped("lib#2", format::kReservedModule), "lib\\x232");
+  EXPECT_EQ(escaped("/usr/lib/a#\\b#c", format::kReservedModule), "/usr/lib/a\\x23\\\\b\\x23c");
+  EXPECT_EQ(escaped("~\x7f", ""), "~\\x7f");
   EXPECT_EQ(escaped("a b'", format::kReservedArgument), "a\\x20b\\x27");
 }
 
