@@ -47,7 +47,8 @@ __attribute__((noinline)) uint32_t walk_noted(const unwind::Registers& caller, u
   const unwind::Walk walk = unwind::walk_and_note(frames, g_depth, draft);
   if (__builtin_expect(modules_changed(), 0)) retire_unloaded();
   const uint32_t stack = intern(walk, frames, slot, form);
-  g_known_walks[slot].remember(draft, g_depth, stack, &g_ledger.stacks.record(stack), form);
+  ledger::CounterSet& set = g_ledger.stacks.counting(g_ledger.stacks.record(stack), slot).set;
+  g_known_walks[slot].remember(draft, g_depth, stack, &set, form);
   return stack;
 }
 

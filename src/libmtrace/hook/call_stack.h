@@ -23,10 +23,11 @@ namespace mtrace::hook {
 uint32_t walk_to_stack(const unwind::Registers& caller, uint32_t slot, uint64_t form);
 uint32_t walk_to_stack(unwind::Caller caller, uint32_t slot, uint64_t form);
 
-// A stack and its record.
+// A stack and the set of counters that is the thread's own, if it has one; otherwise another of the
+// stack's. (The second thread of a stack would else read a line that the first one writes.)
 struct FoundStack {
   uint32_t index;
-  ledger::StackRecord& record;
+  ledger::CounterSet& set;
 };
 
 // The same for a thread with a slot, of the form in its state, which it takes: without a walk where
@@ -35,12 +36,12 @@ struct FoundStack {
   unwind::WalkMemory::Known known;
   if (self.walks->find(caller, known, self.form)) [[likely]] {
     self.form = 0;
-    return {known.stack, *static_cast<ledger::StackRecord*>(known.record)};
+    return {known.stack, *static_cast<ledger::CounterSet*>(known.counters)};
   }
   const uint64_t form = self.form;
   self.form = 0;
   const uint32_t walked = walk_to_stack(caller, self.slot, form);
-  return {walked, ledger::g_ledger.stacks.record(walked)};
+  return {walked, ledger::g_ledger.stacks.record(walked).own};
 }
 
 // Return addresses kept of each stack, 1 to format::kMaxDepth. Before the first allocation.

@@ -126,10 +126,11 @@ MTRACE_REALIGN void* exact_malloc(size_t size) {
   if (!g_ledger.blocks.put_small(*word, address, held)) [[unlikely]]
     return enter_unplaced_malloc(block);
   const uint64_t slack = slack_of(block, size);
-  ledger::CounterSet* own = &stack.record.own;
+  ledger::CounterSet* own = &stack.set;
   if (!g_ledger.peak.is_own_and_aside(*own, self.ownership)) [[unlikely]] {
-    own = own_set_slowly(self, stack.record);
-    if (own == nullptr) return counted_apart(self, stack.record, block, size, slack);
+    ledger::StackRecord& record = g_ledger.stacks.record(stack.index);
+    own = own_set_slowly(self, record);
+    if (own == nullptr) return counted_apart(self, record, block, size, slack);
   }
   book_allocation_own(self, *own, {size, 1, slack});
   set_counted(self, block, {word, held, own});

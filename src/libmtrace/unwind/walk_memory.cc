@@ -142,7 +142,7 @@ void WalkMemory::write(Area& area, uint64_t first, const Content& content) {
   record.sp = content.from.sp;
   record.fp = content.from.fp;
   record.stack = content.stack;
-  record.record = content.record;
+  record.counters = content.counters;
   record.shape = static_cast<uint32_t>(content.beyond) << kBeyondShift |
                  content.python_count << kPythonShift | (draft.uses_fp() ? kUsesFp : 0) | count;
   for (unsigned i = 0; i < count; ++i) {

@@ -30,7 +30,7 @@ class WalkMemory {
   // What remember() was given for a walk.
   struct Known {
     uint32_t stack;  // 0: the walk has to be gone
-    void* record;
+    void* counters;
   };
   // For the walk that begins at `from`, Registers or a Caller. False: it has to be gone. Walks of
   // different forms, numbers from bit kFormShift on, are different walks.
@@ -58,7 +58,7 @@ class WalkMemory {
 
   // The walk led to `stack` (not 0), whose record that is. Takes memory of the kernel's at first;
   // `depth` tells how much.
-  void remember(const WalkDraft& draft, unsigned depth, uint32_t stack, void* record = nullptr,
+  void remember(const WalkDraft& draft, unsigned depth, uint32_t stack, void* counters = nullptr,
                 uintptr_t form = 0);
 
   // No walk is known any more. By the thread that takes the memory over, and before walks are of
@@ -125,7 +125,7 @@ class WalkMemory {
     uint32_t stack;
     uint32_t shape;
     uintptr_t fp;
-    void* record;
+    void* counters;
     StackWord words[];
   };
   static_assert(offsetof(Record, words) == 48);
@@ -162,7 +162,7 @@ class WalkMemory {
       difference |= word[2].difference(sp);
     }
     const uintptr_t beyond = sp[static_cast<intptr_t>(shape >> kBeyondShift) - 1];
-    known = {record.stack, record.record};
+    known = {record.stack, record.counters};
     compiler_barrier();
     return difference == 0 && beyond - 1 < kKeyEnd - 1 && load(record.state) == state;
   }
@@ -182,7 +182,7 @@ class WalkMemory {
     const uint64_t* python;  // words of Python: of a walk, kPythonHead ones and the draft's
     unsigned python_count;
     uint32_t stack;
-    void* record;
+    void* counters;
   };
 
   // A telling word, by a hash of pc, stack pointer and what those before it hold: its distance from
