@@ -37,6 +37,7 @@ enum class EventCode : uint8_t {
   kMemory = 12,
   kLost = 13,
   kEnd = 14,
+  kFork = 15,
   kAllocation = 0x10,
   kFree = 0x20,
   kUnknownFree = 0x30,
@@ -74,12 +75,15 @@ inline constexpr char kEventsParent[] = "parent";
 inline constexpr char kEventsParentLog[] = "parent-log";
 inline constexpr char kEventsParentTime[] =
     "parent-time";  // nanoseconds since 1970; so is the next
+inline constexpr char kEventsParentFork[] = "parent-fork";      // its number
+inline constexpr char kEventsParentEvents[] = "parent-events";  // "TID:EVENTS TID:EVENTS ..."
+inline constexpr char kEventsInherited[] = "inherited";         // "BYTES BLOCKS"
 inline constexpr char kEventsStarted[] = "started";
 inline constexpr char kEventsProcessStarted[] = "process-started";
 inline constexpr char kEventsLibrary[] = "library";
 inline constexpr char kEventsHost[] = "host";
 inline constexpr char kEventsBootId[] = "boot-id";
 inline constexpr char kEventsLeftOut[] = "left-out";  // blocks that are only counted, as a text
-inline constexpr char kEventsClock[] = "clock";  // tsc or monotonic
+inline constexpr char kEventsClock[] = "clock";       // tsc or monotonic
 
 }  // namespace mtrace::format

@@ -45,9 +45,10 @@ enum class EventRecord : uint8_t {
   kNote = 18,    // length, 0; text
   kStack = 19,   // a: EventStackFacts; bits 0 to 43: index; addresses of frames, innermost first
   kModule = 20,  // a: number; base, generation; length of build-id, of path; both as bytes
-  kPython = 21,  // a: frame (format/python.h); bits 0 to 43: number of its source file, a kModule of
-                 // generation 0; offset, line; length of the function's name, 0; name
-  kLast = kPython,
+  kPython = 21,  // a: frame (format/python.h); bits 0 to 43: number of its source file, a kModule
+                 // of generation 0; offset, line; length of the function's name, 0; name
+  kFork = 22,  // bits 0 to 43: the number of the fork in this process, from 1
+  kLast = kFork,
 };
 inline constexpr uint64_t kEventLowBits = (uint64_t{1} << 44) - 1;
 inline constexpr unsigned kEventCallShift = 44;
@@ -55,8 +56,8 @@ inline constexpr unsigned kEventKindShift = 48;
 inline constexpr unsigned kEventLapShift = 56;
 
 // Of kStack: in `a`, from the lowest bit. A frame is the number of its module + 1 in the highest 16
-// bits, 0: none, and its ELF address, or address or Python's frame, in 48, extended by their highest
-// bit if there is no module.
+// bits, 0: none, and its ELF address, or address or Python's frame, in 48, extended by their
+// highest bit if there is no module.
 struct EventStackFacts {
   uint8_t depth;
   uint8_t kind;  // index into EventRingHeader::kinds, from 1; 0: heap
@@ -80,6 +81,14 @@ struct alignas(64) EventRing {
   alignas(64) EventUnit units[kEventUnits];
 };
 
+// A thread of the parent at the fork: how many events it had written to its log by then, as the
+// child's copy of its memory has it.
+struct EventThreadAtFork {
+  uint32_t tid;  // 0: all without a ring of their own
+  uint32_t unused;
+  uint64_t events;
+};
+
 enum class EventsState : uint32_t {
   kRunning = 0,
   kEnded = 1,     // the process has ended, or the events have: by its exit,
@@ -98,10 +107,10 @@ struct EventRingHeader {
   uint64_t zero_stamp;  // read at the same moment: a stamp,
   uint64_t zero_real;   // and nanoseconds since 1970
   uint64_t parent_time;  // nanoseconds since 1970: the fork
-  uint32_t cull;        // milliseconds: blocks that live shorter are left out of the log; 0: none
-  uint32_t rings_used;  // rings with numbers below this may hold something
-  EventsState state;    // by the program
-  uint32_t drop;        // 1: the program never waits
+  uint32_t cull;         // milliseconds: blocks that live shorter are left out of the log; 0: none
+  uint32_t rings_used;   // rings with numbers below this may hold something
+  EventsState state;     // by the program
+  uint32_t drop;         // 1: the program never waits
   // The writer waits on `bell`, if `sleeping`, and the program on `taken`, if `waiting`.
   uint32_t bell;
   uint32_t sleeping;
@@ -120,11 +129,19 @@ struct EventRingHeader {
   char boot_id[40];
   char kinds[31][32];  // names of kinds, from index 1
   char parent_log[4096];
-  char log[4096];           // what the writer has opened
+  char log[4096];  // what the writer has opened
+  // Of a fork's child:
+  uint32_t parent_fork;      // number of the fork in the parent's log; 0: not told of there
+  uint32_t threads_at_fork;  // so many are known below
+  uint32_t knows_inherited;  // 1: the next two are what the tables inherited
+  uint32_t unused;
+  uint64_t inherited_bytes;
+  uint64_t inherited_blocks;
+  EventThreadAtFork at_fork[4104];
   uint32_t command_length;  // of the command line, which follows
   char command[64 * 1024];
 };
-inline constexpr uint64_t kEventHeaderBytes = 128 * 1024;
+inline constexpr uint64_t kEventHeaderBytes = 192 * 1024;
 static_assert(sizeof(EventRingHeader) <= kEventHeaderBytes);
 inline constexpr uint64_t kEventRingBytes = 68 * 1024;  // a ring, in whole pages
 static_assert(sizeof(EventRing) <= kEventRingBytes);

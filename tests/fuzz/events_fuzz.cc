@@ -1,5 +1,6 @@
 // The reader of event logs, the replay, and the reader of rings, on damaged input. The first byte
-// says what the rest is: a file; the content of a chunk, in a file whose frames are whole; a ring.
+// says what the rest is: a file; the content of a chunk, in a file whose frames are whole; a ring;
+// the same as the chunk, for counts of blocks that are left out, after stacks that they name.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -13,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "events/chunk_writer.h"
 #include "events/column.h"
 #include "events/event_log.h"
 #include "events/live_blocks.h"
@@ -40,6 +42,15 @@ std::string header() {
   head.put_text(format::kEventsStarted);
   head.put_text("1700000000000000000");
   return std::string(head.bytes());
+}
+
+// A chunk with two stacks and an event.
+std::string stacks() {
+  events::ChunkWriter chunk;
+  chunk.define_stack(1, {"", "malloc", false, 0, {{0, 0x1234}}});
+  chunk.define_stack(2, {"", "calloc", true, 0, {{0, 0x1234}, {0, 0x5678}}});
+  chunk.begin(format::EventCode::kStart, 0, 10, 0);
+  return chunk.finish();
 }
 
 void read_log(std::string_view bytes) {
@@ -91,10 +102,13 @@ void read_ring(std::string_view bytes) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   const std::string_view rest(reinterpret_cast<const char*>(data + 1), size - 1);
-  if (data[0] % 3 == 0) read_log(rest);
-  if (data[0] % 3 == 1) {
+  if (data[0] % 4 == 0) read_log(rest);
+  if (data[0] % 4 == 1) {
     read_log(frame(header()) + frame(format::kEventChunkMark + std::string(rest)));
   }
-  if (data[0] % 3 == 2) read_ring(rest);
+  if (data[0] % 4 == 2) read_ring(rest);
+  if (data[0] % 4 == 3) {
+    read_log(frame(header()) + frame(stacks()) + frame(format::kLeftOutMark + std::string(rest)));
+  }
   return 0;
 }

@@ -76,6 +76,9 @@ class Replay {
       const auto moving = moving_.at(line.thread);
       if (!moving.block.stack.empty()) put(line, moving.address, moving.block);
       moving_.erase(line.thread);
+    } else if (line.event == "inherited") {
+      begin(line);
+      ++inherited;
     } else if (is_realloc(line.event) && line.stack.empty()) {
       end_moving(line, line.address);  // realloc that freed
     } else if (is_realloc(line.event)) {
@@ -99,6 +102,7 @@ class Replay {
   long events = 0;
   long conflicts = 0;
   long unknown_frees = 0;
+  long inherited = 0;  // blocks
 
  private:
   struct Block {
@@ -356,6 +360,110 @@ TEST_F(EventsTest, OfAChildNameItsParents) {
     EXPECT_GT(replay.events, 300);
   }
   EXPECT_EQ(children, 2);
+}
+
+// The logs that a run of event_forks made, but the first process's.
+std::vector<pid_t> children_in(const std::string& directory, pid_t first) {
+  std::vector<pid_t> found;
+  for (const auto& entry : fs::directory_iterator(directory)) {
+    const std::string name = entry.path().filename();
+    if (!name.ends_with(".events")) continue;
+    const pid_t pid = std::stoi(name.substr(name.rfind('-') + 1));
+    if (pid != first) found.push_back(pid);
+  }
+  return found;
+}
+
+// The threads of the parent wait while it forks. A child's log begins with what lived in its
+// parent, and each of its reports is what the log says, to the byte, stack by stack; a
+// grandchild's, too.
+TEST_F(EventsTest, OfAChildBeginWithWhatItInherited) {
+  Command command = logged({program("event_forks"), "2", "quiet"});
+  command.env["MTRACE_ENTRIES"] = "all";
+  const Result result = run(command);
+  ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
+  const std::vector<pid_t> children = children_in(out(), result.pid);
+  ASSERT_EQ(children.size(), 4u);
+  for (const pid_t child : children) {
+    const std::string path = log_of("event_forks", child);
+    const std::vector<Memlog> reports = logs_of(child);
+    Replay replay;
+    size_t next = 0;
+    for (const Line& line : lines(path)) {
+      replay.apply(line);
+      if (line.event != "report" || next == 2) continue;
+      const Memlog& report = reports.at(next++);
+      EXPECT_EQ(replay.total, report.amount("live")) << report.path;
+      for (const auto& [stack, live] : live_of(report)) {
+        EXPECT_EQ(replay.stacks[stack].bytes, live.bytes) << report.path << " stack=" << stack;
+      }
+      const Memlog made = made_at(path, static_cast<int>(next));
+      for (const char* key : {"inherited", "live", "delta"}) {
+        EXPECT_EQ(made.amount(key), report.amount(key)) << key;
+      }
+      const std::map<std::string, Amount> live = live_of(made);
+      for (const auto& [stack, amount] : live_of(report)) {
+        if (amount.bytes == 0) continue;
+        EXPECT_EQ(live.count(stack) != 0 ? live.at(stack) : Amount(), amount) << stack;
+      }
+    }
+    EXPECT_EQ(next, 2u);
+    EXPECT_GT(replay.inherited, 100);
+    EXPECT_EQ(replay.inherited, reports[0].amount("inherited").blocks);
+    EXPECT_EQ(replay.conflicts + replay.unknown_frees, 0);
+  }
+}
+
+// Six threads allocate while their process forks. Of each that was inside an allocation then, which
+// the report counts, the log may have a block more or less.
+TEST_F(EventsTest, OfAChildOfAStormDifferByWhatWasInFlight) {
+  const Result result = run(logged({program("event_forks"), "4"}));
+  ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
+  for (const pid_t child : children_in(out(), result.pid)) {
+    Replay replay;
+    for (const Line& line : lines(log_of("event_forks", child))) {
+      if (line.event == "inherited") replay.apply(line);
+    }
+    const Memlog first = logs_of(child).front();
+    const std::string lost = first.get("lost");
+    const int64_t in_flight = std::stoll(lost.substr(lost.find("inflight=") + 9));
+    EXPECT_GT(replay.inherited, 100);
+    EXPECT_LE(std::abs(replay.inherited - first.amount("inherited").blocks), in_flight)
+        << first.path;
+  }
+}
+
+// Without its parent's log, a child's says what it does not know, in every view.
+TEST_F(EventsTest, OfAChildSayWhatTheyDoNotKnow) {
+  const Result result = run(logged({program("event_forks"), "1", "quiet"}));
+  ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
+  const std::string parent = log_of("event_forks", result.pid);
+  const std::string missing = "blocks from before the fork are unknown: " + parent +
+                              ": the log of the parent process is not there";
+  fs::rename(parent, temp() + "/elsewhere.events");
+  std::set<std::string> inherited;
+  const std::vector<pid_t> children = children_in(out(), result.pid);
+  for (const pid_t child : children) {
+    const std::string path = log_of("event_forks", child);
+    const Result events = memlog({"events", "--no-resolve", path});
+    EXPECT_TRUE(events.exited(0)) << events.how();
+    const Result query = memlog(
+        {"sql", "--format", "csv", "select count(*) from events where kind = 'inherited'", path});
+    EXPECT_EQ(events.err, "memlog: " + path + ": " + missing + "\n");
+    EXPECT_EQ(query.err, events.err);
+    inherited.insert(lines_of(query.out).at(1));
+    const std::string made = out() + '/' + lines_of(memlog({"report", "--from", path}).out).at(0);
+    EXPECT_NE(read_file(made).find("# note: " + missing), std::string::npos);
+    fs::remove(made);
+  }
+  // The grandchild has what its parent allocated in its own time.
+  EXPECT_EQ(inherited.size(), 2u);
+  EXPECT_TRUE(inherited.contains("0"));
+  // A log of another process is none, also under the name.
+  fs::copy(log_of("event_forks", children[0]), parent);
+  const Result events = memlog({"events", "--no-resolve", log_of("event_forks", children[1])});
+  EXPECT_NE(events.err.find(": this is the log of another process"), std::string::npos)
+      << events.err;
 }
 
 TEST_F(EventsTest, SurviveAKillAtAnyMoment) {

@@ -37,6 +37,7 @@ constexpr size_t kKnownBytes = kFrameBytes + kStacks + kMostModules;
 uint64_t* g_known_frames = nullptr;
 uint8_t* g_known_stacks = nullptr;
 uint8_t* g_known_modules = nullptr;
+uint32_t g_forks = 0;  // of the present log
 
 uint64_t address_bits(const void* address) { return reinterpret_cast<uintptr_t>(address) >> 3; }
 uint64_t place_word(const Block& block) {
@@ -150,6 +151,7 @@ void put_mark(EventRecord kind, uint32_t ring, uint64_t low) {
 }  // namespace
 
 bool begin_log() {
+  g_forks = 0;
   if (g_known_frames != nullptr) sys::unmap_memory(g_known_frames, kKnownBytes);
   g_known_frames = static_cast<uint64_t*>(sys::map_sparse_memory(kKnownBytes));
   if (g_known_frames == nullptr) return false;
@@ -233,7 +235,17 @@ void remapped(uint32_t slot, uintptr_t old_start, uint64_t old_bytes, uintptr_t 
 
 void thread_begins(uint32_t slot, uint32_t tid) {
   const uint32_t ring = ring_of(slot);
-  if (ring != kNoRing) put_mark(EventRecord::kThread, ring, tid);
+  if (ring == kNoRing) return;
+  count_thread(ring, tid);
+  put_mark(EventRecord::kThread, ring, tid);
+}
+
+uint32_t fork_begins(uint32_t slot) {
+  const uint32_t number = fetch_add(g_forks, 1u) + 1;
+  Record record(ring_of(slot), 1, true);
+  if (!record) return 0;
+  record.commit(EventRecord::kFork, number);
+  return number;
 }
 
 void recording(bool on) { put_mark(on ? EventRecord::kStart : EventRecord::kStop, kNoRing, 0); }

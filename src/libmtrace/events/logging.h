@@ -41,6 +41,9 @@ void remapped(uint32_t slot, uintptr_t old_start, uint64_t old_bytes, uintptr_t 
               uint64_t bytes, uint32_t stack);
 
 void thread_begins(uint32_t slot, uint32_t tid);
+// In the thread that forks, before it does. Returns the number of the fork; 0: there was no room to
+// tell of it.
+uint32_t fork_begins(uint32_t slot);
 void recording(bool on);
 // `label` may be nullptr.
 void reported(uint32_t seq, const char* label);

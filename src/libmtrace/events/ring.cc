@@ -1,6 +1,7 @@
 #include "events/ring.h"
 
 #include <cstring>
+#include <type_traits>
 
 #include "base/file.h"
 #include "base/process.h"
@@ -18,6 +19,11 @@ namespace {
 
 constexpr uint64_t kLongestWait = 1'000'000'000u;  // nanoseconds, for the writer
 constexpr unsigned kTurns = 1000;                  // times to yield for the ring of all
+
+// What each ring got, in memory that the child of a fork has a copy of: the rings themselves go on
+// with the parent.
+format::EventThreadAtFork* g_counts = nullptr;
+constexpr size_t kMostCounts = std::extent_v<decltype(EventRingHeader::at_fork)>;
 
 uint32_t g_rings = 0;  // not the header's: anybody can write there
 uint32_t g_shared_turn = 0;
@@ -84,6 +90,13 @@ bool take_turn() {
   return false;
 }
 
+bool make_counts() {
+  if (g_counts != nullptr) return true;
+  g_counts = static_cast<format::EventThreadAtFork*>(
+      sys::map_memory(kMostCounts * sizeof(format::EventThreadAtFork)));
+  return g_counts != nullptr;
+}
+
 }  // namespace
 
 uint64_t ring_file_size(uint32_t rings) {
@@ -91,6 +104,7 @@ uint64_t ring_file_size(uint32_t rings) {
 }
 
 bool map_rings(int fd, uint32_t rings) {
+  if (!make_counts()) return false;
   void* const memory = sys::map_shared_file(fd, ring_file_size(rings));
   if (memory == nullptr) return false;
   g_header = static_cast<EventRingHeader*>(memory);
@@ -98,6 +112,24 @@ bool map_rings(int fd, uint32_t rings) {
   g_header->rings = rings;
   g_header->rings_used = 1;
   return true;
+}
+
+void count_anew(EventRingHeader& header, bool child) {
+  for (size_t i = 0; i < kMostCounts; ++i) {
+    if (g_counts[i].events == 0) continue;
+    if (child) header.at_fork[header.threads_at_fork++] = g_counts[i];
+    g_counts[i] = {};
+  }
+}
+
+// The kernel may give a thread the number of one that is gone: what that one did is then no part of
+// what the new one has done.
+void count_thread(uint32_t ring, uint32_t tid) {
+  const uint32_t used = load(g_header->rings_used);
+  for (uint32_t i = 1; i < used && i < g_rings; ++i) {
+    if (g_counts[i].tid == tid) g_counts[i] = {};
+  }
+  g_counts[ring] = {tid, 0, 0};
 }
 
 void leave_rings() {
@@ -123,7 +155,7 @@ uint32_t ring_of(uint32_t slot) {
   return slot;
 }
 
-Record::Record(uint32_t ring, unsigned units, bool marks) {
+Record::Record(uint32_t ring, unsigned units, bool marks) : number_(ring) {
   if (ring != kNoRing) [[likely]] {
     ring_ = &ring_at(ring);
     reserve(units, marks);
@@ -191,6 +223,7 @@ void Record::commit(EventRecord kind, uint64_t low, unsigned call) {
   EventUnit& first = unit(0);
   first.a = stamp_;
   store_release(first.b, word_of(kind, low, call, at_));
+  add_own(g_counts[number_].events, uint64_t{1});
 }
 
 void Record::commit_facts(EventRecord kind, uint64_t low, uint64_t facts) {

@@ -30,6 +30,12 @@ void leave_rings();
 // After leave_rings(): gives the memory back.
 void unmap_rings();
 
+// Forgets how many events each ring got: the log is a new one. `child`: after these were stored in
+// `header`, for the reader of a fork's child, whose copy of them is from the moment of the fork.
+void count_anew(format::EventRingHeader& header, bool child);
+// The ring is another thread's from now on.
+void count_thread(uint32_t ring, uint32_t tid);
+
 // The ring of a slot of the ledger. kNoRing: it has none, and there is a turn to wait for.
 inline constexpr uint32_t kNoRing = 0;
 uint32_t ring_of(uint32_t slot);
@@ -57,6 +63,7 @@ class Record {
   void reserve(unsigned units, bool marks);
 
   EventRing* ring_ = nullptr;
+  uint32_t number_;  // of the ring
   uint64_t at_ = 0;
   uint64_t stamp_ = 0;
   bool shared_ = false;

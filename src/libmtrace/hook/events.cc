@@ -65,13 +65,14 @@ void resume_events() {
   if (start_log() == nullptr) settle(settled_to_record());
 }
 
-void await_event_log() {
+void log_fork() {
   if (!events::logs()) return;
   report::await_event_log(nullptr);
   report::note_fork();
+  t_thread.fork = events::fork_begins(t_thread.slot);
 }
 
-void leave_parents_events() { report::leave_event_writer(); }
+void leave_parents_events(bool told) { report::leave_event_writer(told ? t_thread.fork : 0); }
 
 void begin_childs_events() {
   if (!events::logs()) return;

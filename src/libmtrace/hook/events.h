@@ -14,10 +14,12 @@ void end_events(format::EventsState how);
 // After an exec that failed: begins another log.
 void resume_events();
 
-// Before a fork: waits until the log has a name, for the child to tell.
-void await_event_log();
+// In the thread that forks, before it does: waits until the log has a name, for the child to tell,
+// and logs the fork.
+void log_fork();
 // In the child of a fork, before anything there could be logged: nothing of it gets to the parent.
-void leave_parents_events();
+// `told`: log_fork() came before this fork. Only the first call counts.
+void leave_parents_events(bool told);
 // Then, once the child is set up.
 void begin_childs_events();
 

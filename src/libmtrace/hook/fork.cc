@@ -127,7 +127,7 @@ void after_fork() {
   report::resolver_after_fork();
   report::output_after_fork();
   report::status_after_fork(report::g_host.pid);
-  leave_parents_events();
+  leave_parents_events(false);
   if (set_tables_up(pid)) {
     begin_reporting();
     begin_childs_events();
@@ -200,7 +200,7 @@ void go_quiet(const char* why) {
 }
 
 void prepare_fork() {
-  await_event_log();
+  log_fork();
   store(g_has_forked, true);
   // In a moment the slots may be those of the parent, which goes on.
   t_thread.forks_inside =
@@ -210,7 +210,7 @@ void prepare_fork() {
 // A signal handler that forks may have interrupted malloc: the child then goes on with what was
 // begun, past the look whether it is one, and would write into its parent's file.
 void leave_parents_tables() {
-  if (report::g_host.pid != sys::process_id()) leave_parents_events();
+  if (report::g_host.pid != sys::process_id()) leave_parents_events(true);
   const format::LedgerHeader* header = sys::g_table_header;
   // A handler of fork that came before this one may have begun the child's own.
   if (header == nullptr || header->pid == sys::process_id() || sys::may_be_filtered()) return;

@@ -31,6 +31,7 @@ struct alignas(64) ThreadState {
   bool asking;         // the allocator for a usable size
   bool drawn;          // until_sample has been
   bool forks_inside;   // the last fork was called inside an operation on the tables
+  uint32_t fork;       // number of the last fork in the event log; 0: not told of there
   size_t requested;    // of an aligned new under way, whose size libstdc++ rounds up
   const void* moving;  // the block of a realloc or delete under way, which may call free by symbol
   // With MTRACE_SAMPLE only.

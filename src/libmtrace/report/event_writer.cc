@@ -8,8 +8,10 @@
 #include "base/spawn.h"
 #include "base/stamp.h"
 #include "base/syscall.h"
+#include "base/table_file.h"
 #include "base/writer.h"
 #include "events/ring.h"
+#include "ledger/ledger.h"
 #include "ledger/thread_slots.h"
 #include "report/host.h"
 #include "report/output.h"
@@ -47,6 +49,8 @@ Run* g_run = nullptr;
 Supervisor g_supervisor;
 char g_parent_log[kPathCapacity];
 uint64_t g_fork_time = 0;  // nanoseconds since 1970
+uint32_t g_parent_fork = 0;
+bool g_left_parents = false;
 EventSettings g_settings;
 
 // Raw system calls only: this process has no thread-local storage of its own.
@@ -112,6 +116,16 @@ void set_place(EventRingHeader& header) {
   Writer(header.place, sizeof header.place).text(inside).put('/').finish();
 }
 
+// Of a fork's child, in its first log only.
+void describe_inheritance(EventRingHeader& header) {
+  events::count_anew(header, g_parent_log[0] != '\0');
+  if (g_parent_log[0] == '\0') return;
+  header.parent_fork = g_parent_fork;
+  header.knows_inherited = sys::g_table_header == nullptr;  // else the tables began anew
+  header.inherited_bytes = ledger::g_ledger.inherited.bytes;
+  header.inherited_blocks = ledger::g_ledger.inherited.blocks;
+}
+
 void describe(EventRingHeader& header) {
   header.pid = g_host.pid;
   header.parent = g_host.parent;
@@ -127,6 +141,7 @@ void describe(EventRingHeader& header) {
   set_text(header.node, g_host.node);
   set_text(header.boot_id, g_host.boot_id);
   set_text(header.parent_log, g_parent_log);
+  describe_inheritance(header);
   const size_t length = g_host.command != nullptr ? strlen(g_host.command) : 0;
   header.command_length =
       static_cast<uint32_t>(length < sizeof header.command ? length : sizeof header.command);
@@ -192,6 +207,7 @@ bool is_open() {
 
 const char* start_event_writer(const EventSettings& settings) {
   g_settings = settings;
+  g_left_parents = false;
   const char* const why = start_writer();
   if (why != nullptr && g_header != nullptr) {
     store(g_header->done, 2u);
@@ -208,8 +224,11 @@ void await_event_log(const char** why) {
   finish_event_writer(EventsState::kEnded, 0);
 }
 
-void leave_event_writer() {
-  if (g_header == nullptr) return;
+void leave_event_writer(uint32_t fork) {
+  if (g_header == nullptr || g_left_parents) return;
+  g_left_parents = true;
+  g_parent_fork = fork;
+  if (fork == 0) g_fork_time = sys::real_time();
   if (g_header->log[0] != '\0') memcpy(g_parent_log, g_header->log, sizeof g_parent_log);
   g_parent_log[sizeof g_parent_log - 1] = '\0';
   g_supervisor.pid = 0;
@@ -220,6 +239,7 @@ bool collect_found_writer(uint32_t pid) { return g_supervisor.collect_found(pid)
 
 void finish_event_writer(EventsState how, uint64_t seconds) {
   if (g_supervisor.pid == 0 || g_header == nullptr) return;
+  g_parent_log[0] = '\0';  // another log of this process begins later
   store_release(g_header->state, how);
   fetch_add(g_header->bell, 1u);
   sys::wake_all(g_header->bell);

@@ -23,8 +23,9 @@ const char* start_event_writer(const EventSettings& settings);
 void await_event_log(const char** why);
 // Before a fork: it is at this moment that the child leaves its parent's log.
 void note_fork();
-// In the child of a fork: leaves what is its parent's. start_event_writer() may follow.
-void leave_event_writer();
+// In the child of a fork: leaves what is its parent's, once. `fork`: its number in the parent's
+// log; 0: not told of there. start_event_writer() may follow.
+void leave_event_writer(uint32_t fork);
 // Whether `pid`, which a wait of the program found, is what waits for the writer; collects it then.
 // Async-signal-safe, in any thread.
 bool collect_found_writer(uint32_t pid);

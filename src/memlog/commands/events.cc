@@ -35,11 +35,13 @@ its values:
   free ADDRESS
 
 calloc, new and the other functions look like malloc; delete looks like free. "free ADDRESS unknown"
-frees a block that was allocated before tracing began. A realloc has two events: realloc-begin, when
-the old address leaves, and realloc, or realloc-failed. Other events are mmap, munmap, mremap,
-thread-begin, thread-end (noticed within a second), note, report, start, stop, resident (bytes of
-the process in memory), lost (events that found no room), left-out (blocks that are only counted:
-ALLOCATIONS BYTES freed=FREES BYTES) and end.
+frees a block that was allocated before tracing began. The log of a forked process begins with the
+blocks that it inherited, "inherited ADDRESS SIZE usable=N stack=ID ...", read from the log of its
+parent in the same directory. A realloc has two events: realloc-begin, when the old address leaves,
+and realloc, or realloc-failed. Other events are mmap, munmap, mremap, thread-begin, thread-end
+(noticed within a second), note, report, start, stop, resident (bytes of the process in memory),
+fork, lost (events that found no room), left-out (blocks that are only counted: ALLOCATIONS BYTES
+freed=FREES BYTES) and end.
 
 With several filters an event must pass all of them. Events without a size, an address, a thread or a
 stack do not pass a filter for it. FILE may be -, standard input.
@@ -177,6 +179,10 @@ class Printer {
 
   // Says what is missing from the log.
   int finish() {
+    if (!log_.missing_inheritance().empty()) {
+      complain(streams_, fmt::format("{}: {}", profile::escaped(log_.path(), ""),
+                                     log_.missing_inheritance()));
+    }
     if (log_.damaged_chunks() != 0) {
       complain(streams_, fmt::format("{}: {} damaged chunks left out",
                                      profile::escaped(log_.path(), ""), log_.damaged_chunks()));

@@ -83,6 +83,7 @@ int run_sql(const Arguments& arguments, const Streams& streams) {
   try {
     if (shell) {
       sql::run_shell(session, [&](const std::string& at) { explain(at, streams); });
+      for (const std::string& remark : sources.remarks()) complain(streams, remark);
       return kGood;
     }
     const sql::Interrupts interrupts(database);
@@ -92,6 +93,7 @@ int run_sql(const Arguments& arguments, const Streams& streams) {
     } else if (!arguments.has("--save")) {
       sql::run_script(session, statement);
     }
+    for (const std::string& remark : sources.remarks()) complain(streams, remark);
     return kGood;
   } catch (const std::exception&) {
     return explain(statement, streams);

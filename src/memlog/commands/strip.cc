@@ -12,6 +12,7 @@
 #include "cli/search_path.h"
 #include "events/culler.h"
 #include "events/event_log.h"
+#include "events/frame_reader.h"
 #include "events/log_file.h"
 #include "events/log_writer.h"
 #include "profile/error.h"
@@ -121,7 +122,7 @@ int run_strip(const Arguments& arguments, const Streams& streams) {
   if (arguments.operands().size() != 1) throw UsageError("strip: give one event log");
   const std::string& place = arguments.value("--output");
   if (place.empty()) throw UsageError("strip: give the new log with --output FILE");
-  events::EventLog log(arguments.operands()[0]);
+  events::EventLog log(std::make_unique<events::FrameReader>(arguments.operands()[0]));
   Wanted wanted(arguments, log);
   events::CullWish wish;
   wish.lifetime = read_lifetime(arguments);

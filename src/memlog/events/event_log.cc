@@ -8,6 +8,7 @@
 
 #include "events/column.h"
 #include "events/frame_reader.h"
+#include "events/inheritance.h"
 #include "events/recent_addresses.h"
 #include "format/event_log.h"
 #include "format/memlog.h"
@@ -24,6 +25,19 @@ constexpr uint32_t kMostNumber = UINT32_MAX;  // of modules, stacks and threads
 
 uint64_t number_of(std::string_view text) {
   return profile::read_unsigned(text, UINT64_MAX).value_or(0);
+}
+
+// "TID:EVENTS TID:EVENTS ..."
+void read_parent_events(EventHeader& header, std::string_view text) {
+  while (!text.empty()) {
+    const size_t end = std::min(text.find(' '), text.size());
+    const std::string_view word = text.substr(0, end);
+    const size_t colon = std::min(word.find(':'), word.size());
+    const uint64_t events = number_of(word.substr(std::min(colon + 1, word.size())));
+    header.parent_events.push_back(
+        {static_cast<uint32_t>(number_of(word.substr(0, colon))), events});
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
 }
 
 void set_key(EventHeader& header, std::string_view key, std::string_view value) {
@@ -45,6 +59,16 @@ void set_key(EventHeader& header, std::string_view key, std::string_view value) 
     header.parent = static_cast<int64_t>(number_of(value) & INT_MAX);
   }
   if (key == format::kEventsParentTime) header.parent_time = number_of(value);
+  if (key == format::kEventsParentFork) {
+    header.parent_fork = static_cast<uint32_t>(number_of(value));
+  }
+  if (key == format::kEventsParentEvents) read_parent_events(header, value);
+  if (key == format::kEventsInherited) {
+    const size_t blank = std::min(value.find(' '), value.size());
+    header.knows_inherited = true;
+    header.inherited_bytes = number_of(value.substr(0, blank));
+    header.inherited_blocks = number_of(value.substr(std::min(blank + 1, value.size())));
+  }
   if (key == format::kEventsStarted) header.started = number_of(value);
   if (key == format::kEventsProcessStarted) header.process_started = number_of(value);
 }
@@ -58,6 +82,11 @@ struct EventLog::State {
   explicit State(std::unique_ptr<Contents> from) : contents(std::move(from)), file(*contents) {}
 
   bool next_chunk();
+  void inherit();
+  profile::ModuleIndex add_module(const profile::Module& module);
+  uint32_t add_stack(EventStack stack);
+  uint32_t inherit_stack(const EventLog& parent, uint32_t number);
+  bool tell_inherited(Event& event);
   void begin_chunk();
   void read_modules(ColumnReader& head);
   void read_python(ColumnReader& head);
@@ -97,6 +126,13 @@ struct EventLog::State {
 
   std::unique_ptr<Contents> contents;
   Contents& file;
+  bool inherits = false;  // and what it inherited was not asked for yet
+  unsigned generation = 0;
+  std::vector<InheritedBlock> inherited;  // with stacks of this log
+  size_t inherited_told = 0;
+  size_t inherited_modules = 0;                              // the first of `modules`
+  absl::flat_hash_map<uint64_t, uint32_t> inherited_stacks;  // by id
+  std::string problem;                                       // with what it inherited
   EventHeader header;
   std::vector<profile::Module> modules;
   std::vector<uint64_t> identities;  // of the modules
@@ -165,11 +201,24 @@ void EventLog::State::read_modules(ColumnReader& head) {
     module.described = true;
     module.python = module.generation == 0;
     if (module.python) module.generation = 1;
-    const std::string& name = module.build_id.empty() ? module.path : module.build_id;
-    module_numbers[number] = static_cast<profile::ModuleIndex>(modules.size());
-    identities.push_back(format::module_identity(name.data(), name.size()));
-    modules.push_back(std::move(module));
+    module_numbers[number] = add_module(module);
   }
+}
+
+// Returns the index of the module; one that was inherited is not there twice.
+profile::ModuleIndex EventLog::State::add_module(const profile::Module& module) {
+  for (size_t i = 0; i < inherited_modules; ++i) {
+    const profile::Module& known = modules[i];
+    if (known.path == module.path && known.generation == module.generation &&
+        known.build_id == module.build_id && known.base == module.base &&
+        known.python == module.python) {
+      return static_cast<profile::ModuleIndex>(i);
+    }
+  }
+  const std::string& name = module.build_id.empty() ? module.path : module.build_id;
+  identities.push_back(format::module_identity(name.data(), name.size()));
+  modules.push_back(module);
+  return static_cast<profile::ModuleIndex>(modules.size() - 1);
 }
 
 void EventLog::State::read_python(ColumnReader& head) {
@@ -226,9 +275,71 @@ void EventLog::State::read_stacks(ColumnReader& head) {
       stack.frames.push_back(std::move(frame));
     }
     stack.id = id.value();
-    stack_numbers[number] = static_cast<uint32_t>(stacks.size());
-    stacks.push_back(std::move(stack));
+    stack_numbers[number] = add_stack(std::move(stack));
   }
+}
+
+// Returns the number of the stack; one that was inherited is not there twice.
+uint32_t EventLog::State::add_stack(EventStack stack) {
+  const auto known = inherited_stacks.find(stack.id);
+  if (known != inherited_stacks.end()) {
+    const EventStack& one = stacks[known->second];
+    if (one.kind == stack.kind && one.call == stack.call && one.cut == stack.cut &&
+        one.frames.size() == stack.frames.size()) {
+      return known->second;
+    }
+  }
+  stacks.push_back(std::move(stack));
+  return static_cast<uint32_t>(stacks.size() - 1);
+}
+
+// Reads what the process had from its parent, once.
+void EventLog::State::inherit() {
+  inherits = false;
+  if (header.parent_log.empty()) return;
+  Inheritance found = read_inheritance(file.path(), header, generation);
+  problem = std::move(found.problem);
+  inherited = std::move(found.blocks);
+  std::vector<uint32_t> numbers;  // here, by those of the parent's log
+  for (InheritedBlock& one : inherited) {
+    uint32_t& stack = one.block.stack;
+    if (stack >= numbers.size()) numbers.resize(stack + size_t{1});
+    if (numbers[stack] == 0 && stack != 0) numbers[stack] = inherit_stack(*found.parent, stack);
+    stack = numbers[stack];
+  }
+  inherited_modules = modules.size();
+}
+
+uint32_t EventLog::State::inherit_stack(const EventLog& parent, uint32_t number) {
+  EventStack stack = parent.stack(number);
+  for (profile::Frame& frame : stack.frames) {
+    if (frame.place != profile::Place::kModule) continue;
+    inherited_modules = modules.size();
+    frame.module = add_module(parent.modules()[frame.module]);
+  }
+  const uint64_t id = stack.id;
+  const uint32_t added = add_stack(std::move(stack));
+  inherited_stacks.try_emplace(id, added);
+  return added;
+}
+
+bool EventLog::State::tell_inherited(Event& event) {
+  if (inherited_told == inherited.size()) return false;
+  const InheritedBlock& one = inherited[inherited_told++];
+  event = Event();
+  event.kind = Kind::kInherited;
+  event.call = one.block.call;
+  event.stack = one.block.stack;
+  event.time = last_time = std::max(last_time, header.started);
+  event.address = one.address;
+  event.requested = one.block.requested;
+  event.usable = one.block.usable;
+  event.number = one.block.time;
+  if (inherited_told == inherited.size()) {
+    inherited = {};
+    inherited_told = 0;
+  }
+  return true;
 }
 
 void EventLog::State::read_threads(ColumnReader& head) {
@@ -370,6 +481,10 @@ void EventLog::State::decode(Event& event) {
       event.kind = Kind::kLost;
       event.number = more.number();
       break;
+    case EventCode::kFork:
+      event.kind = Kind::kFork;
+      event.number = more.number();
+      break;
     case EventCode::kEnd:
       event.kind = Kind::kEnd;
       event.number = more.number();
@@ -380,7 +495,11 @@ void EventLog::State::decode(Event& event) {
   }
 }
 
-EventLog::EventLog(const std::string& path) : EventLog(std::make_unique<FrameReader>(path)) {}
+EventLog::EventLog(const std::string& path, unsigned generation)
+    : EventLog(std::make_unique<FrameReader>(path)) {
+  state_->inherits = true;
+  state_->generation = generation;
+}
 
 EventLog::EventLog(std::unique_ptr<Contents> contents)
     : state_(std::make_unique<State>(std::move(contents))) {
@@ -409,8 +528,10 @@ EventLog::~EventLog() = default;
 
 bool EventLog::next(Event& event) {
   State& state = *state_;
+  if (state.inherits) state.inherit();
   for (;;) {
     if (state.left == 0) {
+      if (state.tell_inherited(event)) return true;
       if (state.tell_left_out(event)) return true;
       if (!state.next_chunk()) return false;
       continue;
@@ -426,7 +547,11 @@ bool EventLog::next(Event& event) {
   }
 }
 
+const std::string& EventLog::missing_inheritance() const { return state_->problem; }
+
 bool EventLog::skip_chunk() {
+  if (state_->inherits) state_->inherit();
+  state_->inherited = {};
   const bool any = state_->next_chunk();
   state_->left = 0;
   state_->left_out.clear();

@@ -33,6 +33,10 @@ enum class Kind : uint8_t {
   kLost = 17,          // number: events lost since the last kLost, at unknown places before this
   kEnd = 18,           // the last event; number: EndReason
   kLeftOut = 19,       // left_out, stack: blocks whose events the log does not have
+  kFork = 20,          // number: of the fork in this process, from 1
+  // A block that the process had from its parent: address, requested, usable, call, stack; number:
+  // the time of its allocation. From the parent's log, before the first event of this one.
+  kInherited = 21,
 };
 
 enum class EndReason : uint8_t { kExit = 0, kKilled = 1, kExec = 2, kDetached = 3 };
@@ -81,6 +85,12 @@ struct EventThread {
   std::string name;
 };
 
+// A thread of the parent, and the events of its that the child knew of at the fork.
+struct ThreadAtFork {
+  uint32_t tid = 0;  // 0: threads without a number, together
+  uint64_t events = 0;
+};
+
 struct EventHeader {
   std::string program;
   std::string command;  // escaped as in memlogs; empty: not kept
@@ -88,7 +98,12 @@ struct EventHeader {
   int64_t parent = 0;        // pid; 0: this process was not made by fork
   std::string parent_log;    // file name of the parent's log; empty: none
   uint64_t parent_time = 0;  // the fork, nanoseconds since 1970
-  uint64_t started = 0;      // of the log, nanoseconds since 1970
+  uint32_t parent_fork = 0;  // its number in the parent's log; 0: the log has no room for it
+  std::vector<ThreadAtFork> parent_events;
+  bool knows_inherited = false;  // the next two are known
+  uint64_t inherited_bytes = 0;
+  uint64_t inherited_blocks = 0;
+  uint64_t started = 0;  // of the log, nanoseconds since 1970
   // Of the process, as reports have it, nanoseconds since 1970; 0: not known.
   uint64_t process_started = 0;
   std::string left_out;  // which blocks are only counted; empty: none
@@ -100,13 +115,19 @@ struct EventHeader {
 class EventLog {
  public:
   // Opens the log at `path` and reads its header. Throws profile::FileError, and
-  // profile::FormatError if this is no event log.
-  explicit EventLog(const std::string& path);
-  // Throws FormatError.
+  // profile::FormatError if this is no event log. If its process was forked, the blocks that it
+  // inherited come first, from the log of its parent in the same directory. `generation`: how many
+  // descendants of the process ask for their blocks.
+  explicit EventLog(const std::string& path, unsigned generation = 0);
+  // The same, without what it inherited. Throws FormatError.
   explicit EventLog(std::unique_ptr<Contents> contents);
   ~EventLog();
   EventLog(const EventLog&) = delete;
   EventLog& operator=(const EventLog&) = delete;
+
+  // After the first event: why blocks that the process inherited are not known, or not all. Empty:
+  // they are, or there were none.
+  const std::string& missing_inheritance() const;
 
   // Stores the next event. False: the end of what the file holds now; when the file grows, a later
   // call returns more. Skips damaged chunks and counts them.

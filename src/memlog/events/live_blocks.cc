@@ -6,7 +6,7 @@ void LiveBlocks::begin(const Event& event, const LiveBlock* chained, BlockChange
   LiveBlock fresh;
   fresh.requested = event.requested;
   fresh.usable = event.usable;
-  fresh.time = event.time;
+  fresh.time = event.kind == Kind::kInherited ? event.number : event.time;
   fresh.id = ++begun_;
   fresh.chain = chained != nullptr ? chained->chain : ++chains_;
   fresh.step = chained != nullptr ? chained->step + 1 : 0;
@@ -15,7 +15,7 @@ void LiveBlocks::begin(const Event& event, const LiveBlock* chained, BlockChange
   fresh.call = event.call;
   const auto [at, is_new] = blocks_.insert_or_assign(event.address, fresh);
   if (!is_new) ++conflicts_;
-  last_[event.thread] = event.address;
+  if (event.kind != Kind::kInherited) last_[event.thread] = event.address;
   change.begun = true;
   change.fresh = fresh;
 }
@@ -36,12 +36,20 @@ BlockChange LiveBlocks::apply(const Event& event) {
     case Kind::kAllocation:
       begin(event, nullptr, change);
       break;
-    case Kind::kFree: {
+    case Kind::kInherited: {
+      BlockChange made;
+      begin(event, nullptr, made);
+      change.inherited = true;
+      change.fresh = made.fresh;
+      break;
+    }
+    case Kind::kFree:
+    case Kind::kUnknownFree: {  // the tables of a child may have begun anew
       change.old_address = event.address;
       if (end_moving(event, event.address, change)) break;
       const auto found = blocks_.find(event.address);
       if (found == blocks_.end()) {
-        ++unknown_frees_;
+        if (event.kind == Kind::kFree) ++unknown_frees_;
         break;
       }
       change.ended = true;

@@ -14,12 +14,12 @@ namespace mtrace::events {
 struct LiveBlock {
   uint64_t requested = 0;  // bytes
   uint64_t usable = 0;     // bytes
-  uint64_t time = 0;       // of the allocation, nanoseconds since 1970
+  uint64_t time = 0;       // of the allocation, also before a fork, nanoseconds since 1970
   uint64_t id = 0;         // number in the order of allocation, reallocs too. From 1
   uint64_t chain = 0;      // number of the chain that it began: reallocs keep it. From 1
   uint32_t step = 0;       // reallocs since then
   uint32_t stack = 0;
-  uint32_t thread = 0;
+  uint32_t thread = 0;  // 0: none is known, or it is the parent's
   uint8_t call = 0;
 };
 
@@ -27,9 +27,10 @@ struct LiveBlock {
 struct BlockChange {
   bool ended = false;
   bool begun = false;
+  bool inherited = false;  // `fresh` was there before the log began
   bool temporary = false;  // what ended was allocated by this thread, and nothing since
   LiveBlock old;           // if `ended`
-  LiveBlock fresh;         // if `begun`
+  LiveBlock fresh;         // if `begun` or `inherited`
   uint64_t old_address = 0;
 };
 
@@ -49,7 +50,7 @@ class LiveBlocks {
   // Blocks that were allocated where one lived: 0, unless events were lost.
   uint64_t conflicts() const { return conflicts_; }
   // Frees of blocks that the log said are known, and that do not live: 0, unless events were lost,
-  // or the process was forked.
+  // or what the process inherited is not known.
   uint64_t unknown_frees() const { return unknown_frees_; }
 
  private:

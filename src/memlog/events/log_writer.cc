@@ -53,6 +53,8 @@ EventCode code_of(const Event& event) {
       return EventCode::kMemory;
     case Kind::kLost:
       return EventCode::kLost;
+    case Kind::kFork:
+      return EventCode::kFork;
     default:
       return EventCode::kEnd;
   }
@@ -180,6 +182,7 @@ void LogWriter::put_values(const Event& event) {
       return chunk_.text(event.text);
     case Kind::kMemory:
     case Kind::kLost:
+    case Kind::kFork:
     case Kind::kEnd:
       return chunk_.number(event.number);
     default:

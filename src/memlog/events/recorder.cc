@@ -2,13 +2,13 @@
 
 #include <absl/container/flat_hash_set.h>
 #include <fmt/format.h>
+#include <immintrin.h>
 #include <linux/futex.h>
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-#include <immintrin.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -182,6 +182,14 @@ class Recorder {
       const std::string path = profile::array_text(header_.parent_log);
       put(format::kEventsParentLog, path.substr(path.rfind('/') + 1));
       put(format::kEventsParentTime, std::to_string(header_.parent_time));
+      if (header_.parent_fork != 0) {
+        put(format::kEventsParentFork, std::to_string(header_.parent_fork));
+      }
+      put(format::kEventsParentEvents, threads_at_fork());
+      if (header_.knows_inherited != 0) {
+        put(format::kEventsInherited,
+            fmt::format("{} {}", header_.inherited_bytes, header_.inherited_blocks));
+      }
     }
     put(format::kEventsStarted, std::to_string(start_of(header_)));
     put(format::kEventsProcessStarted, std::to_string(header_.started));
@@ -190,6 +198,16 @@ class Recorder {
     put(format::kEventsBootId, profile::array_text(header_.boot_id));
     put(format::kEventsClock, header_.counter != 0 ? "tsc" : "monotonic");
     append(std::string(head.bytes()));
+  }
+
+  std::string threads_at_fork() const {
+    std::string text;
+    const size_t count = std::min<size_t>(header_.threads_at_fork, std::size(header_.at_fork));
+    for (size_t i = 0; i < count; ++i) {
+      const format::EventThreadAtFork& thread = header_.at_fork[i];
+      text += fmt::format("{}{}:{}", i == 0 ? "" : " ", thread.tid, thread.events);
+    }
+    return text;
   }
 
   void append(std::string content) {
@@ -378,6 +396,10 @@ class Recorder {
         chunk_.number(record.low);
         chunk_.text(reader.bytes(record, 2, 0, reader.unit(1).a));
         break;
+      case EventRecord::kFork:
+        begin(EventCode::kFork, 0, record, ring.thread);
+        chunk_.number(record.low);
+        break;
       case EventRecord::kNote:
         begin(EventCode::kNote, 0, record, ring.thread);
         chunk_.text(reader.bytes(record, 2, 0, reader.unit(1).a));
@@ -520,7 +542,7 @@ class Recorder {
   std::vector<Thread> threads_;  // by number - 1
   std::vector<bool> modules_;
   absl::flat_hash_set<uint64_t> python_;  // frames
-  std::vector<uint32_t> stacks_;  // number in the log, by index; 0: not defined
+  std::vector<uint32_t> stacks_;          // number in the log, by index; 0: not defined
   uint32_t last_stack_ = 0;
   uint64_t last_time_ = 0;
   uint64_t flushed_ = now_of(CLOCK_MONOTONIC);

@@ -39,9 +39,14 @@ struct Counts {
   uint64_t slack = 0;
   uint64_t oldest = UINT64_MAX;  // time of the oldest live block
   uint64_t peak = 0;
+  uint64_t inherited = 0;         // bytes
+  uint64_t inherited_blocks = 0;  // of these, the frees are among `frees`
 
+  // Changes since the log began.
   int64_t bytes() const { return static_cast<int64_t>(allocated - freed); }
   int64_t blocks() const { return static_cast<int64_t>(allocations - frees); }
+  uint64_t live() const { return inherited + allocated - freed; }
+  uint64_t live_blocks() const { return inherited_blocks + allocations - frees; }
 };
 
 struct Totals {
@@ -126,14 +131,16 @@ class Replay {
         counts->slack -= change.old.usable - change.old.requested;
       }
     }
-    if (!change.begun) return;
+    if (!change.begun && !change.inherited) return;
     for (Counts* counts : {&at(change.fresh.stack), &total_}) {
-      ++counts->allocations;
-      counts->allocated += change.fresh.requested;
+      counts->allocations += change.begun ? 1 : 0;
+      counts->allocated += change.begun ? change.fresh.requested : 0;
+      counts->inherited_blocks += change.inherited ? 1 : 0;
+      counts->inherited += change.inherited ? change.fresh.requested : 0;
       counts->slack += change.fresh.usable - change.fresh.requested;
     }
-    if (static_cast<uint64_t>(total_.bytes()) <= peak_.bytes) return;
-    peak_ = {static_cast<uint64_t>(total_.bytes()), static_cast<uint64_t>(total_.blocks())};
+    if (total_.live() <= peak_.bytes) return;
+    peak_ = {total_.live(), total_.live_blocks()};
     peak_event_ = number_;
     peak_time_ = event.time;
   }
@@ -166,7 +173,8 @@ class Text : private profile::MemlogText {
   Text(const Replay& replay, std::vector<Counts> stacks, uint64_t taken)
       : replay_(replay), log_(replay.log()), stacks_(std::move(stacks)), taken_(taken) {
     for (uint32_t i = 0; i < stacks_.size(); ++i) {
-      if (stacks_[i].allocations + stacks_[i].frees != 0) order_.push_back(i);
+      const Counts& one = stacks_[i];
+      if (one.allocations + one.frees + one.inherited_blocks != 0) order_.push_back(i);
     }
     std::sort(order_.begin(), order_.end(), [&](uint32_t a, uint32_t b) {
       const int64_t left = stacks_[a].bytes();
@@ -200,12 +208,17 @@ class Text : private profile::MemlogText {
     line("# {}: {}", format::kKeyStarted,
          profile::time_text(header.process_started != 0 ? header.process_started : header.started));
     line("# {}: {}", format::kKeyTaken, profile::time_text(taken_));
-    if (header.parent != 0) line("# {}: 0 bytes 0 blocks", format::kKeyInherited);
+    if (header.parent != 0) {
+      line("# {}: {} bytes {} blocks", format::kKeyInherited, total.inherited,
+           total.inherited_blocks);
+    }
     line("# {}: {:+} bytes {:+} blocks", format::kKeyDelta, total.bytes(), total.blocks());
-    line("# {}: {} bytes {} blocks", format::kKeyLive, total.bytes(), total.blocks());
+    line("# {}: {} bytes {} blocks", format::kKeyLive, total.live(), total.live_blocks());
     line("# {}: {} bytes {}", format::kKeyPeak, replay_.peak().bytes,
          profile::time_text(std::max(replay_.peak_time(), header.started)));
-    line("# {}: {} bytes {} blocks", format::kKeyAllocated, total.allocated, total.allocations);
+    // What is known of the time before a fork is what was left of it.
+    line("# {}: {} bytes {} blocks", format::kKeyAllocated, total.inherited + total.allocated,
+         total.inherited_blocks + total.allocations);
     line("# {}: {} bytes {} blocks", format::kKeyFreed, total.freed, total.frees);
     line("# {}: frames=0 stacks=0 blocks=0 inflight=0{}", format::kKeyLost,
          replay_.lost() != 0 ? fmt::format(" events={}", replay_.lost()) : "");
@@ -214,6 +227,9 @@ class Text : private profile::MemlogText {
     }
     line("# {}: made from the event log {}; changes are since it began", format::kKeyNote,
          profile::escaped(log_.path().substr(log_.path().rfind('/') + 1), ""));
+    if (!log_.missing_inheritance().empty()) {
+      line("# {}: {}", format::kKeyNote, log_.missing_inheritance());
+    }
     if (log_.damaged_chunks() != 0) {
       line("# {}: the event log is damaged: {} chunks are missing", format::kKeyNote,
            log_.damaged_chunks());
@@ -222,7 +238,7 @@ class Text : private profile::MemlogText {
 
   void write_entry(const Counts& counts, const EventStack& stack) {
     fmt::format_to(std::back_inserter(out_), "{:+}\t{}={:+}\t{}={}", counts.bytes(),
-                   format::kFieldBlocks, counts.blocks(), format::kFieldLive, counts.bytes());
+                   format::kFieldBlocks, counts.blocks(), format::kFieldLive, counts.live());
     field(format::kFieldAllocations, counts.allocations);
     field(format::kFieldAllocated, counts.allocated);
     field(format::kFieldFrees, counts.frees);
@@ -274,7 +290,8 @@ class Text : private profile::MemlogText {
       const profile::Module& module = log_.modules()[number];
       if (!module.described || !named.insert(module_name(number)).second) continue;
       if (module.python) {
-        line("# {}: {} base=0x0 {}", format::kKeyModule, module_name(number), format::kModulePython);
+        line("# {}: {} base=0x0 {}", format::kKeyModule, module_name(number),
+             format::kModulePython);
         continue;
       }
       line("# {}: {}{}{} base=0x{:x}", format::kKeyModule, module_name(number),
@@ -325,7 +342,7 @@ std::string memlog_at(const std::string& path, const Moment& moment) {
   Replay to_peak(path);
   to_peak.run({}, replay.peak_event());
   for (size_t i = 0; i < to_peak.stacks().size() && i < stacks.size(); ++i) {
-    stacks[i].peak = static_cast<uint64_t>(to_peak.stacks()[i].bytes());
+    stacks[i].peak = to_peak.stacks()[i].live();
   }
   const uint64_t taken =
       moment.report != 0 || moment.time == UINT64_MAX ? replay.last_time() : moment.time;

@@ -44,7 +44,7 @@ RowTable<AllocationRow>::Columns allocation_columns() {
        [](const Row& row, Cell cell) {
          if (row.log != nullptr) cell.text(row.log->call(row.block.stack, row.block.call));
        }},
-      {{"thread", kInteger, "that allocated it, see threads; null: from a ledger, unknown"},
+      {{"thread", kInteger, "that allocated it, see threads; null: inherited, or from a ledger"},
        [](const Row& row, Cell cell) { cell.known(uint64_t{row.block.thread}); }},
       {{"stack", kText, "id of the stack that allocated it", 0.001},
        [](const Row& row, Cell cell) { cell.text(stack_text(row.stack())); }},

@@ -41,7 +41,7 @@ bool has_call(Kind kind) {
 
 bool has_size(Kind kind) {
   return kind == Kind::kAllocation || kind == Kind::kRealloc || kind == Kind::kMap ||
-         kind == Kind::kUnmap || kind == Kind::kRemap;
+         kind == Kind::kUnmap || kind == Kind::kRemap || kind == Kind::kInherited;
 }
 
 RowTable<EventRow>::Columns event_columns() {
@@ -78,7 +78,7 @@ RowTable<EventRow>::Columns event_columns() {
        [](const Row& row, Cell cell) {
          if (row.event.stack != 0) cell.text(stack_text(row.log->stack(row.event.stack).id));
        }},
-      {{"number", kInteger, "of the report; bytes resident; events lost"},
+      {{"number", kInteger, "of the report or fork; bytes resident; events lost; inherited: birth"},
        [](const Row& row, Cell cell) { cell.known(row.event.number); }},
       {{"text", kText, "the note, or the label of the report", 0.001},
        [](const Row& row, Cell cell) { cell.known(row.event.text); }},

@@ -8,6 +8,7 @@
 
 #include "events/event_log.h"
 #include "profile/error.h"
+#include "profile/text.h"
 #include "sql/tables.h"
 
 namespace mtrace::sql {
@@ -24,7 +25,12 @@ class LoggedEvents {
   bool next(events::Event& event) {
     // Not at each event: a signal handler writes what check() reads.
     if ((++count_ & 0xfff) == 0) data_.check();
-    if (log_.next(event)) return true;
+    const bool any = log_.next(event);
+    if (count_ == 1 && !log_.missing_inheritance().empty()) {
+      data_.sources.remark(
+          fmt::format("{}: {}", profile::escaped(log_.path(), ""), log_.missing_inheritance()));
+    }
+    if (any) return true;
     if (log_.damaged_chunks() != 0) {
       throw profile::FormatError(
           log_.path(), 1,

@@ -242,6 +242,10 @@ void Sources::add_process(std::vector<ReportSource> reports) {
   processes_.push_back(std::move(process));
 }
 
+void Sources::remark(const std::string& text) {
+  if (std::find(remarks_.begin(), remarks_.end(), text) == remarks_.end()) remarks_.push_back(text);
+}
+
 ReportPointer Sources::report(size_t index) {
   const ReportSource& source = reports_[index];
   if (source.ledger != nullptr) return source.ledger->report;

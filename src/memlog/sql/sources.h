@@ -84,6 +84,10 @@ class Sources {
   const std::vector<ReportSource>& reports() const { return reports_; }
   const std::vector<EventSource>& logs() const { return logs_; }
 
+  // What an answer lacks, for whoever asked: each text once.
+  void remark(const std::string& text);
+  const std::vector<std::string>& remarks() const { return remarks_; }
+
   // Reads a report; the last ones stay in memory. Throws FileError, FormatError.
   ReportPointer report(size_t index);
 
@@ -98,6 +102,7 @@ class Sources {
   std::vector<Process> processes_;
   std::vector<ReportSource> reports_;
   std::vector<EventSource> logs_;
+  std::vector<std::string> remarks_;
   profile::KnownStacks known_;
   std::deque<std::pair<size_t, ReportPointer>> kept_;  // the last one read first
 };

@@ -23,13 +23,15 @@ const char* ending(const Event& event) {
 }
 
 bool has_address(const Event& event) {
-  return event.kind >= Kind::kAllocation && event.kind <= Kind::kRemap;
+  return (event.kind >= Kind::kAllocation && event.kind <= Kind::kRemap) ||
+         event.kind == Kind::kInherited;
 }
 
 // "0x55d0 -> 0x55e0 72 usable=88".
 std::string values(const Event& event) {
   switch (event.kind) {
     case Kind::kAllocation:
+    case Kind::kInherited:
       return fmt::format("0x{:x} {} usable={}", event.address, event.requested, event.usable);
     case Kind::kRealloc:
       return fmt::format("0x{:x} {} usable={} old=0x{:x}", event.address, event.requested,
@@ -53,6 +55,7 @@ std::string values(const Event& event) {
                          profile::escaped(event.text, ""));
     case Kind::kMemory:
     case Kind::kLost:
+    case Kind::kFork:
       return std::to_string(event.number);
     case Kind::kEnd:
       return ending(event);
@@ -100,6 +103,10 @@ const char* event_name(const Event& event, const events::EventLog& log) {
       return "resident";
     case Kind::kLost:
       return "lost";
+    case Kind::kFork:
+      return "fork";
+    case Kind::kInherited:
+      return "inherited";
     case Kind::kEnd:
       return "end";
     case Kind::kLeftOut:
@@ -136,13 +143,16 @@ json::Value event_json(const Event& event, const events::EventLog& log, const Ev
     out["old_address"] = event.old_address;
   }
   if (event.kind == Kind::kRemap) out["old_size"] = event.old_size;
-  const bool allocates = event.kind == Kind::kAllocation || event.kind == Kind::kRealloc;
+  const bool allocates = event.kind == Kind::kAllocation || event.kind == Kind::kRealloc ||
+                         event.kind == Kind::kInherited;
   if (allocates || (event.kind >= Kind::kMap && event.kind <= Kind::kRemap)) {
     out["size"] = event.requested;
   }
   if (allocates) out["usable"] = event.usable;
+  if (event.kind == Kind::kInherited) out["allocated_at"] = event.number;
   if (event.kind == Kind::kEnd) out["reason"] = ending(event);
-  if (event.kind == Kind::kReport || event.kind == Kind::kMemory || event.kind == Kind::kLost) {
+  if (event.kind == Kind::kReport || event.kind == Kind::kMemory || event.kind == Kind::kLost ||
+      event.kind == Kind::kFork) {
     out["number"] = event.number;
   }
   if (event.kind == Kind::kLeftOut) {

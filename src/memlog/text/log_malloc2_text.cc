@@ -63,7 +63,7 @@ std::string LogMalloc2Text::take(const Event& event, const events::EventLog& log
     live_ -= done.old.requested;
     usable_ -= done.old.usable;
   }
-  if (done.begun) {
+  if (done.begun || done.inherited) {
     live_ += done.fresh.requested;
     usable_ += done.fresh.usable;
   }
@@ -79,11 +79,12 @@ std::string LogMalloc2Text::change(const Event& event, const events::BlockChange
   const uint64_t old = done.ended ? done.old.requested : 0;
   switch (event.kind) {
     case Kind::kFree:
-      ++calls_[kFree];
-      return fmt::format("free -{} {} {}", old, pointer(event.address), sizes());
     case Kind::kUnknownFree:
       ++calls_[kFree];
-      return fmt::format("free -0 {} {} !f", pointer(event.address), sizes());
+      if (event.kind == Kind::kUnknownFree && !done.ended) {
+        return fmt::format("free -0 {} {} !f", pointer(event.address), sizes());
+      }
+      return fmt::format("free -{} {} {}", old, pointer(event.address), sizes());
     case Kind::kAllocation:
     case Kind::kRealloc:
       break;
