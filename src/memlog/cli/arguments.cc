@@ -111,6 +111,13 @@ std::vector<std::string> Arguments::values(const std::string& name) const {
   return found == given_.end() ? std::vector<std::string>() : found->second;
 }
 
+void Arguments::replace(std::vector<std::string> operands,
+                        const std::vector<std::string>& without) {
+  operands_ = std::move(operands);
+  before_dashes_ = operands_.size();
+  for (const std::string& name : without) given_.erase(name);
+}
+
 long Arguments::number(const std::string& name, long otherwise, long minimum, long maximum) const {
   if (!has(name)) return otherwise;
   const auto given = profile::read_unsigned(value(name), static_cast<uint64_t>(maximum));

@@ -53,6 +53,8 @@ class Arguments {
   // Returns one of the option's choices; the first is the default. Throws UsageError.
   std::string choice(const std::string& name) const;
   const std::vector<std::string>& operands() const { return operands_; }
+  // Takes these operands for those given, and leaves out these options.
+  void replace(std::vector<std::string> operands, const std::vector<std::string>& without);
   // Returns the number of operands before "--"; without "--", of all operands.
   size_t before_dashes() const { return before_dashes_; }
 

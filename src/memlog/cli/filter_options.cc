@@ -43,7 +43,7 @@ constexpr Option kOptions[] = {
     {"--shrank", "", "", "Only entries that shrank."},
     {"--lifetime", "", "A..B",
      R"(Only entries whose freed blocks had an average lifetime in this range: ..100ms, 5s..2min,
-     1h.. (a number alone: milliseconds).)"},
+     1h.. (a number alone: milliseconds). With --events, only blocks that lived so long.)"},
     {"--frames", "", "all|A..B",
      R"(all: show every frame and full names, without folding. A..B: only these frames of each
      stack, counted from the innermost, the allocation function. Stacks that are then equal become

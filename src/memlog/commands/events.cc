@@ -9,10 +9,13 @@
 #include <thread>
 
 #include "analyze/frame_pattern.h"
+#include "cli/block_options.h"
 #include "cli/command.h"
 #include "cli/search_path.h"
+#include "events/block_filter.h"
 #include "events/event_log.h"
 #include "events/event_time.h"
+#include "events/live_blocks.h"
 #include "events/recorder.h"
 #include "json/value.h"
 #include "profile/error.h"
@@ -44,7 +47,8 @@ fork, lost (events that found no room), left-out (blocks that are only counted: 
 freed=FREES BYTES) and end.
 
 With several filters an event must pass all of them. Events without a size, an address, a thread or a
-stack do not pass a filter for it. FILE may be -, standard input.
+stack do not pass a filter for it. From --lifetime on, filters choose blocks: allocations, reallocs
+and frees of these blocks pass. They read the log twice or three times. FILE may be -, standard input.
 )";
 
 using events::Event;
@@ -136,7 +140,16 @@ class Printer {
         names_(search_path(arguments), !arguments.has("--no-resolve")),
         json_(arguments.has("--json")),
         foreign_(arguments.choice("--style") == "log-malloc2"),
-        last_(static_cast<size_t>(arguments.number("--last", 0, 1, 1'000'000))) {}
+        last_(static_cast<size_t>(arguments.number("--last", 0, 1, 1'000'000))) {
+    const events::BlockFilter filter = read_block_filter(arguments, log_.header().started);
+    if (!filter.any()) return;
+    const std::string& path = arguments.operands()[0];
+    if (path == "-" || arguments.has("--follow")) {
+      throw UsageError(
+          "events: filters on whole lives of blocks need a log that has ended, in a file");
+    }
+    chosen_.emplace(path, filter);
+  }
 
   // Prints what the log says of the process.
   void print_header() const {
@@ -165,6 +178,7 @@ class Printer {
     for (Event event; log_.next(event);) {
       ended_ |= event.kind == Kind::kEnd;
       std::string text = foreign_ ? log_malloc2_.take(event, log_) : std::string(event.text);
+      if (chosen_ && !chosen_->holds(blocks_.apply(event))) continue;
       if (!filters_.take(event, log_) || (foreign_ && text.empty())) continue;
       texts_.push_back(std::move(text));
       batch_.push_back(event);
@@ -232,6 +246,8 @@ class Printer {
   bool json_;
   bool foreign_;  // the style is log-malloc2
   text::LogMalloc2Text log_malloc2_;
+  std::optional<events::BlockSelection> chosen_;
+  events::LiveBlocks blocks_;  // if some are chosen
   bool begun_ = false;
   size_t last_;  // events to print; 0: all
   bool ended_ = false;
@@ -272,7 +288,7 @@ const Command& events_command() {
        "print every allocation and free of an event log",
        "[OPTION]... FILE",
        kText,
-       {{"--size", "", "A..B", "Only events with a requested size in this range: 64K.., 100..200."},
+       with_block_options({{"--size", "", "A..B", "Only events with a requested size in this range: 64K.., 100..200."},
         {"--address", "", "A..B", "Only events with an address in this range: 0x55d0..0x55df."},
         {"--thread", "", "TID", "Only events of this thread, or of a range of threads."},
         {"--time", "", "A..B",
@@ -298,7 +314,7 @@ const Command& events_command() {
         kSymbolsOption,
         {"--write-log", "", "",
          R"(Write the log of a process whose memory for events is standard input. libmtrace.so
-         starts memlog so; of no other use.)"}},
+         starts memlog so; of no other use.)"}}),
        R"(0: done; 1: the log cannot be read; 2: wrong command line, no event log, or parts of it are
        damaged.)",
        R"(  memlog events app-4711.events | grep 0x55d0c0a01100     the life of an address

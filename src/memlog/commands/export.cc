@@ -16,6 +16,7 @@
 #include "analyze/series.h"
 #include "analyze/table.h"
 #include "cli/arguments.h"
+#include "cli/block_options.h"
 #include "cli/command.h"
 #include "cli/export_rows.h"
 #include "cli/filter_options.h"
@@ -458,7 +459,9 @@ void write_output(const Arguments& arguments, const std::string& text, const Str
   }
 }
 
-int run_export(const Arguments& arguments, const Streams& streams) {
+int run_export(const Arguments& given, const Streams& streams) {
+  const EventSource source(given);
+  const Arguments& arguments = source.arguments();
   if (!arguments.has("--format")) {
     throw UsageError(
         fmt::format("export: --format is one of {}", fmt::join(choices_of(kFormats), ", ")));
@@ -509,7 +512,7 @@ const Command& export_command() {
   static const Command command = {
       {"export", "write reports in the formats of other tools", "-f FORMAT [OPTION]... [FILE...]",
        kText,
-       with_filters(
+       with_event_source(with_filters(
            {{"--format", "-f", "FORMAT", "One of the formats above.", kFormats},
             {"--output", "-o", "FILE",
              R"(Write to FILE, completely or not at all. Default: standard output. For heaptrack, a
@@ -533,7 +536,7 @@ const Command& export_command() {
             {"--depth", "", "N", "Only N frames of each stack, from the first of own code on."},
             kNoResolveOption,
             kSysrootOption,
-            kSymbolsOption}),
+            kSymbolsOption})),
        R"(0: written; 1: a file cannot be read or written, or the sum lacks a report; 2: a file is
        not a valid memlog, or the command line is wrong.)",
        R"(  memlog export -f html -o app.html app-4711-*.memlog

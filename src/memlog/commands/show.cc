@@ -8,6 +8,7 @@
 #include "analyze/source_lines.h"
 #include "analyze/sum.h"
 #include "cli/arguments.h"
+#include "cli/block_options.h"
 #include "cli/command.h"
 #include "cli/filter_options.h"
 #include "cli/own_code.h"
@@ -103,7 +104,7 @@ Manual show_manual() {
       "print reports, the largest growth first",
       "[OPTION]... [FILE|DIRECTORY]...\n--sizes [OPTION]... PID|NAME",
       kText,
-      with_view_options(
+      with_event_source(with_view_options(
           {{"--number", "-n", "N",
             "Entries to show; 0: all. Default 20, or all with --by stack and --json."},
            {"--depth", "", "N",
@@ -139,7 +140,7 @@ Manual show_manual() {
             partial and exits with status 1. Looks up no names.)"},
            kJsonOption,
            {"--oneline", "", "",
-            "Print one line per entry: bytes, blocks, share, id, functions."}}),
+            "Print one line per entry: bytes, blocks, share, id, functions."}})),
       R"(0: shown; 1: a file cannot be read, no report was found, --sum lacks a report, or with
       --partial a file was cut short; 2: a file is not a valid memlog, or the command line is
       wrong.)",
@@ -312,7 +313,9 @@ std::string text_of_sources(const analyze::Table& table, SourceLookup& sources,
   return out + missing_text(missing, style);
 }
 
-int run_show(const Arguments& arguments, const Streams& streams) {
+int run_show(const Arguments& given, const Streams& streams) {
+  const EventSource source(given);
+  const Arguments& arguments = source.arguments();
   ShowOptions options = read_show_options(arguments, streams);
   if (arguments.has("--sizes")) return show_sizes(arguments, options, streams);
   collect::ReadOptions reading = read_grouped_options("show", arguments);

@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "cli/block_options.h"
 #include "cli/command.h"
 #include "cli/filter_options.h"
 #include "cli/own_code.h"
@@ -49,7 +50,9 @@ double read_threshold(const Arguments& arguments) {
   return percent;
 }
 
-int run_tree(const Arguments& arguments, const Streams& streams) {
+int run_tree(const Arguments& given, const Streams& streams) {
+  const EventSource source(given);
+  const Arguments& arguments = source.arguments();
   text::Style style = read_style(arguments, streams);
   style.order = read_order("tree", arguments);
   if (style.order == analyze::Order::kLive && arguments.has("--sum")) {
@@ -112,7 +115,7 @@ int run_tree(const Arguments& arguments, const Streams& streams) {
 const Command& tree_command() {
   static const Command command = {
       {"tree", "print the stacks of reports as a tree", "[OPTION]... [FILE|DIRECTORY]...", kText,
-       with_view_options(
+       with_event_source(with_view_options(
            {{"--invert", "", "", "From main inward instead of from the allocation outward."},
             {"--threshold", "-t", "PERCENT",
              "Fold branches whose share is below this; 0: fold none. Default 1."},
@@ -129,7 +132,7 @@ const Command& tree_command() {
              largest.)",
              "bytes|blocks|live|allocs|temporary|lifetime|slack|peak|age|size"},
             kPeakOption,
-            kJsonOption}),
+            kJsonOption})),
        R"(0: shown; 1: a file cannot be read, no report was found, or --sum lacks a report; 2: a
        file is not a valid memlog, or the command line is wrong.)",
        R"(  memlog tree app-4711-2.memlog

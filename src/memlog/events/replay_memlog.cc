@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "events/block_filter.h"
 #include "events/event_log.h"
 #include "events/event_time.h"
 #include "events/live_blocks.h"
@@ -57,7 +58,7 @@ struct Totals {
 // Replays a log from its beginning.
 class Replay {
  public:
-  explicit Replay(const std::string& path) : log_(path) {}
+  Replay(const std::string& path, const BlockSelection* chosen) : log_(path), chosen_(chosen) {}
 
   // Up to the moment, or to event number `most`.
   void run(const Moment& moment, uint64_t most) {
@@ -112,8 +113,18 @@ class Replay {
   }
 
   void apply(const Event& event) {
-    if (event.kind == Kind::kLeftOut) return apply_left_out(*event.left_out);
-    const BlockChange change = blocks_.apply(event);
+    if (event.kind == Kind::kLeftOut) {
+      if (chosen_ == nullptr) apply_left_out(*event.left_out);
+      return;
+    }
+    BlockChange change = blocks_.apply(event);
+    if (chosen_ != nullptr) {
+      change.ended = change.ended && chosen_->holds(change.old.id);
+      const bool fresh = chosen_->holds(change.fresh.id);
+      change.begun = change.begun && fresh;
+      change.inherited = change.inherited && fresh;
+      if (!change.ended && !change.begun && !change.inherited) return;
+    }
     if (event.kind == Kind::kAllocation || event.kind == Kind::kFree ||
         event.kind == Kind::kUnknownFree || event.kind == Kind::kRealloc) {
       ++calls_[event.call];
@@ -151,6 +162,7 @@ class Replay {
   }
 
   EventLog log_;
+  const BlockSelection* chosen_;  // null: all
   LiveBlocks blocks_;
   std::vector<Counts> stacks_;
   std::vector<uint64_t> calls_ = std::vector<uint64_t>(format::kEventCalls);
@@ -170,8 +182,12 @@ class Replay {
 
 class Text : private profile::MemlogText {
  public:
-  Text(const Replay& replay, std::vector<Counts> stacks, uint64_t taken)
-      : replay_(replay), log_(replay.log()), stacks_(std::move(stacks)), taken_(taken) {
+  Text(const Replay& replay, std::vector<Counts> stacks, uint64_t taken, std::string filter)
+      : replay_(replay),
+        log_(replay.log()),
+        stacks_(std::move(stacks)),
+        taken_(taken),
+        filter_(std::move(filter)) {
     for (uint32_t i = 0; i < stacks_.size(); ++i) {
       const Counts& one = stacks_[i];
       if (one.allocations + one.frees + one.inherited_blocks != 0) order_.push_back(i);
@@ -227,6 +243,9 @@ class Text : private profile::MemlogText {
     }
     line("# {}: made from the event log {}; changes are since it began", format::kKeyNote,
          profile::escaped(log_.path().substr(log_.path().rfind('/') + 1), ""));
+    if (!filter_.empty()) {
+      line("# {}: only blocks that pass: {}", format::kKeyNote, profile::escaped(filter_, ""));
+    }
     if (!log_.missing_inheritance().empty()) {
       line("# {}: {}", format::kKeyNote, log_.missing_inheritance());
     }
@@ -322,31 +341,35 @@ class Text : private profile::MemlogText {
   const EventLog& log_;
   std::vector<Counts> stacks_;
   uint64_t taken_;
+  std::string filter_;
   std::vector<uint32_t> order_;
   std::map<profile::ModuleIndex, bool> used_;
 };
 
 }  // namespace
 
-std::string memlog_at(const std::string& path, const Moment& moment) {
-  Replay replay(path);
+std::string memlog_at(const std::string& path, const Moment& moment, const BlockSelection* chosen,
+                      const std::string& filter) {
+  Replay replay(path, chosen);
   replay.run(moment, UINT64_MAX);
   if (moment.report != 0 && !replay.at_report()) {
     throw std::runtime_error(fmt::format("{}: the log has no report {}", path, moment.report));
   }
   std::vector<Counts> stacks = replay.stacks();
   replay.blocks().for_each([&](uint64_t, const LiveBlock& block) {
+    if (chosen != nullptr && !chosen->holds(block.id)) return;
     stacks[block.stack].oldest = std::min(stacks[block.stack].oldest, block.time);
   });
   // What each stack held at the peak is known only once the peak is.
-  Replay to_peak(path);
+  Replay to_peak(path, chosen);
   to_peak.run({}, replay.peak_event());
   for (size_t i = 0; i < to_peak.stacks().size() && i < stacks.size(); ++i) {
     stacks[i].peak = to_peak.stacks()[i].live();
   }
   const uint64_t taken =
       moment.report != 0 || moment.time == UINT64_MAX ? replay.last_time() : moment.time;
-  return Text(replay, std::move(stacks), std::max(taken, replay.log().header().started)).write();
+  return Text(replay, std::move(stacks), std::max(taken, replay.log().header().started), filter)
+      .write();
 }
 
 }  // namespace mtrace::events

@@ -13,9 +13,13 @@ struct Moment {
   uint64_t report = 0;
 };
 
+class BlockSelection;
+
 // Returns the text of a memlog of what lived then, and of what every stack had allocated and freed
 // since the log began. Reads the log twice. Throws what reading throws, and std::runtime_error if
 // the log has no such report.
-std::string memlog_at(const std::string& path, const Moment& moment);
+// With `chosen`, as if the log had these blocks only; `filter` is then what chose them, for a note.
+std::string memlog_at(const std::string& path, const Moment& moment,
+                      const BlockSelection* chosen = nullptr, const std::string& filter = {});
 
 }  // namespace mtrace::events

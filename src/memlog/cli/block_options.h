@@ -1,0 +1,39 @@
+// The options that choose blocks of an event log, and reports that are made of the chosen blocks.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/arguments.h"
+#include "events/block_filter.h"
+#include "profile/descriptor.h"
+
+namespace mtrace::cli {
+
+// Appends the options that need whole lives of blocks, which memlog events has beside its own.
+std::vector<Option> with_block_options(std::vector<Option> options);
+// Appends --events, and all options that choose blocks.
+std::vector<Option> with_event_source(std::vector<Option> options);
+
+// Reads the options that choose blocks. `started`: of the log, nanoseconds since 1970. Throws
+// UsageError.
+events::BlockFilter read_block_filter(const Arguments& arguments, uint64_t started);
+// Returns the first of these options that is given; nullptr: none is.
+const char* block_option(const Arguments& arguments);
+
+// What a command about reports is given. With --events, a report is made of the blocks that pass,
+// and stands in the place of FILE.
+class EventSource {
+ public:
+  // Throws UsageError, and what reading the log throws.
+  explicit EventSource(const Arguments& given);
+
+  const Arguments& arguments() const { return arguments_; }
+
+ private:
+  Arguments arguments_;
+  profile::Descriptor file_;
+};
+
+}  // namespace mtrace::cli
