@@ -40,6 +40,7 @@ constexpr Option kLifeOptions[] = {
     {"--freed", "", "A..B", "Only blocks freed in this range of times."},
     {"--alive-at", "", "TIME", "Only blocks that lived at this time."},
     {"--alive-until", "", "TIME", "Only blocks freed at this time or later, or never."},
+    {"--leaked", "", "", "Only blocks that are never freed."},
     {"--between", "", "A..B",
      R"(Only blocks allocated between two markers: from the first note or labelled report with the
      text A to the next with the text B.)"},
@@ -138,8 +139,8 @@ std::string given_text(const Arguments& arguments) {
   std::string text;
   const auto add = [&](const Option& option) {
     if (!arguments.has(option.name)) return;
-    text +=
-        fmt::format("{}{} {}", text.empty() ? "" : " ", option.name, arguments.value(option.name));
+    text += fmt::format("{}{}", text.empty() ? "" : " ", option.name);
+    if (*option.value != '\0') text += ' ' + arguments.value(option.name);
   };
   for (const Option& option : kPlainOptions) add(option);
   add(kLifetimeOption);
@@ -204,6 +205,7 @@ BlockFilter read_block_filter(const Arguments& arguments, uint64_t started) {
   read.times("--freed", filter.freed);
   read.time("--alive-at", filter.alive_at);
   read.time("--alive-until", filter.alive_until);
+  if (arguments.has("--leaked")) filter.alive_until = UINT64_MAX;
   read.markers("--between", filter.between);
   read.counts("--stack-depth", filter.depth, "a range of numbers of frames like 5..10");
   read.counts("--chain-length", filter.chain_length, "a range of numbers like 2..");

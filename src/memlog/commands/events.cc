@@ -284,36 +284,35 @@ int run_events(const Arguments& arguments, const Streams& streams) {
 
 const Command& events_command() {
   static const Command command = {
-      {"events",
-       "print every allocation and free of an event log",
-       "[OPTION]... FILE",
-       kText,
-       with_block_options({{"--size", "", "A..B", "Only events with a requested size in this range: 64K.., 100..200."},
-        {"--address", "", "A..B", "Only events with an address in this range: 0x55d0..0x55df."},
-        {"--thread", "", "TID", "Only events of this thread, or of a range of threads."},
-        {"--time", "", "A..B",
-         R"(Only events in this range of times (UTC): 12:04:31..12:04:32.5, or with a date as the
+      {"events", "print every allocation and free of an event log", "[OPTION]... FILE", kText,
+       with_block_options(
+           {{"--size", "", "A..B",
+             "Only events with a requested size in this range: 64K.., 100..200."},
+            {"--address", "", "A..B", "Only events with an address in this range: 0x55d0..0x55df."},
+            {"--thread", "", "TID", "Only events of this thread, or of a range of threads."},
+            {"--time", "", "A..B",
+             R"(Only events in this range of times (UTC): 12:04:31..12:04:32.5, or with a date as the
          lines have it.)"},
-        {"--include", "-i", "REGEX",
-         R"(Only events whose stack has a matching frame: its function, source line or module;
+            {"--include", "-i", "REGEX",
+             R"(Only events whose stack has a matching frame: its function, source line or module;
          function:REGEX, source:REGEX or module:REGEX matches only that part. May be repeated; one
          match is enough.)"},
-        {"--last", "", "N", "Only the last N of the events that pass the filters."},
-        {"--header", "", "",
-         R"(Print no event, but what the log says of its process: program, parent, the parent's log
+            {"--last", "", "N", "Only the last N of the events that pass the filters."},
+            {"--header", "", "",
+             R"(Print no event, but what the log says of its process: program, parent, the parent's log
          and where the child left it.)"},
-        {"--follow", "-f", "", "Go on as the log grows, until the program has ended."},
-        {"--style", "", "STYLE",
-         R"(text (default), or log-malloc2: the lines of that tool's trace, for scripts that read it.
+            {"--follow", "-f", "", "Go on as the log grows, until the program has ended."},
+            {"--style", "", "STYLE",
+             R"(text (default), or log-malloc2: the lines of that tool's trace, for scripts that read it.
          It has allocations and frees only; of the columns of /proc/PID/statm, resident pages are
          known, and the others are 0.)",
-         "text|log-malloc2"},
-        {"--json", "", "", "Print each event as a JSON object on a line (doc/json.md)."},
-        {"--no-resolve", "", "", "Print frames as module+offset, without looking up names."},
-        kSysrootOption,
-        kSymbolsOption,
-        {"--write-log", "", "",
-         R"(Write the log of a process whose memory for events is standard input. libmtrace.so
+             "text|log-malloc2"},
+            {"--json", "", "", "Print each event as a JSON object on a line (doc/json.md)."},
+            {"--no-resolve", "", "", "Print frames as module+offset, without looking up names."},
+            kSysrootOption,
+            kSymbolsOption,
+            {"--write-log", "", "",
+             R"(Write the log of a process whose memory for events is standard input. libmtrace.so
          starts memlog so; of no other use.)"}}),
        R"(0: done; 1: the log cannot be read; 2: wrong command line, no event log, or parts of it are
        damaged.)",

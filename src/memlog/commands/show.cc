@@ -235,8 +235,8 @@ int show_sizes(const Arguments& arguments, const ShowOptions& options, const Str
   const text::Style& style = options.style;
   std::string out;
   if (style.header) {
-    out = fmt::format("{} ({}): {} live\n", text::plain(profile::array_text(header.name)), header.pid,
-                      text::sizes_line(all, style));
+    out = fmt::format("{} ({}): {} live\n", text::plain(profile::array_text(header.name)),
+                      header.pid, text::sizes_line(all, style));
     if (header.sampled != 0) out += text::remark("sampled: only recorded blocks", style);
     if (!whole) out += text::remark("a part of the ledger could not be read", style);
     out += text::sizes_text(all, style) + '\n';

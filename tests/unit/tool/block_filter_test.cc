@@ -81,6 +81,7 @@ TEST(BlockFilter, ChoosesWhatSqlChooses) {
       {{"--freed", early + ".." + late}, fmt::format("freed_at between {} and {}", served, moved)},
       {{"--alive-at", early}, fmt::format("alive_at(allocated_at, freed_at, {})", served)},
       {{"--alive-until", early}, fmt::format("freed_at is null or freed_at >= {}", served)},
+      {{"--leaked"}, "freed_at is null"},
       {{"--between", "started..served"},
        "allocated_at between (select at from events where text = 'started') and "
        "(select at from events where text = 'served')"},
