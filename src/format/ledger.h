@@ -39,12 +39,13 @@ enum class LedgerState : uint32_t {
   kUnreported = 4,  // ended normally, but its report could not be written: the data is here
 };
 
-// The way of a process that waits at its exit for memlog (MTRACE_HOLD_EXIT).
+// The way of a process that waits for memlog to look for lost blocks (MTRACE_HOLD_EXIT).
 enum class ExitHold : uint32_t {
   kNone = 0,
-  kWaits = 1,  // the library: before any exit handler
-  kTaken = 2,  // memlog: it looks at the process
-  kOver = 3,   // memlog when it has looked, or the library when nobody came: the exit goes on
+  kWaits = 1,   // the library
+  kTaken = 2,   // memlog: it looks at the process
+  kOver = 3,    // memlog when it has looked, or the library when nobody came: the process goes on
+  kWanted = 4,  // memlog: the library is to wait when it comes to this point
 };
 
 inline constexpr unsigned kLedgerKinds = 30;
@@ -123,12 +124,21 @@ struct LedgerHeader {
   uint32_t names_offered;  // not 0: whoever requests the next report fills in its names. The
                            // requester writes it; the report sets it to 0
   uint32_t names_left;  // number of the last report whose names are left to the requester; 0: none
-  ExitHold exit_hold;
+  ExitHold exit_hold;  // before any exit handler
   uint64_t regions;  // address of a LedgerRegionTree, in the process but not in the file; 0: an older
                      // library
   uint64_t first_python_code;  // address of a LedgerPythonCode; 0: none
   uint64_t lost_python;        // as in the line `lost`
+  ExitHold late_hold;          // after the exit handlers and destructors, if memlog wants it
+  ExitHold check_hold;         // in a leak check that the program asks for; ends as kNone
+  uint32_t check_found;  // blocks that the last leak check found definitely lost, at most
+                         // kLedgerUnchecked - 1; memlog writes it. kLedgerUnchecked: none was made
+  uint32_t unused;
+  uint64_t ignored;       // address of the address of LedgerIgnored[kLedgerIgnored], which is 0
+                          // until the program has named one; 0: an older library
+  uint64_t lost_ignored;  // of them that found no place
 };
+inline constexpr uint32_t kLedgerUnchecked = 0xffffffffu;
 inline constexpr uint64_t kLedgerHeaderBytes = 128 * 1024;
 static_assert(sizeof(LedgerHeader) <= kLedgerHeaderBytes && offsetof(LedgerHeader, roots) == 120 &&
               offsetof(LedgerHeader, program) == 272);
@@ -143,6 +153,14 @@ struct LedgerNote {
   uint64_t time;   // nanoseconds since 1970
   char text[kLedgerNoteText + 1];
 };
+
+// A block that the program does not call a leak (__lsan_ignore_object). Its places are those of a
+// hash table, in no order.
+struct LedgerIgnored {
+  uint64_t address;  // in the block; 0: no entry
+  uint64_t time;     // ticks: a block that was born later is another one
+};
+inline constexpr uint32_t kLedgerIgnored = 1u << 14;
 
 // A loaded object with frames in stacks, also after it was unloaded. A list, newest first.
 struct LedgerModule {
@@ -253,7 +271,8 @@ struct LedgerStack {
   uint32_t retired;  // unload epoch; kLedgerAlive: in use
   uint32_t still_gone;
   uint8_t depth;
-  uint8_t kind : 7;
+  uint8_t kind : 6;
+  uint8_t ignored : 1;  // between __lsan_disable and __lsan_enable: its blocks are no leaks
   uint8_t cut : 1;
   uint8_t call;  // format/calls.h
   uint8_t guessed;

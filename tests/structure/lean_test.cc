@@ -133,7 +133,7 @@ const std::set<std::string> kApi = {"mtrace_report",
                                     "mtrace_held_main"};
 // Ends of a process that run no exit handler, the program's view of the trigger signal, unloading,
 // call-frame information of made code, the program's mappings, its becoming two or another, waiting
-// for children, or giving up system calls, and the status block.
+// for children, or giving up system calls, LeakSanitizer's interface, and the status block.
 const std::set<std::string> kConduct = {"_exit",
                                         "_Exit",
                                         "sigaction",
@@ -177,7 +177,12 @@ const std::set<std::string> kConduct = {"_exit",
                                         "wait3",
                                         "wait4",
                                         "waitid",
-                                        "__asan_default_options"};
+                                        "__asan_default_options",
+                                        "__lsan_ignore_object",
+                                        "__lsan_disable",
+                                        "__lsan_enable",
+                                        "__lsan_do_leak_check",
+                                        "__lsan_do_recoverable_leak_check"};
 
 TEST(LeanTest, NeedsOnlyLibc) {
   for (const std::string& line : dynamic("NEEDED")) {

@@ -23,7 +23,8 @@ __attribute__((flatten)) uint32_t intern(const unwind::Walk& walk, const uintptr
   const uint64_t hash = form == 0 ? walk.hash : format::mix64(walk.hash + form);
   return g_ledger.stacks.intern(
       {unwind::unload_epoch(), hash, frames, static_cast<uint8_t>(walk.count), 0,
-       walk.end == End::kDepth, walk.end == End::kLost, call_of(form), walk.guessed},
+       walk.end == End::kDepth, walk.end == End::kLost, call_of(form), walk.guessed,
+       (form & kIgnoredForm) != 0},
       slot);
 }
 
@@ -55,7 +56,8 @@ __attribute__((noinline)) uint32_t walk_noted(const unwind::Registers& caller, u
 template <unsigned kFrames, unsigned kWords>
 uint32_t walk_with_room(const unwind::Registers& caller, uint32_t slot, uint64_t form) {
   // Walks on other stacks are not remembered.
-  const bool noted = slot != 0 && unwind::covers(unwind::trusted_stack(), caller.sp) &&
+  const bool noted = slot != 0 && (form & kIgnoredForm) == 0 &&
+                     unwind::covers(unwind::trusted_stack(), caller.sp) &&
                      g_known_walks[slot].is_worthwhile();
   if (!noted) return walk_unnoted<kFrames>(caller, slot, form);
   return unwind::python_runtime() == nullptr
@@ -79,6 +81,11 @@ uint32_t walk_to_stack(const unwind::Registers& caller, uint32_t slot, uint64_t 
 uint32_t walk_to_stack(unwind::Caller caller, uint32_t slot, uint64_t form) {
   const unwind::Registers registers = caller;
   return walk_to_stack(registers, slot, form);
+}
+
+void choose_walks(ThreadState& self) {
+  static constinit unwind::WalkMemory none = {};
+  self.walks = self.ignoring != 0 ? &none : &g_known_walks[self.slot];
 }
 
 void forget_walks() {

@@ -23,6 +23,15 @@ namespace mtrace::hook {
 uint32_t walk_to_stack(const unwind::Registers& caller, uint32_t slot, uint64_t form);
 uint32_t walk_to_stack(unwind::Caller caller, uint32_t slot, uint64_t form);
 
+// Part of the form of a stack whose blocks are no leaks: the thread ignores leaks.
+inline constexpr uint64_t kIgnoredForm = uint64_t{1} << (unwind::WalkMemory::kFormShift - 1);
+inline uint64_t ignored_form(const ThreadState& self) {
+  return self.ignoring != 0 ? kIgnoredForm : 0;
+}
+// Whether the thread ignores leaks has changed, or its slot: a thread that does knows no walk, so
+// that each comes to walk_to_stack() with ignored_form().
+void choose_walks(ThreadState& self);
+
 // A stack and the set of counters that is the thread's own, if it has one; otherwise another of the
 // stack's. (The second thread of a stack would else read a line that the first one writes.)
 struct FoundStack {
@@ -40,7 +49,7 @@ struct FoundStack {
   }
   const uint64_t form = self.form;
   self.form = 0;
-  const uint32_t walked = walk_to_stack(caller, self.slot, form);
+  const uint32_t walked = walk_to_stack(caller, self.slot, form | ignored_form(self));
   return {walked, ledger::g_ledger.stacks.record(walked).own};
 }
 

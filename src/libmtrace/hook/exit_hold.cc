@@ -41,7 +41,8 @@ MTRACE_EXPORT __attribute__((noinline)) void mtrace_hold_exit(ExitHold* hold,
   for (;;) {
     ExitHold now = load_acquire(*hold);
     const uint64_t waited = sys::monotonic_time() - begun;
-    if (now == ExitHold::kOver) return;
+    // A check is over for good when the thread that asked for it has seen that.
+    if (now == ExitHold::kOver || now == ExitHold::kNone) return;
     const bool late = waited > (now == ExitHold::kWaits ? kUntaken : kMost);
     // memlog may take it at this moment: then the next round waits for that.
     if (late || !sys::task_exists(memlog))
@@ -51,15 +52,62 @@ MTRACE_EXPORT __attribute__((noinline)) void mtrace_hold_exit(ExitHold* hold,
   }
 }
 
-void hold_exit() {
-  format::LedgerHeader* header = sys::g_table_header;
-  if (g_options.hold_exit == 0 || header == nullptr || !is_own_process()) return;
-  if (mtrace_status_block.mode != format::Mode::kActive) return;
+namespace {
+
+// nullptr: nobody is to be waited for.
+format::LedgerHeader* header_to_wait_in() {
+  if (g_options.hold_exit == 0 || sys::g_table_header == nullptr || !is_own_process()) {
+    return nullptr;
+  }
+  if (mtrace_status_block.mode != format::Mode::kActive) return nullptr;
   const long pause[2] = {};
-  if (!sys::may_call(SYS_futex, 0, FUTEX_WAIT, 0, reinterpret_cast<long>(pause), 0, 0)) return;
+  const bool may = sys::may_call(SYS_futex, 0, FUTEX_WAIT, 0, reinterpret_cast<long>(pause), 0, 0);
+  return may ? sys::g_table_header : nullptr;
+}
+
+void hold(ExitHold& word, ExitHold from) {
+  compare_exchange(word, from, ExitHold::kWaits);
+  mtrace_hold_exit(&word, g_options.hold_exit);
+}
+
+}  // namespace
+
+void hold_exit() {
+  format::LedgerHeader* const header = header_to_wait_in();
+  if (header != nullptr) hold(header->exit_hold, ExitHold::kNone);
+}
+
+void hold_after_exit() {
+  format::LedgerHeader* const header = header_to_wait_in();
+  if (header == nullptr || load(header->late_hold) == ExitHold::kNone) return;
+  hold(header->late_hold, ExitHold::kWanted);
+}
+
+// Threads that ask while one waits share its answer; while memlog looks already, they wait for a
+// look of their own, since what they ask about may have been lost after it began.
+uint32_t check_leaks() {
+  constexpr int kMostTurns = 100;
+  format::LedgerHeader* const header = header_to_wait_in();
+  if (header == nullptr) return format::kLedgerUnchecked;
+  ExitHold& word = header->check_hold;
+  for (int turn = 0; turn < kMostTurns; ++turn) {
+    ExitHold before = ExitHold::kNone;
+    const bool own = compare_exchange(word, before, ExitHold::kWaits);
+    mtrace_hold_exit(&word, g_options.hold_exit);
+    ExitHold over = ExitHold::kOver;
+    const uint32_t found = load(header->check_found);
+    compare_exchange(word, over, ExitHold::kNone);
+    if (!sys::task_exists(g_options.hold_exit)) break;
+    if (own || before == ExitHold::kWaits) return found;
+  }
+  return format::kLedgerUnchecked;
+}
+
+void skip_exit_hold() {
   ExitHold before = ExitHold::kNone;
-  compare_exchange(header->exit_hold, before, ExitHold::kWaits);
-  mtrace_hold_exit(&header->exit_hold, g_options.hold_exit);
+  if (sys::g_table_header != nullptr) {
+    compare_exchange(sys::g_table_header->exit_hold, before, ExitHold::kOver);
+  }
 }
 
 MainFunction* held_main(MainFunction* main) {

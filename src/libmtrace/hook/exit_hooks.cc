@@ -14,7 +14,7 @@ using namespace mtrace::hook;
 
 namespace {
 
-[[noreturn]] void leave(void (*real)(int), int status) {
+[[noreturn]] void leave_by(void (*real)(int), int status) {
   if (start()) report_exit();
   if (real != nullptr) real(status);
   mtrace::sys::exit_group(status);
@@ -32,6 +32,10 @@ namespace {
 }
 
 }  // namespace
+
+namespace mtrace::hook {
+void leave(int status) { leave_by(g_next.exit_now, status); }
+}  // namespace mtrace::hook
 
 MTRACE_EXPORT_AS_IT_IS void mtrace_begin_exit(int status) asm("exit");
 void mtrace_begin_exit(int status) {
@@ -54,7 +58,7 @@ int mtrace_begin_main(MainFunction* main, int count, char** arguments, void (*in
   return g_next.start_main(main, count, arguments, init, fini, loader_fini, stack_end);
 }
 
-MTRACE_EXPORT __attribute__((noreturn)) void _exit(int status) { leave(g_next.exit_now, status); }
+MTRACE_EXPORT __attribute__((noreturn)) void _exit(int status) { leave_by(g_next.exit_now, status); }
 MTRACE_EXPORT __attribute__((noreturn)) void _Exit(int status) noexcept {
-  leave(g_next.exit_now_c, status);
+  leave_by(g_next.exit_now_c, status);
 }

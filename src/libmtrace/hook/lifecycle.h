@@ -23,6 +23,9 @@ void stop_late();
 // parent's memory, and only after a fork's child has been set up. Async-signal-safe.
 bool is_own_process();
 
+// Ends the process as _exit(2) does: with a report, without exit handlers.
+[[noreturn]] void leave(int status);
+
 // Stops the recording of new allocations, or goes on with it. True: it was on before; false also
 // in a program that is not traced. Thread-safe; async-signal-safe.
 bool set_recording(bool on);

@@ -67,8 +67,10 @@ void report_end(bool wanted, const char* label) {
   }
   // A thread that ends the process while another one is at its last report would cut that short.
   if (exchange(g_exit_reported, true)) return report::wait_for_reports();
-  // For the ends that the hooks of exit and main do not see.
-  if (label == nullptr) hold_exit();
+  if (label == nullptr) {
+    hold_after_exit();
+    hold_exit();  // for the ends that the hooks of exit and main do not see
+  }
   if (wanted) report::set_names(names_of_last_report());
   const bool told = !wanted || report::report(report::Trigger::kExit, label) > 0;
   report::stop_resolving();

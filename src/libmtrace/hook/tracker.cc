@@ -30,7 +30,7 @@ MTRACE_REALIGN __attribute__((noinline)) uint32_t find_slot() {
   t_thread.no_slot = t_thread.slot == 0;
   begin_walks(t_thread.slot);
   if (t_thread.slot != 0) {
-    t_thread.walks = &g_known_walks[t_thread.slot];
+    choose_walks(t_thread);
     t_thread.ownership = ledger::owned_by(t_thread.slot);
     compiler_barrier();
     t_thread.place = &g_ledger.threads.slot(t_thread.slot);
@@ -114,7 +114,9 @@ template <bool kLogged = false>
   const uint32_t birth = ledger::pack_ticks(ledger::ticks_now());
   t_thread.form = take_form(t_thread, call);
   const uint32_t stack = slot != 0 ? find_stack(caller, t_thread).index
-                                   : walk_to_stack(caller, 0, take_form(t_thread, call));
+                                   : walk_to_stack(caller, 0,
+                                                   take_form(t_thread, call) |
+                                                       ignored_form(t_thread));
   const bool placed = g_ledger.blocks.put(word, address, {size, stack, birth});
   if (placed) {
     book_allocation(slot, stack, {size, 1, slack_of(block, size)});
@@ -135,7 +137,7 @@ __attribute__((noinline)) void* enter_sample(uint32_t slot, void* block, uint64_
                                              uint64_t form, unwind::Caller caller) {
   const auto address = reinterpret_cast<uintptr_t>(block);
   ledger::Operation operation(g_ledger.threads.slot(slot));
-  const uint32_t stack = walk_to_stack(caller, slot, form);
+  const uint32_t stack = walk_to_stack(caller, slot, form | ignored_form(t_thread));
   const ledger::Block entry = {size, stack, ledger::pack_ticks(ledger::ticks_now())};
   now_recorded(block);
   if (g_ledger.blocks.put(address, entry)) {

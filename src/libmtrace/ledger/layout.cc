@@ -92,6 +92,10 @@ uint64_t Layout::shadow(const Ledger& ledger) {
   return reinterpret_cast<uint64_t>(ledger.blocks.shadow_.directory_);
 }
 
+uint64_t Layout::ignored(const Ledger& ledger) {
+  return reinterpret_cast<uint64_t>(&ledger.ignored.objects_);
+}
+
 uint64_t Layout::regions() {
   using Node = RegionTree::Node;
   static_assert(sizeof(LedgerRegion) == sizeof(Node));

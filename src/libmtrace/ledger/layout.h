@@ -10,6 +10,7 @@ struct Layout {
   static format::LedgerRoots roots(const Ledger& ledger);
   static uint64_t shadow(const Ledger& ledger);  // of LedgerHeader
   static uint64_t regions();                     // the same
+  static uint64_t ignored(const Ledger& ledger);
 };
 
 }  // namespace mtrace::ledger

@@ -8,6 +8,7 @@
 #include "base/growing_array.h"
 #include "format/ledger.h"
 #include "ledger/block_table.h"
+#include "ledger/ignored_objects.h"
 #include "ledger/peak.h"
 #include "ledger/sampling.h"
 #include "ledger/stack_table.h"
@@ -40,6 +41,7 @@ struct alignas(format::kLedgerPage) Ledger {
   uint64_t lost_frees;     // of blocks whose address came back without one
   // The program's, for report/notes.cc; here, so that they outlive a kill with the rest.
   format::LedgerNote notes[format::kLedgerNotes];
+  IgnoredObjects ignored;
 
   bool init(StackTable::CameBack came_back) { return stacks.init(came_back) && blocks.init(); }
 

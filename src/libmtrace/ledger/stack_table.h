@@ -34,7 +34,8 @@ struct alignas(64) StackRecord {
   uint32_t retired;       // unload epoch in which one of its modules went; no longer found then
   uint32_t still_gone;    // epoch in which came_back() last said no
   uint8_t depth;          // frames
-  uint8_t kind : 7;       // 0: heap; otherwise what the program calls by that number
+  uint8_t kind : 6;       // 0: heap; otherwise what the program calls by that number
+  bool ignored : 1;       // its blocks are no leaks: allocated while the thread asked for that
   bool cut : 1;           // there were more frames than depth
   uint8_t call;           // the function that was called (format/calls.h)
   uint8_t guessed;        // index of the first frame that may be wrong; 0: none
@@ -62,7 +63,7 @@ static_assert(offsetof(StackRecord, hash) == 88 && offsetof(StackRecord, frames)
 // What a caller of intern() knows of a stack.
 struct Stack {
   uint32_t epoch;  // of unloads, in which the frames were taken
-  uint64_t hash;   // of frames, kind and call
+  uint64_t hash;   // of frames, kind, call and `ignored`
   const uintptr_t* frames;
   uint8_t depth;
   uint8_t kind;
@@ -70,6 +71,7 @@ struct Stack {
   bool lost;                       // the walk ended for want of call-frame information
   uint8_t call = format::kNoCall;  // as in StackRecord; so is the next
   uint8_t guessed = 0;
+  bool ignored = false;
 };
 
 // A set of counters, and whether it is the calling thread's own.
@@ -208,7 +210,7 @@ class StackTable {
   static bool is_end(uint32_t node) { return node == kEnd || node == 0; }
   bool same(StackRecord& record, const Stack& stack) const {
     if (record.hash != stack.hash || record.depth != stack.depth || record.kind != stack.kind ||
-        record.call != stack.call) {
+        record.call != stack.call || record.ignored != stack.ignored) {
       return false;
     }
     const bool retired = load(record.retired) != kInUse;

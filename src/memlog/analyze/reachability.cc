@@ -145,13 +145,16 @@ class Scan {
     return pointer - blocks_[block].address == chunk - 2 * kWord && pointer != blocks_[block].address;
   }
 
-  void follow_roots() {
-    for (const uint64_t address : roots_.held) {
+  void follow_known(const std::vector<uint64_t>& addresses, uint64_t via) {
+    for (const uint64_t address : addresses) {
       const size_t block = index_.find(address);
-      if (block != BlockIndex::kNone) {
-        reach(static_cast<uint32_t>(block), State::kReachable, Reachability::kHeld);
-      }
+      if (block != BlockIndex::kNone) reach(static_cast<uint32_t>(block), State::kReachable, via);
     }
+  }
+
+  void follow_roots() {
+    follow_known(roots_.held, Reachability::kHeld);
+    follow_known(roots_.ignored, Reachability::kIgnored);
     for (const uint64_t word : roots_.words) {
       take_pointer(word, Reachability::kRegister, State::kReachable);
     }

@@ -43,6 +43,8 @@ struct Roots {
   // Blocks that the program holds though no pointer to their beginning exists: stacks that a
   // thread runs on, vectors of thread-local storage.
   std::vector<uint64_t> held;  // addresses in them
+  // The same for blocks that the program does not call leaks.
+  std::vector<uint64_t> ignored;
   // Where virtual tables may be.
   std::function<bool(uint64_t address)> is_constant = [](uint64_t) { return false; };
   unsigned tag_bits = 0;      // low bits of pointers that the program uses for itself
@@ -53,13 +55,14 @@ struct Reachability {
   std::vector<Reach> of;  // by block
   // The definitely lost block that an indirectly lost one hangs on; of others themselves. By block.
   std::vector<uint32_t> owner;
-  // The address of the first pointer that was found to a block that is not lost, or kRegister, or
-  // kHeld: follow it through block after block to a root.
+  // The address of the first pointer that was found to a block that is not lost, or kRegister,
+  // kHeld or kIgnored: follow it through block after block to a root.
   std::vector<uint64_t> via;
   uint64_t scanned = 0;  // bytes
 
   static constexpr uint64_t kRegister = 1;
   static constexpr uint64_t kHeld = 2;
+  static constexpr uint64_t kIgnored = 3;
 };
 
 // `blocks` are sorted by address and do not overlap.

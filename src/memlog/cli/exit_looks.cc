@@ -1,12 +1,20 @@
 #include "cli/exit_looks.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "cli/heap_scan.h"
-#include "live/ledger_state.h"
+#include "cli/suppressed_stacks.h"
+#include "cli/suppressions_option.h"
+#include "live/known_ledger.h"
 #include "profile/text.h"
 #include "target/ledgers.h"
+#include "text/stack_names.h"
 
 namespace mtrace::cli {
 namespace {
@@ -35,39 +43,100 @@ live::LedgerState lost_state(const live::LedgerFile& ledger, const HeapScan& sca
   return state;
 }
 
+// Names are looked up only where there are patterns.
+void suppress(HeapScan& scan, const live::LedgerFile& ledger,
+              const std::vector<analyze::StackPattern>& patterns) {
+  if (patterns.empty()) return;
+  const live::KnownLedger known(ledger);
+  text::StackNames names(symbolize::SearchPath(), std::make_shared<analyze::Responsible>());
+  suppress_stacks(scan, ledger, known, names, patterns);
+}
+
+analyze::LeftOut suppressed_sum(const HeapScan& scan) {
+  std::set<uint32_t> stacks;
+  analyze::LeftOut sum;
+  for (size_t i = 0; i < scan.blocks().size(); ++i) {
+    if (!scan.suppressed(i)) continue;
+    const bool is_new = stacks.insert(scan.blocks()[i].stack).second;
+    sum.add({is_new ? 1u : 0u, static_cast<int64_t>(scan.blocks()[i].size)});
+  }
+  return sum;
+}
+
 }  // namespace
 
+std::vector<ExitLook> last_looks(std::vector<ExitLook> found) {
+  std::vector<ExitLook> last;
+  for (ExitLook& look : found) {
+    const auto other = std::find_if(last.begin(), last.end(), [&](const ExitLook& one) {
+      return one.pid == look.pid && one.lost.header.started == look.lost.header.started;
+    });
+    if (other == last.end()) {
+      last.push_back(std::move(look));
+    } else if (look.point != live::HoldPoint::kCheck || other->point == live::HoldPoint::kCheck) {
+      *other = std::move(look);
+    }
+  }
+  return last;
+}
+
+ExitLookSettings exit_look_settings(const char* command, const Arguments& arguments,
+                                    const std::string& ledgers, const std::string& program) {
+  ExitLookSettings settings;
+  settings.ledgers = ledgers;
+  settings.after_exit = arguments.has("--after-exit");
+  if (ledgers.empty()) {
+    if (!settings.after_exit) return settings;
+    throw UsageError(fmt::format("{}: --after-exit needs --unreachable", command));
+  }
+  add_suppressions(command, arguments, settings.suppressions);
+  const char* options = std::getenv("LSAN_OPTIONS");
+  add_lsan_suppressions(command, options == nullptr ? "" : options, ".", program,
+                        settings.suppressions);
+  return settings;
+}
+
 target::Tick ExitLooks::tick() {
-  if (!active_) return {};
+  if (settings_.ledgers.empty()) return {};
   return {kOften, [this](pid_t) {
-            holds_.serve([this](pid_t pid, live::LedgerFile& ledger) { look(pid, ledger); });
+            holds_.serve([this](pid_t pid, live::LedgerFile& ledger, live::HoldPoint point) {
+              return look(pid, ledger, point);
+            });
           }};
 }
 
-void ExitLooks::look(pid_t pid, live::LedgerFile& ledger) {
+uint64_t ExitLooks::look(pid_t pid, live::LedgerFile& ledger, live::HoldPoint point) {
   ExitLook found;
   found.name = profile::array_text(ledger.header().name);
   found.pid = pid;
+  found.point = point;
   try {
-    HeapScanSettings settings;
-    settings.pause = kPause;
-    const HeapScan scan(pid, ledger, settings);
-    found.unknown = scan.unknown();
-    found.blocks = scan.blocks().size();
-    found.lost = target::memlog_of(ledger, lost_state(ledger, scan),
-                                   {.trigger = "snapshot",
-                                    .taken = target::real_time_now(),
-                                    .label = "definitely lost",
-                                    .notes = {}});
-    for (profile::Entry& entry : found.lost.entries) {
-      entry.peak = 0;
-      entry.tells_live = false;
-    }
-    found.lost.header.peak.reset();
+    search(found, ledger);
   } catch (const std::exception& error) {
     found.trouble = error.what();
   }
   found_.push_back(std::move(found));
+  return static_cast<uint64_t>(found_.back().lost.header.live.blocks);
+}
+
+void ExitLooks::search(ExitLook& found, live::LedgerFile& ledger) const {
+  HeapScanSettings settings;
+  settings.pause = kPause;
+  HeapScan scan(found.pid, ledger, settings);
+  suppress(scan, ledger, settings_.suppressions);
+  found.unknown = scan.unknown();
+  found.blocks = scan.blocks().size();
+  found.suppressed = suppressed_sum(scan);
+  found.lost = target::memlog_of(ledger, lost_state(ledger, scan),
+                                 {.trigger = "snapshot",
+                                  .taken = target::real_time_now(),
+                                  .label = "definitely lost",
+                                  .notes = {}});
+  for (profile::Entry& entry : found.lost.entries) {
+    entry.peak = 0;
+    entry.tells_live = false;
+  }
+  found.lost.header.peak.reset();
 }
 
 }  // namespace mtrace::cli

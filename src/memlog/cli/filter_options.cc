@@ -8,6 +8,7 @@
 #include "analyze/frame_pattern.h"
 #include "cli/own_code.h"
 #include "cli/search_path.h"
+#include "cli/suppressions_option.h"
 #include "cli/view_options.h"
 #include "format/calls.h"
 #include "format/memlog.h"
@@ -30,10 +31,7 @@ constexpr Option kOptions[] = {
      source:REGEX or module:REGEX matches only that part. May be repeated; one match is enough.)"},
     {"--exclude", "-x", "REGEX",
      "Leave out stacks with a matching frame; REGEX as for --include. May be repeated."},
-    {"--suppressions", "", "FILE",
-     R"(Leave out stacks that match a line of FILE: leak:PATTERN as in LeakSanitizer; any:REGEX,
-     function:REGEX, source:REGEX, module:REGEX; frames:REGEX < REGEX for the innermost frames in
-     this order. # starts a comment. May be repeated.)"},
+    kSuppressionsOption,
     {"--call", "", "NAME",
      R"(Only entries of memory that this function allocated: malloc, calloc, new[], aligned-new,
      strdup, mallocx. May be repeated.)"},
@@ -83,19 +81,6 @@ void read_patterns(const char* command, const Arguments& arguments, const char* 
     } catch (const analyze::PatternError& error) {
       throw UsageError(fmt::format("{}: {}: {}", command, name, error.what()));
     }
-  }
-}
-
-void add_suppressions(const char* command, const std::string& file,
-                      std::vector<StackPattern>& patterns) {
-  std::string text;
-  try {
-    text = profile::read_file(file);
-  } catch (const profile::FileError& error) {
-    throw UsageError(fmt::format("{}: --suppressions: {}", command, error.what()));
-  }
-  for (StackPattern& pattern : analyze::read_suppressions(file == "-" ? "<stdin>" : file, text)) {
-    patterns.push_back(std::move(pattern));
   }
 }
 
@@ -156,9 +141,7 @@ Filter read_filter(const char* command, const Arguments& arguments) {
   read_patterns(command, arguments, "--include", filter.include);
   read_patterns(command, arguments, "--exclude", filter.exclude);
   filter.calls = read_calls(command, arguments);
-  for (const std::string& file : arguments.values("--suppressions")) {
-    add_suppressions(command, file, filter.exclude);
-  }
+  add_suppressions(command, arguments, filter.exclude);
   if (arguments.has("--label")) {
     try {
       filter.label = analyze::compile(arguments.value("--label"));

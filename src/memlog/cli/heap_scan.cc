@@ -4,8 +4,9 @@
 
 #include <algorithm>
 #include <thread>
+#include <unordered_set>
 
-#include "live/ledger_state.h"
+#include "live/ledger_ignored.h"
 #include "symbolize/data_symbol.h"
 #include "target/ledgers.h"
 #include "target/mappings.h"
@@ -24,9 +25,9 @@ bool same(const HeapBlock& a, const HeapBlock& b) {
 }
 
 // Why there may be blocks that the ledger does not know; empty: there are none.
-std::string unknown_blocks(const live::LedgerFile& ledger, const target::Snapshot& snapshot) {
+std::string unknown_blocks(const live::LedgerFile& ledger, const live::LedgerState& state,
+                           const target::Snapshot& snapshot) {
   if (snapshot.late) return "memlog attached to it later";
-  const live::LedgerState state = live::read_ledger(ledger);
   if (state.inherited_blocks != 0) return "it has blocks of the process that forked it";
   if (ledger.header().sampled != 0) return "MTRACE_SAMPLE records only some blocks";
   if (ledger.header().recording == 0) return "recording is off";
@@ -73,13 +74,47 @@ std::vector<HeapBlock> HeapScan::read_blocks() {
   return blocks;
 }
 
+void HeapScan::suppress(const std::function<bool(uint32_t stack)>& is_suppressed) {
+  suppressed_.assign(blocks_.size(), false);
+  const auto is_out = [&](size_t block) {
+    return found_.of[block] != Reach::kReachable && is_suppressed(blocks_[block].stack);
+  };
+  for (size_t i = 0; i < blocks_.size(); ++i) {
+    suppressed_[i] = is_out(i) || (found_.of[i] == Reach::kIndirect && is_out(found_.owner[i]));
+  }
+  for (size_t i = 0; i < blocks_.size(); ++i) {
+    if (suppressed_[i]) found_.of[i] = Reach::kReachable;
+  }
+}
+
+// Addresses in the blocks that the program does not call leaks.
+std::vector<uint64_t> HeapScan::ignored_blocks(const live::LedgerState& state) const {
+  std::vector<uint64_t> ignored;
+  for (const live::IgnoredObject& object : live::read_ignored(ledger_)) {
+    const size_t block = index_->find(object.address);
+    if (block != analyze::BlockIndex::kNone && blocks_[block].birth <= object.time) {
+      ignored.push_back(object.address);
+    }
+  }
+  std::unordered_set<uint32_t> stacks;
+  for (const live::LedgerStackState& stack : state.stacks) {
+    if (stack.ignored) stacks.insert(stack.index);
+  }
+  if (stacks.empty()) return ignored;
+  for (const HeapBlock& block : blocks_) {
+    if (stacks.contains(block.stack)) ignored.push_back(block.address);
+  }
+  return ignored;
+}
+
 // The ledger is read before and after the copy is made: a block that is the same both times lived
 // meanwhile. What another one points to is taken to be reachable, because it may have lived.
 void HeapScan::look() {
   const std::vector<HeapBlock> before = read_blocks();
   const target::Snapshot& snapshot = snapshots_.take();
   std::vector<HeapBlock> after = read_blocks();
-  unknown_ = unknown_blocks(ledger_, snapshot);
+  const live::LedgerState state = live::read_ledger(ledger_);
+  unknown_ = unknown_blocks(ledger_, state, snapshot);
   stopped_[looks_++] = snapshot.stopped;
   target::SnapshotMemory memory(pid_, snapshot.copy);
 
@@ -124,6 +159,7 @@ void HeapScan::look() {
     roots.held.push_back(vector - 16);
   }
   index_.emplace(blocks_);
+  roots.ignored = ignored_blocks(state);
   std::vector<target::Range> ranges;
   found_ = analyze::find_reachable(
       blocks_, *index_, roots, [&](const std::vector<analyze::Piece>& pieces, char* to) {
@@ -159,6 +195,7 @@ RetainerPath HeapScan::path(size_t block) const {
 std::string HeapScan::root_name(uint64_t via) const {
   if (via == analyze::Reachability::kRegister) return "a register";
   if (via == analyze::Reachability::kHeld) return "a thread";
+  if (via == analyze::Reachability::kIgnored) return "LeakSanitizer's interface";
   const target::Mapping* region = nullptr;
   const target::Mapping* file = nullptr;  // whose data goes on behind its mapping
   for (const target::Mapping& one : map_) {

@@ -6,12 +6,14 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "analyze/reachability.h"
 #include "live/ledger_file.h"
+#include "live/ledger_state.h"
 #include "target/snapshot.h"
 
 namespace mtrace::cli {
@@ -44,6 +46,10 @@ class HeapScan {
   // Of a block; what only one look found lost, or could find, counts as reachable.
   analyze::Reach reach(size_t block) const { return found_.of[block]; }
   size_t owner(size_t block) const { return found_.owner[block]; }
+  // Does not call blocks of these stacks lost, nor what only they point to.
+  void suppress(const std::function<bool(uint32_t stack)>& is_suppressed);
+  // Whether the block would be lost without suppress(); its reach() is then kReachable.
+  bool suppressed(size_t block) const { return !suppressed_.empty() && suppressed_[block]; }
   // How the second look came to a block that is not lost.
   RetainerPath path(size_t block) const;
 
@@ -55,6 +61,7 @@ class HeapScan {
  private:
   void look();
   std::vector<analyze::HeapBlock> read_blocks();
+  std::vector<uint64_t> ignored_blocks(const live::LedgerState& state) const;
   std::string root_name(uint64_t via) const;
 
   pid_t pid_;
@@ -65,6 +72,7 @@ class HeapScan {
   std::vector<analyze::HeapBlock> blocks_;
   std::optional<analyze::BlockIndex> index_;
   analyze::Reachability found_;
+  std::vector<bool> suppressed_;  // by block; empty: none is
   std::vector<target::SnapshotThread> threads_;
   std::vector<target::Mapping> map_;
   std::chrono::microseconds stopped_[2] = {};

@@ -12,6 +12,7 @@
 
 #include "cli/exit_looks.h"
 #include "cli/own_code.h"
+#include "cli/suppressions_option.h"
 #include "collect/catalog.h"
 #include "format/memlog.h"
 #include "profile/text.h"
@@ -225,6 +226,8 @@ Manual run_manual() {
         PROGRAM-PID.timeline, which memlog export draws as html and massif. Of a long run the
         resolution is halved again and again, so that the file stays small. none: no samples.)"},
        {"--unreachable", "", "", kExitLookHelp},
+       kAfterExitOption,
+       kSuppressionsOption,
        {"--quiet", "-q", "", "Print no summary."},
        kLibraryOption,
        kOwnOption},

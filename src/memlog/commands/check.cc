@@ -137,7 +137,7 @@ CheckOptions read_check_options(const Arguments& arguments) {
           options.format));
     }
   } else {
-    for (const char* name : {"--follow", "--unreachable"}) {
+    for (const char* name : {"--follow", "--unreachable", "--after-exit"}) {
       if (arguments.has(name)) {
         throw UsageError(fmt::format("check: {} can only be used with a program", name));
       }
@@ -163,6 +163,7 @@ Manual check_manual() {
            {"--baseline", "", "FILE",
             "Measure growth from here: a report, a directory, or a pattern in quotes."},
            {"--unreachable", "", "", kExitLookHelp},
+           kAfterExitOption,
            {"--follow", "", "1|GLOB[:GLOB]",
             R"(Also check programs that PROGRAM starts: all, or those whose name matches a
                 pattern.)"},
@@ -246,14 +247,14 @@ std::optional<int> run_program(const CheckOptions& options, const Arguments& arg
     if (!ledgers->setting().empty()) settings.push_back(ledgers->setting());
     settings.push_back(target::exit_hold_setting());
   }
-  ExitLooks looks(ledgers ? ledgers->directory() : "");
+  ExitLooks looks(exit_look_settings("check", arguments, ledgers ? ledgers->directory() : "", path));
   const std::vector<std::string> environment =
       target::traced_environment(target::find_library(), settings);
   std::fflush(streams.out);
   std::fflush(streams.err);
   const std::string begun = collect::just_before_now();
   const target::Ended ended = target::launch(options.command, environment, {looks.tick()});
-  looked_at = std::move(looks.found());
+  looked_at = last_looks(std::move(looks.found()));
   if (ended.start_error != 0) {
     complain(streams, fmt::format("check: {}: {}", name, std::strerror(ended.start_error)));
     return ended.start_error == ENOENT ? 127 : 126;
@@ -393,11 +394,13 @@ void write_answer(const CheckOptions& options, const Arguments& arguments, const
 // Judges what the processes had lost when they exited. Throws when one was not looked at.
 void judge_lost(std::vector<ExitLook>& looked_at, collect::Reports& reports, Judge& judge) {
   std::vector<collect::Found> found;
+  analyze::LeftOut left_out;
   for (ExitLook& look : looked_at) {
     if (!look.trouble.empty()) {
       throw UsageError(fmt::format("check: {} ({}) was not searched for lost blocks: it {}",
                                    text::plain(look.name), look.pid, text::plain(look.trouble)));
     }
+    left_out.add(look.suppressed);
     collect::Found one;
     one.listed.path = one.listed.program = look.lost.header.program;
     one.listed.started = look.lost.header.started;
@@ -410,7 +413,6 @@ void judge_lost(std::vector<ExitLook>& looked_at, collect::Reports& reports, Jud
     throw UsageError("check: no process was searched for lost blocks: none exited by exit, _exit or "
                      "the end of main");
   }
-  analyze::LeftOut left_out;
   collect::ReportSet lost = collect::delta_set_of(std::move(found), reports, left_out);
   judge.judge(std::move(lost.table), 0, "definitely lost", left_out);
 }

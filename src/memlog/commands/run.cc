@@ -145,6 +145,15 @@ std::string events_text(const RunOptions& options, pid_t pid) {
   return out;
 }
 
+const char* when(live::HoldPoint point) {
+  switch (point) {
+    case live::HoldPoint::kExit: return "at exit";
+    case live::HoldPoint::kAfterExit: return "after exit handlers";
+    case live::HoldPoint::kCheck: return "in a leak check";
+  }
+  return "";
+}
+
 // What the processes had lost when they exited. Empty: nobody was to look.
 std::string lost_text(const RunOptions& options, ExitLooks& looks) {
   if (!options.unreachable) return {};
@@ -157,8 +166,12 @@ std::string lost_text(const RunOptions& options, ExitLooks& looks) {
     if (!is_first && !look.lost.entries.empty()) out += '\n';
     out += fmt::format("{} ({}): ", text::plain(look.name), look.pid);
     out += look.trouble.empty()
-               ? text::lost_summary(look.lost, look.blocks, style)
+               ? text::lost_summary(look.lost, when(look.point), look.blocks, style)
                : fmt::format("not searched for lost blocks: it {}\n", text::plain(look.trouble));
+    if (look.suppressed.stacks != 0) {
+      out += fmt::format("suppressed: {} in {}\n", text::bytes_text(look.suppressed.bytes, style, false),
+                         text::count_text(look.suppressed.stacks, "stack"));
+    }
     if (!look.unknown.empty()) {
       out +=
           text::remark(fmt::format("{}: some blocks are not known, and what they point to counts "
@@ -180,6 +193,10 @@ int run_run(const Arguments& arguments, const Streams& streams) {
   const RunOptions options = read_run_options(arguments);
   std::string place = arguments.value("--ledger");
   if (!place.empty() && place != "none") place = ledger_place("run", place);
+  for (const char* name : {"--after-exit", "--suppressions"}) {
+    if (options.unreachable || !arguments.has(name)) continue;
+    throw UsageError(fmt::format("run: {} needs --unreachable", name));
+  }
   if (options.unreachable && place == "none") {
     throw UsageError("run: --unreachable needs a ledger: leave --ledger none out");
   }
@@ -189,9 +206,10 @@ int run_run(const Arguments& arguments, const Streams& streams) {
   }
   std::vector<std::string> settings = options.settings;
   if (!ledgers.setting().empty()) settings.push_back(ledgers.setting());
-  ExitLooks looks(options.unreachable ? ledgers.directory() : "");
-  if (options.unreachable) settings.push_back(target::exit_hold_setting());
   const std::string path = target::find_program(command[0]);
+  ExitLooks looks(exit_look_settings("run", arguments,
+                                     options.unreachable ? ledgers.directory() : "", path));
+  if (options.unreachable) settings.push_back(target::exit_hold_setting());
   const target::Uncovered not_covered =
       path.empty() ? target::Uncovered() : target::uncovered(path);
   if (!not_covered.why.empty()) {

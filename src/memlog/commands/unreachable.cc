@@ -9,11 +9,14 @@
 #include "cli/heap_scan.h"
 #include "cli/own_code.h"
 #include "cli/search_path.h"
+#include "cli/suppressed_stacks.h"
+#include "cli/suppressions_option.h"
 #include "cli/view_options.h"
 #include "cli/watched_process.h"
 #include "json/value.h"
 #include "live/known_ledger.h"
 #include "profile/text.h"
+#include "target/process.h"
 #include "target/process_image.h"
 #include "text/quantity.h"
 #include "text/stack_names.h"
@@ -36,6 +39,9 @@ Valgrind do at the end of a program:
 Pointers are looked for in registers, thread stacks, variables, thread-local storage, mappings, and
 in every block that is reached. A number that looks like a pointer counts as one, so a lost block may
 count as reachable, but the program must hide a pointer for a reachable one to count as lost.
+
+What the program tells LeakSanitizer to ignore (__lsan_ignore_object, __lsan_disable) is reachable.
+The suppressions file that its LSAN_OPTIONS name counts, too.
 
 Stops the process twice for some milliseconds each, to copy it by fork; the copies never run, and
 the looking is done in them. Only what both looks find lost is called lost.
@@ -75,6 +81,10 @@ class Findings {
     const auto& blocks = scan.blocks();
     for (size_t i = 0; i < blocks.size(); ++i) {
       if (known.find(blocks[i].stack) == nullptr) continue;
+      if (scan.suppressed(i)) {
+        suppressed_.add(blocks[i].size);
+        continue;
+      }
       const size_t reach = place(scan.reach(i));
       totals_[reach].add(blocks[i].size);
       StackReach& stack = stacks_[blocks[i].stack];
@@ -93,6 +103,7 @@ class Findings {
   }
 
   const Sum& total(Reach reach) const { return totals_[place(reach)]; }
+  const Sum& suppressed() const { return suppressed_; }  // in no total
   const StackReach& of(uint32_t stack) const { return stacks_.at(stack); }
   // The stacks with such blocks, those with the most bytes first.
   const std::vector<uint32_t>& with(Reach reach) const { return sorted_[place(reach)]; }
@@ -113,18 +124,20 @@ class Findings {
   }
 
   std::array<Sum, 4> totals_;
+  Sum suppressed_;
   std::map<uint32_t, StackReach> stacks_;
   std::array<std::vector<uint32_t>, 4> sorted_;  // by Reach
 };
 
 class Answer {
  public:
-  Answer(const Arguments& arguments, const WatchedProcess& target, const HeapScan& scan)
+  Answer(const Arguments& arguments, const WatchedProcess& target, HeapScan& scan,
+         const std::vector<analyze::StackPattern>& suppressions)
       : file_(target.ledger()),
         scan_(scan),
         known_(file_),
-        findings_(scan, known_),
         names_(search_path(arguments), read_responsible("unreachable", arguments)),
+        findings_(without(suppressions, scan), known_),
         limit_(static_cast<size_t>(arguments.number("--limit", 10, 0, 1000000000))),
         reachable_(arguments.has("--reachable")) {
     file_.refresh();
@@ -160,10 +173,22 @@ class Answer {
           "{:<15} {:>18} {:>14} {:>8}\n", kNames[i], profile::grouped(findings_.total(reach).bytes),
           profile::grouped(findings_.total(reach).blocks), findings_.with(reach).size());
     }
+    const Sum& suppressed = findings_.suppressed();
+    if (suppressed.blocks != 0) {
+      out += fmt::format("{:<15} {:>18} {:>14}\n", "suppressed", profile::grouped(suppressed.bytes),
+                         profile::grouped(suppressed.blocks));
+    }
     if (!scan_.unknown().empty()) {
       out += '\n' + text::remark(fmt::format("{}: blocks that the ledger does not know count as "
                                              "held, and what they point to as reachable",
                                              scan_.unknown()),
+                                 style);
+    }
+    const uint64_t lost = file_.header().lost_ignored;
+    if (lost != 0) {
+      out += '\n' + text::remark(fmt::format("the program told to ignore more than is kept: {} may "
+                                             "be called lost",
+                                             text::count_text(lost, "block")),
                                  style);
     }
     for (const Reach reach : shown()) out += list(reach, style);
@@ -179,6 +204,10 @@ class Answer {
       out[fmt::format("{}_bytes", kKeys[i])] = sum.bytes;
       out[fmt::format("{}_blocks", kKeys[i])] = sum.blocks;
     }
+    if (findings_.suppressed().blocks != 0) {
+      out["suppressed_bytes"] = findings_.suppressed().bytes;
+      out["suppressed_blocks"] = findings_.suppressed().blocks;
+    }
     out["stopped_us"] = {scan_.stopped(0).count(), scan_.stopped(1).count()};
     out["scanned_bytes"] = scan_.scanned();
     json::put_text(out, "unknown_blocks", scan_.unknown());
@@ -191,6 +220,10 @@ class Answer {
   }
 
  private:
+  const HeapScan& without(const std::vector<analyze::StackPattern>& suppressions, HeapScan& scan) {
+    suppress_stacks(scan, file_, known_, names_, suppressions);
+    return scan;
+  }
   std::vector<Reach> shown() const {
     std::vector<Reach> shown = {Reach::kDefinite, Reach::kIndirect, Reach::kPossible};
     if (reachable_) shown.push_back(Reach::kReachable);
@@ -280,8 +313,8 @@ class Answer {
   live::LedgerFile& file_;
   const HeapScan& scan_;
   live::KnownLedger known_;
-  Findings findings_;
   text::StackNames names_;
+  Findings findings_;
   size_t limit_;
   bool reachable_;
   std::map<uint32_t, RetainerPath> paths_;  // to the largest reachable block of each stack shown
@@ -303,9 +336,15 @@ int run_unreachable(const Arguments& arguments, const Streams& streams) {
   constexpr long kMostTagBits = 4;
   settings.tag_bits = static_cast<unsigned>(arguments.number("--tag-bits", 0, 0, kMostTagBits));
   settings.inner_counts = arguments.has("--interior");
+  std::vector<analyze::StackPattern> suppressions;
+  add_suppressions("unreachable", arguments, suppressions);
   const WatchedProcess target(arguments, streams);
-  const HeapScan scan(target.pid(), target.ledger(), settings);
-  const Answer answer(arguments, target, scan);
+  add_lsan_suppressions("unreachable",
+                        target::start_environment(target.pid(), "LSAN_OPTIONS").value_or(""),
+                        fmt::format("/proc/{}/cwd", target.pid()),
+                        profile::array_text(target.ledger().header().program), suppressions);
+  HeapScan scan(target.pid(), target.ledger(), settings);
+  const Answer answer(arguments, target, scan, suppressions);
   print(streams,
         arguments.has("--json") ? answer.json() : answer.text(read_style(arguments, streams)));
   return answer.any_lost() ? kFailed : kGood;
@@ -329,6 +368,7 @@ const Command& unreachable_command() {
          does. For programs that keep such pointers only: Python, redis, sqlite.)"},
         {"--tag-bits", "", "N",
          "The program keeps data in the N lowest bits of its pointers, 0 to 4. Default 0."},
+        kSuppressionsOption,
         kJsonOption,
         kColorOption,
         kLibraryOption,

@@ -3,17 +3,18 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <exception>
 #include <filesystem>
 #include <system_error>
 
 #include "format/ledger.h"
-#include "live/exit_hold.h"
 #include "target/ledgers.h"
 
 namespace mtrace::target {
 
 using format::ExitHold;
+using live::HoldPoint;
 
 std::string exit_hold_setting() { return fmt::format("MTRACE_HOLD_EXIT={}", ::getpid()); }
 
@@ -31,19 +32,33 @@ void ExitHolds::find_ledgers() {
   }
 }
 
-void ExitHolds::serve(const std::function<void(pid_t, live::LedgerFile&)>& look) {
+void ExitHolds::serve_one(live::LedgerFile& ledger, HoldPoint point, const Look& look) const {
+  live::set_hold(ledger, point, ExitHold::kTaken);
+  if (point == HoldPoint::kCheck) live::set_check_found(ledger, format::kLedgerUnchecked);
+  try {
+    ledger.refresh();
+    const pid_t pid = process_of(ledger);
+    const uint64_t lost = pid != 0 ? look(pid, ledger, point) : 0;
+    if (point == HoldPoint::kCheck) {
+      constexpr uint64_t kMost = format::kLedgerUnchecked - 1;
+      live::set_check_found(ledger, static_cast<uint32_t>(std::min(lost, kMost)));
+    }
+    if (point == HoldPoint::kExit && after_exit_) {
+      live::set_hold(ledger, HoldPoint::kAfterExit, ExitHold::kWanted);
+    }
+  } catch (...) {
+    live::set_hold(ledger, point, ExitHold::kOver);
+    throw;
+  }
+  live::set_hold(ledger, point, ExitHold::kOver);
+}
+
+void ExitHolds::serve(const Look& look) {
   find_ledgers();
   for (const auto& [path, ledger] : known_) {
-    if (!live::waits_at_exit(*ledger)) continue;
-    live::set_exit_hold(*ledger, ExitHold::kTaken);
-    try {
-      ledger->refresh();
-      if (const pid_t pid = process_of(*ledger)) look(pid, *ledger);
-    } catch (...) {
-      live::set_exit_hold(*ledger, ExitHold::kOver);
-      throw;
+    for (const HoldPoint point : live::kHoldPoints) {
+      if (live::waits_at(*ledger, point)) serve_one(*ledger, point, look);
     }
-    live::set_exit_hold(*ledger, ExitHold::kOver);
   }
 }
 

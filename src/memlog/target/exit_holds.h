@@ -1,4 +1,4 @@
-// The processes of a run that wait at their exit for memlog to look at them (MTRACE_HOLD_EXIT).
+// The processes of a run that wait for memlog to look at them (MTRACE_HOLD_EXIT).
 #pragma once
 
 #include <sys/types.h>
@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 
+#include "live/exit_hold.h"
 #include "live/ledger_file.h"
 
 namespace mtrace::target {
@@ -17,16 +18,22 @@ std::string exit_hold_setting();
 
 class ExitHolds {
  public:
-  // `ledgers`: the directory of the ledgers of the run.
-  explicit ExitHolds(std::string ledgers) : ledgers_(std::move(ledgers)) {}
+  // `ledgers`: the directory of the ledgers of the run. `after_exit`: processes wait again when
+  // their exit handlers and destructors have run.
+  ExitHolds(std::string ledgers, bool after_exit)
+      : ledgers_(std::move(ledgers)), after_exit_(after_exit) {}
 
+  // Returns how many blocks are definitely lost.
+  using Look = std::function<uint64_t(pid_t, live::LedgerFile&, live::HoldPoint)>;
   // Calls `look` for each process that waits, and lets the process go on when it returns or throws.
-  void serve(const std::function<void(pid_t, live::LedgerFile&)>& look);
+  void serve(const Look& look);
 
  private:
   void find_ledgers();
+  void serve_one(live::LedgerFile& ledger, live::HoldPoint point, const Look& look) const;
 
   std::string ledgers_;
+  bool after_exit_;
   std::map<std::string, std::unique_ptr<live::LedgerFile>> known_;  // by path
 };
 

@@ -155,13 +155,15 @@ std::string run_summary(const std::vector<RunProcess>& processes, Style style) {
   return out;
 }
 
-std::string lost_summary(profile::Memlog& lost, size_t blocks, Style style) {
+std::string lost_summary(profile::Memlog& lost, const char* when, size_t blocks, Style style) {
   const std::string looked = fmt::format("({} looked at)", count_text(blocks, "block"));
-  if (lost.entries.empty()) return fmt::format("nothing definitely lost at exit {}\n", looked);
+  if (lost.entries.empty()) {
+    return fmt::format("nothing definitely lost {} {}\n", when, looked);
+  }
   if (style.responsible == nullptr) style.responsible = std::make_shared<analyze::Responsible>();
   symbolize::Symbolizer({}).resolve(lost);
   const profile::Header header = lost.header;
-  return fmt::format("definitely lost at exit {} in {} {}\n",
+  return fmt::format("definitely lost {} {} in {} {}\n", when,
                      bytes_text(header.live.bytes, style, false),
                      count_text(static_cast<uint64_t>(header.live.blocks), "block"), looked) +
          functions_text(analyze::Table::of(lost), analyze::Order::kBytes, "definitely lost", header,

@@ -15,8 +15,8 @@ namespace mtrace::text {
 // each of the others. `processes`: at least one. Throws what reading reports throws.
 std::string run_summary(const std::vector<collect::RunProcess>& processes, Style style);
 
-// Returns what is definitely lost at exit in a process, with the functions that lost most. `lost`: a
-// report of nothing else; gets names. `blocks`: looked at.
-std::string lost_summary(profile::Memlog& lost, size_t blocks, Style style);
+// Returns what is definitely lost in a process, with the functions that lost most. `lost`: a report
+// of nothing else; gets names. `when`: "at exit". `blocks`: looked at.
+std::string lost_summary(profile::Memlog& lost, const char* when, size_t blocks, Style style);
 
 }  // namespace mtrace::text

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 
 #include "analyze/table.h"
@@ -118,6 +119,14 @@ void StackNames::learn(const live::LedgerFile& file, const live::LedgerState& st
 const analyze::Row* StackNames::row_of(const live::LedgerStackState& stack) const {
   const auto known = known_.find(stack.ordinal);
   return known == known_.end() ? nullptr : &table_.rows()[known->second.row];
+}
+
+bool StackNames::matches(const live::LedgerStackState& stack,
+                         const std::vector<analyze::StackPattern>& patterns) const {
+  const analyze::Row* row = row_of(stack);
+  return row != nullptr && std::any_of(patterns.begin(), patterns.end(), [&](const auto& pattern) {
+           return pattern.matches(row->frames, table_.modules());
+         });
 }
 
 std::vector<std::string> StackNames::frames(const live::LedgerStackState& stack) const {

@@ -11,6 +11,7 @@
 
 #include "analyze/groups.h"
 #include "analyze/responsible.h"
+#include "analyze/suppressions.h"
 #include "analyze/table.h"
 #include "json/value.h"
 #include "live/ledger_state.h"
@@ -48,6 +49,9 @@ class StackNames {
   const analyze::Group& group(size_t number) const { return *groups_.all()[number - 1]; }
   // Adds the id and the frames to the object of a stack (json/stack.h).
   void put(json::Value& out, const live::LedgerStackState& stack) const;
+  // Returns whether one of the patterns matches; false before learn().
+  bool matches(const live::LedgerStackState& stack,
+               const std::vector<analyze::StackPattern>& patterns) const;
   // Returns the stack id as 16 hex digits, the same in all reports.
   std::string id(const live::LedgerStackState& stack) const;
 
