@@ -130,6 +130,34 @@ TEST_F(UnreachableTest, AgreesWithMemcheckOnRandomGraphs) {
   }
 }
 
+// A process that cannot be copied is searched while it is stopped, if that may be.
+TEST_F(UnreachableTest, SearchesWhatCannotBeCopiedWhileItIsStopped) {
+  Command command = traced({program("held_blocks"), "alone"});
+  command.env["MTRACE_LEDGER"] = out() + "/";
+  Process process(command);
+  const auto sums = told(process.read_until("ready"));
+  ASSERT_EQ(sums.size(), 4u);
+  wait_until_blocked(process.pid(), SYS_read);
+  const Result refused = look(process.pid());
+  EXPECT_TRUE(refused.exited(1)) << refused.how();
+  EXPECT_EQ(refused.out, "");
+  EXPECT_NE(refused.err.find("cannot be copied (fork): Cannot allocate memory; --stop-limit 1s"),
+            std::string::npos)
+      << refused.err;
+  const json found = answer(look(process.pid(), {"--stop-limit", "1h"}));
+  EXPECT_EQ(found["definitely_lost_bytes"], sums.at("definite").first) << found;
+  EXPECT_EQ(found["indirectly_lost_bytes"], sums.at("indirect").first) << found;
+  EXPECT_EQ(found["possibly_lost_bytes"], sums.at("possible").first) << found;
+  EXPECT_GE(found["reachable_bytes"], sums.at("reachable").first);
+  // Too short a time, on all but a very quick machine: the process goes on in any case.
+  const Result cut = look(process.pid(), {"--stop-limit", "1ms"});
+  if (cut.exited(1) && cut.out.empty()) {
+    EXPECT_NE(cut.err.find("was stopped for 1 ms and is not searched yet"), std::string::npos)
+        << cut.err;
+  }
+  EXPECT_TRUE(process.wait().exited(0));
+}
+
 TEST_F(UnreachableTest, TextNamesTheStacks) {
   Command command = traced({program("held_blocks")});
   command.env["MTRACE_LEDGER"] = out() + "/";

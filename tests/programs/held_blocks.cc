@@ -1,10 +1,17 @@
 // Blocks that are held, or lost, in every way that memlog unreachable tells apart. Prints what it
-// should find, each line "WHAT BYTES BLOCKS", then "ready", and waits for its input to end.
+// should find, each line "WHAT BYTES BLOCKS", then "ready", and waits for its input to end. With the
+// argument "alone" it can make no process.
 #include <dlfcn.h>
+#include <errno.h>
 #include <immintrin.h>
 #include <link.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
+#include <sched.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <ucontext.h>
 #include <unistd.h>
 
@@ -204,9 +211,25 @@ void* hold_in_registers(void*) {
   return nullptr;
 }
 
+// Threads are made by clone3; copies of a process by clone without CLONE_VM.
+void forbid_copies() {
+  sock_filter code[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone, 0, 3),
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args)),
+      BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, CLONE_VM, 1, 0),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOMEM),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  const sock_fprog filter = {sizeof code / sizeof code[0], code};
+  prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+  prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter, 0, 0);
+}
+
 }  // namespace
 
-int main() {
+int main(int count, char**) {
+  if (count > 1) forbid_copies();
   pthread_barrier_init(&g_barrier, nullptr, 2);
   setvbuf(stdout, nullptr, _IONBF, 0);
   pthread_t thread;

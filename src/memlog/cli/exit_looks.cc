@@ -22,6 +22,8 @@ namespace {
 constexpr std::chrono::milliseconds kOften{5};
 // Other threads of the process may run between the looks, and the process waits for them.
 constexpr std::chrono::milliseconds kPause{1};
+// Its other threads only: the thread that ends it waits in any case.
+constexpr std::chrono::seconds kStopLimit{10};
 
 // The state of a process that holds only what is definitely lost.
 live::LedgerState lost_state(const live::LedgerFile& ledger, const HeapScan& scan) {
@@ -122,6 +124,7 @@ uint64_t ExitLooks::look(pid_t pid, live::LedgerFile& ledger, live::HoldPoint po
 void ExitLooks::search(ExitLook& found, live::LedgerFile& ledger) const {
   HeapScanSettings settings;
   settings.pause = kPause;
+  settings.stop_limit = kStopLimit;
   HeapScan scan(found.pid, ledger, settings);
   suppress(scan, ledger, settings_.suppressions);
   found.unknown = scan.unknown();

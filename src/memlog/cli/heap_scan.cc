@@ -40,7 +40,7 @@ bool is_lost(Reach reach) { return reach == Reach::kDefinite || reach == Reach::
 }  // namespace
 
 HeapScan::HeapScan(pid_t pid, live::LedgerFile& ledger, const HeapScanSettings& settings)
-    : pid_(pid), ledger_(ledger), settings_(settings), snapshots_(pid, settings.timeout) {
+    : pid_(pid), ledger_(ledger), settings_(settings), snapshots_(pid, settings.timeout, settings.stop_limit) {
   look();
   const std::vector<HeapBlock> before = std::move(blocks_);
   const std::vector<Reach> reached = std::move(found_.of);
@@ -115,7 +115,6 @@ void HeapScan::look() {
   std::vector<HeapBlock> after = read_blocks();
   const live::LedgerState state = live::read_ledger(ledger_);
   unknown_ = unknown_blocks(ledger_, state, snapshot);
-  stopped_[looks_++] = snapshot.stopped;
   target::SnapshotMemory memory(pid_, snapshot.copy);
 
   analyze::Roots roots;
@@ -163,6 +162,7 @@ void HeapScan::look() {
   std::vector<target::Range> ranges;
   found_ = analyze::find_reachable(
       blocks_, *index_, roots, [&](const std::vector<analyze::Piece>& pieces, char* to) {
+        snapshots_.check_limit();
         ranges.clear();
         for (const analyze::Piece& piece : pieces) {
           ranges.push_back({piece.address, piece.address + piece.size});
@@ -171,6 +171,7 @@ void HeapScan::look() {
       });
   threads_ = snapshot.threads;
   map_ = memory.map();
+  stopped_[looks_++] = snapshots_.release();
 }
 
 RetainerPath HeapScan::path(size_t block) const {

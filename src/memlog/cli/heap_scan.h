@@ -21,6 +21,8 @@ namespace mtrace::cli {
 struct HeapScanSettings {
   std::chrono::milliseconds pause{100};  // between the two looks
   std::chrono::milliseconds timeout{10000};
+  // How long a process that cannot be copied may be stopped at a time; 0: it is not searched.
+  std::chrono::milliseconds stop_limit{0};
   unsigned tag_bits = 0;
   bool inner_counts = false;  // analyze::Roots
 };

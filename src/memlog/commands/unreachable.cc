@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <optional>
+#include <stdexcept>
 
 #include "cli/command.h"
 #include "cli/heap_scan.h"
@@ -16,6 +18,7 @@
 #include "json/value.h"
 #include "live/known_ledger.h"
 #include "profile/text.h"
+#include "target/error.h"
 #include "target/process.h"
 #include "target/process_image.h"
 #include "text/quantity.h"
@@ -321,18 +324,21 @@ class Answer {
   uint64_t now_ = 0;
 };
 
+std::chrono::milliseconds read_time(const Arguments& arguments, const char* option,
+                                    std::chrono::milliseconds otherwise) {
+  constexpr uint64_t kMost = 3600000;
+  if (!arguments.has(option)) return otherwise;
+  const auto time = text::read_duration(arguments.value(option), 1000);
+  if (time && *time <= kMost) return std::chrono::milliseconds(*time);
+  throw UsageError(fmt::format("unreachable: {} {} is not a time up to 1h, like 500ms", option,
+                               arguments.value(option)));
+}
+
 int run_unreachable(const Arguments& arguments, const Streams& streams) {
   if (arguments.operands().size() != 1) throw UsageError("unreachable: give one process");
   HeapScanSettings settings;
-  if (arguments.has("--pause")) {
-    const auto pause = text::read_duration(arguments.value("--pause"), 1000);
-    constexpr uint64_t kMost = 3600000;
-    if (!pause || *pause > kMost) {
-      throw UsageError(fmt::format("unreachable: --pause {} is not a time up to 1h, like 500ms",
-                                   arguments.value("--pause")));
-    }
-    settings.pause = std::chrono::milliseconds(*pause);
-  }
+  settings.pause = read_time(arguments, "--pause", settings.pause);
+  settings.stop_limit = read_time(arguments, "--stop-limit", settings.stop_limit);
   constexpr long kMostTagBits = 4;
   settings.tag_bits = static_cast<unsigned>(arguments.number("--tag-bits", 0, 0, kMostTagBits));
   settings.inner_counts = arguments.has("--interior");
@@ -343,8 +349,15 @@ int run_unreachable(const Arguments& arguments, const Streams& streams) {
                         target::start_environment(target.pid(), "LSAN_OPTIONS").value_or(""),
                         fmt::format("/proc/{}/cwd", target.pid()),
                         profile::array_text(target.ledger().header().program), suppressions);
-  HeapScan scan(target.pid(), target.ledger(), settings);
-  const Answer answer(arguments, target, scan, suppressions);
+  std::optional<HeapScan> scan;
+  try {
+    scan.emplace(target.pid(), target.ledger(), settings);
+  } catch (const target::AttachError& error) {
+    throw std::runtime_error(
+        fmt::format("{} ({}) {}", target.pid(),
+                    text::plain(profile::array_text(target.ledger().header().name)), error.what()));
+  }
+  const Answer answer(arguments, target, *scan, suppressions);
   print(streams,
         arguments.has("--json") ? answer.json() : answer.text(read_style(arguments, streams)));
   return answer.any_lost() ? kFailed : kGood;
@@ -363,6 +376,10 @@ const Command& unreachable_command() {
          a variable, a thread's stack or a register through block after block.)"},
         {"--limit", "-n", "N", "Show N stacks of each kind; 0: all. Default 10."},
         {"--pause", "", "TIME", "Time between the two looks: 500ms, 10s. Default 100ms."},
+        {"--stop-limit", "", "TIME",
+         R"(Where the process cannot be copied (a filter of system calls, no memory for it): search
+         it while it is stopped, twice for at most TIME, as 500ms. Without this it is not
+         searched.)"},
         {"--interior", "", "",
          R"(Count a pointer into the middle of a block like one to its beginning, as LeakSanitizer
          does. For programs that keep such pointers only: Python, redis, sqlite.)"},

@@ -107,27 +107,35 @@ class Session {
     Snapshot found;
     if (make) found.threads = threads();
     process_.tasks().hold_clones(lender_, make);
-    format::TwinAnswer answer = {};
-    const uint64_t room = thread_->put(&answer, sizeof answer);
-    thread_->call(target_.twin, static_cast<uint64_t>(gone), make ? 1 : 0, room);
+    ask_twin(found, gone, make);
     process_.tasks().hold_clones(lender_, false);
     found.copy = process_.tasks().cloned();
     int status = 0;
     if (found.copy != 0) ::waitpid(found.copy, &status, __WALL);
-    if (!process_.memory().read(room, &answer, sizeof answer)) throw AttachError("cannot be read");
-    found.copy_id = answer.pid;
-    found.thread_state = answer.thread_state;
-    found.thread_state_size = answer.thread_state_size;
-    found.late = answer.late != 0;
     thread_->give_back();
     if (found.copy_id < 0) {
-      throw CallFailed(fmt::format("cannot be copied (fork): {}",
-                                   std::strerror(static_cast<int>(-found.copy_id))));
+      throw NotCopied(fmt::format("cannot be copied (fork): {}",
+                                  std::strerror(static_cast<int>(-found.copy_id))));
     }
     if (make && found.copy == 0) throw AttachError("has ended");
-    const auto stopped = Clock::now() - process_.tasks().stopped_since();
-    found.stopped = std::chrono::duration_cast<std::chrono::microseconds>(stopped);
+    found.stopped = stopped();
     return found;
+  }
+
+  // The process itself as it is now, stopped for the session's lifetime.
+  Snapshot itself() {
+    Snapshot found;
+    found.threads = threads();
+    ask_twin(found, 0, false);
+    thread_->give_back();
+    if (process_.tasks().any_running()) process_.stop(deadline_, lender_);
+    found.copy = target_.pid;
+    return found;
+  }
+
+  std::chrono::microseconds stopped() {
+    const auto stopped = Clock::now() - process_.tasks().stopped_since();
+    return std::chrono::duration_cast<std::chrono::microseconds>(stopped);
   }
 
   // Calls an entry point of the library and writes the words that it asks for.
@@ -146,11 +154,21 @@ class Session {
     if (process_.tasks().any_running()) process_.stop(deadline_, lender_);
     const uint64_t written = write(answer);
     thread_->give_back();
-    const auto stopped = Clock::now() - process_.tasks().stopped_since();
-    return {written, std::chrono::duration_cast<std::chrono::microseconds>(stopped)};
+    return {written, stopped()};
   }
 
  private:
+  void ask_twin(Snapshot& found, int64_t gone, bool make) {
+    format::TwinAnswer answer = {};
+    const uint64_t room = thread_->put(&answer, sizeof answer);
+    thread_->call(target_.twin, static_cast<uint64_t>(gone), make ? 1 : 0, room);
+    if (!process_.memory().read(room, &answer, sizeof answer)) throw AttachError("cannot be read");
+    found.copy_id = answer.pid;
+    found.thread_state = answer.thread_state;
+    found.thread_state_size = answer.thread_state_size;
+    found.late = answer.late != 0;
+  }
+
   std::vector<SnapshotThread> threads() {
     std::vector<SnapshotThread> found;
     for (const pid_t tid : process_.tasks().stopped()) {
@@ -272,11 +290,37 @@ void report(const ProcessImage& target, const std::string& label,
   });
 }
 
+namespace {
+void require_twin(const ProcessImage& target) {
+  if (target.twin == 0) throw AttachError("has a libmtrace.so of another version than this memlog");
+}
+}  // namespace
+
 Snapshot snapshot(const ProcessImage& target, int64_t gone, bool make,
                   std::chrono::milliseconds timeout) {
-  if (target.twin == 0) throw AttachError("has a libmtrace.so of another version than this memlog");
+  require_twin(target);
   return explained(target.pid,
                    [&] { return Session(target, Clock::now() + timeout).copy(gone, make); });
 }
+
+struct StoppedSnapshot::Held {
+  Held(ProcessImage target, std::chrono::milliseconds timeout)
+      : image(std::move(target)), session(image, Clock::now() + timeout) {}
+  ProcessImage image;
+  Session session;
+};
+
+StoppedSnapshot::StoppedSnapshot(ProcessImage target, std::chrono::milliseconds timeout) {
+  require_twin(target);
+  const pid_t pid = target.pid;
+  explained(pid, [&] {
+    held_ = std::make_unique<Held>(std::move(target), timeout);
+    snapshot_ = held_->session.itself();
+  });
+}
+
+StoppedSnapshot::~StoppedSnapshot() = default;
+
+std::chrono::microseconds StoppedSnapshot::stopped() const { return held_->session.stopped(); }
 
 }  // namespace mtrace::target

@@ -69,4 +69,21 @@ void report(const ProcessImage& target, const std::string& label,
 Snapshot snapshot(const ProcessImage& target, int64_t gone, bool make,
                   std::chrono::milliseconds timeout);
 
+// Keeps a process stopped for the lifetime of the object: a snapshot whose memory is the process's
+// own. Should memlog be killed, the process goes on.
+class StoppedSnapshot {
+ public:
+  // Throws AttachError.
+  StoppedSnapshot(ProcessImage target, std::chrono::milliseconds timeout);
+  ~StoppedSnapshot();
+
+  const Snapshot& snapshot() const { return snapshot_; }
+  std::chrono::microseconds stopped() const;  // until now
+
+ private:
+  struct Held;
+  std::unique_ptr<Held> held_;
+  Snapshot snapshot_;
+};
+
 }  // namespace mtrace::target

@@ -16,6 +16,11 @@ struct CallFailed : AttachError {
   using AttachError::AttachError;
 };
 
+// The process cannot be copied by fork.
+struct NotCopied : CallFailed {
+  using CallFailed::CallFailed;
+};
+
 // A signal could kill the process.
 struct SignalKills : AttachError {
   using AttachError::AttachError;

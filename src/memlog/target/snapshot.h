@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "target/mappings.h"
@@ -32,25 +33,37 @@ struct Snapshot {
   std::chrono::microseconds stopped{0};
 };
 
+class StoppedSnapshot;
+
 // Takes snapshots of a process that has libmtrace.so, one after the other.
 class Snapshots {
  public:
-  Snapshots(pid_t pid, std::chrono::milliseconds timeout) : pid_(pid), timeout_(timeout) {}
-  // Ends the last copy.
+  // `stop_limit`: how long a process that cannot be copied may stay stopped instead; 0: not at all.
+  Snapshots(pid_t pid, std::chrono::milliseconds timeout, std::chrono::milliseconds stop_limit);
+  // Ends the last copy, or lets the process go on.
   ~Snapshots();
   Snapshots(const Snapshots&) = delete;
   Snapshots& operator=(const Snapshots&) = delete;
 
-  // Ends the copy before, if any, and makes the next. Throws AttachError.
+  // Ends the copy before, if any, and makes the next; or stops the process. Throws AttachError.
   const Snapshot& take();
+  // The memory of the last snapshot has been read: a process that is stopped goes on. Returns how
+  // long the process was stopped for the snapshot.
+  std::chrono::microseconds release();
+  // Throws AttachError when the process has been stopped for longer than it may be.
+  void check_limit() const;
 
  private:
   void end_copy();
   void call(bool make);
+  template <typename Step>
+  void each_image(Step&& step) const;
 
   pid_t pid_;
   std::chrono::milliseconds timeout_;
-  Snapshot now_;
+  std::chrono::milliseconds stop_limit_;
+  std::unique_ptr<StoppedSnapshot> stopped_;
+  Snapshot now_;  // of a copy
 };
 
 // Reads the memory of a snapshot, and of the process what a fork does not copy.
