@@ -9,6 +9,7 @@
 #include <linux/seccomp.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -50,6 +51,7 @@ void* volatile g_inner;
 void* volatile g_xor;
 void* volatile g_tree;
 void* volatile g_new_array;
+void* volatile g_aligned;
 thread_local void* volatile t_held;
 pthread_key_t g_key;
 
@@ -143,6 +145,11 @@ int find_end(dl_phdr_info* object, size_t, void* found) {
   void** array = make("reachable", 8 + 10 * 24);
   array[0] = reinterpret_cast<void*>(uintptr_t{10});
   g_new_array = array + 1;
+  // Aligned memory, made of malloc's as many libraries make it.
+  void** whole = make("reachable", 1024 + 128);
+  void** aligned = whole + 16 - reinterpret_cast<uintptr_t>(whole) / sizeof(void*) % 16;
+  aligned[-1] = whole;
+  g_aligned = aligned;
 }
 
 [[gnu::noinline]] void make_possible() {
@@ -180,6 +187,55 @@ ucontext_t g_fiber;
   g_fiber.uc_stack.ss_size = kStack;
   makecontext(&g_fiber, hold_in_fiber, 0);
   swapcontext(&g_main, &g_fiber);
+}
+
+// In the thread-local storage of a library that was loaded late, beside this program.
+[[gnu::noinline]] void hold_in_library() {
+  char path[4096];
+  const ssize_t length = readlink("/proc/self/exe", path, sizeof path - 32);
+  if (length <= 0) abort();
+  path[length] = '\0';
+  strcpy(strrchr(path, '/') + 1, "plugin_holder.so");
+  void* library = dlopen(path, RTLD_NOW);
+  auto* hold = reinterpret_cast<void (*)(void*)>(library == nullptr
+                                                     ? nullptr
+                                                     : dlsym(library, "hold_in_plugin"));
+  if (hold == nullptr) abort();
+  hold(make("reachable", 280));
+}
+
+// On the stack that a thread runs on, and on the one that it has left for that.
+pthread_barrier_t g_on_other_stack;
+void run_on_other_stack(int) {
+  void* volatile held = make("reachable", 296);
+  wipe_stack();
+  pthread_barrier_wait(&g_on_other_stack);
+  pthread_barrier_wait(&g_on_other_stack);
+  free(held);
+}
+// A signal handler on an alternate stack, which is memory of malloc's.
+void* hold_on_alternate_stack(void*) {
+  constexpr size_t kStack = 65536;
+  void* volatile held = make("reachable", 312);
+  stack_t stack = {};
+  stack.ss_sp = make("reachable", kStack);
+  stack.ss_size = kStack;
+  sigaltstack(&stack, nullptr);
+  struct sigaction action = {};
+  action.sa_handler = run_on_other_stack;
+  action.sa_flags = SA_ONSTACK;
+  sigaction(SIGUSR2, &action, nullptr);
+  raise(SIGUSR2);
+  free(held);
+  return nullptr;
+}
+
+// By a key beyond those whose values stand in the thread itself.
+[[gnu::noinline]] void hold_by_late_key() {
+  constexpr int kFirst = 32;
+  pthread_key_t key = 0;
+  for (int i = 0; i <= kFirst; ++i) pthread_key_create(&key, nullptr);
+  pthread_setspecific(key, make("reachable", 328));
 }
 
 // Holds one block in a vector register and one in a general one, and nowhere else.
@@ -235,6 +291,12 @@ int main(int count, char**) {
   pthread_t thread;
   pthread_create(&thread, nullptr, hold_in_registers, nullptr);
   pthread_barrier_wait(&g_barrier);  // its blocks are made: g_expected is one thread's at a time
+  pthread_barrier_init(&g_on_other_stack, nullptr, 2);
+  pthread_t other;
+  pthread_create(&other, nullptr, hold_on_alternate_stack, nullptr);
+  pthread_barrier_wait(&g_on_other_stack);
+  hold_in_library();
+  hold_by_late_key();
   make_lost_list();
   make_lost_cycle();
   make_lost_pair();
@@ -251,6 +313,8 @@ int main(int count, char**) {
   while (read(0, &byte, 1) > 0) {
   }
   g_stop = 1;
+  pthread_barrier_wait(&g_on_other_stack);
+  pthread_join(other, nullptr);
   pthread_join(thread, nullptr);
   return 0;
 }

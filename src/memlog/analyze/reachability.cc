@@ -231,18 +231,19 @@ class Scan {
   }
 
   void judge(State state) {
-    constexpr size_t kHead = 3;  // words
+    constexpr size_t kHead = 3;   // words
+    constexpr size_t kThere = 3;  // one before the pointer, two from it on
     for (size_t at = 0; at < inner_.size(); at += kBatchPieces / 2) {
       const size_t end = std::min(inner_.size(), at + kBatchPieces / 2);
       std::vector<Piece> pieces;
       for (size_t i = at; i < end; ++i) {
         pieces.push_back({blocks_[inner_[i].block].address, kHead * kWord});
-        pieces.push_back({inner_[i].pointer & ~(kWord - 1), kWord});
+        pieces.push_back({(inner_[i].pointer & ~(kWord - 1)) - kWord, kThere * kWord});
       }
       const std::vector<uint64_t> words = read_words(pieces);
       for (size_t i = at; i < end; ++i) {
-        const uint64_t* head = &words[(i - at) * (kHead + 1)];
-        const bool good = is_usual(inner_[i], head, head[kHead]);
+        const uint64_t* head = &words[(i - at) * (kHead + kThere)];
+        const bool good = is_usual(inner_[i], head, head + kHead + 1);
         reach(inner_[i].block, good ? state : State::kCandidate, inner_[i].via);
       }
     }
@@ -266,9 +267,14 @@ class Scan {
   }
 
   // Whether the pointer into the middle of a block is one that compilers and libraries make.
-  bool is_usual(const Inner& inner, const uint64_t* head, uint64_t there) const {
+  bool is_usual(const Inner& inner, const uint64_t* head, const uint64_t* there) const {
     const HeapBlock& block = blocks_[inner.block];
     const uint64_t offset = inner.pointer - block.address;
+    if (offset % kWord == 0) {
+      for (const int word : {-1, 0, 1}) {
+        if (there[word] == block.address) return true;  // an aligned part knows its block
+      }
+    }
     if (offset == kWord && head[0] != 0 && block.size > kWord) {
       const uint64_t rest = block.size - kWord;
       if (rest % head[0] == 0) return true;  // new[] of so many, or so many bytes
@@ -276,7 +282,7 @@ class Scan {
     if (offset == 3 * kWord && block.size > 3 * kWord) {  // length, capacity, references
       if (head[0] <= head[1] && head[1] == block.size - 3 * kWord - 1) return true;
     }
-    return offset % kWord == 0 && roots_.is_constant(head[0]) && roots_.is_constant(there);
+    return offset % kWord == 0 && roots_.is_constant(head[0]) && roots_.is_constant(there[0]);
   }
 
   // An XOR list goes on, or ends, in the node that a link led to.

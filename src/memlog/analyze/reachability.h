@@ -11,7 +11,8 @@
 // Pointers into the middle that have a common reason count as pointers to the beginning: to a part
 // of an object with several base classes, behind the number of elements of new[], behind a length
 // of 8 bytes, to the characters of a reference-counted std::string (the four heuristics that the
-// manual of memcheck describes under --leak-check-heuristics).
+// manual of memcheck describes under --leak-check-heuristics), and to an aligned part that keeps
+// the address of its block in the word before it or in its first two, to free it by.
 #pragma once
 
 #include <cstddef>

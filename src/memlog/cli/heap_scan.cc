@@ -202,7 +202,7 @@ std::string HeapScan::root_name(uint64_t via) const {
   for (const target::Mapping& one : map_) {
     if (via >= one.begin && via < one.end) region = &one;
     if (one.begin > via) break;
-    if (one.path.starts_with('/')) {
+    if (one.path.starts_with('/') && !one.shared) {
       file = &one;
     } else if (file != nullptr && &one != region && one.begin != file->end) {
       file = nullptr;

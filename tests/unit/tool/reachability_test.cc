@@ -237,6 +237,33 @@ TEST(Reachability, PointersIntoTheMiddleCountOnRequest) {
   EXPECT_EQ(of(memory.look(roots)), (std::vector<Reach>{kReachable, kReachable}));
 }
 
+// Aligned memory that keeps the address of its block, in the word before it or in its first two.
+TEST(Reachability, AnAlignedPartThatKnowsItsBlockHoldsIt) {
+  for (const int place : {-16, -8, 0, 8, 16}) {
+    Memory memory;
+    const uint64_t block = memory.add(256);
+    const uint64_t aligned = block + 64;
+    memory.point(aligned + static_cast<uint64_t>(place), block);
+    Roots roots;
+    roots.words = {aligned};
+    const bool near = place >= -8 && place <= 8;
+    EXPECT_EQ(of(memory.look(roots))[0], near ? kReachable : kPossible) << place;
+  }
+}
+
+TEST(Reachability, IgnoredBlocksAreRoots) {
+  Memory memory;
+  const uint64_t a = memory.add(64);
+  const uint64_t b = memory.add(64);
+  memory.add(64);
+  memory.point(a, b);
+  Roots roots;
+  roots.ignored = {a + 8};
+  const Reachability found = memory.look(roots);
+  EXPECT_EQ(of(found), (std::vector<Reach>{kReachable, kReachable, kDefinite}));
+  EXPECT_EQ(found.via[0], Reachability::kIgnored);
+}
+
 TEST(Reachability, RegistersAndHeldBlocksAreRoots) {
   Memory memory;
   const uint64_t a = memory.add(64);
