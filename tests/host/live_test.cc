@@ -108,7 +108,8 @@ TEST_F(LiveTest, TopOfWhatIsNotTracedSuggestsAttach) {
 }
 
 TEST_F(LiveTest, PathOfTheLedgerIsShort) {
-  for (const char* place : {".", "./", "./here"}) {
+  const std::string in_slashes = temp() + "//";
+  for (const char* place : {".", "./", "./here", in_slashes.c_str()}) {
     Command command = named({program("live_target")});
     command.directory = temp();
     command.env["MTRACE_LEDGER"] = place;

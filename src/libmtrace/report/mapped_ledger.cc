@@ -90,6 +90,10 @@ bool map_ledger(const char* option) {
   g_is_directory = named && (option[strlen(option) - 1] == '/' ||
                              (Writer(probe, sizeof probe).text(g_place).text("/.").finish() == 0 &&
                               sys::file_exists(probe)));
+  // The paths of its files are shown to people.
+  for (size_t end = strlen(g_place); end > 1 && g_place[end - 1] == '/'; --end) {
+    g_place[end - 1] = '\0';
+  }
   const long result = named ? make_file() : -ENAMETOOLONG;
   g_error = static_cast<int>(-result);
   return result == 0;

@@ -10,9 +10,10 @@ std::string or_unknown(const std::string& text) { return text.empty() ? "???" : 
 }  // namespace
 
 std::string callgrind(const Stacks& stacks, const CallGraph& graph) {
+  // Without the line "# callgrind format", which is optional: gprof2dot takes the version only from
+  // the first line.
   std::string out = fmt::format(
-      "# callgrind format\nversion: 1\ncreator: memlog\ncmd: {}\npositions: line\nevents: {}\n"
-      "summary: {}\n",
+      "version: 1\ncreator: memlog\ncmd: {}\npositions: line\nevents: {}\nsummary: {}\n",
       stacks.program, stacks.column, stacks.total);
   auto call = graph.calls.begin();
   for (size_t i = 0; i < graph.functions.size(); ++i) {

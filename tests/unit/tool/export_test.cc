@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <regex>
+#include <sstream>
 
 #include "export/pprof.h"
 #include "profile/reader.h"
@@ -84,6 +86,34 @@ TEST_F(Export, CallgrindInCallgrindAnnotate) {
       shell("callgrind_annotate --inclusive=yes --threshold=100 --show-percs=no {} | tr -d ,",
             exported("callgrind"));
   EXPECT_NE(inclusive.find("main ["), std::string::npos) << inclusive;
+}
+
+// gprof2dot reads version and creator from the first two lines only, then keys that it knows, then
+// names, calls and lines with costs, and nothing else. It adds up the costs that follow no call.
+TEST_F(Export, CallgrindByTheRulesOfGprof2dot) {
+  std::istringstream lines(read_file(exported("callgrind")));
+  std::string line;
+  std::getline(lines, line);
+  EXPECT_EQ(line, "version: 1");
+  std::getline(lines, line);
+  EXPECT_EQ(line, "creator: memlog");
+  const std::regex key("(cmd|pid|thread|part|desc|events|positions|summary|totals): .*");
+  while (std::getline(lines, line) && !line.empty()) EXPECT_TRUE(std::regex_match(line, key));
+  const std::regex name("c?(ob|fl|fi|fn)=.+");
+  const std::regex call("calls=[0-9]+ [0-9]+");
+  const std::regex cost("[0-9]+ ([0-9]+)");
+  int64_t sum = 0;
+  bool after_call = false;
+  for (std::smatch found; std::getline(lines, line);) {
+    if (std::regex_match(line, found, cost)) {
+      if (!after_call) sum += std::stoll(found[1]);
+    } else {
+      EXPECT_TRUE(line.empty() || std::regex_match(line, name) || std::regex_match(line, call))
+          << line;
+    }
+    after_call = std::regex_match(line, call);
+  }
+  EXPECT_EQ(sum, bytes());
 }
 
 TEST_F(Export, MassifInMsPrint) {
