@@ -74,7 +74,7 @@ TOOL_FLAGS := -Isrc/memlog $(COMMON) $(TOOL_SANITIZE) -g1 -DMTRACE_INSTALLED_LIB
 TOOL_LINK  := -Wl,--export-dynamic-symbol=mtrace_host_opt_out $(TOOL_SANITIZE)
 # flat_hash_map: memlog's model, and the reference for the stack table in the tests.
 ABSL_LIBS  := -labsl_raw_hash_set -labsl_hash -labsl_city -labsl_low_level_hash \
-              -labsl_hashtablez_sampler -labsl_throw_delegate
+              -labsl_hashtablez_sampler -labsl_throw_delegate -labsl_raw_logging_internal
 TOOL_LIBS  := -ldw -lelf -lunwind-x86_64 -lfmt -liberty -lre2 -lz -lzstd -lsqlite3 -ledit $(ABSL_LIBS)
 TEST_LIBS  := -lgtest -lgtest_main -lpthread $(TOOL_LIBS)
 
