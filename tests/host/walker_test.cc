@@ -27,6 +27,7 @@ struct Work {
   unsigned every;      // compare one allocation in this many, so that all phases of the work count
   uint64_t at_least;   // stacks that must be compared
   const char* script;  // for bash, in an empty directory; PRELOAD is to be put in LD_PRELOAD
+  uint64_t python = 0;  // functions of Python that the stacks must have; 0: they are not read
 };
 
 constexpr Work kWorks[] = {
@@ -41,6 +42,42 @@ data = json.loads(text)
 words = collections.Counter(re.findall(r"[a-z]+", text))
 print(len(zlib.compress(text.encode())), len(data), sorted(words))
 ')"},
+    {"python3 and its functions", 4, 70'000,
+     R"(LD_PRELOAD=$PRELOAD PYTHONMALLOC=malloc python3 -c '
+import asyncio, contextlib, functools, json, re, threading
+def numbers(n):
+    for i in range(n): yield [str(i)] * 3
+def through(n): yield from numbers(n)
+@functools.lru_cache(maxsize=50)
+def cached(n): return [n] * 5
+def deep(n): return [n] + (deep(n - 1) if n else sorted([[3], [1]], key=lambda x: [x]))
+class Kept:
+    def __init__(self, n): self.n = [n]
+    def __eq__(self, other): return [self.n] == [other.n]
+    def __del__(self): self.n.append(str(self.n))
+@contextlib.contextmanager
+def context(n): yield [n]
+async def wait(n):
+    await asyncio.sleep(0)
+    return [n] * 4
+async def all_of(n): return await asyncio.gather(*(wait(i) for i in range(n)))
+def work():
+    for i in range(300):
+        with context(i): Kept(i) == Kept(i + 1)
+        cached(i % 70)
+        exec("made = [x * 2 for x in range(5)]", {})
+        try: raise ValueError([i])
+        except ValueError as error: str(error)
+    deep(90)
+threads = [threading.Thread(target=work) for _ in range(3)]
+for one in threads: one.start()
+data = json.loads(json.dumps(list(through(500)), default=str), object_hook=dict)
+re.sub("[0-9]+", lambda found: found.group() * 2, "a1 b22 " * 500)
+asyncio.run(all_of(200))
+for one in threads: one.join()
+print(len(data))
+')",
+     1'000'000},
     {"perl", 4, 150'000,
      R"(LD_PRELOAD=$PRELOAD perl -e '
 my %h; for my $i (1..50000) { $h{"k$i"} = [map {"x$_"} 1..3]; }
@@ -120,8 +157,9 @@ static_assert(std::accumulate(std::begin(kWorks), std::end(kWorks), uint64_t{0},
 
 std::string describe(const Shared& shared) {
   std::ostringstream text;
-  text << shared.stacks << " stacks, " << shared.frames << " frames, " << shared.bottom
-       << " to the outermost function, " << shared.again << " walks known again;";
+  text << shared.stacks << " stacks, " << shared.frames << " frames, " << shared.python
+       << " of Python, " << shared.bottom << " to the outermost function, " << shared.again
+       << " walks known again;";
   for (unsigned i = 0; i < walkcheck::kKinds; ++i) {
     text << " " << walkcheck::kNames[i] << "=" << shared.counts[i];
   }
@@ -165,12 +203,15 @@ TEST_P(WalkerAgainstLibunwind, EqualFrameByFrame) {
                  {"BINARY", build_dir() + "/tests/unit_library"},
                  {"WALKCHECK_FILE", path},
                  {"WALKCHECK_EVERY", std::to_string(work.every)},
+                 {"WALKCHECK_PYTHON", work.python != 0 ? "1" : "0"},
                  {"LC_ALL", "C"}};
   command.directory = directory.path();
   const Result result = run(command);
   EXPECT_TRUE(result.exited(0)) << result.how() << "\n" << result.err;
 
   EXPECT_GE(shared.stacks, work.at_least) << describe(shared);
+  EXPECT_GE(shared.python, work.python) << describe(shared);
+  EXPECT_TRUE(work.python != 0 || shared.python == 0) << describe(shared);
   const uint64_t equal = shared.counts[walkcheck::kEqual] + shared.counts[walkcheck::kEqualToLost];
   const uint64_t different = shared.stacks - equal;
   EXPECT_LE(different * kOneDifferenceIn, shared.stacks) << describe(shared);

@@ -3,6 +3,7 @@
 //
 //   WALKCHECK_FILE=PATH   a file of sizeof(walkcheck::Shared) bytes, made by who starts the program
 //   WALKCHECK_EVERY=N     compare every Nth allocation (1)
+//   WALKCHECK_PYTHON=1    with the functions of Python, which libunwind does not know
 //   WALKCHECK_MAX=N       stop comparing after N stacks in all processes together
 #include "walkcheck/walkcheck.h"
 
@@ -15,6 +16,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "format/python.h"
 #include "unwind/libunwind_walk.h"
 #include "unwind/modules.h"
 #include "unwind/python_runtime.h"
@@ -123,7 +125,23 @@ bool has_information(uintptr_t address) {
 // Frames that were not guessed.
 uint32_t known_frames(const Walk& walk) { return walk.guessed != 0 ? walk.guessed : walk.count; }
 
-walkcheck::Kind compare(const Frames& ours, const Frames& theirs) {
+// Takes the functions of Python out of a walk. Returns how many there were.
+uint32_t take_python_out(Frames& walk) {
+  uint32_t kept = 0;
+  uint8_t guessed = 0;
+  for (uint32_t i = 0; i < walk.walk.count; ++i) {
+    if (walk.walk.guessed != 0 && i == walk.walk.guessed) guessed = static_cast<uint8_t>(kept);
+    if (!mtrace::format::PythonFrame::is_one(walk.at[i])) walk.at[kept++] = walk.at[i];
+  }
+  const uint32_t taken = walk.walk.count - kept;
+  walk.walk.count = kept;
+  walk.walk.guessed = guessed;
+  return taken;
+}
+
+walkcheck::Kind compare(Frames ours, const Frames& theirs) {
+  const uint32_t python = take_python_out(ours);
+  shared->python.fetch_add(python, std::memory_order_relaxed);
   // Up to where we guess ourselves.
   const bool guessed = ours.walk.guessed != 0;
   const uint32_t n = known_frames(ours.walk);
@@ -136,6 +154,8 @@ walkcheck::Kind compare(const Frames& ours, const Frames& theirs) {
       !has_information(ours.at[n - 1])) {
     return walkcheck::kEqualToLost;
   }
+  // Functions of Python count toward the depth.
+  if (python != 0 && n < m && ours.walk.end == End::kDepth) return walkcheck::kEqual;
   if (n < m) return walkcheck::kOursShorter;
   if (n > m) return walkcheck::kTheirsShorter;
   return ours.walk.end == theirs.walk.end ? walkcheck::kEqual : walkcheck::kEnd;
@@ -230,7 +250,7 @@ uint64_t number_of(const char* name, uint64_t otherwise) {
 [[gnu::constructor]] void begin() {
   const char* path = getenv("WALKCHECK_FILE");
   if (path == nullptr || !mtrace::unwind::open_libunwind()) return;
-  mtrace::unwind::read_python_frames(false);  // libunwind knows none
+  mtrace::unwind::read_python_frames(number_of("WALKCHECK_PYTHON", 0) != 0);
   const int file = open(path, O_RDWR | O_CLOEXEC);
   if (file < 0) return;
   void* memory =

@@ -38,6 +38,7 @@ struct Shared {
   std::atomic<uint64_t> seen;    // allocations
   std::atomic<uint64_t> stacks;  // compared
   std::atomic<uint64_t> frames;
+  std::atomic<uint64_t> python;  // those of them that are functions of Python
   std::atomic<uint64_t> again;   // walks that were found to be the last one again
   std::atomic<uint64_t> bottom;  // our walks of depth 128 that reached the outermost function
   std::atomic<uint64_t> counts[kKinds];
