@@ -31,6 +31,7 @@ inline constexpr const char* kCallNames[] = {
     // Those of entries of other kinds.
     "mmap",
     "mremap",
+    "munmap",
     "mallopt",
     "malloc_trim",
     "mallinfo",
@@ -50,6 +51,7 @@ enum CallForm : uint8_t {
   kWcsdup,
   kMmap,
   kMremap,
+  kMunmap,
   kMallopt,
   kMallocTrim,
   kMallinfo,

@@ -220,7 +220,8 @@ struct LedgerCounterSet {
 };
 inline constexpr uint64_t kLedgerRelated = uint64_t{1} << 62;  // in `set_aside` of a stack of a
                                                                // kind: the rest is the index of
-                                                               // a stack that it belongs to
+                                                               // a stack that it belongs to, or a
+                                                               // mapping's form (mapping_form.h)
 inline constexpr unsigned kLedgerMarkBits = 48;
 static_assert(sizeof(LedgerCounterSet) == 88);
 

@@ -131,6 +131,8 @@ inline constexpr char kFieldSlack[] = "slack";  // usable less requested bytes o
 inline constexpr char kFieldPeak[] = "peak";    // bytes that the stack held at the process's peak
 inline constexpr char kFieldCall[] = "call";    // the function that was called, see calls.h
 inline constexpr char kFieldBefore[] = "before";  // id of the stack that freed the block first
+inline constexpr char kFieldProtection[] = "prot";  // of a mapping, see mapping_form.h
+inline constexpr char kFieldFlags[] = "flags";      // the same
 inline constexpr char kFieldStack[] = "stack";    // 16 hex digits, see StackId
 
 inline constexpr int kMaxDepth = 128;

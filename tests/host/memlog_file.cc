@@ -181,6 +181,12 @@ class Parser {
       } else if (key == "call") {
         if (value.empty()) fail("bad call=" + value);
         entry.call = value;
+      } else if (key == "prot") {
+        if (value.size() != 3 || !entry.mapped.empty()) fail("bad prot=" + value);
+        entry.mapped = value;
+      } else if (key == "flags") {
+        if (entry.mapped.size() != 3 || value.empty()) fail("bad flags=" + value);
+        entry.mapped += ' ' + value;
       } else if (key == "before") {
         if (value.size() != 16 || !is_hex(value)) fail("bad before=" + value);
         entry.before = value;

@@ -32,6 +32,7 @@ struct Entry {
   std::map<std::string, int64_t> counts;  // further fields that are numbers, by key
   std::string call;                       // the function that was called; empty: not told
   std::string before;                     // another stack; empty: none is told
+  std::string mapped;                     // "rw- private,anonymous"; empty: not told
   std::string stack;
   bool cut = false;
   std::vector<Frame> frames;

@@ -1,5 +1,7 @@
 // MTRACE_MMAP: the program's own mappings, in a program that knows what it maps.
+#include <algorithm>
 #include <filesystem>
+#include <set>
 
 #include "host_test.h"
 
@@ -75,6 +77,86 @@ TEST_F(MmapTest, Truth) {
     // None of it is heap.
     EXPECT_LT(log.amount("live").bytes, 1 << 20);
   }
+}
+
+// How each mapping was asked for. mremap keeps what is there, so it tells nothing.
+TEST_F(MmapTest, ProtectionAndFlags) {
+  const Result result = run_part("truth");
+  const std::vector<Memlog> logs = logs_of(result.pid);
+  std::map<std::string, std::set<std::string>> found;
+  for (const Memlog& log : only(logs, "mmap")) {
+    for (const Entry& entry : log.entries) {
+      Memlog one = log;
+      one.entries = {entry};
+      for (const auto& [site, amount] : sites({one})) found[site].insert(entry.mapped);
+    }
+  }
+  const std::map<std::string, std::set<std::string>> expected = {
+      {"site_anonymous", {"rw- private,anonymous"}},
+      {"site_other", {"rw- private,anonymous"}},
+      {"site_rounded", {"rw- private,anonymous"}},
+      {"site_reserved", {"--- private,anonymous,noreserve"}},
+      {"site_file", {"r-- private"}},
+      {"site_shared", {"rw- shared,anonymous"}},
+      {"site_fixed", {"rw- private,anonymous,fixed", "rw- private,anonymous,fixed-noreplace"}},
+      {"site_moved", {""}},
+      {"site_moved_to", {""}},
+      {"site_copied", {""}},
+  };
+  EXPECT_EQ(found, expected);
+}
+
+// The same of a process that was killed, from its ledger; and what is shown of it.
+TEST_F(MmapTest, ProtectionAndFlagsOfTheKilled) {
+  Command command =
+      plain({memlog_tool(), "run", "-q", "-o", temp() + "/killed", "/usr/bin/python3", "-c",
+             "import mmap, os\n"
+             "kept = mmap.mmap(-1, 8192, prot=mmap.PROT_READ)\n"
+             "os.kill(os.getpid(), 9)\n"});
+  command.env["MTRACE_MMAP"] = "1";
+  const Result killed = run(command);
+  EXPECT_NE(killed.how().find("signal 9"), std::string::npos) << killed.how() << killed.err;
+  std::string report;
+  for (const auto& item : std::filesystem::directory_iterator(temp() + "/killed")) {
+    if (item.path().string().ends_with("-recovered.memlog")) report = item.path();
+  }
+  ASSERT_NE(report, "");
+  const Memlog log = read_memlog(report);
+  EXPECT_TRUE(std::any_of(log.entries.begin(), log.entries.end(), [](const Entry& entry) {
+    return entry.kind == "mmap" && entry.bytes == 8192 && entry.mapped == "r-- shared,anonymous";
+  }));
+  const Result shown = memlog({"show", "-n", "0", log.path});
+  EXPECT_NE(shown.out.find("mapped r--, shared,anonymous"), std::string::npos) << shown.out;
+}
+
+// Of each report, the calls that ended mappings account for what the mappings' stacks have freed.
+TEST_F(MmapTest, WhoUnmaps) {
+  Command command = mmaps("truth");
+  command.env["MTRACE_MMAP"] = "2";
+  const Result result = run(command);
+  ASSERT_TRUE(result.exited(0)) << result.how() << result.out << result.err;
+  const auto told = told_sites(result.out);
+  const std::vector<Memlog> logs = logs_of(result.pid);
+  ASSERT_EQ(logs.size(), 6u);
+  EXPECT_EQ(sites({logs[0]}), told.at(1));
+  std::set<std::string> calls;
+  for (const Memlog& log : logs) {
+    int64_t freed = 0;
+    int64_t ended = 0;
+    for (const Entry& entry : log.entries) {
+      if (entry.kind == "mmap" && entry.counts.contains("freed")) freed += entry.counts.at("freed");
+      if (entry.kind != "munmap") continue;
+      ended += entry.bytes;
+      calls.insert(entry.call);
+      EXPECT_GT(entry.blocks, 0);
+      EXPECT_FALSE(entry.counts.contains("freed"));
+    }
+    EXPECT_EQ(ended, freed) << log.path;
+  }
+  EXPECT_EQ(calls, (std::set<std::string>{"mmap", "mremap", "munmap"}));
+  // Phase 3: three calls with MAP_FIXED cover 4, 4 and 1 known pages, one covers none.
+  const Sites covered = site_sums(only({logs[2]}, "munmap"), program("mmaps"), program("mmaps"));
+  EXPECT_EQ(covered.at("site_fixed"), (Amount{9 * 4096, 3})) << describe(covered);
 }
 
 TEST_F(MmapTest, KindOfTheProgramsOwnAndStopping) {
@@ -273,7 +355,7 @@ TEST_F(MmapTest, RealPrograms) {
 }
 
 TEST_F(MmapTest, BadValues) {
-  for (const char* value : {"2", "yes", "-1", ""}) {
+  for (const char* value : {"3", "yes", "-1", ""}) {
     Command command = mmaps("vfork");
     command.env["MTRACE_MMAP"] = value;
     const Result result = run(command);

@@ -142,7 +142,7 @@ void begin(const char* dormant, const char* temporary, char* const* envp) {
   begin_counting(g_options.start);
   if (!is_late() && g_interfaces_found) lead_interfaces_here();
   show_ledger();
-  if (g_options.mmap) watch_regions();
+  if (g_options.mmap != 0) watch_regions(g_options.mmap > 1);
   report::set_recording(g_options.start);
 }
 

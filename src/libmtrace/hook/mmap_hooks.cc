@@ -8,6 +8,7 @@
 
 #include "base/syscall.h"
 #include "events/logging.h"
+#include "format/mapping_form.h"
 #include "hook/export.h"
 #include "hook/next_functions.h"
 #include "hook/regions.h"
@@ -49,7 +50,9 @@ void* real_mremap(void* address, size_t old_length, size_t length, int flags, vo
       answer(sys::raw_mremap(address, old_length, length, flags, new_address)));
 }
 
-void end_regions(RegionsEnd& end, bool good) { good ? end.succeeded() : end.failed(); }
+void end_regions(RegionsEnd& end, bool good, uint8_t call, const unwind::Registers& caller) {
+  good ? end.succeeded(call, caller) : end.failed();
+}
 
 MTRACE_REALIGN __attribute__((noinline)) void* map(MmapFunction real, void* address, size_t length,
                                                    int protection, int flags, int fd, off_t offset,
@@ -61,10 +64,11 @@ MTRACE_REALIGN __attribute__((noinline)) void* map(MmapFunction real, void* addr
     covered.begin(address_of(address), whole_pages(length));
   }
   void* result = real_mmap(real, address, length, protection, flags, fd, offset);
-  end_regions(covered, result != MAP_FAILED);
+  end_regions(covered, result != MAP_FAILED, format::kMmap, caller);
   if (result != MAP_FAILED && recording()) {
     if (watching_regions()) {
-      record_region(address_of(result), whole_pages(length), format::kMmap, caller);
+      record_region(address_of(result), whole_pages(length), format::kMmap,
+                    format::mapping_form(protection, flags), caller);
     }
     if (events::logs()) log_mapping(address_of(result), whole_pages(length), caller);
   }
@@ -86,11 +90,11 @@ MTRACE_REALIGN __attribute__((noinline)) void* remap(void* address, size_t old_l
     covered.begin(address_of(new_address), whole_pages(length));
   }
   void* result = real_mremap(address, old_length, length, flags, new_address);
-  end_regions(old, result != MAP_FAILED);
-  end_regions(covered, result != MAP_FAILED);
+  end_regions(old, result != MAP_FAILED, format::kMremap, caller);
+  end_regions(covered, result != MAP_FAILED, format::kMremap, caller);
   if (result != MAP_FAILED && recording()) {
     if (regions) {
-      record_region(address_of(result), whole_pages(length), format::kMremap, caller);
+      record_region(address_of(result), whole_pages(length), format::kMremap, 0, caller);
     }
     if (events::logs()) {
       log_remapping(address_of(address), moves ? whole_pages(old_length) : 0, address_of(result),
@@ -100,13 +104,14 @@ MTRACE_REALIGN __attribute__((noinline)) void* remap(void* address, size_t old_l
   return result;
 }
 
-int unmap(void* address, size_t length) {
+MTRACE_REALIGN __attribute__((noinline)) int unmap(void* address, size_t length,
+                                                   const unwind::Registers& caller) {
   if (!counting()) return real_munmap(address, length);
   RegionsEnd end;
   if (watching_regions()) end.begin(address_of(address), whole_pages(length));
   if (events::logs()) log_unmapping(address_of(address), whole_pages(length));
   const int result = real_munmap(address, length);
-  end_regions(end, result == 0);
+  end_regions(end, result == 0, format::kMunmap, caller);
   return result;
 }
 
@@ -134,8 +139,9 @@ MTRACE_EXPORT_AS_IT_IS void* mmap64(void* address, size_t length, int protection
              MTRACE_CALLER_REGISTERS());
 }
 
-MTRACE_EXPORT int munmap(void* address, size_t length) noexcept {
-  return watching_mappings() ? unmap(address, length) : real_munmap(address, length);
+MTRACE_EXPORT_AS_IT_IS int munmap(void* address, size_t length) noexcept {
+  if (!watching_mappings()) return real_munmap(address, length);
+  return unmap(address, length, MTRACE_CALLER_REGISTERS());
 }
 
 MTRACE_EXPORT_AS_IT_IS void* mremap(void* address, size_t old_length, size_t length, int flags,

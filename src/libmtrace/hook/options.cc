@@ -249,7 +249,7 @@ void read_options(char* const* envp) {
   g_options.temporary_ms = static_cast<unsigned>(parse_number(g_value[k_temporary_ms]));
   g_options.fill = byte_value(g_value[k_fill]);
   g_options.sample = parse_bytes(g_value[k_sample]);
-  g_options.mmap = parse_number(g_value[k_mmap]) != 0;
+  g_options.mmap = static_cast<unsigned>(parse_number(g_value[k_mmap]));
   g_options.unknown_stacks = strcmp(g_value[k_unknown], "stacks") == 0;
   g_options.max_stacks = static_cast<uint32_t>(parse_number(g_value[k_max_stacks]));
   g_options.max_blocks = static_cast<uint32_t>(parse_number(g_value[k_max_blocks]));

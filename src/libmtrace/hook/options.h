@@ -16,7 +16,7 @@ struct Options {
   unsigned temporary_ms;
   int fill;         // byte, -1: none
   uint64_t sample;  // bytes, 0: every block
-  bool mmap;
+  unsigned mmap;
   bool unknown_stacks;
   uint32_t max_stacks;  // 0: no limit; and so for blocks
   uint32_t max_blocks;

@@ -23,6 +23,7 @@ using ledger::Region;
 constexpr uintptr_t kPage = 4096;
 
 unsigned g_kind = 0;
+unsigned g_end_kind = 0;  // 0: ends are not recorded
 
 void watch(MappingWatcher watcher, bool on) {
   const uint8_t others = g_mapping_watchers & static_cast<uint8_t>(~watcher);
@@ -55,8 +56,9 @@ void put_back(const Pieces::Piece& piece, bool counted) {
 
 }  // namespace
 
-void watch_regions() {
+void watch_regions(bool ends) {
   g_kind = ledger::find_or_add_kind("mmap");
+  g_end_kind = ends ? ledger::find_or_add_kind("munmap") : 0;
   if (g_kind != 0) watch(kReportsWatch, true);
 }
 
@@ -82,9 +84,10 @@ void log_unmapping(uintptr_t start, size_t bytes) {
   if (start % kPage == 0 && bytes != 0) events::unmapped(this_slot(), start, bytes);
 }
 
-void record_region(uintptr_t start, size_t bytes, uint8_t call, const unwind::Registers& caller) {
+void record_region(uintptr_t start, size_t bytes, uint8_t call, uint32_t form,
+                   const unwind::Registers& caller) {
   ledger::Operation operation(g_ledger.threads.slot(this_slot()));
-  const uint32_t index = intern_of_kind(g_kind, caller, call);
+  const uint32_t index = intern_of_kind(g_kind, caller, call, form);
   if (index == 0) return g_regions.count_lost();
   ledger::StackRecord& stack = g_ledger.stacks.record(index);
   // Before anybody can end it, so that no stack ever has released more than it recorded.
@@ -103,11 +106,18 @@ void RegionsEnd::begin(uintptr_t start, size_t bytes) {
   g_regions.take(start, start + bytes, &pieces_);
 }
 
-void RegionsEnd::succeeded() {
+void RegionsEnd::succeeded(uint8_t call, const unwind::Registers& caller) {
   if (pieces_.size() == 0) return;
   ledger::Operation operation(g_ledger.threads.slot(this_slot()));
   if (!g_regions.settle(pieces_)) return;
-  for (const Pieces::Piece& piece : pieces_) book_end(piece);
+  uint64_t bytes = 0;
+  for (const Pieces::Piece& piece : pieces_) {
+    book_end(piece);
+    bytes += bytes_of(piece.region);
+  }
+  if (g_end_kind == 0) return;
+  const uint32_t index = intern_of_kind(g_end_kind, caller, call);
+  if (index != 0) count_recorded(g_ledger.stacks.record(index), bytes);
 }
 
 void RegionsEnd::failed() {

@@ -1,5 +1,6 @@
-// The program's mappings as entries of the kind "mmap" (MTRACE_MMAP). Thread-safe;
-// async-signal-safe; leaves errno alone.
+// The program's mappings as entries of the kind "mmap" (MTRACE_MMAP), and the calls that end them
+// as entries of the kind "munmap" (MTRACE_MMAP=2). Thread-safe; async-signal-safe; leaves errno
+// alone.
 #pragma once
 
 #include <cstddef>
@@ -18,13 +19,15 @@ extern uint8_t g_mapping_watchers;
 // False: the hooks only call on.
 inline bool watching_mappings() { return load(g_mapping_watchers) != 0; }
 inline bool watching_regions() { return (load(g_mapping_watchers) & kReportsWatch) != 0; }
-// From now on they are recorded. For the start of the library.
-void watch_regions();
+// From now on they are recorded, and their ends as well if asked for. For the start of the library.
+void watch_regions(bool ends);
 void stop_watching_regions();
 void watch_mappings_for_events(bool on);
 
-// `bytes` have been mapped at `start`, by the caller. Both are of whole pages.
-void record_region(uintptr_t start, size_t bytes, uint8_t call, const unwind::Registers& caller);
+// `bytes` have been mapped at `start`, by the caller. Both are of whole pages. `form`: of mmap, its
+// protection and flags (format/mapping_form.h); of mremap 0, as it keeps what is there.
+void record_region(uintptr_t start, size_t bytes, uint8_t call, uint32_t form,
+                   const unwind::Registers& caller);
 
 // The same, for the event log; of a mapping that was at `old` before.
 void log_mapping(uintptr_t start, size_t bytes, const unwind::Registers& caller);
@@ -39,7 +42,8 @@ class RegionsEnd {
  public:
   // Nothing where the kernel would not accept the range.
   void begin(uintptr_t start, size_t bytes);
-  void succeeded();
+  // `call` (format/calls.h) of the caller has ended them.
+  void succeeded(uint8_t call, const unwind::Registers& caller);
   // What is mapped still is as it was: a call may have ended mappings before it failed.
   void failed();
 

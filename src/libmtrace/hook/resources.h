@@ -15,7 +15,8 @@ int record_resource(const char* kind, uint64_t id, int64_t size, const unwind::R
 int release_resource(const char* kind, uint64_t id);
 
 // Index of the record of the stack that begins at `caller`, of a kind and of the function that was
-// called (format/calls.h) by their numbers, and that belongs to the stack with the index `related`.
+// called (format/calls.h) by their numbers. `related`: index of the stack that it belongs to, or of
+// mmap the form of the mapping (format/mapping_form.h).
 // 0: no room.
 // Within an operation (ledger/thread_slots.h).
 uint32_t intern_of_kind(unsigned kind, const unwind::Registers& caller,

@@ -43,8 +43,9 @@ inline void count_released(StackRecord& stack, uint64_t bytes) {
   count_freed(stack.own, false, {bytes, 1, 0, 0, false, false});
 }
 
-// A stack of resources may belong to another stack. Its index stands where a stack of the heap
-// keeps what it set aside for the peak, with a mark: in a fork's child bytes stand there. 0: none.
+// A stack of resources may belong to another stack. Its index, or of the call mmap the mapping's
+// form (format/mapping_form.h), stands where a stack of the heap keeps what it set aside for the
+// peak, with a mark: in a fork's child bytes stand there. 0: none.
 inline void relate(StackRecord& stack, uint32_t index) {
   store(stack.own.set_aside, format::kLedgerRelated | index);
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "format/calls.h"
+#include "format/mapping_form.h"
 #include "format/memlog.h"
 #include "ledger/kind_names.h"
 #include "ledger/stack_counters.h"
@@ -32,6 +33,26 @@ void write_lifetimes(Writer& out, const Entry& entry) {
 
 constexpr ptrdiff_t kAhead = 8;  // entries that are on their way from memory at a time
 
+// What a stack of resources belongs to, or how its mappings were asked for.
+void write_related(Writer& out, const ledger::StackRecord& stack) {
+  const uint32_t related = ledger::related(stack);
+  if (related == 0) return;
+  if (stack.call != format::kMmap) {
+    out.text(format::kFieldBefore).put('=');
+    out.hex(stack_id(ledger::g_ledger.stacks.record(related)), 16).put('\t');
+    return;
+  }
+  out.text(format::kFieldProtection).put('=').text(format::MappingProtection(related).text);
+  out.put('\t').text(format::kFieldFlags);
+  char before = '=';
+  const uint32_t rest = format::each_mapping_flag(related, [&](const char* name) {
+    out.put(before).text(name);
+    before = ',';
+  });
+  if (rest != 0) out.put(before).text("0x").hex(rest);
+  out.put('\t');
+}
+
 void write_entry(Writer& out, const Entry& entry, const Error& error, uint64_t now,
                  const ledger::StackRecord& stack, ModuleSet& modules, FrameLines& lines) {
   if (entry.kind != 0) out.put('@').text(ledger::kind_name(entry.kind)).put('\t');
@@ -52,11 +73,7 @@ void write_entry(Writer& out, const Entry& entry, const Error& error, uint64_t n
   }
   optional_field(out, format::kFieldSlack, entry.slack);
   optional_field(out, format::kFieldPeak, entry.share);
-  const uint32_t before = ledger::related(stack);
-  if (before != 0) {
-    out.text(format::kFieldBefore).put('=');
-    out.hex(stack_id(ledger::g_ledger.stacks.record(before)), 16).put('\t');
-  }
+  write_related(out, stack);
   if (const char* call = format::call_name(stack.call)) {
     out.text(format::kFieldCall).put('=').text(call).put('\t');
   }

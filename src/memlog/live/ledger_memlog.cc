@@ -10,6 +10,7 @@
 
 #include "format/calls.h"
 #include "format/escape.h"
+#include "format/mapping_form.h"
 #include "format/memlog.h"
 #include "format/python.h"
 #include "live/ledger_modules.h"
@@ -181,11 +182,22 @@ class Text : private profile::MemlogText {
 
   void write_related(const LedgerStackState& stack) {
     if (stack.related == 0) return;
+    if (stack.call == format::kMmap) return write_mapping_form(stack.related);
     const auto found = std::find_if(state_.stacks.begin(), state_.stacks.end(),
                                     [&](const auto& one) { return one.index == stack.related; });
     if (found == state_.stacks.end()) return;
     fmt::format_to(std::back_inserter(out_), "\t{}={:016x}", format::kFieldBefore,
                    modules_.stack_id(*found));
+  }
+
+  void write_mapping_form(uint32_t form) {
+    std::vector<std::string> flags;
+    const uint32_t rest =
+        format::each_mapping_flag(form, [&](const char* name) { flags.emplace_back(name); });
+    if (rest != 0) flags.push_back(fmt::format("0x{:x}", rest));
+    fmt::format_to(std::back_inserter(out_), "\t{}={}\t{}={}", format::kFieldProtection,
+                   format::MappingProtection(form).text, format::kFieldFlags,
+                   fmt::join(flags, ","));
   }
 
   void write_lifetimes(const LedgerStackState& stack, const LedgerCounts& change) {
