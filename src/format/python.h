@@ -39,6 +39,10 @@ class PythonFrame {
   static constexpr uint64_t kMark = ~uint64_t{0} << 47;
 };
 
+// The generation of a source file that is called as a loaded object is, in memlogs: more than
+// objects can have. So the two are different modules.
+inline constexpr uint32_t kPythonGeneration = 65535;
+
 // What a report says in place of a code object that found no room.
 inline constexpr char kPythonWithoutRoom[] = "Python function without room";
 

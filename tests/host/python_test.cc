@@ -369,6 +369,56 @@ TEST_F(PythonTest, EventLogNamesFunctions) {
   EXPECT_NE(events.out.find("after_a_loop < "), std::string::npos) << events.out << events.err;
 }
 
+// The interpreter, and a source file of its name, which is another module.
+void expect_twins(const Memlog& log) {
+  const std::string path = std::filesystem::canonical(kPython);
+  std::set<std::string> lines;
+  for (const auto& [key, value] : log.meta) {
+    if (key == "module" && value.starts_with(path)) lines.insert(value);
+  }
+  ASSERT_EQ(lines.size(), 2u) << log.path;
+  EXPECT_TRUE(lines.begin()->starts_with(path + " build-id=")) << *lines.begin();
+  EXPECT_EQ(*lines.rbegin(), path + "#65535 base=0x0 language=python");
+  for (const Entry& entry : log.entries) {
+    for (const Frame& frame : entry.frames) {
+      if (frame.module == path) {
+        const bool python = frame.function == "f0" || frame.function == "<module>";
+        EXPECT_EQ(frame.generation, python ? 65535u : 1u) << frame.function;
+      }
+    }
+  }
+}
+
+// The same in what memlog makes of the event log, and of the ledger of a process that was killed.
+TEST_F(PythonTest, SourceFileNamedLikeTheInterpreter) {
+  constexpr char kScript[] = R"TEXT(
+import os
+kept = []
+name = os.path.realpath("/proc/self/exe")
+exec(compile("def f0():\n  kept.append(bytearray(99999))\nf0()", name, "exec"))
+os.kill(os.getpid(), 9)
+)TEXT";
+  const std::string place = temp() + "/killed";
+  std::filesystem::create_directory(place);
+  run(plain({memlog_tool(), "run", "-q", "--events", "--depth", "40", "-o", place, kPython, "-c",
+             kScript}));
+  std::string log;
+  for (const auto& item : std::filesystem::directory_iterator(place)) {
+    if (item.path().extension() == ".events") log = item.path();
+  }
+  Command replay = plain({memlog_tool(), "report", "--from", log});
+  replay.directory = place;
+  const Result replayed = run(replay);
+  ASSERT_TRUE(replayed.exited(0)) << replayed.how() << replayed.err;
+  size_t reports = 0;
+  for (const auto& item : std::filesystem::directory_iterator(place)) {
+    if (item.path().extension() != ".memlog") continue;
+    expect_twins(read_memlog(item.path()));
+    ++reports;
+  }
+  EXPECT_EQ(reports, 2u);
+}
+
 // A source file may be called what it likes; the report can be read in any case.
 TEST_F(PythonTest, OddNamesOfSourceFiles) {
   constexpr char kScript[] = R"TEXT(
@@ -381,10 +431,13 @@ for i, name in enumerate(names):
 )TEXT";
   const Result result = run(python({"-c", kScript}));
   ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
-  const Result shown = memlog({"show", report_path("python3", result.pid, 1)});
+  const Result shown = memlog({"show", "-n", "0", "--by", "allocs", "--frames", "all",
+                               report_path("python3", result.pid, 1)});
   EXPECT_TRUE(shown.exited(0)) << shown.err;
+  EXPECT_NE(shown.out.find("f0  python3.11:2"), std::string::npos) << shown.out;
   const std::vector<Memlog> logs = logs_of(result.pid);
   ASSERT_EQ(logs.size(), 1u);
+  expect_twins(logs[0]);
   std::set<std::string> seen;
   for (const Entry& entry : logs[0].entries) {
     if (!entry.frames.empty() && count_of(entry, "allocs") == 1) {

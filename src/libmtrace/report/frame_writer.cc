@@ -33,6 +33,11 @@ Writer& put_name(Writer& out, const char* text, size_t size) {
   return out.escaped(text, size, format::kReservedNone);
 }
 
+void file_name(Writer& out, const unwind::PythonFile& file) {
+  out.escaped(file.text(), file.bytes, format::kReservedModule);
+  if (file.generation > 1) out.put('#').number(file.generation);
+}
+
 // "\tfunction\tapp.py:12\t(/home/ann/app.py+0x1234)"; without the line where there is none.
 void put_python_frame(Writer& out, const unwind::PythonCode& code, uintptr_t frame) {
   const unwind::PythonFile& file = *code.file;
@@ -48,7 +53,7 @@ void put_python_frame(Writer& out, const unwind::PythonCode& code, uintptr_t fra
     const char* const name = format::python_file_name(file.text(), file.bytes, &size);
     put_name(out.put('\t'), name, size).put(':').number(line);
   }
-  out.text("\t(").escaped(file.text(), file.bytes, format::kReservedModule);
+  file_name(out.text("\t("), file);
   out.text("+0x").hex(format::python_offset(code.identity, frame)).text(")\n");
 }
 
@@ -76,8 +81,10 @@ bool is_repeated(const unwind::Module& module, uint32_t index, const ModuleSet& 
   return false;
 }
 
-// Whether a loaded object is called as a source file of Python is. Its line serves both.
+// Whether an object that was loaded after a source file of Python was seen is called the same. Its
+// line serves both.
 bool is_object(const unwind::PythonFile& file, const ModuleSet& modules) {
+  if (file.generation > 1) return false;
   for (uint32_t index = 0; unwind::module_at(index) != nullptr; ++index) {
     const char* const path = unwind::module_at(index)->path;
     if (modules.has(index) && strncmp(path, file.text(), file.bytes) == 0 &&
@@ -188,7 +195,7 @@ void write_modules(Writer& out, const ModuleSet& modules) {
     const unwind::PythonFile& file = *unwind::python_file(number);
     if (is_object(file, modules)) continue;
     out.text("# ").text(format::kKeyModule).text(": ");
-    out.escaped(file.text(), file.bytes, format::kReservedModule);
+    file_name(out, file);
     out.text(" base=0x0 ").text(format::kModulePython).put('\n');
   }
 }

@@ -8,6 +8,7 @@
 #include "base/probe.h"
 #include "base/table_file.h"
 #include "unwind/module_memory.h"
+#include "unwind/modules.h"
 
 namespace mtrace::unwind {
 namespace internal {
@@ -122,6 +123,13 @@ bool each_table_piece(const Seen& seen, Take&& take) {
   return true;
 }
 
+bool names_object(const char* path, size_t bytes) {
+  for (uint32_t index = 0; const Module* module = module_at(index); ++index) {
+    if (strncmp(module->path, path, bytes) == 0 && module->path[bytes] == '\0') return true;
+  }
+  return false;
+}
+
 const PythonFile* enter_file(const PythonText& text) {
   uint32_t bytes;
   char kept[PythonFile::kMostText];
@@ -142,7 +150,8 @@ const PythonFile* enter_file(const PythonText& text) {
       [&](uint32_t fresh) {
         auto* const file = memory_for<PythonFile>(bytes);
         if (file == nullptr) return file;
-        *file = {identity, text.length, bytes, fresh};
+        const bool is_twin = names_object(kept, bytes);
+        *file = {identity, text.length, bytes, fresh, is_twin ? format::kPythonGeneration : 1};
         memcpy(file + 1, kept, bytes);
         return file;
       },

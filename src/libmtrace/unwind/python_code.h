@@ -28,6 +28,8 @@ struct alignas(kTextBlock) PythonFile {
   uint64_t length;    // characters, also of those that are not kept
   uint32_t bytes;     // kept; at least one
   uint32_t number;    // from 1
+  // 1, or format::kPythonGeneration where an object was called the same by then.
+  uint32_t generation;
 
   const char* text() const { return reinterpret_cast<const char*>(this + 1); }
 };

@@ -17,6 +17,7 @@
 #include "format/escape.h"
 #include "format/event_log.h"
 #include "format/memlog.h"
+#include "format/python.h"
 #include "profile/memlog_text.h"
 #include "profile/text.h"
 #include "profile/time.h"
@@ -299,12 +300,21 @@ class Text : private profile::MemlogText {
     const profile::Module& module = log_.modules()[number];
     std::string name =
         profile::escaped(module.path.empty() ? "?" : module.path, format::kReservedModule);
-    if (module.generation > 1) name += fmt::format("#{}", module.generation);
+    const uint32_t generation = is_twin(module) ? format::kPythonGeneration : module.generation;
+    if (generation > 1) name += fmt::format("#{}", generation);
     return name;
   }
 
+  // Whether it is a source file of Python that is called as a loaded object is.
+  bool is_twin(const profile::Module& module) const {
+    const auto& modules = log_.modules();
+    return module.python && std::any_of(modules.begin(), modules.end(), [&](const auto& other) {
+             return other.described && !other.python && other.path == module.path;
+           });
+  }
+
   void write_tail() {
-    std::set<std::string> named;  // a source file of Python may be called as an object is
+    std::set<std::string> named;
     for (const auto& [number, used] : used_) {
       const profile::Module& module = log_.modules()[number];
       if (!module.described || !named.insert(module_name(number)).second) continue;

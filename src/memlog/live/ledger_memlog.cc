@@ -220,11 +220,19 @@ class Text : private profile::MemlogText {
     return name;
   }
 
+  // Of a source file. Where an object is called the same, it is a generation of its own.
+  std::string file_name(const std::string& path) const {
+    const bool is_twin = std::any_of(state_.modules.begin(), state_.modules.end(),
+                                     [&](const auto& module) { return module.path == path; });
+    return profile::escaped(path, format::kReservedModule) +
+           (is_twin ? fmt::format("#{}", format::kPythonGeneration) : "");
+  }
+
   void write_python_frame(uint64_t frame) {
     const PythonFrameText python = python_frame(state_, frame);
     const std::string function = profile::escaped(python.function, format::kReservedNone);
     if (python.module.empty()) return line("\t{}\t(0x0)", function);
-    const std::string module = profile::escaped(python.module, format::kReservedModule);
+    const std::string module = file_name(python.module);
     python_files_.insert(module);
     const std::string source = profile::escaped(python.source, format::kReservedNone);
     line("\t{}{}{}\t({}+0x{:x})", function, source.empty() ? "" : "\t", source, module,
@@ -270,7 +278,6 @@ class Text : private profile::MemlogText {
     std::vector<std::string> lines;
     for (size_t i = 0; i < used_.size(); ++i) {
       if (!used_[i]) continue;
-      python_files_.erase(module_name(i));  // a source file may be called as an object is
       const format::LedgerModule& entry = state_.modules[i].entry;
       const std::string id(reinterpret_cast<const char*>(entry.build_id), entry.build_id_size);
       std::string text =
