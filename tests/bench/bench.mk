@@ -4,6 +4,7 @@
 #   make bench BENCH=ARGS      options of bench.py: --quick, --only REGEX, --rounds N, --list, ...
 #   make bench-tool            memlog on many reports, in build/bench-tool (REPORTS=1000, 12 GB)
 #   make performance           the same, and doc/performance.md with its pictures
+#   make bench-events          what an event log costs, beside heaptrack; the table in doc/events.md
 
 BENCH_BUILD := $(TEST_BUILD)/bench
 BENCH       ?=
@@ -45,7 +46,9 @@ $(BENCH_BUILD)/micro: $(MICRO_OBJ) $(filter-out $(BUILD)/obj/libmtrace/hook/%,$(
 
 TEST_EXTRA += $(BENCH_TOOLS) $(BENCH_BUILD)/micro
 
-.PHONY: bench bench-tool performance
+.PHONY: bench bench-events bench-tool performance
+bench-events: all $(BENCH_TOOLS)
+	@tests/bench/events.py --build $(BUILD) --document doc/events.md $(BENCH)
 REPORTS ?= 100
 bench-tool: all
 	@tests/bench/bench_tool.py --build $(BUILD) --reports $(REPORTS) $(BUILD)/bench-tool

@@ -81,10 +81,14 @@ class Runner:
         sample = self.read(result)
         if load_wall is not None:
             sample["wall"] = load_wall
-        sample["written"] = (sum(entry.stat().st_size for entry in os.scandir(out)) /
-                             self.program.times)
+        sample.update(self.files(out))
         shutil.rmtree(out)
         return sample
+
+    def files(self, out):
+        """What to keep of what was written."""
+        written = sum(entry.stat().st_size for entry in os.scandir(out))
+        return {"written": written / self.program.times}
 
     def load(self, process, fill, environment):
         """Loads a server and ends it; seconds that the load took."""

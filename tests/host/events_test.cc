@@ -526,6 +526,54 @@ TEST_F(EventsTest, GoOnWithAStoppedWriter) {
   EXPECT_GE(lost, missed);
 }
 
+// The program allocates and frees without end; what a report counts is in the log of a process that
+// was attached to, as events or among the blocks left out.
+TEST_F(EventsTest, OfAnAttachedProcessAreCulled) {
+  Process process(plain({program("event_endless")}));
+  process.read_until("ready");
+  const std::string pid = std::to_string(process.pid());
+  Command attach = tool({"attach", "--events", "--cull", "1s", pid});
+  attach.env["MTRACE_RESOLVER"] = memlog_tool();  // which writes the log
+  const Result attached = run(attach);
+  ASSERT_TRUE(attached.exited(0)) << attached.how() << attached.err;
+  for (int seq = 1; seq <= 2; ++seq) ASSERT_TRUE(memlog({"report", pid}).exited(0));
+  ASSERT_TRUE(memlog({"detach", pid}).exited(0));
+  const std::string path = log_of("event_endless", process.pid());
+  std::vector<Line> all;
+  wait_until("the writer has ended the log", [&] {
+    all = lines(path);
+    return !all.empty() && all.back().event == "end";
+  });
+  process.send(SIGKILL);
+  process.wait();
+  EXPECT_EQ(all.back().rest, "detached");
+  EXPECT_NE(memlog({"events", "--header", path})
+                .out.find("left-out: blocks that live shorter than 1000 ms"),
+            std::string::npos);
+  const auto number = [&](const std::string& query) {
+    return std::stoll(lines_of(memlog({"sql", "--format", "csv", query, path}).out).at(1));
+  };
+  // A block of the log lives for a second, or was allocated in the last second.
+  EXPECT_EQ(number("select count(*) from allocations where freed_at - allocated_at < 1000000000"),
+            0);
+  const Result made = memlog({"report", "--from", path});
+  const std::string report = out() + '/' + lines_of(made.out).at(0);
+  const Memlog end = read_memlog(report);
+  fs::remove(report);
+  const Memlog second = read_memlog(report_path("event_endless", process.pid(), 2));
+  // The busy machine may lose events, and the log counts them.
+  int64_t lost = 0;
+  for (const Line& line : all) lost += line.event == "lost" ? std::stoll(line.rest) : 0;
+  EXPECT_GE(end.amount("allocated").blocks + lost, second.amount("allocated").blocks);
+  EXPECT_GT(second.amount("allocated").blocks, 1000);
+  int64_t left_out = 0;
+  for (const Line& line : all) left_out += line.event == "left-out" ? std::stoll(line.rest) : 0;
+  EXPECT_EQ(left_out + number("select count(*) from events where kind = 'allocation'"),
+            end.amount("allocated").blocks);
+  EXPECT_LT(number("select count(*) from events where kind = 'allocation'"),
+            end.amount("allocated").blocks / 2);
+}
+
 TEST_F(EventsTest, AreFollowedUntilTheProgramEnds) {
   Process process(logged({program("idle"), "pause"}));
   process.read_until("ready");

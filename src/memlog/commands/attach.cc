@@ -147,7 +147,7 @@ const Command& attach_command() {
       {"attach", "start tracing running processes", "[OPTION]... PID|NAME...", kText,
        with_run_options(
            {"--keep", "--output", "--depth", "--signal", "--sample", "--events", "--events-drop",
-            "--free-stacks", "--compress"},
+            "--free-stacks", "--cull", "--compress"},
            {{"--every", "-e", "TIME",
              R"(Ask for a report at this interval, until the processes end or memlog is interrupted:
              500ms, 10s, 5min (a number alone: seconds).)"},

@@ -182,6 +182,7 @@ class Printer {
       if (!filters_.take(event, log_) || (foreign_ && text.empty())) continue;
       texts_.push_back(std::move(text));
       batch_.push_back(event);
+      left_out_.push_back(event.left_out != nullptr ? *event.left_out : events::LeftOut());
       if (last_ != 0 && batch_.size() >= 2 * last_) keep_last();
       if (last_ == 0 && batch_.size() == kBatch) print_batch();
     }
@@ -216,6 +217,7 @@ class Printer {
     const size_t drop = batch_.size() - std::min(batch_.size(), last_);
     batch_.erase(batch_.begin(), batch_.begin() + static_cast<ptrdiff_t>(drop));
     texts_.erase(texts_.begin(), texts_.begin() + static_cast<ptrdiff_t>(drop));
+    left_out_.erase(left_out_.begin(), left_out_.begin() + static_cast<ptrdiff_t>(drop));
   }
 
   std::string line(const Event& event) const {
@@ -231,12 +233,14 @@ class Printer {
     begun_ = true;
     for (size_t i = 0; i < batch_.size(); ++i) {
       batch_[i].text = texts_[i];
+      batch_[i].left_out = &left_out_[i];
       if (!filters_.take_stack(batch_[i].stack, names_)) continue;
       out += line(batch_[i]);
     }
     print(streams_, out);
     batch_.clear();
     texts_.clear();
+    left_out_.clear();
   }
 
   const Streams& streams_;
@@ -252,7 +256,8 @@ class Printer {
   size_t last_;  // events to print; 0: all
   bool ended_ = false;
   std::vector<Event> batch_;
-  std::vector<std::string> texts_;  // of the batch; its lines where the style is another's
+  std::vector<events::LeftOut> left_out_;  // of the batch
+  std::vector<std::string> texts_;         // of the batch; its lines where the style is another's
 };
 
 // A program that has just begun may not have written the header yet.
