@@ -9,12 +9,14 @@
 
 namespace mtrace::analyze {
 
+// There may be many millions.
 struct HeapBlock {
   uint64_t address;
   uint64_t size;  // requested bytes; a block of 0 bytes counts as one
   uint32_t stack;
-  uint64_t birth;  // ticks
+  uint32_t birth;  // packed ticks: live::LedgerBlock::packed_birth
 };
+static_assert(sizeof(HeapBlock) == 24);
 
 class BlockIndex {
  public:

@@ -61,7 +61,7 @@ AddressSpace::AddressSpace(pid_t pid, live::LedgerFile& ledger) {
 void AddressSpace::read_blocks(live::LedgerFile& ledger) {
   ledger.refresh();
   live::each_block(ledger, [&](const live::LedgerBlock& block) {
-    blocks_.push_back({block.address, block.size, block.stack, block.birth});
+    blocks_.push_back({block.address, block.size, block.stack, block.packed_birth});
   });
   std::sort(blocks_.begin(), blocks_.end(),
             [](const HeapBlock& a, const HeapBlock& b) { return a.address < b.address; });

@@ -35,26 +35,63 @@ std::string unknown_blocks(const live::LedgerFile& ledger, const live::LedgerSta
   return {};
 }
 
+// Those of `after` that are in both, and overlap no other. The rest goes to `rest`.
+template <typename Rest>
+std::vector<HeapBlock> matched(std::vector<HeapBlock>& before, std::vector<HeapBlock> after,
+                               const Rest& rest) {
+  size_t at = 0;
+  size_t kept = 0;
+  for (size_t i = 0; i < after.size(); ++i) {
+    const HeapBlock block = after[i];
+    for (; at < before.size() && before[at].address < block.address; ++at) rest(before[at]);
+    const bool there = at < before.size() && before[at].address == block.address;
+    const bool overlaps =
+        kept != 0 && after[kept - 1].address + after[kept - 1].size > block.address;
+    if (there && same(before[at], block) && !overlaps) {
+      after[kept++] = block;
+      ++at;
+    } else {
+      rest(block);
+    }
+  }
+  for (; at < before.size(); ++at) rest(before[at]);
+  after.resize(kept);
+  before = {};
+  return after;
+}
+
 bool is_lost(Reach reach) { return reach == Reach::kDefinite || reach == Reach::kIndirect; }
 
 }  // namespace
 
 HeapScan::HeapScan(pid_t pid, live::LedgerFile& ledger, const HeapScanSettings& settings)
-    : pid_(pid), ledger_(ledger), settings_(settings), snapshots_(pid, settings.timeout, settings.stop_limit) {
+    : pid_(pid),
+      ledger_(ledger),
+      settings_(settings),
+      snapshots_(pid, settings.timeout, settings.stop_limit) {
   look();
-  const std::vector<HeapBlock> before = std::move(blocks_);
-  const std::vector<Reach> reached = std::move(found_.of);
+  // Of the first look only what was not reachable is of use.
+  std::vector<HeapBlock> before;
+  std::vector<Reach> reached;
+  for (size_t i = 0; i < blocks_.size(); ++i) {
+    if (found_.of[i] == Reach::kReachable) continue;
+    before.push_back(blocks_[i]);
+    reached.push_back(found_.of[i]);
+  }
+  index_.reset();
+  found_ = {};
+  blocks_ = {};
   std::this_thread::sleep_for(settings.pause);
   look();
   // Lost is only what both looks have found lost.
   size_t at = 0;
   for (size_t i = 0; i < blocks_.size(); ++i) {
+    if (found_.of[i] == Reach::kReachable) continue;
     while (at < before.size() && before[at].address < blocks_[i].address) ++at;
     const bool known = at < before.size() && same(before[at], blocks_[i]);
     if (known && is_lost(reached[at])) continue;
     const bool was_possible = known && reached[at] == Reach::kPossible;
-    if (is_lost(found_.of[i])) found_.of[i] = was_possible ? Reach::kPossible : Reach::kReachable;
-    if (found_.of[i] == Reach::kPossible && !was_possible) found_.of[i] = Reach::kReachable;
+    found_.of[i] = was_possible ? Reach::kPossible : Reach::kReachable;
   }
   // What hung on a block that is not lost after all is not lost either.
   for (size_t i = 0; i < blocks_.size(); ++i) {
@@ -64,11 +101,13 @@ HeapScan::HeapScan(pid_t pid, live::LedgerFile& ledger, const HeapScanSettings& 
   }
 }
 
-std::vector<HeapBlock> HeapScan::read_blocks() {
+// `expected`: how many there may be.
+std::vector<HeapBlock> HeapScan::read_blocks(size_t expected) {
   std::vector<HeapBlock> blocks;
+  blocks.reserve(expected + expected / 64);
   ledger_.refresh();
   live::each_block(ledger_, [&](const live::LedgerBlock& block) {
-    blocks.push_back({block.address, block.size, block.stack, block.birth});
+    blocks.push_back({block.address, block.size, block.stack, block.packed_birth});
   });
   std::sort(blocks.begin(), blocks.end(), by_address);
   return blocks;
@@ -92,7 +131,7 @@ std::vector<uint64_t> HeapScan::ignored_blocks(const live::LedgerState& state) c
   std::vector<uint64_t> ignored;
   for (const live::IgnoredObject& object : live::read_ignored(ledger_)) {
     const size_t block = index_->find(object.address);
-    if (block != analyze::BlockIndex::kNone && blocks_[block].birth <= object.time) {
+    if (block != analyze::BlockIndex::kNone && live::unpack_ticks(blocks_[block].birth) <= object.time) {
       ignored.push_back(object.address);
     }
   }
@@ -110,9 +149,9 @@ std::vector<uint64_t> HeapScan::ignored_blocks(const live::LedgerState& state) c
 // The ledger is read before and after the copy is made: a block that is the same both times lived
 // meanwhile. What another one points to is taken to be reachable, because it may have lived.
 void HeapScan::look() {
-  const std::vector<HeapBlock> before = read_blocks();
+  std::vector<HeapBlock> before = read_blocks(0);
   const target::Snapshot& snapshot = snapshots_.take();
-  std::vector<HeapBlock> after = read_blocks();
+  std::vector<HeapBlock> after = read_blocks(before.size());
   const live::LedgerState state = live::read_ledger(ledger_);
   unknown_ = unknown_blocks(ledger_, state, snapshot);
   target::SnapshotMemory memory(pid_, snapshot.copy);
@@ -130,22 +169,7 @@ void HeapScan::look() {
   const auto add_root = [&](const HeapBlock& block) {
     roots.memory.push_back({block.address, block.size});
   };
-  blocks_.clear();
-  size_t at = 0;
-  for (const HeapBlock& block : after) {
-    for (; at < before.size() && before[at].address < block.address; ++at) add_root(before[at]);
-    const bool there = at < before.size() && before[at].address == block.address;
-    const bool overlaps =
-        !blocks_.empty() && blocks_.back().address + blocks_.back().size > block.address;
-    if (there && same(before[at], block) && !overlaps) {
-      blocks_.push_back(block);
-      ++at;
-    } else {
-      add_root(block);
-    }
-  }
-  for (; at < before.size(); ++at) add_root(before[at]);
-
+  blocks_ = matched(before, std::move(after), add_root);
   constexpr uint64_t kDtv =
       8;  // in the thread control block: the vector of its thread-local storage
   for (const target::SnapshotThread& thread : snapshot.threads) {

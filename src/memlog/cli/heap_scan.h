@@ -62,7 +62,7 @@ class HeapScan {
 
  private:
   void look();
-  std::vector<analyze::HeapBlock> read_blocks();
+  std::vector<analyze::HeapBlock> read_blocks(size_t expected);
   std::vector<uint64_t> ignored_blocks(const live::LedgerState& state) const;
   std::string root_name(uint64_t via) const;
 

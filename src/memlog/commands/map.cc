@@ -258,7 +258,8 @@ class Answer {
   }
 
   uint64_t age(const HeapTop& top) const {
-    return top.block.birth < now_ ? live::tick_milliseconds(now_ - top.block.birth) : 0;
+    const uint64_t birth = live::unpack_ticks(top.block.birth);
+    return birth < now_ ? live::tick_milliseconds(now_ - birth) : 0;
   }
 
   std::string tops_text(const text::Style& style) const {

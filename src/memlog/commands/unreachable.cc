@@ -92,7 +92,8 @@ class Findings {
       totals_[reach].add(blocks[i].size);
       StackReach& stack = stacks_[blocks[i].stack];
       stack.sums[reach].add(blocks[i].size);
-      stack.oldest_of[reach] = std::min(stack.oldest_of[reach], blocks[i].birth);
+      stack.oldest_of[reach] =
+          std::min(stack.oldest_of[reach], live::unpack_ticks(blocks[i].birth));
       if (scan.reach(i) == Reach::kIndirect) {
         stacks_[blocks[scan.owner(i)].stack].owned.add(blocks[i].size);
       }

@@ -15,7 +15,7 @@ LedgerBlock unpack(const format::LedgerSlot& slot) {
       slot.value >> (format::kSlotStackBits + format::kSlotSizeBits) << kBirthLow);
   return {(slot.key & ((uint64_t{1} << format::kSlotAddressBits) - 1)) << 3, size,
           static_cast<uint32_t>(slot.value & ((1u << format::kSlotStackBits) - 1)),
-          unpack_ticks(birth)};
+          unpack_ticks(birth), birth};
 }
 
 LedgerBlock unpack(uint64_t word, uint64_t granule) {
@@ -25,7 +25,7 @@ LedgerBlock unpack(uint64_t word, uint64_t granule) {
   return {granule + (word >> format::kShadowPlaceShift << 3),
           word >> format::kShadowStackBits & ((uint64_t{1} << format::kShadowSizeBits) - 1),
           static_cast<uint32_t>(word & ((1u << format::kShadowStackBits) - 1)),
-          unpack_ticks(static_cast<uint32_t>(birth))};
+          unpack_ticks(static_cast<uint32_t>(birth)), static_cast<uint32_t>(birth)};
 }
 
 // Those in the shadow of the heap.

@@ -82,6 +82,7 @@ struct LedgerBlock {
   uint64_t size;   // requested bytes
   uint32_t stack;  // LedgerStackState::index
   uint64_t birth;  // ticks
+  uint32_t packed_birth = 0;  // the same as the ledger has it: unpack_ticks()
 };
 
 // Calls `visit` for every block that is live during the whole call, and possibly for others.
