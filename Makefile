@@ -81,7 +81,7 @@ TEST_LIBS  := -lgtest -lgtest_main -lpthread $(TOOL_LIBS)
 LIB_SRC  := $(sort $(wildcard src/libmtrace/*/*.cc))
 # Only memlog serve loads it, with the HTTP and TLS libraries: linked to memlog, these would nearly
 # double the time in which each command starts.
-HTTP_SRC := src/memlog/serve/http_server.cc
+HTTP_SRC := src/memlog/serve/http_server.cc src/memlog/fleet/http_client.cc
 HTTP     ?= $(BUILD)/mtrace/memlog-http.so
 TOOL_SRC := $(filter-out $(HTTP_SRC),$(sort $(wildcard src/memlog/*/*.cc)))
 LIB_OBJ  := $(LIB_SRC:src/%.cc=$(BUILD)/obj/%.o)

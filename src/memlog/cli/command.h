@@ -37,6 +37,8 @@ const Command& map_command();
 const Command& serve_command();
 const Command& recover_command();
 const Command& merge_command();
+const Command& push_command();
+const Command& collect_command();
 const Command& resolve_command();
 const Command& show_command();
 const Command& tree_command();

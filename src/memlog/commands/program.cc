@@ -79,7 +79,8 @@ std::vector<const Command*> all_commands() {
           &map_command(),    &serve_command(),   &show_command(),   &tree_command(),
           &diff_command(),   &leaks_command(),   &check_command(),  &export_command(),
           &sql_command(),    &recover_command(), &merge_command(),  &resolve_command(),
-          &decode_command(), &events_command(),  &strip_command(),  &help_command()};
+          &push_command(),   &collect_command(), &decode_command(), &events_command(),
+          &strip_command(),  &help_command()};
 }
 
 void complain(const Streams& streams, const std::string& text) {

@@ -12,6 +12,7 @@
 #include "cli/command.h"
 #include "cli/own_code.h"
 #include "cli/search_path.h"
+#include "cli/store_options.h"
 #include "serve/access.h"
 #include "serve/http_server.h"
 #include "serve/listen_address.h"
@@ -55,6 +56,9 @@ constexpr Option kOptions[] = {
      reaches it by a name of its own. May be repeated.)"},
     {"--allow-actions", "", "",
      R"(Also serve POST requests that make a process write a report, or attach to it or detach.)"},
+    {"--receive", "", "DIR",
+     R"(Take the reports that memlog push sends, each once, and keep them in DIR, a directory for each
+     host. doc/fleet.md.)"},
 };
 
 serve::ListenAddress read_listen(const Arguments& arguments) {
@@ -70,6 +74,7 @@ serve::AccessRules read_rules(const Arguments& arguments) {
   rules.address = read_listen(arguments);
   rules.hosts = arguments.values("--allow-host");
   rules.actions = arguments.has("--allow-actions");
+  rules.receives = arguments.has("--receive");
   if (arguments.has("--token-file")) {
     rules.token = serve::read_token(arguments.value("--token-file"));
   } else if (!rules.address.is_local()) {
@@ -97,6 +102,12 @@ serve::SiteOptions read_site(const Arguments& arguments) {
       throw std::runtime_error(fmt::format("no process, file or directory {}", operand));
     }
     options.pids.insert(options.pids.end(), pids.begin(), pids.end());
+  }
+  const fleet::StoreLimits limits = read_store_limits("serve", arguments);
+  if (arguments.has("--receive")) {
+    options.store = std::make_unique<fleet::Store>(arguments.value("--receive"), limits);
+  } else if (limits.bytes != 0 || limits.age != 0) {
+    throw UsageError("serve: --max-disk and --max-age need --receive");
   }
   return options;
 }
@@ -180,13 +191,14 @@ const Command& serve_command() {
        "serve a page, metrics and profiles of running processes over HTTP",
        "[OPTION]... [PID|NAME|DIR|FILE]...",
        kText,
-       {kOptions[0], kOptions[1], kOptions[2], kOptions[3], kOptions[4], kLibraryOption, kOwnOption,
-        kSysrootOption, kSymbolsOption},
+       {kOptions[0], kOptions[1], kOptions[2], kOptions[3], kOptions[4], kOptions[5],
+        kMaxDiskOption, kMaxAgeOption, kLibraryOption, kOwnOption, kSysrootOption, kSymbolsOption},
        R"(0: ended by SIGINT, SIGTERM or SIGHUP; 1: cannot listen there, the token cannot be read,
        or an operand does not exist; 2: wrong command line.)",
        R"(  memlog serve
   memlog serve --listen unix:/run/mtrace/serve.sock nginx
   memlog serve --listen 0.0.0.0:7040 --token-file token --allow-host web3
+  memlog serve --receive /srv/memlogs --max-disk 50G --max-age 30d
   curl -s http://127.0.0.1:7040/metrics
   go tool pprof 'http://127.0.0.1:7040/debug/pprof/heap?pid=4711'
 )"},

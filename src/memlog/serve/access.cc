@@ -56,7 +56,12 @@ Access::Access(AccessRules rules) : rules_(std::move(rules)), session_(random_he
 
 std::optional<Response> Access::refusal(const Request& request, bool open) const {
   const bool reads = request.method == "GET" || request.method == "HEAD";
-  if (!reads && request.method != "POST") {
+  // No page of another site can send a PUT request: a browser asks this server first.
+  const bool sends = request.method == "PUT" && rules_.receives;
+  if (request.method == "PUT" && !sends) {
+    return failure(403, "memlog serve takes no memlogs: start it with --receive DIR");
+  }
+  if (!reads && !sends && request.method != "POST") {
     return failure(405, fmt::format("{} is not supported: use GET", request.method));
   }
   // A browser that resolves a foreign name to this address sends the foreign name.
@@ -72,13 +77,13 @@ std::optional<Response> Access::refusal(const Request& request, bool open) const
   if (foreign || site == "cross-site" || site == "same-site") {
     return failure(403, "requests from pages of other sites are refused");
   }
-  if (!reads && !rules_.actions) {
+  if (!reads && !sends && !rules_.actions) {
     return failure(403, "memlog serve only reads: start it with --allow-actions");
   }
   // A program of another user of this machine gets this far, too. A page of this server sends one
   // of the headers, and who has the token may leave them out.
   const bool known = !rules_.token.empty() || rules_.address.is_unix();
-  if (!reads && !known && origin.empty() && site != "same-origin") {
+  if (!reads && !sends && !known && origin.empty() && site != "same-origin") {
     return failure(403, "a POST request needs --token-file, or the header Origin: http://" + host);
   }
   if (!open && !knows_caller(request)) {

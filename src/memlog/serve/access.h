@@ -15,6 +15,7 @@ struct AccessRules {
   std::vector<std::string> hosts;  // further names that a Host header may have
   std::string token;               // empty: none is asked for
   bool actions = false;            // POST is allowed
+  bool receives = false;           // PUT is allowed
 };
 
 class Access {

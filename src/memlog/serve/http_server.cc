@@ -15,6 +15,7 @@
 #include <atomic>
 #include <cctype>
 #include <cerrno>
+#include <exception>
 
 namespace mtrace::serve {
 namespace {
@@ -31,6 +32,10 @@ class Connection : public httplib::Stream {
         left_(limits.request_bytes),
         deadline_(Clock::now() + limits.request_time) {}
 
+  void begin_body(size_t bytes, std::chrono::seconds time) {
+    left_ = bytes;
+    deadline_ = Clock::now() + time;
+  }
   void begin_answer(std::chrono::seconds time) { deadline_ = Clock::now() + time; }
 
   // Ends the answer. Reads what the peer still sends, for a second: closing the socket before would
@@ -96,6 +101,7 @@ class Connection : public httplib::Stream {
 
 enum class Welcome { kAnswer, kRefuse, kClose };
 thread_local Welcome t_welcome = Welcome::kAnswer;  // of the job that the thread runs
+thread_local Connection* t_connection = nullptr;    // that the thread answers
 
 // A thread for each connection that may be open, and a few that tell further ones to come later.
 // When these are busy, too, the caller's thread closes the connection at once.
@@ -136,6 +142,30 @@ Request request_of(const httplib::Request& from) {
   return request;
 }
 
+// Reads the body of the request that this thread answers.
+int read_body(const httplib::ContentReader& reader, const Limits& limits,
+              const std::function<void(std::string_view)>& take) {
+  size_t left = limits.body_bytes;
+  bool large = false;
+  std::exception_ptr failure;
+  // A body that ends before its length says so here, too.
+  t_connection->begin_body(left + limits.request_bytes, limits.body_time);
+  const bool whole = reader([&](const char* data, size_t size) {
+    large = size > left;
+    if (large) return false;
+    left -= size;
+    try {
+      take({data, size});
+    } catch (...) {
+      failure = std::current_exception();  // must not pass through the library
+    }
+    return failure == nullptr;
+  });
+  t_connection->begin_answer(limits.answer_time);
+  if (failure) std::rethrow_exception(failure);
+  return large ? 413 : whole ? 0 : 400;
+}
+
 void fill(httplib::Response& to, Response from, bool head) {
   to.status = from.status;
   for (const auto& [name, value] : from.headers) to.set_header(name, value);
@@ -153,10 +183,18 @@ class Server : public httplib::Server {
  public:
   Server(serve::Handler handler, const Limits& limits) : limits_(limits) {
     new_task_queue = [this] { return new Workers(limits_.connections); };
-    set_pre_routing_handler([handler = std::move(handler)](const httplib::Request& request,
-                                                           httplib::Response& response) {
-      fill(response, handler(request_of(request)), request.method == "HEAD");
-      return HandlerResponse::Handled;
+    set_pre_routing_handler(
+        [handler](const httplib::Request& request, httplib::Response& response) {
+          if (request.method == "PUT") return HandlerResponse::Unhandled;
+          fill(response, handler(request_of(request)), request.method == "HEAD");
+          return HandlerResponse::Handled;
+        });
+    Put(".*", [handler = std::move(handler), limits](const httplib::Request& from,
+                                                     httplib::Response& response,
+                                                     const httplib::ContentReader& reader) {
+      Request request = request_of(from);
+      request.body = [&](const auto& take) { return read_body(reader, limits, take); };
+      fill(response, handler(request), false);
     });
   }
 
@@ -188,6 +226,7 @@ class Server : public httplib::Server {
   }
   void answer(Connection& connection) {
     bool closed = false;
+    t_connection = &connection;
     process_request(connection, true, closed, [&](httplib::Request& request) {
       // Each range of an answer is a copy of it, and a request can name thousands.
       request.ranges.clear();

@@ -10,9 +10,11 @@
 namespace mtrace::serve {
 
 struct Limits {
-  size_t connections = 64;       // at a time; a further one gets status 503
-  size_t request_bytes = 65536;  // of the request line and all headers; bodies are not read
+  size_t connections = 64;                // at a time; a further one gets status 503
+  size_t request_bytes = 65536;           // of the request line and all headers
+  size_t body_bytes = 256 << 20;          // of the body of a PUT; other bodies are not read
   std::chrono::seconds request_time{10};  // from the connection to the end of the request's headers
+  std::chrono::seconds body_time{300};    // from then to the end of the body
   std::chrono::seconds answer_time{120};  // from then to the end of the answer
 };
 

@@ -1,6 +1,7 @@
 #include "serve/routes.h"
 
 #include <algorithm>
+#include <cctype>
 #include <string_view>
 
 #include "serve/metrics.h"
@@ -101,6 +102,7 @@ std::string help_of(const std::string& name) {
   }
   if (name == "seconds") return "Only what changed in so many seconds (1 to 60) from now.";
   if (name == "pid") return "Of which process, where several are served.";
+  if (name == "host") return "Only the memlogs of this host: the part of a name before the slash.";
   if (name == "label") return "For the report's header.";
   return "What to compare: reports/N.";
 }
@@ -262,6 +264,27 @@ const std::vector<Route>& routes() {
        {}},
       {Target::kDiff, "GET", "/api/diff", "What B holds more than A, as memlog diff --json has it.",
        kJson, kDiffQuery, kDiffKeys},
+      {Target::kMemlogs,
+       "GET",
+       "/api/memlogs",
+       "The memlogs below the served directories and those received, by name.",
+       kJson,
+       {"host"},
+       {"version", "view", "expired_until", "memlogs"}},
+      {Target::kMemlog,
+       "GET",
+       "/api/memlogs/{host}/{name}",
+       "A memlog, compressed with zstd.",
+       "application/zstd",
+       {},
+       {}},
+      {Target::kReceive,
+       "PUT",
+       "/api/memlogs",
+       "Takes a memlog that is compressed with zstd (--receive).",
+       kJson,
+       {},
+       {"version", "view", "receipt"}},
       {Target::kReport,
        "POST",
        "/api/processes/{pid}/report",
@@ -318,7 +341,9 @@ json::Value openapi() {
          {{kJson,
            {{"schema",
              {{"type", "object"}, {"properties", {{"error", {{"type", "string"}}}}}}}}}}}};
-    out["paths"][route.path][route.method == std::string_view("GET") ? "get" : "post"] = one;
+    std::string method = route.method;
+    for (char& c : method) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    out["paths"][route.path][method] = one;
   }
   return out;
 }

@@ -35,6 +35,9 @@ enum class Target {
   kReportsLeaks,
   kReportsExport,
   kDiff,
+  kMemlogs,
+  kMemlog,
+  kReceive,
   kReport,
   kAttach,
   kDetach,
@@ -42,7 +45,7 @@ enum class Target {
 
 struct Route {
   Target target;
-  const char* method;  // "GET" (also HEAD) or "POST"
+  const char* method;  // "GET" (also HEAD), "POST" or "PUT"
   const char* path;    // with {NAME} for a part that varies
   const char* summary;
   const char* type;                // of the answer

@@ -69,7 +69,9 @@ void add_common_headers(Response& response) {
 }
 
 void add_tag(const Request& request, Response& response) {
-  if (response.status != 200 || response.next || request.method == "POST") return;
+  if (response.status != 200 || response.next || request.method == "POST" ||
+      request.method == "PUT")
+    return;
   const std::string tag = fmt::format("\"{:016x}\"", std::hash<std::string>()(response.body));
   response.headers.emplace_back("ETag", tag);
   if (request.header("if-none-match").find(tag) == std::string::npos) return;
@@ -84,7 +86,8 @@ Site::Site(SiteOptions options, Access access, RunMemlog run)
       access_(std::move(access)),
       run_(std::move(run)),
       processes_(options_.pids, options_.all),
-      heaps_(options_.where, options_.responsible) {}
+      heaps_(options_.where, options_.responsible),
+      memlogs_(options_.reports, options_.where, options_.store.get(), names_mutex_) {}
 
 Response Site::answer(const Request& request) {
   Response response;
@@ -94,7 +97,7 @@ Response Site::answer(const Request& request) {
       response = std::move(*refused);
     } else if (!match) {
       response = failure(404, "no such path: /api/openapi.json lists them");
-    } else if ((request.method == "POST") != (match->route->method == std::string("POST"))) {
+    } else if ((request.method == "HEAD" ? "GET" : request.method) != match->route->method) {
       response = failure(405, fmt::format("this path takes {} only", match->route->method));
     } else {
       response = choose(request, *match);
@@ -136,6 +139,12 @@ Response Site::choose(const Request& request, const Match& match) {
       return events([this] { return overview(); });
     case Target::kProcesses:
       return answer_with(overview());
+    case Target::kMemlogs:
+      return memlogs_.list(request);
+    case Target::kMemlog:
+      return memlogs_.read(match);
+    case Target::kReceive:
+      return memlogs_.receive(request);
     case Target::kReport:
     case Target::kAttach:
     case Target::kDetach:

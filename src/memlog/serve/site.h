@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "serve/access.h"
 #include "serve/heaps.h"
 #include "serve/http.h"
+#include "serve/memlogs.h"
 #include "serve/processes.h"
 #include "serve/routes.h"
 #include "serve/snapshots.h"
@@ -31,6 +33,7 @@ struct SiteOptions {
   size_t top = 20;   // functions of a process in /metrics
   symbolize::SearchPath where;
   analyze::ResponsiblePointer responsible;
+  std::unique_ptr<fleet::Store> store;  // for reports that are sent here; null: none are taken
 };
 
 // Two locks, since neither readers of ledgers nor the symbolizer nor commands are for several
@@ -77,6 +80,7 @@ class Site {
   Processes processes_;
   std::mutex names_mutex_;  // over what follows, and commands
   Heaps heaps_;
+  Memlogs memlogs_;
 };
 
 }  // namespace mtrace::serve

@@ -1,0 +1,44 @@
+// Which report it is, among all reports of all machines.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace mtrace::fleet {
+
+// A report is known by host, boot, pid, start and number. The same report has the same key wherever
+// it is copied to, named or not, compressed or not.
+struct ReportKey {
+  std::string process;  // "web3/app-4711-20261120T201500.123456Z-6a0e8a3e", see doc/fleet.md
+  int64_t first = 0;    // `seq`, or the first of the reports that were merged into this one
+  int64_t seq = 0;
+
+  std::string host() const { return process.substr(0, process.find('/')); }
+  // "web3/app-4711-20261120T201500.123456Z-6a0e8a3e-2.memlog.zst"; of a merged report "-1to57".
+  std::string name() const;
+
+  bool operator==(const ReportKey&) const = default;
+};
+
+// Reads what name() returns: no other text, so a name is never a path out of its directory.
+std::optional<ReportKey> read_name(std::string_view name);
+
+struct ReportFacts {
+  ReportKey key;
+  uint64_t taken = 0;   // ns since 1970
+  bool named = false;   // not `resolved: no`
+  bool series = false;  // one of the numbered reports of its process, not a snapshot of a ledger
+};
+
+// Reads the meta lines of the memlog at `path`, compressed or not, and checks that it begins and
+// ends like one. Reads the entries past, in constant memory. Throws FormatError in the name of
+// `title`, FileError.
+ReportFacts read_facts(const std::string& path, const std::string& title);
+
+// Returns ReportKey::process. `program`: a path; `started`: as in a memlog.
+std::string process_key(const std::string& host, const std::string& boot_id,
+                        const std::string& program, int64_t pid, const std::string& started);
+
+}  // namespace mtrace::fleet

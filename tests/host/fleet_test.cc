@@ -1,0 +1,415 @@
+// memlog push, collect and serve --receive: reports of many machines, on loopback.
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <random>
+#include <set>
+#include <string>
+
+#include "host_test.h"
+#include "http_client.h"
+
+namespace mtrace::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kToken[] = "0123456789abcdef";
+
+struct Sample {
+  std::string host = "web1";
+  int pid = 100;
+  int seq = 1;
+  int first = 1;  // of a merged report
+  int hour = 10;  // when it was taken
+  int frames = 1;
+};
+
+std::string text_of(const Sample& sample) {
+  const std::string change = std::to_string(64 * sample.seq) + " bytes +1 blocks\n";
+  std::string out =
+      "# memlog 1\n# program: /usr/bin/app\n# command: app\n# pid: " + std::to_string(sample.pid) +
+      "\n# seq: " + std::to_string(sample.seq) +
+      (sample.first == sample.seq ? "\n"
+                                  : "\n# merged: " + std::to_string(sample.first) + " to " +
+                                        std::to_string(sample.seq) + "\n") +
+      "# trigger: request\n# started: 2026-11-20T10:00:00.000001Z\n# taken: 2026-11-20T" +
+      std::to_string(sample.hour) + ":00:00." + std::to_string(100000 + sample.seq) +
+      "Z\n# delta: +" + change + "# live: " + std::to_string(64 * sample.seq) +
+      " bytes 1 blocks\n# lost: frames=0 stacks=0 blocks=0 inflight=0\n+" +
+      std::to_string(64 * sample.seq) + "\tblocks=+1\tlive=" + std::to_string(64 * sample.seq) +
+      "\tstack=00000000000000ab\n";
+  for (int i = 0; i < sample.frames; ++i) {
+    out += "\tf" + std::to_string(i * sample.seq % 9973) + "\ta.c:" + std::to_string(i + 1) +
+           "\t(/usr/bin/app+0x" + std::to_string(1000 + i) + ")\n";
+  }
+  return out + "# module: /usr/bin/app build-id=8c02f1 base=0x1000\n# host: " + sample.host +
+         " boot-id=6a0e8a3e-0000-4000-8000-000000000000 arch=x86_64\n# resolved: yes\n# end\n";
+}
+
+std::string name_of(const Sample& sample) {
+  const std::string range = sample.first == sample.seq ? "" : std::to_string(sample.first) + "to";
+  return sample.host + "/app-" + std::to_string(sample.pid) + "-20261120T100000.000001Z-6a0e8a3e-" +
+         range + std::to_string(sample.seq) + ".memlog.zst";
+}
+
+class FleetTest : public HostTest {
+ protected:
+  FleetTest() { fs::create_directories(sources()); }
+
+  std::string sources() const { return temp() + "/sources"; }
+  std::string store() const { return temp() + "/store"; }
+  std::string url() const { return "http://127.0.0.1:" + std::to_string(port_); }
+  int port() const { return port_; }
+
+  void write_sample(const Sample& sample) const {
+    write_file(sources() + "/" + sample.host + "-" + std::to_string(sample.pid) + "-" +
+                   std::to_string(sample.seq) + ".memlog",
+               text_of(sample));
+  }
+  // At the port of the receiver before, if there was one.
+  void receive(std::vector<std::string> words = {}) {
+    words.insert(words.begin(), {memlog_tool(), "serve", "--listen",
+                                 "127.0.0.1:" + std::to_string(port_), "--receive", store()});
+    receiver_ = std::make_unique<Process>(plain(words));
+    const std::string told = receiver_->read_line().value_or("");
+    ASSERT_TRUE(told.starts_with("listening at ")) << told << receiver_->wait().err;
+    port_ = std::stoi(told.substr(told.rfind(':') + 1));
+  }
+  void end_receiver(int signal) {
+    receiver_->send(signal);
+    receiver_->wait();
+    receiver_.reset();
+  }
+  Result push(std::vector<std::string> words = {}) const {
+    words.insert(words.begin(), "push");
+    words.insert(words.end(), {url(), sources()});
+    return memlog(words);
+  }
+  std::unique_ptr<Process> follow() const {
+    return std::make_unique<Process>(plain({memlog_tool(), "push", "--follow", url(), sources()}));
+  }
+  // Names of the reports in the directory, and of all other files but those that begin with ".".
+  static std::set<std::string> files_in(const std::string& directory) {
+    std::set<std::string> names;
+    std::error_code error;
+    for (auto item = fs::recursive_directory_iterator(directory, error);
+         item != fs::recursive_directory_iterator(); item.increment(error)) {
+      const std::string name = item->path().lexically_relative(directory);
+      std::error_code gone;
+      if (!item->path().filename().string().starts_with('.') && item->is_regular_file(gone)) {
+        names.insert(name);
+      }
+    }
+    return names;
+  }
+  std::set<std::string> stored() const { return files_in(store()); }
+  std::string unpacked(const std::string& name, const std::string& directory) const {
+    const Result result = run(plain({"/usr/bin/zstd", "-dcq", directory + '/' + name}));
+    EXPECT_TRUE(result.exited(0)) << result.err;
+    return result.out;
+  }
+  HttpAnswer put(const std::string& body, const std::string& headers = "") const {
+    HttpConnection connection(port_);
+    connection.send("PUT /api/memlogs HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: " +
+                    std::to_string(body.size()) + "\r\n" + headers + "\r\n" + body);
+    return parse_answer(connection.read_all());
+  }
+  std::string packed(const std::string& text) const {
+    write_file(temp() + "/text", text);
+    return run(plain({"/usr/bin/zstd", "-cq", temp() + "/text"})).out;
+  }
+
+ private:
+  std::unique_ptr<Process> receiver_;
+  int port_ = 0;
+};
+
+// Two processes with three reports each: sent by one, sent again, and as another file.
+TEST_F(FleetTest, EachReportIsThereOnce) {
+  std::set<std::string> expected;
+  for (const int pid : {100, 200}) {
+    for (const int seq : {1, 2, 3}) {
+      const Sample sample{.pid = pid, .seq = seq, .first = seq};
+      write_sample(sample);
+      expected.insert(name_of(sample));
+    }
+  }
+  receive();
+  Result result = push();
+  EXPECT_TRUE(result.exited(0)) << result.err;
+  EXPECT_TRUE(result.out.starts_with("6 reports sent to " + url() + ", ")) << result.out;
+  EXPECT_EQ(stored(), expected);
+  for (const int seq : {1, 2, 3}) {
+    const Sample sample{.pid = 200, .seq = seq, .first = seq};
+    EXPECT_EQ(unpacked(name_of(sample), store()), text_of(sample));
+  }
+  fs::copy(sources() + "/web1-100-2.memlog", sources() + "/copy.memlog");
+  result = push();
+  EXPECT_TRUE(result.exited(0)) << result.err;
+  EXPECT_EQ(result.out, "0 reports sent to " + url() + ", 0 bytes compressed; 6 there already\n");
+  EXPECT_EQ(stored(), expected);
+}
+
+// The programs are here and not where the report goes.
+TEST_F(FleetTest, NamesAreLookedUpBeforeSending) {
+  const Result ran = run(traced({program("live_target"), ""}));
+  const auto logs = logs_of("live_target");
+  ASSERT_EQ(logs.size(), 1u) << ran.err;
+  receive();
+  const Result result = memlog({"push", url(), out()});
+  EXPECT_TRUE(result.exited(0)) << result.err;
+  const auto names = stored();
+  ASSERT_EQ(names.size(), 1u);
+  const std::string text = unpacked(*names.begin(), store());
+  EXPECT_NE(text.find("\tmain\t"), std::string::npos) << text;
+  EXPECT_EQ(text.find("# resolved: no\n"), std::string::npos) << text;
+  EXPECT_NE(read_file(report_path("live_target", ran.pid, 1)).find("# resolved: no\n"),
+            std::string::npos);
+}
+
+// Sender and receiver are killed again and again, at moments that depend on what has arrived.
+TEST_F(FleetTest, KillsLoseNothingAndDoubleNothing) {
+  constexpr int kReports = 150;
+  constexpr int kKills = 12;
+  std::map<std::string, std::string> expected;
+  for (int i = 0; i < kReports; ++i) {
+    const Sample sample{.host = "web" + std::to_string(i % 5),
+                        .pid = 100 + i % 7,
+                        .seq = i + 1,
+                        .first = i + 1,
+                        .frames = 120};
+    write_sample(sample);
+    expected[name_of(sample)] = text_of(sample);
+  }
+  std::mt19937 random(20);
+  receive();
+  auto sender = follow();
+  std::set<std::string> acknowledged;
+  for (int kill = 1; kill <= kKills; ++kill) {
+    const size_t wanted = acknowledged.size() + 1 + random() % 9;
+    wait_until("reports", [&] { return stored().size() >= wanted; });
+    if (random() % 2 == 0) {
+      end_receiver(SIGKILL);
+      receive();
+    } else {
+      sender->send(SIGKILL);
+      sender->wait();
+      sender = follow();
+    }
+    const std::set<std::string> now = stored();
+    EXPECT_TRUE(std::includes(now.begin(), now.end(), acknowledged.begin(), acknowledged.end()));
+    acknowledged = now;
+  }
+  EXPECT_LT(acknowledged.size(), kReports) << "the kills came too late to show anything";
+  wait_until("all reports", [&] { return stored().size() >= kReports; });
+  sender->send(SIGTERM);
+  sender->wait();
+  const Result last = push();
+  EXPECT_TRUE(last.exited(0)) << last.err;
+  EXPECT_NE(last.out.find("; 150 there already"), std::string::npos) << last.out;
+  EXPECT_EQ(stored().size(), expected.size());
+  for (const auto& [name, text] : expected) EXPECT_EQ(unpacked(name, store()), text) << name;
+  // What was on its way is removed by the next start.
+  for (const auto& item : fs::directory_iterator(store())) {
+    EXPECT_FALSE(item.path().filename().string().starts_with(".incoming-")) << item.path();
+  }
+}
+
+// The sender's directory is merged meanwhile, as memlog run --keep does.
+TEST_F(FleetTest, AMergedReportTakesThePlaceOfThoseItContains) {
+  for (const int seq : {1, 2, 3}) write_sample({.seq = seq, .first = seq});
+  receive();
+  ASSERT_TRUE(push().exited(0));
+  for (const int seq : {1, 2, 3}) {
+    fs::remove(sources() + "/web1-100-" + std::to_string(seq) + ".memlog");
+  }
+  const Sample merged{.seq = 4, .first = 1};
+  write_sample(merged);
+  ASSERT_TRUE(push().exited(0));
+  EXPECT_EQ(stored(), std::set<std::string>{name_of(merged)});
+  // A sender that still has one of them.
+  write_sample({.seq = 2, .first = 2});
+  const Result again = push();
+  EXPECT_NE(again.out.find("; 2 there already"), std::string::npos) << again.out;
+  EXPECT_EQ(stored(), std::set<std::string>{name_of(merged)});
+}
+
+// memlog merge works in the directory of a host; the next start knows what the report contains.
+TEST_F(FleetTest, ReportsMergedAtTheReceiverAreNotReceivedAgain) {
+  for (const int seq : {1, 2, 3, 4}) write_sample({.seq = seq, .first = seq});
+  receive();
+  ASSERT_TRUE(push().exited(0));
+  end_receiver(SIGTERM);
+  const Result merge = memlog({"merge", "--keep", "1", store() + "/web1"});
+  ASSERT_TRUE(merge.exited(0)) << merge.err;
+  receive();
+  const Result again = push();
+  EXPECT_NE(again.out.find("; 4 there already"), std::string::npos) << again.out;
+  EXPECT_EQ(stored(), (std::set<std::string>{name_of({.seq = 3, .first = 1}),
+                                             name_of({.seq = 4, .first = 4})}));
+}
+
+// A report takes 4 KiB or more of the disk. Those that were taken first are removed, and stay so.
+TEST_F(FleetTest, TheDiskIsBounded) {
+  constexpr int kReports = 300;
+  for (int seq = 1; seq <= kReports; ++seq) write_sample({.seq = seq, .first = seq});
+  receive({"--max-disk", "1M"});
+  Result result = push();
+  ASSERT_TRUE(result.exited(0)) << result.err;
+  std::set<std::string> expected;
+  for (int seq = kReports - 255; seq <= kReports; ++seq) {
+    expected.insert(name_of({.seq = seq, .first = seq}));
+  }
+  EXPECT_EQ(stored(), expected);
+  end_receiver(SIGTERM);
+  receive({"--max-disk", "1M"});
+  result = push();
+  EXPECT_NE(result.out.find("0 reports sent"), std::string::npos) << result.out;
+  EXPECT_NE(result.out.find("; 256 there already; 44 older than the server keeps"),
+            std::string::npos)
+      << result.out;
+  EXPECT_EQ(stored(), expected);
+}
+
+TEST_F(FleetTest, OldReportsExpire) {
+  write_sample({.seq = 1});
+  receive({"--max-age", "1h"});
+  const Result result = push();
+  EXPECT_TRUE(result.exited(0)) << result.err;
+  EXPECT_NE(result.out.find("; 1 older than the server keeps"), std::string::npos) << result.out;
+  EXPECT_TRUE(stored().empty());
+}
+
+TEST_F(FleetTest, CollectTakesFromDirectoriesAndServers) {
+  write_sample({.host = "web1", .seq = 1});
+  write_sample({.host = "web2", .seq = 1});
+  receive();
+  ASSERT_TRUE(push().exited(0));
+  write_sample({.host = "web3", .seq = 1});
+  const std::string to = temp() + "/gathered";
+  const std::vector<std::string> words = {"collect", "--from", url(), "--from",
+                                          sources(), "--to",   to};
+  Result result = memlog(words);
+  EXPECT_TRUE(result.exited(0)) << result.err;
+  EXPECT_EQ(result.out, "3 reports copied to " + to + "; 2 there already\n");
+  std::set<std::string> expected;
+  for (const char* host : {"web1", "web2", "web3"}) {
+    const Sample sample{.host = host, .seq = 1};
+    expected.insert(name_of(sample));
+    EXPECT_EQ(unpacked(name_of(sample), to), text_of(sample));
+  }
+  EXPECT_EQ(files_in(to), expected);
+  result = memlog(words);
+  EXPECT_EQ(result.out, "0 reports copied to " + to + "; 5 there already\n");
+  EXPECT_EQ(files_in(to), expected);
+  // A source that is gone does not keep the others from being read.
+  const Result missing =
+      memlog({"collect", "--from", temp() + "/none", "--from", sources(), "--to", temp() + "/b"});
+  EXPECT_TRUE(missing.exited(1));
+  EXPECT_NE(missing.err.find("no file or directory"), std::string::npos) << missing.err;
+  EXPECT_EQ(files_in(temp() + "/b"), expected);
+}
+
+// The directories that a server serves are a source, too.
+TEST_F(FleetTest, CollectTakesWhatIsServed) {
+  write_sample({.seq = 1});
+  receive({sources()});
+  const Result result = memlog({"collect", "--from", url(), "--to", temp() + "/to"});
+  EXPECT_EQ(result.out, "1 report copied to " + temp() + "/to\n") << result.err;
+  EXPECT_EQ(files_in(temp() + "/to"), std::set<std::string>{name_of({.seq = 1})});
+}
+
+TEST_F(FleetTest, OnlyWhoHasTheTokenSends) {
+  write_file(temp() + "/token", std::string(kToken) + "\n");
+  write_file(temp() + "/wrong", "fedcba9876543210\n");
+  for (const char* name : {"/token", "/wrong"}) {
+    fs::permissions(temp() + name, fs::perms::owner_read | fs::perms::owner_write);
+  }
+  write_sample({});
+  receive({"--token-file", temp() + "/token"});
+  EXPECT_EQ(put(packed(text_of({}))).status, 401);
+  for (const Result& result : {push(), push({"--token-file", temp() + "/wrong"})}) {
+    EXPECT_TRUE(result.exited(1));
+    EXPECT_NE(result.err.find("needs the token"), std::string::npos) << result.err;
+  }
+  EXPECT_TRUE(stored().empty());
+  const Result result = push({"--token-file", temp() + "/token"});
+  EXPECT_TRUE(result.exited(0)) << result.err;
+  EXPECT_EQ(stored().size(), 1u);
+}
+
+TEST_F(FleetTest, TheReceiverTakesOnlyWholeMemlogs) {
+  receive();
+  const auto refused = [&](const std::string& body, const std::string& why) {
+    const HttpAnswer answer = put(body);
+    EXPECT_EQ(answer.status, 400) << answer.body;
+    EXPECT_NE(answer.body.find(why), std::string::npos) << answer.body;
+  };
+  const std::string text = text_of({});
+  refused(text, "not compressed with zstd");
+  refused("", "not compressed with zstd");
+  refused(packed("hello\n"), "not a memlog");
+  refused(packed(text.substr(0, text.size() - 6)), "cut short");
+  refused(packed(text + "more\n"), "lines after # end");
+  const std::string good = packed(text);
+  refused(good.substr(0, good.size() / 2), "");
+  std::string host = text;
+  host.replace(host.find("host: web1"), 10, "host: ../..");
+  EXPECT_EQ(put(packed(host)).status, 200);
+  for (const std::string& name : stored()) {
+    EXPECT_TRUE(name.starts_with("~2e.~2f../app-100-")) << name;
+  }
+  EXPECT_TRUE(files_in(temp()).contains("text"));
+  EXPECT_EQ(http(port(), "GET", "/api/memlogs/..%2f/text").status, 404);
+  EXPECT_EQ(http(port(), "GET", "/api/memlogs/web1/..%2f..%2ftext").status, 404);
+}
+
+TEST_F(FleetTest, AServerTakesNothingUnlessAsked) {
+  Process server(plain({memlog_tool(), "serve", "--listen", "127.0.0.1:0"}));
+  const std::string told = server.read_line().value_or("");
+  write_sample({});
+  const Result result = memlog({"push", told.substr(told.rfind(' ') + 1), sources()});
+  EXPECT_TRUE(result.exited(1));
+  EXPECT_NE(result.err.find("start it with --receive DIR"), std::string::npos) << result.err;
+  server.send(SIGTERM);
+  EXPECT_TRUE(server.wait().exited(0));
+}
+
+TEST_F(FleetTest, OneReceiverADirectory) {
+  receive();
+  const Result second = memlog({"collect", "--from", sources(), "--to", store()});
+  EXPECT_TRUE(second.exited(1));
+  EXPECT_NE(second.err.find("another memlog receives reports there"), std::string::npos)
+      << second.err;
+}
+
+TEST_F(FleetTest, DamagedReportsAreNamedAndLeftOut) {
+  write_sample({});
+  write_file(sources() + "/bad.memlog", "# memlog 1\n# pid: 7\n");
+  receive();
+  const Result result = push();
+  EXPECT_TRUE(result.exited(1));
+  EXPECT_NE(result.err.find("/bad.memlog:2: the memlog was cut short"), std::string::npos)
+      << result.err;
+  EXPECT_NE(result.out.find("1 report sent"), std::string::npos) << result.out;
+  EXPECT_NE(result.out.find("; 1 left out"), std::string::npos) << result.out;
+}
+
+TEST_F(FleetTest, MistakesAreNamed) {
+  EXPECT_TRUE(memlog({"push"}).exited(2));
+  const Result url = memlog({"push", "collector:7040", sources()});
+  EXPECT_TRUE(url.exited(2));
+  EXPECT_NE(url.err.find("not a URL like http://web3:7040"), std::string::npos) << url.err;
+  EXPECT_TRUE(memlog({"collect", "--to", store()}).exited(2));
+  EXPECT_TRUE(memlog({"collect", "--from", sources()}).exited(2));
+  EXPECT_TRUE(memlog({"serve", "--max-disk", "2M"}).exited(2));
+  EXPECT_TRUE(memlog({"serve", "--receive", store(), "--max-disk", "7"}).exited(2));
+}
+
+}  // namespace
+}  // namespace mtrace::test
