@@ -20,6 +20,7 @@
 #include "cli/command.h"
 #include "cli/export_rows.h"
 #include "cli/filter_options.h"
+#include "cli/fleet_export.h"
 #include "cli/reading.h"
 #include "cli/search_path.h"
 #include "cli/source_lookup.h"
@@ -371,6 +372,7 @@ memlog run recorded beside the reports, with resident memory beside the heap (ma
   gprof2dot    gprof2dot -f json
   csv          one row per stack, all numbers
   jsonl        the same as JSON, one object per line
+  clickhouse   the tables fleet and stacks of memlog sql, as JSONEachRow
 
 flamegraph, dot and html fold frames of libraries, as memlog show does; --frames all draws them all,
 and the page can show them. A pprof profile has all frames and names those that pprof drops.
@@ -394,7 +396,7 @@ these formats show one moment.
 
 constexpr char kFormats[] =
     "html|flamegraph|folded|speedscope|pprof|callgrind|massif|heaptrack|gperftools|dot|gprof2dot|"
-    "csv|jsonl";
+    "csv|jsonl|clickhouse";
 
 int64_t nanoseconds_of(const std::string& time) {
   std::tm parts = {};
@@ -467,6 +469,12 @@ int run_export(const Arguments& given, const Streams& streams) {
         fmt::format("export: --format is one of {}", fmt::join(choices_of(kFormats), ", ")));
   }
   const std::string format = arguments.choice("--format");
+  if (format == "clickhouse") return export_fleet(export_command().manual, arguments, streams);
+  for (const char* option : {"--to", "--schema", "--table", "--password-file"}) {
+    if (arguments.has(option)) {
+      throw UsageError(fmt::format("export: {} is for clickhouse", option));
+    }
+  }
   if (arguments.has("--source") && format != "html") {
     throw UsageError("export: --source is for html; for other formats use memlog show --source");
   }
@@ -533,6 +541,15 @@ const Command& export_command() {
              R"(html: show the exact sizes of blocks at each report, from this event log, which
              memlog run --events wrote. Otherwise the blocks of a stack count at their average
              size: reports do not hold sizes.)"},
+            {"--to", "", "URL",
+             R"(clickhouse: insert what the server does not have yet, whole or not, and make the
+             tables unless they exist: clickhouse://[USER@]HOST[:PORT][/DATABASE], clickhouses://
+             with TLS.)"},
+            {"--schema", "", "", "clickhouse: print the statements that make the tables."},
+            {"--table", "", "TABLE", "clickhouse: write the rows of fleet (default) or stacks.",
+             "fleet|stacks"},
+            {"--password-file", "", "FILE",
+             "clickhouse: the user's password is the first line of FILE."},
             {"--depth", "", "N", "Only N frames of each stack, from the first of own code on."},
             kNoResolveOption,
             kSysrootOption,
@@ -547,6 +564,7 @@ const Command& export_command() {
   memlog export -f pprof -o app.pb.gz app-4711-*.memlog
   memlog export -f speedscope --peak -o app.json app-4711-2.memlog
   memlog export -f heaptrack -o heaptrack.app.gz app-4711-*.memlog
+  memlog export -f clickhouse --to clickhouse://127.0.0.1:8123/fleet /srv/memlogs/*
 )"
        "  memlog export -f gperftools -o app.heap app-4711-2.memlog && google-pprof --text "
        "app.heap\n"

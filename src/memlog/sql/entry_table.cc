@@ -1,6 +1,5 @@
 // The table entries.
-#include "profile/text.h"
-#include "sql/row_table.h"
+#include "sql/entry_stream.h"
 #include "sql/tables.h"
 
 namespace mtrace::sql {
@@ -8,13 +7,6 @@ namespace {
 
 constexpr auto kInteger = Type::kInteger;
 constexpr auto kText = Type::kText;
-
-struct EntryRow {
-  size_t report = 0;  // from 1
-  size_t process = 0;
-  const profile::Entry* entry = nullptr;
-  std::string stack;  // empty: unknown
-};
 
 RowTable<EntryRow>::Columns entry_columns() {
   using Row = EntryRow;
@@ -74,65 +66,6 @@ RowTable<EntryRow>::Columns entry_columns() {
        [](const Row& row, Cell cell) { cell.number(row.entry->live_error); }},
   };
 }
-
-// Report by report, one in memory; of each only the entries with a stack that the query names.
-class EntryStream : public Stream<EntryRow> {
- public:
-  explicit EntryStream(const Data& data) : data_(data) {}
-
-  void begin(const Constraints& constraints) override {
-    reports_ = constraints.range("report");
-    processes_ = constraints.range("process");
-    stack_ = constraints.text("stack");
-    index_ = 0;
-    report_ = nullptr;
-  }
-
-  const EntryRow* next() override {
-    for (;;) {
-      if (report_ != nullptr && at_ < count()) {
-        row_.entry = &report_->entries()[stack_ ? found_[at_] : at_];
-        ++at_;
-        const uint64_t id = row_.entry->stack;
-        row_.stack = id == 0 ? "" : stack_text(id);
-        return &row_;
-      }
-      if (!next_report()) return nullptr;
-    }
-  }
-
- private:
-  size_t count() const { return stack_ ? found_.size() : report_->entries().size(); }
-
-  bool next_report() {
-    report_ = nullptr;
-    for (; report_ == nullptr && index_ < data_.sources.reports().size(); ++index_) {
-      data_.check();
-      row_.report = index_ + 1;
-      row_.process = data_.sources.reports()[index_].process + 1;
-      if (!reports_.holds(static_cast<int64_t>(row_.report)) ||
-          !processes_.holds(static_cast<int64_t>(row_.process))) {
-        continue;
-      }
-      report_ = data_.sources.report(index_);
-      at_ = 0;
-      data_.stacks.learn(report_->memlog());
-      const auto id = stack_ ? profile::read_stack_id(*stack_) : std::nullopt;
-      if (stack_) found_ = id ? report_->of_stack(*id) : std::vector<size_t>();
-    }
-    return report_ != nullptr;
-  }
-
-  const Data& data_;
-  Constraints::Range reports_;
-  Constraints::Range processes_;
-  std::optional<std::string> stack_;
-  size_t index_ = 0;           // of the next report
-  ReportPointer report_;       // null: none is open
-  std::vector<size_t> found_;  // its entries with the stack
-  size_t at_ = 0;
-  EntryRow row_;
-};
 
 }  // namespace
 

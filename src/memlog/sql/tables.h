@@ -31,6 +31,7 @@ inline constexpr double kLogPass = 1e6;
 // Each appends tables; `data` must outlive them.
 void add_process_tables(Tables& tables, const Data& data);    // processes, reports, modules
 void add_entry_table(Tables& tables, const Data& data);       // entries
+void add_fleet_table(Tables& tables, const Data& data);       // fleet
 void add_stack_tables(Tables& tables, const Data& data);      // stacks, frames
 void add_allocation_table(Tables& tables, const Data& data);  // allocations
 void add_event_tables(Tables& tables, const Data& data);      // events, threads

@@ -1,0 +1,168 @@
+// memlog export -f clickhouse, into Debian's clickhouse-server on loopback.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "host_test.h"
+#include "http_client.h"
+
+namespace mtrace::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kServer[] = "/usr/sbin/clickhouse-server";
+constexpr int kEntries = 40;  // of each report
+
+// Stacks of two functions; the build shifts the offsets.
+std::string text_of(const std::string& host, int seq, int build) {
+  std::string entries;
+  for (int i = kEntries; i > 0; --i) {
+    const std::string bytes = std::to_string(10 * i);
+    entries += "+" + bytes + "\tblocks=+1\tlive=" + bytes + "\tstack=0000000000000" +
+               std::to_string(100 * build + 100 + i) + "\n\tf" + std::to_string(i) +
+               "(int)\ta.c:1\t(/usr/bin/app+0x" + std::to_string(1000 + 100 * build + i) +
+               ")\n\tmain\ta.c:2\t(/usr/bin/app+0x" + std::to_string(5000 + build) + ")\n";
+  }
+  const std::string sum = std::to_string(5 * kEntries * (kEntries + 1));
+  const std::string blocks = " bytes +" + std::to_string(kEntries) + " blocks\n";
+  return "# memlog 1\n# program: /usr/bin/app\n# command: app\n# pid: 7\n# seq: " +
+         std::to_string(seq) + "\n# trigger: request\n# started: 2026-11-20T10:00:00.00000" +
+         std::to_string(build) + "Z\n# taken: 2026-11-20T11:00:00.000000Z\n# delta: +" + sum +
+         blocks + "# live: " + sum + " bytes " + std::to_string(kEntries) +
+         " blocks\n# lost: frames=0 stacks=0 blocks=0 inflight=0\n" + entries +
+         "# module: /usr/bin/app build-id=ab0" + std::to_string(build) +
+         " base=0x1000\n# host: " + host +
+         " boot-id=6a0e8a3e-0000-4000-8000-000000000000 arch=x86_64\n# resolved: yes\n" + "# end\n";
+}
+
+class ClickHouseTest : public HostTest {
+ protected:
+  void SetUp() override {
+    if (access(kServer, X_OK) != 0) {
+      GTEST_SKIP() << "clickhouse-server is not installed: memlog export --to is NOT tested";
+    }
+    fs::create_directories(temp() + "/data");
+    fs::create_directories(temp() + "/reports");
+    port_ = free_port();
+    write_file(temp() + "/users.xml",
+               "<yandex><profiles><default></default></profiles><users><default><password>"
+               "</password><networks><ip>127.0.0.1</ip></networks><profile>default</profile>"
+               "<quota>default</quota></default></users><quotas><default></default></quotas>"
+               "</yandex>");
+    write_file(temp() + "/config.xml",
+               "<yandex><logger><level>none</level></logger><listen_host>127.0.0.1</listen_host>"
+               "<http_port>" +
+                   std::to_string(port_) + "</http_port><path>" + temp() +
+                   "/data/</path><tmp_path>" + temp() + "/data/tmp/</tmp_path><users_config>" +
+                   temp() +
+                   "/users.xml</users_config><default_profile>default</default_profile>"
+                   "<default_database>default</default_database><mark_cache_size>1048576"
+                   "</mark_cache_size></yandex>");
+    start();
+  }
+  void start() {
+    server_ =
+        std::make_unique<Process>(plain({kServer, "--config-file=" + temp() + "/config.xml"}));
+    wait_until("clickhouse-server", [&] {
+      try {
+        return http(port_, "GET", "/ping").status == 200;
+      } catch (const std::exception&) {
+        return false;  // it does not listen yet
+      }
+    });
+  }
+  void kill_server() {
+    server_->send(SIGKILL);
+    server_->wait();
+  }
+  std::string ask(const std::string& statement, const std::string& rows = "") const {
+    std::string target = "/?query=";
+    for (const char c : statement) target += c == ' ' ? std::string("%20") : std::string(1, c);
+    HttpConnection connection(port_);
+    connection.send("POST " + target + " HTTP/1.0\r\nHost: localhost\r\nContent-Length: " +
+                    std::to_string(rows.size()) + "\r\n\r\n" + rows);
+    return parse_answer(connection.read_all()).body;
+  }
+  void write_reports(const std::string& host, int first, int last, int build) const {
+    for (int seq = first; seq <= last; ++seq) {
+      write_file(temp() + "/reports/" + host + "-" + std::to_string(seq) + ".memlog",
+                 text_of(host, seq, build));
+    }
+  }
+  std::vector<std::string> load_words() const {
+    return {"export",
+            "-f",
+            "clickhouse",
+            "--to",
+            "clickhouse://127.0.0.1:" + std::to_string(port_),
+            temp() + "/reports"};
+  }
+  Result load() const { return memlog(load_words()); }
+
+ private:
+  std::unique_ptr<Process> server_;
+  int port_ = 0;
+};
+
+TEST_F(ClickHouseTest, KillsLoseNothingAndDoubleNothing) {
+  write_reports("web1", 1, 5, 1);
+  Result result = load();
+  ASSERT_TRUE(result.exited(0)) << result.err;
+  EXPECT_EQ(result.out, "5 reports inserted, 200 rows; 0 there already\n");
+  kill_server();
+  start();
+  write_reports("web1", 6, 10, 1);
+  // What a sender that was killed leaves: the server inserts the rows that have arrived.
+  const Result rows = memlog({"export", "-f", "clickhouse", temp() + "/reports/web1-6.memlog"});
+  ASSERT_TRUE(rows.exited(0)) << rows.err;
+  std::string part = rows.out;
+  for (int line = 0, at = 0; line < 13; ++line) {
+    at = static_cast<int>(rows.out.find('\n', static_cast<size_t>(at))) + 1;
+    part = rows.out.substr(0, static_cast<size_t>(at));
+  }
+  ask("INSERT INTO fleet FORMAT JSONEachRow", part);
+  EXPECT_EQ(ask("SELECT count() FROM fleet"), "213\n");
+  {
+    Process killed(plain([&] {
+      std::vector<std::string> words = load_words();
+      words.insert(words.begin(), memlog_tool());
+      return words;
+    }()));
+    killed.send(SIGKILL);
+    killed.wait();
+  }
+  result = load();
+  ASSERT_TRUE(result.exited(0)) << result.err;
+  EXPECT_EQ(ask("SELECT count(), sum(bytes), uniq(seq), max(entries) FROM fleet"),
+            "400\t82000\t10\t40\n");
+  EXPECT_EQ(load().out, "0 reports inserted, 0 rows; 10 there already\n");
+  EXPECT_EQ(ask("SELECT count() FROM fleet"), "400\n");
+}
+
+// The same functions in two builds: other stacks, one fn.
+TEST_F(ClickHouseTest, BuildsAreJoinedByTheFunctions) {
+  write_reports("web1", 1, 2, 1);
+  write_reports("web2", 1, 2, 2);
+  const Result result = load();
+  ASSERT_TRUE(result.exited(0)) << result.err;
+  EXPECT_EQ(ask("SELECT uniq(stack), uniq(fn), uniq(build_id), uniq(host) FROM fleet"),
+            "80\t40\t2\t2\n");
+  EXPECT_EQ(ask("SELECT uniq(stack), any(depth) FROM stacks"), "80\t2\n");
+}
+
+TEST_F(ClickHouseTest, AServerThatRefusesIsNamed) {
+  write_reports("web1", 1, 1, 1);
+  std::vector<std::string> words = load_words();
+  words[4] += "/nosuch";
+  const Result result = memlog(words);
+  EXPECT_TRUE(result.exited(1));
+  EXPECT_NE(result.err.find("Database nosuch doesn't exist"), std::string::npos) << result.err;
+}
+
+}  // namespace
+}  // namespace mtrace::test
