@@ -542,7 +542,7 @@ const Command& export_command() {
              memlog run --events wrote. Otherwise the blocks of a stack count at their average
              size: reports do not hold sizes.)"},
             {"--to", "", "URL",
-             R"(clickhouse: insert what the server does not have yet, whole or not, and make the
+             R"(clickhouse: insert the reports that the server does not have yet, and make the
              tables unless they exist: clickhouse://[USER@]HOST[:PORT][/DATABASE], clickhouses://
              with TLS.)"},
             {"--schema", "", "", "clickhouse: print the statements that make the tables."},
@@ -564,7 +564,7 @@ const Command& export_command() {
   memlog export -f pprof -o app.pb.gz app-4711-*.memlog
   memlog export -f speedscope --peak -o app.json app-4711-2.memlog
   memlog export -f heaptrack -o heaptrack.app.gz app-4711-*.memlog
-  memlog export -f clickhouse --to clickhouse://127.0.0.1:8123/fleet /srv/memlogs/*
+  memlog export -f clickhouse --to clickhouse://127.0.0.1/fleet /srv/memlogs/*
 )"
        "  memlog export -f gperftools -o app.heap app-4711-2.memlog && google-pprof --text "
        "app.heap\n"
