@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "format/cost.h"
 #include "format/memlog.h"
 
 namespace mtrace::format {
@@ -137,6 +138,7 @@ struct LedgerHeader {
   uint64_t ignored;       // address of the address of LedgerIgnored[kLedgerIgnored], which is 0
                           // until the program has named one; 0: an older library
   uint64_t lost_ignored;  // of them that found no place
+  OwnCost cost;           // zeros: an older library
 };
 inline constexpr uint32_t kLedgerUnchecked = 0xffffffffu;
 inline constexpr uint64_t kLedgerHeaderBytes = 128 * 1024;
@@ -295,7 +297,9 @@ inline constexpr unsigned kSlotsALine = 4;
 // A live block.
 //   key    address / 8 in 44 bits, above it the low 20 bits of the birth; 0 and 1: no block
 //   value  stack index in 26 bits, size in 31, the high 7 of the birth; 0: being changed
-// A size of kLargeSize or more is kLargeSize + the index of an entry of `large_sizes`.
+// A size of kLargeSize or more is kLargeSize + the index of an entry of `large_sizes`; one of
+// kLargeSize + kSlotSampleSize or more is that + the size of a block that was recorded as a sample,
+// in a process that counted every block before (LedgerHeader::sampling_since).
 struct LedgerSlot {
   uint64_t key;
   uint64_t value;
@@ -304,6 +308,7 @@ inline constexpr unsigned kSlotAddressBits = 44;
 inline constexpr unsigned kSlotStackBits = 26;
 inline constexpr unsigned kSlotSizeBits = 31;
 inline constexpr uint64_t kLargeSize = uint64_t{1} << (kSlotSizeBits - 1);
+inline constexpr uint64_t kSlotSampleSize = kLargeSize / 2;
 
 // See ledger/heap_shadow.h. The directory at LedgerHeader::shadow has kShadowMiddles addresses of
 // middles, for 2^kShadowMiddleBits bytes of heap each, a middle those of leaves, for
@@ -318,9 +323,9 @@ inline constexpr unsigned kShadowStackBits = 26;
 inline constexpr unsigned kShadowSizeBits = 9;
 inline constexpr unsigned kShadowPlaceShift = 62;
 
-// The mappings that the program has made (MTRACE_MMAP); see ledger/region_tree.h. A published tree is
-// never changed, but its nodes are used again once it is not published any more: read `root` again
-// after the nodes.
+// The mappings that the program has made (MTRACE_MMAP); see ledger/region_tree.h. A published tree
+// is never changed, but its nodes are used again once it is not published any more: read `root`
+// again after the nodes.
 struct LedgerRegionTree {
   uint32_t root;  // index in `nodes`; 0: the tree is empty
   uint32_t size;

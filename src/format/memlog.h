@@ -75,13 +75,15 @@ inline constexpr char kKeyHost[] = "host";                  // NAME boot-id=UUID
 inline constexpr char kKeyCalls[] = "calls";                // FUNCTION=N ...: calls since the start
 inline constexpr char kKeyFailed[] = "failed-allocations";  // N calls that returned no memory
 inline constexpr char kKeyUnknownFrees[] = "unknown-frees";  // N frees of blocks never seen
-inline constexpr char kKeyMisuse[] = "misuse";          // CAUSE=N ...: calls of the API in error
-inline constexpr char kKeyReports[] = "reports";        // written=N failed=N, with this one
-inline constexpr char kKeyRss[] = "rss";                // N bytes: resident memory of the process
-inline constexpr char kKeyRssMax[] = "rss-max";         // N bytes: the most that it ever was
-inline constexpr char kKeyVirtual[] = "virtual";        // N bytes: address space of the process
+inline constexpr char kKeyMisuse[] = "misuse";    // CAUSE=N ...: calls of the API in error
+inline constexpr char kKeyReports[] = "reports";  // written=N failed=N, with this one
+inline constexpr char kKeyRss[] = "rss";          // N bytes: resident memory of the process
+inline constexpr char kKeyRssMax[] = "rss-max";   // N bytes: the most that it ever was
+inline constexpr char kKeyVirtual[] = "virtual";  // N bytes: address space of the process
+inline constexpr char kKeyCost[] =
+    "cost";  // memory=N shadow=N stopped-us=N processor-ms=N: tracing's
 inline constexpr char kKeyPerfMap[] = "perf-map";       // N bytes: of /tmp/perf-PID.map then
-inline constexpr char kKeyJitDump[] = "jit-dump";        // N bytes PATH: the same of a jitdump
+inline constexpr char kKeyJitDump[] = "jit-dump";       // N bytes PATH: the same of a jitdump
 inline constexpr char kKeyResolution[] = "resolution";  // N.NNN ms: of lifetimes and ages
 inline constexpr char kKeyUptime[] = "uptime";          // N.NNN seconds since `started`
 inline constexpr char kKeyResolved[] = "resolved";      // no, partly, yes

@@ -8,6 +8,8 @@
 
 #include <cstdint>
 
+#include "format/cost.h"
+
 namespace mtrace::format {
 
 // The reason of Mode::kQuiet in a process that was detached from.
@@ -60,6 +62,7 @@ struct StatusBlock {
                        // for that
   uint64_t threads;    // address of LedgerThread[kLedgerThreads] (format/ledger.h); 0: no tables
   uint64_t threads_used;  // address of a uint32_t: slots 0 to this have been used
+  OwnCost cost;
 };
 
 }  // namespace mtrace::format

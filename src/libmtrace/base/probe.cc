@@ -55,6 +55,21 @@ bool mapped(uintptr_t start, size_t bytes) {
   return call(SYS_msync, start & ~(kPage - 1), bytes + start % kPage, MS_ASYNC) != -ENOMEM;
 }
 
+size_t resident_bytes(uintptr_t start, size_t bytes) {
+  if (may_be_filtered()) return bytes;
+  unsigned char pages[512];
+  size_t sum = 0;
+  for (size_t at = 0; at < bytes; at += sizeof pages * kPage) {
+    const size_t part = bytes - at < sizeof pages * kPage ? bytes - at : sizeof pages * kPage;
+    if (call(SYS_mincore, start + at, part, pages) != 0) {
+      sum += part;
+      continue;
+    }
+    for (size_t i = 0; i < (part + kPage - 1) / kPage; ++i) sum += (pages[i] & 1) * kPage;
+  }
+  return sum;
+}
+
 void only_probe() {
   filtered.store(true, std::memory_order_relaxed);
   vm_readv_forbidden.store(true, std::memory_order_relaxed);

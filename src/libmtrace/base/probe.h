@@ -15,6 +15,10 @@ bool readable(uintptr_t start, size_t bytes);
 // call, which changes nothing; true where the kernel forbids it (seccomp).
 bool mapped(uintptr_t start, size_t bytes);
 
+// How many bytes of [start, start + bytes), which begin a page and are mapped, are in memory. All
+// of them where the kernel does not tell. One system call for 2 MiB.
+size_t resident_bytes(uintptr_t start, size_t bytes);
+
 // Copies `bytes` (below 2 GiB) from `from`; false, with `to` undefined, when a part cannot be
 // read. Two system calls as a rule (about 1.5 us). Where the kernel forbids process_vm_readv
 // (seccomp) the range is probed and then read, so that only then a concurrent unmapping by

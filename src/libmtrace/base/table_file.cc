@@ -14,6 +14,7 @@
 #include "base/probe.h"
 #include "base/process.h"
 #include "base/syscall.h"
+#include "base/table_growth.h"
 
 namespace mtrace::sys {
 
@@ -173,6 +174,7 @@ void drop_table_file() {
   raw_mmap(reinterpret_cast<void*>(window.address), window.size, PROT_READ | PROT_WRITE,
            MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
   g_table_header = nullptr;
+  g_table_growth.dense = g_table_growth.sparse = 0;
   g_range_count = g_turn = 0;
   g_path[0] = '\0';
 }
@@ -224,6 +226,7 @@ void* TableTurn::grow(size_t bytes) {
   }
   add_extent(*header, static_cast<uintptr_t>(result), header->size, bytes);
   store(header->size, header->size + bytes);
+  store(header->cost.memory, header->size);
   return reinterpret_cast<void*>(result);
 }
 
@@ -236,6 +239,7 @@ void* TableTurn::grow_part(size_t bytes) {
     g_parts = reinterpret_cast<uintptr_t>(parts);
     g_parts_left = more;
     g_parts_made += more;
+    store(g_table_header->cost.shadow, uint64_t{g_parts_made});
   }
   void* part = reinterpret_cast<void*>(g_parts);
   g_parts += bytes;

@@ -7,13 +7,14 @@
 #include "base/atomic.h"
 #include "base/syscall.h"
 #include "base/table_file.h"
+#include "base/table_growth.h"
 
 namespace mtrace::sys {
 
 namespace internal {
 
 template <typename T, typename Grow, typename Map>
-T* make_table_memory(T*& word, size_t bytes, Grow grow, Map map) {
+T* make_table_memory(T*& word, size_t bytes, bool is_sparse, Grow grow, Map map) {
   T* known = load_acquire(word);
   if (known != nullptr) return known;
   void* fresh = nullptr;
@@ -23,13 +24,17 @@ T* make_table_memory(T*& word, size_t bytes, Grow grow, Map map) {
     if (known != nullptr) return known;
     fresh = grow(turn);
     if (fresh != nullptr && compare_exchange(word, known, static_cast<T*>(fresh))) {
+      tables_grew(bytes, is_sparse);
       return static_cast<T*>(fresh);
     }
     if (fresh != nullptr) return known;  // of one who has not waited; what is in the file stays
   }
   fresh = map();
   if (fresh == nullptr) return nullptr;
-  if (compare_exchange(word, known, static_cast<T*>(fresh))) return static_cast<T*>(fresh);
+  if (compare_exchange(word, known, static_cast<T*>(fresh))) {
+    tables_grew(bytes, is_sparse);
+    return static_cast<T*>(fresh);
+  }
   // The loser finds the winner's in place and gives its own back.
   unmap_memory(fresh, bytes);
   return known;
@@ -42,14 +47,14 @@ T* make_table_memory(T*& word, size_t bytes, Grow grow, Map map) {
 template <typename T>
 T* table_memory(T*& word, size_t bytes) {
   return internal::make_table_memory(
-      word, bytes, [&](TableTurn& turn) { return turn.grow(bytes); },
+      word, bytes, false, [&](TableTurn& turn) { return turn.grow(bytes); },
       [&] { return map_memory(bytes); });
 }
 // The same for one of many equal parts, in whole pages, of which few may ever be touched.
 template <typename T>
 T* sparse_table_memory(T*& word, size_t bytes) {
   return internal::make_table_memory(
-      word, bytes, [&](TableTurn& turn) { return turn.grow_part(bytes); },
+      word, bytes, true, [&](TableTurn& turn) { return turn.grow_part(bytes); },
       [&] { return map_sparse_memory(bytes); });
 }
 

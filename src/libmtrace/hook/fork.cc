@@ -27,6 +27,7 @@
 #include "report/misuse.h"
 #include "report/notes.h"
 #include "report/output.h"
+#include "report/own_cost.h"
 #include "report/resolver_process.h"
 #include "report/savepoints.h"
 #include "report/status.h"
@@ -99,7 +100,7 @@ bool begin_anew(uint32_t pid) {
 bool set_tables_up(uint32_t pid) {
   const bool mapped = sys::g_table_header != nullptr || g_left_ledger;
   if (mapped && !begin_anew(pid)) return false;
-  if (samples()) start_sampling(g_options.sample);
+  sample_after_fork();
   if (!mapped) g_ledger.rebase_after_fork(t_thread.slot, pid);
   show_ledger();
   return true;
@@ -127,6 +128,7 @@ void after_fork() {
   report::resolver_after_fork();
   report::output_after_fork();
   report::status_after_fork(report::g_host.pid);
+  report::cost_after_fork();
   leave_parents_events(false);
   if (set_tables_up(pid)) {
     begin_reporting();

@@ -26,6 +26,7 @@
 #include "hook/fork.h"
 #include "hook/installation.h"
 #include "hook/interfaces.h"
+#include "hook/memory_limit.h"
 #include "hook/module_hooks.h"
 #include "hook/naming.h"
 #include "hook/next_functions.h"
@@ -42,6 +43,7 @@
 #include "report/misuse.h"
 #include "report/notes.h"
 #include "report/output.h"
+#include "report/own_cost.h"
 #include "report/resolver_process.h"
 #include "report/status.h"
 #include "unwind/linkage.h"
@@ -138,6 +140,7 @@ void begin(const char* dormant, const char* temporary, char* const* envp) {
     start_sampling(g_options.sample);
     g_way = g_fill >= 0 ? Way::kSampleAfter : Way::kSample;
   }
+  limit_memory();
   if (g_options.events[0] != '\0') begin_events();
   begin_counting(g_options.start);
   if (!is_late() && g_interfaces_found) lead_interfaces_here();
@@ -154,6 +157,7 @@ void forget_session() {
   ledger::g_ledger.forget_all(pid != report::g_host.pid ? pid : 0);
   limit_tables();
   forget_samples();
+  report::samples_since(0);
   forget_walks();
   report::report_after_fork();
   report::notes_after_fork();

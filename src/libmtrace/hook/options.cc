@@ -227,6 +227,14 @@ bool matches_any(const char* patterns, const char* name) {
   }
 }
 
+// The option is left at 0, as if its value were no good.
+static void refuse(int option, uint64_t& value) {
+  if (value == 0) return;
+  g_bad[option] = g_value[option];
+  g_value[option] = kTable[option].standard;
+  value = 0;
+}
+
 void read_options(char* const* envp) {
   for (int i = 0; i < kCount; ++i) {
     const char* given = find_variable(envp, kTable[i].variable);
@@ -253,16 +261,17 @@ void read_options(char* const* envp) {
   g_options.unknown_stacks = strcmp(g_value[k_unknown], "stacks") == 0;
   g_options.max_stacks = static_cast<uint32_t>(parse_number(g_value[k_max_stacks]));
   g_options.max_blocks = static_cast<uint32_t>(parse_number(g_value[k_max_blocks]));
+  g_options.max_memory = parse_bytes(g_value[k_max_memory]);
   g_options.exit_report = parse_number(g_value[k_exit_report]) != 0;
   g_options.ledger = g_value[k_ledger];
   g_options.events = g_value[k_events];
   g_options.events_drop = parse_number(g_value[k_events_drop]) != 0;
   g_options.events_free_stacks = parse_number(g_value[k_events_free_stacks]) != 0;
   g_options.events_cull_ms = static_cast<unsigned>(parse_number(g_value[k_events_cull_ms]));
-  if (g_options.events[0] != '\0' && g_options.sample != 0) {
-    g_bad[k_sample] = g_value[k_sample];
-    g_value[k_sample] = kTable[k_sample].standard;
-    g_options.sample = 0;
+  // An event log has every block.
+  if (g_options.events[0] != '\0') {
+    refuse(k_sample, g_options.sample);
+    refuse(k_max_memory, g_options.max_memory);
   }
   g_options.report_on_fatal = parse_number(g_value[k_report_on_fatal]) != 0;
   g_options.follow = g_value[k_follow];

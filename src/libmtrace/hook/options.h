@@ -20,6 +20,7 @@ struct Options {
   bool unknown_stacks;
   uint32_t max_stacks;  // 0: no limit; and so for blocks
   uint32_t max_blocks;
+  uint64_t max_memory;  // bytes; 0: no limit
   bool exit_report;
   const char* ledger;  // as given; "": none
   const char* events;  // as given; "": no event log

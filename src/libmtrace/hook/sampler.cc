@@ -6,6 +6,8 @@
 
 #include "base/random.h"
 #include "hook/bootstrap.h"
+#include "hook/fill.h"
+#include "hook/unknown_frees.h"
 #include "ledger/ledger.h"
 #include "report/host.h"
 
@@ -25,9 +27,10 @@ void mark_bootstrap() {
   g_bootstrap.each_granule([](const void* block) { store(recorded_like(block), kMany); });
 }
 
-}  // namespace
+uint64_t g_mean = 0;
+uint32_t g_late = 0;
 
-void start_sampling(uint64_t mean) {
+void seed_random() {
   uint64_t seed = report::g_host.pid;
   const auto* kernels = reinterpret_cast<const char*>(getauxval(AT_RANDOM));  // 16 bytes
   if (kernels != nullptr) {
@@ -36,12 +39,39 @@ void start_sampling(uint64_t mean) {
     seed = (words[0] ^ words[1]) + (seed << 32);
   }
   g_random.seed(seed);
-  ledger::g_ledger.sampling.mean = mean;
+}
+
+}  // namespace
+
+void start_sampling(uint64_t mean) {
+  seed_random();
+  g_mean = ledger::g_ledger.sampling.mean = mean;
+  mark_bootstrap();
+}
+
+void start_sampling_late(uint64_t mean) {
+  uint32_t nobody = 0;
+  if (samples() || !compare_exchange(g_late, nobody, 1u)) return;
+  seed_random();
+  store(g_watching_frees, false);  // of blocks that are no samples nothing is known
+  all_may_be_recorded(true);       // what was counted so far may stand anywhere
+  ledger::g_ledger.sampling.late = true;
+  g_mean = mean;
+  store_release(ledger::g_ledger.sampling.mean, mean);
+  store_release(g_way, g_fill >= 0 ? Way::kSampleAfter : Way::kSample);
+}
+
+void sample_after_fork() {
+  if (!samples()) return;
+  seed_random();
+  ledger::g_ledger.sampling.mean = g_mean;
+  ledger::g_ledger.sampling.late = g_late != 0;
   mark_bootstrap();
 }
 
 void forget_samples() {
-  ledger::g_ledger.sampling.mean = 0;
+  ledger::g_ledger.sampling = {};
+  g_mean = g_late = 0;
   g_way = Way::kEvery;
   memset(g_recorded, 0, sizeof g_recorded);
 }

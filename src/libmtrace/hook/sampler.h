@@ -23,13 +23,21 @@ enum class Way : uint32_t {
                   // on
   kNotReady,      // the real functions are not known yet
 };
-// Written while the process has one thread, but for the step from kSample to kSampleAfter.
+// Written while the process has one thread, but for the step from kSample to kSampleAfter, and that
+// to either when sampling starts late. A thread that is inside a hook then ends it as it began:
+// its block is counted as itself. A block that is freed as an exact one was allocated as one, since
+// its address came to the thread after the step that its allocation saw.
 [[gnu::visibility("hidden")]] extern Way g_way;
 
 inline bool samples() { return g_way == Way::kSample || g_way == Way::kSampleAfter; }
 
-// From now on: one sample in `mean` bytes on average. A fork's child calls it again.
+// From now on: one sample in `mean` bytes on average. By a thread that is alone.
 void start_sampling(uint64_t mean);
+// The same of a process that has counted every block until now, at any moment of any thread. Does
+// nothing if it samples already.
+void start_sampling_late(uint64_t mean);
+// In a fork's child, whose tables may be new: it draws other samples than its parent.
+void sample_after_fork();
 // Every block is looked at again, and none counts as recorded. By a thread that is alone.
 void forget_samples();
 
@@ -53,8 +61,8 @@ inline uint8_t& recorded_like(const void* block) {
 }
 // False: the block is certainly not in the ledger, and an allocator's (see bootstrap.h).
 inline bool may_be_recorded(const void* block) { return load(recorded_like(block)) != 0; }
-// From now on any block may be, so that the hook of free needs no further test to leave none out; or
-// none. By a thread that is alone.
+// From now on any block may be, so that the hook of free needs no further test to leave none out;
+// or none. By a thread that is alone.
 void all_may_be_recorded(bool may);
 void now_recorded(const void* block);
 void no_longer_recorded(const void* block);

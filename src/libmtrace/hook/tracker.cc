@@ -138,9 +138,13 @@ __attribute__((noinline)) void* enter_sample(uint32_t slot, void* block, uint64_
   const auto address = reinterpret_cast<uintptr_t>(block);
   ledger::Operation operation(g_ledger.threads.slot(slot));
   const uint32_t stack = walk_to_stack(caller, slot, form | ignored_form(t_thread));
-  const ledger::Block entry = {size, stack, ledger::pack_ticks(ledger::ticks_now())};
+  ledger::Block entry = {size, stack, ledger::pack_ticks(ledger::ticks_now())};
+  // A larger one is certain to be recorded, and stands for itself.
+  entry.is_sample = g_ledger.sampling.late && size < ledger::BlockHash::kMostOfSample;
   now_recorded(block);
-  if (g_ledger.blocks.put(address, entry)) {
+  const bool placed = entry.is_sample != 0 ? g_ledger.blocks.put_sample(address, entry)
+                                           : g_ledger.blocks.put(address, entry);
+  if (placed) {
     const ledger::Weight weight = g_ledger.sampling.weigh(address, entry);
     book_allocation(slot, stack,
                     {weight.bytes, weight.blocks, slack_of(block, size) * weight.blocks});

@@ -8,9 +8,10 @@ namespace mtrace::ledger {
 inline constexpr uint64_t kMostBytes = (uint64_t{1} << 47) - 1;  // of a block: the address space
 
 struct Block {
-  uint64_t size;       // requested bytes, up to kMostBytes
-  uint32_t stack;      // index in the stack table, from 1, below 2^26
-  uint32_t birth = 0;  // packed ticks
+  uint64_t size;               // requested bytes, up to kMostBytes
+  uint32_t stack;              // index in the stack table, from 1, below 2^26
+  uint32_t birth : 31 = 0;     // packed ticks
+  uint32_t is_sample : 1 = 0;  // one of a process that has come to sample late (ledger/sampling.h)
 };
 
 // What to do with a block that was freed past the hooks: another block is about to be put at its

@@ -87,7 +87,9 @@ uint64_t BlockHash::large_size(uint64_t index) const {
 }
 
 void BlockHash::forget_large(const Slot& slot) {
-  uint64_t* size = large_.find(static_cast<uint32_t>(size_field(slot.value) - kLarge));
+  const uint64_t field = size_field(slot.value);
+  if (field >= kSample) return;
+  uint64_t* size = large_.find(static_cast<uint32_t>(field - kLarge));
   if (size != nullptr) store(*size, uint64_t{0});
 }
 
@@ -107,6 +109,13 @@ bool BlockHash::put_unusual(const Place& place, const Block& block) {
   }
   fetch_add<uint64_t>(lost_blocks_, 1);
   return false;
+}
+
+bool BlockHash::put_sample(uintptr_t address, const Block& block) {
+  if ((address & ~(kAddressMask << 3)) != 0) return count_lost(), false;
+  const Place place = expect(address);
+  const Slot packed = pack(address, {kSample + block.size, block.stack, block.birth});
+  return put_at(*place.level, place.home, packed) || put_slowly(address, packed);
 }
 
 bool BlockHash::put_in(const Level& level, uintptr_t address, const Slot& packed) {

@@ -19,6 +19,7 @@
 
 #include "base/atomic.h"
 #include "base/growing_array.h"
+#include "format/ledger.h"
 #include "ledger/block.h"
 #include "ledger/ticks.h"
 
@@ -69,6 +70,9 @@ class BlockHash {
     return put_at(*place.level, place.home, packed) || put_slowly(place.address, packed);
   }
   bool put(uintptr_t address, const Block& block) { return put(expect(address), block); }
+  // The same of a block whose `is_sample` is set, and which is smaller than kMostOfSample.
+  bool put_sample(uintptr_t address, const Block& block);
+  static constexpr uint64_t kMostOfSample = format::kSlotSampleSize;
 
   // Takes the block out. False: not here (allocated before tracing began, or lost).
   [[gnu::always_inline]] bool take(uintptr_t address, Block* block) {
@@ -191,8 +195,10 @@ class BlockHash {
   static constexpr unsigned kSizeBits = 31;
   static constexpr unsigned kBirthLow = 64 - kAddressBits;
   static_assert(kStackBits + kSizeBits + (kPackedTickBits - kBirthLow) == 64);
-  // From this size on the field holds kLarge + an index in large_, where the size stands.
+  // From this size on the field holds kLarge + an index in large_, where the size stands; of a late
+  // sample kSample + its size.
   static constexpr uint64_t kLarge = uint64_t{1} << (kSizeBits - 1);
+  static constexpr uint64_t kSample = kLarge + kMostOfSample;
   static constexpr uint32_t kMostLarge = 1u << 16;
   static constexpr uint64_t kReserved = 1;  // no block has this address
 
@@ -218,7 +224,7 @@ class BlockHash {
   static Slot pack(uintptr_t address, const Block& block) {
     return {packed_key(address, block),
             block.stack | block.size << kStackBits |
-                uint64_t{block.birth >> kBirthLow} << (kStackBits + kSizeBits)};
+                uint64_t{uint32_t{block.birth} >> kBirthLow} << (kStackBits + kSizeBits)};
   }
   static uintptr_t address_of(const Slot& slot) { return (load(slot.key) & kAddressMask) << 3; }
   static uint64_t size_field(uint64_t value) {
@@ -232,8 +238,12 @@ class BlockHash {
   }
   Block unpack(const Slot& slot) const {
     Block block = unpack_small({load(slot.key), load(slot.value)});
-    if (block.size >= kLarge) [[unlikely]]
+    if (block.size >= kSample) [[unlikely]] {
+      block.size -= kSample;
+      block.is_sample = 1;
+    } else if (block.size >= kLarge) [[unlikely]] {
       block.size = large_size(block.size - kLarge);
+    }
     return block;
   }
   static void clear(Slot* slot) {

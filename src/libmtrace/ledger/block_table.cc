@@ -4,13 +4,22 @@ namespace mtrace::ledger {
 
 OnMissedFree g_on_missed_free = nullptr;
 
-bool BlockTable::put_in_hash(uintptr_t address, Block block) {
-  // A free looks into the shadow first: a small block that was there before must not be found.
+// A free looks into the shadow first: a small block that was there before must not be found.
+void BlockTable::drop_from_shadow(uintptr_t address) {
   uint64_t* const word = shadow_.find(address);
   if (word != nullptr && HeapShadow::holds(load(*word), address)) [[unlikely]] {
     missed_free(address, HeapShadow::take(*word, address));
   }
+}
+
+bool BlockTable::put_in_hash(uintptr_t address, Block block) {
+  drop_from_shadow(address);
   return hash_.put(address, block);
+}
+
+bool BlockTable::put_sample(uintptr_t address, const Block& block) {
+  drop_from_shadow(address);
+  return hash_.put_sample(address, block);
 }
 
 Block BlockTable::take_from_hash(uintptr_t address) {

@@ -68,6 +68,10 @@ class BlockTable {
     return put(expect(address, block.size), address, block);
   }
 
+  // The same of a block whose `is_sample` is set: of few blocks of the whole heap each would have a
+  // page of the shadow to itself.
+  bool put_sample(uintptr_t address, const Block& block);
+
   // The block will be taken soon: what take() wants to be given.
   [[gnu::always_inline]] uint64_t* expect_to_take(uintptr_t address) const {
     uint64_t* const word = shadow_.find(address);
@@ -155,6 +159,8 @@ class BlockTable {
     });
   }
 
+  uint64_t resident_shadow() const { return shadow_.resident(); }
+
   // See HeapShadow.
   void give_back_zeros() { shadow_.give_back_zeros(); }
 
@@ -165,6 +171,7 @@ class BlockTable {
   }
 
  private:
+  void drop_from_shadow(uintptr_t address);
   // There is no word, or it was not free.
   bool put_in_hash(uintptr_t address, Block block);
   Block take_from_hash(uintptr_t address);

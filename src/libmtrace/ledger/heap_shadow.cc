@@ -27,6 +27,21 @@ HeapShadow::Put HeapShadow::replace(uint64_t& word, uint64_t seen, uintptr_t add
   return Put::kReplaced;
 }
 
+uint64_t HeapShadow::resident() const {
+  uint64_t sum = 0;
+  const auto add = [&](const void* part, size_t bytes) {
+    sum += sys::tables_in_file()  // where room is reserved for all of it
+               ? bytes
+               : sys::resident_bytes(reinterpret_cast<uintptr_t>(part), bytes);
+  };
+  for (const auto& entry : directory_) {
+    const Middle* const middle = load_acquire(entry);
+    if (middle != nullptr) add(middle, sizeof(Middle));
+  }
+  each_leaf([&](uintptr_t, const uint64_t* leaf) { add(leaf, kLeafWords * sizeof(uint64_t)); });
+  return sum;
+}
+
 void HeapShadow::forget_all() {
   each_leaf([](uintptr_t, uint64_t* leaf) {
     if (!sys::tables_in_file() && sys::give_back(leaf, kLeafWords * sizeof leaf[0])) return;

@@ -114,6 +114,9 @@ class HeapShadow {
     });
   }
 
+  // Bytes of it that are in memory.
+  uint64_t resident() const;
+
   // Alone: takes every block out. Pages go back to the kernel.
   void forget_all();
   // By the only thread, be it in a signal handler that has interrupted a put or take: pages in

@@ -29,7 +29,7 @@ struct alignas(format::kLedgerPage) Ledger {
   BlockTable blocks;
   ThreadSlots threads;
   Peak peak;
-  Sampling sampling;  // as it was at init()
+  Sampling sampling;
   // Of a stack, by ordinal, as of the last report: the start of the next deltas; written by the one
   // thread that reports.
   GrowingArray<Counters, format::kReportedChunk> reported;

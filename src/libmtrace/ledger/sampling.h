@@ -27,15 +27,19 @@ class Sampling {
  public:
   // Bytes between two samples on average; 0: every block is recorded.
   uint64_t mean = 0;
+  // The process counted every block at first (MTRACE_MAX_MEMORY): only blocks that say so are
+  // samples, and one stands for itself alone if it says nothing.
+  bool late = false;
 
   // The same for the block's whole life, whoever asks.
   Weight weigh(uintptr_t address, const Block& block) const {
-    return mean == 0 ? Weight{block.size, 1} : weigh_sample(address, block);
+    return is_sample(block) ? weigh_sample(address, block) : Weight{block.size, 1};
   }
   // What the block adds to the estimated variance of a sum of bytes.
   Variance variance(const Block& block) const;
 
  private:
+  bool is_sample(const Block& block) const { return mean != 0 && (!late || block.is_sample != 0); }
   Weight weigh_sample(uintptr_t address, const Block& block) const;
 };
 

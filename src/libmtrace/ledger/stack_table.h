@@ -144,6 +144,9 @@ class StackTable {
 
   // The record without frames that stands for stacks that found no room.
   uint32_t overflow() const { return overflow_; }
+  // Bytes of the places to enter that are in use; they lie outside of the file behind the tables.
+  size_t bucket_bytes() const { return (size_t{load(mask_)} + 1) * sizeof(Bucket); }
+
   uint64_t lost_stacks() const { return load(lost_stacks_); }  // operations booked there
   uint64_t lost_frames() const { return load(lost_frames_); }  // stacks with `lost`
   uint32_t size() const { return load(count_); }               // records made

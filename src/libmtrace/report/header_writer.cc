@@ -17,6 +17,7 @@
 #include "report/mapped_ledger.h"
 #include "report/memory_use.h"
 #include "report/misuse.h"
+#include "report/own_cost.h"
 #include "report/resident_memory.h"
 #include "unwind/modules.h"
 #include "unwind/python_code.h"
@@ -132,6 +133,7 @@ void write_head(Writer& out, const Occasion& occasion, const Snapshot& snapshot,
   if (!occasion.recording) text_line(out, format::kKeyRecording, "stopped");
   if (occasion.note != nullptr) text_line(out, format::kKeyNote, occasion.note);
   write_ledger_notes(out);
+  write_sampling_since(out);
   write_coverage(out, ledger.threads.totals());
   write_notes(out, occasion.notes);
 }
@@ -161,6 +163,9 @@ void write_tail(Writer& out, const Occasion& occasion, const Snapshot& snapshot,
   meta(out, format::kKeyReports).text("written=").number(occasion.seq);
   out.text(" failed=").number(occasion.failures).put('\n');
   write_memory_use(out, ledger::live_bytes(snapshot.total()), ledger);
+  uint64_t calls = 0;
+  for (const uint64_t count : totals.calls) calls += count;
+  write_cost(out, ledger, every ? calls : 0);
   write_jit_files(out, host.pid);
   milliseconds_line(out, format::kKeyResolution,
                     std::max(sys::coarse_resolution(),

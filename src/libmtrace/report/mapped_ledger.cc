@@ -18,6 +18,7 @@
 #include "report/host.h"
 #include "report/notes.h"
 #include "report/output.h"
+#include "report/own_cost.h"
 #include "report/report.h"
 #include "unwind/modules.h"
 
@@ -111,6 +112,7 @@ void describe_ledger(bool recording) {
   header->tick_zero = g_host.tick_zero;
   header->clock_zero = ledger::g_time_zero;
   header->sampled = g_ledger.sampling.mean;
+  show_cost();
   header->recording = recording;
   header->seq = header->named_seq = header->label_length = 0;
   header->names_offered = header->names_left = 0;
@@ -181,6 +183,10 @@ void ledger_leaves_names(uint32_t seq) {
 
 void ledger_renews_extremes() {
   if (sys::g_table_header != nullptr) fetch_add(sys::g_table_header->extremes_renewed, 1u);
+}
+
+void ledger_samples(uint64_t mean) {
+  if (sys::g_table_header != nullptr) store(sys::g_table_header->sampled, mean);
 }
 
 void end_ledger(format::LedgerState how) {

@@ -35,6 +35,9 @@ bool ledger_take_names_offer();
 // The names of report `seq` are left to that process. Before ledger_reported().
 void ledger_leaves_names(uint32_t seq);
 
+// The process samples from now on, one block in `mean` bytes.
+void ledger_samples(uint64_t mean);
+
 // Before and after the extremes of lifetimes are taken out of the counters, or put back.
 void ledger_renews_extremes();
 

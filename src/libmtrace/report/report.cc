@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "base/atomic.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/filters.h"
 #include "base/process.h"
@@ -21,6 +22,7 @@
 #include "report/mapped_ledger.h"
 #include "report/memlog_writer.h"
 #include "report/output.h"
+#include "report/own_cost.h"
 #include "report/resolver_process.h"
 #include "report/snapshot.h"
 #include "report/status.h"
@@ -152,6 +154,7 @@ int report_once(Trigger trigger, const char* label) {
   Scratch* scratch = g_scratch;
   scratch->label[0] = '\0';
   scratch->trigger = trigger;
+  const uint64_t begin = sys::monotonic_time();
   if (label != nullptr) strncpy(scratch->label, label, kLabel - 1);
   // valgrind warns of a stack pointer that moves far, and a stack that it is told of ends drd.
   if (sys::on_valgrind()) {
@@ -159,6 +162,7 @@ int report_once(Trigger trigger, const char* label) {
   } else {
     sys::call_on_stack(scratch->stack + kStack, write_report, scratch);
   }
+  add_stopped(sys::monotonic_time() - begin);
   return scratch->result;
 }
 

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -14,7 +15,10 @@
 #include "cli/view_options.h"
 #include "format/memlog.h"
 #include "json/value.h"
+#include "live/ledger_file.h"
+#include "live/tracing_cost.h"
 #include "profile/text.h"
+#include "profile/time.h"
 #include "symbolize/linked_allocator.h"
 #include "target/mappings.h"
 #include "target/process.h"
@@ -29,9 +33,11 @@ using format::Mode;
 constexpr char kText[] = R"(
 Lists the processes that have libmtrace.so mapped: their state, the signal that makes them write a
 report and whether it would work now, the number of the last report, and the directory for reports.
-Below a process are the path of its ledger file, if it has one, and the bytes that tracing takes for
-the tables in it; what went wrong last; and allocators that are linked into its program or libraries,
-whose memory is not counted. Without an argument, lists all processes that this user may inspect.
+Below a process are the path of its ledger file, if it has one; what tracing costs the process; since
+when it samples because of MTRACE_MAX_MEMORY; what went wrong last; and allocators that are linked
+into its program or libraries, whose memory is not counted. The cost is the memory of the tables (of a
+process without a ledger file as of its last report), the time for which its threads have written
+reports, and an estimate of the processor time: 30 ns for each call of malloc and free. Without an argument, lists all processes that this user may inspect.
 For a named process that is not traced, says why.
 
 States: active (counts), starting, dormant (excluded by MTRACE_FOLLOW), quiet (the library gave up
@@ -110,15 +116,68 @@ class LinkedAllocators {
   std::map<std::string, std::string> known_;  // by device and inode
 };
 
-// Returns what the process's tables take of memory, or of the disk that their file is on; 0: they
-// have no file, or it cannot be inspected.
-uint64_t tables_bytes(const target::TracedProcess& process) {
+// Returns the path of the process's ledger as this process opens it; empty: it has none.
+std::string ledger_path(const target::TracedProcess& process) {
   const std::string ledger = profile::array_text(process.block().ledger);
+  return ledger.empty() ? "" : fmt::format("/proc/{}/root{}", process.pid(), ledger);
+}
+
+// Returns what the process's tables take of memory, or of the disk that their file is on; 0: not
+// known.
+uint64_t tables_bytes(const target::TracedProcess& process) {
+  const std::string path = ledger_path(process);
   struct stat file = {};
-  const std::string path = fmt::format("/proc/{}/root{}", process.pid(), ledger);
   constexpr uint64_t kBlock = 512;  // of st_blocks, whatever the file system
-  if (ledger.empty() || ::stat(path.c_str(), &file) != 0) return 0;
+  if (path.empty() || ::stat(path.c_str(), &file) != 0) return process.block().cost.memory;
   return static_cast<uint64_t>(file.st_blocks) * kBlock;
+}
+
+constexpr uint64_t kMicrosecond = 1'000;  // nanoseconds
+constexpr uint64_t kMillisecond = 1'000'000;
+
+std::optional<live::TracingCost> cost_of(const target::TracedProcess& process) {
+  format::OwnCost cost = process.block().cost;
+  const auto calls = process.calls();
+  if (!calls) return std::nullopt;
+  // The file says it as of now, the process as of its last report.
+  if (const std::string path = ledger_path(process); !path.empty()) {
+    try {
+      cost = live::LedgerFile(path).header().cost;
+    } catch (const std::runtime_error&) {  // it has gone, or is not for this user
+    }
+  }
+  return live::tracing_cost(cost, *calls, cost.sampling_since != 0);
+}
+
+void put_cost(json::Value& out, const target::TracedProcess& process) {
+  if (const uint64_t bytes = tables_bytes(process)) out["tables_bytes"] = bytes;
+  const auto cost = cost_of(process);
+  if (!cost) return;
+  out["shadow_bytes"] = cost->shadow;
+  out["reports_us"] = cost->stopped / kMicrosecond;
+  if (cost->processor != 0) out["processor_ms"] = cost->processor / kMillisecond;
+  const uint64_t since = process.block().cost.sampling_since;
+  if (since != 0) out["sampling_since"] = profile::time_text(since);
+}
+
+void write_cost(std::string& out, const target::TracedProcess& process) {
+  auto append = std::back_inserter(out);
+  const auto cost = cost_of(process);
+  if (const uint64_t bytes = tables_bytes(process)) {
+    fmt::format_to(append, "        tracing takes {} bytes for its tables{}\n", bytes,
+                   !cost || cost->shadow == 0
+                       ? ""
+                       : fmt::format(", {} of them for the shadow of the heap", cost->shadow));
+  }
+  if (!cost) return;
+  fmt::format_to(append, "        wrote reports for {} us{}\n", cost->stopped / kMicrosecond,
+                 cost->processor == 0 ? ""
+                                      : fmt::format(", tracing took some {} ms of processor time",
+                                                    cost->processor / kMillisecond));
+  const uint64_t since = process.block().cost.sampling_since;
+  if (since == 0) return;
+  fmt::format_to(append, "        samples since {}: the tables had passed MTRACE_MAX_MEMORY\n",
+                 profile::time_text(since));
 }
 
 std::string signal_state(const target::TracedProcess& process) {
@@ -147,7 +206,7 @@ json::Value process_json(const target::TracedProcess& process,
     return out;
   }
   json::put_text(out, "ledger", json::plain(profile::array_text(block.ledger)));
-  if (const uint64_t bytes = tables_bytes(process)) out["tables_bytes"] = bytes;
+  put_cost(out, process);
   if (block.failures != 0) {
     out["reports_failed"] = block.failures;
     out["last_error"] = json::plain(profile::array_text(block.error));
@@ -210,9 +269,7 @@ void Listing::write_process(std::string& out, const target::TracedProcess& proce
   }
   const std::string ledger = profile::array_text(block.ledger);
   if (!ledger.empty()) fmt::format_to(append, "        ledger {}\n", safe(ledger));
-  if (const uint64_t bytes = tables_bytes(process)) {
-    fmt::format_to(append, "        tracing takes {} bytes for its tables\n", bytes);
-  }
+  write_cost(out, process);
   if (block.failures != 0) {
     fmt::format_to(append, "        {} reports failed, the last: {}{}{}\n", block.failures,
                    safe(profile::array_text(block.error)), block.error_number > 0 ? ": " : "",

@@ -17,6 +17,7 @@
 #include "live/ledger_notes.h"
 #include "live/ledger_python.h"
 #include "live/ledger_summary.h"
+#include "live/tracing_cost.h"
 #include "profile/memlog_text.h"
 #include "profile/text.h"
 #include "profile/time.h"
@@ -126,6 +127,12 @@ class Text : private profile::MemlogText {
   }
 
   void write_notes() {
+    if (header_.cost.sampling_since != 0) {
+      line(
+          "# {}: every block was counted until {}; from then on blocks are sampled, as the tables "
+          "had passed MTRACE_MAX_MEMORY",
+          format::kKeyNote, profile::time_text(header_.cost.sampling_since));
+    }
     for (const LedgerNoteText& note : read_notes(file_)) {
       line("# {}: {} {}", format::kKeyNote, profile::time_text(note.time),
            profile::escaped(note.text, ""));
@@ -267,11 +274,20 @@ class Text : private profile::MemlogText {
       line("# {}: {} bytes", format::kKeyRssMax, occasion_.rss_max);
       line("# {}: {} bytes", format::kKeyVirtual, occasion_.virtual_size);
     }
+    write_cost();
     line("# {}: no", format::kKeyResolved);
     const std::string library = profile::array_text(header_.library);
     line("# {}: mtrace {} {}", format::kKeyLibrary, MTRACE_VERSION, profile::escaped(library, ""));
     out_ += format::kEndLine;
     out_ += '\n';
+  }
+
+  void write_cost() {
+    const bool sampled = header_.sampled != 0;
+    const TracingCost cost = tracing_cost(header_.cost, counted_calls(state_), sampled);
+    line("# {}: memory={} shadow={} stopped-us={}{}", format::kKeyCost, cost.memory, cost.shadow,
+         cost.stopped / 1000,
+         sampled ? "" : fmt::format(" processor-ms={}", cost.processor / 1'000'000));
   }
 
   void write_modules() {

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <memory>
+#include <numeric>
 
 #include "format/memlog.h"
 #include "format/python.h"
@@ -258,6 +260,10 @@ void read_python(const LedgerFile& file, LedgerState& state) {
 }
 
 }  // namespace
+
+uint64_t counted_calls(const LedgerState& state) {
+  return std::accumulate(std::begin(state.calls), std::end(state.calls), uint64_t{0});
+}
 
 LedgerState read_ledger(const LedgerFile& file) {
   const format::LedgerRoots& roots = file.header().roots;

@@ -74,15 +74,18 @@ struct LedgerState {
   uint64_t unread = 0;  // stacks and modules that are damaged or not in the file
 };
 
+uint64_t counted_calls(const LedgerState& state);
+
 // Reads the ledger. Throws LedgerError when even the roots of the tables are missing.
 LedgerState read_ledger(const LedgerFile& file);
 
 struct LedgerBlock {
   uint64_t address;
-  uint64_t size;   // requested bytes
-  uint32_t stack;  // LedgerStackState::index
-  uint64_t birth;  // ticks
+  uint64_t size;              // requested bytes
+  uint32_t stack;             // LedgerStackState::index
+  uint64_t birth;             // ticks
   uint32_t packed_birth = 0;  // the same as the ledger has it: unpack_ticks()
+  bool is_sample = false;     // recorded as a sample by a process that counted every block before
 };
 
 // Calls `visit` for every block that is live during the whole call, and possibly for others.

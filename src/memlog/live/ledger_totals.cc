@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
+#include <numeric>
 #include <vector>
 
 namespace mtrace::live {
@@ -34,6 +36,7 @@ std::optional<LedgerTotals> read_totals(const LedgerFile& file) {
     for (unsigned call = 0; call < kAllocationCalls; ++call) {
       totals.allocations += thread.calls[call];
     }
+    totals.calls = std::accumulate(std::begin(thread.calls), std::end(thread.calls), totals.calls);
   }
   // Between the looks at two threads a block may have moved from one to the other.
   if (static_cast<int64_t>(totals.live_bytes) < 0) totals.live_bytes = 0;

@@ -12,6 +12,7 @@ struct LedgerTotals {
   uint64_t live_bytes = 0;  // of the heap; so are the blocks
   uint64_t live_blocks = 0;
   uint64_t allocations = 0;  // calls since the start that return memory
+  uint64_t calls = 0;        // those and frees, as far as they are counted: none while sampling
   format::LedgerState state = format::LedgerState::kRunning;
 };
 

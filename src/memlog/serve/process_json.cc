@@ -16,7 +16,13 @@ json::Value process_json(const ProcessTotals& process) {
   out["resident_bytes"] = process.resident_bytes;
   out["allocations"] = process.allocations;
   out["ledger_bytes"] = process.ledger_bytes;
-  if (process.sampled) out["sampled"] = true;
+  out["shadow_bytes"] = process.cost.shadow;
+  out["reports_us"] = process.cost.stopped / 1'000;
+  if (process.sampled) {
+    out["sampled"] = true;
+  } else {
+    out["processor_ms"] = process.cost.processor / 1'000'000;
+  }
   return out;
 }
 

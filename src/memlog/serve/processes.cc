@@ -28,7 +28,6 @@ ServedProcess::ServedProcess(pid_t pid, uint64_t number, std::unique_ptr<live::L
   totals_.name = profile::escaped(target::process_name(pid), "");
   totals_.program = profile::escaped(profile::array_text(ledger_->header().program), "");
   totals_.root = target::foreign_root(pid);
-  totals_.sampled = ledger_->header().sampled != 0;
 }
 
 bool ServedProcess::look() {
@@ -41,6 +40,8 @@ bool ServedProcess::look() {
   totals_.allocations = found->allocations;
   uint64_t peak = 0;
   ledger_->read(ledger_->header().roots.peak, peak);
+  totals_.sampled = ledger_->header().sampled != 0;
+  totals_.cost = live::tracing_cost(ledger_->header().cost, found->calls, totals_.sampled);
   totals_.peak_bytes = std::max(peak, totals_.live_bytes);
   totals_.resident_bytes = target::resident_bytes(totals_.pid);
   struct stat file = {};

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "live/ledger_file.h"
+#include "live/tracing_cost.h"
 #include "target/process.h"
 
 namespace mtrace::serve {
@@ -32,6 +33,7 @@ struct ProcessTotals {
   double growth = 0;  // bytes per second over the last ten seconds, or since the first look if that
                       // is less
   bool sampled = false;
+  live::TracingCost cost = {};
 };
 
 // Its totals are those that the library keeps for each thread: reading them costs the same however

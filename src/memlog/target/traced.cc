@@ -7,6 +7,8 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
+#include <iterator>
+#include <numeric>
 #include <vector>
 
 #include "format/ledger.h"
@@ -158,24 +160,43 @@ std::string TracedProcess::obstacle() const {
   return {};
 }
 
-std::optional<uint64_t> TracedProcess::live_bytes() const {
+// Returns the library's counters by thread, at least those of one; nothing when they cannot be
+// read.
+std::vector<format::LedgerThread> TracedProcess::threads() const {
   uint32_t used = 0;
   if (block_->threads == 0 || !counts() ||
       !read_memory(pid_, block_->threads_used, &used, sizeof used)) {
-    return std::nullopt;
+    return {};
   }
   std::vector<format::LedgerThread> threads(std::min(used, format::kLedgerThreads - 1) + size_t{1});
   if (!read_memory(pid_, block_->threads, threads.data(), threads.size() * sizeof threads[0])) {
-    return std::nullopt;
+    return {};
   }
+  return threads;
+}
+
+std::optional<uint64_t> TracedProcess::calls() const {
+  const std::vector<format::LedgerThread> all = threads();
+  if (all.empty()) return std::nullopt;
+  uint64_t calls = 0;
+  for (const format::LedgerThread& thread : all) {
+    calls = std::accumulate(std::begin(thread.calls), std::end(thread.calls), calls);
+  }
+  return calls;
+}
+
+std::optional<uint64_t> TracedProcess::live_bytes() const {
+  const std::vector<format::LedgerThread> all = threads();
+  if (all.empty()) return std::nullopt;
   uint64_t live = 0;
-  for (const format::LedgerThread& thread : threads) live += thread.live_bytes;
+  for (const format::LedgerThread& thread : all) live += thread.live_bytes;
   // Below zero while a block goes from one thread to another.
   return static_cast<int64_t>(live) > 0 ? live : 0;
 }
 
 bool TracedProcess::is_detached() const {
-  return block_->mode == Mode::kQuiet && profile::array_text(block_->reason) == format::kDetachedReason;
+  return block_->mode == Mode::kQuiet &&
+         profile::array_text(block_->reason) == format::kDetachedReason;
 }
 
 bool TracedProcess::has_unknown_filter() const {

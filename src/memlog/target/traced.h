@@ -7,7 +7,9 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "format/ledger.h"
 #include "format/status.h"
 #include "target/process.h"
 
@@ -39,6 +41,8 @@ class TracedProcess {
   // Returns the bytes that malloc holds now, of samples an estimate; nothing when they cannot be
   // read.
   std::optional<uint64_t> live_bytes() const;
+  // Returns how many calls of malloc, free and the like the library has counted; nothing as above.
+  std::optional<uint64_t> calls() const;
 
   // Returns why a signal would not get a report now, as a sentence without subject; empty: it
   // would.
@@ -58,6 +62,8 @@ class TracedProcess {
 
  private:
   TracedProcess() = default;
+  std::vector<format::LedgerThread> threads() const;
+
   pid_t pid_ = 0;
   uint32_t own_pid_ = 0;  // the process's pid in its own namespace
   std::string name_;

@@ -1,0 +1,126 @@
+// MTRACE_MAX_MEMORY: a process whose tables pass the limit samples from then on and says so. And
+// what tracing costs, in reports and to other processes.
+#include <cmath>
+
+#include "host_test.h"
+
+namespace mtrace::test {
+namespace {
+
+class MemoryLimitTest : public HostTest {
+ protected:
+  Command limited(std::vector<std::string> argv, const std::string& most) const {
+    Command command = traced(std::move(argv));
+    command.env["MTRACE_MAX_MEMORY"] = most;
+    command.env["MTRACE_ENTRIES"] = "all";
+    return command;
+  }
+  std::vector<Memlog> reports(const Command& command, size_t count) {
+    const Result result = run(command);
+    EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+    EXPECT_EQ(result.err, "");
+    std::vector<Memlog> logs = logs_of(result.pid);
+    EXPECT_EQ(logs.size(), count);
+    logs.resize(count);
+    return logs;
+  }
+  static bool says_so(const Memlog& log) {
+    for (const auto& [key, value] : log.meta) {
+      if (key == "note" && value.find("the tables had passed MTRACE_MAX_MEMORY") != value.npos) {
+        return true;
+      }
+    }
+    return false;
+  }
+  // NAME of the line `cost`; -1: it is not there.
+  static int64_t cost(const Memlog& log, const std::string& name) {
+    const std::string line = ' ' + log.get("cost");
+    const size_t at = line.find(' ' + name + '=');
+    return at == line.npos ? -1 : std::stoll(line.substr(at + name.size() + 2));
+  }
+};
+
+constexpr int64_t kMiB = 1 << 20;
+
+// 2,000 stacks of 240 blocks each take some 20 MiB of tables.
+TEST_F(MemoryLimitTest, BeyondItTheProcessSamples) {
+  const std::vector<Memlog> logs = reports(limited({program("sampling"), "2000", "60"}, "8M"), 3);
+  const double truth = 2000.0 * 60 * (0 + 40 + 700 + 3000);
+  for (const Memlog& log : logs) {
+    EXPECT_TRUE(says_so(log));
+    EXPECT_EQ(log.get("sampled"), "524288 bytes");
+    EXPECT_FALSE(log.has("calls"));
+    EXPECT_EQ(cost(log, "processor-ms"), -1);
+    EXPECT_LT(cost(log, "memory"), 12 * kMiB);
+    EXPECT_LT(cost(log, "shadow"), cost(log, "memory"));
+  }
+  const double error = logs[0].number("live-error");
+  // What was counted before has no error.
+  EXPECT_GT(error, 0);
+  EXPECT_LT(error, std::sqrt(truth * 524288));
+  EXPECT_LT(std::abs(logs[0].amount("live").bytes - truth), 5 * error);
+  // What was counted as itself goes as itself, and a sample with the weight with which it came.
+  EXPECT_EQ(logs[2].amount("live"), Amount{});
+  EXPECT_EQ(logs[2].get("live-error"), "0 bytes");
+}
+
+TEST_F(MemoryLimitTest, BelowItEveryBlockCounts) {
+  const std::vector<Memlog> logs = reports(limited({program("sampling"), "2000", "60"}, "1G"), 3);
+  for (const Memlog& log : logs) {
+    EXPECT_FALSE(says_so(log));
+    EXPECT_FALSE(log.has("sampled"));
+    EXPECT_GT(cost(log, "memory"), 8 * kMiB);
+    EXPECT_GE(cost(log, "processor-ms"), 0);
+  }
+  EXPECT_EQ(logs[0].amount("live").bytes, 2000l * 60 * 3740);
+  EXPECT_EQ(logs[2].amount("live"), Amount{});
+}
+
+// Stacks alone pass it, too.
+TEST_F(MemoryLimitTest, OfManyStacks) {
+  const std::vector<Memlog> logs = reports(limited({program("many_stacks"), "200000"}, "16M"), 1);
+  EXPECT_TRUE(says_so(logs[0]));
+  EXPECT_LT(cost(logs[0], "memory"), 26 * kMiB);
+}
+
+// Threads that are inside a hook when sampling begins: nothing is counted with one weight and taken
+// out with another.
+TEST_F(MemoryLimitTest, ThreadsThatAreInAHook) {
+  for (const char* most : {"3M", "5M", "9M"}) {
+    for (const char* threads : {"1", "4"}) {
+      SCOPED_TRACE(std::string(most) + ' ' + threads);
+      const auto logs = reports(limited({program("outgrows"), threads, "60000"}, most), 3);
+      EXPECT_TRUE(says_so(logs[0]));
+      EXPECT_EQ(series_complaints(logs), std::vector<std::string>{});
+      for (const Entry& entry : logs[1].entries) {
+        if (entry.frames.empty() || entry.frames[0].module != program("outgrows")) continue;
+        EXPECT_EQ(entry.live, 0) << entry.stack;
+      }
+    }
+  }
+}
+
+TEST_F(MemoryLimitTest, InALedgerAndItsChildren) {
+  Command command = limited({program("outgrows"), "2", "60000"}, "6M");
+  command.env["MTRACE_LEDGER"] = temp() + "/";
+  const auto logs = reports(command, 3);
+  EXPECT_TRUE(says_so(logs[0]));
+  EXPECT_EQ(logs[0].get("sampled"), "524288 bytes");
+  for (const Entry& entry : logs[1].entries) {
+    if (entry.frames.empty() || entry.frames[0].module != program("outgrows")) continue;
+    EXPECT_EQ(entry.live, 0) << entry.stack;
+  }
+}
+
+TEST_F(MemoryLimitTest, AnEventLogHasEveryBlock) {
+  Command command = limited({program("sampling"), "10", "10"}, "8M");
+  command.env["MTRACE_EVENTS"] = "1";
+  const Result result = run(command);
+  EXPECT_TRUE(result.exited(0)) << result.how();
+  EXPECT_NE(result.err.find("MTRACE_MAX_MEMORY=8M is not for a process with an event log"),
+            std::string::npos)
+      << result.err;
+}
+
+}  // namespace
+}  // namespace mtrace::test
