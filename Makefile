@@ -88,7 +88,7 @@ LIB_OBJ  := $(LIB_SRC:src/%.cc=$(BUILD)/obj/%.o)
 TOOL_OBJ := $(TOOL_SRC:src/%.cc=$(BUILD)/obj/%.o)
 HTTP_OBJ := $(HTTP_SRC:src/%.cc=$(BUILD)/obj/%.o)
 
-.PHONY: all demo pictures check soak attach-soak faults suites install lint format clean tests \
+.PHONY: all demo pictures check soak attach-soak hostile faults suites install lint format clean tests \
         programs
 all: $(BUILD)/libmtrace.so $(BUILD)/memlog $(HTTP)
 
@@ -113,7 +113,7 @@ $(BUILD)/obj/memlog/headers.h.gch: src/memlog/headers.h Makefile | $(BUILD)/.bui
 
 # They hold the styles and scripts of what memlog export draws and memlog serve shows.
 $(BUILD)/obj/memlog/export/page_files.o: $(wildcard src/memlog/export/page/*)
-$(BUILD)/obj/memlog/serve/page_files.o: $(wildcard src/memlog/serve/page/*)
+$(BUILD)/obj/memlog/serve/page_files.o: $(wildcard src/memlog/serve/page/*) src/memlog/export/page/text.js
 
 $(BUILD)/libmtrace.so: $(LIB_OBJ) src/libmtrace/hook/exports.map
 	$(call say,LINK,$@)
@@ -125,7 +125,7 @@ $(HTTP_OBJ): TOOL_FLAGS += -fPIC -fvisibility=hidden
 $(HTTP): $(HTTP_OBJ)
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
-	$(Q)$(CXX) -shared -Wl,-z,defs,-z,relro $(LDFLAGS) $(TOOL_SANITIZE) -o $@ $(HTTP_OBJ) -lcpp-httplib
+	$(Q)$(CXX) -shared -Wl,-z,defs,-z,relro $(LDFLAGS) $(TOOL_SANITIZE) -o $@ $(HTTP_OBJ) -lcpp-httplib -lssl -lcrypto
 
 include deps.mk
 include install.mk

@@ -206,6 +206,10 @@ soak: all tests
 ATTACH_ROUNDS ?= 1000
 attach-soak: all tests
 	MTRACE_ATTACH_ROUNDS=$(ATTACH_ROUNDS) $(long_tests)'AttachProgramsTest.*'
+# memlog serve under hostile load for so long.
+HOSTILE_SECONDS ?= 300
+hostile: all tests
+	MTRACE_HOSTILE_SECONDS=$(HOSTILE_SECONDS) $(long_tests)'HostileLoadTest.*'
 faults: all tests
 	MTRACE_THOROUGH=1 $(long_tests)'FaultTest.*'
 suites: all tests

@@ -14,7 +14,14 @@
 
 namespace mtrace::test {
 
-HttpConnection::HttpConnection(int port) : socket_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+HttpConnection::HttpConnection(int port, const char* from)
+    : socket_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+  sockaddr_in own = {};
+  own.sin_family = AF_INET;
+  if (from != nullptr && (inet_pton(AF_INET, from, &own.sin_addr) != 1 ||
+                          bind(socket_, reinterpret_cast<sockaddr*>(&own), sizeof own) != 0)) {
+    throw std::runtime_error(std::string("bind: ") + std::strerror(errno));
+  }
   sockaddr_in to = {};
   to.sin_family = AF_INET;
   to.sin_port = htons(static_cast<uint16_t>(port));

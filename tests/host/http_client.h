@@ -12,10 +12,10 @@ struct HttpAnswer {
   std::string body;
 };
 
-// A connection to 127.0.0.1. Closed by the destructor.
+// A connection to 127.0.0.1, from this address if one is given. Closed by the destructor.
 class HttpConnection {
  public:
-  explicit HttpConnection(int port);
+  explicit HttpConnection(int port, const char* from = nullptr);
   ~HttpConnection();
   HttpConnection(const HttpConnection&) = delete;
   HttpConnection& operator=(const HttpConnection&) = delete;

@@ -397,8 +397,96 @@ TEST_F(ServeTest, OtherAddressesNeedAToken) {
   for (const char* address : {"0.0.0.0:0", "[::]:0", "10.1.2.3:0"}) {
     const Result result = run(plain({memlog_tool(), "serve", "--listen", address}));
     EXPECT_TRUE(result.exited(2)) << result.how();
-    EXPECT_NE(result.err.find("--token-file is required"), std::string::npos) << result.err;
+    EXPECT_NE(result.err.find("--token-file or --client-ca is required"), std::string::npos)
+        << result.err;
   }
+}
+
+// With Debian's openssl and Python's client.
+class TlsTest : public ServeTest {
+ protected:
+  std::string file(const std::string& name) const { return temp() + "/" + name; }
+  // NAME.pem and NAME.key, signed by itself.
+  void make_certificate(const std::string& name) const {
+    const Result result = run(plain(
+        {"/usr/bin/openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
+         "-nodes", "-days", "2", "-subj", "/CN=" + name, "-addext", "subjectAltName=IP:127.0.0.1",
+         "-keyout", file(name + ".key"), "-out", file(name + ".pem")}));
+    ASSERT_TRUE(result.exited(0)) << result.err;
+    chmod(file(name + ".key").c_str(), 0600);
+  }
+  // What a client says of /metrics: its status, or why there was none.
+  std::string fetch(const std::string& certificate, const std::string& setting = "") const {
+    const Result result = run(plain({"/usr/bin/python3", "-c", R"(
+import http.client, ssl, sys
+context = ssl.create_default_context(cafile=sys.argv[2])
+if sys.argv[3]: context.load_cert_chain(sys.argv[3] + '.pem', sys.argv[3] + '.key')
+exec(sys.argv[4])
+try:
+    connection = http.client.HTTPSConnection('127.0.0.1', int(sys.argv[1]), context=context)
+    connection.request('GET', '/metrics')
+    answer = connection.getresponse()
+    text = answer.read()
+    print(answer.status, 'mtrace_live_bytes' in text.decode())
+except (OSError, http.client.HTTPException) as error:
+    print('none:', type(error).__name__)
+)",
+                                     std::to_string(port()), file("server.pem"),
+                                     certificate.empty() ? "" : file(certificate), setting}));
+    EXPECT_TRUE(result.exited(0)) << result.err;
+    return lines_of(result.out).at(0);
+  }
+};
+
+TEST_F(TlsTest, EncryptsAndAsksForCertificates) {
+  for (const char* name : {"server", "scraper", "stranger"}) make_certificate(name);
+  const auto process = target();
+  const std::string pid = std::to_string(process->pid());
+  const std::vector<std::string> tls = {"--tls-cert", file("server.pem"), "--tls-key",
+                                        file("server.key"), pid};
+  serve(tls);
+  EXPECT_TRUE(told().starts_with("listening at https://127.0.0.1:")) << told();
+  EXPECT_EQ(fetch(""), "200 True");
+  EXPECT_EQ(fetch("", "context.maximum_version = ssl.TLSVersion.TLSv1_2"), "200 True");
+  EXPECT_EQ(fetch("",
+                  "import warnings; warnings.simplefilter('ignore'); "
+                  "context.minimum_version = ssl.TLSVersion.TLSv1; "
+                  "context.maximum_version = ssl.TLSVersion.TLSv1_1")
+                .find("none: "),
+            0u);
+  EXPECT_EQ(get("/metrics").status, 0) << "not encrypted";
+  EXPECT_TRUE(end().exited(0));
+  std::vector<std::string> asking = tls;
+  asking.insert(asking.begin(), {"--client-ca", file("scraper.pem")});
+  serve(asking);
+  EXPECT_EQ(fetch("scraper"), "200 True");
+  EXPECT_EQ(fetch("").find("none: "), 0u);
+  EXPECT_EQ(fetch("stranger").find("none: "), 0u);
+  EXPECT_TRUE(end().exited(0));
+}
+
+TEST_F(TlsTest, FilesThatAreNoGoodAreNamed) {
+  for (const char* name : {"server", "other"}) make_certificate(name);
+  const auto error = [&](std::vector<std::string> words, int status) {
+    words.insert(words.begin(), {memlog_tool(), "serve", "--listen", "127.0.0.1:0"});
+    const Result result = run(plain(words));
+    EXPECT_TRUE(result.exited(status)) << result.how() << result.err;
+    return result.err;
+  };
+  const auto expect = [&](const std::vector<std::string>& words, int status,
+                          const std::string& text) {
+    EXPECT_NE(error(words, status).find(text), std::string::npos) << text << error(words, status);
+  };
+  const std::string certificate = file("server.pem");
+  expect({"--tls-cert", certificate}, 2, "--tls-cert and --tls-key need each other");
+  expect({"--client-ca", certificate}, 2, "--client-ca needs --tls-cert");
+  expect({"--tls-cert", file("none"), "--tls-key", file("server.key")}, 1, file("none") + ": ");
+  expect({"--tls-cert", certificate, "--tls-key", file("other.key")}, 1, file("other.key") + ": ");
+  expect({"--tls-cert", certificate, "--tls-key", file("server.key"), "--client-ca",
+          file("server.key")},
+         1, file("server.key") + ": no certificates");
+  chmod(file("server.key").c_str(), 0644);
+  expect({"--tls-cert", certificate, "--tls-key", file("server.key")}, 1, "chmod o-rwx");
 }
 
 TEST_F(ServeTest, UnixSocket) {
@@ -422,7 +510,7 @@ TEST_F(ServeTest, SlowAndLargeRequests) {
   const auto process = target();
   serve(*process);
   std::vector<std::unique_ptr<HttpConnection>> slow;
-  for (int i = 0; i < 40; ++i) {
+  for (int i = 0; i < 25; ++i) {
     slow.push_back(std::make_unique<HttpConnection>(port()));
     slow.back()->send("GET /metrics HTTP/1.1\r\nHost: local");
   }
@@ -445,14 +533,48 @@ TEST_F(ServeTest, TooManyConnections) {
   const auto process = target();
   serve(*process);
   std::vector<std::unique_ptr<HttpConnection>> held;
-  for (int i = 0; i < 64; ++i) {
-    held.push_back(std::make_unique<HttpConnection>(port()));
-    held.back()->send("GET /api/events HTTP/1.1\r\nHost: localhost\r\n\r\n");
-    held.back()->read_until("data: ");
-  }
-  EXPECT_EQ(get("/metrics").status, 503);
+  const auto hold = [&](int count, const char* from) {
+    for (int i = 0; i < count; ++i) {
+      held.push_back(std::make_unique<HttpConnection>(port(), from));
+      held.back()->send("GET /api/events HTTP/1.1\r\nHost: localhost\r\n\r\n");
+      held.back()->read_until("data: ");
+    }
+  };
+  const auto status_for = [&](const char* from) {
+    HttpConnection one(port(), from);
+    one.send("GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    return parse_answer(one.read_all()).status;
+  };
+  hold(32, "127.0.0.1");
+  EXPECT_EQ(status_for("127.0.0.1"), 503) << "the others are for other addresses";
+  EXPECT_EQ(status_for("127.0.0.2"), 200);
+  hold(32, "127.0.0.2");
+  EXPECT_EQ(status_for("127.0.0.3"), 503);
   held.clear();
   wait_until("the connections are free again", [&] { return get("/metrics").status == 200; });
+}
+
+TEST_F(ServeTest, TooManyRequests) {
+  const auto process = target();
+  serve({"--max-rate", "2", std::to_string(process->pid())});
+  std::vector<int> statuses;
+  for (int i = 0; i < 4; ++i) statuses.push_back(get("/serve.css").status);
+  EXPECT_EQ(statuses, std::vector<int>(4, 200)) << "two seconds' worth at once";
+  // However slow this machine is, a hundred requests do not take fifty seconds.
+  int refused = 0;
+  HttpAnswer last;
+  for (int i = 0; i < 100; ++i) {
+    last = get("/serve.css");
+    refused += last.status == 429;
+    if (last.status == 429) {
+      EXPECT_EQ(last.headers.at("retry-after"), "1");
+      EXPECT_EQ(json::parse(last.body)["error"], "too many requests a second");
+    }
+  }
+  EXPECT_GT(refused, 0);
+  HttpConnection other(port(), "127.0.0.2");
+  other.send("GET /serve.css HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  EXPECT_EQ(parse_answer(other.read_all()).status, 200) << "each address has its own";
 }
 
 // A range is a copy of the answer; thousands of them would fill the memory.
@@ -540,7 +662,7 @@ TEST_F(ServeTest, PageInABrowser) {
   EXPECT_EQ(watch["kept"][1], 2);
   EXPECT_EQ(watch["title"], "live_target[" + pid + "]");
   EXPECT_EQ(watch["links"],
-            json({"#", api(*process, "/export/html").substr(1),
+            json({"#", "#reports", "#" + pid + "/stacks", api(*process, "/export/html").substr(1),
                   api(*process, "/export/flamegraph").substr(1), "debug/pprof/heap?pid=" + pid}));
   EXPECT_EQ(watch["since"], 1) << "only what changed";
   EXPECT_EQ(watch["changed"][0], 700);
@@ -555,6 +677,51 @@ TEST_F(ServeTest, PageInABrowser) {
     EXPECT_EQ(facts[part]["problems"], json::array()) << part;
   }
   for (const auto& [part, seen] : facts.items()) EXPECT_EQ(seen["foreign"], json::array()) << part;
+}
+
+// Chromium shows served reports, and writes one more; see serve_reports.cjs.
+TEST_F(ServeTest, ReportsInABrowser) {
+  const std::string modules = build_dir() + "/npm/node_modules";
+  ASSERT_TRUE(std::filesystem::exists(modules + "/playwright-core")) << "make deps-test gets it";
+  const auto process = target();
+  const std::string pid = std::to_string(process->pid());
+  for (int bytes = 1000; bytes < 9000; bytes += 1000) {
+    keep(*process, bytes);
+    ASSERT_TRUE(memlog({"report", pid}).exited(0));
+  }
+  std::filesystem::create_directory(temp() + "/first");
+  std::filesystem::copy_file(report_path("live_target", process->pid(), 1),
+                             temp() + "/first/live_target-" + pid + "-1.memlog");
+  serve({"--allow-actions", pid, out(), temp() + "/first"});
+  Command command = plain({"/bin/sh", "-c", "exec node \"$@\"", "node",
+                           source_dir() + "/tests/host/serve_reports.cjs",
+                           "http://127.0.0.1:" + std::to_string(port()), pid});
+  command.env["NODE_PATH"] = modules;
+  const Result result = run(command);
+  ASSERT_TRUE(result.exited(0)) << result.err;
+  const json facts = json::parse(lines_of(result.out).back());
+  EXPECT_EQ(facts["paths"], json({"1: " + out(), "2: " + temp() + "/first"}));
+  // Not the first report, which has all of the start.
+  EXPECT_EQ(facts["grows"][0], "site_kept < main < __libc_start_call_main");
+  EXPECT_EQ(facts["course"], "grows");
+  EXPECT_EQ(facts["points"], 7) << "states, as a line";
+  EXPECT_EQ(facts["frames"], "main");
+  EXPECT_EQ(facts["none"], "No stack grows.");
+  EXPECT_NE(facts["link"].get<std::string>().find("#reports/1/leaks?include=nothing"),
+            std::string::npos);
+  // A, B, the change and blocks of site_kept: 1500 and 1000 bytes in the first report.
+  EXPECT_EQ(facts["compared"], json({"2500", "37500", "35000", "7"}));
+  EXPECT_EQ(facts["stacks"], json({"37500", "10"}));
+  EXPECT_EQ(facts["sum"], json({"37500", "10", "10"}));
+  EXPECT_NE(facts["done"].get<std::string>().find("live_target-" + pid + "-9.memlog"),
+            std::string::npos)
+      << facts["done"];
+  EXPECT_EQ(facts["bad"], "give the pid of a process");
+  EXPECT_EQ(facts["problems"], json::array());
+  EXPECT_EQ(facts["wider"], false);
+  const std::vector<Memlog> logs = logs_of(process->pid());
+  ASSERT_EQ(logs.size(), 9u);
+  EXPECT_EQ(logs[8].get("label"), "by hand & more");
 }
 
 // Debian's Prometheus scrapes, answers a query, and an alert fires on memory that grew.

@@ -1,6 +1,7 @@
 // memlog serve: the heaps of running processes over HTTP.
 #include <fmt/format.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -36,10 +37,10 @@ FILE is served as reports. The processes are only read: not stopped, not signall
                                  what changed in N seconds from now
   /api/openapi.json              describes the REST interface
 
-Listens on the loopback interface unless told otherwise. For any other address, --token-file is
-required; requests then need the header "Authorization: Bearer TOKEN". The connection is not
-encrypted: put a proxy with TLS in front of it. doc/serve.md has a configuration for Prometheus and
-a systemd unit.
+Listens on the loopback interface unless told otherwise. Any other address needs --token-file, and
+then requests the header "Authorization: Bearer TOKEN"; or --client-ca, and then clients a
+certificate. The connection is encrypted with --tls-cert and --tls-key. doc/serve.md has a
+configuration for Prometheus, certificates and a systemd unit.
 )";
 
 constexpr Option kOptions[] = {
@@ -51,6 +52,18 @@ constexpr Option kOptions[] = {
      rest. Default 20.)"},
     {"--token-file", "", "FILE",
      R"(Ask for the token in the first line of FILE, which only its owner may read.)"},
+    {"--tls-cert", "", "FILE",
+     R"(Encrypt with the certificate in FILE (PEM), those that signed it behind it. Needs --tls-key.)"},
+    {"--tls-key", "", "FILE",
+     R"(The private key of the certificate (PEM), which not everybody may read.)"},
+    {"--client-ca", "", "FILE",
+     R"(Answer only clients whose certificate one of the authorities in FILE (PEM) has signed. Needs
+     --tls-cert.)"},
+    {"--max-connections", "", "N",
+     R"(Connections at a time, each with a thread; a further one gets status 503. Default 64.)"},
+    {"--max-rate", "", "N",
+     R"(Requests a second of one IP address, and twice as many at once; a further one gets status 429.
+     0: no limit. Default 100.)"},
     {"--allow-host", "", "NAME",
      R"(Also answer requests that call this server NAME. Others are refused, so that no web page
      reaches it by a name of its own. May be repeated.)"},
@@ -69,20 +82,52 @@ serve::ListenAddress read_listen(const Arguments& arguments) {
   }
 }
 
-serve::AccessRules read_rules(const Arguments& arguments) {
+serve::TlsFiles read_tls(const Arguments& arguments) {
+  const serve::TlsFiles tls = {arguments.value("--tls-cert"), arguments.value("--tls-key"),
+                               arguments.value("--client-ca")};
+  if (tls.certificate.empty() != tls.key.empty()) {
+    throw UsageError("serve: --tls-cert and --tls-key need each other");
+  }
+  if (tls.certificate.empty() && !tls.client_ca.empty()) {
+    throw UsageError("serve: --client-ca needs --tls-cert and --tls-key");
+  }
+  struct stat info = {};
+  if (!tls.key.empty() && ::stat(tls.key.c_str(), &info) == 0 && (info.st_mode & 07) != 0) {
+    throw std::runtime_error(
+        fmt::format("{}: every user may read the private key: chmod o-rwx it", tls.key));
+  }
+  return tls;
+}
+
+serve::AccessRules read_rules(const Arguments& arguments, const serve::TlsFiles& tls) {
   serve::AccessRules rules;
   rules.address = read_listen(arguments);
+  rules.address.tls = !tls.certificate.empty();
+  rules.certificates = !tls.client_ca.empty();
+  if (rules.address.tls && rules.address.is_unix()) {
+    throw UsageError("serve: --tls-cert is not for a Unix socket, which only this user may open");
+  }
   rules.hosts = arguments.values("--allow-host");
   rules.actions = arguments.has("--allow-actions");
   rules.receives = arguments.has("--receive");
   if (arguments.has("--token-file")) {
     rules.token = serve::read_token(arguments.value("--token-file"));
-  } else if (!rules.address.is_local()) {
-    throw UsageError(
-        fmt::format("serve: {} can be reached from other machines: --token-file is required",
-                    rules.address.text()));
+  } else if (!rules.address.is_local() && !rules.certificates) {
+    throw UsageError(fmt::format(
+        "serve: {} can be reached from other machines: --token-file or --client-ca is required",
+        rules.address.text()));
   }
   return rules;
+}
+
+serve::Limits read_limits(const Arguments& arguments) {
+  constexpr long kMostConnections = 4096;  // threads
+  serve::Limits limits;
+  limits.connections = static_cast<size_t>(arguments.number(
+      "--max-connections", static_cast<long>(limits.connections), 1, kMostConnections));
+  limits.rate = static_cast<double>(
+      arguments.number("--max-rate", static_cast<long>(limits.rate), 0, 1'000'000));
+  return limits;
 }
 
 // Sorts the operands into processes and reports.
@@ -161,15 +206,17 @@ void raise_file_limit() {
 }
 
 int run_serve(const Arguments& arguments, const Streams& streams) {
-  serve::AccessRules rules = read_rules(arguments);
+  const serve::TlsFiles tls = read_tls(arguments);
+  serve::AccessRules rules = read_rules(arguments, tls);
   serve::SiteOptions options = read_site(arguments);
   raise_file_limit();
   const sigset_t signals = block_signals();
   const serve::Listener listener(rules.address);
   rules.address = listener.address();
   serve::Site site(std::move(options), serve::Access(std::move(rules)), run_command_here);
-  const auto server = serve::load_http_server(
-      [&](const serve::Request& request) { return site.answer(request); }, serve::Limits());
+  const auto server =
+      serve::load_http_server([&](const serve::Request& request) { return site.answer(request); },
+                              read_limits(arguments), tls);
   print(streams, fmt::format("listening at {}\n", listener.address().text()));
   std::fflush(streams.out);
   std::thread end([&] {
@@ -191,13 +238,15 @@ const Command& serve_command() {
        "serve a page, metrics and profiles of running processes over HTTP",
        "[OPTION]... [PID|NAME|DIR|FILE]...",
        kText,
-       {kOptions[0], kOptions[1], kOptions[2], kOptions[3], kOptions[4], kOptions[5],
-        kMaxDiskOption, kMaxAgeOption, kLibraryOption, kOwnOption, kSysrootOption, kSymbolsOption},
+       {kOptions[0], kOptions[1], kOptions[2], kOptions[3], kOptions[4], kOptions[5], kOptions[6],
+        kOptions[7], kOptions[8], kOptions[9], kOptions[10], kMaxDiskOption, kMaxAgeOption,
+        kLibraryOption, kOwnOption, kSysrootOption, kSymbolsOption},
        R"(0: ended by SIGINT, SIGTERM or SIGHUP; 1: cannot listen there, the token cannot be read,
        or an operand does not exist; 2: wrong command line.)",
        R"(  memlog serve
   memlog serve --listen unix:/run/mtrace/serve.sock nginx
-  memlog serve --listen 0.0.0.0:7040 --token-file token --allow-host web3
+  memlog serve --listen 0.0.0.0:7040 --token-file token --allow-host web3 \
+    --tls-cert web3.pem --tls-key web3.key
   memlog serve --receive /srv/memlogs --max-disk 50G --max-age 30d
   curl -s http://127.0.0.1:7040/metrics
   go tool pprof 'http://127.0.0.1:7040/debug/pprof/heap?pid=4711'

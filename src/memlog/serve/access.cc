@@ -82,9 +82,10 @@ std::optional<Response> Access::refusal(const Request& request, bool open) const
   }
   // A program of another user of this machine gets this far, too. A page of this server sends one
   // of the headers, and who has the token may leave them out.
-  const bool known = !rules_.token.empty() || rules_.address.is_unix();
+  const bool known = !rules_.token.empty() || rules_.certificates || rules_.address.is_unix();
   if (!reads && !sends && !known && origin.empty() && site != "same-origin") {
-    return failure(403, "a POST request needs --token-file, or the header Origin: http://" + host);
+    return failure(403, "a POST request needs --token-file, or the header Origin: " +
+                            std::string(rules_.address.tls ? "https://" : "http://") + host);
   }
   if (!open && !knows_caller(request)) {
     Response response = failure(401, "needs the token: Authorization: Bearer TOKEN");
@@ -114,7 +115,8 @@ bool Access::knows_caller(const Request& request) const {
 }
 
 std::string Access::cookie() const {
-  return fmt::format("{}{}; HttpOnly; SameSite=Strict; Path=/", kCookie, session_);
+  return fmt::format("{}{}; HttpOnly; SameSite=Strict; Path=/{}", kCookie, session_,
+                     rules_.address.tls ? "; Secure" : "");
 }
 
 std::string read_token(const std::string& path) {

@@ -14,6 +14,7 @@ struct AccessRules {
   ListenAddress address;
   std::vector<std::string> hosts;  // further names that a Host header may have
   std::string token;               // empty: none is asked for
+  bool certificates = false;       // every client has shown a certificate that this server trusts
   bool actions = false;            // POST is allowed
   bool receives = false;           // PUT is allowed
 };
@@ -25,6 +26,8 @@ class Access {
   // Returns the refusal; nothing: the request is allowed. `open`: what is asked for holds no data
   // of a process, so it needs no token.
   std::optional<Response> refusal(const Request& request, bool open) const;
+
+  bool allows_actions() const { return rules_.actions; }
 
   // Returns the header "Set-Cookie" by which a browser that has sent the token once need not send
   // it again.

@@ -5,7 +5,10 @@
 #define CPPHTTPLIB_OPENSSL_SUPPORT
 #define CPPHTTPLIB_ZLIB_SUPPORT
 #define CPPHTTPLIB_BROTLI_SUPPORT
+#include <arpa/inet.h>
+#include <fcntl.h>
 #include <httplib.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -16,6 +19,10 @@
 #include <cctype>
 #include <cerrno>
 #include <exception>
+#include <optional>
+
+#include "serve/peer_limits.h"
+#include "serve/tls.h"
 
 namespace mtrace::serve {
 namespace {
@@ -27,10 +34,15 @@ using Clock = std::chrono::steady_clock;
 // does nothing.
 class Connection : public httplib::Stream {
  public:
-  Connection(int socket, const Limits& limits)
+  // `tls`: nullptr: not encrypted.
+  Connection(int socket, const Limits& limits, const TlsContext* tls)
       : socket_(socket),
         left_(limits.request_bytes),
-        deadline_(Clock::now() + limits.request_time) {}
+        deadline_(Clock::now() + limits.request_time) {
+    if (tls == nullptr) return;
+    ::fcntl(socket, F_SETFL, ::fcntl(socket, F_GETFL) | O_NONBLOCK);
+    tls_.emplace(*tls, socket);
+  }
 
   void begin_body(size_t bytes, std::chrono::seconds time) {
     left_ = bytes;
@@ -41,10 +53,14 @@ class Connection : public httplib::Stream {
   // Ends the answer. Reads what the peer still sends, for a second: closing the socket before would
   // make the kernel drop what the peer has not read yet.
   void finish() {
+    if (tls_) tls_->end();
     ::shutdown(socket_, SHUT_WR);
     deadline_ = Clock::now() + std::chrono::seconds(1);
     char rest[1024];
-    while (read(rest, sizeof rest) > 0) {
+    // No more than a request may have.
+    for (ssize_t got = 1; got > 0 && left_ > 0 && wait_for(POLLIN);) {
+      got = ::recv(socket_, rest, std::min(sizeof rest, left_), MSG_DONTWAIT);
+      left_ -= static_cast<size_t>(std::max<ssize_t>(got, 0));
     }
   }
 
@@ -60,11 +76,10 @@ class Connection : public httplib::Stream {
     return static_cast<ssize_t>(count);
   }
   ssize_t write(const char* data, size_t size) override {
-    for (;;) {
-      if (!wait_for(POLLOUT)) return -1;
-      const ssize_t sent = ::send(socket_, data, size, MSG_NOSIGNAL | MSG_DONTWAIT);
-      if (sent >= 0 || (errno != EAGAIN && errno != EINTR)) return sent;
-    }
+    return transfer(POLLOUT, [&]() -> Transfer {
+      if (tls_) return tls_->write(data, size);
+      return plain(::send(socket_, data, size, MSG_NOSIGNAL | MSG_DONTWAIT), POLLOUT);
+    });
   }
   void get_remote_ip_and_port(std::string&, int&) const override {}
   void get_local_ip_and_port(std::string&, int&) const override {}
@@ -80,18 +95,33 @@ class Connection : public httplib::Stream {
       if (ready >= 0 || errno != EINTR) return ready > 0 && left.count() > 0;
     }
   }
-  bool fill() {
-    while (wait_for(POLLIN)) {
-      const ssize_t got = ::recv(socket_, buffer_.data(), buffer_.size(), MSG_DONTWAIT);
-      if (got < 0 && (errno == EAGAIN || errno == EINTR)) continue;
-      begin_ = 0;
-      end_ = got > 0 ? static_cast<size_t>(got) : 0;
-      return got > 0;
+  static Transfer plain(ssize_t bytes, short event) {
+    return {bytes, bytes < 0 && (errno == EAGAIN || errno == EINTR) ? event : short{0}};
+  }
+  // Tries until some bytes have been moved, the connection has ended (0 or less) or the deadline
+  // has come. TLS has to be tried first: what it waits for is not what is asked for, and what it
+  // has read already the socket does not tell.
+  template <typename Try>
+  ssize_t transfer(short event, Try&& once) const {
+    for (short wait = tls_ ? short{0} : event;;) {
+      if (wait != 0 && !wait_for(wait)) return -1;
+      const Transfer done = once();
+      if (done.bytes > 0 || done.wait == 0) return done.bytes;
+      wait = done.wait;
     }
-    return false;
+  }
+  bool fill() {
+    const ssize_t got = transfer(POLLIN, [&]() -> Transfer {
+      if (tls_) return tls_->read(buffer_.data(), buffer_.size());
+      return plain(::recv(socket_, buffer_.data(), buffer_.size(), MSG_DONTWAIT), POLLIN);
+    });
+    begin_ = 0;
+    end_ = got > 0 ? static_cast<size_t>(got) : 0;
+    return got > 0;
   }
 
   int socket_;
+  std::optional<TlsSession> tls_;
   size_t left_;  // bytes that may still be read
   Clock::time_point deadline_;
   std::array<char, 4096> buffer_;
@@ -179,9 +209,28 @@ void fill(httplib::Response& to, Response from, bool head) {
                                   });
 }
 
+// The IP address at the other end; empty: a Unix socket's.
+std::string peer_of(int socket) {
+  sockaddr_storage name = {};
+  socklen_t size = sizeof name;
+  char text[INET6_ADDRSTRLEN];
+  if (::getpeername(socket, reinterpret_cast<sockaddr*>(&name), &size) != 0) return "";
+  if (name.ss_family == AF_INET) {
+    return ::inet_ntop(AF_INET, &reinterpret_cast<sockaddr_in&>(name).sin_addr, text, sizeof text);
+  }
+  if (name.ss_family != AF_INET6) return "";
+  // Whoever has one address of version 6 has as many as 64 bits can tell apart.
+  in6_addr network = reinterpret_cast<sockaddr_in6&>(name).sin6_addr;
+  if (!IN6_IS_ADDR_V4MAPPED(&network)) std::fill(network.s6_addr + 8, network.s6_addr + 16, 0);
+  return ::inet_ntop(AF_INET6, &network, text, sizeof text);
+}
+
 class Server : public httplib::Server {
  public:
-  Server(serve::Handler handler, const Limits& limits) : limits_(limits) {
+  Server(serve::Handler handler, const Limits& limits, const TlsFiles& tls)
+      // No address can take all connections.
+      : limits_(limits), peers_(limits.rate, limits.connections - limits.connections / 2) {
+    if (!tls.certificate.empty()) tls_.emplace(tls);
     new_task_queue = [this] { return new Workers(limits_.connections); };
     set_pre_routing_handler(
         [handler](const httplib::Request& request, httplib::Response& response) {
@@ -212,17 +261,40 @@ class Server : public httplib::Server {
 
  private:
   bool process_and_close_socket(socket_t socket) override {
-    if (t_welcome != Welcome::kClose) {
-      Connection connection(socket, limits_);
-      if (t_welcome == Welcome::kAnswer) {
-        answer(connection);
-      } else {
-        refuse(connection);
-      }
+    if (t_welcome == Welcome::kRefuse) {
+      Connection connection(socket, limits_, tls_ ? &*tls_ : nullptr);
+      refuse(connection, "503 Service Unavailable", "too many connections");
       connection.finish();
+    } else if (t_welcome == Welcome::kAnswer) {
+      answer_peer(socket, peer_of(socket));
     }
     ::close(socket);
     return true;
+  }
+  void answer_peer(int socket, const std::string& peer) {
+    switch (peers_.enter(peer)) {
+      case PeerLimits::Entry::kWelcome: {
+        Connection connection(socket, limits_, tls_ ? &*tls_ : nullptr);
+        answer(connection);
+        connection.finish();
+        return peers_.leave(peer);
+      }
+      case PeerLimits::Entry::kTooFast:
+        return turn_away(socket, "429 Too Many Requests", "too many requests a second");
+      case PeerLimits::Entry::kTooMany:
+        return turn_away(socket, "503 Service Unavailable", "too many connections of this address");
+    }
+  }
+  // Without waiting for the peer, which may be one that wants to be waited for: it has the answer
+  // unless it has sent nothing yet, or encrypts.
+  void turn_away(int socket, const char* status, const std::string& why) const {
+    if (tls_) return;
+    const std::string answer = refusal(status, why);
+    ::send(socket, answer.data(), answer.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    ::shutdown(socket, SHUT_WR);
+    char rest[4096];
+    for (int i = 0; i < 16 && ::recv(socket, rest, sizeof rest, MSG_DONTWAIT) > 0; ++i) {
+    }
   }
   void answer(Connection& connection) {
     bool closed = false;
@@ -233,21 +305,29 @@ class Server : public httplib::Server {
       connection.begin_answer(limits_.answer_time);
     });
   }
-  static void refuse(Connection& connection) {
-    constexpr std::string_view kBusy =
-        "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nRetry-After: 1\r\n"
-        "Content-Type: application/json\r\nContent-Length: 33\r\n\r\n"
-        "{\"error\": \"too many connections\"}";
-    connection.write(kBusy.data(), kBusy.size());
+  // Without reading what is asked for.
+  static void refuse(Connection& connection, const char* status, const std::string& why) {
+    const std::string answer = refusal(status, why);
+    connection.write(answer.data(), answer.size());
+  }
+  static std::string refusal(const char* status, const std::string& why) {
+    const std::string body = "{\"error\": \"" + why + "\"}";
+    return std::string("HTTP/1.1 ") + status +
+           "\r\nConnection: close\r\nRetry-After: 1\r\nContent-Type: application/json\r\n"
+           "Content-Length: " +
+           std::to_string(body.size()) + "\r\n\r\n" + body;
   }
 
   Limits limits_;
+  PeerLimits peers_;
+  std::optional<TlsContext> tls_;
   std::atomic<bool> stopped_ = false;
 };
 
 class LoadedServer : public HttpServer {
  public:
-  LoadedServer(Handler handler, const Limits& limits) : server_(std::move(handler), limits) {}
+  LoadedServer(Handler handler, const Limits& limits, const TlsFiles& tls)
+      : server_(std::move(handler), limits, tls) {}
   void serve(int listening) override { server_.run(listening); }
   void stop() override { server_.end(); }
 
@@ -260,6 +340,6 @@ class LoadedServer : public HttpServer {
 
 extern "C" __attribute__((visibility("default"))) void memlog_make_http_server(
     mtrace::serve::Handler handler, const mtrace::serve::Limits& limits,
-    std::unique_ptr<mtrace::serve::HttpServer>& server) {
-  server = std::make_unique<mtrace::serve::LoadedServer>(std::move(handler), limits);
+    const mtrace::serve::TlsFiles& tls, std::unique_ptr<mtrace::serve::HttpServer>& server) {
+  server = std::make_unique<mtrace::serve::LoadedServer>(std::move(handler), limits, tls);
 }

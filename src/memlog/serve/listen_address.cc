@@ -65,7 +65,8 @@ bool ListenAddress::is_local() const {
 std::string ListenAddress::text() const {
   if (is_unix()) return "unix:" + path;
   const bool six = host.find(':') != std::string::npos;
-  return fmt::format("http://{}{}{}:{}", six ? "[" : "", host, six ? "]" : "", port);
+  return fmt::format("{}://{}{}{}:{}", tls ? "https" : "http", six ? "[" : "", host, six ? "]" : "",
+                     port);
 }
 
 ListenAddress read_address(const std::string& text) {

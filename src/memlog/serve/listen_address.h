@@ -13,11 +13,12 @@ struct ListenAddress {
   std::string path;  // of a Unix socket; empty: TCP
   std::string host;  // an IP address, without brackets
   int port = 0;      // 0: any free one
+  bool tls = false;  // the connection is encrypted
 
   bool is_unix() const { return !path.empty(); }
   // Whether only this machine reaches it.
   bool is_local() const;
-  // Returns "http://127.0.0.1:7040" or "unix:PATH".
+  // Returns "http://127.0.0.1:7040", "https://..." or "unix:PATH".
   std::string text() const;
 };
 

@@ -9,7 +9,8 @@
 
 namespace mtrace::serve {
 
-std::unique_ptr<HttpServer> load_http_server(Handler handler, const Limits& limits) {
+std::unique_ptr<HttpServer> load_http_server(Handler handler, const Limits& limits,
+                                             const TlsFiles& tls) {
   const std::string path = target::find_installed("mtrace/memlog-http.so");
   void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   void* found = library != nullptr ? ::dlsym(library, kMakeHttpServer) : nullptr;
@@ -18,7 +19,7 @@ std::unique_ptr<HttpServer> load_http_server(Handler handler, const Limits& limi
         "cannot load the HTTP server: {}; on Debian, install libcpp-httplib0.11", ::dlerror()));
   }
   std::unique_ptr<HttpServer> server;
-  reinterpret_cast<MakeHttpServer*>(found)(std::move(handler), limits, server);
+  reinterpret_cast<MakeHttpServer*>(found)(std::move(handler), limits, tls, server);
   return server;
 }
 

@@ -8,5 +8,8 @@ namespace mtrace::serve {
 std::string_view page_html();
 std::string_view page_style();
 std::string_view page_script();
+std::string_view page_text();     // numbers as text, and elements
+std::string_view page_reports();  // of the views of reports
+std::string_view page_actions();  // of the buttons
 
 }  // namespace mtrace::serve

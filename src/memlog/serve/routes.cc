@@ -16,6 +16,8 @@ constexpr char kJson[] = "application/json";
 constexpr char kText[] = "text/plain; charset=utf-8";
 constexpr char kBinary[] = "application/octet-stream";
 constexpr char kEvents[] = "text/event-stream";
+constexpr char kScript[] = "text/javascript; charset=utf-8";
+constexpr char kPageScript[] = "A script of the page.";
 
 const Words kStackQuery = {"include", "exclude", "min_bytes", "grew",     "shrank", "lifetime",
                            "frames",  "depth",   "by",        "group_by", "limit"};
@@ -132,14 +134,10 @@ const std::vector<Route>& routes() {
   static const std::vector<Route> all = {
       {Target::kIndex, "GET", "/", "The page.", "text/html; charset=utf-8", {}, {}, true},
       {Target::kStyle, "GET", "/serve.css", "Its style.", "text/css; charset=utf-8", {}, {}, true},
-      {Target::kScript,
-       "GET",
-       "/serve.js",
-       "Its script.",
-       "text/javascript; charset=utf-8",
-       {},
-       {},
-       true},
+      {Target::kScript, "GET", "/serve.js", kPageScript, kScript, {}, {}, true},
+      {Target::kTextScript, "GET", "/text.js", kPageScript, kScript, {}, {}, true},
+      {Target::kReportsScript, "GET", "/reports.js", kPageScript, kScript, {}, {}, true},
+      {Target::kActionsScript, "GET", "/actions.js", kPageScript, kScript, {}, {}, true},
       {Target::kMetrics, "GET", "/metrics", "OpenMetrics for Prometheus.", kMetricsType, {}, {}},
       {Target::kHeap,
        "GET",
@@ -177,7 +175,7 @@ const std::vector<Route>& routes() {
        "The served processes with their totals.",
        kJson,
        {},
-       {"version", "view", "taken_ms", "processes"}},
+       {"version", "view", "taken_ms", "actions", "processes"}},
       {Target::kProcess,
        "GET",
        "/api/processes/{pid}",
@@ -191,7 +189,7 @@ const std::vector<Route>& routes() {
        "Live bytes by the functions that are responsible.",
        kJson,
        {"limit"},
-       {"version", "view", "taken_ms", "process", "functions", "left_out"}},
+       {"version", "view", "taken_ms", "actions", "process", "functions", "left_out"}},
       {Target::kFunctionEvents,
        "GET",
        "/api/processes/{pid}/events",

@@ -122,6 +122,12 @@ Response Site::choose(const Request& request, const Match& match) {
       return answer_with(std::string(page_style()), match.route->type);
     case Target::kScript:
       return answer_with(std::string(page_script()), match.route->type);
+    case Target::kTextScript:
+      return answer_with(std::string(page_text()), match.route->type);
+    case Target::kReportsScript:
+      return answer_with(std::string(page_reports()), match.route->type);
+    case Target::kActionsScript:
+      return answer_with(std::string(page_actions()), match.route->type);
     case Target::kOpenApi:
       return answer_with(json::text(openapi()));
     case Target::kMetrics:
@@ -295,6 +301,7 @@ std::string Site::metrics_now() {
 std::string Site::overview() {
   json::Value out = json::answer("processes");
   out["taken_ms"] = target::real_time_now() / 1000000;
+  if (access_.allows_actions()) out["actions"] = true;
   out["processes"] = json::Value::array();
   const std::lock_guard<std::mutex> lock(processes_mutex_);
   for (const ServedProcess* one : processes_.look()) {
@@ -307,6 +314,7 @@ std::string Site::functions(pid_t pid, size_t limit) {
   Heaps::Opened opened = served(pid);
   json::Value out = json::answer("functions");
   out["taken_ms"] = target::real_time_now() / 1000000;
+  if (access_.allows_actions()) out["actions"] = true;
   out["process"] = process_json(opened.totals);
   const std::lock_guard<std::mutex> lock(names_mutex_);
   put_functions(out, heaps_.look(std::move(opened)).functions(), limit);

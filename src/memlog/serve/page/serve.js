@@ -2,8 +2,6 @@
 // The page of memlog serve. The address after # chooses what is shown: nothing is all processes,
 // #4711 the functions of one. Rows come by server-sent events, a second apart.
 
-const at = (id) => document.getElementById(id);
-
 const kViews = {
   processes: {
     rows: "processes", key: (row) => String(row.pid),
@@ -24,21 +22,8 @@ const kViews = {
 const state = { view: kViews.processes, pid: "", answer: null, mark: null, sort: "bytes",
                 source: null };
 
-function bytesText(value, sign) {
-  const units = ["B", "KiB", "MiB", "GiB", "TiB"];
-  let size = Math.abs(value);
-  let unit = 0;
-  while (size >= 1024 && unit < units.length - 1) {
-    size /= 1024;
-    ++unit;
-  }
-  const text = unit === 0 ? String(size) : size.toFixed(size < 100 ? 1 : 0);
-  return `${value < 0 ? "-" : sign && value > 0 ? "+" : ""}${text} ${units[unit]}`;
-}
-
-function countText(value, sign) {
-  return (sign && value > 0 ? "+" : "") + value.toLocaleString("en");
-}
+const sizeOf = (value, sign) => (sign && value > 0 ? '+' : '') + sizeText(value);
+const countOf = (value, sign) => (sign && value > 0 ? '+' : '') + grouped(value);
 
 // The row's number, since the mark if there is one and the column has a past.
 function quantity(row, column) {
@@ -59,7 +44,7 @@ function cell(row, [column, , kind, less]) {
   const td = document.createElement("td");
   const signed = kind === "change" || (state.mark && (column === "bytes" || column === "blocks"));
   const value = quantity(row, column);
-  td.textContent = kind === "count" ? countText(value, signed) : bytesText(value, signed);
+  td.textContent = kind === "count" ? countOf(value, signed) : sizeOf(value, signed);
   td.className = (less || "") + (signed && value ? (value > 0 ? " up" : " down") : "");
   td.title = value.toLocaleString("en");
   return td;
@@ -119,9 +104,9 @@ function tell() {
   const time = new Date(state.answer.taken_ms).toLocaleTimeString();
   const one = state.answer.process;
   const what = one
-    ? `${bytesText(one.bytes)} live in ${countText(one.blocks)} blocks, ` +
-      `${bytesText(one.growth_bytes_per_s, true)}/s, peak ${bytesText(one.peak_bytes)}, ` +
-      `resident ${bytesText(one.resident_bytes)}`
+    ? `${sizeOf(one.bytes)} live in ${countOf(one.blocks)} blocks, ` +
+      `${sizeOf(one.growth_bytes_per_s, true)}/s, peak ${sizeOf(one.peak_bytes)}, ` +
+      `resident ${sizeOf(one.resident_bytes)}`
     : state.answer.processes.length === 1 ? "1 process"
     : `${state.answer.processes.length} processes`;
   at("told").textContent = `${what}, at ${time}` + (state.mark ? `, since ${state.since}` : "");
@@ -144,6 +129,7 @@ function listen(path) {
   source.onmessage = (event) => {
     at("ask").hidden = true;
     state.answer = JSON.parse(event.data);
+    showActions(state.pid, Boolean(state.answer.actions));
     draw();
   };
   source.addEventListener("gone", (event) => {
@@ -163,6 +149,11 @@ function listen(path) {
 }
 
 function open() {
+  const where = tableOf(location.hash);
+  if (where) return openStill(where);
+  at("filter").hidden = true;
+  for (const id of ["mark", "find"]) at(id).hidden = false;
+  at("done").textContent = "";
   state.pid = /^#[0-9]+$/.test(location.hash) ? location.hash.slice(1) : "";
   state.view = state.pid ? kViews.functions : kViews.processes;
   Object.assign(state, { answer: null, mark: null, sort: "bytes" });
@@ -171,13 +162,27 @@ function open() {
   at("search").value = "";
   at("rows").replaceChildren();
   at("empty").hidden = true;
-  for (const id of ["back", "page", "flame", "pprof"]) at(id).hidden = !state.pid;
+  for (const id of ["back", "stacks", "page", "flame", "pprof"]) at(id).hidden = !state.pid;
   const process = `api/processes/${state.pid}`;
+  at("stacks").href = `#${state.pid}/stacks`;
   at("page").href = `${process}/export/html`;
   at("flame").href = `${process}/export/flamegraph`;
   at("pprof").href = `debug/pprof/heap?pid=${state.pid}`;
   drawTitles();
   listen(state.pid ? `${process}/events` : "api/events");
+}
+
+// Of reports, or of stacks, nothing comes by itself.
+function openStill(where) {
+  if (state.source) state.source.close();
+  Object.assign(state, { source: null, answer: null, mark: null, pid: "" });
+  for (const id of ["mark", "find", "stacks", "page", "flame", "pprof", "actions"]) {
+    at(id).hidden = true;
+  }
+  for (const id of ["titles", "rows"]) at(id).replaceChildren();
+  at("back").hidden = false;
+  at("empty").hidden = true;
+  openTable(where);
 }
 
 at("mark").onclick = mark;
@@ -192,14 +197,14 @@ at("ask").onsubmit = async (event) => {
 addEventListener("hashchange", open);
 addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.altKey || event.metaKey) return;
-  const typing = event.target.tagName === "INPUT";
+  const typing = ["INPUT", "SELECT"].includes(event.target.tagName);
   if (event.key === "Escape" && typing) {
     event.target.value = "";
     event.target.blur();
     draw();
-  } else if (event.key === "Escape" && state.pid) {
+  } else if (event.key === "Escape" && location.hash) {
     location.hash = "";
-  } else if (event.key === "m" && !typing) {
+  } else if (event.key === "m" && !typing && state.answer) {
     mark();
   } else if (event.key === "/" && !typing) {
     event.preventDefault();
