@@ -70,7 +70,7 @@ TEST_F(LiveTest, TopInAPipe) {
   struct stat ledger = {};
   ASSERT_EQ(stat((temp() + "/live_target-" + pid + ".ledger").c_str(), &ledger), 0);
   EXPECT_NE(status.out.find("\n        tracing takes " + std::to_string(ledger.st_blocks * 512) +
-                            " bytes for its tables\n"),
+                            " bytes for its tables"),
             std::string::npos)
       << status.out;
   // Two looks, between which nothing happens.
