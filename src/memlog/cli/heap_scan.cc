@@ -131,9 +131,8 @@ std::vector<uint64_t> HeapScan::ignored_blocks(const live::LedgerState& state) c
   std::vector<uint64_t> ignored;
   for (const live::IgnoredObject& object : live::read_ignored(ledger_)) {
     const size_t block = index_->find(object.address);
-    if (block != analyze::BlockIndex::kNone && live::unpack_ticks(blocks_[block].birth) <= object.time) {
-      ignored.push_back(object.address);
-    }
+    if (block == analyze::BlockIndex::kNone) continue;
+    if (live::unpack_ticks(blocks_[block].birth) <= object.time) ignored.push_back(object.address);
   }
   std::unordered_set<uint32_t> stacks;
   for (const live::LedgerStackState& stack : state.stacks) {
