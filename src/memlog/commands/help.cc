@@ -66,7 +66,7 @@ std::string overview() {
 Commands:
 )";
   for (const Command* command : all_commands()) {
-    out += fmt::format("  {:<9} {}\n", command->manual.name, command->manual.purpose);
+    out += fmt::format("  {:<11} {}\n", command->manual.name, command->manual.purpose);
   }
   out +=
       R"(

@@ -362,7 +362,7 @@ int run_map(const Arguments& arguments, const Streams& streams) {
 const Command& map_command() {
   static const Command command = {
       {"map",
-       "show what is in the memory of a running process, and which blocks keep it there",
+       "show the memory of a running process and the blocks that keep it",
        "[OPTION]... PID|NAME",
        kText,
        {{"--limit", "-n", "N", "Show N regions, stacks and heaps; 0: all. Default 10."},

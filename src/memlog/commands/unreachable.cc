@@ -369,7 +369,7 @@ int run_unreachable(const Arguments& arguments, const Streams& streams) {
 const Command& unreachable_command() {
   static const Command command = {
       {"unreachable",
-       "tell the leaked blocks of a running process from those it still holds",
+       "tell what a running process has leaked from what it holds",
        "[OPTION]... PID|NAME",
        kText,
        {{"--reachable", "", "",

@@ -57,6 +57,7 @@ const std::vector<FilteredCall>& filtered_calls() {
       MTRACE_MAY(linkat),
       MTRACE_MAY(lseek),
       MTRACE_MAY(madvise),
+      MTRACE_MAY(mincore),
       MTRACE_MAY(mremap),
       MTRACE_MAY(msync),
       MTRACE_MAY(prctl),

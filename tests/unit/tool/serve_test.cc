@@ -46,7 +46,7 @@ TEST(Serve, CommandsKeepNobodyWaiting) {
     other.join();
     return {0, "{}\n", ""};
   };
-  Site site(options, Access(local_rules()), command);
+  Site site(std::move(options), Access(local_rules()), command);
   itself = &site;
   EXPECT_EQ(site.answer(get("/api/reports/1/stacks")).status, 200);
   EXPECT_EQ(listed, 200);
@@ -60,7 +60,7 @@ TEST(Serve, CommandsThatFail) {
   options.responsible = std::make_shared<const analyze::Responsible>();
   CommandAnswer next;
   std::vector<std::string> words;
-  Site site(options, Access(local_rules()), [&](const std::vector<std::string>& line) {
+  Site site(std::move(options), Access(local_rules()), [&](const std::vector<std::string>& line) {
     words = line;
     return next;
   });

@@ -84,7 +84,7 @@ TEST_F(SqlShell, AnswersUntilControlD) {
 TEST_F(SqlShell, CompletesAndRemembers) {
   // Tab completes names of tables and columns; the arrow brings the last statement back.
   const std::string said =
-      dialogue(R"([('memlog> ', 'select count(*) from ent\t;\n'), ('-\n', '\x1b[A'),
+      dialogue(R"([('memlog> ', 'select count(*) from entri\t;\n'), ('-\n', '\x1b[A'),
                    ('entries;', '\n'), ('-\n', '.quit\n')])",
                shell_quoted(golden("app-4711-1.memlog")));
   EXPECT_NE(said.find("select count(*) from entries;"), std::string::npos) << said;
