@@ -347,7 +347,7 @@ TEST_F(ServeTest, OnlyReadsUnlessAllowed) {
   serve(*process);
   EXPECT_EQ(post(api(*process, "/report")).status, 403);
   EXPECT_EQ(http(port(), "DELETE", api(*process)).status, 405);
-  EXPECT_EQ(http(port(), "PUT", "/").status, 405);
+  EXPECT_EQ(http(port(), "PUT", "/").status, 403) << "it is to be told of --receive";
   const HttpAnswer head = http(port(), "HEAD", "/metrics");
   EXPECT_EQ(head.status, 200);
   EXPECT_EQ(head.body, "");
