@@ -104,9 +104,14 @@ TEST_F(Temporary, ViewsOfGrowthAreAsShortAsBefore) {
 }
 
 TEST_F(Temporary, AViewOfNothingSaysSo) {
-  trace("MTRACE_SAMPLE=1G");  // nothing is recorded
-  const std::string text = view({"show", "--depth", "1", "--no-header"});
-  EXPECT_EQ(text, "no stack changed\nno stack changed\n");
+  // Of the program's 10 MB nothing is recorded, but for a run in a hundred.
+  const std::string nothing = "no stack changed\nno stack changed\n";
+  std::string text;
+  for (int i = 0; i < 5 && text != nothing; ++i) {
+    trace("MTRACE_SAMPLE=1G");
+    text = view({"show", "--depth", "1", "--no-header"});
+  }
+  EXPECT_EQ(text, nothing);
 }
 
 TEST_F(Temporary, MergedStacksThatChangedNothingAreCounted) {
