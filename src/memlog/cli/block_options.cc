@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <iterator>
@@ -12,6 +11,7 @@
 #include "events/event_time.h"
 #include "events/replay_memlog.h"
 #include "profile/error.h"
+#include "profile/file.h"
 #include "profile/text.h"
 #include "text/quantity.h"
 
@@ -157,11 +157,8 @@ profile::Descriptor report_file(const Arguments& arguments) {
   const std::string text =
       events::memlog_at(log, {}, chosen ? &*chosen : nullptr, given_text(arguments));
   profile::Descriptor file(::memfd_create("memlog", MFD_CLOEXEC));
-  for (size_t done = 0; done < text.size();) {
-    const ssize_t wrote = ::write(file.get(), text.data() + done, text.size() - done);
-    if (wrote < 0 && errno == EINTR) continue;
-    if (wrote <= 0) throw profile::FileError("memory for the report", errno);
-    done += static_cast<size_t>(wrote);
+  if (!profile::write_all(file.get(), text)) {
+    throw profile::FileError("memory for the report", errno);
   }
   return file;
 }

@@ -60,6 +60,13 @@ std::string boot_digits(std::string_view boot_id) {
   return out.empty() ? "0" : out;
 }
 
+// ReportKey::process. `program`: a path; `started`: as in a memlog.
+std::string process_key(const std::string& host, const std::string& boot_id,
+                        const std::string& program, int64_t pid, const std::string& started) {
+  return fmt::format("{}/{}-{}-{}-{}", name_part(host), name_part(profile::base_name(program)), pid,
+                     compact(started), boot_digits(boot_id));
+}
+
 uint64_t nanoseconds_of(const std::string& time) {
   const auto instant = profile::read_instant(time.substr(0, 10), time.substr(11, time.size() - 12));
   return instant && *instant > 0 ? static_cast<uint64_t>(*instant) : 0;
@@ -219,10 +226,9 @@ ReportFacts read_facts(const std::string& path, const std::string& title) {
   return facts.finish();
 }
 
-std::string process_key(const std::string& host, const std::string& boot_id,
-                        const std::string& program, int64_t pid, const std::string& started) {
-  return fmt::format("{}/{}-{}-{}-{}", name_part(host), name_part(profile::base_name(program)), pid,
-                     compact(started), boot_digits(boot_id));
+ReportKey key_of(const profile::Header& header) {
+  return {process_key(header.host, header.boot_id, header.program, header.pid, header.started),
+          header.merged.value_or(header.seq), header.seq};
 }
 
 }  // namespace mtrace::fleet

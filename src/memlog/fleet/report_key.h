@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "profile/model.h"
+
 namespace mtrace::fleet {
 
 // A report is known by host, boot, pid, start and number. The same report has the same key wherever
@@ -37,8 +39,7 @@ struct ReportFacts {
 // `title`, FileError.
 ReportFacts read_facts(const std::string& path, const std::string& title);
 
-// Returns ReportKey::process. `program`: a path; `started`: as in a memlog.
-std::string process_key(const std::string& host, const std::string& boot_id,
-                        const std::string& program, int64_t pid, const std::string& started);
+// Returns the key of the report with this header.
+ReportKey key_of(const profile::Header& header);
 
 }  // namespace mtrace::fleet

@@ -92,11 +92,8 @@ Store::Incoming::~Incoming() {
 
 void Store::Incoming::write(std::string_view bytes) {
   size_ += bytes.size();
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(file_.get(), bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) throw profile::FileError("cannot write " + path_, errno);
-    bytes.remove_prefix(static_cast<size_t>(written));
+  if (!profile::write_all(file_.get(), bytes)) {
+    throw profile::FileError("cannot write " + path_, errno);
   }
 }
 

@@ -20,6 +20,8 @@ namespace {
 constexpr char kDescriptors[] = "/proc/self/fd/";
 constexpr int kAttempts = 8;
 
+}  // namespace
+
 bool write_all(int descriptor, std::string_view content) {
   while (!content.empty()) {
     const ssize_t written = ::write(descriptor, content.data(), content.size());
@@ -31,8 +33,6 @@ bool write_all(int descriptor, std::string_view content) {
   }
   return true;
 }
-
-}  // namespace
 
 FileError::FileError(const std::string& what, int error_number)
     : std::runtime_error(what + ": " + std::strerror(error_number)), error_number_(error_number) {}

@@ -12,6 +12,9 @@ namespace mtrace::profile {
 // a directory.
 std::string read_file(const std::string& path);
 
+// Writes all of `content` to an open file. Returns false with errno.
+bool write_all(int descriptor, std::string_view content);
+
 // Prefix of the names of temporary files that will replace others.
 inline constexpr char kTemporaryPrefix[] = ".memlog-";
 

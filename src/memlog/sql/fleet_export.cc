@@ -158,10 +158,7 @@ class Loading {
     size_t at = next_;
     for (; at < sources_.reports().size() && rows.size() < kBatch; ++at) {
       const ReportPointer report = sources_.report(at);
-      const profile::Header& header = report->header();
-      const fleet::ReportKey key = {fleet::process_key(header.host, header.boot_id, header.program,
-                                                       header.pid, header.started),
-                                    header.merged.value_or(header.seq), header.seq};
+      const fleet::ReportKey key = fleet::key_of(report->header());
       if (stored_->whole.holds(key)) {
         ++counted.held;
       } else if (stored_->whole.touches(key)) {

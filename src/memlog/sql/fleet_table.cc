@@ -2,19 +2,14 @@
 #include "analyze/function_id.h"
 #include "fleet/report_key.h"
 #include "profile/text.h"
-#include "profile/time.h"
 #include "sql/entry_stream.h"
+#include "sql/instant.h"
 
 namespace mtrace::sql {
 namespace {
 
 constexpr auto kInteger = Type::kInteger;
 constexpr auto kText = Type::kText;
-
-int64_t nanoseconds_of(const std::string& time) {
-  if (!profile::is_time(time)) return 0;
-  return profile::read_instant(time.substr(0, 10), time.substr(11, time.size() - 12)).value_or(0);
-}
 
 struct FleetRow {
   EntryRow entry;
@@ -119,12 +114,10 @@ class FleetStream : public Stream<FleetRow> {
  private:
   void open() {
     const profile::Memlog& memlog = entries_.report().memlog();
-    const profile::Header& header = memlog.header;
-    row_.process =
-        fleet::process_key(header.host, header.boot_id, header.program, header.pid, header.started);
+    row_.process = fleet::key_of(memlog.header).process;
     row_.build_id.clear();
     for (const profile::Module& module : memlog.modules) {
-      if (module.path == header.program) row_.build_id = profile::hex_bytes(module.build_id);
+      if (module.path == memlog.header.program) row_.build_id = profile::hex_bytes(module.build_id);
     }
   }
 
