@@ -88,10 +88,7 @@ class FilterReader {
 
   template <typename Read>
   void range(const char* name, std::optional<Range>& range, const char* expected, Read read) {
-    if (!arguments_.has(name)) return;
-    const auto span = text::read_span(arguments_.value(name), read);
-    if (!span) reject(name, expected);
-    range = Range{span->least, span->most};
+    range = read_range(arguments_, name, expected, read);
   }
   void times(const char* name, std::optional<Range>& into) {
     range(name, into, "a range of times like 12:04:31..12:04:32.5 or 3s..4s",
@@ -188,14 +185,22 @@ const char* block_option(const Arguments& arguments) {
   return nullptr;
 }
 
+PlainRanges read_plain_ranges(const Arguments& arguments) {
+  return {
+      read_range(arguments, "--size", "a range of sizes like 1K..64K", text::read_size),
+      read_range(arguments, "--address", "a range of addresses like 0x5500..0x5600", read_address),
+      read_range(arguments, "--thread", "a thread id or a range of them like 4711",
+                 [](std::string_view text) { return profile::read_unsigned(text); })};
+}
+
 BlockFilter read_block_filter(const Arguments& arguments, uint64_t started) {
   BlockFilter filter;
   FilterReader read(arguments, started);
   if (arguments.has("--events")) {
-    read.range("--size", filter.size, "a range of sizes like 1K..64K", text::read_size);
-    read.range("--address", filter.address, "a range of addresses like 0x5500..0x5600",
-               read_address);
-    read.counts("--thread", filter.thread, "a thread id or a range of them like 4711");
+    const PlainRanges plain = read_plain_ranges(arguments);
+    filter.size = plain.size;
+    filter.address = plain.address;
+    filter.thread = plain.thread;
   }
   read.spans("--lifetime", filter.lifetime);
   read.times("--born", filter.born);

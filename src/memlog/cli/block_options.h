@@ -1,13 +1,18 @@
 // The options that choose blocks of an event log, and reports that are made of the chosen blocks.
 #pragma once
 
+#include <fmt/format.h>
+
+#include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/arguments.h"
 #include "events/block_filter.h"
 #include "profile/descriptor.h"
+#include "text/quantity.h"
 
 namespace mtrace::cli {
 
@@ -19,6 +24,27 @@ std::vector<Option> with_event_source(std::vector<Option> options);
 // Reads the options that choose blocks. `started`: of the log, nanoseconds since 1970. Throws
 // UsageError.
 events::BlockFilter read_block_filter(const Arguments& arguments, uint64_t started);
+// Reads a range of what `read` reads, if the option is given. Throws UsageError: it is not
+// `expected`.
+template <typename Read>
+std::optional<events::Range> read_range(const Arguments& arguments, const char* name,
+                                        const char* expected, Read read) {
+  if (!arguments.has(name)) return std::nullopt;
+  const auto span = text::read_span(arguments.value(name), read);
+  if (!span) {
+    throw UsageError(fmt::format("{}: {} {} is not {}", arguments.command(), name,
+                                 arguments.value(name), expected));
+  }
+  return events::Range{span->least, span->most};
+}
+// --size, --address and --thread, which events have, too.
+struct PlainRanges {
+  std::optional<events::Range> size;
+  std::optional<events::Range> address;
+  std::optional<events::Range> thread;
+};
+PlainRanges read_plain_ranges(const Arguments& arguments);
+
 // Returns the first of these options that is given; nullptr: none is.
 const char* block_option(const Arguments& arguments);
 

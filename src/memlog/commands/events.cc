@@ -57,21 +57,13 @@ using events::Kind;
 constexpr auto kPause = std::chrono::milliseconds(100);  // between looks at a log that grows
 constexpr size_t kBatch = 16384;                         // events whose stacks are named together
 
-std::optional<uint64_t> read_address(std::string_view text) {
-  if (!text.starts_with("0x")) return std::nullopt;
-  return profile::read_hex(text.substr(2));
-}
-
 class Filters {
  public:
-  Filters(const Arguments& arguments, uint64_t started) {
-    read(arguments, "--size", sizes_, "a range of sizes like 1K..64K", text::read_size);
-    read(arguments, "--address", addresses_, "a range of addresses like 0x5500..0x5600",
-         read_address);
-    read(arguments, "--thread", threads_, "a thread id or a range of them like 4711",
-         [](std::string_view text) { return profile::read_unsigned(text); });
-    read(arguments, "--time", times_, "a range of times like 12:04:31..12:04:32.5",
-         [&](std::string_view text) { return events::read_time(text, started); });
+  Filters(const Arguments& arguments, uint64_t started)
+      : plain_(read_plain_ranges(arguments)),
+        times_(
+            read_range(arguments, "--time", "a range of times like 12:04:31..12:04:32.5",
+                       [&](std::string_view text) { return events::read_time(text, started); })) {
     for (const std::string& text : arguments.values("--include")) {
       try {
         patterns_.emplace_back(text);
@@ -83,12 +75,13 @@ class Filters {
 
   // But for the stack.
   bool take(const Event& event, const events::EventLog& log) const {
-    if (sizes_ && !(event.requested != 0 && sizes_->holds(event.requested))) return false;
-    if (addresses_ && !(event.address != 0 && (addresses_->holds(event.address) ||
-                                               addresses_->holds(event.old_address)))) {
+    if (plain_.size && !(event.requested != 0 && plain_.size->holds(event.requested))) return false;
+    if (plain_.address && !(event.address != 0 && (plain_.address->holds(event.address) ||
+                                                   plain_.address->holds(event.old_address)))) {
       return false;
     }
-    if (threads_ && !(event.thread != 0 && threads_->holds(log.thread(event.thread).tid))) {
+    if (plain_.thread &&
+        !(event.thread != 0 && plain_.thread->holds(log.thread(event.thread).tid))) {
       return false;
     }
     return !times_ || times_->holds(event.time);
@@ -106,28 +99,8 @@ class Filters {
   }
 
  private:
-  struct Range {
-    uint64_t least;
-    uint64_t most;
-    bool holds(uint64_t value) const { return value >= least && value <= most; }
-  };
-
-  template <typename Read>
-  static void read(const Arguments& arguments, const char* name, std::optional<Range>& range,
-                   const char* expected, Read read_one) {
-    if (!arguments.has(name)) return;
-    const auto span = text::read_span(arguments.value(name), read_one);
-    if (!span) {
-      throw UsageError(
-          fmt::format("events: {} {} is not {}", name, arguments.value(name), expected));
-    }
-    range = Range{span->least, span->most};
-  }
-
-  std::optional<Range> sizes_;
-  std::optional<Range> addresses_;
-  std::optional<Range> threads_;
-  std::optional<Range> times_;
+  PlainRanges plain_;
+  std::optional<events::Range> times_;
   std::vector<analyze::FramePattern> patterns_;
 };
 

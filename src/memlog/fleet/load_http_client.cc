@@ -1,4 +1,3 @@
-#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -6,8 +5,8 @@
 #include <string>
 
 #include "fleet/http_client.h"
+#include "fleet/http_module.h"
 #include "profile/text.h"
-#include "target/preload.h"
 
 namespace mtrace::fleet {
 
@@ -26,15 +25,9 @@ HttpServerAddress read_url(const std::string& url) {
 }
 
 std::unique_ptr<HttpClient> load_http_client(const HttpServerAddress& server) {
-  const std::string path = target::find_installed("mtrace/memlog-http.so");
-  void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  void* found = library != nullptr ? ::dlsym(library, kMakeHttpClient) : nullptr;
-  if (found == nullptr) {
-    throw std::runtime_error(fmt::format(
-        "cannot load the HTTP client: {}; on Debian, install libcpp-httplib0.11", ::dlerror()));
-  }
+  void* const make = http_module_function(kMakeHttpClient, "client");
   std::unique_ptr<HttpClient> client;
-  reinterpret_cast<MakeHttpClient*>(found)(server, client);
+  reinterpret_cast<MakeHttpClient*>(make)(server, client);
   return client;
 }
 

@@ -37,6 +37,13 @@ std::optional<std::string> pack(LocalReports& local, const LocalReport& report,
   return std::nullopt;
 }
 
+// Counts a report that the store does not want.
+bool is_wanted(const Store& store, const ReportKey& key, uint64_t taken, Transferred& done) {
+  if (store.wants(key, taken)) return true;
+  ++(taken <= store.expired_until() ? done.expired : done.held);
+  return false;
+}
+
 }  // namespace
 
 void Pusher::push(Transferred& done) {
@@ -90,10 +97,7 @@ void collect_local(LocalReports& local, Store& store, const Complain& complain, 
   const std::vector<LocalReport> reports = local.look();
   tell_faults(local, complain, done);
   for (const LocalReport& report : reports) {
-    if (!store.wants(report.facts.key, report.facts.taken)) {
-      ++(report.facts.taken <= store.expired_until() ? done.expired : done.held);
-      continue;
-    }
+    if (!is_wanted(store, report.facts.key, report.facts.taken, done)) continue;
     const auto bytes = pack(local, report, complain, done);
     if (bytes) count(store.take(*bytes, report.path), bytes->size(), done);
   }
@@ -101,10 +105,7 @@ void collect_local(LocalReports& local, Store& store, const Complain& complain, 
 
 void collect_remote(Remote& remote, Store& store, const Complain& complain, Transferred& done) {
   for (const ListedReport& report : remote.list("").reports) {
-    if (!store.wants(report.key, report.taken)) {
-      ++(report.taken <= store.expired_until() ? done.expired : done.held);
-      continue;
-    }
+    if (!is_wanted(store, report.key, report.taken, done)) continue;
     const std::string name = report.key.name();
     try {
       const std::string bytes = remote.read(report.key);

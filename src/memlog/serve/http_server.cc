@@ -1,4 +1,4 @@
-// All of memlog-http.so, which memlog loads when it serves. It uses no other part of memlog.
+// The server's half of memlog-http.so. It uses no other part of memlog.
 #include "serve/http_server.h"
 
 // The layout of httplib's classes depends on these, which Debian's library was built with.

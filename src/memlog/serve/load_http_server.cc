@@ -1,25 +1,15 @@
-#include <dlfcn.h>
-#include <fmt/format.h>
+#include <utility>
 
-#include <stdexcept>
-#include <string>
-
+#include "fleet/http_module.h"
 #include "serve/http_server.h"
-#include "target/preload.h"
 
 namespace mtrace::serve {
 
 std::unique_ptr<HttpServer> load_http_server(Handler handler, const Limits& limits,
                                              const TlsFiles& tls) {
-  const std::string path = target::find_installed("mtrace/memlog-http.so");
-  void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  void* found = library != nullptr ? ::dlsym(library, kMakeHttpServer) : nullptr;
-  if (found == nullptr) {
-    throw std::runtime_error(fmt::format(
-        "cannot load the HTTP server: {}; on Debian, install libcpp-httplib0.11", ::dlerror()));
-  }
+  void* const make = fleet::http_module_function(kMakeHttpServer, "server");
   std::unique_ptr<HttpServer> server;
-  reinterpret_cast<MakeHttpServer*>(found)(std::move(handler), limits, tls, server);
+  reinterpret_cast<MakeHttpServer*>(make)(std::move(handler), limits, tls, server);
   return server;
 }
 

@@ -232,17 +232,13 @@ target::ProcessImage process_image(pid_t pid) {
   }
 }
 
-Done with_target(
+void with_image(
     pid_t pid, std::chrono::milliseconds timeout,
-    const std::function<Done(const target::ProcessImage&, std::chrono::milliseconds)>& step) {
+    const std::function<void(const target::ProcessImage&, std::chrono::milliseconds)>& step) {
   using Clock = std::chrono::steady_clock;
   const Clock::time_point deadline = Clock::now() + timeout;
   for (;;) {
     const target::ProcessImage target = process_image(pid);
-    const std::string preload = start_environment(pid, "LD_PRELOAD").value_or("");
-    if (target.attach != 0 && preload.find("libmtrace.so") != std::string::npos) {
-      throw Preloaded("has libmtrace.so preloaded: memlog report asks it for a report");
-    }
     const auto left =
         std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
     try {
@@ -252,6 +248,20 @@ Done with_target(
         throw AttachError("keeps loading and unloading libraries: try again");
     }
   }
+}
+
+Done with_target(
+    pid_t pid, std::chrono::milliseconds timeout,
+    const std::function<Done(const target::ProcessImage&, std::chrono::milliseconds)>& step) {
+  Done done;
+  with_image(pid, timeout, [&](const target::ProcessImage& target, std::chrono::milliseconds left) {
+    const std::string preload = start_environment(pid, "LD_PRELOAD").value_or("");
+    if (target.attach != 0 && preload.find("libmtrace.so") != std::string::npos) {
+      throw Preloaded("has libmtrace.so preloaded: memlog report asks it for a report");
+    }
+    done = step(target, left);
+  });
+  return done;
 }
 
 }  // namespace mtrace::target

@@ -18,6 +18,10 @@ target::ProcessImage process_image(pid_t pid);
 
 // Runs `step` with the image of a process; takes a new image and runs it again when the process has
 // loaded something meanwhile. `step` gets the remaining time. Throws AttachError.
+void with_image(
+    pid_t pid, std::chrono::milliseconds timeout,
+    const std::function<void(const target::ProcessImage&, std::chrono::milliseconds)>& step);
+// The same of a process that was not started with the library. Throws Preloaded for another.
 Done with_target(
     pid_t pid, std::chrono::milliseconds timeout,
     const std::function<Done(const target::ProcessImage&, std::chrono::milliseconds)>& step);

@@ -1,8 +1,8 @@
 #include "target/snapshot.h"
 
 #include <elf.h>
-#include <fmt/format.h>
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <signal.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
@@ -58,24 +58,6 @@ Snapshots::Snapshots(pid_t pid, std::chrono::milliseconds timeout,
                      std::chrono::milliseconds stop_limit)
     : pid_(pid), timeout_(timeout), stop_limit_(stop_limit) {}
 
-// Again with a new image when the process has loaded something meanwhile.
-template <typename Step>
-void Snapshots::each_image(Step&& step) const {
-  const Clock::time_point deadline = Clock::now() + timeout_;
-  for (;;) {
-    const ProcessImage image = process_image(pid_);
-    const auto left =
-        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
-    try {
-      step(image, left);
-      return;
-    } catch (const Outdated&) {
-      if (Clock::now() >= deadline)
-        throw AttachError("keeps loading and unloading libraries: try again");
-    }
-  }
-}
-
 Snapshots::~Snapshots() {
   try {
     if (now_.copy != 0) {
@@ -96,12 +78,13 @@ const Snapshot& Snapshots::take() {
   } catch (const NotCopied& error) {
     now_ = {};
     if (stop_limit_.count() == 0) {
-      throw NotCopied(fmt::format("{}; --stop-limit 1s searches it while it is stopped, for at most "
-                                  "that long",
-                                  error.what()));
+      throw NotCopied(
+          fmt::format("{}; --stop-limit 1s searches it while it is stopped, for at most "
+                      "that long",
+                      error.what()));
     }
   }
-  each_image([&](const ProcessImage& image, std::chrono::milliseconds left) {
+  with_image(pid_, timeout_, [&](const ProcessImage& image, std::chrono::milliseconds left) {
     stopped_ = std::make_unique<StoppedSnapshot>(image, left);
   });
   return stopped_->snapshot();
@@ -116,9 +99,10 @@ std::chrono::microseconds Snapshots::release() {
 
 void Snapshots::check_limit() const {
   if (stopped_ == nullptr || stopped_->stopped() <= stop_limit_) return;
-  throw AttachError(fmt::format("was stopped for {} ms and is not searched yet: it needs a longer "
-                                "--stop-limit",
-                                stop_limit_.count()));
+  throw AttachError(
+      fmt::format("was stopped for {} ms and is not searched yet: it needs a longer "
+                  "--stop-limit",
+                  stop_limit_.count()));
 }
 
 void Snapshots::end_copy() {
@@ -131,7 +115,7 @@ void Snapshots::end_copy() {
 
 // The copy that the last call made has been waited for then.
 void Snapshots::call(bool make) {
-  each_image([&](const ProcessImage& image, std::chrono::milliseconds left) {
+  with_image(pid_, timeout_, [&](const ProcessImage& image, std::chrono::milliseconds left) {
     now_ = snapshot(image, now_.copy_id, make, left);
   });
 }

@@ -56,8 +56,6 @@ class Snapshots {
  private:
   void end_copy();
   void call(bool make);
-  template <typename Step>
-  void each_image(Step&& step) const;
 
   pid_t pid_;
   std::chrono::milliseconds timeout_;
