@@ -80,19 +80,28 @@ void Ledger::remember_variance() {
   });
 }
 
-void Ledger::rebase_after_fork(uint32_t survivor, uint32_t tid) {
-  const uint32_t interrupted = threads.keep_only(survivor, tid);
-  if (g_regions.after_fork() + interrupted != 0) {
-    count_anew();
-    lost_inflight += interrupted;
-  }
-  inherited = {};
+Totals Ledger::live_heap() const {
+  Totals live = {};
   stacks.for_each([&](uint32_t, StackRecord& stack) {
     if (stack.kind != 0) return;
     const Counters now = stacks.read(stack);
-    inherited.bytes += live_bytes(now);
-    inherited.blocks += live_blocks(now);
+    live.bytes += live_bytes(now);
+    live.blocks += live_blocks(now);
   });
+  return live;
+}
+
+void Ledger::rebase_after_fork(uint32_t survivor, uint32_t tid) {
+  const uint32_t interrupted = threads.keep_only(survivor, tid);
+  inherited = live_heap();
+  if (g_regions.after_fork() + interrupted != 0) {
+    const uint64_t counted = inherited.blocks;
+    count_anew();
+    inherited = live_heap();
+    lost_inflight += interrupted;
+    // One whose realloc was under way in another thread is in no table.
+    if (counted > inherited.blocks) lost_inflight += counted - inherited.blocks;
+  }
   threads.restart(survivor, inherited.bytes, inherited.blocks);
   peak.restart(inherited.bytes, ticks_now());
   reported_peak = 0;

@@ -37,8 +37,9 @@ struct alignas(format::kLedgerPage) Ledger {
   Totals inherited;        // live at the fork; zero in a process that exec'ed
   uint64_t reported_peak;  // its height as of the last report
   Unplaced unplaced;
-  uint64_t lost_inflight;  // operations of threads that vanished in a fork
-  uint64_t lost_frees;     // of blocks whose address came back without one
+  // Operations of threads that vanished in a fork, and blocks whose realloc was under way in one.
+  uint64_t lost_inflight;
+  uint64_t lost_frees;  // of blocks whose address came back without one
   // The program's, for report/notes.cc; here, so that they outlive a kill with the rest.
   format::LedgerNote notes[format::kLedgerNotes];
   IgnoredObjects ignored;
@@ -56,6 +57,7 @@ struct alignas(format::kLedgerPage) Ledger {
   void begin_after_fork(uint32_t survivor, uint32_t tid);
 
  private:
+  Totals live_heap() const;  // by the counters
   void count_anew();
   void remember_variance();
 };
