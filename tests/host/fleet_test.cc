@@ -1,6 +1,10 @@
 // memlog push, collect and serve --receive: reports of many machines, on loopback.
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -9,6 +13,7 @@
 #include <random>
 #include <set>
 #include <string>
+#include <thread>
 
 #include "host_test.h"
 #include "http_client.h"
@@ -55,6 +60,37 @@ std::string name_of(const Sample& sample) {
   const std::string range = sample.first == sample.seq ? "" : std::to_string(sample.first) + "to";
   return sample.host + "/app-" + std::to_string(sample.pid) + "-20261120T100000.000001Z-6a0e8a3e-" +
          range + std::to_string(sample.seq) + ".memlog.zst";
+}
+
+// Reads the head of a request, and no more.
+std::string read_head(int connection) {
+  std::string head;
+  for (char one; !head.ends_with("\r\n\r\n") && ::recv(connection, &one, 1, 0) == 1;) head += one;
+  return head;
+}
+
+void answer(int connection, const std::string& body) {
+  const std::string text = "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: " +
+                           std::to_string(body.size()) + "\r\n\r\n" + body;
+  ::send(connection, text.data(), text.size(), MSG_NOSIGNAL);
+}
+
+// Listens on loopback with room for little, so that a client that sends more has to wait.
+int listen_narrowly(int& port) {
+  const int listening = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const int room = 4096;
+  ::setsockopt(listening, SOL_SOCKET, SO_RCVBUF, &room, sizeof room);
+  sockaddr_in at = {};
+  at.sin_family = AF_INET;
+  at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof at;
+  if (::bind(listening, reinterpret_cast<sockaddr*>(&at), size) != 0 ||
+      ::listen(listening, 8) != 0 ||
+      ::getsockname(listening, reinterpret_cast<sockaddr*>(&at), &size) != 0) {
+    throw std::runtime_error("no socket to listen at");
+  }
+  port = ntohs(at.sin_port);
+  return listening;
 }
 
 class FleetTest : public HostTest {
@@ -252,6 +288,61 @@ TEST_F(FleetTest, ReportsMergedAtTheReceiverAreNotReceivedAgain) {
   EXPECT_NE(again.out.find("; 4 there already"), std::string::npos) << again.out;
   EXPECT_EQ(stored(), (std::set<std::string>{name_of({.seq = 3, .first = 1}),
                                              name_of({.seq = 4, .first = 4})}));
+}
+
+// The server lets an address ask ten times a second, and twenty times at once.
+TEST_F(FleetTest, ABusyServerIsAskedAgain) {
+  for (int seq = 1; seq <= 35; ++seq) write_sample({.seq = seq, .first = seq});
+  receive({"--max-rate", "10"});
+  const Result sent = push();
+  EXPECT_TRUE(sent.exited(0)) << sent.err;
+  EXPECT_EQ(sent.err, "");
+  EXPECT_EQ(stored().size(), 35u);
+  const Result copied = memlog({"collect", "--from", url(), "--to", temp() + "/gathered"});
+  EXPECT_TRUE(copied.exited(0)) << copied.err;
+  EXPECT_EQ(files_in(temp() + "/gathered"), stored());
+}
+
+// A server ends the connection while memlog is still sending, which the kernel tells by SIGPIPE.
+TEST_F(FleetTest, AConnectionThatIsClosedIsTriedAgain) {
+  std::string text = text_of({});
+  std::mt19937_64 random(21);
+  std::string notes;
+  for (int i = 0; i < 50'000; ++i) notes += "# note: " + std::to_string(random()) + '\n';
+  text.insert(text.find("# delta:"), notes);
+  write_file(sources() + "/large.memlog", text);
+  int port = 0;
+  const int listening = listen_narrowly(port);
+  std::string asked;
+  std::thread server([&] {
+    for (const bool end : {false, true, false}) {
+      const int connection = ::accept4(listening, nullptr, nullptr, SOCK_CLOEXEC);
+      if (connection < 0) return;
+      const std::string head = read_head(connection);
+      asked += head.substr(0, head.find(' ') + 1);
+      if (head.starts_with("GET")) {
+        answer(connection, R"({"expired_until": 0, "memlogs": []})");
+      } else if (!end) {
+        size_t left = std::stoul(head.substr(head.find("Content-Length: ") + 16));
+        char buffer[4096];
+        for (ssize_t got = 1; left != 0 && got > 0; left -= static_cast<size_t>(got)) {
+          got = ::recv(connection, buffer, std::min(left, sizeof buffer), 0);
+        }
+        answer(connection, R"({"receipt": "stored"})");
+      } else {
+        ::shutdown(connection, SHUT_WR);
+      }
+      ::close(connection);  // with bytes unread it resets the connection
+    }
+  });
+  const Result result = memlog({"push", "http://127.0.0.1:" + std::to_string(port), sources()});
+  ::shutdown(listening, SHUT_RDWR);
+  server.join();
+  ::close(listening);
+  EXPECT_TRUE(result.exited(0)) << result.err;
+  EXPECT_EQ(result.err, "");
+  EXPECT_TRUE(result.out.starts_with("1 report sent to ")) << result.out;
+  EXPECT_EQ(asked, "GET PUT PUT ");
 }
 
 // A report takes 4 KiB or more of the disk. Those that were taken first are removed, and stay so.

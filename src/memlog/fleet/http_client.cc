@@ -6,6 +6,9 @@
 #define CPPHTTPLIB_ZLIB_SUPPORT
 #define CPPHTTPLIB_BROTLI_SUPPORT
 #include <httplib.h>
+#include <pthread.h>
+#include <signal.h>
+#include <time.h>
 
 namespace mtrace::fleet {
 namespace {
@@ -13,20 +16,48 @@ namespace {
 constexpr time_t kConnectSeconds = 10;
 constexpr time_t kAnswerSeconds = 120;
 
+bool is_end(httplib::Error error) {
+  return error == httplib::Error::Read || error == httplib::Error::Write;
+}
+
 std::string reason_of(httplib::Error error) {
+  if (is_end(error)) return "the connection has ended";
   switch (error) {
     case httplib::Error::Connection:
     case httplib::Error::ConnectionTimeout:
       return "cannot connect";
-    case httplib::Error::Read:
-    case httplib::Error::Write:
-      return "the connection has ended";
     case httplib::Error::SSLServerVerification:
       return "its certificate is not trusted: --ca-file names one that signs it";
     default:
       return "no answer: " + httplib::to_string(error);
   }
 }
+
+// While it lives, a server that has closed the connection ends no more than the request: httplib and
+// OpenSSL write without MSG_NOSIGNAL.
+class NoSigpipe {
+ public:
+  NoSigpipe() {
+    sigemptyset(&pipe_);
+    sigaddset(&pipe_, SIGPIPE);
+    sigset_t pending;
+    sigpending(&pending);
+    was_pending_ = sigismember(&pending, SIGPIPE) == 1;
+    pthread_sigmask(SIG_BLOCK, &pipe_, &mask_);
+  }
+  ~NoSigpipe() {
+    constexpr timespec kNow = {};
+    if (!was_pending_) sigtimedwait(&pipe_, nullptr, &kNow);
+    pthread_sigmask(SIG_SETMASK, &mask_, nullptr);
+  }
+  NoSigpipe(const NoSigpipe&) = delete;
+  NoSigpipe& operator=(const NoSigpipe&) = delete;
+
+ private:
+  sigset_t pipe_;
+  sigset_t mask_;
+  bool was_pending_;
+};
 
 class LoadedClient : public HttpClient {
  public:
@@ -47,9 +78,10 @@ class LoadedClient : public HttpClient {
     request.path = path_ + target;
     for (const auto& [name, value] : headers) request.set_header(name, value);
     request.body = body;
+    const NoSigpipe guard;
     const httplib::Result result = client_.send(request);
-    if (!result) return {0, "", reason_of(result.error())};
-    return {result->status, result->body, ""};
+    if (!result) return {0, "", reason_of(result.error()), is_end(result.error())};
+    return {result->status, result->body, "", false};
   }
 
  private:

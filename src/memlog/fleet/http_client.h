@@ -12,6 +12,7 @@ struct HttpAnswer {
   int status = 0;  // 0: there was no answer
   std::string body;
   std::string failure;  // why there was none
+  bool ended = false;   // there was none since the server closed the connection
 };
 
 struct HttpServerAddress {

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
+#include <thread>
+
 #include "json/value.h"
 #include "profile/text.h"
 
@@ -9,6 +12,14 @@ namespace mtrace::fleet {
 namespace {
 
 constexpr char kMemlogs[] = "/api/memlogs";
+constexpr unsigned kTries = 4;
+constexpr std::chrono::seconds kBusy{1};  // between two tries
+
+// The server lets each address ask so and so often. Who asks too soon gets an answer, but may not
+// see it: the connection is closed on what he is still sending.
+bool is_busy(const HttpAnswer& answer) {
+  return answer.status == 429 || answer.status == 503 || answer.ended;
+}
 
 std::string reason_in(const HttpAnswer& answer) {
   const auto body = json::Value::parse(answer.body, nullptr, false);
@@ -34,7 +45,11 @@ std::string Remote::ask(const std::string& method, const std::string& path, std:
   HttpHeaders headers;
   if (!token_.empty()) headers["Authorization"] = "Bearer " + token_;
   if (!body.empty()) headers["Content-Type"] = "application/zstd";
-  const HttpAnswer answer = client_->ask(method, path, headers, body);
+  HttpAnswer answer = client_->ask(method, path, headers, body);
+  for (unsigned tries = 1; is_busy(answer) && tries < kTries; ++tries) {
+    std::this_thread::sleep_for(kBusy);
+    answer = client_->ask(method, path, headers, body);
+  }
   if (answer.status == 200) return answer.body;
   throw ServerError(
       kind_of(answer.status),
