@@ -31,6 +31,7 @@ TEST_FLAGS := $(filter-out -O%,$(COMMON)) -O0 -g1 -Itests/support -Itests/host
 $(TEST_BUILD)/obj/unit/library/%.o $(TEST_BUILD)/obj/bench/%.o: TEST_FLAGS += -Isrc/libmtrace
 $(TEST_BUILD)/obj/unit/tool/%.o: TEST_FLAGS += -Isrc/memlog $(TOOL_SANITIZE)
 $(TEST_BUILD)/unit_tool: LDFLAGS += $(TOOL_SANITIZE)
+$(TEST_BUILD)/unit_library $(TEST_BUILD)/unit_tool: LDFLAGS += $(if $(COVERAGE),--coverage)
 # But for what reads every memlog of every test.
 $(TEST_BUILD)/obj/host/memlog_file.o: TEST_FLAGS += -O2
 $(TEST_BUILD)/obj/%.o: tests/%.cc tests/tests.mk $(TEST_BUILD)/headers.h.gch | $(BUILD)/.test-deps
