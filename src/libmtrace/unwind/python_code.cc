@@ -25,13 +25,40 @@ NumberedSet<PythonFile, kMostPythonFiles, 1u << 15> g_files;
 uint64_t g_bytes = 0;  // of both
 uint64_t g_lost = 0;
 
-// Numbers of code objects as they were seen last, by address: that / 16, above the number.
-constexpr unsigned kSeenBits = 10;
+// Numbers of code objects as they were seen last, by address: that / 16, above the number. Eight
+// places an address: two functions of one path that shared a single place would take it from each
+// other at every walk, and what has lost its place is read anew, by some 30 system calls.
+constexpr unsigned kSeenBits = 9;  // of the lines
+constexpr unsigned kSeenWays = 8;
 constexpr unsigned kNumberBits = 16;
 static_assert(kMostCode < 1u << kNumberBits);
-uint64_t g_seen[1u << kSeenBits];
-uint64_t& seen_at(uintptr_t address) {
+struct alignas(64) SeenLine {
+  uint64_t places[kSeenWays];
+};
+SeenLine g_seen[1u << kSeenBits];
+SeenLine& seen_line(uintptr_t address) {
   return g_seen[address * 0x9e3779b97f4a7c15u >> (64 - kSeenBits)];
+}
+uint64_t seen_as(uintptr_t address, uint32_t number) {
+  return uint64_t{address} >> 4 << kNumberBits | number;
+}
+// The place of the address; nullptr: it was not seen. Another thread may use the place for another
+// address meanwhile.
+uint64_t* find_seen(uintptr_t address, uint64_t* seen) {
+  for (uint64_t& place : seen_line(address).places) {
+    *seen = load(place);
+    if (*seen != 0 && *seen >> kNumberBits == address >> 4) return &place;
+  }
+  return nullptr;
+}
+// Where to keep what was not seen: a free place, or one of a full line, in turn.
+uint64_t& place_for_new(uintptr_t address) {
+  static constinit uint32_t turn = 0;
+  SeenLine& line = seen_line(address);
+  for (uint64_t& place : line.places) {
+    if (load(place) == 0) return place;
+  }
+  return line.places[fetch_add(turn, 1u) % kSeenWays];
 }
 
 bool is_full() { return g_code.is_full() || g_files.is_full() || load(g_bytes) > kMostBytes; }
@@ -244,11 +271,10 @@ void log_code(const PythonCode& code, uint32_t number) {
 
 uint32_t number_of_code(const PythonRuntime& python, PythonAccess access, uintptr_t address,
                         PythonFileSeen& last) {
-  uint64_t& place = seen_at(address);
-  const uint64_t known = load(place);
-  const bool is_seen = known >> kNumberBits == address >> 4;
+  uint64_t known;
+  uint64_t* const place = find_seen(address, &known);
   const auto number = static_cast<uint16_t>(known);
-  const bool has_number = is_seen && number != 0;
+  const bool has_number = place != nullptr && number != 0;
   if (has_number && access == PythonAccess::kDirect && g_code.find(number)->is_plain &&
       is_plainly(*python.layout, reinterpret_cast<const char*>(address), *g_code.find(number),
                  last)) {
@@ -261,8 +287,8 @@ uint32_t number_of_code(const PythonRuntime& python, PythonAccess access, uintpt
     return number;
   }
   // What found no room is not looked for at each allocation.
-  const uint32_t entered = is_seen && number == 0 && is_full() ? 0 : enter(seen);
-  store(place, uint64_t{address} >> 4 << kNumberBits | entered);
+  const uint32_t entered = place != nullptr && number == 0 && is_full() ? 0 : enter(seen);
+  store(place != nullptr ? *place : place_for_new(address), seen_as(address, entered));
   return entered != 0 ? entered : lost();
 }
 
