@@ -9,11 +9,11 @@
 BENCH_BUILD := $(TEST_BUILD)/bench
 BENCH       ?=
 BENCH_RUN    = tests/bench/bench.py --build $(BUILD) --output $(BUILD)/bench
-BENCH_TOOLS := $(addprefix $(BENCH_BUILD)/,churn churn.fp paths paths.fp measure lsan_signals.so)
+BENCH_TOOLS := $(addprefix $(BENCH_BUILD)/,churn churn.fp news paths paths.fp measure lsan_signals.so)
 
 # As programs are built: without frame pointers. Once with, for LeakSanitizer, which needs them.
 BENCH_FLAGS := -O2 -g -fno-builtin -Wall -Wextra -Werror -D_GNU_SOURCE -pthread
-$(addprefix $(BENCH_BUILD)/,churn paths): BENCH_FRAMES := -fomit-frame-pointer
+$(addprefix $(BENCH_BUILD)/,churn news paths): BENCH_FRAMES := -fomit-frame-pointer
 $(addprefix $(BENCH_BUILD)/,churn.fp paths.fp): BENCH_FRAMES := -fno-omit-frame-pointer
 define bench_program
 $(BENCH_BUILD)/$(1) $(BENCH_BUILD)/$(1).fp: tests/bench/$(1).cc tests/bench/bench.mk | $$(BUILD)/.test-deps
@@ -21,7 +21,7 @@ $(BENCH_BUILD)/$(1) $(BENCH_BUILD)/$(1).fp: tests/bench/$(1).cc tests/bench/benc
 	$$(call say,MAKE,$$@)
 	$$(Q)$$(CXX) $$(BENCH_FLAGS) $$(BENCH_FRAMES) -std=c++20 -o $$@ $$<
 endef
-$(foreach program,churn paths,$(eval $(call bench_program,$(program))))
+$(foreach program,churn news paths,$(eval $(call bench_program,$(program))))
 # Static, so that its own memory is less than that of any program it measures.
 $(BENCH_BUILD)/measure: tests/bench/measure.c tests/bench/bench.mk | $(BUILD)/.test-deps
 	@mkdir -p $(@D)

@@ -218,7 +218,7 @@ def micro_rows(results):
 
 def instruction_rows(results):
     head = ["instructions a pair", "base", "libmtrace", "added", "limit"]
-    rows = [["churn " + r["arguments"], number(r["base"], 0), number(r["libmtrace"], 0),
+    rows = [[r["command"], number(r["base"], 0), number(r["libmtrace"], 0),
              number(r["libmtrace"] - r["base"], 0), number(r["limit"], 0)]
             for r in results["instructions"]]
     return head, rows

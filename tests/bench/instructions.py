@@ -15,7 +15,7 @@ LIMITS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "instructions.
 
 
 def limits():
-    """Limit, options of the library, arguments of churn."""
+    """Limit, options of the library, arguments of churn, or news and its."""
     with open(LIMITS, encoding="utf-8") as file:
         lines = [line.split() for line in file if line.strip() and not line.startswith("#")]
     return [(int(words[0]), [word for word in words[1:] if "=" in word],
@@ -28,17 +28,23 @@ def allowance(build):
         return 105 if b"clang version" in file.read() else 100
 
 
+def program_of(arguments):
+    """The program, and which of the arguments are its."""
+    return ("news", arguments[1:]) if arguments[0] == "news" else ("churn", arguments)
+
+
 def collected(build, options, arguments, pairs, traced):
+    program, arguments = program_of(arguments)
     with tempfile.TemporaryDirectory() as out:
         # The same number of bytes with and without, since they lie on the stack.
         environment = {"PATH": "/usr/bin:/bin", "TZ": "UTC"}
         environment["LD_PRELOAD" if traced else "XX_PRELOAD"] = os.path.join(build, "libmtrace.so")
         environment.update(MTRACE_OUTPUT=out, MTRACE_RESOLVER="none", MTRACE_DEPTH="10",
-                           MTRACE_FOLLOW="churn")
+                           MTRACE_FOLLOW=program)
         environment.update(option.split("=") for option in options)
         run = subprocess.run(
             ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null",
-             os.path.join(build, "tests/bench/churn")] + arguments + [f"{pairs:06}"],
+             os.path.join(build, "tests/bench", program)] + arguments + [f"{pairs:06}"],
             env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         reports = os.listdir(out)
     match = re.search(r"Collected : (\d+)", run.stderr)
@@ -61,13 +67,15 @@ def count_each(build):
 
         a_pair = [(count(LONG, traced) - count(SHORT, traced)) / (LONG - SHORT)
                   for traced in (False, True)]
-        results.append({"arguments": " ".join(arguments + options), "base": a_pair[0],
+        program, own = program_of(arguments)
+        results.append({"arguments": " ".join(arguments + options),
+                        "command": " ".join([program] + own + options), "base": a_pair[0],
                         "libmtrace": a_pair[1], "limit": limit * allowance(build) // 100})
     return results
 
 
 def text_of(result):
-    return (f"churn {result['arguments']}: base {result['base']:.1f}, "
+    return (f"{result['command']}: base {result['base']:.1f}, "
             f"libmtrace {result['libmtrace']:.1f}, "
             f"added {result['libmtrace'] - result['base']:.1f}, limit {result['limit']}")
 

@@ -23,11 +23,13 @@ using SystemCall = long (*)(long, long, long, long, long, long, long);
 extern "C" [[gnu::visibility("hidden")]] SystemCall mtrace_next_system_call;
 constinit SystemCall mtrace_next_system_call = nullptr;
 
+namespace internal {
+bool operators_apart = false;
+}
 namespace {
 
 enum Search : uint32_t { kNotBegun, kUnderWay, kDone };
 uint32_t g_search = kNotBegun;
-bool g_apart = false;
 bool g_is_libc = false;
 bool g_replaced = false;
 
@@ -76,8 +78,8 @@ bool is_replaced_by_valgrind() {
 }
 
 void take_over(NextFunctions& found) {
-  g_apart = found.new_one != nullptr &&
-            object_of(address_of(found.new_one)) == object_of(address_of(found.malloc));
+  internal::operators_apart = found.new_one != nullptr && object_of(address_of(found.new_one)) ==
+                                                              object_of(address_of(found.malloc));
   g_is_libc = true;
   const link_map* const libc = object_of(address_of(gnu_get_libc_version));
   const void* const allocate[] = {address_of(found.malloc),         address_of(found.calloc),
@@ -137,7 +139,5 @@ const char* allocator_path() {
 bool malloc_is_replaced() { return g_replaced; }
 
 bool allocator_is_libc() { return g_is_libc; }
-
-bool operators_apart() { return g_apart; }
 
 }  // namespace mtrace::hook

@@ -57,8 +57,11 @@ const char* allocator_path();
 bool allocator_is_libc();
 // True: a tool of valgrind leads calls of every malloc to its own, this library's among them.
 bool malloc_is_replaced();
+namespace internal {
+[[gnu::visibility("hidden")]] extern bool operators_apart;
+}
 // True when operator new comes from the object that also defines malloc, so that it does not
 // reach malloc by symbol and must be hooked itself.
-bool operators_apart();
+inline bool operators_apart() { return internal::operators_apart; }
 
 }  // namespace mtrace::hook

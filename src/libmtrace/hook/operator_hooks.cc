@@ -20,6 +20,8 @@
 // What does more than to jump on: the hooks themselves leave the stack as the caller has it, which
 // may be aligned to 8 bytes only.
 #define MTRACE_APART __attribute__((noinline)) MTRACE_REALIGN
+// Apart as well, but jumps on: realigned, it would call instead, and stand in the stack.
+#define MTRACE_JUMPS __attribute__((noinline))
 
 namespace mtrace::hook {
 namespace {
@@ -69,14 +71,21 @@ MTRACE_APART void free_instead(Call call, unwind::Caller caller, void* block) {
 
 // The nothrow and the sized forms of libstdc++ and libc++ call the plain form of the same operator,
 // by symbol: the call is counted there.
-constexpr bool calls_plain_form(std::string_view symbol) {
+consteval bool calls_plain_form(std::string_view symbol) {
   return symbol.find("nothrow") != symbol.npos || symbol.find("aPvm") != symbol.npos ||
          symbol.find("lPvm") != symbol.npos;
 }
 
-// Jumps on to libstdc++'s, which calls malloc or aligned_alloc.
-inline void pass_on_new(uint64_t form, Call call, size_t size, bool is_plain) {
-  if (is_plain) passed_on(call);
+// Counts a call that goes on to libstdc++'s, which calls malloc or free by symbol. False: not yet,
+// because passed_on() has more to do.
+[[gnu::always_inline]] inline bool count_passed(Call call) {
+  const ThreadState& self = t_thread;
+  if (load(*g_counting) != kRecording || self.place == nullptr) [[unlikely]]
+    return false;
+  if (!samples()) add_own(self.place->calls[static_cast<unsigned>(call)], 1);
+  return true;
+}
+inline void begin_new(uint64_t form, size_t size) {
   t_thread.requested = size;
   enter_form(form);
 }
@@ -101,21 +110,34 @@ MTRACE_APART void counted_delete(void (*real)(void*, Parameters...), Call call,
 
 using namespace mtrace::hook;
 
+// The hooks only jump: to libstdc++'s operator, or to a function for what is unusual. So they need
+// no frame, which would cost as much as all else that they do.
 #define MTRACE_NEW(call, member, symbol, alignment, parameters, ...)                        \
-  MTRACE_OPERATOR_EXPORT void* hook_##member parameters asm(symbol);                        \
-  void* hook_##member parameters {                                                          \
+  static MTRACE_APART void* unusual_##member parameters {                                   \
     constexpr uint64_t form = form_of_new(Call::call, std::string_view(#alignment) != "0"); \
-    if (__builtin_expect(g_next.member != nullptr && !operators_apart(), 1)) {              \
-      pass_on_new(form, Call::call, size, !calls_plain_form(symbol));                       \
-      return g_next.member(__VA_ARGS__);                                                    \
-    }                                                                                       \
-    const mtrace::unwind::Caller caller = MTRACE_CALLER();                                  \
+    const mtrace::unwind::Caller caller = MTRACE_CALLER_OF_HOOK();                          \
     start();                                                                                \
     if (g_next.member != nullptr) {                                                         \
       return counted_new(g_next.member, form, Call::call, caller, __VA_ARGS__);             \
     }                                                                                       \
     void* block = malloc_instead(form, Call::call, caller, size, alignment);                \
     return block != nullptr ? block : from_loaded_library(symbol, __VA_ARGS__);             \
+  }                                                                                         \
+  static MTRACE_JUMPS void* passed_##member parameters {                                    \
+    constexpr uint64_t form = form_of_new(Call::call, std::string_view(#alignment) != "0"); \
+    passed_on(Call::call);                                                                  \
+    begin_new(form, size);                                                                  \
+    return g_next.member(__VA_ARGS__);                                                      \
+  }                                                                                         \
+  MTRACE_OPERATOR_EXPORT void* hook_##member parameters asm(symbol);                        \
+  void* hook_##member parameters {                                                          \
+    constexpr uint64_t form = form_of_new(Call::call, std::string_view(#alignment) != "0"); \
+    if (g_next.member == nullptr || operators_apart()) [[unlikely]]                         \
+      return unusual_##member(__VA_ARGS__);                                                 \
+    if (!calls_plain_form(symbol) && !count_passed(Call::call)) [[unlikely]]                \
+      return passed_##member(__VA_ARGS__);                                                  \
+    begin_new(form, size);                                                                  \
+    return g_next.member(__VA_ARGS__);                                                      \
   }
 
 MTRACE_NEW(kNew, new_one, "_Znwm", 0, (size_t size), size)
@@ -133,18 +155,27 @@ MTRACE_NEW(kNew, new_one_aligned_nothrow, "_ZnwmSt11align_val_tRKSt9nothrow_t", 
 MTRACE_NEW(kNewArray, new_array_aligned_nothrow, "_ZnamSt11align_val_tRKSt9nothrow_t", align,
            (size_t size, size_t align, const void* tag), size, align, tag)
 
-#define MTRACE_DELETE(call, member, symbol, parameters, ...)                                 \
-  MTRACE_OPERATOR_EXPORT void hook_##member parameters asm(symbol);                          \
-  void hook_##member parameters {                                                            \
-    if (__builtin_expect(g_next.member == nullptr, 0)) {                                     \
-      if (g_bootstrap.owns(block) || !start()) return;                                       \
-      if (g_next.member == nullptr) return free_instead(Call::call, MTRACE_CALLER(), block); \
-    }                                                                                        \
-    if (operators_apart()) {                                                                 \
-      return counted_delete(g_next.member, Call::call, MTRACE_CALLER(), __VA_ARGS__);        \
-    }                                                                                        \
-    if (!calls_plain_form(symbol)) passed_on(Call::call);                                    \
-    return g_next.member(__VA_ARGS__);                                                       \
+#define MTRACE_DELETE(call, member, symbol, parameters, ...)                        \
+  MTRACE_OPERATOR_EXPORT void hook_##member parameters asm(symbol);                 \
+  static MTRACE_APART void unusual_##member parameters {                            \
+    const mtrace::unwind::Caller caller = MTRACE_CALLER_OF_HOOK();                  \
+    if (g_next.member == nullptr) {                                                 \
+      if (g_bootstrap.owns(block) || !start()) return;                              \
+      if (g_next.member == nullptr) return free_instead(Call::call, caller, block); \
+    }                                                                               \
+    if (!operators_apart()) return hook_##member(__VA_ARGS__);                      \
+    return counted_delete(g_next.member, Call::call, caller, __VA_ARGS__);          \
+  }                                                                                 \
+  static MTRACE_JUMPS void passed_##member parameters {                             \
+    passed_on(Call::call);                                                          \
+    return g_next.member(__VA_ARGS__);                                              \
+  }                                                                                 \
+  void hook_##member parameters {                                                   \
+    if (g_next.member == nullptr || operators_apart()) [[unlikely]]                 \
+      return unusual_##member(__VA_ARGS__);                                         \
+    if (!calls_plain_form(symbol) && !count_passed(Call::call)) [[unlikely]]        \
+      return passed_##member(__VA_ARGS__);                                          \
+    return g_next.member(__VA_ARGS__);                                              \
   }
 
 MTRACE_DELETE(kDelete, delete_one, "_ZdlPv", (void* block), block)
