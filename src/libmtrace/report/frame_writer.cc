@@ -97,50 +97,57 @@ bool is_object(const unwind::PythonFile& file, const ModuleSet& modules) {
 
 }  // namespace
 
-FrameLines::FrameLines() : lines_(static_cast<Line*>(sys::map_memory(sizeof(Line) << kBits))) {}
+FrameLines::FrameLines() : memory_(static_cast<Memory*>(sys::map_memory(sizeof(Memory)))) {}
 FrameLines::~FrameLines() {
-  if (lines_ != nullptr) sys::unmap_memory(lines_, sizeof(Line) << kBits);
+  if (memory_ != nullptr) sys::unmap_memory(memory_, sizeof(Memory));
 }
 
 void FrameLines::write(Writer& out, uintptr_t address, uint32_t retired, ModuleSet& modules) {
-  if (lines_ == nullptr) {
+  if (memory_ == nullptr) {
     write_frame(out, address, retired, modules);
     return;
   }
-  Line& line = lines_[address * 0x9e3779b97f4a7c15u >> (64 - kBits)];
-  if (format::PythonFrame::is_one(address)) return write_python(out, address, modules, line);
-  // While its module is loaded an address means the same to all stacks in use. To a retired one it
-  // does anyway.
-  if (line.module != nullptr && line.address == address && line.retired == retired &&
-      (retired != unwind::kAlive || load_acquire(line.module->died) == unwind::kAlive)) {
-    out.bytes(line.text, line.size);
-    return;
+  uint32_t& place = memory_->places[address * 0x9e3779b97f4a7c15u >> (64 - kBits)];
+  if (place != 0) {
+    const auto& line = *reinterpret_cast<const Line*>(memory_->room + place - 1);
+    if (holds(line, address, retired)) return static_cast<void>(out.bytes(line.text, line.size));
   }
-  Writer text(line.text, sizeof line.text);
-  const unwind::Module* const module = write_frame(text, address, retired, modules);
-  line.size = static_cast<uint32_t>(text.size());
-  line.address = address;
-  line.retired = retired;
-  line.module = nullptr;
-  if (text.finish() != 0) {
-    write_frame(out, address, retired, modules);
-    return;
-  }
-  line.module = module;
-  out.bytes(line.text, line.size);
+  make(out, address, retired, modules, place);
 }
 
-// A frame means the same always. To find its line takes long in a large function.
-void FrameLines::write_python(Writer& out, uintptr_t frame, ModuleSet& modules, Line& line) {
-  if (line.address != frame) {
-    Writer text(line.text, sizeof line.text);
-    put_python_frame(text, frame, modules);
-    line.size = static_cast<uint32_t>(text.size());
-    line.module = nullptr;
-    line.address = text.finish() == 0 ? frame : 0;
+// A function of Python means the same always; and to find its line takes long in a large one. While
+// its module is loaded any other address means the same to all stacks in use. To a retired one it
+// does anyway.
+bool FrameLines::holds(const Line& line, uintptr_t address, uint32_t retired) {
+  if (line.address != address) return false;
+  if (line.module == nullptr) return true;
+  return line.retired == retired &&
+         (retired != unwind::kAlive || load_acquire(line.module->died) == unwind::kAlive);
+}
+
+// Writes the frame, and keeps its line unless that is too long or of no module.
+void FrameLines::make(Writer& out, uintptr_t address, uint32_t retired, ModuleSet& modules,
+                      uint32_t& place) {
+  Memory& memory = *memory_;
+  if (kRoom - memory.used < sizeof(Line) + kMostText) {  // then it begins anew
+    memset(memory.places, 0, sizeof memory.places);
+    memory.used = 0;
   }
-  if (line.address != frame) return put_python_frame(out, frame, modules);
+  auto& line = *reinterpret_cast<Line*>(memory.room + memory.used);
+  Writer text(line.text, kMostText);
+  const unwind::Module* const module = write_frame(text, address, retired, modules);
+  const bool is_kept = module != nullptr || format::PythonFrame::is_one(address);
+  if (text.finish() != 0 || !is_kept) {
+    write_frame(out, address, retired, modules);
+    return;
+  }
+  line.address = address;
+  line.module = module;
+  line.retired = retired;
+  line.size = static_cast<uint32_t>(text.size());
   out.bytes(line.text, line.size);
+  place = memory.used + 1;
+  memory.used += (sizeof(Line) + line.size + alignof(Line) - 1) & ~(alignof(Line) - 1);
 }
 
 const unwind::Module* write_frame(Writer& out, uintptr_t address, uint32_t retired,

@@ -31,7 +31,7 @@ class ModuleSet {
 };
 
 // The lines of frames that were written last: most of a report's frames stand in it many times.
-// Without memory: none.
+// Without memory: none. They stand one behind the other, so that a short report touches few pages.
 class FrameLines {
  public:
   FrameLines();
@@ -42,19 +42,27 @@ class FrameLines {
   void write(Writer& out, uintptr_t address, uint32_t retired, ModuleSet& modules);
 
  private:
+  static constexpr unsigned kBits = 12;
+  static constexpr size_t kMostText = 232;
+  static constexpr uint32_t kRoom = 1u << 20;  // bytes for lines
   struct Line {
     uintptr_t address;
-    const unwind::Module* module;  // nullptr: empty, or a function of Python
+    const unwind::Module* module;  // nullptr: a function of Python
     uint32_t retired;
     uint32_t size;
-    char text[232];
+    char text[];
   };
-  static_assert(sizeof(Line) == 256);
-  static constexpr unsigned kBits = 12;
+  struct Memory {
+    uint32_t places[1u << kBits];  // by hash of the address: where in `room`, and 1; 0: no line
+    uint32_t used;                 // bytes of `room`
+    alignas(Line) char room[kRoom];
+  };
 
-  static void write_python(Writer& out, uintptr_t frame, ModuleSet& modules, Line& line);
+  // Whether the line says what this frame is.
+  static bool holds(const Line& line, uintptr_t address, uint32_t retired);
+  void make(Writer& out, uintptr_t address, uint32_t retired, ModuleSet& modules, uint32_t& place);
 
-  Line* lines_;  // by hash of the address; that of an empty one is 0
+  Memory* memory_;
 };
 
 // "\t(module+0x1234)", or the line of a Python function. `retired`: as of the stack that the

@@ -3,10 +3,12 @@
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <string>
 
 #include "directories.h"
+#include "format/python.h"
 #include "unwind/object.h"
 
 namespace mtrace::report {
@@ -46,9 +48,33 @@ TEST_F(FrameLinesTest, AddressesOfThisProgram) {
   const auto here = reinterpret_cast<uintptr_t>(&write_frame);
   meet(here);
   // More than there is room for.
-  for (uintptr_t offset = 0; offset < 20000; offset += 3) line(here + offset);
+  for (uintptr_t offset = 0; offset < 20000; ++offset) line(here + offset);
   EXPECT_NE(line(here).find("unit_library+0x"), std::string::npos);
   EXPECT_EQ(line(0x1234), "\t(0x1234)\n");
+}
+
+long page_faults() {
+  rusage usage = {};
+  ::getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_minflt;
+}
+
+// A page fault takes longer than writing a line: 1,000 lines stand on some 20 pages, and not each
+// on a page of its own.
+TEST_F(FrameLinesTest, TouchFewPages) {
+  constexpr uint32_t kLines = 1000;
+  constexpr long kMost = 100;
+  const auto write_all = [&] {
+    for (uint32_t number = 1; number <= kLines; ++number) {
+      char text[256];
+      Writer out(text, sizeof text);
+      lines_.write(out, format::PythonFrame::pack(0, static_cast<int32_t>(number)), unwind::kAlive,
+                   modules_);
+    }
+  };
+  const long before = page_faults();
+  write_all();
+  EXPECT_LT(page_faults() - before, kMost);
 }
 
 TEST_F(FrameLinesTest, NamesNoLibraryThatIsGone) {
