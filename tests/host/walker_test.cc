@@ -148,6 +148,10 @@ for n in range(3000):
 kill -QUIT $!; wait $!)"},
     {"gdb", 2, 80'000,
      R"(HOME=$PWD LD_PRELOAD=$PRELOAD gdb -nx -q -batch -ex 'info functions str' -ex 'info line main' $BINARY)"},
+    {"gdb and its functions of Python", 2, 80'000,
+     R"(HOME=$PWD LD_PRELOAD=$PRELOAD gdb -nx -q -batch -ex 'info functions str' \
+-ex 'python import json; print(len(json.dumps([[str(i)] * 3 for i in range(3000)])))' $BINARY)",
+     10'000},
 };
 
 // Shards run in processes of their own, so the whole is the sum of what each must reach.

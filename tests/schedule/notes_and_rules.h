@@ -22,7 +22,9 @@ uint32_t g_object_there = 0;
 namespace internal {
 uint32_t unload_epoch = 0;
 bool python_is_off = true;
-}
+uint32_t jit_descriptors = 0;
+void look_for_jit_code(uintptr_t) {}
+}  // namespace internal
 bool use_python(const PythonRuntime&) { return false; }
 const Object* loaded_object(uintptr_t, Object* scratch) {
   scratch->base = load(g_object_there);

@@ -31,6 +31,7 @@
 #include "report/resolver_process.h"
 #include "report/savepoints.h"
 #include "report/status.h"
+#include "unwind/jit_names.h"
 #include "unwind/modules.h"
 #include "unwind/python_code.h"
 
@@ -92,6 +93,7 @@ bool begin_anew(uint32_t pid) {
   forget_walks();
   unwind::log_modules_again();
   unwind::log_python_again();
+  unwind::read_jit_names_after_fork();
   report::forget_savepoints();
   return true;
 }
@@ -172,6 +174,7 @@ bool move_tables() {
   forget_walks();
   unwind::log_modules_again();
   unwind::log_python_again();
+  unwind::read_jit_names_after_fork();
   report::forget_savepoints();
   return true;
 }

@@ -10,6 +10,7 @@
 #include "report/bypasses.h"
 #include "report/host.h"
 #include "unwind/linkage.h"
+#include "unwind/modules.h"
 #include "unwind/python_runtime.h"
 
 namespace mtrace::report {
@@ -60,16 +61,23 @@ void write_python_gap(Writer& out) {
   using unwind::PythonGap;
   const unwind::PythonCoverage coverage = unwind::python_coverage();
   if (coverage.gap == PythonGap::kNone || unwind::python_frames_are_off()) return;
-  begin_note(out).text(format::kNotCoveredPython).text(": ");
+  const unwind::Module* const module =
+      unwind::find_module(coverage.python->loop[0].begin, unwind::kAlive, nullptr);
+  begin_note(out).text(format::kNotCoveredPython);
+  if (module != nullptr) put_path(out.text(" of "), module->path);
   if (coverage.gap == PythonGap::kSecond) {
-    out.text("of the second interpreter in this process\n");
-  } else if (coverage.version == 0) {
-    out.text("of CPython before 3.11\n");
-  } else {
-    out.text("of CPython ").number(coverage.version >> 24).put('.');
-    out.number(coverage.version >> 16 & 0xff).put('.').number(coverage.version >> 8 & 0xff);
-    out.text(coverage.gap == PythonGap::kVersion ? "; 3.11 is\n" : ": no thread state was found\n");
+    out.text(": another interpreter runs in this process\n");
+    return;
   }
+  const uint32_t version = coverage.python->version;
+  if (version == 0) {
+    out.text(": CPython before 3.11");
+  } else {
+    out.text(": CPython ").number(version >> 24).put('.');
+    out.number(version >> 16 & 0xff).put('.').number(version >> 8 & 0xff);
+  }
+  out.text(coverage.gap == PythonGap::kVersion ? " (known: 3.11)\n"
+                                               : ", no thread state was found\n");
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include "base/syscall.h"
 #include "format/escape.h"
 #include "format/memlog.h"
+#include "unwind/jit_names.h"
 #include "unwind/modules.h"
 #include "unwind/python_code.h"
 
@@ -16,7 +17,14 @@ void module_name(Writer& out, const unwind::Module& module) {
   if (module.generation > 1) out.put('#').number(module.generation);
 }
 
+Writer& put_name(Writer& out, const char* text, size_t size) {
+  return out.escaped(text, size, format::kReservedNone);
+}
+
 void put_frame(Writer& out, uintptr_t address, const unwind::Module* module, bool guessed) {
+  size_t size;
+  const char* const name = module == nullptr ? unwind::jit_name(address, &size) : nullptr;
+  if (name != nullptr) put_name(out.put('\t'), name, size);
   out.text("\t(");
   if (module != nullptr) {
     module_name(out, *module);
@@ -27,10 +35,6 @@ void put_frame(Writer& out, uintptr_t address, const unwind::Module* module, boo
   out.put(')');
   if (guessed) out.put(format::kGuessedMark);
   out.put('\n');
-}
-
-Writer& put_name(Writer& out, const char* text, size_t size) {
-  return out.escaped(text, size, format::kReservedNone);
 }
 
 void file_name(Writer& out, const unwind::PythonFile& file) {
@@ -97,7 +101,9 @@ bool is_object(const unwind::PythonFile& file, const ModuleSet& modules) {
 
 }  // namespace
 
-FrameLines::FrameLines() : memory_(static_cast<Memory*>(sys::map_memory(sizeof(Memory)))) {}
+FrameLines::FrameLines() : memory_(static_cast<Memory*>(sys::map_memory(sizeof(Memory)))) {
+  unwind::read_jit_names();
+}
 FrameLines::~FrameLines() {
   if (memory_ != nullptr) sys::unmap_memory(memory_, sizeof(Memory));
 }

@@ -5,6 +5,7 @@
 #include "base/probe.h"
 #include "base/syscall.h"
 #include "format/memlog.h"
+#include "unwind/jit_names.h"
 #include "unwind/module_memory.h"
 #include "unwind/module_path.h"
 #include "unwind/python_runtime.h"
@@ -31,6 +32,7 @@ Entry* make_entry(const Object& object) {
   if (copy == nullptr || entry == nullptr) return nullptr;
   entry->object = object;
   entry->object.python = find_python(object);
+  note_jit_descriptor(object);
   entry->announced.store(0, std::memory_order_relaxed);
   Module& module = entry->module;
   module.start = object.start;

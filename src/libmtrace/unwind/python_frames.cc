@@ -71,7 +71,7 @@ uintptr_t learn_cframe(const PythonRuntime& python, uintptr_t sp, uintptr_t cfa)
   if (below != 0) {
     store(python.cframe_below, static_cast<uint32_t>(below));
   } else if (fetch_add(python.attempts, 1u) + 1 == kMostAttempts) {
-    note_python_gap(PythonGap::kState, python.version);
+    note_python_gap(PythonGap::kState, python);
   }
   return below;
 }

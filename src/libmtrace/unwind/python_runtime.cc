@@ -15,7 +15,9 @@ bool python_is_off = false;
 
 namespace {
 
-uint64_t g_gap = 0;  // PythonGap and the version above it
+// Address of the interpreter, and its PythonGap in the lowest bits.
+uintptr_t g_gap = 0;
+constexpr uintptr_t kGapBits = 3;
 
 const PythonLayout* layout_of(uint32_t version) {
   for (const PythonLayout& layout : kPythonLayouts) {
@@ -106,14 +108,14 @@ const PythonRuntime* find_python(const Object& object) {
 
 bool use_python(const PythonRuntime& found) {
   if (found.layout == nullptr) {
-    note_python_gap(PythonGap::kVersion, found.version);
+    note_python_gap(PythonGap::kVersion, found);
     return false;
   }
   const PythonRuntime* known = load_acquire(internal::python);
   if (known == &found) return true;
   Object now;
   if (known != nullptr && locate_object(known->loop[0].begin, &now) && now.base == known->base) {
-    note_python_gap(PythonGap::kSecond, found.version);
+    note_python_gap(PythonGap::kSecond, found);
     return false;
   }
   if (!compare_exchange(internal::python, known, &found)) return known == &found;
@@ -127,13 +129,15 @@ void read_python_frames(bool on) {
 }
 
 PythonCoverage python_coverage() {
-  const uint64_t gap = load(g_gap);
-  return {static_cast<PythonGap>(gap), static_cast<uint32_t>(gap >> 32)};
+  const uintptr_t gap = load_acquire(g_gap);
+  return {static_cast<PythonGap>(gap & kGapBits),
+          reinterpret_cast<const PythonRuntime*>(gap & ~kGapBits)};
 }
 
-void note_python_gap(PythonGap gap, uint32_t version) {
-  uint64_t none = 0;
-  compare_exchange(g_gap, none, uint64_t{version} << 32 | static_cast<uint32_t>(gap));
+void note_python_gap(PythonGap gap, const PythonRuntime& python) {
+  static_assert(alignof(PythonRuntime) > kGapBits);
+  uintptr_t none = 0;
+  compare_exchange(g_gap, none, reinterpret_cast<uintptr_t>(&python) | static_cast<uintptr_t>(gap));
 }
 
 }  // namespace mtrace::unwind

@@ -71,9 +71,9 @@ enum class PythonGap : uint32_t {
 };
 struct PythonCoverage {
   PythonGap gap;
-  uint32_t version;  // PY_VERSION_HEX of the interpreter
+  const PythonRuntime* python;  // nullptr: no gap
 };
 PythonCoverage python_coverage();
-void note_python_gap(PythonGap gap, uint32_t version);
+void note_python_gap(PythonGap gap, const PythonRuntime& python);
 
 }  // namespace mtrace::unwind

@@ -2,6 +2,7 @@
 
 #include "unwind/cfi.h"
 #include "unwind/compile.h"
+#include "unwind/jit_names.h"
 #include "unwind/modules.h"
 #include "unwind/object.h"
 #include "unwind/python_runtime.h"
@@ -19,8 +20,9 @@ void forget(uint64_t& place) {
 }
 
 // Not cached: something may be loaded there later, or what is registered taken back.
-Rule registered_rule(uintptr_t pc, Object* scratch) {
+Rule rule_without_object(uintptr_t pc, Object* scratch) {
   Row row;
+  met_jit_code(pc);
   return find_registered_row(pc, scratch, &row) ? pack_rule(*scratch, row) : Rule(RuleKind::kLost);
 }
 
@@ -40,7 +42,7 @@ bool is_python(const Object& object, uintptr_t address) {
   const uint32_t epoch = unload_epoch();
   Object scratch;
   const Object* object = loaded_object(key - 1, &scratch);
-  if (object == nullptr) return registered_rule(key - 1, &scratch);
+  if (object == nullptr) return rule_without_object(key - 1, &scratch);
   Fde fde;
   Row row;
   Rule rule = lost;

@@ -2,6 +2,7 @@
 
 #include "unwind/frame_pointer.h"
 #include "unwind/frame_registers.h"
+#include "unwind/jit_names.h"
 #include "unwind/kernel_frame.h"
 #include "unwind/python_frames.h"
 #include "unwind/registered_frames.h"
@@ -98,6 +99,7 @@ Step step_by_interpreter(FrameRegisters* machine, bool* exact, StackMemory* memo
   Fde fde;
   Row row;
   Step step;
+  if (object == nullptr) met_jit_code(pc);
   const bool described = object == nullptr
                              ? find_registered_row(pc, &scratch, &row)
                              : find_fde(*object, pc, &fde) && find_row(*object, fde, pc, &row);

@@ -9,6 +9,7 @@
 #include "format/memlog.h"
 #include "profile/text.h"
 #include "profile/writer.h"
+#include "symbolize/demangle.h"
 #include "symbolize/elf_file.h"
 #include "symbolize/linked_allocator.h"
 #include "symbolize/perf_map.h"
@@ -297,9 +298,10 @@ void Symbolizer::resolve(Memlog& memlog) {
       const SourceFrames* names = &jit;
       if (frame.place == Place::kModule && known[frame.module] != nullptr) {
         names = &known[frame.module]->frames.at(frame.offset);
-      } else if (const std::string* name =
-                     frame.place == Place::kAddress ? perf_map.find(frame.offset) : nullptr) {
-        jit.push_back({*name, "", ""});
+      } else if (frame.place == Place::kAddress) {
+        // The library may have had a name from the runtime, as a compiler mangles it.
+        const std::string* const name = perf_map.find(frame.offset);
+        jit.push_back({name != nullptr ? *name : demangle(frame.function.text().c_str()), "", ""});
       }
       const int before = knowledge(entry.frames, begin, i + 1);
       if (knowledge(*names) > 0 && knowledge(*names) >= before) {
