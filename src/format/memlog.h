@@ -98,6 +98,9 @@ inline constexpr char kNotCoveredMalloc[] = "not covered: malloc of ";
 inline constexpr char kNotCoveredProgram[] = "not covered: the program ";
 inline constexpr char kNotCoveredPython[] = "not covered: Python frames";
 
+// Beginning of the note that names resident memory which is not malloc's.
+inline constexpr char kResident[] = "resident, not malloc's: ";
+
 // Kinds of entries that the library makes itself. Their bytes and blocks only grow.
 inline constexpr char kKindFailed[] =
     "failed";  // allocations that failed: bytes that were asked for

@@ -19,6 +19,7 @@ class JitTest : public HostTest {
                                                        const std::string& depth = "10") {
     Command command = named({program("jit_frames"), mode});
     command.env["MTRACE_DEPTH"] = depth;
+    command.directory = temp();
     const Result result = run(command);
     EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
     EXPECT_EQ(result.err, "");
@@ -111,6 +112,11 @@ TEST_F(JitTest, RegisteredInformationNeedsNoFramePointer) {
   // Taken back: nothing is known but the frame itself.
   EXPECT_EQ(said.at(2002)[0], "cut");
   EXPECT_EQ(entry_of(2002).frames.size(), 1u);
+}
+
+TEST_F(JitTest, NamesOfAJitDump) {
+  expect_names(6001, run_mode("dumped").at(6001));
+  EXPECT_NE(log_.get("jit-dump"), "");
 }
 
 TEST_F(JitTest, NothingIsMadeUpOfAnyFramePointer) {

@@ -35,6 +35,29 @@ TEST_F(ResidentTest, NamesEachKind) {
                 {"mapped without a name", 24}, {file, 24}, {"code made at run time", 20}}));
 }
 
+// What is named stands in the summary of a run and in every view, once, instead of a guess.
+TEST_F(ResidentTest, SummaryNamesIt) {
+  const std::string note = "note: resident, not malloc's: ";
+  const Result ran = run(plain({memlog_tool(), "run", "--output=" + out() + "/", "--",
+                                program("resident"), temp() + "/file"}));
+  ASSERT_TRUE(ran.exited(0)) << ran.how() << ran.err;
+  EXPECT_NE(ran.err.find(note), std::string::npos) << ran.err;
+  EXPECT_EQ(ran.err.find("The rest may be"), std::string::npos) << ran.err;
+  const auto logs = all_logs();
+  ASSERT_EQ(logs.size(), 1u);
+  const std::string path = logs.begin()->second.at(0).path;
+  for (const std::vector<std::string>& options :
+       std::vector<std::vector<std::string>>{{"show"}, {"show", "--sum"}, {"tree"}}) {
+    std::vector<std::string> argv = {memlog_tool()};
+    argv.insert(argv.end(), options.begin(), options.end());
+    argv.push_back(path);
+    const std::string text = run(plain(argv)).out;
+    EXPECT_NE(text.find(note), std::string::npos) << text;
+    EXPECT_EQ(text.find(note), text.rfind(note)) << text;
+    EXPECT_EQ(text.find("The rest may be"), std::string::npos) << text;
+  }
+}
+
 // What is not much is not looked for, nor is malloc's own.
 TEST_F(ResidentTest, NothingToSay) {
   for (const std::vector<std::string>& argv : {std::vector<std::string>{program("three_leaks")},

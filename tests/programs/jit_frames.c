@@ -5,7 +5,7 @@
  *                            a function without a name
  *   cut BYTES                such blocks were allocated where only the first frame can be known
  *   guess BYTES              the same where a second frame is plausible
- * Modes: frames, killed, registered, hostile, reused, interrupted. */
+ * Modes: frames, killed, registered, dumped, hostile, reused, interrupted. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -133,6 +133,44 @@ static void registered(void) {
   puts("names 2003 jit_described registered main");
 }
 
+/* A jitdump of one function, a page of which is mapped as perf asks for. */
+static void dump(const void* function, const char* name) {
+  const struct {
+    uint32_t magic, version, size, machine, unused, pid;
+    uint64_t time, flags;
+    struct {
+      uint32_t id, size;
+      uint64_t time;
+      uint32_t pid, tid;
+      uint64_t virtual_address, address, bytes, index;
+    } load;
+  } head = {0x4a695444, 1, 40, 62, 0, (uint32_t)getpid(), 0, 0,
+            {0, (uint32_t)(56 + strlen(name) + 1 + 26), 0, (uint32_t)getpid(), (uint32_t)getpid(),
+             (uintptr_t)function, (uintptr_t)function, 26, 1}};
+  char path[64];
+  snprintf(path, sizeof path, "jit-%d.dump", (int)getpid());
+  FILE* const file = fopen(path, "w+");
+  if (file == NULL) abort();
+  fwrite(&head, sizeof head, 1, file);
+  fwrite(name, strlen(name) + 1, 1, file);
+  fwrite(function, 26, 1, file);
+  fflush(file);
+  mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fileno(file), 0);
+  fclose(file);
+}
+
+/* No map; no walk needs a frame pointer. */
+static void dumped(void) {
+  FILE* const none = map;
+  map = NULL;
+  const Careless leaf = emit_careless("", malloc);
+  map = none;
+  __register_frame(describe((const void*)leaf, 26));
+  dump((const void*)leaf, "jit_dumped");
+  keep(leaf(6001, 1));
+  puts("names 6001 jit_dumped dumped main");
+}
+
 __asm__(".pushsection .text\n"
         ".fill 16, 1, 0xcc\n"
         "no_return_address: ret\n"
@@ -239,6 +277,7 @@ int main(int argc, char** argv) {
   } modes[] = {{"frames", frames},
                {"killed", killed},
                {"registered", registered},
+               {"dumped", dumped},
                {"hostile", hostile},
                {"reused", reused},
                {"interrupted", interrupted}};

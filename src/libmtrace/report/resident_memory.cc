@@ -212,10 +212,10 @@ class Regions {
 };
 
 void write_line(Writer& out, const Regions& regions, uint64_t resident) {
-  const char* between = ": resident, not malloc's: ";
+  const char* between = "";
   for (const Kind& kind : regions) {
     if (kind.resident < kLeast || kind.resident < resident / 5) break;
-    if (*between == ':') out.text("# ").text(format::kKeyNote);
+    if (*between == '\0') out.text("# ").text(format::kKeyNote).text(": ").text(format::kResident);
     out.text(between).escaped(kind.name, strlen(kind.name), format::kReservedNone);
     out.put(' ').number(kind.resident / kMiB).text(" MiB");
     between = ", ";

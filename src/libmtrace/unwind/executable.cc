@@ -120,8 +120,11 @@ bool is_executable(uintptr_t address, bool always) {
 
 bool met_made_code() { return met.load(std::memory_order_relaxed); }
 
+void note_made_code() {
+  if (!met_made_code()) met.store(true, std::memory_order_relaxed);
+}
+
 void note_executable(uintptr_t address) {
-  if (!met.load(std::memory_order_relaxed)) met.store(true, std::memory_order_relaxed);
   const uintptr_t page = address >> kPageBits;
   std::atomic<uintptr_t>& place = code_pages[page % kPages];
   if (place.load(std::memory_order_relaxed) != page) place.store(page, std::memory_order_relaxed);

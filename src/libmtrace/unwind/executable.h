@@ -18,7 +18,8 @@ bool is_executable(uintptr_t address, bool always = false);
 // Code at `address` runs.
 void note_executable(uintptr_t address);
 
-// Whether walks have met code that no file describes.
+// Whether walks have met code in no loaded object, which they note.
+void note_made_code();
 bool met_made_code();
 
 }  // namespace mtrace::unwind

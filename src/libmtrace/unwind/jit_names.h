@@ -12,6 +12,7 @@
 #include <cstdint>
 
 #include "base/atomic.h"
+#include "unwind/executable.h"
 #include "unwind/object.h"
 
 namespace mtrace::unwind {
@@ -25,7 +26,8 @@ void look_for_jit_code(uintptr_t address);
 }  // namespace internal
 
 // A walk has met code at `address`, in no object.
-inline void met_jit_code(uintptr_t address) {
+inline void met_code_without_object(uintptr_t address) {
+  note_made_code();
   if (load(internal::jit_descriptors) != 0) internal::look_for_jit_code(address);
 }
 

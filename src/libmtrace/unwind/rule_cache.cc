@@ -22,7 +22,7 @@ void forget(uint64_t& place) {
 // Not cached: something may be loaded there later, or what is registered taken back.
 Rule rule_without_object(uintptr_t pc, Object* scratch) {
   Row row;
-  met_jit_code(pc);
+  met_code_without_object(pc);
   return find_registered_row(pc, scratch, &row) ? pack_rule(*scratch, row) : Rule(RuleKind::kLost);
 }
 

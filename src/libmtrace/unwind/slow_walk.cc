@@ -99,7 +99,7 @@ Step step_by_interpreter(FrameRegisters* machine, bool* exact, StackMemory* memo
   Fde fde;
   Row row;
   Step step;
-  if (object == nullptr) met_jit_code(pc);
+  if (object == nullptr) met_code_without_object(pc);
   const bool described = object == nullptr
                              ? find_registered_row(pc, &scratch, &row)
                              : find_fde(*object, pc, &fde) && find_row(*object, fde, pc, &row);

@@ -174,7 +174,9 @@ std::string header_text(const profile::Header& header, const Style& style) {
                    bytes_text(header.inherited->bytes, style, false), header.inherited->blocks);
   }
   out += trouble_text(header, style);
-  for (const std::string& note : header.notes) out += remark(plain(note), style);
+  for (const std::string& note : header.notes) {
+    if (!note.starts_with(format::kResident)) out += remark(plain(note), style);
+  }
   return out;
 }
 
@@ -217,6 +219,15 @@ bool is_far(uint64_t resident, uint64_t held) {
   return resident > held && resident - held > kFar && resident / 4 > held;
 }
 
+// What the library has found out; empty: nothing.
+std::string named_remark(const profile::Header& header, const Style& style) {
+  std::string out;
+  for (const std::string& note : header.notes) {
+    if (note.starts_with(format::kResident)) out += remark(plain(note), style);
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string resident_remark(const profile::Header& header, const Style& style) {
@@ -225,16 +236,19 @@ std::string resident_remark(const profile::Header& header, const Style& style) {
   };
   const auto live = static_cast<uint64_t>(header.live.bytes);
   const uint64_t peak = std::max(live, header.peak ? header.peak->bytes : 0);
+  const std::string named = named_remark(header, style);
   std::string what;
   if (header.rss && is_far(*header.rss, live)) {
+    if (!named.empty()) return named;
     what = fmt::format("{} are resident, but malloc holds only {}.", size(*header.rss), size(live));
   } else if (header.rss_max && is_far(*header.rss_max, peak)) {
     what = fmt::format("Up to {} were resident, but malloc never held more than {}.",
                        size(*header.rss_max), size(peak));
   } else {
-    return {};
+    return named;
   }
-  return remark(what +
+  return named +
+         remark(what +
                     " The rest may be in pools that the program cuts up itself (Python's pymalloc: "
                     "PYTHONMALLOC=malloc shows them), mapped directly (mmap: files, stacks, JIT "
                     "code), or freed but kept by the allocator (fragmentation, its caches).",

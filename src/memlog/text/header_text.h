@@ -13,7 +13,8 @@ namespace mtrace::text {
 // Returns the command as one would type it; without one, the program. Safe to print.
 std::string command_text(const profile::Header& header);
 
-// Returns a few lines: the program, the report, its totals, what the library could not see.
+// Returns a few lines: the program, the report, its totals, what the library could not see; without
+// resident_remark().
 std::string header_text(const profile::Header& header, const Style& style);
 
 // Returns "peak N bytes at TIME\n", or an empty text.
@@ -28,8 +29,8 @@ std::string not_covered(const profile::Header& header);
 std::string cut_short_remark(const profile::Header& header,
                              const std::optional<profile::CutShort>& cut, const Style& style);
 
-// Returns a hint at what may hold the memory when far more is resident than malloc holds, now or at
-// the two peaks; else empty.
+// Returns what the library says of resident memory that is not malloc's, or a hint at what may hold
+// the memory when far more is resident than malloc holds, now or at the two peaks; else empty.
 std::string resident_remark(const profile::Header& header, const Style& style);
 
 }  // namespace mtrace::text
