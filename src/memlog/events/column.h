@@ -36,6 +36,7 @@ class Column {
     put_raw(text);
   }
   void put_raw(std::string_view text) {
+    if (text.empty()) return;
     make_room(text.size());
     std::memcpy(data_.data() + used_, text.data(), text.size());
     used_ += text.size();
