@@ -2,10 +2,10 @@
 
 #include <absl/container/flat_hash_set.h>
 #include <fmt/format.h>
-#include <immintrin.h>
 #include <linux/futex.h>
 #include <poll.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -129,13 +129,19 @@ class Recorder {
 
   int run() {
     uint64_t last_look = now_of(CLOCK_MONOTONIC);
-    uint64_t settled = clock_.stamp();
+    uint64_t settled = 0;
+    uint64_t settling = clock_.stamp();
+    uint64_t settling_since = last_look;
     bool active = false;
     for (bool ends = false; !ends;) {
       ends = has_ended();
       const uint64_t started = now_of(CLOCK_MONOTONIC);
       clock_.look();
-      const uint64_t next_settled = clock_.stamp();
+      if (started - settling_since >= kSettling) {
+        settled = settling;
+        settling = clock_.stamp();
+        settling_since = started;
+      }
       if (ends) settled = UINT64_MAX;
       const double waited = static_cast<double>(started - last_look) / 1e9;
       last_look = started;
@@ -147,9 +153,7 @@ class Recorder {
       if (chunk_.full() || started - flushed_ > kFlush || ends) flush(started);
       if (const int error = file_.error()) return fail(error);
       if (ends) break;
-      nap(active, started);
-      settled = next_settled;
-      while (now_of(CLOCK_MONOTONIC) < started + kSettling) ::_mm_pause();
+      nap(active, started, settling_since + kSettling);
     }
     return finish();
   }
@@ -490,10 +494,22 @@ class Recorder {
     if (!chunk_.empty()) append(chunk_.finish());
   }
 
-  // Sleeps until a thread rings, or there may be something.
-  void nap(bool active, uint64_t started) {
-    if (active) {
-      quiet_since_ = started;
+  // A thread waits for room, or soon will.
+  bool is_behind() const {
+    return load(header_.waiting) != 0 ||
+           std::any_of(rings_.begin(), rings_.end(), [](const RingState& ring) {
+             return ring.reader.backlog() > format::kEventUnits / 2;
+           });
+  }
+
+  // Sleeps until a thread rings, or there may be something; when behind, until more has settled,
+  // and no thread that waits needs to ring.
+  void nap(bool active, uint64_t started, uint64_t settles) {
+    if (active) quiet_since_ = started;
+    if (is_behind()) {
+      const timespec time = {static_cast<time_t>(settles / 1'000'000'000),
+                             static_cast<long>(settles % 1'000'000'000)};
+      ::clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &time, nullptr);
       return;
     }
     const uint32_t bell = load(header_.bell);
@@ -558,6 +574,7 @@ class Recorder {
 }  // namespace
 
 int record_events(int fd) {
+  ::prctl(PR_SET_TIMERSLACK, 1);  // naps of microseconds
   std::unique_ptr<Recorder> recorder;
   try {
     recorder = std::make_unique<Recorder>(fd);

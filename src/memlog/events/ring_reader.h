@@ -50,6 +50,8 @@ class RingReader {
   }
   // Goes on to the one after it.
   void take();
+  // Units that are complete and not taken.
+  uint64_t backlog() const { return looked_ - cursor_; }
   // Tells the thread what it can use again. True: something.
   bool release();
   uint64_t lost() const { return __atomic_load_n(&ring_->lost, __ATOMIC_RELAXED); }
