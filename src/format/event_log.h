@@ -1,4 +1,4 @@
-// The event log file, version 1: doc/events.md has its grammar.
+// The event log file, version 2: doc/events.md has its grammar.
 //
 // A file is a sequence of zstd frames, each with checksum and content size. The content of the
 // first begins with kEventHeaderMark, that of the others with kEventChunkMark, or, for blocks that
@@ -14,10 +14,13 @@ namespace mtrace::format {
 
 inline constexpr char kEventsSuffix[] = ".events";
 inline constexpr char kEventHeaderMark[] = "MEH1";
-inline constexpr char kEventChunkMark[] = "MEC1";
+inline constexpr char kEventChunkMark[] = "MEC2";
+inline constexpr char kFirstEventChunkMark[] = "MEC1";  // of version 1
 inline constexpr char kLeftOutMark[] = "MEL1";
 inline constexpr size_t kEventMark = 4;                  // bytes
 inline constexpr size_t kEventChunkEvents = 128 * 1024;  // that a writer puts into a chunk, at most
+inline constexpr size_t kMostChunkEvents = 1024 * 1024;  // for a reader, from version 2 on
+inline constexpr size_t kMostChunkFrames = 1024 * 1024;  // of its stacks; so is this
 inline constexpr size_t kMostEventChunk = 32u << 20;     // bytes of a content, for a reader
 inline constexpr uint64_t kEventTimeStep = 100;          // nanoseconds
 
@@ -55,8 +58,11 @@ enum EventColumn : uint8_t {
   kUsableColumn,
   kStackColumn,
   kMoreColumn,
+  kFreedColumn,  // not in version 1; so is the next
+  kAllocatedColumn,
   kEventColumns,
 };
+inline constexpr size_t kFirstEventColumns = kFreedColumn;  // of version 1
 
 // Calls of codes are the first of format/calls.h: those that are counted.
 inline constexpr unsigned kEventCalls = kAlignedNew;

@@ -1,6 +1,7 @@
 // The reader of event logs, the replay, and the reader of rings, on damaged input. The first byte
-// says what the rest is: a file; the content of a chunk, in a file whose frames are whole; a ring;
-// the same as the chunk, for counts of blocks that are left out, after stacks that they name.
+// says what the rest is: a file; the content of a chunk, in a file whose frames are whole, from 128
+// on of the first version; a ring; the same as the chunk, for counts of blocks that are left out,
+// after stacks that they name.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -104,7 +105,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view rest(reinterpret_cast<const char*>(data + 1), size - 1);
   if (data[0] % 4 == 0) read_log(rest);
   if (data[0] % 4 == 1) {
-    read_log(frame(header()) + frame(format::kEventChunkMark + std::string(rest)));
+    const char* const mark = data[0] < 128 ? format::kEventChunkMark : format::kFirstEventChunkMark;
+    read_log(frame(header()) + frame(mark + std::string(rest)));
   }
   if (data[0] % 4 == 2) read_ring(rest);
   if (data[0] % 4 == 3) {

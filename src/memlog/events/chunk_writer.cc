@@ -1,5 +1,6 @@
 #include "events/chunk_writer.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace mtrace::events {
@@ -30,11 +31,26 @@ void ChunkWriter::define_stack(uint32_t number, const Stack& stack) {
   stack_text_.put_text(stack.kind);
   stack_text_.put_text(stack.call);
   stack_text_.put(stack.guessed);
-  stack_text_.put(stack.frames.size());
-  for (const FrameWord& frame : stack.frames) {
-    stack_text_.put(frame.module);
-    stack_text_.put(frame.offset);
+  put_frames(stack.frames);
+}
+
+// Many stacks have their outermost frames from the one before, and most frames are of many stacks.
+void ChunkWriter::put_frames(const std::vector<FrameWord>& frames) {
+  const auto differ =
+      std::mismatch(frames.rbegin(), frames.rend(), last_frames_.rbegin(), last_frames_.rend());
+  const auto shared = static_cast<size_t>(differ.first - frames.rbegin());
+  stack_text_.put(shared);
+  stack_text_.put(frames.size() - shared);
+  for (size_t i = 0; i < frames.size() - shared; ++i) {
+    const auto [known, fresh] =
+        frame_numbers_.try_emplace({frames[i].module, frames[i].offset}, frame_numbers_.size() + 1);
+    stack_text_.put(fresh ? 0 : known->second);
+    if (!fresh) continue;
+    stack_text_.put(frames[i].module);
+    stack_text_.put(frames[i].offset);
   }
+  last_frames_ = frames;
+  frames_ += frames.size();
 }
 
 void ChunkWriter::define_thread(uint32_t number, uint32_t tid, std::string_view name) {
@@ -68,9 +84,12 @@ std::string ChunkWriter::finish() {
     column.clear();
   }
   first_event_ += count_;
-  count_ = modules_ = pythons_ = stacks_ = threads_ = 0;
+  count_ = frames_ = modules_ = pythons_ = stacks_ = threads_ = 0;
   last_thread_ = 0;
   addresses_.assign(1, RecentAddresses());
+  blocks_ = BlockNames();
+  last_frames_.clear();
+  frame_numbers_.clear();
   return std::string(head.bytes());
 }
 

@@ -1,11 +1,15 @@
 // Collects events and what they name, and writes them as a chunk of an event log.
 #pragma once
 
+#include <absl/container/flat_hash_map.h>
+
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "events/block_addresses.h"
 #include "events/column.h"
 #include "events/recent_addresses.h"
 #include "format/event_log.h"
@@ -29,6 +33,7 @@ class ChunkWriter {
   struct FrameWord {
     uint64_t module;
     uint64_t offset;
+    bool operator==(const FrameWord&) const = default;
   };
   // As in EventStack.
   struct Stack {
@@ -55,6 +60,23 @@ class ChunkWriter {
   void address(uint64_t address) {
     columns_[format::kAddressColumn].put(addresses_[last_thread_].encode(address));
   }
+  // Of a block; address() is for all others.
+  void allocated(uint64_t address, uint64_t requested) {
+    const uint64_t number = blocks_.allocate(address, last_thread_, requested);
+    columns_[format::kAllocatedColumn].put(number);
+    if (number == BlockHistory::kElsewhere) this->address(address);
+  }
+  void freed(uint64_t address) {
+    const uint64_t number = blocks_.free(address, last_thread_);
+    columns_[format::kFreedColumn].put(number);
+    if (number == BlockHistory::kNoBlock) this->address(address);
+  }
+  // The old address of a block that realloc was called for: its free was written as an event.
+  void moved_from(uint64_t address) {
+    const bool last = blocks_.freed_last(address, last_thread_);
+    columns_[format::kFreedColumn].put_byte(last ? 1 : 0);
+    if (!last) this->address(address);
+  }
   void size(uint64_t requested) { columns_[format::kSizeColumn].put(requested); }
   void usable(uint64_t requested, uint64_t usable) {
     columns_[format::kUsableColumn].put_signed(
@@ -66,7 +88,7 @@ class ChunkWriter {
 
   size_t count() const { return count_; }
   bool full() const {
-    return count_ >= format::kEventChunkEvents ||
+    return count_ >= format::kEventChunkEvents || frames_ >= format::kMostChunkFrames / 2 ||
            python_text_.bytes().size() + stack_text_.bytes().size() >= kMostDefinitions;
   }
   bool empty() const { return count_ == 0 && modules_ + pythons_ + stacks_ + threads_ == 0; }
@@ -76,6 +98,7 @@ class ChunkWriter {
  private:
   static constexpr size_t kMostDefinitions = 4u << 20;  // bytes
 
+  void put_frames(const std::vector<FrameWord>& frames);
   void switch_to(uint32_t thread);
 
   uint64_t first_event_ = 0;
@@ -84,6 +107,10 @@ class ChunkWriter {
   size_t count_ = 0;
   uint32_t last_thread_ = 0;
   std::vector<RecentAddresses> addresses_ = {RecentAddresses()};  // by thread
+  BlockNames blocks_;
+  std::vector<FrameWord> last_frames_;  // of the stack that was defined last
+  absl::flat_hash_map<std::pair<uint64_t, uint64_t>, uint64_t> frame_numbers_;  // from 1
+  size_t frames_ = 0;                                                           // of the stacks
   size_t modules_ = 0;
   size_t pythons_ = 0;
   size_t stacks_ = 0;

@@ -3,10 +3,11 @@
 #include <absl/container/flat_hash_map.h>
 
 #include <algorithm>
-#include <climits>
 #include <utility>
 
+#include "events/block_addresses.h"
 #include "events/column.h"
+#include "events/event_header.h"
 #include "events/frame_reader.h"
 #include "events/inheritance.h"
 #include "events/recent_addresses.h"
@@ -23,58 +24,14 @@ using format::EventCode;
 
 constexpr uint32_t kMostNumber = UINT32_MAX;  // of modules, stacks and threads
 
-uint64_t number_of(std::string_view text) {
-  return profile::read_unsigned(text, UINT64_MAX).value_or(0);
-}
-
-// "TID:EVENTS TID:EVENTS ..."
-void read_parent_events(EventHeader& header, std::string_view text) {
-  while (!text.empty()) {
-    const size_t end = std::min(text.find(' '), text.size());
-    const std::string_view word = text.substr(0, end);
-    const size_t colon = std::min(word.find(':'), word.size());
-    const uint64_t events = number_of(word.substr(std::min(colon + 1, word.size())));
-    header.parent_events.push_back(
-        {static_cast<uint32_t>(number_of(word.substr(0, colon))), events});
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-}
-
-void set_key(EventHeader& header, std::string_view key, std::string_view value) {
-  const std::pair<const char*, std::string*> texts[] = {
-      {format::kEventsProgram, &header.program},
-      {format::kEventsCommand, &header.command},
-      {format::kEventsParentLog, &header.parent_log},
-      {format::kEventsLibrary, &header.library},
-      {format::kEventsHost, &header.host},
-      {format::kEventsBootId, &header.boot_id}};
-  for (const auto& [name, text] : texts) {
-    if (key == name) *text = value;
-  }
-  if (key == format::kEventsLeftOut) {
-    header.left_out += (header.left_out.empty() ? "" : "; ") + std::string(value);
-  }
-  if (key == format::kEventsPid) header.pid = static_cast<int64_t>(number_of(value) & INT_MAX);
-  if (key == format::kEventsParent) {
-    header.parent = static_cast<int64_t>(number_of(value) & INT_MAX);
-  }
-  if (key == format::kEventsParentTime) header.parent_time = number_of(value);
-  if (key == format::kEventsParentFork) {
-    header.parent_fork = static_cast<uint32_t>(number_of(value));
-  }
-  if (key == format::kEventsParentEvents) read_parent_events(header, value);
-  if (key == format::kEventsInherited) {
-    const size_t blank = std::min(value.find(' '), value.size());
-    header.knows_inherited = true;
-    header.inherited_bytes = number_of(value.substr(0, blank));
-    header.inherited_blocks = number_of(value.substr(std::min(blank + 1, value.size())));
-  }
-  if (key == format::kEventsStarted) header.started = number_of(value);
-  if (key == format::kEventsProcessStarted) header.process_started = number_of(value);
-}
-
 // A time that cannot be represented is a damaged one.
 constexpr uint64_t kMostSteps = uint64_t{1} << 56;
+
+// A frame as a chunk has it: its module + 1, or 0, and the offset there.
+struct FrameWord {
+  uint64_t module;
+  uint64_t offset;
+};
 
 }  // namespace
 
@@ -87,11 +44,12 @@ struct EventLog::State {
   uint32_t add_stack(EventStack stack);
   uint32_t inherit_stack(const EventLog& parent, uint32_t number);
   bool tell_inherited(Event& event);
-  void begin_chunk();
+  void begin_chunk(bool first_version);
   void read_modules(ColumnReader& head);
   void read_python(ColumnReader& head);
   profile::Frame frame_of(uint64_t module, uint64_t offset) const;
   void read_stacks(ColumnReader& head);
+  void read_frames(ColumnReader& head);
   void read_threads(ColumnReader& head);
   void read_left_out();
   bool tell_left_out(Event& event);
@@ -102,6 +60,9 @@ struct EventLog::State {
   uint64_t address() {
     return addresses[event_thread].decode(columns[format::kAddressColumn].number());
   }
+  uint64_t freed();
+  uint64_t moved_from();
+  uint64_t allocated(uint64_t requested);
   // 0 if its definition was lost.
   uint32_t stack_number() {
     const auto found = stack_numbers.find(
@@ -143,7 +104,11 @@ struct EventLog::State {
   absl::flat_hash_map<uint64_t, profile::Frame> python;  // by Python's frame
   absl::flat_hash_map<uint32_t, uint32_t> stack_numbers;
   absl::flat_hash_map<uint32_t, uint32_t> thread_numbers;
+  bool first_version = false;              // of the format, has the chunk
   std::vector<RecentAddresses> addresses;  // by thread
+  BlockHistory blocks;                     // of the chunk
+  std::vector<FrameWord> known_frames;     // of the chunk
+  std::vector<FrameWord> frame_words;      // of the stack that was defined last
   std::string head;                        // the content of the first frame
   std::string content;
   std::vector<LeftOut> left_out;  // of a frame
@@ -160,8 +125,8 @@ bool EventLog::State::next_chunk() {
   while (file.next(content)) {
     try {
       const std::string_view mark = std::string_view(content).substr(0, format::kEventMark);
-      if (mark == format::kEventChunkMark) {
-        begin_chunk();
+      if (mark == format::kEventChunkMark || mark == format::kFirstEventChunkMark) {
+        begin_chunk(mark == format::kFirstEventChunkMark);
         return true;
       }
       if (mark == format::kLeftOutMark) {
@@ -176,7 +141,10 @@ bool EventLog::State::next_chunk() {
   return false;
 }
 
-void EventLog::State::begin_chunk() {
+void EventLog::State::begin_chunk(bool of_first_version) {
+  first_version = of_first_version;
+  known_frames.clear();
+  frame_words.clear();
   ColumnReader head(std::string_view(content).substr(format::kEventMark));
   head.number();  // of the first event
   steps = head.number_up_to(kMostSteps);
@@ -184,10 +152,16 @@ void EventLog::State::begin_chunk() {
   read_python(head);
   read_stacks(head);
   read_threads(head);
-  left = head.number();
-  for (ColumnReader& column : columns) column = ColumnReader(head.text());
+  const uint64_t events =
+      head.number_up_to(first_version ? UINT64_MAX : uint64_t{format::kMostChunkEvents});
+  for (size_t i = 0; i < std::size(columns); ++i) {
+    const bool there = i < format::kFirstEventColumns || !first_version;
+    columns[i] = ColumnReader(there ? head.text() : std::string_view());
+  }
+  left = events;
   event_thread = 0;
   addresses.assign(1, RecentAddresses());
+  blocks = BlockHistory();
 }
 
 void EventLog::State::read_modules(ColumnReader& head) {
@@ -258,6 +232,7 @@ profile::Frame EventLog::State::frame_of(uint64_t module, uint64_t offset) const
 }
 
 void EventLog::State::read_stacks(ColumnReader& head) {
+  size_t all_frames = 0;
   for (uint64_t count = head.number(); count != 0; --count) {
     const auto number = static_cast<uint32_t>(head.number_up_to(kMostNumber));
     EventStack stack;
@@ -266,9 +241,11 @@ void EventLog::State::read_stacks(ColumnReader& head) {
     stack.call = head.text();
     const uint64_t guessed = head.number_up_to(format::kMaxDepth);
     format::StackId id;
-    for (uint64_t frames = head.number_up_to(format::kMaxDepth); frames != 0; --frames) {
-      const uint64_t module = head.number();
-      profile::Frame frame = frame_of(module, head.number());
+    read_frames(head);
+    all_frames += frame_words.size();
+    if (!first_version && all_frames > format::kMostChunkFrames) throw DamagedChunk();
+    for (const FrameWord& word : frame_words) {
+      profile::Frame frame = frame_of(word.module, word.offset);
       const bool in_module = frame.place == profile::Place::kModule;
       frame.guessed = guessed != 0 && stack.frames.size() == guessed;
       id.add(in_module ? identities[frame.module] : 0, frame.offset);
@@ -277,6 +254,24 @@ void EventLog::State::read_stacks(ColumnReader& head) {
     stack.id = id.value();
     stack_numbers[number] = add_stack(std::move(stack));
   }
+}
+
+void EventLog::State::read_frames(ColumnReader& head) {
+  const uint64_t shared = first_version ? 0 : head.number_up_to(frame_words.size());
+  const uint64_t own = head.number_up_to(format::kMaxDepth - shared);
+  frame_words.erase(frame_words.begin(), frame_words.end() - static_cast<ptrdiff_t>(shared));
+  std::vector<FrameWord> words;
+  for (uint64_t i = 0; i < own; ++i) {
+    const uint64_t number = first_version ? 0 : head.number_up_to(known_frames.size());
+    if (number != 0) {
+      words.push_back(known_frames[number - 1]);
+      continue;
+    }
+    const uint64_t module = head.number();
+    words.push_back({module, head.number()});
+    if (!first_version) known_frames.push_back(words.back());
+  }
+  frame_words.insert(frame_words.begin(), words.begin(), words.end());
 }
 
 // Returns the number of the stack; one that was inherited is not there twice.
@@ -388,6 +383,30 @@ void EventLog::State::switch_thread() {
   if (event_thread >= addresses.size()) addresses.resize(event_thread + size_t{1});
 }
 
+uint64_t EventLog::State::freed() {
+  const uint64_t number = first_version ? 0 : column(format::kFreedColumn).number();
+  if (number != BlockHistory::kNoBlock)
+    return blocks.free(blocks.freed_block(number), event_thread);
+  const uint64_t found = address();
+  if (!first_version) blocks.free_elsewhere(found, event_thread);
+  return found;
+}
+
+uint64_t EventLog::State::moved_from() {
+  const bool last = !first_version && column(format::kFreedColumn).number_up_to(1) == 1;
+  return last ? blocks.address_of(BlockHistory::kLastFreed, event_thread, 0) : address();
+}
+
+uint64_t EventLog::State::allocated(uint64_t requested) {
+  if (first_version) return address();
+  const uint64_t number = column(format::kAllocatedColumn).number();
+  const uint64_t found = number == BlockHistory::kElsewhere
+                             ? address()
+                             : blocks.address_of(number, event_thread, requested);
+  blocks.allocate(number, found, event_thread, requested);
+  return found;
+}
+
 void EventLog::State::decode(Event& event) {
   event = Event();
   const uint8_t code = column(format::kCodeColumn).byte();
@@ -404,34 +423,36 @@ void EventLog::State::decode(Event& event) {
   switch (static_cast<EventCode>(code < 0x10 ? code : code & 0xf0)) {
     case EventCode::kAllocation:
       event.kind = Kind::kAllocation;
-      event.address = address();
       read_place(event);
-      break;
-    case EventCode::kFreeWithStack:
-    case EventCode::kUnknownFreeWithStack:
-      event.kind = code >= static_cast<uint8_t>(EventCode::kUnknownFreeWithStack)
-                       ? Kind::kUnknownFree
-                       : Kind::kFree;
-      event.address = address();
-      event.stack = stack_number();
+      event.address = allocated(event.requested);
       break;
     case EventCode::kFree:
+    case EventCode::kFreeWithStack:
+      event.kind = Kind::kFree;
+      event.address = freed();
+      if (code >= static_cast<uint8_t>(EventCode::kFreeWithStack)) event.stack = stack_number();
+      break;
     case EventCode::kUnknownFree:
-      event.kind =
-          code >= static_cast<uint8_t>(EventCode::kUnknownFree) ? Kind::kUnknownFree : Kind::kFree;
+    case EventCode::kUnknownFreeWithStack:
+      event.kind = Kind::kUnknownFree;
       event.address = address();
+      if (code >= static_cast<uint8_t>(EventCode::kUnknownFreeWithStack)) {
+        event.stack = stack_number();
+      }
       break;
     case EventCode::kReallocBegin:
+      event.kind = Kind::kReallocBegin;
+      event.address = freed();
+      break;
     case EventCode::kReallocFailed:
-      event.kind = code == static_cast<uint8_t>(EventCode::kReallocBegin) ? Kind::kReallocBegin
-                                                                          : Kind::kReallocFailed;
+      event.kind = Kind::kReallocFailed;
       event.address = address();
       break;
     case EventCode::kRealloc:
       event.kind = Kind::kRealloc;
-      event.old_address = address();
-      event.address = address();
+      event.old_address = moved_from();
       read_place(event);
+      event.address = allocated(event.requested);
       break;
     case EventCode::kMap:
       event.kind = Kind::kMap;
@@ -513,12 +534,8 @@ EventLog::EventLog(std::unique_ptr<Contents> contents)
                                    : "the file is empty: no event log");
   }
   state.head = state.content;
-  ColumnReader head(content.substr(format::kEventMark));
   try {
-    while (!head.empty()) {
-      const std::string_view key = head.text();
-      set_key(state.header, key, head.text());
-    }
+    state.header = read_header(content.substr(format::kEventMark));
   } catch (const DamagedChunk&) {
     throw profile::FormatError(state.file.path(), 1, "the header of the event log is damaged");
   }

@@ -149,18 +149,22 @@ void LogWriter::put_place(const Event& event) {
 void LogWriter::put_values(const Event& event) {
   switch (event.kind) {
     case Kind::kAllocation:
-      chunk_.address(event.address);
+      chunk_.allocated(event.address, event.requested);
       return put_place(event);
     case Kind::kRealloc:
-      chunk_.address(event.old_address);
-      chunk_.address(event.address);
+      chunk_.moved_from(event.old_address);
+      chunk_.allocated(event.address, event.requested);
       return put_place(event);
     case Kind::kFree:
+      chunk_.freed(event.address);
+      if (event.stack != 0) chunk_.stack(event.stack);
+      return;
     case Kind::kUnknownFree:
       chunk_.address(event.address);
       if (event.stack != 0) chunk_.stack(event.stack);
       return;
     case Kind::kReallocBegin:
+      return chunk_.freed(event.address);
     case Kind::kReallocFailed:
       return chunk_.address(event.address);
     case Kind::kMap:
@@ -222,7 +226,10 @@ void LogWriter::add(const LeftOut& more) {
 }
 
 void LogWriter::flush() {
-  for (const auto& [stack, counts] : left_out_) define_stack(stack);
+  for (const auto& [stack, counts] : left_out_) {
+    define_stack(stack);
+    if (chunk_.full()) append_(chunk_.finish());
+  }
   if (!chunk_.empty()) append_(chunk_.finish());
   if (!left_out_.empty()) append_left_out();
 }

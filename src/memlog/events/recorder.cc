@@ -338,37 +338,41 @@ class Recorder {
     const uint64_t address = record.low << 3;
     const uint8_t call = std::min<uint8_t>(record.call, format::kEventCalls - 1);
     switch (record.kind) {
-      case EventRecord::kAllocation: {
+      case EventRecord::kAllocation:
         begin(EventCode::kAllocation, call, record, ring.thread);
-        chunk_.address(address);
+        chunk_.allocated(address, reader.unit(1).a);
         write_place(reader.unit(1));
         break;
-      }
       case EventRecord::kFree:
+        begin(EventCode::kFree, call, record, ring.thread);
+        chunk_.freed(address);
+        break;
       case EventRecord::kUnknownFree:
-        begin(record.kind == EventRecord::kFree ? EventCode::kFree : EventCode::kUnknownFree, call,
-              record, ring.thread);
+        begin(EventCode::kUnknownFree, call, record, ring.thread);
         chunk_.address(address);
         break;
       case EventRecord::kFreeWithStack:
+        begin(EventCode::kFreeWithStack, call, record, ring.thread);
+        chunk_.freed(address);
+        chunk_.stack(stack_of(reader.unit(1).b));
+        break;
       case EventRecord::kUnknownFreeWithStack:
-        begin(record.kind == EventRecord::kFreeWithStack ? EventCode::kFreeWithStack
-                                                         : EventCode::kUnknownFreeWithStack,
-              call, record, ring.thread);
+        begin(EventCode::kUnknownFreeWithStack, call, record, ring.thread);
         chunk_.address(address);
         chunk_.stack(stack_of(reader.unit(1).b));
         break;
       case EventRecord::kReallocBegin:
+        begin(EventCode::kReallocBegin, 0, record, ring.thread);
+        chunk_.freed(address);
+        break;
       case EventRecord::kReallocFailed:
-        begin(record.kind == EventRecord::kReallocBegin ? EventCode::kReallocBegin
-                                                        : EventCode::kReallocFailed,
-              0, record, ring.thread);
+        begin(EventCode::kReallocFailed, 0, record, ring.thread);
         chunk_.address(address);
         break;
       case EventRecord::kRealloc:
         begin(EventCode::kRealloc, call, record, ring.thread);
-        chunk_.address(reader.unit(2).a & ~uint64_t{7});
-        chunk_.address(address);
+        chunk_.moved_from(reader.unit(2).a & ~uint64_t{7});
+        chunk_.allocated(address, reader.unit(1).a);
         write_place(reader.unit(1));
         break;
       case EventRecord::kMap:
