@@ -1,14 +1,11 @@
 // The client's half of memlog-http.so. It uses no other part of memlog.
 #include "fleet/http_client.h"
 
-// The layout of httplib's classes depends on these, which Debian's library was built with.
-#define CPPHTTPLIB_OPENSSL_SUPPORT
-#define CPPHTTPLIB_ZLIB_SUPPORT
-#define CPPHTTPLIB_BROTLI_SUPPORT
-#include <httplib.h>
 #include <pthread.h>
 #include <signal.h>
 #include <time.h>
+
+#include "fleet/http_library.h"
 
 namespace mtrace::fleet {
 namespace {
@@ -33,8 +30,8 @@ std::string reason_of(httplib::Error error) {
   }
 }
 
-// While it lives, a server that has closed the connection ends no more than the request: httplib and
-// OpenSSL write without MSG_NOSIGNAL.
+// While it lives, a server that has closed the connection ends no more than the request: httplib
+// and OpenSSL write without MSG_NOSIGNAL.
 class NoSigpipe {
  public:
   NoSigpipe() {

@@ -1,13 +1,8 @@
 // The server's half of memlog-http.so. It uses no other part of memlog.
 #include "serve/http_server.h"
 
-// The layout of httplib's classes depends on these, which Debian's library was built with.
-#define CPPHTTPLIB_OPENSSL_SUPPORT
-#define CPPHTTPLIB_ZLIB_SUPPORT
-#define CPPHTTPLIB_BROTLI_SUPPORT
 #include <arpa/inet.h>
 #include <fcntl.h>
-#include <httplib.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -21,6 +16,7 @@
 #include <exception>
 #include <optional>
 
+#include "fleet/http_library.h"
 #include "serve/peer_limits.h"
 #include "serve/tls.h"
 
