@@ -64,6 +64,12 @@ async function act(page, facts) {
   await page.click('#report');
   await page.locator('#done', {hasText: 'memlog'}).waitFor();
   facts.done = await page.textContent('#done');
+  await page.fill('#after', '100ms');
+  await page.click('#expire');
+  console.log('watching');
+  await page.locator('#done', {hasText: 'watched'}).waitFor();
+  facts.expired = await page.textContent('#done');
+  console.log('watched');
   await page.setViewportSize({width: 500, height: 700});
   facts.wider = await page.evaluate(() => document.documentElement.scrollWidth > innerWidth);
 }

@@ -4,11 +4,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
+#include <thread>
 
 #include "host_test.h"
 #include "http_client.h"
@@ -35,6 +38,25 @@ class ServeTest : public HostTest {
     process.write(std::to_string(bytes) + "\n");
     process.read_until("done");
   }
+  // Keeps one block after another until it goes out of scope.
+  class Keeping {
+   public:
+    Keeping(Process& process, int bytes)
+        : thread_([this, &process, bytes] {
+            while (!over_) {
+              keep(process, bytes);
+              std::this_thread::sleep_for(std::chrono::milliseconds(1));  // leaves the others time
+            }
+          }) {}
+    ~Keeping() {
+      over_ = true;
+      thread_.join();
+    }
+
+   private:
+    std::atomic<bool> over_ = false;
+    std::thread thread_;
+  };
   // Starts a server with these words; port() is then its port.
   void serve(std::vector<std::string> words, const std::string& listen = "127.0.0.1:0") {
     words.insert(words.begin(), {memlog_tool(), "serve", "--listen", listen});
@@ -367,6 +389,54 @@ TEST_F(ServeTest, OnlyReadsUnlessAllowed) {
   ASSERT_EQ(logs_of("live_target").size(), 1u);
 }
 
+// Blocks of the watch that live on count; those from before and those that are freed at once do
+// not.
+TEST_F(ServeTest, ExpireTellsOfNewBlocksThatLiveOn) {
+  Command command = traced({program("live_target"), "busy"});
+  command.env["MTRACE_LEDGER"] = temp();
+  Process process(command);
+  process.read_until("go");
+  keep(process, 1000);
+  const std::string pid = std::to_string(process.pid());
+  const std::string path = api(process, "/expire?after=100ms&seconds=60&max_expired=1");
+  serve({pid});
+  const std::string own = "http://127.0.0.1:";
+  EXPECT_EQ(post(path, {{"Origin", own + std::to_string(port())}}).status, 403) << "it only reads";
+  end();
+  serve({"--allow-actions", pid});
+  const std::map<std::string, std::string> here = {{"Origin", own + std::to_string(port())}};
+  EXPECT_EQ(post(path).status, 403) << "who asks?";
+  EXPECT_EQ(post(path, {{"Origin", "http://evil.example"}}).status, 403);
+  EXPECT_EQ(get(path).status, 405);
+  for (const char* query : {"after=soon", "after=50ms", "after=5s&seconds=5", "seconds=61"}) {
+    EXPECT_EQ(post(api(process, std::string("/expire?") + query), here).status, 400) << query;
+  }
+  EXPECT_EQ(post("/api/processes/" + std::to_string(getpid()) + "/expire", here).status, 404);
+  HttpAnswer answer;
+  {
+    const Keeping keeping(process, 64);
+    answer = post(path, here);
+  }
+  ASSERT_EQ(answer.status, 200) << answer.body;
+  const json expired = json::parse(answer.body);
+  EXPECT_EQ(expired["view"], "expire");
+  EXPECT_EQ(expired["after_ms"], 100);
+  EXPECT_GE(expired["watched_ms"], 100);
+  ASSERT_EQ(expired["functions"].size(), 1u) << expired;
+  const json& kept = expired["functions"][0];
+  EXPECT_EQ(kept["function"], "site_kept");
+  EXPECT_GE(kept["may_leak_blocks"], 1);
+  EXPECT_EQ(kept["may_leak_bytes"], 64 * kept["may_leak_blocks"].get<int64_t>());
+  EXPECT_EQ(kept["expired_freed_blocks"], 0);
+  const json described =
+      get_json("/api/openapi.json")["paths"]["/api/processes/{pid}/expire"]["post"];
+  for (const auto& [key, value] : expired.items()) {
+    EXPECT_TRUE(described["responses"]["200"]["content"]["application/json"]["schema"]["properties"]
+                    .contains(key))
+        << key;
+  }
+}
+
 TEST_F(ServeTest, TokenIsAskedFor) {
   const auto process = target();
   const std::string pid = std::to_string(process->pid());
@@ -697,7 +767,13 @@ TEST_F(ServeTest, ReportsInABrowser) {
                            source_dir() + "/tests/host/serve_reports.cjs",
                            "http://127.0.0.1:" + std::to_string(port()), pid});
   command.env["NODE_PATH"] = modules;
-  const Result result = run(command);
+  Process browser(command);
+  browser.read_until("watching");
+  {
+    const Keeping keeping(*process, 64);
+    browser.read_until("watched");
+  }
+  const Result result = browser.wait();
   ASSERT_TRUE(result.exited(0)) << result.err;
   const json facts = json::parse(lines_of(result.out).back());
   EXPECT_EQ(facts["paths"], json({"1: " + out(), "2: " + temp() + "/first"}));
@@ -717,6 +793,10 @@ TEST_F(ServeTest, ReportsInABrowser) {
             std::string::npos)
       << facts["done"];
   EXPECT_EQ(facts["bad"], "give the pid of a process");
+  const std::string expired = facts["expired"];
+  EXPECT_NE(expired.find("new blocks that expired and are not freed\n"), std::string::npos)
+      << expired;
+  EXPECT_NE(expired.find("  site_kept  live_target.c:"), std::string::npos) << expired;
   EXPECT_EQ(facts["problems"], json::array());
   EXPECT_EQ(facts["wider"], false);
   const std::vector<Memlog> logs = logs_of(process->pid());

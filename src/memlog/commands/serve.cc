@@ -68,7 +68,8 @@ constexpr Option kOptions[] = {
      R"(Also answer requests that call this server NAME. Others are refused, so that no web page
      reaches it by a name of its own. May be repeated.)"},
     {"--allow-actions", "", "",
-     R"(Also serve POST requests that make a process write a report, or attach to it or detach.)"},
+     R"(Also serve POST requests that make a process write a report, attach to it, detach, or watch
+     which of its blocks expire.)"},
     {"--receive", "", "DIR",
      R"(Take the reports that memlog push sends, each once, and keep them in DIR, a directory for each
      host. doc/fleet.md.)"},

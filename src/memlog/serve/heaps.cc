@@ -1,8 +1,11 @@
 #include "serve/heaps.h"
 
+#include <absl/container/flat_hash_map.h>
+
 #include <algorithm>
 #include <tuple>
 
+#include "analyze/expiry_groups.h"
 #include "profile/text.h"
 #include "target/ledgers.h"
 #include "text/top_items.h"
@@ -43,6 +46,30 @@ std::vector<FunctionRow> Heap::functions() {
                    .peak_bytes = item.sum.peak,
                    .allocations = item.sum.allocations,
                    .stacks = item.stacks});
+  }
+  return out;
+}
+
+std::vector<ExpiredRow> Heap::expired(const std::vector<const analyze::ExpiryStack*>& stacks) {
+  absl::flat_hash_map<uint32_t, const live::LedgerStackState*> by_index;
+  for (const live::LedgerStackState& stack : state().stacks) by_index[stack.index] = &stack;
+  std::vector<const analyze::ExpiryStack*> there;
+  std::vector<const live::LedgerStackState*> unnamed;
+  for (const analyze::ExpiryStack* stack : stacks) {
+    const auto found = by_index.find(stack->index);
+    if (found == by_index.end()) continue;
+    there.push_back(stack);
+    unnamed.push_back(found->second);
+  }
+  names_.learn(*ledger_, state(), unnamed);
+  const auto group_of = [&](uint32_t index) { return names_.group_of(*by_index.at(index)); };
+  std::vector<ExpiredRow> out;
+  for (const analyze::ExpiryGroup& one : analyze::ExpiryGroups::sums(there, group_of)) {
+    const analyze::Group& group = names_.group(one.group);
+    out.push_back({.function = profile::escaped(group.name, ""),
+                   .source = profile::escaped(group.source, ""),
+                   .sum = one.sum,
+                   .stacks = one.stacks.size()});
   }
   return out;
 }

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "analyze/expiry.h"
 #include "analyze/responsible.h"
 #include "live/ledger_file.h"
 #include "live/watch.h"
@@ -25,6 +26,14 @@ struct FunctionRow {
   int64_t blocks = 0;
   uint64_t peak_bytes = 0;  // at the peak of the process
   double allocations = 0;   // a second, since the previous look
+  size_t stacks = 0;
+};
+
+// Expired blocks of the stacks that one function is responsible for.
+struct ExpiredRow {
+  std::string function;
+  std::string source;  // as in FunctionRow
+  analyze::ExpiryStack sum;
   size_t stacks = 0;
 };
 
@@ -49,6 +58,9 @@ class Heap {
   // Returns a row for each function, the one that holds most first. Looks up the names of new
   // stacks: for a large program this takes seconds.
   std::vector<FunctionRow> functions();
+  // Returns a row for each function, the one that may leak most first. Leaves out stacks that are
+  // not in the ledger any more.
+  std::vector<ExpiredRow> expired(const std::vector<const analyze::ExpiryStack*>& stacks);
 
  private:
   std::unique_ptr<live::LedgerFile> ledger_;

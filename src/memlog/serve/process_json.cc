@@ -50,6 +50,20 @@ void put_functions(json::Value& out, const std::vector<FunctionRow>& rows, size_
   out["left_out"] = {{"functions", rows.size() - limit}, {"bytes", bytes}, {"blocks", blocks}};
 }
 
+void put_expired(json::Value& out, const std::vector<ExpiredRow>& rows) {
+  out["functions"] = json::Value::array();
+  for (const ExpiredRow& row : rows) {
+    json::Value one = {{"function", row.function}};
+    json::put_text(one, "source", row.source);
+    one["may_leak_bytes"] = row.sum.expired_bytes - row.sum.freed_bytes;
+    one["may_leak_blocks"] = row.sum.may_leak();
+    one["expired_blocks"] = row.sum.expired;
+    one["expired_freed_blocks"] = row.sum.freed;
+    one["stack_count"] = row.stacks;
+    out["functions"].push_back(std::move(one));
+  }
+}
+
 std::optional<profile::Timeline> timeline_of(const Heap& heap, const profile::Header& header) {
   const std::string directory = profile::array_text(heap.ledger().header().directory);
   return collect::timeline_beside(heap.root() + directory + "/", header);

@@ -98,7 +98,12 @@ json::Value parameter(const std::string& name, const char* place, const std::str
   return out;
 }
 
-std::string help_of(const std::string& name) {
+std::string help_of(const Route& route, const std::string& name) {
+  if (route.target == Target::kExpire) {
+    if (name == "after") return "How long a block may live, like 500ms. Default 10s.";
+    if (name == "seconds") return "How long to watch (1 to 60), longer than after. Default 30.";
+    return "End the watch once so many blocks have expired. Default 100000.";
+  }
   for (const Parameter& one : view_parameters()) {
     if (one.name == name) return one.help;
   }
@@ -117,7 +122,7 @@ json::Value parameters(const Route& route) {
     }
   }
   for (const std::string& name : route.query) {
-    out.push_back(parameter(name, "query", help_of(name)));
+    out.push_back(parameter(name, "query", help_of(route, name)));
   }
   return out;
 }
@@ -304,6 +309,13 @@ const std::vector<Route>& routes() {
        kJson,
        {},
        {"version", "view", "output"}},
+      {Target::kExpire,
+       "POST",
+       "/api/processes/{pid}/expire",
+       "Watches which new blocks outlive a time; answers at the end (--allow-actions).",
+       kJson,
+       {"after", "seconds", "max_expired"},
+       {"version", "view", "after_ms", "watched_ms", "process", "functions"}},
   };
   return all;
 }

@@ -44,6 +44,7 @@ enum class Target {
   kReport,
   kAttach,
   kDetach,
+  kExpire,
 };
 
 struct Route {

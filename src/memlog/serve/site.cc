@@ -7,6 +7,7 @@
 
 #include "json/report.h"
 #include "profile/text.h"
+#include "serve/expire_watch.h"
 #include "serve/heap_profile.h"
 #include "serve/metrics.h"
 #include "serve/page_files.h"
@@ -155,6 +156,8 @@ Response Site::choose(const Request& request, const Match& match) {
     case Target::kAttach:
     case Target::kDetach:
       return act(request, match);
+    case Target::kExpire:
+      return expire(request, match);
     case Target::kDiff:
       return diff(request);
     default:
@@ -278,6 +281,30 @@ Response Site::act(const Request& request, const Match& match) {
   if (answer.status != 0) return failure(409, first_line(answer.err));
   json::Value out = json::answer(words[0].c_str());
   out["output"] = json::plain(answer.out);
+  return answer_with(json::text(out));
+}
+
+Response Site::expire(const Request& request, const Match& match) {
+  const pid_t pid = pid_of(match.parts.at("pid"));
+  const ExpireRequest asked = read_expire(request.query);
+  const std::unique_lock<std::mutex> alone(expire_mutex_, std::try_to_lock);
+  if (!alone.owns_lock()) return failure(409, "another watch for expired blocks is under way");
+  Heaps::Opened opened = served(pid);
+  const uint64_t number = opened.totals.number;
+  const std::unique_ptr<live::LedgerFile> ledger = std::move(opened.ledger);
+  ExpireWatch watch(*ledger, asked);
+  while (!watch.over()) {
+    if (stop_.wait(watch.pause())) return failure(503, "the server ends");
+    watch.look();
+  }
+  json::Value out = json::answer("expire");
+  out["after_ms"] = asked.after.count();
+  out["watched_ms"] = watch.watched().count();
+  opened = served(pid);
+  if (opened.totals.number != number) throw NotFound(fmt::format("process {} has ended", pid));
+  out["process"] = process_json(opened.totals);
+  const std::lock_guard<std::mutex> lock(names_mutex_);
+  put_expired(out, heaps_.look(std::move(opened)).expired(watch.expiry().stacks()));
   return answer_with(json::text(out));
 }
 

@@ -38,7 +38,7 @@ struct SiteOptions {
 
 // Two locks, since neither readers of ledgers nor the symbolizer nor commands are for several
 // threads. Looking up names and running commands can take seconds: the list of processes does not
-// wait for them. No lock is held while an answer waits for time to pass, and never both.
+// wait for them. Neither is held while an answer waits for time to pass, and never both.
 class Site {
  public:
   Site(SiteOptions options, Access access, RunMemlog run);
@@ -53,6 +53,7 @@ class Site {
   Response about_process(const Request& request, const Match& match);
   Response about_reports(const Request& request, const Match& match);
   Response act(const Request& request, const Match& match);
+  Response expire(const Request& request, const Match& match);
 
   std::string metrics_now();
   std::string overview();
@@ -76,6 +77,7 @@ class Site {
   RunMemlog run_;
   Workspace workspace_;
   Stop stop_;
+  std::mutex expire_mutex_;  // one watch at a time: each look of it lists all blocks of a process
   std::mutex processes_mutex_;
   Processes processes_;
   std::mutex names_mutex_;  // over what follows, and commands
