@@ -4,12 +4,14 @@
 INCDIR  ?= $(PREFIX)/include
 MANDIR  ?= $(PREFIX)/share/man
 DOCDIR  ?= $(PREFIX)/share/doc/mtrace
+UNITDIR ?= $(PREFIX)/lib/systemd/system
 BASH_COMPLETIONS ?= $(PREFIX)/share/bash-completion/completions
 ZSH_COMPLETIONS  ?= $(PREFIX)/share/zsh/site-functions
 FISH_COMPLETIONS ?= $(PREFIX)/share/fish/vendor_completions.d
 
 SHARE       ?= $(BUILD)/share
 PAGES       := $(patsubst doc/man/%.in,$(SHARE)/man/%,$(wildcard doc/man/*.in))
+UNITS       := $(SHARE)/systemd/memlog-serve.service $(SHARE)/systemd/mtrace.conf
 COMPLETIONS := $(addprefix $(SHARE)/completion/memlog.,bash zsh fish)
 DOCUMENTS   := README LICENSE index.html $(wildcard doc/performance/*.svg doc/pictures/*.svg \
                doc/pictures/*.png) \
@@ -27,7 +29,7 @@ $(SHARE)/paths: always
 	@echo '$(PATHS)' | cmp -s - $@ || echo '$(PATHS)' >$@
 .PHONY: always share uninstall
 
-share: $(PAGES) $(COMPLETIONS) $(SHARE)/mtrace.pc
+share: $(PAGES) $(UNITS) $(COMPLETIONS) $(SHARE)/mtrace.pc
 
 comma := ,
 empty :=
@@ -52,6 +54,10 @@ $(SHARE)/completion/memlog.%: $(BUILD)/memlog
 	@mkdir -p $(@D)
 	$(call say,SHELL,$@)
 	$(Q)$(BUILD)/memlog help --completion $* >$@
+$(SHARE)/systemd/%: doc/systemd/%.in $(SHARE)/paths install.mk
+	@mkdir -p $(@D)
+	$(call say,UNIT,$@)
+	$(Q)$(fill_in) $< >$@
 $(SHARE)/mtrace.pc: doc/mtrace.pc.in $(SHARE)/paths install.mk
 	$(call say,PC,$@)
 	$(Q)$(fill_in) $< >$@
@@ -68,6 +74,8 @@ INSTALLED := $(LIBRARY):755:$(LIBDIR)/libmtrace.so $(TOOL):755:$(BINDIR)/memlog 
     $(SHARE)/completion/memlog.zsh:644:$(ZSH_COMPLETIONS)/_memlog \
     $(SHARE)/completion/memlog.fish:644:$(FISH_COMPLETIONS)/memlog.fish \
     $(SHARE)/mtrace.pc:644:$(LIBDIR)/pkgconfig/mtrace.pc \
+    $(SHARE)/systemd/memlog-serve.service:644:$(UNITDIR)/memlog-serve.service \
+    $(SHARE)/systemd/mtrace.conf:644:$(DOCDIR)/doc/systemd/mtrace.conf \
     $(foreach d,$(DOCUMENTS),$(d):644:$(DOCDIR)/$(d))
 LINK_PAGES := $(foreach f,$(API_LINKS),$(MANDIR)/man3/$(f).3)
 INSTALLED_FILES := $(foreach i,$(INSTALLED),$(lastword $(subst :, ,$(i)))) $(LINK_PAGES)
@@ -86,7 +94,7 @@ install: all share $(LIBRARY) $(TOOL) $(HTTP)
 uninstall:
 	$(Q)rm -f $(foreach f,$(INSTALLED_FILES),"$(DESTDIR)$(f)")
 	$(Q)if [ -z "$(DESTDIR)" ]; then \
-	    rmdir $(LIBDIR)/mtrace $(DOCDIR)/doc/performance $(DOCDIR)/doc/pictures $(DOCDIR)/doc $(DOCDIR) 2>/dev/null || true; \
+	    rmdir $(LIBDIR)/mtrace $(DOCDIR)/doc/performance $(DOCDIR)/doc/pictures $(DOCDIR)/doc/systemd $(DOCDIR)/doc $(DOCDIR) 2>/dev/null || true; \
 	else for file in $(INSTALLED_FILES); do \
 	    (cd "$(DESTDIR)" 2>/dev/null && rmdir -p ".$$(dirname "$$file")" 2>/dev/null) || true; \
 	done; fi

@@ -74,6 +74,31 @@ class InstallTest : public ::testing::Test {
     EXPECT_NE(shown.find("main"), std::string::npos) << shown;
   }
 
+  // systemd takes the unit and the drop-in, and they name files of the package.
+  void expect_units() const {
+    const std::string unit = root_ + "/usr/lib/systemd/system/memlog-serve.service";
+    const std::string text = read_file(unit);
+    EXPECT_NE(text.find("\nExecStart=/usr/bin/memlog serve "), std::string::npos) << text;
+    EXPECT_EQ(text.find('@' + std::string("BINDIR")), std::string::npos);
+    const std::string conf = read_file(root_ + "/usr/share/doc/mtrace/doc/systemd/mtrace.conf");
+    const std::string library = lines_of(good("cd \"$ROOT\"; ls usr/lib/*/libmtrace.so")).at(0);
+    EXPECT_NE(conf.find("LD_PRELOAD=/" + library + "\n"), std::string::npos) << conf;
+    if (!fs::exists("/usr/bin/systemd-analyze")) {
+      GTEST_SKIP() << "systemd is not installed: its units were not verified";
+    }
+    good("cd \"$TMP\"; mkdir -p units/app.service.d; cp " + unit +
+         " units\n"
+         "sed -i \"s|=/usr/bin/memlog|=$ROOT/usr/bin/memlog|\" units/memlog-serve.service\n"
+         "printf '[Service]\\nExecStart=/bin/true\\n' >units/app.service\n"
+         "cp \"$ROOT/usr/share/doc/mtrace/doc/systemd/mtrace.conf\" units/app.service.d\n"
+         "SYSTEMD_UNIT_PATH=\"$TMP/units:\" systemd-analyze verify --man=no --recursive-errors=no "
+         "units/memlog-serve.service units/app.service 2>&1 | tee verify; test ! -s verify");
+    // 0 is locked away, 10 is free to do all; root that reads other processes is no less than this.
+    good(
+        "cd \"$TMP\"; systemd-analyze security --offline=yes --threshold=35 "
+        "units/memlog-serve.service");
+  }
+
   TemporaryDirectory temp_;
   std::string root_ = temp_ / "root";
 };
@@ -95,7 +120,8 @@ TEST_F(InstallTest, InstallsWhatWorksAndTakesItAwayAgain) {
         "/bash-completion/completions/memlog", "/zsh/site-functions/_memlog",
         "/fish/vendor_completions.d/memlog.fish", "/pkgconfig/mtrace.pc",
         "/share/doc/mtrace/README", "/share/doc/mtrace/LICENSE", "/share/doc/mtrace/index.html",
-        "/share/doc/mtrace/doc/api.md", "/mtrace/memlog-http.so"}) {
+        "/share/doc/mtrace/doc/api.md", "/mtrace/memlog-http.so",
+        "/systemd/system/memlog-serve.service", "/share/doc/mtrace/doc/systemd/mtrace.conf"}) {
     EXPECT_EQ(mode_of(end), 0644u) << end;
   }
   expect_works("/usr/local");
@@ -159,6 +185,7 @@ TEST_F(InstallTest, DebianPackageHasTheSameAndWorks) {
   good("cd \"$ROOT\"; dpkg-deb --ctrl-tarfile " + deb +
        " | tar -xO ./md5sums | md5sum --check --quiet");
   expect_works("/usr");
+  expect_units();
   // Where they look for each other when they cannot tell where they are.
   EXPECT_EQ(good("strings \"$ROOT\"/usr/lib/*/libmtrace.so | awk '/^.usr.*.bin.memlog$/'"),
             "/usr/bin/memlog\n");
