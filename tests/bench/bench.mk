@@ -4,6 +4,8 @@
 #   make bench BENCH=ARGS      options of bench.py: --quick, --only REGEX, --rounds N, --list, ...
 #   make bench-tool            memlog on many reports, in build/bench-tool (REPORTS=1000, 12 GB)
 #   make performance           the same, and doc/performance.md with its pictures
+#   make bench-serve           memlog serve over many processes, and what its readers cost; the table
+#                              of doc/serve.md
 #   make bench-events          what an event log costs, beside heaptrack; the table in doc/events.md
 
 BENCH_BUILD := $(TEST_BUILD)/bench
@@ -32,6 +34,11 @@ $(BENCH_BUILD)/lsan_signals.so: tests/bench/lsan_signals.c tests/bench/bench.mk 
 	$(call say,MAKE,$@)
 	$(Q)$(CC) $(BENCH_FLAGS) -std=gnu11 -shared -fPIC -o $@ $<
 
+$(BENCH_BUILD)/stacks: tests/bench/stacks.c tests/bench/bench.mk | $(BUILD)/.test-deps
+	@mkdir -p $(@D)
+	$(call say,MAKE,$@)
+	$(Q)$(CC) $(BENCH_FLAGS) -std=gnu11 -o $@ $<
+
 # Linked with the library's objects, as the unit tests are, and optimised as the library is.
 MICRO_FLAGS := -Isrc/libmtrace $(COMMON) -fno-omit-frame-pointer
 MICRO_OBJ   := $(patsubst tests/%.cc,$(TEST_BUILD)/obj/%.o,$(sort $(wildcard tests/bench/micro/*.cc)))
@@ -46,9 +53,11 @@ $(BENCH_BUILD)/micro: $(MICRO_OBJ) $(filter-out $(BUILD)/obj/libmtrace/hook/%,$(
 
 TEST_EXTRA += $(BENCH_TOOLS) $(BENCH_BUILD)/micro
 
-.PHONY: bench bench-events bench-tool performance
+.PHONY: bench bench-events bench-serve bench-tool performance
 bench-events: all $(BENCH_TOOLS)
 	@tests/bench/events.py --build $(BUILD) --document doc/events.md $(BENCH)
+bench-serve: all $(BENCH_BUILD)/stacks $(BENCH_BUILD)/churn
+	@tests/bench/bench_serve.py --build $(BUILD) $(BENCH)
 REPORTS ?= 100
 bench-tool: all
 	@tests/bench/bench_tool.py --build $(BUILD) --reports $(REPORTS) $(BUILD)/bench-tool

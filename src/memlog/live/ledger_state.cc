@@ -1,6 +1,7 @@
 #include "live/ledger_state.h"
 
 #include <algorithm>
+#include <bitset>
 #include <cstring>
 #include <iterator>
 #include <memory>
@@ -22,7 +23,7 @@ constexpr uint32_t kMostModules = 16384;
 // read first and, some microseconds later, one with what must be read afterwards.
 class ArenaCopy {
  public:
-  explicit ArenaCopy(const LedgerFile& file) : file_(file), chunks_(format::kArenaChunks) {}
+  explicit ArenaCopy(const LedgerFile& file) : file_(file) {}
 
   enum Look { kFirst, kSecond };
   // Returns the `size` bytes that begin at unit `index`; nullptr: not in the file.
@@ -30,10 +31,18 @@ class ArenaCopy {
     constexpr uint32_t kUnits = format::kArenaChunk / format::kArenaUnit;
     const uint32_t chunk = index / kUnits;
     const size_t into = size_t{index % kUnits} * format::kArenaUnit;
-    if (index == 0 || chunk >= chunks_.size() || size > format::kArenaChunk - into) return nullptr;
+    if (index == 0 || chunk >= format::kArenaChunks || size > format::kArenaChunk - into) {
+      return nullptr;
+    }
+    if (chunk >= chunks_.size()) chunks_.resize(chunk + 1);
     Chunk& copy = chunks_[chunk];
-    if (!copy.asked) load(chunk, copy);
-    return copy.looks[look] == nullptr ? nullptr : copy.looks[look].get() + into;
+    if (!copy.asked) prepare(chunk, copy);
+    if (copy.looks[look] == nullptr) return nullptr;
+    for (size_t piece = into / kPiece; piece * kPiece < into + size; ++piece) {
+      if (!copy.tried[piece]) load(copy, piece);
+      if (!copy.there[piece]) return nullptr;
+    }
+    return copy.looks[look].get() + into;
   }
   template <typename T>
   bool get(uint32_t index, T& to, Look look) {
@@ -43,27 +52,30 @@ class ArenaCopy {
   }
 
  private:
+  // Only what is asked for is read: most processes use little of their last chunk.
+  static constexpr size_t kPiece = 4096;
   struct Chunk {
     bool asked = false;
+    uint64_t address = 0;
     std::unique_ptr<char[]> looks[2];
+    std::bitset<format::kArenaChunk / kPiece> tried;
+    std::bitset<format::kArenaChunk / kPiece> there;
   };
-  void load(uint32_t chunk, Chunk& copy) {
-    constexpr size_t kPiece = 4096;
+  void prepare(uint32_t chunk, Chunk& copy) {
     copy.asked = true;
     // A damaged table may name the same place again and again; limit the copies.
     if (++loaded_ > file_.size() / format::kArenaChunk) return;
-    uint64_t address = 0;
-    if (!file_.read(file_.header().roots.arena + uint64_t{chunk} * sizeof address, address)) return;
-    auto first = std::make_unique<char[]>(format::kArenaChunk);
-    auto second = std::make_unique<char[]>(format::kArenaChunk);
-    for (size_t at = 0; at < format::kArenaChunk; at += kPiece) {
-      if (!file_.read(address + at, first.get() + at, kPiece) ||
-          !file_.read(address + at, second.get() + at, kPiece)) {
-        return;
-      }
+    const uint64_t at = file_.header().roots.arena + uint64_t{chunk} * sizeof copy.address;
+    if (!file_.read(at, copy.address)) return;
+    for (auto& look : copy.looks) {
+      look = std::make_unique_for_overwrite<char[]>(format::kArenaChunk);
     }
-    copy.looks[kFirst] = std::move(first);
-    copy.looks[kSecond] = std::move(second);
+  }
+  void load(Chunk& copy, size_t piece) {
+    copy.tried[piece] = true;
+    const size_t at = piece * kPiece;
+    copy.there[piece] = file_.read(copy.address + at, copy.looks[kFirst].get() + at, kPiece) &&
+                        file_.read(copy.address + at, copy.looks[kSecond].get() + at, kPiece);
   }
 
   const LedgerFile& file_;

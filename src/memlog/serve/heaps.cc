@@ -3,7 +3,7 @@
 #include <absl/container/flat_hash_map.h>
 
 #include <algorithm>
-#include <tuple>
+#include <utility>
 
 #include "analyze/expiry_groups.h"
 #include "profile/text.h"
@@ -11,6 +11,11 @@
 #include "text/top_items.h"
 
 namespace mtrace::serve {
+namespace {
+
+constexpr size_t kKept = 4;  // heaps
+
+}  // namespace
 
 Heap::Heap(std::unique_ptr<live::LedgerFile> ledger, std::string root,
            std::shared_ptr<symbolize::Symbolizer> symbolizer,
@@ -20,15 +25,7 @@ Heap::Heap(std::unique_ptr<live::LedgerFile> ledger, std::string root,
       symbolizer_(std::move(symbolizer)),
       names_(symbolizer_, std::move(responsible)) {}
 
-void Heap::look() {
-  watch_.look(*ledger_, target::real_time_now());
-  total_ = {};
-  for (const live::LedgerStackState& stack : state().stacks) {
-    if (stack.kind == 0) total_ += stack.now;
-  }
-}
-
-uint64_t Heap::peak_bytes() const { return std::max(state().peak, watch_.total().peak); }
+void Heap::look() { watch_.look(*ledger_, target::real_time_now()); }
 
 std::vector<FunctionRow> Heap::functions() {
   const std::vector<live::WatchRow> rows = watch_.rows(live::WatchOrder::kLive);
@@ -74,36 +71,19 @@ std::vector<ExpiredRow> Heap::expired(const std::vector<const analyze::ExpirySta
   return out;
 }
 
-Heaps::Heaps(symbolize::SearchPath where, analyze::ResponsiblePointer responsible)
-    : where_(std::move(where)),
-      symbolizer_(std::make_shared<symbolize::Symbolizer>(where_)),
-      responsible_(std::move(responsible)) {}
-
-std::shared_ptr<symbolize::Symbolizer> Heaps::symbolizer_for(const std::string& root) const {
-  if (root.empty() || !where_.sysroot.empty()) return symbolizer_;
-  symbolize::SearchPath below = where_;
-  below.sysroot = root;
-  return std::make_shared<symbolize::Symbolizer>(below);
-}
-
 Heap& Heaps::look(Opened opened) {
-  const uint64_t number = opened.totals.number;
-  auto found = known_.find(number);
-  if (found == known_.end()) {
-    found = known_
-                .emplace(std::piecewise_construct, std::forward_as_tuple(number),
-                         std::forward_as_tuple(std::move(opened.ledger), opened.totals.root,
-                                               symbolizer_for(opened.totals.root), responsible_))
-                .first;
+  const ProcessTotals& process = opened.totals;
+  const auto found = std::find_if(known_.begin(), known_.end(),
+                                  [&](const Known& one) { return one.number == process.number; });
+  if (found != known_.end()) {
+    known_.splice(known_.begin(), known_, found);
+  } else {
+    known_.push_front({process.number, Heap(std::move(opened.ledger), process.root,
+                                            symbolizers_.of(process.root), responsible_)});
+    if (known_.size() > kKept) known_.pop_back();
   }
-  found->second.look();
-  return found->second;
-}
-
-void Heaps::keep_only(const std::vector<uint64_t>& numbers) {
-  std::erase_if(known_, [&](const auto& one) {
-    return std::find(numbers.begin(), numbers.end(), one.first) == numbers.end();
-  });
+  known_.front().heap.look();
+  return known_.front().heap;
 }
 
 }  // namespace mtrace::serve

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
+#include <list>
 #include <memory>
 #include <string>
 #include <vector>
@@ -13,7 +13,7 @@
 #include "live/watch.h"
 #include "profile/model.h"
 #include "serve/processes.h"
-#include "symbolize/symbolizer.h"
+#include "serve/symbolizers.h"
 #include "text/stack_names.h"
 
 namespace mtrace::serve {
@@ -51,10 +51,6 @@ class Heap {
   const live::LedgerState& state() const { return watch_.state(); }
   const std::string& root() const { return root_; }
   symbolize::Symbolizer& symbolizer() const { return *symbolizer_; }
-  // The sum of all heap stacks, of what was ever allocated and freed, too.
-  const live::LedgerCounts& total() const { return total_; }
-  uint64_t peak_bytes() const;
-
   // Returns a row for each function, the one that holds most first. Looks up the names of new
   // stacks: for a large program this takes seconds.
   std::vector<FunctionRow> functions();
@@ -68,30 +64,31 @@ class Heap {
   std::shared_ptr<symbolize::Symbolizer> symbolizer_;
   live::Watch watch_;
   text::StackNames names_;
-  live::LedgerCounts total_ = {};
 };
 
+// Keeps those that were looked at last: the stacks of a large process take tens of megabytes.
 class Heaps {
  public:
-  Heaps(symbolize::SearchPath where, analyze::ResponsiblePointer responsible);
+  Heaps(const Symbolizers& symbolizers, analyze::ResponsiblePointer responsible)
+      : symbolizers_(symbolizers), responsible_(std::move(responsible)) {}
 
   // A process as a lookup under the other lock has found it, to be looked at under this one.
   struct Opened {
     ProcessTotals totals;
     std::unique_ptr<live::LedgerFile> ledger;
   };
-  // Returns the process's heap as it is now. Throws LedgerError.
+  // Returns the process's heap as it is now; valid until the next look. Throws LedgerError.
   Heap& look(Opened opened);
-  // Forgets all but these processes.
-  void keep_only(const std::vector<uint64_t>& numbers);
 
  private:
-  std::shared_ptr<symbolize::Symbolizer> symbolizer_for(const std::string& root) const;
+  struct Known {
+    uint64_t number;  // ProcessTotals::number
+    Heap heap;
+  };
 
-  symbolize::SearchPath where_;
-  std::shared_ptr<symbolize::Symbolizer> symbolizer_;  // of all processes with this root directory
+  const Symbolizers& symbolizers_;
   analyze::ResponsiblePointer responsible_;
-  std::map<uint64_t, Heap> known_;  // by ProcessTotals::number
+  std::list<Known> known_;  // the last looked at first
 };
 
 }  // namespace mtrace::serve

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <iterator>
-#include <map>
 
 namespace mtrace::serve {
 namespace {
@@ -20,11 +19,11 @@ uint64_t above_zero(int64_t value) { return value > 0 ? static_cast<uint64_t>(va
 
 constexpr Family kFamilies[] = {
     {"mtrace_live_bytes", "gauge", "bytes", "Heap memory that is allocated and not freed.",
-     [](const MeasuredProcess& one) { return above_zero(one.heap->total().live_bytes()); }},
+     [](const MeasuredProcess& one) { return above_zero(one.heap.total.live_bytes()); }},
     {"mtrace_live_blocks", "gauge", "", "Blocks that are allocated and not freed.",
-     [](const MeasuredProcess& one) { return above_zero(one.heap->total().live_blocks()); }},
+     [](const MeasuredProcess& one) { return above_zero(one.heap.total.live_blocks()); }},
     {"mtrace_peak_bytes", "gauge", "bytes", "The most that was live at one moment.",
-     [](const MeasuredProcess& one) { return one.heap->peak_bytes(); }},
+     [](const MeasuredProcess& one) { return one.heap.peak_bytes; }},
     {"mtrace_resident_bytes", "gauge", "bytes", "Resident memory of the process.",
      [](const MeasuredProcess& one) { return one.totals.resident_bytes; }},
     {"mtrace_ledger_bytes", "gauge", "bytes", "What tracing takes: the tables of the library.",
@@ -40,19 +39,19 @@ constexpr Family kFamilies[] = {
     {"mtrace_sampling", "gauge", "", "1: figures of the heap are estimates from samples.",
      [](const MeasuredProcess& one) { return uint64_t{one.totals.sampled}; }},
     {"mtrace_allocations", "counter", "", "Blocks allocated since the process started.",
-     [](const MeasuredProcess& one) { return one.heap->total().allocated_blocks; }},
+     [](const MeasuredProcess& one) { return one.heap.total.allocated_blocks; }},
     {"mtrace_frees", "counter", "", "Blocks freed since the process started.",
-     [](const MeasuredProcess& one) { return one.heap->total().freed_blocks; }},
+     [](const MeasuredProcess& one) { return one.heap.total.freed_blocks; }},
     {"mtrace_lost_stacks", "counter", "", "Stacks that found no room in the table.",
-     [](const MeasuredProcess& one) { return one.heap->state().lost_stacks; }},
+     [](const MeasuredProcess& one) { return one.heap.lost_stacks; }},
     {"mtrace_lost_frames", "counter", "", "Stacks whose frames found no room.",
-     [](const MeasuredProcess& one) { return one.heap->state().lost_frames; }},
+     [](const MeasuredProcess& one) { return one.heap.lost_frames; }},
     {"mtrace_lost_blocks", "counter", "", "Blocks that found no room in the table.",
-     [](const MeasuredProcess& one) { return one.heap->state().lost_blocks; }},
+     [](const MeasuredProcess& one) { return one.heap.lost_blocks; }},
     {"mtrace_lost_inflight", "counter", "", "Operations of threads that a fork left behind.",
-     [](const MeasuredProcess& one) { return one.heap->state().lost_inflight; }},
+     [](const MeasuredProcess& one) { return one.heap.lost_inflight; }},
     {"mtrace_lost_frees", "counter", "", "Frees whose block could not be taken out.",
-     [](const MeasuredProcess& one) { return one.heap->state().lost_frees; }},
+     [](const MeasuredProcess& one) { return one.heap.lost_frees; }},
 };
 
 std::string labels(const MeasuredProcess& one) {
@@ -67,19 +66,8 @@ void put_head(std::string& out, const char* name, const char* type, const char* 
   fmt::format_to(to, "# HELP {} {}\n", name, help);
 }
 
-void put_functions(std::string& out, const MeasuredProcess& process, size_t top) {
-  // Functions of two modules may have one name: no two samples may have equal labels.
-  std::map<std::string, int64_t> named;
-  int64_t other = 0;
-  for (const FunctionRow& row : process.heap->functions()) {
-    if (named.contains(row.function) || named.size() < top) {
-      named[row.function] += row.bytes;
-    } else {
-      other += row.bytes;
-    }
-  }
-  named["other"] += other;
-  for (const auto& [function, bytes] : named) {
+void put_functions(std::string& out, const MeasuredProcess& process) {
+  for (const auto& [function, bytes] : process.heap.functions) {
     fmt::format_to(std::back_inserter(out), "mtrace_function_live_bytes{{{},function=\"{}\"}} {}\n",
                    labels(process), label_text(function), bytes);
   }
@@ -100,7 +88,7 @@ std::string label_text(const std::string& value) {
   return out;
 }
 
-std::string metrics(const std::vector<MeasuredProcess>& processes, size_t top) {
+std::string metrics(const std::vector<MeasuredProcess>& processes) {
   std::string out;
   for (const Family& family : kFamilies) {
     put_head(out, family.name, family.type, family.unit, family.help);
@@ -112,7 +100,7 @@ std::string metrics(const std::vector<MeasuredProcess>& processes, size_t top) {
   }
   put_head(out, "mtrace_function_live_bytes", "gauge", "bytes",
            "Live bytes of the stacks that a function is responsible for.");
-  for (const MeasuredProcess& process : processes) put_functions(out, process, top);
+  for (const MeasuredProcess& process : processes) put_functions(out, process);
   return out + "# EOF\n";
 }
 

@@ -1,11 +1,10 @@
 // The processes in OpenMetrics, for Prometheus.
 #pragma once
 
-#include <cstddef>
 #include <string>
 #include <vector>
 
-#include "serve/heaps.h"
+#include "serve/heap_meter.h"
 #include "serve/processes.h"
 
 namespace mtrace::serve {
@@ -14,12 +13,11 @@ inline constexpr char kMetricsType[] = "application/openmetrics-text; version=1.
 
 struct MeasuredProcess {
   ProcessTotals totals;
-  Heap* heap;  // looked at; of the same process
+  HeapFigures heap;
 };
 
-// Returns the exposition. `top`: the functions of each process that have a series of their own; the
-// rest is the series "other".
-std::string metrics(const std::vector<MeasuredProcess>& processes, size_t top);
+// Returns the exposition.
+std::string metrics(const std::vector<MeasuredProcess>& processes);
 
 // Escapes a label's value.
 std::string label_text(const std::string& value);

@@ -87,7 +87,9 @@ Site::Site(SiteOptions options, Access access, RunMemlog run)
       access_(std::move(access)),
       run_(std::move(run)),
       processes_(options_.pids, options_.all),
-      heaps_(options_.where, options_.responsible),
+      symbolizers_(options_.where),
+      heaps_(symbolizers_, options_.responsible),
+      meter_(symbolizers_, options_.responsible),
       memlogs_(options_.reports, options_.where, options_.store.get(), names_mutex_) {}
 
 Response Site::answer(const Request& request) {
@@ -313,16 +315,16 @@ std::string Site::metrics_now() {
   const std::lock_guard<std::mutex> lock(names_mutex_);
   std::vector<MeasuredProcess> measured;
   std::vector<uint64_t> numbers;
-  for (Heaps::Opened& opened : all) {
-    const ProcessTotals totals = opened.totals;
-    numbers.push_back(totals.number);
+  for (const Heaps::Opened& opened : all) {
+    numbers.push_back(opened.totals.number);
     try {
-      measured.push_back({totals, &heaps_.look(std::move(opened))});
+      measured.push_back(
+          {opened.totals, meter_.measure(opened.totals, *opened.ledger, options_.top)});
     } catch (const live::LedgerError&) {  // it has ended meanwhile
     }
   }
-  heaps_.keep_only(numbers);
-  return metrics(measured, options_.top);
+  meter_.keep_only(numbers);
+  return metrics(measured);
 }
 
 std::string Site::overview() {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "serve/access.h"
+#include "serve/heap_meter.h"
 #include "serve/heaps.h"
 #include "serve/http.h"
 #include "serve/memlogs.h"
@@ -81,7 +82,9 @@ class Site {
   std::mutex processes_mutex_;
   Processes processes_;
   std::mutex names_mutex_;  // over what follows, and commands
+  Symbolizers symbolizers_;
   Heaps heaps_;
+  HeapMeter meter_;
   Memlogs memlogs_;
 };
 

@@ -1,0 +1,89 @@
+#include "serve/heap_meter.h"
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "profile/text.h"
+#include "text/stack_names.h"
+
+namespace mtrace::serve {
+namespace {
+
+constexpr char kOther[] = "other";
+
+bool holds(const live::LedgerStackState& stack) {
+  return stack.kind == 0 && stack.now.live_bytes() != 0;
+}
+
+}  // namespace
+
+HeapFigures HeapMeter::measure(const ProcessTotals& process, const live::LedgerFile& ledger,
+                               size_t top) {
+  const live::LedgerState state = live::read_ledger(ledger);
+  HeapFigures figures = {.peak_bytes = state.peak,
+                         .lost_stacks = state.lost_stacks,
+                         .lost_frames = state.lost_frames,
+                         .lost_blocks = state.lost_blocks,
+                         .lost_inflight = state.lost_inflight,
+                         .lost_frees = state.lost_frees};
+  uint64_t shares = 0;
+  for (const live::LedgerStackState& stack : state.stacks) {
+    if (stack.kind != 0) continue;
+    figures.total += stack.now;
+    shares += stack.share;
+  }
+  figures.peak_bytes = std::max(figures.peak_bytes, shares);
+  Known& known = known_[process.number];
+  if (known.symbolizer == nullptr) known.symbolizer = symbolizers_.of(process.root);
+  learn(known, ledger, state);
+  put_functions(known, state, top, figures);
+  return figures;
+}
+
+void HeapMeter::learn(Known& known, const live::LedgerFile& ledger,
+                      const live::LedgerState& state) {
+  if (!state.stacks.empty()) {
+    known.functions.resize(
+        std::max<size_t>(known.functions.size(), size_t{state.stacks.back().ordinal} + 1));
+  }
+  std::vector<const live::LedgerStackState*> fresh;
+  for (const live::LedgerStackState& stack : state.stacks) {
+    if (holds(stack) && known.functions[stack.ordinal] == 0) fresh.push_back(&stack);
+  }
+  if (fresh.empty()) return;
+  text::StackNames names(known.symbolizer, responsible_);
+  names.learn(ledger, state, fresh);
+  for (const live::LedgerStackState* stack : fresh) {
+    known.functions[stack->ordinal] =
+        number_of(profile::escaped(names.group(names.group_of(*stack)).name, ""));
+  }
+}
+
+void HeapMeter::put_functions(const Known& known, const live::LedgerState& state, size_t top,
+                              HeapFigures& figures) const {
+  absl::flat_hash_map<uint32_t, int64_t> held;
+  for (const live::LedgerStackState& stack : state.stacks) {
+    if (holds(stack)) held[known.functions[stack.ordinal]] += stack.now.live_bytes();
+  }
+  std::vector<std::pair<int64_t, uint32_t>> most;
+  for (const auto& [number, bytes] : held) most.emplace_back(bytes, number);
+  std::sort(most.rbegin(), most.rend());
+  figures.functions[kOther] = 0;
+  for (size_t i = 0; i < most.size(); ++i) {
+    const auto& [bytes, number] = most[i];
+    figures.functions[i < top ? names_[number - 1] : kOther] += bytes;
+  }
+}
+
+uint32_t HeapMeter::number_of(const std::string& function) {
+  const auto [at, fresh] = numbers_.try_emplace(function, static_cast<uint32_t>(names_.size() + 1));
+  if (fresh) names_.push_back(function);
+  return at->second;
+}
+
+void HeapMeter::keep_only(const std::vector<uint64_t>& numbers) {
+  const std::unordered_set<uint64_t> kept(numbers.begin(), numbers.end());
+  std::erase_if(known_, [&](const auto& one) { return !kept.contains(one.first); });
+}
+
+}  // namespace mtrace::serve
