@@ -437,6 +437,48 @@ TEST_F(FleetTest, OnlyWhoHasTheTokenSends) {
   EXPECT_EQ(stored().size(), 1u);
 }
 
+// Over HTTPS, to a server whose certificate the named file signs. Any other file is refused before
+// the token or a report leaves.
+TEST_F(FleetTest, OnlyTheRightServerGetsReports) {
+  const auto file = [&](const std::string& name) { return temp() + "/" + name; };
+  for (const std::string name : {"server", "other"}) {
+    const Result made = run(plain({"/usr/bin/openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
+                                   "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj",
+                                   "/CN=" + name, "-addext", "subjectAltName=IP:127.0.0.1",
+                                   "-keyout", file(name + ".key"), "-out", file(name + ".pem")}));
+    ASSERT_TRUE(made.exited(0)) << made.err;
+    fs::permissions(file(name + ".key"), fs::perms::owner_read | fs::perms::owner_write);
+  }
+  write_file(file("token"), std::string(kToken) + "\n");
+  fs::permissions(file("token"), fs::perms::owner_read | fs::perms::owner_write);
+  write_sample({});
+  receive({"--tls-cert", file("server.pem"), "--tls-key", file("server.key"), "--token-file",
+           file("token")});
+  const std::string address = "https://127.0.0.1:" + std::to_string(port());
+  const auto push_trusting = [&](const std::vector<std::string>& trust) {
+    std::vector<std::string> words = {"push", "--token-file", file("token"), address, sources()};
+    words.insert(words.begin() + 1, trust.begin(), trust.end());
+    return memlog(words);
+  };
+  for (const auto& trust : {std::vector<std::string>{}, {"--ca-file", file("other.pem")}}) {
+    const Result refused = push_trusting(trust);
+    EXPECT_TRUE(refused.exited(1)) << refused.how();
+    EXPECT_NE(refused.err.find("its certificate is not trusted: --ca-file names one that signs it"),
+              std::string::npos)
+        << refused.err;
+    EXPECT_EQ(refused.err.find("trying again"), std::string::npos) << refused.err;
+    EXPECT_TRUE(stored().empty());
+  }
+  const Result sent = push_trusting({"--ca-file", file("server.pem")});
+  EXPECT_TRUE(sent.exited(0)) << sent.err;
+  EXPECT_TRUE(sent.out.starts_with("1 report sent to " + address)) << sent.out;
+  EXPECT_EQ(stored(), std::set<std::string>{name_of({})});
+  const Result copied = memlog({"collect", "--from", address, "--ca-file", file("server.pem"),
+                                "--token-file", file("token"), "--to", file("gathered")});
+  EXPECT_TRUE(copied.exited(0)) << copied.err;
+  EXPECT_EQ(files_in(file("gathered")), stored());
+}
+
 TEST_F(FleetTest, TheReceiverTakesOnlyWholeMemlogs) {
   receive();
   const auto refused = [&](const std::string& body, const std::string& why) {

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <regex>
 #include <set>
 #include <string>
 #include <thread>
@@ -273,6 +274,11 @@ TEST_F(ServeTest, PprofProfiles) {
   const std::string profile = unzipped(heap.body);
   EXPECT_NE(profile.find("site_kept"), std::string::npos);
   EXPECT_NE(profile.find("inuse_space"), std::string::npos);
+  write_file(temp() + "/live.heap", get("/api/processes/" + pid + "/export/gperftools").body);
+  const Result google =
+      run(plain({"/usr/bin/google-pprof", "--text", "--show_bytes", temp() + "/live.heap"}));
+  EXPECT_TRUE(google.exited(0)) << google.err;
+  EXPECT_TRUE(std::regex_search(google.out, std::regex("\\b1500 .* site_kept\n"))) << google.out;
   const Result which = run(plain({"/bin/sh", "-c", "command -v go"}));
   if (!which.exited(0)) GTEST_SKIP() << "go is not installed: go tool pprof was not tried";
   const auto go = [&](const std::string& path, const std::string& shown) {

@@ -77,8 +77,12 @@ class LoadedClient : public HttpClient {
     request.body = body;
     const NoSigpipe guard;
     const httplib::Result result = client_.send(request);
-    if (!result) return {0, "", reason_of(result.error()), is_end(result.error())};
-    return {result->status, result->body, "", false};
+    if (!result) {
+      return {.failure = reason_of(result.error()),
+              .ended = is_end(result.error()),
+              .untrusted = result.error() == httplib::Error::SSLServerVerification};
+    }
+    return {.status = result->status, .body = result->body};
   }
 
  private:

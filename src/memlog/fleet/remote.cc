@@ -29,7 +29,9 @@ std::string reason_in(const HttpAnswer& answer) {
   return fmt::format("status {}", answer.status);
 }
 
-ServerError::Kind kind_of(int status) {
+ServerError::Kind kind_of(const HttpAnswer& answer) {
+  const int status = answer.status;
+  if (answer.untrusted) return ServerError::Kind::kRefusal;
   if (status == 0 || status == 408 || status == 429 || status >= 500) {
     return ServerError::Kind::kPassing;
   }
@@ -52,7 +54,7 @@ std::string Remote::ask(const std::string& method, const std::string& path, std:
   }
   if (answer.status == 200) return answer.body;
   throw ServerError(
-      kind_of(answer.status),
+      kind_of(answer),
       fmt::format("{}: {}", url_, answer.status == 0 ? answer.failure : reason_in(answer)));
 }
 
