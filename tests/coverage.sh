@@ -1,12 +1,13 @@
 #!/bin/bash
-# coverage.sh BUILD COVERAGE_BUILD: runs the unit tests of COVERAGE_BUILD beside the programs of BUILD
-# and writes COVERAGE_BUILD/coverage/index.html; the last line is the share of all lines.
+# coverage.sh BUILD COVERAGE_BUILD BINARY...: runs unit tests of COVERAGE_BUILD beside the programs of
+# BUILD and writes COVERAGE_BUILD/coverage/index.html; the last line is the share of all lines.
 set -eu
 source_dir=$(cd "$(dirname "$0")/.." && pwd)
 build_dir=$(cd "$1" && pwd)
 coverage_dir=$(cd "$2" && pwd)
+shift 2
 mkdir -p "$coverage_dir/coverage"
-for binary in $MTRACE_TEST_BINARIES; do
+for binary in "$@"; do
   MTRACE_SOURCE_DIR=$source_dir MTRACE_BUILD_DIR=$build_dir \
       setsid "$source_dir/$binary" --gtest_brief=1 </dev/null || echo "$binary: some tests failed"
 done

@@ -193,7 +193,7 @@ coverage: all $(UNIT_TOOL_PROGRAMS) $(UNWIND_PLUGS) share
 	@$(MAKE) --no-print-directory BUILD=$(BUILD)-coverage COVERAGE=1 OPT='-O0 -g' coverage-run
 coverage-run: $(TEST_BUILD)/unit_library $(TEST_BUILD)/unit_tool
 	@find $(BUILD) -name '*.gcda' -delete
-	@MTRACE_TEST_BINARIES='$^' tests/coverage.sh $(patsubst %-coverage,%,$(BUILD)) $(BUILD)
+	@tests/coverage.sh $(patsubst %-coverage,%,$(BUILD)) $(BUILD) $^
 .PHONY: coverage coverage-run check-quick check-tool
 check-tool: all $(TEST_BUILD)/unit_tool $(UNIT_TOOL_PROGRAMS)
 	@tests/run_tests.sh $(BUILD) $(TEST_BUILD)/unit_tool
