@@ -1,6 +1,6 @@
 #!/bin/bash
 # coverage.sh BUILD COVERAGE_BUILD BINARY...: runs unit tests of COVERAGE_BUILD beside the programs of
-# BUILD and writes COVERAGE_BUILD/coverage/index.html; the last line is the share of all lines.
+# BUILD and writes COVERAGE_BUILD/coverage/index.html; prints the share of all lines, then where the page is.
 set -eu
 source_dir=$(cd "$(dirname "$0")/.." && pwd)
 build_dir=$(cd "$1" && pwd)
