@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <type_traits>
 
 #include "base/atomic.h"
 #include "base/syscall.h"
@@ -22,12 +21,12 @@ class NumberedSet {
     *made = false;
     if (!has_tables()) return 0;
     for (uint32_t probe = 0; probe < kMostProbes; ++probe) {
-      Number& place = tables_->places[(identity + probe) % kPlaces];
-      Number number = load_acquire(place);
+      uint32_t& place = tables_->places[(identity + probe) % kPlaces];
+      uint32_t number = load_acquire(place);
       if (number == 0) {
         if (fresh == 0 && (fresh = enter(make)) == 0) return 0;
         // The loser of a race goes on with the winner's, and its own number stays unused.
-        if (compare_exchange(place, number, static_cast<Number>(fresh))) return *made = true, fresh;
+        if (compare_exchange(place, number, fresh)) return *made = true, fresh;
       }
       const T& known = *find(number);
       if (known.identity == identity && is_same(known)) return number;
@@ -50,11 +49,9 @@ class NumberedSet {
 
  private:
   static constexpr uint32_t kMostProbes = 64;
-  // Small: a thing is likely to touch a page of its own, so there are to be few pages.
-  using Number = std::conditional_t<kMost <= UINT16_MAX, uint16_t, uint32_t>;
   struct Tables {
     const T* things[kMost + 1];
-    Number places[kPlaces];
+    uint32_t places[kPlaces];
   };
 
   // Another thread may make them meanwhile.

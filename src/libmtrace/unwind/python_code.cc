@@ -28,7 +28,7 @@ uint64_t g_lost = 0;
 // Numbers of code objects as they were seen last, by address: that / 16, above the number. Eight
 // places an address: two functions of one path that shared a single place would take it from each
 // other at every walk, and what has lost its place is read anew, by some 30 system calls.
-constexpr unsigned kSeenBits = 9;  // of the lines
+constexpr unsigned kSeenBits = 7;  // of the lines
 constexpr unsigned kSeenWays = 8;
 constexpr unsigned kNumberBits = 16;
 static_assert(kMostCode < 1u << kNumberBits);

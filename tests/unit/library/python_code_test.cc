@@ -46,12 +46,12 @@ void put_code(char* at, unsigned number, char* file, char* table) {
   put(at, layout.code_table, table);
 }
 
-// As many as a large program has on its paths, wherever malloc has put them: each is read with the
+// As many as a program has on its paths, wherever malloc has put them: each is read with the
 // kernel's help once, and not again whenever another one that shares its place was met. When their
 // location tables cannot be read any more, only those are known that need not be read again.
 TEST(PythonCode, IsReadOnce) {
   constexpr size_t kSpace = 64u << 20, kPage = 4096, kObject = 512;
-  constexpr unsigned kObjects = 256;
+  constexpr unsigned kObjects = 96;
   char* const space = map_bytes(kSpace);
   char* const pages = map_bytes(2 * kPage);
   ASSERT_TRUE(space != nullptr && pages != nullptr);
