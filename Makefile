@@ -1,6 +1,6 @@
 # mtrace: build, test, install. Everything is made under build/ (BUILD=DIR for another place).
 #
-#   make            build/libmtrace.so, build/memlog and what memlog serve loads
+#   make            build/libmtrace.so, build/memlog and what memlog serve and replay load and run
 #   make deps       install the Debian packages that building needs (root or sudo)
 #   make deps-test  the same for the tests, and their npm packages
 #   make demo       find a planted leak in a small service
@@ -83,6 +83,9 @@ LIB_SRC  := $(sort $(wildcard src/libmtrace/*/*.cc))
 # double the time in which each command starts.
 HTTP_SRC := src/memlog/serve/http_server.cc src/memlog/fleet/http_client.cc
 HTTP     ?= $(BUILD)/mtrace/memlog-http.so
+# memlog replay starts it under one allocator after another: libc alone, so that nothing else
+# allocates there.
+REPLAY   ?= $(BUILD)/mtrace/memlog-replay
 TOOL_SRC := $(filter-out $(HTTP_SRC),$(sort $(wildcard src/memlog/*/*.cc)))
 LIB_OBJ  := $(LIB_SRC:src/%.cc=$(BUILD)/obj/%.o)
 TOOL_OBJ := $(TOOL_SRC:src/%.cc=$(BUILD)/obj/%.o)
@@ -90,7 +93,7 @@ HTTP_OBJ := $(HTTP_SRC:src/%.cc=$(BUILD)/obj/%.o)
 
 .PHONY: all demo pictures check soak attach-soak hostile faults suites install lint format clean tests \
         programs
-all: $(BUILD)/libmtrace.so $(BUILD)/memlog $(HTTP)
+all: $(BUILD)/libmtrace.so $(BUILD)/memlog $(HTTP) $(REPLAY)
 
 $(BUILD)/obj/libmtrace/%.o: src/libmtrace/%.cc Makefile | $(BUILD)/.build-deps
 	@mkdir -p $(@D)
@@ -126,6 +129,12 @@ $(HTTP): $(HTTP_OBJ)
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
 	$(Q)$(CXX) -shared -Wl,-z,defs,-z,relro $(LDFLAGS) $(TOOL_SANITIZE) -o $@ $(HTTP_OBJ) -lcpp-httplib -lssl -lcrypto
+
+$(REPLAY): src/replay/memlog_replay.cc src/format/replay.h Makefile | $(BUILD)/.build-deps
+	@mkdir -p $(@D)
+	$(call say,CXX,$@)
+	$(Q)$(CXX) $(CPPFLAGS) $(filter-out -MMD -MP,$(COMMON)) -fno-exceptions -fno-rtti -fno-builtin-malloc \
+	    $(CXXFLAGS) $(LDFLAGS) -nodefaultlibs -o $@ $< -lc -lgcc
 
 include deps.mk
 include install.mk

@@ -8,7 +8,7 @@ DEB_ROOT := $(DEB_DIR)/root
 DEB_ARCHITECTURE = $(shell dpkg --print-architecture)
 DEB ?= $(BUILD)/mtrace_$(VERSION)_$(DEB_ARCHITECTURE).deb
 DEB_BINARIES = $(DEB_ROOT)/usr/bin/memlog $(DEB_ROOT)/usr/lib/$(MULTIARCH)/libmtrace.so \
-               $(DEB_ROOT)/usr/lib/$(MULTIARCH)/mtrace/memlog-http.so
+               $(addprefix $(DEB_ROOT)/usr/lib/$(MULTIARCH)/mtrace/,memlog-http.so memlog-replay)
 
 DEB_PATHS := PREFIX=/usr LIBDIR=/usr/lib/$(MULTIARCH) BINDIR=/usr/bin
 $(DEB_DIR)/installation.o: src/libmtrace/hook/installation.cc

@@ -67,7 +67,7 @@ LIBRARY ?= $(BUILD)/libmtrace.so
 TOOL    ?= $(BUILD)/memlog
 # What install puts where: SOURCE:MODE:PLACE, and the links between pages.
 INSTALLED := $(LIBRARY):755:$(LIBDIR)/libmtrace.so $(TOOL):755:$(BINDIR)/memlog \
-    $(HTTP):644:$(LIBDIR)/mtrace/memlog-http.so \
+    $(HTTP):644:$(LIBDIR)/mtrace/memlog-http.so $(REPLAY):755:$(LIBDIR)/mtrace/memlog-replay \
     $(foreach h,mtrace.h mtrace_gtest.h,include/$(h):644:$(INCDIR)/$(h)) \
     $(foreach p,$(notdir $(PAGES)),$(SHARE)/man/$(p):644:$(MANDIR)/man$(subst .,,$(suffix $(p)))/$(p)) \
     $(SHARE)/completion/memlog.bash:644:$(BASH_COMPLETIONS)/memlog \
@@ -80,7 +80,7 @@ INSTALLED := $(LIBRARY):755:$(LIBDIR)/libmtrace.so $(TOOL):755:$(BINDIR)/memlog 
 LINK_PAGES := $(foreach f,$(API_LINKS),$(MANDIR)/man3/$(f).3)
 INSTALLED_FILES := $(foreach i,$(INSTALLED),$(lastword $(subst :, ,$(i)))) $(LINK_PAGES)
 
-install: all share $(LIBRARY) $(TOOL) $(HTTP)
+install: all share $(LIBRARY) $(TOOL) $(HTTP) $(REPLAY)
 	$(Q)for entry in $(INSTALLED); do IFS=: read -r from mode to <<<"$$entry"; \
 	    install -D -m "$$mode" "$$from" "$(DESTDIR)$$to" || exit 1; done
 	$(Q)for page in $(LINK_PAGES); do \

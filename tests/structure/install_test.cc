@@ -114,6 +114,7 @@ TEST_F(InstallTest, InstallsWhatWorksAndTakesItAwayAgain) {
   };
   EXPECT_EQ(mode_of("/usr/local/bin/memlog"), 0755u);
   EXPECT_EQ(mode_of("/libmtrace.so"), 0755u);
+  EXPECT_EQ(mode_of("/mtrace/memlog-replay"), 0755u);
   for (const char* end :
        {"/include/mtrace.h", "/include/mtrace_gtest.h", "/man1/memlog.1", "/man5/memlog.5",
         "/man7/libmtrace.7", "/man3/mtrace_report.3", "/man3/mtrace_savepoint_explain.3",

@@ -32,6 +32,7 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
     {"libmtrace/events", {"ledger", "unwind", "base"}},
     {"libmtrace/report", {"events", "ledger", "unwind", "base"}},
     {"libmtrace/hook", {"report", "events", "ledger", "unwind", "base"}},
+    {"replay", {}},
     {"memlog", {}},
     {"memlog/profile", {}},
     {"memlog/events", {"profile"}},

@@ -50,6 +50,7 @@ const Command& sql_command();
 const Command& strip_command();
 const Command& decode_command();
 const Command& events_command();
+const Command& replay_command();
 const Command& help_command();
 
 // Returns all commands, in the order of memlog help.

@@ -80,7 +80,7 @@ std::vector<const Command*> all_commands() {
           &diff_command(),   &leaks_command(),   &check_command(),  &export_command(),
           &sql_command(),    &recover_command(), &merge_command(),  &resolve_command(),
           &push_command(),   &collect_command(), &decode_command(), &events_command(),
-          &strip_command(),  &help_command()};
+          &strip_command(),  &replay_command(),  &help_command()};
 }
 
 void complain(const Streams& streams, const std::string& text) {

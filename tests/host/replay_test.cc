@@ -1,0 +1,146 @@
+// memlog replay: the memory of a replay under glibc is held against that of the program's own run,
+// which the program measures itself.
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "host_test.h"
+
+namespace mtrace::test {
+namespace {
+
+using nlohmann::json;
+
+constexpr char kOneArena[] = "MALLOC_ARENA_MAX=1 glibc";
+
+// KiB; `ns`: nanoseconds.
+struct OwnRun {
+  int64_t live_peak = 0;
+  int64_t end = 0;
+  int64_t trimmed = 0;
+  int64_t ns = 0;
+};
+
+class ReplayTest : public HostTest {
+ protected:
+  // What the program says without the library.
+  OwnRun own(const std::string& kind, const std::string& arenas = "") {
+    Command command = plain({program("replay_heap"), kind});
+    if (!arenas.empty()) command.env["MALLOC_ARENA_MAX"] = arenas;
+    const Result result = run(command);
+    EXPECT_TRUE(result.exited(0)) << result.how();
+    const auto number = [&](const std::string& key) {
+      const size_t at = result.out.find(key + ' ');
+      return at == std::string::npos ? -1 : std::atoll(result.out.c_str() + at + key.size());
+    };
+    return {number("live peak"), number("end"), number("trimmed"), number("ns")};
+  }
+  std::string recorded(const std::string& kind) {
+    Command command = named({program("replay_heap"), kind});
+    command.env["MTRACE_EVENTS"] = "1";
+    command.env["MTRACE_EXIT_WAIT"] = "600";
+    const Result result = run(command);
+    EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+    return fmt::format("{}/replay_heap-{}.events", out(), result.pid);
+  }
+  json replayed(const std::string& log, const std::vector<std::string>& options) {
+    std::vector<std::string> words = {"replay", "--json", log};
+    words.insert(words.end(), options.begin(), options.end());
+    const Result result = memlog(words);
+    EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+    EXPECT_EQ(result.err, "");
+    return json::parse(result.out);
+  }
+  // Stacks of threads and pages of libc are what may differ.
+  static void expect_close(const json& bytes, int64_t own_kib, const char* what) {
+    EXPECT_NEAR(bytes.get<double>() / 1024, static_cast<double>(own_kib),
+                256 + 0.03 * static_cast<double>(own_kib))
+        << what;
+  }
+  static void expect_same(const json& allocator, const OwnRun& run) {
+    SCOPED_TRACE(allocator.dump());
+    expect_close(allocator["at_live_peak_bytes"], run.live_peak, "at live");
+    expect_close(allocator["at_end_bytes"], run.end, "at end");
+    expect_close(allocator["trimmed_bytes"], run.trimmed, "trimmed");
+    EXPECT_GE(allocator["peak_bytes"], allocator["at_live_peak_bytes"]);
+  }
+};
+
+TEST_F(ReplayTest, TakesTheMemoryThatTheProgramTook) {
+  const json answer = replayed(recorded("one"), {"-a", "glibc", "--runs", "1"});
+  EXPECT_EQ(answer["threads"], 1);
+  EXPECT_GT(answer["operations"], 80'000);
+  const OwnRun run = own("one");
+  EXPECT_GT(run.end, 30'000);  // fragmented: a tenth of the blocks is live
+  EXPECT_LT(answer["live_end_bytes"], 4'000'000);
+  expect_same(answer["allocators"][0], run);
+}
+
+// Two arenas, or one whose free memory the second thread uses.
+TEST_F(ReplayTest, PerformsTheThreadsOfTheProgram) {
+  const json answer =
+      replayed(recorded("threads"), {"-a", "glibc", "-a", kOneArena, "--runs", "1"});
+  EXPECT_GE(answer["threads"], 2);
+  expect_same(answer["allocators"][0], own("threads"));
+  expect_same(answer["allocators"][1], own("threads", "1"));
+  EXPECT_GT(answer["allocators"][0]["peak_bytes"].get<double>(),
+            1.7 * answer["allocators"][1]["peak_bytes"].get<double>());
+}
+
+TEST_F(ReplayTest, UsesEachAllocator) {
+  const std::string log = recorded("one");
+  const json answer =
+      replayed(log, {"-a", "glibc", "-a", "jemalloc", "-a", "mimalloc", "-a", "tcmalloc"});
+  const std::vector<std::string> libraries = {"libc.so.6", "libjemalloc.so.2", "libmimalloc.so.2",
+                                              "libtcmalloc_minimal.so.4"};
+  ASSERT_EQ(answer["allocators"].size(), libraries.size());
+  for (size_t i = 0; i < libraries.size(); ++i) {
+    const json& one = answer["allocators"][i];
+    SCOPED_TRACE(one.dump());
+    EXPECT_NE(
+        one["library"].get<std::string>().find(libraries[i].substr(0, libraries[i].find(".so"))),
+        std::string::npos);
+    EXPECT_EQ(one["times_ns"].size(), 3u);
+    EXPECT_EQ(one["time_ns"], one["times_ns"][1]);
+    EXPECT_FALSE(one.contains("failed"));
+    // All blocks of the peak are written to, and what lives at the end stays.
+    EXPECT_GE(one["at_live_peak_bytes"], answer["live_peak_bytes"]);
+    EXPECT_GE(one["trimmed_bytes"], answer["live_end_bytes"]);
+    EXPECT_LT(one["fragmentation"], 2);
+  }
+}
+
+// Of each function one block, and none is freed but by realloc(p, 0).
+TEST_F(ReplayTest, PerformsEachFunction) {
+  const json answer = replayed(recorded("families"), {"-a", "glibc", "--runs", "1"});
+  const uint64_t blocks = 100 + 200 + 300 + 5000 + 7000;
+  EXPECT_GE(answer["live_end_bytes"], blocks);
+  EXPECT_LT(answer["live_end_bytes"], blocks + 20'000);  // of libc
+  EXPECT_GE(answer["live_peak_bytes"], answer["live_end_bytes"]);
+}
+
+TEST_F(ReplayTest, NamesWhatIsWrong) {
+  const std::string log = recorded("families");
+  const auto outcome = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), "replay");
+    const Result result = memlog(words);
+    return fmt::format("{}: {}", result.how(), result.err);
+  };
+  const std::string unknown = outcome({"-a", "bestmalloc", log});
+  EXPECT_NE(unknown.find("memlog: replay: --allocator bestmalloc: not an allocator"),
+            std::string::npos)
+      << unknown;
+  const std::string missing = outcome({"-a", "/no/such/libbest.so", log});
+  EXPECT_NE(missing.find("memlog: /no/such/libbest.so: /no/such/libbest.so cannot be loaded\n"),
+            std::string::npos)
+      << missing;
+  EXPECT_NE(outcome({"-"}).find("give a file, not -"), std::string::npos);
+  EXPECT_NE(outcome({"-a", "MALLOC_ARENA_MAX=1", log}).find("not an allocator"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace mtrace::test
