@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <iterator>
 
 #include "events/column.h"
 
@@ -55,46 +56,50 @@ uint64_t BlockHistory::size_class(uint64_t requested) {
   return requested >= kLargest * 16 ? kLargest : std::max<uint64_t>((requested + 23) / 16, 2);
 }
 
-uint64_t BlockHistory::number_of(uint64_t address, uint32_t thread, uint64_t requested) const {
+uint64_t BlockHistory::take_number(uint64_t address, uint32_t thread, uint64_t requested) {
   if (const auto list = freed_.find(list_of(thread, size_class(requested))); list != freed_.end()) {
-    const Freed& freed = list->second;
-    const size_t most = std::min<size_t>(freed.size(), kMostReused);
-    for (size_t i = 0; i < most; ++i) {
-      if (freed[freed.size() - 1 - i] == address) return kReused + i;
+    if (const size_t later = take_from(list->second, address); later < kMostReused) {
+      return kReused + later;
     }
   }
-  const auto found = threads_.find(thread);
-  if (found == threads_.end()) return kElsewhere;
-  if (found->second.last_freed == address) return kLastFreed;
-  for (size_t i = 0; i < kNewBlocks; ++i) {
-    if (found->second.behind[i] == address) return kBehind + i;
-  }
-  return kElsewhere;
+  const Thread& state = state_of(thread);
+  if (state.last_freed == address) return kLastFreed;
+  const auto* const behind = std::find(state.behind, std::end(state.behind), address);
+  return behind == std::end(state.behind) ? kElsewhere
+                                          : kBehind + static_cast<uint64_t>(behind - state.behind);
 }
 
-uint64_t BlockHistory::address_of(uint64_t number, uint32_t thread, uint64_t requested) const {
-  if (number >= kReused) {
-    const auto list = freed_.find(list_of(thread, size_class(requested)));
-    const uint64_t later = number - kReused;
-    if (list == freed_.end() || later >= list->second.size() || later >= kMostReused) {
-      throw DamagedChunk();
-    }
-    return list->second[list->second.size() - 1 - later];
+uint64_t BlockHistory::take_address(uint64_t number, uint32_t thread, uint64_t requested) {
+  if (number < kReused) {
+    const Thread& state = state_of(thread);
+    return number == kLastFreed ? state.last_freed : state.behind[number - kBehind];
   }
-  const auto found = threads_.find(thread);
-  if (found == threads_.end()) throw DamagedChunk();
-  return number == kLastFreed ? found->second.last_freed : found->second.behind[number - kBehind];
+  const auto list = freed_.find(list_of(thread, size_class(requested)));
+  const uint64_t later = number - kReused;
+  if (list == freed_.end() || later >= list->second.size() || later >= kMostReused) {
+    throw DamagedChunk();
+  }
+  const auto at = list->second.end() - 1 - static_cast<ptrdiff_t>(later);
+  const uint64_t address = *at;
+  list->second.erase(at);
+  return address;
 }
 
-// It is no longer among the freed blocks, if it is among the last of that list.
-void BlockHistory::take_back(uint64_t list, uint64_t address) {
-  const auto found = freed_.find(list);
-  if (found == freed_.end()) return;
-  Freed& freed = found->second;
-  const auto stop =
-      freed.rbegin() + static_cast<ptrdiff_t>(std::min<size_t>(freed.size(), kMostReused));
+// Takes the address out of the list, if it is among the last. Returns how many are behind it, or
+// kMostReused.
+size_t BlockHistory::take_from(Freed& freed, uint64_t address) {
+  const size_t most = std::min<size_t>(freed.size(), kMostReused);
+  const auto stop = freed.rbegin() + static_cast<ptrdiff_t>(most);
   const auto at = std::find(freed.rbegin(), stop, address);
-  if (at != stop) freed.erase(at.base() - 1);
+  if (at == stop) return kMostReused;
+  const auto later = static_cast<size_t>(at - freed.rbegin());
+  freed.erase(at.base() - 1);
+  return later;
+}
+
+BlockHistory::Thread& BlockHistory::state_of(uint32_t thread) {
+  if (thread >= threads_.size()) threads_.resize(thread + size_t{1});
+  return threads_[thread];
 }
 
 void BlockHistory::remember_end(Thread& thread, uint64_t number, uint64_t end) {
@@ -105,18 +110,16 @@ void BlockHistory::remember_end(Thread& thread, uint64_t number, uint64_t end) {
 
 uint32_t BlockHistory::allocate(uint64_t number, uint64_t address, uint32_t thread,
                                 uint64_t requested) {
-  const uint64_t of_size = size_class(requested);
-  if (number >= kReused) {
-    take_back(list_of(thread, of_size), address);
-  } else {
-    Thread& state = threads_[thread];
-    if (number == kLastFreed) {
-      take_back(list_of(thread, state.last_class), address);
-    } else {
+  if (number < kReused) {
+    Thread& state = state_of(thread);
+    if (number != kLastFreed) {
       remember_end(state, number, address + std::max<uint64_t>((requested + 23) / 16, 2) * 16);
+    } else if (const auto list = freed_.find(list_of(thread, state.last_class));
+               list != freed_.end()) {
+      take_from(list->second, address);
     }
   }
-  blocks_.push_back({address, of_size});
+  blocks_.push_back({address, size_class(requested)});
   live_.add();
   return static_cast<uint32_t>(blocks_.size() - 1);
 }
@@ -130,25 +133,24 @@ uint64_t BlockHistory::free(uint32_t index, uint32_t thread) {
   const Block& block = blocks_[index];
   live_.remove(index);
   freed_[list_of(thread, block.size_class)].push_back(block.address);
-  Thread& state = threads_[thread];
+  Thread& state = state_of(thread);
   state.last_freed = block.address;
   state.last_class = block.size_class;
   return block.address;
 }
 
-bool BlockHistory::freed_last(uint64_t address, uint32_t thread) const {
-  const auto found = threads_.find(thread);
-  return found != threads_.end() && found->second.last_freed == address;
+uint64_t BlockHistory::last_freed(uint32_t thread) const {
+  return thread < threads_.size() ? threads_[thread].last_freed : 0;
 }
 
 void BlockHistory::free_elsewhere(uint64_t address, uint32_t thread) {
-  Thread& state = threads_[thread];
+  Thread& state = state_of(thread);
   state.last_freed = address;
   state.last_class = 0;
 }
 
 uint64_t BlockNames::allocate(uint64_t address, uint32_t thread, uint64_t requested) {
-  const uint64_t number = history_.number_of(address, thread, requested);
+  const uint64_t number = history_.take_number(address, thread, requested);
   indexes_[address] = history_.allocate(number, address, thread, requested);
   return number;
 }

@@ -47,19 +47,20 @@ class BlockHistory {
   // The number of a free. Others: 1 + how many younger blocks live.
   static constexpr uint64_t kNoBlock = 0;
 
-  // Returns the number for an allocation at `address`.
-  uint64_t number_of(uint64_t address, uint32_t thread, uint64_t requested) const;
-  // Returns the address, unless the number is kElsewhere. Throws DamagedChunk: no such block.
-  uint64_t address_of(uint64_t number, uint32_t thread, uint64_t requested) const;
-  // A block was allocated. Returns its index.
+  // Threads have numbers without large gaps. Returns the number for an allocation at `address`, and
+  // takes that out of what the thread freed of the size.
+  uint64_t take_number(uint64_t address, uint32_t thread, uint64_t requested);
+  // The same for the address; the number is not kElsewhere. Throws DamagedChunk: no such block.
+  uint64_t take_address(uint64_t number, uint32_t thread, uint64_t requested);
+  // A block was allocated, after one of the above. Returns its index.
   uint32_t allocate(uint64_t number, uint64_t address, uint32_t thread, uint64_t requested);
 
   // The number for a free of the block with that index, which lives.
   uint64_t number_of_free(uint32_t index) const { return 1 + live_.younger(index); }
   // Returns the index of the block; the number is not kNoBlock. Throws DamagedChunk.
   uint32_t freed_block(uint64_t number) const;
-  // Whether that is the block which the thread freed last.
-  bool freed_last(uint64_t address, uint32_t thread) const;
+  // Returns the address that the thread freed last; 0: none.
+  uint64_t last_freed(uint32_t thread) const;
   // The thread freed the block. Returns its address.
   uint64_t free(uint32_t index, uint32_t thread);
   // It freed a block that is not of this chunk.
@@ -81,12 +82,13 @@ class BlockHistory {
   static uint64_t list_of(uint32_t thread, uint64_t size_class) {
     return uint64_t{thread} << 8 | size_class;
   }
-  void take_back(uint64_t list, uint64_t address);
+  static size_t take_from(Freed& freed, uint64_t address);
+  Thread& state_of(uint32_t thread);
   static void remember_end(Thread& thread, uint64_t number, uint64_t end);
 
   std::vector<Block> blocks_;
   LiveOrder live_;
-  absl::flat_hash_map<uint32_t, Thread> threads_;
+  std::vector<Thread> threads_;
   absl::flat_hash_map<uint64_t, Freed> freed_;  // by list_of()
 };
 
@@ -98,7 +100,7 @@ class BlockNames {
   // It was freed. The same, with kNoBlock.
   uint64_t free(uint64_t address, uint32_t thread);
   bool freed_last(uint64_t address, uint32_t thread) const {
-    return history_.freed_last(address, thread);
+    return history_.last_freed(thread) == address;
   }
 
  private:

@@ -1,8 +1,9 @@
 // Numbers and texts as an event log has them: LEB128, zigzag for signed ones.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,9 +37,8 @@ class Column {
     put_raw(text);
   }
   void put_raw(std::string_view text) {
-    if (text.empty()) return;
     make_room(text.size());
-    std::memcpy(data_.data() + used_, text.data(), text.size());
+    std::copy(text.begin(), text.end(), data_.begin() + static_cast<ptrdiff_t>(used_));
     used_ += text.size();
   }
   void clear() { used_ = 0; }

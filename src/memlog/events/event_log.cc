@@ -394,7 +394,7 @@ uint64_t EventLog::State::freed() {
 
 uint64_t EventLog::State::moved_from() {
   const bool last = !first_version && column(format::kFreedColumn).number_up_to(1) == 1;
-  return last ? blocks.address_of(BlockHistory::kLastFreed, event_thread, 0) : address();
+  return last ? blocks.last_freed(event_thread) : address();
 }
 
 uint64_t EventLog::State::allocated(uint64_t requested) {
@@ -402,7 +402,7 @@ uint64_t EventLog::State::allocated(uint64_t requested) {
   const uint64_t number = column(format::kAllocatedColumn).number();
   const uint64_t found = number == BlockHistory::kElsewhere
                              ? address()
-                             : blocks.address_of(number, event_thread, requested);
+                             : blocks.take_address(number, event_thread, requested);
   blocks.allocate(number, found, event_thread, requested);
   return found;
 }
