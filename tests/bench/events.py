@@ -141,6 +141,9 @@ def main():
     if "heaptrack" not in chosen:
         sys.exit("events.py: " + ", ".join(missing))
     chosen["heaptrack"].environment["DUMP_HEAPTRACK_OUTPUT"] = EventRunner.PIPE
+    chosen["libmtrace"] = tools.mtrace(args.build, "libmtrace", "with names in its report",
+                                       MTRACE_EXIT_WAIT="600",
+                                       MTRACE_RESOLVER=os.path.join(args.build, "memlog"))
     chosen["with events"] = tools.mtrace(args.build, "with events", "with MTRACE_EVENTS",
                                          MTRACE_EVENTS="{out}/", MTRACE_EXIT_WAIT="600",
                                          MTRACE_RESOLVER=os.path.join(args.build, "memlog"))
