@@ -139,6 +139,14 @@ struct LedgerHeader {
                           // until the program has named one; 0: an older library
   uint64_t lost_ignored;  // of them that found no place
   OwnCost cost;           // zeros: an older library
+  uint64_t root_regions;  // address of LedgerRootRegion[kLedgerRootRegions], in the process but not
+                          // in the file; 0: an older library
+  uint64_t lost_root_regions;  // of them that found no place
+  // What the library keeps in each thread: bytes from the thread pointer on. Size 0: an older
+  // library.
+  int64_t thread_state;
+  uint64_t thread_state_size;  // bytes
+  uint64_t late;               // 1: the library was loaded by memlog attach
 };
 inline constexpr uint32_t kLedgerUnchecked = 0xffffffffu;
 inline constexpr uint64_t kLedgerHeaderBytes = 128 * 1024;
@@ -163,6 +171,14 @@ struct LedgerIgnored {
   uint64_t time;     // ticks: a block that was born later is another one
 };
 inline constexpr uint32_t kLedgerIgnored = 1u << 14;
+
+// Memory that the program calls a root (__lsan_register_root_region). In no order; a region that
+// was registered twice is there twice.
+struct LedgerRootRegion {
+  uint64_t address;  // 0: no entry; 1: being changed
+  uint64_t size;     // bytes
+};
+inline constexpr uint32_t kLedgerRootRegions = 256;
 
 // A loaded object with frames in stacks, also after it was unloaded. A list, newest first.
 struct LedgerModule {

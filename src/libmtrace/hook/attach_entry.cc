@@ -55,9 +55,7 @@ MTRACE_EXPORT void mtrace_detach(format::AttachAnswer* answer) noexcept {
 }
 
 MTRACE_EXPORT void mtrace_twin(int64_t gone, uint64_t make, format::TwinAnswer* answer) noexcept {
-  const auto state = reinterpret_cast<intptr_t>(&t_thread);
-  *answer = {0, state - reinterpret_cast<intptr_t>(__builtin_thread_pointer()), sizeof t_thread,
-             is_late()};
+  *answer = {0, thread_state_offset(), sizeof t_thread, is_late()};
   if (gone > 0) sys::collect_sharing(static_cast<uint32_t>(gone), false);
   if (make != 0) answer->pid = sys::copy_process();
 }

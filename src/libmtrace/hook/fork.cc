@@ -254,8 +254,22 @@ bool settle(bool recording) {
 }
 bool settled_to_record() { return load(g_settled) != kStopped; }
 
+namespace {
+
+// Where a reader of the memory finds what is the library's in each thread.
+void describe_threads() {
+  format::LedgerHeader* header = sys::g_table_header;
+  if (header == nullptr) return;
+  header->thread_state = thread_state_offset();
+  header->thread_state_size = sizeof t_thread;
+  header->late = is_late();
+}
+
+}  // namespace
+
 void show_ledger() {
   report::describe_ledger(settled_to_record());
+  describe_threads();
   report::status_ledger(report::ledger_path());
 }
 

@@ -12,6 +12,7 @@
 #include "hook/lifecycle.h"
 #include "hook/next_functions.h"
 #include "hook/tracker.h"
+#include "ledger/root_regions.h"
 #include "ledger/ticks.h"
 
 namespace mtrace::hook {
@@ -79,6 +80,21 @@ MTRACE_EXPORT void __lsan_ignore_object(const void* object) noexcept {
   if (!ledger::g_ledger.ignored.put(address, ledger::ticks_now())) {
     sys::count_loss(&format::LedgerHeader::lost_ignored);
   }
+}
+
+MTRACE_EXPORT void __lsan_register_root_region(const void* begin, size_t size) noexcept {
+  start();
+  if (g_next.lsan_register_root != nullptr) g_next.lsan_register_root(begin, size);
+  if (!counting()) return;
+  if (!ledger::g_root_regions.put(reinterpret_cast<uintptr_t>(begin), size)) {
+    sys::count_loss(&format::LedgerHeader::lost_root_regions);
+  }
+}
+
+MTRACE_EXPORT void __lsan_unregister_root_region(const void* begin, size_t size) noexcept {
+  start();
+  if (g_next.lsan_unregister_root != nullptr) g_next.lsan_unregister_root(begin, size);
+  ledger::g_root_regions.take(reinterpret_cast<uintptr_t>(begin), size);
 }
 
 MTRACE_EXPORT void __lsan_disable() noexcept {

@@ -43,4 +43,10 @@ struct alignas(64) ThreadState {
 };
 [[gnu::visibility("hidden")]] extern thread_local constinit ThreadState t_thread;
 
+// Bytes from the thread pointer to t_thread: the same in every thread.
+inline intptr_t thread_state_offset() {
+  return reinterpret_cast<intptr_t>(&t_thread) -
+         reinterpret_cast<intptr_t>(__builtin_thread_pointer());
+}
+
 }  // namespace mtrace::hook

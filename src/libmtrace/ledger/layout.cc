@@ -3,6 +3,7 @@
 #include <cstddef>
 
 #include "ledger/region_table.h"
+#include "ledger/root_regions.h"
 
 namespace mtrace::ledger {
 
@@ -95,6 +96,8 @@ uint64_t Layout::shadow(const Ledger& ledger) {
 uint64_t Layout::ignored(const Ledger& ledger) {
   return reinterpret_cast<uint64_t>(&ledger.ignored.objects_);
 }
+
+uint64_t Layout::root_regions() { return reinterpret_cast<uint64_t>(g_root_regions.regions_); }
 
 uint64_t Layout::regions() {
   using Node = RegionTree::Node;

@@ -11,6 +11,7 @@ struct Layout {
   static uint64_t shadow(const Ledger& ledger);  // of LedgerHeader
   static uint64_t regions();                     // the same
   static uint64_t ignored(const Ledger& ledger);
+  static uint64_t root_regions();
 };
 
 }  // namespace mtrace::ledger

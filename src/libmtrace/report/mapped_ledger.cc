@@ -122,6 +122,7 @@ void describe_ledger(bool recording) {
   header->regions = ledger::Layout::regions();
   header->check_found = format::kLedgerUnchecked;
   header->ignored = ledger::Layout::ignored(g_ledger);
+  header->root_regions = ledger::Layout::root_regions();
   header->lost_frees = reinterpret_cast<uint64_t>(&g_ledger.lost_frees);
   header->lost_modules = unwind::lost_modules();
   header->lost_notes = dropped_notes();
