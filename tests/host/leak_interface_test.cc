@@ -50,6 +50,23 @@ TEST_F(LeakInterfaceTest, WhatTheProgramIgnoresIsNoLeak) {
   expect_lost(disabled, 3, "at exit");
 }
 
+// A region in a block that nothing points to holds what stands in it, though not the block. What
+// is no region any more holds nothing.
+TEST_F(LeakInterfaceTest, ARootRegionHoldsWhatItPointsTo) {
+  Command command = traced({program("leak_interface"), "roots"});
+  command.env["MTRACE_LEDGER"] = out() + "/";
+  Process process(command);
+  process.read_until("ready");
+  wait_until_blocked(process.pid(), SYS_read);
+  const json found = json::parse(run(plain({memlog_tool(), "unreachable", "--json", "--pause",
+                                            "10ms", std::to_string(process.pid())}))
+                                     .out);
+  EXPECT_EQ(found["definitely_lost_bytes"], 1008) << found;
+  EXPECT_EQ(found["indirectly_lost_bytes"], 512) << found;
+  EXPECT_EQ(found["possibly_lost_bytes"], 0) << found;
+  EXPECT_TRUE(process.wait().exited(0));
+}
+
 // The counters are exact also of what is ignored: nothing else is told in reports.
 TEST_F(LeakInterfaceTest, ReportsCountIgnoredBlocks) {
   ASSERT_TRUE(run(traced({program("leak_interface"), "disable"})).exited(0));

@@ -1,11 +1,13 @@
-// Calls LeakSanitizer's interface where there is one: `ignore`, `disable`, `none`, `recoverable`,
-// `fatal`. Prints "lost BYTES BLOCKS": what is a leak then, and what a check answers.
+// Calls LeakSanitizer's interface where there is one: `ignore`, `disable`, `roots`, `none`,
+// `recoverable`, `fatal`; `roots` waits for its input to end. Prints "lost BYTES BLOCKS": what is a leak then, and what a check answers.
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 void __lsan_ignore_object(const void* object) __attribute__((weak));
+void __lsan_register_root_region(const void* begin, size_t size) __attribute__((weak));
+void __lsan_unregister_root_region(const void* begin, size_t size) __attribute__((weak));
 void __lsan_disable(void) __attribute__((weak));
 void __lsan_enable(void) __attribute__((weak));
 void __lsan_do_leak_check(void) __attribute__((weak));
@@ -43,6 +45,21 @@ static __attribute__((noinline)) void lose_disabled(void) {
   *make(32) = realloc(make(16), 6000);
   __lsan_enable();
 }
+// A block of 1008 bytes that nothing points to; each half holds another one. The second half is
+// a root; the first is one no more. Of two times that the second was named one is taken back.
+static __attribute__((noinline)) void hold_in_region(void) {
+  char* block = (char*)make(1008);
+  void* first = make(512);
+  void* second = make(640);
+  memcpy(block + 8, &first, sizeof first);
+  memcpy(block + 800, &second, sizeof second);
+  __lsan_register_root_region(block, 504);
+  __lsan_register_root_region(block + 504, 504);
+  __lsan_register_root_region(block + 504, 504);
+  __lsan_unregister_root_region(block + 504, 504);
+  __lsan_unregister_root_region(block, 504);
+}
+
 static void* lose_beside(void* unused) {
   lose(1008, 0);
   return unused;
@@ -52,7 +69,8 @@ int main(int count, char** arguments) {
   const char* what = count > 1 ? arguments[1] : "none";
   unsigned lost = 1;
   if (__lsan_do_leak_check == NULL || __lsan_disable == NULL || __lsan_enable == NULL ||
-      __lsan_do_recoverable_leak_check == NULL || __lsan_ignore_object == NULL) {
+      __lsan_do_recoverable_leak_check == NULL || __lsan_ignore_object == NULL ||
+      __lsan_register_root_region == NULL || __lsan_unregister_root_region == NULL) {
     puts("no interface");
     return 0;
   }
@@ -61,6 +79,12 @@ int main(int count, char** arguments) {
     wipe_stack();
     printf("check %d\n", __lsan_do_recoverable_leak_check());
     return 0;
+  }
+  if (strcmp(what, "roots") == 0) {
+    hold_in_region();
+    wipe_stack();
+    puts("ready");
+    return getchar() == EOF ? 0 : 1;
   }
   lose_plainly();
   if (strcmp(what, "ignore") == 0) lose_ignored();

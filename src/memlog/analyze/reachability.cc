@@ -165,6 +165,7 @@ class Scan {
       }
     };
     for (const Piece& piece : roots_.memory) add_root(piece, visit);
+    for (const Piece& piece : roots_.whole) batches_.add(piece, 0, visit);
     batches_.finish(visit);
   }
 

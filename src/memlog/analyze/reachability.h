@@ -37,6 +37,7 @@ using ReadPieces = std::function<void(const std::vector<Piece>& pieces, char* to
 
 struct Roots {
   std::vector<Piece> memory;    // without the live blocks in it, or with them: they are skipped
+  std::vector<Piece> whole;     // the same, with the live blocks in it
   std::vector<uint64_t> words;  // of registers
   // Variables of glibc, whose malloc keeps pointers to the chunk behind a block there: the first 8
   // bytes of a chunk may be the last of the block before it.

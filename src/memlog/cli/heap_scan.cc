@@ -65,13 +65,12 @@ bool is_lost(Reach reach) { return reach == Reach::kDefinite || reach == Reach::
 }  // namespace
 
 HeapScan::HeapScan(pid_t pid, live::LedgerFile& ledger, const HeapScanSettings& settings)
-    : pid_(pid),
-      ledger_(ledger),
-      settings_(settings),
-      snapshots_(pid, settings.timeout, settings.stop_limit) {
+    : pid_(pid), ledger_(ledger), settings_(settings) {
+  snapshots_.emplace(pid, settings.timeout, settings.stop_limit);
+  open_file_ = [pid](const target::Mapping& mapping) { return target::open_mapped(pid, mapping); };
   look();
   // Of the first look only what was not reachable is of use.
-  std::vector<HeapBlock> before;
+  Blocks before;
   std::vector<Reach> reached;
   for (size_t i = 0; i < blocks_.size(); ++i) {
     if (found_.of[i] == Reach::kReachable) continue;
@@ -83,7 +82,33 @@ HeapScan::HeapScan(pid_t pid, live::LedgerFile& ledger, const HeapScanSettings& 
   blocks_ = {};
   std::this_thread::sleep_for(settings.pause);
   look();
-  // Lost is only what both looks have found lost.
+  keep_what_both_found(before, reached);
+}
+
+HeapScan::HeapScan(const target::CoreMemory& core, live::LedgerFile& ledger,
+                   const HeapScanSettings& settings)
+    : ledger_(ledger), settings_(settings) {
+  open_file_ = [&core](const target::Mapping& mapping) { return core.open_file(mapping); };
+  Blocks before = read_blocks(0);
+  uint64_t lacking = 0;
+  for (const HeapBlock& block : before) {
+    if (!core.has({block.address, block.address + block.size})) lacking += block.size;
+  }
+  if (lacking != 0) {
+    throw target::CoreError(fmt::format(
+        "{}: lacks {} bytes of live blocks; before the crash: echo 0x3f > "
+        "/proc/PID/coredump_filter",
+        core.name(), lacking));
+  }
+  Blocks others;
+  Blocks after = before;
+  blocks_ = matched(before, std::move(after), [&](const HeapBlock& block) { others.push_back(block); });
+  search(core.snapshot(ledger_.header()), core, others, [] {});
+  if (core.missing().bytes != 0) doubt_what_is_lost();
+}
+
+// Lost is only what both looks have found lost.
+void HeapScan::keep_what_both_found(const Blocks& before, const std::vector<Reach>& reached) {
   size_t at = 0;
   for (size_t i = 0; i < blocks_.size(); ++i) {
     if (found_.of[i] == Reach::kReachable) continue;
@@ -98,6 +123,13 @@ HeapScan::HeapScan(pid_t pid, live::LedgerFile& ledger, const HeapScanSettings& 
     if (found_.of[i] == Reach::kIndirect && found_.of[found_.owner[i]] != Reach::kDefinite) {
       found_.of[i] = Reach::kReachable;
     }
+  }
+}
+
+// Where a part of the memory is unknown, nothing is lost for certain.
+void HeapScan::doubt_what_is_lost() {
+  for (Reach& reach : found_.of) {
+    if (is_lost(reach)) reach = Reach::kPossible;
   }
 }
 
@@ -145,16 +177,45 @@ std::vector<uint64_t> HeapScan::ignored_blocks(const live::LedgerState& state) c
   return ignored;
 }
 
+// The parts of the regions that the program calls roots, as far as they are mapped.
+std::vector<analyze::Piece> HeapScan::registered_roots(const target::MemoryView& memory) const {
+  std::vector<analyze::Piece> found;
+  const uint64_t table = ledger_.header().root_regions;
+  if (table == 0) return found;
+  std::vector<format::LedgerRootRegion> regions(format::kLedgerRootRegions);
+  memory.read({{table, table + regions.size() * sizeof regions[0]}},
+              reinterpret_cast<char*>(regions.data()));
+  for (const format::LedgerRootRegion& region : regions) {
+    if (region.address <= 1 || region.size > UINT64_MAX - region.address) continue;
+    for (const target::Mapping& mapping : memory.map()) {
+      const uint64_t begin = std::max(region.address, mapping.begin);
+      const uint64_t end = std::min(region.address + region.size, mapping.end);
+      if (mapping.readable && begin < end) found.push_back({begin, end - begin});
+    }
+  }
+  return found;
+}
+
 // The ledger is read before and after the copy is made: a block that is the same both times lived
 // meanwhile. What another one points to is taken to be reachable, because it may have lived.
 void HeapScan::look() {
-  std::vector<HeapBlock> before = read_blocks(0);
-  const target::Snapshot& snapshot = snapshots_.take();
-  std::vector<HeapBlock> after = read_blocks(before.size());
+  Blocks before = read_blocks(0);
+  const target::Snapshot& snapshot = snapshots_->take();
+  Blocks after = read_blocks(before.size());
+  const target::SnapshotMemory memory(pid_, snapshot.copy);
+  Blocks others;
+  blocks_ =
+      matched(before, std::move(after), [&](const HeapBlock& block) { others.push_back(block); });
+  search(snapshot, memory, others, [this] { snapshots_->check_limit(); });
+  stopped_[looks_++] = snapshots_->release();
+}
+
+// Judges `blocks_`. `others`: blocks that may have lived, too; they are roots. `check_limit` is
+// called before each read.
+void HeapScan::search(const target::Snapshot& snapshot, const target::MemoryView& memory,
+                      const Blocks& others, const std::function<void()>& check_limit) {
   const live::LedgerState state = live::read_ledger(ledger_);
   unknown_ = unknown_blocks(ledger_, state, snapshot);
-  target::SnapshotMemory memory(pid_, snapshot.copy);
-
   analyze::Roots roots;
   roots.tag_bits = settings_.tag_bits;
   roots.inner_counts = settings_.inner_counts;
@@ -165,10 +226,8 @@ void HeapScan::look() {
   for (const target::Range& range : memory.libc_variables()) {
     roots.allocator.push_back({range.begin, range.end - range.begin});
   }
-  const auto add_root = [&](const HeapBlock& block) {
-    roots.memory.push_back({block.address, block.size});
-  };
-  blocks_ = matched(before, std::move(after), add_root);
+  for (const HeapBlock& block : others) roots.memory.push_back({block.address, block.size});
+  roots.whole = registered_roots(memory);
   constexpr uint64_t kDtv =
       8;  // in the thread control block: the vector of its thread-local storage
   for (const target::SnapshotThread& thread : snapshot.threads) {
@@ -185,7 +244,7 @@ void HeapScan::look() {
   std::vector<target::Range> ranges;
   found_ = analyze::find_reachable(
       blocks_, *index_, roots, [&](const std::vector<analyze::Piece>& pieces, char* to) {
-        snapshots_.check_limit();
+        check_limit();
         ranges.clear();
         for (const analyze::Piece& piece : pieces) {
           ranges.push_back({piece.address, piece.address + piece.size});
@@ -194,7 +253,6 @@ void HeapScan::look() {
       });
   threads_ = snapshot.threads;
   map_ = memory.map();
-  stopped_[looks_++] = snapshots_.release();
 }
 
 RetainerPath HeapScan::path(size_t block) const {
@@ -248,7 +306,7 @@ std::string HeapScan::root_name(uint64_t via) const {
   for (const target::Mapping& mapping : map_) {
     if (mapping.path != path) continue;
     const std::string name =
-        symbolize::data_symbol_of(target::open_mapped(pid_, mapping), mapping.begin, via);
+        symbolize::data_symbol_of(open_file_(mapping), mapping.begin, via);
     const std::string base = path.substr(path.rfind('/') + 1);
     if (!name.empty()) return fmt::format("{} ({})", name, base);
     return fmt::format("data of {} (+0x{:x})", base, via - mapping.begin);

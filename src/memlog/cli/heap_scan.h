@@ -1,5 +1,5 @@
-// Looks twice at the heap of a running process, and tells which of its live blocks the process can
-// still reach.
+// Looks at the heap of a process, and tells which of its live blocks the process can still reach:
+// twice at that of a running one, once at that in a core file.
 #pragma once
 
 #include <sys/types.h>
@@ -14,6 +14,7 @@
 #include "analyze/reachability.h"
 #include "live/ledger_file.h"
 #include "live/ledger_state.h"
+#include "target/core_memory.h"
 #include "target/snapshot.h"
 
 namespace mtrace::cli {
@@ -42,8 +43,11 @@ class HeapScan {
  public:
   // Throws AttachError, LedgerError.
   HeapScan(pid_t pid, live::LedgerFile& ledger, const HeapScanSettings& settings);
+  // Of a core file, which must live as long. Throws CoreError, LedgerError.
+  HeapScan(const target::CoreMemory& core, live::LedgerFile& ledger,
+           const HeapScanSettings& settings);
 
-  // The blocks that lived through the second look, by address.
+  // The blocks that lived through the last look, by address.
   const std::vector<analyze::HeapBlock>& blocks() const { return blocks_; }
   // Of a block; what only one look found lost, or could find, counts as reachable.
   analyze::Reach reach(size_t block) const { return found_.of[block]; }
@@ -52,24 +56,31 @@ class HeapScan {
   void suppress(const std::function<bool(uint32_t stack)>& is_suppressed);
   // Whether the block would be lost without suppress(); its reach() is then kReachable.
   bool suppressed(size_t block) const { return !suppressed_.empty() && suppressed_[block]; }
-  // How the second look came to a block that is not lost.
+  // How the last look came to a block that is not lost.
   RetainerPath path(size_t block) const;
 
   std::chrono::microseconds stopped(int look) const { return stopped_[look]; }
-  uint64_t scanned() const { return found_.scanned; }  // bytes, by the second look
+  uint64_t scanned() const { return found_.scanned; }  // bytes, by the last look
   // Why blocks from before tracing began count as roots; empty: there are none.
   const std::string& unknown() const { return unknown_; }
 
  private:
+  using Blocks = std::vector<analyze::HeapBlock>;
   void look();
+  void search(const target::Snapshot& snapshot, const target::MemoryView& memory,
+              const Blocks& others, const std::function<void()>& check_limit);
+  void keep_what_both_found(const Blocks& before, const std::vector<analyze::Reach>& reached);
+  void doubt_what_is_lost();
   std::vector<analyze::HeapBlock> read_blocks(size_t expected);
   std::vector<uint64_t> ignored_blocks(const live::LedgerState& state) const;
+  std::vector<analyze::Piece> registered_roots(const target::MemoryView& memory) const;
   std::string root_name(uint64_t via) const;
 
-  pid_t pid_;
+  pid_t pid_ = 0;
   live::LedgerFile& ledger_;
   HeapScanSettings settings_;
-  target::Snapshots snapshots_;
+  std::optional<target::Snapshots> snapshots_;  // of a running process
+  std::function<int(const target::Mapping&)> open_file_;
   std::string unknown_;
   std::vector<analyze::HeapBlock> blocks_;
   std::optional<analyze::BlockIndex> index_;

@@ -1,4 +1,4 @@
-// memlog unreachable: the live blocks that a running process has lost the way to.
+// memlog unreachable: the live blocks that a process has lost the way to, running or in a core file.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -31,8 +31,8 @@ namespace {
 using analyze::Reach;
 
 constexpr char kText[] = R"(
-Looks at the memory of a running process for pointers to its live blocks, as LeakSanitizer and
-Valgrind do at the end of a program:
+Looks at the memory of a running process, or in a core file, for pointers to its live blocks, as
+LeakSanitizer and Valgrind do at the end of a program:
 
   definitely lost   nothing points to it; of lost blocks in a circle, one
   indirectly lost   only lost blocks point to it
@@ -43,7 +43,8 @@ Pointers are looked for in registers, thread stacks, variables, thread-local sto
 in every block that is reached. A number that looks like a pointer counts as one, so a lost block may
 count as reachable, but the program must hide a pointer for a reachable one to count as lost.
 
-What the program tells LeakSanitizer to ignore (__lsan_ignore_object, __lsan_disable) is reachable.
+What the program tells LeakSanitizer to ignore (__lsan_ignore_object, __lsan_disable) is reachable,
+and so is what a region that it calls a root (__lsan_register_root_region) points to.
 The suppressions file that its LSAN_OPTIONS name counts, too.
 
 Stops the process twice for some milliseconds each, to copy it by fork; the copies never run, and
@@ -51,6 +52,10 @@ the looking is done in them. Only what both looks find lost is called lost.
 
 Needs a ledger, which memlog run makes the process keep. memlog attaches to a process that is not
 traced, and then judges only blocks allocated from then on.
+
+A core file needs the ledger that its process kept, too (MTRACE_LEDGER=DIR). It is read from the core
+file if that has shared memory of files, or else from where the process had it, or from LEDGER. The
+program's and its libraries' files are read for what the kernel does not write into core files.
 )";
 
 struct Sum {
@@ -135,9 +140,11 @@ class Findings {
 
 class Answer {
  public:
-  Answer(const Arguments& arguments, const WatchedProcess& target, HeapScan& scan,
-         const std::vector<analyze::StackPattern>& suppressions)
-      : file_(target.ledger()),
+  // `core`: what the scan is of; nullptr: of a running process.
+  Answer(const Arguments& arguments, live::LedgerFile& ledger, const target::CoreMemory* core,
+         HeapScan& scan, const std::vector<analyze::StackPattern>& suppressions)
+      : file_(ledger),
+        core_(core),
         scan_(scan),
         known_(file_),
         names_(search_path(arguments), read_responsible("unreachable", arguments)),
@@ -145,7 +152,7 @@ class Answer {
         limit_(static_cast<size_t>(arguments.number("--limit", 10, 0, 1000000000))),
         reachable_(arguments.has("--reachable")) {
     file_.refresh();
-    now_ = target::ticks_now(file_.header());
+    now_ = core == nullptr ? target::ticks_now(file_.header()) : ticks_of(*core, file_.header());
     std::vector<const live::LedgerStackState*> stacks;
     for (const Reach reach : shown()) {
       for (const uint32_t stack : first(reach)) stacks.push_back(known_.find(stack));
@@ -166,10 +173,9 @@ class Answer {
 
   std::string text(const text::Style& style) const {
     std::string out =
-        fmt::format("{} ({}): {} looked at, stopped for {:.1f} ms and {:.1f} ms\n\n",
+        fmt::format("{} ({}): {} looked at, {}\n\n",
                     text::plain(profile::array_text(file_.header().name)), file_.header().pid,
-                    text::count_text(scan_.blocks().size(), "block"),
-                    target::milliseconds(scan_.stopped(0)), target::milliseconds(scan_.stopped(1)));
+                    text::count_text(scan_.blocks().size(), "block"), occasion());
     out += fmt::format("{:<15} {:>18} {:>14} {:>8}\n", "", "bytes", "blocks", "stacks");
     for (size_t i = 0; i < kNames.size(); ++i) {
       const auto reach = static_cast<Reach>(i);
@@ -188,13 +194,7 @@ class Answer {
                                              scan_.unknown()),
                                  style);
     }
-    const uint64_t lost = file_.header().lost_ignored;
-    if (lost != 0) {
-      out += '\n' + text::remark(fmt::format("the program told to ignore more than is kept: {} may "
-                                             "be called lost",
-                                             text::count_text(lost, "block")),
-                                 style);
-    }
+    out += remarks(style);
     for (const Reach reach : shown()) out += list(reach, style);
     return out;
   }
@@ -212,7 +212,12 @@ class Answer {
       out["suppressed_bytes"] = findings_.suppressed().bytes;
       out["suppressed_blocks"] = findings_.suppressed().blocks;
     }
-    out["stopped_us"] = {scan_.stopped(0).count(), scan_.stopped(1).count()};
+    if (core_ == nullptr) {
+      out["stopped_us"] = {scan_.stopped(0).count(), scan_.stopped(1).count()};
+    } else {
+      out["core"] = json::plain(core_->name());
+      out["missing_bytes"] = core_->missing().bytes;
+    }
     out["scanned_bytes"] = scan_.scanned();
     json::put_text(out, "unknown_blocks", scan_.unknown());
     json::Value stacks = json::Value::array();
@@ -224,6 +229,39 @@ class Answer {
   }
 
  private:
+  static uint64_t ticks_of(const target::CoreMemory& core, const format::LedgerHeader& header) {
+    const uint64_t zero = header.tick_zero;
+    return core.written() > zero ? (core.written() - zero) / live::tick_nanoseconds(1) : 0;
+  }
+  std::string occasion() const {
+    if (core_ != nullptr) return "in the core file " + text::plain(core_->name());
+    return fmt::format("stopped for {:.1f} ms and {:.1f} ms",
+                       target::milliseconds(scan_.stopped(0)),
+                       target::milliseconds(scan_.stopped(1)));
+  }
+  // Why the answer may be wrong.
+  std::string remarks(const text::Style& style) const {
+    std::string out;
+    const auto add = [&](const std::string& text) { out += '\n' + text::remark(text, style); };
+    const format::LedgerHeader& header = file_.header();
+    if (header.lost_ignored != 0) {
+      add(fmt::format("the program told to ignore more than is kept: {} may be called lost",
+                      text::count_text(header.lost_ignored, "block")));
+    }
+    if (header.lost_root_regions != 0) {
+      add(fmt::format("the program registered more root regions than are kept: what only {} points "
+                      "to may be called lost",
+                      text::count_text(header.lost_root_regions, "region")));
+    }
+    const auto missing = core_ == nullptr ? target::CoreMemory::Missing() : core_->missing();
+    if (missing.bytes != 0) {
+      add(fmt::format("the core file lacks {} bytes that may hold pointers, the first of {}: what "
+                      "would be lost counts as possibly lost; before the crash: echo 0x3f > "
+                      "/proc/PID/coredump_filter",
+                      profile::grouped(missing.bytes), text::plain(missing.path)));
+    }
+    return out;
+  }
   const HeapScan& without(const std::vector<analyze::StackPattern>& suppressions, HeapScan& scan) {
     suppress_stacks(scan, file_, known_, names_, suppressions);
     return scan;
@@ -315,6 +353,7 @@ class Answer {
   }
 
   live::LedgerFile& file_;
+  const target::CoreMemory* core_;
   const HeapScan& scan_;
   live::KnownLedger known_;
   text::StackNames names_;
@@ -335,14 +374,42 @@ std::chrono::milliseconds read_time(const Arguments& arguments, const char* opti
                                arguments.value(option)));
 }
 
-int run_unreachable(const Arguments& arguments, const Streams& streams) {
-  if (arguments.operands().size() != 1) throw UsageError("unreachable: give one process");
+HeapScanSettings read_settings(const Arguments& arguments) {
   HeapScanSettings settings;
   settings.pause = read_time(arguments, "--pause", settings.pause);
   settings.stop_limit = read_time(arguments, "--stop-limit", settings.stop_limit);
   constexpr long kMostTagBits = 4;
   settings.tag_bits = static_cast<unsigned>(arguments.number("--tag-bits", 0, 0, kMostTagBits));
   settings.inner_counts = arguments.has("--interior");
+  return settings;
+}
+
+int tell(const Arguments& arguments, const Streams& streams, const Answer& answer) {
+  print(streams,
+        arguments.has("--json") ? answer.json() : answer.text(read_style(arguments, streams)));
+  return answer.any_lost() ? kFailed : kGood;
+}
+
+int look_at_core(const Arguments& arguments, const Streams& streams) {
+  if (arguments.operands().size() > 1) throw UsageError("unreachable: give at most one ledger");
+  for (const char* option : {"--pause", "--stop-limit", "--no-attach"}) {
+    if (!arguments.has(option)) continue;
+    throw UsageError(fmt::format("unreachable: {} is for a running process, not for --core", option));
+  }
+  const HeapScanSettings settings = read_settings(arguments);
+  std::vector<analyze::StackPattern> suppressions;
+  add_suppressions("unreachable", arguments, suppressions);
+  const target::CoreMemory core(arguments.value("--core"), search_path(arguments).sysroot);
+  const auto ledger =
+      core.ledger(arguments.operands().empty() ? std::string() : arguments.operands()[0]);
+  HeapScan scan(core, *ledger, settings);
+  return tell(arguments, streams, Answer(arguments, *ledger, &core, scan, suppressions));
+}
+
+int run_unreachable(const Arguments& arguments, const Streams& streams) {
+  if (arguments.has("--core")) return look_at_core(arguments, streams);
+  if (arguments.operands().size() != 1) throw UsageError("unreachable: give one process");
+  const HeapScanSettings settings = read_settings(arguments);
   std::vector<analyze::StackPattern> suppressions;
   add_suppressions("unreachable", arguments, suppressions);
   const WatchedProcess target(arguments, streams);
@@ -358,10 +425,8 @@ int run_unreachable(const Arguments& arguments, const Streams& streams) {
         fmt::format("{} ({}) {}", target.pid(),
                     text::plain(profile::array_text(target.ledger().header().name)), error.what()));
   }
-  const Answer answer(arguments, target, *scan, suppressions);
-  print(streams,
-        arguments.has("--json") ? answer.json() : answer.text(read_style(arguments, streams)));
-  return answer.any_lost() ? kFailed : kGood;
+  return tell(arguments, streams,
+              Answer(arguments, target.ledger(), nullptr, *scan, suppressions));
 }
 
 }  // namespace
@@ -370,7 +435,7 @@ const Command& unreachable_command() {
   static const Command command = {
       {"unreachable",
        "tell what a running process has leaked from what it holds",
-       "[OPTION]... PID|NAME",
+       "[OPTION]... PID|NAME\n[OPTION]... --core FILE [LEDGER]",
        kText,
        {{"--reachable", "", "",
          R"(Also list what is still reachable, and of each stack how its largest block is held: from
@@ -381,6 +446,8 @@ const Command& unreachable_command() {
          R"(Where the process cannot be copied (a filter of system calls, no memory for it): search
          it while it is stopped, twice for at most TIME, as 500ms. Without this it is not
          searched.)"},
+        {"--core", "", "FILE",
+         R"(Look in this core file, of the kernel or of gcore, instead of a running process.)"},
         {"--interior", "", "",
          R"(Count a pointer into the middle of a block like one to its beginning, as LeakSanitizer
          does. For programs that keep such pointers only: Python, redis, sqlite.)"},
@@ -395,9 +462,11 @@ const Command& unreachable_command() {
         kSysrootOption,
         kSymbolsOption},
        R"(0: nothing is definitely lost; 1: something is, or the process does not exist, has no
-       readable ledger, or cannot be stopped or copied; 2: wrong command line.)",
+       readable ledger, or cannot be stopped or copied, or the core file or its ledger cannot be used;
+       2: wrong command line.)",
        R"(  memlog unreachable app
   memlog unreachable --reachable -n 3 app
+  memlog unreachable --core core.4711
   memlog unreachable --json 4711 | jq .definitely_lost_bytes
 )"},
       run_unreachable};

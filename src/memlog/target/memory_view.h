@@ -1,0 +1,48 @@
+// The memory of a process as it was at one moment: of a copy of it, or in a core file.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "target/mappings.h"
+#include "target/object.h"
+#include "target/snapshot_threads.h"
+
+namespace mtrace::target {
+
+class MemoryView {
+ public:
+  virtual ~MemoryView() = default;
+
+  // Copies the ranges one after the other to `to`; what cannot be read becomes zero.
+  virtual void read(const std::vector<Range>& ranges, char* to) const = 0;
+  // Opens a file that is mapped. Returns -1 when that is impossible.
+  virtual int open_file(const Mapping& mapping) const = 0;
+
+  // Where pointers to the heap may stand that are no blocks themselves: data of modules, thread
+  // stacks from their stack pointers on, thread-local storage, anonymous and shared mappings.
+  // `heaps`: also the heaps of the C library, for blocks from before tracing began.
+  std::vector<Range> roots(const Snapshot& snapshot, bool heaps) const;
+  // The variables of glibc.
+  std::vector<Range> libc_variables() const;
+  // By address.
+  const std::vector<Mapping>& map() const { return map_; }
+  // Whether the address is in read-only memory of a file, as virtual tables are.
+  bool is_constant(uint64_t address) const;
+
+ protected:
+  MemoryView() = default;
+  MemoryView(const MemoryView&) = delete;
+  MemoryView& operator=(const MemoryView&) = delete;
+  // read() must work by then.
+  void take_map(std::vector<Mapping> map);
+
+ private:
+  Range all_of(const Mapping& first) const;
+
+  std::vector<Mapping> map_;
+  std::vector<Range> constant_;
+  Range library_;
+};
+
+}  // namespace mtrace::target

@@ -1,0 +1,31 @@
+// The threads of a process at one moment.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstdint>
+#include <vector>
+
+namespace mtrace::target {
+
+// A thread as it was.
+struct SnapshotThread {
+  pid_t tid = 0;
+  uint64_t stack_pointer = 0;
+  uint64_t thread_pointer = 0;  // fs base
+  std::vector<uint64_t> words;  // of all registers, the vector registers among them
+};
+
+struct Snapshot {
+  pid_t copy = 0;       // the process whose memory it is
+  int64_t copy_id = 0;  // its id in the process's own namespace
+  std::vector<SnapshotThread> threads;
+  // What the library keeps in each thread, from its thread pointer on.
+  int64_t thread_state = 0;
+  uint64_t thread_state_size = 0;
+  bool late = false;  // the library was loaded by memlog attach
+  std::chrono::microseconds stopped{0};
+};
+
+}  // namespace mtrace::target
