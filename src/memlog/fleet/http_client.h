@@ -10,10 +10,10 @@ namespace mtrace::fleet {
 
 struct HttpAnswer {
   int status = 0;  // 0: there was no answer
-  std::string body;
-  std::string failure;     // why there was none
-  bool ended = false;      // there was none since the server closed the connection
-  bool untrusted = false;  // there was none since nothing trusted signs the server's certificate
+  std::string body = {};
+  std::string failure = {};  // why there was none
+  bool ended = false;        // there was none since the server closed the connection
+  bool untrusted = false;    // there was none since nothing trusted signs the server's certificate
 };
 
 struct HttpServerAddress {
