@@ -4,8 +4,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <regex>
 #include <set>
 #include <string>
 #include <vector>
@@ -87,6 +89,62 @@ class MapTest : public HostTest {
       }
     }
     return sites;
+  }
+  // A class of a picture: the cells of its colour, and what the legend says of them.
+  struct Drawn {
+    uint64_t told = 0;
+    uint64_t cells = 0;
+  };
+  static std::map<std::string, Drawn> drawn_in(const std::string& svg) {
+    std::map<std::string, std::string> colours;  // text by colour
+    std::map<std::string, Drawn> classes;
+    const std::regex legend(
+        "fill=\"(#[0-9a-f]+)\"/>\n<text[^>]*>([0-9,]+) cells?: ([^\n]*)</text>");
+    for (std::sregex_iterator at(svg.begin(), svg.end(), legend), end; at != end; ++at) {
+      std::string count = at->str(2);
+      std::erase(count, ',');
+      colours[at->str(1)] = at->str(3);
+      classes[at->str(3)].told = std::stoull(count);
+    }
+    for (size_t at = svg.find("<path "); at != std::string::npos; at = svg.find("<path ", at + 1)) {
+      const std::string text = svg.substr(at, svg.find("/>", at) - at);
+      const std::string colour = text.substr(text.find('#'), 7);
+      // "M16 30h42": seven cells of six pixels.
+      for (size_t run = text.find('h', text.find(" d=")); run != std::string::npos;
+           run = text.find('h', run + 1)) {
+        classes[colours.at(colour)].cells += std::stoull(text.substr(run + 1)) / 6;
+      }
+    }
+    return classes;
+  }
+  // By definition: the pages of which blocks of one stack take most; where two take as much, it may
+  // be either.
+  static std::map<std::string, std::pair<uint64_t, uint64_t>> owned_pages(
+      pid_t pid, const std::vector<SiteBlock>& blocks) {
+    std::map<uint64_t, std::map<std::string, uint64_t>> pages;
+    const uint64_t thread_heap = 0x7000'0000'0000;
+    for (const SiteBlock& block : blocks) {
+      const std::string stack = fmt::format("site_{} &lt; fill &lt; {}", block.site,
+                                            block.address > thread_heap ? "in_thread" : "main");
+      const uint64_t end = block.address + block.size;
+      for (uint64_t at = block.address - 8; at < end; at = (at / kPage + 1) * kPage) {
+        pages[at / kPage][stack] += std::min(end, (at / kPage + 1) * kPage) - at;
+      }
+    }
+    std::map<std::string, std::pair<uint64_t, uint64_t>> owned;
+    for (const auto& [page, stacks] : pages) {
+      if (!is_resident(pid, page)) continue;
+      uint64_t most = 0;
+      for (const auto& [stack, bytes] : stacks) most = std::max(most, bytes);
+      const auto first = std::count_if(stacks.begin(), stacks.end(),
+                                       [&](const auto& one) { return one.second == most; });
+      for (const auto& [stack, bytes] : stacks) {
+        if (bytes != most) continue;
+        owned[stack].first += first == 1 ? 1 : 0;
+        ++owned[stack].second;
+      }
+    }
+    return owned;
   }
   // Whether the innermost frame of a stack in JSON is the function.
   static bool is_of(const json& stack, const std::string& function) {
@@ -201,6 +259,57 @@ TEST_F(MapTest, TellsRegionsApart) {
     EXPECT_EQ(top["block"], fmt::format("0x{:x}", last[thread])) << answer["heap_tops"];
   }
   EXPECT_TRUE(process.wait().exited(0));
+}
+
+// A cell of the picture is a page here: these have few.
+TEST_F(MapTest, PictureHasEachPageInTheColourOfItsOwner) {
+  Process process(layout(7));
+  const std::vector<SiteBlock> blocks = blocks_of(process);
+  const std::string file = temp() + "/pages.svg";
+  const auto picture = [&](const std::string& by) {
+    const Result result = run(plain({memlog_tool(), "map", "--json", "-n", "0", "--pages", file,
+                                     "--by", by, std::to_string(process.pid())}));
+    EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+    return json::parse(result.out);
+  };
+  const json answer = picture("stack");
+  std::map<std::string, Drawn> classes = drawn_in(read_file(file));
+  uint64_t cells = 0;
+  uint64_t pages = 0;
+  for (const auto& [text, drawn] : classes) {
+    EXPECT_EQ(drawn.cells, drawn.told) << text;
+    cells += drawn.cells;
+  }
+  for (const json& region : answer["regions"]) {
+    if (region["kind"] != "heap" && region["kind"] != "arena") continue;
+    pages += region["size_bytes"].get<uint64_t>() / kPage;
+  }
+  EXPECT_EQ(cells, pages);
+  const json& heaps = answer["heap_pages"];
+  EXPECT_EQ(classes["not resident"].cells, pages - heaps["resident"].get<uint64_t>());
+  EXPECT_EQ(classes["resident, without a live block"].cells, heaps["without_blocks"]);
+  int found = 0;
+  for (const auto& [owner, range] : owned_pages(process.pid(), blocks)) {
+    if (!classes.contains(owner)) continue;  // one of the other stacks
+    EXPECT_GE(classes[owner].cells, range.first) << owner;
+    EXPECT_LE(classes[owner].cells, range.second) << owner;
+    ++found;
+  }
+  EXPECT_GE(found, 7);
+
+  for (const std::string by : {"age", "occupancy"}) {
+    picture(by);
+    std::map<std::string, Drawn> others = drawn_in(read_file(file));
+    uint64_t taken = 0;
+    for (const auto& [text, drawn] : others) {
+      EXPECT_EQ(drawn.cells, drawn.told) << text;
+      taken += drawn.cells;
+    }
+    EXPECT_EQ(taken, pages) << by;
+    EXPECT_EQ(others["not resident"].cells, classes["not resident"].cells) << by;
+  }
+  EXPECT_TRUE(process.wait().exited(0));
+  EXPECT_TRUE(run(plain({memlog_tool(), "map", "--by", "age", "1"})).exited(2));
 }
 
 TEST_F(MapTest, TextNamesStacksAndSaysWhatIsMissing) {

@@ -87,7 +87,6 @@ void AddressSpace::assign_blocks() {
 }
 
 void AddressSpace::look_at_pages(pid_t pid) {
-  std::vector<HeapPages> heaps;
   for (size_t i = 0; i < regions_.size(); ++i) {
     if (!regions_[i].is_heap()) continue;
     const target::Mapping& mapping = regions_[i].mapping;
@@ -96,10 +95,10 @@ void AddressSpace::look_at_pages(pid_t pid) {
       throw std::runtime_error(fmt::format("{}: cannot read which of its pages are in memory: {}",
                                            pid, std::strerror(errno)));
     }
-    heaps.push_back({mapping.begin, std::move(*resident)});
-    find_top(i, heaps.back());
+    heaps_.push_back({mapping.begin, std::move(*resident)});
+    find_top(i, heaps_.back());
   }
-  pinned_ = analyze::pinned_pages(blocks_, heaps);
+  pinned_ = analyze::pinned_pages(blocks_, heaps_);
   std::stable_sort(tops_.begin(), tops_.end(),
                    [](const HeapTop& a, const HeapTop& b) { return a.gain > b.gain; });
 }

@@ -49,6 +49,8 @@ class AddressSpace {
   const std::vector<SpaceRegion>& regions() const { return regions_; }  // by address
   const std::vector<HeapTop>& tops() const { return tops_; }            // largest `gain` first
   const analyze::PinnedPages& pinned() const { return pinned_; }
+  const std::vector<analyze::HeapBlock>& blocks() const { return blocks_; }  // by address
+  const std::vector<analyze::HeapPages>& heaps() const { return heaps_; }    // by address
 
  private:
   void read_blocks(live::LedgerFile& ledger);
@@ -58,6 +60,7 @@ class AddressSpace {
 
   std::vector<SpaceRegion> regions_;
   std::vector<analyze::HeapBlock> blocks_;  // by address
+  std::vector<analyze::HeapPages> heaps_;
   std::vector<HeapTop> tops_;
   analyze::PinnedPages pinned_;
 };

@@ -3,17 +3,22 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <numeric>
 
+#include "analyze/page_cells.h"
 #include "cli/address_space.h"
 #include "cli/command.h"
 #include "cli/own_code.h"
 #include "cli/search_path.h"
 #include "cli/view_options.h"
 #include "cli/watched_process.h"
+#include "export/page_picture.h"
 #include "json/value.h"
 #include "live/known_ledger.h"
+#include "profile/file.h"
 #include "profile/text.h"
+#include "terminal/columns.h"
 #include "text/stack_names.h"
 #include "text/style.h"
 
@@ -48,11 +53,11 @@ to a process that is not traced, and then knows only blocks allocated from then 
 )";
 
 constexpr std::array<const char*, target::kRegionKinds> kNames = {
-    "heap", "arenas", "large blocks", "stacks", "anonymous", "data",
-    "files", "shared", "mtrace", "reserved", "kernel"};
+    "heap",  "arenas", "large blocks", "stacks",   "anonymous", "data",
+    "files", "shared", "mtrace",       "reserved", "kernel"};
 constexpr std::array<const char*, target::kRegionKinds> kKeys = {
-    "heap", "arena", "large_block", "stack", "anonymous", "data",
-    "file", "shared", "mtrace", "reserved", "kernel"};
+    "heap", "arena",  "large_block", "stack",    "anonymous", "data",
+    "file", "shared", "mtrace",      "reserved", "kernel"};
 
 size_t place(RegionKind kind) { return static_cast<size_t>(kind); }
 
@@ -82,6 +87,91 @@ struct SpaceSum {
 };
 
 std::string kib(uint64_t bytes) { return profile::grouped(bytes / 1024); }
+
+enum class Colours { kStack, kAge, kOccupancy };
+
+// The pages of the heaps in classes, each of which has a colour in the picture.
+class PageClasses {
+ public:
+  PageClasses(const AddressSpace& space, Colours colours, uint64_t now)
+      : colours_(colours), now_(now) {
+    uint64_t pages = 0;
+    for (const analyze::HeapPages& heap : space.heaps()) pages += heap.resident.size();
+    pages_ = std::max<uint64_t>(1, (pages + kMostCells - 1) / kMostCells);
+    for (const analyze::HeapPages& heap : space.heaps()) {
+      heaps_.push_back(analyze::page_cells(space.blocks(), heap, pages_));
+    }
+    if (colours == Colours::kStack) find_owners();
+  }
+
+  uint64_t pages() const { return pages_; }  // of a cell
+  const std::vector<std::vector<analyze::PageCell>>& heaps() const { return heaps_; }
+  // Stacks with a colour of their own, those with most cells first.
+  const std::vector<uint32_t>& owners() const { return owners_; }
+
+  uint8_t class_of(const analyze::PageCell& cell) const {
+    if (cell.resident == 0) return kAbsent;
+    if (cell.live == 0) return kFree;
+    if (colours_ == Colours::kStack) {
+      const auto found = std::find(owners_.begin(), owners_.end(), cell.stack);
+      return static_cast<uint8_t>(kFirst + (found - owners_.begin()));
+    }
+    if (colours_ == Colours::kOccupancy) {
+      const uint64_t quarter = cell.live * 4 / (pages_ * analyze::kHeapPage);
+      return static_cast<uint8_t>(kFirst + std::min<uint64_t>(3, quarter));
+    }
+    const uint64_t birth = live::unpack_ticks(cell.oldest);
+    const uint64_t age = birth < now_ ? live::tick_milliseconds(now_ - birth) : 0;
+    const auto limit = std::upper_bound(kAges.begin(), kAges.end(), age);
+    return static_cast<uint8_t>(kFirst + (limit - kAges.begin()));
+  }
+
+  static constexpr uint8_t kAbsent = 0;
+  static constexpr uint8_t kFree = 1;
+  static constexpr uint8_t kFirst = 2;  // that depends on Colours
+
+ private:
+  static constexpr uint64_t kMostCells = 64 * 1024;
+  static constexpr size_t kMostOwners = 8;
+  // Milliseconds: a second, a minute, ten, an hour, a day.
+  static constexpr std::array<uint64_t, 5> kAges = {1000, 60'000, 600'000, 3'600'000, 86'400'000};
+
+  void find_owners() {
+    std::map<uint32_t, uint64_t> cells;
+    for (const auto& heap : heaps_) {
+      for (const analyze::PageCell& cell : heap) {
+        if (cell.resident != 0 && cell.live != 0) ++cells[cell.stack];
+      }
+    }
+    for (const auto& [stack, count] : cells) owners_.push_back(stack);
+    std::stable_sort(owners_.begin(), owners_.end(),
+                     [&](uint32_t a, uint32_t b) { return cells[a] > cells[b]; });
+    if (owners_.size() > kMostOwners) owners_.resize(kMostOwners);
+  }
+
+  Colours colours_;
+  uint64_t now_;  // ticks
+  uint64_t pages_ = 1;
+  std::vector<std::vector<analyze::PageCell>> heaps_;
+  std::vector<uint32_t> owners_;
+};
+
+constexpr size_t kPictureColumns = 90;  // of a line of the legend
+constexpr std::array<const char*, 9> kOwnerColours = {"#4e79a7", "#f28e2b", "#59a14f",
+                                                      "#e15759", "#b07aa1", "#76b7b2",
+                                                      "#edc948", "#9c755f", "#ff9da7"};
+// From little to much; from young to old.
+constexpr std::array<const char*, 6> kScaleColours = {"#fee391", "#fec44f", "#fe9929",
+                                                      "#ec7014", "#cc4c02", "#8c2d04"};
+constexpr std::array<const char*, 4> kOccupancies = {
+    "less than a quarter taken by blocks", "a quarter to a half", "a half to three quarters",
+    "three quarters or more"};
+constexpr std::array<const char*, 6> kAgeTexts = {"oldest block younger than a second",
+                                                  "a second to a minute",
+                                                  "a minute to ten",
+                                                  "ten minutes to an hour",
+                                                  "an hour to a day",
+                                                  "a day or older"};
 
 class Answer {
  public:
@@ -136,14 +226,71 @@ class Answer {
     return json::text(out);
   }
 
+  // The picture of the pages, as SVG.
+  std::string picture(Colours colours) {
+    const PageClasses pages(space_, colours, now_);
+    std::vector<const live::LedgerStackState*> stacks;
+    for (const uint32_t stack : pages.owners()) {
+      if (const auto* found = known_.find(stack)) stacks.push_back(found);
+    }
+    names_.learn(file_, known_.state(), stacks);
+    exporting::PagePicture out;
+    out.head = {
+        fmt::format("pages of the heaps of {} ({})",
+                    text::plain(profile::array_text(file_.header().name)), file_.header().pid),
+        fmt::format("a cell is {} of 4 KiB; {} KiB of the heaps are resident",
+                    text::count_text(pages.pages(), "page"),
+                    kib(space_.pinned().resident() * analyze::kHeapPage))};
+    out.classes = {{"#dedbd3", "not resident"}, {"#8f8b80", "resident, without a live block"}};
+    if (colours == Colours::kStack) {
+      add_owners(pages.owners(), out);
+    } else if (colours == Colours::kAge) {
+      for (size_t i = 0; i < kAgeTexts.size(); ++i) {
+        out.classes.push_back({kScaleColours[i], kAgeTexts[i]});
+      }
+    } else {
+      for (size_t i = 0; i < kOccupancies.size(); ++i) {
+        out.classes.push_back({kScaleColours[i + 1], kOccupancies[i]});
+      }
+    }
+    std::vector<uint64_t> counts(out.classes.size());
+    for (size_t i = 0; i < pages.heaps().size(); ++i) {
+      const analyze::HeapPages& heap = space_.heaps()[i];
+      exporting::PictureHeap drawn;
+      drawn.title =
+          fmt::format("{:x}, {} KiB", heap.begin, kib(heap.resident.size() * analyze::kHeapPage));
+      for (const analyze::PageCell& cell : pages.heaps()[i]) {
+        drawn.cells.push_back(pages.class_of(cell));
+        ++counts[drawn.cells.back()];
+      }
+      out.heaps.push_back(std::move(drawn));
+    }
+    for (size_t i = 0; i < counts.size(); ++i) {
+      out.classes[i].text =
+          fmt::format("{}: {}", text::count_text(counts[i], "cell"), out.classes[i].text);
+    }
+    return exporting::page_picture(out);
+  }
+
  private:
+  void add_owners(const std::vector<uint32_t>& owners, exporting::PagePicture& out) const {
+    for (size_t i = 0; i < owners.size(); ++i) {
+      const auto* stack = known_.find(owners[i]);
+      out.classes.push_back(
+          {kOwnerColours[i],
+           std::string(terminal::beginning_of(
+               stack == nullptr ? "a stack of which no more is known" : names_.line(*stack),
+               kPictureColumns))});
+    }
+    out.classes.push_back({kOwnerColours.back(), "other stacks"});
+  }
+
   void order() {
     for (size_t i = 0; i < kinds_.size(); ++i) {
       if (kinds_[i].regions != 0) kind_order_.push_back(i);
     }
-    std::stable_sort(kind_order_.begin(), kind_order_.end(), [&](size_t a, size_t b) {
-      return kinds_[a].resident > kinds_[b].resident;
-    });
+    std::stable_sort(kind_order_.begin(), kind_order_.end(),
+                     [&](size_t a, size_t b) { return kinds_[a].resident > kinds_[b].resident; });
     regions_.resize(space_.regions().size());
     std::iota(regions_.begin(), regions_.end(), size_t{0});
     std::stable_sort(regions_.begin(), regions_.end(), [&](size_t a, size_t b) {
@@ -200,15 +347,16 @@ class Answer {
     SpaceSum heaps = kinds_[place(RegionKind::kHeap)];
     const SpaceSum& arenas = kinds_[place(RegionKind::kArena)];
     if (heaps.regions + arenas.regions == 0) return {};
-    std::string out = fmt::format(
-        "\nheaps of malloc: {} KiB, live {} KiB in {}, free {} KiB\n",
-        kib(heaps.size + arenas.size), kib(heaps.live_bytes + arenas.live_bytes),
-        text::count_text(heaps.live_blocks + arenas.live_blocks, "block"),
-        kib(heaps.free + arenas.free));
+    std::string out =
+        fmt::format("\nheaps of malloc: {} KiB, live {} KiB in {}, free {} KiB\n",
+                    kib(heaps.size + arenas.size), kib(heaps.live_bytes + arenas.live_bytes),
+                    text::count_text(heaps.live_blocks + arenas.live_blocks, "block"),
+                    kib(heaps.free + arenas.free));
     const analyze::PinnedPages& pages = space_.pinned();
-    out += fmt::format("resident pages of the heaps: {}; with blocks of one stack {}, of several {}\n",
-                       profile::grouped(pages.resident()), profile::grouped(pages.alone),
-                       profile::grouped(pages.common));
+    out +=
+        fmt::format("resident pages of the heaps: {}; with blocks of one stack {}, of several {}\n",
+                    profile::grouped(pages.resident()), profile::grouped(pages.alone),
+                    profile::grouped(pages.common));
     if (pages.free == 0) return out;
     return out + fmt::format("{} of them without a live block: malloc_trim(3) can free them\n",
                              profile::grouped(pages.free));
@@ -249,9 +397,9 @@ class Answer {
         out += fmt::format(", {:.1f} of {} in common", pages.share,
                            text::count_text(pages.common, "page"));
       }
-      out += fmt::format("; live {} in {}\n",
-                         text::bytes_text(stack.now.live_bytes(), style, false),
-                         text::count_text(static_cast<uint64_t>(stack.now.live_blocks()), "block"));
+      out +=
+          fmt::format("; live {} in {}\n", text::bytes_text(stack.now.live_bytes(), style, false),
+                      text::count_text(static_cast<uint64_t>(stack.now.live_blocks()), "block"));
       for (const std::string& frame : names_.frames(stack)) out += "    " + frame + '\n';
     }
     return out + more(pinning_.size(), "stack");
@@ -270,9 +418,9 @@ class Answer {
     for (size_t i = 0; i < shown(space_.tops().size()); ++i) {
       const HeapTop& top = space_.tops()[i];
       const auto* stack = known_.find(top.block.stack);
-      out += fmt::format("\n{:x}, {} KiB resident behind it, {} KiB more if it were freed\n",
-                         space_.regions()[top.region].mapping.begin, kib(top.behind),
-                         kib(top.gain));
+      out +=
+          fmt::format("\n{:x}, {} KiB resident behind it, {} KiB more if it were freed\n",
+                      space_.regions()[top.region].mapping.begin, kib(top.behind), kib(top.gain));
       out += fmt::format("    {} bytes at 0x{:x}, {} old\n", profile::grouped(top.block.size),
                          top.block.address, text::duration_text(age(top), units));
       if (stack == nullptr) continue;
@@ -323,13 +471,12 @@ class Answer {
 
   json::Value top_json(size_t number) const {
     const HeapTop& top = space_.tops()[number];
-    json::Value out = {
-        {"heap", fmt::format("0x{:x}", space_.regions()[top.region].mapping.begin)},
-        {"block", fmt::format("0x{:x}", top.block.address)},
-        {"block_bytes", top.block.size},
-        {"age_ms", age(top)},
-        {"behind_bytes", top.behind},
-        {"gain_bytes", top.gain}};
+    json::Value out = {{"heap", fmt::format("0x{:x}", space_.regions()[top.region].mapping.begin)},
+                       {"block", fmt::format("0x{:x}", top.block.address)},
+                       {"block_bytes", top.block.size},
+                       {"age_ms", age(top)},
+                       {"behind_bytes", top.behind},
+                       {"gain_bytes", top.gain}};
     if (const auto* stack = known_.find(top.block.stack)) names_.put(out, *stack);
     return out;
   }
@@ -349,9 +496,19 @@ class Answer {
 
 int run_map(const Arguments& arguments, const Streams& streams) {
   if (arguments.operands().size() != 1) throw UsageError("map: give one process");
+  if (arguments.has("--by") && !arguments.has("--pages")) {
+    throw UsageError("map: --by gives the colours of --pages FILE");
+  }
+  const std::string by = arguments.choice("--by");
+  const Colours colours = by == "stack" ? Colours::kStack
+                          : by == "age" ? Colours::kAge
+                                        : Colours::kOccupancy;
   const WatchedProcess target(arguments, streams);
   const AddressSpace space(target.pid(), target.ledger());
-  const Answer answer(arguments, target, space);
+  Answer answer(arguments, target, space);
+  if (arguments.has("--pages")) {
+    profile::replace_file(arguments.value("--pages"), answer.picture(colours));
+  }
   print(streams,
         arguments.has("--json") ? answer.json() : answer.text(read_style(arguments, streams)));
   return kGood;
@@ -366,6 +523,13 @@ const Command& map_command() {
        "[OPTION]... PID|NAME",
        kText,
        {{"--limit", "-n", "N", "Show N regions, stacks and heaps; 0: all. Default 10."},
+        {"--pages", "", "FILE",
+         R"(Also draw the pages of malloc's heaps into FILE, an SVG picture: a cell for each page,
+         or for several if there are more than 65,536.)"},
+        {"--by", "", "KEY",
+         R"(What the colours of the picture tell: stack (default), whose blocks take most of the
+         page; age, of its oldest block; occupancy, how much of it live blocks take.)",
+         "stack|age|occupancy"},
         kJsonOption,
         kColorOption,
         kLibraryOption,
@@ -378,6 +542,7 @@ const Command& map_command() {
        R"(  memlog map app
   memlog map -n 3 app
   memlog map --json 4711 | jq .heap_pages
+  memlog map --pages app.svg --by age app
 )"},
       run_map};
   return command;

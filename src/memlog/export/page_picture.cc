@@ -1,0 +1,84 @@
+#include "export/page_picture.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "export/xml.h"
+
+namespace mtrace::exporting {
+namespace {
+
+constexpr size_t kCell = 6;     // pixels of a cell and the gap behind it
+constexpr size_t kLine = 18;    // of a line of text
+constexpr size_t kMargin = 16;  // around all
+constexpr size_t kWidth = 2 * kMargin + kPictureRow * kCell;
+
+constexpr char kStyle[] =
+    "svg { background: #fdfcf9; }\n"
+    "text { font: 12px \"DejaVu Sans Mono\", Menlo, Consolas, monospace; fill: #23262b; }\n"
+    ".head { font-size: 14px; font-weight: bold; }\n"
+    "@media (prefers-color-scheme: dark) {\n"
+    "  svg { background: #17191d; }\n"
+    "  text { fill: #f3efe8; }\n"
+    "}\n";
+
+std::string line(size_t x, size_t y, const std::string& text, const char* name = "") {
+  return fmt::format("<text{} x=\"{}\" y=\"{}\">{}</text>\n", name, x, y, xml(text));
+}
+
+// One path a class: a picture of 100,000 cells would else be 100,000 elements.
+std::string cells_text(const PictureHeap& heap, const std::vector<PictureClass>& classes,
+                       size_t top) {
+  std::vector<std::string> paths(classes.size());
+  for (size_t from = 0; from < heap.cells.size();) {
+    const size_t row_end = std::min(heap.cells.size(), (from / kPictureRow + 1) * kPictureRow);
+    size_t to = from + 1;
+    while (to < row_end && heap.cells[to] == heap.cells[from]) ++to;
+    // A row of cells is a dashed line: the gaps are those of the dashes.
+    paths[heap.cells[from]] +=
+        fmt::format("M{} {}h{}", kMargin + from % kPictureRow * kCell,
+                    top + from / kPictureRow * kCell + kCell / 2, (to - from) * kCell);
+    from = to;
+  }
+  std::string out;
+  for (size_t i = 0; i < paths.size(); ++i) {
+    if (paths[i].empty()) continue;
+    out += fmt::format(
+        "<path stroke=\"{}\" stroke-width=\"{}\" stroke-dasharray=\"{} 1\" d=\"{}\"/>\n",
+        classes[i].colour, kCell - 1, kCell - 1, paths[i]);
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string page_picture(const PagePicture& picture) {
+  std::string body;
+  size_t y = kMargin;
+  for (size_t i = 0; i < picture.head.size(); ++i) {
+    y += kLine;
+    body += line(kMargin, y, picture.head[i], i == 0 ? " class=\"head\"" : "");
+  }
+  y += kLine / 2;
+  for (const PictureClass& one : picture.classes) {
+    y += kLine;
+    body += fmt::format("<rect x=\"{}\" y=\"{}\" width=\"12\" height=\"12\" fill=\"{}\"/>\n",
+                        kMargin, y - 10, one.colour);
+    body += line(kMargin + 20, y, one.text);
+  }
+  for (const PictureHeap& heap : picture.heaps) {
+    y += 2 * kLine;
+    body += line(kMargin, y, heap.title);
+    y += kLine / 2;
+    body += cells_text(heap, picture.classes, y);
+    y += (heap.cells.size() + kPictureRow - 1) / kPictureRow * kCell;
+  }
+  return fmt::format(
+      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" "
+      "viewBox=\"0 0 {0} {1}\">\n<style>{2}</style>\n{3}</svg>\n",
+      kWidth, y + kMargin, kStyle, body);
+}
+
+}  // namespace mtrace::exporting

@@ -1,0 +1,31 @@
+// A map of the pages of heaps as SVG.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace mtrace::exporting {
+
+struct PictureClass {
+  std::string colour;  // of SVG: "#4e79a7"
+  std::string text;    // for the legend
+};
+
+struct PictureHeap {
+  std::string title;
+  std::vector<uint8_t> cells;  // by address; indices of classes
+};
+
+struct PagePicture {
+  std::vector<std::string> head;  // lines; the first is the title
+  std::vector<PictureClass> classes;
+  std::vector<PictureHeap> heaps;
+};
+
+// Draws each heap as rows of kPictureRow cells, the lowest address first. Texts are UTF-8 without
+// control bytes.
+inline constexpr size_t kPictureRow = 128;
+std::string page_picture(const PagePicture& picture);
+
+}  // namespace mtrace::exporting
