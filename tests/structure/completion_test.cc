@@ -77,7 +77,7 @@ using Set = std::set<std::string>;
 TEST_F(CompletionTest, BashOffersCommands) {
   const Set first = bash({""});
   for (const std::string& command : commands_) EXPECT_EQ(first.count(command), 1u) << command;
-  EXPECT_EQ(bash({"re"}), (Set{"recover", "report", "resolve"}));
+  EXPECT_EQ(bash({"re"}), (Set{"recover", "replay", "report", "resolve"}));
   EXPECT_EQ(bash({"help", "o"}), (Set{"options"}));
 }
 

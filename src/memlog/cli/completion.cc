@@ -15,7 +15,9 @@ Words operands_of(const std::string& command) {
        {"report", "status", "attach", "detach", "top", "expire", "unreachable", "map", "serve"}) {
     if (command == of_processes) return Words::kProcesses;
   }
-  if (command == "decode" || command == "recover" || command == "events") return Words::kFiles;
+  for (const char* of_files : {"decode", "recover", "events", "replay"}) {
+    if (command == of_files) return Words::kFiles;
+  }
   if (command == "help") return Words::kTopics;
   return Words::kMemlogs;
 }
