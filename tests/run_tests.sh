@@ -77,7 +77,7 @@ for piece in "${pieces[@]}"; do
 done
 
 summary="$passed passed, $failed failed"
-[ "$skipped" -gt 0 ] && summary="$summary, $skipped skipped"
+[ "$skipped" -gt 0 ] && echo "$skipped skipped"
 # .ci/run looks whether it came to this.
 echo "$summary" | tee "$build_dir/tests/summary"
 [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]

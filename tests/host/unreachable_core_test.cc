@@ -128,6 +128,32 @@ TEST_F(UnreachableCoreTest, DoubtsWhatAMissingFileMayHold) {
   EXPECT_NE(text.out.find("the core file lacks 4,096 bytes"), std::string::npos) << text.out;
 }
 
+// The kernel writes the core file, and says of what it leaves out that it was there.
+TEST_F(UnreachableCoreTest, DoubtsWhatTheKernelLeftOut) {
+  const std::string pattern = read_file("/proc/sys/kernel/core_pattern");
+  if (pattern != "core\n") GTEST_SKIP() << "core files go elsewhere: " << pattern;
+  for (const bool shared : {true, false}) {
+    const std::string script = "cd '" + temp() + "' && ulimit -c unlimited && echo " +
+                               (shared ? "0x33" : "0x31") +
+                               " >/proc/self/coredump_filter && exec \"$0\"";
+    Command command = traced({"/bin/bash", "-c", script, program("holds_in_file")});
+    command.env["MTRACE_LEDGER"] = temp() + "/";
+    Process process(command);
+    process.read_until("ready");
+    wait_until_blocked(process.pid(), SYS_read);
+    process.send(SIGABRT);
+    process.wait();
+    std::string core = temp() + "/core";
+    if (!std::filesystem::exists(core)) core += "." + std::to_string(process.pid());
+    ASSERT_TRUE(std::filesystem::exists(core)) << "no core file";
+    const json found = json::parse(look(core, {"--json"}).out);
+    EXPECT_EQ(found["definitely_lost_blocks"], 0) << found;
+    EXPECT_EQ(found["possibly_lost_bytes"], shared ? 0 : 4000) << found;
+    EXPECT_EQ(found["missing_bytes"], shared ? 0 : 4096) << found;
+    std::filesystem::remove(core);
+  }
+}
+
 TEST_F(UnreachableCoreTest, SaysWhatIsMissing) {
   const std::string core = make_core("0x33");
   expect_refused(look("/no/such/core"), "cannot open /no/such/core: No such file");

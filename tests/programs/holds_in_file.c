@@ -1,5 +1,5 @@
-// Keeps the only pointer to a block in the file that its argument names, which it maps shared. Waits
-// for its input to end.
+// Keeps the only pointer to a block in the file that its argument names, which it maps shared; without
+// an argument, in anonymous shared memory. Waits for its input to end.
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,9 +18,11 @@ static __attribute__((noinline)) void wipe_stack(void) {
 }
 
 int main(int count, char** arguments) {
-  const int file = count > 1 ? open(arguments[1], O_RDWR | O_CREAT, 0600) : -1;
-  if (file < 0 || ftruncate(file, 4096) != 0) return 1;
-  void** page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  const int named = count > 1;
+  const int file = named ? open(arguments[1], O_RDWR | O_CREAT, 0600) : -1;
+  if (named && (file < 0 || ftruncate(file, 4096) != 0)) return 1;
+  void** page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, named ? MAP_SHARED : MAP_SHARED | MAP_ANONYMOUS,
+                     file, 0);
   if (page == MAP_FAILED) return 1;
   hold(page);
   wipe_stack();

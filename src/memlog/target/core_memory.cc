@@ -198,7 +198,7 @@ CoreMemory::Missing CoreMemory::missing() const {
     if (known || !part.writable || !segment.path.starts_with('/') || is_ledger(segment.path)) {
       continue;
     }
-    if (segment.path.starts_with("/dev/") && !segment.path.starts_with("/dev/shm/")) continue;
+    if (is_device(segment.path)) continue;
     if (missing.bytes == 0) missing.path = segment.path;
     missing.bytes += part.end - part.begin - part.stored;
   }

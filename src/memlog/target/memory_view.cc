@@ -34,12 +34,12 @@ bool is_library_memory(const Mapping& region) {
          path.find(std::string(format::kLedgerSuffix) + " (deleted)") != std::string_view::npos;
 }
 
-bool is_device(const Mapping& region) {
-  return region.path.starts_with("/dev/") && !region.path.starts_with("/dev/shm/") &&
-         !region.path.starts_with("/dev/zero");
-}
-
 }  // namespace
+
+bool is_device(const std::string& path) {
+  return path.starts_with("/dev/") && !path.starts_with("/dev/shm/") &&
+         !path.starts_with("/dev/zero");
+}
 
 void MemoryView::take_map(std::vector<Mapping> map) {
   map_ = std::move(map);
@@ -103,7 +103,7 @@ std::vector<Range> MemoryView::roots(const Snapshot& snapshot, bool heaps) const
     const bool file = region.path.starts_with('/');
     // What a program made read-only after it had written it.
     if (!region.readable || (!region.writable && (file || region.path.starts_with('[')))) continue;
-    if (is_device(region)) continue;
+    if (is_device(region.path)) continue;
     uint64_t begin = region.end;
     for (const SnapshotThread& thread : snapshot.threads) {
       if (thread.stack_pointer < region.begin || thread.stack_pointer >= region.end) continue;

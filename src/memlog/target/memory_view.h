@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "target/mappings.h"
@@ -9,6 +10,10 @@
 #include "target/snapshot_threads.h"
 
 namespace mtrace::target {
+
+// Whether the path is that of a device, which holds no pointers. Anonymous shared memory is not one,
+// though the kernel calls it /dev/zero.
+bool is_device(const std::string& path);
 
 class MemoryView {
  public:
