@@ -1,6 +1,7 @@
 #!/bin/bash
 # coverage.sh BUILD COVERAGE_BUILD BINARY...: runs unit tests of COVERAGE_BUILD beside the programs of
-# BUILD and writes COVERAGE_BUILD/coverage/index.html; prints the share of all lines, then where the page is.
+# BUILD and writes COVERAGE_BUILD/coverage/index.html; prints the share of all lines, then where the
+# page is.
 set -eu
 source_dir=$(cd "$(dirname "$0")/.." && pwd)
 build_dir=$(cd "$1" && pwd)
@@ -9,7 +10,8 @@ shift 2
 mkdir -p "$coverage_dir/coverage"
 for binary in "$@"; do
   MTRACE_SOURCE_DIR=$source_dir MTRACE_BUILD_DIR=$build_dir \
-      setsid "$source_dir/$binary" --gtest_brief=1 </dev/null || echo "$binary: some tests failed"
+      setsid env --default-signal=HUP,INT,QUIT "$source_dir/$binary" --gtest_brief=1 </dev/null ||
+      echo "$binary: some tests failed"
 done
 cd "$source_dir"
 gcovr --root . --filter 'src/' --object-directory "$coverage_dir" --exclude-throw-branches \
