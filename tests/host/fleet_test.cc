@@ -1,7 +1,5 @@
 // memlog push, collect and serve --receive: reports of many machines, on loopback.
-#include <arpa/inet.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -77,19 +75,10 @@ void answer(int connection, const std::string& body, const std::string& status =
 
 // Listens on loopback with room for little, so that a client that sends more has to wait.
 int listen_narrowly(int& port) {
-  const int listening = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const int listening = socket_at_free_port(port);
   const int room = 4096;
   ::setsockopt(listening, SOL_SOCKET, SO_RCVBUF, &room, sizeof room);
-  sockaddr_in at = {};
-  at.sin_family = AF_INET;
-  at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof at;
-  if (::bind(listening, reinterpret_cast<sockaddr*>(&at), size) != 0 ||
-      ::listen(listening, 8) != 0 ||
-      ::getsockname(listening, reinterpret_cast<sockaddr*>(&at), &size) != 0) {
-    throw std::runtime_error("no socket to listen at");
-  }
-  port = ntohs(at.sin_port);
+  if (::listen(listening, 8) != 0) throw std::runtime_error("no socket to listen at");
   return listening;
 }
 

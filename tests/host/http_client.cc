@@ -75,17 +75,26 @@ HttpAnswer parse_answer(const std::string& text) {
   return answer;
 }
 
-int free_port() {
+int socket_at_free_port(int& port) {
   const int one = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in at = {};
   at.sin_family = AF_INET;
   at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   socklen_t size = sizeof at;
-  const bool bound = bind(one, reinterpret_cast<sockaddr*>(&at), sizeof at) == 0 &&
-                     getsockname(one, reinterpret_cast<sockaddr*>(&at), &size) == 0;
-  close(one);
-  if (!bound) throw std::runtime_error(std::string("bind: ") + std::strerror(errno));
-  return ntohs(at.sin_port);
+  if (bind(one, reinterpret_cast<sockaddr*>(&at), size) != 0 ||
+      getsockname(one, reinterpret_cast<sockaddr*>(&at), &size) != 0) {
+    const int error = errno;
+    close(one);
+    throw std::runtime_error(std::string("bind: ") + std::strerror(error));
+  }
+  port = ntohs(at.sin_port);
+  return one;
+}
+
+int free_port() {
+  int port = 0;
+  close(socket_at_free_port(port));
+  return port;
 }
 
 HttpAnswer http(int port, const std::string& method, const std::string& target,

@@ -34,6 +34,8 @@ class HttpConnection {
 // One request with these headers besides Host, which they may replace.
 HttpAnswer http(int port, const std::string& method, const std::string& target,
                 std::map<std::string, std::string> headers = {});
+// A socket bound to a port of 127.0.0.1, which does not listen yet. The caller closes it.
+int socket_at_free_port(int& port);
 // A port of 127.0.0.1 at which nobody listens.
 int free_port();
 HttpAnswer parse_answer(const std::string& text);

@@ -27,12 +27,17 @@ class ServeTest : public HostTest {
  protected:
   // A traced process that holds 1500 bytes in two blocks and waits.
   std::unique_ptr<Process> target() const {
-    Command command = traced({program("live_target"), ""});
+    auto process = target_of_1000_bytes("");
+    keep(*process, 500);
+    return process;
+  }
+  // The same with one block of 1000 bytes. `how`: "busy": allocates and frees all the time.
+  std::unique_ptr<Process> target_of_1000_bytes(const char* how) const {
+    Command command = traced({program("live_target"), how});
     command.env["MTRACE_LEDGER"] = temp();
     auto process = std::make_unique<Process>(command);
     process->read_until("go");
     keep(*process, 1000);
-    keep(*process, 500);
     return process;
   }
   static void keep(Process& process, int bytes) {
@@ -298,11 +303,8 @@ TEST_F(ServeTest, PprofProfiles) {
 // What changed in a second, and nothing from before. The process allocates once the first state has
 // been read: only then does the request wait.
 TEST_F(ServeTest, PprofOfAnInterval) {
-  Command command = traced({program("live_target"), "busy"});
-  command.env["MTRACE_LEDGER"] = temp();
-  Process process(command);
-  process.read_until("go");
-  keep(process, 1000);
+  const auto busy = target_of_1000_bytes("busy");
+  Process& process = *busy;
   serve({std::to_string(process.pid())});
   const HttpAnswer answer = get("/debug/pprof/allocs?seconds=1");
   ASSERT_EQ(answer.status, 200) << answer.body;
@@ -398,11 +400,8 @@ TEST_F(ServeTest, OnlyReadsUnlessAllowed) {
 // Blocks of the watch that live on count; those from before and those that are freed at once do
 // not.
 TEST_F(ServeTest, ExpireTellsOfNewBlocksThatLiveOn) {
-  Command command = traced({program("live_target"), "busy"});
-  command.env["MTRACE_LEDGER"] = temp();
-  Process process(command);
-  process.read_until("go");
-  keep(process, 1000);
+  const auto busy = target_of_1000_bytes("busy");
+  Process& process = *busy;
   const std::string pid = std::to_string(process.pid());
   const std::string path = api(process, "/expire?after=100ms&seconds=60&max_expired=1");
   serve({pid});
