@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "live/ledger_ignored.h"
+#include "profile/path.h"
 #include "symbolize/data_symbol.h"
 #include "target/ledgers.h"
 #include "target/mappings.h"
@@ -307,7 +308,7 @@ std::string HeapScan::root_name(uint64_t via) const {
     if (mapping.path != path) continue;
     const std::string name =
         symbolize::data_symbol_of(open_file_(mapping), mapping.begin, via);
-    const std::string base = path.substr(path.rfind('/') + 1);
+    const std::string base = profile::base_name(path);
     if (!name.empty()) return fmt::format("{} ({})", name, base);
     return fmt::format("data of {} (+0x{:x})", base, via - mapping.begin);
   }

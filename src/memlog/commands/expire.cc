@@ -71,8 +71,6 @@ ExpireOptions read_options(const Arguments& arguments) {
   return options;
 }
 
-uint64_t to_ticks(uint64_t milliseconds) { return milliseconds * 1'000'000 >> 20; }
-
 class Session {
  public:
   Session(live::LedgerFile& file, const ExpireOptions& options, text::StackNames& names,
@@ -87,7 +85,7 @@ class Session {
         known_(first_),
         begun_(now_ticks()),
         expiry_(
-            begun_, to_ticks(options.after), options.mute,
+            begun_, live::ticks_in(options.after * 1'000'000), options.mute,
             options.json || options.grouped ? analyze::Pace::kEachLook : analyze::Pace::kDoubling) {
     const format::LedgerHeader& header = file.header();
     print(streams_, text_.beginning(profile::array_text(header.name), header.pid));

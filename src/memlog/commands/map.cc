@@ -86,8 +86,6 @@ struct SpaceSum {
   }
 };
 
-std::string kib(uint64_t bytes) { return profile::grouped(bytes / 1024); }
-
 enum class Colours { kStack, kAge, kOccupancy };
 
 // The pages of the heaps in classes, each of which has a colour in the picture.
@@ -193,7 +191,7 @@ class Answer {
   std::string text(const text::Style& style) const {
     return fmt::format("{} ({}): {} KiB resident, {} KiB swapped; sizes in KiB\n\n",
                        text::plain(profile::array_text(file_.header().name)), file_.header().pid,
-                       kib(total_.resident), kib(total_.swapped)) +
+                       text::kib_text(total_.resident), text::kib_text(total_.swapped)) +
            kinds_text() + heaps_text() + regions_text(style) + pinned_text(style) +
            tops_text(style);
   }
@@ -240,7 +238,7 @@ class Answer {
                     text::plain(profile::array_text(file_.header().name)), file_.header().pid),
         fmt::format("a cell is {} of 4 KiB; {} KiB of the heaps are resident",
                     text::count_text(pages.pages(), "page"),
-                    kib(space_.pinned().resident() * analyze::kHeapPage))};
+                    text::kib_text(space_.pinned().resident() * analyze::kHeapPage))};
     out.classes = {{"#dedbd3", "not resident"}, {"#8f8b80", "resident, without a live block"}};
     if (colours == Colours::kStack) {
       add_owners(pages.owners(), out);
@@ -258,7 +256,7 @@ class Answer {
       const analyze::HeapPages& heap = space_.heaps()[i];
       exporting::PictureHeap drawn;
       drawn.title =
-          fmt::format("{:x}, {} KiB", heap.begin, kib(heap.resident.size() * analyze::kHeapPage));
+          fmt::format("{:x}, {} KiB", heap.begin, text::kib_text(heap.resident.size() * analyze::kHeapPage));
       for (const analyze::PageCell& cell : pages.heaps()[i]) {
         drawn.cells.push_back(pages.class_of(cell));
         ++counts[drawn.cells.back()];
@@ -333,8 +331,8 @@ class Answer {
   std::string kinds_text() const {
     const auto row = [](const char* name, const SpaceSum& sum) {
       return fmt::format("{:<13} {:>7} {:>13} {:>11} {:>11} {:>9} {:>9}\n", name,
-                         profile::grouped(sum.regions), kib(sum.size), kib(sum.resident),
-                         kib(sum.dirty), kib(sum.swapped), kib(sum.huge));
+                         profile::grouped(sum.regions), text::kib_text(sum.size), text::kib_text(sum.resident),
+                         text::kib_text(sum.dirty), text::kib_text(sum.swapped), text::kib_text(sum.huge));
     };
     std::string out = fmt::format("{:<13} {:>7} {:>13} {:>11} {:>11} {:>9} {:>9}\n", "", "regions",
                                   "size", "resident", "dirty", "swapped", "huge");
@@ -349,9 +347,9 @@ class Answer {
     if (heaps.regions + arenas.regions == 0) return {};
     std::string out =
         fmt::format("\nheaps of malloc: {} KiB, live {} KiB in {}, free {} KiB\n",
-                    kib(heaps.size + arenas.size), kib(heaps.live_bytes + arenas.live_bytes),
+                    text::kib_text(heaps.size + arenas.size), text::kib_text(heaps.live_bytes + arenas.live_bytes),
                     text::count_text(heaps.live_blocks + arenas.live_blocks, "block"),
-                    kib(heaps.free + arenas.free));
+                    text::kib_text(heaps.free + arenas.free));
     const analyze::PinnedPages& pages = space_.pinned();
     out +=
         fmt::format("resident pages of the heaps: {}; with blocks of one stack {}, of several {}\n",
@@ -375,8 +373,8 @@ class Answer {
     std::string out = fmt::format("\n{:>11} {:>13}  largest regions\n", "resident", "size");
     for (const size_t i : first(regions_)) {
       const SpaceRegion& region = space_.regions()[i];
-      std::string line = fmt::format("{:>11} {:>13}  {:x} {:<12} {}", kib(region.mapping.resident),
-                                     kib(region.size()), region.mapping.begin,
+      std::string line = fmt::format("{:>11} {:>13}  {:x} {:<12} {}", text::kib_text(region.mapping.resident),
+                                     text::kib_text(region.size()), region.mapping.begin,
                                      kNames[place(region.kind)], what_of(region));
       line.erase(line.find_last_not_of(' ') + 1);
       if (style.columns != 0) line.resize(std::min(line.size(), style.columns));
@@ -420,7 +418,7 @@ class Answer {
       const auto* stack = known_.find(top.block.stack);
       out +=
           fmt::format("\n{:x}, {} KiB resident behind it, {} KiB more if it were freed\n",
-                      space_.regions()[top.region].mapping.begin, kib(top.behind), kib(top.gain));
+                      space_.regions()[top.region].mapping.begin, text::kib_text(top.behind), text::kib_text(top.gain));
       out += fmt::format("    {} bytes at 0x{:x}, {} old\n", profile::grouped(top.block.size),
                          top.block.address, text::duration_text(age(top), units));
       if (stack == nullptr) continue;

@@ -109,9 +109,9 @@ class Answer {
         "{} ({}): {} of {} in {:.1f} s\nlive at peak {} KiB, at end {} KiB",
         text::plain(header_.program), header_.pid, text::count_text(facts_.operations, "operation"),
         text::count_text(facts_.threads, "thread"), static_cast<double>(facts_.nanoseconds) / 1e9,
-        kib(facts_.live_peak), kib(facts_.live_end));
+        text::kib_text(facts_.live_peak), text::kib_text(facts_.live_end));
     if (facts_.resident_peak != 0) {
-      out += fmt::format("; the process itself: up to {} KiB resident", kib(facts_.resident_peak));
+      out += fmt::format("; the process itself: up to {} KiB resident", text::kib_text(facts_.resident_peak));
     }
     out += fmt::format("; sizes in KiB\n\n{:<26} {:>9} {:>9} {:>9} {:>6} {:>9} {:>9}\n", "",
                        "time, ms", "peak", "at live", "/ live", "at end", "trimmed");
@@ -138,9 +138,6 @@ class Answer {
   }
 
  private:
-  static std::string kib(uint64_t bytes) { return profile::grouped(bytes / 1024); }
-  // Resident memory can fall below what it was before the first operation.
-  static std::string kib(int64_t bytes) { return profile::grouped(bytes / 1024); }
   double overhead(const format::ReplayResult& result) const {
     return static_cast<double>(result.at_live_peak) /
            static_cast<double>(std::max<uint64_t>(facts_.live_peak, 1));
@@ -150,8 +147,8 @@ class Answer {
     const format::ReplayResult& result = one.typical();
     return fmt::format(
         "{:<26} {:>9.1f} {:>9} {:>9} {:>6.2f} {:>9} {:>9}\n", text::plain(one.allocator.label),
-        static_cast<double>(result.nanoseconds) / 1e6, kib(result.peak), kib(result.at_live_peak),
-        overhead(result), kib(result.at_end), kib(result.trimmed));
+        static_cast<double>(result.nanoseconds) / 1e6, text::kib_text(result.peak), text::kib_text(result.at_live_peak),
+        overhead(result), text::kib_text(result.at_end), text::kib_text(result.trimmed));
   }
 
   json::Value json_of(const Measured& one) const {

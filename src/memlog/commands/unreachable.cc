@@ -231,7 +231,7 @@ class Answer {
  private:
   static uint64_t ticks_of(const target::CoreMemory& core, const format::LedgerHeader& header) {
     const uint64_t zero = header.tick_zero;
-    return core.written() > zero ? (core.written() - zero) / live::tick_nanoseconds(1) : 0;
+    return core.written() > zero ? live::ticks_in(core.written() - zero) : 0;
   }
   std::string occasion() const {
     if (core_ != nullptr) return "in the core file " + text::plain(core_->name());

@@ -50,10 +50,19 @@ size_t LiveOrder::find(size_t younger) const {
   return word * kWord + static_cast<size_t>(std::bit_width(bits)) - 1;
 }
 
-// In units of 16 bytes, as glibc rounds them; 255 and more are one.
+namespace {
+
+constexpr uint64_t kUnit = 16;  // bytes
+
+// What a block takes with its header, as glibc rounds it.
+uint64_t units_of(uint64_t requested) { return std::max<uint64_t>((requested + 23) / kUnit, 2); }
+
+}  // namespace
+
+// In units; 255 and more are one.
 uint64_t BlockHistory::size_class(uint64_t requested) {
   constexpr uint64_t kLargest = 255;
-  return requested >= kLargest * 16 ? kLargest : std::max<uint64_t>((requested + 23) / 16, 2);
+  return requested >= kLargest * kUnit ? kLargest : units_of(requested);
 }
 
 uint64_t BlockHistory::take_number(uint64_t address, uint32_t thread, uint64_t requested) {
@@ -113,7 +122,7 @@ uint32_t BlockHistory::allocate(uint64_t number, uint64_t address, uint32_t thre
   if (number < kReused) {
     Thread& state = state_of(thread);
     if (number != kLastFreed) {
-      remember_end(state, number, address + std::max<uint64_t>((requested + 23) / 16, 2) * 16);
+      remember_end(state, number, address + units_of(requested) * kUnit);
     } else if (const auto list = freed_.find(list_of(thread, state.last_class));
                list != freed_.end()) {
       take_from(list->second, address);

@@ -18,6 +18,7 @@
 #include "format/calls.h"
 #include "format/replay.h"
 #include "profile/error.h"
+#include "profile/file.h"
 
 namespace mtrace::events {
 namespace {
@@ -91,12 +92,8 @@ class PlanFile {
     batch_.clear();
   }
   void write(const void* from, size_t size, uint64_t offset) {
-    for (size_t done = 0; done < size;) {
-      const ssize_t put = ::pwrite(file_.get(), static_cast<const char*>(from) + done, size - done,
-                                   static_cast<off_t>(offset + done));
-      if (put < 0 && errno == EINTR) continue;
-      if (put <= 0) throw profile::FileError(directory_ + " (list of operations)", errno);
-      done += static_cast<size_t>(put);
+    if (!profile::write_at(file_.get(), offset, {static_cast<const char*>(from), size})) {
+      throw profile::FileError(directory_ + " (list of operations)", errno);
     }
     written_ = std::max(written_, offset + size);
   }

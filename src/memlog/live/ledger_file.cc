@@ -9,6 +9,7 @@
 #include <cerrno>
 
 #include "profile/error.h"
+#include "profile/file.h"
 
 namespace mtrace::live {
 namespace {
@@ -26,16 +27,7 @@ int open_file(const std::string& path) {
 
 bool read_all(int file, uint64_t offset, void* to, size_t size) {
   if (offset > INT64_MAX || size > INT64_MAX - offset) return false;
-  auto* bytes = static_cast<char*>(to);
-  while (size > 0) {
-    const ssize_t got = ::pread(file, bytes, size, static_cast<off_t>(offset));
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return false;
-    bytes += got;
-    offset += static_cast<uint64_t>(got);
-    size -= static_cast<size_t>(got);
-  }
-  return true;
+  return profile::read_at(file, offset, to, size) == size;
 }
 
 }  // namespace

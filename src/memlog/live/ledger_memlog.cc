@@ -44,7 +44,7 @@ class Text : private profile::MemlogText {
         sum_(sum_up(file, state, occasion.taken)),
         modules_(state),
         used_(state.modules.size()) {
-    now_ = occasion.taken > header_.tick_zero ? (occasion.taken - header_.tick_zero) >> 20 : 0;
+    now_ = occasion.taken > header_.tick_zero ? ticks_in(occasion.taken - header_.tick_zero) : 0;
     for (const LedgerRow& row : sum_.rows)
       entries_.push_back({&row, modules_.stack_id(*row.stack)});
     std::sort(entries_.begin(), entries_.end(), [](const Entry& a, const Entry& b) {

@@ -95,6 +95,8 @@ bool each_block(const LedgerFile& file, const std::function<void(const LedgerBlo
 // Returns the ticks of a packed time (ledger/ticks.h).
 uint64_t unpack_ticks(uint32_t packed);
 inline uint64_t tick_nanoseconds(uint64_t ticks) { return ticks << 20; }
+// Returns the whole ticks in a time.
+inline uint64_t ticks_in(uint64_t nanoseconds) { return nanoseconds >> 20; }
 inline uint64_t tick_milliseconds(uint64_t ticks) { return tick_nanoseconds(ticks) / 1'000'000; }
 
 }  // namespace mtrace::live

@@ -34,6 +34,30 @@ bool write_all(int descriptor, std::string_view content) {
   return true;
 }
 
+bool write_at(int descriptor, uint64_t offset, std::string_view content) {
+  while (!content.empty()) {
+    const ssize_t written =
+        ::pwrite(descriptor, content.data(), content.size(), static_cast<off_t>(offset));
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return false;
+    offset += static_cast<uint64_t>(written);
+    content.remove_prefix(static_cast<size_t>(written));
+  }
+  return true;
+}
+
+size_t read_at(int descriptor, uint64_t offset, void* to, size_t size) {
+  size_t done = 0;
+  while (done < size) {
+    const ssize_t got = ::pread(descriptor, static_cast<char*>(to) + done, size - done,
+                                static_cast<off_t>(offset + done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) break;
+    done += static_cast<size_t>(got);
+  }
+  return done;
+}
+
 FileError::FileError(const std::string& what, int error_number)
     : std::runtime_error(what + ": " + std::strerror(error_number)), error_number_(error_number) {}
 

@@ -1,6 +1,8 @@
 // Reads whole files, and replaces files atomically.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -14,6 +16,13 @@ std::string read_file(const std::string& path);
 
 // Writes all of `content` to an open file. Returns false with errno.
 bool write_all(int descriptor, std::string_view content);
+
+// Writes all of `content` at a place of an open file. Returns false with errno.
+bool write_at(int descriptor, uint64_t offset, std::string_view content);
+
+// Copies bytes at a place of an open file to `to`. Returns how many there were: fewer than `size` at
+// the end of the file, or with errno.
+size_t read_at(int descriptor, uint64_t offset, void* to, size_t size);
 
 // Prefix of the names of temporary files that will replace others.
 inline constexpr char kTemporaryPrefix[] = ".memlog-";

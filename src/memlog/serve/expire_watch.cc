@@ -18,10 +18,6 @@ constexpr milliseconds kLeastPause{20};
 constexpr milliseconds kMostPause{1000};
 constexpr long kMostBlocks = 100'000;  // bounds what a watch remembers
 
-uint64_t to_ticks(milliseconds time) {
-  return static_cast<uint64_t>(time.count()) * 1'000'000 >> 20;
-}
-
 }  // namespace
 
 ExpireRequest read_expire(const Query& query) {
@@ -46,7 +42,7 @@ ExpireWatch::ExpireWatch(live::LedgerFile& ledger, const ExpireRequest& request)
     : ledger_(ledger),
       request_(request),
       begun_(now()),
-      expiry_(begun_, to_ticks(request.after), 0) {}
+      expiry_(begun_, live::ticks_in(std::chrono::nanoseconds(request.after).count()), 0) {}
 
 uint64_t ExpireWatch::now() const { return target::ticks_now(ledger_.header()); }
 

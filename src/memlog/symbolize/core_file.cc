@@ -50,7 +50,7 @@ class Notes {
     user_regs_struct registers = {};
     static_assert(sizeof registers == sizeof status.pr_reg);
     std::memcpy(&registers, &status.pr_reg, sizeof registers);
-    CoreThread thread;
+    ThreadRegisters thread;
     thread.tid = status.pr_pid;
     thread.stack_pointer = registers.rsp;
     thread.thread_pointer = registers.fs_base;

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "symbolize/thread_registers.h"
+
 namespace mtrace::symbolize {
 
 // The file is no core file that can be used. The text is "FILE: what is wrong, and what to do".
@@ -34,18 +36,11 @@ struct CoreMappedFile {
   std::string path;     // as the process named it
 };
 
-struct CoreThread {
-  pid_t tid = 0;
-  uint64_t stack_pointer = 0;
-  uint64_t thread_pointer = 0;  // fs base
-  std::vector<uint64_t> words;  // of all registers, the vector registers among them
-};
-
 struct CoreContents {
   pid_t pid = 0;
   std::vector<CoreSegment> segments;   // by address, without overlap
   std::vector<CoreMappedFile> files;   // by address
-  std::vector<CoreThread> threads;
+  std::vector<ThreadRegisters> threads;
 };
 
 // Reads the headers and notes of the core file behind `descriptor`, written by the kernel or by gdb.

@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "profile/descriptor.h"
+#include "profile/path.h"
 #include "profile/text.h"
 #include "target/launch.h"
 #include "target/preload.h"
@@ -100,10 +101,6 @@ format::ReplayResult run(const Allocator& allocator, int plan) {
       fmt::format("{}: memlog-replay {}", profile::escaped(allocator.label, ""), end_text(status)));
 }
 
-std::string base_name(std::string_view path) {
-  return std::string(path.substr(path.rfind('/') + 1));
-}
-
 }  // namespace
 
 std::optional<Allocator> read_allocator(const std::string& label) {
@@ -136,7 +133,7 @@ std::optional<Allocator> read_allocator(const std::string& label) {
 std::optional<std::string> allocator_library(const Allocator& allocator) {
   const std::string library = run(allocator, -1).library;
   const std::string wanted = allocator.library.empty() ? "libc.so.6" : allocator.library;
-  if (base_name(library) != base_name(wanted)) return std::nullopt;
+  if (profile::base_name(library) != profile::base_name(wanted)) return std::nullopt;
   return library;
 }
 

@@ -13,6 +13,8 @@
 
 #include "format/ledger.h"
 #include "profile/error.h"
+#include "profile/file.h"
+#include "profile/path.h"
 #include "target/ledgers.h"
 
 namespace mtrace::target {
@@ -20,32 +22,19 @@ namespace {
 
 constexpr char kDumpAll[] = "echo 0x3f > /proc/PID/coredump_filter";
 
-int open_core(const std::string& path) {
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (file < 0) throw profile::FileError("cannot open " + path, errno);
+profile::Descriptor open_core(const std::string& path) {
+  profile::Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (file.get() < 0) throw profile::FileError("cannot open " + path, errno);
   return file;
 }
 
-// Copies what the file has of the bytes; the rest stays as it is.
-void copy_bytes(int file, uint64_t offset, char* to, uint64_t size) {
-  while (size != 0) {
-    const ssize_t got = ::pread(file, to, size, static_cast<off_t>(offset));
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return;
-    to += got;
-    offset += static_cast<uint64_t>(got);
-    size -= static_cast<uint64_t>(got);
-  }
-}
-
 bool is_ledger(const std::string& path) {
-  const std::string plain = path.substr(0, path.find(" (deleted)"));
-  return plain.ends_with(format::kLedgerSuffix);
+  return profile::base_name_of_mapped(path).ends_with(format::kLedgerSuffix);
 }
 
 bool is_elf(int file) {
   char magic[SELFMAG] = {};
-  return file >= 0 && ::pread(file, magic, sizeof magic, 0) == sizeof magic &&
+  return file >= 0 && profile::read_at(file, 0, magic, sizeof magic) == sizeof magic &&
          std::memcmp(magic, ELFMAG, sizeof magic) == 0;
 }
 
@@ -53,14 +42,9 @@ bool is_elf(int file) {
 
 CoreMemory::CoreMemory(const std::string& path, const std::string& sysroot)
     : name_(path), sysroot_(sysroot), file_(open_core(path)) {
-  try {
-    core_ = symbolize::read_core(file_, name_);
-  } catch (...) {
-    ::close(file_);
-    throw;
-  }
+  core_ = symbolize::read_core(file_.get(), name_);
   struct stat state = {};
-  if (::fstat(file_, &state) == 0) {
+  if (::fstat(file_.get(), &state) == 0) {
     written_ = static_cast<uint64_t>(state.st_mtim.tv_sec) * 1'000'000'000 +
                static_cast<uint64_t>(state.st_mtim.tv_nsec);
   }
@@ -81,13 +65,6 @@ CoreMemory::CoreMemory(const std::string& path, const std::string& sysroot)
   take_map(std::move(map));
 }
 
-CoreMemory::~CoreMemory() {
-  ::close(file_);
-  for (const auto& [path, file] : files_) {
-    if (file >= 0) ::close(file);
-  }
-}
-
 // Adds the part of a segment that one mapped file has, or none.
 void CoreMemory::take_segment(const symbolize::CoreSegment& part,
                               const symbolize::CoreMappedFile* file) {
@@ -96,13 +73,13 @@ void CoreMemory::take_segment(const symbolize::CoreSegment& part,
   if (file != nullptr) {
     segment.path = file->path;
     segment.file_offset = file->offset + (part.begin - file->begin);
-    const auto [known, is_new] = files_.try_emplace(file->path, -1);
+    const auto [known, is_new] = files_.try_emplace(file->path);
     if (is_new) {
       Mapping mapping;
       mapping.path = file->path;
-      known->second = open_file(mapping);
+      known->second = profile::Descriptor(open_file(mapping));
     }
-    segment.file = known->second;
+    segment.file = known->second.get();
   }
   segments_.push_back(std::move(segment));
 }
@@ -163,9 +140,10 @@ void CoreMemory::read_one(Range range, char* to) const {
     char* place = to + (begin - range.begin);
     const uint64_t stored = at->in_core.stored > into ? at->in_core.stored - into : 0;
     const uint64_t first = std::min(stored, end - begin);
-    copy_bytes(file_, at->in_core.offset + into, place, first);
+    profile::read_at(file_.get(), at->in_core.offset + into, place, first);
     if (at->file >= 0 && first < end - begin) {
-      copy_bytes(at->file, at->file_offset + into + first, place + first, end - begin - first);
+      profile::read_at(at->file, at->file_offset + into + first, place + first,
+                       end - begin - first);
     }
   }
 }
@@ -240,15 +218,14 @@ void CoreMemory::mark_heap(std::vector<Mapping>& map) const {
 }
 
 Snapshot CoreMemory::snapshot(const format::LedgerHeader& header) const {
-  Snapshot snapshot;
-  for (const symbolize::CoreThread& thread : core_.threads) {
+  for (const SnapshotThread& thread : core_.threads) {
     if (!has({thread.stack_pointer, thread.stack_pointer + sizeof(uint64_t)})) {
       throw CoreError(fmt::format("{}: lacks the stack of thread {}; before the crash: {}", name_,
                                   thread.tid, kDumpAll));
     }
-    snapshot.threads.push_back(
-        {thread.tid, thread.stack_pointer, thread.thread_pointer, thread.words});
   }
+  Snapshot snapshot;
+  snapshot.threads = core_.threads;
   snapshot.thread_state = header.thread_state;
   snapshot.thread_state_size = header.thread_state_size;
   snapshot.late = header.late != 0;
@@ -263,16 +240,14 @@ int CoreMemory::dumped_ledger(const std::string& path) const {
   if (std::none_of(segments_.begin(), segments_.end(), has_header)) return -1;
   const int copy = ::memfd_create("ledger", MFD_CLOEXEC);
   if (copy < 0) throw profile::FileError("cannot make a file in memory", errno);
-  std::vector<char> bytes;
+  std::string bytes;
   for (const Segment& segment : segments_) {
     if (segment.path != path) continue;
     constexpr uint64_t kPieceBytes = 1 << 20;
     for (uint64_t done = 0; done < segment.in_core.stored; done += bytes.size()) {
-      bytes.assign(std::min(kPieceBytes, segment.in_core.stored - done), 0);
-      copy_bytes(file_, segment.in_core.offset + done, bytes.data(), bytes.size());
-      const auto offset = static_cast<off_t>(segment.file_offset + done);
-      if (::pwrite(copy, bytes.data(), bytes.size(), offset) !=
-          static_cast<ssize_t>(bytes.size())) {
+      bytes.assign(std::min(kPieceBytes, segment.in_core.stored - done), '\0');
+      profile::read_at(file_.get(), segment.in_core.offset + done, bytes.data(), bytes.size());
+      if (!profile::write_at(copy, segment.file_offset + done, bytes)) {
         const int error = errno;
         ::close(copy);
         throw profile::FileError("cannot copy the ledger of " + name_, error);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "live/ledger_file.h"
+#include "profile/descriptor.h"
 #include "symbolize/core_file.h"
 #include "target/memory_view.h"
 
@@ -20,7 +21,6 @@ class CoreMemory : public MemoryView {
  public:
   // `sysroot` is put before the paths of mapped files; empty: nothing. Throws CoreError, FileError.
   CoreMemory(const std::string& path, const std::string& sysroot);
-  ~CoreMemory() override;
 
   // Of memory that is not in the core file, mapped files are read in its place.
   void read(const std::vector<Range>& ranges, char* to) const override;
@@ -59,11 +59,11 @@ class CoreMemory : public MemoryView {
 
   std::string name_;
   std::string sysroot_;
-  int file_;
+  profile::Descriptor file_;
   uint64_t written_ = 0;
   symbolize::CoreContents core_;
-  std::map<std::string, int> files_;  // mapped ones by path; -1: not readable
-  std::vector<Segment> segments_;     // by address; each in one mapped file at most
+  std::map<std::string, profile::Descriptor> files_;  // mapped ones by path; -1: not readable
+  std::vector<Segment> segments_;  // by address; each in one mapped file at most
 };
 
 }  // namespace mtrace::target

@@ -163,7 +163,7 @@ uint64_t ticks_now(const format::LedgerHeader& header) {
   ::clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
   const uint64_t nanoseconds =
       static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
-  return nanoseconds > header.clock_zero ? (nanoseconds - header.clock_zero) >> 20 : 0;
+  return nanoseconds > header.clock_zero ? live::ticks_in(nanoseconds - header.clock_zero) : 0;
 }
 
 std::string write_snapshot(profile::Memlog& memlog, const std::string& directory,

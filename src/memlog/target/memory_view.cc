@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "format/ledger.h"
+#include "profile/path.h"
 #include "target/malloc_heaps.h"
 
 namespace mtrace::target {
@@ -28,10 +29,8 @@ void cut(Range piece, std::vector<Range>& ranges) {
 }
 
 bool is_library_memory(const Mapping& region) {
-  const std::string_view path = region.path;
-  return path.find(kLibraryFile) != std::string_view::npos ||
-         path.ends_with(format::kLedgerSuffix) ||
-         path.find(std::string(format::kLedgerSuffix) + " (deleted)") != std::string_view::npos;
+  return region.path.find(kLibraryFile) != std::string::npos ||
+         profile::base_name_of_mapped(region.path).ends_with(format::kLedgerSuffix);
 }
 
 }  // namespace

@@ -7,15 +7,11 @@
 #include <cstdint>
 #include <vector>
 
+#include "symbolize/thread_registers.h"
+
 namespace mtrace::target {
 
-// A thread as it was.
-struct SnapshotThread {
-  pid_t tid = 0;
-  uint64_t stack_pointer = 0;
-  uint64_t thread_pointer = 0;  // fs base
-  std::vector<uint64_t> words;  // of all registers, the vector registers among them
-};
+using SnapshotThread = symbolize::ThreadRegisters;
 
 struct Snapshot {
   pid_t copy = 0;       // the process whose memory it is

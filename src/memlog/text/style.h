@@ -7,6 +7,7 @@
 
 #include "analyze/responsible.h"
 #include "analyze/row.h"
+#include "profile/text.h"
 
 namespace mtrace::text {
 
@@ -38,6 +39,9 @@ std::string plain(const std::string& text);
 // Returns "+63360 bytes" or "+61.9 KiB" (K = 1024).
 std::string bytes_text(int64_t bytes, const Style& style, bool sign = true);
 std::string size_text(uint64_t bytes, const Style& style);
+// Returns whole KiB with separators: "1,234".
+inline std::string kib_text(uint64_t bytes) { return profile::grouped(bytes / 1024); }
+inline std::string kib_text(int64_t bytes) { return profile::grouped(bytes / 1024); }
 // Returns " ± 4.0 KiB"; empty for 0.
 std::string error_text(uint64_t bytes, const Style& style);
 
