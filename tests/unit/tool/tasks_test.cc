@@ -4,12 +4,15 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <csignal>
+#include <new>
 #include <thread>
 #include <vector>
 
@@ -52,6 +55,27 @@ void spin() {
   for (;;) asm volatile("");
 }
 
+// What a child tells without a system call.
+class SharedFlag {
+ public:
+  SharedFlag()
+      : flag_(static_cast<std::atomic<bool>*>(::mmap(nullptr, sizeof *flag_, PROT_READ | PROT_WRITE,
+                                                     MAP_SHARED | MAP_ANONYMOUS, -1, 0))) {
+    if (flag_ == MAP_FAILED) throw std::bad_alloc();
+  }
+  ~SharedFlag() { ::munmap(flag_, sizeof *flag_); }
+  SharedFlag(const SharedFlag&) = delete;
+  SharedFlag& operator=(const SharedFlag&) = delete;
+
+  void set() const { flag_->store(true); }
+  void wait() const {
+    while (!flag_->load()) std::this_thread::yield();
+  }
+
+ private:
+  std::atomic<bool>* flag_;
+};
+
 // Holds the child while `work` is done with it.
 template <typename Work>
 void hold(const Child& child, const Work& work) {
@@ -64,9 +88,14 @@ void hold(const Child& child, const Work& work) {
 constexpr auto kLong = std::chrono::seconds(60);
 const Clock::time_point kPast{};
 
+// A new process runs, too, while it still returns from fork, which is a system call to come to.
 TEST(TasksTest, ThreadThatComesToNoSystemCallInTime) {
-  const Child child(spin);
-  child.wait_for('R');
+  const SharedFlag spins;
+  const Child child([&] {
+    spins.set();
+    spin();
+  });
+  spins.wait();
   hold(child, [&](Tasks& tasks) {
     ASSERT_TRUE(tasks.stop_all(Clock::now() + kLong));
     EXPECT_THROW(tasks.run_to_system_call(child.pid(), kPast), AttachError);
