@@ -113,12 +113,17 @@ void FrameLines::write(Writer& out, uintptr_t address, uint32_t retired, ModuleS
     write_frame(out, address, retired, modules);
     return;
   }
-  uint32_t& place = memory_->places[address * 0x9e3779b97f4a7c15u >> (64 - kBits)];
-  if (place != 0) {
-    const auto& line = *reinterpret_cast<const Line*>(memory_->room + place - 1);
+  const uint64_t hash = address * 0x9e3779b97f4a7c15u;
+  Place* const group = memory_->places + (hash >> (64 - kBits) & ~uint64_t{kGroup - 1});
+  Place* place = group;
+  for (; place != group + kGroup && !place->is_free(); ++place) {
+    if (!place->may_be(hash)) continue;
+    const auto& line = *reinterpret_cast<const Line*>(memory_->room + place->where());
     if (holds(line, address, retired)) return static_cast<void>(out.bytes(line.text, line.size));
   }
-  make(out, address, retired, modules, place);
+  // One of a full group makes room.
+  if (place == group + kGroup) place = group + hash % kGroup;
+  make(out, address, retired, modules, hash, place);
 }
 
 // A function of Python means the same always; and to find its line takes long in a large one. While
@@ -133,7 +138,7 @@ bool FrameLines::holds(const Line& line, uintptr_t address, uint32_t retired) {
 
 // Writes the frame, and keeps its line unless that is too long or of no module.
 void FrameLines::make(Writer& out, uintptr_t address, uint32_t retired, ModuleSet& modules,
-                      uint32_t& place) {
+                      uint64_t hash, Place* place) {
   Memory& memory = *memory_;
   if (kRoom - memory.used < sizeof(Line) + kMostText) {  // then it begins anew
     memset(memory.places, 0, sizeof memory.places);
@@ -152,7 +157,7 @@ void FrameLines::make(Writer& out, uintptr_t address, uint32_t retired, ModuleSe
   line.retired = retired;
   line.size = static_cast<uint32_t>(text.size());
   out.bytes(line.text, line.size);
-  place = memory.used + 1;
+  *place = Place(hash, memory.used);
   memory.used += (sizeof(Line) + line.size + alignof(Line) - 1) & ~(alignof(Line) - 1);
 }
 

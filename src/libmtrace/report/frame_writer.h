@@ -42,7 +42,8 @@ class FrameLines {
   void write(Writer& out, uintptr_t address, uint32_t retired, ModuleSet& modules);
 
  private:
-  static constexpr unsigned kBits = 12;
+  static constexpr unsigned kBits = 13;  // of the number of places
+  static constexpr unsigned kGroup = 8;  // places in which a line may be
   static constexpr size_t kMostText = 232;
   static constexpr uint32_t kRoom = 1u << 20;  // bytes for lines
   struct Line {
@@ -52,15 +53,34 @@ class FrameLines {
     uint32_t size;
     char text[];
   };
+  // Where a line is in `room`, below a tag of its address' hash, so that few others are looked at.
+  class Place {
+   public:
+    Place() = default;
+    Place(uint64_t hash, uint32_t where)
+        : bits_(static_cast<uint32_t>(hash) << kWhereBits | (where / alignof(Line) + 1)) {}
+    bool is_free() const { return bits_ == 0; }
+    bool may_be(uint64_t hash) const {
+      return bits_ >> kWhereBits == static_cast<uint32_t>(hash) << kWhereBits >> kWhereBits;
+    }
+    uint32_t where() const { return ((bits_ & kMostWhere) - 1) * alignof(Line); }
+
+   private:
+    static constexpr unsigned kWhereBits = 18;
+    static constexpr uint32_t kMostWhere = (1u << kWhereBits) - 1;
+    static_assert(kRoom / alignof(Line) < kMostWhere);
+    uint32_t bits_;
+  };
   struct Memory {
-    uint32_t places[1u << kBits];  // by hash of the address: where in `room`, and 1; 0: no line
-    uint32_t used;                 // bytes of `room`
+    Place places[1u << kBits];  // in groups by hash of the address, full ones from the front
+    uint32_t used;              // bytes of `room`
     alignas(Line) char room[kRoom];
   };
 
   // Whether the line says what this frame is.
   static bool holds(const Line& line, uintptr_t address, uint32_t retired);
-  void make(Writer& out, uintptr_t address, uint32_t retired, ModuleSet& modules, uint32_t& place);
+  void make(Writer& out, uintptr_t address, uint32_t retired, ModuleSet& modules, uint64_t hash,
+            Place* place);
 
   Memory* memory_;
 };

@@ -94,13 +94,22 @@ WalkMemory::Known WalkMemory::through_python(Area& area, uint64_t number, const 
   compiler_barrier();
   const uint64_t header = python_words(post)->bits();
   Known known;
-  if (!same(post, from.pc ^ kSignpost, from, known) || load(post.state) != state) return {};
-  uint16_t& lately = area.lately[number];
-  if (same_through(*area.at(load(lately)), state, deaths, from, known)) return ++area.hits, known;
+  if (!same(post, state, from.pc ^ kSignpost, from, known)) return {};
+  const Record& lately = *area.at(load(area.lately[number]));
+  if (same_through(lately, state, deaths, from, known)) return ++area.hits, known;
+  return by_functions(area, number, state, header, deaths, from);
+}
+
+// The same, of another walk than the one that was known last beyond this signpost, which is in
+// `state` and begins with `header`.
+WalkMemory::Known WalkMemory::by_functions(Area& area, uint64_t number, uint64_t state,
+                                           uint64_t header, uint64_t deaths,
+                                           const Registers& from) {
+  Known known;
   const uint64_t place = python_place(area, number, from, header);
   for (const uint64_t one : {place, place ^ 1}) {
     if (!same_through(*area.at(one), state, deaths, from, known)) continue;
-    store(lately, static_cast<uint16_t>(one));
+    store(area.lately[number], static_cast<uint16_t>(one));
     return ++area.hits, known;
   }
   return {};

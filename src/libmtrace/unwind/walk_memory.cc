@@ -21,14 +21,23 @@ bool WalkMemory::is_worthwhile() {
 
 WalkMemory::Known WalkMemory::in_second_place(Area& area, uint64_t number, uintptr_t pc,
                                               uintptr_t sp, uintptr_t fp) {
-  Known known;
   const Registers from = {pc, sp, fp};
-  for (const uint64_t post : {number ^ 1, number}) {
-    if (area.at(post)->pc != (pc ^ kSignpost)) continue;
-    known = through_python(area, post, from);
+  const uintptr_t signpost = pc ^ kSignpost;
+  if (area.at(number ^ 1)->pc == signpost) {
+    const Known known = through_python(area, number ^ 1, from);
     if (known.stack != 0) return known;
   }
-  if (!same(*area.at(number), pc, from, known)) return {};
+  if (area.at(number)->pc == signpost) {
+    const Known known = through_python(area, number, from);
+    if (known.stack != 0) return known;
+  }
+  return plain_in_second_place(area, number, from);
+}
+
+WalkMemory::Known WalkMemory::plain_in_second_place(Area& area, uint64_t number,
+                                                    const Registers& from) {
+  Known known;
+  if (!same(*area.at(number), from.pc, from, known)) return {};
   // What is asked for most is to stand first, where a walk of long ago may.
   if (++area.hits % 16 == 0) exchange(area, number, number ^ 1);
   return known;

@@ -94,6 +94,8 @@ class WalkMemory {
   struct Record;
   static Known in_second_place(Area& area, uint64_t number, uintptr_t pc, uintptr_t sp,
                                uintptr_t fp);
+  [[gnu::noinline]] static Known plain_in_second_place(Area& area, uint64_t number,
+                                                       const Registers& from);
 
   // Walks through Python's evaluation loop (python_walks.cc) have two records. A signpost has the
   // words that lead to the loop; with them the same, the functions that it runs can be read, and
@@ -106,6 +108,9 @@ class WalkMemory {
   static constexpr unsigned kPythonHead = 2;   // of a walk: the signpost's state, deaths
   static constexpr uint32_t kPythonCount = 63;
   static Known through_python(Area& area, uint64_t post, const Registers& from);
+  [[gnu::noinline]] static Known by_functions(Area& area, uint64_t post, uint64_t state,
+                                              uint64_t header, uint64_t deaths,
+                                              const Registers& from);
   static bool same_through(const Record& record, uint64_t post_state, uint64_t deaths,
                            const Registers& from, Known& known);
   static bool same_functions(const Record& record, uint64_t state, const Registers& from);
@@ -136,6 +141,12 @@ class WalkMemory {
                                           Known& known) {
     const uint64_t state = load(record.state);
     compiler_barrier();
+    return same(record, state, pc, at, known);
+  }
+  // The same for a record that was in `state` before anything of it was read.
+  template <typename From>
+  [[gnu::always_inline]] static bool same(const Record& record, uint64_t state, uintptr_t pc,
+                                          From at, Known& known) {
     // Nothing is known of libraries that came or went since.
     const uint64_t other = (record.pc ^ pc) | (record.sp ^ Registers(at).sp) |
                            (static_cast<uint32_t>(state) ^ unload_epoch());
