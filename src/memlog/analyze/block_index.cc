@@ -26,12 +26,11 @@ BlockIndex::BlockIndex(const std::vector<HeapBlock>& blocks)
   }
 }
 
-size_t BlockIndex::search(size_t first, uint64_t address) const {
-  // The first block behind the address: at most a granule's blocks from here.
-  const size_t most = std::min(blocks_.size(), first + (size_t{1} << kGranuleBits) / 8 + 1);
+// The block is among the first..end - 1, if there is one.
+size_t BlockIndex::search(size_t first, size_t end, uint64_t address) const {
   const auto begin = blocks_.begin() + static_cast<ptrdiff_t>(first);
   const auto behind = std::upper_bound(
-      begin, blocks_.begin() + static_cast<ptrdiff_t>(most), address,
+      begin, blocks_.begin() + static_cast<ptrdiff_t>(std::min(blocks_.size(), end)), address,
       [](uint64_t wanted, const HeapBlock& block) { return wanted < block.address; });
   if (behind == begin) return kNone;
   const HeapBlock& block = *(behind - 1);

@@ -1,67 +1,17 @@
 #include "analyze/reachability.h"
 
 #include <algorithm>
-#include <cstring>
+#include <utility>
+
+#include "analyze/frontier.h"
+#include "analyze/lost_graph.h"
+#include "analyze/word_reader.h"
 
 namespace mtrace::analyze {
 namespace {
 
 constexpr uint64_t kWord = sizeof(uint64_t);
-constexpr uint64_t kBatchBytes = 1 << 20;
-constexpr size_t kBatchPieces = 1024;
-
-// Reads pieces a batch at a time and hands each to visit(words, count, address, tag).
-class Batches {
- public:
-  explicit Batches(const ReadPieces& read) : read_(read) {}
-
-  template <typename Visit>
-  void add(Piece piece, uint32_t tag, const Visit& visit) {
-    const uint64_t begin = (piece.address + kWord - 1) & ~(kWord - 1);
-    const uint64_t skipped = begin - piece.address;
-    if (piece.size < skipped + kWord) return;
-    uint64_t left = (piece.size - skipped) / kWord * kWord;
-    for (uint64_t at = begin; left != 0;) {
-      const uint64_t part = std::min(left, kBatchBytes - bytes_);
-      pieces_.push_back({at, part});
-      tags_.push_back(tag);
-      bytes_ += part;
-      at += part;
-      left -= part;
-      if (bytes_ == kBatchBytes || pieces_.size() == kBatchPieces) finish(visit);
-    }
-  }
-
-  template <typename Visit>
-  void finish(const Visit& visit) {
-    if (pieces_.empty()) return;
-    words_.resize(bytes_ / kWord);
-    read_(pieces_, reinterpret_cast<char*>(words_.data()));
-    total_ += bytes_;
-    // The visitor may add pieces of the next batch.
-    const std::vector<Piece> pieces = std::move(pieces_);
-    const std::vector<uint32_t> tags = std::move(tags_);
-    pieces_.clear();
-    tags_.clear();
-    bytes_ = 0;
-    const uint64_t* words = words_.data();
-    for (size_t i = 0; i < pieces.size(); ++i) {
-      const size_t count = pieces[i].size / kWord;
-      visit(words, count, pieces[i].address, tags[i]);
-      words += count;
-    }
-  }
-
-  uint64_t total() const { return total_; }
-
- private:
-  const ReadPieces& read_;
-  std::vector<Piece> pieces_;
-  std::vector<uint32_t> tags_;
-  std::vector<uint64_t> words_;
-  uint64_t bytes_ = 0;
-  uint64_t total_ = 0;
-};
+constexpr size_t kBatchPieces = 1024;  // that are read at a time
 
 class Scan {
  public:
@@ -70,35 +20,31 @@ class Scan {
       : blocks_(blocks),
         index_(index),
         roots_(roots),
-        read_(read),
-        batches_(read),
+        reader_(read),
         tags_(~((uint64_t{1} << roots.tag_bits) - 1)),
-        state_(blocks.size(), State::kUnseen) {
-    found_.of.assign(blocks.size(), Reach::kDefinite);
-    found_.owner.resize(blocks.size());
+        frontier_(blocks.size()),
+        next_(blocks.size()) {
+    found_.of.assign(blocks.size(), kUnseen);
     found_.via.assign(blocks.size(), 0);
-    for (size_t i = 0; i < blocks.size(); ++i) found_.owner[i] = static_cast<uint32_t>(i);
   }
 
   Reachability run() {
     follow_roots();
-    follow(State::kReachable);
+    follow(Reach::kReachable);
     for (uint32_t i = 0; i < blocks_.size(); ++i) {
-      if (state_[i] == State::kCandidate) reach(i, State::kPossible, found_.via[i]);
+      if (found_.of[i] == kCandidate) reach(i, Reach::kPossible, found_.via[i]);
     }
-    follow(State::kPossible);
-    for (size_t i = 0; i < blocks_.size(); ++i) {
-      if (state_[i] == State::kReachable) found_.of[i] = Reach::kReachable;
-      if (state_[i] == State::kPossible) found_.of[i] = Reach::kPossible;
-    }
+    follow(Reach::kPossible);
     part_lost();
-    found_.scanned = batches_.total();
+    found_.scanned = reader_.total();
     return std::move(found_);
   }
 
  private:
-  // In order: a block never goes back. A candidate was found by a doubtful pointer only.
-  enum class State : uint8_t { kUnseen, kCandidate, kPossible, kReachable };
+  // While the scan goes on, found_.of has these in the place of the lost ones, in this order: a block
+  // never goes back. A candidate was found by a doubtful pointer only.
+  static constexpr Reach kUnseen = Reach::kDefinite;
+  static constexpr Reach kCandidate = Reach::kIndirect;
 
   // A doubtful pointer, to be judged by what stands in the blocks.
   struct Inner {
@@ -113,34 +59,31 @@ class Scan {
     uint64_t via;
   };
 
-  void reach(uint32_t block, State state, uint64_t via) {
-    if (state_[block] >= state) return;
-    if (found_.via[block] == 0 || state_[block] == State::kCandidate) found_.via[block] = via;
-    state_[block] = state;
-    if (state != State::kCandidate) frontier_.push_back(block);
+  void reach(uint32_t block, Reach state, uint64_t via) {
+    if (found_.of[block] >= state) return;
+    if (found_.via[block] == 0 || found_.of[block] == kCandidate) found_.via[block] = via;
+    found_.of[block] = state;
+    if (state != kCandidate) next_.add(block);
   }
 
-  void take_pointer(uint64_t word, uint64_t via, State state) {
-    const uint64_t pointer = word & tags_;
-    const size_t found = index_.find(pointer);
-    if (found == BlockIndex::kNone || state_[found] >= state) return;
-    const auto block = static_cast<uint32_t>(found);
-    if (state == State::kPossible || roots_.inner_counts || pointer == blocks_[block].address) {
-      reach(block, state, via);
+  // `block` is where the pointer leads.
+  void take_pointer(uint64_t pointer, size_t block, uint64_t via, Reach state) {
+    if (found_.of[block] >= state) return;
+    const auto found = static_cast<uint32_t>(block);
+    if (state == Reach::kPossible || roots_.inner_counts || pointer == blocks_[block].address) {
+      reach(found, state, via);
     } else {
-      inner_.push_back({block, pointer, via});
+      inner_.push_back({found, pointer, via});
     }
   }
 
   // Whether the word is the address of the free memory behind a block, where malloc keeps such.
-  bool is_chunk_behind(uint64_t pointer, uint64_t via) const {
+  bool is_chunk_behind(uint64_t pointer, size_t block, uint64_t via) const {
     constexpr uint64_t kLeast = 32;  // bytes of a chunk
     const auto holds = [via](const Piece& piece) {
       return via >= piece.address && via - piece.address < piece.size;
     };
     if (std::none_of(roots_.allocator.begin(), roots_.allocator.end(), holds)) return false;
-    const size_t block = index_.find(pointer);
-    if (block == BlockIndex::kNone) return false;
     const uint64_t chunk = std::max(kLeast, (blocks_[block].size + kWord + 15) & ~uint64_t{15});
     return pointer - blocks_[block].address == chunk - 2 * kWord && pointer != blocks_[block].address;
   }
@@ -148,25 +91,27 @@ class Scan {
   void follow_known(const std::vector<uint64_t>& addresses, uint64_t via) {
     for (const uint64_t address : addresses) {
       const size_t block = index_.find(address);
-      if (block != BlockIndex::kNone) reach(static_cast<uint32_t>(block), State::kReachable, via);
+      if (block != BlockIndex::kNone) reach(static_cast<uint32_t>(block), Reach::kReachable, via);
     }
   }
 
   void follow_roots() {
     follow_known(roots_.held, Reachability::kHeld);
     follow_known(roots_.ignored, Reachability::kIgnored);
-    for (const uint64_t word : roots_.words) {
-      take_pointer(word, Reachability::kRegister, State::kReachable);
-    }
+    for (const uint64_t word : roots_.words) take_root(word, Reachability::kRegister);
     const auto visit = [&](const uint64_t* words, size_t count, uint64_t address, uint32_t) {
-      for (size_t i = 0; i < count; ++i) {
-        const uint64_t via = address + i * kWord;
-        if (!is_chunk_behind(words[i], via)) take_pointer(words[i], via, State::kReachable);
-      }
+      for (size_t i = 0; i < count; ++i) take_root(words[i], address + i * kWord);
     };
     for (const Piece& piece : roots_.memory) add_root(piece, visit);
-    for (const Piece& piece : roots_.whole) batches_.add(piece, 0, visit);
-    batches_.finish(visit);
+    for (const Piece& piece : roots_.whole) reader_.add(piece, 0, visit);
+    reader_.finish(visit);
+  }
+
+  void take_root(uint64_t word, uint64_t via) {
+    const uint64_t pointer = word & tags_;
+    const size_t block = index_.find(pointer);
+    if (block == BlockIndex::kNone || is_chunk_behind(word, block, via)) return;
+    take_pointer(pointer, block, via, Reach::kReachable);
   }
 
   // Adds what no live block has of the piece.
@@ -178,33 +123,50 @@ class Scan {
         [](const HeapBlock& one, uint64_t at) { return one.address + one.size <= at; });
     uint64_t at = piece.address;
     for (; block != blocks_.end() && block->address < end; ++block) {
-      if (block->address > at) batches_.add({at, block->address - at}, 0, visit);
+      if (block->address > at) reader_.add({at, block->address - at}, 0, visit);
       at = std::max(at, block->address + block->size);
     }
-    if (at < end) batches_.add({at, end - at}, 0, visit);
+    if (at < end) reader_.add({at, end - at}, 0, visit);
   }
 
-  // Follows the blocks of the frontier until nothing new is found.
-  void follow(State state) {
+  // Follows blocks level by level, so the path to each is a shortest, until nothing new is found.
+  void follow(Reach state) {
+    constexpr uint64_t kSmall = 16 << 10;  // bytes
     const auto visit = [&](const uint64_t* words, size_t count, uint64_t address, uint32_t block) {
-      const uint64_t parent = parent_of(block);
-      for (size_t i = 0; i < count; ++i) {
-        const uint64_t word = words[i];
-        if (word == 0) continue;
-        const uint64_t here = address + i * kWord;
-        take_pointer(word, here, state);
-        if (parent != 0) take_link(word, parent, block, here);
-      }
+      follow_words(words, count, address, block, state);
     };
     for (;;) {
       judge(state);
-      if (frontier_.empty()) return;
-      std::vector<uint32_t> blocks;
-      blocks.swap(frontier_);
-      for (const uint32_t block : blocks) {
-        batches_.add({blocks_[block].address, blocks_[block].size}, block, visit);
+      if (next_.empty()) return;
+      std::swap(frontier_, next_);
+      const bool few = frontier_.is_small();
+      frontier_.take([&](uint32_t block) {
+        const Piece piece = {blocks_[block].address, blocks_[block].size};
+        if (few && piece.size <= kSmall) {
+          reader_.visit_now(piece, block, visit);
+        } else {
+          reader_.add(piece, block, visit);
+        }
+      });
+      reader_.finish(visit);
+    }
+  }
+
+  void follow_words(const uint64_t* words, size_t count, uint64_t address, uint32_t block,
+                    Reach state) {
+    constexpr uint64_t kUnknown = 1;
+    uint64_t parent = kUnknown;
+    for (size_t i = 0; i < count; ++i) {
+      const uint64_t word = words[i];
+      if (word == 0) continue;
+      const uint64_t pointer = word & tags_;
+      const size_t found = index_.find(pointer);
+      if (found != BlockIndex::kNone) {
+        take_pointer(pointer, found, address + i * kWord, state);
       }
-      batches_.finish(visit);
+      if (!BlockIndex::may_be_difference(word)) continue;
+      if (parent == kUnknown) parent = parent_of(block);
+      if (parent != 0) take_link(word, parent, block, address + i * kWord);
     }
   }
 
@@ -218,20 +180,11 @@ class Scan {
     const uint64_t target = word ^ parent;
     const size_t block = index_.find(target);
     if (block == BlockIndex::kNone || blocks_[block].address != target || block == from) return;
-    if (state_[block] != State::kUnseen || blocks_[block].size != blocks_[from].size) return;
+    if (found_.of[block] != kUnseen || blocks_[block].size != blocks_[from].size) return;
     linked_.push_back({static_cast<uint32_t>(block), from, via});
   }
 
-  // Reads as many words at each place as wanted; zero where nothing is mapped.
-  std::vector<uint64_t> read_words(const std::vector<Piece>& pieces) const {
-    uint64_t bytes = 0;
-    for (const Piece& piece : pieces) bytes += piece.size;
-    std::vector<uint64_t> words(bytes / kWord);
-    read_(pieces, reinterpret_cast<char*>(words.data()));
-    return words;
-  }
-
-  void judge(State state) {
+  void judge(Reach state) {
     constexpr size_t kHead = 3;   // words
     constexpr size_t kThere = 3;  // one before the pointer, two from it on
     for (size_t at = 0; at < inner_.size(); at += kBatchPieces / 2) {
@@ -241,11 +194,11 @@ class Scan {
         pieces.push_back({blocks_[inner_[i].block].address, kHead * kWord});
         pieces.push_back({(inner_[i].pointer & ~(kWord - 1)) - kWord, kThere * kWord});
       }
-      const std::vector<uint64_t> words = read_words(pieces);
+      const std::vector<uint64_t>& words = reader_.read(pieces);
       for (size_t i = at; i < end; ++i) {
         const uint64_t* head = &words[(i - at) * (kHead + kThere)];
         const bool good = is_usual(inner_[i], head, head + kHead + 1);
-        reach(inner_[i].block, good ? state : State::kCandidate, inner_[i].via);
+        reach(inner_[i].block, good ? state : kCandidate, inner_[i].via);
       }
     }
     inner_.clear();
@@ -256,10 +209,10 @@ class Scan {
         const uint64_t offset = linked_[i].via - blocks_[linked_[i].from].address;
         pieces.push_back({blocks_[linked_[i].block].address + offset, kWord});
       }
-      const std::vector<uint64_t> words = read_words(pieces);
+      const std::vector<uint64_t>& words = reader_.read(pieces);
       for (size_t i = at; i < end; ++i) {
         if (goes_on(linked_[i], words[i - at])) {
-          reach(linked_[i].block, state == State::kPossible ? state : State::kCandidate,
+          reach(linked_[i].block, state == Reach::kPossible ? state : kCandidate,
                 linked_[i].via);
         }
       }
@@ -295,145 +248,58 @@ class Scan {
            blocks_[block].size == blocks_[linked.block].size;
   }
 
-  void part_lost();
+  // The pointers among lost blocks, which are the nodes in this order.
+  LostGraph graph_of(const std::vector<uint32_t>& lost) {
+    LostGraph graph;
+    const auto add_edges = [&](const uint64_t* words, size_t count, uint64_t, uint32_t node) {
+      graph.first.resize(node + size_t{1}, graph.edges.size());
+      for (size_t i = 0; i < count; ++i) {
+        const size_t to = index_.find(words[i] & tags_);
+        if (to == BlockIndex::kNone || to == lost[node] || found_.of[to] >= Reach::kPossible) continue;
+        const auto at = std::lower_bound(lost.begin(), lost.end(), to);
+        graph.edges.push_back(static_cast<uint32_t>(at - lost.begin()));
+      }
+    };
+    for (uint32_t node = 0; node < lost.size(); ++node) {
+      reader_.add({blocks_[lost[node]].address, blocks_[lost[node]].size}, node, add_edges);
+    }
+    reader_.finish(add_edges);
+    graph.first.resize(lost.size() + 1, graph.edges.size());
+    return graph;
+  }
+
+  // Tells definitely from indirectly lost blocks.
+  void part_lost() {
+    for (uint32_t i = 0; i < blocks_.size(); ++i) {
+      if (found_.of[i] < Reach::kPossible) found_.lost.push_back(i);
+    }
+    found_.owners = heads_of(graph_of(found_.lost));
+    for (size_t node = 0; node < found_.lost.size(); ++node) {
+      const bool is_head = found_.owners[node] == node;
+      found_.of[found_.lost[node]] = is_head ? Reach::kDefinite : Reach::kIndirect;
+    }
+    for (uint32_t& owner : found_.owners) owner = found_.lost[owner];
+  }
 
   const std::vector<HeapBlock>& blocks_;
   const BlockIndex& index_;
   const Roots& roots_;
-  const ReadPieces& read_;
-  Batches batches_;
+  WordReader reader_;
   uint64_t tags_;
-  std::vector<State> state_;
-  std::vector<uint32_t> frontier_;
+  Frontier frontier_;  // being followed
+  Frontier next_;      // found meanwhile
   std::vector<Inner> inner_;
   std::vector<Linked> linked_;
   Reachability found_;
 };
 
-// The pointers among lost blocks, as a graph.
-struct LostGraph {
-  std::vector<uint32_t> blocks;  // of the nodes
-  std::vector<size_t> first;     // by node, and one more: where its edges begin
-  std::vector<uint32_t> edges;   // nodes
-};
-
-// Strongly connected components by R. Tarjan's algorithm (SIAM Journal on Computing 1, 1972), with
-// a stack of its own. Returns the component of each node; `count` gets how many there are.
-std::vector<uint32_t> components(const LostGraph& graph, uint32_t* count) {
-  constexpr uint32_t kNone = UINT32_MAX;
-  const size_t nodes = graph.blocks.size();
-  std::vector<uint32_t> order(nodes, kNone);
-  std::vector<uint32_t> low(nodes);
-  std::vector<uint32_t> component(nodes, kNone);
-  std::vector<uint32_t> open;
-  std::vector<std::pair<uint32_t, size_t>> path;  // node, next edge
-  uint32_t next = 0;
-  *count = 0;
-  for (uint32_t root = 0; root < nodes; ++root) {
-    if (order[root] != kNone) continue;
-    path.emplace_back(root, graph.first[root]);
-    while (!path.empty()) {
-      const uint32_t node = path.back().first;
-      size_t& edge = path.back().second;
-      if (order[node] == kNone) {
-        order[node] = low[node] = next++;
-        open.push_back(node);
-      }
-      if (edge < graph.first[node + 1]) {
-        const uint32_t to = graph.edges[edge++];
-        if (order[to] == kNone) {
-          path.emplace_back(to, graph.first[to]);
-        } else if (component[to] == kNone) {
-          low[node] = std::min(low[node], order[to]);
-        }
-        continue;
-      }
-      path.pop_back();
-      if (!path.empty()) {
-        const uint32_t caller = path.back().first;
-        low[caller] = std::min(low[caller], low[node]);
-      }
-      if (low[node] != order[node]) continue;
-      uint32_t member;
-      do {
-        member = open.back();
-        open.pop_back();
-        component[member] = *count;
-      } while (member != node);
-      ++*count;
-    }
-  }
-  return component;
-}
-
-// Tells definitely from indirectly lost blocks.
-void Scan::part_lost() {
-  constexpr uint32_t kNone = UINT32_MAX;
-  LostGraph graph;
-  std::vector<uint32_t> node_of(blocks_.size(), kNone);
-  for (uint32_t i = 0; i < blocks_.size(); ++i) {
-    if (state_[i] >= State::kPossible) continue;
-    node_of[i] = static_cast<uint32_t>(graph.blocks.size());
-    graph.blocks.push_back(i);
-  }
-  const size_t nodes = graph.blocks.size();
-  graph.first.assign(nodes + 1, 0);
-  uint32_t last = 0;  // nodes are visited in order
-  const auto visit = [&](const uint64_t* words, size_t count, uint64_t, uint32_t node) {
-    for (; last < node; ++last) graph.first[last + 1] = graph.edges.size();
-    for (size_t i = 0; i < count; ++i) {
-      const size_t to = index_.find(words[i] & tags_);
-      if (to != BlockIndex::kNone && node_of[to] != kNone && node_of[to] != node) {
-        graph.edges.push_back(node_of[to]);
-      }
-    }
-  };
-  for (uint32_t node = 0; node < nodes; ++node) {
-    const HeapBlock& block = blocks_[graph.blocks[node]];
-    batches_.add({block.address, block.size}, node, visit);
-  }
-  batches_.finish(visit);
-  for (; last < nodes; ++last) graph.first[last + 1] = graph.edges.size();
-
-  uint32_t count = 0;
-  const std::vector<uint32_t> component = components(graph, &count);
-  std::vector<bool> pointed_to(count);
-  for (size_t node = 0; node < nodes; ++node) {
-    for (size_t e = graph.first[node]; e < graph.first[node + 1]; ++e) {
-      const uint32_t to = component[graph.edges[e]];
-      if (to != component[node]) pointed_to[to] = true;
-    }
-  }
-  std::vector<bool> has_first(count);
-  std::vector<bool> owned(nodes);
-  std::vector<uint32_t> heads;
-  for (uint32_t node = 0; node < nodes; ++node) {
-    const uint32_t own = component[node];
-    if (pointed_to[own] || has_first[own]) {
-      found_.of[graph.blocks[node]] = Reach::kIndirect;
-    } else {
-      has_first[own] = true;
-      owned[node] = true;
-      heads.push_back(node);
-    }
-  }
-  std::vector<uint32_t> left;
-  for (const uint32_t head : heads) {
-    left.assign(1, head);
-    while (!left.empty()) {
-      const uint32_t node = left.back();
-      left.pop_back();
-      found_.owner[graph.blocks[node]] = graph.blocks[head];
-      for (size_t e = graph.first[node]; e < graph.first[node + 1]; ++e) {
-        if (owned[graph.edges[e]]) continue;
-        owned[graph.edges[e]] = true;
-        left.push_back(graph.edges[e]);
-      }
-    }
-  }
-}
-
 }  // namespace
+
+uint32_t Reachability::owner(uint32_t block) const {
+  const auto at = std::lower_bound(lost.begin(), lost.end(), block);
+  if (at == lost.end() || *at != block) return block;
+  return owners[static_cast<size_t>(at - lost.begin())];
+}
 
 Reachability find_reachable(const std::vector<HeapBlock>& blocks, const BlockIndex& index,
                             const Roots& roots, const ReadPieces& read) {

@@ -55,12 +55,16 @@ struct Roots {
 
 struct Reachability {
   std::vector<Reach> of;  // by block
-  // The definitely lost block that an indirectly lost one hangs on; of others themselves. By block.
-  std::vector<uint32_t> owner;
+  // Lost blocks, by address, and the definitely lost block that each hangs on.
+  std::vector<uint32_t> lost;
+  std::vector<uint32_t> owners;
   // The address of the first pointer that was found to a block that is not lost, or kRegister,
   // kHeld or kIgnored: follow it through block after block to a root.
   std::vector<uint64_t> via;
   uint64_t scanned = 0;  // bytes
+
+  // The definitely lost block that an indirectly lost one hangs on; of others themselves.
+  uint32_t owner(uint32_t block) const;
 
   static constexpr uint64_t kRegister = 1;
   static constexpr uint64_t kHeld = 2;

@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "live/ledger_ignored.h"
+#include "live/ledger_totals.h"
 #include "profile/path.h"
 #include "symbolize/data_symbol.h"
 #include "target/ledgers.h"
@@ -36,29 +37,21 @@ std::string unknown_blocks(const live::LedgerFile& ledger, const live::LedgerSta
   return {};
 }
 
-// Those of `after` that are in both, and overlap no other. The rest goes to `rest`.
-template <typename Rest>
-std::vector<HeapBlock> matched(std::vector<HeapBlock>& before, std::vector<HeapBlock> after,
-                               const Rest& rest) {
-  size_t at = 0;
+// Takes out what `is_out(index)` tells, and what overlaps the block before it, and hands it to rest.
+template <typename IsOut, typename Rest>
+void keep_apart(std::vector<HeapBlock>& blocks, const IsOut& is_out, const Rest& rest) {
   size_t kept = 0;
-  for (size_t i = 0; i < after.size(); ++i) {
-    const HeapBlock block = after[i];
-    for (; at < before.size() && before[at].address < block.address; ++at) rest(before[at]);
-    const bool there = at < before.size() && before[at].address == block.address;
+  for (size_t i = 0; i < blocks.size(); ++i) {
+    const HeapBlock block = blocks[i];
     const bool overlaps =
-        kept != 0 && after[kept - 1].address + after[kept - 1].size > block.address;
-    if (there && same(before[at], block) && !overlaps) {
-      after[kept++] = block;
-      ++at;
-    } else {
+        kept != 0 && blocks[kept - 1].address + blocks[kept - 1].size > block.address;
+    if (overlaps || is_out(i)) {
       rest(block);
+    } else {
+      blocks[kept++] = block;
     }
   }
-  for (; at < before.size(); ++at) rest(before[at]);
-  after.resize(kept);
-  before = {};
-  return after;
+  blocks.resize(kept);
 }
 
 bool is_lost(Reach reach) { return reach == Reach::kDefinite || reach == Reach::kIndirect; }
@@ -90,9 +83,9 @@ HeapScan::HeapScan(const target::CoreMemory& core, live::LedgerFile& ledger,
                    const HeapScanSettings& settings)
     : ledger_(ledger), settings_(settings) {
   open_file_ = [&core](const target::Mapping& mapping) { return core.open_file(mapping); };
-  Blocks before = read_blocks(0);
+  blocks_ = read_blocks();
   uint64_t lacking = 0;
-  for (const HeapBlock& block : before) {
+  for (const HeapBlock& block : blocks_) {
     if (!core.has({block.address, block.address + block.size})) lacking += block.size;
   }
   if (lacking != 0) {
@@ -102,8 +95,9 @@ HeapScan::HeapScan(const target::CoreMemory& core, live::LedgerFile& ledger,
         core.name(), lacking));
   }
   Blocks others;
-  Blocks after = before;
-  blocks_ = matched(before, std::move(after), [&](const HeapBlock& block) { others.push_back(block); });
+  keep_apart(
+      blocks_, [](size_t) { return false; },
+      [&](const HeapBlock& block) { others.push_back(block); });
   search(core.snapshot(ledger_.header()), core, others, [] {});
   if (core.missing().bytes != 0) doubt_what_is_lost();
 }
@@ -121,7 +115,7 @@ void HeapScan::keep_what_both_found(const Blocks& before, const std::vector<Reac
   }
   // What hung on a block that is not lost after all is not lost either.
   for (size_t i = 0; i < blocks_.size(); ++i) {
-    if (found_.of[i] == Reach::kIndirect && found_.of[found_.owner[i]] != Reach::kDefinite) {
+    if (found_.of[i] == Reach::kIndirect && found_.of[owner(i)] != Reach::kDefinite) {
       found_.of[i] = Reach::kReachable;
     }
   }
@@ -134,16 +128,39 @@ void HeapScan::doubt_what_is_lost() {
   }
 }
 
-// `expected`: how many there may be.
-std::vector<HeapBlock> HeapScan::read_blocks(size_t expected) {
+std::vector<HeapBlock> HeapScan::read_blocks() {
   std::vector<HeapBlock> blocks;
-  blocks.reserve(expected + expected / 64);
   ledger_.refresh();
+  // A vector that grows takes up to three times what it holds; room that is not used takes nothing.
+  const std::optional<live::LedgerTotals> totals = live::read_totals(ledger_);
+  const uint64_t most = ledger_.size() / sizeof(uint64_t);  // a word each
+  if (totals) blocks.reserve(std::min(totals->live_blocks + totals->live_blocks / 8, most));
   live::each_block(ledger_, [&](const live::LedgerBlock& block) {
     blocks.push_back({block.address, block.size, block.stack, block.packed_birth});
   });
   std::sort(blocks.begin(), blocks.end(), by_address);
   return blocks;
+}
+
+// Keeps those of `blocks_` that the ledger still has. Hands the others to rest, and those that it
+// has besides.
+void HeapScan::match_blocks(const std::function<void(const HeapBlock&)>& rest) {
+  std::vector<bool> still(blocks_.size());
+  auto at = blocks_.begin();  // most come in the order of addresses
+  ledger_.refresh();
+  live::each_block(ledger_, [&](const live::LedgerBlock& now) {
+    const HeapBlock block = {now.address, now.size, now.stack, now.packed_birth};
+    if (at == blocks_.end() || at->address != block.address) {
+      at = std::lower_bound(blocks_.begin(), blocks_.end(), block, by_address);
+    }
+    if (at == blocks_.end() || !same(*at, block)) {
+      rest(block);
+      return;
+    }
+    still[static_cast<size_t>(at - blocks_.begin())] = true;
+    ++at;
+  });
+  keep_apart(blocks_, [&](size_t i) { return !still[i]; }, rest);
 }
 
 void HeapScan::suppress(const std::function<bool(uint32_t stack)>& is_suppressed) {
@@ -152,7 +169,7 @@ void HeapScan::suppress(const std::function<bool(uint32_t stack)>& is_suppressed
     return found_.of[block] != Reach::kReachable && is_suppressed(blocks_[block].stack);
   };
   for (size_t i = 0; i < blocks_.size(); ++i) {
-    suppressed_[i] = is_out(i) || (found_.of[i] == Reach::kIndirect && is_out(found_.owner[i]));
+    suppressed_[i] = is_out(i) || (found_.of[i] == Reach::kIndirect && is_out(owner(i)));
   }
   for (size_t i = 0; i < blocks_.size(); ++i) {
     if (suppressed_[i]) found_.of[i] = Reach::kReachable;
@@ -200,13 +217,11 @@ std::vector<analyze::Piece> HeapScan::registered_roots(const target::MemoryView&
 // The ledger is read before and after the copy is made: a block that is the same both times lived
 // meanwhile. What another one points to is taken to be reachable, because it may have lived.
 void HeapScan::look() {
-  Blocks before = read_blocks(0);
+  blocks_ = read_blocks();
   const target::Snapshot& snapshot = snapshots_->take();
-  Blocks after = read_blocks(before.size());
   const target::SnapshotMemory memory(pid_, snapshot.copy);
   Blocks others;
-  blocks_ =
-      matched(before, std::move(after), [&](const HeapBlock& block) { others.push_back(block); });
+  match_blocks([&](const HeapBlock& block) { others.push_back(block); });
   search(snapshot, memory, others, [this] { snapshots_->check_limit(); });
   stopped_[looks_++] = snapshots_->release();
 }

@@ -51,7 +51,7 @@ class HeapScan {
   const std::vector<analyze::HeapBlock>& blocks() const { return blocks_; }
   // Of a block; what only one look found lost, or could find, counts as reachable.
   analyze::Reach reach(size_t block) const { return found_.of[block]; }
-  size_t owner(size_t block) const { return found_.owner[block]; }
+  size_t owner(size_t block) const { return found_.owner(static_cast<uint32_t>(block)); }
   // Does not call blocks of these stacks lost, nor what only they point to.
   void suppress(const std::function<bool(uint32_t stack)>& is_suppressed);
   // Whether the block would be lost without suppress(); its reach() is then kReachable.
@@ -71,7 +71,8 @@ class HeapScan {
               const Blocks& others, const std::function<void()>& check_limit);
   void keep_what_both_found(const Blocks& before, const std::vector<analyze::Reach>& reached);
   void doubt_what_is_lost();
-  std::vector<analyze::HeapBlock> read_blocks(size_t expected);
+  Blocks read_blocks();
+  void match_blocks(const std::function<void(const analyze::HeapBlock&)>& rest);
   std::vector<uint64_t> ignored_blocks(const live::LedgerState& state) const;
   std::vector<analyze::Piece> registered_roots(const target::MemoryView& memory) const;
   std::string root_name(uint64_t via) const;

@@ -134,7 +134,7 @@ TEST(Reachability, WhatLostBlocksPointToIsLostIndirectly) {
   memory.point(b + 8, c + 16);  // into the middle: lost all the same
   const Reachability found = memory.look();
   EXPECT_EQ(of(found), (std::vector<Reach>{kDefinite, kIndirect, kIndirect}));
-  EXPECT_EQ(found.owner, (std::vector<uint32_t>{0, 0, 0}));
+  for (uint32_t block = 0; block < 3; ++block) EXPECT_EQ(found.owner(block), 0u) << block;
 }
 
 TEST(Reachability, OfACircleOneBlockIsDefinitelyLost) {
@@ -376,7 +376,7 @@ TEST(Reachability, OfRandomHeaps) {
       EXPECT_EQ(found.of[i] <= kIndirect, !truth.possible.contains(i)) << seed << ", " << i;
       definite += found.of[i] == kDefinite;
       if (found.of[i] == kIndirect) {
-        EXPECT_EQ(found.of[found.owner[i]], kDefinite) << seed;
+        EXPECT_EQ(found.of[found.owner(i)], kDefinite) << seed;
       }
     }
     EXPECT_EQ(definite, truth.definite) << seed;

@@ -1,0 +1,93 @@
+#!/usr/bin/python3 -B
+"""heap_scan.py: what memlog unreachable costs: time and memory by the shape of the heap.
+
+Prints a table for doc/reachability.md. Times are medians of ROUNDS.
+"""
+import argparse
+import json
+import os
+import resource
+import statistics
+import subprocess
+import time
+
+SHAPES = [("mixed", "1 GiB of blocks of 16 bytes to 1 MiB", 1024),
+          ("map", "hash map of numbers to strings", 512),
+          ("list", "list of 10 million nodes", 229),
+          ("shuffled", "the same in no order of addresses", 305)]
+
+
+def start(build, shape, mib):
+    """A program with such a heap, and what it says it has."""
+    process = subprocess.Popen(
+        [os.path.join(build, "tests/programs/heap_shapes"), shape, str(mib)],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        env={**os.environ, "LD_PRELOAD": os.path.join(build, "libmtrace.so"),
+             "MTRACE_LEDGER": "/dev/shm"})
+    words = process.stdout.readline().split()
+    return process, int(words[1]), int(words[2])
+
+
+def resident(pid):
+    with open(f"/proc/{pid}/smaps_rollup") as lines:
+        return next(int(line.split()[1]) << 10 for line in lines if line.startswith("Rss:"))
+
+
+def look(build, pid):
+    """One run: seconds of processor, peak memory in bytes, the answer."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    clock = time.monotonic()
+    command = subprocess.Popen(
+        [os.path.join(build, "memlog"), "unreachable", "--json", "--pause", "0", str(pid)],
+        stdout=subprocess.PIPE, text=True)
+    out = command.stdout.read()
+    _, _, used = os.wait4(command.pid, 0)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return seconds, time.monotonic() - clock, used.ru_maxrss << 10, json.loads(out)
+
+
+def measure(build, shape, mib, rounds):
+    process, blocks, size = start(build, shape, mib)
+    runs = [look(build, process.pid) for _ in range(rounds)]
+    rss = resident(process.pid)
+    process.stdin.close()
+    process.wait()
+    answer = runs[0][3]
+    assert answer["definitely_lost_blocks"] == 0 and answer["reachable_blocks"] >= blocks, answer
+    stops = [us for run in runs for us in answer_of(run)["stopped_us"]]
+    # Both looks: the heap is read twice.
+    scanned = 2 * answer["scanned_bytes"]
+    cpu = statistics.median(run[0] for run in runs)
+    return {"blocks": blocks, "bytes": size, "cpu": cpu, "rate": scanned / cpu,
+            "wall": statistics.median(run[1] for run in runs),
+            "memory": max(run[2] for run in runs), "resident": rss,
+            "stop": statistics.median(stops) / 1000, "stop_most": max(stops) / 1000}
+
+
+def answer_of(run):
+    return run[3]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--build", default="build")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--shape")
+    options = parser.parse_args()
+    build = os.path.abspath(options.build)
+    print("| heap | blocks | resident, MiB | both looks, s of processor | GB/s | memlog's memory, "
+          "MiB | of the heap | a block, bytes | stop, ms: median, most |")
+    print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
+    for shape, name, mib in SHAPES:
+        if options.shape not in (None, shape):
+            continue
+        got = measure(build, shape, mib, options.rounds)
+        print(f"| {name} | {got['blocks']:,} | {got['resident'] >> 20:,} | {got['cpu']:.2f} | "
+              f"{got['rate'] / 1e9:.2f} | {got['memory'] >> 20:,} | "
+              f"{100 * got['memory'] / got['resident']:.1f} % | {got['memory'] / got['blocks']:.0f} | "
+              f"{got['stop']:.1f}, {got['stop_most']:.1f} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
