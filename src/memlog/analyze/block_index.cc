@@ -26,15 +26,17 @@ BlockIndex::BlockIndex(const std::vector<HeapBlock>& blocks)
   }
 }
 
-// The block is among the first..end - 1, if there is one.
+// The block is among the first..end - 1, if there is one. Halves what is left without a branch, which
+// the processor would guess wrong half of the time.
 size_t BlockIndex::search(size_t first, size_t end, uint64_t address) const {
-  const auto begin = blocks_.begin() + static_cast<ptrdiff_t>(first);
-  const auto behind = std::upper_bound(
-      begin, blocks_.begin() + static_cast<ptrdiff_t>(std::min(blocks_.size(), end)), address,
-      [](uint64_t wanted, const HeapBlock& block) { return wanted < block.address; });
-  if (behind == begin) return kNone;
-  const HeapBlock& block = *(behind - 1);
-  return address <= last_byte(block) ? static_cast<size_t>(behind - 1 - blocks_.begin()) : kNone;
+  const HeapBlock* at = &blocks_[first];
+  for (size_t left = std::min(blocks_.size(), end) - first; left > 1;) {
+    const size_t half = left / 2;
+    at += at[half].address <= address ? half : 0;
+    left -= half;
+  }
+  if (address < at->address || address > last_byte(*at)) return kNone;
+  return static_cast<size_t>(at - blocks_.data());
 }
 
 }  // namespace mtrace::analyze

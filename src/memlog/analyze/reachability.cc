@@ -98,20 +98,24 @@ class Scan {
   void follow_roots() {
     follow_known(roots_.held, Reachability::kHeld);
     follow_known(roots_.ignored, Reachability::kIgnored);
-    for (const uint64_t word : roots_.words) take_root(word, Reachability::kRegister);
+    for (const uint64_t word : roots_.words) {
+      take_roots(&word, 1, [](size_t) { return Reachability::kRegister; });
+    }
     const auto visit = [&](const uint64_t* words, size_t count, uint64_t address, uint32_t) {
-      for (size_t i = 0; i < count; ++i) take_root(words[i], address + i * kWord);
+      take_roots(words, count, [address](size_t i) { return address + i * kWord; });
     };
     for (const Piece& piece : roots_.memory) add_root(piece, visit);
     for (const Piece& piece : roots_.whole) reader_.add(piece, 0, visit);
     reader_.finish(visit);
   }
 
-  void take_root(uint64_t word, uint64_t via) {
-    const uint64_t pointer = word & tags_;
-    const size_t block = index_.find(pointer);
-    if (block == BlockIndex::kNone || is_chunk_behind(word, block, via)) return;
-    take_pointer(pointer, block, via, Reach::kReachable);
+  // via_of(i): where words[i] was found.
+  template <typename ViaOf>
+  void take_roots(const uint64_t* words, size_t count, const ViaOf& via_of) {
+    index_.find_each(words, count, tags_, [&](size_t i, size_t block) {
+      if (is_chunk_behind(words[i], block, via_of(i))) return;
+      take_pointer(words[i] & tags_, block, via_of(i), Reach::kReachable);
+    });
   }
 
   // Adds what no live block has of the piece.
@@ -154,19 +158,16 @@ class Scan {
 
   void follow_words(const uint64_t* words, size_t count, uint64_t address, uint32_t block,
                     Reach state) {
+    index_.find_each(words, count, tags_, [&](size_t i, size_t found) {
+      take_pointer(words[i] & tags_, found, address + i * kWord, state);
+    });
     constexpr uint64_t kUnknown = 1;
     uint64_t parent = kUnknown;
     for (size_t i = 0; i < count; ++i) {
-      const uint64_t word = words[i];
-      if (word == 0) continue;
-      const uint64_t pointer = word & tags_;
-      const size_t found = index_.find(pointer);
-      if (found != BlockIndex::kNone) {
-        take_pointer(pointer, found, address + i * kWord, state);
-      }
-      if (!BlockIndex::may_be_difference(word)) continue;
+      if (!BlockIndex::may_be_difference(words[i])) continue;
       if (parent == kUnknown) parent = parent_of(block);
-      if (parent != 0) take_link(word, parent, block, address + i * kWord);
+      if (parent == 0) return;
+      take_link(words[i], parent, block, address + i * kWord);
     }
   }
 
@@ -253,12 +254,11 @@ class Scan {
     LostGraph graph;
     const auto add_edges = [&](const uint64_t* words, size_t count, uint64_t, uint32_t node) {
       graph.first.resize(node + size_t{1}, graph.edges.size());
-      for (size_t i = 0; i < count; ++i) {
-        const size_t to = index_.find(words[i] & tags_);
-        if (to == BlockIndex::kNone || to == lost[node] || found_.of[to] >= Reach::kPossible) continue;
+      index_.find_each(words, count, tags_, [&](size_t, size_t to) {
+        if (to == lost[node] || found_.of[to] >= Reach::kPossible) return;
         const auto at = std::lower_bound(lost.begin(), lost.end(), to);
         graph.edges.push_back(static_cast<uint32_t>(at - lost.begin()));
-      }
+      });
     };
     for (uint32_t node = 0; node < lost.size(); ++node) {
       reader_.add({blocks_[lost[node]].address, blocks_[lost[node]].size}, node, add_edges);

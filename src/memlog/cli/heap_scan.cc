@@ -138,7 +138,10 @@ std::vector<HeapBlock> HeapScan::read_blocks() {
   live::each_block(ledger_, [&](const live::LedgerBlock& block) {
     blocks.push_back({block.address, block.size, block.stack, block.packed_birth});
   });
-  std::sort(blocks.begin(), blocks.end(), by_address);
+  // All but those of large chunks come in order.
+  const auto rest = std::is_sorted_until(blocks.begin(), blocks.end(), by_address);
+  std::sort(rest, blocks.end(), by_address);
+  std::inplace_merge(blocks.begin(), rest, blocks.end(), by_address);
   return blocks;
 }
 
