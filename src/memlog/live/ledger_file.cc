@@ -2,11 +2,13 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <new>
 
 #include "profile/error.h"
 #include "profile/file.h"
@@ -48,30 +50,50 @@ LedgerFile::~LedgerFile() { ::close(descriptor_); }
 
 void LedgerFile::fail(const std::string& what) const { throw LedgerError(name_ + ": " + what); }
 
+void LedgerFile::Unmap::operator()(format::LedgerHeader* header) const {
+  ::munmap(header, sizeof *header);
+}
+
+LedgerFile::HeaderPages LedgerFile::empty_header() {
+  void* const pages = ::mmap(nullptr, sizeof(format::LedgerHeader), PROT_READ | PROT_WRITE,
+                             MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (pages == MAP_FAILED) throw std::bad_alloc();
+  return HeaderPages(static_cast<format::LedgerHeader*>(pages));
+}
+
 void LedgerFile::refresh() {
   struct stat state = {};
   size_ = ::fstat(descriptor_, &state) == 0 ? static_cast<uint64_t>(state.st_size) : 0;
   open_header();
-  take_extents();
+  read_extents();
 }
 
 void LedgerFile::open_header() {
+  using format::LedgerHeader;
   // Check the first words before interpreting the rest.
-  if (!read_all(descriptor_, 0, &header_, offsetof(format::LedgerHeader, size)) ||
-      header_.magic != format::kLedgerMagic) {
+  if (!read_all(descriptor_, 0, header_.get(), offsetof(LedgerHeader, size)) ||
+      header_->magic != format::kLedgerMagic) {
     fail("not a ledger, or its process had not allocated yet");
   }
-  if (header_.version != format::kLedgerVersion) {
-    fail(fmt::format("a ledger of version {}, but this memlog reads version {}", header_.version,
+  if (header_->version != format::kLedgerVersion) {
+    fail(fmt::format("a ledger of version {}, but this memlog reads version {}", header_->version,
                      format::kLedgerVersion));
   }
-  if (!read_all(descriptor_, 0, &header_, sizeof header_))
+  constexpr size_t kBehind = offsetof(LedgerHeader, extents) + sizeof header_->extents;
+  if (!read_all(descriptor_, 0, header_.get(), offsetof(LedgerHeader, extents)) ||
+      !read_all(descriptor_, kBehind, reinterpret_cast<char*>(header_.get()) + kBehind,
+                sizeof(LedgerHeader) - kBehind)) {
     fail("truncated: its header is incomplete");
+  }
 }
 
-void LedgerFile::take_extents() {
-  if (header_.extents_used > format::kMostLedgerExtents) fail("damaged: too many extents");
-  extents_.assign(header_.extents, header_.extents + header_.extents_used);
+void LedgerFile::read_extents() {
+  if (header_->extents_used > format::kMostLedgerExtents) fail("damaged: too many extents");
+  extents_.resize(header_->extents_used);
+  if (!read_all(descriptor_, offsetof(format::LedgerHeader, extents), extents_.data(),
+                extents_.size() * sizeof extents_[0])) {
+    fail("truncated: its header is incomplete");
+  }
   std::sort(extents_.begin(), extents_.end(),
             [](const auto& a, const auto& b) { return a.address < b.address; });
   uint64_t end = 0;
