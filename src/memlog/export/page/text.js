@@ -2,8 +2,11 @@
 
 const kUnits = ['bytes', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'];
 
+// Made once: toLocaleString() makes one for each number.
+const kGrouped = new Intl.NumberFormat('en-US');
+
 function grouped(number) {
-  return number.toLocaleString('en-US');
+  return kGrouped.format(number);
 }
 
 function signed(number) {

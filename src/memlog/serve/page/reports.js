@@ -3,21 +3,21 @@
 // filters. The address after # is a link to what is shown: #reports, #reports/1/leaks,
 // #reports/1/stacks?include=cache, #diff?a=reports/1&b=reports/2, #4711/stacks.
 
-const kFilters = ['include', 'exclude', 'group_by', 'limit', 'a', 'b'];
+const kFilters = ['include', 'exclude', 'group_by', 'limit'];
+const kSides = ['a', 'b'];
 const kChange = {title: 'change', signed: true, value: (row) => row.bytes};
 const kBlocks = {
   title: 'blocks', signed: true, count: true, less: true, value: (row) => row.blocks};
 
-// `path`: below api/; `stacks`: those of the answer; `columns`: sizes, unless `count`.
+// `path`: below api/; `stacks`: those of the answer; `columns`: sizes, unless `count`; `sides`: it
+// compares two.
 const kTables = {
   report: {
-    filters: ['include', 'exclude', 'group_by', 'limit'],
     title: (where) => `Reports ${where.number}: sum of the changes`,
     path: (where) => `api/reports/${where.number}/stacks`,
     stacks: (answer) => answer.stacks, columns: [kChange, kBlocks,
       {title: 'allocations', count: true, value: (row) => row.allocated_blocks ?? 0, less: true}]},
   leaks: {
-    filters: ['include', 'exclude', 'group_by', 'limit'],
     title: (where) => `Reports ${where.number}: what grows`,
     path: (where) => `api/reports/${where.number}/leaks`,
     stacks: (answer) => answer.processes.flatMap((one) => one.stacks ?? []),
@@ -29,13 +29,12 @@ const kTables = {
       {title: 'history', draw: (row) => history(row.states_bytes ?? []), value: () => 0},
       {title: 'course', text: (row) => row.course ?? '', value: () => 0, less: true}]},
   diff: {
-    filters: ['include', 'exclude', 'group_by', 'limit', 'a', 'b'],
+    sides: true,
     title: (where) => `${where.query.get('b')} less ${where.query.get('a')}`,
     path: () => 'api/diff', stacks: (answer) => answer.stacks,
     columns: [{title: 'A', value: (row) => row.before_bytes ?? 0},
               {title: 'B', value: (row) => row.after_bytes ?? 0}, kChange, kBlocks]},
   process: {
-    filters: ['include', 'exclude', 'group_by', 'limit'],
     title: (where) => `Process ${where.number}: stacks`,
     path: (where) => `api/processes/${where.number}/stacks`,
     stacks: (answer) => answer.reports.flatMap((one) => one.stacks),
@@ -132,10 +131,8 @@ function drawReports(answer) {
 async function openTable(where) {
   at('title').textContent = where.table ? where.table.title(where) : 'Reports';
   at('filter').hidden = !where.table;
-  for (const name of kFilters) {
-    at(`f-${name}`).value = where.query.get(name) ?? '';
-    at(`f-${name}`).parentElement.hidden = !where.table?.filters.includes(name);
-  }
+  for (const name of [...kFilters, ...kSides]) at(`f-${name}`).value = where.query.get(name) ?? '';
+  for (const name of kSides) at(`f-${name}`).parentElement.hidden = !where.table?.sides;
   const query = new URLSearchParams([...where.query].filter(([, value]) => value));
   if (where.table && !query.has('limit')) query.set('limit', '200');
   const answer = await fetch(where.table ? `${where.table.path(where)}?${query}` : 'api/reports')
@@ -156,6 +153,8 @@ at('filter').onsubmit = (event) => {
   event.preventDefault();
   const [path] = location.hash.split('?');
   const query = new URLSearchParams();
-  for (const name of kFilters) if (at(`f-${name}`).value) query.set(name, at(`f-${name}`).value);
+  for (const name of [...kFilters, ...kSides]) {
+    if (at(`f-${name}`).value) query.set(name, at(`f-${name}`).value);
+  }
   location.hash = `${path}?${query}`;
 };

@@ -20,7 +20,9 @@ const kViews = {
     none: "The process holds no memory." } };
 
 const state = { view: kViews.processes, pid: "", answer: null, mark: null, sort: "bytes",
-                source: null };
+                source: null, all: false };
+const lines = new Map();  // of the table, by key of the row
+const kFirstRows = 60;
 
 const sizeOf = (value, sign) => (sign && value > 0 ? '+' : '') + sizeText(value);
 const countOf = (value, sign) => (sign && value > 0 ? '+' : '') + grouped(value);
@@ -40,26 +42,35 @@ function rows() {
     .sort((a, b) => quantity(b, state.sort) - quantity(a, state.sort));
 }
 
-function cell(row, [column, , kind, less]) {
-  const td = document.createElement("td");
+function putCell(td, row, [column, , kind]) {
   const signed = kind === "change" || (state.mark && (column === "bytes" || column === "blocks"));
   const value = quantity(row, column);
-  td.textContent = kind === "count" ? countOf(value, signed) : sizeOf(value, signed);
-  td.className = (less || "") + (signed && value ? (value > 0 ? " up" : " down") : "");
-  td.title = value.toLocaleString("en");
-  return td;
+  const text = kind === "count" ? countOf(value, signed) : sizeOf(value, signed);
+  const color = signed && value ? (value > 0 ? "up" : "down") : "";
+  if (td.textContent !== text) td.textContent = text;
+  td.classList.toggle("up", color === "up");
+  td.classList.toggle("down", color === "down");
+  td.title = grouped(value);
 }
 
 function nameCell(row) {
   const [name, detail, link] = state.view.name(row);
-  const td = document.createElement("td");
-  const text = document.createElement(link ? "a" : "span");
-  if (link) text.href = link;
-  text.textContent = name;
-  const small = document.createElement("small");
-  small.textContent = detail;
-  td.append(text, small);
-  return td;
+  return make("td", {}, link ? make("a", { href: link }, name) : make("span", {}, name),
+              make("small", {}, detail));
+}
+
+// The row's line in the table: the one that it had, if its name is still the same.
+function line(row) {
+  const key = state.view.key(row);
+  const name = state.view.name(row).join("\n");
+  let one = lines.get(key);
+  if (!one || one.name !== name) {
+    const cells = state.view.columns.map(([, , , less]) => make("td", { "class": less || "" }));
+    one = { name, cells, tr: make("tr", {}, nameCell(row), ...cells) };
+    lines.set(key, one);
+  }
+  state.view.columns.forEach((column, i) => putCell(one.cells[i], row, column));
+  return one.tr;
 }
 
 function drawTitles() {
@@ -80,24 +91,32 @@ function drawTitles() {
   }));
 }
 
-// Replaces rows only where they changed, so that the focus stays where it is.
+// The first rows are there at once, the others one frame later: a browser needs as long for a
+// thousand rows as for all else.
 function draw() {
   if (!state.answer) return;
-  const focused = document.activeElement && document.activeElement.getAttribute("href");
   const found = rows();
-  at("rows").replaceChildren(...found.map((row) => {
-    const tr = document.createElement("tr");
-    tr.append(nameCell(row), ...state.view.columns.map((column) => cell(row, column)));
-    return tr;
-  }));
-  if (focused && focused.startsWith("#")) {
-    const again = at("rows").querySelector(`a[href="${CSS.escape(focused)}"]`);
-    if (again) again.focus();
-  }
+  place(found.slice(0, state.all ? found.length : kFirstRows).map(line));
+  if (!state.all) requestAnimationFrame(() => setTimeout(() => { state.all = true; draw(); }));
   at("empty").hidden = found.length !== 0;
   at("empty").textContent = state.mark ? "Nothing changed since the mark."
     : at("search").value ? "No row matches the search." : state.view.none;
   tell();
+}
+
+// Changes nothing when the order is the same. Otherwise the focus stays where it is.
+function place(wanted) {
+  const there = at("rows").children;
+  if (there.length === wanted.length && wanted.every((tr, i) => tr === there[i])) return;
+  const focused = document.activeElement;
+  at("rows").replaceChildren(...wanted);
+  if (focused && at("rows").contains(focused)) focused.focus({ preventScroll: true });
+}
+
+// Lines of what is not in the answer any more.
+function forget() {
+  const keys = new Set(state.answer[state.view.rows].map(state.view.key));
+  for (const key of lines.keys()) if (!keys.has(key)) lines.delete(key);
 }
 
 function tell() {
@@ -130,6 +149,7 @@ function listen(path) {
     at("ask").hidden = true;
     state.answer = JSON.parse(event.data);
     showActions(state.pid, Boolean(state.answer.actions));
+    forget();
     draw();
   };
   source.addEventListener("gone", (event) => {
@@ -156,7 +176,8 @@ function open() {
   at("done").textContent = "";
   state.pid = /^#[0-9]+$/.test(location.hash) ? location.hash.slice(1) : "";
   state.view = state.pid ? kViews.functions : kViews.processes;
-  Object.assign(state, { answer: null, mark: null, sort: "bytes" });
+  Object.assign(state, { answer: null, mark: null, sort: "bytes", all: false });
+  lines.clear();
   at("mark").setAttribute("aria-pressed", "false");
   at("title").textContent = state.pid ? `Process ${state.pid}` : "Processes";
   at("search").value = "";
