@@ -1,4 +1,5 @@
 // memlog push, collect and serve --receive: reports of many machines, on loopback.
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/socket.h>
@@ -15,6 +16,7 @@
 
 #include "host_test.h"
 #include "http_client.h"
+#include "shell.h"
 
 namespace mtrace::test {
 namespace {
@@ -97,10 +99,13 @@ class FleetTest : public HostTest {
                text_of(sample));
   }
   // At the port of the receiver before, if there was one.
-  void receive(std::vector<std::string> words = {}) {
+  void receive(std::vector<std::string> words = {},
+               const std::map<std::string, std::string>& environment = {}) {
     words.insert(words.begin(), {memlog_tool(), "serve", "--listen",
                                  "127.0.0.1:" + std::to_string(port_), "--receive", store()});
-    receiver_ = std::make_unique<Process>(plain(words));
+    Command command = plain(words);
+    for (const auto& [name, value] : environment) command.env[name] = value;
+    receiver_ = std::make_unique<Process>(command);
     const std::string told = receiver_->read_line().value_or("");
     ASSERT_TRUE(told.starts_with("listening at ")) << told << receiver_->wait().err;
     port_ = std::stoi(told.substr(told.rfind(':') + 1));
@@ -195,6 +200,44 @@ TEST_F(FleetTest, NamesAreLookedUpBeforeSending) {
   EXPECT_EQ(text.find("# resolved: no\n"), std::string::npos) << text;
   EXPECT_NE(read_file(report_path("live_target", ran.pid, 1)).find("# resolved: no\n"),
             std::string::npos);
+}
+
+// The program is gone from the machine that sent the report, and is not at its path here: a server
+// of debuginfod has it. What is at the path of a module without build-id is not asked.
+TEST_F(FleetTest, NamesAreLookedUpByBuildIdAfterArrival) {
+  if (::dlopen("libdebuginfod.so.1", RTLD_LAZY) == nullptr) GTEST_SKIP() << "no libdebuginfod";
+  const std::string file = program("live_target");
+  const std::string id = shell("readelf -n {} | sed -n 's/.*Build ID: //p'", file);
+  const std::string address = shell("nm {} | sed -n 's/^0*\\([0-9a-f]*\\) . site_kept$/\\1/p'", file);
+  const std::string build_id = id.substr(0, id.find('\n'));
+  const std::string offset = "+0x" + address.substr(0, address.find('\n')) + ")\n";
+  const std::string served = temp() + "/server/buildid/" + build_id;
+  fs::create_directories(served);
+  for (const char* what : {"/executable", "/debuginfo"}) fs::copy(file, served + what);
+  std::string text = text_of({});
+  const auto replace = [&](const std::string& old, const std::string& by) {
+    text.replace(text.find(old), old.size(), by);
+  };
+  replace("\tf0\ta.c:1\t(/usr/bin/app+0x1000)\n",
+          "\t(/nowhere/app" + offset + "\t(" + file + offset);
+  replace("# module: /usr/bin/app build-id=8c02f1 base=0x1000\n",
+          "# module: /nowhere/app build-id=" + build_id + " base=0x1000\n# module: " + file +
+              " base=0x1000000\n");
+  replace("# resolved: yes", "# resolved: no");
+  receive({"--resolve"}, {{"DEBUGINFOD_URLS", "file://" + temp() + "/server/"},
+                          {"DEBUGINFOD_CACHE_PATH", temp() + "/cache"}});
+  EXPECT_EQ(put(packed(text)).status, 200);
+  const std::string name = name_of({});
+  const auto taken = fs::last_write_time(store() + "/" + name);
+  wait_until("the names of " + name, [&] {
+    return unpacked(name, store()).find("# resolved: partly\n") != std::string::npos;
+  });
+  const std::string named = unpacked(name, store());
+  EXPECT_NE(named.find("\tsite_kept\t"), std::string::npos) << named;
+  EXPECT_NE(named.find("\n\t(" + file + offset), std::string::npos) << named;
+  EXPECT_EQ(fs::last_write_time(store() + "/" + name), taken) << "the time says when it was taken";
+  EXPECT_EQ(stored().size(), 1u);
+  EXPECT_NE(put(packed(text)).body.find("held"), std::string::npos);
 }
 
 // Sender and receiver are killed again and again, at moments that depend on what has arrived.
@@ -533,6 +576,7 @@ TEST_F(FleetTest, MistakesAreNamed) {
   EXPECT_TRUE(memlog({"collect", "--to", store()}).exited(2));
   EXPECT_TRUE(memlog({"collect", "--from", sources()}).exited(2));
   EXPECT_TRUE(memlog({"serve", "--max-disk", "2M"}).exited(2));
+  EXPECT_TRUE(memlog({"serve", "--resolve"}).exited(2));
   EXPECT_TRUE(memlog({"serve", "--receive", store(), "--max-disk", "7"}).exited(2));
 }
 

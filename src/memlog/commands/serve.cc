@@ -8,8 +8,10 @@
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <iterator>
 #include <memory>
 #include <thread>
+#include <vector>
 
 #include "cli/command.h"
 #include "cli/own_code.h"
@@ -44,7 +46,7 @@ certificate. The connection is encrypted with --tls-cert and --tls-key. doc/serv
 configuration for Prometheus, certificates and a systemd unit.
 )";
 
-constexpr Option kOptions[] = {
+constexpr Option kOwnOptions[] = {
     {"--listen", "-l", "ADDRESS",
      R"(Where to listen: IP:PORT, or unix:PATH for a Unix socket that only this user may open. Port 0:
      any free one. Default 127.0.0.1:7040.)"},
@@ -74,7 +76,18 @@ constexpr Option kOptions[] = {
     {"--receive", "", "DIR",
      R"(Take the reports that memlog push sends, each once, and keep them in DIR, a directory for each
      host. doc/fleet.md.)"},
+    {"--resolve", "", "",
+     R"(Name the frames of received reports that have no names, after they were received, by the
+     build-ids of their modules: from the files of this machine, --symbols, and the debuginfod servers
+     in DEBUGINFOD_URLS.)"},
 };
+
+std::vector<Option> serve_options() {
+  std::vector<Option> all(std::begin(kOwnOptions), std::end(kOwnOptions));
+  all.insert(all.end(), {kMaxDiskOption, kMaxAgeOption, kLibraryOption, kOwnOption, kSysrootOption,
+                         kSymbolsOption});
+  return all;
+}
 
 serve::ListenAddress read_listen(const Arguments& arguments) {
   try {
@@ -155,6 +168,10 @@ serve::SiteOptions read_site(const Arguments& arguments) {
     options.store = std::make_unique<fleet::Store>(arguments.value("--receive"), limits);
   } else if (limits.bytes != 0 || limits.age != 0) {
     throw UsageError("serve: --max-disk and --max-age need --receive");
+  }
+  options.resolve = arguments.has("--resolve");
+  if (options.resolve && options.store == nullptr) {
+    throw UsageError("serve: --resolve needs --receive");
   }
   return options;
 }
@@ -245,9 +262,7 @@ const Command& serve_command() {
        "serve a page, metrics and profiles of running processes over HTTP",
        "[OPTION]... [PID|NAME|DIR|FILE]...",
        kText,
-       {kOptions[0], kOptions[1], kOptions[2], kOptions[3], kOptions[4], kOptions[5], kOptions[6],
-        kOptions[7], kOptions[8], kOptions[9], kOptions[10], kMaxDiskOption, kMaxAgeOption,
-        kLibraryOption, kOwnOption, kSysrootOption, kSymbolsOption},
+       serve_options(),
        R"(0: ended by SIGINT, SIGTERM or SIGHUP; 1: cannot listen there, the token cannot be read,
        or an operand does not exist; 2: wrong command line.)",
        R"(  memlog serve

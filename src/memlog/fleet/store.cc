@@ -186,6 +186,7 @@ Receipt Store::admit(Incoming& incoming, const std::string& title) {
   if (!facts.series) {
     throw profile::FormatError(title, 1, "a snapshot, not one of the numbered reports");
   }
+  incoming.key_ = facts.key;
   set_time(incoming.file_.get(), facts.taken);
   if (::fsync(incoming.file_.get()) != 0) {
     throw profile::FileError("cannot write " + incoming.path_, errno);
@@ -211,6 +212,34 @@ Receipt Store::take(std::string_view bytes, const std::string& title) {
   Incoming incoming(*this);
   incoming.write(bytes);
   return admit(incoming, title);
+}
+
+std::string Store::named_path(size_t number) const {
+  return fmt::format("{}/{}named-{}", directory_, kIncoming, number);
+}
+
+bool Store::replace(const ReportKey& key, const std::string& path) {
+  const profile::Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (file.get() < 0) return false;
+  struct stat state = {};
+  const bool flushed = ::fstat(file.get(), &state) == 0 && ::fsync(file.get()) == 0;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto found = reports_.find(key.name());
+  if (!flushed || found == reports_.end()) {
+    ::unlink(path.c_str());
+    return false;
+  }
+  const uint64_t taken = found->second.first;
+  set_time(file.get(), taken);
+  if (std::rename(path.c_str(), path_of(found->first).c_str()) != 0) {
+    throw profile::FileError("cannot write " + path_of(found->first), errno);
+  }
+  const uint64_t bytes = on_disk(static_cast<uint64_t>(state.st_size));
+  bytes_ += bytes - found->second.second;
+  by_age_[{taken, found->first}] = bytes;
+  found->second.second = bytes;
+  keep_limits();
+  return true;
 }
 
 uint64_t Store::expired() const {

@@ -57,12 +57,15 @@ class Store {
 
     // Throws FileError.
     void write(std::string_view bytes);
+    // Of the report; after admit().
+    const ReportKey& key() const { return key_; }
 
    private:
     friend class Store;
     std::string path_;  // empty: it has its name
     profile::Descriptor file_;
     uint64_t size_ = 0;
+    ReportKey key_;
   };
 
   // Gives the report its name, unless it is there. When this returns, the report survives a power
@@ -70,6 +73,14 @@ class Store {
   // zstd, FileError.
   Receipt admit(Incoming& incoming, const std::string& title);
   Receipt take(std::string_view bytes, const std::string& title);
+
+  // Puts the report in the file `path`, one of named_path(), into the place of the same report, with
+  // names. Removes the file and returns false when that report is not there any more, or there is
+  // no such file. Throws FileError.
+  bool replace(const ReportKey& key, const std::string& path);
+  // Files for reports that are being named; the next start removes those that are left.
+  std::string named_path(size_t number) const;
+  std::string path(const ReportKey& key) const { return path_of(key.name()); }
 
   // Whether admit() would store a report of this key.
   bool wants(const ReportKey& key, uint64_t taken) const;

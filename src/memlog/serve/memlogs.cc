@@ -84,7 +84,9 @@ Response Memlogs::receive(const Request& request) {
   if (status != 0) return failure(status, "the memlog was cut short");
   try {
     json::Value out = json::answer("receipt");
-    out["receipt"] = fleet::receipt_text(store_->admit(incoming, "the memlog"));
+    const fleet::Receipt receipt = store_->admit(incoming, "the memlog");
+    if (receipt == fleet::Receipt::kStored && arrival_names_) arrival_names_->add(incoming.key());
+    out["receipt"] = fleet::receipt_text(receipt);
     return answer(out);
   } catch (const profile::FormatError& error) {
     return failure(400, error.what());

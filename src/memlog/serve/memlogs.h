@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "fleet/arrival_names.h"
 #include "fleet/local_reports.h"
 #include "fleet/store.h"
 #include "serve/http.h"
@@ -16,11 +17,13 @@ namespace mtrace::serve {
 
 class Memlogs {
  public:
-  // `paths`: served files and directories. `store`: null: no memlogs are taken. `names`: locked
-  // while names are looked up.
-  Memlogs(std::vector<std::string> paths, symbolize::SearchPath where, fleet::Store* store,
-          std::mutex& names)
-      : store_(store), names_(names), local_(std::move(paths), std::move(where)) {}
+  // `paths`: served files and directories. `store`: null: no memlogs are taken. `resolve`: those
+  // that arrive are named. `names`: locked while names of those below the paths are looked up.
+  Memlogs(std::vector<std::string> paths, const symbolize::SearchPath& where, fleet::Store* store,
+          bool resolve, std::mutex& names)
+      : store_(store), names_(names), local_(std::move(paths), where) {
+    if (resolve && store != nullptr) arrival_names_.emplace(*store, where);
+  }
 
   Response list(const Request& request);
   Response read(const Match& match);
@@ -33,6 +36,7 @@ class Memlogs {
   std::optional<std::string> packed_local(const std::string& name);
 
   fleet::Store* store_;
+  std::optional<fleet::ArrivalNames> arrival_names_;
   std::mutex& names_;
   std::mutex mutex_;  // over what follows; taken before `names_`
   fleet::LocalReports local_;

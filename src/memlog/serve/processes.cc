@@ -88,6 +88,11 @@ const ServedProcess* Processes::look(pid_t pid) {
   return found == known_.end() ? nullptr : look_at(found);
 }
 
+const ServedProcess* Processes::find(pid_t pid) const {
+  const auto found = known_.find(pid);
+  return found == known_.end() ? nullptr : found->second.get();
+}
+
 const ServedProcess* Processes::look_at(Known::iterator at) {
   try {
     if (at->second->look()) return at->second.get();

@@ -76,6 +76,8 @@ class Processes {
   std::vector<const ServedProcess*> look();
   // Looks at one process. Returns nullptr when it is not served or has ended.
   const ServedProcess* look(pid_t pid);
+  // Returns the process as the last look found it; nullptr: it was not there.
+  const ServedProcess* find(pid_t pid) const;
 
  private:
   using Known = std::map<pid_t, std::unique_ptr<ServedProcess>>;

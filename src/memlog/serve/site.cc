@@ -90,7 +90,8 @@ Site::Site(SiteOptions options, Access access, RunMemlog run)
       symbolizers_(options_.where),
       heaps_(symbolizers_, options_.responsible),
       meter_(symbolizers_, options_.responsible),
-      memlogs_(options_.reports, options_.where, options_.store.get(), names_mutex_) {}
+      memlogs_(options_.reports, options_.where, options_.store.get(), options_.resolve,
+               names_mutex_) {}
 
 Response Site::answer(const Request& request) {
   Response response;
@@ -310,19 +311,22 @@ Response Site::expire(const Request& request, const Match& match) {
   return answer_with(json::text(out));
 }
 
+// One process after another: with the ledgers of a thousand open at once, each answer would take
+// tens of megabytes, and every other request for names would wait for all of it.
 std::string Site::metrics_now() {
-  std::vector<Heaps::Opened> all = all_served();
-  const std::lock_guard<std::mutex> lock(names_mutex_);
   std::vector<MeasuredProcess> measured;
   std::vector<uint64_t> numbers;
-  for (const Heaps::Opened& opened : all) {
-    numbers.push_back(opened.totals.number);
+  for (const ProcessTotals& totals : all_totals()) {
+    numbers.push_back(totals.number);
     try {
-      measured.push_back(
-          {opened.totals, meter_.measure(opened.totals, *opened.ledger, options_.top)});
+      const auto ledger = ledger_of(totals);
+      if (ledger == nullptr) continue;
+      const std::lock_guard<std::mutex> lock(names_mutex_);
+      measured.push_back({totals, meter_.measure(totals, *ledger, options_.top)});
     } catch (const live::LedgerError&) {  // it has ended meanwhile
     }
   }
+  const std::lock_guard<std::mutex> lock(names_mutex_);
   meter_.keep_only(numbers);
   return metrics(measured);
 }
@@ -392,10 +396,10 @@ Response Site::profile(const Request& request, const char* shown) {
   if (const auto given = request.query.find("pid"); given != request.query.end()) {
     pid = pid_of(given->second);
   } else {
-    const std::vector<Heaps::Opened> all = all_served();
+    const std::vector<ProcessTotals> all = all_totals();
     if (all.size() > 1) return several_processes(request, all);
     if (all.empty()) throw NotFound("no process is served now");
-    pid = all[0].totals.pid;
+    pid = all[0].pid;
   }
   Heaps::Opened opened = served(pid);
   live::LedgerState before;
@@ -413,13 +417,13 @@ Response Site::profile(const Request& request, const char* shown) {
                      "application/octet-stream");
 }
 
-Response Site::several_processes(const Request& request, const std::vector<Heaps::Opened>& all) {
+Response Site::several_processes(const Request& request, const std::vector<ProcessTotals>& all) {
   Response response = failure(300, "several processes are served: add ?pid=PID of one of these");
   json::Value out = json::Value::parse(response.body);
-  for (const Heaps::Opened& one : all) {
-    out["processes"].push_back({{"pid", one.totals.pid},
-                                {"name", one.totals.name},
-                                {"path", fmt::format("{}?pid={}", request.path, one.totals.pid)}});
+  for (const ProcessTotals& one : all) {
+    out["processes"].push_back({{"pid", one.pid},
+                                {"name", one.name},
+                                {"path", fmt::format("{}?pid={}", request.path, one.pid)}});
   }
   response.body = json::text(out);
   return response;
@@ -435,13 +439,18 @@ Heaps::Opened Site::served(pid_t pid) {
   return {one->totals(), one->open_ledger()};
 }
 
-std::vector<Heaps::Opened> Site::all_served() {
+std::vector<ProcessTotals> Site::all_totals() {
   const std::lock_guard<std::mutex> lock(processes_mutex_);
-  std::vector<Heaps::Opened> all;
-  for (const ServedProcess* one : processes_.look()) {
-    all.push_back({one->totals(), one->open_ledger()});
-  }
+  std::vector<ProcessTotals> all;
+  for (const ServedProcess* one : processes_.look()) all.push_back(one->totals());
   return all;
+}
+
+std::unique_ptr<live::LedgerFile> Site::ledger_of(const ProcessTotals& process) {
+  const std::lock_guard<std::mutex> lock(processes_mutex_);
+  const ServedProcess* one = processes_.find(process.pid);
+  if (one == nullptr || one->totals().number != process.number) return nullptr;
+  return one->open_ledger();
 }
 
 std::string Site::report_path(const std::string& number) const {

@@ -35,6 +35,7 @@ struct SiteOptions {
   symbolize::SearchPath where;
   analyze::ResponsiblePointer responsible;
   std::unique_ptr<fleet::Store> store;  // for reports that are sent here; null: none are taken
+  bool resolve = false;                 // names them
 };
 
 // Two locks, since neither readers of ledgers nor the symbolizer nor commands are for several
@@ -66,11 +67,13 @@ class Site {
   Response diff(const Request& request);
   Response view(const std::vector<std::string>& words, const std::string& type);
   Response view_of(const Request& request, const Match& match, const std::string& path, bool sum);
-  Response several_processes(const Request& request, const std::vector<Heaps::Opened>& all);
+  Response several_processes(const Request& request, const std::vector<ProcessTotals>& all);
 
   // Take the first lock.
   Heaps::Opened served(pid_t pid);
-  std::vector<Heaps::Opened> all_served();
+  std::vector<ProcessTotals> all_totals();
+  // Returns nullptr when the process has ended.
+  std::unique_ptr<live::LedgerFile> ledger_of(const ProcessTotals& process);
   std::string report_path(const std::string& number) const;
 
   SiteOptions options_;

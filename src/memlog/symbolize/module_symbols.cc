@@ -111,13 +111,14 @@ struct ModuleSymbols::State {
 ElfFile ModuleSymbols::State::find_file(const SearchPath& where, const std::string& path,
                                         const std::string& build_id) {
   finding = Finding::kMissing;
+  if (where.by_build_id && build_id.empty()) return {};
   ElfFile file = path == format::kVdsoPath ? ElfFile::vdso() : ElfFile::open(where.sysroot + path);
   if (file.valid()) {
     if (build_id.empty() || file.build_id() == build_id) {
       finding = Finding::kFound;
       return file;
     }
-    finding = Finding::kChanged;
+    if (!where.by_build_id) finding = Finding::kChanged;
   }
   if (build_id.empty()) return {};
   for (const std::string& directory : debug_directories(where)) {
