@@ -46,8 +46,9 @@ enum class EventRecord : uint8_t {
   kStack = 19,   // a: EventStackFacts; bits 0 to 43: index; addresses of frames, innermost first
   kModule = 20,  // a: number; base, generation; length of build-id, of path; both as bytes
   kPython = 21,  // a: frame (format/python.h); bits 0 to 43: number of its source file, a kModule
-                 // of generation 0; offset, line; length of the function's name, 0; name
-  kFork = 22,  // bits 0 to 43: the number of the fork in this process, from 1
+                 // of generation 0; offset, line; length of the function's name, 0; name.
+                 // Or a: address in code made at run time; 0; address, 0; as above
+  kFork = 22,    // bits 0 to 43: the number of the fork in this process, from 1
   kLast = kFork,
 };
 inline constexpr uint64_t kEventLowBits = (uint64_t{1} << 44) - 1;

@@ -125,14 +125,14 @@ struct LedgerHeader {
   uint32_t names_offered;  // not 0: whoever requests the next report fills in its names. The
                            // requester writes it; the report sets it to 0
   uint32_t names_left;  // number of the last report whose names are left to the requester; 0: none
-  ExitHold exit_hold;  // before any exit handler
-  uint64_t regions;  // address of a LedgerRegionTree, in the process but not in the file; 0: an older
-                     // library
+  ExitHold exit_hold;   // before any exit handler
+  uint64_t regions;     // address of a LedgerRegionTree, in the process but not in the file; 0: an
+                     // older library
   uint64_t first_python_code;  // address of a LedgerPythonCode; 0: none
   uint64_t lost_python;        // as in the line `lost`
   ExitHold late_hold;          // after the exit handlers and destructors, if memlog wants it
   ExitHold check_hold;         // in a leak check that the program asks for; ends as kNone
-  uint32_t check_found;  // blocks that the last leak check found definitely lost, at most
+  uint32_t check_found;        // blocks that the last leak check found definitely lost, at most
                          // kLedgerUnchecked - 1; memlog writes it. kLedgerUnchecked: none was made
   uint32_t unused;
   uint64_t ignored;       // address of the address of LedgerIgnored[kLedgerIgnored], which is 0
@@ -145,8 +145,9 @@ struct LedgerHeader {
   // What the library keeps in each thread: bytes from the thread pointer on. Size 0: an older
   // library.
   int64_t thread_state;
-  uint64_t thread_state_size;  // bytes
-  uint64_t late;               // 1: the library was loaded by memlog attach
+  uint64_t thread_state_size;    // bytes
+  uint64_t late;                 // 1: the library was loaded by memlog attach
+  uint64_t first_made_function;  // address of a LedgerMadeFunction; 0: none, or an older library
 };
 inline constexpr uint32_t kLedgerUnchecked = 0xffffffffu;
 inline constexpr uint64_t kLedgerHeaderBytes = 128 * 1024;
@@ -211,6 +212,18 @@ struct LedgerPythonCode {
   // The name, the location table and the name of the source file follow.
 };
 static_assert(sizeof(LedgerPythonCode) == 40);
+
+// A function of code that was made at run time, as its runtime names it to GDB. A list, newest
+// first: of several at an address the first counts.
+struct LedgerMadeFunction {
+  uint64_t next;   // address; 0: the last
+  uint64_t begin;  // address of its code
+  uint32_t bytes;  // of code
+  uint32_t name_bytes;
+  // The name follows, mangled if the runtime has it so.
+};
+static_assert(sizeof(LedgerMadeFunction) == 24);
+inline constexpr uint32_t kLedgerMadeFunctions = 32768;  // are kept at most
 
 // Stacks and sets of counters are in an arena. Their index is the number of their first unit there.
 inline constexpr uint64_t kArenaUnit = 64;

@@ -180,6 +180,35 @@ class JitInterfaceTest : public JitTest {
 
 using Names = std::vector<std::string>;
 
+// The ledger of a killed process has them, and so has its event log.
+TEST_F(JitInterfaceTest, LedgerAndEventLogOfAKilledProcess) {
+  const std::string place = temp() + "/killed";
+  fs::create_directory(place);
+  const std::string directory = fs::path(program("jit_interface")).parent_path();
+  const Result result = run(plain({memlog_tool(), "run", "-q", "--events", "-o", place,
+                                   program("jit_interface"), "killed", directory}));
+  EXPECT_EQ(result.how(), "signal 9") << result.err;
+  bytes_ = 1001;
+  const auto names_of_reports = [&] {
+    std::vector<Memlog> logs;
+    for (const auto& item : fs::directory_iterator(place)) {
+      if (item.path().extension() == ".memlog") logs.push_back(read_memlog(item.path()));
+    }
+    return names_in(logs);
+  };
+  EXPECT_EQ(names_of_reports(), Names{"maker::leaf(int)|made outer"});
+  std::string log;
+  for (const auto& item : fs::directory_iterator(place)) {
+    if (item.path().extension() == ".events") log = item.path();
+    if (item.path().extension() == ".memlog") fs::remove(item.path());
+  }
+  Command replay = plain({memlog_tool(), "report", "--from", log});
+  replay.directory = place;
+  const Result replayed = run(replay);
+  EXPECT_TRUE(replayed.exited(0)) << replayed.how() << replayed.err;
+  EXPECT_EQ(names_of_reports(), Names{"maker::leaf(int)|made outer"});
+}
+
 // In relocatable files and in others, and demangled.
 TEST_F(JitInterfaceTest, FunctionsThatTheRuntimeHasRegistered) {
   const std::vector<Memlog> logs = run_runtime("named");

@@ -7,6 +7,7 @@
 #include "format/python.h"
 #include "ledger/kind_names.h"
 #include "ledger/ledger.h"
+#include "unwind/jit_names.h"
 #include "unwind/modules.h"
 #include "unwind/python_code.h"
 
@@ -91,6 +92,22 @@ void define_python(uint32_t ring, uint64_t frame) {
   store_release(known, frame);
 }
 
+// Of code that no object holds: its name, if its runtime tells one. The first counts.
+void define_made(uint32_t ring, uintptr_t address) {
+  size_t size = 0;
+  const char* const name = unwind::jit_name(address, &size);
+  if (name == nullptr) return;
+  uint64_t& known = g_known_frames[address * 0x9e3779b97f4a7c15u >> (64 - kFramesLog2)];
+  if (load_acquire(known) == address) return;
+  Record record(ring, 3 + units_of(size), true);
+  if (!record) return;
+  record.unit(1) = {address, 0};
+  record.unit(2) = {size, 0};
+  record.put_bytes(3, 0, name, size);
+  record.commit_facts(EventRecord::kPython, 0, address);
+  store_release(known, address);
+}
+
 uint64_t frame_word(uint32_t ring, uintptr_t address) {
   constexpr uint64_t kAddressBits = (uint64_t{1} << 48) - 1;
   if (PythonFrame::is_one(address)) {
@@ -99,6 +116,7 @@ uint64_t frame_word(uint32_t ring, uintptr_t address) {
   }
   uint32_t number = 0;
   const unwind::Module* module = unwind::find_module(address, unwind::kAlive, &number);
+  if (module == nullptr) define_made(ring, address);
   if (module == nullptr || number >= unwind::kMaxModules) return address & kAddressBits;
   define_module(ring, number, *module);
   return uint64_t{number + 1} << 48 | ((address - module->base) & kAddressBits);

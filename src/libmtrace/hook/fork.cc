@@ -93,6 +93,7 @@ bool begin_anew(uint32_t pid) {
   forget_walks();
   unwind::log_modules_again();
   unwind::log_python_again();
+  unwind::log_jit_names_again();
   unwind::read_jit_names_after_fork();
   report::forget_savepoints();
   return true;
@@ -174,6 +175,7 @@ bool move_tables() {
   forget_walks();
   unwind::log_modules_again();
   unwind::log_python_again();
+  unwind::log_jit_names_again();
   unwind::read_jit_names_after_fork();
   report::forget_savepoints();
   return true;

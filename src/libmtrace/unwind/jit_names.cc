@@ -6,6 +6,7 @@
 #include "base/atomic.h"
 #include "base/probe.h"
 #include "base/syscall.h"
+#include "base/table_file.h"
 #include "unwind/exported_symbol.h"
 #include "unwind/jit_symfile.h"
 
@@ -65,6 +66,7 @@ struct Names {
 uintptr_t descriptors[kMostDescriptors];  // their addresses; 0: not written yet
 Names* names = nullptr;
 uint32_t busy = 0;  // 1: a thread reads the lists
+uint32_t functions_logged = 0;
 
 Names* mapped_names() {
   Names* known = load_acquire(names);
@@ -102,11 +104,30 @@ bool keep_function(Names& all, const JitSymfile::Function& function, uint32_t* c
   return true;
 }
 
+// For readers of the file behind the tables.
+void log_function(const Names& all, const Function& function) {
+  format::LedgerHeader* const header = sys::g_table_header;
+  if (header == nullptr || fetch_add(functions_logged, 1u) >= format::kLedgerMadeFunctions) return;
+  const char* const name = all.text + function.name;
+  const size_t length = strlen(name);
+  sys::TableTurn turn;
+  auto* const entry = static_cast<format::LedgerMadeFunction*>(
+      turn.grow_little(sizeof(format::LedgerMadeFunction) + length));
+  if (entry == nullptr) return;
+  entry->begin = function.begin;
+  entry->bytes = function.bytes;
+  entry->name_bytes = static_cast<uint32_t>(length);
+  memcpy(entry + 1, name, length);
+  entry->next = load(header->first_made_function);
+  store_release(header->first_made_function, reinterpret_cast<uint64_t>(entry));
+}
+
 // False: there is no more room, or the runtime has taken the entry back meanwhile; then what was
 // read may be anything, and is not kept.
 bool read_symfile(Names& all, uintptr_t at, const ListEntry& entry) {
   JitSymfile symfile(entry.symfile, entry.bytes);
-  uint32_t count = load(all.functions);
+  const uint32_t before = load(all.functions);
+  uint32_t count = before;
   bool room = true;
   for (JitSymfile::Function function; room && symfile.next(&function);) {
     room = keep_function(all, function, &count);
@@ -117,6 +138,7 @@ bool read_symfile(Names& all, uintptr_t at, const ListEntry& entry) {
     return false;
   }
   store_release(all.functions, count);
+  for (uint32_t i = before; i < count; ++i) log_function(all, all.function[i]);
   return room;
 }
 
@@ -216,6 +238,14 @@ const char* jit_name(uintptr_t address, size_t* bytes) {
   const char* const name = all->text + function->name;
   *bytes = strlen(name);
   return name;
+}
+
+void log_jit_names_again() {
+  const Names* const all = load_acquire(names);
+  store(functions_logged, 0u);
+  for (uint32_t i = 0; all != nullptr && i < load(all->functions); ++i) {
+    log_function(*all, all->function[i]);
+  }
 }
 
 void read_jit_names_after_fork() { store(busy, 0u); }

@@ -5,7 +5,8 @@
 // by copies that cannot fault, when a walk meets code at a new address and when a report begins,
 // and the names are kept: at exit a runtime has often thrown its code away. 8,192 functions at
 // most, in 1.5 MiB that are mapped when the first is met. Async-signal-safe, lock-free: who finds
-// another thread reading the list goes on without.
+// another thread reading the list goes on without. Readers of the file behind the tables find the
+// names there, too.
 #pragma once
 
 #include <cstddef>
@@ -38,6 +39,10 @@ void read_jit_names();
 // The name of the function at `address`, `*bytes` long; nullptr: none is known. The last that came
 // to this place. For the report under way: the next read_jit_names() may write over the text.
 const char* jit_name(uintptr_t address, size_t* bytes);
+
+// In the child of a fork, alone: the file behind the tables (base/table_file.h) is another one, or
+// none.
+void log_jit_names_again();
 
 // In the child of a fork, alone: another thread of the parent may have been reading a list.
 void read_jit_names_after_fork();

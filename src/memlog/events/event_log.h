@@ -73,7 +73,7 @@ struct Event {
 };
 
 struct EventStack {
-  std::vector<profile::Frame> frames;  // innermost first; named only if Python's
+  std::vector<profile::Frame> frames;  // innermost first; named only if Python's, or of made code
   uint64_t id = 0;                     // as `stack=` in memlogs
   std::string kind;                    // as in memlogs; empty: heap
   std::string call;                    // the function that the program called; empty: not known

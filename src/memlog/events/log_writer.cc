@@ -98,6 +98,13 @@ uint64_t LogWriter::define_python(const profile::Frame& frame) {
   return at->second;
 }
 
+// A frame of code made at run time.
+void LogWriter::define_made(const profile::Frame& frame) {
+  if (!made_.insert(frame.offset).second) return;
+  chunk_.define_python(frame.offset,
+                       {ChunkWriter::kNoModule, frame.offset, frame.function.text(), 0});
+}
+
 void LogWriter::define_stack(uint32_t number) {
   if (number == 0 || !mark(stacks_, number)) return;
   const EventStack& stack = from_.stack(number);
@@ -106,6 +113,9 @@ void LogWriter::define_stack(uint32_t number) {
   for (const profile::Frame& frame : stack.frames) {
     if (frame.guessed && guessed == 0) guessed = static_cast<unsigned>(frames.size());
     if (frame.place != profile::Place::kModule) {
+      if (!frame.function.text().empty() && !format::PythonFrame::is_one(frame.offset)) {
+        define_made(frame);
+      }
       frames.push_back({0, frame.offset});
       continue;
     }

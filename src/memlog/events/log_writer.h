@@ -2,6 +2,7 @@
 #pragma once
 
 #include <absl/container/btree_map.h>
+#include <absl/container/flat_hash_set.h>
 
 #include <cstdint>
 #include <functional>
@@ -32,6 +33,7 @@ class LogWriter {
 
  private:
   uint64_t define_python(const profile::Frame& frame);
+  void define_made(const profile::Frame& frame);
   void define_stack(uint32_t number);
   void define_thread(uint32_t number);
   void put_place(const Event& event);
@@ -44,6 +46,7 @@ class LogWriter {
   ChunkWriter chunk_;
   std::vector<bool> modules_;                      // defined; so are stacks and threads
   absl::btree_map<std::string, uint64_t> python_;  // what stands for a function and its line
+  absl::flat_hash_set<uint64_t> made_;  // addresses of code made at run time that have their names
   std::vector<bool> stacks_;
   std::vector<bool> threads_;
   uint64_t steps_ = 0;
