@@ -97,6 +97,7 @@ inline constexpr char kNotCoveredBefore[] =
 inline constexpr char kNotCoveredMalloc[] = "not covered: malloc of ";
 inline constexpr char kNotCoveredProgram[] = "not covered: the program ";
 inline constexpr char kNotCoveredPython[] = "not covered: Python frames";
+inline constexpr char kPythonOnTrial[] = "on trial: Python frames";
 
 // Beginning of the note that names resident memory which is not malloc's.
 inline constexpr char kResident[] = "resident, not malloc's: ";
@@ -135,10 +136,10 @@ inline constexpr char kFieldAge[] = "age";      // milliseconds since the oldest
 inline constexpr char kFieldSlack[] = "slack";  // usable less requested bytes of the live blocks
 inline constexpr char kFieldPeak[] = "peak";    // bytes that the stack held at the process's peak
 inline constexpr char kFieldCall[] = "call";    // the function that was called, see calls.h
-inline constexpr char kFieldBefore[] = "before";  // id of the stack that freed the block first
+inline constexpr char kFieldBefore[] = "before";    // id of the stack that freed the block first
 inline constexpr char kFieldProtection[] = "prot";  // of a mapping, see mapping_form.h
 inline constexpr char kFieldFlags[] = "flags";      // the same
-inline constexpr char kFieldStack[] = "stack";    // 16 hex digits, see StackId
+inline constexpr char kFieldStack[] = "stack";      // 16 hex digits, see StackId
 
 inline constexpr int kMaxDepth = 128;
 

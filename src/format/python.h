@@ -43,6 +43,47 @@ class PythonFrame {
 // objects can have. So the two are different modules.
 inline constexpr uint32_t kPythonGeneration = 65535;
 
+// Why there are no Python functions in the stacks of an interpreter, or only on trial.
+enum class PythonGap : uint32_t {
+  kNone,
+  kBeingNoted,  // by another thread: as kNone
+  kVersion,     // its structures are not known
+  kUntried,     // they are known from headers, and such an interpreter was not tried
+  kOnTrial,     // the same, and they are read by request
+  kOffsets,     // it says of itself what does not fit
+  kSecond,      // another interpreter's functions are read
+  kState,       // a thread's state was not where it should be, or not that of its stack
+};
+// Which gap, and of which interpreter. In the library's memory; its address is in the status block.
+struct PythonCoverage {
+  PythonGap gap;
+  uint32_t version;  // PY_VERSION_HEX; 0: before 3.11
+  uint64_t loop;     // an address in the interpreter's object
+};
+static_assert(sizeof(PythonCoverage) == 16);
+
+// What follows the interpreter's version in the line about it.
+constexpr const char* python_gap_reason(PythonGap gap) {
+  switch (gap) {
+    case PythonGap::kVersion:
+      return " (known: 3.11, 3.13)";
+    case PythonGap::kUntried:
+      return " was not tried; MTRACE_PYTHON=untried reads them";
+    case PythonGap::kOnTrial:
+      return " was not tried; compare some with traceback.print_stack()";
+    case PythonGap::kOffsets:
+      return " with offsets that are not those of this version";
+    case PythonGap::kSecond:
+      return ": another interpreter runs in this process";
+    case PythonGap::kState:
+      return ", not all threads' states were found";
+    case PythonGap::kNone:
+    case PythonGap::kBeingNoted:
+      break;
+  }
+  return "";
+}
+
 // What a report says in place of a code object that found no room.
 inline constexpr char kPythonWithoutRoom[] = "Python function without room";
 

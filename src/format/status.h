@@ -63,6 +63,7 @@ struct StatusBlock {
   uint64_t threads;    // address of LedgerThread[kLedgerThreads] (format/ledger.h); 0: no tables
   uint64_t threads_used;  // address of a uint32_t: slots 0 to this have been used
   OwnCost cost;
+  uint64_t python;  // address of a PythonCoverage (format/python.h); 0: an older library
 };
 
 }  // namespace mtrace::format

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iostream>
 #include <map>
 #include <regex>
 #include <set>
@@ -13,7 +14,15 @@
 namespace mtrace::test {
 namespace {
 
-constexpr char kPython[] = "/usr/bin/python3";
+namespace fs = std::filesystem;
+
+// MTRACE_TEST_PYTHON: another interpreter than Debian's.
+std::string interpreter() {
+  const char* const given = ::getenv("MTRACE_TEST_PYTHON");
+  return given != nullptr ? given : "/usr/bin/python3";
+}
+// As reports are named after it.
+std::string interpreter_name() { return fs::path(interpreter()).filename(); }
 
 // A function that runs: its name, its file and its line.
 using Function = std::string;
@@ -60,7 +69,7 @@ int64_t count_of(const Entry& entry, const std::string& key) {
 class PythonTest : public HostTest {
  protected:
   Command python(std::vector<std::string> arguments) const {
-    arguments.insert(arguments.begin(), {kPython, "-X", "utf8", "-B"});
+    arguments.insert(arguments.begin(), {interpreter(), "-X", "utf8", "-B"});
     Command command = traced(arguments);
     command.env["PYTHONMALLOC"] = "malloc";
     command.env["MTRACE_DEPTH"] = "128";
@@ -145,51 +154,77 @@ TEST_F(PythonTest, EveryStackIsTheInterpretersOwn) {
 }
 
 // gdb has its own way to them, which begins at the C frames.
-TEST_F(PythonTest, DebuggerAgrees) {
-  const Command traced_python = truth({"1000", "yield"});
-  std::string script =
-      "set pagination off\nset breakpoint pending on\nset startup-with-shell off\nhandle SIGUSR1 "
-      "nostop noprint pass\n";
-  for (const auto& [name, value] : traced_python.env) {
-    script += "set environment " + name + ' ' + value + '\n';
+class DebuggedPythonTest : public PythonTest {
+ protected:
+  // Runs a truth program in gdb, which prints the stack of each block before it is allocated.
+  std::string debug(const Command& truth) {
+    std::string script =
+        "set pagination off\nset breakpoint pending on\nset startup-with-shell off\nhandle SIGUSR1 "
+        "nostop noprint pass\n";
+    for (const auto& [name, value] : truth.env) {
+      script += "set environment " + name + ' ' + value + '\n';
+    }
+    script += "break sched_yield\ncommands\nsilent\npy-bt\ncontinue\nend\nrun\n";
+    write_file(temp() + "/script", script);
+    Command command = plain({"/usr/bin/gdb", "-nx", "-batch", "-iex", "set auto-load safe-path /",
+                             "-x", temp() + "/script", "--args"});
+    command.argv.insert(command.argv.end(), truth.argv.begin(), truth.argv.end());
+    const Result result = run(command);
+    EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+    return result.out;
   }
-  script += "break sched_yield\ncommands\nsilent\npy-bt\ncontinue\nend\nrun\n";
-  write_file(temp() + "/script", script);
-  Command command = plain({"/usr/bin/gdb", "-nx", "-batch", "-iex", "set auto-load safe-path /",
-                           "-x", temp() + "/script", "--args"});
-  command.argv.insert(command.argv.end(), traced_python.argv.begin(), traced_python.argv.end());
-  const Result result = run(command);
-  ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
   // Its stacks begin with told(), and have plain names in place of qualified ones.
-  std::vector<Stack> seen;
-  std::istringstream lines(result.out);
-  std::smatch match;
-  static const std::regex kFrame("  File \"(.*)\", line (\\d+), in (.*)");
-  for (std::string line; std::getline(lines, line);) {
-    if (line.starts_with("Traceback (most recent call first)")) seen.emplace_back();
-    if (!seen.empty() && std::regex_match(line, match, kFrame)) {
-      seen.back().push_back(match[3].str() + '\t' + match[1].str() + '\t' + match[2].str());
+  static Amounts by_debugger(const std::string& output) {
+    std::vector<Stack> seen;
+    std::istringstream lines(output);
+    std::smatch match;
+    static const std::regex kFrame("  File \"(.*)\", line (\\d+), in (.*)");
+    for (std::string line; std::getline(lines, line);) {
+      if (line.starts_with("Traceback (most recent call first)")) seen.emplace_back();
+      if (!seen.empty() && std::regex_match(line, match, kFrame)) {
+        seen.back().push_back(match[3].str() + '\t' + match[1].str() + '\t' + match[2].str());
+      }
     }
-  }
-  Amounts by_debugger;
-  for (const Stack& stack : seen) {
-    if (!stack.empty() && stack.size() < 100) {
-      by_debugger[Stack(stack.begin() + 1, stack.end())] += {0, 1};
+    Amounts amounts;
+    for (const Stack& stack : seen) {
+      if (!stack.empty() && stack.size() < 100) {
+        amounts[Stack(stack.begin() + 1, stack.end())] += {0, 1};
+      }
     }
+    return amounts;
   }
-  const std::vector<Memlog> logs = logs_of("python3");
-  ASSERT_EQ(logs.size(), 1u);
-  Amounts by_report;
-  for (const auto& [stack, amount] : reported(logs[0], false)) {
-    Stack plain_names;
-    for (const Function& function : stack) {
-      const std::string name = function.substr(0, function.find('\t'));
-      plain_names.push_back(name.substr(name.rfind('.') + 1) + function.substr(name.size()));
+  static Amounts by_report(const Memlog& log) {
+    Amounts amounts;
+    for (const auto& [stack, amount] : reported(log, false)) {
+      Stack plain_names;
+      for (const Function& function : stack) {
+        const std::string name = function.substr(0, function.find('\t'));
+        plain_names.push_back(name.substr(name.rfind('.') + 1) + function.substr(name.size()));
+      }
+      amounts[plain_names] += {0, amount.blocks};
     }
-    by_report[plain_names] += {0, amount.blocks};
+    return amounts;
   }
-  EXPECT_GT(by_report.size(), 60u);
-  expect_equal(by_debugger, by_report);
+};
+
+// MTRACE_PYTHON_STACKS: at least so many stacks, of runs with other calls.
+TEST_F(DebuggedPythonTest, DebuggerAgrees) {
+  const char* const wish = ::getenv("MTRACE_PYTHON_STACKS");
+  const int64_t most = wish == nullptr ? 1 : std::stoll(wish);
+  const std::string lines = wish == nullptr ? "1000" : "20000";
+  int64_t stacks = 0;
+  for (int seed = 7; stacks < most; ++seed) {
+    const Amounts expected =
+        by_debugger(debug(truth({lines, "yield", "seed=" + std::to_string(seed)})));
+    const std::vector<Memlog> logs = logs_of(interpreter_name());
+    ASSERT_EQ(logs.size(), 1u);
+    const Amounts actual = by_report(logs[0]);
+    EXPECT_GT(actual.size(), 60u);
+    expect_equal(expected, actual);
+    for (const auto& [stack, amount] : expected) stacks += amount.blocks;
+    fs::remove(logs[0].path);
+  }
+  if (wish != nullptr) std::cout << stacks << " stacks compared\n";
 }
 
 // Python functions count toward the depth.
@@ -263,7 +298,7 @@ sys.stdin.read()
   process.read_until("begun");
   for (int seq = 1; seq <= 5; ++seq) {
     process.send(SIGUSR1);
-    wait_for_report("python3", process.pid(), seq);
+    wait_for_report(interpreter_name(), process.pid(), seq);
   }
   process.read_until("end");
   process.close_input();
@@ -356,7 +391,8 @@ TEST_F(PythonTest, EventLogNamesFunctions) {
   command.env["MTRACE_RESOLVER"] = memlog_tool();
   const Result result = run(command);
   ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
-  const std::string log = out() + "/python3-" + std::to_string(result.pid) + ".events";
+  const std::string log =
+      out() + "/" + interpreter_name() + "-" + std::to_string(result.pid) + ".events";
   const Result replayed = memlog({"report", "--from", log, "--at", "report:1"});
   ASSERT_TRUE(replayed.exited(0)) << replayed.how() << replayed.err;
   const std::string made = replayed.out.substr(0, replayed.out.find('\n'));
@@ -364,14 +400,14 @@ TEST_F(PythonTest, EventLogNamesFunctions) {
   std::erase_if(expected, [](const auto& one) { return one.first.size() > 900; });
   EXPECT_GT(expected.size(), 60u);
   expect_equal(expected, reported(read_memlog(out() + '/' + made), false));
-  std::filesystem::remove(out() + '/' + made);
+  fs::remove(out() + '/' + made);
   const Result events = memlog({"events", "--include", "after_a_loop", log});
   EXPECT_NE(events.out.find("after_a_loop < "), std::string::npos) << events.out << events.err;
 }
 
 // The interpreter, and a source file of its name, which is another module.
 void expect_twins(const Memlog& log) {
-  const std::string path = std::filesystem::canonical(kPython);
+  const std::string path = fs::canonical(interpreter());
   std::set<std::string> lines;
   for (const auto& [key, value] : log.meta) {
     if (key == "module" && value.starts_with(path)) lines.insert(value);
@@ -399,11 +435,11 @@ exec(compile("def f0():\n  kept.append(bytearray(99999))\nf0()", name, "exec"))
 os.kill(os.getpid(), 9)
 )TEXT";
   const std::string place = temp() + "/killed";
-  std::filesystem::create_directory(place);
-  run(plain({memlog_tool(), "run", "-q", "--events", "--depth", "40", "-o", place, kPython, "-c",
-             kScript}));
+  fs::create_directory(place);
+  run(plain({memlog_tool(), "run", "-q", "--events", "--depth", "40", "-o", place, interpreter(),
+             "-c", kScript}));
   std::string log;
-  for (const auto& item : std::filesystem::directory_iterator(place)) {
+  for (const auto& item : fs::directory_iterator(place)) {
     if (item.path().extension() == ".events") log = item.path();
   }
   Command replay = plain({memlog_tool(), "report", "--from", log});
@@ -411,7 +447,7 @@ os.kill(os.getpid(), 9)
   const Result replayed = run(replay);
   ASSERT_TRUE(replayed.exited(0)) << replayed.how() << replayed.err;
   size_t reports = 0;
-  for (const auto& item : std::filesystem::directory_iterator(place)) {
+  for (const auto& item : fs::directory_iterator(place)) {
     if (item.path().extension() != ".memlog") continue;
     expect_twins(read_memlog(item.path()));
     ++reports;
@@ -432,9 +468,11 @@ for i, name in enumerate(names):
   const Result result = run(python({"-c", kScript}));
   ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
   const Result shown = memlog({"show", "-n", "0", "--by", "allocs", "--frames", "all",
-                               report_path("python3", result.pid, 1)});
+                               report_path(interpreter_name(), result.pid, 1)});
   EXPECT_TRUE(shown.exited(0)) << shown.err;
-  EXPECT_NE(shown.out.find("f0  python3.11:2"), std::string::npos) << shown.out;
+  EXPECT_NE(shown.out.find("f0  " + fs::canonical(interpreter()).filename().string() + ":2"),
+            std::string::npos)
+      << shown.out;
   const std::vector<Memlog> logs = logs_of(result.pid);
   ASSERT_EQ(logs.size(), 1u);
   expect_twins(logs[0]);
@@ -449,6 +487,114 @@ for i, name in enumerate(names):
     }
   }
   EXPECT_EQ(seen.size(), 6u);
+}
+
+// Structures that are made up as a version has them (tests/programs/foreign/python.c).
+class MadeUpPythonTest : public PythonTest {
+ protected:
+  void SetUp() override {
+    PythonTest::SetUp();
+    path_ = temp() + "/made_up";
+    const Result built =
+        run(plain({"/usr/bin/gcc", "-O1", "-fno-builtin", "-D_GNU_SOURCE", "-pthread", "-rdynamic",
+                   "-o", path_, source_dir() + "/tests/programs/foreign/python.c"}));
+    ASSERT_TRUE(built.exited(0)) << built.err;
+  }
+  Memlog run_mode(const std::string& mode, const std::string& option = "1") {
+    Command command = traced({path_, mode});
+    command.env["MTRACE_PYTHON"] = option;
+    command.env["MTRACE_DEPTH"] = "40";
+    command.env["MTRACE_RESOLVER"] = "none";
+    const Result result = run(command);
+    EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+    const std::vector<Memlog> logs = logs_of(result.pid);
+    EXPECT_EQ(logs.size(), 1u);
+    return logs.empty() ? Memlog() : logs.back();
+  }
+  // Python functions of the stacks that allocated 100 blocks of this size.
+  static std::vector<Stack> stacks_of(const Memlog& log, int64_t bytes) {
+    const PythonFunctions functions(log);
+    std::vector<Stack> stacks;
+    for (const Entry& entry : log.entries) {
+      if (count_of(entry, "allocs") == 100 && count_of(entry, "allocated") == 100 * bytes) {
+        stacks.push_back(functions.of(entry));
+      }
+    }
+    return stacks;
+  }
+  // Those of the thread whose blocks are of `base` bytes and the line.
+  static void expect_functions(const Memlog& log, int64_t base) {
+    for (const int line : {32, 33, 34}) {
+      const std::string place = "\t/srv/made_up.py\t";
+      const Stack stack = {"leaf.<locals>.<lambda>" + place + std::to_string(line),
+                           "Thing.middle" + place + "23", "main" + place + "11"};
+      EXPECT_EQ(stacks_of(log, base + line), std::vector<Stack>{stack});
+    }
+  }
+  std::string note(const std::string& kind, const std::string& rest) const {
+    return kind + ": Python frames of " + path_ + ": CPython " + rest;
+  }
+  std::string path_;
+};
+
+// By the offsets that the interpreter tells, wherever they are.
+TEST_F(MadeUpPythonTest, OffsetsThatItTells) {
+  for (const std::string mode : {"3.13", "shuffled"}) {
+    const Memlog log = run_mode(mode);
+    expect_functions(log, 10'000);
+    expect_functions(log, 20'000);
+    EXPECT_EQ(log.get("note"), "") << mode;
+  }
+}
+
+TEST_F(MadeUpPythonTest, OffsetsThatCannotBe) {
+  for (const std::string mode : {"free-threaded", "misfit"}) {
+    const Memlog log = run_mode(mode);
+    for (const Entry& entry : log.entries) EXPECT_TRUE(PythonFunctions(log).of(entry).empty());
+    EXPECT_EQ(log.get("note"),
+              note("not covered", "3.13.5 with offsets that are not those of this version"));
+  }
+}
+
+// A thread whose state leads to frames of another stack has none of them.
+TEST_F(MadeUpPythonTest, FramesOfAnotherStack) {
+  const Memlog log = run_mode("stranger");
+  expect_functions(log, 10'000);
+  // Without functions the three lines are one stack.
+  unsigned blocks = 0;
+  for (const Entry& entry : log.entries) {
+    if (entry.bytes < 20'000 * entry.blocks) continue;
+    EXPECT_TRUE(PythonFunctions(log).of(entry).empty());
+    blocks += static_cast<unsigned>(entry.blocks);
+  }
+  EXPECT_EQ(blocks, 300u);
+  EXPECT_EQ(log.get("note"), note("not covered", "3.13.5, not all threads' states were found"));
+}
+
+// From headers only: by request.
+TEST_F(MadeUpPythonTest, UntriedVersion) {
+  const Memlog off = run_mode("3.12");
+  for (const Entry& entry : off.entries) EXPECT_TRUE(PythonFunctions(off).of(entry).empty());
+  EXPECT_EQ(off.get("note"),
+            note("not covered", "3.12.3 was not tried; MTRACE_PYTHON=untried reads them"));
+  const Memlog on = run_mode("3.12", "untried");
+  expect_functions(on, 10'000);
+  expect_functions(on, 20'000);
+  EXPECT_EQ(on.get("note"),
+            note("on trial", "3.12.3 was not tried; compare some with traceback.print_stack()"));
+}
+
+// What reports say memlog status says, too.
+TEST_F(MadeUpPythonTest, StatusNamesTheGap) {
+  Process process(traced({path_, "misfit", "wait"}));
+  process.read_until("waiting");
+  const Result status = memlog({"status", std::to_string(process.pid())});
+  EXPECT_NE(status.out.find(
+                note("not covered", "3.13.5 with offsets that are not those of this version")),
+            std::string::npos)
+      << status.out << status.err;
+  process.close_input();
+  EXPECT_TRUE(process.wait().exited(0));
 }
 
 // Versions whose structures have not been tried say so.
@@ -469,8 +615,8 @@ int main(void) { _PyEval_EvalFrameDefault(); return 0; }
   ASSERT_TRUE(result.exited(0)) << result.how();
   const std::vector<Memlog> logs = logs_of(result.pid);
   ASSERT_EQ(logs.size(), 1u);
-  EXPECT_EQ(logs[0].get("note"),
-            "not covered: Python frames of " + temp() + "/other: CPython 3.14.1 (known: 3.11)");
+  EXPECT_EQ(logs[0].get("note"), "not covered: Python frames of " + temp() +
+                                     "/other: CPython 3.14.1 (known: 3.11, 3.13)");
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // Runs Python in a C program that does not link it: a signal handler allocates while the
 // interpreter works, threads without a Python state allocate, and the interpreter ends while a
-// daemon thread of it runs.
+// daemon thread of it runs. Argument: another libpython than Debian 12's.
 #include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
@@ -57,8 +57,9 @@ static void* stranger(void* unused) {
   return NULL;
 }
 
-int main(void) {
-  void* const python = dlopen("libpython3.11.so.1.0", RTLD_NOW | RTLD_GLOBAL);
+int main(int argc, char** argv) {
+  const char* const library = argc > 1 ? argv[1] : "libpython3.11.so.1.0";
+  void* const python = dlopen(library, RTLD_NOW | RTLD_GLOBAL);
   if (python == NULL) return fprintf(stderr, "%s\n", dlerror()), 2;
   void (*begin)(int) = (void (*)(int))dlsym(python, "Py_InitializeEx");
   int (*end)(void) = (int (*)(void))dlsym(python, "Py_FinalizeEx");

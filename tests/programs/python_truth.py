@@ -5,7 +5,8 @@ and prints the stack of each as the interpreter itself knows it:
     frame FUNCTION<tab>FILE<tab>LINE      innermost first
 
 Arguments: about how many lines to print; "yield": calls sched_yield() at each, for a debugger;
-"wait": says "waiting" before it begins and "live" when all is allocated, and waits for a line then.
+"wait": says "waiting" before it begins and "live" when all is allocated, and waits for a line then;
+"seed=N": other calls.
 """
 import asyncio
 import contextlib
@@ -314,7 +315,8 @@ def main(count):
         ctypes.CDLL(None).mtrace_start()  # not for what the imports allocated
     for kind in KINDS:
         kind(lambda: keep(bytearray(told())))
-    choice = random.Random(7)
+    seeds = [int(word[5:]) for word in sys.argv if word.startswith("seed=")]
+    choice = random.Random(seeds[0] if seeds else 7)
     while len(lines) < count:
         walk(choice, choice.randrange(6))
     asyncio.run(tasks(choice))

@@ -250,7 +250,9 @@ uint64_t number_of(const char* name, uint64_t otherwise) {
 [[gnu::constructor]] void begin() {
   const char* path = getenv("WALKCHECK_FILE");
   if (path == nullptr || !mtrace::unwind::open_libunwind()) return;
-  mtrace::unwind::read_python_frames(number_of("WALKCHECK_PYTHON", 0) != 0);
+  mtrace::unwind::read_python_frames(number_of("WALKCHECK_PYTHON", 0) != 0
+                                         ? mtrace::unwind::PythonFrames::kTried
+                                         : mtrace::unwind::PythonFrames::kOff);
   const int file = open(path, O_RDWR | O_CLOEXEC);
   if (file < 0) return;
   void* memory =

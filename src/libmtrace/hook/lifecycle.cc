@@ -95,6 +95,12 @@ void learn(const Arguments& arguments) {
   learn_own_path(&g_started);
 }
 
+unwind::PythonFrames python_frames() {
+  if (strcmp(g_options.python, "0") == 0) return unwind::PythonFrames::kOff;
+  return strcmp(g_options.python, "1") == 0 ? unwind::PythonFrames::kTried
+                                            : unwind::PythonFrames::kUntried;
+}
+
 // Begins to count with the options that were read. `dormant`: why not, nullptr: it does.
 void begin(const char* dormant, const char* temporary, char* const* envp) {
   report::set_output(g_options.output, temporary);
@@ -118,7 +124,7 @@ void begin(const char* dormant, const char* temporary, char* const* envp) {
   ledger::start_ticks();
   report::g_host.tick_zero = sys::real_time();
   set_depth(g_options.depth);
-  unwind::read_python_frames(g_options.python);
+  unwind::read_python_frames(python_frames());
   set_short_lived(g_options.temporary_ms);
   count_missed_frees();
   set_library_line();

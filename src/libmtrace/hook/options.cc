@@ -276,7 +276,7 @@ void read_options(char* const* envp) {
   g_options.report_on_fatal = parse_number(g_value[k_report_on_fatal]) != 0;
   g_options.follow = g_value[k_follow];
   g_options.unwinder = g_value[k_unwinder];
-  g_options.python = parse_number(g_value[k_python]) != 0;
+  g_options.python = g_value[k_python];
   g_options.resolver = g_value[k_resolver];
   g_options.compress = parse_number(g_value[k_compress]) != 0;
   g_options.exit_wait = static_cast<unsigned>(parse_number(g_value[k_exit_wait]));

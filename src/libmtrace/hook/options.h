@@ -30,7 +30,7 @@ struct Options {
   bool report_on_fatal;
   const char* follow;    // as given
   const char* unwinder;  // "cfi" or "libunwind"
-  bool python;
+  const char* python;    // "0", "1" or "untried"
   const char* resolver;  // "": look for it
   bool compress;
   unsigned exit_wait;  // seconds

@@ -58,26 +58,22 @@ bool allocates_by_itself() {
 }
 
 void write_python_gap(Writer& out) {
-  using unwind::PythonGap;
-  const unwind::PythonCoverage coverage = unwind::python_coverage();
-  if (coverage.gap == PythonGap::kNone || unwind::python_frames_are_off()) return;
-  const unwind::Module* const module =
-      unwind::find_module(coverage.python->loop[0].begin, unwind::kAlive, nullptr);
-  begin_note(out).text(format::kNotCoveredPython);
+  using format::PythonGap;
+  const format::PythonCoverage& coverage = unwind::python_coverage();
+  const PythonGap gap = load_acquire(coverage.gap);
+  if (gap <= PythonGap::kBeingNoted || unwind::python_frames_are_off()) return;
+  const unwind::Module* const module = unwind::find_module(coverage.loop, unwind::kAlive, nullptr);
+  begin_note(out).text(gap == PythonGap::kOnTrial ? format::kPythonOnTrial
+                                                  : format::kNotCoveredPython);
   if (module != nullptr) put_path(out.text(" of "), module->path);
-  if (coverage.gap == PythonGap::kSecond) {
-    out.text(": another interpreter runs in this process\n");
-    return;
-  }
-  const uint32_t version = coverage.python->version;
+  const uint32_t version = coverage.version;
   if (version == 0) {
     out.text(": CPython before 3.11");
   } else {
     out.text(": CPython ").number(version >> 24).put('.');
     out.number(version >> 16 & 0xff).put('.').number(version >> 8 & 0xff);
   }
-  out.text(coverage.gap == PythonGap::kVersion ? " (known: 3.11)\n"
-                                               : ", no thread state was found\n");
+  out.text(format::python_gap_reason(gap)).put('\n');
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "base/writer.h"
 #include "ledger/layout.h"
 #include "report/mapped_ledger.h"
+#include "unwind/python_runtime.h"
 
 using mtrace::format::StatusBlock;
 
@@ -35,6 +36,7 @@ void status_start(uint32_t pid, int signal, const char* directory) {
 
 void status_tables(const ledger::Ledger& ledger) {
   const format::LedgerRoots roots = ledger::Layout::roots(ledger);
+  store(mtrace_status_block.python, reinterpret_cast<uint64_t>(&unwind::python_coverage()));
   store(mtrace_status_block.threads_used, roots.threads_used);
   store_release(mtrace_status_block.threads, roots.threads);
 }

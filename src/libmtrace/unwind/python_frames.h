@@ -2,6 +2,8 @@
 // they are found.
 #pragma once
 
+#include <threads.h>
+
 #include <cstdint>
 
 #include "unwind/python_code.h"
@@ -22,13 +24,13 @@ struct PythonStep {
 
 [[gnu::always_inline]] inline bool read_python_step(const PythonLayout& layout, PythonAccess access,
                                                     uintptr_t at, PythonStep* step) {
-  char room[80];
+  char room[kPythonMostFrame];
   const char* const bytes = see_python(access, at, room, layout.frame_bytes);
   if (bytes == nullptr || at % sizeof at != 0) return false;
   step->code = python_field<uintptr_t>(bytes, layout.frame_code);
   step->previous = python_field<uintptr_t>(bytes, layout.frame_previous);
   step->instruction = python_field<uintptr_t>(bytes, layout.frame_instruction);
-  step->entry = bytes[layout.frame_entry] != 0;
+  step->entry = static_cast<uint8_t>(bytes[layout.frame_entry]) == layout.entry_mark;
   return true;
 }
 
@@ -36,6 +38,14 @@ struct PythonStep {
 inline intptr_t instruction_of(const PythonLayout& layout, const PythonStep& step) {
   const uintptr_t first = step.code + layout.code_instructions;
   return static_cast<intptr_t>(step.instruction - first) / intptr_t{kPythonInstruction};
+}
+
+// The word that names this thread's innermost function, of a layout in which its state has it; 0:
+// it has no state, or which one is its own is not known yet.
+inline uintptr_t place_in_thread_state(const PythonRuntime& python) {
+  const uint32_t key = load(python.state_key);
+  const auto state = key == 0 ? 0 : reinterpret_cast<uintptr_t>(tss_get(key - 1));
+  return state == 0 ? 0 : state + python.layout->state_frame;
 }
 
 // Adds the functions, innermost first, behind the loop's own frame, which is the last one of

@@ -10,20 +10,48 @@
 namespace mtrace::unwind {
 namespace internal {
 const PythonRuntime* python = nullptr;
-bool python_is_off = false;
+PythonFrames python_frames = PythonFrames::kTried;
 }  // namespace internal
 
 namespace {
 
-// Address of the interpreter, and its PythonGap in the lowest bits.
-uintptr_t g_gap = 0;
-constexpr uintptr_t kGapBits = 3;
+using format::PythonGap;
 
-const PythonLayout* layout_of(uint32_t version) {
+format::PythonCoverage g_coverage = {};
+
+template <typename T>
+bool read_in(const Object& object, uintptr_t address, T* to) {
+  if (!object.bounds.contains(address, sizeof *to)) return false;
+  memcpy(to, reinterpret_cast<const void*>(address), sizeof *to);
+  return true;
+}
+
+// Whether code objects are as large as the layout says.
+bool fits_type(const Object& object, const PythonRuntime& found) {
+  uint64_t size = 0;
+  return read_in(object, found.code_type + kPythonTypeBasicSize, &size) &&
+         size == found.layout->code_instructions;
+}
+
+// Sets the layout, or the gap.
+void find_layout(const Object& object, PythonRuntime* found) {
+  constexpr uint32_t kFirstTold = 0x030d;
+  found->gap = PythonGap::kVersion;
+  uint64_t words[kPythonToldWords];
   for (const PythonLayout& layout : kPythonLayouts) {
-    if (layout.version == version >> 16) return &layout;
+    if (layout.version == found->version >> 16) found->layout = &layout;
   }
-  return nullptr;
+  if (found->version >> 16 == kFirstTold) {
+    found->gap = PythonGap::kOffsets;
+    if (read_in(object, found->runtime, &words) &&
+        told_layout(words, found->version, &found->told)) {
+      found->layout = &found->told;
+    }
+  }
+  if (found->layout == nullptr) return;
+  const bool fits = fits_type(object, *found);
+  found->gap = fits ? PythonGap::kNone : PythonGap::kOffsets;
+  if (!fits) found->layout = nullptr;
 }
 
 // Where the jump at `at` leads, 0: there is none. Only near ones lead out of so large a function.
@@ -86,12 +114,11 @@ const PythonRuntime* find_python(const Object& object) {
   if (found == nullptr) return nullptr;
   found->base = object.base;
   found->loop[0] = part;
+  found->image = {object.start, object.end};
+  found->gap = PythonGap::kVersion;
   // Before 3.11 no version is exported.
   uint64_t number = 0;
-  if (find_exported(object, "Py_Version", &version) &&
-      object.bounds.contains(version.address, sizeof number)) {
-    memcpy(&number, reinterpret_cast<const void*>(version.address), sizeof number);
-  }
+  if (find_exported(object, "Py_Version", &version)) read_in(object, version.address, &number);
   found->version = static_cast<uint32_t>(number);
   if (!find_exported(object, "_PyRuntime", &runtime) ||
       !find_exported(object, "PyCode_Type", &code_type)) {
@@ -99,7 +126,7 @@ const PythonRuntime* find_python(const Object& object) {
   }
   found->runtime = runtime.address;
   found->code_type = code_type.address;
-  found->layout = layout_of(found->version);
+  find_layout(object, found);
   if (found->layout == nullptr) return found;
   found->loop[1] = moved_part(object, part);
   found->code_free = find_code_free(object, code_type.address);
@@ -107,8 +134,13 @@ const PythonRuntime* find_python(const Object& object) {
 }
 
 bool use_python(const PythonRuntime& found) {
-  if (found.layout == nullptr) {
-    note_python_gap(PythonGap::kVersion, found);
+  if (found.gap != PythonGap::kNone) {
+    note_python_gap(found.gap, found);
+    return false;
+  }
+  const bool tried = found.layout->is_tried;
+  if (!tried && load(internal::python_frames) != PythonFrames::kUntried) {
+    note_python_gap(PythonGap::kUntried, found);
     return false;
   }
   const PythonRuntime* known = load_acquire(internal::python);
@@ -119,25 +151,24 @@ bool use_python(const PythonRuntime& found) {
     return false;
   }
   if (!compare_exchange(internal::python, known, &found)) return known == &found;
+  if (!tried) note_python_gap(PythonGap::kOnTrial, found);
   watch_code(found.code_free);
   return true;
 }
 
-void read_python_frames(bool on) {
+void read_python_frames(PythonFrames which) {
   // Rules say whether their frames are to be looked into.
-  if (exchange(internal::python_is_off, !on) == on) forget_rules();
+  if (exchange(internal::python_frames, which) != which) forget_rules();
 }
 
-PythonCoverage python_coverage() {
-  const uintptr_t gap = load_acquire(g_gap);
-  return {static_cast<PythonGap>(gap & kGapBits),
-          reinterpret_cast<const PythonRuntime*>(gap & ~kGapBits)};
-}
+const format::PythonCoverage& python_coverage() { return g_coverage; }
 
 void note_python_gap(PythonGap gap, const PythonRuntime& python) {
-  static_assert(alignof(PythonRuntime) > kGapBits);
-  uintptr_t none = 0;
-  compare_exchange(g_gap, none, reinterpret_cast<uintptr_t>(&python) | static_cast<uintptr_t>(gap));
+  PythonGap none = PythonGap::kNone;
+  if (!compare_exchange(g_coverage.gap, none, PythonGap::kBeingNoted)) return;
+  store(g_coverage.version, python.version);
+  store(g_coverage.loop, python.loop[0].begin);
+  store_release(g_coverage.gap, gap);
 }
 
 }  // namespace mtrace::unwind

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "base/atomic.h"
+#include "format/python.h"
 #include "unwind/object.h"
 #include "unwind/python_deaths.h"
 #include "unwind/python_layout.h"
@@ -14,7 +15,9 @@ namespace mtrace::unwind {
 struct PythonRuntime {
   uintptr_t base;              // load bias of its object
   uint32_t version;            // PY_VERSION_HEX
-  const PythonLayout* layout;  // nullptr: none is known of this version
+  const PythonLayout* layout;  // nullptr: none is known, because of `gap`
+  format::PythonGap gap;       // why its frames are not read; kNone: they are
+  PythonLayout told;           // what it says of itself, from 3.13 on
   uintptr_t runtime;           // _PyRuntime
   uintptr_t code_type;         // PyCode_Type
   CodeFree code_free;
@@ -23,8 +26,11 @@ struct PythonRuntime {
     uintptr_t end;
   };
   Part loop[2];  // _PyEval_EvalFrameDefault, and the part of it that the compiler has moved away
-  // Bytes from the CFA of the loop's frame down to its _PyCFrame; 0: not learned yet.
+  Part image;    // of its object
+  // What leads from a thread to its functions; 0: not learned yet. Bytes from the CFA of the loop's
+  // frame down to its _PyCFrame; without one 1 and the key (tss_t) of the thread's state.
   mutable uint32_t cframe_below;
+  mutable uint32_t state_key;
   mutable uint32_t attempts;  // to learn it that failed
 
   // A thread is ending the interpreter, and frees what other threads' frames lead to.
@@ -44,36 +50,31 @@ struct PythonRuntime {
 // Async-signal-safe, lock-free; 100 ns for an object without one.
 const PythonRuntime* find_python(const Object& object);
 
+// Which interpreters' frames are read.
+enum class PythonFrames : uint32_t { kOff, kTried, kUntried };
+
 namespace internal {
 [[gnu::visibility("hidden")]] extern const PythonRuntime* python;
-[[gnu::visibility("hidden")]] extern bool python_is_off;
+[[gnu::visibility("hidden")]] extern PythonFrames python_frames;
 }  // namespace internal
 
 // The one whose frames are read; nullptr: none.
 inline const PythonRuntime* python_runtime() {
-  return load(internal::python_is_off) ? nullptr : load_acquire(internal::python);
+  return load(internal::python_frames) == PythonFrames::kOff ? nullptr
+                                                             : load_acquire(internal::python);
 }
 
 // A walk has met the loop of this one. True: from here on it is python_runtime(), unless Python
-// frames are off. False: another is, which is still loaded, or its version is not covered.
+// frames are off. False: another is, which is still loaded, or it is not covered.
 bool use_python(const PythonRuntime& found);
 
-// Python frames are read, or not. By a thread that is alone.
-void read_python_frames(bool on);
-inline bool python_frames_are_off() { return load(internal::python_is_off); }
+// By a thread that is alone.
+void read_python_frames(PythonFrames which);
+inline bool python_frames_are_off() { return load(internal::python_frames) == PythonFrames::kOff; }
 
-// Why there are none of an interpreter that walks have met. They name the first one.
-enum class PythonGap : uint32_t {
-  kNone,
-  kVersion,  // its layout is not known
-  kSecond,   // there are two
-  kState,    // no thread state was found where it should be
-};
-struct PythonCoverage {
-  PythonGap gap;
-  const PythonRuntime* python;  // nullptr: no gap
-};
-PythonCoverage python_coverage();
-void note_python_gap(PythonGap gap, const PythonRuntime& python);
+// What is not covered of the interpreters that walks have met: the first of it. Constant once its
+// gap is kNone no more. memlog reads it in other processes.
+const format::PythonCoverage& python_coverage();
+void note_python_gap(format::PythonGap gap, const PythonRuntime& python);
 
 }  // namespace mtrace::unwind

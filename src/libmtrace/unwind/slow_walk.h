@@ -24,6 +24,9 @@ struct WalkState {
   uint32_t count;
   uint32_t depth;
   uint8_t guessed;  // as in Walk
+  // The word that names the innermost Python function of the evaluation loop's next frame, where
+  // the loop's last frame has led to it; 0: none has.
+  uintptr_t next_python = 0;
 
   // Enters the frame of `next_key` as the last one.
   void enter(uintptr_t next_key) {

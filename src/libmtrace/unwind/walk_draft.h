@@ -62,6 +62,7 @@ class WalkDraft {
   static constexpr unsigned kMostPython = 48;
   static constexpr unsigned kPythonCountShift = 32;
   static constexpr unsigned kPythonEntryShift = 63;
+  static constexpr uintptr_t kThreadState = StackWord::kMostWords;  // as a place or a distance
   // Of a walk of so many frames: of each the return address and a saved rbp.
   static constexpr unsigned most_words(unsigned frames) { return 2 * frames; }
 
@@ -90,8 +91,8 @@ class WalkDraft {
   // The walk rests on what cannot be compared.
   void leave_out() { fits_ = false; }
   // The walk has come to a frame of Python's evaluation loop, which it found by its stack pointer.
-  // Functions that it runs follow: the first is named by the word of the stack at `place`.
-  // `deaths`: code_deaths() by then.
+  // Functions that it runs follow: the first is named by the word of the stack at `place`, or by
+  // the thread's state. `deaths`: code_deaths() by then.
   void enter_python(uintptr_t place, uint64_t deaths) {
     if (deaths == 0) return leave_out();
     if (python_count_ == 0) {
@@ -99,6 +100,7 @@ class WalkDraft {
       code_deaths_ = deaths;
     }
     header_ = python_count_;
+    if (place == kThreadState) return add_python(kThreadState);
     const uintptr_t distance = (place - from_.sp) / sizeof(uintptr_t);
     if (distance >= StackWord::kMostWords) return leave_out();
     add_python(distance);

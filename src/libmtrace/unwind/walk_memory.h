@@ -24,6 +24,8 @@ namespace mtrace::unwind {
 
 struct PythonRuntime;
 
+struct PythonLayout;
+
 // All walks of one memory are of the same depth.
 class WalkMemory {
  public:
@@ -108,14 +110,24 @@ class WalkMemory {
   static constexpr unsigned kPythonHead = 2;   // of a walk: the signpost's state, deaths
   static constexpr uint32_t kPythonCount = 63;
   static Known through_python(Area& area, uint64_t post, const Registers& from);
-  [[gnu::noinline]] static Known by_functions(Area& area, uint64_t post, uint64_t state,
-                                              uint64_t header, uint64_t deaths,
+  static Known through_read_python(const PythonLayout& layout, Area& area, uint64_t post,
+                                   const Registers& from);
+  template <typename Fields>
+  static Known through_python(const Fields& fields, Area& area, uint64_t post,
+                              const Registers& from);
+  template <typename Fields>
+  [[gnu::noinline]] static Known by_functions(const Fields& fields, Area& area, uint64_t post,
+                                              uint64_t state, uint64_t header, uint64_t deaths,
                                               const Registers& from);
-  static bool same_through(const Record& record, uint64_t post_state, uint64_t deaths,
-                           const Registers& from, Known& known);
-  static bool same_functions(const Record& record, uint64_t state, const Registers& from);
-  static uint64_t python_place(const Area& area, uint64_t number, const Registers& from,
-                               uint64_t header);
+  template <typename Fields>
+  static bool same_through(const Fields& fields, const Record& record, uint64_t post_state,
+                           uint64_t deaths, const Registers& from, Known& known);
+  template <typename Fields>
+  static bool same_functions(const Fields& fields, const Record& record, uint64_t state,
+                             const Registers& from);
+  template <typename Fields>
+  static uint64_t python_place(const Fields& fields, const Area& area, uint64_t number,
+                               const Registers& from, uint64_t header);
   static uint64_t signpost(Area& area, uint64_t first, const WalkDraft& draft,
                            const Registers& from);
   void remember_python(Area& area, const WalkDraft& draft, const Registers& from, uint32_t stack,

@@ -9,6 +9,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/command.h"
@@ -34,8 +35,8 @@ constexpr char kText[] = R"(
 Lists the processes that have libmtrace.so mapped: their state, the signal that makes them write a
 report and whether it would work now, the number of the last report, and the directory for reports.
 Below a process are the path of its ledger file, if it has one; what tracing costs the process; since
-when it samples because of MTRACE_MAX_MEMORY; what went wrong last; and allocators that are linked
-into its program or libraries, whose memory is not counted. The cost is the memory of the tables (of a
+when it samples because of MTRACE_MAX_MEMORY; what went wrong last; allocators that are linked
+into its program or libraries, whose memory is not counted; and Python functions that its stacks lack. The cost is the memory of the tables (of a
 process without a ledger file as of its last report), the time for which its threads have written
 reports, and an estimate of the processor time: 30 ns for each call of malloc and free. Without an argument, lists all processes that this user may inspect.
 For a named process that is not traced, says why.
@@ -88,13 +89,16 @@ const char* signal_obstacle(const target::TracedProcess& process) {
   return "";
 }
 
-// The allocators that are linked into files of processes, each file looked at once.
-class LinkedAllocators {
+// What is not covered of processes. Files that have allocators linked into them are looked at once.
+class Gaps {
  public:
-  // Lines "not covered: FUNCTION of PATH: ...".
+  // Lines "not covered: FUNCTION of PATH: ...", and one about Python.
   std::vector<std::string> of(const target::TracedProcess& process) {
     std::vector<std::string> lines;
     if (process.block().mode != Mode::kActive) return lines;
+    if (std::string python = process.python_gap(); !python.empty()) {
+      lines.push_back(std::move(python));
+    }
     const auto files = target::mapped_files(process.pid());
     const auto live = process.live_bytes();
     if (!files) return lines;
@@ -223,10 +227,10 @@ class Listing {
   void add(const target::TracedProcess& process) {
     ++count_;
     if (json_) {
-      processes_.push_back(process_json(process, allocators_.of(process)));
+      processes_.push_back(process_json(process, gaps_.of(process)));
     } else {
       write_process(text_, process);
-      for (const std::string& line : allocators_.of(process)) {
+      for (const std::string& line : gaps_.of(process)) {
         fmt::format_to(std::back_inserter(text_), "        {}\n", line);
       }
     }
@@ -250,7 +254,7 @@ class Listing {
   bool json_;
   size_t count_ = 0;
   std::string text_;
-  LinkedAllocators allocators_;
+  Gaps gaps_;
   json::Value processes_ = json::Value::array();
 };
 

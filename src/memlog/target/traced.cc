@@ -12,10 +12,13 @@
 #include <vector>
 
 #include "format/ledger.h"
+#include "format/memlog.h"
+#include "format/python.h"
 #include "profile/path.h"
 #include "profile/text.h"
 #include "symbolize/dynamic_symbol.h"
 #include "symbolize/loader_need.h"
+#include "target/mappings.h"
 #include "target/system_call_filters.h"
 #include "target/target_memory.h"
 
@@ -192,6 +195,31 @@ std::optional<uint64_t> TracedProcess::live_bytes() const {
   for (const format::LedgerThread& thread : all) live += thread.live_bytes;
   // Below zero while a block goes from one thread to another.
   return static_cast<int64_t>(live) > 0 ? live : 0;
+}
+
+std::string TracedProcess::python_gap() const {
+  using format::PythonGap;
+  format::PythonCoverage coverage = {};
+  if (block_->python == 0 || !counts() ||
+      !read_memory(pid_, block_->python, &coverage, sizeof coverage) ||
+      coverage.gap <= PythonGap::kBeingNoted) {
+    return "";
+  }
+  const auto mappings = file_mappings(pid_);
+  if (!mappings) return "";
+  const auto object = std::find_if(mappings->begin(), mappings->end(), [&](const Mapping& one) {
+    return coverage.loop >= one.begin && coverage.loop < one.end;
+  });
+  const uint32_t version = coverage.version;
+  return fmt::format(
+      "{}{}{}: CPython {}{}",
+      coverage.gap == PythonGap::kOnTrial ? format::kPythonOnTrial : format::kNotCoveredPython,
+      object == mappings->end() ? "" : " of ",
+      object == mappings->end() ? "" : profile::escaped(object->path, ""),
+      version == 0
+          ? "before 3.11"
+          : fmt::format("{}.{}.{}", version >> 24, version >> 16 & 0xff, version >> 8 & 0xff),
+      format::python_gap_reason(coverage.gap));
 }
 
 bool TracedProcess::is_detached() const {

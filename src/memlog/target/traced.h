@@ -44,6 +44,10 @@ class TracedProcess {
   // Returns how many calls of malloc, free and the like the library has counted; nothing as above.
   std::optional<uint64_t> calls() const;
 
+  // Returns what the library does not see of Python functions, as a line of a report without
+  // "# note: "; empty: nothing, or it cannot be read.
+  std::string python_gap() const;
+
   // Returns why a signal would not get a report now, as a sentence without subject; empty: it
   // would.
   std::string obstacle() const;

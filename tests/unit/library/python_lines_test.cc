@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include <fstream>
 #include <sstream>
@@ -118,9 +120,8 @@ TEST(PythonText, Utf8) {
   EXPECT_FALSE(unwind::same_bytes(text, other, 16));
 }
 
-// A file for the compiler that breaks unless the offsets are those of the headers.
-TEST(PythonLayout, IsThatOfTheHeaders) {
-  const unwind::PythonLayout& layout = unwind::kPythonLayouts[0];
+// A file for the compiler that breaks unless the offsets are those of the headers of a version.
+void expect_headers(const unwind::PythonLayout& layout, const std::string& include) {
   std::ostringstream source;
   source << "#define Py_BUILD_CORE 1\n#include <Python.h>\n#include <internal/pycore_runtime.h>\n"
             "#include <internal/pycore_frame.h>\n#include <stddef.h>\n";
@@ -129,14 +130,16 @@ TEST(PythonLayout, IsThatOfTheHeaders) {
   };
   expect("PY_VERSION_HEX >> 16", layout.version);
   expect("offsetof(_PyRuntimeState, _finalizing)", layout.finalizing);
-  expect("offsetof(_PyRuntimeState, gilstate.autoTSSkey)", layout.thread_state);
   expect("offsetof(PyThreadState, cframe)", layout.state_cframe);
   expect("offsetof(_PyCFrame, current_frame)", layout.cframe_frame);
   expect("offsetof(_PyCFrame, previous)", layout.cframe_previous);
   expect("offsetof(_PyInterpreterFrame, f_code)", layout.frame_code);
   expect("offsetof(_PyInterpreterFrame, previous)", layout.frame_previous);
   expect("offsetof(_PyInterpreterFrame, prev_instr)", layout.frame_instruction);
-  expect("offsetof(_PyInterpreterFrame, is_entry)", layout.frame_entry);
+  expect(layout.entry_is_empty ? "offsetof(_PyInterpreterFrame, owner)"
+                               : "offsetof(_PyInterpreterFrame, is_entry)",
+         layout.frame_entry);
+  expect(layout.entry_is_empty ? "FRAME_OWNED_BY_CSTACK" : "true", layout.entry_mark);
   expect("offsetof(_PyInterpreterFrame, localsplus)", layout.frame_bytes);
   expect("offsetof(PyCodeObject, co_firstlineno)", layout.code_first_line);
   expect("offsetof(PyCodeObject, co_filename)", layout.code_file);
@@ -146,17 +149,55 @@ TEST(PythonLayout, IsThatOfTheHeaders) {
   expect("sizeof(PyASCIIObject)", layout.text_ascii);
   expect("sizeof(PyCompactUnicodeObject)", layout.text_other);
   expect("offsetof(PyObject, ob_type)", unwind::kPythonType);
+  expect("offsetof(PyTypeObject, tp_basicsize)", unwind::kPythonTypeBasicSize);
   expect("offsetof(PyTypeObject, tp_dealloc)", unwind::kPythonTypeFree);
   expect("offsetof(PyVarObject, ob_size)", unwind::kPythonSize);
   expect("offsetof(PyASCIIObject, length)", unwind::kPythonSize);
   expect("offsetof(PyASCIIObject, state)", unwind::kPythonTextState);
   expect("offsetof(PyBytesObject, ob_sval)", unwind::kPythonBytes);
-  expect("offsetof(Py_tss_t, _key)", unwind::kPythonKey);
   expect("sizeof(_Py_CODEUNIT)", unwind::kPythonInstruction);
   const std::string path = testing::TempDir() + "/python_layout.c";
   std::ofstream(path) << source.str();
-  output_of("gcc -fsyntax-only -I/usr/include/python3.11 " + path + " 2>&1");
+  EXPECT_EQ(output_of("gcc -fsyntax-only -I" + include + ' ' + path + " 2>&1"), "");
   remove(path.c_str());
+}
+
+// Of each version whose headers are installed; Debian 12 has those of 3.11.
+TEST(PythonLayout, IsThatOfTheHeaders) {
+  unsigned compared = 0;
+  for (const unwind::PythonLayout& layout : unwind::kPythonLayouts) {
+    const std::string include = "/usr/include/python3." + std::to_string(layout.version & 0xff);
+    if (::access((include + "/Python.h").c_str(), R_OK) != 0) continue;
+    expect_headers(layout, include);
+    ++compared;
+  }
+  EXPECT_GT(compared, 0u);
+}
+
+// The words that CPython 3.13 has at the start of _PyRuntime: each has to be what it is.
+TEST(PythonLayout, OffsetsThatAreTold) {
+  constexpr uint32_t kVersion = 0x030d05f0;
+  std::vector<uint64_t> good(unwind::kPythonToldWords);
+  memcpy(good.data(), "xdebugpy", 8);
+  good[1] = kVersion;
+  // Finalizing thread, current frame; frame: previous, executable, instruction, owner; code: file,
+  // name, qualified name, table, first line, instructions; then heads of objects.
+  const std::pair<unsigned, uint64_t> kTold[] = {
+      {4, 608},  {23, 72}, {29, 8},   {30, 0}, {31, 56}, {33, 70}, {35, 112}, {36, 120}, {37, 128},
+      {38, 136}, {39, 68}, {43, 200}, {45, 8}, {65, 16}, {66, 32}, {68, 32},  {69, 16},  {70, 40}};
+  for (const auto& [word, value] : kTold) good[word] = value;
+  unwind::PythonLayout layout;
+  ASSERT_TRUE(unwind::told_layout(good.data(), kVersion, &layout));
+  EXPECT_EQ(layout.frame_bytes, 71u);
+  EXPECT_EQ(layout.code_table, 136u);
+  EXPECT_EQ(layout.text_other, 56u);
+  EXPECT_FALSE(unwind::told_layout(good.data(), kVersion + 0x100, &layout));
+  for (const unsigned word :
+       {0, 1, 2, 4, 23, 29, 30, 31, 33, 35, 37, 38, 39, 43, 45, 65, 66, 68, 69, 70}) {
+    std::vector<uint64_t> bad = good;
+    bad[word] = ~uint64_t{0} - 7;
+    EXPECT_FALSE(unwind::told_layout(bad.data(), kVersion, &layout)) << word;
+  }
 }
 
 }  // namespace
