@@ -13,6 +13,8 @@ namespace mtrace::exporting {
 namespace {
 
 constexpr uint64_t kPage = 4096;
+// Made addresses lie in the kernel's half, where no code of a program is.
+constexpr uint64_t kMade = 0xffff800000000000;
 
 // Without the mark between the functions of an address.
 std::string symbol(std::string name) {
@@ -20,31 +22,65 @@ std::string symbol(std::string name) {
   return name;
 }
 
+// FNV-1a: the same in every process, and so in every answer of a server.
+uint64_t hash_of(const std::string& text) {
+  uint64_t hash = 14695981039346656037u;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
+  return hash;
+}
+
 class Writer {
  public:
   Writer(const Stacks& stacks, const analyze::Table& table)
       : stacks_(stacks), table_(table), sites_(stacks.locations) {}
 
+  // Symbols and profile.
   std::string write() {
-    std::string entries;
-    for (const Stack& stack : stacks_.stacks) entry(stack, entries);
+    const std::string profile = write_profile(0);
     std::string out = fmt::format("--- symbol\nbinary={}\n", stacks_.program);
     for (size_t i = 0; i < addresses_.size(); ++i) {
-      out += fmt::format("0x{:x} ", addresses_[i]);
-      const char* between = "";
-      for (const size_t line : sites_.all()[i].lines) {
-        out += between + symbol(stacks_.locations[line].function);
-        between = "--";
-      }
-      out += '\n';
+      out += fmt::format("0x{:x} {}\n", addresses_[i], names(i));
     }
-    out += fmt::format("---\nheap profile: {}: {} [{}: {}] @ heapprofile\n", blocks_, stacks_.total,
-                       allocations_, allocated_);
-    return out + entries + mappings();
+    return out + "---\n" + profile;
+  }
+
+  // `beyond`: added to the addresses of callers.
+  std::string write_profile(uint64_t beyond) {
+    std::string entries;
+    for (const Stack& stack : stacks_.stacks) entry(stack, beyond, entries);
+    return fmt::format("heap profile: {}: {} [{}: {}] @ heapprofile\n", blocks_, stacks_.total,
+                       allocations_, allocated_) +
+           entries + mappings();
+  }
+
+  absl::flat_hash_map<uint64_t, std::string> symbols() {
+    for (const Stack& stack : stacks_.stacks) sites(stack);
+    absl::flat_hash_map<uint64_t, std::string> out;
+    for (size_t i = 0; i < addresses_.size(); ++i) out[addresses_[i]] = names(i);
+    return out;
   }
 
  private:
-  void entry(const Stack& stack, std::string& out) {
+  // Gives addresses to those that are new.
+  std::vector<size_t> sites(const Stack& stack) {
+    std::vector<size_t> all = sites_.of(stack.locations);
+    for (const size_t site : all) {
+      if (site == addresses_.size()) addresses_.push_back(address(sites_.all()[site]));
+    }
+    return all;
+  }
+
+  std::string names(size_t site) const {
+    std::string out;
+    const char* between = "";
+    for (const size_t line : sites_.all()[site].lines) {
+      out += between + symbol(stacks_.locations[line].function);
+      between = "--";
+    }
+    return out;
+  }
+
+  void entry(const Stack& stack, uint64_t beyond, std::string& out) {
     const analyze::Row& row = *stack.row;
     // How many blocks there are is known of no other number.
     const bool plain = stacks_.column == "bytes";
@@ -56,24 +92,29 @@ class Writer {
     allocations_ += allocations;
     allocated_ += allocated;
     out += fmt::format("{}: {} [{}: {}] @", blocks, stack.value, allocations, allocated);
-    for (const size_t site : sites_.of(stack.locations)) {
-      if (site == addresses_.size()) addresses_.push_back(address(sites_.all()[site]));
-      out += fmt::format(" 0x{:016x}", addresses_[site]);
+    uint64_t add = 0;
+    for (const size_t site : sites(stack)) {
+      out += fmt::format(" 0x{:016x}", addresses_[site] + add);
+      add = beyond;
     }
     out += '\n';
   }
 
   // The address in the process; where that is not known, or taken by something of the same address
-  // in another process, the next number that no address has: low ones are never code.
+  // in another process, one that is made of the names.
   uint64_t address(const Site& site) {
     uint64_t at = site.offset;
     if (site.module != Location::kNoModule) {
       const profile::Module& module = table_.modules()[site.module];
-      at += module.base;
+      at = module.python ? 0 : at + module.base;
       uint64_t& last = last_[site.module];
       last = std::max(last, site.offset);
     }
-    while (at == 0 || !taken_.insert(at).second) at = ++made_;
+    if (at != 0 && taken_.insert(at).second) return at;
+    std::string names;
+    for (const size_t line : site.lines) names += stacks_.locations[line].function + '\n';
+    at = kMade | hash_of(names) >> 17;
+    while (!taken_.insert(at).second) ++at;
     return at;
   }
 
@@ -95,7 +136,6 @@ class Writer {
   Sites sites_;
   std::vector<uint64_t> addresses_;  // by site
   absl::flat_hash_set<uint64_t> taken_;
-  uint64_t made_ = 0;
   std::map<size_t, uint64_t> last_;  // offset in each module
   uint64_t blocks_ = 0;
   uint64_t allocations_ = 0;
@@ -106,6 +146,15 @@ class Writer {
 
 std::string gperftools(const Stacks& stacks, const analyze::Table& table) {
   return Writer(stacks, table).write();
+}
+
+std::string gperftools_profile(const Stacks& stacks, const analyze::Table& table) {
+  return Writer(stacks, table).write_profile(1);
+}
+
+absl::flat_hash_map<uint64_t, std::string> gperftools_symbols(const Stacks& stacks,
+                                                              const analyze::Table& table) {
+  return Writer(stacks, table).symbols();
 }
 
 }  // namespace mtrace::exporting

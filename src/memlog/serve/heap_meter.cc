@@ -34,13 +34,12 @@ HeapFigures HeapMeter::measure(const ProcessTotals& process, const live::LedgerF
   }
   figures.peak_bytes = std::max(figures.peak_bytes, shares);
   Known& known = known_[process.number];
-  if (known.symbolizer == nullptr) known.symbolizer = symbolizers_.of(process.root);
-  learn(known, ledger, state);
+  learn(known, process, ledger, state);
   put_functions(known, state, top, figures);
   return figures;
 }
 
-void HeapMeter::learn(Known& known, const live::LedgerFile& ledger,
+void HeapMeter::learn(Known& known, const ProcessTotals& process, const live::LedgerFile& ledger,
                       const live::LedgerState& state) {
   if (!state.stacks.empty()) {
     known.functions.resize(
@@ -51,7 +50,7 @@ void HeapMeter::learn(Known& known, const live::LedgerFile& ledger,
     if (holds(stack) && known.functions[stack.ordinal] == 0) fresh.push_back(&stack);
   }
   if (fresh.empty()) return;
-  text::StackNames names(known.symbolizer, responsible_);
+  text::StackNames names(symbolizers_.of(process), responsible_);
   names.learn(ledger, state, fresh);
   for (const live::LedgerStackState* stack : fresh) {
     known.functions[stack->ordinal] =

@@ -32,7 +32,7 @@ struct HeapFigures {
 
 class HeapMeter {
  public:
-  HeapMeter(const Symbolizers& symbolizers, analyze::ResponsiblePointer responsible)
+  HeapMeter(Symbolizers& symbolizers, analyze::ResponsiblePointer responsible)
       : symbolizers_(symbolizers), responsible_(std::move(responsible)) {}
 
   // Reads the ledger. `top`: how many functions to name, those that hold most. Looks up the names
@@ -43,15 +43,15 @@ class HeapMeter {
 
  private:
   struct Known {
-    std::shared_ptr<symbolize::Symbolizer> symbolizer;
     std::vector<uint32_t> functions;  // by ordinal: the function's number from 1; 0: not known yet
   };
-  void learn(Known& known, const live::LedgerFile& ledger, const live::LedgerState& state);
+  void learn(Known& known, const ProcessTotals& process, const live::LedgerFile& ledger,
+             const live::LedgerState& state);
   void put_functions(const Known& known, const live::LedgerState& state, size_t top,
                      HeapFigures& figures) const;
   uint32_t number_of(const std::string& function);
 
-  const Symbolizers& symbolizers_;
+  Symbolizers& symbolizers_;
   analyze::ResponsiblePointer responsible_;
   std::map<uint64_t, Known> known_;  // by ProcessTotals::number
   std::vector<std::string> names_;   // by number, less one

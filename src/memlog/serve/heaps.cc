@@ -73,13 +73,14 @@ std::vector<ExpiredRow> Heap::expired(const std::vector<const analyze::ExpirySta
 
 Heap& Heaps::look(Opened opened) {
   const ProcessTotals& process = opened.totals;
+  const auto symbolizer = symbolizers_.of(process);
   const auto found = std::find_if(known_.begin(), known_.end(),
                                   [&](const Known& one) { return one.number == process.number; });
   if (found != known_.end()) {
     known_.splice(known_.begin(), known_, found);
   } else {
-    known_.push_front({process.number, Heap(std::move(opened.ledger), process.root,
-                                            symbolizers_.of(process.root), responsible_)});
+    known_.push_front({process.number, Heap(std::move(opened.ledger), process.root, symbolizer,
+                                            responsible_)});
     if (known_.size() > kKept) known_.pop_back();
   }
   known_.front().heap.look();

@@ -69,7 +69,7 @@ class Heap {
 // Keeps those that were looked at last: the stacks of a large process take tens of megabytes.
 class Heaps {
  public:
-  Heaps(const Symbolizers& symbolizers, analyze::ResponsiblePointer responsible)
+  Heaps(Symbolizers& symbolizers, analyze::ResponsiblePointer responsible)
       : symbolizers_(symbolizers), responsible_(std::move(responsible)) {}
 
   // A process as a lookup under the other lock has found it, to be looked at under this one.
@@ -86,7 +86,7 @@ class Heaps {
     Heap heap;
   };
 
-  const Symbolizers& symbolizers_;
+  Symbolizers& symbolizers_;
   analyze::ResponsiblePointer responsible_;
   std::list<Known> known_;  // the last looked at first
 };

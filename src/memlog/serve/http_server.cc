@@ -230,17 +230,21 @@ class Server : public httplib::Server {
     new_task_queue = [this] { return new Workers(limits_.connections); };
     set_pre_routing_handler(
         [handler](const httplib::Request& request, httplib::Response& response) {
-          if (request.method == "PUT") return HandlerResponse::Unhandled;
+          if (request.method == "PUT" || request.method == "POST") {
+            return HandlerResponse::Unhandled;
+          }
           fill(response, handler(request_of(request)), request.method == "HEAD");
           return HandlerResponse::Handled;
         });
-    Put(".*", [handler = std::move(handler), limits](const httplib::Request& from,
-                                                     httplib::Response& response,
-                                                     const httplib::ContentReader& reader) {
+    const auto with_body = [handler = std::move(handler), limits](
+                               const httplib::Request& from, httplib::Response& response,
+                               const httplib::ContentReader& reader) {
       Request request = request_of(from);
       request.body = [&](const auto& take) { return read_body(reader, limits, take); };
       fill(response, handler(request), false);
-    });
+    };
+    Put(".*", with_body);
+    Post(".*", with_body);
   }
 
   void run(int listening) {

@@ -28,6 +28,7 @@ ServedProcess::ServedProcess(pid_t pid, uint64_t number, std::unique_ptr<live::L
   totals_.name = profile::escaped(target::process_name(pid), "");
   totals_.program = profile::escaped(profile::array_text(ledger_->header().program), "");
   totals_.root = target::foreign_root(pid);
+  if (!totals_.root.empty()) totals_.paths_id = target::paths_id(pid);
 }
 
 bool ServedProcess::look() {

@@ -23,7 +23,8 @@ struct ProcessTotals {
   uint64_t number = 0;  // of this process alone: unlike its pid never given to another
   std::string name;     // escaped, as is the next
   std::string program;
-  std::string root;  // target::foreign_root()
+  std::string root;      // target::foreign_root()
+  std::string paths_id;  // target::paths_id(), if `root` is not empty
   uint64_t live_bytes = 0;
   uint64_t live_blocks = 0;
   uint64_t allocations = 0;  // since the start

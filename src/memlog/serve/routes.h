@@ -21,6 +21,10 @@ enum class Target {
   kMetrics,
   kHeap,
   kAllocs,
+  kPprofHeap,
+  kPprofProgram,
+  kPprofHasSymbols,
+  kPprofSymbols,
   kOpenApi,
   kSession,
   kEvents,
@@ -56,6 +60,7 @@ struct Route {
   std::vector<std::string> query;  // parameters
   std::vector<std::string> keys;   // of the answer's object, if it is JSON
   bool open = false;               // holds no data of a process: needs no token
+  bool asks = false;               // a POST request that changes nothing: needs no --allow-actions
 };
 
 const std::vector<Route>& routes();

@@ -33,6 +33,7 @@ constexpr char kDrawnPolicy[] =
     "script-src 'unsafe-inline'; frame-ancestors 'none'";
 constexpr int kEvents = 60;  // a second apart; the browser then connects again
 constexpr std::chrono::milliseconds kSecond{1000};
+constexpr size_t kMostAsked = 16 << 20;  // bytes: addresses of 800,000 places in the code
 
 Response answer_with(std::string body, std::string type = "application/json") {
   Response response;
@@ -97,7 +98,8 @@ Response Site::answer(const Request& request) {
   Response response;
   try {
     const auto match = find_route(request.method, request.path);
-    if (auto refused = access_.refusal(request, match && match->route->open)) {
+    if (auto refused = access_.refusal(request, match && match->route->open,
+                                       match && match->route->asks)) {
       response = std::move(*refused);
     } else if (!match) {
       response = failure(404, "no such path: /api/openapi.json lists them");
@@ -140,6 +142,11 @@ Response Site::choose(const Request& request, const Match& match) {
       return profile(request, "inuse_space");
     case Target::kAllocs:
       return profile(request, "alloc_space");
+    case Target::kPprofHeap:
+    case Target::kPprofProgram:
+    case Target::kPprofHasSymbols:
+    case Target::kPprofSymbols:
+      return google_pprof(request, match);
     case Target::kSession: {
       Response response = answer_with(json::text(json::answer("session")));
       response.headers.emplace_back("Set-Cookie", access_.cookie());
@@ -396,10 +403,11 @@ Response Site::profile(const Request& request, const char* shown) {
   if (const auto given = request.query.find("pid"); given != request.query.end()) {
     pid = pid_of(given->second);
   } else {
-    const std::vector<ProcessTotals> all = all_totals();
-    if (all.size() > 1) return several_processes(request, all);
-    if (all.empty()) throw NotFound("no process is served now");
-    pid = all[0].pid;
+    auto only = only_process("add ?pid=PID of one of these", [&](pid_t one) {
+      return fmt::format("{}?pid={}", request.path, one);
+    });
+    if (auto* several = std::get_if<Response>(&only)) return std::move(*several);
+    pid = std::get<pid_t>(only);
   }
   Heaps::Opened opened = served(pid);
   live::LedgerState before;
@@ -417,13 +425,48 @@ Response Site::profile(const Request& request, const char* shown) {
                      "application/octet-stream");
 }
 
-Response Site::several_processes(const Request& request, const std::vector<ProcessTotals>& all) {
-  Response response = failure(300, "several processes are served: add ?pid=PID of one of these");
+// google-pprof asks for names in a second request: they are those of all stacks that the process
+// has had, so that none of the first is missing.
+Response Site::google_pprof(const Request& request, const Match& match) {
+  pid_t pid = 0;
+  if (const auto given = match.parts.find("pid"); given != match.parts.end()) {
+    pid = pid_of(given->second);
+  } else {
+    auto only = only_process("take the path of one of these", [&](pid_t one) {
+      return fmt::format("/api/processes/{}{}", one, request.path);
+    });
+    if (auto* several = std::get_if<Response>(&only)) return std::move(*several);
+    pid = std::get<pid_t>(only);
+  }
+  const Target target = match.route->target;
+  const char* const type = match.route->type;
+  std::string asked;
+  if (target == Target::kPprofSymbols) {
+    const int status = request.body([&](std::string_view part) {
+      if (asked.size() + part.size() > kMostAsked) throw QueryError("too many addresses");
+      asked += part;
+    });
+    if (status != 0) return failure(status, "the addresses were cut short");
+  }
+  Heaps::Opened opened = served(pid);
+  if (target == Target::kPprofHasSymbols) return answer_with("num_symbols: 1\n", type);
+  if (target == Target::kPprofProgram) return answer_with(opened.totals.program + '\n', type);
+  const std::lock_guard<std::mutex> lock(names_mutex_);
+  profile::Memlog memlog = since_start(heaps_.look(std::move(opened)));
+  return answer_with(target == Target::kPprofHeap ? gperftools_profile(memlog)
+                                                  : gperftools_symbols(memlog, asked),
+                     type);
+}
+
+std::variant<pid_t, Response> Site::only_process(
+    const std::string& what, const std::function<std::string(pid_t)>& path_of) {
+  const std::vector<ProcessTotals> all = all_totals();
+  if (all.empty()) throw NotFound("no process is served now");
+  if (all.size() == 1) return all[0].pid;
+  Response response = failure(300, "several processes are served: " + what);
   json::Value out = json::Value::parse(response.body);
   for (const ProcessTotals& one : all) {
-    out["processes"].push_back({{"pid", one.pid},
-                                {"name", one.name},
-                                {"path", fmt::format("{}?pid={}", request.path, one.pid)}});
+    out["processes"].push_back({{"pid", one.pid}, {"name", one.name}, {"path", path_of(one.pid)}});
   }
   response.body = json::text(out);
   return response;

@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "serve/access.h"
@@ -62,12 +63,16 @@ class Site {
   std::string functions(pid_t pid, size_t limit);
   Response events(NextPart next);
   Response profile(const Request& request, const char* shown);
+  Response google_pprof(const Request& request, const Match& match);
   Response process(pid_t pid);
   Response timeline(pid_t pid);
   Response diff(const Request& request);
   Response view(const std::vector<std::string>& words, const std::string& type);
   Response view_of(const Request& request, const Match& match, const std::string& path, bool sum);
-  Response several_processes(const Request& request, const std::vector<ProcessTotals>& all);
+  // The only process that is served. Or else 300, with the paths that tell them apart. Throws
+  // NotFound when there is none.
+  std::variant<pid_t, Response> only_process(const std::string& what,
+                                             const std::function<std::string(pid_t)>& path_of);
 
   // Take the first lock.
   Heaps::Opened served(pid_t pid);

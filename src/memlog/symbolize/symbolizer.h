@@ -18,6 +18,10 @@ class Symbolizer {
  public:
   explicit Symbolizer(SearchPath where);
 
+  // From now on modules are looked up below this directory. It must mean the same files as that
+  // before: what is known stays.
+  void look_below(const std::string& sysroot) { where_.sysroot = sysroot; }
+
   // Fills in the function, line and inlined frames of each frame. A frame stays as it is when its
   // module is gone, unreadable or of another build; a note tells of another build. Names from an
   // earlier pass are replaced only by better ones. Sets `# resolved:`. A note names each allocator

@@ -130,6 +130,16 @@ std::string foreign_root(pid_t pid) {
   return shares_paths(pid).value_or(true) ? std::string() : proc_path(pid, "root");
 }
 
+std::string paths_id(pid_t pid) {
+  struct stat space = {};
+  struct stat root = {};
+  if (::stat(proc_path(pid, "ns/mnt").c_str(), &space) != 0 ||
+      ::stat(proc_path(pid, "root/").c_str(), &root) != 0) {
+    return "";
+  }
+  return fmt::format("{} {} {}", space.st_ino, root.st_dev, root.st_ino);
+}
+
 // "NSpid:" lists the pids from the namespace of /proc down to the process's own.
 uint32_t pid_in_namespace(pid_t pid) {
   const std::string pids = status_value(read_proc(proc_path(pid, "status")).value_or(""), "NSpid");

@@ -36,6 +36,9 @@ std::optional<bool> shares_paths(pid_t pid);
 // one, as in a container: its paths are below that directory. Empty: they are the same, or it may
 // not be inspected.
 std::string foreign_root(pid_t pid);
+// Returns a text that is equal for processes to which paths mean the same files, while one of them
+// lives; "": the process may not be inspected.
+std::string paths_id(pid_t pid);
 
 // Returns the pid of the process in its own namespace; 0: it is gone.
 uint32_t pid_in_namespace(pid_t pid);
