@@ -3,14 +3,15 @@
 
 usage: bench_serve.py [--build DIR] [--processes N] [--scraped N] [--stacks N] [--large N]
 
-- a page of --processes processes: seconds until it is drawn in Chromium (when playwright-core is
-  there), processor time of the server for one refresh
+- a page of --processes processes: seconds until the first rows are drawn in Chromium, and all (when
+  playwright-core is there), processor time of the server for one refresh
 - /metrics of --scraped processes of --stacks stacks each: seconds of a scrape, once the names are
   known and while the processes allocate
 - memory of the server after /metrics of --large processes of 10,000 stacks each, and what each of
   them adds
-- processor time of a program that allocates all the time (tests/bench/churn), with and without a
-  reader of its functions 10 times a second; the median of the pairs' ratios
+- processor time of a program that allocates all the time (tests/bench/churn) on one core, with and
+  without a reader of its functions 10 times a second from another core; the median of the pairs'
+  ratios
 """
 import argparse
 import contextlib
@@ -25,6 +26,7 @@ import urllib.request
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TICK = os.sysconf('SC_CLK_TCK')
+PAIRS = 15  # of runs with and without a reader
 
 
 class Programs:
@@ -58,11 +60,17 @@ class Programs:
             one.stdin.flush()
 
 
+def on_core(number):
+    """Of two or more: a program and its reader then do not take turns."""
+    cores = sorted(os.sched_getaffinity(0))
+    os.sched_setaffinity(0, {cores[number % len(cores)]})
+
+
 class Server:
-    def __init__(self, build, pids):
+    def __init__(self, build, pids, prepare=None):
         self.process = subprocess.Popen(
             [f'{build}/memlog', 'serve', '--listen', '127.0.0.1:0', '--max-rate', '0', *pids],
-            stdout=subprocess.PIPE, text=True)
+            stdout=subprocess.PIPE, text=True, preexec_fn=prepare)
         self.address = self.process.stdout.readline().split()[-1]
 
     def __enter__(self):
@@ -94,14 +102,15 @@ class Server:
 
 
 def first_paint(build, address, processes):
-    """Seconds until all rows are drawn, the median of five; None without a browser."""
+    """Seconds until the first rows are drawn, and all: medians of five. None without a browser."""
     modules = os.path.abspath(f'{build}/npm/node_modules')
     if not os.path.isdir(f'{modules}/playwright-core') or not shutil.which('chromium'):
         return None
     words = ['node', f'{HERE}/serve_paint.cjs', address, str(processes)]
     done = subprocess.run(words, env=dict(os.environ, NODE_PATH=modules), check=True,
                           stdout=subprocess.PIPE, text=True)
-    return statistics.median(float(line) for line in done.stdout.split())
+    rounds = [[float(word) for word in line.split()] for line in done.stdout.splitlines()]
+    return [statistics.median(column) for column in zip(*rounds)]
 
 
 def page(build, directory, count):
@@ -115,7 +124,8 @@ def page(build, directory, count):
         refresh = (server.processor() - before) / rounds
         paint = first_paint(build, server.address, count)
     if paint is not None:
-        yield f'page of {count:,} processes drawn', f'{paint:.2f} s'
+        yield f'page of {count:,} processes, first rows drawn', f'{paint[0]:.2f} s'
+        yield f'page of {count:,} processes, all rows drawn', f'{paint[1]:.2f} s'
     yield f'refresh of {count:,} processes, processor time', f'{1000 * refresh:.0f} ms'
 
 
@@ -158,11 +168,12 @@ def churn(build, directory, watched):
     environment = dict(os.environ, LD_PRELOAD=os.path.abspath(f'{build}/libmtrace.so'),
                        MTRACE_LEDGER=directory, MTRACE_OUTPUT=directory, MTRACE_EXIT_REPORT='0')
     words = [f'{build}/tests/bench/churn', 'mix', '1', '200', '100000', '5000000']
-    process = subprocess.Popen(words, env=environment, stdout=subprocess.DEVNULL)
+    process = subprocess.Popen(words, env=environment, stdout=subprocess.DEVNULL,
+                               preexec_fn=lambda: on_core(0))
     with contextlib.ExitStack() as stack:
         if watched:
             time.sleep(0.1)
-            server = stack.enter_context(Server(build, [str(process.pid)]))
+            server = stack.enter_context(Server(build, [str(process.pid)], lambda: on_core(1)))
             with contextlib.suppress(OSError):  # once the process has ended
                 while process.poll() is None and not os.waitid(
                         os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
@@ -175,11 +186,11 @@ def churn(build, directory, watched):
 
 def readers(build, directory):
     ratios = []
-    for _ in range(5):
+    for _ in range(PAIRS):
         alone = churn(build, directory, False)
         ratios.append(churn(build, directory, True) / alone)
     yield ('processor time of a program with a reader at 10 Hz',
-           f'{100 * (statistics.median(ratios) - 1):+.1f} % (5 pairs, {100 * (min(ratios) - 1):+.1f} '
+           f'{100 * (statistics.median(ratios) - 1):+.1f} % ({PAIRS} pairs, {100 * (min(ratios) - 1):+.1f} '
            f'to {100 * (max(ratios) - 1):+.1f})')
 
 
