@@ -245,7 +245,8 @@ TEST_F(Resolve, JitDump) {
   word(3, 8);
   const auto name_at = [&](uint64_t then, uint64_t address) {
     const symbolize::JitDumpLines lines = symbolize::jit_dump_lines(file, then);
-    const std::string* name = symbolize::PerfMap(lines.text, lines.then).find(address);
+    const symbolize::PerfMap map(lines.text, lines.then);
+    const std::string* name = map.find(address);
     return name == nullptr ? std::string() : *name;
   };
   EXPECT_EQ(name_at(before, 0x1000), "first");
