@@ -34,12 +34,13 @@ using format::Mode;
 constexpr char kText[] = R"(
 Lists the processes that have libmtrace.so mapped: their state, the signal that makes them write a
 report and whether it would work now, the number of the last report, and the directory for reports.
-Below a process are the path of its ledger file, if it has one; what tracing costs the process; since
-when it samples because of MTRACE_MAX_MEMORY; what went wrong last; allocators that are linked
-into its program or libraries, whose memory is not counted; and Python functions that its stacks lack. The cost is the memory of the tables (of a
-process without a ledger file as of its last report), the time for which its threads have written
-reports, and an estimate of the processor time: 30 ns for each call of malloc and free. Without an argument, lists all processes that this user may inspect.
-For a named process that is not traced, says why.
+Below a process are the path of its ledger file, if it has one; what tracing costs the process;
+since when it samples because of MTRACE_MAX_MEMORY; what went wrong last; allocators that are linked
+into its program or libraries, whose memory is not counted; and Python functions that its stacks
+lack. The cost is the memory of the tables (of a process without a ledger file as of its last
+report), the time for which its threads have written reports, and an estimate of the processor time:
+30 ns for each call of malloc and free. Without an argument, lists all processes that this user may
+inspect. For a named process that is not traced, says why.
 
 States: active (counts), starting, dormant (excluded by MTRACE_FOLLOW), quiet (the library gave up
 or was detached; the program runs on). After the signal: taken or ignored by the program; blocked in
