@@ -211,6 +211,10 @@ attach-soak: all tests
 HOSTILE_SECONDS ?= 300
 hostile: all tests
 	MTRACE_HOSTILE_SECONDS=$(HOSTILE_SECONDS) $(long_tests)'HostileLoadTest.*'
+# SCAN_ROUNDS times two looks of memlog unreachable at a redis and a python server under load.
+SCAN_ROUNDS ?= 1000
+unreachable-soak: all tests
+	MTRACE_SCAN_ROUNDS=$(SCAN_ROUNDS) $(long_tests)'UnreachableProgramsTest.*'
 faults: all tests
 	MTRACE_THOROUGH=1 $(long_tests)'FaultTest.*'
 suites: all tests

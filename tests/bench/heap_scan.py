@@ -14,7 +14,7 @@ import time
 SHAPES = [("mixed", "1 GiB of blocks of 16 bytes to 1 MiB", 1024),
           ("map", "hash map of numbers to strings", 512),
           ("list", "list of 10 million nodes", 229),
-          ("shuffled", "the same in no order of addresses", 305)]
+          ("shuffled", "list of a million nodes in no order of addresses", 32)]
 
 
 def start(build, shape, mib):

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "host_test.h"
+#include "local_server.h"
 
 namespace mtrace::test {
 namespace {
@@ -201,6 +202,22 @@ TEST_F(UnreachableTest, AttachesToWhatIsNotTraced) {
   EXPECT_EQ(found["unknown_blocks"], "memlog attached to it later");
   EXPECT_EQ(found["definitely_lost_blocks"], 0) << found;
   process.write("q");
+  EXPECT_TRUE(process.wait().exited(0));
+}
+
+// Its ledger begins at the fork, so it does not know the block of the parent's that holds another.
+TEST_F(UnreachableTest, WhatAChildKeepsInItsParentsBlocksIsReachable) {
+  Command command = traced({program("holds_after_fork")});
+  command.env["MTRACE_LEDGER"] = out() + "/";
+  Process process(command);
+  process.read_until("ready");
+  const pid_t child = children_of(process.pid()).at(0);
+  wait_until_blocked(child, SYS_read);
+  const json found = answer(look(child));
+  EXPECT_EQ(found["definitely_lost_blocks"], 0) << found;
+  EXPECT_GE(found["reachable_bytes"], 1000);
+  EXPECT_EQ(found["unknown_blocks"], "it has blocks of the process that forked it");
+  process.close_input();
   EXPECT_TRUE(process.wait().exited(0));
 }
 

@@ -61,9 +61,8 @@ const uint64_t* WordReader::page(uint64_t number) {
   const uint64_t place = number % kPages;
   uint64_t* const words = &pages_[place * kPage / kWord];
   if (numbers_[place] != number + 1) {
-    pieces_.assign(1, {number * kPage, kPage});
-    read_(pieces_, reinterpret_cast<char*>(words));
-    pieces_.clear();
+    one_.assign(1, {number * kPage, kPage});
+    read_(one_, reinterpret_cast<char*>(words));
     numbers_[place] = number + 1;
   }
   return words;

@@ -91,6 +91,7 @@ class WordReader {
   uint64_t bytes_ = 0;         // of pieces_
   uint64_t total_ = 0;
   std::vector<uint64_t> words_;
+  std::vector<Piece> one_;         // a page being read: pieces_ may hold a batch meanwhile
   std::vector<uint64_t> pages_;    // words; empty: none was read yet
   std::vector<uint64_t> numbers_;  // 1 + the page in each place; 0: none
 };

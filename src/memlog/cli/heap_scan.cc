@@ -30,7 +30,8 @@ bool same(const HeapBlock& a, const HeapBlock& b) {
 std::string unknown_blocks(const live::LedgerFile& ledger, const live::LedgerState& state,
                            const target::Snapshot& snapshot) {
   if (snapshot.late) return "memlog attached to it later";
-  if (state.inherited_blocks != 0) return "it has blocks of the process that forked it";
+  // A child begins its ledger without the blocks from before the fork.
+  if (ledger.header().parent != 0) return "it has blocks of the process that forked it";
   if (ledger.header().sampled != 0) return "MTRACE_SAMPLE records only some blocks";
   if (ledger.header().recording == 0) return "recording is off";
   if (state.lost_blocks != 0) return "some blocks were not recorded (lost)";

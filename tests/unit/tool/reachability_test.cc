@@ -109,6 +109,44 @@ TEST(Reachability, OfAChain) {
   EXPECT_EQ(found.via[0], Memory::kRoots);
 }
 
+// Large blocks are read together, small ones at once, of the same level and in any order.
+TEST(Reachability, OfLargeAndSmallBlocksTogether) {
+  Memory memory;
+  std::vector<uint64_t> holders;
+  std::vector<uint64_t> held;
+  for (const uint64_t size : {64, 40'000, 64, 300'000, 64, 40'000}) {
+    holders.push_back(memory.add(size));
+    memory.root(holders.back());
+    held.push_back(memory.add(48));
+    memory.point(holders.back() + size - 8, held.back());
+  }
+  const Reachability found = memory.look();
+  EXPECT_EQ(of(found), std::vector<Reach>(12, kReachable));
+}
+
+// More than are followed one by one, in an order that is not that of addresses.
+TEST(Reachability, OfWideAndLongGraphs) {
+  constexpr size_t kWide = 20'000;
+  Memory memory;
+  const uint64_t table = memory.add(kWide * 8);
+  std::vector<uint64_t> blocks;
+  for (size_t i = 0; i < kWide; ++i) blocks.push_back(memory.add(24));
+  for (size_t i = 0; i < kWide; ++i) memory.point(table + 8 * (i * 7919 % kWide), blocks[i]);
+  // A list that leads to and fro over pages hangs on the last of them, and ends in a lost one.
+  uint64_t last = blocks[kWide - 1];
+  for (size_t i = 0; i < 1000; ++i) {
+    const uint64_t node = memory.add(i % 3 == 0 ? 5000 : 32);
+    memory.point(last + 16, node);
+    last = node;
+  }
+  memory.add(32);
+  memory.root(table);
+  const Reachability found = memory.look();
+  std::vector<Reach> expected(memory.blocks().size(), kReachable);
+  expected.back() = kDefinite;
+  EXPECT_EQ(of(found), expected);
+}
+
 TEST(Reachability, AWordThatDoesNotFitInABlockIsNoPointer) {
   Memory memory;
   const uint64_t a = memory.add(60);
