@@ -8,6 +8,7 @@
 #   make check-quick  unit and structure tests only, in less than a minute
 #   make soak       random programs and storms of reports for SOAK_SECONDS (1800); SEED=N
 #   make attach-soak  1,000 times attached to and detached from servers under load
+#   make unreachable-soak  memlog unreachable, 1,000 times on servers under load
 #   make faults     each system call of the library's own fails in turn
 #   make suites     test suites of others, with the library and without
 #   make hosts      160 programs of others under the library: 90 minutes; HOSTS=NAME, HOSTS=list
@@ -91,8 +92,8 @@ LIB_OBJ  := $(LIB_SRC:src/%.cc=$(BUILD)/obj/%.o)
 TOOL_OBJ := $(TOOL_SRC:src/%.cc=$(BUILD)/obj/%.o)
 HTTP_OBJ := $(HTTP_SRC:src/%.cc=$(BUILD)/obj/%.o)
 
-.PHONY: all demo pictures check soak attach-soak hostile faults suites install lint format clean tests \
-        programs
+.PHONY: all demo pictures check soak attach-soak unreachable-soak hostile faults suites install lint format clean \
+        tests programs
 all: $(BUILD)/libmtrace.so $(BUILD)/memlog $(HTTP) $(REPLAY)
 
 $(BUILD)/obj/libmtrace/%.o: src/libmtrace/%.cc Makefile | $(BUILD)/.build-deps
