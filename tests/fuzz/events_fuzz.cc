@@ -72,6 +72,7 @@ void read_log(std::string_view bytes) {
           std::abort();
       }
       log.thread(event.thread);
+      blocks.expect(log);
       blocks.apply(event);
     }
     profile::read("made", events::memlog_at(path, {}));

@@ -35,6 +35,7 @@ void each_block(EventLog& log, Visit visit, Look look) {
   LiveBlocks blocks;
   for (Event event; log.next(event);) {
     look(event);
+    blocks.expect(log);
     const BlockChange change = blocks.apply(event);
     if (change.ended) visit(change.old, change.old_address, event.time);
   }

@@ -26,7 +26,6 @@ constexpr uint32_t kMostNumber = UINT32_MAX;  // of modules, stacks and threads
 
 // A time that cannot be represented is a damaged one.
 constexpr uint64_t kMostSteps = uint64_t{1} << 56;
-
 // A frame as a chunk has it: its module + 1, or 0, and the offset there.
 struct FrameWord {
   uint64_t module;
@@ -53,6 +52,7 @@ struct EventLog::State {
   void read_threads(ColumnReader& head);
   void read_left_out();
   bool tell_left_out(Event& event);
+  void decode_ahead();
   void decode(Event& event);
   void switch_thread();
 
@@ -114,7 +114,10 @@ struct EventLog::State {
   std::vector<LeftOut> left_out;  // of a frame
   size_t left_out_told = 0;
   ColumnReader columns[format::kEventColumns];
-  uint64_t left = 0;  // events of the chunk
+  uint64_t left = 0;             // events of the chunk that are not decoded yet
+  Event decoded[kDecodedAhead];  // a ring of those that next() did not return yet
+  size_t decoded_at = 0;         // the first of them
+  size_t decoded_count = 0;
   uint64_t steps = 0;
   uint64_t last_time = 0;
   uint32_t event_thread = 0;
@@ -408,6 +411,20 @@ uint64_t EventLog::State::allocated(uint64_t requested) {
   return found;
 }
 
+// Decodes events until the ring is full.
+void EventLog::State::decode_ahead() {
+  try {
+    for (; left != 0 && decoded_count < kDecodedAhead; --left) {
+      Event& event = decoded[(decoded_at + decoded_count) % kDecodedAhead];
+      decode(event);
+      if (event.kind != Kind::kUnknown) ++decoded_count;
+    }
+  } catch (const DamagedChunk&) {
+    ++damaged;
+    left = 0;
+  }
+}
+
 void EventLog::State::decode(Event& event) {
   event = Event();
   const uint8_t code = column(format::kCodeColumn).byte();
@@ -548,21 +565,22 @@ bool EventLog::next(Event& event) {
   State& state = *state_;
   if (state.inherits) state.inherit();
   for (;;) {
-    if (state.left == 0) {
-      if (state.tell_inherited(event)) return true;
-      if (state.tell_left_out(event)) return true;
-      if (!state.next_chunk()) return false;
-      continue;
+    if (state.left != 0) state.decode_ahead();
+    if (state.decoded_count != 0) {
+      event = state.decoded[state.decoded_at];
+      state.decoded_at = (state.decoded_at + 1) % kDecodedAhead;
+      --state.decoded_count;
+      return true;
     }
-    --state.left;
-    try {
-      state.decode(event);
-      if (event.kind != Kind::kUnknown) return true;
-    } catch (const DamagedChunk&) {
-      ++state.damaged;
-      state.left = 0;
-    }
+    if (state.tell_inherited(event) || state.tell_left_out(event)) return true;
+    if (!state.next_chunk()) return false;
   }
+}
+
+const Event* EventLog::coming(size_t calls) const {
+  const State& state = *state_;
+  return calls < state.decoded_count ? &state.decoded[(state.decoded_at + calls) % kDecodedAhead]
+                                     : nullptr;
 }
 
 const std::string& EventLog::missing_inheritance() const { return state_->problem; }
@@ -572,6 +590,7 @@ bool EventLog::skip_chunk() {
   state_->inherited = {};
   const bool any = state_->next_chunk();
   state_->left = 0;
+  state_->decoded_count = 0;
   state_->left_out.clear();
   return any;
 }

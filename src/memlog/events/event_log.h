@@ -1,6 +1,7 @@
 // Reads an event log (doc/events.md), in the order of its events.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -114,6 +115,8 @@ struct EventHeader {
 
 class EventLog {
  public:
+  static constexpr size_t kDecodedAhead = 32;  // events of a chunk
+
   // Opens the log at `path` and reads its header. Throws profile::FileError, and
   // profile::FormatError if this is no event log. If its process was forked, the blocks that it
   // inherited come first, from the log of its parent in the same directory. `generation`: how many
@@ -132,6 +135,9 @@ class EventLog {
   // Stores the next event. False: the end of what the file holds now; when the file grows, a later
   // call returns more. Skips damaged chunks and counts them.
   bool next(Event& event);
+  // The event that next() returns after `calls` more calls, less than kDecodedAhead; null: it is
+  // not decoded yet, or there is none. Valid until next().
+  const Event* coming(size_t calls) const;
   // Goes behind the next chunk, and reads only what it defines: stacks and modules. False: as
   // next().
   bool skip_chunk();

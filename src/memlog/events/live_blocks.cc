@@ -13,20 +13,55 @@ void LiveBlocks::begin(const Event& event, const LiveBlock* chained, BlockChange
   fresh.stack = event.stack;
   fresh.thread = event.thread;
   fresh.call = event.call;
-  const auto [at, is_new] = blocks_.insert_or_assign(event.address, fresh);
-  if (!is_new) ++conflicts_;
-  if (event.kind != Kind::kInherited) last_[event.thread] = event.address;
+  put(event.address, fresh);
+  if (event.kind != Kind::kInherited) thread(event.thread).last = event.address;
   change.begun = true;
   change.fresh = fresh;
 }
 
+void LiveBlocks::put(uint64_t address, const LiveBlock& block) {
+  const uint32_t fresh = unused_.empty() ? static_cast<uint32_t>(blocks_.size()) : unused_.back();
+  const auto [at, is_new] = places_.try_emplace(address, fresh);
+  if (!is_new) {
+    ++conflicts_;
+    blocks_[at->second] = block;
+  } else if (unused_.empty()) {
+    blocks_.push_back(block);
+  } else {
+    blocks_[fresh] = block;
+    unused_.pop_back();
+  }
+}
+
+// False: no block lives there.
+bool LiveBlocks::take(uint64_t address, LiveBlock& block) {
+  const auto found = places_.find(address);
+  if (found == places_.end()) return false;
+  block = blocks_[found->second];
+  unused_.push_back(found->second);
+  places_.erase(found);
+  return true;
+}
+
+// First the entry of the place, then the block.
+void LiveBlocks::expect(const EventLog& log) const {
+  constexpr size_t kNear = 8;
+  constexpr size_t kFar = EventLog::kDecodedAhead - 8;
+  if (const Event* const far = log.coming(kFar); far != nullptr) places_.prefetch(far->address);
+  const Event* const near = log.coming(kNear);
+  if (near == nullptr || near->kind != Kind::kFree) return;
+  const auto found = places_.find(near->address);
+  if (found != places_.end()) __builtin_prefetch(&blocks_[found->second]);
+}
+
 // The thread's realloc of that address is over.
 bool LiveBlocks::end_moving(const Event& event, uint64_t address, BlockChange& change) {
-  const auto found = moving_.find(event.thread);
-  if (found == moving_.end() || found->second.address != address) return false;
-  change.ended = found->second.known;
-  change.old = found->second.block;
-  moving_.erase(found);
+  Thread& by = thread(event.thread);
+  if (by.moving != address || address == 0) return false;
+  change.ended = by.moving_known;
+  if (by.moving_known) change.old = by.moving_block;
+  by.moving = 0;
+  by.moving_known = false;
   return true;
 }
 
@@ -47,34 +82,27 @@ BlockChange LiveBlocks::apply(const Event& event) {
     case Kind::kUnknownFree: {  // the tables of a child may have begun anew
       change.old_address = event.address;
       if (end_moving(event, event.address, change)) break;
-      const auto found = blocks_.find(event.address);
-      if (found == blocks_.end()) {
+      change.ended = take(event.address, change.old);
+      if (!change.ended) {
         if (event.kind == Kind::kFree) ++unknown_frees_;
         break;
       }
-      change.ended = true;
-      change.old = found->second;
-      const auto last = last_.find(event.thread);
-      change.temporary = last != last_.end() && last->second == event.address;
-      if (change.temporary) last_.erase(last);
-      blocks_.erase(found);
+      Thread& by = thread(event.thread);
+      change.temporary = by.last == event.address;
+      if (change.temporary) by.last = 0;
       break;
     }
     case Kind::kReallocBegin: {
-      Moving& moving = moving_[event.thread];
-      moving = {event.address, false, {}};
-      const auto found = blocks_.find(event.address);
-      if (found == blocks_.end()) break;
-      moving.known = true;
-      moving.block = found->second;
-      blocks_.erase(found);
+      Thread& by = thread(event.thread);
+      by.moving = event.address;
+      by.moving_known = take(event.address, by.moving_block);
       break;
     }
     case Kind::kReallocFailed: {
-      const auto found = moving_.find(event.thread);
-      if (found == moving_.end()) break;
-      if (found->second.known) blocks_.insert_or_assign(found->second.address, found->second.block);
-      moving_.erase(found);
+      Thread& by = thread(event.thread);
+      if (by.moving_known) put(by.moving, by.moving_block);
+      by.moving = 0;
+      by.moving_known = false;
       break;
     }
     case Kind::kRealloc:
@@ -93,6 +121,7 @@ void each_report(const std::string& path, const VisitReport& visit) {
   LiveBlocks blocks;
   Event event;
   while (log.next(event)) {
+    blocks.expect(log);
     blocks.apply(event);
     if (event.kind == Kind::kReport) visit(event.number, log, blocks);
   }

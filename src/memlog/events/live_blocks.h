@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "events/event_log.h"
 
@@ -38,13 +39,16 @@ class LiveBlocks {
  public:
   // Applies the next event of the log.
   BlockChange apply(const Event& event);
+  // Has the memory fetched that apply() reads for the next events of `log`. With more blocks than
+  // the caches hold, a replay waits for memory most of its time.
+  void expect(const EventLog& log) const;
 
   // Calls visit(address, block) for each live block, also for one whose realloc is under way.
   template <typename Visit>
   void for_each(Visit&& visit) const {
-    for (const auto& [address, block] : blocks_) visit(address, block);
-    for (const auto& [thread, moving] : moving_) {
-      if (moving.known) visit(moving.address, moving.block);
+    for (const auto& [address, place] : places_) visit(address, blocks_[place]);
+    for (const Thread& thread : threads_) {
+      if (thread.moving_known) visit(thread.moving, thread.moving_block);
     }
   }
   // Blocks that were allocated where one lived: 0, unless events were lost.
@@ -54,18 +58,27 @@ class LiveBlocks {
   uint64_t unknown_frees() const { return unknown_frees_; }
 
  private:
-  struct Moving {
-    uint64_t address = 0;
-    bool known = false;
-    LiveBlock block;
+  struct Thread {
+    uint64_t last = 0;          // address of its last allocation; 0: it was freed by the thread
+    uint64_t moving = 0;        // of the block whose realloc is under way; 0: none is
+    bool moving_known = false;  // that block lived before, as the next says
+    LiveBlock moving_block;
   };
 
   void begin(const Event& event, const LiveBlock* chained, BlockChange& change);
   bool end_moving(const Event& event, uint64_t address, BlockChange& change);
+  void put(uint64_t address, const LiveBlock& block);
+  bool take(uint64_t address, LiveBlock& block);
+  Thread& thread(uint32_t number) {
+    if (number >= threads_.size()) threads_.resize(number + size_t{1});
+    return threads_[number];
+  }
 
-  absl::flat_hash_map<uint64_t, LiveBlock> blocks_;  // by address
-  absl::flat_hash_map<uint32_t, Moving> moving_;     // by thread
-  absl::flat_hash_map<uint32_t, uint64_t> last_;     // address that the thread allocated last
+  // Places in blocks_, by address. Small entries: expect() fetches the cache line in which one is.
+  absl::flat_hash_map<uint64_t, uint32_t> places_;
+  std::vector<LiveBlock> blocks_;
+  std::vector<uint32_t> unused_;  // places without a block
+  std::vector<Thread> threads_;   // by their numbers in the log
   uint64_t begun_ = 0;
   uint64_t chains_ = 0;
   uint64_t conflicts_ = 0;

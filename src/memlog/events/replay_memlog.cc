@@ -118,6 +118,7 @@ class Replay {
       if (chosen_ == nullptr) apply_left_out(*event.left_out);
       return;
     }
+    blocks_.expect(log_);
     BlockChange change = blocks_.apply(event);
     if (chosen_ != nullptr) {
       change.ended = change.ended && chosen_->holds(change.old.id);

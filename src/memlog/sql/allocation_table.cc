@@ -106,6 +106,7 @@ class LoggedBlocks {
         gather_living();
         break;
       }
+      blocks_.expect(events_.log());
       const events::BlockChange change = blocks_.apply(event);
       if (!change.ended) continue;
       row.block = change.old;

@@ -112,6 +112,7 @@ void add_logged_memory(const EventSource& source, const Data& data, std::vector<
   uint64_t count = 0;
   profile::Sample sample;
   for (events::Event event; logged.next(event);) {
+    blocks.expect(logged.log());
     const events::BlockChange change = blocks.apply(event);
     if (change.ended) {
       bytes -= change.old.requested;

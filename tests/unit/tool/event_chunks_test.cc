@@ -12,6 +12,7 @@
 #include "events/chunk_writer.h"
 #include "events/contents.h"
 #include "events/event_log.h"
+#include "events/live_blocks.h"
 #include "tool_test.h"
 
 namespace mtrace::test {
@@ -28,6 +29,36 @@ std::string header() {
   head.put_text("1700000000000000000");
   return std::string(head.bytes());
 }
+
+// The sizes of live blocks in a plain map, beside LiveBlocks.
+class LiveSizes {
+ public:
+  bool agrees(const events::EventLog& log, const Event& event) {
+    blocks_.expect(log);
+    const events::BlockChange change = blocks_.apply(event);
+    bool same = true;
+    if (event.kind == Kind::kFree || event.kind == Kind::kRealloc) {
+      const uint64_t old = event.kind == Kind::kFree ? event.address : event.old_address;
+      const auto found = sizes_.find(old);
+      same = change.ended == (found != sizes_.end()) &&
+             (!change.ended || change.old.requested == found->second);
+      if (found != sizes_.end()) sizes_.erase(found);
+    }
+    if (event.kind == Kind::kAllocation || event.kind == Kind::kRealloc) {
+      sizes_[event.address] = event.requested;
+    }
+    if (++events_ % 1000 != 0) return same;
+    std::map<uint64_t, uint64_t> live;
+    blocks_.for_each(
+        [&](uint64_t address, const events::LiveBlock& block) { live[address] = block.requested; });
+    return same && live == sizes_;
+  }
+
+ private:
+  events::LiveBlocks blocks_;
+  std::map<uint64_t, uint64_t> sizes_;  // by address
+  uint64_t events_ = 0;
+};
 
 // Writes chunks, and keeps what is to be read.
 class Written {
@@ -62,19 +93,28 @@ class Written {
     if (!chunk_.empty()) add(chunk_.finish());
     return bytes_;
   }
-  // The log is what was written.
+  // The log is what was written, also the events that it tells in advance and the blocks that live.
   void check() {
     events::EventLog log(std::move(contents_));
     size_t number = 0;
+    LiveSizes live;
     for (Event event; log.next(event); ++number) {
       ASSERT_LT(number, expected_.size());
       const Event& one = expected_[number];
       ASSERT_TRUE(event.kind == one.kind && event.address == one.address &&
                   event.old_address == one.old_address && event.requested == one.requested)
           << "event " << number << ": " << event.address << " in place of " << one.address;
+      for (const size_t calls : {size_t{0}, events::EventLog::kDecodedAhead - 2}) {
+        const Event* const soon = log.coming(calls);
+        if (soon == nullptr) continue;
+        ASSERT_EQ(soon->address, expected_[number + 1 + calls].address) << number << '+' << calls;
+        ++coming_;
+      }
+      ASSERT_TRUE(live.agrees(log, event)) << "event " << number;
     }
     EXPECT_EQ(number, expected_.size());
     EXPECT_EQ(log.damaged_chunks(), 0u);
+    if (most_ >= 1000) EXPECT_GT(coming_, expected_.size());
   }
 
  private:
@@ -104,6 +144,7 @@ class Written {
   std::unique_ptr<events::MadeContents> contents_ = std::make_unique<events::MadeContents>();
   events::ChunkWriter chunk_;
   std::vector<Event> expected_;
+  size_t coming_ = 0;  // events that were told in advance
   size_t most_;
   size_t bytes_ = 0;
   uint64_t time_ = 0;
