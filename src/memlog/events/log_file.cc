@@ -18,7 +18,10 @@ namespace mtrace::events {
 namespace {
 
 constexpr unsigned kMostNames = 1000;  // of one program and pid
-constexpr int kLevel = 1;
+// Of zstd. The thorough one makes logs an eighth smaller and takes 4 to 5 times as long, so the
+// chunk after one that another had to wait for is compressed fast.
+constexpr int kThorough = 6;
+constexpr int kFast = 1;
 
 int create(const std::string& path) {
   return ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -75,7 +78,7 @@ int LogFile::error() {
 }
 
 void LogFile::work() {
-  for (;;) {
+  for (bool hurries = false;;) {
     std::string content;
     {
       std::unique_lock lock(mutex_);
@@ -86,19 +89,20 @@ void LogFile::work() {
       busy_ = error_ == 0;
     }
     changed_.notify_all();
-    if (busy_) write(content);
+    if (busy_) write(content, hurries ? kFast : kThorough);
     {
       const std::lock_guard lock(mutex_);
       busy_ = false;
+      hurries = any_waiting_;
     }
     changed_.notify_all();
   }
 }
 
-void LogFile::write(const std::string& content) {
+void LogFile::write(const std::string& content, int level) {
   static const std::unique_ptr<ZSTD_CCtx, decltype(&ZSTD_freeCCtx)> context(ZSTD_createCCtx(),
                                                                             ZSTD_freeCCtx);
-  ZSTD_CCtx_setParameter(context.get(), ZSTD_c_compressionLevel, kLevel);
+  ZSTD_CCtx_setParameter(context.get(), ZSTD_c_compressionLevel, level);
   ZSTD_CCtx_setParameter(context.get(), ZSTD_c_checksumFlag, 1);
   std::vector<char> frame(ZSTD_compressBound(content.size()));
   const size_t size =

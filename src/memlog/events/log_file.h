@@ -32,7 +32,7 @@ class LogFile {
 
  private:
   void work();
-  void write(const std::string& content);
+  void write(const std::string& content, int level);
 
   std::string path_;
   profile::Descriptor file_;

@@ -1,7 +1,9 @@
 // Chunks of event logs: what was written is read, and takes the room that it should.
 #include <gtest/gtest.h>
+#include <zstd.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <random>
@@ -13,6 +15,7 @@
 #include "events/contents.h"
 #include "events/event_log.h"
 #include "events/live_blocks.h"
+#include "events/log_file.h"
 #include "tool_test.h"
 
 namespace mtrace::test {
@@ -114,7 +117,9 @@ class Written {
     }
     EXPECT_EQ(number, expected_.size());
     EXPECT_EQ(log.damaged_chunks(), 0u);
-    if (most_ >= 1000) EXPECT_GT(coming_, expected_.size());
+    if (most_ >= 1000) {
+      EXPECT_GT(coming_, expected_.size());
+    }
   }
 
  private:
@@ -251,6 +256,27 @@ TEST(EventChunks, KnowTheOrderOfLiveItems) {
     order.remove(live.front());
     live.erase(live.begin());
   }
+}
+
+// A chunk for which no other waits is compressed better than at zstd's fastest level.
+TEST(EventChunks, TakeLittleRoomInTheFile) {
+  std::mt19937_64 random(3);
+  std::vector<std::string> calls(200);  // what the program does, again and again
+  for (std::string& call : calls) {
+    for (uint64_t events = 4 + random() % 12; events != 0; --events) {
+      call += static_cast<char>(random() % 40);
+    }
+  }
+  std::string content(format::kEventChunkMark);
+  while (content.size() < 300'000) content += calls[random() % (1 + random() % calls.size())];
+  TemporaryDirectory directory;
+  events::LogFile file(directory / "a.events", "a", 1);
+  file.append(content);
+  ASSERT_EQ(file.finish(), 0);
+  std::string fast(ZSTD_compressBound(content.size()), '\0');
+  const size_t bytes = ZSTD_compress(fast.data(), fast.size(), content.data(), content.size(), 1);
+  EXPECT_LT(std::filesystem::file_size(file.path()), bytes * 95 / 100);
+  EXPECT_EQ(shell("zstd -dc {} | wc -c", file.path()), std::to_string(content.size()) + "\n");
 }
 
 // The log of the queries is of the first version.
