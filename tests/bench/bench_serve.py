@@ -175,8 +175,9 @@ def churn(build, directory, watched):
             time.sleep(0.1)
             server = stack.enter_context(Server(build, [str(process.pid)], lambda: on_core(1)))
             with contextlib.suppress(OSError):  # once the process has ended
-                while process.poll() is None and not os.waitid(
-                        os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+                # Not poll(), which would take the status that wait4() is for.
+                while not os.waitid(os.P_PID, process.pid,
+                                    os.WEXITED | os.WNOHANG | os.WNOWAIT):
                     server.get(f'/api/processes/{process.pid}/functions')
                     time.sleep(0.1)
         _, status, used = os.wait4(process.pid, 0)
