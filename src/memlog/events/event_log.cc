@@ -26,6 +26,7 @@ constexpr uint32_t kMostNumber = UINT32_MAX;  // of modules, stacks and threads
 
 // A time that cannot be represented is a damaged one.
 constexpr uint64_t kMostSteps = uint64_t{1} << 56;
+
 // A frame as a chunk has it: its module + 1, or 0, and the offset there.
 struct FrameWord {
   uint64_t module;

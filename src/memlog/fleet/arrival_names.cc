@@ -22,6 +22,7 @@ namespace {
 constexpr size_t kBatch = 64;           // reports that share what a child has looked up
 constexpr rlim_t kMemory = 4ull << 30;  // bytes of address space of a child
 constexpr rlim_t kSeconds = 600;        // of the processor, of a child
+constexpr unsigned kLongest = 3600;     // seconds that a child may take, downloads included
 constexpr int kNice = 10;               // requests come first
 
 void limit(__rlimit_resource what, rlim_t value) {
@@ -125,6 +126,12 @@ void ArrivalNames::write_named(const Batch& batch) const {
   limit(RLIMIT_CORE, 0);
   limit(RLIMIT_AS, kMemory);
   limit(RLIMIT_CPU, kSeconds);
+  ::signal(SIGALRM, SIG_DFL);
+  sigset_t alarm;
+  ::sigemptyset(&alarm);
+  ::sigaddset(&alarm, SIGALRM);
+  ::sigprocmask(SIG_UNBLOCK, &alarm, nullptr);
+  ::alarm(kLongest);
   ::setpriority(PRIO_PROCESS, 0, kNice);
   symbolize::Symbolizer symbolizer(where_);
   for (size_t i = 0; i < batch.size(); ++i) {
