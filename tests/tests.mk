@@ -184,7 +184,7 @@ check: all tests
 	@tests/run_tests.sh $(BUILD) $(TEST_BINARIES)
 # The units and the structure, with the few programs that they run and libraries that they load.
 QUICK := $(addprefix $(TEST_BUILD)/,unit_library unit_tool structure_tests)
-UNIT_TOOL_PROGRAMS := $(addprefix $(PROGRAMS)/,accounting attached deaths gtest_leaky temporaries)
+UNIT_TOOL_PROGRAMS := $(addprefix $(PROGRAMS)/,accounting attached deaths gtest_leaky shop temporaries)
 check-quick: all $(QUICK) $(UNIT_TOOL_PROGRAMS) $(UNWIND_PLUGS) share
 	@tests/run_tests.sh $(BUILD) $(QUICK)
 # Which lines the unit tests reach, of memlog and of what libmtrace.so is made of. The library itself

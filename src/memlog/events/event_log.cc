@@ -3,6 +3,7 @@
 #include <absl/container/flat_hash_map.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "events/block_addresses.h"
@@ -26,6 +27,12 @@ constexpr uint32_t kMostNumber = UINT32_MAX;  // of modules, stacks and threads
 
 // A time that cannot be represented is a damaged one.
 constexpr uint64_t kMostSteps = uint64_t{1} << 56;
+// By the code of the event, those below EventCode::kAllocation.
+constexpr Kind kWithoutCall[] = {
+    Kind::kUnknown, Kind::kReallocBegin, Kind::kReallocFailed, Kind::kMap,
+    Kind::kUnmap,   Kind::kRemap,        Kind::kThreadBegin,   Kind::kThreadEnd,
+    Kind::kNote,    Kind::kReport,       Kind::kStart,         Kind::kStop,
+    Kind::kMemory,  Kind::kLost,         Kind::kEnd,           Kind::kFork};
 
 // A frame as a chunk has it: its module + 1, or 0, and the offset there.
 struct FrameWord {
@@ -439,6 +446,7 @@ void EventLog::State::decode(Event& event) {
   if (code >= static_cast<uint8_t>(EventCode::kAllocation)) {
     event.call = std::min<uint8_t>(code & 0xf, format::kEventCalls - 1);
   }
+  event.kind = code < std::size(kWithoutCall) ? kWithoutCall[code] : Kind::kUnknown;
   switch (static_cast<EventCode>(code < 0x10 ? code : code & 0xf0)) {
     case EventCode::kAllocation:
       event.kind = Kind::kAllocation;
@@ -460,11 +468,9 @@ void EventLog::State::decode(Event& event) {
       }
       break;
     case EventCode::kReallocBegin:
-      event.kind = Kind::kReallocBegin;
       event.address = freed();
       break;
     case EventCode::kReallocFailed:
-      event.kind = Kind::kReallocFailed;
       event.address = address();
       break;
     case EventCode::kRealloc:
@@ -474,63 +480,35 @@ void EventLog::State::decode(Event& event) {
       event.address = allocated(event.requested);
       break;
     case EventCode::kMap:
-      event.kind = Kind::kMap;
       event.address = address();
       event.requested = sizes.number();
       event.stack = stack_number();
       break;
     case EventCode::kUnmap:
-      event.kind = Kind::kUnmap;
       event.address = address();
       event.requested = sizes.number();
       break;
     case EventCode::kRemap:
-      event.kind = Kind::kRemap;
       event.old_address = address();
       event.address = address();
       event.old_size = sizes.number();
       event.requested = sizes.number();
       event.stack = stack_number();
       break;
-    case EventCode::kThreadBegin:
-      event.kind = Kind::kThreadBegin;
-      break;
-    case EventCode::kThreadEnd:
-      event.kind = Kind::kThreadEnd;
-      break;
     case EventCode::kNote:
-      event.kind = Kind::kNote;
       event.text = more.text();
       break;
     case EventCode::kReport:
-      event.kind = Kind::kReport;
       event.number = more.number();
       event.text = more.text();
       break;
-    case EventCode::kStart:
-      event.kind = Kind::kStart;
-      break;
-    case EventCode::kStop:
-      event.kind = Kind::kStop;
-      break;
     case EventCode::kMemory:
-      event.kind = Kind::kMemory;
-      event.number = more.number();
-      break;
     case EventCode::kLost:
-      event.kind = Kind::kLost;
-      event.number = more.number();
-      break;
     case EventCode::kFork:
-      event.kind = Kind::kFork;
-      event.number = more.number();
-      break;
     case EventCode::kEnd:
-      event.kind = Kind::kEnd;
       event.number = more.number();
       break;
-    default:
-      event.kind = Kind::kUnknown;
+    default:  // has no values
       break;
   }
 }
