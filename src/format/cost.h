@@ -8,8 +8,8 @@ namespace mtrace::format {
 
 // The library writes each word atomically.
 struct OwnCost {
-  uint64_t memory;  // resident bytes of the tables, with the shadow of the heap, when last
-                    // measured: at a report, or when the tables grew under MTRACE_MAX_MEMORY
+  uint64_t memory;   // resident bytes of the tables, with the shadow of the heap, when last
+                     // measured: at a report, or when the tables grew under MTRACE_MAX_MEMORY
   uint64_t shadow;   // of these, of the shadow of the heap
   uint64_t stopped;  // nanoseconds for which threads of the program have written reports
   uint64_t

@@ -127,7 +127,7 @@ struct LedgerHeader {
   uint32_t names_left;  // number of the last report whose names are left to the requester; 0: none
   ExitHold exit_hold;   // before any exit handler
   uint64_t regions;     // address of a LedgerRegionTree, in the process but not in the file; 0: an
-                     // older library
+                        // older library
   uint64_t first_python_code;  // address of a LedgerPythonCode; 0: none
   uint64_t lost_python;        // as in the line `lost`
   ExitHold late_hold;          // after the exit handlers and destructors, if memlog wants it

@@ -38,15 +38,12 @@ TEST_F(ExitLookTest, ComesBeforeHandlersAndDestructors) {
     const Result result = run_with({}, {program("exit_roots"), end});
     EXPECT_TRUE(result.exited(4)) << end << result.how() << result.err;
     const auto [bytes, blocks] = told(result);
-    EXPECT_NE(result.err.find(fmt::format("): definitely lost at exit {} bytes in {} blocks (",
-                                          bytes, blocks)),
+    EXPECT_NE(result.err.find(
+                  fmt::format("): definitely lost at exit {} bytes in {} blocks (", bytes, blocks)),
               std::string::npos)
         << end << ": " << result.err;
-    EXPECT_NE(result.err.find("\ndefinitely lost by function ("), std::string::npos)
-        << result.err;
-    EXPECT_NE(result.err.find("\n    make  exit_roots.cc:"),
-              std::string::npos)
-        << result.err;
+    EXPECT_NE(result.err.find("\ndefinitely lost by function ("), std::string::npos) << result.err;
+    EXPECT_NE(result.err.find("\n    make  exit_roots.cc:"), std::string::npos) << result.err;
     EXPECT_EQ(result.err.find("hold_exit"), std::string::npos) << result.err;
   }
 }
@@ -121,8 +118,8 @@ TEST_F(ExitLookTest, AKilledMemlogHoldsNobody) {
   Process waiting(command);
   ASSERT_TRUE(waiting.read_line());
   wait_until_blocked(waiting.pid(), SYS_futex);
-  const Result look = run(plain({memlog_tool(), "unreachable", "--json", "--pause", "0",
-                                 std::to_string(waiting.pid())}));
+  const Result look = run(plain(
+      {memlog_tool(), "unreachable", "--json", "--pause", "0", std::to_string(waiting.pid())}));
   EXPECT_TRUE(look.exited(1)) << look.how() << look.err;
   wait_until_blocked(waiting.pid(), SYS_futex);
   ::kill(idle.pid(), SIGKILL);
@@ -134,8 +131,8 @@ TEST_F(ExitLookTest, AKilledMemlogHoldsNobody) {
 // The block of 248 bytes was in a vector register of a thread that has ended. The loader may have
 // saved the register on the thread's stack, which glibc keeps, and which is a root as a whole.
 TEST_F(ExitLookTest, AgreesWithMemcheck) {
-  std::string text = run(plain({"/usr/bin/valgrind", "--leak-check=full", program("held_blocks")}))
-                         .err;
+  std::string text =
+      run(plain({"/usr/bin/valgrind", "--leak-check=full", program("held_blocks")})).err;
   std::erase(text, ',');
   unsigned long bytes = 0;
   unsigned long blocks = 0;
@@ -166,8 +163,8 @@ TEST_F(ExitLookTest, CheckFailsOnLostBlocksOnly) {
   EXPECT_TRUE(good.exited(0)) << good.how() << good.out << good.err;
   EXPECT_EQ(good.out, "ok: definitely lost: 0 bytes in 0 stacks, 0 bytes allowed\n");
   const std::string one = program("exit_roots") + " return || test $? = 4";
-  const Result bad = check({"--follow", "exit_roots", "--json", "--output", file},
-                           {"sh", "-c", one});
+  const Result bad =
+      check({"--follow", "exit_roots", "--json", "--output", file}, {"sh", "-c", one});
   EXPECT_TRUE(bad.exited(1)) << bad.how() << bad.out << bad.err;
   const json answer = json::parse(read_file(file));
   EXPECT_EQ(answer["checks"][0]["what"], "definitely lost");

@@ -44,8 +44,8 @@ TEST_F(ExpireTest, AttachesToWhatIsNotTraced) {
     EXPECT_NE((status.out + status.err).find("memlog detach"), std::string::npos)
         << status.out << status.err;
     EXPECT_TRUE(std::filesystem::exists(ledger(process.pid())));
-    const Result top = run(plain({memlog_tool(), "top", "--no-attach", "--once",
-                                   std::to_string(process.pid())}));
+    const Result top =
+        run(plain({memlog_tool(), "top", "--no-attach", "--once", std::to_string(process.pid())}));
     EXPECT_TRUE(top.exited(1)) << top.how() << top.out;
     EXPECT_NE(top.err.find("is not traced any more: it was detached with memlog detach"),
               std::string::npos)

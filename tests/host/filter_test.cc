@@ -186,8 +186,8 @@ TEST_F(InheritedFilterTest, ProgramThatMayStartNoProcess) {
   }
 }
 
-// Where standard descriptors are closed, as those of man's formatters are, a report's file gets such
-// a number at first, which is not left to it: the program may write there.
+// Where standard descriptors are closed, as those of man's formatters are, a report's file gets
+// such a number at first, which is not left to it: the program may write there.
 TEST_F(InheritedFilterTest, ProgramWithoutStandardDescriptors) {
   for (g_closed = 1; g_closed <= 3; ++g_closed) {
     SCOPED_TRACE(g_closed);

@@ -208,7 +208,8 @@ TEST_F(FleetTest, NamesAreLookedUpByBuildIdAfterArrival) {
   if (::dlopen("libdebuginfod.so.1", RTLD_LAZY) == nullptr) GTEST_SKIP() << "no libdebuginfod";
   const std::string file = program("live_target");
   const std::string id = shell("readelf -n {} | sed -n 's/.*Build ID: //p'", file);
-  const std::string address = shell("nm {} | sed -n 's/^0*\\([0-9a-f]*\\) . site_kept$/\\1/p'", file);
+  const std::string address =
+      shell("nm {} | sed -n 's/^0*\\([0-9a-f]*\\) . site_kept$/\\1/p'", file);
   const std::string build_id = id.substr(0, id.find('\n'));
   const std::string offset = "+0x" + address.substr(0, address.find('\n')) + ")\n";
   const std::string served = temp() + "/server/buildid/" + build_id;

@@ -309,8 +309,7 @@ class LinkedAllocatorTest : public InterfacesTest {
                    "  puts(malloc(1000) != 0 ? \"ready\" : \"none\");\n"
                    "  fflush(stdout);\n  char byte;\n"
                    "  return read(0, &byte, 1) < 0 || p[100] != 1;\n}\n");
-    std::string used =
-        archive.starts_with('/') ? archive : "/usr/lib/x86_64-linux-gnu/" + archive;
+    std::string used = archive.starts_with('/') ? archive : "/usr/lib/x86_64-linux-gnu/" + archive;
     if (renamed) {
       std::vector<std::string> argv = {"/usr/bin/objcopy"};
       for (const char* name :
@@ -388,12 +387,13 @@ TEST_F(LinkedAllocatorTest, Prefixed) {
 
 // Debian has mimalloc as a library only. This one has its name and takes memory as it does.
 TEST_F(LinkedAllocatorTest, Mimalloc) {
-  write_file(temp() + "/mi.c",
-             "#include <stddef.h>\n#include <sys/mman.h>\n"
-             "void* mi_malloc(size_t size) {\n"
-             "  void* p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, "
-             "0);\n"
-             "  return p == MAP_FAILED ? NULL : p;\n}\n");
+  write_file(
+      temp() + "/mi.c",
+      "#include <stddef.h>\n#include <sys/mman.h>\n"
+      "void* mi_malloc(size_t size) {\n"
+      "  void* p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, "
+      "0);\n"
+      "  return p == MAP_FAILED ? NULL : p;\n}\n");
   ASSERT_TRUE(run(plain({"/usr/bin/gcc", "-O1", "-c", "-o", temp() + "/mi.o", temp() + "/mi.c"}))
                   .exited(0));
   build("mi_malloc", temp() + "/mi.o", false);

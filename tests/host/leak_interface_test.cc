@@ -194,8 +194,9 @@ TEST_F(LeakInterfaceTest, LooksAgainAfterExitHandlers) {
 // The interface of a program with LeakSanitizer stays LeakSanitizer's.
 TEST_F(LeakInterfaceTest, ARealLeakSanitizerIsNotDisturbed) {
   const std::string built = temp() + "/with_lsan";
-  const Result compiled = run(plain({"/usr/bin/gcc", "-g", "-fsanitize=leak", "-o", built,
-                                     source_dir() + "/tests/programs/leak_interface.c", "-pthread"}));
+  const Result compiled =
+      run(plain({"/usr/bin/gcc", "-g", "-fsanitize=leak", "-o", built,
+                 source_dir() + "/tests/programs/leak_interface.c", "-pthread"}));
   ASSERT_TRUE(compiled.exited(0)) << compiled.err;
   for (const char* what : {"none", "recoverable", "fatal", "ignore", "disable"}) {
     const Result alone = run(plain({built, what}));

@@ -107,8 +107,8 @@ TEST_F(LeftoversTest, ResolverKilledWhileItWrites) {
   EXPECT_EQ(read_file(report), before);
 }
 
-// A program that ends does not wait longer than MTRACE_EXIT_WAIT for names, and asks the resolver to
-// end: at its first write, or when the file has the name under which it waits to be renamed.
+// A program that ends does not wait longer than MTRACE_EXIT_WAIT for names, and asks the resolver
+// to end: at its first write, or when the file has the name under which it waits to be renamed.
 TEST_F(LeftoversTest, ResolverAskedToEndAtAnyMoment) {
   for (const bool unnamed : {true, false}) {
     for (const long moment : {SYS_write, SYS_linkat, SYS_fchmod}) {
@@ -121,8 +121,8 @@ TEST_F(LeftoversTest, ResolverAskedToEndAtAnyMoment) {
       const Result resolved = run_stepwise(
           plain({memlog_tool(), "resolve", report_path("short_children", result.pid, 1)}),
           [&](const ToolCall& call) {
-            const bool is_file = call.number == SYS_openat &&
-                                 (call.arguments[2] & O_TMPFILE) == O_TMPFILE;
+            const bool is_file =
+                call.number == SYS_openat && (call.arguments[2] & O_TMPFILE) == O_TMPFILE;
             if (call.number == moment && call.made && !asked) {
               asked = true;
               ::kill(call.pid, SIGTERM);

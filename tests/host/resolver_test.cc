@@ -248,7 +248,8 @@ TEST_F(ResolverTest, ToolIsNotTraced) {
   EXPECT_EQ(all_logs().size(), 1u);
 }
 
-// The process that waits for the tool is a child of the program; a wait with __WALL must not say so.
+// The process that waits for the tool is a child of the program; a wait with __WALL must not say
+// so.
 TEST_F(ResolverTest, WaitsForEveryChild) {
   for (const char* how : {"waitpid", "wait3", "wait4", "waitid", "look"}) {
     SCOPED_TRACE(how);

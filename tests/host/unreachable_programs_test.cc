@@ -1,5 +1,5 @@
-// memlog unreachable on servers under load, again and again: they answer as they do by themselves, and
-// nothing of theirs is called lost.
+// memlog unreachable on servers under load, again and again: they answer as they do by themselves,
+// and nothing of theirs is called lost.
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
@@ -41,8 +41,7 @@ class UnreachableProgramsTest : public HostTest {
     for (size_t round = 0; round < rounds() && !HasFailure(); ++round) {
       const int before = loads;
       wait_until("load", [&] { return loads > before; });
-      const Result result =
-          memlog({"unreachable", "--json", "--pause", "0", std::to_string(pid)});
+      const Result result = memlog({"unreachable", "--json", "--pause", "0", std::to_string(pid)});
       EXPECT_TRUE(result.exited(0)) << result.how() << result.out << result.err;
       if (HasFailure()) break;
       const json answer = json::parse(result.out);
@@ -54,10 +53,11 @@ class UnreachableProgramsTest : public HostTest {
     load();
     std::sort(stops.begin(), stops.end());
     if (stops.empty()) return;
-    printf("%s: %zu looks, %d times the load; stopped for %.1f ms (median), %.1f (99 %%), %.1f "
-           "(most)\n",
-           name.c_str(), stops.size(), loads.load(), stops[stops.size() / 2],
-           stops[stops.size() * 99 / 100], stops.back());
+    printf(
+        "%s: %zu looks, %d times the load; stopped for %.1f ms (median), %.1f (99 %%), %.1f "
+        "(most)\n",
+        name.c_str(), stops.size(), loads.load(), stops[stops.size() / 2],
+        stops[stops.size() * 99 / 100], stops.back());
   }
 };
 

@@ -24,9 +24,9 @@ constexpr uint64_t kOneDifferenceIn = 10'000;
 
 struct Work {
   const char* name;
-  unsigned every;      // compare one allocation in this many, so that all phases of the work count
-  uint64_t at_least;   // stacks that must be compared
-  const char* script;  // for bash, in an empty directory; PRELOAD is to be put in LD_PRELOAD
+  unsigned every;       // compare one allocation in this many, so that all phases of the work count
+  uint64_t at_least;    // stacks that must be compared
+  const char* script;   // for bash, in an empty directory; PRELOAD is to be put in LD_PRELOAD
   uint64_t python = 0;  // functions of Python that the stacks must have; 0: they are not read
 };
 

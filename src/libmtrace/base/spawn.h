@@ -9,9 +9,9 @@ namespace mtrace::sys {
 
 // Runs function(argument) as a process of its own that shares this one's memory, on `stack_top`
 // (16-byte aligned), with all signals as blocked as the caller's, untraced. Its end sends no
-// signal; only a wait with __WCLONE or __WALL finds it. It must not touch thread-local storage or errno, so
-// it may only use raw system calls. It shares the descriptors as a thread does, until it leaves
-// them. Returns its pid or a negative errno; the pid also stands in *pid before it runs.
+// signal; only a wait with __WCLONE or __WALL finds it. It must not touch thread-local storage or
+// errno, so it may only use raw system calls. It shares the descriptors as a thread does, until it
+// leaves them. Returns its pid or a negative errno; the pid also stands in *pid before it runs.
 long start_sharing(void* stack_top, int (*function)(void*), void* argument,
                    uint32_t* pid = nullptr);
 
@@ -20,9 +20,9 @@ long start_sharing(void* stack_top, int (*function)(void*), void* argument,
 // or a negative errno.
 long start_copy(void* stack_top, int (*function)(void*), void* argument);
 
-// Makes a copy of this process for who traces the calling thread, and stops the copy before it runs:
-// else it ends at once. It shares the descriptors, so that what the process closes is closed; its
-// end sends no signal. Returns its pid or a negative errno.
+// Makes a copy of this process for who traces the calling thread, and stops the copy before it
+// runs: else it ends at once. It shares the descriptors, so that what the process closes is closed;
+// its end sends no signal. Returns its pid or a negative errno.
 long copy_process();
 
 // Program to run by run_program().

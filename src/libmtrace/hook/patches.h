@@ -1,9 +1,10 @@
 // The words by which the calls of a running program come to the hooks, or go past them again.
 //
-// For each function of hooks.def and interfaces.def that the program calls: the symbol-table entry of its definition,
-// by which whatever is bound or loaded later finds the hook; and each word of an object that is
-// bound to the definition already. What is bound to another definition stays as it is. So do calls
-// of an allocator's own functions inside the allocator: some give it memory that no program sees.
+// For each function of hooks.def and interfaces.def that the program calls: the symbol-table entry
+// of its definition, by which whatever is bound or loaded later finds the hook; and each word of an
+// object that is bound to the definition already. What is bound to another definition stays as it
+// is. So do calls of an allocator's own functions inside the allocator: some give it memory that no
+// program sees.
 #pragma once
 
 #include <cstddef>

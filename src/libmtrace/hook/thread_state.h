@@ -39,7 +39,7 @@ struct alignas(64) ThreadState {
   uint64_t before_call;    // until_sample then; UINT64_MAX: a hook nested in the call has drawn
   uint64_t after_counted;  // until_sample when `counted` was
   uint64_t form_set;       // until_sample when `form` was
-  uint32_t ignoring;  // how often __lsan_disable() is in force
+  uint32_t ignoring;       // how often __lsan_disable() is in force
 };
 [[gnu::visibility("hidden")]] extern thread_local constinit ThreadState t_thread;
 

@@ -113,10 +113,9 @@ template <bool kLogged = false>
   uint64_t* const word = g_ledger.blocks.expect(address, size);
   const uint32_t birth = ledger::pack_ticks(ledger::ticks_now());
   t_thread.form = take_form(t_thread, call);
-  const uint32_t stack = slot != 0 ? find_stack(caller, t_thread).index
-                                   : walk_to_stack(caller, 0,
-                                                   take_form(t_thread, call) |
-                                                       ignored_form(t_thread));
+  const uint32_t stack =
+      slot != 0 ? find_stack(caller, t_thread).index
+                : walk_to_stack(caller, 0, take_form(t_thread, call) | ignored_form(t_thread));
   const bool placed = g_ledger.blocks.put(word, address, {size, stack, birth});
   if (placed) {
     book_allocation(slot, stack, {size, 1, slack_of(block, size)});

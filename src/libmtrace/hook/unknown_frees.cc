@@ -85,8 +85,8 @@ void note_free(const void* block, bool known, const unwind::Registers& caller) {
   if (!known) {
     const bool twice = before != 0 && is_freed_chunk(block);
     count_one(before);
-    count_one(intern_of_kind(twice ? g_kinds.twice : g_kinds.unknown, caller, format::kNoCall,
-                             before));
+    count_one(
+        intern_of_kind(twice ? g_kinds.twice : g_kinds.unknown, caller, format::kNoCall, before));
   }
   const uint32_t stack = intern_of_kind(g_kinds.before, caller);
   if (stack != 0) remember(address, stack);

@@ -1,5 +1,5 @@
-// Memory that the program calls a root (__lsan_register_root_region), for memlog unreachable. Part of
-// the library's own variables: a fork's child has it, and a core file.
+// Memory that the program calls a root (__lsan_register_root_region), for memlog unreachable. Part
+// of the library's own variables: a fork's child has it, and a core file.
 //
 // Thread-safe; async-signal-safe. A change that a fork has cut short takes its place away from the
 // child.

@@ -26,8 +26,8 @@ BlockIndex::BlockIndex(const std::vector<HeapBlock>& blocks)
   }
 }
 
-// The block is among the first..end - 1, if there is one. Halves what is left without a branch, which
-// the processor would guess wrong half of the time.
+// The block is among the first..end - 1, if there is one. Halves what is left without a branch,
+// which the processor would guess wrong half of the time.
 size_t BlockIndex::search(size_t first, size_t end, uint64_t address) const {
   const HeapBlock* at = &blocks_[first];
   for (size_t left = std::min(blocks_.size(), end) - first; left > 1;) {

@@ -24,7 +24,8 @@ class BlockIndex {
   static constexpr size_t kNone = SIZE_MAX;
 
   // `blocks` are sorted by address and do not overlap; they must outlive this and not move. There
-  // are fewer than 2^32 of them, in the lower half of the address space. Their addresses are multiples of 8.
+  // are fewer than 2^32 of them, in the lower half of the address space. Their addresses are
+  // multiples of 8.
   explicit BlockIndex(const std::vector<HeapBlock>& blocks);
 
   // Returns the index of the block that holds `address`, or kNone.
@@ -34,8 +35,9 @@ class BlockIndex {
     return search(*granule - 1, end_of(granule), address);
   }
 
-  // Calls visit(i, block) for each words[i] that, without the bits that are not in `mask`, points into
-  // a block. Faster than find() for each: the processor fetches what several of them need at a time.
+  // Calls visit(i, block) for each words[i] that, without the bits that are not in `mask`, points
+  // into a block. Faster than find() for each: the processor fetches what several of them need at a
+  // time.
   template <typename Visit>
   void find_each(const uint64_t* words, size_t count, uint64_t mask, const Visit& visit) const;
 
@@ -50,8 +52,8 @@ class BlockIndex {
   static constexpr unsigned kAddressBits = 47;
   static constexpr size_t kMostInGranule = (size_t{1} << kGranuleBits) / 8 + 1;
   static constexpr size_t kGranules = size_t{1} << (kPartBits - kGranuleBits);
-  // Of each granule of addresses 1 + the first block that reaches into it; 0: none does, or it is the
-  // last, which is of no granule.
+  // Of each granule of addresses 1 + the first block that reaches into it; 0: none does, or it is
+  // the last, which is of no granule.
   using Part = std::array<uint32_t, kGranules + 1>;
 
   // Where the index has the granule of the address; nullptr: no block is near.

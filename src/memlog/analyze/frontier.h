@@ -7,8 +7,8 @@
 
 namespace mtrace::analyze {
 
-// A few blocks are a list, more are bits: so many blocks take little memory, and come in the order of
-// addresses, in which they are read fastest.
+// A few blocks are a list, more are bits: so many blocks take little memory, and come in the order
+// of addresses, in which they are read fastest.
 class Frontier {
  public:
   // `all`: how many blocks there may be.

@@ -41,8 +41,8 @@ class Scan {
   }
 
  private:
-  // While the scan goes on, found_.of has these in the place of the lost ones, in this order: a block
-  // never goes back. A candidate was found by a doubtful pointer only.
+  // While the scan goes on, found_.of has these in the place of the lost ones, in this order: a
+  // block never goes back. A candidate was found by a doubtful pointer only.
   static constexpr Reach kUnseen = Reach::kDefinite;
   static constexpr Reach kCandidate = Reach::kIndirect;
 
@@ -85,7 +85,8 @@ class Scan {
     };
     if (std::none_of(roots_.allocator.begin(), roots_.allocator.end(), holds)) return false;
     const uint64_t chunk = std::max(kLeast, (blocks_[block].size + kWord + 15) & ~uint64_t{15});
-    return pointer - blocks_[block].address == chunk - 2 * kWord && pointer != blocks_[block].address;
+    return pointer - blocks_[block].address == chunk - 2 * kWord &&
+           pointer != blocks_[block].address;
   }
 
   void follow_known(const std::vector<uint64_t>& addresses, uint64_t via) {
@@ -213,8 +214,7 @@ class Scan {
       const std::vector<uint64_t>& words = reader_.read(pieces);
       for (size_t i = at; i < end; ++i) {
         if (goes_on(linked_[i], words[i - at])) {
-          reach(linked_[i].block, state == Reach::kPossible ? state : kCandidate,
-                linked_[i].via);
+          reach(linked_[i].block, state == Reach::kPossible ? state : kCandidate, linked_[i].via);
         }
       }
     }

@@ -21,7 +21,7 @@ struct SpaceRegion {
   target::RegionKind kind = target::RegionKind::kAnonymous;
   uint64_t live_bytes = 0;  // requested, of the blocks that begin in it
   uint64_t live_blocks = 0;
-  uint64_t taken = 0;  // bytes that these blocks take, with what malloc adds
+  uint64_t taken = 0;   // bytes that these blocks take, with what malloc adds
   uint32_t mapper = 0;  // index of the stack that mapped it; 0: not known
 
   uint64_t size() const { return mapping.end - mapping.begin; }

@@ -30,11 +30,11 @@ struct ExitLook {
   std::string name;
   pid_t pid = 0;
   live::HoldPoint point = live::HoldPoint::kExit;
-  std::string trouble;   // why the process was not looked at, as in AttachError; empty: it was
-  std::string unknown;   // HeapScan::unknown()
-  size_t blocks = 0;     // looked at
+  std::string trouble;  // why the process was not looked at, as in AttachError; empty: it was
+  std::string unknown;  // HeapScan::unknown()
+  size_t blocks = 0;    // looked at
   analyze::LeftOut suppressed;  // lost in any way
-  profile::Memlog lost;  // what is definitely lost, as a report without names
+  profile::Memlog lost;         // what is definitely lost, as a report without names
 };
 
 // Of each process the look that tells what it leaves behind: the last one at its end, or its last

@@ -38,7 +38,8 @@ std::string unknown_blocks(const live::LedgerFile& ledger, const live::LedgerSta
   return {};
 }
 
-// Takes out what `is_out(index)` tells, and what overlaps the block before it, and hands it to rest.
+// Takes out what `is_out(index)` tells, and what overlaps the block before it, and hands it to
+// rest.
 template <typename IsOut, typename Rest>
 void keep_apart(std::vector<HeapBlock>& blocks, const IsOut& is_out, const Rest& rest) {
   size_t kept = 0;
@@ -90,10 +91,10 @@ HeapScan::HeapScan(const target::CoreMemory& core, live::LedgerFile& ledger,
     if (!core.has({block.address, block.address + block.size})) lacking += block.size;
   }
   if (lacking != 0) {
-    throw target::CoreError(fmt::format(
-        "{}: lacks {} bytes of live blocks; before the crash: echo 0x3f > "
-        "/proc/PID/coredump_filter",
-        core.name(), lacking));
+    throw target::CoreError(
+        fmt::format("{}: lacks {} bytes of live blocks; before the crash: echo 0x3f > "
+                    "/proc/PID/coredump_filter",
+                    core.name(), lacking));
   }
   Blocks others;
   keep_apart(
@@ -164,7 +165,8 @@ void HeapScan::match_blocks(const std::function<void(const HeapBlock&)>& rest) {
     still[static_cast<size_t>(at - blocks_.begin())] = true;
     ++at;
   });
-  keep_apart(blocks_, [&](size_t i) { return !still[i]; }, rest);
+  keep_apart(
+      blocks_, [&](size_t i) { return !still[i]; }, rest);
 }
 
 void HeapScan::suppress(const std::function<bool(uint32_t stack)>& is_suppressed) {
@@ -325,8 +327,7 @@ std::string HeapScan::root_name(uint64_t via) const {
   const std::string& path = is_data && !region->path.empty() ? region->path : file->path;
   for (const target::Mapping& mapping : map_) {
     if (mapping.path != path) continue;
-    const std::string name =
-        symbolize::data_symbol_of(open_file_(mapping), mapping.begin, via);
+    const std::string name = symbolize::data_symbol_of(open_file_(mapping), mapping.begin, via);
     const std::string base = profile::base_name(path);
     if (!name.empty()) return fmt::format("{} ({})", name, base);
     return fmt::format("data of {} (+0x{:x})", base, via - mapping.begin);

@@ -39,8 +39,8 @@ std::string sanitizer_setting(const std::string& options, const std::string& nam
     if (options[equals] != '=') continue;
     const bool quoted = at < options.size() && (options[at] == '\'' || options[at] == '"');
     const size_t begin = quoted ? at + 1 : at;
-    const size_t end = quoted ? options.find(options[at], begin)
-                              : options.find_first_of(kBetween, begin);
+    const size_t end =
+        quoted ? options.find(options[at], begin) : options.find_first_of(kBetween, begin);
     if (key == name) found = options.substr(begin, end - begin);
     at = end == std::string::npos ? options.size() : end + 1;
   }

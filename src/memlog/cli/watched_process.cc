@@ -29,9 +29,8 @@ WatchedProcess::WatchedProcess(const Arguments& arguments, const Streams& stream
       throw std::runtime_error(
           fmt::format("{} ({}) is not traced, and {}", pid, name, error.what()));
     }
-    complain(streams,
-             fmt::format("attached to {} ({}), stopped for {:.1f} ms; detaches at the end", pid,
-                         name, target::milliseconds(attachment_->stopped())));
+    complain(streams, fmt::format("attached to {} ({}), stopped for {:.1f} ms; detaches at the end",
+                                  pid, name, target::milliseconds(attachment_->stopped())));
   };
   if (arguments.has("--no-attach")) attach = nullptr;
   target_.emplace(arguments.operands()[0], attach);

@@ -159,9 +159,8 @@ std::string report_directory() {
   const std::string parent = slash == 0 ? "/" : text.substr(0, slash);
   // As the library has it: of a path in no directory the last part is no template for names.
   const bool missing = slash != 0 && ::stat(parent.c_str(), &state) != 0;
-  return missing && text.find('%') == std::string::npos && !profile::is_report_name(text)
-             ? text
-             : parent;
+  return missing && text.find('%') == std::string::npos && !profile::is_report_name(text) ? text
+                                                                                          : parent;
 }
 
 }  // namespace mtrace::collect

@@ -247,7 +247,8 @@ std::optional<int> run_program(const CheckOptions& options, const Arguments& arg
     if (!ledgers->setting().empty()) settings.push_back(ledgers->setting());
     settings.push_back(target::exit_hold_setting());
   }
-  ExitLooks looks(exit_look_settings("check", arguments, ledgers ? ledgers->directory() : "", path));
+  ExitLooks looks(
+      exit_look_settings("check", arguments, ledgers ? ledgers->directory() : "", path));
   const std::vector<std::string> environment =
       target::traced_environment(target::find_library(), settings);
   std::fflush(streams.out);
@@ -410,8 +411,9 @@ void judge_lost(std::vector<ExitLook>& looked_at, collect::Reports& reports, Jud
     found.push_back(std::move(one));
   }
   if (found.empty()) {
-    throw UsageError("check: no process was searched for lost blocks: none exited by exit, _exit or "
-                     "the end of main");
+    throw UsageError(
+        "check: no process was searched for lost blocks: none exited by exit, _exit or "
+        "the end of main");
   }
   collect::ReportSet lost = collect::delta_set_of(std::move(found), reports, left_out);
   judge.judge(std::move(lost.table), 0, "definitely lost", left_out);

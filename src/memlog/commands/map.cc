@@ -255,8 +255,8 @@ class Answer {
     for (size_t i = 0; i < pages.heaps().size(); ++i) {
       const analyze::HeapPages& heap = space_.heaps()[i];
       exporting::PictureHeap drawn;
-      drawn.title =
-          fmt::format("{:x}, {} KiB", heap.begin, text::kib_text(heap.resident.size() * analyze::kHeapPage));
+      drawn.title = fmt::format("{:x}, {} KiB", heap.begin,
+                                text::kib_text(heap.resident.size() * analyze::kHeapPage));
       for (const analyze::PageCell& cell : pages.heaps()[i]) {
         drawn.cells.push_back(pages.class_of(cell));
         ++counts[drawn.cells.back()];
@@ -331,8 +331,9 @@ class Answer {
   std::string kinds_text() const {
     const auto row = [](const char* name, const SpaceSum& sum) {
       return fmt::format("{:<13} {:>7} {:>13} {:>11} {:>11} {:>9} {:>9}\n", name,
-                         profile::grouped(sum.regions), text::kib_text(sum.size), text::kib_text(sum.resident),
-                         text::kib_text(sum.dirty), text::kib_text(sum.swapped), text::kib_text(sum.huge));
+                         profile::grouped(sum.regions), text::kib_text(sum.size),
+                         text::kib_text(sum.resident), text::kib_text(sum.dirty),
+                         text::kib_text(sum.swapped), text::kib_text(sum.huge));
     };
     std::string out = fmt::format("{:<13} {:>7} {:>13} {:>11} {:>11} {:>9} {:>9}\n", "", "regions",
                                   "size", "resident", "dirty", "swapped", "huge");
@@ -345,11 +346,11 @@ class Answer {
     SpaceSum heaps = kinds_[place(RegionKind::kHeap)];
     const SpaceSum& arenas = kinds_[place(RegionKind::kArena)];
     if (heaps.regions + arenas.regions == 0) return {};
-    std::string out =
-        fmt::format("\nheaps of malloc: {} KiB, live {} KiB in {}, free {} KiB\n",
-                    text::kib_text(heaps.size + arenas.size), text::kib_text(heaps.live_bytes + arenas.live_bytes),
-                    text::count_text(heaps.live_blocks + arenas.live_blocks, "block"),
-                    text::kib_text(heaps.free + arenas.free));
+    std::string out = fmt::format("\nheaps of malloc: {} KiB, live {} KiB in {}, free {} KiB\n",
+                                  text::kib_text(heaps.size + arenas.size),
+                                  text::kib_text(heaps.live_bytes + arenas.live_bytes),
+                                  text::count_text(heaps.live_blocks + arenas.live_blocks, "block"),
+                                  text::kib_text(heaps.free + arenas.free));
     const analyze::PinnedPages& pages = space_.pinned();
     out +=
         fmt::format("resident pages of the heaps: {}; with blocks of one stack {}, of several {}\n",
@@ -373,9 +374,10 @@ class Answer {
     std::string out = fmt::format("\n{:>11} {:>13}  largest regions\n", "resident", "size");
     for (const size_t i : first(regions_)) {
       const SpaceRegion& region = space_.regions()[i];
-      std::string line = fmt::format("{:>11} {:>13}  {:x} {:<12} {}", text::kib_text(region.mapping.resident),
-                                     text::kib_text(region.size()), region.mapping.begin,
-                                     kNames[place(region.kind)], what_of(region));
+      std::string line =
+          fmt::format("{:>11} {:>13}  {:x} {:<12} {}", text::kib_text(region.mapping.resident),
+                      text::kib_text(region.size()), region.mapping.begin,
+                      kNames[place(region.kind)], what_of(region));
       line.erase(line.find_last_not_of(' ') + 1);
       if (style.columns != 0) line.resize(std::min(line.size(), style.columns));
       out += line + '\n';
@@ -416,9 +418,9 @@ class Answer {
     for (size_t i = 0; i < shown(space_.tops().size()); ++i) {
       const HeapTop& top = space_.tops()[i];
       const auto* stack = known_.find(top.block.stack);
-      out +=
-          fmt::format("\n{:x}, {} KiB resident behind it, {} KiB more if it were freed\n",
-                      space_.regions()[top.region].mapping.begin, text::kib_text(top.behind), text::kib_text(top.gain));
+      out += fmt::format("\n{:x}, {} KiB resident behind it, {} KiB more if it were freed\n",
+                         space_.regions()[top.region].mapping.begin, text::kib_text(top.behind),
+                         text::kib_text(top.gain));
       out += fmt::format("    {} bytes at 0x{:x}, {} old\n", profile::grouped(top.block.size),
                          top.block.address, text::duration_text(age(top), units));
       if (stack == nullptr) continue;

@@ -111,7 +111,8 @@ class Answer {
         text::count_text(facts_.threads, "thread"), static_cast<double>(facts_.nanoseconds) / 1e9,
         text::kib_text(facts_.live_peak), text::kib_text(facts_.live_end));
     if (facts_.resident_peak != 0) {
-      out += fmt::format("; the process itself: up to {} KiB resident", text::kib_text(facts_.resident_peak));
+      out += fmt::format("; the process itself: up to {} KiB resident",
+                         text::kib_text(facts_.resident_peak));
     }
     out += fmt::format("; sizes in KiB\n\n{:<26} {:>9} {:>9} {:>9} {:>6} {:>9} {:>9}\n", "",
                        "time, ms", "peak", "at live", "/ live", "at end", "trimmed");
@@ -145,10 +146,11 @@ class Answer {
 
   std::string row(const Measured& one) const {
     const format::ReplayResult& result = one.typical();
-    return fmt::format(
-        "{:<26} {:>9.1f} {:>9} {:>9} {:>6.2f} {:>9} {:>9}\n", text::plain(one.allocator.label),
-        static_cast<double>(result.nanoseconds) / 1e6, text::kib_text(result.peak), text::kib_text(result.at_live_peak),
-        overhead(result), text::kib_text(result.at_end), text::kib_text(result.trimmed));
+    return fmt::format("{:<26} {:>9.1f} {:>9} {:>9} {:>6.2f} {:>9} {:>9}\n",
+                       text::plain(one.allocator.label),
+                       static_cast<double>(result.nanoseconds) / 1e6, text::kib_text(result.peak),
+                       text::kib_text(result.at_live_peak), overhead(result),
+                       text::kib_text(result.at_end), text::kib_text(result.trimmed));
   }
 
   json::Value json_of(const Measured& one) const {

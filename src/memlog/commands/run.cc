@@ -147,9 +147,12 @@ std::string events_text(const RunOptions& options, pid_t pid) {
 
 const char* when(live::HoldPoint point) {
   switch (point) {
-    case live::HoldPoint::kExit: return "at exit";
-    case live::HoldPoint::kAfterExit: return "after exit handlers";
-    case live::HoldPoint::kCheck: return "in a leak check";
+    case live::HoldPoint::kExit:
+      return "at exit";
+    case live::HoldPoint::kAfterExit:
+      return "after exit handlers";
+    case live::HoldPoint::kCheck:
+      return "in a leak check";
   }
   return "";
 }
@@ -169,7 +172,8 @@ std::string lost_text(const RunOptions& options, ExitLooks& looks) {
                ? text::lost_summary(look.lost, when(look.point), look.blocks, style)
                : fmt::format("not searched for lost blocks: it {}\n", text::plain(look.trouble));
     if (look.suppressed.stacks != 0) {
-      out += fmt::format("suppressed: {} in {}\n", text::bytes_text(look.suppressed.bytes, style, false),
+      out += fmt::format("suppressed: {} in {}\n",
+                         text::bytes_text(look.suppressed.bytes, style, false),
                          text::count_text(look.suppressed.stacks, "stack"));
     }
     if (!look.unknown.empty()) {
@@ -207,8 +211,8 @@ int run_run(const Arguments& arguments, const Streams& streams) {
   std::vector<std::string> settings = options.settings;
   if (!ledgers.setting().empty()) settings.push_back(ledgers.setting());
   const std::string path = target::find_program(command[0]);
-  ExitLooks looks(exit_look_settings("run", arguments,
-                                     options.unreachable ? ledgers.directory() : "", path));
+  ExitLooks looks(
+      exit_look_settings("run", arguments, options.unreachable ? ledgers.directory() : "", path));
   if (options.unreachable) settings.push_back(target::exit_hold_setting());
   const target::Uncovered not_covered =
       path.empty() ? target::Uncovered() : target::uncovered(path);

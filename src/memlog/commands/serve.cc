@@ -258,11 +258,8 @@ int run_serve(const Arguments& arguments, const Streams& streams) {
 
 const Command& serve_command() {
   static const Command command = {
-      {"serve",
-       "serve a page, metrics and profiles of running processes over HTTP",
-       "[OPTION]... [PID|NAME|DIR|FILE]...",
-       kText,
-       serve_options(),
+      {"serve", "serve a page, metrics and profiles of running processes over HTTP",
+       "[OPTION]... [PID|NAME|DIR|FILE]...", kText, serve_options(),
        R"(0: ended by SIGINT, SIGTERM or SIGHUP; 1: cannot listen there, the token cannot be read,
        or an operand does not exist; 2: wrong command line.)",
        R"(  memlog serve

@@ -1,4 +1,5 @@
-// memlog unreachable: the live blocks that a process has lost the way to, running or in a core file.
+// memlog unreachable: the live blocks that a process has lost the way to, running or in a core
+// file.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -172,10 +173,9 @@ class Answer {
   bool any_lost() const { return findings_.total(Reach::kDefinite).blocks != 0; }
 
   std::string text(const text::Style& style) const {
-    std::string out =
-        fmt::format("{} ({}): {} looked at, {}\n\n",
-                    text::plain(profile::array_text(file_.header().name)), file_.header().pid,
-                    text::count_text(scan_.blocks().size(), "block"), occasion());
+    std::string out = fmt::format(
+        "{} ({}): {} looked at, {}\n\n", text::plain(profile::array_text(file_.header().name)),
+        file_.header().pid, text::count_text(scan_.blocks().size(), "block"), occasion());
     out += fmt::format("{:<15} {:>18} {:>14} {:>8}\n", "", "bytes", "blocks", "stacks");
     for (size_t i = 0; i < kNames.size(); ++i) {
       const auto reach = static_cast<Reach>(i);
@@ -249,13 +249,15 @@ class Answer {
                       text::count_text(header.lost_ignored, "block")));
     }
     if (header.lost_root_regions != 0) {
-      add(fmt::format("the program registered more root regions than are kept: what only {} points "
+      add(
+          fmt::format("the program registered more root regions than are kept: what only {} points "
                       "to may be called lost",
                       text::count_text(header.lost_root_regions, "region")));
     }
     const auto missing = core_ == nullptr ? target::CoreMemory::Missing() : core_->missing();
     if (missing.bytes != 0) {
-      add(fmt::format("the core file lacks {} bytes that may hold pointers, the first of {}: what "
+      add(
+          fmt::format("the core file lacks {} bytes that may hold pointers, the first of {}: what "
                       "would be lost counts as possibly lost; before the crash: echo 0x3f > "
                       "/proc/PID/coredump_filter",
                       profile::grouped(missing.bytes), text::plain(missing.path)));
@@ -394,7 +396,8 @@ int look_at_core(const Arguments& arguments, const Streams& streams) {
   if (arguments.operands().size() > 1) throw UsageError("unreachable: give at most one ledger");
   for (const char* option : {"--pause", "--stop-limit", "--no-attach"}) {
     if (!arguments.has(option)) continue;
-    throw UsageError(fmt::format("unreachable: {} is for a running process, not for --core", option));
+    throw UsageError(
+        fmt::format("unreachable: {} is for a running process, not for --core", option));
   }
   const HeapScanSettings settings = read_settings(arguments);
   std::vector<analyze::StackPattern> suppressions;
@@ -425,8 +428,7 @@ int run_unreachable(const Arguments& arguments, const Streams& streams) {
         fmt::format("{} ({}) {}", target.pid(),
                     text::plain(profile::array_text(target.ledger().header().name)), error.what()));
   }
-  return tell(arguments, streams,
-              Answer(arguments, target.ledger(), nullptr, *scan, suppressions));
+  return tell(arguments, streams, Answer(arguments, target.ledger(), nullptr, *scan, suppressions));
 }
 
 }  // namespace

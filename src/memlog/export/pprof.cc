@@ -43,11 +43,7 @@ struct Type {
 class Writer {
  public:
   Writer(const Stacks& stacks, const analyze::Table& table, const char* shown)
-      : stacks_(stacks),
-        table_(table),
-        profile_(text_),
-        shown_(shown),
-        sites_(stacks.locations) {
+      : stacks_(stacks), table_(table), profile_(text_), shown_(shown), sites_(stacks.locations) {
     for (size_t i = 0; i < table.modules().size(); ++i) order_.push_back(i);
     // pprof takes the first mapping for the program.
     std::stable_partition(order_.begin(), order_.end(), [&](size_t module) {

@@ -73,8 +73,7 @@ ArrivalNames::Batch ArrivalNames::next() {
   std::unique_lock<std::mutex> lock(mutex_);
   changed_.wait(lock, [&] { return over_ || !waiting_.empty(); });
   if (over_) return {};
-  const auto end =
-      waiting_.begin() + static_cast<ptrdiff_t>(std::min(waiting_.size(), kBatch));
+  const auto end = waiting_.begin() + static_cast<ptrdiff_t>(std::min(waiting_.size(), kBatch));
   Batch batch(waiting_.begin(), end);
   waiting_.erase(waiting_.begin(), end);
   return batch;

@@ -27,8 +27,8 @@ class ServerError : public std::runtime_error {
   Kind kind_;
 };
 
-// For one thread. All functions throw ServerError. One that the server is too busy for is tried again
-// for three seconds.
+// For one thread. All functions throw ServerError. One that the server is too busy for is tried
+// again for three seconds.
 class Remote {
  public:
   // `token`: empty: none is sent. Throws std::runtime_error when the HTTP client cannot be loaded.

@@ -74,9 +74,9 @@ class Store {
   Receipt admit(Incoming& incoming, const std::string& title);
   Receipt take(std::string_view bytes, const std::string& title);
 
-  // Puts the report in the file `path`, one of named_path(), into the place of the same report, with
-  // names. Removes the file and returns false when that report is not there any more, or there is
-  // no such file. Throws FileError.
+  // Puts the report in the file `path`, one of named_path(), into the place of the same report,
+  // with names. Removes the file and returns false when that report is not there any more, or there
+  // is no such file. Throws FileError.
   bool replace(const ReportKey& key, const std::string& path);
   // Files for reports that are being named; the next start removes those that are left.
   std::string named_path(size_t number) const;

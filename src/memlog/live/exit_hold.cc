@@ -12,9 +12,12 @@ namespace {
 constexpr size_t place_of(HoldPoint point) {
   using format::LedgerHeader;
   switch (point) {
-    case HoldPoint::kExit: return offsetof(LedgerHeader, exit_hold);
-    case HoldPoint::kAfterExit: return offsetof(LedgerHeader, late_hold);
-    case HoldPoint::kCheck: return offsetof(LedgerHeader, check_hold);
+    case HoldPoint::kExit:
+      return offsetof(LedgerHeader, exit_hold);
+    case HoldPoint::kAfterExit:
+      return offsetof(LedgerHeader, late_hold);
+    case HoldPoint::kCheck:
+      return offsetof(LedgerHeader, check_hold);
   }
   return 0;
 }

@@ -20,8 +20,8 @@ bool write_all(int descriptor, std::string_view content);
 // Writes all of `content` at a place of an open file. Returns false with errno.
 bool write_at(int descriptor, uint64_t offset, std::string_view content);
 
-// Copies bytes at a place of an open file to `to`. Returns how many there were: fewer than `size` at
-// the end of the file, or with errno.
+// Copies bytes at a place of an open file to `to`. Returns how many there were: fewer than `size`
+// at the end of the file, or with errno.
 size_t read_at(int descriptor, uint64_t offset, void* to, size_t size);
 
 // Prefix of the names of temporary files that will replace others.

@@ -67,9 +67,9 @@ void Timeline::halve() {
 std::string write(const Timeline& timeline) {
   std::string out =
       fmt::format("{}\n# {}: {}\n# {}: {}\n# {}: {}\n# {}: {} ms\n{}\n", format::kTimelineMagic,
-                  format::kKeyProgram, escaped(timeline.program, ""), format::kKeyPid,
-                  timeline.pid, format::kKeyStarted, timeline.started, format::kKeyInterval,
-                  timeline.interval, format::kTimelineColumns);
+                  format::kKeyProgram, escaped(timeline.program, ""), format::kKeyPid, timeline.pid,
+                  format::kKeyStarted, timeline.started, format::kKeyInterval, timeline.interval,
+                  format::kTimelineColumns);
   for (const Sample& sample : timeline.samples) {
     out += fmt::format("{}\t{}\t{}\t{}\t{}\n", sample.milliseconds, sample.live, sample.blocks,
                        sample.resident, sample.allocations);

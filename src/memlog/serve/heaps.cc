@@ -79,8 +79,8 @@ Heap& Heaps::look(Opened opened) {
   if (found != known_.end()) {
     known_.splice(known_.begin(), known_, found);
   } else {
-    known_.push_front({process.number, Heap(std::move(opened.ledger), process.root, symbolizer,
-                                            responsible_)});
+    known_.push_front(
+        {process.number, Heap(std::move(opened.ledger), process.root, symbolizer, responsible_)});
     if (known_.size() > kKept) known_.pop_back();
   }
   known_.front().heap.look();

@@ -19,7 +19,7 @@ struct Request {
   std::string path;                               // decoded, without the query
   std::multimap<std::string, std::string> query;  // decoded
   std::map<std::string, std::string> headers;     // names in lower case; the last of each
-  ReadBody body;  // of a PUT or POST; may be called once
+  ReadBody body;                                  // of a PUT or POST; may be called once
   std::string header(const std::string& name) const {
     const auto found = headers.find(name);
     return found == headers.end() ? "" : found->second;

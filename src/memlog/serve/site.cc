@@ -98,8 +98,8 @@ Response Site::answer(const Request& request) {
   Response response;
   try {
     const auto match = find_route(request.method, request.path);
-    if (auto refused = access_.refusal(request, match && match->route->open,
-                                       match && match->route->asks)) {
+    if (auto refused =
+            access_.refusal(request, match && match->route->open, match && match->route->asks)) {
       response = std::move(*refused);
     } else if (!match) {
       response = failure(404, "no such path: /api/openapi.json lists them");
@@ -453,13 +453,13 @@ Response Site::google_pprof(const Request& request, const Match& match) {
   if (target == Target::kPprofProgram) return answer_with(opened.totals.program + '\n', type);
   const std::lock_guard<std::mutex> lock(names_mutex_);
   profile::Memlog memlog = since_start(heaps_.look(std::move(opened)));
-  return answer_with(target == Target::kPprofHeap ? gperftools_profile(memlog)
-                                                  : gperftools_symbols(memlog, asked),
-                     type);
+  return answer_with(
+      target == Target::kPprofHeap ? gperftools_profile(memlog) : gperftools_symbols(memlog, asked),
+      type);
 }
 
-std::variant<pid_t, Response> Site::only_process(
-    const std::string& what, const std::function<std::string(pid_t)>& path_of) {
+std::variant<pid_t, Response> Site::only_process(const std::string& what,
+                                                 const std::function<std::string(pid_t)>& path_of) {
   const std::vector<ProcessTotals> all = all_totals();
   if (all.empty()) throw NotFound("no process is served now");
   if (all.size() == 1) return all[0].pid;

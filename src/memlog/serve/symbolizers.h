@@ -1,5 +1,5 @@
-// The symbolizers of the served processes: one for all that see the same files. Not thread-safe: the
-// caller locks.
+// The symbolizers of the served processes: one for all that see the same files. Not thread-safe:
+// the caller locks.
 #pragma once
 
 #include <list>

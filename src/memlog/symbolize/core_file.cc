@@ -37,8 +37,8 @@ class Notes {
     if (name == "CORE" && type == NT_PRSTATUS) return take_thread(bytes);
     if (name == "CORE" && type == NT_PRPSINFO) return take_process(bytes);
     if (name == "CORE" && type == NT_FILE) return take_files(bytes);
-    const bool vectors = (name == "CORE" && type == NT_FPREGSET) ||
-                         (name == "LINUX" && type == NT_X86_XSTATE);
+    const bool vectors =
+        (name == "CORE" && type == NT_FPREGSET) || (name == "LINUX" && type == NT_X86_XSTATE);
     if (vectors && !core_.threads.empty()) append_words(bytes, core_.threads.back().words);
   }
 
@@ -77,7 +77,8 @@ class Notes {
       const uint64_t* file = &words[kHead + i * kEach];
       const size_t end = names.find('\0');
       if (end == std::string_view::npos) return;
-      core_.files.push_back({file[0], file[1], file[2] * words[1], std::string(names.substr(0, end))});
+      core_.files.push_back(
+          {file[0], file[1], file[2] * words[1], std::string(names.substr(0, end))});
       names.remove_prefix(end + 1);
     }
   }

@@ -38,13 +38,13 @@ struct CoreMappedFile {
 
 struct CoreContents {
   pid_t pid = 0;
-  std::vector<CoreSegment> segments;   // by address, without overlap
-  std::vector<CoreMappedFile> files;   // by address
+  std::vector<CoreSegment> segments;  // by address, without overlap
+  std::vector<CoreMappedFile> files;  // by address
   std::vector<ThreadRegisters> threads;
 };
 
-// Reads the headers and notes of the core file behind `descriptor`, written by the kernel or by gdb.
-// `name` is for messages. Throws CoreError, also when the file is cut off.
+// Reads the headers and notes of the core file behind `descriptor`, written by the kernel or by
+// gdb. `name` is for messages. Throws CoreError, also when the file is cut off.
 CoreContents read_core(int descriptor, const std::string& name);
 
 }  // namespace mtrace::symbolize

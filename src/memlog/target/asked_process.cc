@@ -17,7 +17,8 @@ std::optional<AskedProcess> AskedProcess::find(pid_t pid, std::string& why) {
   }
   process.name_ = process_name(pid);
   process.traced_ = TracedProcess::find(pid, true, why);
-  if (process.traced_ && profile::array_text(process.traced_->block().ledger).empty()) return process;
+  if (process.traced_ && profile::array_text(process.traced_->block().ledger).empty())
+    return process;
   std::string no_ledger;
   try {
     process.ledger_ = ledger_of(pid, no_ledger);

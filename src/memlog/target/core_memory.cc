@@ -106,8 +106,8 @@ void CoreMemory::take_segments() {
     for (uint64_t at = segment.begin; at < segment.end;) {
       const bool left = file != core_.files.end() && file->begin < segment.end;
       const bool inside = left && file->begin <= at;
-      const uint64_t end = inside ? std::min(file->end, segment.end)
-                                  : (left ? file->begin : segment.end);
+      const uint64_t end =
+          inside ? std::min(file->end, segment.end) : (left ? file->begin : segment.end);
       symbolize::CoreSegment part = segment;
       const uint64_t skipped = at - segment.begin;
       part.begin = at;
@@ -119,9 +119,8 @@ void CoreMemory::take_segments() {
       if (inside && file->end <= end) ++file;
     }
   }
-  std::sort(segments_.begin(), segments_.end(), [](const Segment& a, const Segment& b) {
-    return a.in_core.begin < b.in_core.begin;
-  });
+  std::sort(segments_.begin(), segments_.end(),
+            [](const Segment& a, const Segment& b) { return a.in_core.begin < b.in_core.begin; });
 }
 
 int CoreMemory::open_file(const Mapping& mapping) const {
@@ -263,16 +262,18 @@ std::unique_ptr<live::LedgerFile> CoreMemory::ledger(const std::string& path) co
     const auto found = std::find_if(core_.files.begin(), core_.files.end(),
                                     [](const auto& file) { return is_ledger(file.path); });
     if (found == core_.files.end()) {
-      throw CoreError(name_ + ": its process had no ledger; start it with memlog run, or preload "
-                              "libmtrace.so with MTRACE_LEDGER=DIR");
+      throw CoreError(name_ +
+                      ": its process had no ledger; start it with memlog run, or preload "
+                      "libmtrace.so with MTRACE_LEDGER=DIR");
     }
     const int dumped = dumped_ledger(found->path);
     if (dumped >= 0) return std::make_unique<live::LedgerFile>(dumped, found->path);
     known = sysroot_ + found->path;
     if (::access(known.c_str(), R_OK) != 0) {
-      throw CoreError(fmt::format("{}: its ledger {} cannot be read: {}; name a copy of it as LEDGER, "
-                                  "or write it into core files: {}",
-                                  name_, found->path, std::strerror(errno), kDumpAll));
+      throw CoreError(
+          fmt::format("{}: its ledger {} cannot be read: {}; name a copy of it as LEDGER, "
+                      "or write it into core files: {}",
+                      name_, found->path, std::strerror(errno), kDumpAll));
     }
   }
   auto ledger = std::make_unique<live::LedgerFile>(known);
@@ -281,9 +282,10 @@ std::unique_ptr<live::LedgerFile> CoreMemory::ledger(const std::string& path) co
                                 core_.pid, known, ledger->header().pid));
   }
   if (process_of(*ledger) != 0) {
-    throw CoreError(fmt::format("{}: its process still runs, and its ledger {} has changed since; "
-                                "write it into the core file, too: {}",
-                                name_, known, kDumpAll));
+    throw CoreError(
+        fmt::format("{}: its process still runs, and its ledger {} has changed since; "
+                    "write it into the core file, too: {}",
+                    name_, known, kDumpAll));
   }
   return ledger;
 }

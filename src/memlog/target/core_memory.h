@@ -63,7 +63,7 @@ class CoreMemory : public MemoryView {
   uint64_t written_ = 0;
   symbolize::CoreContents core_;
   std::map<std::string, profile::Descriptor> files_;  // mapped ones by path; -1: not readable
-  std::vector<Segment> segments_;  // by address; each in one mapped file at most
+  std::vector<Segment> segments_;                     // by address; each in one mapped file at most
 };
 
 }  // namespace mtrace::target

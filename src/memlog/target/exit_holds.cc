@@ -20,7 +20,8 @@ std::string exit_hold_setting() { return fmt::format("MTRACE_HOLD_EXIT={}", ::ge
 
 void ExitHolds::find_ledgers() {
   std::error_code error;
-  std::erase_if(known_, [&](const auto& one) { return !std::filesystem::exists(one.first, error); });
+  std::erase_if(known_,
+                [&](const auto& one) { return !std::filesystem::exists(one.first, error); });
   for (const auto& entry : std::filesystem::directory_iterator(ledgers_, error)) {
     const std::string path = entry.path();
     if (!path.ends_with(format::kLedgerSuffix) || known_.contains(path)) continue;

@@ -11,8 +11,8 @@
 
 namespace mtrace::target {
 
-// Whether the path is that of a device, which holds no pointers. Anonymous shared memory is not one,
-// though the kernel calls it /dev/zero.
+// Whether the path is that of a device, which holds no pointers. Anonymous shared memory is not
+// one, though the kernel calls it /dev/zero.
 bool is_device(const std::string& path);
 
 class MemoryView {

@@ -9,7 +9,8 @@ namespace mtrace::target {
 
 struct Range {
   uint64_t begin = 0;
-  uint64_t end = 0;  bool holds(uint64_t address) const { return address >= begin && address < end; }
+  uint64_t end = 0;
+  bool holds(uint64_t address) const { return address >= begin && address < end; }
 };
 
 // A function in which a thread may hold a lock that loading a library needs.
@@ -32,7 +33,7 @@ struct Object {
   uint64_t eh_frame_header = 0;
   Care care = Care::kFunctions;
   std::vector<Guarded> guarded;
-  std::vector<Range> waits;  // functions that wait and hold no lock but that of their condition
+  std::vector<Range> waits;   // functions that wait and hold no lock but that of their condition
   std::vector<Range> passes;  // functions that only call the program's code
 
   bool holds(uint64_t address) const {

@@ -35,7 +35,8 @@ Fate fate_of(const live::LedgerFile& file, uint64_t begun, Clock::time_point dea
   // The library takes its time just after the program is started.
   if (file.header().started < begun) return Fate::kOthers;
   if (const pid_t pid = process_of(file)) {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
     const ProcessHandle process(pid);
     if (process.valid() && !process.wait_end(std::max(0, static_cast<int>(left.count())))) {
       return Fate::kGoesOn;

@@ -40,8 +40,8 @@ uint64_t resident_in(int statm) {
 // Reserves a name that is not taken.
 std::string new_file(const std::string& stem) {
   for (int number = 1; number <= kMostNames; ++number) {
-    const std::string path = fmt::format("{}{}{}", stem, number == 1 ? "" : fmt::format(".{}", number),
-                                         format::kTimelineSuffix);
+    const std::string path = fmt::format(
+        "{}{}{}", stem, number == 1 ? "" : fmt::format(".{}", number), format::kTimelineSuffix);
     const profile::Descriptor file(
         ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
     if (file.get() >= 0) return path;
@@ -108,8 +108,8 @@ void TimelineRecorder::sample(Course& course, Clock::time_point now) const {
   }
   const auto pause = std::min<milliseconds>(milliseconds(course.timeline.interval), kLongest);
   course.due = std::max(course.due + pause, now);
-  const uint64_t looks = std::max<uint64_t>(
-      1, course.timeline.interval / static_cast<uint64_t>(pause.count()));
+  const uint64_t looks =
+      std::max<uint64_t>(1, course.timeline.interval / static_cast<uint64_t>(pause.count()));
   if (course.looks >= looks) close_interval(course);
 }
 

@@ -52,7 +52,7 @@ class TimelineRecorder {
   std::string ledgers_;
   std::string reports_;
   std::chrono::milliseconds interval_;
-  uint64_t begun_;  // nanoseconds since 1970
+  uint64_t begun_;                         // nanoseconds since 1970
   std::map<std::string, Course> courses_;  // by the ledger's path
 };
 

@@ -10,9 +10,9 @@
 
 namespace mtrace::text {
 
-// Returns, of one process, its peak and what is live at exit, each with the functions that hold most. Of
-// several, largest peak first: the same for those with a peak near the largest, and a line about
-// each of the others. `processes`: at least one. Throws what reading reports throws.
+// Returns, of one process, its peak and what is live at exit, each with the functions that hold
+// most. Of several, largest peak first: the same for those with a peak near the largest, and a line
+// about each of the others. `processes`: at least one. Throws what reading reports throws.
 std::string run_summary(const std::vector<collect::RunProcess>& processes, Style style);
 
 // Returns what is definitely lost in a process, with the functions that lost most. `lost`: a report

@@ -28,9 +28,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string fixture(const std::string& name) {
-  return test::build_dir() + "/tests/unwind/" + name;
-}
+std::string fixture(const std::string& name) { return test::build_dir() + "/tests/unwind/" + name; }
 
 // One path whose file changes.
 class Modules : public testing::Test {

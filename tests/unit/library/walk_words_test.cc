@@ -107,8 +107,8 @@ void compare(void* walks) { static_cast<KnownWalks*>(walks)->compare(MTRACE_CALL
 class Plug {
  public:
   explicit Plug(const char* name)
-      : handle_(dlopen((test::build_dir() + "/tests/unwind/" + name).c_str(),
-                       RTLD_NOW | RTLD_LOCAL)) {}
+      : handle_(
+            dlopen((test::build_dir() + "/tests/unwind/" + name).c_str(), RTLD_NOW | RTLD_LOCAL)) {}
   ~Plug() {
     dlclose(handle_);
     forget_unloaded(nullptr, nullptr);

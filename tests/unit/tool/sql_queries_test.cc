@@ -26,7 +26,7 @@ TEST(Queries, AnswersAreWhatTheQueriesPrint) {
     const size_t behind = text.find(kFence, answer);
     ASSERT_NE(behind, std::string::npos);
     const Outcome result = memlog({"sql", "--no-resolve", text.substr(query, end - query),
-                                  source_dir() + "/tests/golden/queries"});
+                                   source_dir() + "/tests/golden/queries"});
     EXPECT_EQ(result.status, 0) << text.substr(query, end - query) << result.err;
     // An answer without rows tells the reader nothing.
     EXPECT_GT(std::count(result.out.begin(), result.out.end(), '\n'), 2)

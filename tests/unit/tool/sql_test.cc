@@ -49,7 +49,8 @@ std::string rows(const std::string& query, const std::vector<std::string>& files
 }
 
 json answer(const std::string& query, const std::vector<std::string>& files = reports()) {
-  const Outcome result = memlog(words_of({"sql", "--no-resolve", "--format", "json", query}, files));
+  const Outcome result =
+      memlog(words_of({"sql", "--no-resolve", "--format", "json", query}, files));
   EXPECT_EQ(result.status, 0) << result.err;
   return json::parse(result.out);
 }
