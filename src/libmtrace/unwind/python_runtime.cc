@@ -158,7 +158,9 @@ bool use_python(const PythonRuntime& found) {
 
 void read_python_frames(PythonFrames which) {
   // Rules say whether their frames are to be looked into.
-  if (exchange(internal::python_frames, which) != which) forget_rules();
+  if (load(internal::python_frames) == which) return;
+  store(internal::python_frames, which);
+  forget_rules();
 }
 
 const format::PythonCoverage& python_coverage() { return g_coverage; }
