@@ -21,7 +21,7 @@ namespace mtrace::unwind {
 uint32_t g_object_there = 0;
 namespace internal {
 uint32_t unload_epoch = 0;
-bool python_is_off = true;
+PythonFrames python_frames = PythonFrames::kOff;
 uint32_t jit_descriptors = 0;
 void look_for_jit_code(uintptr_t) {}
 }  // namespace internal
