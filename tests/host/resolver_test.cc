@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <set>
+#include <string>
 
 #include "host_test.h"
 
@@ -269,7 +270,10 @@ TEST_F(ResolverTest, ClosedIsClosed) {
   command.env["MTRACE_RESOLVER"] = "/bin/true";
   const Result result = run(command);
   EXPECT_TRUE(result.exited(5)) << result.how();
-  EXPECT_EQ(result.out, "0 held\n");
+  // A socket has a low descriptor for a moment, before it gets a high one. One that the child of a
+  // report copies in just this moment is held until that child runs on. A tool that keeps what it
+  // was given holds one or more in each of the 200 reports.
+  EXPECT_LT(std::stoi(result.out), 20) << result.out;
   EXPECT_GT(logs_of(result.pid).size(), 100u);
 }
 
