@@ -6,7 +6,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
-#include <thread>
 
 #include "host_test.h"
 #include "local_server.h"
@@ -34,22 +33,16 @@ class AttachProgramsTest : public HostTest {
   // report says that something was counted.
   void exercise(pid_t pid, const std::function<void()>& load,
                 const std::vector<std::string>& options = {}) {
-    std::atomic<bool> stop = false;
-    std::atomic<int> loads = 0;
-    std::thread loader([&] {
-      for (; !stop; ++loads) load();
-    });
+    Load loading(load);
     std::vector<std::string> attach = {"attach"};
     attach.insert(attach.end(), options.begin(), options.end());
     for (int round = 0; round < rounds() && !HasFailure(); ++round) {
       expect_good(memlog(attach, pid));
-      const int before = loads;
-      wait_until("load", [&] { return loads >= before + 2; });
+      loading.wait_for(2);
       if (round % 50 == 0) expect_good(memlog({"report"}, pid));
       expect_good(memlog({"detach"}, pid));
     }
-    stop = true;
-    loader.join();
+    loading.end();
     load();
   }
 
@@ -64,27 +57,12 @@ class AttachProgramsTest : public HostTest {
 };
 
 TEST_F(AttachProgramsTest, Redis) {
-  const std::string socket = temp() + "/redis";
-  Process server(
-      plain({"/usr/bin/redis-server", "--port", "0", "--unixsocket", socket, "--dir", temp(),
-             "--save", "", "--appendonly", "no", "--logfile", temp() + "/redis.log"}));
-  wait_for_server(socket);
-  const auto client = [&](std::vector<std::string> arguments) {
-    arguments.insert(arguments.begin(), {"/usr/bin/redis-cli", "-s", socket});
-    return run(plain(arguments)).out;
-  };
+  Process server(plain(redis_server(temp())));
+  wait_for_server(temp() + "/redis");
   std::atomic<int> number = 0;
-  exercise(server.pid(), [&] {
-    const std::string key = "key" + std::to_string(number % 100);
-    const std::string value(static_cast<size_t>(number % 3000), 'v');
-    EXPECT_EQ(client({"set", key, value}), "OK\n");
-    EXPECT_EQ(client({"get", key}), value + "\n");
-    EXPECT_EQ(client({"eval", "local t = {} for i = 1, 500 do t[i] = i * i end return #t", "0"}),
-              "500\n");
-    ++number;
-  });
+  exercise(server.pid(), [&] { load_redis(temp(), number++); });
   expect_counted("redis-server", server.pid(), "libjemalloc.so.2");
-  client({"shutdown", "nosave"});
+  redis(temp(), {"shutdown", "nosave"});
   EXPECT_TRUE(server.wait().exited(0));
 }
 
@@ -134,28 +112,7 @@ process.stdin.on('data', () => {}).on('end', () => server.close(() => process.ex
 
 TEST_F(AttachProgramsTest, PythonThreads) {
   const std::string socket = temp() + "/python";
-  write_file(temp() + "/server.py", R"TEXT(
-import hashlib, http.server, json, socketserver, sys, threading
-class Handler(http.server.BaseHTTPRequestHandler):
-    protocol_version = 'HTTP/1.0'
-    def do_GET(self):
-        table = {str(i): self.path * (i % 50) for i in range(300)}
-        body = (self.path + ' ' + hashlib.md5(json.dumps(table).encode()).hexdigest()).encode()
-        self.send_response(200)
-        self.end_headers()
-        self.wfile.write(body)
-    def log_message(self, *args): pass
-    def address_string(self): return 'here'
-class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
-    daemon_threads = True
-    def get_request(self):
-        request, address = super().get_request()
-        return request, ('here', 0)
-server = Server(sys.argv[1], Handler)
-threading.Thread(target=lambda: (sys.stdin.read(), server.shutdown())).start()
-server.serve_forever()
-sys.exit(6)
-)TEXT");
+  write_file(temp() + "/server.py", std::string(kPythonServer) + "sys.exit(6)\n");
   Process server(plain({"/usr/bin/python3", temp() + "/server.py", socket}));
   wait_for_server(socket);
   const std::string first = get(socket, "/answer");

@@ -92,6 +92,79 @@ void write_nginx_files(const std::string& directory, bool daemon) {
                  "    location /status { return 200 'fine $request_uri'; }\n  }\n}\n");
 }
 
+std::vector<std::string> redis_server(const std::string& directory) {
+  return {"/usr/bin/redis-server",
+          "--port",
+          "0",
+          "--unixsocket",
+          directory + "/redis",
+          "--dir",
+          directory,
+          "--save",
+          "",
+          "--appendonly",
+          "no",
+          "--logfile",
+          directory + "/redis.log"};
+}
+
+std::string redis(const std::string& directory, std::vector<std::string> arguments) {
+  Command command;
+  command.env = plain_environment(directory);
+  command.argv = {"/usr/bin/redis-cli", "-s", directory + "/redis"};
+  command.argv.insert(command.argv.end(), arguments.begin(), arguments.end());
+  return run(command).out;
+}
+
+void load_redis(const std::string& directory, int number) {
+  const std::string key = "key" + std::to_string(number % 100);
+  const std::string value(static_cast<size_t>(number % 3000), 'v');
+  EXPECT_EQ(redis(directory, {"set", key, value}), "OK\n");
+  EXPECT_EQ(redis(directory, {"get", key}), value + "\n");
+  EXPECT_EQ(
+      redis(directory, {"eval", "local t = {} for i = 1, 500 do t[i] = i * i end return #t", "0"}),
+      "500\n");
+}
+
+const char kPythonServer[] = R"TEXT(
+import hashlib, http.server, json, socketserver, sys, threading
+kept = {}
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = 'HTTP/1.0'
+    def do_GET(self):
+        table = {str(i): self.path * (i % 50) for i in range(300)}
+        kept[len(kept) % 100] = table
+        body = (self.path + ' ' + hashlib.md5(json.dumps(table).encode()).hexdigest()).encode()
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(body)
+    def log_message(self, *args): pass
+    def address_string(self): return 'here'
+class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
+    daemon_threads = True
+    def get_request(self):
+        request, address = super().get_request()
+        return request, ('here', 0)
+server = Server(sys.argv[1], Handler)
+threading.Thread(target=lambda: (sys.stdin.read(), server.shutdown())).start()
+server.serve_forever()
+)TEXT";
+
+Load::Load(const std::function<void()>& load)
+    : thread_([this, load] {
+        for (; !stop_; ++count_) load();
+      }) {}
+
+void Load::wait_for(int more) const {
+  const int before = count_;
+  wait_until("load", [&] { return count_ >= before + more; });
+}
+
+void Load::end() {
+  stop_ = true;
+  if (thread_.joinable()) thread_.join();
+}
+
 void load_nginx(const std::string& directory, int rounds) {
   for (int i = 0; i < rounds; ++i) {
     EXPECT_TRUE(get(directory + "/nginx", "/").ends_with("<p>hello</p>\n"));

@@ -1,11 +1,9 @@
 // memlog unreachable on servers under load, again and again: they answer as they do by themselves,
 // and nothing of theirs is called lost.
 #include <algorithm>
-#include <atomic>
 #include <cstdlib>
 #include <functional>
 #include <nlohmann/json.hpp>
-#include <thread>
 
 #include "host_test.h"
 #include "local_server.h"
@@ -32,15 +30,10 @@ class UnreachableProgramsTest : public HostTest {
   // Looks at the process while `load` runs over and over in another thread, and prints for how long
   // it was stopped.
   void exercise(const std::string& name, pid_t pid, const std::function<void()>& load) {
-    std::atomic<bool> stop = false;
-    std::atomic<int> loads = 0;
-    std::thread loader([&] {
-      for (; !stop; ++loads) load();
-    });
+    Load loading(load);
     std::vector<double> stops;  // ms
     for (size_t round = 0; round < rounds() && !HasFailure(); ++round) {
-      const int before = loads;
-      wait_until("load", [&] { return loads > before; });
+      loading.wait_for(1);
       const Result result = memlog({"unreachable", "--json", "--pause", "0", std::to_string(pid)});
       EXPECT_TRUE(result.exited(0)) << result.how() << result.out << result.err;
       if (HasFailure()) break;
@@ -48,68 +41,31 @@ class UnreachableProgramsTest : public HostTest {
       EXPECT_GT(answer["reachable_blocks"], 100);
       for (const json& us : answer["stopped_us"]) stops.push_back(us.get<double>() / 1000);
     }
-    stop = true;
-    loader.join();
+    loading.end();
     load();
     std::sort(stops.begin(), stops.end());
     if (stops.empty()) return;
     printf(
         "%s: %zu looks, %d times the load; stopped for %.1f ms (median), %.1f (99 %%), %.1f "
         "(most)\n",
-        name.c_str(), stops.size(), loads.load(), stops[stops.size() / 2],
+        name.c_str(), stops.size(), loading.count(), stops[stops.size() / 2],
         stops[stops.size() * 99 / 100], stops.back());
   }
 };
 
 TEST_F(UnreachableProgramsTest, Redis) {
-  const std::string socket = temp() + "/redis";
-  Process server(
-      served({"/usr/bin/redis-server", "--port", "0", "--unixsocket", socket, "--dir", temp(),
-              "--save", "", "--appendonly", "no", "--logfile", temp() + "/redis.log"}));
-  wait_for_server(socket);
-  const auto client = [&](std::vector<std::string> arguments) {
-    arguments.insert(arguments.begin(), {"/usr/bin/redis-cli", "-s", socket});
-    return run(plain(arguments)).out;
-  };
-  client({"debug", "populate", "20000"});
+  Process server(served(redis_server(temp())));
+  wait_for_server(temp() + "/redis");
+  redis(temp(), {"debug", "populate", "20000"});
   int number = 0;
-  exercise("redis-server", server.pid(), [&] {
-    const std::string key = "key" + std::to_string(number % 100);
-    const std::string value(static_cast<size_t>(number % 3000), 'v');
-    EXPECT_EQ(client({"set", key, value}), "OK\n");
-    EXPECT_EQ(client({"get", key}), value + "\n");
-    EXPECT_EQ(client({"eval", "local t = {} for i = 1, 500 do t[i] = i * i end return #t", "0"}),
-              "500\n");
-    ++number;
-  });
-  client({"shutdown", "nosave"});
+  exercise("redis-server", server.pid(), [&] { load_redis(temp(), number++); });
+  redis(temp(), {"shutdown", "nosave"});
   EXPECT_TRUE(server.wait().exited(0));
 }
 
 TEST_F(UnreachableProgramsTest, Python) {
   const std::string socket = temp() + "/python";
-  write_file(temp() + "/server.py", R"TEXT(
-import hashlib, http.server, json, socketserver, sys, threading
-kept = {}
-class Handler(http.server.BaseHTTPRequestHandler):
-    def do_GET(self):
-        table = {str(i): self.path * (i % 50) for i in range(300)}
-        kept[len(kept) % 100] = table
-        body = (self.path + ' ' + hashlib.md5(json.dumps(table).encode()).hexdigest()).encode()
-        self.send_response(200)
-        self.end_headers()
-        self.wfile.write(body)
-    def log_message(self, *args): pass
-    def address_string(self): return 'here'
-class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
-    daemon_threads = True
-    def get_request(self):
-        request, address = super().get_request()
-        return request, ('here', 0)
-server = Server(sys.argv[1], Handler)
-threading.Thread(target=lambda: (sys.stdin.read(), server.shutdown())).start()
-server.serve_forever()
-)TEXT");
+  write_file(temp() + "/server.py", kPythonServer);
   Process server(served({"/usr/bin/python3", temp() + "/server.py", socket}));
   wait_for_server(socket);
   const std::string first = get(socket, "/answer");
