@@ -153,14 +153,18 @@ constexpr uint64_t mix64(uint64_t x) {
   return x ^ (x >> 31);
 }
 
-// Returns the 64-bit FNV-1a hash of a module's identity: its raw build-id or, without one, its
-// path.
-inline uint64_t module_identity(const void* bytes, size_t size) {
-  uint64_t hash = 0xcbf29ce484222325u;
+// The 64-bit FNV-1a hash (Fowler, Noll and Vo) of bytes, of which those before gave `hash`.
+inline constexpr uint64_t kFnv1aBasis = 0xcbf29ce484222325u;
+constexpr uint64_t fnv1a(const char* bytes, size_t size, uint64_t hash = kFnv1aBasis) {
   for (size_t i = 0; i < size; ++i) {
-    hash = (hash ^ static_cast<const unsigned char*>(bytes)[i]) * 0x100000001b3u;
+    hash = (hash ^ static_cast<unsigned char>(bytes[i])) * 0x100000001b3u;
   }
   return hash;
+}
+
+// Returns the hash of a module's identity: its raw build-id or, without one, its path.
+inline uint64_t module_identity(const void* bytes, size_t size) {
+  return fnv1a(static_cast<const char*>(bytes), size);
 }
 
 // The `stack=` id: the same stack has the same id in every report, restart and machine. Add frames

@@ -139,16 +139,12 @@ class PythonLines {
 // location table.
 class PythonIdentity {
  public:
-  constexpr void add(const char* bytes, size_t size) {
-    for (size_t i = 0; i < size; ++i) {
-      value_ = (value_ ^ static_cast<unsigned char>(bytes[i])) * 0x100000001b3u;
-    }
-  }
+  constexpr void add(const char* bytes, size_t size) { value_ = fnv1a(bytes, size, value_); }
   constexpr void add(uint64_t number) { value_ = mix64(value_ ^ number); }
   constexpr uint64_t value() const { return value_; }
 
  private:
-  uint64_t value_ = 0xcbf29ce484222325u;
+  uint64_t value_ = kFnv1aBasis;
 };
 
 // The offset of a frame in a memlog, where its module is the source file: 28 bits of the code

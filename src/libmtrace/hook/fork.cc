@@ -81,6 +81,17 @@ bool fill_tables() {
   return g_ledger.init(modules_came_back);
 }
 
+// What was told to readers of the file behind the tables, told to those of another one. Walks lead
+// to stacks of tables that are gone.
+void tell_again() {
+  forget_walks();
+  unwind::log_modules_again();
+  unwind::log_python_again();
+  unwind::log_jit_names_again();
+  unwind::read_jit_names_after_fork();
+  report::forget_savepoints();
+}
+
 // The child's tables are the parent's file: it begins with others. False: no memory.
 bool begin_anew(uint32_t pid) {
   g_left_ledger = false;
@@ -90,12 +101,7 @@ bool begin_anew(uint32_t pid) {
   t_thread.counted = nullptr;
   t_thread.last = {};
   g_ledger.begin_after_fork(t_thread.slot, pid);
-  forget_walks();
-  unwind::log_modules_again();
-  unwind::log_python_again();
-  unwind::log_jit_names_again();
-  unwind::read_jit_names_after_fork();
-  report::forget_savepoints();
+  tell_again();
   return true;
 }
 
@@ -172,12 +178,7 @@ bool move_tables() {
   ledger::g_resources.clear();
   ledger::g_regions.clear();
   g_ledger.peak.restart(0, ledger::ticks_now());
-  forget_walks();
-  unwind::log_modules_again();
-  unwind::log_python_again();
-  unwind::log_jit_names_again();
-  unwind::read_jit_names_after_fork();
-  report::forget_savepoints();
+  tell_again();
   return true;
 }
 

@@ -34,12 +34,7 @@ struct Named {
 uint64_t g_seen[kMostSeen];  // a number for each object's path; the first 0 ends the list
 Named g_named[kMostNamed];   // of the first ones
 
-uint64_t number_of(const char* path) {
-  uint64_t number = 14695981039346656037u;  // FNV-1a
-  for (; *path != '\0'; ++path)
-    number = (number ^ static_cast<unsigned char>(*path)) * 1099511628211u;
-  return number | 1;
-}
+uint64_t number_of(const char* path) { return format::fnv1a(path, strlen(path)) | 1; }
 
 void copy_path(char (&to)[256], const char* path) { Writer(to, sizeof to).text(path).finish(); }
 

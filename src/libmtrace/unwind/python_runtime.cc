@@ -33,10 +33,9 @@ bool fits_type(const Object& object, const PythonRuntime& found) {
          size == found.layout->code_instructions;
 }
 
-// Sets the layout, or the gap.
+// Sets the layout, and why there is none.
 void find_layout(const Object& object, PythonRuntime* found) {
   constexpr uint32_t kFirstTold = 0x030d;
-  found->gap = PythonGap::kVersion;
   uint64_t words[kPythonToldWords];
   for (const PythonLayout& layout : kPythonLayouts) {
     if (layout.version == found->version >> 16) found->layout = &layout;

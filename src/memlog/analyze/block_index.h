@@ -31,8 +31,7 @@ class BlockIndex {
   // Returns the index of the block that holds `address`, or kNone.
   size_t find(uint64_t address) const {
     const uint32_t* granule = granule_of(address);
-    if (granule == nullptr || *granule == 0) return kNone;
-    return search(*granule - 1, end_of(granule), address);
+    return granule == nullptr ? kNone : find_in(granule, address);
   }
 
   // Calls visit(i, block) for each words[i] that, without the bits that are not in `mask`, points
@@ -66,6 +65,9 @@ class BlockIndex {
   static size_t end_of(const uint32_t* granule) {
     return granule[1] != 0 ? granule[1] : granule[0] + kMostInGranule;
   }
+  size_t find_in(const uint32_t* granule, uint64_t address) const {
+    return *granule == 0 ? kNone : search(*granule - 1, end_of(granule), address);
+  }
   size_t search(size_t first, size_t end, uint64_t address) const;
 
   const std::vector<HeapBlock>& blocks_;
@@ -95,7 +97,7 @@ void BlockIndex::find_each(const uint64_t* words, size_t count, uint64_t mask,
       if (first != 0) __builtin_prefetch(&blocks_[(first - 1 + end_of(sought[i].granule)) / 2]);
     }
     for (size_t i = 0; i < left; ++i) {
-      const size_t block = find(words[sought[i].word] & mask);
+      const size_t block = find_in(sought[i].granule, words[sought[i].word] & mask);
       if (block != kNone) visit(sought[i].word, block);
     }
   }

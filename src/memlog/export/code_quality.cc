@@ -30,7 +30,7 @@ std::string names_of(const analyze::Table& table, const analyze::Row& row) {
 
 std::string fingerprint(const std::string& names, size_t number) {
   const std::string text = fmt::format("{}\n{}", names, number);
-  const uint64_t hash = format::module_identity(text.data(), text.size());
+  const uint64_t hash = format::fnv1a(text.data(), text.size());
   return fmt::format("{:016x}{:016x}", format::mix64(hash), format::mix64(~hash));
 }
 

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "export/sites.h"
+#include "format/memlog.h"
 #include "profile/text.h"
 
 namespace mtrace::exporting {
@@ -20,13 +21,6 @@ constexpr uint64_t kMade = 0xffff800000000000;
 std::string symbol(std::string name) {
   for (size_t at = 0; (at = name.find("--", at)) != std::string::npos;) name.insert(at + 1, 1, ' ');
   return name;
-}
-
-// FNV-1a: the same in every process, and so in every answer of a server.
-uint64_t hash_of(const std::string& text) {
-  uint64_t hash = 14695981039346656037u;
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
-  return hash;
 }
 
 class Writer {
@@ -113,7 +107,8 @@ class Writer {
     if (at != 0 && taken_.insert(at).second) return at;
     std::string names;
     for (const size_t line : site.lines) names += stacks_.locations[line].function + '\n';
-    at = kMade | hash_of(names) >> 17;
+    // The same in every process, and so in every answer of a server.
+    at = kMade | format::fnv1a(names.data(), names.size()) >> 17;
     while (!taken_.insert(at).second) ++at;
     return at;
   }

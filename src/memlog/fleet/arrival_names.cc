@@ -1,7 +1,6 @@
 #include "fleet/arrival_names.h"
 
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -15,20 +14,16 @@
 #include "profile/report_file.h"
 #include "profile/writer.h"
 #include "symbolize/symbolizer.h"
+#include "symbolize/worker.h"
 
 namespace mtrace::fleet {
 namespace {
 
 constexpr size_t kBatch = 64;           // reports that share what a child has looked up
 constexpr rlim_t kMemory = 4ull << 30;  // bytes of address space of a child
-constexpr rlim_t kSeconds = 600;        // of the processor, of a child
+constexpr unsigned kSeconds = 600;      // of the processor, of a child
 constexpr unsigned kLongest = 3600;     // seconds that a child may take, downloads included
 constexpr int kNice = 10;               // requests come first
-
-void limit(__rlimit_resource what, rlim_t value) {
-  const rlimit both = {value, value};
-  ::setrlimit(what, &both);
-}
 
 // Writes the report with its names to `to`, unless no name is gained.
 void write_named(symbolize::Symbolizer& symbolizer, const std::string& path,
@@ -101,8 +96,8 @@ bool ArrivalNames::begin(const Batch& batch) {
   const pid_t parent = ::getpid();
   const pid_t child = over_ ? -1 : ::fork();
   if (child == 0) {
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (::getppid() == parent) write_named(batch);
+    symbolize::confine_child(parent, kSeconds);
+    write_named(batch);
     ::_exit(0);
   }
   if (child < 0) return false;
@@ -122,9 +117,8 @@ void ArrivalNames::finish() {
 
 // In the child.
 void ArrivalNames::write_named(const Batch& batch) const {
-  limit(RLIMIT_CORE, 0);
-  limit(RLIMIT_AS, kMemory);
-  limit(RLIMIT_CPU, kSeconds);
+  const rlimit memory = {kMemory, kMemory};
+  ::setrlimit(RLIMIT_AS, &memory);
   ::signal(SIGALRM, SIG_DFL);
   sigset_t alarm;
   ::sigemptyset(&alarm);

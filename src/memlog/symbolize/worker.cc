@@ -19,12 +19,7 @@ constexpr char kComplete = 'E';
 
 [[noreturn]] void child(int output, const std::function<std::string()>& work, unsigned cpu_seconds,
                         pid_t parent) {
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != parent) ::_exit(1);  // it died before prctl
-  const rlimit no_core = {0, 0};
-  ::setrlimit(RLIMIT_CORE, &no_core);
-  const rlimit cpu = {cpu_seconds, cpu_seconds + 1};
-  ::setrlimit(RLIMIT_CPU, &cpu);
+  confine_child(parent, cpu_seconds);
   std::string result;
   try {
     result = work();
@@ -52,6 +47,15 @@ std::string read_all(int input) {
 }
 
 }  // namespace
+
+void confine_child(pid_t parent, unsigned cpu_seconds) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != parent) ::_exit(1);  // it died before prctl
+  const rlimit no_core = {0, 0};
+  ::setrlimit(RLIMIT_CORE, &no_core);
+  const rlimit cpu = {cpu_seconds, cpu_seconds + 1};
+  ::setrlimit(RLIMIT_CPU, &cpu);
+}
 
 std::optional<std::string> run_isolated(const std::function<std::string()>& work,
                                         unsigned cpu_seconds) {

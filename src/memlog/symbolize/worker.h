@@ -1,11 +1,17 @@
 // Processes untrusted files in a child process.
 #pragma once
 
+#include <sys/types.h>
+
 #include <functional>
 #include <optional>
 #include <string>
 
 namespace mtrace::symbolize {
+
+// For the child of a fork: it dies with `parent`, leaves no core file and gets at most
+// `cpu_seconds` of processor time. Does not return when the parent has died already.
+void confine_child(pid_t parent, unsigned cpu_seconds);
 
 // Runs `work` in a child process and returns its result, or nothing when the child died. libelf and
 // libdw map files and trust their content: a damaged file, or one truncated during reading, can
