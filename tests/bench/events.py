@@ -97,7 +97,12 @@ def measure(program, chosen, args):
         runner.run(chosen["base"])  # to warm up
         for number in range(args.rounds):
             for name in NAMES[number % 4:] + NAMES[:number % 4]:
-                samples[name].append(runner.run(chosen[name]))
+                try:
+                    samples[name].append(runner.run(chosen[name]))
+                except bench.Failed as error:
+                    bench.progress(f"{program.name}: {name}: {error}")
+                    if name != "heaptrack":  # whose interpreter ends at some programs
+                        raise
     return samples
 
 
@@ -109,15 +114,18 @@ def added(samples, name, key):
 def row(program, samples):
     middle = samples["with events"][0]
     events = statistics.median(one["events"] for one in samples["with events"])
-    written = {name: statistics.median(one["written"] for one in samples[name])
-               for name in NAMES[2:]}
+    written = statistics.median(one["written"] for one in samples["with events"])
+    kept = [name for name in NAMES if len(samples[name]) == len(samples["base"])]
     times = [f"{added(samples, name, 'cpu'):.2f} ({added(samples, name, 'wall'):.2f})"
-             for name in NAMES[1:]]
-    share = added(samples, "with events", "cpu") / added(samples, "heaptrack", "cpu")
+             if name in kept else "failed" for name in NAMES[1:]]
+    share, file = "", "failed"
+    if "heaptrack" in kept:
+        share = f"{added(samples, 'with events', 'cpu') / added(samples, 'heaptrack', 'cpu'):.0%}"
+        file = f"{statistics.median(one['written'] for one in samples['heaptrack']) / 1000:,.0f} KB"
     base = statistics.median(one["cpu"] for one in samples["base"])
-    return [f"{program.name}: {program.about}", f"{base:.2f}", *times, f"{share:.0%}",
-            f"{events:,.0f}", f"{middle['raw'] / events:.1f}, {written['with events'] / events:.1f}",
-            f"{written['with events'] / 1000:,.0f} KB, {written['heaptrack'] / 1000:,.0f} KB"]
+    return [f"{program.name}: {program.about}", f"{base:.2f}", *times, share,
+            f"{events:,.0f}", f"{middle['raw'] / events:.1f}, {written / events:.1f}",
+            f"{written / 1000:,.0f} KB, {file}"]
 
 
 def replace_measured(path, text):
