@@ -19,7 +19,7 @@
 namespace mtrace::format {
 
 inline constexpr uint64_t kLedgerMagic = 0x315245474445'4c4du;  // "MLEDGER1"
-inline constexpr uint32_t kLedgerVersion = 4;                   // of everything in this file
+inline constexpr uint32_t kLedgerVersion = 5;                   // of everything in this file
 inline constexpr char kLedgerSuffix[] = ".ledger";
 inline constexpr uint64_t kLedgerPage = 4096;  // extents begin and end at multiples of this, in
                                                // bytes
@@ -299,7 +299,7 @@ struct LedgerStack {
   uint32_t ordinal;
   uint32_t second_owner;
   uint32_t second;   // index of a LedgerCounterSet, 0: none
-  uint32_t shared;   // the same
+  uint32_t others;   // index of LedgerOtherSets, 0: none
   uint32_t retired;  // unload epoch; kLedgerAlive: in use
   uint32_t still_gone;
   uint8_t depth;
@@ -311,6 +311,17 @@ struct LedgerStack {
 };
 inline constexpr size_t kLedgerFrameBytes = 6;
 static_assert(sizeof(LedgerStack) == 128);
+
+// The sets of a stack's third thread and of those after it.
+inline constexpr unsigned kLedgerOtherSets = 8;
+inline constexpr unsigned kLedgerMostOtherSets = 8;  // of one stack
+struct LedgerOtherSets {
+  uint32_t sets[kLedgerOtherSets];    // indices of LedgerCounterSets, 0: none
+  uint16_t owners[kLedgerOtherSets];  // the threads' slots, 0: nobody's
+  uint32_t shared;                    // index of the set of all further threads; in the first
+  uint32_t next;                      // index of LedgerOtherSets, 0: none
+};
+static_assert(sizeof(LedgerOtherSets) == 56);
 
 // See ledger/block_hash.h. `lines` of four slots lie at `slots`.
 struct LedgerLevel {
@@ -387,10 +398,11 @@ struct LedgerThread {
   uint64_t told;
   uint32_t told_times;
   uint32_t most_kept;
+  uint32_t known_sets;
+  uint32_t unused;
   uint64_t calls[kLedgerCalls];
   uint64_t failed_allocations;
   uint64_t unknown_frees;
-  uint64_t unused;
 };
 inline constexpr uint32_t kLedgerThreads = 4097;
 static_assert(sizeof(LedgerThread) == 192);

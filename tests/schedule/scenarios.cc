@@ -170,12 +170,14 @@ class MoreBuckets : public Scenario {
 // ---- Counters.
 
 // Threads that come after the owner, one of them without a slot, and a handler count for one stack.
-// No count is lost, though two sets are added to without a lock.
+// No count is lost, though most sets are added to without a lock. `late`: another has come before
+// them, so that they are not the second.
 class SetsOfAStack : public Scenario {
  public:
-  explicit SetsOfAStack(unsigned threads, bool handler) : threads_(threads), handler_(handler) {
+  SetsOfAStack(unsigned threads, bool handler, bool late) : threads_(threads), handler_(handler) {
     table_.init(nullptr);
     record_ = table_.intern(stack_of(frames_, 1, 5), 1);
+    if (late) table_.counting(table_.record(record_), 4);
   }
   unsigned threads() const override { return threads_; }
   bool has_handler() const override { return handler_; }
@@ -660,8 +662,10 @@ const Named kScenarios[] = {
     {"same-stacks", [] { return new SameStacks; }},
     {"fresh-buckets", [] { return new FreshBuckets; }},
     {"more-buckets", [] { return new MoreBuckets; }},
-    {"sets-of-a-stack", [] { return new SetsOfAStack(3, false); }},
-    {"sets-and-handler", [] { return new SetsOfAStack(2, true); }},
+    {"sets-of-a-stack", [] { return new SetsOfAStack(3, false, false); }},
+    {"sets-and-handler", [] { return new SetsOfAStack(2, true, false); }},
+    {"sets-of-late-threads", [] { return new SetsOfAStack(3, false, true); }},
+    {"sets-of-late-and-handler", [] { return new SetsOfAStack(2, true, true); }},
     {"read-while-counting", [] { return new ReadWhileCounting; }},
     {"blocks-of-a-line", [] { return new BlocksOfALine<Hash>(false); }},
     {"blocks-and-reader", [] { return new BlocksOfALine<Hash>(true); }},

@@ -6,9 +6,18 @@ uint64_t g_short_lived = 0;
 
 using ledger::g_ledger;
 
-ledger::CounterSet* own_set_slowly(const ThreadState& self, ledger::StackRecord& stack) {
-  ledger::CounterSet* const own = g_ledger.stacks.own_set(stack, self.slot);
-  if (own != nullptr) g_ledger.peak.set_aside(*own, true);
+ledger::CounterSet* own_set_slowly(const ThreadState& self, uint32_t stack) {
+  ledger::StackRecord& record = g_ledger.stacks.record(stack);
+  ledger::CounterSet* own = &record.own;
+  if (owner_of(*own) != self.slot) {
+    const uint32_t later = g_ledger.stacks.later_set(record, self.slot);
+    if (later == 0) return nullptr;
+    uint32_t& known = self.place->known_sets;
+    if (load(known) == 0) store(known, g_ledger.stacks.make_known_sets());
+    if (load(known) != 0) g_ledger.stacks.known_sets(known).remember(stack, later);
+    own = &g_ledger.stacks.set(later);
+  }
+  g_ledger.peak.set_aside(*own, true);
   return own;
 }
 

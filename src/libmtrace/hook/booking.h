@@ -17,13 +17,25 @@ void book_allocation_apart(uint32_t slot, ledger::StackRecord& stack, uint64_t b
                            uint64_t blocks, uint64_t slack);
 void book_free_apart(uint32_t slot, ledger::StackRecord& stack, const ledger::Freed& freed);
 
+// The set of a stack that is probably the thread's own. The thread has a slot.
+[[gnu::always_inline]] inline ledger::CounterSet& likely_set(const ThreadState& self,
+                                                             uint32_t stack) {
+  using ledger::g_ledger;
+  const uint32_t known = load(self.place->known_sets);
+  if (known != 0) [[unlikely]] {
+    const uint32_t set = g_ledger.stacks.known_sets(known).find(stack);
+    if (set != 0) return g_ledger.stacks.set(set);
+  }
+  return g_ledger.stacks.record(stack).own;
+}
+
 // The thread's own set of a stack, which has set aside what it holds: now it may change. nullptr:
 // the thread has none.
-ledger::CounterSet* own_set_slowly(const ThreadState& self, ledger::StackRecord& stack);
-[[gnu::always_inline]] inline ledger::CounterSet* own_set(const ThreadState& self,
-                                                          ledger::StackRecord& stack) {
-  if (ledger::g_ledger.peak.is_own_and_aside(stack.own, self.ownership)) [[likely]]
-    return &stack.own;
+ledger::CounterSet* own_set_slowly(const ThreadState& self, uint32_t stack);
+[[gnu::always_inline]] inline ledger::CounterSet* own_set(const ThreadState& self, uint32_t stack) {
+  ledger::CounterSet& set = likely_set(self, stack);
+  if (ledger::g_ledger.peak.is_own_and_aside(set, self.ownership)) [[likely]]
+    return &set;
   return own_set_slowly(self, stack);
 }
 

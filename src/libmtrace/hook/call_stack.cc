@@ -83,9 +83,9 @@ uint32_t walk_to_stack(unwind::Caller caller, uint32_t slot, uint64_t form) {
   return walk_to_stack(registers, slot, form);
 }
 
-void choose_walks(ThreadState& self) {
+void choose_walks(ThreadState& self, uint32_t slot) {
   static constinit unwind::WalkMemory none = {};
-  self.walks = self.ignoring != 0 ? &none : &g_known_walks[self.slot];
+  self.walks = self.ignoring != 0 ? &none : &g_known_walks[slot];
 }
 
 void forget_walks() {

@@ -28,9 +28,9 @@ inline constexpr uint64_t kIgnoredForm = uint64_t{1} << (unwind::WalkMemory::kFo
 inline uint64_t ignored_form(const ThreadState& self) {
   return self.ignoring != 0 ? kIgnoredForm : 0;
 }
-// Whether the thread ignores leaks has changed, or its slot: a thread that does knows no walk, so
-// that each comes to walk_to_stack() with ignored_form().
-void choose_walks(ThreadState& self);
+// Whether the thread, of that slot, ignores leaks has changed, or it takes the slot: a thread that
+// does knows no walk, so that each comes to walk_to_stack() with ignored_form().
+void choose_walks(ThreadState& self, uint32_t slot);
 
 // A stack and the set of counters that is the thread's own, if it has one; otherwise another of the
 // stack's. (The second thread of a stack would else read a line that the first one writes.)

@@ -41,9 +41,9 @@ void count_call(const ThreadState& self, Call call) {
 }
 
 // In a set that the thread shares with others.
-[[gnu::noinline]] void* counted_apart(ThreadState& self, ledger::StackRecord& stack, void* block,
-                                      size_t size, uint64_t slack) {
-  book_allocation_apart(self.slot, stack, size, 1, slack);
+[[gnu::noinline]] void* counted_apart(ThreadState& self, uint32_t stack, void* block, size_t size,
+                                      uint64_t slack) {
+  book_allocation_apart(self.slot, g_ledger.stacks.record(stack), size, 1, slack);
   self.counted = block;
   compiler_barrier();
   self.last.held = 0;
@@ -63,11 +63,10 @@ void count_call(const ThreadState& self, Call call) {
 template <bool kLast>
 [[gnu::always_inline]] inline ledger::CounterSet* set_of(const ThreadState& self, LastBlock place,
                                                          ledger::Block taken) {
-  ledger::StackRecord& stack = g_ledger.stacks.record(taken.stack);
-  ledger::CounterSet& set = kLast ? *place.set : stack.own;
-  if (g_ledger.peak.is_own_and_aside(set, self.ownership)) [[likely]]
-    return &set;
-  return own_set_slowly(self, stack);
+  if constexpr (!kLast) return own_set(self, taken.stack);
+  if (g_ledger.peak.is_own_and_aside(*place.set, self.ownership)) [[likely]]
+    return place.set;
+  return own_set_slowly(self, taken.stack);
 }
 
 // Takes the block from its place: it is the last one, or any other. False: it is not there, and
@@ -128,9 +127,8 @@ MTRACE_REALIGN void* exact_malloc(size_t size) {
   const uint64_t slack = slack_of(block, size);
   ledger::CounterSet* own = &stack.set;
   if (!g_ledger.peak.is_own_and_aside(*own, self.ownership)) [[unlikely]] {
-    ledger::StackRecord& record = g_ledger.stacks.record(stack.index);
-    own = own_set_slowly(self, record);
-    if (own == nullptr) return counted_apart(self, record, block, size, slack);
+    own = own_set_slowly(self, stack.index);
+    if (own == nullptr) return counted_apart(self, stack.index, block, size, slack);
   }
   book_allocation_own(self, *own, {size, 1, slack});
   set_counted(self, block, {word, held, own});

@@ -58,7 +58,7 @@ void ignore_more(int change) {
   this_slot();
   if (change < 0 && t_thread.ignoring == 0) return;
   t_thread.ignoring += static_cast<uint32_t>(change);
-  choose_walks(t_thread);
+  choose_walks(t_thread, t_thread.slot);
 }
 
 bool has_leaks() {

@@ -22,19 +22,34 @@ namespace {
 
 using ledger::g_ledger;
 
+void use_slot(uint32_t slot) {
+  choose_walks(t_thread, slot);
+  t_thread.ownership = ledger::owned_by(slot);
+  compiler_barrier();  // with a place, all is there
+  t_thread.place = &g_ledger.threads.slot(slot);
+}
+
+// A signal handler that allocates in the middle takes a slot for itself: before the first test, the
+// thread goes on with that one; after it, a handler finds all that a slot needs. A slot that is not
+// used stays the thread's, and empty, until it ends.
+void take_slot(uint32_t slot) {
+  compiler_barrier();
+  if (t_thread.slot != 0) return;
+  t_thread.no_slot = slot == 0;
+  if (slot == 0) return;
+  begin_walks(slot);
+  use_slot(slot);
+  compiler_barrier();
+  t_thread.slot = slot;
+  compiler_barrier();
+  use_slot(slot);
+}
+
 MTRACE_REALIGN __attribute__((noinline)) uint32_t find_slot() {
   sys::meet_thread();
   // A vfork child shares its parent thread's state but not its id, and is soon gone.
   if (t_thread.no_slot || sys::process_id() != report::g_host.pid) return 0;
-  t_thread.slot = g_ledger.threads.acquire(report::g_host.pid, sys::thread_id());
-  t_thread.no_slot = t_thread.slot == 0;
-  begin_walks(t_thread.slot);
-  if (t_thread.slot != 0) {
-    choose_walks(t_thread);
-    t_thread.ownership = ledger::owned_by(t_thread.slot);
-    compiler_barrier();
-    t_thread.place = &g_ledger.threads.slot(t_thread.slot);
-  }
+  take_slot(g_ledger.threads.acquire(report::g_host.pid, sys::thread_id()));
   if (t_thread.slot != g_ledger.threads.first()) g_ledger.peak.join(g_ledger.threads);
   if (events::logs()) events::thread_begins(t_thread.slot, sys::thread_id());
   return t_thread.slot;
@@ -51,10 +66,10 @@ void count_call(uint32_t slot, Call call) {
 
 [[gnu::always_inline]] inline void book_allocation(uint32_t slot, uint32_t index,
                                                    ledger::Allocated allocated) {
-  ledger::StackRecord& stack = g_ledger.stacks.record(index);
-  ledger::CounterSet* const own = slot != 0 ? own_set(t_thread, stack) : nullptr;
+  ledger::CounterSet* const own = slot != 0 ? own_set(t_thread, index) : nullptr;
   if (__builtin_expect(own == nullptr, 0)) {
-    return book_allocation_apart(slot, stack, allocated.bytes, allocated.blocks, allocated.slack);
+    return book_allocation_apart(slot, g_ledger.stacks.record(index), allocated.bytes,
+                                 allocated.blocks, allocated.slack);
   }
   book_allocation_own(t_thread, *own, allocated);
 }
@@ -63,9 +78,10 @@ void count_call(uint32_t slot, Call call) {
                                              ledger::Weight weight, uint64_t now, uint64_t slack,
                                              bool temporary) {
   const ledger::Freed freed = freed_at(now, block, weight, slack, temporary);
-  ledger::StackRecord& stack = g_ledger.stacks.record(block.stack);
-  ledger::CounterSet* const own = slot != 0 ? own_set(t_thread, stack) : nullptr;
-  if (__builtin_expect(own == nullptr, 0)) return book_free_apart(slot, stack, freed);
+  ledger::CounterSet* const own = slot != 0 ? own_set(t_thread, block.stack) : nullptr;
+  if (__builtin_expect(own == nullptr, 0)) {
+    return book_free_apart(slot, g_ledger.stacks.record(block.stack), freed);
+  }
   book_free_own(t_thread, *own, freed);
 }
 

@@ -1,6 +1,6 @@
-// What one stack has done, ever: totals that only grow, so that a report is a difference. A stack
-// has up to three sets: `own` for the thread that met the stack first and one for the second that
-// came, which add without the bus lock, and one that all others share. A reader adds them.
+// What one stack has done, ever: totals that only grow, so that a report is a difference. Each
+// thread of a stack adds to a set of its own, without the bus lock, as long as there are few of
+// them; the others share one. A reader adds them.
 #pragma once
 
 #include <cstdint>

@@ -32,12 +32,17 @@ MTRACE_SAME(LedgerStack, StackRecord, own);
 MTRACE_SAME(LedgerStack, StackRecord, hash);
 MTRACE_SAME(LedgerStack, StackRecord, ordinal);
 MTRACE_SAME(LedgerStack, StackRecord, second);
-MTRACE_SAME(LedgerStack, StackRecord, shared);
+MTRACE_SAME(LedgerStack, StackRecord, others);
 MTRACE_SAME(LedgerStack, StackRecord, retired);
 MTRACE_SAME(LedgerStack, StackRecord, depth);
 MTRACE_SAME(LedgerStack, StackRecord, call);
 MTRACE_SAME(LedgerStack, StackRecord, guessed);
 static_assert(kLedgerAlive == kInUse);
+
+static_assert(sizeof(LedgerOtherSets) == sizeof(OtherSets));
+MTRACE_SAME(LedgerOtherSets, OtherSets, sets);
+MTRACE_SAME(LedgerOtherSets, OtherSets, shared);
+MTRACE_SAME(LedgerOtherSets, OtherSets, next);
 
 static_assert(sizeof(LedgerThread) == sizeof(ThreadSlot) &&
               kLedgerThreads == ThreadSlots::kMost + 1 && kLedgerCalls == kCalls);
@@ -45,6 +50,7 @@ MTRACE_SAME(LedgerThread, ThreadSlot, tid);
 MTRACE_SAME(LedgerThread, ThreadSlot, live_bytes);
 MTRACE_SAME(LedgerThread, ThreadSlot, high);
 MTRACE_SAME(LedgerThread, ThreadSlot, most_kept);
+MTRACE_SAME(LedgerThread, ThreadSlot, known_sets);
 MTRACE_SAME(LedgerThread, ThreadSlot, calls);
 MTRACE_SAME(LedgerThread, ThreadSlot, failed_allocations);
 MTRACE_SAME(LedgerThread, ThreadSlot, unknown_frees);

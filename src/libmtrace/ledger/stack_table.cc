@@ -36,32 +36,80 @@ bool StackTable::init(CameBack came_back) {
   overflow_ = insert({0, 0, nullptr, 0, 0, true, false}, 0);
   if (overflow_ == 0) return false;
   // It has no owner, and when it is needed there is no memory left.
-  StackRecord& overflow = record(overflow_);
-  overflow.shared = arena_.allocate(sizeof(CounterSet));
-  return overflow.shared != 0;
+  OtherSets* const others = find_or_make_others(record(overflow_).others);
+  if (others == nullptr) return false;
+  others->shared = arena_.allocate(sizeof(CounterSet));
+  return others->shared != 0;
 }
 
-// The first other thread gets a set of its own; the rest share one. The loser of a race finds the
-// winner's set; its own stays unused in the arena. Without memory the overflow's set serves: totals
-// stay true, but the stack's part then stands there.
-Counting StackTable::make_set(StackRecord& stack, uint32_t number) {
-  uint32_t nobody = 0;
-  if (number != 0 && compare_exchange(stack.second_owner, nobody, number)) {
-    const uint32_t second = arena_.allocate(sizeof(CounterSet));
-    if (second != 0) {
-      set_at(second).mark = owned_by(number);
-      store_release(stack.second, second);
-      return {set_at(second), true};
+uint32_t StackTable::later_set(const StackRecord& stack, uint32_t number) const {
+  if (load(stack.second_owner) == number) return load_acquire(stack.second);
+  for (uint32_t index = load_acquire(stack.others); index != 0;) {
+    const OtherSets& others = others_at(index);
+    for (unsigned i = 0; i < OtherSets::kCount; ++i) {
+      if (load(others.owners[i]) == number) return load_acquire(others.sets[i]);
+    }
+    index = load_acquire(others.next);
+  }
+  return 0;
+}
+
+// The loser of a race finds the winner's; its own stays unused in the arena.
+OtherSets* StackTable::find_or_make_others(uint32_t& index) {
+  uint32_t known = load_acquire(index);
+  if (known == 0) {
+    const uint32_t fresh = arena_.allocate(sizeof(OtherSets));
+    if (fresh == 0) return nullptr;
+    if (compare_exchange(index, known, fresh)) known = fresh;
+  }
+  return &others_at(known);
+}
+
+// Without memory the overflow's set serves: totals stay true, but the stack's part then stands
+// there. The loser of a race finds the winner's.
+Counting StackTable::shared_set(StackRecord& stack) {
+  OtherSets* const others = find_or_make_others(stack.others);
+  if (others != nullptr) {
+    uint32_t known = load_acquire(others->shared);
+    if (known != 0) return {set(known), false};
+    const uint32_t fresh = arena_.allocate(sizeof(CounterSet));
+    if (fresh != 0) {
+      return {set(compare_exchange(others->shared, known, fresh) ? fresh : known), false};
     }
   }
-  uint32_t known = load_acquire(stack.shared);
-  if (known != 0) return {set_at(known), false};
-  const uint32_t fresh = arena_.allocate(sizeof(CounterSet));
-  if (fresh == 0) {
-    fetch_add<uint64_t>(lost_stacks_, 1);
-    return {set_at(record(overflow_).shared), false};
+  fetch_add<uint64_t>(lost_stacks_, 1);
+  return {set(others_at(record(overflow_).others).shared), false};
+}
+
+// A thread that comes to a stack gets a set of its own, as long as there are few of them; the rest
+// share one. So does a thread without a slot, and a signal handler that came between the two steps
+// in which its thread takes a place: the place is the thread's, the set not there yet.
+Counting StackTable::make_set(StackRecord& stack, uint32_t number) {
+  const auto make_at = [&](uint32_t& place) {
+    const uint32_t fresh = arena_.allocate(sizeof(CounterSet));
+    if (fresh == 0) return shared_set(stack);
+    set(fresh).mark = owned_by(number);
+    store_release(place, fresh);
+    return Counting{set(fresh), true};
+  };
+  uint32_t nobody = 0;
+  if (number == 0) return shared_set(stack);
+  if (compare_exchange(stack.second_owner, nobody, number)) return make_at(stack.second);
+  if (nobody == number) return shared_set(stack);
+  uint32_t* link = &stack.others;
+  for (unsigned piece = 0; piece < format::kLedgerMostOtherSets; ++piece) {
+    OtherSets* const others = find_or_make_others(*link);
+    if (others == nullptr) break;
+    for (unsigned i = 0; i < OtherSets::kCount; ++i) {
+      uint16_t owner = load(others->owners[i]);
+      if (owner == 0 && compare_exchange(others->owners[i], owner, static_cast<uint16_t>(number))) {
+        return make_at(others->sets[i]);
+      }
+      if (owner == number) return shared_set(stack);
+    }
+    link = &others->next;
   }
-  return {set_at(compare_exchange(stack.shared, known, fresh) ? fresh : known), false};
+  return shared_set(stack);
 }
 
 // Position in the list. Records are odd and buckets even, so a bucket comes before its records.

@@ -30,7 +30,7 @@ struct alignas(64) StackRecord {
   uint32_t ordinal;       // dense number from 1
   uint32_t second_owner;  // thread that came next; 0: none has
   uint32_t second;        // index of its set; 0: not made
-  uint32_t shared;        // index of the set for all other threads; 0: none has come
+  uint32_t others;        // index of the OtherSets; 0: no other thread has come
   uint32_t retired;       // unload epoch in which one of its modules went; no longer found then
   uint32_t still_gone;    // epoch in which came_back() last said no
   uint8_t depth;          // frames
@@ -59,6 +59,34 @@ struct alignas(64) StackRecord {
   }
 };
 static_assert(offsetof(StackRecord, hash) == 88 && offsetof(StackRecord, frames) == 128);
+
+// The sets of the threads after the second, eight to a piece; one set is shared by threads that
+// have none of their own. It lies in a line of its own, which is seldom written.
+struct OtherSets {
+  static constexpr unsigned kCount = format::kLedgerOtherSets;
+  uint32_t sets[kCount];    // indices; 0: not made
+  uint16_t owners[kCount];  // thread; 0: nobody's
+  uint32_t shared;          // index, in the stack's first piece; 0: not made
+  uint32_t next;            // index of the piece for further threads; 0: none
+};
+
+// By stack, the sets that one thread has of stacks which another thread met first, as far as it
+// remembers. To look at the stack's own record instead would take its cache line from the owner, at
+// each free of a block that is not the last.
+struct KnownSets {
+  // Index of the set; 0: not known.
+  uint32_t find(uint32_t stack) const {
+    const uint64_t entry = load(entries[place(stack)]);
+    return entry >> 32 == stack ? static_cast<uint32_t>(entry) : 0;
+  }
+  void remember(uint32_t stack, uint32_t set) {
+    store(entries[place(stack)], uint64_t{stack} << 32 | set);
+  }
+
+  static constexpr unsigned kLog2 = 7;
+  static unsigned place(uint32_t stack) { return stack * 0x9e3779b1u >> (32 - kLog2); }
+  uint64_t entries[1u << kLog2];
+};
 
 // What a caller of intern() knows of a stack.
 struct Stack {
@@ -108,22 +136,22 @@ class StackTable {
 
   StackRecord& record(uint32_t index) const { return *static_cast<StackRecord*>(arena_.at(index)); }
 
-  // The set that is thread `number`'s own (not 0); nullptr: it counts in counting()'s.
-  CounterSet* own_set(StackRecord& stack, uint32_t number) const {
-    if (owner_of(stack.own) == number) [[likely]]
-      return &stack.own;
-    const uint32_t second = load_acquire(stack.second);
-    return second != 0 && load(stack.second_owner) == number ? &set_at(second) : nullptr;
-  }
+  CounterSet& set(uint32_t index) const { return *static_cast<CounterSet*>(arena_.at(index)); }
+  // The set that is thread `number`'s own (not 0), of a stack that another thread met first: its
+  // index. 0: the thread counts in counting()'s.
+  uint32_t later_set(const StackRecord& stack, uint32_t number) const;
   // The set in which thread `number` (0: one without) counts for a stack.
   Counting counting(StackRecord& stack, uint32_t number) {
-    CounterSet* const own = number != 0 ? own_set(stack, number) : nullptr;
-    if (own != nullptr) return {*own, true};
-    const uint32_t shared = load_acquire(stack.shared);
-    if (shared != 0 && load_acquire(stack.second) != 0) [[likely]]
-      return {set_at(shared), false};
+    if (number != 0) {
+      if (owner_of(stack.own) == number) return {stack.own, true};
+      const uint32_t own = later_set(stack, number);
+      if (own != 0) return {set(own), true};
+    }
     return make_set(stack, number);
   }
+  // Where a thread remembers its later sets.
+  KnownSets& known_sets(uint32_t index) const { return *static_cast<KnownSets*>(arena_.at(index)); }
+  uint32_t make_known_sets() { return arena_.allocate(sizeof(KnownSets)); }  // 0: no memory
 
   // All sets together.
   Counters read(const StackRecord& stack) const {
@@ -132,14 +160,22 @@ class StackTable {
     each_set(stack, [&](const CounterSet& set) { read_allocated(set, sum); });
     return sum;
   }
-  // Calls visit(set) for each of the sets, one to three.
+  // Calls visit(set) for each of the sets.
   template <typename Record, typename Visit>
   void each_set(Record& stack, Visit&& visit) const {
     visit(stack.own);
     const uint32_t second = load_acquire(stack.second);
-    if (second != 0) visit(set_at(second));
-    const uint32_t shared = load_acquire(stack.shared);
-    if (shared != 0) visit(set_at(shared));
+    if (second != 0) visit(set(second));
+    for (uint32_t index = load_acquire(stack.others); index != 0;) {
+      const OtherSets& others = others_at(index);
+      for (const uint32_t& word : others.sets) {
+        const uint32_t other = load_acquire(word);
+        if (other != 0) visit(set(other));
+      }
+      const uint32_t shared = load_acquire(others.shared);
+      if (shared != 0) visit(set(shared));
+      index = load_acquire(others.next);
+    }
   }
 
   // The record without frames that stands for stacks that found no room.
@@ -224,7 +260,9 @@ class StackTable {
     return !retired || revive(record, stack.epoch);
   }
   bool revive(StackRecord& record, uint32_t epoch) const;
-  CounterSet& set_at(uint32_t index) const { return *static_cast<CounterSet*>(arena_.at(index)); }
+  OtherSets& others_at(uint32_t index) const { return *static_cast<OtherSets*>(arena_.at(index)); }
+  OtherSets* find_or_make_others(uint32_t& index);
+  Counting shared_set(StackRecord& stack);
   Counting make_set(StackRecord& stack, uint32_t number);
   uint32_t insert(const Stack& stack, uint32_t owner);
   uint32_t make_record(const Stack& stack, uint32_t owner);

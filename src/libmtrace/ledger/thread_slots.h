@@ -28,6 +28,8 @@ struct alignas(64) ThreadSlot {
   uint32_t told_times;
   uint32_t most_kept;  // the widest that high and low ever were apart from `told`
 
+  uint32_t known_sets;  // index of its KnownSets (stack_table.h); 0: it has needed none
+
   uint64_t calls[kCalls];
   uint64_t failed_allocations;
   uint64_t unknown_frees;

@@ -89,14 +89,24 @@ bool each_set(ArenaCopy& arena, const format::LedgerStack& record, ArenaCopy::Lo
               Visit&& visit) {
   visit(record.own);
   bool whole = true;
-  for (const uint32_t index : {record.second, record.shared}) {
+  const auto visit_at = [&](uint32_t index) {
     LedgerCounterSet set;
-    if (index == 0) continue;
+    if (index == 0) return;
     if (arena.get(index, set, look)) {
       visit(set);
     } else {
       whole = false;
     }
+  };
+  visit_at(record.second);
+  uint32_t next = record.others;
+  // A damaged table may lead in a circle.
+  for (unsigned piece = 0; next != 0 && piece < format::kLedgerMostOtherSets; ++piece) {
+    format::LedgerOtherSets others;
+    if (!arena.get(next, others, look)) return false;
+    for (const uint32_t index : others.sets) visit_at(index);
+    visit_at(others.shared);
+    next = others.next;
   }
   return whole;
 }

@@ -135,7 +135,7 @@ TEST(StackTable, KindsAreApart) {
   EXPECT_EQ(table->record(other).kind, 7);
 }
 
-TEST(StackTable, TwoThreadsHaveSetsOfTheirOwnAndTheOthersShareOne) {
+TEST(StackTable, ThreadsHaveSetsOfTheirOwnAndTheLastShareOne) {
   auto table = make_table();
   const Frames frames = {1};
   StackRecord& record = table->record(table->intern(as_stack(frames, 1), 3));
@@ -146,18 +146,48 @@ TEST(StackTable, TwoThreadsHaveSetsOfTheirOwnAndTheOthersShareOne) {
   EXPECT_NE(&second, &record.own);
   EXPECT_TRUE(table->counting(record, 4).owner);
   EXPECT_EQ(&table->counting(record, 4).set, &second);
-  EXPECT_EQ(record.shared, 0u);
-  CounterSet& shared = table->counting(record, 5).set;
-  EXPECT_FALSE(table->counting(record, 5).owner);
-  EXPECT_NE(&shared, &second);
-  EXPECT_EQ(&table->counting(record, 6).set, &shared);
-  EXPECT_FALSE(table->counting(record, 0).owner);
-  EXPECT_EQ(&table->counting(record, 0).set, &shared);
-  for (const uint32_t thread : {3u, 4u, 5u, 6u, 0u}) {
-    const auto [set, owner] = table->counting(record, thread);
-    count_allocated(set, owner, {10, 1, 1});
+  EXPECT_EQ(record.others, 0u);
+  constexpr uint32_t kLastOwner = 4 + format::kLedgerMostOtherSets * OtherSets::kCount;
+  std::set<CounterSet*> sets = {&record.own, &second};
+  for (uint32_t thread = 5; thread <= kLastOwner; ++thread) {
+    CounterSet& own = table->counting(record, thread).set;
+    EXPECT_TRUE(sets.insert(&own).second) << thread;
+    EXPECT_EQ(owner_of(own), thread);
+    EXPECT_EQ(&table->set(table->later_set(record, thread)), &own);
+    EXPECT_TRUE(table->counting(record, thread).owner);
+    EXPECT_EQ(&table->counting(record, thread).set, &own);
   }
-  EXPECT_EQ(table->read(record).allocated_bytes, 50u);
+  CounterSet& shared = table->counting(record, kLastOwner + 1).set;
+  EXPECT_TRUE(sets.insert(&shared).second);
+  for (const uint32_t thread : {kLastOwner + 1, kLastOwner + 2, 0u}) {
+    EXPECT_FALSE(table->counting(record, thread).owner);
+    EXPECT_EQ(&table->counting(record, thread).set, &shared);
+  }
+  for (uint32_t thread = 3; thread <= kLastOwner + 2; ++thread) {
+    const auto [set, owner] = table->counting(record, thread);
+    count_allocated(set, owner, {thread, 1, 1});
+  }
+  EXPECT_EQ(table->read(record).allocated_blocks, kLastOwner);
+  EXPECT_EQ(table->read(record).allocated_bytes, (kLastOwner + 2) * (kLastOwner + 3) / 2 - 3);
+  size_t visited = 0;
+  table->each_set(record, [&](const CounterSet&) { ++visited; });
+  EXPECT_EQ(visited, sets.size());
+}
+
+TEST(StackTable, AThreadRemembersItsLaterSets) {
+  KnownSets known = {};
+  EXPECT_EQ(known.find(7), 0u);
+  for (uint32_t stack = 1; stack <= 1000; ++stack) {
+    known.remember(stack, stack + 5);
+    ASSERT_EQ(known.find(stack), stack + 5);
+  }
+  unsigned kept = 0;
+  for (uint32_t stack = 1; stack <= 1000; ++stack) {
+    const uint32_t set = known.find(stack);
+    ASSERT_TRUE(set == 0 || set == stack + 5) << stack;
+    kept += set != 0;
+  }
+  EXPECT_GT(kept, 100u);  // of 128 places
 }
 
 TEST(StackTable, ThreadWithoutASlotNeverOwns) {
