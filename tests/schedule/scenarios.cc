@@ -59,6 +59,7 @@ int no_time(clockid_t, timespec* now) { return *now = {}, 0; }
 namespace internal {
 GetTime get_time = no_time;
 }
+uint64_t g_time_zero = 0;
 
 }  // namespace mtrace::sys
 

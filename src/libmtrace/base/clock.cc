@@ -7,6 +7,7 @@
 
 #include <cstring>
 
+#include "base/hot.h"
 #include "base/syscall.h"
 
 namespace mtrace::sys {
@@ -67,7 +68,8 @@ GetTime find_in_image(const char* image, const char* name) {
 
 }  // namespace
 
-constinit GetTime internal::get_time = get_time_from_kernel;
+MTRACE_HOT constinit GetTime internal::get_time = get_time_from_kernel;
+MTRACE_HOT constinit uint64_t g_time_zero = 0;
 
 void find_clock() {
   const auto* image = reinterpret_cast<const char*>(getauxval(AT_SYSINFO_EHDR));

@@ -1,8 +1,10 @@
 #include "hook/booking.h"
 
+#include "base/hot.h"
+
 namespace mtrace::hook {
 
-uint64_t g_short_lived = 0;
+MTRACE_HOT constinit uint64_t g_short_lived = 0;
 
 using ledger::g_ledger;
 

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "base/filters.h"
+#include "base/hot.h"
 #include "base/probe.h"
 #include "base/process.h"
 #include "base/syscall.h"
@@ -152,7 +153,7 @@ void after_fork() {
 
 }  // namespace
 
-const uint64_t* g_counting = &g_never_counting;
+MTRACE_HOT constinit const uint64_t* g_counting = &g_never_counting;
 
 bool make_tables() {
   find_fork_page();

@@ -5,6 +5,7 @@
 #include <link.h>
 
 #include "base/atomic.h"
+#include "base/hot.h"
 #include "base/valgrind.h"
 #include "hook/bootstrap.h"
 #include "hook/sampler.h"
@@ -17,7 +18,7 @@ extern "C" {
 
 namespace mtrace::hook {
 
-constinit NextFunctions g_next = {};
+MTRACE_HOT_TABLE constinit NextFunctions g_next = {};
 // Where the hook of syscall(2) goes on, which is assembly.
 using SystemCall = long (*)(long, long, long, long, long, long, long);
 extern "C" [[gnu::visibility("hidden")]] SystemCall mtrace_next_system_call;

@@ -20,7 +20,7 @@ namespace mtrace::hook {
 using SignalHandler = void (*)(int);
 using MainFunction = int(int, char**, char**);
 
-struct NextFunctions {
+struct alignas(64) NextFunctions {  // the first are those of every malloc and free
 #define MTRACE_HOOK(member, symbol, result, parameters) result(*member) parameters;
 #include "hook/hooks.def"
 #undef MTRACE_HOOK

@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "base/hot.h"
 #include "base/random.h"
 #include "hook/bootstrap.h"
 #include "hook/fill.h"
@@ -13,7 +14,7 @@
 
 namespace mtrace::hook {
 
-Way g_way = Way::kNotReady;
+MTRACE_HOT constinit Way g_way = Way::kNotReady;
 constinit uint8_t g_recorded[1u << 16] = {};
 
 namespace {

@@ -6,13 +6,14 @@
 
 #include <cstdint>
 
+#include "base/hot.h"
 #include "hook/next_functions.h"
 #include "hook/tracker.h"
 
 namespace mtrace::hook {
 namespace internal {
 
-bool g_size_is_below = false;
+MTRACE_HOT constinit bool g_size_is_below = false;
 
 }  // namespace internal
 

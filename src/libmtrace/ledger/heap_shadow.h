@@ -162,8 +162,8 @@ class HeapShadow {
 
   friend struct Layout;
 
-  Granules granules_ = Granules::kUnused;
   Middle* directory_[kMiddles] = {};
+  Granules granules_ = Granules::kUnused;
 };
 
 }  // namespace mtrace::ledger

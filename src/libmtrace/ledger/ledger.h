@@ -27,8 +27,8 @@ struct ReportedVariance {
 struct alignas(format::kLedgerPage) Ledger {
   StackTable stacks;
   BlockTable blocks;
+  Peak peak;  // in one page with the end of `blocks`, and with what the first threads have
   ThreadSlots threads;
-  Peak peak;
   Sampling sampling;
   // Of a stack, by ordinal, as of the last report: the start of the next deltas; written by the one
   // thread that reports.

@@ -47,10 +47,8 @@ constexpr uint64_t packed_step(uint64_t ticks) {
   return uint64_t{1} << (pack_ticks(ticks) >> kMantissaBits) * kExponentStep;
 }
 
-inline uint64_t g_time_zero = 0;  // sys::coarse_time() of tick 0
-
 // Before the first ticks_now().
-inline void start_ticks() { g_time_zero = sys::coarse_time(); }
-inline uint64_t ticks_now() { return (sys::coarse_time() - g_time_zero) >> kTickShift; }
+inline void start_ticks() { sys::g_time_zero = sys::coarse_time(); }
+inline uint64_t ticks_now() { return (sys::coarse_time() - sys::g_time_zero) >> kTickShift; }
 
 }  // namespace mtrace::ledger

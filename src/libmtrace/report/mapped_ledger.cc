@@ -110,7 +110,7 @@ void describe_ledger(bool recording) {
   header->parent = g_host.parent;
   header->started = g_host.started;
   header->tick_zero = g_host.tick_zero;
-  header->clock_zero = ledger::g_time_zero;
+  header->clock_zero = sys::g_time_zero;
   header->sampled = g_ledger.sampling.mean;
   show_cost();
   header->recording = recording;

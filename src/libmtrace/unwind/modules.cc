@@ -4,6 +4,7 @@
 
 #include <atomic>
 
+#include "base/hot.h"
 #include "base/table_file.h"
 #include "unwind/module_entry.h"
 #include "unwind/module_log.h"
@@ -12,7 +13,7 @@
 
 namespace mtrace::unwind {
 namespace internal {
-uint32_t unload_epoch = 0;
+MTRACE_HOT constinit uint32_t unload_epoch = 0;
 }
 namespace {
 
