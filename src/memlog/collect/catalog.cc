@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <memory>
 #include <tuple>
+#include <utility>
 
 #include "format/memlog.h"
 #include "profile/error.h"
@@ -123,10 +124,14 @@ std::vector<Listed> list_memlogs(const std::string& directory) {
 }
 
 void drop_contained(std::vector<Listed>& reports, const std::function<void(const Listed&)>& each) {
-  const std::vector<Listed> all = reports;
+  // Few are merged: all reports of a process may be a hundred thousand.
+  std::vector<std::pair<int64_t, int64_t>> merged;  // first and last number
+  for (const Listed& one : reports) {
+    if (one.first != one.seq) merged.emplace_back(one.first, one.seq);
+  }
   std::erase_if(reports, [&](const Listed& one) {
-    const bool contained = std::any_of(all.begin(), all.end(), [&](const Listed& other) {
-      return other.first != other.seq && other.first <= one.first && one.seq < other.seq;
+    const bool contained = std::any_of(merged.begin(), merged.end(), [&](const auto& other) {
+      return other.first <= one.first && one.seq < other.second;
     });
     if (contained && each) each(one);
     return contained;

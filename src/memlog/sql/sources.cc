@@ -25,8 +25,14 @@
 namespace mtrace::sql {
 namespace {
 
-// What stays in memory of reports that were read: joins come back to them.
-constexpr size_t kKeptEntries = 1'000'000;
+// What stays in memory of reports that were read: joins come back to them. Of two at least, since
+// a join needs two at a time, however large they are.
+constexpr size_t kKeptEntries = 1'000'000;  // and modules
+constexpr size_t kKeptReports = 2;
+
+size_t weight_of(const Report& report) {
+  return report.entries().size() + report.memlog().modules.size();
+}
 
 auto process_of(const collect::Listed& report) {
   return std::tie(report.started, report.pid, report.program);
@@ -249,18 +255,24 @@ void Sources::remark(const std::string& text) {
 ReportPointer Sources::report(size_t index) {
   const ReportSource& source = reports_[index];
   if (source.ledger != nullptr) return source.ledger->report;
-  for (const auto& [known, report] : kept_) {
-    if (known == index) return report;
-  }
+  const auto found = kept_.find(index);
+  if (found != kept_.end()) return found->second;
   auto report = std::make_shared<const Report>(profile::read_path(source.listed.path, &known_));
-  kept_.emplace_front(index, report);
-  size_t entries = 0;
-  size_t keep = 0;
-  while (keep < kept_.size() && (keep < 2 || entries < kKeptEntries)) {
-    entries += kept_[keep++].second->entries().size();
-  }
-  kept_.resize(keep);
+  keep(index, report);
   return report;
+}
+
+// Drops what was read first.
+void Sources::keep(size_t index, const ReportPointer& report) {
+  kept_.emplace(index, report);
+  kept_order_.push_back(index);
+  kept_weight_ += weight_of(*report);
+  while (kept_order_.size() > kKeptReports && kept_weight_ > kKeptEntries) {
+    const auto oldest = kept_.find(kept_order_.front());
+    kept_weight_ -= weight_of(*oldest->second);
+    kept_.erase(oldest);
+    kept_order_.pop_front();
+  }
 }
 
 }  // namespace mtrace::sql

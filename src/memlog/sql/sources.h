@@ -2,6 +2,8 @@
 // processes, and the processes that they are about.
 #pragma once
 
+#include <absl/container/flat_hash_map.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -88,7 +90,8 @@ class Sources {
   void remark(const std::string& text);
   const std::vector<std::string>& remarks() const { return remarks_; }
 
-  // Reads a report; the last ones stay in memory. Throws FileError, FormatError.
+  // Reads a report. The reports read last stay in memory; to get one of these takes constant time.
+  // Throws FileError, FormatError.
   ReportPointer report(size_t index);
 
  private:
@@ -98,13 +101,16 @@ class Sources {
   void arrange();
   void add_process(std::vector<ReportSource> reports);
   void arrange_logs();
+  void keep(size_t index, const ReportPointer& report);
 
   std::vector<Process> processes_;
   std::vector<ReportSource> reports_;
   std::vector<EventSource> logs_;
   std::vector<std::string> remarks_;
   profile::KnownStacks known_;
-  std::deque<std::pair<size_t, ReportPointer>> kept_;  // the last one read first
+  absl::flat_hash_map<size_t, ReportPointer> kept_;  // by index
+  std::deque<size_t> kept_order_;                    // as they were read
+  size_t kept_weight_ = 0;                           // their entries and modules
 };
 
 }  // namespace mtrace::sql
