@@ -3,10 +3,9 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
 #include <numeric>
 
-#include "analyze/page_cells.h"
+#include "analyze/page_classes.h"
 #include "cli/address_space.h"
 #include "cli/command.h"
 #include "cli/own_code.h"
@@ -25,6 +24,7 @@
 namespace mtrace::cli {
 namespace {
 
+using analyze::PageColours;
 using target::RegionKind;
 
 constexpr char kText[] = R"(
@@ -86,90 +86,23 @@ struct SpaceSum {
   }
 };
 
-enum class Colours { kStack, kAge, kOccupancy };
-
-// The pages of the heaps in classes, each of which has a colour in the picture.
-class PageClasses {
- public:
-  PageClasses(const AddressSpace& space, Colours colours, uint64_t now)
-      : colours_(colours), now_(now) {
-    uint64_t pages = 0;
-    for (const analyze::HeapPages& heap : space.heaps()) pages += heap.resident.size();
-    pages_ = std::max<uint64_t>(1, (pages + kMostCells - 1) / kMostCells);
-    for (const analyze::HeapPages& heap : space.heaps()) {
-      heaps_.push_back(analyze::page_cells(space.blocks(), heap, pages_));
-    }
-    if (colours == Colours::kStack) find_owners();
-  }
-
-  uint64_t pages() const { return pages_; }  // of a cell
-  const std::vector<std::vector<analyze::PageCell>>& heaps() const { return heaps_; }
-  // Stacks with a colour of their own, those with most cells first.
-  const std::vector<uint32_t>& owners() const { return owners_; }
-
-  uint8_t class_of(const analyze::PageCell& cell) const {
-    if (cell.resident == 0) return kAbsent;
-    if (cell.live == 0) return kFree;
-    if (colours_ == Colours::kStack) {
-      const auto found = std::find(owners_.begin(), owners_.end(), cell.stack);
-      return static_cast<uint8_t>(kFirst + (found - owners_.begin()));
-    }
-    if (colours_ == Colours::kOccupancy) {
-      const uint64_t quarter = cell.live * 4 / (pages_ * analyze::kHeapPage);
-      return static_cast<uint8_t>(kFirst + std::min<uint64_t>(3, quarter));
-    }
-    const uint64_t birth = live::unpack_ticks(cell.oldest);
-    const uint64_t age = birth < now_ ? live::tick_milliseconds(now_ - birth) : 0;
-    const auto limit = std::upper_bound(kAges.begin(), kAges.end(), age);
-    return static_cast<uint8_t>(kFirst + (limit - kAges.begin()));
-  }
-
-  static constexpr uint8_t kAbsent = 0;
-  static constexpr uint8_t kFree = 1;
-  static constexpr uint8_t kFirst = 2;  // that depends on Colours
-
- private:
-  static constexpr uint64_t kMostCells = 64 * 1024;
-  static constexpr size_t kMostOwners = 8;
-  // Milliseconds: a second, a minute, ten, an hour, a day.
-  static constexpr std::array<uint64_t, 5> kAges = {1000, 60'000, 600'000, 3'600'000, 86'400'000};
-
-  void find_owners() {
-    std::map<uint32_t, uint64_t> cells;
-    for (const auto& heap : heaps_) {
-      for (const analyze::PageCell& cell : heap) {
-        if (cell.resident != 0 && cell.live != 0) ++cells[cell.stack];
-      }
-    }
-    for (const auto& [stack, count] : cells) owners_.push_back(stack);
-    std::stable_sort(owners_.begin(), owners_.end(),
-                     [&](uint32_t a, uint32_t b) { return cells[a] > cells[b]; });
-    if (owners_.size() > kMostOwners) owners_.resize(kMostOwners);
-  }
-
-  Colours colours_;
-  uint64_t now_;  // ticks
-  uint64_t pages_ = 1;
-  std::vector<std::vector<analyze::PageCell>> heaps_;
-  std::vector<uint32_t> owners_;
-};
-
 constexpr size_t kPictureColumns = 90;  // of a line of the legend
-constexpr std::array<const char*, 9> kOwnerColours = {"#4e79a7", "#f28e2b", "#59a14f",
-                                                      "#e15759", "#b07aa1", "#76b7b2",
-                                                      "#edc948", "#9c755f", "#ff9da7"};
+constexpr std::array<const char*, analyze::PageClasses::kMostOwners + 1> kOwnerColours = {
+    "#4e79a7", "#f28e2b", "#59a14f", "#e15759", "#b07aa1",
+    "#76b7b2", "#edc948", "#9c755f", "#ff9da7"};
 // From little to much; from young to old.
 constexpr std::array<const char*, 6> kScaleColours = {"#fee391", "#fec44f", "#fe9929",
                                                       "#ec7014", "#cc4c02", "#8c2d04"};
-constexpr std::array<const char*, 4> kOccupancies = {
+constexpr std::array<const char*, analyze::PageClasses::kOccupancies> kOccupancyTexts = {
     "less than a quarter taken by blocks", "a quarter to a half", "a half to three quarters",
     "three quarters or more"};
-constexpr std::array<const char*, 6> kAgeTexts = {"oldest block younger than a second",
-                                                  "a second to a minute",
-                                                  "a minute to ten",
-                                                  "ten minutes to an hour",
-                                                  "an hour to a day",
-                                                  "a day or older"};
+constexpr std::array<const char*, analyze::PageClasses::kAges.size() + 1> kAgeTexts = {
+    "oldest block younger than a second",
+    "a second to a minute",
+    "a minute to ten",
+    "ten minutes to an hour",
+    "an hour to a day",
+    "a day or older"};
 
 class Answer {
  public:
@@ -185,7 +118,7 @@ class Answer {
       kinds_[place(region.kind)].add(region);
     }
     order();
-    learn();
+    learn_shown();
   }
 
   std::string text(const text::Style& style) const {
@@ -225,13 +158,9 @@ class Answer {
   }
 
   // The picture of the pages, as SVG.
-  std::string picture(Colours colours) {
-    const PageClasses pages(space_, colours, now_);
-    std::vector<const live::LedgerStackState*> stacks;
-    for (const uint32_t stack : pages.owners()) {
-      if (const auto* found = known_.find(stack)) stacks.push_back(found);
-    }
-    names_.learn(file_, known_.state(), stacks);
+  std::string picture(PageColours colours) {
+    const analyze::PageClasses pages(space_.blocks(), space_.heaps(), colours, now_);
+    learn(pages.owners());
     exporting::PagePicture out;
     out.head = {
         fmt::format("pages of the heaps of {} ({})",
@@ -240,28 +169,14 @@ class Answer {
                     text::count_text(pages.pages(), "page"),
                     text::kib_text(space_.pinned().resident() * analyze::kHeapPage))};
     out.classes = {{"#dedbd3", "not resident"}, {"#8f8b80", "resident, without a live block"}};
-    if (colours == Colours::kStack) {
-      add_owners(pages.owners(), out);
-    } else if (colours == Colours::kAge) {
-      for (size_t i = 0; i < kAgeTexts.size(); ++i) {
-        out.classes.push_back({kScaleColours[i], kAgeTexts[i]});
-      }
-    } else {
-      for (size_t i = 0; i < kOccupancies.size(); ++i) {
-        out.classes.push_back({kScaleColours[i + 1], kOccupancies[i]});
-      }
-    }
+    add_classes(colours, pages.owners(), out.classes);
     std::vector<uint64_t> counts(out.classes.size());
     for (size_t i = 0; i < pages.heaps().size(); ++i) {
       const analyze::HeapPages& heap = space_.heaps()[i];
-      exporting::PictureHeap drawn;
-      drawn.title = fmt::format("{:x}, {} KiB", heap.begin,
-                                text::kib_text(heap.resident.size() * analyze::kHeapPage));
-      for (const analyze::PageCell& cell : pages.heaps()[i]) {
-        drawn.cells.push_back(pages.class_of(cell));
-        ++counts[drawn.cells.back()];
-      }
-      out.heaps.push_back(std::move(drawn));
+      out.heaps.push_back({fmt::format("{:x}, {} KiB", heap.begin,
+                                       text::kib_text(heap.resident.size() * analyze::kHeapPage)),
+                           pages.heaps()[i]});
+      for (const uint8_t cell : pages.heaps()[i]) ++counts[cell];
     }
     for (size_t i = 0; i < counts.size(); ++i) {
       out.classes[i].text =
@@ -271,16 +186,26 @@ class Answer {
   }
 
  private:
-  void add_owners(const std::vector<uint32_t>& owners, exporting::PagePicture& out) const {
+  // The classes of pages that have blocks.
+  void add_classes(PageColours colours, const std::vector<uint32_t>& owners,
+                   std::vector<exporting::PictureClass>& out) const {
+    if (colours == PageColours::kAge) {
+      for (size_t i = 0; i < kAgeTexts.size(); ++i) out.push_back({kScaleColours[i], kAgeTexts[i]});
+      return;
+    }
+    if (colours == PageColours::kOccupancy) {
+      for (size_t i = 0; i < kOccupancyTexts.size(); ++i) {
+        out.push_back({kScaleColours[i + 1], kOccupancyTexts[i]});
+      }
+      return;
+    }
     for (size_t i = 0; i < owners.size(); ++i) {
       const auto* stack = known_.find(owners[i]);
-      out.classes.push_back(
-          {kOwnerColours[i],
-           std::string(terminal::beginning_of(
-               stack == nullptr ? "a stack of which no more is known" : names_.line(*stack),
-               kPictureColumns))});
+      const std::string name =
+          stack == nullptr ? "a stack of which no more is known" : names_.line(*stack);
+      out.push_back({kOwnerColours[i], std::string(terminal::beginning_of(name, kPictureColumns))});
     }
-    out.classes.push_back({kOwnerColours.back(), "other stacks"});
+    out.push_back({kOwnerColours.back(), "other stacks"});
   }
 
   void order() {
@@ -306,15 +231,19 @@ class Answer {
     });
   }
 
-  void learn() {
+  void learn_shown() {
+    std::vector<uint32_t> stacks = first(pinning_);
+    for (const size_t i : first(regions_)) stacks.push_back(space_.regions()[i].mapper);
+    for (const HeapTop& top : first(space_.tops())) stacks.push_back(top.block.stack);
+    learn(stacks);
+  }
+  // Looks up the names of those that are known.
+  void learn(const std::vector<uint32_t>& indexes) {
     std::vector<const live::LedgerStackState*> stacks;
-    const auto want = [&](uint32_t stack) {
-      const live::LedgerStackState* found = stack == 0 ? nullptr : known_.find(stack);
+    for (const uint32_t index : indexes) {
+      const live::LedgerStackState* found = index == 0 ? nullptr : known_.find(index);
       if (found != nullptr) stacks.push_back(found);
-    };
-    for (const size_t i : first(regions_)) want(space_.regions()[i].mapper);
-    for (const uint32_t stack : first(pinning_)) want(stack);
-    for (size_t i = 0; i < shown(space_.tops().size()); ++i) want(space_.tops()[i].block.stack);
+    }
     names_.learn(file_, known_.state(), stacks);
   }
 
@@ -500,9 +429,9 @@ int run_map(const Arguments& arguments, const Streams& streams) {
     throw UsageError("map: --by gives the colours of --pages FILE");
   }
   const std::string by = arguments.choice("--by");
-  const Colours colours = by == "stack" ? Colours::kStack
-                          : by == "age" ? Colours::kAge
-                                        : Colours::kOccupancy;
+  const PageColours colours = by == "stack" ? PageColours::kStack
+                              : by == "age" ? PageColours::kAge
+                                            : PageColours::kOccupancy;
   const WatchedProcess target(arguments, streams);
   const AddressSpace space(target.pid(), target.ledger());
   Answer answer(arguments, target, space);
