@@ -77,6 +77,7 @@ inline constexpr char kKeyFailed[] = "failed-allocations";  // N calls that retu
 inline constexpr char kKeyUnknownFrees[] = "unknown-frees";  // N frees of blocks never seen
 inline constexpr char kKeyMisuse[] = "misuse";    // CAUSE=N ...: calls of the API in error
 inline constexpr char kKeyReports[] = "reports";  // written=N failed=N, with this one
+inline constexpr char kKeyRegion[] = "region";    // resident=N size=N NAME: mappings of one kind
 inline constexpr char kKeyRss[] = "rss";          // N bytes: resident memory of the process
 inline constexpr char kKeyRssMax[] = "rss-max";   // N bytes: the most that it ever was
 inline constexpr char kKeyVirtual[] = "virtual";  // N bytes: address space of the process
@@ -101,6 +102,9 @@ inline constexpr char kPythonOnTrial[] = "on trial: Python frames";
 
 // Beginning of the note that names resident memory which is not malloc's.
 inline constexpr char kResident[] = "resident, not malloc's: ";
+
+// Name of the `region` that malloc's heaps and large blocks are.
+inline constexpr char kRegionMalloc[] = "malloc";
 
 // Kinds of entries that the library makes itself. Their bytes and blocks only grow.
 inline constexpr char kKindFailed[] =

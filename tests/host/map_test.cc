@@ -312,6 +312,50 @@ TEST_F(MapTest, PictureHasEachPageInTheColourOfItsOwner) {
   EXPECT_TRUE(run(plain({memlog_tool(), "map", "--by", "age", "1"})).exited(2));
 }
 
+// The estimate is the brute-force count of free pages in the threads' heaps, and the same program
+// with one arena saves no more.
+TEST_F(MapTest, ArenasOfThreadsHoldFreePages) {
+  constexpr uint64_t kThreads = 4;
+  std::map<std::string, uint64_t> resident;  // pages of the heaps, by MALLOC_ARENA_MAX
+  uint64_t estimate = 0;
+  for (const std::string most : {"16", "1"}) {
+    Command command = traced({program("arenas"), std::to_string(kThreads)});
+    command.env["MTRACE_LEDGER"] = out() + "/";
+    command.env["MALLOC_ARENA_MAX"] = most;
+    Process process(command);
+    std::set<uint64_t> taken;  // pages
+    for (const SiteBlock& block : blocks_of(process)) {
+      for (uint64_t page = (block.address - 8) / kPage;
+           page <= (block.address + block.size - 1) / kPage; ++page) {
+        taken.insert(page);
+      }
+    }
+    const json answer = map_of(process.pid());
+    resident[most] = answer["heap_pages"]["resident"];
+    EXPECT_EQ(answer["heap_pages"]["arenas"], most == "1" ? 0 : kThreads);
+    uint64_t free_pages = 0;
+    for (const json& region : answer["regions"]) {
+      if (region["kind"] != "arena") continue;
+      const uint64_t begin = std::stoull(region["address"].get<std::string>(), nullptr, 16) / kPage;
+      for (uint64_t i = 0; i < region["size_bytes"].get<uint64_t>() / kPage; ++i) {
+        if (is_resident(process.pid(), begin + i) && !taken.contains(begin + i)) ++free_pages;
+      }
+    }
+    EXPECT_EQ(answer["heap_pages"]["without_blocks_in_arenas"], free_pages);
+    const Result text = run(plain({memlog_tool(), "map", std::to_string(process.pid())}));
+    EXPECT_EQ(text.out.find(" of these are in 4 arenas of threads: ") != std::string::npos,
+              most != "1")
+        << text.out;
+    if (most != "1") estimate = free_pages;
+    EXPECT_TRUE(process.wait().exited(0));
+  }
+  // What three of four threads freed: 8,192,000 bytes each less what is kept.
+  ASSERT_GT(resident["16"], resident["1"]);
+  const uint64_t saved = resident["16"] - resident["1"];
+  EXPECT_GT(saved, 3 * 4096 * 2000 / kPage * 9 / 10);
+  EXPECT_LE(saved, estimate);
+}
+
 TEST_F(MapTest, TextNamesStacksAndSaysWhatIsMissing) {
   Process process(layout(6));
   blocks_of(process);
@@ -329,6 +373,100 @@ TEST_F(MapTest, TextNamesStacksAndSaysWhatIsMissing) {
   EXPECT_TRUE(gone.exited(1)) << gone.how();
   EXPECT_NE(gone.err, "");
   EXPECT_TRUE(run(plain({memlog_tool(), "map"})).exited(2));
+}
+
+// What a program maps, touches and unmaps between its reports; map_phases.c has the table.
+class MapHistoryTest : public MapTest {
+ protected:
+  std::string file() const { return temp() + "/mapped"; }
+  // The command line ends with reports.
+  Result map_reports(const std::vector<std::string>& words) {
+    std::vector<std::string> argv = {memlog_tool(), "map"};
+    argv.insert(argv.end(), words.begin(), words.end());
+    return run(plain(argv));
+  }
+  void run_program(const std::string& mmap) {
+    Command command = traced({program("map_phases"), file()});
+    command.env["MTRACE_MMAP"] = mmap;
+    command.env["MTRACE_EXIT_REPORT"] = "0";
+    const Result result = run(command);
+    ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
+  }
+  static json region(const json& process, const std::string& name) {
+    for (const json& one : process["regions"]) {
+      if (one["name"] == name) return one["resident_bytes"];
+    }
+    ADD_FAILURE() << "no region " << name << " in " << process;
+    return json::array({0, 0, 0, 0});
+  }
+  static json mapped_by(const json& process, const std::string& function) {
+    for (const json& stack : process["mapped_by_stack"]) {
+      if (is_of(stack, function)) return stack["mapped_bytes"];
+    }
+    ADD_FAILURE() << "no stack of " << function << " in " << process;
+    return {};
+  }
+};
+
+TEST_F(MapHistoryTest, IsWhatTheProgramMappedAndTouched) {
+  constexpr int64_t kMiB = 1 << 20;
+  run_program("1");
+  const Result result = map_reports({"--json", out()});
+  ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
+  const json answer = json::parse(result.out);
+  ASSERT_EQ(answer["processes"].size(), 1u);
+  const json& process = answer["processes"][0];
+  ASSERT_EQ(process["reports"].size(), 4u);
+  EXPECT_EQ(process["reports"][1]["label"], "two");
+  EXPECT_EQ(region(process, file()), json::array({4 * kMiB, 4 * kMiB, 4 * kMiB, 0}));
+  EXPECT_EQ(mapped_by(process, "site_first"),
+            json::array({40 * kMiB, 40 * kMiB, 40 * kMiB, 40 * kMiB}));
+  EXPECT_EQ(mapped_by(process, "site_second"), json::array({0, 16 * kMiB, 0, 0}));
+  EXPECT_EQ(mapped_by(process, "site_file"), json::array({4 * kMiB, 4 * kMiB, 4 * kMiB, 0}));
+  // Besides what the program maps, libc and the loader have some pages without a name, malloc the
+  // head of each large block, and the library what the kernel has merged with such memory.
+  const std::vector<std::pair<std::string, std::vector<int64_t>>> expected = {
+      {"mapped without a name", {8, 40, 4, 4}}, {"malloc", {0, 0, 8, 8}}};
+  for (const auto& [name, sizes] : expected) {
+    const json found = region(process, name);
+    for (size_t i = 0; i < sizes.size(); ++i) {
+      EXPECT_NEAR(found[i].get<double>(), static_cast<double>(sizes[i] * kMiB), 0.5 * kMiB)
+          << name << ", report " << i + 1;
+    }
+  }
+  // The regions are all that is resident. The kernel counts that in batches of 64 pages a thread.
+  for (size_t i = 0; i < 4; ++i) {
+    double sum = 0;
+    for (const json& one : process["regions"]) sum += one["resident_bytes"][i].get<double>();
+    EXPECT_NEAR(sum, process["resident_bytes"][i].get<double>(), 1.0 * kMiB) << i;
+  }
+}
+
+TEST_F(MapHistoryTest, TextHasFirstLastMostAndGrowth) {
+  run_program("1");
+  const Result result = map_reports({"--limit", "0", out() + "/map_phases-*.memlog"});
+  ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
+  const auto has = [&](const std::string& line) {
+    EXPECT_NE(result.out.find('\n' + line), std::string::npos) << line << '\n' << result.out;
+  };
+  has("      4,096           0       4,096      1      -4,096  " + file() + '\n');
+  has("     40,960      40,960      40,960      1          +0  stack=");
+  has("          0           0      16,384      2          +0  stack=");
+  EXPECT_NE(result.out.find("\n    site_second  map_phases.c:"), std::string::npos) << result.out;
+}
+
+// Without the option reports tell only the whole.
+TEST_F(MapHistoryTest, SaysWhatIsMissing) {
+  run_program("0");
+  const Result result = map_reports({out()});
+  ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
+  EXPECT_NE(result.out.find("resident in all\n"), std::string::npos) << result.out;
+  EXPECT_NE(result.out.find("note: 4 reports do not tell regions: run the program with "
+                            "MTRACE_MMAP=1\n"),
+            std::string::npos)
+      << result.out;
+  EXPECT_TRUE(map_reports({"--by", "age", out()}).exited(2));
+  EXPECT_TRUE(map_reports({out() + "/none.memlog"}).exited(1));
 }
 
 }  // namespace

@@ -277,7 +277,8 @@ void check_meta(const Memlog& log, std::vector<std::string>* wrong) {
   size_t last = 0;
   for (size_t i = 0; i < log.meta.size(); ++i) {
     const std::string& key = log.meta[i].first;
-    if (key != "note" && key != "module" && key != "kind" && !seen.insert(key).second) {
+    const bool repeats = key == "note" || key == "module" || key == "kind" || key == "region";
+    if (!repeats && !seen.insert(key).second) {
       wrong->push_back("key twice: " + key);
     }
     const auto found = std::find(kOrder.begin(), kOrder.end(), key);

@@ -152,6 +152,7 @@ void begin(const char* dormant, const char* temporary, char* const* envp) {
   if (!is_late() && g_interfaces_found) lead_interfaces_here();
   show_ledger();
   if (g_options.mmap != 0) watch_regions(g_options.mmap > 1);
+  report::set_regions(g_options.mmap != 0);
   report::set_recording(g_options.start);
 }
 

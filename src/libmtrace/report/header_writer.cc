@@ -86,11 +86,11 @@ void write_calls(Writer& out, const ledger::ThreadTotals& totals) {
   if (*between == ' ') out.put('\n');
 }
 
-void write_memory_use(Writer& out, uint64_t live, const ledger::Ledger& ledger) {
+void write_memory_use(Writer& out, uint64_t live, bool regions, const ledger::Ledger& ledger) {
   const MemoryUse use = memory_use();
   if (use.resident == 0) return;
   // Under valgrind most of the process is valgrind's.
-  if (!sys::on_valgrind()) write_resident(out, use.resident, live, ledger);
+  if (!sys::on_valgrind()) write_resident(out, use.resident, live, regions, ledger);
   bytes_line(out, format::kKeyRss, use.resident);
   bytes_line(out, format::kKeyRssMax, use.resident_max);
   bytes_line(out, format::kKeyVirtual, use.address_space);
@@ -162,7 +162,7 @@ void write_tail(Writer& out, const Occasion& occasion, const Snapshot& snapshot,
   }
   meta(out, format::kKeyReports).text("written=").number(occasion.seq);
   out.text(" failed=").number(occasion.failures).put('\n');
-  write_memory_use(out, ledger::live_bytes(snapshot.total()), ledger);
+  write_memory_use(out, ledger::live_bytes(snapshot.total()), occasion.regions, ledger);
   uint64_t calls = 0;
   for (const uint64_t count : totals.calls) calls += count;
   write_cost(out, ledger, every ? calls : 0);

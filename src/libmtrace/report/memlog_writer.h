@@ -18,6 +18,7 @@ struct Occasion {
   uint64_t taken_monotonic;
   uint32_t failures;    // reports that could not be written
   bool recording;       // new allocations are counted
+  bool regions;         // what the mappings of each kind have resident is told
   const char* library;  // allocator and options, after the version
   const char* note;     // nullptr: none
   PendingNotes notes;   // the program's

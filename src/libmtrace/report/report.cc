@@ -43,6 +43,7 @@ uint32_t g_seq = 0;
 const char* g_library_line = "";
 const char* g_note = nullptr;
 bool g_recording = true;
+bool g_regions = false;
 Listed g_listed = Listed::kNet;
 Names g_names = Names::kOwn;
 
@@ -121,6 +122,7 @@ void write_report(void* argument) {
   occasion.library = g_library_line;
   occasion.failures = load(mtrace_status_block.failures);
   occasion.recording = load(g_recording);
+  occasion.regions = load(g_regions);
   occasion.note = g_note;
   ledger_reporting(occasion.seq);
   const long error = write_file(scratch, occasion, snapshot);
@@ -205,6 +207,7 @@ const char* library_line() { return g_library_line; }
 void set_listed(Listed listed) { g_listed = listed; }
 void set_names(Names names) { g_names = names; }
 void set_recording(bool on) { store(g_recording, on); }
+void set_regions(bool on) { store(g_regions, on); }
 void set_note(const char* note) { g_note = note; }
 
 int report(Trigger trigger, const char* label) {

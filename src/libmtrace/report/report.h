@@ -29,6 +29,8 @@ void set_listed(Listed listed);
 void set_names(Names names);
 // Whether new allocations are recorded: reports say when they are not.
 void set_recording(bool on);
+// Whether reports tell what the mappings of each kind have resident.
+void set_regions(bool on);
 // Said in every report from now on (the program took the signal, ...); nullptr: nothing.
 void set_note(const char* note);
 

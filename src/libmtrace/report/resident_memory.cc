@@ -22,6 +22,7 @@ constexpr char kV8Heap[] = "V8 heap";
 constexpr char kJavaHeap[] = "Java heap";
 constexpr char kOwn[] = "mtrace's tables";
 constexpr char kUnnamed[] = "mapped without a name";
+constexpr char kOthers[] = "other mappings";  // files for which there is no room
 
 // A mapping with resident memory. Those that may hold blocks have no name until all blocks have
 // been seen.
@@ -34,14 +35,18 @@ struct Mapping {
   bool blocks;     // small blocks lie in it: it is malloc's
 };
 
+// Sums over the mappings that have resident memory.
 struct Kind {
   char name[240];
   uint64_t resident;
+  uint64_t size;
 };
 
 constexpr uint32_t kMostMappings = 8192;
 constexpr uint32_t kMostKinds = 512;  // files, mostly
 constexpr uint32_t kNoKind = ~0u;
+constexpr uint32_t kRest = 0;  // the kinds that there always are
+constexpr uint32_t kMalloc = 1;
 // A block of so many bytes, and no smaller one, may have a mapping of its own: malloc's default
 // threshold. (It grows as such blocks are freed, up to 32 MiB.)
 constexpr uint64_t kLargeBlock = 128 * 1024;
@@ -70,7 +75,10 @@ bool is_v8_chunk(const Mapping& mapping) {
 
 class Regions {
  public:
-  explicit Regions(Scratch& scratch) : scratch_(scratch) {}
+  explicit Regions(Scratch& scratch) : scratch_(scratch) {
+    kind(kOthers);
+    kind(format::kRegionMalloc);
+  }
 
   bool read() {
     // thread-self: of a process whose first thread has ended, self knows no memory.
@@ -100,9 +108,11 @@ class Regions {
     for (uint32_t i = 0; i < count_; ++i) {
       Mapping& mapping = scratch_.mappings[i];
       if (mapping.name == kNoKind) mapping.name = kind_of(mapping);
-      if (mapping.name == kNoKind) continue;
-      scratch_.kinds[mapping.name].resident +=
-          mapping.resident - std::min(mapping.resident, mapping.large);
+      const uint64_t size = mapping.end - mapping.start;
+      const uint64_t resident_blocks = std::min(mapping.resident, mapping.large);
+      const uint64_t blocks = std::min(size, mapping.large);
+      add(mapping.name, mapping.resident - resident_blocks, size - blocks);
+      add(kMalloc, resident_blocks, blocks);
     }
     std::sort(scratch_.kinds, scratch_.kinds + kinds_,
               [](const Kind& a, const Kind& b) { return a.resident > b.resident; });
@@ -168,13 +178,18 @@ class Regions {
     path_[0] = '\0';
   }
 
-  // Of a mapping without a name; kNoKind: it is malloc's.
+  void add(uint32_t kind, uint64_t resident, uint64_t size) {
+    scratch_.kinds[kind].resident += resident;
+    scratch_.kinds[kind].size += size;
+  }
+
+  // Of a mapping without a name.
   uint32_t kind_of(const Mapping& mapping) {
     constexpr uintptr_t kCompressed = uintptr_t{32} << 30;
     // HotSpot puts a heap that compressed references reach into the lowest 32 GiB.
     if (java_ && mapping.end <= kCompressed) return kind(kJavaHeap);
     if (is_v8_chunk(mapping)) return kind(kV8Heap);
-    if (mapping.blocks) return kNoKind;
+    if (mapping.blocks) return kMalloc;
     const bool own =
         sys::own_bytes_in(mapping.start, mapping.end) * 2 > mapping.end - mapping.start;
     return kind(own ? kOwn : kUnnamed);
@@ -183,7 +198,7 @@ class Regions {
   uint32_t kind(const char* name) {
     uint32_t i = 0;
     while (i < kinds_ && strcmp(scratch_.kinds[i].name, name) != 0) ++i;
-    if (i == kMostKinds) return kNoKind;
+    if (i == kMostKinds) return kRest;
     if (i == kinds_) {
       memcpy(scratch_.kinds[i].name, name, strlen(name));  // ended by the zeros behind it
       ++kinds_;
@@ -211,10 +226,13 @@ class Regions {
   Mapping* last_ = nullptr;
 };
 
-void write_line(Writer& out, const Regions& regions, uint64_t resident) {
+bool is_much(uint64_t bytes, uint64_t resident) { return bytes >= kLeast && bytes >= resident / 5; }
+
+void write_note(Writer& out, const Regions& regions, uint64_t resident) {
   const char* between = "";
   for (const Kind& kind : regions) {
-    if (kind.resident < kLeast || kind.resident < resident / 5) break;
+    if (!is_much(kind.resident, resident)) break;
+    if (strcmp(kind.name, format::kRegionMalloc) == 0) continue;
     if (*between == '\0') out.text("# ").text(format::kKeyNote).text(": ").text(format::kResident);
     out.text(between).escaped(kind.name, strlen(kind.name), format::kReservedNone);
     out.put(' ').number(kind.resident / kMiB).text(" MiB");
@@ -223,20 +241,31 @@ void write_line(Writer& out, const Regions& regions, uint64_t resident) {
   if (*between == ',') out.text(" (of ").number(resident / kMiB).text(" MiB)\n");
 }
 
+void write_regions(Writer& out, const Regions& regions) {
+  for (const Kind& kind : regions) {
+    if (kind.resident == 0) break;
+    out.text("# ").text(format::kKeyRegion).text(": resident=").number(kind.resident);
+    out.text(" size=").number(kind.size).put(' ');
+    out.escaped(kind.name, strlen(kind.name), format::kReservedNone).put('\n');
+  }
+}
+
 }  // namespace
 
-void write_resident(Writer& out, uint64_t resident, uint64_t live, const ledger::Ledger& ledger) {
-  const uint64_t other = resident - std::min(resident, live);
-  if (other < kLeast || other < resident / 5) return;
+void write_resident(Writer& out, uint64_t resident, uint64_t live, bool regions,
+                    const ledger::Ledger& ledger) {
+  const bool note = is_much(resident - std::min(resident, live), resident);
+  if (!note && !regions) return;
   auto* const scratch = static_cast<Scratch*>(sys::map_memory(sizeof(Scratch)));
   if (scratch == nullptr) return;
-  Regions regions(*scratch);
-  if (regions.read()) {
+  Regions found(*scratch);
+  if (found.read()) {
     ledger.blocks.for_each([&](uintptr_t address, const ledger::Block& block) {
-      regions.see_block(address, block.size);
+      found.see_block(address, block.size);
     });
-    regions.add_up();
-    write_line(out, regions, resident);
+    found.add_up();
+    if (note) write_note(out, found, resident);
+    if (regions) write_regions(out, found);
   }
   sys::unmap_memory(scratch, sizeof(Scratch));
 }

@@ -12,6 +12,11 @@ namespace mtrace::report {
 // A line "# note: resident, not malloc's: NAME N MiB, ..." with each kind that has at least 8 MiB
 // and a fifth of `resident`; none: no line. `live`: what malloc holds; where the rest of `resident`
 // is less than that, nothing is looked for. Bytes.
-void write_resident(Writer& out, uint64_t resident, uint64_t live, const ledger::Ledger& ledger);
+//
+// `regions`: and a line "# region: resident=N size=N NAME" for each kind, malloc's included, the
+// one with most resident bytes first. Their time is that of reading smaps, for which the kernel
+// goes through the page tables.
+void write_resident(Writer& out, uint64_t resident, uint64_t live, bool regions,
+                    const ledger::Ledger& ledger);
 
 }  // namespace mtrace::report

@@ -38,13 +38,13 @@ void Series::add(const profile::Memlog& memlog, bool state) {
   for (const profile::Entry& entry : memlog.entries) {
     Row row = stack_of(entry);
     const size_t stack = stacks_.place(memlog.modules, row, {});
-    const bool is_new = stack == members_.size();
+    const auto [place, is_new] = entries_.try_emplace({stack, &entry.call.text()}, members_.size());
     if (is_new) {
       const size_t group = group_of(memlog, entry);
       if (group == values_.size()) values_.emplace_back();
       members_.push_back({group, 0, 0});
     }
-    Member& member = members_[stack];
+    Member& member = members_[place->second];
     Group& group = values_[member.group];
     // What the stack holds is told for heap entries; of others only the change is.
     int64_t change = entry.bytes;

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "analyze/frame_range.h"
@@ -54,7 +55,7 @@ class Series {
   // The stacks: rows with an id and no numbers; or the groups. Their values: bytes at each state.
   const Table& table() const { return groups_; }
   // Stacks with all frames, whatever the rows are.
-  size_t stack_count() const { return members_.size(); }
+  size_t stack_count() const { return stacks_.rows().size(); }
   std::vector<int64_t> values(size_t row) const;
   // Returns the bytes that a stack held before the first report added.
   int64_t before(size_t row) const { return values_[row].before; }
@@ -94,11 +95,14 @@ class Series {
   GroupBy by_ = GroupBy::kStack;
   Groups named_{GroupBy::kStack, nullptr};
   std::vector<State> states_;
-  Table stacks_;                 // stacks with all frames
-  Table groups_;                 // stacks reduced to `range_`, or groups
-  std::vector<Member> members_;  // by index in stacks_
-  std::vector<Group> values_;    // by index in groups_
-  uint64_t peak_ = 0;            // bytes, of the process
+  Table stacks_;  // stacks with all frames
+  Table groups_;  // stacks reduced to `range_`, or groups
+  // A report has an entry for each function that a stack calls: the index in stacks_, and the text
+  // of the call; the index in members_.
+  absl::flat_hash_map<std::pair<size_t, const std::string*>, size_t> entries_;
+  std::vector<Member> members_;
+  std::vector<Group> values_;  // by index in groups_
+  uint64_t peak_ = 0;          // bytes, of the process
 };
 
 }  // namespace mtrace::analyze

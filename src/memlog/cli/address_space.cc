@@ -5,9 +5,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <set>
 #include <stdexcept>
 
 #include "live/ledger_state.h"
+#include "target/malloc_heaps.h"
+#include "target/process.h"
 #include "target/resident_pages.h"
 
 namespace mtrace::cli {
@@ -99,8 +102,28 @@ void AddressSpace::look_at_pages(pid_t pid) {
     find_top(i, heaps_.back());
   }
   pinned_ = analyze::pinned_pages(blocks_, heaps_);
+  look_at_arenas(pid);
   std::stable_sort(tops_.begin(), tops_.end(),
                    [](const HeapTop& a, const HeapTop& b) { return a.gain > b.gain; });
+}
+
+void AddressSpace::look_at_arenas(pid_t pid) {
+  std::vector<HeapPages> heaps;
+  std::set<uint64_t> arenas;
+  auto heap = heaps_.begin();
+  for (const SpaceRegion& region : regions_) {
+    if (!region.is_heap()) continue;
+    const HeapPages& pages = *heap++;
+    if (region.kind != RegionKind::kArena) continue;
+    heaps.push_back(pages);
+    // Such a heap begins with the address of its arena; a part of one does not.
+    uint64_t arena = 0;
+    if (region.mapping.begin % target::kArenaHeap == 0 &&
+        target::read_memory(pid, region.mapping.begin, &arena, sizeof arena)) {
+      arenas.insert(arena);
+    }
+  }
+  arenas_ = {arenas.size(), analyze::pinned_pages(blocks_, heaps).free};
 }
 
 void AddressSpace::find_top(size_t number, const HeapPages& pages) {

@@ -40,6 +40,12 @@ struct HeapTop {
   uint64_t gain = 0;    // more bytes that could be trimmed if the block were freed
 };
 
+// malloc's heaps for threads. What is free in one arena serves no thread of another.
+struct ThreadArenas {
+  uint64_t arenas = 0;
+  uint64_t free = 0;  // resident pages without a live block
+};
+
 class AddressSpace {
  public:
   // Throws std::runtime_error when the process has ended or must not be looked at, LedgerError.
@@ -49,6 +55,7 @@ class AddressSpace {
   const std::vector<SpaceRegion>& regions() const { return regions_; }  // by address
   const std::vector<HeapTop>& tops() const { return tops_; }            // largest `gain` first
   const analyze::PinnedPages& pinned() const { return pinned_; }
+  const ThreadArenas& arenas() const { return arenas_; }
   const std::vector<analyze::HeapBlock>& blocks() const { return blocks_; }  // by address
   const std::vector<analyze::HeapPages>& heaps() const { return heaps_; }    // by address
 
@@ -56,6 +63,7 @@ class AddressSpace {
   void read_blocks(live::LedgerFile& ledger);
   void assign_blocks();
   void look_at_pages(pid_t pid);
+  void look_at_arenas(pid_t pid);
   void find_top(size_t region, const analyze::HeapPages& pages);
 
   std::vector<SpaceRegion> regions_;
@@ -63,6 +71,7 @@ class AddressSpace {
   std::vector<analyze::HeapPages> heaps_;
   std::vector<HeapTop> tops_;
   analyze::PinnedPages pinned_;
+  ThreadArenas arenas_;
 };
 
 }  // namespace mtrace::cli

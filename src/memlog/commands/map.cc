@@ -6,18 +6,26 @@
 #include <numeric>
 
 #include "analyze/page_classes.h"
+#include "analyze/region_history.h"
 #include "cli/address_space.h"
 #include "cli/command.h"
 #include "cli/own_code.h"
 #include "cli/search_path.h"
 #include "cli/view_options.h"
 #include "cli/watched_process.h"
+#include "collect/report_series.h"
+#include "collect/report_set.h"
 #include "export/page_picture.h"
+#include "format/memlog.h"
+#include "json/region_history.h"
 #include "json/value.h"
 #include "live/known_ledger.h"
 #include "profile/file.h"
+#include "profile/path.h"
 #include "profile/text.h"
 #include "terminal/columns.h"
+#include "terminal/progress.h"
+#include "text/region_history_text.h"
 #include "text/stack_names.h"
 #include "text/style.h"
 
@@ -50,6 +58,11 @@ A heap is trimmed from its end, so the last block of each heap is shown, too.
 
 The process is not stopped. Needs a ledger, which memlog run makes the process keep. memlog attaches
 to a process that is not traced, and then knows only blocks allocated from then on.
+
+With reports, or directories of reports (a path with a slash or "."), shows what the memory was over
+time: the first, the last and the most of each kind of mapping and each mapped file, the number of
+the report that has the most, and the growth from first to last; and the same of what each stack had
+mapped. Only reports of a program that runs with MTRACE_MMAP=1 tell it.
 )";
 
 constexpr std::array<const char*, target::kRegionKinds> kNames = {
@@ -144,7 +157,9 @@ class Answer {
     out["heap_pages"] = {{"resident", space_.pinned().resident()},
                          {"of_one_stack", space_.pinned().alone},
                          {"of_several_stacks", space_.pinned().common},
-                         {"without_blocks", space_.pinned().free}};
+                         {"without_blocks", space_.pinned().free},
+                         {"without_blocks_in_arenas", space_.arenas().free},
+                         {"arenas", space_.arenas().arenas}};
     json::Value regions = json::Value::array();
     for (const size_t i : first(regions_)) regions.push_back(region_json(space_.regions()[i]));
     out["regions"] = regions;
@@ -286,8 +301,17 @@ class Answer {
                     profile::grouped(pages.resident()), profile::grouped(pages.alone),
                     profile::grouped(pages.common));
     if (pages.free == 0) return out;
-    return out + fmt::format("{} of them without a live block: malloc_trim(3) can free them\n",
-                             profile::grouped(pages.free));
+    out += fmt::format("{} of them without a live block: malloc_trim(3) can free them\n",
+                       profile::grouped(pages.free));
+    const ThreadArenas& thread_arenas = space_.arenas();
+    if (thread_arenas.free == 0) return out;
+    return out +
+           fmt::format(
+               "{} of these are in {} of threads: one arena for all threads (MALLOC_ARENA_MAX=1)\n"
+               "would need up to {} KiB less; memlog replay measures how much\n",
+               profile::grouped(thread_arenas.free),
+               text::count_text(thread_arenas.arenas, "arena"),
+               text::kib_text(thread_arenas.free * analyze::kHeapPage));
   }
 
   std::string what_of(const SpaceRegion& region) const {
@@ -423,8 +447,78 @@ class Answer {
   std::vector<uint32_t> pinning_;  // stacks, those that pin most pages first
 };
 
+// No process is named so.
+bool names_reports(const std::string& operand) {
+  return operand == "." || operand == ".." || operand.find_first_of("/*?[") != std::string::npos ||
+         operand.ends_with(format::kSuffix) ||
+         operand.ends_with(std::string(format::kSuffix) + format::kCompressedSuffix);
+}
+
+analyze::RegionHistory history_of(const collect::ReportSeries& series, collect::Reports& reports) {
+  analyze::RegionHistory history;
+  analyze::LeftOut left_out;
+  terminal::Progress progress(series.size());
+  for (const collect::Listed& report : series) {
+    history.add(reports.read_series(report.path, left_out));
+    progress.step();
+  }
+  return history;
+}
+
+std::string history_title(const collect::ReportSeries& series, const text::Style& style) {
+  const std::string name = fmt::format(
+      "{}[{}]", text::plain(profile::base_name(series.back().program)), series.back().pid);
+  std::string out = text::coloured(name, text::kBold, style);
+  out += series.size() == 1
+             ? fmt::format(": report {}\n", series.back().seq)
+             : fmt::format(": {}, {} to {}\n", text::count_text(series.size(), "report"),
+                           series.front().seq, series.back().seq);
+  const std::string missing = collect::missing_text(series);
+  return missing.empty() ? out : out + text::remark("missing: report " + missing, style);
+}
+
+// What the memory was over the reports.
+int run_history(const Arguments& arguments, const Streams& streams) {
+  for (const char* option : {"--pages", "--by", "--no-attach"}) {
+    if (arguments.has(option)) {
+      throw UsageError(fmt::format("map: {} is for a process, not for reports", option));
+    }
+  }
+  collect::ReadOptions options;
+  options.symbols = search_path(arguments);
+  options.filter.responsible = read_responsible("map", arguments);
+  collect::Reports reports(std::move(options));
+  std::vector<std::string> files;
+  for (const std::string& operand : collect::Reports::files(arguments.operands(), true)) {
+    const std::vector<std::string> some = collect::files_of(operand);
+    files.insert(files.end(), some.begin(), some.end());
+  }
+  text::Style style = read_style(arguments, streams);
+  style.limit = static_cast<size_t>(arguments.number("--limit", 10, 0, 1000000000));
+  fold(style, reports);
+  std::string out;
+  json::Value answer = json::answer("map-history");
+  answer["processes"] = json::Value::array();
+  for (const collect::ReportSeries& series : collect::series_in(files)) {
+    const analyze::RegionHistory history = history_of(series, reports);
+    out += (out.empty() ? "" : "\n") + history_title(series, style) + '\n' +
+           text::region_history_text(history, style);
+    json::Value process = {{"program", json::plain(series.back().program)},
+                           {"pid", series.back().pid}};
+    json::put_text(process, "missing_reports", collect::missing_text(series));
+    json::put_region_history(process, history);
+    answer["processes"].push_back(process);
+  }
+  print(streams, arguments.has("--json") ? json::text(answer) : out);
+  return kGood;
+}
+
 int run_map(const Arguments& arguments, const Streams& streams) {
-  if (arguments.operands().size() != 1) throw UsageError("map: give one process");
+  const std::vector<std::string>& operands = arguments.operands();
+  if (std::any_of(operands.begin(), operands.end(), names_reports)) {
+    return run_history(arguments, streams);
+  }
+  if (operands.size() != 1) throw UsageError("map: give one process, or reports");
   if (arguments.has("--by") && !arguments.has("--pages")) {
     throw UsageError("map: --by gives the colours of --pages FILE");
   }
@@ -448,8 +542,8 @@ int run_map(const Arguments& arguments, const Streams& streams) {
 const Command& map_command() {
   static const Command command = {
       {"map",
-       "show the memory of a running process and the blocks that keep it",
-       "[OPTION]... PID|NAME",
+       "show the memory of a process, now or over its reports",
+       "[OPTION]... PID|NAME|FILE...",
        kText,
        {{"--limit", "-n", "N", "Show N regions, stacks and heaps; 0: all. Default 10."},
         {"--pages", "", "FILE",
@@ -472,6 +566,7 @@ const Command& map_command() {
   memlog map -n 3 app
   memlog map --json 4711 | jq .heap_pages
   memlog map --pages app.svg --by age app
+  memlog map app-4711-*.memlog
 )"},
       run_map};
   return command;

@@ -214,7 +214,7 @@ const Key* find_key(const std::string& name) {
 }  // namespace
 
 Section section_of(const std::string& key) {
-  if (key == kKeyModule || key == kKeyKind) return Section::kAfter;
+  if (key == kKeyModule || key == kKeyKind || key == kKeyRegion) return Section::kAfter;
   const Key* known = find_key(key);
   return known == nullptr ? Section::kAnywhere : known->section;
 }
@@ -227,6 +227,8 @@ void read_header_line(const Field& line, Header& header, ModuleTable& modules,
     module(line, modules);
   } else if (line.key == kKeyKind) {
     kind(line, header);
+  } else if (line.key == kKeyRegion) {
+    header.regions.push_back(region_value(line));
   } else if (const Key* key = find_key(line.key)) {
     if (std::find(seen.begin(), seen.end(), line.key) != seen.end()) {
       throw LineError{fmt::format("a second \"# {}:\"", line.key)};

@@ -100,6 +100,15 @@ struct KindTotal {
   bool operator==(const KindTotal&) const = default;
 };
 
+// The mappings of one kind, or of one file, that have resident memory. Bytes.
+struct RegionUse {
+  std::string name;  // a path, or what the memory is
+  uint64_t resident = 0;
+  uint64_t size = 0;
+
+  bool operator==(const RegionUse&) const = default;
+};
+
 // The meta lines that this program knows.
 struct Header {
   std::string program;
@@ -130,9 +139,10 @@ struct Header {
   std::vector<Field> calls;  // by function, since the start
   std::optional<uint64_t> failed_allocations;
   std::optional<uint64_t> unknown_frees;
-  std::vector<Field> misuse;    // by cause
-  std::vector<Field> reports;   // written, failed
-  std::optional<uint64_t> rss;  // bytes; so are the next two
+  std::vector<Field> misuse;       // by cause
+  std::vector<Field> reports;      // written, failed
+  std::vector<RegionUse> regions;  // with MTRACE_MMAP
+  std::optional<uint64_t> rss;     // bytes; so are the next two
   std::optional<uint64_t> rss_max;
   std::optional<uint64_t> virtual_size;
   std::string resolution;  // milliseconds, as in the file

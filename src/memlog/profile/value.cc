@@ -75,6 +75,23 @@ KindTotal kind_value(const Field& line) {
   return {std::string(words[0]), *live};
 }
 
+RegionUse region_value(const Field& line) {
+  constexpr std::string_view kNumbers[] = {"resident=", "size="};
+  std::string_view rest = line.value;
+  std::optional<uint64_t> numbers[2];
+  for (size_t i = 0; i < 2; ++i) {
+    const size_t space = rest.find(' ');
+    if (space != std::string_view::npos && rest.starts_with(kNumbers[i])) {
+      const size_t begin = kNumbers[i].size();
+      numbers[i] = read_unsigned(rest.substr(begin, space - begin), INT64_MAX);
+    }
+    if (!numbers[i]) bad_value(line, "\"resident=N size=N NAME\"");
+    rest.remove_prefix(space + 1);
+  }
+  if (rest.empty()) bad_value(line, "\"resident=N size=N NAME\"");
+  return {unescape_or_throw(rest), *numbers[0], *numbers[1]};
+}
+
 std::vector<Field> counts_value(const Field& line, bool any_name) {
   std::vector<Field> counts;
   for (const std::string_view word : split(line.value, ' ')) {

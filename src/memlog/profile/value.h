@@ -26,6 +26,8 @@ uint64_t bytes_value(const Field& line);
 Peak peak_value(const Field& line);
 // Reads "NAME N bytes M blocks".
 KindTotal kind_value(const Field& line);
+// Reads "resident=N size=N NAME".
+RegionUse region_value(const Field& line);
 // Reads "name=N name=N ...". Names are keys or, with `any_name`, any text without spaces and "=";
 // names stay escaped.
 std::vector<Field> counts_value(const Field& line, bool any_name);

@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <tuple>
+#include <vector>
 
 #include "profile/reader.h"
 #include "tool_test.h"
@@ -82,6 +84,31 @@ TEST(Series, AGapKeepsTheNumbersRight) {
     if (known == expected.end()) continue;
     EXPECT_EQ(series.values(row), known->second) << known->first;
   }
+}
+
+// A report has an entry for each function that a stack calls, and only those that did something.
+TEST(Series, CallsOfOneStackAddUp) {
+  analyze::Series series({});
+  const auto report = [&](int64_t seq,
+                          std::vector<std::tuple<const char*, int64_t, int64_t>> entries) {
+    profile::Memlog memlog;
+    memlog.header.seq = seq;
+    for (const auto& [call, bytes, live] : entries) {
+      profile::Entry entry;
+      entry.call = profile::Name(call);
+      entry.bytes = bytes;
+      entry.live = static_cast<uint64_t>(live);
+      entry.stack = 1;
+      memlog.entries.push_back(entry);
+    }
+    series.add(memlog, true);
+  };
+  report(1, {{"malloc", 1000, 1000}, {"calloc", 50, 50}});
+  report(2, {{"calloc", 20, 70}});
+  report(3, {{"malloc", 500, 1500}, {"calloc", -70, 0}});
+  ASSERT_EQ(series.table().rows().size(), 1u);
+  EXPECT_EQ(series.stack_count(), 1u);
+  EXPECT_EQ(series.values(0), (std::vector<int64_t>{1050, 1070, 1500}));
 }
 
 }  // namespace
