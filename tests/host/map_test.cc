@@ -308,6 +308,16 @@ TEST_F(MapTest, PictureHasEachPageInTheColourOfItsOwner) {
     EXPECT_EQ(taken, pages) << by;
     EXPECT_EQ(others["not resident"].cells, classes["not resident"].cells) << by;
   }
+  // The page has the same picture, and the text.
+  picture("stack");
+  const std::string svg = read_file(file);
+  const Result page = run(plain(
+      {memlog_tool(), "map", "--pages", temp() + "/pages.html", std::to_string(process.pid())}));
+  EXPECT_TRUE(page.exited(0)) << page.how() << page.err;
+  const std::string html = read_file(temp() + "/pages.html");
+  EXPECT_TRUE(html.starts_with("<!DOCTYPE html>\n")) << html.substr(0, 100);
+  EXPECT_NE(html.find(svg.substr(svg.find("<svg"))), std::string::npos);
+  EXPECT_NE(html.find("\nheaps of malloc: "), std::string::npos);
   EXPECT_TRUE(process.wait().exited(0));
   EXPECT_TRUE(run(plain({memlog_tool(), "map", "--by", "age", "1"})).exited(2));
 }
@@ -343,8 +353,7 @@ TEST_F(MapTest, ArenasOfThreadsHoldFreePages) {
     }
     EXPECT_EQ(answer["heap_pages"]["without_blocks_in_arenas"], free_pages);
     const Result text = run(plain({memlog_tool(), "map", std::to_string(process.pid())}));
-    EXPECT_EQ(text.out.find(" of these are in 4 arenas of threads: ") != std::string::npos,
-              most != "1")
+    EXPECT_EQ(text.out.find(" of these in 4 arenas of threads: ") != std::string::npos, most != "1")
         << text.out;
     if (most != "1") estimate = free_pages;
     EXPECT_TRUE(process.wait().exited(0));

@@ -172,8 +172,8 @@ class Answer {
     return json::text(out);
   }
 
-  // The picture of the pages, as SVG.
-  std::string picture(PageColours colours) {
+  // The pages of the heaps in classes of `colours`.
+  exporting::PagePicture picture(PageColours colours) {
     const analyze::PageClasses pages(space_.blocks(), space_.heaps(), colours, now_);
     learn(pages.owners());
     exporting::PagePicture out;
@@ -197,7 +197,7 @@ class Answer {
       out.classes[i].text =
           fmt::format("{}: {}", text::count_text(counts[i], "cell"), out.classes[i].text);
     }
-    return exporting::page_picture(out);
+    return out;
   }
 
  private:
@@ -305,13 +305,12 @@ class Answer {
                        profile::grouped(pages.free));
     const ThreadArenas& thread_arenas = space_.arenas();
     if (thread_arenas.free == 0) return out;
-    return out +
-           fmt::format(
-               "{} of these are in {} of threads: one arena for all threads (MALLOC_ARENA_MAX=1)\n"
-               "would need up to {} KiB less; memlog replay measures how much\n",
-               profile::grouped(thread_arenas.free),
-               text::count_text(thread_arenas.arenas, "arena"),
-               text::kib_text(thread_arenas.free * analyze::kHeapPage));
+    return out + fmt::format(
+                     "{} of these in {} of threads: fewer arenas (MALLOC_ARENA_MAX) save at most\n"
+                     "{} KiB; memlog replay measures how much\n",
+                     profile::grouped(thread_arenas.free),
+                     text::count_text(thread_arenas.arenas, "arena"),
+                     text::kib_text(thread_arenas.free * analyze::kHeapPage));
   }
 
   std::string what_of(const SpaceRegion& region) const {
@@ -530,7 +529,11 @@ int run_map(const Arguments& arguments, const Streams& streams) {
   const AddressSpace space(target.pid(), target.ledger());
   Answer answer(arguments, target, space);
   if (arguments.has("--pages")) {
-    profile::replace_file(arguments.value("--pages"), answer.picture(colours));
+    const std::string file = arguments.value("--pages");
+    const exporting::PagePicture picture = answer.picture(colours);
+    profile::replace_file(file, file.ends_with(".html")
+                                    ? exporting::page_picture_page(picture, answer.text({}))
+                                    : exporting::page_picture(picture));
   }
   print(streams,
         arguments.has("--json") ? answer.json() : answer.text(read_style(arguments, streams)));
@@ -548,7 +551,8 @@ const Command& map_command() {
        {{"--limit", "-n", "N", "Show N regions, stacks and heaps; 0: all. Default 10."},
         {"--pages", "", "FILE",
          R"(Also draw the pages of malloc's heaps into FILE, an SVG picture: a cell for each page,
-         or for several if there are more than 65,536.)"},
+         or for several if there are more than 65,536. If its name ends in .html, a page with the
+         picture and the text.)"},
         {"--by", "", "KEY",
          R"(What the colours of the picture tell: stack (default), whose blocks take most of the
          page; age, of its oldest block; occupancy, how much of it live blocks take.)",

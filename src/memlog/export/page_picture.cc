@@ -51,9 +51,7 @@ std::string cells_text(const PictureHeap& heap, const std::vector<PictureClass>&
   return out;
 }
 
-}  // namespace
-
-std::string page_picture(const PagePicture& picture) {
+std::string svg_text(const PagePicture& picture) {
   std::string body;
   size_t y = kMargin;
   for (size_t i = 0; i < picture.head.size(); ++i) {
@@ -75,10 +73,30 @@ std::string page_picture(const PagePicture& picture) {
     y += (heap.cells.size() + kPictureRow - 1) / kPictureRow * kCell;
   }
   return fmt::format(
-      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
       "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" "
       "viewBox=\"0 0 {0} {1}\">\n<style>{2}</style>\n{3}</svg>\n",
       kWidth, y + kMargin, kStyle, body);
+}
+
+constexpr char kPageStyle[] =
+    "body { margin: 0; background: #fdfcf9; color: #23262b; }\n"
+    "pre { margin: 16px; font: 12px \"DejaVu Sans Mono\", Menlo, Consolas, monospace; }\n"
+    "@media (prefers-color-scheme: dark) {\n"
+    "  body { background: #17191d; color: #f3efe8; }\n"
+    "}\n";
+
+}  // namespace
+
+std::string page_picture(const PagePicture& picture) {
+  return "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n" + svg_text(picture);
+}
+
+std::string page_picture_page(const PagePicture& picture, const std::string& text) {
+  return fmt::format(
+      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"UTF-8\">\n"
+      "<title>{}</title>\n<style>{}</style>\n</head>\n<body>\n{}<pre>{}</pre>\n</body>\n</html>\n",
+      xml(picture.head.empty() ? std::string() : picture.head[0]), kPageStyle, svg_text(picture),
+      xml(text));
 }
 
 }  // namespace mtrace::exporting

@@ -1,4 +1,4 @@
-// A map of the pages of heaps as SVG.
+// A map of the pages of heaps as SVG, alone or in a page.
 #pragma once
 
 #include <cstdint>
@@ -27,5 +27,8 @@ struct PagePicture {
 // control bytes.
 inline constexpr size_t kPictureRow = 128;
 std::string page_picture(const PagePicture& picture);
+
+// Returns an HTML page that stands alone: the picture, and `text` behind it, as it is.
+std::string page_picture_page(const PagePicture& picture, const std::string& text);
 
 }  // namespace mtrace::exporting
