@@ -15,6 +15,7 @@
 
 #include "format/cost.h"
 #include "format/memlog.h"
+#include "format/python.h"
 
 namespace mtrace::format {
 
@@ -148,6 +149,8 @@ struct LedgerHeader {
   uint64_t thread_state_size;    // bytes
   uint64_t late;                 // 1: the library was loaded by memlog attach
   uint64_t first_made_function;  // address of a LedgerMadeFunction; 0: none, or an older library
+  PythonCoverage python;  // zeros: Python functions are in the stacks, there are none, or an older
+                          // library
 };
 inline constexpr uint32_t kLedgerUnchecked = 0xffffffffu;
 inline constexpr uint64_t kLedgerHeaderBytes = 128 * 1024;

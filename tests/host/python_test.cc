@@ -1,4 +1,5 @@
 // Python functions in stacks, held against what the interpreter says of itself.
+#include <fmt/format.h>
 #include <signal.h>
 
 #include <algorithm>
@@ -595,6 +596,27 @@ TEST_F(MadeUpPythonTest, StatusNamesTheGap) {
       << status.out << status.err;
   process.close_input();
   EXPECT_TRUE(process.wait().exited(0));
+}
+
+// So do memlog top and, when the process was killed, memlog recover.
+TEST_F(MadeUpPythonTest, LedgerNamesTheGap) {
+  const std::string line =
+      note("not covered", "3.13.5 with offsets that are not those of this version");
+  Command command = traced({path_, "misfit", "wait"});
+  command.env["MTRACE_LEDGER"] = out() + "/";
+  Process process(command);
+  process.read_until("waiting");
+  const std::string pid = std::to_string(process.pid());
+  const Result top = memlog({"top", "--once", pid});
+  EXPECT_NE(top.out.find('\n' + line + '\n'), std::string::npos) << top.out << top.err;
+  const Result json = memlog({"top", "--once", "--json", pid});
+  EXPECT_NE(json.out.find("\"not_covered\": \"" + line + '"'), std::string::npos) << json.out;
+  ::kill(process.pid(), SIGKILL);
+  process.wait();
+  const Result recovered =
+      memlog({"recover", "--remove", "-o", "-", fmt::format("{}/made_up-{}.ledger", out(), pid)});
+  EXPECT_NE(recovered.out.find("\n# note: " + line + '\n'), std::string::npos)
+      << recovered.out << recovered.err;
 }
 
 // Versions whose structures have not been tried say so.

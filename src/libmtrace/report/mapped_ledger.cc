@@ -21,6 +21,7 @@
 #include "report/own_cost.h"
 #include "report/report.h"
 #include "unwind/modules.h"
+#include "unwind/python_runtime.h"
 
 namespace mtrace::report {
 namespace {
@@ -134,6 +135,7 @@ void describe_ledger(bool recording) {
   set_text(header->library, library_line());
   set_text(header->node, g_host.node);
   set_text(header->boot_id, g_host.boot_id);
+  unwind::show_python_coverage();
   ledger::show_kinds(*header);
   put_command(*header);
   store(header->state, format::LedgerState::kRunning);

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/table_file.h"
 #include "unwind/eh_frame.h"
 #include "unwind/exported_symbol.h"
 #include "unwind/module_memory.h"
@@ -170,6 +171,18 @@ void note_python_gap(PythonGap gap, const PythonRuntime& python) {
   store(g_coverage.version, python.version);
   store(g_coverage.loop, python.loop[0].begin);
   store_release(g_coverage.gap, gap);
+  show_python_coverage();
+}
+
+// Twice at most: when the gap is noted, and when the file behind the tables is described. The same
+// values both times.
+void show_python_coverage() {
+  format::LedgerHeader* const header = sys::g_table_header;
+  const PythonGap gap = load_acquire(g_coverage.gap);
+  if (header == nullptr || gap <= PythonGap::kBeingNoted) return;
+  store(header->python.version, g_coverage.version);
+  store(header->python.loop, g_coverage.loop);
+  store_release(header->python.gap, gap);
 }
 
 }  // namespace mtrace::unwind

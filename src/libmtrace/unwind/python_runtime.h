@@ -76,5 +76,7 @@ inline bool python_frames_are_off() { return load(internal::python_frames) == Py
 // gap is kNone no more. memlog reads it in other processes.
 const format::PythonCoverage& python_coverage();
 void note_python_gap(format::PythonGap gap, const PythonRuntime& python);
+// Writes it into the header of the file behind the tables, if there is one.
+void show_python_coverage();
 
 }  // namespace mtrace::unwind

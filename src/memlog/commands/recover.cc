@@ -42,12 +42,12 @@ void recover(const std::string& name, const Arguments& arguments, symbolize::Sym
   if (!arguments.has("--raw")) resolver.resolve(memlog);
   const std::string output = arguments.value("--output");
   const bool compress = arguments.has("--compress") || profile::is_compressed_name(output);
-  if (output == "-") {
-    if (!compress) return print(streams, profile::write(memlog));
-    return profile::compress(profile::write(memlog),
-                             [&](std::string_view piece) { print(streams, std::string(piece)); });
-  }
-  if (output.empty()) {
+  if (output == "-" && compress) {
+    profile::compress(profile::write(memlog),
+                      [&](std::string_view piece) { print(streams, std::string(piece)); });
+  } else if (output == "-") {
+    print(streams, profile::write(memlog));
+  } else if (output.empty()) {
     print(streams, target::write_snapshot(memlog, ".", "recovered", compress) + '\n');
   } else {
     profile::write_report(output, profile::write(memlog), compress);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "live/ledger_python.h"
 #include "profile/text.h"
 
 namespace mtrace::json {
@@ -30,6 +31,7 @@ Value watch(const live::LedgerFile& file, const live::Watch& watch,
   if (header.sampled != 0) out["sampled"] = true;
   if (header.recording == 0) out["recording"] = "stopped";
   if (header.missing != 0) out["incomplete"] = true;
+  put_text(out, "not_covered", live::python_gap(file, watch.state()));
   Value stacks = Value::array();
   for (const live::WatchRow& row : rows) {
     Value one = Value::object();

@@ -137,6 +137,9 @@ class Text : private profile::MemlogText {
       line("# {}: {} {}", format::kKeyNote, profile::time_text(note.time),
            profile::escaped(note.text, ""));
     }
+    if (const std::string gap = python_gap(file_, state_); !gap.empty()) {
+      line("# {}: {}", format::kKeyNote, gap);
+    }
     for (const std::string& note : occasion_.notes) {
       line("# {}: {}", format::kKeyNote, profile::escaped(note, ""));
     }

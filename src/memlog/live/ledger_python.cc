@@ -2,9 +2,34 @@
 
 #include <fmt/format.h>
 
-#include "format/python.h"
+#include "format/memlog.h"
+#include "live/ledger_modules.h"
+#include "profile/text.h"
 
 namespace mtrace::live {
+
+std::string python_gap_text(const format::PythonCoverage& coverage, const std::string& path) {
+  using format::PythonGap;
+  if (coverage.gap <= PythonGap::kBeingNoted) return {};
+  const uint32_t version = coverage.version;
+  return fmt::format(
+      "{}{}{}: CPython {}{}",
+      coverage.gap == PythonGap::kOnTrial ? format::kPythonOnTrial : format::kNotCoveredPython,
+      path.empty() ? "" : " of ", profile::escaped(path, ""),
+      version == 0
+          ? "before 3.11"
+          : fmt::format("{}.{}.{}", version >> 24, version >> 16 & 0xff, version >> 8 & 0xff),
+      format::python_gap_reason(coverage.gap));
+}
+
+std::string python_gap(const LedgerFile& file, const LedgerState& state) {
+  const format::PythonCoverage& coverage = file.header().python;
+  if (coverage.gap <= format::PythonGap::kBeingNoted) return {};
+  LedgerModules modules(state);
+  const size_t module = modules.find(coverage.loop, format::kLedgerAlive);
+  return python_gap_text(coverage,
+                         module == LedgerModules::kNone ? "" : state.modules[module].path);
+}
 
 PythonFrameText python_frame(const LedgerState& state, uint64_t frame) {
   using format::PythonFrame;

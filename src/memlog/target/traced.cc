@@ -14,6 +14,7 @@
 #include "format/ledger.h"
 #include "format/memlog.h"
 #include "format/python.h"
+#include "live/ledger_python.h"
 #include "profile/path.h"
 #include "profile/text.h"
 #include "symbolize/dynamic_symbol.h"
@@ -210,16 +211,7 @@ std::string TracedProcess::python_gap() const {
   const auto object = std::find_if(mappings->begin(), mappings->end(), [&](const Mapping& one) {
     return coverage.loop >= one.begin && coverage.loop < one.end;
   });
-  const uint32_t version = coverage.version;
-  return fmt::format(
-      "{}{}{}: CPython {}{}",
-      coverage.gap == PythonGap::kOnTrial ? format::kPythonOnTrial : format::kNotCoveredPython,
-      object == mappings->end() ? "" : " of ",
-      object == mappings->end() ? "" : profile::escaped(object->path, ""),
-      version == 0
-          ? "before 3.11"
-          : fmt::format("{}.{}.{}", version >> 24, version >> 16 & 0xff, version >> 8 & 0xff),
-      format::python_gap_reason(coverage.gap));
+  return live::python_gap_text(coverage, object == mappings->end() ? "" : object->path);
 }
 
 bool TracedProcess::is_detached() const {

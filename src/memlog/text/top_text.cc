@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "live/ledger_file.h"
+#include "live/ledger_python.h"
 #include "profile/text.h"
 #include "text/top_help.h"
 
@@ -42,6 +43,9 @@ std::vector<std::string> top_head(const live::LedgerFile& file, const live::Watc
   if (header.recording == 0) first += "  recording stopped";
   if (header.missing != 0) first += "  ledger incomplete";
   std::vector<std::string> lines = {first};
+  if (std::string gap = live::python_gap(file, watch.state()); !gap.empty()) {
+    lines.push_back(std::move(gap));
+  }
   if (!view.message.empty()) {
     lines.push_back(view.message);
   } else if (view.keys) {

@@ -22,7 +22,8 @@ struct TopView {
   bool keys = false;      // show a line with the keys
 };
 
-// Returns the lines with the process and the totals; with `keys` or a message, two of them.
+// Returns the lines with the process and the totals, with what its stacks lack, and with a message
+// or, with `keys`, the keys.
 std::vector<std::string> top_head(const live::LedgerFile& file, const live::Watch& watch,
                                   const TopView& view, const Style& style);
 
