@@ -155,6 +155,36 @@ TEST_F(ClickHouseTest, BuildsAreJoinedByTheFunctions) {
   EXPECT_EQ(ask("SELECT uniq(stack), any(depth) FROM stacks"), "80\t2\n");
 }
 
+// Reports whose entries cannot be read any more are not missed: by the lines around the entries of
+// any file, and by the name of one that a receiver has named.
+TEST_F(ClickHouseTest, ReportsThatAreThereAreNotRead) {
+  write_reports("web1", 1, 3, 1);
+  ASSERT_TRUE(load().exited(0));
+  const std::string received = temp() + "/store/web1";
+  fs::create_directories(received);
+  for (const int seq : {1, 2, 3}) {
+    const std::string file = temp() + "/reports/web1-" + std::to_string(seq) + ".memlog";
+    std::string text = read_file(file);
+    text.replace(text.find("+10\tblocks"), 3, "ten");
+    write_file(file, text);
+    write_file(temp() + "/cut", text.substr(0, text.size() / 2));
+    const Result packed = run(plain({"/usr/bin/zstd", "-cq", temp() + "/cut"}));
+    write_file(received + "/app-7-20261120T100000.000001Z-6a0e8a3e-" + std::to_string(seq) +
+                   ".memlog.zst",
+               packed.out);
+  }
+  EXPECT_EQ(load().out, "0 reports inserted, 0 rows; 3 there already\n");
+  std::vector<std::string> words = load_words();
+  words.back() = received;
+  EXPECT_EQ(memlog(words).out, "0 reports inserted, 0 rows; 3 there already\n");
+  // A name that lies about its report is not believed.
+  fs::rename(received + "/app-7-20261120T100000.000001Z-6a0e8a3e-3.memlog.zst",
+             received + "/app-7-20261120T100000.000001Z-6a0e8a3e-4.memlog.zst");
+  const Result lies = memlog(words);
+  EXPECT_NE(lies.err.find("-4.memlog.zst:"), std::string::npos) << lies.err;
+  EXPECT_FALSE(lies.exited(0));
+}
+
 TEST_F(ClickHouseTest, AServerThatRefusesIsNamed) {
   write_reports("web1", 1, 1, 1);
   std::vector<std::string> words = load_words();

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <functional>
 #include <vector>
 
@@ -65,6 +66,12 @@ std::string process_key(const std::string& host, const std::string& boot_id,
                         const std::string& program, int64_t pid, const std::string& started) {
   return fmt::format("{}/{}-{}-{}-{}", name_part(host), name_part(profile::base_name(program)), pid,
                      compact(started), boot_digits(boot_id));
+}
+
+// "HOST/NAME" of the path of a file in a store.
+std::string last_two_parts(const std::string& path) {
+  const std::filesystem::path file = std::filesystem::absolute(path).lexically_normal();
+  return file.parent_path().filename() / file.filename();
 }
 
 uint64_t nanoseconds_of(const std::string& time) {
@@ -229,6 +236,18 @@ ReportFacts read_facts(const std::string& path, const std::string& title) {
 ReportKey key_of(const profile::Header& header) {
   return {process_key(header.host, header.boot_id, header.program, header.pid, header.started),
           header.merged.value_or(header.seq), header.seq};
+}
+
+ReportKey key_of_file(const std::string& path, const profile::Header& beginning) {
+  const auto named = read_name(last_two_parts(path));
+  if (named) {
+    profile::Header header = beginning;
+    header.host = named->host();
+    header.boot_id = named->process.substr(named->process.rfind('-') + 1);
+    const ReportKey key = key_of(header);
+    if (key == *named) return key;
+  }
+  return read_facts(path, path).key;
 }
 
 }  // namespace mtrace::fleet

@@ -42,4 +42,9 @@ ReportFacts read_facts(const std::string& path, const std::string& title);
 // Returns the key of the report with this header.
 ReportKey key_of(const profile::Header& header);
 
+// Returns the key of the report in the file `path` that begins with this header: its program, pid,
+// start and numbers. A file that a store has named says host and boot by its name, and is not read;
+// of others the meta lines are (read_facts()). Throws FormatError, FileError.
+ReportKey key_of_file(const std::string& path, const profile::Header& beginning);
+
 }  // namespace mtrace::fleet

@@ -137,6 +137,18 @@ Stored ask_stored(fleet::ClickHouse& server) {
   return stored;
 }
 
+// Without reading its entries: the server may have them all.
+fleet::ReportKey key_of(const ReportSource& source) {
+  if (source.ledger != nullptr) return fleet::key_of(source.ledger->report->header());
+  profile::Header beginning;
+  beginning.program = source.listed.program;
+  beginning.pid = source.listed.pid;
+  beginning.started = source.listed.started;
+  beginning.seq = source.listed.seq;
+  if (source.listed.first != source.listed.seq) beginning.merged = source.listed.first;
+  return fleet::key_of_file(source.listed.path, beginning);
+}
+
 class Loading {
  public:
   Loading(Sources& sources, Database& database, fleet::ClickHouse& server)
@@ -157,15 +169,14 @@ class Loading {
     std::vector<fleet::ReportKey> keys;
     size_t at = next_;
     for (; at < sources_.reports().size() && rows.size() < kBatch; ++at) {
-      const ReportPointer report = sources_.report(at);
-      const fleet::ReportKey key = fleet::key_of(report->header());
+      const fleet::ReportKey key = key_of(sources_.reports()[at]);
       if (stored_->whole.holds(key)) {
         ++counted.held;
       } else if (stored_->whole.touches(key)) {
         ++counted.left_out;
       } else {
         counted.rows += add_rows(at, key, rows);
-        add_stacks(*report, fresh, stacks);
+        add_stacks(*sources_.report(at), fresh, stacks);
         keys.push_back(key);
         ++counted.reports;
       }
