@@ -39,11 +39,6 @@ MTRACE_SAME(LedgerStack, StackRecord, call);
 MTRACE_SAME(LedgerStack, StackRecord, guessed);
 static_assert(kLedgerAlive == kInUse);
 
-static_assert(sizeof(LedgerOtherSets) == sizeof(OtherSets));
-MTRACE_SAME(LedgerOtherSets, OtherSets, sets);
-MTRACE_SAME(LedgerOtherSets, OtherSets, shared);
-MTRACE_SAME(LedgerOtherSets, OtherSets, next);
-
 static_assert(sizeof(LedgerThread) == sizeof(ThreadSlot) &&
               kLedgerThreads == ThreadSlots::kMost + 1 && kLedgerCalls == kCalls);
 MTRACE_SAME(LedgerThread, ThreadSlot, tid);

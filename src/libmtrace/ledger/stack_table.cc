@@ -42,18 +42,6 @@ bool StackTable::init(CameBack came_back) {
   return others->shared != 0;
 }
 
-uint32_t StackTable::later_set(const StackRecord& stack, uint32_t number) const {
-  if (load(stack.second_owner) == number) return load_acquire(stack.second);
-  for (uint32_t index = load_acquire(stack.others); index != 0;) {
-    const OtherSets& others = others_at(index);
-    for (unsigned i = 0; i < OtherSets::kCount; ++i) {
-      if (load(others.owners[i]) == number) return load_acquire(others.sets[i]);
-    }
-    index = load_acquire(others.next);
-  }
-  return 0;
-}
-
 // The loser of a race finds the winner's; its own stays unused in the arena.
 OtherSets* StackTable::find_or_make_others(uint32_t& index) {
   uint32_t known = load_acquire(index);
@@ -67,49 +55,49 @@ OtherSets* StackTable::find_or_make_others(uint32_t& index) {
 
 // Without memory the overflow's set serves: totals stay true, but the stack's part then stands
 // there. The loser of a race finds the winner's.
-Counting StackTable::shared_set(StackRecord& stack) {
+CounterSet& StackTable::shared_set(StackRecord& stack) {
   OtherSets* const others = find_or_make_others(stack.others);
   if (others != nullptr) {
     uint32_t known = load_acquire(others->shared);
-    if (known != 0) return {set(known), false};
+    if (known != 0) return set(known);
     const uint32_t fresh = arena_.allocate(sizeof(CounterSet));
-    if (fresh != 0) {
-      return {set(compare_exchange(others->shared, known, fresh) ? fresh : known), false};
-    }
+    if (fresh != 0) return set(compare_exchange(others->shared, known, fresh) ? fresh : known);
   }
   fetch_add<uint64_t>(lost_stacks_, 1);
-  return {set(others_at(record(overflow_).others).shared), false};
+  return set(others_at(record(overflow_).others).shared);
 }
 
-// A thread that comes to a stack gets a set of its own, as long as there are few of them; the rest
-// share one. So does a thread without a slot, and a signal handler that came between the two steps
-// in which its thread takes a place: the place is the thread's, the set not there yet.
-Counting StackTable::make_set(StackRecord& stack, uint32_t number) {
-  const auto make_at = [&](uint32_t& place) {
-    const uint32_t fresh = arena_.allocate(sizeof(CounterSet));
-    if (fresh == 0) return shared_set(stack);
-    set(fresh).mark = owned_by(number);
-    store_release(place, fresh);
-    return Counting{set(fresh), true};
-  };
-  uint32_t nobody = 0;
-  if (number == 0) return shared_set(stack);
-  if (compare_exchange(stack.second_owner, nobody, number)) return make_at(stack.second);
-  if (nobody == number) return shared_set(stack);
+// A set of the thread's, in a place that is its own. 0: no memory.
+uint32_t StackTable::make_set(uint32_t& place, uint32_t number) {
+  const uint32_t fresh = arena_.allocate(sizeof(CounterSet));
+  if (fresh == 0) return 0;
+  set(fresh).mark = owned_by(number);
+  store_release(place, fresh);
+  return fresh;
+}
+
+// A thread takes the first place that is free. A signal handler that comes before it has made the
+// set finds the place taken, by the thread that it interrupts, and no set.
+uint32_t StackTable::later_set(StackRecord& stack, uint32_t number) {
+  uint32_t second = load(stack.second_owner);
+  if (second == 0 && compare_exchange(stack.second_owner, second, number)) {
+    return make_set(stack.second, number);
+  }
+  if (second == number) return load_acquire(stack.second);
   uint32_t* link = &stack.others;
   for (unsigned piece = 0; piece < format::kLedgerMostOtherSets; ++piece) {
     OtherSets* const others = find_or_make_others(*link);
-    if (others == nullptr) break;
-    for (unsigned i = 0; i < OtherSets::kCount; ++i) {
+    if (others == nullptr) return 0;
+    for (unsigned i = 0; i < format::kLedgerOtherSets; ++i) {
       uint16_t owner = load(others->owners[i]);
       if (owner == 0 && compare_exchange(others->owners[i], owner, static_cast<uint16_t>(number))) {
-        return make_at(others->sets[i]);
+        return make_set(others->sets[i], number);
       }
-      if (owner == number) return shared_set(stack);
+      if (owner == number) return load_acquire(others->sets[i]);
     }
     link = &others->next;
   }
-  return shared_set(stack);
+  return 0;
 }
 
 // Position in the list. Records are odd and buckets even, so a bucket comes before its records.

@@ -60,15 +60,9 @@ struct alignas(64) StackRecord {
 };
 static_assert(offsetof(StackRecord, hash) == 88 && offsetof(StackRecord, frames) == 128);
 
-// The sets of the threads after the second, eight to a piece; one set is shared by threads that
-// have none of their own. It lies in a line of its own, which is seldom written.
-struct OtherSets {
-  static constexpr unsigned kCount = format::kLedgerOtherSets;
-  uint32_t sets[kCount];    // indices; 0: not made
-  uint16_t owners[kCount];  // thread; 0: nobody's
-  uint32_t shared;          // index, in the stack's first piece; 0: not made
-  uint32_t next;            // index of the piece for further threads; 0: none
-};
+// The sets of the threads after the second, eight to a piece; the set shared by threads that have
+// none of their own is in the first. It lies in a line of its own, which is seldom written.
+using OtherSets = format::LedgerOtherSets;
 
 // By stack, the sets that one thread has of stacks which another thread met first, as far as it
 // remembers. To look at the stack's own record instead would take its cache line from the owner, at
@@ -137,17 +131,17 @@ class StackTable {
   StackRecord& record(uint32_t index) const { return *static_cast<StackRecord*>(arena_.at(index)); }
 
   CounterSet& set(uint32_t index) const { return *static_cast<CounterSet*>(arena_.at(index)); }
-  // The set that is thread `number`'s own (not 0), of a stack that another thread met first: its
-  // index. 0: the thread counts in counting()'s.
-  uint32_t later_set(const StackRecord& stack, uint32_t number) const;
+  // The set of thread `number` (not 0) of a stack that another thread met first, made if need be:
+  // its index. 0: the thread counts in the shared one.
+  uint32_t later_set(StackRecord& stack, uint32_t number);
   // The set in which thread `number` (0: one without) counts for a stack.
   Counting counting(StackRecord& stack, uint32_t number) {
     if (number != 0) {
       if (owner_of(stack.own) == number) return {stack.own, true};
-      const uint32_t own = later_set(stack, number);
-      if (own != 0) return {set(own), true};
+      const uint32_t later = later_set(stack, number);
+      if (later != 0) return {set(later), true};
     }
-    return make_set(stack, number);
+    return {shared_set(stack), false};
   }
   // Where a thread remembers its later sets.
   KnownSets& known_sets(uint32_t index) const { return *static_cast<KnownSets*>(arena_.at(index)); }
@@ -262,8 +256,8 @@ class StackTable {
   bool revive(StackRecord& record, uint32_t epoch) const;
   OtherSets& others_at(uint32_t index) const { return *static_cast<OtherSets*>(arena_.at(index)); }
   OtherSets* find_or_make_others(uint32_t& index);
-  Counting shared_set(StackRecord& stack);
-  Counting make_set(StackRecord& stack, uint32_t number);
+  CounterSet& shared_set(StackRecord& stack);
+  uint32_t make_set(uint32_t& place, uint32_t number);
   uint32_t insert(const Stack& stack, uint32_t owner);
   uint32_t make_record(const Stack& stack, uint32_t owner);
   uint32_t* enter(uint32_t bucket);

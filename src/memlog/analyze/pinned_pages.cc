@@ -57,6 +57,7 @@ PinnedPages pinned_pages(const std::vector<HeapBlock>& blocks,
   PinnedPages sum;
   for (const HeapPages& heap : heaps) {
     const uint64_t end = heap.begin + heap.resident.size() * kHeapPage;
+    const uint64_t free_before = sum.free;
     Pages pages(heap, sum);
     auto block = std::lower_bound(
         blocks.begin(), blocks.end(), heap.begin + kBlockHeader,
@@ -67,6 +68,7 @@ PinnedPages pinned_pages(const std::vector<HeapBlock>& blocks,
                 (last - heap.begin) / kHeapPage, block->stack);
     }
     pages.finish();
+    sum.free_in.push_back(sum.free - free_before);
   }
   return sum;
 }

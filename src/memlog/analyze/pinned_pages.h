@@ -30,9 +30,10 @@ struct StackPages {
 struct PinnedPages {
   absl::flat_hash_map<uint32_t, StackPages> stacks;
   // Resident pages:
-  uint64_t alone = 0;   // pinned by one stack
-  uint64_t common = 0;  // pinned by several
-  uint64_t free = 0;    // without a live block
+  uint64_t alone = 0;             // pinned by one stack
+  uint64_t common = 0;            // pinned by several
+  uint64_t free = 0;              // without a live block
+  std::vector<uint64_t> free_in;  // the same, by heap
 
   uint64_t resident() const { return alone + common + free; }
 };

@@ -1,8 +1,6 @@
 #include "analyze/region_history.h"
 
-#include <algorithm>
-#include <string_view>
-
+#include "analyze/row.h"
 #include "format/memlog.h"
 
 namespace mtrace::analyze {
@@ -11,14 +9,11 @@ namespace {
 // The form of a mapping: a stack has an entry for each, and a report lists only those that changed.
 std::string form_of(const profile::Entry& entry) {
   std::string form;
-  size_t begin = 0;
-  while (begin < entry.fields.size()) {
-    const size_t end = std::min(entry.fields.find('\t', begin), entry.fields.size());
-    const std::string_view field = std::string_view(entry.fields).substr(begin, end - begin);
-    for (const char* key : {format::kFieldProtection, format::kFieldFlags}) {
-      if (field.starts_with(std::string(key) + '=')) form += std::string(field) + ' ';
+  if (!entry.further) return form;
+  for (const profile::Field& field : further_of(entry.fields)) {
+    if (field.key == format::kFieldProtection || field.key == format::kFieldFlags) {
+      form += field.key + '=' + field.value + ' ';
     }
-    begin = end + 1;
   }
   return form;
 }
@@ -55,15 +50,12 @@ std::optional<ByteCourse> course_of(const ByteHistory& history) {
 
 void RegionHistory::add(const profile::Memlog& memlog) {
   const profile::Header& header = memlog.header;
-  const bool tells = !header.regions.empty();
-  reports_.push_back({header.seq, header.label, header.taken, tells});
   resident_.push_back(header.rss);
-  live_.push_back(static_cast<uint64_t>(header.live.bytes));
   // A region that a report does not name has nothing resident then.
-  const std::optional<uint64_t> none = tells ? std::optional<uint64_t>(0) : std::nullopt;
+  untold_.push_back(header.regions.empty() ? std::nullopt : std::optional<uint64_t>(0));
   for (RegionRow& row : regions_) {
-    row.resident.push_back(none);
-    row.size.push_back(none);
+    row.resident.push_back(untold_.back());
+    row.size.push_back(untold_.back());
   }
   for (const profile::RegionUse& region : header.regions) {
     RegionRow& row = row_of(region.name);
@@ -73,18 +65,15 @@ void RegionHistory::add(const profile::Memlog& memlog) {
   mapped_.add(mappings_of(memlog), true);
 }
 
+ByteHistory RegionHistory::live() const {
+  ByteHistory out;
+  for (const State& state : mapped_.states()) out.push_back(static_cast<uint64_t>(state.live));
+  return out;
+}
+
 RegionRow& RegionHistory::row_of(const std::string& name) {
   const auto [at, is_new] = by_name_.try_emplace(name, regions_.size());
-  if (is_new) {
-    RegionRow& row = regions_.emplace_back();
-    row.name = name;
-    for (const RegionReport& report : reports_) {
-      const std::optional<uint64_t> none =
-          report.tells_regions ? std::optional<uint64_t>(0) : std::nullopt;
-      row.resident.push_back(none);
-      row.size.push_back(none);
-    }
-  }
+  if (is_new) regions_.push_back({name, untold_, untold_});
   return regions_[at->second];
 }
 

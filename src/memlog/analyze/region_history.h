@@ -30,13 +30,6 @@ struct ByteCourse {
 // Nothing if no report tells.
 std::optional<ByteCourse> course_of(const ByteHistory& history);
 
-struct RegionReport {
-  int64_t seq = 0;
-  std::string label;
-  std::string taken;
-  bool tells_regions = false;
-};
-
 struct RegionRow {
   std::string name;  // a path, or what the memory is
   ByteHistory resident;
@@ -49,10 +42,11 @@ class RegionHistory {
   // a sum does not fit 64 bits.
   void add(const profile::Memlog& memlog);
 
-  const std::vector<RegionReport>& reports() const { return reports_; }
+  const std::vector<State>& reports() const { return mapped_.states(); }
+  bool tells_regions(size_t report) const { return untold_[report].has_value(); }
   // Resident bytes of the process; what malloc's blocks held.
   const ByteHistory& resident() const { return resident_; }
-  const ByteHistory& live() const { return live_; }
+  ByteHistory live() const;
   const std::vector<RegionRow>& regions() const { return regions_; }
   // What stacks had mapped: its states are the reports, its values the bytes mapped.
   const Series& mapped() const { return mapped_; }
@@ -60,9 +54,8 @@ class RegionHistory {
  private:
   RegionRow& row_of(const std::string& name);
 
-  std::vector<RegionReport> reports_;
   ByteHistory resident_;
-  ByteHistory live_;
+  ByteHistory untold_;  // of a region that no report names
   std::vector<RegionRow> regions_;
   absl::flat_hash_map<std::string, size_t> by_name_;  // index in regions_
   Series mapped_{FrameRange{}};

@@ -39,18 +39,6 @@ void add_call(profile::Name& sum, const profile::Name& more) {
 
 double square(uint64_t number) { return static_cast<double>(number) * static_cast<double>(number); }
 
-// The fields that this program does not know.
-std::vector<profile::Field> further_of(std::string_view fields) {
-  std::vector<profile::Field> out;
-  for (const std::string_view field : profile::split(fields, '\t')) {
-    const size_t equals = field.find('=');
-    const std::string_view key = field.substr(0, equals);
-    if (profile::knows_field(key)) continue;
-    out.push_back({std::string(key), std::string(field.substr(equals + 1))});
-  }
-  return out;
-}
-
 bool add_state(Row& sum, const Row& more, Combine how) {
   if (how == Combine::kLater) {
     sum.live.reset();
@@ -92,6 +80,17 @@ Row stack_of(const profile::Entry& entry) {
     }
   }
   return row;
+}
+
+std::vector<profile::Field> further_of(std::string_view fields) {
+  std::vector<profile::Field> out;
+  for (const std::string_view field : profile::split(fields, '\t')) {
+    const size_t equals = field.find('=');
+    const std::string_view key = field.substr(0, equals);
+    if (profile::knows_field(key)) continue;
+    out.push_back({std::string(key), std::string(field.substr(equals + 1))});
+  }
+  return out;
 }
 
 Row row_of(const profile::Entry& entry, bool times) {

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "profile/model.h"
@@ -70,6 +71,8 @@ uint64_t live_error_of(const Row& row);
 
 // Returns a row with the stack and no numbers.
 Row stack_of(const profile::Entry& entry);
+// Returns those of an entry's `fields` that this program does not know.
+std::vector<profile::Field> further_of(std::string_view fields);
 // Returns the row of an entry. `times`: the report has lifetimes, so an absent one is 0.
 Row row_of(const profile::Entry& entry, bool times);
 

@@ -108,14 +108,13 @@ void AddressSpace::look_at_pages(pid_t pid) {
 }
 
 void AddressSpace::look_at_arenas(pid_t pid) {
-  std::vector<HeapPages> heaps;
   std::set<uint64_t> arenas;
-  auto heap = heaps_.begin();
+  auto free = pinned_.free_in.begin();
   for (const SpaceRegion& region : regions_) {
     if (!region.is_heap()) continue;
-    const HeapPages& pages = *heap++;
+    const uint64_t pages = *free++;
     if (region.kind != RegionKind::kArena) continue;
-    heaps.push_back(pages);
+    arenas_.free += pages;
     // Such a heap begins with the address of its arena; a part of one does not.
     uint64_t arena = 0;
     if (region.mapping.begin % target::kArenaHeap == 0 &&
@@ -123,7 +122,7 @@ void AddressSpace::look_at_arenas(pid_t pid) {
       arenas.insert(arena);
     }
   }
-  arenas_ = {arenas.size(), analyze::pinned_pages(blocks_, heaps).free};
+  arenas_.arenas = arenas.size();
 }
 
 void AddressSpace::find_top(size_t number, const HeapPages& pages) {

@@ -33,10 +33,8 @@ ExportRows compared(const Arguments& arguments, analyze::Order order, collect::R
         "reports");
   }
   analyze::LeftOut left_out;
-  std::vector<std::string> files;
-  for (const std::string& operand : collect::Reports::files(arguments.operands(), false)) {
-    for (std::string& file : collect::files_of(operand)) files.push_back(std::move(file));
-  }
+  const std::vector<std::string> files =
+      collect::files_of(collect::Reports::files(arguments.operands(), false));
   const collect::ReportSet before =
       collect::live_set(collect::files_of(arguments.value("--base")), reports, left_out);
   const collect::ReportSet after = collect::live_set(files, reports, left_out);

@@ -85,6 +85,14 @@ std::vector<std::string> files_of(const std::string& operand) {
   return {found.gl_pathv, found.gl_pathv + found.gl_pathc};
 }
 
+std::vector<std::string> files_of(const std::vector<std::string>& operands) {
+  std::vector<std::string> files;
+  for (const std::string& operand : operands) {
+    for (std::string& file : files_of(operand)) files.push_back(std::move(file));
+  }
+  return files;
+}
+
 ReportSet live_set(const std::vector<std::string>& files, Reports& reports,
                    analyze::LeftOut& left_out) {
   std::vector<Found> found = reports.find(files);

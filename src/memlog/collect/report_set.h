@@ -18,6 +18,8 @@ struct ReportSet {
 // Returns the files that `operand` names: a file, the reports of a directory, or the matches of a
 // quoted shell pattern. Throws std::runtime_error when there is none.
 std::vector<std::string> files_of(const std::string& operand);
+// Returns the files that the operands name, in their order.
+std::vector<std::string> files_of(const std::vector<std::string>& operands);
 
 // Returns what is live in `files`: for each process the sum of its reports up to the last one
 // named. Finds earlier reports that are not named beside it. Throws std::runtime_error when one is

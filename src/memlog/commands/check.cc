@@ -436,10 +436,7 @@ int run_check(const Arguments& arguments, const Streams& streams) {
   std::vector<ExitLook> looked_at;
   std::optional<ScratchDirectory> scratch;
   if (options.command.empty()) {
-    for (const std::string& operand : options.files) {
-      const std::vector<std::string> some = collect::files_of(operand);
-      files.insert(files.end(), some.begin(), some.end());
-    }
+    files = collect::files_of(options.files);
   } else {
     scratch.emplace();
     if (const auto status = run_program(options, arguments, *scratch, files, looked_at, streams)) {

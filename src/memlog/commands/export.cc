@@ -217,13 +217,8 @@ void check_options(const Arguments& arguments) {
 }
 
 std::vector<std::string> files_for(const std::vector<std::string>& operands) {
+  if (!operands.empty()) return collect::files_of(operands);
   std::vector<std::string> files;
-  if (!operands.empty()) {
-    for (const std::string& operand : operands) {
-      for (std::string& file : collect::files_of(operand)) files.push_back(std::move(file));
-    }
-    return files;
-  }
   const collect::Listed newest = collect::Reports::look(collect::Reports::files({}, false).front());
   for (const collect::Listed& listed : collect::list_memlogs(collect::report_directory())) {
     const bool same = listed.pid == newest.pid && listed.started == newest.started &&

@@ -187,11 +187,8 @@ int run_leaks(const Arguments& arguments, const Streams& streams) {
   collect::Reports reports(read_grouped_options("leaks", arguments));
   fold(options.style, reports);
   options.context.group_by = reports.filter().group_by;
-  std::vector<std::string> files;
-  for (const std::string& operand : collect::Reports::files(arguments.operands(), true)) {
-    const std::vector<std::string> some = collect::files_of(operand);
-    files.insert(files.end(), some.begin(), some.end());
-  }
+  const std::vector<std::string> files =
+      collect::files_of(collect::Reports::files(arguments.operands(), true));
   refuse_standard_input("leaks", files);
   std::string out;
   json::Value answer = json::answer("leaks");

@@ -449,8 +449,7 @@ class Answer {
 // No process is named so.
 bool names_reports(const std::string& operand) {
   return operand == "." || operand == ".." || operand.find_first_of("/*?[") != std::string::npos ||
-         operand.ends_with(format::kSuffix) ||
-         operand.ends_with(std::string(format::kSuffix) + format::kCompressedSuffix);
+         profile::is_report_name(operand);
 }
 
 analyze::RegionHistory history_of(const collect::ReportSeries& series, collect::Reports& reports) {
@@ -487,11 +486,8 @@ int run_history(const Arguments& arguments, const Streams& streams) {
   options.symbols = search_path(arguments);
   options.filter.responsible = read_responsible("map", arguments);
   collect::Reports reports(std::move(options));
-  std::vector<std::string> files;
-  for (const std::string& operand : collect::Reports::files(arguments.operands(), true)) {
-    const std::vector<std::string> some = collect::files_of(operand);
-    files.insert(files.end(), some.begin(), some.end());
-  }
+  const std::vector<std::string> files =
+      collect::files_of(collect::Reports::files(arguments.operands(), true));
   text::Style style = read_style(arguments, streams);
   style.limit = static_cast<size_t>(arguments.number("--limit", 10, 0, 1000000000));
   fold(style, reports);

@@ -55,12 +55,17 @@ Value forecast(const Series& series, const Slope& growth, uint64_t limit) {
 
 }  // namespace
 
+Value state_name(const analyze::State& state) {
+  Value out = {{"seq", state.seq}};
+  put_text(out, "label", plain(state.label));
+  out["taken"] = state.taken;
+  return out;
+}
+
 Value states(const Series& series) {
   Value out = Value::array();
   for (const analyze::State& state : series.states()) {
-    Value one = {{"seq", state.seq}};
-    put_text(one, "label", plain(state.label));
-    one["taken"] = state.taken;
+    Value one = state_name(state);
     one["live_bytes"] = state.live;
     out.push_back(std::move(one));
   }

@@ -12,7 +12,9 @@
 
 namespace mtrace::json {
 
-// Returns the states of a process: number, label, time, live bytes.
+// Returns number, label and time of a state.
+Value state_name(const analyze::State& state);
+// Returns the states of a process: those, and live bytes.
 Value states(const analyze::Series& series);
 
 // Adds to `out` what was found in `series`: "growth" of all growing stacks, "forecast" for `limit`

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "json/leaks.h"
 #include "json/stack.h"
 
 namespace mtrace::json {
@@ -17,11 +18,9 @@ Value list(const analyze::ByteHistory& bytes) {
 
 void put_region_history(Value& out, const analyze::RegionHistory& history) {
   Value reports = Value::array();
-  for (const analyze::RegionReport& report : history.reports()) {
-    Value one = {{"seq", report.seq}};
-    put_text(one, "label", plain(report.label));
-    one["taken"] = report.taken;
-    one["tells_regions"] = report.tells_regions;
+  for (size_t i = 0; i < history.reports().size(); ++i) {
+    Value one = state_name(history.reports()[i]);
+    one["tells_regions"] = history.tells_regions(i);
     reports.push_back(one);
   }
   out["reports"] = reports;

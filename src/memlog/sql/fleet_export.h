@@ -28,9 +28,9 @@ struct Loaded {
 // Inserts the reports that the server does not have, in batches, and makes the tables unless they
 // exist. Asks the server what it has, entry for entry, before the first batch and after each error,
 // so that a batch that was cut short is completed and none is inserted twice. Reads only reports
-// that the server lacks. `wait` is called with
-// the reason when the server does not answer, and returns when to try again, or throws. Throws
-// fleet::ServerError, and what reading the sources throws.
+// that the server lacks. `wait` is called with the reason when the server does not answer, and
+// returns when to try again, or throws. Throws fleet::ServerError, and what reading the sources
+// throws.
 Loaded load(Sources& sources, Database& database, fleet::ClickHouse& server,
             const std::function<void(const std::string&)>& wait);
 

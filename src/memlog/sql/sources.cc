@@ -27,7 +27,7 @@ namespace {
 
 // What stays in memory of reports that were read: joins come back to them. Of two at least, since
 // a join needs two at a time, however large they are.
-constexpr size_t kKeptEntries = 1'000'000;  // and modules
+constexpr size_t kKeptWeight = 1'000'000;  // entries and modules
 constexpr size_t kKeptReports = 2;
 
 size_t weight_of(const Report& report) {
@@ -267,7 +267,7 @@ void Sources::keep(size_t index, const ReportPointer& report) {
   kept_.emplace(index, report);
   kept_order_.push_back(index);
   kept_weight_ += weight_of(*report);
-  while (kept_order_.size() > kKeptReports && kept_weight_ > kKeptEntries) {
+  while (kept_order_.size() > kKeptReports && kept_weight_ > kKeptWeight) {
     const auto oldest = kept_.find(kept_order_.front());
     kept_weight_ -= weight_of(*oldest->second);
     kept_.erase(oldest);

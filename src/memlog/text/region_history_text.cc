@@ -96,18 +96,16 @@ std::string region_history_text(const RegionHistory& history, const Style& style
   std::string out = head("in KiB");
   out += line_of(history.resident(), history, "resident in all");
   out += line_of(history.live(), history, "live in malloc's blocks");
-  const auto& reports = history.reports();
-  const auto silent = std::count_if(reports.begin(), reports.end(),
-                                    [](const auto& report) { return !report.tells_regions; });
-  if (silent != static_cast<ptrdiff_t>(reports.size())) out += regions_text(history, style);
+  const size_t reports = history.reports().size();
+  size_t silent = 0;
+  for (size_t i = 0; i < reports; ++i) silent += history.tells_regions(i) ? 0 : 1;
+  if (silent != reports) out += regions_text(history, style);
   out += mapped_text(history, style);
   if (silent == 0) return out;
   return out + '\n' +
-         remark(
-             fmt::format("{} not tell regions: run the program with MTRACE_MMAP=1",
-                         silent == 1 ? "1 report does"
-                                     : count_text(static_cast<uint64_t>(silent), "report") + " do"),
-             style);
+         remark(fmt::format("{} not tell regions: run the program with MTRACE_MMAP=1",
+                            silent == 1 ? "1 report does" : count_text(silent, "report") + " do"),
+                style);
 }
 
 }  // namespace mtrace::text

@@ -147,7 +147,7 @@ TEST(StackTable, ThreadsHaveSetsOfTheirOwnAndTheLastShareOne) {
   EXPECT_TRUE(table->counting(record, 4).owner);
   EXPECT_EQ(&table->counting(record, 4).set, &second);
   EXPECT_EQ(record.others, 0u);
-  constexpr uint32_t kLastOwner = 4 + format::kLedgerMostOtherSets * OtherSets::kCount;
+  constexpr uint32_t kLastOwner = 4 + format::kLedgerMostOtherSets * format::kLedgerOtherSets;
   std::set<CounterSet*> sets = {&record.own, &second};
   for (uint32_t thread = 5; thread <= kLastOwner; ++thread) {
     CounterSet& own = table->counting(record, thread).set;
