@@ -274,8 +274,9 @@ TEST_F(LedgerTest, ForksInsideOperations) {
 // A limit on the size of files, or a disk that is full: the program goes on, its reports are whole,
 // and they and the ledger say what the ledger lacks.
 TEST_F(LedgerTest, NoRoomToGrow) {
-  constexpr int kBlocks = 3000;
+  constexpr int kBlocks = 50'000;
   Command command = mapped({program("many_stacks"), std::to_string(kBlocks)});
+  command.env["MTRACE_DEPTH"] = "2";  // the limit is for the report, too, which names paths
   command.before_exec = [] {
     const rlimit limit = {2300000, 2300000};  // the start and one larger table of blocks
     ::setrlimit(RLIMIT_FSIZE, &limit);

@@ -67,6 +67,8 @@ int64_t count_of(const Entry& entry, const std::string& key) {
   return at == entry.counts.end() ? 0 : at->second;
 }
 
+constexpr char kTruth[] = "/tests/programs/python_truth.py";
+
 class PythonTest : public HostTest {
  protected:
   Command python(std::vector<std::string> arguments) const {
@@ -80,7 +82,7 @@ class PythonTest : public HostTest {
   }
   // It asks for a report when all its blocks are live. `arguments`: how much to do.
   Command truth(std::vector<std::string> arguments) const {
-    arguments.insert(arguments.begin(), source_dir() + "/tests/programs/python_truth.py");
+    arguments.insert(arguments.begin(), source_dir() + kTruth);
     Command command = python(arguments);
     command.env["MTRACE_ENTRIES"] = "net";
     command.env["MTRACE_EXIT_REPORT"] = "0";
@@ -158,7 +160,11 @@ TEST_F(PythonTest, EveryStackIsTheInterpretersOwn) {
 class DebuggedPythonTest : public PythonTest {
  protected:
   // Runs a truth program in gdb, which prints the stack of each block before it is allocated.
-  std::string debug(const Command& truth) {
+  std::string debug(Command truth) {
+    // Without a shell, gdb parts an argument at its spaces: the program lies where there are none.
+    std::string& program = *std::find(truth.argv.begin(), truth.argv.end(), source_dir() + kTruth);
+    fs::copy_file(program, temp() + "/truth.py", fs::copy_options::overwrite_existing);
+    program = temp() + "/truth.py";
     std::string script =
         "set pagination off\nset breakpoint pending on\nset startup-with-shell off\nhandle SIGUSR1 "
         "nostop noprint pass\n";
