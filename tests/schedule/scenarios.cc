@@ -47,7 +47,7 @@ void unmap_memory(void*, size_t) {}
 format::LedgerHeader* g_table_header = nullptr;
 TableTurn::TableTurn() = default;
 TableTurn::~TableTurn() = default;
-void* TableTurn::grow(size_t) { return nullptr; }
+void* TableTurn::grow(size_t, bool) { return nullptr; }
 unsigned long address_space_limit() { return ~0ul; }
 
 // Threads 1 to 9 live, the others are gone.

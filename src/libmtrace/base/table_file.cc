@@ -33,6 +33,7 @@ struct Range {
   uintptr_t address;
   uint64_t offset;
   size_t size;
+  bool leads_on;  // may hold addresses of others
 };
 Range g_ranges[format::kMostLedgerExtents];
 uint32_t g_range_count = 0;
@@ -94,8 +95,9 @@ long map_shared(void* address, size_t bytes, int fd, uint64_t offset) {
                   static_cast<long>(offset));
 }
 
-void add_extent(format::LedgerHeader& header, uintptr_t address, uint64_t offset, size_t bytes) {
-  g_ranges[g_range_count] = {address, offset, bytes};
+void add_extent(format::LedgerHeader& header, uintptr_t address, uint64_t offset, size_t bytes,
+                bool leads_on) {
+  g_ranges[g_range_count] = {address, offset, bytes, leads_on};
   header.extents[g_range_count] = {address, offset, bytes};
   store(g_range_count, g_range_count + 1);
   store_release(header.extents_used, g_range_count);
@@ -117,7 +119,7 @@ long map_new_file(int fd, void* window, size_t bytes) {
   g_little_left = g_parts_left = g_parts_made = 0;
   auto* fresh = reinterpret_cast<format::LedgerHeader*>(header);
   fresh->size = kHeader + bytes;
-  add_extent(*fresh, reinterpret_cast<uintptr_t>(window), kHeader, bytes);
+  add_extent(*fresh, reinterpret_cast<uintptr_t>(window), kHeader, bytes, true);
   store_release(g_table_header, fresh);
   return 0;
 }
@@ -132,6 +134,36 @@ long grow_file(size_t bytes, uint64_t offset) {
   if (result == 0) result = map_shared(nullptr, bytes, static_cast<int>(fd), offset);
   close_file(static_cast<int>(fd));
   return result;
+}
+
+bool map_private(const Range& range, int fd) {
+  return !failed(raw_mmap(reinterpret_cast<void*>(range.address), range.size,
+                          PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, fd,
+                          static_cast<long>(range.offset)));
+}
+
+// A private page is the file's, and changes with it, until it is written to.
+void make_own(const Range& range) {
+  for (uintptr_t page = range.address; page < range.address + range.size;
+       page += format::kLedgerPage) {
+    fetch_add<uint64_t>(*reinterpret_cast<uint64_t*>(page), 0);
+  }
+}
+
+// In the child of a fork: what the parent has added since. Its place is free here as it was there,
+// unless the parent has unmapped something after the fork.
+bool map_later_extents(int fd) {
+  const format::LedgerHeader& header = *g_table_header;
+  const uint32_t used = load_acquire(header.extents_used);
+  for (uint32_t i = g_range_count; i < used && i < format::kMostLedgerExtents; ++i) {
+    const format::LedgerExtent& extent = header.extents[i];
+    const long result =
+        raw_mmap(reinterpret_cast<void*>(extent.address), extent.size, PROT_READ | PROT_WRITE,
+                 MAP_PRIVATE | MAP_FIXED_NOREPLACE, fd, static_cast<long>(extent.offset));
+    if (failed(result)) return false;
+    g_ranges[g_range_count++] = {extent.address, extent.offset, extent.size, true};
+  }
+  return true;
 }
 
 }  // namespace
@@ -179,16 +211,19 @@ void drop_table_file() {
   g_path[0] = '\0';
 }
 
-bool detach_table_file() {
+bool detach_table_file(bool midway) {
   const long fd = open_again();
   if (failed(fd)) return false;
   bool good = true;
-  for (uint32_t i = 0; i < g_range_count; ++i) {
-    const Range& range = g_ranges[i];
-    good &= !failed(raw_mmap(reinterpret_cast<void*>(range.address), range.size,
-                             PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, static_cast<int>(fd),
-                             static_cast<long>(range.offset)));
-  }
+  uint32_t i = 0;
+  do {
+    for (; i < g_range_count; ++i) {
+      good &= map_private(g_ranges[i], static_cast<int>(fd));
+      if (good && midway && g_ranges[i].leads_on) make_own(g_ranges[i]);
+    }
+    // What is this process's own by now leads to nothing that the parent makes after this.
+    if (midway) good &= map_later_extents(static_cast<int>(fd));
+  } while (i < g_range_count);
   close_file(static_cast<int>(fd));
   unmap_memory(g_table_header, format::kLedgerHeaderBytes);
   g_table_header = nullptr;
@@ -214,7 +249,7 @@ TableTurn::~TableTurn() {
   restore_signals(mask_);
 }
 
-void* TableTurn::grow(size_t bytes) {
+void* TableTurn::grow(size_t bytes, bool leads_on) {
   format::LedgerHeader* header = g_table_header;
   if (header == nullptr) return nullptr;
   bytes = whole_pages(bytes);
@@ -224,17 +259,17 @@ void* TableTurn::grow(size_t bytes) {
     fetch_add<uint64_t>(header->missing, bytes);
     return nullptr;
   }
-  add_extent(*header, static_cast<uintptr_t>(result), header->size, bytes);
+  add_extent(*header, static_cast<uintptr_t>(result), header->size, bytes, leads_on);
   store(header->size, header->size + bytes);
   store(header->cost.memory, header->size);
   return reinterpret_cast<void*>(result);
 }
 
 void* TableTurn::grow_part(size_t bytes) {
-  if (!held_) return grow(bytes);
+  if (!held_) return grow(bytes, false);
   if (g_parts_left < bytes) {
     const size_t more = whole_pages(bytes + g_parts_made / 8);
-    void* parts = grow(more);
+    void* parts = grow(more, false);
     if (parts == nullptr) return nullptr;
     g_parts = reinterpret_cast<uintptr_t>(parts);
     g_parts_left = more;

@@ -32,8 +32,10 @@ void remove_table_file();
 // this process, and leaves zeros in the window. Then there is no file.
 void drop_table_file();
 // The same for a child that goes on with what it inherited: from here on its writes are its own.
-// False: the file cannot be opened, and nothing has changed.
-bool detach_table_file();
+// `midway`: inside an operation on the tables, which may yet follow any address in them. All pages
+// that can hold one are copied then, since the parent goes on adding parts that this process lacks.
+// False: not all could be done, or, with the header still there, nothing: the file does not open.
+bool detach_table_file(bool midway);
 
 // A loss whose number lies in none of the tables, for readers of the file.
 inline void count_loss(uint64_t format::LedgerHeader::*field) {
@@ -51,8 +53,9 @@ class TableTurn {
 
   // Zeroed memory in whole pages, at the end of the file. nullptr: there is no file, or no room in
   // it, which the header then says.
-  void* grow(size_t bytes);
-  // The same for parts of which there will be many: the file grows for several at once, by an
+  // `leads_on`: addresses of other parts may stand there.
+  void* grow(size_t bytes, bool leads_on = true);
+  // The same for parts without such addresses, of which there will be many: the file grows for several at once, by an
   // eighth of what parts take already, because it is a list of few pieces.
   void* grow_part(size_t bytes);
   // Zeroed memory in steps of 16 bytes, for what is smaller than 64 KiB.

@@ -51,10 +51,12 @@ T* table_memory(T*& word, size_t bytes) {
       [&] { return map_memory(bytes); });
 }
 // The same for one of many equal parts, in whole pages, of which few may ever be touched.
+// `leads_on`: of few, which will hold addresses of others.
 template <typename T>
-T* sparse_table_memory(T*& word, size_t bytes) {
+T* sparse_table_memory(T*& word, size_t bytes, bool leads_on = false) {
   return internal::make_table_memory(
-      word, bytes, true, [&](TableTurn& turn) { return turn.grow_part(bytes); },
+      word, bytes, true,
+      [&](TableTurn& turn) { return leads_on ? turn.grow(bytes) : turn.grow_part(bytes); },
       [&] { return map_sparse_memory(bytes); });
 }
 

@@ -224,7 +224,7 @@ void leave_parents_tables() {
   // A handler of fork that came before this one may have begun the child's own.
   if (header == nullptr || header->pid == sys::process_id() || sys::may_be_filtered()) return;
   // Left in part, for want of memory, it is no ledger either.
-  g_left_ledger = sys::detach_table_file() || sys::g_table_header == nullptr;
+  g_left_ledger = sys::detach_table_file(t_thread.forks_inside) || sys::g_table_header == nullptr;
   // It will go on in tables that it must not change and that no others can stand for.
   if (g_left_ledger && t_thread.forks_inside) {
     go_quiet("forked inside an operation on a mapped ledger");

@@ -11,7 +11,7 @@ uint64_t* HeapShadow::make(uintptr_t address) {
   // table has room as a rule.
   if (sys::may_be_filtered()) return nullptr;
   Middle* const middle =
-      sys::sparse_table_memory(directory_[address >> kMiddleShift], sizeof(Middle));
+      sys::sparse_table_memory(directory_[address >> kMiddleShift], sizeof(Middle), true);
   if (middle == nullptr) return nullptr;
   uint64_t*& leaf = middle->leaves[address >> kLeafShift & (kLeaves - 1)];
   if (sys::sparse_table_memory(leaf, kLeafWords * sizeof(uint64_t)) == nullptr) return nullptr;

@@ -25,6 +25,15 @@ Outcome memlog(const std::vector<std::string>& words, bool terminal = false);
 // was said, and `status`.
 std::string ctrl_c_script(int ready, const std::string& answer);
 
+// Why the library cannot start the memlog under test, null when it can.
+#ifdef __SANITIZE_ADDRESS__
+constexpr const char* kNoMemlogFromTheLibrary =
+    "the library starts memlog with little address space, of which AddressSanitizer takes "
+    "terabytes";
+#else
+constexpr const char* kNoMemlogFromTheLibrary = nullptr;
+#endif
+
 // The compiler that this was built with.
 std::string compiler();
 
