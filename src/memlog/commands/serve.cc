@@ -243,6 +243,7 @@ int run_serve(const Arguments& arguments, const Streams& streams) {
                               read_limits(arguments), tls);
   print(streams, fmt::format("listening at {}\n", listener.address().text()));
   std::fflush(streams.out);
+  site.begin();
   std::thread end([&] {
     int signal = 0;
     ::sigwait(&signals, &signal);

@@ -63,6 +63,10 @@ void ArrivalNames::add(const ReportKey& key) {
   changed_.notify_all();
 }
 
+void ArrivalNames::add_untried() {
+  for (const ReportKey& key : store_.untried()) add(key);
+}
+
 // Waits for reports. Empty: it is over.
 ArrivalNames::Batch ArrivalNames::next() {
   std::unique_lock<std::mutex> lock(mutex_);
@@ -86,8 +90,15 @@ void ArrivalNames::work() {
 void ArrivalNames::name(const Batch& batch) {
   if (!begin(batch)) return;
   finish();
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (over_) return;  // the child was ended: the next start names them
+  }
   // Also of a child that has died at one of them.
-  for (size_t i = 0; i < batch.size(); ++i) store_.replace(batch[i], store_.named_path(i));
+  for (size_t i = 0; i < batch.size(); ++i) {
+    store_.replace(batch[i], store_.named_path(i));
+    store_.tried(batch[i]);
+  }
 }
 
 // Starts a child for the batch. Returns whether there is one.
@@ -97,6 +108,9 @@ bool ArrivalNames::begin(const Batch& batch) {
   const pid_t child = over_ ? -1 : ::fork();
   if (child == 0) {
     symbolize::confine_child(parent, kSeconds);
+    // The lock of the directory, the listening socket: they end with the server that is killed,
+    // not a moment later, so the next one can start.
+    ::close_range(STDERR_FILENO + 1, ~0u, 0);
     write_named(batch);
     ::_exit(0);
   }

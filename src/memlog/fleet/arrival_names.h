@@ -25,13 +25,17 @@ class ArrivalNames {
   // `where`: modules are taken by build-id alone, since the paths are those of other machines.
   // `store` must outlive this.
   ArrivalNames(Store& store, symbolize::SearchPath where);
-  // Ends the naming at once; what is not named yet stays as it arrived.
+  // Ends the naming at once; the next start names the rest.
   ~ArrivalNames();
   ArrivalNames(const ArrivalNames&) = delete;
   ArrivalNames& operator=(const ArrivalNames&) = delete;
 
-  // Lets the report be named soon. While kMostWaiting others wait, it stays as it arrived.
+  // Lets the report be named soon. While kMostWaiting others wait, it is left to the next start.
   void add(const ReportKey& key);
+
+  // Adds the reports that earlier servers left. Not while another thread loads libraries: a child
+  // of that moment cannot load any.
+  void add_untried();
 
   static constexpr size_t kMostWaiting = 10'000;  // reports
 

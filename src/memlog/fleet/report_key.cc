@@ -172,7 +172,7 @@ class Facts {
     } else if (line.key == format::kKeyTaken && profile::is_time(line.value)) {
       taken_ = line.value;
     } else if (line.key == format::kKeyResolved) {
-      facts_.named = line.value != "no";
+      facts_.named = line.value == "yes";
     } else if (line.key == format::kKeyHost) {
       host_ = profile::unescape_or_throw(first_word());
       constexpr std::string_view kBoot = "boot-id=";

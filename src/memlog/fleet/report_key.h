@@ -30,7 +30,7 @@ std::optional<ReportKey> read_name(std::string_view name);
 struct ReportFacts {
   ReportKey key;
   uint64_t taken = 0;   // ns since 1970
-  bool named = false;   // not `resolved: no`
+  bool named = false;   // `resolved: yes`
   bool series = false;  // one of the numbered reports of its process, not a snapshot of a ledger
 };
 

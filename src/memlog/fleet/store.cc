@@ -28,6 +28,9 @@ namespace fs = std::filesystem;
 constexpr char kIncoming[] = ".incoming-";
 constexpr char kRemoved[] = "/.removed";
 constexpr uint64_t kSecond = 1'000'000'000;
+// A bit of the file's mode that has no other meaning: not all names of the report are there, and
+// nobody has looked for them. A later start sees it without reading the report.
+constexpr mode_t kUntried = S_ISVTX;
 constexpr uint64_t kBlock = 4096;  // bytes that a file takes at least
 
 uint64_t on_disk(uint64_t size) { return (size / kBlock + 1) * kBlock; }
@@ -98,7 +101,7 @@ void Store::Incoming::write(std::string_view bytes) {
 }
 
 Store::Store(const std::string& directory, const StoreLimits& limits)
-    : directory_(directory), limits_(limits) {
+    : directory_(directory), limits_(limits), started_(now()) {
   make_directory(directory_);
   lock_ = open_directory(directory_);
   if (::flock(lock_.get(), LOCK_EX | LOCK_NB) != 0) {
@@ -155,6 +158,7 @@ void Store::scan_host(const std::string& host) {
     struct stat state = {};
     if (::stat(path_of(key.name()).c_str(), &state) != 0) continue;
     add(key, time_of(state), on_disk(static_cast<uint64_t>(state.st_size)));
+    if ((state.st_mode & kUntried) != 0) untried_.insert(key.name());
   }
 }
 
@@ -173,6 +177,7 @@ void Store::drop(const ReportKey& key) {
   ::unlink(path_of(found->first).c_str());
   by_age_.erase({found->second.first, found->first});
   bytes_ -= found->second.second;
+  untried_.erase(found->first);
   reports_.erase(found);
 }
 
@@ -188,6 +193,8 @@ Receipt Store::admit(Incoming& incoming, const std::string& title) {
   }
   incoming.key_ = facts.key;
   set_time(incoming.file_.get(), facts.taken);
+  // With the name or not at all. Where the file system refuses it, a later start does not look.
+  if (!facts.named) ::fchmod(incoming.file_.get(), S_IRUSR | S_IWUSR | kUntried);
   if (::fsync(incoming.file_.get()) != 0) {
     throw profile::FileError("cannot write " + incoming.path_, errno);
   }
@@ -204,6 +211,7 @@ Receipt Store::admit(Incoming& incoming, const std::string& title) {
   incoming.path_.clear();
   flush_directory(host);
   add(facts.key, facts.taken, on_disk(incoming.size_));
+  if (!facts.named) untried_.insert(facts.key.name());
   keep_limits();
   return Receipt::kStored;
 }
@@ -214,8 +222,24 @@ Receipt Store::take(std::string_view bytes, const std::string& title) {
   return admit(incoming, title);
 }
 
+std::vector<ReportKey> Store::untried() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  std::vector<ReportKey> out;
+  for (const std::string& name : untried_) out.push_back(*read_name(name));
+  return out;
+}
+
+void Store::tried(const ReportKey& key) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (untried_.erase(key.name()) == 0) return;
+  const std::string path = path_of(key.name());
+  struct stat state = {};
+  if (::stat(path.c_str(), &state) == 0) ::chmod(path.c_str(), state.st_mode & 0777);
+}
+
+// A child of a server that was killed may write for a moment longer: never to files of the next.
 std::string Store::named_path(size_t number) const {
-  return fmt::format("{}/{}named-{}", directory_, kIncoming, number);
+  return fmt::format("{}/{}named-{}-{}", directory_, kIncoming, started_, number);
 }
 
 bool Store::replace(const ReportKey& key, const std::string& path) {

@@ -5,6 +5,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -78,6 +79,10 @@ class Store {
   // with names. Removes the file and returns false when that report is not there any more, or there
   // is no such file. Throws FileError.
   bool replace(const ReportKey& key, const std::string& path);
+  // The reports that arrived without all names and were not tried().
+  std::vector<ReportKey> untried() const;
+  // Names of the report were looked up, found or not: a later start does not look again.
+  void tried(const ReportKey& key);
   // Files for reports that are being named; the next start removes those that are left.
   std::string named_path(size_t number) const;
   std::string path(const ReportKey& key) const { return path_of(key.name()); }
@@ -106,10 +111,12 @@ class Store {
   std::string directory_;
   StoreLimits limits_;
   profile::Descriptor lock_;
+  uint64_t started_ = 0;      // ns since 1970
   mutable std::mutex mutex_;  // over what follows
   HeldReports held_;
   std::map<std::string, std::pair<uint64_t, uint64_t>> reports_;  // taken, bytes on the disk
   std::map<Age, uint64_t> by_age_;                                // bytes on the disk
+  std::set<std::string> untried_;
   uint64_t bytes_ = 0;
   uint64_t removed_until_ = 0;
 };

@@ -25,6 +25,11 @@ class Memlogs {
     if (resolve && store != nullptr) arrival_names_.emplace(*store, where);
   }
 
+  // Once the server listens.
+  void begin() {
+    if (arrival_names_) arrival_names_->add_untried();
+  }
+
   Response list(const Request& request);
   Response read(const Match& match);
   Response receive(const Request& request);

@@ -48,6 +48,8 @@ class Site {
 
   // Returns the answer; never throws.
   Response answer(const Request& request);
+  // Once all libraries are loaded: begins what is done in the background.
+  void begin() { memlogs_.begin(); }
   // Wakes the answers that wait, and ends them.
   void stop() { stop_.ask(); }
 
