@@ -55,8 +55,8 @@ class TableTurn {
   // it, which the header then says.
   // `leads_on`: addresses of other parts may stand there.
   void* grow(size_t bytes, bool leads_on = true);
-  // The same for parts without such addresses, of which there will be many: the file grows for several at once, by an
-  // eighth of what parts take already, because it is a list of few pieces.
+  // The same for parts without such addresses, of which there will be many: the file grows for
+  // several at once, by an eighth of what parts take already, because it is a list of few pieces.
   void* grow_part(size_t bytes);
   // Zeroed memory in steps of 16 bytes, for what is smaller than 64 KiB.
   void* grow_little(size_t bytes);
