@@ -57,7 +57,7 @@ TEST_F(MemoryLimitTest, BeyondItTheProcessSamples) {
   const double error = logs[0].number("live-error");
   // What was counted before has no error.
   EXPECT_GT(error, 0);
-  EXPECT_LT(error, std::sqrt(truth * 524288));
+  EXPECT_LT(error, 1.15 * std::sqrt(truth * 524288));  // of some 850 samples: it varies by 2 %
   EXPECT_LT(std::abs(logs[0].amount("live").bytes - truth), 5 * error);
   // What was counted as itself goes as itself, and a sample with the weight with which it came.
   EXPECT_EQ(logs[2].amount("live"), Amount{});

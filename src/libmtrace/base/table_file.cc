@@ -32,8 +32,9 @@ FileIdentity g_identity;
 struct Range {
   uintptr_t address;
   uint64_t offset;
-  size_t size;
+  uint32_t pages;
   bool leads_on;  // may hold addresses of others
+  size_t size() const { return size_t{pages} * format::kLedgerPage; }
 };
 Range g_ranges[format::kMostLedgerExtents];
 uint32_t g_range_count = 0;
@@ -46,6 +47,10 @@ size_t g_parts_made = 0;
 
 constexpr size_t whole_pages(size_t bytes) {
   return (bytes + format::kLedgerPage - 1) & ~(format::kLedgerPage - 1);
+}
+
+constexpr uint32_t pages_of(size_t bytes) {
+  return static_cast<uint32_t>(whole_pages(bytes) / format::kLedgerPage);
 }
 
 // The file, for reading and writing; a negative errno, also when the name is another file's by now.
@@ -97,7 +102,7 @@ long map_shared(void* address, size_t bytes, int fd, uint64_t offset) {
 
 void add_extent(format::LedgerHeader& header, uintptr_t address, uint64_t offset, size_t bytes,
                 bool leads_on) {
-  g_ranges[g_range_count] = {address, offset, bytes, leads_on};
+  g_ranges[g_range_count] = {address, offset, pages_of(bytes), leads_on};
   header.extents[g_range_count] = {address, offset, bytes};
   store(g_range_count, g_range_count + 1);
   store_release(header.extents_used, g_range_count);
@@ -137,14 +142,14 @@ long grow_file(size_t bytes, uint64_t offset) {
 }
 
 bool map_private(const Range& range, int fd) {
-  return !failed(raw_mmap(reinterpret_cast<void*>(range.address), range.size,
+  return !failed(raw_mmap(reinterpret_cast<void*>(range.address), range.size(),
                           PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, fd,
                           static_cast<long>(range.offset)));
 }
 
 // A private page is the file's, and changes with it, until it is written to.
 void make_own(const Range& range) {
-  for (uintptr_t page = range.address; page < range.address + range.size;
+  for (uintptr_t page = range.address; page < range.address + range.size();
        page += format::kLedgerPage) {
     fetch_add<uint64_t>(*reinterpret_cast<uint64_t*>(page), 0);
   }
@@ -161,7 +166,7 @@ bool map_later_extents(int fd) {
         raw_mmap(reinterpret_cast<void*>(extent.address), extent.size, PROT_READ | PROT_WRITE,
                  MAP_PRIVATE | MAP_FIXED_NOREPLACE, fd, static_cast<long>(extent.offset));
     if (failed(result)) return false;
-    g_ranges[g_range_count++] = {extent.address, extent.offset, extent.size, true};
+    g_ranges[g_range_count++] = {extent.address, extent.offset, pages_of(extent.size), true};
   }
   return true;
 }
@@ -200,10 +205,10 @@ void remove_table_file() {
 void drop_table_file() {
   const Range window = g_ranges[0];
   for (uint32_t i = 1; i < g_range_count; ++i) {
-    unmap_memory(reinterpret_cast<void*>(g_ranges[i].address), g_ranges[i].size);
+    unmap_memory(reinterpret_cast<void*>(g_ranges[i].address), g_ranges[i].size());
   }
   if (g_table_header != nullptr) unmap_memory(g_table_header, format::kLedgerHeaderBytes);
-  raw_mmap(reinterpret_cast<void*>(window.address), window.size, PROT_READ | PROT_WRITE,
+  raw_mmap(reinterpret_cast<void*>(window.address), window.size(), PROT_READ | PROT_WRITE,
            MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
   g_table_header = nullptr;
   g_table_growth.dense = g_table_growth.sparse = 0;
