@@ -265,7 +265,8 @@ HOSTS = [
     # A worker that is forked after the attach cannot remove its ledger, which was made before it
     # became www-data (doc/attach.md).
     Host("nginx", ["nginx", "-c", "/tmp/host/conf"], ["nginx-light"], files={"conf": NGINX, **WWW},
-         ready="[ $(grep -l 'nginx: worke[r]' /proc/[0-9]*/cmdline | wc -l) = 2 ]", client=load("http", 8080, "/"), n=1000, quick=80, stop="QUIT"),
+         ready="[ $(grep -l 'nginx: worke[r]' /proc/[0-9]*/cmdline | wc -l) = 2 ]",
+         client=load("http", 8080, "/"), n=1000, quick=80, stop="QUIT"),
     Host("lighttpd", ["lighttpd", "-D", "-f", "/tmp/host/conf"], ["lighttpd"],
          files={"conf": LIGHTTPD, **WWW}, ready=8080, client=load("http", 8080, "/index.html"),
          n=1000),

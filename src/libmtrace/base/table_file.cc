@@ -50,7 +50,7 @@ constexpr size_t whole_pages(size_t bytes) {
 }
 
 constexpr uint32_t pages_of(size_t bytes) {
-  return static_cast<uint32_t>(whole_pages(bytes) / format::kLedgerPage);
+  return static_cast<uint32_t>(bytes / format::kLedgerPage);
 }
 
 // The file, for reading and writing; a negative errno, also when the name is another file's by now.
@@ -141,10 +141,11 @@ long grow_file(size_t bytes, uint64_t offset) {
   return result;
 }
 
-bool map_private(const Range& range, int fd) {
-  return !failed(raw_mmap(reinterpret_cast<void*>(range.address), range.size(),
-                          PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, fd,
-                          static_cast<long>(range.offset)));
+bool map_private(const Range& range, int fd, int placed) {
+  // A kernel before 4.17 takes a place that must be free for a wish.
+  return raw_mmap(reinterpret_cast<void*>(range.address), range.size(), PROT_READ | PROT_WRITE,
+                  MAP_PRIVATE | placed, fd,
+                  static_cast<long>(range.offset)) == static_cast<long>(range.address);
 }
 
 // A private page is the file's, and changes with it, until it is written to.
@@ -162,13 +163,24 @@ bool map_later_extents(int fd) {
   const uint32_t used = load_acquire(header.extents_used);
   for (uint32_t i = g_range_count; i < used && i < format::kMostLedgerExtents; ++i) {
     const format::LedgerExtent& extent = header.extents[i];
-    const long result =
-        raw_mmap(reinterpret_cast<void*>(extent.address), extent.size, PROT_READ | PROT_WRITE,
-                 MAP_PRIVATE | MAP_FIXED_NOREPLACE, fd, static_cast<long>(extent.offset));
-    if (failed(result)) return false;
-    g_ranges[g_range_count++] = {extent.address, extent.offset, pages_of(extent.size), true};
+    const Range range = {extent.address, extent.offset, pages_of(extent.size), true};
+    if (!map_private(range, fd, MAP_FIXED_NOREPLACE)) return false;
+    g_ranges[g_range_count++] = range;
   }
   return true;
+}
+
+// All ranges are private. False: an address may lead to a part that could not be mapped.
+bool keep_what_is_led_to(int fd) {
+  bool good = true;
+  for (uint32_t i = 0; i < g_range_count;) {
+    for (; i < g_range_count; ++i) {
+      if (g_ranges[i].leads_on) make_own(g_ranges[i]);
+    }
+    // What is this process's own by now leads to nothing that the parent makes after this.
+    good &= map_later_extents(fd);
+  }
+  return good;
 }
 
 }  // namespace
@@ -220,15 +232,10 @@ bool detach_table_file(bool midway) {
   const long fd = open_again();
   if (failed(fd)) return false;
   bool good = true;
-  uint32_t i = 0;
-  do {
-    for (; i < g_range_count; ++i) {
-      good &= map_private(g_ranges[i], static_cast<int>(fd));
-      if (good && midway && g_ranges[i].leads_on) make_own(g_ranges[i]);
-    }
-    // What is this process's own by now leads to nothing that the parent makes after this.
-    if (midway) good &= map_later_extents(static_cast<int>(fd));
-  } while (i < g_range_count);
+  for (uint32_t i = 0; i < g_range_count; ++i) {
+    good &= map_private(g_ranges[i], static_cast<int>(fd), MAP_FIXED);
+  }
+  if (good && midway) good = keep_what_is_led_to(static_cast<int>(fd));
   close_file(static_cast<int>(fd));
   unmap_memory(g_table_header, format::kLedgerHeaderBytes);
   g_table_header = nullptr;
