@@ -139,7 +139,7 @@ Inheritance read_inheritance(const std::string& path, const EventHeader& child,
     return unknown(error.what());
   }
   if (inherited.parent->damaged_chunks() != 0) return unknown("the log is damaged");
-  blocks.for_each([&](uint64_t address, const LiveBlock& block) {
+  blocks.for_each_address([&](uint64_t address, const LiveBlock& block) {
     inherited.blocks.push_back({address, block});
   });
   std::sort(inherited.blocks.begin(), inherited.blocks.end(),

@@ -51,6 +51,16 @@ class LiveBlocks {
       if (thread.moving_known) visit(thread.moving, thread.moving_block);
     }
   }
+  // The same for each address: without a block whose realloc has moved it, as another that was
+  // allocated in its place shows. Where it is now only the end of the realloc will tell.
+  template <typename Visit>
+  void for_each_address(Visit&& visit) const {
+    for (const auto& [address, place] : places_) visit(address, blocks_[place]);
+    for (const Thread& thread : threads_) {
+      const bool is_there = thread.moving_known && !places_.contains(thread.moving);
+      if (is_there) visit(thread.moving, thread.moving_block);
+    }
+  }
   // Blocks that were allocated where one lived: 0, unless events were lost.
   uint64_t conflicts() const { return conflicts_; }
   // Frees of blocks that the log said are known, and that do not live: 0, unless events were lost,
