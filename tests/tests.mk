@@ -32,7 +32,8 @@ $(TEST_BUILD)/obj/unit/library/%.o $(TEST_BUILD)/obj/bench/%.o: TEST_FLAGS += -I
 $(TEST_BUILD)/obj/unit/tool/%.o: TEST_FLAGS += -Isrc/memlog $(TOOL_SANITIZE)
 $(TEST_BUILD)/unit_tool: LDFLAGS += $(TOOL_SANITIZE)
 $(TEST_BUILD)/unit_library $(TEST_BUILD)/unit_tool: LDFLAGS += $(if $(COVERAGE),--coverage)
-# But for what reads every memlog of every test.
+# But for what reads every memlog of every test; it is linked first (below), since of functions that
+# several objects have, the linker takes those of the first.
 $(TEST_BUILD)/obj/host/memlog_file.o: TEST_FLAGS += -O2
 $(TEST_BUILD)/obj/%.o: tests/%.cc tests/tests.mk $(TEST_BUILD)/headers.h.gch | $(BUILD)/.test-deps
 	@mkdir -p $(@D)
@@ -60,7 +61,8 @@ $(TEST_BUILD)/unit_library: $(UNIT_LIBRARY_OBJ) $(SUPPORT_OBJ) $(filter-out $(BU
 $(TEST_BUILD)/unit_tool: $(UNIT_TOOL_OBJ) $(SUPPORT_OBJ) $(filter-out $(BUILD)/obj/memlog/commands/main.o,$(TOOL_OBJ))
 	$(call say,LINK,$@)
 	$(Q)$(CXX) $(LDFLAGS) -o $@ $^ $(TEST_LIBS) $(UNIT_TOOL_LIBS)
-$(TEST_BUILD)/host_tests: $(HOST_TEST_OBJ) $(HOST_COMMON_OBJ) $(SUPPORT_OBJ)
+$(TEST_BUILD)/host_tests: $(TEST_BUILD)/obj/host/memlog_file.o \
+                          $(filter-out %/memlog_file.o,$(HOST_TEST_OBJ) $(HOST_COMMON_OBJ)) $(SUPPORT_OBJ)
 	$(call say,LINK,$@)
 	$(Q)$(CXX) $(LDFLAGS) -o $@ $^ -lgtest -lgtest_main -lpthread -lfmt $(HOST_TEST_LIBS)
 $(TEST_BUILD)/structure_tests: $(STRUCTURE_OBJ) $(SUPPORT_OBJ)
