@@ -26,15 +26,12 @@ BlockIndex::BlockIndex(const std::vector<HeapBlock>& blocks)
   }
 }
 
-// The block is among the first..end - 1, if there is one. Halves what is left without a branch,
-// which the processor would guess wrong half of the time.
-size_t BlockIndex::search(size_t first, size_t end, uint64_t address) const {
-  const HeapBlock* at = &blocks_[first];
-  for (size_t left = std::min(blocks_.size(), end) - first; left > 1;) {
-    const size_t half = left / 2;
-    at += at[half].address <= address ? half : 0;
-    left -= half;
-  }
+// `from` is a block of the granule: the one that is sought is a few before or behind it.
+size_t BlockIndex::search(size_t from, uint64_t address) const {
+  const HeapBlock* at = &blocks_[from];
+  const HeapBlock* const end = blocks_.data() + blocks_.size();
+  while (at->address > address && at != blocks_.data()) --at;
+  while (at + 1 != end && at[1].address <= address) ++at;
   if (address < at->address || address > last_byte(*at)) return kNone;
   return static_cast<size_t>(at - blocks_.data());
 }

@@ -15,17 +15,20 @@ constexpr size_t kBatchPieces = 1024;  // that are read at a time
 
 class Scan {
  public:
-  Scan(const std::vector<HeapBlock>& blocks, const BlockIndex& index, const Roots& roots,
+  Scan(const std::vector<HeapBlock>& blocks, BlockIndex& index, const Roots& roots,
        const ReadPieces& read)
       : blocks_(blocks),
         index_(index),
         roots_(roots),
         reader_(read),
+        batch_(index),
         tags_(~((uint64_t{1} << roots.tag_bits) - 1)),
         frontier_(blocks.size()),
         next_(blocks.size()) {
     found_.of.assign(blocks.size(), kUnseen);
     found_.via.assign(blocks.size(), 0);
+    batch_.expect(found_.of);
+    batch_.expect(found_.via);
   }
 
   Reachability run() {
@@ -68,6 +71,10 @@ class Scan {
 
   // `block` is where the pointer leads.
   void take_pointer(uint64_t pointer, size_t block, uint64_t via, Reach state) {
+    if (found_.of[block] == Reach::kReachable) {
+      index_.settle(pointer, [this](size_t one) { return found_.of[one] == Reach::kReachable; });
+      return;
+    }
     if (found_.of[block] >= state) return;
     const auto found = static_cast<uint32_t>(block);
     if (state == Reach::kPossible || roots_.inner_counts || pointer == blocks_[block].address) {
@@ -99,24 +106,21 @@ class Scan {
   void follow_roots() {
     follow_known(roots_.held, Reachability::kHeld);
     follow_known(roots_.ignored, Reachability::kIgnored);
+    const auto take = [this](uint64_t pointer, uint64_t via, size_t block) {
+      if (!is_chunk_behind(pointer, block, via)) {
+        take_pointer(pointer, block, via, Reach::kReachable);
+      }
+    };
     for (const uint64_t word : roots_.words) {
-      take_roots(&word, 1, [](size_t) { return Reachability::kRegister; });
+      batch_.add(word & tags_, Reachability::kRegister, take);
     }
     const auto visit = [&](const uint64_t* words, size_t count, uint64_t address, uint32_t) {
-      take_roots(words, count, [address](size_t i) { return address + i * kWord; });
+      for (size_t i = 0; i < count; ++i) batch_.add(words[i] & tags_, address + i * kWord, take);
     };
     for (const Piece& piece : roots_.memory) add_root(piece, visit);
     for (const Piece& piece : roots_.whole) reader_.add(piece, 0, visit);
     reader_.finish(visit);
-  }
-
-  // via_of(i): where words[i] was found.
-  template <typename ViaOf>
-  void take_roots(const uint64_t* words, size_t count, const ViaOf& via_of) {
-    index_.find_each(words, count, tags_, [&](size_t i, size_t block) {
-      if (is_chunk_behind(words[i], block, via_of(i))) return;
-      take_pointer(words[i] & tags_, block, via_of(i), Reach::kReachable);
-    });
+    batch_.finish(take);
   }
 
   // Adds what no live block has of the piece.
@@ -137,8 +141,12 @@ class Scan {
   // Follows blocks level by level, so the path to each is a shortest, until nothing new is found.
   void follow(Reach state) {
     constexpr uint64_t kSmall = 16 << 10;  // bytes
+    const auto take = [this, state](uint64_t pointer, uint64_t via, size_t block) {
+      take_pointer(pointer, block, via, state);
+    };
     const auto visit = [&](const uint64_t* words, size_t count, uint64_t address, uint32_t block) {
-      follow_words(words, count, address, block, state);
+      for (size_t i = 0; i < count; ++i) batch_.add(words[i] & tags_, address + i * kWord, take);
+      follow_links(words, count, address, block);
     };
     for (;;) {
       judge(state);
@@ -154,14 +162,12 @@ class Scan {
         }
       });
       reader_.finish(visit);
+      batch_.finish(take);
     }
   }
 
-  void follow_words(const uint64_t* words, size_t count, uint64_t address, uint32_t block,
-                    Reach state) {
-    index_.find_each(words, count, tags_, [&](size_t i, size_t found) {
-      take_pointer(words[i] & tags_, found, address + i * kWord, state);
-    });
+  // Words that are links of an XOR list.
+  void follow_links(const uint64_t* words, size_t count, uint64_t address, uint32_t block) {
     constexpr uint64_t kUnknown = 1;
     uint64_t parent = kUnknown;
     for (size_t i = 0; i < count; ++i) {
@@ -180,7 +186,7 @@ class Scan {
 
   void take_link(uint64_t word, uint64_t parent, uint32_t from, uint64_t via) {
     const uint64_t target = word ^ parent;
-    const size_t block = index_.find(target);
+    const size_t block = index_.find_unsettled(target);
     if (block == BlockIndex::kNone || blocks_[block].address != target || block == from) return;
     if (found_.of[block] != kUnseen || blocks_[block].size != blocks_[from].size) return;
     linked_.push_back({static_cast<uint32_t>(block), from, via});
@@ -252,18 +258,20 @@ class Scan {
   // The pointers among lost blocks, which are the nodes in this order.
   LostGraph graph_of(const std::vector<uint32_t>& lost) {
     LostGraph graph;
+    const auto add_edge = [&](uint64_t, uint64_t node, size_t to) {
+      if (to == lost[node] || found_.of[to] >= Reach::kPossible) return;
+      graph.first.resize(node + 1, graph.edges.size());
+      const auto at = std::lower_bound(lost.begin(), lost.end(), to);
+      graph.edges.push_back(static_cast<uint32_t>(at - lost.begin()));
+    };
     const auto add_edges = [&](const uint64_t* words, size_t count, uint64_t, uint32_t node) {
-      graph.first.resize(node + size_t{1}, graph.edges.size());
-      index_.find_each(words, count, tags_, [&](size_t, size_t to) {
-        if (to == lost[node] || found_.of[to] >= Reach::kPossible) return;
-        const auto at = std::lower_bound(lost.begin(), lost.end(), to);
-        graph.edges.push_back(static_cast<uint32_t>(at - lost.begin()));
-      });
+      for (size_t i = 0; i < count; ++i) batch_.add(words[i] & tags_, node, add_edge);
     };
     for (uint32_t node = 0; node < lost.size(); ++node) {
       reader_.add({blocks_[lost[node]].address, blocks_[lost[node]].size}, node, add_edges);
     }
     reader_.finish(add_edges);
+    batch_.finish(add_edge);
     graph.first.resize(lost.size() + 1, graph.edges.size());
     return graph;
   }
@@ -282,9 +290,10 @@ class Scan {
   }
 
   const std::vector<HeapBlock>& blocks_;
-  const BlockIndex& index_;
+  BlockIndex& index_;
   const Roots& roots_;
   WordReader reader_;
+  PointerBatch batch_;
   uint64_t tags_;
   Frontier frontier_;  // being followed
   Frontier next_;      // found meanwhile
@@ -301,7 +310,7 @@ uint32_t Reachability::owner(uint32_t block) const {
   return owners[static_cast<size_t>(at - lost.begin())];
 }
 
-Reachability find_reachable(const std::vector<HeapBlock>& blocks, const BlockIndex& index,
+Reachability find_reachable(const std::vector<HeapBlock>& blocks, BlockIndex& index,
                             const Roots& roots, const ReadPieces& read) {
   return Scan(blocks, index, roots, read).run();
 }

@@ -71,8 +71,9 @@ struct Reachability {
   static constexpr uint64_t kIgnored = 3;
 };
 
-// `blocks` are sorted by address and do not overlap.
-Reachability find_reachable(const std::vector<HeapBlock>& blocks, const BlockIndex& index,
+// `blocks` are sorted by address and do not overlap. Settles ranges of `index`, which find() does
+// not mind.
+Reachability find_reachable(const std::vector<HeapBlock>& blocks, BlockIndex& index,
                             const Roots& roots, const ReadPieces& read);
 
 }  // namespace mtrace::analyze

@@ -75,7 +75,7 @@ HeapScan::HeapScan(pid_t pid, live::LedgerFile& ledger, const HeapScanSettings& 
   }
   index_.reset();
   found_ = {};
-  blocks_ = {};
+  blocks_ = Blocks();  // {} would keep its memory
   std::this_thread::sleep_for(settings.pause);
   look();
   keep_what_both_found(before, reached);

@@ -43,7 +43,7 @@ class Memory {
     return look(roots);
   }
   Reachability look(const Roots& roots) {
-    const BlockIndex index(blocks_);
+    BlockIndex index(blocks_);
     return analyze::find_reachable(blocks_, index, roots,
                                    [&](const std::vector<Piece>& pieces, char* to) {
                                      for (const Piece& piece : pieces) {
@@ -421,7 +421,8 @@ TEST(Reachability, OfRandomHeaps) {
   }
 }
 
-TEST(BlockIndex, FindsEachByteOfBlocksAndNoOther) {
+// Blocks of many sizes, some of which reach over many granules of the index, with gaps.
+std::vector<HeapBlock> random_blocks() {
   std::mt19937_64 draw(7);
   std::vector<HeapBlock> blocks;
   uint64_t at = Memory::kHeap;
@@ -431,6 +432,11 @@ TEST(BlockIndex, FindsEachByteOfBlocksAndNoOther) {
     at += (size / 16 + 1 + draw() % 3) * 16;
     if (i % 500 == 0) at += uint64_t{3} << 30;
   }
+  return blocks;
+}
+
+TEST(BlockIndex, FindsEachByteOfBlocksAndNoOther) {
+  const std::vector<HeapBlock> blocks = random_blocks();
   const BlockIndex index(blocks);
   for (size_t i = 0; i < blocks.size(); ++i) {
     const uint64_t size = std::max<uint64_t>(blocks[i].size, 1);
@@ -442,6 +448,56 @@ TEST(BlockIndex, FindsEachByteOfBlocksAndNoOther) {
   }
   EXPECT_EQ(index.find(0), BlockIndex::kNone);
   EXPECT_EQ(index.find(~uint64_t{0}), BlockIndex::kNone);
+}
+
+// Every third block is not done: what is settled must hold none of these, and find() does not mind.
+TEST(BlockIndex, SettlesNoRangeWithABlockThatIsNotDone) {
+  const std::vector<HeapBlock> blocks = random_blocks();
+  BlockIndex index(blocks);
+  const auto is_done = [](size_t block) { return block / 40 % 3 != 0; };
+  size_t settled = 0;
+  for (const HeapBlock& block : blocks) index.settle(block.address, is_done);
+  for (size_t i = 0; i < blocks.size(); ++i) {
+    ASSERT_EQ(index.find(blocks[i].address), i);
+    const size_t open = index.find_unsettled(blocks[i].address);
+    if (!is_done(i)) {
+      ASSERT_EQ(open, i);
+    }
+    settled += open == BlockIndex::kNone;
+  }
+  EXPECT_GT(settled, blocks.size() / 2);
+}
+
+TEST(PointerBatch, FindsWhatTheIndexFindsInTheSameOrder) {
+  const std::vector<HeapBlock> blocks = random_blocks();
+  BlockIndex index(blocks);
+  std::mt19937_64 draw(8);
+  std::vector<uint64_t> seen(blocks.size());
+  analyze::PointerBatch batch(index);
+  batch.expect(seen);
+  using Found = std::vector<std::pair<uint64_t, size_t>>;
+  Found expected;
+  Found found;
+  const auto visit = [&](uint64_t address, uint64_t via, size_t block) {
+    ASSERT_EQ(index.find(address), block);
+    found.emplace_back(via, block);
+    // In the middle of a batch.
+    if (++seen[block] == 2) index.settle(address, [&](size_t one) { return seen[one] > 1; });
+  };
+  for (uint64_t i = 0; i < 50'000; ++i) {
+    const HeapBlock& near = blocks[draw() % blocks.size()];
+    const uint64_t address = near.address + draw() % (near.size + 64);
+    if (index.find_unsettled(address) != BlockIndex::kNone) {
+      expected.emplace_back(i, index.find(address));
+    }
+    batch.add(address, i, visit);
+    if (i % 1000 == 999) batch.finish(visit);
+  }
+  // Those of a range that is settled while they wait may be found or not.
+  size_t at = 0;
+  for (const auto& one : expected) at += at < found.size() && found[at] == one;
+  EXPECT_EQ(at, found.size());
+  EXPECT_GT(found.size(), blocks.size());
 }
 
 }  // namespace
