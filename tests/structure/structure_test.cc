@@ -40,7 +40,7 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
     {"memlog/live", {"profile"}},
     {"memlog/analyze", {"live", "profile"}},
     {"memlog/json", {"analyze", "live", "profile"}},
-    {"memlog/export", {"analyze", "profile"}},
+    {"memlog/export", {"analyze", "events", "profile"}},
     {"memlog/terminal", {}},
     {"memlog/target", {"live", "symbolize", "profile"}},
     {"memlog/collect", {"terminal", "analyze", "symbolize", "profile"}},

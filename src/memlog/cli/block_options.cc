@@ -145,14 +145,8 @@ std::string given_text(const Arguments& arguments) {
   return text;
 }
 
-// A file without a name that holds the report.
-profile::Descriptor report_file(const Arguments& arguments) {
-  const std::string log = arguments.value("--events");
-  const BlockFilter filter = read_block_filter(arguments, events::EventLog(log).header().started);
-  std::optional<events::BlockSelection> chosen;
-  if (filter.any()) chosen.emplace(log, filter);
-  const std::string text =
-      events::memlog_at(log, {}, chosen ? &*chosen : nullptr, given_text(arguments));
+// A file without a name that holds the text.
+profile::Descriptor file_of(const std::string& text) {
   profile::Descriptor file(::memfd_create("memlog", MFD_CLOEXEC));
   if (!profile::write_all(file.get(), text)) {
     throw profile::FileError("memory for the report", errno);
@@ -232,7 +226,10 @@ EventSource::EventSource(const Arguments& given) : arguments_(given) {
   if (!given.operands().empty()) {
     throw UsageError(fmt::format("{}: with --events, give no FILE", given.command()));
   }
-  file_ = report_file(given);
+  log_ = given.value("--events");
+  const BlockFilter filter = read_block_filter(given, events::EventLog(log_).header().started);
+  if (filter.any()) chosen_.emplace(log_, filter);
+  file_ = file_of(events::memlog_at(log_, {}, chosen(), given_text(given)));
   // The blocks are chosen by their own lifetimes, and not their stacks by the average.
   arguments_.replace({fmt::format("/proc/self/fd/{}", file_.get())}, {"--lifetime"});
 }

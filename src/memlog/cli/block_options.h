@@ -56,9 +56,15 @@ class EventSource {
   explicit EventSource(const Arguments& given);
 
   const Arguments& arguments() const { return arguments_; }
+  // The event log; empty: none is given.
+  const std::string& log() const { return log_; }
+  // The blocks that pass; null: all do.
+  const events::BlockSelection* chosen() const { return chosen_ ? &*chosen_ : nullptr; }
 
  private:
   Arguments arguments_;
+  std::string log_;
+  std::optional<events::BlockSelection> chosen_;
   profile::Descriptor file_;
 };
 

@@ -21,6 +21,7 @@
 #include "cli/export_rows.h"
 #include "cli/filter_options.h"
 #include "cli/fleet_export.h"
+#include "cli/output.h"
 #include "cli/reading.h"
 #include "cli/search_path.h"
 #include "cli/source_lookup.h"
@@ -30,11 +31,12 @@
 #include "collect/report_set.h"
 #include "collect/reports.h"
 #include "collect/timelines.h"
-#include "events/event_log.h"
-#include "events/live_blocks.h"
 #include "export/call_graph.h"
 #include "export/callgrind.h"
 #include "export/dot.h"
+#include "export/event_formats.h"
+#include "export/event_stream.h"
+#include "export/exact_sizes.h"
 #include "export/flame_graph.h"
 #include "export/folded.h"
 #include "export/gperftools.h"
@@ -123,29 +125,6 @@ void complain_left_out(size_t stacks, exporting::Side side, const Streams& strea
 
 // ---- memlog export to the formats with a line for each stack, of one report: written while it is
 // read, so that a large one is not in memory.
-
-// Where --output says.
-class Output {
- public:
-  Output(const Arguments& arguments, const Streams& streams) : streams_(streams) {
-    const std::string path = arguments.value("--output", "-");
-    if (path != "-") file_.emplace(path);
-  }
-  void write(const std::string& text) {
-    if (file_) {
-      file_->write(text);
-    } else {
-      print(streams_, text);
-    }
-  }
-  void finish() {
-    if (file_) file_->finish();
-  }
-
- private:
-  const Streams& streams_;
-  std::optional<profile::Replacement> file_;
-};
 
 void write_folded(const exporting::Folded& folded, Output& output) {
   constexpr size_t kPart = 1 << 20;
@@ -261,39 +240,6 @@ bool is_batch(const std::vector<profile::Header>& headers) {
          static_cast<int64_t>(last.peak->bytes) > last.live.bytes;
 }
 
-// The sizes of the blocks of each stack at the states, from the event log that --sizes names.
-// Throws std::runtime_error when the log is another process's.
-std::map<size_t, exporting::StackSizes> exact_sizes(const std::string& path,
-                                                    const std::vector<profile::Header>& headers) {
-  const events::EventHeader header = events::EventLog(path).header();
-  const std::string begun = profile::time_text(header.started);
-  const profile::Header& last = headers.back();
-  if (header.pid != last.pid || begun < last.started || begun > last.taken) {
-    throw std::runtime_error(fmt::format(
-        "{}: the log of another process: {}[{}], begun at {}", profile::escaped(path, ""),
-        text::plain(profile::base_name(header.program)), header.pid, begun));
-  }
-  std::map<size_t, exporting::StackSizes> sizes;
-  events::each_report(path, [&](uint64_t number, const events::EventLog& log,
-                                const events::LiveBlocks& blocks) {
-    for (size_t i = 0; i < headers.size(); ++i) {
-      if (headers[i].seq != static_cast<int64_t>(number)) continue;
-      exporting::StackSizes& stacks = sizes[i + 1];
-      blocks.for_each([&](uint64_t, const events::LiveBlock& block) {
-        analyze::SizeClass& sum =
-            stacks[log.stack(block.stack).id][analyze::SizeHistogram::class_of(block.requested)];
-        ++sum.blocks;
-        sum.bytes += block.requested;
-      });
-    }
-  });
-  if (sizes.empty()) {
-    throw std::runtime_error(
-        fmt::format("{}: the log has none of these reports", profile::escaped(path, "")));
-  }
-  return sizes;
-}
-
 // The page about the operands; without them about all reports of the process that wrote the newest.
 // Throws as reading does, std::runtime_error when they are of several processes, and UsageError for
 // options that are not for pages.
@@ -342,7 +288,8 @@ std::string export_page(const Arguments& arguments, collect::Reports& reports) {
       return exporting::SourceLines{part.first, part.line, std::move(part.texts)};
     };
   }
-  if (arguments.has("--sizes")) page.sizes = exact_sizes(arguments.value("--sizes"), page.headers);
+  if (arguments.has("--sizes"))
+    page.sizes = exporting::exact_sizes(arguments.value("--sizes"), page.headers);
   page.command = text::command_text(page.headers.back());
   page.at_peak = arguments.has("--peak") || is_batch(page.headers);
   return exporting::report_page(page);
@@ -363,6 +310,10 @@ memlog run recorded beside the reports, with resident memory beside the heap (ma
   massif       massif-visualizer, ms_print: one snapshot per report
   heaptrack    heaptrack_gui, heaptrack_print: shows live memory as leaked
   gperftools   google-pprof, jeprof: a heap profile with names
+  chrome       Perfetto, chrome://tracing: counters, threads and large
+               blocks over time; needs --events
+  firefox      https://profiler.firefox.com: each allocation and free over
+               time; needs --events
   dot          a call graph for graphviz
   gprof2dot    gprof2dot -f json
   csv          one row per stack, all numbers
@@ -390,8 +341,8 @@ these formats show one moment.
 )";
 
 constexpr char kFormats[] =
-    "html|flamegraph|folded|speedscope|pprof|callgrind|massif|heaptrack|gperftools|dot|gprof2dot|"
-    "csv|jsonl|clickhouse";
+    "html|flamegraph|folded|speedscope|pprof|callgrind|massif|heaptrack|gperftools|chrome|"
+    "firefox|dot|gprof2dot|csv|jsonl|clickhouse";
 
 int64_t nanoseconds_of(const std::string& time) {
   std::tm parts = {};
@@ -403,6 +354,61 @@ int64_t nanoseconds_of(const std::string& time) {
 exporting::Side side_of(const std::string& format) {
   const bool activity = format == "pprof" || format == "gperftools" || format == "heaptrack";
   return activity ? exporting::Side::kAllocated : exporting::Side::kAbove;
+}
+
+// ---- memlog export of an event log, to the formats that have the times of blocks.
+
+bool is_of_events(const std::string& format) { return format == "chrome" || format == "firefox"; }
+
+// Throws UsageError for what such a format cannot show.
+void check_events(const std::string& format, const EventSource& source,
+                  const collect::Reports& reports) {
+  if (source.log().empty()) {
+    throw UsageError(
+        fmt::format("export: {} needs --events LOG: a report has no times of single blocks "
+                    "(memlog run --events writes a log)",
+                    format));
+  }
+  for (const char* option : {"--by", "--base", "--peak", "--depth"}) {
+    if (source.arguments().has(option)) {
+      throw UsageError(fmt::format(
+          "export: {} cannot be used with {}: it shows the bytes of all blocks", option, format));
+    }
+  }
+  if (!reports.filter().frames.whole()) {
+    throw UsageError(fmt::format("export: --frames A..B cannot be used with {}", format));
+  }
+}
+
+void export_events(const std::string& format, const EventSource& source, const ExportRows& rows,
+                   const collect::Reports& reports, const Streams& streams) {
+  const analyze::Filter& filter = reports.filter();
+  const analyze::Responsible* const responsible =
+      format == "chrome" && !filter.all_frames ? filter.responsible.get() : nullptr;
+  const exporting::Stacks stacks = exporting::stacks_of(rows.table, analyze::Order::kBytes,
+                                                        exporting::Side::kAllocated, responsible);
+  const exporting::EventStream stream(source.log(), source.chosen(), stacks);
+  const bool compress = source.arguments().value("--output", "-").ends_with(".gz");
+  Output output(source.arguments(), streams);
+  std::string text;  // to be compressed
+  const exporting::WriteText write = [&](std::string_view part) {
+    if (compress) {
+      text += part;
+    } else {
+      output.write(std::string(part));
+    }
+  };
+  if (format == "heaptrack") {
+    exporting::heaptrack_of_events(stream, stacks, rows.table, write);
+  } else if (format == "massif") {
+    write(exporting::massif_of_events(stream, stacks));
+  } else if (format == "chrome") {
+    exporting::chrome_trace(stream, stacks, write);
+  } else {
+    exporting::firefox_profile(stream, stacks, rows.table, write);
+  }
+  if (compress) output.write(exporting::gzip(text));
+  output.finish();
 }
 
 std::string write(const std::string& format, const ExportRows& rows, analyze::Order order,
@@ -497,7 +503,16 @@ int run_export(const Arguments& given, const Streams& streams) {
     export_lines(arguments, format, reports, streams);
     return kGood;
   }
+  if (is_of_events(format)) check_events(format, source, reports);
   const ExportRows rows = export_rows(arguments, order, reports, streams);
+  const bool shows_events = knows_time(format) && !source.log().empty() &&
+                            order == analyze::Order::kBytes && !arguments.has("--base") &&
+                            !arguments.has("--peak") && !arguments.has("--depth") &&
+                            reports.filter().frames.whole();
+  if (is_of_events(format) || shows_events) {
+    export_events(format, source, rows, reports, streams);
+    return rows.status;
+  }
   if (format == "pprof" && streams.terminal && !arguments.has("--output")) {
     throw UsageError("export: pprof is binary and standard output is a terminal: use -o FILE");
   }
@@ -518,8 +533,8 @@ const Command& export_command() {
        with_event_source(with_filters(
            {{"--format", "-f", "FORMAT", "One of the formats above.", kFormats},
             {"--output", "-o", "FILE",
-             R"(Write to FILE, completely or not at all. Default: standard output. For heaptrack, a
-             name that ends in .gz compresses the data.)"},
+             R"(Write to FILE, completely or not at all. Default: standard output. For heaptrack,
+             chrome and firefox, a name that ends in .gz compresses the data.)"},
             {"--by", "", "KEY",
              R"(The number to export: bytes (default), blocks, live, allocs, temporary, slack or
              peak, as in memlog show.)",
@@ -559,6 +574,8 @@ const Command& export_command() {
   memlog export -f pprof -o app.pb.gz app-4711-*.memlog
   memlog export -f speedscope --peak -o app.json app-4711-2.memlog
   memlog export -f heaptrack -o heaptrack.app.gz app-4711-*.memlog
+  memlog export -f firefox --events app-4711.events -o app.json.gz
+  memlog export -f chrome --events app-4711.events --size 1M.. -o app.json
   memlog export -f clickhouse --to clickhouse://127.0.0.1/fleet /srv/memlogs/*
 )"
        "  memlog export -f gperftools -o app.heap app-4711-2.memlog && google-pprof --text "

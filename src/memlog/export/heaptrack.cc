@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <iterator>
 #include <tuple>
+#include <utility>
 
 #include "profile/text.h"
 
@@ -57,6 +58,32 @@ void Heaptrack::moment(uint64_t milliseconds, const std::vector<Stack>& stacks,
   pass(changes, static_cast<uint64_t>(highest_ - low));
   for (const Change& one : changes) spread('+', one.trace, one.grown, one.grown_bytes);
   if (rss != 0) fmt::format_to(std::back_inserter(text_), "R {:x}\n", rss / kPage);
+}
+
+void Heaptrack::time(uint64_t milliseconds) {
+  if (milliseconds == time_) return;
+  time_ = milliseconds;
+  fmt::format_to(std::back_inserter(text_), "c {:x}\n", milliseconds);
+}
+
+void Heaptrack::event(uint64_t milliseconds, bool allocates, size_t number, const Stack& stack,
+                      uint64_t bytes) {
+  time(milliseconds);
+  if (number >= event_traces_.size()) event_traces_.resize(number + 1);
+  size_t& known = event_traces_[number];
+  if (known == 0) known = trace(stack.locations);
+  events(allocates ? '+' : '-', info(known, bytes), 1);
+}
+
+void Heaptrack::resident(uint64_t milliseconds, uint64_t bytes) {
+  time(milliseconds);
+  fmt::format_to(std::back_inserter(text_), "R {:x}\n", bytes / kPage);
+}
+
+std::string Heaptrack::finish() {
+  std::string text = std::move(text_);
+  text_.clear();
+  return text;
 }
 
 // The fewest calls that lead from one to the other, and those that left nothing.

@@ -31,7 +31,17 @@ class Heaptrack {
   // bytes; 0: unknown.
   void moment(uint64_t milliseconds, const std::vector<Stack>& stacks,
               const std::vector<analyze::Held>& held, uint64_t rss);
-  std::string finish() { return std::move(text_); }
+
+  // In place of moments, single events: a block of so many bytes, allocated or freed. `number`
+  // stands for the stack. Times must not decrease.
+  void event(uint64_t milliseconds, bool allocates, size_t number, const Stack& stack,
+             uint64_t bytes);
+  void resident(uint64_t milliseconds, uint64_t bytes);
+  void time(uint64_t milliseconds);
+
+  // Bytes of text since the last finish(), which returns them; more may follow.
+  size_t size() const { return text_.size(); }
+  std::string finish();
 
  private:
   // Identifies blocks of one size and stack.
@@ -62,6 +72,8 @@ class Heaptrack {
                                                                    // trace
   absl::flat_hash_map<std::tuple<size_t, uint64_t, bool>, Info> infos_;
   std::vector<Known> known_;
+  std::vector<size_t> event_traces_;  // by number of the stack; 0: none yet
+  uint64_t time_ = UINT64_MAX;        // of the last event, milliseconds
   int64_t highest_ = 0;
 };
 

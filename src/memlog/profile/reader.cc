@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "format/event_log.h"
 #include "format/memlog.h"
 #include "profile/entry_checks.h"
 #include "profile/error.h"
@@ -90,6 +91,11 @@ class Reader {
     while (window_.from(0).size() < kMagic.size() && window_.more(0)) {
     }
     if (window_.from(0).empty()) throw LineError{"not a memlog: the file is empty"};
+    if (window_.from(0).starts_with(format::kEventHeaderMark)) {
+      throw LineError{
+          "not a memlog, but an event log: give it with --events, or make a memlog of it with "
+          "memlog report --from"};
+    }
     if (!window_.from(0).starts_with(kAnyVersion)) {
       throw LineError{fmt::format("not a memlog: it does not begin with \"{}\"", kMagic)};
     }

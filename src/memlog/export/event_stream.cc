@@ -1,0 +1,87 @@
+#include "export/event_stream.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace mtrace::exporting {
+namespace {
+
+class Measuring : public EventSink {
+ public:
+  explicit Measuring(size_t stacks) : live_(stacks) { found_.most.resize(stacks); }
+
+  void allocated(uint64_t, const StreamedBlock& block) override {
+    ++found_.changes;
+    live_.add(block);
+    uint64_t& most = found_.most[block.stack];
+    most = std::max(most, live_.bytes()[block.stack]);
+    if (live_.total() <= found_.peak) return;
+    found_.peak = live_.total();
+    found_.peak_change = found_.changes;
+  }
+  void freed(uint64_t, const StreamedBlock& block, uint32_t) override {
+    ++found_.changes;
+    live_.remove(block);
+  }
+  void passed(uint64_t time) override { found_.length = std::max(found_.length, time); }
+  StreamMeasure take() { return std::move(found_); }
+
+ private:
+  StreamMeasure found_;
+  LiveStacks live_;
+};
+
+}  // namespace
+
+EventStream::EventStream(std::string path, const events::BlockSelection* chosen,
+                         const Stacks& stacks)
+    : path_(std::move(path)), chosen_(chosen), header_(events::EventLog(path_).header()) {
+  for (size_t i = 0; i < stacks.stacks.size(); ++i) {
+    places_.try_emplace(stacks.stacks[i].row->stack, i);
+  }
+}
+
+void EventStream::replay(EventSink& sink) const {
+  using events::Kind;
+  events::EventLog log(path_);
+  events::LiveBlocks blocks;
+  const auto since = [&](uint64_t time) { return time - std::min(time, header_.started); };
+  const auto tid = [&](uint32_t thread) { return thread == 0 ? 0 : log.thread(thread).tid; };
+  // Whether the block is one of those that are wanted.
+  const auto read = [&](const events::LiveBlock& block, uint64_t address, StreamedBlock& out) {
+    if (chosen_ != nullptr && !chosen_->holds(block.id)) return false;
+    const auto place = places_.find(log.stack(block.stack).id);
+    if (place == places_.end()) return false;
+    out = {place->second, address, block.requested, block.id, tid(block.thread)};
+    return true;
+  };
+  StreamedBlock block;
+  for (events::Event event; log.next(event);) {
+    blocks.expect(log);
+    const events::BlockChange change = blocks.apply(event);
+    const uint64_t time = since(event.time);
+    if (change.ended && read(change.old, change.old_address, block)) {
+      sink.freed(time, block, tid(event.thread));
+    }
+    if ((change.begun || change.inherited) && read(change.fresh, event.address, block)) {
+      sink.allocated(change.inherited ? 0 : time, block);
+    }
+    if (event.kind == Kind::kMemory) sink.resident(time, event.number);
+    if (event.kind == Kind::kThreadBegin) sink.thread_begins(time, log.thread(event.thread));
+    if (event.kind == Kind::kThreadEnd) sink.thread_ends(time, log.thread(event.thread));
+    if (event.kind == Kind::kNote) sink.marked(time, event.text);
+    if (event.kind == Kind::kReport) {
+      const std::string number = "report " + std::to_string(event.number);
+      sink.marked(time, event.text.empty() ? number : number + ": " + std::string(event.text));
+    }
+    sink.passed(time);
+  }
+}
+
+StreamMeasure measure(const EventStream& stream, size_t stacks) {
+  Measuring sink(stacks);
+  stream.replay(sink);
+  return sink.take();
+}
+
+}  // namespace mtrace::exporting

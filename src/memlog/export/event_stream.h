@@ -1,0 +1,94 @@
+// The blocks of an event log, for formats that show each of them, or many moments.
+#pragma once
+
+#include <absl/container/flat_hash_map.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "events/block_filter.h"
+#include "events/event_log.h"
+#include "events/live_blocks.h"
+#include "export/stacks.h"
+
+namespace mtrace::exporting {
+
+struct StreamedBlock {
+  size_t stack = 0;  // index in Stacks::stacks
+  uint64_t address = 0;
+  uint64_t size = 0;    // requested bytes
+  uint64_t id = 0;      // as in LiveBlock
+  uint32_t thread = 0;  // that allocated it: its thread id; 0: not known
+};
+
+// Is told what happens, in order. Times are nanoseconds since the log began.
+class EventSink {
+ public:
+  virtual ~EventSink() = default;
+  virtual void allocated(uint64_t, const StreamedBlock&) {}
+  // `thread`: that freed it.
+  virtual void freed(uint64_t, const StreamedBlock&, uint32_t /*thread*/) {}
+  virtual void resident(uint64_t, uint64_t /*bytes*/) {}
+  virtual void thread_begins(uint64_t, const events::EventThread&) {}
+  virtual void thread_ends(uint64_t, const events::EventThread&) {}
+  // A note, or a report with its label.
+  virtual void marked(uint64_t, std::string_view /*text*/) {}
+  // Each event, of whatever kind, behind what it did.
+  virtual void passed(uint64_t) {}
+};
+
+class EventStream {
+ public:
+  // Blocks of stacks that are not among `stacks` are left out, as are those that are not `chosen`;
+  // null: all are. All must outlive this.
+  EventStream(std::string path, const events::BlockSelection* chosen, const Stacks& stacks);
+
+  // Reads the log once. Throws what reading throws.
+  void replay(EventSink& sink) const;
+  const events::EventHeader& header() const { return header_; }
+  const std::string& path() const { return path_; }
+
+ private:
+  const std::string path_;
+  const events::BlockSelection* chosen_;
+  events::EventHeader header_;
+  absl::flat_hash_map<uint64_t, size_t> places_;  // in Stacks::stacks, by the id of the stack
+};
+
+// What a format has to know of a log before it can begin.
+struct StreamMeasure {
+  uint64_t length = 0;   // nanoseconds from the beginning to the last event
+  uint64_t changes = 0;  // allocations and frees
+  // The highest sum of live bytes, and the allocation that reached it, counted from 1 among the
+  // changes.
+  uint64_t peak = 0;
+  uint64_t peak_change = 0;
+  std::vector<uint64_t> most;  // by stack: the most live bytes at a time
+};
+StreamMeasure measure(const EventStream& stream, size_t stacks);
+
+// Live bytes by stack while a log is replayed.
+class LiveStacks {
+ public:
+  explicit LiveStacks(size_t stacks) : bytes_(stacks) {}
+
+  void add(const StreamedBlock& block) {
+    bytes_[block.stack] += block.size;
+    total_ += block.size;
+  }
+  void remove(const StreamedBlock& block) {
+    bytes_[block.stack] -= block.size;
+    total_ -= block.size;
+  }
+  uint64_t total() const { return total_; }
+  const std::vector<uint64_t>& bytes() const { return bytes_; }
+
+ private:
+  std::vector<uint64_t> bytes_;
+  uint64_t total_ = 0;
+};
+
+}  // namespace mtrace::exporting

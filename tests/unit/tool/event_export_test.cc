@@ -1,0 +1,272 @@
+// memlog export of an event log, to the formats that have each block: held against SQL over the
+// same log, and against the tools that read the formats.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "events/event_log.h"
+#include "tool_test.h"
+
+namespace mtrace::test {
+namespace {
+
+using nlohmann::json;
+
+std::string shop_log() { return source_dir() + "/tests/golden/queries/shop-4711.events"; }
+
+std::vector<int64_t> answer(const std::string& query) {
+  const Outcome result = memlog({"sql", "--no-resolve", "--format", "csv", query, shop_log()});
+  EXPECT_EQ(result.status, 0) << query << '\n' << result.err;
+  std::vector<int64_t> numbers;
+  std::stringstream line(result.out.substr(result.out.find('\n') + 1));
+  for (std::string number; std::getline(line, number, ',');) numbers.push_back(std::stoll(number));
+  return numbers;
+}
+
+std::string exported(const std::string& format, std::vector<std::string> options = {}) {
+  options.insert(options.begin(), {"export", "-f", format, "--no-resolve", "--events", shop_log()});
+  const Outcome result = memlog(options);
+  EXPECT_EQ(result.status, 0) << result.err;
+  return result.out;
+}
+
+// Of the blocks that meet the condition: allocations, frees, bytes that stay, the peak, and the
+// milliseconds of the first allocation and of the last free since the log began.
+struct Truth {
+  int64_t allocations, frees, left, peak, first, last;
+
+  explicit Truth(const std::string& condition) {
+    const uint64_t began = events::EventLog(shop_log()).header().started;
+    const std::vector<int64_t> sums = answer(
+        fmt::format("select count(*), count(freed_at), sum(size) filter (where freed_at is null), "
+                    "(min(allocated_at) - {0}) / 1000000, (max(freed_at) - {0}) / 1000000 "
+                    "from allocations where {1}",
+                    began, condition));
+    allocations = sums.at(0);
+    frees = sums.at(1);
+    left = sums.at(2);
+    first = sums.at(3);
+    last = sums.at(4);
+    peak = answer(
+               "select max(live) from (select sum(change) over (order by at, change) as live "
+               "from (select allocated_at as at, size as change from allocations where " +
+               condition +
+               " union all select freed_at, -size from allocations where freed_at is not null "
+               "and " +
+               condition + "))")
+               .at(0);
+  }
+};
+
+struct Choice {
+  std::vector<std::string> options;
+  std::string condition;
+};
+const std::vector<Choice>& choices() {
+  static const std::vector<Choice> all = {
+      {{}, "1"},
+      {{"--size", "100..300"}, "size between 100 and 300"},
+      {{"--lifetime", "1ms.."}, "(freed_at is null or freed_at - allocated_at >= 1000000)"}};
+  return all;
+}
+
+TEST(EventExport, HeaptrackHasEachEventAtItsTime) {
+  TemporaryDirectory directory;
+  for (const Choice& choice : choices()) {
+    SCOPED_TRACE(choice.condition);
+    const Truth truth(choice.condition);
+    const std::string text = exported("heaptrack", choice.options);
+    int64_t time = 0, first = -1, last_free = -1, allocations = 0, frees = 0;
+    std::stringstream lines(text);
+    for (std::string line; std::getline(lines, line);) {
+      if (line.starts_with("c ")) time = std::stoll(line.substr(2), nullptr, 16);
+      if (line.starts_with("+ ") && ++allocations == 1) first = time;
+      if (line.starts_with("- ")) {
+        ++frees;
+        last_free = time;
+      }
+    }
+    EXPECT_EQ(allocations, truth.allocations);
+    EXPECT_EQ(frees, truth.frees);
+    EXPECT_EQ(first, truth.first);
+    EXPECT_EQ(last_free, truth.last);
+    write_file(directory / "log.heaptrack", text);
+    const std::string read = shell("heaptrack_print {}/log.heaptrack", directory.path());
+    const auto has = [&](const std::string& line) {
+      EXPECT_NE(read.find(line), std::string::npos) << line << '\n' << read;
+    };
+    has(fmt::format("calls to allocation functions: {} (", truth.allocations));
+    const auto bytes = [](int64_t number) {
+      return number < 1000 ? fmt::format("{}B", number) : fmt::format("{:.2f}K", number / 1000.0);
+    };
+    has("total memory leaked: " + bytes(truth.left));
+    has("peak heap memory consumption: " + bytes(truth.peak));
+  }
+}
+
+TEST(EventExport, MassifHasThePeakAndTheEnd) {
+  for (const Choice& choice : choices()) {
+    SCOPED_TRACE(choice.condition);
+    const Truth truth(choice.condition);
+    const std::string text = exported("massif", choice.options);
+    const size_t peak = text.find("heap_tree=peak");
+    ASSERT_NE(peak, std::string::npos);
+    const std::string heap = "mem_heap_B=";
+    const auto number_before = [&](size_t at) {
+      return std::stoll(text.substr(text.rfind(heap, at) + heap.size()));
+    };
+    EXPECT_EQ(number_before(peak), truth.peak);
+    EXPECT_EQ(number_before(text.size()), truth.left);
+    int64_t before = 0;
+    for (size_t at = text.find("\ntime="); at != std::string::npos; at = text.find("\ntime=", at)) {
+      at += 6;
+      EXPECT_LE(before, std::stoll(text.substr(at)));
+      before = std::stoll(text.substr(at));
+    }
+  }
+}
+
+TEST(EventExport, ChromeTraceHasCountersThreadsAndBlocks) {
+  for (const Choice& choice : choices()) {
+    SCOPED_TRACE(choice.condition);
+    const Truth truth(choice.condition);
+    const json trace = json::parse(exported("chrome", choice.options));
+    std::map<std::string, json> last;  // values of each counter
+    int64_t allocated = 0, freed = 0, begun = 0, ended = 0, threads = 0;
+    std::map<int64_t, double> open;  // blocks, by id
+    for (const json& event : trace["traceEvents"]) {
+      const std::string phase = event["ph"];
+      if (phase == "C") last[event["name"]] = event["args"];
+      if (phase == "C" && event["args"].contains("freed")) {
+        allocated += event["args"]["allocated"].get<int64_t>();
+        freed += event["args"]["freed"].get<int64_t>();
+      }
+      threads += phase == "X";
+      if (phase == "b") {
+        ++begun;
+        open[event["id"]] = event["ts"];
+      } else if (phase == "e") {
+        ++ended;
+        ASSERT_EQ(open.count(event["id"]), 1u);
+        EXPECT_LE(open[event["id"]], event["ts"].get<double>());
+        open.erase(event["id"]);
+      }
+    }
+    EXPECT_EQ(last["live bytes"]["bytes"], truth.left);
+    EXPECT_EQ(last["live blocks"]["blocks"], truth.allocations - truth.frees);
+    EXPECT_EQ(allocated - freed, truth.left);
+    int64_t sum = 0;
+    for (const auto& [name, bytes] : last["live bytes by function"].items()) {
+      sum += bytes.get<int64_t>();
+    }
+    EXPECT_EQ(sum, truth.left);
+    EXPECT_GE(last["live bytes by function"].size(), 2u);
+    EXPECT_EQ(begun, std::min<int64_t>(truth.allocations, 1000));
+    EXPECT_GT(ended, 0);
+    EXPECT_EQ(threads, answer("select count(*) from events where kind = 'thread-end'").at(0));
+  }
+}
+
+TEST(EventExport, FirefoxProfileHasEachEventAndItsStack) {
+  for (const Choice& choice : choices()) {
+    SCOPED_TRACE(choice.condition);
+    const Truth truth(choice.condition);
+    const json profile = json::parse(exported("firefox", choice.options));
+    const json& thread = profile["threads"][0];
+    const json& table = thread["nativeAllocations"];
+    const size_t count = table["length"];
+    EXPECT_EQ(count, static_cast<size_t>(truth.allocations + truth.frees));
+    for (const char* column : {"time", "weight", "stack", "memoryAddress", "threadId"}) {
+      ASSERT_EQ(table[column].size(), count) << column;
+    }
+    // Each free takes what the last allocation at its address gave.
+    std::map<uint64_t, int64_t> live;
+    std::map<std::string, int64_t> by_function;
+    int64_t sum = 0, peak = 0;
+    double before = 0;
+    for (size_t i = 0; i < count; ++i) {
+      const int64_t weight = table["weight"][i];
+      const uint64_t address = table["memoryAddress"][i];
+      const double time = table["time"][i];
+      EXPECT_LE(before, time);
+      before = time;
+      if (weight < 0) {
+        ASSERT_EQ(live[address], -weight);
+        live.erase(address);
+      } else {
+        live[address] = weight;
+      }
+      sum += weight;
+      peak = std::max(peak, sum);
+      for (json row = table["stack"][i]; !row.is_null();
+           row = thread["stackTable"]["prefix"][row.get<size_t>()]) {
+        const size_t frame = thread["stackTable"]["frame"][row.get<size_t>()];
+        const size_t function = thread["frameTable"]["func"][frame];
+        const size_t name = thread["funcTable"]["name"][function];
+        ASSERT_LT(name, thread["stringArray"].size());
+        by_function[thread["stringArray"][name]] += weight;
+      }
+    }
+    EXPECT_EQ(sum, truth.left);
+    EXPECT_EQ(peak, truth.peak);
+    // The same of the stacks' functions, as a report has them.
+    const std::string folded = exported("folded", choice.options);
+    std::map<std::string, int64_t> reported;
+    std::stringstream lines(folded);
+    for (std::string line; std::getline(lines, line);) {
+      const size_t space = line.rfind(' ');
+      std::stringstream frames(line.substr(0, space));
+      for (std::string frame; std::getline(frames, frame, ';');) {
+        reported[frame] += std::stoll(line.substr(space));
+      }
+    }
+    std::erase_if(by_function, [](const auto& one) { return one.second == 0; });
+    EXPECT_EQ(by_function.size(), reported.size());
+    int64_t changes = 0;
+    for (const json& change : profile["counters"][0]["samples"]["count"]) {
+      changes += change.get<int64_t>();
+    }
+    EXPECT_EQ(changes, truth.left);
+    EXPECT_EQ(thread["markers"]["length"],
+              answer("select count(*) from events where kind in ('note', 'report')").at(0));
+  }
+}
+
+TEST(EventExport, RefusesWhatItCannotShow) {
+  const auto refused = [](std::vector<std::string> options) {
+    options.insert(options.begin(), {"export", "--no-resolve"});
+    const Outcome result = memlog(options);
+    EXPECT_EQ(result.status, 2) << result.out;
+    return result.err;
+  };
+  EXPECT_NE(refused({"-f", "firefox", "x.memlog"}).find("firefox needs --events LOG"),
+            std::string::npos);
+  for (const char* format : {"firefox", "chrome"}) {
+    EXPECT_NE(refused({"-f", format, "--events", shop_log(), "--by", "blocks"})
+                  .find("--by cannot be used with"),
+              std::string::npos);
+    EXPECT_NE(refused({"-f", format, "--events", shop_log(), "--frames", "1..2"})
+                  .find("--frames A..B cannot be used with"),
+              std::string::npos);
+  }
+}
+
+TEST(EventExport, ALogInThePlaceOfAReportIsNamed) {
+  const Outcome result = memlog({"show", shop_log()});
+  EXPECT_EQ(result.status, 2);
+  EXPECT_NE(result.err.find("not a memlog, but an event log: give it with --events"),
+            std::string::npos)
+      << result.err;
+}
+
+TEST(EventExport, IsCompressedWhereTheNameSaysSo) {
+  TemporaryDirectory directory;
+  const std::string file = directory / "x.json.gz";
+  EXPECT_EQ(exported("firefox", {"-o", file}), "");
+  EXPECT_EQ(shell("gzip -dc {}", file), exported("firefox"));
+}
+
+}  // namespace
+}  // namespace mtrace::test
