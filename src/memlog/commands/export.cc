@@ -243,7 +243,8 @@ bool is_batch(const std::vector<profile::Header>& headers) {
 // The page about the operands; without them about all reports of the process that wrote the newest.
 // Throws as reading does, std::runtime_error when they are of several processes, and UsageError for
 // options that are not for pages.
-std::string export_page(const Arguments& arguments, collect::Reports& reports) {
+std::string export_page(const EventSource& source, collect::Reports& reports) {
+  const Arguments& arguments = source.arguments();
   check_options(arguments);
   const collect::ReportSeries files = series_for(arguments.operands());
   analyze::Series series(reports.filter().frames);
@@ -268,7 +269,8 @@ std::string export_page(const Arguments& arguments, collect::Reports& reports) {
     progress.step();
   }
   if (page.headers.empty()) throw std::runtime_error(collect::kNoneChosen);
-  const std::string missing = collect::missing_text(files);
+  // An event log tells all since it began.
+  const std::string missing = source.log().empty() ? collect::missing_text(files) : "";
   page.filtered = left_out.stacks != 0;
   page.complete = missing.empty() && page.before == profile::Total{};
   if (!missing.empty()) page.remarks.push_back("missing: report " + missing);
@@ -290,6 +292,12 @@ std::string export_page(const Arguments& arguments, collect::Reports& reports) {
   }
   if (arguments.has("--sizes"))
     page.sizes = exporting::exact_sizes(arguments.value("--sizes"), page.headers);
+  if (!source.log().empty()) {
+    std::vector<uint64_t> stacks;
+    for (const analyze::Row& row : series.table().rows()) stacks.push_back(row.stack);
+    page.lives = exporting::lives_of(
+        exporting::EventStream(source.log(), source.chosen(), std::move(stacks)));
+  }
   page.command = text::command_text(page.headers.back());
   page.at_peak = arguments.has("--peak") || is_batch(page.headers);
   return exporting::report_page(page);
@@ -331,7 +339,9 @@ is the sum of all changes in it, up or down. csv and jsonl have all stacks and a
 the entries that are not heap.
 
 html writes one file about all reports of a process, which needs no network: what was live at each
-report, and how any two reports differ. The default is the process that wrote the newest report.
+report, and how any two reports differ. The default is the process that wrote the newest report. With
+--events its timeline is the log's: drag over it to see what was allocated in that time, what of it
+stayed, and what was freed.
 
 massif and heaptrack have a time axis. Given all reports of one process, from the first on, they
 show what is live at each report, and the peak with its shares at the time of the peak. A report
@@ -387,7 +397,7 @@ void export_events(const std::string& format, const EventSource& source, const E
       format == "chrome" && !filter.all_frames ? filter.responsible.get() : nullptr;
   const exporting::Stacks stacks = exporting::stacks_of(rows.table, analyze::Order::kBytes,
                                                         exporting::Side::kAllocated, responsible);
-  const exporting::EventStream stream(source.log(), source.chosen(), stacks);
+  const exporting::EventStream stream(source.log(), source.chosen(), exporting::ids_of(stacks));
   const bool compress = source.arguments().value("--output", "-").ends_with(".gz");
   Output output(source.arguments(), streams);
   std::string text;  // to be compressed
@@ -496,7 +506,7 @@ int run_export(const Arguments& given, const Streams& streams) {
   }
   collect::Reports reports(read_options("export", arguments));
   if (format == "html") {
-    write_output(arguments, export_page(arguments, reports), streams);
+    write_output(arguments, export_page(source, reports), streams);
     return kGood;
   }
   if (exports_lines(arguments, format, order, reports)) {

@@ -223,7 +223,7 @@ class TraceSink : public EventSink {
 void chrome_trace(const EventStream& stream, const Stacks& stacks, const WriteText& write) {
   Largest largest;
   stream.replay(largest);
-  TraceSink sink(stream, stacks, measure(stream, stacks.stacks.size()), largest.ids(), write);
+  TraceSink sink(stream, stacks, measure(stream), largest.ids(), write);
   stream.replay(sink);
   sink.finish();
 }

@@ -106,7 +106,7 @@ void heaptrack_of_events(const EventStream& stream, const Stacks& stacks,
 }
 
 std::string massif_of_events(const EventStream& stream, const Stacks& stacks) {
-  MassifSink sink(program_of(stream), stacks, measure(stream, stacks.stacks.size()));
+  MassifSink sink(program_of(stream), stacks, measure(stream));
   stream.replay(sink);
   return sink.finish();
 }

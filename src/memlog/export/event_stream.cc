@@ -33,12 +33,19 @@ class Measuring : public EventSink {
 
 }  // namespace
 
+std::vector<uint64_t> ids_of(const Stacks& stacks) {
+  std::vector<uint64_t> ids;
+  for (const Stack& stack : stacks.stacks) ids.push_back(stack.row->stack);
+  return ids;
+}
+
 EventStream::EventStream(std::string path, const events::BlockSelection* chosen,
-                         const Stacks& stacks)
-    : path_(std::move(path)), chosen_(chosen), header_(events::EventLog(path_).header()) {
-  for (size_t i = 0; i < stacks.stacks.size(); ++i) {
-    places_.try_emplace(stacks.stacks[i].row->stack, i);
-  }
+                         std::vector<uint64_t> stacks)
+    : path_(std::move(path)),
+      chosen_(chosen),
+      header_(events::EventLog(path_).header()),
+      stacks_(std::move(stacks)) {
+  for (size_t i = 0; i < stacks_.size(); ++i) places_.try_emplace(stacks_[i], i);
 }
 
 void EventStream::replay(EventSink& sink) const {
@@ -52,7 +59,10 @@ void EventStream::replay(EventSink& sink) const {
     if (chosen_ != nullptr && !chosen_->holds(block.id)) return false;
     const auto place = places_.find(log.stack(block.stack).id);
     if (place == places_.end()) return false;
-    out = {place->second, address, block.requested, block.id, tid(block.thread)};
+    const bool inherited = block.time < header_.started;
+    out = {place->second, address,           block.requested,
+           block.id,      tid(block.thread), inherited ? 0 : since(block.time),
+           inherited};
     return true;
   };
   StreamedBlock block;
@@ -78,8 +88,8 @@ void EventStream::replay(EventSink& sink) const {
   }
 }
 
-StreamMeasure measure(const EventStream& stream, size_t stacks) {
-  Measuring sink(stacks);
+StreamMeasure measure(const EventStream& stream) {
+  Measuring sink(stream.stacks().size());
   stream.replay(sink);
   return sink.take();
 }

@@ -17,11 +17,13 @@
 namespace mtrace::exporting {
 
 struct StreamedBlock {
-  size_t stack = 0;  // index in Stacks::stacks
+  size_t stack = 0;  // index in EventStream::stacks()
   uint64_t address = 0;
-  uint64_t size = 0;    // requested bytes
-  uint64_t id = 0;      // as in LiveBlock
-  uint32_t thread = 0;  // that allocated it: its thread id; 0: not known
+  uint64_t size = 0;       // requested bytes
+  uint64_t id = 0;         // as in LiveBlock
+  uint32_t thread = 0;     // that allocated it: its thread id; 0: not known
+  uint64_t born = 0;       // nanoseconds since the log began
+  bool inherited = false;  // the process had it before the log began; `born` is 0
 };
 
 // Is told what happens, in order. Times are nanoseconds since the log began.
@@ -40,22 +42,27 @@ class EventSink {
   virtual void passed(uint64_t) {}
 };
 
+// The ids of the stacks, in their order.
+std::vector<uint64_t> ids_of(const Stacks& stacks);
+
 class EventStream {
  public:
-  // Blocks of stacks that are not among `stacks` are left out, as are those that are not `chosen`;
-  // null: all are. All must outlive this.
-  EventStream(std::string path, const events::BlockSelection* chosen, const Stacks& stacks);
+  // `stacks`: ids. Blocks of other stacks are left out, as are those that are not `chosen`, which
+  // must outlive this; null: all are.
+  EventStream(std::string path, const events::BlockSelection* chosen, std::vector<uint64_t> stacks);
 
   // Reads the log once. Throws what reading throws.
   void replay(EventSink& sink) const;
   const events::EventHeader& header() const { return header_; }
   const std::string& path() const { return path_; }
+  const std::vector<uint64_t>& stacks() const { return stacks_; }
 
  private:
   const std::string path_;
   const events::BlockSelection* chosen_;
   events::EventHeader header_;
-  absl::flat_hash_map<uint64_t, size_t> places_;  // in Stacks::stacks, by the id of the stack
+  std::vector<uint64_t> stacks_;
+  absl::flat_hash_map<uint64_t, size_t> places_;  // in stacks_
 };
 
 // What a format has to know of a log before it can begin.
@@ -68,7 +75,7 @@ struct StreamMeasure {
   uint64_t peak_change = 0;
   std::vector<uint64_t> most;  // by stack: the most live bytes at a time
 };
-StreamMeasure measure(const EventStream& stream, size_t stacks);
+StreamMeasure measure(const EventStream& stream);
 
 // Live bytes by stack while a log is replayed.
 class LiveStacks {

@@ -254,7 +254,7 @@ ordered_json markers_of(const FirefoxSink& sink, Tables& tables) {
 
 void firefox_profile(const EventStream& stream, const Stacks& stacks, const analyze::Table& table,
                      const WriteText& write) {
-  const StreamMeasure measured = measure(stream, stacks.stacks.size());
+  const StreamMeasure measured = measure(stream);
   if (measured.changes > kMostFirefoxEvents) {
     throw std::runtime_error(fmt::format(
         "{}: {} allocations and frees are more than Firefox Profiler shows ({}): choose some with "

@@ -109,6 +109,21 @@ ordered_json sizes_json(const std::map<size_t, StackSizes>& sizes, uint64_t stac
   return out;
 }
 
+// [born, died, bytes, blocks, ...] in intervals; born -1: before the log, died null: never.
+ordered_json lives_json(const std::optional<Lives>& lives, uint64_t stack) {
+  ordered_json out = ordered_json::array();
+  if (!lives) return out;
+  const auto found = lives->stacks.find(stack);
+  if (found == lives->stacks.end()) return out;
+  for (const Life& life : found->second) {
+    out.push_back(life.born == Lives::kBefore ? ordered_json(-1) : ordered_json(life.born));
+    out.push_back(life.died == Lives::kNever ? ordered_json() : ordered_json(life.died));
+    out.push_back(countable(static_cast<int64_t>(life.bytes)));
+    out.push_back(life.blocks);
+  }
+  return out;
+}
+
 // Numbers for texts, from 0 in the order of their first use.
 class Texts {
  public:
@@ -127,7 +142,10 @@ class Texts {
 class Writer {
  public:
   explicit Writer(const PageInput& input)
-      : responsible_(*input.responsible), lines_(input.lines), sizes_(input.sizes) {}
+      : responsible_(*input.responsible),
+        lines_(input.lines),
+        sizes_(input.sizes),
+        lives_(input.lives) {}
 
   void add(const analyze::Table& table, const analyze::Row& row, const Course& course) {
     ordered_json frames = ordered_json::array();
@@ -147,7 +165,8 @@ class Writer {
                                 missing ? analyze::cut_text(row.depth) : format::kCutLine));
     }
     add(fmt::format("{:016x}", row.stack), std::move(frames), std::move(folded), course,
-        beginning_of(row, table), sizes_json(sizes_, row.stack, course));
+        beginning_of(row, table), sizes_json(sizes_, row.stack, course),
+        lives_json(lives_, row.stack));
   }
   // What is no stack, under a name for it.
   void add(const std::string& name, const Course& course) {
@@ -163,7 +182,8 @@ class Writer {
  private:
   // `begun`: the frame whose function the thread began with; null: not known.
   void add(const std::string& id, ordered_json frames, ordered_json folded, const Course& course,
-           const ordered_json& begun = nullptr, const ordered_json& sizes = ordered_json::array()) {
+           const ordered_json& begun = nullptr, const ordered_json& sizes = ordered_json::array(),
+           const ordered_json& lives = ordered_json::array()) {
     ordered_json values = ordered_json::array();
     for (size_t state = 0; state < course.bytes.size(); ++state) {
       if (!course.changes(state)) continue;
@@ -172,7 +192,7 @@ class Writer {
       values.push_back(countable(course.blocks[state]));
     }
     stacks_.push_back({id, std::move(frames), std::move(values), countable(course.peak),
-                       std::move(folded), turnover_json(course.turnover), begun, sizes});
+                       std::move(folded), turnover_json(course.turnover), begun, sizes, lives});
   }
 
   // The source lines of a frame, once.
@@ -218,6 +238,7 @@ class Writer {
   const analyze::Responsible& responsible_;
   const FindLines& lines_;
   const std::map<size_t, StackSizes>& sizes_;
+  const std::optional<Lives>& lives_;
   Texts names_;
   Texts sources_;
   Texts modules_;

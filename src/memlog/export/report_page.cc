@@ -45,15 +45,36 @@ ordered_json peak_json(const profile::Header& last, bool first) {
           {"first", first}};
 }
 
+// Milliseconds after the start of the process at which an interval of the log ends, or begins.
+double milliseconds_at(const Lives& lives, uint64_t interval) {
+  return (static_cast<double>(lives.first) + static_cast<double>(lives.step * interval)) / 1e6;
+}
+
 // Triples: milliseconds after the start, live and resident bytes.
-ordered_json samples_json(const std::optional<profile::Timeline>& timeline) {
+ordered_json samples_json(const std::optional<profile::Timeline>& timeline,
+                          const std::optional<Lives>& lives) {
   ordered_json out = ordered_json::array();
-  if (!timeline) return out;
   const auto number = [](uint64_t value) { return countable(static_cast<int64_t>(value)); };
+  if (lives) {
+    for (size_t i = 0; i < lives->samples.size(); ++i) {
+      const Lives::Sample& sample = lives->samples[i];
+      out.push_back({milliseconds_at(*lives, i + 1), number(sample.live), number(sample.resident)});
+    }
+    return out;
+  }
+  if (!timeline) return out;
   for (const profile::Sample& sample : timeline->samples) {
     out.push_back({number(sample.milliseconds), number(sample.live), number(sample.resident)});
   }
   return out;
+}
+
+// The intervals that the lives of stacks are told in.
+ordered_json lives_json(const std::optional<Lives>& lives) {
+  if (!lives) return nullptr;
+  return {{"first", milliseconds_at(*lives, 0) / 1e3},
+          {"step", static_cast<double>(lives->step) / 1e9},
+          {"count", lives->count}};
 }
 
 // JSON that is safe inside a script element: ASCII, and nothing that could end it or begin a
@@ -105,7 +126,8 @@ std::string report_page(const PageInput& input) {
   data["blocks"] = input.complete;
   data["peak"] = peak_json(last, input.at_peak);
   data["exactSizes"] = !input.sizes.empty();
-  data["samples"] = samples_json(input.samples);
+  data["samples"] = samples_json(input.samples, input.lives);
+  data["lives"] = lives_json(input.lives);
   data["reports"] = reports_json(input.headers);
   const std::string name = plain(profile::base_name(last.program));
   const auto file = [](PageFile one) { return std::string(page_file(one)); };

@@ -14,6 +14,7 @@
 #include "analyze/block_sizes.h"
 #include "analyze/responsible.h"
 #include "analyze/series.h"
+#include "export/lives.h"
 #include "profile/model.h"
 #include "profile/timeline.h"
 
@@ -49,6 +50,7 @@ struct PageInput {
   // At each state, as far as they are known. The page takes those of a stack that add up to what
   // its report says; other stacks count at their average size.
   std::map<size_t, StackSizes> sizes;
+  std::optional<Lives> lives;  // of the blocks of an event log
 };
 
 // Returns the page. It is self-contained and loads nothing. Shows up to 20,000 stacks or 400,000

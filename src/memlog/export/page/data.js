@@ -5,6 +5,8 @@
 // they changed, [state, bytes, blocks, state, bytes, blocks, ...]; before that it held nothing. Its
 // turnover is that of all reports together. `sizes`: [state, classes, state, classes, ...], where
 // the classes of its blocks' sizes changed: [class, blocks, bytes, ...], or null: not known.
+// `lives`, of an event log: [born, died, bytes, blocks, ...] in intervals of its time, born -1
+// before it, died null never.
 
 const kPeak = -1;
 
@@ -12,11 +14,13 @@ class Data {
   constructor(text) {
     Object.assign(this, JSON.parse(text));
     // `all`: innermost first. `folded`: the responsible frame and its callers, without libraries.
-    this.stacks = this.stacks.map(([id, frames, values, peak, folded, turnover, begun, sizes]) => {
+    this.stacks = this.stacks.map((stack) => {
+      const [id, frames, values, peak, folded, turnover, begun, sizes, lives] = stack;
       const all = frames.map((frame) => this.frame(frame));
       const [allocations, bytes, temporary, freed, lifetime] = turnover;
       return {
-        id, values, peak, all, sizes, folded: folded.map((i) => ({...all[i], name: all[i].brief})),
+        id, values, peak, all, sizes, lives,
+        folded: folded.map((i) => ({...all[i], name: all[i].brief})),
         turnover: {allocations, bytes, temporary, freed, lifetime},
         begun: begun === null ? null : all[begun].brief,
       };
@@ -77,9 +81,11 @@ class Data {
     return classes;
   }
 
-  // Each stack that holds at `state` more or less than at `base`; of turnover, each that has some.
-  rows(measure, state, base) {
+  // Each stack that holds at `state` more or less than at `base`; of turnover, and of `interval` of
+  // the event log, each that has some.
+  rows(measure, state, base, interval) {
     if (measure.of) return turnoverRows(this.stacks, measure);
+    if (measure.lived) return lifeRows(this.stacks, measure, interval);
     const rows = [];
     const counts = this.counts(state, base);
     for (const stack of this.stacks) {
@@ -110,6 +116,20 @@ class Data {
   point(state) {
     return state === kPeak ? {seconds: this.peak.seconds, live: this.peak.bytes} :
         this.reports[state - 1];
+  }
+
+  // The intervals of the log in which these seconds after the start lie.
+  intervalOf(from, to) {
+    const {first, step, count} = this.lives;
+    const clamp = (number) => Math.min(count - 1, Math.max(0, number));
+    const begin = clamp(Math.floor((from - first) / step + 1e-6));
+    return [begin, Math.max(begin, clamp(Math.ceil((to - first) / step - 1e-6) - 1))];
+  }
+
+  // The seconds at which the intervals begin and end.
+  secondsOf([begin, end]) {
+    const {first, step} = this.lives;
+    return [first + begin * step, first + (end + 1) * step];
   }
 
   // The states that have a time, in its order.

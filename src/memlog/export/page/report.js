@@ -10,7 +10,9 @@ class Page {
     this.base = null;  // a state, or null: nothing
     this.measure = kMeasures.live;
     this.timeline = new Timeline(element('timeline'), element('moment'), data,
-        (state, isBase) => this.choose(isBase ? this.state : state, isBase ? state : this.base));
+        (state, isBase) => this.choose(isBase ? this.state : state, isBase ? state : this.base),
+        data.lives && ((from, to) => this.brush(data.intervalOf(from, to))));
+    this.interval = data.lives && [0, data.lives.count - 1];
     this.table = new StackTable(element('stacks'), element('count'), element('more'), data);
     element('libraries').checked = data.allFrames;
     this.describe();
@@ -38,9 +40,10 @@ class Page {
   }
 
   offerMeasures() {
-    for (const [key, {title, of: turnover}] of Object.entries(kMeasures)) {
-      const known = turnover ? this.data.stacks.some((stack) => turnover(stack.turnover) !== 0) :
-          key === 'live' || this.data.blocks;
+    for (const [key, {title, of: turnover, lived}] of Object.entries(kMeasures)) {
+      const known = lived ? this.data.lives !== null :
+          turnover ? this.data.stacks.some((stack) => turnover(stack.turnover) !== 0) :
+              key === 'live' || this.data.blocks;
       if (known) element('measure').append(make('option', {value: key}, title));
       if (key === 'live' && this.data.peak) {
         element('measure').append(make('option', {value: 'peak'}, 'held at the peak'));
@@ -67,6 +70,14 @@ class Page {
     element('search').oninput = () => this.search();
     element('measure').onchange = () => this.view(element('measure').value);
     element('thread').onchange = () => this.show();
+    element('interval-choice').hidden = !this.data.lives;
+    const write = () => {
+      const [from, to] = [element('from').valueAsNumber, element('to').valueAsNumber];
+      if (from < to) this.brush(this.data.intervalOf(from, to));
+    };
+    element('from').onchange = write;
+    element('to').onchange = write;
+    element('whole').onclick = () => this.brush([0, this.data.lives.count - 1]);
     for (const id of ['flame', 'icicle']) {
       element(id).onchange = () => {
         this.shape = id;
@@ -80,7 +91,7 @@ class Page {
     };
     element('reset').onclick = () => this.graph.zoom(this.graph.boxes[0]);
     window.onresize = () => {
-      this.timeline.draw(this.state, this.base);
+      this.timeline.draw(this.state, this.base, this.shownInterval());
       this.graph.layout();
       this.drawSizes();
     };
@@ -99,6 +110,18 @@ class Page {
     this.choose(state, name === 'peak' ? null : this.base);
   }
 
+  // An interval of the log; what was allocated there, unless another measure of it is shown.
+  brush(interval) {
+    this.interval = interval;
+    if (!this.measure.lived) this.measure = kMeasures.born;
+    this.choose(this.state === kPeak ? this.data.reports.length : this.state, this.base);
+  }
+
+  // What the timeline marks: nothing while another measure is shown.
+  shownInterval() {
+    return this.measure.lived ? this.data.secondsOf(this.interval) : null;
+  }
+
   choose(state, base) {
     // At the peak only bytes are known.
     if (state === kPeak && this.measure !== kMeasures.live) this.measure = kMeasures.live;
@@ -107,8 +130,13 @@ class Page {
     element('base').value = base ?? '';
     const name = Object.keys(kMeasures).find((key) => kMeasures[key] === this.measure);
     element('measure').value = state === kPeak ? 'peak' : name;
-    for (const id of ['report', 'base']) element(id).disabled = Boolean(this.measure.of);
-    this.timeline.draw(state, base);
+    for (const id of ['report', 'base']) element(id).disabled = !isOfState(this.measure);
+    this.timeline.draw(state, base, this.shownInterval());
+    if (this.data.lives) {
+      const [from, to] = this.data.secondsOf(this.interval);
+      element('from').value = from.toFixed(6);
+      element('to').value = to.toFixed(6);
+    }
     this.listReports();
     this.show();
   }
@@ -116,14 +144,14 @@ class Page {
   // What follows from what is chosen.
   show() {
     const chosen = element('thread').value;
-    this.rows = this.data.rows(this.measure, this.state, this.base).filter(
+    this.rows = this.data.rows(this.measure, this.state, this.base, this.interval).filter(
         ({stack}) => chosen === '' || stack.begun === this.beginnings[Number(chosen)]);
-    const base = this.measure.of ? null : this.base;
+    const base = isOfState(this.measure) ? this.base : null;
     this.drawing = {
       measure: this.measure,
       // Below 0 there is something even without a base where an estimate is.
       difference: base !== null || this.rows.some((row) => row.width < 0),
-      beside: Boolean(this.measure.of) || this.data.counts(this.state, base),
+      beside: !isOfState(this.measure) || this.data.counts(this.state, base),
     };
     this.redraw();
   }
@@ -161,26 +189,33 @@ class Page {
         `${grew < shrank ? '' : '+'}${measure.text(grew - shrank)}: ` +
             `grew ${grouped(grew)} (red), shrank ${grouped(shrank)} (blue)` :
         measure.text(grew) +
-            (measure.of ? ` in ${countText(this.data.reports.length, 'report')}` : '');
+            (measure.of ? ` in ${countText(this.data.reports.length, 'report')}` : '') +
+            (measure.lived ? ` between ${this.intervalText()}` : '');
+  }
+
+  intervalText() {
+    const [from, to] = this.data.secondsOf(this.interval);
+    return `${from.toFixed(4)} and ${to.toFixed(4)} s after the start`;
   }
 
   // Of the stacks that the search finds. Nothing where blocks are not known, or only how they
   // changed.
   drawSizes() {
     const {measure, difference, beside} = this.drawing;
-    const exactly = (stack) => measure.of ? null : Data.sizesAt(stack, this.state);
-    const classes = difference || !beside ? new Map() : sizeHistogram(this.table.rows, exactly);
+    const exactly = (stack) => !isOfState(measure) ? null : Data.sizesAt(stack, this.state);
+    const known = !difference && beside && !measure.lived;
+    const classes = known ? sizeHistogram(this.table.rows, exactly) : new Map();
     element('sizes-part').hidden = classes.size === 0;
     if (classes.size === 0) return;
     const average = this.table.rows.some(({stack}) => exactly(stack) === null);
     element('sizes-key').textContent = !average ? 'Sizes are exact, from the event log.' :
-        this.data.exactSizes && !measure.of ?
+        this.data.exactSizes && isOfState(measure) ?
             'Sizes are exact, from the event log; stacks that it does not have count at their ' +
                 'average size.' :
             'The blocks of a stack count at their average size: reports do not hold the sizes. ' +
                 'memlog export --sizes takes them from an event log; memlog show --sizes reads ' +
                 'them from a running process.';
-    drawSizes(element('sizes'), classes, measure.of ? 'allocation' : 'block');
+    drawSizes(element('sizes'), classes, isOfState(measure) ? 'block' : 'allocation');
   }
 
   search() {

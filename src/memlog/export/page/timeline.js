@@ -9,6 +9,7 @@ const kGap = 18;
 const kLower = 44;    // of the bars
 const kTicks = [0, 0.5, 1];
 const kTick = 90;     // least distance of two times
+const kLeastDrag = 4;
 // Units in seconds, and the least span that is told in them.
 const kTimeUnits = [
   ['d', 86400, 259200], ['h', 3600, 10800], ['min', 60, 300], ['s', 1, 0.02], ['ms', 0.001, 0],
@@ -30,9 +31,10 @@ function timeTicks(first, span, count) {
 }
 
 class Timeline {
-  // `choose` is called with a state, and whether it is the base that is chosen.
-  constructor(svg, line, data, choose) {
-    Object.assign(this, {svg, line, data, choose});
+  // `choose` is called with a state, and whether it is the base that is chosen. `brush`, if any,
+  // with two times that the reader has dragged over.
+  constructor(svg, line, data, choose, brush) {
+    Object.assign(this, {svg, line, data, choose, brush});
     this.stops = data.stops();
     this.state = data.reports.length;
     this.base = null;
@@ -46,10 +48,43 @@ class Timeline {
         1, ...data.reports.map(({live, peak, rss}) => Math.max(live, peak ?? 0, rss ?? 0)),
         ...data.samples.map(([, live, resident]) => Math.max(live, resident)));
     this.most = Math.max(1, ...data.reports.map((report) => Math.abs(report.delta)));
-    svg.onclick = (event) => choose(this.nearest(event), event.shiftKey);
+    svg.onclick = (event) => {
+      if (!this.dragged) choose(this.nearest(event), event.shiftKey);
+    };
     svg.onmousemove = (event) => this.tell(this.nearest(event));
+    if (brush) this.listenForDrags();
     svg.onmouseleave = () => this.tell(this.state);
     svg.onkeydown = (event) => this.key(event);
+  }
+
+  // A drag of a few pixels is a click.
+  listenForDrags() {
+    const {svg} = this;
+    const span = (event) => [this.dragFrom, this.secondsAt(event)].toSorted((a, b) => a - b);
+    svg.style.touchAction = 'pan-y';
+    svg.onpointerdown = (event) => {
+      Object.assign(this, {dragFrom: this.secondsAt(event), dragX: event.clientX, dragged: false});
+    };
+    svg.onpointermove = (event) => {
+      if (this.dragFrom === undefined) return;
+      if (!this.dragged && Math.abs(event.clientX - this.dragX) < kLeastDrag) return;
+      if (!this.dragged) svg.setPointerCapture(event.pointerId);
+      this.dragged = true;
+      this.draw(this.state, this.base, span(event));
+    };
+    svg.onpointerup = (event) => {
+      if (this.dragged) this.brush(...span(event));
+      this.dragFrom = undefined;
+    };
+    svg.onpointercancel = () => {
+      this.dragFrom = undefined;
+    };
+  }
+
+  secondsAt(event) {
+    const width = this.svg.clientWidth - kLeft - kRight;
+    const at = event.clientX - this.svg.getBoundingClientRect().left - kLeft;
+    return this.first + Math.min(1, Math.max(0, at / width)) * this.span;
   }
 
   key(event) {
@@ -104,11 +139,13 @@ class Timeline {
     this.line.textContent = this.text(state);
   }
 
-  draw(state, base) {
-    Object.assign(this, {state, base});
+  // `brushed`: two times, or null.
+  draw(state, base, brushed) {
+    Object.assign(this, {state, base, brushed});
     const states = this.data.reports.map((_, i) => i + 1);
     this.svg.replaceChildren(
-        ...this.axes(), ...this.curves(states), ...states.map((one) => this.bar(one)),
+        ...this.axes(), ...this.brushArea(), ...this.curves(states),
+        ...states.map((one) => this.bar(one)),
         ...this.marks(), ...states.map((one) => this.dot(one)), ...this.diamond());
     this.svg.setAttribute('aria-valuemin', 1);
     this.svg.setAttribute('aria-valuemax', states.length);
@@ -116,6 +153,14 @@ class Timeline {
         state === kPeak ? Math.max(1, this.stops.indexOf(kPeak)) : state);
     this.svg.setAttribute('aria-valuetext', this.text(state));
     this.tell(state);
+  }
+
+  brushArea() {
+    if (!this.brushed) return [];
+    const [left, right] = this.brushed.map((seconds) => this.xOf(seconds));
+    return [makeSvg('rect', {
+      'class': 'brush', x: left, y: kAbove, width: Math.max(1, right - left), height: kUpper,
+    })];
   }
 
   label(x, y, text, anchor) {
@@ -181,14 +226,15 @@ class Timeline {
 
   // What memlog run saw between the reports: live, and resident beside it.
   sampled(floor) {
-    const line = (what) => this.data.samples.map((sample) =>
+    const line = (what, samples = this.data.samples) => samples.map((sample) =>
         `${this.xOf(sample[0] / 1000)} ${this.y(sample[what])}`).join('L');
+    const known = this.data.samples.filter(([, , resident]) => resident !== 0);
     const [first, last] = [this.data.samples[0], this.data.samples.at(-1)];
     const [left, right] = [this.xOf(first[0] / 1000), this.xOf(last[0] / 1000)];
     return [
       makeSvg('path', {'class': 'area', d: `M${left} ${floor}L${line(1)}L${right} ${floor}Z`}),
       makeSvg('path', {'class': 'line', d: `M${line(1)}`}),
-      makeSvg('path', {'class': 'resident-line', d: `M${line(2)}`}),
+      makeSvg('path', {'class': 'resident-line', d: known.length ? `M${line(2, known)}` : ''}),
     ];
   }
 

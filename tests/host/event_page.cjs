@@ -1,0 +1,47 @@
+'use strict';
+// event_page.cjs FILE: opens a page of an event log in Chromium, drags over a part of its timeline, and
+// looks at each measure of the interval. Prints what was to be seen, as JSON.
+
+const {chromium} = require('playwright-core');
+const kPatience = 300000;  // milliseconds; only ends a hang
+
+async function see(page) {
+  const facts = {problems: []};
+  page.on('console', (message) => {
+    if (['error', 'warning'].includes(message.type())) facts.problems.push(message.text());
+  });
+  page.on('pageerror', (error) => facts.problems.push(error.message));
+  await page.goto(`file://${process.argv[2]}`);
+  const summary = () => page.textContent('#summary');
+  const shown = async (measure) => {
+    await page.selectOption('#measure', measure);
+    return summary();
+  };
+  facts.live = await shown('live');
+  const box = await page.locator('#timeline').boundingBox();
+  const at = (share) => [box.x + box.width * share, box.y + 60];
+  await page.mouse.move(...at(0.4));
+  await page.mouse.down();
+  await page.mouse.move(...at(0.6), {steps: 4});
+  await page.mouse.up();
+  facts.measure = await page.inputValue('#measure');
+  facts.brushed = await page.locator('#timeline .brush').count();
+  facts.dragged = Number(await page.inputValue('#from')) < Number(await page.inputValue('#to'));
+  facts.part = await summary();
+  await page.click('#whole');
+  for (const measure of ['born', 'stayed', 'died']) facts[measure] = await shown(measure);
+  facts.boxes = await page.locator('#graph .box').count();
+  await page.locator('#timeline').click({position: {x: box.width - 20, y: 30}});
+  facts.clicked = await page.inputValue('#measure');
+  return facts;
+}
+
+(async () => {
+  const root = process.getuid() === 0 ? ['--no-sandbox'] : [];
+  const browser = await chromium.launch(
+      {executablePath: '/usr/bin/chromium', timeout: kPatience, args: root});
+  const page = await browser.newPage();
+  page.setDefaultTimeout(kPatience);
+  console.log(JSON.stringify(await see(page)));
+  await browser.close();
+})();

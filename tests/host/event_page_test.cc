@@ -1,0 +1,58 @@
+// The page of an event log, in a browser: see event_page.cjs.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "host_test.h"
+
+namespace mtrace::test {
+namespace {
+
+class EventPageTest : public HostTest {
+ protected:
+  static std::string log() { return source_dir() + "/tests/golden/queries/shop-4711.events"; }
+  // Bytes, as the page writes them.
+  std::string sum(const std::string& condition) {
+    const Result result = run(
+        tool({"sql", "--no-resolve", "--format", "csv",
+              "select printf('%,d bytes', sum(size)) from allocations where " + condition, log()}));
+    EXPECT_TRUE(result.exited(0)) << result.err;
+    const std::string line = lines_of(result.out).at(1);
+    return line.substr(1, line.size() - 2);  // quotes
+  }
+};
+
+TEST_F(EventPageTest, ShowsWhatAnIntervalAllocatedKeptAndFreed) {
+  const std::string modules = build_dir() + "/npm/node_modules";
+  ASSERT_TRUE(std::filesystem::exists(modules + "/playwright-core")) << "make deps-test gets it";
+  ASSERT_TRUE(std::filesystem::exists("/usr/bin/chromium")) << "make deps-test installs it";
+  const std::string page = temp() + "/log.html";
+  ASSERT_TRUE(
+      run(tool({"export", "-f", "html", "--no-resolve", "--events", log(), "-o", page})).exited(0));
+  Command command = plain({"/bin/sh", "-c", "exec node \"$@\"", "node",
+                           source_dir() + "/tests/host/event_page.cjs", page});
+  command.env["NODE_PATH"] = modules;
+  const Result result = run(command);
+  ASSERT_TRUE(result.exited(0)) << result.err;
+  const nlohmann::json facts = nlohmann::json::parse(lines_of(result.out).back());
+  EXPECT_EQ(facts["problems"], nlohmann::json::array());
+  EXPECT_EQ(facts["live"], sum("freed_at is null"));
+  EXPECT_EQ(facts["measure"], "born");
+  EXPECT_EQ(facts["brushed"], 1);
+  EXPECT_EQ(facts["dragged"], true);
+  const auto begins = [&](const char* fact, const std::string& text) {
+    EXPECT_TRUE(facts[fact].get<std::string>().starts_with(text + " between "))
+        << fact << ": " << facts[fact] << " in place of " << text;
+  };
+  begins("born", sum("1"));
+  begins("stayed", sum("freed_at is null"));
+  begins("died", sum("freed_at is not null"));
+  EXPECT_NE(facts["part"], facts["born"]);
+  EXPECT_GT(facts["boxes"], 3);
+  EXPECT_EQ(facts["clicked"], "died") << "a click chooses no interval";
+}
+
+}  // namespace
+}  // namespace mtrace::test
