@@ -26,7 +26,9 @@ struct ProcessSum {
 class Summing {
  public:
   // `chosen`: the user selected reports, so none is missing, and the sum is only their changes.
-  explicit Summing(bool chosen) : chosen_(chosen) {}
+  explicit Summing(bool chosen, Rows rows = Rows::kStacks) : chosen_(chosen) {
+    process_.table = Table(rows);
+  }
 
   // Adds the next report, in order of report numbers. Throws std::runtime_error when it is there
   // twice, or a sum does not fit 64 bits.
