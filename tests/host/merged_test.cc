@@ -64,6 +64,16 @@ TEST_F(MergedTest, SharesAddUpToThePeak) {
   EXPECT_EQ(std::stoll(log.get("peak")), 143960);
 }
 
+// The same in a sum that nobody merged.
+TEST_F(MergedTest, ASumHasTheSharesOfAllCalls) {
+  const Result result = run(traced({program("merged")}));
+  ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
+  std::vector<std::string> arguments = {"export", "--format", "csv", "--no-resolve"};
+  for (const Memlog& log : logs_of(result.pid)) arguments.push_back(log.path);
+  const std::string table = memlog(arguments).out;
+  EXPECT_NE(table.find(",43960,\"aligned_alloc,calloc\","), std::string::npos) << table;
+}
+
 TEST_F(MergedTest, EachFormOfAMappingKeepsWhatItHolds) {
   const Memlog log = merged(1);
   EXPECT_EQ(log.get("merged"), "1 to 3");
