@@ -181,6 +181,33 @@ TEST_F(MapTest, PinnedPagesAreThoseOfABruteForceCount) {
   }
 }
 
+// malloc_trim and the end of a heap are glibc's matters.
+TEST_F(MapTest, KnowsWhoseHeapsTheyAre) {
+  for (const char* allocator :
+       {"", "libjemalloc.so.2", "libtcmalloc_minimal.so.4", "libmimalloc.so.2"}) {
+    Command command = traced({"/usr/bin/perl", "-e",
+                              "$| = 1; @a = map { 'x' x (16 + $_ % 200) } 1 .. 20000;"
+                              "splice @a, 0, 15000; print qq(ready\\n); <STDIN>"});
+    command.env["MTRACE_LEDGER"] = out() + "/";
+    command.env["LD_PRELOAD"] += std::string(":") + allocator;
+    Process process(command);
+    process.read_until("ready");
+    wait_until_blocked(process.pid(), SYS_read);
+    const Result result = memlog({"map", "-n", "1", std::to_string(process.pid())});
+    EXPECT_TRUE(result.exited(0)) << result.err;
+    const bool of_glibc = *allocator == '\0';
+    EXPECT_EQ(result.out.find("malloc_trim") != std::string::npos, of_glibc)
+        << allocator << result.out;
+    EXPECT_EQ(result.out.find("last block of each heap") != std::string::npos, of_glibc)
+        << allocator;
+    // jemalloc's thread-local storage makes that of the first thread end with its control block.
+    EXPECT_NE(result.out.find("\nstacks              1 "), std::string::npos)
+        << allocator << result.out;
+    EXPECT_EQ(result.out.find("is not glibc's") == std::string::npos, of_glibc) << allocator;
+    EXPECT_TRUE(process.wait().exited(0));
+  }
+}
+
 TEST_F(MapTest, TotalsAddUp) {
   Process process(layout(4));
   blocks_of(process);

@@ -517,15 +517,16 @@ std::vector<std::string> series_complaints(const std::vector<Memlog>& logs) {
     bool ambiguous = false;
   };
   std::map<std::string, Held> held;
+  int64_t seq = 0;
   for (size_t i = 0; i < logs.size(); ++i) {
     const Memlog& log = logs[i];
-    if (log.number("seq") != static_cast<int64_t>(i + 1)) {
-      wrong.push_back(log.path + ": seq " + log.get("seq") + ", expected " + std::to_string(i + 1));
+    // A merged report begins with the first that it contains.
+    if (log.number(log.has("merged") ? "merged" : "seq") != ++seq) {
+      wrong.push_back(log.path + ": seq " + log.get("seq") + ", expected " + std::to_string(seq));
     }
+    seq = log.number("seq");
     if (log.get("pid") != logs[0].get("pid")) wrong.push_back(log.path + ": another pid");
-    if (log.get("started") != logs[0].get("started")) {
-      wrong.push_back(log.path + ": another start");
-    }
+    if (log.get("started") != logs[0].get("started")) wrong.push_back(log.path + ": other start");
     if (i > 0 && log.get("taken") < logs[i - 1].get("taken")) {
       wrong.push_back(log.path + ": taken before the previous one");
     }

@@ -1,4 +1,5 @@
 // Memory that is resident and not malloc's: a note names it.
+#include <cstring>
 #include <regex>
 
 #include "host_test.h"
@@ -33,6 +34,28 @@ TEST_F(ResidentTest, NamesEachKind) {
   EXPECT_EQ(named(logs[0]),
             (std::map<std::string, int>{
                 {"mapped without a name", 24}, {file, 24}, {"code made at run time", 20}}));
+}
+
+// Of threads that run and of one that has ended. Memory that the program lent to a thread is not
+// among them: it may be something else again when the thread has ended.
+TEST_F(ResidentTest, StacksOfThreads) {
+  Command command = traced({program("thread_stacks")});
+  command.env["MTRACE_MMAP"] = "1";
+  const Result result = run(command);
+  ASSERT_TRUE(result.exited(0)) << result.how() << result.out << result.err;
+  unsigned long stacks = 0;
+  unsigned long lent = 0;
+  ASSERT_EQ(sscanf(result.out.c_str(), "stacks %lu lent %lu", &stacks, &lent), 2) << result.out;
+  std::map<std::string, unsigned long> regions;
+  const std::vector<Memlog> logs = logs_of(result.pid);
+  ASSERT_FALSE(logs.empty());
+  for (const auto& [key, value] : logs[0].meta) {
+    const size_t name = value.find(' ', value.find(' ') + 1) + 1;
+    if (key == "region")
+      regions[value.substr(name)] = std::stoul(value.substr(strlen("resident=")));
+  }
+  EXPECT_EQ(regions["stacks of threads"], stacks);
+  EXPECT_GE(regions["mapped without a name"], lent);
 }
 
 // What is named stands in the summary of a run and in every view, once, instead of a guess.

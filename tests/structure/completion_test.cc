@@ -158,6 +158,25 @@ TEST_F(CompletionTest, FishOffersTheSame) {
   EXPECT_EQ(fish("memlog diff --by "), (Set{"blocks", "bytes"}));
 }
 
+// A process of its own name is there while a shell completes: the shell.
+TEST_F(CompletionTest, MapTakesProcessesAndReports) {
+  for (const char* name : {"bas-1-1.memlog", "bas.txt", "fis-1-1.memlog", "fis.txt"}) {
+    write_file(home_ / name, "");
+  }
+  const Set in_bash = bash({"map", "bas"});
+  EXPECT_EQ(in_bash.count("bas-1-1.memlog") + in_bash.count("bash"), 2u);
+  EXPECT_EQ(in_bash.count("bas.txt"), 0u);
+  const Set in_fish = fish("memlog map fis");
+  EXPECT_EQ(in_fish.count("fis-1-1.memlog") + in_fish.count("fish"), 2u);
+  // What zsh would be given to offer.
+  const Set in_zsh = offered(
+      {"zsh", "-f", "-c",
+       "compdef() { }; compadd() { print -l -- $names }; _files() { print -- $2 }; "
+       "_arguments() { eval ${@[-1]##*:} }; source $1; words=(memlog map '') CURRENT=3; _memlog",
+       "-", script("zsh")});
+  EXPECT_EQ(in_zsh.count("zsh") + in_zsh.count("*.memlog(|.zst)(-.)"), 2u);
+}
+
 TEST_F(CompletionTest, ShellsTakeTheScripts) {
   for (const char* shell : {"bash", "zsh", "fish"}) {
     EXPECT_EQ(offered({shell, "-n", script(shell)}), Set{}) << shell;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 
 #include "base/file.h"
 #include "base/lines.h"
@@ -21,6 +22,7 @@ constexpr char kMadeCode[] = "code made at run time";
 constexpr char kV8Heap[] = "V8 heap";
 constexpr char kJavaHeap[] = "Java heap";
 constexpr char kOwn[] = "mtrace's tables";
+constexpr char kStacks[] = "stacks of threads";
 constexpr char kUnnamed[] = "mapped without a name";
 constexpr char kOthers[] = "other mappings";  // files for which there is no room
 
@@ -71,6 +73,25 @@ bool is_v8_chunk(const Mapping& mapping) {
   return size % 4096 == 0 && size >= kChunk && words[3] > mapping.start &&
          words[3] - mapping.start < kChunk && words[4] > words[3] &&
          words[4] - mapping.start <= size;
+}
+
+// A stack that glibc has mapped for a thread, which runs or has ended: at its end is the thread's
+// descriptor. Its first and third word are its own address, and it has as neighbours the beginning
+// and the size of the block, with the guard pages in front of the mapping (struct pthread of glibc
+// 2.17 to 2.41). So memory that a program has lent to a thread, and a stack that the kernel has
+// joined with other memory, is none.
+bool is_thread_stack(const Mapping& mapping) {
+  constexpr size_t kPage = 4096;
+  uintptr_t words[kPage / sizeof(uintptr_t)];
+  const uintptr_t begin = mapping.end - kPage;
+  if (!sys::read_memory(begin, words, kPage)) return false;
+  size_t at = 0;
+  const auto is_own = [&](size_t i) { return words[i] == begin + i * sizeof words[0]; };
+  while (at + 2 < std::size(words) && !(is_own(at) && words[at + 2] == words[at])) ++at;
+  for (size_t i = at + 3; i + 1 < std::size(words); ++i) {
+    if (words[i] < mapping.start && words[i] + words[i + 1] == mapping.end) return true;
+  }
+  return false;
 }
 
 class Regions {
@@ -192,7 +213,8 @@ class Regions {
     if (mapping.blocks) return kMalloc;
     const bool own =
         sys::own_bytes_in(mapping.start, mapping.end) * 2 > mapping.end - mapping.start;
-    return kind(own ? kOwn : kUnnamed);
+    if (own) return kind(kOwn);
+    return kind(is_thread_stack(mapping) ? kStacks : kUnnamed);
   }
 
   uint32_t kind(const char* name) {

@@ -1,7 +1,6 @@
 #include "analyze/region_history.h"
 
 #include "analyze/row.h"
-#include "format/memlog.h"
 
 namespace mtrace::analyze {
 namespace {
@@ -10,10 +9,8 @@ namespace {
 std::string form_of(const profile::Entry& entry) {
   std::string form;
   if (!entry.further) return form;
-  for (const profile::Field& field : further_of(entry.fields)) {
-    if (field.key == format::kFieldProtection || field.key == format::kFieldFlags) {
-      form += field.key + '=' + field.value + ' ';
-    }
+  for (const profile::Field& field : analyze::form_of(entry.fields)) {
+    form += field.key + '=' + field.value + ' ';
   }
   return form;
 }

@@ -41,8 +41,8 @@ double square(uint64_t number) { return static_cast<double>(number) * static_cas
 
 bool add_state(Row& sum, const Row& more, Combine how) {
   if (how == Combine::kLater) {
-    sum.live.reset();
-    sum.live_variance = 0;
+    sum.live = more.live;
+    sum.live_variance = more.live_variance;
     sum.age = more.age;
     sum.slack = more.slack;
     sum.peak = more.peak;
@@ -91,6 +91,15 @@ std::vector<profile::Field> further_of(std::string_view fields) {
     out.push_back({std::string(key), std::string(field.substr(equals + 1))});
   }
   return out;
+}
+
+std::vector<profile::Field> form_of(std::string_view fields) {
+  std::vector<profile::Field> form = further_of(fields);
+  std::erase_if(form, [](const profile::Field& field) {
+    return field.key != format::kFieldProtection && field.key != format::kFieldFlags &&
+           field.key != format::kFieldBefore;
+  });
+  return form;
 }
 
 Row row_of(const profile::Entry& entry, bool times) {

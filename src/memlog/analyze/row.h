@@ -36,8 +36,8 @@ struct Row {
   int64_t bytes = 0;
   double variance = 0;  // of a sampled change, bytes squared; over several reports an upper bound
   int64_t blocks = 0;
-  // Live bytes. Absent in rows of several reports: a report leaves out stacks that did not change,
-  // so the sum over the listed ones says little.
+  // Live bytes. Absent in rows of several reports, unless each is one entry (Rows::kEntries): a
+  // report leaves out stacks that did not change, so the sum over the listed ones says little.
   std::optional<uint64_t> live;
   double live_variance = 0;
   // In a comparison: the bytes on the other side. `bytes` is the difference from it.
@@ -58,7 +58,7 @@ struct Row {
   profile::Frames frames;  // name modules in Table::modules()
   bool cut = false;
   size_t depth = 0;  // frames with addresses at which the library cut the stack; 0: it did not
-  // Fields unknown to this program; merged rows have none.
+  // Fields unknown to this program. Merged rows have none, or only those of form_of().
   std::vector<profile::Field> further;
   // Of several stacks with one place responsible for them; null: one stack. The row of a group has
   // no frames and no id.
@@ -73,6 +73,9 @@ uint64_t live_error_of(const Row& row);
 Row stack_of(const profile::Entry& entry);
 // Returns those of an entry's `fields` that this program does not know.
 std::vector<profile::Field> further_of(std::string_view fields);
+// Returns those by which entries of one stack, kind and call differ: how a mapping was asked for,
+// and which stack had freed the block.
+std::vector<profile::Field> form_of(std::string_view fields);
 // Returns the row of an entry. `times`: the report has lifetimes, so an absent one is 0.
 Row row_of(const profile::Entry& entry, bool times);
 

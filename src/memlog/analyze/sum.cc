@@ -1,5 +1,6 @@
 #include "analyze/sum.h"
 
+#include <absl/container/flat_hash_set.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -62,7 +63,27 @@ void Summing::add(const Memlog& memlog) {
   last_report_ = memlog.name;
 }
 
+// A report lists the entries of a stack that changed, so the shares in the peak, slack and age of
+// each are known apart only.
+void Summing::join_entries() {
+  absl::flat_hash_set<uint64_t> seen;
+  bool once = true;
+  for (Row& row : process_.table.rows()) {
+    once = seen.insert(row.stack).second && once;
+    row.live.reset();
+    row.live_variance = 0;
+    row.further.clear();
+  }
+  if (once) return;
+  Table stacks;
+  if (!stacks.merge(process_.table, {})) {
+    throw std::runtime_error(fmt::format("the sum of {} does not fit 64 bits", name_));
+  }
+  process_.table = std::move(stacks);
+}
+
 ProcessSum Summing::finish() {
+  if (rows_ == Rows::kStacks) join_entries();
   if (chosen_) {
     process_.notes.push_back(
         fmt::format("{}: what the chosen reports changed, not all that is live", name_));

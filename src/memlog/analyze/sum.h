@@ -26,7 +26,9 @@ struct ProcessSum {
 class Summing {
  public:
   // `chosen`: the user selected reports, so none is missing, and the sum is only their changes.
-  explicit Summing(bool chosen) : chosen_(chosen) {}
+  explicit Summing(bool chosen, Rows rows = Rows::kStacks) : chosen_(chosen), rows_(rows) {
+    process_.table = Table(Rows::kEntries);
+  }
 
   // Adds the next report, in order of report numbers. Throws std::runtime_error when it is there
   // twice, or a sum does not fit 64 bits.
@@ -36,8 +38,10 @@ class Summing {
 
  private:
   void add_numbers(profile::Total& sum, const profile::Total& more) const;
+  void join_entries();
 
   bool chosen_;
+  Rows rows_;
   ProcessSum process_;
   std::optional<profile::Total> inherited_;
   std::string name_;         // of the process

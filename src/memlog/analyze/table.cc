@@ -1,5 +1,7 @@
 #include "analyze/table.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <iterator>
 #include <utility>
@@ -52,8 +54,6 @@ void cut(const std::vector<Module>& modules, Row& row, FrameRange range) {
   row.cut |= beyond || row.frames.empty();
 }
 
-bool same_stack(const Row& a, const Row& b) { return a.cut == b.cut && a.kind == b.kind; }
-
 }  // namespace
 
 Table Table::of(Memlog& memlog) {
@@ -75,9 +75,16 @@ std::vector<std::string> Table::kinds() const {
   return kinds;
 }
 
+// Apart from the stack.
+bool Table::same_entry(const Row& a, const Row& b) const {
+  if (a.kind != b.kind) return false;
+  return one_ == Rows::kStacks || (a.call == b.call && a.further == b.further);
+}
+
 // Numbers from 1 for modules that count as the same.
 uint64_t Table::identity(const Module& module) {
-  const std::string name = module.build_id.empty() ? "p" + module.path : "b" + module.build_id;
+  std::string name = module.build_id.empty() ? "p" + module.path : "b" + module.build_id;
+  if (one_ == Rows::kEntries) name += fmt::format("\n{}#{}", module.path, module.generation);
   return identities_.try_emplace(name, identities_.size() + 1).first->second;
 }
 
@@ -103,7 +110,10 @@ size_t Table::place(const std::vector<Module>& modules, Row& row, FrameRange ran
   const uint64_t number = range.whole() ? row.frames.number() : 0;
   if (number != 0) {
     const auto known = by_number_.find(number);
-    if (known != by_number_.end() && same_stack(rows_[known->second], row)) return known->second;
+    if (known != by_number_.end() && rows_[known->second].cut == row.cut &&
+        same_entry(rows_[known->second], row)) {
+      return known->second;
+    }
   }
   const size_t index = find_or_add(modules, row, range);
   if (number != 0) by_number_.try_emplace(number, index);
@@ -121,7 +131,7 @@ size_t Table::find_or_add(const std::vector<Module>& modules, Row& row, FrameRan
   std::vector<size_t>& same = by_stack_[row.stack];
   for (const size_t index : same) {
     Row& known = rows_[index];
-    if (known.kind != row.kind || keys_[index] != key) continue;
+    if (!same_entry(known, row) || keys_[index] != key) continue;
     // A stack of just this depth and one that goes on agree in all that is asked for; in full
     // stacks the cut is part of what they are.
     if (known.cut != row.cut && range.whole()) continue;
@@ -162,8 +172,13 @@ bool Table::append(const Memlog& memlog) {
   ++reports_;
   for (const profile::Entry& entry : memlog.entries) {
     Row row = row_of(entry, times(memlog));
-    row.live.reset();
     row.further.clear();
+    if (one_ == Rows::kEntries) {
+      if (entry.further) row.further = form_of(entry.fields);
+    } else {
+      row.live.reset();
+      row.live_variance = 0;
+    }
     const size_t known = rows_.size();
     const size_t index = place(memlog.modules, row, {});
     if (last_report_.size() < rows_.size()) last_report_.resize(rows_.size());

@@ -13,8 +13,16 @@
 
 namespace mtrace::analyze {
 
+// What is one row of the reports of a process.
+enum class Rows {
+  kStacks,   // a stack, whatever it called
+  kEntries,  // an entry: also the call, the form and the very modules agree
+};
+
 class Table {
  public:
+  explicit Table(Rows one = Rows::kStacks) : one_(one) {}
+
   // Makes a row of each entry of a memlog. Takes the entries: they are most of a large memlog.
   static Table of(profile::Memlog& memlog);
 
@@ -26,7 +34,8 @@ class Table {
   // Like the above, for the rows of another table.
   [[nodiscard]] bool merge(const Table& other, FrameRange range);
   // Adds a later report of the same process. Its values of age, slack and share in the peak replace
-  // the earlier ones; live becomes unknown. Returns false as merge() does.
+  // the earlier ones; so does live if rows are entries, else it becomes unknown. Returns false as
+  // merge() does.
   [[nodiscard]] bool append(const profile::Memlog& memlog);
   // Returns the index of the row with the stack of `row`, cut to `range`. If there is none, appends
   // `row` as a new row, which empties it.
@@ -49,12 +58,14 @@ class Table {
  private:
   using Key = std::vector<uint64_t>;  // module identity and offset per frame
 
+  bool same_entry(const Row& a, const Row& b) const;
   uint64_t identity(const profile::Module& module);
   profile::ModuleIndex adopt(const profile::Module& module);
   void adopt(const std::vector<profile::Module>& modules, profile::Frames& frames);
   size_t find_or_add(const std::vector<profile::Module>& modules, Row& row, FrameRange range);
   bool merge(const std::vector<profile::Module>& modules, Row row, FrameRange range);
 
+  Rows one_;
   profile::Memlog memlog_;
   std::vector<Row> rows_;
   std::vector<Key> keys_;  // of merged rows, by index

@@ -58,6 +58,7 @@ AddressSpace::AddressSpace(pid_t pid, live::LedgerFile& ledger) {
   }
   read_blocks(ledger);
   assign_blocks();
+  look_for_chunks(pid);
   look_at_pages(pid);
 }
 
@@ -87,6 +88,34 @@ void AddressSpace::assign_blocks() {
       region->kind = mapped ? RegionKind::kLargeBlock : RegionKind::kHeap;
     }
   }
+}
+
+// glibc keeps the size of a chunk in the word before the block. Of some blocks that word is looked
+// at; the process runs, so a few may have gone meanwhile.
+void AddressSpace::look_for_chunks(pid_t pid) {
+  constexpr size_t kLooks = 256;
+  constexpr uint64_t kFlags = 7;
+  constexpr uint64_t kMostMore = 64;  // what malloc leaves with a block, at most
+  std::vector<HeapBlock> in_heaps;
+  auto region = regions_.begin();
+  for (const HeapBlock& block : blocks_) {
+    while (region != regions_.end() && region->mapping.end <= block.address) ++region;
+    if (region == regions_.end()) break;
+    if (block.address >= region->mapping.begin && region->is_heap()) in_heaps.push_back(block);
+  }
+  const size_t step = in_heaps.size() / kLooks + 1;
+  size_t looks = 0;
+  size_t chunks = 0;
+  for (size_t i = 0; i < in_heaps.size(); i += step) {
+    const HeapBlock& block = in_heaps[i];
+    uint64_t word = 0;
+    if (!target::read_memory(pid, block.address - sizeof word, &word, sizeof word)) continue;
+    const uint64_t size = word & ~kFlags;
+    const uint64_t least = chunk_of(block.size);
+    ++looks;
+    chunks += size % 16 == 0 && size >= least && size <= least + kMostMore ? 1 : 0;
+  }
+  other_allocator_ = chunks * 2 < looks;
 }
 
 void AddressSpace::look_at_pages(pid_t pid) {

@@ -56,6 +56,9 @@ class AddressSpace {
   const std::vector<HeapTop>& tops() const { return tops_; }            // largest `gain` first
   const analyze::PinnedPages& pinned() const { return pinned_; }
   const ThreadArenas& arenas() const { return arenas_; }
+  // Whether the heaps are another allocator's than glibc's: malloc_trim(3) does nothing for them,
+  // and they are not trimmed from their ends.
+  bool other_allocator() const { return other_allocator_; }
   const std::vector<analyze::HeapBlock>& blocks() const { return blocks_; }  // by address
   const std::vector<analyze::HeapPages>& heaps() const { return heaps_; }    // by address
 
@@ -64,6 +67,7 @@ class AddressSpace {
   void assign_blocks();
   void look_at_pages(pid_t pid);
   void look_at_arenas(pid_t pid);
+  void look_for_chunks(pid_t pid);
   void find_top(size_t region, const analyze::HeapPages& pages);
 
   std::vector<SpaceRegion> regions_;
@@ -72,6 +76,7 @@ class AddressSpace {
   std::vector<HeapTop> tops_;
   analyze::PinnedPages pinned_;
   ThreadArenas arenas_;
+  bool other_allocator_ = false;
 };
 
 }  // namespace mtrace::cli

@@ -12,9 +12,10 @@ namespace mtrace::cli {
 Words operands_of(const std::string& command) {
   if (command == "run") return Words::kProgram;
   for (const char* of_processes :
-       {"report", "status", "attach", "detach", "top", "expire", "unreachable", "map", "serve"}) {
+       {"report", "status", "attach", "detach", "top", "expire", "unreachable", "serve"}) {
     if (command == of_processes) return Words::kProcesses;
   }
+  if (command == "map") return Words::kProcessesOrMemlogs;
   for (const char* of_files : {"decode", "recover", "events", "replay"}) {
     if (command == of_files) return Words::kFiles;
   }

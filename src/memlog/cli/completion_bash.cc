@@ -15,6 +15,16 @@ _memlog_files() {
   mapfile -t COMPREPLY < <(compgen "$@" | sort -u)
 }
 
+_memlog_memlogs() {
+  compopt -o filenames 2>/dev/null
+  mapfile -t COMPREPLY < <(compgen -f -X '!*.memlog' -- "$1"
+    compgen -f -X '!*.memlog.zst' -- "$1"; compgen -d -- "$1")
+}
+
+_memlog_processes() {
+  _memlog_words "$(cat /proc/[0-9]*/comm 2>/dev/null | tr -s ' ' _ | sort -u)" "$1"
+}
+
 _memlog() {
   local cur=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]} i
   # --by=live comes in three words.
@@ -66,14 +76,16 @@ constexpr char kBashEnd[] = R"sh(    esac
     return
   fi
   case $operands in
-    memlogs)
-      compopt -o filenames 2>/dev/null
-      mapfile -t COMPREPLY < <(compgen -f -X '!*.memlog' -- "$cur"
-        compgen -f -X '!*.memlog.zst' -- "$cur"; compgen -d -- "$cur")
-      ;;
+    memlogs) _memlog_memlogs "$cur" ;;
     files) _memlog_files -f -- "$cur" ;;
     topics) _memlog_words "$commands options library-code" "$cur" ;;
-    processes) _memlog_words "$(cat /proc/[0-9]*/comm 2>/dev/null | tr -s ' ' _ | sort -u)" "$cur" ;;
+    processes) _memlog_processes "$cur" ;;
+    processes-or-memlogs)
+      _memlog_processes "$cur"
+      local -a names=("${COMPREPLY[@]}")
+      _memlog_memlogs "$cur"
+      COMPREPLY+=("${names[@]}")
+      ;;
   esac
 }
 
@@ -90,6 +102,8 @@ const char* bash_words(Words words) {
       return "program";
     case Words::kProcesses:
       return "processes";
+    case Words::kProcessesOrMemlogs:
+      return "processes-or-memlogs";
     case Words::kTopics:
       return "topics";
     default:

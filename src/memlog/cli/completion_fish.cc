@@ -27,6 +27,9 @@ const char* fish_words(Words words) {
       return " -a '(__fish_complete_subcommand)'";
     case Words::kProcesses:
       return " -a '(cat /proc/*/comm 2>/dev/null | sort -u)'";
+    case Words::kProcessesOrMemlogs:
+      return " -k -a '(cat /proc/*/comm 2>/dev/null | sort -u; __fish_complete_suffix .memlog; "
+             "__fish_complete_suffix .memlog.zst)'";
     default:
       return "";
   }

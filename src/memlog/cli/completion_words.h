@@ -15,6 +15,7 @@ enum class Words {
   kDirectories,
   kProgram,
   kProcesses,
+  kProcessesOrMemlogs,
   kTopics,
 };
 

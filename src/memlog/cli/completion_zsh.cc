@@ -25,9 +25,16 @@ const char* zsh_action(Words words) {
       return "_files -/";
     case Words::kProcesses:
       return "_memlog_processes";
+    case Words::kProcessesOrMemlogs:
+      return "_memlog_processes_or_files";
     default:
       return " ";
   }
+}
+
+const char* describe(Words operands) {
+  if (operands == Words::kProcesses) return "process";
+  return operands == Words::kProcessesOrMemlogs ? "process or file" : "file";
 }
 
 std::string zsh_option(const Option& option) {
@@ -52,7 +59,12 @@ std::string zsh_completion() {
       "_memlog_processes() {\n"
       "  local -a names\n"
       "  names=(${(u)${(f)\"$(cat /proc/[0-9]*/comm 2>/dev/null)\"}})\n"
-      "  compadd -a names\n}\n\n"
+      "  compadd -a names\n}\n"
+      "_memlog_processes_or_files() {\n"
+      "  local found=1\n"
+      "  _memlog_processes && found=0\n"
+      "  _files -g \"*.memlog(|.zst)(-.)\" && found=0\n"
+      "  return found\n}\n\n"
       "_memlog() {\n  local -a commands\n  commands=(\n";
   std::string cases;
   for (const Command* command : all_commands()) {
@@ -70,8 +82,7 @@ std::string zsh_completion() {
     } else if (operands == Words::kTopics) {
       rest = fmt::format("'1:topic:({} options library-code)'", command_names());
     } else {
-      rest = quoted(fmt::format("*:{}:{}", operands == Words::kProcesses ? "process" : "file",
-                                zsh_action(operands)));
+      rest = quoted(fmt::format("*:{}:{}", describe(operands), zsh_action(operands)));
     }
     cases += fmt::format(" \\\n        {}\n      ;;\n", rest);
   }

@@ -1,6 +1,5 @@
 #include "collect/merged_reports.h"
 
-#include <absl/container/flat_hash_map.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -26,20 +25,16 @@ namespace {
 using profile::Field;
 using profile::Memlog;
 
-// What a stack holds, by the last report that lists it: rows of several reports do not tell.
-using LiveByStack = absl::flat_hash_map<uint64_t, uint64_t>;
-
 void add_field(std::string& fields, const char* key, uint64_t value) {
   if (value != 0) fields += fmt::format("\t{}={}", key, value);
 }
 
-std::string fields_of(const analyze::Row& row, const LiveByStack& live) {
+// A row is one entry of each report.
+std::string fields_of(const analyze::Row& row) {
   std::string out = fmt::format("{}={:+}", format::kFieldBlocks, row.blocks);
   add_field(out, format::kFieldError, analyze::error_of(row));
-  if (row.kind.empty() && row.stack != 0) {
-    const auto held = live.find(row.stack);
-    out += fmt::format("\t{}={}", format::kFieldLive, held == live.end() ? 0 : held->second);
-  }
+  if (row.live) out += fmt::format("\t{}={}", format::kFieldLive, *row.live);
+  add_field(out, format::kFieldLiveError, analyze::live_error_of(row));
   add_field(out, format::kFieldAllocations, row.allocations);
   add_field(out, format::kFieldAllocated, row.allocated_bytes);
   add_field(out, format::kFieldFrees, row.frees);
@@ -52,6 +47,7 @@ std::string fields_of(const analyze::Row& row, const LiveByStack& live) {
   add_field(out, format::kFieldAge, row.age);
   add_field(out, format::kFieldSlack, row.slack);
   add_field(out, format::kFieldPeak, row.peak);
+  for (const Field& field : row.further) out += fmt::format("\t{}={}", field.key, field.value);
   if (!row.call.empty()) {
     out += fmt::format("\t{}={}", format::kFieldCall, profile::escaped(row.call.text(), ""));
   }
@@ -59,11 +55,11 @@ std::string fields_of(const analyze::Row& row, const LiveByStack& live) {
   return out;
 }
 
-profile::Entry entry_of(analyze::Row& row, const LiveByStack& live) {
+profile::Entry entry_of(analyze::Row& row) {
   profile::Entry entry;
   entry.kind = row.kind;
   entry.bytes = row.bytes;
-  entry.fields = fields_of(row, live);
+  entry.fields = fields_of(row);
   entry.frames = std::move(row.frames);
   entry.cut = row.cut;
   return entry;
@@ -101,17 +97,10 @@ void set_line(Memlog& memlog, const char* key, const std::string& value) {
 
 // Returns the sum of `reports`, which are in order, as one report in the place of the last.
 Memlog merged(std::vector<Memlog> reports, int64_t first) {
-  analyze::Summing summing(false);
-  LiveByStack live;
+  analyze::Summing summing(false, analyze::Rows::kEntries);
   double variance = 0;
   profile::Resolved resolved = profile::Resolved::kYes;
   for (const Memlog& report : reports) {
-    // A stack that called several functions has an entry for each.
-    LiveByStack here;
-    for (const profile::Entry& entry : report.entries) {
-      if (entry.heap() && entry.tells_live) here[entry.stack] += entry.live;
-    }
-    for (const auto& [stack, bytes] : here) live[stack] = bytes;
     const double error = static_cast<double>(report.header.delta_error.value_or(0));
     variance += error * error;
     resolved = std::min(resolved, report.header.resolved);
@@ -122,7 +111,7 @@ Memlog merged(std::vector<Memlog> reports, int64_t first) {
   out.modules = sum.table.modules();
   out.entries.clear();
   analyze::sort(sum.table.rows(), analyze::Order::kBytes);
-  for (analyze::Row& row : sum.table.rows()) out.entries.push_back(entry_of(row, live));
+  for (analyze::Row& row : sum.table.rows()) out.entries.push_back(entry_of(row));
   set_line(out, format::kKeyDelta,
            fmt::format("{:+} bytes {:+} blocks", sum.total.bytes, sum.total.blocks));
   set_line(out, format::kKeyDeltaError,

@@ -54,7 +54,7 @@ for the heaps of malloc, why they do not shrink.
 malloc can give a page back to the system only when no live block lies on it. A page with blocks of
 one stack only is pinned by that stack: if its blocks were elsewhere, the page would be free. Stacks
 that pin most pages come first. A page with blocks of several stacks counts in part for each.
-A heap is trimmed from its end, so the last block of each heap is shown, too.
+A heap of glibc is trimmed from its end, so the last block of each heap is shown, too.
 
 The process is not stopped. Needs a ledger, which memlog run makes the process keep. memlog attaches
 to a process that is not traced, and then knows only blocks allocated from then on.
@@ -301,6 +301,12 @@ class Answer {
                     profile::grouped(pages.resident()), profile::grouped(pages.alone),
                     profile::grouped(pages.common));
     if (pages.free == 0) return out;
+    if (space_.other_allocator()) {
+      return out + fmt::format(
+                       "{} of them without a live block: the most that the allocator can free. It\n"
+                       "is not glibc's, and keeps a slab or span while one of its blocks lives\n",
+                       profile::grouped(pages.free));
+    }
     out += fmt::format("{} of them without a live block: malloc_trim(3) can free them\n",
                        profile::grouped(pages.free));
     const ThreadArenas& thread_arenas = space_.arenas();
@@ -363,7 +369,7 @@ class Answer {
   }
 
   std::string tops_text(const text::Style& style) const {
-    if (space_.tops().empty()) return {};
+    if (space_.tops().empty() || space_.other_allocator()) return {};
     text::Style units = style;
     units.units = true;
     std::string out = "\nlast block of each heap:\n";

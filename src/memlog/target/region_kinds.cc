@@ -10,8 +10,9 @@
 namespace mtrace::target {
 namespace {
 
-// glibc puts the thread control block at the end of a stack that it maps. Its first and third word
-// are its own address (sysdeps/x86_64/nptl/tls.h, tcbhead_t).
+// glibc puts the thread control block at the end of a stack. Its first and third word are its own
+// address (sysdeps/x86_64/nptl/tls.h, tcbhead_t), and behind them are the beginning and the size of
+// the stack, as neighbours. The first thread's, which is elsewhere, has not these two.
 bool ends_with_control_block(pid_t pid, const Mapping& region) {
   constexpr size_t kWords = 1024;
   constexpr size_t kPieceBytes = 4096;
@@ -23,7 +24,10 @@ bool ends_with_control_block(pid_t pid, const Mapping& region) {
   }
   for (size_t i = 0; i + 2 < count; ++i) {
     const uint64_t own = begin + i * sizeof words[0];
-    if (words[i] == own && words[i + 2] == own) return true;
+    if (words[i] != own || words[i + 2] != own) continue;
+    for (size_t at = i + 3; at + 1 < count; ++at) {
+      if (words[at] < region.end && words[at] + words[at + 1] == region.end) return true;
+    }
   }
   return false;
 }
