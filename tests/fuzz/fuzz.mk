@@ -23,7 +23,7 @@ FUZZ_KERNEL   := $(addprefix src/libmtrace/base/,clock.cc early_signal.cc filter
 # The parts that each target is about.
 FUZZ_SRC_cfi     := $(addprefix src/libmtrace/unwind/,cfi.cc compile.cc eh_frame.cc expression.cc frame_registers.cc \
                       stack_memory.cc) $(FUZZ_KERNEL)
-FUZZ_SRC_memlog  := $(wildcard $(addsuffix /*.cc,$(addprefix src/memlog/,profile live analyze json export)))
+FUZZ_SRC_memlog  := $(wildcard $(addsuffix /*.cc,$(addprefix src/memlog/,profile live events analyze json export)))
 FUZZ_SRC_elf     := $(addprefix src/memlog/symbolize/,demangle.cc dwarf_index.cc dwarf_scopes.cc elf_file.cc \
                       module_symbols.cc symbol_table.cc) \
                     $(addprefix src/memlog/profile/,name.cc text.cc)
@@ -40,7 +40,7 @@ FUZZ_SRC_request := $(addprefix src/memlog/serve/,access.cc listen_address.cc ro
 FUZZ_LIBS_request := -lfmt -lzstd $(ABSL_LIBS)
 FUZZ_LIBS_events := -lfmt -lzstd $(ABSL_LIBS) -labsl_raw_logging_internal
 FUZZ_LIBS_ledger := -lfmt -lzstd $(ABSL_LIBS)
-FUZZ_LIBS_memlog := -lfmt -lzstd -lre2 -lz $(ABSL_LIBS)
+FUZZ_LIBS_memlog := -lfmt -lzstd -lre2 -lz $(ABSL_LIBS) -labsl_raw_logging_internal
 FUZZ_LIBS_elf    := -ldw -lelf -liberty -lfmt $(ABSL_LIBS)
 FUZZ_LIBS_decode := -ldw -lelf -liberty -lfmt -lzstd -lre2 $(ABSL_LIBS)
 
