@@ -67,6 +67,15 @@ TEST_F(UnreachableTest, TellsEveryKindApart) {
                          found["indirectly_lost_bytes"].get<uint64_t>() +
                          found["possibly_lost_bytes"].get<uint64_t>() +
                          found["reachable_bytes"].get<uint64_t>());
+    // All that is lost was allocated by one function.
+    ASSERT_EQ(found["functions"].size(), 1u) << result.out;
+    const json& function = found["functions"][0];
+    EXPECT_EQ(function["function"], "make");
+    for (const char* sum : {"definitely_lost", "indirectly_lost", "possibly_lost"}) {
+      for (const char* unit : {"_bytes", "_blocks"}) {
+        EXPECT_EQ(function[std::string(sum) + unit], found[std::string(sum) + unit]) << sum << unit;
+      }
+    }
     EXPECT_NE(result.out.find("g_list (held_blocks)"), std::string::npos) << result.out;
   }
   // The copies are gone, also for the kernel.
@@ -174,6 +183,8 @@ TEST_F(UnreachableTest, TextNamesTheStacks) {
             std::string::npos)
       << result.out;
   EXPECT_NE(result.out.find("make_lost_list"), std::string::npos) << result.out;
+  EXPECT_NE(result.out.find("possibly lost  responsible function\n"), std::string::npos)
+      << result.out;
   EXPECT_NE(result.out.find("3 stacks more definitely lost: --limit 0 shows them"),
             std::string::npos)
       << result.out;

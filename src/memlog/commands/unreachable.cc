@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <stdexcept>
+#include <tuple>
 
 #include "cli/command.h"
 #include "cli/heap_scan.h"
@@ -155,6 +156,9 @@ class Answer {
     file_.refresh();
     now_ = core == nullptr ? target::ticks_now(file_.header()) : ticks_of(*core, file_.header());
     std::vector<const live::LedgerStackState*> stacks;
+    for (const Reach reach : kUnreached) {
+      for (const uint32_t stack : named(reach)) stacks.push_back(known_.find(stack));
+    }
     for (const Reach reach : shown()) {
       for (const uint32_t stack : first(reach)) stacks.push_back(known_.find(stack));
       if (reach != Reach::kReachable) continue;
@@ -168,6 +172,7 @@ class Answer {
       }
     }
     names_.learn(file_, known_.state(), stacks);
+    add_up_functions();
   }
 
   bool any_lost() const { return findings_.total(Reach::kDefinite).blocks != 0; }
@@ -195,6 +200,7 @@ class Answer {
                                  style);
     }
     out += remarks(style);
+    out += functions_text(style);
     for (const Reach reach : shown()) out += list(reach, style);
     return out;
   }
@@ -220,6 +226,9 @@ class Answer {
     }
     out["scanned_bytes"] = scan_.scanned();
     json::put_text(out, "unknown_blocks", scan_.unknown());
+    json::Value functions = json::Value::array();
+    for (const Function& function : functions_) functions.push_back(function_json(function));
+    out["functions"] = functions;
     json::Value stacks = json::Value::array();
     for (const Reach reach : shown()) {
       for (const uint32_t stack : first(reach)) stacks.push_back(stack_json(reach, stack));
@@ -229,6 +238,76 @@ class Answer {
   }
 
  private:
+  // What the responsible function of several stacks has allocated and nothing reaches any more.
+  struct Function {
+    std::string name;
+    std::array<Sum, 3> sums;  // by kUnreached
+  };
+  static constexpr std::array kUnreached = {Reach::kDefinite, Reach::kIndirect, Reach::kPossible};
+
+  // The stacks whose function is looked up.
+  std::vector<uint32_t> named(Reach reach) const {
+    constexpr size_t kMost = 5000;  // more would take seconds
+    std::vector<uint32_t> stacks = findings_.with(reach);
+    if (stacks.size() > kMost) stacks.resize(kMost);
+    return stacks;
+  }
+  std::string function_of(uint32_t index) const {
+    const std::string line = names_.line(*known_.find(index));
+    return line.substr(0, line.find(" < "));
+  }
+  void add_up_functions() {
+    std::map<std::string, Function> by_name;
+    for (size_t i = 0; i < kUnreached.size(); ++i) {
+      for (const uint32_t index : named(kUnreached[i])) {
+        const std::string name = function_of(index);
+        Function& function = by_name[name];
+        function.name = name;
+        const Sum& sum = findings_.of(index).sums[place(kUnreached[i])];
+        function.sums[i].bytes += sum.bytes;
+        function.sums[i].blocks += sum.blocks;
+      }
+    }
+    for (auto& [name, function] : by_name) functions_.push_back(std::move(function));
+    const auto weight = [](const Function& function) {
+      const auto& [definite, indirect, possible] = function.sums;
+      return std::tuple(definite.bytes, indirect.bytes, possible.bytes);
+    };
+    std::stable_sort(functions_.begin(), functions_.end(),
+                     [&](const Function& a, const Function& b) { return weight(a) > weight(b); });
+  }
+  // Nothing where each function has one stack: the list of stacks says the same.
+  std::string functions_text(const text::Style& style) const {
+    size_t stacks = 0;
+    for (const Reach reach : kUnreached) stacks += named(reach).size();
+    if (stacks <= functions_.size()) return {};
+    std::string out =
+        text::coloured(fmt::format("\n{:>15} {:>15} {:>15}  responsible function\n",
+                                   "definitely lost", "indirectly lost", "possibly lost"),
+                       text::kBold, style);
+    const size_t all = functions_.size();
+    const size_t some = limit_ == 0 ? all : std::min(limit_, all);
+    for (size_t i = 0; i < some; ++i) {
+      const auto& [definite, indirect, possible] = functions_[i].sums;
+      out += fmt::format("{:>15} {:>15} {:>15}  {}\n", profile::grouped(definite.bytes),
+                         profile::grouped(indirect.bytes), profile::grouped(possible.bytes),
+                         functions_[i].name);
+    }
+    if (some < all) {
+      out += fmt::format("{:>47}  {}: --limit 0 shows them\n", "",
+                         text::count_text(all - some, "more function"));
+    }
+    return out;
+  }
+  static json::Value function_json(const Function& function) {
+    json::Value out = {{"function", function.name}};
+    for (size_t i = 0; i < kUnreached.size(); ++i) {
+      out[fmt::format("{}_bytes", kKeys[i])] = function.sums[i].bytes;
+      out[fmt::format("{}_blocks", kKeys[i])] = function.sums[i].blocks;
+    }
+    return out;
+  }
+
   static uint64_t ticks_of(const target::CoreMemory& core, const format::LedgerHeader& header) {
     const uint64_t zero = header.tick_zero;
     return core.written() > zero ? live::ticks_in(core.written() - zero) : 0;
@@ -362,6 +441,7 @@ class Answer {
   Findings findings_;
   size_t limit_;
   bool reachable_;
+  std::vector<Function> functions_;         // those with the most definitely lost bytes first
   std::map<uint32_t, RetainerPath> paths_;  // to the largest reachable block of each stack shown
   uint64_t now_ = 0;
 };
