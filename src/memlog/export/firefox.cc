@@ -133,7 +133,7 @@ class Tables {
   std::vector<ordered_json> stacks_;
 };
 
-// A table with columns of numbers as text: millions of them would be much larger as JSON values.
+// Columns of numbers as text: millions of them would be much larger as JSON values.
 class FirefoxSink : public EventSink {
  public:
   FirefoxSink(const Tables& tables, const StreamMeasure& measure)
@@ -157,11 +157,20 @@ class FirefoxSink : public EventSink {
   const std::vector<std::pair<uint64_t, std::string>>& marks() const { return marks_; }
   uint32_t main_thread() const { return main_; }
   uint64_t last() const { return last_; }
-  std::string allocations() const {
-    return fmt::format(
-        "{{\"time\":[{}],\"weight\":[{}],\"weightType\":\"bytes\",\"stack\":[{}],"
-        "\"memoryAddress\":[{}],\"threadId\":[{}],\"length\":{}}}",
-        times_, weights_, stacks_, addresses_, threads_, count_);
+  // The columns may have hundreds of megabytes.
+  void write_allocations(const WriteText& write) const {
+    const auto column = [&](const char* name, const std::string& values) {
+      write(fmt::format("\"{}\":[", name));
+      write(values);
+      write("],");
+    };
+    write("{");
+    column("time", times_);
+    column("weight", weights_);
+    column("stack", stacks_);
+    column("memoryAddress", addresses_);
+    column("threadId", threads_);
+    write(fmt::format("\"weightType\":\"bytes\",\"length\":{}}}", count_));
   }
   // Of the memory track: changes of the sum.
   std::string counter() const {
@@ -302,7 +311,7 @@ void firefox_profile(const EventStream& stream, const Stacks& stacks, const anal
                     text(meta_of(stream, name)), text(tables.libraries())));
   write(front);
   write(",\"nativeAllocations\":");
-  write(sink.allocations());
+  sink.write_allocations(write);
   write(
       fmt::format("}}],\"counters\":[{{\"name\":\"malloc\",\"category\":\"Memory\","
                   "\"description\":\"live bytes\",\"color\":\"orange\",\"pid\":\"{}\","
