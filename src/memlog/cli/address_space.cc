@@ -96,18 +96,18 @@ void AddressSpace::look_for_chunks(pid_t pid) {
   constexpr size_t kLooks = 256;
   constexpr uint64_t kFlags = 7;
   constexpr uint64_t kMostMore = 64;  // what malloc leaves with a block, at most
-  std::vector<HeapBlock> in_heaps;
+  uint64_t in_heaps = 0;
+  for (const SpaceRegion& region : regions_) in_heaps += region.is_heap() ? region.live_blocks : 0;
+  const uint64_t step = in_heaps / kLooks + 1;
+  uint64_t number = 0;
+  size_t looks = 0;
+  size_t chunks = 0;
   auto region = regions_.begin();
   for (const HeapBlock& block : blocks_) {
     while (region != regions_.end() && region->mapping.end <= block.address) ++region;
     if (region == regions_.end()) break;
-    if (block.address >= region->mapping.begin && region->is_heap()) in_heaps.push_back(block);
-  }
-  const size_t step = in_heaps.size() / kLooks + 1;
-  size_t looks = 0;
-  size_t chunks = 0;
-  for (size_t i = 0; i < in_heaps.size(); i += step) {
-    const HeapBlock& block = in_heaps[i];
+    if (block.address < region->mapping.begin || !region->is_heap()) continue;
+    if (number++ % step != 0) continue;
     uint64_t word = 0;
     if (!target::read_memory(pid, block.address - sizeof word, &word, sizeof word)) continue;
     const uint64_t size = word & ~kFlags;

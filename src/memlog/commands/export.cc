@@ -464,12 +464,9 @@ std::string write(const std::string& format, const ExportRows& rows, analyze::Or
 }
 
 void write_output(const Arguments& arguments, const std::string& text, const Streams& streams) {
-  const std::string output = arguments.value("--output", "-");
-  if (output == "-") {
-    print(streams, text);
-  } else {
-    profile::replace_file(output, text);
-  }
+  Output output(arguments, streams);
+  output.write(text);
+  output.finish();
 }
 
 int run_export(const Arguments& given, const Streams& streams) {

@@ -252,15 +252,16 @@ class Answer {
     if (stacks.size() > kMost) stacks.resize(kMost);
     return stacks;
   }
-  std::string function_of(uint32_t index) const {
-    const std::string line = names_.line(*known_.find(index));
+  // The responsible one.
+  std::string function_of(const live::LedgerStackState& stack) const {
+    const std::string line = names_.line(stack);
     return line.substr(0, line.find(" < "));
   }
   void add_up_functions() {
     std::map<std::string, Function> by_name;
     for (size_t i = 0; i < kUnreached.size(); ++i) {
       for (const uint32_t index : named(kUnreached[i])) {
-        const std::string name = function_of(index);
+        const std::string name = function_of(*known_.find(index));
         Function& function = by_name[name];
         function.name = name;
         const Sum& sum = findings_.of(index).sums[place(kUnreached[i])];
@@ -367,8 +368,7 @@ class Answer {
     std::string out = path.root;
     for (const RetainerPath::Step& step : path.steps) {
       const auto* stack = known_.find(scan_.blocks()[step.block].stack);
-      const std::string line = stack == nullptr ? "?" : names_.line(*stack);
-      out += fmt::format(" -> {} +{}", line.substr(0, line.find(" < ")), step.offset);
+      out += fmt::format(" -> {} +{}", stack == nullptr ? "?" : function_of(*stack), step.offset);
     }
     return path.cut ? out + " -> ..." : out;
   }
@@ -423,7 +423,7 @@ class Answer {
             {"offset", step.offset}};
         if (const auto* stack = known_.find(scan_.blocks()[step.block].stack)) {
           holder["stack"] = names_.id(*stack);
-          holder["function"] = names_.line(*stack).substr(0, names_.line(*stack).find(" < "));
+          holder["function"] = function_of(*stack);
         }
         holders.push_back(holder);
       }

@@ -24,10 +24,13 @@ std::string json_text(const std::string& text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-// The largest blocks of a log.
-class Largest : public EventSink {
+// What must be known of a log before it is written: also its largest blocks.
+class Largest : public Measuring {
  public:
-  void allocated(uint64_t, const StreamedBlock& block) override {
+  using Measuring::Measuring;
+
+  void allocated(uint64_t time, const StreamedBlock& block) override {
+    Measuring::allocated(time, block);
     if (blocks_.size() == kBlocks) {
       if (block.size <= blocks_.begin()->first) return;
       blocks_.erase(blocks_.begin());
@@ -87,7 +90,7 @@ class TraceSink : public EventSink {
         stacks_(stacks),
         functions_(stacks, measure),
         largest_(std::move(largest)),
-        step_(std::max<uint64_t>(measure.length / kMoments, 1)),
+        moments_(0, std::max<uint64_t>(measure.length / kMoments, 1)),
         write_(write) {
     text_ = fmt::format(
         "{{\"displayTimeUnit\":\"ms\",\"otherData\":{{\"program\":{}}},\"traceEvents\":[\n"
@@ -181,9 +184,7 @@ class TraceSink : public EventSink {
   }
   // A counter keeps its value until the next event: so a moment is told where something changes.
   void before(uint64_t time) {
-    if (time < next_) return;
-    moment(next_);
-    next_ += (time - next_) / step_ * step_ + step_;
+    moments_.before(time, [this](uint64_t at) { moment(at); });
   }
   void moment(uint64_t time) {
     counter("live bytes", time, fmt::format("\"bytes\":{}", live_));
@@ -204,7 +205,7 @@ class TraceSink : public EventSink {
   const Stacks& stacks_;
   Functions functions_;
   absl::flat_hash_set<uint64_t> largest_;
-  uint64_t step_;
+  Moments moments_;
   const WriteText& write_;
   std::string text_;
   absl::flat_hash_map<uint64_t, std::string> names_;  // of blocks that live, by id
@@ -214,16 +215,15 @@ class TraceSink : public EventSink {
   uint64_t allocated_ = 0;  // since the last moment, bytes; so is `freed_`
   uint64_t freed_ = 0;
   std::array<uint64_t, kFunctions> by_function_ = {};
-  uint64_t next_ = 0;
   uint64_t last_ = 0;
 };
 
 }  // namespace
 
 void chrome_trace(const EventStream& stream, const Stacks& stacks, const WriteText& write) {
-  Largest largest;
-  stream.replay(largest);
-  TraceSink sink(stream, stacks, measure(stream), largest.ids(), write);
+  Largest first(stream);
+  stream.replay(first);
+  TraceSink sink(stream, stacks, first.found(), first.ids(), write);
   stream.replay(sink);
   sink.finish();
 }

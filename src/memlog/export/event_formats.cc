@@ -52,7 +52,7 @@ class MassifSink : public EventSink {
       : stacks_(stacks),
         measure_(std::move(measure)),
         live_(stacks.stacks.size()),
-        step_(std::max(measure_.length / kMoments, kMillisecond)),
+        moments_(first_moment(measure_), first_moment(measure_)),
         out_(program, "bytes") {}
 
   void allocated(uint64_t time, const StreamedBlock& block) override {
@@ -71,11 +71,12 @@ class MassifSink : public EventSink {
   }
 
  private:
+  static uint64_t first_moment(const StreamMeasure& measure) {
+    return std::max(measure.length / kMoments, kMillisecond);
+  }
   // What was live at the moments that have passed.
   void before(uint64_t time) {
-    if (time < next_) return;
-    snapshot(next_);
-    next_ += (time - next_) / step_ * step_ + step_;
+    moments_.before(time, [this](uint64_t moment) { snapshot(moment); });
   }
   void snapshot(uint64_t time) {
     stacks_.total = live_.total();
@@ -86,8 +87,7 @@ class MassifSink : public EventSink {
   Stacks stacks_;
   StreamMeasure measure_;
   LiveStacks live_;
-  uint64_t step_;
-  uint64_t next_ = step_;
+  Moments moments_;
   uint64_t changes_ = 0;
   Massif out_;
 };

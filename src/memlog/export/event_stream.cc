@@ -4,34 +4,23 @@
 #include <utility>
 
 namespace mtrace::exporting {
-namespace {
 
-class Measuring : public EventSink {
- public:
-  explicit Measuring(size_t stacks) : live_(stacks) { found_.most.resize(stacks); }
+void Measuring::allocated(uint64_t, const StreamedBlock& block) {
+  ++found_.changes;
+  live_.add(block);
+  uint64_t& most = found_.most[block.stack];
+  most = std::max(most, live_.bytes()[block.stack]);
+  if (live_.total() <= found_.peak) return;
+  found_.peak = live_.total();
+  found_.peak_change = found_.changes;
+}
 
-  void allocated(uint64_t, const StreamedBlock& block) override {
-    ++found_.changes;
-    live_.add(block);
-    uint64_t& most = found_.most[block.stack];
-    most = std::max(most, live_.bytes()[block.stack]);
-    if (live_.total() <= found_.peak) return;
-    found_.peak = live_.total();
-    found_.peak_change = found_.changes;
-  }
-  void freed(uint64_t, const StreamedBlock& block, uint32_t) override {
-    ++found_.changes;
-    live_.remove(block);
-  }
-  void passed(uint64_t time) override { found_.length = std::max(found_.length, time); }
-  StreamMeasure take() { return std::move(found_); }
+void Measuring::freed(uint64_t, const StreamedBlock& block, uint32_t) {
+  ++found_.changes;
+  live_.remove(block);
+}
 
- private:
-  StreamMeasure found_;
-  LiveStacks live_;
-};
-
-}  // namespace
+void Measuring::passed(uint64_t time) { found_.length = std::max(found_.length, time); }
 
 std::vector<uint64_t> ids_of(const Stacks& stacks) {
   std::vector<uint64_t> ids;
@@ -89,9 +78,9 @@ void EventStream::replay(EventSink& sink) const {
 }
 
 StreamMeasure measure(const EventStream& stream) {
-  Measuring sink(stream.stacks().size());
+  Measuring sink(stream);
   stream.replay(sink);
-  return sink.take();
+  return sink.found();
 }
 
 }  // namespace mtrace::exporting

@@ -75,7 +75,24 @@ struct StreamMeasure {
   uint64_t peak_change = 0;
   std::vector<uint64_t> most;  // by stack: the most live bytes at a time
 };
-StreamMeasure measure(const EventStream& stream);
+// Moments at equal distances.
+class Moments {
+ public:
+  Moments(uint64_t first, uint64_t step) : next_(first), step_(step) {}
+
+  // Calls tell(moment) if one has passed by `time`: the first of several, between which nothing has
+  // happened.
+  template <typename Tell>
+  void before(uint64_t time, const Tell& tell) {
+    if (time < next_) return;
+    tell(next_);
+    next_ += (time - next_) / step_ * step_ + step_;
+  }
+
+ private:
+  uint64_t next_;
+  uint64_t step_;
+};
 
 // Live bytes by stack while a log is replayed.
 class LiveStacks {
@@ -97,5 +114,23 @@ class LiveStacks {
   std::vector<uint64_t> bytes_;
   uint64_t total_ = 0;
 };
+
+// Measures a log that is replayed to it.
+class Measuring : public EventSink {
+ public:
+  explicit Measuring(const EventStream& stream) : live_(stream.stacks().size()) {
+    found_.most.resize(stream.stacks().size());
+  }
+
+  void allocated(uint64_t time, const StreamedBlock& block) override;
+  void freed(uint64_t time, const StreamedBlock& block, uint32_t thread) override;
+  void passed(uint64_t time) override;
+  const StreamMeasure& found() const { return found_; }
+
+ private:
+  StreamMeasure found_;
+  LiveStacks live_;
+};
+StreamMeasure measure(const EventStream& stream);
 
 }  // namespace mtrace::exporting

@@ -137,7 +137,7 @@ class Tables {
 class FirefoxSink : public EventSink {
  public:
   FirefoxSink(const Tables& tables, const StreamMeasure& measure)
-      : tables_(tables), step_(std::max<uint64_t>(measure.length / kMoments, 1)) {}
+      : tables_(tables), track_(0, std::max<uint64_t>(measure.length / kMoments, 1)) {}
 
   void allocated(uint64_t time, const StreamedBlock& block) override {
     add(time, block, static_cast<int64_t>(block.size), block.thread);
@@ -184,10 +184,7 @@ class FirefoxSink : public EventSink {
     column += value;
   }
   void add(uint64_t time, const StreamedBlock& block, int64_t bytes, uint32_t thread) {
-    if (time >= next_) {
-      moment(next_);
-      next_ += (time - next_) / step_ * step_ + step_;
-    }
+    track_.before(time, [this](uint64_t at) { moment(at); });
     change_ += bytes;
     ++operations_;
     ++count_;
@@ -205,8 +202,7 @@ class FirefoxSink : public EventSink {
   }
 
   const Tables& tables_;
-  uint64_t step_;
-  uint64_t next_ = 0;
+  Moments track_;
   uint64_t last_ = 0;
   int64_t change_ = 0;  // since the last moment, bytes
   uint64_t operations_ = 0;
@@ -277,14 +273,6 @@ void firefox_profile(const EventStream& stream, const Stacks& stacks, const anal
   sink.finish();
   const std::string name = profile::base_name(profile::escaped(stream.header().program, ""));
   const std::string pid = std::to_string(stream.header().pid);
-  const auto empty_samples = [](const char* times) {
-    return ordered_json{{"length", 2},
-                        {"weightType", "samples"},
-                        {"stack", {nullptr, nullptr}},
-                        {times, ordered_json::array()},
-                        {"weight", {1, 1}},
-                        {"threadCPUDelta", {0, 0}}};
-  };
   ordered_json thread = {{"name", name},
                          {"isMainThread", true},
                          {"processType", "default"},
@@ -298,8 +286,12 @@ void firefox_profile(const EventStream& stream, const Stacks& stacks, const anal
                          {"pid", pid},
                          {"tid", std::to_string(sink.main_thread())}};
   // Two samples without a stack give the thread its length on the time axis.
-  thread["samples"] = empty_samples("time");
-  thread["samples"]["time"] = {0.0, milliseconds(sink.last())};
+  thread["samples"] = {{"length", 2},
+                       {"weightType", "samples"},
+                       {"stack", {nullptr, nullptr}},
+                       {"time", {0.0, milliseconds(sink.last())}},
+                       {"weight", {1, 1}},
+                       {"threadCPUDelta", {0, 0}}};
   thread["markers"] = markers_of(sink, tables);
   tables.put(thread);
   const auto text = [](const ordered_json& json) {
