@@ -17,18 +17,11 @@ class ApiTest : public HostTest {
     return result;
   }
 
-  static std::vector<std::string> values(const Memlog& log, const std::string& key) {
-    std::vector<std::string> found;
-    for (const auto& [name, value] : log.meta) {
-      if (name == key) found.push_back(value);
-    }
-    return found;
-  }
   // Notes without their times.
   static std::vector<std::string> notes(const Memlog& log) {
     std::vector<std::string> texts;
     std::string last;
-    for (const std::string& note : values(log, "note")) {
+    for (const std::string& note : log.all("note")) {
       constexpr size_t kTime = sizeof "2026-11-20T20:15:31.123456Z";
       EXPECT_GT(note.size(), kTime) << note;
       const std::string time = note.substr(0, kTime - 1);
@@ -42,7 +35,7 @@ class ApiTest : public HostTest {
   }
   static std::map<std::string, Amount> kinds(const Memlog& log) {
     std::map<std::string, Amount> found;
-    for (const std::string& line : values(log, "kind")) {
+    for (const std::string& line : log.all("kind")) {
       char name[64];
       long long bytes = 0;
       long long blocks = 0;

@@ -59,6 +59,14 @@ struct Memlog {
 
   // First value of a key; empty when there is none.
   std::string get(const std::string& key) const;
+  // All of them.
+  std::vector<std::string> all(const std::string& key) const {
+    std::vector<std::string> found;
+    for (const auto& [name, value] : meta) {
+      if (name == key) found.push_back(value);
+    }
+    return found;
+  }
   bool has(const std::string& key) const;
   int64_t number(const std::string& key) const;
   Amount amount(const std::string& key) const;  // "N bytes M blocks"; zero when absent

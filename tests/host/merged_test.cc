@@ -27,13 +27,6 @@ class MergedTest : public HostTest {
     }
     return found;
   }
-  static std::vector<std::string> lines(const Memlog& log, const std::string& key) {
-    std::vector<std::string> found;
-    for (const auto& [name, value] : log.meta) {
-      if (name == key) found.push_back(value);
-    }
-    return found;
-  }
 
   Memlog last_;  // of those that were merged, as it was
 };
@@ -93,8 +86,8 @@ TEST_F(MergedTest, EachFormOfAMappingKeepsWhatItHolds) {
 // What was resident is a state: the last report tells it.
 TEST_F(MergedTest, HasTheRegionsOfTheLastReport) {
   const Memlog log = merged(1);
-  EXPECT_FALSE(lines(log, "region").empty());
-  EXPECT_EQ(lines(log, "region"), lines(last_, "region"));
+  EXPECT_FALSE(log.all("region").empty());
+  EXPECT_EQ(log.all("region"), last_.all("region"));
 }
 
 }  // namespace
