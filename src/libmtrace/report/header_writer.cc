@@ -173,7 +173,7 @@ void write_tail(Writer& out, const Occasion& occasion, const Snapshot& snapshot,
   const uint64_t uptime = (occasion.taken_monotonic - host.started_monotonic) / 1'000'000u;
   meta(out, format::kKeyUptime).number(uptime / 1000).put('.').padded(uptime % 1000, 3);
   out.text(" seconds\n");
-  const bool has_names = snapshot.begin() != snapshot.end();
+  const bool has_names = snapshot.size() != 0;
   text_line(out, format::kKeyResolved, has_names ? "no" : "yes");
   meta(out, format::kKeyLibrary).text("mtrace " MTRACE_VERSION " ").text(occasion.library);
   out.put('\n').text(format::kEndLine).put('\n');

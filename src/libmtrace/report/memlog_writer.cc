@@ -31,7 +31,7 @@ void write_lifetimes(Writer& out, const Entry& entry) {
   optional_field(out, format::kFieldLifetimeMax, ledger::milliseconds_of(longest));
 }
 
-constexpr ptrdiff_t kAhead = 8;  // entries that are on their way from memory at a time
+constexpr uint32_t kAhead = 8;  // entries that are on their way from memory at a time
 
 // What a stack of resources belongs to, or how its mappings were asked for.
 void write_related(Writer& out, const ledger::StackRecord& stack) {
@@ -53,7 +53,7 @@ void write_related(Writer& out, const ledger::StackRecord& stack) {
   out.put('\t');
 }
 
-void write_entry(Writer& out, const Entry& entry, const Error& error, uint64_t now,
+void write_entry(Writer& out, const Snapshot& snapshot, const Entry& entry, const Error& error,
                  const ledger::StackRecord& stack, ModuleSet& modules, FrameLines& lines) {
   if (entry.kind != 0) out.put('@').text(ledger::kind_name(entry.kind)).put('\t');
   out.signed_number(entry.bytes()).put('\t');
@@ -68,9 +68,9 @@ void write_entry(Writer& out, const Entry& entry, const Error& error, uint64_t n
   optional_field(out, format::kFieldTemporary, entry.change.temporary);
   optional_field(out, format::kFieldShortLived, entry.change.short_lived);
   write_lifetimes(out, entry);
-  if (entry.oldest < now) {
-    optional_field(out, format::kFieldAge, ledger::milliseconds_of(now - entry.oldest));
-  }
+  const uint64_t now = snapshot.ticks();
+  const uint64_t oldest = snapshot.oldest(entry.stack);
+  if (oldest < now) optional_field(out, format::kFieldAge, ledger::milliseconds_of(now - oldest));
   optional_field(out, format::kFieldSlack, entry.slack);
   optional_field(out, format::kFieldPeak, entry.share);
   write_related(out, stack);
@@ -89,16 +89,16 @@ void write_memlog(Writer& out, const Occasion& occasion, const Snapshot& snapsho
   FrameLines lines;
   write_head(out, occasion, snapshot, ledger);
   // Entries and records lie in memory in other orders.
-  const auto end = snapshot.end();
-  for (auto entry = snapshot.begin(); entry != end; ++entry) {
-    const auto stack = [&](ptrdiff_t ahead) -> const ledger::StackRecord& {
-      return ledger.stacks.record((entry + ahead)->stack);
+  const uint32_t count = snapshot.size();
+  for (uint32_t i = 0; i < count; ++i) {
+    const auto stack = [&](uint32_t at) -> const ledger::StackRecord& {
+      return ledger.stacks.record(snapshot.stack(at));
     };
-    if (end - entry > 3 * kAhead) __builtin_prefetch(&*(entry + 3 * kAhead));
-    if (end - entry > 2 * kAhead) __builtin_prefetch(&stack(2 * kAhead).hash);
-    if (end - entry > kAhead) prefetch_frames(stack(kAhead));
-    write_entry(out, *entry, snapshot.error_of(ledger, *entry), snapshot.ticks(),
-                ledger.stacks.record(entry->stack), modules, lines);
+    if (count - i > 3 * kAhead) snapshot.prefetch(i + 3 * kAhead);
+    if (count - i > 2 * kAhead) __builtin_prefetch(&stack(i + 2 * kAhead).hash);
+    if (count - i > kAhead) prefetch_frames(stack(i + kAhead));
+    const Entry entry = snapshot.entry(i);
+    write_entry(out, snapshot, entry, snapshot.error_of(ledger, entry), stack(i), modules, lines);
   }
   write_tail(out, occasion, snapshot, ledger, modules);
 }

@@ -131,6 +131,7 @@ void write_report(void* argument) {
     status_failed(static_cast<int>(-error), "could not write a report to", output_directory());
     return;
   }
+  const bool any = snapshot.size() != 0 || g_names == Names::kTree;
   snapshot.remember(ledger::g_ledger);
   if (__libc_single_threaded && scratch.trigger != Trigger::kExit) {
     ledger::g_ledger.blocks.give_back_zeros();
@@ -143,7 +144,6 @@ void write_report(void* argument) {
   ledger_reported(g_seq, occasion.failures, scratch.file.path);
   scratch.result = static_cast<int>(g_seq);
   status_reported(g_seq, scratch.file.path);
-  const bool any = snapshot.begin() != snapshot.end() || g_names == Names::kTree;
   if (any && !left && g_names != Names::kLeft) {
     resolve_later(scratch.file.path, g_seq, scratch.trigger == Trigger::kExit,
                   g_names == Names::kTree);

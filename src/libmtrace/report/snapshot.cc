@@ -47,6 +47,14 @@ uint64_t slack_of(const ledger::StackTable& stacks, const StackRecord& stack) {
   return static_cast<int64_t>(slack) < 0 ? 0 : slack;
 }
 
+// The heap, then kind by kind; largest growth first. No stack grows by more than the address space.
+uint64_t rank_of(const Entry& entry) {
+  constexpr int kBits = 58;
+  constexpr int64_t kMost = (int64_t{1} << (kBits - 1)) - 1;
+  const int64_t rank = kMost - std::clamp(entry.bytes(), -kMost, kMost);
+  return uint64_t{entry.kind} << kBits | static_cast<uint64_t>(rank);
+}
+
 void drop_replaced_blocks(ledger::Ledger& ledger) {
   ledger::Operation operation(ledger.threads.slot(0));
   ledger.blocks.drop_replaced();
@@ -110,12 +118,13 @@ bool Snapshot::read_stack(ledger::Ledger& ledger, Listed listed, uint32_t index)
   const bool complete = ledger.reported.find_or_create(stack.ordinal) != nullptr;
   // Those of a free that was counted after the look are the next report's.
   if (entry.change.freed_blocks != 0) entry.lifetimes = take_extremes(ledger.stacks, stack);
-  entry.oldest = Entry::kNone;
   entry.stack = index;
   entry.ordinal = stack.ordinal;
   entry.id = entry.listed ? stack_id(stack) : 0;
-  listed_ += entry.listed;
-  entries_[kept_++] = entry;
+  last_stack_ = std::max(last_stack_, index);
+  const uint32_t place = entries_.append(entry);
+  if (entry.listed)
+    order_[listed_++] = {rank_of(entry), static_cast<uint32_t>(entry.id >> 32), place};
   return complete;
 }
 
@@ -123,7 +132,9 @@ bool Snapshot::read_stack(ledger::Ledger& ledger, Listed listed, uint32_t index)
 bool Snapshot::read_stacks(ledger::Ledger& ledger, Listed listed) {
   // The table leads from stack to stack by hash, each somewhere else in memory. Known beforehand,
   // several can be on their way at a time.
-  uint32_t* found = order_;  // not in use yet
+  const size_t bytes = size_t{capacity_} * sizeof(uint32_t);
+  auto* found = static_cast<uint32_t*>(sys::map_memory(bytes));
+  if (found == nullptr) return false;
   uint32_t count = 0;
   ledger.stacks.for_each([&](uint32_t index, const StackRecord& stack) {
     // Those that appear meanwhile can wait. All others have to be seen: what a stack that the last
@@ -140,33 +151,31 @@ bool Snapshot::read_stacks(ledger::Ledger& ledger, Listed listed) {
     }
     complete &= read_stack(ledger, listed, found[i]);
   }
+  sys::unmap_memory(found, bytes);
   return complete;
 }
 
-// The heap, then kind by kind; largest growth first. False: no memory.
-bool Snapshot::sort_listed() {
-  struct Key {  // small: sorting moves it about
-    int64_t bytes;
-    uint64_t id;
-    uint32_t kind;
-    uint32_t entry;
-  };
-  const size_t bytes = size_t{listed_} * sizeof(Key);
-  if (bytes == 0) return true;
-  auto* keys = static_cast<Key*>(sys::map_memory(bytes));
-  if (keys == nullptr) return false;
-  Key* end = keys;
-  for (uint32_t i = 0; i < kept_; ++i) {
-    const Entry& entry = entries_[i];
-    if (entry.listed) *end++ = {entry.bytes(), entry.id, entry.kind, i};
-  }
-  std::sort(keys, end, [](const Key& a, const Key& b) {
-    if (a.kind != b.kind) return a.kind < b.kind;
-    return a.bytes != b.bytes ? a.bytes > b.bytes : a.id < b.id;
+void Snapshot::sort_listed() {
+  std::sort(order_, order_ + listed_, [this](const Key& a, const Key& b) {
+    if (a.rank != b.rank) return a.rank < b.rank;
+    return a.tie != b.tie ? a.tie < b.tie : entries_.id_at(a.place) < entries_.id_at(b.place);
   });
-  for (uint32_t i = 0; i < listed_; ++i) order_[i] = keys[i].entry;
-  sys::unmap_memory(keys, bytes);
-  return true;
+}
+
+void Snapshot::drop_order() {
+  if (order_ != nullptr) sys::unmap_memory(order_, size_t{capacity_} * sizeof(Key));
+  if (births_ != nullptr) sys::unmap_memory(births_, (size_t{last_stack_} + 1) * sizeof(uint32_t));
+  order_ = nullptr;
+  births_ = nullptr;
+  listed_ = 0;
+}
+
+// What an entry is after the look at all: a peak that is now is shared by what is live.
+Entry Snapshot::settled(Entry entry) const {
+  if (!peak_is_now_) return entry;
+  if (entry.kind == 0) entry.share = entry.live;
+  if (entry.for_peak && entry.share == 0) entry.listed = false;
+  return entry;
 }
 
 // The sum of the shares is the peak. How far it can be from the truth: see ledger/peak.h.
@@ -177,13 +186,11 @@ void Snapshot::settle_peak(const ledger::Ledger& ledger) {
   if (ledger::live_bytes(total_) > peak_.bytes) {
     peak_.bytes = ledger::live_bytes(total_);
     peak_.when = ticks_;
-    for (uint32_t i = 0; i < kept_; ++i) {
-      Entry& entry = entries_[i];
-      if (entry.kind == 0) entry.share = entry.live;
-      if (!entry.for_peak || entry.share != 0) continue;
-      entry.listed = false;
-      --listed_;
-    }
+    peak_is_now_ = true;
+    Key* const end = std::remove_if(order_, order_ + listed_, [this](const Key& key) {
+      return !settled(entries_.at(key.place)).listed;
+    });
+    listed_ = static_cast<uint32_t>(end - order_);
   }
   if (ledger.threads.alone()) return;
   // Also of what seems to be live now: a block that was freed here and allocated there between two
@@ -192,70 +199,62 @@ void Snapshot::settle_peak(const ledger::Ledger& ledger) {
   peak_.error = apart + ledger.peak.kept_at_most(ledger.threads);
 }
 
-uint32_t Snapshot::last_stack() const {
-  uint32_t last = 0;
-  for (uint32_t i = 0; i < kept_; ++i) last = std::max(last, entries_[i].stack);
-  return last;
-}
-
 // A scan of the live blocks. Without memory for it, no entry has an age.
 void Snapshot::find_oldest(const ledger::Ledger& ledger) {
   if (listed_ == 0) return;
   // By index, not by ordinal, so that no record has to be fetched.
-  const uint32_t last = last_stack();
-  const size_t bytes = (size_t{last} + 1) * sizeof(uint32_t);
-  auto* births = static_cast<uint32_t*>(sys::map_memory(bytes));  // latest possible - birth
-  if (births == nullptr) return;
-  ledger.blocks.for_each([&](uintptr_t, const ledger::Block& block) {
-    if (block.stack > last) return;  // made since
-    uint32_t& oldest = births[block.stack];
+  births_ = static_cast<uint32_t*>(sys::map_memory((size_t{last_stack_} + 1) * sizeof(uint32_t)));
+  if (births_ == nullptr) return;
+  ledger.blocks.for_each([this](uintptr_t, const ledger::Block& block) {
+    if (block.stack > last_stack_) return;  // made since
+    uint32_t& oldest = births_[block.stack];
     oldest = std::max(oldest, ledger::kMostPackedTicks + 1 - block.birth);
   });
-  for (uint32_t i = 0; i < kept_; ++i) {
-    const uint32_t seen = births[entries_[i].stack];
-    if (!entries_[i].listed || seen == 0) continue;
-    entries_[i].oldest = ledger::unpack_ticks(ledger::kMostPackedTicks + 1 - seen);
-  }
-  sys::unmap_memory(births, bytes);
+}
+
+uint64_t Snapshot::oldest(uint32_t stack) const {
+  if (births_ == nullptr || births_[stack] == 0) return kNone;
+  return ledger::unpack_ticks(ledger::kMostPackedTicks + 1 - births_[stack]);
 }
 
 bool Snapshot::take(ledger::Ledger& ledger, Listed listed) {
   capacity_ = ledger.stacks.limit() + 1;  // never 0
-  entries_ = static_cast<Entry*>(sys::map_memory(size_t{capacity_} * sizeof(Entry)));
-  order_ = static_cast<uint32_t*>(sys::map_memory(size_t{capacity_} * sizeof(uint32_t)));
-  if (entries_ == nullptr || order_ == nullptr) return false;
+  static_assert(uint64_t{Arena::kMaxChunks} * Arena::kChunkUnits * Arena::kUnit /
+                    sizeof(StackRecord) * EntryList::kMostBytes <
+                UINT32_MAX);
+  order_ = static_cast<Key*>(sys::map_memory(size_t{capacity_} * sizeof(Key)));
+  if (!entries_.reserve(capacity_) || order_ == nullptr) return false;
   drop_replaced_blocks(ledger);
   height_ = ledger.peak.height();
   ticks_ = ledger::ticks_now();
   owed_ = &ledger;
   ledger_renews_extremes();
-  bool complete = read_stacks(ledger, listed);
+  const bool complete = read_stacks(ledger, listed);
   ledger_renews_extremes();
   settle_peak(ledger);
-  complete = sort_listed() && complete;
+  sort_listed();
   find_oldest(ledger);
-  return errors_.find(ledger, last_stack()) && complete;
+  return errors_.find(ledger, last_stack_) && complete;
 }
 
 Snapshot::~Snapshot() {
-  if (order_ != nullptr) sys::unmap_memory(order_, size_t{capacity_} * sizeof(uint32_t));
-  if (entries_ == nullptr) return;
   if (owed_ != nullptr) {
     ledger_renews_extremes();
-    for (uint32_t i = 0; i < kept_; ++i) {
-      raise_extremes(owed_->stacks.record(entries_[i].stack).own, entries_[i].lifetimes);
-    }
+    entries_.for_each([this](uint32_t, const Entry& entry) {
+      if (entry.lifetimes.longest == 0) return;
+      raise_extremes(owed_->stacks.record(entry.stack).own, entry.lifetimes);
+    });
     ledger_renews_extremes();
   }
-  sys::unmap_memory(entries_, size_t{capacity_} * sizeof(Entry));
+  drop_order();
 }
 
 void Snapshot::remember(ledger::Ledger& ledger) {
-  for (uint32_t i = 0; i < kept_; ++i) {
-    const Entry& entry = entries_[i];
+  drop_order();  // before there is more memory in use
+  entries_.for_each([&](uint32_t, const Entry& entry) {
     *ledger.reported.find(entry.ordinal) += entry.change;
     errors_.remember(ledger, entry.stack, entry.ordinal);
-  }
+  });
   errors_.remember_total(ledger, ticks_);
   ledger.reported_peak = height_;
   owed_ = nullptr;

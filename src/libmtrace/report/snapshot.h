@@ -7,32 +7,13 @@
 #include <cstdint>
 
 #include "ledger/ledger.h"
+#include "report/entry_list.h"
 #include "report/errors.h"
 
 namespace mtrace::report {
 
 // The id of a stack as entries have it. Thread-safe; async-signal-safe.
 uint64_t stack_id(const ledger::StackRecord& stack);
-
-struct alignas(64) Entry {
-  ledger::Counters change;  // since the last report
-  uint64_t live;            // bytes
-  uint64_t slack;           // usable less requested bytes of the live blocks
-  uint64_t share;           // bytes held at the process's peak
-  uint64_t oldest;          // ticks at which the oldest live block was made; kNone: there is none
-  uint64_t id;              // format::StackId
-  uint32_t stack;           // index in the stack table
-  uint32_t ordinal;         // of the stack
-  ledger::Extremes lifetimes;
-  uint8_t kind;   // 0: heap
-  bool listed;    // otherwise only remembered, for the next report's differences
-  bool for_peak;  // listed for its share alone
-
-  static constexpr uint64_t kNone = UINT64_MAX;
-
-  int64_t bytes() const { return change.live_bytes(); }
-  int64_t blocks() const { return change.live_blocks(); }
-};
 
 // Which stacks a report lists.
 enum class Listed : uint8_t {
@@ -62,27 +43,14 @@ class Snapshot {
   Snapshot(const Snapshot&) = delete;
   Snapshot& operator=(const Snapshot&) = delete;
 
-  // The listed entries, in order.
-  class Iterator {
-   public:
-    const Entry& operator*() const { return entries_[*at_]; }
-    const Entry* operator->() const { return &entries_[*at_]; }
-    Iterator& operator++() {
-      ++at_;
-      return *this;
-    }
-    Iterator operator+(ptrdiff_t n) const { return {entries_, at_ + n}; }
-    ptrdiff_t operator-(const Iterator& other) const { return at_ - other.at_; }
-    bool operator==(const Iterator&) const = default;
-
-   private:
-    friend class Snapshot;
-    Iterator(const Entry* entries, const uint32_t* at) : entries_(entries), at_(at) {}
-    const Entry* entries_;
-    const uint32_t* at_;
-  };
-  Iterator begin() const { return {entries_, order_}; }
-  Iterator end() const { return {entries_, order_ + listed_}; }
+  // The listed entries, by their place in the order.
+  uint32_t size() const { return listed_; }
+  Entry entry(uint32_t i) const { return settled(entries_.at(order_[i].place)); }
+  uint32_t stack(uint32_t i) const { return entries_.stack_at(order_[i].place); }
+  void prefetch(uint32_t i) const { entries_.prefetch(order_[i].place); }
+  // Ticks at which the oldest live block of the stack was made; kNone: there is none.
+  uint64_t oldest(uint32_t stack) const;
+  static constexpr uint64_t kNone = UINT64_MAX;
 
   // Sums over all stacks of the heap, listed or not: since the last report, and since the start.
   const ledger::Counters& change() const { return change_; }
@@ -99,21 +67,31 @@ class Snapshot {
   }
   uint64_t ticks() const { return ticks_; }  // when it was taken
 
-  // Makes this snapshot the base of the next one. take() has seen to the memory.
+  // Makes this snapshot the base of the next one, and ends it: it has no order any more. take() has
+  // seen to the memory.
   void remember(ledger::Ledger& ledger);
 
  private:
+  struct Key {       // small: sorting moves it about
+    uint64_t rank;   // the kind, and among its stacks the largest growth first
+    uint32_t tie;    // upper half of the id
+    uint32_t place;  // in entries_
+  };
+
+  Entry settled(Entry entry) const;
   bool read_stack(ledger::Ledger& ledger, Listed listed, uint32_t index);
   bool read_stacks(ledger::Ledger& ledger, Listed listed);
-  bool sort_listed();
+  void sort_listed();
+  void drop_order();
   void settle_peak(const ledger::Ledger& ledger);
-  uint32_t last_stack() const;
   void find_oldest(const ledger::Ledger& ledger);
 
-  Entry* entries_ = nullptr;
-  uint32_t* order_ = nullptr;  // of the listed ones: where in entries_
-  uint32_t capacity_ = 0;      // of both; the highest ordinal that is looked at
-  uint32_t kept_ = 0;
+  EntryList entries_;
+  Key* order_ = nullptr;  // of the listed ones
+  uint32_t* births_ =
+      nullptr;               // by stack: the latest birth possible less its oldest block's; 0: none
+  uint32_t capacity_ = 0;    // the highest ordinal that is looked at
+  uint32_t last_stack_ = 0;  // the highest index
   uint32_t listed_ = 0;
   ledger::Ledger* owed_ = nullptr;  // whose extremes of lifetimes have to be put back
   ledger::Counters change_ = {};
@@ -123,6 +101,7 @@ class Snapshot {
   PeakSeen peak_ = {};
   Errors errors_;
   uint64_t height_ = 0;  // of the peak to which the shares belong
+  bool peak_is_now_ = false;
   uint64_t ticks_ = 0;
 };
 

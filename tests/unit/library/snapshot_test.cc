@@ -29,8 +29,8 @@ class SnapshotTest : public ::testing::Test {
   Extremes taken() {
     Snapshot snapshot;
     EXPECT_TRUE(snapshot.take(*ledger_, Listed::kActive));
-    EXPECT_EQ(snapshot.end() - snapshot.begin(), 1);
-    return snapshot.begin()->lifetimes;
+    EXPECT_EQ(snapshot.size(), 1u);
+    return snapshot.entry(0).lifetimes;
   }
   static uint64_t shortest(Extremes e) { return kMostPackedTicks + 1 - e.shortest; }
   static uint64_t longest(Extremes e) { return e.longest - 1; }

@@ -1,0 +1,93 @@
+#include "report/entry_list.h"
+
+#include "base/syscall.h"
+
+namespace mtrace::report {
+namespace {
+
+constexpr uint8_t kListed = 1;
+constexpr uint8_t kForPeak = 2;
+
+constexpr uint32_t size_code(uint64_t number) {
+  return (number != 0) + (number > UINT16_MAX) + (number > UINT32_MAX);
+}
+constexpr uint32_t bytes_of(uint32_t code) { return (1u << code) & ~1u; }
+constexpr uint64_t kMasks[] = {0, UINT16_MAX, UINT32_MAX, UINT64_MAX};  // by code
+
+}  // namespace
+
+EntryList::~EntryList() {
+  if (bytes_ != nullptr) sys::unmap_memory(bytes_, mapped_);
+}
+
+bool EntryList::reserve(uint32_t most) {
+  // The last number is read and written as 8 bytes, whatever it takes.
+  mapped_ = size_t{most} * kMostBytes + sizeof(uint64_t);
+  bytes_ = static_cast<char*>(sys::map_memory(mapped_));
+  return bytes_ != nullptr;
+}
+
+uint32_t EntryList::append(const Entry& entry) {
+  const uint32_t place = size_;
+  Head head = {entry.id, entry.stack, entry.ordinal, 0, entry.kind, 0};
+  if (entry.listed) head.flags |= kListed;
+  if (entry.for_peak) head.flags |= kForPeak;
+  char* at = bytes_ + place + kHead;
+  unsigned shift = 0;
+  const auto put = [&](uint64_t number) {
+    const uint32_t code = size_code(number);
+    head.sizes |= code << shift;
+    shift += 2;
+    __builtin_memcpy(at, &number, sizeof number);
+    at += bytes_of(code);
+  };
+  put(entry.change.allocated_bytes);
+  put(entry.change.allocated_blocks);
+  put(entry.change.freed_bytes);
+  put(entry.change.freed_blocks);
+  put(entry.change.temporary);
+  put(entry.change.short_lived);
+  put(entry.change.lifetime);
+  put(entry.live);
+  put(entry.slack);
+  put(entry.share);
+  put(entry.lifetimes.shortest);
+  put(entry.lifetimes.longest);
+  __builtin_memcpy(bytes_ + place, &head, kHead);
+  size_ = static_cast<uint32_t>(at - bytes_);
+  return place;
+}
+
+uint32_t EntryList::decode(uint32_t place, Entry& entry) const {
+  Head head = this->head(place);
+  const char* at = bytes_ + place + kHead;
+  const auto get = [&]() -> uint64_t {
+    const uint32_t code = head.sizes & 3;
+    head.sizes >>= 2;
+    uint64_t number;
+    __builtin_memcpy(&number, at, sizeof number);
+    at += bytes_of(code);
+    return number & kMasks[code];
+  };
+  entry.change.allocated_bytes = get();
+  entry.change.allocated_blocks = get();
+  entry.change.freed_bytes = get();
+  entry.change.freed_blocks = get();
+  entry.change.temporary = get();
+  entry.change.short_lived = get();
+  entry.change.lifetime = get();
+  entry.live = get();
+  entry.slack = get();
+  entry.share = get();
+  entry.lifetimes.shortest = static_cast<uint32_t>(get());
+  entry.lifetimes.longest = static_cast<uint32_t>(get());
+  entry.id = head.id;
+  entry.stack = head.stack;
+  entry.ordinal = head.ordinal;
+  entry.kind = head.kind;
+  entry.listed = (head.flags & kListed) != 0;
+  entry.for_peak = (head.flags & kForPeak) != 0;
+  return static_cast<uint32_t>(at - bytes_);
+}
+
+}  // namespace mtrace::report
