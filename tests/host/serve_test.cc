@@ -70,6 +70,14 @@ class ServeTest : public HostTest {
     told_ = server_->read_line().value_or("");
     if (listen.starts_with("127.")) port_ = std::stoi(told_.substr(told_.rfind(':') + 1));
   }
+  // A program whose events and mappings are known, with an event log and reports that tell regions.
+  void run_schedule() const {
+    Command command =
+        plain({memlog_tool(), "run", "--events", "-o", out(), "--", program("event_schedule")});
+    command.env["MTRACE_MMAP"] = "1";
+    const Result result = run(command);
+    ASSERT_TRUE(result.exited(0)) << result.err;
+  }
   void serve(const Process& process) { serve({std::to_string(process.pid())}); }
   // Leaves the server running while another is started.
   std::unique_ptr<Process> keep_server() { return std::move(server_); }
@@ -166,6 +174,7 @@ TEST_F(ServeTest, OpenApiDescribesTheAnswers) {
   const std::string pid = std::to_string(process->pid());
   const Result report = memlog({"report", pid});
   ASSERT_TRUE(report.exited(0)) << report.err;
+  run_schedule();
   serve({"--allow-actions", pid, out()});
   const json description = get_json("/api/openapi.json");
   const std::string memlog = get_json("/api/memlogs")["memlogs"][0]["name"];
@@ -226,6 +235,70 @@ TEST_F(ServeTest, ViewsAreThoseOfTheCommands) {
     EXPECT_EQ(one["blocks"], 3);
   }
   EXPECT_TRUE(found) << functions;
+}
+
+// All numbers are in event_schedule.c: 32 blocks of 10 to 41 bytes, 16 of them freed by another
+// thread for zeroed ones, all of them moved to 2000 to 2031 bytes.
+TEST_F(ServeTest, EventsOfALogWithFilters) {
+  run_schedule();
+  const std::string none = temp() + "/none";
+  std::filesystem::create_directory(none);
+  serve({out(), none});
+  const json logs = get_json("/api/reports/1/logs")["logs"];
+  ASSERT_EQ(logs.size(), 1u) << logs;
+  const std::string log = logs[0];
+  EXPECT_TRUE(std::regex_match(log, std::regex("event_schedule-[0-9]+\\.events"))) << log;
+  const auto events = [&](const std::string& query) {
+    const HttpAnswer answer = get("/api/reports/1/events?" + query);
+    EXPECT_EQ(answer.status, 200) << answer.body;
+    EXPECT_EQ(answer.headers.at("content-type"), "application/x-ndjson");
+    std::vector<json> all;
+    for (const std::string& line : lines_of(answer.body)) all.push_back(json::parse(line));
+    return all;
+  };
+  const auto named = [&](const std::string& query, const char* name) {
+    const auto all = events(query);
+    return std::count_if(all.begin(), all.end(),
+                         [&](const json& event) { return event["event"] == name; });
+  };
+  EXPECT_EQ(named("size=10..41", "malloc"), 32);
+  EXPECT_EQ(named("size=10..41", "calloc"), 0);
+  EXPECT_EQ(named("size=300..345", "calloc"), 16);
+  EXPECT_EQ(named("size=2000..2031", "realloc"), 32);
+  EXPECT_EQ(named("size=2000..2031&log=" + log, "realloc"), 32);
+  EXPECT_EQ(named("size=10..41&leaked=1", "malloc"), 0);
+  EXPECT_EQ(named("size=2000..2031&leaked=1&include=main", "realloc"), 32);
+  EXPECT_EQ(named("chain_length=2&size=10..", "calloc"), 16);
+  EXPECT_EQ(named("chain_length=3..", "calloc"), 0);
+  const auto last = events("last=3&size=10..41");
+  ASSERT_EQ(last.size(), 3u);
+  EXPECT_EQ(last[2]["size"], 41) << last[2];
+  const auto error = [&](const std::string& path, int status) {
+    return get_json("/api/reports/" + path, status)["error"].get<std::string>();
+  };
+  EXPECT_EQ(error("1/events?log=other.events", 404), "no such log: .../logs lists them");
+  EXPECT_NE(error("1/events?size=many", 400).find("--size"), std::string::npos);
+  EXPECT_NE(error("1/events?last=0", 400).find("from 1 to 100000"), std::string::npos);
+  EXPECT_NE(error("1/events?sysroot=/", 400).find("no parameter sysroot"), std::string::npos);
+  EXPECT_EQ(error("2/events", 404), "no event log: memlog run --events writes one");
+  std::filesystem::copy_file(out() + "/" + log, out() + "/copy.events");
+  EXPECT_EQ(error("1/events", 400), "log: there are several; .../logs lists them");
+}
+
+TEST_F(ServeTest, RegionsAreThoseOfTheMap) {
+  const auto process = target();
+  run_schedule();
+  serve({std::to_string(process->pid()), out()});
+  const json map = get_json(api(*process, "/regions?limit=0"));
+  const json own = tool_json({"map", "--json", "--limit=0", std::to_string(process->pid())});
+  for (const char* key : {"pid", "name", "live_bytes", "live_blocks", "regions_count"}) {
+    EXPECT_EQ(map[key], own[key]) << key;
+  }
+  EXPECT_EQ(map["regions"].size(), map["regions_count"]);
+  EXPECT_EQ(get_json(api(*process, "/regions?limit=2"))["regions"].size(), 2u);
+  EXPECT_EQ(get_json("/api/reports/1/regions"), tool_json({"map", "--json", out()}));
+  EXPECT_EQ(get_json("/api/processes/1/regions", 404)["error"].get<std::string>().substr(0, 24),
+            "process 1 is not served:");
 }
 
 // The list of processes has the totals that the library keeps, the rest has the sums of the stacks.

@@ -16,6 +16,7 @@ constexpr char kJson[] = "application/json";
 constexpr char kText[] = "text/plain; charset=utf-8";
 constexpr char kBinary[] = "application/octet-stream";
 constexpr char kEvents[] = "text/event-stream";
+constexpr char kLines[] = "application/x-ndjson";
 constexpr char kScript[] = "text/javascript; charset=utf-8";
 constexpr char kPageScript[] = "A script of the page.";
 
@@ -28,6 +29,16 @@ const Words kExportQuery = {"include", "exclude", "min_bytes", "grew",
 const Words kLeaksQuery = {"include", "exclude", "depth", "level", "limit", "all", "group_by"};
 const Words kDiffQuery = {"a",        "b",      "include", "exclude", "min_bytes", "grew", "shrank",
                           "lifetime", "frames", "depth",   "by",      "group_by",  "limit"};
+const Words kEventQuery = {
+    "log",        "last",           "size",        "address",      "thread",    "time",
+    "include",    "lifetime",       "born",        "freed",        "alive_at",  "alive_until",
+    "leaked",     "between",        "stack_depth", "chain_length", "chain_age", "group_first",
+    "group_last", "group_interval", "group_leaked"};
+const Words kRegionKeys = {
+    "version",    "view",           "pid",         "name",          "regions_count",
+    "size_bytes", "resident_bytes", "dirty_bytes", "swapped_bytes", "huge_bytes",
+    "live_bytes", "live_blocks",    "free_bytes",  "kinds",         "regions",
+    "heap_pages", "pinning",        "heap_tops",   "modules"};
 const Words kDiffKeys = {"version",
                          "view",
                          "compares",
@@ -62,7 +73,7 @@ constexpr Format kFormats[] = {{"html", "text/html; charset=utf-8"},
                                {"dot", kText},
                                {"gprof2dot", kJson},
                                {"csv", "text/csv; charset=utf-8"},
-                               {"jsonl", "application/x-ndjson"}};
+                               {"jsonl", kLines}};
 
 std::vector<std::string_view> parts_of(std::string_view path) {
   std::vector<std::string_view> parts;
@@ -104,9 +115,13 @@ std::string help_of(const Route& route, const std::string& name) {
     if (name == "seconds") return "How long to watch (1 to 60), longer than after. Default 30.";
     return "End the watch once so many blocks have expired. Default 100000.";
   }
+  const bool regions = route.target == Target::kRegions || route.target == Target::kReportsRegions;
   for (const Parameter& one : view_parameters()) {
-    if (one.name == name) return one.help;
+    if (one.name == name && !regions) return one.help;
   }
+  if (name == "log") return "Which event log, by its file's name, where there are several.";
+  if (name == "last") return "Only the last N of them (1 to 100000). Default 1000.";
+  if (name == "limit") return "The most regions and stacks; 0: all. Default 10.";
   if (name == "seconds") return "Only what changed in so many seconds (1 to 60) from now.";
   if (name == "pid") return "Of which process, where several are served.";
   if (name == "host") return "Only the memlogs of this host: the part of a name before the slash.";
@@ -277,6 +292,13 @@ const std::vector<Route>& routes() {
        kJson,
        {},
        {"version", "view", "program", "pid", "started", "interval_ms", "samples"}},
+      {Target::kRegions,
+       "GET",
+       "/api/processes/{pid}/regions",
+       "Its mappings, and whose blocks keep its heap, as memlog map --json has it.",
+       kJson,
+       {"limit"},
+       kRegionKeys},
       {Target::kExport,
        "GET",
        "/api/processes/{pid}/export/{format}",
@@ -312,6 +334,27 @@ const std::vector<Route>& routes() {
        kJson,
        kLeaksQuery,
        {"version", "view", "level", "processes"}},
+      {Target::kReportsRegions,
+       "GET",
+       "/api/reports/{number}/regions",
+       "What the memory was at each report, as memlog map --json has it.",
+       kJson,
+       {"limit"},
+       {"version", "view", "processes"}},
+      {Target::kReportsLogs,
+       "GET",
+       "/api/reports/{number}/logs",
+       "The event logs there, by name.",
+       kJson,
+       {},
+       {"version", "view", "logs"}},
+      {Target::kReportsEvents,
+       "GET",
+       "/api/reports/{number}/events",
+       "Events of a log, a line each, as memlog events --json has them.",
+       kLines,
+       kEventQuery,
+       {}},
       {Target::kReportsExport,
        "GET",
        "/api/reports/{number}/export/{format}",

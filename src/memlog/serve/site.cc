@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <exception>
 
+#include "collect/event_logs.h"
 #include "json/report.h"
+#include "profile/path.h"
 #include "profile/text.h"
 #include "serve/expire_watch.h"
 #include "serve/heap_profile.h"
@@ -181,6 +183,10 @@ Response Site::about_process(const Request& request, const Match& match) {
   const Target target = match.route->target;
   if (target == Target::kProcess) return process(pid);
   if (target == Target::kTimeline) return timeline(pid);
+  if (target == Target::kRegions) {
+    served(pid);  // or else 404
+    return regions(request, match);
+  }
   if (target == Target::kFunctions || target == Target::kFunctionEvents) {
     const auto limit = static_cast<size_t>(number_of(request.query, "limit", 200, 0, 1000000));
     if (target == Target::kFunctions) return answer_with(functions(pid, limit));
@@ -205,6 +211,9 @@ Response Site::about_reports(const Request& request, const Match& match) {
     return answer_with(json::text(out));
   }
   const std::string path = report_path(match.parts.at("number"));
+  if (match.route->target == Target::kReportsLogs) return logs(path);
+  if (match.route->target == Target::kReportsRegions) return regions(request, match);
+  if (match.route->target == Target::kReportsEvents) return log_events(request, match, path);
   const std::lock_guard<std::mutex> lock(names_mutex_);
   return view_of(request, match, path, true);
 }
@@ -245,12 +254,64 @@ Response Site::view_of(const Request& request, const Match& match, const std::st
 
 Response Site::view(const std::vector<std::string>& words, const std::string& type) {
   CommandAnswer answer = run_(words);
-  // With status 1 and an answer, a report of a sum is missing: the answer says so.
-  if (answer.status == 0 || (answer.status == 1 && !answer.out.empty())) {
-    return answer_with(std::move(answer.out), type);
+  // With an answer, a report of a sum is missing, or a part of a log is damaged.
+  if (answer.status == 0 || !answer.out.empty()) {
+    Response response = answer_with(std::move(answer.out), type);
+    if (answer.status != 0 && !answer.err.empty()) {
+      response.headers.emplace_back("X-Memlog-Warning",
+                                    profile::escaped(first_line(answer.err), ""));
+    }
+    return response;
   }
   const bool misused = answer.status == 2 && answer.err.starts_with("memlog: ");
   return failure(misused ? 400 : answer.status == 1 ? 404 : 500, first_line(answer.err));
+}
+
+// Of a process, or what they were at the reports.
+Response Site::regions(const Request& request, const Match& match) {
+  const auto limit = number_of(request.query, "limit", 10, 0, 1000000);
+  std::vector<std::string> words = {"map", "--json", fmt::format("--limit={}", limit)};
+  if (match.route->target == Target::kRegions) {
+    words.insert(words.end(), {"--no-attach", "--", match.parts.at("pid")});
+  } else {
+    // Without a slash it may be the name of a process.
+    const std::string path = report_path(match.parts.at("number"));
+    words.insert(words.end(), {"--", path.find('/') == std::string::npos ? "./" + path : path});
+  }
+  const std::lock_guard<std::mutex> lock(names_mutex_);
+  return view(words, match.route->type);
+}
+
+Response Site::logs(const std::string& path) {
+  json::Value out = json::answer("logs");
+  out["logs"] = json::Value::array();
+  for (const std::string& log : collect::event_logs(path)) {
+    out["logs"].push_back(json::plain(profile::base_name(log)));
+  }
+  return answer_with(json::text(out));
+}
+
+Response Site::log_events(const Request& request, const Match& match, const std::string& path) {
+  const std::vector<std::string> all = collect::event_logs(path);
+  if (all.empty()) throw NotFound("no event log: memlog run --events writes one");
+  const auto asked = request.query.find("log");
+  if (asked == request.query.end() && all.size() > 1) {
+    throw QueryError("log: there are several; .../logs lists them");
+  }
+  const auto log = asked == request.query.end()
+                       ? all.begin()
+                       : std::find_if(all.begin(), all.end(), [&](const std::string& one) {
+                           return profile::base_name(one) == asked->second;
+                         });
+  if (log == all.end()) throw NotFound("no such log: .../logs lists them");
+  std::vector<std::string> words = {
+      "events", "--json",
+      fmt::format("--last={}", number_of(request.query, "last", 1000, 1, 100000))};
+  const auto options = view_options(without(request.query, {"log", "last"}), match.route->query);
+  words.insert(words.end(), options.begin(), options.end());
+  words.insert(words.end(), {"--", *log});
+  const std::lock_guard<std::mutex> lock(names_mutex_);
+  return view(words, match.route->type);
 }
 
 Response Site::diff(const Request& request) {

@@ -68,6 +68,9 @@ class Site {
   Response google_pprof(const Request& request, const Match& match);
   Response process(pid_t pid);
   Response timeline(pid_t pid);
+  Response regions(const Request& request, const Match& match);
+  Response logs(const std::string& path);
+  Response log_events(const Request& request, const Match& match, const std::string& path);
   Response diff(const Request& request);
   Response view(const std::vector<std::string>& words, const std::string& type);
   Response view_of(const Request& request, const Match& match, const std::string& path, bool sum);

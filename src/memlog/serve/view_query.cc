@@ -46,6 +46,26 @@ const std::vector<Parameter>& view_parameters() {
       {"full", "--full", true, "All frames, none folded."},
       {"level", "--level", false, "Significance, like 0.05."},
       {"all", "--all", true, "Use report 1 and the report at exit, too."},
+      // Of events, and of the blocks that they belong to.
+      {"size", "--size", false, "Only events with a requested size like 64K.. or 100..200."},
+      {"address", "--address", false, "Only events with an address like 0x55d0..0x55df."},
+      {"thread", "--thread", false, "Only events of this thread, or of a range of threads."},
+      {"time", "--time", false, "Only events of a time (UTC) like 12:04:31..12:04:32.5."},
+      {"born", "--born", false, "Only blocks allocated at such a time."},
+      {"freed", "--freed", false, "Only blocks freed at such a time."},
+      {"alive_at", "--alive-at", false, "Only blocks that lived at this time."},
+      {"alive_until", "--alive-until", false, "Only blocks freed at this time or later, or never."},
+      {"leaked", "--leaked", true, "Only blocks that are never freed."},
+      {"between", "--between", false, "Only blocks allocated between two markers: A..B."},
+      {"stack_depth", "--stack-depth", false, "Only blocks whose stack has so many frames: 5..10."},
+      {"chain_length", "--chain-length", false, "Only blocks of chains of so many reallocs: 3.."},
+      {"chain_age", "--chain-age", false, "Only blocks of chains that live so long: 5s.."},
+      {"group_first", "--group-first", false, "Only blocks of stacks that began at such a time."},
+      {"group_last", "--group-last", false, "Only blocks of stacks that ended at such a time."},
+      {"group_interval", "--group-interval", false,
+       "Only blocks of stacks with so much time from the first to the last: 10s.. ."},
+      {"group_leaked", "--group-leaked", false,
+       "Only blocks of stacks of which so many percent are never freed: 1..99."},
   };
   return parameters;
 }

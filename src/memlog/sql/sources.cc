@@ -7,10 +7,10 @@
 
 #include <algorithm>
 #include <cstring>
-#include <filesystem>
 #include <stdexcept>
 #include <tuple>
 
+#include "collect/event_logs.h"
 #include "collect/reports.h"
 #include "format/event_log.h"
 #include "format/memlog.h"
@@ -54,17 +54,6 @@ bool is_ledger(const std::string& head) {
   uint64_t magic = 0;
   if (head.size() == sizeof magic) std::memcpy(&magic, head.data(), sizeof magic);
   return magic == format::kLedgerMagic;
-}
-
-std::vector<std::string> logs_in(const std::string& directory) {
-  std::vector<std::string> paths;
-  std::error_code ignored;  // the reports of the directory are read, too, and say what is wrong
-  for (const auto& file : std::filesystem::directory_iterator(directory, ignored)) {
-    const std::string path = directory == "." ? file.path().filename() : file.path();
-    if (path.ends_with(format::kEventsSuffix)) paths.push_back(path);
-  }
-  std::sort(paths.begin(), paths.end());
-  return paths;
 }
 
 std::vector<LiveBlock> blocks_of(const live::LedgerFile& file) {
@@ -167,7 +156,7 @@ void Sources::add(const std::string& operand) {
 }
 
 void Sources::add_directory(const std::string& path) {
-  const std::vector<std::string> logs = logs_in(path);
+  const std::vector<std::string> logs = collect::event_logs(path);
   for (const std::string& log : logs) logs_.push_back({log, events::EventLog(log).header()});
   const std::vector<collect::Listed> reports = collect::list_memlogs(path);
   if (logs.empty() && reports.empty()) collect::Reports::files({path}, true);  // says so
