@@ -35,9 +35,10 @@ FUZZ_SRC_decode  := $(filter-out %/worker.cc,$(wildcard src/memlog/symbolize/*.c
                     $(wildcard src/memlog/profile/*.cc)
 FUZZ_SRC_ledger  := $(wildcard src/memlog/profile/*.cc src/memlog/live/*.cc)
 FUZZ_SRC_events  := $(wildcard src/memlog/profile/*.cc src/memlog/events/*.cc)
-FUZZ_SRC_request := $(addprefix src/memlog/serve/,access.cc listen_address.cc routes.cc view_query.cc) \
-                    $(wildcard src/memlog/json/value.cc src/memlog/profile/*.cc)
-FUZZ_LIBS_request := -lfmt -lzstd $(ABSL_LIBS)
+FUZZ_SRC_request := $(addprefix src/memlog/serve/,access.cc expire_watch.cc heap_profile.cc listen_address.cc routes.cc \
+                      view_query.cc) \
+                    $(addprefix src/memlog/,fleet/report_key.cc target/clock.cc text/quantity.cc) $(FUZZ_SRC_memlog)
+FUZZ_LIBS_request = $(FUZZ_LIBS_memlog)
 FUZZ_LIBS_events := -lfmt -lzstd $(ABSL_LIBS) -labsl_raw_logging_internal
 FUZZ_LIBS_ledger := -lfmt -lzstd $(ABSL_LIBS)
 FUZZ_LIBS_memlog := -lfmt -lzstd -lre2 -lz $(ABSL_LIBS) -labsl_raw_logging_internal

@@ -1,22 +1,36 @@
-// What a request to memlog serve may hold: a path, a query and headers, each on a line. No answer
-// of these parts may let a word through that is not an option of the view, or a host that is not
-// known.
+// What a request to memlog serve may hold: a method and a path, headers and a query, each on a
+// line, and after a line "body:" its body. No answer of these parts may let a word through that is
+// not an option of the view, a host that is not known, a caller without the token, or a name that
+// leads out of a directory.
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "fleet/report_key.h"
+#include "profile/error.h"
+#include "profile/model.h"
+#include "profile/reader.h"
 #include "serve/access.h"
+#include "serve/expire_watch.h"
+#include "serve/heap_profile.h"
 #include "serve/listen_address.h"
 #include "serve/routes.h"
 #include "serve/view_query.h"
 
 namespace {
 
+using namespace mtrace;
 using namespace mtrace::serve;
+
+constexpr char kToken[] = "0123456789abcdef";
 
 void check(bool good) {
   if (!good) __builtin_trap();
@@ -74,6 +88,63 @@ void use_address(const std::string& text) {
   }
 }
 
+// Who has no token gets nothing but the page, whoever else is let in.
+void use_token(const Access& guarded, const Request& request, bool open, bool asks) {
+  const auto refusal = guarded.refusal(request, open, asks);
+  if (refusal) return check(refusal->status >= 400 && refusal->status < 500);
+  check(open || request.header("authorization") == std::string("Bearer ") + kToken);
+  check(request.method == "GET" || request.method == "HEAD" || (asks && request.method == "POST"));
+}
+
+void use_expire(const Query& query) {
+  try {
+    const ExpireRequest request = read_expire(query);
+    check(request.length <= std::chrono::seconds(60) && request.after < request.length);
+    check(request.after >= std::chrono::milliseconds(100));
+    check(request.most >= 1 && request.most <= 100'000);
+  } catch (const QueryError&) {
+  }
+}
+
+void use_name(const std::string& name) {
+  const auto key = fleet::read_name(name);
+  if (!key) return;
+  check(key->name() == name && std::count(name.begin(), name.end(), '/') == 1);
+  check(key->host() != "." && key->host() != ".." && !key->host().empty());
+  check(name.find('\0') == std::string::npos && name.find("/.") == std::string::npos);
+}
+
+// What a machine sends as a memlog.
+void use_memlog(const std::string& body) {
+  const int file = memfd_create("body", MFD_CLOEXEC);
+  check(file >= 0 && write(file, body.data(), body.size()) == static_cast<ssize_t>(body.size()));
+  try {
+    const fleet::ReportFacts facts =
+        fleet::read_facts("/proc/self/fd/" + std::to_string(file), "the memlog");
+    const auto again = fleet::read_name(facts.key.name());
+    check(again && *again == facts.key);
+  } catch (const profile::FormatError&) {
+  } catch (const profile::FileError&) {
+  }
+  close(file);
+}
+
+// A body of addresses, for the names of a program with two functions.
+void use_addresses(const std::string& body) {
+  constexpr char kReport[] =
+      "# memlog 1\n# program: /usr/bin/app\n# pid: 4711\n# seq: 1\n# trigger: signal\n"
+      "# started: 2026-11-20T20:15:00.000000Z\n# taken: 2026-11-20T20:15:31.123456Z\n"
+      "# delta: +128 bytes +2 blocks\n# live: 128 bytes 2 blocks\n"
+      "# lost: frames=0 stacks=0 blocks=0 inflight=0\n"
+      "+64\tblocks=+1\tlive=64\tstack=00000000000000aa\n\tone\ta.c:1\t(/usr/bin/app+0x10)\n"
+      "+64\tblocks=+1\tlive=64\tstack=00000000000000ab\n\ttwo\ta.c:2\t(/usr/bin/app+0x20)\n"
+      "# module: /usr/bin/app build-id=aa01 base=0x1000\n# end\n";
+  static const profile::Memlog known = profile::read("report", kReport);
+  profile::Memlog memlog = known;
+  const std::string names = gperftools_symbols(memlog, body);
+  check(names.size() <= 64 * (body.size() + 1));
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -83,22 +154,57 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     rules.hosts = {"web3.example"};
     return rules;
   }());
-  std::vector<std::string> lines = lines_of({reinterpret_cast<const char*>(data), size});
+  static const Access guarded([] {
+    AccessRules rules;
+    rules.address = read_address("0.0.0.0:7040");
+    rules.address.tls = true;
+    rules.hosts = {"web3.example"};
+    rules.token = kToken;
+    rules.receives = false;
+    return rules;
+  }());
+  const std::string text(reinterpret_cast<const char*>(data), size);
+  constexpr std::string_view kBody = "\nbody:\n";
+  const size_t end = std::min(text.find(kBody), text.size());
+  const std::string body = text.substr(std::min(end + kBody.size(), text.size()));
+  std::vector<std::string> lines = lines_of(text.substr(0, end));
   lines.resize(std::max<size_t>(lines.size(), 4));
-  Request request = {.method = "GET", .path = lines[0], .query = {}, .headers = {}};
-  request.headers = {{"host", lines[1]}, {"origin", lines[2]}, {"cookie", lines[3]}};
-  for (size_t i = 4; i < lines.size(); ++i) {
+  const size_t space = lines[0].find(' ');
+  Request request = {.method = space == std::string::npos ? "GET" : lines[0].substr(0, space),
+                     .path = space == std::string::npos ? lines[0] : lines[0].substr(space + 1),
+                     .query = {},
+                     .headers = {},
+                     .body = nullptr};
+  for (size_t i = 1; i < lines.size(); ++i) {
+    // The first three stand for themselves.
+    constexpr const char* kNames[] = {"", "host", "origin", "cookie"};
+    constexpr std::string_view kAuthorization = "authorization: ";
+    if (i < 4 && lines[i].find(": ") == std::string::npos) {
+      request.headers[kNames[i]] = lines[i];
+      continue;
+    }
+    if (lines[i].starts_with(kAuthorization)) {
+      request.headers["authorization"] = lines[i].substr(kAuthorization.size());
+      continue;
+    }
     const size_t equals = std::min(lines[i].find('='), lines[i].size());
     request.query.emplace(lines[i].substr(0, equals),
                           lines[i].substr(std::min(equals + 1, lines[i].size())));
   }
-  const auto match = find_route("GET", request.path);
+  const auto match = find_route(request.method, request.path);
   if (match) {
     for (const auto& [name, part] : match->parts) check(!part.empty() && !name.empty());
+    const auto host = match->parts.find("host");
+    if (host != match->parts.end()) use_name(host->second + '/' + match->parts.at("name"));
   }
   static const Route& widest = *find_route("GET", "/api/diff")->route;
   use_query(request.query, match ? match->route->query : widest.query);
+  use_expire(request.query);
   use_host(access, request);
+  use_token(guarded, request, match && match->route->open, match && match->route->asks);
   use_address(lines[1]);
+  use_name(body);
+  use_addresses(body);
+  if (request.method == "PUT") use_memlog(body);
   return 0;
 }

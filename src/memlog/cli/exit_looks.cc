@@ -13,6 +13,7 @@
 #include "cli/suppressions_option.h"
 #include "live/known_ledger.h"
 #include "profile/text.h"
+#include "target/clock.h"
 #include "target/ledgers.h"
 #include "text/stack_names.h"
 

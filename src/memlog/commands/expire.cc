@@ -13,7 +13,7 @@
 #include "live/known_ledger.h"
 #include "live/ledger_summary.h"
 #include "profile/text.h"
-#include "target/ledgers.h"
+#include "target/clock.h"
 #include "target/process.h"
 #include "text/expire_text.h"
 #include "text/quantity.h"

@@ -23,6 +23,7 @@
 #include "profile/file.h"
 #include "profile/path.h"
 #include "profile/text.h"
+#include "target/clock.h"
 #include "terminal/columns.h"
 #include "terminal/progress.h"
 #include "text/region_history_text.h"

@@ -10,7 +10,7 @@
 #include "cli/view_options.h"
 #include "cli/watched_process.h"
 #include "json/watch.h"
-#include "target/ledgers.h"
+#include "target/clock.h"
 #include "target/process.h"
 #include "terminal/prompt.h"
 #include "terminal/screen.h"

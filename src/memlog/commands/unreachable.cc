@@ -20,6 +20,7 @@
 #include "json/value.h"
 #include "live/known_ledger.h"
 #include "profile/text.h"
+#include "target/clock.h"
 #include "target/error.h"
 #include "target/process.h"
 #include "target/process_image.h"

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "live/ledger_state.h"
-#include "target/ledgers.h"
+#include "target/clock.h"
 #include "text/quantity.h"
 
 namespace mtrace::serve {

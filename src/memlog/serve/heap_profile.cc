@@ -11,7 +11,7 @@
 #include "export/pprof.h"
 #include "export/stacks.h"
 #include "profile/text.h"
-#include "target/ledgers.h"
+#include "target/clock.h"
 
 namespace mtrace::serve {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "analyze/expiry_groups.h"
 #include "profile/text.h"
-#include "target/ledgers.h"
+#include "target/clock.h"
 #include "text/top_items.h"
 
 namespace mtrace::serve {

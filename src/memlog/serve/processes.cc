@@ -9,6 +9,7 @@
 
 #include "live/ledger_totals.h"
 #include "profile/text.h"
+#include "target/clock.h"
 #include "target/ledgers.h"
 
 namespace mtrace::serve {

@@ -15,6 +15,7 @@
 #include "serve/page_files.h"
 #include "serve/process_json.h"
 #include "serve/view_query.h"
+#include "target/clock.h"
 #include "target/ledgers.h"
 
 namespace mtrace::serve {

@@ -13,6 +13,7 @@
 #include "profile/path.h"
 #include "profile/report_file.h"
 #include "profile/writer.h"
+#include "target/clock.h"
 #include "target/ledgers.h"
 
 namespace mtrace::serve {

@@ -20,6 +20,7 @@
 #include "profile/input.h"
 #include "profile/reader.h"
 #include "sql/instant.h"
+#include "target/clock.h"
 #include "target/ledgers.h"
 
 namespace mtrace::sql {

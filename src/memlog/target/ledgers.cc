@@ -6,10 +6,8 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <chrono>
 #include <cstdlib>
 #include <cstring>
-#include <ctime>
 #include <stdexcept>
 #include <string_view>
 
@@ -21,6 +19,7 @@
 #include "profile/text.h"
 #include "profile/writer.h"
 #include "symbolize/symbolizer.h"
+#include "target/clock.h"
 #include "target/proc_files.h"
 #include "target/traced.h"
 
@@ -150,20 +149,6 @@ profile::Memlog recovered_memlog(const live::LedgerFile& file, const std::string
     occasion.notes.emplace_back("the process had exited normally, but could not write its report");
   }
   return memlog_of(file, state, occasion);
-}
-
-uint64_t real_time_now() {
-  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
-                                   std::chrono::system_clock::now().time_since_epoch())
-                                   .count());
-}
-
-uint64_t ticks_now(const format::LedgerHeader& header) {
-  timespec now = {};
-  ::clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-  const uint64_t nanoseconds =
-      static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
-  return nanoseconds > header.clock_zero ? live::ticks_in(nanoseconds - header.clock_zero) : 0;
 }
 
 std::string write_snapshot(profile::Memlog& memlog, const std::string& directory,

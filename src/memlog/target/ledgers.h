@@ -50,10 +50,6 @@ profile::Memlog memlog_of(const live::LedgerFile& file, const live::LedgerState&
 // live::read_ledger() do.
 profile::Memlog recovered_memlog(const live::LedgerFile& file, const std::string& label);
 
-uint64_t real_time_now();  // nanoseconds since 1970
-// Returns the current time in the ledger's ticks, for a process on this machine.
-uint64_t ticks_now(const format::LedgerHeader& header);
-
 // Writes a snapshot with names to PROGRAM-PID-WHAT.memlog in `directory`; if the name is taken, to
 // a name with .2 and so on: never replaces a file. `compress`: to such a name with .zst at its end.
 // Returns its path. Throws FileError.

@@ -13,6 +13,7 @@
 #include "live/ledger_file.h"
 #include "profile/text.h"
 #include "symbolize/symbolizer.h"
+#include "target/clock.h"
 #include "target/ledgers.h"
 #include "target/leftovers.h"
 #include "target/process.h"

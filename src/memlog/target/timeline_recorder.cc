@@ -16,6 +16,7 @@
 #include "profile/file.h"
 #include "profile/text.h"
 #include "profile/time.h"
+#include "target/clock.h"
 #include "target/ledgers.h"
 
 namespace mtrace::target {
