@@ -45,8 +45,8 @@ std::string data_symbol(int descriptor, uint64_t map_address, uint64_t address) 
 
 std::string data_symbol_of(int descriptor, uint64_t map_address, uint64_t address) {
   if (descriptor < 0) return {};
-  const auto found =
-      run_isolated([&] { return data_symbol(descriptor, map_address, address); }, kCpuSeconds);
+  const auto found = run_isolated([&] { return data_symbol(descriptor, map_address, address); },
+                                  kCpuSeconds, descriptor);
   ::close(descriptor);
   return found.value_or("");
 }

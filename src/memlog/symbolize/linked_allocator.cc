@@ -70,7 +70,8 @@ std::string uncovered_share(uint64_t resident, uint64_t live) {
 
 std::string linked_allocator_of(int descriptor) {
   if (descriptor < 0) return {};
-  const auto found = run_isolated([&] { return linked_allocator(descriptor); }, kCpuSeconds);
+  const auto found =
+      run_isolated([&] { return linked_allocator(descriptor); }, kCpuSeconds, descriptor);
   ::close(descriptor);
   return found.value_or("");
 }

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <exception>
 
@@ -17,9 +18,22 @@ namespace {
 // this process may have been started to do, never gets to see one.
 constexpr char kComplete = 'E';
 
+// All but those for output and errors and these two.
+void close_others(int one, int other) {
+  unsigned begin = STDERR_FILENO + 1;
+  for (const int kept : {std::min(one, other), std::max(one, other)}) {
+    if (kept < static_cast<int>(begin)) continue;
+    const auto end = static_cast<unsigned>(kept);
+    if (end > begin) ::close_range(begin, end - 1, 0);
+    begin = end + 1;
+  }
+  ::close_range(begin, ~0u, 0);
+}
+
 [[noreturn]] void child(int output, const std::function<std::string()>& work, unsigned cpu_seconds,
-                        pid_t parent) {
+                        pid_t parent, int descriptor) {
   confine_child(parent, cpu_seconds);
+  close_others(output, descriptor);
   std::string result;
   try {
     result = work();
@@ -58,14 +72,14 @@ void confine_child(pid_t parent, unsigned cpu_seconds) {
 }
 
 std::optional<std::string> run_isolated(const std::function<std::string()>& work,
-                                        unsigned cpu_seconds) {
+                                        unsigned cpu_seconds, int descriptor) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return work();
   const pid_t parent = ::getpid();
   const pid_t pid = ::fork();
   if (pid == 0) {
     ::close(ends[0]);
-    child(ends[1], work, cpu_seconds, parent);
+    child(ends[1], work, cpu_seconds, parent, descriptor);
   }
   ::close(ends[1]);
   if (pid < 0) {

@@ -13,6 +13,7 @@
 #include "analyze/table.h"
 #include "cli/arguments.h"
 #include "collect/catalog.h"
+#include "profile/descriptor.h"
 #include "profile/error.h"
 #include "profile/file.h"
 #include "profile/reader.h"
@@ -193,6 +194,26 @@ TEST(Worker, ReturnsTheWholeResult) {
   const std::string large(300000, 'x');
   EXPECT_EQ(symbolize::run_isolated([&] { return large; }, 10), large);
   EXPECT_EQ(symbolize::run_isolated([] { return std::string(); }, 10), "");
+}
+
+// A lock or a listening socket of this process must not outlive it in a child.
+TEST(Worker, HasOnlyTheFileThatTheWorkIsAbout) {
+  int ends[2];
+  ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+  const profile::Descriptor one(ends[0]);
+  const profile::Descriptor other(ends[1]);
+  const auto open_in_child = [&](int descriptor) {
+    const auto work = [&] {
+      std::string open;
+      for (const int end : ends) open += ::fcntl(end, F_GETFD) < 0 ? "-" : "+";
+      return open;
+    };
+    return symbolize::run_isolated(work, 10, descriptor).value_or("died");
+  };
+  EXPECT_EQ(open_in_child(-1), "--");
+  EXPECT_EQ(open_in_child(one.get()), "+-");
+  EXPECT_EQ(open_in_child(other.get()), "-+");
+  EXPECT_EQ(open_in_child(STDERR_FILENO), "--");
 }
 
 TEST(Worker, SurvivesWhateverTheWorkDoes) {
