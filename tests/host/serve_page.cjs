@@ -49,8 +49,15 @@ async function watch(browser, input) {
   await row(page, '+700 B').waitFor();
   facts.since = await page.locator('#rows tr').count();
   facts.changed = await numbers(page, 'site_kept');
+  facts.course = await page.textContent('#course-live');
   await page.keyboard.press('Escape');
   await row(page, `live_target[${pid}]`).waitFor();
+  facts.small = await page.locator('#rows .history').getAttribute('aria-label');
+  facts.heights = await page.locator('#rows .history .live').evaluate((line) => {
+    const points = line.getAttribute('points').split(' ');
+    return [points[0], points.at(-1)].map((point) => Number(point.split(',')[1]));
+  });
+  facts.hidden = await page.locator('#course').isHidden();
   return facts;
 }
 

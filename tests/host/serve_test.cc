@@ -868,6 +868,11 @@ TEST_F(ServeTest, PageInABrowser) {
   EXPECT_EQ(watch["since"], 1) << "only what changed";
   EXPECT_EQ(watch["changed"][0], 700);
   EXPECT_EQ(watch["changed"][1], 1);
+  // Since the page was opened, with what was seen of the process among all of them.
+  EXPECT_EQ(watch["course"], "live 5.5 KiB to 6.1 KiB");
+  EXPECT_EQ(watch["small"], "live 5.5 KiB to 6.1 KiB");
+  EXPECT_GT(watch["heights"][0], watch["heights"][1]) << "upward";
+  EXPECT_EQ(watch["hidden"], true);
   EXPECT_EQ(facts["snapshot"]["heading"], "live_target[" + pid + "]");
   EXPECT_EQ(facts["snapshot"]["drawn"], 1);
   EXPECT_EQ(facts["snapshot"]["origin"], "null") << "a sandbox";

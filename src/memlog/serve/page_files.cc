@@ -10,6 +10,7 @@ EMBED(memlog_serve_html, "serve/page/serve.html");
 EMBED(memlog_serve_css, "serve/page/serve.css");
 EMBED(memlog_serve_js, "serve/page/serve.js");
 EMBED(memlog_serve_actions, "serve/page/actions.js");
+EMBED(memlog_serve_courses, "serve/page/courses.js");
 EMBED(memlog_serve_reports, "serve/page/reports.js");
 EMBED(memlog_serve_text, "export/page/text.js");  // also of the pages that memlog export draws
 
@@ -19,6 +20,7 @@ std::string_view page_html() { return {memlog_serve_html_begin, memlog_serve_htm
 std::string_view page_style() { return {memlog_serve_css_begin, memlog_serve_css_end}; }
 std::string_view page_text() { return {memlog_serve_text_begin, memlog_serve_text_end}; }
 std::string_view page_actions() { return {memlog_serve_actions_begin, memlog_serve_actions_end}; }
+std::string_view page_courses() { return {memlog_serve_courses_begin, memlog_serve_courses_end}; }
 std::string_view page_reports() { return {memlog_serve_reports_begin, memlog_serve_reports_end}; }
 std::string_view page_script() { return {memlog_serve_js_begin, memlog_serve_js_end}; }
 

@@ -158,6 +158,7 @@ const std::vector<Route>& routes() {
       {Target::kTextScript, "GET", "/text.js", kPageScript, kScript, {}, {}, true},
       {Target::kReportsScript, "GET", "/reports.js", kPageScript, kScript, {}, {}, true},
       {Target::kActionsScript, "GET", "/actions.js", kPageScript, kScript, {}, {}, true},
+      {Target::kCoursesScript, "GET", "/courses.js", kPageScript, kScript, {}, {}, true},
       {Target::kMetrics, "GET", "/metrics", "OpenMetrics for Prometheus.", kMetricsType, {}, {}},
       {Target::kHeap,
        "GET",

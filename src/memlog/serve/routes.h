@@ -18,6 +18,7 @@ enum class Target {
   kTextScript,
   kReportsScript,
   kActionsScript,
+  kCoursesScript,
   kMetrics,
   kHeap,
   kAllocs,

@@ -137,6 +137,8 @@ Response Site::choose(const Request& request, const Match& match) {
       return answer_with(std::string(page_reports()), match.route->type);
     case Target::kActionsScript:
       return answer_with(std::string(page_actions()), match.route->type);
+    case Target::kCoursesScript:
+      return answer_with(std::string(page_courses()), match.route->type);
     case Target::kOpenApi:
       return answer_with(json::text(openapi()));
     case Target::kMetrics:

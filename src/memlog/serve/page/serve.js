@@ -9,6 +9,7 @@ const kViews = {
     columns: [["bytes", "live", "bytes"], ["growth_bytes_per_s", "growth/s", "change"],
               ["peak_bytes", "peak", "bytes", "less"], ["resident_bytes", "resident", "bytes"],
               ["blocks", "blocks", "count", "less"]],
+    courses: true,
     none: "No process with a readable ledger. Start one with memlog run, or with MTRACE_LEDGER." },
   functions: {
     rows: "functions", key: (row) => row.function + "\n" + (row.source || ""),
@@ -59,17 +60,21 @@ function nameCell(row) {
               make("small", {}, detail));
 }
 
-// The row's line in the table: the one that it had, if its name is still the same.
-function line(row) {
+// The row's line in the table: the one that it had, if its name is still the same. Those far below
+// keep the course that they had: a thousand of them take as long as all else.
+function line(row, i) {
+  const shown = i < kFirstRows;
   const key = state.view.key(row);
   const name = state.view.name(row).join("\n");
   let one = lines.get(key);
   if (!one || one.name !== name) {
     const cells = state.view.columns.map(([, , , less]) => make("td", { "class": less || "" }));
-    one = { name, cells, tr: make("tr", {}, nameCell(row), ...cells) };
+    const course = state.view.courses ? [make("td", { "class": "less" })] : [];
+    one = { name, cells, course, tr: make("tr", {}, nameCell(row), ...cells, ...course) };
     lines.set(key, one);
   }
   state.view.columns.forEach((column, i) => putCell(one.cells[i], row, column));
+  if (shown && one.course.length) one.course[0].replaceChildren(smallCourse(row.pid));
   return one.tr;
 }
 
@@ -89,6 +94,9 @@ function drawTitles() {
     th.append(button);
     return th;
   }));
+  if (state.view.courses) {
+    at("titles").append(make("th", { scope: "col", "class": "less" }, "live since opened"));
+  }
 }
 
 // The first rows are there at once, the others one frame later: a browser needs as long for a
@@ -101,6 +109,7 @@ function draw() {
   at("empty").hidden = found.length !== 0;
   at("empty").textContent = state.mark ? "Nothing changed since the mark."
     : at("search").value ? "No row matches the search." : state.view.none;
+  drawCourse(state.pid);
   tell();
 }
 
@@ -148,6 +157,7 @@ function listen(path) {
   source.onmessage = (event) => {
     at("ask").hidden = true;
     state.answer = JSON.parse(event.data);
+    noteCourses(state.answer);
     showActions(state.pid, Boolean(state.answer.actions));
     forget();
     draw();
@@ -182,7 +192,7 @@ function open() {
   at("title").textContent = state.pid ? `Process ${state.pid}` : "Processes";
   at("search").value = "";
   at("rows").replaceChildren();
-  at("empty").hidden = true;
+  for (const id of ["empty", "course"]) at(id).hidden = true;
   for (const id of ["back", "stacks", "page", "flame", "pprof"]) at(id).hidden = !state.pid;
   const process = `api/processes/${state.pid}`;
   at("stacks").href = `#${state.pid}/stacks`;
@@ -197,12 +207,12 @@ function open() {
 function openStill(where) {
   if (state.source) state.source.close();
   Object.assign(state, { source: null, answer: null, mark: null, pid: "" });
-  for (const id of ["mark", "find", "stacks", "page", "flame", "pprof", "actions"]) {
+  for (const id of ["mark", "find", "stacks", "page", "flame", "pprof", "actions", "course",
+                    "empty"]) {
     at(id).hidden = true;
   }
   for (const id of ["titles", "rows"]) at(id).replaceChildren();
   at("back").hidden = false;
-  at("empty").hidden = true;
   openTable(where);
 }
 
