@@ -204,6 +204,9 @@ TEST_F(MapTest, KnowsWhoseHeapsTheyAre) {
     EXPECT_NE(result.out.find("\nstacks              1 "), std::string::npos)
         << allocator << result.out;
     EXPECT_EQ(result.out.find("is not glibc's") == std::string::npos, of_glibc) << allocator;
+    const json found = map_of(process.pid());
+    EXPECT_EQ(found.contains("heap_tops"), of_glibc) << allocator;
+    EXPECT_EQ(found.value("other_allocator", false), !of_glibc) << allocator;
     EXPECT_TRUE(process.wait().exited(0));
   }
 }

@@ -168,6 +168,74 @@ TEST_F(UnreachableTest, SearchesWhatCannotBeCopiedWhileItIsStopped) {
   EXPECT_TRUE(process.wait().exited(0));
 }
 
+// What held_types.cc declares, followed to each block. What a union, void* or a base class leads to
+// is not known, nor what a pointer into the middle of a block does.
+TEST_F(UnreachableTest, PathsHaveTheTypesOfTheProgram) {
+  const std::string session = "app::Session";
+  const std::string payload = "app::Payload";
+  const std::string map = "std::map<int, app::Session>";
+  const std::string vector = "std::vector<std::unique_ptr<app::Session>>";
+  const std::string table = "std::unordered_map<long int, app::Session*>";
+  const std::string list = "std::list<app::Session>";
+  const std::string forward = "std::forward_list<app::Session>";
+  struct Known {
+    int block;  // payload<N>
+    std::string variable;
+    std::vector<std::string>
+        types;  // of the variable, of the last block on the way, of the payload
+  };
+  const std::vector<Known> all = {
+      {1, "g_session;", {session, "", payload}},
+      {2, "g_request;", {"app::Request*", session, payload}},
+      {3, "g_sessions;", {map, "node of " + map, payload}},
+      {4, "g_vector;", {vector, session, payload}},
+      {5, "g_table;", {table, session, payload}},
+      {6, "g_list;", {list, "node of " + list, payload}},
+      {7, "g_either;", {"app::Either", "", ""}},
+      {8, "g_anything;", {"void*", "", ""}},
+      {9, "g_base;", {"app::Base*", "app::Base", ""}},
+      {10, "g_forward;", {forward, "node of " + forward, payload}},
+      {11, "s_static =", {session + "*", session, payload}},
+      {12, "g_inner;", {session + "*", "", ""}},
+  };
+  const std::vector<std::string> source =
+      lines_of(read_file(source_dir() + "/tests/programs/held_types.cc"));
+  const auto place_of = [&](const std::string& text) {
+    const auto found = std::find_if(source.begin(), source.end(), [&](const std::string& line) {
+      return line.find(text) != std::string::npos;
+    });
+    return "held_types.cc:" + std::to_string(found - source.begin() + 1);
+  };
+  const std::string stripped = temp() + "/held_types";
+  ASSERT_TRUE(
+      run(plain({"/usr/bin/strip", "-g", "-o", stripped, program("held_types")})).exited(0));
+  for (const bool whole : {true, false}) {
+    Command command = traced({whole ? program("held_types") : stripped});
+    command.env["MTRACE_LEDGER"] = out() + "/";
+    Process process(command);
+    process.read_until("ready");
+    wait_until_blocked(process.pid(), SYS_read);
+    const json found = answer(look(process.pid(), {"--reachable", "--interior", "--limit", "0"}));
+    std::map<uint64_t, json> held;  // by bytes
+    for (const json& stack : found["stacks"]) {
+      if (stack["reach"] == "reachable") held[stack["bytes"]] = stack["held_by"];
+    }
+    for (const Known& one : all) {
+      const uint64_t bytes = 32 + static_cast<uint64_t>(one.block);
+      ASSERT_TRUE(held.contains(bytes)) << one.block << found;
+      const json& path = held[bytes];
+      const std::string type =
+          path["blocks"].empty() ? "" : path["blocks"].back().value("type", "");
+      EXPECT_EQ(path.value("root_source", ""), whole ? place_of(one.variable) : "") << path;
+      EXPECT_EQ(path.value("root_type", ""), whole ? one.types[0] : "") << path;
+      EXPECT_EQ(type, whole ? one.types[1] : "") << path;
+      EXPECT_EQ(path.value("type", ""), whole ? one.types[2] : "") << path;
+    }
+    process.close_input();
+    EXPECT_TRUE(process.wait().exited(0));
+  }
+}
+
 TEST_F(UnreachableTest, TextNamesTheStacks) {
   Command command = traced({program("held_blocks")});
   command.env["MTRACE_LEDGER"] = out() + "/";

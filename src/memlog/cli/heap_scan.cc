@@ -10,6 +10,7 @@
 #include "live/ledger_totals.h"
 #include "profile/path.h"
 #include "symbolize/data_symbol.h"
+#include "symbolize/data_type.h"
 #include "target/ledgers.h"
 #include "target/mappings.h"
 #include "target/process.h"
@@ -64,6 +65,10 @@ HeapScan::HeapScan(pid_t pid, live::LedgerFile& ledger, const HeapScanSettings& 
     : pid_(pid), ledger_(ledger), settings_(settings) {
   snapshots_.emplace(pid, settings.timeout, settings.stop_limit);
   open_file_ = [pid](const target::Mapping& mapping) { return target::open_mapped(pid, mapping); };
+  read_word_ = [pid](uint64_t address) {
+    uint64_t word = 0;
+    return target::read_memory(pid, address, &word, sizeof word) ? word : 0;
+  };
   look();
   // Of the first look only what was not reachable is of use.
   Blocks before;
@@ -85,6 +90,11 @@ HeapScan::HeapScan(const target::CoreMemory& core, live::LedgerFile& ledger,
                    const HeapScanSettings& settings)
     : ledger_(ledger), settings_(settings) {
   open_file_ = [&core](const target::Mapping& mapping) { return core.open_file(mapping); };
+  read_word_ = [&core](uint64_t address) {
+    uint64_t word = 0;
+    core.read({{address, address + sizeof word}}, reinterpret_cast<char*>(&word));
+    return word;
+  };
   blocks_ = read_blocks();
   uint64_t lacking = 0;
   for (const HeapBlock& block : blocks_) {
@@ -288,18 +298,63 @@ RetainerPath HeapScan::path(size_t block) const {
       path.steps.pop_back();
       path.cut = true;
     }
-    path.steps.insert(path.steps.begin(), {next, via - blocks_[next].address});
+    path.steps.insert(path.steps.begin(), {next, via - blocks_[next].address, ""});
     via = found_.via[next];
     last = next;
   }
-  path.root = root_name(via);
+  name_root(path, via, block);
   return path;
 }
 
-std::string HeapScan::root_name(uint64_t via) const {
-  if (via == analyze::Reachability::kRegister) return "a register";
-  if (via == analyze::Reachability::kHeld) return "a thread";
-  if (via == analyze::Reachability::kIgnored) return "LeakSanitizer's interface";
+// On how many steps from the root on each pointer leads to the beginning of the block that is next:
+// only there is the block what the pointer's type says.
+size_t HeapScan::straight_steps(const RetainerPath& path, uint64_t via, size_t block) const {
+  for (size_t i = 0;; ++i) {
+    const bool last = i == path.steps.size();
+    if (last && path.cut) return i;
+    const size_t next = last ? block : path.steps[i].block;
+    if (read_word_(via) != blocks_[next].address) return i;
+    if (last) return i + 1;
+    via = blocks_[next].address + path.steps[i].offset;
+  }
+}
+
+// The root is a variable of the file, or at least in its data.
+void HeapScan::name_data(RetainerPath& path, const std::string& file, uint64_t via,
+                         size_t block) const {
+  path.root = file;
+  const auto mapping = std::find_if(map_.begin(), map_.end(),
+                                    [&](const target::Mapping& one) { return one.path == file; });
+  if (mapping == map_.end()) return;
+  const std::string base = profile::base_name(file);
+  const uint64_t begin = mapping->begin;
+  const std::string name = symbolize::data_symbol_of(open_file_(*mapping), begin, via);
+  path.root = name.empty() ? fmt::format("data of {} (+0x{:x})", base, via - begin)
+                           : fmt::format("{} ({})", name, base);
+  // Each looks through the debugging information until it has found its variable.
+  constexpr std::chrono::seconds kLongest{20};
+  if (name.empty() || types_took_ > kLongest) return;
+  std::vector<uint64_t> offsets;
+  for (const RetainerPath::Step& step : path.steps) offsets.push_back(step.offset);
+  const auto start = std::chrono::steady_clock::now();
+  const symbolize::DataType known =
+      symbolize::data_type_of(open_file_(*mapping), begin, via, offsets);
+  types_took_ += std::chrono::steady_clock::now() - start;
+  path.root_source = known.source;
+  const size_t straight = known.types.size() < 2 ? 0 : straight_steps(path, via, block);
+  for (size_t i = 0; i < known.types.size() && i <= straight; ++i) {
+    std::string& type = i == 0                   ? path.root_type
+                        : i <= path.steps.size() ? path.steps[i - 1].type
+                                                 : path.type;
+    type = known.types[i];
+  }
+}
+
+void HeapScan::name_root(RetainerPath& path, uint64_t via, size_t block) const {
+  const auto is = [&](std::string name) { path.root = std::move(name); };
+  if (via == analyze::Reachability::kRegister) return is("a register");
+  if (via == analyze::Reachability::kHeld) return is("a thread");
+  if (via == analyze::Reachability::kIgnored) return is("LeakSanitizer's interface");
   const target::Mapping* region = nullptr;
   const target::Mapping* file = nullptr;  // whose data goes on behind its mapping
   for (const target::Mapping& one : map_) {
@@ -311,28 +366,20 @@ std::string HeapScan::root_name(uint64_t via) const {
       file = nullptr;
     }
   }
-  if (region == nullptr) return fmt::format("0x{:x}", via);
+  if (region == nullptr) return is(fmt::format("0x{:x}", via));
   for (const target::SnapshotThread& thread : threads_) {
     if (thread.stack_pointer >= region->begin && thread.stack_pointer < region->end) {
-      return fmt::format("the stack of thread {}", thread.tid);
+      return is(fmt::format("the stack of thread {}", thread.tid));
     }
   }
-  if (region->shared) return "shared memory " + region->path;
+  if (region->shared) return is("shared memory " + region->path);
   const bool is_data = region->path.starts_with('/') ||
                        (region->path.empty() && file != nullptr && file->end == region->begin);
   if (!is_data) {
-    return region->path.empty() ? fmt::format("anonymous memory at 0x{:x}", region->begin)
-                                : region->path;
+    return is(region->path.empty() ? fmt::format("anonymous memory at 0x{:x}", region->begin)
+                                   : region->path);
   }
-  const std::string& path = is_data && !region->path.empty() ? region->path : file->path;
-  for (const target::Mapping& mapping : map_) {
-    if (mapping.path != path) continue;
-    const std::string name = symbolize::data_symbol_of(open_file_(mapping), mapping.begin, via);
-    const std::string base = profile::base_name(path);
-    if (!name.empty()) return fmt::format("{} ({})", name, base);
-    return fmt::format("data of {} (+0x{:x})", base, via - mapping.begin);
-  }
-  return path;
+  name_data(path, region->path.empty() ? file->path : region->path, via, block);
 }
 
 }  // namespace mtrace::cli

@@ -29,14 +29,19 @@ struct HeapScanSettings {
 };
 
 // A root as people know it, and the blocks between it and a block: the first is the root's.
+// Types are those of the program's debugging information, as far as it tells.
 struct RetainerPath {
   std::string root;
+  std::string root_source;  // "app.cc:41", where the variable is declared; empty: not known
+  std::string root_type;    // empty: not known, as below
   struct Step {
-    size_t block;     // index in HeapScan::blocks
-    uint64_t offset;  // in it, of the pointer to the next
+    size_t block;      // index in HeapScan::blocks
+    uint64_t offset;   // in it, of the pointer to the next
+    std::string type;  // of the block
   };
   std::vector<Step> steps;  // without the block itself
   bool cut = false;         // there are more
+  std::string type;         // of the block itself
 };
 
 class HeapScan {
@@ -75,13 +80,16 @@ class HeapScan {
   void match_blocks(const std::function<void(const analyze::HeapBlock&)>& rest);
   std::vector<uint64_t> ignored_blocks(const live::LedgerState& state) const;
   std::vector<analyze::Piece> registered_roots(const target::MemoryView& memory) const;
-  std::string root_name(uint64_t via) const;
+  void name_root(RetainerPath& path, uint64_t via, size_t block) const;
+  void name_data(RetainerPath& path, const std::string& file, uint64_t via, size_t block) const;
+  size_t straight_steps(const RetainerPath& path, uint64_t via, size_t block) const;
 
   pid_t pid_ = 0;
   live::LedgerFile& ledger_;
   HeapScanSettings settings_;
   std::optional<target::Snapshots> snapshots_;  // of a running process
   std::function<int(const target::Mapping&)> open_file_;
+  std::function<uint64_t(uint64_t address)> read_word_;  // as it is now; 0: it cannot be read
   std::string unknown_;
   std::vector<analyze::HeapBlock> blocks_;
   std::optional<analyze::BlockIndex> index_;
@@ -90,6 +98,7 @@ class HeapScan {
   std::vector<target::SnapshotThread> threads_;
   std::vector<target::Mapping> map_;
   std::chrono::microseconds stopped_[2] = {};
+  mutable std::chrono::nanoseconds types_took_{0};
   int looks_ = 0;
 };
 

@@ -167,6 +167,10 @@ class Answer {
     json::Value pinning = json::Value::array();
     for (const uint32_t stack : first(pinning_)) pinning.push_back(pinning_json(stack));
     out["pinning"] = pinning;
+    if (space_.other_allocator()) {
+      out["other_allocator"] = true;  // its heaps have no top that can be trimmed
+      return json::text(out);
+    }
     json::Value tops = json::Value::array();
     for (size_t i = 0; i < shown(space_.tops().size()); ++i) tops.push_back(top_json(i));
     out["heap_tops"] = tops;

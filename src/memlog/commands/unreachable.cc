@@ -364,14 +364,20 @@ class Answer {
     return birth < now_ ? live::tick_milliseconds(now_ - birth) : 0;
   }
 
-  // "g_sessions (app) -> make_node +16 -> ...".
+  // "g_sessions (app) at app.cc:41, std::map<int, Session*> -> make_node +40, node of std::map<int,
+  // Session*> -> Session".
   std::string path_text(const RetainerPath& path) const {
+    const auto typed = [](const std::string& type) { return type.empty() ? "" : ", " + type; };
     std::string out = path.root;
+    if (!path.root_source.empty()) out += " at " + path.root_source;
+    out += typed(path.root_type);
     for (const RetainerPath::Step& step : path.steps) {
       const auto* stack = known_.find(scan_.blocks()[step.block].stack);
-      out += fmt::format(" -> {} +{}", stack == nullptr ? "?" : function_of(*stack), step.offset);
+      out += fmt::format(" -> {} +{}{}", stack == nullptr ? "?" : function_of(*stack), step.offset,
+                         typed(step.type));
     }
-    return path.cut ? out + " -> ..." : out;
+    if (path.cut) return out + " -> ...";
+    return path.type.empty() ? out : out + " -> " + path.type;
   }
 
   std::string list(Reach reach, const text::Style& style) const {
@@ -426,9 +432,14 @@ class Answer {
           holder["stack"] = names_.id(*stack);
           holder["function"] = function_of(*stack);
         }
+        if (!step.type.empty()) holder["type"] = json::plain(step.type);
         holders.push_back(holder);
       }
-      out["held_by"] = {{"root", json::plain(path.root)}, {"blocks", holders}};
+      json::Value held = {{"root", json::plain(path.root)}, {"blocks", holders}};
+      if (!path.root_source.empty()) held["root_source"] = json::plain(path.root_source);
+      if (!path.root_type.empty()) held["root_type"] = json::plain(path.root_type);
+      if (!path.type.empty()) held["type"] = json::plain(path.type);
+      out["held_by"] = held;
     }
     names_.put(out, *known_.find(index));
     return out;
@@ -522,7 +533,8 @@ const Command& unreachable_command() {
        kText,
        {{"--reachable", "", "",
          R"(Also list what is still reachable, and of each stack how its largest block is held: from
-         a variable, a thread's stack or a register through block after block.)"},
+         a variable, a thread's stack or a register through block after block. With debugging
+         information, where the variable is declared and which types the pointers have.)"},
         {"--limit", "-n", "N", "Show N stacks of each kind; 0: all. Default 10."},
         {"--pause", "", "TIME", "Time between the two looks: 500ms, 10s. Default 100ms."},
         {"--stop-limit", "", "TIME",

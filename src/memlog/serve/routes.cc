@@ -35,10 +35,10 @@ const Words kEventQuery = {
     "leaked",     "between",        "stack_depth", "chain_length", "chain_age", "group_first",
     "group_last", "group_interval", "group_leaked"};
 const Words kRegionKeys = {
-    "version",    "view",           "pid",         "name",          "regions_count",
-    "size_bytes", "resident_bytes", "dirty_bytes", "swapped_bytes", "huge_bytes",
-    "live_bytes", "live_blocks",    "free_bytes",  "kinds",         "regions",
-    "heap_pages", "pinning",        "heap_tops",   "modules"};
+    "version",         "view",        "pid",           "name",       "regions_count", "size_bytes",
+    "resident_bytes",  "dirty_bytes", "swapped_bytes", "huge_bytes", "live_bytes",    "live_blocks",
+    "free_bytes",      "kinds",       "regions",       "heap_pages", "pinning",       "heap_tops",
+    "other_allocator", "modules"};
 const Words kDiffKeys = {"version",
                          "view",
                          "compares",
