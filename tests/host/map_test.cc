@@ -211,6 +211,38 @@ TEST_F(MapTest, KnowsWhoseHeapsTheyAre) {
   }
 }
 
+// 200 blocks of 1000 bytes, four of which such an allocator lays on a page.
+TEST_F(MapTest, OtherAllocatorsHaveSizeClasses) {
+  for (const char* allocator :
+       {"libjemalloc.so.2", "libtcmalloc_minimal.so.4", "libmimalloc.so.2"}) {
+    Command command = traced({program("live_target")});
+    command.env["MTRACE_LEDGER"] = out() + "/";
+    command.env["LD_PRELOAD"] += std::string(":") + allocator;
+    Process process(command);
+    process.read_until("go");
+    for (int i = 0; i < 200; ++i) {
+      process.write("1000\n");
+      process.read_until("done");
+    }
+    const json found = map_of(process.pid());
+    const auto one = std::find_if(found["size_classes"].begin(), found["size_classes"].end(),
+                                  [](const json& known) { return known["largest_bytes"] == 1024; });
+    ASSERT_NE(one, found["size_classes"].end()) << allocator << found;
+    EXPECT_EQ((*one)["blocks"], 200) << allocator;
+    EXPECT_EQ((*one)["live_bytes"], 200'000) << allocator;
+    const auto pages = (*one)["pages"].get<uint64_t>();
+    EXPECT_GE(pages, 49u) << allocator;
+    EXPECT_LE(pages, 200u) << allocator;
+    // The first and the last page of its run may be other sizes', too.
+    EXPECT_LE(pages * 4096, (*one)["free_bytes"].get<uint64_t>() + 200'000) << allocator;
+    EXPECT_GE(pages * 4096, (*one)["free_bytes"].get<uint64_t>() + 190'000) << allocator;
+    const Result text = memlog({"map", "-n", "0", std::to_string(process.pid())});
+    EXPECT_NE(text.out.find("  up to 1,024 bytes\n"), std::string::npos) << text.out;
+    process.close_input();
+    EXPECT_TRUE(process.wait().exited(0));
+  }
+}
+
 TEST_F(MapTest, TotalsAddUp) {
   Process process(layout(4));
   blocks_of(process);

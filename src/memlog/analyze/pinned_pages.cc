@@ -60,11 +60,11 @@ PinnedPages pinned_pages(const std::vector<HeapBlock>& blocks,
     const uint64_t free_before = sum.free;
     Pages pages(heap, sum);
     auto block = std::lower_bound(
-        blocks.begin(), blocks.end(), heap.begin + kBlockHeader,
+        blocks.begin(), blocks.end(), heap.begin + heap.header,
         [](const HeapBlock& one, uint64_t address) { return one.address < address; });
     for (; block != blocks.end() && block->address < end; ++block) {
       const uint64_t last = std::min(block->address + std::max<uint64_t>(block->size, 1), end) - 1;
-      pages.add((block->address - kBlockHeader - heap.begin) / kHeapPage,
+      pages.add((block->address - heap.header - heap.begin) / kHeapPage,
                 (last - heap.begin) / kHeapPage, block->stack);
     }
     pages.finish();

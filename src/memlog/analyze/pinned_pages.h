@@ -12,14 +12,16 @@
 
 namespace mtrace::analyze {
 
+inline constexpr uint64_t kHeapPage = 4096;  // bytes
+// The size field of glibc's malloc in front of a block is used while the block is.
+inline constexpr uint64_t kBlockHeader = 8;  // bytes
+
 // A part of a heap, and which of its pages are in memory.
 struct HeapPages {
   uint64_t begin;  // a multiple of kHeapPage
   std::vector<bool> resident;
+  uint64_t header = kBlockHeader;  // bytes in front of a block that are used with it
 };
-inline constexpr uint64_t kHeapPage = 4096;  // bytes
-// malloc's size field in front of a block is used while the block is.
-inline constexpr uint64_t kBlockHeader = 8;  // bytes
 
 struct StackPages {
   uint64_t alone = 0;   // resident pages with blocks of this stack only

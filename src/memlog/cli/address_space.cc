@@ -127,7 +127,8 @@ void AddressSpace::look_at_pages(pid_t pid) {
       throw std::runtime_error(fmt::format("{}: cannot read which of its pages are in memory: {}",
                                            pid, std::strerror(errno)));
     }
-    heaps_.push_back({mapping.begin, std::move(*resident)});
+    heaps_.push_back(
+        {mapping.begin, std::move(*resident), other_allocator_ ? 0 : analyze::kBlockHeader});
     find_top(i, heaps_.back());
   }
   pinned_ = analyze::pinned_pages(blocks_, heaps_);

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "analyze/page_classes.h"
+#include "analyze/pages_by_size.h"
 #include "analyze/region_history.h"
 #include "cli/address_space.h"
 #include "cli/command.h"
@@ -17,6 +18,7 @@
 #include "collect/report_set.h"
 #include "export/page_picture.h"
 #include "format/memlog.h"
+#include "json/pages_by_size.h"
 #include "json/region_history.h"
 #include "json/value.h"
 #include "live/known_ledger.h"
@@ -26,6 +28,7 @@
 #include "target/clock.h"
 #include "terminal/columns.h"
 #include "terminal/progress.h"
+#include "text/pages_by_size_text.h"
 #include "text/region_history_text.h"
 #include "text/stack_names.h"
 #include "text/style.h"
@@ -55,7 +58,8 @@ for the heaps of malloc, why they do not shrink.
 malloc can give a page back to the system only when no live block lies on it. A page with blocks of
 one stack only is pinned by that stack: if its blocks were elsewhere, the page would be free. Stacks
 that pin most pages come first. A page with blocks of several stacks counts in part for each.
-A heap of glibc is trimmed from its end, so the last block of each heap is shown, too.
+A heap of glibc is trimmed from its end, so the last block of each heap is shown, too. Of another
+allocator's heap it is shown how full the pages are that hold blocks of one size only.
 
 The process is not stopped. Needs a ledger, which memlog run makes the process keep. memlog attaches
 to a process that is not traced, and then knows only blocks allocated from then on.
@@ -131,6 +135,7 @@ class Answer {
       total_.add(region);
       kinds_[place(region.kind)].add(region);
     }
+    if (space.other_allocator()) sizes_ = analyze::pages_by_size(space.blocks(), space.heaps());
     order();
     learn_shown();
   }
@@ -139,7 +144,7 @@ class Answer {
     return fmt::format("{} ({}): {} KiB resident, {} KiB swapped; sizes in KiB\n\n",
                        text::plain(profile::array_text(file_.header().name)), file_.header().pid,
                        text::kib_text(total_.resident), text::kib_text(total_.swapped)) +
-           kinds_text() + heaps_text() + regions_text(style) + pinned_text(style) +
+           kinds_text() + heaps_text() + regions_text(style) + sizes_text() + pinned_text(style) +
            tops_text(style);
   }
 
@@ -169,6 +174,7 @@ class Answer {
     out["pinning"] = pinning;
     if (space_.other_allocator()) {
       out["other_allocator"] = true;  // its heaps have no top that can be trimmed
+      out["size_classes"] = json::pages_by_size(sizes_, shown(sizes_.size()));
       return json::text(out);
     }
     json::Value tops = json::Value::array();
@@ -348,6 +354,11 @@ class Answer {
     return out + more(regions_.size(), "region");
   }
 
+  std::string sizes_text() const {
+    if (sizes_.empty()) return {};
+    return text::pages_by_size_text(sizes_, shown(sizes_.size())) + more(sizes_.size(), "size");
+  }
+
   std::string pinned_text(const text::Style& style) const {
     if (pinning_.empty()) return {};
     std::string out = "\nstacks whose blocks keep heap pages in memory:\n";
@@ -454,7 +465,8 @@ class Answer {
   std::array<SpaceSum, target::kRegionKinds> kinds_;
   std::vector<size_t> kind_order_;  // those that there are, most resident first; so are the next
   std::vector<size_t> regions_;
-  std::vector<uint32_t> pinning_;  // stacks, those that pin most pages first
+  std::vector<analyze::PagesOfSize> sizes_;  // of another allocator than glibc's
+  std::vector<uint32_t> pinning_;            // stacks, those that pin most pages first
 };
 
 // No process is named so.

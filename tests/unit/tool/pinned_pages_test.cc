@@ -34,6 +34,14 @@ TEST(PinnedPages, TheHeaderOfABlockCounts) {
   EXPECT_EQ(found.alone, 2u);
 }
 
+// Other allocators than glibc's have none.
+TEST(PinnedPages, WithoutHeadersABlockIsWhereItIs) {
+  const std::vector<HeapBlock> blocks = {{kStart, 100, 6, 0}, {kStart + kHeapPage, 100, 7, 0}};
+  const PinnedPages found = pinned_pages(blocks, {{kStart, std::vector<bool>(3, true), 0}});
+  EXPECT_EQ(found.alone, 2u);
+  EXPECT_EQ(found.common, 0u);
+}
+
 TEST(PinnedPages, AsByDefinition) {
   std::mt19937 random(11);
   for (int round = 0; round < 200; ++round) {
