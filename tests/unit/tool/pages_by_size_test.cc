@@ -8,6 +8,8 @@
 #include <random>
 #include <set>
 
+#include "random_heap.h"
+
 namespace mtrace::test {
 namespace {
 
@@ -38,9 +40,8 @@ TEST(PagesBySize, AsByDefinition) {
     std::vector<HeapBlock> blocks;
     for (uint64_t heap = 0; heap < 3; ++heap) {
       const uint64_t begin = kStart + heap * 100 * kHeapPage;
-      std::vector<bool> resident(1 + random() % 40);
-      for (size_t i = 0; i < resident.size(); ++i) resident[i] = random() % 4 != 0;
-      const uint64_t end = begin + resident.size() * kHeapPage;
+      heaps.push_back(random_heap(random, begin, 0));
+      const uint64_t end = begin + heaps.back().resident.size() * kHeapPage;
       for (uint64_t at = begin; at < end;) {
         // Pages of one size mostly.
         const uint64_t most = random() % 40 == 0 ? 20000 : 16 + at / kHeapPage % 7 * 100;
@@ -48,7 +49,6 @@ TEST(PagesBySize, AsByDefinition) {
         if (random() % 3 == 0) blocks.push_back({at, size, 1, 0});
         at += size + random() % 64;
       }
-      heaps.push_back({begin, resident, 0});
     }
     std::map<uint64_t, PagesOfSize> wanted;
     for (const HeapBlock& block : blocks) {

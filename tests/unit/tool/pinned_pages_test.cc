@@ -8,6 +8,8 @@
 #include <random>
 #include <set>
 
+#include "random_heap.h"
+
 namespace mtrace::test {
 namespace {
 
@@ -49,16 +51,14 @@ TEST(PinnedPages, AsByDefinition) {
     std::vector<HeapBlock> blocks;
     for (uint64_t heap = 0; heap < 3; ++heap) {
       const uint64_t begin = kStart + heap * 100 * kHeapPage;
-      std::vector<bool> resident(1 + random() % 40);
-      for (size_t i = 0; i < resident.size(); ++i) resident[i] = random() % 4 != 0;
-      const uint64_t end = begin + resident.size() * kHeapPage;
+      heaps.push_back(random_heap(random, begin, analyze::kBlockHeader));
+      const uint64_t end = begin + heaps.back().resident.size() * kHeapPage;
       for (uint64_t at = begin + 16; at < end;) {
         const uint64_t most = random() % 8 == 0 ? 20000 : 900;
         const uint64_t size = std::min<uint64_t>(random() % most, end - at);
         if (random() % 3 == 0) blocks.push_back({at, size, static_cast<uint32_t>(random() % 6), 0});
         at += (size + 8 + 15) / 16 * 16 + 16;
       }
-      heaps.push_back({begin, std::move(resident)});
     }
     std::map<uint32_t, analyze::StackPages> expected;
     uint64_t alone = 0;
