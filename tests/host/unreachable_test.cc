@@ -197,6 +197,7 @@ TEST_F(UnreachableTest, PathsHaveTheTypesOfTheProgram) {
       {10, "g_forward;", {forward, "node of " + forward, payload}},
       {11, "s_static =", {session + "*", session, payload}},
       {12, "g_inner;", {session + "*", "", ""}},
+      {13, "t_session;", {session + "*", session, payload}},
   };
   const std::vector<std::string> source =
       lines_of(read_file(source_dir() + "/tests/programs/held_types.cc"));
@@ -226,6 +227,8 @@ TEST_F(UnreachableTest, PathsHaveTheTypesOfTheProgram) {
       const json& path = held[bytes];
       const std::string type =
           path["blocks"].empty() ? "" : path["blocks"].back().value("type", "");
+      const std::string variable = one.variable.substr(0, one.variable.find_first_of("; "));
+      EXPECT_NE(path["root"].get<std::string>().find(variable), std::string::npos) << path;
       EXPECT_EQ(path.value("root_source", ""), whole ? place_of(one.variable) : "") << path;
       EXPECT_EQ(path.value("root_type", ""), whole ? one.types[0] : "") << path;
       EXPECT_EQ(type, whole ? one.types[1] : "") << path;

@@ -58,6 +58,9 @@ void* g_anything;
 Base* g_base;
 std::forward_list<Session> g_forward;
 Session* g_inner;
+thread_local long t_before = 7;
+thread_local Session* t_session;
+alignas(64) thread_local char t_behind[100];
 
 void fill() {
   g_session.payload = payload<1>();
@@ -87,6 +90,9 @@ void fill() {
   // The pointer leads into the middle of a block.
   g_inner = reinterpret_cast<Session*>(new char[2 * sizeof(Session)]{}) + 1;
   g_inner->payload = payload<12>();
+  t_session = new Session{};
+  t_session->payload = payload<13>();
+  t_behind[0] = static_cast<char>(++t_before);
 }
 
 }  // namespace app

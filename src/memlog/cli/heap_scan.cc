@@ -9,6 +9,7 @@
 #include "live/ledger_ignored.h"
 #include "live/ledger_totals.h"
 #include "profile/path.h"
+#include "profile/text.h"
 #include "symbolize/data_symbol.h"
 #include "symbolize/data_type.h"
 #include "target/ledgers.h"
@@ -319,21 +320,19 @@ size_t HeapScan::straight_steps(const RetainerPath& path, uint64_t via, size_t b
   }
 }
 
-// The root is a variable of the file, or at least in its data.
-void HeapScan::name_data(RetainerPath& path, const std::string& file, uint64_t via,
-                         size_t block) const {
-  path.root = file;
+// Whether the root is a variable of the file that has a name.
+bool HeapScan::name_data(RetainerPath& path, const std::string& file,
+                         const symbolize::DataPlace& via, size_t block) const {
   const auto mapping = std::find_if(map_.begin(), map_.end(),
                                     [&](const target::Mapping& one) { return one.path == file; });
-  if (mapping == map_.end()) return;
-  const std::string base = profile::base_name(file);
+  if (mapping == map_.end()) return false;
   const uint64_t begin = mapping->begin;
   const std::string name = symbolize::data_symbol_of(open_file_(*mapping), begin, via);
-  path.root = name.empty() ? fmt::format("data of {} (+0x{:x})", base, via - begin)
-                           : fmt::format("{} ({})", name, base);
+  if (name.empty()) return false;
+  path.root = fmt::format("{} ({})", name, profile::base_name(file));
   // Each looks through the debugging information until it has found its variable.
   constexpr std::chrono::seconds kLongest{20};
-  if (name.empty() || types_took_ > kLongest) return;
+  if (types_took_ > kLongest) return true;
   std::vector<uint64_t> offsets;
   for (const RetainerPath::Step& step : path.steps) offsets.push_back(step.offset);
   const auto start = std::chrono::steady_clock::now();
@@ -341,13 +340,27 @@ void HeapScan::name_data(RetainerPath& path, const std::string& file, uint64_t v
       symbolize::data_type_of(open_file_(*mapping), begin, via, offsets);
   types_took_ += std::chrono::steady_clock::now() - start;
   path.root_source = known.source;
-  const size_t straight = known.types.size() < 2 ? 0 : straight_steps(path, via, block);
+  const size_t straight = known.types.size() < 2 ? 0 : straight_steps(path, via.address, block);
   for (size_t i = 0; i < known.types.size() && i <= straight; ++i) {
     std::string& type = i == 0                   ? path.root_type
                         : i <= path.steps.size() ? path.steps[i - 1].type
                                                  : path.type;
     type = known.types[i];
   }
+  return true;
+}
+
+// Whether the root is a thread-local variable of the program's own file.
+bool HeapScan::name_thread_local(RetainerPath& path, uint64_t via, size_t block) const {
+  constexpr uint64_t kMost = 1 << 20;  // bytes of such variables
+  for (const target::SnapshotThread& thread : threads_) {
+    if (via >= thread.thread_pointer || thread.thread_pointer - via > kMost) continue;
+    const std::string program = profile::array_text(ledger_.header().program);
+    if (!name_data(path, program, {via, thread.thread_pointer}, block)) continue;
+    path.root += fmt::format(" of thread {}", thread.tid);
+    return true;
+  }
+  return false;
 }
 
 void HeapScan::name_root(RetainerPath& path, uint64_t via, size_t block) const {
@@ -367,6 +380,7 @@ void HeapScan::name_root(RetainerPath& path, uint64_t via, size_t block) const {
     }
   }
   if (region == nullptr) return is(fmt::format("0x{:x}", via));
+  if (!region->shared && name_thread_local(path, via, block)) return;
   for (const target::SnapshotThread& thread : threads_) {
     if (thread.stack_pointer >= region->begin && thread.stack_pointer < region->end) {
       return is(fmt::format("the stack of thread {}", thread.tid));
@@ -379,7 +393,13 @@ void HeapScan::name_root(RetainerPath& path, uint64_t via, size_t block) const {
     return is(region->path.empty() ? fmt::format("anonymous memory at 0x{:x}", region->begin)
                                    : region->path);
   }
-  name_data(path, region->path.empty() ? file->path : region->path, via, block);
+  const std::string& data = region->path.empty() ? file->path : region->path;
+  if (name_data(path, data, {via}, block)) return;
+  const auto mapping = std::find_if(map_.begin(), map_.end(),
+                                    [&](const target::Mapping& one) { return one.path == data; });
+  is(mapping == map_.end()
+         ? data
+         : fmt::format("data of {} (+0x{:x})", profile::base_name(data), via - mapping->begin));
 }
 
 }  // namespace mtrace::cli

@@ -14,6 +14,7 @@
 #include "analyze/reachability.h"
 #include "live/ledger_file.h"
 #include "live/ledger_state.h"
+#include "symbolize/data_place.h"
 #include "target/core_memory.h"
 #include "target/snapshot.h"
 
@@ -81,7 +82,9 @@ class HeapScan {
   std::vector<uint64_t> ignored_blocks(const live::LedgerState& state) const;
   std::vector<analyze::Piece> registered_roots(const target::MemoryView& memory) const;
   void name_root(RetainerPath& path, uint64_t via, size_t block) const;
-  void name_data(RetainerPath& path, const std::string& file, uint64_t via, size_t block) const;
+  bool name_data(RetainerPath& path, const std::string& file, const symbolize::DataPlace& via,
+                 size_t block) const;
+  bool name_thread_local(RetainerPath& path, uint64_t via, size_t block) const;
   size_t straight_steps(const RetainerPath& path, uint64_t via, size_t block) const;
 
   pid_t pid_ = 0;

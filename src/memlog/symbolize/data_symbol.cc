@@ -9,7 +9,6 @@
 
 #include "symbolize/demangle.h"
 #include "symbolize/elf_symbols.h"
-#include "symbolize/load_bias.h"
 #include "symbolize/worker.h"
 
 namespace mtrace::symbolize {
@@ -21,16 +20,17 @@ struct End {
   void operator()(Elf* elf) const { elf_end(elf); }
 };
 
-std::string data_symbol(int descriptor, uint64_t map_address, uint64_t address) {
+std::string data_symbol(int descriptor, uint64_t map_address, const DataPlace& place) {
   elf_version(EV_CURRENT);
   const std::unique_ptr<Elf, End> elf(elf_begin(descriptor, ELF_C_READ_MMAP, nullptr));
   if (elf == nullptr || elf_kind(elf.get()) != ELF_K_ELF) return {};
-  const auto bias = load_bias(elf.get(), map_address, 0);
-  if (!bias) return {};
-  const uint64_t wanted = address - *bias;
+  const auto value = value_in_file(elf.get(), map_address, place);
+  if (!value) return {};
+  const uint64_t wanted = *value;
+  const int type = place.in_thread() ? STT_TLS : STT_OBJECT;
   std::string found;
   const auto visit = [&](const GElf_Sym& symbol, std::string_view name) {
-    const bool holds = GELF_ST_TYPE(symbol.st_info) == STT_OBJECT && wanted >= symbol.st_value &&
+    const bool holds = GELF_ST_TYPE(symbol.st_info) == type && wanted >= symbol.st_value &&
                        wanted - symbol.st_value < symbol.st_size;
     if (!holds) return false;
     found = demangle(std::string(name).c_str());
@@ -43,9 +43,9 @@ std::string data_symbol(int descriptor, uint64_t map_address, uint64_t address) 
 
 }  // namespace
 
-std::string data_symbol_of(int descriptor, uint64_t map_address, uint64_t address) {
+std::string data_symbol_of(int descriptor, uint64_t map_address, const DataPlace& place) {
   if (descriptor < 0) return {};
-  const auto found = run_isolated([&] { return data_symbol(descriptor, map_address, address); },
+  const auto found = run_isolated([&] { return data_symbol(descriptor, map_address, place); },
                                   kCpuSeconds, descriptor);
   ::close(descriptor);
   return found.value_or("");

@@ -14,7 +14,6 @@
 #include <string_view>
 
 #include "symbolize/elf_file.h"
-#include "symbolize/load_bias.h"
 #include "symbolize/worker.h"
 
 namespace mtrace::symbolize {
@@ -261,7 +260,8 @@ std::vector<std::string> follow(const Type& variable, uint64_t in_variable,
 // The variable at an address, of those that have one.
 class Variables {
  public:
-  explicit Variables(uint64_t wanted) : wanted_(wanted) {}
+  // `in_thread`: `wanted` is an offset in the segment of thread-local variables.
+  Variables(uint64_t wanted, bool in_thread) : wanted_(wanted), in_thread_(in_thread) {}
 
   bool find(Dwarf* dwarf) {
     Dwarf_CU* unit = nullptr;
@@ -302,10 +302,15 @@ class Variables {
     Dwarf_Op* operations = nullptr;
     size_t count = 0;
     if (dwarf_attr(&die, DW_AT_location, &attribute) == nullptr ||
-        dwarf_getlocation(&attribute, &operations, &count) != 0 || count != 1)
+        dwarf_getlocation(&attribute, &operations, &count) != 0 || count != (in_thread_ ? 2 : 1))
       return false;
     uint64_t address = operations[0].number;
-    if (operations[0].atom == DW_OP_addrx || operations[0].atom == DW_OP_GNU_addr_index) {
+    if (in_thread_) {
+      const unsigned last = operations[1].atom;
+      if ((last != DW_OP_form_tls_address && last != DW_OP_GNU_push_tls_address) ||
+          (operations[0].atom != DW_OP_const8u && operations[0].atom != DW_OP_const4u))
+        return false;
+    } else if (operations[0].atom == DW_OP_addrx || operations[0].atom == DW_OP_GNU_addr_index) {
       Dwarf_Attribute result;
       if (dwarf_getlocation_attr(&attribute, operations, &result) != 0 ||
           dwarf_formaddr(&result, &address) != 0)
@@ -322,6 +327,7 @@ class Variables {
   }
 
   uint64_t wanted_;
+  bool in_thread_;
   Dwarf_Die found_ = {};
   uint64_t offset_ = 0;
 };
@@ -346,15 +352,15 @@ std::unique_ptr<Dwarf, End> debugging_of(Elf* elf, int descriptor) {
 }
 
 // The source, then the types, each on a line.
-std::string described(int descriptor, uint64_t map_address, uint64_t address,
+std::string described(int descriptor, uint64_t map_address, const DataPlace& place,
                       const std::vector<uint64_t>& offsets) {
   elf_version(EV_CURRENT);
   const std::unique_ptr<Elf, End> elf(elf_begin(descriptor, ELF_C_READ_MMAP, nullptr));
   if (elf == nullptr || elf_kind(elf.get()) != ELF_K_ELF) return {};
-  const auto bias = load_bias(elf.get(), map_address, 0);
+  const auto value = value_in_file(elf.get(), map_address, place);
   const auto dwarf = debugging_of(elf.get(), descriptor);
-  if (!bias || dwarf == nullptr) return {};
-  Variables variables(address - *bias);
+  if (!value || dwarf == nullptr) return {};
+  Variables variables(*value, place.in_thread());
   if (!variables.find(dwarf.get())) return {};
   Dwarf_Die die = variables.found();
   int line = 0;
@@ -372,13 +378,13 @@ std::string described(int descriptor, uint64_t map_address, uint64_t address,
 
 }  // namespace
 
-DataType data_type_of(int descriptor, uint64_t map_address, uint64_t address,
+DataType data_type_of(int descriptor, uint64_t map_address, const DataPlace& place,
                       const std::vector<uint64_t>& offsets) {
   DataType type;
   if (descriptor < 0) return type;
   const std::string text =
-      run_isolated([&] { return described(descriptor, map_address, address, offsets); },
-                   kCpuSeconds, descriptor)
+      run_isolated([&] { return described(descriptor, map_address, place, offsets); }, kCpuSeconds,
+                   descriptor)
           .value_or("");
   ::close(descriptor);
   size_t at = std::min(text.find('\n'), text.size());

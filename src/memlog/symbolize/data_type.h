@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "symbolize/data_place.h"
+
 namespace mtrace::symbolize {
 
 struct DataType {
@@ -14,12 +16,12 @@ struct DataType {
   std::vector<std::string> types;
 };
 
-// Describes the variable that holds `address`. `offsets`: of the pointer in each block on the way,
+// Describes the variable that holds `place`. `offsets`: of the pointer in each block on the way,
 // the first block being what the variable points to. `map_address`: where the beginning of the file
 // is mapped. Takes the descriptor over. Reads the file, or the separate debug file of its build-id,
 // in a child process, for at most ten seconds of processor time; then, and without debugging
 // information, nothing is known.
-DataType data_type_of(int descriptor, uint64_t map_address, uint64_t address,
+DataType data_type_of(int descriptor, uint64_t map_address, const DataPlace& place,
                       const std::vector<uint64_t>& offsets);
 
 }  // namespace mtrace::symbolize
