@@ -27,8 +27,8 @@ bool g_differed = false;
 void compare(void* block, size_t usable) {
   if (load(g_differed) || load(internal::g_size_is_below)) return;
   const size_t word = load(static_cast<const size_t*>(block)[-1]);
-  if ((word & 2) != 0) return;
-  if ((word & ~size_t{7}) - sizeof word != usable) return store(g_differed, true);
+  if ((word & internal::kChunkMapped) != 0) return;
+  if ((word & ~internal::kChunkFlags) - sizeof word != usable) return store(g_differed, true);
   if (fetch_add(g_agreed, 1u) >= kTrials) store(internal::g_size_is_below, true);
 }
 
@@ -47,6 +47,11 @@ size_t ask_for_usable_size(void* block) {
   t_thread.asking = false;
   if (allocator_is_libc()) compare(block, usable);
   return usable;
+}
+
+uint64_t ask_for_slack(void* block, uint64_t size) {
+  const size_t usable = ask_for_usable_size(block);
+  return usable < size ? 0 : usable - size;
 }
 
 }  // namespace internal
