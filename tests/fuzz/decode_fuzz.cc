@@ -14,7 +14,7 @@
 
 namespace mtrace::symbolize {
 
-std::optional<std::string> run_isolated(const std::function<std::string()>& work, unsigned) {
+std::optional<std::string> run_isolated(const std::function<std::string()>& work, unsigned, int) {
   return work();
 }
 
