@@ -151,7 +151,13 @@ struct LedgerHeader {
   uint64_t first_made_function;  // address of a LedgerMadeFunction; 0: none, or an older library
   PythonCoverage python;  // zeros: Python functions are in the stacks, there are none, or an older
                           // library
+  uint64_t
+      own_ranges;  // address of kLedgerOwnRanges words, each memory that the library has mapped
+                   // for itself, in the process but not in the file; 0: an older library
 };
+// Of such a word: the number of the first page above that of its pages; 0: none.
+inline constexpr uint32_t kLedgerOwnRanges = 2048;
+inline constexpr unsigned kLedgerOwnRangeBits = 28;  // of the number of pages
 inline constexpr uint32_t kLedgerUnchecked = 0xffffffffu;
 inline constexpr uint64_t kLedgerHeaderBytes = 128 * 1024;
 static_assert(sizeof(LedgerHeader) <= kLedgerHeaderBytes && offsetof(LedgerHeader, roots) == 120 &&

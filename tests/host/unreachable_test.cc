@@ -168,6 +168,22 @@ TEST_F(UnreachableTest, SearchesWhatCannotBeCopiedWhileItIsStopped) {
   EXPECT_TRUE(process.wait().exited(0));
 }
 
+// The library remembers walks with the words of stacks that they rest on. No block is held by them.
+TEST_F(UnreachableTest, WhatTheLibraryRemembersHoldsNothing) {
+  Command command = traced({program("lost_paths")});
+  command.env["MTRACE_LEDGER"] = out() + "/";
+  Process process(command);
+  process.read_until("ready");
+  wait_until_blocked(process.pid(), SYS_read);
+  const json found = answer(look(process.pid()));
+  EXPECT_EQ(found["definitely_lost_blocks"], 9) << found;
+  EXPECT_EQ(found["definitely_lost_bytes"], 9 * 16) << found;
+  EXPECT_EQ(found["indirectly_lost_blocks"], 18) << found;
+  EXPECT_EQ(found["indirectly_lost_bytes"], 9 * 16 + 9 * 10005) << found;
+  process.close_input();
+  EXPECT_TRUE(process.wait().exited(0));
+}
+
 // What held_types.cc declares, followed to each block. What a union, void* or a base class leads to
 // is not known, nor what a pointer into the middle of a block does.
 TEST_F(UnreachableTest, PathsHaveTheTypesOfTheProgram) {

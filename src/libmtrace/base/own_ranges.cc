@@ -3,13 +3,15 @@
 #include <algorithm>
 #include <atomic>
 
+#include "format/ledger.h"
+
 namespace mtrace::sys {
 namespace {
 
-constexpr uint32_t kMost = 2048;
+constexpr uint32_t kMost = format::kLedgerOwnRanges;
 constexpr size_t kLeast = size_t{64} << 10;
 constexpr unsigned kPageBits = 12;
-constexpr unsigned kCountBits = 28;  // of pages: 1 TiB
+constexpr unsigned kCountBits = format::kLedgerOwnRangeBits;  // 1 TiB
 
 // A range in one word: the number of its first page above the count of its pages; 0: free.
 std::atomic<uint64_t> ranges[kMost];
@@ -44,6 +46,8 @@ void remove_own_range(uintptr_t start) {
     if (ranges[i - 1].compare_exchange_strong(range, 0)) return;
   }
 }
+
+uint64_t own_ranges() { return reinterpret_cast<uint64_t>(ranges); }
 
 uint64_t own_bytes_in(uintptr_t start, uintptr_t end) {
   uint64_t sum = 0;

@@ -11,6 +11,9 @@ namespace mtrace::sys {
 void add_own_range(uintptr_t start, size_t bytes);
 void remove_own_range(uintptr_t start);
 
+// The address of the ranges as the header of a ledger describes them (format::kLedgerOwnRanges).
+uint64_t own_ranges();
+
 // Bytes of [start, end) that lie in own ranges.
 uint64_t own_bytes_in(uintptr_t start, uintptr_t end);
 

@@ -6,6 +6,7 @@
 
 #include "base/atomic.h"
 #include "base/file.h"
+#include "base/own_ranges.h"
 #include "base/process.h"
 #include "base/table_file.h"
 #include "format/escape.h"
@@ -124,6 +125,7 @@ void describe_ledger(bool recording) {
   header->check_found = format::kLedgerUnchecked;
   header->ignored = ledger::Layout::ignored(g_ledger);
   header->root_regions = ledger::Layout::root_regions();
+  header->own_ranges = sys::own_ranges();
   header->lost_frees = reinterpret_cast<uint64_t>(&g_ledger.lost_frees);
   header->lost_modules = unwind::lost_modules();
   header->lost_notes = dropped_notes();

@@ -212,6 +212,25 @@ std::vector<uint64_t> HeapScan::ignored_blocks(const live::LedgerState& state) c
   return ignored;
 }
 
+// What the library has mapped for itself: among it what it remembers of walks, with words of the
+// program's stacks.
+std::vector<target::Range> HeapScan::own_ranges(const target::MemoryView& memory) const {
+  constexpr uint64_t kPage = 4096;
+  constexpr unsigned kBits = format::kLedgerOwnRangeBits;
+  std::vector<target::Range> found;
+  const uint64_t table = ledger_.header().own_ranges;
+  if (table == 0) return found;
+  std::vector<uint64_t> words(format::kLedgerOwnRanges);
+  memory.read({{table, table + words.size() * sizeof words[0]}},
+              reinterpret_cast<char*>(words.data()));
+  for (const uint64_t word : words) {
+    const uint64_t begin = (word >> kBits) * kPage;
+    const uint64_t bytes = (word & ((uint64_t{1} << kBits) - 1)) * kPage;
+    if (bytes != 0) found.push_back({begin, begin + bytes});
+  }
+  return found;
+}
+
 // The parts of the regions that the program calls roots, as far as they are mapped.
 std::vector<analyze::Piece> HeapScan::registered_roots(const target::MemoryView& memory) const {
   std::vector<analyze::Piece> found;
@@ -253,7 +272,7 @@ void HeapScan::search(const target::Snapshot& snapshot, const target::MemoryView
   roots.tag_bits = settings_.tag_bits;
   roots.inner_counts = settings_.inner_counts;
   roots.is_constant = [&](uint64_t address) { return memory.is_constant(address); };
-  for (const target::Range& range : memory.roots(snapshot, !unknown_.empty())) {
+  for (const target::Range& range : memory.roots(snapshot, !unknown_.empty(), own_ranges(memory))) {
     roots.memory.push_back({range.begin, range.end - range.begin});
   }
   for (const target::Range& range : memory.libc_variables()) {

@@ -80,6 +80,7 @@ class HeapScan {
   Blocks read_blocks();
   void match_blocks(const std::function<void(const analyze::HeapBlock&)>& rest);
   std::vector<uint64_t> ignored_blocks(const live::LedgerState& state) const;
+  std::vector<target::Range> own_ranges(const target::MemoryView& memory) const;
   std::vector<analyze::Piece> registered_roots(const target::MemoryView& memory) const;
   void name_root(RetainerPath& path, uint64_t via, size_t block) const;
   bool name_data(RetainerPath& path, const std::string& file, const symbolize::DataPlace& via,

@@ -88,7 +88,8 @@ std::vector<Range> MemoryView::libc_variables() const {
   return found;
 }
 
-std::vector<Range> MemoryView::roots(const Snapshot& snapshot, bool heaps) const {
+std::vector<Range> MemoryView::roots(const Snapshot& snapshot, bool heaps,
+                                     const std::vector<Range>& own) const {
   std::vector<Range> found;
   const auto read_one = [this](uint64_t address, void* to, size_t size) {
     read({{address, address + size}}, static_cast<char*>(to));
@@ -114,6 +115,7 @@ std::vector<Range> MemoryView::roots(const Snapshot& snapshot, bool heaps) const
       found.push_back({region.begin, region.end});
     }
   }
+  for (const Range& range : own) cut(range, found);
   for (const SnapshotThread& thread : snapshot.threads) {
     const uint64_t begin = thread.thread_pointer + static_cast<uint64_t>(snapshot.thread_state);
     cut({begin, begin + snapshot.thread_state_size}, found);

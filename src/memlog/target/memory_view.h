@@ -26,8 +26,10 @@ class MemoryView {
 
   // Where pointers to the heap may stand that are no blocks themselves: data of modules, thread
   // stacks from their stack pointers on, thread-local storage, anonymous and shared mappings.
-  // `heaps`: also the heaps of the C library, for blocks from before tracing began.
-  std::vector<Range> roots(const Snapshot& snapshot, bool heaps) const;
+  // `heaps`: also the heaps of the C library, for blocks from before tracing began. `own`: what the
+  // library has mapped for itself, which is none.
+  std::vector<Range> roots(const Snapshot& snapshot, bool heaps,
+                           const std::vector<Range>& own) const;
   // The variables of glibc.
   std::vector<Range> libc_variables() const;
   // By address.
