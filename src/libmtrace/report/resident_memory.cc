@@ -89,7 +89,9 @@ bool is_thread_stack(const Mapping& mapping) {
   const auto is_own = [&](size_t i) { return words[i] == begin + i * sizeof words[0]; };
   while (at + 2 < std::size(words) && !(is_own(at) && words[at + 2] == words[at])) ++at;
   for (size_t i = at + 3; i + 1 < std::size(words); ++i) {
-    if (words[i] < mapping.start && words[i] + words[i + 1] == mapping.end) return true;
+    // Not 0: that may well stand before a pointer to what is mapped next.
+    const bool begins = words[i] != 0 && words[i] < mapping.start;
+    if (begins && words[i] + words[i + 1] == mapping.end) return true;
   }
   return false;
 }

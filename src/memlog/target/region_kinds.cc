@@ -26,7 +26,9 @@ bool ends_with_control_block(pid_t pid, const Mapping& region) {
     const uint64_t own = begin + i * sizeof words[0];
     if (words[i] != own || words[i + 2] != own) continue;
     for (size_t at = i + 3; at + 1 < count; ++at) {
-      if (words[at] < region.end && words[at] + words[at + 1] == region.end) return true;
+      // Not 0: that may well stand before a pointer to what is mapped next.
+      const bool begins = words[at] != 0 && words[at] <= own;
+      if (begins && words[at] + words[at + 1] == region.end) return true;
     }
   }
   return false;
