@@ -151,9 +151,9 @@ struct LedgerHeader {
   uint64_t first_made_function;  // address of a LedgerMadeFunction; 0: none, or an older library
   PythonCoverage python;  // zeros: Python functions are in the stacks, there are none, or an older
                           // library
-  uint64_t
-      own_ranges;  // address of kLedgerOwnRanges words, each memory that the library has mapped
-                   // for itself, in the process but not in the file; 0: an older library
+  // Address of kLedgerOwnRanges words, each memory that the library has mapped for itself, in the
+  // process but not in the file; 0: an older library.
+  uint64_t own_ranges;
 };
 // Of such a word: the number of the first page above that of its pages; 0: none.
 inline constexpr uint32_t kLedgerOwnRanges = 2048;

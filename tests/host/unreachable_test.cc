@@ -25,6 +25,19 @@ class UnreachableTest : public HostTest {
     words.push_back(std::to_string(pid));
     return run(plain(words));
   }
+  // A traced program with a ledger that waits for input, and what it said before.
+  struct Ready {
+    std::unique_ptr<Process> process;
+    std::vector<std::string> said;
+  };
+  Ready ready(std::vector<std::string> words) const {
+    Command command = traced(std::move(words));
+    command.env["MTRACE_LEDGER"] = out() + "/";
+    Ready one = {std::make_unique<Process>(command), {}};
+    one.said = one.process->read_until("ready");
+    wait_until_blocked(one.process->pid(), SYS_read);
+    return one;
+  }
   // What the program said it has, by "definite", "indirect", ...
   static std::map<std::string, std::pair<uint64_t, uint64_t>> told(
       const std::vector<std::string>& lines) {
@@ -43,12 +56,10 @@ class UnreachableTest : public HostTest {
 
 // Each way to hold a block, and each to lose one. What the libraries hold besides is reachable.
 TEST_F(UnreachableTest, TellsEveryKindApart) {
-  Command command = traced({program("held_blocks")});
-  command.env["MTRACE_LEDGER"] = out() + "/";
-  Process process(command);
-  const auto sums = told(process.read_until("ready"));
+  const Ready one = ready({program("held_blocks")});
+  Process& process = *one.process;
+  const auto sums = told(one.said);
   ASSERT_EQ(sums.size(), 4u);
-  wait_until_blocked(process.pid(), SYS_read);
   for (int round = 0; round < 3; ++round) {
     const Result result = look(process.pid(), {"--reachable", "--limit", "0"});
     EXPECT_TRUE(result.exited(1)) << result.how() << result.err;
@@ -111,11 +122,8 @@ TEST_F(UnreachableTest, AgreesWithMemcheckOnRandomGraphs) {
     const auto expected = judged_by_memcheck(run(checked));
     ASSERT_EQ(expected.size(), 4u);
     EXPECT_GT(expected.at("definitely").second, 10u);
-    Command command = traced({program("random_graph"), seed});
-    command.env["MTRACE_LEDGER"] = out() + "/";
-    Process process(command);
-    process.read_until("ready");
-    wait_until_blocked(process.pid(), SYS_read);
+    const Ready one = ready({program("random_graph"), seed});
+    Process& process = *one.process;
     const json found = answer(look(process.pid()));
     const auto same = [&](const char* own, const char* theirs) {
       const auto [bytes, blocks] = expected.at(theirs);
@@ -142,12 +150,10 @@ TEST_F(UnreachableTest, AgreesWithMemcheckOnRandomGraphs) {
 
 // A process that cannot be copied is searched while it is stopped, if that may be.
 TEST_F(UnreachableTest, SearchesWhatCannotBeCopiedWhileItIsStopped) {
-  Command command = traced({program("held_blocks"), "alone"});
-  command.env["MTRACE_LEDGER"] = out() + "/";
-  Process process(command);
-  const auto sums = told(process.read_until("ready"));
+  const Ready one = ready({program("held_blocks"), "alone"});
+  Process& process = *one.process;
+  const auto sums = told(one.said);
   ASSERT_EQ(sums.size(), 4u);
-  wait_until_blocked(process.pid(), SYS_read);
   const Result refused = look(process.pid());
   EXPECT_TRUE(refused.exited(1)) << refused.how();
   EXPECT_EQ(refused.out, "");
@@ -170,11 +176,8 @@ TEST_F(UnreachableTest, SearchesWhatCannotBeCopiedWhileItIsStopped) {
 
 // The library remembers walks with the words of stacks that they rest on. No block is held by them.
 TEST_F(UnreachableTest, WhatTheLibraryRemembersHoldsNothing) {
-  Command command = traced({program("lost_paths")});
-  command.env["MTRACE_LEDGER"] = out() + "/";
-  Process process(command);
-  process.read_until("ready");
-  wait_until_blocked(process.pid(), SYS_read);
+  const Ready one = ready({program("lost_paths")});
+  Process& process = *one.process;
   const json found = answer(look(process.pid()));
   EXPECT_EQ(found["definitely_lost_blocks"], 9) << found;
   EXPECT_EQ(found["definitely_lost_bytes"], 9 * 16) << found;
@@ -227,28 +230,25 @@ TEST_F(UnreachableTest, PathsHaveTheTypesOfTheProgram) {
   ASSERT_TRUE(
       run(plain({"/usr/bin/strip", "-g", "-o", stripped, program("held_types")})).exited(0));
   for (const bool whole : {true, false}) {
-    Command command = traced({whole ? program("held_types") : stripped});
-    command.env["MTRACE_LEDGER"] = out() + "/";
-    Process process(command);
-    process.read_until("ready");
-    wait_until_blocked(process.pid(), SYS_read);
+    const Ready one = ready({whole ? program("held_types") : stripped});
+    Process& process = *one.process;
     const json found = answer(look(process.pid(), {"--reachable", "--interior", "--limit", "0"}));
     std::map<uint64_t, json> held;  // by bytes
     for (const json& stack : found["stacks"]) {
       if (stack["reach"] == "reachable") held[stack["bytes"]] = stack["held_by"];
     }
-    for (const Known& one : all) {
-      const uint64_t bytes = 32 + static_cast<uint64_t>(one.block);
-      ASSERT_TRUE(held.contains(bytes)) << one.block << found;
+    for (const Known& known : all) {
+      const uint64_t bytes = 32 + static_cast<uint64_t>(known.block);
+      ASSERT_TRUE(held.contains(bytes)) << known.block << found;
       const json& path = held[bytes];
       const std::string type =
           path["blocks"].empty() ? "" : path["blocks"].back().value("type", "");
-      const std::string variable = one.variable.substr(0, one.variable.find_first_of("; "));
+      const std::string variable = known.variable.substr(0, known.variable.find_first_of("; "));
       EXPECT_NE(path["root"].get<std::string>().find(variable), std::string::npos) << path;
-      EXPECT_EQ(path.value("root_source", ""), whole ? place_of(one.variable) : "") << path;
-      EXPECT_EQ(path.value("root_type", ""), whole ? one.types[0] : "") << path;
-      EXPECT_EQ(type, whole ? one.types[1] : "") << path;
-      EXPECT_EQ(path.value("type", ""), whole ? one.types[2] : "") << path;
+      EXPECT_EQ(path.value("root_source", ""), whole ? place_of(known.variable) : "") << path;
+      EXPECT_EQ(path.value("root_type", ""), whole ? known.types[0] : "") << path;
+      EXPECT_EQ(type, whole ? known.types[1] : "") << path;
+      EXPECT_EQ(path.value("type", ""), whole ? known.types[2] : "") << path;
     }
     process.close_input();
     EXPECT_TRUE(process.wait().exited(0));
@@ -256,11 +256,8 @@ TEST_F(UnreachableTest, PathsHaveTheTypesOfTheProgram) {
 }
 
 TEST_F(UnreachableTest, TextNamesTheStacks) {
-  Command command = traced({program("held_blocks")});
-  command.env["MTRACE_LEDGER"] = out() + "/";
-  Process process(command);
-  process.read_until("ready");
-  wait_until_blocked(process.pid(), SYS_read);
+  const Ready one = ready({program("held_blocks")});
+  Process& process = *one.process;
   const Result result =
       run(plain({memlog_tool(), "unreachable", "--limit", "1", std::to_string(process.pid())}));
   EXPECT_TRUE(result.exited(1)) << result.how();

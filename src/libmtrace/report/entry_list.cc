@@ -14,6 +14,23 @@ constexpr uint32_t size_code(uint64_t number) {
 constexpr uint32_t bytes_of(uint32_t code) { return (1u << code) & ~1u; }
 constexpr uint64_t kMasks[] = {0, UINT16_MAX, UINT32_MAX, UINT64_MAX};  // by code
 
+// The numbers in the order in which they are packed.
+template <typename AnEntry, typename Visit>
+inline void each_number(AnEntry& entry, Visit visit) {
+  visit(entry.change.allocated_bytes);
+  visit(entry.change.allocated_blocks);
+  visit(entry.change.freed_bytes);
+  visit(entry.change.freed_blocks);
+  visit(entry.change.temporary);
+  visit(entry.change.short_lived);
+  visit(entry.change.lifetime);
+  visit(entry.live);
+  visit(entry.slack);
+  visit(entry.share);
+  visit(entry.lifetimes.shortest);
+  visit(entry.lifetimes.longest);
+}
+
 }  // namespace
 
 EntryList::~EntryList() {
@@ -34,25 +51,13 @@ uint32_t EntryList::append(const Entry& entry) {
   if (entry.for_peak) head.flags |= kForPeak;
   char* at = bytes_ + place + kHead;
   unsigned shift = 0;
-  const auto put = [&](uint64_t number) {
+  each_number(entry, [&](uint64_t number) {
     const uint32_t code = size_code(number);
     head.sizes |= code << shift;
     shift += 2;
     __builtin_memcpy(at, &number, sizeof number);
     at += bytes_of(code);
-  };
-  put(entry.change.allocated_bytes);
-  put(entry.change.allocated_blocks);
-  put(entry.change.freed_bytes);
-  put(entry.change.freed_blocks);
-  put(entry.change.temporary);
-  put(entry.change.short_lived);
-  put(entry.change.lifetime);
-  put(entry.live);
-  put(entry.slack);
-  put(entry.share);
-  put(entry.lifetimes.shortest);
-  put(entry.lifetimes.longest);
+  });
   __builtin_memcpy(bytes_ + place, &head, kHead);
   size_ = static_cast<uint32_t>(at - bytes_);
   return place;
@@ -61,26 +66,14 @@ uint32_t EntryList::append(const Entry& entry) {
 uint32_t EntryList::decode(uint32_t place, Entry& entry) const {
   Head head = this->head(place);
   const char* at = bytes_ + place + kHead;
-  const auto get = [&]() -> uint64_t {
+  each_number(entry, [&]<typename Number>(Number& number) {
     const uint32_t code = head.sizes & 3;
     head.sizes >>= 2;
-    uint64_t number;
-    __builtin_memcpy(&number, at, sizeof number);
+    uint64_t packed;
+    __builtin_memcpy(&packed, at, sizeof packed);
     at += bytes_of(code);
-    return number & kMasks[code];
-  };
-  entry.change.allocated_bytes = get();
-  entry.change.allocated_blocks = get();
-  entry.change.freed_bytes = get();
-  entry.change.freed_blocks = get();
-  entry.change.temporary = get();
-  entry.change.short_lived = get();
-  entry.change.lifetime = get();
-  entry.live = get();
-  entry.slack = get();
-  entry.share = get();
-  entry.lifetimes.shortest = static_cast<uint32_t>(get());
-  entry.lifetimes.longest = static_cast<uint32_t>(get());
+    number = static_cast<Number>(packed & kMasks[code]);
+  });
   entry.id = head.id;
   entry.stack = head.stack;
   entry.ordinal = head.ordinal;

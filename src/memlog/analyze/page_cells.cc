@@ -59,13 +59,10 @@ std::vector<PageCell> page_cells(const std::vector<HeapBlock>& blocks, const Hea
                                  uint64_t pages) {
   const uint64_t size = heap.resident.size() * kHeapPage;
   Cells cells(heap, pages);
-  auto block = std::lower_bound(
-      blocks.begin(), blocks.end(), heap.begin + heap.header,
-      [](const HeapBlock& one, uint64_t address) { return one.address < address; });
-  for (; block != blocks.end() && block->address < heap.begin + size; ++block) {
-    const uint64_t begin = block->address - heap.header - heap.begin;
-    const uint64_t end = block->address - heap.begin + std::max<uint64_t>(block->size, 1);
-    cells.add(begin, std::min(end, size), *block);
+  for (const HeapBlock& block : blocks_in(blocks, heap)) {
+    const uint64_t begin = block.address - heap.header - heap.begin;
+    const uint64_t end = block.address - heap.begin + std::max<uint64_t>(block.size, 1);
+    cells.add(begin, std::min(end, size), block);
   }
   return cells.finish();
 }

@@ -44,17 +44,13 @@ std::vector<PagesOfSize> pages_by_size(const std::vector<HeapBlock>& blocks,
   std::map<uint64_t, PagesOfSize> classes;
   for (const HeapPages& heap : heaps) {
     std::vector<Page> pages(heap.resident.size());
-    const uint64_t end = heap.begin + pages.size() * kHeapPage;
-    auto block = std::lower_bound(
-        blocks.begin(), blocks.end(), heap.begin,
-        [](const HeapBlock& one, uint64_t address) { return one.address < address; });
-    for (; block != blocks.end() && block->address < end; ++block) {
-      const uint64_t largest = largest_of_class(block->size);
+    for (const HeapBlock& block : blocks_in(blocks, heap)) {
+      const uint64_t largest = largest_of_class(block.size);
       PagesOfSize& own = classes[largest];
       own.largest = largest;
       ++own.blocks;
-      own.live += block->size;
-      put(pages, heap, *block, own);
+      own.live += block.size;
+      put(pages, heap, block, own);
     }
     for (size_t i = 0; i < pages.size(); ++i) {
       const Page& page = pages[i];

@@ -52,6 +52,14 @@ class Pages {
 
 }  // namespace
 
+std::span<const HeapBlock> blocks_in(const std::vector<HeapBlock>& blocks, const HeapPages& heap) {
+  const auto before = [](const HeapBlock& one, uint64_t address) { return one.address < address; };
+  const uint64_t end = heap.begin + heap.resident.size() * kHeapPage;
+  const auto first =
+      std::lower_bound(blocks.begin(), blocks.end(), heap.begin + heap.header, before);
+  return {first, std::lower_bound(first, blocks.end(), end, before)};
+}
+
 PinnedPages pinned_pages(const std::vector<HeapBlock>& blocks,
                          const std::vector<HeapPages>& heaps) {
   PinnedPages sum;
@@ -59,13 +67,10 @@ PinnedPages pinned_pages(const std::vector<HeapBlock>& blocks,
     const uint64_t end = heap.begin + heap.resident.size() * kHeapPage;
     const uint64_t free_before = sum.free;
     Pages pages(heap, sum);
-    auto block = std::lower_bound(
-        blocks.begin(), blocks.end(), heap.begin + heap.header,
-        [](const HeapBlock& one, uint64_t address) { return one.address < address; });
-    for (; block != blocks.end() && block->address < end; ++block) {
-      const uint64_t last = std::min(block->address + std::max<uint64_t>(block->size, 1), end) - 1;
-      pages.add((block->address - heap.header - heap.begin) / kHeapPage,
-                (last - heap.begin) / kHeapPage, block->stack);
+    for (const HeapBlock& block : blocks_in(blocks, heap)) {
+      const uint64_t last = std::min(block.address + std::max<uint64_t>(block.size, 1), end) - 1;
+      pages.add((block.address - heap.header - heap.begin) / kHeapPage,
+                (last - heap.begin) / kHeapPage, block.stack);
     }
     pages.finish();
     sum.free_in.push_back(sum.free - free_before);

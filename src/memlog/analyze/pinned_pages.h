@@ -6,6 +6,7 @@
 #include <absl/container/flat_hash_map.h>
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "analyze/block_index.h"
@@ -22,6 +23,9 @@ struct HeapPages {
   std::vector<bool> resident;
   uint64_t header = kBlockHeader;  // bytes in front of a block that are used with it
 };
+
+// The blocks that begin in the heap, of all, which are sorted by address.
+std::span<const HeapBlock> blocks_in(const std::vector<HeapBlock>& blocks, const HeapPages& heap);
 
 struct StackPages {
   uint64_t alone = 0;   // resident pages with blocks of this stack only

@@ -339,12 +339,18 @@ size_t HeapScan::straight_steps(const RetainerPath& path, uint64_t via, size_t b
   }
 }
 
+// Where the beginning of the file is mapped; nullptr: nowhere.
+const target::Mapping* HeapScan::first_of(const std::string& file) const {
+  const auto found = std::find_if(map_.begin(), map_.end(),
+                                  [&](const target::Mapping& one) { return one.path == file; });
+  return found == map_.end() ? nullptr : &*found;
+}
+
 // Whether the root is a variable of the file that has a name.
 bool HeapScan::name_data(RetainerPath& path, const std::string& file,
                          const symbolize::DataPlace& via, size_t block) const {
-  const auto mapping = std::find_if(map_.begin(), map_.end(),
-                                    [&](const target::Mapping& one) { return one.path == file; });
-  if (mapping == map_.end()) return false;
+  const target::Mapping* const mapping = first_of(file);
+  if (mapping == nullptr) return false;
   const uint64_t begin = mapping->begin;
   const std::string name = symbolize::data_symbol_of(open_file_(*mapping), begin, via);
   if (name.empty()) return false;
@@ -414,9 +420,8 @@ void HeapScan::name_root(RetainerPath& path, uint64_t via, size_t block) const {
   }
   const std::string& data = region->path.empty() ? file->path : region->path;
   if (name_data(path, data, {via}, block)) return;
-  const auto mapping = std::find_if(map_.begin(), map_.end(),
-                                    [&](const target::Mapping& one) { return one.path == data; });
-  is(mapping == map_.end()
+  const target::Mapping* const mapping = first_of(data);
+  is(mapping == nullptr
          ? data
          : fmt::format("data of {} (+0x{:x})", profile::base_name(data), via - mapping->begin));
 }

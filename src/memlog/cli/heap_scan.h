@@ -83,6 +83,7 @@ class HeapScan {
   std::vector<target::Range> own_ranges(const target::MemoryView& memory) const;
   std::vector<analyze::Piece> registered_roots(const target::MemoryView& memory) const;
   void name_root(RetainerPath& path, uint64_t via, size_t block) const;
+  const target::Mapping* first_of(const std::string& file) const;
   bool name_data(RetainerPath& path, const std::string& file, const symbolize::DataPlace& via,
                  size_t block) const;
   bool name_thread_local(RetainerPath& path, uint64_t via, size_t block) const;

@@ -108,9 +108,6 @@ bool ArrivalNames::begin(const Batch& batch) {
   const pid_t child = over_ ? -1 : ::fork();
   if (child == 0) {
     symbolize::confine_child(parent, kSeconds);
-    // The lock of the directory, the listening socket: they end with the server that is killed,
-    // not a moment later, so the next one can start.
-    ::close_range(STDERR_FILENO + 1, ~0u, 0);
     write_named(batch);
     ::_exit(0);
   }

@@ -131,13 +131,14 @@ std::string help_of(const Route& route, const std::string& name) {
     if (name == "seconds") return "How long to watch (1 to 60), longer than after. Default 30.";
     return "End the watch once so many blocks have expired. Default 100000.";
   }
-  const bool regions = route.target == Target::kRegions || route.target == Target::kReportsRegions;
+  if (route.target == Target::kRegions || route.target == Target::kReportsRegions) {
+    return "The most regions and stacks; 0: all. Default 10.";
+  }
   for (const Parameter& one : view_parameters()) {
-    if (one.name == name && !regions) return one.help;
+    if (one.name == name) return one.help;
   }
   if (name == "log") return "Which event log, by its file's name, where there are several.";
   if (name == "last") return "Only the last N of them (1 to 100000). Default 1000.";
-  if (name == "limit") return "The most regions and stacks; 0: all. Default 10.";
   if (name == "seconds") return "Only what changed in so many seconds (1 to 60) from now.";
   if (name == "pid") return "Of which process, where several are served.";
   if (name == "host") return "Only the memlogs of this host: the part of a name before the slash.";

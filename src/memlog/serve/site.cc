@@ -16,7 +16,6 @@
 #include "serve/process_json.h"
 #include "serve/view_query.h"
 #include "target/clock.h"
-#include "target/ledgers.h"
 
 namespace mtrace::serve {
 namespace {

@@ -12,13 +12,10 @@
 #include <memory>
 #include <string_view>
 
+#include "symbolize/open_elf.h"
+
 namespace mtrace::symbolize {
 namespace {
-
-struct EndElf {
-  void operator()(Elf* elf) const { elf_end(elf); }
-};
-using OpenElf = std::unique_ptr<Elf, EndElf>;
 
 // Appends the words of a note, or of what it holds from `offset` on.
 void append_words(std::string_view bytes, std::vector<uint64_t>& words) {

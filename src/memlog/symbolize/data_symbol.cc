@@ -4,11 +4,11 @@
 #include <gelf.h>
 #include <unistd.h>
 
-#include <memory>
 #include <string_view>
 
 #include "symbolize/demangle.h"
 #include "symbolize/elf_symbols.h"
+#include "symbolize/open_elf.h"
 #include "symbolize/worker.h"
 
 namespace mtrace::symbolize {
@@ -16,14 +16,9 @@ namespace {
 
 constexpr unsigned kCpuSeconds = 20;
 
-struct End {
-  void operator()(Elf* elf) const { elf_end(elf); }
-};
-
 std::string data_symbol(int descriptor, uint64_t map_address, const DataPlace& place) {
-  elf_version(EV_CURRENT);
-  const std::unique_ptr<Elf, End> elf(elf_begin(descriptor, ELF_C_READ_MMAP, nullptr));
-  if (elf == nullptr || elf_kind(elf.get()) != ELF_K_ELF) return {};
+  const OpenElf elf = open_elf(descriptor);
+  if (elf == nullptr) return {};
   const auto value = value_in_file(elf.get(), map_address, place);
   if (!value) return {};
   const uint64_t wanted = *value;

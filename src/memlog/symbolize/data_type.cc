@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include "symbolize/elf_file.h"
+#include "symbolize/open_elf.h"
 #include "symbolize/worker.h"
 
 namespace mtrace::symbolize {
@@ -165,75 +166,71 @@ struct Pointer {
   bool to_array = false;  // it points to the first of several
 };
 
-class Search {
- public:
-  // The pointer at `offset` in a `type`.
-  std::optional<Pointer> find(Type type, uint64_t offset, Pointer context, int depth = 0) {
-    type = peeled(type);
-    if (!type || depth == kMostNested) return std::nullopt;
-    Dwarf_Die die = *type;
-    switch (dwarf_tag(&die)) {
-      case DW_TAG_pointer_type:
-      case DW_TAG_reference_type:
-      case DW_TAG_rvalue_reference_type:
-        if (offset != 0) return std::nullopt;
-        context.type = die;
-        return context;
-      case DW_TAG_array_type: {
-        const Type element = type_of(die);
-        const uint64_t size = element ? size_of(*element) : 0;
-        return size == 0 ? std::nullopt : find(element, offset % size, context, depth + 1);
-      }
-      case DW_TAG_structure_type:
-      case DW_TAG_class_type:
-        return in_members(die, offset, context, depth);
-      default:
-        return std::nullopt;
-    }
-  }
+// The pointer at `offset` in a `type`.
+std::optional<Pointer> find_pointer(Type type, uint64_t offset, Pointer context, int depth = 0);
 
- private:
-  static void note_container(Dwarf_Die type, Pointer& context) {
-    const std::string_view name = name_of(type);
-    if (name.starts_with("_Vector_base<")) context.to_array = true;
-    for (const Nodes& one : kNodes) {
-      if (name.starts_with(one.owner))
-        context.container.value = template_argument(type, one.argument);
-    }
-    if (name.empty() || name[0] == '_') return;
-    const std::string scope = scope_of(type);
-    if (scope == "std::") context.container = {type_text(type), std::nullopt};
+void note_container(Dwarf_Die type, Pointer& context) {
+  const std::string_view name = name_of(type);
+  if (name.starts_with("_Vector_base<")) context.to_array = true;
+  for (const Nodes& one : kNodes) {
+    if (name.starts_with(one.owner))
+      context.container.value = template_argument(type, one.argument);
   }
+  if (name.empty() || name[0] == '_') return;
+  const std::string scope = scope_of(type);
+  if (scope == "std::") context.container = {type_text(type), std::nullopt};
+}
 
-  std::optional<Pointer> in_members(Dwarf_Die type, uint64_t offset, Pointer context, int depth) {
-    note_container(type, context);
-    Dwarf_Die child;
-    for (int more = dwarf_child(&type, &child); more == 0; more = dwarf_siblingof(&child, &child)) {
-      const int tag = dwarf_tag(&child);
-      if ((tag != DW_TAG_member && tag != DW_TAG_inheritance) ||
-          dwarf_hasattr(&child, DW_AT_external) != 0 ||
-          dwarf_hasattr(&child, DW_AT_virtuality) != 0)
-        continue;
-      Dwarf_Attribute attribute;
-      Dwarf_Word begin = 0;
-      if (dwarf_attr(&child, DW_AT_data_member_location, &attribute) == nullptr ||
-          dwarf_formudata(&attribute, &begin) != 0)
-        continue;
-      const Type member = type_of(child);
-      const uint64_t size = member ? size_of(*member) : 0;
-      if (offset < begin || offset - begin >= size) continue;
-      if (auto found = find(member, offset - begin, context, depth + 1)) return found;
-    }
-    return std::nullopt;
+std::optional<Pointer> in_members(Dwarf_Die type, uint64_t offset, Pointer context, int depth) {
+  note_container(type, context);
+  Dwarf_Die child;
+  for (int more = dwarf_child(&type, &child); more == 0; more = dwarf_siblingof(&child, &child)) {
+    const int tag = dwarf_tag(&child);
+    if ((tag != DW_TAG_member && tag != DW_TAG_inheritance) ||
+        dwarf_hasattr(&child, DW_AT_external) != 0 || dwarf_hasattr(&child, DW_AT_virtuality) != 0)
+      continue;
+    Dwarf_Attribute attribute;
+    Dwarf_Word begin = 0;
+    if (dwarf_attr(&child, DW_AT_data_member_location, &attribute) == nullptr ||
+        dwarf_formudata(&attribute, &begin) != 0)
+      continue;
+    const Type member = type_of(child);
+    const uint64_t size = member ? size_of(*member) : 0;
+    if (offset < begin || offset - begin >= size) continue;
+    if (auto found = find_pointer(member, offset - begin, context, depth + 1)) return found;
   }
-};
+  return std::nullopt;
+}
+
+std::optional<Pointer> find_pointer(Type type, uint64_t offset, Pointer context, int depth) {
+  type = peeled(type);
+  if (!type || depth == kMostNested) return std::nullopt;
+  Dwarf_Die die = *type;
+  switch (dwarf_tag(&die)) {
+    case DW_TAG_pointer_type:
+    case DW_TAG_reference_type:
+    case DW_TAG_rvalue_reference_type:
+      if (offset != 0) return std::nullopt;
+      context.type = die;
+      return context;
+    case DW_TAG_array_type: {
+      const Type element = type_of(die);
+      const uint64_t size = element ? size_of(*element) : 0;
+      return size == 0 ? std::nullopt : find_pointer(element, offset % size, context, depth + 1);
+    }
+    case DW_TAG_structure_type:
+    case DW_TAG_class_type:
+      return in_members(die, offset, context, depth);
+    default:
+      return std::nullopt;
+  }
+}
 
 // Follows pointers from a variable.
 std::vector<std::string> follow(const Type& variable, uint64_t in_variable,
                                 const std::vector<uint64_t>& offsets) {
   std::vector<std::string> texts = {type_text(variable)};
-  Search search;
-  std::optional<Pointer> pointer = search.find(variable, in_variable, {});
+  std::optional<Pointer> pointer = find_pointer(variable, in_variable, {});
   for (size_t i = 0; pointer; ++i) {
     const Type pointee = peeled(type_of(pointer->type));
     if (!pointee) break;
@@ -246,13 +243,13 @@ std::vector<std::string> follow(const Type& variable, uint64_t in_variable,
     uint64_t offset = offsets[i];
     if (nodes != kNodes.end()) {
       if (offset < nodes->links) continue;  // to another node
-      pointer = search.find(pointer->container.value, offset - nodes->links, {});
+      pointer = find_pointer(pointer->container.value, offset - nodes->links, {});
       continue;
     }
     const uint64_t size = size_of(*pointee);
     // Behind its end lies what a derived class has besides, unless it is one of several.
     if (size == 0 || (offset >= size && !pointer->to_array)) break;
-    pointer = search.find(pointee, offset % size, {});
+    pointer = find_pointer(pointee, offset % size, {});
   }
   return texts;
 }
@@ -332,33 +329,31 @@ class Variables {
   uint64_t offset_ = 0;
 };
 
-struct End {
-  void operator()(Elf* elf) const { elf_end(elf); }
+struct EndDwarf {
   void operator()(Dwarf* dwarf) const { dwarf_end(dwarf); }
 };
+using OpenDwarf = std::unique_ptr<Dwarf, EndDwarf>;
 
 // Of the file itself, or else of the debug file with its build-id.
-std::unique_ptr<Dwarf, End> debugging_of(Elf* elf, int descriptor) {
-  std::unique_ptr<Dwarf, End> own(dwarf_begin_elf(elf, DWARF_C_READ, nullptr));
+OpenDwarf debugging_of(Elf* elf) {
+  OpenDwarf own(dwarf_begin_elf(elf, DWARF_C_READ, nullptr));
   Dwarf_CU* unit = nullptr;
   if (own != nullptr &&
       dwarf_get_units(own.get(), nullptr, &unit, nullptr, nullptr, nullptr, nullptr) == 0)
     return own;
-  const ElfFile file = ElfFile::adopt(::dup(descriptor));
-  if (file.build_id().empty()) return nullptr;
-  const std::string path = "/usr/lib/debug" + build_id_path(file.build_id()) + ".debug";
-  return std::unique_ptr<Dwarf, End>(
-      dwarf_begin(::open(path.c_str(), O_RDONLY | O_CLOEXEC), DWARF_C_READ));
+  const std::string id = build_id_of(elf);
+  if (id.empty()) return nullptr;
+  const std::string path = kSystemDebug + build_id_path(id) + ".debug";
+  return OpenDwarf(dwarf_begin(::open(path.c_str(), O_RDONLY | O_CLOEXEC), DWARF_C_READ));
 }
 
 // The source, then the types, each on a line.
 std::string described(int descriptor, uint64_t map_address, const DataPlace& place,
                       const std::vector<uint64_t>& offsets) {
-  elf_version(EV_CURRENT);
-  const std::unique_ptr<Elf, End> elf(elf_begin(descriptor, ELF_C_READ_MMAP, nullptr));
-  if (elf == nullptr || elf_kind(elf.get()) != ELF_K_ELF) return {};
+  const OpenElf elf = open_elf(descriptor);
+  if (elf == nullptr) return {};
   const auto value = value_in_file(elf.get(), map_address, place);
-  const auto dwarf = debugging_of(elf.get(), descriptor);
+  const auto dwarf = debugging_of(elf.get());
   if (!value || dwarf == nullptr) return {};
   Variables variables(*value, place.in_thread());
   if (!variables.find(dwarf.get())) return {};

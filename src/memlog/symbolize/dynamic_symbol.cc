@@ -2,17 +2,12 @@
 
 #include <gelf.h>
 
-#include <memory>
-
 #include "symbolize/elf_symbols.h"
 #include "symbolize/load_bias.h"
+#include "symbolize/open_elf.h"
 
 namespace mtrace::symbolize {
 namespace {
-
-struct End {
-  void operator()(Elf* elf) const { elf_end(elf); }
-};
 
 std::optional<GElf_Sym> find_exported(Elf* elf, const std::string& wanted) {
   std::optional<GElf_Sym> found;
@@ -28,9 +23,8 @@ std::optional<GElf_Sym> find_exported(Elf* elf, const std::string& wanted) {
 std::optional<uint64_t> exported_address(int descriptor, const std::string& name,
                                          uint64_t map_address, uint64_t map_offset,
                                          uint64_t* size) {
-  elf_version(EV_CURRENT);
-  const std::unique_ptr<Elf, End> elf(elf_begin(descriptor, ELF_C_READ, nullptr));
-  if (elf == nullptr || elf_kind(elf.get()) != ELF_K_ELF) return std::nullopt;
+  const OpenElf elf = open_elf(descriptor, ELF_C_READ);
+  if (elf == nullptr) return std::nullopt;
   const auto symbol = find_exported(elf.get(), name);
   const auto bias = load_bias(elf.get(), map_address, map_offset);
   if (!symbol || !bias) return std::nullopt;

@@ -77,17 +77,20 @@ void ElfFile::examine() {
     GElf_Ehdr header;
     good = elf != nullptr && gelf_getehdr(elf, &header) != nullptr &&
            (header.e_type == ET_EXEC || header.e_type == ET_DYN);
-    if (good) {
-      const void* bytes = nullptr;
-      const ssize_t size = dwelf_elf_gnu_build_id(elf, &bytes);
-      if (size > 0) build_id_.assign(static_cast<const char*>(bytes), static_cast<size_t>(size));
-    }
+    if (good) build_id_ = build_id_of(elf);
     elf_end(elf);
   }
   if (!good) {
     ::close(descriptor_);
     descriptor_ = -1;
   }
+}
+
+std::string build_id_of(Elf* elf) {
+  const void* bytes = nullptr;
+  const ssize_t size = dwelf_elf_gnu_build_id(elf, &bytes);
+  return size > 0 ? std::string(static_cast<const char*>(bytes), static_cast<size_t>(size))
+                  : std::string();
 }
 
 std::string build_id_path(const std::string& build_id) {

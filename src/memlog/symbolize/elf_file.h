@@ -1,6 +1,8 @@
 // An open ELF file and its build-id.
 #pragma once
 
+#include <libelf.h>
+
 #include <string>
 
 namespace mtrace::symbolize {
@@ -33,6 +35,12 @@ class ElfFile {
   std::string path_;
   std::string build_id_;
 };
+
+// Where Debian and others install separate debug files.
+inline constexpr char kSystemDebug[] = "/usr/lib/debug";
+
+// Returns the raw build-id of an open file; empty: none.
+std::string build_id_of(Elf* elf);
 
 // Returns "/.build-id/xx/yyyy" for a raw build-id.
 std::string build_id_path(const std::string& build_id);

@@ -6,20 +6,16 @@
 
 #include <algorithm>
 #include <array>
-#include <memory>
 #include <string_view>
 
 #include "symbolize/elf_symbols.h"
+#include "symbolize/open_elf.h"
 #include "symbolize/worker.h"
 
 namespace mtrace::symbolize {
 namespace {
 
 constexpr unsigned kCpuSeconds = 20;
-
-struct End {
-  void operator()(Elf* elf) const { elf_end(elf); }
-};
 
 // The functions by which programs call them. jemalloc's have the prefix that it was built with.
 bool is_of_allocator(std::string_view name) {
@@ -45,9 +41,8 @@ bool is_program(Elf* elf) {
 }  // namespace
 
 std::string linked_allocator(int descriptor) {
-  elf_version(EV_CURRENT);
-  const std::unique_ptr<Elf, End> elf(elf_begin(descriptor, ELF_C_READ_MMAP, nullptr));
-  if (elf == nullptr || elf_kind(elf.get()) != ELF_K_ELF) return {};
+  const OpenElf elf = open_elf(descriptor);
+  if (elf == nullptr) return {};
   // Of several the shortest: malloc rather than mallocx.
   std::string found;
   any_symbol(elf.get(), SHT_SYMTAB, [&](const GElf_Sym& symbol, std::string_view name) {

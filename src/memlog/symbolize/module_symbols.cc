@@ -15,8 +15,6 @@
 namespace mtrace::symbolize {
 namespace {
 
-constexpr char kSystemDebug[] = "/usr/lib/debug";
-
 std::string absolute(const std::string& directory) {
   char* real = ::realpath(directory.c_str(), nullptr);
   std::string result = real == nullptr ? directory : real;

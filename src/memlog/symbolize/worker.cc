@@ -18,12 +18,12 @@ namespace {
 // this process may have been started to do, never gets to see one.
 constexpr char kComplete = 'E';
 
-// All but those for output and errors and these two.
-void close_others(int one, int other) {
+void close_all_but(std::array<int, 2> kept) {
+  std::sort(kept.begin(), kept.end());
   unsigned begin = STDERR_FILENO + 1;
-  for (const int kept : {std::min(one, other), std::max(one, other)}) {
-    if (kept < static_cast<int>(begin)) continue;
-    const auto end = static_cast<unsigned>(kept);
+  for (const int one : kept) {
+    if (one < static_cast<int>(begin)) continue;
+    const auto end = static_cast<unsigned>(one);
     if (end > begin) ::close_range(begin, end - 1, 0);
     begin = end + 1;
   }
@@ -32,8 +32,7 @@ void close_others(int one, int other) {
 
 [[noreturn]] void child(int output, const std::function<std::string()>& work, unsigned cpu_seconds,
                         pid_t parent, int descriptor) {
-  confine_child(parent, cpu_seconds);
-  close_others(output, descriptor);
+  confine_child(parent, cpu_seconds, {output, descriptor});
   std::string result;
   try {
     result = work();
@@ -62,13 +61,14 @@ std::string read_all(int input) {
 
 }  // namespace
 
-void confine_child(pid_t parent, unsigned cpu_seconds) {
+void confine_child(pid_t parent, unsigned cpu_seconds, std::array<int, 2> kept) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(1);  // it died before prctl
   const rlimit no_core = {0, 0};
   ::setrlimit(RLIMIT_CORE, &no_core);
   const rlimit cpu = {cpu_seconds, cpu_seconds + 1};
   ::setrlimit(RLIMIT_CPU, &cpu);
+  close_all_but(kept);
 }
 
 std::optional<std::string> run_isolated(const std::function<std::string()>& work,

@@ -25,8 +25,8 @@ const mostOf = (course) => Math.max(...course.map((look) => Math.max(look.live, 
 
 // A line through the looks, in a box that begins at 0 bytes.
 function courseLine(course, of, most, width, height) {
-  const begin = course[0].time;
-  const length = Math.max(course.at(-1).time - begin, 1);
+  const begin = course[0]?.time ?? 0;
+  const length = Math.max((course.at(-1)?.time ?? 0) - begin, 1);
   const points = course.map((look) => {
     const x = width * (look.time - begin) / length;
     return `${x.toFixed(1)},${(height - 1 - (height - 2) * look[of] / most).toFixed(1)}`;
@@ -42,13 +42,17 @@ function courseLength(course) {
       : countText(Math.round(seconds / 60), 'minute');
 }
 
+// For a cell of a table.
+function smallLine(course, of, label) {
+  const most = Math.max(...course.map((look) => look[of]), 1);
+  return makeSvg('svg', {viewBox: '0 0 80 20', 'class': 'history', role: 'img',
+                         'aria-label': label}, courseLine(course, of, most, 80, 20));
+}
+
 // Of one of many processes: live bytes alone.
 function smallCourse(pid) {
   const course = courses.get(pid);
-  const most = Math.max(...course.map((look) => look.live), 1);
-  return makeSvg('svg', {viewBox: '0 0 80 20', 'class': 'history', role: 'img',
-                         'aria-label': `live ${courseText(course, 'live')}`},
-      courseLine(course, 'live', most, 80, 20));
+  return smallLine(course, 'live', `live ${courseText(course, 'live')}`);
 }
 
 // Of the process that is shown; `pid` "": none is.

@@ -55,13 +55,8 @@ function tableOf(hash) {
 
 // Bytes from report to report, as a line.
 function history(values) {
-  const most = Math.max(...values, 1);
-  const step = 80 / Math.max(values.length - 1, 1);
-  const points = values.map(
-      (value, i) => `${(i * step).toFixed(1)},${(19 - 18 * value / most).toFixed(1)}`);
-  return makeSvg('svg', {viewBox: '0 0 80 20', 'class': 'history', role: 'img',
-                         'aria-label': values.map(sizeText).join(', ')},
-      makeSvg('polyline', {points: points.join(' ')}));
+  return smallLine(values.map((bytes, time) => ({time, bytes})), 'bytes',
+                   values.map(sizeText).join(', '));
 }
 
 // The frames of a stack, opened by a click.
