@@ -17,7 +17,7 @@ FRAME = re.compile(r"\t(\.\.\.|([^\t]+\t){0,2}\((0x[0-9a-f]+|inlined|.+\+0x[0-9a
 META = re.compile(r"# ([a-z][a-z-]*): (.*)")
 AMOUNT = re.compile(r"([+-]?\d+) bytes ([+-]?\d+) blocks")
 REQUIRED = ("program", "pid", "seq", "trigger", "started", "taken", "delta", "live", "lost")
-REPEATED = ("note", "kind", "module")
+REPEATED = ("note", "kind", "module", "region")
 
 
 class Wrong(Exception):

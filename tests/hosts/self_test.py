@@ -25,6 +25,8 @@ GOOD = """# memlog 1
 # allocated: 100 bytes 9 blocks
 # freed: @FREED@
 # lost: frames=0 stacks=0 blocks=0 inflight=0
+# region: resident=8192 size=8192 malloc
+# region: resident=4096 size=8192 stack
 +40\tblocks=+2\tlive=40\tallocs=3\tallocated=50\tfrees=1\tfreed=10\tstack=00000000000000aa
 \tmain\tapp.c:3\t(/bin/app+0x12)
 \t...
