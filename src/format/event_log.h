@@ -2,7 +2,8 @@
 //
 // A file is a sequence of zstd frames, each with checksum and content size. The content of the
 // first begins with kEventHeaderMark, that of the others with kEventChunkMark, or, for blocks that
-// are only counted, kLeftOutMark.
+// are only counted, kLeftOutMark. A log that could not be written to its end has EventsEndEarly as
+// its last frame, which zstd skips.
 #pragma once
 
 #include <cstddef>
@@ -23,6 +24,7 @@ inline constexpr size_t kMostChunkEvents = 1024 * 1024;  // for a reader, from v
 inline constexpr size_t kMostChunkFrames = 1024 * 1024;  // of its stacks; so is this
 inline constexpr size_t kMostEventChunk = 32u << 20;     // bytes of a content, for a reader
 inline constexpr uint64_t kEventTimeStep = 100;          // nanoseconds
+inline constexpr uint32_t kEventsEndEarlyMagic = 0x184d2a5e;  // of a skippable frame (RFC 8878)
 
 // What an event is. Those from kAllocation on have a call in their low four bits.
 enum class EventCode : uint8_t {
@@ -47,6 +49,12 @@ enum class EventCode : uint8_t {
   kRealloc = 0x40,
   kFreeWithStack = 0x50,
   kUnknownFreeWithStack = 0x60,
+};
+
+struct EventsEndEarly {
+  uint32_t magic = kEventsEndEarlyMagic;
+  uint32_t size = sizeof(uint32_t);
+  uint32_t error = 0;  // errno of the write
 };
 
 enum EventColumn : uint8_t {

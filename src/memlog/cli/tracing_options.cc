@@ -229,9 +229,13 @@ Manual run_manual() {
        kAfterExitOption,
        kSuppressionsOption,
        {"--quiet", "-q", "", "Print no summary."},
+       {"--keep-status", "", "",
+        R"(End with the program's status also when a report, event log or timeline could not be written
+        in full.)"},
        kLibraryOption,
        kOwnOption},
-      R"(that of the program; 127 if it is not found, 126 if it cannot be run; 1 if libmtrace.so is
+      R"(that of the program, but 1 if that is 0 and something could not be written in full, which
+      standard error then says (--keep-status: 0); 127 if it is not found, 126 if it cannot be run; 1 if libmtrace.so is
       not found; 2 if the command line is wrong.)",
       R"(  memlog run ./app --config x
   memlog run --every 10s --output /tmp/reports -- ./app -v

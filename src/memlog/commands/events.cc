@@ -171,9 +171,9 @@ class Printer {
       complain(streams_, fmt::format("{}: {}", profile::escaped(log_.path(), ""),
                                      log_.missing_inheritance()));
     }
-    if (log_.damaged_chunks() != 0) {
-      complain(streams_, fmt::format("{}: {} damaged chunks left out",
-                                     profile::escaped(log_.path(), ""), log_.damaged_chunks()));
+    if (!log_.missing().empty()) {
+      complain(streams_,
+               fmt::format("{}: {}", profile::escaped(log_.path(), ""), log_.missing()));
       return kUnusable;
     }
     if (log_.cut_short()) {

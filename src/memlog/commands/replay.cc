@@ -200,8 +200,8 @@ int tell_gaps(const events::EventLog& log, const events::PlanFacts& facts,
                                   profile::escaped(one.allocator.label, ""),
                                   text::count_text(one.typical().failed, "allocation")));
   }
-  if (log.damaged_chunks() == 0) return kGood;
-  tell(fmt::format("{} damaged chunks left out", log.damaged_chunks()));
+  if (log.missing().empty()) return kGood;
+  tell(log.missing());
   return kUnusable;
 }
 

@@ -22,6 +22,7 @@
 #include "collect/merged_reports.h"
 #include "collect/report_namer.h"
 #include "collect/run_reports.h"
+#include "events/log_file.h"
 #include "format/event_log.h"
 #include "profile/text.h"
 #include "target/launch.h"
@@ -41,11 +42,8 @@ constexpr int kNotFound = 127;  // as shells have it
 constexpr int kNotRun = 126;
 
 // Peak and what is left, or why that is not known.
-std::string summary(const RunOptions& options, const target::RunLedgers& ledgers,
-                    const std::string& begun, const target::Ended& ended,
-                    const std::string& not_covered) {
-  const collect::RunReports found = collect::reports_of_run(
-      options.directory, ended.pid, begun, ledgers.is_own() ? ledgers.setting() : "");
+std::string summary(const RunOptions& options, const collect::RunReports& found,
+                    const target::Ended& ended, const std::string& not_covered) {
   const std::string directory = profile::escaped(options.directory, "");
   std::string out;
   if (!found.processes.empty()) {
@@ -129,18 +127,47 @@ std::map<int64_t, int64_t> final_reports(const std::vector<pid_t>& pids) {
   return last;
 }
 
-// The event logs that the program, or others in its place, have left. Empty: none.
-std::string events_text(const RunOptions& options, pid_t pid) {
-  std::string out;
+// The event logs that the program, or others in its place, have left.
+std::vector<std::string> event_logs(const RunOptions& options, pid_t pid) {
+  std::vector<std::string> logs;
   std::error_code ignored;
   const std::string part = fmt::format("-{}.", pid);
   for (const auto& entry : std::filesystem::directory_iterator(options.directory, ignored)) {
     const std::string name = entry.path().filename();
     if (!name.ends_with(format::kEventsSuffix) || name.find(part) == std::string::npos) continue;
-    const std::string path = options.directory == "."
-                                 ? name
-                                 : (std::filesystem::path(options.directory) / name).string();
-    out += fmt::format("events: {} (memlog events prints it)\n", profile::escaped(path, ""));
+    logs.push_back(options.directory == "."
+                       ? name
+                       : (std::filesystem::path(options.directory) / name).string());
+  }
+  std::sort(logs.begin(), logs.end());
+  return logs;
+}
+
+std::string events_text(const RunOptions& options, pid_t pid) {
+  std::string out;
+  for (const std::string& log : event_logs(options, pid)) {
+    out += fmt::format("events: {} (memlog events prints it)\n", profile::escaped(log, ""));
+  }
+  return out;
+}
+
+// What the event logs of the run's processes lack. Empty: nothing.
+std::string unlogged_text(const RunOptions& options, const collect::RunReports& found, pid_t pid) {
+  std::string out;
+  std::set<int64_t> pids = {pid};
+  for (const collect::RunProcess& process : found.processes) pids.insert(process.pid);
+  for (const int64_t one : pids) {
+    const std::vector<std::string> logs = event_logs(options, static_cast<pid_t>(one));
+    if (logs.empty() && one == pid && !found.files.empty()) {
+      out += fmt::format("no event log of process {} could be made in {}\n", one,
+                         profile::escaped(options.directory, ""));
+    }
+    for (const std::string& log : logs) {
+      const int error = events::early_end_of(log);
+      if (error == 0) continue;
+      out += fmt::format("{} ends early: {}; what is in it can be read\n",
+                         profile::escaped(log, ""), std::strerror(error));
+    }
   }
   return out;
 }
@@ -262,7 +289,7 @@ int run_run(const Arguments& arguments, const Streams& streams) {
     complain(streams, fmt::format("{} ({}) {} after {:.1f} seconds", name, ended.pid,
                                   target::end_text(ended.status), ended.seconds));
   }
-  const std::string unsaved =
+  std::string unsaved =
       ledgers.settle(ended.pid, killed ? WTERMSIG(ended.status) : 0, options.directory);
   const std::string unnamed =
       wants_names() ? name_rest(options, ledgers, begun, ended.pid, namer) : std::string();
@@ -274,22 +301,30 @@ int run_run(const Arguments& arguments, const Streams& streams) {
       });
     }
   } catch (const std::exception& error) {
-    complain(streams, error.what());
+    unsaved += fmt::format("{}\n", error.what());
   }
-  if (!options.quiet) {
-    try {
-      fmt::print(streams.err, "{}", summary(options, ledgers, begun, ended, not_covered.why));
+  unsaved += timelines.trouble();
+  try {
+    const collect::RunReports found = collect::reports_of_run(
+        options.directory, ended.pid, begun, ledgers.is_own() ? ledgers.setting() : "");
+    if (arguments.has("--events")) unsaved += unlogged_text(options, found, ended.pid);
+    if (!options.quiet) {
+      fmt::print(streams.err, "{}", summary(options, found, ended, not_covered.why));
       if (arguments.has("--events")) {
         fmt::print(streams.err, "{}", events_text(options, ended.pid));
       }
       fmt::print(streams.err, "{}", lost_text(options, looks));
-    } catch (const std::exception& error) {
-      complain(streams, error.what());  // the program's end is what counts
     }
+  } catch (const std::exception& error) {
+    complain(streams, error.what());  // the program's end is what counts
   }
   if (!killed) fmt::print(streams.err, "{}", unnamed);
   fmt::print(streams.err, "{}", unsaved);
-  if (!killed) return WEXITSTATUS(ended.status);
+  if (!killed) {
+    const int status = WEXITSTATUS(ended.status);
+    const bool fails = status == 0 && !unsaved.empty() && !arguments.has("--keep-status");
+    return fails ? kFailed : status;
+  }
   std::fflush(streams.out);
   std::fflush(streams.err);
   target::end_by(WTERMSIG(ended.status));

@@ -142,9 +142,8 @@ int run_strip(const Arguments& arguments, const Streams& streams) {
   for (Event event; log.next(event);) culler.put(event);
   culler.finish();
   if (const int error = file.finish()) throw profile::FileError(file.path(), error);
-  if (log.damaged_chunks() == 0) return kGood;
-  complain(streams, fmt::format("{}: {} damaged chunks left out", profile::escaped(log.path(), ""),
-                                log.damaged_chunks()));
+  if (log.missing().empty()) return kGood;
+  complain(streams, fmt::format("{}: {}", profile::escaped(log.path(), ""), log.missing()));
   return kUnusable;
 }
 

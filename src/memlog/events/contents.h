@@ -17,6 +17,8 @@ class Contents {
   virtual const std::string& path() const = 0;
   // Frames that were left out.
   virtual uint64_t damaged() const { return 0; }
+  // The errno with which the log says that it could not be written to its end; 0: it does not.
+  virtual int early_end() const { return 0; }
   // The log ends inside a frame.
   virtual bool cut_short() const { return false; }
 };

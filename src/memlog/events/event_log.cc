@@ -593,6 +593,7 @@ uint32_t EventLog::thread_count() const {
   return static_cast<uint32_t>(state_->threads.size() - 1);
 }
 uint64_t EventLog::damaged_chunks() const { return state_->damaged + state_->file.damaged(); }
+std::string EventLog::missing() const { return missing_text(damaged_chunks(), state_->file); }
 bool EventLog::cut_short() const { return state_->file.cut_short(); }
 
 }  // namespace mtrace::events

@@ -157,6 +157,8 @@ class EventLog {
   uint32_t thread_count() const;
 
   uint64_t damaged_chunks() const;
+  // Returns what could not be read, or never was written, so far; empty: nothing.
+  std::string missing() const;
   bool cut_short() const;  // the file ends inside a chunk: its writer was killed, or still writes
 
  private:

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <string_view>
 
 #include "format/event_log.h"
@@ -42,6 +43,13 @@ bool FrameReader::next(std::string& content) {
       if (!read_more()) return false;
       continue;
     }
+    format::EventsEndEarly mark = {.magic = 0};
+    if (size == sizeof mark) std::memcpy(&mark, from, sizeof mark);
+    if (mark.magic == format::kEventsEndEarlyMagic) {
+      early_end_ = static_cast<int>(mark.error);
+      used_ += size;
+      continue;
+    }
     const unsigned long long held =
         ZSTD_isError(size) != 0 ? ZSTD_CONTENTSIZE_ERROR : ZSTD_getFrameContentSize(from, left);
     if (held > format::kMostEventChunk) {  // so are the values for errors
@@ -57,6 +65,12 @@ bool FrameReader::next(std::string& content) {
     used_ += size;
     return true;
   }
+}
+
+std::string missing_text(uint64_t damaged, const Contents& contents) {
+  if (damaged != 0) return std::to_string(damaged) + " damaged chunks left out";
+  const int error = contents.early_end();
+  return error == 0 ? "" : std::string("the log ends early: ") + std::strerror(error);
 }
 
 bool FrameReader::read_more() {

@@ -21,6 +21,7 @@ class FrameReader : public Contents {
   const std::string& path() const override { return path_; }
   uint64_t damaged() const override { return damaged_; }
   bool cut_short() const override { return at_end_ && used_ < buffer_.size(); }
+  int early_end() const override { return early_end_; }
 
  private:
   bool read_more();
@@ -32,6 +33,10 @@ class FrameReader : public Contents {
   size_t used_ = 0;
   bool at_end_ = false;
   uint64_t damaged_ = 0;
+  int early_end_ = 0;
 };
+
+// Says what is missing of a log of which so many frames were left out; empty: nothing.
+std::string missing_text(uint64_t damaged, const Contents& contents);
 
 }  // namespace mtrace::events

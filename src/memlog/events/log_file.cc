@@ -46,6 +46,10 @@ LogFile::LogFile(const std::string& place, const std::string& name, uint32_t pid
   }
   if (made < 0) throw profile::FileError(path_, errno);
   file_ = profile::Descriptor(made);
+  if (const int error = reserve(0)) {
+    end_early(error);
+    throw profile::FileError(path_, error);
+  }
   thread_ = std::thread([this] { work(); });
 }
 
@@ -56,6 +60,42 @@ LogFile::~LogFile() {
   }
   changed_.notify_all();
   thread_.join();
+  // Gives back what was reserved. A file that cannot be cut is only larger on the disk.
+  if (::ftruncate(file_.get(), static_cast<off_t>(size_)) != 0) return;
+}
+
+// Reserves room for so much and the mark behind it, so that a full disk is noticed while there is
+// room for the mark. Returns 0 also where the file system cannot reserve.
+int LogFile::reserve(size_t size) const {
+  const size_t wanted = size + sizeof(format::EventsEndEarly);
+  if (::fallocate(file_.get(), FALLOC_FL_KEEP_SIZE, static_cast<off_t>(size_),
+                  static_cast<off_t>(wanted)) == 0) {
+    return 0;
+  }
+  return errno == ENOSPC || errno == EDQUOT || errno == EFBIG ? errno : 0;
+}
+
+void LogFile::end_early(int error) {
+  if (size_ == 0) {
+    ::unlink(path_.c_str());
+    return;
+  }
+  const format::EventsEndEarly mark = {.error = static_cast<uint32_t>(error)};
+  // What part of a frame there is lies behind the mark, and is cut off at the end.
+  if (::pwrite(file_.get(), &mark, sizeof mark, static_cast<off_t>(size_)) == sizeof mark) {
+    size_ += sizeof mark;
+  }
+}
+
+int early_end_of(const std::string& path) {
+  const profile::Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
+  const format::EventsEndEarly expected;
+  format::EventsEndEarly mark = {};
+  const off_t end = ::lseek(file.get(), 0, SEEK_END);
+  const off_t size = sizeof mark;
+  if (end < size || ::pread(file.get(), &mark, sizeof mark, end - size) != size) return 0;
+  return mark.magic == expected.magic && mark.size == expected.size ? static_cast<int>(mark.error)
+                                                                    : 0;
 }
 
 void LogFile::append(std::string content) {
@@ -107,9 +147,10 @@ void LogFile::write(const std::string& content, int level) {
   std::vector<char> frame(ZSTD_compressBound(content.size()));
   const size_t size =
       ZSTD_compress2(context.get(), frame.data(), frame.size(), content.data(), content.size());
-  int error = ZSTD_isError(size) != 0 ? ENOMEM : 0;
+  int error = ZSTD_isError(size) != 0 ? ENOMEM : reserve(size);
   for (size_t done = 0; error == 0 && done < size;) {
-    const ssize_t wrote = ::write(file_.get(), frame.data() + done, size - done);
+    const ssize_t wrote =
+        ::pwrite(file_.get(), frame.data() + done, size - done, static_cast<off_t>(size_ + done));
     if (wrote < 0 && errno == EINTR) continue;
     if (wrote <= 0) error = wrote < 0 ? errno : EIO;
     done += static_cast<size_t>(std::max<ssize_t>(wrote, 0));
@@ -118,8 +159,7 @@ void LogFile::write(const std::string& content, int level) {
     size_ += size;
     return;
   }
-  // A file that cannot be cut keeps a frame without its end, which readers leave out.
-  if (::ftruncate(file_.get(), static_cast<off_t>(size_)) != 0) error_ = error;
+  end_early(error);
   const std::lock_guard lock(mutex_);
   error_ = error;
 }

@@ -25,7 +25,8 @@ class LogFile {
   // Appends a frame with that content. Waits while two are waiting already.
   void append(std::string content);
   // Waits until all frames are written. Returns the errno of the first that could not be; 0: none.
-  // The file then ends with the frame before it, and later ones are left out.
+  // The file then ends with the frame before it and a mark, and later ones are left out. A file
+  // without any frame is removed.
   int finish();
   // The same, so far; without waiting.
   int error();
@@ -33,6 +34,8 @@ class LogFile {
  private:
   void work();
   void write(const std::string& content, int level);
+  int reserve(size_t size) const;
+  void end_early(int error);
 
   std::string path_;
   profile::Descriptor file_;
@@ -46,5 +49,8 @@ class LogFile {
   int error_ = 0;
   std::thread thread_;
 };
+
+// Returns why the log ends early: the errno of the write that failed; 0: it does not.
+int early_end_of(const std::string& path);
 
 }  // namespace mtrace::events

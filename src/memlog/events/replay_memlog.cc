@@ -251,9 +251,8 @@ class Text : private profile::MemlogText {
     if (!log_.missing_inheritance().empty()) {
       line("# {}: {}", format::kKeyNote, log_.missing_inheritance());
     }
-    if (log_.damaged_chunks() != 0) {
-      line("# {}: the event log is damaged: {} chunks are missing", format::kKeyNote,
-           log_.damaged_chunks());
+    if (!log_.missing().empty()) {
+      line("# {}: of the event log: {}", format::kKeyNote, log_.missing());
     }
   }
 

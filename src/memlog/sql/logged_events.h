@@ -37,6 +37,9 @@ class LoggedEvents {
           fmt::format("the event log is damaged (chunks: {}); memlog events prints the rest",
                       log_.damaged_chunks()));
     }
+    if (!log_.missing().empty()) {
+      data_.sources.remark(fmt::format("{}: {}", profile::escaped(log_.path(), ""), log_.missing()));
+    }
     return false;
   }
 

@@ -3,9 +3,11 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
@@ -90,7 +92,7 @@ bool TimelineRecorder::begin(const std::string& path, Course& course) const {
   return course.memory.get() >= 0;
 }
 
-void TimelineRecorder::sample(Course& course, Clock::time_point now) const {
+void TimelineRecorder::sample(Course& course, Clock::time_point now) {
   const auto totals = live::read_totals(*course.ledger);
   const uint64_t resident = resident_in(course.memory.get());
   course.over = resident == 0 || !totals || totals->state != format::LedgerState::kRunning;
@@ -114,7 +116,7 @@ void TimelineRecorder::sample(Course& course, Clock::time_point now) const {
   if (course.looks >= looks) close_interval(course);
 }
 
-void TimelineRecorder::close_interval(Course& course) const {
+void TimelineRecorder::close_interval(Course& course) {
   if (course.looks == 0) return;
   course.looks = 0;
   course.timeline.samples.push_back(course.next);
@@ -123,7 +125,7 @@ void TimelineRecorder::close_interval(Course& course) const {
   course.timeline.halve();
 }
 
-void TimelineRecorder::write(Course& course) const {
+void TimelineRecorder::write(Course& course) {
   if (course.timeline.samples.size() < kFewest) return;
   try {
     if (course.path.empty()) {
@@ -133,8 +135,19 @@ void TimelineRecorder::write(Course& course) const {
           new_file(fmt::format("{}{}-{}", directory, profile::array_text(header.name), header.pid));
     }
     profile::replace_file(course.path, profile::write(course.timeline));
+  } catch (const profile::FileError& error) {
+    struct stat state = {};
+    const bool empty =
+        !course.path.empty() && ::stat(course.path.c_str(), &state) == 0 && state.st_size == 0;
+    if (empty) ::unlink(course.path.c_str());
+    // A place that takes no file at all is what the run's reports tell of.
+    const bool no_place = course.path.empty() && error.error_number() != ENOSPC;
+    if (!course.failed && !no_place) {
+      trouble_ += fmt::format("the timeline is not whole: {}\n", error.what());
+    }
+    course.failed = true;
   } catch (const std::exception&) {
-    return;  // the run's reports say where files cannot be written
+    return;  // no memory for it now
   }
 }
 

@@ -28,6 +28,8 @@ class TimelineRecorder {
   void look() noexcept;
   // Writes the timelines of all processes that still run.
   void finish() noexcept;
+  // Returns what could not be written, a line for each file.
+  const std::string& trouble() const { return trouble_; }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -41,19 +43,21 @@ class TimelineRecorder {
     Clock::time_point due;
     std::string path;  // of its file; empty: not written yet
     bool over = false;
+    bool failed = false;  // the file lacks something
   };
 
   void find_processes();
   bool begin(const std::string& path, Course& course) const;
-  void sample(Course& course, Clock::time_point now) const;
-  void close_interval(Course& course) const;
-  void write(Course& course) const;
+  void sample(Course& course, Clock::time_point now);
+  void close_interval(Course& course);
+  void write(Course& course);
 
   std::string ledgers_;
   std::string reports_;
   std::chrono::milliseconds interval_;
   uint64_t begun_;                         // nanoseconds since 1970
   std::map<std::string, Course> courses_;  // by the ledger's path
+  std::string trouble_;
 };
 
 }  // namespace mtrace::target

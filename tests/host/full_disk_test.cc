@@ -1,0 +1,84 @@
+// What memlog run says of files that could not be written in full.
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "host_test.h"
+
+namespace mtrace::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+class FullDiskTest : public HostTest {
+ protected:
+  // Runs memlog in a mount namespace of its own, in which `place()` is a file system of this size,
+  // of which `taken` bytes are used. Its other files are in `out()` afterwards.
+  Result run_on(const char* size, const char* taken, std::vector<std::string> words) {
+    fs::create_directory(place());
+    std::vector<std::string> argv = {
+        "/usr/bin/unshare",
+        "--mount",
+        "/bin/sh",
+        "-c",
+        "mount -t tmpfs -o size=$0 none $2 || exit 125; head -c $1 /dev/zero >$2/taken; place=$2; "
+        "to=$3; shift 3; \"$@\"; status=$?; rm $place/taken; cp -a $place/. $to; exit $status",
+        size,
+        taken,
+        place(),
+        out(),
+        memlog_tool()};
+    argv.insert(argv.end(), words.begin(), words.end());
+    Command command = plain(argv);
+    command.env["TMPDIR"] = place();  // reports go nowhere else
+    return run(command);
+  }
+  bool can_mount() { return run_on("64k", "0", {"help"}).exited(0); }
+  std::string place() const { return temp() + "/small"; }
+  std::set<std::string> files(const std::string& suffix) const {
+    std::set<std::string> found;
+    for (const auto& entry : fs::directory_iterator(out())) {
+      EXPECT_NE(entry.file_size(), 0u) << entry.path();
+      if (entry.path().extension() == suffix) found.insert(entry.path());
+    }
+    return found;
+  }
+};
+
+// 300,000 blocks of random sizes: far more than the file system takes.
+TEST_F(FullDiskTest, AnEventLogThatEndsEarlyIsTold) {
+  if (!can_mount()) GTEST_SKIP() << "needs mount namespaces";
+  const std::vector<std::string> words = {
+      "run", "--quiet", "--events", "-o", place(), program("random_sizes"), "300000"};
+  const Result result = run_on("1m", "0", words);
+  EXPECT_TRUE(result.exited(1)) << result.how() << result.err;
+  EXPECT_NE(
+      result.err.find(".events ends early: No space left on device; what is in it can be read"),
+      std::string::npos)
+      << result.err;
+  const std::set<std::string> logs = files(".events");
+  ASSERT_EQ(logs.size(), 1u);
+  const Result events = run(plain({memlog_tool(), "events", *logs.begin()}));
+  EXPECT_TRUE(events.exited(2)) << events.how();
+  EXPECT_NE(events.err.find(": the log ends early: No space left on device"), std::string::npos)
+      << events.err;
+  EXPECT_GT(lines_of(events.out).size(), 1000u);
+  fs::remove(*logs.begin());
+
+  std::vector<std::string> kept = words;
+  kept.insert(kept.begin() + 1, "--keep-status");
+  EXPECT_TRUE(run_on("1m", "0", kept).exited(0));
+}
+
+// Nothing fits: no empty file is left, and memlog says so.
+TEST_F(FullDiskTest, NothingEmptyIsLeft) {
+  if (!can_mount()) GTEST_SKIP() << "needs mount namespaces";
+  const Result result =
+      run_on("4k", "4096", {"run", "--events", "-o", place(), program("random_sizes"), "300000"});
+  EXPECT_TRUE(result.exited(1)) << result.how() << result.err;
+  EXPECT_EQ(files(".events"), std::set<std::string>());
+  EXPECT_EQ(files(".timeline"), std::set<std::string>());
+}
+
+}  // namespace
+}  // namespace mtrace::test
