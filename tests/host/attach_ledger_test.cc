@@ -118,12 +118,7 @@ TEST_F(AttachLedgerTest, TopAttachesAndDetaches) {
   Process process(plain({program("attached"), "sites"}));
   process.read_until("ready");
   const std::string pid = std::to_string(process.pid());
-  const Result refused = memlog({"top", "--no-attach", "--once", pid});
-  EXPECT_TRUE(refused.exited(1)) << refused.how();
-  EXPECT_NE(refused.err.find("is not traced"), std::string::npos) << refused.err;
-  EXPECT_EQ(read_file("/proc/" + pid + "/maps").find("libmtrace"), std::string::npos);
-
-  Process top(command({"top", "--batch", "--delay", "50ms", pid}));
+  Process top(command({"top", "--attach", "--batch", "--delay", "50ms", pid}));
   ASSERT_TRUE(top.read_line().has_value());
   work(process, "aa");
   while (const auto line = top.read_line()) {
@@ -142,17 +137,78 @@ TEST_F(AttachLedgerTest, TopAttachesAndDetaches) {
   EXPECT_NE((status.out + status.err).find("memlog detach"), std::string::npos) << status.out;
 }
 
-TEST_F(AttachLedgerTest, ReportAttachesUnlessToldNotTo) {
+// A command that reads never changes a process that is not traced, nor one that was detached.
+TEST_F(AttachLedgerTest, NoCommandThatReadsAttaches) {
   Process process(plain({program("attached"), "sites"}));
   process.read_until("ready");
   const std::string pid = std::to_string(process.pid());
-  const Result refused = memlog({"report", "--no-attach", pid});
-  EXPECT_TRUE(refused.exited(1)) << refused.how();
-  EXPECT_NE(refused.err.find("is not traced: libmtrace.so is not mapped"), std::string::npos)
-      << refused.err;
+  const std::string subject = "memlog: " + pid + " (attached) is not traced";
+  const auto refuses = [&](const std::string& state) {
+    for (const std::vector<std::string>& words :
+         std::vector<std::vector<std::string>>{{"report"},
+                                               {"top", "--once"},
+                                               {"map"},
+                                               {"expire", "--max-stacks", "1"},
+                                               {"unreachable"}}) {
+      std::vector<std::string> all = words;
+      all.push_back(pid);
+      const Result result = memlog(all);
+      EXPECT_TRUE(result.exited(1)) << words[0] << result.how();
+      EXPECT_EQ(result.out, "") << words[0];
+      EXPECT_EQ(result.err, subject + state + "; memlog attach " + pid + ", or memlog " + words[0] +
+                                " --attach " + pid + "\n");
+    }
+  };
+  refuses("");
+  EXPECT_EQ(read_file("/proc/" + pid + "/maps").find("libmtrace"), std::string::npos);
+  EXPECT_TRUE(memlog({"attach", pid}).exited(0));
+  EXPECT_TRUE(memlog({"detach", pid}).exited(0));
+  refuses(" any more");
+  process.write("q");
+  EXPECT_TRUE(process.wait().exited(0));
+}
+
+TEST_F(AttachLedgerTest, ReportOfANameAsksThoseThatAreTraced) {
+  const std::string name = "named" + std::to_string(::getpid());  // no other test's process has it
+  const std::string file = temp() + "/" + name;
+  fs::copy_file(program("attached"), file);
+  Process other(plain({file, "sites"}));
+  other.read_until("ready");
+  Process process(plain({file, "sites"}));
+  process.read_until("ready");
+  EXPECT_TRUE(memlog({"attach", std::to_string(process.pid())}).exited(0));
+  const Result result = memlog({"report", name});
+  EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+  EXPECT_EQ(lines_of(result.out).size(), 1u) << result.out;
+  EXPECT_TRUE(result.err.starts_with("memlog: " + name + ": left alone what is not traced: "))
+      << result.err;
+  EXPECT_NE(result.err.find(std::to_string(other.pid())), std::string::npos) << result.err;
+  EXPECT_EQ(read_file("/proc/" + std::to_string(other.pid()) + "/maps").find("libmtrace"),
+            std::string::npos);
+}
+
+TEST_F(AttachLedgerTest, DetachRemovesTheLedger) {
+  Process process(plain({program("attached"), "sites"}));
+  process.read_until("ready");
+  const std::string pid = std::to_string(process.pid());
+  EXPECT_TRUE(memlog({"attach", pid}).exited(0));
+  EXPECT_TRUE(memlog({"detach", "--keep-ledger", pid}).exited(0));
+  EXPECT_TRUE(fs::exists(ledger(process.pid())));
+  EXPECT_TRUE(memlog({"attach", pid}).exited(0));
+  EXPECT_TRUE(memlog({"detach", pid}).exited(0));
+  EXPECT_FALSE(fs::exists(ledger(process.pid())));
+  process.send(SIGKILL);
+  process.wait();
+  EXPECT_FALSE(fs::exists(ledger(process.pid())));
+}
+
+TEST_F(AttachLedgerTest, ReportAttachesWhenToldTo) {
+  Process process(plain({program("attached"), "sites"}));
+  process.read_until("ready");
+  const std::string pid = std::to_string(process.pid());
   work(process, "a");
   for (int round = 0; round < 2; ++round) {
-    const Result first = memlog({"report", pid});
+    const Result first = memlog({"report", "--attach", pid});
     EXPECT_TRUE(first.exited(0)) << first.err;
     EXPECT_TRUE(first.err.starts_with("memlog: attached to " + pid + " (attached), stopped for "))
         << first.err;

@@ -72,7 +72,7 @@ TEST_F(AttachTest, DetachedItIsAsBefore) {
     EXPECT_NE(detach(process.pid()).out.find("detached already"), std::string::npos);
     process.write("ap");
     process.read_until("told");
-    EXPECT_TRUE(memlog({"report", "--no-attach", std::to_string(process.pid())}).exited(1));
+    EXPECT_TRUE(memlog({"report", std::to_string(process.pid())}).exited(1));
   }
   // Each round is a series of its own, and counts what it has seen.
   const auto all = all_logs();

@@ -201,6 +201,59 @@ TEST_F(LeftoversTest, DirectoryOfABackgroundChild) {
   wait_until_swept();
 }
 
+// Whoever killed a program need not know where its ledger lies. The ledger of a process that runs, or
+// that a memlog run will look at, is not offered.
+TEST_F(LeftoversTest, RecoverListsWhatIsLeftAndStatusRemovesIt) {
+  const auto started = [&](const std::string& ledger) {
+    Command command = traced({program("idle"), "read"});
+    command.env["MTRACE_LEDGER"] = ledger;
+    return std::make_unique<Process>(command);
+  };
+  const std::string elsewhere = place() + "/mtrace-abcdef";
+  fs::create_directory(elsewhere);
+  std::vector<std::unique_ptr<Process>> killed;
+  for (const std::string& directory : {place(), elsewhere, out()}) {
+    killed.push_back(started(directory + "/"));
+    killed.back()->read_until("ready");
+    killed.back()->send(SIGKILL);
+    killed.back()->wait();
+  }
+  const auto living = started(place() + "/");
+  living->read_until("ready");
+  const auto name = [](const Process& process) {
+    return "/idle-" + std::to_string(process.pid()) + ".ledger";
+  };
+  Command list = tool({"recover"});
+  list.env["XDG_RUNTIME_DIR"] = place();
+  const Result listed = run(list);
+  EXPECT_TRUE(listed.exited(0)) << listed.how() << listed.err;
+  EXPECT_NE(listed.out.find(place() + name(*killed[0]) + "\n"), std::string::npos) << listed.out;
+  EXPECT_NE(listed.out.find(elsewhere + name(*killed[1]) + "\n"), std::string::npos) << listed.out;
+  EXPECT_NE(listed.out.find("." + name(*killed[2]) + "\n"), std::string::npos) << listed.out;
+  EXPECT_NE(listed.out.find(std::to_string(killed[0]->pid()) + " (idle): "), std::string::npos);
+  EXPECT_EQ(listed.out.find(name(*living)), std::string::npos) << listed.out;
+
+  // In a /dev/shm of its own: other tests have ledgers there.
+  const std::vector<std::string> alone = {"/usr/bin/unshare", "--mount", "/bin/sh", "-c",
+                                          "mount -t tmpfs none /dev/shm && exec \"$@\"", "sh"};
+  std::vector<std::string> words = alone;
+  words.emplace_back("/bin/true");
+  if (!run(plain(words)).exited(0)) GTEST_SKIP() << "needs mount namespaces";
+  words = alone;
+  words.insert(words.end(), {memlog_tool(), "status", "--clean"});
+  Command clean = plain(words);
+  clean.env["XDG_RUNTIME_DIR"] = place();
+  const Result cleaned = run(clean);
+  EXPECT_TRUE(cleaned.exited(0)) << cleaned.how() << cleaned.err;
+  EXPECT_EQ(cleaned.out, "removed " + place() + name(*killed[0]) + "\nremoved " + elsewhere +
+                             name(*killed[1]) + "\n");
+  EXPECT_EQ(names(place()), (std::set<std::string>{name(*living).substr(1)}));
+  EXPECT_TRUE(fs::remove(out() + name(*killed[2])));
+  list.directory = place();
+  const Result nothing = run(list);
+  EXPECT_EQ(nothing.out.find(place()), std::string::npos) << nothing.out;
+}
+
 // memlog holds its directory also while nothing is in it.
 TEST_F(LeftoversTest, DirectoryOfAnotherRun) {
   Process other(

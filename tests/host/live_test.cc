@@ -99,12 +99,10 @@ TEST_F(LiveTest, TopOfWhatIsNotTracedSuggestsAttach) {
   Process process(plain({program("live_target")}));
   process.read_until("go");
   const std::string pid = std::to_string(process.pid());
-  const Result result = memlog({"top", "--once", "--no-attach", pid});
+  const Result result = memlog({"top", "--once", pid});
   EXPECT_TRUE(result.exited(1));
-  EXPECT_EQ(result.err, "memlog: " + pid +
-                            " (live_target) is not traced: libmtrace.so is not mapped (the program "
-                            "was started without it in LD_PRELOAD; memlog attach " +
-                            pid + " starts tracing it)\n");
+  EXPECT_EQ(result.err, "memlog: " + pid + " (live_target) is not traced; memlog attach " + pid +
+                            ", or memlog top --attach " + pid + "\n");
 }
 
 TEST_F(LiveTest, PathOfTheLedgerIsShort) {

@@ -41,7 +41,7 @@ TEST_F(ReportCommandTest, PrintsThePathOfTheNamedReport) {
 TEST_F(ReportCommandTest, NeverSignalsAnotherProcess) {
   Process process(plain({program("idle"), "read"}));
   process.read_until("ready");
-  const Result report = memlog({"report", "--no-attach", std::to_string(process.pid())});
+  const Result report = memlog({"report", std::to_string(process.pid())});
   EXPECT_FALSE(report.exited(0));
   EXPECT_NE(report.err, "");
   const Result status = memlog({"status", std::to_string(process.pid())});

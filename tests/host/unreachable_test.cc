@@ -293,7 +293,7 @@ TEST_F(UnreachableTest, TheCopiesAreNoChildrenOfTheProgram) {
 TEST_F(UnreachableTest, AttachesToWhatIsNotTraced) {
   Process process(plain({program("attached"), "sites"}));
   process.read_until("ready");
-  const json found = answer(look(process.pid()));
+  const json found = answer(look(process.pid(), {"--attach"}));
   EXPECT_EQ(found["unknown_blocks"], "memlog attached to it later");
   EXPECT_EQ(found["definitely_lost_blocks"], 0) << found;
   process.write("q");

@@ -210,8 +210,10 @@ const char* table_file_path() { return g_table_header != nullptr ? g_path : ""; 
 
 bool tables_in_file() { return g_range_count != 0; }
 
+bool table_file_has_name() { return g_path[0] != '\0' && file_identity(g_path) == g_identity; }
+
 void remove_table_file() {
-  if (g_path[0] != '\0' && file_identity(g_path) == g_identity) remove_file(g_path);
+  if (table_file_has_name()) remove_file(g_path);
 }
 
 void drop_table_file() {

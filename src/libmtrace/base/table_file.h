@@ -25,6 +25,8 @@ long create_table_file(const char* path, void* window, size_t bytes);
 const char* table_file_path();
 // Whether memory of tables can be a file's, be it only as a copy of this process.
 bool tables_in_file();
+// Whether the file still has that name. Without one it does not grow.
+bool table_file_has_name();
 // Takes its name away, if it still is the file's.
 void remove_table_file();
 

@@ -21,19 +21,19 @@ void on_interrupt(int) { g_interrupted = 1; }
 }  // namespace
 
 WatchedProcess::WatchedProcess(const Arguments& arguments, const Streams& streams) {
-  std::function<void(pid_t)> attach = [&](pid_t pid) {
+  const auto attach = [&](pid_t pid) {
     const std::string name = profile::escaped(target::process_name(pid), "");
     try {
       attachment_.emplace(pid);
     } catch (const target::AttachError& error) {
-      throw std::runtime_error(
-          fmt::format("{} ({}) is not traced, and {}", pid, name, error.what()));
+      throw std::runtime_error(fmt::format("{} ({}) {}", pid, name, error.what()));
     }
     complain(streams, fmt::format("attached to {} ({}), stopped for {:.1f} ms; detaches at the end",
                                   pid, name, target::milliseconds(attachment_->stopped())));
   };
-  if (arguments.has("--no-attach")) attach = nullptr;
-  target_.emplace(arguments.operands()[0], attach);
+  std::function<void(pid_t)> wanted;
+  if (arguments.has("--attach")) wanted = attach;
+  target_.emplace(arguments.operands()[0], arguments.command(), wanted);
   if (attachment_) catch_signals();
 }
 

@@ -1,5 +1,5 @@
-// The process that memlog top or expire watches through its ledger. memlog attaches to it first if
-// it is not traced.
+// The process that a command reads through its ledger. With --attach, memlog attaches to it first
+// if it is not traced.
 #pragma once
 
 #include <optional>
@@ -11,8 +11,8 @@
 
 namespace mtrace::cli {
 
-inline constexpr Option kNoAttachOption = {
-    "--no-attach", "", "", "Do not attach to a process that is not traced; fail instead."};
+inline constexpr Option kAttachOption = {
+    "--attach", "", "", "If the process is not traced, attach to it first, and detach at the end."};
 
 class WatchedProcess {
  public:

@@ -4,7 +4,7 @@
 #include "cli/command.h"
 #include "cli/process_operands.h"
 #include "profile/text.h"
-#include "target/attach.h"
+#include "target/attachment.h"
 #include "target/error.h"
 #include "target/process.h"
 #include "target/process_image.h"
@@ -15,8 +15,9 @@ namespace {
 constexpr char kText[] = R"(
 Undoes memlog attach. The process calls its allocator directly again, signals do what they did
 before, no more reports are written, and no overhead remains. The library stays mapped, but idle.
-Changes that were not reported are lost: ask for a report first. You can attach to the process
-again; that starts a new series of reports.
+Changes that were not reported are lost: ask for a report first. The process's ledger is removed,
+unless --keep-ledger says otherwise. You can attach to the process again; that starts a new series
+of reports.
 )";
 
 int run_detach(const Arguments& arguments, const Streams& streams) {
@@ -27,10 +28,7 @@ int run_detach(const Arguments& arguments, const Streams& streams) {
     const std::string subject =
         fmt::format("{} ({})", pid, profile::escaped(target::process_name(pid), ""));
     try {
-      const target::Done done =
-          target::with_target(pid, timeout, [](const target::ProcessImage& target, auto left) {
-            return target::detach(target, left);
-          });
+      const target::Done done = target::detach_from(pid, timeout, arguments.has("--keep-ledger"));
       print(streams, done.patches == 0
                          ? fmt::format("{} was detached already\n", subject)
                          : fmt::format("{} detached: {} places restored, stopped for {:.1f} ms\n",
@@ -54,9 +52,12 @@ const Command& detach_command() {
   static const Command command = {
       {"detach",
        "stop tracing processes that were attached to",
-       "[--timeout SECONDS] PID|NAME...",
+       "[--keep-ledger] [--timeout SECONDS] PID|NAME...",
        kText,
-       {{"--timeout", "-t", "SECONDS",
+       {{"--keep-ledger", "", "",
+         R"(Leave the ledger file, for memlog recover. It goes when the process ends normally, or by
+         memlog status --clean.)"},
+        {"--timeout", "-t", "SECONDS",
          "Give up on a process that reaches no safe point within this time. Default 10."}},
        R"(0: detached from every process; 1: not from every one, and standard error says why; 2:
        wrong command line.)",

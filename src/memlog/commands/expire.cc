@@ -36,8 +36,8 @@ They are printed as bounds (>=, <=; in JSON lifetime_min_ms_at_least, lifetime_m
 date from before the watch, and as unknown (?, null) if the process has reported meanwhile.
 
 Reads the ledger file that memlog run or MTRACE_LEDGER makes the process keep. Does not signal or
-stop the process. If the process is not traced, memlog attaches to it, as memlog attach does, and
-detaches at the end. With MTRACE_SAMPLE, only the blocks that were recorded are seen. Ends at a
+stop the process. With --attach, memlog first attaches to a process that is not traced, as memlog
+attach does. With MTRACE_SAMPLE, only the blocks that were recorded are seen. Ends at a
 limit, at Ctrl-C, or with the process.
 )";
 
@@ -279,7 +279,7 @@ const Command& expire_command() {
          "function|stack"},
         kLibraryOption,
         kOwnOption,
-        kNoAttachOption,
+        kAttachOption,
         kSysrootOption,
         kSymbolsOption},
        R"(0: done; 1: the process does not exist, its ledger cannot be read, or memlog cannot attach

@@ -61,8 +61,8 @@ that pin most pages come first. A page with blocks of several stacks counts in p
 A heap of glibc is trimmed from its end, so the last block of each heap is shown, too. Of another
 allocator's heap it is shown how full the pages are that hold blocks of one size only.
 
-The process is not stopped. Needs a ledger, which memlog run makes the process keep. memlog attaches
-to a process that is not traced, and then knows only blocks allocated from then on.
+The process is not stopped. Needs a ledger, which memlog run makes the process keep. With --attach,
+memlog first attaches to a process that is not traced, and knows only blocks allocated from then on.
 
 With reports, or directories of reports (a path with a slash or "."), shows what the memory was over
 time: the first, the last and the most of each kind of mapping and each mapped file, the number of
@@ -500,7 +500,7 @@ std::string history_title(const collect::ReportSeries& series, const text::Style
 
 // What the memory was over the reports.
 int run_history(const Arguments& arguments, const Streams& streams) {
-  for (const char* option : {"--pages", "--by", "--no-attach"}) {
+  for (const char* option : {"--pages", "--by", "--attach"}) {
     if (arguments.has(option)) {
       throw UsageError(fmt::format("map: {} is for a process, not for reports", option));
     }
@@ -580,7 +580,7 @@ const Command& map_command() {
         kColorOption,
         kLibraryOption,
         kOwnOption,
-        kNoAttachOption,
+        kAttachOption,
         kSysrootOption,
         kSymbolsOption},
        R"(0: shown; 1: the process does not exist, has no readable ledger, or memlog may not read its

@@ -14,6 +14,7 @@
 #include "profile/writer.h"
 #include "symbolize/symbolizer.h"
 #include "target/ledgers.h"
+#include "target/leftovers.h"
 
 namespace mtrace::cli {
 namespace {
@@ -29,6 +30,9 @@ file is as old as what the kernel had written of it.
 The report is named PROGRAM-PID-recovered.memlog, in the current directory; no file is replaced. Its
 number is the one that the next report would have had; its time is the last sign of life in the
 ledger. Frames are named from the files on this machine.
+
+Without operands, lists the ledgers that killed processes have left in $XDG_RUNTIME_DIR, in /dev/shm
+and in the current directory, and makes no report.
 
 The ledger of a running process can be read, too. The report then shows the present, with what the
 kernel says about the process's memory.
@@ -58,9 +62,41 @@ void recover(const std::string& name, const Arguments& arguments, symbolize::Sym
   }
 }
 
+// Lists what can be recovered, and says how.
+int list_left(const Arguments& arguments, const Streams& streams) {
+  for (const char* option : {"--output", "--compress", "--label", "--raw", "--remove"}) {
+    if (arguments.has(option)) throw UsageError(fmt::format("recover: {} needs a ledger", option));
+  }
+  std::string first;
+  for (const std::string& path : target::left_ledgers(".")) {
+    try {
+      const live::LedgerFile file(path);
+      const profile::Header header = target::recovered_memlog(file, "").header;
+      print(streams, fmt::format("{}\n    {} ({}): {} bytes live in {} blocks, last seen {}\n",
+                                 profile::escaped(path, ""), header.pid,
+                                 profile::escaped(profile::array_text(file.header().name), ""),
+                                 header.live.bytes, header.live.blocks, header.taken));
+      if (first.empty()) first = path;
+    } catch (const std::runtime_error& error) {
+      complain(streams, error.what());
+    }
+  }
+  if (first.empty()) {
+    complain(streams,
+             "no ledger of a killed process, neither here nor where memlog run keeps them");
+    return kFailed;
+  }
+  print(
+      streams,
+      fmt::format("\nmemlog recover {} makes a report of the first; memlog status --clean removes "
+                  "what lies outside the current directory\n",
+                  profile::escaped(first, "")));
+  return kGood;
+}
+
 int run_recover(const Arguments& arguments, const Streams& streams) {
   const std::vector<std::string>& files = arguments.operands();
-  if (files.empty()) throw UsageError("recover: no ledger given");
+  if (files.empty()) return list_left(arguments, streams);
   if (arguments.has("--output") && files.size() != 1) {
     throw UsageError("recover: --output takes exactly one ledger");
   }
@@ -86,7 +122,7 @@ const Command& recover_command() {
   static const Command command = {
       {"recover",
        "make a report of the last state of a killed process",
-       "[--label TEXT] [--raw] [--compress] [--remove] LEDGER...\n[OPTION]... -o FILE|- LEDGER",
+       "\n[--label TEXT] [--raw] [--compress] [--remove] LEDGER...\n[OPTION]... -o FILE|- LEDGER",
        kText,
        {kSysrootOption,
         kSymbolsOption,
@@ -95,9 +131,10 @@ const Command& recover_command() {
         {"--compress", "", "", "Compress the report with zstd; its name then ends in .memlog.zst."},
         {"--raw", "", "", "Keep frames as module and offset; memlog resolve can name them later."},
         {"--remove", "", "", "Remove the ledger afterwards, unless its process still runs."}},
-       R"(0: done; 1: a ledger cannot be read, or its report cannot be written; 2: a file is not a
-       ledger or too damaged to read, or the command line is wrong.)",
-       R"(  memlog recover /dev/shm/mtrace-4710/app-4711.ledger
+       R"(0: done; 1: a ledger cannot be read, its report cannot be written, or there is none to
+       list; 2: a file is not a ledger or too damaged to read, or the command line is wrong.)",
+       R"(  memlog recover
+  memlog recover /dev/shm/mtrace-4710/app-4711.ledger
   memlog recover -o - app-4711.ledger | memlog show --by live -
 )"},
       run_recover};

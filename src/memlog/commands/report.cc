@@ -11,7 +11,6 @@
 #include <set>
 
 #include "cli/command.h"
-#include "cli/watched_process.h"
 #include "events/event_log.h"
 #include "events/event_time.h"
 #include "events/replay_memlog.h"
@@ -37,12 +36,13 @@ using Clock = std::chrono::steady_clock;
 
 constexpr char kText[] = R"(
 Asks each process for a report, waits until it is complete and its frames are named, and prints its
-path. NAME is the name of an executable or of a command, as for killall; all processes of that name
-are asked. If a process sees other files (in a container), its report is copied to the current
-directory.
+path. NAME is the name of an executable or of a command, as for killall; all traced processes of
+that name are asked, and memlog says which others it left alone. If a process sees other files (in a
+container), its report is copied to the current directory.
 
-If a process is not traced, memlog attaches to it first, as memlog attach does, and says so. Its
-first report is then nearly empty: it contains what was allocated since.
+A process that is not traced is not touched. With --attach, memlog attaches to it first, as memlog
+attach does, and says so. Its first report is then nearly empty: it contains what was allocated
+since.
 
 A process with a ledger (memlog run, MTRACE_LEDGER) is asked through the ledger, and reports at its
 next allocation or free. Without a ledger, or if there is no answer within a second, memlog stops
@@ -147,11 +147,11 @@ class Session {
       std::string why;
       auto process = target::AskedProcess::find_settled(pid, deadline_, why);
       if (!process && attach_to(pid, why)) continue;
-      if (!process) return refuse(pid, target::process_name(pid), why);
+      if (!process) return refuse(pid, target::process_name(pid), with_attach(pid, why));
       if (process->traced() != nullptr && !process->traced()->counts()) {
         why = process->traced()->obstacle();
         if (process->traced()->is_detached() && attach_to(pid, why)) continue;
-        return refuse(*process, why);
+        return refuse(*process, with_attach(pid, why));
       }
       Asked asked{std::move(*process)};
       asked.seq = asked.process.seq();
@@ -169,6 +169,10 @@ class Session {
         return refuse(asked.process, why);
       }
     }
+  }
+
+  static std::string with_attach(pid_t pid, const std::string& why) {
+    return target::with_attach_option(why, pid, "report");
   }
 
   // Attaches to a process that is not traced because of `why`, and says so. Returns false, with the
@@ -356,6 +360,24 @@ int report_from(const Arguments& arguments, const Streams& streams) {
   return kGood;
 }
 
+// Of several processes with one name, leaves out those that are not traced, and says so. If none
+// is, keeps all: each is then refused with its reason.
+void leave_untraced(const std::string& name, std::vector<pid_t>& pids, const Streams& streams) {
+  std::vector<pid_t> traced;
+  std::string left;
+  for (const pid_t pid : pids) {
+    std::string why;
+    if (target::AskedProcess::find(pid, why)) {
+      traced.push_back(pid);
+    } else {
+      left += fmt::format("{}{}", left.empty() ? "" : ", ", pid);
+    }
+  }
+  if (traced.empty() || left.empty()) return;
+  complain(streams, fmt::format("{}: left alone what is not traced: {}", name, left));
+  pids = std::move(traced);
+}
+
 int run_report(const Arguments& arguments, const Streams& streams) {
   if (arguments.has("--from")) return report_from(arguments, streams);
   if (arguments.has("--at")) throw UsageError("report: --at needs --from");
@@ -367,11 +389,12 @@ int run_report(const Arguments& arguments, const Streams& streams) {
   }
   Session session(streams, label, std::chrono::seconds(arguments.number("--timeout", 30, 1, 86400)),
                   arguments.has("--signal") ? target::Traced::kSignalled : target::Traced::kSpared,
-                  !arguments.has("--no-attach"));
+                  arguments.has("--attach"));
   bool good = true;
   std::vector<pid_t> asked;
   for (const std::string& name : arguments.operands()) {
-    const std::vector<pid_t> pids = target::find_processes(name);
+    std::vector<pid_t> pids = target::find_processes(name);
+    if (pids.size() > 1 && !arguments.has("--attach")) leave_untraced(name, pids, streams);
     if (pids.empty()) {
       complain(streams, fmt::format("no process {}", name));
       good = false;
@@ -395,7 +418,7 @@ const Command& report_command() {
   static const Command command = {
       {"report",
        "ask processes for a report and wait for it",
-       "[--label TEXT] [--no-attach] [--signal] [--timeout SECONDS] PID|NAME...\n"
+       "[--label TEXT] [--attach] [--signal] [--timeout SECONDS] PID|NAME...\n"
        "--from FILE.events [--at TIME]",
        kText,
        {{"--from", "", "FILE",
@@ -406,13 +429,13 @@ const Command& report_command() {
          the start (3.5s), or report:N, where the process wrote report N. Default: the end.)"},
         {"--label", "-l", "TEXT",
          "Put this text into the header of the report; at most 256 bytes."},
-        kNoAttachOption,
+        {"--attach", "", "", "Attach to a process that is not traced; it stays traced."},
         {"--signal", "", "",
          "Signal also a process without a ledger that another program traces: gdb stops at the "
          "signal, strace prints it."},
         {"--timeout", "-t", "SECONDS", "Stop waiting after this time. Default 30."}},
-       R"(0: every process has reported; 1: not every one, and standard error says why; 2: wrong
-       command line.)",
+       R"(0: every process has reported, of a name every traced one; 1: not every one, and standard
+       error says why; 2: wrong command line.)",
        R"(  memlog report app
   memlog report --label after-warmup 4711
   memlog report --signal app               app runs under strace

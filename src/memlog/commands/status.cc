@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstring>
 #include <iterator>
 #include <map>
@@ -21,6 +22,7 @@
 #include "profile/text.h"
 #include "profile/time.h"
 #include "symbolize/linked_allocator.h"
+#include "target/leftovers.h"
 #include "target/mappings.h"
 #include "target/process.h"
 #include "target/traced.h"
@@ -40,7 +42,8 @@ into its program or libraries, whose memory is not counted; and Python functions
 lack. The cost is the memory of the tables (of a process without a ledger file as of its last
 report), the time for which its threads have written reports, and an estimate of the processor time:
 30 ns for each call of malloc and free. Without an argument, lists all processes that this user may
-inspect. For a named process that is not traced, says why.
+inspect. For a named process that is not traced, says why. With --clean, instead removes the ledgers
+that killed or detached processes have left, and prints their paths.
 
 States: active (counts), starting, dormant (excluded by MTRACE_FOLLOW), quiet (the library gave up
 or was detached; the program runs on). After the signal: taken or ignored by the program; blocked in
@@ -282,7 +285,26 @@ void Listing::write_process(std::string& out, const target::TracedProcess& proce
   }
 }
 
+int clean(const Arguments& arguments, const Streams& streams) {
+  if (arguments.has("--json") || !arguments.operands().empty()) {
+    throw UsageError("status: --clean goes alone");
+  }
+  int status = kGood;
+  for (const std::string& path : target::left_ledgers()) {
+    if (::unlink(path.c_str()) == 0) {
+      print(streams, fmt::format("removed {}\n", profile::escaped(path, "")));
+    } else {
+      complain(streams, fmt::format("cannot remove {}: {}", profile::escaped(path, ""),
+                                    std::strerror(errno)));
+      status = kFailed;
+    }
+  }
+  target::sweep_ledgers();  // the directories that are empty now
+  return status;
+}
+
 int run_status(const Arguments& arguments, const Streams& streams) {
+  if (arguments.has("--clean")) return clean(arguments, streams);
   Listing listing(arguments.has("--json"));
   std::string why;
   if (arguments.operands().empty()) {
@@ -326,9 +348,12 @@ const Command& status_command() {
        "list traced processes, or say why one is not traced",
        "[OPTION]... [PID|NAME]...",
        kText,
-       {kJsonOption},
-       R"(0: every named process is traced, or, without a name, at least one process is; 1: not so;
-       2: wrong command line.)",
+       {{"--clean", "", "",
+         R"(Remove ledgers that no process has open: what memlog recover lists in $XDG_RUNTIME_DIR and
+         /dev/shm.)"},
+        kJsonOption},
+       R"(0: every named process is traced, or, without a name, at least one process is; with --clean:
+       nothing is left; 1: not so; 2: wrong command line.)",
        R"(  memlog status
   memlog status nginx
   memlog status --json | jq -r '.processes[].ledger'

@@ -28,8 +28,8 @@ Shows which functions of a running process hold the heap, by the stacks that the
 for: live bytes and blocks, growth and allocations per second, and what each held at the peak of the
 process. The number behind a function is that of its stacks. Reads the ledger file that memlog run or
 MTRACE_LEDGER makes the process keep. The process is not signalled, stopped or written to, and does
-not notice. If the process is not traced, memlog attaches to it, as memlog attach does, and detaches
-at the end; it then shows what is allocated from that moment on.
+not notice. With --attach, memlog first attaches to a process that is not traced, as memlog attach
+does, and shows what is allocated from that moment on.
 
 Keys: l, g, a and p sort by live bytes, growth, allocations and peak. The arrows (or k and j) select
 a row; Enter unfolds a function to its stacks, and a stack to its frames. s switches between
@@ -363,7 +363,7 @@ const Command& top_command() {
        "[OPTION]... PID|NAME",
        kText,
        {kOptions[0], kOptions[1], kOptions[2], kOptions[3], kOptions[4], kOptions[5], kJsonOption,
-        kRowsOption, kLibraryOption, kNoAttachOption, kOwnOption, kSysrootOption, kSymbolsOption},
+        kRowsOption, kLibraryOption, kAttachOption, kOwnOption, kSysrootOption, kSymbolsOption},
        R"(0: done, also if the process ended; 1: the process does not exist, its ledger cannot be
        read, or memlog cannot attach to it; 2: wrong command line.)",
        R"(  memlog top app

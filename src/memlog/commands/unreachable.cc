@@ -53,8 +53,8 @@ The suppressions file that its LSAN_OPTIONS name counts, too.
 Stops the process twice for some milliseconds each, to copy it by fork; the copies never run, and
 the looking is done in them. Only what both looks find lost is called lost.
 
-Needs a ledger, which memlog run makes the process keep. memlog attaches to a process that is not
-traced, and then judges only blocks allocated from then on.
+Needs a ledger, which memlog run makes the process keep. With --attach, memlog first attaches to a
+process that is not traced, and judges only blocks allocated from then on.
 
 A core file needs the ledger that its process kept, too (MTRACE_LEDGER=DIR). It is read from the core
 file if that has shared memory of files, or else from where the process had it, or from LEDGER. The
@@ -486,7 +486,7 @@ int tell(const Arguments& arguments, const Streams& streams, const Answer& answe
 
 int look_at_core(const Arguments& arguments, const Streams& streams) {
   if (arguments.operands().size() > 1) throw UsageError("unreachable: give at most one ledger");
-  for (const char* option : {"--pause", "--stop-limit", "--no-attach"}) {
+  for (const char* option : {"--pause", "--stop-limit", "--attach"}) {
     if (!arguments.has(option)) continue;
     throw UsageError(
         fmt::format("unreachable: {} is for a running process, not for --core", option));
@@ -553,7 +553,7 @@ const Command& unreachable_command() {
         kColorOption,
         kLibraryOption,
         kOwnOption,
-        kNoAttachOption,
+        kAttachOption,
         kSysrootOption,
         kSymbolsOption},
        R"(0: nothing is definitely lost; 1: something is, or the process does not exist, has no

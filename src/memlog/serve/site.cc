@@ -274,7 +274,7 @@ Response Site::regions(const Request& request, const Match& match) {
   const auto limit = number_of(request.query, "limit", 10, 0, 1000000);
   std::vector<std::string> words = {"map", "--json", fmt::format("--limit={}", limit)};
   if (match.route->target == Target::kRegions) {
-    words.insert(words.end(), {"--no-attach", "--", match.parts.at("pid")});
+    words.insert(words.end(), {"--", match.parts.at("pid")});
   } else {
     // Without a slash it may be the name of a process.
     const std::string path = report_path(match.parts.at("number"));

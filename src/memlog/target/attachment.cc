@@ -6,6 +6,7 @@
 #include <string>
 
 #include "target/attach_settings.h"
+#include "target/ledgers.h"
 #include "target/leftovers.h"
 #include "target/preload.h"
 #include "target/process_image.h"
@@ -26,10 +27,17 @@ Done attach_with(pid_t pid, const std::vector<std::string>& settings,
   });
 }
 
+Done detach_from(pid_t pid, std::chrono::milliseconds timeout, bool keep_ledger) {
+  std::string why;
+  const auto ledger = keep_ledger ? nullptr : ledger_of(pid, why);
+  const Done done = with_target(
+      pid, timeout, [](const ProcessImage& target, auto left) { return detach(target, left); });
+  if (ledger != nullptr) remove_ledger(pid, *ledger);
+  return done;
+}
+
 Attachment::Attachment(pid_t pid) : pid_(pid) {
   sweep_ledgers();
-  // The ledger is in memory. After detach the process keeps the file for the next time; the library
-  // removes it when the process ends.
   stopped_ = attach_with(pid,
                          {fmt::format("MTRACE_LEDGER={}", kLedgerPlace), "MTRACE_SIGNAL=none",
                           "MTRACE_EXIT_REPORT=0"},
@@ -39,8 +47,7 @@ Attachment::Attachment(pid_t pid) : pid_(pid) {
 
 Attachment::~Attachment() {
   try {
-    with_target(pid_, kTimeout,
-                [](const target::ProcessImage& target, auto left) { return detach(target, left); });
+    detach_from(pid_, kTimeout, false);
   } catch (const std::exception&) {
     // The process has ended, or reaches no safe point. In the latter case the library stays and
     // counts.

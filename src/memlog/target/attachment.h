@@ -15,6 +15,9 @@ namespace mtrace::target {
 Done attach_with(pid_t pid, const std::vector<std::string>& settings,
                  std::chrono::milliseconds timeout);
 
+// Detaches from the process and removes its ledger, unless it is to be kept. Throws AttachError.
+Done detach_from(pid_t pid, std::chrono::milliseconds timeout, bool keep_ledger);
+
 class Attachment {
  public:
   // Attaches to the process: it counts into a ledger and writes no reports. Throws

@@ -76,7 +76,7 @@ std::unique_ptr<live::LedgerFile> ledger_of(pid_t pid, std::string& why) {
       // Until its first operation, a fork's child has its parent's ledger mapped.
       why = "is a forked child that has not allocated yet, and so has no ledger of its own";
     } else if (ledger->header().state == format::LedgerState::kDetached) {
-      why = "is not traced any more: it was detached with memlog detach";
+      why = fmt::format("is not traced any more; memlog attach {}", pid);
     } else {
       return ledger;
     }
@@ -100,7 +100,8 @@ pid_t process_of(const live::LedgerFile& file) {
   return 0;
 }
 
-Target::Target(const std::string& name, const std::function<void(pid_t)>& attach)
+Target::Target(const std::string& name, std::string_view command,
+               const std::function<void(pid_t)>& attach)
     : pid_([&] {
         const std::vector<pid_t> pids = find_processes(name);
         if (pids.size() == 1) return pids[0];
@@ -123,6 +124,7 @@ Target::Target(const std::string& name, const std::function<void(pid_t)>& attach
     }
   }
   if (ledger_ != nullptr) return;
+  if (!command.empty()) why = with_attach_option(why, pid_, command);
   throw std::runtime_error(
       fmt::format("{} ({}) {}", pid_, profile::escaped(process_name(pid_), ""), why));
 }

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "live/ledger_file.h"
 #include "live/ledger_memlog.h"
@@ -24,8 +25,9 @@ class Target {
  public:
   // Finds the process by pid or name. Calls `attach`, if given, for a process that has no ledger
   // and is not traced; it may then have one. Throws std::runtime_error when no process or several
-  // match, or it has no readable ledger.
-  explicit Target(const std::string& name, const std::function<void(pid_t)>& attach = nullptr);
+  // match, or it has no readable ledger; the text names `command`, if it has the option --attach.
+  explicit Target(const std::string& name, std::string_view command = "",
+                  const std::function<void(pid_t)>& attach = nullptr);
   pid_t pid() const { return pid_; }
   const ProcessHandle& process() const { return process_; }
   live::LedgerFile& ledger() const { return *ledger_; }

@@ -1,6 +1,7 @@
 #include "target/leftovers.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -67,6 +68,21 @@ void sweep_ledger(const std::string& path, pid_t pid) {
     if (over && process_of(file) == 0) ::unlink(path.c_str());
   } catch (const std::runtime_error&) {
     // Not readable for this user, or not complete yet.
+  }
+}
+
+// The kernel grants such a lease only while nobody has the file open for writing, or mapped so, in
+// whatever pid namespace.
+bool is_left(const std::string& path) {
+  try {
+    const live::LedgerFile file(path);
+    if (::fcntl(file.descriptor(), F_SETLEASE, F_RDLCK) == 0) {
+      ::fcntl(file.descriptor(), F_SETLEASE, F_UNLCK);
+      return true;
+    }
+    return errno != EAGAIN && errno != EACCES && process_of(file) == 0;
+  } catch (const std::runtime_error&) {
+    return false;
   }
 }
 
@@ -178,6 +194,10 @@ void hold(const std::string& path, std::vector<Candidate>& held) {
   held.push_back({path, std::move(lock), age_of_directory(path)});
 }
 
+bool is_ledger_directory(const std::string& name) {
+  return name.size() == kPrefix.size() + kSuffix.size() && name.starts_with(kPrefix);
+}
+
 // Sweeps the directories and lets them go. The environments are read while all locks are held: a
 // directory that none names then is not named later either.
 void sweep_held(std::vector<Candidate>& held) {
@@ -227,13 +247,40 @@ void sweep_ledgers(pid_t pid) {
   for (const std::string& place : places()) {
     for_each_file(place, [&](const std::string& path, const std::string& name) {
       if (name.ends_with(format::kLedgerSuffix)) return sweep_ledger(path, pid);
-      if (name.size() == kPrefix.size() + kSuffix.size() && name.starts_with(kPrefix)) {
-        hold(path, held);
-      }
+      if (is_ledger_directory(name)) hold(path, held);
       if (held.size() == kMostHeld) sweep_held(held);
     });
   }
   sweep_held(held);
+}
+
+std::vector<std::string> left_ledgers(const std::string& directory) {
+  std::vector<std::string> left;
+  const auto add = [&](const std::string& path, const std::string& name) {
+    if (name.ends_with(format::kLedgerSuffix) && is_left(path)) left.push_back(path);
+  };
+  for (const std::string& place : places()) {
+    for_each_file(place, [&](const std::string& path, const std::string& name) {
+      add(path, name);
+      std::vector<Candidate> unused;
+      if (is_ledger_directory(name)) hold(path, unused);
+      if (!unused.empty()) for_each_file(path, add);
+    });
+  }
+  if (!directory.empty()) for_each_file(directory, add);
+  std::sort(left.begin(), left.end());
+  left.erase(std::unique(left.begin(), left.end()), left.end());
+  return left;
+}
+
+void remove_ledger(pid_t pid, const live::LedgerFile& file) {
+  const std::string path = fmt::format("/proc/{}/root{}", pid, file.name());
+  struct stat own = {};
+  struct stat named = {};
+  if (::fstat(file.descriptor(), &own) == 0 && ::lstat(path.c_str(), &named) == 0 &&
+      own.st_dev == named.st_dev && own.st_ino == named.st_ino) {
+    ::unlink(path.c_str());
+  }
 }
 
 void sweep_reports(const std::string& directory) {

@@ -5,7 +5,9 @@
 #include <sys/types.h>
 
 #include <string>
+#include <vector>
 
+#include "live/ledger_file.h"
 #include "profile/descriptor.h"
 
 namespace mtrace::target {
@@ -27,6 +29,13 @@ void leave_ledger_directory(const std::string& path);
 // locked, or that the environment of a process of this user names, which may still create its
 // ledger there.
 void sweep_ledgers(pid_t pid = 0);
+
+// Returns the paths of ledgers that no process has open, in these places, in the directories that
+// no memlog run uses, and in `directory`, if given. Leaves out those that this user may not read.
+std::vector<std::string> left_ledgers(const std::string& directory = "");
+
+// Removes the ledger that the process has open under this name.
+void remove_ledger(pid_t pid, const live::LedgerFile& file);
 
 // Removes temporary files of reports that were last written at least an hour ago.
 void sweep_reports(const std::string& directory);

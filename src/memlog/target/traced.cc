@@ -67,14 +67,15 @@ std::string why_not_mapped(pid_t pid, const std::vector<Mapping>& files) {
         "found, a set-uid program, another architecture)",
         nothing);
   }
-  return fmt::format(
-      "is not traced: {} (the program was started without it in LD_PRELOAD; memlog attach {} "
-      "starts "
-      "tracing it)",
-      nothing, pid);
+  return fmt::format("is not traced; memlog attach {}", pid);
 }
 
 }  // namespace
+
+std::string with_attach_option(const std::string& why, pid_t pid, std::string_view command) {
+  if (!why.ends_with(fmt::format("; memlog attach {}", pid))) return why;
+  return fmt::format("{}, or memlog {} --attach {}", why, command, pid);
+}
 
 std::optional<TracedProcess> TracedProcess::find(pid_t pid, bool thorough, std::string& why) {
   const auto files = file_mappings(pid);
@@ -134,6 +135,7 @@ std::string TracedProcess::obstacle() const {
     if (reason.find("not covered") != std::string::npos) return "is not traced" + because;
     return fmt::format("is not followed{} (MTRACE_FOLLOW)", because);
   }
+  if (is_detached()) return fmt::format("is not traced any more; memlog attach {}", pid_);
   if (block.mode == Mode::kQuiet) return fmt::format("is not traced any more{}", because);
   if (block.mode != Mode::kActive)
     return "is in a state that this memlog does not know: use the version of its libmtrace.so";

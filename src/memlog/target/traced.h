@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "format/ledger.h"
@@ -15,11 +16,15 @@
 
 namespace mtrace::target {
 
+// Adds to such a reason of find() or obstacle() that this command can attach as well: ", or memlog
+// top --attach 4711". Returns any other reason as it is.
+std::string with_attach_option(const std::string& why, pid_t pid, std::string_view command);
+
 class TracedProcess {
  public:
   // Looks for the library among the mapped files of `pid`: by its name or, with `thorough`, by the
   // symbol it exports. On failure `why` says what is in the way, as a sentence without subject or
-  // period: "is not traced: ...".
+  // period. If memlog could attach to it: "is not traced; memlog attach 4711".
   static std::optional<TracedProcess> find(pid_t pid, bool thorough, std::string& why);
 
   pid_t pid() const { return pid_; }

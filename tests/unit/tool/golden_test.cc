@@ -32,7 +32,7 @@ constexpr Case kCases[] = {
     {"serve_no_token", "serve --listen 0.0.0.0:7040"},
     {"serve_token_missing", "serve --token-file gone"},
     {"serve_unknown", "serve there-is-no-such-process"},
-    {"recover_nothing", "recover"},
+    {"recover_nothing", "recover --raw"},
     {"recover_no_ledger", "recover app-4711-1.memlog"},
     {"recover_missing", "recover gone.ledger"},
     {"recover_two_outputs", "recover -o out.memlog a.ledger b.ledger"},

@@ -91,7 +91,7 @@ class Report : public testing::Test {
 
   // What `memlog report` says about a host, which must survive it.
   static std::string refusal(Host& host) {
-    const Outcome result = memlog({"report", "--no-attach", host.pid()});
+    const Outcome result = memlog({"report", host.pid()});
     EXPECT_EQ(result.status, 1);
     EXPECT_EQ(result.out, "");
     EXPECT_EQ(host.end(), 0) << "the host was harmed";
@@ -168,9 +168,8 @@ TEST_F(Report, ForkChildBeforeItsFirstReport) {
 TEST_F(Report, NeverSignalsAProcessWithoutTheLibrary) {
   Host host(program(), "", {});
   EXPECT_EQ(refusal(host),
-            "is not traced: libmtrace.so is not mapped (the program was started without it in "
-            "LD_PRELOAD; memlog attach " +
-                host.pid() + " starts tracing it)");
+            fmt::format("is not traced; memlog attach {0}, or memlog report --attach {0}",
+                        host.pid()));
 }
 
 TEST_F(Report, TellsWhyThePreloadDidNotWork) {
@@ -179,7 +178,7 @@ TEST_F(Report, TellsWhyThePreloadDidNotWork) {
             "is not traced: libmtrace.so is not mapped, although LD_PRELOAD names it (a file that "
             "was not found, a set-uid program, another architecture)");
   Host host(*directory_ / "mt_static_host", "", {preload()});
-  const Outcome result = memlog({"report", "--no-attach", host.pid()});
+  const Outcome result = memlog({"report", host.pid()});
   EXPECT_EQ(result.status, 1);
   EXPECT_EQ(result.err,
             fmt::format("memlog: {} (mt_static_host) is not traced: libmtrace.so is not mapped "
