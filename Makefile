@@ -11,7 +11,7 @@
 #   make unreachable-soak  memlog unreachable, 1,000 times on servers under load
 #   make faults     each system call of the library's own fails in turn
 #   make suites     test suites of others, with the library and without
-#   make hosts      160 programs of others under the library: 90 minutes; HOSTS=NAME, HOSTS=list
+#   make hosts      200 programs of others under the library: 90 minutes; HOSTS=NAME, HOSTS=list
 #   make deps-hosts install the Debian packages that make hosts needs (4 GB)
 #   make pictures   doc/pictures again, from redis-server at work
 #   make bench      measure the cost of tracing; make performance: for doc/performance.md, too

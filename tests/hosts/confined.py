@@ -62,6 +62,23 @@ for {set i 0} {$i < @N@} {incr i} {
 puts "last $found"
 """
 
+# In a group of its own with 100 MiB (cgroups 1 or 2), where one may be made; else without a limit.
+CGROUP = """
+for g in /sys/fs/cgroup/memory /sys/fs/cgroup; do
+  mkdir $g/mtrace-host 2>/dev/null || continue
+  for limit in memory.limit_in_bytes memory.max; do
+    [ ! -f $g/mtrace-host/$limit ] || echo 100M >$g/mtrace-host/$limit
+  done
+  echo $$ >$g/mtrace-host/cgroup.procs && break
+done
+/usr/bin/python3 -c '
+kept = [bytes(1 << 20) for _ in range(@N@)]
+print(len(kept), sum(len(one) for one in kept))'
+for g in /sys/fs/cgroup/memory /sys/fs/cgroup; do
+  [ ! -d $g/mtrace-host ] || { echo $$ >$g/cgroup.procs; rmdir $g/mtrace-host; }
+done
+"""
+
 HOSTS = [
     # Filters of system calls of their own
     Host("man", ["sh", "-c", "for i in $(seq @N@); do man -P cat ./a.1 | md5sum; done"], ["man-db"],
@@ -93,6 +110,14 @@ HOSTS = [
          ["coreutils"], n=300000),
     Host("fakechroot", ["fakechroot", "sh", "-c", "for i in $(seq @N@); do ls -1 /etc | md5sum; done"],
          ["fakechroot"], n=20, user="nobody"),
+    # A tracer that waits with __WALL for all its children; roots in which the library is not seen
+    Host("proot", ["proot", "-r", "/", "sh", "-c", "for i in $(seq @N@); do /bin/echo $i; done"],
+         ["proot"], n=10),
+    Host("bwrap-alone", ["bwrap", "--ro-bind", "/usr", "/usr", "--symlink", "usr/lib", "/lib",
+                         "--symlink", "usr/lib64", "/lib64", "--symlink", "usr/bin", "/bin",
+                         "--proc", "/proc", "sh", "-c", "for i in $(seq @N@); do ls /usr | md5sum; "
+                         "done"], ["bubblewrap"], n=10),
+    Host("cgroup", ["sh", "-c", CGROUP], ["python3"], n=60),
     # Collectors and allocators
     Host("ldc", ["ldc2", "-O1", "a.d", "-of=a"], ["ldc"], n=100, files={"a.d": D_CODE}),
     Host("d-program", ["./a"], ["ldc"], n=40000, files={"a.d": D_CODE},

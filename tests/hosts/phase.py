@@ -34,6 +34,13 @@ CLIENT = "MTRACE_HOSTS_CLIENT"  # variable that marks what is no part of the hos
 PLACES = ("/tmp", "/tmp/tmp", "/tmp/run", "/tmp/home", "/dev/shm", "/run", "/var/tmp")
 OWN = ("host", "out", "mtrace", "tmp", "run", "home", "log", "ask", "vartmp")
 
+# Options of memlog run and variables of the library, by phase.
+EVERY = ["--every", "150ms"]
+RUNS = {"run": (EVERY, {}),
+        "events": ([*EVERY, "--events"], {}),
+        "mmap": (EVERY, {"MTRACE_MMAP": "1"}),
+        "sampled": ([*EVERY, "--sample", "512K"], {}),
+        "unreachable": (["--unreachable"], {})}
 INTERVAL = (0.05, 0.2)        # seconds between two memlog commands
 MEMLOG_SECONDS = 45           # one command may take
 
@@ -368,11 +375,13 @@ class Phase:
             if status != 0:
                 raise Ends(f"preparing: {say_status(status)}")
         command = list(self.host["command"])
-        if self.kind == "run":
-            command = [MEMLOG, "run", "--every", "150ms", "-q", "-o", OUT, "--", *command]
+        environment = self.environment(self.kind in ("preloaded", "reports"))
+        if self.kind in RUNS:
+            options, variables = RUNS[self.kind]
+            command = [MEMLOG, "run", *options, "-q", "-o", OUT, "--", *command]
+            environment.update(variables)
         began = time.monotonic()
-        self.main = self.start(command, "host",
-                               self.environment(self.kind in ("preloaded", "reports")), user=user)
+        self.main = self.start(command, "host", environment, user=user)
         try:
             if self.host.get("client"):
                 self.serve(result)

@@ -119,6 +119,56 @@ VIM = "for i in range(@N@)\n call append('$', 'line ' . i . ' of text')\nendfor\
       "%s/line \\(\\d\\+\\)/\\=submatch(1) * 2/\n%sort\nsyntax on\nwrite! out\nqall!\n"
 OFFICE = ["soffice", "--headless", "--norestore", "-env:UserInstallation=file:///tmp/home/office"]
 
+# Prints a line for each of @N@ rounds on the serial port and ends the machine: a boot sector.
+BOOT = """
+org 0x7c00
+mov cx, @N@
+round: mov bx, 0
+next: mov al, [text + bx]
+test al, al
+jz done
+mov dx, 0x3f8
+out dx, al
+inc bx
+jmp next
+done: loop round
+mov dx, 0x501
+mov al, 3
+out dx, al
+hlt
+text: db "hello", 10, 0
+times 510 - ($ - $$) db 0
+dw 0xaa55
+"""
+QT = """
+import sys
+from PyQt5.QtCore import QTimer
+from PyQt5.QtWidgets import QApplication, QPushButton, QTableWidget, QTableWidgetItem, QVBoxLayout, QWidget
+app = QApplication(sys.argv)
+window = QWidget(); layout = QVBoxLayout(window)
+table = QTableWidget(@N@, 4); layout.addWidget(table); layout.addWidget(QPushButton("press"))
+for row in range(@N@):
+    for column in range(4):
+        table.setItem(row, column, QTableWidgetItem(f"{row} {column}"))
+window.show()
+QTimer.singleShot(300, app.quit)
+app.exec_()
+print(table.rowCount(), window.grab().width() > 0)
+"""
+GTK = """
+import gi
+gi.require_version("Gtk", "3.0")
+from gi.repository import GLib, Gtk
+window = Gtk.Window(); box = Gtk.VBox(); window.add(box)
+store = Gtk.ListStore(int, str); view = Gtk.TreeView(model=store)
+scroll = Gtk.ScrolledWindow(); scroll.add(view); box.add(scroll)
+view.append_column(Gtk.TreeViewColumn("number", Gtk.CellRendererText(), text=0))
+view.append_column(Gtk.TreeViewColumn("text", Gtk.CellRendererText(), text=1))
+for i in range(@N@): store.append([i, "row %d" % i])
+window.show_all(); GLib.timeout_add(300, Gtk.main_quit); Gtk.main()
+print(len(store))
+"""
+
 HOSTS = [
     # Desktop
     Host("firefox", ["firefox-esr", "--headless", "--screenshot", "/tmp/host/shot.png",
@@ -265,6 +315,25 @@ HOSTS = [
     Host("stress-ng", ["sh", "-c", "stress-ng --malloc 2 --malloc-ops @N@ --vm 1 --vm-bytes 20m "
                        "--vm-ops 500 --fork 1 --fork-ops 100 --quiet; echo $?"], ["stress-ng"],
          n=20000),
+    # Machines, clusters, media, windows
+    Host("qemu-system", ["sh", "-c", "timeout 60 qemu-system-i386 -display none -net none -serial stdio "
+                         "-device isa-debug-exit,iobase=0x501,iosize=1 -drive "
+                         "format=raw,file=a.img | md5sum"], ["qemu-system-x86", "nasm"],
+         files={"a.asm": BOOT}, prepare="nasm -f bin a.asm -o a.img", n=2000, seconds=90),
+    Host("openmpi", ["mpirun", "--allow-run-as-root", "--oversubscribe", "--mca", "btl", "self,vader",
+                     "-np", "3", "sh", "-c", "for i in $(seq @N@); do echo $i | md5sum >/dev/null; done; "
+                     "echo done"], ["openmpi-bin"], n=20, seconds=90),
+    Host("gstreamer", ["gst-launch-1.0", "-q", "videotestsrc", "num-buffers=@N@", "!", "videoconvert",
+                       "!", "theoraenc", "!", "oggmux", "!", "filesink", "location=a.ogg"],
+         ["gstreamer1.0-tools", "gstreamer1.0-plugins-base"], n=30, ignored="a.ogg"),
+    Host("gtk", ["xvfb-run", "-a", "/usr/bin/python3", "a.py"],
+         ["python3-gi", "gir1.2-gtk-3.0", "xvfb", "xauth"], n=1500, files={"a.py": GTK}, seconds=90),
+    Host("qt", ["xvfb-run", "-a", "/usr/bin/python3", "a.py"], ["python3-pyqt5", "xvfb", "xauth"],
+         n=1500, files={"a.py": QT}, seconds=90),
+    Host("wine", ["wine64", "cmd", "/c", "for /l %i in (1,1,@N@) do @echo line %i"], ["wine64"], n=30,
+         prepare="wine64 wineboot -i >/dev/null 2>&1; wineserver -w", seconds=180,
+         env={"WINEPREFIX": "/tmp/home/wine", "WINEDEBUG": "-all",
+              "PATH": "/usr/lib/wine:/usr/bin:/bin:/usr/sbin"}),
 ]
 for host in HOSTS:
     host.kind = "program"

@@ -21,10 +21,12 @@ import traceback
 import compare
 import hosts
 import memlogs
+import phase as one_run
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PHASES = ("preloaded", "reports", "attached", "run")
 QUICK_PHASES = PHASES[:3]
+MORE_PHASES = tuple(name for name in one_run.RUNS if name not in PHASES)  # by --phases
 COPIED = ("libmtrace.so", "memlog", "client.py", "phase.py", "processes.py")
 
 
@@ -166,7 +168,7 @@ class Trial:
         if result.get("litter_out"):
             result["behind"].append(f"{len(result['litter_out'])} beside the memlogs: "
                                     f"{result['litter_out'][0]}")
-        if result["phase"] == "run" and kept_ledgers(result):
+        if result["phase"] in one_run.RUNS and kept_ledgers(result):
             result["behind"] = [line for line in result["behind"] if ".ledger" not in line]
         result["said"] = compare.split_said(result["streams"].get("host.err", []))[1][:3]
 
@@ -244,7 +246,7 @@ def arguments_of(argv):
     parser.add_argument("--build", default="build", help="where libmtrace.so and memlog are")
     parser.add_argument("--output", help="for logs and results (BUILD/hosts)")
     parser.add_argument("--minutes", type=float, default=90, help="hosts begin before (90)")
-    parser.add_argument("--phases", help="of " + ", ".join(PHASES),
+    parser.add_argument("--phases", help="of " + ", ".join(PHASES + MORE_PHASES),
                         type=lambda text: [word for word in text.split(",") if word])
     parser.add_argument("--quick", action="store_true", help="little work; without names: the "
                         "hosts that make check runs")

@@ -101,6 +101,34 @@ zone "example.test" { type primary; file "zone"; };
 """
 ZONE = "$TTL 300\n@ IN SOA ns hostmaster 1 300 300 300 300\n@ IN NS ns\nns IN A 127.0.0.1\n" + \
     "".join(f"h{i} IN A 10.0.{i // 250}.{i % 250}\n" for i in range(1000))
+RSYSLOG = """
+global(workDirectory="/tmp/host")
+module(load="imtcp")
+input(type="imtcp" port="5514" address="127.0.0.1")
+*.* action(type="omfile" file="/tmp/host/messages")
+"""
+SAMBA = """
+[global]
+  smb ports = 4450
+  interfaces = lo
+  bind interfaces only = yes
+  server role = standalone server
+  map to guest = Bad User
+  guest account = nobody
+  private dir = /tmp/host/private
+  lock directory = /tmp/host/lock
+  state directory = /tmp/host/state
+  cache directory = /tmp/host/cache
+  pid directory = /tmp/host/pid
+  ncalrpc dir = /tmp/host/ncalrpc
+  log file = /tmp/host/log.%m
+  disable netbios = yes
+  load printers = no
+  printcap name = /dev/null
+[share]
+  path = /tmp/host/share
+  guest ok = yes
+"""
 UNBOUND = """
 server:
   interface: 127.0.0.1@5353
@@ -285,6 +313,21 @@ HOSTS = [
          files={"conf": NAMED, "zone": ZONE},
          ready="dig +tries=1 +time=1 -p 5353 @127.0.0.1 h1.example.test | grep -q 10.0.0.1",
          client=DIG, n=25),
+    Host("named-chroot", ["named", "-g", "-t", "/tmp/host", "-u", "bind", "-c", "/conf"],
+         ["bind9", "bind9-dnsutils"],
+         files={"conf": NAMED.replace("/tmp/host/", "/").replace("/tmp/host", "/"), "zone": ZONE},
+         prepare="mkdir dev && mknod dev/null c 1 3 && chmod 666 dev/null && chown -R bind .",
+         ready="dig +tries=1 +time=1 -p 5353 @127.0.0.1 h1.example.test | grep -q 10.0.0.1",
+         client=DIG, n=25),
+    Host("rsyslogd", ["rsyslogd", "-n", "-f", "/tmp/host/conf", "-i", "/tmp/host/pid"],
+         ["rsyslog"], files={"conf": RSYSLOG}, ready="/tmp/host/pid", n=200,
+         client="for i in $(seq @N@); do logger -n 127.0.0.1 -P 5514 -T -t host \"message $i\"; done; "
+         "sleep 1; wc -l <messages", ignored="messages"),
+    Host("smbd", ["smbd", "-F", "--no-process-group", "-s", "/tmp/host/conf"],
+         ["samba", "smbclient"], files={"conf": SAMBA, "share/a.txt": PAGE * 20}, ready=4450, n=8,
+         prepare="mkdir private lock state cache pid ncalrpc", ignored="(private|lock|state|cache|log|"
+         "pid|ncalrpc)", client="for i in $(seq @N@); do smbclient -s conf -p 4450 -N "
+         "//127.0.0.1/share -c 'get a.txt -' 2>/dev/null | md5sum; done", status="signal 15", seconds=90),
     Host("unbound", ["unbound", "-d", "-c", "/tmp/host/conf"], ["unbound", "bind9-dnsutils"],
          files={"conf": UNBOUND},
          ready="dig +tries=1 +time=1 -p 5353 @127.0.0.1 h1.example.test | grep -q 10.0.0.1",
