@@ -137,6 +137,8 @@ bool names_library(const char* entry) {
 
 }  // namespace
 
+bool sees_library() { return own_path()[0] != '/' || !sys::is_out_of_sight(own_path()); }
+
 bool takes_library(const char* path) { return takes_library_at(AT_FDCWD, path, 0); }
 
 bool takes_library_at(int fd, const char* path, int flags) {
