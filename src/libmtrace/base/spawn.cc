@@ -11,6 +11,8 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
+#include <cstring>
+
 #include "base/atomic.h"
 #include "base/file.h"
 #include "base/process.h"
@@ -111,19 +113,32 @@ int execute(void* argument) {
   return 127;
 }
 
+// The program has a pid namespace for its children (unshare(2)): what is started first there is the
+// namespace's init, and when that ends, the program can start nothing more.
+bool is_for_other_namespace() {
+  char own[64];
+  char children[64];  // empty before the first
+  read_link("/proc/thread-self/ns/pid", own, sizeof own);
+  read_link("/proc/thread-self/ns/pid_for_children", children, sizeof children);
+  return strcmp(own, children) != 0;
+}
+
 }  // namespace
 
 long start_sharing(void* stack_top, int (*function)(void*), void* argument, uint32_t* pid) {
+  if (is_for_other_namespace()) return -EPERM;
   const unsigned long told = pid != nullptr ? CLONE_PARENT_SETTID : 0;
   return clone_call(CLONE_VM | CLONE_FILES | CLONE_UNTRACED | told, stack_top, function, argument,
                     pid);
 }
 
 long start_copy(void* stack_top, int (*function)(void*), void* argument) {
+  if (is_for_other_namespace()) return -EPERM;
   return clone_call(CLONE_VFORK | CLONE_FILES | CLONE_UNTRACED, stack_top, function, argument);
 }
 
 long copy_process() {
+  if (is_for_other_namespace()) return -EPERM;
   const long pid = call(SYS_clone, CLONE_FILES | CLONE_FS, nullptr, nullptr, nullptr, nullptr);
   // Whoever asked for the copy stops it before it runs. Should that one be gone, it ends.
   while (pid == 0) call(SYS_exit_group, 0);

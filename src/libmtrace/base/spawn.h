@@ -8,6 +8,8 @@
 
 namespace mtrace::sys {
 
+// None of these starts a process in a pid namespace that the program has made for its children.
+
 // Runs function(argument) as a process of its own that shares this one's memory, on `stack_top`
 // (16-byte aligned), with all signals as blocked as the caller's, untraced. Its end sends no
 // signal; only a wait with __WCLONE or __WALL finds it. It must not touch thread-local storage or
