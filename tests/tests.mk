@@ -204,7 +204,7 @@ SOAK_SECONDS ?= 1800
 long_tests = MTRACE_SOURCE_DIR='$(CURDIR)' MTRACE_BUILD_DIR='$(abspath $(BUILD))' \
              $(TEST_BUILD)/host_tests --gtest_brief=1 --gtest_filter=
 soak: all tests
-	MTRACE_SOAK_SECONDS=$$(($(SOAK_SECONDS) / 2)) $(long_tests)'SoakTest.*:StormTest.*'
+	MTRACE_SOAK_SECONDS=$$(($(SOAK_SECONDS) / 2)) $(long_tests)'SoakTest.*:StormTest.*:Descriptor*'
 # Servers of five kinds attached to and detached from ATTACH_ROUNDS times each.
 ATTACH_ROUNDS ?= 1000
 attach-soak: all tests

@@ -19,7 +19,7 @@ FUZZ_FLAGS    := -Isrc/libmtrace -Isrc/memlog -std=c++20 $(FUZZ_OPT) -g1 $(WARN)
                  -DMTRACE_INSTALLED_MEMLOG='"$(BINDIR)/memlog"'
 # What a system call of the library's takes.
 FUZZ_KERNEL   := $(addprefix src/libmtrace/base/,clock.cc early_signal.cc filters.cc inherited_calls.cc own_ranges.cc probe.cc process.cc \
-                   spawn.cc syscall.cc)
+                   spawn.cc syscall.cc user_dispatch.cc)
 # The parts that each target is about.
 FUZZ_SRC_cfi     := $(addprefix src/libmtrace/unwind/,cfi.cc compile.cc eh_frame.cc expression.cc frame_registers.cc \
                       stack_memory.cc) $(FUZZ_KERNEL)

@@ -1,5 +1,8 @@
-// Programs whose loader is not the library's: of another libc (musl) or word size. They run as if
-// nobody had asked for the library, and so do children of programs that have it.
+// Programs whose loader does not take the library: that of another libc (musl) or word size, or in
+// a place from where the library is not seen. They run as if nobody had asked for the library, and
+// so do children of programs that have it.
+#include <filesystem>
+
 #include "host_test.h"
 
 namespace mtrace::test {
@@ -59,6 +62,34 @@ TEST_F(ForeignProgramTest, TheRestOfTheEnvironmentStays) {
     EXPECT_TRUE(result.exited(0)) << way << result.how();
     EXPECT_NE(result.out.find("LD_PRELOAD=" + library() + "\n"), std::string::npos) << way;
   }
+}
+
+// In a sandbox the loader would say on stderr that it does not find the library.
+TEST_F(ForeignProgramTest, OutOfSight) {
+  namespace fs = std::filesystem;
+  const std::string place = temp() + "/place";
+  fs::create_directory(place);
+  fs::copy(library(), place);
+  int tried = 0;
+  for (const std::string hidden : {"mount", "chroot", "user"}) {
+    SCOPED_TRACE(hidden);
+    // Its owner still reads it, also without the right to override.
+    fs::permissions(place, hidden == "user" ? fs::perms::owner_all : fs::perms(0755));
+    const std::vector<std::string> argv = {
+        program("hides"), place, hidden,
+        "/bin/sh",        "-c",  "/bin/echo one; /bin/echo $LD_PRELOAD; exec /bin/echo two"};
+    const Result bare = run(plain(argv));
+    if (bare.exited(77)) continue;
+    ++tried;
+    ASSERT_TRUE(bare.exited(0)) << bare.how() << bare.err;
+    Command command = traced(argv);
+    command.env["LD_PRELOAD"] = place + "/libmtrace.so";
+    const Result result = run(command);
+    EXPECT_TRUE(result.exited(0)) << result.how();
+    EXPECT_EQ(result.out, bare.out);
+    EXPECT_EQ(result.err, bare.err);
+  }
+  if (tried == 0) GTEST_SKIP() << "this user may neither mount nor become another";
 }
 
 TEST_F(ForeignProgramTest, MemlogRun) {

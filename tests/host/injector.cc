@@ -1,6 +1,7 @@
 #include "injector.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
@@ -86,6 +87,11 @@ Injected run_with_fault(const Command& command, const Fault& fault) {
       if (code.end == 0 && entry) code = code_of_library(pid);
       const auto number = static_cast<long>(registers.orig_rax);
       const bool ours = registers.rip > code.start && registers.rip <= code.end;
+      // The library's threads are not traced, but their calls are its own, too.
+      if (entry && ours && number == SYS_clone && (registers.rdi & CLONE_THREAD) != 0) {
+        registers.rdi &= ~uint64_t{CLONE_UNTRACED};
+        ptrace(PTRACE_SETREGS, thread, nullptr, &registers);
+      }
       if (entry && ours && (fault.only >= 0 ? number == fault.only : !cannot_fail(number))) {
         ++injected.calls;
         if (fault.from != 0 &&

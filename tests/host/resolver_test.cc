@@ -263,6 +263,17 @@ TEST_F(ResolverTest, WaitsForEveryChild) {
   }
 }
 
+// The first process of a pid namespace is its init, and when that ends, nobody can start another.
+TEST_F(ResolverTest, NamespaceOfItsChildrenIsItsOwn) {
+  const Result bare = run(plain({program("namespaces")}));
+  if (bare.exited(77)) GTEST_SKIP() << "this user may make no pid namespace";
+  EXPECT_EQ(bare.out, "two children\n");
+  const Result result = run(named({program("namespaces")}));
+  EXPECT_TRUE(result.exited(0)) << result.how();
+  EXPECT_EQ(result.out, bare.out);
+  EXPECT_EQ(logs_of(result.pid).size(), 2u);
+}
+
 // What starts the tool never has a copy of the program's descriptors, be it for a moment: a socket
 // that the program closes would stay open, and in an epoll set.
 TEST_F(ResolverTest, ClosedIsClosed) {

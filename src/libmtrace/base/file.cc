@@ -150,6 +150,12 @@ bool file_exists(const char* path) {
   return !failed(call(SYS_newfstatat, AT_FDCWD, path, &info, 0));
 }
 
+bool is_out_of_sight(const char* path) {
+  struct stat info = {};
+  const long error = call(SYS_newfstatat, AT_FDCWD, path, &info, 0);
+  return error == -ENOENT || error == -ENOTDIR || error == -EACCES;
+}
+
 long directory_error(const char* path) {
   char inside[4096];  // that is no directory has nothing inside
   const long error = Writer(inside, sizeof inside).text(path).text("/.").finish();

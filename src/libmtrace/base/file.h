@@ -45,6 +45,8 @@ long file_size(int fd);
 // Writes all that `from` holds, from its start, to `to`, by way of the buffer.
 long copy_file(int from, int to, char* buffer, size_t capacity);
 bool file_exists(const char* path);
+// This process cannot come to the file. False also where it may not ask.
+bool is_out_of_sight(const char* path);
 // 0 when this process may make files in the directory, otherwise a negative errno.
 long directory_error(const char* path);
 // Which file a path leads to; all zero: none.

@@ -8,6 +8,7 @@
 #include "base/probe.h"
 #include "base/process.h"
 #include "base/syscall.h"
+#include "base/user_dispatch.h"
 #include "base/valgrind.h"
 
 namespace mtrace::sys {
@@ -88,7 +89,7 @@ Verdict judge_by(const Filter& filter, const SystemCall& call) {
 
 template <size_t kWays>
 [[gnu::always_inline]] inline Verdict judge_by_all(const SystemCall& call) {
-  if (ends_by_inheritance(call.number)) return Verdict::kEnds;
+  if (is_dispatched() || ends_by_inheritance(call.number)) return Verdict::kEnds;
   uint64_t filters = filters_of_this_thread();
   if (load(g_count) > kMost) return Verdict::kEnds;
   auto worst = Verdict::kAllowed;

@@ -1,7 +1,8 @@
 // The filters of system calls (seccomp(2)) over this process: those that it was seen to add, kept
 // as copies, and what was found out about those from before its start. Each call of the library's
 // own is run through them first (base/syscall.h): one that would end the process, or raise SIGSYS,
-// or be left to another process, is not made and fails with -EPERM.
+// or be left to another process, is not made and fails with -EPERM. So does each call that the
+// kernel would hand over to the program (base/user_dispatch.h).
 //
 // Thread-safe and async-signal-safe; leaves errno alone; bounded: at most 64 filters, of 32 KiB
 // each.

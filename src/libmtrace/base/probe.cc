@@ -9,6 +9,7 @@
 #include <atomic>
 
 #include "base/syscall.h"
+#include "base/user_dispatch.h"
 #include "base/valgrind.h"
 
 namespace mtrace::sys {
@@ -41,7 +42,7 @@ bool word_readable(uintptr_t address) {
 
 bool readable(uintptr_t start, size_t bytes) {
   if (bytes == 0) return true;
-  if (start >= kUserEnd || bytes > kUserEnd - start) return false;
+  if (start >= kUserEnd || bytes > kUserEnd - start || is_dispatched()) return false;
   // An aligned word stands for its page; not the page's first, because to the kernel a set at
   // address 0 is no set.
   for (uintptr_t page = start & ~(kPage - 1); page < start + bytes; page += kPage) {
@@ -77,7 +78,7 @@ void only_probe() {
 bool may_be_filtered() { return filtered.load(std::memory_order_relaxed); }
 
 bool read_memory(uintptr_t from, void* to, size_t bytes) {
-  if (from >= kUserEnd || bytes > kUserEnd - from) return false;
+  if (from >= kUserEnd || bytes > kUserEnd - from || is_dispatched()) return false;
   if (!vm_readv_forbidden.load(std::memory_order_relaxed)) {
     const iovec local{to, bytes};
     const iovec remote{reinterpret_cast<void*>(from), bytes};

@@ -12,6 +12,7 @@
 #include <cstring>
 
 #include "base/clock.h"
+#include "base/spawn.h"
 #include "base/syscall.h"
 
 namespace mtrace::sys {
@@ -30,8 +31,8 @@ size_t read_link(const char* path, char* buffer, size_t capacity) {
   return length;
 }
 
-size_t read_file(const char* path, char* buffer, size_t capacity) {
-  const long fd = call(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
+namespace {
+size_t read_opened(long fd, char* buffer, size_t capacity) {
   size_t length = 0;
   if (!failed(fd)) {
     while (length + 1 < capacity) {
@@ -43,6 +44,16 @@ size_t read_file(const char* path, char* buffer, size_t capacity) {
     call(SYS_close, fd);
   }
   if (capacity > 0) buffer[length] = '\0';
+  return length;
+}
+}  // namespace
+
+size_t read_file(const char* path, char* buffer, size_t capacity) {
+  size_t length = 0;
+  with_own_files([&] {
+    const long fd = call(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
+    length = read_opened(fd, buffer, capacity);
+  });
   return length;
 }
 

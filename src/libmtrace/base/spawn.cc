@@ -5,18 +5,26 @@
 #include <linux/close_range.h>
 #include <linux/sched.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/single_threaded.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
+#include <cstring>
+
+#include "base/atomic.h"
 #include "base/file.h"
+#include "base/process.h"
 #include "base/syscall.h"
+#include "base/valgrind.h"
 
 namespace mtrace::sys {
 namespace {
 
 // clone(2) with a stack for the child, which calls function(argument) and exits with its result.
-// `pid`, with CLONE_PARENT_SETTID: gets the child's id before the child runs.
+// `pid`, with CLONE_PARENT_SETTID: gets the child's id before the child runs; with
+// CLONE_CHILD_CLEARTID 0, and a wake, when the child has left the memory.
 long clone_call(unsigned long flags, void* stack_top, int (*function)(void*), void* argument,
                 uint32_t* pid = nullptr) {
   if (g_filtered && !may_call(SYS_clone, static_cast<long>(flags), 0, 0, 0, 0, 0)) return -EPERM;
@@ -24,7 +32,7 @@ long clone_call(unsigned long flags, void* stack_top, int (*function)(void*), vo
   stack[0] = reinterpret_cast<void*>(function);
   stack[1] = argument;
   long result;
-  register long r10 asm("r10") = 0;
+  register uint32_t* r10 asm("r10") = pid;
   register long r8 asm("r8") = 0;
   asm volatile(
       "syscall\n\t"
@@ -105,19 +113,32 @@ int execute(void* argument) {
   return 127;
 }
 
+// The program has a pid namespace for its children (unshare(2)): what is started first there is the
+// namespace's init, and when that ends, the program can start nothing more.
+bool is_for_other_namespace() {
+  char own[64];
+  char children[64];  // empty before the first
+  read_link("/proc/thread-self/ns/pid", own, sizeof own);
+  read_link("/proc/thread-self/ns/pid_for_children", children, sizeof children);
+  return strcmp(own, children) != 0;
+}
+
 }  // namespace
 
 long start_sharing(void* stack_top, int (*function)(void*), void* argument, uint32_t* pid) {
+  if (is_for_other_namespace()) return -EPERM;
   const unsigned long told = pid != nullptr ? CLONE_PARENT_SETTID : 0;
   return clone_call(CLONE_VM | CLONE_FILES | CLONE_UNTRACED | told, stack_top, function, argument,
                     pid);
 }
 
 long start_copy(void* stack_top, int (*function)(void*), void* argument) {
+  if (is_for_other_namespace()) return -EPERM;
   return clone_call(CLONE_VFORK | CLONE_FILES | CLONE_UNTRACED, stack_top, function, argument);
 }
 
 long copy_process() {
+  if (is_for_other_namespace()) return -EPERM;
   const long pid = call(SYS_clone, CLONE_FILES | CLONE_FS, nullptr, nullptr, nullptr, nullptr);
   // Whoever asked for the copy stops it before it runs. Should that one be gone, it ends.
   while (pid == 0) call(SYS_exit_group, 0);
@@ -139,11 +160,91 @@ long run_program(const Program& program, uint32_t* pid, void* stack_top) {
   return failed(result) ? result : status;
 }
 
-void leave_files_except(int a, int b) {
+bool leave_files_except(int a, int b) {
   const int64_t high = a > b ? a : b;
   const bool left = !failed(call(SYS_close_range, high + 1, kLastFile, CLOSE_RANGE_UNSHARE)) ||
                     !failed(call(SYS_unshare, CLONE_FILES));
   if (left) close_files_except(a, b);
+  return left;
+}
+
+namespace {
+
+constexpr size_t kStack = 64 * 1024;
+constexpr uint64_t kLongestEnd = 100'000'000u;  // nanoseconds, of a thread that has left the memory
+
+[[gnu::visibility("hidden")]] thread_local constinit bool t_own_files = false;
+
+struct Work {
+  void (*function)(void*);
+  void* argument;
+  int kept;
+  bool shares;  // the descriptors, to begin with
+  bool done;
+};
+
+int work_with_own_files(void* argument) {
+  auto& work = *static_cast<Work*>(argument);
+  if (work.shares && !leave_files_except(work.kept, -1)) return 1;
+  work.function(work.argument);
+  work.done = true;
+  return 0;
+}
+
+// Has a thread do the work, with the caller's thread-local storage, and waits until it is gone: a
+// program that has ended its threads may then do what only a single thread may (unshare(2)).
+bool work_in_thread(void* stack_top, Work& work) {
+  uint32_t alive = 0;
+  const unsigned long files = work.shares ? CLONE_FILES : 0;
+  const long tid = clone_call(CLONE_VM | CLONE_SIGHAND | CLONE_THREAD | CLONE_UNTRACED |
+                                  CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID | files,
+                              stack_top, work_with_own_files, &work, &alive);
+  if (failed(tid)) return false;
+  // Not by CLONE_VFORK, in which a debugger could not stop this thread.
+  for (uint32_t seen; (seen = load_acquire(alive)) != 0; yield()) wait_on(alive, seen, kLongestEnd);
+  const uint64_t end = monotonic_time() + kLongestEnd;
+  while (call(SYS_tgkill, process_id(), tid, 0) == 0 && monotonic_time() < end) yield();
+  return work.done;
+}
+
+// On a stack of its own: a handler of SIGSYS may come to the thread that waits.
+bool work_on_fresh_stack(Work& work) {
+  const long memory = raw_mmap(nullptr, kStack, PROT_READ | PROT_WRITE,
+                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (failed(memory)) return false;
+  const bool done = work_in_thread(reinterpret_cast<void*>(memory + kStack), work);
+  raw_munmap(reinterpret_cast<void*>(memory), kStack);
+  return done;
+}
+
+bool work_elsewhere(void* stack_top, Work& work) {
+  if (t_own_files || __libc_single_threaded || on_valgrind()) return false;
+  const uint64_t mask = block_signals();
+  t_own_files = true;
+  const auto work_once = [&] {
+    return stack_top != nullptr ? work_in_thread(stack_top, work) : work_on_fresh_stack(work);
+  };
+  bool done = work_once();
+  work.shares = false;  // where it cannot leave them, it gets a copy
+  done = done || work_once();
+  t_own_files = false;
+  restore_signals(mask);
+  return done;
+}
+
+}  // namespace
+
+void with_own_files(void (*function)(void*), void* argument, int kept, void* stack_top) {
+  Work work = {function, argument, kept < 0 ? -1 : kept, true, false};
+  if (work_elsewhere(stack_top, work)) return;
+  // valgrind warns of a stack pointer that moves far, and a stack that it is told of ends drd.
+  if (stack_top == nullptr || on_valgrind()) return function(argument);
+  call_on_stack(stack_top, function, argument);
+}
+
+void try_own_files() {
+  Work work = {[](void*) {}, nullptr, -1, true, false};
+  work_on_fresh_stack(work);
 }
 
 void close_files_except(int a, int b) {

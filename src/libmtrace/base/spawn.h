@@ -1,11 +1,14 @@
 // Starting the resolver so that the host cannot notice: no SIGCHLD, nothing to wait for, no copy
-// of its memory. See doc/reports.md, "Names".
+// of its memory. See doc/reports.md, "Names". And opening files so that it cannot: "Descriptors"
+// there.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
 namespace mtrace::sys {
+
+// None of these starts a process in a pid namespace that the program has made for its children.
 
 // Runs function(argument) as a process of its own that shares this one's memory, on `stack_top`
 // (16-byte aligned), with all signals as blocked as the caller's, untraced. Its end sends no
@@ -47,9 +50,24 @@ long run_program(const Program& program, uint32_t* pid, void* stack_top);
 // (-1: none). Not by a copy that is then closed: for as long as there is one, what the other
 // process closes stays open (its peer sees no end, epoll goes on telling of it). The kernel copies
 // those below 64 all the same, for the time of the one call. Where it cannot (Linux 5.8, a filter),
-// they stay shared.
-void leave_files_except(int a, int b);
+// they stay shared: false.
+bool leave_files_except(int a, int b);
 inline void leave_all_files() { leave_files_except(-1, -1); }
+// Calls function(argument) with a table of descriptors of its own, where `kept` (-1: none) is the
+// only one of the host's. Meanwhile the host's other threads get the numbers that they would get
+// without this library, and none of theirs is ours to write to, or ours theirs to close. This
+// thread waits. Takes 40 us, however many descriptors the host has. Called as usual in a program of
+// one thread, in such a function itself, and where no thread can be made (a filter, a limit,
+// valgrind). `stack_top`: of a stack to use in any case; nullptr: the host's will do.
+void with_own_files(void (*function)(void*), void* argument, int kept = -1,
+                    void* stack_top = nullptr);
+// Does so with nothing to call, for what a filter of system calls makes of it.
+void try_own_files();
+template <typename Function>
+void with_own_files(const Function& function, int kept = -1) {
+  with_own_files([](void* f) { (*static_cast<const Function*>(f))(); },
+                 const_cast<Function*>(&function), kept);
+}
 // Closes every descriptor of the calling process but those two.
 void close_files_except(int a, int b);
 

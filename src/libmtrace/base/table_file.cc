@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "base/probe.h"
 #include "base/process.h"
+#include "base/spawn.h"
 #include "base/syscall.h"
 #include "base/table_growth.h"
 
@@ -133,11 +134,13 @@ long grow_file(size_t bytes, uint64_t offset) {
   // A program that gives up system calls may be ended by one that it has not thought of.
   if (may_be_filtered()) return -EPERM;
   if (g_range_count == format::kMostLedgerExtents) return -ENOBUFS;
-  const long fd = open_again();
-  if (failed(fd)) return fd;
-  long result = reserve(static_cast<int>(fd), offset, bytes);
-  if (result == 0) result = map_shared(nullptr, bytes, static_cast<int>(fd), offset);
-  close_file(static_cast<int>(fd));
+  long result = 0;
+  with_own_files([&] {
+    const long fd = open_again();
+    result = failed(fd) ? fd : reserve(static_cast<int>(fd), offset, bytes);
+    if (result == 0) result = map_shared(nullptr, bytes, static_cast<int>(fd), offset);
+    if (!failed(fd)) close_file(static_cast<int>(fd));
+  });
   return result;
 }
 

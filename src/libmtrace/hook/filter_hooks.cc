@@ -1,5 +1,7 @@
 // The ways in which a program gives up system calls: filters (seccomp(2)), which from then on hold
-// for the library's calls, too. Also a fork by syscall(2), which no handler of libc's sees.
+// for the library's calls, too, and syscall user dispatch. Also a fork by syscall(2), which no
+// handler of libc's sees.
+#include <dlfcn.h>
 #include <errno.h>
 #include <linux/sched.h>
 #include <sys/prctl.h>
@@ -8,10 +10,12 @@
 
 #include <cstdarg>
 
+#include "base/atomic.h"
 #include "base/filters.h"
 #include "base/probe.h"
 #include "base/process.h"
 #include "base/syscall.h"
+#include "base/user_dispatch.h"
 #include "hook/export.h"
 #include "hook/fork.h"
 #include "hook/lifecycle.h"
@@ -70,8 +74,53 @@ long call_prctl(int option, const Words& words) {
                                         static_cast<long>(words[3]), 0));
 }
 
+#ifndef PR_SYS_DISPATCH_INCLUSIVE_ON
+#define PR_SYS_DISPATCH_INCLUSIVE_ON 2
+#endif
+
+// Whether calls from this library will be handed over. The range is exempt, or, the other way
+// round, alone is not.
+bool dispatches_library(const Words& words) {
+  dl_find_object own;
+  if (words[0] == PR_SYS_DISPATCH_OFF) return false;
+  if (_dl_find_object(reinterpret_cast<void*>(dispatches_library), &own) != 0) return true;
+  const auto start = reinterpret_cast<uintptr_t>(own.dlfo_map_start);
+  const auto end = reinterpret_cast<uintptr_t>(own.dlfo_map_end);
+  const uintptr_t first = words[1];
+  const uintptr_t last = first + words[2];
+  if (words[0] == PR_SYS_DISPATCH_INCLUSIVE_ON) return first < end && start < last;
+  return start < first || last < end;
+}
+
+uint32_t g_dispatching = 0;  // threads whose calls are handed over, and those that ended so
+bool g_gave_up = false;      // their handlers, by the first of them
+
+void begin_dispatch() {
+  if (fetch_add(g_dispatching, 1u) == 0) g_gave_up = give_up_handlers(true);
+}
+void end_dispatch() {
+  if (fetch_add(g_dispatching, ~0u) == 1 && exchange(g_gave_up, false)) take_up_handlers();
+}
+
+// Of the calling thread only. But a signal may come to any, and libc's way back from a handler is a
+// call that is handed over, too: so the library's handlers give way while a thread has it on.
+template <typename Call>
+long set_dispatch(const Words& words, Call call) {
+  const bool was_on = sys::has_user_dispatch();
+  const bool on = dispatches_library(words);
+  if (on && !was_on && (!start() || !counting() || !is_own_process())) return call();
+  if (on && !was_on) begin_dispatch();
+  if (on) sys::set_user_dispatch(true, reinterpret_cast<const volatile char*>(words[3]));
+  const long result = call();
+  const bool off = result == 0 ? !on : !was_on;
+  if (off) sys::set_user_dispatch(false, nullptr);
+  if (off && (on || was_on)) end_dispatch();
+  return result;
+}
+
 template <typename Call>
 long look_at_prctl(int option, const Words& words, Call call) {
+  if (option == PR_SET_SYSCALL_USER_DISPATCH) return set_dispatch(words, call);
   // What follows is most often a filter, and not always added where it is seen.
   if (option == PR_SET_NO_NEW_PRIVS) sys::only_probe();
   const bool strict = words[0] == SECCOMP_MODE_STRICT;

@@ -8,6 +8,7 @@
 #include "base/process.h"
 #include "base/syscall.h"
 #include "base/table_file.h"
+#include "base/user_dispatch.h"
 #include "events/logging.h"
 #include "hook/call_stack.h"
 #include "hook/events.h"
@@ -221,6 +222,7 @@ void prepare_fork() {
 // A signal handler that forks may have interrupted malloc: the child then goes on with what was
 // begun, past the look whether it is one, and would write into its parent's file.
 void leave_parents_tables() {
+  sys::set_user_dispatch(false, nullptr);  // the kernel has not passed it on
   if (report::g_host.pid != sys::process_id()) leave_parents_events(true);
   const format::LedgerHeader* header = sys::g_table_header;
   // A handler of fork that came before this one may have begun the child's own.

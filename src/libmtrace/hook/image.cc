@@ -10,6 +10,7 @@
 
 #include "base/file.h"
 #include "base/probe.h"
+#include "base/spawn.h"
 #include "base/writer.h"
 #include "format/loader_name.h"
 #include "hook/environment.h"
@@ -94,6 +95,13 @@ bool opened_takes_library(long fd) {
   return true;
 }
 
+bool file_takes_library(const char* path, int directory = AT_FDCWD) {
+  bool takes = true;
+  sys::with_own_files([&] { takes = opened_takes_library(sys::open_to_read(path, directory)); },
+                      directory);
+  return takes;
+}
+
 constexpr char kPreload[] = "LD_PRELOAD=";
 constexpr size_t kPrefix = sizeof kPreload - 1;
 
@@ -129,21 +137,22 @@ bool names_library(const char* entry) {
 
 }  // namespace
 
+bool sees_library() { return own_path()[0] != '/' || !sys::is_out_of_sight(own_path()); }
+
 bool takes_library(const char* path) { return takes_library_at(AT_FDCWD, path, 0); }
 
 bool takes_library_at(int fd, const char* path, int flags) {
   if ((flags & AT_EMPTY_PATH) != 0 && (path == nullptr || path[0] == '\0')) {
     return takes_library(fd);
   }
-  return path == nullptr || sys::may_be_filtered() ||
-         opened_takes_library(sys::open_to_read(path, fd));
+  return path == nullptr || sys::may_be_filtered() || file_takes_library(path, fd);
 }
 
 bool takes_library(int fd) {
   if (sys::may_be_filtered()) return true;
   char path[64];
   Writer(path, sizeof path).text("/proc/self/fd/").number(static_cast<uint64_t>(fd)).finish();
-  return opened_takes_library(sys::open_to_read(path));
+  return file_takes_library(path);
 }
 
 bool found_takes_library(const char* file) {

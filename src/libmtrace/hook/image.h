@@ -18,6 +18,10 @@ bool takes_library_at(int fd, const char* path, int flags);  // as execveat has 
 // The same for a file that execvp or posix_spawnp looks for in PATH.
 bool found_takes_library(const char* file);
 
+// False: what is started from here could not open the library, and its loader would say so on
+// stderr: in another root or mount namespace, or as another user.
+bool sees_library();
+
 // Bytes that without_library() needs; 0: `envp` does not name this library, or is too large for it.
 size_t room_without_library(char* const envp[]);
 // `envp` without this library in LD_PRELOAD, in `room`: other libraries stay, an empty list goes.

@@ -18,11 +18,12 @@
 namespace mtrace::hook {
 namespace {
 
-// Calls call(envp), or, for a program that does not take this library, with an environment that
-// does not name it: in this frame, because the memory of a child of vfork is its parent's.
+// Calls call(envp), or, for a program that does not take this library or would not find it, with an
+// environment that does not name it: in this frame, because the memory of a child of vfork is its
+// parent's.
 template <typename Call>
 __attribute__((noinline)) int with_environment(bool takes, char* const envp[], const Call& call) {
-  const size_t room = takes ? 0 : room_without_library(envp);
+  const size_t room = takes && sees_library() ? 0 : room_without_library(envp);
   return room == 0 ? call(envp) : call(without_library(envp, alloca(room)));
 }
 

@@ -175,7 +175,7 @@ bool start_supervisor(const Tool& tool, int fd) {
   return is_set(run.started, kLongestStart);
 }
 
-const char* start_writer() {
+const char* start_writer_alone() {
   const Tool tool = resolver_tool();
   if (tool.path == nullptr) return "the memlog program that writes it was not found or may not run";
   const long fd = sys::create_memory_file();
@@ -186,6 +186,12 @@ const char* start_writer() {
     why = start_supervisor(tool, static_cast<int>(fd)) ? nullptr : "no process can be started";
   }
   sys::close_file(static_cast<int>(fd));
+  return why;
+}
+
+const char* start_writer() {
+  const char* why = nullptr;
+  sys::with_own_files([&] { why = start_writer_alone(); });
   return why;
 }
 

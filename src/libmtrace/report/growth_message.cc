@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "base/file.h"
+#include "base/spawn.h"
 #include "base/syscall.h"
 #include "base/writer.h"
 #include "format/escape.h"
@@ -65,7 +66,8 @@ long write_decoded(const Growth& growth, char* buffer, int fd) {
 bool write_growth(const Growth& growth, int fd) {
   auto* buffer = static_cast<char*>(sys::map_memory(kBuffer));
   if (buffer == nullptr) return false;
-  const long error = write_decoded(growth, buffer, fd);
+  long error = 0;
+  sys::with_own_files([&] { error = write_decoded(growth, buffer, fd); }, fd);
   sys::unmap_memory(buffer, kBuffer);
   return error == 0;
 }

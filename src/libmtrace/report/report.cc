@@ -13,7 +13,6 @@
 #include "base/process.h"
 #include "base/spawn.h"
 #include "base/syscall.h"
-#include "base/valgrind.h"
 #include "base/writer.h"
 #include "events/logging.h"
 #include "format/memlog.h"
@@ -97,7 +96,6 @@ long write_file(Scratch& scratch, Occasion& occasion, const Snapshot& snapshot) 
 void write_report(void* argument) {
   auto& scratch = *static_cast<Scratch*>(argument);
   scratch.result = -1;
-  sys::try_inherited_filters();
   // Its changes stand in the next report, or in the ledger for who reads it.
   if (const char* call = forbidden_call()) {
     ledger_reported(g_seq, load(mtrace_status_block.failures) + 1, nullptr);
@@ -158,12 +156,8 @@ int report_once(Trigger trigger, const char* label) {
   scratch->trigger = trigger;
   const uint64_t begin = sys::monotonic_time();
   if (label != nullptr) strncpy(scratch->label, label, kLabel - 1);
-  // valgrind warns of a stack pointer that moves far, and a stack that it is told of ends drd.
-  if (sys::on_valgrind()) {
-    write_report(scratch);
-  } else {
-    sys::call_on_stack(scratch->stack + kStack, write_report, scratch);
-  }
+  sys::try_inherited_filters();
+  sys::with_own_files(write_report, scratch, -1, scratch->stack + kStack);
   add_stopped(sys::monotonic_time() - begin);
   return scratch->result;
 }

@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "base/probe.h"
+#include "base/spawn.h"
 #include "base/syscall.h"
 
 namespace mtrace::unwind {
@@ -74,10 +75,9 @@ class MapsReader {
   bool found_ = false;
 };
 
-bool is_mapped_executable(uintptr_t address) {
+void read_maps(MapsReader& reader) {
   const long file = sys::open_to_read("/proc/self/maps");
-  if (sys::failed(file)) return false;
-  MapsReader reader(address);
+  if (sys::failed(file)) return;
   char text[1024];
   uint64_t at = 0;
   for (bool more = true; more;) {
@@ -87,6 +87,11 @@ bool is_mapped_executable(uintptr_t address) {
     for (long i = 0; more && i < got; ++i) more = reader.take(text[i]);
   }
   sys::close_file(static_cast<int>(file));
+}
+
+bool is_mapped_executable(uintptr_t address) {
+  MapsReader reader(address);
+  sys::with_own_files([&] { read_maps(reader); });
   return reader.found();
 }
 

@@ -2,6 +2,7 @@
 
 #include <bit>
 
+#include "base/user_dispatch.h"
 #include "unwind/libunwind_walk.h"
 #include "unwind/python_frames.h"
 #include "unwind/rule_cache.h"
@@ -13,6 +14,8 @@ namespace mtrace::unwind {
 namespace {
 
 bool by_libunwind = false;
+// Libunwind makes system calls of its own.
+bool is_by_libunwind() { return by_libunwind && !sys::is_dispatched(); }
 
 // `yes` if bit 32 of the rule (from_rbp) is set. Written out, because compilers make a branch of
 // it, and one that is mispredicted costs more than a frame.
@@ -101,12 +104,12 @@ template <typename Notes>
 }  // namespace
 
 Walk walk(const Registers& from, uintptr_t* frames, unsigned depth) {
-  if (__builtin_expect(by_libunwind, 0)) return libunwind_walk(from, frames, depth);
+  if (__builtin_expect(is_by_libunwind(), 0)) return libunwind_walk(from, frames, depth);
   return plain_walk(Unnoted(), trusted_stack(), from, frames, depth);
 }
 
 Walk walk_and_note(uintptr_t* frames, unsigned depth, WalkDraft& draft) {
-  if (__builtin_expect(by_libunwind, 0)) return libunwind_walk(draft.from(), frames, depth);
+  if (__builtin_expect(is_by_libunwind(), 0)) return libunwind_walk(draft.from(), frames, depth);
   return plain_walk(Noted{draft}, trusted_stack(), draft.from(), frames, depth);
 }
 

@@ -58,6 +58,26 @@ void each_filter(pid_t pid, const std::vector<pid_t>& stopped, const Check& chec
   }
 }
 
+// What PTRACE_GET_SYSCALL_USER_DISPATCH_CONFIG tells since Linux 6.4.
+struct UserDispatch {
+  uint64_t mode;  // 0: off
+  uint64_t selector;
+  uint64_t offset;
+  uint64_t length;
+};
+
+void refuse_user_dispatch(const std::vector<pid_t>& stopped) {
+  constexpr auto kGet = static_cast<__ptrace_request>(0x4211);
+  for (const pid_t tid : stopped) {
+    UserDispatch found = {};
+    if (::ptrace(kGet, tid, sizeof found, &found) != 0 || found.mode == 0) continue;
+    throw AttachError(fmt::format(
+        "hands over the system calls of thread {} to a handler of its own (syscall user dispatch), "
+        "which would take those of memlog for its own",
+        tid));
+  }
+}
+
 void check_filter(const std::vector<sock_filter>& filter) {
   for (const FilteredCall& call : filtered_calls()) {
     const Verdict verdict = judge(filter, call);
@@ -91,6 +111,7 @@ void refuse_strict_mode(pid_t pid) {
 }
 
 void check_filters(pid_t pid, const std::vector<pid_t>& stopped) {
+  refuse_user_dispatch(stopped);
   each_filter(pid, stopped, check_filter);
 }
 

@@ -26,7 +26,9 @@ int seccomp_mode(pid_t pid, pid_t tid);
 void refuse_strict_mode(pid_t pid);
 
 // Checks the filters of stopped threads. Throws AttachError when a filter ends the process at a
-// call, refuses a needed call, or may not be read (only root may read filters).
+// call, refuses a needed call, or may not be read (only root may read filters), and of threads that
+// hand over their calls to the program (prctl(2), PR_SET_SYSCALL_USER_DISPATCH), which Linux tells
+// since 6.4.
 void check_filters(pid_t pid, const std::vector<pid_t>& stopped);
 
 // Returns whether no filter of a stopped thread stands in the way of restart_syscall(2), with which

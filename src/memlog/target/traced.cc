@@ -150,7 +150,9 @@ std::string TracedProcess::obstacle() const {
   }
   if (block.handler == Handler::kIgnored) return fmt::format("ignores SIG{}: {}", signal, kOther);
   if (block.handler == Handler::kForbidden) {
-    return "has a system call filter (seccomp) that kills it when a signal handler returns";
+    return "lets no signal handler return: it has a system call filter (seccomp) that kills it "
+           "then, "
+           "or hands over its system calls (syscall user dispatch)";
   }
   if (block.handler != Handler::kOurs) return fmt::format("swallows SIG{}", signal);
 

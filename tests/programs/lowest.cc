@@ -1,0 +1,93 @@
+// A thread that closes descriptor 0 and opens a file at once, ROUNDS times: it gets 0 again, as
+// every program may count on that closes and opens in one thread. Meanwhile others allocate under
+// new stacks, start a program, and ask for reports. Prints how often it got another descriptor, how
+// often the one that it had was closed by somebody else, and the bytes that stand in its file,
+// which it never writes to.
+//
+//   lowest ROUNDS
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "truth.h"
+
+namespace {
+
+constexpr int kReports = 40;
+constexpr int kKept = 4096;
+
+int g_done = 0;      // 1: all rounds
+int g_reported = 0;  // 1: all reports were asked for
+bool is_set(const int& word) { return __atomic_load_n(&word, __ATOMIC_RELAXED) != 0; }
+
+void* g_kept[kKept];
+
+void* allocate(unsigned path, unsigned left);
+SITE void* go_left(unsigned path, unsigned left) {
+  void* const block = allocate(path >> 1, left - 1);
+  NO_TAIL;
+  return block;
+}
+SITE void* go_right(unsigned path, unsigned left) {
+  void* const block = allocate(path >> 1, left - 1);
+  NO_TAIL;
+  return block;
+}
+// Under one of 2^left stacks.
+void* allocate(unsigned path, unsigned left) {
+  if (left == 0) return malloc(sized(64));
+  return path % 2 != 0 ? go_left(path, left) : go_right(path, left);
+}
+
+void* allocate_all_the_time(void*) {
+  for (unsigned i = 0; !is_set(g_done); ++i) {
+    void*& place = g_kept[i % kKept];
+    free(place);
+    place = allocate(i * 2654435761u >> 16, 14);
+  }
+  return nullptr;
+}
+
+void* report_all_the_time(void*) {
+  char name[] = "true";
+  char* const argv[] = {name, nullptr};
+  for (int i = 0; i < kReports; ++i) {
+    if (getenv("LD_PRELOAD") != nullptr) raise(SIGUSR1);
+    pid_t child;
+    check(posix_spawn(&child, "/bin/true", nullptr, nullptr, argv, environ) == 0, "spawn");
+    check(waitpid(child, nullptr, 0) == child, "wait");
+  }
+  __atomic_store_n(&g_reported, 1, __ATOMIC_RELAXED);
+  return nullptr;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 2) return 2;
+  char path[] = "/tmp/mtrace-lowest-XXXXXX";
+  const int made = mkstemp(path);
+  check(made >= 0 && close(made) == 0, "file");
+  pthread_t threads[2];
+  check(pthread_create(&threads[0], nullptr, allocate_all_the_time, nullptr) == 0, "thread");
+  check(pthread_create(&threads[1], nullptr, report_all_the_time, nullptr) == 0, "thread");
+  long missed = 0;
+  long closed = 0;
+  const long rounds = atol(argv[1]);
+  for (long i = 0; i < rounds || !is_set(g_reported); ++i) {
+    closed += close(0) != 0;
+    const int opened = open(path, O_RDWR);
+    missed += opened != 0;
+    if (opened > 0) close(opened);
+  }
+  __atomic_store_n(&g_done, 1, __ATOMIC_RELAXED);
+  for (const pthread_t thread : threads) pthread_join(thread, nullptr);
+  struct stat info;
+  check(stat(path, &info) == 0 && unlink(path) == 0, "file");
+  printf("%ld missed, %ld closed, %ld bytes\n", missed, closed, static_cast<long>(info.st_size));
+  return 0;
+}
