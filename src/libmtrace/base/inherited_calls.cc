@@ -58,6 +58,7 @@ constexpr Trial kTrials[] = {
     {SYS_rt_sigprocmask, {SIG_BLOCK, 0, 0, 8}},
     {SYS_setitimer, {ITIMER_REAL, 0, 0}},
     {SYS_wait4, {-1, 0, __WALL | WNOHANG, 0}},
+    {SYS_waitid, {-1, 0, 0, WEXITED | WNOHANG | WNOWAIT, 0}},
     {SYS_rt_sigreturn, {}},
     {SYS_openat, {AT_FDCWD, 0, O_RDONLY | O_CLOEXEC}},
     {SYS_openat, {AT_FDCWD, 0, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600}},
@@ -72,6 +73,7 @@ constexpr Trial kTrials[] = {
     {SYS_fchmod, {kNoFile, 0600}},
     {SYS_fcntl, {kNoFile, F_DUPFD_CLOEXEC, 3}},
     {SYS_fallocate, {kNoFile}},
+    {SYS_getdents64, {kNoFile, 0, 0}},
     {SYS_close, {kNoFile}},
     {SYS_renameat2, {AT_FDCWD, 0, AT_FDCWD, 0, RENAME_NOREPLACE}},
     {SYS_linkat, {AT_FDCWD, 0, AT_FDCWD}},
@@ -202,8 +204,9 @@ Tried try_inherited_calls() {
   store(word, load(word) & ~(uint64_t{1} << SYS_clone % 64));
   auto tried = Tried::kNot;
   for (unsigned children = 0; load(shared.trial) < kCount; ++children) {
-    const long child =
-        children < kMostChildren ? start_copy(shared.stack + kStack, try_calls, &shared) : -EAGAIN;
+    const long child = children < kMostChildren
+                           ? start_copy(Helper::kTrial, shared.stack + kStack, try_calls, &shared)
+                           : -EAGAIN;
     if (failed(child) && children == 0) break;
     if (tried == Tried::kNot) tried = Tried::kAllowed;
     const uint32_t last = load(shared.trial);
@@ -212,7 +215,7 @@ Tried try_inherited_calls() {
       store(shared.trial, i + 1);
       tried = Tried::kSomeEnd;
     }
-    if (!failed(child)) collect_sharing(static_cast<uint32_t>(child), true);
+    if (!failed(child)) collect(Helper::kTrial, true);
   }
   if (tried != Tried::kNot) take_over(shared.ends);
   restore_signals(mask);

@@ -22,11 +22,16 @@
 namespace mtrace::sys {
 namespace {
 
+uint32_t g_helpers[5];  // their ids; 0: none, or collected
+
+uint32_t& id_of(Helper helper) { return g_helpers[static_cast<unsigned>(helper)]; }
+
 // clone(2) with a stack for the child, which calls function(argument) and exits with its result.
-// `pid`, with CLONE_PARENT_SETTID: gets the child's id before the child runs; with
-// CLONE_CHILD_CLEARTID 0, and a wake, when the child has left the memory.
+// *pid gets the child's id before the child runs; with CLONE_CHILD_CLEARTID 0, and a wake, when the
+// child has left the memory.
 long clone_call(unsigned long flags, void* stack_top, int (*function)(void*), void* argument,
-                uint32_t* pid = nullptr) {
+                uint32_t* pid) {
+  flags |= CLONE_PARENT_SETTID | CLONE_UNTRACED;
   if (g_filtered && !may_call(SYS_clone, static_cast<long>(flags), 0, 0, 0, 0, 0)) return -EPERM;
   auto** stack = static_cast<void**>(stack_top) - 2;
   stack[0] = reinterpret_cast<void*>(function);
@@ -125,21 +130,20 @@ bool is_for_other_namespace() {
 
 }  // namespace
 
-long start_sharing(void* stack_top, int (*function)(void*), void* argument, uint32_t* pid) {
+long start_sharing(Helper helper, void* stack_top, int (*function)(void*), void* argument) {
   if (is_for_other_namespace()) return -EPERM;
-  const unsigned long told = pid != nullptr ? CLONE_PARENT_SETTID : 0;
-  return clone_call(CLONE_VM | CLONE_FILES | CLONE_UNTRACED | told, stack_top, function, argument,
-                    pid);
+  return clone_call(CLONE_VM | CLONE_FILES, stack_top, function, argument, &id_of(helper));
 }
 
-long start_copy(void* stack_top, int (*function)(void*), void* argument) {
+long start_copy(Helper helper, void* stack_top, int (*function)(void*), void* argument) {
   if (is_for_other_namespace()) return -EPERM;
-  return clone_call(CLONE_VFORK | CLONE_FILES | CLONE_UNTRACED, stack_top, function, argument);
+  return clone_call(CLONE_VFORK | CLONE_FILES, stack_top, function, argument, &id_of(helper));
 }
 
-long copy_process() {
+long copy_process(Helper helper) {
   if (is_for_other_namespace()) return -EPERM;
-  const long pid = call(SYS_clone, CLONE_FILES | CLONE_FS, nullptr, nullptr, nullptr, nullptr);
+  const long pid = call(SYS_clone, CLONE_FILES | CLONE_FS | CLONE_PARENT_SETTID, nullptr,
+                        &id_of(helper), nullptr, nullptr);
   // Whoever asked for the copy stops it before it runs. Should that one be gone, it ends.
   while (pid == 0) call(SYS_exit_group, 0);
   return pid;
@@ -147,9 +151,8 @@ long copy_process() {
 
 long run_program(const Program& program, uint32_t* pid, void* stack_top) {
   // The id is there before the program runs, which may be all the time that there is to end it.
-  const long child =
-      clone_call(CLONE_VM | CLONE_VFORK | CLONE_UNTRACED | CLONE_PARENT_SETTID | SIGCHLD, stack_top,
-                 execute, const_cast<Program*>(&program), pid);
+  const long child = clone_call(CLONE_VM | CLONE_VFORK | SIGCHLD, stack_top, execute,
+                                const_cast<Program*>(&program), pid);
   if (failed(child)) return child;
   int status = 0;
   long result;
@@ -196,9 +199,9 @@ int work_with_own_files(void* argument) {
 bool work_in_thread(void* stack_top, Work& work) {
   uint32_t alive = 0;
   const unsigned long files = work.shares ? CLONE_FILES : 0;
-  const long tid = clone_call(CLONE_VM | CLONE_SIGHAND | CLONE_THREAD | CLONE_UNTRACED |
-                                  CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID | files,
-                              stack_top, work_with_own_files, &work, &alive);
+  const long tid =
+      clone_call(CLONE_VM | CLONE_SIGHAND | CLONE_THREAD | CLONE_CHILD_CLEARTID | files, stack_top,
+                 work_with_own_files, &work, &alive);
   if (failed(tid)) return false;
   // Not by CLONE_VFORK, in which a debugger could not stop this thread.
   for (uint32_t seen; (seen = load_acquire(alive)) != 0; yield()) wait_on(alive, seen, kLongestEnd);
@@ -255,12 +258,48 @@ void close_files_except(int a, int b) {
   close_files(high + 1, kLastFile);
 }
 
-bool collect_sharing(uint32_t pid, bool wait) {
+bool has_helper(Helper helper) { return load_acquire(id_of(helper)) != 0; }
+
+void collect(Helper helper, bool wait) {
+  const uint32_t pid = load_acquire(id_of(helper));
+  if (pid != 0) collect_process(pid, wait);
+}
+
+void collect_process(uint32_t pid, bool wait) {
   long result;
   do {
     result = call(SYS_wait4, pid, nullptr, __WCLONE | (wait ? 0 : WNOHANG), nullptr);
   } while (result == -EINTR);
-  return result != 0;
+  if (result == 0) return;
+  for (uint32_t& id : g_helpers) {
+    uint32_t gone = pid;
+    compare_exchange(id, gone, 0u);
+  }
+}
+
+void forget(Helper helper) { store(id_of(helper), 0u); }
+
+bool has_helpers() {
+  bool any = false;
+  for (const uint32_t& id : g_helpers) {
+    const uint32_t pid = load_acquire(id);
+    if (pid != 0) collect_process(pid, false);
+    any |= load_acquire(id) != 0;
+  }
+  return any;
+}
+
+bool is_helper(uint32_t pid) {
+  for (const uint32_t& id : g_helpers) {
+    if (pid != 0 && load_acquire(id) == pid) return true;
+  }
+  return false;
+}
+
+bool collect_found(uint32_t found) {
+  if (!is_helper(found)) return false;
+  collect_process(found, true);  // a wait may have left it to be found again
+  return true;
 }
 
 void kill_process(uint32_t pid) { call(SYS_kill, pid, SIGKILL); }

@@ -8,25 +8,27 @@
 
 namespace mtrace::sys {
 
+// The children that the library makes, one of each kind at a time.
+enum class Helper : uint8_t { kResolver, kEventWriter, kDecoder, kTrial, kTwin };
+
 // None of these starts a process in a pid namespace that the program has made for its children.
 
 // Runs function(argument) as a process of its own that shares this one's memory, on `stack_top`
 // (16-byte aligned), with all signals as blocked as the caller's, untraced. Its end sends no
 // signal; only a wait with __WCLONE or __WALL finds it. It must not touch thread-local storage or
 // errno, so it may only use raw system calls. It shares the descriptors as a thread does, until it
-// leaves them. Returns its pid or a negative errno; the pid also stands in *pid before it runs.
-long start_sharing(void* stack_top, int (*function)(void*), void* argument,
-                   uint32_t* pid = nullptr);
+// leaves them. Returns its pid or a negative errno.
+long start_sharing(Helper helper, void* stack_top, int (*function)(void*), void* argument);
 
 // Runs function(argument) in a process of its own with a copy of this one's memory, as above, and
 // waits for its end, without collecting it. It leaves the descriptors as they are. Returns its pid
 // or a negative errno.
-long start_copy(void* stack_top, int (*function)(void*), void* argument);
+long start_copy(Helper helper, void* stack_top, int (*function)(void*), void* argument);
 
 // Makes a copy of this process for who traces the calling thread, and stops the copy before it
 // runs: else it ends at once. It shares the descriptors, so that what the process closes is closed;
 // its end sends no signal. Returns its pid or a negative errno.
-long copy_process();
+long copy_process(Helper helper);
 
 // Program to run by run_program().
 struct Program {
@@ -71,8 +73,21 @@ void with_own_files(const Function& function, int kept = -1) {
 // Closes every descriptor of the calling process but those two.
 void close_files_except(int a, int b);
 
-// Collects an ended process made by start_sharing() or start_copy(). True when it is gone.
-bool collect_sharing(uint32_t pid, bool wait);
+// Whether such a process was made and is not collected yet.
+bool has_helper(Helper helper);
+// Collects it, if it has ended. `wait`: it is about to exit.
+void collect(Helper helper, bool wait);
+void collect_process(uint32_t pid, bool wait);
+// In the child of a fork: it is the parent's.
+void forget(Helper helper);
+
+// For waits of the program that find every child. Thread-safe, as is collect(). Whether a helper is
+// there, once those that have ended are collected.
+bool has_helpers();
+bool is_helper(uint32_t pid);
+// A wait has found process `found`. True: it was a helper, which is collected.
+bool collect_found(uint32_t found);
+
 void kill_process(uint32_t pid);
 // SIGTERM: what run_program() runs may first finish what must not be left half done.
 void ask_to_end(uint32_t pid);

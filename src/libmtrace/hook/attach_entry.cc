@@ -56,6 +56,6 @@ MTRACE_EXPORT void mtrace_detach(format::AttachAnswer* answer) noexcept {
 
 MTRACE_EXPORT void mtrace_twin(int64_t gone, uint64_t make, format::TwinAnswer* answer) noexcept {
   *answer = {0, thread_state_offset(), sizeof t_thread, is_late()};
-  if (gone > 0) sys::collect_sharing(static_cast<uint32_t>(gone), false);
-  if (make != 0) answer->pid = sys::copy_process();
+  if (gone > 0) sys::collect_process(static_cast<uint32_t>(gone), false);
+  if (make != 0) answer->pid = sys::copy_process(sys::Helper::kTwin);
 }

@@ -1,5 +1,7 @@
 #include "hook/exit_hold.h"
 
+#include <algorithm>
+
 #include "base/atomic.h"
 #include "base/process.h"
 #include "base/syscall.h"
@@ -16,7 +18,9 @@ namespace {
 using format::ExitHold;
 
 constexpr uint64_t kSecond = 1'000'000'000;  // nanoseconds
-constexpr uint64_t kPause = kSecond / 500;   // between two looks at the word, which memlog writes
+// Between two looks at the word, which memlog writes: an eighth of what was waited, within these.
+constexpr uint64_t kLeastPause = kSecond / 10'000;
+constexpr uint64_t kMostPause = kSecond / 100;
 constexpr uint64_t kUntaken = 60 * kSecond;  // memlog may look at other processes first
 constexpr uint64_t kMost = 600 * kSecond;
 
@@ -48,7 +52,8 @@ MTRACE_EXPORT __attribute__((noinline)) void mtrace_hold_exit(ExitHold* hold,
     if (late || !sys::task_exists(memlog))
       compare_exchange(*hold, now, ExitHold::kOver);
     else
-      sys::wait_here(word_of(*hold), static_cast<uint32_t>(now), kPause);
+      sys::wait_here(word_of(*hold), static_cast<uint32_t>(now),
+                     std::clamp(waited / 8, kLeastPause, kMostPause));
   }
 }
 

@@ -22,6 +22,7 @@
 #include "hook/next_functions.h"
 #include "hook/signal_hooks.h"
 #include "hook/tracker.h"
+#include "hook/wait_hooks.h"
 #include "report/report.h"
 #include "report/status.h"
 
@@ -172,6 +173,7 @@ extern "C" [[gnu::used, gnu::visibility("hidden")]] MTRACE_REALIGN long mtrace_l
   if (number == SYS_seccomp) return look_at_seccomp(a, b, c, call);
   // An allocator calls this, too, while it sets itself up: nothing is looked up for it.
   if ((number != SYS_fork && number != SYS_clone) || !start()) return call();
+  if (number == SYS_clone) note_clone(static_cast<unsigned long>(a));
   prepare_fork();
   const long child = call();
   if (child == 0) leave_parents_tables();

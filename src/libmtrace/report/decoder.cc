@@ -59,7 +59,8 @@ enum class Outcome : uint8_t {
 Outcome run_to_end(Run& run) {
   // The supervisor must not run the host's signal handlers.
   const uint64_t mask = sys::block_signals();
-  const long supervisor = sys::start_sharing(run.supervisor_stack + kStack, supervise, &run);
+  const long supervisor =
+      sys::start_sharing(sys::Helper::kDecoder, run.supervisor_stack + kStack, supervise, &run);
   sys::restore_signals(mask);
   if (supervisor < 0) return Outcome::kNotStarted;
   if (!is_done(run, kLongest)) {
@@ -68,7 +69,7 @@ Outcome run_to_end(Run& run) {
     if (tool != 0) sys::kill_process(tool);
     if (!is_done(run, kLongestDeath)) return Outcome::kStuck;
   }
-  sys::collect_sharing(static_cast<uint32_t>(supervisor), true);
+  sys::collect(sys::Helper::kDecoder, true);
   return Outcome::kEnded;
 }
 

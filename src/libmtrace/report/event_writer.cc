@@ -17,7 +17,6 @@
 #include "report/output.h"
 #include "report/report.h"
 #include "report/resolver_process.h"
-#include "report/supervisor.h"
 
 namespace mtrace::report {
 namespace {
@@ -26,6 +25,7 @@ using events::g_header;
 using format::EventRingHeader;
 using format::EventsState;
 
+constexpr auto kSupervisor = sys::Helper::kEventWriter;
 constexpr size_t kStack = 32 * 1024;
 constexpr uint64_t kAddressSpace = uint64_t{8} << 30;
 constexpr uint64_t kNoLimit = ~uint64_t{0};
@@ -46,7 +46,6 @@ struct Run {
 };
 
 Run* g_run = nullptr;
-Supervisor g_supervisor;
 char g_parent_log[kPathCapacity];
 uint64_t g_fork_time = 0;  // nanoseconds since 1970
 uint32_t g_parent_fork = 0;
@@ -168,8 +167,7 @@ bool start_supervisor(const Tool& tool, int fd) {
   run.program.niceness = 0;  // the program waits for it
   run.program.input = fd;
   const uint64_t mask = sys::block_signals();
-  const long pid =
-      sys::start_sharing(run.supervisor_stack + kStack, supervise, &run, &g_supervisor.pid);
+  const long pid = sys::start_sharing(kSupervisor, run.supervisor_stack + kStack, supervise, &run);
   sys::restore_signals(mask);
   if (pid < 0) return false;
   return is_set(run.started, kLongestStart);
@@ -237,14 +235,12 @@ void leave_event_writer(uint32_t fork) {
   if (fork == 0) g_fork_time = sys::real_time();
   if (g_header->log[0] != '\0') memcpy(g_parent_log, g_header->log, sizeof g_parent_log);
   g_parent_log[sizeof g_parent_log - 1] = '\0';
-  g_supervisor.pid = 0;
+  sys::forget(kSupervisor);
   events::leave_rings();
 }
 
-bool collect_found_writer(uint32_t pid) { return g_supervisor.collect_found(pid); }
-
 void finish_event_writer(EventsState how, uint64_t seconds) {
-  if (g_supervisor.pid == 0 || g_header == nullptr) return;
+  if (!sys::has_helper(kSupervisor) || g_header == nullptr) return;
   g_parent_log[0] = '\0';  // another log of this process begins later
   store_release(g_header->state, how);
   fetch_add(g_header->bell, 1u);
@@ -256,7 +252,7 @@ void finish_event_writer(EventsState how, uint64_t seconds) {
     if (tool != 0) sys::kill_process(tool);
     done = is_set(g_run->ended, kLook);
   }
-  g_supervisor.collect(done);
+  sys::collect(kSupervisor, done);
 }
 
 }  // namespace mtrace::report

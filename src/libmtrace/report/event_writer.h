@@ -26,9 +26,6 @@ void note_fork();
 // In the child of a fork: leaves what is its parent's, once. `fork`: its number in the parent's
 // log; 0: not told of there. start_event_writer() may follow.
 void leave_event_writer(uint32_t fork);
-// Whether `pid`, which a wait of the program found, is what waits for the writer; collects it then.
-// Async-signal-safe, in any thread.
-bool collect_found_writer(uint32_t pid);
 // Ends the log: waits until the writer has written everything, at most `seconds`, and then ends it.
 void finish_event_writer(format::EventsState how, uint64_t seconds);
 

@@ -9,7 +9,6 @@
 #include "base/spawn.h"
 #include "base/syscall.h"
 #include "report/status.h"
-#include "report/supervisor.h"
 
 namespace mtrace::report {
 namespace {
@@ -17,6 +16,7 @@ namespace {
 constexpr unsigned kQueued =
     64;  // reports that can wait; older ones stay as the library wrote them
 constexpr size_t kPath = 4096;
+constexpr auto kSupervisor = sys::Helper::kResolver;
 constexpr size_t kStack = 32 * 1024;
 constexpr size_t kEnvironment = 128 * 1024;
 constexpr uint64_t kAddressSpace = uint64_t{8} << 30;
@@ -60,7 +60,6 @@ char** g_environment = nullptr;
 int g_signal = 0;
 bool g_compress = false;
 Shared* g_shared = nullptr;
-Supervisor g_supervisor;
 uint32_t g_stopped = 0;  // 1: no resolver is started any more
 
 // Copies strings and pointers, leaving out the loader's variables.
@@ -206,9 +205,9 @@ void resolve_later(const char* path, uint32_t seq, bool host_waits, bool tree) {
   while (!compare_exchange<uint32_t>(shared.state, seen, seen == kIdle ? kRunning : kMore)) {
   }
   if (seen != kIdle) return;
-  g_supervisor.collect(true);  // the last one said that it was idle, so it is as good as gone
+  sys::collect(kSupervisor, true);  // the last one said that it was idle, so it is as good as gone
   const long pid =
-      sys::start_sharing(shared.supervisor_stack + kStack, supervise, &shared, &g_supervisor.pid);
+      sys::start_sharing(kSupervisor, shared.supervisor_stack + kStack, supervise, &shared);
   if (pid < 0) {
     shared.taken = shared.queued;
     store_release<uint32_t>(shared.state, kIdle);
@@ -219,16 +218,14 @@ void resolve_later(const char* path, uint32_t seq, bool host_waits, bool tree) {
 void stop_resolving() { store_release(g_stopped, 1u); }
 
 void finish_resolver(uint64_t seconds) {
-  if (g_supervisor.pid == 0) return;
+  if (!sys::has_helper(kSupervisor)) return;
   const bool done = is_idle(*g_shared, seconds * 1'000'000'000u);
   if (is_restricted()) return;
-  g_supervisor.collect(done || end_tool(*g_shared));
+  sys::collect(kSupervisor, done || end_tool(*g_shared));
 }
 
-bool collect_found(uint32_t pid) { return g_supervisor.collect_found(pid); }
-
 void resolver_after_fork() {
-  g_supervisor.pid = 0;
+  sys::forget(kSupervisor);
   g_stopped = 0;
   if (g_shared != nullptr) {
     g_shared->state = kIdle;

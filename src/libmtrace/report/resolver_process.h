@@ -39,10 +39,6 @@ void stop_resolving();
 // the new program of the supervisor's end.
 void finish_resolver(uint64_t seconds);
 
-// Whether `pid`, which a wait of the program found, is no child of the program's but what waits for
-// the resolver; collects it then. Async-signal-safe, in any thread.
-bool collect_found(uint32_t pid);
-
 // In the child of a fork: what the parent's resolver does is no concern of ours.
 void resolver_after_fork();
 

@@ -15,12 +15,13 @@
 #include "profile/text.h"
 #include "target/clock.h"
 #include "target/ledgers.h"
+#include "target/task_list.h"
 #include "text/stack_names.h"
 
 namespace mtrace::cli {
 namespace {
 
-constexpr std::chrono::milliseconds kOften{5};
+constexpr std::chrono::milliseconds kOften{1};
 // Other threads of the process may run between the looks, and the process waits for them.
 constexpr std::chrono::milliseconds kPause{1};
 // Its other threads only: the thread that ends it waits in any case.
@@ -126,6 +127,7 @@ void ExitLooks::search(ExitLook& found, live::LedgerFile& ledger) const {
   HeapScanSettings settings;
   settings.pause = kPause;
   settings.stop_limit = kStopLimit;
+  settings.rests = target::all_tasks(found.pid).size() == 1;  // which waits for this look
   HeapScan scan(found.pid, ledger, settings);
   suppress(scan, ledger, settings_.suppressions);
   found.unknown = scan.unknown();

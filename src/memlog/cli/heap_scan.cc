@@ -65,12 +65,14 @@ bool is_lost(Reach reach) { return reach == Reach::kDefinite || reach == Reach::
 HeapScan::HeapScan(pid_t pid, live::LedgerFile& ledger, const HeapScanSettings& settings)
     : pid_(pid), ledger_(ledger), settings_(settings) {
   snapshots_.emplace(pid, settings.timeout, settings.stop_limit);
+
   open_file_ = [pid](const target::Mapping& mapping) { return target::open_mapped(pid, mapping); };
   read_word_ = [pid](uint64_t address) {
     uint64_t word = 0;
     return target::read_memory(pid, address, &word, sizeof word) ? word : 0;
   };
   look();
+  if (settings.rests) return;
   // Of the first look only what was not reachable is of use.
   Blocks before;
   std::vector<Reach> reached;

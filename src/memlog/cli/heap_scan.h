@@ -1,5 +1,5 @@
 // Looks at the heap of a process, and tells which of its live blocks the process can still reach:
-// twice at that of a running one, once at that in a core file.
+// twice at that of a running one, once at that of one that rests or in a core file.
 #pragma once
 
 #include <sys/types.h>
@@ -22,6 +22,7 @@ namespace mtrace::cli {
 
 struct HeapScanSettings {
   std::chrono::milliseconds pause{100};  // between the two looks
+  bool rests = false;                    // no thread of the process runs: one look tells all
   std::chrono::milliseconds timeout{10000};
   // How long a process that cannot be copied may be stopped at a time; 0: it is not searched.
   std::chrono::milliseconds stop_limit{0};

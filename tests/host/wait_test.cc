@@ -1,0 +1,109 @@
+// Waits that find every child say under the library what they say without it, whatever the library
+// has running as a child of the program's.
+#include <signal.h>
+
+#include <filesystem>
+#include <string>
+
+#include "host_test.h"
+
+namespace mtrace::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Way {
+  const char* name;
+  bool events;
+  std::map<std::string, std::string> env;
+};
+
+const Way kWays[] = {
+    {"events", true, {}},
+    {"reports", false, {}},
+    {"mappings", false, {{"MTRACE_MMAP", "1"}}},
+    {"sampling", false, {{"MTRACE_SAMPLE", "64"}}},
+};
+
+class WaitTest : public HostTest {
+ protected:
+  void SetUp() override {
+    // Runs for as long as the program.
+    write_file(hangs(), "#!/bin/sh\nexec sleep 100000\n");
+    fs::permissions(hangs(), fs::perms::owner_all);
+  }
+  std::string hangs() const { return temp() + "/hangs"; }
+  // A program that has a helper from its first report on, or from its start with an event log.
+  Command helped(const Way& way, bool subreaper = false) const {
+    Command command = named({program("every_child"), std::to_string(way.events ? 0 : SIGUSR1)});
+    if (subreaper) command.argv.emplace_back("subreaper");
+    command.env.insert(way.env.begin(), way.env.end());
+    if (way.events) {
+      command.env["MTRACE_EVENTS"] = "1";
+    } else {
+      command.env["MTRACE_RESOLVER"] = hangs();
+      command.env["MTRACE_EXIT_WAIT"] = "0";
+    }
+    command.input = "\n";
+    return command;
+  }
+  static void expect_as_alone(const Result& result) {
+    EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+    EXPECT_EQ(result.out, "ready\ndone\n");
+    EXPECT_EQ(result.err, "");
+  }
+};
+
+TEST_F(WaitTest, Alone) {
+  Command command = plain({program("every_child")});
+  command.input = "\n";
+  expect_as_alone(run(command));
+}
+
+TEST_F(WaitTest, WithAHelper) {
+  for (const Way& way : kWays) {
+    SCOPED_TRACE(way.name);
+    expect_as_alone(run(helped(way)));
+    expect_as_alone(run(helped(way, true)));
+  }
+}
+
+TEST_F(WaitTest, AsTheFirstProcess) {
+  const std::vector<std::string> unshare = {"/usr/bin/unshare", "--mount-proc", "--pid", "--fork"};
+  std::vector<std::string> attempt = unshare;
+  attempt.emplace_back("/bin/true");
+  if (run(plain(attempt)).status != 0) GTEST_SKIP() << "no namespaces may be made here";
+  for (const Way& way : kWays) {
+    SCOPED_TRACE(way.name);
+    Command command = helped(way);
+    std::vector<std::string> argv = unshare;
+    argv.insert(argv.end(), {"/usr/bin/env", "LD_PRELOAD=" + command.env["LD_PRELOAD"]});
+    argv.insert(argv.end(), command.argv.begin(), command.argv.end());
+    command.env.erase("LD_PRELOAD");
+    command.argv = argv;
+    expect_as_alone(run(command));
+  }
+}
+
+TEST_F(WaitTest, Attached) {
+  for (const bool events : {false, true}) {
+    SCOPED_TRACE(events);
+    Process process(plain({program("every_child")}));
+    process.read_until("ready");
+    const std::string pid = std::to_string(process.pid());
+    Command attach = tool({"attach", pid});
+    if (events) attach.argv.insert(attach.argv.end() - 1, "--events");
+    attach.env["MTRACE_RESOLVER"] = events ? memlog_tool() : hangs();
+    attach.env["MTRACE_EXIT_WAIT"] = "0";
+    const Result attached = run(attach);
+    ASSERT_TRUE(attached.exited(0)) << attached.how() << attached.err;
+    process.send(SIGUSR1);
+    if (!events) wait_for_report("every_child", process.pid(), 1);
+    process.write("\n");
+    process.close_input();
+    expect_as_alone(process.wait());
+  }
+}
+
+}  // namespace
+}  // namespace mtrace::test
