@@ -10,12 +10,14 @@
 #include <malloc.h>
 #include <pthread.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <climits>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
@@ -270,6 +272,7 @@ void tell_library(format::ReplayResult& result) {
 }  // namespace mtrace::replay
 
 int main(int count, char** arguments) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // a replay that nobody waits for is of no use
   mtrace::format::ReplayResult result;
   mtrace::replay::tell_library(result);
   if (count < 2 || std::strcmp(arguments[1], mtrace::format::kReplayNothing) != 0) {

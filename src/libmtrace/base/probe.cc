@@ -94,6 +94,13 @@ bool read_memory(uintptr_t from, void* to, size_t bytes) {
   return true;
 }
 
+bool read_resident(uintptr_t from, void* to, size_t bytes) {
+  const uintptr_t start = from & ~(kPage - 1);
+  const size_t pages = (from + bytes - start + kPage - 1) & ~(kPage - 1);
+  return mapped(start, pages) && resident_bytes(start, pages) >= pages &&
+         read_memory(from, to, bytes);
+}
+
 bool read_string(uintptr_t from, char* to, size_t size) {
   size_t done = 0;
   while (done < size) {

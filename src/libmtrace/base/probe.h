@@ -25,6 +25,11 @@ size_t resident_bytes(uintptr_t start, size_t bytes);
 // another thread could still fault.
 bool read_memory(uintptr_t from, void* to, size_t bytes);
 
+// The same, but only where all pages are in memory: others are not touched. With userfaultfd a page
+// may be one that only the calling thread could supply. Where the kernel does not tell what is in
+// memory (a filter of system calls) it is read_memory().
+bool read_resident(uintptr_t from, void* to, size_t bytes);
+
 // From now on without process_vm_readv: for a program whose filter of system calls may end it.
 void only_probe();
 bool may_be_filtered();  // true once it was called

@@ -24,6 +24,7 @@ constexpr char kJavaHeap[] = "Java heap";
 constexpr char kOwn[] = "mtrace's tables";
 constexpr char kStacks[] = "stacks of threads";
 constexpr char kUnnamed[] = "mapped without a name";
+constexpr char kSupplied[] = "supplied by the program (userfaultfd)";
 constexpr char kOthers[] = "other mappings";  // files for which there is no room
 
 // A mapping with resident memory. Those that may hold blocks have no name until all blocks have
@@ -35,6 +36,7 @@ struct Mapping {
   uint64_t large;  // of it, bytes of blocks with mappings of their own
   uint32_t name;   // index of a Kind
   bool blocks;     // small blocks lie in it: it is malloc's
+  bool supplied;   // who reads a page that is not there waits for a thread of the program
 };
 
 // Sums over the mappings that have resident memory.
@@ -66,7 +68,7 @@ bool is_v8_chunk(const Mapping& mapping) {
   constexpr uintptr_t kChunk = 256 * 1024;
   uintptr_t words[5];
   if (mapping.start % kChunk != 0 || mapping.end - mapping.start < kChunk ||
-      !sys::read_memory(mapping.start, words, sizeof words)) {
+      !sys::read_resident(mapping.start, words, sizeof words)) {
     return false;
   }
   const uintptr_t size = words[0];
@@ -84,7 +86,7 @@ bool is_thread_stack(const Mapping& mapping) {
   constexpr size_t kPage = 4096;
   uintptr_t words[kPage / sizeof(uintptr_t)];
   const uintptr_t begin = mapping.end - kPage;
-  if (!sys::read_memory(begin, words, kPage)) return false;
+  if (!sys::read_resident(begin, words, kPage)) return false;
   size_t at = 0;
   const auto is_own = [&](size_t i) { return words[i] == begin + i * sizeof words[0]; };
   while (at + 2 < std::size(words) && !(is_own(at) && words[at + 2] == words[at])) ++at;
@@ -157,6 +159,8 @@ class Regions {
       for (; *at >= '0' && *at <= '9'; ++at) {
         now_.resident = now_.resident * 10 + static_cast<uint64_t>(*at - '0');
       }
+    } else if (strncmp(line, "VmFlags:", 8) == 0) {
+      now_.supplied = strstr(line, " um") != nullptr || strstr(line, " ui") != nullptr;
     }
   }
 
@@ -211,6 +215,7 @@ class Regions {
     constexpr uintptr_t kCompressed = uintptr_t{32} << 30;
     // HotSpot puts a heap that compressed references reach into the lowest 32 GiB.
     if (java_ && mapping.end <= kCompressed) return kind(kJavaHeap);
+    if (mapping.supplied && !mapping.blocks) return kind(kSupplied);
     if (is_v8_chunk(mapping)) return kind(kV8Heap);
     if (mapping.blocks) return kMalloc;
     const bool own =

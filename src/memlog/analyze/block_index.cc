@@ -16,10 +16,20 @@ BlockIndex::BlockIndex(const std::vector<HeapBlock>& blocks)
   for (size_t i = 0; i < blocks.size(); ++i) {
     const uint64_t first = blocks[i].address >> kGranuleBits;
     const uint64_t last = last_byte(blocks[i]) >> kGranuleBits;
+    std::shared_ptr<Part> full;  // of this block alone
     for (uint64_t granule = first; granule <= last; ++granule) {
       const uint64_t high = granule >> (kPartBits - kGranuleBits);
       if (high >= parts_.size()) return;
-      if (parts_[high] == nullptr) parts_[high] = std::make_unique<Part>();
+      if (granule % kGranules == 0 && granule != first && granule + kGranules <= last) {
+        if (full == nullptr) {
+          full = std::make_shared<Part>();
+          full->fill(static_cast<uint32_t>(i + 1));
+        }
+        parts_[high] = full;
+        granule += kGranules - 1;
+        continue;
+      }
+      if (parts_[high] == nullptr) parts_[high] = std::make_shared<Part>();
       uint32_t& place = (*parts_[high])[granule & (kGranules - 1)];
       if (place == 0) place = static_cast<uint32_t>(i + 1);
     }

@@ -87,7 +87,8 @@ class BlockIndex {
   size_t search(size_t from, uint64_t address) const;
 
   const std::vector<HeapBlock>& blocks_;
-  std::vector<std::unique_ptr<Part>> parts_;
+  // Those that one block fills are one and the same.
+  std::vector<std::shared_ptr<Part>> parts_;
 };
 
 template <typename IsDone>

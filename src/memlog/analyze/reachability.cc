@@ -138,6 +138,15 @@ class Scan {
     if (at < end) reader_.add({at, end - at}, 0, visit);
   }
 
+  // Adds what is filled of a block. Most are so small that asking would cost more than reading.
+  template <typename Visit>
+  void add_block(uint32_t block, uint32_t tag, const Visit& visit) {
+    constexpr uint64_t kLarge = 64 << 10;  // bytes
+    const Piece whole = {blocks_[block].address, blocks_[block].size};
+    if (whole.size < kLarge) return reader_.add(whole, tag, visit);
+    for (const Piece& piece : roots_.filled(whole)) reader_.add(piece, tag, visit);
+  }
+
   // Follows blocks level by level, so the path to each is a shortest, until nothing new is found.
   void follow(Reach state) {
     constexpr uint64_t kSmall = 16 << 10;  // bytes
@@ -158,7 +167,7 @@ class Scan {
         if (few && piece.size <= kSmall) {
           reader_.visit_now(piece, block, visit);
         } else {
-          reader_.add(piece, block, visit);
+          add_block(block, block, visit);
         }
       });
       reader_.finish(visit);
@@ -268,7 +277,7 @@ class Scan {
       for (size_t i = 0; i < count; ++i) batch_.add(words[i] & tags_, node, add_edge);
     };
     for (uint32_t node = 0; node < lost.size(); ++node) {
-      reader_.add({blocks_[lost[node]].address, blocks_[lost[node]].size}, node, add_edges);
+      add_block(lost[node], node, add_edges);
     }
     reader_.finish(add_edges);
     batch_.finish(add_edge);

@@ -49,6 +49,10 @@ struct Roots {
   std::vector<uint64_t> ignored;
   // Where virtual tables may be.
   std::function<bool(uint64_t address)> is_constant = [](uint64_t) { return false; };
+  // The parts of a block that may hold words other than zero. Asked for large blocks only.
+  std::function<std::vector<Piece>(Piece)> filled = [](Piece piece) {
+    return std::vector<Piece>{piece};
+  };
   unsigned tag_bits = 0;      // low bits of pointers that the program uses for itself
   bool inner_counts = false;  // pointers into the middle count as those to the beginning
 };

@@ -18,6 +18,7 @@ namespace {
 
 using analyze::HeapBlock;
 using analyze::HeapPages;
+using target::Range;
 using target::RegionKind;
 
 constexpr uint64_t kPage = analyze::kHeapPage;
@@ -28,12 +29,39 @@ uint64_t chunk_of(uint64_t size) {
   return std::max(kLeast, (size + analyze::kBlockHeader + 15) & ~uint64_t{15});
 }
 
-uint64_t resident_between(const HeapPages& pages, uint64_t begin, uint64_t end) {
+// Of whole pages.
+uint64_t resident_between(const std::vector<Range>& resident, uint64_t begin, uint64_t end) {
+  const Range pages = {(begin + kPage - 1) / kPage * kPage, end / kPage * kPage};
   uint64_t found = 0;
-  for (uint64_t at = (begin + kPage - 1) / kPage * kPage; at + kPage <= end; at += kPage) {
-    if (pages.resident[(at - pages.begin) / kPage]) found += kPage;
-  }
+  for (const Range& one : target::parts_within(pages, resident)) found += one.end - one.begin;
   return found;
+}
+
+// A heap is one extent. Of one that is mostly reserved, each part with resident pages is, so that
+// the work does not grow with what is reserved.
+std::vector<Range> extents_of(Range heap, const std::vector<Range>& resident) {
+  constexpr uint64_t kSmall = 1 << 30;
+  constexpr uint64_t kGap = 2 << 20;  // without a resident page
+  if (heap.end - heap.begin <= kSmall) return {heap};
+  std::vector<Range> extents;
+  for (const Range& one : resident) {
+    if (extents.empty() || one.begin - extents.back().end > kGap) {
+      extents.push_back(one);
+    } else {
+      extents.back().end = one.end;
+    }
+  }
+  return extents;
+}
+
+HeapPages pages_of(Range extent, const std::vector<Range>& resident, uint64_t header) {
+  HeapPages pages = {extent.begin, std::vector<bool>((extent.end - extent.begin) / kPage), header};
+  for (const Range& one : target::parts_within(extent, resident)) {
+    const auto first = static_cast<ptrdiff_t>((one.begin - extent.begin) / kPage);
+    const auto last = static_cast<ptrdiff_t>((one.end - extent.begin) / kPage);
+    std::fill(pages.resident.begin() + first, pages.resident.begin() + last, true);
+  }
+  return pages;
 }
 
 }  // namespace
@@ -58,8 +86,9 @@ AddressSpace::AddressSpace(pid_t pid, live::LedgerFile& ledger) {
   }
   read_blocks(ledger);
   assign_blocks();
-  look_for_chunks(pid);
-  look_at_pages(pid);
+  target::PageMap pages(pid);
+  look_for_chunks(pages);
+  look_at_pages(pid, pages);
 }
 
 void AddressSpace::read_blocks(live::LedgerFile& ledger) {
@@ -92,7 +121,7 @@ void AddressSpace::assign_blocks() {
 
 // glibc keeps the size of a chunk in the word before the block. Of some blocks that word is looked
 // at; the process runs, so a few may have gone meanwhile.
-void AddressSpace::look_for_chunks(pid_t pid) {
+void AddressSpace::look_for_chunks(target::PageMap& pages) {
   constexpr size_t kLooks = 256;
   constexpr uint64_t kFlags = 7;
   constexpr uint64_t kMostMore = 64;  // what malloc leaves with a block, at most
@@ -109,7 +138,7 @@ void AddressSpace::look_for_chunks(pid_t pid) {
     if (block.address < region->mapping.begin || !region->is_heap()) continue;
     if (number++ % step != 0) continue;
     uint64_t word = 0;
-    if (!target::read_memory(pid, block.address - sizeof word, &word, sizeof word)) continue;
+    if (!pages.read_filled(block.address - sizeof word, &word, sizeof word)) continue;
     const uint64_t size = word & ~kFlags;
     const uint64_t least = chunk_of(block.size);
     ++looks;
@@ -118,44 +147,67 @@ void AddressSpace::look_for_chunks(pid_t pid) {
   other_allocator_ = chunks * 2 < looks;
 }
 
-void AddressSpace::look_at_pages(pid_t pid) {
+// A block may reach over several extents.
+void AddressSpace::cut_blocks() {
+  auto heap = heaps_.begin();
+  for (const HeapBlock& block : blocks_) {
+    const auto end_of = [](const HeapPages& one) {
+      return one.begin + one.resident.size() * kPage;
+    };
+    while (heap != heaps_.end() && end_of(*heap) <= block.address) ++heap;
+    const uint64_t end = block.address + std::max<uint64_t>(block.size, 1);
+    for (auto at = heap; at != heaps_.end() && at->begin < end; ++at) {
+      HeapBlock piece = block;
+      piece.address = std::max(block.address, at->begin + at->header);
+      if (piece.address >= end) continue;
+      piece.size = std::min(end, end_of(*at)) - piece.address;
+      pieces_.push_back(piece);
+    }
+  }
+}
+
+void AddressSpace::look_at_pages(pid_t pid, target::PageMap& pages) {
+  bool any_in_parts = false;
   for (size_t i = 0; i < regions_.size(); ++i) {
     if (!regions_[i].is_heap()) continue;
     const target::Mapping& mapping = regions_[i].mapping;
-    auto resident = target::resident_pages(pid, {mapping.begin, mapping.end});
-    if (!resident) {
+    std::vector<Range> resident;
+    if (!pages.find(mapping, target::PageMap::Pages::kResident, resident)) {
       throw std::runtime_error(fmt::format("{}: cannot read which of its pages are in memory: {}",
                                            pid, std::strerror(errno)));
     }
-    heaps_.push_back(
-        {mapping.begin, std::move(*resident), other_allocator_ ? 0 : analyze::kBlockHeader});
-    find_top(i, heaps_.back());
+    const std::vector<Range> extents = extents_of({mapping.begin, mapping.end}, resident);
+    any_in_parts |= extents.empty() || extents[0].begin != mapping.begin || extents.size() > 1;
+    for (const Range& extent : extents) {
+      heaps_.push_back(pages_of(extent, resident, other_allocator_ ? 0 : analyze::kBlockHeader));
+      heap_regions_.push_back(i);
+    }
+    find_top(i, resident);
   }
-  pinned_ = analyze::pinned_pages(blocks_, heaps_);
-  look_at_arenas(pid);
+  if (any_in_parts) cut_blocks();
+  pinned_ = analyze::pinned_pages(pieces(), heaps_);
+  look_at_arenas(pages);
   std::stable_sort(tops_.begin(), tops_.end(),
                    [](const HeapTop& a, const HeapTop& b) { return a.gain > b.gain; });
 }
 
-void AddressSpace::look_at_arenas(pid_t pid) {
+void AddressSpace::look_at_arenas(target::PageMap& pages) {
   std::set<uint64_t> arenas;
-  auto free = pinned_.free_in.begin();
-  for (const SpaceRegion& region : regions_) {
-    if (!region.is_heap()) continue;
-    const uint64_t pages = *free++;
+  for (size_t i = 0; i < heaps_.size(); ++i) {
+    const SpaceRegion& region = regions_[heap_regions_[i]];
     if (region.kind != RegionKind::kArena) continue;
-    arenas_.free += pages;
+    arenas_.free += pinned_.free_in[i];
     // Such a heap begins with the address of its arena; a part of one does not.
     uint64_t arena = 0;
     if (region.mapping.begin % target::kArenaHeap == 0 &&
-        target::read_memory(pid, region.mapping.begin, &arena, sizeof arena)) {
+        pages.read_filled(region.mapping.begin, &arena, sizeof arena)) {
       arenas.insert(arena);
     }
   }
   arenas_.arenas = arenas.size();
 }
 
-void AddressSpace::find_top(size_t number, const HeapPages& pages) {
+void AddressSpace::find_top(size_t number, const std::vector<Range>& resident) {
   const SpaceRegion& region = regions_[number];
   if (region.live_blocks == 0) return;
   const auto behind = std::lower_bound(
@@ -163,10 +215,10 @@ void AddressSpace::find_top(size_t number, const HeapPages& pages) {
       [](const HeapBlock& one, uint64_t address) { return one.address < address; });
   HeapTop top = {number, *(behind - 1)};
   const uint64_t end = std::min(region.mapping.end, top.block.address + top.block.size);
-  top.behind = resident_between(pages, end, region.mapping.end);
+  top.behind = resident_between(resident, end, region.mapping.end);
   uint64_t before = region.mapping.begin;
   if (region.live_blocks > 1) before = (behind - 2)->address + (behind - 2)->size;
-  top.gain = resident_between(pages, before, (end + kPage - 1) / kPage * kPage);
+  top.gain = resident_between(resident, before, (end + kPage - 1) / kPage * kPage);
   tops_.push_back(top);
 }
 

@@ -11,8 +11,10 @@
 #include "analyze/pinned_pages.h"
 #include "live/ledger_file.h"
 #include "target/mappings.h"
+#include "target/object.h"
 #include "target/own_mappings.h"
 #include "target/region_kinds.h"
+#include "target/resident_pages.h"
 
 namespace mtrace::cli {
 
@@ -60,19 +62,27 @@ class AddressSpace {
   // and they are not trimmed from their ends.
   bool other_allocator() const { return other_allocator_; }
   const std::vector<analyze::HeapBlock>& blocks() const { return blocks_; }  // by address
-  const std::vector<analyze::HeapPages>& heaps() const { return heaps_; }    // by address
+  // By address. Of a heap that is mostly reserved, each part with resident pages.
+  const std::vector<analyze::HeapPages>& heaps() const { return heaps_; }
+  // The parts of the blocks that lie in these, by address.
+  const std::vector<analyze::HeapBlock>& pieces() const {
+    return pieces_.empty() ? blocks_ : pieces_;
+  }
 
  private:
   void read_blocks(live::LedgerFile& ledger);
   void assign_blocks();
-  void look_at_pages(pid_t pid);
-  void look_at_arenas(pid_t pid);
-  void look_for_chunks(pid_t pid);
-  void find_top(size_t region, const analyze::HeapPages& pages);
+  void look_at_pages(pid_t pid, target::PageMap& pages);
+  void look_at_arenas(target::PageMap& pages);
+  void look_for_chunks(target::PageMap& pages);
+  void cut_blocks();
+  void find_top(size_t region, const std::vector<target::Range>& resident);
 
   std::vector<SpaceRegion> regions_;
   std::vector<analyze::HeapBlock> blocks_;  // by address
   std::vector<analyze::HeapPages> heaps_;
+  std::vector<size_t> heap_regions_;        // of each, index in regions_
+  std::vector<analyze::HeapBlock> pieces_;  // empty: all heaps are whole, and so are the blocks
   std::vector<HeapTop> tops_;
   analyze::PinnedPages pinned_;
   ThreadArenas arenas_;

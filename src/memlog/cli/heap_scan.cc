@@ -12,6 +12,7 @@
 #include "profile/text.h"
 #include "symbolize/data_symbol.h"
 #include "symbolize/data_type.h"
+#include "target/interruption.h"
 #include "target/ledgers.h"
 #include "target/mappings.h"
 #include "target/process.h"
@@ -21,6 +22,8 @@ namespace {
 
 using analyze::HeapBlock;
 using analyze::Reach;
+
+constexpr size_t kOften = 1 << 16;  // blocks
 
 bool by_address(const HeapBlock& a, const HeapBlock& b) { return a.address < b.address; }
 
@@ -58,6 +61,15 @@ void keep_apart(std::vector<HeapBlock>& blocks, const IsOut& is_out, const Rest&
   blocks.resize(kept);
 }
 
+std::vector<analyze::Piece> pieces_of(const std::vector<target::Range>& ranges) {
+  std::vector<analyze::Piece> pieces;
+  pieces.reserve(ranges.size());
+  for (const target::Range& range : ranges) {
+    pieces.push_back({range.begin, range.end - range.begin});
+  }
+  return pieces;
+}
+
 bool is_lost(Reach reach) { return reach == Reach::kDefinite || reach == Reach::kIndirect; }
 
 }  // namespace
@@ -67,9 +79,9 @@ HeapScan::HeapScan(pid_t pid, live::LedgerFile& ledger, const HeapScanSettings& 
   snapshots_.emplace(pid, settings.timeout, settings.stop_limit);
 
   open_file_ = [pid](const target::Mapping& mapping) { return target::open_mapped(pid, mapping); };
-  read_word_ = [pid](uint64_t address) {
+  read_word_ = [pages = std::make_shared<target::PageMap>(pid)](uint64_t address) {
     uint64_t word = 0;
-    return target::read_memory(pid, address, &word, sizeof word) ? word : 0;
+    return pages->read_filled(address, &word, sizeof word) ? word : 0;
   };
   look();
   if (settings.rests) return;
@@ -84,9 +96,15 @@ HeapScan::HeapScan(pid_t pid, live::LedgerFile& ledger, const HeapScanSettings& 
   index_.reset();
   found_ = {};
   blocks_ = Blocks();  // {} would keep its memory
-  std::this_thread::sleep_for(settings.pause);
+  const auto next = std::chrono::steady_clock::now() + settings.pause;
+  for (auto now = next; (now = std::chrono::steady_clock::now()) < next;) {
+    target::check_interruption();
+    constexpr std::chrono::nanoseconds kMost = std::chrono::milliseconds(50);
+    std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(next - now, kMost));
+  }
   look();
   keep_what_both_found(before, reached);
+  if (missing_.bytes != 0) doubt_what_is_lost();
 }
 
 HeapScan::HeapScan(const target::CoreMemory& core, live::LedgerFile& ledger,
@@ -114,7 +132,7 @@ HeapScan::HeapScan(const target::CoreMemory& core, live::LedgerFile& ledger,
       blocks_, [](size_t) { return false; },
       [&](const HeapBlock& block) { others.push_back(block); });
   search(core.snapshot(ledger_.header()), core, others, [] {});
-  if (core.missing().bytes != 0) doubt_what_is_lost();
+  if (missing_.bytes != 0) doubt_what_is_lost();
 }
 
 // Lost is only what both looks have found lost.
@@ -151,6 +169,7 @@ std::vector<HeapBlock> HeapScan::read_blocks() {
   const uint64_t most = ledger_.size() / sizeof(uint64_t);  // a word each
   if (totals) blocks.reserve(std::min(totals->live_blocks + totals->live_blocks / 8, most));
   live::each_block(ledger_, [&](const live::LedgerBlock& block) {
+    if (blocks.size() % kOften == 0) target::check_interruption();
     blocks.push_back({block.address, block.size, block.stack, block.packed_birth});
   });
   // All but those of large chunks come in order.
@@ -246,7 +265,10 @@ std::vector<analyze::Piece> HeapScan::registered_roots(const target::MemoryView&
     for (const target::Mapping& mapping : memory.map()) {
       const uint64_t begin = std::max(region.address, mapping.begin);
       const uint64_t end = std::min(region.address + region.size, mapping.end);
-      if (mapping.readable && begin < end) found.push_back({begin, end - begin});
+      if (!mapping.readable || begin >= end) continue;
+      for (const analyze::Piece& piece : pieces_of(memory.filled({begin, end}))) {
+        found.push_back(piece);
+      }
     }
   }
   return found;
@@ -274,12 +296,8 @@ void HeapScan::search(const target::Snapshot& snapshot, const target::MemoryView
   roots.tag_bits = settings_.tag_bits;
   roots.inner_counts = settings_.inner_counts;
   roots.is_constant = [&](uint64_t address) { return memory.is_constant(address); };
-  for (const target::Range& range : memory.roots(snapshot, !unknown_.empty(), own_ranges(memory))) {
-    roots.memory.push_back({range.begin, range.end - range.begin});
-  }
-  for (const target::Range& range : memory.libc_variables()) {
-    roots.allocator.push_back({range.begin, range.end - range.begin});
-  }
+  roots.memory = pieces_of(memory.roots(snapshot, !unknown_.empty(), own_ranges(memory)));
+  roots.allocator = pieces_of(memory.libc_variables());
   for (const HeapBlock& block : others) roots.memory.push_back({block.address, block.size});
   roots.whole = registered_roots(memory);
   constexpr uint64_t kDtv =
@@ -293,6 +311,9 @@ void HeapScan::search(const target::Snapshot& snapshot, const target::MemoryView
     memory.read({{place, place + sizeof vector}}, reinterpret_cast<char*>(&vector));
     roots.held.push_back(vector - 16);
   }
+  roots.filled = [&](analyze::Piece piece) {
+    return pieces_of(memory.filled({piece.address, piece.address + piece.size}));
+  };
   index_.emplace(blocks_);
   roots.ignored = ignored_blocks(state);
   std::vector<target::Range> ranges;
@@ -307,6 +328,7 @@ void HeapScan::search(const target::Snapshot& snapshot, const target::MemoryView
       });
   threads_ = snapshot.threads;
   map_ = memory.map();
+  missing_ = memory.missing();
 }
 
 RetainerPath HeapScan::path(size_t block) const {

@@ -54,6 +54,9 @@ class HeapScan {
   HeapScan(const target::CoreMemory& core, live::LedgerFile& ledger,
            const HeapScanSettings& settings);
 
+  // Ends what keeps the process's memory as it was. Needed no more once this has been made.
+  void close() { snapshots_.reset(); }
+
   // The blocks that lived through the last look, by address.
   const std::vector<analyze::HeapBlock>& blocks() const { return blocks_; }
   // Of a block; what only one look found lost, or could find, counts as reachable.
@@ -68,6 +71,9 @@ class HeapScan {
 
   std::chrono::microseconds stopped(int look) const { return stopped_[look]; }
   uint64_t scanned() const { return found_.scanned; }  // bytes, by the last look
+  // What may hold pointers and was not looked at by the last look: nothing is called lost for
+  // certain then.
+  const target::MemoryView::Missing& missing() const { return missing_; }
   // Why blocks from before tracing began count as roots; empty: there are none.
   const std::string& unknown() const { return unknown_; }
 
@@ -97,6 +103,7 @@ class HeapScan {
   std::function<int(const target::Mapping&)> open_file_;
   std::function<uint64_t(uint64_t address)> read_word_;  // as it is now; 0: it cannot be read
   std::string unknown_;
+  target::MemoryView::Missing missing_;
   std::vector<analyze::HeapBlock> blocks_;
   std::optional<analyze::BlockIndex> index_;
   analyze::Reachability found_;

@@ -2,23 +2,16 @@
 
 #include <fmt/format.h>
 
-#include <csignal>
 #include <functional>
 #include <stdexcept>
 
 #include "profile/text.h"
 #include "target/error.h"
+#include "target/interruption.h"
 #include "target/process.h"
 #include "target/process_image.h"
 
 namespace mtrace::cli {
-namespace {
-
-volatile std::sig_atomic_t g_interrupted = 0;
-
-void on_interrupt(int) { g_interrupted = 1; }
-
-}  // namespace
 
 WatchedProcess::WatchedProcess(const Arguments& arguments, const Streams& streams) {
   const auto attach = [&](pid_t pid) {
@@ -34,15 +27,7 @@ WatchedProcess::WatchedProcess(const Arguments& arguments, const Streams& stream
   std::function<void(pid_t)> wanted;
   if (arguments.has("--attach")) wanted = attach;
   target_.emplace(arguments.operands()[0], arguments.command(), wanted);
-  if (attachment_) catch_signals();
+  if (attachment_) target::catch_interruption();
 }
-
-void WatchedProcess::catch_signals() {
-  struct sigaction action = {};
-  action.sa_handler = on_interrupt;
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::sigaction(signal, &action, nullptr);
-}
-
-bool WatchedProcess::interrupted() { return g_interrupted != 0; }
 
 }  // namespace mtrace::cli

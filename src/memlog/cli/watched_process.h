@@ -18,17 +18,16 @@ class WatchedProcess {
  public:
   // Finds the process that the operand names. Says on the error stream when it has attached.
   // Throws std::runtime_error when no process or several match, it has no readable ledger, or
-  // memlog cannot attach to it. The destructor detaches.
+  // memlog cannot attach to it. The destructor detaches; until then signals that are to end memlog
+  // are caught (target/interruption.h).
   WatchedProcess(const Arguments& arguments, const Streams& streams);
 
   pid_t pid() const { return target_->pid(); }
   const target::ProcessHandle& process() const { return target_->process(); }
   live::LedgerFile& ledger() const { return target_->ledger(); }
 
-  // From here on SIGINT, SIGTERM and SIGHUP do not end memlog, so that it can detach.
-  static void catch_signals();
-  // Whether one of them has come.
-  static bool interrupted();
+  // Detaches. The ledger stays readable.
+  void let_go() { attachment_.reset(); }
 
  private:
   std::optional<target::Attachment> attachment_;

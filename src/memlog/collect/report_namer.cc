@@ -72,7 +72,7 @@ void ReportNamer::add(pid_t pid, uint32_t seq, const std::string& path) {
   waiting_.push_back({pid, seq, path});
   changed_.notify_one();
   if (thread_.joinable()) return;
-  ends_ = false;
+  ends_ = ended_ = false;
   // Signals are for the command.
   sigset_t every;
   sigset_t before;
@@ -91,14 +91,18 @@ bool ReportNamer::is_pending(int64_t pid, int64_t seq) const {
          std::any_of(under_way_.begin(), under_way_.end(), precedes);
 }
 
-void ReportNamer::finish() {
-  if (!thread_.joinable()) return;
+void ReportNamer::finish() { finish_within(std::chrono::hours(24 * 365)); }
+
+bool ReportNamer::finish_within(std::chrono::milliseconds limit) {
+  if (!thread_.joinable()) return true;
   {
-    const std::lock_guard lock(mutex_);
+    std::unique_lock lock(mutex_);
     ends_ = true;
+    changed_.notify_all();
+    if (!changed_.wait_for(lock, limit, [this] { return ended_; })) return false;
   }
-  changed_.notify_one();
   thread_.join();
+  return true;
 }
 
 // failures_ is read when this thread has ended.
@@ -133,7 +137,11 @@ void ReportNamer::work() {
       changed_.wait(lock, is_called);
     }
     changed_.wait_for(lock, kGather, [this] { return ends_; });
-    if (waiting_.empty()) return;
+    if (waiting_.empty()) {
+      ended_ = true;
+      changed_.notify_all();
+      return;
+    }
     under_way_ = std::exchange(waiting_, {});
     lock.unlock();
     if (symbolizer == nullptr) {

@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
@@ -34,6 +35,9 @@ class ReportNamer {
   bool is_pending(int64_t pid, int64_t seq) const;
   // Waits until all have their names, as far as there are any.
   void finish();
+  // The same for at most `limit`. Returns false when that was too short: then the process must end
+  // without the destructor, which would wait for the rest.
+  bool finish_within(std::chrono::milliseconds limit);
 
   struct Failure {
     std::string path;
@@ -58,6 +62,7 @@ class ReportNamer {
   std::vector<Report> under_way_;
   std::vector<Failure> failures_;
   bool ends_ = false;
+  bool ended_ = false;
   std::thread thread_;
 };
 

@@ -87,7 +87,8 @@ void take_ledger(const std::string& wish, RunOptions& options) {
   }
 }
 
-// Asks for reports until the processes are gone, or a signal ends it.
+// Asks for reports until the processes are gone, or a signal ends it. Reports that are to get names
+// then get them for a moment; views look up the others.
 void ask_every(const std::vector<pid_t>& pids, const RunOptions& options, const Streams& streams) {
   const std::chrono::milliseconds every = options.every;
   sigset_t ends;
@@ -97,6 +98,7 @@ void ask_every(const std::vector<pid_t>& pids, const RunOptions& options, const 
   using Clock = std::chrono::steady_clock;
   collect::ReportNamer namer;
   target::RegularReports regular(std::bind_front(&collect::ReportNamer::add, &namer));
+  constexpr std::chrono::milliseconds kPatience{500};
   bool any = true;
   for (Clock::time_point next = Clock::now() + every; any;) {
     const auto left = std::max(Clock::duration::zero(), next - Clock::now());
@@ -104,7 +106,11 @@ void ask_every(const std::vector<pid_t>& pids, const RunOptions& options, const 
     const timespec pause = {seconds.count(), std::chrono::nanoseconds(left - seconds).count()};
     const int signal = ::sigtimedwait(&ends, nullptr, &pause);
     if (signal == SIGCHLD) target::release_late();
-    if (signal > 0 && signal != SIGCHLD) return;
+    if (signal > 0 && signal != SIGCHLD) {
+      regular.finish();
+      if (!namer.finish_within(kPatience)) std::_Exit(kGood);
+      return;
+    }
     if (Clock::now() < next) continue;
     any = regular.ask(pids);
     next = std::max(next + every, Clock::now());

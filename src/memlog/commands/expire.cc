@@ -14,6 +14,7 @@
 #include "live/ledger_summary.h"
 #include "profile/text.h"
 #include "target/clock.h"
+#include "target/interruption.h"
 #include "target/process.h"
 #include "text/expire_text.h"
 #include "text/quantity.h"
@@ -243,17 +244,17 @@ int run_expire(const Arguments& arguments, const Streams& streams) {
   const ExpireOptions options = read_options(arguments);
   const WatchedProcess target(arguments, streams);
   text::StackNames names(search_path(arguments), read_responsible("expire", arguments));
-  WatchedProcess::catch_signals();
+  target::catch_interruption();
   constexpr uint64_t kLeastPause = 20;
   constexpr uint64_t kMostPause = 1000;
   const auto pause = static_cast<int>(std::clamp(options.after / 10, kLeastPause, kMostPause));
   Session session(target.ledger(), options, names, streams);
   std::string why;
   while (why.empty()) {
-    const bool ended = target.process().wait_end(WatchedProcess::interrupted() ? 0 : pause);
+    const bool ended = target.process().wait_end(target::interrupted() ? 0 : pause);
     why = session.look();
     if (ended) why = "the process has ended";
-    if (WatchedProcess::interrupted()) why = "interrupted";
+    if (target::interrupted()) why = "interrupted";
   }
   session.close(why);
   return kGood;

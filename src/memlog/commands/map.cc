@@ -185,7 +185,7 @@ class Answer {
 
   // The pages of the heaps in classes of `colours`.
   exporting::PagePicture picture(PageColours colours) {
-    const analyze::PageClasses pages(space_.blocks(), space_.heaps(), colours, now_);
+    const analyze::PageClasses pages(space_.pieces(), space_.heaps(), colours, now_);
     learn(pages.owners());
     exporting::PagePicture out;
     out.head = {

@@ -5,9 +5,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <future>
 #include <iterator>
 #include <memory>
 #include <thread>
@@ -244,13 +246,20 @@ int run_serve(const Arguments& arguments, const Streams& streams) {
   print(streams, fmt::format("listening at {}\n", listener.address().text()));
   std::fflush(streams.out);
   site.begin();
+  std::promise<void> served;
   std::thread end([&] {
+    constexpr std::chrono::milliseconds kPatience{700};
     int signal = 0;
     ::sigwait(&signals, &signal);
     site.stop();
     server->stop();
+    // An answer that takes longer is not waited for.
+    if (served.get_future().wait_for(kPatience) == std::future_status::ready) return;
+    std::fflush(streams.out);
+    std::_Exit(kGood);
   });
   server->serve(::dup(listener.descriptor()));
+  served.set_value();
   end.join();
   return kGood;
 }

@@ -11,6 +11,7 @@
 #include "cli/watched_process.h"
 #include "json/watch.h"
 #include "target/clock.h"
+#include "target/interruption.h"
 #include "target/process.h"
 #include "terminal/prompt.h"
 #include "terminal/screen.h"
@@ -121,7 +122,7 @@ void run_batch(live::LedgerFile& file, const target::ProcessHandle& process,
     }
     print(streams, out);
     std::fflush(streams.out);
-    if (look == options.count || process.wait_end(options.delay) || WatchedProcess::interrupted()) {
+    if (look == options.count || process.wait_end(options.delay) || target::interrupted()) {
       return;
     }
   }

@@ -22,6 +22,8 @@
 #include "profile/text.h"
 #include "target/clock.h"
 #include "target/error.h"
+#include "target/interruption.h"
+#include "target/launch.h"
 #include "target/process.h"
 #include "target/process_image.h"
 #include "text/quantity.h"
@@ -223,7 +225,9 @@ class Answer {
       out["stopped_us"] = {scan_.stopped(0).count(), scan_.stopped(1).count()};
     } else {
       out["core"] = json::plain(core_->name());
-      out["missing_bytes"] = core_->missing().bytes;
+    }
+    if (core_ != nullptr || scan_.missing().bytes != 0) {
+      out["missing_bytes"] = scan_.missing().bytes;
     }
     out["scanned_bytes"] = scan_.scanned();
     json::put_text(out, "unknown_blocks", scan_.unknown());
@@ -335,13 +339,20 @@ class Answer {
                       "to may be called lost",
                       text::count_text(header.lost_root_regions, "region")));
     }
-    const auto missing = core_ == nullptr ? target::CoreMemory::Missing() : core_->missing();
-    if (missing.bytes != 0) {
+    const auto& missing = scan_.missing();
+    const std::string first = missing.path.empty() ? "anonymous memory" : text::plain(missing.path);
+    if (missing.bytes != 0 && core_ == nullptr) {
+      add(fmt::format(
+          "{} bytes that may hold pointers were not touched, the first of {}: the "
+          "program supplies them (userfaultfd), or they are shared memory in swap; what "
+          "would be lost counts as possibly lost",
+          profile::grouped(missing.bytes), first));
+    } else if (missing.bytes != 0) {
       add(
           fmt::format("the core file lacks {} bytes that may hold pointers, the first of {}: what "
                       "would be lost counts as possibly lost; before the crash: echo 0x3f > "
                       "/proc/PID/coredump_filter",
-                      profile::grouped(missing.bytes), text::plain(missing.path)));
+                      profile::grouped(missing.bytes), first));
     }
     return out;
   }
@@ -507,15 +518,25 @@ int run_unreachable(const Arguments& arguments, const Streams& streams) {
   const HeapScanSettings settings = read_settings(arguments);
   std::vector<analyze::StackPattern> suppressions;
   add_suppressions("unreachable", arguments, suppressions);
-  const WatchedProcess target(arguments, streams);
+  WatchedProcess target(arguments, streams);
   add_lsan_suppressions("unreachable",
                         target::start_environment(target.pid(), "LSAN_OPTIONS").value_or(""),
                         fmt::format("/proc/{}/cwd", target.pid()),
                         profile::array_text(target.ledger().header().program), suppressions);
   std::optional<HeapScan> scan;
+  target::catch_interruption();
   try {
     scan.emplace(target.pid(), target.ledger(), settings);
+    scan->close();
+    target.let_go();
+    target::check_interruption();
+    target::stop_catching();
   } catch (const target::AttachError& error) {
+    if (const int signal = target::caught_signal()) {
+      scan.reset();
+      target.let_go();
+      target::end_by(signal);
+    }
     throw std::runtime_error(
         fmt::format("{} ({}) {}", target.pid(),
                     text::plain(profile::array_text(target.ledger().header().name)), error.what()));

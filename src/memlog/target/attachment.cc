@@ -6,6 +6,7 @@
 #include <string>
 
 #include "target/attach_settings.h"
+#include "target/interruption.h"
 #include "target/ledgers.h"
 #include "target/leftovers.h"
 #include "target/preload.h"
@@ -14,7 +15,7 @@
 namespace mtrace::target {
 namespace {
 
-constexpr std::chrono::seconds kTimeout{kAttachTimeout};
+constexpr std::chrono::milliseconds kTimeout = std::chrono::seconds(kAttachTimeout);
 
 }  // namespace
 
@@ -46,8 +47,11 @@ Attachment::Attachment(pid_t pid) : pid_(pid) {
 }
 
 Attachment::~Attachment() {
+  constexpr std::chrono::milliseconds kShort{500};  // where a signal is to end memlog
+  const std::chrono::milliseconds timeout = interrupted() ? kShort : kTimeout;
+  const Uninterrupted end;
   try {
-    detach_from(pid_, kTimeout, false);
+    detach_from(pid_, timeout, false);
   } catch (const std::exception&) {
     // The process has ended, or reaches no safe point. In the latter case the library stays and
     // counts.

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "target/error.h"
+#include "target/interruption.h"
 #include "target/stub.h"
 
 namespace mtrace::target {
@@ -34,6 +35,8 @@ BorrowedThread::BorrowedThread(Tasks& tasks, TargetMemory& memory, pid_t tid, Ra
       cave_(cave),
       deadline_(deadline),
       cave_bytes_(std::move(cave_bytes)) {
+  check_interruption();
+  uninterrupted_.emplace();
   if (!Tasks::registers(tid, &before_) || !Tasks::signal_mask(tid, &mask_)) {
     throw AttachError("has ended");
   }
@@ -140,6 +143,7 @@ void BorrowedThread::wait_for_return() {
          returned == 0) {
     const Clock::time_point now = Clock::now();
     if (now >= deadline_) throw AttachError("did not return from the call in time");
+    if (now >= patience) end_if_interrupted();
     // Another thread may hold a lock that the call waits for.
     if (now >= patience) tasks_.resume_others(tid_);
     tasks_.hand_over_signals();
@@ -169,7 +173,10 @@ uint64_t BorrowedThread::call(uint64_t function, uint64_t a, uint64_t b, uint64_
 }
 
 void BorrowedThread::give_back() {
-  if (!held_) return;
+  if (!held_) {
+    uninterrupted_.reset();
+    return;
+  }
   go_on();
   run_to(stub_places().end);
   held_ = false;
@@ -178,6 +185,7 @@ void BorrowedThread::give_back() {
   Tasks::set_signal_mask(tid_, mask_);
   Tasks::set_registers(tid_, before_);
   memory_.write(cave_.begin, cave_bytes_.data(), cave_bytes_.size());
+  uninterrupted_.reset();
 }
 
 }  // namespace mtrace::target

@@ -6,8 +6,10 @@
 #include <sys/user.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
+#include "target/interruption.h"
 #include "target/object.h"
 #include "target/target_memory.h"
 #include "target/tasks.h"
@@ -59,6 +61,7 @@ class BorrowedThread {
   std::string cave_bytes_;
   uint64_t scratch_ = 0;
   uint64_t used_ = 0;
+  std::optional<Uninterrupted> uninterrupted_;
   bool held_ = false;
 };
 

@@ -36,12 +36,7 @@ class CoreMemory : public MemoryView {
 
   // Whether all of the bytes are known: in the core file, or in a mapped file that can be read.
   bool has(Range range) const;
-  // Writable memory of which nothing is known; what it points to may look lost.
-  struct Missing {
-    uint64_t bytes = 0;
-    std::string path;  // of the first
-  };
-  Missing missing() const;
+  Missing missing() const override;
 
  private:
   struct Segment {

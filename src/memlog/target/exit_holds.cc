@@ -9,6 +9,7 @@
 #include <system_error>
 
 #include "format/ledger.h"
+#include "target/interruption.h"
 #include "target/ledgers.h"
 
 namespace mtrace::target {
@@ -55,10 +56,14 @@ void ExitHolds::serve_one(live::LedgerFile& ledger, HoldPoint point, const Look&
 }
 
 void ExitHolds::serve(const Look& look) {
+  // One that came before a look is the program's, and does not end the look.
+  if (interrupted()) return;
   find_ledgers();
   for (const auto& [path, ledger] : known_) {
     for (const HoldPoint point : live::kHoldPoints) {
-      if (live::waits_at(*ledger, point)) serve_one(*ledger, point, look);
+      if (!live::waits_at(*ledger, point)) continue;
+      if (interrupted()) return;
+      serve_one(*ledger, point, look);
     }
   }
 }

@@ -8,6 +8,7 @@
 
 #include "profile/text.h"
 #include "target/error.h"
+#include "target/interruption.h"
 #include "target/proc_files.h"
 
 namespace mtrace::target {
@@ -74,6 +75,7 @@ void HeldProcess::stop(Clock::time_point deadline, pid_t borrowed) {
       // Not the last try, which the deadline cuts short: what was in the way before says more.
       trouble = "it " + tasks_.trouble();
     }
+    check_interruption();
     tasks_.resume_others(borrowed);
     std::this_thread::sleep_for(kPause);
   } while (Clock::now() < deadline);
@@ -107,6 +109,7 @@ pid_t HeldProcess::stop_with_calm_lender(Clock::time_point deadline, const std::
     if (const pid_t tid = lender(true)) return tid;
     const AttachError none(fmt::format("{}, and none of its threads waits in a system call", why));
     if (Clock::now() >= deadline || task_state(pid_, pid_) == 'T') throw none;
+    check_interruption();
     tasks_.resume_others(0);
     std::this_thread::sleep_for(kPause);
     try {

@@ -14,6 +14,7 @@
 #include <optional>
 #include <stdexcept>
 
+#include "target/interruption.h"
 #include "target/late_release.h"
 #include "target/process.h"
 
@@ -54,6 +55,7 @@ class SignalState {
  private:
   sigset_t mask_;
   struct sigaction child_ = {};
+  Outlives program_;
 };
 
 void pass_on(pid_t pid, const siginfo_t& info) {
@@ -117,6 +119,7 @@ int wait_for(pid_t pid, const Ticks& ticks) {
     if (got == SIGCHLD) release_late();
     for (Pending& one : pending) {
       if (Clock::now() < one.next) continue;
+      if (interrupted()) break;  // the program gets the signal first
       try {
         one.tick->action(pid);
       } catch (const std::exception&) {

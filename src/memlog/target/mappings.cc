@@ -58,7 +58,10 @@ bool read_mapping(const std::string& line, Mapping& mapping) {
 // "Rss:     1234 kB", "VmFlags: rd wr".
 void read_detail(std::string_view line, Mapping& mapping) {
   if (line.starts_with("VmFlags:")) {
-    mapping.wiped_by_fork = line.find(" wf") != std::string_view::npos;
+    const auto has = [&](const char* flag) { return line.find(flag) != std::string_view::npos; };
+    mapping.wiped_by_fork = has(" wf");
+    mapping.awaits_pages = has(" um") || has(" ui");  // missing pages; those not in page tables
+    mapping.huge_tlb = has(" ht");
     return;
   }
   constexpr std::pair<std::string_view, uint64_t Mapping::*> kNumbers[] = {

@@ -19,11 +19,14 @@ struct Mapping {
   bool writable = false;
   bool executable = false;
   bool shared = false;
-  bool wiped_by_fork = false;  // MADV_WIPEONFORK; only with Detail::kSmaps, as the numbers below
-  uint64_t resident = 0;       // bytes in memory; those shared with other processes count, too
-  uint64_t dirty = 0;          // of it, bytes that were written
-  uint64_t huge = 0;           // of it, bytes in huge pages
-  uint64_t swapped = 0;        // bytes
+  // Only with Detail::kSmaps, as the numbers below:
+  bool wiped_by_fork = false;  // MADV_WIPEONFORK
+  bool awaits_pages = false;   // userfaultfd: who reads a page that is not there waits for a thread
+  bool huge_tlb = false;
+  uint64_t resident = 0;  // bytes in memory; those shared with other processes count, too
+  uint64_t dirty = 0;     // of it, bytes that were written
+  uint64_t huge = 0;      // of it, bytes in huge pages
+  uint64_t swapped = 0;   // bytes
   std::string path;   // as the process names it; "[heap]", "[stack]", "[vdso]"; empty: anonymous
   std::string inode;  // device and inode: identifies the file; empty: none
 };

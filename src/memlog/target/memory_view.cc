@@ -120,7 +120,12 @@ std::vector<Range> MemoryView::roots(const Snapshot& snapshot, bool heaps,
     const uint64_t begin = thread.thread_pointer + static_cast<uint64_t>(snapshot.thread_state);
     cut({begin, begin + snapshot.thread_state_size}, found);
   }
-  return found;
+  std::vector<Range> parts;
+  for (const Range& range : found) {
+    const std::vector<Range> filled = this->filled(range);
+    parts.insert(parts.end(), filled.begin(), filled.end());
+  }
+  return parts;
 }
 
 }  // namespace mtrace::target

@@ -19,13 +19,24 @@ class MemoryView {
  public:
   virtual ~MemoryView() = default;
 
-  // Copies the ranges one after the other to `to`; what cannot be read becomes zero.
+  // Copies the ranges one after the other to `to`; what cannot be read, or must not be touched,
+  // becomes zero.
   virtual void read(const std::vector<Range>& ranges, char* to) const = 0;
   // Opens a file that is mapped. Returns -1 when that is impossible.
   virtual int open_file(const Mapping& mapping) const = 0;
 
+  // The parts of the range that may hold words other than zero, by address.
+  virtual std::vector<Range> filled(Range range) const { return {range}; }
+  // Memory that may hold pointers of which nothing is known; what it points to may look lost.
+  struct Missing {
+    uint64_t bytes = 0;
+    std::string path;  // of the first; empty: anonymous
+  };
+  virtual Missing missing() const = 0;
+
   // Where pointers to the heap may stand that are no blocks themselves: data of modules, thread
-  // stacks from their stack pointers on, thread-local storage, anonymous and shared mappings.
+  // stacks from their stack pointers on, thread-local storage, anonymous and shared mappings;
+  // of these what is filled.
   // `heaps`: also the heaps of the C library, for blocks from before tracing began. `own`: what the
   // library has mapped for itself, which is none.
   std::vector<Range> roots(const Snapshot& snapshot, bool heaps,

@@ -20,6 +20,7 @@
 #include "target/borrowed_thread.h"
 #include "target/error.h"
 #include "target/held_process.h"
+#include "target/interruption.h"
 #include "target/process.h"
 #include "target/target_objects.h"
 #include "target/task_list.h"
@@ -238,6 +239,7 @@ void with_image(
   using Clock = std::chrono::steady_clock;
   const Clock::time_point deadline = Clock::now() + timeout;
   for (;;) {
+    check_interruption();
     const target::ProcessImage target = process_image(pid);
     const auto left =
         std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());

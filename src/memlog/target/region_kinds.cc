@@ -5,7 +5,7 @@
 
 #include "format/ledger.h"
 #include "target/malloc_heaps.h"
-#include "target/process.h"
+#include "target/resident_pages.h"
 
 namespace mtrace::target {
 namespace {
@@ -13,14 +13,14 @@ namespace {
 // glibc puts the thread control block at the end of a stack. Its first and third word are its own
 // address (sysdeps/x86_64/nptl/tls.h, tcbhead_t), and behind them are the beginning and the size of
 // the stack, as neighbours. The first thread's, which is elsewhere, has not these two.
-bool ends_with_control_block(pid_t pid, const Mapping& region) {
+bool ends_with_control_block(PageMap& pages, const Mapping& region) {
   constexpr size_t kWords = 1024;
   constexpr size_t kPieceBytes = 4096;
   uint64_t words[kWords] = {};
   const uint64_t begin = std::max(region.begin, region.end - sizeof words);
   const size_t count = (region.end - begin) / sizeof words[0];
   for (uint64_t at = begin; at < region.end; at += kPieceBytes) {
-    read_memory(pid, at, words + (at - begin) / sizeof words[0], kPieceBytes);
+    pages.read_filled(at, words + (at - begin) / sizeof words[0], kPieceBytes);
   }
   for (size_t i = 0; i + 2 < count; ++i) {
     const uint64_t own = begin + i * sizeof words[0];
@@ -46,7 +46,7 @@ RegionKind file_kind(const Mapping& region) {
 
 class Kinds {
  public:
-  Kinds(pid_t pid, const std::vector<Mapping>& map) : pid_(pid), map_(map) {}
+  Kinds(pid_t pid, const std::vector<Mapping>& map) : pages_(pid), map_(map) {}
 
   RegionKind next(const Mapping& region) {
     const RegionKind kind = of(region);
@@ -65,16 +65,16 @@ class Kinds {
     if (!region.readable && !region.writable && !region.executable) return RegionKind::kReserved;
     if (region.shared) return RegionKind::kShared;
     const auto read = [this](uint64_t address, void* to, size_t size) {
-      return read_memory(pid_, address, to, size);
+      return pages_.read_filled(address, to, size);
     };
     if (is_malloc_heap(region, map_, read)) arena_end_ = region.begin + kArenaHeap;
     if (region.end <= arena_end_) return RegionKind::kArena;
     if (path.empty() && region.begin == file_end_) return RegionKind::kData;
-    if (region.writable && ends_with_control_block(pid_, region)) return RegionKind::kStack;
+    if (region.writable && ends_with_control_block(pages_, region)) return RegionKind::kStack;
     return RegionKind::kAnonymous;
   }
 
-  pid_t pid_;
+  PageMap pages_;
   const std::vector<Mapping>& map_;
   uint64_t arena_end_ = 0;
   uint64_t file_end_ = 0;

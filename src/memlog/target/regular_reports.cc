@@ -16,6 +16,7 @@
 #include "profile/text.h"
 #include "target/ask_turn.h"
 #include "target/asked_process.h"
+#include "target/interruption.h"
 #include "target/late_release.h"
 #include "target/ledgers.h"
 #include "target/report_channels.h"
@@ -100,6 +101,7 @@ bool RegularReports::ask(const std::vector<pid_t>& pids) noexcept {
     at = ended ? known_.erase(at) : std::next(at);
   }
   for (const pid_t pid : pids) {
+    if (interrupted()) return true;
     try {
       any |= ask_one(pid);
     } catch (const std::exception&) {

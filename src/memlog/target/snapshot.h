@@ -12,6 +12,7 @@
 #include "target/mappings.h"
 #include "target/memory_view.h"
 #include "target/object.h"
+#include "target/resident_pages.h"
 #include "target/snapshot_threads.h"
 
 namespace mtrace::target {
@@ -48,7 +49,8 @@ class Snapshots {
 };
 
 // Reads the memory of a snapshot, and of the process what a fork does not copy. The mappings are
-// those of both.
+// those of both. Of the process itself no page is read that is not there: with userfaultfd the read
+// would wait for a thread of the process.
 class SnapshotMemory : public MemoryView {
  public:
   SnapshotMemory(pid_t process, pid_t copy);
@@ -56,15 +58,25 @@ class SnapshotMemory : public MemoryView {
 
   void read(const std::vector<Range>& ranges, char* to) const override;
   int open_file(const Mapping& mapping) const override { return open_mapped(process_, mapping); }
+  std::vector<Range> filled(Range range) const override { return parts_within(range, filled_); }
+  // Of userfaultfd's mappings the pages that are not there, which only the program can tell; and
+  // swapped pages of shared memory whose file memlog may not open.
+  Missing missing() const override { return missing_; }
 
  private:
+  void find_filled(const std::vector<Mapping>& map, const std::vector<Mapping>& of_process);
+  void add_data_of_file(const Mapping& region, std::vector<Range>& found);
+  void miss(const Mapping& region, uint64_t bytes);
   void read_slowly(Range range, char* to) const;
   bool is_uncopied(Range range) const;
 
   pid_t process_;
   pid_t copy_;
   int file_;
-  std::vector<Range> uncopied_;
+  mutable PageMap now_;          // of the process
+  std::vector<Range> uncopied_;  // read from the process
+  std::vector<Range> filled_;    // by address
+  Missing missing_;
 };
 
 }  // namespace mtrace::target

@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "target/error.h"
+#include "target/interruption.h"
 #include "target/late_release.h"
 #include "target/seize.h"
 
@@ -124,6 +125,13 @@ pid_t Tasks::take_status(pid_t tid, int* status) const {
   return ::waitpid(tid, status, __WALL | WNOHANG);
 }
 
+// A signal that is to end memlog waits for the process to be let go, but not for long.
+Clock::time_point Tasks::cut_short(Clock::time_point deadline) {
+  constexpr auto kGrace = std::chrono::milliseconds(300);  // in total
+  if (!interruption_ && interrupted()) interruption_ = Clock::now();
+  return interruption_ ? std::min(deadline, *interruption_ + kGrace) : deadline;
+}
+
 bool Tasks::wait_for(pid_t tid, Clock::time_point deadline, int* status) {
   sigset_t child;
   sigemptyset(&child);
@@ -138,7 +146,7 @@ bool Tasks::wait_for(pid_t tid, Clock::time_point deadline, int* status) {
     // A thread in exec also waits for the others' end.
     const char state = first ? 'R' : task_state(pid_, tid);
     if ((is_ending(state) || state == 'D') && reap_ended()) continue;
-    const auto left = deadline - Clock::now();
+    const auto left = cut_short(deadline) - Clock::now();
     if (left <= Clock::duration::zero()) return false;
     // One signal may announce the stops of several threads, so wait only briefly.
     const auto wait = std::min<std::chrono::nanoseconds>(left, std::chrono::milliseconds(1));

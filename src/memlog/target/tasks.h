@@ -10,6 +10,7 @@
 
 #include <chrono>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -77,6 +78,7 @@ class Tasks {
   bool seize(pid_t tid, Seizing& seizing);
   bool release(pid_t tid);
   bool wait_for(pid_t tid, Clock::time_point deadline, int* status);
+  Clock::time_point cut_short(Clock::time_point deadline);
   bool reap_ended();
   bool wait_stopped(pid_t tid, Clock::time_point deadline);
   void settle(pid_t tid);
@@ -90,6 +92,7 @@ class Tasks {
   std::string trouble_;
   pid_t cloned_ = 0;
   Clock::time_point since_;
+  std::optional<Clock::time_point> interruption_;
   sigset_t mask_;  // from before; so is the priority
   int priority_;
 };

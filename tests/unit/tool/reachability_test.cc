@@ -450,6 +450,22 @@ TEST(BlockIndex, FindsEachByteOfBlocksAndNoOther) {
   EXPECT_EQ(index.find(~uint64_t{0}), BlockIndex::kNone);
 }
 
+TEST(BlockIndex, ABlockOfTebibytesTakesNoMemoryInProportion) {
+  constexpr uint64_t kGiB = uint64_t{1} << 30;
+  const uint64_t large = 5 * kGiB + 4096 - 16;
+  const std::vector<HeapBlock> blocks = {
+      {large - 64, 64, 1, 0}, {large, 2048 * kGiB, 1, 0}, {large + 2048 * kGiB, 32, 1, 0}};
+  const BlockIndex index(blocks);  // 4 GiB, if each part of 1 GiB had a table of its own
+  EXPECT_EQ(index.find(large - 1), 0u);
+  for (uint64_t at = 0; at < 2048; ++at) {
+    for (const uint64_t offset : {uint64_t{0}, kGiB - 4096 + 15, kGiB - 4096 + 16, kGiB - 1}) {
+      ASSERT_EQ(index.find(large + at * kGiB + offset), 1u) << at << " " << offset;
+    }
+  }
+  EXPECT_EQ(index.find(large + 2048 * kGiB), 2u);
+  EXPECT_EQ(index.find(large + 2048 * kGiB + 32), BlockIndex::kNone);
+}
+
 // Every third block is not done: what is settled must hold none of these, and find() does not mind.
 TEST(BlockIndex, SettlesNoRangeWithABlockThatIsNotDone) {
   const std::vector<HeapBlock> blocks = random_blocks();

@@ -1,0 +1,172 @@
+// SIGINT and SIGTERM while memlog is in the middle of something: it ends by the signal, and the
+// program goes on.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+
+#include "host_test.h"
+
+namespace mtrace::test {
+namespace {
+
+class InterruptionTest : public HostTest {
+ protected:
+  static constexpr const char* kNodes = "1500000";  // whose list takes seconds to follow
+
+  static std::string signalled(int signal) { return fmt::format("signal {}", signal); }
+  static std::vector<pid_t> children_of(pid_t pid) {
+    std::ifstream file(fmt::format("/proc/{0}/task/{0}/children", pid));
+    std::vector<pid_t> found;
+    for (pid_t child = 0; file >> child;) found.push_back(child);
+    return found;
+  }
+  static pid_t tracer_of(pid_t pid) {
+    std::ifstream file(fmt::format("/proc/{}/status", pid));
+    for (std::string line; std::getline(file, line);) {
+      if (line.starts_with("TracerPid:")) return std::stoi(line.substr(10));
+    }
+    return -1;
+  }
+  // Stops memlog while it looks at a copy of the program.
+  static void stop_in_search(pid_t pid, pid_t memlog) {
+    const auto searches = [&] {
+      const std::vector<pid_t> copies = children_of(pid);
+      return !copies.empty() && tracer_of(copies[0]) == memlog;
+    };
+    wait_until("a copy of the program", [&] {
+      if (!searches()) return false;
+      ::kill(memlog, SIGSTOP);
+      wait_until("memlog to stop", [&] { return process_state(memlog) == 'T'; });
+      if (searches()) return true;
+      ::kill(memlog, SIGCONT);
+      return false;
+    });
+  }
+  // memlog run --unreachable, in the middle of its search.
+  Result interrupt_run(int signal, std::vector<std::string> more) {
+    std::vector<std::string> words = {memlog_tool(), "run", "--unreachable",      "-o",
+                                      temp(),        "--",  program("long_list"), kNodes};
+    words.insert(words.end(), more.begin(), more.end());
+    Process memlog(plain(words));
+    memlog.read_until("ready");
+    const std::vector<pid_t> programs = children_of(memlog.pid());
+    EXPECT_EQ(programs.size(), 1u);
+    memlog.write("\n");
+    stop_in_search(programs.at(0), memlog.pid());
+    memlog.send(signal);
+    memlog.send(SIGCONT);
+    return memlog.wait();
+  }
+};
+
+TEST_F(InterruptionTest, ASearchAtExitGivesWayToTheProgram) {
+  for (const int signal : {SIGINT, SIGTERM}) {
+    const Result result = interrupt_run(signal, {});
+    EXPECT_EQ(result.how(), signalled(signal)) << result.err;
+    EXPECT_NE(result.err.find("not searched for lost blocks"), std::string::npos) << result.err;
+  }
+}
+
+TEST_F(InterruptionTest, AProgramThatIgnoresTheSignalEndsAsItWould) {
+  for (const int signal : {SIGINT, SIGTERM}) {
+    const Result result = interrupt_run(signal, {"ignore"});
+    EXPECT_EQ(result.how(), "exit 7") << result.err;
+    EXPECT_NE(result.err.find("a signal has interrupted memlog"), std::string::npos) << result.err;
+  }
+}
+
+TEST_F(InterruptionTest, ASearchLeavesNoCopyBehind) {
+  for (const int signal : {SIGINT, SIGTERM}) {
+    Command command = traced({program("long_list"), kNodes});
+    command.env["MTRACE_LEDGER"] = temp() + "/";
+    Process host(command);
+    host.read_until("ready");
+    wait_until_blocked(host.pid(), SYS_read);
+    Process memlog(plain({memlog_tool(), "unreachable", std::to_string(host.pid())}));
+    stop_in_search(host.pid(), memlog.pid());
+    memlog.send(signal);
+    memlog.send(SIGCONT);
+    EXPECT_EQ(memlog.wait().how(), signalled(signal));
+    EXPECT_TRUE(children_of(host.pid()).empty());
+    EXPECT_EQ(tracer_of(host.pid()), 0);
+    host.write("\n");
+    EXPECT_EQ(host.wait().how(), "exit 7");
+  }
+}
+
+// Its thread does not stop, and memlog waits for it.
+TEST_F(InterruptionTest, AProcessThatDoesNotStopIsLetGo) {
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"attach", "--timeout", "3600"}, {"report", "--timeout", "3600"}}) {
+    for (const int signal : {SIGINT, SIGTERM}) {
+      Command command = plain({program("vfork_parent")});
+      if (words[0] == "report") command = traced({program("vfork_parent")});
+      Process host(command);
+      host.read_until("ready");
+      std::vector<std::string> all = {memlog_tool()};
+      all.insert(all.end(), words.begin(), words.end());
+      all.push_back(std::to_string(host.pid()));
+      Process memlog(plain(all));
+      wait_until("memlog to trace it", [&] { return tracer_of(host.pid()) == memlog.pid(); });
+      memlog.send(signal);
+      EXPECT_EQ(memlog.wait().how(), signalled(signal)) << words[0];
+      EXPECT_EQ(tracer_of(host.pid()), 0);
+      host.write("\n");
+      EXPECT_EQ(host.read_line(), "on");
+      EXPECT_TRUE(host.wait().exited(5));
+    }
+  }
+}
+
+TEST_F(InterruptionTest, RegularReportsEnd) {
+  for (const int signal : {SIGINT, SIGTERM}) {
+    Process host(plain({program("long_list"), "1000"}));
+    host.read_until("ready");
+    wait_until_blocked(host.pid(), SYS_read);
+    const std::string place = fmt::format("{}/{}", temp(), signal);
+    Process memlog(plain(
+        {memlog_tool(), "attach", "--every", "100ms", "-o", place, std::to_string(host.pid())}));
+    wait_until("a report", [&] {
+      std::error_code error;
+      return std::filesystem::directory_iterator(place, error) !=
+             std::filesystem::directory_iterator();
+    });
+    memlog.send(signal);
+    EXPECT_EQ(memlog.wait().how(), "exit 0");
+    host.write("\n");
+    EXPECT_EQ(host.wait().how(), "exit 7");
+  }
+}
+
+TEST_F(InterruptionTest, ReadingEnds) {
+  const std::string pipe = temp() + "/pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  const int ends = ::open(pipe.c_str(), O_RDWR | O_CLOEXEC);
+  ASSERT_GE(ends, 0);
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"show", pipe},
+        {"tree", pipe},
+        {"export", "-f", "csv", pipe},
+        {"sql", pipe, "select count(*) from allocations"}}) {
+    for (const int signal : {SIGINT, SIGTERM}) {
+      std::vector<std::string> all = {memlog_tool()};
+      all.insert(all.end(), words.begin(), words.end());
+      Process memlog(plain(all));
+      wait_until_blocked(memlog.pid(), SYS_read);
+      memlog.send(signal);
+      EXPECT_EQ(memlog.wait().how(), signalled(signal)) << words[0];
+    }
+  }
+  ::close(ends);
+}
+
+}  // namespace
+}  // namespace mtrace::test
