@@ -1,6 +1,7 @@
 // The numbers of descriptors are the host's: a thread that closes 0 and opens a file gets 0,
 // whatever the library opens meanwhile, and nobody closes it or writes to it. `make soak` sets
 // MTRACE_SOAK_SECONDS, for more rounds.
+#include <cstdio>
 #include <cstdlib>
 
 #include "host_test.h"
@@ -37,6 +38,20 @@ TEST_F(DescriptorTest, WhileReportsAreWritten) {
 
 TEST_F(DescriptorTest, WhileReportsAreNamed) {
   expect_own_numbers(named({program("lowest"), rounds()}), kReports);
+}
+
+// A filter lets no thread be made, so the library has the program's descriptors. A report whose
+// file the program closes is written again.
+TEST_F(DescriptorTest, ReportsWhoseFilesAreClosed) {
+  Command command = traced({program("closes_files")});
+  command.env["MTRACE_ENTRIES"] = "all";
+  const Result result = run(command);
+  EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+  int asked = 0;
+  int closed = 0;
+  ASSERT_EQ(std::sscanf(result.out.c_str(), "%d reports, %d closed", &asked, &closed), 2);
+  EXPECT_GE(closed, 5);
+  EXPECT_EQ(logs_of(result.pid).size(), static_cast<size_t>(asked) + 1);
 }
 
 class DescriptorModeTest : public DescriptorTest,

@@ -168,6 +168,12 @@ FileIdentity file_identity(const char* path) {
   return {info.st_dev, info.st_ino};
 }
 
+FileIdentity opened_identity(int fd) {
+  struct stat info = {};
+  if (failed(call(SYS_fstat, fd, &info))) return {};
+  return {info.st_dev, info.st_ino};
+}
+
 bool is_executable(const char* path) {
   const long answer = call(SYS_faccessat, AT_FDCWD, path, X_OK);
   if (answer != -EPERM) return answer == 0;

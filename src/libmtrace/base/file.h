@@ -56,6 +56,7 @@ struct FileIdentity {
   bool operator==(const FileIdentity&) const = default;
 };
 FileIdentity file_identity(const char* path);
+FileIdentity opened_identity(int fd);
 bool is_executable(const char* path);
 // Bytes a file of this process may have (RLIMIT_FSIZE); ~0 for no limit.
 unsigned long file_size_limit();

@@ -216,7 +216,7 @@ bool work_on_fresh_stack(Work& work) {
                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (failed(memory)) return false;
   const bool done = work_in_thread(reinterpret_cast<void*>(memory + kStack), work);
-  raw_munmap(reinterpret_cast<void*>(memory), kStack);
+  call(SYS_munmap, memory, kStack);
   return done;
 }
 

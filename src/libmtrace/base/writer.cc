@@ -2,18 +2,22 @@
 
 #include <errno.h>
 
-#include "base/file.h"
 #include "format/escape.h"
 
 namespace mtrace {
 
-Writer::Writer(char* buffer, size_t capacity, int fd)
-    : buffer_(buffer), capacity_(capacity), fd_(fd) {}
+Writer::Writer(char* buffer, size_t capacity, int fd, const sys::FileIdentity* own)
+    : buffer_(buffer), capacity_(capacity), fd_(fd), own_(own) {}
+
+long Writer::write_out() const {
+  if (own_ != nullptr && sys::opened_identity(fd_) != *own_) return -ESTALE;
+  return sys::write_all(fd_, buffer_, used_);
+}
 
 bool Writer::make_room() {
   if (fd_ < 0 && error_ == 0) error_ = -ENOBUFS;
   if (error_ != 0) return false;
-  error_ = sys::write_all(fd_, buffer_, used_);
+  error_ = write_out();
   used_ = 0;
   return error_ == 0;
 }
@@ -86,7 +90,7 @@ Writer& Writer::time(uint64_t nanoseconds) {
 
 long Writer::finish() {
   if (fd_ >= 0) {
-    if (error_ == 0) error_ = sys::write_all(fd_, buffer_, used_);
+    if (error_ == 0) error_ = write_out();
     used_ = 0;
   } else if (capacity_ > 0) {
     buffer_[used_] = '\0';

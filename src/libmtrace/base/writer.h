@@ -5,12 +5,15 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/file.h"
+
 namespace mtrace {
 
 class Writer {
  public:
-  // With fd -1 the text stays in the buffer (terminated), and what does not fit is an error.
-  Writer(char* buffer, size_t capacity, int fd = -1);
+  // With fd -1 the text stays in the buffer (terminated), and what does not fit is an error. `own`:
+  // the file that this must be at each write, else the error is -ESTALE.
+  Writer(char* buffer, size_t capacity, int fd = -1, const sys::FileIdentity* own = nullptr);
 
   Writer& put(char c) {
     if (error_ != 0 || (used_ + 1 >= capacity_ && !make_room())) return *this;
@@ -39,12 +42,14 @@ class Writer {
 
  private:
   bool make_room();
+  long write_out() const;
   Writer& bytes_in_pieces(const char* s, size_t size);
 
   char* buffer_;
   size_t capacity_;
   size_t used_ = 0;
   int fd_;
+  const sys::FileIdentity* own_;
   long error_ = 0;
 };
 

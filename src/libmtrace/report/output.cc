@@ -187,9 +187,15 @@ long open_in(OutputFile* file) {
   return result < 0 ? open_temporary(file) : result;
 }
 
+bool is_own(const OutputFile& file) { return sys::opened_identity(file.fd) == file.own; }
+
+void close_own(const OutputFile& file) {
+  if (is_own(file)) sys::close_file(file.fd);
+}
+
 long publish_unnamed(const OutputFile& file) {
-  const long result = sys::name_file(file.fd, file.path);
-  if (result == 0 || result == -EEXIST) return result;
+  const long result = is_own(file) ? sys::name_file(file.fd, file.path) : -ESTALE;
+  if (result == 0 || result == -EEXIST || result == -ESTALE) return result;
   g_unnamed = false;
   return -EAGAIN;
 }
@@ -259,6 +265,7 @@ long open_output(OutputFile* file, unsigned place, uint32_t seq, uint64_t taken)
     const long result = open_in(file);
     if (result >= 0) {
       file->fd = static_cast<int>(result);
+      file->own = sys::opened_identity(file->fd);
       return 0;
     }
     if (first_error == 0) first_error = result;
@@ -268,11 +275,11 @@ long open_output(OutputFile* file, unsigned place, uint32_t seq, uint64_t taken)
 
 long publish_output(OutputFile* file) {
   if (file->in_place) {
-    sys::close_file(file->fd);
+    close_own(*file);
     return 0;
   }
   const bool named = file->temporary[0] != '\0';
-  if (named) sys::close_file(file->fd);
+  if (named) close_own(*file);
   long result;
   for (;;) {
     result = expand_path(file->path, *file, "", "");
@@ -283,13 +290,13 @@ long publish_output(OutputFile* file) {
     if (result != -EEXIST || g_run >= kMostRuns) break;
     ++g_run;
   }
-  if (!named) sys::close_file(file->fd);
+  if (!named) close_own(*file);
   if (named && result != 0) sys::remove_file(file->temporary);
   return result;
 }
 
 void discard_output(OutputFile* file) {
-  sys::close_file(file->fd);
+  close_own(*file);
   if (file->temporary[0] != '\0') sys::remove_file(file->temporary);
 }
 

@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/file.h"
+
 namespace mtrace::report {
 
 inline constexpr size_t kPathCapacity = 4096;
@@ -26,6 +28,7 @@ OutputCheck check_output(uint64_t now);  // real time, for %t
 // the calls that name a file may end the process (sys::is_trial_due()), under its final name.
 struct OutputFile {
   int fd;
+  sys::FileIdentity own;  // what `fd` is, unless the program has closed it
   uint32_t seq;
   unsigned place;                 // which of the directories took it
   uint64_t taken;                 // real time, for %t

@@ -32,6 +32,7 @@ namespace {
 constexpr size_t kBuffer = 64 * 1024;
 constexpr size_t kStack = 256 * 1024;
 constexpr size_t kLabel = sizeof mtrace_status_block.label + 1;
+constexpr unsigned kMostAgain = 8;
 constexpr uint64_t kLongestWait = 10'000'000'000u;  // nanoseconds
 constexpr const char* kTriggers[] = {"signal", "exit", "api", "request"};
 
@@ -66,8 +67,14 @@ Scratch* g_scratch = nullptr;  // for the one report at a time; mapped at the st
 
 long write_file(Scratch& scratch, Occasion& occasion, const Snapshot& snapshot) {
   long error = -ENOENT;
+  unsigned again = 0;
+  const auto is_to_be_tried_again = [&] {
+    // The program has closed the file, where it has the same descriptors: see with_own_files().
+    const bool closed = error == -ESTALE || error == -EBADF;
+    return error == -EAGAIN || (closed && again++ < kMostAgain);
+  };
   // A place that lets a file begin may still be full: then the next one is tried.
-  for (unsigned place = 0; place < 3; place = scratch.file.place + (error == -EAGAIN ? 0 : 1)) {
+  for (unsigned place = 0; place < 3; place = scratch.file.place + !is_to_be_tried_again()) {
     error = open_output(&scratch.file, place, occasion.seq, occasion.taken);
     if (error != 0) break;
     if (scratch.file.place != 0) {
@@ -77,7 +84,7 @@ long write_file(Scratch& scratch, Occasion& occasion, const Snapshot& snapshot) 
           .finish();
       occasion.note = scratch.note;
     }
-    Writer out(scratch.buffer, kBuffer, scratch.file.fd);
+    Writer out(scratch.buffer, kBuffer, scratch.file.fd, &scratch.file.own);
     write_memlog(out, occasion, snapshot, ledger::g_ledger);
     error = out.finish();
     if (error != 0) {
