@@ -52,6 +52,7 @@ const std::vector<FilteredCall>& filtered_calls() {
       MTRACE_MAY(fchmod),
       MTRACE_MAY(fcntl),
       MTRACE_MAY(getcwd),
+      MTRACE_MAY(getdents64),
       MTRACE_MAY(getrandom),
       MTRACE_MAY(kill),
       MTRACE_MAY(linkat),
@@ -79,6 +80,7 @@ const std::vector<FilteredCall>& filtered_calls() {
       MTRACE_MAY(unlinkat),
       MTRACE_MAY(unshare),
       MTRACE_MAY(wait4),
+      MTRACE_MAY(waitid),
       MTRACE_MAY(write)};
   return calls;
 }
