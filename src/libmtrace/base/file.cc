@@ -11,6 +11,7 @@
 
 #include <cstdint>
 
+#include "base/locked_memory.h"
 #include "base/syscall.h"
 #include "base/writer.h"
 
@@ -92,13 +93,13 @@ long set_file_size(int fd, uint64_t size) { return call(SYS_ftruncate, fd, size)
 
 void* map_shared_file(int fd, uint64_t size) {
   const long memory =
-      call(SYS_mmap, nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+      map_own(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
   return failed(memory) ? nullptr : reinterpret_cast<void*>(memory);
 }
 
 bool replace_by_private(void* memory, uint64_t size) {
-  return !failed(call(SYS_mmap, memory, size, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0));
+  return !failed(map_own(memory, size, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0));
 }
 
 long rewind_file(int fd) { return call(SYS_lseek, fd, 0, SEEK_SET); }

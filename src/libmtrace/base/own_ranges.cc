@@ -49,6 +49,18 @@ void remove_own_range(uintptr_t start) {
 
 uint64_t own_ranges() { return reinterpret_cast<uint64_t>(ranges); }
 
+OwnRange next_own_range(uintptr_t start, uintptr_t end) {
+  OwnRange found = {0, 0};
+  for (uint32_t i = 0; i < known(); ++i) {
+    const uint64_t range = ranges[i].load(std::memory_order_relaxed);
+    const uintptr_t low = range >> kCountBits << kPageBits;
+    const uintptr_t high = low + ((range & ((1u << kCountBits) - 1)) << kPageBits);
+    if (low == high || low >= end || high <= start) continue;
+    if (found.end == 0 || low < found.start) found = {low, high};
+  }
+  return found;
+}
+
 uint64_t own_bytes_in(uintptr_t start, uintptr_t end) {
   uint64_t sum = 0;
   for (uint32_t i = 0; i < known(); ++i) {

@@ -14,6 +14,13 @@ void remove_own_range(uintptr_t start);
 // The address of the ranges as the header of a ledger describes them (format::kLedgerOwnRanges).
 uint64_t own_ranges();
 
+struct OwnRange {
+  uintptr_t start;
+  uintptr_t end;
+};
+// The lowest own range that has a part in [start, end); an empty one: there is none.
+OwnRange next_own_range(uintptr_t start, uintptr_t end);
+
 // Bytes of [start, end) that lie in own ranges.
 uint64_t own_bytes_in(uintptr_t start, uintptr_t end);
 

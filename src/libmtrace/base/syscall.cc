@@ -4,13 +4,14 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
+#include "base/locked_memory.h"
 #include "base/own_ranges.h"
 
 namespace mtrace::sys {
 
 void* map_memory(size_t bytes) {
-  const long result = call(SYS_mmap, 0L, bytes, PROT_READ | PROT_WRITE,
-                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1L, 0L);
+  const long result = map_own(nullptr, bytes, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (failed(result)) return nullptr;
   add_own_range(static_cast<uintptr_t>(result), bytes);
   return reinterpret_cast<void*>(result);

@@ -11,6 +11,7 @@
 
 #include "base/atomic.h"
 #include "base/file.h"
+#include "base/locked_memory.h"
 #include "base/probe.h"
 #include "base/process.h"
 #include "base/spawn.h"
@@ -97,8 +98,8 @@ long reserve(int fd, uint64_t offset, size_t bytes) {
 
 long map_shared(void* address, size_t bytes, int fd, uint64_t offset) {
   const int fixed = address != nullptr ? MAP_FIXED : 0;
-  return raw_mmap(address, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | fixed, fd,
-                  static_cast<long>(offset));
+  return map_own(address, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | fixed, fd,
+                 static_cast<long>(offset));
 }
 
 void add_extent(format::LedgerHeader& header, uintptr_t address, uint64_t offset, size_t bytes,
@@ -146,9 +147,9 @@ long grow_file(size_t bytes, uint64_t offset) {
 
 bool map_private(const Range& range, int fd, int placed) {
   // A kernel before 4.17 takes a place that must be free for a wish.
-  return raw_mmap(reinterpret_cast<void*>(range.address), range.size(), PROT_READ | PROT_WRITE,
-                  MAP_PRIVATE | placed, fd,
-                  static_cast<long>(range.offset)) == static_cast<long>(range.address);
+  return map_own(reinterpret_cast<void*>(range.address), range.size(), PROT_READ | PROT_WRITE,
+                 MAP_PRIVATE | placed, fd,
+                 static_cast<long>(range.offset)) == static_cast<long>(range.address);
 }
 
 // A private page is the file's, and changes with it, until it is written to.
@@ -225,8 +226,8 @@ void drop_table_file() {
     unmap_memory(reinterpret_cast<void*>(g_ranges[i].address), g_ranges[i].size());
   }
   if (g_table_header != nullptr) unmap_memory(g_table_header, format::kLedgerHeaderBytes);
-  raw_mmap(reinterpret_cast<void*>(window.address), window.size(), PROT_READ | PROT_WRITE,
-           MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+  map_own(reinterpret_cast<void*>(window.address), window.size(), PROT_READ | PROT_WRITE,
+          MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
   g_table_header = nullptr;
   g_table_growth.dense = g_table_growth.sparse = 0;
   g_range_count = g_turn = 0;

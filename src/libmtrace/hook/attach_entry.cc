@@ -1,4 +1,5 @@
 // The entrances for memlog attach and detach, called while the process's other threads are stopped.
+#include "base/locked_memory.h"
 #include "base/spawn.h"
 #include "base/syscall.h"
 #include "base/writer.h"
@@ -40,6 +41,7 @@ MTRACE_EXPORT void mtrace_attach(const char* options, format::AttachAnswer* answ
   if (!is_late()) return refuse(*answer, "libmtrace.so is preloaded");
   // Also where an attach was cut short: what is patched already is not listed again.
   if (!is_active()) {
+    sys::keep_unlocked();  // it may have said mlockall(MCL_FUTURE) long since
     const char* reason = start_late(options);
     if (reason != nullptr) return refuse(*answer, reason);
   }

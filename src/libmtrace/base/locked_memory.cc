@@ -1,0 +1,144 @@
+#include "base/locked_memory.h"
+
+#include <errno.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+
+#include "base/lines.h"
+#include "base/own_ranges.h"
+#include "base/syscall.h"
+#include "format/ledger.h"
+
+// Of this library's image, from the linker.
+extern "C" __attribute__((visibility("hidden"))) const char __ehdr_start;
+extern "C" __attribute__((visibility("hidden"))) const char _end;
+
+namespace mtrace::sys {
+namespace {
+
+constexpr uintptr_t kPage = 4096;
+
+std::atomic<bool> g_unlocked{false};
+
+struct Part {
+  uintptr_t start;
+  uintptr_t end;
+  bool own;
+};
+
+Part image() {
+  const auto begin = reinterpret_cast<uintptr_t>(&__ehdr_start) & ~(kPage - 1);
+  const auto end = (reinterpret_cast<uintptr_t>(&_end) + kPage - 1) & ~(kPage - 1);
+  return {begin, end, true};
+}
+
+// The first part of [start, end) that is all this library's or all the program's.
+Part first_part(uintptr_t start, uintptr_t end) {
+  const OwnRange range = next_own_range(start, end);
+  Part own = {range.start, range.end, true};
+  const Part lib = image();
+  if (lib.end > start && lib.start < end && (own.start == own.end || lib.start < own.start)) {
+    own = lib;
+  }
+  if (own.start == own.end) return {start, end, false};
+  if (own.start > start) return {start, own.start, false};
+  return {start, std::min(end, own.end), true};
+}
+
+uintptr_t read_hex(const char*& at) {
+  uintptr_t number = 0;
+  for (;; ++at) {
+    const int digit = *at >= '0' && *at <= '9'   ? *at - '0'
+                      : *at >= 'a' && *at <= 'f' ? *at - 'a' + 10
+                                                 : -1;
+    if (digit < 0) return number;
+    number = number << 4 | static_cast<uintptr_t>(digit);
+  }
+}
+
+// Calls visit(part) for all that is mapped. False: /proc does not tell.
+template <typename Visit>
+bool each_part(const Visit& visit) {
+  struct Scratch {
+    char text[16384];
+  };
+  const long file = open_to_read("/proc/thread-self/maps");
+  if (failed(file)) return false;
+  auto* const scratch = static_cast<Scratch*>(map_memory(sizeof(Scratch)));
+  if (scratch != nullptr) {
+    each_line(static_cast<int>(file), scratch->text, [&](const char* line, size_t) {
+      uintptr_t start = read_hex(line);
+      if (*line == '-') ++line;
+      const uintptr_t end = read_hex(line);
+      const bool tables = strstr(line, format::kLedgerSuffix) != nullptr ||
+                          strstr(line, "/memfd:mtrace") != nullptr;
+      while (start < end) {
+        const Part part = tables ? Part{start, end, true} : first_part(start, end);
+        visit(part);
+        start = part.end;
+      }
+      return true;
+    });
+    unmap_memory(scratch, sizeof(Scratch));
+  }
+  close_file(static_cast<int>(file));
+  return scratch != nullptr;
+}
+
+}  // namespace
+
+void keep_unlocked() { g_unlocked.store(true, std::memory_order_relaxed); }
+
+// One page is mapped, unlocked and then made larger: a mapping that grows is locked as it was, not
+// as new ones are (mm/mremap.c), and only what is locked counts.
+long map_own(void* address, size_t bytes, int protection, int flags, int fd, long offset) {
+  if (!g_unlocked.load(std::memory_order_relaxed)) {
+    return call(SYS_mmap, address, bytes, protection, flags, fd, offset);
+  }
+  if ((flags & MAP_FIXED_NOREPLACE) == 0) {
+    const long page = call(SYS_mmap, nullptr, kPage, protection, flags & ~MAP_FIXED, fd, offset);
+    if (failed(page)) return page;
+    call(SYS_munlock, page, kPage);
+    const int fixed = (flags & MAP_FIXED) != 0 ? MREMAP_FIXED : 0;
+    const long whole = call(SYS_mremap, page, kPage, bytes, MREMAP_MAYMOVE | fixed, address);
+    if (!failed(whole)) return whole;
+    call(SYS_munmap, page, kPage);
+  }
+  const long whole = call(SYS_mmap, address, bytes, protection, flags, fd, offset);
+  if (!failed(whole)) call(SYS_munlock, whole, bytes);
+  return whole;
+}
+
+long raw_mlockall(int flags) { return call(SYS_mlockall, flags); }
+
+bool lock_limit_fits_program() {
+  rlimit64 limit = {RLIM64_INFINITY, RLIM64_INFINITY};
+  call(SYS_prlimit64, 0, RLIMIT_MEMLOCK, nullptr, &limit);
+  uint64_t bytes = 0;
+  const bool told = each_part([&](const Part& part) {
+    if (!part.own) bytes += part.end - part.start;
+  });
+  return told && bytes <= limit.rlim_cur;
+}
+
+// Other errors are those that mlockall(2) ignores: pages that no access is allowed to.
+bool lock_programs_memory(bool on_fault) {
+  bool allowed = true;
+  const bool told = each_part([&](const Part& part) {
+    const size_t bytes = part.end - part.start;
+    if (part.own) {
+      call(SYS_munlock, part.start, bytes);
+    } else {
+      const long result = call(SYS_mlock2, part.start, bytes, on_fault ? MLOCK_ONFAULT : 0);
+      allowed &= result != -EPERM && result != -ENOSYS;
+    }
+  });
+  return told && allowed;
+}
+
+}  // namespace mtrace::sys
