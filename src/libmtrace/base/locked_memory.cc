@@ -6,7 +6,6 @@
 #include <sys/syscall.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 
 #include "base/lines.h"
@@ -19,11 +18,12 @@ extern "C" __attribute__((visibility("hidden"))) const char __ehdr_start;
 extern "C" __attribute__((visibility("hidden"))) const char _end;
 
 namespace mtrace::sys {
+
+bool g_keeps_unlocked = false;
+
 namespace {
 
 constexpr uintptr_t kPage = 4096;
-
-std::atomic<bool> g_unlocked{false};
 
 struct Part {
   uintptr_t start;
@@ -92,14 +92,11 @@ bool each_part(const Visit& visit) {
 
 }  // namespace
 
-void keep_unlocked() { g_unlocked.store(true, std::memory_order_relaxed); }
+void keep_unlocked() { __atomic_store_n(&g_keeps_unlocked, true, __ATOMIC_RELAXED); }
 
 // One page is mapped, unlocked and then made larger: a mapping that grows is locked as it was, not
 // as new ones are (mm/mremap.c), and only what is locked counts.
-long map_own(void* address, size_t bytes, int protection, int flags, int fd, long offset) {
-  if (!g_unlocked.load(std::memory_order_relaxed)) {
-    return call(SYS_mmap, address, bytes, protection, flags, fd, offset);
-  }
+long map_unlocked(void* address, size_t bytes, int protection, int flags, int fd, long offset) {
   if ((flags & MAP_FIXED_NOREPLACE) == 0) {
     const long page = call(SYS_mmap, nullptr, kPage, protection, flags & ~MAP_FIXED, fd, offset);
     if (failed(page)) return page;

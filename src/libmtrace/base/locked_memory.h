@@ -3,16 +3,30 @@
 // By raw system calls; thread-safe, async-signal-safe, leaves errno alone.
 #pragma once
 
+#include <sys/syscall.h>
+
 #include <cstddef>
 #include <cstdint>
+
+#include "base/syscall.h"
 
 namespace mtrace::sys {
 
 // From now on the program may have what is mapped later locked (MCL_FUTURE).
 void keep_unlocked();
 
+extern bool g_keeps_unlocked;
+// map_own() once keep_unlocked() was called.
+long map_unlocked(void* address, size_t bytes, int protection, int flags, int fd, long offset);
+
 // mmap for this library: what it maps is not locked, and is not refused because of the limit.
-long map_own(void* address, size_t bytes, int protection, int flags, int fd, long offset);
+// Inline: malloc may come here, and takes no more stack for it.
+inline long map_own(void* address, size_t bytes, int protection, int flags, int fd, long offset) {
+  if (__builtin_expect(__atomic_load_n(&g_keeps_unlocked, __ATOMIC_RELAXED), false)) {
+    return map_unlocked(address, bytes, protection, flags, fd, offset);
+  }
+  return call(SYS_mmap, address, bytes, protection, flags, fd, offset);
+}
 
 // What mlockall asks the kernel for, where that of libc cannot be called.
 long raw_mlockall(int flags);
