@@ -35,10 +35,9 @@ bool is_same(const unwind::Module* a, const unwind::Module* b) {
 bool modules_came_back(const ledger::StackRecord& stack) {
   const uint32_t retired = load(stack.retired);
   for (unsigned i = 0; i < stack.depth; ++i) {
-    if (!is_same(unwind::find_module(stack.frame(i), retired, nullptr),
-                 unwind::find_module(stack.frame(i), unwind::kAlive, nullptr))) {
-      return false;
-    }
+    const unwind::Module* now = unwind::find_module(stack.frame(i), unwind::kAlive, nullptr);
+    if (now != nullptr && now->first >= retired) return false;  // it was not there then
+    if (!is_same(unwind::find_module(stack.frame(i), retired, nullptr), now)) return false;
   }
   return true;
 }

@@ -40,19 +40,28 @@ struct Search {
   unsigned count;
   bool (*visit)(const Binding&, void*);
   void* context;
-  Scratch* scratch;
+  Scratch* scratch = nullptr;  // mapped for the first object that is looked at
+
+  ~Search() {
+    if (scratch != nullptr) sys::unmap_memory(scratch, sizeof(Scratch));
+  }
+  bool has_scratch() {
+    if (scratch == nullptr) scratch = static_cast<Scratch*>(sys::map_memory(sizeof(Scratch)));
+    return scratch != nullptr;
+  }
 };
 
 bool read_tables(const link_map& object, Scratch& scratch, Tables* tables) {
   *tables = {};
   const auto at = reinterpret_cast<uintptr_t>(object.l_ld);
   unsigned count = 0;
+  constexpr unsigned kAtATime = 32;
   // In pieces, because what follows the section may not be there.
   for (bool ended = false; !ended && count < kMostDynamic; ++count) {
     Elf64_Dyn& entry = scratch.dynamic[count];
-    if (count % 16 == 0 &&
-        !sys::read_memory(at + count * sizeof entry, &entry, 16 * sizeof entry)) {
-      for (unsigned i = 0; i < 16; ++i) {
+    if (count % kAtATime == 0 &&
+        !sys::read_memory(at + count * sizeof entry, &entry, kAtATime * sizeof entry)) {
+      for (unsigned i = 0; i < kAtATime; ++i) {
         scratch.dynamic[count + i] = {};
         if (!sys::read_memory(at + (count + i) * sizeof entry, &scratch.dynamic[count + i],
                               sizeof entry)) {
@@ -190,17 +199,17 @@ bool look_at(const Search& search, const link_map& object) {
 constexpr unsigned kSettledLog2 = 10;
 uint64_t g_settled[1 << kSettledLog2];
 
-void visit_object(const Search& search, const link_map& object) {
+void visit_object(Search& search, const link_map& object) {
   const uint64_t key = (reinterpret_cast<uintptr_t>(object.l_ld) ^
                         reinterpret_cast<uintptr_t>(object.l_name) << 16 ^ object.l_addr << 1) *
                        0x9e3779b97f4a7c15u;
   uint64_t& known = g_settled[key >> (64 - kSettledLog2)];
-  if (load(known) == key) return;
+  if (load(known) == key || !search.has_scratch()) return;
   if (look_at(search, object)) store(known, key);
 }
 
 // Up to `most` objects of the list at `at`; how many it were.
-unsigned visit_list(const Search& search, uintptr_t at, unsigned most) {
+unsigned visit_list(Search& search, uintptr_t at, unsigned most) {
   unsigned objects = 0;
   for (link_map object; at != 0 && objects < most; ++objects) {
     if (!sys::read_memory(at, &object, sizeof object)) break;
@@ -212,11 +221,9 @@ unsigned visit_list(const Search& search, uintptr_t at, unsigned most) {
 
 }  // namespace
 
-bool each_binding(const char* const* symbols, unsigned count,
+void each_binding(const char* const* symbols, unsigned count,
                   bool (*visit)(const Binding& binding, void* context), void* context) {
-  auto* scratch = static_cast<Scratch*>(sys::map_memory(sizeof(Scratch)));
-  if (scratch == nullptr) return false;
-  const Search search = {symbols, std::min(count, kMostSymbols), visit, context, scratch};
+  Search search = {symbols, std::min(count, kMostSymbols), visit, context};
   auto list = reinterpret_cast<uintptr_t>(&_r_debug);
   unsigned objects = 0;
   for (unsigned i = 0; list != 0 && i < kMostNamespaces; ++i) {
@@ -229,18 +236,12 @@ bool each_binding(const char* const* symbols, unsigned count,
                           kMostObjects - objects);
     list = reinterpret_cast<uintptr_t>(of_namespace.r_next);
   }
-  sys::unmap_memory(scratch, sizeof(Scratch));
-  return true;
 }
 
-bool each_binding_from(const void* first, unsigned most, const char* const* symbols, unsigned count,
+void each_binding_from(const void* first, unsigned most, const char* const* symbols, unsigned count,
                        bool (*visit)(const Binding& binding, void* context), void* context) {
-  auto* scratch = static_cast<Scratch*>(sys::map_memory(sizeof(Scratch)));
-  if (scratch == nullptr) return false;
-  const Search search = {symbols, std::min(count, kMostSymbols), visit, context, scratch};
+  Search search = {symbols, std::min(count, kMostSymbols), visit, context};
   visit_list(search, reinterpret_cast<uintptr_t>(first), most);
-  sys::unmap_memory(scratch, sizeof(Scratch));
-  return true;
 }
 
 }  // namespace mtrace::unwind

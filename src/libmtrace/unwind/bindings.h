@@ -21,13 +21,14 @@ struct Binding {
 // loaded now, in all namespaces. True from visit: this place needs no further look; an object all
 // of whose places said so is left out in later calls. Reads with base/probe.h, so a list that
 // another thread changes meanwhile costs completeness and nothing else. Some 50 us for an object
-// that is new. Async-signal-safe and thread-safe; always for the same symbols. False: no memory.
-bool each_binding(const char* const* symbols, unsigned count,
+// that is new. Async-signal-safe and thread-safe; always for the same symbols. Without memory it
+// looks at none.
+void each_binding(const char* const* symbols, unsigned count,
                   bool (*visit)(const Binding& binding, void* context), void* context);
 
 // The same for at most `most` objects of one namespace, from `first` on, which is a link_map or
 // anything.
-bool each_binding_from(const void* first, unsigned most, const char* const* symbols, unsigned count,
+void each_binding_from(const void* first, unsigned most, const char* const* symbols, unsigned count,
                        bool (*visit)(const Binding& binding, void* context), void* context);
 
 }  // namespace mtrace::unwind

@@ -21,6 +21,7 @@ struct Module {
   unsigned char build_id[32];
   uint64_t identity;  // format::module_identity of build-id, or of path
   uint32_t born;      // unload epoch at which the entry was made
+  uint32_t first;     // at which the first entry with this base and identity was made
   uint32_t died;      // epoch in which it was unloaded; kAlive while loaded
 };
 inline constexpr uint32_t kAlive = 0xffffffffu;

@@ -39,18 +39,32 @@ void find_build_id(Object* object, uintptr_t start, size_t size, size_t align) {
   }
 }
 
-struct Headers {
+class Headers {
+ public:
   uintptr_t table;
   unsigned count;
 
-  bool read(unsigned index, Elf64_Phdr* header) const {
-    return sys::read_memory(table + index * sizeof *header, header, sizeof *header);
+  bool read(unsigned index, Elf64_Phdr* header) {
+    const unsigned first = index - index % kAtATime;
+    if (table + first * sizeof *header != read_) {
+      read_ = table + first * sizeof *header;
+      const unsigned some = count - first < kAtATime ? count - first : kAtATime;
+      good_ = sys::read_memory(read_, some_, some * sizeof *header);
+    }
+    *header = some_[index - first];
+    return good_;
   }
+
+ private:
+  static constexpr unsigned kAtATime = 8;
+  Elf64_Phdr some_[kAtATime];
+  uintptr_t read_ = 0;  // where those were read
+  bool good_ = false;
 };
 
 // Whether these are the program headers of `object`: a segment holds its range, and the
 // call-frame table is where the loader says.
-bool describe(const Headers& headers, const Object& object) {
+bool describe(Headers& headers, const Object& object) {
   bool holds = false;
   bool agrees = object.eh_frame_hdr == 0;
   Elf64_Phdr segment;

@@ -160,7 +160,7 @@ void read_python_frames(PythonFrames which) {
   // Rules say whether their frames are to be looked into.
   if (load(internal::python_frames) == which) return;
   store(internal::python_frames, which);
-  forget_rules();
+  forget_rules(0, kKeyEnd);
 }
 
 const format::PythonCoverage& python_coverage() { return g_coverage; }

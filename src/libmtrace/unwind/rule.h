@@ -68,6 +68,8 @@ class Rule {
   // The same rule as the cache holds it for `key` (below kKeyEnd).
   constexpr Rule tagged(uintptr_t key) const { return Rule((bits_ & ~kTag) | key >> 16); }
   constexpr bool holds_for(uintptr_t key) const { return (bits_ & kTag) == key >> 16; }
+  // Its key, by its place in the cache.
+  constexpr uintptr_t key_at(uintptr_t place) const { return (bits_ & kTag) << 16 | place; }
   // The rule is plain and holds for `key`: one comparison, and false for every key that is no user
   // address. (The sum of a key above those has more than 32 bits.)
   constexpr bool is_plain_for(uintptr_t key) const {

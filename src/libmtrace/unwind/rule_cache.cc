@@ -1,5 +1,7 @@
 #include "unwind/rule_cache.h"
 
+#include <algorithm>
+
 #include "unwind/cfi.h"
 #include "unwind/compile.h"
 #include "unwind/jit_names.h"
@@ -14,9 +16,27 @@ uint64_t rule_table[size_t{1} << kCacheBits];
 }
 namespace {
 
-void forget(uint64_t& place) {
-  // Untouched pages of the table stay untouched.
-  if (load(place) != 0) store(place, uint64_t{0});
+// A bit for each 64 places of the table that a rule has been put into: the others are not looked
+// at, and their pages stay untouched.
+constexpr unsigned kPartLog2 = 6;
+constexpr uintptr_t kPart = uintptr_t{1} << kPartLog2;
+constexpr uintptr_t kParts = uintptr_t{1} << (kCacheBits - kPartLog2);
+uint64_t g_touched[kParts / 64];
+
+void touch(uintptr_t place) {
+  const uintptr_t part = place / kPart;
+  __atomic_fetch_or(&g_touched[part / 64], uint64_t{1} << part % 64, __ATOMIC_RELAXED);
+}
+
+bool is_touched(uintptr_t part) { return (load(g_touched[part / 64]) >> part % 64 & 1) != 0; }
+
+void forget_in_part(uintptr_t part, uintptr_t start, uintptr_t end) {
+  for (uintptr_t place = part * kPart; place < (part + 1) * kPart; ++place) {
+    const Rule rule(load(internal::rule_table[place]));
+    if (rule.bits() == 0) continue;
+    const uintptr_t key = rule.key_at(place);  // of an address: the next one
+    if (key > start && key <= end) store(internal::rule_table[place], uint64_t{0});
+  }
 }
 
 // Not cached: something may be loaded there later, or what is registered taken back.
@@ -58,16 +78,21 @@ bool is_python(const Object& object, uintptr_t address) {
   // (Registering an object ends an epoch, too, when it lies over one whose end was not seen.)
   // Either this sees the new epoch, or who empties the cache sees the rule: a plain store might
   // become visible only after both have looked.
+  touch(static_cast<uint16_t>(key));
   exchange(place, word);
   if (unload_epoch() != epoch) compare_exchange(place, word, uint64_t{0});
   return rule;
 }
 
-void forget_rules() {
+void forget_rules(uintptr_t start, uintptr_t end) {
   // After the deaths that are the reason: who reads a rule from an object that still seems alive
   // has an older epoch.
   add_fetch_ordered(internal::unload_epoch, 1u);
-  for (uint64_t& place : internal::rule_table) forget(place);
+  const uintptr_t parts = std::min((end - start) / kPart + 2, kParts);
+  for (uintptr_t i = 0; i < parts; ++i) {
+    const uintptr_t part = (start / kPart + i) % kParts;
+    if (is_touched(part)) forget_in_part(part, start, end);
+  }
 }
 
 }  // namespace mtrace::unwind

@@ -31,7 +31,8 @@ inline Rule rule_for(uintptr_t key) {
   return compile_rule(key);
 }
 
-// Empties the cache, and ends an epoch, so that no rule read before stays.
-void forget_rules();
+// Takes the rules for addresses from `start` to before `end` out of the cache, and ends an epoch,
+// so that none read before stays.
+void forget_rules(uintptr_t start, uintptr_t end);
 
 }  // namespace mtrace::unwind

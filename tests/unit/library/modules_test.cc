@@ -201,6 +201,20 @@ TEST_F(Modules, TheSameFileAtTheSameAddressLivesAgain) {
   }
 }
 
+// Build-id and place are those of the file before.
+TEST_F(Modules, ACopyAtTheSameAddressHasItsOwnName) {
+  load("libplug_small.so");
+  const uintptr_t code = code_;
+  close();
+  EXPECT_EQ(forget().size(), 1u);
+  const std::string copy = directory_ + "/copy.so";
+  fs::copy_file(path_, copy);
+  open(copy);
+  ASSERT_EQ(code_, code);
+  ASSERT_NE(living(), nullptr);
+  EXPECT_EQ(living()->path, copy);
+}
+
 // One thread finds it gone while another one loads it again and goes on by rules of before, so that
 // no walk enters it anew: its stacks must go on with its name, and be retired when it really goes.
 TEST_F(Modules, ComesBackUnmet) {
@@ -225,7 +239,7 @@ TEST_F(Modules, ComesBackUnmet) {
 TEST_F(Modules, TellsUpToWhichEpochItIsDone) {
   load("libplug_small.so");
   close();
-  const auto other = [](uintptr_t, uintptr_t, uint32_t, void*) { forget_rules(); };
+  const auto other = [](uintptr_t, uintptr_t, uint32_t, void*) { forget_rules(0, kKeyEnd); };
   EXPECT_NE(forget_unloaded(other, nullptr), unload_epoch());
   EXPECT_EQ(forget_unloaded(other, nullptr), unload_epoch());
 }
