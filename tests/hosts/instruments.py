@@ -46,8 +46,6 @@ HOSTS = [
     Host("strace", ["sh", "-c", "strace -f -o log ./a && grep -c exited log"], ["strace"],
          n=80000,
          files=SRC, prepare="gcc -g -pthread a.c -o a"),
-    Host("proot", ["proot", "-r", "/", "sh", "-c", "for i in $(seq @N@); do echo $i | md5sum; done"],
-         ["proot"], n=40),
     Host("ltrace", ["sh", "-c", "ltrace -e puts -o log ./a && grep -c puts log"], ["ltrace"],
          n=100000, files=SRC, prepare="gcc -g -pthread a.c -o a"),
     Host("valgrind", ["valgrind", "-q", "./a"], ["valgrind"], n=10000, files=SRC,

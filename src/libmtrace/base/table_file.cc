@@ -131,6 +131,30 @@ long map_new_file(int fd, void* window, size_t bytes) {
   return 0;
 }
 
+// Has a file that is open and empty take the place of the one without a name, at the same addresses:
+// other threads have some in their state. None runs.
+long move_to_file(int fd) {
+  format::LedgerHeader* const header = g_table_header;
+  const uint64_t size = header->size;
+  long result = reserve(fd, 0, size);
+  if (result != 0) return result;
+  const long copy = map_shared(nullptr, size, fd, 0);
+  if (failed(copy)) return copy;
+  auto* const bytes = reinterpret_cast<char*>(copy);
+  memcpy(bytes, header, format::kLedgerHeaderBytes);
+  for (uint32_t i = 0; i < g_range_count; ++i) {
+    const Range& range = g_ranges[i];
+    memcpy(bytes + range.offset, reinterpret_cast<void*>(range.address), range.size());
+  }
+  unmap_memory(bytes, size);
+  result = map_shared(header, format::kLedgerHeaderBytes, fd, 0);
+  for (uint32_t i = 0; i < g_range_count && !failed(result); ++i) {
+    const Range& range = g_ranges[i];
+    result = map_shared(reinterpret_cast<void*>(range.address), range.size(), fd, range.offset);
+  }
+  return failed(result) ? result : 0;
+}
+
 long grow_file(size_t bytes, uint64_t offset) {
   // A program that gives up system calls may be ended by one that it has not thought of.
   if (may_be_filtered()) return -EPERM;
@@ -197,7 +221,8 @@ long create_table_file(const char* path, void* window, size_t bytes) {
   if (!failed(fd)) {
     struct stat info = {};
     call(SYS_fstat, fd, &info);
-    result = map_new_file(static_cast<int>(fd), window, bytes);
+    result = g_table_header == nullptr ? map_new_file(static_cast<int>(fd), window, bytes)
+                                       : move_to_file(static_cast<int>(fd));
     close_file(static_cast<int>(fd));
     if (result != 0) {
       remove_file(path);

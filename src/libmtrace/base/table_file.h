@@ -18,8 +18,9 @@ namespace mtrace::sys {
 extern format::LedgerHeader* g_table_header;
 
 // Makes a file of mode 0600 that was not there, maps its header and, over `window` (whole pages,
-// zero), its first extent. 0 or a negative errno, -EEXIST among them; then nothing has changed, but
-// `window` may be fresh memory.
+// zero), its first extent. A file that is there already, without a name, gives way to the new one,
+// which gets its content; no other thread may run. 0 or a negative errno, -EEXIST among them; then
+// nothing has changed, but `window` may be fresh memory.
 long create_table_file(const char* path, void* window, size_t bytes);
 // Where it is; "": nowhere.
 const char* table_file_path();

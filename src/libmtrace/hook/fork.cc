@@ -164,14 +164,16 @@ bool make_tables() {
 }
 
 bool move_tables() {
-  const bool in_file = sys::g_table_header != nullptr;
-  if (in_file ? sys::table_file_has_name() : g_options.ledger[0] == '\0') return true;
+  if (g_options.ledger[0] == '\0' || sys::table_file_has_name()) return true;
+  if (sys::g_table_header != nullptr) {
+    report::map_ledger(g_options.ledger);
+    return true;
+  }
   constexpr size_t kBytes = sizeof(ledger::ThreadSlots);
   auto* before = static_cast<ledger::ThreadSlots*>(sys::map_memory(kBytes));
   if (before == nullptr) return false;
   memcpy(static_cast<void*>(before), &g_ledger.threads, kBytes);
   // Without a file, too, they begin anew: by then the old ones may be gone.
-  if (in_file) sys::drop_table_file();
   memset(static_cast<void*>(&g_ledger), 0, sizeof g_ledger);
   report::map_ledger(g_fork_page != g_fork_words ? g_options.ledger : "");
   const bool good = fill_tables();
