@@ -18,8 +18,9 @@ FUZZ_FLAGS    := -Isrc/libmtrace -Isrc/memlog -std=c++20 $(FUZZ_OPT) -g1 $(WARN)
                  -fsanitize=fuzzer-no-link $(FUZZ_SANITIZE) \
                  -DMTRACE_INSTALLED_MEMLOG='"$(BINDIR)/memlog"'
 # What a system call of the library's takes.
-FUZZ_KERNEL   := $(addprefix src/libmtrace/base/,clock.cc early_signal.cc filters.cc inherited_calls.cc own_ranges.cc probe.cc process.cc \
-                   spawn.cc syscall.cc user_dispatch.cc)
+FUZZ_KERNEL   := $(addprefix src/libmtrace/base/,clock.cc early_signal.cc file.cc filters.cc inherited_calls.cc \
+                   locked_memory.cc own_ranges.cc probe.cc process.cc spawn.cc syscall.cc user_dispatch.cc \
+                   writer.cc)
 # The parts that each target is about.
 FUZZ_SRC_cfi     := $(addprefix src/libmtrace/unwind/,cfi.cc compile.cc eh_frame.cc expression.cc frame_registers.cc \
                       stack_memory.cc) $(FUZZ_KERNEL)
@@ -29,8 +30,7 @@ FUZZ_SRC_elf     := $(addprefix src/memlog/symbolize/,demangle.cc dwarf_index.cc
                     $(addprefix src/memlog/profile/,name.cc text.cc)
 FUZZ_SRC_options := $(addprefix src/libmtrace/hook/,environment.cc installation.cc \
                       option_names.cc options.cc \
-                      relatives.cc) src/libmtrace/report/host.cc \
-                    $(addprefix src/libmtrace/base/,file.cc writer.cc) $(FUZZ_KERNEL)
+                      relatives.cc) src/libmtrace/report/host.cc $(FUZZ_KERNEL)
 FUZZ_SRC_decode  := $(filter-out %/worker.cc,$(wildcard src/memlog/symbolize/*.cc)) \
                     $(wildcard src/memlog/profile/*.cc)
 FUZZ_SRC_ledger  := $(wildcard src/memlog/profile/*.cc src/memlog/live/*.cc)

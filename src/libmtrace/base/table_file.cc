@@ -131,8 +131,8 @@ long map_new_file(int fd, void* window, size_t bytes) {
   return 0;
 }
 
-// Has a file that is open and empty take the place of the one without a name, at the same addresses:
-// other threads have some in their state. None runs.
+// Has a file that is open and empty take the place of the one without a name, at the same
+// addresses: other threads have some in their state. None runs.
 long move_to_file(int fd) {
   format::LedgerHeader* const header = g_table_header;
   const uint64_t size = header->size;

@@ -25,18 +25,20 @@ uint64_t g_touched[kParts / 64];
 
 void touch(uintptr_t place) {
   const uintptr_t part = place / kPart;
-  __atomic_fetch_or(&g_touched[part / 64], uint64_t{1} << part % 64, __ATOMIC_RELAXED);
+  const uint64_t bit = uint64_t{1} << part % 64;
+  uint64_t& word = g_touched[part / 64];
+  for (uint64_t seen = load(word); (seen & bit) == 0;) {
+    if (compare_exchange(word, seen, seen | bit)) return;
+  }
 }
 
 bool is_touched(uintptr_t part) { return (load(g_touched[part / 64]) >> part % 64 & 1) != 0; }
 
-void forget_in_part(uintptr_t part, uintptr_t start, uintptr_t end) {
-  for (uintptr_t place = part * kPart; place < (part + 1) * kPart; ++place) {
-    const Rule rule(load(internal::rule_table[place]));
-    if (rule.bits() == 0) continue;
-    const uintptr_t key = rule.key_at(place);  // of an address: the next one
-    if (key > start && key <= end) store(internal::rule_table[place], uint64_t{0});
-  }
+void forget_at(uintptr_t place, uintptr_t start, uintptr_t end) {
+  const Rule rule(load(internal::rule_table[place]));
+  if (rule.bits() == 0) return;
+  const uintptr_t key = rule.key_at(place);  // of an address: the next one
+  if (key > start && key <= end) store(internal::rule_table[place], uint64_t{0});
 }
 
 // Not cached: something may be loaded there later, or what is registered taken back.
@@ -91,7 +93,10 @@ void forget_rules(uintptr_t start, uintptr_t end) {
   const uintptr_t parts = std::min((end - start) / kPart + 2, kParts);
   for (uintptr_t i = 0; i < parts; ++i) {
     const uintptr_t part = (start / kPart + i) % kParts;
-    if (is_touched(part)) forget_in_part(part, start, end);
+    if (!is_touched(part)) continue;
+    for (uintptr_t place = part * kPart; place < (part + 1) * kPart; ++place) {
+      forget_at(place, start, end);
+    }
   }
 }
 
