@@ -65,7 +65,7 @@ puts "last $found"
 # In a group of its own with 100 MiB (cgroups 1 or 2), where one may be made; else without a limit.
 CGROUP = """
 for g in /sys/fs/cgroup/memory /sys/fs/cgroup; do
-  mkdir $g/mtrace-host 2>/dev/null || continue
+  [ -f $g/cgroup.procs ] && mkdir $g/mtrace-host 2>/dev/null || continue
   for limit in memory.limit_in_bytes memory.max; do
     [ ! -f $g/mtrace-host/$limit ] || echo 100M >$g/mtrace-host/$limit
   done
