@@ -22,4 +22,28 @@ bool is_malloc_heap(const Mapping& region, const std::vector<Mapping>& map,
          head[2] != 0 && head[2] <= kArenaHeap;
 }
 
+// glibc puts the thread control block at the end of a stack. Its first and third word are its own
+// address (sysdeps/x86_64/nptl/tls.h, tcbhead_t), and behind them are the beginning and the size of
+// the stack, as neighbours. The first thread's, which is elsewhere, has not these two.
+uint64_t control_block_at_end(const Mapping& region, const ReadMemory& read) {
+  constexpr size_t kWords = 1024;
+  constexpr size_t kPieceBytes = 4096;
+  uint64_t words[kWords] = {};
+  const uint64_t begin = std::max(region.begin, region.end - sizeof words);
+  const size_t count = (region.end - begin) / sizeof words[0];
+  for (uint64_t at = begin; at < region.end; at += kPieceBytes) {
+    read(at, words + (at - begin) / sizeof words[0], kPieceBytes);
+  }
+  for (size_t i = 0; i + 2 < count; ++i) {
+    const uint64_t own = begin + i * sizeof words[0];
+    if (words[i] != own || words[i + 2] != own) continue;
+    for (size_t at = i + 3; at + 1 < count; ++at) {
+      // Not 0: that may well stand before a pointer to what is mapped next.
+      const bool begins = words[at] != 0 && words[at] <= own;
+      if (begins && words[at] + words[at + 1] == region.end) return own;
+    }
+  }
+  return 0;
+}
+
 }  // namespace mtrace::target

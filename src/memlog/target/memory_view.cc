@@ -13,7 +13,7 @@
 namespace mtrace::target {
 namespace {
 
-constexpr uint64_t kPage = 4096;
+constexpr uint64_t kViewPage = 4096;
 constexpr uint64_t kRedZone = 128;  // bytes below the stack pointer that may be in use
 constexpr char kLibraryFile[] = "/libmtrace.so";
 
@@ -26,6 +26,16 @@ void cut(Range piece, std::vector<Range>& ranges) {
     ranges.push_back(rest);
     return;
   }
+}
+
+// The control block of a stack that no thread has any more, otherwise 0. glibc keeps the stack for
+// the next thread, and keeps what the block points to. What lies below it nobody will read.
+uint64_t left_stack(const Mapping& region, const Snapshot& snapshot, const ReadMemory& read) {
+  if (!region.path.empty() || !region.writable) return 0;
+  for (const SnapshotThread& thread : snapshot.threads) {
+    if (thread.thread_pointer >= region.begin && thread.thread_pointer < region.end) return 0;
+  }
+  return control_block_at_end(region, read);
 }
 
 bool is_library_memory(const Mapping& region) {
@@ -65,7 +75,7 @@ Range MemoryView::all_of(const Mapping& first) const {
     read({{place, place + sizeof segment}}, reinterpret_cast<char*>(&segment));
     if (segment.p_type != PT_LOAD) continue;
     const uint64_t end = first.begin + segment.p_vaddr + segment.p_memsz;
-    all.end = std::max(all.end, (end + kPage - 1) & ~(kPage - 1));
+    all.end = std::max(all.end, (end + kViewPage - 1) & ~(kViewPage - 1));
   }
   return all;
 }
@@ -111,6 +121,8 @@ std::vector<Range> MemoryView::roots(const Snapshot& snapshot, bool heaps,
     }
     if (begin != region.end) {
       found.push_back({begin, region.end});
+    } else if (const uint64_t block = left_stack(region, snapshot, read_one); block != 0) {
+      found.push_back({block, region.end});
     } else if (heaps || !is_malloc_heap(region, map_, read_one)) {
       found.push_back({region.begin, region.end});
     }
