@@ -89,7 +89,30 @@ HTTP     ?= $(BUILD)/mtrace/memlog-http.so
 REPLAY   ?= $(BUILD)/mtrace/memlog-replay
 TOOL_SRC := $(filter-out $(HTTP_SRC),$(sort $(wildcard src/memlog/*/*.cc)))
 LIB_OBJ  := $(LIB_SRC:src/%.cc=$(BUILD)/obj/%.o)
-TOOL_OBJ := $(TOOL_SRC:src/%.cc=$(BUILD)/obj/%.o)
+# The sources of a folder of memlog are compiled some at a time, in one go: headers and templates
+# cost more than the code itself. So a name in an anonymous namespace is the only one in its folder.
+# Fewer where they are large, since a change of one takes as long as all that are compiled with it.
+# UNITY=0 compiles each alone, as make lint does.
+UNITY          ?= 12
+UNITY_analyze  := 8
+UNITY_commands := 4
+UNITY_events   := 6
+UNITY_DIR      := $(BUILD)/obj/memlog/unity
+# Not of the unit tests; compiled once more for the Debian package.
+ALONE_SRC      := src/memlog/commands/main.cc src/memlog/target/preload.cc
+# FOLDER-FIRST:SOURCE:SOURCE... for each compilation. $(1) sources $(2) how many in one
+empty :=
+unity_name    = $(subst /,-,$(patsubst src/memlog/%.cc,%,$(1)))
+unity_chunks  = $(if $(1),$(call unity_name,$(firstword $(1))):$(subst $(empty) ,:,$(wordlist 1,$(2),$(1))) \
+                $(call unity_chunks,$(wordlist $(words $(wordlist 1,$(2),$(1)) +),1000,$(1)),$(2)))
+unity_folder  = $(call unity_chunks,$(filter src/memlog/$(1)/%,$(filter-out $(ALONE_SRC),$(TOOL_SRC))),$(or $(UNITY_$(1)),$(UNITY)))
+UNITY_CHUNKS := $(if $(filter-out 0,$(UNITY)),$(foreach folder,$(sort $(notdir $(patsubst %/,%,$(dir $(TOOL_SRC))))),\
+                  $(call unity_folder,$(folder))))
+UNITY_CC     := $(foreach chunk,$(UNITY_CHUNKS),$(UNITY_DIR)/$(firstword $(subst :, ,$(chunk))).cc)
+TOOL_OBJ     := $(if $(UNITY_CC),$(UNITY_CC:.cc=.o) $(ALONE_SRC:src/%.cc=$(BUILD)/obj/%.o),\
+                  $(TOOL_SRC:src/%.cc=$(BUILD)/obj/%.o))
+# What reads reports and sums them up is optimised; the rest waits for it, for files or for people.
+HOT := analyze events profile
 HTTP_OBJ := $(HTTP_SRC:src/%.cc=$(BUILD)/obj/%.o)
 
 .PHONY: all demo pictures check soak attach-soak unreachable-soak hostile faults suites install lint format clean \
@@ -103,28 +126,54 @@ $(BUILD)/obj/libmtrace/%.o: src/libmtrace/%.cc Makefile | $(BUILD)/.build-deps
 # A loop of its own is not to become a call of what it defines.
 $(BUILD)/obj/libmtrace/hook/string_functions.o: LIB_FLAGS += -fno-builtin \
     $(if $(findstring clang,$(CXX)),,-fno-tree-loop-distribute-patterns)
-$(BUILD)/obj/memlog/%.o: src/memlog/%.cc Makefile $(BUILD)/obj/memlog/headers.h.gch | $(BUILD)/.build-deps
-	@mkdir -p $(@D)
-	$(call say,CXX,$<)
-	$(Q)$(CXX) $(CPPFLAGS) $(TOOL_FLAGS) $(CXXFLAGS) -include $(BUILD)/obj/memlog/headers.h -c $< -o $@
-# The headers of libraries that most of memlog includes, compiled once: a third of the time. Every
-# file still includes what it uses; make lint compiles without.
-$(BUILD)/obj/memlog/headers.h.gch: src/memlog/headers.h Makefile | $(BUILD)/.build-deps
+
+# The headers of libraries that most of memlog includes, compiled once for each level of
+# optimisation: a third of the time. Every file still includes what it uses; make lint compiles
+# without.
+LEVEL := cold
+$(foreach folder,$(HOT),$(BUILD)/obj/memlog/$(folder)/%.o $(UNITY_DIR)/$(folder)-%.o) \
+$(BUILD)/obj/memlog/headers-hot.h.gch: LEVEL := hot
+COLD_OPT := $(if $(filter -O2,$(OPT)),-Og)
+compile_tool = $(CXX) $(CPPFLAGS) $(TOOL_FLAGS) $(if $(filter cold,$(LEVEL)),$(COLD_OPT)) $(CXXFLAGS)
+PRECOMPILED := $(BUILD)/obj/memlog/headers-hot.h.gch $(BUILD)/obj/memlog/headers-cold.h.gch
+$(PRECOMPILED): src/memlog/headers.h Makefile | $(BUILD)/.build-deps
 	@mkdir -p $(@D)
 	$(call say,CXX,$<)
 	@echo '#include "$(abspath $<)"' > $(@:.gch=)
-	$(Q)$(CXX) $(CPPFLAGS) $(TOOL_FLAGS) $(CXXFLAGS) -x c++-header $(@:.gch=) -o $@
+	$(Q)$(compile_tool) -x c++-header $(@:.gch=) -o $@
+$(BUILD)/obj/memlog/%.o: src/memlog/%.cc Makefile $(PRECOMPILED) | $(BUILD)/.build-deps
+	@mkdir -p $(@D)
+	$(call say,CXX,$<)
+	$(Q)$(compile_tool) -include $(BUILD)/obj/memlog/headers-$(LEVEL).h -c $< -o $@
+# Written anew only where its sources are others: the empty recipe makes make look at the dates.
+.PHONY: unity
+unity:
+	@mkdir -p $(UNITY_DIR)
+	@for chunk in $(UNITY_CHUNKS); do \
+	  file=$(UNITY_DIR)/$${chunk%%:*}.cc; text=; IFS=:; \
+	  for source in $${chunk#*:}; do text+="#include \"$${source#src/}\""$$'\n'; done; \
+	  [ "$$text" = "$$(cat "$$file" 2>/dev/null)"$$'\n' ] || printf %s "$$text" >"$$file"; \
+	done
+$(UNITY_CC): unity ;
+# What g++ says of files that are included, but not of these alone.
+UNITY_WARN := -Wno-subobject-linkage -Wno-missing-field-initializers
+$(UNITY_DIR)/%.o: $(UNITY_DIR)/%.cc Makefile $(PRECOMPILED) | $(BUILD)/.build-deps
+	$(call say,CXX,src/memlog/$(subst -,/,$*).cc ...)
+	$(Q)$(compile_tool) $(UNITY_WARN) -include $(BUILD)/obj/memlog/headers-$(LEVEL).h -c $< -o $@
 
 # They hold the styles and scripts of what memlog export draws and memlog serve shows.
-$(BUILD)/obj/memlog/export/page_files.o: $(wildcard src/memlog/export/page/*)
-$(BUILD)/obj/memlog/serve/page_files.o: $(wildcard src/memlog/serve/page/*) src/memlog/export/page/text.js
+PAGE_FILES := $(wildcard src/memlog/export/page/* src/memlog/serve/page/*)
+$(BUILD)/obj/memlog/export/page_files.o $(BUILD)/obj/memlog/serve/page_files.o: $(PAGE_FILES)
+$(foreach chunk,$(UNITY_CHUNKS),$(if $(findstring /page_files.cc,$(chunk)),\
+  $(UNITY_DIR)/$(firstword $(subst :, ,$(chunk))).o)): $(PAGE_FILES)
 
+# Renamed when they are whole: what runs the one before goes on with it.
 $(BUILD)/libmtrace.so: $(LIB_OBJ) src/libmtrace/hook/exports.map
 	$(call say,LINK,$@)
-	$(Q)$(CXX) $(LIB_LINK) $(LDFLAGS) -o $@ $(LIB_OBJ) -lc
+	$(Q)$(CXX) $(LIB_LINK) $(LDFLAGS) -o $@.new $(LIB_OBJ) -lc && mv $@.new $@
 $(BUILD)/memlog: $(TOOL_OBJ)
 	$(call say,LINK,$@)
-	$(Q)$(CXX) $(LDFLAGS) $(TOOL_LINK) -o $@ $(TOOL_OBJ) $(TOOL_LIBS)
+	$(Q)$(CXX) $(LDFLAGS) $(TOOL_LINK) -o $@.new $(TOOL_OBJ) $(TOOL_LIBS) && mv $@.new $@
 $(HTTP_OBJ): TOOL_FLAGS += -fPIC -fvisibility=hidden
 $(HTTP): $(HTTP_OBJ)
 	@mkdir -p $(@D)

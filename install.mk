@@ -32,7 +32,6 @@ $(SHARE)/paths: always
 share: $(PAGES) $(UNITS) $(COMPLETIONS) $(SHARE)/mtrace.pc
 
 comma := ,
-empty :=
 space := $(empty) $(empty)
 fill_in = sed -e 's|@VERSION@|$(VERSION)|g; s|@PREFIX@|$(PREFIX)|g; s|@LIBDIR@|$(LIBDIR)|g' \
               -e 's|@BINDIR@|$(BINDIR)|g; s|@INCDIR@|$(INCDIR)|g; s|@DOCDIR@|$(DOCDIR)|g' \

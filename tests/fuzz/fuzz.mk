@@ -24,7 +24,7 @@ FUZZ_KERNEL   := $(addprefix src/libmtrace/base/,clock.cc early_signal.cc file.c
 # The parts that each target is about.
 FUZZ_SRC_cfi     := $(addprefix src/libmtrace/unwind/,cfi.cc compile.cc eh_frame.cc expression.cc frame_registers.cc \
                       stack_memory.cc) $(FUZZ_KERNEL)
-FUZZ_SRC_memlog  := $(wildcard $(addsuffix /*.cc,$(addprefix src/memlog/,profile live events analyze json export)))
+FUZZ_SRC_memlog  := $(wildcard $(addsuffix /*.cc,$(addprefix src/memlog/,util profile live events analyze json export)))
 FUZZ_SRC_elf     := $(addprefix src/memlog/symbolize/,demangle.cc dwarf_index.cc dwarf_scopes.cc elf_file.cc \
                       module_symbols.cc symbol_table.cc) \
                     $(addprefix src/memlog/profile/,name.cc text.cc)

@@ -34,31 +34,32 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
     {"libmtrace/hook", {"report", "events", "ledger", "unwind", "base"}},
     {"replay", {}},
     {"memlog", {}},
-    {"memlog/profile", {}},
-    {"memlog/events", {"profile"}},
-    {"memlog/symbolize", {"profile"}},
-    {"memlog/live", {"profile"}},
-    {"memlog/analyze", {"live", "profile"}},
-    {"memlog/json", {"analyze", "live", "profile"}},
-    {"memlog/export", {"analyze", "events", "profile"}},
-    {"memlog/terminal", {}},
-    {"memlog/target", {"live", "symbolize", "profile"}},
-    {"memlog/collect", {"terminal", "analyze", "symbolize", "profile"}},
+    {"memlog/util", {}},
+    {"memlog/profile", {"util"}},
+    {"memlog/events", {"profile", "util"}},
+    {"memlog/symbolize", {"profile", "util"}},
+    {"memlog/live", {"profile", "util"}},
+    {"memlog/analyze", {"live", "profile", "util"}},
+    {"memlog/json", {"analyze", "live", "profile", "util"}},
+    {"memlog/export", {"analyze", "events", "profile", "util"}},
+    {"memlog/terminal", {"util"}},
+    {"memlog/target", {"live", "symbolize", "profile", "util"}},
+    {"memlog/collect", {"terminal", "analyze", "symbolize", "profile", "util"}},
     {"memlog/text",
-     {"collect", "terminal", "json", "analyze", "live", "events", "symbolize", "profile"}},
+     {"collect", "terminal", "json", "analyze", "live", "events", "symbolize", "profile", "util"}},
     {"memlog/sql",
      {"fleet", "text", "target", "collect", "terminal", "json", "analyze", "live", "events",
-      "symbolize", "profile"}},
-    {"memlog/fleet", {"target", "collect", "json", "symbolize", "profile"}},
+      "symbolize", "profile", "util"}},
+    {"memlog/fleet", {"target", "collect", "json", "symbolize", "profile", "util"}},
     {"memlog/cli",
      {"sql", "fleet", "text", "target", "collect", "terminal", "analyze", "live", "events",
-      "symbolize", "profile"}},
+      "symbolize", "profile", "util"}},
     {"memlog/serve",
      {"fleet", "text", "target", "collect", "export", "json", "analyze", "live", "symbolize",
-      "profile"}},
+      "profile", "util"}},
     {"memlog/commands",
      {"serve", "fleet", "cli", "sql", "text", "target", "collect", "terminal", "export", "json",
-      "analyze", "live", "events", "symbolize", "profile"}},
+      "analyze", "live", "events", "symbolize", "profile", "util"}},
 };
 
 bool in_library(const Source& source) { return source.folder.starts_with("libmtrace/"); }
@@ -223,6 +224,16 @@ TEST(StructureTest, PtraceOnlyInTarget) {
   expect_words_only_in(std::regex("\\bptrace\\s*\\("), {"memlog/target"}, kEverywhere);
 }
 
+// Its templates take longer to compile than all else in a source.
+TEST(StructureTest, JsonLibraryInOneSource) {
+  for (const Source& source : sources()) {
+    for (const Include& include : includes(source)) {
+      EXPECT_TRUE(!include.target.starts_with("nlohmann/") || source.path == "memlog/util/json.cc")
+          << "src/" << source.path;
+    }
+  }
+}
+
 TEST(StructureTest, SqliteAndTheLineEditorOnlyInSql) {
   expect_header_only_in(std::regex("sqlite3.*\\.h|(editline|readline)/.*|histedit\\.h"),
                         {"memlog/sql"});
@@ -330,6 +341,29 @@ TEST(StructureTest, TypesOfANamespaceHaveDifferentNames) {
     }
   }
   EXPECT_GT(defined.size(), 200u);
+}
+
+// Sources of a folder are compiled several at a time: constants and types of their anonymous
+// namespaces are different. (Of functions the compiler tells.)
+TEST(StructureTest, NamesOfAFolderAreDifferent) {
+  const std::regex kName(
+      R"(^(?:(?:struct|class|enum class) (\w+)[^;(]*\{|constexpr [^=({]*?(k\w+)[ ={\[]))");
+  std::map<std::string, std::string> defined;  // where
+  for (const Source& source : sources()) {
+    if (in_library(source) || !source.path.ends_with(".cc")) continue;
+    bool anonymous = false;
+    for (const std::string& line : source.lines) {
+      if (line == "namespace {") anonymous = true;
+      if (line == "}  // namespace") anonymous = false;
+      std::smatch match;
+      if (!anonymous || !std::regex_search(line, match, kName)) continue;
+      const std::string name =
+          source.folder + ": " + (match[1].matched ? match[1] : match[2]).str();
+      const auto [other, fresh] = defined.emplace(name, source.path);
+      EXPECT_TRUE(fresh) << name << " in " << other->second << " and " << source.path;
+    }
+  }
+  EXPECT_GT(defined.size(), 300u);
 }
 
 TEST(StructureTest, FilesStayReadable) {

@@ -32,7 +32,7 @@ struct Part {
   int64_t blocks = 0;
 };
 
-void add_to(Part& sum, const Part& more) {
+void add_part(Part& sum, const Part& more) {
   if (sum.row == nullptr) {
     sum = more;
     return;
@@ -169,8 +169,8 @@ class Matcher {
     }
     Part all_before;
     Part all_after;
-    for (const Row* row : rest.before) add_to(all_before, part_of(before_, *row));
-    for (const Row* row : rest.after) add_to(all_after, part_of(after_, *row));
+    for (const Row* row : rest.before) add_part(all_before, part_of(before_, *row));
+    for (const Row* row : rest.after) add_part(all_after, part_of(after_, *row));
     put_named(all_before, all_after);
   }
 

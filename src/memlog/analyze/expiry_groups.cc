@@ -5,7 +5,7 @@
 namespace mtrace::analyze {
 namespace {
 
-void add_to(ExpiryGroup& group, const ExpiryStack& stack) {
+void add_stack(ExpiryGroup& group, const ExpiryStack& stack) {
   ExpiryStack& sum = group.sum;
   sum.muted = stack.muted && (group.stacks.empty() || sum.muted);
   sum.expired += stack.expired;
@@ -25,7 +25,7 @@ std::vector<ExpiryGroup> ExpiryGroups::sums(const std::vector<const ExpiryStack*
     const size_t number = group_of(stack->index);
     ExpiryGroup& group = by_number[number];
     group.group = number;
-    add_to(group, *stack);
+    add_stack(group, *stack);
   }
   std::vector<ExpiryGroup> out;
   for (auto& [number, group] : by_number) out.push_back(std::move(group));

@@ -58,7 +58,7 @@ Name name_of(GroupBy by, const Frame& frame, const std::string& module) {
   return {'\n' + address + '\n' + module, {function.empty() ? address : function, source}};
 }
 
-void add_row(Row& sum, const Row& more) {
+void add_checked(Row& sum, const Row& more) {
   if (!add(sum, more, Combine::kStacks)) throw std::runtime_error("a sum does not fit 64 bits");
   if (more.before) {
     if (!sum.before) sum.before = 0;
@@ -108,7 +108,7 @@ void GroupedTable::add(const Table& table) {
       rows_.emplace_back().kind = row.kind;
       rows_.back().group = groups_.all().back();
     }
-    add_row(rows_[index], row);
+    add_checked(rows_[index], row);
   }
 }
 

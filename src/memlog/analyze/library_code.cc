@@ -1,5 +1,7 @@
 #include "analyze/library_code.h"
 
+#include <fmt/format.h>
+
 #include "analyze/frame_pattern.h"
 #include "analyze/function_name.h"
 #include "analyze/library_table.h"
@@ -123,7 +125,7 @@ Code LibraryCode::of(const std::vector<Frame>& frames, size_t at,
 }
 
 std::string library_table() {
-  return std::string(kAllocators) + '\n' + kInternals + '\n' + kStartUp + '\n' + kSystem;
+  return fmt::format("{}\n{}\n{}\n{}", kAllocators, kInternals, kStartUp, kSystem);
 }
 
 }  // namespace mtrace::analyze

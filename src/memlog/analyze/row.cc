@@ -12,7 +12,7 @@
 namespace mtrace::analyze {
 namespace {
 
-bool add_to(uint64_t& sum, uint64_t more) { return !__builtin_add_overflow(sum, more, &sum); }
+bool add_within(uint64_t& sum, uint64_t more) { return !__builtin_add_overflow(sum, more, &sum); }
 
 void add_lifetimes(Lifetimes& sum, const Lifetimes& more) {
   if (more.frees == 0) return;
@@ -50,12 +50,12 @@ bool add_state(Row& sum, const Row& more, Combine how) {
   }
   if (more.live) {
     uint64_t live = sum.live.value_or(0);
-    if (!add_to(live, *more.live)) return false;
+    if (!add_within(live, *more.live)) return false;
     sum.live = live;
     sum.live_variance += more.live_variance;
   }
   sum.age = std::max(sum.age, more.age);
-  return add_to(sum.slack, more.slack) && add_to(sum.peak, more.peak);
+  return add_within(sum.slack, more.slack) && add_within(sum.peak, more.peak);
 }
 
 }  // namespace
@@ -133,10 +133,11 @@ bool add(Row& sum, const Row& more, Combine how) {
   sum.variance += more.variance;
   return !__builtin_add_overflow(sum.bytes, more.bytes, &sum.bytes) &&
          !__builtin_add_overflow(sum.blocks, more.blocks, &sum.blocks) &&
-         add_to(sum.allocations, more.allocations) &&
-         add_to(sum.allocated_bytes, more.allocated_bytes) && add_to(sum.frees, more.frees) &&
-         add_to(sum.freed_bytes, more.freed_bytes) && add_to(sum.temporary, more.temporary) &&
-         add_to(sum.short_lived, more.short_lived) && add_state(sum, more, how);
+         add_within(sum.allocations, more.allocations) &&
+         add_within(sum.allocated_bytes, more.allocated_bytes) &&
+         add_within(sum.frees, more.frees) && add_within(sum.freed_bytes, more.freed_bytes) &&
+         add_within(sum.temporary, more.temporary) &&
+         add_within(sum.short_lived, more.short_lived) && add_state(sum, more, how);
 }
 
 uint64_t block_size(const Row& row) {

@@ -8,7 +8,7 @@
 namespace mtrace::analyze {
 namespace {
 
-void add_to(int64_t& sum, int64_t more) {
+void add_saturating(int64_t& sum, int64_t more) {
   if (__builtin_add_overflow(sum, more, &sum)) sum = more > 0 ? INT64_MAX : INT64_MIN;
 }
 
@@ -42,11 +42,11 @@ void add_row(const Table& table, const Row& row, int64_t value, const Responsibl
     function.file = file;
     function.function = frame.function;
     LineSum& sum = function.lines[line];
-    if (seen.insert(key).second) add_to(function.sum.cumulative, value);
-    if (seen_lines.insert({key, line}).second) add_to(sum.cumulative, value);
+    if (seen.insert(key).second) add_saturating(function.sum.cumulative, value);
+    if (seen_lines.insert({key, line}).second) add_saturating(sum.cumulative, value);
     if (i != first) continue;
-    add_to(function.sum.flat, value);
-    add_to(sum.flat, value);
+    add_saturating(function.sum.flat, value);
+    add_saturating(sum.flat, value);
   }
 }
 

@@ -31,7 +31,7 @@ Row numbers_of(const Row& row) {
   return out;
 }
 
-void add_to(Row& sum, const Row& more) {
+void add_numbers(Row& sum, const Row& more) {
   if (!add(sum, more, Combine::kStacks)) throw std::runtime_error("a sum does not fit 64 bits");
 }
 
@@ -63,10 +63,10 @@ class Builder {
     if (shape_.inverted) std::reverse(frames.begin(), frames.end());
     const Row numbers = numbers_of(row);
     TreeNode* node = &root;
-    add_to(node->sum, numbers);
+    add_numbers(node->sum, numbers);
     for (const Step& frame : frames) {
       node = &child(*node, frame);
-      add_to(node->sum, numbers);
+      add_numbers(node->sum, numbers);
     }
   }
 
@@ -122,7 +122,7 @@ void arrange(TreeNode& node, const TreeShape& shape, double least) {
     }
     if (rest == nullptr) rest = std::make_unique<TreeNode>();
     ++rest->places;
-    add_to(rest->sum, child->sum);
+    add_numbers(rest->sum, child->sum);
   }
   std::stable_sort(kept.begin(), kept.end(), [&](const auto& a, const auto& b) {
     return quantity(a->sum, shape.order) > quantity(b->sum, shape.order);

@@ -5,7 +5,7 @@
 namespace mtrace::analyze {
 namespace {
 
-constexpr uint64_t kWord = sizeof(uint64_t);
+constexpr uint64_t kWordBytes = sizeof(uint64_t);
 // A piece of its own costs about as much as copying so many bytes. Less than a page, so a gap
 // between two blocks has no page of its own, which might not be readable.
 constexpr uint64_t kMostGap = 1024;
@@ -14,10 +14,10 @@ constexpr size_t kFewPieces = 32;
 }  // namespace
 
 Piece WordReader::words_of(Piece piece) {
-  const uint64_t begin = (piece.address + kWord - 1) & ~(kWord - 1);
+  const uint64_t begin = (piece.address + kWordBytes - 1) & ~(kWordBytes - 1);
   const uint64_t skipped = begin - piece.address;
-  if (piece.size < skipped + kWord) return {begin, 0};
-  return {begin, (piece.size - skipped) / kWord * kWord};
+  if (piece.size < skipped + kWordBytes) return {begin, 0};
+  return {begin, (piece.size - skipped) / kWordBytes * kWordBytes};
 }
 
 // Returns false when the batch is full.
@@ -35,15 +35,15 @@ bool WordReader::append(Piece piece, uint32_t tag) {
     pieces_.back().size += gap + piece.size;
     bytes_ += gap;
   }
-  parts_.push_back({piece.address, static_cast<uint32_t>(bytes_ / kWord),
-                    static_cast<uint32_t>(piece.size / kWord), tag});
+  parts_.push_back({piece.address, static_cast<uint32_t>(bytes_ / kWordBytes),
+                    static_cast<uint32_t>(piece.size / kWordBytes), tag});
   bytes_ += piece.size;
   total_ += piece.size;
   return true;
 }
 
 void WordReader::read_batch() {
-  words_.resize(std::max<size_t>(words_.size(), bytes_ / kWord));
+  words_.resize(std::max<size_t>(words_.size(), bytes_ / kWordBytes));
   read_(pieces_, reinterpret_cast<char*>(words_.data()));
 }
 
@@ -55,11 +55,11 @@ void WordReader::clear() {
 
 const uint64_t* WordReader::page(uint64_t number) {
   if (pages_.empty()) {
-    pages_.resize(kPages * kPage / kWord);
+    pages_.resize(kPages * kPage / kWordBytes);
     numbers_.resize(kPages);
   }
   const uint64_t place = number % kPages;
-  uint64_t* const words = &pages_[place * kPage / kWord];
+  uint64_t* const words = &pages_[place * kPage / kWordBytes];
   if (numbers_[place] != number + 1) {
     one_.assign(1, {number * kPage, kPage});
     read_(one_, reinterpret_cast<char*>(words));
@@ -71,16 +71,16 @@ const uint64_t* WordReader::page(uint64_t number) {
 const std::vector<uint64_t>& WordReader::read(const std::vector<Piece>& pieces) {
   uint64_t bytes = 0;
   for (const Piece& piece : pieces) bytes += piece.size;
-  words_.resize(std::max<size_t>(words_.size(), bytes / kWord));
+  words_.resize(std::max<size_t>(words_.size(), bytes / kWordBytes));
   if (pieces.size() > kFewPieces) {
     read_(pieces, reinterpret_cast<char*>(words_.data()));
     return words_;
   }
   size_t at = 0;
   for (const Piece& piece : pieces) {
-    for (uint64_t i = 0; i < piece.size; i += kWord) {
+    for (uint64_t i = 0; i < piece.size; i += kWordBytes) {
       const uint64_t address = piece.address + i;
-      words_[at++] = page(address / kPage)[address % kPage / kWord];
+      words_[at++] = page(address / kPage)[address % kPage / kWordBytes];
     }
   }
   return words_;

@@ -18,7 +18,6 @@ namespace {
 
 using analyze::HeapBlock;
 using analyze::HeapPages;
-using target::Range;
 using target::RegionKind;
 
 constexpr uint64_t kPage = analyze::kHeapPage;
@@ -30,21 +29,24 @@ uint64_t chunk_of(uint64_t size) {
 }
 
 // Of whole pages.
-uint64_t resident_between(const std::vector<Range>& resident, uint64_t begin, uint64_t end) {
-  const Range pages = {(begin + kPage - 1) / kPage * kPage, end / kPage * kPage};
+uint64_t resident_between(const std::vector<target::Range>& resident, uint64_t begin,
+                          uint64_t end) {
+  const target::Range pages = {(begin + kPage - 1) / kPage * kPage, end / kPage * kPage};
   uint64_t found = 0;
-  for (const Range& one : target::parts_within(pages, resident)) found += one.end - one.begin;
+  for (const target::Range& one : target::parts_within(pages, resident))
+    found += one.end - one.begin;
   return found;
 }
 
 // A heap is one extent. Of one that is mostly reserved, each part with resident pages is, so that
 // the work does not grow with what is reserved.
-std::vector<Range> extents_of(Range heap, const std::vector<Range>& resident) {
+std::vector<target::Range> extents_of(target::Range heap,
+                                      const std::vector<target::Range>& resident) {
   constexpr uint64_t kSmall = 1 << 30;
   constexpr uint64_t kGap = 2 << 20;  // without a resident page
   if (heap.end - heap.begin <= kSmall) return {heap};
-  std::vector<Range> extents;
-  for (const Range& one : resident) {
+  std::vector<target::Range> extents;
+  for (const target::Range& one : resident) {
     if (extents.empty() || one.begin - extents.back().end > kGap) {
       extents.push_back(one);
     } else {
@@ -54,9 +56,10 @@ std::vector<Range> extents_of(Range heap, const std::vector<Range>& resident) {
   return extents;
 }
 
-HeapPages pages_of(Range extent, const std::vector<Range>& resident, uint64_t header) {
+HeapPages pages_of(target::Range extent, const std::vector<target::Range>& resident,
+                   uint64_t header) {
   HeapPages pages = {extent.begin, std::vector<bool>((extent.end - extent.begin) / kPage), header};
-  for (const Range& one : target::parts_within(extent, resident)) {
+  for (const target::Range& one : target::parts_within(extent, resident)) {
     const auto first = static_cast<ptrdiff_t>((one.begin - extent.begin) / kPage);
     const auto last = static_cast<ptrdiff_t>((one.end - extent.begin) / kPage);
     std::fill(pages.resident.begin() + first, pages.resident.begin() + last, true);
@@ -171,14 +174,14 @@ void AddressSpace::look_at_pages(pid_t pid, target::PageMap& pages) {
   for (size_t i = 0; i < regions_.size(); ++i) {
     if (!regions_[i].is_heap()) continue;
     const target::Mapping& mapping = regions_[i].mapping;
-    std::vector<Range> resident;
+    std::vector<target::Range> resident;
     if (!pages.find(mapping, target::PageMap::Pages::kResident, resident)) {
       throw std::runtime_error(fmt::format("{}: cannot read which of its pages are in memory: {}",
                                            pid, std::strerror(errno)));
     }
-    const std::vector<Range> extents = extents_of({mapping.begin, mapping.end}, resident);
+    const std::vector<target::Range> extents = extents_of({mapping.begin, mapping.end}, resident);
     any_in_parts |= extents.empty() || extents[0].begin != mapping.begin || extents.size() > 1;
-    for (const Range& extent : extents) {
+    for (const target::Range& extent : extents) {
       heaps_.push_back(pages_of(extent, resident, other_allocator_ ? 0 : analyze::kBlockHeader));
       heap_regions_.push_back(i);
     }
@@ -207,7 +210,7 @@ void AddressSpace::look_at_arenas(target::PageMap& pages) {
   arenas_.arenas = arenas.size();
 }
 
-void AddressSpace::find_top(size_t number, const std::vector<Range>& resident) {
+void AddressSpace::find_top(size_t number, const std::vector<target::Range>& resident) {
   const SpaceRegion& region = regions_[number];
   if (region.live_blocks == 0) return;
   const auto behind = std::lower_bound(

@@ -46,7 +46,7 @@ std::string gist(const std::string& words) {
   return text;
 }
 
-std::string quoted(const std::string& text) {
+std::string shell_quoted(const std::string& text) {
   std::string out = "'";
   for (const char c : text) {
     if (c == '\'') {

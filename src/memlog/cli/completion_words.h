@@ -29,7 +29,7 @@ std::vector<Option> options_of(const Manual& manual);
 // Returns the first sentence, or half of it, short enough for a list.
 std::string gist(const std::string& help);
 // Quotes a text for bash and zsh.
-std::string quoted(const std::string& text);
+std::string shell_quoted(const std::string& text);
 // Returns an option's choices, separated by blanks.
 std::string spaced(const Option& option);
 // Returns the names of all commands, separated by blanks.

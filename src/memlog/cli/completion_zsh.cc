@@ -44,7 +44,7 @@ std::string zsh_option(const Option& option) {
     value += *option.choices != '\0' ? fmt::format("({})", spaced(option))
                                      : std::string(zsh_action(values_of(option)));
   }
-  const std::string text = quoted(fmt::format("[{}]{}", zsh_text(gist(option.help)), value));
+  const std::string text = shell_quoted(fmt::format("[{}]{}", zsh_text(gist(option.help)), value));
   const char* equals = takes_value(option) ? "=" : "";
   if (*option.brief == '\0') return fmt::format("'*{}{}'{}", option.name, equals, text);
   return fmt::format("'*'{{{}{},{}{}}}{}", option.brief, takes_value(option) ? "+" : "",
@@ -70,7 +70,7 @@ std::string zsh_completion() {
   for (const Command* command : all_commands()) {
     const Manual& manual = command->manual;
     out += fmt::format("    {}\n",
-                       quoted(fmt::format("{}:{}", manual.name, zsh_text(manual.purpose))));
+                       shell_quoted(fmt::format("{}:{}", manual.name, zsh_text(manual.purpose))));
     cases += fmt::format("    {})\n      _arguments -s", manual.name);
     for (const Option& option : options_of(manual)) {
       cases += fmt::format(" \\\n        {}", zsh_option(option));
@@ -82,7 +82,7 @@ std::string zsh_completion() {
     } else if (operands == Words::kTopics) {
       rest = fmt::format("'1:topic:({} options library-code)'", command_names());
     } else {
-      rest = quoted(fmt::format("*:{}:{}", describe(operands), zsh_action(operands)));
+      rest = shell_quoted(fmt::format("*:{}:{}", describe(operands), zsh_action(operands)));
     }
     cases += fmt::format(" \\\n        {}\n      ;;\n", rest);
   }

@@ -21,7 +21,7 @@
 namespace mtrace::cli {
 namespace {
 
-constexpr std::chrono::milliseconds kOften{1};
+constexpr std::chrono::milliseconds kLookEvery{1};
 // Other threads of the process may run between the looks, and the process waits for them.
 constexpr std::chrono::milliseconds kPause{1};
 // Its other threads only: the thread that ends it waits in any case.
@@ -102,7 +102,7 @@ ExitLookSettings exit_look_settings(const char* command, const Arguments& argume
 
 target::Tick ExitLooks::tick() {
   if (settings_.ledgers.empty()) return {};
-  return {kOften, [this](pid_t) {
+  return {kLookEvery, [this](pid_t) {
             holds_.serve([this](pid_t pid, live::LedgerFile& ledger, live::HoldPoint point) {
               return look(pid, ledger, point);
             });

@@ -23,7 +23,7 @@ namespace {
 using analyze::HeapBlock;
 using analyze::Reach;
 
-constexpr size_t kOften = 1 << 16;  // blocks
+constexpr size_t kBlocksAtOnce = 1 << 16;  // blocks
 
 bool by_address(const HeapBlock& a, const HeapBlock& b) { return a.address < b.address; }
 
@@ -169,7 +169,7 @@ std::vector<HeapBlock> HeapScan::read_blocks() {
   const uint64_t most = ledger_.size() / sizeof(uint64_t);  // a word each
   if (totals) blocks.reserve(std::min(totals->live_blocks + totals->live_blocks / 8, most));
   live::each_block(ledger_, [&](const live::LedgerBlock& block) {
-    if (blocks.size() % kOften == 0) target::check_interruption();
+    if (blocks.size() % kBlocksAtOnce == 0) target::check_interruption();
     blocks.push_back({block.address, block.size, block.stack, block.packed_birth});
   });
   // All but those of large chunks come in order.

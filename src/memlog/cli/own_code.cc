@@ -23,8 +23,8 @@ bool names_file(const std::string& text) {
   return is_file(text) || text.find('/') != std::string::npos;
 }
 
-void read_patterns(const char* command, const Arguments& arguments, const char* option,
-                   analyze::FramePatterns& patterns) {
+void add_patterns(const char* command, const Arguments& arguments, const char* option,
+                  analyze::FramePatterns& patterns) {
   for (const std::string& text : arguments.values(option)) {
     try {
       if (names_file(text)) {
@@ -44,8 +44,8 @@ void read_patterns(const char* command, const Arguments& arguments, const char* 
 
 analyze::ResponsiblePointer read_responsible(const char* command, const Arguments& arguments) {
   analyze::LibraryCode code;
-  read_patterns(command, arguments, "--own", code.own());
-  read_patterns(command, arguments, "--library", code.library());
+  add_patterns(command, arguments, "--own", code.own());
+  add_patterns(command, arguments, "--library", code.library());
   return std::make_shared<const analyze::Responsible>(std::move(code));
 }
 

@@ -22,7 +22,7 @@ WatchedProcess::WatchedProcess(const Arguments& arguments, const Streams& stream
       throw std::runtime_error(fmt::format("{} ({}) {}", pid, name, error.what()));
     }
     complain(streams, fmt::format("attached to {} ({}), stopped for {:.1f} ms; detaches at the end",
-                                  pid, name, target::milliseconds(attachment_->stopped())));
+                                  pid, name, target::in_milliseconds(attachment_->stopped())));
   };
   std::function<void(pid_t)> wanted;
   if (arguments.has("--attach")) wanted = attach;

@@ -27,7 +27,7 @@
 namespace mtrace::cli {
 namespace {
 
-constexpr char kText[] = R"(
+constexpr char kAttachHelp[] = R"(
 Loads libmtrace.so into running processes and redirects their calls of malloc and its family to it.
 From then on everything works as if memlog run had started them: killall -USR1, memlog report,
 memlog status, the report at exit. Memory that a process allocated before is unknown; the report
@@ -66,7 +66,7 @@ bool attach_one(pid_t pid, const RunOptions& options, std::chrono::milliseconds 
     print(streams, done.patches == 0
                        ? fmt::format("{} was attached already\n", subject)
                        : fmt::format("{} attached: {} places patched, stopped for {:.1f} ms\n",
-                                     subject, done.patches, target::milliseconds(done.stopped)));
+                                     subject, done.patches, target::in_milliseconds(done.stopped)));
     return true;
   } catch (const target::AttachError& error) {
     complain(streams, fmt::format("{} {}", subject, error.what()));
@@ -150,7 +150,7 @@ int run_attach(const Arguments& arguments, const Streams& streams) {
 
 const Command& attach_command() {
   static const Command command = {
-      {"attach", "start tracing running processes", "[OPTION]... PID|NAME...", kText,
+      {"attach", "start tracing running processes", "[OPTION]... PID|NAME...", kAttachHelp,
        with_run_options(
            {"--keep", "--output", "--depth", "--signal", "--sample", "--events", "--events-drop",
             "--free-stacks", "--cull", "--compress"},

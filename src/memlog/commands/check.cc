@@ -55,7 +55,7 @@ struct CheckOptions {
   std::vector<std::string> command;  // and after it
 };
 
-constexpr char kText[] = R"(
+constexpr char kCheckHelp[] = R"(
 Checks whether a program stays within a memory limit, and tells by the exit status: for continuous
 integration. Give either reports, or a program. memlog runs the program under the library and checks
 its report at exit.
@@ -156,7 +156,7 @@ Manual check_manual() {
       "check",
       "fail if live memory or its growth exceeds a limit",
       "[OPTION]... FILE...\n[OPTION]... -- PROGRAM [ARGUMENT]...\n--print-builtin",
-      kText,
+      kCheckHelp,
       with_filters(
           {{"--max-live", "", "SIZE", "Most bytes that may be live: 0, 64K."},
            {"--max-growth", "", "SIZE", "Most bytes by which all growing stacks may grow."},

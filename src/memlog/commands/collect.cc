@@ -12,7 +12,7 @@
 namespace mtrace::cli {
 namespace {
 
-constexpr char kText[] = R"(
+constexpr char kCollectHelp[] = R"(
 Copies the reports of each SOURCE that the directory --to does not hold yet, compressed, as
 DIR/HOST/PROGRAM-PID-START-BOOT-SEQ.memlog.zst. A source is a file, a directory with reports, there
 or in directories below, or the URL of a memlog serve: of the directories that it serves and of the
@@ -72,7 +72,7 @@ const Command& collect_command() {
       {"collect",
        "gather reports of directories and servers in one directory",
        "--from SOURCE [--from SOURCE]... --to DIR [OPTION]...",
-       kText,
+       kCollectHelp,
        {{"--from", "", "SOURCE", "A file, a directory, or the URL of a memlog serve."},
         {"--to", "", "DIR", "Where the reports go. Made if it does not exist."},
         kMaxDiskOption,

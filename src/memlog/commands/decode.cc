@@ -13,7 +13,7 @@
 namespace mtrace::cli {
 namespace {
 
-constexpr char kText[] = R"(
+constexpr char kDecodeHelp[] = R"(
 Copies text and adds names to the addresses in it. A line that contains an address in a module gets
 the function, the file and line, and the functions that the compiler inlined there. All other text
 stays as it is. Without FILE, or with -, reads standard input. memlog recognises:
@@ -110,7 +110,7 @@ const Command& decode_command() {
       {"decode",
        "name the addresses in a log or a printed stack",
        "[OPTION]... [FILE...]",
-       kText,
+       kDecodeHelp,
        {kSysrootOption,
         kSymbolsOption,
         {"--no-modules", "", "", "Leave the \"# module:\" lines out of the output."},

@@ -12,7 +12,7 @@
 namespace mtrace::cli {
 namespace {
 
-constexpr char kText[] = R"(
+constexpr char kDetachHelp[] = R"(
 Undoes memlog attach. The process calls its allocator directly again, signals do what they did
 before, no more reports are written, and no overhead remains. The library stays mapped, but idle.
 Changes that were not reported are lost: ask for a report first. The process's ledger is removed,
@@ -29,10 +29,11 @@ int run_detach(const Arguments& arguments, const Streams& streams) {
         fmt::format("{} ({})", pid, profile::escaped(target::process_name(pid), ""));
     try {
       const target::Done done = target::detach_from(pid, timeout, arguments.has("--keep-ledger"));
-      print(streams, done.patches == 0
-                         ? fmt::format("{} was detached already\n", subject)
-                         : fmt::format("{} detached: {} places restored, stopped for {:.1f} ms\n",
-                                       subject, done.patches, target::milliseconds(done.stopped)));
+      print(streams,
+            done.patches == 0
+                ? fmt::format("{} was detached already\n", subject)
+                : fmt::format("{} detached: {} places restored, stopped for {:.1f} ms\n", subject,
+                              done.patches, target::in_milliseconds(done.stopped)));
     } catch (const target::Preloaded&) {
       complain(streams, fmt::format("{} was started with libmtrace.so preloaded, not attached to, "
                                     "and stays traced",
@@ -53,7 +54,7 @@ const Command& detach_command() {
       {"detach",
        "stop tracing processes that were attached to",
        "[--keep-ledger] [--timeout SECONDS] PID|NAME...",
-       kText,
+       kDetachHelp,
        {{"--keep-ledger", "", "",
          R"(Leave the ledger file, for memlog recover. It goes when the process ends normally, or by
          memlog status --clean.)"},

@@ -21,7 +21,7 @@
 namespace mtrace::cli {
 namespace {
 
-constexpr char kText[] = R"(
+constexpr char kDiffHelp[] = R"(
 Compares what is live in B with what is live in A, stack by stack. A and B are each a report, a
 directory of reports, or a pattern in quotes like 'app-4711-*.memlog'. A report lists only changes,
 so what is live at a report is the sum of all reports up to it. memlog looks for reports that you do
@@ -208,7 +208,8 @@ int run_diff(const Arguments& arguments, const Streams& streams) {
 
 const Command& diff_command() {
   static const Command command = {
-      {"diff", "compare what is live in two reports or sets of reports", "[OPTION]... A B", kText,
+      {"diff", "compare what is live in two reports or sets of reports", "[OPTION]... A B",
+       kDiffHelp,
        with_view_options(
            {{"--deltas", "", "", "Compare the changes in the reports instead of what is live."},
             {"--number", "-n", "N", "Entries to show; 0: all. Default 20, or all with --json."},

@@ -17,7 +17,7 @@
 #include "events/event_time.h"
 #include "events/live_blocks.h"
 #include "events/recorder.h"
-#include "json/value.h"
+#include "json/answer.h"
 #include "profile/error.h"
 #include "profile/text.h"
 #include "profile/time.h"
@@ -28,7 +28,7 @@
 namespace mtrace::cli {
 namespace {
 
-constexpr char kText[] = R"(
+constexpr char kEventsHelp[] = R"(
 Prints an event log, which memlog run --events and MTRACE_EVENTS write: a line for each event, in
 the order in which they happened. A line has the time (UTC), the thread, the name of the event and
 its values:
@@ -55,7 +55,7 @@ using events::Event;
 using events::Kind;
 
 constexpr auto kPause = std::chrono::milliseconds(100);  // between looks at a log that grows
-constexpr size_t kBatch = 16384;                         // events whose stacks are named together
+constexpr size_t kEventBatch = 16384;                    // events whose stacks are named together
 
 class Filters {
  public:
@@ -157,7 +157,7 @@ class Printer {
       batch_.push_back(event);
       left_out_.push_back(event.left_out != nullptr ? *event.left_out : events::LeftOut());
       if (last_ != 0 && batch_.size() >= 2 * last_) keep_last();
-      if (last_ == 0 && batch_.size() == kBatch) print_batch();
+      if (last_ == 0 && batch_.size() == kEventBatch) print_batch();
     }
     if (last_ != 0) keep_last();
     print_batch();
@@ -172,8 +172,7 @@ class Printer {
                                      log_.missing_inheritance()));
     }
     if (!log_.missing().empty()) {
-      complain(streams_,
-               fmt::format("{}: {}", profile::escaped(log_.path(), ""), log_.missing()));
+      complain(streams_, fmt::format("{}: {}", profile::escaped(log_.path(), ""), log_.missing()));
       return kUnusable;
     }
     if (log_.cut_short()) {
@@ -262,7 +261,7 @@ int run_events(const Arguments& arguments, const Streams& streams) {
 
 const Command& events_command() {
   static const Command command = {
-      {"events", "print every allocation and free of an event log", "[OPTION]... FILE", kText,
+      {"events", "print every allocation and free of an event log", "[OPTION]... FILE", kEventsHelp,
        with_block_options(
            {{"--size", "", "A..B",
              "Only events with a requested size in this range: 64K.., 100..200."},

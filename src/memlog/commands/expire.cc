@@ -22,7 +22,7 @@
 namespace mtrace::cli {
 namespace {
 
-constexpr char kText[] = R"(
+constexpr char kExpireHelp[] = R"(
 Watches the blocks that a process allocates from now on, and reports those that live longer than
 --after, by the function that is responsible for them. Prints a function when its first block
 expires, then how many more of its blocks expire, and how many expired blocks are freed after all,
@@ -51,7 +51,7 @@ struct ExpireOptions {
   bool grouped = true;  // by responsible function
 };
 
-ExpireOptions read_options(const Arguments& arguments) {
+ExpireOptions expire_options(const Arguments& arguments) {
   ExpireOptions options;
   if (arguments.has("--after")) {
     const auto after = text::read_duration(arguments.value("--after"), 1000);
@@ -72,10 +72,10 @@ ExpireOptions read_options(const Arguments& arguments) {
   return options;
 }
 
-class Session {
+class ExpireSession {
  public:
-  Session(live::LedgerFile& file, const ExpireOptions& options, text::StackNames& names,
-          const Streams& streams)
+  ExpireSession(live::LedgerFile& file, const ExpireOptions& options, text::StackNames& names,
+                const Streams& streams)
       : file_(file),
         options_(options),
         names_(names),
@@ -241,14 +241,14 @@ class Session {
 
 int run_expire(const Arguments& arguments, const Streams& streams) {
   if (arguments.operands().size() != 1) throw UsageError("expire: give one process");
-  const ExpireOptions options = read_options(arguments);
+  const ExpireOptions options = expire_options(arguments);
   const WatchedProcess target(arguments, streams);
   text::StackNames names(search_path(arguments), read_responsible("expire", arguments));
   target::catch_interruption();
   constexpr uint64_t kLeastPause = 20;
   constexpr uint64_t kMostPause = 1000;
   const auto pause = static_cast<int>(std::clamp(options.after / 10, kLeastPause, kMostPause));
-  Session session(target.ledger(), options, names, streams);
+  ExpireSession session(target.ledger(), options, names, streams);
   std::string why;
   while (why.empty()) {
     const bool ended = target.process().wait_end(target::interrupted() ? 0 : pause);
@@ -267,7 +267,7 @@ const Command& expire_command() {
       {"expire",
        "report blocks that live longer than a given time",
        "[OPTION]... PID|NAME",
-       kText,
+       kExpireHelp,
        {{"--after", "-a", "TIME", "How long a block may live: 500ms, 100s, 10min. Default 100s."},
         {"--max-expired", "", "N", "Stop after N expired blocks."},
         {"--max-stacks", "", "N", "Stop once N stacks have expired blocks."},

@@ -303,7 +303,7 @@ std::string export_page(const EventSource& source, collect::Reports& reports) {
   return exporting::report_page(page);
 }
 
-constexpr char kText[] = R"(
+constexpr char kExportHelp[] = R"(
 Writes a report, or the sum of several, for other tools. html and massif also draw the timeline that
 memlog run recorded beside the reports, with resident memory beside the heap (massif: extra heap).
 
@@ -536,7 +536,7 @@ int run_export(const Arguments& given, const Streams& streams) {
 const Command& export_command() {
   static const Command command = {
       {"export", "write reports in the formats of other tools", "-f FORMAT [OPTION]... [FILE...]",
-       kText,
+       kExportHelp,
        with_event_source(with_filters(
            {{"--format", "-f", "FORMAT", "One of the formats above.", kFormats},
             {"--output", "-o", "FILE",

@@ -24,7 +24,7 @@
 namespace mtrace::cli {
 namespace {
 
-constexpr char kText[] = R"(
+constexpr char kLeaksHelp[] = R"(
 Finds functions whose memory grows over the reports of a process, by the stacks that they are
 responsible for (--group-by stack shows each stack). Take the reports at comparable states, for
 example after each round of the same work. What they hold at these states is a series of
@@ -211,7 +211,7 @@ int run_leaks(const Arguments& arguments, const Streams& streams) {
 const Command& leaks_command() {
   static const Command command = {
       {"leaks", "find the stacks that grow over a series of reports",
-       "[OPTION]... [FILE|DIRECTORY]...", kText,
+       "[OPTION]... [FILE|DIRECTORY]...", kLeaksHelp,
        with_view_options(
            {{"--level", "", "P",
              R"(The rate of false alarms: the probability that a stack that only fluctuates counts

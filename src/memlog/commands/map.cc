@@ -18,9 +18,9 @@
 #include "collect/report_set.h"
 #include "export/page_picture.h"
 #include "format/memlog.h"
+#include "json/answer.h"
 #include "json/pages_by_size.h"
 #include "json/region_history.h"
-#include "json/value.h"
 #include "live/known_ledger.h"
 #include "profile/file.h"
 #include "profile/path.h"
@@ -39,7 +39,7 @@ namespace {
 using analyze::PageColours;
 using target::RegionKind;
 
-constexpr char kText[] = R"(
+constexpr char kMapHelp[] = R"(
 Shows what is in the memory of a running process: its mappings by kind, the largest of them, and,
 for the heaps of malloc, why they do not shrink.
 
@@ -70,10 +70,10 @@ the report that has the most, and the growth from first to last; and the same of
 mapped. Only reports of a program that runs with MTRACE_MMAP=1 tell it.
 )";
 
-constexpr std::array<const char*, target::kRegionKinds> kNames = {
+constexpr std::array<const char*, target::kRegionKinds> kKindNames = {
     "heap",  "arenas", "large blocks", "stacks",   "anonymous", "data",
     "files", "shared", "mtrace",       "reserved", "kernel"};
-constexpr std::array<const char*, target::kRegionKinds> kKeys = {
+constexpr std::array<const char*, target::kRegionKinds> kKindKeys = {
     "heap", "arena",  "large_block", "stack",    "anonymous", "data",
     "file", "shared", "mtrace",      "reserved", "kernel"};
 
@@ -122,9 +122,9 @@ constexpr std::array<const char*, analyze::PageClasses::kAges.size() + 1> kAgeTe
     "an hour to a day",
     "a day or older"};
 
-class Answer {
+class MapAnswer {
  public:
-  Answer(const Arguments& arguments, const WatchedProcess& target, const AddressSpace& space)
+  MapAnswer(const Arguments& arguments, const WatchedProcess& target, const AddressSpace& space)
       : file_(target.ledger()),
         space_(space),
         known_(file_),
@@ -155,7 +155,7 @@ class Answer {
     put(out, total_);
     json::Value kinds = json::Value::array();
     for (const size_t kind : kind_order_) {
-      json::Value one = {{"kind", kKeys[kind]}};
+      json::Value one = {{"kind", kKindKeys[kind]}};
       put(one, kinds_[kind]);
       kinds.push_back(one);
     }
@@ -292,7 +292,7 @@ class Answer {
     };
     std::string out = fmt::format("{:<13} {:>7} {:>13} {:>11} {:>11} {:>9} {:>9}\n", "", "regions",
                                   "size", "resident", "dirty", "swapped", "huge");
-    for (const size_t kind : kind_order_) out += row(kNames[kind], kinds_[kind]);
+    for (const size_t kind : kind_order_) out += row(kKindNames[kind], kinds_[kind]);
     return out + row("total", total_);
   }
 
@@ -346,7 +346,7 @@ class Answer {
       std::string line =
           fmt::format("{:>11} {:>13}  {:x} {:<12} {}", text::kib_text(region.mapping.resident),
                       text::kib_text(region.size()), region.mapping.begin,
-                      kNames[place(region.kind)], what_of(region));
+                      kKindNames[place(region.kind)], what_of(region));
       line.erase(line.find_last_not_of(' ') + 1);
       if (style.columns != 0) line.resize(std::min(line.size(), style.columns));
       out += line + '\n';
@@ -419,7 +419,7 @@ class Answer {
     SpaceSum sum;
     sum.add(region);
     json::Value out = {{"address", fmt::format("0x{:x}", region.mapping.begin)},
-                       {"kind", kKeys[place(region.kind)]}};
+                       {"kind", kKindKeys[place(region.kind)]}};
     put(out, sum);
     out.erase("regions_count");
     json::put_text(out, "path", json::plain(region.mapping.path));
@@ -546,7 +546,7 @@ int run_map(const Arguments& arguments, const Streams& streams) {
                                             : PageColours::kOccupancy;
   const WatchedProcess target(arguments, streams);
   const AddressSpace space(target.pid(), target.ledger());
-  Answer answer(arguments, target, space);
+  MapAnswer answer(arguments, target, space);
   if (arguments.has("--pages")) {
     const std::string file = arguments.value("--pages");
     const exporting::PagePicture picture = answer.picture(colours);
@@ -566,7 +566,7 @@ const Command& map_command() {
       {"map",
        "show the memory of a process, now or over its reports",
        "[OPTION]... PID|NAME|FILE...",
-       kText,
+       kMapHelp,
        {{"--limit", "-n", "N", "Show N regions, stacks and heaps; 0: all. Default 10."},
         {"--pages", "", "FILE",
          R"(Also draw the pages of malloc's heaps into FILE, an SVG picture: a cell for each page,

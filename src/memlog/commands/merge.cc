@@ -10,7 +10,7 @@
 namespace mtrace::cli {
 namespace {
 
-constexpr char kText[] = R"(
+constexpr char kMergeHelp[] = R"(
 Keeps the newest N reports of each process in a directory and merges all older ones into one. The
 sum of all reports stays exact, to the byte: what is live, and what each stack allocated and freed.
 What is lost is what happened between the merged reports. So a service that is asked for reports
@@ -45,7 +45,7 @@ const Command& merge_command() {
       {"merge",
        "merge the oldest reports of each process into one",
        "--keep N [DIR...]",
-       kText,
+       kMergeHelp,
        {{"--keep", "", "N", "Leave the newest N reports of each process as they are."}},
        R"(0: done; 1: a report cannot be read or written; 2: a file is not a valid memlog, or the
        command line is wrong.)",

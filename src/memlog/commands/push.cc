@@ -19,7 +19,7 @@ namespace {
 using fleet::ServerError;
 using std::chrono::seconds;
 
-constexpr char kText[] = R"(
+constexpr char kPushHelp[] = R"(
 Sends reports to memlog serve --receive at URL: those in the files and directories PATH, and in
 directories below. Without PATH, the directory is that of MTRACE_OUTPUT, else the current one.
 
@@ -107,7 +107,7 @@ const Command& push_command() {
       {"push",
        "send reports to memlog serve on another machine",
        "[OPTION]... URL [PATH...]",
-       kText,
+       kPushHelp,
        {{"--follow", "-f", "", "Go on sending what appears, until memlog is killed."},
         kServerTokenOption,
         kCaFileOption,

@@ -19,7 +19,7 @@
 namespace mtrace::cli {
 namespace {
 
-constexpr char kText[] = R"(
+constexpr char kRecoverHelp[] = R"(
 Makes a report of the last state of a process that was killed (by SIGKILL, because memory ran out,
 or with the machine) and kept its ledger in a file (MTRACE_LEDGER, which memlog run sets). It
 contains what a report at that moment would have contained: the changes since the process's last
@@ -123,7 +123,7 @@ const Command& recover_command() {
       {"recover",
        "make a report of the last state of a killed process",
        "\n[--label TEXT] [--raw] [--compress] [--remove] LEDGER...\n[OPTION]... -o FILE|- LEDGER",
-       kText,
+       kRecoverHelp,
        {kSysrootOption,
         kSymbolsOption,
         {"--label", "-l", "TEXT", "Put this text into the header of the report."},

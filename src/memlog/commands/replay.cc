@@ -8,7 +8,7 @@
 #include "cli/command.h"
 #include "events/event_log.h"
 #include "events/replay_plan.h"
-#include "json/value.h"
+#include "json/answer.h"
 #include "profile/text.h"
 #include "target/allocator_replay.h"
 #include "text/style.h"
@@ -16,7 +16,7 @@
 namespace mtrace::cli {
 namespace {
 
-constexpr char kText[] = R"(
+constexpr char kReplayHelp[] = R"(
 Performs the allocations of an event log, which memlog run --events writes, once more in a process
 of its own, under several allocators, and shows for each how long it takes and how much memory stays
 resident:
@@ -65,7 +65,8 @@ std::string missing_text(const target::Allocator& allocator) {
 }
 
 // Those asked for, which have to be there; else those that are there.
-std::vector<Measured> choose(const Arguments& arguments, const Streams& streams, bool threads) {
+std::vector<Measured> chosen_allocators(const Arguments& arguments, const Streams& streams,
+                                        bool threads) {
   std::vector<std::string> labels = arguments.values("--allocator");
   const bool asked = !labels.empty();
   if (!asked) {
@@ -98,10 +99,10 @@ void measure(std::vector<Measured>& all, int plan, long rounds) {
   }
 }
 
-class Answer {
+class ReplayAnswer {
  public:
-  Answer(const events::EventHeader& header, const events::PlanFacts& facts,
-         const std::vector<Measured>& all)
+  ReplayAnswer(const events::EventHeader& header, const events::PlanFacts& facts,
+               const std::vector<Measured>& all)
       : header_(header), facts_(facts), all_(all) {}
 
   std::string text() const {
@@ -217,9 +218,9 @@ int run_replay(const Arguments& arguments, const Streams& streams) {
     throw std::runtime_error(
         fmt::format("{}: no allocation to replay", profile::escaped(path, "")));
   }
-  std::vector<Measured> all = choose(arguments, streams, plan.facts.threads > 1);
+  std::vector<Measured> all = chosen_allocators(arguments, streams, plan.facts.threads > 1);
   measure(all, plan.file.get(), rounds);
-  const Answer answer(log.header(), plan.facts, all);
+  const ReplayAnswer answer(log.header(), plan.facts, all);
   print(streams, arguments.has("--json") ? answer.json() : answer.text());
   return tell_gaps(log, plan.facts, all, streams);
 }
@@ -231,7 +232,7 @@ const Command& replay_command() {
       {"replay",
        "perform the allocations of an event log under other allocators",
        "[OPTION]... FILE",
-       kText,
+       kReplayHelp,
        {{"--allocator", "-a", "NAME",
          R"(Measure this allocator. May be repeated. Default: glibc, jemalloc, mimalloc and tcmalloc,
          as far as they are installed, and, if the log has several threads, glibc with one arena.)"},

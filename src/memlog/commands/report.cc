@@ -34,7 +34,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr char kText[] = R"(
+constexpr char kReportHelp[] = R"(
 Asks each process for a report, waits until it is complete and its frames are named, and prints its
 path. NAME is the name of an executable or of a command, as for killall; all traced processes of
 that name are asked, and memlog says which others it left alone. If a process sees other files (in a
@@ -88,11 +88,11 @@ std::string from_here(const std::string& path) {
   return here.size() > 1 && path.starts_with(here) ? path.substr(here.size()) : path;
 }
 
-class Session {
+class ReportSession {
  public:
   // `attach`: to processes that are not traced.
-  Session(const Streams& streams, std::string label, std::chrono::seconds timeout,
-          target::Traced traced, bool attach)
+  ReportSession(const Streams& streams, std::string label, std::chrono::seconds timeout,
+                target::Traced traced, bool attach)
       : streams_(streams),
         label_(std::move(label)),
         timeout_(timeout),
@@ -190,7 +190,7 @@ class Session {
                fmt::format("attached to {}, stopped for {:.1f} ms: reports cover what it allocates "
                            "from now on; memlog detach {} ends it",
                            subject(pid, target::process_name(pid)),
-                           target::milliseconds(done.stopped), pid));
+                           target::in_milliseconds(done.stopped), pid));
       return true;
     } catch (const target::AttachError& error) {
       why += fmt::format("; memlog cannot attach: it {}", error.what());
@@ -387,9 +387,10 @@ int run_report(const Arguments& arguments, const Streams& streams) {
     throw UsageError(
         fmt::format("report: a label has at most {} bytes", sizeof(format::StatusBlock::label)));
   }
-  Session session(streams, label, std::chrono::seconds(arguments.number("--timeout", 30, 1, 86400)),
-                  arguments.has("--signal") ? target::Traced::kSignalled : target::Traced::kSpared,
-                  arguments.has("--attach"));
+  ReportSession session(
+      streams, label, std::chrono::seconds(arguments.number("--timeout", 30, 1, 86400)),
+      arguments.has("--signal") ? target::Traced::kSignalled : target::Traced::kSpared,
+      arguments.has("--attach"));
   bool good = true;
   std::vector<pid_t> asked;
   for (const std::string& name : arguments.operands()) {
@@ -420,7 +421,7 @@ const Command& report_command() {
        "ask processes for a report and wait for it",
        "[--label TEXT] [--attach] [--signal] [--timeout SECONDS] PID|NAME...\n"
        "--from FILE.events [--at TIME]",
-       kText,
+       kReportHelp,
        {{"--from", "", "FILE",
          R"(Ask no process: make the report of a moment of this event log (memlog run --events), in
          the current directory. Its changes are those since the log began.)"},

@@ -21,7 +21,7 @@
 namespace mtrace::cli {
 namespace {
 
-constexpr char kText[] = R"(
+constexpr char kResolveHelp[] = R"(
 Names the frames of reports: function, source file and line, and the functions that the compiler
 inlined there. Demangles C++ and Rust names. Replaces a report completely or not at all. A report
 that is resolved already can be resolved again, to gain names that have become available.
@@ -154,7 +154,7 @@ const Command& resolve_command() {
        "add functions, lines and inlined functions to reports",
        "[--sysroot DIR] [--symbols DIR]... [--tree] [--compress] FILE...\n[OPTION]... -o FILE|- "
        "FILE",
-       kText,
+       kResolveHelp,
        {kSysrootOption,
         kSymbolsOption,
         {"--output", "-o", "FILE",

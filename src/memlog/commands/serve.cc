@@ -28,7 +28,7 @@
 namespace mtrace::cli {
 namespace {
 
-constexpr char kText[] = R"(
+constexpr char kServeHelp[] = R"(
 Serves a page with the live bytes of running processes, a scrape target for Prometheus, profiles for
 pprof, and a REST interface, until it is interrupted. Prints the address that it listens at. Shows
 the processes whose ledger this user may read (memlog run and MTRACE_LEDGER make processes keep
@@ -269,7 +269,7 @@ int run_serve(const Arguments& arguments, const Streams& streams) {
 const Command& serve_command() {
   static const Command command = {
       {"serve", "serve a page, metrics and profiles of running processes over HTTP",
-       "[OPTION]... [PID|NAME|DIR|FILE]...", kText, serve_options(),
+       "[OPTION]... [PID|NAME|DIR|FILE]...", kServeHelp, serve_options(),
        R"(0: ended by SIGINT, SIGTERM or SIGHUP; 1: cannot listen there, the token cannot be read,
        or an operand does not exist; 2: wrong command line.)",
        R"(  memlog serve

@@ -43,7 +43,7 @@ struct ShowOptions {
 
 using analyze::Order;
 
-constexpr char kText[] = R"(
+constexpr char kShowHelp[] = R"(
 Prints a short header for each report and then its entries, the largest growth first. The first line
 of an entry has bytes and blocks since the previous report, the share of all growth, what the stack
 holds now, and the id of the stack. The second line has what else is known: allocations and frees;
@@ -103,7 +103,7 @@ Manual show_manual() {
       "show",
       "print reports, the largest growth first",
       "[OPTION]... [FILE|DIRECTORY]...\n--sizes [OPTION]... PID|NAME",
-      kText,
+      kShowHelp,
       with_event_source(with_view_options(
           {{"--number", "-n", "N",
             "Entries to show; 0: all. Default 20, or all with --by stack and --json."},
@@ -275,7 +275,7 @@ void check_source_options(const Arguments& arguments, const ShowOptions& options
   }
 }
 
-std::string missing_text(const std::set<std::string>& missing, const text::Style& style) {
+std::string missing_sources_text(const std::set<std::string>& missing, const text::Style& style) {
   if (missing.empty()) return {};
   std::string names;
   for (const std::string& name : missing) names += (names.empty() ? "" : ", ") + name;
@@ -310,7 +310,7 @@ std::string text_of_sources(const analyze::Table& table, SourceLookup& sources,
                        profile::grouped(uint64_t{functions.size() - shown}));
   }
   if (functions.empty()) out += "no function of own code has a source file here\n";
-  return out + missing_text(missing, style);
+  return out + missing_sources_text(missing, style);
 }
 
 int run_show(const Arguments& given, const Streams& streams) {

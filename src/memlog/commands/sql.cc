@@ -15,7 +15,7 @@
 namespace mtrace::cli {
 namespace {
 
-constexpr char kText[] = R"(
+constexpr char kSqlHelp[] = R"(
 Answers questions in SQL. SQLite runs the query; its tables are read from the reports, event logs,
 directories with these, ledgers and running processes (pid or name) that are named, while it runs.
 Nothing is imported first, and nothing can be changed. Without FILE, the directory is that of
@@ -107,7 +107,7 @@ const Command& sql_command() {
       {"sql",
        "answer questions about reports and processes in SQL",
        "[OPTION]... [QUERY] [FILE|DIRECTORY|PID|NAME]...",
-       kText,
+       kSqlHelp,
        {{"--format", "-f", "FORMAT",
          R"(How to print answers: table (default), csv, json (an array of objects) or markdown.)",
          sql::kFormats},

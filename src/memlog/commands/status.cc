@@ -16,7 +16,7 @@
 #include "cli/command.h"
 #include "cli/view_options.h"
 #include "format/memlog.h"
-#include "json/value.h"
+#include "json/answer.h"
 #include "live/ledger_file.h"
 #include "live/tracing_cost.h"
 #include "profile/text.h"
@@ -33,7 +33,7 @@ namespace {
 using format::Handler;
 using format::Mode;
 
-constexpr char kText[] = R"(
+constexpr char kStatusHelp[] = R"(
 Lists the processes that have libmtrace.so mapped: their state, the signal that makes them write a
 report and whether it would work now, the number of the last report, and the directory for reports.
 Below a process are the path of its ledger file, if it has one; what tracing costs the process;
@@ -347,7 +347,7 @@ const Command& status_command() {
       {"status",
        "list traced processes, or say why one is not traced",
        "[OPTION]... [PID|NAME]...",
-       kText,
+       kStatusHelp,
        {{"--clean", "", "",
          R"(Remove ledgers that no process has open: what memlog recover lists in $XDG_RUNTIME_DIR and
          /dev/shm.)"},

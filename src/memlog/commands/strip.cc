@@ -23,7 +23,7 @@
 namespace mtrace::cli {
 namespace {
 
-constexpr char kText[] = R"(
+constexpr char kStripHelp[] = R"(
 Writes an event log again, without blocks that do not matter. All events of such a block are left
 out, with those of its reallocs. The new log still counts the blocks by stack, so the totals of
 allocations and frees in memlog report --from stay the same; memlog events prints these counts as
@@ -154,7 +154,7 @@ const Command& strip_command() {
       {"strip",
        "make an event log smaller",
        "[OPTION]... --output FILE LOG",
-       kText,
+       kStripHelp,
        {{"--output", "-o", "FILE", "The new log. Replaces no file."},
         {"--cull", "", "TIME",
          R"(Leave out blocks that live shorter: 10ms, 1s. Two million events wait to be decided;

@@ -24,7 +24,7 @@
 namespace mtrace::cli {
 namespace {
 
-constexpr char kText[] = R"(
+constexpr char kTopHelp[] = R"(
 Shows which functions of a running process hold the heap, by the stacks that they are responsible
 for: live bytes and blocks, growth and allocations per second, and what each held at the peak of the
 process. The number behind a function is that of its stacks. Reads the ledger file that memlog run or
@@ -64,7 +64,7 @@ struct TopOptions {
   size_t limit = 20;
 };
 
-TopOptions read_options(const Arguments& arguments) {
+TopOptions top_options(const Arguments& arguments) {
   TopOptions options;
   const std::string by = arguments.choice("--by");
   options.view.order = by == "growth"   ? live::WatchOrder::kGrowth
@@ -337,7 +337,7 @@ void run_screen(live::LedgerFile& file, const target::ProcessHandle& process,
 
 int run_top(const Arguments& arguments, const Streams& streams) {
   if (arguments.operands().size() != 1) throw UsageError("top: give one process");
-  const TopOptions options = read_options(arguments);
+  const TopOptions options = top_options(arguments);
   const WatchedProcess target(arguments, streams);
   text::StackNames names(search_path(arguments), read_responsible("top", arguments));
   if (arguments.has("--json")) {
@@ -362,7 +362,7 @@ const Command& top_command() {
       {"top",
        "watch the stacks of a running process",
        "[OPTION]... PID|NAME",
-       kText,
+       kTopHelp,
        {kOptions[0], kOptions[1], kOptions[2], kOptions[3], kOptions[4], kOptions[5], kJsonOption,
         kRowsOption, kLibraryOption, kAttachOption, kOwnOption, kSysrootOption, kSymbolsOption},
        R"(0: done, also if the process ended; 1: the process does not exist, its ledger cannot be

@@ -22,7 +22,7 @@
 namespace mtrace::cli {
 namespace {
 
-constexpr char kText[] = R"(
+constexpr char kTreeHelp[] = R"(
 Prints the stacks of each report as a tree: the functions of the program that allocate first, and
 below them their callers, as far as these differ; with --invert from main inward. Each branch shows the bytes and
 blocks of all stacks in it and its share of the total: of all growth (or of all shrinkage, if that
@@ -114,7 +114,8 @@ int run_tree(const Arguments& given, const Streams& streams) {
 
 const Command& tree_command() {
   static const Command command = {
-      {"tree", "print the stacks of reports as a tree", "[OPTION]... [FILE|DIRECTORY]...", kText,
+      {"tree", "print the stacks of reports as a tree", "[OPTION]... [FILE|DIRECTORY]...",
+       kTreeHelp,
        with_event_source(with_view_options(
            {{"--invert", "", "", "From main inward instead of from the allocation outward."},
             {"--threshold", "-t", "PERCENT",

@@ -17,7 +17,7 @@
 #include "cli/suppressions_option.h"
 #include "cli/view_options.h"
 #include "cli/watched_process.h"
-#include "json/value.h"
+#include "json/answer.h"
 #include "live/known_ledger.h"
 #include "profile/text.h"
 #include "target/clock.h"
@@ -35,7 +35,7 @@ namespace {
 
 using analyze::Reach;
 
-constexpr char kText[] = R"(
+constexpr char kUnreachableHelp[] = R"(
 Looks at the memory of a running process, or in a core file, for pointers to its live blocks, as
 LeakSanitizer and Valgrind do at the end of a program:
 
@@ -81,10 +81,10 @@ struct StackReach {
   size_t largest_reachable = SIZE_MAX;  // block
 };
 
-constexpr std::array<const char*, 4> kNames = {"definitely lost", "indirectly lost",
-                                               "possibly lost", "still reachable"};
-constexpr std::array<const char*, 4> kKeys = {"definitely_lost", "indirectly_lost", "possibly_lost",
-                                              "reachable"};
+constexpr std::array<const char*, 4> kReachNames = {"definitely lost", "indirectly lost",
+                                                    "possibly lost", "still reachable"};
+constexpr std::array<const char*, 4> kReachKeys = {"definitely_lost", "indirectly_lost",
+                                                   "possibly_lost", "reachable"};
 
 size_t place(Reach reach) { return static_cast<size_t>(reach); }
 
@@ -143,11 +143,12 @@ class Findings {
   std::array<std::vector<uint32_t>, 4> sorted_;  // by Reach
 };
 
-class Answer {
+class UnreachableAnswer {
  public:
   // `core`: what the scan is of; nullptr: of a running process.
-  Answer(const Arguments& arguments, live::LedgerFile& ledger, const target::CoreMemory* core,
-         HeapScan& scan, const std::vector<analyze::StackPattern>& suppressions)
+  UnreachableAnswer(const Arguments& arguments, live::LedgerFile& ledger,
+                    const target::CoreMemory* core, HeapScan& scan,
+                    const std::vector<analyze::StackPattern>& suppressions)
       : file_(ledger),
         core_(core),
         scan_(scan),
@@ -185,11 +186,12 @@ class Answer {
         "{} ({}): {} looked at, {}\n\n", text::plain(profile::array_text(file_.header().name)),
         file_.header().pid, text::count_text(scan_.blocks().size(), "block"), occasion());
     out += fmt::format("{:<15} {:>18} {:>14} {:>8}\n", "", "bytes", "blocks", "stacks");
-    for (size_t i = 0; i < kNames.size(); ++i) {
+    for (size_t i = 0; i < kReachNames.size(); ++i) {
       const auto reach = static_cast<Reach>(i);
-      out += fmt::format(
-          "{:<15} {:>18} {:>14} {:>8}\n", kNames[i], profile::grouped(findings_.total(reach).bytes),
-          profile::grouped(findings_.total(reach).blocks), findings_.with(reach).size());
+      out += fmt::format("{:<15} {:>18} {:>14} {:>8}\n", kReachNames[i],
+                         profile::grouped(findings_.total(reach).bytes),
+                         profile::grouped(findings_.total(reach).blocks),
+                         findings_.with(reach).size());
     }
     const Sum& suppressed = findings_.suppressed();
     if (suppressed.blocks != 0) {
@@ -212,10 +214,10 @@ class Answer {
     json::Value out = json::answer("unreachable");
     out["pid"] = file_.header().pid;
     out["name"] = json::plain(profile::array_text(file_.header().name));
-    for (size_t i = 0; i < kKeys.size(); ++i) {
+    for (size_t i = 0; i < kReachKeys.size(); ++i) {
       const Sum& sum = findings_.total(static_cast<Reach>(i));
-      out[fmt::format("{}_bytes", kKeys[i])] = sum.bytes;
-      out[fmt::format("{}_blocks", kKeys[i])] = sum.blocks;
+      out[fmt::format("{}_bytes", kReachKeys[i])] = sum.bytes;
+      out[fmt::format("{}_blocks", kReachKeys[i])] = sum.blocks;
     }
     if (findings_.suppressed().blocks != 0) {
       out["suppressed_bytes"] = findings_.suppressed().bytes;
@@ -308,8 +310,8 @@ class Answer {
   static json::Value function_json(const Function& function) {
     json::Value out = {{"function", function.name}};
     for (size_t i = 0; i < kUnreached.size(); ++i) {
-      out[fmt::format("{}_bytes", kKeys[i])] = function.sums[i].bytes;
-      out[fmt::format("{}_blocks", kKeys[i])] = function.sums[i].blocks;
+      out[fmt::format("{}_bytes", kReachKeys[i])] = function.sums[i].bytes;
+      out[fmt::format("{}_blocks", kReachKeys[i])] = function.sums[i].blocks;
     }
     return out;
   }
@@ -321,8 +323,8 @@ class Answer {
   std::string occasion() const {
     if (core_ != nullptr) return "in the core file " + text::plain(core_->name());
     return fmt::format("stopped for {:.1f} ms and {:.1f} ms",
-                       target::milliseconds(scan_.stopped(0)),
-                       target::milliseconds(scan_.stopped(1)));
+                       target::in_milliseconds(scan_.stopped(0)),
+                       target::in_milliseconds(scan_.stopped(1)));
   }
   // Why the answer may be wrong.
   std::string remarks(const text::Style& style) const {
@@ -398,8 +400,8 @@ class Answer {
       const Sum& sum = found.sums[place(reach)];
       const live::LedgerStackState& stack = *known_.find(index);
       out += text::coloured(
-          fmt::format("\n{}: {} bytes in {}", kNames[place(reach)], profile::grouped(sum.bytes),
-                      text::count_text(sum.blocks, "block")),
+          fmt::format("\n{}: {} bytes in {}", kReachNames[place(reach)],
+                      profile::grouped(sum.bytes), text::count_text(sum.blocks, "block")),
           reach == Reach::kDefinite ? text::kRed : text::kBold, style);
       if (reach == Reach::kDefinite && found.owned.blocks != 0) {
         out += fmt::format(", and {} bytes in {} indirectly", profile::grouped(found.owned.bytes),
@@ -416,7 +418,7 @@ class Answer {
     const size_t all = findings_.with(reach).size();
     if (limit_ != 0 && all > limit_) {
       out += fmt::format("\n{} more {}: --limit 0 shows them\n",
-                         text::count_text(all - limit_, "stack"), kNames[place(reach)]);
+                         text::count_text(all - limit_, "stack"), kReachNames[place(reach)]);
     }
     return out;
   }
@@ -424,7 +426,7 @@ class Answer {
   json::Value stack_json(Reach reach, uint32_t index) const {
     const StackReach& found = findings_.of(index);
     const Sum& sum = found.sums[place(reach)];
-    json::Value out = {{"reach", kKeys[place(reach)]},
+    json::Value out = {{"reach", kReachKeys[place(reach)]},
                        {"bytes", sum.bytes},
                        {"blocks", sum.blocks},
                        {"oldest_ms", age(reach, index)}};
@@ -489,7 +491,7 @@ HeapScanSettings read_settings(const Arguments& arguments) {
   return settings;
 }
 
-int tell(const Arguments& arguments, const Streams& streams, const Answer& answer) {
+int tell(const Arguments& arguments, const Streams& streams, const UnreachableAnswer& answer) {
   print(streams,
         arguments.has("--json") ? answer.json() : answer.text(read_style(arguments, streams)));
   return answer.any_lost() ? kFailed : kGood;
@@ -509,7 +511,7 @@ int look_at_core(const Arguments& arguments, const Streams& streams) {
   const auto ledger =
       core.ledger(arguments.operands().empty() ? std::string() : arguments.operands()[0]);
   HeapScan scan(core, *ledger, settings);
-  return tell(arguments, streams, Answer(arguments, *ledger, &core, scan, suppressions));
+  return tell(arguments, streams, UnreachableAnswer(arguments, *ledger, &core, scan, suppressions));
 }
 
 int run_unreachable(const Arguments& arguments, const Streams& streams) {
@@ -541,7 +543,8 @@ int run_unreachable(const Arguments& arguments, const Streams& streams) {
         fmt::format("{} ({}) {}", target.pid(),
                     text::plain(profile::array_text(target.ledger().header().name)), error.what()));
   }
-  return tell(arguments, streams, Answer(arguments, target.ledger(), nullptr, *scan, suppressions));
+  return tell(arguments, streams,
+              UnreachableAnswer(arguments, target.ledger(), nullptr, *scan, suppressions));
 }
 
 }  // namespace
@@ -551,7 +554,7 @@ const Command& unreachable_command() {
       {"unreachable",
        "tell what a running process has leaked from what it holds",
        "[OPTION]... PID|NAME\n[OPTION]... --core FILE [LEDGER]",
-       kText,
+       kUnreachableHelp,
        {{"--reachable", "", "",
          R"(Also list what is still reachable, and of each stack how its largest block is held: from
          a variable, a thread's stack or a register through block after block. With debugging

@@ -12,7 +12,7 @@ namespace {
 constexpr double kPatience = 1;       // seconds
 constexpr uint64_t kMostText = 8192;  // bytes of a record
 
-unsigned units_of(uint64_t bytes) {
+unsigned record_units(uint64_t bytes) {
   return static_cast<unsigned>((std::min(bytes, kMostText) + sizeof(EventUnit) - 1) /
                                sizeof(EventUnit));
 }
@@ -47,18 +47,18 @@ unsigned RingReader::complete_units(uint64_t position, uint64_t end, RingRecord*
       break;
     case EventRecord::kReport:
     case EventRecord::kNote:
-      units = 2 + units_of(at(position + 1).a);
+      units = 2 + record_units(at(position + 1).a);
       break;
     case EventRecord::kStack:
-      units = 1 + units_of((first.a & 0xff) * sizeof(uint64_t));
+      units = 1 + record_units((first.a & 0xff) * sizeof(uint64_t));
       break;
     case EventRecord::kModule: {
       const EventUnit& lengths = at(position + 2);
-      units = 3 + units_of(std::min(lengths.a, kMostText) + std::min(lengths.b, kMostText));
+      units = 3 + record_units(std::min(lengths.a, kMostText) + std::min(lengths.b, kMostText));
       break;
     }
     case EventRecord::kPython:
-      units = 3 + units_of(at(position + 2).a);
+      units = 3 + record_units(at(position + 2).a);
       break;
     default:
       break;

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <functional>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
 #include <vector>
@@ -12,6 +11,7 @@
 #include "export/event_formats.h"
 #include "profile/path.h"
 #include "profile/text.h"
+#include "util/json.h"
 
 namespace mtrace::exporting {
 namespace {
@@ -20,9 +20,7 @@ constexpr uint64_t kMoments = 2000;
 constexpr size_t kFunctions = 10;
 constexpr size_t kBlocks = 1000;
 
-std::string json_text(const std::string& text) {
-  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
+std::string json_text(const std::string& text) { return json::compact(text); }
 
 // What must be known of a log before it is written: also its largest blocks.
 class Largest : public Measuring {

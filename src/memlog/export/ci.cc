@@ -13,7 +13,9 @@ namespace {
 
 using analyze::Verdict;
 
-std::string plain(const std::string& text) { return profile::escaped(text, format::kReservedNone); }
+std::string plain_text(const std::string& text) {
+  return profile::escaped(text, format::kReservedNone);
+}
 
 std::string counted(int64_t number, const char* what) {
   return fmt::format("{} {}{}", profile::grouped(number), what, number == 1 ? "" : "s");
@@ -42,7 +44,7 @@ std::string verdict_line(const Verdict& verdict) {
 }
 
 std::string stack_line(const Verdict& verdict, const analyze::Row& row, const CodeLine& site) {
-  const std::string who = plain(analyze::short_name(site.function));
+  const std::string who = plain_text(analyze::short_name(site.function));
   return fmt::format("{}{}{} bytes in {} {}", who, who.empty() ? "" : ": ",
                      profile::grouped(row.bytes), counted(row.blocks, "block"), verdict.what);
 }
@@ -50,10 +52,10 @@ std::string stack_line(const Verdict& verdict, const analyze::Row& row, const Co
 std::string frame_lines(const analyze::Table& table, const analyze::Row& row) {
   std::string out;
   for (const profile::Frame& frame : row.frames) {
-    std::string name = plain(analyze::short_name(frame.function));
-    std::string place = plain(frame.source);
+    std::string name = plain_text(analyze::short_name(frame.function));
+    std::string place = plain_text(frame.source);
     if (place.empty() && frame.place == profile::Place::kModule) {
-      place = plain(profile::base_name(table.modules()[frame.module].path));
+      place = plain_text(profile::base_name(table.modules()[frame.module].path));
       if (name.empty()) place += fmt::format("+0x{:x}", frame.offset);
     }
     if (name.empty() && place.empty()) place = fmt::format("0x{:x}", frame.offset);

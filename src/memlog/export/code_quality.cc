@@ -2,16 +2,16 @@
 #include <fmt/format.h>
 
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "export/ci.h"
 #include "format/memlog.h"
 #include "profile/path.h"
+#include "util/json.h"
 
 namespace mtrace::exporting {
 namespace {
 
-using nlohmann::ordered_json;
+using json::Value;
 
 // What stays the same of a stack in another build: the functions, and the names of files or
 // modules.
@@ -37,7 +37,7 @@ std::string fingerprint(const std::string& names, size_t number) {
 }  // namespace
 
 std::string code_quality(const std::vector<analyze::Verdict>& verdicts, const CodeLineOf& line_of) {
-  ordered_json out = ordered_json::array();
+  Value out = Value::array();
   std::map<std::string, size_t> seen;  // stacks of the same names are told apart by their order
   for (const analyze::Verdict& verdict : verdicts) {
     if (verdict.good()) continue;
@@ -54,7 +54,7 @@ std::string code_quality(const std::vector<analyze::Verdict>& verdicts, const Co
                      {"content", {{"body", frame_lines(verdict.table, row)}}}});
     }
   }
-  return out.dump(1, ' ', false, ordered_json::error_handler_t::replace) + '\n';
+  return text(out);
 }
 
 }  // namespace mtrace::exporting

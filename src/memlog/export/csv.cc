@@ -8,7 +8,7 @@
 namespace mtrace::exporting {
 namespace {
 
-std::string quoted(const std::string& text) {
+std::string csv_quoted(const std::string& text) {
   std::string out = "\"";
   for (const char c : text) {
     if (c == '"') out += '"';
@@ -19,7 +19,7 @@ std::string quoted(const std::string& text) {
 
 // Several functions are separated by commas.
 std::string quoted_list(const std::string& calls) {
-  return calls.find(',') == std::string::npos ? calls : quoted(calls);
+  return calls.find(',') == std::string::npos ? calls : csv_quoted(calls);
 }
 
 std::string stack_text(const analyze::Table& table, const analyze::Row& row) {
@@ -51,7 +51,7 @@ std::string csv_rows(const analyze::Table& table) {
                        row.allocations, row.allocated_bytes, row.frees, row.freed_bytes,
                        row.temporary, row.short_lived, row.lifetimes.least, row.lifetimes.mean(),
                        row.lifetimes.most, row.age, row.slack, row.peak, quoted_list(row.call),
-                       row.stack, quoted(stack_text(table, row)));
+                       row.stack, csv_quoted(stack_text(table, row)));
   }
   return out;
 }

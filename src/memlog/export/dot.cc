@@ -7,7 +7,7 @@
 namespace mtrace::exporting {
 namespace {
 
-std::string quoted(const std::string& text) {
+std::string dot_escaped(const std::string& text) {
   std::string out;
   for (const char c : text) {
     if (c == '"' || c == '\\') out += '\\';
@@ -26,7 +26,7 @@ std::string dot(const Stacks& stacks, const CallGraph& graph, double percent) {
   std::string out = fmt::format(
       "digraph memlog {{\n  label=\"{} of {}: {} {}\";\n  node [shape=box, style=filled, "
       "fontname=\"Helvetica\"];\n",
-      stacks.column, quoted(stacks.program), stacks.total, stacks.unit);
+      stacks.column, dot_escaped(stacks.program), stacks.total, stacks.unit);
   for (size_t i = 0; i < graph.functions.size(); ++i) {
     const GraphFunction& function = graph.functions[i];
     if (share(function.total) < percent) continue;
@@ -34,7 +34,7 @@ std::string dot(const Stacks& stacks, const CallGraph& graph, double percent) {
     for (const auto& [line, value] : function.own) own += value;
     out += fmt::format(
         "  n{} [label=\"{}\\n{} ({:.1f}%)\\nown {} ({:.1f}%)\", fillcolor=\"0.05 {:.3f} 1.0\"];\n",
-        i, quoted(function.name), function.total, share(function.total), own, share(own),
+        i, dot_escaped(function.name), function.total, share(function.total), own, share(own),
         share(function.total) / 150);
   }
   std::map<std::pair<size_t, size_t>, uint64_t> edges;  // whatever the line

@@ -11,7 +11,7 @@ namespace mtrace::exporting {
 namespace {
 
 constexpr uint64_t kMillisecond = 1'000'000;
-constexpr uint64_t kMoments = 100;
+constexpr uint64_t kMassifMoments = 100;
 
 class HeaptrackSink : public EventSink {
  public:
@@ -72,7 +72,7 @@ class MassifSink : public EventSink {
 
  private:
   static uint64_t first_moment(const StreamMeasure& measure) {
-    return std::max(measure.length / kMoments, kMillisecond);
+    return std::max(measure.length / kMassifMoments, kMillisecond);
   }
   // What was live at the moments that have passed.
   void before(uint64_t time) {

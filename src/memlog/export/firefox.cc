@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <utility>
 #include <vector>
@@ -10,13 +9,14 @@
 #include "export/event_formats.h"
 #include "profile/path.h"
 #include "profile/text.h"
+#include "util/json.h"
 
 namespace mtrace::exporting {
 namespace {
 
-using nlohmann::ordered_json;
+using json::Value;
 
-constexpr uint64_t kMoments = 2000;
+constexpr uint64_t kFirefoxMoments = 2000;
 constexpr uint64_t kFormatVersion = 54;
 constexpr uint64_t kGeckoVersion = 24;
 
@@ -28,39 +28,40 @@ class Tables {
   Tables(const Stacks& stacks, const analyze::Table& table) {
     for (const Location& location : stacks.locations) add(location, table);
     for (const Stack& stack : stacks.stacks) {
-      ordered_json caller = nullptr;
+      int64_t caller = kNone;
       for (size_t i = stack.locations.size(); i-- > 0;) {
-        const int64_t prefix = caller.is_null() ? -1 : caller.get<int64_t>();
         const auto [place, added] =
-            nodes_.try_emplace({prefix, stack.locations[i]}, prefixes_.size());
+            nodes_.try_emplace({caller, stack.locations[i]}, prefixes_.size());
         if (added) {
-          prefixes_.push_back(caller);
+          prefixes_.push_back(caller == kNone ? Value() : Value(caller));
           node_frames_.push_back(stack.locations[i]);
         }
-        caller = place->second;
+        caller = static_cast<int64_t>(place->second);
       }
-      stacks_.push_back(std::move(caller));
+      stacks_.push_back(caller);
     }
   }
 
-  // The row of the stack table, or null.
-  const ordered_json& stack(size_t index) const { return stacks_[index]; }
+  // The row of the stack table, as JSON.
+  std::string stack(size_t index) const {
+    return stacks_[index] == kNone ? "null" : std::to_string(stacks_[index]);
+  }
   size_t string(const std::string& text) {
     const auto [place, added] = known_.try_emplace(text, strings_.size());
     if (added) strings_.push_back(text);
     return place->second;
   }
-  const ordered_json& libraries() const { return libraries_; }
+  const Value& libraries() const { return libraries_; }
 
   // Adds the tables to a thread.
-  void put(ordered_json& thread) const {
+  void put(Value& thread) const {
     const size_t frames = functions_.size();
-    const ordered_json none(frames, nullptr);
-    const ordered_json zero(frames, 0);
-    const ordered_json no(frames, false);
-    ordered_json func = ordered_json::array();
+    const Value none(frames, nullptr);
+    const Value zero(frames, 0);
+    const Value no(frames, false);
+    Value func = Value::array();
     for (size_t i = 0; i < frames; ++i) func.push_back(i);
-    thread["frameTable"] = {{"length", frames},     {"address", ordered_json(frames, -1)},
+    thread["frameTable"] = {{"length", frames},     {"address", Value(frames, -1)},
                             {"inlineDepth", zero},  {"category", zero},
                             {"subcategory", zero},  {"func", std::move(func)},
                             {"nativeSymbol", none}, {"innerWindowID", none},
@@ -72,27 +73,27 @@ class Tables {
         {"length", prefixes_.size()}, {"prefix", prefixes_}, {"frame", node_frames_}};
     const size_t resources = resource_names_.size();
     constexpr int kLibrary = 1;
-    ordered_json library = ordered_json::array();
+    Value library = Value::array();
     for (size_t i = 0; i < resources; ++i) library.push_back(i);
     thread["resourceTable"] = {{"length", resources},
                                {"lib", std::move(library)},
                                {"name", resource_names_},
-                               {"host", ordered_json(resources, nullptr)},
-                               {"type", ordered_json(resources, kLibrary)}};
+                               {"host", Value(resources, nullptr)},
+                               {"type", Value(resources, kLibrary)}};
     thread["nativeSymbols"] = {{"length", 0},
-                               {"address", ordered_json::array()},
-                               {"functionSize", ordered_json::array()},
-                               {"libIndex", ordered_json::array()},
-                               {"name", ordered_json::array()}};
+                               {"address", Value::array()},
+                               {"functionSize", Value::array()},
+                               {"libIndex", Value::array()},
+                               {"name", Value::array()}};
     thread["stringArray"] = strings_;
   }
 
  private:
+  static constexpr int64_t kNone = -1;
   void add(const Location& location, const analyze::Table& table) {
     functions_.push_back(string(location.function));
-    lines_.push_back(location.line == 0 ? ordered_json(nullptr) : ordered_json(location.line));
-    files_.push_back(location.file.empty() ? ordered_json(nullptr)
-                                           : ordered_json(string(location.file)));
+    lines_.push_back(location.line == 0 ? Value(nullptr) : Value(location.line));
+    files_.push_back(location.file.empty() ? Value(nullptr) : Value(string(location.file)));
     if (location.module == Location::kNoModule) {
       resources_.push_back(-1);
       return;
@@ -112,7 +113,7 @@ class Tables {
                             {"debugName", name},
                             {"debugPath", path},
                             {"breakpadId", ""},
-                            {"codeId", id.empty() ? ordered_json(nullptr) : ordered_json(id)},
+                            {"codeId", id.empty() ? Value(nullptr) : Value(id)},
                             {"arch", nullptr}});
     }
     resources_.push_back(place->second);
@@ -121,23 +122,23 @@ class Tables {
   std::vector<std::string> strings_;
   absl::flat_hash_map<std::string, size_t> known_;
   std::vector<size_t> functions_;
-  ordered_json lines_ = ordered_json::array();
-  ordered_json files_ = ordered_json::array();
-  ordered_json resources_ = ordered_json::array();
+  Value lines_ = Value::array();
+  Value files_ = Value::array();
+  Value resources_ = Value::array();
   std::vector<size_t> resource_names_;
   absl::flat_hash_map<size_t, size_t> modules_;
-  ordered_json libraries_ = ordered_json::array();
+  Value libraries_ = Value::array();
   absl::flat_hash_map<std::pair<int64_t, size_t>, size_t> nodes_;
-  ordered_json prefixes_ = ordered_json::array();
+  Value prefixes_ = Value::array();
   std::vector<size_t> node_frames_;
-  std::vector<ordered_json> stacks_;
+  std::vector<int64_t> stacks_;  // row, or kNone
 };
 
 // Columns of numbers as text: millions of them would be much larger as JSON values.
 class FirefoxSink : public EventSink {
  public:
   FirefoxSink(const Tables& tables, const StreamMeasure& measure)
-      : tables_(tables), track_(0, std::max<uint64_t>(measure.length / kMoments, 1)) {}
+      : tables_(tables), track_(0, std::max<uint64_t>(measure.length / kFirefoxMoments, 1)) {}
 
   void allocated(uint64_t time, const StreamedBlock& block) override {
     add(time, block, static_cast<int64_t>(block.size), block.thread);
@@ -190,7 +191,7 @@ class FirefoxSink : public EventSink {
     ++count_;
     put(times_, fmt::format("{}", milliseconds(time)));
     put(weights_, fmt::format("{}", bytes));
-    put(stacks_, tables_.stack(block.stack).dump());
+    put(stacks_, tables_.stack(block.stack));
     put(addresses_, fmt::format("{}", block.address));
     put(threads_, fmt::format("{}", thread));
   }
@@ -214,16 +215,16 @@ class FirefoxSink : public EventSink {
   std::vector<std::pair<uint64_t, std::string>> marks_;
 };
 
-ordered_json meta_of(const EventStream& stream, const std::string& name) {
-  ordered_json category = {
-      {"name", "Other"}, {"color", "grey"}, {"subcategories", ordered_json::array({"Other"})}};
-  return {{"categories", ordered_json::array({std::move(category)})},
+Value meta_of(const EventStream& stream, const std::string& name) {
+  Value category = {
+      {"name", "Other"}, {"color", "grey"}, {"subcategories", Value::array({"Other"})}};
+  return {{"categories", Value::array({std::move(category)})},
           {"debug", false},
           {"extensions",
            {{"length", 0},
-            {"baseURL", ordered_json::array()},
-            {"id", ordered_json::array()},
-            {"name", ordered_json::array()}}},
+            {"baseURL", Value::array()},
+            {"id", Value::array()},
+            {"name", Value::array()}}},
           {"interval", 1.0},
           {"preprocessedProfileVersion", kFormatVersion},
           {"processType", 0},
@@ -231,27 +232,27 @@ ordered_json meta_of(const EventStream& stream, const std::string& name) {
           {"sampleUnits", {{"time", "ms"}, {"eventDelay", "ms"}, {"threadCPUDelta", "µs"}}},
           {"startTime", milliseconds(stream.header().started)},
           {"symbolicated", true},
-          {"pausedRanges", ordered_json::array()},
+          {"pausedRanges", Value::array()},
           {"version", kGeckoVersion},
           {"usesOnlyOneStackType", true},
           {"sourceCodeIsNotOnSearchfox", true},
-          {"markerSchema", ordered_json::array()}};
+          {"markerSchema", Value::array()}};
 }
 
-ordered_json markers_of(const FirefoxSink& sink, Tables& tables) {
-  ordered_json names = ordered_json::array();
-  ordered_json times = ordered_json::array();
+Value markers_of(const FirefoxSink& sink, Tables& tables) {
+  Value names = Value::array();
+  Value times = Value::array();
   for (const auto& [time, text] : sink.marks()) {
     names.push_back(tables.string(text));
     times.push_back(milliseconds(time));
   }
   const size_t count = sink.marks().size();
   return {{"length", count},
-          {"category", ordered_json(count, 0)},
-          {"data", ordered_json(count, nullptr)},
-          {"endTime", ordered_json(count, nullptr)},
+          {"category", Value(count, 0)},
+          {"data", Value(count, nullptr)},
+          {"endTime", Value(count, nullptr)},
           {"name", std::move(names)},
-          {"phase", ordered_json(count, 0)},  // an instant
+          {"phase", Value(count, 0)},  // an instant
           {"startTime", std::move(times)}};
 }
 
@@ -273,18 +274,18 @@ void firefox_profile(const EventStream& stream, const Stacks& stacks, const anal
   sink.finish();
   const std::string name = profile::base_name(profile::escaped(stream.header().program, ""));
   const std::string pid = std::to_string(stream.header().pid);
-  ordered_json thread = {{"name", name},
-                         {"isMainThread", true},
-                         {"processType", "default"},
-                         {"processName", name},
-                         {"processStartupTime", 0.0},
-                         {"processShutdownTime", milliseconds(sink.last())},
-                         {"registerTime", 0.0},
-                         {"unregisterTime", milliseconds(sink.last())},
-                         {"pausedRanges", ordered_json::array()},
-                         {"showMarkersInTimeline", true},
-                         {"pid", pid},
-                         {"tid", std::to_string(sink.main_thread())}};
+  Value thread = {{"name", name},
+                  {"isMainThread", true},
+                  {"processType", "default"},
+                  {"processName", name},
+                  {"processStartupTime", 0.0},
+                  {"processShutdownTime", milliseconds(sink.last())},
+                  {"registerTime", 0.0},
+                  {"unregisterTime", milliseconds(sink.last())},
+                  {"pausedRanges", Value::array()},
+                  {"showMarkersInTimeline", true},
+                  {"pid", pid},
+                  {"tid", std::to_string(sink.main_thread())}};
   // Two samples without a stack give the thread its length on the time axis.
   thread["samples"] = {{"length", 2},
                        {"weightType", "samples"},
@@ -294,13 +295,10 @@ void firefox_profile(const EventStream& stream, const Stacks& stacks, const anal
                        {"threadCPUDelta", {0, 0}}};
   thread["markers"] = markers_of(sink, tables);
   tables.put(thread);
-  const auto text = [](const ordered_json& json) {
-    return json.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
-  };
-  std::string front = text(thread);
+  std::string front = compact(thread);
   front.pop_back();  // the bracket: the allocations follow
   write(fmt::format("{{\"meta\":{},\"libs\":{},\"pages\":[],\"profilerOverhead\":[],\"threads\":[",
-                    text(meta_of(stream, name)), text(tables.libraries())));
+                    compact(meta_of(stream, name)), compact(tables.libraries())));
   write(front);
   write(",\"nativeAllocations\":");
   sink.write_allocations(write);

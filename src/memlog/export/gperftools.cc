@@ -23,9 +23,9 @@ std::string symbol(std::string name) {
   return name;
 }
 
-class Writer {
+class GperftoolsWriter {
  public:
-  Writer(const Stacks& stacks, const analyze::Table& table)
+  GperftoolsWriter(const Stacks& stacks, const analyze::Table& table)
       : stacks_(stacks), table_(table), sites_(stacks.locations) {}
 
   // Symbols and profile.
@@ -140,16 +140,16 @@ class Writer {
 }  // namespace
 
 std::string gperftools(const Stacks& stacks, const analyze::Table& table) {
-  return Writer(stacks, table).write();
+  return GperftoolsWriter(stacks, table).write();
 }
 
 std::string gperftools_profile(const Stacks& stacks, const analyze::Table& table) {
-  return Writer(stacks, table).write_profile(1);
+  return GperftoolsWriter(stacks, table).write_profile(1);
 }
 
 absl::flat_hash_map<uint64_t, std::string> gperftools_symbols(const Stacks& stacks,
                                                               const analyze::Table& table) {
-  return Writer(stacks, table).symbols();
+  return GperftoolsWriter(stacks, table).symbols();
 }
 
 }  // namespace mtrace::exporting

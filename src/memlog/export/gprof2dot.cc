@@ -1,16 +1,16 @@
 #include "export/gprof2dot.h"
 
 #include <map>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "profile/text.h"
+#include "util/json.h"
 
 namespace mtrace::exporting {
 
 std::string gprof2dot(const Stacks& stacks, const analyze::Table& table) {
-  using nlohmann::ordered_json;
-  ordered_json functions = ordered_json::array();
+  using json::Value;
+  Value functions = Value::array();
   std::map<std::pair<std::string, std::string>, size_t> known;
   std::vector<size_t> function_of;  // by location
   for (const Location& location : stacks.locations) {
@@ -22,20 +22,20 @@ std::string gprof2dot(const Stacks& stacks, const analyze::Table& table) {
     if (added) functions.push_back({{"module", module}, {"name", location.function}});
     function_of.push_back(place->second);
   }
-  ordered_json events = ordered_json::array();
+  Value events = Value::array();
   for (const Stack& stack : stacks.stacks) {
-    ordered_json chain = ordered_json::array();
+    Value chain = Value::array();
     for (const size_t location : stack.locations) chain.push_back(function_of[location]);
-    ordered_json cost = ordered_json::array();
+    Value cost = Value::array();
     cost.push_back(stack.value);
     events.push_back({{"callchain", std::move(chain)}, {"cost", std::move(cost)}});
   }
-  ordered_json out;
+  Value out;
   out["version"] = 0;
   out["functions"] = std::move(functions);
   out["events"] = std::move(events);
-  out["costs"] = ordered_json::array({{{"description", stacks.column}, {"unit", stacks.unit}}});
-  return out.dump(1) + '\n';
+  out["costs"] = Value::array({{{"description", stacks.column}, {"unit", stacks.unit}}});
+  return text(out);
 }
 
 }  // namespace mtrace::exporting

@@ -12,7 +12,7 @@
 namespace mtrace::exporting {
 namespace {
 
-constexpr uint64_t kPage = 4096;
+constexpr uint64_t kHeaptrackPage = 4096;
 
 int64_t total(const std::vector<analyze::Held>& held) {
   int64_t sum = 0;
@@ -38,7 +38,7 @@ struct Heaptrack::Change {
 Heaptrack::Heaptrack(const std::string& program, const analyze::Table& table,
                      const std::vector<Location>& locations)
     : table_(table), locations_(locations), sites_(locations) {
-  text_ = fmt::format("v 10400 3\nX {}\nI {:x} 0\n", program, kPage);
+  text_ = fmt::format("v 10400 3\nX {}\nI {:x} 0\n", program, kHeaptrackPage);
 }
 
 void Heaptrack::moment(uint64_t milliseconds, const std::vector<Stack>& stacks,
@@ -57,7 +57,7 @@ void Heaptrack::moment(uint64_t milliseconds, const std::vector<Stack>& stacks,
   for (const Change& one : changes) spread('-', one.trace, one.gone, one.gone_bytes);
   pass(changes, static_cast<uint64_t>(highest_ - low));
   for (const Change& one : changes) spread('+', one.trace, one.grown, one.grown_bytes);
-  if (rss != 0) fmt::format_to(std::back_inserter(text_), "R {:x}\n", rss / kPage);
+  if (rss != 0) fmt::format_to(std::back_inserter(text_), "R {:x}\n", rss / kHeaptrackPage);
 }
 
 void Heaptrack::time(uint64_t milliseconds) {
@@ -77,7 +77,7 @@ void Heaptrack::event(uint64_t milliseconds, bool allocates, size_t number, cons
 
 void Heaptrack::resident(uint64_t milliseconds, uint64_t bytes) {
   time(milliseconds);
-  fmt::format_to(std::back_inserter(text_), "R {:x}\n", bytes / kPage);
+  fmt::format_to(std::back_inserter(text_), "R {:x}\n", bytes / kHeaptrackPage);
 }
 
 std::string Heaptrack::finish() {

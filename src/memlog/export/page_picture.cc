@@ -9,10 +9,10 @@
 namespace mtrace::exporting {
 namespace {
 
-constexpr size_t kCell = 6;     // pixels of a cell and the gap behind it
-constexpr size_t kLine = 18;    // of a line of text
-constexpr size_t kMargin = 16;  // around all
-constexpr size_t kWidth = 2 * kMargin + kPictureRow * kCell;
+constexpr size_t kCell = 6;          // pixels of a cell and the gap behind it
+constexpr size_t kPictureLine = 18;  // of a line of text
+constexpr size_t kMargin = 16;       // around all
+constexpr size_t kPictureWidth = 2 * kMargin + kPictureRow * kCell;
 
 constexpr char kStyle[] =
     "svg { background: #fdfcf9; }\n"
@@ -55,27 +55,27 @@ std::string svg_text(const PagePicture& picture) {
   std::string body;
   size_t y = kMargin;
   for (size_t i = 0; i < picture.head.size(); ++i) {
-    y += kLine;
+    y += kPictureLine;
     body += line(kMargin, y, picture.head[i], i == 0 ? " class=\"head\"" : "");
   }
-  y += kLine / 2;
+  y += kPictureLine / 2;
   for (const PictureClass& one : picture.classes) {
-    y += kLine;
+    y += kPictureLine;
     body += fmt::format("<rect x=\"{}\" y=\"{}\" width=\"12\" height=\"12\" fill=\"{}\"/>\n",
                         kMargin, y - 10, one.colour);
     body += line(kMargin + 20, y, one.text);
   }
   for (const PictureHeap& heap : picture.heaps) {
-    y += 2 * kLine;
+    y += 2 * kPictureLine;
     body += line(kMargin, y, heap.title);
-    y += kLine / 2;
+    y += kPictureLine / 2;
     body += cells_text(heap, picture.classes, y);
     y += (heap.cells.size() + kPictureRow - 1) / kPictureRow * kCell;
   }
   return fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" "
       "viewBox=\"0 0 {0} {1}\">\n<style>{2}</style>\n{3}</svg>\n",
-      kWidth, y + kMargin, kStyle, body);
+      kPictureWidth, y + kMargin, kStyle, body);
 }
 
 constexpr char kPageStyle[] =

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <tuple>
 #include <utility>
@@ -17,11 +16,12 @@
 #include "format/memlog.h"
 #include "profile/path.h"
 #include "profile/text.h"
+#include "util/json.h"
 
 namespace mtrace::exporting {
 namespace {
 
-using nlohmann::ordered_json;
+using json::Value;
 
 constexpr size_t kMostStacks = 20000;
 constexpr size_t kMostChanges = 400000;
@@ -73,15 +73,15 @@ void add_to(Course& sum, const Course& more) {
   analyze::add_to(sum.turnover, more.turnover);
 }
 
-ordered_json turnover_json(const analyze::Turnover& turnover) {
+Value turnover_json(const analyze::Turnover& turnover) {
   const auto number = [](uint64_t value) { return countable(static_cast<int64_t>(value)); };
   return {number(turnover.allocations), number(turnover.allocated_bytes),
           number(turnover.temporary), number(turnover.timed_frees), number(turnover.lifetime())};
 }
 
 // [class, blocks, bytes, ...], or null unless they add up to what the stack held.
-ordered_json classes_json(const SizeClasses& classes, int64_t bytes, int64_t blocks) {
-  ordered_json out = ordered_json::array();
+Value classes_json(const SizeClasses& classes, int64_t bytes, int64_t blocks) {
+  Value out = Value::array();
   for (const auto& [number, sum] : classes) {
     bytes -= static_cast<int64_t>(sum.bytes);
     blocks -= static_cast<int64_t>(sum.blocks);
@@ -89,19 +89,18 @@ ordered_json classes_json(const SizeClasses& classes, int64_t bytes, int64_t blo
     out.push_back(sum.blocks);
     out.push_back(countable(static_cast<int64_t>(sum.bytes)));
   }
-  return bytes == 0 && blocks == 0 ? out : ordered_json();
+  return bytes == 0 && blocks == 0 ? out : Value();
 }
 
 // [state, classes, ...]: those of the stack at the states where they changed.
-ordered_json sizes_json(const std::map<size_t, StackSizes>& sizes, uint64_t stack,
-                        const Course& course) {
-  ordered_json out = ordered_json::array();
+Value sizes_json(const std::map<size_t, StackSizes>& sizes, uint64_t stack, const Course& course) {
+  Value out = Value::array();
   for (const auto& [state, stacks] : sizes) {
     const auto found = stacks.find(stack);
-    ordered_json now = found == stacks.end()
-                           ? ordered_json()
-                           : classes_json(found->second, course.bytes[state], course.blocks[state]);
-    const bool same = out.empty() ? now.is_null() : out.back() == now;
+    Value now = found == stacks.end()
+                    ? Value()
+                    : classes_json(found->second, course.bytes[state], course.blocks[state]);
+    const bool same = out.size() == 0 ? now.is_null() : out.back() == now;
     if (same) continue;
     out.push_back(state);
     out.push_back(std::move(now));
@@ -110,14 +109,14 @@ ordered_json sizes_json(const std::map<size_t, StackSizes>& sizes, uint64_t stac
 }
 
 // [born, died, bytes, blocks, ...] in intervals; born -1: before the log, died null: never.
-ordered_json lives_json(const std::optional<Lives>& lives, uint64_t stack) {
-  ordered_json out = ordered_json::array();
+Value lives_json(const std::optional<Lives>& lives, uint64_t stack) {
+  Value out = Value::array();
   if (!lives) return out;
   const auto found = lives->stacks.find(stack);
   if (found == lives->stacks.end()) return out;
   for (const Life& life : found->second) {
-    out.push_back(life.born == Lives::kBefore ? ordered_json(-1) : ordered_json(life.born));
-    out.push_back(life.died == Lives::kNever ? ordered_json() : ordered_json(life.died));
+    out.push_back(life.born == Lives::kBefore ? Value(-1) : Value(life.born));
+    out.push_back(life.died == Lives::kNever ? Value() : Value(life.died));
     out.push_back(countable(static_cast<int64_t>(life.bytes)));
     out.push_back(life.blocks);
   }
@@ -132,29 +131,29 @@ class Texts {
     if (added) all_.push_back(text);
     return place->second;
   }
-  const ordered_json& all() const { return all_; }
+  const Value& all() const { return all_; }
 
  private:
   absl::flat_hash_map<std::string, size_t> known_;
-  ordered_json all_ = ordered_json::array();
+  Value all_ = Value::array();
 };
 
-class Writer {
+class PageWriter {
  public:
-  explicit Writer(const PageInput& input)
+  explicit PageWriter(const PageInput& input)
       : responsible_(*input.responsible),
         lines_(input.lines),
         sizes_(input.sizes),
         lives_(input.lives) {}
 
   void add(const analyze::Table& table, const analyze::Row& row, const Course& course) {
-    ordered_json frames = ordered_json::array();
+    Value frames = Value::array();
     for (size_t i = 0; i < row.frames.size(); ++i) {
       const size_t frame = frame_of(table, row.frames[i]);
       frames.push_back(frame);
       if (lines_ && responsible_.own(row.frames, i, table.modules())) list(row, i, frame);
     }
-    ordered_json folded = ordered_json::array();
+    Value folded = Value::array();
     for (const auto& line : responsible_.folded(row.frames, table.modules(), row.depth)) {
       if (!line.inside && !line.missing()) folded.push_back(line.frame);
     }
@@ -171,20 +170,20 @@ class Writer {
   // What is no stack, under a name for it.
   void add(const std::string& name, const Course& course) {
     if (course.empty()) return;
-    add("", ordered_json::array({frame_of(name, "", "", name)}), ordered_json::array({0}), course);
+    add("", Value::array({frame_of(name, "", "", name)}), Value::array({0}), course);
   }
 
-  ordered_json json() const {
+  Value json() const {
     return {{"names", names_.all()}, {"sources", sources_.all()}, {"modules", modules_.all()},
             {"frames", frames_},     {"listings", listings_},     {"stacks", stacks_}};
   }
 
  private:
   // `begun`: the frame whose function the thread began with; null: not known.
-  void add(const std::string& id, ordered_json frames, ordered_json folded, const Course& course,
-           const ordered_json& begun = nullptr, const ordered_json& sizes = ordered_json::array(),
-           const ordered_json& lives = ordered_json::array()) {
-    ordered_json values = ordered_json::array();
+  void add(const std::string& id, Value frames, Value folded, const Course& course,
+           const Value& begun = nullptr, const Value& sizes = Value::array(),
+           const Value& lives = Value::array()) {
+    Value values = Value::array();
     for (size_t state = 0; state < course.bytes.size(); ++state) {
       if (!course.changes(state)) continue;
       values.push_back(state);
@@ -198,12 +197,12 @@ class Writer {
   // The source lines of a frame, once.
   void list(const analyze::Row& row, size_t at, size_t frame) {
     const std::string key = std::to_string(frame);
-    if (listings_.contains(key)) return;
+    if (listings_.find(key) != nullptr) return;
     const SourceLines lines = lines_(row, at);
     if (!lines.texts.empty()) listings_[key] = {lines.first, lines.chosen, lines.texts};
   }
 
-  ordered_json beginning_of(const analyze::Row& row, const analyze::Table& table) {
+  Value beginning_of(const analyze::Row& row, const analyze::Table& table) {
     if (row.cut) return nullptr;
     for (size_t at = row.frames.size(); at-- > 0;) {
       if (responsible_.own(row.frames, at, table.modules())) return at;
@@ -243,10 +242,10 @@ class Writer {
   Texts sources_;
   Texts modules_;
   absl::flat_hash_map<std::array<size_t, 4>, size_t> known_;
-  ordered_json frames_ = ordered_json::array();
-  ordered_json listings_ = ordered_json::object();  // by frame: number of the first line, of the
-                                                    // frame's, texts
-  ordered_json stacks_ = ordered_json::array();
+  Value frames_ = Value::array();
+  Value listings_ = Value::object();  // by frame: number of the first line, of the
+                                      // frame's, texts
+  Value stacks_ = Value::array();
 };
 
 int64_t most_of(const Course& course) {
@@ -282,7 +281,7 @@ int64_t countable(int64_t number) {
   return number;
 }
 
-ordered_json page_stacks(const PageInput& input) {
+Value page_stacks(const PageInput& input) {
   const analyze::Table& table = input.series.table();
   const size_t states = input.headers.size();
   Course listed(states);
@@ -296,7 +295,7 @@ ordered_json page_stacks(const PageInput& input) {
     }
   }
   std::sort(order.begin(), order.end());
-  Writer writer(input);
+  PageWriter writer(input);
   Course rest(states);
   size_t stacks = 0;
   size_t changes = 0;
@@ -316,7 +315,7 @@ ordered_json page_stacks(const PageInput& input) {
       rest);
   Course missing = missing_in(listed, input);
   if (!input.filtered) writer.add("in stacks that these reports do not list", missing);
-  ordered_json out = writer.json();
+  Value out = writer.json();
   out["before"] = input.before.bytes != 0;
   out["allFrames"] = input.all_frames;
   return out;

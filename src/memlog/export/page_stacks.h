@@ -2,15 +2,15 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json_fwd.hpp>
 
 #include "export/report_page.h"
+#include "util/json.h"
 
 namespace mtrace::exporting {
 
 // Returns each name, place and module once, frames as indices of these, stacks as indices of
 // frames. Layout: page/data.js.
-nlohmann::ordered_json page_stacks(const PageInput& input);
+json::Value page_stacks(const PageInput& input);
 
 // Returns `number` if JavaScript can represent it exactly. Throws std::runtime_error otherwise.
 int64_t countable(int64_t number);

@@ -40,9 +40,9 @@ struct Type {
   const char* unit;
 };
 
-class Writer {
+class PprofWriter {
  public:
-  Writer(const Stacks& stacks, const analyze::Table& table, const char* shown)
+  PprofWriter(const Stacks& stacks, const analyze::Table& table, const char* shown)
       : stacks_(stacks), table_(table), profile_(text_), shown_(shown), sites_(stacks.locations) {
     for (size_t i = 0; i < table.modules().size(); ++i) order_.push_back(i);
     // pprof takes the first mapping for the program.
@@ -164,7 +164,7 @@ class Writer {
 std::string pprof(const Stacks& stacks, const analyze::Table& table, int64_t nanoseconds,
                   const analyze::Responsible* responsible, const char* shown) {
   const std::string dropped = responsible == nullptr ? "" : dropped_frames(table, *responsible);
-  return gzip(Writer(stacks, table, shown).write(nanoseconds, dropped));
+  return gzip(PprofWriter(stacks, table, shown).write(nanoseconds, dropped));
 }
 
 }  // namespace mtrace::exporting

@@ -3,23 +3,23 @@
 #include <fmt/format.h>
 
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "export/page_files.h"
 #include "export/page_stacks.h"
 #include "export/xml.h"
 #include "profile/path.h"
 #include "profile/text.h"
+#include "util/json.h"
 
 namespace mtrace::exporting {
 namespace {
 
-using nlohmann::ordered_json;
+using json::Value;
 
 std::string plain(const std::string& text) { return profile::escaped(text, ""); }
 
-ordered_json reports_json(const std::vector<profile::Header>& headers) {
-  ordered_json out = ordered_json::array();
+Value reports_json(const std::vector<profile::Header>& headers) {
+  Value out = Value::array();
   for (const profile::Header& header : headers) {
     out.push_back(
         {{"seq", header.seq},
@@ -30,15 +30,14 @@ ordered_json reports_json(const std::vector<profile::Header>& headers) {
          {"live", countable(header.live.bytes)},
          {"blocks", countable(header.live.blocks)},
          {"delta", countable(header.delta.bytes)},
-         {"peak", header.peak ? ordered_json(countable(static_cast<int64_t>(header.peak->bytes)))
-                              : ordered_json()},
-         {"rss", header.rss ? ordered_json(countable(static_cast<int64_t>(*header.rss)))
-                            : ordered_json()}});
+         {"peak",
+          header.peak ? Value(countable(static_cast<int64_t>(header.peak->bytes))) : Value()},
+         {"rss", header.rss ? Value(countable(static_cast<int64_t>(*header.rss))) : Value()}});
   }
   return out;
 }
 
-ordered_json peak_json(const profile::Header& last, bool first) {
+Value peak_json(const profile::Header& last, bool first) {
   if (!last.peak) return {};
   return {{"bytes", countable(static_cast<int64_t>(last.peak->bytes))},
           {"time", last.peak->time},
@@ -51,9 +50,9 @@ double milliseconds_at(const Lives& lives, uint64_t interval) {
 }
 
 // Triples: milliseconds after the start, live and resident bytes.
-ordered_json samples_json(const std::optional<profile::Timeline>& timeline,
-                          const std::optional<Lives>& lives) {
-  ordered_json out = ordered_json::array();
+Value samples_json(const std::optional<profile::Timeline>& timeline,
+                   const std::optional<Lives>& lives) {
+  Value out = Value::array();
   const auto number = [](uint64_t value) { return countable(static_cast<int64_t>(value)); };
   if (lives) {
     for (size_t i = 0; i < lives->samples.size(); ++i) {
@@ -70,7 +69,7 @@ ordered_json samples_json(const std::optional<profile::Timeline>& timeline,
 }
 
 // The intervals that the lives of stacks are told in.
-ordered_json lives_json(const std::optional<Lives>& lives) {
+Value intervals_json(const std::optional<Lives>& lives) {
   if (!lives) return nullptr;
   return {{"first", milliseconds_at(*lives, 0) / 1e3},
           {"step", static_cast<double>(lives->step) / 1e9},
@@ -79,10 +78,10 @@ ordered_json lives_json(const std::optional<Lives>& lives) {
 
 // JSON that is safe inside a script element: ASCII, and nothing that could end it or begin a
 // comment.
-std::string inside_script(const ordered_json& json) {
+std::string inside_script(const Value& json) {
   std::string out;
   // Source lines may not be UTF-8.
-  for (const char c : json.dump(-1, ' ', true, ordered_json::error_handler_t::replace)) {
+  for (const char c : compact(json, json::Letters::kAscii)) {
     if (c == '<') {
       out += "\\u003c";
     } else {
@@ -117,7 +116,7 @@ std::string filled(std::string_view page, const std::map<std::string, std::strin
 
 std::string report_page(const PageInput& input) {
   const profile::Header& last = input.headers.back();
-  ordered_json data = page_stacks(input);
+  Value data = page_stacks(input);
   data["command"] = input.command;
   data["pid"] = last.pid;
   data["started"] = last.started;
@@ -127,7 +126,7 @@ std::string report_page(const PageInput& input) {
   data["peak"] = peak_json(last, input.at_peak);
   data["exactSizes"] = !input.sizes.empty();
   data["samples"] = samples_json(input.samples, input.lives);
-  data["lives"] = lives_json(input.lives);
+  data["lives"] = intervals_json(input.lives);
   data["reports"] = reports_json(input.headers);
   const std::string name = plain(profile::base_name(last.program));
   const auto file = [](PageFile one) { return std::string(page_file(one)); };

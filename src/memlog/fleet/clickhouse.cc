@@ -15,7 +15,7 @@ namespace {
 constexpr std::string_view kPlain = "clickhouse://";
 constexpr std::string_view kEncrypted = "clickhouses://";
 // Too many queries, too little memory, too many parts to merge: may be otherwise later.
-constexpr std::array kBusy = {"Code: 202,", "Code: 241,", "Code: 252,"};
+constexpr std::array kBusyCodes = {"Code: 202,", "Code: 241,", "Code: 252,"};
 
 std::string percent_encoded(std::string_view text) {
   std::string out;
@@ -74,7 +74,7 @@ std::string ClickHouse::ask(const std::string& statement, std::string_view rows)
   if (answer.status == 200) return answer.body;
   std::string why = answer.status == 0 ? answer.failure : answer.body;
   why = profile::escaped(why.substr(0, why.find('\n')), "");
-  const bool busy = std::any_of(kBusy.begin(), kBusy.end(),
+  const bool busy = std::any_of(kBusyCodes.begin(), kBusyCodes.end(),
                                 [&](const char* code) { return why.starts_with(code); });
   const bool passing = !answer.untrusted && (answer.status == 0 || answer.status > 500 || busy);
   throw ServerError(passing ? ServerError::Kind::kPassing : ServerError::Kind::kRefusal,

@@ -5,7 +5,7 @@
 #include <chrono>
 #include <thread>
 
-#include "json/value.h"
+#include "json/answer.h"
 #include "profile/text.h"
 
 namespace mtrace::fleet {
@@ -22,11 +22,11 @@ bool is_busy(const HttpAnswer& answer) {
 }
 
 std::string reason_in(const HttpAnswer& answer) {
-  const auto body = json::Value::parse(answer.body, nullptr, false);
-  if (body.is_object() && body.contains("error") && body["error"].is_string()) {
-    return profile::escaped(body["error"].get<std::string>(), "");
-  }
-  return fmt::format("status {}", answer.status);
+  const auto body = json::parse(answer.body);
+  const json::Value* error = body ? body->find("error") : nullptr;
+  const std::string* reason = error != nullptr ? error->as_text() : nullptr;
+  return reason != nullptr ? profile::escaped(*reason, "")
+                           : fmt::format("status {}", answer.status);
 }
 
 ServerError::Kind kind_of(const HttpAnswer& answer) {
@@ -42,6 +42,11 @@ ServerError::Kind kind_of(const HttpAnswer& answer) {
 
 Remote::Remote(const HttpServerAddress& server, const std::string& token)
     : url_(server.origin + server.path), token_(token), client_(load_http_client(server)) {}
+
+ServerError Remote::not_ours() const {
+  return {ServerError::Kind::kRefusal,
+          url_ + ": the answer is not that of memlog serve: check the URL"};
+}
 
 std::string Remote::ask(const std::string& method, const std::string& path, std::string_view body) {
   HttpHeaders headers;
@@ -59,19 +64,27 @@ std::string Remote::ask(const std::string& method, const std::string& path, std:
 }
 
 Remote::Listing Remote::list(const std::string& host) {
-  const auto body = json::Value::parse(
-      ask("GET", host.empty() ? kMemlogs : fmt::format("{}?host={}", kMemlogs, host)), nullptr,
-      false);
+  const auto body =
+      json::parse(ask("GET", host.empty() ? kMemlogs : fmt::format("{}?host={}", kMemlogs, host)));
+  // The member, or the end.
+  const auto member = [this](const json::Value& of, const char* key) -> const json::Value& {
+    const json::Value* found = of.find(key);
+    if (found == nullptr) throw not_ours();
+    return *found;
+  };
+  const auto number = [&](const json::Value& of, const char* key) {
+    const auto found = member(of, key).as_unsigned();
+    if (!found) throw not_ours();
+    return *found;
+  };
+  if (!body) throw not_ours();
   Listing listing;
-  try {
-    listing.expired_until = body.at("expired_until").get<uint64_t>();
-    for (const auto& one : body.at("memlogs")) {
-      const auto key = read_name(one.at("name").get<std::string>());
-      if (key) listing.reports.push_back({*key, one.at("taken_at").get<uint64_t>()});
-    }
-  } catch (const json::Value::exception&) {
-    throw ServerError(ServerError::Kind::kRefusal,
-                      url_ + ": the answer is not that of memlog serve: check the URL");
+  listing.expired_until = number(*body, "expired_until");
+  for (const json::Value& one : member(*body, "memlogs").elements()) {
+    const std::string* name = member(one, "name").as_text();
+    if (name == nullptr) throw not_ours();
+    const auto key = read_name(*name);
+    if (key) listing.reports.push_back({*key, number(one, "taken_at")});
   }
   return listing;
 }
@@ -81,13 +94,13 @@ std::string Remote::read(const ReportKey& key) {
 }
 
 Receipt Remote::send(std::string_view bytes) {
-  const auto body = json::Value::parse(ask("PUT", kMemlogs, bytes), nullptr, false);
-  const std::string receipt = body.is_object() ? body.value("receipt", "") : "";
+  const auto body = json::parse(ask("PUT", kMemlogs, bytes));
+  const json::Value* receipt = body ? body->find("receipt") : nullptr;
+  const std::string* text = receipt != nullptr ? receipt->as_text() : nullptr;
   for (const Receipt one : {Receipt::kStored, Receipt::kHeld, Receipt::kExpired}) {
-    if (receipt == receipt_text(one)) return one;
+    if (text != nullptr && *text == receipt_text(one)) return one;
   }
-  throw ServerError(ServerError::Kind::kRefusal,
-                    url_ + ": the answer is not that of memlog serve: check the URL");
+  throw not_ours();
 }
 
 }  // namespace mtrace::fleet

@@ -46,6 +46,7 @@ class Remote {
   Receipt send(std::string_view bytes);
 
  private:
+  ServerError not_ours() const;
   std::string ask(const std::string& method, const std::string& path, std::string_view body = "");
 
   std::string url_;

@@ -43,8 +43,9 @@ Value finding_stack(const Series& series, const Finding& finding) {
 
 Value forecast(const Series& series, const Slope& growth, uint64_t limit) {
   const auto bytes = static_cast<int64_t>(std::min<uint64_t>(limit, INT64_MAX));
-  Value out = {{"limit_bytes", limit}, {"reached", series.states().back().live >= bytes}};
-  if (out["reached"]) return out;
+  const bool reached = series.states().back().live >= bytes;
+  Value out = {{"limit_bytes", limit}, {"reached", reached}};
+  if (reached) return out;
   const analyze::Forecast when = analyze::forecast(series, growth, bytes);
   out["reports"] = rounded(when.states);
   out["reports_earliest"] = rounded(when.earliest);

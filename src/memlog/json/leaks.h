@@ -8,7 +8,7 @@
 
 #include "analyze/leaks.h"
 #include "analyze/series.h"
-#include "json/value.h"
+#include "json/answer.h"
 
 namespace mtrace::json {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "analyze/pages_by_size.h"
-#include "json/value.h"
+#include "json/answer.h"
 
 namespace mtrace::json {
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "analyze/region_history.h"
-#include "json/value.h"
+#include "json/answer.h"
 
 namespace mtrace::json {
 

@@ -6,7 +6,7 @@
 
 #include "analyze/sum.h"
 #include "analyze/table.h"
-#include "json/value.h"
+#include "json/answer.h"
 #include "profile/model.h"
 #include "profile/reader.h"
 

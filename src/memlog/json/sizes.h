@@ -2,7 +2,7 @@
 #pragma once
 
 #include "analyze/block_sizes.h"
-#include "json/value.h"
+#include "json/answer.h"
 
 namespace mtrace::json {
 

@@ -7,7 +7,7 @@
 
 #include "analyze/filter.h"
 #include "analyze/table.h"
-#include "json/value.h"
+#include "json/answer.h"
 
 namespace mtrace::json {
 

@@ -3,7 +3,7 @@
 
 #include "analyze/table.h"
 #include "analyze/tree.h"
-#include "json/value.h"
+#include "json/answer.h"
 
 namespace mtrace::json {
 

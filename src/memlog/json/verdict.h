@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "analyze/verdict.h"
-#include "json/value.h"
+#include "json/answer.h"
 
 namespace mtrace::json {
 

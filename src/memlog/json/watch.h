@@ -4,7 +4,7 @@
 #include <functional>
 #include <vector>
 
-#include "json/value.h"
+#include "json/answer.h"
 #include "live/ledger_file.h"
 #include "live/watch.h"
 

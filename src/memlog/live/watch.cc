@@ -6,7 +6,7 @@
 namespace mtrace::live {
 namespace {
 
-constexpr double kSecond = 1e9;
+constexpr double kNanoseconds = 1e9;
 
 }  // namespace
 
@@ -32,7 +32,8 @@ void Watch::look(LedgerFile& file, uint64_t now) {
   state_ = read_ledger(file);
   const uint64_t since = first ? file.header().started : now_;
   constexpr double kLeast = 0.001;
-  seconds_ = now > since ? std::max(static_cast<double>(now - since) / kSecond, kLeast) : kLeast;
+  seconds_ =
+      now > since ? std::max(static_cast<double>(now - since) / kNanoseconds, kLeast) : kLeast;
   now_ = now;
 }
 

@@ -32,13 +32,13 @@ void module(const Field& line, ModuleTable& modules) {
     if (key == "build-id") {
       build_id = read_bytes(value);
       if (!build_id) {
-        throw LineError{fmt::format("module: {} is not a build-id", quoted(value))};
+        throw LineError{fmt::format("module: {} is not a build-id", message_quoted(value))};
       }
     } else if (base) {
       break;
     } else if (key == "base") {
       if (value.starts_with("0x")) base = read_hex(value.substr(2));
-      if (!base) throw LineError{fmt::format("module: {} is not 0xHEX", quoted(value))};
+      if (!base) throw LineError{fmt::format("module: {} is not 0xHEX", message_quoted(value))};
     } else {
       python |= word == kModulePython;
     }
@@ -46,7 +46,8 @@ void module(const Field& line, ModuleTable& modules) {
   }
   if (!base) throw LineError{"module: has no base=0xHEX"};
   Module& known = modules[modules.index(rest)];
-  if (known.described) throw LineError{fmt::format("module: {} stands there twice", quoted(rest))};
+  if (known.described)
+    throw LineError{fmt::format("module: {} stands there twice", message_quoted(rest))};
   known.described = true;
   known.base = *base;
   known.python = python;

@@ -53,7 +53,8 @@ uint64_t& number_field(Entry& entry, size_t field) {
 void set_field(Entry& entry, size_t field, std::string_view text) {
   const auto take = [&](auto& member, const auto& value, const char* expected) {
     if (!value) {
-      throw LineError{fmt::format("{}={} is not {}", kKnownFields[field], quoted(text), expected)};
+      throw LineError{
+          fmt::format("{}={} is not {}", kKnownFields[field], message_quoted(text), expected)};
     }
     member = *value;
   };
@@ -80,7 +81,7 @@ class Fields {
   void add(std::string_view text) {
     const size_t equals = text.find('=');
     if (equals == std::string_view::npos || !is_key(text.substr(0, equals))) {
-      throw LineError{fmt::format("{} is not key=value", quoted(text))};
+      throw LineError{fmt::format("{} is not key=value", message_quoted(text))};
     }
     const std::string_view key = text.substr(0, equals);
     const std::string_view value = text.substr(equals + 1);
@@ -128,14 +129,15 @@ Name read_source(std::string_view text) {
                         ? std::nullopt
                         : read_unsigned(text.substr(colon + 1), kMaxLine);
   if (!line || *line == 0) {
-    throw LineError{fmt::format("{} is not FILE:LINE", quoted(text))};
+    throw LineError{fmt::format("{} is not FILE:LINE", message_quoted(text))};
   }
   return read_name(text);
 }
 
 void read_place(std::string_view text, ModuleTable& modules, Frame& frame) {
   const auto bad = [&] {
-    throw LineError{fmt::format("{} is not (MODULE+0xHEX), (0xHEX) or (inlined)", quoted(text))};
+    throw LineError{
+        fmt::format("{} is not (MODULE+0xHEX), (0xHEX) or (inlined)", message_quoted(text))};
   };
   if (text == format::kInlined) {
     frame.place = Place::kInlined;
@@ -159,7 +161,7 @@ void read_place(std::string_view text, ModuleTable& modules, Frame& frame) {
 
 bool knows_field(std::string_view key) { return known_field(key) < std::size(kKnownFields); }
 
-std::string quoted(std::string_view text) {
+std::string message_quoted(std::string_view text) {
   constexpr size_t kLongest = 60;
   if (text.size() <= kLongest) return '"' + escaped(text, "\"") + '"';
   return '"' + escaped(text.substr(0, kLongest), "\"") + "...\"";
@@ -167,7 +169,8 @@ std::string quoted(std::string_view text) {
 
 std::string unescape_or_throw(std::string_view text) {
   auto plain = unescaped(text);
-  if (!plain) throw LineError{"a backslash that begins neither \\\\ nor \\xHH in " + quoted(text)};
+  if (!plain)
+    throw LineError{"a backslash that begins neither \\\\ nor \\xHH in " + message_quoted(text)};
   return std::move(*plain);
 }
 
@@ -207,7 +210,7 @@ Entry read_entry(std::string_view line) {
   if (number.starts_with('@')) {
     entry.kind = number.substr(1);
     if (!is_kind(entry.kind)) {
-      throw LineError{fmt::format("{} is not a kind of entry", quoted(number))};
+      throw LineError{fmt::format("{} is not a kind of entry", message_quoted(number))};
     }
     if (!more) throw LineError{"the kind is not followed by a number of bytes"};
     more = line.find('\t') != std::string_view::npos;
@@ -215,7 +218,8 @@ Entry read_entry(std::string_view line) {
   }
   const auto bytes = read_signed(number);
   if (!bytes) {
-    throw LineError{fmt::format("{} is not a signed number of bytes of 64 bits", quoted(number))};
+    throw LineError{
+        fmt::format("{} is not a signed number of bytes of 64 bits", message_quoted(number))};
   }
   entry.bytes = *bytes;
   entry.fields = line;
@@ -263,7 +267,7 @@ ModuleIndex ModuleTable::index(std::string_view escaped_name) {
     const auto number = read_unsigned(escaped_name.substr(hash + 1), kMaxGeneration);
     if (!number || *number < 2) {
       throw LineError{fmt::format("{} is not a module's generation (from 2)",
-                                  quoted(escaped_name.substr(hash)))};
+                                  message_quoted(escaped_name.substr(hash)))};
     }
     generation = static_cast<uint32_t>(*number);
   }

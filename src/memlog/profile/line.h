@@ -14,7 +14,7 @@ struct LineError {
 };
 
 // Quotes a text for a message: in double quotes, escaped, shortened when long.
-std::string quoted(std::string_view text);
+std::string message_quoted(std::string_view text);
 
 // Returns the unescaped text. Throws LineError.
 std::string unescape_or_throw(std::string_view text);

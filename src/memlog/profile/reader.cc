@@ -102,7 +102,7 @@ class Reader {
     next_line();
     if (line_ != kMagic) {
       throw LineError{fmt::format("version {} of the format; this program reads version 1",
-                                  quoted(line_.substr(kAnyVersion.size())))};
+                                  message_quoted(line_.substr(kAnyVersion.size())))};
     }
   }
 

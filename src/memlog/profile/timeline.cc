@@ -33,7 +33,7 @@ Sample read_sample(std::string_view line, const std::vector<Sample>& before) {
   if (parts.size() != std::size(numbers)) throw LineError{"a sample has five numbers"};
   for (size_t i = 0; i < parts.size(); ++i) {
     const auto number = read_unsigned(parts[i], INT64_MAX);
-    if (!number) throw LineError{"not a number: " + quoted(parts[i])};
+    if (!number) throw LineError{"not a number: " + message_quoted(parts[i])};
     numbers[i] = *number;
   }
   if (!before.empty() && numbers[0] <= before.back().milliseconds) {

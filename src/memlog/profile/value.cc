@@ -27,7 +27,7 @@ std::optional<Total> total_of(const std::string_view* words, size_t count, bool 
 }  // namespace
 
 void bad_value(const Field& line, const char* expected) {
-  throw LineError{fmt::format("{}: {} is not {}", line.key, quoted(line.value), expected)};
+  throw LineError{fmt::format("{}: {} is not {}", line.key, message_quoted(line.value), expected)};
 }
 
 int64_t number_value(const Field& line, int64_t minimum, int64_t maximum) {

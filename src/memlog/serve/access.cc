@@ -11,7 +11,7 @@
 #include <cstring>
 #include <stdexcept>
 
-#include "json/value.h"
+#include "json/answer.h"
 #include "profile/error.h"
 #include "profile/file.h"
 #include "profile/text.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "json/value.h"
+#include "json/answer.h"
 
 namespace mtrace::serve {
 

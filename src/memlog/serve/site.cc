@@ -33,8 +33,8 @@ constexpr char kPagePolicy[] =
 constexpr char kDrawnPolicy[] =
     "sandbox allow-scripts allow-downloads; default-src 'none'; style-src 'unsafe-inline'; "
     "script-src 'unsafe-inline'; frame-ancestors 'none'";
-constexpr int kEvents = 60;  // a second apart; the browser then connects again
-constexpr std::chrono::milliseconds kSecond{1000};
+constexpr int kMostEvents = 60;  // a second apart; the browser then connects again
+constexpr std::chrono::milliseconds kOneSecond{1000};
 constexpr size_t kMostAsked = 16 << 20;  // bytes: addresses of 800,000 places in the code
 
 Response answer_with(std::string body, std::string type = "application/json") {
@@ -448,12 +448,12 @@ Response Site::events(NextPart next) {
   Response response;
   response.type = "text/event-stream";
   response.next = [this, next = std::move(next), count = 0]() mutable -> std::string {
-    if (count == kEvents || (count > 0 && stop_.wait(kSecond))) return "";
+    if (count == kMostEvents || (count > 0 && stop_.wait(kOneSecond))) return "";
     const char* head = count++ == 0 ? "retry: 1000\n" : "";
     try {
       return fmt::format("{}data: {}\n", head, next());  // the data ends with a newline
     } catch (const std::exception& error) {
-      count = kEvents;
+      count = kMostEvents;
       return fmt::format("event: gone\ndata: {}\n", json::line({{"error", error.what()}}));
     }
   };
@@ -476,7 +476,7 @@ Response Site::profile(const Request& request, const char* shown) {
   live::LedgerState before;
   if (seconds != 0) {
     before = live::read_ledger(*opened.ledger);
-    if (stop_.wait(seconds * kSecond)) return failure(503, "the server ends");
+    if (stop_.wait(seconds * kOneSecond)) return failure(503, "the server ends");
     const uint64_t number = opened.totals.number;
     opened = served(pid);
     if (opened.totals.number != number) throw NotFound(fmt::format("process {} has ended", pid));
@@ -527,7 +527,7 @@ std::variant<pid_t, Response> Site::only_process(const std::string& what,
   if (all.empty()) throw NotFound("no process is served now");
   if (all.size() == 1) return all[0].pid;
   Response response = failure(300, "several processes are served: " + what);
-  json::Value out = json::Value::parse(response.body);
+  json::Value out = *json::parse(response.body);
   for (const ProcessTotals& one : all) {
     out["processes"].push_back({{"pid", one.pid}, {"name", one.name}, {"path", path_of(one.pid)}});
   }

@@ -9,9 +9,6 @@
 namespace mtrace::sql {
 namespace {
 
-constexpr auto kInteger = Type::kInteger;
-constexpr auto kText = Type::kText;
-
 struct AllocationRow {
   size_t process = 0;  // from 1
   uint64_t address = 0;

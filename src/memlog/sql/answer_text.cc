@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "json/value.h"
+#include "json/answer.h"
 #include "terminal/columns.h"
 #include "text/style.h"
 

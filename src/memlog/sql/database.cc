@@ -179,7 +179,7 @@ void Database::save(const std::string& path) {
   failure_ = nullptr;
   SavedFile file(path);
   sqlite3_set_authorizer(connection_, nullptr, nullptr);
-  execute(fmt::format("ATTACH '{}' AS saved", quoted(file.temporary())));
+  execute(fmt::format("ATTACH '{}' AS saved", sql_literal(file.temporary())));
   const auto detach = [&] {
     sqlite3_exec(connection_, "ROLLBACK", nullptr, nullptr, nullptr);
     sqlite3_exec(connection_, "DETACH saved", nullptr, nullptr, nullptr);

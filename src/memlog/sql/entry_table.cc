@@ -5,9 +5,6 @@
 namespace mtrace::sql {
 namespace {
 
-constexpr auto kInteger = Type::kInteger;
-constexpr auto kText = Type::kText;
-
 RowTable<EntryRow>::Columns entry_columns() {
   using Row = EntryRow;
   return {

@@ -9,9 +9,6 @@ namespace {
 
 using events::Kind;
 
-constexpr auto kInteger = Type::kInteger;
-constexpr auto kText = Type::kText;
-
 struct EventRow {
   size_t process = 0;  // from 1
   uint64_t number = 0;

@@ -12,7 +12,7 @@
 #include "fleet/held_reports.h"
 #include "fleet/remote.h"
 #include "fleet/report_key.h"
-#include "json/value.h"
+#include "json/answer.h"
 #include "profile/text.h"
 
 namespace mtrace::sql {

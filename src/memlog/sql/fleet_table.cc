@@ -8,9 +8,6 @@
 namespace mtrace::sql {
 namespace {
 
-constexpr auto kInteger = Type::kInteger;
-constexpr auto kText = Type::kText;
-
 struct FleetRow {
   EntryRow entry;
   const Report* report = nullptr;

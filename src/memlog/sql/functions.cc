@@ -13,7 +13,7 @@
 namespace mtrace::sql {
 namespace {
 
-struct Known {
+struct FunctionData {
   StackBook* stacks;
   std::exception_ptr* failure;
 };
@@ -48,8 +48,8 @@ class Arguments {
 
 // No exception may pass through SQLite's frames.
 template <typename Action>
-void guarded(sqlite3_context* context, Action action) {
-  const auto* known = static_cast<Known*>(sqlite3_user_data(context));
+void guarded_call(sqlite3_context* context, Action action) {
+  const auto* known = static_cast<FunctionData*>(sqlite3_user_data(context));
   try {
     action(*known->stacks);
   } catch (const Interrupted&) {
@@ -74,15 +74,15 @@ T& kept(sqlite3_context* context, int at, Make make) {
   return *fresh;
 }
 
-void stack_text(sqlite3_context* context, int count, sqlite3_value** values) {
-  guarded(context, [&](StackBook& stacks) {
+void stack_text_call(sqlite3_context* context, int count, sqlite3_value** values) {
+  guarded_call(context, [&](StackBook& stacks) {
     const auto stack = stacks.find(Arguments(count, values).text(0));
     if (stack) Cell(context).text(stacks.text(*stack));
   });
 }
 
 void own_frame(sqlite3_context* context, int count, sqlite3_value** values) {
-  guarded(context, [&](StackBook& stacks) {
+  guarded_call(context, [&](StackBook& stacks) {
     const auto stack = stacks.find(Arguments(count, values).text(0));
     const auto own = stack ? stacks.own(*stack) : std::nullopt;
     if (own) Cell(context).text(stacks.function(*stack, *own));
@@ -90,7 +90,7 @@ void own_frame(sqlite3_context* context, int count, sqlite3_value** values) {
 }
 
 void matches(sqlite3_context* context, int count, sqlite3_value** values) {
-  guarded(context, [&](StackBook& stacks) {
+  guarded_call(context, [&](StackBook& stacks) {
     const Arguments arguments(count, values);
     if (arguments.null(0) || arguments.null(1)) return;
     const auto& pattern = kept<analyze::FramePattern>(
@@ -107,7 +107,7 @@ void matches(sqlite3_context* context, int count, sqlite3_value** values) {
 }
 
 void regexp(sqlite3_context* context, int count, sqlite3_value** values) {
-  guarded(context, [&](StackBook&) {
+  guarded_call(context, [&](StackBook&) {
     const Arguments arguments(count, values);
     if (arguments.null(0) || arguments.null(1)) return;
     const auto& pattern = kept<std::unique_ptr<re2::RE2>>(
@@ -117,7 +117,7 @@ void regexp(sqlite3_context* context, int count, sqlite3_value** values) {
 }
 
 void alive_at(sqlite3_context* context, int count, sqlite3_value** values) {
-  guarded(context, [&](StackBook&) {
+  guarded_call(context, [&](StackBook&) {
     const Arguments arguments(count, values);
     if (arguments.null(0) || arguments.null(2)) return;
     const int64_t born = arguments.number(0);
@@ -128,14 +128,14 @@ void alive_at(sqlite3_context* context, int count, sqlite3_value** values) {
 }
 
 void time_of(sqlite3_context* context, int count, sqlite3_value** values) {
-  guarded(context, [&](StackBook&) {
+  guarded_call(context, [&](StackBook&) {
     const Arguments arguments(count, values);
     if (!arguments.null(0)) Cell(context).text(time_text(arguments.number(0)));
   });
 }
 
 void instant(sqlite3_context* context, int count, sqlite3_value** values) {
-  guarded(context, [&](StackBook&) {
+  guarded_call(context, [&](StackBook&) {
     const Arguments arguments(count, values);
     if (!arguments.null(0)) Cell(context).number(arguments.instant(0, 0));
   });
@@ -151,7 +151,7 @@ const Function kFunctions[] = {
     {{"stack_text", "stack_text(stack)",
       "the functions of a stack, innermost first: 'f < g < main'"},
      1,
-     stack_text},
+     stack_text_call},
     {{"own_frame", "own_frame(stack)",
       "the function of own code that is responsible; null: the stack was cut before it"},
      1,
@@ -181,11 +181,11 @@ const std::vector<FunctionText>& functions() {
 }
 
 void add_functions(sqlite3* connection, StackBook& stacks, std::exception_ptr& failure) {
-  const auto destroy = [](void* known) { delete static_cast<Known*>(known); };
+  const auto destroy = [](void* known) { delete static_cast<FunctionData*>(known); };
   for (const Function& one : kFunctions) {
     const int result = sqlite3_create_function_v2(
         connection, one.text.name, one.arguments, SQLITE_UTF8 | SQLITE_DETERMINISTIC,
-        new Known{&stacks, &failure}, one.call, nullptr, nullptr, destroy);
+        new FunctionData{&stacks, &failure}, one.call, nullptr, nullptr, destroy);
     if (result != SQLITE_OK) throw std::runtime_error(sqlite3_errmsg(connection));
   }
 }

@@ -11,9 +11,6 @@
 namespace mtrace::sql {
 namespace {
 
-constexpr auto kInteger = Type::kInteger;
-constexpr auto kText = Type::kText;
-
 struct ProcessRow {
   size_t number;  // from 1
   const Process* process;

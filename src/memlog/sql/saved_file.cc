@@ -32,7 +32,7 @@ void SavedFile::finish() {
   temporary_.clear();
 }
 
-std::string quoted(const std::string& text) {
+std::string sql_literal(const std::string& text) {
   std::string out;
   for (const char c : text) out += c == '\'' ? "''" : std::string(1, c);
   return out;

@@ -28,7 +28,7 @@ class SavedFile {
 };
 
 // Returns the text for a string literal of SQL.
-std::string quoted(const std::string& text);
+std::string sql_literal(const std::string& text);
 
 // Returns the statements that copy a table to the database "saved": the table, its rows, and
 // an index on each column that queries look up.

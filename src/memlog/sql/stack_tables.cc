@@ -9,9 +9,6 @@
 namespace mtrace::sql {
 namespace {
 
-constexpr auto kInteger = Type::kInteger;
-constexpr auto kText = Type::kText;
-
 struct StackRow {
   StackBook* book = nullptr;
   size_t stack = 0;  // position in the book

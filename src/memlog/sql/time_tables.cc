@@ -11,9 +11,6 @@
 namespace mtrace::sql {
 namespace {
 
-constexpr auto kInteger = Type::kInteger;
-constexpr auto kText = Type::kText;
-
 struct MarkerRow {
   size_t process;  // from 1
   uint64_t at;     // nanoseconds since 1970

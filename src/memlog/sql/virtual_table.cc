@@ -13,13 +13,13 @@ namespace {
 
 using Is = Constraint::Is;
 
-struct Known {
+struct ModuleData {
   Table* table;
   std::exception_ptr* failure;
 };
 
 struct OpenTable : sqlite3_vtab {
-  Known known;
+  ModuleData known;
 };
 
 struct OpenCursor : sqlite3_vtab_cursor {
@@ -50,7 +50,7 @@ int guarded(sqlite3_vtab* base, Action action) {
 
 int connect(sqlite3* connection, void* data, int, const char* const*, sqlite3_vtab** out,
             char** error) {
-  const Known known = *static_cast<Known*>(data);
+  const ModuleData known = *static_cast<ModuleData*>(data);
   const int result = sqlite3_declare_vtab(connection, known.table->declaration().c_str());
   if (result != SQLITE_OK) {
     *error = sqlite3_mprintf("%s", sqlite3_errmsg(connection));
@@ -255,8 +255,8 @@ std::string Table::declaration() const {
 }
 
 void add_table(sqlite3* connection, Table& table, std::exception_ptr& failure) {
-  const auto destroy = [](void* known) { delete static_cast<Known*>(known); };
-  if (sqlite3_create_module_v2(connection, table.name, &kModule, new Known{&table, &failure},
+  const auto destroy = [](void* known) { delete static_cast<ModuleData*>(known); };
+  if (sqlite3_create_module_v2(connection, table.name, &kModule, new ModuleData{&table, &failure},
                                destroy) != SQLITE_OK) {
     throw std::runtime_error(sqlite3_errmsg(connection));
   }

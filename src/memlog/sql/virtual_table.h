@@ -22,6 +22,8 @@ class Interrupted : public std::exception {
 };
 
 enum class Type : uint8_t { kInteger, kText };
+inline constexpr auto kInteger = Type::kInteger;
+inline constexpr auto kText = Type::kText;
 
 struct Column {
   const char* name;

@@ -14,7 +14,7 @@
 namespace mtrace::symbolize {
 namespace {
 
-constexpr unsigned kCpuSeconds = 20;
+constexpr unsigned kDataSymbolSeconds = 20;
 
 std::string data_symbol(int descriptor, uint64_t map_address, const DataPlace& place) {
   const OpenElf elf = open_elf(descriptor);
@@ -41,7 +41,7 @@ std::string data_symbol(int descriptor, uint64_t map_address, const DataPlace& p
 std::string data_symbol_of(int descriptor, uint64_t map_address, const DataPlace& place) {
   if (descriptor < 0) return {};
   const auto found = run_isolated([&] { return data_symbol(descriptor, map_address, place); },
-                                  kCpuSeconds, descriptor);
+                                  kDataSymbolSeconds, descriptor);
   ::close(descriptor);
   return found.value_or("");
 }

@@ -20,7 +20,7 @@
 namespace mtrace::symbolize {
 namespace {
 
-constexpr unsigned kCpuSeconds = 10;
+constexpr unsigned kDataTypeSeconds = 10;
 constexpr int kMostNested = 64;  // of types in types
 
 using Type = std::optional<Dwarf_Die>;
@@ -378,8 +378,8 @@ DataType data_type_of(int descriptor, uint64_t map_address, const DataPlace& pla
   DataType type;
   if (descriptor < 0) return type;
   const std::string text =
-      run_isolated([&] { return described(descriptor, map_address, place, offsets); }, kCpuSeconds,
-                   descriptor)
+      run_isolated([&] { return described(descriptor, map_address, place, offsets); },
+                   kDataTypeSeconds, descriptor)
           .value_or("");
   ::close(descriptor);
   size_t at = std::min(text.find('\n'), text.size());

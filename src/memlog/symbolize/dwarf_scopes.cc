@@ -9,12 +9,12 @@
 namespace mtrace::symbolize {
 namespace {
 
-constexpr int kMaxSteps = 8;  // from an inlined function to its declaration
+constexpr int kMaxScopes = 8;  // from an inlined function to its declaration
 
 // The declaration, which is inside the class or namespace.
 Dwarf_Die declaration_of(const Dwarf_Die& die) {
   Dwarf_Die at = die;
-  for (int step = 0; step < kMaxSteps; ++step) {
+  for (int step = 0; step < kMaxScopes; ++step) {
     Dwarf_Attribute attribute;
     Dwarf_Die next;
     if (dwarf_formref_die(dwarf_attr(&at, DW_AT_abstract_origin, &attribute), &next) == nullptr &&

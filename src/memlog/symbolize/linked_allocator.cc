@@ -15,7 +15,7 @@
 namespace mtrace::symbolize {
 namespace {
 
-constexpr unsigned kCpuSeconds = 20;
+constexpr unsigned kAllocatorSeconds = 20;
 
 // The functions by which programs call them. jemalloc's have the prefix that it was built with.
 bool is_of_allocator(std::string_view name) {
@@ -66,7 +66,7 @@ std::string uncovered_share(uint64_t resident, uint64_t live) {
 std::string linked_allocator_of(int descriptor) {
   if (descriptor < 0) return {};
   const auto found =
-      run_isolated([&] { return linked_allocator(descriptor); }, kCpuSeconds, descriptor);
+      run_isolated([&] { return linked_allocator(descriptor); }, kAllocatorSeconds, descriptor);
   ::close(descriptor);
   return found.value_or("");
 }

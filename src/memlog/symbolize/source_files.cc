@@ -13,7 +13,7 @@ namespace fs = std::filesystem;
 
 // A source tree has fewer; a home directory has more.
 constexpr size_t kMaxListed = 200'000;
-constexpr int kMaxDepth = 24;
+constexpr int kMaxFolderDepth = 24;
 
 bool is_file(const std::string& path) {
   std::error_code error;
@@ -64,7 +64,7 @@ void SourceFiles::list_names() {
       const std::string name = at->path().filename();
       std::error_code ignored;
       const bool directory = at->is_directory(ignored);
-      if (directory && (name.starts_with('.') || at.depth() >= kMaxDepth)) {
+      if (directory && (name.starts_with('.') || at.depth() >= kMaxFolderDepth)) {
         at.disable_recursion_pending();
       }
       if (directory) continue;

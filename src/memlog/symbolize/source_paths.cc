@@ -16,7 +16,7 @@ using profile::Frame;
 using profile::Module;
 using profile::Place;
 
-constexpr unsigned kCpuSeconds = 120;
+constexpr unsigned kSourcePathsSeconds = 120;
 
 std::string key_of(const Module& module) { return module.path + '\0' + module.build_id; }
 
@@ -72,7 +72,7 @@ void SourcePaths::learn(const std::vector<Module>& modules,
     for (const uint64_t address : addresses) known_.try_emplace({key_of(module), address});
     if (module.path.empty() || module.path[0] != '/') continue;
     const auto text =
-        run_isolated([&] { return paths_text(where_, module, addresses); }, kCpuSeconds);
+        run_isolated([&] { return paths_text(where_, module, addresses); }, kSourcePathsSeconds);
     if (!text) continue;
     size_t at = 0;
     for (const uint64_t address : addresses) {

@@ -7,7 +7,7 @@
 namespace mtrace::symbolize {
 namespace {
 
-constexpr unsigned kCpuSeconds = 60;
+constexpr unsigned kSymbolAddressSeconds = 60;
 
 void put(std::string& out, uint64_t number) {
   out.append(reinterpret_cast<const char*>(&number), sizeof number);
@@ -31,7 +31,7 @@ std::vector<std::vector<uint64_t>> symbol_addresses(const SearchPath& where,
     }
     return out;
   };
-  const auto bytes = run_isolated(work, kCpuSeconds);
+  const auto bytes = run_isolated(work, kSymbolAddressSeconds);
   if (!bytes) return found;
   size_t at = 0;
   const auto take = [&] {

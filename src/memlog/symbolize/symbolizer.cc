@@ -24,7 +24,7 @@ using profile::Memlog;
 using profile::Place;
 
 // Far more than the largest programs need; a bound for files that lead libdw in circles.
-constexpr unsigned kCpuSeconds = 120;
+constexpr unsigned kModuleSeconds = 120;
 
 // What the worker sends: a byte for the finding, then for each offset the number of frames and
 // each frame's two texts with their lengths.
@@ -181,7 +181,9 @@ PerfMap made_code(const Memlog& memlog) {
   return load_jit_dump(dump, memlog.header.started, dump_then);
 }
 
-std::string key_of(const profile::Module& module) { return module.path + '\0' + module.build_id; }
+std::string cache_key(const profile::Module& module) {
+  return module.path + '\0' + module.build_id;
+}
 
 }  // namespace
 
@@ -193,7 +195,7 @@ Symbolizer::Symbolizer(SearchPath where) : where_(std::move(where)) {
 
 Symbolizer::KnownModule& Symbolizer::look_up(const Memlog& memlog, const profile::Module& module,
                                              const std::vector<uint64_t>& offsets) {
-  KnownModule& known = known_[key_of(module)];
+  KnownModule& known = known_[cache_key(module)];
   std::vector<uint64_t> unknown;
   for (const uint64_t offset : offsets) {
     if (!known.frames.contains(offset)) unknown.push_back(offset);
@@ -211,7 +213,7 @@ Symbolizer::KnownModule& Symbolizer::look_up(const Memlog& memlog, const profile
       !reachable
           ? std::nullopt
           : run_isolated([&] { return symbolize(where_, module.path, module.build_id, unknown); },
-                         kCpuSeconds);
+                         kModuleSeconds);
   if (!bytes || bytes->empty()) {
     for (const uint64_t offset : unknown) known.frames.try_emplace(offset);
     return known;
@@ -234,7 +236,7 @@ void Symbolizer::expect(const Memlog& memlog) {
   const std::vector<std::vector<uint64_t>> offsets = offsets_in_modules(memlog);
   for (size_t i = 0; i < offsets.size(); ++i) {
     if (offsets[i].empty()) continue;
-    KnownModule& known = known_[key_of(memlog.modules[i])];
+    KnownModule& known = known_[cache_key(memlog.modules[i])];
     for (const uint64_t offset : offsets[i]) {
       if (!known.frames.contains(offset)) known.expected.insert(offset);
     }
@@ -273,7 +275,7 @@ void Symbolizer::resolve(Memlog& memlog) {
   }
   for (size_t i = 0; i < offsets.size(); ++i) {
     if (offsets[i].empty()) continue;
-    known[i] = &known_.at(key_of(memlog.modules[i]));
+    known[i] = &known_.at(cache_key(memlog.modules[i]));
     const std::string note = changed_note(memlog.modules[i]);
     if (known[i]->finding == Finding::kChanged) {
       profile::add_note(memlog, note);

@@ -19,7 +19,7 @@ using profile::Place;
 using Form = TextPlace::Form;
 
 // glibc calls the program what it was started as, which may be relative. Empty: no such file here.
-std::string absolute(const std::string& path) {
+std::string absolute_path(const std::string& path) {
   char* real = ::realpath(path.c_str(), nullptr);
   std::string result = real == nullptr ? "" : real;
   std::free(real);
@@ -103,7 +103,7 @@ void TextDecoder::find_module(Found& item) {
     const auto [known, added] = full_paths_.try_emplace(place.module);
     if (added) {
       known->second = map_.full_path(place.module);
-      if (known->second.empty()) known->second = absolute(place.module);
+      if (known->second.empty()) known->second = absolute_path(place.module);
       if (known->second.empty()) known->second = place.module;
     }
     place.module = known->second;

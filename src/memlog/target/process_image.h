@@ -26,7 +26,7 @@ Done with_target(
     pid_t pid, std::chrono::milliseconds timeout,
     const std::function<Done(const target::ProcessImage&, std::chrono::milliseconds)>& step);
 
-inline double milliseconds(std::chrono::microseconds time) {
+inline double in_milliseconds(std::chrono::microseconds time) {
   return static_cast<double>(time.count()) / 1000;
 }
 

@@ -20,7 +20,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Milliseconds = std::chrono::milliseconds;
 
-constexpr Milliseconds kLongestThread{5000};  // shorter, because the signal is left as another way
+constexpr Milliseconds kLongestBorrow{5000};  // shorter, because the signal is left as another way
 constexpr Milliseconds kLongestStop{1000};
 
 // Returns the process that traces a thread of `pid`; 0: there is none.
@@ -90,7 +90,7 @@ Outcome report_without_ledger(AskedProcess& process, const std::string& label, M
                               std::string& why, Traced traced) {
   const std::string obstacle = process.traced()->obstacle();
   bool final = false;
-  const Milliseconds most = obstacle.empty() ? std::min(timeout, kLongestThread) : timeout;
+  const Milliseconds most = obstacle.empty() ? std::min(timeout, kLongestBorrow) : timeout;
   if (report_by_thread(process.pid(), label, most, why, &final)) return Outcome::kReported;
   if (!obstacle.empty()) {
     why = fmt::format("{}; without a signal: it {}", obstacle, why);

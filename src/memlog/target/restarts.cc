@@ -58,7 +58,7 @@ void begin_again(pid_t tid, user_regs_struct* registers) {
 }
 
 // Rounds up: a call must not end early.
-uint64_t milliseconds(uint64_t nanoseconds) { return (nanoseconds + 999'999) / 1'000'000; }
+uint64_t whole_milliseconds(uint64_t nanoseconds) { return (nanoseconds + 999'999) / 1'000'000; }
 
 bool on_socket(const WaitingCall& call) {
   return call.kind == LimitKind::kReceive || call.kind == LimitKind::kSend;
@@ -185,7 +185,7 @@ bool Restarts::go_on(pid_t tid, user_regs_struct registers) {
   if (place == places.direct) {
     const WaitingCall* call = waiting_call(frame.number);
     if (call == nullptr || call->limit == nullptr) return false;
-    registers.*call->limit = call->kind == LimitKind::kMilliseconds ? milliseconds(left)
+    registers.*call->limit = call->kind == LimitKind::kMilliseconds ? whole_milliseconds(left)
                              : call->kind == LimitKind::kUring
                                  ? registers.rsp + offsetof(RestartFrame, uring)
                                  : timespec;

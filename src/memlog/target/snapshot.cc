@@ -24,7 +24,7 @@
 namespace mtrace::target {
 namespace {
 
-constexpr uint64_t kPage = 4096;
+constexpr uint64_t kSnapshotPage = 4096;
 constexpr std::chrono::milliseconds kShort{300};  // where a signal is to end memlog
 
 // The first mapping that ends behind the address.
@@ -176,8 +176,9 @@ void SnapshotMemory::add_data_of_file(const Mapping& region, std::vector<Range>&
     if (hole < 0 || static_cast<uint64_t>(data) >= region.offset + size) break;
     const uint64_t begin = static_cast<uint64_t>(data) - region.offset;
     at = std::min(size, static_cast<uint64_t>(hole) - region.offset);
-    found.push_back({region.begin + begin / kPage * kPage,
-                     region.begin + std::min(size, (at + kPage - 1) / kPage * kPage)});
+    found.push_back(
+        {region.begin + begin / kSnapshotPage * kSnapshotPage,
+         region.begin + std::min(size, (at + kSnapshotPage - 1) / kSnapshotPage * kSnapshotPage)});
   }
   std::sort(found.begin(), found.end(),
             [](const Range& a, const Range& b) { return a.begin < b.begin; });
@@ -210,7 +211,7 @@ bool SnapshotMemory::is_uncopied(Range range) const {
 void SnapshotMemory::read_slowly(Range range, char* to) const {
   const bool uncopied = is_uncopied(range);
   for (uint64_t at = range.begin; at < range.end;) {
-    const uint64_t end = std::min(range.end, (at / kPage + 1) * kPage);
+    const uint64_t end = std::min(range.end, (at / kSnapshotPage + 1) * kSnapshotPage);
     const size_t size = end - at;
     const bool good =
         uncopied ? now_.read_filled(at, to, size)

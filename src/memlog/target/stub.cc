@@ -145,26 +145,26 @@ static_assert(Scratch::kSize == 0x80000);
 static_assert(offsetof(Scratch, arguments) == 8 && offsetof(Scratch, result) == 32 &&
               offsetof(Scratch, returned) == 40);
 
-uint64_t offset_of(const char* place) { return static_cast<uint64_t>(place - mtrace_stub_begin); }
+uint64_t stub_offset(const char* place) { return static_cast<uint64_t>(place - mtrace_stub_begin); }
 
 }  // namespace
 
 const StubPlaces& stub_places() {
-  static const StubPlaces places = {offset_of(mtrace_stub_command), offset_of(mtrace_stub_end)};
+  static const StubPlaces places = {stub_offset(mtrace_stub_command), stub_offset(mtrace_stub_end)};
   return places;
 }
 
 std::string stub_code(uint64_t resume, uint64_t mask) {
   std::string code(mtrace_stub_begin, mtrace_stub_last);
-  std::memcpy(code.data() + offset_of(mtrace_stub_resume), &resume, sizeof resume);
-  std::memcpy(code.data() + offset_of(mtrace_stub_mask), &mask, sizeof mask);
+  std::memcpy(code.data() + stub_offset(mtrace_stub_resume), &resume, sizeof resume);
+  std::memcpy(code.data() + stub_offset(mtrace_stub_mask), &mask, sizeof mask);
   return code;
 }
 
 bool is_stub_code(const std::string& bytes) {
   const std::string code = stub_code(0, 0);
-  return bytes.size() == code.size() && bytes.compare(0, offset_of(mtrace_stub_resume), code, 0,
-                                                      offset_of(mtrace_stub_resume)) == 0;
+  return bytes.size() == code.size() && bytes.compare(0, stub_offset(mtrace_stub_resume), code, 0,
+                                                      stub_offset(mtrace_stub_resume)) == 0;
 }
 
 }  // namespace mtrace::target

@@ -15,7 +15,7 @@
 namespace mtrace::target {
 namespace {
 
-constexpr size_t kPage = 4096;
+constexpr size_t kObjectPage = 4096;
 
 std::vector<Mapping> mappings_of(pid_t pid) {
   auto mappings = file_mappings(pid);
@@ -40,7 +40,7 @@ bool is_needed(std::string_view name) {
 // Returns the segment of the file that contains the address.
 const symbolize::FilePart* segment_at(const symbolize::LoadedFile& file, uint64_t address) {
   for (const symbolize::FilePart& segment : file.segments) {
-    const uint64_t end = (segment.memory.end + kPage - 1) & ~uint64_t{kPage - 1};
+    const uint64_t end = (segment.memory.end + kObjectPage - 1) & ~uint64_t{kObjectPage - 1};
     if (address >= segment.memory.begin && address < end) return &segment;
   }
   return nullptr;

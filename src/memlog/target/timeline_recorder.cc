@@ -26,9 +26,9 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kLongest{1000};  // between two looks at a process
-constexpr size_t kFewest = 5;           // samples of a timeline that is worth a file
-constexpr int kMostNames = 100;
+constexpr milliseconds kLongestPause{1000};  // between two looks at a process
+constexpr size_t kFewest = 5;                // samples of a timeline that is worth a file
+constexpr int kMostTimelineNames = 100;
 constexpr uint64_t kMillisecond = 1'000'000;  // nanoseconds
 
 // Returns the resident bytes; 0: the process has ended.
@@ -42,7 +42,7 @@ uint64_t resident_in(int statm) {
 
 // Reserves a name that is not taken.
 std::string new_file(const std::string& stem) {
-  for (int number = 1; number <= kMostNames; ++number) {
+  for (int number = 1; number <= kMostTimelineNames; ++number) {
     const std::string path = fmt::format(
         "{}{}{}", stem, number == 1 ? "" : fmt::format(".{}", number), format::kTimelineSuffix);
     const profile::Descriptor file(
@@ -109,7 +109,7 @@ void TimelineRecorder::sample(Course& course, Clock::time_point now) {
   } else {
     profile::add(course.next, one);
   }
-  const auto pause = std::min<milliseconds>(milliseconds(course.timeline.interval), kLongest);
+  const auto pause = std::min<milliseconds>(milliseconds(course.timeline.interval), kLongestPause);
   course.due = std::max(course.due + pause, now);
   const uint64_t looks =
       std::max<uint64_t>(1, course.timeline.interval / static_cast<uint64_t>(pause.count()));

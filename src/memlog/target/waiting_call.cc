@@ -50,10 +50,10 @@ constexpr WaitingCall kCalls[] = {
 };
 
 // A year: longer limits count as none, so sums cannot overflow.
-constexpr uint64_t kLongest = 365 * uint64_t{86'400} * 1'000'000'000;
+constexpr uint64_t kLongestWait = 365 * uint64_t{86'400} * 1'000'000'000;
 
 uint64_t nanoseconds(uint64_t seconds, uint64_t rest) {
-  return seconds >= kLongest / 1'000'000'000 ? kNoLimit : seconds * 1'000'000'000 + rest;
+  return seconds >= kLongestWait / 1'000'000'000 ? kNoLimit : seconds * 1'000'000'000 + rest;
 }
 
 std::optional<uint64_t> timespec_at(uint64_t address, const TargetMemory& memory) {

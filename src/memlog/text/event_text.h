@@ -4,7 +4,7 @@
 #include <string>
 
 #include "events/event_log.h"
-#include "json/value.h"
+#include "json/answer.h"
 #include "text/event_names.h"
 
 namespace mtrace::text {

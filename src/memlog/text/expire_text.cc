@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "json/value.h"
+#include "json/answer.h"
 #include "text/frame_text.h"
 #include "text/style.h"
 

@@ -1,4 +1,4 @@
-#include "json/value.h"
+#include "json/answer.h"
 
 #include "format/escape.h"
 #include "profile/text.h"
@@ -7,17 +7,9 @@ namespace mtrace::json {
 
 Value answer(const char* view) { return {{"version", kVersion}, {"view", view}}; }
 
-std::string text(const Value& value) {
-  return value.dump(1, ' ', false, Value::error_handler_t::replace) + '\n';
-}
-
-std::string line(const Value& value) {
-  return value.dump(-1, ' ', false, Value::error_handler_t::replace) + '\n';
-}
-
 std::string list_begin(const char* view, const char* key) {
-  std::string out = answer(view).dump(1);
-  out.resize(out.size() - 2);  // "\n}"
+  std::string out = text(answer(view));
+  out.resize(out.size() - 3);  // "\n}\n"
   return out + ",\n \"" + key + "\": [\n";
 }
 
