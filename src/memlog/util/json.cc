@@ -123,12 +123,24 @@ class TextWriter {
     using Type = Value::Type;
     const auto& data = value.data_;
     switch (value.type_) {
-      case Type::kNull: out_ += "null"; return;
-      case Type::kTruth: out_ += data.truth ? "true" : "false"; return;
-      case Type::kSigned: out_ += std::to_string(static_cast<int64_t>(data.number)); return;
-      case Type::kUnsigned: out_ += std::to_string(data.number); return;
-      case Type::kReal: out_ += nlohmann::json(data.real).dump(); return;
-      case Type::kText: write(*data.text); return;
+      case Type::kNull:
+        out_ += "null";
+        return;
+      case Type::kTruth:
+        out_ += data.truth ? "true" : "false";
+        return;
+      case Type::kSigned:
+        out_ += std::to_string(static_cast<int64_t>(data.number));
+        return;
+      case Type::kUnsigned:
+        out_ += std::to_string(data.number);
+        return;
+      case Type::kReal:
+        out_ += nlohmann::json(data.real).dump();
+        return;
+      case Type::kText:
+        write(*data.text);
+        return;
       case Type::kArray:
         list(*data.list, depth, '[', ']', [&](const Value& one) { write(one, depth + 1); });
         return;
