@@ -121,6 +121,8 @@ std::string RunLedgers::settle(pid_t pid, int signal, const std::string& reports
         }
       }
       if (fate == Fate::kCutOff || fate == Fate::kOver) ::unlink(path.c_str());
+    } catch (const live::EmptyLedger&) {
+      // Nothing is lost. The program's children may begin at any time.
     } catch (const std::exception& problem) {
       // Those that a process deletes meanwhile are no loss.
       if (!fs::exists(path, error)) continue;
