@@ -149,7 +149,7 @@ def check_series(name, reports, findings):
 
 
 def check(directory):
-    """Findings of a directory of memlogs; what is neither memlog, timeline nor event log there is litter."""
+    """Findings of a directory of memlogs; what is none, and no timeline or event log, is litter."""
     findings = Findings()
     series = collections.defaultdict(list)
     broken = set()

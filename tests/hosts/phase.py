@@ -118,6 +118,7 @@ class Phase:
         self.memory_checked = 0.0
         self.main = None
         self.kill_at = None            # monotonic time
+        self.looked_at = {}            # pid: program
         self.ask = None                # the memlog command under way
         self.steps = []                # what the cycle under way still has to do
         self.next_ask = 0.0
@@ -254,8 +255,13 @@ class Phase:
         return [str(pid) for pid in chosen]
 
     def signal_some(self):
-        """Sends the trigger to some processes that have the library's handler for it."""
+        """Sends the trigger to some processes that have the library's handler for it, and that ran
+        the same program at the last look: one that executes another has no handler for a moment."""
+        before, self.looked_at = self.looked_at, {pid: processes.program(pid) for pid in
+                                                  self.targets()}
         for pid in map(int, self.choose(4)):
+            if pid not in before or before[pid] != self.looked_at.get(pid):
+                continue
             caught = re.search(rb"SigCgt:\s*([0-9a-f]+)", processes.read(pid, "status") or b"")
             if caught and int(caught[1], 16) >> (TRIGGER - 1) & 1 and \
                     b"libmtrace.so" in (processes.read(pid, "maps", 1 << 24) or b""):

@@ -169,6 +169,8 @@ class Trial:
             self.remove(again)
         result["hurt"] = list(found.values())
         result["behind"] = compare.leftovers(plain, result)
+        if result["phase"] == "killed":
+            result["behind"] = [line for line in result["behind"] if " more in " not in line]
         if result.get("litter_out"):
             result["behind"].append(f"{len(result['litter_out'])} beside the memlogs: "
                                     f"{result['litter_out'][0]}")
