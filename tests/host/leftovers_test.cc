@@ -213,6 +213,20 @@ TEST_F(LeftoversTest, ALedgerThatHasNotBegun) {
     EXPECT_EQ(result.err, "");
     EXPECT_TRUE(fs::exists(file));
   }
+  // In the directory of the run's own it goes, unless a process has it.
+  for (const bool used : {false, true}) {
+    const std::string script = std::string("exec 9>$MTRACE_LEDGER/other-1.ledger; ") +
+                               (used ? "(exec sleep 100) >/dev/null 2>&1 & echo $!" : "");
+    const Result result = run(memlog_run({"/bin/sh", "-c", script}));
+    EXPECT_TRUE(result.exited(0)) << result.how();
+    EXPECT_EQ(result.err, "");
+    bool is_there = false;
+    for (const std::string& name : names(place())) {
+      is_there |= fs::exists(place() + "/" + name + "/other-1.ledger");
+    }
+    EXPECT_EQ(is_there, used);
+    if (used) ::kill(std::stoi(result.out), SIGKILL);
+  }
 }
 
 // Whoever killed a program need not know where its ledger lies. The ledger of a process that runs, or

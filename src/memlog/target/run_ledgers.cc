@@ -123,6 +123,7 @@ std::string RunLedgers::settle(pid_t pid, int signal, const std::string& reports
       if (fate == Fate::kCutOff || fate == Fate::kOver) ::unlink(path.c_str());
     } catch (const live::EmptyLedger&) {
       // Nothing is lost. The program's children may begin at any time.
+      if (own_) remove_unused(path);
     } catch (const std::exception& problem) {
       // Those that a process deletes meanwhile are no loss.
       if (!fs::exists(path, error)) continue;
