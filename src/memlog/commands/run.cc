@@ -61,9 +61,11 @@ std::string summary(const RunOptions& options, const collect::RunReports& found,
   return out;
 }
 
-// Where the reports are that the directory did not take. Empty: there are none.
+// Where the reports are that the directory did not take. Empty: there are none, or, if quiet, the
+// library has said it at the start: it does so of a directory that cannot be written.
 std::string elsewhere_text(const RunOptions& options, const collect::RunReports& found) {
   if (found.elsewhere == 0) return {};
+  if (options.quiet && ::access(options.directory.c_str(), W_OK | X_OK) != 0) return {};
   return fmt::format(
       "could not write to {}: {} in {}\n", profile::escaped(options.directory, ""),
       text::count_text(found.elsewhere, "report") + (found.elsewhere == 1 ? " is" : " are"),
