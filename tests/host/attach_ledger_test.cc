@@ -185,6 +185,8 @@ TEST_F(AttachLedgerTest, ReportOfANameAsksThoseThatAreTraced) {
   EXPECT_NE(result.err.find(std::to_string(other.pid())), std::string::npos) << result.err;
   EXPECT_EQ(read_file("/proc/" + std::to_string(other.pid()) + "/maps").find("libmtrace"),
             std::string::npos);
+  process.write("q");  // and with it its ledger in /dev/shm
+  EXPECT_TRUE(process.wait().exited(0));
 }
 
 TEST_F(AttachLedgerTest, DetachRemovesTheLedger) {

@@ -48,6 +48,22 @@ TEST_F(ExitLookTest, ComesBeforeHandlersAndDestructors) {
   }
 }
 
+// Its ledger is gone by then, so memlog could not find it.
+TEST_F(ExitLookTest, AnExecThatFailedIsNotWaitedFor) {
+  const std::string script =
+      "import os\n"
+      "child = os.fork()\n"
+      "if child == 0:\n"
+      "    kept = bytearray(10000)\n"
+      "    try: os.execv('/nonexistent', ['x'])\n"
+      "    except OSError: os._exit(3)\n"
+      "print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n";
+  const Result result =
+      run_with({"--quiet"}, {"/usr/bin/timeout", "40", "/usr/bin/python3", "-c", script});
+  EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+  EXPECT_EQ(result.out, "3\n");
+}
+
 // The hooks of exit and of the function that calls main go on by a jump.
 TEST_F(ExitLookTest, CallStacksAreAsWithoutTheLibrary) {
   ASSERT_TRUE(run(traced({program("exit_roots"), "exit"})).exited(4));

@@ -30,7 +30,7 @@ class FullDiskTest : public HostTest {
         memlog_tool()};
     argv.insert(argv.end(), words.begin(), words.end());
     Command command = plain(argv);
-    command.env["TMPDIR"] = place();  // reports go nowhere else
+    command.env["TMPDIR"] = temp();  // for reports that find no room
     return run(command);
   }
   bool can_mount() { return run_on("64k", "0", {"help"}).exited(0); }
@@ -70,14 +70,38 @@ TEST_F(FullDiskTest, AnEventLogThatEndsEarlyIsTold) {
   EXPECT_TRUE(run_on("1m", "0", kept).exited(0));
 }
 
-// Nothing fits: no empty file is left, and memlog says so.
+// Nothing fits: no empty file is left, and memlog says so, also where the report went.
 TEST_F(FullDiskTest, NothingEmptyIsLeft) {
   if (!can_mount()) GTEST_SKIP() << "needs mount namespaces";
   const Result result =
-      run_on("4k", "4096", {"run", "--events", "-o", place(), program("random_sizes"), "300000"});
+      run_on("4k", "4096",
+             {"run", "--quiet", "--events", "-o", place(), program("random_sizes"), "300000"});
   EXPECT_TRUE(result.exited(1)) << result.how() << result.err;
+  EXPECT_NE(result.err.find("could not write to " + place() + ": 1 report is in " + temp() + "\n"),
+            std::string::npos)
+      << result.err;
   EXPECT_EQ(files(".events"), std::set<std::string>());
   EXPECT_EQ(files(".timeline"), std::set<std::string>());
+}
+
+// The ledger of a killed program is all that tells of its end.
+TEST_F(FullDiskTest, ALedgerWithoutRoomIsTold) {
+  if (!can_mount()) GTEST_SKIP() << "needs mount namespaces";
+  const auto killed = [&](const char* size) {
+    return run_on(size, "0",
+                  {"run", "--quiet", "--ledger", place(), "-o", temp(), "/usr/bin/python3", "-c",
+                   "import os; kept = [bytes(600) for _ in range(200000)]; os.kill(os.getpid(), 9)"})
+        .err;
+  };
+  const std::string none = killed("64k");
+  EXPECT_NE(none.find(" is not known: " + place() + " had no room for its ledger"),
+            std::string::npos)
+      << none;
+  const std::string part = killed("4m");
+  EXPECT_NE(part.find("-recovered.memlog is not whole: " + place() + " had no room for "),
+            std::string::npos)
+      << part;
+  EXPECT_EQ(killed("64m").find("had no room"), std::string::npos);
 }
 
 }  // namespace

@@ -195,6 +195,37 @@ TEST_F(LedgerTest, GoesAtANormalEnd) {
   }
 }
 
+// In a place like /dev/shm only the owner of a file can remove it.
+TEST_F(LedgerTest, GoesWithAProgramThatGivesUpRoot) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root";
+  fs::permissions(temp(), fs::perms::all);
+  fs::permissions(out(), fs::perms::all);
+  fs::permissions(ledgers(), fs::perms::all | fs::perms::sticky_bit);
+  const auto becomes = [&](const std::string& call) {
+    Command command = mapped({"/usr/bin/python3", "-c",
+                              "import glob, os; os." + call +
+                                  "; kept = [bytes(600) for _ in range(200000)]; print(os.stat("
+                                  "glob.glob('" + ledgers() + "/*')[0]).st_uid)"});
+    command.env["MTRACE_ENTRIES"] = "net";
+    const Result result = run(command);
+    EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+    return result;
+  };
+  for (const char* call : {"setuid(65534)", "setreuid(65534, 65534)",
+                           "setresuid(65534, 65534, 65534)"}) {
+    SCOPED_TRACE(call);
+    const Result result = becomes(call);
+    EXPECT_EQ(result.out, "65534\n");
+    EXPECT_TRUE(found().empty());
+    // It has grown.
+    const std::string report = report_path("python3.11", result.pid, 1);
+    EXPECT_EQ(read_file(report).find("# note: the ledger file lacks"), std::string::npos);
+  }
+  // What may become root again shares its tables with nobody.
+  EXPECT_EQ(becomes("seteuid(65534)").out, "0\n");
+  EXPECT_EQ(becomes("setresuid(0, 65534, 0)").out, "0\n");
+}
+
 TEST_F(LedgerTest, NeverTakesAFileThatIsThere) {
   const std::string name = temp() + "/mine";
   write_file(name, "mine");

@@ -201,6 +201,34 @@ TEST_F(LeftoversTest, DirectoryOfABackgroundChild) {
   wait_until_swept();
 }
 
+// The library makes the file first, and its header last.
+TEST_F(LeftoversTest, ALedgerThatHasNotBegun) {
+  const std::string file = place() + "/other-1.ledger";
+  for (const size_t size : {size_t{0}, size_t{1} << 20}) {
+    write_file(file, std::string(size, '\0'));
+    Command command = memlog_run({"/bin/true"});
+    command.argv.insert(command.argv.begin() + 2, {"--ledger", place()});
+    const Result result = run(command);
+    EXPECT_TRUE(result.exited(0)) << result.how();
+    EXPECT_EQ(result.err, "");
+    EXPECT_TRUE(fs::exists(file));
+  }
+  // In the directory of the run's own it goes, unless a process has it.
+  for (const bool used : {false, true}) {
+    const std::string script = std::string("exec 9>$MTRACE_LEDGER/other-1.ledger; ") +
+                               (used ? "(exec sleep 100) >/dev/null 2>&1 & echo $!" : "");
+    const Result result = run(memlog_run({"/bin/sh", "-c", script}));
+    EXPECT_TRUE(result.exited(0)) << result.how();
+    EXPECT_EQ(result.err, "");
+    bool is_there = false;
+    for (const std::string& name : names(place())) {
+      is_there |= fs::exists(place() + "/" + name + "/other-1.ledger");
+    }
+    EXPECT_EQ(is_there, used);
+    if (used) ::kill(std::stoi(result.out), SIGKILL);
+  }
+}
+
 // Whoever killed a program need not know where its ledger lies. The ledger of a process that runs, or
 // that a memlog run will look at, is not offered.
 TEST_F(LeftoversTest, RecoverListsWhatIsLeftAndStatusRemovesIt) {

@@ -75,7 +75,9 @@ done
 kept = [bytes(1 << 20) for _ in range(@N@)]
 print(len(kept), sum(len(one) for one in kept))'
 for g in /sys/fs/cgroup/memory /sys/fs/cgroup; do
-  [ ! -d $g/mtrace-host ] || { echo $$ >$g/cgroup.procs; rmdir $g/mtrace-host; }
+  [ -d $g/mtrace-host ] || continue
+  echo $$ >$g/cgroup.procs
+  until rmdir $g/mtrace-host 2>/dev/null; do sleep 0.05; done  # a resolver may still be in it
 done
 """
 

@@ -88,11 +88,12 @@ HOSTS = [
          ["faketime"], n=20),
     Host("bubblewrap", ["bwrap", "--bind", "/", "/", "--dev", "/dev", "--proc", "/proc",
                         "--unshare-pid", "--die-with-parent", "sh", "-c",
-                        "for i in $(seq @N@); do echo $i | md5sum; done; echo $$"], ["bubblewrap"],
-         n=40),
+                        "for i in $(seq @N@); do echo $i | md5sum; done; [ $$ -lt 100 ]"],
+         ["bubblewrap"], n=40),
     Host("heaptrack", ["heaptrack", "-o", "out", "./a"], ["heaptrack"], n=40000,
          files=SRC, prepare="gcc -g -pthread a.c -o a"),
-    Host("gprof", ["./a"], ["g++"], n=300000, files=SRC, prepare="gcc -pg -g -pthread a.c -o a"),
+    Host("gprof", ["./a"], ["g++"], n=300000, files=SRC, prepare="gcc -pg -g -pthread a.c -o a",
+         ignored="gmon.out"),  # its samples
     Host("timeout", ["timeout", "-s", "INT", "1.5", "sleep", "30"], ["coreutils"],
          status="exit 124"),
     Host("aborts", ["python3", "-c", "import os, time; x = [[] for i in range(@N@)]; time.sleep(1); "

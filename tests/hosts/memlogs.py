@@ -149,13 +149,13 @@ def check_series(name, reports, findings):
 
 
 def check(directory):
-    """Findings of a directory of memlogs; what is neither memlog nor timeline there is litter."""
+    """Findings of a directory of memlogs; what is none, and no timeline or event log, is litter."""
     findings = Findings()
     series = collections.defaultdict(list)
     broken = set()
     for name in sorted(os.listdir(directory)):
         path = os.path.join(directory, name)
-        if name.endswith(".timeline") and os.path.isfile(path):
+        if name.endswith((".timeline", ".events")) and os.path.isfile(path):
             continue
         if not name.endswith(".memlog") or not os.path.isfile(path):
             findings.litter.append(name)

@@ -30,9 +30,10 @@ OUT = "/tmp/out"              # its memlogs
 TOOLS = "/tmp/mtrace"         # copies of libmtrace.so, memlog and client.py
 MEMLOG = f"{TOOLS}/memlog"
 LIBRARY = f"{TOOLS}/libmtrace.so"
+LEDGERS = "/tmp/ledgers"
 CLIENT = "MTRACE_HOSTS_CLIENT"  # variable that marks what is no part of the host
 PLACES = ("/tmp", "/tmp/tmp", "/tmp/run", "/tmp/home", "/dev/shm", "/run", "/var/tmp")
-OWN = ("host", "out", "mtrace", "tmp", "run", "home", "log", "ask", "vartmp")
+OWN = ("host", "out", "mtrace", "tmp", "run", "home", "log", "ask", "vartmp", "ledgers")
 
 # Options of memlog run and variables of the library, by phase.
 EVERY = ["--every", "150ms"]
@@ -41,6 +42,10 @@ RUNS = {"run": (EVERY, {}),
         "mmap": (EVERY, {"MTRACE_MMAP": "1"}),
         "sampled": ([*EVERY, "--sample", "512K"], {}),
         "unreachable": (["--unreachable"], {})}
+PRELOADED = ("preloaded", "reports", "signals", "killed")
+SIGNALLED = ("signals", "killed")
+TRIGGER = signal.SIGRTMIN + 20  # of these runs: SIGUSR1 has a meaning to some hosts
+SHOWN = 20                    # memlogs that memlog show prints after a run
 INTERVAL = (0.05, 0.2)        # seconds between two memlog commands
 MEMLOG_SECONDS = 45           # one command may take
 
@@ -54,7 +59,7 @@ def mount_all(root):
     for path in OWN:
         os.makedirs(f"{root}/tmp/{path}", exist_ok=True)
     os.chmod(f"{root}/tmp", 0o1777)
-    for path in ("out", "tmp", "log", "vartmp"):
+    for path in ("out", "tmp", "log", "vartmp", "ledgers"):
         os.chmod(f"{root}/tmp/{path}", 0o1777)
     os.chmod(f"{root}/tmp/run", 0o700)
     commands = [["--bind", f"{root}/tmp", "/tmp"], ["--bind", "/tmp/vartmp", "/var/tmp"],
@@ -98,6 +103,10 @@ def limits():
     resource.setrlimit(resource.RLIMIT_FSIZE, (4 << 30, 4 << 30))
 
 
+class Killed(Exception):
+    """The host's processes were killed."""
+
+
 class Phase:
     def __init__(self, spec):
         self.spec = spec
@@ -108,6 +117,8 @@ class Phase:
         self.deadline = time.monotonic() + spec["seconds"]
         self.memory_checked = 0.0
         self.main = None
+        self.kill_at = None            # monotonic time
+        self.looked_at = {}            # pid: program
         self.ask = None                # the memlog command under way
         self.steps = []                # what the cycle under way still has to do
         self.next_ask = 0.0
@@ -136,6 +147,10 @@ class Phase:
         if traced:
             env["LD_PRELOAD"] = (LIBRARY + " " + env.get("LD_PRELOAD", "")).strip()
             env["MTRACE_OUTPUT"] = OUT
+            if self.kind in SIGNALLED:
+                env["MTRACE_SIGNAL"] = str(int(TRIGGER))
+            if self.kind == "killed":
+                env["MTRACE_LEDGER"] = LEDGERS + "/"
         return env
 
     def start(self, command, name, env, directory=HOST, user=None):
@@ -179,6 +194,8 @@ class Phase:
         now = time.monotonic()
         if now > self.deadline:
             raise Ends("time-out")
+        if self.kill_at and now > self.kill_at:
+            self.kill_host()
         if now > self.memory_checked + 0.5:
             self.memory_checked = now
             self.memory = max(self.memory, processes.memory())
@@ -194,11 +211,24 @@ class Phase:
             self.step(0.1, asks)
         return self.ended[pid][0]
 
-    def kill(self, pid):
+    def kill(self, pid, number=signal.SIGKILL):
         try:
-            os.kill(pid, signal.SIGKILL)
+            os.kill(pid, number)
         except ProcessLookupError:
             pass
+
+    def kill_host(self):
+        """Kills the host's processes and its client's, also those that they start meanwhile."""
+        self.kill_at = None
+        for _ in range(200):
+            found = [pid for pid in processes.pids() if processes.program(pid) not in (None, MEMLOG)]
+            if not found:
+                raise Killed
+            for pid in found:
+                self.kill(pid)
+            signal.sigtimedwait([signal.SIGCHLD], 0.01)
+            self.reap()
+        raise Ends("the host's processes cannot be killed")
 
     # ---- memlog
 
@@ -224,6 +254,41 @@ class Phase:
             chosen[0] = self.main
         return [str(pid) for pid in chosen]
 
+    def signal_some(self):
+        """Sends the trigger to some processes that have the library's handler for it, and that ran
+        the same program at the last look: one that executes another has no handler for a moment."""
+        before, self.looked_at = self.looked_at, {pid: processes.program(pid) for pid in
+                                                  self.targets()}
+        for pid in map(int, self.choose(4)):
+            if pid not in before or before[pid] != self.looked_at.get(pid):
+                continue
+            caught = re.search(rb"SigCgt:\s*([0-9a-f]+)", processes.read(pid, "status") or b"")
+            if caught and int(caught[1], 16) >> (TRIGGER - 1) & 1 and \
+                    b"libmtrace.so" in (processes.read(pid, "maps", 1 << 24) or b""):
+                self.kill(pid, TRIGGER)
+
+    def memlog(self, verb, arguments):
+        """Runs a memlog command to its end in the directory of the memlogs."""
+        before = os.path.getsize("/tmp/log/memlog.err") if os.path.exists(
+            "/tmp/log/memlog.err") else 0
+        began = time.monotonic()
+        pid = self.start([MEMLOG, verb, *arguments], "memlog", self.environment(False), OUT)
+        if self.wait(pid, MEMLOG_SECONDS, asks=False) is None:
+            self.faults.append(f"memlog {verb} took more than {MEMLOG_SECONDS} s")
+            self.kill(pid)
+        else:
+            self.asked(verb, self.ended[pid][0], self.ended[pid][1] - began, before)
+
+    def read_all(self):
+        """Reads what the run has left: the ledgers of killed processes, and some memlogs."""
+        ledgers = sorted(f"{LEDGERS}/{name}" for name in os.listdir(LEDGERS)
+                         if is_kept(f"{LEDGERS}/{name}"))
+        for start in range(0, len(ledgers), 50):
+            self.memlog("recover", ["--remove", *ledgers[start:start + 50]])
+        reports = sorted(name for name in os.listdir(OUT) if name.endswith(".memlog"))
+        for name in self.random.sample(reports, min(len(reports), SHOWN)):
+            self.memlog("show", [name])
+
     def next_cycle(self):
         if self.kind == "reports":
             chosen = self.choose(4)
@@ -237,6 +302,9 @@ class Phase:
 
     def asking(self):
         """Takes up what a memlog command has come to, and starts the next when it is time."""
+        if self.kind in SIGNALLED and self.main and time.monotonic() > self.next_ask:
+            self.signal_some()
+            self.next_ask = time.monotonic() + self.random.uniform(*INTERVAL)
         if self.kind not in ("reports", "attached") or not self.main:
             return
         now = time.monotonic()
@@ -375,19 +443,24 @@ class Phase:
             if status != 0:
                 raise Ends(f"preparing: {say_status(status)}")
         command = list(self.host["command"])
-        environment = self.environment(self.kind in ("preloaded", "reports"))
+        environment = self.environment(self.kind in PRELOADED)
         if self.kind in RUNS:
             options, variables = RUNS[self.kind]
             command = [MEMLOG, "run", *options, "-q", "-o", OUT, "--", *command]
             environment.update(variables)
         began = time.monotonic()
         self.main = self.start(command, "host", environment, user=user)
+        if self.kind == "killed":
+            self.kill_at = began + self.random.uniform(0, self.spec["plain_seconds"])
         try:
             if self.host.get("client"):
                 self.serve(result)
             else:
                 self.wait(self.main)
+        except Killed:
+            pass
         finally:
+            self.kill_at = None
             if self.main in self.ended:
                 status, moment, used = self.ended[self.main]
                 result["status"] = say_status(status)
@@ -460,6 +533,8 @@ def main():
             try:
                 phase.run(result)
                 phase.leftovers(result)
+                if phase.kind in SIGNALLED:
+                    phase.read_all()
             except Ends:
                 phase.look()
                 raise

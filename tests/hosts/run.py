@@ -26,7 +26,8 @@ import phase as one_run
 HERE = os.path.dirname(os.path.abspath(__file__))
 PHASES = ("preloaded", "reports", "attached", "run")
 QUICK_PHASES = PHASES[:3]
-MORE_PHASES = tuple(name for name in one_run.RUNS if name not in PHASES)  # by --phases
+MORE_PHASES = tuple(name for name in one_run.RUNS if name not in PHASES) + (
+    "signals", "killed")  # by --phases
 COPIED = ("libmtrace.so", "memlog", "client.py", "phase.py", "processes.py")
 
 
@@ -71,6 +72,7 @@ class Trial:
         return {"host": sized(dataclasses.asdict(self.host)), "phase": phase, "root": root,
                 "traced": phase != "plain", "seed": self.arguments.seed + self.count,
                 "seconds": self.host.seconds, "result": os.path.join(root, "result.json"),
+                "plain_seconds": max((run["seconds"] for run in plain), default=0),
                 "expected_left": plain[0]["left"] if plain else [],
                 # Five digits in each run, and another one in each.
                 "first_pid": 10000 + (self.arguments.seed + self.count) * 1231 % 15000,
@@ -156,6 +158,8 @@ class Trial:
         """Adds "hurt", "wrong" and "left": lists of lines; all empty if all is well."""
         self.check_memlogs(result)
         found = compare.differences(plain, result)
+        if result["phase"] == "killed":  # it did not come to its end
+            found = {aspect: line for aspect, line in found.items() if aspect == "end"}
         if found and set(found) - {"slow", "end", "fault"}:
             # Perhaps the plain runs are not always the same either.
             again = self.run("plain", plain)
@@ -165,6 +169,8 @@ class Trial:
             self.remove(again)
         result["hurt"] = list(found.values())
         result["behind"] = compare.leftovers(plain, result)
+        if result["phase"] == "killed":
+            result["behind"] = [line for line in result["behind"] if " more in " not in line]
         if result.get("litter_out"):
             result["behind"].append(f"{len(result['litter_out'])} beside the memlogs: "
                                     f"{result['litter_out'][0]}")

@@ -107,6 +107,27 @@ module(load="imtcp")
 input(type="imtcp" port="5514" address="127.0.0.1")
 *.* action(type="omfile" file="/tmp/host/messages")
 """
+# Its daemons run in a root of their own, and keep only these variables.
+POSTFIX = """
+compatibility_level = 3.6
+queue_directory = /tmp/host/queue
+data_directory = /tmp/host/data
+inet_interfaces = 127.0.0.1
+inet_protocols = ipv4
+myhostname = host.example.test
+mydestination =
+maillog_file = /dev/stdout
+virtual_mailbox_domains = example.test
+virtual_mailbox_maps = static:all/
+virtual_mailbox_base = /tmp/host/mail
+virtual_uid_maps = static:65534
+virtual_gid_maps = static:65534
+import_environment = MAIL_CONFIG MAIL_LOGTAG LANG=C TZ LD_PRELOAD MTRACE_OUTPUT MTRACE_SIGNAL
+  MTRACE_LEDGER MTRACE_EVENTS MTRACE_MMAP MTRACE_SAMPLE MTRACE_HOLD_EXIT MTRACE_RESOLVER
+"""
+POSTFIX_PREPARE = "mkdir -p queue/etc data mail && chown postfix data && chown nobody mail && " \
+    "cp /etc/services /etc/hosts queue/etc && sed 's/^smtp  *inet/2525 inet/' " \
+    "/etc/postfix/master.cf >etc/master.cf && cp /etc/postfix/dynamicmaps.cf etc"
 SAMBA = """
 [global]
   smb ports = 4450
@@ -328,6 +349,12 @@ HOSTS = [
          prepare="mkdir private lock state cache pid ncalrpc", ignored="(private|lock|state|cache|log|"
          "pid|ncalrpc)", client="for i in $(seq @N@); do smbclient -s conf -p 4450 -N "
          "//127.0.0.1/share -c 'get a.txt -' 2>/dev/null | md5sum; done", status="signal 15", seconds=90),
+    Host("postfix", ["postfix", "-c", "/tmp/host/etc", "start-fg"], ["postfix", "curl"], n=20,
+         files={"etc/main.cf": POSTFIX, "a.txt": PAGE}, prepare=POSTFIX_PREPARE, ready=2525,
+         client="for i in $(seq @N@); do curl -s smtp://127.0.0.1:2525 --mail-from a@example.test "
+         "--mail-rcpt b@example.test -T a.txt || exit 1; done; until [ $(ls mail/all/new | wc -l) = "
+         "@N@ ]; do sleep 0.05; done", ignored="(queue|data|mail)(/|$)", seconds=90,
+         stop="postfix -c /tmp/host/etc stop", status="exit 143"),
     Host("unbound", ["unbound", "-d", "-c", "/tmp/host/conf"], ["unbound", "bind9-dnsutils"],
          files={"conf": UNBOUND},
          ready="dig +tries=1 +time=1 -p 5353 @127.0.0.1 h1.example.test | grep -q 10.0.0.1",
@@ -397,7 +424,7 @@ HOSTS = [
          ready=8080, client=load("http", 8080, "/"), n=800, quick=80),
     Host("python-http", ["/usr/bin/python3", "a.py"], ["python3"], files={"a.py": PYTHON_SERVER},
          ready=8080, client=load("http", 8080, "/"), n=600),
-    Host("iperf3", ["iperf3", "-s", "-B", "127.0.0.1", "-1"], ["iperf3"],
+    Host("iperf3", ["iperf3", "-s", "-B", "127.0.0.1", "-1", "-i", "0"], ["iperf3"],
          ready="grep -q ' 0100007F:1451 ' /proc/net/tcp",
          client="sleep 0.2; iperf3 -c 127.0.0.1 -n 2G -P 3 | grep -c sender",
          stop="true"),  # it ends by itself

@@ -71,6 +71,7 @@ constexpr Trial kTrials[] = {
     {SYS_fstat, {kNoFile}},
     {SYS_newfstatat, {AT_FDCWD}},
     {SYS_fchmod, {kNoFile, 0600}},
+    {SYS_fchown, {kNoFile, -1, -1}},
     {SYS_fcntl, {kNoFile, F_DUPFD_CLOEXEC, 3}},
     {SYS_fallocate, {kNoFile}},
     {SYS_getdents64, {kNoFile, 0, 0}},

@@ -241,6 +241,20 @@ bool tables_in_file() { return g_range_count != 0; }
 
 bool table_file_has_name() { return g_path[0] != '\0' && file_identity(g_path) == g_identity; }
 
+long give_table_file(uint32_t user) {
+  if (g_path[0] == '\0') return -ENOENT;
+  long result = 0;
+  with_own_files([&] {
+    const long fd = open_again();
+    struct stat info = {};
+    result = failed(fd) ? fd : call(SYS_fstat, fd, &info);
+    if (!failed(result)) result = call(SYS_fchown, fd, user, -1);
+    if (!failed(result)) result = info.st_uid;
+    if (!failed(fd)) close_file(static_cast<int>(fd));
+  });
+  return result;
+}
+
 void remove_table_file() {
   if (table_file_has_name()) remove_file(g_path);
 }

@@ -28,6 +28,8 @@ const char* table_file_path();
 bool tables_in_file();
 // Whether the file still has that name. Without one it does not grow.
 bool table_file_has_name();
+// Makes it another user's. Returns whose it was, or a negative errno: it still is.
+long give_table_file(uint32_t user);
 // Takes its name away, if it still is the file's.
 void remove_table_file();
 

@@ -65,6 +65,8 @@ format::LedgerHeader* header_to_wait_in() {
     return nullptr;
   }
   if (mtrace_status_block.mode != format::Mode::kActive) return nullptr;
+  // After an exec that failed memlog would not find it.
+  if (!sys::table_file_has_name()) return nullptr;
   const long pause[2] = {};
   const bool may = sys::may_call(SYS_futex, 0, FUTEX_WAIT, 0, reinterpret_cast<long>(pause), 0, 0);
   return may ? sys::g_table_header : nullptr;

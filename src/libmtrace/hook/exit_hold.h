@@ -3,7 +3,7 @@
 // holds them, after these if memlog wants it, and whenever the program asks for a leak check.
 //
 // None of these is async-signal-safe. All return at once without the option, without a ledger in a
-// file, and in a child of vfork.
+// file that has a name, and in a child of vfork.
 #pragma once
 
 #include <cstdint>

@@ -98,6 +98,8 @@ bool ReportNamer::finish_within(std::chrono::milliseconds limit) {
   {
     std::unique_lock lock(mutex_);
     ends_ = true;
+    // Somebody waits for it now. Only root may raise a priority.
+    if (worker_ != 0) ::setpriority(PRIO_PROCESS, worker_, ::getpriority(PRIO_PROCESS, 0));
     changed_.notify_all();
     if (!changed_.wait_for(lock, limit, [this] { return ended_; })) return false;
   }
@@ -127,9 +129,10 @@ void ReportNamer::name_all(const std::vector<Report>& reports, symbolize::Symbol
 }
 
 void ReportNamer::work() {
-  ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kLowest);
   std::unique_ptr<symbolize::Symbolizer> symbolizer;
   std::unique_lock lock(mutex_);
+  worker_ = static_cast<id_t>(::gettid());
+  if (!ends_) ::setpriority(PRIO_PROCESS, worker_, kLowest);
   for (;;) {
     const auto is_called = [this] { return ends_ || !waiting_.empty(); };
     if (!changed_.wait_for(lock, kIdle, is_called)) {

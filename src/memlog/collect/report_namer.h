@@ -15,10 +15,10 @@
 
 namespace mtrace::collect {
 
-// One thread at the lowest priority with one Symbolizer: most of the work of naming a small report
-// is to open the debugging information of libc, and that is done once for many reports. A report
-// that cannot be read or replaced, or is larger than kMostBytes, stays without names. All functions
-// are for one thread.
+// One thread with one Symbolizer, at the lowest priority until somebody waits for it: most of the
+// work of naming a small report is to open the debugging information of libc, and that is done once
+// for many reports. A report that cannot be read or replaced, or is larger than kMostBytes, stays
+// without names. All functions are for one thread.
 class ReportNamer {
  public:
   static constexpr uint64_t kMostBytes = 128 << 20;  // of a report; it takes a multiple in memory
@@ -63,6 +63,7 @@ class ReportNamer {
   std::vector<Failure> failures_;
   bool ends_ = false;
   bool ended_ = false;
+  id_t worker_ = 0;  // the thread's number; 0: it has not begun
   std::thread thread_;
 };
 

@@ -58,13 +58,18 @@ std::string summary(const RunOptions& options, const collect::RunReports& found,
                           : ": the program may have ended by a raw system call, or MTRACE_FOLLOW "
                             "may exclude it (memlog help options)");
   }
-  if (found.elsewhere != 0) {
-    out += fmt::format(
-        "could not write to {}: {} in {}\n", directory,
-        text::count_text(found.elsewhere, "report") + (found.elsewhere == 1 ? " is" : " are"),
-        profile::escaped(found.elsewhere_directory, ""));
-  }
   return out;
+}
+
+// Where the reports are that the directory did not take. Empty: there are none, or, if quiet, the
+// library has said it at the start: it does so of a directory that cannot be written.
+std::string elsewhere_text(const RunOptions& options, const collect::RunReports& found) {
+  if (found.elsewhere == 0) return {};
+  if (options.quiet && ::access(options.directory.c_str(), W_OK | X_OK) != 0) return {};
+  return fmt::format(
+      "could not write to {}: {} in {}\n", profile::escaped(options.directory, ""),
+      text::count_text(found.elsewhere, "report") + (found.elsewhere == 1 ? " is" : " are"),
+      profile::escaped(found.elsewhere_directory, ""));
 }
 
 bool wants_names() {
@@ -310,6 +315,9 @@ int run_run(const Arguments& arguments, const Streams& streams) {
     if (arguments.has("--events")) unsaved += unlogged_text(options, found, ended.pid);
     if (!options.quiet) {
       fmt::print(streams.err, "{}", summary(options, found, ended, not_covered.why));
+    }
+    fmt::print(streams.err, "{}", elsewhere_text(options, found));
+    if (!options.quiet) {
       if (arguments.has("--events")) {
         fmt::print(streams.err, "{}", events_text(options, ended.pid));
       }

@@ -71,10 +71,12 @@ void LedgerFile::refresh() {
 void LedgerFile::open_header() {
   using format::LedgerHeader;
   // Check the first words before interpreting the rest.
+  constexpr char kNone[] = ": not a ledger, or its process had not allocated yet";
   if (!read_all(descriptor_, 0, header_.get(), offsetof(LedgerHeader, size)) ||
-      header_->magic != format::kLedgerMagic) {
-    fail("not a ledger, or its process had not allocated yet");
+      header_->magic == 0) {
+    throw EmptyLedger(name_ + kNone);
   }
+  if (header_->magic != format::kLedgerMagic) throw LedgerError(name_ + kNone);
   if (header_->version != format::kLedgerVersion) {
     fail(fmt::format("a ledger of version {}, but this memlog reads version {}", header_->version,
                      format::kLedgerVersion));

@@ -20,10 +20,16 @@ class LedgerError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// Nothing is in it yet: its process is about to begin, or was killed before.
+class EmptyLedger : public LedgerError {
+ public:
+  using LedgerError::LedgerError;
+};
+
 class LedgerFile {
  public:
   // Opens the ledger at `path`. Throws FileError when it cannot be opened or is no regular file;
-  // LedgerError when it is no ledger, or has another version.
+  // LedgerError when it is no ledger, or has another version; EmptyLedger when it has no header.
   explicit LedgerFile(const std::string& path);
   // Like the above for an open file; takes over the descriptor.
   LedgerFile(int descriptor, std::string name);

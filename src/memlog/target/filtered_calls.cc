@@ -50,6 +50,7 @@ const std::vector<FilteredCall>& filtered_calls() {
       MTRACE_MAY(fallocate),
       MTRACE_MAY(ftruncate),
       MTRACE_MAY(fchmod),
+      MTRACE_MAY(fchown),
       MTRACE_MAY(fcntl),
       MTRACE_MAY(getcwd),
       MTRACE_MAY(getdents64),

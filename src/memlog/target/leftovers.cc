@@ -273,6 +273,11 @@ std::vector<std::string> left_ledgers(const std::string& directory) {
   return left;
 }
 
+void remove_unused(const std::string& path) {
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  if (file.get() >= 0 && ::fcntl(file.get(), F_SETLEASE, F_RDLCK) == 0) ::unlink(path.c_str());
+}
+
 void remove_ledger(pid_t pid, const live::LedgerFile& file) {
   const std::string path = fmt::format("/proc/{}/root{}", pid, file.name());
   struct stat own = {};

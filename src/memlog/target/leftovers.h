@@ -34,6 +34,9 @@ void sweep_ledgers(pid_t pid = 0);
 // no memlog run uses, and in `directory`, if given. Leaves out those that this user may not read.
 std::vector<std::string> left_ledgers(const std::string& directory = "");
 
+// Removes a file that nobody has open for writing, or mapped so.
+void remove_unused(const std::string& path);
+
 // Removes the ledger that the process has open under this name.
 void remove_ledger(pid_t pid, const live::LedgerFile& file);
 

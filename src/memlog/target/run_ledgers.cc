@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
@@ -49,6 +50,17 @@ Fate fate_of(const live::LedgerFile& file, uint64_t begun, Clock::time_point dea
                                                                              : Fate::kOver;
 }
 
+// Why a process that was killed had no ledger, if that is for want of room.
+std::string no_room_text(const std::string& directory, pid_t pid) {
+  constexpr uintmax_t kNeeded = 4 << 20;  // more than a ledger begins with
+  std::error_code error;
+  const fs::space_info space = fs::space(directory, error);
+  if (error || space.available >= kNeeded) return {};
+  return fmt::format("the last state of process {} is not known: {} had no room for its ledger "
+                     "({} bytes are free)\n",
+                     pid, profile::escaped(directory, ""), space.available);
+}
+
 }  // namespace
 
 RunLedgers::RunLedgers(const std::string& wish) : begun_(real_time_now()) {
@@ -86,20 +98,32 @@ std::string RunLedgers::settle(pid_t pid, int signal, const std::string& reports
   }
   std::sort(paths.begin(), paths.end());
   std::string out;
+  bool has_ledger = false;
   const Clock::time_point deadline = Clock::now() + (signal != 0 ? kEnding : Clock::duration{});
   symbolize::Symbolizer resolver({});
   for (const std::string& path : paths) {
     try {
       const live::LedgerFile file(path);
       const Fate fate = fate_of(file, begun_, deadline);
+      const bool own = static_cast<pid_t>(file.header().pid) == pid;
+      if (own && fate != Fate::kOthers) has_ledger = true;
       if (fate == Fate::kCutOff) {
-        const bool own = static_cast<pid_t>(file.header().pid) == pid;
         profile::Memlog memlog =
             recovered_memlog(file, own && signal != 0 ? "SIG" + signal_name(signal) : "");
         resolver.resolve(memlog);
-        write_snapshot(memlog, reports, "recovered");
+        const std::string report = write_snapshot(memlog, reports, "recovered");
+        const int error = file.header().missing_error;
+        if (file.header().missing != 0 && (error == ENOSPC || error == EDQUOT || error == EFBIG)) {
+          out += fmt::format("{} is not whole: {} had no room for {} bytes of tables; its notes "
+                             "say what is missing\n",
+                             profile::escaped(report, ""), profile::escaped(directory_, ""),
+                             file.header().missing);
+        }
       }
       if (fate == Fate::kCutOff || fate == Fate::kOver) ::unlink(path.c_str());
+    } catch (const live::EmptyLedger&) {
+      // Nothing is lost. The program's children may begin at any time.
+      if (own_) remove_unused(path);
     } catch (const std::exception& problem) {
       // Those that a process deletes meanwhile are no loss.
       if (!fs::exists(path, error)) continue;
@@ -107,6 +131,7 @@ std::string RunLedgers::settle(pid_t pid, int signal, const std::string& reports
                          problem.what(), profile::escaped(path, ""));
     }
   }
+  if (signal != 0 && !has_ledger) out += no_room_text(directory_, pid);
   leave();  // whoever was run may have been killed, and memlog then ends by the same signal
   return out;
 }
