@@ -98,8 +98,8 @@ UNITY_analyze  := 8
 UNITY_commands := 4
 UNITY_events   := 6
 UNITY_DIR      := $(BUILD)/obj/memlog/unity
-# Not of the unit tests; compiled once more for the Debian package.
-ALONE_SRC      := src/memlog/commands/main.cc src/memlog/target/preload.cc
+# What tests replace, and what the Debian package compiles once more.
+ALONE_SRC      := src/memlog/commands/main.cc src/memlog/symbolize/worker.cc src/memlog/target/preload.cc
 # FOLDER-FIRST:SOURCE:SOURCE... for each compilation. $(1) sources $(2) how many in one
 empty :=
 unity_name    = $(subst /,-,$(patsubst src/memlog/%.cc,%,$(1)))

@@ -21,23 +21,24 @@ FUZZ_FLAGS    := -Isrc/libmtrace -Isrc/memlog -std=c++20 $(FUZZ_OPT) -g1 $(WARN)
 FUZZ_KERNEL   := $(addprefix src/libmtrace/base/,clock.cc early_signal.cc file.cc filters.cc inherited_calls.cc \
                    locked_memory.cc own_ranges.cc probe.cc process.cc spawn.cc syscall.cc user_dispatch.cc \
                    writer.cc)
-# The parts that each target is about.
+# The parts that each target is about: sources, and whole folders of memlog, compiled some sources at
+# a time as memlog's are.
 FUZZ_SRC_cfi     := $(addprefix src/libmtrace/unwind/,cfi.cc compile.cc eh_frame.cc expression.cc frame_registers.cc \
                       stack_memory.cc) $(FUZZ_KERNEL)
-FUZZ_SRC_memlog  := $(wildcard $(addsuffix /*.cc,$(addprefix src/memlog/,util profile live events analyze json export)))
+FUZZ_ALL_memlog  := util profile live events analyze json export
 FUZZ_SRC_elf     := $(addprefix src/memlog/symbolize/,demangle.cc dwarf_index.cc dwarf_scopes.cc elf_file.cc \
                       module_symbols.cc symbol_table.cc) \
                     $(addprefix src/memlog/profile/,name.cc text.cc)
 FUZZ_SRC_options := $(addprefix src/libmtrace/hook/,environment.cc installation.cc \
                       option_names.cc options.cc \
                       relatives.cc) src/libmtrace/report/host.cc $(FUZZ_KERNEL)
-FUZZ_SRC_decode  := $(filter-out %/worker.cc,$(wildcard src/memlog/symbolize/*.cc)) \
-                    $(wildcard src/memlog/profile/*.cc)
-FUZZ_SRC_ledger  := $(wildcard src/memlog/profile/*.cc src/memlog/live/*.cc)
-FUZZ_SRC_events  := $(wildcard src/memlog/profile/*.cc src/memlog/events/*.cc)
+FUZZ_ALL_decode  := symbolize profile
+FUZZ_ALL_ledger  := profile live
+FUZZ_ALL_events  := profile events
+FUZZ_ALL_request := $(FUZZ_ALL_memlog)
 FUZZ_SRC_request := $(addprefix src/memlog/serve/,access.cc expire_watch.cc heap_profile.cc listen_address.cc routes.cc \
                       view_query.cc) \
-                    $(addprefix src/memlog/,fleet/report_key.cc target/clock.cc text/quantity.cc) $(FUZZ_SRC_memlog)
+                    $(addprefix src/memlog/,fleet/report_key.cc target/clock.cc text/quantity.cc)
 FUZZ_LIBS_request = $(FUZZ_LIBS_memlog)
 FUZZ_LIBS_events := -lfmt -lzstd $(ABSL_LIBS) -labsl_raw_logging_internal
 FUZZ_LIBS_ledger := -lfmt -lzstd $(ABSL_LIBS)
@@ -52,13 +53,21 @@ $(FUZZ_BUILD)/obj/%.o: %.cc tests/fuzz/fuzz.mk $(FUZZ_BUILD)/headers.h.gch | $(B
 	@mkdir -p $(@D)
 	$(call say,FUZZ,$<)
 	$(Q)clang++ $(CPPFLAGS) $(FUZZ_FLAGS) $(FUZZ_PRECOMPILED) -c $< -o $@
+$(FUZZ_BUILD)/unity/%.o: $(UNITY_DIR)/%.cc tests/fuzz/fuzz.mk $(FUZZ_BUILD)/headers.h.gch | $(BUILD)/.test-deps
+	@mkdir -p $(@D)
+	$(call say,FUZZ,src/memlog/$(subst -,/,$*).cc ...)
+	$(Q)clang++ $(CPPFLAGS) $(FUZZ_FLAGS) -include $(FUZZ_BUILD)/headers.h -c $< -o $@
 $(FUZZ_BUILD)/headers.h.gch: src/memlog/headers.h tests/fuzz/fuzz.mk Makefile | $(BUILD)/.test-deps
 	@mkdir -p $(@D)
 	$(call say,FUZZ,$<)
 	@echo '#include "$(abspath $<)"' > $(@:.gch=)
 	$(Q)clang++ $(CPPFLAGS) $(FUZZ_FLAGS) -x c++-header $(@:.gch=) -o $@
+# The target `decode` does without the worker process.
+fuzz_folder = $(if $(UNITY_CC),$(patsubst $(UNITY_DIR)/%.cc,$(FUZZ_BUILD)/unity/%.o,$(filter $(UNITY_DIR)/$(1)-%,$(UNITY_CC))),\
+                $(patsubst %.cc,$(FUZZ_BUILD)/obj/%.o,$(filter-out %/worker.cc,$(wildcard src/memlog/$(1)/*.cc))))
 define fuzz_rule
-FUZZ_OBJ_$(1) := $$(patsubst %.cc,$(FUZZ_BUILD)/obj/%.o,tests/fuzz/$(1)_fuzz.cc $$(FUZZ_SRC_$(1)))
+FUZZ_OBJ_$(1) := $$(patsubst %.cc,$(FUZZ_BUILD)/obj/%.o,tests/fuzz/$(1)_fuzz.cc $$(FUZZ_SRC_$(1))) \
+                 $$(foreach folder,$$(FUZZ_ALL_$(1)),$$(call fuzz_folder,$$(folder)))
 FUZZ_OBJ += $$(FUZZ_OBJ_$(1))
 $(FUZZ_BUILD)/$(1): $$(FUZZ_OBJ_$(1))
 	$$(call say,LINK,$$@)

@@ -67,7 +67,7 @@ size_t Value::size() const {
 Value& Value::operator[](std::string_view key) {
   if (is_null()) *this = object();
   if (const Value* found = find(key)) return const_cast<Value&>(*found);
-  return data_.members->emplace_back(std::string(key), Value()).value;
+  return data_.members->emplace_back(Member{std::string(key), Value()}).value;
 }
 
 const Value* Value::find(std::string_view key) const {
