@@ -93,10 +93,12 @@ LIB_OBJ  := $(LIB_SRC:src/%.cc=$(BUILD)/obj/%.o)
 # cost more than the code itself. So a name in an anonymous namespace is the only one in its folder.
 # Fewer where they are large, since a change of one takes as long as all that are compiled with it.
 # UNITY=0 compiles each alone, as make lint does.
-UNITY          ?= 12
-UNITY_analyze  := 8
-UNITY_commands := 4
-UNITY_events   := 6
+UNITY          ?= 10
+UNITY_analyze  := 5
+UNITY_cli      := 6
+UNITY_commands := 3
+UNITY_events   := 2
+UNITY_sql      := 6
 UNITY_DIR      := $(BUILD)/obj/memlog/unity
 # What tests replace, and what the Debian package compiles once more.
 ALONE_SRC      := src/memlog/commands/main.cc src/memlog/symbolize/worker.cc src/memlog/target/preload.cc
@@ -133,6 +135,7 @@ $(BUILD)/obj/libmtrace/hook/string_functions.o: LIB_FLAGS += -fno-builtin \
 LEVEL := cold
 $(foreach folder,$(HOT),$(BUILD)/obj/memlog/$(folder)/%.o $(UNITY_DIR)/$(folder)-%.o) \
 $(BUILD)/obj/memlog/headers-hot.h.gch: LEVEL := hot
+include_headers = -include $(BUILD)/obj/memlog/headers-$(LEVEL).h
 COLD_OPT := $(if $(filter -O2,$(OPT)),-Og)
 compile_tool = $(CXX) $(CPPFLAGS) $(TOOL_FLAGS) $(if $(filter cold,$(LEVEL)),$(COLD_OPT)) $(CXXFLAGS)
 PRECOMPILED := $(BUILD)/obj/memlog/headers-hot.h.gch $(BUILD)/obj/memlog/headers-cold.h.gch
@@ -144,7 +147,7 @@ $(PRECOMPILED): src/memlog/headers.h Makefile | $(BUILD)/.build-deps
 $(BUILD)/obj/memlog/%.o: src/memlog/%.cc Makefile $(PRECOMPILED) | $(BUILD)/.build-deps
 	@mkdir -p $(@D)
 	$(call say,CXX,$<)
-	$(Q)$(compile_tool) -include $(BUILD)/obj/memlog/headers-$(LEVEL).h -c $< -o $@
+	$(Q)$(compile_tool) $(include_headers) -c $< -o $@
 # Written anew only where its sources are others: the empty recipe makes make look at the dates.
 .PHONY: unity
 unity:
@@ -156,10 +159,10 @@ unity:
 	done
 $(UNITY_CC): unity ;
 # What g++ says of files that are included, but not of these alone.
-UNITY_WARN := -Wno-subobject-linkage -Wno-missing-field-initializers
+UNITY_WARN := $(if $(findstring clang,$(CXX)),,-Wno-subobject-linkage -Wno-missing-field-initializers)
 $(UNITY_DIR)/%.o: $(UNITY_DIR)/%.cc Makefile $(PRECOMPILED) | $(BUILD)/.build-deps
 	$(call say,CXX,src/memlog/$(subst -,/,$*).cc ...)
-	$(Q)$(compile_tool) $(UNITY_WARN) -include $(BUILD)/obj/memlog/headers-$(LEVEL).h -c $< -o $@
+	$(Q)$(compile_tool) $(UNITY_WARN) $(include_headers) -c $< -o $@
 
 # They hold the styles and scripts of what memlog export draws and memlog serve shows.
 PAGE_FILES := $(wildcard src/memlog/export/page/* src/memlog/serve/page/*)
@@ -175,6 +178,7 @@ $(BUILD)/memlog: $(TOOL_OBJ)
 	$(call say,LINK,$@)
 	$(Q)$(CXX) $(LDFLAGS) $(TOOL_LINK) -o $@.new $(TOOL_OBJ) $(TOOL_LIBS) && mv $@.new $@
 $(HTTP_OBJ): TOOL_FLAGS += -fPIC -fvisibility=hidden
+$(HTTP_OBJ): include_headers :=
 $(HTTP): $(HTTP_OBJ)
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
