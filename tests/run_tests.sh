@@ -23,7 +23,8 @@ tried_dir=$build_dir
 if is_parted "$build_dir"; then
   tried_dir=$scratch/build
   echo "testing a copy of the build in $tried_dir: the loader parts LD_PRELOAD at spaces and colons"
-  cp -al "$build_dir" "$tried_dir" 2>/dev/null || cp -a "$build_dir" "$tried_dir" || exit 1
+  mkdir "$tried_dir"
+  cp -al "$build_dir/." "$tried_dir" 2>/dev/null || cp -a "$build_dir/." "$tried_dir" || exit 1
 fi
 # Where memlog run keeps ledgers: those of killed programs stay there.
 export XDG_RUNTIME_DIR=$scratch/tmp
