@@ -1,7 +1,5 @@
 #include "util/json.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
