@@ -10,6 +10,8 @@
 
 namespace mtrace::target {
 
+inline constexpr uint64_t kPageBytes = 4096;
+
 // A part of the address space with one kind of access.
 struct Mapping {
   uint64_t begin = 0;

@@ -13,7 +13,6 @@
 namespace mtrace::target {
 namespace {
 
-constexpr uint64_t kViewPage = 4096;
 constexpr uint64_t kRedZone = 128;  // bytes below the stack pointer that may be in use
 constexpr char kLibraryFile[] = "/libmtrace.so";
 
@@ -75,7 +74,7 @@ Range MemoryView::all_of(const Mapping& first) const {
     read({{place, place + sizeof segment}}, reinterpret_cast<char*>(&segment));
     if (segment.p_type != PT_LOAD) continue;
     const uint64_t end = first.begin + segment.p_vaddr + segment.p_memsz;
-    all.end = std::max(all.end, (end + kViewPage - 1) & ~(kViewPage - 1));
+    all.end = std::max(all.end, (end + kPageBytes - 1) & ~(kPageBytes - 1));
   }
   return all;
 }

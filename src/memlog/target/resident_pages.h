@@ -12,8 +12,6 @@
 
 namespace mtrace::target {
 
-inline constexpr uint64_t kPageBytes = 4096;
-
 class PageMap {
  public:
   enum class Pages {

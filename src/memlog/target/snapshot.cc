@@ -24,7 +24,6 @@
 namespace mtrace::target {
 namespace {
 
-constexpr uint64_t kSnapshotPage = 4096;
 constexpr std::chrono::milliseconds kShort{300};  // where a signal is to end memlog
 
 // The first mapping that ends behind the address.
@@ -177,8 +176,8 @@ void SnapshotMemory::add_data_of_file(const Mapping& region, std::vector<Range>&
     const uint64_t begin = static_cast<uint64_t>(data) - region.offset;
     at = std::min(size, static_cast<uint64_t>(hole) - region.offset);
     found.push_back(
-        {region.begin + begin / kSnapshotPage * kSnapshotPage,
-         region.begin + std::min(size, (at + kSnapshotPage - 1) / kSnapshotPage * kSnapshotPage)});
+        {region.begin + begin / kPageBytes * kPageBytes,
+         region.begin + std::min(size, (at + kPageBytes - 1) / kPageBytes * kPageBytes)});
   }
   std::sort(found.begin(), found.end(),
             [](const Range& a, const Range& b) { return a.begin < b.begin; });
@@ -211,7 +210,7 @@ bool SnapshotMemory::is_uncopied(Range range) const {
 void SnapshotMemory::read_slowly(Range range, char* to) const {
   const bool uncopied = is_uncopied(range);
   for (uint64_t at = range.begin; at < range.end;) {
-    const uint64_t end = std::min(range.end, (at / kSnapshotPage + 1) * kSnapshotPage);
+    const uint64_t end = std::min(range.end, (at / kPageBytes + 1) * kPageBytes);
     const size_t size = end - at;
     const bool good =
         uncopied ? now_.read_filled(at, to, size)
