@@ -93,24 +93,25 @@ LIB_OBJ  := $(LIB_SRC:src/%.cc=$(BUILD)/obj/%.o)
 # cost more than the code itself. So a name in an anonymous namespace is the only one in its folder.
 # Fewer where they are large, since a change of one takes as long as all that are compiled with it.
 # UNITY=0 compiles each alone, as make lint does.
-UNITY          ?= 10
-UNITY_analyze  := 5
-UNITY_cli      := 6
-UNITY_commands := 3
-UNITY_events   := 2
-UNITY_sql      := 6
-UNITY_DIR      := $(BUILD)/obj/memlog/unity
+UNITY          ?= 16
+UNITY_analyze  := 7
+UNITY_cli      := 10
+UNITY_commands := 5
+UNITY_events   := 4
+UNITY_serve    := 6
+UNITY_sql      := 9
 # What tests replace, and what the Debian package compiles once more.
 ALONE_SRC      := src/memlog/commands/main.cc src/memlog/symbolize/worker.cc src/memlog/target/preload.cc
-# FOLDER-FIRST:SOURCE:SOURCE... for each compilation. $(1) sources $(2) how many in one
+# $(1) folder of the objects $(2) sources $(3) how many in one: FILE.cc:SOURCE:SOURCE... for each
 empty :=
-unity_name    = $(subst /,-,$(patsubst src/memlog/%.cc,%,$(1)))
-unity_chunks  = $(if $(1),$(call unity_name,$(firstword $(1))):$(subst $(empty) ,:,$(wordlist 1,$(2),$(1))) \
-                $(call unity_chunks,$(wordlist $(words $(wordlist 1,$(2),$(1)) +),1000,$(1)),$(2)))
-unity_folder  = $(call unity_chunks,$(filter src/memlog/$(1)/%,$(filter-out $(ALONE_SRC),$(TOOL_SRC))),$(or $(UNITY_$(1)),$(UNITY)))
-UNITY_CHUNKS := $(if $(filter-out 0,$(UNITY)),$(foreach folder,$(sort $(notdir $(patsubst %/,%,$(dir $(TOOL_SRC))))),\
-                  $(call unity_folder,$(folder))))
-UNITY_CC     := $(foreach chunk,$(UNITY_CHUNKS),$(UNITY_DIR)/$(firstword $(subst :, ,$(chunk))).cc)
+unity_chunks  = $(if $(2),$(1)/unity/$(notdir $(firstword $(2))):$(subst $(empty) ,:,$(wordlist 1,$(3),$(2))) \
+                  $(call unity_chunks,$(1),$(wordlist $(words $(wordlist 1,$(3),$(2)) +),1000,$(2)),$(3)))
+unity_files   = $(foreach chunk,$(1),$(firstword $(subst :, ,$(chunk))))
+TOOL_CHUNKS  := $(if $(filter-out 0,$(UNITY)),$(foreach folder,$(sort $(notdir $(patsubst %/,%,$(dir $(TOOL_SRC))))),\
+                  $(call unity_chunks,$(BUILD)/obj/memlog/$(folder),\
+                    $(filter src/memlog/$(folder)/%,$(filter-out $(ALONE_SRC),$(TOOL_SRC))),$(or $(UNITY_$(folder)),$(UNITY)))))
+UNITY_CHUNKS := $(TOOL_CHUNKS)
+UNITY_CC     := $(call unity_files,$(TOOL_CHUNKS))
 TOOL_OBJ     := $(if $(UNITY_CC),$(UNITY_CC:.cc=.o) $(ALONE_SRC:src/%.cc=$(BUILD)/obj/%.o),\
                   $(TOOL_SRC:src/%.cc=$(BUILD)/obj/%.o))
 # What reads reports and sums them up is optimised; the rest waits for it, for files or for people.
@@ -129,46 +130,44 @@ $(BUILD)/obj/libmtrace/%.o: src/libmtrace/%.cc Makefile | $(BUILD)/.build-deps
 $(BUILD)/obj/libmtrace/hook/string_functions.o: LIB_FLAGS += -fno-builtin \
     $(if $(findstring clang,$(CXX)),,-fno-tree-loop-distribute-patterns)
 
-# The headers of libraries that most of memlog includes, compiled once for each level of
-# optimisation: a third of the time. Every file still includes what it uses; make lint compiles
-# without.
-LEVEL := cold
-$(foreach folder,$(HOT),$(BUILD)/obj/memlog/$(folder)/%.o $(UNITY_DIR)/$(folder)-%.o) \
-$(BUILD)/obj/memlog/headers-hot.h.gch: LEVEL := hot
-include_headers = -include $(BUILD)/obj/memlog/headers-$(LEVEL).h
+# The headers of libraries that most of memlog includes, compiled once: a third of the time. Every
+# file still includes what it uses; make lint compiles without.
+HEADERS := $(BUILD)/obj/memlog/headers.h
+include_headers = -include $(HEADERS)
 COLD_OPT := $(if $(filter -O2,$(OPT)),-Og)
-compile_tool = $(CXX) $(CPPFLAGS) $(TOOL_FLAGS) $(if $(filter cold,$(LEVEL)),$(COLD_OPT)) $(CXXFLAGS)
-PRECOMPILED := $(BUILD)/obj/memlog/headers-hot.h.gch $(BUILD)/obj/memlog/headers-cold.h.gch
-$(PRECOMPILED): src/memlog/headers.h Makefile | $(BUILD)/.build-deps
+$(foreach folder,$(HOT),$(BUILD)/obj/memlog/$(folder)/%.o): COLD_OPT :=
+# g++ looks for garbage again and again: a twelfth of the time, for a tenth of the memory.
+KEEP_GARBAGE := $(if $(findstring clang,$(CXX)),,--param=ggc-min-expand=10000 --param=ggc-min-heapsize=1000000)
+compile_tool = $(CXX) $(KEEP_GARBAGE) $(CPPFLAGS) $(TOOL_FLAGS) $(COLD_OPT) $(CXXFLAGS)
+$(HEADERS).gch: src/memlog/headers.h Makefile | $(BUILD)/.build-deps
 	@mkdir -p $(@D)
 	$(call say,CXX,$<)
 	@echo '#include "$(abspath $<)"' > $(@:.gch=)
 	$(Q)$(compile_tool) -x c++-header $(@:.gch=) -o $@
-$(BUILD)/obj/memlog/%.o: src/memlog/%.cc Makefile $(PRECOMPILED) | $(BUILD)/.build-deps
+$(BUILD)/obj/memlog/%.o: src/memlog/%.cc Makefile $(HEADERS).gch | $(BUILD)/.build-deps
 	@mkdir -p $(@D)
 	$(call say,CXX,$<)
 	$(Q)$(compile_tool) $(include_headers) -c $< -o $@
 # Written anew only where its sources are others: the empty recipe makes make look at the dates.
 .PHONY: unity
 unity:
-	@mkdir -p $(UNITY_DIR)
 	@for chunk in $(UNITY_CHUNKS); do \
-	  file=$(UNITY_DIR)/$${chunk%%:*}.cc; text=; IFS=:; \
-	  for source in $${chunk#*:}; do text+="#include \"$${source#src/}\""$$'\n'; done; \
-	  [ "$$text" = "$$(cat "$$file" 2>/dev/null)"$$'\n' ] || printf %s "$$text" >"$$file"; \
+	  file=$${chunk%%:*}; text=; IFS=:; \
+	  for source in $${chunk#*:}; do text+="#include \"$$source\""$$'\n'; done; \
+	  [ "$$text" = "$$(cat "$$file" 2>/dev/null)"$$'\n' ] || { mkdir -p "$${file%/*}" && printf %s "$$text" >"$$file"; }; \
 	done
 $(UNITY_CC): unity ;
 # What g++ says of files that are included, but not of these alone.
-UNITY_WARN := $(if $(findstring clang,$(CXX)),,-Wno-subobject-linkage -Wno-missing-field-initializers)
-$(UNITY_DIR)/%.o: $(UNITY_DIR)/%.cc Makefile $(PRECOMPILED) | $(BUILD)/.build-deps
-	$(call say,CXX,src/memlog/$(subst -,/,$*).cc ...)
-	$(Q)$(compile_tool) $(UNITY_WARN) $(include_headers) -c $< -o $@
+UNITY_FLAGS := -iquote . $(if $(findstring clang,$(CXX)),,-Wno-subobject-linkage -Wno-missing-field-initializers)
+$(BUILD)/obj/memlog/%.o: $(BUILD)/obj/memlog/%.cc Makefile $(HEADERS).gch | $(BUILD)/.build-deps
+	$(call say,CXX,src/memlog/$(subst unity/,,$*).cc ...)
+	$(Q)$(compile_tool) $(UNITY_FLAGS) $(include_headers) -c $< -o $@
 
 # They hold the styles and scripts of what memlog export draws and memlog serve shows.
 PAGE_FILES := $(wildcard src/memlog/export/page/* src/memlog/serve/page/*)
 $(BUILD)/obj/memlog/export/page_files.o $(BUILD)/obj/memlog/serve/page_files.o: $(PAGE_FILES)
-$(foreach chunk,$(UNITY_CHUNKS),$(if $(findstring /page_files.cc,$(chunk)),\
-  $(UNITY_DIR)/$(firstword $(subst :, ,$(chunk))).o)): $(PAGE_FILES)
+$(foreach chunk,$(TOOL_CHUNKS),$(if $(findstring /page_files.cc,$(chunk)),\
+  $(patsubst %.cc,%.o,$(call unity_files,$(chunk))))): $(PAGE_FILES)
 
 # Renamed when they are whole: what runs the one before goes on with it.
 $(BUILD)/libmtrace.so: $(LIB_OBJ) src/libmtrace/hook/exports.map

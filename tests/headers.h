@@ -2,14 +2,6 @@
 
 #pragma once
 
-#include <fmt/format.h>
-#include <gtest/gtest.h>
+#include "../src/memlog/headers.h"
 
-#include <algorithm>
-#include <filesystem>
-#include <fstream>
-#include <map>
-#include <set>
-#include <sstream>
-#include <string>
-#include <vector>
+#include <gtest/gtest.h>

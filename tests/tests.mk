@@ -35,25 +35,39 @@ $(TEST_BUILD)/unit_library $(TEST_BUILD)/unit_tool: LDFLAGS += $(if $(COVERAGE),
 # But for what reads every memlog of every test; it is linked first (below), since of functions that
 # several objects have, the linker takes those of the first.
 $(TEST_BUILD)/obj/host/memlog_file.o: TEST_FLAGS += -O2
+compile_test = $(CXX) $(KEEP_GARBAGE) $(CPPFLAGS) $(TEST_FLAGS) $(CXXFLAGS)
 $(TEST_BUILD)/obj/%.o: tests/%.cc tests/tests.mk $(TEST_BUILD)/headers.h.gch | $(BUILD)/.test-deps
 	@mkdir -p $(@D)
 	$(call say,CXX,$<)
-	$(Q)$(CXX) $(CPPFLAGS) $(TEST_FLAGS) $(CXXFLAGS) -include $(TEST_BUILD)/headers.h -c $< -o $@
+	$(Q)$(compile_test) -include $(TEST_BUILD)/headers.h -c $< -o $@
+$(TEST_BUILD)/obj/%.o: $(TEST_BUILD)/obj/%.cc tests/tests.mk $(TEST_BUILD)/headers.h.gch | $(BUILD)/.test-deps
+	$(call say,CXX,tests/$(subst unity/,,$*).cc ...)
+	$(Q)$(compile_test) $(UNITY_FLAGS) -include $(TEST_BUILD)/headers.h -c $< -o $@
 $(TEST_BUILD)/headers.h.gch: tests/headers.h Makefile tests/tests.mk | $(BUILD)/.test-deps
 	@mkdir -p $(@D)
 	$(call say,CXX,$<)
 	@echo '#include "$(abspath $<)"' > $(@:.gch=)
-	$(Q)$(CXX) $(CPPFLAGS) $(TEST_FLAGS) $(CXXFLAGS) -x c++-header $(@:.gch=) -o $@
-test_objects = $(patsubst tests/%.cc,$(TEST_BUILD)/obj/%.o,$(sort $(wildcard $(1))))
+	$(Q)$(compile_test) -x c++-header $(@:.gch=) -o $@
+# Compiled some at a time, as memlog's sources are: a third of the time.
+TEST_UNITY   := $(if $(filter-out 0,$(UNITY)),6)
+TESTS_ALONE  := tests/host/memlog_file.cc tests/unit/library/string_functions_test.cc
+test_sources  = $(sort $(wildcard $(1)))
+test_chunks   = $(if $(TEST_UNITY),$(call unity_chunks,$(TEST_BUILD)/obj/$(patsubst tests/%/,%,$(dir $(1))),\
+                  $(filter-out $(TESTS_ALONE),$(test_sources)),$(TEST_UNITY)))
+test_objects  = $(patsubst %.cc,%.o,$(call unity_files,$(test_chunks))) \
+                $(patsubst tests/%.cc,$(TEST_BUILD)/obj/%.o,$(if $(TEST_UNITY),$(filter $(TESTS_ALONE),$(test_sources)),$(test_sources)))
 
 # Its loops are not to become calls of what they define.
 $(TEST_BUILD)/obj/unit/library/string_functions_test.o: TEST_FLAGS += -fno-builtin
 UNIT_LIBRARY_OBJ := $(call test_objects,tests/unit/library/*.cc)
 UNIT_TOOL_OBJ    := $(call test_objects,tests/unit/tool/*.cc)
 SUPPORT_OBJ      := $(call test_objects,tests/support/*.cc)
-HOST_COMMON_OBJ  := $(call test_objects,$(filter-out %_test.cc,$(wildcard tests/host/*.cc)))
-HOST_TEST_OBJ    := $(call test_objects,tests/host/*_test.cc)
+HOST_TEST_OBJ    := $(call test_objects,tests/host/*.cc)
 STRUCTURE_OBJ    := $(call test_objects,tests/structure/*.cc)
+
+TEST_CHUNKS      := $(foreach folder,unit/library unit/tool support host structure,$(call test_chunks,tests/$(folder)/*.cc))
+UNITY_CHUNKS     += $(TEST_CHUNKS)
+$(call unity_files,$(TEST_CHUNKS)): unity ;
 
 $(TEST_BUILD)/unit_library: $(UNIT_LIBRARY_OBJ) $(SUPPORT_OBJ) $(filter-out $(BUILD)/obj/libmtrace/hook/%,$(LIB_OBJ))
 	$(call say,LINK,$@)
@@ -62,7 +76,7 @@ $(TEST_BUILD)/unit_tool: $(UNIT_TOOL_OBJ) $(SUPPORT_OBJ) $(filter-out $(BUILD)/o
 	$(call say,LINK,$@)
 	$(Q)$(CXX) $(LDFLAGS) -o $@ $^ $(TEST_LIBS) $(UNIT_TOOL_LIBS)
 $(TEST_BUILD)/host_tests: $(TEST_BUILD)/obj/host/memlog_file.o \
-                          $(filter-out %/memlog_file.o,$(HOST_TEST_OBJ) $(HOST_COMMON_OBJ)) $(SUPPORT_OBJ)
+                          $(filter-out %/memlog_file.o,$(HOST_TEST_OBJ)) $(SUPPORT_OBJ)
 	$(call say,LINK,$@)
 	$(Q)$(CXX) $(LDFLAGS) -o $@ $^ -lgtest -lgtest_main -lpthread -lfmt $(HOST_TEST_LIBS)
 $(TEST_BUILD)/structure_tests: $(STRUCTURE_OBJ) $(SUPPORT_OBJ)
@@ -226,5 +240,5 @@ demo: all $(PROGRAMS)/demo_service
 pictures: all
 	@doc/pictures/make.sh $(BUILD)
 
--include $(UNIT_LIBRARY_OBJ:.o=.d) $(UNIT_TOOL_OBJ:.o=.d) $(SUPPORT_OBJ:.o=.d) $(HOST_COMMON_OBJ:.o=.d) \
-         $(HOST_TEST_OBJ:.o=.d) $(STRUCTURE_OBJ:.o=.d)
+-include $(UNIT_LIBRARY_OBJ:.o=.d) $(UNIT_TOOL_OBJ:.o=.d) $(SUPPORT_OBJ:.o=.d) $(HOST_TEST_OBJ:.o=.d) \
+         $(STRUCTURE_OBJ:.o=.d)

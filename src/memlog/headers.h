@@ -25,3 +25,10 @@
 #include <thread>
 #include <variant>
 #include <vector>
+
+// libfmt has it; without this, each source that formats anything compiles it again. clang++ gives
+// it another name than g++, which compiled libfmt.
+#ifndef __clang__
+extern template void fmt::detail::vformat_to<char>(fmt::detail::buffer<char>&, fmt::string_view,
+                                                   fmt::format_args, fmt::detail::locale_ref);
+#endif

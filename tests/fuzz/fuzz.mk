@@ -53,17 +53,17 @@ $(FUZZ_BUILD)/obj/%.o: %.cc tests/fuzz/fuzz.mk $(FUZZ_BUILD)/headers.h.gch | $(B
 	@mkdir -p $(@D)
 	$(call say,FUZZ,$<)
 	$(Q)clang++ $(CPPFLAGS) $(FUZZ_FLAGS) $(FUZZ_PRECOMPILED) -c $< -o $@
-$(FUZZ_BUILD)/unity/%.o: $(UNITY_DIR)/%.cc tests/fuzz/fuzz.mk $(FUZZ_BUILD)/headers.h.gch | $(BUILD)/.test-deps
+$(FUZZ_BUILD)/obj/unity/%.o: $(BUILD)/obj/memlog/%.cc tests/fuzz/fuzz.mk $(FUZZ_BUILD)/headers.h.gch | $(BUILD)/.test-deps
 	@mkdir -p $(@D)
-	$(call say,FUZZ,src/memlog/$(subst -,/,$*).cc ...)
-	$(Q)clang++ $(CPPFLAGS) $(FUZZ_FLAGS) -include $(FUZZ_BUILD)/headers.h -c $< -o $@
+	$(call say,FUZZ,src/memlog/$(subst unity/,,$*).cc ...)
+	$(Q)clang++ $(CPPFLAGS) $(FUZZ_FLAGS) -iquote . -include $(FUZZ_BUILD)/headers.h -c $< -o $@
 $(FUZZ_BUILD)/headers.h.gch: src/memlog/headers.h tests/fuzz/fuzz.mk Makefile | $(BUILD)/.test-deps
 	@mkdir -p $(@D)
 	$(call say,FUZZ,$<)
 	@echo '#include "$(abspath $<)"' > $(@:.gch=)
 	$(Q)clang++ $(CPPFLAGS) $(FUZZ_FLAGS) -x c++-header $(@:.gch=) -o $@
 # The target `decode` does without the worker process.
-fuzz_folder = $(if $(UNITY_CC),$(patsubst $(UNITY_DIR)/%.cc,$(FUZZ_BUILD)/unity/%.o,$(filter $(UNITY_DIR)/$(1)-%,$(UNITY_CC))),\
+fuzz_folder = $(if $(UNITY_CC),$(patsubst $(BUILD)/obj/memlog/%.cc,$(FUZZ_BUILD)/obj/unity/%.o,$(filter $(BUILD)/obj/memlog/$(1)/%,$(UNITY_CC))),\
                 $(patsubst %.cc,$(FUZZ_BUILD)/obj/%.o,$(filter-out %/worker.cc,$(wildcard src/memlog/$(1)/*.cc))))
 define fuzz_rule
 FUZZ_OBJ_$(1) := $$(patsubst %.cc,$(FUZZ_BUILD)/obj/%.o,tests/fuzz/$(1)_fuzz.cc $$(FUZZ_SRC_$(1))) \

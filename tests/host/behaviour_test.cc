@@ -213,12 +213,12 @@ TEST_F(HostileTest, Ldd) {
   EXPECT_EQ(result.err, "");
 }
 
-struct Allocator {
+struct OtherAllocator {
   const char* name;
   const char* file;
 };
 
-class AllocatorTest : public BehaviourTest, public ::testing::WithParamInterface<Allocator> {
+class AllocatorTest : public BehaviourTest, public ::testing::WithParamInterface<OtherAllocator> {
  protected:
   void expect_truth(const std::string& name, int phases) {
     SCOPED_TRACE(name);
@@ -271,10 +271,10 @@ TEST_P(AllocatorTest, Forks) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Others, AllocatorTest,
-                         ::testing::Values(Allocator{"jemalloc", "libjemalloc.so.2"},
-                                           Allocator{"tcmalloc", "libtcmalloc.so.4"},
-                                           Allocator{"tcmalloc_minimal",
-                                                     "libtcmalloc_minimal.so.4"}),
+                         ::testing::Values(OtherAllocator{"jemalloc", "libjemalloc.so.2"},
+                                           OtherAllocator{"tcmalloc", "libtcmalloc.so.4"},
+                                           OtherAllocator{"tcmalloc_minimal",
+                                                          "libtcmalloc_minimal.so.4"}),
                          [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace

@@ -12,7 +12,7 @@ namespace {
 
 class EventPageTest : public HostTest {
  protected:
-  static std::string log() { return source_dir() + "/tests/golden/queries/shop-4711.events"; }
+  static std::string log() { return shop_log(); }
   // Bytes, as the page writes them.
   std::string sum(const std::string& condition) {
     const Result result = run(

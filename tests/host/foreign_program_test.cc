@@ -19,12 +19,12 @@ class ForeignProgramTest : public HostTest {
   }
 };
 
-constexpr const char* kWays[] = {"execve",        "execv",       "execvp",      "execvpe",  "execl",
-                                 "execle",        "execlp",      "fexecve",     "execveat", "vfork",
-                                 "execveat-path", "posix_spawn", "posix_spawnp"};
+constexpr const char* kExecCalls[] = {
+    "execve",  "execv",    "execvp", "execvpe",       "execl",       "execle",      "execlp",
+    "fexecve", "execveat", "vfork",  "execveat-path", "posix_spawn", "posix_spawnp"};
 
 TEST_F(ForeignProgramTest, ChildrenOfATracedProgram) {
-  for (const char* way : kWays) {
+  for (const char* way : kExecCalls) {
     const Result of_musl = run(traced({program("starts"), way, musl_}));
     EXPECT_TRUE(of_musl.exited(3)) << way << of_musl.how();
     EXPECT_EQ(of_musl.out + of_musl.err, "LD_PRELOAD=(none)\n") << way;
@@ -57,7 +57,7 @@ TEST_F(ForeignProgramTest, TheRestOfTheEnvironmentStays) {
   Command command = traced({program("starts"), "execve", musl_});
   command.env["LD_PRELOAD"] = "/nowhere/first.so " + library() + ":/nowhere/second.so";
   EXPECT_EQ(run(command).out, "LD_PRELOAD=/nowhere/first.so:/nowhere/second.so\n");
-  for (const char* way : kWays) {
+  for (const char* way : kExecCalls) {
     const Result result = run(traced({program("starts"), way, "/usr/bin/env"}));
     EXPECT_TRUE(result.exited(0)) << way << result.how();
     EXPECT_NE(result.out.find("LD_PRELOAD=" + library() + "\n"), std::string::npos) << way;

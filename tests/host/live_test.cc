@@ -276,9 +276,9 @@ TEST_F(LiveTest, ReportOfAnIdleOne) {
 }
 
 // Keeps everybody else from tracing a process.
-class Tracer {
+class LiveTracer {
  public:
-  explicit Tracer(pid_t pid) {
+  explicit LiveTracer(pid_t pid) {
     int ready[2];
     if (::pipe(ready) != 0 || ::pipe(end_) != 0) throw std::runtime_error("no pipe");
     child_ = ::fork();
@@ -296,12 +296,12 @@ class Tracer {
     ::close(ready[0]);
     EXPECT_EQ(good, 'y');
   }
-  ~Tracer() {
+  ~LiveTracer() {
     ::close(end_[1]);
     ::waitpid(child_, nullptr, 0);
   }
-  Tracer(const Tracer&) = delete;
-  Tracer& operator=(const Tracer&) = delete;
+  LiveTracer(const LiveTracer&) = delete;
+  LiveTracer& operator=(const LiveTracer&) = delete;
 
  private:
   int end_[2];
@@ -314,7 +314,7 @@ TEST_F(LiveTest, SnapshotOfAnIdleOneThatIsTraced) {
   process.read_until("go");
   keep(process, "1000");
   const std::string pid = std::to_string(process.pid());
-  std::optional<Tracer> tracer(process.pid());
+  std::optional<LiveTracer> tracer(process.pid());
   const Result result = memlog({"report", "--label", "idle", pid});
   EXPECT_TRUE(result.exited(0)) << result.err;
   EXPECT_EQ(result.out, "live_target-" + pid + "-snapshot.memlog\n");

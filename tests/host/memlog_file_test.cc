@@ -22,7 +22,7 @@ constexpr char kTotals[] =
     "# delta: +150 bytes +2 blocks\n"
     "# live: 150 bytes 2 blocks\n"
     "# lost: frames=0 stacks=0 blocks=0 inflight=0\n";
-constexpr char kEntries[] =
+constexpr char kEntryLines[] =
     "+200\tblocks=+3\tlive=200\tstack=00000000000000aa\n"
     "\tmain\tapp.c:3\t(/usr/bin/app+0x10)\n"
     "\t...\n"
@@ -40,7 +40,7 @@ constexpr char kTail[] =
     "# library: mtrace 0.1.0 allocator=libc.so.6\n"
     "# end\n";
 
-std::string whole() { return std::string(kHead) + kTotals + kEntries + kTail; }
+std::string whole() { return std::string(kHead) + kTotals + kEntryLines + kTail; }
 
 // The good text with `from` replaced by `to`.
 std::string with(const std::string& from, const std::string& to) {

@@ -287,7 +287,7 @@ TEST_F(MmapTest, AllocatorsThatMap) {
   }
 }
 
-constexpr char kPython[] = R"TEXT(
+constexpr char kPythonMaps[] = R"TEXT(
 import mmap, os, signal, threading, zlib
 maps = [mmap.mmap(-1, 100000 * (i + 1), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) for i in range(20)]
 for m in maps[::2]: m.close()
@@ -308,7 +308,7 @@ if pid == 0:
 print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 )TEXT";
 
-constexpr char kNode[] = R"TEXT(
+constexpr char kNodeMaps[] = R"TEXT(
 const all = [];
 for (let i = 0; i < 200; ++i) all.push(Buffer.alloc(1 << 20, i));
 let sum = 0;
@@ -321,8 +321,8 @@ worker.on('exit', code => { process.exitCode = 6 + code; });
 
 TEST_F(MmapTest, RealPrograms) {
   const std::vector<std::pair<std::vector<std::string>, std::string>> kCommands = {
-      {{"/usr/bin/python3", "-c", kPython}, "python3"},
-      {{"/usr/bin/node", "-e", kNode}, "node"},
+      {{"/usr/bin/python3", "-c", kPythonMaps}, "python3"},
+      {{"/usr/bin/node", "-e", kNodeMaps}, "node"},
       {{"/usr/bin/redis-cli", "--version"}, "redis-cli"},
       {{"/bin/sh", "-c", "echo 'select 1;' | sqlite3 | sort"}, "sort"}};
   for (const auto& [argv, name] : kCommands) {

@@ -13,8 +13,8 @@ namespace {
 
 constexpr const char* kKeys[] = {"allocs",    "allocated", "frees", "freed",
                                  "temporary", "live",      "slack", "peak"};
-using Did = std::array<int64_t, std::size(kKeys)>;
-using Model = std::map<int64_t, Did>;  // by path
+using Doings = std::array<int64_t, std::size(kKeys)>;
+using Model = std::map<int64_t, Doings>;  // by path
 
 // The path that the names of the frames spell, or -1.
 int64_t path_of(const Entry& entry) {
@@ -38,7 +38,7 @@ Model found(const Memlog& log) {
   for (const Entry& entry : log.entries) {
     const int64_t path = path_of(entry);
     if (path < 0) continue;
-    Did& did = model[path];
+    Doings& did = model[path];
     for (size_t i = 0; i < std::size(kKeys); ++i) {
       const auto count = entry.counts.find(kKeys[i]);
       did[i] += std::string(kKeys[i]) == "live" ? entry.live
@@ -49,7 +49,7 @@ Model found(const Memlog& log) {
   return model;
 }
 
-std::map<size_t, Model> told(const std::string& output) {
+std::map<size_t, Model> told_models(const std::string& output) {
   std::map<size_t, Model> phases;
   for (const std::string& line : lines_of(output)) {
     std::istringstream in(line);
@@ -57,7 +57,7 @@ std::map<size_t, Model> told(const std::string& output) {
     size_t phase;
     int64_t path;
     in >> word >> phase >> path;
-    Did did = {};
+    Doings did = {};
     for (int64_t& count : did) in >> count;
     phases[phase][path] = did;
   }
@@ -74,7 +74,7 @@ class ModelTest : public HostTest {
     const Result result = run(command);
     ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
     const std::vector<Memlog> logs = logs_of(result.pid);
-    const std::map<size_t, Model> models = told(result.out);
+    const std::map<size_t, Model> models = told_models(result.out);
     ASSERT_EQ(logs.size(), models.size());
     ASSERT_EQ(std::to_string(logs.size()), phases);
     for (const auto& [phase, model] : models) {

@@ -35,6 +35,8 @@ std::string build_dir() { return required("MTRACE_BUILD_DIR", g_build); }
 std::string library() { return build_dir() + "/libmtrace.so"; }
 std::string memlog_tool() { return build_dir() + "/memlog"; }
 std::string program(const std::string& name) { return build_dir() + "/tests/programs/" + name; }
+std::string golden(const std::string& name) { return source_dir() + "/tests/golden/" + name; }
+std::string shop_log() { return golden("queries/shop-4711.events"); }
 
 TemporaryDirectory::TemporaryDirectory() {
   std::string name = std::filesystem::temp_directory_path() / "mtrace-test-XXXXXX";

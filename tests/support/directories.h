@@ -13,6 +13,8 @@ std::string build_dir();
 std::string library();                         // libmtrace.so
 std::string memlog_tool();                     // memlog
 std::string program(const std::string& name);  // tests/programs/NAME
+std::string golden(const std::string& name);   // tests/golden/NAME
+std::string shop_log();                        // the event log there that most tests read
 
 // A new directory under $TMPDIR, removed with all it holds.
 class TemporaryDirectory {

@@ -19,16 +19,16 @@ namespace {
 constexpr unsigned kStacks = 20;
 
 // What a stack does: its two sets, and who owns the first.
-struct Stack {
+struct CountedStack {
   CounterSet own = {};
   CounterSet shared = {};
   uint32_t owner = 0;
 };
 
-struct World {
+struct PeakWorld {
   ThreadSlots threads;
   Peak peak;
-  Stack stacks[kStacks];
+  CountedStack stacks[kStacks];
 
   uint64_t share(unsigned stack) const {
     return peak.share(stacks[stack].own) + peak.share(stacks[stack].shared);
@@ -46,14 +46,14 @@ struct Step {
 };
 
 // The three steps of an operation, in the order in which the tracker takes them.
-CounterSet& set_of(World& world, uint32_t thread, const Step& step) {
-  Stack& stack = world.stacks[step.stack];
+CounterSet& set_of(PeakWorld& world, uint32_t thread, const Step& step) {
+  CountedStack& stack = world.stacks[step.stack];
   return stack.owner == thread ? stack.own : stack.shared;
 }
-void set_aside(World& world, uint32_t thread, const Step& step) {
+void set_aside(PeakWorld& world, uint32_t thread, const Step& step) {
   world.peak.set_aside(set_of(world, thread, step), world.stacks[step.stack].owner == thread);
 }
-void count(World& world, uint32_t thread, const Step& step) {
+void count(PeakWorld& world, uint32_t thread, const Step& step) {
   CounterSet& set = set_of(world, thread, step);
   const bool owner = world.stacks[step.stack].owner == thread;
   if (step.bytes >= 0) {
@@ -62,12 +62,12 @@ void count(World& world, uint32_t thread, const Step& step) {
     count_freed(set, owner, {static_cast<uint64_t>(-step.bytes), 1, 0, 0, false, false});
   }
 }
-void change(World& world, uint32_t thread, const Step& step) {
+void change(PeakWorld& world, uint32_t thread, const Step& step) {
   world.peak.changed(world.threads, thread, step.bytes, step.bytes >= 0 ? 1 : -1);
 }
 
 // Blocks that are live, to choose frees from.
-class Heap {
+class RandomHeap {
  public:
   Step next(std::mt19937& random, unsigned percent_allocations) {
     if (live_.empty() || random() % 100 < percent_allocations) {
@@ -89,11 +89,11 @@ class Heap {
 
 TEST(Peak, OfOneThreadIsExact) {
   for (unsigned seed = 0; seed < 200; ++seed) {
-    auto world = std::make_unique<World>();
+    auto world = std::make_unique<PeakWorld>();
     std::mt19937 random(seed);
     ASSERT_EQ(world->threads.acquire(1, 1), 1u);
-    for (Stack& stack : world->stacks) stack.owner = random() % 4 == 0 ? 0 : 1;
-    Heap heap;
+    for (CountedStack& stack : world->stacks) stack.owner = random() % 4 == 0 ? 0 : 1;
+    RandomHeap heap;
     int64_t live[kStacks] = {};
     int64_t at_peak[kStacks] = {};
     int64_t total = 0;
@@ -126,10 +126,10 @@ TEST(Peak, OfOneThreadIsExact) {
 TEST(Peak, OfSeveralThreadsIsWithinItsBound) {
   for (unsigned seed = 0; seed < 200; ++seed) {
     std::mt19937 random(seed);
-    auto world = std::make_unique<World>();
+    auto world = std::make_unique<PeakWorld>();
     const unsigned count_of_threads = 2 + random() % 7;
     struct Thread {
-      Heap heap;
+      RandomHeap heap;
       Step step = {};
       int stage = 0;
     };
@@ -139,7 +139,7 @@ TEST(Peak, OfSeveralThreadsIsWithinItsBound) {
       ASSERT_EQ(number, t);  // this thread lives: its slot is not given away
       if (number != world->threads.first()) world->peak.join(world->threads);
     }
-    for (Stack& stack : world->stacks) stack.owner = random() % (count_of_threads + 1);
+    for (CountedStack& stack : world->stacks) stack.owner = random() % (count_of_threads + 1);
     int64_t total = 0;
     int64_t height = 0;
     for (int i = 0; i < 30'000; ++i) {
@@ -169,7 +169,7 @@ TEST(Peak, OfSeveralThreadsIsWithinItsBound) {
 }
 
 TEST(Peak, ThreadsAtOnceEndWithTheTrueTotal) {
-  auto world = std::make_unique<World>();
+  auto world = std::make_unique<PeakWorld>();
   constexpr unsigned kThreads = 4;
   std::atomic<unsigned> ready = 0;
   std::atomic<int64_t> truth = 0;
@@ -182,7 +182,7 @@ TEST(Peak, ThreadsAtOnceEndWithTheTrueTotal) {
   for (unsigned t = 1; t <= kThreads; ++t) {
     threads.emplace_back([&, t] {
       std::mt19937 random(t);
-      Heap heap;
+      RandomHeap heap;
       int64_t sum = 0;
       ++ready;
       while (ready < kThreads) std::this_thread::yield();
@@ -200,7 +200,7 @@ TEST(Peak, ThreadsAtOnceEndWithTheTrueTotal) {
   EXPECT_EQ(world->threads.totals().live_bytes, static_cast<uint64_t>(truth.load()));
   EXPECT_GE(world->peak.height_now(world->threads), static_cast<uint64_t>(truth.load()));
   int64_t live = 0;
-  for (const Stack& stack : world->stacks) {
+  for (const CountedStack& stack : world->stacks) {
     for (const CounterSet* set : {&stack.own, &stack.shared}) {
       live += static_cast<int64_t>(set->allocated_bytes - set->freed_bytes);
     }
@@ -209,7 +209,7 @@ TEST(Peak, ThreadsAtOnceEndWithTheTrueTotal) {
 }
 
 TEST(Peak, ThreadThatIsJoinedTellsWhatItKept) {
-  auto world = std::make_unique<World>();
+  auto world = std::make_unique<PeakWorld>();
   ASSERT_EQ(world->threads.acquire(getpid(), gettid()), 1u);
   world->stacks[0].owner = 1;
   for (const int64_t bytes : {100'000, -90'000}) {
@@ -232,7 +232,7 @@ TEST(Peak, ThreadThatIsJoinedTellsWhatItKept) {
 
 // A thread that came early keeps to the wide limits that it was given then.
 TEST(Peak, BoundHoldsWhenMoreThreadsCome) {
-  auto world = std::make_unique<World>();
+  auto world = std::make_unique<PeakWorld>();
   constexpr int64_t kLarge = 128 << 20;
   constexpr unsigned kThreads = 17;
   const auto book = [&](uint32_t number, int64_t bytes) {

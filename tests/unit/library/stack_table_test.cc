@@ -21,7 +21,7 @@ Stack as_stack(const Frames& frames, uint64_t hash, bool lost = false) {
   return {1, hash, frames.data(), static_cast<uint8_t>(frames.size()), 0, false, lost};
 }
 
-std::unique_ptr<StackTable> make_table() {
+std::unique_ptr<StackTable> make_stacks() {
   auto table = std::make_unique<StackTable>();
   EXPECT_TRUE(table->init([](const StackRecord& stack) { return stack.retired == 9; }));
   return table;
@@ -35,7 +35,7 @@ Frames random_frames(std::mt19937& random) {
 }
 
 TEST(StackTable, SameAnswersAsFlatHashMap) {
-  auto table = make_table();
+  auto table = make_stacks();
   absl::flat_hash_map<Frames, uint32_t> reference;
   std::mt19937 random(7);
   for (int i = 0; i < 200'000; ++i) {
@@ -56,7 +56,7 @@ TEST(StackTable, SameAnswersAsFlatHashMap) {
 }
 
 TEST(StackTable, EqualHashesNeverMergeDifferentStacks) {
-  auto table = make_table();
+  auto table = make_stacks();
   std::set<uint32_t> records;
   for (uintptr_t i = 0; i < 1000; ++i) {
     const Frames frames = {0x1000 + i, 0x2000};
@@ -70,14 +70,14 @@ TEST(StackTable, EqualHashesNeverMergeDifferentStacks) {
 }
 
 TEST(StackTable, PrefixIsAnotherStack) {
-  auto table = make_table();
+  auto table = make_stacks();
   const Frames longer = {1, 2, 3};
   const Frames shorter = {1, 2};
   EXPECT_NE(table->intern(as_stack(longer, 5), 1), table->intern(as_stack(shorter, 5), 1));
 }
 
 TEST(StackTable, VisitsEachRecordOnce) {
-  auto table = make_table();
+  auto table = make_stacks();
   std::set<uint32_t> made = {table->overflow()};
   std::mt19937_64 random(3);
   for (uintptr_t i = 1; i <= 50'000; ++i) {
@@ -92,7 +92,7 @@ TEST(StackTable, VisitsEachRecordOnce) {
 }
 
 TEST(StackTable, RetiredStackIsNotFoundAgain) {
-  auto table = make_table();
+  auto table = make_stacks();
   const Frames inside = {0x5000, 0x9000};
   const Frames outside = {0x4fff, 0x6000};
   const uint32_t old = table->intern(as_stack(inside, 1), 1);
@@ -106,7 +106,7 @@ TEST(StackTable, RetiredStackIsNotFoundAgain) {
 }
 
 TEST(StackTable, RetiredStackWhoseModulesCameBackGoesOn) {
-  auto table = make_table();
+  auto table = make_stacks();
   const Frames frames = {0x5000, 0x9000};
   const uint32_t old = table->intern(as_stack(frames, 1), 1);
   table->retire(0x5000, 0x6000, 9);  // the epoch whose modules come back in this test
@@ -116,7 +116,7 @@ TEST(StackTable, RetiredStackWhoseModulesCameBackGoesOn) {
 }
 
 TEST(StackTable, CountsStacksWithLostFrames) {
-  auto table = make_table();
+  auto table = make_stacks();
   const Frames frames = {1};
   table->intern(as_stack(frames, 1, true), 1);
   table->intern(as_stack(frames, 1, true), 1);
@@ -124,7 +124,7 @@ TEST(StackTable, CountsStacksWithLostFrames) {
 }
 
 TEST(StackTable, KindsAreApart) {
-  auto table = make_table();
+  auto table = make_stacks();
   const Frames frames = {1, 2, 3};
   Stack stack = as_stack(frames, 5);
   const uint32_t heap = table->intern(stack, 1);
@@ -136,7 +136,7 @@ TEST(StackTable, KindsAreApart) {
 }
 
 TEST(StackTable, ThreadsHaveSetsOfTheirOwnAndTheLastShareOne) {
-  auto table = make_table();
+  auto table = make_stacks();
   const Frames frames = {1};
   StackRecord& record = table->record(table->intern(as_stack(frames, 1), 3));
   EXPECT_TRUE(table->counting(record, 3).owner);
@@ -191,7 +191,7 @@ TEST(StackTable, AThreadRemembersItsLaterSets) {
 }
 
 TEST(StackTable, ThreadWithoutASlotNeverOwns) {
-  auto table = make_table();
+  auto table = make_stacks();
   const Frames frames = {1};
   StackRecord& record = table->record(table->intern(as_stack(frames, 1), 0));
   EXPECT_FALSE(table->counting(record, 0).owner);
@@ -202,7 +202,7 @@ TEST(StackTable, ThreadWithoutASlotNeverOwns) {
 TEST(StackTable, ThreadsAgree) {
   constexpr unsigned kThreads = 4;
   constexpr uintptr_t kStacks = 40'000;
-  auto table = make_table();
+  auto table = make_stacks();
   std::vector<std::vector<uint32_t>> seen(kThreads, std::vector<uint32_t>(kStacks));
   std::atomic<unsigned> ready = 0;
   std::vector<std::thread> threads;

@@ -45,12 +45,12 @@ extern const char frame_by_rbx_return[], frame_by_expression_return[], frame_reg
 namespace mtrace::unwind {
 namespace {
 
-constexpr size_t kPage = 4096;
+constexpr size_t kWalkedPage = 4096;
 constexpr unsigned kChainFrames = 9;
 
 using ChainFunction = int (*)(LeafFunction, void*);
-constexpr ChainFunction kChains[] = {chain_gcc_nofp, chain_gcc_fp, chain_clang_nofp,
-                                     chain_clang_fp};
+constexpr ChainFunction kWalkedChains[] = {chain_gcc_nofp, chain_gcc_fp, chain_clang_nofp,
+                                           chain_clang_fp};
 
 uintptr_t look_up(const char* return_label) {
   return reinterpret_cast<uintptr_t>(return_label) - 1;
@@ -68,7 +68,7 @@ void expect_chain(const TakenWalk& taken) {
 }
 
 void expect_all_chains() {
-  for (const ChainFunction chain : kChains) {
+  for (const ChainFunction chain : kWalkedChains) {
     TakenWalk taken;
     chain(take_leaf, &taken);
     expect_chain(taken);
@@ -91,13 +91,13 @@ class Guarded {
  public:
   explicit Guarded(size_t size) : size_(size) {
     memory_ = static_cast<char*>(
-        mmap(nullptr, size + 2 * kPage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-    mprotect(memory_ + kPage, size, PROT_READ | PROT_WRITE);
+        mmap(nullptr, size + 2 * kWalkedPage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    mprotect(memory_ + kWalkedPage, size, PROT_READ | PROT_WRITE);
   }
-  ~Guarded() { munmap(memory_, size_ + 2 * kPage); }
+  ~Guarded() { munmap(memory_, size_ + 2 * kWalkedPage); }
   Guarded(const Guarded&) = delete;
   Guarded& operator=(const Guarded&) = delete;
-  char* start() const { return memory_ + kPage; }
+  char* start() const { return memory_ + kWalkedPage; }
   char* end() const { return start() + size_; }
   size_t size() const { return size_; }
 
@@ -226,7 +226,7 @@ TEST(Walker, FollowsHandWrittenFrames) {
 
 TEST(Walker, KeepsRegistersAcrossOrdinaryFrames) {
   for (const auto outer : {frame_by_rbx, frame_register_rule, frame_by_value}) {
-    for (const ChainFunction chain : kChains) {
+    for (const ChainFunction chain : kWalkedChains) {
       struct Inner {
         ChainFunction chain;
         TakenWalk taken;
@@ -282,15 +282,15 @@ TEST(Walker, KnowsNoCallerInCodeThatNoObjectHolds) {
   constexpr unsigned char kCode[] = {0x48, 0x83, 0xec, 8,    0x48, 0x89, 0xf8, 0x48, 0x89,
                                      0xf7, 0xff, 0xd0, 0x48, 0x83, 0xc4, 8,    0xc3};
   constexpr size_t kReturn = 12;
-  void* code =
-      mmap(nullptr, kPage, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* code = mmap(nullptr, kWalkedPage, PROT_READ | PROT_WRITE | PROT_EXEC,
+                    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   ASSERT_NE(code, MAP_FAILED);
   memcpy(code, kCode, sizeof kCode);
   TakenWalk taken;
   reinterpret_cast<void (*)(LeafFunction, void*)>(code)(take_leaf, &taken);
   EXPECT_EQ(taken.difference, "");
   expect_only_guesses_behind(taken, reinterpret_cast<uintptr_t>(code) + kReturn - 1);
-  munmap(code, kPage);
+  munmap(code, kWalkedPage);
 }
 
 void only_walk(void* taken) {
@@ -301,7 +301,7 @@ void only_walk(void* taken) {
 }
 
 TEST(Walker, SurvivesGarbageInTheFramePointer) {
-  const Guarded memory(kPage);
+  const Guarded memory(kWalkedPage);
   memset(memory.start(), 0, memory.size());
   const auto start = reinterpret_cast<uintptr_t>(memory.start());
   const auto end = reinterpret_cast<uintptr_t>(memory.end());
@@ -323,17 +323,17 @@ TEST(Walker, SurvivesGarbageInTheFramePointer) {
 
 TEST(Walker, EndsInsideADamagedStackWithoutAFault) {
   // A chain of frames that leads out of the readable memory, and one that leads in a circle.
-  const Guarded memory(kPage);
+  const Guarded memory(kWalkedPage);
   auto* words = reinterpret_cast<uintptr_t*>(memory.start());
-  for (size_t i = 0; i < kPage / 8; ++i) words[i] = look_up(frame_garbage_rbp_return) + 1;
+  for (size_t i = 0; i < kWalkedPage / 8; ++i) words[i] = look_up(frame_garbage_rbp_return) + 1;
   TakenWalk taken;
   words[2] = reinterpret_cast<uintptr_t>(words + 2);  // rbp of the caller: this frame again
   frame_garbage_rbp(only_walk, &taken, reinterpret_cast<uintptr_t>(words + 2));
   EXPECT_LE(taken.frames.size(), 128u);
-  for (size_t i = 0; i + 2 < kPage / 8; i += 2) {
+  for (size_t i = 0; i + 2 < kWalkedPage / 8; i += 2) {
     words[i] = reinterpret_cast<uintptr_t>(words + i + 2);
   }
-  frame_garbage_rbp(only_walk, &taken, reinterpret_cast<uintptr_t>(words + kPage / 8 - 40));
+  frame_garbage_rbp(only_walk, &taken, reinterpret_cast<uintptr_t>(words + kWalkedPage / 8 - 40));
   EXPECT_EQ(taken.walk.end, End::kLost);
 }
 
@@ -347,7 +347,7 @@ void run_in_context() { context_chain(take_leaf, &context_taken); }
 
 TEST(Walker, FollowsAMadeContextToItsStart) {
   const Guarded stack(256 * 1024);
-  for (const ChainFunction chain : kChains) {
+  for (const ChainFunction chain : kWalkedChains) {
     context_chain = chain;
     ASSERT_EQ(getcontext(&context_there), 0);
     context_there.uc_stack.ss_sp = stack.start();
@@ -403,17 +403,17 @@ TEST(Walker, FollowsASignalFrameFromTheAlternateStack) {
 
 // Single-steps: the processor traps after each instruction while the flag is set.
 constexpr unsigned kTrapFlag = 0x100;
-unsigned steps;
+unsigned traps;
 std::vector<std::string> step_differences;
 
-void walk_at_step(int) {
-  ++steps;
+void walk_at_trap(int) {
+  ++traps;
   const TakenWalk taken = take_walk(MTRACE_CALLER_REGISTERS());
   if (!taken.difference.empty()) step_differences.push_back(taken.difference);
   if (taken.walk.end != End::kBottom) step_differences.push_back("not to the end");
 }
 
-void set_trap_flag(bool on) {
+void set_trap(bool on) {
   const auto flags = __readeflags();
   __writeeflags(on ? flags | kTrapFlag : flags & ~decltype(flags){kTrapFlag});
 }
@@ -421,25 +421,25 @@ void set_trap_flag(bool on) {
 TEST(Walker, IsRightAtEveryInstruction) {
   struct sigaction action = {};
   struct sigaction old;
-  action.sa_handler = walk_at_step;
+  action.sa_handler = walk_at_trap;
   ASSERT_EQ(sigaction(SIGTRAP, &action, &old), 0);
-  steps = 0;
+  traps = 0;
   step_differences.clear();
   volatile int sum = 0;
   // Prologues, epilogues, realigned frames, and through the PLT into libc: the first call of a
   // function goes through the loader's resolver, which keeps its CFA in rbx.
-  for (const ChainFunction chain : kChains) {
-    set_trap_flag(true);
+  for (const ChainFunction chain : kWalkedChains) {
+    set_trap(true);
     sum = sum + chain([](void*) {}, nullptr);
-    set_trap_flag(false);
+    set_trap(false);
   }
-  set_trap_flag(true);
+  set_trap(true);
   sum = sum + static_cast<int>(lrand48());
   sum = sum + abs(atoi("-17"));
-  set_trap_flag(false);
+  set_trap(false);
   sigaction(SIGTRAP, &old, nullptr);
-  EXPECT_GT(steps, 300u);
-  EXPECT_EQ(step_differences.size(), 0u) << "of " << steps << ": " << step_differences.front();
+  EXPECT_GT(traps, 300u);
+  EXPECT_EQ(step_differences.size(), 0u) << "of " << traps << ": " << step_differences.front();
 }
 
 TEST(Walker, LeavesErrnoAlone) {

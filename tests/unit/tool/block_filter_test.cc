@@ -10,9 +10,7 @@
 namespace mtrace::test {
 namespace {
 
-std::string shop_log() { return source_dir() + "/tests/golden/queries/shop-4711.events"; }
-
-std::string answer(const std::string& query) {
+std::string one_answer(const std::string& query) {
   const Outcome result = memlog({"sql", "--no-resolve", "--format", "csv", query, shop_log()});
   EXPECT_EQ(result.status, 0) << query << '\n' << result.err;
   return result.out.substr(result.out.find('\n') + 1);
@@ -20,7 +18,7 @@ std::string answer(const std::string& query) {
 
 // "live blocks,live bytes,allocations,allocated bytes" of the blocks that meet the condition.
 std::string by_sql(const std::string& condition) {
-  return answer(
+  return one_answer(
       "select sum(freed_at is null), coalesce(sum(size) filter (where freed_at is null), 0), "
       "count(*), coalesce(sum(size), 0) from allocations where " +
       condition);
@@ -41,10 +39,10 @@ std::string by_options(std::vector<std::string> options) {
 
 // Times of the log's beginning and of its markers, nanoseconds since 1970.
 int64_t at(const std::string& marker) {
-  return std::stoll(answer("select min(at) from events where text = '" + marker + "'"));
+  return std::stoll(one_answer("select min(at) from events where text = '" + marker + "'"));
 }
 std::string time_text(int64_t nanoseconds) {
-  const std::string text = answer(fmt::format("select time_text({})", nanoseconds));
+  const std::string text = one_answer(fmt::format("select time_text({})", nanoseconds));
   return text.substr(0, text.find('\n'));
 }
 
@@ -59,8 +57,9 @@ TEST(BlockFilter, ChoosesWhatSqlChooses) {
   const int64_t moved = at("moved") / 1000 * 1000;
   const std::string groups = "stack in (select stack from allocations group by stack having {})";
   const std::string chains = "chain in (select chain from allocations group by chain having {})";
-  const std::string thread = answer("select tid from threads where thread = 2");  // which allocates
-  const std::string block = answer("select printf('0x%x', min(address)) from allocations");
+  const std::string thread =
+      one_answer("select tid from threads where thread = 2");  // which allocates
+  const std::string block = one_answer("select printf('0x%x', min(address)) from allocations");
   const auto line = [](const std::string& text) { return text.substr(0, text.find('\n')); };
   const auto in_groups = [&](const std::string& what) {
     return fmt::format(fmt::runtime(groups), what);
@@ -132,8 +131,8 @@ TEST(BlockFilter, ChoosesEvents) {
   const std::string chains =
       " from allocations where chain in (select chain from allocations group by chain having "
       "count(*) = 5)";
-  EXPECT_EQ(count(" realloc 0x"), answer("select count(*)" + chains + " and step > 0"));
-  EXPECT_EQ(count(" free 0x"), answer("select count(distinct chain)" + chains));
+  EXPECT_EQ(count(" realloc 0x"), one_answer("select count(*)" + chains + " and step > 0"));
+  EXPECT_EQ(count(" free 0x"), one_answer("select count(distinct chain)" + chains));
   EXPECT_NE(count(" free 0x"), "0\n");
 }
 
@@ -144,7 +143,7 @@ TEST(BlockFilter, TreeAndExportsTakeIt) {
   const Outcome folded = memlog({"export", "-f", "folded", "--no-resolve", "--events", shop_log(),
                                  "--group-leaked", "1..99"});
   EXPECT_EQ(folded.status, 0) << folded.err;
-  const std::string expected = answer(
+  const std::string expected = one_answer(
       "select sum(size) from allocations where freed_at is null and stack in (select stack from "
       "allocations group by stack having sum(freed_at is null) * 100 / count(*) between 1 and 99)");
   int64_t sum = 0;

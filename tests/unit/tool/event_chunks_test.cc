@@ -281,7 +281,7 @@ TEST(EventChunks, TakeLittleRoomInTheFile) {
 
 // The log of the queries is of the first version.
 TEST(EventChunks, OfTheFirstVersionAreRead) {
-  const std::string old_log = source_dir() + "/tests/golden/queries/shop-4711.events";
+  const std::string old_log = shop_log();
   ASSERT_NE(shell("zstd -dc {} | grep -ac MEC1", old_log), "0\n");
   TemporaryDirectory directory;
   const std::string made = directory / "new.events";

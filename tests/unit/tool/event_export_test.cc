@@ -15,9 +15,7 @@ namespace {
 
 using nlohmann::json;
 
-std::string shop_log() { return source_dir() + "/tests/golden/queries/shop-4711.events"; }
-
-std::vector<int64_t> answer(const std::string& query) {
+std::vector<int64_t> numbers(const std::string& query) {
   const Outcome result = memlog({"sql", "--no-resolve", "--format", "csv", query, shop_log()});
   EXPECT_EQ(result.status, 0) << query << '\n' << result.err;
   std::vector<int64_t> numbers;
@@ -35,12 +33,12 @@ std::string exported(const std::string& format, std::vector<std::string> options
 
 // Of the blocks that meet the condition: allocations, frees, bytes that stay, the peak, and the
 // milliseconds of the first allocation and of the last free since the log began.
-struct Truth {
+struct LogTruth {
   int64_t allocations, frees, left, peak, first, last;
 
-  explicit Truth(const std::string& condition) {
+  explicit LogTruth(const std::string& condition) {
     const uint64_t began = events::EventLog(shop_log()).header().started;
-    const std::vector<int64_t> sums = answer(
+    const std::vector<int64_t> sums = numbers(
         fmt::format("select count(*), count(freed_at), sum(size) filter (where freed_at is null), "
                     "(min(allocated_at) - {0}) / 1000000, (max(freed_at) - {0}) / 1000000 "
                     "from allocations where {1}",
@@ -50,7 +48,7 @@ struct Truth {
     left = sums.at(2);
     first = sums.at(3);
     last = sums.at(4);
-    peak = answer(
+    peak = numbers(
                "select max(live) from (select sum(change) over (order by at, change) as live "
                "from (select allocated_at as at, size as change from allocations where " +
                condition +
@@ -77,7 +75,7 @@ TEST(EventExport, HeaptrackHasEachEventAtItsTime) {
   TemporaryDirectory directory;
   for (const Choice& choice : choices()) {
     SCOPED_TRACE(choice.condition);
-    const Truth truth(choice.condition);
+    const LogTruth truth(choice.condition);
     const std::string text = exported("heaptrack", choice.options);
     int64_t time = 0, first = -1, last_free = -1, allocations = 0, frees = 0;
     std::stringstream lines(text);
@@ -110,7 +108,7 @@ TEST(EventExport, HeaptrackHasEachEventAtItsTime) {
 TEST(EventExport, MassifHasThePeakAndTheEnd) {
   for (const Choice& choice : choices()) {
     SCOPED_TRACE(choice.condition);
-    const Truth truth(choice.condition);
+    const LogTruth truth(choice.condition);
     const std::string text = exported("massif", choice.options);
     const size_t peak = text.find("heap_tree=peak");
     ASSERT_NE(peak, std::string::npos);
@@ -132,7 +130,7 @@ TEST(EventExport, MassifHasThePeakAndTheEnd) {
 TEST(EventExport, ChromeTraceHasCountersThreadsAndBlocks) {
   for (const Choice& choice : choices()) {
     SCOPED_TRACE(choice.condition);
-    const Truth truth(choice.condition);
+    const LogTruth truth(choice.condition);
     const json trace = json::parse(exported("chrome", choice.options));
     std::map<std::string, json> last;  // values of each counter
     int64_t allocated = 0, freed = 0, begun = 0, ended = 0, threads = 0;
@@ -166,14 +164,14 @@ TEST(EventExport, ChromeTraceHasCountersThreadsAndBlocks) {
     EXPECT_GE(last["live bytes by function"].size(), 2u);
     EXPECT_EQ(begun, std::min<int64_t>(truth.allocations, 1000));
     EXPECT_GT(ended, 0);
-    EXPECT_EQ(threads, answer("select count(*) from events where kind = 'thread-end'").at(0));
+    EXPECT_EQ(threads, numbers("select count(*) from events where kind = 'thread-end'").at(0));
   }
 }
 
 TEST(EventExport, FirefoxProfileHasEachEventAndItsStack) {
   for (const Choice& choice : choices()) {
     SCOPED_TRACE(choice.condition);
-    const Truth truth(choice.condition);
+    const LogTruth truth(choice.condition);
     const json profile = json::parse(exported("firefox", choice.options));
     const json& thread = profile["threads"][0];
     const json& table = thread["nativeAllocations"];
@@ -231,7 +229,7 @@ TEST(EventExport, FirefoxProfileHasEachEventAndItsStack) {
     }
     EXPECT_EQ(changes, truth.left);
     EXPECT_EQ(thread["markers"]["length"],
-              answer("select count(*) from events where kind in ('note', 'report')").at(0));
+              numbers("select count(*) from events where kind in ('note', 'report')").at(0));
   }
 }
 
@@ -267,16 +265,16 @@ TEST(EventExport, ThePageHasTheLivesOfBlocks) {
     const std::string is_born = fmt::format("allocated_at between {} and {}", began + first * step,
                                             began + (last + 1) * step - 1);
     const uint64_t end = began + (last + 1) * step;
-    EXPECT_EQ(born, answer(sum + is_born).at(0)) << first;
-    EXPECT_EQ(born_blocks, answer(sum + is_born).at(1));
-    EXPECT_EQ(stayed, answer(fmt::format("{}{} and (freed_at is null or freed_at >= {})", sum,
-                                         is_born, end))
+    EXPECT_EQ(born, numbers(sum + is_born).at(0)) << first;
+    EXPECT_EQ(born_blocks, numbers(sum + is_born).at(1));
+    EXPECT_EQ(stayed, numbers(fmt::format("{}{} and (freed_at is null or freed_at >= {})", sum,
+                                          is_born, end))
                           .at(0));
-    EXPECT_EQ(died, answer(fmt::format("{}freed_at >= {} and freed_at < {}", sum,
-                                       began + first * step, end))
+    EXPECT_EQ(died, numbers(fmt::format("{}freed_at >= {} and freed_at < {}", sum,
+                                        began + first * step, end))
                         .at(0));
   }
-  const Truth all("1");
+  const LogTruth all("1");
   int64_t most = 0;
   for (const json& sample : data["samples"]) most = std::max(most, sample[1].get<int64_t>());
   EXPECT_EQ(most, all.peak);

@@ -14,13 +14,13 @@
 namespace mtrace::test {
 namespace {
 
-struct Case {
+struct GoldenCase {
   const char* name;   // of the file with what is expected, and of the test
   const char* words;  // the command line, words parted by spaces, in the directory of the files
   bool terminal = false;
 };
 
-constexpr Case kCases[] = {
+constexpr GoldenCase kCases[] = {
     {"show", "show app-4711-2.memlog"},
     {"show_terminal", "show app-4711-2.memlog", true},
     {"top_nothing", "top"},
@@ -324,7 +324,7 @@ constexpr Case kCases[] = {
     {"detach_nothing", "detach"},
 };
 
-class Golden : public testing::TestWithParam<Case> {
+class Golden : public testing::TestWithParam<GoldenCase> {
  protected:
   void SetUp() override {
     before_ = std::filesystem::current_path();
@@ -341,7 +341,7 @@ class Golden : public testing::TestWithParam<Case> {
 };
 
 TEST_P(Golden, IsAsExpected) {
-  const Case& test = GetParam();
+  const GoldenCase& test = GetParam();
   std::vector<std::string> words;
   for (const std::string_view word : profile::split(test.words, ' ')) {
     if (!word.empty()) words.emplace_back(word);
@@ -356,7 +356,7 @@ TEST_P(Golden, IsAsExpected) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, Golden, testing::ValuesIn(kCases),
-                         [](const testing::TestParamInfo<Case>& info) {
+                         [](const testing::TestParamInfo<GoldenCase>& info) {
                            return std::string(info.param.name);
                          });
 
@@ -375,7 +375,7 @@ TEST_F(Golden, EachExpectationIsUsed) {
   for (const auto& item : std::filesystem::directory_iterator(".")) {
     if (item.path().extension() != ".txt") continue;
     bool used = false;
-    for (const Case& test : kCases) used |= item.path().stem() == test.name;
+    for (const GoldenCase& test : kCases) used |= item.path().stem() == test.name;
     EXPECT_TRUE(used) << item.path();
   }
 }

@@ -28,10 +28,6 @@ class Json : public testing::Test {
   TemporaryDirectory directory_;
 };
 
-std::string golden(const std::string& name) {
-  return read_file(source_dir() + "/tests/golden/" + name);
-}
-
 // The keys of JSON, which name units, by those of the memlog.
 const std::map<std::string, std::string> kKeys = {
     {"blocks", "blocks"},
@@ -55,7 +51,7 @@ const std::map<std::string, std::string> kKeys = {
 // Each field of each entry and each frame, from the text itself.
 TEST_F(Json, HoldsEveryFieldOfTheFile) {
   for (const char* name : {"app-4600-1.memlog", "app-4600-2.memlog", "app-4711-1.memlog"}) {
-    const std::string text = golden(name);
+    const std::string text = read_file(golden(name));
     const json report = show(text);
     auto entry = report["stacks"].begin();
     size_t frame = 0;
@@ -108,7 +104,7 @@ TEST_F(Json, HoldsEveryFieldOfTheFile) {
 }
 
 TEST_F(Json, HoldsTheHeader) {
-  const json report = show(golden("app-4600-2.memlog"));
+  const json report = show(read_file(golden("app-4600-2.memlog")));
   EXPECT_EQ(report["pid"], 4600);
   EXPECT_EQ(report["delta"]["bytes"], -123656);
   EXPECT_EQ(report["peak"]["bytes"], 112000000);
@@ -125,7 +121,7 @@ TEST_F(Json, HoldsTheHeader) {
   EXPECT_DOUBLE_EQ(report["resolution_ms"], 1.024);
   EXPECT_DOUBLE_EQ(report["uptime_s"], 15211.5);
   EXPECT_EQ(report["modules"][0]["build_id"], "aa01");
-  EXPECT_EQ(show(golden("app-4600-1.memlog"))["kinds"]["mmap"]["bytes"], 1048576);
+  EXPECT_EQ(show(read_file(golden("app-4600-1.memlog")))["kinds"]["mmap"]["bytes"], 1048576);
 }
 
 TEST_F(Json, AnyBytesSurvive) {
@@ -159,7 +155,7 @@ TEST_F(Json, ExtremesAreExact) {
 }
 
 TEST_F(Json, HonoursOrderNumberAndDepth) {
-  const std::string text = golden("app-4600-2.memlog");
+  const std::string text = read_file(golden("app-4600-2.memlog"));
   const auto stacks = [](const json& report) {
     std::vector<std::string> ids;
     for (const json& entry : report["stacks"]) ids.push_back(entry["stack"]);

@@ -12,8 +12,6 @@
 namespace mtrace::test {
 namespace {
 
-std::string shop_log() { return source_dir() + "/tests/golden/queries/shop-4711.events"; }
-
 std::string trace(const std::vector<std::string>& options = {}) {
   std::vector<std::string> words = {"events", "--style", "log-malloc2", shop_log()};
   words.insert(words.end(), options.begin(), options.end());

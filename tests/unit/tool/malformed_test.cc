@@ -7,13 +7,13 @@
 namespace mtrace::test {
 namespace {
 
-struct Case {
+struct MalformedCase {
   const char* name;
   std::string text;
   const char* error;
 };
 
-class Malformed : public testing::TestWithParam<Case> {};
+class Malformed : public testing::TestWithParam<MalformedCase> {};
 
 TEST_P(Malformed, IsRefusedWithItsPlace) { EXPECT_EQ(error_of(GetParam().text), GetParam().error); }
 
@@ -30,7 +30,7 @@ const std::string kHeapEntry = "+100\tblocks=+3\tlive=126720\tstack=5f3e1a90c2d4
 
 INSTANTIATE_TEST_SUITE_P(
     Reader, Malformed,
-    testing::ValuesIn(std::vector<Case>{
+    testing::ValuesIn(std::vector<MalformedCase>{
         {"empty", "", "f:1: not a memlog: the file is empty"},
         {"foreign",
          "\x7f"
@@ -422,7 +422,7 @@ INSTANTIATE_TEST_SUITE_P(
         {"after_end", join(kLines) + "# end\n", "f:32: something follows \"# end\""},
         {"blank_after_end", join(kLines) + "\n", "f:32: something follows \"# end\""},
     }),
-    [](const testing::TestParamInfo<Case>& info) { return std::string(info.param.name); });
+    [](const testing::TestParamInfo<MalformedCase>& info) { return std::string(info.param.name); });
 
 }  // namespace
 }  // namespace mtrace::test

@@ -19,7 +19,7 @@ using analyze::kHeapPage;
 using analyze::largest_of_class;
 using analyze::PagesOfSize;
 
-constexpr uint64_t kStart = 0x7f0000000000;
+constexpr uint64_t kPagesStart = 0x7f0000000000;
 
 TEST(PagesBySize, FourForEachPowerOfTwo) {
   const std::map<uint64_t, uint64_t> known = {
@@ -39,7 +39,7 @@ TEST(PagesBySize, AsByDefinition) {
     std::vector<HeapPages> heaps;
     std::vector<HeapBlock> blocks;
     for (uint64_t heap = 0; heap < 3; ++heap) {
-      const uint64_t begin = kStart + heap * 100 * kHeapPage;
+      const uint64_t begin = kPagesStart + heap * 100 * kHeapPage;
       heaps.push_back(random_heap(random, begin, 0));
       const uint64_t end = begin + heaps.back().resident.size() * kHeapPage;
       for (uint64_t at = begin; at < end;) {

@@ -12,8 +12,6 @@ namespace {
 
 using nlohmann::json;
 
-std::string golden(const std::string& name) { return source_dir() + "/tests/golden/" + name; }
-
 class Partial : public testing::Test {
  protected:
   Outcome show(const std::string& text, std::vector<std::string> options = {}) {

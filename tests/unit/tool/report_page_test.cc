@@ -13,8 +13,6 @@ namespace {
 
 using nlohmann::json;
 
-std::string golden(const std::string& name) { return source_dir() + "/tests/golden/" + name; }
-
 json data_of(const std::string& page) {
   const std::string begin = "<script type=\"application/json\" id=\"data\">";
   const size_t at = page.find(begin);

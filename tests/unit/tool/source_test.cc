@@ -13,7 +13,7 @@ namespace mtrace::test {
 namespace {
 
 // Line 6 allocates 3 blocks of 1,000 bytes, line 10 one of 64; line 15 calls both.
-constexpr char kSource[] = R"(#include <stdlib.h>
+constexpr char kSourceText[] = R"(#include <stdlib.h>
 
 void* volatile kept;
 
@@ -41,7 +41,7 @@ class Source : public testing::Test {
  protected:
   void SetUp() override {
     ::mkdir((directory_ / "src").c_str(), 0755);
-    write_file(directory_ / "src/app.c", kSource);
+    write_file(directory_ / "src/app.c", kSourceText);
     shell("cd {} && gcc -g -O0 -o app src/app.c && {}/memlog run -q -o reports ./app",
           directory_.path(), build_dir());
   }

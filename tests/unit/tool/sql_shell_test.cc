@@ -7,8 +7,6 @@
 namespace mtrace::test {
 namespace {
 
-std::string golden(const std::string& name) { return source_dir() + "/tests/golden/" + name; }
-
 // A Python script that runs its arguments after the first at a terminal. The first is a list of
 // pairs: once the one has been said since the pair before, types the other; unless that is a single
 // key, only when a prompt has come after it and waits for keys. A line that the terminal loses all

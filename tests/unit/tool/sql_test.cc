@@ -12,8 +12,6 @@ namespace {
 
 using nlohmann::json;
 
-std::string golden(const std::string& name) { return source_dir() + "/tests/golden/" + name; }
-
 // The reports of four processes: facts, kinds, samples, inlined frames.
 const std::vector<std::string>& reports() {
   static const std::vector<std::string> all = [] {

@@ -13,8 +13,6 @@ constexpr char kBlocks[] =
     "select address, size, usable, thread, stack, allocated_at, freed_at, freed_by, step "
     "from allocations where {} order by allocated_at, address";
 
-std::string shop_log() { return source_dir() + "/tests/golden/queries/shop-4711.events"; }
-
 std::string rows(const std::string& query, const std::string& log) {
   const Outcome result = memlog({"sql", "--no-resolve", "--format", "csv", query, log});
   EXPECT_EQ(result.status, 0) << query << '\n' << result.err;
