@@ -32,11 +32,10 @@ export MTRACE_SOURCE_DIR=$source_dir MTRACE_BUILD_DIR=$tried_dir TMPDIR=$scratch
 unset LD_PRELOAD DEBUGINFOD_URLS
 
 jobs=${TEST_JOBS:-$(($(nproc) + 1))}
-# A piece is "binary index count". Binaries with many slow tests are cut in several pieces.
+# A piece is "binary index count": more of them where tests are slow.
 pieces=()
 for binary in "$@"; do
-  count=1
-  case $(basename "$binary") in *host*) count=$((6 * jobs)) ;; esac
+  case $(basename "$binary") in *host*) count=$((6 * jobs)) ;; *) count=$jobs ;; esac
   for ((i = 0; i < count; ++i)); do pieces+=("$binary $i $count"); done
 done
 

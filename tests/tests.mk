@@ -35,6 +35,8 @@ $(TEST_BUILD)/unit_library $(TEST_BUILD)/unit_tool: LDFLAGS += $(if $(COVERAGE),
 # But for what reads every memlog of every test; it is linked first (below), since of functions that
 # several objects have, the linker takes those of the first.
 $(TEST_BUILD)/obj/host/memlog_file.o: TEST_FLAGS += -O2
+# And what looks at every line of src.
+$(TEST_BUILD)/obj/structure/%.o: TEST_FLAGS += -O1
 compile_test = $(CXX) $(KEEP_GARBAGE) $(CPPFLAGS) $(TEST_FLAGS) $(CXXFLAGS)
 $(TEST_BUILD)/obj/%.o: tests/%.cc tests/tests.mk $(TEST_BUILD)/headers.h.gch | $(BUILD)/.test-deps
 	@mkdir -p $(@D)

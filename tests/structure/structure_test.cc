@@ -20,6 +20,7 @@ struct Source {
   std::string path;    // relative to src/
   std::string folder;  // "format", "libmtrace/hook", "memlog/cli"; "memlog" for its own files
   std::vector<std::string> lines;
+  std::vector<std::string> code;  // the lines with comments and texts left out
 };
 
 // What a folder may include of others in its building. Its own files and those of format/ are
@@ -64,42 +65,11 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
 
 bool in_library(const Source& source) { return source.folder.starts_with("libmtrace/"); }
 
-std::vector<Source> sources() {
-  std::vector<Source> found;
-  const std::filesystem::path root = source_dir() + "/src";
-  for (const auto& file : std::filesystem::recursive_directory_iterator(root)) {
-    const std::string extension = file.path().extension();
-    if (extension != ".cc" && extension != ".h" && extension != ".def") continue;
-    Source source;
-    source.path = std::filesystem::relative(file.path(), root);
-    source.folder = std::filesystem::path(source.path).parent_path();
-    source.lines = lines_of(read_file(file.path()));
-    found.push_back(std::move(source));
-  }
-  EXPECT_GT(found.size(), 10u);
-  return found;
-}
-
-struct Include {
-  std::string target;
-  bool quoted;
-};
-
-std::vector<Include> includes(const Source& source) {
-  static const std::regex kLine(R"(^\s*#\s*include\s*([<"])([^>"]+)[>"])");
-  std::vector<Include> found;
-  for (const std::string& line : source.lines) {
-    std::smatch match;
-    if (std::regex_search(line, match, kLine)) found.push_back({match[2], match[1] == "\""});
-  }
-  return found;
-}
-
 // Lines with comments and string literals blanked, enough for looking for words.
-std::vector<std::string> code_of(const Source& source) {
+std::vector<std::string> code_of(const std::vector<std::string>& lines) {
   std::vector<std::string> code;
   bool in_block = false;
-  for (const std::string& line : source.lines) {
+  for (const std::string& line : lines) {
     std::string kept;
     bool in_string = false;
     for (size_t i = 0; i < line.size(); ++i) {
@@ -130,6 +100,44 @@ std::vector<std::string> code_of(const Source& source) {
   return code;
 }
 
+std::vector<Source> read_sources() {
+  std::vector<Source> found;
+  const std::filesystem::path root = source_dir() + "/src";
+  for (const auto& file : std::filesystem::recursive_directory_iterator(root)) {
+    const std::string extension = file.path().extension();
+    if (extension != ".cc" && extension != ".h" && extension != ".def") continue;
+    Source source;
+    source.path = std::filesystem::relative(file.path(), root);
+    source.folder = std::filesystem::path(source.path).parent_path();
+    source.lines = lines_of(read_file(file.path()));
+    source.code = code_of(source.lines);
+    found.push_back(std::move(source));
+  }
+  EXPECT_GT(found.size(), 10u);
+  return found;
+}
+
+const std::vector<Source>& sources() {
+  static const std::vector<Source> kSources = read_sources();
+  return kSources;
+}
+
+struct Include {
+  std::string target;
+  bool quoted;
+};
+
+std::vector<Include> includes(const Source& source) {
+  static const std::regex kLine(R"(^\s*#\s*include\s*([<"])([^>"]+)[>"])");
+  std::vector<Include> found;
+  for (const std::string& line : source.lines) {
+    std::smatch match;
+    if (line.find("include") == std::string::npos) continue;
+    if (std::regex_search(line, match, kLine)) found.push_back({match[2], match[1] == "\""});
+  }
+  return found;
+}
+
 // `allowed` and `searched`: whole names of folders or, with a slash at the end, of buildings.
 bool among(const std::string& folder, const std::set<std::string>& names) {
   return std::any_of(names.begin(), names.end(), [&](const std::string& name) {
@@ -144,9 +152,8 @@ void expect_words_only_in(const std::regex& words, const std::set<std::string>& 
                           const std::set<std::string>& searched) {
   for (const Source& source : sources()) {
     if (!among(source.folder, searched) || among(source.folder, allowed)) continue;
-    const std::vector<std::string> code = code_of(source);
-    for (size_t i = 0; i < code.size(); ++i) {
-      EXPECT_FALSE(std::regex_search(code[i], words))
+    for (size_t i = 0; i < source.code.size(); ++i) {
+      EXPECT_FALSE(std::regex_search(source.code[i], words))
           << "src/" << source.path << ":" << i + 1 << ": " << source.lines[i];
     }
   }
