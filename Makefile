@@ -93,13 +93,14 @@ LIB_OBJ  := $(LIB_SRC:src/%.cc=$(BUILD)/obj/%.o)
 # cost more than the code itself. So a name in an anonymous namespace is the only one in its folder.
 # Fewer where they are large, since a change of one takes as long as all that are compiled with it.
 # UNITY=0 compiles each alone, as make lint does.
-UNITY          ?= 16
-UNITY_analyze  := 7
-UNITY_cli      := 10
+UNITY          ?= 10
+UNITY_analyze  := 4
+UNITY_cli      := 5
 UNITY_commands := 5
 UNITY_events   := 4
+UNITY_export   := 7
 UNITY_serve    := 6
-UNITY_sql      := 9
+UNITY_sql      := 7
 # What tests replace, and what the Debian package compiles once more.
 ALONE_SRC      := src/memlog/commands/main.cc src/memlog/symbolize/worker.cc src/memlog/target/preload.cc
 # $(1) folder of the objects $(2) sources $(3) how many in one: FILE.cc:SOURCE:SOURCE... for each
@@ -165,8 +166,8 @@ $(BUILD)/obj/memlog/%.o: $(BUILD)/obj/memlog/%.cc Makefile $(HEADERS).gch | $(BU
 
 # They hold the styles and scripts of what memlog export draws and memlog serve shows.
 PAGE_FILES := $(wildcard src/memlog/export/page/* src/memlog/serve/page/*)
-$(BUILD)/obj/memlog/export/page_files.o $(BUILD)/obj/memlog/serve/page_files.o: $(PAGE_FILES)
-$(foreach chunk,$(TOOL_CHUNKS),$(if $(findstring /page_files.cc,$(chunk)),\
+PAGE_SRC := src/memlog/export/report_page.cc src/memlog/serve/page_files.cc
+$(PAGE_SRC:src/%.cc=$(BUILD)/obj/%.o) $(foreach chunk,$(TOOL_CHUNKS),$(if $(filter $(PAGE_SRC),$(subst :, ,$(chunk))),\
   $(patsubst %.cc,%.o,$(call unity_files,$(chunk))))): $(PAGE_FILES)
 
 # Renamed when they are whole: what runs the one before goes on with it.

@@ -27,8 +27,8 @@ FUZZ_SRC_cfi     := $(addprefix src/libmtrace/unwind/,cfi.cc compile.cc eh_frame
                       stack_memory.cc) $(FUZZ_KERNEL)
 FUZZ_ALL_memlog  := util profile live events analyze json export
 FUZZ_SRC_elf     := $(addprefix src/memlog/symbolize/,demangle.cc dwarf_index.cc dwarf_scopes.cc elf_file.cc \
-                      module_symbols.cc symbol_table.cc) \
-                    $(addprefix src/memlog/profile/,name.cc text.cc)
+                      module_symbols.cc symbol_table.cc worker.cc) \
+                    $(addprefix src/memlog/profile/,model.cc text.cc)
 FUZZ_SRC_options := $(addprefix src/libmtrace/hook/,environment.cc installation.cc \
                       option_names.cc options.cc \
                       relatives.cc) src/libmtrace/report/host.cc $(FUZZ_KERNEL)

@@ -47,7 +47,7 @@ TEST(DocumentsTest, PageNamesEveryCommandAndOrder) {
   };
   expect_each("src/memlog/cli/command.h", std::regex(R"(const Command& (\w+)_command\(\))"), 6,
               "memlog ");
-  expect_each("src/memlog/cli/view_options.cc", std::regex(R"re(\{"(\w+)", Order::)re"), 10, "");
+  expect_each("src/memlog/cli/report_options.cc", std::regex(R"re(\{"(\w+)", Order::)re"), 10, "");
 }
 
 TEST(DocumentsTest, ReadmeNamesFilesThatExist) {

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "profile/path.h"
+#include "profile/file.h"
 #include "profile/text.h"
 
 namespace mtrace::analyze {

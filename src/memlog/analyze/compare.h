@@ -1,11 +1,16 @@
-// Compares two tables stack by stack.
+// Compares two tables stack by stack, and a growth with its limit.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <string>
 
+#include "analyze/filter.h"
 #include "analyze/table.h"
 
 namespace mtrace::analyze {
+
+// Compares two tables stack by stack.
 
 struct Comparison {
   // Differences, second minus first: bytes, blocks, and Row::before. Stacks come from the second
@@ -26,5 +31,17 @@ struct Comparison {
 //   4. The rest match in the order of their lines if both tables have equally many. Otherwise all
 //      of them count as one stack.
 Comparison compare(const Table& before, const Table& after);
+
+// Whether what is live, or what has grown, stays within a limit.
+
+struct Verdict {
+  std::string what;    // "live", "grown", "grown since the baseline"
+  uint64_t bytes = 0;  // of all stacks in `table`; saturates
+  uint64_t limit = 0;  // bytes allowed
+  Table table;         // the heap stacks that count, the largest first
+  LeftOut left_out;
+
+  bool good() const { return bytes <= limit; }
+};
 
 }  // namespace mtrace::analyze

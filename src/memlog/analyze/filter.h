@@ -10,11 +10,11 @@
 #include <string>
 #include <vector>
 
-#include "analyze/frame_range.h"
 #include "analyze/groups.h"
 #include "analyze/responsible.h"
 #include "analyze/row.h"
 #include "analyze/suppressions.h"
+#include "analyze/table.h"
 #include "profile/model.h"
 
 namespace mtrace::analyze {

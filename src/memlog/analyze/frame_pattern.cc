@@ -1,6 +1,8 @@
 #include "analyze/frame_pattern.h"
 
-#include "analyze/short_name.h"
+#include "analyze/function_name.h"
+#include "profile/error.h"
+#include "profile/text.h"
 
 namespace mtrace::analyze {
 namespace {
@@ -99,6 +101,21 @@ bool FramePattern::matches(const std::vector<Frame>& frames, size_t at,
   if (frames[at].place != profile::Place::kModule) return false;
   const std::string& path = modules[frames[at].module].path;
   return remember(modules_, path, [&] { return found(path); });
+}
+
+void each_pattern_line(const std::string& name, std::string_view text,
+                       const std::function<void(std::string_view line)>& take) {
+  size_t number = 0;
+  for (std::string_view line : profile::split(text, '\n')) {
+    ++number;
+    line = profile::trimmed(line);
+    if (line.empty() || line.starts_with('#')) continue;
+    try {
+      take(line);
+    } catch (const PatternError& error) {
+      throw profile::FormatError(name, number, error.what());
+    }
+  }
 }
 
 }  // namespace mtrace::analyze

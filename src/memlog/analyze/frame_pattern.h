@@ -4,6 +4,7 @@
 #include <absl/container/flat_hash_map.h>
 #include <re2/re2.h>
 
+#include <functional>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -53,5 +54,12 @@ class FramePattern {
   mutable Known sources_;
   mutable Known modules_;
 };
+
+// Files of patterns: one a line, # comments.
+
+// Calls take(line) for each line of `text`, trimmed, that is neither empty nor a comment. A
+// PatternError from `take` becomes a FormatError with `name` and the number of the line.
+void each_pattern_line(const std::string& name, std::string_view text,
+                       const std::function<void(std::string_view line)>& take);
 
 }  // namespace mtrace::analyze

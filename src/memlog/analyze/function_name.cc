@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 
 #include <optional>
+#include <string>
+#include <string_view>
 
-#include "analyze/short_name.h"
+#include "format/memlog.h"
+#include "profile/file.h"
 
 namespace mtrace::analyze {
 namespace {
@@ -271,6 +274,73 @@ std::string called_name(std::string_view function) {
 std::string brief_name(std::string_view function) {
   const std::string name = short_name(std::string(without_clone(function)));
   return Parser(name, true).name().value_or(name);
+}
+namespace {
+
+void add(uint64_t& hash, std::string_view text) {
+  hash = format::fnv1a(text.data(), text.size(), hash);
+  hash = format::fnv1a("", 1, hash);  // parts the texts
+}
+
+}  // namespace
+
+uint64_t function_id(const profile::Frames& frames, const std::vector<profile::Module>& modules) {
+  if (frames.empty()) return 0;
+  uint64_t hash = format::kFnv1aBasis;
+  for (size_t i = 0; i < frames.size(); ++i) {
+    const profile::Frame& frame = frames[i];
+    if (!frame.function.empty()) {
+      add(hash, called_name(frame.function.text()));
+    } else if (frame.place == profile::Place::kModule) {
+      add(hash, profile::base_name(modules[frame.module].path));
+    } else {
+      add(hash, "");
+    }
+  }
+  return hash;
+}
+namespace {
+
+// Position after the bracket that closes the one opened just before `at`; npos: it is not closed.
+// The ">" of "->" and of operators is none.
+size_t after_closing(const std::string& name, size_t at) {
+  for (int depth = 1; at < name.size(); ++at) {
+    if (name[at] == '<') ++depth;
+    if (name[at] == '>' && name[at - 1] != '-' && --depth == 0) return at + 1;
+  }
+  return std::string::npos;
+}
+
+void drop_argument(std::string& name, std::string_view opening) {
+  for (size_t at = 0; (at = name.find(opening, at)) != std::string::npos;) {
+    const size_t end = after_closing(name, at + opening.size());
+    if (end == std::string::npos) return;
+    name.erase(at, end - at);
+  }
+}
+
+void replace(std::string& name, std::string_view from, std::string_view to) {
+  for (size_t at = 0; (at = name.find(from, at)) != std::string::npos; at += to.size()) {
+    name.replace(at, from.size(), to);
+  }
+}
+
+}  // namespace
+
+std::string short_name(std::string name) {
+  if (name.find("operator<") != std::string::npos || name.find("operator>") != std::string::npos ||
+      name.find("operator->") != std::string::npos) {
+    return name;  // its brackets do not pair
+  }
+  replace(name, "std::__cxx11::", "std::");
+  constexpr std::string_view kDefaults[] = {", std::allocator<", ", std::char_traits<",
+                                            ", std::less<",      ", std::hash<",
+                                            ", std::equal_to<",  ", std::default_delete<"};
+  for (const std::string_view opening : kDefaults) drop_argument(name, opening);
+  replace(name, " >", ">");
+  replace(name, "std::basic_string<char>", "std::string");
+  replace(name, "std::basic_string_view<char>", "std::string_view");
+  return name;
 }
 
 }  // namespace mtrace::analyze

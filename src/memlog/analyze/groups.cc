@@ -3,9 +3,9 @@
 #include <cstdio>
 #include <stdexcept>
 
-#include "analyze/checked_sum.h"
 #include "analyze/function_name.h"
-#include "profile/path.h"
+#include "analyze/row.h"
+#include "profile/file.h"
 
 namespace mtrace::analyze {
 namespace {

@@ -98,4 +98,11 @@ class LibraryCode {
 // Returns the built-in table as text, with comments.
 std::string library_table();
 
+// The built-in table of library code, in the format of analyze/library_code.h.
+
+extern const char kAllocators[];
+extern const char kInternals[];
+extern const char kStartUp[];
+extern const char kSystem[];
+
 }  // namespace mtrace::analyze

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -123,5 +124,15 @@ size_t drop_empty(std::vector<Row>& rows, Order order);
 
 // Returns the sum of the heap rows' positive changes. Saturates.
 int64_t gross_growth(const std::vector<Row>& rows);
+
+// Sums with overflow checks.
+
+// Adds. Throws std::runtime_error when the sum does not fit 64 bits.
+template <typename Number>
+void add_to(Number& sum, Number more) {
+  if (__builtin_add_overflow(sum, more, &sum)) {
+    throw std::runtime_error("a sum does not fit 64 bits");
+  }
+}
 
 }  // namespace mtrace::analyze

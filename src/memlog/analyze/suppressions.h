@@ -36,4 +36,11 @@ class StackPattern {
 // Reads the patterns in `text`. Throws profile::FormatError with `name` and the line.
 std::vector<StackPattern> read_suppressions(const std::string& name, std::string_view text);
 
+// Memory that the C and C++ runtimes keep to the end and never free, in every program.
+
+// The text of a suppressions file.
+extern const char kRuntimeKeeps[];
+
+std::vector<StackPattern> runtime_keeps();
+
 }  // namespace mtrace::analyze

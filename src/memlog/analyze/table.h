@@ -3,15 +3,35 @@
 
 #include <absl/container/flat_hash_map.h>
 
+#include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
-#include "analyze/frame_range.h"
 #include "analyze/row.h"
 #include "profile/model.h"
 
 namespace mtrace::analyze {
+
+// Selects frames of a stack, counted from the innermost or from the responsible one.
+
+class Responsible;
+
+// Counts frames with addresses, from 1. A function inlined into a frame belongs to that frame.
+struct FrameRange {
+  int first = 1;
+  int last = 0;  // 0: to the outermost
+  // Counts from the responsible frame instead of the innermost; null: from the innermost. Must
+  // outlive the range.
+  const Responsible* responsible = nullptr;
+
+  bool whole() const { return first <= 1 && last == 0; }
+  bool holds(int number) const { return number >= first && (last == 0 || number <= last); }
+};
+
+// Selects the innermost `depth` frames; 0: all.
+inline FrameRange innermost(int depth) { return {1, depth}; }
 
 // What is one row of the reports of a process.
 enum class Rows {
@@ -76,5 +96,17 @@ class Table {
   absl::flat_hash_map<std::string, uint64_t> identities_;
   absl::flat_hash_map<std::string, profile::ModuleIndex> by_name_;
 };
+
+// Keeps the first rows of a table and counts the rest.
+
+struct Rest {
+  size_t rows = 0;
+  __int128 bytes = 0;  // net sum of 64-bit numbers, so it cannot overflow
+};
+
+// Sorts `rows` and keeps the first `limit` of each kind (0: all). Adds the others to the rest of
+// their kind.
+void keep_first(std::vector<Row>& rows, Order order, size_t limit,
+                std::map<std::string, Rest>& rest);
 
 }  // namespace mtrace::analyze

@@ -9,7 +9,7 @@
 #include <stdexcept>
 
 #include "live/ledger_state.h"
-#include "target/malloc_heaps.h"
+#include "target/mappings.h"
 #include "target/process.h"
 #include "target/resident_pages.h"
 

@@ -8,13 +8,11 @@
 #include <cstdint>
 #include <vector>
 
-#include "analyze/pinned_pages.h"
+#include "analyze/heap_pages.h"
 #include "live/ledger_file.h"
 #include "target/mappings.h"
-#include "target/object.h"
-#include "target/own_mappings.h"
-#include "target/region_kinds.h"
 #include "target/resident_pages.h"
+#include "target/target_objects.h"
 
 namespace mtrace::cli {
 

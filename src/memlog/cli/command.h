@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdio>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "cli/arguments.h"
+#include "profile/file.h"
 
 namespace mtrace::cli {
 
@@ -62,5 +64,30 @@ int run(const std::vector<std::string>& words, const Streams& streams);
 // Writes "memlog: text\n" to the error stream.
 void complain(const Streams& streams, const std::string& text);
 void print(const Streams& streams, const std::string& text);
+
+// Where a command's --output says: a file, completely or not at all, or standard output.
+
+// The file is there after finish().
+class Output {
+ public:
+  Output(const Arguments& arguments, const Streams& streams) : streams_(streams) {
+    const std::string path = arguments.value("--output", "-");
+    if (path != "-") file_.emplace(path);
+  }
+  void write(const std::string& text) {
+    if (file_) {
+      file_->write(text);
+    } else {
+      print(streams_, text);
+    }
+  }
+  void finish() {
+    if (file_) file_->finish();
+  }
+
+ private:
+  const Streams& streams_;
+  std::optional<profile::Replacement> file_;
+};
 
 }  // namespace mtrace::cli

@@ -9,13 +9,12 @@
 #include <utility>
 
 #include "cli/heap_scan.h"
-#include "cli/suppressed_stacks.h"
 #include "cli/suppressions_option.h"
-#include "live/known_ledger.h"
+#include "live/ledger_state.h"
 #include "profile/text.h"
 #include "target/clock.h"
 #include "target/ledgers.h"
-#include "target/task_list.h"
+#include "target/process.h"
 #include "text/stack_names.h"
 
 namespace mtrace::cli {

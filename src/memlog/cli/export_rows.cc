@@ -5,7 +5,7 @@
 
 #include "analyze/compare.h"
 #include "analyze/sum.h"
-#include "cli/reading.h"
+#include "cli/report_options.h"
 #include "collect/report_set.h"
 #include "terminal/progress.h"
 #include "text/header_text.h"

@@ -6,9 +6,9 @@
 #include <thread>
 #include <unordered_set>
 
-#include "live/ledger_ignored.h"
-#include "live/ledger_totals.h"
-#include "profile/path.h"
+#include "live/ledger_blocks.h"
+#include "live/ledger_summary.h"
+#include "profile/file.h"
 #include "profile/text.h"
 #include "symbolize/data_symbol.h"
 #include "symbolize/data_type.h"

@@ -14,7 +14,7 @@
 #include "analyze/reachability.h"
 #include "live/ledger_file.h"
 #include "live/ledger_state.h"
-#include "symbolize/data_place.h"
+#include "symbolize/data_symbol.h"
 #include "target/core_memory.h"
 #include "target/snapshot.h"
 

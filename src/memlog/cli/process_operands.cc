@@ -3,9 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
+#include <stdexcept>
 #include <string>
 
+#include "profile/text.h"
+#include "target/error.h"
+#include "target/interruption.h"
 #include "target/process.h"
+#include "target/process_image.h"
 
 namespace mtrace::cli {
 
@@ -25,6 +31,23 @@ std::vector<pid_t> named_processes(const Arguments& arguments, const Streams& st
     }
   }
   return pids;
+}
+
+WatchedProcess::WatchedProcess(const Arguments& arguments, const Streams& streams) {
+  const auto attach = [&](pid_t pid) {
+    const std::string name = profile::escaped(target::process_name(pid), "");
+    try {
+      attachment_.emplace(pid);
+    } catch (const target::AttachError& error) {
+      throw std::runtime_error(fmt::format("{} ({}) {}", pid, name, error.what()));
+    }
+    complain(streams, fmt::format("attached to {} ({}), stopped for {:.1f} ms; detaches at the end",
+                                  pid, name, target::in_milliseconds(attachment_->stopped())));
+  };
+  std::function<void(pid_t)> wanted;
+  if (arguments.has("--attach")) wanted = attach;
+  target_.emplace(arguments.operands()[0], arguments.command(), wanted);
+  if (attachment_) target::catch_interruption();
 }
 
 }  // namespace mtrace::cli

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "cli/search_path.h"
+#include "cli/report_options.h"
 #include "profile/error.h"
 #include "profile/file.h"
 #include "profile/text.h"

@@ -9,7 +9,6 @@
 #include "analyze/table.h"
 #include "cli/arguments.h"
 #include "symbolize/source_files.h"
-#include "symbolize/source_paths.h"
 
 namespace mtrace::cli {
 

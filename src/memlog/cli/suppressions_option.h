@@ -6,6 +6,9 @@
 
 #include "analyze/suppressions.h"
 #include "cli/arguments.h"
+#include "cli/heap_scan.h"
+#include "live/ledger_state.h"
+#include "text/stack_names.h"
 
 namespace mtrace::cli {
 
@@ -25,5 +28,11 @@ void add_suppressions(const char* command, const Arguments& arguments,
 void add_lsan_suppressions(const char* command, const std::string& options,
                            const std::string& directory, const std::string& program,
                            std::vector<analyze::StackPattern>& patterns);
+
+// Takes stacks that match a pattern out of what a heap scan found lost.
+
+// Has `names` learn the stacks of all blocks that are lost in some way.
+void suppress_stacks(HeapScan& scan, const live::LedgerFile& file, const live::KnownLedger& known,
+                     text::StackNames& names, const std::vector<analyze::StackPattern>& patterns);
 
 }  // namespace mtrace::cli

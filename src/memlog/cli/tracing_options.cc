@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "cli/exit_looks.h"
-#include "cli/own_code.h"
+#include "cli/report_options.h"
 #include "cli/suppressions_option.h"
 #include "collect/catalog.h"
 #include "format/memlog.h"

@@ -13,9 +13,9 @@
 
 #include "format/memlog.h"
 #include "profile/error.h"
+#include "profile/file.h"
 #include "profile/input.h"
 #include "profile/line.h"
-#include "profile/path.h"
 #include "profile/text.h"
 
 namespace mtrace::collect {

@@ -7,7 +7,6 @@
 #include "analyze/responsible.h"
 #include "analyze/table.h"
 #include "symbolize/source_files.h"
-#include "symbolize/source_paths.h"
 
 namespace mtrace::collect {
 

@@ -18,11 +18,11 @@
 #include "profile/text.h"
 #include "target/attachment.h"
 #include "target/error.h"
-#include "target/late_release.h"
 #include "target/leftovers.h"
 #include "target/process.h"
 #include "target/process_image.h"
 #include "target/regular_reports.h"
+#include "target/tasks.h"
 
 namespace mtrace::cli {
 namespace {

@@ -2,8 +2,8 @@
 #include <fmt/format.h>
 
 #include "cli/command.h"
-#include "cli/search_path.h"
-#include "cli/store_options.h"
+#include "cli/fleet_export.h"
+#include "cli/report_options.h"
 #include "fleet/transfer.h"
 #include "profile/text.h"
 #include "serve/access.h"

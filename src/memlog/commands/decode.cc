@@ -5,7 +5,7 @@
 #include <cstdio>
 
 #include "cli/command.h"
-#include "cli/search_path.h"
+#include "cli/report_options.h"
 #include "profile/error.h"
 #include "profile/input.h"
 #include "symbolize/text_decoder.h"

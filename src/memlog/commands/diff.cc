@@ -6,17 +6,14 @@
 #include "analyze/compare.h"
 #include "cli/command.h"
 #include "cli/filter_options.h"
-#include "cli/own_code.h"
-#include "cli/reading.h"
-#include "cli/search_path.h"
-#include "cli/view_options.h"
+#include "cli/report_options.h"
 #include "collect/report_set.h"
 #include "json/report.h"
 #include "json/stack.h"
-#include "profile/path.h"
+#include "profile/file.h"
 #include "profile/text.h"
 #include "text/header_text.h"
-#include "text/listing.h"
+#include "text/report_text.h"
 
 namespace mtrace::cli {
 namespace {

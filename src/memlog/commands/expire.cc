@@ -4,13 +4,11 @@
 #include <algorithm>
 
 #include "analyze/expiry.h"
-#include "analyze/expiry_groups.h"
 #include "cli/command.h"
-#include "cli/own_code.h"
-#include "cli/search_path.h"
-#include "cli/watched_process.h"
+#include "cli/process_operands.h"
+#include "cli/report_options.h"
 #include "format/memlog.h"
-#include "live/known_ledger.h"
+#include "live/ledger_state.h"
 #include "live/ledger_summary.h"
 #include "profile/text.h"
 #include "target/clock.h"

@@ -7,7 +7,7 @@
 #include "cli/command.h"
 #include "cli/completion.h"
 #include "cli/manual_pages.h"
-#include "cli/view_options.h"
+#include "cli/report_options.h"
 #include "format/option_kind.h"
 
 namespace mtrace::cli {

@@ -6,8 +6,8 @@
 #include <thread>
 
 #include "cli/command.h"
-#include "cli/search_path.h"
-#include "cli/store_options.h"
+#include "cli/fleet_export.h"
+#include "cli/report_options.h"
 #include "collect/catalog.h"
 #include "fleet/transfer.h"
 #include "serve/access.h"

@@ -6,7 +6,7 @@
 #include <cerrno>
 
 #include "cli/command.h"
-#include "cli/search_path.h"
+#include "cli/report_options.h"
 #include "profile/compression.h"
 #include "profile/error.h"
 #include "profile/report_file.h"

@@ -8,7 +8,7 @@
 #include "cli/command.h"
 #include "events/event_log.h"
 #include "events/replay_plan.h"
-#include "json/answer.h"
+#include "json/stack.h"
 #include "profile/text.h"
 #include "target/allocator_replay.h"
 #include "text/style.h"

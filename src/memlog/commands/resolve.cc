@@ -6,8 +6,8 @@
 #include <stdexcept>
 
 #include "cli/command.h"
-#include "cli/search_path.h"
-#include "collect/left_reports.h"
+#include "cli/report_options.h"
+#include "collect/run_reports.h"
 #include "format/memlog.h"
 #include "profile/compression.h"
 #include "profile/error.h"

@@ -16,9 +16,8 @@
 #include <vector>
 
 #include "cli/command.h"
-#include "cli/own_code.h"
-#include "cli/search_path.h"
-#include "cli/store_options.h"
+#include "cli/fleet_export.h"
+#include "cli/report_options.h"
 #include "serve/access.h"
 #include "serve/http_server.h"
 #include "serve/listen_address.h"

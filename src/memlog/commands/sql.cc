@@ -3,13 +3,10 @@
 #include <unistd.h>
 
 #include "cli/command.h"
-#include "cli/own_code.h"
-#include "cli/search_path.h"
-#include "cli/view_options.h"
+#include "cli/report_options.h"
 #include "profile/error.h"
 #include "sql/answer_text.h"
 #include "sql/database.h"
-#include "sql/interrupts.h"
 #include "sql/shell.h"
 
 namespace mtrace::cli {

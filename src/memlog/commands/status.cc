@@ -14,14 +14,14 @@
 #include <vector>
 
 #include "cli/command.h"
-#include "cli/view_options.h"
+#include "cli/report_options.h"
 #include "format/memlog.h"
-#include "json/answer.h"
+#include "json/stack.h"
 #include "live/ledger_file.h"
-#include "live/tracing_cost.h"
+#include "live/ledger_summary.h"
 #include "profile/text.h"
 #include "profile/time.h"
-#include "symbolize/linked_allocator.h"
+#include "symbolize/loaded_file.h"
 #include "target/leftovers.h"
 #include "target/mappings.h"
 #include "target/process.h"

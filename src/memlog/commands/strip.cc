@@ -9,7 +9,7 @@
 #include "analyze/filter.h"
 #include "analyze/frame_pattern.h"
 #include "cli/command.h"
-#include "cli/search_path.h"
+#include "cli/report_options.h"
 #include "events/culler.h"
 #include "events/event_log.h"
 #include "events/frame_reader.h"

@@ -5,19 +5,15 @@
 #include <optional>
 
 #include "cli/command.h"
-#include "cli/own_code.h"
-#include "cli/search_path.h"
-#include "cli/view_options.h"
-#include "cli/watched_process.h"
-#include "json/watch.h"
+#include "cli/process_operands.h"
+#include "cli/report_options.h"
+#include "json/views.h"
 #include "target/clock.h"
 #include "target/interruption.h"
 #include "target/process.h"
-#include "terminal/prompt.h"
 #include "terminal/screen.h"
 #include "text/quantity.h"
 #include "text/stack_filter.h"
-#include "text/top_help.h"
 #include "text/top_items.h"
 #include "text/top_text.h"
 

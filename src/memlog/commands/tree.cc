@@ -5,17 +5,13 @@
 
 #include <cmath>
 
-#include "cli/block_options.h"
 #include "cli/command.h"
 #include "cli/filter_options.h"
-#include "cli/own_code.h"
-#include "cli/reading.h"
-#include "cli/search_path.h"
-#include "cli/view_options.h"
+#include "cli/report_options.h"
 #include "collect/reports.h"
 #include "json/report.h"
 #include "json/stack.h"
-#include "json/tree.h"
+#include "json/views.h"
 #include "text/tree_text.h"
 #include "text/view.h"
 

@@ -11,7 +11,6 @@
 
 #include "events/block_addresses.h"
 #include "events/column.h"
-#include "events/recent_addresses.h"
 #include "format/event_log.h"
 
 namespace mtrace::events {

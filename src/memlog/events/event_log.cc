@@ -11,7 +11,6 @@
 #include "events/event_header.h"
 #include "events/frame_reader.h"
 #include "events/inheritance.h"
-#include "events/recent_addresses.h"
 #include "format/event_log.h"
 #include "format/memlog.h"
 #include "format/python.h"

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "events/contents.h"
+#include "events/frame_reader.h"
 #include "profile/model.h"
 
 namespace mtrace::events {

@@ -7,7 +7,7 @@
 #include <string>
 #include <thread>
 
-#include "profile/descriptor.h"
+#include "profile/file.h"
 
 namespace mtrace::events {
 

@@ -23,16 +23,15 @@
 #include <vector>
 
 #include "events/chunk_writer.h"
-#include "events/culled_log.h"
+#include "events/culler.h"
 #include "events/log_file.h"
 #include "events/ring_reader.h"
-#include "events/stamp_clock.h"
 #include "format/event_log.h"
 #include "format/event_ring.h"
 #include "format/memlog.h"
 #include "format/python.h"
-#include "profile/descriptor.h"
 #include "profile/error.h"
+#include "profile/file.h"
 #include "profile/text.h"
 
 namespace mtrace::events {

@@ -11,16 +11,16 @@
 #include <vector>
 
 #include "events/block_filter.h"
+#include "events/event_header.h"
 #include "events/event_log.h"
-#include "events/event_time.h"
 #include "events/live_blocks.h"
 #include "format/escape.h"
 #include "format/event_log.h"
 #include "format/memlog.h"
 #include "format/python.h"
-#include "profile/memlog_text.h"
 #include "profile/text.h"
 #include "profile/time.h"
+#include "profile/writer.h"
 
 namespace mtrace::events {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "events/event_log.h"
-#include "profile/descriptor.h"
+#include "profile/file.h"
 
 namespace mtrace::events {
 

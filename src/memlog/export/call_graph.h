@@ -37,4 +37,13 @@ struct CallGraph {
 // to the module it is inlined into.
 CallGraph call_graph(const Stacks& stacks, const analyze::Table& table);
 
+// A call graph for Graphviz.
+
+// Returns the functions and calls that are at least `percent` of the whole.
+std::string dot(const Stacks& stacks, const CallGraph& graph, double percent);
+
+// JSON for gprof2dot (gprof2dot -f json).
+
+std::string gprof2dot(const Stacks& stacks, const analyze::Table& table);
+
 }  // namespace mtrace::exporting

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "analyze/verdict.h"
+#include "analyze/compare.h"
 
 namespace mtrace::exporting {
 

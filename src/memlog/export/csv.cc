@@ -1,6 +1,7 @@
+#include "export/csv.h"
+
 #include <fmt/format.h>
 
-#include "export/tables.h"
 #include "format/memlog.h"
 #include "profile/text.h"
 #include "profile/writer.h"

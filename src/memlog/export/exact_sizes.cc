@@ -7,7 +7,7 @@
 #include "analyze/block_sizes.h"
 #include "events/event_log.h"
 #include "events/live_blocks.h"
-#include "profile/path.h"
+#include "profile/file.h"
 #include "profile/text.h"
 #include "profile/time.h"
 

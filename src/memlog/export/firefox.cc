@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "export/event_formats.h"
-#include "profile/path.h"
+#include "export/event_stream.h"
+#include "profile/file.h"
 #include "profile/text.h"
 #include "util/json.h"
 

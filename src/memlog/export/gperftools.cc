@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <map>
 
-#include "export/sites.h"
+#include "export/stacks.h"
 #include "format/memlog.h"
 #include "profile/text.h"
 

@@ -10,8 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "analyze/history.h"
-#include "export/sites.h"
+#include "analyze/series.h"
 #include "export/stacks.h"
 
 namespace mtrace::exporting {

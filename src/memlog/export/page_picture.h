@@ -31,4 +31,10 @@ std::string page_picture(const PagePicture& picture);
 // Returns an HTML page that stands alone: the picture, and `text` behind it, as it is.
 std::string page_picture_page(const PagePicture& picture, const std::string& text);
 
+// Escapes text for XML and HTML.
+
+// Escapes `text` (UTF-8 without control bytes), also for use as the value of an attribute. Replaces
+// U+FFFE and U+FFFF, which XML forbids, by U+FFFD.
+std::string xml(const std::string& text);
+
 }  // namespace mtrace::exporting

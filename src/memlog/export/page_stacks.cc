@@ -12,9 +12,8 @@
 
 #include "analyze/function_name.h"
 #include "analyze/responsible.h"
-#include "analyze/short_name.h"
 #include "format/memlog.h"
-#include "profile/path.h"
+#include "profile/file.h"
 #include "profile/text.h"
 #include "util/json.h"
 

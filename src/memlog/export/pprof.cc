@@ -1,16 +1,17 @@
 #include "export/pprof.h"
 
 #include <absl/container/flat_hash_map.h>
+#include <zlib.h>
 
 #include <algorithm>
 #include <map>
 #include <protozero/pbf_writer.hpp>
+#include <stdexcept>
 #include <tuple>
 #include <utility>
 #include <vector>
 
-#include "export/dropped_frames.h"
-#include "export/sites.h"
+#include "export/stacks.h"
 #include "profile/text.h"
 
 namespace mtrace::exporting {
@@ -165,6 +166,25 @@ std::string pprof(const Stacks& stacks, const analyze::Table& table, int64_t nan
                   const analyze::Responsible* responsible, const char* shown) {
   const std::string dropped = responsible == nullptr ? "" : dropped_frames(table, *responsible);
   return gzip(PprofWriter(stacks, table, shown).write(nanoseconds, dropped));
+}
+
+std::string gzip(const std::string& text) {
+  constexpr int kGzip = 16;  // added to the window's bits: a header of gzip's
+  z_stream stream = {};
+  if (deflateInit2(&stream, Z_BEST_COMPRESSION, Z_DEFLATED, 15 + kGzip, 8, Z_DEFAULT_STRATEGY) !=
+      Z_OK) {
+    throw std::runtime_error("cannot compress");
+  }
+  std::string out(deflateBound(&stream, text.size()), '\0');
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
+  stream.avail_in = static_cast<uInt>(text.size());
+  stream.next_out = reinterpret_cast<Bytef*>(out.data());
+  stream.avail_out = static_cast<uInt>(out.size());
+  const bool good = text.size() <= UINT32_MAX && deflate(&stream, Z_FINISH) == Z_STREAM_END;
+  out.resize(stream.total_out);
+  deflateEnd(&stream);
+  if (!good) throw std::runtime_error("cannot compress");
+  return out;
 }
 
 }  // namespace mtrace::exporting

@@ -9,6 +9,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "analyze/block_sizes.h"
@@ -59,5 +60,18 @@ struct PageInput {
 // do not list. Throws std::runtime_error when a number exceeds 2^53, the limit of browsers, or a
 // sum does not fit 64 bits.
 std::string report_page(const PageInput& input);
+
+// The styles, scripts and HTML of src/memlog/export/page, unchanged.
+
+enum class PageFile {
+  kFlameStyle,   // flame.css: boxes, for the SVG file and the page
+  kFlameScript,  // flame.js: zoom and search, for both
+  kSvgScript,    // svg.js: for the SVG file around its boxes
+  kPage,         // report.html
+  kPageStyle,    // report.css
+  kPageScripts,  // the page's scripts, concatenated
+};
+
+std::string_view page_file(PageFile file);
 
 }  // namespace mtrace::exporting

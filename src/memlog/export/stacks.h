@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -83,5 +84,37 @@ Stacks stacks_of(const analyze::Table& table, analyze::Order order, Side side = 
 
 // Replaces each character of `text` that is in `bad` by `instead`.
 std::string without(std::string text, const char* bad, char instead);
+
+// Addresses in a program with the functions inlined there.
+
+struct Site {
+  std::vector<size_t> lines;  // locations, innermost first; all but the last are inlined
+  size_t module = 0;          // index in Stacks::table.modules(), or Location::kNoModule
+  uint64_t offset = 0;        // as in Location
+};
+
+class Sites {
+ public:
+  explicit Sites(const std::vector<Location>& locations) : locations_(locations) {}
+
+  // Returns the sites of a stack with these locations, as indices in all().
+  std::vector<size_t> of(const std::vector<size_t>& stack);
+  const std::vector<Site>& all() const { return all_; }
+
+ private:
+  size_t add(const std::vector<size_t>& lines);
+
+  const std::vector<Location>& locations_;
+  std::vector<Site> all_;
+  std::map<std::vector<size_t>, size_t> known_;
+};
+
+// The functions that pprof leaves out of its views: allocators and what own code calls to get
+// there.
+
+// Returns the drop_frames of a profile.proto: a regular expression (RE2) for whole names. pprof
+// removes a frame that matches and all that it calls. So a function is in it only if no stack of
+// `table` has own code inside it. Empty: there are none.
+std::string dropped_frames(const analyze::Table& table, const analyze::Responsible& responsible);
 
 }  // namespace mtrace::exporting

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "analyze/history.h"
+#include "analyze/series.h"
 #include "export/heaptrack.h"
 #include "export/massif.h"
 #include "export/stacks.h"

@@ -13,7 +13,6 @@
 #include "profile/error.h"
 #include "profile/file.h"
 #include "profile/input.h"
-#include "profile/path.h"
 #include "profile/reader.h"
 #include "profile/text.h"
 #include "profile/writer.h"

@@ -5,7 +5,7 @@
 #include <chrono>
 #include <thread>
 
-#include "json/answer.h"
+#include "json/stack.h"
 #include "profile/text.h"
 
 namespace mtrace::fleet {

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "profile/model.h"
 
@@ -46,5 +48,27 @@ ReportKey key_of(const profile::Header& header);
 // start and numbers. A file that a store has named says host and boot by its name, and is not read;
 // of others the meta lines are (read_facts()). Throws FormatError, FileError.
 ReportKey key_of_file(const std::string& path, const profile::Header& beginning);
+
+// Which reports a place holds, alone or as parts of merged ones.
+
+// Of each process: all reports up to a number, if one was merged, and single ones behind. A merged
+// report begins with number 1, so of two reports of a process one contains the other or they have
+// nothing in common.
+class HeldReports {
+ public:
+  // Returns the held reports that `key` contains: they are not needed any more.
+  std::vector<ReportKey> add(const ReportKey& key);
+  // Forgets the report that has exactly this key.
+  void remove(const ReportKey& key);
+  // Returns whether all that `key` stands for is held.
+  bool holds(const ReportKey& key) const;
+  // Returns whether a part of what `key` stands for is held.
+  bool touches(const ReportKey& key) const;
+
+ private:
+  using Numbers = std::map<int64_t, int64_t>;  // `seq` and `first` of each report
+
+  std::map<std::string, Numbers> processes_;
+};
 
 }  // namespace mtrace::fleet

@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "fleet/held_reports.h"
-#include "profile/descriptor.h"
+#include "fleet/report_key.h"
+#include "profile/file.h"
 
 namespace mtrace::fleet {
 

@@ -6,9 +6,9 @@
 #include <set>
 #include <string>
 
-#include "fleet/held_reports.h"
 #include "fleet/local_reports.h"
 #include "fleet/remote.h"
+#include "fleet/report_key.h"
 #include "fleet/store.h"
 
 namespace mtrace::fleet {

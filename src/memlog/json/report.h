@@ -6,7 +6,7 @@
 
 #include "analyze/sum.h"
 #include "analyze/table.h"
-#include "json/answer.h"
+#include "json/stack.h"
 #include "profile/model.h"
 #include "profile/reader.h"
 

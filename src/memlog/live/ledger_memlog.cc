@@ -13,14 +13,12 @@
 #include "format/mapping_form.h"
 #include "format/memlog.h"
 #include "format/python.h"
-#include "live/ledger_modules.h"
 #include "live/ledger_notes.h"
-#include "live/ledger_python.h"
+#include "live/ledger_state.h"
 #include "live/ledger_summary.h"
-#include "live/tracing_cost.h"
-#include "profile/memlog_text.h"
 #include "profile/text.h"
 #include "profile/time.h"
+#include "profile/writer.h"
 
 namespace mtrace::live {
 namespace {

@@ -1,7 +1,11 @@
 #include "live/ledger_notes.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
+#include "format/memlog.h"
+#include "live/ledger_state.h"
 #include "profile/text.h"
 
 namespace mtrace::live {
@@ -34,6 +38,52 @@ std::vector<LedgerNoteText> read_notes(const LedgerFile& file) {
   notes.reserve(found.size());
   for (Found& one : found) notes.push_back(std::move(one.note));
   return notes;
+}
+
+std::string python_gap_text(const format::PythonCoverage& coverage, const std::string& path) {
+  using format::PythonGap;
+  if (coverage.gap <= PythonGap::kBeingNoted) return {};
+  const uint32_t version = coverage.version;
+  return fmt::format(
+      "{}{}{}: CPython {}{}",
+      coverage.gap == PythonGap::kOnTrial ? format::kPythonOnTrial : format::kNotCoveredPython,
+      path.empty() ? "" : " of ", profile::escaped(path, ""),
+      version == 0
+          ? "before 3.11"
+          : fmt::format("{}.{}.{}", version >> 24, version >> 16 & 0xff, version >> 8 & 0xff),
+      format::python_gap_reason(coverage.gap));
+}
+
+std::string python_gap(const LedgerFile& file, const LedgerState& state) {
+  const format::PythonCoverage& coverage = file.header().python;
+  if (coverage.gap <= format::PythonGap::kBeingNoted) return {};
+  LedgerModules modules(state);
+  const size_t module = modules.find(coverage.loop, format::kLedgerAlive);
+  return python_gap_text(coverage,
+                         module == LedgerModules::kNone ? "" : state.modules[module].path);
+}
+
+PythonFrameText python_frame(const LedgerState& state, uint64_t frame) {
+  using format::PythonFrame;
+  PythonFrameText text;
+  const auto known = state.python.find(PythonFrame::code(frame));
+  if (known == state.python.end()) {
+    text.function = format::kPythonWithoutRoom;
+    return text;
+  }
+  const LedgerCodeState& code = known->second;
+  text.function = code.name.empty() ? format::kUnknownFunction : code.name;
+  text.module = code.file;
+  text.identity = format::module_identity(code.file.data(), code.file.size());
+  text.offset = format::python_offset(code.entry.identity, frame);
+  format::PythonLines lines(reinterpret_cast<const unsigned char*>(code.table.data()),
+                            code.table.size(), code.entry.first_line);
+  if (const uint32_t line = lines.line_of(PythonFrame::instruction(frame)); line != 0) {
+    size_t length = 0;
+    const char* const name = format::python_file_name(code.file.data(), code.file.size(), &length);
+    text.source = fmt::format("{}:{}", std::string_view(name, length), line);
+  }
+  return text;
 }
 
 }  // namespace mtrace::live

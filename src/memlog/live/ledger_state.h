@@ -7,9 +7,11 @@
 
 #include <absl/container/flat_hash_map.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "format/calls.h"
@@ -106,5 +108,50 @@ inline uint64_t tick_nanoseconds(uint64_t ticks) { return ticks << 20; }
 // Returns the whole ticks in a time.
 inline uint64_t ticks_in(uint64_t nanoseconds) { return nanoseconds >> 20; }
 inline uint64_t tick_milliseconds(uint64_t ticks) { return tick_nanoseconds(ticks) / 1'000'000; }
+
+// The last state read from a ledger, with its stacks by the index that blocks use.
+
+class KnownLedger {
+ public:
+  explicit KnownLedger(const LedgerFile& file) { read(file); }
+
+  // Reads the ledger again and invalidates all pointers from before. Throws LedgerError.
+  void read(const LedgerFile& file) {
+    state_ = read_ledger(file);
+    by_index_.clear();
+    for (size_t i = 0; i < state_.stacks.size(); ++i) by_index_[state_.stacks[i].index] = i;
+  }
+  const LedgerState& state() const { return state_; }
+  // Returns the stack at `index`, or nullptr if the last read found none.
+  const LedgerStackState* find(uint32_t index) const {
+    const auto at = by_index_.find(index);
+    return at == by_index_.end() ? nullptr : &state_.stacks[at->second];
+  }
+
+ private:
+  LedgerState state_;
+  absl::flat_hash_map<uint32_t, size_t> by_index_;
+};
+
+// Finds the module of an address in a ledger.
+
+class LedgerModules {
+ public:
+  // `state` must outlive this and not change.
+  explicit LedgerModules(const LedgerState& state);
+
+  static constexpr size_t kNone = SIZE_MAX;
+  // Returns the module's position in the list, or kNone. `retired`: the unload epoch at which the
+  // stack was retired; kLedgerAlive: it is in use.
+  size_t find(uint64_t address, uint32_t retired);
+  // Returns the format::StackId of a stack.
+  uint64_t stack_id(const LedgerStackState& stack);
+
+ private:
+  const LedgerState& state_;
+  const std::vector<LedgerModuleState>& modules_;
+  std::vector<uint64_t> identities_;
+  absl::flat_hash_map<std::pair<uint64_t, uint32_t>, size_t> known_;
+};
 
 }  // namespace mtrace::live

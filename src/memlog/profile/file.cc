@@ -12,7 +12,6 @@
 #include <utility>
 
 #include "profile/error.h"
-#include "profile/held_signals.h"
 
 namespace mtrace::profile {
 namespace {

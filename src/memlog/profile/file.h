@@ -1,14 +1,42 @@
-// Reads whole files, and replaces files atomically.
+// Files: whole ones read, others replaced atomically; descriptors and names.
 #pragma once
 
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 
-#include "profile/descriptor.h"
+#include "format/memlog.h"
 
 namespace mtrace::profile {
+
+// A file descriptor. The destructor closes it, unless it is a standard stream.
+
+class Descriptor {
+ public:
+  explicit Descriptor(int number = -1) : number_(number) {}
+  ~Descriptor() {
+    if (number_ > 2) ::close(number_);
+  }
+  Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    std::swap(number_, other.number_);
+    return *this;
+  }
+  int get() const { return number_; }
+
+ private:
+  int number_;
+};
+
+// Reads whole files, and replaces files atomically.
 
 // Returns the content of the file at `path`; "-" is the standard input. Throws FileError, also for
 // a directory.
@@ -56,5 +84,46 @@ class Replacement {
 };
 
 void replace_file(const std::string& path, std::string_view content);
+
+// Lets a signal wait until a file that has a temporary name has its own.
+
+// Blocks every signal in the calling thread until its end. Not for work without a bound: Ctrl-C
+// waits for it, too.
+class HeldSignals {
+ public:
+  HeldSignals() {
+    sigset_t every;
+    ::sigfillset(&every);
+    ::pthread_sigmask(SIG_SETMASK, &every, &before_);
+  }
+  ~HeldSignals() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  HeldSignals(const HeldSignals&) = delete;
+  HeldSignals& operator=(const HeldSignals&) = delete;
+
+ private:
+  sigset_t before_;
+};
+
+// File names of paths in memlogs.
+
+// Returns the text after the last slash, or all of `path` if it has none.
+inline std::string base_name(std::string_view path) {
+  return std::string(path.substr(path.rfind('/') + 1));
+}
+
+// Like base_name(), without the " (deleted)" that the kernel appends to the path of an unlinked
+// file.
+inline std::string base_name_of_mapped(std::string_view path) {
+  std::string name = base_name(path);
+  name.resize(std::min(name.find(" (deleted)"), name.size()));
+  return name;
+}
+
+// Returns whether a file of this name may be a report: X.memlog or X.memlog.zst.
+inline bool is_report_name(std::string_view name) {
+  const std::string_view compressed = format::kCompressedSuffix;
+  if (name.ends_with(compressed)) name.remove_suffix(compressed.size());
+  return name.ends_with(format::kSuffix);
+}
 
 }  // namespace mtrace::profile

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "profile/model.h"
-#include "profile/module_table.h"
 
 namespace mtrace::profile {
 

@@ -6,7 +6,7 @@
 
 #include "format/escape.h"
 #include "format/memlog.h"
-#include "profile/module_table.h"
+#include "profile/model.h"
 #include "profile/text.h"
 
 namespace mtrace::profile {

@@ -2,15 +2,109 @@
 // unknown keys survive unchanged.
 #pragma once
 
+#include <absl/container/flat_hash_map.h>
+
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
-#include "profile/frames.h"
-
 namespace mtrace::profile {
+
+// The name of a function or of a source line. Reports repeat their names in every stack: equal
+// names are one text in memory.
+
+// Lets a lookup use a part of a line without copying it into a string.
+struct NameHash {
+  using is_transparent = void;
+  size_t operator()(std::string_view name) const { return std::hash<std::string_view>{}(name); }
+};
+
+// The texts stay until memlog ends, so a name costs a pointer, and comparing two names compares
+// pointers. Only one thread may make names.
+class Name {
+ public:
+  Name() = default;
+  Name(std::string_view text);  // NOLINT(google-explicit-constructor)
+  Name(const std::string& text) : Name(std::string_view(text)) {}  // NOLINT(*-explicit-constructor)
+  Name(const char* text) : Name(std::string_view(text)) {}  // NOLINT(google-explicit-constructor)
+
+  const std::string& text() const { return *text_; }
+  operator const std::string&() const { return *text_; }  // NOLINT(google-explicit-constructor)
+  operator std::string_view() const { return *text_; }    // NOLINT(google-explicit-constructor)
+  bool empty() const { return text_->empty(); }
+  size_t size() const { return text_->size(); }
+
+  bool operator==(const Name& other) const = default;
+
+ private:
+  static const std::string kNone;
+
+  const std::string* text_ = &kNone;
+};
+
+// The frames of a stack. Equal stacks share one list: the reports of a process mostly repeat the
+// same stacks.
+
+// Index into Memlog::modules.
+using ModuleIndex = uint32_t;
+
+enum class Place : uint8_t {
+  kModule,   // `offset` is an ELF address in `module`
+  kAddress,  // `offset` is an address outside every module
+  kInlined,  // inlined into the next frame that has an address
+};
+
+struct Frame {
+  Place place = Place::kAddress;
+  ModuleIndex module = 0;  // kModule only
+  uint64_t offset = 0;     // 0 for kInlined
+  Name function;           // empty: unknown
+  Name source;             // FILE:LINE, empty: unknown
+  bool guessed = false;    // it and those behind it may be wrong; never for kInlined
+
+  bool operator==(const Frame&) const = default;
+};
+
+// A list of frames, innermost first. Copies share the list until one of them changes it.
+class Frames {
+ public:
+  using List = std::vector<Frame>;
+
+  Frames() = default;
+  // `number`: unique to this list if it is expected again; else 0.
+  Frames(List list, uint64_t number = 0)  // NOLINT(google-explicit-constructor)
+      : list_(std::make_shared<List>(std::move(list))), number_(number) {}
+
+  operator const List&() const { return list(); }  // NOLINT(google-explicit-constructor)
+  const List& list() const {
+    static const List none;
+    return list_ == nullptr ? none : *list_;
+  }
+  List::const_iterator begin() const { return list().begin(); }
+  List::const_iterator end() const { return list().end(); }
+  size_t size() const { return list().size(); }
+  bool empty() const { return list().empty(); }
+  const Frame& operator[](size_t index) const { return list()[index]; }
+  uint64_t number() const { return number_; }
+
+  // Returns the list for changes; from then on it is neither shared nor numbered.
+  List& edit() {
+    if (list_.use_count() != 1) list_ = std::make_shared<List>(list());
+    number_ = 0;
+    return *list_;
+  }
+
+  bool operator==(const Frames& other) const { return list() == other.list(); }
+
+ private:
+  std::shared_ptr<List> list_;
+  uint64_t number_ = 0;
+};
 
 // A loaded object. A module that frames name but no `# module:` line describes has neither build-id
 // nor base.
@@ -170,5 +264,32 @@ inline const std::string* find_field(const std::vector<Field>& fields, std::stri
   }
   return nullptr;
 }
+
+// Maps (path, generation) to a module's index while a memlog is read.
+
+class ModuleTable {
+ public:
+  // Returns the index of `escaped_name`: PATH[#GENERATION] as in the file. Remembers each spelling.
+  // Throws LineError when it is malformed.
+  ModuleIndex index(std::string_view escaped_name);
+  Module& operator[](ModuleIndex index) { return modules_[index]; }
+  std::vector<Module> take() { return std::move(modules_); }
+  bool empty() const { return modules_.empty(); }
+  size_t size() const { return modules_.size(); }
+  // Takes over these modules with their indices. The table must be empty.
+  void adopt(const std::vector<Module>& modules) {
+    modules_ = modules;
+    for (ModuleIndex i = 0; i < modules.size(); ++i) {
+      by_path_.try_emplace({modules[i].path, modules[i].generation}, i);
+    }
+  }
+
+ private:
+  std::string last_name_;  // of the last lookup; empty: none
+  ModuleIndex last_ = 0;
+  std::vector<Module> modules_;
+  absl::flat_hash_map<std::string, ModuleIndex, NameHash, std::equal_to<>> by_name_;
+  absl::flat_hash_map<std::pair<std::string, uint32_t>, ModuleIndex> by_path_;
+};
 
 }  // namespace mtrace::profile

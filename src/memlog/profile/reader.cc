@@ -10,11 +10,10 @@
 #include "profile/entry_checks.h"
 #include "profile/error.h"
 #include "profile/header.h"
+#include "profile/input.h"
 #include "profile/known_stacks.h"
 #include "profile/line.h"
-#include "profile/module_table.h"
-#include "profile/pieces.h"
-#include "profile/window.h"
+#include "profile/model.h"
 
 namespace mtrace::profile {
 namespace {

@@ -2,10 +2,12 @@
 // complete memlog, so that later steps can trust its numbers.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
 
+#include "profile/input.h"
 #include "profile/model.h"
 
 namespace mtrace::profile {
@@ -33,5 +35,28 @@ struct CutShort {
 // throws FormatError when the file ends before its entries begin, or anything else is wrong with
 // it.
 Memlog read_partly(const std::string& path, std::optional<CutShort>& cut);
+
+// Reads a large memlog in pieces of a few thousand entries, to save memory.
+
+// Gets a memlog with some of the entries; may take them.
+using Piece = std::function<void(Memlog&)>;
+
+class Pieces {
+ public:
+  // Reads the regular file at `path` to its end and checks it as strictly as read_path() does.
+  // Throws FormatError, FileError.
+  explicit Pieces(const std::string& path);
+
+  // The memlog without its entries.
+  const Memlog& head() const { return head_; }
+  // Reads the file again and gives `action` the entries, in file order. Calls it at least once,
+  // also when there are no entries. Throws FormatError or FileError, also when the file has changed
+  // since, and whatever `action` throws.
+  void each(const Piece& action);
+
+ private:
+  Window window_;
+  Memlog head_;
+};
 
 }  // namespace mtrace::profile

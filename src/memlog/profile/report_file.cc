@@ -13,7 +13,6 @@
 #include "profile/compression.h"
 #include "profile/error.h"
 #include "profile/file.h"
-#include "profile/held_signals.h"
 
 namespace mtrace::profile {
 namespace {

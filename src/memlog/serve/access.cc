@@ -11,7 +11,7 @@
 #include <cstring>
 #include <stdexcept>
 
-#include "json/answer.h"
+#include "json/stack.h"
 #include "profile/error.h"
 #include "profile/file.h"
 #include "profile/text.h"

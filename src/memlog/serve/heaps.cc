@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "analyze/expiry_groups.h"
+#include "analyze/expiry.h"
 #include "profile/text.h"
 #include "target/clock.h"
 #include "text/top_items.h"

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "profile/descriptor.h"
+#include "profile/file.h"
 
 namespace mtrace::serve {
 

@@ -1,6 +1,6 @@
 #include "serve/memlogs.h"
 
-#include "json/answer.h"
+#include "json/stack.h"
 #include "profile/error.h"
 #include "serve/access.h"
 

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "collect/timelines.h"
+#include "collect/companions.h"
 #include "profile/text.h"
 
 namespace mtrace::serve {

@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "json/answer.h"
+#include "json/stack.h"
 #include "profile/model.h"
 #include "profile/timeline.h"
 #include "serve/heaps.h"

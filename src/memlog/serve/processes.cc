@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <exception>
 
-#include "live/ledger_totals.h"
+#include "live/ledger_summary.h"
 #include "profile/text.h"
 #include "target/clock.h"
 #include "target/ledgers.h"

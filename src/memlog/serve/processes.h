@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "live/ledger_file.h"
-#include "live/tracing_cost.h"
+#include "live/ledger_summary.h"
 #include "target/process.h"
 
 namespace mtrace::serve {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "json/answer.h"
+#include "json/stack.h"
 
 namespace mtrace::serve {
 

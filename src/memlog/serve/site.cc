@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <exception>
 
-#include "collect/event_logs.h"
+#include "collect/companions.h"
 #include "json/report.h"
-#include "profile/path.h"
+#include "profile/file.h"
 #include "profile/text.h"
 #include "serve/expire_watch.h"
 #include "serve/heap_profile.h"

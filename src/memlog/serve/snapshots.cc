@@ -10,7 +10,7 @@
 
 #include "format/memlog.h"
 #include "profile/error.h"
-#include "profile/path.h"
+#include "profile/file.h"
 #include "profile/report_file.h"
 #include "profile/writer.h"
 #include "target/clock.h"

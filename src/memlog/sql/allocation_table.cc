@@ -2,9 +2,9 @@
 #include <algorithm>
 
 #include "events/live_blocks.h"
-#include "sql/logged_events.h"
-#include "sql/row_table.h"
+#include "sql/event_tables.h"
 #include "sql/tables.h"
+#include "sql/virtual_table.h"
 
 namespace mtrace::sql {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "json/answer.h"
+#include "json/stack.h"
 #include "terminal/columns.h"
 #include "text/style.h"
 

@@ -1,7 +1,9 @@
 // The tables events and threads, of event logs.
-#include "sql/logged_events.h"
-#include "sql/row_table.h"
+
+#include "sql/event_tables.h"
+
 #include "sql/tables.h"
+#include "sql/virtual_table.h"
 #include "text/event_text.h"
 
 namespace mtrace::sql {

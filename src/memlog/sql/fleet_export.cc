@@ -9,10 +9,9 @@
 #include <string_view>
 #include <vector>
 
-#include "fleet/held_reports.h"
 #include "fleet/remote.h"
 #include "fleet/report_key.h"
-#include "json/answer.h"
+#include "json/stack.h"
 #include "profile/text.h"
 
 namespace mtrace::sql {

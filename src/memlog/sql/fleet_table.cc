@@ -1,9 +1,9 @@
 // The table fleet: what the tables of several machines have in common.
-#include "analyze/function_id.h"
+#include "analyze/function_name.h"
 #include "fleet/report_key.h"
 #include "profile/text.h"
-#include "sql/entry_stream.h"
-#include "sql/instant.h"
+#include "sql/entry_table.h"
+#include "sql/tables.h"
 
 namespace mtrace::sql {
 namespace {

@@ -7,7 +7,7 @@
 #include <stdexcept>
 
 #include "analyze/suppressions.h"
-#include "sql/instant.h"
+#include "sql/tables.h"
 #include "sql/virtual_table.h"
 
 namespace mtrace::sql {

@@ -4,9 +4,8 @@
 #include <algorithm>
 
 #include "profile/text.h"
-#include "sql/instant.h"
-#include "sql/row_table.h"
 #include "sql/tables.h"
+#include "sql/virtual_table.h"
 
 namespace mtrace::sql {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "sql/schema_text.h"
+#include "sql/shell.h"
 #include "terminal/columns.h"
 #include "text/style.h"
 

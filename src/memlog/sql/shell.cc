@@ -1,6 +1,7 @@
 #include "sql/shell.h"
 
 #include <editline/readline.h>
+#include <fmt/format.h>
 #include <poll.h>
 #include <sqlite3.h>
 #include <unistd.h>
@@ -17,7 +18,6 @@
 #include "profile/file.h"
 #include "profile/text.h"
 #include "sql/functions.h"
-#include "sql/interrupts.h"
 
 namespace mtrace::sql {
 namespace {
@@ -186,5 +186,58 @@ void run_script(Session& session, std::string& statement) {
   }
   session.run(statement);
 }
+namespace {
+
+std::string table_text(const Table& table) {
+  std::string out = fmt::format("{}: {}\n", table.name, table.meaning);
+  for (const Column& column : table.columns) {
+    out += fmt::format("  {:<18}  {:<7}  {}\n", column.name,
+                       column.type == Type::kInteger ? "integer" : "text", column.meaning);
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string tables_text(const Tables& tables) {
+  std::string out;
+  for (const auto& table : tables) out += fmt::format("{:<12} {}\n", table->name, table->meaning);
+  return out;
+}
+
+std::string schema_text(const Tables& tables, const std::string& name) {
+  std::string out;
+  for (const auto& table : tables) {
+    if (name.empty() || name == table->name) {
+      out += (out.empty() ? "" : "\n") + table_text(*table);
+    }
+  }
+  return out;
+}
+
+std::string functions_text() {
+  std::string out;
+  for (const FunctionText& function : functions()) {
+    out += fmt::format("{}\n    {}\n", function.call, function.meaning);
+  }
+  return out;
+}
+namespace {
+
+Database* interrupted = nullptr;
+
+extern "C" void on_interrupt(int) { interrupted->interrupt(); }
+
+}  // namespace
+
+Interrupts::Interrupts(Database& database) {
+  interrupted = &database;
+  struct sigaction action = {};
+  action.sa_handler = on_interrupt;
+  action.sa_flags = SA_RESTART;
+  ::sigaction(SIGINT, &action, &before_);
+}
+
+Interrupts::~Interrupts() { ::sigaction(SIGINT, &before_, nullptr); }
 
 }  // namespace mtrace::sql

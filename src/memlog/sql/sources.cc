@@ -10,16 +10,15 @@
 #include <stdexcept>
 #include <tuple>
 
-#include "collect/event_logs.h"
+#include "collect/companions.h"
 #include "collect/reports.h"
 #include "format/event_log.h"
 #include "format/memlog.h"
-#include "live/known_ledger.h"
-#include "live/ledger_modules.h"
+#include "live/ledger_state.h"
 #include "profile/compression.h"
 #include "profile/input.h"
 #include "profile/reader.h"
-#include "sql/instant.h"
+#include "sql/tables.h"
 #include "target/clock.h"
 #include "target/ledgers.h"
 

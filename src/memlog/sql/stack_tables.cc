@@ -2,9 +2,9 @@
 #include <charconv>
 
 #include "profile/text.h"
-#include "sql/row_table.h"
 #include "sql/tables.h"
-#include "symbolize/source_paths.h"
+#include "sql/virtual_table.h"
+#include "symbolize/source_files.h"
 
 namespace mtrace::sql {
 namespace {

@@ -1,12 +1,11 @@
 // The tables markers and memory.
 #include <algorithm>
 
-#include "collect/timelines.h"
+#include "collect/companions.h"
 #include "events/live_blocks.h"
-#include "sql/instant.h"
-#include "sql/logged_events.h"
-#include "sql/row_table.h"
+#include "sql/event_tables.h"
 #include "sql/tables.h"
+#include "sql/virtual_table.h"
 
 namespace mtrace::sql {
 namespace {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <set>
 
-#include "profile/descriptor.h"
+#include "profile/file.h"
 #include "symbolize/elf_file.h"
 
 namespace mtrace::symbolize {

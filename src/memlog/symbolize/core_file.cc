@@ -12,7 +12,7 @@
 #include <memory>
 #include <string_view>
 
-#include "symbolize/open_elf.h"
+#include "symbolize/elf_file.h"
 
 namespace mtrace::symbolize {
 namespace {

@@ -8,9 +8,16 @@
 #include <string>
 #include <vector>
 
-#include "symbolize/thread_registers.h"
-
 namespace mtrace::symbolize {
+
+// The registers of a thread at one moment, of a running process or in a core file.
+
+struct ThreadRegisters {
+  pid_t tid = 0;
+  uint64_t stack_pointer = 0;
+  uint64_t thread_pointer = 0;  // fs base
+  std::vector<uint64_t> words;  // of all registers, the vector registers among them
+};
 
 // The file is no core file that can be used. The text is "FILE: what is wrong, and what to do".
 class CoreError : public std::runtime_error {

@@ -14,7 +14,6 @@
 #include <string_view>
 
 #include "symbolize/elf_file.h"
-#include "symbolize/open_elf.h"
 #include "symbolize/worker.h"
 
 namespace mtrace::symbolize {

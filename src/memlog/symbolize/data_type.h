@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "symbolize/data_place.h"
+#include "symbolize/data_symbol.h"
 
 namespace mtrace::symbolize {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "symbolize/dwarf_scopes.h"
-#include "symbolize/source_frame.h"
+#include "symbolize/module_symbols.h"
 
 namespace mtrace::symbolize {
 

@@ -2,6 +2,7 @@
 
 #include <elfutils/libdwelf.h>
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <gelf.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
@@ -10,8 +11,10 @@
 
 #include <cstdio>
 #include <fstream>
+#include <memory>
 #include <utility>
 
+#include "format/loader_name.h"
 #include "profile/text.h"
 
 namespace mtrace::symbolize {
@@ -96,6 +99,64 @@ std::string build_id_of(Elf* elf) {
 std::string build_id_path(const std::string& build_id) {
   const std::string hex = profile::hex_bytes(build_id);
   return "/.build-id/" + hex.substr(0, 2) + "/" + hex.substr(2);
+}
+
+std::optional<uint64_t> load_bias(Elf* elf, uint64_t map_address, uint64_t map_offset) {
+  size_t count = 0;
+  if (elf_getphdrnum(elf, &count) != 0) return std::nullopt;
+  for (size_t i = 0; i < count; ++i) {
+    GElf_Phdr segment;
+    if (gelf_getphdr(elf, static_cast<int>(i), &segment) == nullptr) break;
+    // The loader maps whole pages: a segment may begin a little before its offset.
+    const uint64_t page = segment.p_align > 1 ? segment.p_align - 1 : 0;
+    if (segment.p_type != PT_LOAD || map_offset < (segment.p_offset & ~page) ||
+        map_offset >= segment.p_offset + segment.p_filesz) {
+      continue;
+    }
+    return map_address - map_offset + segment.p_offset - segment.p_vaddr;
+  }
+  return std::nullopt;
+}
+
+Obstacle preload_obstacle(const std::string& path) {
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  if (file < 0) return {};
+  elf_version(EV_CURRENT);
+  Obstacle found;
+  {
+    const std::unique_ptr<Elf, decltype(&elf_end)> elf(elf_begin(file, ELF_C_READ, nullptr),
+                                                       elf_end);
+    GElf_Ehdr header;
+    size_t count = 0;
+    if (elf != nullptr && gelf_getehdr(elf.get(), &header) != nullptr &&
+        elf_getphdrnum(elf.get(), &count) == 0) {
+      std::string loader;
+      for (size_t i = 0; i < count; ++i) {
+        GElf_Phdr segment;
+        if (gelf_getphdr(elf.get(), static_cast<int>(i), &segment) == nullptr ||
+            segment.p_type != PT_INTERP || segment.p_filesz > 4096) {
+          continue;
+        }
+        loader.resize(segment.p_filesz);
+        if (::pread(file, loader.data(), loader.size(), static_cast<off_t>(segment.p_offset)) < 0) {
+          loader.clear();
+        }
+      }
+      if (header.e_machine != EM_X86_64 || gelf_getclass(elf.get()) != ELFCLASS64) {
+        found = {"is built for another processor architecture than libmtrace.so", true};
+      } else if (loader.empty()) {
+        found.why = "is statically linked";
+      } else if (format::is_musl_loader(loader)) {
+        found = {"is linked with musl, not with glibc", true};
+      } else if (!format::is_glibc_loader(loader)) {
+        found = {fmt::format("asks for the loader {}, which is not glibc's",
+                             profile::escaped(loader.c_str(), "")),
+                 true};
+      }
+    }
+  }
+  ::close(file);
+  return found;
 }
 
 }  // namespace mtrace::symbolize

@@ -6,9 +6,20 @@
 #include <string>
 #include <vector>
 
-#include "symbolize/source_frame.h"
+#include "profile/model.h"
 
 namespace mtrace::symbolize {
+
+// The known facts about one function at one address.
+
+struct SourceFrame {
+  profile::Name function;  // demangled; empty: unknown
+  profile::Name source;    // FILE:LINE, file without directories; empty: unknown
+  profile::Name path;      // of the file, as compiled; empty: unknown
+};
+
+// Innermost first; each frame but the last is inlined into the next. Empty: nothing known.
+using SourceFrames = std::vector<SourceFrame>;
 
 // Where to search for files.
 struct SearchPath {

@@ -1,8 +1,13 @@
 #include "symbolize/symbol_table.h"
 
+#include <gelf.h>
+
 #include <algorithm>
 #include <cstring>
 #include <string_view>
+
+#include "symbolize/elf_file.h"
+#include "symbolize/worker.h"
 
 namespace mtrace::symbolize {
 namespace {
@@ -123,6 +128,74 @@ std::vector<uint64_t> SymbolTable::addresses(const std::string& name) const {
   std::vector<uint64_t> found;
   found.reserve(same.size());
   for (const Symbol* symbol : same) found.push_back(symbol->begin);
+  return found;
+}
+namespace {
+
+std::optional<GElf_Sym> find_exported(Elf* elf, const std::string& wanted) {
+  std::optional<GElf_Sym> found;
+  any_dynamic_symbol(elf, [&](const GElf_Sym& symbol, const char* name) {
+    if (wanted == name) found = symbol;
+    return found.has_value();
+  });
+  return found;
+}
+
+}  // namespace
+
+std::optional<uint64_t> exported_address(int descriptor, const std::string& name,
+                                         uint64_t map_address, uint64_t map_offset,
+                                         uint64_t* size) {
+  const OpenElf elf = open_elf(descriptor, ELF_C_READ);
+  if (elf == nullptr) return std::nullopt;
+  const auto symbol = find_exported(elf.get(), name);
+  const auto bias = load_bias(elf.get(), map_address, map_offset);
+  if (!symbol || !bias) return std::nullopt;
+  *size = symbol->st_size;
+  return *bias + symbol->st_value;
+}
+namespace {
+
+constexpr unsigned kSymbolAddressSeconds = 60;
+
+void put(std::string& out, uint64_t number) {
+  out.append(reinterpret_cast<const char*>(&number), sizeof number);
+}
+
+}  // namespace
+
+std::vector<std::vector<uint64_t>> symbol_addresses(const SearchPath& where,
+                                                    const std::string& path,
+                                                    const std::string& build_id,
+                                                    const std::vector<std::string>& names) {
+  std::vector<std::vector<uint64_t>> found(names.size());
+  // For each name the number of its addresses, then these.
+  const auto work = [&] {
+    ModuleSymbols module(where, path, build_id);
+    std::string out;
+    for (const std::string& name : names) {
+      const std::vector<uint64_t> addresses = module.addresses(name);
+      put(out, addresses.size());
+      for (const uint64_t address : addresses) put(out, address);
+    }
+    return out;
+  };
+  const auto bytes = run_isolated(work, kSymbolAddressSeconds);
+  if (!bytes) return found;
+  size_t at = 0;
+  const auto take = [&] {
+    uint64_t number = 0;
+    if (bytes->size() - at >= sizeof number) {
+      std::memcpy(&number, bytes->data() + at, sizeof number);
+      at += sizeof number;
+    }
+    return number;
+  };
+  for (std::vector<uint64_t>& addresses : found) {
+    for (uint64_t left = take(); left != 0 && at < bytes->size(); --left) {
+      addresses.push_back(take());
+    }
+  }
   return found;
 }
 

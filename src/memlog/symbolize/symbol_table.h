@@ -5,8 +5,11 @@
 #include <elfutils/libdwfl.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
+
+#include "symbolize/module_symbols.h"
 
 namespace mtrace::symbolize {
 
@@ -33,5 +36,23 @@ class SymbolTable {
   };
   std::vector<Symbol> symbols_;
 };
+
+// Finds an exported object of a loaded ELF file.
+
+// Returns the address of the exported symbol `name` in a process that has mapped offset
+// `map_offset` of the file behind `descriptor` at `map_address`. Stores the symbol's size in bytes
+// in `size`. Returns nothing when the file is no ELF file, exports no such symbol, or has no
+// segment there.
+std::optional<uint64_t> exported_address(int descriptor, const std::string& name,
+                                         uint64_t map_address, uint64_t map_offset, uint64_t* size);
+
+// Finds functions by name.
+
+// For each of the mangled `names`, returns the ELF addresses of the functions with that name in the
+// module at `path`, the likeliest first; empty: nothing known. Works in a child process.
+std::vector<std::vector<uint64_t>> symbol_addresses(const SearchPath& where,
+                                                    const std::string& path,
+                                                    const std::string& build_id,
+                                                    const std::vector<std::string>& names);
 
 }  // namespace mtrace::symbolize

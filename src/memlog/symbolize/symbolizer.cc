@@ -1,19 +1,20 @@
 #include "symbolize/symbolizer.h"
 
 #include <fmt/format.h>
+#include <sys/utsname.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 
 #include "format/memlog.h"
 #include "profile/text.h"
 #include "profile/writer.h"
 #include "symbolize/demangle.h"
 #include "symbolize/elf_file.h"
-#include "symbolize/linked_allocator.h"
+#include "symbolize/loaded_file.h"
 #include "symbolize/perf_map.h"
-#include "symbolize/this_host.h"
 #include "symbolize/worker.h"
 
 namespace mtrace::symbolize {
@@ -321,6 +322,22 @@ void Symbolizer::resolve(Memlog& memlog) {
   profile::set_resolved(memlog, named == frames ? profile::Resolved::kYes
                                 : named == 0    ? profile::Resolved::kNo
                                                 : profile::Resolved::kPartly);
+}
+
+std::string this_boot_id() {
+  std::ifstream file("/proc/sys/kernel/random/boot_id");
+  std::string id;
+  std::getline(file, id);
+  return id;
+}
+
+std::string this_host() {
+  utsname names = {};
+  return ::uname(&names) == 0 ? names.nodename : "";
+}
+
+bool taken_here(const profile::Header& header) {
+  return !header.boot_id.empty() && header.boot_id == this_boot_id() && header.host == this_host();
 }
 
 }  // namespace mtrace::symbolize

@@ -9,7 +9,6 @@
 
 #include "profile/model.h"
 #include "symbolize/module_symbols.h"
-#include "symbolize/source_frame.h"
 
 namespace mtrace::symbolize {
 
@@ -53,5 +52,13 @@ class Symbolizer {
   absl::flat_hash_map<std::string, std::string> programs_;  // by path: KnownModule::allocator
   absl::flat_hash_map<std::string, KnownModule> known_;     // by path and build-id
 };
+
+// Identifies this machine, to tell whether a memlog was taken here since the last boot.
+
+std::string this_boot_id();  // empty: unknown
+std::string this_host();
+
+// Returns whether the report was taken on this machine since its last boot.
+bool taken_here(const profile::Header& header);
 
 }  // namespace mtrace::symbolize

@@ -9,7 +9,7 @@
 #include "profile/header.h"
 #include "profile/text.h"
 #include "profile/writer.h"
-#include "symbolize/symbol_address.h"
+#include "symbolize/symbol_table.h"
 
 namespace mtrace::symbolize {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "profile/line.h"
-#include "profile/module_table.h"
+#include "profile/model.h"
 #include "profile/text.h"
 
 namespace mtrace::symbolize {

@@ -12,8 +12,7 @@
 #include <stdexcept>
 #include <string_view>
 
-#include "profile/descriptor.h"
-#include "profile/path.h"
+#include "profile/file.h"
 #include "profile/text.h"
 #include "target/launch.h"
 #include "target/preload.h"

@@ -17,7 +17,7 @@
 #include "format/restart_code.h"
 #include "target/error.h"
 #include "target/held_process.h"
-#include "target/seccomp.h"
+#include "target/system_calls.h"
 
 namespace mtrace::target {
 namespace {

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "target/loader_list.h"
-#include "target/object.h"
 #include "target/snapshot.h"
+#include "target/target_objects.h"
 
 namespace mtrace::target {
 

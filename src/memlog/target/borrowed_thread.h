@@ -10,8 +10,8 @@
 #include <string>
 
 #include "target/interruption.h"
-#include "target/object.h"
 #include "target/target_memory.h"
+#include "target/target_objects.h"
 #include "target/tasks.h"
 
 namespace mtrace::target {

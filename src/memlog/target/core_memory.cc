@@ -14,7 +14,6 @@
 #include "format/ledger.h"
 #include "profile/error.h"
 #include "profile/file.h"
-#include "profile/path.h"
 #include "target/ledgers.h"
 
 namespace mtrace::target {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "live/ledger_file.h"
-#include "profile/descriptor.h"
+#include "profile/file.h"
 #include "symbolize/core_file.h"
 #include "target/memory_view.h"
 

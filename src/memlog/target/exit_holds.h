@@ -8,8 +8,8 @@
 #include <memory>
 #include <string>
 
-#include "live/exit_hold.h"
 #include "live/ledger_file.h"
+#include "live/ledger_requests.h"
 
 namespace mtrace::target {
 

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "target/borrowed_thread.h"
-#include "target/object.h"
 #include "target/restarts.h"
 #include "target/safe_point.h"
 #include "target/target_memory.h"
+#include "target/target_objects.h"
 #include "target/tasks.h"
 
 namespace mtrace::target {

@@ -15,8 +15,8 @@
 #include <stdexcept>
 
 #include "target/interruption.h"
-#include "target/late_release.h"
 #include "target/process.h"
+#include "target/tasks.h"
 
 namespace mtrace::target {
 namespace {

@@ -13,7 +13,7 @@
 
 #include "format/memlog.h"
 #include "profile/error.h"
-#include "profile/path.h"
+#include "profile/file.h"
 #include "profile/reader.h"
 #include "profile/report_file.h"
 #include "profile/text.h"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "live/ledger_file.h"
-#include "profile/descriptor.h"
+#include "profile/file.h"
 
 namespace mtrace::target {
 

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "format/ledger.h"
-#include "profile/path.h"
-#include "target/malloc_heaps.h"
+#include "profile/file.h"
+#include "target/mappings.h"
 
 namespace mtrace::target {
 namespace {

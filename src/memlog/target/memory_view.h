@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "target/mappings.h"
-#include "target/object.h"
 #include "target/snapshot_threads.h"
+#include "target/target_objects.h"
 
 namespace mtrace::target {
 

@@ -15,7 +15,7 @@
 #include <utility>
 
 #include "profile/text.h"
-#include "symbolize/loader_need.h"
+#include "symbolize/elf_file.h"
 
 #ifndef MTRACE_INSTALLED_LIBRARY
 #error "the Makefile defines MTRACE_INSTALLED_LIBRARY"

@@ -1,4 +1,4 @@
-// Finds other processes through /proc and sends them signals.
+// Other processes and their threads, found through /proc, and signals to them.
 #pragma once
 
 #include <sys/types.h>
@@ -11,6 +11,8 @@
 #include "target/mappings.h"
 
 namespace mtrace::target {
+
+// Finds other processes through /proc and sends them signals.
 
 struct SignalMasks {
   uint64_t caught = 0;  // bit n - 1: signal n
@@ -75,5 +77,20 @@ std::string signal_name(int signal);
 // Inverse of signal_name(). Accepts "SIG" in front; "none" is 0. Returns nothing for an unknown
 // signal, or one that cannot be caught.
 std::optional<int> signal_number(const std::string& name);
+
+// The threads of a process and how it ended, from /proc.
+
+std::vector<pid_t> all_tasks(pid_t pid);
+
+// Returns the state of a thread: 'R', 'S', 'D', 'T', ...; 0: it is gone.
+char task_state(pid_t pid, pid_t tid);
+// Returns the value of the line "KEY:" of a thread's status, without the blanks before it; empty:
+// there is none, or the thread is gone.
+std::string task_status(pid_t pid, pid_t tid, const std::string& key);
+inline bool is_ending(char state) { return state == '\0' || state == 'Z' || state == 'X'; }
+
+// Returns "has ended meanwhile, by SIGKILL", "has ended meanwhile, with status 3", ...; empty: it
+// has not ended.
+std::string how_it_ended(pid_t pid);
 
 }  // namespace mtrace::target

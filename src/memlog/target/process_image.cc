@@ -14,16 +14,15 @@
 #include "format/attach_protocol.h"
 #include "format/restart_code.h"
 #include "format/sanitizers.h"
-#include "profile/path.h"
+#include "profile/file.h"
+#include "symbolize/elf_file.h"
 #include "symbolize/loaded_file.h"
-#include "symbolize/loader_need.h"
 #include "target/borrowed_thread.h"
 #include "target/error.h"
 #include "target/held_process.h"
 #include "target/interruption.h"
 #include "target/process.h"
 #include "target/target_objects.h"
-#include "target/task_list.h"
 
 namespace mtrace::target {
 namespace {

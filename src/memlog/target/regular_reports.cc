@@ -12,14 +12,13 @@
 #include <string>
 
 #include "format/memlog.h"
-#include "live/report_request.h"
+#include "live/ledger_requests.h"
 #include "profile/text.h"
-#include "target/ask_turn.h"
 #include "target/asked_process.h"
 #include "target/interruption.h"
-#include "target/late_release.h"
 #include "target/ledgers.h"
 #include "target/report_channels.h"
+#include "target/tasks.h"
 
 namespace mtrace::target {
 namespace {

@@ -13,6 +13,8 @@
 // A process with a ledger is never signalled: if the first two ways fail, its ledger is read.
 #pragma once
 
+#include <sys/types.h>
+
 #include <chrono>
 #include <string>
 
@@ -36,5 +38,13 @@ enum class Traced : bool { kSpared, kSignalled };
 Outcome report_without_ledger(AskedProcess& process, const std::string& label,
                               std::chrono::milliseconds timeout, std::string& why,
                               Traced traced = Traced::kSpared);
+
+// Gets a report from a process that sees other files than this program does (in a container).
+
+// Returns a path of the report that process `pid` calls `path`. That is `path` itself if this
+// program sees the same file there. Otherwise copies the report into the working directory and
+// fills in names from the files that the process sees. Throws std::runtime_error when neither
+// works.
+std::string fetch_report(pid_t pid, const std::string& path);
 
 }  // namespace mtrace::target

@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "profile/descriptor.h"
+#include "profile/file.h"
 #include "target/mappings.h"
-#include "target/object.h"
+#include "target/target_objects.h"
 
 namespace mtrace::target {
 

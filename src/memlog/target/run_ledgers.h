@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "profile/descriptor.h"
+#include "profile/file.h"
 
 namespace mtrace::target {
 

@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "target/object.h"
 #include "target/restarts.h"
 #include "target/target_memory.h"
+#include "target/target_objects.h"
 
 namespace mtrace::target {
 

@@ -11,9 +11,9 @@
 
 #include "target/mappings.h"
 #include "target/memory_view.h"
-#include "target/object.h"
 #include "target/resident_pages.h"
 #include "target/snapshot_threads.h"
+#include "target/target_objects.h"
 
 namespace mtrace::target {
 

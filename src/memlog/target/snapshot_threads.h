@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "symbolize/thread_registers.h"
+#include "symbolize/core_file.h"
 
 namespace mtrace::target {
 

@@ -9,7 +9,7 @@
 #include <optional>
 #include <utility>
 
-#include "symbolize/dynamic_symbol.h"
+#include "symbolize/symbol_table.h"
 #include "target/error.h"
 
 namespace mtrace::target {

@@ -7,15 +7,17 @@
 #include <signal.h>
 #include <sys/types.h>
 #include <sys/user.h>
+#include <time.h>
 
 #include <chrono>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "target/process.h"
 #include "target/restarts.h"
-#include "target/task_list.h"
 
 namespace mtrace::target {
 
@@ -96,5 +98,41 @@ class Tasks {
   sigset_t mask_;  // from before; so is the priority
   int priority_;
 };
+
+// Begins to trace threads of a process that may be in an exec.
+
+// Wraps PTRACE_SEIZE to avoid a deadlock. PTRACE_SEIZE waits for an exec of the process. The exec
+// ends the other threads and waits until their tracer has waited for them. That tracer is this
+// program, which is inside PTRACE_SEIZE. So a signal handler calls `reap` every few milliseconds
+// meanwhile, also where signals are blocked. Only one object at a time.
+class Seizing {
+ public:
+  // `reap` must be async-signal-safe, except that it may read data that only the caller of seize()
+  // changes.
+  explicit Seizing(std::function<void()> reap);
+  ~Seizing();
+  Seizing(const Seizing&) = delete;
+  Seizing& operator=(const Seizing&) = delete;
+
+  // Returns 0 or an errno.
+  int seize(pid_t tid, unsigned long options);
+
+ private:
+  std::function<void()> reap_;
+  struct sigaction before_ = {};
+  sigset_t mask_ = {};
+  timer_t timer_ = nullptr;
+  bool armed_ = false;
+};
+
+// Threads that did not stop in time to be released. This program stays their tracer, and would hold
+// them for ever once they do stop: a program that runs for long looks after them.
+
+// Notes a thread of `pid` that this program traces and that runs.
+void release_later(pid_t pid, pid_t tid);
+
+// Releases those that have stopped meanwhile. To be called when SIGCHLD has come, which announces
+// their stop, or from time to time.
+void release_late();
 
 }  // namespace mtrace::target

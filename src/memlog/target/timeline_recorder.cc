@@ -13,7 +13,7 @@
 #include <exception>
 
 #include "format/timeline.h"
-#include "live/ledger_totals.h"
+#include "live/ledger_summary.h"
 #include "profile/error.h"
 #include "profile/file.h"
 #include "profile/text.h"

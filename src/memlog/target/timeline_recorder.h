@@ -11,7 +11,7 @@
 #include <string>
 
 #include "live/ledger_file.h"
-#include "profile/descriptor.h"
+#include "profile/file.h"
 #include "profile/timeline.h"
 
 namespace mtrace::target {

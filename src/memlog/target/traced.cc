@@ -14,13 +14,13 @@
 #include "format/ledger.h"
 #include "format/memlog.h"
 #include "format/python.h"
-#include "live/ledger_python.h"
-#include "profile/path.h"
+#include "live/ledger_notes.h"
+#include "profile/file.h"
 #include "profile/text.h"
-#include "symbolize/dynamic_symbol.h"
-#include "symbolize/loader_need.h"
+#include "symbolize/elf_file.h"
+#include "symbolize/symbol_table.h"
 #include "target/mappings.h"
-#include "target/system_call_filters.h"
+#include "target/system_calls.h"
 #include "target/target_memory.h"
 
 namespace mtrace::target {

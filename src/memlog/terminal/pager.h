@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <string>
 
-#include "terminal/size.h"
+#include "terminal/columns.h"
 
 namespace mtrace::terminal {
 

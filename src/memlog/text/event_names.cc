@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "profile/path.h"
+#include "profile/file.h"
 #include "profile/text.h"
 
 namespace mtrace::text {

@@ -4,7 +4,7 @@
 
 #include <iterator>
 
-#include "events/event_time.h"
+#include "events/event_header.h"
 #include "format/event_log.h"
 #include "profile/text.h"
 #include "profile/time.h"

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "events/event_log.h"
-#include "json/answer.h"
+#include "json/stack.h"
 #include "text/event_names.h"
 
 namespace mtrace::text {

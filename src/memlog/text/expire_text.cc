@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "json/answer.h"
+#include "json/stack.h"
 #include "text/frame_text.h"
 #include "text/style.h"
 

@@ -5,7 +5,6 @@
 #include <string>
 
 #include "analyze/expiry.h"
-#include "analyze/expiry_groups.h"
 #include "analyze/live_time.h"
 #include "text/stack_names.h"
 

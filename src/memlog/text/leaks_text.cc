@@ -6,7 +6,7 @@
 
 #include "profile/text.h"
 #include "text/frame_text.h"
-#include "text/listing.h"
+#include "text/report_text.h"
 
 namespace mtrace::text {
 namespace {

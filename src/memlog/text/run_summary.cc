@@ -6,13 +6,13 @@
 
 #include "analyze/groups.h"
 #include "analyze/sum.h"
-#include "collect/timelines.h"
-#include "profile/path.h"
+#include "collect/companions.h"
+#include "profile/file.h"
 #include "profile/reader.h"
 #include "symbolize/symbolizer.h"
 #include "text/frame_text.h"
 #include "text/header_text.h"
-#include "text/listing.h"
+#include "text/report_text.h"
 
 namespace mtrace::text {
 namespace {

@@ -9,7 +9,6 @@
 #include "profile/file.h"
 #include "profile/text.h"
 #include "terminal/columns.h"
-#include "terminal/size.h"
 
 namespace mtrace::text {
 namespace {

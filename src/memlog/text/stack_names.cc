@@ -8,8 +8,8 @@
 #include "analyze/table.h"
 #include "format/python.h"
 #include "json/stack.h"
-#include "live/ledger_modules.h"
-#include "live/ledger_python.h"
+#include "live/ledger_notes.h"
+#include "live/ledger_state.h"
 #include "profile/text.h"
 #include "text/frame_text.h"
 

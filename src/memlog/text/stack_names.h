@@ -13,7 +13,7 @@
 #include "analyze/responsible.h"
 #include "analyze/suppressions.h"
 #include "analyze/table.h"
-#include "json/answer.h"
+#include "json/stack.h"
 #include "live/ledger_state.h"
 #include "symbolize/symbolizer.h"
 #include "text/frame_text.h"

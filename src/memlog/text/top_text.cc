@@ -5,9 +5,8 @@
 #include <cmath>
 
 #include "live/ledger_file.h"
-#include "live/ledger_python.h"
+#include "live/ledger_notes.h"
 #include "profile/text.h"
-#include "text/top_help.h"
 
 namespace mtrace::text {
 namespace {
@@ -52,6 +51,32 @@ std::vector<std::string> top_head(const live::LedgerFile& file, const live::Watc
     lines.push_back(top_keys());
   }
   return lines;
+}
+
+std::string top_keys() {
+  return "l live g growth a allocs  p peak  enter open  s stacks  / filter  ? help q quit";
+}
+
+std::vector<std::string> top_help() {
+  return {
+      "Sort by",
+      "  l  live bytes          g  growth per second",
+      "  a  allocations         p  bytes at the peak of the process",
+      "",
+      "Functions and stacks",
+      "  up, down, k, j   select a row",
+      "  enter            show or hide a function's stacks, or a stack's frames",
+      "  s                switch between functions and stacks",
+      "  /                filter: show only stacks with a frame that matches",
+      "  escape           remove the filter",
+      "",
+      "Numbers",
+      "  m      set a mark: live and blocks are then the change since the mark",
+      "  u      remove the mark",
+      "  space  refresh now",
+      "",
+      "  q quits, any other key goes back",
+  };
 }
 
 }  // namespace mtrace::text

@@ -31,4 +31,11 @@ std::vector<std::string> top_head(const live::LedgerFile& file, const live::Watc
 std::string top_bytes(int64_t bytes, bool sign, const Style& style);
 std::string top_count(double each, const Style& style);
 
+// The keys of memlog top.
+
+// Returns the line with the most important keys, of at most 80 columns.
+std::string top_keys();
+// Returns all keys, a line each.
+std::vector<std::string> top_help();
+
 }  // namespace mtrace::text

@@ -4,9 +4,9 @@
 
 #include "format/memlog.h"
 #include "profile/text.h"
-#include "terminal/size.h"
+#include "terminal/columns.h"
 #include "text/frame_text.h"
-#include "text/stack_facts.h"
+#include "text/report_text.h"
 
 namespace mtrace::text {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "analyze/table.h"
 #include "analyze/tree.h"
-#include "text/listing.h"
+#include "text/report_text.h"
 #include "text/style.h"
 
 namespace mtrace::text {

@@ -5,7 +5,7 @@
 #include <optional>
 #include <stdexcept>
 
-#include "analyze/first_rows.h"
+#include "analyze/table.h"
 #include "text/header_text.h"
 
 namespace mtrace::text {

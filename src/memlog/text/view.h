@@ -8,9 +8,9 @@
 #include "analyze/filter.h"
 #include "analyze/sum.h"
 #include "analyze/table.h"
-#include "collect/one_report.h"
+#include "collect/reports.h"
 #include "profile/model.h"
-#include "text/listing.h"
+#include "text/report_text.h"
 #include "text/style.h"
 
 namespace mtrace::text {

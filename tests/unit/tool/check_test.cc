@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "analyze/runtime_keeps.h"
+#include "analyze/suppressions.h"
 #include "tool_test.h"
 
 namespace mtrace::test {

@@ -9,7 +9,6 @@
 #include <filesystem>
 
 #include "collect/catalog.h"
-#include "profile/pieces.h"
 #include "profile/reader.h"
 #include "profile/report_file.h"
 #include "profile/writer.h"

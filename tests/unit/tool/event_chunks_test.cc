@@ -12,8 +12,8 @@
 
 #include "events/block_addresses.h"
 #include "events/chunk_writer.h"
-#include "events/contents.h"
 #include "events/event_log.h"
+#include "events/frame_reader.h"
 #include "events/live_blocks.h"
 #include "events/log_file.h"
 #include "tool_test.h"

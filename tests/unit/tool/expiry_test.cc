@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include "analyze/expiry_groups.h"
 #include "analyze/live_time.h"
 
 namespace mtrace::test {

@@ -8,7 +8,7 @@
 #include "profile/reader.h"
 #include "profile/writer.h"
 #include "sample.h"
-#include "text/stack_facts.h"
+#include "text/report_text.h"
 #include "text/style.h"
 #include "tool_test.h"
 

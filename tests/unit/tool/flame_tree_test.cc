@@ -1,11 +1,10 @@
 // The tree that a flame graph draws.
-#include "export/flame_tree.h"
-
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <stdexcept>
 
+#include "export/flame_graph.h"
 #include "tool_test.h"
 
 namespace mtrace::test {

@@ -13,7 +13,6 @@
 #include "analyze/table.h"
 #include "cli/arguments.h"
 #include "collect/catalog.h"
-#include "profile/descriptor.h"
 #include "profile/error.h"
 #include "profile/file.h"
 #include "profile/reader.h"
@@ -21,7 +20,7 @@
 #include "symbolize/demangle.h"
 #include "symbolize/perf_map.h"
 #include "symbolize/worker.h"
-#include "text/listing.h"
+#include "text/report_text.h"
 #include "text/style.h"
 #include "tool_test.h"
 

@@ -1,6 +1,4 @@
 // Pages that blocks pin, held against a count by definition on random heaps.
-#include "analyze/pinned_pages.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -8,6 +6,7 @@
 #include <random>
 #include <set>
 
+#include "analyze/heap_pages.h"
 #include "random_heap.h"
 
 namespace mtrace::test {

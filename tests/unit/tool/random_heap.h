@@ -5,7 +5,7 @@
 #include <random>
 #include <vector>
 
-#include "analyze/pinned_pages.h"
+#include "analyze/heap_pages.h"
 
 namespace mtrace::test {
 

@@ -15,7 +15,7 @@
 #include "resolve_fixture.h"
 #include "symbolize/jit_dump.h"
 #include "symbolize/perf_map.h"
-#include "symbolize/this_host.h"
+#include "symbolize/symbolizer.h"
 #include "tool_test.h"
 
 namespace mtrace::test {

@@ -1,7 +1,5 @@
 // What a filter of system calls makes of a call, judged without running it; the kernel has the last
 // word.
-#include "target/seccomp.h"
-
 #include <gtest/gtest.h>
 #include <linux/audit.h>
 #include <linux/seccomp.h>
@@ -19,6 +17,7 @@
 #include <regex>
 #include <set>
 
+#include "target/system_calls.h"
 #include "tool_test.h"
 
 namespace mtrace::test {

@@ -1,6 +1,6 @@
-#include "analyze/short_name.h"
-
 #include <gtest/gtest.h>
+
+#include "analyze/function_name.h"
 
 namespace mtrace::analyze {
 namespace {

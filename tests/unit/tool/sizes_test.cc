@@ -5,7 +5,7 @@
 
 #include "analyze/block_sizes.h"
 #include "analyze/row.h"
-#include "text/sizes_text.h"
+#include "text/views_text.h"
 #include "tool_test.h"
 
 namespace mtrace::test {

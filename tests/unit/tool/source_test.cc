@@ -6,7 +6,6 @@
 #include <sstream>
 
 #include "symbolize/source_files.h"
-#include "symbolize/source_paths.h"
 #include "tool_test.h"
 
 namespace mtrace::test {

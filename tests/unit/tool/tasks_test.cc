@@ -17,8 +17,6 @@
 #include <vector>
 
 #include "target/error.h"
-#include "target/late_release.h"
-#include "target/seize.h"
 #include "target/target_memory.h"
 
 namespace mtrace::target {

@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "terminal/columns.h"
-#include "terminal/size.h"
 #include "tool_test.h"
 
 namespace mtrace::test {
@@ -179,7 +178,7 @@ TEST(Terminal, CtrlZStopsMemlogRunWithItsProgram) {
   TemporaryDirectory directory;
   write_file(directory / "program.sh",
              "echo be''gun\nread line\necho go''t $line\nread line\nexit 7\n");
-  Started shell = start("exec bash --norc --noprofile -i");
+  Started shell = start("LC_ALL=C exec bash --norc --noprofile -i");
   type(shell, "PS1=; cd " + shell_quoted(directory.path()) + "; memlog run -q -- sh program.sh\n");
   EXPECT_TRUE(has(read_to(shell, "begun"), "begun"));
   type(shell, "\x1a");

@@ -8,7 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "collect/timelines.h"
+#include "collect/companions.h"
 #include "profile/error.h"
 #include "target/timeline_recorder.h"
 #include "tool_test.h"

@@ -1,13 +1,13 @@
 // The statistics of memlog leaks: against values that can be counted or looked up, and on simulated
 // series with a fixed seed.
-#include "analyze/trend.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <random>
+
+#include "analyze/leaks.h"
 
 namespace mtrace::analyze {
 namespace {
