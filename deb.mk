@@ -43,6 +43,7 @@ deb: all
 	    size=$$(du -sk --apparent-size $(DEB_ROOT)/usr | cut -f1) && \
 	    sed -e "s|@VERSION@|$(VERSION)|; s|@ARCHITECTURE@|$(DEB_ARCHITECTURE)|; s|@SIZE@|$$size|" \
 	        -e "s|@DEPENDS@|$$depends|" doc/deb/control.in >$(DEB_ROOT)/DEBIAN/control
+	$(Q)chmod -R u=rwX,go=rX $(DEB_ROOT)
 	$(Q)cd $(DEB_ROOT) && find usr -type f -print0 | sort -z | xargs -0 md5sum >DEBIAN/md5sums
 	$(Q)dpkg-deb --root-owner-group --build $(DEB_ROOT) $(DEB) >/dev/null
 	$(call say,DEB,$(DEB))

@@ -353,6 +353,7 @@ TEST_F(FilterTest, ChildrenThatLockThemselvesUp) {
 // A stopped thread goes on by restart_syscall(2), at which the filter kills: sshd's, for one. Under
 // memlog it goes on by the call that it was in.
 TEST_F(FilterTest, ThatKillsWhoGoesOnAfterAStop) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can read a filter";
   for (const bool library : {true, false}) {
     const Arguments argv = filters({"sleeps", "kill", "restart", "prctl"});
     Process process(library ? traced(argv) : plain(argv));
@@ -371,6 +372,7 @@ TEST_F(FilterTest, ThatKillsWhoGoesOnAfterAStop) {
 
 // memlog attach installs the handler, so it looks at that call, too.
 TEST_F(FilterTest, ThatLetsNoHandlerReturnIsNotAttachedTo) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can read a filter";
   Process process(plain(filters({"waits", "kill", "handlers", "prctl"})));
   process.read_until("ready");
   const Result result = memlog({"attach", std::to_string(process.pid())});
