@@ -51,14 +51,14 @@ struct Options {
 // What the reports of one process say.
 struct Judged {
   analyze::Series series;
-  profile::Header last;
-  std::string name;     // "app[4711]"
-  std::string missing;  // numbers of reports: "2, 5 to 7"
-  std::vector<std::string> files;
-  std::vector<std::string> state_files;    // of the reports that are states
-  size_t states_needed = 2;                // for the level
-  std::vector<analyze::Finding> findings;  // none with fewer states
-  analyze::LeftOut filtered;
+  profile::Header last = {};
+  std::string name = {};     // "app[4711]"
+  std::string missing = {};  // numbers of reports: "2, 5 to 7"
+  std::vector<std::string> files = {};
+  std::vector<std::string> state_files = {};    // of the reports that are states
+  size_t states_needed = 2;                     // for the level
+  std::vector<analyze::Finding> findings = {};  // none with fewer states
+  analyze::LeftOut filtered = {};
 
   bool enough() const { return series.states().size() >= states_needed; }
 };

@@ -36,22 +36,22 @@ using SizeClasses = std::map<size_t, analyze::SizeClass>;
 using StackSizes = absl::flat_hash_map<uint64_t, SizeClasses>;
 
 struct PageInput {
-  const analyze::Series& series;             // at least one state
-  std::vector<profile::Header> headers;      // of the states
-  std::string command;                       // as it is to be shown
-  profile::Total before;                     // what was live before the first report added
-  bool complete = false;                     // the reports are complete from the first on
-  bool filtered = false;                     // the series has only some of the stacks
-  std::optional<profile::Timeline> samples;  // what memlog run recorded of the process
-  bool at_peak = false;                      // opens on the peak, if the last report has one
-  std::vector<std::string> remarks;          // for the reader
+  const analyze::Series& series;                  // at least one state
+  std::vector<profile::Header> headers = {};      // of the states
+  std::string command = {};                       // as it is to be shown
+  profile::Total before = {};                     // what was live before the first report added
+  bool complete = false;                          // the reports are complete from the first on
+  bool filtered = false;                          // the series has only some of the stacks
+  std::optional<profile::Timeline> samples = {};  // what memlog run recorded of the process
+  bool at_peak = false;                           // opens on the peak, if the last report has one
+  std::vector<std::string> remarks = {};          // for the reader
   const analyze::Responsible* responsible = nullptr;  // folds stacks; must be set
-  FindLines lines;                                    // empty: the page has no source lines
+  FindLines lines = {};                               // empty: the page has no source lines
   bool all_frames = false;                            // the page opens with all frames
   // At each state, as far as they are known. The page takes those of a stack that add up to what
   // its report says; other stacks count at their average size.
-  std::map<size_t, StackSizes> sizes;
-  std::optional<Lives> lives;  // of the blocks of an event log
+  std::map<size_t, StackSizes> sizes = {};
+  std::optional<Lives> lives = {};  // of the blocks of an event log
 };
 
 // Returns the page. It is self-contained and loads nothing. Shows up to 20,000 stacks or 400,000

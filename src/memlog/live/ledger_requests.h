@@ -10,7 +10,7 @@
 
 namespace mtrace::live {
 
-// Requests a report through the ledger. The caller must hold the turn (ask_turn.h).
+// Requests a report through the ledger. The caller must hold the turn (target/asked_process.h).
 
 // Makes the process write a numbered report at the next allocation or free of any thread. Lowers
 // the limits up to which threads batch changes, so that they check for requests; changes nothing

@@ -27,7 +27,7 @@ struct HeapFigures {
   uint64_t lost_blocks = 0;
   uint64_t lost_inflight = 0;
   uint64_t lost_frees = 0;
-  std::map<std::string, int64_t> functions;  // live bytes by name, and "other"
+  std::map<std::string, int64_t> functions = {};  // live bytes by name, and "other"
 };
 
 class HeapMeter {

@@ -24,7 +24,7 @@ class Symbolizer {
   // Fills in the function, line and inlined frames of each frame. A frame stays as it is when its
   // module is gone, unreadable or of another build; a note tells of another build. Names from an
   // earlier pass are replaced only by better ones. Sets `# resolved:`. A note names each allocator
-  // that is linked into a module (linked_allocator.h).
+  // that is linked into a module (loaded_file.h).
   void resolve(profile::Memlog& memlog);
 
   // Returns whether resolve() may add something: also to a report without entries, whose program

@@ -1,15 +1,14 @@
 // Keeps the system calls of a stopped process from ending with EINTR because of the stop.
 //
 //   no time limit     The call begins again.
-//   a time limit      The call continues in the code of restart_code.h, with its limit less the
+//   a time limit      The call continues in the restart code (below), with its limit less the
 //                     time since the first stop that interrupted it. So it waits at most for its
 //                     time before that stop plus the limit, however often the process is stopped.
 //   a socket's limit  As above. But if another thread takes what the call had waited for, the call
 //                     begins again with the whole limit. In a thread with a seccomp filter it
 //                     always does. It then waits at most twice the limit longer.
-//   restart_syscall   As above, for poll, nanosleep and futex in a thread whose seccomp filter
-//   could
-//                     kill it at that call.
+//   restart_syscall   As above, for poll, nanosleep and futex in a thread whose seccomp
+//                     filter could kill it at that call.
 //   ppoll, pselect    The call begins again with the time that the kernel has written into its
 //                     timespec, less the time that the thread was stopped.
 //

@@ -1,4 +1,4 @@
-// Stacks as a tree of functions, and its boxes; flame_tree.cc and flame_graph.cc of
+// Stacks as a tree of functions, and its boxes; flame_graph.cc of
 // src/memlog/export do the same for SVG files.
 
 const kLeast = 0.0002;  // of the width: what is narrower does not stand for itself
