@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "pages.h"
 #include "unwind/cfi.h"
 #include "unwind/compile.h"
 #include "unwind/frame_registers.h"
@@ -17,7 +18,6 @@
 namespace mtrace::unwind {
 namespace {
 
-constexpr size_t kPage = 4096;
 constexpr size_t kFunction = 0x40;  // bytes of code for each entry
 constexpr uint8_t kAbsolute = 0x00;
 constexpr uint8_t kRelative = 0x1b;  // pcrel | sdata4

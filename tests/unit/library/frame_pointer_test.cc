@@ -12,14 +12,13 @@
 #include <thread>
 #include <vector>
 
+#include "pages.h"
 #include "unwind/executable.h"
 #include "unwind/object.h"
 #include "unwind/registered_frames.h"
 
 namespace mtrace::unwind {
 namespace {
-
-constexpr size_t kPageBytes = 4096;
 
 // `call` ends at the end of seven bytes; what is in front of it is of no interest.
 bool is_call(const std::vector<unsigned char>& call) {
@@ -58,7 +57,7 @@ TEST(FramePointer, KnowsWhatIsNoCall) {
 }
 
 void* map(int protection) {
-  void* memory = mmap(nullptr, kPageBytes, protection, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* memory = mmap(nullptr, kPage, protection, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   EXPECT_NE(memory, MAP_FAILED);
   return memory;
 }
@@ -71,8 +70,8 @@ TEST(FramePointer, KnowsExecutableMemory) {
   EXPECT_TRUE(executable(reinterpret_cast<const void*>(&is_call)));
   void* const code = map(PROT_READ | PROT_EXEC);
   EXPECT_TRUE(executable(code));
-  EXPECT_TRUE(executable(static_cast<char*>(code) + kPageBytes - 1));
-  munmap(code, kPageBytes);
+  EXPECT_TRUE(executable(static_cast<char*>(code) + kPage - 1));
+  munmap(code, kPage);
   EXPECT_FALSE(executable(&data));
   EXPECT_FALSE(executable(nullptr));
   // After so many questions in vain it is found all the same, if later.
@@ -81,7 +80,7 @@ TEST(FramePointer, KnowsExecutableMemory) {
   bool found = false;
   for (int i = 0; i < 5000 && !found; ++i) found = executable(late);
   EXPECT_TRUE(found);
-  munmap(late, kPageBytes);
+  munmap(late, kPage);
 }
 
 // A section of one CIE and FDEs for [start, start + size) each. The CFA is rsp + `offset`;
@@ -196,22 +195,22 @@ TEST_F(RegisteredFrames, MoreThanThereIsRoomFor) {
 // A section without an end at the end of what can be read, cut short at every byte, and of garbage.
 TEST_F(RegisteredFrames, MalformedSections) {
   auto* const pages = static_cast<unsigned char*>(
-      mmap(nullptr, 2 * kPageBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+      mmap(nullptr, 2 * kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
   ASSERT_NE(static_cast<void*>(pages), MAP_FAILED);
-  munmap(pages + kPageBytes, kPageBytes);
+  munmap(pages + kPage, kPage);
   PlainSection section;
   section.add(code_, 32, 24);
   const auto* const whole = static_cast<const unsigned char*>(section.finished());
   constexpr size_t kSize = 24 + 24;
   for (size_t size = 0; size <= kSize; ++size) {
-    unsigned char* const begin = pages + kPageBytes - size;
+    unsigned char* const begin = pages + kPage - size;
     memcpy(begin, whole, size);
     register_frames(begin);
     deregister_frames(begin);
   }
   std::mt19937 random(1);
   for (int round = 0; round < 2000; ++round) {
-    unsigned char* const begin = pages + kPageBytes - 256;
+    unsigned char* const begin = pages + kPage - 256;
     memcpy(begin, whole, kSize);
     memset(begin + kSize, 0, 8);
     for (int i = 0; i < 3; ++i) begin[random() % kSize] = static_cast<unsigned char>(random());
@@ -221,7 +220,7 @@ TEST_F(RegisteredFrames, MalformedSections) {
   }
   register_frames(nullptr);
   register_frames(reinterpret_cast<void*>(uintptr_t{16}));
-  munmap(pages, kPageBytes);
+  munmap(pages, kPage);
 }
 
 // Sections come and go while others are read: what is found is right, and nothing faults.

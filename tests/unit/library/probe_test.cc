@@ -12,38 +12,38 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "pages.h"
+
 namespace mtrace::sys {
 namespace {
-
-constexpr size_t kProbed = 4096;
 
 // Two readable pages, then one that is not, then one that is.
 class Probe : public testing::Test {
  protected:
   void SetUp() override {
     memory_ = static_cast<char*>(
-        mmap(nullptr, 4 * kProbed, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+        mmap(nullptr, 4 * kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
     ASSERT_NE(memory_, MAP_FAILED);
-    memset(memory_, 'x', 4 * kProbed);
-    ASSERT_EQ(mprotect(memory_ + 2 * kProbed, kProbed, PROT_NONE), 0);
+    memset(memory_, 'x', 4 * kPage);
+    ASSERT_EQ(mprotect(memory_ + 2 * kPage, kPage, PROT_NONE), 0);
     errno = 4711;
   }
   void TearDown() override {
     EXPECT_EQ(errno, 4711);
-    munmap(memory_, 4 * kProbed);
+    munmap(memory_, 4 * kPage);
   }
   uintptr_t at(size_t offset) const { return reinterpret_cast<uintptr_t>(memory_) + offset; }
   char* memory_ = nullptr;
 };
 
 TEST_F(Probe, TellsWhatCanBeRead) {
-  EXPECT_TRUE(readable(at(0), 2 * kProbed));
-  EXPECT_TRUE(readable(at(2 * kProbed - 1), 1));
-  EXPECT_TRUE(readable(at(3 * kProbed), kProbed));
-  EXPECT_TRUE(readable(at(2 * kProbed), 0));
-  EXPECT_FALSE(readable(at(2 * kProbed - 1), 2));
-  EXPECT_FALSE(readable(at(2 * kProbed), 1));
-  EXPECT_FALSE(readable(at(0), 4 * kProbed));
+  EXPECT_TRUE(readable(at(0), 2 * kPage));
+  EXPECT_TRUE(readable(at(2 * kPage - 1), 1));
+  EXPECT_TRUE(readable(at(3 * kPage), kPage));
+  EXPECT_TRUE(readable(at(2 * kPage), 0));
+  EXPECT_FALSE(readable(at(2 * kPage - 1), 2));
+  EXPECT_FALSE(readable(at(2 * kPage), 1));
+  EXPECT_FALSE(readable(at(0), 4 * kPage));
   EXPECT_FALSE(readable(0, 1));
   EXPECT_FALSE(readable(~uintptr_t{0} - 8, 8));
   EXPECT_FALSE(readable(uintptr_t{1} << 47, 1));
@@ -51,40 +51,40 @@ TEST_F(Probe, TellsWhatCanBeRead) {
 }
 
 TEST_F(Probe, TellsWhatIsMapped) {
-  EXPECT_TRUE(mapped(at(0), 4 * kProbed));
-  EXPECT_TRUE(mapped(at(2 * kProbed), 1)) << "whatever its protection";
-  ASSERT_EQ(munmap(memory_ + kProbed, kProbed), 0);
-  EXPECT_TRUE(mapped(at(0), kProbed));
-  EXPECT_FALSE(mapped(at(0), kProbed + 1));
-  EXPECT_FALSE(mapped(at(kProbed - 1), 2));
-  EXPECT_FALSE(mapped(at(0), 4 * kProbed));
-  EXPECT_FALSE(mapped(at(kProbed), 1));
-  EXPECT_TRUE(mapped(at(2 * kProbed), 2 * kProbed));
+  EXPECT_TRUE(mapped(at(0), 4 * kPage));
+  EXPECT_TRUE(mapped(at(2 * kPage), 1)) << "whatever its protection";
+  ASSERT_EQ(munmap(memory_ + kPage, kPage), 0);
+  EXPECT_TRUE(mapped(at(0), kPage));
+  EXPECT_FALSE(mapped(at(0), kPage + 1));
+  EXPECT_FALSE(mapped(at(kPage - 1), 2));
+  EXPECT_FALSE(mapped(at(0), 4 * kPage));
+  EXPECT_FALSE(mapped(at(kPage), 1));
+  EXPECT_TRUE(mapped(at(2 * kPage), 2 * kPage));
 }
 
 TEST_F(Probe, ReadsAllOrNothing) {
   char to[16];
-  EXPECT_TRUE(read_memory(at(2 * kProbed - sizeof to), to, sizeof to));
+  EXPECT_TRUE(read_memory(at(2 * kPage - sizeof to), to, sizeof to));
   EXPECT_EQ(memcmp(to, memory_, sizeof to), 0);
-  EXPECT_FALSE(read_memory(at(2 * kProbed - sizeof to + 1), to, sizeof to));
-  EXPECT_FALSE(read_memory(at(3 * kProbed - 1), to, 2));
+  EXPECT_FALSE(read_memory(at(2 * kPage - sizeof to + 1), to, sizeof to));
+  EXPECT_FALSE(read_memory(at(3 * kPage - 1), to, 2));
   uintptr_t word = 0;
-  EXPECT_TRUE(read_word(at(2 * kProbed - 8), &word));
+  EXPECT_TRUE(read_word(at(2 * kPage - 8), &word));
   EXPECT_EQ(word, 0x7878787878787878u);
   EXPECT_FALSE(read_word(8, &word));
   EXPECT_FALSE(read_word(~uintptr_t{0}, &word));
 }
 
 TEST_F(Probe, ReadsStringsUpToTheEdge) {
-  char to[kProbed + 64];
-  EXPECT_FALSE(read_string(at(2 * kProbed - 5), to, sizeof to));
-  memory_[2 * kProbed - 1] = '\0';
-  EXPECT_TRUE(read_string(at(2 * kProbed - 5), to, sizeof to));
+  char to[kPage + 64];
+  EXPECT_FALSE(read_string(at(2 * kPage - 5), to, sizeof to));
+  memory_[2 * kPage - 1] = '\0';
+  EXPECT_TRUE(read_string(at(2 * kPage - 5), to, sizeof to));
   EXPECT_STREQ(to, "xxxx");
-  EXPECT_FALSE(read_string(at(2 * kProbed - 5), to, 4));
-  EXPECT_TRUE(read_string(at(2 * kProbed - 5), to, 5));
-  EXPECT_TRUE(read_string(at(kProbed - 2), to, sizeof to));
-  EXPECT_EQ(strlen(to), kProbed + 1);
+  EXPECT_FALSE(read_string(at(2 * kPage - 5), to, 4));
+  EXPECT_TRUE(read_string(at(2 * kPage - 5), to, 5));
+  EXPECT_TRUE(read_string(at(kPage - 2), to, sizeof to));
+  EXPECT_EQ(strlen(to), kPage + 1);
 }
 
 // In a sandbox that allows no process_vm_readv. In a child, because a filter stays.
@@ -100,7 +100,7 @@ int read_in_sandbox(const char* memory) {
       prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0) {
     return 2;
   }
-  const auto edge = reinterpret_cast<uintptr_t>(memory) + 2 * kProbed;
+  const auto edge = reinterpret_cast<uintptr_t>(memory) + 2 * kPage;
   uintptr_t word = 0;
   const bool good = read_word(edge - 8, &word) && word == 0x7878787878787878u &&
                     !read_word(edge, &word) && !read_word(edge - 4, &word) && !read_word(0, &word);

@@ -17,10 +17,10 @@
 #include <thread>
 #include <vector>
 
+#include "pages.h"
+
 namespace mtrace::ledger {
 namespace {
-
-constexpr uintptr_t kMappedPage = 4096;
 
 // Bytes and number of regions, by stack.
 using Sums = std::map<uint32_t, std::pair<int64_t, int64_t>>;
@@ -37,7 +37,7 @@ class Model {
  public:
   void put(uintptr_t start, uintptr_t end, uint32_t stack) {
     ++origin_;
-    for (uintptr_t page = start; page < end; page += kMappedPage) pages_[page] = {origin_, stack};
+    for (uintptr_t page = start; page < end; page += kPage) pages_[page] = {origin_, stack};
   }
   void take(uintptr_t start, uintptr_t end) {
     pages_.erase(pages_.lower_bound(start), pages_.lower_bound(end));
@@ -48,9 +48,9 @@ class Model {
     for (const auto& [page, made] : pages_) {
       const auto& [origin, stack] = made;
       if (!all.empty() && all.back().end == page && all.back().origin == origin) {
-        all.back().end += kMappedPage;
+        all.back().end += kPage;
       } else {
-        all.push_back({page, page + kMappedPage, origin, stack});
+        all.push_back({page, page + kPage, origin, stack});
       }
     }
     return all;
@@ -108,8 +108,8 @@ Mapping random_step(RegionTable& table, std::mt19937_64& random, uintptr_t base,
   const uintptr_t first = random() % pages;
   const uintptr_t most = random() % 8 == 0 ? pages : 12;
   const uintptr_t count = 1 + random() % std::min<uintptr_t>(most, pages - first);
-  Mapping step = {random() % 2 == 0, random() % 4 != 0, base + first * kMappedPage,
-                  base + (first + count) * kMappedPage, 1 + static_cast<uint32_t>(random() % 5)};
+  Mapping step = {random() % 2 == 0, random() % 4 != 0, base + first * kPage,
+                  base + (first + count) * kPage, 1 + static_cast<uint32_t>(random() % 5)};
   Pieces pieces;
   if (step.put) {
     auto& [bytes, blocks] = (*sums)[step.stack];
@@ -158,24 +158,24 @@ TEST(RegionTable, SameAnswersAsAListOfPages) {
 TEST(RegionTable, PiecesOfOneRegion) {
   auto table = std::make_unique<RegionTable>();
   Pieces none;
-  ASSERT_TRUE(table->put(10 * kMappedPage, 20 * kMappedPage, 7, &none));
+  ASSERT_TRUE(table->put(10 * kPage, 20 * kPage, 7, &none));
   ASSERT_EQ(none.size(), 0u);
   Pieces middle;
-  table->take(13 * kMappedPage, 15 * kMappedPage, &middle);
+  table->take(13 * kPage, 15 * kPage, &middle);
   ASSERT_EQ(middle.size(), 1u);
   EXPECT_EQ(middle.begin()->change, 1);
-  EXPECT_EQ(middle.begin()->region.start, 13 * kMappedPage);
-  EXPECT_EQ(middle.begin()->region.end, 15 * kMappedPage);
+  EXPECT_EQ(middle.begin()->region.start, 13 * kPage);
+  EXPECT_EQ(middle.begin()->region.end, 15 * kPage);
   EXPECT_EQ(table->size(), 2u);
   Pieces head;
-  table->take(1 * kMappedPage, 11 * kMappedPage, &head);
+  table->take(1 * kPage, 11 * kPage, &head);
   ASSERT_EQ(head.size(), 1u);
   EXPECT_EQ(head.begin()->change, 0);
   Pieces tail;
-  table->take(18 * kMappedPage, 30 * kMappedPage, &tail);
+  table->take(18 * kPage, 30 * kPage, &tail);
   EXPECT_EQ(tail.begin()->change, 0);
   Pieces rest;
-  table->take(0, 30 * kMappedPage, &rest);
+  table->take(0, 30 * kPage, &rest);
   ASSERT_EQ(rest.size(), 2u);
   EXPECT_EQ(rest.begin()->change + rest.begin()[1].change, -2);
   EXPECT_EQ(table->size(), 0u);
@@ -190,7 +190,7 @@ TEST(RegionTable, PiecesOfOneRegion) {
     }
   }
   EXPECT_EQ(sum, 1);
-  EXPECT_EQ(regions_of(*table), (std::vector<Plain>{{10 * kMappedPage, 20 * kMappedPage, 1, 7}}));
+  EXPECT_EQ(regions_of(*table), (std::vector<Plain>{{10 * kPage, 20 * kPage, 1, 7}}));
 }
 
 // Two mappings that touch are two, though one stack made them; and what has been used again since
@@ -198,19 +198,19 @@ TEST(RegionTable, PiecesOfOneRegion) {
 TEST(RegionTable, GivesBackOnlyWhatBelongs) {
   auto table = std::make_unique<RegionTable>();
   Pieces none;
-  ASSERT_TRUE(table->put(1 * kMappedPage, 2 * kMappedPage, 7, &none));
-  ASSERT_TRUE(table->put(2 * kMappedPage, 3 * kMappedPage, 7, &none));
+  ASSERT_TRUE(table->put(1 * kPage, 2 * kPage, 7, &none));
+  ASSERT_TRUE(table->put(2 * kPage, 3 * kPage, 7, &none));
   Pieces second;
-  table->take(2 * kMappedPage, 3 * kMappedPage, &second);
+  table->take(2 * kPage, 3 * kPage, &second);
   int change = 0;
   EXPECT_TRUE(table->give_back(second.begin()->region, &change));
   EXPECT_EQ(change, 1);
   EXPECT_EQ(table->size(), 2u);
   Pieces again;
-  table->take(1 * kMappedPage, 3 * kMappedPage, &again);
-  ASSERT_TRUE(table->put(1 * kMappedPage, 2 * kMappedPage, 9, &none));
+  table->take(1 * kPage, 3 * kPage, &again);
+  ASSERT_TRUE(table->put(1 * kPage, 2 * kPage, 9, &none));
   for (const Pieces::Piece& piece : again) {
-    EXPECT_EQ(table->give_back(piece.region, &change), piece.region.start == 2 * kMappedPage);
+    EXPECT_EQ(table->give_back(piece.region, &change), piece.region.start == 2 * kPage);
   }
   EXPECT_EQ(table->lost(), 0u);
 }
@@ -219,7 +219,7 @@ TEST(RegionTable, ThousandsAtOnce) {
   auto table = std::make_unique<RegionTable>();
   for (uintptr_t i = 0; i < 20'000; ++i) {
     Pieces none;
-    ASSERT_TRUE(table->put(2 * i * kMappedPage, (2 * i + 1) * kMappedPage, 3, &none));
+    ASSERT_TRUE(table->put(2 * i * kPage, (2 * i + 1) * kPage, 3, &none));
     ASSERT_EQ(none.size(), 0u);
   }
   Pieces all;
@@ -232,26 +232,26 @@ TEST(RegionTable, FullTableSaysWhatItLoses) {
   auto table = std::make_unique<RegionTable>();
   for (uintptr_t i = 0; i < RegionTable::kMost; ++i) {
     Pieces none;
-    ASSERT_TRUE(table->put(8 * i * kMappedPage, (8 * i + 5) * kMappedPage, 3, &none));
+    ASSERT_TRUE(table->put(8 * i * kPage, (8 * i + 5) * kPage, 3, &none));
   }
   EXPECT_EQ(table->lost(), 0u);
   Pieces none;
-  EXPECT_FALSE(table->put(6 * kMappedPage, 7 * kMappedPage, 3, &none));
+  EXPECT_FALSE(table->put(6 * kPage, 7 * kPage, 3, &none));
   EXPECT_EQ(none.size(), 0u);
   EXPECT_EQ(table->lost(), 1u);
   // A hole would make one more: what is behind it is given up.
   Pieces hole;
-  table->take(2 * kMappedPage, 3 * kMappedPage, &hole);
+  table->take(2 * kPage, 3 * kPage, &hole);
   ASSERT_EQ(hole.size(), 1u);
-  EXPECT_EQ(hole.begin()->region.end, 5 * kMappedPage);
+  EXPECT_EQ(hole.begin()->region.end, 5 * kPage);
   EXPECT_EQ(hole.begin()->change, 0);
   EXPECT_EQ(table->lost(), 2u);
   EXPECT_EQ(table->size(), RegionTable::kMost);
   // Where there is room again, all is as ever.
   Pieces first;
-  table->take(0, 2 * kMappedPage, &first);
+  table->take(0, 2 * kPage, &first);
   EXPECT_EQ(first.size(), 1u);
-  EXPECT_TRUE(table->put(6 * kMappedPage, 7 * kMappedPage, 3, &none));
+  EXPECT_TRUE(table->put(6 * kPage, 7 * kPage, 3, &none));
   Pieces all;
   table->take(0, UINTPTR_MAX, &all);
   EXPECT_EQ(all.size(), size_t{RegionTable::kMost});
@@ -285,9 +285,9 @@ std::atomic<int> g_handled;
 void handle(int) {
   constexpr uintptr_t kBase = uintptr_t{9} << 40;
   Pieces none;
-  if (!g_table->put(kBase, kBase + kMappedPage, 4, &none) || none.size() != 0) _exit(97);
+  if (!g_table->put(kBase, kBase + kPage, 4, &none) || none.size() != 0) _exit(97);
   Pieces pieces;
-  g_table->take(kBase, kBase + kMappedPage, &pieces);
+  g_table->take(kBase, kBase + kPage, &pieces);
   if (pieces.size() != 1 || !g_table->settle(pieces)) _exit(98);
   ++g_handled;
 }
@@ -302,7 +302,7 @@ TEST(RegionTable, SignalHandlers) {
   Sums sums;
   std::mt19937_64 random(11);
   for (int i = 0; i < 20'000 || g_handled < 100; ++i) {
-    random_step(*table, random, kMappedPage, 100, &sums);
+    random_step(*table, random, kPage, 100, &sums);
   }
   const itimerval never = {};
   setitimer(ITIMER_REAL, &never, nullptr);
@@ -319,7 +319,7 @@ int look_at(RegionTable& table) {
   if (all.size() != table.size()) return 2;
   Sums sums = sums_of(all);
   std::mt19937_64 random(3);
-  for (int i = 0; i < 300; ++i) random_step(table, random, kMappedPage, 100, &sums);
+  for (int i = 0; i < 300; ++i) random_step(table, random, kPage, 100, &sums);
   if (clean(sums) != sums_of(regions_of(table))) return 3;
   return testing::Test::HasFailure() ? 4 : 0;
 }
@@ -332,7 +332,7 @@ TEST(RegionTable, ChildrenOfForksOfBusyThreads) {
     threads.emplace_back([&, t] {
       Sums sums;
       std::mt19937_64 random(t);
-      while (!stop) random_step(*table, random, kMappedPage * (1 + 200 * t), 200, &sums);
+      while (!stop) random_step(*table, random, kPage * (1 + 200 * t), 200, &sums);
     });
   }
   for (int i = 0; i < 200; ++i) {
@@ -355,9 +355,9 @@ TEST(RegionTable, ChildrenOfForksOfBusyThreads) {
 TEST(RegionTable, TakenBeforeAFork) {
   auto table = std::make_unique<RegionTable>();
   Pieces none;
-  ASSERT_TRUE(table->put(kMappedPage, 9 * kMappedPage, 1, &none));
+  ASSERT_TRUE(table->put(kPage, 9 * kPage, 1, &none));
   Pieces pieces;
-  table->take(2 * kMappedPage, 3 * kMappedPage, &pieces);
+  table->take(2 * kPage, 3 * kPage, &pieces);
   EXPECT_EQ(table->after_fork(), 1u);
   EXPECT_FALSE(table->settle(pieces));
   EXPECT_EQ(table->lost(), 1u);
@@ -372,7 +372,7 @@ struct Work {
 int use_for_ever(void* pointer) {
   auto* work = static_cast<Work*>(pointer);
   std::mt19937_64 random(1);
-  for (;;) random_step(*work->table, random, kMappedPage, 100, &work->sums);
+  for (;;) random_step(*work->table, random, kPage, 100, &work->sums);
 }
 
 // A child that shares the memory, as of vfork, killed at any moment: the next one gets the lock.

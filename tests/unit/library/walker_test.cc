@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "pages.h"
 #include "taken_walk.h"
 #include "unwind/stack_memory.h"
 
@@ -45,7 +46,6 @@ extern const char frame_by_rbx_return[], frame_by_expression_return[], frame_reg
 namespace mtrace::unwind {
 namespace {
 
-constexpr size_t kWalkedPage = 4096;
 constexpr unsigned kChainFrames = 9;
 
 using ChainFunction = int (*)(LeafFunction, void*);
@@ -91,13 +91,13 @@ class Guarded {
  public:
   explicit Guarded(size_t size) : size_(size) {
     memory_ = static_cast<char*>(
-        mmap(nullptr, size + 2 * kWalkedPage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-    mprotect(memory_ + kWalkedPage, size, PROT_READ | PROT_WRITE);
+        mmap(nullptr, size + 2 * kPage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    mprotect(memory_ + kPage, size, PROT_READ | PROT_WRITE);
   }
-  ~Guarded() { munmap(memory_, size_ + 2 * kWalkedPage); }
+  ~Guarded() { munmap(memory_, size_ + 2 * kPage); }
   Guarded(const Guarded&) = delete;
   Guarded& operator=(const Guarded&) = delete;
-  char* start() const { return memory_ + kWalkedPage; }
+  char* start() const { return memory_ + kPage; }
   char* end() const { return start() + size_; }
   size_t size() const { return size_; }
 
@@ -282,15 +282,15 @@ TEST(Walker, KnowsNoCallerInCodeThatNoObjectHolds) {
   constexpr unsigned char kCode[] = {0x48, 0x83, 0xec, 8,    0x48, 0x89, 0xf8, 0x48, 0x89,
                                      0xf7, 0xff, 0xd0, 0x48, 0x83, 0xc4, 8,    0xc3};
   constexpr size_t kReturn = 12;
-  void* code = mmap(nullptr, kWalkedPage, PROT_READ | PROT_WRITE | PROT_EXEC,
-                    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* code =
+      mmap(nullptr, kPage, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   ASSERT_NE(code, MAP_FAILED);
   memcpy(code, kCode, sizeof kCode);
   TakenWalk taken;
   reinterpret_cast<void (*)(LeafFunction, void*)>(code)(take_leaf, &taken);
   EXPECT_EQ(taken.difference, "");
   expect_only_guesses_behind(taken, reinterpret_cast<uintptr_t>(code) + kReturn - 1);
-  munmap(code, kWalkedPage);
+  munmap(code, kPage);
 }
 
 void only_walk(void* taken) {
@@ -301,7 +301,7 @@ void only_walk(void* taken) {
 }
 
 TEST(Walker, SurvivesGarbageInTheFramePointer) {
-  const Guarded memory(kWalkedPage);
+  const Guarded memory(kPage);
   memset(memory.start(), 0, memory.size());
   const auto start = reinterpret_cast<uintptr_t>(memory.start());
   const auto end = reinterpret_cast<uintptr_t>(memory.end());
@@ -323,17 +323,17 @@ TEST(Walker, SurvivesGarbageInTheFramePointer) {
 
 TEST(Walker, EndsInsideADamagedStackWithoutAFault) {
   // A chain of frames that leads out of the readable memory, and one that leads in a circle.
-  const Guarded memory(kWalkedPage);
+  const Guarded memory(kPage);
   auto* words = reinterpret_cast<uintptr_t*>(memory.start());
-  for (size_t i = 0; i < kWalkedPage / 8; ++i) words[i] = look_up(frame_garbage_rbp_return) + 1;
+  for (size_t i = 0; i < kPage / 8; ++i) words[i] = look_up(frame_garbage_rbp_return) + 1;
   TakenWalk taken;
   words[2] = reinterpret_cast<uintptr_t>(words + 2);  // rbp of the caller: this frame again
   frame_garbage_rbp(only_walk, &taken, reinterpret_cast<uintptr_t>(words + 2));
   EXPECT_LE(taken.frames.size(), 128u);
-  for (size_t i = 0; i + 2 < kWalkedPage / 8; i += 2) {
+  for (size_t i = 0; i + 2 < kPage / 8; i += 2) {
     words[i] = reinterpret_cast<uintptr_t>(words + i + 2);
   }
-  frame_garbage_rbp(only_walk, &taken, reinterpret_cast<uintptr_t>(words + kWalkedPage / 8 - 40));
+  frame_garbage_rbp(only_walk, &taken, reinterpret_cast<uintptr_t>(words + kPage / 8 - 40));
   EXPECT_EQ(taken.walk.end, End::kLost);
 }
 
