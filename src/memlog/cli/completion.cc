@@ -3,11 +3,27 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <vector>
 
+#include "cli/arguments.h"
 #include "cli/command.h"
 
 namespace mtrace::cli {
+namespace {
 
+// Which words to complete where, for the scripts of all shells.
+enum class Words {
+  kNone,
+  kMemlogs,
+  kFiles,
+  kDirectories,
+  kProgram,
+  kProcesses,
+  kProcessesOrMemlogs,
+  kTopics,
+};
+
+// Returns what a command's operands are.
 Words operands_of(const std::string& command) {
   if (command == "run") return Words::kProgram;
   for (const char* of_processes :
@@ -22,6 +38,7 @@ Words operands_of(const std::string& command) {
   return Words::kMemlogs;
 }
 
+// Returns what an option's value is, if the option has no choices.
 Words values_of(const Option& option) {
   const std::string value = option.value;
   if (value == "DIR") return Words::kDirectories;
@@ -30,12 +47,14 @@ Words values_of(const Option& option) {
 
 bool takes_value(const Option& option) { return *option.value != '\0'; }
 
+// Returns a command's options and --help.
 std::vector<Option> options_of(const Manual& manual) {
   std::vector<Option> options = manual.options;
   options.push_back({"--help", "-h", "", "What this command does."});
   return options;
 }
 
+// Returns the first sentence, or half of it, short enough for a list.
 std::string gist(const std::string& words) {
   constexpr size_t kLongest = 64;
   const std::string help = joined(words);
@@ -45,6 +64,7 @@ std::string gist(const std::string& words) {
   return text;
 }
 
+// Quotes a text for bash and zsh.
 std::string shell_quoted(const std::string& text) {
   std::string out = "'";
   for (const char c : text) {
@@ -57,10 +77,12 @@ std::string shell_quoted(const std::string& text) {
   return out + '\'';
 }
 
+// Returns an option's choices, separated by blanks.
 std::string spaced(const Option& option) {
   return fmt::format("{}", fmt::join(choices_of(option.choices), " "));
 }
 
+// Returns the names of all commands, separated by blanks.
 std::string command_names() {
   std::string names;
   for (const Command* command : all_commands()) {
@@ -68,13 +90,6 @@ std::string command_names() {
   }
   return names;
 }
-
-std::string completion(const std::string& shell) {
-  return shell == "bash"  ? bash_completion()
-         : shell == "zsh" ? zsh_completion()
-                          : fish_completion();
-}
-namespace {
 
 constexpr char kBashHead[] =
     R"sh(# bash completion for memlog; made by: memlog help --completion bash
@@ -181,8 +196,6 @@ const char* bash_words(Words words) {
   }
 }
 
-}  // namespace
-
 std::string bash_completion() {
   std::string head = kBashHead;
   const std::string place = "local cur=";
@@ -221,7 +234,6 @@ std::string bash_completion() {
   }
   return out + "  esac\n" + (kBashTail + 1) + values + kBashEnd;
 }
-namespace {
 
 std::string fish_text(const std::string& text) {
   std::string out = "'";
@@ -251,8 +263,6 @@ const char* fish_words(Words words) {
       return "";
   }
 }
-
-}  // namespace
 
 std::string fish_completion() {
   std::string out =
@@ -284,7 +294,6 @@ std::string fish_completion() {
   }
   return out;
 }
-namespace {
 
 std::string zsh_text(const std::string& text) {
   std::string out;
@@ -331,8 +340,6 @@ std::string zsh_option(const Option& option) {
                      option.name, equals, text);
 }
 
-}  // namespace
-
 std::string zsh_completion() {
   std::string out =
       "#compdef memlog\n# zsh completion for memlog; made by: memlog help --completion zsh\n"
@@ -373,6 +380,14 @@ std::string zsh_completion() {
          // Installed, the file is the function itself; sourced, it is to be named.
          "if [[ $funcstack[1] == _memlog ]]; then\n  _memlog \"$@\"\nelse\n"
          "  compdef _memlog memlog\nfi\n";
+}
+
+}  // namespace
+
+std::string completion(const std::string& shell) {
+  return shell == "bash"  ? bash_completion()
+         : shell == "zsh" ? zsh_completion()
+                          : fish_completion();
 }
 
 }  // namespace mtrace::cli
