@@ -159,10 +159,17 @@ bool Tasks::wait_for(pid_t tid, Clock::time_point deadline, int* status) {
   }
 }
 
-// Passes on pending signals; the thread then stops before their handlers begin.
+// Passes on pending signals; the thread then stops before their handlers begin. An interruption can
+// get lost when the process is in an exec; so asks again.
 bool Tasks::wait_stopped(pid_t tid, Clock::time_point deadline) {
+  constexpr auto kAskAgain = std::chrono::milliseconds(100);
   int status = 0;
-  while (wait_for(tid, deadline, &status)) {
+  for (;;) {
+    if (!wait_for(tid, std::min(deadline, Clock::now() + kAskAgain), &status)) {
+      if (Clock::now() >= cut_short(deadline)) return false;
+      ::ptrace(PTRACE_INTERRUPT, tid, nullptr, nullptr);
+      continue;
+    }
     if (!WIFSTOPPED(status)) {
       tasks_[tid] = State::kGone;
       return true;
@@ -176,7 +183,6 @@ bool Tasks::wait_stopped(pid_t tid, Clock::time_point deadline) {
     const bool system_call = WSTOPSIG(status) == (SIGTRAP | 0x80);
     ::ptrace(PTRACE_CONT, tid, nullptr, status >> 16 != 0 || system_call ? 0 : WSTOPSIG(status));
   }
-  return false;
 }
 
 bool Tasks::interrupt(pid_t tid, Clock::time_point deadline) {
