@@ -132,10 +132,10 @@ struct Candidate {
 };
 
 // Marks the directories that the environment of a process names, or may name: some processes hide
-// theirs, and all do during an exec. A process older than a directory cannot name it; `oldest` is
-// the greatest age of a directory. Throws FileError when the process is gone.
+// theirs, and all do during an exec and at their end. A process older than a directory cannot name
+// it; `oldest` is the greatest age of a directory. Throws FileError when the process is gone.
 void mark_wanted(const std::string& folder, double oldest, std::vector<Candidate>& candidates) {
-  constexpr int kLooks = 20;
+  constexpr int kLooks = 100;
   constexpr useconds_t kPause = 1000;
   constexpr char kSetting[] = "\0MTRACE_LEDGER=";
   const std::string setting(kSetting, sizeof kSetting - 1);
@@ -145,7 +145,6 @@ void mark_wanted(const std::string& folder, double oldest, std::vector<Candidate
       environment = profile::read_file(folder + "/environ");
     } catch (const profile::FileError& error) {
       if (error.error_number() != EACCES && error.error_number() != EPERM) throw;
-      look = kLooks;
     }
     if (!environment.empty()) {
       environment = '\0' + environment + '\0';
