@@ -121,6 +121,9 @@ Target::Target(const std::string& name, std::string_view command,
       ledger_ = ledger_of(pid_, why);
     } else if (ledger_ == nullptr && !traced) {
       why = not_traced;
+    } else if (ledger_ == nullptr && traced->is_detached()) {
+      // Its ledger stays mapped without a name. Only root can open that.
+      why = traced->obstacle();
     }
   }
   if (ledger_ != nullptr) return;
