@@ -232,6 +232,13 @@ TEST_F(LeftoversTest, ALedgerThatHasNotBegun) {
 // Whoever killed a program need not know where its ledger lies. The ledger of a process that runs, or
 // that a memlog run will look at, is not offered.
 TEST_F(LeftoversTest, RecoverListsWhatIsLeftAndStatusRemovesIt) {
+  // In a /dev/shm of its own: other tests have ledgers there.
+  const std::vector<std::string> alone = {"/usr/bin/unshare", "--mount", "/bin/sh", "-c",
+                                          "mount -t tmpfs none /dev/shm && exec \"$@\"", "sh"};
+  std::vector<std::string> words = alone;
+  words.emplace_back("/bin/true");
+  if (!run(plain(words)).exited(0)) GTEST_SKIP() << "needs mount namespaces";
+
   const auto started = [&](const std::string& ledger) {
     Command command = traced({program("idle"), "read"});
     command.env["MTRACE_LEDGER"] = ledger;
@@ -261,12 +268,6 @@ TEST_F(LeftoversTest, RecoverListsWhatIsLeftAndStatusRemovesIt) {
   EXPECT_NE(listed.out.find(std::to_string(killed[0]->pid()) + " (idle): "), std::string::npos);
   EXPECT_EQ(listed.out.find(name(*living)), std::string::npos) << listed.out;
 
-  // In a /dev/shm of its own: other tests have ledgers there.
-  const std::vector<std::string> alone = {"/usr/bin/unshare", "--mount", "/bin/sh", "-c",
-                                          "mount -t tmpfs none /dev/shm && exec \"$@\"", "sh"};
-  std::vector<std::string> words = alone;
-  words.emplace_back("/bin/true");
-  if (!run(plain(words)).exited(0)) GTEST_SKIP() << "needs mount namespaces";
   words = alone;
   words.insert(words.end(), {memlog_tool(), "status", "--clean"});
   Command clean = plain(words);

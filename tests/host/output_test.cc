@@ -67,6 +67,7 @@ TEST_F(OutputTest, RelativeToTheDirectoryOfTheStart) {
   Command command = traced({program("forks"), "exec"});
   command.directory = temp() + "/start";
   command.env["MTRACE_OUTPUT"] = "sub";
+  command.env["TMPDIR"] = temp();
   const Result result = run(command);
   EXPECT_TRUE(result.exited(25)) << result.how() << result.err;
   // The first report before chdir("/") and exec; the second program starts in /.
@@ -77,13 +78,13 @@ TEST_F(OutputTest, RelativeToTheDirectoryOfTheStart) {
   const Result perl_result = run(perl);
   EXPECT_TRUE(fs::exists(temp() + "/start/sub/perl-" + pid_of(perl_result) + "-1.memlog"));
   EXPECT_TRUE(fs::exists(temp() + "/start/sub/perl-" + pid_of(perl_result) + "-2.memlog"));
-  // There "sub" is no directory but a template; who may not write to / finds it in /tmp.
+  // There "sub" is no directory but a template; who may not write to / finds it in $TMPDIR.
   int of_second = 0;
-  for (const std::string directory : {"/", "/tmp/"}) {
+  for (const fs::path& directory : {fs::path("/"), fs::path(temp())}) {
     for (const std::string& name : names_in(directory)) {
       if (!name.starts_with("sub-" + pid_of(result) + "-")) continue;
       ++of_second;
-      fs::remove(directory + name);
+      fs::remove(directory / name);
     }
   }
   EXPECT_GE(of_second, 1);
