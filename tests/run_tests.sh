@@ -1,6 +1,6 @@
 #!/bin/bash
-# run_tests.sh BUILD BINARY...: runs GoogleTest binaries, TEST_JOBS pieces at a time (one a processor
-# and one more, since a quarter of their time is waiting), prints what failed, and ends with the line
+# run_tests.sh BUILD BINARY...: runs GoogleTest binaries, TEST_JOBS pieces at a time (two a processor,
+# since half of their time is waiting), prints what failed, and ends with the line
 # "N passed, N failed". Status 1 when anything failed or nothing ran.
 # GTEST_FILTER in the environment chooses tests, as for a single binary.
 set -u
@@ -31,21 +31,25 @@ export XDG_RUNTIME_DIR=$scratch/tmp
 export MTRACE_SOURCE_DIR=$source_dir MTRACE_BUILD_DIR=$tried_dir TMPDIR=$scratch/tmp
 unset LD_PRELOAD DEBUGINFOD_URLS
 
-jobs=${TEST_JOBS:-$(($(nproc) + 1))}
-# A piece is "binary index count": more of them where tests are slow.
+jobs=${TEST_JOBS:-$((2 * $(nproc)))}
+# A piece is a number, a binary and a filter: the tests of a suite, which set up things together.
 pieces=()
 for binary in "$@"; do
-  case $(basename "$binary") in *host*) count=$((6 * jobs)) ;; *) count=$jobs ;; esac
-  for ((i = 0; i < count; ++i)); do pieces+=("$binary $i $count"); done
+  # A binary that cannot say is run, and counts as a failure.
+  listed=$("$binary" --gtest_list_tests) || listed=$'*.\n *'
+  while read -r filter; do pieces+=("${#pieces[@]} $binary $filter"); done < <(awk '
+    /^[^ ]+\.( |$)/ { if (suite != "") print text; suite = $1; text = "" }
+    /^ / { text = text (text == "" ? "" : ":") suite $1 }
+    END { if (suite != "") print text }' <<< "$listed")
 done
 
 run_piece() {
-  read -r binary index count <<< "$1"
-  local log=$scratch/logs/$(basename "$binary")-$index
+  read -r number binary filter <<< "$1"
+  local log=$scratch/logs/$number
   # The limit only ends a hang; a piece takes seconds.
   # Started in the background, a shell ignores SIGINT: the programs under test must not.
-  GTEST_SHARD_INDEX=$index GTEST_TOTAL_SHARDS=$count timeout -k 10 1200 \
-      env --default-signal=HUP,INT,QUIT "$binary" --gtest_color=no >"$log" 2>&1
+  timeout -k 10 1200 env --default-signal=HUP,INT,QUIT "$binary" --gtest_color=no \
+      --gtest_filter="$filter" >"$log" 2>&1
   echo $? >"$log.status"
 }
 export -f run_piece
@@ -54,8 +58,8 @@ printf '%s\n' "${pieces[@]}" | xargs -d '\n' -P "$jobs" -I{} bash -c 'run_piece 
 
 passed=0 failed=0 skipped=0
 for piece in "${pieces[@]}"; do
-  read -r binary index count <<< "$piece"
-  log=$scratch/logs/$(basename "$binary")-$index
+  read -r number binary filter <<< "$piece"
+  log=$scratch/logs/$number
   status=$(cat "$log.status" 2>/dev/null || echo none)
   good=$(grep -c '^\[       OK \]' "$log")
   bad=$(grep -c '^\[  FAILED  \] .* ([0-9]* ms)$' "$log")
@@ -68,7 +72,7 @@ for piece in "${pieces[@]}"; do
   if ! grep -q '^\[==========\] .* ran\.' "$log" || { [ "$status" != 0 ] && [ "$bad" = 0 ]; }; then
     # It did not come to its end: the test under way and those after it count as one failure.
     failed=$((failed + 1))
-    echo "$(basename "$binary") piece $index of $count ended with status $status in:"
+    echo "$(basename "$binary") $filter ended with status $status in:"
     awk '/^\[ RUN      \]/ { text = "" } { text = text $0 "\n" } END { printf "%s", text }' \
         "$log" | tail -40
   fi
