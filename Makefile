@@ -82,12 +82,12 @@ TEST_LIBS  := -lgtest -lgtest_main -lpthread $(TOOL_LIBS)
 LIB_SRC  := $(sort $(wildcard src/libmtrace/*/*.cc))
 # Only memlog serve loads it, with the HTTP and TLS libraries: linked to memlog, these would nearly
 # double the time in which each command starts.
-HTTP_SRC := src/memlog/serve/http_server.cc src/memlog/fleet/http_client.cc
+HTTP_SRC := src/memlog/surface/serve/http_server.cc src/memlog/surface/fleet/http_client.cc
 HTTP     ?= $(BUILD)/mtrace/memlog-http.so
 # memlog replay starts it under one allocator after another: libc alone, so that nothing else
 # allocates there.
 REPLAY   ?= $(BUILD)/mtrace/memlog-replay
-TOOL_SRC := $(filter-out $(HTTP_SRC),$(sort $(wildcard src/memlog/*/*.cc)))
+TOOL_SRC := $(filter-out $(HTTP_SRC),$(sort $(wildcard src/memlog/*/*.cc src/memlog/*/*/*.cc)))
 LIB_OBJ  := $(LIB_SRC:src/%.cc=$(BUILD)/obj/%.o)
 # The sources of a folder of memlog are compiled some at a time, in one go: headers and templates
 # cost more than the code itself. So a name in an anonymous namespace is the only one in its folder.
@@ -101,22 +101,23 @@ UNITY_events   := 4
 UNITY_export   := 7
 UNITY_serve    := 6
 UNITY_sql      := 7
+UNITY_util     := 6
 # What tests replace, and what the Debian package compiles once more.
-ALONE_SRC      := src/memlog/commands/main.cc src/memlog/symbolize/worker.cc src/memlog/target/preload.cc
+ALONE_SRC      := src/memlog/surface/commands/main.cc src/memlog/model/symbols/worker.cc src/memlog/process/run/preload.cc
 # $(1) folder of the objects $(2) sources $(3) how many in one: FILE.cc:SOURCE:SOURCE... for each
 empty :=
 unity_chunks  = $(if $(2),$(1)/unity/$(notdir $(firstword $(2))):$(subst $(empty) ,:,$(wordlist 1,$(3),$(2))) \
                   $(call unity_chunks,$(1),$(wordlist $(words $(wordlist 1,$(3),$(2)) +),1000,$(2)),$(3)))
 unity_files   = $(foreach chunk,$(1),$(firstword $(subst :, ,$(chunk))))
-TOOL_CHUNKS  := $(if $(filter-out 0,$(UNITY)),$(foreach folder,$(sort $(notdir $(patsubst %/,%,$(dir $(TOOL_SRC))))),\
+TOOL_CHUNKS  := $(if $(filter-out 0,$(UNITY)),$(foreach folder,$(sort $(patsubst src/memlog/%/,%,$(dir $(TOOL_SRC)))),\
                   $(call unity_chunks,$(BUILD)/obj/memlog/$(folder),\
-                    $(filter src/memlog/$(folder)/%,$(filter-out $(ALONE_SRC),$(TOOL_SRC))),$(or $(UNITY_$(folder)),$(UNITY)))))
+                    $(filter src/memlog/$(folder)/%,$(filter-out $(ALONE_SRC),$(TOOL_SRC))),$(or $(UNITY_$(notdir $(folder))),$(UNITY)))))
 UNITY_CHUNKS := $(TOOL_CHUNKS)
 UNITY_CC     := $(call unity_files,$(TOOL_CHUNKS))
 TOOL_OBJ     := $(if $(UNITY_CC),$(UNITY_CC:.cc=.o) $(ALONE_SRC:src/%.cc=$(BUILD)/obj/%.o),\
                   $(TOOL_SRC:src/%.cc=$(BUILD)/obj/%.o))
 # What reads reports and sums them up is optimised; the rest waits for it, for files or for people.
-HOT := analyze events profile
+HOT := util model/profile model/events view/analyze view/heap
 HTTP_OBJ := $(HTTP_SRC:src/%.cc=$(BUILD)/obj/%.o)
 
 .PHONY: all demo pictures check soak attach-soak unreachable-soak hostile faults suites install lint format clean \
@@ -165,8 +166,8 @@ $(BUILD)/obj/memlog/%.o: $(BUILD)/obj/memlog/%.cc Makefile $(HEADERS).gch | $(BU
 	$(Q)$(compile_tool) $(UNITY_FLAGS) $(include_headers) -c $< -o $@
 
 # They hold the styles and scripts of what memlog export draws and memlog serve shows.
-PAGE_FILES := $(wildcard src/memlog/export/page/* src/memlog/serve/page/*)
-PAGE_SRC := src/memlog/export/report_page.cc src/memlog/serve/page_files.cc
+PAGE_FILES := $(wildcard src/memlog/view/export/page/* src/memlog/surface/serve/page/*)
+PAGE_SRC := src/memlog/view/export/report_page.cc src/memlog/surface/serve/page_files.cc
 $(PAGE_SRC:src/%.cc=$(BUILD)/obj/%.o) $(foreach chunk,$(TOOL_CHUNKS),$(if $(filter $(PAGE_SRC),$(subst :, ,$(chunk))),\
   $(patsubst %.cc,%.o,$(call unity_files,$(chunk))))): $(PAGE_FILES)
 

@@ -14,7 +14,7 @@ DEB_PATHS := PREFIX=/usr LIBDIR=/usr/lib/$(MULTIARCH) BINDIR=/usr/bin
 $(DEB_DIR)/installation.o: src/libmtrace/hook/installation.cc
 	$(call say,CXX,$@)
 	$(Q)$(CXX) $(CPPFLAGS) $(filter-out -MMD -MP,$(LIB_FLAGS)) $(CXXFLAGS) -c $< -o $@
-$(DEB_DIR)/preload.o: src/memlog/target/preload.cc
+$(DEB_DIR)/preload.o: src/memlog/process/run/preload.cc
 	$(call say,CXX,$@)
 	$(Q)$(CXX) $(CPPFLAGS) $(filter-out -MMD -MP,$(TOOL_FLAGS)) $(CXXFLAGS) -c $< -o $@
 $(DEB_DIR)/libmtrace.so: $(filter-out %/hook/installation.o,$(LIB_OBJ)) $(DEB_DIR)/installation.o

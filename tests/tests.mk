@@ -74,7 +74,7 @@ $(call unity_files,$(TEST_CHUNKS)): unity ;
 $(TEST_BUILD)/unit_library: $(UNIT_LIBRARY_OBJ) $(SUPPORT_OBJ) $(filter-out $(BUILD)/obj/libmtrace/hook/%,$(LIB_OBJ))
 	$(call say,LINK,$@)
 	$(Q)$(CXX) $(LDFLAGS) -o $@ $^ $(TEST_LIBS) $(UNIT_LIBRARY_LIBS)
-$(TEST_BUILD)/unit_tool: $(UNIT_TOOL_OBJ) $(SUPPORT_OBJ) $(filter-out $(BUILD)/obj/memlog/commands/main.o,$(TOOL_OBJ))
+$(TEST_BUILD)/unit_tool: $(UNIT_TOOL_OBJ) $(SUPPORT_OBJ) $(filter-out $(BUILD)/obj/memlog/surface/commands/main.o,$(TOOL_OBJ))
 	$(call say,LINK,$@)
 	$(Q)$(CXX) $(LDFLAGS) -o $@ $^ $(TEST_LIBS) $(UNIT_TOOL_LIBS)
 $(TEST_BUILD)/host_tests: $(TEST_BUILD)/obj/host/memlog_file.o \

@@ -1,5 +1,5 @@
 // Machine code in which a thread continues a system call that memlog's stop has interrupted; see
-// target/restarts.h, also for what its stack pointer points to. Each copy of the library holds
+// process/ptrace/restarts.h, also for what its stack pointer points to. Each copy of the library holds
 // it, with call-frame information. In a process without the library, memlog puts it elsewhere.
 #pragma once
 

@@ -8,20 +8,20 @@
 #include <cstdlib>
 #include <string>
 
-#include "symbolize/perf_map.h"
-#include "symbolize/text_decoder.h"
-#include "symbolize/worker.h"
+#include "model/symbols/perf_map.h"
+#include "model/symbols/text_decoder.h"
+#include "model/symbols/worker.h"
 
-namespace mtrace::symbolize {
+namespace mtrace::symbols {
 
 std::optional<std::string> run_isolated(const std::function<std::string()>& work, unsigned, int) {
   return work();
 }
 
-}  // namespace mtrace::symbolize
+}  // namespace mtrace::symbols
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace mtrace::symbolize;
+  using namespace mtrace::symbols;
   const std::string text(reinterpret_cast<const char*>(data), size);
   static const char* const sysroot = std::getenv("FUZZ_SYSROOT");
   static const SearchPath where = {sysroot == nullptr ? "/nonexistent" : sysroot, {}};

@@ -9,11 +9,11 @@
 
 #include <string>
 
-#include "symbolize/elf_file.h"
-#include "symbolize/module_symbols.h"
+#include "model/symbols/elf_file.h"
+#include "model/symbols/module_symbols.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace mtrace::symbolize;
+  using namespace mtrace::symbols;
   static const int file = memfd_create("module", MFD_CLOEXEC);
   static const std::string path = "/proc/self/fd/" + std::to_string(file);
   if (ftruncate(file, 0) != 0 || pwrite(file, data, size, 0) != static_cast<ssize_t>(size))

@@ -15,15 +15,15 @@
 #include <string_view>
 #include <vector>
 
-#include "events/chunk_writer.h"
-#include "events/column.h"
-#include "events/event_log.h"
-#include "events/live_blocks.h"
-#include "events/replay_memlog.h"
-#include "events/ring_reader.h"
 #include "format/event_log.h"
-#include "profile/error.h"
-#include "profile/reader.h"
+#include "model/events/chunk_writer.h"
+#include "model/events/column.h"
+#include "model/events/event_log.h"
+#include "model/events/live_blocks.h"
+#include "model/events/replay_memlog.h"
+#include "model/events/ring_reader.h"
+#include "model/profile/reader.h"
+#include "util/error.h"
 
 using namespace mtrace;
 
@@ -76,7 +76,7 @@ void read_log(std::string_view bytes) {
       blocks.apply(event);
     }
     profile::read("made", events::memlog_at(path, {}));
-  } catch (const profile::FormatError&) {
+  } catch (const util::FormatError&) {
   }
   ::close(file);
 }

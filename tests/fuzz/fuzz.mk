@@ -25,20 +25,20 @@ FUZZ_KERNEL   := $(addprefix src/libmtrace/base/,clock.cc early_signal.cc file.c
 # a time as memlog's are.
 FUZZ_SRC_cfi     := $(addprefix src/libmtrace/unwind/,cfi.cc compile.cc eh_frame.cc expression.cc frame_registers.cc \
                       stack_memory.cc) $(FUZZ_KERNEL)
-FUZZ_ALL_memlog  := util profile live events analyze json export
-FUZZ_SRC_elf     := $(addprefix src/memlog/symbolize/,demangle.cc dwarf_index.cc dwarf_scopes.cc elf_file.cc \
+FUZZ_ALL_memlog  := util model/profile model/ledger model/events view/analyze view/heap view/json view/export
+FUZZ_SRC_elf     := $(addprefix src/memlog/model/symbols/,demangle.cc dwarf_index.cc dwarf_scopes.cc elf_file.cc \
                       module_symbols.cc symbol_table.cc worker.cc) \
-                    $(addprefix src/memlog/profile/,model.cc text.cc)
+                    src/memlog/model/profile/model.cc src/memlog/util/text.cc
 FUZZ_SRC_options := $(addprefix src/libmtrace/hook/,environment.cc installation.cc \
                       option_names.cc options.cc \
                       relatives.cc) src/libmtrace/report/host.cc $(FUZZ_KERNEL)
-FUZZ_ALL_decode  := symbolize profile
-FUZZ_ALL_ledger  := profile live
-FUZZ_ALL_events  := profile events
+FUZZ_ALL_decode  := util model/symbols model/profile
+FUZZ_ALL_ledger  := util model/profile model/ledger
+FUZZ_ALL_events  := util model/profile model/events
 FUZZ_ALL_request := $(FUZZ_ALL_memlog)
-FUZZ_SRC_request := $(addprefix src/memlog/serve/,access.cc expire_watch.cc heap_profile.cc listen_address.cc routes.cc \
+FUZZ_SRC_request := $(addprefix src/memlog/surface/serve/,access.cc expire_watch.cc heap_profile.cc listen_address.cc routes.cc \
                       view_query.cc) \
-                    $(addprefix src/memlog/,fleet/report_key.cc target/clock.cc text/quantity.cc)
+                    $(addprefix src/memlog/,surface/fleet/report_key.cc process/inspect/clock.cc view/text/quantity.cc)
 FUZZ_LIBS_request = $(FUZZ_LIBS_memlog)
 FUZZ_LIBS_events := -lfmt -lzstd $(ABSL_LIBS) -labsl_raw_logging_internal
 FUZZ_LIBS_ledger := -lfmt -lzstd $(ABSL_LIBS)

@@ -9,9 +9,9 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "live/ledger_memlog.h"
-#include "profile/error.h"
-#include "profile/reader.h"
+#include "model/ledger/ledger_memlog.h"
+#include "model/profile/reader.h"
+#include "util/error.h"
 
 namespace {
 
@@ -39,7 +39,8 @@ int make_file(const uint8_t* data, size_t size) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace mtrace::live;
+  using namespace mtrace::ledger;
+  using namespace mtrace::util;
   using namespace mtrace::profile;
   try {
     const LedgerFile file(make_file(data, size), "f");

@@ -7,13 +7,13 @@
 #include <string>
 #include <vector>
 
-#include "analyze/sum.h"
-#include "analyze/table.h"
-#include "json/report.h"
-#include "profile/error.h"
-#include "profile/known_stacks.h"
-#include "profile/reader.h"
-#include "profile/writer.h"
+#include "model/profile/known_stacks.h"
+#include "model/profile/reader.h"
+#include "model/profile/writer.h"
+#include "util/error.h"
+#include "view/analyze/sum.h"
+#include "view/analyze/table.h"
+#include "view/json/report.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace mtrace;
@@ -21,7 +21,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   profile::Memlog memlog;
   try {
     memlog = profile::read("f", text);
-  } catch (const profile::FormatError&) {
+  } catch (const util::FormatError&) {
     return 0;
   }
   const std::string written = profile::write(memlog);

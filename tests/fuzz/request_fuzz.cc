@@ -14,16 +14,16 @@
 #include <string>
 #include <vector>
 
-#include "fleet/report_key.h"
-#include "profile/error.h"
-#include "profile/model.h"
-#include "profile/reader.h"
-#include "serve/access.h"
-#include "serve/expire_watch.h"
-#include "serve/heap_profile.h"
-#include "serve/listen_address.h"
-#include "serve/routes.h"
-#include "serve/view_query.h"
+#include "model/profile/model.h"
+#include "model/profile/reader.h"
+#include "surface/fleet/report_key.h"
+#include "surface/serve/access.h"
+#include "surface/serve/expire_watch.h"
+#include "surface/serve/heap_profile.h"
+#include "surface/serve/listen_address.h"
+#include "surface/serve/routes.h"
+#include "surface/serve/view_query.h"
+#include "util/error.h"
 
 namespace {
 
@@ -123,8 +123,8 @@ void use_memlog(const std::string& body) {
         fleet::read_facts("/proc/self/fd/" + std::to_string(file), "the memlog");
     const auto again = fleet::read_name(facts.key.name());
     check(again && *again == facts.key);
-  } catch (const profile::FormatError&) {
-  } catch (const profile::FileError&) {
+  } catch (const util::FormatError&) {
+  } catch (const util::FileError&) {
   }
   close(file);
 }

@@ -786,7 +786,7 @@ TEST_F(ServeTest, RangesAreIgnored) {
   while (ranges.size() < 6000) ranges += ",0-";
   const HttpAnswer answer = get("/serve.js", {{"Range", ranges}});
   EXPECT_EQ(answer.status, 200);
-  EXPECT_EQ(answer.body, read_file(source_dir() + "/src/memlog/serve/page/serve.js"));
+  EXPECT_EQ(answer.body, read_file(source_dir() + "/src/memlog/surface/serve/page/serve.js"));
 }
 
 // A process with mounts and pids of its own, as in a container. Its program lies where this mount

@@ -45,9 +45,10 @@ TEST(DocumentsTest, PageNamesEveryCommandAndOrder) {
     }
     EXPECT_GE(found, least) << file;
   };
-  expect_each("src/memlog/cli/command.h", std::regex(R"(const Command& (\w+)_command\(\))"), 6,
-              "memlog ");
-  expect_each("src/memlog/cli/report_options.cc", std::regex(R"re(\{"(\w+)", Order::)re"), 10, "");
+  expect_each("src/memlog/surface/cli/command.h", std::regex(R"(const Command& (\w+)_command\(\))"),
+              6, "memlog ");
+  expect_each("src/memlog/surface/cli/report_options.cc", std::regex(R"re(\{"(\w+)", Order::)re"),
+              10, "");
 }
 
 TEST(DocumentsTest, ReadmeNamesFilesThatExist) {

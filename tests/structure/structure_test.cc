@@ -23,9 +23,9 @@ struct Source {
   std::vector<std::string> code;  // the lines with comments and texts left out
 };
 
-// What a folder may include of others in its building. Its own files and those of format/ are
-// always open; nothing leads from one building into the other.
-const std::map<std::string, std::set<std::string>> kMayInclude = {
+// Layers, and those below each. Nothing leads from one building into the other; format/ is open to
+// all. A layer of libmtrace is a folder, one of memlog has folders.
+const std::map<std::string, std::set<std::string>> kBelow = {
     {"format", {}},
     {"libmtrace/base", {}},
     {"libmtrace/unwind", {"base"}},
@@ -36,32 +36,33 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
     {"replay", {}},
     {"memlog", {}},
     {"memlog/util", {}},
-    {"memlog/profile", {"util"}},
-    {"memlog/events", {"profile", "util"}},
-    {"memlog/symbolize", {"profile", "util"}},
-    {"memlog/live", {"profile", "util"}},
-    {"memlog/analyze", {"live", "profile", "util"}},
-    {"memlog/json", {"analyze", "live", "profile", "util"}},
-    {"memlog/export", {"analyze", "events", "profile", "util"}},
-    {"memlog/terminal", {"util"}},
-    {"memlog/target", {"live", "symbolize", "profile", "util"}},
-    {"memlog/collect", {"terminal", "analyze", "symbolize", "profile", "util"}},
-    {"memlog/text",
-     {"collect", "terminal", "json", "analyze", "live", "events", "symbolize", "profile", "util"}},
-    {"memlog/sql",
-     {"fleet", "text", "target", "collect", "terminal", "json", "analyze", "live", "events",
-      "symbolize", "profile", "util"}},
-    {"memlog/fleet", {"target", "collect", "json", "symbolize", "profile", "util"}},
-    {"memlog/cli",
-     {"sql", "fleet", "text", "target", "collect", "terminal", "analyze", "live", "events",
-      "symbolize", "profile", "util"}},
-    {"memlog/serve",
-     {"fleet", "text", "target", "collect", "export", "json", "analyze", "live", "symbolize",
-      "profile", "util"}},
-    {"memlog/commands",
-     {"serve", "fleet", "cli", "sql", "text", "target", "collect", "terminal", "export", "json",
-      "analyze", "live", "events", "symbolize", "profile", "util"}},
+    {"memlog/model", {"util"}},
+    {"memlog/process", {"model", "util"}},
+    {"memlog/view", {"model", "util"}},
+    {"memlog/surface", {"view", "process", "model", "util"}},
 };
+
+// The folders of its own layer that a folder may include.
+const std::map<std::string, std::set<std::string>> kBeside = {
+    {"model/events", {"model/profile"}},
+    {"model/ledger", {"model/profile"}},
+    {"model/symbols", {"model/profile"}},
+    {"process/ptrace", {"process/inspect"}},
+    {"process/run", {"process/ptrace", "process/inspect"}},
+    {"view/export", {"view/analyze", "view/heap"}},
+    {"view/json", {"view/analyze", "view/heap"}},
+    {"view/reports", {"view/analyze"}},
+    {"view/text", {"view/reports", "view/json", "view/analyze", "view/heap"}},
+    {"surface/sql", {"surface/fleet"}},
+    {"surface/serve", {"surface/fleet"}},
+    {"surface/cli", {"surface/sql", "surface/fleet"}},
+    {"surface/commands", {"surface/serve", "surface/cli", "surface/sql", "surface/fleet"}},
+};
+
+// "libmtrace/hook" and "memlog/view/text" to "libmtrace/hook" and "memlog/view".
+std::string layer_of(const std::string& folder) {
+  return folder.substr(0, folder.find('/', folder.find('/') + 1));
+}
 
 bool in_library(const Source& source) { return source.folder.starts_with("libmtrace/"); }
 
@@ -170,20 +171,28 @@ void expect_header_only_in(const std::regex& header, const std::set<std::string>
 }
 
 TEST(StructureTest, EveryFolderIsKnown) {
+  std::map<std::string, int> files;
   for (const Source& source : sources()) {
-    EXPECT_TRUE(kMayInclude.contains(source.folder)) << source.path;
+    EXPECT_TRUE(kBelow.contains(layer_of(source.folder))) << source.path;
+    if (source.folder.starts_with("memlog/")) ++files[source.folder];
   }
+  for (const auto& [folder, count] : files) EXPECT_LE(count, 40) << "src/" << folder;
 }
 
-TEST(StructureTest, DirectionOfIncludes) {
+TEST(StructureTest, IncludesGoDown) {
   for (const Source& source : sources()) {
-    const auto rule = kMayInclude.find(source.folder);
-    if (rule == kMayInclude.end()) continue;
-    const std::string own = source.folder.substr(source.folder.find('/') + 1);
+    const std::string layer = layer_of(source.folder);
+    const std::string building = source.folder.substr(0, source.folder.find('/'));
+    if (!kBelow.contains(layer)) continue;
     for (const Include& include : includes(source)) {
       if (!include.quoted || include.target == "mtrace.h") continue;
-      const std::string folder = include.target.substr(0, include.target.find('/'));
-      EXPECT_TRUE(folder == own || folder == "format" || rule->second.contains(folder))
+      const std::string folder = std::filesystem::path(include.target).parent_path();
+      const std::string own = source.folder.substr(source.folder.find('/') + 1);
+      if (folder == own || folder == "format") continue;
+      const bool beside = layer_of(building + '/' + folder) == layer;
+      const auto allowed = kBeside.find(own);
+      EXPECT_TRUE(beside ? allowed != kBeside.end() && allowed->second.contains(folder)
+                         : kBelow.at(layer).contains(folder.substr(0, folder.find('/'))))
           << "src/" << source.path << " includes " << include.target;
     }
   }
@@ -191,7 +200,8 @@ TEST(StructureTest, DirectionOfIncludes) {
 
 TEST(StructureTest, NoCommandIncludesAnother) {
   for (const Source& source : sources()) {
-    EXPECT_FALSE(source.folder == "memlog/commands" && source.path.ends_with(".h")) << source.path;
+    EXPECT_FALSE(source.folder == "memlog/surface/commands" && source.path.ends_with(".h"))
+        << source.path;
   }
 }
 
@@ -220,15 +230,17 @@ TEST(StructureTest, HeadersAreIncludedOnce) {
 }
 
 // dwarf.h is the numbers of the standard and no more, so the unwinder may read them, too.
-TEST(StructureTest, LibdwOnlyInSymbolize) {
+TEST(StructureTest, LibdwOnlyInSymbols) {
   expect_header_only_in(std::regex("(libelf|gelf|nlist)\\.h|(elfutils|libdw.*)/.*"),
-                        {"memlog/symbolize"});
-  expect_header_only_in(std::regex("dwarf\\.h"), {"memlog/symbolize", "libmtrace/unwind"});
+                        {"memlog/model/symbols"});
+  expect_header_only_in(std::regex("dwarf\\.h"), {"memlog/model/symbols", "libmtrace/unwind"});
 }
 
-TEST(StructureTest, PtraceOnlyInTarget) {
-  expect_header_only_in(std::regex("sys/ptrace\\.h|linux/ptrace\\.h"), {"memlog/target"});
-  expect_words_only_in(std::regex("\\bptrace\\s*\\("), {"memlog/target"}, kEverywhere);
+TEST(StructureTest, PtraceOnlyInProcess) {
+  expect_header_only_in(std::regex("sys/ptrace\\.h|linux/ptrace\\.h"),
+                        {"memlog/process/ptrace", "memlog/process/inspect"});
+  expect_words_only_in(std::regex("\\bptrace\\s*\\("),
+                       {"memlog/process/ptrace", "memlog/process/inspect"}, kEverywhere);
 }
 
 // Its templates take longer to compile than all else in a source.
@@ -243,23 +255,26 @@ TEST(StructureTest, JsonLibraryInOneSource) {
 
 TEST(StructureTest, SqliteAndTheLineEditorOnlyInSql) {
   expect_header_only_in(std::regex("sqlite3.*\\.h|(editline|readline)/.*|histedit\\.h"),
-                        {"memlog/sql"});
+                        {"memlog/surface/sql"});
 }
 
 TEST(StructureTest, SocketsOnlyInServeAndFleet) {
-  expect_header_only_in(std::regex("sys/un\\.h|netinet/.*|arpa/.*|netdb\\.h"), {"memlog/serve"});
-  expect_header_only_in(std::regex("httplib\\.h"), {"memlog/serve", "memlog/fleet"});
+  expect_header_only_in(std::regex("sys/un\\.h|netinet/.*|arpa/.*|netdb\\.h"),
+                        {"memlog/surface/serve"});
+  expect_header_only_in(std::regex("httplib\\.h"),
+                        {"memlog/surface/serve", "memlog/surface/fleet"});
   // Attaching makes none, but asks sockets of the process for their time limits.
-  expect_header_only_in(std::regex("sys/socket\\.h"), {"memlog/target", "memlog/serve"});
+  expect_header_only_in(std::regex("sys/socket\\.h"),
+                        {"memlog/process/ptrace", "memlog/surface/serve"});
   expect_words_only_in(std::regex("\\b(socket|socketpair|accept4?|listen)\\s*\\("),
-                       {"memlog/serve"}, kEverywhere);
+                       {"memlog/surface/serve"}, kEverywhere);
 }
 
 // It takes longer to compile than a folder of the rest.
 TEST(StructureTest, HttplibOnlyInTheModuleThatIsLoaded) {
-  const std::set<std::string> kModule = {"memlog/serve/http_server.cc",
-                                         "memlog/fleet/http_client.cc"};
-  constexpr char kLibrary[] = "fleet/http_library.h";
+  const std::set<std::string> kModule = {"memlog/surface/serve/http_server.cc",
+                                         "memlog/surface/fleet/http_client.cc"};
+  constexpr char kLibrary[] = "surface/fleet/http_library.h";
   for (const Source& source : sources()) {
     for (const Include& include : includes(source)) {
       EXPECT_TRUE(include.target != "httplib.h" || source.path == "memlog/" + std::string(kLibrary))
@@ -385,7 +400,7 @@ TEST(StructureTest, FilesStayReadable) {
 // What the browser is given has no formatter, and no build step that would make it smaller.
 TEST(StructureTest, ScriptsAndStylesStayReadable) {
   int files = 0;
-  for (const char* folder : {"export", "serve"}) {
+  for (const char* folder : {"view/export", "surface/serve"}) {
     for (const auto& file :
          std::filesystem::directory_iterator(source_dir() + "/src/memlog/" + folder + "/page")) {
       const std::vector<std::string> lines = lines_of(read_file(file.path()));

@@ -11,14 +11,14 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "profile/text.h"
 #include "tool_test.h"
+#include "util/text.h"
 
 namespace mtrace::test {
 namespace {
 
 using nlohmann::json;
-using profile::grouped;
+using util::grouped;
 
 constexpr size_t kReports = 5;
 struct Known {

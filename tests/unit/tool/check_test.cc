@@ -2,8 +2,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "analyze/suppressions.h"
 #include "tool_test.h"
+#include "view/analyze/suppressions.h"
 
 namespace mtrace::test {
 namespace {

@@ -1,6 +1,6 @@
 // How stacks of two sides find each other, and what a comparison does about reports that are
 // missing.
-#include "analyze/compare.h"
+#include "view/analyze/compare.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <map>
 
-#include "profile/reader.h"
+#include "model/profile/reader.h"
 #include "tool_test.h"
 
 namespace mtrace {

@@ -8,12 +8,12 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "collect/catalog.h"
-#include "profile/reader.h"
-#include "profile/report_file.h"
-#include "profile/writer.h"
+#include "model/profile/reader.h"
+#include "model/profile/report_file.h"
+#include "model/profile/writer.h"
 #include "sample.h"
 #include "tool_test.h"
+#include "view/reports/catalog.h"
 
 namespace mtrace {
 namespace {
@@ -133,7 +133,7 @@ TEST_F(Compressed, UnderBothNamesItIsOneReport) {
   for (const auto& item : fs::directory_iterator(small())) {
     fs::copy_file(item.path(), plain() / item.path().filename());
   }
-  const auto listed = collect::list_memlogs(plain());
+  const auto listed = reports::list_memlogs(plain());
   EXPECT_EQ(listed.size(), 9u);
   EXPECT_TRUE(std::all_of(listed.begin(), listed.end(),
                           [](const auto& one) { return one.path.ends_with(".memlog.zst"); }));
@@ -146,7 +146,7 @@ TEST_F(Compressed, AnotherReportOfNearlyTheSameNameIsAnother) {
   const size_t started = other.find("# started: ") + 11;
   other[started + 3] ^= 1;  // the year's last digit
   test::write_file(small() + "/app-5000-3.memlog", other);
-  EXPECT_EQ(collect::list_memlogs(small()).size(), 10u);
+  EXPECT_EQ(reports::list_memlogs(small()).size(), 10u);
 }
 
 // Cut anywhere and changed anywhere: either the text is what it was, or the file is refused, by
@@ -160,7 +160,7 @@ TEST_F(Compressed, DamageIsFound) {
     test::write_file(file, bytes);
     try {
       return profile::write(profile::read_path(file));
-    } catch (const profile::FormatError& error) {
+    } catch (const util::FormatError& error) {
       return std::string(error.what());
     }
   };

@@ -6,16 +6,16 @@
 
 #include <filesystem>
 
-#include "profile/text.h"
+#include "model/symbols/text_place.h"
 #include "resolve_fixture.h"
-#include "symbolize/text_place.h"
 #include "tool_test.h"
+#include "util/text.h"
 
 namespace mtrace::test {
 namespace {
 
-using symbolize::find_place;
-using Form = symbolize::TextPlace::Form;
+using symbols::find_place;
+using Form = symbols::TextPlace::Form;
 
 class Decode : public Resolve {
  protected:
@@ -107,7 +107,7 @@ TEST_F(Decode, FramesBecomeThoseOfAMemlog) {
   const Outcome result = decode(text + "\t(/none+0x12)\n\t...\n" + module);
   EXPECT_EQ(result.err, "");
   std::vector<std::string> lines;
-  for (const std::string_view line : profile::split(result.out, '\n')) {
+  for (const std::string_view line : util::split(result.out, '\n')) {
     if (line.starts_with('\t')) lines.emplace_back(line.substr(1));
   }
   ASSERT_GE(lines.size(), 2u);
@@ -210,8 +210,8 @@ int main() {
       EXPECT_EQ(count, 2u) << flags << ' ' << name << result.out;
     }
     // Nothing but the names was added.
-    const auto before = profile::split(text, '\n');
-    const auto after = profile::split(result.out, '\n');
+    const auto before = util::split(text, '\n');
+    const auto after = util::split(result.out, '\n');
     ASSERT_EQ(before.size(), after.size());
     for (size_t i = 0; i < before.size(); ++i) EXPECT_TRUE(after[i].starts_with(before[i]));
   }
@@ -268,8 +268,8 @@ int main(int argc, char** argv) {
         EXPECT_NE(result.out.find(name, first + 1), std::string::npos) << flags << how << '\n'
                                                                        << result.out;
       }
-      const auto before = profile::split(text, '\n');
-      const auto after = profile::split(result.out, '\n');
+      const auto before = util::split(text, '\n');
+      const auto after = util::split(result.out, '\n');
       ASSERT_EQ(before.size(), after.size());
       for (size_t i = 0; i < before.size(); ++i) EXPECT_TRUE(after[i].starts_with(before[i]));
     }

@@ -10,12 +10,12 @@
 #include <string>
 #include <vector>
 
-#include "events/block_addresses.h"
-#include "events/chunk_writer.h"
-#include "events/event_log.h"
-#include "events/frame_reader.h"
-#include "events/live_blocks.h"
-#include "events/log_file.h"
+#include "model/events/block_addresses.h"
+#include "model/events/chunk_writer.h"
+#include "model/events/event_log.h"
+#include "model/events/frame_reader.h"
+#include "model/events/live_blocks.h"
+#include "model/events/log_file.h"
 #include "tool_test.h"
 
 namespace mtrace::test {

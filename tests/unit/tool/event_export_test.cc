@@ -7,7 +7,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "events/event_log.h"
+#include "model/events/event_log.h"
 #include "tool_test.h"
 
 namespace mtrace::test {

@@ -1,16 +1,16 @@
 // Which blocks have outlived a time, told from looks at all live blocks.
-#include "analyze/expiry.h"
+#include "view/heap/expiry.h"
 
 #include <gtest/gtest.h>
 
-#include "analyze/live_time.h"
+#include "view/heap/live_time.h"
 
 namespace mtrace::test {
 namespace {
 
 using analyze::Expiry;
 using analyze::ExpiryNews;
-using live::LedgerBlock;
+using ledger::LedgerBlock;
 
 std::vector<ExpiryNews> look(Expiry& expiry, uint64_t now, const std::vector<LedgerBlock>& blocks) {
   expiry.begin();

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <map>
 
-#include "profile/reader.h"
+#include "model/profile/reader.h"
 #include "tool_test.h"
 
 namespace mtrace::test {

@@ -8,10 +8,10 @@
 #include <regex>
 #include <sstream>
 
-#include "export/pprof.h"
-#include "profile/reader.h"
-#include "profile/text.h"
+#include "model/profile/reader.h"
 #include "tool_test.h"
+#include "util/text.h"
+#include "view/export/pprof.h"
 
 namespace mtrace::test {
 namespace {
@@ -259,7 +259,7 @@ console.log(profile.mapping.map((m) => text(m.filename) + ' ' + text(m.buildId))
     for (const profile::Frame& one : entry.frames) inlined |= one.place == profile::Place::kInlined;
   }
   for (const profile::Module& module : memlog_.modules) {
-    modules_expected.push_back(module.path + ' ' + profile::hex_bytes(module.build_id));
+    modules_expected.push_back(module.path + ' ' + util::hex_bytes(module.build_id));
   }
   std::sort(modules_expected.begin(), modules_expected.end());
   EXPECT_EQ(shell("cd {} && NODE_PATH={} node read.cjs {}", directory_->path(), modules,

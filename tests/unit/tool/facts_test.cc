@@ -2,15 +2,15 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "analyze/sum.h"
-#include "analyze/table.h"
-#include "profile/error.h"
-#include "profile/reader.h"
-#include "profile/writer.h"
+#include "model/profile/reader.h"
+#include "model/profile/writer.h"
 #include "sample.h"
-#include "text/report_text.h"
-#include "text/style.h"
 #include "tool_test.h"
+#include "util/error.h"
+#include "view/analyze/sum.h"
+#include "view/analyze/table.h"
+#include "view/text/report_text.h"
+#include "view/text/style.h"
 
 namespace mtrace {
 namespace {
@@ -87,7 +87,7 @@ TEST(Facts, SurviveEachChangedByte) {
       try {
         const std::string again = profile::write(profile::read("f", changed));
         ASSERT_EQ(profile::write(profile::read("f", again)), again) << at << ' ' << byte;
-      } catch (const profile::FormatError&) {
+      } catch (const util::FormatError&) {
       }
     }
   }

@@ -1,12 +1,12 @@
 // What filters take for a match, and what the ranges and sizes of the command line mean.
-#include "analyze/filter.h"
+#include "view/analyze/filter.h"
 
 #include <gtest/gtest.h>
 
-#include "analyze/table.h"
-#include "profile/reader.h"
-#include "text/quantity.h"
+#include "model/profile/reader.h"
 #include "tool_test.h"
+#include "view/analyze/table.h"
+#include "view/text/quantity.h"
 
 namespace mtrace {
 namespace {

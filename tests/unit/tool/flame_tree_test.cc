@@ -4,8 +4,8 @@
 
 #include <stdexcept>
 
-#include "export/flame_graph.h"
 #include "tool_test.h"
+#include "view/export/flame_graph.h"
 
 namespace mtrace::test {
 namespace {

@@ -1,5 +1,5 @@
 // What is called, read off demangled names.
-#include "analyze/function_name.h"
+#include "view/analyze/function_name.h"
 
 #include <gtest/gtest.h>
 

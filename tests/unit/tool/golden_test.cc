@@ -6,10 +6,10 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "profile/reader.h"
-#include "profile/text.h"
-#include "profile/writer.h"
+#include "model/profile/reader.h"
+#include "model/profile/writer.h"
 #include "tool_test.h"
+#include "util/text.h"
 
 namespace mtrace::test {
 namespace {
@@ -343,7 +343,7 @@ class Golden : public testing::TestWithParam<GoldenCase> {
 TEST_P(Golden, IsAsExpected) {
   const GoldenCase& test = GetParam();
   std::vector<std::string> words;
-  for (const std::string_view word : profile::split(test.words, ' ')) {
+  for (const std::string_view word : util::split(test.words, ' ')) {
     if (!word.empty()) words.emplace_back(word);
   }
   const Outcome result = memlog(words, test.terminal);

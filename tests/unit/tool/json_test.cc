@@ -4,8 +4,8 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "profile/text.h"
 #include "tool_test.h"
+#include "util/text.h"
 
 namespace mtrace::test {
 namespace {
@@ -56,13 +56,13 @@ TEST_F(Json, HoldsEveryFieldOfTheFile) {
     auto entry = report["stacks"].begin();
     size_t frame = 0;
     bool any = false;
-    for (const std::string_view line : profile::split(text, '\n')) {
+    for (const std::string_view line : util::split(text, '\n')) {
       if (line.starts_with('\t')) {
         if (line == "\t...") {
           EXPECT_TRUE((*entry)["cut"]);
           continue;
         }
-        const auto fields = profile::split(line.substr(1), '\t');
+        const auto fields = util::split(line.substr(1), '\t');
         const json& is = (*entry)["frames"].at(frame++);
         EXPECT_EQ(is.value("function", ""), fields.size() > 1 ? fields[0] : "");
         std::string source = is.value("file", "");
@@ -79,7 +79,7 @@ TEST_F(Json, HoldsEveryFieldOfTheFile) {
         if (any) ++entry;
         any = true;
         frame = 0;
-        const auto fields = profile::split(line, '\t');
+        const auto fields = util::split(line, '\t');
         const bool kind = fields[0].starts_with('@');
         EXPECT_EQ(entry->value("kind", ""), kind ? fields[0].substr(1) : "heap");
         EXPECT_EQ((*entry)["bytes"], std::stoll(std::string(fields[kind])));

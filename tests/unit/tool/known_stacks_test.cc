@@ -1,13 +1,13 @@
 // Reports of a process read one after the other: what is not read again must be as if it were.
-#include "profile/known_stacks.h"
+#include "model/profile/known_stacks.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "profile/error.h"
-#include "profile/reader.h"
-#include "profile/writer.h"
+#include "model/profile/reader.h"
+#include "model/profile/writer.h"
 #include "tool_test.h"
+#include "util/error.h"
 
 namespace mtrace::test {
 namespace {
@@ -77,7 +77,7 @@ TEST(KnownStacks, ADamagedReportLeavesNothingBehind) {
   const std::string stack = "stack=00000000000000aa\n\tf\t(/usr/lib/gone.so+0x10)\n";
   const size_t entry = text.find("stack=");
   const std::string broken = text.substr(0, entry) + stack + "nonsense\n";
-  EXPECT_THROW(profile::read("f", broken, &known), profile::FormatError);
+  EXPECT_THROW(profile::read("f", broken, &known), util::FormatError);
   for (int64_t seq = 2; seq < 4; ++seq) {
     const std::string next = small_memlog(frames, kModule, seq);
     expect_same(profile::read("f", next, &known), next);
@@ -88,7 +88,7 @@ TEST(KnownStacks, ADamagedReportLeavesNothingBehind) {
   try {
     profile::read("f", bad, &known);
     FAIL();
-  } catch (const profile::FormatError& error) {
+  } catch (const util::FormatError& error) {
     EXPECT_EQ(error.line(), 13u);
   }
 }

@@ -1,5 +1,5 @@
 // memlog leaks on real programs, with a real leak, with a planted one, and with none.
-#include "analyze/leaks.h"
+#include "view/analyze/leaks.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 #include <tuple>
 #include <vector>
 
-#include "profile/reader.h"
+#include "model/profile/reader.h"
 #include "tool_test.h"
 
 namespace mtrace {

@@ -1,5 +1,5 @@
 // Blocks that live at a moment of an event log.
-#include "events/live_blocks.h"
+#include "model/events/live_blocks.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // How long freed blocks had lived between two looks at a ledger: what is known, and what is not.
-#include "analyze/live_time.h"
+#include "view/heap/live_time.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@ namespace {
 
 using analyze::live_time;
 using analyze::LiveTime;
-using live::LedgerStackState;
+using ledger::LedgerStackState;
 
 constexpr uint32_t kMost = (1u << 27) - 1;
 

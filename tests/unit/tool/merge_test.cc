@@ -6,10 +6,10 @@
 #include <filesystem>
 #include <set>
 
-#include "collect/catalog.h"
-#include "collect/run_reports.h"
-#include "profile/reader.h"
+#include "model/profile/reader.h"
 #include "tool_test.h"
+#include "view/reports/catalog.h"
+#include "view/reports/run_reports.h"
 
 namespace mtrace::test {
 namespace {
@@ -50,7 +50,7 @@ class Merge : public testing::Test {
     EXPECT_EQ(result.status, 0) << result.err;
     return result.out;
   }
-  size_t files() const { return collect::list_memlogs(directory_.path()).size(); }
+  size_t files() const { return reports::list_memlogs(directory_.path()).size(); }
 
   TemporaryDirectory directory_;
 };
@@ -130,7 +130,7 @@ TEST(RunEvery, KeepsTheNewestAndTheirSum) {
              "undef, 0.02) until glob(\"perl-*-7.memlog\")'; $memlog export -f csv *.memlog "
              ">/dev/null; echo status $?");
   EXPECT_EQ(out, "status 0\n");
-  const auto all = collect::list_memlogs(directory.path());
+  const auto all = reports::list_memlogs(directory.path());
   // Besides those that came after the last look: one that was asked for and the one at exit.
   EXPECT_LE(all.size(), 2u + 1 + 2);
   EXPECT_EQ(std::count_if(all.begin(), all.end(), [](const auto& one) { return one.first == 1; }),
@@ -147,7 +147,7 @@ TEST(RunEvery, AsksAProgramThatHasTheSignal) {
              "select(undef, undef, undef, 0.02) while (() = glob(\"*.memlog\")) < 3'");
   EXPECT_EQ(out, "");
   size_t asked = 0;
-  for (const collect::Listed& one : collect::list_memlogs(directory.path())) {
+  for (const reports::Listed& one : reports::list_memlogs(directory.path())) {
     asked += one.trigger == "request";
   }
   EXPECT_GE(asked, 2u);
@@ -166,8 +166,8 @@ TEST(RunEvery, NamesTheReportsThatItAsksFor) {
              "'select(undef, undef, undef, 0.02) until glob(\"reports/perl-*-5.memlog\")'");
   EXPECT_EQ(out, "");
   size_t others = 0;
-  for (const collect::Listed& one : collect::list_memlogs(directory / "reports")) {
-    EXPECT_FALSE(collect::lacks_names(one.path)) << one.path;
+  for (const reports::Listed& one : reports::list_memlogs(directory / "reports")) {
+    EXPECT_FALSE(reports::lacks_names(one.path)) << one.path;
     others += one.trigger != "request";
   }
   const std::string starts = read_file(directory / "starts");

@@ -4,8 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "profile/text.h"
 #include "tool_test.h"
+#include "util/text.h"
 
 namespace mtrace::test {
 namespace {
@@ -34,7 +34,7 @@ TEST_F(Partial, ShowsTheEntriesBeforeTheEnd) {
     size_t stacks = 0;
     int64_t bytes = 0;
     std::optional<int64_t> open;
-    const auto lines = profile::split(part, '\n');
+    const auto lines = util::split(part, '\n');
     for (size_t i = 0; i + 1 < lines.size(); ++i) {
       if (lines[i].starts_with('\t')) continue;
       if (open) {

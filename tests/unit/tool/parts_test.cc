@@ -9,45 +9,45 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "analyze/sum.h"
-#include "analyze/table.h"
-#include "cli/arguments.h"
-#include "collect/catalog.h"
-#include "profile/error.h"
-#include "profile/file.h"
-#include "profile/reader.h"
-#include "profile/text.h"
-#include "symbolize/demangle.h"
-#include "symbolize/perf_map.h"
-#include "symbolize/worker.h"
-#include "text/report_text.h"
-#include "text/style.h"
+#include "model/profile/reader.h"
+#include "model/symbols/demangle.h"
+#include "model/symbols/perf_map.h"
+#include "model/symbols/worker.h"
+#include "surface/cli/arguments.h"
 #include "tool_test.h"
+#include "util/error.h"
+#include "util/file.h"
+#include "util/text.h"
+#include "view/analyze/sum.h"
+#include "view/analyze/table.h"
+#include "view/reports/catalog.h"
+#include "view/text/report_text.h"
+#include "view/text/style.h"
 
 namespace mtrace {
 namespace {
 
 TEST(Text, NumbersHaveOneSpelling) {
-  EXPECT_EQ(profile::read_unsigned("18446744073709551615"), UINT64_MAX);
-  EXPECT_EQ(profile::read_unsigned("18446744073709551616"), std::nullopt);
-  EXPECT_EQ(profile::read_unsigned("0"), 0u);
-  EXPECT_EQ(profile::read_unsigned("00"), std::nullopt);
-  EXPECT_EQ(profile::read_unsigned(""), std::nullopt);
-  EXPECT_EQ(profile::read_unsigned("11", 10), std::nullopt);
-  EXPECT_EQ(profile::read_signed("-9223372036854775808"), INT64_MIN);
-  EXPECT_EQ(profile::read_signed("-9223372036854775809"), std::nullopt);
-  EXPECT_EQ(profile::read_signed("+9223372036854775807"), INT64_MAX);
-  EXPECT_EQ(profile::read_signed("+9223372036854775808"), std::nullopt);
-  EXPECT_EQ(profile::read_signed("+0"), 0);
-  EXPECT_EQ(profile::read_signed("-0"), std::nullopt);
-  EXPECT_EQ(profile::read_signed("1"), std::nullopt);
-  EXPECT_EQ(profile::read_hex("ffffffffffffffff"), UINT64_MAX);
-  EXPECT_EQ(profile::read_hex("10000000000000000"), std::nullopt);
-  EXPECT_EQ(profile::read_hex("0f"), std::nullopt);
-  EXPECT_EQ(profile::read_hex("A"), std::nullopt);
-  EXPECT_EQ(profile::grouped(INT64_MIN), "-9,223,372,036,854,775,808");
-  EXPECT_EQ(profile::grouped(int64_t{999}, true), "+999");
-  EXPECT_EQ(profile::grouped(uint64_t{1000}), "1,000");
+  EXPECT_EQ(util::read_unsigned("18446744073709551615"), UINT64_MAX);
+  EXPECT_EQ(util::read_unsigned("18446744073709551616"), std::nullopt);
+  EXPECT_EQ(util::read_unsigned("0"), 0u);
+  EXPECT_EQ(util::read_unsigned("00"), std::nullopt);
+  EXPECT_EQ(util::read_unsigned(""), std::nullopt);
+  EXPECT_EQ(util::read_unsigned("11", 10), std::nullopt);
+  EXPECT_EQ(util::read_signed("-9223372036854775808"), INT64_MIN);
+  EXPECT_EQ(util::read_signed("-9223372036854775809"), std::nullopt);
+  EXPECT_EQ(util::read_signed("+9223372036854775807"), INT64_MAX);
+  EXPECT_EQ(util::read_signed("+9223372036854775808"), std::nullopt);
+  EXPECT_EQ(util::read_signed("+0"), 0);
+  EXPECT_EQ(util::read_signed("-0"), std::nullopt);
+  EXPECT_EQ(util::read_signed("1"), std::nullopt);
+  EXPECT_EQ(util::read_hex("ffffffffffffffff"), UINT64_MAX);
+  EXPECT_EQ(util::read_hex("10000000000000000"), std::nullopt);
+  EXPECT_EQ(util::read_hex("0f"), std::nullopt);
+  EXPECT_EQ(util::read_hex("A"), std::nullopt);
+  EXPECT_EQ(util::grouped(INT64_MIN), "-9,223,372,036,854,775,808");
+  EXPECT_EQ(util::grouped(int64_t{999}, true), "+999");
+  EXPECT_EQ(util::grouped(uint64_t{1000}), "1,000");
 }
 
 TEST(Text, PrintableIsWhatIsPrintableAtEachPlace) {
@@ -56,11 +56,11 @@ TEST(Text, PrintableIsWhatIsPrintableAtEachPlace) {
     for (size_t place = 0; place < 19; ++place) {
       std::string text(19, ' ');
       text[place] = static_cast<char>(byte);
-      EXPECT_EQ(profile::is_printable(text, false), plain) << byte << " at " << place;
-      EXPECT_EQ(profile::is_printable(text, true), plain || byte == '\t') << byte;
+      EXPECT_EQ(util::is_printable(text, false), plain) << byte << " at " << place;
+      EXPECT_EQ(util::is_printable(text, true), plain || byte == '\t') << byte;
     }
   }
-  EXPECT_TRUE(profile::is_printable("", false));
+  EXPECT_TRUE(util::is_printable("", false));
 }
 
 TEST(Program, SaysItsVersion) {
@@ -164,7 +164,7 @@ TEST(Table, SumsThatDoNotFitAreNoticed) {
 }
 
 TEST(PerfMap, LastOfOverlappingEntries) {
-  const symbolize::PerfMap map(
+  const symbols::PerfMap map(
       "1000 100 outer\n1010 10 inner\n0x2000 20 name with spaces\n"
       "0000000000003000 A upper\nffffffffffffffff 10 over\nx y z\n\n");
   ASSERT_NE(map.find(0x1015), nullptr);
@@ -178,36 +178,36 @@ TEST(PerfMap, LastOfOverlappingEntries) {
 }
 
 TEST(Demangle, LeavesWhatIsNotMangled) {
-  EXPECT_EQ(symbolize::demangle("main"), "main");
-  EXPECT_EQ(symbolize::demangle("__GI_puts"), "puts");
-  EXPECT_EQ(symbolize::demangle("__GI_"), "__GI_");
-  EXPECT_EQ(symbolize::demangle("foo__Fi"), "foo__Fi");
-  EXPECT_EQ(symbolize::demangle("_Z"), "_Z");
-  EXPECT_EQ(symbolize::demangle(""), "");
-  EXPECT_EQ(symbolize::demangle("_ZN1a1bEv.cold"), "a::b() [clone .cold]");
-  EXPECT_EQ(symbolize::demangle("_ZNSt6vectorIiSaIiEE9push_backERKi"),
+  EXPECT_EQ(symbols::demangle("main"), "main");
+  EXPECT_EQ(symbols::demangle("__GI_puts"), "puts");
+  EXPECT_EQ(symbols::demangle("__GI_"), "__GI_");
+  EXPECT_EQ(symbols::demangle("foo__Fi"), "foo__Fi");
+  EXPECT_EQ(symbols::demangle("_Z"), "_Z");
+  EXPECT_EQ(symbols::demangle(""), "");
+  EXPECT_EQ(symbols::demangle("_ZN1a1bEv.cold"), "a::b() [clone .cold]");
+  EXPECT_EQ(symbols::demangle("_ZNSt6vectorIiSaIiEE9push_backERKi"),
             "std::vector<int, std::allocator<int> >::push_back(int const&)");
 }
 
 TEST(Worker, ReturnsTheWholeResult) {
   const std::string large(300000, 'x');
-  EXPECT_EQ(symbolize::run_isolated([&] { return large; }, 10), large);
-  EXPECT_EQ(symbolize::run_isolated([] { return std::string(); }, 10), "");
+  EXPECT_EQ(symbols::run_isolated([&] { return large; }, 10), large);
+  EXPECT_EQ(symbols::run_isolated([] { return std::string(); }, 10), "");
 }
 
 // A lock or a listening socket of this process must not outlive it in a child.
 TEST(Worker, HasOnlyTheFileThatTheWorkIsAbout) {
   int ends[2];
   ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
-  const profile::Descriptor one(ends[0]);
-  const profile::Descriptor other(ends[1]);
+  const util::Descriptor one(ends[0]);
+  const util::Descriptor other(ends[1]);
   const auto open_in_child = [&](int descriptor) {
     const auto work = [&] {
       std::string open;
       for (const int end : ends) open += ::fcntl(end, F_GETFD) < 0 ? "-" : "+";
       return open;
     };
-    return symbolize::run_isolated(work, 10, descriptor).value_or("died");
+    return symbols::run_isolated(work, 10, descriptor).value_or("died");
   };
   EXPECT_EQ(open_in_child(-1), "--");
   EXPECT_EQ(open_in_child(one.get()), "+-");
@@ -216,17 +216,17 @@ TEST(Worker, HasOnlyTheFileThatTheWorkIsAbout) {
 }
 
 TEST(Worker, SurvivesWhateverTheWorkDoes) {
-  EXPECT_EQ(symbolize::run_isolated(
+  EXPECT_EQ(symbols::run_isolated(
                 []() -> std::string {
                   std::raise(SIGSEGV);
                   return "x";
                 },
                 10),
             std::nullopt);
-  EXPECT_EQ(symbolize::run_isolated([]() -> std::string { ::_exit(0); }, 10), std::nullopt);
-  EXPECT_EQ(symbolize::run_isolated([]() -> std::string { throw std::runtime_error("x"); }, 10),
+  EXPECT_EQ(symbols::run_isolated([]() -> std::string { ::_exit(0); }, 10), std::nullopt);
+  EXPECT_EQ(symbols::run_isolated([]() -> std::string { throw std::runtime_error("x"); }, 10),
             std::nullopt);
-  EXPECT_EQ(symbolize::run_isolated(
+  EXPECT_EQ(symbols::run_isolated(
                 []() -> std::string {
                   for (;;) asm volatile("");
                 },
@@ -234,8 +234,8 @@ TEST(Worker, SurvivesWhateverTheWorkDoes) {
             std::nullopt);
   // Who ignores SIGCHLD has no exit status to ask for.
   const auto before = std::signal(SIGCHLD, SIG_IGN);
-  EXPECT_EQ(symbolize::run_isolated([] { return std::string("y"); }, 10), "y");
-  EXPECT_EQ(symbolize::run_isolated(
+  EXPECT_EQ(symbols::run_isolated([] { return std::string("y"); }, 10), "y");
+  EXPECT_EQ(symbols::run_isolated(
                 []() -> std::string {
                   std::raise(SIGKILL);
                   return "x";
@@ -250,16 +250,16 @@ TEST(File, ReplacedThroughALinkWithItsMode) {
   test::write_file(directory / "file", "old");
   std::filesystem::permissions(directory / "file", std::filesystem::perms(0640));
   std::filesystem::create_symlink("file", directory / "link");
-  profile::replace_file(directory / "link", "new");
+  util::replace_file(directory / "link", "new");
   EXPECT_EQ(test::read_file(directory / "file"), "new");
   EXPECT_TRUE(std::filesystem::is_symlink(directory / "link"));
   EXPECT_EQ(std::filesystem::status(directory / "file").permissions(),
             std::filesystem::perms(0640));
-  profile::replace_file(directory / "fresh", "x");
+  util::replace_file(directory / "fresh", "x");
   EXPECT_EQ(std::filesystem::status(directory / "fresh").permissions(),
             std::filesystem::perms(0600));
-  EXPECT_THROW(profile::replace_file(directory / "none/file", "x"), profile::FileError);
-  EXPECT_THROW(profile::read_file(directory.path()), profile::FileError);
+  EXPECT_THROW(util::replace_file(directory / "none/file", "x"), util::FileError);
+  EXPECT_THROW(util::read_file(directory.path()), util::FileError);
 }
 
 TEST(File, WhatIsNoRegularFileIsWrittenToAndStays) {
@@ -270,14 +270,14 @@ TEST(File, WhatIsNoRegularFileIsWrittenToAndStays) {
   ASSERT_GE(both_ends, 0);
   for (const std::string& name : {pipe, directory / "link"}) {
     if (name != pipe) std::filesystem::create_symlink("pipe", name);
-    profile::replace_file(name, "text");
+    util::replace_file(name, "text");
     char text[8] = {};
     EXPECT_EQ(::read(both_ends, text, sizeof text), 4);
     EXPECT_STREQ(text, "text");
     EXPECT_TRUE(std::filesystem::is_fifo(pipe));
   }
   ::close(both_ends);
-  EXPECT_THROW(profile::replace_file(directory.path(), "x"), profile::FileError);
+  EXPECT_THROW(util::replace_file(directory.path(), "x"), util::FileError);
 }
 
 TEST(Catalog, LastReportOfTheProcessStartedLast) {
@@ -287,15 +287,15 @@ TEST(Catalog, LastReportOfTheProcessStartedLast) {
     text.replace(text.find("2026-11-20"), 10, day);
     test::write_file(directory / name, text);
   };
-  EXPECT_EQ(collect::newest_report(directory.path()), std::nullopt);
+  EXPECT_EQ(reports::newest_report(directory.path()), std::nullopt);
   add("old-1-99.memlog", "2026-11-20", 99);
   add("new-1-9.memlog", "2026-11-21", 9);
   add("new-1-10.memlog", "2026-11-21", 10);
   add("new-1-11.txt", "2026-11-21", 11);
   test::write_file(directory / "empty.memlog", "");
   test::write_file(directory / "foreign.memlog", "hello\n");
-  EXPECT_EQ(collect::newest_report(directory.path()), directory / "new-1-10.memlog");
-  EXPECT_THROW(collect::newest_report(directory / "none"), profile::FileError);
+  EXPECT_EQ(reports::newest_report(directory.path()), directory / "new-1-10.memlog");
+  EXPECT_THROW(reports::newest_report(directory / "none"), util::FileError);
 }
 
 }  // namespace

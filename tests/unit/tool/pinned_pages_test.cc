@@ -6,8 +6,8 @@
 #include <random>
 #include <set>
 
-#include "analyze/heap_pages.h"
 #include "random_heap.h"
+#include "view/heap/heap_pages.h"
 
 namespace mtrace::test {
 namespace {

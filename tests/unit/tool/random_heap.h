@@ -5,7 +5,7 @@
 #include <random>
 #include <vector>
 
-#include "analyze/heap_pages.h"
+#include "view/heap/heap_pages.h"
 
 namespace mtrace::test {
 

@@ -1,6 +1,6 @@
 // What a program can still reach, held against heaps whose answer is known and against a search by
 // definition.
-#include "analyze/reachability.h"
+#include "view/heap/reachability.h"
 
 #include <gtest/gtest.h>
 

@@ -1,12 +1,12 @@
 // The reader takes a proper memlog without loss and refuses everything else, saying where.
-#include "profile/reader.h"
+#include "model/profile/reader.h"
 
 #include <gtest/gtest.h>
 
-#include "profile/error.h"
-#include "profile/writer.h"
+#include "model/profile/writer.h"
 #include "sample.h"
 #include "tool_test.h"
+#include "util/error.h"
 
 namespace mtrace::profile {
 namespace {
@@ -100,7 +100,7 @@ TEST(Reader, SurvivesEachChangedByte) {
       try {
         const std::string again = write(read("f", changed));
         ASSERT_EQ(write(read("f", again)), again) << at << ' ' << byte;
-      } catch (const FormatError&) {
+      } catch (const util::FormatError&) {
       }
     }
   }

@@ -10,7 +10,7 @@
 #include <cstdlib>
 #include <memory>
 
-#include "target/process.h"
+#include "process/inspect/process.h"
 #include "tool_test.h"
 
 namespace mtrace::test {
@@ -167,9 +167,9 @@ TEST_F(Report, ForkChildBeforeItsFirstReport) {
 
 TEST_F(Report, NeverSignalsAProcessWithoutTheLibrary) {
   Host host(program(), "", {});
-  EXPECT_EQ(refusal(host),
-            fmt::format("is not traced; memlog attach {0}, or memlog report --attach {0}",
-                        host.pid()));
+  EXPECT_EQ(
+      refusal(host),
+      fmt::format("is not traced; memlog attach {0}, or memlog report --attach {0}", host.pid()));
 }
 
 TEST_F(Report, TellsWhyThePreloadDidNotWork) {
@@ -253,10 +253,10 @@ TEST_F(Report, UnknownProcesses) {
 }
 
 TEST(SignalName, OfEachKind) {
-  EXPECT_EQ(target::signal_name(SIGUSR2), "USR2");
-  EXPECT_EQ(target::signal_name(SIGRTMIN), "RTMIN");
-  EXPECT_EQ(target::signal_name(SIGRTMIN + 3), "RTMIN+3");
-  EXPECT_EQ(target::signal_name(999), "999");
+  EXPECT_EQ(process::signal_name(SIGUSR2), "USR2");
+  EXPECT_EQ(process::signal_name(SIGRTMIN), "RTMIN");
+  EXPECT_EQ(process::signal_name(SIGRTMIN + 3), "RTMIN+3");
+  EXPECT_EQ(process::signal_name(999), "999");
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // Which pages are found to hold something, on pages whose use is known.
-#include "target/resident_pages.h"
+#include "process/inspect/resident_pages.h"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -10,11 +10,11 @@
 namespace mtrace::test {
 namespace {
 
-using target::Mapping;
-using target::PageMap;
-using target::Range;
+using process::Mapping;
+using process::PageMap;
+using process::Range;
 
-constexpr uint64_t kPage = target::kPageBytes;
+constexpr uint64_t kPage = process::kPageBytes;
 
 // Pages of this process: 'w' is written, 'r' only read, '.' neither.
 class Pages {
@@ -40,7 +40,7 @@ class Pages {
 
   // As "w.w": what is found of each page.
   std::string found(PageMap::Way way) const {
-    const auto map = target::memory_map(::getpid(), target::Detail::kSmaps);
+    const auto map = process::memory_map(::getpid(), process::Detail::kSmaps);
     const auto mapping = std::find_if(
         map->begin(), map->end(), [&](const Mapping& one) { return one.begin == begin_ + kPage; });
     std::vector<Range> ranges;
@@ -76,7 +76,7 @@ TEST(ResidentPagesTest, PartsWithinRanges) {
   const std::vector<Range> ranges = {{10, 20}, {30, 40}, {50, 60}};
   const auto text = [&](Range range) {
     std::string all;
-    for (const Range& one : target::parts_within(range, ranges)) {
+    for (const Range& one : process::parts_within(range, ranges)) {
       all += std::to_string(one.begin) + "-" + std::to_string(one.end) + " ";
     }
     return all;

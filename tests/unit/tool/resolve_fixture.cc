@@ -4,7 +4,7 @@
 
 #include <fstream>
 
-#include "profile/text.h"
+#include "util/text.h"
 
 namespace mtrace::test {
 namespace {
@@ -34,7 +34,7 @@ std::string build_id_of(const std::string& file) {
 std::map<std::string, std::string> marks_of(const std::string& file) {
   std::map<std::string, std::string> marks;
   const std::string symbols = shell("nm {}", file);
-  for (const std::string_view line : profile::split(symbols, '\n')) {
+  for (const std::string_view line : util::split(symbols, '\n')) {
     const size_t mark = line.find("mark_");
     if (mark == std::string_view::npos) continue;
     std::string address(line.substr(0, line.find(' ')));
@@ -78,7 +78,7 @@ std::vector<std::string> Resolve::resolve(const std::vector<std::string>& frames
   EXPECT_EQ(result.out + result.err, "");
   text_ = read_file(file);
   std::vector<std::string> lines;
-  for (const std::string_view line : profile::split(text_, '\n')) {
+  for (const std::string_view line : util::split(text_, '\n')) {
     if (line.starts_with('\t')) lines.emplace_back(line.substr(1));
   }
   return lines;

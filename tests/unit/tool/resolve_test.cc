@@ -10,13 +10,13 @@
 #include <fstream>
 #include <map>
 
-#include "profile/reader.h"
-#include "profile/text.h"
+#include "model/profile/reader.h"
+#include "model/symbols/jit_dump.h"
+#include "model/symbols/perf_map.h"
+#include "model/symbols/symbolizer.h"
 #include "resolve_fixture.h"
-#include "symbolize/jit_dump.h"
-#include "symbolize/perf_map.h"
-#include "symbolize/symbolizer.h"
 #include "tool_test.h"
+#include "util/text.h"
 
 namespace mtrace::test {
 namespace {
@@ -48,7 +48,7 @@ TEST_F(Resolve, AgreesWithAddr2line) {
   size_t compared = 0;
   std::vector<std::string> frames;
   std::string addresses;
-  for (const std::string_view address : profile::split(listing, '\n')) {
+  for (const std::string_view address : util::split(listing, '\n')) {
     if (address.empty()) continue;
     frames.push_back(fmt::format("({}+0x{})", file, address));
     addresses += fmt::format(" 0x{}", address);
@@ -60,7 +60,7 @@ TEST_F(Resolve, AgreesWithAddr2line) {
   std::map<std::string, std::vector<std::string>> expected;
   std::vector<std::string>* group = nullptr;
   std::string function;
-  for (const std::string_view line : profile::split(independent, '\n')) {
+  for (const std::string_view line : util::split(independent, '\n')) {
     if (line.starts_with("0x")) {
       std::string address(line.substr(2));
       address.erase(0, address.find_first_not_of('0'));
@@ -78,7 +78,7 @@ TEST_F(Resolve, AgreesWithAddr2line) {
   const auto lines = resolve(frames, module_line(file, build_id_of(file)));
   std::vector<std::string> chain;
   for (const std::string& line : lines) {
-    const auto fields = profile::split(line, '\t');
+    const auto fields = util::split(line, '\t');
     if (fields.size() == 3) chain.push_back(fmt::format("{}\t{}", fields[0], fields[1]));
     if (fields.back() == "(inlined)") continue;
     // Code of the start files has no line: addr2line says ?, a memlog leaves it out.
@@ -102,7 +102,7 @@ TEST_F(Resolve, MangledNamesOfEachLanguage) {
       directory_.path(), file, source_dir());
   std::vector<std::string> frames;
   const std::string symbols = shell("nm -n {} | grep ' T ' | grep -v @", file);
-  for (const std::string_view line : profile::split(symbols, '\n')) {
+  for (const std::string_view line : util::split(symbols, '\n')) {
     if (line.empty()) continue;
     std::string address(line.substr(0, line.find(' ')));
     address.erase(0, address.find_first_not_of('0'));
@@ -156,7 +156,7 @@ TEST_F(Resolve, Vdso) {
   const std::string frame = fmt::format("([vdso]+0x{:x})", offset);
   const std::string here =
       fmt::format("# module: [vdso] base=0x0\n# host: {} boot-id={} arch=x86_64\n",
-                  symbolize::this_host(), symbolize::this_boot_id());
+                  symbols::this_host(), symbols::this_boot_id());
   const auto lines = resolve({frame}, here);
   ASSERT_EQ(lines.size(), 1u);
   EXPECT_TRUE(lines[0].find("clock_gettime\t") != std::string::npos) << lines[0];
@@ -172,21 +172,21 @@ TEST_F(Resolve, PerfMapOfThisMachineAlone) {
   const auto report = [&](const std::string& boot_id, const std::string& started) {
     std::string text = small_memlog(
         {"(0x7f000000103f)", "(0x7f0000001050)"},
-        fmt::format("# host: {} boot-id={} arch=x86_64\n", symbolize::this_host(), boot_id));
+        fmt::format("# host: {} boot-id={} arch=x86_64\n", symbols::this_host(), boot_id));
     text.replace(text.find("4711"), 4, pid);
     text.replace(text.find("2026-11-20T20:15:00"), 19, started);
     write_file(directory_ / "jit.memlog", text);
     EXPECT_EQ(memlog({"resolve", directory_ / "jit.memlog"}).status, 0);
     return read_file(directory_ / "jit.memlog");
   };
-  const std::string named = report(symbolize::this_boot_id(), "2000-01-01T00:00:00");
+  const std::string named = report(symbols::this_boot_id(), "2000-01-01T00:00:00");
   EXPECT_NE(named.find("\n\tLazyCompile:*hot /app.js:3\t(0x7f000000103f)\n\t(0x7f0000001050)\n"),
             std::string::npos)
       << named;
   EXPECT_NE(named.find("# resolved: partly\n"), std::string::npos);
   EXPECT_EQ(report("x", "2000-01-01T00:00:00").find("LazyCompile"), std::string::npos);
   // A map from before the process began is another process's.
-  EXPECT_EQ(report(symbolize::this_boot_id(), "2999-01-01T00:00:00").find("LazyCompile"),
+  EXPECT_EQ(report(symbols::this_boot_id(), "2999-01-01T00:00:00").find("LazyCompile"),
             std::string::npos);
   std::filesystem::remove(map);
 }
@@ -194,14 +194,14 @@ TEST_F(Resolve, PerfMapOfThisMachineAlone) {
 // Of the names of one address the last one that was there when the report was taken counts.
 TEST_F(Resolve, PerfMapAsItWasThen) {
   const std::string before = "1000 40 first\n1000 40 second\n";
-  const symbolize::PerfMap map(before + "1000 40 third\n2000 40 later\n2000 40 last\nrubbish",
-                               before.size());
+  const symbols::PerfMap map(before + "1000 40 third\n2000 40 later\n2000 40 last\nrubbish",
+                             before.size());
   EXPECT_EQ(*map.find(0x1000), "second");
   EXPECT_EQ(*map.find(0x203f), "last");
   EXPECT_EQ(map.find(0x2040), nullptr);
-  EXPECT_EQ(*symbolize::PerfMap(before + "1000 40 third\n").find(0x1000), "third");
+  EXPECT_EQ(*symbols::PerfMap(before + "1000 40 third\n").find(0x1000), "third");
   // In the middle of a line.
-  EXPECT_EQ(*symbolize::PerfMap(before, before.size() - 3).find(0x1000), "first");
+  EXPECT_EQ(*symbols::PerfMap(before, before.size() - 3).find(0x1000), "first");
 }
 
 // A jitdump by the specification of perf: two functions, of which one is moved, and one that comes
@@ -244,8 +244,8 @@ TEST_F(Resolve, JitDump) {
   word(16, 4);
   word(3, 8);
   const auto name_at = [&](uint64_t then, uint64_t address) {
-    const symbolize::JitDumpLines lines = symbolize::jit_dump_lines(file, then);
-    const symbolize::PerfMap map(lines.text, lines.then);
+    const symbols::JitDumpLines lines = symbols::jit_dump_lines(file, then);
+    const symbols::PerfMap map(lines.text, lines.then);
     const std::string* name = map.find(address);
     return name == nullptr ? std::string() : *name;
   };
@@ -257,7 +257,7 @@ TEST_F(Resolve, JitDump) {
   // Cut short anywhere, and of another format.
   for (size_t size = 0; size < file.size(); ++size) {
     const std::string_view part = std::string_view(file).substr(0, size);
-    const symbolize::JitDumpLines lines = symbolize::jit_dump_lines(part, size);
+    const symbols::JitDumpLines lines = symbols::jit_dump_lines(part, size);
     EXPECT_EQ(lines.then, lines.text.size());
     EXPECT_EQ(lines.text.empty(), size < 40 + 16 + 40 + 6 + 3) << size;
   }

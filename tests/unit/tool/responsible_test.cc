@@ -1,13 +1,13 @@
 // Which frame of a stack is responsible, how stacks fold, and that groups add up.
-#include "analyze/responsible.h"
+#include "view/analyze/responsible.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "analyze/groups.h"
-#include "profile/error.h"
-#include "profile/reader.h"
+#include "model/profile/reader.h"
 #include "tool_test.h"
+#include "util/error.h"
+#include "view/analyze/groups.h"
 
 namespace mtrace::analyze {
 namespace {
@@ -196,7 +196,7 @@ TEST(Responsible, IsWhatTheUserSays) {
   try {
     patterns.add("lib.txt", "function:^a\nleak:b\n");
     FAIL();
-  } catch (const profile::FormatError& error) {
+  } catch (const util::FormatError& error) {
     EXPECT_NE(std::string(error.what()).find("lib.txt:2"), std::string::npos) << error.what();
   }
 }

@@ -4,9 +4,9 @@
 
 #include <filesystem>
 
-#include "collect/catalog.h"
-#include "profile/reader.h"
+#include "model/profile/reader.h"
 #include "tool_test.h"
+#include "view/reports/catalog.h"
 
 namespace mtrace::test {
 namespace {
@@ -27,7 +27,7 @@ class RunEnd : public testing::Test {
   // The bytes that the functions called `function` hold at the end, by the reports of `name`.
   int64_t held(const std::string& name, const std::string& function) const {
     int64_t bytes = 0;
-    for (const collect::Listed& listed : collect::list_memlogs(directory_.path())) {
+    for (const reports::Listed& listed : reports::list_memlogs(directory_.path())) {
       if (!listed.program.ends_with('/' + name)) continue;
       for (const profile::Entry& entry : profile::read_path(listed.path).entries) {
         if (!entry.frames.empty() && entry.frames[0].function == function) bytes += entry.bytes;
@@ -37,7 +37,7 @@ class RunEnd : public testing::Test {
   }
   size_t recovered() const {
     size_t count = 0;
-    for (const collect::Listed& listed : collect::list_memlogs(directory_.path())) {
+    for (const reports::Listed& listed : reports::list_memlogs(directory_.path())) {
       count += listed.path.ends_with("-recovered.memlog") ? 1 : 0;
     }
     return count;

@@ -6,11 +6,11 @@
 
 #include <filesystem>
 
-#include "collect/catalog.h"
-#include "profile/reader.h"
-#include "target/preload.h"
-#include "target/process.h"
+#include "model/profile/reader.h"
+#include "process/inspect/process.h"
+#include "process/run/preload.h"
 #include "tool_test.h"
+#include "view/reports/catalog.h"
 
 namespace mtrace::test {
 namespace {
@@ -24,7 +24,7 @@ class Run : public testing::Test {
         "exec 2>&1; cd {} && memlog={}/memlog && run=\"$memlog run --output . --follow sh\"; {}",
         directory_.path(), build_dir(), Script{text});
   }
-  std::vector<collect::Listed> reports() { return collect::list_memlogs(directory_.path()); }
+  std::vector<reports::Listed> reports() { return reports::list_memlogs(directory_.path()); }
 
   TemporaryDirectory directory_;
 };
@@ -182,7 +182,7 @@ TEST_F(Run, AsksForReportsFromTimeToTime) {
       "$memlog run --output . -q --every 100ms perl -e 'select(undef, undef, undef, 0.02) "
       "while (() = glob(\"*.memlog\")) < 3'");
   size_t by_request = 0;
-  for (const collect::Listed& listed : reports()) {
+  for (const reports::Listed& listed : reports()) {
     by_request += profile::read_path(listed.path).header.trigger == "request";
   }
   EXPECT_GE(by_request, 2u);
@@ -191,10 +191,10 @@ TEST_F(Run, AsksForReportsFromTimeToTime) {
 TEST_F(Run, SumsUpAtTheEnd) {
   const std::string out =
       script("$memlog run -o . " + shell_quoted(program("accounting")) + " >/dev/null");
-  const std::vector<collect::Listed> all = reports();
+  const std::vector<reports::Listed> all = reports();
   ASSERT_FALSE(all.empty()) << out;
   profile::Memlog last;
-  for (const collect::Listed& listed : all) {
+  for (const reports::Listed& listed : all) {
     profile::Memlog memlog = profile::read_path(listed.path);
     if (memlog.header.trigger == "exit") last = std::move(memlog);
   }
@@ -226,28 +226,28 @@ TEST_F(Run, SaysWhatItDoesNotCover) {
       << out;
   EXPECT_TRUE(out.ends_with("\n3\n")) << out;
 
-  EXPECT_EQ(target::uncovered("/bin/sh").why, "");
+  EXPECT_EQ(process::uncovered("/bin/sh").why, "");
   write_file(directory_ / "script", "#!" + (directory_ / "a") + " -x\n");
-  EXPECT_EQ(target::uncovered(directory_ / "script").why,
+  EXPECT_EQ(process::uncovered(directory_ / "script").why,
             (directory_ / "a") + " is statically linked");
   if (::getuid() != 0) GTEST_SKIP() << "not root: no set-uid program can be made";
   std::filesystem::copy_file("/bin/true", directory_ / "other");
   ASSERT_EQ(::chown((directory_ / "other").c_str(), 12345, 12345), 0);
   ASSERT_EQ(::chmod((directory_ / "other").c_str(), 04755), 0);
-  EXPECT_EQ(target::uncovered(directory_ / "other").why, (directory_ / "other") + " is set-uid");
+  EXPECT_EQ(process::uncovered(directory_ / "other").why, (directory_ / "other") + " is set-uid");
 }
 
 TEST(SignalNumber, IsTheInverseOfTheName) {
   for (int signal = 1; signal <= 64; ++signal) {
     if (signal == 9 || signal == 19 || signal == 32 || signal == 33) continue;
-    EXPECT_EQ(target::signal_number(target::signal_name(signal)), signal);
-    EXPECT_EQ(target::signal_number(std::to_string(signal)), signal);
+    EXPECT_EQ(process::signal_number(process::signal_name(signal)), signal);
+    EXPECT_EQ(process::signal_number(std::to_string(signal)), signal);
   }
-  EXPECT_EQ(target::signal_number("SIGUSR2"), 12);
-  EXPECT_EQ(target::signal_number("RTMAX-1"), 63);
-  EXPECT_EQ(target::signal_number("none"), 0);
+  EXPECT_EQ(process::signal_number("SIGUSR2"), 12);
+  EXPECT_EQ(process::signal_number("RTMAX-1"), 63);
+  EXPECT_EQ(process::signal_number("none"), 0);
   for (const char* bad : {"", "KILL", "SIGSTOP", "9", "65", "0", "RTMIN+40", "usr1", "SIG"}) {
-    EXPECT_EQ(target::signal_number(bad), std::nullopt) << bad;
+    EXPECT_EQ(process::signal_number(bad), std::nullopt) << bad;
   }
 }
 

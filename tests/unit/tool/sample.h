@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "profile/error.h"
-#include "profile/reader.h"
+#include "model/profile/reader.h"
+#include "util/error.h"
 
 namespace mtrace::test {
 
@@ -71,7 +71,7 @@ inline std::string without(size_t number) {
 inline std::string error_of(const std::string& text) {
   try {
     profile::read("f", text);
-  } catch (const profile::FormatError& error) {
+  } catch (const util::FormatError& error) {
     return error.what();
   }
   return "no error";

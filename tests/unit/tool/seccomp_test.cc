@@ -17,15 +17,15 @@
 #include <regex>
 #include <set>
 
-#include "target/system_calls.h"
+#include "process/inspect/system_calls.h"
 #include "tool_test.h"
 
 namespace mtrace::test {
 namespace {
 
-using target::FilteredCall;
-using target::judge;
-using target::Verdict;
+using process::FilteredCall;
+using process::judge;
+using process::Verdict;
 using Filter = std::vector<sock_filter>;
 
 sock_filter statement(int code, uint32_t k) { return {static_cast<uint16_t>(code), 0, 0, k}; }
@@ -135,7 +135,7 @@ TEST(Seccomp, WhateverIsNotAnAnswerEndsIt) {
 // No call of the library's is forgotten.
 TEST(Seccomp, KnowsTheCallsOfTheLibrary) {
   std::set<std::string> known;
-  for (const FilteredCall& one : target::filtered_calls()) known.insert(one.name);
+  for (const FilteredCall& one : process::filtered_calls()) known.insert(one.name);
   const std::regex call("SYS_([a-z0-9_]+)");
   for (const char* folder : {"base", "unwind", "ledger", "report", "hook"}) {
     const auto path = std::filesystem::path(source_dir()) / "src/libmtrace" / folder;

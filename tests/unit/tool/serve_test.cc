@@ -7,12 +7,12 @@
 #include <string>
 #include <thread>
 
-#include "analyze/responsible.h"
-#include "serve/access.h"
-#include "serve/listen_address.h"
-#include "serve/metrics.h"
-#include "serve/site.h"
-#include "serve/view_query.h"
+#include "surface/serve/access.h"
+#include "surface/serve/listen_address.h"
+#include "surface/serve/metrics.h"
+#include "surface/serve/site.h"
+#include "surface/serve/view_query.h"
+#include "view/analyze/responsible.h"
 
 namespace mtrace::serve {
 namespace {

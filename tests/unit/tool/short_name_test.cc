@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "analyze/function_name.h"
+#include "view/analyze/function_name.h"
 
 namespace mtrace::analyze {
 namespace {

@@ -3,10 +3,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include "analyze/block_sizes.h"
-#include "analyze/row.h"
-#include "text/views_text.h"
 #include "tool_test.h"
+#include "view/analyze/row.h"
+#include "view/heap/block_sizes.h"
+#include "view/text/views_text.h"
 
 namespace mtrace::test {
 namespace {

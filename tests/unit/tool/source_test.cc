@@ -5,7 +5,7 @@
 
 #include <sstream>
 
-#include "symbolize/source_files.h"
+#include "model/symbols/source_files.h"
 #include "tool_test.h"
 
 namespace mtrace::test {
@@ -136,7 +136,7 @@ TEST_F(Source, WrongOptions) {
 }
 
 TEST(SourcePaths, SplitsALine) {
-  using symbolize::split_source;
+  using symbols::split_source;
   EXPECT_EQ(split_source("a.c:12"), (std::pair<std::string, uint64_t>("a.c", 12)));
   EXPECT_EQ(split_source("a:b.c:7"), (std::pair<std::string, uint64_t>("a:b.c", 7)));
   EXPECT_EQ(split_source("a.c"), (std::pair<std::string, uint64_t>("a.c", 0)));

@@ -1,14 +1,13 @@
 // What memlog sql keeps of the reports that it has read: its time is linear in their number.
-#include "sql/sources.h"
-
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <ctime>
 
-#include "collect/catalog.h"
+#include "surface/sql/sources.h"
 #include "tool_test.h"
+#include "view/reports/catalog.h"
 
 namespace mtrace::test {
 namespace {
@@ -55,22 +54,22 @@ TEST(SqlSources, AKeptReportIsFoundInTheSameTimeHoweverManyWereReadSince) {
 // Where merging was cut short. To compare each report with each other would be 400 million steps.
 TEST(SqlSources, ContainedReportsAreFoundAmongManyOfOneProcess) {
   constexpr int64_t kReports = 20'000;
-  std::vector<collect::Listed> reports(kReports);
+  std::vector<reports::Listed> reports(kReports);
   for (int64_t i = 0; i < kReports; ++i) {
-    collect::Listed& one = reports[static_cast<size_t>(i)];
+    reports::Listed& one = reports[static_cast<size_t>(i)];
     one.seq = i + 1;
     one.first = one.seq == 50 ? 1 : one.seq;
   }
   std::vector<int64_t> dropped;
   const double most = seconds_of([&] {
-    std::vector<collect::Listed> all = reports;
+    std::vector<reports::Listed> all = reports;
     dropped.clear();
-    collect::drop_contained(all, [&](const auto& one) { dropped.push_back(one.seq); });
+    reports::drop_contained(all, [&](const auto& one) { dropped.push_back(one.seq); });
     EXPECT_EQ(all.size(), reports.size() - 49);
     EXPECT_EQ(all.front().seq, 50);
   });
   EXPECT_EQ(dropped.size(), 49u);
-  const double copy = seconds_of([&] { std::vector<collect::Listed> all = reports; });
+  const double copy = seconds_of([&] { std::vector<reports::Listed> all = reports; });
   EXPECT_LT(most, 50 * copy);
 }
 

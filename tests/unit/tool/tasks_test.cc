@@ -1,6 +1,6 @@
 // Whatever becomes of a request, memlog lets every thread go that it has stopped: a memlog that
 // runs for long (run, attach --every) would otherwise hold it for ever.
-#include "target/tasks.h"
+#include "process/ptrace/tasks.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -16,10 +16,10 @@
 #include <thread>
 #include <vector>
 
-#include "target/error.h"
-#include "target/target_memory.h"
+#include "process/inspect/error.h"
+#include "process/inspect/target_memory.h"
 
-namespace mtrace::target {
+namespace mtrace::process {
 namespace {
 
 // A process that a test stops.
@@ -195,4 +195,4 @@ TEST(TasksTest, ExecWhileMemlogBeginsToTrace) {
 }
 
 }  // namespace
-}  // namespace mtrace::target
+}  // namespace mtrace::process

@@ -8,7 +8,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "profile/reader.h"
+#include "model/profile/reader.h"
 #include "tool_test.h"
 
 namespace mtrace::test {

@@ -11,8 +11,8 @@
 #include <cstdlib>
 #include <vector>
 
-#include "terminal/columns.h"
 #include "tool_test.h"
+#include "util/columns.h"
 
 namespace mtrace::test {
 namespace {
@@ -136,7 +136,7 @@ TEST(Terminal, LinesAreCutToItsWidth) {
     EXPECT_TRUE(has(out, "…")) << out;
     for (size_t at = out.find("KiB"); at < out.size();) {
       const size_t end = out.find("\r\n", at);
-      EXPECT_LE(terminal::columns_of(std::string_view(out).substr(at, end - at)), 60u) << out;
+      EXPECT_LE(util::columns_of(std::string_view(out).substr(at, end - at)), 60u) << out;
       at = end == std::string::npos ? end : end + 2;
     }
     EXPECT_FALSE(has(shown(command + std::string(" | cat")), "…"));
@@ -212,29 +212,29 @@ TEST(Terminal, CtrlCEndsMemlogRunAsItEndsTheProgram) {
 }
 
 TEST(Screen, CutsCharactersAndNotColours) {
-  EXPECT_EQ(terminal::columns_of("\033[31mä€x\033[0m"), 3u);
-  EXPECT_EQ(terminal::cut_lines("abcdef\nabc\n", 4), "abc…\nabc\n");
-  EXPECT_EQ(terminal::cut_lines("\033[31mabcdef\033[0m gh", 4), "\033[31mabc…\033[0m");
-  EXPECT_EQ(terminal::cut_lines("ääää", 3), "ää…");
-  EXPECT_EQ(terminal::cut_lines("abcdef", 0), "abcdef");
-  EXPECT_EQ(terminal::cut_lines("ab\n\ncd", 2), "ab\n\ncd");
+  EXPECT_EQ(util::columns_of("\033[31mä€x\033[0m"), 3u);
+  EXPECT_EQ(util::cut_lines("abcdef\nabc\n", 4), "abc…\nabc\n");
+  EXPECT_EQ(util::cut_lines("\033[31mabcdef\033[0m gh", 4), "\033[31mabc…\033[0m");
+  EXPECT_EQ(util::cut_lines("ääää", 3), "ää…");
+  EXPECT_EQ(util::cut_lines("abcdef", 0), "abcdef");
+  EXPECT_EQ(util::cut_lines("ab\n\ncd", 2), "ab\n\ncd");
   // Wide characters take two columns and are never shown by half; combining marks take none, and
   // stay with their letter.
-  EXPECT_EQ(terminal::columns_of("セッション"), 10u);
-  EXPECT_EQ(terminal::columns_of("e\u0301a\u0308o"), 3u);
-  EXPECT_EQ(terminal::columns_of("\U0001f600"), 2u);
-  EXPECT_EQ(terminal::columns_of("한국어 x"), 8u);
-  EXPECT_EQ(terminal::columns_of("\xff\xc3(\xe3\x82"), 5u) << "not UTF-8: a column a byte";
-  EXPECT_EQ(terminal::cut_lines("セッション", 10), "セッション");
-  EXPECT_EQ(terminal::cut_lines("セッション", 9), "セッショ…");
-  EXPECT_EQ(terminal::cut_lines("セッション", 8), "セッシ…") << "half a character has no room";
-  EXPECT_EQ(terminal::cut_lines("\033[31mセッション\033[0m", 5), "\033[31mセッ…\033[0m");
-  EXPECT_EQ(terminal::beginning_of("e\u0301a\u0308o", 2), "e\u0301a\u0308");
-  EXPECT_EQ(terminal::beginning_of("セッション", 3), "セ");
-  EXPECT_EQ(terminal::beginning_of("abc", 0), "");
+  EXPECT_EQ(util::columns_of("セッション"), 10u);
+  EXPECT_EQ(util::columns_of("e\u0301a\u0308o"), 3u);
+  EXPECT_EQ(util::columns_of("\U0001f600"), 2u);
+  EXPECT_EQ(util::columns_of("한국어 x"), 8u);
+  EXPECT_EQ(util::columns_of("\xff\xc3(\xe3\x82"), 5u) << "not UTF-8: a column a byte";
+  EXPECT_EQ(util::cut_lines("セッション", 10), "セッション");
+  EXPECT_EQ(util::cut_lines("セッション", 9), "セッショ…");
+  EXPECT_EQ(util::cut_lines("セッション", 8), "セッシ…") << "half a character has no room";
+  EXPECT_EQ(util::cut_lines("\033[31mセッション\033[0m", 5), "\033[31mセッ…\033[0m");
+  EXPECT_EQ(util::beginning_of("e\u0301a\u0308o", 2), "e\u0301a\u0308");
+  EXPECT_EQ(util::beginning_of("セッション", 3), "セ");
+  EXPECT_EQ(util::beginning_of("abc", 0), "");
   for (size_t columns = 1; columns < 12; ++columns) {
     const std::string text = "x\033[1mセッ\033[0me\u0301ショ\U0001f600";
-    EXPECT_LE(terminal::columns_of(terminal::cut_lines(text, columns)), columns);
+    EXPECT_LE(util::columns_of(util::cut_lines(text, columns)), columns);
   }
 }
 

@@ -1,5 +1,5 @@
 // Timelines: the file, how it is recorded from a ledger, and what export draws of it.
-#include "profile/timeline.h"
+#include "model/profile/timeline.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -8,10 +8,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include "collect/companions.h"
-#include "profile/error.h"
-#include "target/timeline_recorder.h"
+#include "process/run/timeline_recorder.h"
 #include "tool_test.h"
+#include "util/error.h"
+#include "view/reports/companions.h"
 
 namespace mtrace::test {
 namespace {
@@ -60,7 +60,7 @@ TEST_F(Timelines, DamageIsFound) {
                                  std::string(text).replace(text.find("\t20\n"), 4, "\n"),
                                  std::string(text).replace(text.find("1000 ms"), 7, "1000 s")}) {
     write_file(path, bad);
-    EXPECT_THROW(profile::read_timeline(path), profile::FormatError) << bad;
+    EXPECT_THROW(profile::read_timeline(path), util::FormatError) << bad;
   }
 }
 
@@ -133,7 +133,7 @@ class Sites {
 };
 
 // Looks until the process has `count` samples more.
-void look(target::TimelineRecorder& recorder, int count) {
+void look(process::TimelineRecorder& recorder, int count) {
   for (int i = 0; i < count; ++i) {
     recorder.look();
     ::usleep(11000);  // of an interval of 10 ms; a late look is as good
@@ -141,8 +141,8 @@ void look(target::TimelineRecorder& recorder, int count) {
 }
 
 TEST_F(Timelines, HaveWhatTheLedgerSays) {
-  target::TimelineRecorder recorder(directory_.path(), directory_.path(),
-                                    std::chrono::milliseconds(10));
+  process::TimelineRecorder recorder(directory_.path(), directory_.path(),
+                                     std::chrono::milliseconds(10));
   ::usleep(1000);  // the recorder takes the programs that are started after it
   Sites program(directory_.path());
   program.work("ap");
@@ -171,10 +171,10 @@ TEST_F(Timelines, HaveWhatTheLedgerSays) {
   profile::Header header;
   header.pid = program.pid();
   header.started = timeline.started;
-  EXPECT_TRUE(collect::timeline_beside(directory_ / "any.memlog", header, &found));
+  EXPECT_TRUE(reports::timeline_beside(directory_ / "any.memlog", header, &found));
   EXPECT_EQ(found, directory_ / fmt::format("attached-{}.timeline", program.pid()));
   header.started = "2026-11-20T20:15:00.000000Z";
-  EXPECT_FALSE(collect::timeline_beside(directory_ / "any.memlog", header));
+  EXPECT_FALSE(reports::timeline_beside(directory_ / "any.memlog", header));
 }
 
 TEST_F(Timelines, MassifDrawsThemWithResidentMemory) {

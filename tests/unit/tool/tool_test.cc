@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "cli/command.h"
+#include "surface/cli/command.h"
 
 namespace mtrace::test {
 

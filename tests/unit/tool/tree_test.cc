@@ -1,9 +1,9 @@
 // That a tree's branches add up.
-#include "analyze/tree.h"
+#include "view/analyze/tree.h"
 
 #include <gtest/gtest.h>
 
-#include "profile/reader.h"
+#include "model/profile/reader.h"
 #include "tool_test.h"
 
 namespace mtrace {

@@ -7,7 +7,7 @@
 #include <numeric>
 #include <random>
 
-#include "analyze/leaks.h"
+#include "view/analyze/leaks.h"
 
 namespace mtrace::analyze {
 namespace {

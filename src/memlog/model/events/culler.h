@@ -1,0 +1,112 @@
+// Leaves blocks out of a log: those that live shorter than a time, and those that nobody wants.
+#pragma once
+
+#include <absl/container/flat_hash_map.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "model/events/event_log.h"
+#include "model/events/log_writer.h"
+
+namespace mtrace::events {
+
+struct CullWish {
+  uint64_t lifetime = 0;  // nanoseconds; 0: however short a block lives, it stays
+  // Whether to keep the block that such an event allocates; empty: keep all.
+  std::function<bool(const Event&)> keeps;
+  // Events that wait to be decided. With more, the oldest are written, however long the block
+  // lives.
+  size_t most_waiting = 512 * 1024;
+};
+
+// A block and what realloc made of it stay together or go together; their life is from the first
+// allocation to the free. All of its events go, and are counted by stack.
+class Culler {
+ public:
+  // `out` must outlive this.
+  Culler(CullWish wish, LogWriter& out) : wish_(std::move(wish)), out_(out) {}
+
+  // Takes the next event of the log.
+  void put(const Event& event);
+  // Writes what still waits: the log ends.
+  void finish();
+
+ private:
+  using Index = uint32_t;  // 0: none
+
+  // An event that waits, in the order of the log.
+  struct Waiting {
+    Event event;  // without its text
+    std::string text;
+    Index before = 0;
+    Index after = 0;
+    Index chain = 0;
+    Index next_of_chain = 0;
+  };
+  // A block with its reallocs, while it may still be left out, or once it is.
+  struct Chain {
+    bool dropped = false;  // its events are not written
+    Index first = 0;       // of its events that wait; so is the next
+    Index last = 0;
+    uint64_t born = 0;      // time of its first allocation
+    uint64_t address = 0;   // where it is; during a realloc
+    uint32_t moved_by = 0;  // the thread that moves it, + 1; else 0
+    // Of a dropped one, the present block:
+    uint32_t stack = 0;
+    uint64_t requested = 0;
+    uint64_t time = 0;
+  };
+
+  void begin(const Event& event);
+  void end(const Event& event, Index chain);
+  void move(const Event& event, Index chain);
+  void arrive(const Event& event, Index chain);
+  void hold(const Event& event, Index chain);
+  void set_block(const Event& event, Chain& chain);
+  Index at(uint64_t address) const;
+  Index moved_by(uint32_t thread) const;
+  void leave_out(Index chain, const Event& freed);
+  void decide(Index chain);
+  void forget(Index chain);
+  void write_oldest();
+  void unlink(Index waiting);
+
+  CullWish wish_;
+  LogWriter& out_;
+  std::vector<Waiting> waiting_ = {{}};  // the first links to the oldest and to the youngest
+  std::vector<Index> free_waiting_;
+  size_t count_ = 0;
+  std::vector<Chain> chains_ = {{}};
+  std::vector<Index> free_chains_;
+  absl::flat_hash_map<uint64_t, Index> blocks_;  // by address
+  absl::flat_hash_map<uint32_t, Index> moving_;  // by thread
+};
+
+// A log that is being written, without the blocks that live shorter than a time.
+
+class CulledLog {
+ public:
+  // `lifetime` in milliseconds. `append` gets the contents of the frames that are left.
+  CulledLog(uint64_t lifetime, LogWriter::Append append)
+      : lifetime_(lifetime), append_(std::move(append)) {}
+
+  // Takes the content of the next frame of the whole log; the first is the header.
+  void take(std::string content);
+  // After the last frame.
+  void finish();
+
+ private:
+  uint64_t lifetime_;
+  LogWriter::Append append_;
+  MadeContents* contents_ = nullptr;  // of log_
+  std::unique_ptr<EventLog> log_;
+  std::unique_ptr<LogWriter> writer_;
+  std::unique_ptr<Culler> culler_;
+};
+
+}  // namespace mtrace::events

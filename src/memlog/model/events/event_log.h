@@ -1,0 +1,169 @@
+// Reads an event log (doc/events.md), in the order of its events.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/events/frame_reader.h"
+#include "model/profile/model.h"
+
+namespace mtrace::events {
+
+enum class Kind : uint8_t {
+  kUnknown = 0,        // of a later version of the format; next() leaves these out
+  kAllocation = 1,     // address, requested, usable, call, stack
+  kFree = 2,           // address, call; stack if the log has stacks of frees
+  kUnknownFree = 3,    // the same of a block that mtrace does not know
+  kReallocBegin = 4,   // address: the block is the thread's until one of the next two
+  kRealloc = 5,        // old_address, address, requested, usable, call, stack
+  kReallocFailed = 6,  // address: the block is as it was
+  kMap = 7,            // address, requested (whole pages), stack
+  kUnmap = 8,          // address, requested
+  kRemap = 9,          // old_address, old_size, address, requested, stack
+  kThreadBegin = 10,   // first event of the thread
+  kThreadEnd = 11,     // noticed up to a second after the thread's end
+  kNote = 12,          // text
+  kReport = 13,        // number: of the report; text: its label
+  kStart = 14,         // recording of allocations goes on
+  kStop = 15,          // recording stops; frees are still events
+  kMemory = 16,        // number: resident bytes of the process
+  kLost = 17,          // number: events lost since the last kLost, at unknown places before this
+  kEnd = 18,           // the last event; number: EndReason
+  kLeftOut = 19,       // left_out, stack: blocks whose events the log does not have
+  kFork = 20,          // number: of the fork in this process, from 1
+  // A block that the process had from its parent: address, requested, usable, call, stack; number:
+  // the time of its allocation. From the parent's log, before the first event of this one.
+  kInherited = 21,
+};
+
+enum class EndReason : uint8_t { kExit = 0, kKilled = 1, kExec = 2, kDetached = 3 };
+
+// Blocks of a stack that are only counted: what --cull and memlog strip left out of a log. Until
+// the time of the event, and since the last such event of the stack.
+struct LeftOut {
+  uint32_t stack = 0;
+  uint64_t allocations = 0;
+  uint64_t allocated = 0;  // bytes; so is `freed`
+  uint64_t frees = 0;
+  uint64_t freed = 0;
+  uint64_t short_lived = 0;  // of the frees, within 100 ms
+  uint64_t lifetime = 0;     // of all freed blocks together, nanoseconds; so are the next two
+  uint64_t shortest = UINT64_MAX;
+  uint64_t longest = 0;
+};
+
+// An event. Members that the kind does not use are 0 and empty.
+struct Event {
+  Kind kind = Kind::kEnd;
+  uint8_t call = 0;     // the hook that counted it: index into format::kCallNames
+  uint32_t thread = 0;  // from 1; index into EventLog::threads(). 0: of no thread
+  uint32_t stack = 0;   // index into EventLog::stack(); 0: none
+  uint64_t time = 0;    // nanoseconds since 1970, in steps of 100; never decreases
+  uint64_t address = 0;
+  uint64_t old_address = 0;
+  uint64_t requested = 0;  // bytes
+  uint64_t usable = 0;     // bytes, at least `requested`
+  uint64_t old_size = 0;   // bytes
+  uint64_t number = 0;
+  std::string_view text;              // valid until the next call of next()
+  const LeftOut* left_out = nullptr;  // valid as long
+};
+
+struct EventStack {
+  std::vector<profile::Frame> frames;  // innermost first; named only if Python's, or of made code
+  uint64_t id = 0;                     // as `stack=` in memlogs
+  std::string kind;                    // as in memlogs; empty: heap
+  std::string call;                    // the function that the program called; empty: not known
+  bool cut = false;                    // there were more frames
+};
+
+struct EventThread {
+  uint32_t tid = 0;
+  std::string name;
+};
+
+// A thread of the parent, and the events of its that the child knew of at the fork.
+struct ThreadAtFork {
+  uint32_t tid = 0;  // 0: threads without a number, together
+  uint64_t events = 0;
+};
+
+struct EventHeader {
+  std::string program;
+  std::string command;  // escaped as in memlogs; empty: not kept
+  int64_t pid = 0;
+  int64_t parent = 0;        // pid; 0: this process was not made by fork
+  std::string parent_log;    // file name of the parent's log; empty: none
+  uint64_t parent_time = 0;  // the fork, nanoseconds since 1970
+  uint32_t parent_fork = 0;  // its number in the parent's log; 0: the log has no room for it
+  std::vector<ThreadAtFork> parent_events;
+  bool knows_inherited = false;  // the next two are known
+  uint64_t inherited_bytes = 0;
+  uint64_t inherited_blocks = 0;
+  uint64_t started = 0;  // of the log, nanoseconds since 1970
+  // Of the process, as reports have it, nanoseconds since 1970; 0: not known.
+  uint64_t process_started = 0;
+  std::string left_out;  // which blocks are only counted; empty: none
+  std::string library;   // as in memlogs; so are the next two
+  std::string host;
+  std::string boot_id;
+};
+
+class EventLog {
+ public:
+  static constexpr size_t kDecodedAhead = 32;  // events of a chunk
+
+  // Opens the log at `path` and reads its header. Throws util::FileError, and
+  // util::FormatError if this is no event log. If its process was forked, the blocks that it
+  // inherited come first, from the log of its parent in the same directory. `generation`: how many
+  // descendants of the process ask for their blocks.
+  explicit EventLog(const std::string& path, unsigned generation = 0);
+  // The same, without what it inherited. Throws FormatError.
+  explicit EventLog(std::unique_ptr<Contents> contents);
+  ~EventLog();
+  EventLog(const EventLog&) = delete;
+  EventLog& operator=(const EventLog&) = delete;
+
+  // After the first event: why blocks that the process inherited are not known, or not all. Empty:
+  // they are, or there were none.
+  const std::string& missing_inheritance() const;
+
+  // Stores the next event. False: the end of what the file holds now; when the file grows, a later
+  // call returns more. Skips damaged chunks and counts them.
+  bool next(Event& event);
+  // The event that next() returns after `calls` more calls, less than kDecodedAhead; null: it is
+  // not decoded yet, or there is none. Valid until next().
+  const Event* coming(size_t calls) const;
+  // Goes behind the next chunk, and reads only what it defines: stacks and modules. False: as
+  // next().
+  bool skip_chunk();
+
+  const std::string& path() const;
+  const EventHeader& header() const;
+  // The content of the first frame, which has the header.
+  std::string_view head() const;
+  // What next() has met so far. Stacks and threads are numbered from 1, without gaps.
+  const EventStack& stack(uint32_t number) const;
+  // Returns the function that the program called to allocate at `stack`, if `hook` counted it: new,
+  // although that reached malloc.
+  const char* call(uint32_t stack, uint8_t hook) const;
+  uint32_t stack_count() const;  // the highest number met
+  const std::vector<profile::Module>& modules() const;
+  const EventThread& thread(uint32_t number) const;
+  uint32_t thread_count() const;
+
+  uint64_t damaged_chunks() const;
+  // Returns what could not be read, or never was written, so far; empty: nothing.
+  std::string missing() const;
+  bool cut_short() const;  // the file ends inside a chunk: its writer was killed, or still writes
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace mtrace::events

@@ -1,0 +1,103 @@
+// The blocks that live at a moment of an event log, rebuilt from its events.
+#pragma once
+
+#include <absl/container/flat_hash_map.h>
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "model/events/event_log.h"
+
+namespace mtrace::events {
+
+struct LiveBlock {
+  uint64_t requested = 0;  // bytes
+  uint64_t usable = 0;     // bytes
+  uint64_t time = 0;       // of the allocation, also before a fork, nanoseconds since 1970
+  uint64_t id = 0;         // number in the order of allocation, reallocs too. From 1
+  uint64_t chain = 0;      // number of the chain that it began: reallocs keep it. From 1
+  uint32_t step = 0;       // reallocs since then
+  uint32_t stack = 0;
+  uint32_t thread = 0;  // 0: none is known, or it is the parent's
+  uint8_t call = 0;
+};
+
+// What an event did to the blocks. A realloc both ends and begins one.
+struct BlockChange {
+  bool ended = false;
+  bool begun = false;
+  bool inherited = false;  // `fresh` was there before the log began
+  bool temporary = false;  // what ended was allocated by this thread, and nothing since
+  LiveBlock old;           // if `ended`
+  LiveBlock fresh;         // if `begun` or `inherited`
+  uint64_t old_address = 0;
+};
+
+class LiveBlocks {
+ public:
+  // Applies the next event of the log.
+  BlockChange apply(const Event& event);
+  // Has the memory fetched that apply() reads for the next events of `log`. With more blocks than
+  // the caches hold, a replay waits for memory most of its time.
+  void expect(const EventLog& log) const;
+
+  // Calls visit(address, block) for each live block, also for one whose realloc is under way.
+  template <typename Visit>
+  void for_each(Visit&& visit) const {
+    for (const auto& [address, place] : places_) visit(address, blocks_[place]);
+    for (const Thread& thread : threads_) {
+      if (thread.moving_known) visit(thread.moving, thread.moving_block);
+    }
+  }
+  // The same for each address: without a block whose realloc has moved it, as another that was
+  // allocated in its place shows. Where it is now only the end of the realloc will tell.
+  template <typename Visit>
+  void for_each_address(Visit&& visit) const {
+    for (const auto& [address, place] : places_) visit(address, blocks_[place]);
+    for (const Thread& thread : threads_) {
+      const bool is_there = thread.moving_known && !places_.contains(thread.moving);
+      if (is_there) visit(thread.moving, thread.moving_block);
+    }
+  }
+  // Blocks that were allocated where one lived: 0, unless events were lost.
+  uint64_t conflicts() const { return conflicts_; }
+  // Frees of blocks that the log said are known, and that do not live: 0, unless events were lost,
+  // or what the process inherited is not known.
+  uint64_t unknown_frees() const { return unknown_frees_; }
+
+ private:
+  struct Thread {
+    uint64_t last = 0;          // address of its last allocation; 0: it was freed by the thread
+    uint64_t moving = 0;        // of the block whose realloc is under way; 0: none is
+    bool moving_known = false;  // that block lived before, as the next says
+    LiveBlock moving_block;
+  };
+
+  void begin(const Event& event, const LiveBlock* chained, BlockChange& change);
+  bool end_moving(const Event& event, uint64_t address, BlockChange& change);
+  void put(uint64_t address, const LiveBlock& block);
+  bool take(uint64_t address, LiveBlock& block);
+  Thread& thread(uint32_t number) {
+    if (number >= threads_.size()) threads_.resize(number + size_t{1});
+    return threads_[number];
+  }
+
+  // Places in blocks_, by address. Small entries: expect() fetches the cache line in which one is.
+  absl::flat_hash_map<uint64_t, uint32_t> places_;
+  std::vector<LiveBlock> blocks_;
+  std::vector<uint32_t> unused_;  // places without a block
+  std::vector<Thread> threads_;   // by their numbers in the log
+  uint64_t begun_ = 0;
+  uint64_t chains_ = 0;
+  uint64_t conflicts_ = 0;
+  uint64_t unknown_frees_ = 0;
+};
+
+// Replays the log at `path` and calls visit(number, log, blocks) at each report of its process,
+// with the number of the report and the blocks that lived then. Throws what reading throws.
+using VisitReport = std::function<void(uint64_t number, const EventLog&, const LiveBlocks&)>;
+void each_report(const std::string& path, const VisitReport& visit);
+
+}  // namespace mtrace::events

@@ -1,0 +1,56 @@
+// The file of an event log, being written: one zstd frame after the other, compressed and written
+// by a thread of its own.
+#pragma once
+
+#include <condition_variable>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "util/file.h"
+
+namespace mtrace::events {
+
+class LogFile {
+ public:
+  // Makes a new file: PLACE itself, or NAME-PID.events in the directory PLACE, which ends with a
+  // slash. Replaces nothing: a name that is taken gets a number. Throws util::FileError.
+  LogFile(const std::string& place, const std::string& name, uint32_t pid);
+  // Writes what is waiting.
+  ~LogFile();
+  LogFile(const LogFile&) = delete;
+  LogFile& operator=(const LogFile&) = delete;
+
+  const std::string& path() const { return path_; }
+  // Appends a frame with that content. Waits while two are waiting already.
+  void append(std::string content);
+  // Waits until all frames are written. Returns the errno of the first that could not be; 0: none.
+  // The file then ends with the frame before it and a mark, and later ones are left out. A file
+  // without any frame is removed.
+  int finish();
+  // The same, so far; without waiting.
+  int error();
+
+ private:
+  void work();
+  void write(const std::string& content, int level);
+  int reserve(size_t size) const;
+  void end_early(int error);
+
+  std::string path_;
+  util::Descriptor file_;
+  uint64_t size_ = 0;  // of the whole frames
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::string waiting_;
+  bool any_waiting_ = false;
+  bool busy_ = false;
+  bool ends_ = false;
+  int error_ = 0;
+  std::thread thread_;
+};
+
+// Returns why the log ends early: the errno of the write that failed; 0: it does not.
+int early_end_of(const std::string& path);
+
+}  // namespace mtrace::events

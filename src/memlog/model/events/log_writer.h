@@ -1,0 +1,56 @@
+// Writes events of one log as another log.
+#pragma once
+
+#include <absl/container/btree_map.h>
+#include <absl/container/flat_hash_set.h>
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/events/chunk_writer.h"
+#include "model/events/event_log.h"
+
+namespace mtrace::events {
+
+class LogWriter {
+ public:
+  using Append = std::function<void(std::string content)>;
+
+  // Appends the header of `from`, and what was left out as a text. `append` gets the content of a
+  // frame each time. Both must outlive this.
+  LogWriter(const EventLog& from, std::string_view left_out, Append append);
+
+  // Writes an event that `from` has met. Times must not decrease.
+  void put(const Event& event);
+  // Counts blocks that are not written; lives are in nanoseconds.
+  void count_allocation(uint32_t stack, uint64_t bytes);
+  void count_free(uint32_t stack, uint64_t bytes, uint64_t lifetime);
+  // Appends what was put and counted since.
+  void flush();
+
+ private:
+  uint64_t define_python(const profile::Frame& frame);
+  void define_made(const profile::Frame& frame);
+  void define_stack(uint32_t number);
+  void define_thread(uint32_t number);
+  void put_place(const Event& event);
+  void put_values(const Event& event);
+  void add(const LeftOut& more);
+  void append_left_out();
+
+  const EventLog& from_;
+  Append append_;
+  ChunkWriter chunk_;
+  std::vector<bool> modules_;                      // defined; so are stacks and threads
+  absl::btree_map<std::string, uint64_t> python_;  // what stands for a function and its line
+  absl::flat_hash_set<uint64_t> made_;  // addresses of code made at run time that have their names
+  std::vector<bool> stacks_;
+  std::vector<bool> threads_;
+  uint64_t steps_ = 0;
+  absl::btree_map<uint32_t, LeftOut> left_out_;  // by stack
+};
+
+}  // namespace mtrace::events

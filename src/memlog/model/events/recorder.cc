@@ -1,0 +1,599 @@
+#include "model/events/recorder.h"
+
+#include <absl/container/flat_hash_set.h>
+#include <fmt/format.h>
+#include <linux/futex.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <vector>
+
+#include "format/event_log.h"
+#include "format/event_ring.h"
+#include "format/memlog.h"
+#include "format/python.h"
+#include "model/events/chunk_writer.h"
+#include "model/events/culler.h"
+#include "model/events/log_file.h"
+#include "model/events/ring_reader.h"
+#include "util/error.h"
+#include "util/file.h"
+#include "util/text.h"
+
+namespace mtrace::events {
+namespace {
+
+using format::EventCode;
+using format::EventRecord;
+using format::EventRingHeader;
+using format::EventsState;
+
+constexpr uint64_t kSettling = 50'000;      // nanoseconds, see doc/events.md, "Order"
+constexpr uint64_t kFlush = 500'000'000;    // between chunks, while there are events
+constexpr uint64_t kMemory = 100'000'000;   // between two looks at the resident memory
+constexpr uint64_t kThreads = 500'000'000;  // and at the threads
+constexpr uint64_t kShortNap = 2'000'000;   // for what comes, while something does
+constexpr uint64_t kNap = 20'000'000;       // and otherwise
+
+void wait_on(uint32_t& word, uint32_t value, uint64_t nanoseconds) {
+  const timespec limit = {static_cast<time_t>(nanoseconds / 1'000'000'000),
+                          static_cast<long>(nanoseconds % 1'000'000'000)};
+  ::syscall(SYS_futex, &word, FUTEX_WAIT, value, &limit, nullptr, 0);
+}
+void wake_all(uint32_t& word) {
+  ::syscall(SYS_futex, &word, FUTEX_WAKE, INT32_MAX, nullptr, nullptr, 0);
+}
+
+template <typename T>
+T load(const T& word) {
+  T value;
+  __atomic_load(&word, &value, __ATOMIC_ACQUIRE);
+  return value;
+}
+template <typename T>
+void store(T& word, T value) {
+  __atomic_store(&word, &value, __ATOMIC_RELEASE);
+}
+
+// The memory that the process shares.
+class Memory {
+ public:
+  explicit Memory(int fd) {
+    struct stat info = {};
+    if (::fstat(fd, &info) != 0 ||
+        static_cast<uint64_t>(info.st_size) < format::kEventHeaderBytes) {
+      throw std::runtime_error("standard input is no memory of a traced process");
+    }
+    size_ = static_cast<size_t>(info.st_size);
+    void* memory = ::mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (memory == MAP_FAILED) throw util::FileError("the memory of the process", errno);
+    header_ = static_cast<EventRingHeader*>(memory);
+    if (header_->magic != format::kEventRingMagic) {
+      throw std::runtime_error("standard input is no memory of a traced process");
+    }
+    most_rings_ = (size_ - format::kEventHeaderBytes) / format::kEventRingBytes;
+  }
+  ~Memory() { ::munmap(header_, size_); }
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+
+  EventRingHeader& header() { return *header_; }
+  size_t rings_used() const { return std::min<size_t>(load(header_->rings_used), most_rings_); }
+  format::EventRing& ring(size_t number) {
+    return *reinterpret_cast<format::EventRing*>(reinterpret_cast<char*>(header_) +
+                                                 format::kEventHeaderBytes +
+                                                 number * format::kEventRingBytes);
+  }
+
+ private:
+  EventRingHeader* header_;
+  size_t size_ = 0;
+  size_t most_rings_ = 0;
+};
+
+class Recorder {
+ public:
+  explicit Recorder(int fd)
+      : memory_(fd),
+        header_(memory_.header()),
+        pid_(header_.pid),
+        clock_(header_),
+        file_(util::array_text(header_.place), util::array_text(header_.name), header_.pid),
+        process_(static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0))) {
+    if (header_.cull != 0) {
+      culled_.emplace(header_.cull,
+                      [this](std::string content) { file_.append(std::move(content)); });
+    }
+    write_head();
+    store(header_.writer, static_cast<uint32_t>(::getpid()));
+    const std::string& path = file_.path();
+    std::memcpy(header_.log + 1, path.data() + 1,
+                std::min(path.size(), sizeof header_.log - 1) - 1);
+    store(header_.log[0], path[0]);
+    tell();
+  }
+
+  int run() {
+    uint64_t last_look = now_of(CLOCK_MONOTONIC);
+    uint64_t settled = 0;
+    uint64_t settling = clock_.stamp();
+    uint64_t settling_since = last_look;
+    bool active = false;
+    for (bool ends = false; !ends;) {
+      ends = has_ended();
+      const uint64_t started = now_of(CLOCK_MONOTONIC);
+      clock_.look();
+      if (started - settling_since >= kSettling) {
+        settled = settling;
+        settling = clock_.stamp();
+        settling_since = started;
+      }
+      if (ends) settled = UINT64_MAX;
+      const double waited = static_cast<double>(started - last_look) / 1e9;
+      last_look = started;
+      look_at_rings(settled, active || load(header_.waiting) != 0 ? waited : 0, ends);
+      active = looked_new_;
+      merge(settled);
+      if (release()) tell();
+      look_around(started);
+      if (chunk_.full() || started - flushed_ > kFlush || ends) flush(started);
+      if (const int error = file_.error()) return fail(error);
+      if (ends) break;
+      nap(active, started, settling_since + kSettling);
+    }
+    return finish();
+  }
+
+ private:
+  struct RingState {
+    RingReader reader;
+    uint32_t thread = 0;  // number in the log; 0: none was told of
+    uint64_t lost = 0;    // told of
+  };
+  struct Thread {
+    uint32_t tid = 0;
+    bool ended = false;
+  };
+
+  void write_head() {
+    Column head;
+    head.put_raw({format::kEventHeaderMark, format::kEventMark});
+    const auto put = [&](const char* key, const std::string& value) {
+      if (value.empty()) return;
+      head.put_text(key);
+      head.put_text(value);
+    };
+    put(format::kEventsProgram, util::array_text(header_.program));
+    put(format::kEventsCommand,
+        {header_.command, std::min<size_t>(header_.command_length, sizeof header_.command)});
+    put(format::kEventsPid, std::to_string(pid_));
+    if (header_.parent != 0) {
+      put(format::kEventsParent, std::to_string(header_.parent));
+      const std::string path = util::array_text(header_.parent_log);
+      put(format::kEventsParentLog, path.substr(path.rfind('/') + 1));
+      put(format::kEventsParentTime, std::to_string(header_.parent_time));
+      if (header_.parent_fork != 0) {
+        put(format::kEventsParentFork, std::to_string(header_.parent_fork));
+      }
+      put(format::kEventsParentEvents, threads_at_fork());
+      if (header_.knows_inherited != 0) {
+        put(format::kEventsInherited,
+            fmt::format("{} {}", header_.inherited_bytes, header_.inherited_blocks));
+      }
+    }
+    put(format::kEventsStarted, std::to_string(start_of(header_)));
+    put(format::kEventsProcessStarted, std::to_string(header_.started));
+    put(format::kEventsLibrary, util::array_text(header_.library));
+    put(format::kEventsHost, util::array_text(header_.node));
+    put(format::kEventsBootId, util::array_text(header_.boot_id));
+    put(format::kEventsClock, header_.counter != 0 ? "tsc" : "monotonic");
+    append(std::string(head.bytes()));
+  }
+
+  std::string threads_at_fork() const {
+    std::string text;
+    const size_t count = std::min<size_t>(header_.threads_at_fork, std::size(header_.at_fork));
+    for (size_t i = 0; i < count; ++i) {
+      const format::EventThreadAtFork& thread = header_.at_fork[i];
+      text += fmt::format("{}{}:{}", i == 0 ? "" : " ", thread.tid, thread.events);
+    }
+    return text;
+  }
+
+  void append(std::string content) {
+    culled_ ? culled_->take(std::move(content)) : file_.append(std::move(content));
+  }
+
+  // By its end, or because it has said that nothing follows.
+  bool has_ended() {
+    if (load(header_.state) != EventsState::kRunning) return true;
+    pollfd poll = {process_.get(), POLLIN, 0};
+    const bool dead = process_.get() >= 0
+                          ? ::poll(&poll, 1, 0) > 0
+                          : ::kill(static_cast<pid_t>(pid_), 0) != 0 && errno == ESRCH;
+    killed_ = dead && load(header_.state) == EventsState::kRunning;
+    return dead;
+  }
+
+  void look_at_rings(uint64_t settled, double waited, bool ends) {
+    for (size_t i = rings_.size(); i < memory_.rings_used(); ++i) {
+      rings_.push_back({RingReader(memory_.ring(i))});
+    }
+    looked_new_ = false;
+    for (RingState& ring : rings_) {
+      if (ends) ring.reader.end();
+      looked_new_ |= ring.reader.look(settled, waited, [&](const RingRecord& record) {
+        if (record.kind == EventRecord::kStack) define_stack(ring, record);
+        if (record.kind == EventRecord::kModule) define_module(ring, record);
+        if (record.kind == EventRecord::kPython) define_python(ring, record);
+      });
+    }
+  }
+
+  void define_module(const RingState& ring, const RingRecord& record) {
+    const uint64_t number = record.stamp;
+    if (number >= kMostModules) return;
+    if (number >= modules_.size()) modules_.resize(number + 1);
+    if (modules_[number]) return;
+    modules_[number] = true;
+    const format::EventUnit place = ring.reader.unit_of(record, 1);
+    const format::EventUnit lengths = ring.reader.unit_of(record, 2);
+    constexpr uint64_t kMostId = 32;
+    constexpr uint64_t kMostPath = 4096;
+    const uint64_t id = std::min(lengths.a, kMostId);
+    chunk_.define_module(static_cast<uint32_t>(number),
+                         ring.reader.bytes(record, 3, id, std::min(lengths.b, kMostPath)),
+                         static_cast<uint32_t>(place.b), ring.reader.bytes(record, 3, 0, id),
+                         place.a);
+  }
+
+  void define_python(const RingState& ring, const RingRecord& record) {
+    constexpr uint64_t kMostName = 1023;
+    if (record.low >= kMostModules || !python_.insert(record.stamp).second) return;
+    const bool has_file = format::PythonFrame::is_one(record.stamp);
+    const format::EventUnit place = ring.reader.unit_of(record, 1);
+    const uint64_t length = std::min(ring.reader.unit_of(record, 2).a, kMostName);
+    chunk_.define_python(record.stamp,
+                         {has_file ? static_cast<uint32_t>(record.low) : ChunkWriter::kNoModule,
+                          place.a, ring.reader.bytes(record, 3, 0, length), place.b});
+  }
+
+  void define_stack(const RingState& ring, const RingRecord& record) {
+    const uint64_t index = record.low;
+    if (index >= kMostStacks) return;
+    if (index >= stacks_.size()) stacks_.resize(index + index / 2 + 1024);
+    if (stacks_[index] != 0) return;
+    stacks_[index] = ++last_stack_;
+    format::EventStackFacts facts;
+    std::memcpy(&facts, &record.stamp, sizeof facts);
+    std::vector<ChunkWriter::FrameWord> frames(std::min<size_t>(facts.depth, format::kMaxDepth));
+    for (size_t i = 0; i < frames.size(); ++i) {
+      const format::EventUnit unit = ring.reader.unit_of(record, static_cast<unsigned>(1 + i / 2));
+      const uint64_t word = i % 2 == 0 ? unit.a : unit.b;
+      const uint64_t offset = word & ((uint64_t{1} << 48) - 1);
+      const bool extends = word >> 48 == 0 && (offset >> 47) != 0;
+      frames[i] = {word >> 48, extends ? offset | uint64_t{0xffff} << 48 : offset};
+    }
+    const size_t kinds = std::size(header_.kinds);
+    const std::string kind =
+        facts.kind != 0 && facts.kind < kinds ? util::array_text(header_.kinds[facts.kind]) : "";
+    const char* call = format::call_name(facts.call);
+    chunk_.define_stack(last_stack_,
+                        {kind, call != nullptr ? call : "", facts.cut != 0, facts.guessed, frames});
+    if (chunk_.full()) flush(now_of(CLOCK_MONOTONIC));
+  }
+
+  // Writes what is older than all that can still come.
+  void merge(uint64_t settled) {
+    uint64_t limit = settled;
+    for (const RingState& ring : rings_) limit = std::min(limit, ring.reader.limit());
+    for (;;) {
+      RingState* first = nullptr;
+      uint64_t next = UINT64_MAX;  // of the other rings
+      for (RingState& ring : rings_) {
+        const uint64_t stamp = ring.reader.next_stamp();
+        if (first == nullptr || stamp < first->reader.next_stamp()) {
+          if (first != nullptr) next = std::min(next, first->reader.next_stamp());
+          first = &ring;
+        } else {
+          next = std::min(next, stamp);
+        }
+      }
+      if (first == nullptr || first->reader.next_stamp() == UINT64_MAX ||
+          first->reader.next_stamp() >= limit) {
+        return;
+      }
+      // Of equal stamps, which the order of doc/events.md does not need, any.
+      const uint64_t until = std::min(next == UINT64_MAX ? next : next + 1, limit);
+      while (first->reader.next_stamp() < until) {
+        write(*first);
+        first->reader.take();
+        if (chunk_.full()) flush(now_of(CLOCK_MONOTONIC));
+      }
+    }
+  }
+
+  uint32_t stack_of(uint64_t index) const { return index < stacks_.size() ? stacks_[index] : 0; }
+
+  void begin(EventCode code, uint8_t call, const RingRecord& record, uint32_t thread) {
+    last_time_ = std::max(last_time_, clock_.steps(record.stamp));
+    chunk_.begin(code, call, last_time_, thread);
+  }
+
+  void write(RingState& ring) {
+    const RingReader& reader = ring.reader;
+    const RingRecord& record = reader.next();
+    const uint64_t address = record.low << 3;
+    const uint8_t call = std::min<uint8_t>(record.call, format::kEventCalls - 1);
+    switch (record.kind) {
+      case EventRecord::kAllocation:
+        begin(EventCode::kAllocation, call, record, ring.thread);
+        chunk_.allocated(address, reader.unit(1).a);
+        write_place(reader.unit(1));
+        break;
+      case EventRecord::kFree:
+        begin(EventCode::kFree, call, record, ring.thread);
+        chunk_.freed(address);
+        break;
+      case EventRecord::kUnknownFree:
+        begin(EventCode::kUnknownFree, call, record, ring.thread);
+        chunk_.address(address);
+        break;
+      case EventRecord::kFreeWithStack:
+        begin(EventCode::kFreeWithStack, call, record, ring.thread);
+        chunk_.freed(address);
+        chunk_.stack(stack_of(reader.unit(1).b));
+        break;
+      case EventRecord::kUnknownFreeWithStack:
+        begin(EventCode::kUnknownFreeWithStack, call, record, ring.thread);
+        chunk_.address(address);
+        chunk_.stack(stack_of(reader.unit(1).b));
+        break;
+      case EventRecord::kReallocBegin:
+        begin(EventCode::kReallocBegin, 0, record, ring.thread);
+        chunk_.freed(address);
+        break;
+      case EventRecord::kReallocFailed:
+        begin(EventCode::kReallocFailed, 0, record, ring.thread);
+        chunk_.address(address);
+        break;
+      case EventRecord::kRealloc:
+        begin(EventCode::kRealloc, call, record, ring.thread);
+        chunk_.moved_from(reader.unit(2).a & ~uint64_t{7});
+        chunk_.allocated(address, reader.unit(1).a);
+        write_place(reader.unit(1));
+        break;
+      case EventRecord::kMap:
+      case EventRecord::kUnmap:
+        begin(record.kind == EventRecord::kMap ? EventCode::kMap : EventCode::kUnmap, 0, record,
+              ring.thread);
+        chunk_.address(address);
+        chunk_.size(reader.unit(1).a);
+        if (record.kind == EventRecord::kMap) chunk_.stack(stack_of(reader.unit(1).b));
+        break;
+      case EventRecord::kRemap:
+        begin(EventCode::kRemap, 0, record, ring.thread);
+        chunk_.address(reader.unit(2).a & ~uint64_t{7});
+        chunk_.address(address);
+        chunk_.size(reader.unit(2).b);
+        chunk_.size(reader.unit(1).a);
+        chunk_.stack(stack_of(reader.unit(1).b));
+        break;
+      case EventRecord::kThread:
+        begin_thread(ring, record);
+        break;
+      case EventRecord::kStart:
+      case EventRecord::kStop:
+        begin(record.kind == EventRecord::kStart ? EventCode::kStart : EventCode::kStop, 0, record,
+              ring.thread);
+        break;
+      case EventRecord::kReport:
+        begin(EventCode::kReport, 0, record, ring.thread);
+        chunk_.number(record.low);
+        chunk_.text(reader.bytes(record, 2, 0, reader.unit(1).a));
+        break;
+      case EventRecord::kFork:
+        begin(EventCode::kFork, 0, record, ring.thread);
+        chunk_.number(record.low);
+        break;
+      case EventRecord::kNote:
+        begin(EventCode::kNote, 0, record, ring.thread);
+        chunk_.text(reader.bytes(record, 2, 0, reader.unit(1).a));
+        break;
+      default:
+        break;
+    }
+  }
+
+  void write_place(const format::EventUnit& place) {
+    const uint64_t slack = place.b >> 32;
+    chunk_.size(place.a);
+    chunk_.usable(place.a, place.a + slack);
+    chunk_.stack(stack_of(place.b & 0xffffffff));
+  }
+
+  void begin_thread(RingState& ring, const RingRecord& record) {
+    if (ring.thread != 0) end_thread(ring.thread);
+    const auto tid = static_cast<uint32_t>(record.low);
+    threads_.push_back({tid});
+    ring.thread = static_cast<uint32_t>(threads_.size());
+    chunk_.define_thread(ring.thread, tid, thread_name(tid));
+    begin(EventCode::kThreadBegin, 0, record, ring.thread);
+  }
+
+  void end_thread(uint32_t number) {
+    Thread& thread = threads_[number - 1];
+    if (thread.ended) return;
+    thread.ended = true;
+    chunk_.begin(EventCode::kThreadEnd, 0, last_time_, number);
+  }
+
+  std::string thread_name(uint32_t tid) const {
+    return read_small(fmt::format("/proc/{}/task/{}/comm", pid_, tid));
+  }
+
+  static std::string read_small(const std::string& path) {
+    char text[256];
+    const std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen(path.c_str(), "re"), std::fclose);
+    const size_t size = file != nullptr ? std::fread(text, 1, sizeof text, file.get()) : 0;
+    return {text, size != 0 && text[size - 1] == '\n' ? size - 1 : size};
+  }
+
+  // What nobody tells: threads that are gone, memory in use, events that found no room.
+  void look_around(uint64_t now) {
+    if (now - memory_looked_ >= kMemory && chunk_.count() != 0) {
+      memory_looked_ = now;
+      const std::string sizes = read_small(fmt::format("/proc/{}/statm", pid_));
+      const size_t second = sizes.find(' ');
+      if (second != std::string::npos) {
+        chunk_.begin(EventCode::kMemory, 0, last_time_, 0);
+        chunk_.number(std::strtoull(sizes.c_str() + second, nullptr, 10) *
+                      static_cast<uint64_t>(::sysconf(_SC_PAGESIZE)));
+      }
+    }
+    if (now - threads_looked_ >= kThreads) {
+      threads_looked_ = now;
+      for (uint32_t i = 1; i <= threads_.size(); ++i) {
+        if (threads_[i - 1].ended || threads_[i - 1].tid == 0) continue;
+        const std::string path = fmt::format("/proc/{}/task/{}", pid_, threads_[i - 1].tid);
+        if (::access(path.c_str(), F_OK) != 0 && errno == ENOENT) end_thread(i);
+      }
+    }
+    uint64_t lost = load(header_.lost);
+    for (const RingState& ring : rings_) lost += ring.reader.lost() + ring.reader.given_up();
+    if (lost == lost_) return;
+    chunk_.begin(EventCode::kLost, 0, last_time_, 0);
+    chunk_.number(lost - lost_);
+    lost_ = lost;
+  }
+
+  // Threads that wait for room go on.
+  bool release() {
+    bool any = false;
+    for (RingState& ring : rings_) any |= ring.reader.release();
+    if (any && load(header_.gave_up) != 0) store(header_.gave_up, 0u);
+    return any;
+  }
+
+  void tell() {
+    __atomic_fetch_add(&header_.taken, 1, __ATOMIC_SEQ_CST);
+    if (load(header_.waiting) != 0 || load(header_.done) != 0 || !told_) wake_all(header_.taken);
+    told_ = true;
+  }
+
+  void flush(uint64_t now) {
+    flushed_ = now;
+    if (!chunk_.empty()) append(chunk_.finish());
+  }
+
+  // A thread waits for room, or soon will.
+  bool is_behind() const {
+    return load(header_.waiting) != 0 ||
+           std::any_of(rings_.begin(), rings_.end(), [](const RingState& ring) {
+             return ring.reader.backlog() > format::kEventUnits / 2;
+           });
+  }
+
+  // Sleeps until a thread rings, or there may be something; when behind, until more has settled,
+  // and no thread that waits needs to ring.
+  void nap(bool active, uint64_t started, uint64_t settles) {
+    if (active) quiet_since_ = started;
+    if (is_behind()) {
+      const timespec time = {static_cast<time_t>(settles / 1'000'000'000),
+                             static_cast<long>(settles % 1'000'000'000)};
+      ::clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &time, nullptr);
+      return;
+    }
+    const uint32_t bell = load(header_.bell);
+    store(header_.sleeping, 1u);
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    wait_on(header_.bell, bell, started - quiet_since_ < kNap ? kShortNap : kNap);
+    store(header_.sleeping, 0u);
+  }
+
+  int finish() {
+    look_around(now_of(CLOCK_MONOTONIC));
+    for (uint32_t i = 1; i <= threads_.size(); ++i) end_thread(i);
+    chunk_.begin(EventCode::kEnd, 0, last_time_, 0);
+    chunk_.number(killed_ ? 1 : end_number(load(header_.state)));
+    flush(now_of(CLOCK_MONOTONIC));
+    if (culled_) culled_->finish();
+    if (const int error = file_.finish()) return fail(error);
+    store(header_.done, 1u);
+    tell();
+    return 0;
+  }
+
+  static uint64_t end_number(EventsState state) {
+    return state == EventsState::kReplaced ? 2 : state == EventsState::kDetached ? 3 : 0;
+  }
+
+  int fail(int error) {
+    store(header_.error, error);
+    store(header_.done, 2u);
+    tell();
+    return error;
+  }
+
+  static constexpr uint64_t kMostModules = 1 << 16;
+  static constexpr uint64_t kMostStacks = uint64_t{1} << 27;  // indexes, see ledger/stack_table.h
+
+  Memory memory_;
+  EventRingHeader& header_;
+  uint32_t pid_;
+  StampClock clock_;
+  LogFile file_;
+  std::optional<CulledLog> culled_;
+  util::Descriptor process_;
+  ChunkWriter chunk_;
+  std::vector<RingState> rings_;
+  std::vector<Thread> threads_;  // by number - 1
+  std::vector<bool> modules_;
+  absl::flat_hash_set<uint64_t> python_;  // frames
+  std::vector<uint32_t> stacks_;          // number in the log, by index; 0: not defined
+  uint32_t last_stack_ = 0;
+  uint64_t last_time_ = 0;
+  uint64_t flushed_ = now_of(CLOCK_MONOTONIC);
+  uint64_t memory_looked_ = 0;
+  uint64_t threads_looked_ = 0;
+  uint64_t quiet_since_ = 0;
+  uint64_t lost_ = 0;
+  bool looked_new_ = false;
+  bool killed_ = false;
+  bool told_ = false;
+};
+
+}  // namespace
+
+int record_events(int fd) {
+  ::prctl(PR_SET_TIMERSLACK, 1);  // naps of microseconds
+  std::unique_ptr<Recorder> recorder;
+  try {
+    recorder = std::make_unique<Recorder>(fd);
+  } catch (const util::FileError& error) {
+    // The process waits for an answer.
+    Memory memory(fd);
+    store(memory.header().error, error.error_number());
+    store(memory.header().done, 2u);
+    __atomic_fetch_add(&memory.header().taken, 1, __ATOMIC_SEQ_CST);
+    wake_all(memory.header().taken);
+    return error.error_number();
+  }
+  return recorder->run();
+}
+
+}  // namespace mtrace::events

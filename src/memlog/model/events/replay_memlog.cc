@@ -1,0 +1,385 @@
+#include "model/events/replay_memlog.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <set>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "format/escape.h"
+#include "format/event_log.h"
+#include "format/memlog.h"
+#include "format/python.h"
+#include "model/events/block_filter.h"
+#include "model/events/event_header.h"
+#include "model/events/event_log.h"
+#include "model/events/live_blocks.h"
+#include "model/profile/writer.h"
+#include "util/text.h"
+#include "util/time.h"
+
+namespace mtrace::events {
+namespace {
+
+constexpr uint64_t kMillisecond = 1'000'000;
+constexpr uint64_t kShortLivedNs = 100 * kMillisecond;  // MTRACE_TEMPORARY_MS
+
+struct Counts {
+  uint64_t allocations = 0;
+  uint64_t allocated = 0;
+  uint64_t frees = 0;
+  uint64_t freed = 0;
+  uint64_t temporary = 0;
+  uint64_t short_lived = 0;
+  uint64_t shortest = UINT64_MAX;  // nanoseconds; so are the next two
+  uint64_t longest = 0;
+  uint64_t lifetime = 0;
+  uint64_t slack = 0;
+  uint64_t oldest = UINT64_MAX;  // time of the oldest live block
+  uint64_t peak = 0;
+  uint64_t inherited = 0;         // bytes
+  uint64_t inherited_blocks = 0;  // of these, the frees are among `frees`
+
+  // Changes since the log began.
+  int64_t bytes() const { return static_cast<int64_t>(allocated - freed); }
+  int64_t blocks() const { return static_cast<int64_t>(allocations - frees); }
+  uint64_t live() const { return inherited + allocated - freed; }
+  uint64_t live_blocks() const { return inherited_blocks + allocations - frees; }
+};
+
+struct Totals {
+  uint64_t bytes = 0;
+  uint64_t blocks = 0;
+};
+
+// Replays a log from its beginning.
+class Replay {
+ public:
+  Replay(const std::string& path, const BlockSelection* chosen) : log_(path), chosen_(chosen) {}
+
+  // Up to the moment, or to event number `most`.
+  void run(const Moment& moment, uint64_t most) {
+    Event event;
+    while (number_ < most && log_.next(event)) {
+      if (event.time > moment.time) break;
+      ++number_;
+      last_time_ = event.time;
+      const bool reached = event.kind == Kind::kReport && event.number == moment.report;
+      if (event.kind == Kind::kReport) reports_ = event.number;
+      if (event.kind == Kind::kLost) lost_ += event.number;
+      if (event.kind == Kind::kUnknownFree) ++unknown_frees_;
+      if (event.kind == Kind::kMemory) resident_ = event.number;
+      if (event.kind == Kind::kNote) notes_.push_back({event.time, std::string(event.text)});
+      apply(event);
+      if (reached) {
+        at_report_ = true;
+        break;
+      }
+    }
+  }
+
+  const EventLog& log() const { return log_; }
+  const std::vector<Counts>& stacks() const { return stacks_; }
+  const std::vector<uint64_t>& calls() const { return calls_; }
+  const Counts& total() const { return total_; }
+  const Totals& peak() const { return peak_; }
+  uint64_t peak_event() const { return peak_event_; }
+  uint64_t peak_time() const { return peak_time_; }
+  uint64_t last_time() const { return last_time_; }
+  uint64_t reports() const { return reports_; }
+  uint64_t lost() const { return lost_; }
+  uint64_t unknown_frees() const { return unknown_frees_ + blocks_.unknown_frees(); }
+  uint64_t resident() const { return resident_; }
+  const std::vector<std::pair<uint64_t, std::string>>& notes() const { return notes_; }
+  bool at_report() const { return at_report_; }
+  const LiveBlocks& blocks() const { return blocks_; }
+
+ private:
+  // Blocks without events.
+  void apply_left_out(const LeftOut& one) {
+    for (Counts* counts : {&at(one.stack), &total_}) {
+      counts->allocations += one.allocations;
+      counts->allocated += one.allocated;
+      counts->frees += one.frees;
+      counts->freed += one.freed;
+      counts->short_lived += one.short_lived;
+      counts->lifetime += one.lifetime;
+      counts->shortest = std::min(counts->shortest, one.shortest);
+      counts->longest = std::max(counts->longest, one.longest);
+    }
+  }
+
+  void apply(const Event& event) {
+    if (event.kind == Kind::kLeftOut) {
+      if (chosen_ == nullptr) apply_left_out(*event.left_out);
+      return;
+    }
+    blocks_.expect(log_);
+    BlockChange change = blocks_.apply(event);
+    if (chosen_ != nullptr) {
+      change.ended = change.ended && chosen_->holds(change.old.id);
+      const bool fresh = chosen_->holds(change.fresh.id);
+      change.begun = change.begun && fresh;
+      change.inherited = change.inherited && fresh;
+      if (!change.ended && !change.begun && !change.inherited) return;
+    }
+    if (event.kind == Kind::kAllocation || event.kind == Kind::kFree ||
+        event.kind == Kind::kUnknownFree || event.kind == Kind::kRealloc) {
+      ++calls_[event.call];
+    }
+    if (change.ended) {
+      const uint64_t lifetime = event.time - std::min(event.time, change.old.time);
+      for (Counts* counts : {&at(change.old.stack), &total_}) {
+        ++counts->frees;
+        counts->freed += change.old.requested;
+        counts->temporary += change.temporary ? 1 : 0;
+        counts->short_lived += lifetime <= kShortLivedNs ? 1 : 0;
+        counts->shortest = std::min(counts->shortest, lifetime);
+        counts->longest = std::max(counts->longest, lifetime);
+        counts->lifetime += lifetime;
+        counts->slack -= change.old.usable - change.old.requested;
+      }
+    }
+    if (!change.begun && !change.inherited) return;
+    for (Counts* counts : {&at(change.fresh.stack), &total_}) {
+      counts->allocations += change.begun ? 1 : 0;
+      counts->allocated += change.begun ? change.fresh.requested : 0;
+      counts->inherited_blocks += change.inherited ? 1 : 0;
+      counts->inherited += change.inherited ? change.fresh.requested : 0;
+      counts->slack += change.fresh.usable - change.fresh.requested;
+    }
+    if (total_.live() <= peak_.bytes) return;
+    peak_ = {total_.live(), total_.live_blocks()};
+    peak_event_ = number_;
+    peak_time_ = event.time;
+  }
+
+  Counts& at(uint32_t stack) {
+    if (stack >= stacks_.size()) stacks_.resize(stack + size_t{1});
+    return stacks_[stack];
+  }
+
+  EventLog log_;
+  const BlockSelection* chosen_;  // null: all
+  LiveBlocks blocks_;
+  std::vector<Counts> stacks_;
+  std::vector<uint64_t> calls_ = std::vector<uint64_t>(format::kEventCalls);
+  Counts total_;
+  Totals peak_;
+  uint64_t peak_event_ = 0;
+  uint64_t peak_time_ = 0;
+  uint64_t number_ = 0;
+  uint64_t last_time_ = 0;
+  uint64_t reports_ = 0;
+  uint64_t lost_ = 0;
+  uint64_t unknown_frees_ = 0;
+  uint64_t resident_ = 0;
+  std::vector<std::pair<uint64_t, std::string>> notes_;
+  bool at_report_ = false;
+};
+
+class Text : private profile::MemlogText {
+ public:
+  Text(const Replay& replay, std::vector<Counts> stacks, uint64_t taken, std::string filter)
+      : replay_(replay),
+        log_(replay.log()),
+        stacks_(std::move(stacks)),
+        taken_(taken),
+        filter_(std::move(filter)) {
+    for (uint32_t i = 0; i < stacks_.size(); ++i) {
+      const Counts& one = stacks_[i];
+      if (one.allocations + one.frees + one.inherited_blocks != 0) order_.push_back(i);
+    }
+    std::sort(order_.begin(), order_.end(), [&](uint32_t a, uint32_t b) {
+      const int64_t left = stacks_[a].bytes();
+      const int64_t right = stacks_[b].bytes();
+      return left != right ? left > right : log_.stack(a).id < log_.stack(b).id;
+    });
+  }
+
+  std::string write() {
+    write_head();
+    for (const uint32_t stack : order_) write_entry(stacks_[stack], log_.stack(stack));
+    write_tail();
+    return std::move(out_);
+  }
+
+ private:
+  void write_head() {
+    const EventHeader& header = log_.header();
+    const Counts& total = replay_.total();
+    out_ = format::kMagicLine;
+    out_ += '\n';
+    line("# {}: {}", format::kKeyProgram,
+         util::escaped(header.program.empty() ? "?" : header.program, ""));
+    if (!header.command.empty() && util::is_printable(header.command, false)) {
+      line("# {}: {}", format::kKeyCommand, header.command);
+    }
+    line("# {}: {}", format::kKeyPid, std::max<int64_t>(header.pid, 1));
+    if (header.parent != 0) line("# {}: {}", format::kKeyParent, header.parent);
+    line("# {}: {}", format::kKeySeq, replay_.reports() + (replay_.at_report() ? 0 : 1));
+    line("# {}: snapshot", format::kKeyTrigger);
+    line("# {}: {}", format::kKeyStarted,
+         util::time_text(header.process_started != 0 ? header.process_started : header.started));
+    line("# {}: {}", format::kKeyTaken, util::time_text(taken_));
+    if (header.parent != 0) {
+      line("# {}: {} bytes {} blocks", format::kKeyInherited, total.inherited,
+           total.inherited_blocks);
+    }
+    line("# {}: {:+} bytes {:+} blocks", format::kKeyDelta, total.bytes(), total.blocks());
+    line("# {}: {} bytes {} blocks", format::kKeyLive, total.live(), total.live_blocks());
+    line("# {}: {} bytes {}", format::kKeyPeak, replay_.peak().bytes,
+         util::time_text(std::max(replay_.peak_time(), header.started)));
+    // What is known of the time before a fork is what was left of it.
+    line("# {}: {} bytes {} blocks", format::kKeyAllocated, total.inherited + total.allocated,
+         total.inherited_blocks + total.allocations);
+    line("# {}: {} bytes {} blocks", format::kKeyFreed, total.freed, total.frees);
+    line("# {}: frames=0 stacks=0 blocks=0 inflight=0{}", format::kKeyLost,
+         replay_.lost() != 0 ? fmt::format(" events={}", replay_.lost()) : "");
+    for (const auto& [time, text] : replay_.notes()) {
+      line("# {}: {} {}", format::kKeyNote, util::time_text(time), util::escaped(text, ""));
+    }
+    line("# {}: made from the event log {}; changes are since it began", format::kKeyNote,
+         util::escaped(log_.path().substr(log_.path().rfind('/') + 1), ""));
+    if (!filter_.empty()) {
+      line("# {}: only blocks that pass: {}", format::kKeyNote, util::escaped(filter_, ""));
+    }
+    if (!log_.missing_inheritance().empty()) {
+      line("# {}: {}", format::kKeyNote, log_.missing_inheritance());
+    }
+    if (!log_.missing().empty()) {
+      line("# {}: of the event log: {}", format::kKeyNote, log_.missing());
+    }
+  }
+
+  void write_entry(const Counts& counts, const EventStack& stack) {
+    fmt::format_to(std::back_inserter(out_), "{:+}\t{}={:+}\t{}={}", counts.bytes(),
+                   format::kFieldBlocks, counts.blocks(), format::kFieldLive, counts.live());
+    field(format::kFieldAllocations, counts.allocations);
+    field(format::kFieldAllocated, counts.allocated);
+    field(format::kFieldFrees, counts.frees);
+    field(format::kFieldFreed, counts.freed);
+    field(format::kFieldTemporary, counts.temporary);
+    field(format::kFieldShortLived, counts.short_lived);
+    if (counts.frees != 0) {
+      field(format::kFieldLifetimeMin, counts.shortest / kMillisecond);
+      field(format::kFieldLifetimeMean, counts.lifetime / counts.frees / kMillisecond);
+      field(format::kFieldLifetimeMax, counts.longest / kMillisecond);
+    }
+    if (counts.oldest < taken_) field(format::kFieldAge, (taken_ - counts.oldest) / kMillisecond);
+    field(format::kFieldSlack, counts.slack);
+    field(format::kFieldPeak, counts.peak);
+    if (!stack.call.empty()) {
+      fmt::format_to(std::back_inserter(out_), "\t{}={}", format::kFieldCall,
+                     util::escaped(stack.call, ""));
+    }
+    line("\t{}={:016x}", format::kFieldStack, stack.id);
+    for (const profile::Frame& frame : stack.frames) write_frame(frame);
+    if (stack.cut || stack.frames.empty()) line("\t{}", format::kCutLine);
+  }
+
+  void write_frame(const profile::Frame& frame) {
+    const char* const mark = frame.guessed ? "?" : "";
+    std::string named;
+    for (const profile::Name* name : {&frame.function, &frame.source}) {
+      if (name->empty()) continue;
+      named += '\t' + util::escaped(name->text(), format::kReservedNone);
+    }
+    if (frame.place != profile::Place::kModule) {
+      return line("{}\t(0x{:x}){}", named, frame.offset, mark);
+    }
+    used_[frame.module] = true;
+    line("{}\t({}+0x{:x}){}", named, module_name(frame.module), frame.offset, mark);
+  }
+
+  std::string module_name(profile::ModuleIndex number) const {
+    const profile::Module& module = log_.modules()[number];
+    std::string name =
+        util::escaped(module.path.empty() ? "?" : module.path, format::kReservedModule);
+    const uint32_t generation = is_twin(module) ? format::kPythonGeneration : module.generation;
+    if (generation > 1) name += fmt::format("#{}", generation);
+    return name;
+  }
+
+  // Whether it is a source file of Python that is called as a loaded object is.
+  bool is_twin(const profile::Module& module) const {
+    const auto& modules = log_.modules();
+    return module.python && std::any_of(modules.begin(), modules.end(), [&](const auto& other) {
+             return other.described && !other.python && other.path == module.path;
+           });
+  }
+
+  void write_tail() {
+    std::set<std::string> named;
+    for (const auto& [number, used] : used_) {
+      const profile::Module& module = log_.modules()[number];
+      if (!module.described || !named.insert(module_name(number)).second) continue;
+      if (module.python) {
+        line("# {}: {} base=0x0 {}", format::kKeyModule, module_name(number),
+             format::kModulePython);
+        continue;
+      }
+      line("# {}: {}{}{} base=0x{:x}", format::kKeyModule, module_name(number),
+           module.build_id.empty() ? "" : " build-id=", util::hex_bytes(module.build_id),
+           module.base);
+    }
+    const EventHeader& header = log_.header();
+    line("# {}: {}{}{} arch=x86_64", format::kKeyHost,
+         util::escaped(header.host.empty() ? "?" : header.host, " "),
+         header.boot_id.empty() ? "" : " boot-id=", util::escaped(header.boot_id, " "));
+    std::string calls;
+    for (unsigned call = 0; call < format::kEventCalls; ++call) {
+      const uint64_t count = replay_.calls()[call];
+      if (count != 0) calls += fmt::format(" {}={}", format::kCallNames[call], count);
+    }
+    if (!calls.empty()) line("# {}:{}", format::kKeyCalls, calls);
+    line("# {}: {}", format::kKeyUnknownFrees, replay_.unknown_frees());
+    line("# {}: written={} failed=0", format::kKeyReports, replay_.reports());
+    if (replay_.resident() != 0) line("# {}: {} bytes", format::kKeyRss, replay_.resident());
+    line("# {}: no", format::kKeyResolved);
+    line("# {}: mtrace {} {}", format::kKeyLibrary, MTRACE_VERSION,
+         util::escaped(header.library, ""));
+    out_ += format::kEndLine;
+    out_ += '\n';
+  }
+
+  const Replay& replay_;
+  const EventLog& log_;
+  std::vector<Counts> stacks_;
+  uint64_t taken_;
+  std::string filter_;
+  std::vector<uint32_t> order_;
+  std::map<profile::ModuleIndex, bool> used_;
+};
+
+}  // namespace
+
+std::string memlog_at(const std::string& path, const Moment& moment, const BlockSelection* chosen,
+                      const std::string& filter) {
+  Replay replay(path, chosen);
+  replay.run(moment, UINT64_MAX);
+  if (moment.report != 0 && !replay.at_report()) {
+    throw std::runtime_error(fmt::format("{}: the log has no report {}", path, moment.report));
+  }
+  std::vector<Counts> stacks = replay.stacks();
+  replay.blocks().for_each([&](uint64_t, const LiveBlock& block) {
+    if (chosen != nullptr && !chosen->holds(block.id)) return;
+    stacks[block.stack].oldest = std::min(stacks[block.stack].oldest, block.time);
+  });
+  // What each stack held at the peak is known only once the peak is.
+  Replay to_peak(path, chosen);
+  to_peak.run({}, replay.peak_event());
+  for (size_t i = 0; i < to_peak.stacks().size() && i < stacks.size(); ++i) {
+    stacks[i].peak = to_peak.stacks()[i].live();
+  }
+  const uint64_t taken =
+      moment.report != 0 || moment.time == UINT64_MAX ? replay.last_time() : moment.time;
+  return Text(replay, std::move(stacks), std::max(taken, replay.log().header().started), filter)
+      .write();
+}
+
+}  // namespace mtrace::events

@@ -1,0 +1,125 @@
+#include "model/ledger/ledger_blocks.h"
+
+#include <algorithm>
+
+#include "model/ledger/ledger_file.h"
+#include "model/ledger/ledger_state.h"
+
+namespace mtrace::ledger {
+namespace {
+
+LedgerBlock unpack(const format::LedgerSlot& slot) {
+  constexpr unsigned kBirthLow = 64 - format::kSlotAddressBits;
+  const uint64_t size =
+      slot.value >> format::kSlotStackBits & ((uint64_t{1} << format::kSlotSizeBits) - 1);
+  const auto birth = static_cast<uint32_t>(
+      slot.key >> format::kSlotAddressBits |
+      slot.value >> (format::kSlotStackBits + format::kSlotSizeBits) << kBirthLow);
+  return {(slot.key & ((uint64_t{1} << format::kSlotAddressBits) - 1)) << 3, size,
+          static_cast<uint32_t>(slot.value & ((1u << format::kSlotStackBits) - 1)),
+          unpack_ticks(birth), birth};
+}
+
+LedgerBlock unpack(uint64_t word, uint64_t granule) {
+  constexpr unsigned kBirthShift = format::kShadowStackBits + format::kShadowSizeBits;
+  constexpr unsigned kBirthBits = format::kShadowPlaceShift - kBirthShift;
+  const uint64_t birth = word >> kBirthShift & ((uint64_t{1} << kBirthBits) - 1);
+  return {granule + (word >> format::kShadowPlaceShift << 3),
+          word >> format::kShadowStackBits & ((uint64_t{1} << format::kShadowSizeBits) - 1),
+          static_cast<uint32_t>(word & ((1u << format::kShadowStackBits) - 1)),
+          unpack_ticks(static_cast<uint32_t>(birth)), static_cast<uint32_t>(birth)};
+}
+
+// Those in the shadow of the heap.
+bool each_small_block(const LedgerFile& file,
+                      const std::function<void(const LedgerBlock&)>& visit) {
+  using format::kShadowGranuleBits, format::kShadowLeafBits, format::kShadowMiddleBits;
+  std::vector<uint64_t> directory(size_t{1} << (format::kShadowAddressBits - kShadowMiddleBits));
+  std::vector<uint64_t> leaves(size_t{1} << (kShadowMiddleBits - kShadowLeafBits));
+  std::vector<uint64_t> words(size_t{1} << (kShadowLeafBits - kShadowGranuleBits));
+  const auto read = [&](uint64_t from, std::vector<uint64_t>& to) {
+    return file.read(from, to.data(), to.size() * sizeof to[0]);
+  };
+  bool whole = read(file.header().shadow, directory);
+  // One that names the same place again and again is not followed for ever.
+  uint64_t left = file.size() / (words.size() * sizeof words[0]);
+  for (uint64_t i = 0; whole && i < directory.size(); ++i) {
+    if (directory[i] == 0) continue;
+    if (!read(directory[i], leaves)) return false;
+    for (uint64_t j = 0; j < leaves.size(); ++j) {
+      if (leaves[j] == 0) continue;
+      if (left-- == 0) return false;
+      if (!read(leaves[j], words)) {
+        whole = false;
+        continue;
+      }
+      const uint64_t start = i << kShadowMiddleBits | j << kShadowLeafBits;
+      for (uint64_t k = 0; k < words.size(); ++k) {
+        if (words[k] != 0) visit(unpack(words[k], start + (k << kShadowGranuleBits)));
+      }
+    }
+  }
+  return whole;
+}
+
+}  // namespace
+
+uint64_t unpack_ticks(uint32_t packed) {
+  constexpr unsigned kMantissaBits = 25;
+  constexpr unsigned kExponentStep = 4;
+  const uint64_t mantissa = packed & ((1u << kMantissaBits) - 1);
+  return mantissa << (packed >> kMantissaBits & 3) * kExponentStep;
+}
+
+bool each_block(const LedgerFile& file, const std::function<void(const LedgerBlock&)>& visit) {
+  constexpr uint64_t kFirstLinesLog2 = 8;
+  constexpr size_t kAtATime = 1u << 14;  // slots
+  const format::LedgerRoots& roots = file.header().roots;
+  ChunkedCopy<uint64_t, format::kLargeChunk> large(file, roots.large_sizes);
+  uint32_t newest = 0;
+  bool whole = each_small_block(file, visit);
+  whole &= file.read(roots.newest_level, newest);
+  std::vector<format::LedgerSlot> slots(kAtATime);
+  for (uint32_t number = 0; number <= newest && number < format::kLedgerLevels; ++number) {
+    format::LedgerLevel level;
+    const uint64_t count = (uint64_t{1} << (kFirstLinesLog2 + number)) * format::kSlotsALine;
+    const bool there = file.read(roots.levels + number * sizeof level, level);
+    for (uint64_t at = 0; at < count; at += slots.size()) {
+      const size_t part = std::min<uint64_t>(slots.size(), count - at);
+      if (!there ||
+          !file.read(level.slots + at * sizeof slots[0], slots.data(), part * sizeof slots[0])) {
+        whole = false;
+        break;
+      }
+      for (size_t i = 0; i < part; ++i) {
+        if (slots[i].key <= 1 || slots[i].value == 0) continue;
+        LedgerBlock block = unpack(slots[i]);
+        constexpr uint64_t kSample = format::kLargeSize + format::kSlotSampleSize;
+        if (block.size >= kSample) {
+          block.size -= kSample;
+          block.is_sample = true;
+        } else if (block.size >= format::kLargeSize) {
+          block.size = large.get(static_cast<uint32_t>(block.size - format::kLargeSize));
+        }
+        visit(block);
+      }
+    }
+  }
+  return whole;
+}
+
+std::vector<IgnoredObject> read_ignored(const LedgerFile& file) {
+  std::vector<IgnoredObject> found;
+  uint64_t table = 0;
+  if (file.header().ignored == 0 || !file.read(file.header().ignored, table) || table == 0) {
+    return found;
+  }
+  std::vector<format::LedgerIgnored> entries(format::kLedgerIgnored);
+  if (!file.read(table, entries.data(), entries.size() * sizeof entries[0])) return found;
+  for (const format::LedgerIgnored& entry : entries) {
+    if (entry.address != 0) found.push_back({entry.address, entry.time});
+  }
+  return found;
+}
+
+}  // namespace mtrace::ledger

@@ -1,0 +1,147 @@
+// Reads a ledger file (format/ledger.h) by the addresses of its process. The file may be damaged,
+// truncated or hostile, and it changes during reading. So nothing is mapped, each byte is copied
+// once, and a read outside the file fails.
+#pragma once
+
+#include <absl/container/flat_hash_map.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "format/ledger.h"
+
+namespace mtrace::ledger {
+
+// The ledger as a whole is unusable. The text is "FILE: what is wrong".
+class LedgerError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// Nothing is in it yet: its process is about to begin, or was killed before.
+class EmptyLedger : public LedgerError {
+ public:
+  using LedgerError::LedgerError;
+};
+
+class LedgerFile {
+ public:
+  // Opens the ledger at `path`. Throws FileError when it cannot be opened or is no regular file;
+  // LedgerError when it is no ledger, or has another version; EmptyLedger when it has no header.
+  explicit LedgerFile(const std::string& path);
+  // Like the above for an open file; takes over the descriptor.
+  LedgerFile(int descriptor, std::string name);
+  ~LedgerFile();
+  LedgerFile(const LedgerFile&) = delete;
+  LedgerFile& operator=(const LedgerFile&) = delete;
+
+  const std::string& name() const { return name_; }
+  int descriptor() const { return descriptor_; }
+
+  uint64_t size() const { return size_; }  // bytes, at the last refresh()
+
+  // Reads the header again. Throws LedgerError.
+  void refresh();
+  // Its extents are not there: read() and offset_of() know them.
+  const format::LedgerHeader& header() const { return *header_; }
+
+  // Copies the process's bytes [address, address + size). Returns false when the file does not have
+  // all of them.
+  bool read(uint64_t address, void* to, size_t size) const;
+  template <typename T>
+  bool read(uint64_t address, T& to) const {
+    return read(address, &to, sizeof to);
+  }
+  // Gets the file offset of these bytes, for a writer. Returns false when the file does not have
+  // all of them.
+  bool offset_of(uint64_t address, size_t size, uint64_t& offset) const;
+
+ private:
+  [[noreturn]] void fail(const std::string& what) const;
+  void open_header();
+  void read_extents();
+
+  // Zeros, in pages of their own: of the 120 KB only the quarter that is read takes memory, which
+  // counts where a thousand ledgers are open.
+  struct Unmap {
+    void operator()(format::LedgerHeader* header) const;
+  };
+  using HeaderPages = std::unique_ptr<format::LedgerHeader, Unmap>;
+  static HeaderPages empty_header();
+
+  int descriptor_;
+  std::string name_;
+  uint64_t size_ = 0;
+  HeaderPages header_ = empty_header();
+  std::vector<format::LedgerExtent> extents_;  // sorted by address
+};
+
+// Reads the library's chunked arrays (base/growing_array.h) from another process.
+
+// An array in chunks of kChunk elements. Elements never written, or not in the file, read as zero.
+template <typename T, uint32_t kChunk>
+class ChunkedCopy {
+ public:
+  ChunkedCopy(const LedgerFile& file, uint64_t chunks) : file_(file), chunks_(chunks) {}
+  T get(uint32_t index) {
+    auto [at, fresh] = copies_.try_emplace(index / kChunk);
+    if (fresh) load(index / kChunk, at->second);
+    return at->second.empty() ? T{} : at->second[index % kChunk];
+  }
+
+ private:
+  void load(uint32_t chunk, std::vector<T>& copy) {
+    uint64_t address = 0;
+    if (!file_.read(chunks_ + uint64_t{chunk} * sizeof address, address) || address == 0) return;
+    copy.resize(kChunk);
+    if (!file_.read(address, copy.data(), kChunk * sizeof(T))) copy.clear();
+  }
+
+  const LedgerFile& file_;
+  uint64_t chunks_;  // address of the array of chunk addresses
+  absl::flat_hash_map<uint32_t, std::vector<T>> copies_;
+};
+
+// Writes words of a ledger that the library leaves to other processes.
+
+// Opens the ledger for writing through the existing descriptor. Each function returns false with
+// errno when the file cannot be written.
+class LedgerWriter {
+ public:
+  explicit LedgerWriter(const LedgerFile& file)
+      : file_(file),
+        descriptor_(::open(fmt::format("/proc/self/fd/{}", file.descriptor()).c_str(),
+                           O_RDWR | O_CLOEXEC)) {}
+  ~LedgerWriter() {
+    if (descriptor_ >= 0) ::close(descriptor_);
+  }
+  LedgerWriter(const LedgerWriter&) = delete;
+  LedgerWriter& operator=(const LedgerWriter&) = delete;
+  bool valid() const { return descriptor_ >= 0; }
+
+  // Writes a word of a table, by the process's address.
+  template <typename T>
+  bool write(uint64_t address, T value) const {
+    uint64_t offset = 0;
+    return file_.offset_of(address, sizeof value, offset) &&
+           write_header(offset, &value, sizeof value);
+  }
+  // Writes a part of the header. `offset`: bytes from its start.
+  bool write_header(uint64_t offset, const void* data, size_t size) const {
+    return ::pwrite(descriptor_, data, size, static_cast<off_t>(offset)) ==
+           static_cast<ssize_t>(size);
+  }
+
+ private:
+  const LedgerFile& file_;
+  int descriptor_;
+};
+
+}  // namespace mtrace::ledger

@@ -1,0 +1,389 @@
+#include "model/ledger/ledger_state.h"
+
+#include <algorithm>
+#include <bitset>
+#include <cstring>
+#include <iterator>
+#include <memory>
+#include <numeric>
+
+#include "format/memlog.h"
+#include "format/python.h"
+#include "model/ledger/ledger_file.h"
+#include "model/ledger/ledger_notes.h"
+
+namespace mtrace::ledger {
+namespace {
+
+using format::LedgerCounterSet;
+
+constexpr size_t kMostPath = 16384;
+constexpr uint32_t kMostModules = 16384;
+
+// Keeps two copies of each piece of the arena, made when it is first needed: one with what must be
+// read first and, some microseconds later, one with what must be read afterwards.
+class ArenaCopy {
+ public:
+  explicit ArenaCopy(const LedgerFile& file) : file_(file) {}
+
+  enum Look { kFirst, kSecond };
+  // Returns the `size` bytes that begin at unit `index`; nullptr: not in the file.
+  const char* at(uint32_t index, size_t size, Look look) {
+    constexpr uint32_t kUnits = format::kArenaChunk / format::kArenaUnit;
+    const uint32_t chunk = index / kUnits;
+    const size_t into = size_t{index % kUnits} * format::kArenaUnit;
+    if (index == 0 || chunk >= format::kArenaChunks || size > format::kArenaChunk - into) {
+      return nullptr;
+    }
+    if (chunk >= chunks_.size()) chunks_.resize(chunk + 1);
+    Chunk& copy = chunks_[chunk];
+    if (!copy.asked) prepare(chunk, copy);
+    if (copy.looks[look] == nullptr) return nullptr;
+    for (size_t piece = into / kPiece; piece * kPiece < into + size; ++piece) {
+      if (!copy.tried[piece]) load(copy, piece);
+      if (!copy.there[piece]) return nullptr;
+    }
+    return copy.looks[look].get() + into;
+  }
+  template <typename T>
+  bool get(uint32_t index, T& to, Look look) {
+    const char* bytes = at(index, sizeof to, look);
+    if (bytes != nullptr) std::memcpy(&to, bytes, sizeof to);
+    return bytes != nullptr;
+  }
+
+ private:
+  // Only what is asked for is read: most processes use little of their last chunk.
+  static constexpr size_t kPiece = 4096;
+  struct Chunk {
+    bool asked = false;
+    uint64_t address = 0;
+    std::unique_ptr<char[]> looks[2];
+    std::bitset<format::kArenaChunk / kPiece> tried;
+    std::bitset<format::kArenaChunk / kPiece> there;
+  };
+  void prepare(uint32_t chunk, Chunk& copy) {
+    copy.asked = true;
+    // A damaged table may name the same place again and again; limit the copies.
+    if (++loaded_ > file_.size() / format::kArenaChunk) return;
+    const uint64_t at = file_.header().roots.arena + uint64_t{chunk} * sizeof copy.address;
+    if (!file_.read(at, copy.address)) return;
+    for (auto& look : copy.looks) {
+      look = std::make_unique_for_overwrite<char[]>(format::kArenaChunk);
+    }
+  }
+  void load(Chunk& copy, size_t piece) {
+    copy.tried[piece] = true;
+    const size_t at = piece * kPiece;
+    copy.there[piece] = file_.read(copy.address + at, copy.looks[kFirst].get() + at, kPiece) &&
+                        file_.read(copy.address + at, copy.looks[kSecond].get() + at, kPiece);
+  }
+
+  const LedgerFile& file_;
+  std::vector<Chunk> chunks_;
+  uint64_t loaded_ = 0;
+};
+
+// Calls visit(set) for each set of a stack.
+template <typename Visit>
+bool each_set(ArenaCopy& arena, const format::LedgerStack& record, ArenaCopy::Look look,
+              Visit&& visit) {
+  visit(record.own);
+  bool whole = true;
+  const auto visit_at = [&](uint32_t index) {
+    LedgerCounterSet set;
+    if (index == 0) return;
+    if (arena.get(index, set, look)) {
+      visit(set);
+    } else {
+      whole = false;
+    }
+  };
+  visit_at(record.second);
+  uint32_t next = record.others;
+  // A damaged table may lead in a circle.
+  for (unsigned piece = 0; next != 0 && piece < format::kLedgerMostOtherSets; ++piece) {
+    format::LedgerOtherSets others;
+    if (!arena.get(next, others, look)) return false;
+    for (const uint32_t index : others.sets) visit_at(index);
+    visit_at(others.shared);
+    next = others.next;
+  }
+  return whole;
+}
+
+uint64_t frame_at(const char* bytes) {
+  constexpr unsigned kUnused = 8 * (sizeof(int64_t) - format::kLedgerFrameBytes);
+  uint64_t frame = 0;
+  std::memcpy(&frame, bytes, format::kLedgerFrameBytes);
+  return static_cast<uint64_t>(static_cast<int64_t>(frame << kUnused) >> kUnused);
+}
+
+// Reads everything but the allocated totals. Returns false when the record is incomplete.
+bool read_record(ArenaCopy& arena, uint64_t height, LedgerStackState& stack) {
+  format::LedgerStack record;
+  if (!arena.get(stack.index, record, ArenaCopy::kFirst) || record.ordinal != stack.ordinal ||
+      record.depth > format::kMaxDepth) {
+    return false;
+  }
+  const size_t frames = record.depth * format::kLedgerFrameBytes;
+  const char* bytes = arena.at(stack.index, sizeof record + frames, ArenaCopy::kFirst);
+  if (bytes == nullptr) return false;
+  stack.frames.clear();
+  for (const char* frame = bytes + sizeof record; stack.frames.size() < record.depth;
+       frame += format::kLedgerFrameBytes) {
+    stack.frames.push_back(frame_at(frame));
+  }
+  stack.kind = record.kind <= format::kLedgerKinds ? record.kind : 0;
+  stack.call = record.call;
+  if (stack.kind != 0 && (record.own.set_aside & format::kLedgerRelated) != 0) {
+    stack.related = static_cast<uint32_t>(record.own.set_aside);
+  }
+  stack.cut = record.cut != 0;
+  stack.ignored = record.ignored != 0;
+  stack.guessed = record.guessed;
+  stack.retired = record.retired;
+  return each_set(arena, record, ArenaCopy::kFirst, [&](const LedgerCounterSet& set) {
+    stack.now.freed_bytes += set.freed_bytes;
+    stack.now.freed_blocks += set.freed_blocks;
+    stack.now.temporary += set.temporary;
+    if (set.long_lived < set.freed_blocks) {
+      stack.now.short_lived += set.freed_blocks - set.long_lived;
+    }
+    stack.now.lifetime += set.lifetime;
+    stack.slack += set.slack;
+    stack.shortest = std::max(stack.shortest, set.shortest);
+    stack.longest = std::max(stack.longest, set.longest);
+    constexpr uint64_t kHeightBits = (uint64_t{1} << format::kLedgerMarkBits) - 1;
+    stack.share += (set.mark & kHeightBits) == (height & kHeightBits)
+                       ? set.set_aside
+                       : set.allocated_bytes - set.freed_bytes;
+  });
+}
+
+// Reads the allocated totals; call it after read_record().
+void read_allocated(ArenaCopy& arena, LedgerStackState& stack) {
+  format::LedgerStack record;
+  if (!arena.get(stack.index, record, ArenaCopy::kSecond)) return;
+  each_set(arena, record, ArenaCopy::kSecond, [&](const LedgerCounterSet& set) {
+    stack.now.allocated_bytes += set.allocated_bytes;
+    stack.now.allocated_blocks += set.allocated_blocks;
+  });
+  // A damaged file, or one after a power loss, can hold any numbers.
+  LedgerCounts& now = stack.now;
+  if (now.live_bytes() < 0) now.allocated_bytes = now.freed_bytes;
+  if (now.live_blocks() < 0) now.allocated_blocks = now.freed_blocks;
+  if (static_cast<int64_t>(stack.slack) < 0) stack.slack = 0;
+  if (static_cast<int64_t>(stack.share) < 0) stack.share = 0;
+}
+
+void read_stacks(const LedgerFile& file, LedgerState& state) {
+  const format::LedgerRoots& roots = file.header().roots;
+  uint32_t count = 0;
+  if (!file.read(roots.stack_count, count)) {
+    throw LedgerError(file.name() + ": damaged: its stacks are missing");
+  }
+  ChunkedCopy<uint32_t, format::kStacksChunk> records(file, roots.stacks);
+  ChunkedCopy<format::LedgerCounters, format::kReportedChunk> reported(file, roots.reported);
+  ArenaCopy arena(file);
+  // There can be no more stacks than the file has room for.
+  constexpr uint64_t kLeast = sizeof(format::LedgerStack);
+  const uint64_t most = file.size() / kLeast;
+  for (uint32_t ordinal = 1; ordinal <= std::min<uint64_t>(count, most); ++ordinal) {
+    LedgerStackState stack;
+    stack.ordinal = ordinal;
+    stack.index = records.get(ordinal - 1);
+    if (stack.index == 0) continue;  // being added, or without room
+    if (!read_record(arena, state.peak, stack)) {
+      ++state.unread;
+      continue;
+    }
+    stack.reported = reported.get(ordinal);
+    read_allocated(arena, stack);
+    state.stacks.push_back(std::move(stack));
+  }
+}
+
+void read_threads(const LedgerFile& file, LedgerState& state) {
+  const format::LedgerRoots& roots = file.header().roots;
+  uint32_t used = 0;
+  uint32_t several = 0;
+  file.read(roots.threads_used, used);
+  file.read(roots.threads_several, several);
+  state.several_threads = several != 0;
+  std::vector<format::LedgerThread> threads(
+      std::min(std::max(used, 1u), format::kLedgerThreads - 1) + size_t{1});
+  if (!file.read(roots.threads, threads.data(), threads.size() * sizeof threads[0])) {
+    ++state.unread;
+    return;
+  }
+  for (const format::LedgerThread& thread : threads) {
+    for (unsigned call = 0; call < format::kLedgerCalls; ++call) {
+      state.calls[call] += thread.calls[call];
+    }
+    state.failed_allocations += thread.failed_allocations;
+    state.unknown_frees += thread.unknown_frees;
+    state.kept += thread.most_kept;
+  }
+}
+
+void read_modules(const LedgerFile& file, LedgerState& state) {
+  std::vector<bool> known(kMostModules);
+  uint64_t address = file.header().first_module;
+  for (uint32_t i = 0; address != 0 && i < kMostModules; ++i) {
+    LedgerModuleState module;
+    if (!file.read(address, module.entry) || module.entry.path_length > kMostPath ||
+        module.entry.number >= kMostModules || known[module.entry.number] ||
+        module.entry.build_id_size > sizeof module.entry.build_id) {
+      ++state.unread;
+      break;
+    }
+    module.path.resize(module.entry.path_length);
+    if (!file.read(address + sizeof module.entry, module.path.data(), module.path.size()) ||
+        module.path.empty()) {
+      ++state.unread;
+      break;
+    }
+    known[module.entry.number] = true;
+    address = module.entry.next;
+    state.modules.push_back(std::move(module));
+  }
+  std::sort(state.modules.begin(), state.modules.end(),
+            [](const auto& a, const auto& b) { return a.entry.number < b.entry.number; });
+}
+
+void read_python(const LedgerFile& file, LedgerState& state) {
+  constexpr uint32_t kMostText = 1024;
+  constexpr uint32_t kMostTable = 64 * 1024;
+  uint64_t address = file.header().first_python_code;
+  while (address != 0) {
+    LedgerCodeState code;
+    if (!file.read(address, code.entry) || code.entry.number > format::kMostPythonCode ||
+        code.entry.name_bytes > kMostText || code.entry.file_bytes > kMostText ||
+        code.entry.file_bytes == 0 || code.entry.table_bytes > kMostTable) {
+      ++state.unread;
+      return;
+    }
+    address += sizeof code.entry;
+    bool whole = true;
+    for (auto [text, size] : {std::pair{&code.name, code.entry.name_bytes},
+                              {&code.table, code.entry.table_bytes},
+                              {&code.file, code.entry.file_bytes}}) {
+      text->resize(size);
+      whole &= file.read(address, text->data(), size);
+      address += size;
+    }
+    address = code.entry.next;
+    // Each number once, so a list that leads in a circle ends.
+    if (!whole || !state.python.emplace(code.entry.number, std::move(code)).second) {
+      ++state.unread;
+      return;
+    }
+  }
+}
+
+void read_made_functions(const LedgerFile& file, LedgerState& state) {
+  constexpr uint32_t kMostName = 1024;
+  uint64_t address = file.header().first_made_function;
+  while (address != 0) {
+    format::LedgerMadeFunction entry;
+    LedgerMadeFunctionState function;
+    if (state.made_functions.size() == format::kLedgerMadeFunctions || !file.read(address, entry) ||
+        entry.name_bytes > kMostName) {
+      ++state.unread;
+      return;
+    }
+    function.begin = entry.begin;
+    function.bytes = entry.bytes;
+    function.name.resize(entry.name_bytes);
+    if (!file.read(address + sizeof entry, function.name.data(), entry.name_bytes)) {
+      ++state.unread;
+      return;
+    }
+    state.made_functions.push_back(std::move(function));
+    address = entry.next;
+  }
+}
+
+}  // namespace
+
+uint64_t counted_calls(const LedgerState& state) {
+  return std::accumulate(std::begin(state.calls), std::end(state.calls), uint64_t{0});
+}
+
+LedgerState read_ledger(const LedgerFile& file) {
+  const format::LedgerRoots& roots = file.header().roots;
+  LedgerState state;
+  file.read(roots.peak, state.peak);
+  file.read(roots.peak_when, state.peak_when);
+  read_stacks(file, state);
+  read_threads(file, state);
+  read_modules(file, state);
+  read_python(file, state);
+  read_made_functions(file, state);
+  file.read(roots.lost_stacks, state.lost_stacks);
+  file.read(roots.lost_frames, state.lost_frames);
+  file.read(roots.lost_blocks, state.lost_blocks);
+  file.read(roots.lost_inflight, state.lost_inflight);
+  if (file.header().lost_frees != 0) file.read(file.header().lost_frees, state.lost_frees);
+  file.read(roots.inherited, state.inherited_bytes);
+  file.read(roots.inherited + sizeof(uint64_t), state.inherited_blocks);
+  return state;
+}
+
+using format::kLedgerAlive;
+using format::LedgerModule;
+
+LedgerModules::LedgerModules(const LedgerState& state) : state_(state), modules_(state.modules) {
+  for (const LedgerModuleState& module : modules_) {
+    const LedgerModule& entry = module.entry;
+    identities_.push_back(entry.build_id_size != 0
+                              ? format::module_identity(entry.build_id, entry.build_id_size)
+                              : format::module_identity(module.path.data(), module.path.size()));
+  }
+}
+
+// Chooses as the library does (unwind/modules.cc). Of two modules there in turn: the later one. Of
+// two there at once: the one in the other's hole. If none is alive: one that is about to be
+// retired.
+size_t LedgerModules::find(uint64_t address, uint32_t retired) {
+  const auto [at, fresh] = known_.try_emplace({address, retired}, kNone);
+  if (!fresh) return at->second;
+  size_t dying = kNone;
+  for (size_t i = 0; i < modules_.size(); ++i) {
+    const LedgerModule& entry = modules_[i].entry;
+    if (address < entry.start || address >= entry.end) continue;
+    const bool loaded = retired == kLedgerAlive ? entry.died == kLedgerAlive
+                                                : entry.born < retired && retired <= entry.died;
+    if (!loaded) {
+      dying = i;
+      continue;
+    }
+    const size_t found = at->second;
+    const bool wider = found != kNone && entry.end - entry.start > modules_[found].entry.end -
+                                                                       modules_[found].entry.start;
+    if (!wider) at->second = i;
+  }
+  if (at->second == kNone && retired == kLedgerAlive) at->second = dying;
+  return at->second;
+}
+
+uint64_t LedgerModules::stack_id(const LedgerStackState& stack) {
+  format::StackId id;
+  for (const uint64_t frame : stack.frames) {
+    if (format::PythonFrame::is_one(frame)) {
+      const PythonFrameText python = python_frame(state_, frame);
+      id.add(python.identity, python.module.empty() ? frame : python.offset);
+      continue;
+    }
+    const size_t module = find(frame, stack.retired);
+    if (module == kNone) {
+      id.add(0, frame);
+    } else {
+      id.add(identities_[module], frame - modules_[module].entry.base);
+    }
+  }
+  return id.value();
+}
+
+}  // namespace mtrace::ledger

@@ -1,0 +1,157 @@
+// Reads the state of a ledger: every stack with its counters, the modules, the totals.
+//
+// While the process runs, each stack is read as the library's own reports read it: first what was
+// freed, then what was allocated. So a block freed in between still counts as live, and no stack
+// has freed more than it allocated. Different stacks are read at different moments.
+#pragma once
+
+#include <absl/container/flat_hash_map.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "format/calls.h"
+#include "model/ledger/ledger_file.h"
+
+namespace mtrace::ledger {
+
+using LedgerCounts = format::LedgerCounters;
+
+struct LedgerStackState {
+  uint32_t index = 0;    // by which blocks name the stack
+  uint32_t ordinal = 0;  // from 1; never changes
+  uint8_t kind = 0;      // 0: heap
+  uint8_t call = format::kNoCall;
+  uint32_t related = 0;  // of another kind than heap: index of the stack that it belongs to, or of
+                         // call mmap the mapping's form (format/mapping_form.h); 0: none
+  bool cut = false;
+  bool ignored = false;  // allocated where the program wants no leaks to be told
+  uint32_t retired = 0;  // unload epoch; kLedgerAlive: in use
+  LedgerCounts now = {};
+  LedgerCounts reported = {};  // at the last numbered report
+  uint64_t slack = 0;          // bytes
+  uint64_t share = 0;          // bytes held at the peak
+  uint32_t shortest = 0;       // lifetimes since the last report, encoded as in the library
+  uint32_t longest = 0;
+  std::vector<uint64_t> frames;  // innermost first
+  unsigned guessed = 0;          // index of the first that may be wrong; 0: none
+};
+
+struct LedgerModuleState {
+  format::LedgerModule entry;
+  std::string path;
+};
+
+// A code object of Python. The texts are bounded, the path is not empty.
+struct LedgerCodeState {
+  format::LedgerPythonCode entry;
+  std::string name;
+  std::string table;  // locations, see format::PythonLines
+  std::string file;
+};
+
+// A function of code that was made at run time.
+struct LedgerMadeFunctionState {
+  uint64_t begin = 0;  // address
+  uint64_t bytes = 0;  // of code
+  std::string name;
+};
+
+struct LedgerState {
+  std::vector<LedgerStackState> stacks;
+  std::vector<LedgerModuleState> modules;                 // by number
+  absl::flat_hash_map<uint32_t, LedgerCodeState> python;  // by number
+  std::vector<LedgerMadeFunctionState> made_functions;    // newest first: that counts
+  uint64_t calls[format::kLedgerCalls] = {};
+  uint64_t failed_allocations = 0;
+  uint64_t unknown_frees = 0;
+  uint64_t peak = 0;       // bytes, as the process has recorded it
+  uint64_t peak_when = 0;  // ticks
+  uint64_t kept = 0;       // bytes: upper bound on what threads batch without publishing, see
+                           // ledger/peak.h
+  bool several_threads = false;
+  uint64_t lost_stacks = 0;
+  uint64_t lost_frames = 0;
+  uint64_t lost_blocks = 0;
+  uint64_t lost_inflight = 0;
+  uint64_t lost_frees = 0;
+  uint64_t inherited_bytes = 0;
+  uint64_t inherited_blocks = 0;
+  uint64_t unread = 0;  // stacks and modules that are damaged or not in the file
+};
+
+uint64_t counted_calls(const LedgerState& state);
+
+// Reads the ledger. Throws LedgerError when even the roots of the tables are missing.
+LedgerState read_ledger(const LedgerFile& file);
+
+struct LedgerBlock {
+  uint64_t address;
+  uint64_t size;              // requested bytes
+  uint32_t stack;             // LedgerStackState::index
+  uint64_t birth;             // ticks
+  uint32_t packed_birth = 0;  // the same as the ledger has it: unpack_ticks()
+  bool is_sample = false;     // recorded as a sample by a process that counted every block before
+};
+
+// Calls `visit` for every block that is live during the whole call, and possibly for others.
+// Returns false when a part of the table is not in the file.
+bool each_block(const LedgerFile& file, const std::function<void(const LedgerBlock&)>& visit);
+
+// Returns the ticks of a packed time (ledger/ticks.h).
+uint64_t unpack_ticks(uint32_t packed);
+inline uint64_t tick_nanoseconds(uint64_t ticks) { return ticks << 20; }
+// Returns the whole ticks in a time.
+inline uint64_t ticks_in(uint64_t nanoseconds) { return nanoseconds >> 20; }
+inline uint64_t tick_milliseconds(uint64_t ticks) { return tick_nanoseconds(ticks) / 1'000'000; }
+
+// The last state read from a ledger, with its stacks by the index that blocks use.
+
+class KnownLedger {
+ public:
+  explicit KnownLedger(const LedgerFile& file) { read(file); }
+
+  // Reads the ledger again and invalidates all pointers from before. Throws LedgerError.
+  void read(const LedgerFile& file) {
+    state_ = read_ledger(file);
+    by_index_.clear();
+    for (size_t i = 0; i < state_.stacks.size(); ++i) by_index_[state_.stacks[i].index] = i;
+  }
+  const LedgerState& state() const { return state_; }
+  // Returns the stack at `index`, or nullptr if the last read found none.
+  const LedgerStackState* find(uint32_t index) const {
+    const auto at = by_index_.find(index);
+    return at == by_index_.end() ? nullptr : &state_.stacks[at->second];
+  }
+
+ private:
+  LedgerState state_;
+  absl::flat_hash_map<uint32_t, size_t> by_index_;
+};
+
+// Finds the module of an address in a ledger.
+
+class LedgerModules {
+ public:
+  // `state` must outlive this and not change.
+  explicit LedgerModules(const LedgerState& state);
+
+  static constexpr size_t kNone = SIZE_MAX;
+  // Returns the module's position in the list, or kNone. `retired`: the unload epoch at which the
+  // stack was retired; kLedgerAlive: it is in use.
+  size_t find(uint64_t address, uint32_t retired);
+  // Returns the format::StackId of a stack.
+  uint64_t stack_id(const LedgerStackState& stack);
+
+ private:
+  const LedgerState& state_;
+  const std::vector<LedgerModuleState>& modules_;
+  std::vector<uint64_t> identities_;
+  absl::flat_hash_map<std::pair<uint64_t, uint32_t>, size_t> known_;
+};
+
+}  // namespace mtrace::ledger

@@ -1,0 +1,337 @@
+#include "model/profile/reader.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "format/event_log.h"
+#include "format/memlog.h"
+#include "model/profile/entry_checks.h"
+#include "model/profile/header.h"
+#include "model/profile/known_stacks.h"
+#include "model/profile/line.h"
+#include "model/profile/model.h"
+#include "util/error.h"
+#include "util/input.h"
+
+namespace mtrace::profile {
+namespace {
+
+constexpr size_t kSample = 1000;  // entries that tell how many there are
+constexpr size_t kPiece = 4096;
+// The file ends before "# end".
+struct EarlyEnd : LineError {};
+
+constexpr size_t kStackText = 65536;  // bytes; a known stack of more is read each time
+
+class Reader {
+ public:
+  Reader(const std::string& name, util::Window& window, KnownStacks* known)
+      : window_(window), known_(known) {
+    memlog_.name = name;
+  }
+
+  // The entries go there, kPiece at a time.
+  void hand_over(const Piece& action) { action_ = &action; }
+  // A file may end early.
+  void allow_early_end(std::optional<CutShort>& cut) { cut_ = &cut; }
+  size_t modules() const { return modules_.size(); }
+
+  Memlog run() {
+    try {
+      first_line();
+      while (next_line()) {
+        if (line_ == format::kEndLine) return finish();
+        one_line();
+      }
+      throw EarlyEnd{{"the file ends without \"# end\""}};
+    } catch (const util::DamagedCompression& damage) {
+      if (may_end_early()) return finish_early(damage.what);
+      throw util::damage_in(memlog_.name, number_, damage);
+    } catch (const EarlyEnd& error) {
+      if (may_end_early()) return finish_early(error.what);
+      throw util::FormatError(memlog_.name, number_ == 0 ? 1 : number_, error.what);
+    } catch (const LineError& error) {
+      throw util::FormatError(memlog_.name, number_ == 0 ? 1 : number_, error.what);
+    }
+  }
+
+ private:
+  bool may_end_early() const { return cut_ != nullptr && missing_key(seen_) == nullptr; }
+
+  // False at the end of the file, where the line number stays at the last line.
+  bool next_line() {
+    line_ = window_.from(at_);
+    size_t end = line_.find('\n');
+    while (end == std::string_view::npos) {
+      const size_t searched = line_.size();
+      const bool more = window_.more(in_entry_ && known_ != nullptr ? frames_at_ : at_);
+      line_ = window_.from(at_);
+      if (!more) break;
+      end = line_.find('\n', searched);
+    }
+    if (line_.empty()) return false;
+    ++number_;
+    if (end == std::string_view::npos) {
+      constexpr char kIncomplete[] = "the last line is not complete";
+      if (cut_ != nullptr) throw EarlyEnd{{kIncomplete}};
+      check_bytes(line_, true);
+      throw EarlyEnd{{kIncomplete}};
+    }
+    line_ = line_.substr(0, end);
+    at_ += end + 1;
+    return true;
+  }
+
+  void first_line() {
+    constexpr std::string_view kMagic = format::kMagicLine;
+    constexpr std::string_view kAnyVersion = kMagic.substr(0, kMagic.rfind(' ') + 1);
+    while (window_.from(0).size() < kMagic.size() && window_.more(0)) {
+    }
+    if (window_.from(0).empty()) throw LineError{"not a memlog: the file is empty"};
+    if (window_.from(0).starts_with(format::kEventHeaderMark)) {
+      throw LineError{
+          "not a memlog, but an event log: give it with --events, or make a memlog of it with "
+          "memlog report --from"};
+    }
+    if (!window_.from(0).starts_with(kAnyVersion)) {
+      throw LineError{fmt::format("not a memlog: it does not begin with \"{}\"", kMagic)};
+    }
+    next_line();
+    if (line_ != kMagic) {
+      throw LineError{fmt::format("version {} of the format; this program reads version 1",
+                                  message_quoted(line_.substr(kAnyVersion.size())))};
+    }
+  }
+
+  void one_line() {
+    if (line_.empty()) throw LineError{"an empty line"};
+    check_bytes(line_, line_[0] != '#');
+    switch (line_[0]) {
+      case '#':
+        close_entry();
+        meta_line();
+        break;
+      case '\t':
+        frame_line();
+        break;
+      case '+':
+      case '-':
+      case '@':
+        close_entry();
+        entry_line();
+        break;
+      default:
+        throw LineError{"neither a \"# key: value\" line, an entry nor a frame"};
+    }
+  }
+
+  void meta_line() {
+    Field line = read_meta(line_);
+    const Section section = section_of(line.key);
+    if (section == Section::kBefore && (after_ || checks_.entries() != 0)) {
+      throw LineError{fmt::format("\"# {}:\" belongs before the entries", line.key)};
+    }
+    after_ |= section == Section::kAfter || checks_.entries() != 0;
+    read_header_line(line, memlog_.header, modules_, seen_);
+    if (line.key == format::kKeyDelta) delta_line_ = number_;
+    if (line.key == format::kKeyFreed) freed_line_ = number_;
+    (after_ ? memlog_.after : memlog_.before).push_back(std::move(line));
+  }
+
+  void entry_line() {
+    if (after_) throw LineError{"an entry after the lines that end the entries"};
+    if (checks_.entries() == 0) {
+      check_required();
+      if (known_ != nullptr && !modules_.empty()) known_ = nullptr;
+      if (known_ != nullptr) known_->begin(memlog_.header, modules_);
+    }
+    Entry entry = read_entry(line_);
+    checks_.add(entry, memlog_.header);
+    std::vector<Entry>& entries = memlog_.entries;
+    if (action_ != nullptr && entries.size() == kPiece) {
+      (*action_)(memlog_);
+      entries.clear();
+    }
+    if (action_ == nullptr && entries.size() >= kSample && entries.size() == entries.capacity()) {
+      // So many entries took so much text; a twentieth more than that will mostly do.
+      entries.reserve(window_.size() * entries.size() / at_ / 20 * 21 + 1);
+    }
+    entries.push_back(std::move(entry));
+    if (take_known_stack()) return;
+    in_entry_ = true;
+    depth_ = 0;
+    frames_at_ = at_;
+    frames_.reserve(deepest_);
+  }
+
+  // Moves on behind the frames if they are those that the stack always had.
+  bool take_known_stack() {
+    Entry& entry = memlog_.entries.back();
+    if (known_ == nullptr || entry.stack == 0) return false;
+    while (window_.from(at_).size() < kStackText && window_.more(at_)) {
+    }
+    const KnownStacks::Stack* stack = known_->find(entry.stack, window_.from(at_));
+    if (stack == nullptr) return false;
+    entry.frames = stack->frames;
+    entry.cut = stack->cut;
+    at_ += stack->text.size();
+    number_ += stack->lines;
+    return true;
+  }
+
+  void frame_line() {
+    if (!in_entry_) throw LineError{"a frame without an entry"};
+    Entry& entry = memlog_.entries.back();
+    if (entry.cut) throw LineError{"a frame after \"...\""};
+    const std::string_view line = line_.substr(1);
+    if (line == format::kCutLine) {
+      check_inlined();
+      entry.cut = true;
+      return;
+    }
+    frames_.push_back(read_frame(line, modules_));
+    if (frames_.back().place != Place::kInlined && ++depth_ > format::kMaxDepth) {
+      throw LineError{fmt::format("a stack of more than {} frames", format::kMaxDepth)};
+    }
+  }
+
+  void check_inlined() const {
+    if (!frames_.empty() && frames_.back().place == Place::kInlined) {
+      throw LineError{"the inlined frame before this line is not followed by what it is part of"};
+    }
+  }
+
+  // At the line behind its last one.
+  void close_entry() {
+    if (!in_entry_) return;
+    check_inlined();
+    in_entry_ = false;
+    Entry& entry = memlog_.entries.back();
+    deepest_ = std::max(deepest_, frames_.size());
+    entry.frames = std::move(frames_);
+    frames_.clear();
+    if (known_ != nullptr && entry.stack != 0) {
+      const size_t end = at_ - line_.size() - 1;
+      const std::string_view text = window_.from(frames_at_).substr(0, end - frames_at_);
+      known_->add(entry.stack, text, entry.frames, entry.cut);
+    }
+  }
+
+  void check_required() {
+    if (const char* key = missing_key(seen_)) {
+      throw LineError{fmt::format("no \"# {}:\" before this line", key)};
+    }
+  }
+
+  Memlog finish_early(const std::string& why) {
+    CutShort cut;
+    cut.line = number_;
+    cut.why = why;
+    if (in_entry_) memlog_.entries.pop_back();
+    for (const Entry& entry : memlog_.entries) {
+      if (!entry.heap()) continue;
+      ++cut.stacks;
+      // Each sum up to an entry has been checked.
+      cut.sum.bytes += entry.bytes;
+      cut.sum.blocks += entry.blocks;
+    }
+    *cut_ = cut;
+    memlog_.modules = modules_.take();
+    return std::move(memlog_);
+  }
+
+  Memlog finish() {
+    close_entry();
+    check_required();
+    if (!window_.from(at_).empty() || window_.more(at_)) {
+      ++number_;
+      throw LineError{"something follows \"# end\""};
+    }
+    const Total& sum = checks_.sum();
+    if (!(sum == memlog_.header.delta)) {
+      number_ = delta_line_;
+      throw LineError{fmt::format("delta: the entries sum up to {:+} bytes {:+} blocks", sum.bytes,
+                                  sum.blocks)};
+    }
+    const Header& header = memlog_.header;
+    if (header.allocated && header.freed &&
+        (header.allocated->bytes - header.freed->bytes != header.live.bytes ||
+         header.allocated->blocks - header.freed->blocks != header.live.blocks)) {
+      number_ = freed_line_;
+      throw LineError{"allocated: less freed: is not live:"};
+    }
+    if (action_ != nullptr) {
+      (*action_)(memlog_);
+      memlog_.entries.clear();
+    }
+    memlog_.modules = modules_.take();
+    if (known_ != nullptr && checks_.entries() != 0) known_->end(memlog_.modules);
+    return std::move(memlog_);
+  }
+
+  util::Window& window_;
+  KnownStacks* known_;
+  const Piece* action_ = nullptr;
+  std::optional<CutShort>* cut_ = nullptr;  // a file may end early
+  size_t at_ = 0;
+  size_t number_ = 0;  // of the line, from 1
+  std::string_view line_;
+  size_t delta_line_ = 0;
+  size_t freed_line_ = 0;
+  bool after_ = false;  // the entries are over
+  bool in_entry_ = false;
+  int depth_ = 0;
+  Frames::List frames_;  // of the entry
+  size_t frames_at_ = 0;
+  size_t deepest_ = 0;
+  EntryChecks checks_;
+  std::vector<std::string> seen_;
+  ModuleTable modules_;
+  Memlog memlog_;
+};
+
+}  // namespace
+
+Memlog read(const std::string& name, std::string_view text, KnownStacks* known) {
+  util::Window window(text);
+  return Reader(name, window, known).run();
+}
+
+Memlog read_path(const std::string& path, KnownStacks* known) {
+  util::Window window(path);
+  return Reader(path == "-" ? "<stdin>" : window.path(), window, known).run();
+}
+
+Memlog read_partly(const std::string& path, std::optional<CutShort>& cut) {
+  util::Window window(path);
+  Reader reader(path == "-" ? "<stdin>" : window.path(), window, nullptr);
+  reader.allow_early_end(cut);
+  return reader.run();
+}
+
+Pieces::Pieces(const std::string& path) : window_(path) {
+  Reader reader(window_.path(), window_, nullptr);
+  const Piece none = [](Memlog&) {};
+  reader.hand_over(none);
+  head_ = reader.run();
+}
+
+void Pieces::each(const Piece& action) {
+  window_.rewind();
+  Reader reader(window_.path(), window_, nullptr);
+  Memlog piece = head_;
+  const Piece take = [&](Memlog& read) {
+    // Frames name modules by their place in the list.
+    if (reader.modules() > head_.modules.size()) {
+      throw util::FileError("cannot read " + window_.path() + " twice", ESTALE);
+    }
+    piece.entries = std::move(read.entries);
+    action(piece);
+  };
+  reader.hand_over(take);
+  reader.run();
+}
+
+}  // namespace mtrace::profile

@@ -1,0 +1,49 @@
+// Writes a memlog as text: the inverse of the reader.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <iterator>
+#include <string>
+#include <utility>
+
+#include "model/profile/model.h"
+
+namespace mtrace::profile {
+
+// Returns the text of `memlog`: meta lines, entries and `# end`. Reading it gives an equal model.
+std::string write(const Memlog& memlog);
+
+// Returns the place of a frame: "(/usr/lib/libc.so.6#2+0x1f3)", "(0x7f..)" or "(inlined)".
+std::string place(const Memlog& memlog, const Frame& frame);
+
+// Returns the part of a frame line before the place: "function\tsource\t", "function\t" or "".
+std::string frame_names(const Frame& frame);
+
+// Returns "no", "partly" or "yes".
+const char* resolved_text(Resolved resolved);
+
+// Sets the `# resolved:` line, at its place after the entries.
+void set_resolved(Memlog& memlog, Resolved resolved);
+// Adds a `# note:` line unless there is an equal one.
+void add_note(Memlog& memlog, const std::string& text);
+
+// The text of a memlog while it is written from something else than reports.
+
+class MemlogText {
+ protected:
+  template <typename... Args>
+  void line(fmt::format_string<Args...> format, Args&&... args) {
+    fmt::format_to(std::back_inserter(out_), format, std::forward<Args>(args)...);
+    out_ += '\n';
+  }
+  // A field of an entry; 0 is left out.
+  void field(const char* key, uint64_t value) {
+    if (value != 0) fmt::format_to(std::back_inserter(out_), "\t{}={}", key, value);
+  }
+
+  std::string out_;
+};
+
+}  // namespace mtrace::profile

@@ -1,0 +1,112 @@
+// An open ELF file and its build-id.
+#pragma once
+
+#include <gelf.h>
+#include <libelf.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace mtrace::symbols {
+
+class ElfFile {
+ public:
+  ElfFile() = default;
+  ElfFile(ElfFile&& other) noexcept;
+  ElfFile& operator=(ElfFile&& other) noexcept;
+  ~ElfFile();
+
+  // Opens the executable or shared object at `path`. The result is not valid() when there is none,
+  // or it is no regular file.
+  static ElfFile open(const std::string& path);
+  // Takes over a descriptor.
+  static ElfFile adopt(int descriptor);
+  // Opens a copy of the vDSO that the kernel mapped into this process.
+  static ElfFile vdso();
+
+  bool valid() const { return descriptor_ >= 0; }
+  const std::string& path() const { return path_; }
+  // Raw bytes; empty: none.
+  const std::string& build_id() const { return build_id_; }
+  // Returns the descriptor, which the caller now owns.
+  int release();
+
+ private:
+  void examine();
+  int descriptor_ = -1;
+  std::string path_;
+  std::string build_id_;
+};
+
+// Where Debian and others install separate debug files.
+inline constexpr char kSystemDebug[] = "/usr/lib/debug";
+
+// Returns the raw build-id of an open file; empty: none.
+std::string build_id_of(Elf* elf);
+
+// Returns "/.build-id/xx/yyyy" for a raw build-id.
+std::string build_id_path(const std::string& build_id);
+
+// An ELF file that libelf has open.
+
+struct EndElf {
+  void operator()(Elf* elf) const { elf_end(elf); }
+};
+using OpenElf = std::unique_ptr<Elf, EndElf>;
+
+// Opens the file behind the descriptor, which stays the caller's. Null: it is no ELF file.
+inline OpenElf open_elf(int descriptor, Elf_Cmd how = ELF_C_READ_MMAP) {
+  elf_version(EV_CURRENT);
+  OpenElf elf(elf_begin(descriptor, how, nullptr));
+  if (elf != nullptr && elf_kind(elf.get()) != ELF_K_ELF) elf.reset();
+  return elf;
+}
+
+// The symbols of an ELF file: of its symbol table, or the dynamic ones.
+
+// Calls visit(symbol, name) for each symbol that the file defines in its tables of a type
+// (SHT_DYNSYM or SHT_SYMTAB), until one call returns true. Returns whether one did.
+template <typename Visit>
+bool any_symbol(Elf* elf, GElf_Word type, Visit&& visit) {
+  for (Elf_Scn* section = nullptr; (section = elf_nextscn(elf, section)) != nullptr;) {
+    GElf_Shdr header;
+    if (gelf_getshdr(section, &header) == nullptr || header.sh_type != type) continue;
+    Elf_Data* data = elf_getdata(section, nullptr);
+    const size_t entry = gelf_fsize(elf, ELF_T_SYM, 1, EV_CURRENT);
+    if (data == nullptr || entry == 0) continue;
+    for (size_t i = 0; i < data->d_size / entry; ++i) {
+      GElf_Sym symbol;
+      if (gelf_getsym(data, static_cast<int>(i), &symbol) == nullptr) break;
+      const char* name = elf_strptr(elf, header.sh_link, symbol.st_name);
+      if (symbol.st_shndx != SHN_UNDEF && name != nullptr && visit(symbol, name)) return true;
+    }
+  }
+  return false;
+}
+
+template <typename Visit>
+bool any_dynamic_symbol(Elf* elf, Visit&& visit) {
+  return any_symbol(elf, SHT_DYNSYM, visit);
+}
+
+// Computes the load bias of a mapped ELF file.
+
+// Returns the number to add to addresses in the file, given that its offset `map_offset` is mapped
+// at `map_address`. Returns nothing when the file has no segment there.
+std::optional<uint64_t> load_bias(Elf* elf, uint64_t map_address, uint64_t map_offset);
+
+// Tells whether the dynamic loader will load a preloaded library into a program.
+
+struct Obstacle {
+  // What prevents it, as a sentence without subject or period: "is statically linked". Empty:
+  // nothing does, or the file is no ELF file.
+  std::string why;
+  bool foreign = false;  // the program's loader would take the library for its own, and fail or
+                         // complain
+};
+Obstacle preload_obstacle(const std::string& path);
+
+}  // namespace mtrace::symbols

@@ -1,0 +1,59 @@
+// The names of one module, from its ELF file, its separate debug file, its symbols and DWARF.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "model/profile/model.h"
+
+namespace mtrace::symbols {
+
+// The known facts about one function at one address.
+
+struct SourceFrame {
+  profile::Name function;  // demangled; empty: unknown
+  profile::Name source;    // FILE:LINE, file without directories; empty: unknown
+  profile::Name path;      // of the file, as compiled; empty: unknown
+};
+
+// Innermost first; each frame but the last is inlined into the next. Empty: nothing known.
+using SourceFrames = std::vector<SourceFrame>;
+
+// Where to search for files.
+struct SearchPath {
+  std::string sysroot;               // put before the modules' paths; empty: none
+  std::vector<std::string> symbols;  // directories with separate debug files
+  bool by_build_id = false;  // the report is of another machine: no file is taken by its path alone
+};
+
+// The result of a search for a module.
+enum class Finding : uint8_t {
+  kFound = 0,
+  kMissing = 1,  // no file, or no readable one
+  kChanged = 2,  // the file has another build-id, and no file with the right one was found
+};
+
+class ModuleSymbols {
+ public:
+  // Opens the module at `path` ("[vdso]": that of this process), with the raw `build_id` if it is
+  // not empty. If the file is gone or has changed, a debug file with that build-id serves. Never
+  // throws because of a file's content.
+  ModuleSymbols(const SearchPath& where, const std::string& path, const std::string& build_id);
+  ~ModuleSymbols();
+  ModuleSymbols(const ModuleSymbols&) = delete;
+  ModuleSymbols& operator=(const ModuleSymbols&) = delete;
+
+  Finding finding() const;
+  // Returns the frames at an ELF address; empty: nothing known.
+  SourceFrames frames(uint64_t address);
+  // Returns the ELF addresses of the functions with this mangled name, the likeliest first.
+  std::vector<uint64_t> addresses(const std::string& symbol);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace mtrace::symbols

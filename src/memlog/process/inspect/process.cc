@@ -1,0 +1,269 @@
+#include "process/inspect/process.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <utility>
+
+#include "process/inspect/proc_files.h"
+#include "util/file.h"
+#include "util/text.h"
+
+namespace mtrace::process {
+namespace {
+
+std::string executable_name(pid_t pid) {
+  char target[PATH_MAX];
+  const ssize_t size = ::readlink(proc_path(pid, "exe").c_str(), target, sizeof target);
+  if (size <= 0) return {};
+  std::string path(target, static_cast<size_t>(size));
+  constexpr std::string_view kDeleted = " (deleted)";
+  if (path.ends_with(kDeleted)) path.resize(path.size() - kDeleted.size());
+  return util::base_name(path);
+}
+
+std::string command_name(pid_t pid) {
+  std::string name = read_proc(proc_path(pid, "comm")).value_or("");
+  if (name.ends_with('\n')) name.pop_back();
+  return name;
+}
+
+constexpr size_t kCommandLength = 15;  // TASK_COMM_LEN without the zero byte
+
+// The name that the first argument begins with. Programs write there, too: "nginx: master process".
+std::string started_as(pid_t pid) {
+  const std::string arguments = read_proc(proc_path(pid, "cmdline")).value_or("");
+  std::string first = arguments.substr(0, arguments.find('\0'));
+  first.resize(std::min(first.find_first_of(": "), first.size()));
+  const std::string name = util::base_name(first);
+  return name.starts_with('-') ? name.substr(1) : name;  // a login shell
+}
+
+uint64_t mask(const std::string& status, const char* key) {
+  return std::strtoull(status_value(status, key).c_str(), nullptr, 16);
+}
+
+// Returns field `number` (from 3 on) of /proc/PID/stat; empty: the process is gone.
+std::string stat_field(pid_t pid, size_t number) {
+  const std::vector<std::string> fields = stat_fields(proc_path(pid, "stat"));
+  return fields.size() > number - 3 ? fields[number - 3] : std::string();
+}
+
+// While names are filled in, a traced process has a supervisor: a second process that shares its
+// memory and looks like it. Only a supervisor ends without a signal (exit_signal, field 38 of stat,
+// is 0).
+bool is_supervisor(pid_t pid) { return stat_field(pid, 38) == "0"; }
+
+}  // namespace
+
+std::vector<pid_t> all_processes() {
+  std::vector<pid_t> pids = ids_in("/proc");
+  std::erase(pids, ::getpid());
+  std::erase_if(pids, is_supervisor);
+  return pids;
+}
+
+std::vector<pid_t> family(pid_t root) {
+  std::multimap<std::string, pid_t> children;
+  for (const pid_t pid : all_processes()) children.emplace(stat_field(pid, 4), pid);
+  std::vector<pid_t> found = {root};
+  for (size_t i = 0; i < found.size(); ++i) {
+    const auto [begin, end] = children.equal_range(std::to_string(found[i]));
+    for (auto child = begin; child != end; ++child) found.push_back(child->second);
+  }
+  return found;
+}
+
+std::vector<pid_t> find_processes(const std::string& name) {
+  const auto number = util::read_unsigned(name, INT_MAX);
+  if (number && *number > 0) {
+    const auto pid = static_cast<pid_t>(*number);
+    return ::access(proc_path(pid, "status").c_str(), F_OK) == 0 ? std::vector<pid_t>{pid}
+                                                                 : std::vector<pid_t>();
+  }
+  std::vector<pid_t> found;
+  for (const pid_t pid : all_processes()) {
+    if (executable_name(pid) == name || command_name(pid) == name.substr(0, kCommandLength)) {
+      found.push_back(pid);
+    }
+  }
+  return found;
+}
+
+std::string process_name(pid_t pid) {
+  const std::string file = executable_name(pid);
+  const std::string command = command_name(pid);
+  if (file.empty() || file.substr(0, kCommandLength) == command)
+    return file.empty() ? command : file;
+  // A file of several programs: people know the one by which it was started.
+  const std::string started = started_as(pid);
+  return started.substr(0, kCommandLength) == command ? started : file;
+}
+
+// A mount namespace may have the same root directory and other mounts below it.
+std::optional<bool> shares_paths(pid_t pid) {
+  struct stat namespaces[2] = {};
+  struct stat roots[2] = {};
+  if (::stat(proc_path(pid, "ns/mnt").c_str(), &namespaces[0]) != 0 ||
+      ::stat("/proc/self/ns/mnt", &namespaces[1]) != 0 ||
+      ::stat(proc_path(pid, "root/").c_str(), &roots[0]) != 0 || ::stat("/", &roots[1]) != 0) {
+    return std::nullopt;
+  }
+  const auto same = [](const struct stat(&files)[2]) {
+    return files[0].st_dev == files[1].st_dev && files[0].st_ino == files[1].st_ino;
+  };
+  return same(namespaces) && same(roots);
+}
+
+std::string foreign_root(pid_t pid) {
+  return shares_paths(pid).value_or(true) ? std::string() : proc_path(pid, "root");
+}
+
+std::string paths_id(pid_t pid) {
+  struct stat space = {};
+  struct stat root = {};
+  if (::stat(proc_path(pid, "ns/mnt").c_str(), &space) != 0 ||
+      ::stat(proc_path(pid, "root/").c_str(), &root) != 0) {
+    return "";
+  }
+  return fmt::format("{} {} {}", space.st_ino, root.st_dev, root.st_ino);
+}
+
+// "NSpid:" lists the pids from the namespace of /proc down to the process's own.
+uint32_t pid_in_namespace(pid_t pid) {
+  const std::string pids = status_value(read_proc(proc_path(pid, "status")).value_or(""), "NSpid");
+  const size_t last = pids.find_last_of('\t');
+  return static_cast<uint32_t>(
+      std::strtoul(pids.c_str() + (last == std::string::npos ? 0 : last + 1), nullptr, 10));
+}
+
+std::optional<SignalMasks> signal_masks(pid_t pid) {
+  const auto status = read_proc(proc_path(pid, "status"));
+  if (!status || status->empty()) return std::nullopt;
+  SignalMasks masks;
+  masks.caught = mask(*status, "SigCgt");
+  masks.ignored = mask(*status, "SigIgn");
+  masks.blocked = ~uint64_t{0};
+  bool any = false;
+  for (const pid_t tid : ids_in(proc_path(pid, "task"))) {
+    const auto of_thread = read_proc(task_path(pid, tid, "status"));
+    if (!of_thread || of_thread->empty()) continue;
+    masks.blocked &= mask(*of_thread, "SigBlk");
+    any = true;
+  }
+  if (!any) masks.blocked = 0;
+  return masks;
+}
+
+uint64_t resident_bytes(pid_t pid) {
+  return status_bytes(read_proc(proc_path(pid, "status")).value_or(""), "VmRSS");
+}
+
+std::optional<std::string> start_environment(pid_t pid, const std::string& variable) {
+  const auto environment = read_proc(proc_path(pid, "environ"));
+  if (!environment) return std::nullopt;
+  for (const std::string_view item : util::split(*environment, '\0')) {
+    if (item.starts_with(variable) && item.substr(variable.size()).starts_with('=')) {
+      return std::string(item.substr(variable.size() + 1));
+    }
+  }
+  return std::nullopt;
+}
+
+bool read_memory(pid_t pid, uint64_t address, void* data, size_t size) {
+  const iovec local = {data, size};
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): an address of the other process
+  const iovec remote = {reinterpret_cast<void*>(address), size};
+  const ssize_t got = ::process_vm_readv(pid, &local, 1, &remote, 1, 0);
+  if (got >= 0 && got != static_cast<ssize_t>(size)) errno = EFAULT;
+  return got == static_cast<ssize_t>(size);
+}
+
+ProcessHandle::ProcessHandle(pid_t pid)
+    : descriptor_(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))) {}
+
+ProcessHandle::ProcessHandle(ProcessHandle&& other) noexcept
+    : descriptor_(std::exchange(other.descriptor_, -1)) {}
+
+ProcessHandle& ProcessHandle::operator=(ProcessHandle&& other) noexcept {
+  std::swap(descriptor_, other.descriptor_);
+  return *this;
+}
+
+ProcessHandle::~ProcessHandle() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+bool ProcessHandle::send(int signal) const {
+  return ::syscall(SYS_pidfd_send_signal, descriptor_, signal, nullptr, 0) == 0;
+}
+
+bool ProcessHandle::wait_end(int milliseconds) const {
+  pollfd wanted = {descriptor_, POLLIN, 0};
+  return ::poll(&wanted, 1, milliseconds) == 1;
+}
+
+std::optional<int> signal_number(const std::string& name) {
+  if (name == "none") return 0;
+  const std::string text = name.starts_with("SIG") ? name.substr(3) : name;
+  for (int signal = 1; signal <= SIGRTMAX; ++signal) {
+    if (signal == SIGKILL || signal == SIGSTOP) continue;
+    if (text == std::to_string(signal) || text == signal_name(signal)) return signal;
+    if (signal >= SIGRTMIN &&
+        text == (signal == SIGRTMAX ? std::string("RTMAX")
+                                    : fmt::format("RTMAX-{}", SIGRTMAX - signal))) {
+      return signal;
+    }
+  }
+  return std::nullopt;
+}
+
+std::string signal_name(int signal) {
+  if (const char* name = ::sigabbrev_np(signal)) return name;
+  if (signal >= SIGRTMIN && signal <= SIGRTMAX) {
+    return signal == SIGRTMIN ? "RTMIN" : fmt::format("RTMIN+{}", signal - SIGRTMIN);
+  }
+  return std::to_string(signal);
+}
+
+std::vector<pid_t> all_tasks(pid_t pid) { return ids_in(proc_path(pid, "task")); }
+
+char task_state(pid_t pid, pid_t tid) {
+  const std::vector<std::string> fields = stat_fields(task_path(pid, tid, "stat"));
+  return fields.empty() ? '\0' : fields[0][0];
+}
+
+// A process may continue in other threads after its first thread has ended.
+std::string how_it_ended(pid_t pid) {
+  constexpr char kEnded[] = "has ended meanwhile";
+  constexpr size_t kStatus = 52 - 3;
+  const std::vector<pid_t> tids = all_tasks(pid);
+  const bool goes_on = std::any_of(tids.begin(), tids.end(),
+                                   [&](pid_t tid) { return !is_ending(task_state(pid, tid)); });
+  if (goes_on) return {};
+  const std::vector<std::string> fields = stat_fields(task_path(pid, pid, "stat"));
+  if (fields.size() <= kStatus) return kEnded;
+  const int status = std::atoi(fields[kStatus].c_str());
+  if (!WIFSIGNALED(status)) return fmt::format("{}, with status {}", kEnded, WEXITSTATUS(status));
+  const char* name = ::sigabbrev_np(WTERMSIG(status));
+  return name != nullptr ? fmt::format("{}, by SIG{}", kEnded, name)
+                         : fmt::format("{}, by signal {}", kEnded, WTERMSIG(status));
+}
+
+std::string task_status(pid_t pid, pid_t tid, const std::string& key) {
+  return status_value(read_proc(task_path(pid, tid, "status")).value_or(""), key);
+}
+
+}  // namespace mtrace::process

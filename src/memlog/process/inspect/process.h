@@ -1,0 +1,96 @@
+// Other processes and their threads, found through /proc, and signals to them.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "process/inspect/mappings.h"
+
+namespace mtrace::process {
+
+// Finds other processes through /proc and sends them signals.
+
+struct SignalMasks {
+  uint64_t caught = 0;  // bit n - 1: signal n
+  uint64_t ignored = 0;
+  uint64_t blocked = 0;  // in every thread
+};
+
+// Returns the processes whose executable or command is called `name`, or the process with that pid;
+// in order of pids, without this process.
+std::vector<pid_t> find_processes(const std::string& name);
+std::vector<pid_t> all_processes();
+// Returns `root` and all its descendants.
+std::vector<pid_t> family(pid_t root);
+
+// Returns the name of the executable; of one that holds several programs (busybox, redis-server)
+// the name by which it was started. Or else the kernel's name of the process; empty: it is gone.
+std::string process_name(pid_t pid);
+
+// Returns whether a path means the same file to the process as to this one. Nothing: it may not be
+// inspected.
+std::optional<bool> shares_paths(pid_t pid);
+// Returns "/proc/PID/root" when the process has another root directory or mount namespace than this
+// one, as in a container: its paths are below that directory. Empty: they are the same, or it may
+// not be inspected.
+std::string foreign_root(pid_t pid);
+// Returns a text that is equal for processes to which paths mean the same files, while one of them
+// lives; "": the process may not be inspected.
+std::string paths_id(pid_t pid);
+
+// Returns the pid of the process in its own namespace; 0: it is gone.
+uint32_t pid_in_namespace(pid_t pid);
+
+std::optional<SignalMasks> signal_masks(pid_t pid);
+
+// Returns how much memory of the process is resident; 0: it is gone.
+uint64_t resident_bytes(pid_t pid);
+
+// Returns the value that an environment variable had when the process was started.
+std::optional<std::string> start_environment(pid_t pid, const std::string& variable);
+
+// Reads another process's memory. Returns false with errno: not permitted, gone, or not mapped.
+bool read_memory(pid_t pid, uint64_t address, void* data, size_t size);
+
+// A handle to signal a process and wait for it. It never means a later process with the same pid.
+class ProcessHandle {
+ public:
+  explicit ProcessHandle(pid_t pid);  // on failure not valid(), with errno
+  ProcessHandle(ProcessHandle&& other) noexcept;
+  ProcessHandle& operator=(ProcessHandle&& other) noexcept;
+  ~ProcessHandle();
+  bool valid() const { return descriptor_ >= 0; }
+  bool send(int signal) const;  // false with errno
+  // Waits for the end of the process. Returns whether it ended within `milliseconds`.
+  bool wait_end(int milliseconds) const;
+
+ private:
+  int descriptor_ = -1;
+};
+
+// Returns "USR1", "RTMIN+3", or the number.
+std::string signal_name(int signal);
+// Inverse of signal_name(). Accepts "SIG" in front; "none" is 0. Returns nothing for an unknown
+// signal, or one that cannot be caught.
+std::optional<int> signal_number(const std::string& name);
+
+// The threads of a process and how it ended, from /proc.
+
+std::vector<pid_t> all_tasks(pid_t pid);
+
+// Returns the state of a thread: 'R', 'S', 'D', 'T', ...; 0: it is gone.
+char task_state(pid_t pid, pid_t tid);
+// Returns the value of the line "KEY:" of a thread's status, without the blanks before it; empty:
+// there is none, or the thread is gone.
+std::string task_status(pid_t pid, pid_t tid, const std::string& key);
+inline bool is_ending(char state) { return state == '\0' || state == 'Z' || state == 'X'; }
+
+// Returns "has ended meanwhile, by SIGKILL", "has ended meanwhile, with status 3", ...; empty: it
+// has not ended.
+std::string how_it_ended(pid_t pid);
+
+}  // namespace mtrace::process

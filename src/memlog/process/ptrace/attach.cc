@@ -1,0 +1,326 @@
+#include "process/ptrace/attach.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+
+#include "format/attach_protocol.h"
+#include "format/restart_code.h"
+#include "process/inspect/error.h"
+#include "process/inspect/system_calls.h"
+#include "process/ptrace/held_process.h"
+
+namespace mtrace::process {
+namespace {
+
+using format::AttachAnswer;
+using format::Patch;
+
+// Reads a text of the process, at most 256 bytes.
+std::string read_text(const TargetMemory& memory, uint64_t address) {
+  std::string text;
+  char letter;
+  while (address != 0 && text.size() < 256 && memory.read(address + text.size(), &letter, 1) &&
+         letter != '\0') {
+    text += letter;
+  }
+  return text;
+}
+
+// Adds the stub's code to the guarded objects: a thread may still be in the stub of a killed
+// memlog, until the stub notices.
+std::vector<Object> guarded_objects(const ProcessImage& target) {
+  std::vector<Object> objects = target.objects;
+  Object cave;
+  cave.name = "a call of an earlier memlog";
+  cave.file = target.cave;
+  cave.code = {target.cave};
+  cave.care = Care::kAll;
+  objects.push_back(std::move(cave));
+  return objects;
+}
+
+// A held process with a borrowed thread that makes calls.
+class Session {
+ public:
+  Session(const ProcessImage& target, Clock::time_point deadline)
+      : target_(target),
+        process_(target_.pid, guarded_objects(target), target_.cave),
+        deadline_(deadline) {
+    process_.restarts().use_library(target_.restart);
+    refuse_strict_mode(target_.pid);
+    process_.stop(deadline);
+    // To load the library is to allocate. Where malloc is the program's, so are perhaps other ways
+    // into its allocator, and the thread that is borrowed may hold a lock that it would wait for.
+    if (target_.attach == 0 && !target_.own_allocator.empty()) {
+      lender_ = process_.stop_with_calm_lender(
+          deadline, fmt::format("has its own allocator ({})", target_.own_allocator));
+    }
+    if (executable_mappings(target_.pid) != target_.mappings ||
+        listed_objects(process_.memory(), target_.r_debug) != target_.list) {
+      throw Outdated();
+    }
+    check_filters(target_.pid, process_.tasks().stopped());
+    if (lender_ == 0) lender_ = process_.lender(false);
+    thread_.emplace(process_.tasks(), process_.memory(), lender_, target_.cave, target_.cave_bytes,
+                    deadline);
+  }
+
+  // Loads the library, which must not be loaded yet. Returns the address of mtrace_attach in it.
+  uint64_t load(const std::string& path) {
+    const uint64_t here = thread_->put(path);
+    const auto flags = static_cast<uint64_t>(RTLD_NOW | RTLD_LOCAL);
+    uint64_t library = 0;
+    if (is_same_file(path)) {
+      library = thread_->call(target_.calls.dlopen, here, flags);
+      // Clear dlerror, so that the program does not see this failure.
+      if (library == 0) thread_->call(target_.calls.dlerror);
+    }
+    if (library == 0) library = load_copy(path, flags);
+    const uint64_t entry = thread_->call(target_.calls.dlsym, library,
+                                         thread_->put(std::string(format::kAttachSymbol)));
+    if (entry == 0)
+      throw AttachError("has loaded a libmtrace.so of another version than this memlog");
+    process_.restarts().use_library(thread_->call(
+        target_.calls.dlsym, library, thread_->put(std::string(format::kRestartSymbol))));
+    return entry;
+  }
+
+  // Calls a function of the process with a text as its argument.
+  int64_t call(uint64_t function, const std::string& text) {
+    const auto result = static_cast<int32_t>(thread_->call(function, thread_->put(text)));
+    thread_->give_back();
+    return result;
+  }
+
+  // Makes a copy of the process, which stays stopped.
+  Snapshot copy(int64_t gone, bool make) {
+    Snapshot found;
+    if (make) found.threads = threads();
+    process_.tasks().hold_clones(lender_, make);
+    ask_twin(found, gone, make);
+    process_.tasks().hold_clones(lender_, false);
+    found.copy = process_.tasks().cloned();
+    int status = 0;
+    if (found.copy != 0) ::waitpid(found.copy, &status, __WALL);
+    thread_->give_back();
+    if (found.copy_id < 0) {
+      throw NotCopied(fmt::format("cannot be copied (fork): {}",
+                                  std::strerror(static_cast<int>(-found.copy_id))));
+    }
+    if (make && found.copy == 0) throw AttachError("has ended");
+    found.stopped = stopped();
+    return found;
+  }
+
+  // The process itself as it is now, stopped for the session's lifetime.
+  Snapshot itself() {
+    Snapshot found;
+    found.threads = threads();
+    ask_twin(found, 0, false);
+    thread_->give_back();
+    if (process_.tasks().any_running()) process_.stop(deadline_, lender_);
+    found.copy = target_.pid;
+    return found;
+  }
+
+  std::chrono::microseconds stopped() {
+    const auto stopped = Clock::now() - process_.tasks().stopped_since();
+    return std::chrono::duration_cast<std::chrono::microseconds>(stopped);
+  }
+
+  // Calls an entry point of the library and writes the words that it asks for.
+  Done enter(uint64_t function, const std::string* options) {
+    AttachAnswer answer = {};
+    const uint64_t room = thread_->put(&answer, sizeof answer);
+    if (options != nullptr) {
+      thread_->call(function, thread_->put(options->data(), options->size()), room);
+    } else {
+      thread_->call(function, room);
+    }
+    if (!process_.memory().read(room, &answer, sizeof answer)) throw AttachError("cannot be read");
+    answer.reason[sizeof answer.reason - 1] = '\0';
+    if (answer.reason[0] != '\0') throw AttachError(fmt::format("refuses: {}", answer.reason));
+    // The call may have needed the other threads to run. Stop them again.
+    if (process_.tasks().any_running()) process_.stop(deadline_, lender_);
+    const uint64_t written = write(answer);
+    thread_->give_back();
+    return {written, stopped()};
+  }
+
+ private:
+  void ask_twin(Snapshot& found, int64_t gone, bool make) {
+    format::TwinAnswer answer = {};
+    const uint64_t room = thread_->put(&answer, sizeof answer);
+    thread_->call(target_.twin, static_cast<uint64_t>(gone), make ? 1 : 0, room);
+    if (!process_.memory().read(room, &answer, sizeof answer)) throw AttachError("cannot be read");
+    found.copy_id = answer.pid;
+    found.thread_state = answer.thread_state;
+    found.thread_state_size = answer.thread_state_size;
+    found.late = answer.late != 0;
+  }
+
+  std::vector<SnapshotThread> threads() {
+    std::vector<SnapshotThread> found;
+    for (const pid_t tid : process_.tasks().stopped()) {
+      user_regs_struct registers = {};
+      if (tid == lender_) {
+        registers = thread_->before();
+      } else if (!Tasks::registers(tid, &registers)) {
+        continue;
+      }
+      // Those of the borrowed thread's vectors are saved in memory that is copied.
+      SnapshotThread thread = {tid, registers.rsp, registers.fs_base, Tasks::vector_registers(tid)};
+      for (const uint64_t word :
+           {registers.rax, registers.rbx, registers.rcx, registers.rdx, registers.rsi,
+            registers.rdi, registers.rbp, registers.r8, registers.r9, registers.r10, registers.r11,
+            registers.r12, registers.r13, registers.r14, registers.r15}) {
+        thread.words.push_back(word);
+      }
+      found.push_back(std::move(thread));
+    }
+    return found;
+  }
+
+  bool is_same_file(const std::string& path) const {
+    struct stat here = {};
+    struct stat there = {};
+    return ::stat(path.c_str(), &here) == 0 &&
+           ::stat(fmt::format("/proc/{}/root{}", target_.pid, path).c_str(), &there) == 0 &&
+           here.st_dev == there.st_dev && here.st_ino == there.st_ino;
+  }
+
+  // Loads a copy of the library in an unnamed file, when the process does not see the file or may
+  // not read it.
+  uint64_t load_copy(const std::string& path, uint64_t flags) {
+    std::ifstream file(path, std::ios::binary);
+    const std::string bytes{std::istreambuf_iterator<char>(file), {}};
+    if (!file || bytes.empty()) throw AttachError(fmt::format("needs {}: cannot be read", path));
+    const auto descriptor = static_cast<int>(thread_->call(
+        target_.calls.memfd_create, thread_->put(std::string("/libmtrace.so")), MFD_CLOEXEC));
+    if (descriptor < 0) throw AttachError("could not make an unnamed file for the library");
+    const std::string there = fmt::format("/proc/{}/fd/{}", target_.pid, descriptor);
+    const int copy = ::open(there.c_str(), O_WRONLY | O_CLOEXEC);
+    const bool good = copy >= 0 && ::write(copy, bytes.data(), bytes.size()) ==
+                                       static_cast<ssize_t>(bytes.size());
+    if (copy >= 0) ::close(copy);
+    uint64_t library = 0;
+    std::string why = "an unnamed file cannot be written";
+    if (good) {
+      library = thread_->call(target_.calls.dlopen,
+                              thread_->put(fmt::format("/proc/self/fd/{}", descriptor)), flags);
+      if (library == 0) why = read_text(process_.memory(), thread_->call(target_.calls.dlerror));
+    }
+    thread_->call(target_.calls.close, static_cast<uint64_t>(descriptor));
+    if (library == 0) throw AttachError(fmt::format("could not load the library: {}", why));
+    return library;
+  }
+
+  uint64_t write(const AttachAnswer& answer) {
+    std::vector<Patch> patches(std::min(answer.count, format::kMostPatches));
+    const TargetMemory& memory = process_.memory();
+    if (!patches.empty() &&
+        !memory.read(answer.patches, patches.data(), patches.size() * sizeof(Patch))) {
+      throw AttachError("cannot be read");
+    }
+    uint64_t written = 0;
+    for (const Patch& patch : patches) {
+      uint64_t now = 0;
+      if (!memory.read(patch.address, &now, sizeof now) || now != patch.before) continue;
+      written += memory.write(patch.address, &patch.after, sizeof patch.after) ? 1 : 0;
+    }
+    if (written != patches.size()) {
+      throw AttachError(fmt::format("could not be patched in {} of {} places",
+                                    patches.size() - written, patches.size()));
+    }
+    return written;
+  }
+
+  const ProcessImage& target_;
+  HeldProcess process_;
+  Clock::time_point deadline_;
+  pid_t lender_ = 0;
+  std::optional<BorrowedThread> thread_;
+};
+
+// Runs a step. If the step fails and the process has ended, reports the end instead of the failure.
+template <typename Step>
+auto explained(pid_t pid, Step&& step) {
+  try {
+    return step();
+  } catch (const AttachError&) {
+    if (const std::string end = how_it_ended(pid); !end.empty()) throw AttachError(end);
+    throw;
+  }
+}
+
+}  // namespace
+
+Done attach(const ProcessImage& target, const std::string& path, const std::string& options,
+            std::chrono::milliseconds timeout) {
+  return explained(target.pid, [&] {
+    Session session(target, Clock::now() + timeout);
+    return session.enter(target.attach != 0 ? target.attach : session.load(path), &options);
+  });
+}
+
+Done detach(const ProcessImage& target, std::chrono::milliseconds timeout) {
+  if (target.detach == 0) throw AttachError("is not attached to");
+  return explained(target.pid, [&] {
+    return Session(target, Clock::now() + timeout).enter(target.detach, nullptr);
+  });
+}
+
+void report(const ProcessImage& target, const std::string& label,
+            std::chrono::milliseconds timeout) {
+  const uint64_t function = label.empty() ? target.report : target.report_label;
+  if (function == 0) throw AttachError("has a libmtrace.so of another version than this memlog");
+  explained(target.pid, [&] {
+    Session session(target, Clock::now() + timeout);
+    if (session.call(function, label) < 0) throw CallFailed("could not write its report");
+  });
+}
+
+namespace {
+void require_twin(const ProcessImage& target) {
+  if (target.twin == 0) throw AttachError("has a libmtrace.so of another version than this memlog");
+}
+}  // namespace
+
+Snapshot snapshot(const ProcessImage& target, int64_t gone, bool make,
+                  std::chrono::milliseconds timeout) {
+  require_twin(target);
+  return explained(target.pid,
+                   [&] { return Session(target, Clock::now() + timeout).copy(gone, make); });
+}
+
+struct StoppedSnapshot::Held {
+  Held(ProcessImage target, std::chrono::milliseconds timeout)
+      : image(std::move(target)), session(image, Clock::now() + timeout) {}
+  ProcessImage image;
+  Session session;
+};
+
+StoppedSnapshot::StoppedSnapshot(ProcessImage target, std::chrono::milliseconds timeout) {
+  require_twin(target);
+  const pid_t pid = target.pid;
+  explained(pid, [&] {
+    held_ = std::make_unique<Held>(std::move(target), timeout);
+    snapshot_ = held_->session.itself();
+  });
+}
+
+StoppedSnapshot::~StoppedSnapshot() = default;
+
+std::chrono::microseconds StoppedSnapshot::stopped() const { return held_->session.stopped(); }
+
+}  // namespace mtrace::process

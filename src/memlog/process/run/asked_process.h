@@ -1,0 +1,92 @@
+// A process that can be asked for a report. This program sees it through its status block or, where
+// it may not read its memory (an ordinary user, kernel.yama.ptrace_scope), only through its ledger.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "model/ledger/ledger_file.h"
+#include "process/inspect/process.h"
+#include "process/inspect/traced.h"
+
+namespace mtrace::process {
+
+class AskedProcess {
+ public:
+  // Finds the process. Returns nothing when it cannot be asked; `why` then says why, as a sentence
+  // without subject or period.
+  static std::optional<AskedProcess> find(pid_t pid, std::string& why);
+
+  // Like find(). If the process is about to execute another program, waits until it has done so, or
+  // has failed to.
+  static std::optional<AskedProcess> find_settled(pid_t pid,
+                                                  std::chrono::steady_clock::time_point deadline,
+                                                  std::string& why);
+
+  pid_t pid() const { return pid_; }
+  const std::string& name() const { return name_; }
+  const ProcessHandle& handle() const { return handle_; }
+  TracedProcess* traced() {
+    return traced_ ? &*traced_ : nullptr;
+  }                                                             // nullptr: its memory is not
+                                                                // readable
+  ledger::LedgerFile* ledger() const { return ledger_.get(); }  // nullptr: it has none
+
+  std::unique_ptr<ledger::LedgerFile> take_ledger() { return std::move(ledger_); }
+
+  // Reads the state again. Returns false when the process has ended or become another program.
+  bool refresh();
+  // State at the last refresh():
+  bool is_leaving() const;      // a thread is about to execute another program
+  uint32_t seq() const;         // of the last report; 0: none
+  uint32_t named_seq() const;   // reports up to this one have their final form
+  uint32_t failures() const;    // number of reports that could not be written
+  uint32_t withheld() const;    // of these, the reports that seccomp filters prevented
+  std::string path() const;     // of the last report
+  std::string failure() const;  // the last failure
+  // Returns whether the process has a seccomp filter that the library did not see being added: a
+  // call that the library takes to be allowed may end it. False where this cannot be known.
+  bool has_unknown_filter() const;
+  bool label_waits() const;  // the label left for the next report is still there
+
+ private:
+  explicit AskedProcess(pid_t pid) : pid_(pid), handle_(pid) {}
+  bool is_silent_child() const { return traced_ && traced_->is_child_without_report(); }
+  bool maps_its_ledger() const;
+
+  pid_t pid_;
+  ProcessHandle handle_;  // opened before the checks, so that a later process with this pid is not
+                          // mistaken for it
+  std::string name_;
+  std::optional<TracedProcess> traced_;
+  std::unique_ptr<ledger::LedgerFile> ledger_;
+};
+
+// The turn to ask a process for reports. Only one memlog at a time has it. So each report carries
+// the label of the memlog that asked for it, and no memlog takes another's report for its own.
+
+class AskTurn {
+ public:
+  // Waits for the turn, at most until `deadline`. The turn is a lock on the process's directory in
+  // /proc, so it ends with the process and with its holder. Where no lock is possible, every memlog
+  // has the turn. To avoid deadlock, take the turns of several processes in the order of their
+  // pids.
+  AskTurn(pid_t pid, std::chrono::steady_clock::time_point deadline);
+  ~AskTurn();
+  AskTurn(const AskTurn&) = delete;
+  AskTurn& operator=(const AskTurn&) = delete;
+
+  bool held() const { return held_; }
+
+ private:
+  int directory_;
+  bool held_ = false;
+};
+
+}  // namespace mtrace::process

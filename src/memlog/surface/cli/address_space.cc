@@ -1,0 +1,228 @@
+#include "surface/cli/address_space.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <set>
+#include <stdexcept>
+
+#include "model/ledger/ledger_state.h"
+#include "process/inspect/mappings.h"
+#include "process/inspect/process.h"
+#include "process/inspect/resident_pages.h"
+
+namespace mtrace::cli {
+namespace {
+
+using analyze::HeapBlock;
+using analyze::HeapPages;
+using process::RegionKind;
+
+constexpr uint64_t kPage = analyze::kHeapPage;
+
+// What glibc's malloc takes for a block.
+uint64_t chunk_of(uint64_t size) {
+  constexpr uint64_t kLeast = 32;
+  return std::max(kLeast, (size + analyze::kBlockHeader + 15) & ~uint64_t{15});
+}
+
+// Of whole pages.
+uint64_t resident_between(const std::vector<process::Range>& resident, uint64_t begin,
+                          uint64_t end) {
+  const process::Range pages = {(begin + kPage - 1) / kPage * kPage, end / kPage * kPage};
+  uint64_t found = 0;
+  for (const process::Range& one : process::parts_within(pages, resident))
+    found += one.end - one.begin;
+  return found;
+}
+
+// A heap is one extent. Of one that is mostly reserved, each part with resident pages is, so that
+// the work does not grow with what is reserved.
+std::vector<process::Range> extents_of(process::Range heap,
+                                       const std::vector<process::Range>& resident) {
+  constexpr uint64_t kSmall = 1 << 30;
+  constexpr uint64_t kGap = 2 << 20;  // without a resident page
+  if (heap.end - heap.begin <= kSmall) return {heap};
+  std::vector<process::Range> extents;
+  for (const process::Range& one : resident) {
+    if (extents.empty() || one.begin - extents.back().end > kGap) {
+      extents.push_back(one);
+    } else {
+      extents.back().end = one.end;
+    }
+  }
+  return extents;
+}
+
+HeapPages pages_of(process::Range extent, const std::vector<process::Range>& resident,
+                   uint64_t header) {
+  HeapPages pages = {extent.begin, std::vector<bool>((extent.end - extent.begin) / kPage), header};
+  for (const process::Range& one : process::parts_within(extent, resident)) {
+    const auto first = static_cast<ptrdiff_t>((one.begin - extent.begin) / kPage);
+    const auto last = static_cast<ptrdiff_t>((one.end - extent.begin) / kPage);
+    std::fill(pages.resident.begin() + first, pages.resident.begin() + last, true);
+  }
+  return pages;
+}
+
+}  // namespace
+
+AddressSpace::AddressSpace(pid_t pid, ledger::LedgerFile& ledger) {
+  auto map = process::memory_map(pid, process::Detail::kSmaps);
+  if (!map || map->empty()) {
+    throw std::runtime_error(fmt::format("{}: cannot read its mappings: {}", pid,
+                                         map ? "it has ended" : std::strerror(errno)));
+  }
+  const std::vector<RegionKind> kinds = process::region_kinds(pid, *map);
+  const std::vector<process::OwnMapping> own = process::own_mappings(pid, ledger);
+  for (size_t i = 0; i < map->size(); ++i) {
+    SpaceRegion region;
+    region.mapping = std::move((*map)[i]);
+    region.kind = kinds[i];
+    const auto mapper = std::upper_bound(
+        own.begin(), own.end(), region.mapping.begin,
+        [](uint64_t address, const process::OwnMapping& one) { return address < one.end; });
+    if (mapper != own.end() && mapper->begin < region.mapping.end) region.mapper = mapper->stack;
+    regions_.push_back(std::move(region));
+  }
+  read_blocks(ledger);
+  assign_blocks();
+  process::PageMap pages(pid);
+  look_for_chunks(pages);
+  look_at_pages(pid, pages);
+}
+
+void AddressSpace::read_blocks(ledger::LedgerFile& ledger) {
+  ledger.refresh();
+  ledger::each_block(ledger, [&](const ledger::LedgerBlock& block) {
+    blocks_.push_back({block.address, block.size, block.stack, block.packed_birth});
+  });
+  std::sort(blocks_.begin(), blocks_.end(),
+            [](const HeapBlock& a, const HeapBlock& b) { return a.address < b.address; });
+}
+
+// A block that malloc has mapped begins 16 bytes behind a page's beginning. Other blocks in
+// anonymous memory show the heap of another allocator.
+void AddressSpace::assign_blocks() {
+  constexpr uint64_t kMappedOffset = 16;
+  auto region = regions_.begin();
+  for (const HeapBlock& block : blocks_) {
+    while (region != regions_.end() && region->mapping.end <= block.address) ++region;
+    if (region == regions_.end()) return;
+    if (block.address < region->mapping.begin) continue;
+    region->live_bytes += block.size;
+    ++region->live_blocks;
+    region->taken += chunk_of(block.size);
+    if (region->kind == RegionKind::kAnonymous) {
+      const bool mapped = block.address % kPage == kMappedOffset;
+      region->kind = mapped ? RegionKind::kLargeBlock : RegionKind::kHeap;
+    }
+  }
+}
+
+// glibc keeps the size of a chunk in the word before the block. Of some blocks that word is looked
+// at; the process runs, so a few may have gone meanwhile.
+void AddressSpace::look_for_chunks(process::PageMap& pages) {
+  constexpr size_t kLooks = 256;
+  constexpr uint64_t kFlags = 7;
+  constexpr uint64_t kMostMore = 64;  // what malloc leaves with a block, at most
+  uint64_t in_heaps = 0;
+  for (const SpaceRegion& region : regions_) in_heaps += region.is_heap() ? region.live_blocks : 0;
+  const uint64_t step = in_heaps / kLooks + 1;
+  uint64_t number = 0;
+  size_t looks = 0;
+  size_t chunks = 0;
+  auto region = regions_.begin();
+  for (const HeapBlock& block : blocks_) {
+    while (region != regions_.end() && region->mapping.end <= block.address) ++region;
+    if (region == regions_.end()) break;
+    if (block.address < region->mapping.begin || !region->is_heap()) continue;
+    if (number++ % step != 0) continue;
+    uint64_t word = 0;
+    if (!pages.read_filled(block.address - sizeof word, &word, sizeof word)) continue;
+    const uint64_t size = word & ~kFlags;
+    const uint64_t least = chunk_of(block.size);
+    ++looks;
+    chunks += size % 16 == 0 && size >= least && size <= least + kMostMore ? 1 : 0;
+  }
+  other_allocator_ = chunks * 2 < looks;
+}
+
+// A block may reach over several extents.
+void AddressSpace::cut_blocks() {
+  auto heap = heaps_.begin();
+  for (const HeapBlock& block : blocks_) {
+    const auto end_of = [](const HeapPages& one) {
+      return one.begin + one.resident.size() * kPage;
+    };
+    while (heap != heaps_.end() && end_of(*heap) <= block.address) ++heap;
+    const uint64_t end = block.address + std::max<uint64_t>(block.size, 1);
+    for (auto at = heap; at != heaps_.end() && at->begin < end; ++at) {
+      HeapBlock piece = block;
+      piece.address = std::max(block.address, at->begin + at->header);
+      if (piece.address >= end) continue;
+      piece.size = std::min(end, end_of(*at)) - piece.address;
+      pieces_.push_back(piece);
+    }
+  }
+}
+
+void AddressSpace::look_at_pages(pid_t pid, process::PageMap& pages) {
+  bool any_in_parts = false;
+  for (size_t i = 0; i < regions_.size(); ++i) {
+    if (!regions_[i].is_heap()) continue;
+    const process::Mapping& mapping = regions_[i].mapping;
+    std::vector<process::Range> resident;
+    if (!pages.find(mapping, process::PageMap::Pages::kResident, resident)) {
+      throw std::runtime_error(fmt::format("{}: cannot read which of its pages are in memory: {}",
+                                           pid, std::strerror(errno)));
+    }
+    const std::vector<process::Range> extents = extents_of({mapping.begin, mapping.end}, resident);
+    any_in_parts |= extents.empty() || extents[0].begin != mapping.begin || extents.size() > 1;
+    for (const process::Range& extent : extents) {
+      heaps_.push_back(pages_of(extent, resident, other_allocator_ ? 0 : analyze::kBlockHeader));
+      heap_regions_.push_back(i);
+    }
+    find_top(i, resident);
+  }
+  if (any_in_parts) cut_blocks();
+  pinned_ = analyze::pinned_pages(pieces(), heaps_);
+  look_at_arenas(pages);
+  std::stable_sort(tops_.begin(), tops_.end(),
+                   [](const HeapTop& a, const HeapTop& b) { return a.gain > b.gain; });
+}
+
+void AddressSpace::look_at_arenas(process::PageMap& pages) {
+  std::set<uint64_t> arenas;
+  for (size_t i = 0; i < heaps_.size(); ++i) {
+    const SpaceRegion& region = regions_[heap_regions_[i]];
+    if (region.kind != RegionKind::kArena) continue;
+    arenas_.free += pinned_.free_in[i];
+    // Such a heap begins with the address of its arena; a part of one does not.
+    uint64_t arena = 0;
+    if (region.mapping.begin % process::kArenaHeap == 0 &&
+        pages.read_filled(region.mapping.begin, &arena, sizeof arena)) {
+      arenas.insert(arena);
+    }
+  }
+  arenas_.arenas = arenas.size();
+}
+
+void AddressSpace::find_top(size_t number, const std::vector<process::Range>& resident) {
+  const SpaceRegion& region = regions_[number];
+  if (region.live_blocks == 0) return;
+  const auto behind = std::lower_bound(
+      blocks_.begin(), blocks_.end(), region.mapping.end,
+      [](const HeapBlock& one, uint64_t address) { return one.address < address; });
+  HeapTop top = {number, *(behind - 1)};
+  const uint64_t end = std::min(region.mapping.end, top.block.address + top.block.size);
+  top.behind = resident_between(resident, end, region.mapping.end);
+  uint64_t before = region.mapping.begin;
+  if (region.live_blocks > 1) before = (behind - 2)->address + (behind - 2)->size;
+  top.gain = resident_between(resident, before, (end + kPage - 1) / kPage * kPage);
+  tops_.push_back(top);
+}
+
+}  // namespace mtrace::cli

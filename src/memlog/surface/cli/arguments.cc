@@ -1,0 +1,217 @@
+#include "surface/cli/arguments.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "util/text.h"
+
+namespace mtrace::cli {
+namespace {
+
+// Damerau and Levenshtein's distance, of optimal string alignment: letters left out, added,
+// replaced, and neighbours swapped.
+size_t distance(const std::string& a, const std::string& b) {
+  std::vector<size_t> before(b.size() + 1);
+  std::vector<size_t> last(b.size() + 1);
+  std::vector<size_t> now(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j) now[j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    before.swap(last);
+    last.swap(now);
+    now[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t replaced = last[j - 1] + (a[i - 1] != b[j - 1] ? 1 : 0);
+      now[j] = std::min({replaced, last[j] + 1, now[j - 1] + 1});
+      const bool swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
+      if (swapped) now[j] = std::min(now[j], before[j - 2] + 1);
+    }
+  }
+  return now[b.size()];
+}
+
+const Option* find_option(const Manual& manual, const std::string& word) {
+  for (const Option& option : manual.options) {
+    if (word == option.name || (*option.brief != '\0' && word == option.brief)) return &option;
+  }
+  return nullptr;
+}
+
+[[noreturn]] void unknown_option(const Manual& manual, const std::string& word) {
+  std::vector<std::string> names = {"--help"};
+  for (const Option& option : manual.options) names.emplace_back(option.name);
+  const std::string meant = nearest(word, names);
+  throw UsageError(fmt::format("{}: unknown option {}{}", manual.name, word,
+                               meant.empty() ? "" : fmt::format(" (did you mean {}?)", meant)));
+}
+
+}  // namespace
+
+std::vector<std::string> choices_of(const char* choices) {
+  std::vector<std::string> words;
+  if (*choices == '\0') return words;
+  for (const std::string_view word : util::split(choices, '|')) words.emplace_back(word);
+  return words;
+}
+
+Arguments::Arguments(const Manual& manual, const std::vector<std::string>& words)
+    : command_(manual.name) {
+  for (const Option& option : manual.options) {
+    if (*option.choices != '\0') choices_[option.name] = option.choices;
+  }
+  bool options = true;
+  bool dashes = false;
+  for (size_t i = 0; i < words.size(); ++i) {
+    const std::string& word = words[i];
+    if (!options || word.size() < 2 || word[0] != '-') {
+      operands_.push_back(word);
+      before_dashes_ += dashes ? 0 : 1;
+      if (manual.ends_at_operand) options = false;
+      continue;
+    }
+    if (word == "--") {
+      options = false;
+      dashes = true;
+      continue;
+    }
+    if (word == "--help" || word == "-h") {
+      given_["--help"].emplace_back();
+      continue;
+    }
+    // "--depth=3" and "-n3" as well as two words.
+    const bool brief = word[1] != '-';
+    const size_t end = brief ? 2 : std::min(word.find('='), word.size());
+    const Option* option = find_option(manual, word.substr(0, end));
+    if (option == nullptr) unknown_option(manual, word.substr(0, brief ? word.size() : end));
+    const bool attached = end < word.size();
+    if (*option->value == '\0') {
+      if (attached && !brief) {
+        throw UsageError(fmt::format("{}: {} takes no value", manual.name, option->name));
+      }
+      if (attached) unknown_option(manual, word);
+      given_[option->name].emplace_back();
+    } else if (attached) {
+      given_[option->name].push_back(word.substr(brief ? end : end + 1));
+    } else if (++i < words.size()) {
+      given_[option->name].push_back(words[i]);
+    } else {
+      throw UsageError(
+          fmt::format("{}: {} needs a value ({})", manual.name, option->name, option->value));
+    }
+  }
+}
+
+std::string Arguments::value(const std::string& name, const std::string& otherwise) const {
+  const auto found = given_.find(name);
+  return found == given_.end() ? otherwise : found->second.back();
+}
+
+std::vector<std::string> Arguments::values(const std::string& name) const {
+  const auto found = given_.find(name);
+  return found == given_.end() ? std::vector<std::string>() : found->second;
+}
+
+void Arguments::replace(std::vector<std::string> operands,
+                        const std::vector<std::string>& without) {
+  operands_ = std::move(operands);
+  before_dashes_ = operands_.size();
+  for (const std::string& name : without) given_.erase(name);
+}
+
+long Arguments::number(const std::string& name, long otherwise, long minimum, long maximum) const {
+  if (!has(name)) return otherwise;
+  const auto given = util::read_unsigned(value(name), static_cast<uint64_t>(maximum));
+  if (!given || static_cast<long>(*given) < minimum) {
+    throw UsageError(fmt::format("{}: {} {} is not a number from {} to {}", command_, name,
+                                 value(name), minimum, maximum));
+  }
+  return static_cast<long>(*given);
+}
+
+std::string Arguments::choice(const std::string& name) const {
+  const std::vector<std::string> choices = choices_of(choices_.at(name).c_str());
+  std::string given = value(name, choices.front());
+  if (std::find(choices.begin(), choices.end(), given) != choices.end()) return given;
+  throw UsageError(
+      fmt::format("{}: {} {} is not one of {}", command_, name, given, fmt::join(choices, ", ")));
+}
+
+std::string nearest(const std::string& word, const std::vector<std::string>& known) {
+  std::string best;
+  // Of two words of three letters that differ in two, none is meant for the other.
+  const size_t letters = word.size() - std::min(word.find_first_not_of('-'), word.size());
+  size_t least = std::max<size_t>(1, letters / 3) + 1;
+  for (const std::string& candidate : known) {
+    const bool begins = word.size() >= 2 && candidate.starts_with(word);
+    const size_t far = begins ? 1 : distance(word, candidate);
+    if (far < least) {
+      least = far;
+      best = candidate;
+    }
+  }
+  return best;
+}
+
+std::string joined(std::string text) {
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  const auto doubled = [](char a, char b) { return a == ' ' && b == ' '; };
+  text.erase(std::unique(text.begin(), text.end(), doubled), text.end());
+  return text;
+}
+
+std::string wrapped(const std::string& text, size_t indent, size_t width) {
+  std::string out;
+  size_t column = 0;
+  const std::string line = joined(text);
+  for (const std::string_view word : util::split(line, ' ')) {
+    if (word.empty()) continue;
+    if (column != 0 && column + 1 + word.size() > width) {
+      out += '\n';
+      column = 0;
+    }
+    if (column == 0) {
+      out.append(indent, ' ');
+      column = indent;
+    } else {
+      out += ' ';
+      ++column;
+    }
+    out += word;
+    column += word.size();
+  }
+  return out + '\n';
+}
+
+std::string manual_text(const Manual& manual) {
+  constexpr size_t kWidth = 80;
+  std::string out = fmt::format("memlog {}: {}\n\nUsage:\n", manual.name, manual.purpose);
+  for (const std::string_view line : util::split(manual.synopsis, '\n')) {
+    out += fmt::format("  memlog {}{}{}\n", manual.name, line.empty() ? "" : " ", line);
+  }
+  std::string paragraph;
+  const auto flush = [&] {
+    if (!paragraph.empty()) out += '\n' + wrapped(paragraph, 0, kWidth);
+    paragraph.clear();
+  };
+  bool in_example = false;
+  for (const std::string_view line : util::split(manual.text, '\n')) {
+    const bool example = line.starts_with("  ");
+    if (line.empty() || example) flush();
+    if (example) out += fmt::format("{}{}\n", in_example ? "" : "\n", line);
+    in_example = example;
+    if (!example && !line.empty()) paragraph += fmt::format("{} ", line);
+  }
+  flush();
+  if (!manual.options.empty()) out += "\nOptions:\n";
+  for (const Option& option : manual.options) {
+    out += fmt::format("  {}{}{}{}{}\n", option.brief, *option.brief == '\0' ? "" : ", ",
+                       option.name, *option.value == '\0' ? "" : " ", option.value);
+    out += wrapped(option.help, 6, kWidth);
+  }
+  out += "\nExit status:\n";
+  out += wrapped(manual.status, 2, kWidth);
+  if (*manual.examples != '\0') out += fmt::format("\nExamples:\n{}", manual.examples);
+  return out;
+}
+
+}  // namespace mtrace::cli

@@ -1,0 +1,93 @@
+// A command of memlog, and its output streams.
+#pragma once
+
+#include <cstdio>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "surface/cli/arguments.h"
+#include "util/file.h"
+
+namespace mtrace::cli {
+
+inline constexpr int kGood = 0;
+inline constexpr int kFailed = 1;    // the condition asked about is not met, or the command failed
+inline constexpr int kUnusable = 2;  // a mistake in the command line, or a damaged file
+
+struct Streams {
+  FILE* out;
+  FILE* err;
+  bool terminal;       // `out` is a terminal
+  size_t columns = 0;  // of the terminal; 0: unknown
+};
+
+struct Command {
+  Manual manual;
+  int (*run)(const Arguments& arguments, const Streams& streams);
+};
+
+const Command& run_command();
+const Command& attach_command();
+const Command& detach_command();
+const Command& report_command();
+const Command& status_command();
+const Command& top_command();
+const Command& expire_command();
+const Command& unreachable_command();
+const Command& map_command();
+const Command& serve_command();
+const Command& recover_command();
+const Command& merge_command();
+const Command& push_command();
+const Command& collect_command();
+const Command& resolve_command();
+const Command& show_command();
+const Command& tree_command();
+const Command& diff_command();
+const Command& leaks_command();
+const Command& check_command();
+const Command& export_command();
+const Command& sql_command();
+const Command& strip_command();
+const Command& decode_command();
+const Command& events_command();
+const Command& replay_command();
+const Command& help_command();
+
+// Returns all commands, in the order of memlog help.
+std::vector<const Command*> all_commands();
+
+// Runs the program with `words`, its arguments without its name. Returns the exit status.
+int run(const std::vector<std::string>& words, const Streams& streams);
+
+// Writes "memlog: text\n" to the error stream.
+void complain(const Streams& streams, const std::string& text);
+void print(const Streams& streams, const std::string& text);
+
+// Where a command's --output says: a file, completely or not at all, or standard output.
+
+// The file is there after finish().
+class Output {
+ public:
+  Output(const Arguments& arguments, const Streams& streams) : streams_(streams) {
+    const std::string path = arguments.value("--output", "-");
+    if (path != "-") file_.emplace(path);
+  }
+  void write(const std::string& text) {
+    if (file_) {
+      file_->write(text);
+    } else {
+      print(streams_, text);
+    }
+  }
+  void finish() {
+    if (file_) file_->finish();
+  }
+
+ private:
+  const Streams& streams_;
+  std::optional<util::Replacement> file_;
+};
+
+}  // namespace mtrace::cli

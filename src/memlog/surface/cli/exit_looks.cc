@@ -1,0 +1,148 @@
+#include "surface/cli/exit_looks.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "model/ledger/ledger_state.h"
+#include "process/inspect/clock.h"
+#include "process/inspect/ledgers.h"
+#include "process/inspect/process.h"
+#include "surface/cli/heap_scan.h"
+#include "surface/cli/suppressions_option.h"
+#include "util/text.h"
+#include "view/text/stack_names.h"
+
+namespace mtrace::cli {
+namespace {
+
+constexpr std::chrono::milliseconds kLookEvery{1};
+// Other threads of the process may run between the looks, and the process waits for them.
+constexpr std::chrono::milliseconds kPause{1};
+// Its other threads only: the thread that ends it waits in any case.
+constexpr std::chrono::seconds kStopLimit{10};
+
+// The state of a process that holds only what is definitely lost.
+ledger::LedgerState lost_state(const ledger::LedgerFile& ledger, const HeapScan& scan) {
+  std::map<uint32_t, ledger::LedgerCounts> lost;
+  for (size_t i = 0; i < scan.blocks().size(); ++i) {
+    if (scan.reach(i) != analyze::Reach::kDefinite) continue;
+    ledger::LedgerCounts& counts = lost[scan.blocks()[i].stack];
+    counts.allocated_bytes += scan.blocks()[i].size;
+    ++counts.allocated_blocks;
+  }
+  ledger::LedgerState state = ledger::read_ledger(ledger);
+  std::erase_if(state.stacks, [&](const auto& stack) { return !lost.contains(stack.index); });
+  for (ledger::LedgerStackState& stack : state.stacks) {
+    stack.now = lost.at(stack.index);
+    stack.reported = {};
+    stack.slack = stack.share = 0;
+    stack.shortest = stack.longest = 0;
+  }
+  return state;
+}
+
+// Names are looked up only where there are patterns.
+void suppress(HeapScan& scan, const ledger::LedgerFile& ledger,
+              const std::vector<analyze::StackPattern>& patterns) {
+  if (patterns.empty()) return;
+  const ledger::KnownLedger known(ledger);
+  text::StackNames names(symbols::SearchPath(), std::make_shared<analyze::Responsible>());
+  suppress_stacks(scan, ledger, known, names, patterns);
+}
+
+analyze::LeftOut suppressed_sum(const HeapScan& scan) {
+  std::set<uint32_t> stacks;
+  analyze::LeftOut sum;
+  for (size_t i = 0; i < scan.blocks().size(); ++i) {
+    if (!scan.suppressed(i)) continue;
+    const bool is_new = stacks.insert(scan.blocks()[i].stack).second;
+    sum.add({is_new ? 1u : 0u, static_cast<int64_t>(scan.blocks()[i].size)});
+  }
+  return sum;
+}
+
+}  // namespace
+
+std::vector<ExitLook> last_looks(std::vector<ExitLook> found) {
+  std::vector<ExitLook> last;
+  for (ExitLook& look : found) {
+    const auto other = std::find_if(last.begin(), last.end(), [&](const ExitLook& one) {
+      return one.pid == look.pid && one.lost.header.started == look.lost.header.started;
+    });
+    if (other == last.end()) {
+      last.push_back(std::move(look));
+    } else if (look.point != ledger::HoldPoint::kCheck ||
+               other->point == ledger::HoldPoint::kCheck) {
+      *other = std::move(look);
+    }
+  }
+  return last;
+}
+
+ExitLookSettings exit_look_settings(const char* command, const Arguments& arguments,
+                                    const std::string& ledgers, const std::string& program) {
+  ExitLookSettings settings;
+  settings.ledgers = ledgers;
+  settings.after_exit = arguments.has("--after-exit");
+  if (ledgers.empty()) {
+    if (!settings.after_exit) return settings;
+    throw UsageError(fmt::format("{}: --after-exit needs --unreachable", command));
+  }
+  add_suppressions(command, arguments, settings.suppressions);
+  const char* options = std::getenv("LSAN_OPTIONS");
+  add_lsan_suppressions(command, options == nullptr ? "" : options, ".", program,
+                        settings.suppressions);
+  return settings;
+}
+
+process::Tick ExitLooks::tick() {
+  if (settings_.ledgers.empty()) return {};
+  return {kLookEvery, [this](pid_t) {
+            holds_.serve([this](pid_t pid, ledger::LedgerFile& ledger, ledger::HoldPoint point) {
+              return look(pid, ledger, point);
+            });
+          }};
+}
+
+uint64_t ExitLooks::look(pid_t pid, ledger::LedgerFile& ledger, ledger::HoldPoint point) {
+  ExitLook found;
+  found.name = util::array_text(ledger.header().name);
+  found.pid = pid;
+  found.point = point;
+  try {
+    search(found, ledger);
+  } catch (const std::exception& error) {
+    found.trouble = error.what();
+  }
+  found_.push_back(std::move(found));
+  return static_cast<uint64_t>(found_.back().lost.header.live.blocks);
+}
+
+void ExitLooks::search(ExitLook& found, ledger::LedgerFile& ledger) const {
+  HeapScanSettings settings;
+  settings.pause = kPause;
+  settings.stop_limit = kStopLimit;
+  settings.rests = process::all_tasks(found.pid).size() == 1;  // which waits for this look
+  HeapScan scan(found.pid, ledger, settings);
+  suppress(scan, ledger, settings_.suppressions);
+  found.unknown = scan.unknown();
+  found.blocks = scan.blocks().size();
+  found.suppressed = suppressed_sum(scan);
+  found.lost = process::memlog_of(ledger, lost_state(ledger, scan),
+                                  {.trigger = "snapshot",
+                                   .taken = process::real_time_now(),
+                                   .label = "definitely lost",
+                                   .notes = {}});
+  for (profile::Entry& entry : found.lost.entries) {
+    entry.peak = 0;
+    entry.tells_live = false;
+  }
+  found.lost.header.peak.reset();
+}
+
+}  // namespace mtrace::cli

@@ -1,0 +1,73 @@
+// Looks for lost blocks in the processes of a run: before their exit takes away what holds them,
+// after it if that is wanted, and when they ask for a leak check.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "model/profile/model.h"
+#include "process/run/exit_holds.h"
+#include "process/run/launch.h"
+#include "surface/cli/arguments.h"
+#include "view/analyze/filter.h"
+#include "view/analyze/suppressions.h"
+
+namespace mtrace::cli {
+
+inline constexpr char kExitLookHelp[] =
+    R"(Look for lost blocks when the program exits, before exit handlers and destructors run, as
+    memlog unreachable does in a running process. The exit waits for it. Calls of LeakSanitizer's
+    interface count, and so do the suppressions that LSAN_OPTIONS names.)";
+inline constexpr Option kAfterExitOption = {
+    "--after-exit", "", "",
+    R"(With --unreachable: look once more when exit handlers and destructors have run.)"};
+
+// What was found in one process.
+struct ExitLook {
+  std::string name;
+  pid_t pid = 0;
+  ledger::HoldPoint point = ledger::HoldPoint::kExit;
+  std::string trouble;  // why the process was not looked at, as in AttachError; empty: it was
+  std::string unknown;  // HeapScan::unknown()
+  size_t blocks = 0;    // looked at
+  analyze::LeftOut suppressed;  // lost in any way
+  profile::Memlog lost;         // what is definitely lost, as a report without names
+};
+
+// Of each process the look that tells what it leaves behind: the last one at its end, or its last
+// leak check if that stood for it.
+std::vector<ExitLook> last_looks(std::vector<ExitLook> found);
+
+struct ExitLookSettings {
+  std::string ledgers;      // their directory; empty: nothing is looked at
+  bool after_exit = false;  // also
+  std::vector<analyze::StackPattern> suppressions;
+};
+
+// Reads --after-exit, --suppressions and LSAN_OPTIONS. `program`: its path. Throws UsageError, and
+// FormatError for a suppressions file.
+ExitLookSettings exit_look_settings(const char* command, const Arguments& arguments,
+                                    const std::string& ledgers, const std::string& program);
+
+class ExitLooks {
+ public:
+  explicit ExitLooks(ExitLookSettings settings)
+      : settings_(std::move(settings)), holds_(settings_.ledgers, settings_.after_exit) {}
+
+  // For launch(): serves the processes that wait.
+  process::Tick tick();
+  std::vector<ExitLook>& found() { return found_; }
+
+ private:
+  uint64_t look(pid_t pid, ledger::LedgerFile& ledger, ledger::HoldPoint point);
+  void search(ExitLook& found, ledger::LedgerFile& ledger) const;
+
+  ExitLookSettings settings_;
+  process::ExitHolds holds_;
+  std::vector<ExitLook> found_;
+};
+
+}  // namespace mtrace::cli

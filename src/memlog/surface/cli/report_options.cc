@@ -1,0 +1,209 @@
+#include "surface/cli/report_options.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <optional>
+#include <stdexcept>
+
+#include "surface/cli/filter_options.h"
+#include "util/error.h"
+#include "util/file.h"
+#include "view/analyze/frame_pattern.h"
+
+namespace mtrace::cli {
+
+reports::ReadOptions read_options(const char* command, const Arguments& arguments) {
+  return {read_filter(command, arguments), search_path(arguments), !arguments.has("--no-resolve")};
+}
+
+reports::ReadOptions read_grouped_options(const char* command, const Arguments& arguments) {
+  reports::ReadOptions options = read_options(command, arguments);
+  options.filter.group_by = read_group_by(arguments);
+  // Asking for frames is asking for stacks. A program that reads JSON adds up for itself.
+  if (arguments.has("--depth") || arguments.has("--frames") ||
+      (arguments.has("--json") && !arguments.has("--group-by"))) {
+    options.filter.group_by = analyze::GroupBy::kStack;
+  }
+  return options;
+}
+
+int each_report(reports::Reports& reports, const std::vector<std::string>& files,
+                const Streams& streams, const std::function<void(reports::Report&)>& action) {
+  int status = kGood;
+  bool any = false;
+  for (const std::string& file : files) {
+    try {
+      auto report = reports.read(file);
+      if (!report) continue;
+      any = true;
+      action(*report);
+      if (const auto& cut = report->cut_short()) {
+        complain(streams,
+                 fmt::format("{}:{}: {}: this is what could be read", file, cut->line, cut->why));
+        status = std::max<int>(status, kFailed);
+      }
+    } catch (const util::FormatError& error) {
+      fmt::print(streams.err, "{}\n", error.what());
+      status = kUnusable;
+    } catch (const std::exception& error) {
+      complain(streams, error.what());
+      status = std::max<int>(status, kFailed);
+    }
+  }
+  if (!any && status == kGood) throw std::runtime_error(reports::kNoneChosen);
+  return status;
+}
+
+void refuse_standard_input(const char* command, const std::vector<std::string>& files) {
+  if (std::find(files.begin(), files.end(), "-") == files.end()) return;
+  throw UsageError(fmt::format(
+      "{}: a series of reports cannot be read from standard input: name the files", command));
+}
+
+int complain_incomplete(const std::vector<analyze::ProcessSum>& sums, const Streams& streams) {
+  int status = kGood;
+  for (const analyze::ProcessSum& process : sums) {
+    for (const std::string& why : process.incomplete) {
+      complain(streams, why);
+      status = kFailed;
+    }
+  }
+  return status;
+}
+namespace {
+
+void check_directory(const char* option, const std::string& path) {
+  struct stat state = {};
+  if (::stat(path.c_str(), &state) != 0 || !S_ISDIR(state.st_mode)) {
+    throw UsageError(fmt::format("{} {}: not a directory", option, path));
+  }
+  // libdwfl is told directories as one text with colons between them.
+  if (path.find(':') != std::string::npos) {
+    throw UsageError(fmt::format("{} {}: the path must not contain a colon", option, path));
+  }
+}
+
+}  // namespace
+
+symbols::SearchPath search_path(const Arguments& arguments) {
+  symbols::SearchPath where;
+  where.sysroot = arguments.value("--sysroot");
+  while (where.sysroot.ends_with('/')) where.sysroot.pop_back();
+  if (arguments.has("--sysroot")) check_directory("--sysroot", arguments.value("--sysroot"));
+  where.symbols = arguments.values("--symbols");
+  for (const std::string& directory : where.symbols) check_directory("--symbols", directory);
+  return where;
+}
+namespace {
+
+using analyze::Order;
+
+struct Key {
+  const char* name;
+  Order order;
+};
+
+constexpr Key kKeys[] = {
+    {"bytes", Order::kBytes},
+    {"blocks", Order::kBlocks},
+    {"live", Order::kLive},
+    {"allocs", Order::kAllocations},
+    {"temporary", Order::kTemporary},
+    {"lifetime", Order::kLifetime},
+    {"slack", Order::kSlack},
+    {"peak", Order::kPeak},
+    {"age", Order::kAge},
+    {"size", Order::kSize},
+    {"failed", Order::kFailed},
+    {"stack", Order::kStack},
+};
+
+}  // namespace
+
+Order read_order(const char* command, const Arguments& arguments) {
+  const std::string by = arguments.choice("--by");
+  if (arguments.has("--peak")) {
+    if (arguments.has("--by") && by != "peak") {
+      throw UsageError(
+          fmt::format("{}: --peak means --by peak: it cannot be used with another --by", command));
+    }
+    return Order::kPeak;
+  }
+  for (const Key& key : kKeys) {
+    if (by == key.name) return key.order;
+  }
+  return Order::kBytes;
+}
+
+text::Style read_style(const Arguments& arguments, const Streams& streams) {
+  text::Style style;
+  const std::string colour = arguments.choice("--color");
+  const char* no_colour = std::getenv("NO_COLOR");
+  style.colour = colour == "always" || (colour == "auto" && streams.terminal &&
+                                        (no_colour == nullptr || *no_colour == '\0'));
+  style.units = streams.terminal;
+  style.columns = streams.columns;
+  style.oneline = arguments.has("--oneline");
+  style.full_names = arguments.has("--full-names");
+  style.header = !arguments.has("--no-header");
+  return style;
+}
+namespace {
+
+bool is_file(const std::string& path) {
+  struct stat state = {};
+  return ::stat(path.c_str(), &state) == 0 && S_ISREG(state.st_mode);
+}
+
+// A pattern says what it is for, or has no slash; what is there is a file.
+bool names_file(const std::string& text) {
+  for (const char* prefix : {"function:", "source:", "module:", "any:"}) {
+    if (text.starts_with(prefix)) return false;
+  }
+  return is_file(text) || text.find('/') != std::string::npos;
+}
+
+void add_patterns(const char* command, const Arguments& arguments, const char* option,
+                  analyze::FramePatterns& patterns) {
+  for (const std::string& text : arguments.values(option)) {
+    try {
+      if (names_file(text)) {
+        patterns.add(text, util::read_file(text));
+      } else {
+        patterns.add_pattern(text);
+      }
+    } catch (const util::FileError& error) {
+      throw UsageError(fmt::format("{}: {}: {}", command, option, error.what()));
+    } catch (const analyze::PatternError& error) {
+      throw UsageError(fmt::format("{}: {}: {}", command, option, error.what()));
+    }
+  }
+}
+
+}  // namespace
+
+analyze::ResponsiblePointer read_responsible(const char* command, const Arguments& arguments) {
+  analyze::LibraryCode code;
+  add_patterns(command, arguments, "--own", code.own());
+  add_patterns(command, arguments, "--library", code.library());
+  return std::make_shared<const analyze::Responsible>(std::move(code));
+}
+
+analyze::GroupBy read_group_by(const Arguments& arguments) {
+  const std::string by = arguments.choice("--group-by");
+  if (by == "function") return analyze::GroupBy::kFunction;
+  if (by == "file") return analyze::GroupBy::kFile;
+  if (by == "line") return analyze::GroupBy::kLine;
+  if (by == "module") return analyze::GroupBy::kModule;
+  return analyze::GroupBy::kStack;
+}
+
+void fold(text::Style& style, const reports::Reports& reports) {
+  const analyze::Filter& filter = reports.filter();
+  style.responsible = filter.all_frames ? nullptr : filter.responsible;
+}
+
+}  // namespace mtrace::cli

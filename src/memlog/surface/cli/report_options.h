@@ -1,0 +1,116 @@
+// The options of commands that read reports: where to find names, own code, order and look.
+// Messages about damaged files, the exit status.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "model/profile/model.h"
+#include "model/symbols/symbolizer.h"
+#include "surface/cli/arguments.h"
+#include "surface/cli/command.h"
+#include "view/analyze/groups.h"
+#include "view/analyze/responsible.h"
+#include "view/analyze/row.h"
+#include "view/analyze/sum.h"
+#include "view/reports/reports.h"
+#include "view/text/style.h"
+
+namespace mtrace::cli {
+
+// Reads reports for a command: its options, messages about damaged files, the exit status.
+
+// Reads the filter options (surface/cli/filter_options.h), --sysroot, --symbols and --no-resolve.
+// `command` is for messages. Throws UsageError, and what reading a suppressions file throws.
+reports::ReadOptions read_options(const char* command, const Arguments& arguments);
+
+// Like read_options(), for a command with --group-by.
+reports::ReadOptions read_grouped_options(const char* command, const Arguments& arguments);
+
+// Runs `action` for each of `files` that the filter takes. Reports a damaged file and continues.
+// Returns the exit status. Throws std::runtime_error when the filter takes none.
+int each_report(reports::Reports& reports, const std::vector<std::string>& files,
+                const Streams& streams, const std::function<void(reports::Report&)>& action);
+
+// Throws UsageError when the standard input ("-") is among `files`: a series needs files.
+void refuse_standard_input(const char* command, const std::vector<std::string>& files);
+
+// Reports what is missing in the sums. Returns the exit status.
+int complain_incomplete(const std::vector<analyze::ProcessSum>& sums, const Streams& streams);
+
+// The options that tell where to find names, for commands that read memlogs.
+
+inline constexpr Option kSysrootOption = {
+    "--sysroot", "", "DIR",
+    R"(Look for modules below this directory instead of /: the root of another machine or of a
+    container.)"};
+inline constexpr Option kSymbolsOption = {
+    "--symbols", "", "DIR",
+    R"(Also look for separate debug files in this directory, by build-id
+    (DIR/.build-id/xx/yyyy.debug) or by the name in the module's debuglink. May be repeated.)"};
+
+// From --sysroot and --symbols. Throws UsageError for a directory that is none.
+symbols::SearchPath search_path(const Arguments& arguments);
+
+// The options that the views of reports share: the sort order and the look of the text.
+
+inline constexpr Option kFullNamesOption = {
+    "--full-names", "", "",
+    "Show the standard library's default template arguments in C++ names, as the file has them."};
+inline constexpr Option kNoHeaderOption = {"--no-header", "", "", "Print entries only."};
+inline constexpr Option kNoResolveOption = {
+    "--no-resolve", "", "", "Show only names that the files contain; do not look up others."};
+inline constexpr Option kColorOption = {
+    "--color", "", "WHEN",
+    R"(When to use colours: auto (default; on a terminal, unless NO_COLOR is set), always or
+    never.)",
+    "auto|always|never"};
+inline constexpr Option kNoPagerOption = {
+    "--no-pager", "", "",
+    R"(Do not use a pager. Otherwise output longer than the terminal goes through MEMLOG_PAGER,
+    PAGER or less.)"};
+inline constexpr Option kJsonOption = {
+    "--json", "", "",
+    R"(Print one JSON object. Keys name the units of numbers; stack ids are the same in every
+    report. Fields that are 0 or unknown are left out. doc/json.md has the schema.)"};
+inline constexpr Option kPeakOption = {"--peak", "", "", "Same as --by peak."};
+
+// Reads --by and --peak. Throws UsageError.
+analyze::Order read_order(const char* command, const Arguments& arguments);
+
+// Returns the style from --color, --oneline, --full-names and --no-header, as far as the command
+// has them, and from `streams`.
+text::Style read_style(const Arguments& arguments, const Streams& streams);
+
+// The options that tell the program's own code from libraries', and what to add up.
+
+inline constexpr Option kLibraryOption = {
+    "--library", "", "FILE|REGEX",
+    R"(Count these functions as a library's: they are folded and never lead a stack. A REGEX for the
+    function's name; source:REGEX or module:REGEX for its source file or module; or a FILE with such
+    patterns, one a line (memlog help library-code). May be repeated.)"};
+inline constexpr Option kOwnOption = {
+    "--own", "", "FILE|REGEX",
+    R"(Count these functions as the program's own, whatever --library and the built-in list say.
+    May be repeated.)"};
+inline constexpr char kGroupByHelp[] =
+    R"(Add up the stacks that one place is responsible for: the function, the source file, the source
+    line or the module of the first frame of own code. stack: do not add up.)";
+inline constexpr Option kGroupByOption = {"--group-by", "", "WHAT", kGroupByHelp,
+                                          "stack|function|file|line|module"};
+// For a view that is by function unless told otherwise.
+inline constexpr Option kGroupedByOption = {"--group-by", "", "WHAT", kGroupByHelp,
+                                            "function|stack|file|line|module"};
+
+// Reads --library and --own. `command` is for messages. Throws UsageError, and FormatError for a
+// line of a file.
+analyze::ResponsiblePointer read_responsible(const char* command, const Arguments& arguments);
+
+// Reads --group-by. Throws UsageError.
+analyze::GroupBy read_group_by(const Arguments& arguments);
+
+// Folds the stacks of a view unless --frames chooses frames.
+void fold(text::Style& style, const reports::Reports& reports);
+
+}  // namespace mtrace::cli

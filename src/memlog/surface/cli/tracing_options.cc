@@ -1,0 +1,265 @@
+#include "surface/cli/tracing_options.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+
+#include "format/memlog.h"
+#include "process/inspect/process.h"
+#include "surface/cli/exit_looks.h"
+#include "surface/cli/report_options.h"
+#include "surface/cli/suppressions_option.h"
+#include "util/text.h"
+#include "view/reports/catalog.h"
+#include "view/text/quantity.h"
+
+namespace mtrace::cli {
+namespace {
+
+constexpr char kText[] = R"(
+Runs PROGRAM with libmtrace.so preloaded. Its arguments, standard streams, signals and exit status
+stay as they are. Signals that memlog receives are passed on; if a signal kills the program, memlog
+ends by the same signal. Options end where PROGRAM begins.
+
+When the program has ended, memlog prints its peak and what was live at exit to standard error, each
+with the five functions that hold most. If several processes have reported, it prints this for the
+largest, and a line about each of the others. Memory live at exit is not necessarily leaked:
+--unreachable tells what is.
+
+The program and the programs that it starts keep their tables in files while they run. memlog top
+reads these files. They are deleted when a process ends. If it was killed (Ctrl-C, SIGTERM, lack of
+memory), memlog first makes a report from its file, PROGRAM-PID-recovered.memlog, and sums up that.
+
+memlog looks for the library beside itself, then where it is installed. MTRACE_ variables in the
+environment (memlog help options) apply unless an option here replaces them. Programs that are
+statically linked or set-uid run untraced, and a message says so. So do programs of another libc
+(musl) or word size; memlog runs them without the library in LD_PRELOAD.
+)";
+
+void make_directory(const std::string& command, const char* option, const std::string& path) {
+  const auto refuse = [&](const char* why) {
+    throw UsageError(fmt::format("{}: {} {}: {}", command, option, path, why));
+  };
+  if (::mkdir(path.c_str(), 0777) != 0 && errno != EEXIST) {
+    refuse(std::strerror(errno));
+  }
+  struct stat state = {};
+  if (::stat(path.c_str(), &state) != 0 || !S_ISDIR(state.st_mode)) {
+    refuse("not a directory");
+  }
+  if (::access(path.c_str(), W_OK | X_OK) != 0) {
+    refuse(std::strerror(errno));
+  }
+}
+
+// The value is a template unless it ends with a slash, and percent signs are special in both.
+std::string output_setting(const std::string& directory) {
+  std::string path = std::filesystem::absolute(directory).lexically_normal();
+  for (size_t at = 0; (at = path.find('%', at)) != std::string::npos; at += 2) path.insert(at, "%");
+  return path.ends_with('/') ? path : path + '/';
+}
+
+std::chrono::milliseconds read_timeline_interval(const Arguments& arguments) {
+  constexpr uint64_t kLeast = 10;
+  constexpr uint64_t kMost = 1000;
+  const std::string wish = arguments.value("--timeline", "10ms");
+  if (wish == "none") return std::chrono::milliseconds(0);
+  const auto interval = text::read_duration(wish, 1000);
+  if (!interval || *interval < kLeast || *interval > kMost) {
+    throw UsageError(fmt::format("{}: --timeline {} is neither a time from 10ms to 1s nor none",
+                                 arguments.command(), wish));
+  }
+  return std::chrono::milliseconds(*interval);
+}
+
+}  // namespace
+
+std::vector<std::string> unknown_variables() {
+  const std::string prefix = "MTRACE_";
+  const std::vector<std::string> options = {
+#define MTRACE_OPTION(member, variable, ...) std::string(variable).substr(prefix.size()),
+#include "format/options.def"
+#undef MTRACE_OPTION
+  };
+  std::vector<std::string> complaints;
+  for (char** entry = ::environ; entry != nullptr && *entry != nullptr; ++entry) {
+    const std::string name = std::string(*entry).substr(0, std::strcspn(*entry, "="));
+    if (name.size() <= prefix.size() || !name.starts_with(prefix)) continue;
+    const std::string word = name.substr(prefix.size());
+    if (std::find(options.begin(), options.end(), word) != options.end()) continue;
+    const std::string meant = nearest(word, options);
+    complaints.push_back(
+        util::escaped(name, "") + " is not an option" +
+        (meant.empty() ? " (memlog help options)" : ": did you mean " + prefix + meant + '?'));
+  }
+  return complaints;
+}
+
+RunOptions read_run_options(const Arguments& arguments) {
+  RunOptions options;
+  const std::string& command = arguments.command();
+  options.quiet = arguments.has("--quiet");
+  if (arguments.has("--depth")) {
+    options.settings.push_back(
+        fmt::format("MTRACE_DEPTH={}", arguments.number("--depth", 10, 1, format::kMaxDepth)));
+  }
+  if (arguments.has("--signal")) {
+    const std::string name = arguments.value("--signal");
+    if (!process::signal_number(name)) {
+      throw UsageError(
+          fmt::format("{}: --signal {} is not a signal that can be caught", command, name));
+    }
+    options.settings.push_back("MTRACE_SIGNAL=" + name);
+  }
+  if (arguments.has("--follow")) {
+    if (arguments.value("--follow").empty()) throw UsageError(command + ": --follow is empty");
+    options.settings.push_back("MTRACE_FOLLOW=" + arguments.value("--follow"));
+  }
+  if (arguments.has("--sample")) {
+    const auto size = text::read_size(arguments.value("--sample"));
+    if (!size || *size == 0) {
+      throw UsageError(fmt::format("{}: --sample {} is not a size like 4096 or 512K", command,
+                                   arguments.value("--sample")));
+    }
+    options.settings.push_back(fmt::format("MTRACE_SAMPLE={}", *size));
+  }
+  if (arguments.has("--compress")) options.settings.emplace_back("MTRACE_COMPRESS=1");
+  if (arguments.has("--events")) options.settings.emplace_back("MTRACE_EVENTS=1");
+  for (const auto& [option, setting] :
+       {std::pair{"--events-drop", "MTRACE_EVENTS_DROP=1"},
+        std::pair{"--free-stacks", "MTRACE_EVENTS_FREE_STACKS=1"}}) {
+    if (!arguments.has(option)) continue;
+    if (!arguments.has("--events")) {
+      throw UsageError(fmt::format("{}: {} needs --events", command, option));
+    }
+    options.settings.emplace_back(setting);
+  }
+  if (arguments.has("--cull")) {
+    constexpr uint64_t kMostCull = 60'000;
+    const auto cull = text::read_duration(arguments.value("--cull"), 1000);
+    if (!cull || *cull < 1 || *cull > kMostCull) {
+      throw UsageError(fmt::format("{}: --cull {} is not a time from 1ms to 60s, like 1s", command,
+                                   arguments.value("--cull")));
+    }
+    if (!arguments.has("--events")) throw UsageError(command + ": --cull needs --events");
+    options.settings.push_back(fmt::format("MTRACE_EVENTS_CULL_MS={}", *cull));
+  }
+  if (arguments.has("--events") && arguments.has("--sample")) {
+    throw UsageError(command + ": --events records every block: leave --sample out");
+  }
+  if (arguments.has("--every")) {
+    const auto every = text::read_duration(arguments.value("--every"), 1000);
+    constexpr uint64_t kLeast = 100;
+    constexpr uint64_t kMost = 31536000000;
+    if (!every || *every < kLeast || *every > kMost) {
+      throw UsageError(fmt::format("{}: --every {} is not a time from 100ms to 365d, like 10s",
+                                   command, arguments.value("--every")));
+    }
+    options.every = std::chrono::milliseconds(*every);
+  }
+  if (arguments.has("--keep")) {
+    if (options.every.count() == 0) throw UsageError(command + ": --keep needs --every");
+    options.keep = static_cast<size_t>(arguments.number("--keep", 0, 1, 1000000));
+  }
+  options.unreachable = arguments.has("--unreachable");
+  options.timeline = read_timeline_interval(arguments);
+  options.responsible = read_responsible(command.c_str(), arguments);
+  options.directory = reports::report_directory();
+  if (arguments.has("--output")) {
+    options.directory = arguments.value("--output");
+    make_directory(command, "--output", options.directory);
+    // The same directory for programs that are started elsewhere.
+    options.settings.push_back("MTRACE_OUTPUT=" + output_setting(options.directory));
+  }
+  return options;
+}
+
+Manual run_manual() {
+  return {
+      "run",
+      "run a program under libmtrace.so",
+      "[OPTION]... [--] PROGRAM [ARGUMENT]...",
+      kText,
+      {{"--every", "-e", "TIME",
+        R"(Ask the program and the processes that it started for a report at this interval, as
+        memlog report does: 500ms, 10s, 5min (a number alone: seconds).)"},
+       {"--keep", "", "N",
+        R"(With --every: keep the newest N reports of each process and merge older ones into one, as
+        memlog merge does; their sum stays exact.)"},
+       {"--output", "-o", "DIR", "Directory for reports; created if it does not exist."},
+       {"--depth", "", "N", "Return addresses to keep for each allocation, 1 to 128."},
+       {"--signal", "", "NAME",
+        R"(Signal that makes the process write a report, for programs that use USR1 themselves:
+        USR2, RTMIN+1, none.)"},
+       {"--follow", "", "1|0|GLOB[:GLOB]",
+        R"(Which started programs to trace: 1 all (default), 0 none, or those whose name matches a
+        pattern; a pattern applies to PROGRAM, too.)"},
+       {"--sample", "", "BYTES",
+        "Record one allocation per this many bytes on average, instead of every one."},
+       {"--events", "", "",
+        R"(Write every allocation and free to PROGRAM-PID.events, beside the reports. memlog events
+        prints it, memlog report --from makes the report of any moment. Takes longer, and a file
+        that grows with the run.)"},
+       {"--events-drop", "", "",
+        R"(With --events: lose events rather than have the program wait for the disk, and count
+        them.)"},
+       {"--free-stacks", "", "", "With --events: keep the call stack of each free, too."},
+       {"--cull", "", "TIME",
+        R"(With --events: leave out blocks that live shorter, 1ms to 60s. The log counts them by
+        stack. memlog strip does the same afterwards.)"},
+       {"--compress", "", "",
+        R"(Compress reports with zstd when their frames are named: PROGRAM-PID-1.memlog.zst. Every
+        command of memlog reads them.)"},
+       {"--ledger", "", "DIR|none",
+        R"(Each process keeps its tables in a file in this directory while it runs, for memlog top
+        and memlog recover. none: no file. Default: a directory of this run in memory
+        ($XDG_RUNTIME_DIR, else /dev/shm), which is lost when the machine stops.)"},
+       {"--timeline", "", "TIME|none",
+        R"(Sample what each process holds, its resident memory and its allocations at this interval,
+        10ms (default) to 1s, from its ledger. A process that runs for five samples gets a file
+        PROGRAM-PID.timeline, which memlog export draws as html and massif. Of a long run the
+        resolution is halved again and again, so that the file stays small. none: no samples.)"},
+       {"--unreachable", "", "", kExitLookHelp},
+       kAfterExitOption,
+       kSuppressionsOption,
+       {"--quiet", "-q", "", "Print no summary."},
+       {"--keep-status", "", "",
+        R"(End with the program's status also when a report, event log or timeline could not be written
+        in full.)"},
+       kLibraryOption,
+       kOwnOption},
+      R"(that of the program, but 1 if that is 0 and something could not be written in full, which
+      standard error then says (--keep-status: 0); 127 if it is not found, 126 if it cannot be run; 1 if libmtrace.so is
+      not found; 2 if the command line is wrong.)",
+      R"(  memlog run ./app --config x
+  memlog run --every 10s --output /tmp/reports -- ./app -v
+  memlog run --follow 'worker*' -- make test
+  memlog run --unreachable ./app --selftest
+)",
+      true};
+}
+
+std::vector<Option> with_run_options(const std::vector<std::string>& names,
+                                     std::vector<Option> others) {
+  std::vector<Option> options;
+  for (const Option& option : run_manual().options) {
+    if (std::find(names.begin(), names.end(), option.name) != names.end()) {
+      options.push_back(option);
+    }
+  }
+  options.insert(options.end(), others.begin(), others.end());
+  return options;
+}
+
+std::string ledger_place(const std::string& command, const std::string& path) {
+  make_directory(command, "--ledger", path);
+  return std::filesystem::canonical(path);
+}
+
+}  // namespace mtrace::cli

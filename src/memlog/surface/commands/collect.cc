@@ -1,0 +1,93 @@
+// memlog collect: gathers reports of directories and servers in one directory.
+#include <fmt/format.h>
+
+#include "surface/cli/command.h"
+#include "surface/cli/fleet_export.h"
+#include "surface/cli/report_options.h"
+#include "surface/fleet/transfer.h"
+#include "surface/serve/access.h"
+#include "util/text.h"
+#include "view/text/style.h"
+
+namespace mtrace::cli {
+namespace {
+
+constexpr char kCollectHelp[] = R"(
+Copies the reports of each SOURCE that the directory --to does not hold yet, compressed, as
+DIR/HOST/PROGRAM-PID-START-BOOT-SEQ.memlog.zst. A source is a file, a directory with reports, there
+or in directories below, or the URL of a memlog serve: of the directories that it serves and of the
+reports that it has received. Each report is there once, whatever the sources have in common, and
+however often memlog collect runs or is killed. A report is known by its host, boot, pid, start and
+number. Snapshots of ledgers are not copied.
+
+A report without names gets them where it comes from: here for a file, at the server for a URL.
+)";
+
+bool is_url(const std::string& source) {
+  return source.starts_with("http://") || source.starts_with("https://");
+}
+
+int run_collect(const Arguments& arguments, const Streams& streams) {
+  std::vector<std::string> sources = arguments.values("--from");
+  const auto& operands = arguments.operands();
+  sources.insert(sources.end(), operands.begin(), operands.end());
+  if (sources.empty()) throw UsageError("collect: give --from DIR or --from URL");
+  if (!arguments.has("--to")) throw UsageError("collect: give --to DIR");
+  const std::string to = arguments.value("--to");
+  const std::string token =
+      arguments.has("--token-file") ? serve::read_token(arguments.value("--token-file")) : "";
+  fleet::Store store(to, read_store_limits("collect", arguments));
+  const auto tell = [&](const std::string& text) { complain(streams, text); };
+  fleet::Transferred done;
+  bool failed = false;
+  for (const std::string& source : sources) {
+    try {
+      if (is_url(source)) {
+        fleet::HttpServerAddress server = fleet::read_url(source);
+        server.ca_file = arguments.value("--ca-file");
+        fleet::Remote remote(server, token);
+        fleet::collect_remote(remote, store, tell, done);
+      } else {
+        fleet::LocalReports local({source}, search_path(arguments));
+        fleet::collect_local(local, store, tell, done);
+      }
+    } catch (const std::runtime_error& error) {
+      complain(streams, error.what());  // the other sources may do
+      failed = true;
+    }
+  }
+  std::string out = fmt::format("{} copied to {}", text::count_text(done.stored, "report"),
+                                util::escaped(to, ""));
+  if (done.held != 0) out += fmt::format("; {} there already", done.held);
+  if (done.expired != 0) out += fmt::format("; {} older than is kept", done.expired);
+  if (done.refused != 0) out += fmt::format("; {} left out", done.refused);
+  print(streams, out + '\n');
+  return failed || done.refused != 0 ? kFailed : kGood;
+}
+
+}  // namespace
+
+const Command& collect_command() {
+  static const Command command = {
+      {"collect",
+       "gather reports of directories and servers in one directory",
+       "--from SOURCE [--from SOURCE]... --to DIR [OPTION]...",
+       kCollectHelp,
+       {{"--from", "", "SOURCE", "A file, a directory, or the URL of a memlog serve."},
+        {"--to", "", "DIR", "Where the reports go. Made if it does not exist."},
+        kMaxDiskOption,
+        kMaxAgeOption,
+        kServerTokenOption,
+        kCaFileOption,
+        kSysrootOption,
+        kSymbolsOption},
+       R"(0: all are there; 1: a source cannot be read or does not answer, or a report is damaged;
+       2: wrong command line.)",
+       R"(  memlog collect --from http://web3:7040 --from http://web4:7040 --to fleet
+  memlog collect --from /var/tmp/reports --to /srv/memlogs --max-disk 50G
+)"},
+      run_collect};
+  return command;
+}
+
+}  // namespace mtrace::cli

@@ -1,0 +1,303 @@
+// memlog events: prints an event log; and writes it, when the library starts it for that.
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <optional>
+#include <thread>
+
+#include "model/events/block_filter.h"
+#include "model/events/event_header.h"
+#include "model/events/event_log.h"
+#include "model/events/live_blocks.h"
+#include "model/events/recorder.h"
+#include "surface/cli/command.h"
+#include "surface/cli/filter_options.h"
+#include "surface/cli/report_options.h"
+#include "util/error.h"
+#include "util/text.h"
+#include "util/time.h"
+#include "view/analyze/frame_pattern.h"
+#include "view/json/stack.h"
+#include "view/text/event_text.h"
+#include "view/text/log_malloc2_text.h"
+#include "view/text/quantity.h"
+
+namespace mtrace::cli {
+namespace {
+
+constexpr char kEventsHelp[] = R"(
+Prints an event log, which memlog run --events and MTRACE_EVENTS write: a line for each event, in
+the order in which they happened. A line has the time (UTC), the thread, the name of the event and
+its values:
+
+  malloc ADDRESS SIZE usable=N stack=ID FUNCTION < CALLER < ...
+  realloc ADDRESS SIZE usable=N old=ADDRESS stack=ID ...
+  free ADDRESS
+
+calloc, new and the other functions look like malloc; delete looks like free. "free ADDRESS unknown"
+frees a block that was allocated before tracing began. The log of a forked process begins with the
+blocks that it inherited, "inherited ADDRESS SIZE usable=N stack=ID ...", read from the log of its
+parent in the same directory. A realloc has two events: realloc-begin, when the old address leaves,
+and realloc, or realloc-failed. Other events are mmap, munmap, mremap, thread-begin, thread-end
+(noticed within a second), note, report, start, stop, resident (bytes of the process in memory),
+fork, lost (events that found no room), left-out (blocks that are only counted: ALLOCATIONS BYTES
+freed=FREES BYTES) and end.
+
+With several filters an event must pass all of them. Events without a size, an address, a thread or a
+stack do not pass a filter for it. From --lifetime on, filters choose blocks: allocations, reallocs
+and frees of these blocks pass. They read the log twice or three times. FILE may be -, standard input.
+)";
+
+using events::Event;
+using events::Kind;
+
+constexpr auto kPause = std::chrono::milliseconds(100);  // between looks at a log that grows
+constexpr size_t kEventBatch = 16384;                    // events whose stacks are named together
+
+class Filters {
+ public:
+  Filters(const Arguments& arguments, uint64_t started)
+      : plain_(read_plain_ranges(arguments)),
+        times_(
+            read_range(arguments, "--time", "a range of times like 12:04:31..12:04:32.5",
+                       [&](std::string_view text) { return events::read_time(text, started); })) {
+    for (const std::string& text : arguments.values("--include")) {
+      try {
+        patterns_.emplace_back(text);
+      } catch (const analyze::PatternError& error) {
+        throw UsageError(fmt::format("events: --include: {}", error.what()));
+      }
+    }
+  }
+
+  // But for the stack.
+  bool take(const Event& event, const events::EventLog& log) const {
+    if (plain_.size && !(event.requested != 0 && plain_.size->holds(event.requested))) return false;
+    if (plain_.address && !(event.address != 0 && (plain_.address->holds(event.address) ||
+                                                   plain_.address->holds(event.old_address)))) {
+      return false;
+    }
+    if (plain_.thread &&
+        !(event.thread != 0 && plain_.thread->holds(log.thread(event.thread).tid))) {
+      return false;
+    }
+    return !times_ || times_->holds(event.time);
+  }
+  bool need_names() const { return !patterns_.empty(); }
+  bool take_stack(uint32_t stack, const text::EventNames& names) const {
+    if (patterns_.empty()) return true;
+    const profile::Frames& frames = names.frames(stack);
+    return std::any_of(patterns_.begin(), patterns_.end(), [&](const auto& pattern) {
+      for (size_t i = 0; i < frames.size(); ++i) {
+        if (pattern.matches(frames.list(), i, names.modules())) return true;
+      }
+      return false;
+    });
+  }
+
+ private:
+  PlainRanges plain_;
+  std::optional<events::Range> times_;
+  std::vector<analyze::FramePattern> patterns_;
+};
+
+class Printer {
+ public:
+  Printer(const Arguments& arguments, const Streams& streams)
+      : streams_(streams),
+        log_(arguments.operands()[0]),
+        filters_(arguments, log_.header().started),
+        names_(search_path(arguments), !arguments.has("--no-resolve")),
+        json_(arguments.has("--json")),
+        foreign_(arguments.choice("--style") == "log-malloc2"),
+        last_(static_cast<size_t>(arguments.number("--last", 0, 1, 1'000'000))) {
+    const events::BlockFilter filter = read_block_filter(arguments, log_.header().started);
+    if (!filter.any()) return;
+    const std::string& path = arguments.operands()[0];
+    if (path == "-" || arguments.has("--follow")) {
+      throw UsageError(
+          "events: filters on whole lives of blocks need a log that has ended, in a file");
+    }
+    chosen_.emplace(path, filter);
+  }
+
+  // Prints what the log says of the process.
+  void print_header() const {
+    const events::EventHeader& header = log_.header();
+    std::string out = fmt::format("program: {}\n", util::escaped(header.program, ""));
+    if (!header.command.empty()) out += fmt::format("command: {}\n", header.command);
+    out += fmt::format("pid: {}\n", header.pid);
+    if (header.parent != 0) {
+      out += fmt::format("parent: {}\nparent-log: {}\nparent-time: {}\n", header.parent,
+                         util::escaped(header.parent_log, ""), util::time_text(header.parent_time));
+    }
+    if (!header.left_out.empty()) {
+      out += fmt::format("left-out: {}\n", util::escaped(header.left_out, ""));
+    }
+    if (header.process_started != 0) {
+      out += fmt::format("process-started: {}\n", util::time_text(header.process_started));
+    }
+    out += fmt::format("started: {}\nlibrary: {}\nhost: {}\n", util::time_text(header.started),
+                       util::escaped(header.library, ""), util::escaped(header.host, ""));
+    print(streams_, out);
+  }
+
+  // Prints what the log holds now.
+  void print_more() {
+    for (Event event; log_.next(event);) {
+      ended_ |= event.kind == Kind::kEnd;
+      std::string text = foreign_ ? log_malloc2_.take(event, log_) : std::string(event.text);
+      if (chosen_ && !chosen_->holds(blocks_.apply(event))) continue;
+      if (!filters_.take(event, log_) || (foreign_ && text.empty())) continue;
+      texts_.push_back(std::move(text));
+      batch_.push_back(event);
+      left_out_.push_back(event.left_out != nullptr ? *event.left_out : events::LeftOut());
+      if (last_ != 0 && batch_.size() >= 2 * last_) keep_last();
+      if (last_ == 0 && batch_.size() == kEventBatch) print_batch();
+    }
+    if (last_ != 0) keep_last();
+    print_batch();
+    std::fflush(streams_.out);
+  }
+  bool ended() const { return ended_; }
+
+  // Says what is missing from the log.
+  int finish() {
+    if (!log_.missing_inheritance().empty()) {
+      complain(streams_,
+               fmt::format("{}: {}", util::escaped(log_.path(), ""), log_.missing_inheritance()));
+    }
+    if (!log_.missing().empty()) {
+      complain(streams_, fmt::format("{}: {}", util::escaped(log_.path(), ""), log_.missing()));
+      return kUnusable;
+    }
+    if (log_.cut_short()) {
+      complain(
+          streams_,
+          fmt::format("{}: the log ends inside a chunk: its writer was killed, or still writes",
+                      util::escaped(log_.path(), "")));
+    }
+    return kGood;
+  }
+
+ private:
+  void keep_last() {
+    const size_t drop = batch_.size() - std::min(batch_.size(), last_);
+    batch_.erase(batch_.begin(), batch_.begin() + static_cast<ptrdiff_t>(drop));
+    texts_.erase(texts_.begin(), texts_.begin() + static_cast<ptrdiff_t>(drop));
+    left_out_.erase(left_out_.begin(), left_out_.begin() + static_cast<ptrdiff_t>(drop));
+  }
+
+  std::string line(const Event& event) const {
+    if (foreign_) return std::string(event.text);
+    return json_ ? json::line(text::event_json(event, log_, names_))
+                 : text::event_line(event, log_, names_) + '\n';
+  }
+
+  void print_batch() {
+    if (filters_.need_names() || !foreign_) names_.learn(log_);
+    std::string out;
+    if (foreign_ && !begun_) out = text::LogMalloc2Text::head(log_);
+    begun_ = true;
+    for (size_t i = 0; i < batch_.size(); ++i) {
+      batch_[i].text = texts_[i];
+      batch_[i].left_out = &left_out_[i];
+      if (!filters_.take_stack(batch_[i].stack, names_)) continue;
+      out += line(batch_[i]);
+    }
+    print(streams_, out);
+    batch_.clear();
+    texts_.clear();
+    left_out_.clear();
+  }
+
+  const Streams& streams_;
+  events::EventLog log_;
+  Filters filters_;
+  text::EventNames names_;
+  bool json_;
+  bool foreign_;  // the style is log-malloc2
+  text::LogMalloc2Text log_malloc2_;
+  std::optional<events::BlockSelection> chosen_;
+  events::LiveBlocks blocks_;  // if some are chosen
+  bool begun_ = false;
+  size_t last_;  // events to print; 0: all
+  bool ended_ = false;
+  std::vector<Event> batch_;
+  std::vector<events::LeftOut> left_out_;  // of the batch
+  std::vector<std::string> texts_;         // of the batch; its lines where the style is another's
+};
+
+// A program that has just begun may not have written the header yet.
+void await_header(const std::string& path) {
+  struct stat state = {};
+  while (::stat(path.c_str(), &state) == 0 && S_ISREG(state.st_mode) && state.st_size == 0) {
+    std::this_thread::sleep_for(kPause);
+  }
+}
+
+int run_events(const Arguments& arguments, const Streams& streams) {
+  if (arguments.has("--write-log")) return events::record_events(0) == 0 ? kGood : kFailed;
+  if (arguments.operands().size() != 1) throw UsageError("events: give one event log");
+  if (arguments.has("--json") && arguments.has("--style")) {
+    throw UsageError("events: --json and --style cannot be used together");
+  }
+  if (arguments.has("--follow")) await_header(arguments.operands()[0]);
+  Printer printer(arguments, streams);
+  if (arguments.has("--header")) return printer.print_header(), kGood;
+  printer.print_more();
+  while (arguments.has("--follow") && !printer.ended()) {
+    std::this_thread::sleep_for(kPause);
+    printer.print_more();
+  }
+  return printer.finish();
+}
+
+}  // namespace
+
+const Command& events_command() {
+  static const Command command = {
+      {"events", "print every allocation and free of an event log", "[OPTION]... FILE", kEventsHelp,
+       with_block_options(
+           {{"--size", "", "A..B",
+             "Only events with a requested size in this range: 64K.., 100..200."},
+            {"--address", "", "A..B", "Only events with an address in this range: 0x55d0..0x55df."},
+            {"--thread", "", "TID", "Only events of this thread, or of a range of threads."},
+            {"--time", "", "A..B",
+             R"(Only events in this range of times (UTC): 12:04:31..12:04:32.5, or with a date as the
+         lines have it.)"},
+            {"--include", "-i", "REGEX",
+             R"(Only events whose stack has a matching frame: its function, source line or module;
+         function:REGEX, source:REGEX or module:REGEX matches only that part. May be repeated; one
+         match is enough.)"},
+            {"--last", "", "N", "Only the last N of the events that pass the filters."},
+            {"--header", "", "",
+             R"(Print no event, but what the log says of its process: program, parent, the parent's log
+         and where the child left it.)"},
+            {"--follow", "-f", "", "Go on as the log grows, until the program has ended."},
+            {"--style", "", "STYLE",
+             R"(text (default), or log-malloc2: the lines of that tool's trace, for scripts that read it.
+         It has allocations and frees only; of the columns of /proc/PID/statm, resident pages are
+         known, and the others are 0.)",
+             "text|log-malloc2"},
+            {"--json", "", "", "Print each event as a JSON object on a line (doc/json.md)."},
+            {"--no-resolve", "", "", "Print frames as module+offset, without looking up names."},
+            kSysrootOption,
+            kSymbolsOption,
+            {"--write-log", "", "",
+             R"(Write the log of a process whose memory for events is standard input. libmtrace.so
+         starts memlog so; of no other use.)"}}),
+       R"(0: done; 1: the log cannot be read; 2: wrong command line, no event log, or parts of it are
+       damaged.)",
+       R"(  memlog events app-4711.events | grep 0x55d0c0a01100     the life of an address
+  memlog events --size 1M.. app-4711.events
+  memlog events -f -i session_open app-4711.events
+)"},
+      run_events};
+  return command;
+}
+
+}  // namespace mtrace::cli

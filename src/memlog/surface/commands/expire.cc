@@ -1,0 +1,293 @@
+// memlog expire: blocks that live longer than expected, as they become so.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "format/memlog.h"
+#include "model/ledger/ledger_state.h"
+#include "model/ledger/ledger_summary.h"
+#include "process/inspect/clock.h"
+#include "process/inspect/process.h"
+#include "process/ptrace/interruption.h"
+#include "surface/cli/command.h"
+#include "surface/cli/process_operands.h"
+#include "surface/cli/report_options.h"
+#include "util/text.h"
+#include "view/heap/expiry.h"
+#include "view/text/expire_text.h"
+#include "view/text/quantity.h"
+
+namespace mtrace::cli {
+namespace {
+
+constexpr char kExpireHelp[] = R"(
+Watches the blocks that a process allocates from now on, and reports those that live longer than
+--after, by the function that is responsible for them. Prints a function when its first block
+expires, then how many more of its blocks expire, and how many expired blocks are freed after all,
+each time their number has doubled. A stack that frees --mute of its expired blocks is muted; the
+message suggests a longer --after. --group-by stack prints each stack with its frames instead, and
+so does --format json, at each look.
+
+At the end, prints statistics for each function: what may leak (expired and not freed), allocations and
+frees while it was watched, lifetimes of the freed blocks (min, mean, max), and the age of the
+oldest block. Min and max come from the ledger, which keeps them since the process's last report.
+They are printed as bounds (>=, <=; in JSON lifetime_min_ms_at_least, lifetime_max_ms_at_most) if they may
+date from before the watch, and as unknown (?, null) if the process has reported meanwhile.
+
+Reads the ledger file that memlog run or MTRACE_LEDGER makes the process keep. Does not signal or
+stop the process. With --attach, memlog first attaches to a process that is not traced, as memlog
+attach does. With MTRACE_SAMPLE, only the blocks that were recorded are seen. Ends at a
+limit, at Ctrl-C, or with the process.
+)";
+
+struct ExpireOptions {
+  uint64_t after = 100000;  // milliseconds
+  uint64_t max_expired = 0;
+  uint64_t max_stacks = 0;
+  uint64_t mute = 5;
+  bool json = false;
+  bool grouped = true;  // by responsible function
+};
+
+ExpireOptions expire_options(const Arguments& arguments) {
+  ExpireOptions options;
+  if (arguments.has("--after")) {
+    const auto after = text::read_duration(arguments.value("--after"), 1000);
+    constexpr uint64_t kLeast = 100;
+    constexpr uint64_t kMost = 31536000000;
+    if (!after || *after < kLeast || *after > kMost) {
+      throw UsageError(fmt::format("expire: --after {} is not a time from 100ms to 365d, like 100s",
+                                   arguments.value("--after")));
+    }
+    options.after = *after;
+  }
+  constexpr long kMost = 1000000000;
+  options.max_expired = static_cast<uint64_t>(arguments.number("--max-expired", 0, 1, kMost));
+  options.max_stacks = static_cast<uint64_t>(arguments.number("--max-stacks", 0, 1, kMost));
+  options.mute = static_cast<uint64_t>(arguments.number("--mute", 5, 0, kMost));
+  options.json = arguments.choice("--format") == "json";
+  options.grouped = !options.json && arguments.choice("--group-by") == "function";
+  return options;
+}
+
+class ExpireSession {
+ public:
+  ExpireSession(ledger::LedgerFile& file, const ExpireOptions& options, text::StackNames& names,
+                const Streams& streams)
+      : file_(file),
+        options_(options),
+        names_(names),
+        streams_(streams),
+        text_(options.json, options.after),
+        renewals_(file.header().extremes_renewed),
+        first_(file),
+        known_(first_),
+        begun_(now_ticks()),
+        expiry_(
+            begun_, ledger::ticks_in(options.after * 1'000'000), options.mute,
+            options.json || options.grouped ? analyze::Pace::kEachLook : analyze::Pace::kDoubling) {
+    const format::LedgerHeader& header = file.header();
+    print(streams_, text_.beginning(util::array_text(header.name), header.pid));
+    std::fflush(streams_.out);
+  }
+
+  // Why there is nothing more to see; empty: there is.
+  std::string look() {
+    file_.refresh();
+    const uint64_t now = now_ticks();
+    expiry_.begin();
+    ledger::each_block(file_, [&](const ledger::LedgerBlock& block) { expiry_.see(block, now); });
+    const std::vector<analyze::ExpiryNews> news = expiry_.end(now);
+    if (!news.empty()) tell(news, now);
+    if (options_.max_expired != 0 && expiry_.expired() >= options_.max_expired) {
+      return fmt::format("stopped at {} expired blocks", expiry_.expired());
+    }
+    if (options_.max_stacks != 0 && expiry_.stack_count() >= options_.max_stacks) {
+      return fmt::format("stopped at {} stacks", expiry_.stack_count());
+    }
+    return {};
+  }
+
+  void close(const std::string& why) {
+    known_.read(file_);
+    const uint64_t now = now_ticks();
+    file_.refresh();
+    // Odd: a report is at it.
+    const bool whole = renewals_ % 2 == 0 && file_.header().extremes_renewed == renewals_;
+    std::vector<const analyze::ExpiryStack*> stacks = expiry_.stacks();
+    std::stable_sort(stacks.begin(), stacks.end(), [](const auto* a, const auto* b) {
+      return a->expired_bytes - a->freed_bytes > b->expired_bytes - b->freed_bytes;
+    });
+    learn(stacks);
+    const auto oldest = expiry_.oldest();
+    print(streams_, text_.closing(why, stacks.size()));
+    tell_failed();
+    const auto statistics = [&](const analyze::ExpiryStack& stack) {
+      const ledger::LedgerStackState* known = known_.find(stack.index);
+      const ledger::LedgerStackState* before = first_.find(stack.index);
+      text::ExpireStatistics more;
+      more.allocations =
+          (before != nullptr ? known->now - before->now : known->now).allocated_blocks;
+      more.lived = analyze::live_time(before, *known, whole);
+      const auto birth = oldest.find(stack.index);
+      if (birth != oldest.end() && birth->second < now) {
+        more.oldest = ledger::tick_milliseconds(now - birth->second);
+      }
+      return more;
+    };
+    std::erase_if(stacks, [&](const auto* stack) { return known_.find(stack->index) == nullptr; });
+    if (options_.grouped) {
+      for (const analyze::ExpiryGroup& group : analyze::ExpiryGroups::sums(stacks, group_of())) {
+        text::ExpireStatistics sum;
+        for (const analyze::ExpiryStack* stack : group.stacks) {
+          const text::ExpireStatistics more = statistics(*stack);
+          sum.allocations += more.allocations;
+          analyze::add(sum.lived, more.lived);
+          sum.oldest = std::max(sum.oldest, more.oldest);
+        }
+        print(streams_, text_.statistics(group, sum, names_));
+      }
+      return;
+    }
+    for (const analyze::ExpiryStack* stack : stacks) {
+      print(streams_,
+            text_.statistics(*stack, statistics(*stack), *known_.find(stack->index), names_));
+    }
+  }
+
+ private:
+  // For stacks that are known.
+  analyze::ExpiryGroups::GroupOf group_of() const {
+    return [this](uint32_t stack) { return names_.group_of(*known_.find(stack)); };
+  }
+
+  uint64_t now_ticks() const { return process::ticks_now(file_.header()); }
+
+  void learn(const std::vector<const analyze::ExpiryStack*>& stacks) {
+    const auto missing = [&](const auto* stack) { return known_.find(stack->index) == nullptr; };
+    if (std::any_of(stacks.begin(), stacks.end(), missing)) known_.read(file_);
+    std::vector<const ledger::LedgerStackState*> found;
+    for (const analyze::ExpiryStack* stack : stacks) {
+      if (const auto* known = known_.find(stack->index)) found.push_back(known);
+    }
+    names_.learn(file_, known_.state(), found);
+  }
+
+  // Where allocations failed, as of the last look at the stacks.
+  void tell_failed() {
+    uint64_t all = 0;
+    uint64_t at_most = 0;
+    const ledger::LedgerStackState* most = nullptr;
+    for (const ledger::LedgerStackState& stack : known_.state().stacks) {
+      const bool failed_here =
+          stack.kind != 0 && ledger::ledger_kind(file_.header(), stack.kind) == format::kKindFailed;
+      if (!failed_here) continue;
+      const ledger::LedgerStackState* before = first_.find(stack.index);
+      const uint64_t failed =
+          stack.now.allocated_blocks - (before != nullptr ? before->now.allocated_blocks : 0);
+      all += failed;
+      if (failed <= at_most) continue;
+      at_most = failed;
+      most = &stack;
+    }
+    if (most == nullptr) return;
+    names_.learn(file_, known_.state(), {most});
+    print(streams_, text_.failed(all, at_most, *most, names_));
+  }
+
+  void tell(const std::vector<analyze::ExpiryNews>& news, uint64_t now) {
+    std::vector<const analyze::ExpiryStack*> stacks;
+    for (const analyze::ExpiryNews& one : news) stacks.push_back(one.stack);
+    learn(stacks);
+    if (options_.grouped) {
+      tell_groups(news, now);
+      return;
+    }
+    for (const analyze::ExpiryNews& one : news) {
+      const ledger::LedgerStackState* stack = known_.find(one.stack->index);
+      if (stack == nullptr) continue;
+      print(streams_, text_.news(ledger::tick_milliseconds(now - begun_), one, *stack, names_));
+    }
+    std::fflush(streams_.out);
+  }
+
+  void tell_groups(std::vector<analyze::ExpiryNews> news, uint64_t now) {
+    const auto unknown = [&](const analyze::ExpiryStack* stack) {
+      return known_.find(stack->index) == nullptr;
+    };
+    std::vector<const analyze::ExpiryStack*> stacks = expiry_.stacks();
+    std::erase_if(stacks, unknown);
+    std::erase_if(news, [&](const analyze::ExpiryNews& one) { return unknown(one.stack); });
+    for (const analyze::ExpiryGroupNews& one : groups_.add(news, stacks, group_of())) {
+      print(streams_, text_.news(ledger::tick_milliseconds(now - begun_), one, names_));
+    }
+    std::fflush(streams_.out);
+  }
+
+  ledger::LedgerFile& file_;
+  const ExpireOptions& options_;
+  text::StackNames& names_;
+  const Streams& streams_;
+  text::ExpireText text_;
+  uint32_t renewals_;  // before the first state was read
+  ledger::KnownLedger first_;
+  ledger::KnownLedger known_;
+  uint64_t begun_;  // ticks
+  analyze::Expiry expiry_;
+  analyze::ExpiryGroups groups_;
+};
+
+int run_expire(const Arguments& arguments, const Streams& streams) {
+  if (arguments.operands().size() != 1) throw UsageError("expire: give one process");
+  const ExpireOptions options = expire_options(arguments);
+  const WatchedProcess target(arguments, streams);
+  text::StackNames names(search_path(arguments), read_responsible("expire", arguments));
+  process::catch_interruption();
+  constexpr uint64_t kLeastPause = 20;
+  constexpr uint64_t kMostPause = 1000;
+  const auto pause = static_cast<int>(std::clamp(options.after / 10, kLeastPause, kMostPause));
+  ExpireSession session(target.ledger(), options, names, streams);
+  std::string why;
+  while (why.empty()) {
+    const bool ended = target.process().wait_end(process::interrupted() ? 0 : pause);
+    why = session.look();
+    if (ended) why = "the process has ended";
+    if (process::interrupted()) why = "interrupted";
+  }
+  session.close(why);
+  return kGood;
+}
+
+}  // namespace
+
+const Command& expire_command() {
+  static const Command command = {
+      {"expire",
+       "report blocks that live longer than a given time",
+       "[OPTION]... PID|NAME",
+       kExpireHelp,
+       {{"--after", "-a", "TIME", "How long a block may live: 500ms, 100s, 10min. Default 100s."},
+        {"--max-expired", "", "N", "Stop after N expired blocks."},
+        {"--max-stacks", "", "N", "Stop once N stacks have expired blocks."},
+        {"--mute", "", "N",
+         "Mute a stack once it has freed N of its expired blocks; 0: never. Default 5."},
+        {"--format", "-f", "FORMAT", "Output format: text, or json with one JSON object per line.",
+         "text|json"},
+        {"--group-by", "", "WHAT",
+         "Add up the stacks that one function is responsible for, or list each stack.",
+         "function|stack"},
+        kLibraryOption,
+        kOwnOption,
+        kAttachOption,
+        kSysrootOption,
+        kSymbolsOption},
+       R"(0: done; 1: the process does not exist, its ledger cannot be read, or memlog cannot attach
+       to it; 2: wrong command line.)",
+       R"(  memlog expire app
+  memlog expire --after 10min --format json 4711
+)"},
+      run_expire};
+  return command;
+}
+
+}  // namespace mtrace::cli

@@ -1,0 +1,586 @@
+// memlog export: reports in the formats of other tools.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <ctime>
+#include <map>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "model/profile/model.h"
+#include "surface/cli/arguments.h"
+#include "surface/cli/command.h"
+#include "surface/cli/export_rows.h"
+#include "surface/cli/filter_options.h"
+#include "surface/cli/fleet_export.h"
+#include "surface/cli/report_options.h"
+#include "surface/cli/source_lookup.h"
+#include "util/file.h"
+#include "util/progress.h"
+#include "util/text.h"
+#include "util/time.h"
+#include "view/analyze/row.h"
+#include "view/analyze/series.h"
+#include "view/analyze/table.h"
+#include "view/export/call_graph.h"
+#include "view/export/callgrind.h"
+#include "view/export/csv.h"
+#include "view/export/event_stream.h"
+#include "view/export/exact_sizes.h"
+#include "view/export/flame_graph.h"
+#include "view/export/gperftools.h"
+#include "view/export/heaptrack.h"
+#include "view/export/massif.h"
+#include "view/export/pprof.h"
+#include "view/export/report_page.h"
+#include "view/export/speedscope.h"
+#include "view/export/timeline.h"
+#include "view/heap/block_sizes.h"
+#include "view/json/stack.h"
+#include "view/reports/catalog.h"
+#include "view/reports/companions.h"
+#include "view/reports/report_set.h"
+#include "view/reports/reports.h"
+#include "view/text/header_text.h"
+#include "view/text/style.h"
+#include "view/text/view.h"
+
+namespace mtrace::cli {
+namespace {
+
+// ---- memlog export to the formats that know time.
+
+using exporting::Timeline;
+
+Timeline timeline(const std::string& format, const analyze::Filter& filter,
+                  const analyze::Table& table) {
+  std::optional<Timeline::Ids> chosen;
+  if (filter.chooses_rows()) {
+    chosen.emplace();
+    for (const analyze::Row& row : table.rows()) chosen->insert(row.stack);
+  }
+  const auto kind = format == "massif" ? Timeline::Format::kMassif : Timeline::Format::kHeaptrack;
+  return {kind, filter.frames, std::move(chosen)};
+}
+
+bool knows_time(const std::string& format) { return format == "massif" || format == "heaptrack"; }
+
+// Likewise at one report, with the peak before it.
+std::string text_over_time(const std::string& format, const std::vector<std::string>& files,
+                           reports::Reports& reports, const analyze::Table& table) {
+  std::vector<reports::Listed> series;
+  series.reserve(files.size());
+  for (const std::string& file : files) series.push_back(reports::Reports::look(file));
+  std::sort(series.begin(), series.end(),
+            [](const auto& a, const auto& b) { return a.seq < b.seq; });
+  Timeline out = timeline(format, reports.filter(), table);
+  analyze::LeftOut counted;  // already
+  util::Progress progress(series.size());
+  for (const reports::Listed& report : series) {
+    const profile::Memlog memlog = reports.read_series(report.path, counted);
+    if (&report == &series.front()) {
+      if (auto samples = reports::timeline_beside(report.path, memlog.header)) {
+        out.show(std::move(*samples));
+      }
+    }
+    out.add(memlog);
+    progress.step();
+  }
+  return out.finish();
+}
+
+std::string text_over_time(const std::string& format, const profile::Memlog& memlog,
+                           const reports::Reports& reports, const analyze::Table& table) {
+  Timeline out = timeline(format, reports.filter(), table);
+  out.add(memlog);
+  return out.finish();
+}
+
+// Says how many stacks a profile cannot hold, or holds as 0, because they shrank; nothing for 0.
+void complain_left_out(size_t stacks, exporting::Side side, const Streams& streams) {
+  if (stacks == 0) return;
+  if (side == exporting::Side::kAllocated) {
+    complain(streams,
+             fmt::format("export: {} shrank: {} 0 in the profile",
+                         text::count_text(stacks, "stack"), stacks == 1 ? "it is" : "they are"));
+    return;
+  }
+  complain(streams, fmt::format("export: left out {} whose number is below 0",
+                                text::count_text(stacks, "stack")));
+}
+
+// ---- memlog export to the formats with a line for each stack, of one report: written while it is
+// read, so that a large one is not in memory.
+
+void write_folded(const exporting::Folded& folded, Output& output) {
+  constexpr size_t kPart = 1 << 20;
+  std::string text;
+  folded.lines([&](const std::string& line) {
+    text += line;
+    if (text.size() < kPart) return;
+    output.write(text);
+    text.clear();
+  });
+  output.write(text);
+}
+
+// Whether that can be done: csv, jsonl or folded of one large file as a whole, by bytes, in which
+// order a report lists its entries.
+bool exports_lines(const Arguments& arguments, const std::string& format, analyze::Order order,
+                   const reports::Reports& reports) {
+  if (format != "csv" && format != "jsonl" && format != "folded") return false;
+  if (arguments.has("--base") || order != analyze::Order::kBytes ||
+      !reports.filter().frames.whole()) {
+    return false;
+  }
+  const std::vector<std::string> files = reports::Reports::files(arguments.operands(), false);
+  return files.size() == 1 && reports::is_large(files[0]);
+}
+
+// Does it. Throws what reading throws, before anything is written.
+void export_lines(const Arguments& arguments, const std::string& format, reports::Reports& reports,
+                  const Streams& streams) {
+  std::vector<reports::Found> found =
+      reports.find(reports::Reports::files(arguments.operands(), false));
+  const util::Progress progress(1);
+  reports::Report report = reports.read(found[0]);
+  Output output(arguments, streams);
+  if (format == "csv") output.write(exporting::csv_titles());
+  exporting::Folded folded;
+  size_t left_out = 0;
+  text::Context context;
+  text::each_part(report, reports.filter(), text::Style(), text::Rows::kAll, context,
+                  [&](analyze::Table& part) {
+                    if (format == "csv") {
+                      output.write(exporting::csv_rows(part));
+                    } else if (format == "jsonl") {
+                      output.write(json::lines(part));
+                    } else {
+                      const exporting::Stacks stacks =
+                          exporting::stacks_of(part, analyze::Order::kBytes);
+                      left_out += stacks.left_out;
+                      folded.add(stacks);
+                    }
+                  });
+  if (format == "folded") {
+    complain_left_out(left_out, exporting::Side::kAbove, streams);
+    write_folded(folded, output);
+  }
+  output.finish();
+}
+
+// ---- memlog export -f html.
+
+void check_options(const Arguments& arguments) {
+  for (const char* option : {"--by", "--base", "--min-bytes", "--grew", "--shrank", "--lifetime"}) {
+    if (arguments.has(option)) {
+      throw UsageError(fmt::format(
+          "export: {} cannot be used with html: the page shows what is live at each report",
+          option));
+    }
+  }
+}
+
+std::vector<std::string> files_for(const std::vector<std::string>& operands) {
+  if (!operands.empty()) return reports::files_of(operands);
+  std::vector<std::string> files;
+  const reports::Listed newest = reports::Reports::look(reports::Reports::files({}, false).front());
+  for (const reports::Listed& listed : reports::list_memlogs(reports::report_directory())) {
+    const bool same = listed.pid == newest.pid && listed.started == newest.started &&
+                      listed.program == newest.program;
+    if (same) files.push_back(listed.path);
+  }
+  return files;
+}
+
+reports::ReportSeries series_for(const std::vector<std::string>& operands) {
+  const std::vector<std::string> files = files_for(operands);
+  refuse_standard_input("export", files);
+  std::vector<reports::ReportSeries> all = reports::series_in(files);
+  if (all.size() > 1) {
+    const auto name = [&](size_t i) {
+      return fmt::format("{}[{}]", text::plain(all[i][0].program), all[i][0].pid);
+    };
+    throw std::runtime_error(
+        fmt::format("export: html takes the reports of one process, but these are of {}: {}, {}{}",
+                    all.size(), name(0), name(1), all.size() > 2 ? ", ..." : ""));
+  }
+  return std::move(all.front());
+}
+
+profile::Total before(const profile::Header& header) {
+  profile::Total total = header.live;
+  if (__builtin_sub_overflow(total.bytes, header.delta.bytes, &total.bytes) ||
+      __builtin_sub_overflow(total.blocks, header.delta.blocks, &total.blocks)) {
+    throw std::runtime_error("a difference does not fit 64 bits");
+  }
+  return total;
+}
+
+// Whether nobody asked the process for a report before its end. Its peak then says more than what
+// is left.
+bool is_batch(const std::vector<profile::Header>& headers) {
+  const profile::Header& last = headers.back();
+  return headers.size() == 1 && last.seq == 1 && last.peak &&
+         (last.trigger == "exit" || last.trigger == "recovered") &&
+         static_cast<int64_t>(last.peak->bytes) > last.live.bytes;
+}
+
+// The page about the operands; without them about all reports of the process that wrote the newest.
+// Throws as reading does, std::runtime_error when they are of several processes, and UsageError for
+// options that are not for pages.
+std::string export_page(const EventSource& source, reports::Reports& reports) {
+  const Arguments& arguments = source.arguments();
+  check_options(arguments);
+  const reports::ReportSeries files = series_for(arguments.operands());
+  analyze::Series series(reports.filter().frames);
+  exporting::PageInput page = {.series = series,
+                               .responsible = reports.filter().responsible.get(),
+                               .all_frames = reports.filter().all_frames};
+  analyze::LeftOut left_out;
+  bool sampled = false;
+  bool first = true;
+  util::Progress progress(files.size());
+  for (const reports::Listed& file : files) {
+    const profile::Memlog memlog = reports.read_series(file.path, left_out);
+    if (first) {
+      page.before = before(memlog.header);
+      page.samples = reports::timeline_beside(file.path, memlog.header);
+    }
+    first = false;
+    const bool wanted = reports.filter().takes(memlog.header.seq, memlog.header.label);
+    series.add(memlog, wanted);
+    if (wanted) page.headers.push_back(memlog.header);
+    sampled |= memlog.header.sampled.has_value();
+    progress.step();
+  }
+  if (page.headers.empty()) throw std::runtime_error(reports::kNoneChosen);
+  // An event log tells all since it began.
+  const std::string missing = source.log().empty() ? reports::missing_text(files) : "";
+  page.filtered = left_out.stacks != 0;
+  page.complete = missing.empty() && page.before == profile::Total{};
+  if (!missing.empty()) page.remarks.push_back("missing: report " + missing);
+  if (page.filtered) {
+    page.remarks.push_back(
+        fmt::format("filters have left out {} of the reports' entries, net {} bytes",
+                    util::grouped(uint64_t{left_out.stacks}), util::grouped(left_out.bytes, true)));
+  }
+  if (sampled) page.remarks.emplace_back("sampled: bytes and blocks are estimates");
+  std::optional<SourceLookup> sources;
+  if (arguments.has("--source")) {
+    sources.emplace(arguments);
+    sources->learn(series.table());
+    page.lines = [&](const analyze::Row& row, size_t at) {
+      constexpr uint64_t kAround = 3;
+      SourceLookup::Part part = sources->part(series.table(), row, at, kAround);
+      return exporting::SourceLines{part.first, part.line, std::move(part.texts)};
+    };
+  }
+  if (arguments.has("--sizes"))
+    page.sizes = exporting::exact_sizes(arguments.value("--sizes"), page.headers);
+  if (!source.log().empty()) {
+    std::vector<uint64_t> stacks;
+    for (const analyze::Row& row : series.table().rows()) stacks.push_back(row.stack);
+    page.lives = exporting::lives_of(
+        exporting::EventStream(source.log(), source.chosen(), std::move(stacks)));
+  }
+  page.command = text::command_text(page.headers.back());
+  page.at_peak = arguments.has("--peak") || is_batch(page.headers);
+  return exporting::report_page(page);
+}
+
+constexpr char kExportHelp[] = R"(
+Writes a report, or the sum of several, for other tools. html and massif also draw the timeline that
+memlog run recorded beside the reports, with resident memory beside the heap (massif: extra heap).
+
+  html         a page: reports over time, flame graph, any two compared.
+               Opens on the peak with --peak, and for a program that
+               reported only at its end
+  flamegraph   SVG: a browser opens it; click to zoom, Ctrl-F to search
+  folded       one line per stack, for flamegraph.pl and similar tools
+  speedscope   https://www.speedscope.app
+  pprof        profile.proto, compressed: lines, inlining and build-ids
+  callgrind    kcachegrind, callgrind_annotate; calls are allocations
+  massif       massif-visualizer, ms_print: one snapshot per report
+  heaptrack    heaptrack_gui, heaptrack_print: shows live memory as leaked
+  gperftools   google-pprof, jeprof: a heap profile with names
+  chrome       Perfetto, chrome://tracing: counters, threads and large
+               blocks over time; needs --events
+  firefox      https://profiler.firefox.com: each allocation and free over
+               time; needs --events
+  dot          a call graph for graphviz
+  gprof2dot    gprof2dot -f json
+  csv          one row per stack, all numbers
+  jsonl        the same as JSON, one object per line
+  clickhouse   the tables fleet and stacks of memlog sql, as JSONEachRow
+
+flamegraph, dot and html fold frames of libraries, as memlog show does; --frames all draws them all,
+and the page can show them. A pprof profile has all frames and names those that pprof drops.
+
+A profile has one number per stack; --by selects it. The default is the change in bytes; for the sum
+of all reports that is what is live. With --base it is what is live now minus what was live in
+another report. Profiles cannot hold negative numbers: stacks that shrank are left out, and standard
+error says how many. A flame graph shows them in blue, beside growth in red; the width of a function
+is the sum of all changes in it, up or down. csv and jsonl have all stacks and all numbers, and also
+the entries that are not heap.
+
+html writes one file about all reports of a process, which needs no network: what was live at each
+report, and how any two reports differ. The default is the process that wrote the newest report. With
+--events its timeline is the log's: drag over it to see what was allocated in that time, what of it
+stayed, and what was freed.
+
+massif and heaptrack have a time axis. Given all reports of one process, from the first on, they
+show what is live at each report, and the peak with its shares at the time of the peak. A report
+says how often a stack allocated and how much, but not in which order and sizes. heaptrack wants one
+line per call, so each block gets the average size of its stack. With other reports, or with --by,
+these formats show one moment.
+)";
+
+constexpr char kFormats[] =
+    "html|flamegraph|folded|speedscope|pprof|callgrind|massif|heaptrack|gperftools|chrome|"
+    "firefox|dot|gprof2dot|csv|jsonl|clickhouse";
+
+int64_t nanoseconds_of(const std::string& time) {
+  std::tm parts = {};
+  const char* rest = ::strptime(time.c_str(), "%Y-%m-%dT%H:%M:%S", &parts);
+  return rest == nullptr ? 0 : static_cast<int64_t>(::timegm(&parts)) * 1000000000;
+}
+
+// pprof, gperftools and heaptrack also hold what was allocated and freed again.
+exporting::Side side_of(const std::string& format) {
+  const bool activity = format == "pprof" || format == "gperftools" || format == "heaptrack";
+  return activity ? exporting::Side::kAllocated : exporting::Side::kAbove;
+}
+
+// ---- memlog export of an event log, to the formats that have the times of blocks.
+
+bool is_of_events(const std::string& format) { return format == "chrome" || format == "firefox"; }
+
+// Throws UsageError for what such a format cannot show.
+void check_events(const std::string& format, const EventSource& source,
+                  const reports::Reports& reports) {
+  if (source.log().empty()) {
+    throw UsageError(
+        fmt::format("export: {} needs --events LOG: a report has no times of single blocks "
+                    "(memlog run --events writes a log)",
+                    format));
+  }
+  for (const char* option : {"--by", "--base", "--peak", "--depth"}) {
+    if (source.arguments().has(option)) {
+      throw UsageError(fmt::format(
+          "export: {} cannot be used with {}: it shows the bytes of all blocks", option, format));
+    }
+  }
+  if (!reports.filter().frames.whole()) {
+    throw UsageError(fmt::format("export: --frames A..B cannot be used with {}", format));
+  }
+}
+
+void export_events(const std::string& format, const EventSource& source, const ExportRows& rows,
+                   const reports::Reports& reports, const Streams& streams) {
+  const analyze::Filter& filter = reports.filter();
+  const analyze::Responsible* const responsible =
+      format == "chrome" && !filter.all_frames ? filter.responsible.get() : nullptr;
+  const exporting::Stacks stacks = exporting::stacks_of(rows.table, analyze::Order::kBytes,
+                                                        exporting::Side::kAllocated, responsible);
+  const exporting::EventStream stream(source.log(), source.chosen(), exporting::ids_of(stacks));
+  const bool compress = source.arguments().value("--output", "-").ends_with(".gz");
+  Output output(source.arguments(), streams);
+  std::string text;  // to be compressed
+  const exporting::WriteText write = [&](std::string_view part) {
+    if (compress) {
+      text += part;
+    } else {
+      output.write(std::string(part));
+    }
+  };
+  if (format == "heaptrack") {
+    exporting::heaptrack_of_events(stream, stacks, rows.table, write);
+  } else if (format == "massif") {
+    write(exporting::massif_of_events(stream, stacks));
+  } else if (format == "chrome") {
+    exporting::chrome_trace(stream, stacks, write);
+  } else {
+    exporting::firefox_profile(stream, stacks, rows.table, write);
+  }
+  if (compress) output.write(exporting::gzip(text));
+  output.finish();
+}
+
+std::string write(const std::string& format, const ExportRows& rows, analyze::Order order,
+                  reports::Reports& reports, const Streams& streams) {
+  const analyze::Table& table = rows.table;
+  if (knows_time(format) && order == analyze::Order::kBytes) {
+    if (rows.first) return text_over_time(format, *rows.first, reports, table);
+    if (!rows.series.empty()) return text_over_time(format, rows.series, reports, table);
+  }
+  if (format == "csv") return exporting::csv(table);
+  if (format == "jsonl") return json::lines(table);
+  const exporting::Side side = side_of(format);
+  const analyze::Filter& filter = reports.filter();
+  const analyze::Responsible* responsible = filter.all_frames ? nullptr : filter.responsible.get();
+  // Pictures are folded; files for other tools have all frames.
+  const bool picture = format == "flamegraph" || format == "dot";
+  exporting::Stacks stacks =
+      exporting::stacks_of(table, order, side, picture ? responsible : nullptr);
+  stacks.program = rows.program;
+  stacks.taken = rows.taken;
+  if (format == "flamegraph") {
+    return exporting::flame_graph(
+        stacks, exporting::stacks_of(table, order, exporting::Side::kBelow, responsible),
+        rows.base);
+  }
+  complain_left_out(stacks.left_out, side, streams);
+  if (format == "folded") return exporting::folded(stacks);
+  if (format == "speedscope") return exporting::speedscope(stacks);
+  if (format == "pprof")
+    return exporting::pprof(stacks, table, nanoseconds_of(rows.taken), responsible);
+  if (format == "gprof2dot") return exporting::gprof2dot(stacks, table);
+  if (format == "gperftools") return exporting::gperftools(stacks, table);
+  const auto milliseconds =
+      std::max<uint64_t>(static_cast<uint64_t>(std::llround(rows.uptime * 1000)), 1);
+  if (format == "heaptrack") return exporting::heaptrack(stacks, table, milliseconds);
+  if (format == "massif") {
+    exporting::Massif massif(stacks.program, stacks.column);
+    massif.snapshot(milliseconds, stacks);
+    return massif.finish();
+  }
+  const exporting::CallGraph graph = exporting::call_graph(stacks, table);
+  return format == "dot" ? exporting::dot(stacks, graph, 0.5) : exporting::callgrind(stacks, graph);
+}
+
+void write_output(const Arguments& arguments, const std::string& text, const Streams& streams) {
+  Output output(arguments, streams);
+  output.write(text);
+  output.finish();
+}
+
+int run_export(const Arguments& given, const Streams& streams) {
+  const EventSource source(given);
+  const Arguments& arguments = source.arguments();
+  if (!arguments.has("--format")) {
+    throw UsageError(
+        fmt::format("export: --format is one of {}", fmt::join(choices_of(kFormats), ", ")));
+  }
+  const std::string format = arguments.choice("--format");
+  if (format == "clickhouse") return export_fleet(export_command().manual, arguments, streams);
+  for (const char* option : {"--to", "--schema", "--table", "--password-file"}) {
+    if (arguments.has(option)) {
+      throw UsageError(fmt::format("export: {} is for clickhouse", option));
+    }
+  }
+  if (arguments.has("--source") && format != "html") {
+    throw UsageError("export: --source is for html; for other formats use memlog show --source");
+  }
+  if (arguments.has("--sizes") && format != "html") {
+    throw UsageError("export: --sizes is for html; memlog show --sizes reads a running process");
+  }
+  if (arguments.has("--source-path") && !arguments.has("--source")) {
+    throw UsageError("export: --source-path needs --source");
+  }
+  if (arguments.has("--base") && (format == "pprof" || format == "csv" || format == "jsonl")) {
+    throw UsageError(fmt::format(
+        "export: --base cannot be used with {}: it has numbers that a comparison lacks", format));
+  }
+  const analyze::Order order = read_order("export", arguments);
+  if ((format == "heaptrack" || format == "gperftools") && exporting::counts_blocks(order)) {
+    throw UsageError(fmt::format("export: {} holds bytes only: --by {} is not possible", format,
+                                 arguments.choice("--by")));
+  }
+  reports::Reports reports(read_options("export", arguments));
+  if (format == "html") {
+    write_output(arguments, export_page(source, reports), streams);
+    return kGood;
+  }
+  if (exports_lines(arguments, format, order, reports)) {
+    export_lines(arguments, format, reports, streams);
+    return kGood;
+  }
+  if (is_of_events(format)) check_events(format, source, reports);
+  const ExportRows rows = export_rows(arguments, order, reports, streams);
+  const bool shows_events = knows_time(format) && !source.log().empty() &&
+                            order == analyze::Order::kBytes && !arguments.has("--base") &&
+                            !arguments.has("--peak") && !arguments.has("--depth") &&
+                            reports.filter().frames.whole();
+  if (is_of_events(format) || shows_events) {
+    export_events(format, source, rows, reports, streams);
+    return rows.status;
+  }
+  if (format == "pprof" && streams.terminal && !arguments.has("--output")) {
+    throw UsageError("export: pprof is binary and standard output is a terminal: use -o FILE");
+  }
+  std::string text = write(format, rows, order, reports, streams);
+  if (format == "heaptrack" && arguments.value("--output", "-").ends_with(".gz")) {
+    text = exporting::gzip(text);
+  }
+  write_output(arguments, text, streams);
+  return rows.status;
+}
+
+}  // namespace
+
+const Command& export_command() {
+  static const Command command = {
+      {"export", "write reports in the formats of other tools", "-f FORMAT [OPTION]... [FILE...]",
+       kExportHelp,
+       with_event_source(with_filters(
+           {{"--format", "-f", "FORMAT", "One of the formats above.", kFormats},
+            {"--output", "-o", "FILE",
+             R"(Write to FILE, completely or not at all. Default: standard output. For heaptrack,
+             chrome and firefox, a name that ends in .gz compresses the data.)"},
+            {"--by", "", "KEY",
+             R"(The number to export: bytes (default), blocks, live, allocs, temporary, slack or
+             peak, as in memlog show.)",
+             "bytes|blocks|live|allocs|temporary|slack|peak"},
+            {"--base", "", "FILE",
+             R"(Export the difference in live memory from this report, directory, or pattern in
+             quotes, as memlog diff does.)"},
+            kPeakOption,
+            {"--source", "", "",
+             R"(html: put source lines of own code into the page, from the files that memlog show
+             --source finds. Whoever gets the page can read them.)"},
+            kSourcePathOption,
+            {"--sizes", "", "FILE",
+             R"(html: show the exact sizes of blocks at each report, from this event log, which
+             memlog run --events wrote. Otherwise the blocks of a stack count at their average
+             size: reports do not hold sizes.)"},
+            {"--to", "", "URL",
+             R"(clickhouse: insert the reports that the server does not have yet, and make the
+             tables unless they exist: clickhouse://[USER@]HOST[:PORT][/DATABASE], clickhouses://
+             with TLS.)"},
+            {"--schema", "", "", "clickhouse: print the statements that make the tables."},
+            {"--table", "", "TABLE", "clickhouse: write the rows of fleet (default) or stacks.",
+             "fleet|stacks"},
+            {"--password-file", "", "FILE",
+             "clickhouse: the user's password is the first line of FILE."},
+            {"--depth", "", "N", "Only N frames of each stack, from the first of own code on."},
+            kNoResolveOption,
+            kSysrootOption,
+            kSymbolsOption})),
+       R"(0: written; 1: a file cannot be read or written, or the sum lacks a report; 2: a file is
+       not a valid memlog, or the command line is wrong.)",
+       R"(  memlog export -f html -o app.html app-4711-*.memlog
+  memlog export -f html --sizes app-4711.events -o app.html app-4711-*.memlog
+  memlog export -f flamegraph -o app.svg app-4711-2.memlog
+  memlog export -f flamegraph --base app-4711-2.memlog app-4711-7.memlog >grew.svg
+  memlog export -f folded app-4711-2.memlog | flamegraph.pl --countname bytes >app.svg
+  memlog export -f pprof -o app.pb.gz app-4711-*.memlog
+  memlog export -f speedscope --peak -o app.json app-4711-2.memlog
+  memlog export -f heaptrack -o heaptrack.app.gz app-4711-*.memlog
+  memlog export -f firefox --events app-4711.events -o app.json.gz
+  memlog export -f chrome --events app-4711.events --size 1M.. -o app.json
+  memlog export -f clickhouse --to clickhouse://127.0.0.1/fleet /srv/memlogs/*
+)"
+       "  memlog export -f gperftools -o app.heap app-4711-2.memlog && google-pprof --text "
+       "app.heap\n"
+       "  memlog export -f csv app-4711-2.memlog | sqlite3 :memory: '.import --csv /dev/stdin m' "
+       "'select sum(bytes) from m'\n"},
+      run_export};
+  return command;
+}
+
+}  // namespace mtrace::cli

@@ -1,0 +1,590 @@
+// memlog map: what is in the memory of a running process, and whose blocks keep it there.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+
+#include "format/memlog.h"
+#include "model/ledger/ledger_state.h"
+#include "process/inspect/clock.h"
+#include "surface/cli/address_space.h"
+#include "surface/cli/command.h"
+#include "surface/cli/process_operands.h"
+#include "surface/cli/report_options.h"
+#include "util/columns.h"
+#include "util/file.h"
+#include "util/progress.h"
+#include "util/text.h"
+#include "view/analyze/region_history.h"
+#include "view/export/page_picture.h"
+#include "view/heap/heap_pages.h"
+#include "view/json/stack.h"
+#include "view/json/views.h"
+#include "view/reports/report_set.h"
+#include "view/reports/reports.h"
+#include "view/text/stack_names.h"
+#include "view/text/style.h"
+#include "view/text/views_text.h"
+
+namespace mtrace::cli {
+namespace {
+
+using analyze::PageColours;
+using process::RegionKind;
+
+constexpr char kMapHelp[] = R"(
+Shows what is in the memory of a running process: its mappings by kind, the largest of them, and,
+for the heaps of malloc, why they do not shrink.
+
+  heap         malloc's first heap
+  arenas       malloc's further heaps, for threads
+  large blocks blocks that malloc has mapped one by one
+  stacks       of threads
+  data         variables of the program and its libraries
+  files        code and other pages of files
+  anonymous    mappings without a file, with their stacks if MTRACE_MMAP=1
+  shared       shared memory
+  mtrace       the ledger
+  reserved     address space without access
+  kernel       what the kernel maps (vdso)
+
+malloc can give a page back to the system only when no live block lies on it. A page with blocks of
+one stack only is pinned by that stack: if its blocks were elsewhere, the page would be free. Stacks
+that pin most pages come first. A page with blocks of several stacks counts in part for each.
+A heap of glibc is trimmed from its end, so the last block of each heap is shown, too. Of another
+allocator's heap it is shown how full the pages are that hold blocks of one size only.
+
+The process is not stopped. Needs a ledger, which memlog run makes the process keep. With --attach,
+memlog first attaches to a process that is not traced, and knows only blocks allocated from then on.
+
+With reports, or directories of reports (a path with a slash or "."), shows what the memory was over
+time: the first, the last and the most of each kind of mapping and each mapped file, the number of
+the report that has the most, and the growth from first to last; and the same of what each stack had
+mapped. Only reports of a program that runs with MTRACE_MMAP=1 tell it.
+)";
+
+constexpr std::array<const char*, process::kRegionKinds> kKindNames = {
+    "heap",  "arenas", "large blocks", "stacks",   "anonymous", "data",
+    "files", "shared", "mtrace",       "reserved", "kernel"};
+constexpr std::array<const char*, process::kRegionKinds> kKindKeys = {
+    "heap", "arena",  "large_block", "stack",    "anonymous", "data",
+    "file", "shared", "mtrace",      "reserved", "kernel"};
+
+size_t place(RegionKind kind) { return static_cast<size_t>(kind); }
+
+// Sums over regions, in bytes.
+struct SpaceSum {
+  uint64_t regions = 0;
+  uint64_t size = 0;
+  uint64_t resident = 0;
+  uint64_t dirty = 0;
+  uint64_t swapped = 0;
+  uint64_t huge = 0;
+  uint64_t live_bytes = 0;
+  uint64_t live_blocks = 0;
+  uint64_t free = 0;
+
+  void add(const SpaceRegion& region) {
+    ++regions;
+    size += region.size();
+    resident += region.mapping.resident;
+    dirty += region.mapping.dirty;
+    swapped += region.mapping.swapped;
+    huge += region.mapping.huge;
+    live_bytes += region.live_bytes;
+    live_blocks += region.live_blocks;
+    free += region.free();
+  }
+};
+
+constexpr size_t kPictureColumns = 90;  // of a line of the legend
+constexpr std::array<const char*, analyze::PageClasses::kMostOwners + 1> kOwnerColours = {
+    "#4e79a7", "#f28e2b", "#59a14f", "#e15759", "#b07aa1",
+    "#76b7b2", "#edc948", "#9c755f", "#ff9da7"};
+// From little to much; from young to old.
+constexpr std::array<const char*, 6> kScaleColours = {"#fee391", "#fec44f", "#fe9929",
+                                                      "#ec7014", "#cc4c02", "#8c2d04"};
+constexpr std::array<const char*, analyze::PageClasses::kOccupancies> kOccupancyTexts = {
+    "less than a quarter taken by blocks", "a quarter to a half", "a half to three quarters",
+    "three quarters or more"};
+constexpr std::array<const char*, analyze::PageClasses::kAges.size() + 1> kAgeTexts = {
+    "oldest block younger than a second",
+    "a second to a minute",
+    "a minute to ten",
+    "ten minutes to an hour",
+    "an hour to a day",
+    "a day or older"};
+
+class MapAnswer {
+ public:
+  MapAnswer(const Arguments& arguments, const WatchedProcess& target, const AddressSpace& space)
+      : file_(target.ledger()),
+        space_(space),
+        known_(file_),
+        names_(search_path(arguments), read_responsible("map", arguments)),
+        limit_(static_cast<size_t>(arguments.number("--limit", 10, 0, 1000000000))) {
+    now_ = process::ticks_now(file_.header());
+    for (const SpaceRegion& region : space.regions()) {
+      total_.add(region);
+      kinds_[place(region.kind)].add(region);
+    }
+    if (space.other_allocator()) sizes_ = analyze::pages_by_size(space.blocks(), space.heaps());
+    order();
+    learn_shown();
+  }
+
+  std::string text(const text::Style& style) const {
+    return fmt::format("{} ({}): {} KiB resident, {} KiB swapped; sizes in KiB\n\n",
+                       text::plain(util::array_text(file_.header().name)), file_.header().pid,
+                       text::kib_text(total_.resident), text::kib_text(total_.swapped)) +
+           kinds_text() + heaps_text() + regions_text(style) + sizes_text() + pinned_text(style) +
+           tops_text(style);
+  }
+
+  std::string json() const {
+    json::Value out = json::answer("map");
+    out["pid"] = file_.header().pid;
+    out["name"] = json::plain(util::array_text(file_.header().name));
+    put(out, total_);
+    json::Value kinds = json::Value::array();
+    for (const size_t kind : kind_order_) {
+      json::Value one = {{"kind", kKindKeys[kind]}};
+      put(one, kinds_[kind]);
+      kinds.push_back(one);
+    }
+    out["kinds"] = kinds;
+    out["heap_pages"] = {{"resident", space_.pinned().resident()},
+                         {"of_one_stack", space_.pinned().alone},
+                         {"of_several_stacks", space_.pinned().common},
+                         {"without_blocks", space_.pinned().free},
+                         {"without_blocks_in_arenas", space_.arenas().free},
+                         {"arenas", space_.arenas().arenas}};
+    json::Value regions = json::Value::array();
+    for (const size_t i : first(regions_)) regions.push_back(region_json(space_.regions()[i]));
+    out["regions"] = regions;
+    json::Value pinning = json::Value::array();
+    for (const uint32_t stack : first(pinning_)) pinning.push_back(pinning_json(stack));
+    out["pinning"] = pinning;
+    if (space_.other_allocator()) {
+      out["other_allocator"] = true;  // its heaps have no top that can be trimmed
+      out["size_classes"] = json::pages_by_size(sizes_, shown(sizes_.size()));
+      return json::text(out);
+    }
+    json::Value tops = json::Value::array();
+    for (size_t i = 0; i < shown(space_.tops().size()); ++i) tops.push_back(top_json(i));
+    out["heap_tops"] = tops;
+    return json::text(out);
+  }
+
+  // The pages of the heaps in classes of `colours`.
+  exporting::PagePicture picture(PageColours colours) {
+    const analyze::PageClasses pages(space_.pieces(), space_.heaps(), colours, now_);
+    learn(pages.owners());
+    exporting::PagePicture out;
+    out.head = {fmt::format("pages of the heaps of {} ({})",
+                            text::plain(util::array_text(file_.header().name)), file_.header().pid),
+                fmt::format("a cell is {} of 4 KiB; {} KiB of the heaps are resident",
+                            text::count_text(pages.pages(), "page"),
+                            text::kib_text(space_.pinned().resident() * analyze::kHeapPage))};
+    out.classes = {{"#dedbd3", "not resident"}, {"#8f8b80", "resident, without a live block"}};
+    add_classes(colours, pages.owners(), out.classes);
+    std::vector<uint64_t> counts(out.classes.size());
+    for (size_t i = 0; i < pages.heaps().size(); ++i) {
+      const analyze::HeapPages& heap = space_.heaps()[i];
+      out.heaps.push_back({fmt::format("{:x}, {} KiB", heap.begin,
+                                       text::kib_text(heap.resident.size() * analyze::kHeapPage)),
+                           pages.heaps()[i]});
+      for (const uint8_t cell : pages.heaps()[i]) ++counts[cell];
+    }
+    for (size_t i = 0; i < counts.size(); ++i) {
+      out.classes[i].text =
+          fmt::format("{}: {}", text::count_text(counts[i], "cell"), out.classes[i].text);
+    }
+    return out;
+  }
+
+ private:
+  // The classes of pages that have blocks.
+  void add_classes(PageColours colours, const std::vector<uint32_t>& owners,
+                   std::vector<exporting::PictureClass>& out) const {
+    if (colours == PageColours::kAge) {
+      for (size_t i = 0; i < kAgeTexts.size(); ++i) out.push_back({kScaleColours[i], kAgeTexts[i]});
+      return;
+    }
+    if (colours == PageColours::kOccupancy) {
+      for (size_t i = 0; i < kOccupancyTexts.size(); ++i) {
+        out.push_back({kScaleColours[i + 1], kOccupancyTexts[i]});
+      }
+      return;
+    }
+    for (size_t i = 0; i < owners.size(); ++i) {
+      const auto* stack = known_.find(owners[i]);
+      const std::string name =
+          stack == nullptr ? "a stack of which no more is known" : names_.line(*stack);
+      out.push_back({kOwnerColours[i], std::string(util::beginning_of(name, kPictureColumns))});
+    }
+    out.push_back({kOwnerColours.back(), "other stacks"});
+  }
+
+  void order() {
+    for (size_t i = 0; i < kinds_.size(); ++i) {
+      if (kinds_[i].regions != 0) kind_order_.push_back(i);
+    }
+    std::stable_sort(kind_order_.begin(), kind_order_.end(),
+                     [&](size_t a, size_t b) { return kinds_[a].resident > kinds_[b].resident; });
+    regions_.resize(space_.regions().size());
+    std::iota(regions_.begin(), regions_.end(), size_t{0});
+    std::stable_sort(regions_.begin(), regions_.end(), [&](size_t a, size_t b) {
+      return space_.regions()[a].mapping.resident > space_.regions()[b].mapping.resident;
+    });
+    const auto& stacks = space_.pinned().stacks;
+    for (const auto& [stack, pages] : stacks) {
+      if (known_.find(stack) != nullptr) pinning_.push_back(stack);
+    }
+    std::sort(pinning_.begin(), pinning_.end(), [&](uint32_t a, uint32_t b) {
+      const analyze::StackPages& left = stacks.at(a);
+      const analyze::StackPages& right = stacks.at(b);
+      if (left.alone != right.alone) return left.alone > right.alone;
+      return left.share != right.share ? left.share > right.share : a < b;
+    });
+  }
+
+  void learn_shown() {
+    std::vector<uint32_t> stacks = first(pinning_);
+    for (const size_t i : first(regions_)) stacks.push_back(space_.regions()[i].mapper);
+    for (const HeapTop& top : first(space_.tops())) stacks.push_back(top.block.stack);
+    learn(stacks);
+  }
+  // Looks up the names of those that are known.
+  void learn(const std::vector<uint32_t>& indexes) {
+    std::vector<const ledger::LedgerStackState*> stacks;
+    for (const uint32_t index : indexes) {
+      const ledger::LedgerStackState* found = index == 0 ? nullptr : known_.find(index);
+      if (found != nullptr) stacks.push_back(found);
+    }
+    names_.learn(file_, known_.state(), stacks);
+  }
+
+  size_t shown(size_t all) const { return limit_ == 0 ? all : std::min(limit_, all); }
+  template <typename T>
+  std::vector<T> first(const std::vector<T>& all) const {
+    return {all.begin(), all.begin() + static_cast<ptrdiff_t>(shown(all.size()))};
+  }
+  std::string more(size_t all, const char* what) const {
+    if (shown(all) == all) return {};
+    return fmt::format("\n{} more: --limit 0 shows them\n", text::count_text(all - limit_, what));
+  }
+
+  std::string kinds_text() const {
+    const auto row = [](const char* name, const SpaceSum& sum) {
+      return fmt::format("{:<13} {:>7} {:>13} {:>11} {:>11} {:>9} {:>9}\n", name,
+                         util::grouped(sum.regions), text::kib_text(sum.size),
+                         text::kib_text(sum.resident), text::kib_text(sum.dirty),
+                         text::kib_text(sum.swapped), text::kib_text(sum.huge));
+    };
+    std::string out = fmt::format("{:<13} {:>7} {:>13} {:>11} {:>11} {:>9} {:>9}\n", "", "regions",
+                                  "size", "resident", "dirty", "swapped", "huge");
+    for (const size_t kind : kind_order_) out += row(kKindNames[kind], kinds_[kind]);
+    return out + row("total", total_);
+  }
+
+  // What malloc has of its heaps.
+  std::string heaps_text() const {
+    SpaceSum heaps = kinds_[place(RegionKind::kHeap)];
+    const SpaceSum& arenas = kinds_[place(RegionKind::kArena)];
+    if (heaps.regions + arenas.regions == 0) return {};
+    std::string out = fmt::format("\nheaps of malloc: {} KiB, live {} KiB in {}, free {} KiB\n",
+                                  text::kib_text(heaps.size + arenas.size),
+                                  text::kib_text(heaps.live_bytes + arenas.live_bytes),
+                                  text::count_text(heaps.live_blocks + arenas.live_blocks, "block"),
+                                  text::kib_text(heaps.free + arenas.free));
+    const analyze::PinnedPages& pages = space_.pinned();
+    out += fmt::format(
+        "resident pages of the heaps: {}; with blocks of one stack {}, of several {}\n",
+        util::grouped(pages.resident()), util::grouped(pages.alone), util::grouped(pages.common));
+    if (pages.free == 0) return out;
+    if (space_.other_allocator()) {
+      return out + fmt::format(
+                       "{} of them without a live block: the most that the allocator can free. It\n"
+                       "is not glibc's, and keeps a slab or span while one of its blocks lives\n",
+                       util::grouped(pages.free));
+    }
+    out += fmt::format("{} of them without a live block: malloc_trim(3) can free them\n",
+                       util::grouped(pages.free));
+    const ThreadArenas& thread_arenas = space_.arenas();
+    if (thread_arenas.free == 0) return out;
+    return out + fmt::format(
+                     "{} of these in {} of threads: fewer arenas (MALLOC_ARENA_MAX) save at most\n"
+                     "{} KiB; memlog replay measures how much\n",
+                     util::grouped(thread_arenas.free),
+                     text::count_text(thread_arenas.arenas, "arena"),
+                     text::kib_text(thread_arenas.free * analyze::kHeapPage));
+  }
+
+  std::string what_of(const SpaceRegion& region) const {
+    if (!region.mapping.path.empty()) return text::plain(region.mapping.path);
+    if (const auto* mapper = mapper_of(region)) return "mapped by " + names_.line(*mapper);
+    return {};
+  }
+  const ledger::LedgerStackState* mapper_of(const SpaceRegion& region) const {
+    return region.mapper == 0 ? nullptr : known_.find(region.mapper);
+  }
+
+  std::string regions_text(const text::Style& style) const {
+    std::string out = fmt::format("\n{:>11} {:>13}  largest regions\n", "resident", "size");
+    for (const size_t i : first(regions_)) {
+      const SpaceRegion& region = space_.regions()[i];
+      std::string line =
+          fmt::format("{:>11} {:>13}  {:x} {:<12} {}", text::kib_text(region.mapping.resident),
+                      text::kib_text(region.size()), region.mapping.begin,
+                      kKindNames[place(region.kind)], what_of(region));
+      line.erase(line.find_last_not_of(' ') + 1);
+      if (style.columns != 0) line.resize(std::min(line.size(), style.columns));
+      out += line + '\n';
+    }
+    return out + more(regions_.size(), "region");
+  }
+
+  std::string sizes_text() const {
+    if (sizes_.empty()) return {};
+    return text::pages_by_size_text(sizes_, shown(sizes_.size())) + more(sizes_.size(), "size");
+  }
+
+  std::string pinned_text(const text::Style& style) const {
+    if (pinning_.empty()) return {};
+    std::string out = "\nstacks whose blocks keep heap pages in memory:\n";
+    for (const uint32_t index : first(pinning_)) {
+      const analyze::StackPages& pages = space_.pinned().stacks.at(index);
+      const ledger::LedgerStackState& stack = *known_.find(index);
+      out += text::coloured(fmt::format("\n{} alone", text::count_text(pages.alone, "page")),
+                            text::kBold, style);
+      if (pages.common != 0) {
+        out += fmt::format(", {:.1f} of {} in common", pages.share,
+                           text::count_text(pages.common, "page"));
+      }
+      out +=
+          fmt::format("; live {} in {}\n", text::bytes_text(stack.now.live_bytes(), style, false),
+                      text::count_text(static_cast<uint64_t>(stack.now.live_blocks()), "block"));
+      for (const std::string& frame : names_.frames(stack)) out += "    " + frame + '\n';
+    }
+    return out + more(pinning_.size(), "stack");
+  }
+
+  uint64_t age(const HeapTop& top) const {
+    const uint64_t birth = ledger::unpack_ticks(top.block.birth);
+    return birth < now_ ? ledger::tick_milliseconds(now_ - birth) : 0;
+  }
+
+  std::string tops_text(const text::Style& style) const {
+    if (space_.tops().empty() || space_.other_allocator()) return {};
+    text::Style units = style;
+    units.units = true;
+    std::string out = "\nlast block of each heap:\n";
+    for (size_t i = 0; i < shown(space_.tops().size()); ++i) {
+      const HeapTop& top = space_.tops()[i];
+      const auto* stack = known_.find(top.block.stack);
+      out += fmt::format("\n{:x}, {} KiB resident behind it, {} KiB more if it were freed\n",
+                         space_.regions()[top.region].mapping.begin, text::kib_text(top.behind),
+                         text::kib_text(top.gain));
+      out += fmt::format("    {} bytes at 0x{:x}, {} old\n", util::grouped(top.block.size),
+                         top.block.address, text::duration_text(age(top), units));
+      if (stack == nullptr) continue;
+      for (const std::string& frame : names_.frames(*stack)) out += "    " + frame + '\n';
+    }
+    return out + more(space_.tops().size(), "heap");
+  }
+
+  static void put(json::Value& out, const SpaceSum& sum) {
+    out["regions_count"] = sum.regions;
+    out["size_bytes"] = sum.size;
+    out["resident_bytes"] = sum.resident;
+    out["dirty_bytes"] = sum.dirty;
+    out["swapped_bytes"] = sum.swapped;
+    out["huge_bytes"] = sum.huge;
+    out["live_bytes"] = sum.live_bytes;
+    out["live_blocks"] = sum.live_blocks;
+    out["free_bytes"] = sum.free;
+  }
+
+  json::Value region_json(const SpaceRegion& region) const {
+    SpaceSum sum;
+    sum.add(region);
+    json::Value out = {{"address", fmt::format("0x{:x}", region.mapping.begin)},
+                       {"kind", kKindKeys[place(region.kind)]}};
+    put(out, sum);
+    out.erase("regions_count");
+    json::put_text(out, "path", json::plain(region.mapping.path));
+    if (const auto* mapper = mapper_of(region)) {
+      json::Value stack = json::Value::object();
+      names_.put(stack, *mapper);
+      out["mapped_by"] = stack;
+    }
+    return out;
+  }
+
+  json::Value pinning_json(uint32_t index) const {
+    const analyze::StackPages& pages = space_.pinned().stacks.at(index);
+    const ledger::LedgerStackState& stack = *known_.find(index);
+    json::Value out = {{"pages_alone", pages.alone},
+                       {"pages_common", pages.common},
+                       {"pages_share", pages.share},
+                       {"live_bytes", stack.now.live_bytes()},
+                       {"live_blocks", stack.now.live_blocks()}};
+    names_.put(out, stack);
+    return out;
+  }
+
+  json::Value top_json(size_t number) const {
+    const HeapTop& top = space_.tops()[number];
+    json::Value out = {{"heap", fmt::format("0x{:x}", space_.regions()[top.region].mapping.begin)},
+                       {"block", fmt::format("0x{:x}", top.block.address)},
+                       {"block_bytes", top.block.size},
+                       {"age_ms", age(top)},
+                       {"behind_bytes", top.behind},
+                       {"gain_bytes", top.gain}};
+    if (const auto* stack = known_.find(top.block.stack)) names_.put(out, *stack);
+    return out;
+  }
+
+  ledger::LedgerFile& file_;
+  const AddressSpace& space_;
+  ledger::KnownLedger known_;
+  text::StackNames names_;
+  size_t limit_;
+  uint64_t now_ = 0;  // ticks
+  SpaceSum total_;
+  std::array<SpaceSum, process::kRegionKinds> kinds_;
+  std::vector<size_t> kind_order_;  // those that there are, most resident first; so are the next
+  std::vector<size_t> regions_;
+  std::vector<analyze::PagesOfSize> sizes_;  // of another allocator than glibc's
+  std::vector<uint32_t> pinning_;            // stacks, those that pin most pages first
+};
+
+// No process is named so.
+bool names_reports(const std::string& operand) {
+  return operand == "." || operand == ".." || operand.find_first_of("/*?[") != std::string::npos ||
+         util::is_report_name(operand);
+}
+
+analyze::RegionHistory history_of(const reports::ReportSeries& series, reports::Reports& reports) {
+  analyze::RegionHistory history;
+  analyze::LeftOut left_out;
+  util::Progress progress(series.size());
+  for (const reports::Listed& report : series) {
+    history.add(reports.read_series(report.path, left_out));
+    progress.step();
+  }
+  return history;
+}
+
+std::string history_title(const reports::ReportSeries& series, const text::Style& style) {
+  const std::string name =
+      fmt::format("{}[{}]", text::plain(util::base_name(series.back().program)), series.back().pid);
+  std::string out = text::coloured(name, text::kBold, style);
+  out += series.size() == 1
+             ? fmt::format(": report {}\n", series.back().seq)
+             : fmt::format(": {}, {} to {}\n", text::count_text(series.size(), "report"),
+                           series.front().seq, series.back().seq);
+  const std::string missing = reports::missing_text(series);
+  return missing.empty() ? out : out + text::remark("missing: report " + missing, style);
+}
+
+// What the memory was over the reports.
+int run_history(const Arguments& arguments, const Streams& streams) {
+  for (const char* option : {"--pages", "--by", "--attach"}) {
+    if (arguments.has(option)) {
+      throw UsageError(fmt::format("map: {} is for a process, not for reports", option));
+    }
+  }
+  reports::ReadOptions options;
+  options.symbols = search_path(arguments);
+  options.filter.responsible = read_responsible("map", arguments);
+  reports::Reports reports(std::move(options));
+  const std::vector<std::string> files =
+      reports::files_of(reports::Reports::files(arguments.operands(), true));
+  text::Style style = read_style(arguments, streams);
+  style.limit = static_cast<size_t>(arguments.number("--limit", 10, 0, 1000000000));
+  fold(style, reports);
+  std::string out;
+  json::Value answer = json::answer("map-history");
+  answer["processes"] = json::Value::array();
+  for (const reports::ReportSeries& series : reports::series_in(files)) {
+    const analyze::RegionHistory history = history_of(series, reports);
+    out += (out.empty() ? "" : "\n") + history_title(series, style) + '\n' +
+           text::region_history_text(history, style);
+    json::Value process = {{"program", json::plain(series.back().program)},
+                           {"pid", series.back().pid}};
+    json::put_text(process, "missing_reports", reports::missing_text(series));
+    json::put_region_history(process, history);
+    answer["processes"].push_back(process);
+  }
+  print(streams, arguments.has("--json") ? json::text(answer) : out);
+  return kGood;
+}
+
+int run_map(const Arguments& arguments, const Streams& streams) {
+  const std::vector<std::string>& operands = arguments.operands();
+  if (std::any_of(operands.begin(), operands.end(), names_reports)) {
+    return run_history(arguments, streams);
+  }
+  if (operands.size() != 1) throw UsageError("map: give one process, or reports");
+  if (arguments.has("--by") && !arguments.has("--pages")) {
+    throw UsageError("map: --by gives the colours of --pages FILE");
+  }
+  const std::string by = arguments.choice("--by");
+  const PageColours colours = by == "stack" ? PageColours::kStack
+                              : by == "age" ? PageColours::kAge
+                                            : PageColours::kOccupancy;
+  const WatchedProcess target(arguments, streams);
+  const AddressSpace space(target.pid(), target.ledger());
+  MapAnswer answer(arguments, target, space);
+  if (arguments.has("--pages")) {
+    const std::string file = arguments.value("--pages");
+    const exporting::PagePicture picture = answer.picture(colours);
+    util::replace_file(file, file.ends_with(".html")
+                                 ? exporting::page_picture_page(picture, answer.text({}))
+                                 : exporting::page_picture(picture));
+  }
+  print(streams,
+        arguments.has("--json") ? answer.json() : answer.text(read_style(arguments, streams)));
+  return kGood;
+}
+
+}  // namespace
+
+const Command& map_command() {
+  static const Command command = {
+      {"map",
+       "show the memory of a process, now or over its reports",
+       "[OPTION]... PID|NAME|FILE...",
+       kMapHelp,
+       {{"--limit", "-n", "N", "Show N regions, stacks and heaps; 0: all. Default 10."},
+        {"--pages", "", "FILE",
+         R"(Also draw the pages of malloc's heaps into FILE, an SVG picture: a cell for each page,
+         or for several if there are more than 65,536. If its name ends in .html, a page with the
+         picture and the text.)"},
+        {"--by", "", "KEY",
+         R"(What the colours of the picture tell: stack (default), whose blocks take most of the
+         page; age, of its oldest block; occupancy, how much of it live blocks take.)",
+         "stack|age|occupancy"},
+        kJsonOption,
+        kColorOption,
+        kLibraryOption,
+        kOwnOption,
+        kAttachOption,
+        kSysrootOption,
+        kSymbolsOption},
+       R"(0: shown; 1: the process does not exist, has no readable ledger, or memlog may not read its
+       memory; 2: wrong command line.)",
+       R"(  memlog map app
+  memlog map -n 3 app
+  memlog map --json 4711 | jq .heap_pages
+  memlog map --pages app.svg --by age app
+  memlog map app-4711-*.memlog
+)"},
+      run_map};
+  return command;
+}
+
+}  // namespace mtrace::cli

@@ -1,0 +1,109 @@
+// The program around the commands.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <exception>
+
+#include "process/run/preload.h"
+#include "surface/cli/command.h"
+#include "util/error.h"
+#include "util/pager.h"
+
+#ifndef MTRACE_VERSION
+#error "the Makefile defines MTRACE_VERSION"
+#endif
+
+namespace mtrace::cli {
+namespace {
+
+// The pager that the user wants: MEMLOG_PAGER, PAGER or less, if it is there. Empty: none.
+std::string pager_command() {
+  for (const char* variable : {"MEMLOG_PAGER", "PAGER"}) {
+    const char* value = std::getenv(variable);
+    if (value != nullptr) return std::string(value) == "cat" ? "" : value;
+  }
+  return process::find_program("less").empty() ? "" : "less";
+}
+
+int run_or_explain(const Command& command, const Arguments& arguments, const Streams& streams) {
+  if (!arguments.has("--help")) return command.run(arguments, streams);
+  print(streams, manual_text(command.manual));
+  return kGood;
+}
+
+// With a pager, if the command has views, these go to a terminal, and nobody minds.
+int run_one(const Command& command, const std::vector<std::string>& words, const Streams& streams) {
+  const Arguments arguments(command.manual, words);
+  const std::vector<Option>& options = command.manual.options;
+  const bool views = std::any_of(options.begin(), options.end(), [](const Option& option) {
+    return option.name == std::string(util::kNoPager);
+  });
+  const util::Screen screen = util::screen_of(streams.out);
+  const std::string pager = pager_command();
+  const bool wanted = (views || arguments.has("--help")) && !arguments.has(util::kNoPager);
+  if (!streams.terminal || !wanted || screen.rows == 0 || screen.columns == 0 || pager.empty()) {
+    const size_t columns = streams.terminal ? screen.columns : 0;
+    return run_or_explain(command, arguments,
+                          {streams.out, streams.err, streams.terminal, columns});
+  }
+  const util::Pager paged(streams.out, screen, pager);
+  return run_or_explain(command, arguments, {paged.stream(), streams.err, true, screen.columns});
+}
+
+int choose(const std::vector<std::string>& words, const Streams& streams) {
+  if (words.empty()) return help_command().run(Arguments(help_command().manual, {}), streams);
+  const std::string& name = words[0];
+  if (name == "--version" || name == "-V" || name == "version") {
+    print(streams, fmt::format("memlog {}\n", MTRACE_VERSION));
+    return kGood;
+  }
+  const std::vector<std::string> rest(words.begin() + 1, words.end());
+  if (name == "--help" || name == "-h") return run_one(help_command(), rest, streams);
+  std::vector<std::string> names;
+  for (const Command* command : all_commands()) {
+    if (name == command->manual.name) return run_one(*command, rest, streams);
+    names.emplace_back(command->manual.name);
+  }
+  const std::string meant = nearest(name, names);
+  throw UsageError(fmt::format(
+      "unknown command {} ({})", name,
+      meant.empty() ? "memlog help lists them" : fmt::format("did you mean {}?", meant)));
+}
+
+}  // namespace
+
+std::vector<const Command*> all_commands() {
+  return {&run_command(),    &attach_command(),  &detach_command(), &report_command(),
+          &status_command(), &top_command(),     &expire_command(), &unreachable_command(),
+          &map_command(),    &serve_command(),   &show_command(),   &tree_command(),
+          &diff_command(),   &leaks_command(),   &check_command(),  &export_command(),
+          &sql_command(),    &recover_command(), &merge_command(),  &resolve_command(),
+          &push_command(),   &collect_command(), &decode_command(), &events_command(),
+          &strip_command(),  &replay_command(),  &help_command()};
+}
+
+void complain(const Streams& streams, const std::string& text) {
+  fmt::print(streams.err, "memlog: {}\n", text);
+}
+
+void print(const Streams& streams, const std::string& text) {
+  std::fwrite(text.data(), 1, text.size(), streams.out);
+}
+
+int run(const std::vector<std::string>& words, const Streams& streams) {
+  try {
+    return choose(words, streams);
+  } catch (const util::FormatError& error) {
+    fmt::print(streams.err, "{}\n", error.what());
+    return kUnusable;
+  } catch (const UsageError& error) {
+    complain(streams, error.what());
+    return kUnusable;
+  } catch (const std::exception& error) {
+    complain(streams, error.what());
+    return kFailed;
+  }
+}
+
+}  // namespace mtrace::cli

@@ -1,0 +1,349 @@
+// memlog run: a program under the library, and what became of its heap.
+#include <fmt/format.h>
+#include <sys/types.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "format/event_log.h"
+#include "model/events/log_file.h"
+#include "process/inspect/leftovers.h"
+#include "process/inspect/process.h"
+#include "process/inspect/traced.h"
+#include "process/run/launch.h"
+#include "process/run/preload.h"
+#include "process/run/regular_reports.h"
+#include "process/run/run_ledgers.h"
+#include "process/run/timeline_recorder.h"
+#include "surface/cli/arguments.h"
+#include "surface/cli/command.h"
+#include "surface/cli/exit_looks.h"
+#include "surface/cli/tracing_options.h"
+#include "util/text.h"
+#include "view/reports/merged_reports.h"
+#include "view/reports/report_namer.h"
+#include "view/reports/run_reports.h"
+#include "view/text/run_summary.h"
+
+namespace mtrace::cli {
+namespace {
+
+constexpr int kNotFound = 127;  // as shells have it
+constexpr int kNotRun = 126;
+
+// Peak and what is left, or why that is not known.
+std::string summary(const RunOptions& options, const reports::RunReports& found,
+                    const process::Ended& ended, const std::string& not_covered) {
+  const std::string directory = util::escaped(options.directory, "");
+  std::string out;
+  if (!found.processes.empty()) {
+    text::Style style;
+    style.units = ::isatty(STDERR_FILENO) == 1;
+    style.responsible = options.responsible;
+    out = text::run_summary(found.processes, style);
+  } else if (not_covered.empty()) {
+    out = fmt::format("no process wrote a report in {}{}\n", directory,
+                      WIFSIGNALED(ended.status)
+                          ? ": a signal killed the program, and it had no ledger"
+                          : ": the program may have ended by a raw system call, or MTRACE_FOLLOW "
+                            "may exclude it (memlog help options)");
+  }
+  return out;
+}
+
+// Where the reports are that the directory did not take. Empty: there are none, or, if quiet, the
+// library has said it at the start: it does so of a directory that cannot be written.
+std::string elsewhere_text(const RunOptions& options, const reports::RunReports& found) {
+  if (found.elsewhere == 0) return {};
+  if (options.quiet && ::access(options.directory.c_str(), W_OK | X_OK) != 0) return {};
+  return fmt::format(
+      "could not write to {}: {} in {}\n", util::escaped(options.directory, ""),
+      text::count_text(found.elsewhere, "report") + (found.elsewhere == 1 ? " is" : " are"),
+      util::escaped(found.elsewhere_directory, ""));
+}
+
+bool wants_names() {
+  const char* resolver = std::getenv("MTRACE_RESOLVER");
+  return resolver == nullptr || std::string(resolver) != "none";
+}
+
+// The reports without names. Those of other processes are known by the directory of the ledgers, if
+// it is this run's.
+std::vector<std::string> unnamed_reports(const RunOptions& options,
+                                         const process::RunLedgers& ledgers,
+                                         const std::string& begun, pid_t pid) {
+  const reports::RunReports found =
+      reports::reports_of_run(options.directory, pid, begun, ledgers.setting());
+  std::vector<std::string> files = found.files;
+  for (const reports::RunProcess& process : found.processes) {
+    if (!ledgers.is_own() || process.pid == pid) continue;
+    files.insert(files.end(), process.files.begin(), process.files.end());
+  }
+  std::erase_if(files, [](const std::string& file) { return !reports::lacks_names(file); });
+  return files;
+}
+
+// Names what nobody has: a process that restricts its system calls starts no resolver, one that
+// ends after its ancestors leaves its report to nobody, and a large one takes longer than exits
+// wait. Returns what to say of those that could not be named.
+std::string name_rest(const RunOptions& options, const process::RunLedgers& ledgers,
+                      const std::string& begun, pid_t pid, reports::ReportNamer& namer) {
+  constexpr size_t kMost = 3;
+  namer.finish();
+  const std::vector<reports::ReportNamer::Failure> before = namer.failures();
+  for (const std::string& file : unnamed_reports(options, ledgers, begun, pid)) {
+    const bool failed = std::any_of(before.begin(), before.end(),
+                                    [&](const auto& one) { return one.path == file; });
+    if (!failed) namer.add(pid, 0, file);
+  }
+  namer.finish();
+  const std::vector<reports::ReportNamer::Failure>& failures = namer.failures();
+  std::string out;
+  for (size_t i = 0; i < std::min(failures.size(), kMost); ++i) {
+    out += fmt::format("no names in {0}: {1}; memlog resolve {0} adds them\n",
+                       util::escaped(failures[i].path, ""), failures[i].why);
+  }
+  if (failures.size() > kMost) {
+    out += fmt::format("no names in {} either\n",
+                       text::count_text(failures.size() - kMost, "more report"));
+  }
+  return out;
+}
+
+// The last report of each process that has its final form: a later one may still get names, and
+// what is merged into it would be lost then.
+std::map<int64_t, int64_t> final_reports(const std::vector<pid_t>& pids) {
+  std::map<int64_t, int64_t> last;
+  std::string why;
+  for (const pid_t pid : pids) {
+    const auto process = process::TracedProcess::find(pid, false, why);
+    if (process && !process->is_child_without_report()) last[pid] = process->block().named_seq;
+  }
+  return last;
+}
+
+// The event logs that the program, or others in its place, have left.
+std::vector<std::string> event_logs(const RunOptions& options, pid_t pid) {
+  std::vector<std::string> logs;
+  std::error_code ignored;
+  const std::string part = fmt::format("-{}.", pid);
+  for (const auto& entry : std::filesystem::directory_iterator(options.directory, ignored)) {
+    const std::string name = entry.path().filename();
+    if (!name.ends_with(format::kEventsSuffix) || name.find(part) == std::string::npos) continue;
+    logs.push_back(options.directory == "."
+                       ? name
+                       : (std::filesystem::path(options.directory) / name).string());
+  }
+  std::sort(logs.begin(), logs.end());
+  return logs;
+}
+
+std::string events_text(const RunOptions& options, pid_t pid) {
+  std::string out;
+  for (const std::string& log : event_logs(options, pid)) {
+    out += fmt::format("events: {} (memlog events prints it)\n", util::escaped(log, ""));
+  }
+  return out;
+}
+
+// What the event logs of the run's processes lack. Empty: nothing.
+std::string unlogged_text(const RunOptions& options, const reports::RunReports& found, pid_t pid) {
+  std::string out;
+  std::set<int64_t> pids = {pid};
+  for (const reports::RunProcess& process : found.processes) pids.insert(process.pid);
+  for (const int64_t one : pids) {
+    const std::vector<std::string> logs = event_logs(options, static_cast<pid_t>(one));
+    if (logs.empty() && one == pid && !found.files.empty()) {
+      out += fmt::format("no event log of process {} could be made in {}\n", one,
+                         util::escaped(options.directory, ""));
+    }
+    for (const std::string& log : logs) {
+      const int error = events::early_end_of(log);
+      if (error == 0) continue;
+      out += fmt::format("{} ends early: {}; what is in it can be read\n", util::escaped(log, ""),
+                         std::strerror(error));
+    }
+  }
+  return out;
+}
+
+const char* when(ledger::HoldPoint point) {
+  switch (point) {
+    case ledger::HoldPoint::kExit:
+      return "at exit";
+    case ledger::HoldPoint::kAfterExit:
+      return "after exit handlers";
+    case ledger::HoldPoint::kCheck:
+      return "in a leak check";
+  }
+  return "";
+}
+
+// What the processes had lost when they exited. Empty: nobody was to look.
+std::string lost_text(const RunOptions& options, ExitLooks& looks) {
+  if (!options.unreachable) return {};
+  text::Style style;
+  style.units = ::isatty(STDERR_FILENO) == 1;
+  style.responsible = options.responsible;
+  std::string out = "\n";
+  for (ExitLook& look : looks.found()) {
+    const bool is_first = &look == &looks.found().front();
+    if (!is_first && !look.lost.entries.empty()) out += '\n';
+    out += fmt::format("{} ({}): ", text::plain(look.name), look.pid);
+    out += look.trouble.empty()
+               ? text::lost_summary(look.lost, when(look.point), look.blocks, style)
+               : fmt::format("not searched for lost blocks: it {}\n", text::plain(look.trouble));
+    if (look.suppressed.stacks != 0) {
+      out += fmt::format("suppressed: {} in {}\n",
+                         text::bytes_text(look.suppressed.bytes, style, false),
+                         text::count_text(look.suppressed.stacks, "stack"));
+    }
+    if (!look.unknown.empty()) {
+      out +=
+          text::remark(fmt::format("{}: some blocks are not known, and what they point to counts "
+                                   "as reachable",
+                                   look.unknown),
+                       style);
+    }
+  }
+  if (looks.found().empty()) {
+    out +=
+        "no process was searched for lost blocks: none exited by exit, _exit or the end of main\n";
+  }
+  return out;
+}
+
+int run_run(const Arguments& arguments, const Streams& streams) {
+  const std::vector<std::string>& command = arguments.operands();
+  if (command.empty()) throw UsageError("run: no program given");
+  const RunOptions options = read_run_options(arguments);
+  std::string place = arguments.value("--ledger");
+  if (!place.empty() && place != "none") place = ledger_place("run", place);
+  for (const char* name : {"--after-exit", "--suppressions"}) {
+    if (options.unreachable || !arguments.has(name)) continue;
+    throw UsageError(fmt::format("run: {} needs --unreachable", name));
+  }
+  if (options.unreachable && place == "none") {
+    throw UsageError("run: --unreachable needs a ledger: leave --ledger none out");
+  }
+  const process::RunLedgers ledgers(place);
+  if (options.unreachable && ledgers.directory().empty()) {
+    throw UsageError("run: --unreachable needs a directory for ledgers: give --ledger DIR");
+  }
+  std::vector<std::string> settings = options.settings;
+  if (!ledgers.setting().empty()) settings.push_back(ledgers.setting());
+  const std::string path = process::find_program(command[0]);
+  ExitLooks looks(
+      exit_look_settings("run", arguments, options.unreachable ? ledgers.directory() : "", path));
+  if (options.unreachable) settings.push_back(process::exit_hold_setting());
+  const process::Uncovered not_covered =
+      path.empty() ? process::Uncovered() : process::uncovered(path);
+  if (!not_covered.why.empty()) {
+    complain(streams,
+             not_covered.why + (not_covered.foreign
+                                    ? ": it runs without libmtrace.so, untraced"
+                                    : ": libmtrace.so cannot be loaded into it, so it runs "
+                                      "untraced"));
+  }
+  const std::vector<std::string> environment =
+      not_covered.foreign ? process::untraced_environment()
+                          : process::traced_environment(process::find_library(), settings);
+  process::sweep_reports(options.directory);
+  std::fflush(streams.err);
+  const std::string begun = reports::just_before_now();
+  reports::ReportNamer namer;
+  process::RegularReports regular(std::bind_front(&reports::ReportNamer::add, &namer));
+  std::set<int64_t> asked;  // processes, if their reports are to be merged
+  process::TimelineRecorder timelines(ledgers.directory(), options.directory, options.timeline);
+  const process::Ended ended = process::launch(
+      command, environment,
+      {{options.timeline, [&](pid_t) { timelines.look(); }},
+       looks.tick(),
+       {options.every, [&](pid_t root) {
+          const std::vector<pid_t> pids = process::family(root);
+          regular.ask(pids);
+          if (options.keep == 0) return;
+          asked.insert(pids.begin(), pids.end());
+          const std::map<int64_t, int64_t> final = final_reports(pids);
+          reports::merge_oldest(options.directory, options.keep, [&](const reports::Listed& one) {
+            const auto last = final.find(one.pid);
+            return one.started >= begun && last != final.end() && one.seq <= last->second &&
+                   !namer.is_pending(one.pid, one.seq);
+          });
+        }}});
+  timelines.look();
+  timelines.finish();
+  regular.finish();
+  const std::string name = util::escaped(command[0], "");
+  if (ended.start_error != 0) {
+    complain(streams, fmt::format("run: {}: {}", name, std::strerror(ended.start_error)));
+    return ended.start_error == ENOENT ? kNotFound : kNotRun;
+  }
+  const bool killed = WIFSIGNALED(ended.status);
+  if (killed || !options.quiet) {
+    complain(streams, fmt::format("{} ({}) {} after {:.1f} seconds", name, ended.pid,
+                                  process::end_text(ended.status), ended.seconds));
+  }
+  std::string unsaved =
+      ledgers.settle(ended.pid, killed ? WTERMSIG(ended.status) : 0, options.directory);
+  const std::string unnamed =
+      wants_names() ? name_rest(options, ledgers, begun, ended.pid, namer) : std::string();
+  try {
+    // Those that got their names only now.
+    if (!asked.empty()) {
+      reports::merge_oldest(options.directory, options.keep, [&](const reports::Listed& one) {
+        return one.started >= begun && asked.contains(one.pid) && !reports::lacks_names(one.path);
+      });
+    }
+  } catch (const std::exception& error) {
+    unsaved += fmt::format("{}\n", error.what());
+  }
+  unsaved += timelines.trouble();
+  try {
+    const reports::RunReports found = reports::reports_of_run(
+        options.directory, ended.pid, begun, ledgers.is_own() ? ledgers.setting() : "");
+    if (arguments.has("--events")) unsaved += unlogged_text(options, found, ended.pid);
+    if (!options.quiet) {
+      fmt::print(streams.err, "{}", summary(options, found, ended, not_covered.why));
+    }
+    fmt::print(streams.err, "{}", elsewhere_text(options, found));
+    if (!options.quiet) {
+      if (arguments.has("--events")) {
+        fmt::print(streams.err, "{}", events_text(options, ended.pid));
+      }
+      fmt::print(streams.err, "{}", lost_text(options, looks));
+    }
+  } catch (const std::exception& error) {
+    complain(streams, error.what());  // the program's end is what counts
+  }
+  if (!killed) fmt::print(streams.err, "{}", unnamed);
+  fmt::print(streams.err, "{}", unsaved);
+  if (!killed) {
+    const int status = WEXITSTATUS(ended.status);
+    const bool fails = status == 0 && !unsaved.empty() && !arguments.has("--keep-status");
+    return fails ? kFailed : status;
+  }
+  std::fflush(streams.out);
+  std::fflush(streams.err);
+  process::end_by(WTERMSIG(ended.status));
+  return 128 + WTERMSIG(ended.status);
+}
+
+}  // namespace
+
+const Command& run_command() {
+  static const Command command = {run_manual(), run_run};
+  return command;
+}
+
+}  // namespace mtrace::cli

@@ -1,0 +1,365 @@
+// memlog status: which processes are traced, or why one is not.
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <iterator>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "format/memlog.h"
+#include "model/ledger/ledger_file.h"
+#include "model/ledger/ledger_summary.h"
+#include "model/symbols/loaded_file.h"
+#include "process/inspect/leftovers.h"
+#include "process/inspect/mappings.h"
+#include "process/inspect/process.h"
+#include "process/inspect/traced.h"
+#include "surface/cli/command.h"
+#include "surface/cli/report_options.h"
+#include "util/text.h"
+#include "util/time.h"
+#include "view/json/stack.h"
+
+namespace mtrace::cli {
+namespace {
+
+using format::Handler;
+using format::Mode;
+
+constexpr char kStatusHelp[] = R"(
+Lists the processes that have libmtrace.so mapped: their state, the signal that makes them write a
+report and whether it would work now, the number of the last report, and the directory for reports.
+Below a process are the path of its ledger file, if it has one; what tracing costs the process;
+since when it samples because of MTRACE_MAX_MEMORY; what went wrong last; allocators that are linked
+into its program or libraries, whose memory is not counted; and Python functions that its stacks
+lack. The cost is the memory of the tables (of a process without a ledger file as of its last
+report), the time for which its threads have written reports, and an estimate of the processor time:
+30 ns for each call of malloc and free. Without an argument, lists all processes that this user may
+inspect. For a named process that is not traced, says why. With --clean, instead removes the ledgers
+that killed or detached processes have left, and prints their paths.
+
+States: active (counts), starting, dormant (excluded by MTRACE_FOLLOW), quiet (the library gave up
+or was detached; the program runs on). After the signal: taken or ignored by the program; blocked in
+every thread; lost (no longer caught); swallowed (caught without a report); forbidden (a seccomp
+filter of the program does not let a handler return).
+)";
+
+std::string state(Mode mode) {
+  switch (mode) {
+    case Mode::kStarting:
+      return "starting";
+    case Mode::kActive:
+      return "active";
+    case Mode::kDormant:
+      return "dormant";
+    case Mode::kQuiet:
+      return "quiet";
+  }
+  return "?";
+}
+
+// The signal that gets a report; empty: none does.
+std::string signal_of(const format::StatusBlock& block) {
+  return block.signal <= 0 || block.handler == Handler::kNone ? ""
+                                                              : process::signal_name(block.signal);
+}
+
+// What stands in the way of that signal; empty: nothing.
+const char* signal_obstacle(const process::TracedProcess& process) {
+  const format::StatusBlock& block = process.block();
+  switch (block.handler) {
+    case Handler::kProgram:
+      return "taken";
+    case Handler::kIgnored:
+      return "ignored";
+    case Handler::kSwallowed:
+      return "swallowed";
+    case Handler::kForbidden:
+      return "forbidden";
+    default:
+      break;
+  }
+  const auto masks = process::signal_masks(process.pid());
+  const uint64_t bit = uint64_t{1} << ((block.signal - 1) & 63);
+  if (masks && (masks->caught & bit) == 0) return "lost";
+  if (masks && (masks->blocked & bit) != 0) return "blocked";
+  return "";
+}
+
+// What is not covered of processes. Files that have allocators linked into them are looked at once.
+class Gaps {
+ public:
+  // Lines "not covered: FUNCTION of PATH: ...", and one about Python.
+  std::vector<std::string> of(const process::TracedProcess& process) {
+    std::vector<std::string> lines;
+    if (process.block().mode != Mode::kActive) return lines;
+    if (std::string python = process.python_gap(); !python.empty()) {
+      lines.push_back(std::move(python));
+    }
+    const auto files = process::mapped_files(process.pid());
+    const auto live = process.live_bytes();
+    if (!files) return lines;
+    for (const process::Mapping& file : *files) {
+      const auto [found, is_new] = known_.try_emplace(file.inode);
+      if (is_new) {
+        found->second = symbols::linked_allocator_of(process::open_mapped(process.pid(), file));
+      }
+      if (found->second.empty()) continue;
+      lines.push_back(fmt::format(
+          "{}{} of {}: linked into it, so its calls do not come to the library{}",
+          format::kNotCovered, found->second, util::escaped(file.path, ""),
+          live ? symbols::uncovered_share(process::resident_bytes(process.pid()), *live) : ""));
+    }
+    return lines;
+  }
+
+ private:
+  std::map<std::string, std::string> known_;  // by device and inode
+};
+
+// Returns the path of the process's ledger as this process opens it; empty: it has none.
+std::string ledger_path(const process::TracedProcess& process) {
+  const std::string ledger = util::array_text(process.block().ledger);
+  return ledger.empty() ? "" : fmt::format("/proc/{}/root{}", process.pid(), ledger);
+}
+
+// Returns what the process's tables take of memory, or of the disk that their file is on; 0: not
+// known.
+uint64_t tables_bytes(const process::TracedProcess& process) {
+  const std::string path = ledger_path(process);
+  struct stat file = {};
+  constexpr uint64_t kBlock = 512;  // of st_blocks, whatever the file system
+  if (path.empty() || ::stat(path.c_str(), &file) != 0) return process.block().cost.memory;
+  return static_cast<uint64_t>(file.st_blocks) * kBlock;
+}
+
+constexpr uint64_t kMicrosecond = 1'000;  // nanoseconds
+constexpr uint64_t kMillisecond = 1'000'000;
+
+std::optional<ledger::TracingCost> cost_of(const process::TracedProcess& process) {
+  format::OwnCost cost = process.block().cost;
+  const auto calls = process.calls();
+  if (!calls) return std::nullopt;
+  // The file says it as of now, the process as of its last report.
+  if (const std::string path = ledger_path(process); !path.empty()) {
+    try {
+      cost = ledger::LedgerFile(path).header().cost;
+    } catch (const std::runtime_error&) {  // it has gone, or is not for this user
+    }
+  }
+  return ledger::tracing_cost(cost, *calls, cost.sampling_since != 0);
+}
+
+void put_cost(json::Value& out, const process::TracedProcess& process) {
+  if (const uint64_t bytes = tables_bytes(process)) out["tables_bytes"] = bytes;
+  const auto cost = cost_of(process);
+  if (!cost) return;
+  out["shadow_bytes"] = cost->shadow;
+  out["reports_us"] = cost->stopped / kMicrosecond;
+  if (cost->processor != 0) out["processor_ms"] = cost->processor / kMillisecond;
+  const uint64_t since = process.block().cost.sampling_since;
+  if (since != 0) out["sampling_since"] = util::time_text(since);
+}
+
+void write_cost(std::string& out, const process::TracedProcess& process) {
+  auto append = std::back_inserter(out);
+  const auto cost = cost_of(process);
+  if (const uint64_t bytes = tables_bytes(process)) {
+    fmt::format_to(append, "        tracing takes {} bytes for its tables{}\n", bytes,
+                   !cost || cost->shadow == 0
+                       ? ""
+                       : fmt::format(", {} of them for the shadow of the heap", cost->shadow));
+  }
+  if (!cost) return;
+  fmt::format_to(append, "        wrote reports for {} us{}\n", cost->stopped / kMicrosecond,
+                 cost->processor == 0 ? ""
+                                      : fmt::format(", tracing took some {} ms of processor time",
+                                                    cost->processor / kMillisecond));
+  const uint64_t since = process.block().cost.sampling_since;
+  if (since == 0) return;
+  fmt::format_to(append, "        samples since {}: the tables had passed MTRACE_MAX_MEMORY\n",
+                 util::time_text(since));
+}
+
+std::string signal_state(const process::TracedProcess& process) {
+  const std::string name = signal_of(process.block());
+  if (name.empty()) return "none";
+  const std::string obstacle = signal_obstacle(process);
+  return obstacle.empty() ? name : name + ' ' + obstacle;
+}
+
+json::Value process_json(const process::TracedProcess& process,
+                         const std::vector<std::string>& not_covered) {
+  const format::StatusBlock& block = process.block();
+  json::Value out = {
+      {"pid", process.pid()}, {"name", json::plain(process.name())}, {"state", state(block.mode)}};
+  const std::string signal = signal_of(block);
+  json::put_text(out, "signal", signal);
+  if (!signal.empty()) {
+    const std::string obstacle = signal_obstacle(process);
+    out["signal_state"] = obstacle.empty() ? "ready" : obstacle;
+  }
+  out["last_report_seq"] = process.seq();
+  out["directory"] = json::plain(util::array_text(block.directory));
+  json::put_text(out, "reason", json::plain(util::array_text(block.reason)));
+  if (process.is_child_without_report()) {
+    out["forked_from_pid"] = block.pid;
+    return out;
+  }
+  json::put_text(out, "ledger", json::plain(util::array_text(block.ledger)));
+  put_cost(out, process);
+  if (block.failures != 0) {
+    out["reports_failed"] = block.failures;
+    out["last_error"] = json::plain(util::array_text(block.error));
+    if (block.error_number > 0) out["last_error_reason"] = std::strerror(block.error_number);
+  }
+  if (!not_covered.empty()) out["not_covered"] = not_covered;
+  return out;
+}
+
+// The lines or the objects of the processes found.
+class Listing {
+ public:
+  explicit Listing(bool json) : json_(json) {}
+  void add(const process::TracedProcess& process) {
+    ++count_;
+    if (json_) {
+      processes_.push_back(process_json(process, gaps_.of(process)));
+    } else {
+      write_process(text_, process);
+      for (const std::string& line : gaps_.of(process)) {
+        fmt::format_to(std::back_inserter(text_), "        {}\n", line);
+      }
+    }
+  }
+  size_t count() const { return count_; }
+  std::string text() const {
+    if (json_) {
+      json::Value answer = json::answer("status");
+      answer["processes"] = processes_;
+      return json::text(answer);
+    }
+    return count_ == 0 ? ""
+                       : fmt::format("{:>7} {:<15} {:<8} {:<14} {:>6} {}\n", "PID", "NAME", "STATE",
+                                     "SIGNAL", "REPORT", "DIRECTORY") +
+                             text_;
+  }
+
+ private:
+  static void write_process(std::string& out, const process::TracedProcess& process);
+
+  bool json_;
+  size_t count_ = 0;
+  std::string text_;
+  Gaps gaps_;
+  json::Value processes_ = json::Value::array();
+};
+
+void Listing::write_process(std::string& out, const process::TracedProcess& process) {
+  const format::StatusBlock& block = process.block();
+  auto append = std::back_inserter(out);
+  const auto safe = [](const std::string& text) { return util::escaped(text, ""); };
+  fmt::format_to(append, "{:>7} {:<15} {:<8} {:<14} {:>6} {}\n", process.pid(),
+                 safe(process.name()), state(block.mode), signal_state(process), process.seq(),
+                 safe(util::array_text(block.directory)));
+  const std::string reason = util::array_text(block.reason);
+  if (!reason.empty()) fmt::format_to(append, "        {}\n", safe(reason));
+  if (process.is_child_without_report()) {
+    fmt::format_to(append, "        forked from {}, has not reported yet\n", block.pid);
+    return;
+  }
+  const std::string ledger = util::array_text(block.ledger);
+  if (!ledger.empty()) fmt::format_to(append, "        ledger {}\n", safe(ledger));
+  write_cost(out, process);
+  if (block.failures != 0) {
+    fmt::format_to(append, "        {} reports failed, the last: {}{}{}\n", block.failures,
+                   safe(util::array_text(block.error)), block.error_number > 0 ? ": " : "",
+                   block.error_number > 0 ? std::strerror(block.error_number) : "");
+  }
+}
+
+int clean(const Arguments& arguments, const Streams& streams) {
+  if (arguments.has("--json") || !arguments.operands().empty()) {
+    throw UsageError("status: --clean goes alone");
+  }
+  int status = kGood;
+  for (const std::string& path : process::left_ledgers()) {
+    if (::unlink(path.c_str()) == 0) {
+      print(streams, fmt::format("removed {}\n", util::escaped(path, "")));
+    } else {
+      complain(streams,
+               fmt::format("cannot remove {}: {}", util::escaped(path, ""), std::strerror(errno)));
+      status = kFailed;
+    }
+  }
+  process::sweep_ledgers();  // the directories that are empty now
+  return status;
+}
+
+int run_status(const Arguments& arguments, const Streams& streams) {
+  if (arguments.has("--clean")) return clean(arguments, streams);
+  Listing listing(arguments.has("--json"));
+  std::string why;
+  if (arguments.operands().empty()) {
+    for (const pid_t pid : process::all_processes()) {
+      if (const auto process = process::TracedProcess::find(pid, false, why)) listing.add(*process);
+    }
+    print(streams, listing.text());
+    if (listing.count() != 0) return kGood;
+    complain(streams, "none of the processes that this user may inspect is traced");
+    return kFailed;
+  }
+  int status = kGood;
+  std::set<pid_t> known;
+  for (const std::string& name : arguments.operands()) {
+    const std::vector<pid_t> pids = process::find_processes(name);
+    if (pids.empty()) {
+      complain(streams, fmt::format("no process {}", name));
+      status = kFailed;
+    }
+    for (const pid_t pid : pids) {
+      if (!known.insert(pid).second) continue;
+      const auto process = process::TracedProcess::find(pid, true, why);
+      if (process) {
+        listing.add(*process);
+        continue;
+      }
+      complain(streams,
+               fmt::format("{} ({}) {}", pid, util::escaped(process::process_name(pid), ""), why));
+      status = kFailed;
+    }
+  }
+  print(streams, listing.text());
+  return status;
+}
+
+}  // namespace
+
+const Command& status_command() {
+  static const Command command = {
+      {"status",
+       "list traced processes, or say why one is not traced",
+       "[OPTION]... [PID|NAME]...",
+       kStatusHelp,
+       {{"--clean", "", "",
+         R"(Remove ledgers that no process has open: what memlog recover lists in $XDG_RUNTIME_DIR and
+         /dev/shm.)"},
+        kJsonOption},
+       R"(0: every named process is traced, or, without a name, at least one process is; with --clean:
+       nothing is left; 1: not so; 2: wrong command line.)",
+       R"(  memlog status
+  memlog status nginx
+  memlog status --json | jq -r '.processes[].ledger'
+)"},
+      run_status};
+  return command;
+}
+
+}  // namespace mtrace::cli

@@ -1,0 +1,181 @@
+// memlog strip: an event log without the blocks that do not matter.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "model/events/culler.h"
+#include "model/events/event_log.h"
+#include "model/events/frame_reader.h"
+#include "model/events/log_file.h"
+#include "model/events/log_writer.h"
+#include "surface/cli/command.h"
+#include "surface/cli/report_options.h"
+#include "util/error.h"
+#include "util/text.h"
+#include "view/analyze/filter.h"
+#include "view/analyze/frame_pattern.h"
+#include "view/text/event_names.h"
+#include "view/text/quantity.h"
+
+namespace mtrace::cli {
+namespace {
+
+constexpr char kStripHelp[] = R"(
+Writes an event log again, without blocks that do not matter. All events of such a block are left
+out, with those of its reallocs. The new log still counts the blocks by stack, so the totals of
+allocations and frees in memlog report --from stay the same; memlog events prints these counts as
+left-out. Blocks left out by --cull do not count for the peak, nor for what was live at a moment.
+
+With several filters a block must pass all of them to stay. Sizes and stacks are those of its first
+allocation. Mappings, notes, reports and threads stay.
+)";
+
+constexpr size_t kMostWaiting = 2 * 1024 * 1024;
+
+using events::Event;
+
+std::vector<analyze::FramePattern> read_patterns(const Arguments& arguments, const char* name) {
+  std::vector<analyze::FramePattern> patterns;
+  for (const std::string& text : arguments.values(name)) {
+    try {
+      patterns.emplace_back(text);
+    } catch (const analyze::PatternError& error) {
+      throw UsageError(fmt::format("strip: {}: {}", name, error.what()));
+    }
+  }
+  return patterns;
+}
+
+// Which blocks stay, but for how long they live.
+class Wanted {
+ public:
+  Wanted(const Arguments& arguments, const events::EventLog& log)
+      : log_(log),
+        names_(search_path(arguments), !arguments.has("--no-resolve")),
+        include_(read_patterns(arguments, "--include")),
+        exclude_(read_patterns(arguments, "--exclude")) {
+    if (!arguments.has("--size")) return;
+    sizes_ = text::read_span(arguments.value("--size"), text::read_size);
+    if (sizes_) return;
+    throw UsageError(fmt::format("strip: --size {} is not a range of sizes like 1K..64K",
+                                 arguments.value("--size")));
+  }
+
+  bool any() const { return sizes_ || !include_.empty() || !exclude_.empty(); }
+
+  bool holds(const Event& event) {
+    if (sizes_ && (event.requested < sizes_->least || event.requested > sizes_->most)) return false;
+    if (include_.empty() && exclude_.empty()) return true;
+    if (event.stack >= stacks_.size()) stacks_.resize(event.stack + size_t{1});
+    std::optional<bool>& known = stacks_[event.stack];
+    if (!known) known = holds_stack(event.stack);
+    return *known;
+  }
+
+ private:
+  bool holds_stack(uint32_t stack) {
+    names_.learn(log_);
+    return (include_.empty() || matches(include_, stack)) && !matches(exclude_, stack);
+  }
+  bool matches(const std::vector<analyze::FramePattern>& patterns, uint32_t stack) const {
+    const profile::Frames& frames = names_.frames(stack);
+    return std::any_of(patterns.begin(), patterns.end(), [&](const auto& pattern) {
+      for (size_t i = 0; i < frames.size(); ++i) {
+        if (pattern.matches(frames.list(), i, names_.modules())) return true;
+      }
+      return false;
+    });
+  }
+
+  const events::EventLog& log_;
+  text::EventNames names_;
+  std::vector<analyze::FramePattern> include_;
+  std::vector<analyze::FramePattern> exclude_;
+  std::optional<analyze::Span> sizes_;
+  std::vector<std::optional<bool>> stacks_;  // by number
+};
+
+uint64_t read_lifetime(const Arguments& arguments) {
+  if (!arguments.has("--cull")) return 0;
+  constexpr uint64_t kMillisecond = 1'000'000;
+  const auto lifetime = text::read_duration(arguments.value("--cull"), 1000);
+  if (lifetime && *lifetime != 0) return *lifetime * kMillisecond;
+  throw UsageError(
+      fmt::format("strip: --cull {} is not a time like 10ms or 1s", arguments.value("--cull")));
+}
+
+// The new log has this as a text.
+std::string wish_text(const Arguments& arguments) {
+  std::string text;
+  for (const char* name : {"--cull", "--size", "--include", "--exclude"}) {
+    for (const std::string& value : arguments.values(name)) {
+      text += fmt::format("{}{} {}", text.empty() ? "" : " ", name, value);
+    }
+  }
+  return text;
+}
+
+int run_strip(const Arguments& arguments, const Streams& streams) {
+  if (arguments.operands().size() != 1) throw UsageError("strip: give one event log");
+  const std::string& place = arguments.value("--output");
+  if (place.empty()) throw UsageError("strip: give the new log with --output FILE");
+  events::EventLog log(std::make_unique<events::FrameReader>(arguments.operands()[0]));
+  Wanted wanted(arguments, log);
+  events::CullWish wish;
+  wish.lifetime = read_lifetime(arguments);
+  wish.most_waiting = kMostWaiting;
+  if (wanted.any()) wish.keeps = [&](const Event& event) { return wanted.holds(event); };
+  if (wish.lifetime == 0 && !wanted.any()) {
+    throw UsageError("strip: nothing to leave out: give --cull, --size, --include or --exclude");
+  }
+  if (place.ends_with('/') || ::access(place.c_str(), F_OK) == 0) {
+    complain(streams, fmt::format("{} is there already; give a new name", place));
+    return kFailed;
+  }
+  events::LogFile file(place, "", 0);
+  events::LogWriter writer(log, wish_text(arguments),
+                           [&](std::string content) { file.append(std::move(content)); });
+  events::Culler culler(std::move(wish), writer);
+  for (Event event; log.next(event);) culler.put(event);
+  culler.finish();
+  if (const int error = file.finish()) throw util::FileError(file.path(), error);
+  if (log.missing().empty()) return kGood;
+  complain(streams, fmt::format("{}: {}", util::escaped(log.path(), ""), log.missing()));
+  return kUnusable;
+}
+
+}  // namespace
+
+const Command& strip_command() {
+  static const Command command = {
+      {"strip",
+       "make an event log smaller",
+       "[OPTION]... --output FILE LOG",
+       kStripHelp,
+       {{"--output", "-o", "FILE", "The new log. Replaces no file."},
+        {"--cull", "", "TIME",
+         R"(Leave out blocks that live shorter: 10ms, 1s. Two million events wait to be decided;
+         with more, the oldest are written.)"},
+        {"--size", "", "A..B",
+         "Keep only blocks with a requested size in this range: 64K.., 8..64."},
+        {"--include", "-i", "REGEX",
+         R"(Keep only blocks whose stack has a matching frame: its function, source line or module;
+         function:REGEX, source:REGEX or module:REGEX matches only that part. May be repeated; one
+         match is enough.)"},
+        {"--exclude", "-x", "REGEX", "Leave out blocks whose stack has a matching frame."},
+        {"--no-resolve", "", "", "Match frames as module+offset, without looking up names."},
+        kSysrootOption,
+        kSymbolsOption},
+       R"(0: written; 1: a log cannot be read or written; 2: wrong command line, no event log, or
+       parts of it are damaged and left out.)",
+       R"(  memlog strip --cull 1s -o small.events app-4711.events
+  memlog strip --size 64K.. -x std::vector -o large.events app-4711.events
+)"},
+      run_strip};
+  return command;
+}
+
+}  // namespace mtrace::cli

@@ -1,0 +1,592 @@
+// memlog unreachable: the live blocks that a process has lost the way to, running or in a core
+// file.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <optional>
+#include <stdexcept>
+#include <tuple>
+
+#include "model/ledger/ledger_state.h"
+#include "process/inspect/clock.h"
+#include "process/inspect/error.h"
+#include "process/inspect/process.h"
+#include "process/ptrace/interruption.h"
+#include "process/ptrace/process_image.h"
+#include "process/run/launch.h"
+#include "surface/cli/command.h"
+#include "surface/cli/heap_scan.h"
+#include "surface/cli/process_operands.h"
+#include "surface/cli/report_options.h"
+#include "surface/cli/suppressions_option.h"
+#include "util/text.h"
+#include "view/json/stack.h"
+#include "view/text/quantity.h"
+#include "view/text/stack_names.h"
+#include "view/text/style.h"
+
+namespace mtrace::cli {
+namespace {
+
+using analyze::Reach;
+
+constexpr char kUnreachableHelp[] = R"(
+Looks at the memory of a running process, or in a core file, for pointers to its live blocks, as
+LeakSanitizer and Valgrind do at the end of a program:
+
+  definitely lost   nothing points to it; of lost blocks in a circle, one
+  indirectly lost   only lost blocks point to it
+  possibly lost     only pointers into its middle lead to it, or XORed ones
+  still reachable   a pointer to its beginning was found
+
+Pointers are looked for in registers, thread stacks, variables, thread-local storage, mappings, and
+in every block that is reached. A number that looks like a pointer counts as one, so a lost block may
+count as reachable, but the program must hide a pointer for a reachable one to count as lost.
+
+What the program tells LeakSanitizer to ignore (__lsan_ignore_object, __lsan_disable) is reachable,
+and so is what a region that it calls a root (__lsan_register_root_region) points to.
+The suppressions file that its LSAN_OPTIONS name counts, too.
+
+Stops the process twice for some milliseconds each, to copy it by fork; the copies never run, and
+the looking is done in them. Only what both looks find lost is called lost.
+
+Needs a ledger, which memlog run makes the process keep. With --attach, memlog first attaches to a
+process that is not traced, and judges only blocks allocated from then on.
+
+A core file needs the ledger that its process kept, too (MTRACE_LEDGER=DIR). It is read from the core
+file if that has shared memory of files, or else from where the process had it, or from LEDGER. The
+program's and its libraries' files are read for what the kernel does not write into core files.
+)";
+
+struct Sum {
+  uint64_t bytes = 0;
+  uint64_t blocks = 0;
+  void add(uint64_t size) {
+    bytes += size;
+    ++blocks;
+  }
+};
+
+// What one stack has allocated, by Reach.
+struct StackReach {
+  std::array<Sum, 4> sums;
+  Sum owned;  // indirectly lost blocks that hang on its definitely lost ones
+  // Birth of the oldest block in ticks.
+  std::array<uint64_t, 4> oldest_of{UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX};
+  size_t largest_reachable = SIZE_MAX;  // block
+};
+
+constexpr std::array<const char*, 4> kReachNames = {"definitely lost", "indirectly lost",
+                                                    "possibly lost", "still reachable"};
+constexpr std::array<const char*, 4> kReachKeys = {"definitely_lost", "indirectly_lost",
+                                                   "possibly_lost", "reachable"};
+
+size_t place(Reach reach) { return static_cast<size_t>(reach); }
+
+class Findings {
+ public:
+  Findings(const HeapScan& scan, const ledger::KnownLedger& known) {
+    const auto& blocks = scan.blocks();
+    for (size_t i = 0; i < blocks.size(); ++i) {
+      if (known.find(blocks[i].stack) == nullptr) continue;
+      if (scan.suppressed(i)) {
+        suppressed_.add(blocks[i].size);
+        continue;
+      }
+      const size_t reach = place(scan.reach(i));
+      totals_[reach].add(blocks[i].size);
+      StackReach& stack = stacks_[blocks[i].stack];
+      stack.sums[reach].add(blocks[i].size);
+      stack.oldest_of[reach] =
+          std::min(stack.oldest_of[reach], ledger::unpack_ticks(blocks[i].birth));
+      if (scan.reach(i) == Reach::kIndirect) {
+        stacks_[blocks[scan.owner(i)].stack].owned.add(blocks[i].size);
+      }
+      if (scan.reach(i) != Reach::kReachable) continue;
+      if (stack.largest_reachable == SIZE_MAX ||
+          blocks[i].size > blocks[stack.largest_reachable].size) {
+        stack.largest_reachable = i;
+      }
+    }
+    for (size_t i = 0; i < sorted_.size(); ++i) sort(static_cast<Reach>(i));
+  }
+
+  const Sum& total(Reach reach) const { return totals_[place(reach)]; }
+  const Sum& suppressed() const { return suppressed_; }  // in no total
+  const StackReach& of(uint32_t stack) const { return stacks_.at(stack); }
+  // The stacks with such blocks, those with the most bytes first.
+  const std::vector<uint32_t>& with(Reach reach) const { return sorted_[place(reach)]; }
+
+ private:
+  void sort(Reach reach) {
+    std::vector<uint32_t>& found = sorted_[place(reach)];
+    for (const auto& [stack, sums] : stacks_) {
+      if (sums.sums[place(reach)].blocks != 0) found.push_back(stack);
+    }
+    const auto weight = [&](uint32_t stack) {
+      const StackReach& sums = stacks_.at(stack);
+      const uint64_t owned = reach == Reach::kDefinite ? sums.owned.bytes : 0;
+      return sums.sums[place(reach)].bytes + owned;
+    };
+    std::stable_sort(found.begin(), found.end(),
+                     [&](uint32_t a, uint32_t b) { return weight(a) > weight(b); });
+  }
+
+  std::array<Sum, 4> totals_;
+  Sum suppressed_;
+  std::map<uint32_t, StackReach> stacks_;
+  std::array<std::vector<uint32_t>, 4> sorted_;  // by Reach
+};
+
+class UnreachableAnswer {
+ public:
+  // `core`: what the scan is of; nullptr: of a running process.
+  UnreachableAnswer(const Arguments& arguments, ledger::LedgerFile& ledger,
+                    const process::CoreMemory* core, HeapScan& scan,
+                    const std::vector<analyze::StackPattern>& suppressions)
+      : file_(ledger),
+        core_(core),
+        scan_(scan),
+        known_(file_),
+        names_(search_path(arguments), read_responsible("unreachable", arguments)),
+        findings_(without(suppressions, scan), known_),
+        limit_(static_cast<size_t>(arguments.number("--limit", 10, 0, 1000000000))),
+        reachable_(arguments.has("--reachable")) {
+    file_.refresh();
+    now_ = core == nullptr ? process::ticks_now(file_.header()) : ticks_of(*core, file_.header());
+    std::vector<const ledger::LedgerStackState*> stacks;
+    for (const Reach reach : kUnreached) {
+      for (const uint32_t stack : named(reach)) stacks.push_back(known_.find(stack));
+    }
+    for (const Reach reach : shown()) {
+      for (const uint32_t stack : first(reach)) stacks.push_back(known_.find(stack));
+      if (reach != Reach::kReachable) continue;
+      for (const uint32_t stack : first(reach)) {
+        const RetainerPath& path =
+            paths_.emplace(stack, scan_.path(findings_.of(stack).largest_reachable)).first->second;
+        for (const RetainerPath::Step& step : path.steps) {
+          const auto* owner = known_.find(scan_.blocks()[step.block].stack);
+          if (owner != nullptr) stacks.push_back(owner);
+        }
+      }
+    }
+    names_.learn(file_, known_.state(), stacks);
+    add_up_functions();
+  }
+
+  bool any_lost() const { return findings_.total(Reach::kDefinite).blocks != 0; }
+
+  std::string text(const text::Style& style) const {
+    std::string out = fmt::format(
+        "{} ({}): {} looked at, {}\n\n", text::plain(util::array_text(file_.header().name)),
+        file_.header().pid, text::count_text(scan_.blocks().size(), "block"), occasion());
+    out += fmt::format("{:<15} {:>18} {:>14} {:>8}\n", "", "bytes", "blocks", "stacks");
+    for (size_t i = 0; i < kReachNames.size(); ++i) {
+      const auto reach = static_cast<Reach>(i);
+      out +=
+          fmt::format("{:<15} {:>18} {:>14} {:>8}\n", kReachNames[i],
+                      util::grouped(findings_.total(reach).bytes),
+                      util::grouped(findings_.total(reach).blocks), findings_.with(reach).size());
+    }
+    const Sum& suppressed = findings_.suppressed();
+    if (suppressed.blocks != 0) {
+      out += fmt::format("{:<15} {:>18} {:>14}\n", "suppressed", util::grouped(suppressed.bytes),
+                         util::grouped(suppressed.blocks));
+    }
+    if (!scan_.unknown().empty()) {
+      out += '\n' + text::remark(fmt::format("{}: blocks that the ledger does not know count as "
+                                             "held, and what they point to as reachable",
+                                             scan_.unknown()),
+                                 style);
+    }
+    out += remarks(style);
+    out += functions_text(style);
+    for (const Reach reach : shown()) out += list(reach, style);
+    return out;
+  }
+
+  std::string json() const {
+    json::Value out = json::answer("unreachable");
+    out["pid"] = file_.header().pid;
+    out["name"] = json::plain(util::array_text(file_.header().name));
+    for (size_t i = 0; i < kReachKeys.size(); ++i) {
+      const Sum& sum = findings_.total(static_cast<Reach>(i));
+      out[fmt::format("{}_bytes", kReachKeys[i])] = sum.bytes;
+      out[fmt::format("{}_blocks", kReachKeys[i])] = sum.blocks;
+    }
+    if (findings_.suppressed().blocks != 0) {
+      out["suppressed_bytes"] = findings_.suppressed().bytes;
+      out["suppressed_blocks"] = findings_.suppressed().blocks;
+    }
+    if (core_ == nullptr) {
+      out["stopped_us"] = {scan_.stopped(0).count(), scan_.stopped(1).count()};
+    } else {
+      out["core"] = json::plain(core_->name());
+    }
+    if (core_ != nullptr || scan_.missing().bytes != 0) {
+      out["missing_bytes"] = scan_.missing().bytes;
+    }
+    out["scanned_bytes"] = scan_.scanned();
+    json::put_text(out, "unknown_blocks", scan_.unknown());
+    json::Value functions = json::Value::array();
+    for (const Function& function : functions_) functions.push_back(function_json(function));
+    out["functions"] = functions;
+    json::Value stacks = json::Value::array();
+    for (const Reach reach : shown()) {
+      for (const uint32_t stack : first(reach)) stacks.push_back(stack_json(reach, stack));
+    }
+    out["stacks"] = stacks;
+    return json::text(out);
+  }
+
+ private:
+  // What the responsible function of several stacks has allocated and nothing reaches any more.
+  struct Function {
+    std::string name;
+    std::array<Sum, 3> sums;  // by kUnreached
+  };
+  static constexpr std::array kUnreached = {Reach::kDefinite, Reach::kIndirect, Reach::kPossible};
+
+  // The stacks whose function is looked up.
+  std::vector<uint32_t> named(Reach reach) const {
+    constexpr size_t kMost = 5000;  // more would take seconds
+    std::vector<uint32_t> stacks = findings_.with(reach);
+    if (stacks.size() > kMost) stacks.resize(kMost);
+    return stacks;
+  }
+  // The responsible one.
+  std::string function_of(const ledger::LedgerStackState& stack) const {
+    const std::string line = names_.line(stack);
+    return line.substr(0, line.find(" < "));
+  }
+  void add_up_functions() {
+    std::map<std::string, Function> by_name;
+    for (size_t i = 0; i < kUnreached.size(); ++i) {
+      for (const uint32_t index : named(kUnreached[i])) {
+        const std::string name = function_of(*known_.find(index));
+        Function& function = by_name[name];
+        function.name = name;
+        const Sum& sum = findings_.of(index).sums[place(kUnreached[i])];
+        function.sums[i].bytes += sum.bytes;
+        function.sums[i].blocks += sum.blocks;
+      }
+    }
+    for (auto& [name, function] : by_name) functions_.push_back(std::move(function));
+    const auto weight = [](const Function& function) {
+      const auto& [definite, indirect, possible] = function.sums;
+      return std::tuple(definite.bytes, indirect.bytes, possible.bytes);
+    };
+    std::stable_sort(functions_.begin(), functions_.end(),
+                     [&](const Function& a, const Function& b) { return weight(a) > weight(b); });
+  }
+  // Nothing where each function has one stack: the list of stacks says the same.
+  std::string functions_text(const text::Style& style) const {
+    size_t stacks = 0;
+    for (const Reach reach : kUnreached) stacks += named(reach).size();
+    if (stacks <= functions_.size()) return {};
+    std::string out =
+        text::coloured(fmt::format("\n{:>15} {:>15} {:>15}  responsible function\n",
+                                   "definitely lost", "indirectly lost", "possibly lost"),
+                       text::kBold, style);
+    const size_t all = functions_.size();
+    const size_t some = limit_ == 0 ? all : std::min(limit_, all);
+    for (size_t i = 0; i < some; ++i) {
+      const auto& [definite, indirect, possible] = functions_[i].sums;
+      out += fmt::format("{:>15} {:>15} {:>15}  {}\n", util::grouped(definite.bytes),
+                         util::grouped(indirect.bytes), util::grouped(possible.bytes),
+                         functions_[i].name);
+    }
+    if (some < all) {
+      out += fmt::format("{:>47}  {}: --limit 0 shows them\n", "",
+                         text::count_text(all - some, "more function"));
+    }
+    return out;
+  }
+  static json::Value function_json(const Function& function) {
+    json::Value out = {{"function", function.name}};
+    for (size_t i = 0; i < kUnreached.size(); ++i) {
+      out[fmt::format("{}_bytes", kReachKeys[i])] = function.sums[i].bytes;
+      out[fmt::format("{}_blocks", kReachKeys[i])] = function.sums[i].blocks;
+    }
+    return out;
+  }
+
+  static uint64_t ticks_of(const process::CoreMemory& core, const format::LedgerHeader& header) {
+    const uint64_t zero = header.tick_zero;
+    return core.written() > zero ? ledger::ticks_in(core.written() - zero) : 0;
+  }
+  std::string occasion() const {
+    if (core_ != nullptr) return "in the core file " + text::plain(core_->name());
+    return fmt::format("stopped for {:.1f} ms and {:.1f} ms",
+                       process::in_milliseconds(scan_.stopped(0)),
+                       process::in_milliseconds(scan_.stopped(1)));
+  }
+  // Why the answer may be wrong.
+  std::string remarks(const text::Style& style) const {
+    std::string out;
+    const auto add = [&](const std::string& text) { out += '\n' + text::remark(text, style); };
+    const format::LedgerHeader& header = file_.header();
+    if (header.lost_ignored != 0) {
+      add(fmt::format("the program told to ignore more than is kept: {} may be called lost",
+                      text::count_text(header.lost_ignored, "block")));
+    }
+    if (header.lost_root_regions != 0) {
+      add(
+          fmt::format("the program registered more root regions than are kept: what only {} points "
+                      "to may be called lost",
+                      text::count_text(header.lost_root_regions, "region")));
+    }
+    const auto& missing = scan_.missing();
+    const std::string first = missing.path.empty() ? "anonymous memory" : text::plain(missing.path);
+    if (missing.bytes != 0 && core_ == nullptr) {
+      add(fmt::format(
+          "{} bytes that may hold pointers were not touched, the first of {}: the "
+          "program supplies them (userfaultfd), or they are shared memory in swap; what "
+          "would be lost counts as possibly lost",
+          util::grouped(missing.bytes), first));
+    } else if (missing.bytes != 0) {
+      add(
+          fmt::format("the core file lacks {} bytes that may hold pointers, the first of {}: what "
+                      "would be lost counts as possibly lost; before the crash: echo 0x3f > "
+                      "/proc/PID/coredump_filter",
+                      util::grouped(missing.bytes), first));
+    }
+    return out;
+  }
+  const HeapScan& without(const std::vector<analyze::StackPattern>& suppressions, HeapScan& scan) {
+    suppress_stacks(scan, file_, known_, names_, suppressions);
+    return scan;
+  }
+  std::vector<Reach> shown() const {
+    std::vector<Reach> shown = {Reach::kDefinite, Reach::kIndirect, Reach::kPossible};
+    if (reachable_) shown.push_back(Reach::kReachable);
+    return shown;
+  }
+  std::vector<uint32_t> first(Reach reach) const {
+    std::vector<uint32_t> stacks = findings_.with(reach);
+    if (limit_ != 0 && stacks.size() > limit_) stacks.resize(limit_);
+    return stacks;
+  }
+  uint64_t age(Reach reach, uint32_t stack) const {
+    const uint64_t birth = findings_.of(stack).oldest_of[place(reach)];
+    return birth < now_ ? ledger::tick_milliseconds(now_ - birth) : 0;
+  }
+
+  // "g_sessions (app) at app.cc:41, std::map<int, Session*> -> make_node +40, node of std::map<int,
+  // Session*> -> Session".
+  std::string path_text(const RetainerPath& path) const {
+    const auto typed = [](const std::string& type) { return type.empty() ? "" : ", " + type; };
+    std::string out = path.root;
+    if (!path.root_source.empty()) out += " at " + path.root_source;
+    out += typed(path.root_type);
+    for (const RetainerPath::Step& step : path.steps) {
+      const auto* stack = known_.find(scan_.blocks()[step.block].stack);
+      out += fmt::format(" -> {} +{}{}", stack == nullptr ? "?" : function_of(*stack), step.offset,
+                         typed(step.type));
+    }
+    if (path.cut) return out + " -> ...";
+    return path.type.empty() ? out : out + " -> " + path.type;
+  }
+
+  std::string list(Reach reach, const text::Style& style) const {
+    std::string out;
+    for (const uint32_t index : first(reach)) {
+      const StackReach& found = findings_.of(index);
+      const Sum& sum = found.sums[place(reach)];
+      const ledger::LedgerStackState& stack = *known_.find(index);
+      out += text::coloured(
+          fmt::format("\n{}: {} bytes in {}", kReachNames[place(reach)], util::grouped(sum.bytes),
+                      text::count_text(sum.blocks, "block")),
+          reach == Reach::kDefinite ? text::kRed : text::kBold, style);
+      if (reach == Reach::kDefinite && found.owned.blocks != 0) {
+        out += fmt::format(", and {} bytes in {} indirectly", util::grouped(found.owned.bytes),
+                           text::count_text(found.owned.blocks, "block"));
+      }
+      text::Style units = style;
+      units.units = true;
+      out += fmt::format(", oldest {}\n", text::duration_text(age(reach, index), units));
+      for (const std::string& frame : names_.frames(stack)) out += "    " + frame + '\n';
+      if (reach == Reach::kReachable) {
+        out += "    held by " + text::plain(path_text(paths_.at(index))) + '\n';
+      }
+    }
+    const size_t all = findings_.with(reach).size();
+    if (limit_ != 0 && all > limit_) {
+      out += fmt::format("\n{} more {}: --limit 0 shows them\n",
+                         text::count_text(all - limit_, "stack"), kReachNames[place(reach)]);
+    }
+    return out;
+  }
+
+  json::Value stack_json(Reach reach, uint32_t index) const {
+    const StackReach& found = findings_.of(index);
+    const Sum& sum = found.sums[place(reach)];
+    json::Value out = {{"reach", kReachKeys[place(reach)]},
+                       {"bytes", sum.bytes},
+                       {"blocks", sum.blocks},
+                       {"oldest_ms", age(reach, index)}};
+    if (reach == Reach::kDefinite) {
+      out["owned_indirectly_lost_bytes"] = found.owned.bytes;
+      out["owned_indirectly_lost_blocks"] = found.owned.blocks;
+    }
+    if (reach == Reach::kReachable) {
+      const RetainerPath& path = paths_.at(index);
+      json::Value holders = json::Value::array();
+      for (const RetainerPath::Step& step : path.steps) {
+        json::Value holder = {
+            {"address", fmt::format("0x{:x}", scan_.blocks()[step.block].address)},
+            {"offset", step.offset}};
+        if (const auto* stack = known_.find(scan_.blocks()[step.block].stack)) {
+          holder["stack"] = names_.id(*stack);
+          holder["function"] = function_of(*stack);
+        }
+        if (!step.type.empty()) holder["type"] = json::plain(step.type);
+        holders.push_back(holder);
+      }
+      json::Value held = {{"root", json::plain(path.root)}, {"blocks", holders}};
+      if (!path.root_source.empty()) held["root_source"] = json::plain(path.root_source);
+      if (!path.root_type.empty()) held["root_type"] = json::plain(path.root_type);
+      if (!path.type.empty()) held["type"] = json::plain(path.type);
+      out["held_by"] = held;
+    }
+    names_.put(out, *known_.find(index));
+    return out;
+  }
+
+  ledger::LedgerFile& file_;
+  const process::CoreMemory* core_;
+  const HeapScan& scan_;
+  ledger::KnownLedger known_;
+  text::StackNames names_;
+  Findings findings_;
+  size_t limit_;
+  bool reachable_;
+  std::vector<Function> functions_;         // those with the most definitely lost bytes first
+  std::map<uint32_t, RetainerPath> paths_;  // to the largest reachable block of each stack shown
+  uint64_t now_ = 0;
+};
+
+std::chrono::milliseconds read_time(const Arguments& arguments, const char* option,
+                                    std::chrono::milliseconds otherwise) {
+  constexpr uint64_t kMost = 3600000;
+  if (!arguments.has(option)) return otherwise;
+  const auto time = text::read_duration(arguments.value(option), 1000);
+  if (time && *time <= kMost) return std::chrono::milliseconds(*time);
+  throw UsageError(fmt::format("unreachable: {} {} is not a time up to 1h, like 500ms", option,
+                               arguments.value(option)));
+}
+
+HeapScanSettings read_settings(const Arguments& arguments) {
+  HeapScanSettings settings;
+  settings.pause = read_time(arguments, "--pause", settings.pause);
+  settings.stop_limit = read_time(arguments, "--stop-limit", settings.stop_limit);
+  constexpr long kMostTagBits = 4;
+  settings.tag_bits = static_cast<unsigned>(arguments.number("--tag-bits", 0, 0, kMostTagBits));
+  settings.inner_counts = arguments.has("--interior");
+  return settings;
+}
+
+int tell(const Arguments& arguments, const Streams& streams, const UnreachableAnswer& answer) {
+  print(streams,
+        arguments.has("--json") ? answer.json() : answer.text(read_style(arguments, streams)));
+  return answer.any_lost() ? kFailed : kGood;
+}
+
+int look_at_core(const Arguments& arguments, const Streams& streams) {
+  if (arguments.operands().size() > 1) throw UsageError("unreachable: give at most one ledger");
+  for (const char* option : {"--pause", "--stop-limit", "--attach"}) {
+    if (!arguments.has(option)) continue;
+    throw UsageError(
+        fmt::format("unreachable: {} is for a running process, not for --core", option));
+  }
+  const HeapScanSettings settings = read_settings(arguments);
+  std::vector<analyze::StackPattern> suppressions;
+  add_suppressions("unreachable", arguments, suppressions);
+  const process::CoreMemory core(arguments.value("--core"), search_path(arguments).sysroot);
+  const auto ledger =
+      core.ledger(arguments.operands().empty() ? std::string() : arguments.operands()[0]);
+  HeapScan scan(core, *ledger, settings);
+  return tell(arguments, streams, UnreachableAnswer(arguments, *ledger, &core, scan, suppressions));
+}
+
+int run_unreachable(const Arguments& arguments, const Streams& streams) {
+  if (arguments.has("--core")) return look_at_core(arguments, streams);
+  if (arguments.operands().size() != 1) throw UsageError("unreachable: give one process");
+  const HeapScanSettings settings = read_settings(arguments);
+  std::vector<analyze::StackPattern> suppressions;
+  add_suppressions("unreachable", arguments, suppressions);
+  WatchedProcess target(arguments, streams);
+  add_lsan_suppressions("unreachable",
+                        process::start_environment(target.pid(), "LSAN_OPTIONS").value_or(""),
+                        fmt::format("/proc/{}/cwd", target.pid()),
+                        util::array_text(target.ledger().header().program), suppressions);
+  std::optional<HeapScan> scan;
+  process::catch_interruption();
+  try {
+    scan.emplace(target.pid(), target.ledger(), settings);
+    scan->close();
+    target.let_go();
+    process::check_interruption();
+    process::stop_catching();
+  } catch (const process::AttachError& error) {
+    if (const int signal = process::caught_signal()) {
+      scan.reset();
+      target.let_go();
+      process::end_by(signal);
+    }
+    throw std::runtime_error(
+        fmt::format("{} ({}) {}", target.pid(),
+                    text::plain(util::array_text(target.ledger().header().name)), error.what()));
+  }
+  return tell(arguments, streams,
+              UnreachableAnswer(arguments, target.ledger(), nullptr, *scan, suppressions));
+}
+
+}  // namespace
+
+const Command& unreachable_command() {
+  static const Command command = {
+      {"unreachable",
+       "tell what a running process has leaked from what it holds",
+       "[OPTION]... PID|NAME\n[OPTION]... --core FILE [LEDGER]",
+       kUnreachableHelp,
+       {{"--reachable", "", "",
+         R"(Also list what is still reachable, and of each stack how its largest block is held: from
+         a variable, a thread's stack or a register through block after block. With debugging
+         information, where the variable is declared and which types the pointers have.)"},
+        {"--limit", "-n", "N", "Show N stacks of each kind; 0: all. Default 10."},
+        {"--pause", "", "TIME", "Time between the two looks: 500ms, 10s. Default 100ms."},
+        {"--stop-limit", "", "TIME",
+         R"(Where the process cannot be copied (a filter of system calls, no memory for it): search
+         it while it is stopped, twice for at most TIME, as 500ms. Without this it is not
+         searched.)"},
+        {"--core", "", "FILE",
+         R"(Look in this core file, of the kernel or of gcore, instead of a running process.)"},
+        {"--interior", "", "",
+         R"(Count a pointer into the middle of a block like one to its beginning, as LeakSanitizer
+         does. For programs that keep such pointers only: Python, redis, sqlite.)"},
+        {"--tag-bits", "", "N",
+         "The program keeps data in the N lowest bits of its pointers, 0 to 4. Default 0."},
+        kSuppressionsOption,
+        kJsonOption,
+        kColorOption,
+        kLibraryOption,
+        kOwnOption,
+        kAttachOption,
+        kSysrootOption,
+        kSymbolsOption},
+       R"(0: nothing is definitely lost; 1: something is, or the process does not exist, has no
+       readable ledger, or cannot be stopped or copied, or the core file or its ledger cannot be used;
+       2: wrong command line.)",
+       R"(  memlog unreachable app
+  memlog unreachable --reachable -n 3 app
+  memlog unreachable --core core.4711
+  memlog unreachable --json 4711 | jq .definitely_lost_bytes
+)"},
+      run_unreachable};
+  return command;
+}
+
+}  // namespace mtrace::cli

@@ -1,0 +1,107 @@
+#include "surface/serve/metrics.h"
+
+#include <fmt/format.h>
+
+#include <iterator>
+
+namespace mtrace::serve {
+namespace {
+
+struct Family {
+  const char* name;  // without the suffix of its samples
+  const char* type;  // "gauge" or "counter"
+  const char* unit;  // "bytes" or ""
+  const char* help;
+  uint64_t (*value)(const MeasuredProcess&);
+};
+
+uint64_t above_zero(int64_t value) { return value > 0 ? static_cast<uint64_t>(value) : 0; }
+
+constexpr Family kFamilies[] = {
+    {"mtrace_live_bytes", "gauge", "bytes", "Heap memory that is allocated and not freed.",
+     [](const MeasuredProcess& one) { return above_zero(one.heap.total.live_bytes()); }},
+    {"mtrace_live_blocks", "gauge", "", "Blocks that are allocated and not freed.",
+     [](const MeasuredProcess& one) { return above_zero(one.heap.total.live_blocks()); }},
+    {"mtrace_peak_bytes", "gauge", "bytes", "The most that was live at one moment.",
+     [](const MeasuredProcess& one) { return one.heap.peak_bytes; }},
+    {"mtrace_resident_bytes", "gauge", "bytes", "Resident memory of the process.",
+     [](const MeasuredProcess& one) { return one.totals.resident_bytes; }},
+    {"mtrace_ledger_bytes", "gauge", "bytes", "What tracing takes: the tables of the library.",
+     [](const MeasuredProcess& one) { return one.totals.ledger_bytes; }},
+    {"mtrace_shadow_bytes", "gauge", "bytes", "Of that, the shadow of the heap.",
+     [](const MeasuredProcess& one) { return one.totals.cost.shadow; }},
+    {"mtrace_report_microseconds", "counter", "",
+     "Time for which threads of the process have written reports.",
+     [](const MeasuredProcess& one) { return one.totals.cost.stopped / 1000; }},
+    {"mtrace_processor_milliseconds", "counter", "",
+     "Estimate of the processor time that tracing has taken: 30 ns a call. 0: the process samples.",
+     [](const MeasuredProcess& one) { return one.totals.cost.processor / 1'000'000; }},
+    {"mtrace_sampling", "gauge", "", "1: figures of the heap are estimates from samples.",
+     [](const MeasuredProcess& one) { return uint64_t{one.totals.sampled}; }},
+    {"mtrace_allocations", "counter", "", "Blocks allocated since the process started.",
+     [](const MeasuredProcess& one) { return one.heap.total.allocated_blocks; }},
+    {"mtrace_frees", "counter", "", "Blocks freed since the process started.",
+     [](const MeasuredProcess& one) { return one.heap.total.freed_blocks; }},
+    {"mtrace_lost_stacks", "counter", "", "Stacks that found no room in the table.",
+     [](const MeasuredProcess& one) { return one.heap.lost_stacks; }},
+    {"mtrace_lost_frames", "counter", "", "Stacks whose frames found no room.",
+     [](const MeasuredProcess& one) { return one.heap.lost_frames; }},
+    {"mtrace_lost_blocks", "counter", "", "Blocks that found no room in the table.",
+     [](const MeasuredProcess& one) { return one.heap.lost_blocks; }},
+    {"mtrace_lost_inflight", "counter", "", "Operations of threads that a fork left behind.",
+     [](const MeasuredProcess& one) { return one.heap.lost_inflight; }},
+    {"mtrace_lost_frees", "counter", "", "Frees whose block could not be taken out.",
+     [](const MeasuredProcess& one) { return one.heap.lost_frees; }},
+};
+
+std::string labels(const MeasuredProcess& one) {
+  return fmt::format("pid=\"{}\",name=\"{}\"", one.totals.pid, label_text(one.totals.name));
+}
+
+void put_head(std::string& out, const char* name, const char* type, const char* unit,
+              const char* help) {
+  auto to = std::back_inserter(out);
+  fmt::format_to(to, "# TYPE {} {}\n", name, type);
+  if (*unit != '\0') fmt::format_to(to, "# UNIT {} {}\n", name, unit);
+  fmt::format_to(to, "# HELP {} {}\n", name, help);
+}
+
+void put_functions(std::string& out, const MeasuredProcess& process) {
+  for (const auto& [function, bytes] : process.heap.functions) {
+    fmt::format_to(std::back_inserter(out), "mtrace_function_live_bytes{{{},function=\"{}\"}} {}\n",
+                   labels(process), label_text(function), bytes);
+  }
+}
+
+}  // namespace
+
+std::string label_text(const std::string& value) {
+  std::string out;
+  for (const char c : value) {
+    if (c == '\\' || c == '"') out += '\\';
+    if (c == '\n') {
+      out += "\\n";
+    } else {
+      out += c;
+    }
+  }
+  return out;
+}
+
+std::string metrics(const std::vector<MeasuredProcess>& processes) {
+  std::string out;
+  for (const Family& family : kFamilies) {
+    put_head(out, family.name, family.type, family.unit, family.help);
+    const char* suffix = std::string(family.type) == "counter" ? "_total" : "";
+    for (const MeasuredProcess& process : processes) {
+      fmt::format_to(std::back_inserter(out), "{}{}{{{}}} {}\n", family.name, suffix,
+                     labels(process), family.value(process));
+    }
+  }
+  put_head(out, "mtrace_function_live_bytes", "gauge", "bytes",
+           "Live bytes of the stacks that a function is responsible for.");
+  for (const MeasuredProcess& process : processes) put_functions(out, process);
+  return out + "# EOF\n";
+}
+
+}  // namespace mtrace::serve

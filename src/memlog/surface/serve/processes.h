@@ -1,0 +1,106 @@
+// The processes that memlog serve shows, with their totals. Reads their ledgers and /proc; never
+// stops, signals or writes to one. Not thread-safe: the caller locks.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "model/ledger/ledger_file.h"
+#include "model/ledger/ledger_summary.h"
+#include "process/inspect/process.h"
+
+namespace mtrace::serve {
+
+// What one look at a process found. A copy: stays valid when the process has gone.
+struct ProcessTotals {
+  pid_t pid = 0;
+  uint64_t number = 0;  // of this process alone: unlike its pid never given to another
+  std::string name;     // escaped, as is the next
+  std::string program;
+  std::string root;      // process::foreign_root()
+  std::string paths_id;  // process::paths_id(), if `root` is not empty
+  uint64_t live_bytes = 0;
+  uint64_t live_blocks = 0;
+  uint64_t allocations = 0;  // since the start
+  uint64_t peak_bytes = 0;
+  uint64_t resident_bytes = 0;
+  uint64_t ledger_bytes = 0;  // of memory, or of the disk that the file is on
+  double growth = 0;  // bytes per second over the last ten seconds, or since the first look if that
+                      // is less
+  bool sampled = false;
+  ledger::TracingCost cost = {};
+};
+
+// Its totals are those that the library keeps for each thread: reading them costs the same however
+// many stacks there are.
+class ServedProcess {
+ public:
+  ServedProcess(pid_t pid, uint64_t number, std::unique_ptr<ledger::LedgerFile> ledger);
+
+  // Reads the totals. Returns false when the process has ended or has become another program.
+  // Throws LedgerError when the ledger is damaged.
+  bool look();
+  const ProcessTotals& totals() const { return totals_; }
+
+  // Opens the ledger once more, for another thread. Throws LedgerError.
+  std::unique_ptr<ledger::LedgerFile> open_ledger() const;
+
+ private:
+  struct Sample {
+    uint64_t time;  // nanoseconds since 1970
+    uint64_t bytes;
+  };
+  void add_sample(uint64_t now);
+
+  process::ProcessHandle handle_;
+  std::unique_ptr<ledger::LedgerFile> ledger_;
+  ProcessTotals totals_;
+  std::deque<Sample> samples_;  // a second apart or more; at most kSamples
+};
+
+class Processes {
+ public:
+  // `pids`: those to show. `all`: instead of them all that have a readable ledger, also later ones.
+  Processes(std::vector<pid_t> pids, bool all) : pids_(std::move(pids)), all_(all) {}
+
+  // Whether a process of this pid would be shown, if it had a ledger.
+  bool may_show(pid_t pid) const;
+
+  // Finds new processes, at most twice a second, reads the totals, and forgets the processes that
+  // have ended. Returns those that are there, by pid; valid until the next look.
+  std::vector<const ServedProcess*> look();
+  // Looks at one process. Returns nullptr when it is not served or has ended.
+  const ServedProcess* look(pid_t pid);
+  // Returns the process as the last look found it; nullptr: it was not there.
+  const ServedProcess* find(pid_t pid) const;
+
+ private:
+  using Known = std::map<pid_t, std::unique_ptr<ServedProcess>>;
+  // A process without a ledger. It is looked at again after pauses that double, since listing what
+  // it has mapped costs more than all else.
+  struct Stranger {
+    uint64_t due = 0;    // nanoseconds since 1970
+    uint64_t pause = 0;  // nanoseconds
+  };
+  void discover();
+  void discover(pid_t pid, uint64_t now);
+  // Returns whether the process has a ledger.
+  bool open(pid_t pid);
+  // Forgets the process and returns nullptr when it has ended.
+  const ServedProcess* look_at(Known::iterator at);
+
+  std::vector<pid_t> pids_;
+  bool all_;
+  uint64_t discovered_ = 0;  // nanoseconds since 1970
+  uint64_t opened_ = 0;
+  Known known_;
+  std::map<pid_t, Stranger> strangers_;
+};
+
+}  // namespace mtrace::serve

@@ -1,0 +1,267 @@
+#include "surface/sql/sources.h"
+
+#include <absl/container/flat_hash_map.h>
+#include <absl/container/flat_hash_set.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cstring>
+#include <stdexcept>
+#include <tuple>
+
+#include "format/event_log.h"
+#include "format/memlog.h"
+#include "model/ledger/ledger_state.h"
+#include "model/profile/reader.h"
+#include "process/inspect/clock.h"
+#include "process/inspect/ledgers.h"
+#include "surface/sql/tables.h"
+#include "util/compression.h"
+#include "util/input.h"
+#include "view/reports/companions.h"
+#include "view/reports/reports.h"
+
+namespace mtrace::sql {
+namespace {
+
+// What stays in memory of reports that were read: joins come back to them. Of two at least, since
+// a join needs two at a time, however large they are.
+constexpr size_t kKeptWeight = 1'000'000;  // entries and modules
+constexpr size_t kKeptReports = 2;
+
+size_t weight_of(const Report& report) {
+  return report.entries().size() + report.memlog().modules.size();
+}
+
+auto process_of(const reports::Listed& report) {
+  return std::tie(report.started, report.pid, report.program);
+}
+
+// The first bytes of the text of a file; fewer if it is not there or shorter.
+std::string head_of(const std::string& path) {
+  auto input = util::Input::of_file(path);
+  std::string head(sizeof(uint64_t), '\0');
+  try {
+    head.resize(input ? input->read(head.data(), head.size()) : 0);
+  } catch (const util::DamagedCompression&) {
+    head.clear();  // reading it says what is wrong with it
+  }
+  return head;
+}
+
+bool is_ledger(const std::string& head) {
+  uint64_t magic = 0;
+  if (head.size() == sizeof magic) std::memcpy(&magic, head.data(), sizeof magic);
+  return magic == format::kLedgerMagic;
+}
+
+std::vector<LiveBlock> blocks_of(const ledger::LedgerFile& file) {
+  // The blocks first: then the ledger has all of their stacks.
+  std::vector<ledger::LedgerBlock> found;
+  const bool whole =
+      ledger::each_block(file, [&](const ledger::LedgerBlock& block) { found.push_back(block); });
+  if (!whole) {
+    throw std::runtime_error(
+        fmt::format("{}: a part of the live blocks is not in the ledger", file.name()));
+  }
+  const ledger::KnownLedger known(file);
+  ledger::LedgerModules modules(known.state());
+  absl::flat_hash_map<uint32_t, uint64_t> ids;
+  std::vector<LiveBlock> blocks;
+  for (const ledger::LedgerBlock& block : found) {
+    const ledger::LedgerStackState* stack = known.find(block.stack);
+    if (stack == nullptr || stack->kind != 0) continue;
+    const auto [id, fresh] = ids.try_emplace(block.stack);
+    if (fresh) id->second = modules.stack_id(*stack);
+    blocks.push_back({block.address, block.size, id->second,
+                      file.header().tick_zero + ledger::tick_nanoseconds(block.birth)});
+  }
+  return blocks;
+}
+
+// Of an entry that does not tell it.
+uint64_t id_of(const profile::Frames& frames, const profile::Memlog& memlog) {
+  format::StackId id;
+  for (const profile::Frame& frame : frames) {
+    if (frame.place == profile::Place::kInlined) continue;
+    uint64_t identity = 0;
+    if (frame.place == profile::Place::kModule) {
+      const profile::Module& module = memlog.modules[frame.module];
+      const std::string& text = module.build_id.empty() ? module.path : module.build_id;
+      identity = format::module_identity(text.data(), text.size());
+    }
+    id.add(identity, frame.offset);
+  }
+  return id.value();
+}
+
+reports::Listed listed(const profile::Memlog& memlog) {
+  reports::Listed out;
+  out.path = memlog.name;
+  out.program = memlog.header.program;
+  out.started = memlog.header.started;
+  out.label = memlog.header.label;
+  out.pid = memlog.header.pid;
+  out.seq = memlog.header.seq;
+  out.first = memlog.header.merged.value_or(memlog.header.seq);
+  out.trigger = memlog.header.trigger;
+  return out;
+}
+
+}  // namespace
+
+Report::Report(profile::Memlog memlog) : memlog_(std::move(memlog)) {
+  by_stack_.reserve(memlog_.entries.size());
+  for (size_t i = 0; i < memlog_.entries.size(); ++i) {
+    profile::Entry& entry = memlog_.entries[i];
+    if (entry.stack == 0 && !entry.frames.empty()) entry.stack = id_of(entry.frames, memlog_);
+    by_stack_.emplace_back(memlog_.entries[i].stack, i);
+  }
+  std::sort(by_stack_.begin(), by_stack_.end());
+}
+
+std::vector<size_t> Report::of_stack(uint64_t stack) const {
+  std::vector<size_t> out;
+  for (auto at = std::lower_bound(by_stack_.begin(), by_stack_.end(), std::pair(stack, size_t{0}));
+       at != by_stack_.end() && at->first == stack; ++at) {
+    out.push_back(at->second);
+  }
+  return out;
+}
+
+Sources::Sources(const std::vector<std::string>& operands) {
+  if (operands.empty()) add_directory(reports::report_directory());
+  for (const std::string& operand : operands) add(operand);
+  arrange();
+}
+
+void Sources::add(const std::string& operand) {
+  struct stat state = {};
+  if (::stat(operand.c_str(), &state) != 0) {
+    const bool path = operand.find('/') != std::string::npos || operand.ends_with(".memlog");
+    // Reading it says what is wrong with it.
+    if (!path) return add_ledger(process::Target(operand).ledger(), true);
+  } else if (S_ISDIR(state.st_mode)) {
+    return add_directory(operand);
+  } else {
+    const std::string head = head_of(operand);
+    if (is_ledger(head)) return add_ledger(ledger::LedgerFile(operand), false);
+    if (head.starts_with(format::kEventHeaderMark)) {
+      logs_.push_back({operand, events::EventLog(operand).header()});
+      return;
+    }
+  }
+  reports_.push_back({reports::Reports::look(operand), 0, nullptr});
+}
+
+void Sources::add_directory(const std::string& path) {
+  const std::vector<std::string> logs = reports::event_logs(path);
+  for (const std::string& log : logs) logs_.push_back({log, events::EventLog(log).header()});
+  const std::vector<reports::Listed> reports = reports::list_memlogs(path);
+  if (logs.empty() && reports.empty()) reports::Reports::files({path}, true);  // says so
+  for (const reports::Listed& one : reports) reports_.push_back({one, 0, nullptr});
+}
+
+void Sources::add_ledger(const ledger::LedgerFile& file, bool running) {
+  auto snapshot = std::make_shared<Snapshot>();
+  snapshot->blocks = blocks_of(file);
+  profile::Memlog memlog = running ? process::memlog_of(file, ledger::read_ledger(file),
+                                                        {.trigger = "snapshot",
+                                                         .taken = process::real_time_now(),
+                                                         .label = "",
+                                                         .notes = {}})
+                                   : process::recovered_memlog(file, "");
+  snapshot->report = std::make_shared<const Report>(std::move(memlog));
+  reports_.push_back({listed(snapshot->report->memlog()), 0, std::move(snapshot)});
+}
+
+void Sources::arrange() {
+  const auto key = [](const ReportSource& one) {
+    return std::tuple_cat(process_of(one.listed), std::tie(one.listed.seq, one.listed.path));
+  };
+  std::sort(reports_.begin(), reports_.end(),
+            [&](const ReportSource& a, const ReportSource& b) { return key(a) < key(b); });
+  std::vector<ReportSource> all = std::move(reports_);
+  reports_.clear();
+  for (auto from = all.begin(); from != all.end();) {
+    const auto to = std::find_if(from, all.end(), [&](const ReportSource& one) {
+      return process_of(one.listed) != process_of(from->listed);
+    });
+    add_process({std::move_iterator(from), std::move_iterator(to)});
+    from = to;
+  }
+  arrange_logs();
+}
+
+void Sources::arrange_logs() {
+  for (size_t i = 0; i < logs_.size(); ++i) {
+    const events::EventHeader& header = logs_[i].header;
+    const uint64_t start = header.process_started != 0 ? header.process_started : header.started;
+    const std::string started = time_text(static_cast<int64_t>(start / 1000 * 1000));
+    auto process = std::find_if(processes_.begin(), processes_.end(), [&](const Process& one) {
+      return one.pid == header.pid && one.program == header.program && one.started == started;
+    });
+    if (process == processes_.end()) {
+      process = processes_.insert(process, {header.program, started, header.pid, {}, {}});
+    }
+    logs_[i].process = static_cast<size_t>(process - processes_.begin());
+    process->logs.push_back(i);
+  }
+}
+
+void Sources::add_process(std::vector<ReportSource> reports) {
+  // Where merging was cut short, reports are there that another one contains.
+  std::vector<reports::Listed> listed;
+  for (const ReportSource& one : reports) listed.push_back(one.listed);
+  absl::flat_hash_set<std::string> contained;
+  reports::drop_contained(listed, [&](const reports::Listed& one) { contained.insert(one.path); });
+  std::erase_if(reports,
+                [&](const ReportSource& one) { return contained.contains(one.listed.path); });
+
+  const reports::Listed& first = reports.front().listed;
+  Process process = {first.program, first.started, first.pid, {}, {}};
+  for (ReportSource& one : reports) {
+    if (!process.reports.empty()) {
+      const ReportSource& before = reports_.back();
+      if (before.listed.path == one.listed.path) continue;  // named twice
+      if (before.listed.seq == one.listed.seq) {
+        throw std::runtime_error(
+            fmt::format("{} and {} are the same report", before.listed.path, one.listed.path));
+      }
+    }
+    one.process = processes_.size();
+    process.reports.push_back(reports_.size());
+    reports_.push_back(std::move(one));
+  }
+  processes_.push_back(std::move(process));
+}
+
+void Sources::remark(const std::string& text) {
+  if (std::find(remarks_.begin(), remarks_.end(), text) == remarks_.end()) remarks_.push_back(text);
+}
+
+ReportPointer Sources::report(size_t index) {
+  const ReportSource& source = reports_[index];
+  if (source.ledger != nullptr) return source.ledger->report;
+  const auto found = kept_.find(index);
+  if (found != kept_.end()) return found->second;
+  auto report = std::make_shared<const Report>(profile::read_path(source.listed.path, &known_));
+  keep(index, report);
+  return report;
+}
+
+// Drops what was read first.
+void Sources::keep(size_t index, const ReportPointer& report) {
+  kept_.emplace(index, report);
+  kept_order_.push_back(index);
+  kept_weight_ += weight_of(*report);
+  while (kept_order_.size() > kKeptReports && kept_weight_ > kKeptWeight) {
+    const auto oldest = kept_.find(kept_order_.front());
+    kept_weight_ -= weight_of(*oldest->second);
+    kept_.erase(oldest);
+    kept_order_.pop_front();
+  }
+}
+
+}  // namespace mtrace::sql

@@ -1,0 +1,128 @@
+#include "view/analyze/groups.h"
+
+#include <cstdio>
+#include <stdexcept>
+
+#include "util/file.h"
+#include "view/analyze/function_name.h"
+#include "view/analyze/row.h"
+
+namespace mtrace::analyze {
+namespace {
+
+using profile::Frame;
+using profile::Module;
+using profile::Place;
+
+// The module that the code of frame `at` is in; empty: none.
+std::string module_of(const std::vector<Frame>& frames, size_t at,
+                      const std::vector<Module>& modules) {
+  while (at + 1 < frames.size() && frames[at].place == Place::kInlined) ++at;
+  return frames[at].place == Place::kModule ? modules[frames[at].module].path : std::string();
+}
+
+std::string file_of(const std::string& source) { return source.substr(0, source.rfind(':')); }
+
+std::string address_text(const Frame& frame, const std::string& module) {
+  char offset[32];
+  std::snprintf(offset, sizeof offset, "0x%llx", static_cast<unsigned long long>(frame.offset));
+  return '(' + (module.empty() ? "" : util::base_name(module) + '+') + offset + ')';
+}
+
+// The text by which a group is known, and what it shows.
+struct Name {
+  std::string key;
+  Group group;
+};
+
+Name name_of(GroupBy by, const Frame& frame, const std::string& module) {
+  const std::string function = frame.function.empty() ? "" : brief_name(frame.function);
+  const std::string base = module.empty() ? "no module" : util::base_name(module);
+  const std::string file = file_of(frame.source);
+  switch (by) {
+    case GroupBy::kModule:
+      return {module, {base, ""}};
+    case GroupBy::kFile:
+      if (file.empty()) return {'\n' + module, {base, ""}};
+      return {file, {file, ""}};
+    case GroupBy::kLine:
+      if (frame.source.empty()) break;
+      return {frame.source, {frame.source, function}};
+    default:
+      if (function.empty()) break;
+      return {called_name(frame.function) + '\n' + file + '\n' + module,
+              {function, frame.source.empty() ? base : frame.source.text()}};
+  }
+  const std::string address = address_text(frame, module);
+  const std::string source = function.empty() ? "" : base;
+  return {'\n' + address + '\n' + module, {function.empty() ? address : function, source}};
+}
+
+void add_checked(Row& sum, const Row& more) {
+  if (!add(sum, more, Combine::kStacks)) throw std::runtime_error("a sum does not fit 64 bits");
+  if (more.before) {
+    if (!sum.before) sum.before = 0;
+    add_to(*sum.before, *more.before);
+  }
+}
+
+}  // namespace
+
+const char* group_word(GroupBy by) {
+  switch (by) {
+    case GroupBy::kFunction:
+      return "function";
+    case GroupBy::kFile:
+      return "file";
+    case GroupBy::kLine:
+      return "line";
+    case GroupBy::kModule:
+      return "module";
+    default:
+      return "stack";
+  }
+}
+
+size_t Groups::place(const Row& row, const std::vector<Module>& modules) {
+  const std::vector<Frame>& frames = row.frames;
+  Name name = {"", {"...", ""}};
+  if (responsible_->missing(frames, modules, row.depth)) {
+    name.group.name = cut_text(row.depth);
+  } else if (!frames.empty()) {
+    const size_t at = responsible_->of(frames, modules);
+    name = name_of(by_, frames[at], module_of(frames, at, modules));
+  }
+  const auto [place, added] =
+      known_.try_emplace(row.kind + '\n' + std::move(name.key), groups_.size());
+  if (added) groups_.push_back(std::make_shared<Group>(std::move(name.group)));
+  Group& group = *groups_[place->second];
+  ++group.stacks;
+  if (!added && group.source != name.group.source) group.source = file_of(group.source);
+  return place->second;
+}
+
+void GroupedTable::add(const Table& table) {
+  for (const Row& row : table.rows()) {
+    const size_t index = groups_.place(row, table.modules());
+    if (index == rows_.size()) {
+      rows_.emplace_back().kind = row.kind;
+      rows_.back().group = groups_.all().back();
+    }
+    add_checked(rows_[index], row);
+  }
+}
+
+Table GroupedTable::finish() {
+  Table out;
+  for (Row& row : rows_) out.add_row(out, std::move(row));
+  return out;
+}
+
+Table grouped(Table table, GroupBy by, const ResponsiblePointer& responsible) {
+  if (by == GroupBy::kStack) return table;
+  GroupedTable groups(by, responsible);
+  groups.add(table);
+  return groups.finish();
+}
+
+}  // namespace mtrace::analyze

@@ -1,0 +1,66 @@
+// Groups of stacks that one place in the program is responsible for.
+#pragma once
+
+#include <absl/container/flat_hash_map.h>
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "model/profile/model.h"
+#include "view/analyze/responsible.h"
+#include "view/analyze/table.h"
+
+namespace mtrace::analyze {
+
+// What the stacks of a group have in common.
+enum class GroupBy : uint8_t {
+  kStack,     // each stack is by itself
+  kFunction,  // the responsible function; the instances of a template are one
+  kFile,      // its source file; where that is unknown, its module
+  kLine,      // the source line
+  kModule,
+};
+
+// Returns what a group is: "stack", "function", "file", "line" or "module".
+const char* group_word(GroupBy by);
+
+// Collects groups in the order of their first stack.
+class Groups {
+ public:
+  Groups(GroupBy by, ResponsiblePointer responsible)
+      : by_(by), responsible_(std::move(responsible)) {}
+
+  // Returns the number of the group of a stack, which counts as one more stack of it.
+  size_t place(const Row& row, const std::vector<profile::Module>& modules);
+  // By number. Group::source is the line while all stacks of the group are at one line, otherwise
+  // the file.
+  const std::vector<std::shared_ptr<Group>>& all() const { return groups_; }
+
+ private:
+  GroupBy by_;
+  ResponsiblePointer responsible_;
+  std::vector<std::shared_ptr<Group>> groups_;
+  absl::flat_hash_map<std::string, size_t> known_;
+};
+
+// Adds up rows by group.
+class GroupedTable {
+ public:
+  GroupedTable(GroupBy by, ResponsiblePointer responsible) : groups_(by, std::move(responsible)) {}
+
+  // Throws std::runtime_error when a sum does not fit 64 bits.
+  void add(const Table& table);
+  // Returns a row for each group: Row::group and the numbers, no frames.
+  Table finish();
+
+ private:
+  Groups groups_;
+  std::vector<Row> rows_;
+};
+
+// Returns the groups of `table`; for kStack, the table itself.
+Table grouped(Table table, GroupBy by, const ResponsiblePointer& responsible);
+
+}  // namespace mtrace::analyze

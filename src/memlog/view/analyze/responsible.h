@@ -1,0 +1,69 @@
+// Who is responsible for a stack: the innermost frame of the program's own code. Allocation
+// functions and the internals of libraries are below it, callers above.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "model/profile/model.h"
+#include "view/analyze/library_code.h"
+
+namespace mtrace::analyze {
+
+// A line of a folded stack.
+struct FoldedFrame {
+  size_t frame = 0;     // index in the stack; of several the one that names them
+  size_t frames = 1;    // number of frames that the line stands for; 0: those behind the depth
+  bool inside = false;  // called by the responsible frame, on the way to the allocation
+
+  bool missing() const { return frames == 0; }
+};
+
+// Returns what leads a stack that was cut at `depth` frames before any own code: that, and the
+// depth to try.
+std::string cut_text(size_t depth);
+
+// Not for several threads.
+class Responsible {
+ public:
+  Responsible() : Responsible(LibraryCode()) {}
+  explicit Responsible(LibraryCode code) : code_(std::move(code)) {}
+
+  // Returns the index of the responsible frame; 0 for a stack without frames:
+  //   1. the innermost frame of own code;
+  //   2. if there is none, the innermost that is neither an allocator's nor a library's internals
+  //      nor start-up;
+  //   3. if there is none, of the innermost run of library frames the one that was called first;
+  //   4. else the innermost.
+  size_t of(const std::vector<profile::Frame>& frames,
+            const std::vector<profile::Module>& modules) const;
+
+  // Returns whether a stack that was cut at `depth` frames (0: whole) has nothing but library
+  // internals and allocators: the frame that is responsible for it is not known.
+  bool missing(const std::vector<profile::Frame>& frames,
+               const std::vector<profile::Module>& modules, size_t depth) const;
+
+  // Returns the lines of a stack: the responsible frame; in one line what it called, without
+  // allocators; then its callers, each run of frames that are not own in one line. Start-up frames
+  // at the end of the stack are left out. A line names the frame of its run that own code called,
+  // or in the outermost run the one that called it. Where the responsible frame is missing(), the
+  // first line says so, and the frames are what it called.
+  std::vector<FoldedFrame> folded(const std::vector<profile::Frame>& frames,
+                                  const std::vector<profile::Module>& modules,
+                                  size_t depth = 0) const;
+
+  // Returns whether the frame is own code.
+  bool own(const std::vector<profile::Frame>& frames, size_t at,
+           const std::vector<profile::Module>& modules) const {
+    return code_.of(frames, at, modules) == Code::kOwn;
+  }
+
+ private:
+  LibraryCode code_;
+};
+
+using ResponsiblePointer = std::shared_ptr<const Responsible>;
+
+}  // namespace mtrace::analyze

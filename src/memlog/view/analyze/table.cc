@@ -1,0 +1,222 @@
+#include "view/analyze/table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "format/memlog.h"
+#include "view/analyze/responsible.h"
+
+namespace mtrace::analyze {
+namespace {
+
+using profile::Frame;
+using profile::Memlog;
+using profile::Module;
+using profile::Place;
+
+// Whether the report tells how long blocks lived: the library then says how finely, too.
+bool times(const Memlog& memlog) { return !memlog.header.resolution.empty(); }
+
+uint64_t stack_identity(const Module& module) {
+  const std::string& bytes = module.build_id.empty() ? module.path : module.build_id;
+  return format::module_identity(bytes.data(), bytes.size());
+}
+
+// Keeps the frames in `range`, and gives the stack the id that a process would have given it that
+// knows only these.
+void cut(const std::vector<Module>& modules, Row& row, FrameRange range) {
+  if (row.frames.empty()) return;
+  format::StackId id;
+  std::vector<Frame> kept;
+  int number = 1;
+  bool beyond = false;
+  const size_t begin =
+      range.responsible == nullptr ? 0 : range.responsible->of(row.frames, modules);
+  for (size_t i = begin; i < row.frames.size(); ++i) {
+    const Frame& frame = row.frames[i];
+    beyond = range.last != 0 && number > range.last;
+    if (beyond) break;
+    const bool wanted = range.holds(number);
+    const bool inlined = frame.place == Place::kInlined;
+    number += inlined ? 0 : 1;
+    if (!wanted) continue;
+    if (!inlined) {
+      id.add(frame.place == Place::kModule ? stack_identity(modules[frame.module]) : 0,
+             frame.offset);
+    }
+    kept.push_back(frame);
+  }
+  row.stack = id.value();
+  row.frames = std::move(kept);
+  row.cut |= beyond || row.frames.empty();
+}
+
+}  // namespace
+
+Table Table::of(Memlog& memlog) {
+  Table table;
+  table.memlog_.modules = memlog.modules;
+  table.rows_.reserve(memlog.entries.size());
+  for (const profile::Entry& entry : memlog.entries) {
+    table.rows_.push_back(row_of(entry, times(memlog)));
+  }
+  memlog.entries.clear();
+  return table;
+}
+
+std::vector<std::string> Table::kinds() const {
+  std::vector<std::string> kinds = {""};
+  for (const Row& row : rows_) {
+    if (std::find(kinds.begin(), kinds.end(), row.kind) == kinds.end()) kinds.push_back(row.kind);
+  }
+  return kinds;
+}
+
+// Apart from the stack.
+bool Table::same_entry(const Row& a, const Row& b) const {
+  if (a.kind != b.kind) return false;
+  return one_ == Rows::kStacks || (a.call == b.call && a.further == b.further);
+}
+
+// Numbers from 1 for modules that count as the same.
+uint64_t Table::identity(const Module& module) {
+  std::string name = module.build_id.empty() ? "p" + module.path : "b" + module.build_id;
+  if (one_ == Rows::kEntries) name += fmt::format("\n{}#{}", module.path, module.generation);
+  return identities_.try_emplace(name, identities_.size() + 1).first->second;
+}
+
+profile::ModuleIndex Table::adopt(const Module& module) {
+  const std::string name =
+      module.path + '\0' + module.build_id + '\0' + std::to_string(module.generation);
+  const auto [place, added] =
+      by_name_.try_emplace(name, static_cast<profile::ModuleIndex>(memlog_.modules.size()));
+  if (added) memlog_.modules.push_back(module);
+  return place->second;
+}
+
+// The frames as this table's modules have them.
+void Table::adopt(const std::vector<Module>& modules, profile::Frames& frames) {
+  for (size_t i = 0; i < frames.size(); ++i) {
+    if (frames[i].place != Place::kModule) continue;
+    const profile::ModuleIndex index = adopt(modules[frames[i].module]);
+    if (index != frames[i].module) frames.edit()[i].module = index;
+  }
+}
+
+size_t Table::place(const std::vector<Module>& modules, Row& row, FrameRange range) {
+  const uint64_t number = range.whole() ? row.frames.number() : 0;
+  if (number != 0) {
+    const auto known = by_number_.find(number);
+    if (known != by_number_.end() && rows_[known->second].cut == row.cut &&
+        same_entry(rows_[known->second], row)) {
+      return known->second;
+    }
+  }
+  const size_t index = find_or_add(modules, row, range);
+  if (number != 0) by_number_.try_emplace(number, index);
+  return index;
+}
+
+size_t Table::find_or_add(const std::vector<Module>& modules, Row& row, FrameRange range) {
+  if (!range.whole()) cut(modules, row, range);
+  Key key;
+  for (const Frame& frame : row.frames) {
+    if (frame.place == Place::kInlined) continue;
+    key.push_back(frame.place == Place::kModule ? identity(modules[frame.module]) : 0);
+    key.push_back(frame.offset);
+  }
+  std::vector<size_t>& same = by_stack_[row.stack];
+  for (const size_t index : same) {
+    Row& known = rows_[index];
+    if (!same_entry(known, row) || keys_[index] != key) continue;
+    // A stack of just this depth and one that goes on agree in all that is asked for; in full
+    // stacks the cut is part of what they are.
+    if (known.cut != row.cut && range.whole()) continue;
+    known.cut |= row.cut;
+    return index;
+  }
+  same.push_back(rows_.size());
+  keys_.push_back(std::move(key));
+  adopt(modules, row.frames);
+  rows_.push_back(std::move(row));
+  return rows_.size() - 1;
+}
+
+bool Table::merge(const std::vector<Module>& modules, Row row, FrameRange range) {
+  row.further.clear();
+  const size_t known = rows_.size();
+  const size_t index = place(modules, row, range);
+  return index == known || add(rows_[index], row, Combine::kStacks);
+}
+
+bool Table::merge(const Memlog& memlog, FrameRange range) {
+  for (const profile::Entry& entry : memlog.entries) {
+    if (!merge(memlog.modules, row_of(entry, times(memlog)), range)) return false;
+  }
+  return true;
+}
+
+bool Table::merge(const Table& other, FrameRange range) {
+  for (const Row& row : other.rows_) {
+    if (!merge(other.memlog_.modules, row, range)) return false;
+  }
+  return true;
+}
+
+bool Table::append(const Memlog& memlog) {
+  // Stacks that are the same to this table may be two entries there, say of two modules that are
+  // the same build: the first one is later than what was known, the other adds to it.
+  ++reports_;
+  for (const profile::Entry& entry : memlog.entries) {
+    Row row = row_of(entry, times(memlog));
+    row.further.clear();
+    if (one_ == Rows::kEntries) {
+      if (entry.further) row.further = form_of(entry.fields);
+    } else {
+      row.live.reset();
+      row.live_variance = 0;
+    }
+    const size_t known = rows_.size();
+    const size_t index = place(memlog.modules, row, {});
+    if (last_report_.size() < rows_.size()) last_report_.resize(rows_.size());
+    const Combine how = last_report_[index] == reports_ ? Combine::kStacks : Combine::kLater;
+    last_report_[index] = reports_;
+    if (index != known && !add(rows_[index], row, how)) return false;
+  }
+  return true;
+}
+
+void Table::add_row(const Table& owner, Row row) {
+  adopt(owner.modules(), row.frames);
+  keys_.emplace_back();  // merges with none
+  rows_.push_back(std::move(row));
+}
+
+void Table::take(Table& part) {
+  rows_.insert(rows_.end(), std::make_move_iterator(part.rows_.begin()),
+               std::make_move_iterator(part.rows_.end()));
+  part.rows_.clear();
+}
+
+void Table::forget_peak() {
+  for (Row& row : rows_) row.peak = 0;
+}
+
+void keep_first(std::vector<Row>& rows, Order order, size_t limit,
+                std::map<std::string, Rest>& rest) {
+  sort(rows, order);
+  if (limit == 0) return;
+  std::map<std::string, size_t> kept;
+  std::erase_if(rows, [&](const Row& row) {
+    if (kept[row.kind]++ < limit) return false;
+    Rest& more = rest[row.kind];
+    ++more.rows;
+    more.bytes += row.bytes;
+    return true;
+  });
+}
+
+}  // namespace mtrace::analyze

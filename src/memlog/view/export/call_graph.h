@@ -1,0 +1,49 @@
+// A call graph with what was allocated in each function and below it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "view/export/stacks.h"
+
+namespace mtrace::exporting {
+
+struct GraphFunction {
+  std::string name;
+  std::string file;                  // empty: unknown
+  std::string module;                // path; empty: unknown
+  uint64_t total = 0;                // over all stacks that contain it
+  std::map<uint64_t, uint64_t> own;  // by line: over the stacks that end in it
+};
+
+struct GraphCall {
+  uint64_t total = 0;  // over all stacks with this call
+  // Allocations made through it. A stack whose report does not tell them counts as one.
+  uint64_t allocations = 0;
+};
+
+struct CallGraph {
+  // Key: caller, line in the caller, callee. A stack with the same call twice counts once.
+  using Calls = std::map<std::tuple<size_t, uint64_t, size_t>, GraphCall>;
+
+  std::vector<GraphFunction> functions;
+  Calls calls;
+};
+
+// Makes the call graph. Identifies functions by name, file and module; an inlined function belongs
+// to the module it is inlined into.
+CallGraph call_graph(const Stacks& stacks, const analyze::Table& table);
+
+// A call graph for Graphviz.
+
+// Returns the functions and calls that are at least `percent` of the whole.
+std::string dot(const Stacks& stacks, const CallGraph& graph, double percent);
+
+// JSON for gprof2dot (gprof2dot -f json).
+
+std::string gprof2dot(const Stacks& stacks, const analyze::Table& table);
+
+}  // namespace mtrace::exporting

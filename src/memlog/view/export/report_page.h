@@ -1,0 +1,77 @@
+// An HTML page about the reports of one process: pictures, a table, comparisons.
+#pragma once
+
+#include <absl/container/flat_hash_map.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/profile/model.h"
+#include "model/profile/timeline.h"
+#include "view/analyze/responsible.h"
+#include "view/analyze/series.h"
+#include "view/export/lives.h"
+#include "view/heap/block_sizes.h"
+
+namespace mtrace::exporting {
+
+// Lines of a source file around one of them.
+struct SourceLines {
+  uint64_t first = 0;   // number of the first of `texts`
+  uint64_t chosen = 0;  // number of the frame's line
+  std::vector<std::string> texts;
+};
+// Returns the lines around frame `at` of a row; no texts: the file is not here.
+using FindLines = std::function<SourceLines(const analyze::Row& row, size_t at)>;
+
+// The live blocks of a stack, by class of their sizes (analyze::SizeHistogram::class_of).
+using SizeClasses = std::map<size_t, analyze::SizeClass>;
+// By id of the stack.
+using StackSizes = absl::flat_hash_map<uint64_t, SizeClasses>;
+
+struct PageInput {
+  const analyze::Series& series;                  // at least one state
+  std::vector<profile::Header> headers = {};      // of the states
+  std::string command = {};                       // as it is to be shown
+  profile::Total before = {};                     // what was live before the first report added
+  bool complete = false;                          // the reports are complete from the first on
+  bool filtered = false;                          // the series has only some of the stacks
+  std::optional<profile::Timeline> samples = {};  // what memlog run recorded of the process
+  bool at_peak = false;                           // opens on the peak, if the last report has one
+  std::vector<std::string> remarks = {};          // for the reader
+  const analyze::Responsible* responsible = nullptr;  // folds stacks; must be set
+  FindLines lines = {};                               // empty: the page has no source lines
+  bool all_frames = false;                            // the page opens with all frames
+  // At each state, as far as they are known. The page takes those of a stack that add up to what
+  // its report says; other stacks count at their average size.
+  std::map<size_t, StackSizes> sizes = {};
+  std::optional<Lives> lives = {};  // of the blocks of an event log
+};
+
+// Returns the page. It is self-contained and loads nothing. Shows up to 20,000 stacks or 400,000
+// changes: those with the most bytes at any state. Adds up the others as "in N places". Without a
+// filter the stacks of each state add up to what was live; one of them stands for what the reports
+// do not list. Throws std::runtime_error when a number exceeds 2^53, the limit of browsers, or a
+// sum does not fit 64 bits.
+std::string report_page(const PageInput& input);
+
+// The styles, scripts and HTML of src/memlog/export/page, unchanged.
+
+enum class PageFile {
+  kFlameStyle,   // flame.css: boxes, for the SVG file and the page
+  kFlameScript,  // flame.js: zoom and search, for both
+  kSvgScript,    // svg.js: for the SVG file around its boxes
+  kPage,         // report.html
+  kPageStyle,    // report.css
+  kPageScripts,  // the page's scripts, concatenated
+};
+
+std::string_view page_file(PageFile file);
+
+}  // namespace mtrace::exporting

@@ -1,0 +1,116 @@
+#include "view/export/timeline.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <stdexcept>
+
+#include "util/text.h"
+
+namespace mtrace::exporting {
+namespace {
+
+using analyze::Held;
+
+// At the peak before `now`. How often a stack had allocated by then is not told: once, if it holds
+// something else.
+Held at_peak(const Held& before, const Held& now) {
+  Held out = before;
+  out.bytes = static_cast<int64_t>(now.peak);
+  if (out.bytes == before.bytes) return out;
+  const bool allocated = now.allocations != before.allocations;
+  const bool freed = now.frees != before.frees;
+  out.allocations += allocated ? 1 : 0;
+  out.frees += freed ? 1 : 0;
+  out.blocks += (allocated ? 1 : 0) - (freed ? 1 : 0);
+  return out;
+}
+
+}  // namespace
+
+Timeline::Timeline(Format format, analyze::FrameRange range, std::optional<Ids> chosen)
+    : format_(format),
+      chosen_(std::move(chosen)),
+      history_(range),
+      locations_(history_.stacks(), stacks_.locations, nullptr) {}
+
+void Timeline::begin(const profile::Header& header) {
+  const std::string program = util::escaped(header.program, "");
+  if (format_ == Format::kMassif) {
+    massif_ = std::make_unique<Massif>(program, "bytes");
+  } else {
+    heaptrack_ = std::make_unique<Heaptrack>(program, history_.stacks(), stacks_.locations);
+  }
+}
+
+void Timeline::take_new_stacks() {
+  const std::vector<analyze::Row>& rows = history_.stacks().rows();
+  while (stacks_.stacks.size() < rows.size()) {
+    stacks_.stacks.push_back({nullptr, locations_.of(rows[stacks_.stacks.size()]), 0});
+  }
+}
+
+void Timeline::add(const profile::Memlog& memlog) {
+  const profile::Header& header = memlog.header;
+  if (massif_ == nullptr && heaptrack_ == nullptr) begin(header);
+  history_.add(memlog);
+  take_new_stacks();
+  const std::vector<Held>& held = history_.held();
+  const double seconds = std::strtod(header.uptime.c_str(), nullptr);
+  const auto now = std::max(static_cast<uint64_t>(std::llround(seconds * 1000)), last_ + 1);
+  const auto live = static_cast<uint64_t>(std::max<int64_t>(header.live.bytes, 0));
+  if (history_.peak_moved() && header.peak->bytes > live) {
+    before_.resize(held.size());
+    std::vector<Held> peak;
+    for (size_t i = 0; i < held.size(); ++i) peak.push_back(at_peak(before_[i], held[i]));
+    const double since = util::seconds_of(header.peak->time) - util::seconds_of(header.started);
+    const auto when = static_cast<uint64_t>(std::max(0.0, since * 1000));
+    const uint64_t at = std::clamp(when, last_, now - 1);
+    show_samples(at);
+    moment(at, std::move(peak), 0);
+    last_ = at;
+  }
+  show_samples(now);
+  moment(now, held, header.rss.value_or(0));
+  before_ = held;
+  last_ = now;
+}
+
+void Timeline::show(profile::Timeline samples) {
+  if (format_ == Format::kMassif && !chosen_) samples_ = std::move(samples);
+}
+
+// Writes the samples after the last moment and before `until`.
+void Timeline::show_samples(uint64_t until) {
+  for (; shown_ < samples_.samples.size(); ++shown_) {
+    const profile::Sample& sample = samples_.samples[shown_];
+    if (sample.milliseconds >= until) return;
+    if (sample.milliseconds > last_) {
+      massif_->sample(sample.milliseconds, sample.live, sample.resident);
+    }
+  }
+}
+
+void Timeline::moment(uint64_t milliseconds, std::vector<Held> held, uint64_t rss) {
+  const std::vector<analyze::Row>& rows = history_.stacks().rows();
+  stacks_.total = 0;
+  for (size_t i = 0; i < held.size(); ++i) {
+    if (chosen_ && !chosen_->contains(rows[i].stack)) held[i] = {};
+    const uint64_t bytes = static_cast<uint64_t>(std::max<int64_t>(held[i].bytes, 0));
+    stacks_.stacks[i].value = bytes;
+    if (__builtin_add_overflow(stacks_.total, bytes, &stacks_.total)) {
+      throw std::runtime_error("a sum does not fit 64 bits");
+    }
+  }
+  if (massif_ != nullptr) {
+    massif_->snapshot(milliseconds, stacks_);
+  } else {
+    heaptrack_->moment(milliseconds, stacks_.stacks, held, rss);
+  }
+}
+
+std::string Timeline::finish() {
+  return massif_ != nullptr ? massif_->finish() : heaptrack_->finish();
+}
+
+}  // namespace mtrace::exporting

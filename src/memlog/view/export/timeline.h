@@ -1,0 +1,59 @@
+// What a process held over time, for the formats that show it.
+#pragma once
+
+#include <absl/container/flat_hash_set.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/profile/model.h"
+#include "model/profile/timeline.h"
+#include "view/analyze/series.h"
+#include "view/export/heaptrack.h"
+#include "view/export/massif.h"
+#include "view/export/stacks.h"
+
+namespace mtrace::exporting {
+
+class Timeline {
+ public:
+  enum class Format { kMassif, kHeaptrack };
+  using Ids = absl::flat_hash_set<uint64_t>;
+
+  // `chosen`: only these stacks, reduced to `range`.
+  Timeline(Format format, analyze::FrameRange range, std::optional<Ids> chosen);
+  Timeline(const Timeline&) = delete;
+  Timeline& operator=(const Timeline&) = delete;
+
+  // Gives what memlog run sampled between the reports, before the first of them is added. massif
+  // shows it; it is of the whole process, so not when stacks are chosen.
+  void show(profile::Timeline samples);
+
+  // Adds the next report of the process: a moment, preceded by the peak if it was in between.
+  // Throws std::runtime_error when a sum does not fit 64 bits.
+  void add(const profile::Memlog& memlog);
+  std::string finish();
+
+ private:
+  void begin(const profile::Header& header);
+  void take_new_stacks();
+  void show_samples(uint64_t until);
+  void moment(uint64_t milliseconds, std::vector<analyze::Held> held, uint64_t rss);
+
+  Format format_;
+  std::optional<Ids> chosen_;
+  analyze::History history_;
+  Stacks stacks_;  // by index in History::stacks(), with the values of the moment
+  Locations locations_;
+  std::unique_ptr<Massif> massif_;
+  std::unique_ptr<Heaptrack> heaptrack_;
+  std::vector<analyze::Held> before_;
+  uint64_t last_ = 0;  // last moment, milliseconds
+  profile::Timeline samples_;
+  size_t shown_ = 0;  // of the samples
+};
+
+}  // namespace mtrace::exporting

@@ -1,0 +1,77 @@
+// What the views show, as JSON: one function for each.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "model/ledger/ledger_file.h"
+#include "model/ledger/watch.h"
+#include "view/analyze/compare.h"
+#include "view/analyze/leaks.h"
+#include "view/analyze/region_history.h"
+#include "view/analyze/series.h"
+#include "view/analyze/table.h"
+#include "view/analyze/tree.h"
+#include "view/heap/block_sizes.h"
+#include "view/heap/heap_pages.h"
+#include "view/json/stack.h"
+
+namespace mtrace::json {
+
+// The findings of memlog leaks as JSON.
+
+// Returns number, label and time of a state.
+Value state_name(const analyze::State& state);
+// Returns the states of a process: those, and live bytes.
+Value states(const analyze::Series& series);
+
+// Adds to `out` what was found in `series`: "growth" of all growing stacks, "forecast" for `limit`
+// bytes if it is given and something grows, and the "stacks", growing ones first, at most `count`
+// (0: all) of those that grow and as many of the others. `level`: the rate of false alarms.
+void put_findings(Value& out, const analyze::Series& series,
+                  const std::vector<analyze::Finding>& findings, double level,
+                  std::optional<uint64_t> limit, size_t count);
+
+// How full the pages of each block size are, as JSON.
+
+// An array with an object for each of the first `rows` sizes; doc/json.md, "size_classes".
+Value pages_by_size(const std::vector<analyze::PagesOfSize>& sizes, size_t rows);
+
+// The memory of a process over its reports, as JSON.
+
+// Adds "reports", "resident_bytes" and "live_bytes" (a number for each report, null where it does
+// not tell), "regions" and "mapped_by_stack" with such lists of their own.
+void put_region_history(Value& out, const analyze::RegionHistory& history);
+
+// Histograms of block sizes as JSON.
+
+// Adds "bytes", "blocks", "average_bytes", and "sizes": for each class with blocks {"least_bytes",
+// "most_bytes", "blocks", "bytes"}.
+void put_sizes(Value& out, const analyze::SizeHistogram& sizes);
+
+// Trees of stacks as JSON.
+
+// Returns a tree for each kind in `table`: {"kind", "bytes", "blocks", ..., "children": [...]}.
+// A node below the root has the keys of a frame; {"cut": true} for what is beyond the depth;
+// {"places": N} for N branches below the threshold.
+Value trees(const analyze::Table& table, const analyze::TreeShape& shape);
+
+// The verdicts of memlog check as JSON.
+
+// Returns {"what", "within_limit", "bytes", "limit_bytes", "stack_count", "stacks"} for each
+// verdict, with at most `count` stacks (0: all).
+Value verdicts(const std::vector<analyze::Verdict>& verdicts, size_t count);
+
+// One look at a running process as JSON.
+
+// Adds the id and frames of a stack of the ledger to its object.
+using PutStack = std::function<void(Value&, const ledger::LedgerStackState&)>;
+
+// Returns the answer of memlog top --once: the process, its totals, and `rows`.
+Value watch(const ledger::LedgerFile& file, const ledger::Watch& watch,
+            const std::vector<ledger::WatchRow>& rows, const PutStack& put_stack);
+
+}  // namespace mtrace::json

@@ -1,0 +1,170 @@
+#include "view/reports/catalog.h"
+
+#include <absl/container/flat_hash_map.h>
+#include <dirent.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <memory>
+#include <tuple>
+#include <utility>
+
+#include "format/memlog.h"
+#include "model/profile/line.h"
+#include "util/error.h"
+#include "util/file.h"
+#include "util/input.h"
+#include "util/text.h"
+
+namespace mtrace::reports {
+namespace {
+
+// Long enough for the meta lines before the entries, unless the command line is huge: then the
+// few keys wanted here still come first or the file is passed over.
+constexpr size_t kHead = 65536;
+
+// Stops at what cannot be read.
+std::string text_head(util::Input& input) {
+  std::string head(kHead, '\0');
+  size_t size = 0;
+  try {
+    for (size_t got = 1; got != 0 && size < head.size(); size += got) {
+      got = input.read(head.data() + size, head.size() - size);
+    }
+  } catch (const util::FileError&) {
+  } catch (const util::DamagedCompression&) {
+  }
+  head.resize(size);
+  return head;
+}
+
+std::optional<Listed> read_head(const std::string& path) {
+  auto input = util::Input::of_file(path);
+  if (!input) return std::nullopt;
+  const std::string head = text_head(*input);
+  auto lines = util::split(head, '\n');
+  if (lines[0] != format::kMagicLine) return std::nullopt;
+
+  Listed listed;
+  listed.path = input->path();
+  for (size_t i = 1; i + 1 < lines.size() && lines[i].starts_with('#'); ++i) {
+    try {
+      const profile::Field line = profile::read_meta(lines[i]);
+      const auto number = [&] {
+        return static_cast<int64_t>(util::read_unsigned(line.value, INT64_MAX).value_or(0));
+      };
+      if (line.key == format::kKeyProgram) listed.program = profile::unescape_or_throw(line.value);
+      if (line.key == format::kKeyPid) listed.pid = number();
+      if (line.key == format::kKeySeq) listed.seq = listed.first = number();
+      if (line.key == format::kKeyTrigger) listed.trigger = line.value;
+      if (line.key == format::kKeyMerged) {
+        const std::string_view first = util::split(line.value, ' ').front();
+        listed.first = static_cast<int64_t>(util::read_unsigned(first, INT64_MAX).value_or(0));
+      }
+      if (line.key == format::kKeyLabel) listed.label = profile::unescape_or_throw(line.value);
+      constexpr std::string_view kElsewhere = format::kNoteElsewhere;
+      if (line.key == format::kKeyNote && line.value.starts_with(kElsewhere)) {
+        listed.refused_by = profile::unescape_or_throw(line.value.substr(kElsewhere.size()));
+      }
+      if (line.key == format::kKeyPeak) {
+        const std::string_view bytes = util::split(line.value, ' ').front();
+        listed.peak = util::read_unsigned(bytes).value_or(0);
+      }
+      if (line.key == format::kKeyStarted && util::is_time(line.value)) listed.started = line.value;
+    } catch (const profile::LineError&) {
+      break;  // "# end", or damage that reading it will report
+    }
+  }
+  if (listed.started.empty() || listed.pid == 0 || listed.seq == 0) return std::nullopt;
+  return listed;
+}
+
+// A report that is compressed while the directory is read may be found by both of its names.
+void drop_seen_twice(std::vector<Listed>& all) {
+  absl::flat_hash_map<std::string, const Listed*> compressed;
+  for (const Listed& listed : all) {
+    if (listed.path.ends_with(format::kCompressedSuffix)) compressed[listed.path] = &listed;
+  }
+  std::vector<Listed> kept;
+  for (const Listed& listed : all) {
+    const auto known = compressed.find(listed.path + format::kCompressedSuffix);
+    const auto same = [&](const Listed& other) {
+      return listed.started == other.started && listed.pid == other.pid &&
+             listed.seq == other.seq && listed.program == other.program;
+    };
+    if (known == compressed.end() || !same(*known->second)) kept.push_back(listed);
+  }
+  std::sort(kept.begin(), kept.end(), [](const auto& a, const auto& b) { return a.path < b.path; });
+  kept.erase(std::unique(kept.begin(), kept.end(),
+                         [](const auto& a, const auto& b) { return a.path == b.path; }),
+             kept.end());
+  all = std::move(kept);
+}
+
+}  // namespace
+
+std::vector<Listed> list_memlogs(const std::string& directory) {
+  const auto close = [](DIR* d) { ::closedir(d); };
+  const std::unique_ptr<DIR, decltype(close)> open(::opendir(directory.c_str()), close);
+  if (open == nullptr) throw util::FileError("cannot read directory " + directory, errno);
+  const std::string prefix = directory == "." ? "" : directory + '/';
+  std::vector<Listed> all;
+  while (const dirent* item = ::readdir(open.get())) {
+    const std::string name = item->d_name;
+    if (!util::is_report_name(name)) continue;
+    if (auto listed = read_head(prefix + name)) {
+      all.push_back(std::move(*listed));
+    }
+  }
+  drop_seen_twice(all);
+  return all;
+}
+
+void drop_contained(std::vector<Listed>& reports, const std::function<void(const Listed&)>& each) {
+  // Few are merged: all reports of a process may be a hundred thousand.
+  std::vector<std::pair<int64_t, int64_t>> merged;  // first and last number
+  for (const Listed& one : reports) {
+    if (one.first != one.seq) merged.emplace_back(one.first, one.seq);
+  }
+  std::erase_if(reports, [&](const Listed& one) {
+    const bool contained = std::any_of(merged.begin(), merged.end(), [&](const auto& other) {
+      return other.first <= one.first && one.seq < other.second;
+    });
+    if (contained && each) each(one);
+    return contained;
+  });
+}
+
+std::optional<Listed> list_memlog(const std::string& path) { return read_head(path); }
+
+std::optional<std::string> newest_report(const std::string& directory) {
+  const std::vector<Listed> all = list_memlogs(directory);
+  const auto newest = std::max_element(all.begin(), all.end(), [](const auto& a, const auto& b) {
+    return std::tie(a.started, a.pid, a.program, a.seq, a.path) <
+           std::tie(b.started, b.pid, b.program, b.seq, b.path);
+  });
+  if (newest == all.end()) return std::nullopt;
+  return newest->path;
+}
+
+std::string report_directory() {
+  const char* output = std::getenv("MTRACE_OUTPUT");
+  if (output == nullptr || *output == '\0') return ".";
+  struct stat state = {};
+  if (::stat(output, &state) == 0 && S_ISDIR(state.st_mode)) return output;
+  // A template: its directory, as long as that is not part of the template.
+  const std::string text = output;
+  const size_t slash = text.rfind('/');
+  if (slash == std::string::npos || text.substr(0, slash).find('%') != std::string::npos) {
+    return ".";
+  }
+  const std::string parent = slash == 0 ? "/" : text.substr(0, slash);
+  // As the library has it: of a path in no directory the last part is no template for names.
+  const bool missing = slash != 0 && ::stat(parent.c_str(), &state) != 0;
+  return missing && text.find('%') == std::string::npos && !util::is_report_name(text) ? text
+                                                                                       : parent;
+}
+
+}  // namespace mtrace::reports

@@ -1,0 +1,46 @@
+// Lists the memlogs of a directory by their headers.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace mtrace::reports {
+
+// The facts of a memlog needed to choose among many; read without reading it whole.
+struct Listed {
+  std::string path;
+  std::string program;
+  std::string started;
+  std::string label;
+  int64_t pid = 0;
+  int64_t seq = 0;
+  uint64_t peak = 0;  // bytes; 0 also when absent
+  int64_t first = 0;  // `seq`, or the first of the reports that were merged into this one
+  std::string trigger;
+  std::string refused_by;  // the directory that it should be in and could not be written to
+};
+
+// Returns the files in `directory` that end in .memlog or .memlog.zst and begin like a memlog, by
+// path. Skips others. Throws FileError when the directory cannot be read.
+std::vector<Listed> list_memlogs(const std::string& directory);
+
+// Like list_memlogs(), for one file. Returns nothing when it does not begin like a memlog, or its
+// header is unusually large.
+std::optional<Listed> list_memlog(const std::string& path);
+
+// Removes the reports that another one contains: where merging was cut short, both are there.
+// `reports` are of one process, in order of their numbers. `each`, if given, is called for each.
+void drop_contained(std::vector<Listed>& reports,
+                    const std::function<void(const Listed&)>& each = nullptr);
+
+// Returns the last report of the process that was started last; nothing: there is no report.
+std::optional<std::string> newest_report(const std::string& directory);
+
+// Returns where reports go by default: MTRACE_OUTPUT's directory, which may be missing, else the
+// current one.
+std::string report_directory();
+
+}  // namespace mtrace::reports

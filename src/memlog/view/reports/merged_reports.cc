@@ -1,0 +1,171 @@
+#include "view/reports/merged_reports.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <stdexcept>
+#include <tuple>
+#include <vector>
+
+#include "format/escape.h"
+#include "format/memlog.h"
+#include "model/profile/reader.h"
+#include "model/profile/writer.h"
+#include "model/symbols/symbolizer.h"
+#include "util/file.h"
+#include "util/text.h"
+#include "view/analyze/sum.h"
+
+namespace mtrace::reports {
+namespace {
+
+using profile::Field;
+using profile::Memlog;
+
+void add_field(std::string& fields, const char* key, uint64_t value) {
+  if (value != 0) fields += fmt::format("\t{}={}", key, value);
+}
+
+// A row is one entry of each report.
+std::string fields_of(const analyze::Row& row) {
+  std::string out = fmt::format("{}={:+}", format::kFieldBlocks, row.blocks);
+  add_field(out, format::kFieldError, analyze::error_of(row));
+  if (row.live) out += fmt::format("\t{}={}", format::kFieldLive, *row.live);
+  add_field(out, format::kFieldLiveError, analyze::live_error_of(row));
+  add_field(out, format::kFieldAllocations, row.allocations);
+  add_field(out, format::kFieldAllocated, row.allocated_bytes);
+  add_field(out, format::kFieldFrees, row.frees);
+  add_field(out, format::kFieldFreed, row.freed_bytes);
+  add_field(out, format::kFieldTemporary, row.temporary);
+  add_field(out, format::kFieldShortLived, row.short_lived);
+  add_field(out, format::kFieldLifetimeMin, row.lifetimes.least);
+  add_field(out, format::kFieldLifetimeMean, row.lifetimes.mean());
+  add_field(out, format::kFieldLifetimeMax, row.lifetimes.most);
+  add_field(out, format::kFieldAge, row.age);
+  add_field(out, format::kFieldSlack, row.slack);
+  add_field(out, format::kFieldPeak, row.peak);
+  for (const Field& field : row.further) out += fmt::format("\t{}={}", field.key, field.value);
+  if (!row.call.empty()) {
+    out += fmt::format("\t{}={}", format::kFieldCall, util::escaped(row.call.text(), ""));
+  }
+  if (row.stack != 0) out += fmt::format("\t{}={:016x}", format::kFieldStack, row.stack);
+  return out;
+}
+
+profile::Entry entry_of(analyze::Row& row) {
+  profile::Entry entry;
+  entry.kind = row.kind;
+  entry.bytes = row.bytes;
+  entry.fields = fields_of(row);
+  entry.frames = std::move(row.frames);
+  entry.cut = row.cut;
+  return entry;
+}
+
+std::string module_text(const profile::Module& module) {
+  std::string out = util::escaped(module.path, format::kReservedModule);
+  if (module.generation > 1) out += fmt::format("#{}", module.generation);
+  if (!module.build_id.empty()) {
+    out += fmt::format(" build-id={}", util::hex_bytes(module.build_id));
+  }
+  return out + fmt::format(" base=0x{:x}", module.base);
+}
+
+// Replaces the lines about modules by those of all reports.
+void put_modules(Memlog& memlog) {
+  std::vector<Field>& lines = memlog.after;
+  auto at = std::find_if(lines.begin(), lines.end(),
+                         [](const Field& line) { return line.key == format::kKeyModule; });
+  const auto place = at - lines.begin();
+  std::erase_if(lines, [](const Field& line) { return line.key == format::kKeyModule; });
+  std::vector<Field> modules;
+  for (const profile::Module& module : memlog.modules) {
+    if (module.described) modules.push_back({format::kKeyModule, module_text(module)});
+  }
+  lines.insert(lines.begin() + std::min<std::ptrdiff_t>(place, std::ssize(lines)), modules.begin(),
+               modules.end());
+}
+
+void set_line(Memlog& memlog, const char* key, const std::string& value) {
+  for (Field& line : memlog.before) {
+    if (line.key == key) line.value = value;
+  }
+}
+
+// Returns the sum of `reports`, which are in order, as one report in the place of the last.
+Memlog merged(std::vector<Memlog> reports, int64_t first) {
+  analyze::Summing summing(false, analyze::Rows::kEntries);
+  double variance = 0;
+  profile::Resolved resolved = profile::Resolved::kYes;
+  for (const Memlog& report : reports) {
+    const double error = static_cast<double>(report.header.delta_error.value_or(0));
+    variance += error * error;
+    resolved = std::min(resolved, report.header.resolved);
+    summing.add(report);
+  }
+  analyze::ProcessSum sum = summing.finish();
+  Memlog out = std::move(reports.back());
+  out.modules = sum.table.modules();
+  out.entries.clear();
+  analyze::sort(sum.table.rows(), analyze::Order::kBytes);
+  for (analyze::Row& row : sum.table.rows()) out.entries.push_back(entry_of(row));
+  set_line(out, format::kKeyDelta,
+           fmt::format("{:+} bytes {:+} blocks", sum.total.bytes, sum.total.blocks));
+  set_line(out, format::kKeyDeltaError,
+           fmt::format("{} bytes", static_cast<uint64_t>(std::llround(std::sqrt(variance)))));
+  put_modules(out);
+  set_resolved(out, resolved);
+  std::erase_if(out.before, [](const Field& line) { return line.key == format::kKeyMerged; });
+  const auto seq = std::find_if(out.before.begin(), out.before.end(),
+                                [](const Field& line) { return line.key == format::kKeySeq; });
+  out.before.insert(seq + 1, {format::kKeyMerged, fmt::format("{} to {}", first, out.header.seq)});
+  for (const Memlog& report : reports) {
+    for (const std::string& note : report.header.notes) add_note(out, note);
+  }
+  return out;
+}
+
+bool is_numbered(const Listed& listed) {
+  return listed.trigger != "recovered" && listed.trigger != "snapshot";
+}
+
+size_t merge_process(std::vector<Listed> reports, size_t keep) {
+  std::sort(reports.begin(), reports.end(),
+            [](const Listed& a, const Listed& b) { return a.seq < b.seq; });
+  drop_contained(reports, [](const Listed& left) { ::unlink(left.path.c_str()); });
+  if (reports.size() <= keep + 1 || reports.front().first != 1) return 0;
+  reports.resize(reports.size() - keep);
+  symbols::Symbolizer resolver({});
+  std::vector<Memlog> memlogs;
+  for (size_t i = 0; i < reports.size(); ++i) {
+    // One is missing: the sum is not to be had.
+    if (i != 0 && reports[i].first != reports[i - 1].seq + 1) return 0;
+    memlogs.push_back(profile::read_path(reports[i].path));
+    if (memlogs.back().header.resolved == profile::Resolved::kNo) resolver.resolve(memlogs.back());
+  }
+  const std::string text = profile::write(merged(std::move(memlogs), reports.front().first));
+  const std::string& path = reports.back().path;
+  profile::read(path, text);  // throws before anything is lost
+  util::replace_file(path, text);
+  for (size_t i = 0; i + 1 < reports.size(); ++i) ::unlink(reports[i].path.c_str());
+  return reports.size() - 1;
+}
+
+}  // namespace
+
+size_t merge_oldest(const std::string& directory, size_t keep,
+                    const std::function<bool(const Listed&)>& wanted) {
+  std::map<std::tuple<std::string, int64_t, std::string>, std::vector<Listed>> processes;
+  for (Listed& listed : list_memlogs(directory)) {
+    if (!is_numbered(listed) || !wanted(listed)) continue;
+    processes[{listed.started, listed.pid, listed.program}].push_back(std::move(listed));
+  }
+  size_t count = 0;
+  for (auto& [process, reports] : processes) count += merge_process(std::move(reports), keep);
+  return count;
+}
+
+}  // namespace mtrace::reports

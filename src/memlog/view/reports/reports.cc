@@ -1,0 +1,265 @@
+#include "view/reports/reports.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <map>
+#include <stdexcept>
+#include <tuple>
+
+#include "model/profile/reader.h"
+#include "util/error.h"
+#include "util/input.h"
+#include "util/progress.h"
+
+namespace mtrace::reports {
+namespace {
+
+Listed listed(const profile::Memlog& memlog) {
+  const profile::Header& header = memlog.header;
+  return {memlog.name,
+          header.program,
+          header.started,
+          header.label,
+          header.pid,
+          header.seq,
+          header.peak ? header.peak->bytes : 0,
+          header.merged.value_or(header.seq),
+          header.trigger,
+          ""};
+}
+
+// The newest report of a directory, or all of them.
+std::vector<std::string> files_in(const std::string& directory, bool all) {
+  if (all) {
+    std::vector<std::string> files;
+    for (const Listed& listed : list_memlogs(directory)) files.push_back(listed.path);
+    if (!files.empty()) return files;
+  } else if (const auto newest = newest_report(directory)) {
+    return {*newest};
+  }
+  throw std::runtime_error(
+      fmt::format("no report in {}", directory == "." ? "the current directory" : directory));
+}
+
+auto process_of(const Listed& report) {
+  return std::tie(report.started, report.pid, report.program);
+}
+
+}  // namespace
+
+Reports::Reports(ReadOptions options)
+    : filter_(std::move(options.filter)),
+      resolver_(std::move(options.symbols)),
+      resolves_(options.resolve),
+      partial_(options.partial) {}
+
+void Reports::exclude(std::vector<analyze::StackPattern> patterns) {
+  for (analyze::StackPattern& pattern : patterns) filter_.exclude.push_back(std::move(pattern));
+}
+
+std::vector<std::string> Reports::files(const std::vector<std::string>& operands, bool all) {
+  if (operands.empty()) return files_in(report_directory(), all);
+  std::vector<std::string> files;
+  for (const std::string& operand : operands) {
+    struct stat state = {};
+    if (::stat(operand.c_str(), &state) != 0 || !S_ISDIR(state.st_mode)) {
+      files.push_back(operand);
+      continue;
+    }
+    const std::vector<std::string> some = files_in(operand, all);
+    files.insert(files.end(), some.begin(), some.end());
+  }
+  return files;
+}
+
+void Reports::finish(profile::Memlog& memlog, analyze::LeftOut& left_out) {
+  if (resolves_ && symbols::Symbolizer::is_needed(memlog)) resolver_.resolve(memlog);
+  left_out.add(filter_.apply(memlog));
+}
+
+std::unique_ptr<profile::Pieces> Reports::pieces(const std::string& file) const {
+  if (!is_large(file)) return nullptr;
+  auto pieces = std::make_unique<profile::Pieces>(file);
+  const bool named = !resolves_ || pieces->head().header.resolved == profile::Resolved::kYes;
+  return named ? std::move(pieces) : nullptr;
+}
+
+std::optional<Report> Reports::read(const std::string& file) {
+  const util::Progress progress(1);
+  if (auto parts = partial_ ? nullptr : pieces(file)) {
+    const profile::Header& header = parts->head().header;
+    if (!filter_.takes(header.seq, header.label)) return std::nullopt;
+    return Report(std::move(parts), filter_);
+  }
+  std::optional<profile::CutShort> cut;
+  profile::Memlog memlog = partial_ ? profile::read_partly(file, cut) : profile::read_path(file);
+  if (!filter_.takes(memlog.header.seq, memlog.header.label)) return std::nullopt;
+  analyze::LeftOut left_out;
+  if (cut) {
+    left_out = filter_.apply(memlog);
+  } else {
+    finish(memlog, left_out);
+  }
+  return Report(std::move(memlog), left_out, cut);
+}
+
+profile::Memlog Reports::read_series(const std::string& file, analyze::LeftOut& left_out) {
+  profile::Memlog memlog = profile::read_path(file, &known_);
+  finish(memlog, left_out);
+  return memlog;
+}
+
+Listed Reports::look(const std::string& file) {
+  if (auto listed = list_memlog(file)) return *listed;
+  return listed(profile::read_path(file));  // says what is wrong with it
+}
+
+std::vector<Found> Reports::find(const std::vector<std::string>& files) {
+  std::vector<Found> out;
+  for (const std::string& file : files) {
+    Found found;
+    if (file == "-") {
+      found.memlog = std::make_shared<profile::Memlog>(profile::read_path(file));
+      found.listed = listed(*found.memlog);
+    } else {
+      found.listed = look(file);
+    }
+    if (filter_.takes(found.listed.seq, found.listed.label)) out.push_back(std::move(found));
+  }
+  if (out.empty()) throw std::runtime_error(kNoneChosen);
+  return out;
+}
+
+std::vector<analyze::ProcessSum> Reports::sum(std::vector<Found> found, bool chosen,
+                                              analyze::LeftOut& left_out) {
+  std::sort(found.begin(), found.end(), [](const Found& a, const Found& b) {
+    return std::tuple(process_of(a.listed), a.listed.seq, a.listed.path) <
+           std::tuple(process_of(b.listed), b.listed.seq, b.listed.path);
+  });
+  // Where merging was cut short, reports are there that another one contains.
+  const std::vector<Found> all = found;
+  std::erase_if(found, [&](const Found& one) {
+    return std::any_of(all.begin(), all.end(), [&](const Found& other) {
+      return process_of(other.listed) == process_of(one.listed) &&
+             other.listed.first != other.listed.seq && other.listed.first <= one.listed.first &&
+             one.listed.seq < other.listed.seq;
+    });
+  });
+  std::vector<analyze::ProcessSum> sums;
+  std::optional<analyze::Summing> summing;
+  int64_t last = 0;
+  util::Progress progress(found.size());
+  for (size_t i = 0; i < found.size(); ++i, progress.step()) {
+    if (!summing) summing.emplace(chosen);
+    // Of several that nobody asked for one is enough.
+    const int64_t seq = found[i].listed.seq;
+    if ((found[i].asked || seq != last) && add(found[i], *summing, left_out)) last = seq;
+    if (i + 1 < found.size() && process_of(found[i].listed) == process_of(found[i + 1].listed)) {
+      continue;
+    }
+    sums.push_back(summing->finish());
+    summing.reset();
+    last = 0;
+  }
+  return sums;
+}
+
+Report Reports::read(Found& found) {
+  if (found.memlog == nullptr) {
+    if (auto parts = pieces(found.listed.path)) return {std::move(parts), filter_};
+  }
+  analyze::LeftOut left_out;
+  profile::Memlog memlog = read_series(found, left_out);
+  return {std::move(memlog), left_out};
+}
+
+profile::Memlog Reports::read_series(Found& found, analyze::LeftOut& left_out) {
+  if (found.memlog == nullptr) return read_series(found.listed.path, left_out);
+  const std::shared_ptr<profile::Memlog> memlog = std::move(found.memlog);
+  finish(*memlog, left_out);
+  return std::move(*memlog);
+}
+
+bool Reports::add(Found& found, analyze::Summing& summing, analyze::LeftOut& left_out) {
+  try {
+    summing.add(read_series(found, left_out));
+    return true;
+  } catch (const util::FormatError&) {
+    if (found.asked) throw;
+    return false;  // if it is needed it will be missed
+  }
+}
+
+std::vector<analyze::ProcessSum> Reports::sum(const std::vector<std::string>& files,
+                                              analyze::LeftOut& left_out) {
+  return sum(find(files), filter_.chooses_reports(), left_out);
+}
+
+std::string title(const profile::Memlog& memlog) {
+  return fmt::format("==> {} <==\n", memlog.name);
+}
+namespace {
+
+// Bytes of text; what is smaller is read once, not twice.
+constexpr size_t kLarge = 8 << 20;
+
+}  // namespace
+
+void Report::each(const profile::Piece& action) {
+  if (pieces_ == nullptr) return action(memlog_);
+  left_out_ = {};
+  pieces_->each([&](profile::Memlog& piece) {
+    left_out_.add(filter_->apply(piece));
+    action(piece);
+  });
+}
+
+bool is_large(const std::string& path) {
+  if (path == "-") return false;
+  const auto input = util::Input::of_file(path);
+  return input && input->expected_size() >= kLarge;
+}
+
+std::vector<ReportSeries> series_in(const std::vector<std::string>& files) {
+  std::map<std::tuple<std::string, int64_t, std::string>, ReportSeries> processes;
+  for (const std::string& file : files) {
+    if (file == "-") {
+      throw std::runtime_error(
+          "a series of reports cannot be read from standard input: name the files");
+    }
+    const Listed listed = Reports::look(file);
+    processes[{listed.started, listed.pid, listed.program}].push_back(listed);
+  }
+  std::vector<ReportSeries> out;
+  for (auto& [process, series] : processes) {
+    std::sort(series.begin(), series.end(), [](const auto& a, const auto& b) {
+      return std::tie(a.seq, a.path) < std::tie(b.seq, b.path);
+    });
+    drop_contained(series);
+    for (size_t i = 1; i < series.size(); ++i) {
+      if (series[i].seq != series[i - 1].seq) continue;
+      throw std::runtime_error(
+          fmt::format("report {} appears twice: {}", series[i].seq, series[i].path));
+    }
+    out.push_back(std::move(series));
+  }
+  return out;
+}
+
+std::string missing_text(const ReportSeries& series) {
+  std::string out;
+  int64_t next = 1;
+  for (const Listed& report : series) {
+    const int64_t last = report.first - 1;
+    if (next <= last) {
+      out += fmt::format("{}{}", out.empty() ? "" : ", ",
+                         next == last ? std::to_string(next) : fmt::format("{} to {}", next, last));
+    }
+    next = report.seq + 1;
+  }
+  return out;
+}
+
+}  // namespace mtrace::reports

@@ -1,0 +1,142 @@
+// Finds, reads, names and filters the reports for a view.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/profile/known_stacks.h"
+#include "model/profile/model.h"
+#include "model/profile/reader.h"
+#include "model/symbols/symbolizer.h"
+#include "view/analyze/filter.h"
+#include "view/analyze/sum.h"
+#include "view/reports/catalog.h"
+
+namespace mtrace::reports {
+
+// One report as the views read it: whole, or in pieces when it is large.
+
+class Report {
+ public:
+  // A whole report, named and filtered.
+  Report(profile::Memlog memlog, const analyze::LeftOut& left_out,
+         std::optional<profile::CutShort> cut_short = std::nullopt)
+      : memlog_(std::move(memlog)), left_out_(left_out), cut_short_(std::move(cut_short)) {}
+  // A large report that has its names. `filter` must outlive this.
+  Report(std::unique_ptr<profile::Pieces> pieces, analyze::Filter& filter)
+      : pieces_(std::move(pieces)), filter_(&filter) {}
+
+  // The memlog with all of its entries, or with none.
+  const profile::Memlog& head() const { return pieces_ == nullptr ? memlog_ : pieces_->head(); }
+  // Calls `action` with the entries that pass the filter, which it may take; a whole report comes
+  // in one call. Throws what reading throws.
+  void each(const profile::Piece& action);
+  // Where the file ended if it was cut short.
+  const std::optional<profile::CutShort>& cut_short() const { return cut_short_; }
+  // Valid after each().
+  const analyze::LeftOut& left_out() const { return left_out_; }
+
+ private:
+  profile::Memlog memlog_;
+  std::unique_ptr<profile::Pieces> pieces_;  // null: the report is whole
+  analyze::Filter* filter_ = nullptr;
+  analyze::LeftOut left_out_;
+  std::optional<profile::CutShort> cut_short_;
+};
+
+// Returns whether the text of the file at `path` is too large to hold in memory.
+bool is_large(const std::string& path);
+
+inline constexpr char kNoneChosen[] = "no report is as --label and --seq ask";
+
+// A report of which only the header was read.
+struct Found {
+  Listed listed;
+  std::shared_ptr<profile::Memlog> memlog;  // the whole report if it came from the standard input,
+                                            // which can be read only once
+  bool asked = true;                        // the user named it; else a damaged one is skipped
+};
+
+// How a view reads reports.
+struct ReadOptions {
+  analyze::Filter filter;
+  symbols::SearchPath symbols;
+  bool resolve = true;   // look up missing names
+  bool partial = false;  // of a file that was cut short, what can be read
+};
+
+class Reports {
+ public:
+  explicit Reports(ReadOptions options);
+
+  const analyze::Filter& filter() const { return filter_; }
+
+  // Also excludes the stacks that match one of these.
+  void exclude(std::vector<analyze::StackPattern> patterns);
+
+  // Returns the files that the operands name. A directory, or no operand, stands for the newest
+  // report there, or for all of its reports (`all`). Throws std::runtime_error when there is none.
+  static std::vector<std::string> files(const std::vector<std::string>& operands, bool all);
+
+  // Reads the report in `file`, names it and removes the entries that the filter rejects. Returns
+  // nothing when the filter rejects the report. Looks up no names for a file that was cut short:
+  // the builds of its modules stand behind the entries. Throws FormatError, FileError.
+  std::optional<Report> read(const std::string& file);
+
+  // Like read(), whether or not the filter takes the report. Use it for the reports of one process
+  // in turn: stacks of an earlier report then cost little.
+  profile::Memlog read_series(const std::string& file, analyze::LeftOut& left_out);
+
+  // Identifies the report in `file`, without reading it whole if possible. Throws FormatError,
+  // FileError.
+  static Listed look(const std::string& file);
+
+  // Identifies `files` and keeps those that the filter takes. Throws as look() does, and
+  // std::runtime_error when the filter takes none.
+  std::vector<Found> find(const std::vector<std::string>& files);
+
+  Report read(Found& found);
+
+  // Adds up the reports of each process. Returns the processes in the order of their start. Holds
+  // one report in memory at a time. Throws when a report cannot be read: the sum would be wrong.
+  // `chosen`: see analyze::Summing.
+  std::vector<analyze::ProcessSum> sum(std::vector<Found> found, bool chosen,
+                                       analyze::LeftOut& left_out);
+  // Adds up the files that the filter takes.
+  std::vector<analyze::ProcessSum> sum(const std::vector<std::string>& files,
+                                       analyze::LeftOut& left_out);
+
+ private:
+  // Opens a large report that needs no names, to read it in pieces. Null: it must be read whole.
+  std::unique_ptr<profile::Pieces> pieces(const std::string& file) const;
+  profile::Memlog read_series(Found& found, analyze::LeftOut& left_out);
+  // Returns false when the report is damaged and the user did not name it.
+  bool add(Found& found, analyze::Summing& summing, analyze::LeftOut& left_out);
+  void finish(profile::Memlog& memlog, analyze::LeftOut& left_out);
+
+  analyze::Filter filter_;
+  symbols::Symbolizer resolver_;
+  profile::KnownStacks known_;
+  bool resolves_;
+  bool partial_;
+};
+
+// Returns "==> FILE <==\n", the line above one of several reports.
+std::string title(const profile::Memlog& memlog);
+
+// Sorts files into the series of reports of each process.
+
+// The reports of one process, in order of their numbers.
+using ReportSeries = std::vector<Listed>;
+
+// Returns a series for each process in `files`. Throws std::runtime_error for the standard input,
+// and when a report is there twice; and what Reports::look() throws.
+std::vector<ReportSeries> series_in(const std::vector<std::string>& files);
+
+// Returns the missing numbers from 1 to the last: "2, 5 to 7"; empty: none is missing.
+std::string missing_text(const ReportSeries& series);
+
+}  // namespace mtrace::reports

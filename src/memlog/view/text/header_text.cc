@@ -1,0 +1,258 @@
+#include "view/text/header_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "format/memlog.h"
+#include "util/text.h"
+
+namespace mtrace::text {
+namespace {
+
+// Arguments with spaces in quotes, the rest as in the memlog.
+std::string typed(const std::string& command) {
+  std::string out;
+  for (const std::string_view part : util::split(command, ' ')) {
+    const std::string argument =
+        part == "''" ? "" : plain(util::unescaped(part).value_or(std::string(part)));
+    const bool quote = argument.empty() || argument.find_first_of(" '\"") != std::string::npos;
+    if (!out.empty()) out += ' ';
+    if (!quote) {
+      out += argument;
+      continue;
+    }
+    out += '\'';
+    for (const char c : argument) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    out += '\'';
+  }
+  return out;
+}
+
+uint64_t number_of(const profile::Field& count) {
+  return util::read_unsigned(count.value).value_or(0);
+}
+
+std::string lost_words(const profile::Field& count) {
+  const uint64_t number = number_of(count);
+  if (count.key == "frames") {
+    return count_text(number, "walk") + " up the stack ended early, at a frame without a way on";
+  }
+  if (count.key == "stacks") {
+    return count_text(number, "allocation") +
+           " found no room in the stack table; what they hold stands under \"...\"";
+  }
+  if (count.key == "blocks") {
+    return count_text(number, "block") +
+           " found no room in the block table; what became of that is not known";
+  }
+  if (count.key == "inflight") {
+    return count_text(number, "operation") + " cut off by a fork; the outcome is not known";
+  }
+  if (count.key == "modules") {
+    return count_text(number, "module") + " found no room in the list; their frames have no name";
+  }
+  if (count.key == "notes") {
+    return count_text(number, "note") + " of the program dropped: too many waited for a report";
+  }
+  if (count.key == "resources") {
+    return count_text(number, "resource") + " found no room in the table";
+  }
+  if (count.key == "frees") {
+    return count_text(number, "block") +
+           " freed where the library did not see it; they counted until their addresses came back";
+  }
+  if (count.key == "regions") {
+    return count_text(number, "mapping") + " of which something is missing under @mmap";
+  }
+  return fmt::format("lost: {} {}", util::grouped(number), plain(count.key));
+}
+
+// What the process takes of the machine.
+std::string memory_text(const profile::Header& header, const Style& style) {
+  std::string out;
+  if (header.rss) out += ", resident " + size_text(*header.rss, style);
+  if (header.rss_max) {
+    out += fmt::format("{}at most {}{}", header.rss ? " (" : ", resident ",
+                       size_text(*header.rss_max, style), header.rss ? ")" : "");
+  }
+  if (header.virtual_size) out += ", virtual " + size_text(*header.virtual_size, style);
+  return out;
+}
+
+std::string usable_text(const profile::Header& header, const Style& style) {
+  return header.usable ? ", usable " + size_text(*header.usable, style) : "";
+}
+
+std::string calls_text(const profile::Header& header) {
+  std::string out;
+  for (const profile::Field& count : header.calls) {
+    out += fmt::format("{}{} {}", out.empty() ? "calls: " : ", ", count.key,
+                       util::grouped(number_of(count)));
+  }
+  return out.empty() ? out : out + '\n';
+}
+
+// What went wrong, in the program or in the library.
+std::string trouble_text(const profile::Header& header, const Style& style) {
+  std::string out;
+  if (header.stopped) {
+    out += remark("the program stopped recording: allocations since then are missing", style);
+  }
+  for (const profile::Field& count : header.lost) {
+    if (count.value != "0") out += remark(lost_words(count), style);
+  }
+  if (header.failed_allocations.value_or(0) != 0) {
+    out +=
+        remark(count_text(*header.failed_allocations, "allocation") + " failed: no memory", style);
+  }
+  if (header.unknown_frees.value_or(0) != 0) {
+    out += remark(count_text(*header.unknown_frees, "free") +
+                      " of unknown blocks: allocated before recording began, while it was "
+                      "stopped, or lost",
+                  style);
+  }
+  for (const profile::Field& count : header.misuse) {
+    if (count.value == "0") continue;
+    out += remark(fmt::format("misuse of the C interface: {} ({})", count.key,
+                              count_text(number_of(count), "time")),
+                  style);
+  }
+  for (const profile::Field& count : header.reports) {
+    if (count.key != "failed" || count.value == "0") continue;
+    out += remark(count_text(number_of(count), "report") + " could not be written", style);
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string command_text(const profile::Header& header) {
+  return header.command.empty() ? plain(header.program) : typed(header.command);
+}
+
+std::string peak_text(const profile::Header& header, const Style& style) {
+  if (!header.peak) return {};
+  return fmt::format("peak {}{} at {}\n", size_text(header.peak->bytes, style),
+                     error_text(header.peak_error.value_or(0), style), header.peak->time);
+}
+
+std::string header_text(const profile::Header& header, const Style& style) {
+  std::string out = coloured(command_text(header), kBold, style) + '\n';
+  auto append = std::back_inserter(out);
+  fmt::format_to(append, "pid {}{}{}, report {} ({}){}\n", header.pid,
+                 header.host.empty() ? "" : " on ", plain(header.host), header.seq,
+                 plain(header.trigger),
+                 header.label.empty() ? "" : fmt::format(", \"{}\"", plain(header.label)));
+  fmt::format_to(
+      append, "taken {}{}\n", header.taken,
+      header.uptime.empty() ? "" : fmt::format(", {} seconds after the start", header.uptime));
+  if (header.sampled) {
+    fmt::format_to(append,
+                   "sampled, a block in about every {}: estimates \u00b1 their standard errors\n",
+                   size_text(*header.sampled, style));
+  }
+  fmt::format_to(append, "changed by {}{} in {:+} blocks\n", bytes_text(header.delta.bytes, style),
+                 error_text(header.delta_error.value_or(0), style), header.delta.blocks);
+  fmt::format_to(append, "now {}{} in {} blocks{}{}\n", bytes_text(header.live.bytes, style, false),
+                 error_text(header.live_error.value_or(0), style), header.live.blocks,
+                 usable_text(header, style), memory_text(header, style));
+  out += peak_text(header, style);
+  for (const profile::KindTotal& total : header.kinds) {
+    fmt::format_to(append, "besides, @{}: {} in {} blocks\n", total.kind,
+                   bytes_text(total.live.bytes, style, false), total.live.blocks);
+  }
+  if (header.allocated && header.freed) {
+    fmt::format_to(append, "in all allocated {} in {} blocks, freed {} in {} blocks\n",
+                   bytes_text(header.allocated->bytes, style, false), header.allocated->blocks,
+                   bytes_text(header.freed->bytes, style, false), header.freed->blocks);
+  }
+  out += calls_text(header);
+  if (header.inherited) {
+    fmt::format_to(append, "inherited at fork: {} in {} blocks\n",
+                   bytes_text(header.inherited->bytes, style, false), header.inherited->blocks);
+  }
+  out += trouble_text(header, style);
+  for (const std::string& note : header.notes) {
+    if (!note.starts_with(format::kResident)) out += remark(plain(note), style);
+  }
+  return out;
+}
+
+std::string coverage_remarks(const profile::Header& header, const Style& style) {
+  std::string out;
+  for (const std::string& note : header.notes) {
+    if (note.starts_with(format::kNotCovered)) out += remark(plain(note), style);
+  }
+  return out;
+}
+
+std::string not_covered(const profile::Header& header) {
+  for (const std::string& note : header.notes) {
+    if (note.starts_with(format::kNotCovered) && !note.starts_with(format::kNotCoveredBefore)) {
+      return note;
+    }
+  }
+  return {};
+}
+
+std::string cut_short_remark(const profile::Header& header,
+                             const std::optional<profile::CutShort>& cut, const Style& style) {
+  if (!cut) return {};
+  const profile::Total& all = header.delta;
+  std::string text = fmt::format(
+      "PARTIAL: the file ends at line {}. Read: {} in {} and {:+} blocks", cut->line,
+      bytes_text(cut->sum.bytes, style), count_text(cut->stacks, "stack"), cut->sum.blocks);
+  text += cut->sum == all ? "; this is all of the heap"
+                          : fmt::format("; missing: {} and {:+} blocks",
+                                        bytes_text(all.bytes - cut->sum.bytes, style),
+                                        all.blocks - cut->sum.blocks);
+  return remark(text, style);
+}
+
+namespace {
+
+// Whether so much more is resident than malloc holds, in bytes, that something else must hold it.
+bool is_far(uint64_t resident, uint64_t held) {
+  constexpr uint64_t kFar = 64u << 20;
+  return resident > held && resident - held > kFar && resident / 4 > held;
+}
+
+// What the library has found out; empty: nothing.
+std::string named_remark(const profile::Header& header, const Style& style) {
+  std::string out;
+  for (const std::string& note : header.notes) {
+    if (note.starts_with(format::kResident)) out += remark(plain(note), style);
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string resident_remark(const profile::Header& header, const Style& style) {
+  const auto size = [&](uint64_t bytes) {
+    return bytes_text(static_cast<int64_t>(bytes), style, false);
+  };
+  const auto live = static_cast<uint64_t>(header.live.bytes);
+  const uint64_t peak = std::max(live, header.peak ? header.peak->bytes : 0);
+  const std::string named = named_remark(header, style);
+  std::string what;
+  if (header.rss && is_far(*header.rss, live)) {
+    if (!named.empty()) return named;
+    what = fmt::format("{} are resident, but malloc holds only {}.", size(*header.rss), size(live));
+  } else if (header.rss_max && is_far(*header.rss_max, peak)) {
+    what = fmt::format("Up to {} were resident, but malloc never held more than {}.",
+                       size(*header.rss_max), size(peak));
+  } else {
+    return named;
+  }
+  return named +
+         remark(what +
+                    " The rest may be in pools that the program cuts up itself (Python's pymalloc: "
+                    "PYTHONMALLOC=malloc shows them), mapped directly (mmap: files, stacks, JIT "
+                    "code), or freed but kept by the allocator (fragmentation, its caches).",
+                style);
+}
+
+}  // namespace mtrace::text

@@ -1,0 +1,320 @@
+#include "view/text/report_text.h"
+
+#include <fmt/format.h>
+
+#include "format/memlog.h"
+#include "util/columns.h"
+#include "util/text.h"
+#include "view/text/frame_text.h"
+
+namespace mtrace::text {
+namespace {
+
+using analyze::Order;
+using analyze::Row;
+using analyze::Table;
+
+std::string percent_text(const Row& row, int64_t growth) {
+  if (!row.kind.empty() || row.bytes <= 0 || growth <= 0) return {};
+  return fmt::format("{:.1f}%",
+                     100.0 * static_cast<double>(row.bytes) / static_cast<double>(growth));
+}
+
+const char* sign_colour(int64_t bytes) { return bytes > 0 ? kRed : bytes < 0 ? kGreen : kFaint; }
+
+std::string long_entry(const Table& table, const Row& row, const Context& context,
+                       const Style& style) {
+  std::string out = coloured(lead_text(row, context.peak, style), kBold, style);
+  if (!out.empty()) out += "  ";
+  out += coloured(bytes_text(row.bytes, style), sign_colour(row.bytes), style);
+  out += error_text(analyze::error_of(row), style);
+  if (style.order != Order::kBlocks) out += fmt::format("  {:+} blocks", row.blocks);
+  const std::string percent = style.percent ? percent_text(row, context.growth) : "";
+  if (!percent.empty()) out += "  " + coloured(percent, kBold, style);
+  if (row.live && style.order != Order::kLive) {
+    out += "  live " + size_text(*row.live, style) + error_text(analyze::live_error_of(row), style);
+  }
+  if (row.before) {
+    out += fmt::format("  {} -> {}", bytes_text(*row.before, style, false),
+                       bytes_text(*row.before + row.bytes, style, false));
+  }
+  if (row.group != nullptr) out += "  " + count_text(row.group->stacks, "stack");
+  if (row.stack != 0) out += coloured(fmt::format("  stack={:016x}", row.stack), kFaint, style);
+  out += '\n';
+  const std::string facts = facts_text(row, context.peak, style);
+  if (!facts.empty()) out += "  " + coloured(facts, kFaint, style) + '\n';
+  if (row.group != nullptr) return out + "    " + group_text(*row.group, style) + '\n';
+  for (const std::string& line : stack_lines(table, row, style)) {
+    out += "    " + line + '\n';
+  }
+  return out;
+}
+
+std::string short_entry(const Table& table, const Row& row, const Context& context,
+                        const Style& style) {
+  const std::string lead = lead_column(row, style);
+  std::string out = lead.empty() ? "" : coloured(fmt::format("{:>14} ", lead), kBold, style);
+  const std::string number =
+      style.units ? bytes_text(row.bytes, style) : fmt::format("{:+}", row.bytes);
+  const std::string bytes = coloured(fmt::format("{:>14}", number), sign_colour(row.bytes), style);
+  const std::string blocks = fmt::format("{:>+10}", row.blocks);
+  const bool blocks_first = style.order == Order::kBlocks;
+  out += (blocks_first ? blocks : bytes) + ' ' + (blocks_first ? bytes : blocks);
+  if (style.percent) out += fmt::format(" {:>6}", percent_text(row, context.growth));
+  const std::string id = row.group != nullptr ? count_text(row.group->stacks, "stack")
+                         : row.stack == 0     ? ""
+                                              : fmt::format("{:016x}", row.stack);
+  out += ' ' + coloured(fmt::format("{:>16}", id), kFaint, style) + ' ';
+  const std::string what =
+      row.group != nullptr ? group_text(*row.group, style) : stack_line(table, row, style);
+  return out + (what.empty() ? "" : ' ' + what) + '\n';
+}
+
+// The rows of one kind.
+std::string kind_text(const Table& table, const std::string& kind, const Context& context,
+                      const Style& style) {
+  std::string out;
+  size_t shown = 0;
+  const auto left = context.rest.find(kind);
+  analyze::Rest rest = left == context.rest.end() ? analyze::Rest() : left->second;
+  for (const Row& row : table.rows()) {
+    if (row.kind != kind) continue;
+    if (style.limit != 0 && shown == style.limit) {
+      ++rest.rows;
+      rest.bytes += row.bytes;
+      continue;
+    }
+    ++shown;
+    if (style.oneline) {
+      out += util::cut_lines(short_entry(table, row, context, style), style.columns);
+    } else {
+      out += long_entry(table, row, context, style);
+    }
+  }
+  if (rest.rows != 0) {
+    const auto fits = static_cast<int64_t>(rest.bytes);
+    const std::string sum = rest.bytes == fits ? util::grouped(fits, true) : "more than 2^63";
+    out +=
+        fmt::format("... {} more, net {} bytes (-n 0)\n", util::grouped(uint64_t{rest.rows}), sum);
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string left_out_text(const analyze::LeftOut& filtered) {
+  if (filtered.stacks == 0) return {};
+  return fmt::format("... {} left out by filters, net {} bytes\n",
+                     util::grouped(uint64_t{filtered.stacks}), util::grouped(filtered.bytes, true));
+}
+
+std::string kind_title(const std::string& kind, const Style& style) {
+  if (!style.header) return {};
+  const std::string title = fmt::format("@{}: not part of the heap's totals", kind);
+  return '\n' + coloured(title, kBold, style) + '\n';
+}
+
+std::string remarks_text(const Context& context, const Style& style) {
+  std::string out = left_out_text(context.filtered);
+  if (context.left_out != 0) {
+    out += fmt::format("... {} left out: {}\n", util::grouped(uint64_t{context.left_out}),
+                       lack_text(style.order));
+  }
+  if (context.net && (style.order == Order::kAllocations || style.order == Order::kTemporary ||
+                      style.order == Order::kLifetime)) {
+    out += "... not listed: stacks that freed all they allocated (MTRACE_ENTRIES=net)\n";
+  }
+  if (context.balanced != 0 && style.order != Order::kStack) {
+    out += fmt::format("... {} freed as much as {} allocated (--by allocs)\n",
+                       util::grouped(uint64_t{context.balanced}),
+                       context.balanced == 1 ? "it" : "they");
+  }
+  if (context.unchanged != 0 && style.order != Order::kStack) {
+    out += fmt::format("... {} unchanged, listed for {} share in the peak (--peak)\n",
+                       util::grouped(uint64_t{context.unchanged}),
+                       context.unchanged == 1 ? "its" : "their");
+  }
+  return out;
+}
+
+std::string entries_text(const Table& table, const Context& context, const Style& style) {
+  std::string out;
+  for (const std::string& kind : table.kinds()) {
+    if (!kind.empty()) out += kind_title(kind, style);
+    out += kind_text(table, kind, context, style);
+  }
+  out += remarks_text(context, style);
+  // A list in the order of the stacks is for comparing with another.
+  return out.empty() && style.order != Order::kStack ? "no stack changed\n" : out;
+}
+namespace {
+
+using analyze::Order;
+using analyze::Row;
+
+std::string allocations_text(const Row& row, const Style& style) {
+  return fmt::format("{} {}", count_text(row.allocations, "allocation"),
+                     size_text(row.allocated_bytes, style));
+}
+
+std::string frees_text(const Row& row, const Style& style) {
+  return fmt::format("{} {}", count_text(row.frees, "free"), size_text(row.freed_bytes, style));
+}
+
+std::string short_lived_text(const Row& row) {
+  return row.short_lived == 0 ? "" : util::grouped(row.short_lived) + " short-lived";
+}
+
+std::string temporary_text(const Row& row) {
+  std::string out = util::grouped(row.temporary) + " temporary";
+  const std::string of_allocations = share_text(row.temporary, row.allocations);
+  if (!of_allocations.empty()) {
+    out += fmt::format(", {} of {}", of_allocations, count_text(row.allocations, "allocation"));
+  }
+  const std::string of_frees = share_text(row.temporary, row.frees);
+  if (!of_frees.empty()) out += fmt::format(", {} of {}", of_frees, count_text(row.frees, "free"));
+  return out;
+}
+
+std::string lifetime_text(const Row& row, const Style& style) {
+  const analyze::Lifetimes& life = row.lifetimes;
+  if (life.least == life.most) return "lifetime " + duration_text(life.most, style);
+  return fmt::format("lifetime {} on average, {} to {}", duration_text(life.mean(), style),
+                     duration_text(life.least, style), duration_text(life.most, style));
+}
+
+std::string age_text(const Row& row, const Style& style) {
+  return "oldest " + duration_text(row.age, style);
+}
+
+std::string slack_text(const Row& row, const Style& style) {
+  return "slack " + size_text(row.slack, style);
+}
+
+std::string peak_text(const Row& row, uint64_t peak, const Style& style) {
+  const std::string share = row.kind.empty() ? share_text(row.peak, peak) : "";
+  return fmt::format("at the peak {}{}", size_text(row.peak, style),
+                     share.empty() ? "" : fmt::format(" ({})", share));
+}
+
+// malloc goes without saying.
+std::string call_text(const Row& row) {
+  if (row.call.empty() || row.call.text() == "malloc" || row.group != nullptr) return {};
+  std::string calls;
+  for (const char c : row.call.text()) {
+    calls += c;
+    if (c == ',') calls += ' ';
+  }
+  return "by " + util::escaped(calls, "");
+}
+
+}  // namespace
+
+std::string lead_text(const Row& row, uint64_t peak, const Style& style) {
+  switch (style.order) {
+    case Order::kBytes:
+    case Order::kStack:
+      return {};
+    case Order::kBlocks:
+      return fmt::format("{:+} blocks", row.blocks);
+    case Order::kLive:
+      return row.live ? "live " + size_text(*row.live, style) : "";
+    case Order::kAllocations:
+      return allocations_text(row, style);
+    case Order::kTemporary: {
+      const std::string brief = short_lived_text(row);
+      return temporary_text(row) + (brief.empty() ? "" : ", " + brief);
+    }
+    case Order::kLifetime:
+      return lifetime_text(row, style);
+    case Order::kSlack:
+      return slack_text(row, style);
+    case Order::kPeak:
+      return peak_text(row, peak, style);
+    case Order::kAge:
+      return age_text(row, style);
+    case Order::kSize:
+      return fmt::format("{} a block", size_text(analyze::block_size(row), style));
+    case Order::kFailed:
+      return util::grouped(static_cast<uint64_t>(row.blocks)) + " failed";
+  }
+  return {};
+}
+
+std::string lead_column(const Row& row, const Style& style) {
+  const auto number = static_cast<uint64_t>(analyze::quantity(row, style.order));
+  switch (style.order) {
+    case Order::kBytes:
+    case Order::kBlocks:  // has a column of its own
+    case Order::kStack:
+      return {};
+    case Order::kAllocations:
+    case Order::kTemporary:
+    case Order::kFailed:
+      return util::grouped(number);
+    case Order::kLive:
+      if (!row.live) return "-";
+      [[fallthrough]];
+    case Order::kSlack:
+    case Order::kPeak:
+    case Order::kSize:
+      return style.units ? size_text(number, style) : fmt::format("{}", number);
+    case Order::kLifetime:
+    case Order::kAge:
+      return duration_text(number, style);
+  }
+  return {};
+}
+
+std::string facts_text(const Row& row, uint64_t peak, const Style& style) {
+  std::string out;
+  const auto add = [&](const std::string& fact) {
+    if (!fact.empty()) out += (out.empty() ? "" : "; ") + fact;
+  };
+  const Order order = style.order;
+  // Of a stack that only allocated, or only freed, the change says it all.
+  if (row.allocations != 0 && row.frees != 0) {
+    add((order == Order::kAllocations ? "" : allocations_text(row, style) + ", ") +
+        frees_text(row, style));
+  }
+  // A listing in the order of the stacks is for comparing: not with what changes by itself.
+  if (order == Order::kStack) return out;
+  if (order != Order::kTemporary) {
+    if (row.temporary != 0) add(util::grouped(row.temporary) + " temporary");
+    add(short_lived_text(row));
+  }
+  if (order != Order::kLifetime && row.lifetimes.most != 0) add(lifetime_text(row, style));
+  if (order != Order::kAge && row.age != 0) add(age_text(row, style));
+  if (order != Order::kSlack && row.slack != 0) add(slack_text(row, style));
+  if (order != Order::kPeak && row.peak != 0) add(peak_text(row, peak, style));
+  add(call_text(row));
+  for (const profile::Field& field : row.further) {
+    if (field.key == format::kFieldBefore) add("freed before by stack " + field.value);
+    if (field.key == format::kFieldProtection) add("mapped " + field.value);
+    if (field.key == format::kFieldFlags) out += ", " + field.value;
+  }
+  return out;
+}
+
+const char* lack_text(Order order) {
+  switch (order) {
+    case Order::kTemporary:
+      return "nothing temporary";
+    case Order::kLifetime:
+      return "nothing freed after a time that can be measured";
+    case Order::kSlack:
+      return "no slack";
+    case Order::kPeak:
+      return "no share in the peak";
+    case Order::kFailed:
+      return "no failed allocation";
+    case Order::kAge:
+      return "no live block, or none of an age that can be measured";
+    case Order::kSize:
+      return "no change that tells the size of blocks";
+    default:
+      return "no change";
+  }
+}
+
+}  // namespace mtrace::text

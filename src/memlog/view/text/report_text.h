@@ -1,0 +1,62 @@
+// The entries of reports as text for people, and the numbers of each stack.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "view/analyze/filter.h"
+#include "view/analyze/row.h"
+#include "view/analyze/table.h"
+#include "view/text/style.h"
+
+namespace mtrace::text {
+
+// The entries of reports as text for people.
+
+// What a listing needs besides its rows.
+struct Context {
+  int64_t growth = 0;         // bytes; of all rows, including those left out
+  uint64_t peak = 0;          // bytes; of the process or of all processes; 0: unknown
+  analyze::LeftOut filtered;  // left out by the user's filters
+  // By kind: rows beyond the limit that were dropped earlier.
+  std::map<std::string, analyze::Rest> rest;
+  size_t left_out = 0;  // rows left out because the order's quantity is 0
+  // Rows left out because nothing changed: listed for what they allocated and freed, or only for
+  // their share in the peak.
+  size_t balanced = 0;
+  size_t unchanged = 0;
+  bool net = false;    // a report lacks stacks that freed as much as they allocated
+  bool every = false;  // the report was to list every stack (MTRACE_ENTRIES=all)
+};
+
+// Returns "... 3 left out by filters, net +5,000 bytes\n", or an empty text.
+std::string left_out_text(const analyze::LeftOut& filtered);
+
+// Returns the title above the entries of a kind other than heap; empty without Style::header.
+std::string kind_title(const std::string& kind, const Style& style);
+
+// Returns what was left out and why, a line each.
+std::string remarks_text(const Context& context, const Style& style);
+
+// Returns the entries of `table` in its order: heap first, then each other kind under its name.
+std::string entries_text(const analyze::Table& table, const Context& context, const Style& style);
+
+// The numbers of a stack as text.
+
+// Returns the order's quantity: "900 temporary, 90.0% of 1,000 allocations, ...". Empty for the
+// order by bytes, which every entry shows, and for stack. `peak`: of the process, to compute the
+// share.
+std::string lead_text(const analyze::Row& row, uint64_t peak, const Style& style);
+
+// Like lead_text(), for a column: "900". Empty where lead_text() is.
+std::string lead_column(const analyze::Row& row, const Style& style);
+
+// Returns the further numbers that are not 0 and not in lead_text().
+std::string facts_text(const analyze::Row& row, uint64_t peak, const Style& style);
+
+// Returns what rows lack that an order leaves out: "no share in the peak".
+const char* lack_text(analyze::Order order);
+
+}  // namespace mtrace::text

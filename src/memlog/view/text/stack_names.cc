@@ -1,0 +1,170 @@
+#include "view/text/stack_names.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "format/python.h"
+#include "model/ledger/ledger_notes.h"
+#include "model/ledger/ledger_state.h"
+#include "util/text.h"
+#include "view/analyze/table.h"
+#include "view/json/stack.h"
+#include "view/text/frame_text.h"
+
+namespace mtrace::text {
+namespace {
+
+profile::Module module_of(const ledger::LedgerModuleState& known) {
+  profile::Module module;
+  module.path = known.path;
+  module.generation = known.entry.generation;
+  module.build_id.assign(reinterpret_cast<const char*>(known.entry.build_id),
+                         known.entry.build_id_size);
+  module.base = known.entry.base;
+  module.described = true;
+  return module;
+}
+
+// `files`: which of `modules` are source files of Python; both grow.
+profile::Frame python_frame(const ledger::LedgerState& state, uint64_t frame,
+                            std::vector<profile::Module>& modules,
+                            std::map<std::string, profile::ModuleIndex>& files) {
+  const ledger::PythonFrameText python = ledger::python_frame(state, frame);
+  profile::Frame named;
+  named.function = profile::Name(python.function);
+  named.source = profile::Name(python.source);
+  named.offset = python.offset;
+  if (python.module.empty()) return named;
+  const auto [file, is_new] =
+      files.try_emplace(python.module, static_cast<profile::ModuleIndex>(modules.size()));
+  if (is_new) {
+    profile::Module module;
+    module.path = python.module;
+    module.described = module.python = true;
+    modules.push_back(std::move(module));
+  }
+  named.place = profile::Place::kModule;
+  named.module = file->second;
+  return named;
+}
+
+std::string detail_of(const analyze::Table& table, const analyze::Row& row, const Style& style) {
+  std::string out;
+  for (const analyze::FoldedFrame& line :
+       style.responsible->folded(row.frames, table.modules(), row.depth)) {
+    if (line.missing()) {
+      out = analyze::cut_text(row.depth);
+      continue;
+    }
+    const profile::Frame& frame = row.frames[line.frame];
+    if (out.empty()) {
+      out = frame.source.empty() ? function_text(table, frame, style) : plain(frame.source);
+    } else if (line.inside) {
+      out += " by " + function_text(table, frame, style);
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+void StackNames::learn(const ledger::LedgerFile& file, const ledger::LedgerState& state,
+                       const std::vector<const ledger::LedgerStackState*>& stacks) {
+  profile::Memlog memlog;
+  memlog.header.program = util::array_text(file.header().program);
+  memlog.header.pid = file.header().pid;
+  memlog.header.boot_id = util::array_text(file.header().boot_id);
+  ledger::LedgerModules modules(state);
+  std::map<std::string, profile::ModuleIndex> python_files;
+  for (const auto& module : state.modules) memlog.modules.push_back(module_of(module));
+  std::vector<uint32_t> ordinals;
+  for (const ledger::LedgerStackState* stack : stacks) {
+    if (known_.contains(stack->ordinal)) continue;
+    profile::Entry entry;
+    entry.stack = modules.stack_id(*stack);
+    entry.cut = stack->cut;
+    profile::Frames::List frames;
+    for (const uint64_t address : stack->frames) {
+      if (format::PythonFrame::is_one(address)) {
+        frames.push_back(python_frame(state, address, memlog.modules, python_files));
+        continue;
+      }
+      const size_t module = modules.find(address, stack->retired);
+      profile::Frame frame;
+      frame.offset = address;
+      if (module != ledger::LedgerModules::kNone) {
+        frame.place = profile::Place::kModule;
+        frame.module = static_cast<profile::ModuleIndex>(module);
+        frame.offset -= state.modules[module].entry.base;
+      }
+      frames.push_back(frame);
+    }
+    entry.frames = std::move(frames);
+    memlog.entries.push_back(std::move(entry));
+    ordinals.push_back(stack->ordinal);
+  }
+  if (ordinals.empty()) return;
+  resolver_->resolve(memlog);
+  const analyze::Table table = analyze::Table::of(memlog);
+  for (size_t i = 0; i < ordinals.size(); ++i) {
+    const analyze::Row& row = table.rows()[i];
+    const size_t group = groups_.place(row, table.modules()) + 1;
+    known_[ordinals[i]] = {group, table_.rows().size()};
+    table_.add_row(table, row);
+  }
+}
+
+const analyze::Row* StackNames::row_of(const ledger::LedgerStackState& stack) const {
+  const auto known = known_.find(stack.ordinal);
+  return known == known_.end() ? nullptr : &table_.rows()[known->second.row];
+}
+
+bool StackNames::matches(const ledger::LedgerStackState& stack,
+                         const std::vector<analyze::StackPattern>& patterns) const {
+  const analyze::Row* row = row_of(stack);
+  return row != nullptr && std::any_of(patterns.begin(), patterns.end(), [&](const auto& pattern) {
+           return pattern.matches(row->frames, table_.modules());
+         });
+}
+
+std::vector<std::string> StackNames::frames(const ledger::LedgerStackState& stack) const {
+  const analyze::Row* row = row_of(stack);
+  if (row == nullptr) return {};
+  return stack_lines(table_, *row, folded_);
+}
+
+std::vector<std::string> StackNames::all_frames(const ledger::LedgerStackState& stack) const {
+  const analyze::Row* row = row_of(stack);
+  if (row == nullptr) return {};
+  return stack_lines(table_, *row, Style());
+}
+
+std::string StackNames::line(const ledger::LedgerStackState& stack) const {
+  const analyze::Row* row = row_of(stack);
+  return row == nullptr ? "" : stack_line(table_, *row, folded_);
+}
+
+std::string StackNames::detail(const ledger::LedgerStackState& stack) const {
+  const analyze::Row* row = row_of(stack);
+  return row == nullptr ? "" : detail_of(table_, *row, folded_);
+}
+
+size_t StackNames::group_of(const ledger::LedgerStackState& stack) const {
+  const auto known = known_.find(stack.ordinal);
+  return known == known_.end() ? 0 : known->second.group;
+}
+
+void StackNames::put(json::Value& out, const ledger::LedgerStackState& stack) const {
+  out["stack"] = id(stack);
+  const analyze::Row* row = row_of(stack);
+  if (row != nullptr) json::put_frames(out, table_, *row);
+}
+
+std::string StackNames::id(const ledger::LedgerStackState& stack) const {
+  const analyze::Row* row = row_of(stack);
+  return fmt::format("{:016x}", row == nullptr ? 0 : row->stack);
+}
+
+}  // namespace mtrace::text

@@ -1,0 +1,72 @@
+// Names for the stacks of a ledger, looked up when a stack is first shown, then kept. Texts are
+// made when they are asked for.
+#pragma once
+
+#include <absl/container/flat_hash_map.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "model/ledger/ledger_state.h"
+#include "model/symbols/symbolizer.h"
+#include "view/analyze/groups.h"
+#include "view/analyze/responsible.h"
+#include "view/analyze/suppressions.h"
+#include "view/analyze/table.h"
+#include "view/json/stack.h"
+#include "view/text/frame_text.h"
+
+namespace mtrace::text {
+
+class StackNames {
+ public:
+  StackNames(symbols::SearchPath where, analyze::ResponsiblePointer responsible)
+      : StackNames(std::make_shared<symbols::Symbolizer>(std::move(where)),
+                   std::move(responsible)) {}
+  // For several processes, which have most of their modules in common.
+  StackNames(std::shared_ptr<symbols::Symbolizer> resolver, analyze::ResponsiblePointer responsible)
+      : resolver_(std::move(resolver)), groups_(analyze::GroupBy::kFunction, responsible) {
+    folded_.responsible = std::move(responsible);
+  }
+
+  // Looks up the names of these stacks of one process. Skips those already known.
+  void learn(const ledger::LedgerFile& file, const ledger::LedgerState& state,
+             const std::vector<const ledger::LedgerStackState*>& stacks);
+
+  // Returns the lines of the folded stack, safe to print on a terminal; empty before learn().
+  std::vector<std::string> frames(const ledger::LedgerStackState& stack) const;
+  // Returns a line for each frame, innermost first, without folding.
+  std::vector<std::string> all_frames(const ledger::LedgerStackState& stack) const;
+  // Returns the functions in one line, the responsible one first: "f < g < h".
+  std::string line(const ledger::LedgerStackState& stack) const;
+  // Returns where the responsible function is and what it calls: "cache.cc:31 by f ... 6 frames".
+  std::string detail(const ledger::LedgerStackState& stack) const;
+  // Returns the number of the responsible function, from 1; 0 before learn().
+  size_t group_of(const ledger::LedgerStackState& stack) const;
+  const analyze::Group& group(size_t number) const { return *groups_.all()[number - 1]; }
+  // Adds the id and the frames to the object of a stack (view/json/stack.h).
+  void put(json::Value& out, const ledger::LedgerStackState& stack) const;
+  // Returns whether one of the patterns matches; false before learn().
+  bool matches(const ledger::LedgerStackState& stack,
+               const std::vector<analyze::StackPattern>& patterns) const;
+  // Returns the stack id as 16 hex digits, the same in all reports.
+  std::string id(const ledger::LedgerStackState& stack) const;
+
+ private:
+  struct Named {
+    size_t group;
+    size_t row;  // in table_
+  };
+  // Returns nothing before learn().
+  const analyze::Row* row_of(const ledger::LedgerStackState& stack) const;
+
+  std::shared_ptr<symbols::Symbolizer> resolver_;
+  analyze::Groups groups_;
+  Style folded_;
+  absl::flat_hash_map<uint32_t, Named> known_;  // by ordinal
+  analyze::Table table_;                        // rows without numbers
+};
+
+}  // namespace mtrace::text
