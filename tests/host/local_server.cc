@@ -76,9 +76,9 @@ void write_nginx_files(const std::string& directory, bool daemon) {
              user + "daemon " + (daemon ? "on" : "off") + ";\nworker_processes 2;\npid " +
                  directory + "/nginx.pid;\nerror_log " + directory +
                  "/logs/error.log;\nevents { worker_connections 64; }\nhttp {\n"
-                 "  access_log " +
+                 "  log_format worker $pid; access_log " +
                  directory +
-                 "/logs/access.log;\n"
+                 "/logs/access.log worker;\n"
                  "  gzip on; gzip_types text/plain; gzip_http_version 1.0;\n"
                  "  client_body_temp_path " +
                  directory + "/b; proxy_temp_path " + directory + "/p; fastcgi_temp_path " +
