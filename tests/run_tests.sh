@@ -72,7 +72,7 @@ for piece in "${pieces[@]}"; do
   if ! grep -q '^\[==========\] .* ran\.' "$log" || { [ "$status" != 0 ] && [ "$bad" = 0 ]; }; then
     # It did not come to its end: the test under way and those after it count as one failure.
     failed=$((failed + 1))
-    echo "$(basename "$binary") $filter ended with status $status in:"
+    echo "$(basename "$binary") ${filter%%.*} ended with status $status in:"
     awk '/^\[ RUN      \]/ { text = "" } { text = text $0 "\n" } END { printf "%s", text }' \
         "$log" | tail -40
   fi
