@@ -5,7 +5,7 @@
 #   make deps-test  the same for the tests, and their npm packages
 #   make demo       find a planted leak in a small service
 #   make check      every test; ends with "N passed, N failed"
-#   make check-quick  unit and structure tests only, in less than a minute
+#   make check-quick  unit and structure tests without the longest, in half a minute
 #   make soak       random programs and storms of reports for SOAK_SECONDS (1800); SEED=N
 #   make attach-soak  1,000 times attached to and detached from servers under load
 #   make unreachable-soak  memlog unreachable, 1,000 times on servers under load
