@@ -20,7 +20,7 @@ $(DEB_DIR)/preload.o: src/memlog/process/run/preload.cc
 $(DEB_DIR)/libmtrace.so: $(filter-out %/hook/installation.o,$(LIB_OBJ)) $(DEB_DIR)/installation.o
 	$(call say,LINK,$@)
 	$(Q)$(CXX) $(LIB_LINK) $(LDFLAGS) -o $@ $^ -lc
-$(DEB_DIR)/memlog: $(filter-out %/target/preload.o,$(TOOL_OBJ)) $(DEB_DIR)/preload.o
+$(DEB_DIR)/memlog: $(filter-out %/process/run/preload.o,$(TOOL_OBJ)) $(DEB_DIR)/preload.o
 	$(call say,LINK,$@)
 	$(Q)$(CXX) $(LDFLAGS) $(TOOL_LINK) -o $@ $^ $(TOOL_LIBS)
 
