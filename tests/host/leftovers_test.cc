@@ -258,8 +258,16 @@ TEST_F(LeftoversTest, RecoverListsWhatIsLeftAndStatusRemovesIt) {
   const auto name = [](const Process& process) {
     return "/idle-" + std::to_string(process.pid()) + ".ledger";
   };
-  Command list = tool({"recover"});
-  list.env["XDG_RUNTIME_DIR"] = place();
+  const auto among_these = [&](const std::vector<std::string>& arguments) {
+    std::vector<std::string> argv = alone;
+    argv.push_back(memlog_tool());
+    argv.insert(argv.end(), arguments.begin(), arguments.end());
+    Command command = plain(argv);
+    command.directory = out();
+    command.env["XDG_RUNTIME_DIR"] = place();
+    return command;
+  };
+  Command list = among_these({"recover"});
   const Result listed = run(list);
   EXPECT_TRUE(listed.exited(0)) << listed.how() << listed.err;
   EXPECT_NE(listed.out.find(place() + name(*killed[0]) + "\n"), std::string::npos) << listed.out;
@@ -268,11 +276,7 @@ TEST_F(LeftoversTest, RecoverListsWhatIsLeftAndStatusRemovesIt) {
   EXPECT_NE(listed.out.find(std::to_string(killed[0]->pid()) + " (idle): "), std::string::npos);
   EXPECT_EQ(listed.out.find(name(*living)), std::string::npos) << listed.out;
 
-  words = alone;
-  words.insert(words.end(), {memlog_tool(), "status", "--clean"});
-  Command clean = plain(words);
-  clean.env["XDG_RUNTIME_DIR"] = place();
-  const Result cleaned = run(clean);
+  const Result cleaned = run(among_these({"status", "--clean"}));
   EXPECT_TRUE(cleaned.exited(0)) << cleaned.how() << cleaned.err;
   EXPECT_EQ(cleaned.out, "removed " + place() + name(*killed[0]) + "\nremoved " + elsewhere +
                              name(*killed[1]) + "\n");
