@@ -201,6 +201,18 @@ TEST_F(LeftoversTest, DirectoryOfABackgroundChild) {
   wait_until_swept();
 }
 
+// It cannot name the directory, though it shows no environment, as in the middle of an exec. It is
+// younger than the directory by more than their clocks may differ.
+TEST_F(LeftoversTest, DirectoryBesideAProcessWithoutAnEnvironment) {
+  const Result result = run(memlog_run(
+      {"/bin/sh", "-c",
+       "sleep 0.2; env -i sleep 1000 >/dev/null 2>&1 & "
+       "while [ -n \"$(tr -d '\\0' </proc/$!/environ)\" ]; do :; done; echo $!"}));
+  ASSERT_TRUE(result.exited(0)) << result.err;
+  EXPECT_EQ(names(place()), std::set<std::string>());
+  ::kill(std::stoi(result.out), SIGKILL);
+}
+
 // The library makes the file first, and its header last.
 TEST_F(LeftoversTest, ALedgerThatHasNotBegun) {
   const std::string file = place() + "/other-1.ledger";

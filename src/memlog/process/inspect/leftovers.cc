@@ -96,44 +96,55 @@ double now(clockid_t clock) {
   return seconds(time.tv_sec, time.tv_nsec);
 }
 
-// Returns the seconds since a directory was created; infinity: unknown.
-double age_of_directory(const std::string& path) {
+// Returns when a directory was created, in seconds since the machine's start; negative infinity:
+// unknown.
+double creation_of(const std::string& path) {
   struct statx state = {};
   if (::statx(AT_FDCWD, path.c_str(), AT_SYMLINK_NOFOLLOW, STATX_BTIME, &state) != 0 ||
       (state.stx_mask & STATX_BTIME) == 0) {
-    return std::numeric_limits<double>::infinity();
+    return -std::numeric_limits<double>::infinity();
   }
-  return now(CLOCK_REALTIME) - seconds(state.stx_btime.tv_sec, state.stx_btime.tv_nsec);
+  return seconds(state.stx_btime.tv_sec, state.stx_btime.tv_nsec) - now(CLOCK_REALTIME) +
+         now(CLOCK_BOOTTIME);
 }
 
-// Returns the seconds since a process was started. Infinity: it has ended, or is a kernel thread.
-double age_of_process(const std::string& folder) {
+// What /proc/PID/stat tells of a process whose environment reads as empty.
+struct Stat {
+  double started;       // seconds since the machine's start; negative infinity: it has ended, or is
+                        // a kernel thread
+  bool no_environment;  // it was started with an empty one: "env -i"
+};
+
+Stat stat_of_process(const std::string& folder) {
   // Numbered as in proc(5), from the state on.
   constexpr size_t kState = 3 - 3;
   constexpr size_t kFlags = 9 - 3;
   constexpr unsigned long kKernelThread = 0x200000;
   constexpr size_t kStarted = 22 - 3;
+  constexpr size_t kEnvironment = 50 - 3;  // its two ends: 0 during an exec, and if they are hidden
   const std::vector<std::string> fields = stat_fields(folder + "/stat");
-  if (fields.size() <= kStarted || fields[kState] == "Z" || fields[kState] == "X" ||
-      (std::strtoul(fields[kFlags].c_str(), nullptr, 10) & kKernelThread) != 0) {
-    return std::numeric_limits<double>::infinity();
+  const auto number = [&](size_t field) {
+    return std::strtoull(fields[field].c_str(), nullptr, 10);
+  };
+  if (fields.size() <= kEnvironment + 1 || fields[kState] == "Z" || fields[kState] == "X" ||
+      (number(kFlags) & kKernelThread) != 0) {
+    return {-std::numeric_limits<double>::infinity(), true};
   }
-  return now(CLOCK_BOOTTIME) -
-         static_cast<double>(std::strtoull(fields[kStarted].c_str(), nullptr, 10)) /
-             static_cast<double>(::sysconf(_SC_CLK_TCK));
+  return {static_cast<double>(number(kStarted)) / static_cast<double>(::sysconf(_SC_CLK_TCK)),
+          number(kEnvironment) != 0 && number(kEnvironment) == number(kEnvironment + 1)};
 }
 
 // A directory of ledgers that may be removed.
 struct Candidate {
   std::string path;
   Descriptor lock;      // while it is held, no memlog run begins to use the directory
-  double age;           // seconds; infinity: unknown
+  double created;       // see creation_of()
   bool wanted = false;  // a process of this user may still create its ledger here
 };
 
 // Marks the directories that the environment of a process names, or may name: some processes hide
 // theirs, and all do during an exec and at their end. A process older than a directory cannot name
-// it; `oldest` is the greatest age of a directory. Throws FileError when the process is gone.
+// it; `oldest` is when the first of them was created. Throws FileError when the process is gone.
 void mark_wanted(const std::string& folder, double oldest, std::vector<Candidate>& candidates) {
   constexpr int kLooks = 100;
   constexpr useconds_t kPause = 1000;
@@ -154,18 +165,19 @@ void mark_wanted(const std::string& folder, double oldest, std::vector<Candidate
       }
       return;
     }
-    if (age_of_process(folder) >= oldest + kClocksDiffer) return;
+    const Stat stat = stat_of_process(folder);
+    if (stat.no_environment || stat.started < oldest - kClocksDiffer) return;
     ::usleep(kPause);
   }
-  const double age = age_of_process(folder);
-  for (Candidate& one : candidates) one.wanted |= age < one.age + kClocksDiffer;
+  const double started = stat_of_process(folder).started;
+  for (Candidate& one : candidates) one.wanted |= started >= one.created - kClocksDiffer;
 }
 
 // Marks the directories in which a process of this user may still create its ledger. Reads each
 // environment once, however many directories there are.
 void mark_wanted(std::vector<Candidate>& candidates) {
-  double oldest = 0;
-  for (const Candidate& one : candidates) oldest = std::max(oldest, one.age);
+  double oldest = std::numeric_limits<double>::infinity();
+  for (const Candidate& one : candidates) oldest = std::min(oldest, one.created);
   for_each_file("/proc", [&](const std::string& folder, const std::string& name) {
     struct stat state = {};
     if (name.find_first_not_of("0123456789") != std::string::npos ||
@@ -190,7 +202,7 @@ void hold(const std::string& path, std::vector<Candidate>& held) {
   if (!is_own(path, S_IFDIR, state)) return;
   Descriptor lock = open_directory(path);
   if (lock.get() < 0 || ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) return;
-  held.push_back({path, std::move(lock), age_of_directory(path)});
+  held.push_back({path, std::move(lock), creation_of(path)});
 }
 
 bool is_ledger_directory(const std::string& name) {
@@ -235,7 +247,7 @@ void leave_ledger_directory(const std::string& path) {
   std::error_code error;
   if (!fs::is_empty(path, error) || error) return;
   std::vector<Candidate> left;
-  left.push_back({path, Descriptor(), age_of_directory(path)});
+  left.push_back({path, Descriptor(), creation_of(path)});
   mark_wanted(left);
   if (!left[0].wanted) ::rmdir(path.c_str());
 }
