@@ -407,7 +407,7 @@ TEST_F(AskingTest, EndBetweenOpeningAndReading) {
   const Command alone = plain({program("idle"), "read"});
   const Command mapped = with_ledger({program("idle"), "read"});
   const std::vector<std::pair<std::vector<std::string>, Command>> all_commands = {
-      {{"report"}, preloaded}, {{"status"}, preloaded},     {{"attach"}, alone},
+      {{"report"}, preloaded}, {{"status"}, preloaded},     {{"attach", "--ledger", temp()}, alone},
       {{"detach"}, alone},     {{"top", "--once"}, mapped}, {{"expire"}, mapped}};
   for (const auto& [words, command] : all_commands) {
     for (int chosen = 1, seen = 0; seen >= chosen - 1; ++chosen) {
