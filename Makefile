@@ -65,7 +65,7 @@ LIB_FLAGS := -Isrc/libmtrace $(COMMON) -fPIC -fvisibility=hidden -fno-exceptions
 # No start files: crtbeginS.o would add a second initialiser. Bound at load: no lazy binding
 # inside a hook. Never unloaded.
 LIB_LINK  := -shared -nostdlib -nostartfiles -Wl,-z,now,-z,relro,-z,defs,-z,nodelete \
-             -Wl,-soname,libmtrace.so -Wl,--version-script,src/libmtrace/hook/exports.map
+             -Wl,-soname,libmtrace.so -Wl,--version-script,src/libmtrace/next/exports.map
 # -g1: lines and functions for a backtrace; all of -g doubles the time of building.
 # SANITIZE=address,undefined: memlog and its unit tests with these sanitizers, in a place of their
 # own. The library takes none: it runs inside other programs, and replaces malloc.
@@ -89,6 +89,8 @@ HTTP     ?= $(BUILD)/mtrace/memlog-http.so
 REPLAY   ?= $(BUILD)/mtrace/memlog-replay
 TOOL_SRC := $(filter-out $(HTTP_SRC),$(sort $(wildcard src/memlog/*/*.cc src/memlog/*/*/*.cc)))
 LIB_OBJ  := $(LIB_SRC:src/%.cc=$(BUILD)/obj/%.o)
+# What can be linked into another program: not what makes the library the host's malloc.
+PARTS_OBJ := $(filter-out $(foreach f,next record life entry,$(BUILD)/obj/libmtrace/$(f)/%),$(LIB_OBJ))
 # The sources of a folder of memlog are compiled some at a time, in one go: headers and templates
 # cost more than the code itself. So a name in an anonymous namespace is the only one in its folder.
 # Fewer where they are large, since a change of one takes as long as all that are compiled with it.
@@ -129,7 +131,7 @@ $(BUILD)/obj/libmtrace/%.o: src/libmtrace/%.cc Makefile | $(BUILD)/.build-deps
 	$(call say,CXX,$<)
 	$(Q)$(CXX) $(CPPFLAGS) $(LIB_FLAGS) $(CXXFLAGS) -c $< -o $@
 # A loop of its own is not to become a call of what it defines.
-$(BUILD)/obj/libmtrace/hook/string_functions.o: LIB_FLAGS += -fno-builtin \
+$(BUILD)/obj/libmtrace/life/string_functions.o: LIB_FLAGS += -fno-builtin \
     $(if $(findstring clang,$(CXX)),,-fno-tree-loop-distribute-patterns)
 
 # The headers of libraries that most of memlog includes, compiled once: a third of the time. Every
@@ -172,7 +174,7 @@ $(PAGE_SRC:src/%.cc=$(BUILD)/obj/%.o) $(foreach chunk,$(TOOL_CHUNKS),$(if $(filt
   $(patsubst %.cc,%.o,$(call unity_files,$(chunk))))): $(PAGE_FILES)
 
 # Renamed when they are whole: what runs the one before goes on with it.
-$(BUILD)/libmtrace.so: $(LIB_OBJ) src/libmtrace/hook/exports.map
+$(BUILD)/libmtrace.so: $(LIB_OBJ) src/libmtrace/next/exports.map
 	$(call say,LINK,$@)
 	$(Q)$(CXX) $(LIB_LINK) $(LDFLAGS) -o $@.new $(LIB_OBJ) -lc && mv $@.new $@
 $(BUILD)/memlog: $(TOOL_OBJ)

@@ -11,13 +11,13 @@ DEB_BINARIES = $(DEB_ROOT)/usr/bin/memlog $(DEB_ROOT)/usr/lib/$(MULTIARCH)/libmt
                $(addprefix $(DEB_ROOT)/usr/lib/$(MULTIARCH)/mtrace/,memlog-http.so memlog-replay)
 
 DEB_PATHS := PREFIX=/usr LIBDIR=/usr/lib/$(MULTIARCH) BINDIR=/usr/bin
-$(DEB_DIR)/installation.o: src/libmtrace/hook/installation.cc
+$(DEB_DIR)/installation.o: src/libmtrace/life/installation.cc
 	$(call say,CXX,$@)
 	$(Q)$(CXX) $(CPPFLAGS) $(filter-out -MMD -MP,$(LIB_FLAGS)) $(CXXFLAGS) -c $< -o $@
 $(DEB_DIR)/preload.o: src/memlog/process/run/preload.cc
 	$(call say,CXX,$@)
 	$(Q)$(CXX) $(CPPFLAGS) $(filter-out -MMD -MP,$(TOOL_FLAGS)) $(CXXFLAGS) -c $< -o $@
-$(DEB_DIR)/libmtrace.so: $(filter-out %/hook/installation.o,$(LIB_OBJ)) $(DEB_DIR)/installation.o
+$(DEB_DIR)/libmtrace.so: $(filter-out %/life/installation.o,$(LIB_OBJ)) $(DEB_DIR)/installation.o
 	$(call say,LINK,$@)
 	$(Q)$(CXX) $(LIB_LINK) $(LDFLAGS) -o $@ $^ -lc
 $(DEB_DIR)/memlog: $(filter-out %/process/run/preload.o,$(TOOL_OBJ)) $(DEB_DIR)/preload.o

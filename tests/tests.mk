@@ -1,6 +1,6 @@
 # Tests: the programs under test, the test binaries, and the targets check and demo.
 #
-#   tests/unit/library   units of libmtrace.so, linked with its objects (not hook: it is malloc)
+#   tests/unit/library   units of libmtrace.so, linked with its PARTS_OBJ
 #   tests/unit/tool      units of memlog, linked with its objects
 #   tests/host           programs run under the library; no product code is linked
 #   tests/structure      what the sources include and what the built library needs and exports
@@ -71,7 +71,7 @@ TEST_CHUNKS      := $(foreach folder,unit/library unit/tool support host structu
 UNITY_CHUNKS     += $(TEST_CHUNKS)
 $(call unity_files,$(TEST_CHUNKS)): unity ;
 
-$(TEST_BUILD)/unit_library: $(UNIT_LIBRARY_OBJ) $(SUPPORT_OBJ) $(filter-out $(BUILD)/obj/libmtrace/hook/%,$(LIB_OBJ))
+$(TEST_BUILD)/unit_library: $(UNIT_LIBRARY_OBJ) $(SUPPORT_OBJ) $(PARTS_OBJ)
 	$(call say,LINK,$@)
 	$(Q)$(CXX) $(LDFLAGS) -o $@ $^ $(TEST_LIBS) $(UNIT_LIBRARY_LIBS)
 $(TEST_BUILD)/unit_tool: $(UNIT_TOOL_OBJ) $(SUPPORT_OBJ) $(filter-out $(BUILD)/obj/memlog/surface/commands/main.o,$(TOOL_OBJ))

@@ -199,7 +199,7 @@ struct LedgerModule {
   uint32_t generation;
   uint32_t build_id_size;
   uint8_t build_id[32];
-  uint32_t born;  // unload epoch; see unwind/modules.h
+  uint32_t born;  // unload epoch; see modules/modules.h
   uint32_t died;  // kLedgerAlive: it is loaded
   uint32_t number;
   uint32_t path_length;

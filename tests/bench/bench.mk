@@ -46,7 +46,7 @@ $(TEST_BUILD)/obj/bench/micro/%.o: tests/bench/micro/%.cc tests/bench/bench.mk |
 	@mkdir -p $(@D)
 	$(call say,CXX,$<)
 	$(Q)$(CXX) $(CPPFLAGS) $(MICRO_FLAGS) $(CXXFLAGS) -c $< -o $@
-$(BENCH_BUILD)/micro: $(MICRO_OBJ) $(filter-out $(BUILD)/obj/libmtrace/hook/%,$(LIB_OBJ))
+$(BENCH_BUILD)/micro: $(MICRO_OBJ) $(PARTS_OBJ)
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
 	$(Q)$(CXX) $(LDFLAGS) -o $@ $^ -lbenchmark -lpthread $(ABSL_LIBS)

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "hook/environment.h"
-#include "hook/options.h"
+#include "life/environment.h"
+#include "life/options.h"
 
 namespace {
 

@@ -17,9 +17,9 @@
 #include <unistd.h>
 
 #include "format/python.h"
+#include "modules/modules.h"
+#include "python/runtime.h"
 #include "unwind/libunwind_walk.h"
-#include "unwind/modules.h"
-#include "unwind/python_runtime.h"
 #include "unwind/slow_walk.h"
 #include "unwind/walk_memory.h"
 #include "unwind/walker.h"
@@ -162,7 +162,7 @@ walkcheck::Kind compare(Frames ours, const Frames& theirs) {
 }
 
 bool same(const Frames& a, const Frames& b) {
-  // Whether a guess is made may depend on what was asked before (unwind/executable.h).
+  // Whether a guess is made may depend on what was asked before (modules/executable.h).
   if (a.walk.guessed != 0 || b.walk.guessed != 0) {
     const uint32_t known = known_frames(a.walk);
     return known == known_frames(b.walk) && memcmp(a.at, b.at, known * sizeof a.at[0]) == 0;

@@ -7,9 +7,9 @@
 #include "format/python.h"
 #include "ledger/kind_names.h"
 #include "ledger/ledger.h"
-#include "unwind/jit_names.h"
-#include "unwind/modules.h"
-#include "unwind/python_code.h"
+#include "modules/jit_names.h"
+#include "modules/modules.h"
+#include "python/code.h"
 
 namespace mtrace::events {
 

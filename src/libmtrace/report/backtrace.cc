@@ -2,8 +2,8 @@
 
 #include "base/writer.h"
 #include "format/memlog.h"
+#include "modules/modules.h"
 #include "report/frame_writer.h"
-#include "unwind/modules.h"
 
 namespace mtrace::report {
 

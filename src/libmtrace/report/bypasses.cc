@@ -10,8 +10,8 @@
 #include "base/probe.h"
 #include "format/escape.h"
 #include "format/memlog.h"
-#include "unwind/bindings.h"
-#include "unwind/linkage.h"
+#include "modules/bindings.h"
+#include "modules/linkage.h"
 
 namespace mtrace::report {
 namespace {

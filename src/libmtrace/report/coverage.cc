@@ -7,11 +7,11 @@
 
 #include "format/escape.h"
 #include "format/memlog.h"
+#include "modules/linkage.h"
+#include "modules/modules.h"
+#include "python/runtime.h"
 #include "report/bypasses.h"
 #include "report/host.h"
-#include "unwind/linkage.h"
-#include "unwind/modules.h"
-#include "unwind/python_runtime.h"
 
 namespace mtrace::report {
 namespace {

@@ -5,9 +5,9 @@
 #include "base/syscall.h"
 #include "format/escape.h"
 #include "format/memlog.h"
-#include "unwind/jit_names.h"
-#include "unwind/modules.h"
-#include "unwind/python_code.h"
+#include "modules/jit_names.h"
+#include "modules/modules.h"
+#include "python/code.h"
 
 namespace mtrace::report {
 namespace {

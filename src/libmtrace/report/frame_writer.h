@@ -6,8 +6,8 @@
 
 #include "base/writer.h"
 #include "ledger/stack_table.h"
-#include "unwind/modules.h"
-#include "unwind/python_code.h"
+#include "modules/modules.h"
+#include "python/code.h"
 
 namespace mtrace::report {
 

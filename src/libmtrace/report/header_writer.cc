@@ -11,6 +11,8 @@
 #include "ledger/kind_names.h"
 #include "ledger/region_table.h"
 #include "ledger/resource_table.h"
+#include "modules/modules.h"
+#include "python/code.h"
 #include "report/coverage.h"
 #include "report/host.h"
 #include "report/jit_files.h"
@@ -19,8 +21,6 @@
 #include "report/misuse.h"
 #include "report/own_cost.h"
 #include "report/resident_memory.h"
-#include "unwind/modules.h"
-#include "unwind/python_code.h"
 
 namespace mtrace::report {
 namespace {

@@ -7,7 +7,7 @@
 #include "base/syscall.h"
 #include "format/escape.h"
 #include "format/memlog.h"
-#include "unwind/executable.h"
+#include "modules/executable.h"
 
 namespace mtrace::report {
 namespace {

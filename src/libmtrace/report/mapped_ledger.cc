@@ -16,13 +16,13 @@
 #include "ledger/region_table.h"
 #include "ledger/resource_table.h"
 #include "ledger/ticks.h"
+#include "modules/modules.h"
+#include "python/runtime.h"
 #include "report/host.h"
 #include "report/notes.h"
 #include "report/output.h"
 #include "report/own_cost.h"
 #include "report/report.h"
-#include "unwind/modules.h"
-#include "unwind/python_runtime.h"
 
 namespace mtrace::report {
 namespace {

@@ -4,10 +4,10 @@
 
 #include "base/syscall.h"
 #include "format/memlog.h"
+#include "modules/modules.h"
+#include "python/code.h"
 #include "report/mapped_ledger.h"
 #include "report/prefetch.h"
-#include "unwind/modules.h"
-#include "unwind/python_code.h"
 
 namespace mtrace::report {
 namespace {

@@ -7,8 +7,8 @@
 #include "base/user_dispatch.h"
 #include "base/writer.h"
 #include "ledger/layout.h"
+#include "python/runtime.h"
 #include "report/mapped_ledger.h"
-#include "unwind/python_runtime.h"
 
 using mtrace::format::StatusBlock;
 

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "unwind/bounds.h"
+#include "modules/bounds.h"
 
 namespace mtrace::unwind {
 

@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "unwind/object.h"
+#include "modules/object.h"
 
 namespace mtrace::unwind {
 

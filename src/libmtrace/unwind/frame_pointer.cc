@@ -3,8 +3,8 @@
 #include <atomic>
 
 #include "base/probe.h"
-#include "unwind/executable.h"
-#include "unwind/object.h"
+#include "modules/executable.h"
+#include "modules/object.h"
 #include "unwind/rule_cache.h"
 
 namespace mtrace::unwind {

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <libunwind.h>
 
-#include "unwind/object.h"
+#include "modules/object.h"
 #include "unwind/rule.h"
 #include "unwind/slow_walk.h"
 

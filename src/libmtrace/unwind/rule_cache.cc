@@ -2,12 +2,12 @@
 
 #include <algorithm>
 
+#include "modules/jit_names.h"
+#include "modules/modules.h"
+#include "modules/object.h"
+#include "python/runtime.h"
 #include "unwind/cfi.h"
 #include "unwind/compile.h"
-#include "unwind/jit_names.h"
-#include "unwind/modules.h"
-#include "unwind/object.h"
-#include "unwind/python_runtime.h"
 #include "unwind/registered_frames.h"
 
 namespace mtrace::unwind {

@@ -1,10 +1,10 @@
 #include "unwind/slow_walk.h"
 
+#include "modules/jit_names.h"
+#include "python/frames.h"
 #include "unwind/frame_pointer.h"
 #include "unwind/frame_registers.h"
-#include "unwind/jit_names.h"
 #include "unwind/kernel_frame.h"
-#include "unwind/python_frames.h"
 #include "unwind/registered_frames.h"
 #include "unwind/rule_cache.h"
 #include "unwind/stack_memory.h"

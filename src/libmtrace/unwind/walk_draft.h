@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-#include "unwind/modules.h"
+#include "modules/modules.h"
 #include "unwind/rule.h"
 #include "unwind/walker.h"
 

@@ -99,7 +99,7 @@ class WalkMemory {
   [[gnu::noinline]] static Known plain_in_second_place(Area& area, uint64_t number,
                                                        const Registers& from);
 
-  // Walks through Python's evaluation loop (python_walks.cc) have two records. A signpost has the
+  // Walks through Python's evaluation loop (python/walks.cc) have two records. A signpost has the
   // words that lead to the loop; with them the same, the functions that it runs can be read, and
   // their instructions tell where the record of the walk is. That one has the other words, and
   // holds only with the signpost in the state that it names, and until a code object is freed.

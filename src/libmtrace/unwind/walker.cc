@@ -3,8 +3,8 @@
 #include <bit>
 
 #include "base/user_dispatch.h"
+#include "python/frames.h"
 #include "unwind/libunwind_walk.h"
-#include "unwind/python_frames.h"
 #include "unwind/rule_cache.h"
 #include "unwind/slow_walk.h"
 #include "unwind/stack_memory.h"

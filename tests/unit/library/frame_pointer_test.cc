@@ -12,9 +12,9 @@
 #include <thread>
 #include <vector>
 
+#include "modules/executable.h"
+#include "modules/object.h"
 #include "pages.h"
-#include "unwind/executable.h"
-#include "unwind/object.h"
 #include "unwind/registered_frames.h"
 
 namespace mtrace::unwind {

@@ -9,7 +9,7 @@
 
 #include "directories.h"
 #include "format/python.h"
-#include "unwind/object.h"
+#include "modules/object.h"
 
 namespace mtrace::report {
 namespace {

@@ -1,5 +1,5 @@
 // The list of modules while libraries come and go.
-#include "unwind/modules.h"
+#include "modules/modules.h"
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>
@@ -17,8 +17,8 @@
 
 #include "directories.h"
 #include "format/memlog.h"
+#include "modules/object.h"
 #include "taken_walk.h"
-#include "unwind/object.h"
 #include "unwind/rule_cache.h"
 
 extern "C" int chain_gcc_nofp(void (*leaf)(void*), void* argument);

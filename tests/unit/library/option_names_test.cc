@@ -1,5 +1,5 @@
 // Which option is meant by a name that is none. This program is linked without the hooks.
-#include "hook/option_names.cc"
+#include "life/option_names.cc"
 
 #include <gtest/gtest.h>
 

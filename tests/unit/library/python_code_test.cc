@@ -1,6 +1,4 @@
 // Numbers of Python code objects, of made ones in memory that can be taken away.
-#include "unwind/python_code.h"
-
 #include <gtest/gtest.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -8,6 +6,8 @@
 #include <random>
 #include <string>
 #include <vector>
+
+#include "python/code.h"
 
 namespace mtrace::test {
 namespace {

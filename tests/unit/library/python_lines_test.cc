@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "format/python.h"
-#include "unwind/python_layout.h"
-#include "unwind/python_text.h"
+#include "python/layout.h"
+#include "python/text.h"
 
 namespace mtrace::test {
 namespace {

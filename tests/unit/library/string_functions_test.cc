@@ -24,7 +24,7 @@
 #define strcpy own_strcpy
 #define strncpy own_strncpy
 #define strstr own_strstr
-#include "hook/string_functions.cc"
+#include "life/string_functions.cc"
 #undef memcpy
 #undef memmove
 #undef memset

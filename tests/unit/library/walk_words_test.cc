@@ -14,7 +14,7 @@
 
 #include "directories.h"
 #include "known_walks.h"
-#include "unwind/modules.h"
+#include "modules/modules.h"
 
 using LeafFunction = void (*)(void*);
 extern "C" {

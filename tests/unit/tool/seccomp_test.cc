@@ -137,7 +137,8 @@ TEST(Seccomp, KnowsTheCallsOfTheLibrary) {
   std::set<std::string> known;
   for (const FilteredCall& one : process::filtered_calls()) known.insert(one.name);
   const std::regex call("SYS_([a-z0-9_]+)");
-  for (const char* folder : {"base", "unwind", "ledger", "report", "hook"}) {
+  for (const char* folder : {"base", "modules", "unwind", "python", "ledger", "events", "report",
+                             "next", "record", "life", "entry"}) {
     const auto path = std::filesystem::path(source_dir()) / "src/libmtrace" / folder;
     for (const auto& entry : std::filesystem::directory_iterator(path)) {
       // What these name are the program's calls, and those of a child at the start.

@@ -343,7 +343,7 @@ LedgerModules::LedgerModules(const LedgerState& state) : state_(state), modules_
   }
 }
 
-// Chooses as the library does (unwind/modules.cc). Of two modules there in turn: the later one. Of
+// Chooses as the library does (modules/modules.cc). Of two modules there in turn: the later one. Of
 // two there at once: the one in the other's hole. If none is alive: one that is about to be
 // retired.
 size_t LedgerModules::find(uint64_t address, uint32_t retired) {

@@ -1,0 +1,66 @@
+// The beginning of the program's main and the ends of a process. In a vfork child the latter end
+// the child only, and nothing is reported.
+//
+// exit, quick_exit and __libc_start_main go on by a jump, so that call stacks are as without the
+// library; libc's headers say that the first two do not return, with which compilers make no jump.
+#include "base/process.h"
+#include "life/exit_hold.h"
+#include "life/lifecycle.h"
+#include "life/reporting.h"
+#include "next/export.h"
+#include "next/next_functions.h"
+
+using namespace mtrace::hook;
+
+namespace {
+
+[[noreturn]] void leave_by(void (*real)(int), int status) {
+  if (start()) report_exit();
+  if (real != nullptr) real(status);
+  mtrace::sys::exit_group(status);
+}
+
+// Programs may come here with a stack that is not aligned.
+[[gnu::noinline]] MTRACE_REALIGN void begin_exit() {
+  if (start()) hold_exit();
+}
+
+[[gnu::noinline]] MTRACE_REALIGN MainFunction* begin_main(MainFunction* main) {
+  start();
+  find_next_functions();
+  return held_main(main);
+}
+
+}  // namespace
+
+namespace mtrace::hook {
+void leave(int status) { leave_by(g_next.exit_now, status); }
+}  // namespace mtrace::hook
+
+MTRACE_EXPORT_AS_IT_IS void mtrace_begin_exit(int status) asm("exit");
+void mtrace_begin_exit(int status) {
+  begin_exit();
+  return g_next.exit_usual(status);
+}
+
+MTRACE_EXPORT_AS_IT_IS void mtrace_begin_quick_exit(int status) asm("quick_exit");
+void mtrace_begin_quick_exit(int status) {
+  begin_exit();
+  return g_next.exit_quick(status);
+}
+
+MTRACE_EXPORT_AS_IT_IS int mtrace_begin_main(MainFunction* main, int count, char** arguments,
+                                             void (*init)(), void (*fini)(), void (*loader_fini)(),
+                                             void* stack_end) asm("__libc_start_main");
+int mtrace_begin_main(MainFunction* main, int count, char** arguments, void (*init)(),
+                      void (*fini)(), void (*loader_fini)(), void* stack_end) {
+  main = begin_main(main);
+  return g_next.start_main(main, count, arguments, init, fini, loader_fini, stack_end);
+}
+
+MTRACE_EXPORT __attribute__((noreturn)) void _exit(int status) {
+  leave_by(g_next.exit_now, status);
+}
+MTRACE_EXPORT __attribute__((noreturn)) void _Exit(int status) noexcept {
+  leave_by(g_next.exit_now_c, status);
+}

@@ -1,0 +1,223 @@
+// The ways in which a program gives up system calls: filters (seccomp(2)), which from then on hold
+// for the library's calls, too, and syscall user dispatch. Also a fork by syscall(2), which no
+// handler of libc's sees.
+#include <dlfcn.h>
+#include <errno.h>
+#include <linux/sched.h>
+#include <sys/prctl.h>
+#include <sys/single_threaded.h>
+#include <sys/syscall.h>
+
+#include <cstdarg>
+
+#include "base/atomic.h"
+#include "base/filters.h"
+#include "base/probe.h"
+#include "base/process.h"
+#include "base/syscall.h"
+#include "base/user_dispatch.h"
+#include "entry/wait_hooks.h"
+#include "life/fork.h"
+#include "life/lifecycle.h"
+#include "life/triggers.h"
+#include "next/export.h"
+#include "next/next_functions.h"
+#include "record/tracker.h"
+#include "report/report.h"
+#include "report/status.h"
+
+namespace mtrace::hook {
+namespace {
+
+// Calls add(), after which the filter is in force if succeeded(result). A report under way in
+// another thread is not cut short.
+template <typename Call, typename Succeeded>
+long add_filter(const void* program, bool for_all_threads, Call add, Succeeded succeeded) {
+  sys::only_probe();
+  // A child of vfork has its parent's memory, in which its filter has no place; it is about to
+  // become another program. A library that does not count makes no calls either.
+  // (Under an earlier filter of this thread's that may not be to be told.)
+  const bool child_of_vfork = !sys::has_added_filters() && !is_own_process();
+  if (!start()) return add();
+  // Before the filter is in force: from then on no handler may be entered.
+  const bool gives_up = !sys::filter_allows(program, SYS_rt_sigreturn) && !child_of_vfork &&
+                        give_up_handlers(for_all_threads || __libc_single_threaded != 0);
+  if (!counting() || child_of_vfork) {
+    const long result = add();
+    if (gives_up && !succeeded(result)) take_up_handlers();
+    return result;
+  }
+  const bool held = for_all_threads && report::hold_reports();
+  sys::AddedFilter filter(program, for_all_threads);
+  const long result = add();
+  if (!succeeded(result)) filter.was_refused();
+  if (gives_up && !succeeded(result)) take_up_handlers();
+  report::status_filters(sys::known_filters());
+  if (held) report::release_reports();
+  return result;
+}
+
+// What libc's functions do with the kernel's answer.
+long answer_of(long result) {
+  if (!sys::failed(result)) return result;
+  if (is_relocated()) errno = static_cast<int>(-result);
+  return -1;
+}
+
+using Words = unsigned long[4];
+
+long call_prctl(int option, const Words& words) {
+  if (g_next.prctl != nullptr) {
+    return g_next.prctl(option, words[0], words[1], words[2], words[3]);
+  }
+  return answer_of(sys::raw_system_call(SYS_prctl, option, static_cast<long>(words[0]),
+                                        static_cast<long>(words[1]), static_cast<long>(words[2]),
+                                        static_cast<long>(words[3]), 0));
+}
+
+#ifndef PR_SYS_DISPATCH_INCLUSIVE_ON
+#define PR_SYS_DISPATCH_INCLUSIVE_ON 2
+#endif
+
+// Whether calls from this library will be handed over. The range is exempt, or, the other way
+// round, alone is not.
+bool dispatches_library(const Words& words) {
+  dl_find_object own;
+  if (words[0] == PR_SYS_DISPATCH_OFF) return false;
+  if (_dl_find_object(reinterpret_cast<void*>(dispatches_library), &own) != 0) return true;
+  const auto start = reinterpret_cast<uintptr_t>(own.dlfo_map_start);
+  const auto end = reinterpret_cast<uintptr_t>(own.dlfo_map_end);
+  const uintptr_t first = words[1];
+  const uintptr_t last = first + words[2];
+  if (words[0] == PR_SYS_DISPATCH_INCLUSIVE_ON) return first < end && start < last;
+  return start < first || last < end;
+}
+
+uint32_t g_dispatching = 0;  // threads whose calls are handed over, and those that ended so
+bool g_gave_up = false;      // their handlers, by the first of them
+
+void begin_dispatch() {
+  if (fetch_add(g_dispatching, 1u) == 0) g_gave_up = give_up_handlers(true);
+}
+void end_dispatch() {
+  if (fetch_add(g_dispatching, ~0u) == 1 && exchange(g_gave_up, false)) take_up_handlers();
+}
+
+// Of the calling thread only. But a signal may come to any, and libc's way back from a handler is a
+// call that is handed over, too: so the library's handlers give way while a thread has it on.
+template <typename Call>
+long set_dispatch(const Words& words, Call call) {
+  const bool was_on = sys::has_user_dispatch();
+  const bool on = dispatches_library(words);
+  if (on && !was_on && (!start() || !counting() || !is_own_process())) return call();
+  if (on && !was_on) begin_dispatch();
+  if (on) sys::set_user_dispatch(true, reinterpret_cast<const volatile char*>(words[3]));
+  const long result = call();
+  const bool off = result == 0 ? !on : !was_on;
+  if (off) sys::set_user_dispatch(false, nullptr);
+  if (off && (on || was_on)) end_dispatch();
+  return result;
+}
+
+template <typename Call>
+long look_at_prctl(int option, const Words& words, Call call) {
+  if (option == PR_SET_SYSCALL_USER_DISPATCH) return set_dispatch(words, call);
+  // What follows is most often a filter, and not always added where it is seen.
+  if (option == PR_SET_NO_NEW_PRIVS) sys::only_probe();
+  const bool strict = words[0] == SECCOMP_MODE_STRICT;
+  if (option != PR_SET_SECCOMP || (!strict && words[0] != SECCOMP_MODE_FILTER)) return call();
+  const auto* program = strict ? nullptr : reinterpret_cast<const void*>(words[1]);
+  return add_filter(program, false, call, [](long result) { return result == 0; });
+}
+
+template <typename Call>
+long look_at_seccomp(long operation, long flags, long program, Call call) {
+  const bool strict = operation == SECCOMP_SET_MODE_STRICT;
+  if (!strict && operation != SECCOMP_SET_MODE_FILTER) return call();
+  const bool listener = (flags & SECCOMP_FILTER_FLAG_NEW_LISTENER) != 0;
+  // For all threads: a number above 0 is that of a thread that cannot have it.
+  return add_filter(strict ? nullptr : reinterpret_cast<const void*>(program),
+                    (flags & SECCOMP_FILTER_FLAG_TSYNC) != 0, call,
+                    [=](long result) { return listener ? result >= 0 : result == 0; });
+}
+
+long system_call(long number, long a, long b, long c, long d, long e, long f) {
+  if (g_next.system_call != nullptr) return g_next.system_call(number, a, b, c, d, e, f);
+  return answer_of(sys::raw_system_call(number, a, b, c, d, e, f));
+}
+
+}  // namespace
+}  // namespace mtrace::hook
+
+using namespace mtrace;
+using namespace mtrace::hook;
+
+MTRACE_EXPORT int prctl(int option, ...) noexcept {
+  va_list list;
+  va_start(list, option);
+  unsigned long words[4];
+  for (unsigned long& word : words) word = va_arg(list, unsigned long);
+  va_end(list);
+  return static_cast<int>(look_at_prctl(option, words, [&] { return call_prctl(option, words); }));
+}
+
+// Of a few numbers, with all six words whatever the number.
+extern "C" [[gnu::used, gnu::visibility("hidden")]] MTRACE_REALIGN long mtrace_look_at_system_call(
+    long number, long a, long b, long c, long d, long e, long f) noexcept {
+  const auto call = [=] { return system_call(number, a, b, c, d, e, f); };
+  if (number == SYS_prctl) {
+    const Words words = {static_cast<unsigned long>(b), static_cast<unsigned long>(c),
+                         static_cast<unsigned long>(d), static_cast<unsigned long>(e)};
+    return look_at_prctl(static_cast<int>(a), words, call);
+  }
+  if (number == SYS_seccomp) return look_at_seccomp(a, b, c, call);
+  // An allocator calls this, too, while it sets itself up: nothing is looked up for it.
+  if ((number != SYS_fork && number != SYS_clone) || !start()) return call();
+  if (number == SYS_clone) note_clone(static_cast<unsigned long>(a));
+  prepare_fork();
+  const long child = call();
+  if (child == 0) leave_parents_tables();
+  return child;
+}
+
+// syscall(2) of libc. In assembly, because what goes on by a jump finds its caller's frame: it may
+// return twice, or on another stack, and the word behind the return address may be anybody's.
+// A fork: without CLONE_VM, CLONE_VFORK and CLONE_THREAD, on the same stack.
+static_assert(SYS_prctl == 157 && SYS_seccomp == 317 && SYS_fork == 57 && SYS_clone == 56);
+static_assert((CLONE_VM | CLONE_VFORK | CLONE_THREAD) == 0x14100);
+asm(R"(
+  .text
+  .p2align 4
+  .globl syscall
+  .type syscall, @function
+syscall:
+  .cfi_startproc
+  endbr64
+  cmpq $157, %rdi
+  je 1f
+  cmpq $317, %rdi
+  je 1f
+  cmpq $57, %rdi
+  je 1f
+  cmpq $56, %rdi
+  je 2f
+0:
+  movq mtrace_next_system_call(%rip), %r11
+  testq %r11, %r11
+  jz 1f
+  jmp *%r11
+2:
+  testl $0x14100, %esi
+  jnz 0b
+  testq %rdx, %rdx
+  jnz 0b
+1:
+  pushq 8(%rsp)
+  .cfi_adjust_cfa_offset 8
+  call mtrace_look_at_system_call
+  addq $8, %rsp
+  .cfi_adjust_cfa_offset -8
+  ret
+  .cfi_endproc
+  .size syscall, . - syscall
+)");

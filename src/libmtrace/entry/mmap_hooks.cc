@@ -1,0 +1,161 @@
+// mmap and its kin. Without MTRACE_MMAP and MTRACE_EVENTS they only call on.
+#include <errno.h>
+#include <sys/mman.h>
+
+#include <cstdarg>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/syscall.h"
+#include "events/logging.h"
+#include "format/mapping_form.h"
+#include "next/export.h"
+#include "next/next_functions.h"
+#include "record/regions.h"
+#include "record/tracker.h"
+
+namespace mtrace::hook {
+namespace {
+
+using MmapFunction = void* (*)(void*, size_t, int, int, int, off_t);
+
+// As the kernel rounds, wrap included.
+size_t whole_pages(size_t bytes) { return (bytes + 4095) & ~size_t{4095}; }
+uintptr_t address_of(const void* pointer) { return reinterpret_cast<uintptr_t>(pointer); }
+
+// What libc would make of the kernel's answer.
+long answer(long result) {
+  if (!sys::failed(result)) return result;
+  if (is_relocated()) errno = static_cast<int>(-result);
+  return -1;
+}
+
+// The real functions are not known before the library's start, which none of these begins: an
+// allocator that sets itself up may be the one that calls.
+void* real_mmap(MmapFunction real, void* address, size_t length, int protection, int flags, int fd,
+                off_t offset) {
+  if (real != nullptr) return real(address, length, protection, flags, fd, offset);
+  return reinterpret_cast<void*>(
+      answer(sys::raw_mmap(address, length, protection, flags, fd, offset)));
+}
+int real_munmap(void* address, size_t length) {
+  if (g_next.munmap != nullptr) return g_next.munmap(address, length);
+  return static_cast<int>(answer(sys::raw_munmap(address, length)));
+}
+void* real_mremap(void* address, size_t old_length, size_t length, int flags, void* new_address) {
+  if (g_next.mremap != nullptr) {
+    return g_next.mremap(address, old_length, length, flags, new_address);
+  }
+  return reinterpret_cast<void*>(
+      answer(sys::raw_mremap(address, old_length, length, flags, new_address)));
+}
+
+void end_regions(RegionsEnd& end, bool good, uint8_t call, const unwind::Registers& caller) {
+  good ? end.succeeded(call, caller) : end.failed();
+}
+
+MTRACE_REALIGN __attribute__((noinline)) void* map(MmapFunction real, void* address, size_t length,
+                                                   int protection, int flags, int fd, off_t offset,
+                                                   const unwind::Registers& caller) {
+  if (!counting()) return real_mmap(real, address, length, protection, flags, fd, offset);
+  RegionsEnd covered;
+  // MAP_FIXED_NOREPLACE replaces nothing, also where MAP_FIXED is said as well.
+  if (watching_regions() && (flags & (MAP_FIXED | MAP_FIXED_NOREPLACE)) == MAP_FIXED) {
+    covered.begin(address_of(address), whole_pages(length));
+  }
+  void* result = real_mmap(real, address, length, protection, flags, fd, offset);
+  end_regions(covered, result != MAP_FAILED, format::kMmap, caller);
+  if (result != MAP_FAILED && recording()) {
+    if (watching_regions()) {
+      record_region(address_of(result), whole_pages(length), format::kMmap,
+                    format::mapping_form(protection, flags), caller);
+    }
+    if (events::logs()) log_mapping(address_of(result), whole_pages(length), caller);
+  }
+  return result;
+}
+
+// As realloc does: the old range ends, and what is there afterwards is of this call.
+MTRACE_REALIGN __attribute__((noinline)) void* remap(void* address, size_t old_length,
+                                                     size_t length, int flags, void* new_address,
+                                                     const unwind::Registers& caller) {
+  if (!counting()) return real_mremap(address, old_length, length, flags, new_address);
+  RegionsEnd old;
+  RegionsEnd covered;
+  // An old length of 0 maps shared memory once more; MREMAP_DONTUNMAP leaves an empty mapping.
+  const bool regions = watching_regions();
+  const bool moves = (flags & MREMAP_DONTUNMAP) == 0;
+  if (regions && moves) old.begin(address_of(address), whole_pages(old_length));
+  if (regions && (flags & MREMAP_FIXED) != 0) {
+    covered.begin(address_of(new_address), whole_pages(length));
+  }
+  void* result = real_mremap(address, old_length, length, flags, new_address);
+  end_regions(old, result != MAP_FAILED, format::kMremap, caller);
+  end_regions(covered, result != MAP_FAILED, format::kMremap, caller);
+  if (result != MAP_FAILED && recording()) {
+    if (regions) {
+      record_region(address_of(result), whole_pages(length), format::kMremap, 0, caller);
+    }
+    if (events::logs()) {
+      log_remapping(address_of(address), moves ? whole_pages(old_length) : 0, address_of(result),
+                    whole_pages(length), caller);
+    }
+  }
+  return result;
+}
+
+MTRACE_REALIGN __attribute__((noinline)) int unmap(void* address, size_t length,
+                                                   const unwind::Registers& caller) {
+  if (!counting()) return real_munmap(address, length);
+  RegionsEnd end;
+  if (watching_regions()) end.begin(address_of(address), whole_pages(length));
+  if (events::logs()) log_unmapping(address_of(address), whole_pages(length));
+  const int result = real_munmap(address, length);
+  end_regions(end, result == 0, format::kMunmap, caller);
+  return result;
+}
+
+}  // namespace
+}  // namespace mtrace::hook
+
+using namespace mtrace;
+using namespace mtrace::hook;
+
+MTRACE_EXPORT_AS_IT_IS void* mmap(void* address, size_t length, int protection, int flags, int fd,
+                                  off_t offset) noexcept {
+  if (!watching_mappings()) {
+    return real_mmap(g_next.mmap, address, length, protection, flags, fd, offset);
+  }
+  return map(g_next.mmap, address, length, protection, flags, fd, offset,
+             MTRACE_CALLER_REGISTERS());
+}
+
+MTRACE_EXPORT_AS_IT_IS void* mmap64(void* address, size_t length, int protection, int flags, int fd,
+                                    off64_t offset) noexcept {
+  if (!watching_mappings()) {
+    return real_mmap(g_next.mmap64, address, length, protection, flags, fd, offset);
+  }
+  return map(g_next.mmap64, address, length, protection, flags, fd, offset,
+             MTRACE_CALLER_REGISTERS());
+}
+
+MTRACE_EXPORT_AS_IT_IS int munmap(void* address, size_t length) noexcept {
+  if (!watching_mappings()) return real_munmap(address, length);
+  return unmap(address, length, MTRACE_CALLER_REGISTERS());
+}
+
+MTRACE_EXPORT_AS_IT_IS void* mremap(void* address, size_t old_length, size_t length, int flags,
+                                    ...) noexcept {
+  // Only these say that there is a fifth argument.
+  void* new_address = nullptr;
+  if ((flags & (MREMAP_FIXED | MREMAP_DONTUNMAP)) != 0) {
+    va_list more;
+    va_start(more, flags);
+    new_address = va_arg(more, void*);
+    va_end(more);
+  }
+  if (!watching_mappings()) {
+    return real_mremap(address, old_length, length, flags, new_address);
+  }
+  return remap(address, old_length, length, flags, new_address, MTRACE_CALLER_REGISTERS());
+}

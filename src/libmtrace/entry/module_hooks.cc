@@ -1,0 +1,19 @@
+// dlclose: what is unloaded keeps its names, and what is loaded in its place later is another
+// module. dlopen is not hooked, because it looks at its caller.
+#include "life/lifecycle.h"
+#include "next/export.h"
+#include "next/next_functions.h"
+#include "record/tracker.h"
+#include "record/unloading.h"
+#include "report/bypasses.h"
+
+using namespace mtrace::hook;
+
+MTRACE_EXPORT int dlclose(void* handle) noexcept {
+  const bool started = start();
+  if (g_next.dlclose == nullptr) return -1;
+  if (started && counting()) mtrace::report::look_before_unloading(handle);
+  const int result = g_next.dlclose(handle);
+  if (result == 0 && started && counting()) retire_unloaded();
+  return result;
+}

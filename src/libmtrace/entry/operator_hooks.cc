@@ -1,0 +1,200 @@
+// operator new and delete. Where they reach malloc by symbol (libstdc++) these only jump on, and
+// leave no frame. Where the allocator defines them beside malloc (jemalloc, tcmalloc) they count.
+// A C program that loads a C++ plug-in locally has no next operator: then malloc serves.
+//
+// The real operator new may throw: nothing is held over the call.
+#include <dlfcn.h>
+
+#include <cstddef>
+#include <string_view>
+
+#include "life/lifecycle.h"
+#include "next/bootstrap.h"
+#include "next/export.h"
+#include "next/next_functions.h"
+#include "record/call_form.h"
+#include "record/fill.h"
+#include "record/tracker.h"
+
+#define MTRACE_OPERATOR_EXPORT __attribute__((visibility("default")))
+// What does more than to jump on: the hooks themselves leave the stack as the caller has it, which
+// may be aligned to 8 bytes only.
+#define MTRACE_APART __attribute__((noinline)) MTRACE_REALIGN
+// Apart as well, but jumps on: realigned, it would call instead, and stand in the stack.
+#define MTRACE_JUMPS __attribute__((noinline))
+
+namespace mtrace::hook {
+namespace {
+
+// Memory was short and no operator is in the global scope: the one of a C++ library that a
+// plug-in brought along calls the new-handler, and throws.
+template <typename... Rest>
+MTRACE_APART void* from_loaded_library(const char* symbol, size_t size, Rest... rest) {
+  constexpr const char* kLibraries[] = {"libstdc++.so.6", "libc++.so.1"};
+  for (const char* name : kLibraries) {
+    void* library = dlopen(name, RTLD_LAZY | RTLD_NOLOAD);
+    if (library == nullptr) continue;
+    auto* call = reinterpret_cast<void* (*)(size_t, Rest...)>(dlsym(library, symbol));
+    g_next.dlclose(library);
+    if (call != nullptr) return call(size, rest...);
+  }
+  return nullptr;
+}
+
+template <typename... Rest>
+MTRACE_APART void* counted_new(void* (*real)(size_t, Rest...), uint64_t form, Call call,
+                               unwind::Caller caller, size_t size, Rest... rest) {
+  before_call();
+  // One that the allocator lacks is libstdc++'s, and counted at the call that it makes.
+  t_thread.requested = size;
+  if (sizeof...(Rest) != 0) enter_form(form);
+  void* const block = filled(real(size, rest...), 0, size);
+  set_form(form);
+  return allocated(block, size, call, caller);
+}
+
+// As libstdc++ does it: no block of 0 bytes.
+MTRACE_APART void* malloc_instead(uint64_t form, Call call, unwind::Caller caller, size_t size,
+                                  size_t alignment) {
+  if (!start()) return nullptr;
+  if (size == 0) size = 1;
+  before_call();
+  void* block = alignment == 0 ? g_next.malloc(size) : g_next.memalign(alignment, size);
+  set_form(form);
+  return allocated(filled(block, 0, size), size, call, caller);
+}
+
+MTRACE_APART void free_instead(Call call, unwind::Caller caller, void* block) {
+  if (block != nullptr) freed(block, call, caller);
+  g_next.free(block);
+}
+
+// The nothrow and the sized forms of libstdc++ and libc++ call the plain form of the same operator,
+// by symbol: the call is counted there.
+consteval bool calls_plain_form(std::string_view symbol) {
+  return symbol.find("nothrow") != symbol.npos || symbol.find("aPvm") != symbol.npos ||
+         symbol.find("lPvm") != symbol.npos;
+}
+
+// Counts a call that goes on to libstdc++'s, which calls malloc or free by symbol. False: not yet,
+// because passed_on() has more to do.
+[[gnu::always_inline]] inline bool count_passed(Call call) {
+  const ThreadState& self = t_thread;
+  if (load(*g_counting) != kRecording || self.place == nullptr) [[unlikely]]
+    return false;
+  if (!samples()) add_own(self.place->calls[static_cast<unsigned>(call)], 1);
+  return true;
+}
+inline void begin_new(uint64_t form, size_t size) {
+  t_thread.requested = size;
+  enter_form(form);
+}
+constexpr uint64_t form_of_new(Call call, bool is_aligned) {
+  if (!is_aligned) return form_of(call);
+  return form_of(call == Call::kNew ? format::kAlignedNew : format::kAlignedNewArray);
+}
+
+// Of an allocator that has operators of its own. Those that it lacks are libstdc++'s, and reach
+// free by symbol (jemalloc: the aligned ones).
+template <typename... Parameters>
+MTRACE_APART void counted_delete(void (*real)(void*, Parameters...), Call call,
+                                 unwind::Caller caller, void* block, Parameters... rest) {
+  if (block != nullptr) freed(block, call, caller);
+  t_thread.moving = block;
+  real(block, rest...);
+  t_thread.moving = nullptr;
+}
+
+}  // namespace
+}  // namespace mtrace::hook
+
+using namespace mtrace::hook;
+
+// The hooks only jump: to libstdc++'s operator, or to a function for what is unusual. So they need
+// no frame, which would cost as much as all else that they do.
+#define MTRACE_NEW(call, member, symbol, alignment, parameters, ...)                        \
+  static MTRACE_APART void* unusual_##member parameters {                                   \
+    constexpr uint64_t form = form_of_new(Call::call, std::string_view(#alignment) != "0"); \
+    const mtrace::unwind::Caller caller = MTRACE_CALLER_OF_HOOK();                          \
+    start();                                                                                \
+    if (g_next.member != nullptr) {                                                         \
+      return counted_new(g_next.member, form, Call::call, caller, __VA_ARGS__);             \
+    }                                                                                       \
+    void* block = malloc_instead(form, Call::call, caller, size, alignment);                \
+    return block != nullptr ? block : from_loaded_library(symbol, __VA_ARGS__);             \
+  }                                                                                         \
+  static MTRACE_JUMPS void* passed_##member parameters {                                    \
+    constexpr uint64_t form = form_of_new(Call::call, std::string_view(#alignment) != "0"); \
+    passed_on(Call::call);                                                                  \
+    begin_new(form, size);                                                                  \
+    return g_next.member(__VA_ARGS__);                                                      \
+  }                                                                                         \
+  MTRACE_OPERATOR_EXPORT void* hook_##member parameters asm(symbol);                        \
+  void* hook_##member parameters {                                                          \
+    constexpr uint64_t form = form_of_new(Call::call, std::string_view(#alignment) != "0"); \
+    if (g_next.member == nullptr || operators_apart()) [[unlikely]]                         \
+      return unusual_##member(__VA_ARGS__);                                                 \
+    if (!calls_plain_form(symbol) && !count_passed(Call::call)) [[unlikely]]                \
+      return passed_##member(__VA_ARGS__);                                                  \
+    begin_new(form, size);                                                                  \
+    return g_next.member(__VA_ARGS__);                                                      \
+  }
+
+MTRACE_NEW(kNew, new_one, "_Znwm", 0, (size_t size), size)
+MTRACE_NEW(kNewArray, new_array, "_Znam", 0, (size_t size), size)
+MTRACE_NEW(kNew, new_one_nothrow, "_ZnwmRKSt9nothrow_t", 0, (size_t size, const void* tag), size,
+           tag)
+MTRACE_NEW(kNewArray, new_array_nothrow, "_ZnamRKSt9nothrow_t", 0, (size_t size, const void* tag),
+           size, tag)
+MTRACE_NEW(kNew, new_one_aligned, "_ZnwmSt11align_val_t", align, (size_t size, size_t align), size,
+           align)
+MTRACE_NEW(kNewArray, new_array_aligned, "_ZnamSt11align_val_t", align, (size_t size, size_t align),
+           size, align)
+MTRACE_NEW(kNew, new_one_aligned_nothrow, "_ZnwmSt11align_val_tRKSt9nothrow_t", align,
+           (size_t size, size_t align, const void* tag), size, align, tag)
+MTRACE_NEW(kNewArray, new_array_aligned_nothrow, "_ZnamSt11align_val_tRKSt9nothrow_t", align,
+           (size_t size, size_t align, const void* tag), size, align, tag)
+
+#define MTRACE_DELETE(call, member, symbol, parameters, ...)                        \
+  MTRACE_OPERATOR_EXPORT void hook_##member parameters asm(symbol);                 \
+  static MTRACE_APART void unusual_##member parameters {                            \
+    const mtrace::unwind::Caller caller = MTRACE_CALLER_OF_HOOK();                  \
+    if (g_next.member == nullptr) {                                                 \
+      if (g_bootstrap.owns(block) || !start()) return;                              \
+      if (g_next.member == nullptr) return free_instead(Call::call, caller, block); \
+    }                                                                               \
+    if (!operators_apart()) return hook_##member(__VA_ARGS__);                      \
+    return counted_delete(g_next.member, Call::call, caller, __VA_ARGS__);          \
+  }                                                                                 \
+  static MTRACE_JUMPS void passed_##member parameters {                             \
+    passed_on(Call::call);                                                          \
+    return g_next.member(__VA_ARGS__);                                              \
+  }                                                                                 \
+  void hook_##member parameters {                                                   \
+    if (g_next.member == nullptr || operators_apart()) [[unlikely]]                 \
+      return unusual_##member(__VA_ARGS__);                                         \
+    if (!calls_plain_form(symbol) && !count_passed(Call::call)) [[unlikely]]        \
+      return passed_##member(__VA_ARGS__);                                          \
+    return g_next.member(__VA_ARGS__);                                              \
+  }
+
+MTRACE_DELETE(kDelete, delete_one, "_ZdlPv", (void* block), block)
+MTRACE_DELETE(kDeleteArray, delete_array, "_ZdaPv", (void* block), block)
+MTRACE_DELETE(kDelete, delete_one_nothrow, "_ZdlPvRKSt9nothrow_t", (void* block, const void* tag),
+              block, tag)
+MTRACE_DELETE(kDeleteArray, delete_array_nothrow, "_ZdaPvRKSt9nothrow_t",
+              (void* block, const void* tag), block, tag)
+MTRACE_DELETE(kDelete, delete_one_sized, "_ZdlPvm", (void* block, size_t size), block, size)
+MTRACE_DELETE(kDeleteArray, delete_array_sized, "_ZdaPvm", (void* block, size_t size), block, size)
+MTRACE_DELETE(kDelete, delete_one_aligned, "_ZdlPvSt11align_val_t", (void* block, size_t align),
+              block, align)
+MTRACE_DELETE(kDeleteArray, delete_array_aligned, "_ZdaPvSt11align_val_t",
+              (void* block, size_t align), block, align)
+MTRACE_DELETE(kDelete, delete_one_aligned_nothrow, "_ZdlPvSt11align_val_tRKSt9nothrow_t",
+              (void* block, size_t align, const void* tag), block, align, tag)
+MTRACE_DELETE(kDeleteArray, delete_array_aligned_nothrow, "_ZdaPvSt11align_val_tRKSt9nothrow_t",
+              (void* block, size_t align, const void* tag), block, align, tag)
+MTRACE_DELETE(kDelete, delete_one_sized_aligned, "_ZdlPvmSt11align_val_t",
+              (void* block, size_t size, size_t align), block, size, align)
+MTRACE_DELETE(kDeleteArray, delete_array_sized_aligned, "_ZdaPvmSt11align_val_t",
+              (void* block, size_t size, size_t align), block, size, align)

@@ -1,0 +1,152 @@
+// Waits that find every child, as tracers make them: with __WALL or __WCLONE also the library's
+// (sys::Helper), which would be taken for the program's, or waited for in place of ECHILD. And
+// clone(), which makes children that only such a wait finds.
+//
+// A wait may be where a thread is cancelled: nothing here has a destructor. And it may last: every
+// other wait is a jump, because memlog borrows no thread that has a frame of this library.
+#include "entry/wait_hooks.h"
+
+#include <errno.h>
+#include <linux/sched.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#include "base/atomic.h"
+#include "base/children.h"
+#include "base/spawn.h"
+#include "life/lifecycle.h"
+#include "next/export.h"
+#include "next/next_functions.h"
+
+namespace mtrace::hook {
+namespace {
+
+bool finds_all(int options) { return (options & (__WALL | __WCLONE)) != 0; }
+
+pid_t fails(int error) {
+  errno = error;
+  return -1;
+}
+
+// Whether the program may have clone children: children whose end sends no SIGCHLD. Those that it
+// has made by instructions of its own, or before an exec or attach, show when no other is left.
+bool g_clones = false;
+
+// How to wait while there are helpers, so that none is found.
+struct Search {
+  int options;
+  bool never;         // only a helper was asked for
+  bool now_or_never;  // what is not found at once is not there
+};
+
+// __WALL finds more than a wait without it only where there are clone children. Without it the
+// kernel knows when nobody is left, whatever other threads do meanwhile.
+Search search(int options, uint32_t one) {
+  if (one != 0) return {options, sys::is_helper(one), false};
+  if (load(g_clones) && sys::has_clone_children() != sys::Answer::kNo)
+    return {options, false, false};
+  if ((options & __WALL) != 0)
+    return {options & ~static_cast<int>(__WALL | __WCLONE), false, false};
+  return {options | WNOHANG, false, true};  // finds those that are traced
+}
+
+// True: there are clone children that nobody knew of.
+bool learns_of_clones() {
+  if (load(g_clones) || sys::has_clone_children() != sys::Answer::kYes) return false;
+  store(g_clones, true);
+  return true;
+}
+
+// `call` waits with the options that it is given: the child that it found, 0 or -1. `one`: the only
+// child that it looks for, or 0.
+template <typename Call>
+pid_t wait_for_own(int options, uint32_t one, const Call& call) {
+  for (;;) {
+    const bool helped = sys::has_helpers();
+    const Search how = helped ? search(options, one) : Search{options, false, false};
+    pid_t found = how.never ? fails(ECHILD) : call(how.options);
+    if (found == 0 && how.now_or_never) found = fails(ECHILD);
+    // One that came during the call may have been found, or be why it does not say ECHILD.
+    const bool again = found > 0    ? sys::collect_found(static_cast<uint32_t>(found))
+                       : found == 0 ? !helped && sys::has_helpers()
+                                    : helped && one == 0 && errno == ECHILD && learns_of_clones();
+    if (!again) return found;
+  }
+}
+
+// The caller's words stay as they are until one of its own children is found.
+MTRACE_REALIGN __attribute__((noinline)) pid_t wait_for_every(pid_t pid, int* status, int options,
+                                                              rusage* usage) {
+  start();
+  if (g_next.wait4 == nullptr) return fails(ENOSYS);
+  int of_child = 0;
+  rusage used = {};
+  const pid_t found = wait_for_own(options, pid > 0 ? static_cast<uint32_t>(pid) : 0, [&](int how) {
+    return g_next.wait4(pid, &of_child, how, &used);
+  });
+  if (found > 0 && status != nullptr) *status = of_child;
+  if (found > 0 && usage != nullptr) *usage = used;
+  return found;
+}
+
+MTRACE_REALIGN __attribute__((noinline)) int identify_every(idtype_t type, id_t id,
+                                                            siginfo_t* information, int options) {
+  start();
+  if (g_next.waitid == nullptr) return fails(ENOSYS);
+  siginfo_t of_child = {};
+  const auto call = [&](int how) {
+    return g_next.waitid(type, id, &of_child, how) == 0 ? of_child.si_pid : -1;
+  };
+  const pid_t found =
+      finds_all(options) ? wait_for_own(options, type == P_PID ? id : 0, call) : call(options);
+  if (found < 0) return -1;
+  if (information != nullptr) *information = of_child;
+  return 0;
+}
+
+}  // namespace
+
+void note_clone(unsigned long flags) {
+  if ((flags & CSIGNAL) != SIGCHLD && (flags & CLONE_THREAD) == 0) store(g_clones, true);
+}
+
+}  // namespace mtrace::hook
+
+using namespace mtrace::hook;
+
+MTRACE_EXPORT_AS_IT_IS pid_t waitpid(pid_t pid, int* status, int options) {
+  if (finds_all(options) || g_next.waitpid == nullptr) {
+    return wait_for_every(pid, status, options, nullptr);
+  }
+  return g_next.waitpid(pid, status, options);
+}
+MTRACE_EXPORT_AS_IT_IS pid_t wait3(int* status, int options, struct rusage* usage) noexcept {
+  if (finds_all(options) || g_next.wait3 == nullptr) {
+    return wait_for_every(-1, status, options, usage);
+  }
+  return g_next.wait3(status, options, usage);
+}
+MTRACE_EXPORT_AS_IT_IS pid_t wait4(pid_t pid, int* status, int options,
+                                   struct rusage* usage) noexcept {
+  if (finds_all(options) || g_next.wait4 == nullptr) {
+    return wait_for_every(pid, status, options, usage);
+  }
+  return g_next.wait4(pid, status, options, usage);
+}
+MTRACE_EXPORT_AS_IT_IS int waitid(idtype_t type, id_t id, siginfo_t* information, int options) {
+  if (finds_all(options) || g_next.waitid == nullptr) {
+    return identify_every(type, id, information, options);
+  }
+  return g_next.waitid(type, id, information, options);
+}
+// Not by its own name: libc's has a list of arguments that could not be passed on by a jump.
+MTRACE_EXPORT_AS_IT_IS int mtrace_clone(int (*run)(void*), void* stack, int flags, void* argument,
+                                        void* parent_tid, void* tls, void* child_tid) asm("clone");
+MTRACE_EXPORT_AS_IT_IS int mtrace_clone(int (*run)(void*), void* stack, int flags, void* argument,
+                                        void* parent_tid, void* tls, void* child_tid) {
+  note_clone(flags);
+  if (g_next.clone == nullptr) start();
+  if (g_next.clone == nullptr) return fails(ENOSYS);
+  return g_next.clone(run, stack, flags, argument, parent_tid, tls, child_tid);
+}

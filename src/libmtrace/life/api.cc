@@ -1,0 +1,150 @@
+// What include/mtrace.h finds in this library; what each call means stands there. Before main, in
+// exit handlers and in any thread each of them works; in a process that is not traced they return
+// 0.
+#include <cstring>
+
+#include "base/file.h"
+#include "ledger/stack_counters.h"
+#include "life/lifecycle.h"
+#include "life/reporting.h"
+#include "next/export.h"
+#include "record/resources.h"
+#include "record/tracker.h"
+#include "record/unloading.h"
+#include "report/backtrace.h"
+#include "report/growth_message.h"
+#include "report/misuse.h"
+#include "report/notes.h"
+#include "report/savepoints.h"
+
+using namespace mtrace;
+
+namespace {
+
+constexpr int kStandardError = 2;
+
+// What a vfork child does counts as its parent's, as its allocations do.
+bool is_counting() { return hook::start() && hook::counting(); }
+// Savepoints and what is written are not for a vfork child: its parent waits in the middle.
+bool is_own_process() { return hook::start() && hook::is_own_process(); }
+
+int64_t compare(report::SavepointHandle handle) {
+  report::Growth growth;
+  return report::compare_savepoint(handle, &growth) ? growth.bytes : 0;
+}
+
+int64_t check(report::SavepointHandle handle) {
+  report::Growth growth;
+  if (!report::compare_savepoint(handle, &growth)) return 0;
+  if (growth.bytes > 0) report::write_growth(growth, kStandardError);
+  return growth.bytes > 0 ? growth.bytes : 0;
+}
+
+}  // namespace
+
+MTRACE_EXPORT int mtrace_report() { return hook::trigger_report(report::Trigger::kApi, nullptr); }
+
+MTRACE_EXPORT int mtrace_report_label(const char* label) {
+  return hook::trigger_report(report::Trigger::kApi, label);
+}
+
+MTRACE_EXPORT size_t mtrace_live_bytes() {
+  return is_counting() ? ledger::g_ledger.threads.totals().live_bytes : 0;
+}
+MTRACE_EXPORT size_t mtrace_live_blocks() {
+  return is_counting() ? ledger::g_ledger.threads.totals().live_blocks : 0;
+}
+MTRACE_EXPORT size_t mtrace_peak_bytes() {
+  return is_counting() ? ledger::g_ledger.peak.height_now(ledger::g_ledger.threads) : 0;
+}
+
+// As mtrace.h lays it out.
+struct MtraceUsage {
+  size_t requested;
+  size_t usable;
+  size_t blocks;
+};
+MTRACE_EXPORT int mtrace_usage(MtraceUsage* usage) {
+  if (!is_counting()) return 0;
+  const ledger::Usage now = ledger::usage();
+  *usage = {now.requested, now.usable, now.blocks};
+  return 0;
+}
+
+MTRACE_EXPORT int mtrace_start() { return is_counting() && hook::set_recording(true) ? 1 : 0; }
+MTRACE_EXPORT int mtrace_stop() { return is_counting() && hook::set_recording(false) ? 1 : 0; }
+
+MTRACE_EXPORT int mtrace_note_text(const char* text, int cut) {
+  if (!is_counting()) return 0;
+  const size_t length = text != nullptr ? strnlen(text, report::kMostNote + 1) : 0;
+  if (length == 0 || length > report::kMostNote || cut != 0) {
+    report::count_misuse(report::Misuse::kNote);
+  }
+  return length != 0 && report::add_note(text, cut != 0) ? 0 : -1;
+}
+
+MTRACE_EXPORT int mtrace_save(const char* name) {
+  return !is_own_process() || report::save_savepoint(name) ? 0 : -1;
+}
+
+MTRACE_EXPORT int mtrace_update(const char* name) {
+  if (!is_own_process()) return 0;
+  const report::SavepointHandle handle = report::find_savepoint(name);
+  return handle != 0 && report::update_savepoint(handle) ? 0 : -1;
+}
+
+MTRACE_EXPORT int64_t mtrace_compare(const char* name) {
+  if (!is_own_process()) return 0;
+  const report::SavepointHandle handle = report::find_savepoint(name);
+  return handle != 0 ? compare(handle) : 0;
+}
+
+MTRACE_EXPORT int64_t mtrace_check(const char* name) {
+  if (!is_own_process()) return 0;
+  const report::SavepointHandle handle = report::find_savepoint(name);
+  return handle != 0 ? check(handle) : 0;
+}
+
+MTRACE_EXPORT uint64_t mtrace_savepoint_new() {
+  return is_own_process() ? report::make_savepoint() : 0;
+}
+
+MTRACE_EXPORT int mtrace_savepoint_label(uint64_t handle, const char* label) {
+  return !is_own_process() || report::label_savepoint(handle, label) ? 0 : -1;
+}
+
+MTRACE_EXPORT int mtrace_savepoint_update(uint64_t handle) {
+  return !is_own_process() || report::update_savepoint(handle) ? 0 : -1;
+}
+
+MTRACE_EXPORT int64_t mtrace_savepoint_compare(uint64_t handle) {
+  return is_own_process() ? compare(handle) : 0;
+}
+
+MTRACE_EXPORT int64_t mtrace_savepoint_check(uint64_t handle) {
+  return is_own_process() ? check(handle) : 0;
+}
+
+MTRACE_EXPORT int mtrace_savepoint_explain(uint64_t handle, int fd) {
+  if (!is_own_process()) return 0;
+  report::Growth growth;
+  return report::compare_savepoint(handle, &growth) && report::write_growth(growth, fd) ? 0 : -1;
+}
+
+MTRACE_EXPORT int mtrace_savepoint_free(uint64_t handle) {
+  return !is_own_process() || report::free_savepoint(handle) ? 0 : -1;
+}
+
+MTRACE_EXPORT int mtrace_record(const char* kind, uint64_t id, int64_t size) {
+  return is_counting() ? hook::record_resource(kind, id, size, MTRACE_CALLER_REGISTERS()) : 0;
+}
+
+MTRACE_EXPORT int mtrace_release(const char* kind, uint64_t id) {
+  return is_counting() ? hook::release_resource(kind, id) : 0;
+}
+
+MTRACE_EXPORT int mtrace_backtrace(int fd) {
+  if (!is_own_process()) return 0;
+  if (hook::modules_changed()) hook::retire_unloaded();
+  return report::write_backtrace(MTRACE_CALLER_REGISTERS(), fd);
+}

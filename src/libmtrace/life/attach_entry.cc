@@ -1,0 +1,63 @@
+// The entrances for memlog attach and detach, called while the process's other threads are stopped.
+#include "base/locked_memory.h"
+#include "base/spawn.h"
+#include "base/syscall.h"
+#include "base/writer.h"
+#include "format/attach_protocol.h"
+#include "life/lifecycle.h"
+#include "next/export.h"
+#include "next/patches.h"
+#include "record/thread_state.h"
+#include "report/status.h"
+
+using namespace mtrace;
+using namespace mtrace::hook;
+
+namespace {
+
+format::Patch* g_patches = nullptr;  // room for format::kMostPatches
+
+void refuse(format::AttachAnswer& answer, const char* reason) {
+  Writer(answer.reason, sizeof answer.reason).text(reason).finish();
+}
+
+bool is_active() { return mtrace_status_block.mode == format::Mode::kActive; }
+
+void list(format::AttachAnswer& answer, bool attach) {
+  constexpr size_t kBytes = format::kMostPatches * sizeof(format::Patch);
+  if (g_patches == nullptr) g_patches = static_cast<format::Patch*>(sys::map_memory(kBytes));
+  if (g_patches == nullptr) return refuse(answer, "no memory for the list of patches");
+  answer.patches = reinterpret_cast<uint64_t>(g_patches);
+  answer.count = list_patches(attach, g_patches);
+  if (answer.count <= format::kMostPatches) return;
+  answer.count = 0;
+  refuse(answer, "the program has too many calls to patch");
+}
+
+}  // namespace
+
+MTRACE_EXPORT void mtrace_attach(const char* options, format::AttachAnswer* answer) noexcept {
+  *answer = {};
+  if (!is_late()) return refuse(*answer, "libmtrace.so is preloaded");
+  // Also where an attach was cut short: what is patched already is not listed again.
+  if (!is_active()) {
+    sys::keep_unlocked();  // it may have said mlockall(MCL_FUTURE) long since
+    const char* reason = start_late(options);
+    if (reason != nullptr) return refuse(*answer, reason);
+  }
+  list(*answer, true);
+  if (answer->reason[0] != '\0') stop_late();
+}
+
+MTRACE_EXPORT void mtrace_detach(format::AttachAnswer* answer) noexcept {
+  *answer = {};
+  if (!is_late()) return refuse(*answer, "libmtrace.so is preloaded");
+  if (is_active()) stop_late();
+  list(*answer, false);
+}
+
+MTRACE_EXPORT void mtrace_twin(int64_t gone, uint64_t make, format::TwinAnswer* answer) noexcept {
+  *answer = {0, thread_state_offset(), sizeof t_thread, is_late()};
+  if (gone > 0) sys::collect_process(static_cast<uint32_t>(gone), false);
+  if (make != 0) answer->pid = sys::copy_process(sys::Helper::kTwin);
+}

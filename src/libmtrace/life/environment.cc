@@ -1,0 +1,123 @@
+#include "life/environment.h"
+
+#include <unistd.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "base/process.h"
+#include "base/writer.h"
+#include "format/attach_protocol.h"
+
+extern "C" {
+extern void* __libc_stack_end;  // of the loader: where the kernel put argc
+}
+
+namespace mtrace::hook {
+namespace {
+
+constexpr char kPreload[] = "LD_PRELOAD=";
+constexpr char kFollow[] = "MTRACE_FOLLOW=";
+constexpr size_t kCapacity = 8192;
+
+char g_preload[kCapacity];
+char g_follow[64];
+
+constexpr size_t kMostStrings = 512;
+// What late_arguments() has copied.
+struct Strings {
+  char text[format::kMostAttachOptions];
+  char* list[kMostStrings + 1];
+
+  // `size` bytes of strings, each ended by a zero byte, have been put into `text`.
+  void number(size_t size) {
+    size_t count = 0;
+    text[sizeof text - 1] = '\0';
+    for (size_t at = 0; at < size && count < kMostStrings; at += strlen(text + at) + 1) {
+      list[count++] = text + at;
+    }
+    // A program that has written its state over its arguments ("nginx: worker process").
+    const bool title = count > 0 && strchr(list[0], ' ') != nullptr;
+    while (title && count > 1 && list[count - 1][0] == '\0') --count;
+    list[count] = nullptr;
+  }
+};
+Strings g_late_arguments;
+Strings g_late_options;
+
+bool absolute_preload(const char* value, const char* own_path) {
+  Writer out(g_preload, sizeof g_preload);
+  out.text(kPreload);
+  bool changed = false;
+  while (*value != '\0') {
+    const size_t length = strcspn(value, " :");
+    if (length != 0 && value[0] != '/' && is_own_token(value, length, own_path)) {
+      out.text(own_path);
+      changed = true;
+    } else {
+      out.bytes(value, length);
+    }
+    value += length;
+    if (*value != '\0') out.put(*value++);
+  }
+  return out.finish() == 0 && changed;
+}
+
+}  // namespace
+
+bool is_own_token(const char* token, size_t length, const char* own_path) {
+  const char* own_name = strrchr(own_path, '/');
+  own_name = own_name != nullptr ? own_name + 1 : own_path;
+  size_t start = length;
+  while (start > 0 && token[start - 1] != '/') --start;
+  return length - start == strlen(own_name) && memcmp(token + start, own_name, length - start) == 0;
+}
+
+Arguments initial_arguments() {
+  auto* words = static_cast<char**>(__libc_stack_end);
+  const auto count = reinterpret_cast<uintptr_t>(words[0]);
+  // argc, argv, a null, envp, a null.
+  if (count > 0 && count < 1u << 22 && words[1 + count] == nullptr) {
+    return {words + 1, words + 2 + count};
+  }
+  return {nullptr, environ};
+}
+
+Arguments late_arguments(const char* options) {
+  Strings& arguments = g_late_arguments;
+  arguments.number(sys::read_file("/proc/self/cmdline", arguments.text, sizeof arguments.text));
+  size_t size = 0;
+  while (options[size] != '\0') {
+    const size_t length = strlen(options + size) + 1;
+    if (size + length > sizeof g_late_options.text) break;
+    memcpy(g_late_options.text + size, options + size, length);
+    size += length;
+  }
+  g_late_options.number(size);
+  return {arguments.list, g_late_options.list};
+}
+
+void rewrite_environment(char** envp, const char* own_path, uint32_t pid) {
+  // A path with a separator in it could not be written down.
+  const bool nameable = own_path[0] == '/' && own_path[strcspn(own_path, " :")] == '\0';
+  for (; envp != nullptr && *envp != nullptr; ++envp) {
+    const char* entry = *envp;
+    if (strncmp(entry, kPreload, sizeof kPreload - 1) == 0) {
+      if (nameable && absolute_preload(entry + sizeof kPreload - 1, own_path)) *envp = g_preload;
+    } else if (strncmp(entry, kFollow, sizeof kFollow - 1) == 0 &&
+               strcmp(entry + sizeof kFollow - 1, "0") == 0) {
+      Writer(g_follow, sizeof g_follow).text(kFollow).text("0:").number(pid).finish();
+      *envp = g_follow;
+    }
+  }
+}
+
+bool is_follow_root(const char* follow, uint32_t pid) {
+  if (follow[1] == '\0') return true;
+  uint32_t root = 0;
+  for (const char* p = follow + 2; *p >= '0' && *p <= '9'; ++p) root = root * 10 + (*p - '0');
+  return root == pid;
+}
+
+}  // namespace mtrace::hook

@@ -1,0 +1,86 @@
+#include "life/events.h"
+
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/process.h"
+#include "base/stamp.h"
+#include "base/writer.h"
+#include "events/logging.h"
+#include "life/fork.h"
+#include "life/lifecycle.h"
+#include "life/options.h"
+#include "record/regions.h"
+#include "record/tracker.h"
+#include "report/event_writer.h"
+#include "report/host.h"
+
+namespace mtrace::hook {
+namespace {
+
+const char* g_why_none = nullptr;
+
+void set_logging(bool on) {
+  events::set_logging(on);
+  watch_mappings_for_events(on);
+}
+
+// nullptr, or why there is none.
+const char* start_log() {
+  if (!events::begin_log()) return "no memory";
+  const char* why = report::start_event_writer(
+      {g_options.events, g_options.events_drop, g_options.events_cull_ms});
+  set_logging(why == nullptr);
+  return why;
+}
+
+}  // namespace
+
+void begin_events() {
+  sys::find_stamps();
+  g_free_stacks = g_options.events_free_stacks;
+  g_why_none = start_log();
+  // While a process is attached to, its threads are stopped.
+  if (g_why_none == nullptr && !is_late()) report::await_event_log(&g_why_none);
+  if (g_why_none != nullptr) set_logging(false);
+}
+
+void say_when_not_logged() {
+  if (g_why_none == nullptr) return;
+  char line[256];
+  Writer out(line, sizeof line);
+  out.text("mtrace: MTRACE_EVENTS: no event log: ").text(g_why_none).put('\n').finish();
+  sys::write_all(STDERR_FILENO, line, out.size());
+}
+
+void end_events(format::EventsState how) {
+  if (!events::logs()) return;
+  set_logging(false);
+  settle(settled_to_record());
+  report::finish_event_writer(how, g_options.exit_wait);
+}
+
+void resume_events() {
+  if (g_options.events[0] == '\0' || g_why_none != nullptr || events::logs()) return;
+  if (start_log() == nullptr) settle(settled_to_record());
+}
+
+void log_fork() {
+  if (!events::logs()) return;
+  report::await_event_log(nullptr);
+  report::note_fork();
+  t_thread.fork = events::fork_begins(t_thread.slot);
+}
+
+void leave_parents_events(bool told) { report::leave_event_writer(told ? t_thread.fork : 0); }
+
+void begin_childs_events() {
+  if (!events::logs()) return;
+  set_logging(false);
+  events::unmap_rings();
+  // A vfork child of this process is none that could start another.
+  if (sys::process_id() != report::g_host.pid || start_log() != nullptr) return;
+  if (t_thread.slot != 0) events::thread_begins(t_thread.slot, sys::thread_id());
+}
+
+}  // namespace mtrace::hook

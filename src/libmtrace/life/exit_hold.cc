@@ -1,0 +1,126 @@
+#include "life/exit_hold.h"
+
+#include <algorithm>
+
+#include "base/atomic.h"
+#include "base/process.h"
+#include "base/syscall.h"
+#include "base/table_file.h"
+#include "format/ledger.h"
+#include "life/lifecycle.h"
+#include "life/options.h"
+#include "next/export.h"
+#include "report/status.h"
+
+namespace mtrace::hook {
+namespace {
+
+using format::ExitHold;
+
+constexpr uint64_t kSecond = 1'000'000'000;  // nanoseconds
+// Between two looks at the word, which memlog writes: an eighth of what was waited, within these.
+constexpr uint64_t kLeastPause = kSecond / 10'000;
+constexpr uint64_t kMostPause = kSecond / 100;
+constexpr uint64_t kUntaken = 60 * kSecond;  // memlog may look at other processes first
+constexpr uint64_t kMost = 600 * kSecond;
+
+MainFunction* g_main = nullptr;
+
+const uint32_t& word_of(const ExitHold& hold) { return reinterpret_cast<const uint32_t&>(hold); }
+
+}  // namespace
+
+// memlog must know that a thread above this frame is in the program's code, not in the library's.
+MTRACE_EXPORT_AS_IT_IS int mtrace_held_main(int count, char** arguments, char** environment) {
+  const int status = g_main(count, arguments, environment);
+  hold_exit();
+  return status;
+}
+
+// memlog takes a thread in this function to be at a safe point (format/attach_protocol.h), so it
+// enters the kernel itself. No wake-up is needed: the pause is short, and memlog may be killed.
+MTRACE_EXPORT __attribute__((noinline)) void mtrace_hold_exit(ExitHold* hold,
+                                                              uint32_t memlog) noexcept {
+  const uint64_t begun = sys::monotonic_time();
+  for (;;) {
+    ExitHold now = load_acquire(*hold);
+    const uint64_t waited = sys::monotonic_time() - begun;
+    // A check is over for good when the thread that asked for it has seen that.
+    if (now == ExitHold::kOver || now == ExitHold::kNone) return;
+    const bool late = waited > (now == ExitHold::kWaits ? kUntaken : kMost);
+    // memlog may take it at this moment: then the next round waits for that.
+    if (late || !sys::task_exists(memlog))
+      compare_exchange(*hold, now, ExitHold::kOver);
+    else
+      sys::wait_here(word_of(*hold), static_cast<uint32_t>(now),
+                     std::clamp(waited / 8, kLeastPause, kMostPause));
+  }
+}
+
+namespace {
+
+// nullptr: nobody is to be waited for.
+format::LedgerHeader* header_to_wait_in() {
+  if (g_options.hold_exit == 0 || sys::g_table_header == nullptr || !is_own_process()) {
+    return nullptr;
+  }
+  if (mtrace_status_block.mode != format::Mode::kActive) return nullptr;
+  // After an exec that failed memlog would not find it.
+  if (!sys::table_file_has_name()) return nullptr;
+  const long pause[2] = {};
+  const bool may = sys::may_call(SYS_futex, 0, FUTEX_WAIT, 0, reinterpret_cast<long>(pause), 0, 0);
+  return may ? sys::g_table_header : nullptr;
+}
+
+void hold(ExitHold& word, ExitHold from) {
+  compare_exchange(word, from, ExitHold::kWaits);
+  mtrace_hold_exit(&word, g_options.hold_exit);
+}
+
+}  // namespace
+
+void hold_exit() {
+  format::LedgerHeader* const header = header_to_wait_in();
+  if (header != nullptr) hold(header->exit_hold, ExitHold::kNone);
+}
+
+void hold_after_exit() {
+  format::LedgerHeader* const header = header_to_wait_in();
+  if (header == nullptr || load(header->late_hold) == ExitHold::kNone) return;
+  hold(header->late_hold, ExitHold::kWanted);
+}
+
+// Threads that ask while one waits share its answer; while memlog looks already, they wait for a
+// look of their own, since what they ask about may have been lost after it began.
+uint32_t check_leaks() {
+  constexpr int kMostTurns = 100;
+  format::LedgerHeader* const header = header_to_wait_in();
+  if (header == nullptr) return format::kLedgerUnchecked;
+  ExitHold& word = header->check_hold;
+  for (int turn = 0; turn < kMostTurns; ++turn) {
+    ExitHold before = ExitHold::kNone;
+    const bool own = compare_exchange(word, before, ExitHold::kWaits);
+    mtrace_hold_exit(&word, g_options.hold_exit);
+    ExitHold over = ExitHold::kOver;
+    const uint32_t found = load(header->check_found);
+    compare_exchange(word, over, ExitHold::kNone);
+    if (!sys::task_exists(g_options.hold_exit)) break;
+    if (own || before == ExitHold::kWaits) return found;
+  }
+  return format::kLedgerUnchecked;
+}
+
+void skip_exit_hold() {
+  ExitHold before = ExitHold::kNone;
+  if (sys::g_table_header != nullptr) {
+    compare_exchange(sys::g_table_header->exit_hold, before, ExitHold::kOver);
+  }
+}
+
+MainFunction* held_main(MainFunction* main) {
+  if (g_options.hold_exit == 0) return main;
+  g_main = main;
+  return mtrace_held_main;
+}
+
+}  // namespace mtrace::hook

@@ -1,0 +1,286 @@
+#include "life/fork.h"
+
+#include <cstring>
+
+#include "base/filters.h"
+#include "base/hot.h"
+#include "base/probe.h"
+#include "base/process.h"
+#include "base/syscall.h"
+#include "base/table_file.h"
+#include "base/user_dispatch.h"
+#include "events/logging.h"
+#include "ledger/region_table.h"
+#include "ledger/resource_table.h"
+#include "ledger/ticks.h"
+#include "life/events.h"
+#include "life/lifecycle.h"
+#include "life/options.h"
+#include "life/reporting.h"
+#include "modules/jit_names.h"
+#include "modules/modules.h"
+#include "next/export.h"
+#include "next/interfaces.h"
+#include "next/next_functions.h"
+#include "python/code.h"
+#include "record/call_stack.h"
+#include "record/sampler.h"
+#include "record/tracker.h"
+#include "record/unloading.h"
+#include "report/host.h"
+#include "report/mapped_ledger.h"
+#include "report/misuse.h"
+#include "report/notes.h"
+#include "report/output.h"
+#include "report/own_cost.h"
+#include "report/resolver_process.h"
+#include "report/savepoints.h"
+#include "report/status.h"
+
+extern "C" int __register_atfork(void (*)(), void (*)(), void (*)(), void*);
+
+namespace mtrace::hook {
+namespace {
+
+using ledger::g_ledger;
+
+uint64_t g_never_counting = 0;
+// A page that is wiped on fork, or words of our own: what Counting says, and the process that
+// libc's fork has made, until it is left by another way.
+uint64_t* g_fork_page = nullptr;
+uint64_t g_fork_words[2];
+uint64_t g_settled = kRecording;  // what that page says once this process is set up
+uint32_t g_forked = 0;            // the last process that libc's fork made, or this one
+uint32_t g_forker = 0;            // and the one that called it
+bool g_has_forked = false;
+bool g_left_ledger = false;  // the tables are a copy of the parent's file, of no use
+
+// In the child. A process between parent and child that never allocated (a daemon's) leaves its pid
+// here. Where the kernel cannot wipe a page this is also how a fork is told; _Fork and raw clone
+// then stay unseen.
+void fork_child_handler() {
+  sys::processes_can_start();
+  g_forker = g_forked;
+  g_forked = sys::process_id();
+  g_fork_words[0] = 0;
+  if (g_fork_page != nullptr) g_fork_page[1] = g_forked;
+  leave_parents_tables();
+}
+
+uint64_t when_recording() { return events::logs() ? kLogging : kRecording; }
+
+void find_fork_page() {
+  g_fork_page = sys::map_wiped_on_fork();
+  if (g_fork_page == nullptr) g_fork_page = g_fork_words;
+}
+
+// Another process has asked for a report through the ledger.
+void answer_question() { trigger_report(report::Trigger::kRequest, nullptr); }
+
+bool fill_tables() {
+  limit_tables();
+  g_ledger.threads.answer_with(answer_question);
+  return g_ledger.init(modules_came_back);
+}
+
+// What was told to readers of the file behind the tables, told to those of another one. Walks lead
+// to stacks of tables that are gone.
+void tell_again() {
+  forget_walks();
+  unwind::log_modules_again();
+  unwind::log_python_again();
+  unwind::log_jit_names_again();
+  unwind::read_jit_names_after_fork();
+  report::forget_savepoints();
+}
+
+// The child's tables are the parent's file: it begins with others. False: no memory.
+bool begin_anew(uint32_t pid) {
+  g_left_ledger = false;
+  report::map_ledger_after_fork();
+  if (!fill_tables()) return false;
+  // Its places are gone.
+  t_thread.counted = nullptr;
+  t_thread.last = {};
+  g_ledger.begin_after_fork(t_thread.slot, pid);
+  tell_again();
+  return true;
+}
+
+// False: no memory for the child's tables.
+bool set_tables_up(uint32_t pid) {
+  const bool mapped = sys::g_table_header != nullptr || g_left_ledger;
+  if (mapped && !begin_anew(pid)) return false;
+  sample_after_fork();
+  if (!mapped) g_ledger.rebase_after_fork(t_thread.slot, pid);
+  show_ledger();
+  return true;
+}
+
+// In the child of a fork, before anything else there touches the tables. The child begins with
+// one thread, and that is the one which gets here.
+void after_fork() {
+  const uint64_t mask = sys::block_signals();
+  if (load(*g_fork_page) != kUnsettled) {  // a signal handler did it just now
+    sys::restore_signals(mask);
+    return;
+  }
+  // This may run in a vfork child of the fork's child, whose memory it uses: libc's fork has left
+  // word of whose it is. A clone of the fork's child by a system call has a page without it.
+  const bool told = g_forked != report::g_host.pid && g_fork_page[1] == g_forked;
+  const uint32_t pid = told ? g_forked : sys::process_id();
+  report::host_after_fork(pid, told ? g_forker : g_forked);
+  g_forked = pid;
+  store(g_has_forked, false);
+  report::report_after_fork();
+  report::notes_after_fork();
+  report::misuse_after_fork();
+  report::savepoints_after_fork();
+  report::resolver_after_fork();
+  report::output_after_fork();
+  report::status_after_fork(report::g_host.pid);
+  report::cost_after_fork();
+  leave_parents_events(false);
+  if (set_tables_up(pid)) {
+    begin_reporting();
+    begin_childs_events();
+    if (load(g_settled) != kStopped) g_settled = when_recording();
+    store(*g_fork_page, load(g_settled));
+  } else {
+    go_quiet("no memory for the tables");
+  }
+  sys::restore_signals(mask);
+}
+
+}  // namespace
+
+MTRACE_HOT constinit const uint64_t* g_counting = &g_never_counting;
+
+bool make_tables() {
+  find_fork_page();
+  // A child that shares a file with its parent has to be told by the kernel that it is one.
+  report::map_ledger(g_fork_page != g_fork_words ? g_options.ledger : "");
+  return fill_tables();
+}
+
+bool move_tables() {
+  if (g_options.ledger[0] == '\0' || sys::table_file_has_name()) return true;
+  if (sys::g_table_header != nullptr) {
+    report::map_ledger(g_options.ledger);
+    return true;
+  }
+  constexpr size_t kBytes = sizeof(ledger::ThreadSlots);
+  auto* before = static_cast<ledger::ThreadSlots*>(sys::map_memory(kBytes));
+  if (before == nullptr) return false;
+  memcpy(static_cast<void*>(before), &g_ledger.threads, kBytes);
+  // Without a file, too, they begin anew: by then the old ones may be gone.
+  memset(static_cast<void*>(&g_ledger), 0, sizeof g_ledger);
+  report::map_ledger(g_fork_page != g_fork_words ? g_options.ledger : "");
+  const bool good = fill_tables();
+  g_ledger.threads.hold_again(*before);
+  sys::unmap_memory(before, kBytes);
+  if (!good) return false;
+  ++ledger::g_births;
+  ledger::g_resources.clear();
+  ledger::g_regions.clear();
+  g_ledger.peak.restart(0, ledger::ticks_now());
+  tell_again();
+  return true;
+}
+
+void limit_tables() {
+  using Granules = ledger::HeapShadow::Granules;
+  g_ledger.stacks.limit_to(g_options.max_stacks);
+  g_ledger.blocks.limit_to(g_options.max_blocks);
+  // Of a few blocks of the whole heap, which are what a sample is, each would have a page of shadow
+  // to itself. And address space that is limited is the program's.
+  const bool no_shadow =
+      g_options.sample != 0 || g_options.max_blocks != 0 || sys::address_space_limit() != ~0ul;
+  const bool is_libc = allocator_is_libc() && !interfaces_are_elsewhere();
+  g_ledger.blocks.use_shadow(no_shadow ? Granules::kUnused
+                             : is_libc ? Granules::kOwn
+                                       : Granules::kShared);
+}
+
+void begin_counting(bool recording) {
+  g_forked = report::g_host.pid;
+  *g_fork_page = g_settled = recording ? when_recording() : kStopped;
+  g_counting = g_fork_page;
+}
+
+void go_quiet(const char* why) {
+  g_counting = &g_never_counting;
+  report::status_mode(format::Mode::kQuiet, why);
+}
+
+void prepare_fork() {
+  log_fork();
+  store(g_has_forked, true);
+  // In a moment the slots may be those of the parent, which goes on.
+  t_thread.forks_inside =
+      t_thread.slot != 0 && load(g_ledger.threads.slot(t_thread.slot).busy) != 0;
+}
+
+// A signal handler that forks may have interrupted malloc: the child then goes on with what was
+// begun, past the look whether it is one, and would write into its parent's file.
+void leave_parents_tables() {
+  sys::set_user_dispatch(false, nullptr);  // the kernel has not passed it on
+  if (report::g_host.pid != sys::process_id()) leave_parents_events(true);
+  const format::LedgerHeader* header = sys::g_table_header;
+  // A handler of fork that came before this one may have begun the child's own.
+  if (header == nullptr || header->pid == sys::process_id() || sys::may_be_filtered()) return;
+  // Left in part, for want of memory, it is no ledger either.
+  g_left_ledger = sys::detach_table_file(t_thread.forks_inside) || sys::g_table_header == nullptr;
+  // It will go on in tables that it must not change and that no others can stand for.
+  if (g_left_ledger && t_thread.forks_inside) {
+    go_quiet("forked inside an operation on a mapped ledger");
+  }
+}
+
+void watch_forks() {
+  __register_atfork(prepare_fork, sys::processes_can_start, fork_child_handler, nullptr);
+}
+
+MTRACE_REALIGN bool counting_slowly() {
+  if (g_counting != g_fork_page || g_fork_page == nullptr) return false;
+  if (load(*g_fork_page) == kUnsettled) after_fork();
+  return g_counting == g_fork_page;
+}
+
+MTRACE_REALIGN bool recording_slowly() {
+  return counting_slowly() && load(*g_counting) != kStopped;
+}
+
+bool has_forked() { return load(g_has_forked); }
+
+bool is_set_up() { return g_counting == g_fork_page && g_fork_page != nullptr && counting(); }
+
+bool is_unsettled() { return g_counting == g_fork_page && load(*g_fork_page) == kUnsettled; }
+
+bool settle(bool recording) {
+  const uint64_t before = exchange<uint64_t>(g_settled, recording ? when_recording() : kStopped);
+  store(*g_fork_page, load(g_settled));
+  return before != kStopped;
+}
+bool settled_to_record() { return load(g_settled) != kStopped; }
+
+namespace {
+
+// Where a reader of the memory finds what is the library's in each thread.
+void describe_threads() {
+  format::LedgerHeader* header = sys::g_table_header;
+  if (header == nullptr) return;
+  header->thread_state = thread_state_offset();
+  header->thread_state_size = sizeof t_thread;
+  header->late = is_late();
+}
+
+}  // namespace
+
+void show_ledger() {
+  report::describe_ledger(settled_to_record());
+  describe_threads();
+  report::status_ledger(report::ledger_path());
+}
+
+}  // namespace mtrace::hook

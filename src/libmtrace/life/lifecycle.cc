@@ -1,0 +1,295 @@
+#include "life/lifecycle.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <stdlib.h>
+#include <sys/auxv.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/filters.h"
+#include "base/process.h"
+#include "base/table_file.h"
+#include "base/writer.h"
+#include "events/logging.h"
+#include "format/escape.h"
+#include "life/dormant.h"
+#include "life/entry_points.h"
+#include "life/environment.h"
+#include "life/events.h"
+#include "life/fork.h"
+#include "life/installation.h"
+#include "life/memory_limit.h"
+#include "life/naming.h"
+#include "life/options.h"
+#include "life/output_message.h"
+#include "life/reporting.h"
+#include "life/triggers.h"
+#include "modules/linkage.h"
+#include "next/export.h"
+#include "next/interfaces.h"
+#include "next/next_functions.h"
+#include "python/runtime.h"
+#include "record/call_stack.h"
+#include "record/fill.h"
+#include "record/regions.h"
+#include "record/sampler.h"
+#include "record/tracker.h"
+#include "record/unknown_frees.h"
+#include "record/unloading.h"
+#include "record/usable_size.h"
+#include "report/host.h"
+#include "report/mapped_ledger.h"
+#include "report/misuse.h"
+#include "report/notes.h"
+#include "report/output.h"
+#include "report/own_cost.h"
+#include "report/resolver_process.h"
+#include "report/status.h"
+
+extern "C" {
+int __cxa_atexit(void (*)(void*), void*, void*);
+int __cxa_at_quick_exit(void (*)(void*), void*);
+}
+
+namespace mtrace::hook {
+namespace {
+
+using format::Mode;
+
+uint32_t g_started = 0;
+bool g_interfaces_found = false;
+char g_library_line[4096];
+
+// Has the allocator set up what it needs to tell a usable size, before blocks are counted.
+void ask_allocator_once() {
+  if (interfaces_are_elsewhere()) always_ask_for_usable_size();
+  if (g_next.usable_size == nullptr || malloc_is_replaced()) return;
+  void* block = g_next.malloc(1);
+  if (block != nullptr) g_next.usable_size(block);
+  g_next.free(block);
+}
+
+report::Listed listed_entries() {
+  if (strcmp(g_options.entries, "active") == 0) return report::Listed::kActive;
+  return strcmp(g_options.entries, "all") == 0 ? report::Listed::kAll : report::Listed::kNet;
+}
+
+void set_library_line() {
+  Writer out(g_library_line, sizeof g_library_line);
+  const char* name = report::last_component(allocator_path());
+  out.text("allocator=");
+  if (*name == '\0') name = report::g_host.name;  // malloc is part of the program
+  out.escaped(name, strlen(name), " ").put(' ').text(options_line()).finish();
+  report::set_library_line(g_library_line);
+}
+
+// With the options, and before the first of many calls into the kernel.
+void learn(const Arguments& arguments) {
+  const bool reports = g_options.signal != 0 || g_options.exit_report;
+  // The filters of a process that is attached to memlog has looked at.
+  if (g_started != 2) sys::find_inherited_filters(reports && !is_late());
+  sys::find_clock();
+  report::learn_host(arguments.argv, g_options.command);
+  learn_own_path(&g_started);
+}
+
+unwind::PythonFrames python_frames() {
+  if (strcmp(g_options.python, "0") == 0) return unwind::PythonFrames::kOff;
+  return strcmp(g_options.python, "1") == 0 ? unwind::PythonFrames::kTried
+                                            : unwind::PythonFrames::kUntried;
+}
+
+// Begins to count with the options that were read. `dormant`: why not, nullptr: it does.
+void begin(const char* dormant, const char* temporary, char* const* envp) {
+  report::set_output(g_options.output, temporary);
+  report::status_start(report::g_host.pid, g_options.signal, report::output_directory());
+  if (dormant != nullptr) return report::status_mode(Mode::kDormant, dormant);
+  const bool again = g_started == 2;
+  // What the library takes at its start; a program under so low a limit needs it for itself.
+  constexpr unsigned long kLeastData = 32ul << 20;
+  if (!again && sys::data_limit() < kLeastData) {
+    return report::status_mode(Mode::kQuiet, "less than 32 MiB of data allowed (ulimit -d)");
+  }
+  const char* tool = again ? nullptr : find_tool();
+  if (sys::is_trial_due() && is_started_by(tool)) {
+    sys::processes_can_start();
+    sys::try_inherited_filters();  // now, because a ledger takes calls that are not every program's
+  }
+  if (!report::prepare_reports() || !(again ? move_tables() : make_tables())) {
+    return report::status_mode(Mode::kQuiet, "no memory for the tables");
+  }
+  report::status_tables(ledger::g_ledger);
+  ledger::start_ticks();
+  report::g_host.tick_zero = sys::real_time();
+  set_depth(g_options.depth);
+  unwind::read_python_frames(python_frames());
+  set_short_lived(g_options.temporary_ms);
+  count_missed_frees();
+  set_library_line();
+  report::set_listed(listed_entries());
+  report::status_filters(sys::known_filters());
+  if (!again) report::set_resolver(tool, envp, g_options.signal);
+  report::set_compressing(g_options.compress);
+  report::status_mode(Mode::kActive, "");
+  find_entry_points(is_late());
+  find_loader();
+  ask_allocator_once();
+  g_fill = g_options.fill;
+  if (g_fill >= 0) g_mode = HookMode::kEveryFilled;
+  if (g_options.unknown_stacks && g_options.sample == 0) {
+    watch_frees();
+    if (watching_frees()) g_mode = HookMode::kEveryWatched;
+  }
+  if (g_options.sample != 0) {
+    start_sampling(g_options.sample);
+    g_mode = g_fill >= 0 ? HookMode::kSampleAfter : HookMode::kSample;
+  }
+  limit_memory();
+  if (g_options.events[0] != '\0') begin_events();
+  begin_counting(g_options.start);
+  if (!is_late() && g_interfaces_found) lead_interfaces_here();
+  show_ledger();
+  if (g_options.mmap != 0) watch_regions(g_options.mmap > 1);
+  report::set_regions(g_options.mmap != 0);
+  report::set_recording(g_options.start);
+}
+
+// A library that was detached is attached again: nothing that it knew is of use. No other thread
+// is inside the library.
+void forget_session() {
+  const uint32_t pid = sys::process_id();
+  retire_unloaded();
+  ledger::g_ledger.forget_all(pid != report::g_host.pid ? pid : 0);
+  limit_tables();
+  forget_samples();
+  report::samples_since(0);
+  forget_walks();
+  report::report_after_fork();
+  report::notes_after_fork();
+  report::misuse_after_fork();
+  report::output_after_fork();
+  report::status_after_fork(pid);
+}
+
+void say_when_quiet() {
+  if (mtrace_status_block.mode != Mode::kQuiet) return;
+  char line[256];
+  Writer out(line, sizeof line);
+  out.text("mtrace: not traced: ").text(mtrace_status_block.reason).put('\n').finish();
+  sys::write_all(STDERR_FILENO, line, out.size());
+}
+
+void exit_handler(void*) { report_exit(); }
+// Runs after all exit handlers, among them the destructors of static objects. Of a library that
+// was preloaded the handler above comes later still.
+__attribute__((destructor)) void finish() {
+  if (!is_late()) return;
+  report_exit();
+  report::end_detached_ledger();
+}
+
+__attribute__((constructor)) void construct() {
+  if (!start()) return;
+  if (getauxval(AT_SECURE) != 0) return;
+  const Arguments arguments = initial_arguments();
+  rewrite_environment(arguments.envp, own_path(), report::g_host.pid);
+  say_when_quiet();
+  const bool active = mtrace_status_block.mode == Mode::kActive;
+  install_triggers(g_options.signal, g_options.toggle_signal, active,
+                   active && g_options.report_on_fatal);
+  if (!active) return say_when_aside();
+  complain(arguments.envp);
+  say_when_not_logged();
+  say_when_elsewhere(arguments.envp);
+  say_when_hidden();
+  // libunwind would stay in use by the tables; an absent one leaves the default.
+  if (strcmp(g_options.unwinder, "libunwind") == 0 && !unwind::use_libunwind()) {
+    constexpr char kLine[] =
+        "mtrace: MTRACE_UNWINDER=libunwind: libunwind.so.8 cannot be loaded; using cfi\n";
+    sys::write_all(STDERR_FILENO, kLine, sizeof kLine - 1);
+  }
+  // A destructor of a preloaded library runs before those of the libraries that the program
+  // links; a handler registered before theirs, with no object to belong to, runs after them all.
+  __cxa_atexit(exit_handler, nullptr, nullptr);
+  __cxa_at_quick_exit(exit_handler, nullptr);
+  watch_forks();
+}
+
+}  // namespace
+
+MTRACE_REALIGN bool start() {
+  if (load_acquire(g_started) == 2) return true;
+  if (!is_relocated() || is_late() || !find_next_functions()) return false;
+  uint32_t expected = 0;
+  if (!compare_exchange(g_started, expected, 1u)) return expected == 2;
+  g_interfaces_found = find_interfaces();
+  const Arguments arguments = initial_arguments();
+  // A program with raised privileges is not to be told anything by who started it.
+  const bool secure = getauxval(AT_SECURE) != 0;
+  read_options(secure ? nullptr : arguments.envp);
+  if (!secure) catch_trigger(g_options.signal);
+  learn(arguments);
+  begin(why_dormant(), secure ? nullptr : find_variable(arguments.envp, "TMPDIR"), arguments.envp);
+  store_release(g_started, 2u);
+  return true;
+}
+
+bool is_late() {
+  static uint32_t known = 0;  // 1: no, 2: yes
+  if (load(known) == 0) {
+    const link_map* own = unwind::object_of(&g_started);
+    store(known, own != nullptr && unwind::is_loaded_late(*own) ? 2u : 1u);
+  }
+  return load(known) == 2;
+}
+
+const char* start_late(const char* options) {
+  find_real_late();
+  find_interfaces();
+  const Arguments arguments = late_arguments(options);
+  read_options(arguments.envp);
+  const bool again = g_started == 2;
+  if (again) forget_session();
+  learn(arguments);
+  if (is_memlog()) return "this is memlog itself";
+  if (const char* reason = sanitizer(); reason != nullptr) return reason;
+  begin(nullptr, find_variable(arguments.envp, "TMPDIR"), arguments.envp);
+  g_started = 2;
+  if (mtrace_status_block.mode != Mode::kActive) return mtrace_status_block.reason;
+  install_triggers(g_options.signal, g_options.toggle_signal, true, g_options.report_on_fatal);
+  begin_reporting();
+  if (again) return nullptr;
+  __cxa_at_quick_exit(exit_handler, nullptr);
+  watch_forks();
+  return nullptr;
+}
+
+void stop_late() {
+  remove_triggers();
+  g_mode = HookMode::kEvery;
+  g_fill = -1;
+  stop_watching_regions();
+  stop_watching_frees();
+  end_events(format::EventsState::kDetached);
+  report::leave_ledger();
+  go_quiet(format::kDetachedReason);
+}
+
+bool set_recording(bool on) {
+  if (!is_own_process()) return false;
+  const bool before = settle(on);
+  if (events::logs()) events::recording(on);
+  report::set_recording(on);
+  report::ledger_recording(on);
+  return before;
+}
+
+void toggle_recording() { set_recording(!settled_to_record()); }
+
+bool is_own_process() { return is_set_up() && sys::process_id() == report::g_host.pid; }
+
+}  // namespace mtrace::hook

@@ -1,0 +1,345 @@
+#include "life/options.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "base/file.h"
+#include "base/writer.h"
+#include "format/escape.h"
+#include "format/option_kind.h"
+#include "life/option_names.h"
+#include "life/relatives.h"
+
+namespace mtrace::hook {
+
+constinit Options g_options = {};
+
+namespace {
+
+using format::OptionKind;
+
+struct Entry {
+  const char* variable;
+  OptionKind kind;
+  const char* standard;
+  long minimum;
+  long maximum;
+  const char* values;
+};
+
+constexpr Entry kTable[] = {
+#define MTRACE_OPTION(member, variable, kind, standard, minimum, maximum, values, help) \
+  {variable, OptionKind::kind, standard, minimum, maximum, values},
+#include "format/options.def"
+#undef MTRACE_OPTION
+};
+enum Index {
+#define MTRACE_OPTION(member, ...) k_##member,
+#include "format/options.def"
+#undef MTRACE_OPTION
+  kCount,
+};
+
+const char* g_value[kCount];  // in force
+const char* g_bad[kCount];    // as given, where that could not be used
+char g_line[2048];
+
+constexpr struct {
+  const char* name;
+  int number;
+} kSignals[] = {
+    {"HUP", SIGHUP},   {"INT", SIGINT},       {"QUIT", SIGQUIT}, {"USR1", SIGUSR1},
+    {"USR2", SIGUSR2}, {"ALRM", SIGALRM},     {"TERM", SIGTERM}, {"PIPE", SIGPIPE},
+    {"URG", SIGURG},   {"VTALRM", SIGVTALRM}, {"PROF", SIGPROF}, {"WINCH", SIGWINCH},
+    {"IO", SIGIO},     {"POLL", SIGPOLL},     {"PWR", SIGPWR},   {"STKFLT", SIGSTKFLT},
+    {"XCPU", SIGXCPU}, {"TSTP", SIGTSTP},     {"TTIN", SIGTTIN}, {"TTOU", SIGTTOU},
+    {"CONT", SIGCONT},
+};
+
+// Decimal digits only. -1: not a number, or too large for an option.
+long parse_number(const char* text) {
+  long value = 0;
+  if (*text == '\0') return -1;
+  for (; *text != '\0'; ++text) {
+    if (*text < '0' || *text > '9' || value > 1'000'000'000) return -1;
+    value = value * 10 + (*text - '0');
+  }
+  return value;
+}
+
+// A number, or one followed by K, M or G for powers of 1024. -1: neither.
+long parse_bytes(const char* text) {
+  constexpr char kUnits[] = "KMG";
+  char digits[12];
+  const size_t length = strlen(text);
+  const char* unit = length > 1 ? strchr(kUnits, text[length - 1]) : nullptr;
+  if (unit == nullptr) return parse_number(text);
+  if (length > sizeof digits) return -1;
+  memcpy(digits, text, length - 1);
+  digits[length - 1] = '\0';
+  const long value = parse_number(digits);
+  return value < 0 ? -1 : value << (unit - kUnits + 1) * 10;
+}
+
+bool is_choice(const char* values, const char* text) {
+  const size_t length = strlen(text);
+  for (const char* p = values; *p != '\0';) {
+    const size_t word = strcspn(p, "|");
+    if (word == length && memcmp(p, text, length) == 0) return true;
+    p += word + (p[word] == '|');
+  }
+  return false;
+}
+
+bool is_valid(const Entry& entry, const char* text) {
+  switch (entry.kind) {
+    case OptionKind::kNumber: {
+      const long value = parse_number(text);
+      return value >= entry.minimum && value <= entry.maximum;
+    }
+    case OptionKind::kBytes: {
+      const long value = parse_bytes(text);
+      return value >= entry.minimum && value <= entry.maximum;
+    }
+    case OptionKind::kChoice:
+      return is_choice(entry.values, text);
+    case OptionKind::kPatterns:
+      return text[0] != '\0';
+    case OptionKind::kSignal:
+      return signal_number(text) >= 0;
+    case OptionKind::kByte:
+      return byte_value(text) >= -1;
+    case OptionKind::kText:
+      break;
+  }
+  return true;
+}
+
+bool matches(const char* pattern, size_t length, const char* name) {
+  // Iterative glob: on a mismatch the last star takes one byte more.
+  size_t p = 0;
+  size_t star = length;
+  const char* retry = name;
+  while (*name != '\0') {
+    if (p < length && pattern[p] == '*') {
+      star = p++;
+      retry = name;
+    } else if (p < length && (pattern[p] == '?' || pattern[p] == *name)) {
+      ++p;
+      ++name;
+    } else if (star < length) {
+      p = star + 1;
+      name = ++retry;
+    } else {
+      return false;
+    }
+  }
+  while (p < length && pattern[p] == '*') ++p;
+  return p == length;
+}
+
+// Why `text` cannot be used.
+void describe(Writer& out, const Entry& entry, const char* text) {
+  switch (entry.kind) {
+    case OptionKind::kNumber:
+      out.text(" is not a number from ").number(entry.minimum).text(" to ").number(entry.maximum);
+      break;
+    case OptionKind::kBytes:
+      if (is_valid(entry, text)) {
+        out.text(" is not for a process with an event log (MTRACE_EVENTS), which has every block");
+        break;
+      }
+      out.text(" is not a number of bytes from ").number(entry.minimum).text(" to ");
+      out.number(entry.maximum).text(", with or without K, M or G");
+      break;
+    case OptionKind::kChoice:
+      out.text(" is not one of ").text(entry.values);
+      break;
+    case OptionKind::kSignal:
+      out.text(signal_number(text) < 0 ? " is not a signal that can be caught"
+                                       : " is the signal that writes reports");
+      break;
+    case OptionKind::kByte:
+      out.text(" is not none, zero or a number from 0 to 255");
+      break;
+    case OptionKind::kPatterns:
+    case OptionKind::kText:
+      out.text(" is empty");
+      break;
+  }
+}
+
+}  // namespace
+
+const char* find_variable(char* const* envp, const char* name) {
+  const size_t length = strlen(name);
+  for (; envp != nullptr && *envp != nullptr; ++envp) {
+    if (strncmp(*envp, name, length) == 0 && (*envp)[length] == '=') return *envp + length + 1;
+  }
+  return nullptr;
+}
+
+int signal_number(const char* name) {
+  if (strcmp(name, "none") == 0) return 0;
+  if (strncmp(name, "SIG", 3) == 0) name += 3;
+  long number = parse_number(name);
+  if (number < 0 && strncmp(name, "RTMIN", 5) == 0) {
+    const long offset = name[5] == '\0' ? 0 : name[5] == '+' ? parse_number(name + 6) : -1;
+    number = offset < 0 ? -1 : SIGRTMIN + offset;
+  } else if (number < 0 && strncmp(name, "RTMAX", 5) == 0) {
+    const long offset = name[5] == '\0' ? 0 : name[5] == '-' ? parse_number(name + 6) : -1;
+    number = offset < 0 ? -1 : SIGRTMAX - offset;
+  }
+  if (number >= SIGRTMIN && number <= SIGRTMAX) return static_cast<int>(number);
+  for (const auto& known : kSignals) {
+    if (known.number == number || strcmp(known.name, name) == 0) return known.number;
+  }
+  return -1;  // unknown, or one that must not be caught: KILL, STOP, CHLD, faults
+}
+
+int byte_value(const char* text) {
+  if (strcmp(text, "none") == 0) return -1;
+  if (strcmp(text, "zero") == 0) return 0;
+  if (text[0] != '0' || text[1] != 'x') {
+    const long number = parse_number(text);
+    return number >= 0 && number <= 255 ? static_cast<int>(number) : -2;
+  }
+  int value = 0;
+  for (const char* p = text + 2; *p != '\0' || p == text + 2; ++p) {
+    const int digit = *p >= '0' && *p <= '9'   ? *p - '0'
+                      : *p >= 'a' && *p <= 'f' ? *p - 'a' + 10
+                      : *p >= 'A' && *p <= 'F' ? *p - 'A' + 10
+                                               : 256;
+    value = value * 16 + digit;
+    if (value > 255) return -2;
+  }
+  return value;
+}
+
+bool matches_any(const char* patterns, const char* name) {
+  for (const char* p = patterns;;) {
+    const size_t length = strcspn(p, ":");
+    if (length != 0 && matches(p, length, name)) return true;
+    if (p[length] == '\0') return false;
+    p += length + 1;
+  }
+}
+
+// The option is left at 0, as if its value were no good.
+static void refuse(int option, uint64_t& value) {
+  if (value == 0) return;
+  g_bad[option] = g_value[option];
+  g_value[option] = kTable[option].standard;
+  value = 0;
+}
+
+void read_options(char* const* envp) {
+  for (int i = 0; i < kCount; ++i) {
+    const char* given = find_variable(envp, kTable[i].variable);
+    const bool usable = given != nullptr && is_valid(kTable[i], given);
+    g_value[i] = usable ? given : kTable[i].standard;
+    g_bad[i] = given != nullptr && !usable ? given : nullptr;
+  }
+  // One signal cannot do both.
+  const int toggle = signal_number(g_value[k_toggle_signal]);
+  if (toggle != 0 && toggle == signal_number(g_value[k_signal])) {
+    g_bad[k_toggle_signal] = g_value[k_toggle_signal];
+    g_value[k_toggle_signal] = kTable[k_toggle_signal].standard;
+  }
+  g_options.depth = static_cast<unsigned>(parse_number(g_value[k_depth]));
+  g_options.signal = signal_number(g_value[k_signal]);
+  g_options.output = g_value[k_output];
+  g_options.entries = g_value[k_entries];
+  g_options.start = parse_number(g_value[k_start]) != 0;
+  g_options.toggle_signal = signal_number(g_value[k_toggle_signal]);
+  g_options.temporary_ms = static_cast<unsigned>(parse_number(g_value[k_temporary_ms]));
+  g_options.fill = byte_value(g_value[k_fill]);
+  g_options.sample = parse_bytes(g_value[k_sample]);
+  g_options.mmap = static_cast<unsigned>(parse_number(g_value[k_mmap]));
+  g_options.unknown_stacks = strcmp(g_value[k_unknown], "stacks") == 0;
+  g_options.max_stacks = static_cast<uint32_t>(parse_number(g_value[k_max_stacks]));
+  g_options.max_blocks = static_cast<uint32_t>(parse_number(g_value[k_max_blocks]));
+  g_options.max_memory = parse_bytes(g_value[k_max_memory]);
+  g_options.exit_report = parse_number(g_value[k_exit_report]) != 0;
+  g_options.ledger = g_value[k_ledger];
+  g_options.events = g_value[k_events];
+  g_options.events_drop = parse_number(g_value[k_events_drop]) != 0;
+  g_options.events_free_stacks = parse_number(g_value[k_events_free_stacks]) != 0;
+  g_options.events_cull_ms = static_cast<unsigned>(parse_number(g_value[k_events_cull_ms]));
+  // An event log has every block.
+  if (g_options.events[0] != '\0') {
+    refuse(k_sample, g_options.sample);
+    refuse(k_max_memory, g_options.max_memory);
+  }
+  g_options.report_on_fatal = parse_number(g_value[k_report_on_fatal]) != 0;
+  g_options.follow = g_value[k_follow];
+  g_options.unwinder = g_value[k_unwinder];
+  g_options.python = g_value[k_python];
+  g_options.resolver = g_value[k_resolver];
+  g_options.compress = parse_number(g_value[k_compress]) != 0;
+  g_options.exit_wait = static_cast<unsigned>(parse_number(g_value[k_exit_wait]));
+  g_options.hold_exit = static_cast<uint32_t>(parse_number(g_value[k_hold_exit]));
+  g_options.name_after_ms = static_cast<unsigned>(parse_number(g_value[k_name_after_ms]));
+  g_options.command = parse_number(g_value[k_command]) != 0;
+}
+
+namespace {
+
+void complain_of_value(const Entry& entry, const char* bad) {
+  // Before the value stands the name.
+  if (parent_has_told(bad - strlen(entry.variable) - 1)) return;
+  char line[1280];  // the value, escaped, is at most 800 bytes of it
+  Writer out(line, sizeof line);
+  out.text("mtrace: ").text(entry.variable).put('=');
+  out.escaped(bad, strnlen(bad, 200), format::kReservedNone);
+  describe(out, entry, bad);
+  out.text("; using ").text(entry.standard).put('\n').finish();
+  sys::write_all(STDERR_FILENO, line, out.size());
+}
+
+void complain_of_name(const char* entry, size_t length) {
+  if (parent_has_told(entry)) return;
+  char line[512];
+  Writer out(line, sizeof line);
+  out.text("mtrace: ").escaped(entry, length < 100 ? length : 100, format::kReservedNone);
+  out.text(" is not an option");
+  if (const char* meant = nearest_option(entry, length)) {
+    out.text(": did you mean ").text(meant).put('?');
+  } else {
+    out.text(" (memlog help options)");
+  }
+  out.put('\n').finish();
+  sys::write_all(STDERR_FILENO, line, out.size());
+}
+
+}  // namespace
+
+void complain(char* const* envp) {
+  for (int i = 0; i < kCount; ++i) {
+    if (g_bad[i] != nullptr) complain_of_value(kTable[i], g_bad[i]);
+  }
+  for (; envp != nullptr && *envp != nullptr; ++envp) {
+    const size_t length = strcspn(*envp, "=");
+    if (looks_like_option(*envp, length) && !is_option(*envp, length)) {
+      complain_of_name(*envp, length);
+    }
+  }
+}
+
+const char* options_line() {
+  Writer out(g_line, sizeof g_line);
+  for (int i = 0; i < kCount; ++i) {
+    // What a report holds depends on these two.
+    const bool always = i == k_depth || i == k_entries;
+    if (!always && strcmp(g_value[i], kTable[i].standard) == 0) continue;
+    if (out.size() > 0) out.put(' ');
+    out.text(kTable[i].variable).put('=');
+    out.escaped(g_value[i], strlen(g_value[i]), " ");
+  }
+  out.finish();
+  return g_line;
+}
+
+}  // namespace mtrace::hook

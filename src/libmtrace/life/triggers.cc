@@ -1,0 +1,261 @@
+#include "life/triggers.h"
+
+#include <errno.h>
+#include <signal.h>
+
+#include <cstddef>
+#include <cstring>
+
+#include "base/atomic.h"
+#include "base/early_signal.h"
+#include "base/probe.h"
+#include "base/process.h"
+#include "life/fatal_signals.h"
+#include "life/lifecycle.h"
+#include "life/reporting.h"
+#include "next/export.h"
+#include "next/next_functions.h"
+#include "report/status.h"
+
+namespace mtrace::hook {
+namespace {
+
+using format::Handler;
+
+constexpr int kRestorer = 0x04000000;  // set by libc in every action it hands to the kernel
+
+bool g_active = false;
+// What the filters of system calls leave of handlers.
+enum Returns : uint32_t { kReturn, kSomeDoNot, kNoneReturns };
+uint32_t g_returns = kReturn;
+bool no_handler_returns() { return load(g_returns) == kNoneReturns; }
+
+// Handlers align their frames: an emulator may enter them with a stack that is not (qemu-user).
+MTRACE_REALIGN void write_report_on_signal(int) {
+  trigger_report(report::Trigger::kSignal, nullptr);
+}
+MTRACE_REALIGN void toggle_on_signal(int) { toggle_recording(); }
+void swallow_signal(int) {}
+
+uint32_t g_remembered = 0;  // 1: a trigger came before there were tables
+void remember_signal(int) { store(g_remembered, 1u); }
+
+struct Trigger {
+  int signal;             // 0: not ours to look after
+  SignalHandler handler;  // nullptr: end_on_signal
+  // What the program would read back where our action stands in for its default: flags and mask
+  // of its own last reset. Two threads that set one signal at once get either's.
+  struct sigaction default_seen;
+  bool given_up;  // ignored, or the default, in place of the handler
+};
+constexpr size_t kFatal = sizeof kFatalSignals / sizeof kFatalSignals[0];
+constinit Trigger g_triggers[2 + kFatal] = {{0, write_report_on_signal, {}, false},
+                                            {0, toggle_on_signal, {}, false}};
+Trigger& g_report = g_triggers[0];
+
+Trigger* trigger_of(int number) {
+  for (Trigger& trigger : g_triggers) {
+    if (trigger.signal == number && number != 0) return &trigger;
+  }
+  return nullptr;
+}
+
+// As sigfillset, which a sanitizer puts its own in place of: without the two that libc needs
+// itself.
+sigset_t all_signals() {
+  constexpr unsigned long kOfLibc = 3ul << 31;  // 32 and 33
+  sigset_t set;
+  memset(&set, 0xff, sizeof set);
+  set.__val[0] &= ~(kOfLibc | 1ul << (SIGSYS - 1));  // see sys::block_signals()
+  return set;
+}
+
+struct sigaction own_action(const Trigger& trigger) {
+  struct sigaction action = {};
+  if (no_handler_returns()) {
+    action.sa_handler = trigger.handler == nullptr ? SIG_DFL : SIG_IGN;
+    return action;
+  }
+  action.sa_flags = SA_RESTART | SA_ONSTACK;
+  if (trigger.handler == nullptr) {
+    action.sa_sigaction = end_on_signal;
+    action.sa_flags |= SA_SIGINFO;
+  } else {
+    action.sa_handler = g_active ? trigger.handler : swallow_signal;
+  }
+  action.sa_mask = all_signals();
+  return action;
+}
+
+bool is_own(SignalHandler handler) {
+  return handler == write_report_on_signal || handler == toggle_on_signal ||
+         handler == swallow_signal || handler == remember_signal ||
+         reinterpret_cast<const void*>(handler) == reinterpret_cast<const void*>(end_on_signal);
+}
+
+// What the program sees as the default.
+bool stands_for_default(const Trigger& trigger, SignalHandler handler) {
+  return is_own(handler) || (trigger.given_up && (handler == SIG_IGN || handler == SIG_DFL));
+}
+
+void note_handler(const Trigger& trigger, SignalHandler handler) {
+  if (&trigger != &g_report) return;
+  if (g_active && !is_own_process()) return;  // a vfork child changes only its own signals
+  if (handler == SIG_DFL || is_own(handler)) {
+    report::status_handler(load(g_returns) != kReturn ? Handler::kForbidden
+                           : g_active                 ? Handler::kOurs
+                                                      : Handler::kSwallowed);
+    report::set_note(nullptr);
+    return;
+  }
+  const bool ignored = handler == SIG_IGN;
+  report::status_handler(ignored ? Handler::kIgnored : Handler::kProgram);
+  report::set_note(ignored ? "the program ignores the signal that writes reports"
+                           : "the program has taken the signal that writes reports");
+}
+
+void install(Trigger& trigger, int signal) {
+  struct sigaction old;
+  if (signal == 0 || g_next.sigaction(signal, nullptr, &old) != 0) return;
+  if (old.sa_handler == SIG_DFL || is_own(old.sa_handler)) {
+    const struct sigaction action = own_action(trigger);
+    if (g_next.sigaction(signal, &action, nullptr) != 0) return;
+  }
+  note_handler(trigger, old.sa_handler);
+  trigger.signal = signal;
+}
+
+}  // namespace
+
+int change_action(int number, const struct sigaction* action, struct sigaction* old) {
+  if (g_next.sigaction == nullptr) {
+    errno = ENOSYS;
+    return -1;
+  }
+  Trigger* trigger = trigger_of(number);
+  if (trigger == nullptr) return g_next.sigaction(number, action, old);
+  // The program sees the signal as if this library were not there: what is ours reads as default,
+  // and default means ours, because an unhandled trigger would end the program.
+  struct sigaction wanted;
+  struct sigaction previous;
+  const struct sigaction* set = action;
+  if (action != nullptr && action->sa_handler == SIG_DFL) {
+    wanted = own_action(*trigger);
+    set = &wanted;
+  }
+  const struct sigaction seen = trigger->default_seen;
+  const int result = g_next.sigaction(number, set, &previous);
+  if (result != 0) return result;
+  if (set == &wanted) {
+    trigger->default_seen = *action;
+    trigger->default_seen.sa_flags |= kRestorer;
+  }
+  if (old != nullptr) {
+    *old = stands_for_default(*trigger, previous.sa_handler) ? seen : previous;
+  }
+  if (action == nullptr) return 0;
+  note_handler(*trigger, action->sa_handler);
+  trigger->given_up = set == &wanted && no_handler_returns();
+  return 0;
+}
+
+SignalHandler change_handler(SetHandler set, int number, SignalHandler handler, int flags) {
+  if (set == nullptr) {
+    errno = ENOSYS;
+    return SIG_ERR;
+  }
+  SignalHandler old;
+  Trigger* trigger = trigger_of(number);
+  if (trigger != nullptr && handler == SIG_DFL) {
+    const struct sigaction action = own_action(*trigger);
+    struct sigaction previous;
+    if (g_next.sigaction(number, &action, &previous) != 0) return SIG_ERR;
+    old = previous.sa_handler;
+    trigger->default_seen = {};
+    trigger->default_seen.sa_flags = flags | kRestorer;
+  } else {
+    old = set(number, handler);
+  }
+  if (trigger != nullptr && old != SIG_ERR) {
+    note_handler(*trigger, handler);
+    if (stands_for_default(*trigger, old)) old = SIG_DFL;
+    trigger->given_up = handler == SIG_DFL && no_handler_returns();
+  }
+  return old;
+}
+
+void catch_trigger(int report) {
+  if (report != 0 && sys::catch_by_default(report, remember_signal)) g_report.signal = report;
+}
+
+void install_triggers(int report, int toggle, bool active, bool fatal) {
+  g_active = active;
+  install(g_triggers[0], report);
+  install(g_triggers[1], toggle);
+  // To the first process of a namespace they do nothing, unless it has a handler.
+  const bool all = fatal && sys::process_id() != 1;
+  for (size_t i = 0; all && i < kFatal; ++i) {
+    const int signal = kFatalSignals[i].number;
+    if (trigger_of(signal) == nullptr) install(g_triggers[2 + i], signal);
+  }
+  if (exchange(g_remembered, 0u) != 0 && active) write_report_on_signal(report);
+}
+
+void remove_triggers() {
+  for (Trigger& trigger : g_triggers) {
+    struct sigaction now;
+    if (trigger.signal != 0 && g_next.sigaction(trigger.signal, nullptr, &now) == 0 &&
+        stands_for_default(trigger, now.sa_handler)) {
+      // One that is on its way must not end the program.
+      struct sigaction swallow = {};
+      swallow.sa_handler = trigger.given_up ? SIG_IGN : swallow_signal;
+      swallow.sa_flags = SA_RESTART | SA_ONSTACK;
+      const bool pending = sys::is_pending(trigger.signal);
+      g_next.sigaction(trigger.signal, pending ? &swallow : &trigger.default_seen, nullptr);
+    }
+    trigger.signal = 0;
+    trigger.default_seen = {};
+    trigger.given_up = false;
+  }
+  report::status_handler(Handler::kNone);
+}
+
+bool give_up_handlers(bool all) {
+  const uint32_t before = load(g_returns);
+  if (before == kNoneReturns || (before == kSomeDoNot && !all)) return false;
+  store<uint32_t>(g_returns, all ? kNoneReturns : kSomeDoNot);
+  if (mtrace_status_block.handler == Handler::kOurs) report::status_handler(Handler::kForbidden);
+  for (Trigger& trigger : g_triggers) {
+    struct sigaction now;
+    if (!all || trigger.signal == 0 || g_next.sigaction(trigger.signal, nullptr, &now) != 0)
+      continue;
+    if (!is_own(now.sa_handler)) continue;
+    const struct sigaction action = own_action(trigger);
+    trigger.given_up = g_next.sigaction(trigger.signal, &action, nullptr) == 0;
+  }
+  return true;
+}
+
+void take_up_handlers() {
+  store<uint32_t>(g_returns, kReturn);
+  for (Trigger& trigger : g_triggers) {
+    if (!trigger.given_up) continue;
+    trigger.given_up = false;
+    const struct sigaction action = own_action(trigger);
+    g_next.sigaction(trigger.signal, &action, nullptr);
+  }
+  if (mtrace_status_block.handler == Handler::kForbidden) report::status_handler(Handler::kOurs);
+}
+
+void take_off_trigger() {
+  const int signal = g_report.signal;
+  // A filter of system calls may not know the one that takes it off.
+  if (signal == 0 || sys::may_be_filtered()) return;
+  if (load(mtrace_status_block.handler) != Handler::kOurs) return;
+  const uint64_t mask = sys::block_signals();
+  // One that the program blocks itself is pending in the next program, too, as ever.
+  if ((mask >> (signal - 1) & 1) == 0) sys::discard_signal(signal);
+  sys::restore_signals(mask);
+}
+
+}  // namespace mtrace::hook

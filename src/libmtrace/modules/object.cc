@@ -1,0 +1,161 @@
+#include "modules/object.h"
+
+#include <dlfcn.h>
+#include <elf.h>
+#include <link.h>
+#include <string.h>
+#include <sys/auxv.h>
+
+#include "base/probe.h"
+
+namespace mtrace::unwind {
+namespace {
+
+constexpr unsigned kMaxHeaders = 64;
+
+// Looks for the build-id in the notes at [start, start + size), which are inside `bounds`.
+// Copied piece by piece: this is also called for objects that may go away meanwhile.
+void find_build_id(Object* object, uintptr_t start, size_t size, size_t align) {
+  const size_t pad = align == 8 ? 8 : 4;
+  if (!object->bounds.contains(start, size)) return;
+  auto padded = [pad](size_t n) { return (n + pad - 1) & ~(pad - 1); };
+  for (size_t at = 0; size - at >= sizeof(Elf64_Nhdr);) {
+    Elf64_Nhdr note;
+    if (!sys::read_memory(start + at, &note, sizeof note)) return;
+    const size_t name = at + sizeof note;
+    const size_t bytes = name + padded(note.n_namesz);
+    const size_t next = bytes + padded(note.n_descsz);
+    if (next > size || bytes + note.n_descsz > size) return;
+    char owner[4];
+    if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == sizeof owner && note.n_descsz > 0 &&
+        note.n_descsz <= sizeof(Module::build_id) &&
+        sys::read_memory(start + name, owner, sizeof owner) &&
+        memcmp(owner, "GNU", sizeof owner) == 0) {
+      object->build_id = start + bytes;
+      object->build_id_size = note.n_descsz;
+      return;
+    }
+    at = next;
+  }
+}
+
+class Headers {
+ public:
+  uintptr_t table;
+  unsigned count;
+
+  bool read(unsigned index, Elf64_Phdr* header) {
+    const unsigned first = index - index % kAtATime;
+    if (table + first * sizeof *header != read_) {
+      read_ = table + first * sizeof *header;
+      const unsigned some = count - first < kAtATime ? count - first : kAtATime;
+      good_ = sys::read_memory(read_, some_, some * sizeof *header);
+    }
+    *header = some_[index - first];
+    return good_;
+  }
+
+ private:
+  static constexpr unsigned kAtATime = 8;
+  Elf64_Phdr some_[kAtATime];
+  uintptr_t read_ = 0;  // where those were read
+  bool good_ = false;
+};
+
+// Whether these are the program headers of `object`: a segment holds its range, and the
+// call-frame table is where the loader says.
+bool describe(Headers& headers, const Object& object) {
+  bool holds = false;
+  bool agrees = object.eh_frame_hdr == 0;
+  Elf64_Phdr segment;
+  for (unsigned i = 0; i < headers.count && headers.read(i, &segment); ++i) {
+    const uintptr_t start = object.base + segment.p_vaddr;
+    if (segment.p_type == PT_LOAD) {
+      holds |= object.start < start + segment.p_memsz && start < object.end;
+    } else if (segment.p_type == PT_GNU_EH_FRAME) {
+      agrees |= start == object.eh_frame_hdr;
+    }
+  }
+  return holds && agrees;
+}
+
+bool elf_header_at(uintptr_t address, Headers* headers) {
+  Elf64_Ehdr header;
+  if (!sys::read_memory(address, &header, sizeof header) ||
+      memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_ident[EI_CLASS] != ELFCLASS64 ||
+      header.e_phentsize != sizeof(Elf64_Phdr)) {
+    return false;
+  }
+  headers->table = address + header.e_phoff;
+  headers->count = header.e_phnum < kMaxHeaders ? header.e_phnum : kMaxHeaders;
+  return true;
+}
+
+// Of an object whose segments leave holes the loader tells the one segment asked for, so the ELF
+// header may be elsewhere: at the load bias, or, of the main program, where the kernel says.
+bool find_headers(const Object& object, Headers* headers) {
+  if (elf_header_at(object.start, headers) && describe(*headers, object)) return true;
+  if (elf_header_at(object.base, headers) && describe(*headers, object)) return true;
+  headers->table = getauxval(AT_PHDR);
+  headers->count = static_cast<unsigned>(getauxval(AT_PHNUM));
+  if (headers->count > kMaxHeaders) headers->count = kMaxHeaders;
+  return headers->table != 0 && describe(*headers, object);
+}
+
+}  // namespace
+
+bool locate_object(uintptr_t address, Object* object) {
+  dl_find_object found;
+  if (_dl_find_object(reinterpret_cast<void*>(address), &found) != 0) return false;
+  // The list that backs this answer keeps the link map for as long as the object is loaded.
+  const link_map* map = found.dlfo_link_map;
+  object->start = reinterpret_cast<uintptr_t>(found.dlfo_map_start);
+  object->end = reinterpret_cast<uintptr_t>(found.dlfo_map_end);
+  object->eh_frame_hdr = reinterpret_cast<uintptr_t>(found.dlfo_eh_frame);
+  uintptr_t base_and_name[2] = {0, 0};
+  static_assert(offsetof(link_map, l_addr) == 0 && offsetof(link_map, l_name) == 8);
+  if (map != nullptr) {
+    memcpy(base_and_name, map, sizeof base_and_name);
+  }
+  object->base = base_and_name[0];
+  object->name = base_and_name[1];
+  return address >= object->start && address < object->end;
+}
+
+bool is_loader(const Object& object) { return object.base == getauxval(AT_BASE); }
+
+void inspect_object(Object* object) {
+  object->bounds = Bounds{};
+  object->build_id = 0;
+  object->build_id_size = 0;
+  Headers headers;
+  if (!find_headers(*object, &headers)) return;
+  Elf64_Phdr segment;
+  uintptr_t low = object->start;
+  uintptr_t high = object->end;
+  for (unsigned i = 0; i < headers.count; ++i) {
+    if (!headers.read(i, &segment)) break;
+    if (segment.p_type != PT_LOAD) continue;
+    const uintptr_t start = object->base + segment.p_vaddr;
+    const uintptr_t end = start + segment.p_memsz;
+    // File-backed bytes only: notes and call-frame information are never in .bss.
+    const uintptr_t file_end = start + segment.p_filesz;
+    if (end < start || file_end < start) continue;
+    if (start < low) low = start;
+    if (end > high) high = end;
+    // A file cut short after it was mapped has pages that fault. The first and the last tell.
+    if ((segment.p_flags & PF_R) != 0 && segment.p_filesz > 0 && sys::readable(start, 1) &&
+        sys::readable(file_end - 1, 1)) {
+      object->bounds.add(start, file_end);
+    }
+  }
+  object->start = low;
+  object->end = high;
+  for (unsigned i = 0; i < headers.count && object->build_id_size == 0; ++i) {
+    if (!headers.read(i, &segment)) break;
+    if (segment.p_type != PT_NOTE) continue;
+    find_build_id(object, object->base + segment.p_vaddr, segment.p_filesz, segment.p_align);
+  }
+}
+
+}  // namespace mtrace::unwind

@@ -1,0 +1,144 @@
+#include "next/next_functions.h"
+
+#include <dlfcn.h>
+#include <gnu/libc-version.h>
+#include <link.h>
+
+#include "base/atomic.h"
+#include "base/hot.h"
+#include "base/valgrind.h"
+#include "modules/linkage.h"
+#include "next/bootstrap.h"
+#include "next/mode.h"
+
+// Another name for this library's own, in malloc_hooks.cc.
+extern "C" {
+[[gnu::visibility("hidden")]] size_t mtrace_own_usable_size(void* block) noexcept;
+}
+
+namespace mtrace::hook {
+
+MTRACE_HOT_TABLE constinit NextFunctions g_next = {};
+// Where the hook of syscall(2) goes on, which is assembly.
+using SystemCall = long (*)(long, long, long, long, long, long, long);
+extern "C" [[gnu::visibility("hidden")]] SystemCall mtrace_next_system_call;
+constinit SystemCall mtrace_next_system_call = nullptr;
+
+namespace internal {
+bool operators_apart = false;
+}
+namespace {
+
+enum Search : uint32_t { kNotBegun, kUnderWay, kDone };
+uint32_t g_search = kNotBegun;
+bool g_is_libc = false;
+bool g_replaced = false;
+
+// The loader fills this in with the other relative relocations. Until then it is null or, as some
+// linkers leave it, the address less the place where the library is; and nothing that needs
+// relocation, no call into libc among it, works yet.
+const void* volatile g_relocated = &g_search;
+
+using unwind::object_of;
+
+template <typename Function>
+const void* address_of(Function* function) {
+  return reinterpret_cast<const void*>(function);
+}
+
+// The function that the program's calls are bound to: the first in the order of the objects.
+void* first_definition(const char* symbol) {
+  for (const link_map* object = unwind::first_object(); object != nullptr;
+       object = object->l_next) {
+    if (object == object_of(&g_next)) continue;
+    const Elf64_Sym* found = unwind::find_function(*object, symbol);
+    if (found != nullptr) return reinterpret_cast<void*>(unwind::address_of(*object, *found));
+  }
+  return nullptr;
+}
+
+// What dlsym(RTLD_NEXT) finds, which is only asked for what is there: a miss allocates, and frees,
+// and libc's allocator may be replaced by one that cannot serve yet (a sanitizer that starts).
+void* next_definition(const char* symbol) {
+  const link_map* object = object_of(&g_next);
+  while (object != nullptr && (object = object->l_next) != nullptr) {
+    if (!unwind::may_define(*object, symbol)) continue;
+    void* found = dlsym(RTLD_NEXT, symbol);
+    if (found == nullptr) dlerror();  // the program must not find our miss
+    return found;
+  }
+  return nullptr;
+}
+
+// A call of this library's own function shows it, of a block that no other allocator knows: the
+// totals of valgrind's tool stay what they are.
+bool is_replaced_by_valgrind() {
+  if (!sys::on_valgrind()) return false;
+  void* block = g_bootstrap.allocate(1, 16);
+  return block != nullptr && mtrace_own_usable_size(block) != 1;
+}
+
+void take_over(NextFunctions& found) {
+  internal::operators_apart = found.new_one != nullptr && object_of(address_of(found.new_one)) ==
+                                                              object_of(address_of(found.malloc));
+  g_is_libc = true;
+  const link_map* const libc = object_of(address_of(gnu_get_libc_version));
+  const void* const allocate[] = {address_of(found.malloc),         address_of(found.calloc),
+                                  address_of(found.realloc),        address_of(found.memalign),
+                                  address_of(found.posix_memalign), address_of(found.aligned_alloc),
+                                  address_of(found.valloc),         address_of(found.pvalloc)};
+  for (const void* function : allocate) {
+    g_is_libc &= function == nullptr || object_of(function) == libc;
+  }
+  if (found.malloc_usable_size != nullptr &&
+      object_of(address_of(found.malloc_usable_size)) == object_of(address_of(found.malloc))) {
+    found.usable_size = found.malloc_usable_size;
+  }
+  g_next = found;
+  mtrace_next_system_call = found.system_call;
+  g_mode = HookMode::kEvery;
+  store_release<uint32_t>(g_search, kDone);
+}
+
+}  // namespace
+
+bool is_relocated() { return g_relocated == &g_search; }
+
+bool find_next_functions() {
+  uint32_t expected = kNotBegun;
+  if (!is_relocated()) return false;
+  if (!compare_exchange<uint32_t>(g_search, expected, kUnderWay)) return expected == kDone;
+  NextFunctions found = {};
+#define MTRACE_HOOK(member, symbol, result, parameters) \
+  found.member = reinterpret_cast<result(*) parameters>(next_definition(symbol));
+#include "next/hooks.def"
+#undef MTRACE_HOOK
+  g_replaced = is_replaced_by_valgrind();
+  take_over(found);
+  return true;
+}
+
+void find_real_late() {
+  if (load_acquire(g_search) == kDone) return;
+  NextFunctions found = {};
+#define MTRACE_HOOK(member, symbol, result, parameters) \
+  found.member = reinterpret_cast<result(*) parameters>(first_definition(symbol));
+#include "next/hooks.def"
+#undef MTRACE_HOOK
+  take_over(found);
+}
+
+Allocators allocators() {
+  return {object_of(dlsym(RTLD_DEFAULT, "malloc")), object_of(address_of(g_next.malloc))};
+}
+
+const char* allocator_path() {
+  const link_map* object = object_of(address_of(g_next.malloc));
+  return object != nullptr ? object->l_name : "";
+}
+
+bool malloc_is_replaced() { return g_replaced; }
+
+bool allocator_is_libc() { return g_is_libc; }
+
+}  // namespace mtrace::hook

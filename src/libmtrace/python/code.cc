@@ -1,0 +1,307 @@
+#include "python/code.h"
+
+#include <string.h>
+
+#include <algorithm>
+
+#include "base/atomic.h"
+#include "base/probe.h"
+#include "base/table_file.h"
+#include "modules/module_memory.h"
+#include "modules/modules.h"
+
+namespace mtrace::unwind {
+namespace internal {
+NumberedSet<PythonCode, format::kMostPythonCode, 1u << 18> python_code;
+}
+namespace {
+
+constexpr auto kCareful = PythonAccess::kCareful;
+constexpr uint32_t kMostCode = format::kMostPythonCode;
+constexpr uint64_t kMostBytes = 16u << 20;
+
+auto& g_code = internal::python_code;
+NumberedSet<PythonFile, kMostPythonFiles, 1u << 15> g_files;
+uint64_t g_bytes = 0;  // of both
+uint64_t g_lost = 0;
+
+// Numbers of code objects as they were seen last, by address: that / 16, above the number. Eight
+// places an address: two functions of one path that shared a single place would take it from each
+// other at every walk, and what has lost its place is read anew, by some 30 system calls.
+constexpr unsigned kSeenBits = 7;  // of the lines
+constexpr unsigned kSeenWays = 8;
+constexpr unsigned kNumberBits = 16;
+static_assert(kMostCode < 1u << kNumberBits);
+struct alignas(64) SeenLine {
+  uint64_t places[kSeenWays];
+};
+SeenLine g_seen[1u << kSeenBits];
+SeenLine& seen_line(uintptr_t address) {
+  return g_seen[address * 0x9e3779b97f4a7c15u >> (64 - kSeenBits)];
+}
+uint64_t seen_as(uintptr_t address, uint32_t number) {
+  return uint64_t{address} >> 4 << kNumberBits | number;
+}
+// The place of the address; nullptr: it was not seen. Another thread may use the place for another
+// address meanwhile.
+uint64_t* find_seen(uintptr_t address, uint64_t* seen) {
+  for (uint64_t& place : seen_line(address).places) {
+    *seen = load(place);
+    if (*seen != 0 && *seen >> kNumberBits == address >> 4) return &place;
+  }
+  return nullptr;
+}
+// Where to keep what was not seen: a free place, or one of a full line, in turn.
+uint64_t& place_for_new(uintptr_t address) {
+  static constinit uint32_t turn = 0;
+  SeenLine& line = seen_line(address);
+  for (uint64_t& place : line.places) {
+    if (load(place) == 0) return place;
+  }
+  return line.places[fetch_add(turn, 1u) % kSeenWays];
+}
+
+bool is_full() { return g_code.is_full() || g_files.is_full() || load(g_bytes) > kMostBytes; }
+
+// nullptr: no room.
+template <typename T>
+T* memory_for(size_t bytes) {
+  bytes = (sizeof(T) + bytes + kTextBlock - 1) & ~(kTextBlock - 1);
+  if (fetch_add<uint64_t>(g_bytes, bytes) > kMostBytes) return nullptr;
+  return static_cast<T*>(module_memory(bytes));
+}
+
+// A code object as it says of itself.
+struct Seen {
+  uint32_t first_line;
+  uint64_t instructions;
+  uint64_t table_bytes;
+  uintptr_t table;
+  PythonText name;
+  PythonText file;
+  uintptr_t file_object;
+};
+
+[[gnu::always_inline]] inline bool look_at(const PythonRuntime& python, PythonAccess access,
+                                           uintptr_t address, Seen* seen) {
+  const PythonLayout& layout = *python.layout;
+  char code_room[256];
+  char size_room[kPythonSize + sizeof seen->table_bytes];
+  const char* const code = see_python(access, address, code_room, layout.code_instructions);
+  if (code == nullptr) return false;
+  seen->first_line = python_field<uint32_t>(code, layout.code_first_line);
+  seen->instructions = python_field<uint64_t>(code, kPythonSize);
+  const auto table = python_field<uintptr_t>(code, layout.code_table);
+  const char* const head = see_python(access, table, size_room, sizeof size_room);
+  if (head == nullptr) return false;
+  seen->table_bytes = python_field<uint64_t>(head, kPythonSize);
+  seen->table = table + kPythonBytes;
+  seen->file_object = python_field<uintptr_t>(code, layout.code_file);
+  return find_text(layout, access, python_field<uintptr_t>(code, layout.code_name), &seen->name) &&
+         find_text(layout, access, seen->file_object, &seen->file);
+}
+
+bool same_file(PythonAccess access, const PythonText& text, const PythonFile& file) {
+  return same_text(access, text, file.text(), file.bytes, file.length, PythonFile::kMostText);
+}
+
+[[gnu::always_inline]] inline bool same_code(PythonAccess access, const Seen& seen,
+                                             const PythonCode& code) {
+  return seen.first_line == code.first_line && seen.instructions == code.instructions &&
+         seen.table_bytes == code.table_bytes &&
+         same_text(access, seen.name, code.name(), code.name_bytes, code.name_length,
+                   PythonCode::kMostName);
+}
+
+// The text as it will be kept. False: it cannot be read.
+template <typename Identity>
+bool measure(const PythonText& text, size_t most, Identity add, uint32_t* bytes) {
+  *bytes = 0;
+  return each_piece(kCareful, text, most, [&](const char* piece, size_t size) {
+    add(piece, size);
+    *bytes += static_cast<uint32_t>(size);
+    return true;
+  });
+}
+
+// Copies a text that has been measured to `to`. False: it is another one by now.
+bool copy(const PythonText& text, size_t most, char* to, size_t bytes) {
+  size_t at = 0;
+  const bool fits = each_piece(kCareful, text, most, [&](const char* piece, size_t size) {
+    if (size > bytes - at) return false;
+    memcpy(to + at, piece, size);
+    at += size;
+    return true;
+  });
+  return fits && at == bytes;
+}
+
+// Calls take(bytes, size) with pieces of the location table, as far as it is kept.
+template <typename Take>
+bool each_table_piece(const Seen& seen, Take&& take) {
+  const size_t size = std::min<uint64_t>(seen.table_bytes, PythonCode::kMostTable);
+  for (size_t at = 0; at < size;) {
+    char piece[256];
+    const size_t bytes = std::min(sizeof piece, size - at);
+    if (!sys::read_memory(seen.table + at, piece, bytes)) return false;
+    take(piece, bytes);
+    at += bytes;
+  }
+  return true;
+}
+
+bool names_object(const char* path, size_t bytes) {
+  for (uint32_t index = 0; const Module* module = module_at(index); ++index) {
+    if (strncmp(module->path, path, bytes) == 0 && module->path[bytes] == '\0') return true;
+  }
+  return false;
+}
+
+const PythonFile* enter_file(const PythonText& text) {
+  uint32_t bytes;
+  char kept[PythonFile::kMostText];
+  char* end = kept;
+  const auto keep = [&](const char* piece, size_t size) {
+    end = static_cast<char*>(memcpy(end, piece, size)) + size;
+  };
+  if (!measure(text, sizeof kept, keep, &bytes)) return nullptr;
+  // A module of a memlog has a name.
+  if (bytes == 0) kept[bytes++] = '?';
+  const uint64_t identity = format::module_identity(kept, bytes);
+  bool made;
+  const uint32_t number = g_files.find_or_make(
+      identity,
+      [&](const PythonFile& known) {
+        return known.bytes == bytes && memcmp(known.text(), kept, bytes) == 0;
+      },
+      [&](uint32_t fresh) {
+        auto* const file = memory_for<PythonFile>(bytes);
+        if (file == nullptr) return file;
+        const bool is_twin = names_object(kept, bytes);
+        *file = {identity, text.length, bytes, fresh, is_twin ? format::kPythonGeneration : 1};
+        memcpy(file + 1, kept, bytes);
+        return file;
+      },
+      &made);
+  return g_files.find(number);
+}
+
+bool find_identity(const Seen& seen, uint32_t* name_bytes, const PythonFile& file,
+                   uint64_t* identity) {
+  format::PythonIdentity sum;
+  const auto add = [&](const char* piece, size_t size) { sum.add(piece, size); };
+  sum.add(file.identity);
+  if (!measure(seen.name, PythonCode::kMostName, add, name_bytes)) return false;
+  sum.add(seen.name.length);
+  sum.add(seen.first_line);
+  sum.add(seen.instructions);
+  if (!each_table_piece(seen, add)) return false;
+  sum.add(seen.table_bytes);
+  *identity = sum.value();
+  return true;
+}
+
+// nullptr: no room, or it is another one by now.
+PythonCode* make_code(const Seen& seen, const PythonCode& head) {
+  auto* const made = memory_for<PythonCode>(head.name_bytes + head.table_kept());
+  if (made == nullptr) return nullptr;
+  *made = head;
+  char* at = reinterpret_cast<char*>(made + 1);
+  if (!copy(seen.name, PythonCode::kMostName, at, head.name_bytes)) return nullptr;
+  at += head.name_bytes;
+  const bool whole = each_table_piece(seen, [&](const char* piece, size_t size) {
+    at = static_cast<char*>(memcpy(at, piece, size)) + size;
+  });
+  return whole ? made : nullptr;
+}
+
+// For readers of the file behind the tables.
+void log_code(const PythonCode& code, uint32_t number) {
+  format::LedgerHeader* header = sys::g_table_header;
+  if (header == nullptr) return;
+  const size_t name_and_table = code.name_bytes + code.table_kept();
+  sys::TableTurn turn;
+  auto* logged = static_cast<format::LedgerPythonCode*>(
+      turn.grow_little(sizeof(format::LedgerPythonCode) + name_and_table + code.file->bytes));
+  if (logged == nullptr) return;
+  logged->identity = code.identity;
+  logged->number = number;
+  logged->first_line = code.first_line;
+  logged->name_bytes = code.name_bytes;
+  logged->table_bytes = static_cast<uint32_t>(code.table_kept());
+  logged->file_bytes = code.file->bytes;
+  char* at = reinterpret_cast<char*>(logged + 1);
+  memcpy(at, code.name(), name_and_table);
+  memcpy(at + name_and_table, code.file->text(), code.file->bytes);
+  logged->next = load(header->first_python_code);
+  store_release(header->first_python_code, reinterpret_cast<uint64_t>(logged));
+}
+
+// The number of the code object, which gets one if it has none. 0: no room.
+[[gnu::noinline]] uint32_t enter(const Seen& seen) {
+  const PythonFile* const file = enter_file(seen.file);
+  PythonCode head = {};
+  if (file == nullptr || !find_identity(seen, &head.name_bytes, *file, &head.identity)) return 0;
+  head.file = file;
+  head.instructions = seen.instructions;
+  head.table_bytes = seen.table_bytes;
+  head.name_length = seen.name.length;
+  head.first_line = seen.first_line;
+  head.is_plain = seen.name.ascii && seen.name.length == head.name_bytes && seen.file.ascii &&
+                  seen.file.length == file->bytes;
+  bool made;
+  const uint32_t number = g_code.find_or_make(
+      head.identity,
+      [&](const PythonCode& known) {
+        return known.file == file && same_code(kCareful, seen, known);
+      },
+      [&](uint32_t) { return make_code(seen, head); }, &made);
+  if (made) log_code(*g_code.find(number), number);
+  return number;
+}
+
+// A frame whose code object has no number.
+[[gnu::noinline]] uint32_t lost() {
+  fetch_add<uint64_t>(g_lost, 1);
+  sys::count_loss(&format::LedgerHeader::lost_python);
+  return 0;
+}
+
+}  // namespace
+
+uint32_t number_of_code(const PythonRuntime& python, PythonAccess access, uintptr_t address,
+                        PythonFileSeen& last) {
+  uint64_t known;
+  uint64_t* const place = find_seen(address, &known);
+  const auto number = static_cast<uint16_t>(known);
+  const bool has_number = place != nullptr && number != 0;
+  if (has_number && access == PythonAccess::kDirect && g_code.find(number)->is_plain &&
+      is_plainly(*python.layout, reinterpret_cast<const char*>(address), *g_code.find(number),
+                 last)) {
+    return number;
+  }
+  Seen seen;
+  if (!look_at(python, access, address, &seen)) return lost();
+  if (has_number && same_code(access, seen, *g_code.find(number)) &&
+      same_file(access, seen.file, *g_code.find(number)->file)) {
+    return number;
+  }
+  // What found no room is not looked for at each allocation.
+  const uint32_t entered = place != nullptr && number == 0 && is_full() ? 0 : enter(seen);
+  store(place != nullptr ? *place : place_for_new(address), seen_as(address, entered));
+  return entered != 0 ? entered : lost();
+}
+
+const PythonCode* python_code(uint32_t number) { return g_code.find(number); }
+
+const PythonFile* python_file(uint32_t number) { return g_files.find(number); }
+
+uint64_t lost_python_frames() { return load(g_lost); }
+
+void log_python_again() {
+  for (uint32_t number = 1; number <= g_code.highest(); ++number) {
+    if (const PythonCode* code = g_code.find(number)) log_code(*code, number);
+  }
+}
+
+}  // namespace mtrace::unwind

@@ -1,0 +1,112 @@
+// The code objects of Python functions that stacks name: their texts and lines, copied when a walk
+// first meets one. The interpreter does not know of it, so a code object may be freed and another
+// one take its address: each walk compares what it finds with the copy. Equal ones share one copy,
+// whatever their addresses. Copies are never removed; there are 65,535 of 8,191 files, in 16 MiB at
+// most.
+//
+// All functions are lock-free, thread-safe and async-signal-safe.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "format/python.h"
+#include "modules/numbered_set.h"
+#include "python/runtime.h"
+#include "python/text.h"
+
+namespace mtrace::unwind {
+
+inline constexpr uint32_t kMostPythonFiles = 8191;
+
+// A source file, as the interpreter calls it: "/home/ann/app.py", "<string>". Constant once it has
+// its number; and so is the code below.
+struct alignas(kTextBlock) PythonFile {
+  static constexpr size_t kMostText = 511;  // bytes that are kept, in UTF-8
+
+  uint64_t identity;  // format::module_identity
+  uint64_t length;    // characters, also of those that are not kept
+  uint32_t bytes;     // kept; at least one
+  uint32_t number;    // from 1
+  // 1, or format::kPythonGeneration where an object was called the same by then.
+  uint32_t generation;
+
+  const char* text() const { return reinterpret_cast<const char*>(this + 1); }
+};
+
+struct alignas(kTextBlock) PythonCode {
+  static constexpr size_t kMostName = 255;
+  static constexpr size_t kMostTable = 32'000;
+
+  uint64_t identity;  // format::PythonIdentity
+  const PythonFile* file;
+  uint64_t instructions;
+  uint64_t table_bytes;  // of the location table; no more than kMostTable are kept
+  uint64_t name_length;  // characters, also of those that are not kept
+  uint32_t name_bytes;   // kept
+  uint32_t first_line;
+  bool is_plain;  // both texts are ASCII and kept whole
+
+  const char* name() const { return reinterpret_cast<const char*>(this + 1); }
+  const unsigned char* table() const {
+    return reinterpret_cast<const unsigned char*>(name() + name_bytes);
+  }
+  size_t table_kept() const { return table_bytes < kMostTable ? table_bytes : kMostTable; }
+};
+
+// A str and the file that it was found to name, in one walk: there it is not compared again.
+struct PythonFileSeen {
+  uintptr_t object;
+  const PythonFile* file;
+  bool operator==(const PythonFileSeen&) const = default;
+};
+
+// The number of the code object at `address`; 0: it found no room, or cannot be read. Some 10 us
+// when it is new. `last`: of the walk, zero at first.
+uint32_t number_of_code(const PythonRuntime& python, PythonAccess access, uintptr_t address,
+                        PythonFileSeen& last);
+
+// Whether the str `text` is this one, which is ASCII and was kept whole.
+[[gnu::always_inline]] inline bool is_ascii(const PythonLayout& layout, const char* text,
+                                            const char* kept, uint64_t length) {
+  return python_field<uint64_t>(text, kPythonSize) == length &&
+         (python_field<uint32_t>(text, kPythonTextState) & kTextForm) == kTextAscii &&
+         same_bytes(text + layout.text_ascii, kept, length);
+}
+
+// Whether `object`, a code object that a frame refers to, is still this one, which is plain.
+[[gnu::always_inline]] inline bool is_plainly(const PythonLayout& layout, const char* object,
+                                              const PythonCode& code, PythonFileSeen& last) {
+  if (python_field<uint32_t>(object, layout.code_first_line) != code.first_line ||
+      python_field<uint64_t>(object, kPythonSize) != code.instructions ||
+      !is_ascii(layout, python_field<const char*>(object, layout.code_name), code.name(),
+                code.name_length)) {
+    return false;
+  }
+  const PythonFileSeen file = {python_field<uintptr_t>(object, layout.code_file), code.file};
+  if (file == last) return true;
+  if (!is_ascii(layout, reinterpret_cast<const char*>(file.object), file.file->text(),
+                file.file->length)) {
+    return false;
+  }
+  last = file;
+  return true;
+}
+
+namespace internal {
+extern NumberedSet<PythonCode, format::kMostPythonCode, 1u << 18> python_code;
+}
+
+// The code object of a number, nullptr: none.
+const PythonCode* python_code(uint32_t number);
+// And the file.
+const PythonFile* python_file(uint32_t number);
+
+// Frames whose code object found no room.
+uint64_t lost_python_frames();
+
+// In the child of a fork, alone: the file behind the tables (base/table_file.h) is another one, or
+// none.
+void log_python_again();
+
+}  // namespace mtrace::unwind

@@ -1,0 +1,58 @@
+// The Python functions that a frame of CPython's evaluation loop runs. doc/python.md explains how
+// they are found.
+#pragma once
+
+#include <threads.h>
+
+#include <cstdint>
+
+#include "python/code.h"
+#include "python/runtime.h"
+#include "python/text.h"
+#include "unwind/slow_walk.h"
+#include "unwind/walk_draft.h"
+
+namespace mtrace::unwind {
+
+// A frame of the interpreter's (_PyInterpreterFrame).
+struct PythonStep {
+  uintptr_t code;
+  uintptr_t previous;
+  uintptr_t instruction;
+  bool entry;  // the loop was entered with it
+};
+
+[[gnu::always_inline]] inline bool read_python_step(const PythonLayout& layout, PythonAccess access,
+                                                    uintptr_t at, PythonStep* step) {
+  char room[kPythonMostFrame];
+  const char* const bytes = see_python(access, at, room, layout.frame_bytes);
+  if (bytes == nullptr || at % sizeof at != 0) return false;
+  step->code = python_field<uintptr_t>(bytes, layout.frame_code);
+  step->previous = python_field<uintptr_t>(bytes, layout.frame_previous);
+  step->instruction = python_field<uintptr_t>(bytes, layout.frame_instruction);
+  step->entry = static_cast<uint8_t>(bytes[layout.frame_entry]) == layout.entry_mark;
+  return true;
+}
+
+// Number of the instruction in the code, if it is one of it.
+inline intptr_t instruction_of(const PythonLayout& layout, const PythonStep& step) {
+  const uintptr_t first = step.code + layout.code_instructions;
+  return static_cast<intptr_t>(step.instruction - first) / intptr_t{kPythonInstruction};
+}
+
+// The word that names this thread's innermost function, of a layout in which its state has it; 0:
+// it has no state, or which one is its own is not known yet.
+inline uintptr_t place_in_thread_state(const PythonRuntime& python) {
+  const uint32_t key = load(python.state_key);
+  const auto state = key == 0 ? 0 : reinterpret_cast<uintptr_t>(tss_get(key - 1));
+  return state == 0 ? 0 : state + python.layout->state_frame;
+}
+
+// Adds the functions, innermost first, behind the loop's own frame, which is the last one of
+// `state` and ends at `cfa`; as many as there is room for. Does nothing when they are there
+// already. `access`: kCareful where a signal has interrupted what runs between the loop and the
+// allocation. `draft`: where the walk is noted, or nullptr. Lock-free, async-signal-safe, never
+// faults; some 600 bytes of stack, 1.5 KiB for a function that is new.
+void add_python_frames(WalkState& state, uintptr_t cfa, PythonAccess access, WalkDraft* draft);
+
+}  // namespace mtrace::unwind

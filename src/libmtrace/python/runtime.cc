@@ -1,0 +1,188 @@
+#include "python/runtime.h"
+
+#include <string.h>
+
+#include "base/table_file.h"
+#include "modules/exported_symbol.h"
+#include "modules/module_memory.h"
+#include "unwind/eh_frame.h"
+#include "unwind/rule_cache.h"
+
+namespace mtrace::unwind {
+namespace internal {
+const PythonRuntime* python = nullptr;
+PythonFrames python_frames = PythonFrames::kTried;
+}  // namespace internal
+
+namespace {
+
+using format::PythonGap;
+
+format::PythonCoverage g_coverage = {};
+
+template <typename T>
+bool read_in(const Object& object, uintptr_t address, T* to) {
+  if (!object.bounds.contains(address, sizeof *to)) return false;
+  memcpy(to, reinterpret_cast<const void*>(address), sizeof *to);
+  return true;
+}
+
+// Whether code objects are as large as the layout says.
+bool fits_type(const Object& object, const PythonRuntime& found) {
+  uint64_t size = 0;
+  return read_in(object, found.code_type + kPythonTypeBasicSize, &size) &&
+         size == found.layout->code_instructions;
+}
+
+// Sets the layout, and why there is none.
+void find_layout(const Object& object, PythonRuntime* found) {
+  constexpr uint32_t kFirstTold = 0x030d;
+  uint64_t words[kPythonToldWords];
+  for (const PythonLayout& layout : kPythonLayouts) {
+    if (layout.version == found->version >> 16) found->layout = &layout;
+  }
+  if (found->version >> 16 == kFirstTold) {
+    found->gap = PythonGap::kOffsets;
+    if (read_in(object, found->runtime, &words) &&
+        told_layout(words, found->version, &found->told)) {
+      found->layout = &found->told;
+    }
+  }
+  if (found->layout == nullptr) return;
+  const bool fits = fits_type(object, *found);
+  found->gap = fits ? PythonGap::kNone : PythonGap::kOffsets;
+  if (!fits) found->layout = nullptr;
+}
+
+// Where the jump at `at` leads, 0: there is none. Only near ones lead out of so large a function.
+uintptr_t jump_target(uintptr_t at, uintptr_t end) {
+  unsigned char code[6] = {};
+  memcpy(code, reinterpret_cast<const void*>(at), end - at < sizeof code ? end - at : sizeof code);
+  const bool conditional = code[0] == 0x0f && (code[1] & 0xf0) == 0x80;
+  if (!conditional && code[0] != 0xe9) return 0;
+  const unsigned size = conditional ? 6 : 5;
+  int32_t distance;
+  memcpy(&distance, code + size - sizeof distance, sizeof distance);
+  return at + size + static_cast<uintptr_t>(intptr_t{distance});
+}
+
+// Compilers move what is unlikely away, under no symbol that a stripped file keeps. The jumps tell:
+// they lead out of the function into the middle of something that has call-frame information of
+// its own. Bytes that only look like a jump lead anywhere.
+PythonRuntime::Part moved_part(const Object& object, const PythonRuntime::Part& loop) {
+  constexpr unsigned kCandidates = 8;
+  constexpr unsigned kLeast = 3;
+  struct {
+    PythonRuntime::Part part;
+    unsigned jumps;
+  } found[kCandidates] = {};
+  for (uintptr_t at = loop.begin; at < loop.end; ++at) {
+    const uintptr_t target = jump_target(at, loop.end);
+    if (target < object.start || target >= object.end) continue;
+    if (target >= loop.begin && target < loop.end) continue;
+    for (auto& candidate : found) {
+      Fde fde;
+      if (candidate.jumps == 0 && find_fde(object, target, &fde) && fde.pc_begin != target) {
+        candidate = {{fde.pc_begin, fde.pc_end}, 1};
+        break;
+      }
+      if (candidate.jumps == 0) break;
+      if (target >= candidate.part.begin && target < candidate.part.end) {
+        ++candidate.jumps;
+        break;
+      }
+    }
+  }
+  unsigned most = 0;
+  for (unsigned i = 1; i < kCandidates; ++i) {
+    if (found[i].jumps > found[most].jumps) most = i;
+  }
+  return found[most].jumps >= kLeast ? found[most].part : PythonRuntime::Part{};
+}
+
+}  // namespace
+
+const PythonRuntime* find_python(const Object& object) {
+  ExportedSymbol loop;
+  ExportedSymbol version;
+  ExportedSymbol runtime;
+  ExportedSymbol code_type;
+  if (!find_exported(object, "_PyEval_EvalFrameDefault", &loop)) return nullptr;
+  const PythonRuntime::Part part = {loop.address, loop.address + loop.size};
+  if (!object.bounds.contains(loop.address, loop.size)) return nullptr;
+  auto* found = static_cast<PythonRuntime*>(module_memory(sizeof(PythonRuntime)));
+  if (found == nullptr) return nullptr;
+  found->base = object.base;
+  found->loop[0] = part;
+  found->image = {object.start, object.end};
+  found->gap = PythonGap::kVersion;
+  // Before 3.11 no version is exported.
+  uint64_t number = 0;
+  if (find_exported(object, "Py_Version", &version)) read_in(object, version.address, &number);
+  found->version = static_cast<uint32_t>(number);
+  if (!find_exported(object, "_PyRuntime", &runtime) ||
+      !find_exported(object, "PyCode_Type", &code_type)) {
+    return found;
+  }
+  found->runtime = runtime.address;
+  found->code_type = code_type.address;
+  find_layout(object, found);
+  if (found->layout == nullptr) return found;
+  found->loop[1] = moved_part(object, part);
+  found->code_free = find_code_free(object, code_type.address);
+  return found;
+}
+
+bool use_python(const PythonRuntime& found) {
+  if (found.gap != PythonGap::kNone) {
+    note_python_gap(found.gap, found);
+    return false;
+  }
+  const bool tried = found.layout->is_tried;
+  if (!tried && load(internal::python_frames) != PythonFrames::kUntried) {
+    note_python_gap(PythonGap::kUntried, found);
+    return false;
+  }
+  const PythonRuntime* known = load_acquire(internal::python);
+  if (known == &found) return true;
+  Object now;
+  if (known != nullptr && locate_object(known->loop[0].begin, &now) && now.base == known->base) {
+    note_python_gap(PythonGap::kSecond, found);
+    return false;
+  }
+  if (!compare_exchange(internal::python, known, &found)) return known == &found;
+  if (!tried) note_python_gap(PythonGap::kOnTrial, found);
+  watch_code(found.code_free);
+  return true;
+}
+
+void read_python_frames(PythonFrames which) {
+  // Rules say whether their frames are to be looked into.
+  if (load(internal::python_frames) == which) return;
+  store(internal::python_frames, which);
+  forget_rules(0, kKeyEnd);
+}
+
+const format::PythonCoverage& python_coverage() { return g_coverage; }
+
+void note_python_gap(PythonGap gap, const PythonRuntime& python) {
+  PythonGap none = PythonGap::kNone;
+  if (!compare_exchange(g_coverage.gap, none, PythonGap::kBeingNoted)) return;
+  store(g_coverage.version, python.version);
+  store(g_coverage.loop, python.loop[0].begin);
+  store_release(g_coverage.gap, gap);
+  show_python_coverage();
+}
+
+// Twice at most: when the gap is noted, and when the file behind the tables is described. The same
+// values both times.
+void show_python_coverage() {
+  format::LedgerHeader* const header = sys::g_table_header;
+  const PythonGap gap = load_acquire(g_coverage.gap);
+  if (header == nullptr || gap <= PythonGap::kBeingNoted) return;
+  store(header->python.version, g_coverage.version);
+  store(header->python.loop, g_coverage.loop);
+  store_release(header->python.gap, gap);
+}
+
+}  // namespace mtrace::unwind

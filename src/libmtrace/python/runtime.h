@@ -1,0 +1,82 @@
+// The CPython interpreter of the process, wherever it is: in the program or in libpython. Found
+// when a walk first meets the object. doc/python.md says how its frames are read.
+#pragma once
+
+#include <cstdint>
+
+#include "base/atomic.h"
+#include "format/python.h"
+#include "modules/object.h"
+#include "python/deaths.h"
+#include "python/layout.h"
+
+namespace mtrace::unwind {
+
+struct PythonRuntime {
+  uintptr_t base;              // load bias of its object
+  uint32_t version;            // PY_VERSION_HEX
+  const PythonLayout* layout;  // nullptr: none is known, because of `gap`
+  format::PythonGap gap;       // why its frames are not read; kNone: they are
+  PythonLayout told;           // what it says of itself, from 3.13 on
+  uintptr_t runtime;           // _PyRuntime
+  uintptr_t code_type;         // PyCode_Type
+  CodeFree code_free;
+  struct Part {
+    uintptr_t begin;
+    uintptr_t end;
+  };
+  Part loop[2];  // _PyEval_EvalFrameDefault, and the part of it that the compiler has moved away
+  Part image;    // of its object
+  // What leads from a thread to its functions; 0: not learned yet. Bytes from the CFA of the loop's
+  // frame down to its _PyCFrame; without one 1 and the key (tss_t) of the thread's state.
+  mutable uint32_t cframe_below;
+  mutable uint32_t state_key;
+  mutable uint32_t attempts;  // to learn it that failed
+
+  // A thread is ending the interpreter, and frees what other threads' frames lead to.
+  bool is_ending() const {
+    uintptr_t state;
+    __builtin_memcpy(&state, reinterpret_cast<const char*>(runtime) + layout->finalizing,
+                     sizeof state);
+    return state != 0;
+  }
+  bool is_in_loop(uintptr_t address) const {
+    return address - loop[0].begin < loop[0].end - loop[0].begin ||
+           address - loop[1].begin < loop[1].end - loop[1].begin;
+  }
+};
+
+// The interpreter that `object` contains; nullptr: none. `object` has been inspected.
+// Async-signal-safe, lock-free; 100 ns for an object without one.
+const PythonRuntime* find_python(const Object& object);
+
+// Which interpreters' frames are read.
+enum class PythonFrames : uint32_t { kOff, kTried, kUntried };
+
+namespace internal {
+[[gnu::visibility("hidden")]] extern const PythonRuntime* python;
+[[gnu::visibility("hidden")]] extern PythonFrames python_frames;
+}  // namespace internal
+
+// The one whose frames are read; nullptr: none.
+inline const PythonRuntime* python_runtime() {
+  return load(internal::python_frames) == PythonFrames::kOff ? nullptr
+                                                             : load_acquire(internal::python);
+}
+
+// A walk has met the loop of this one. True: from here on it is python_runtime(), unless Python
+// frames are off. False: another is, which is still loaded, or it is not covered.
+bool use_python(const PythonRuntime& found);
+
+// By a thread that is alone.
+void read_python_frames(PythonFrames which);
+inline bool python_frames_are_off() { return load(internal::python_frames) == PythonFrames::kOff; }
+
+// What is not covered of the interpreters that walks have met: the first of it. Constant once its
+// gap is kNone no more. memlog reads it in other processes.
+const format::PythonCoverage& python_coverage();
+void note_python_gap(format::PythonGap gap, const PythonRuntime& python);
+// Writes it into the header of the file behind the tables, if there is one.
+void show_python_coverage();
+
+}  // namespace mtrace::unwind

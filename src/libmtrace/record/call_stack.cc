@@ -1,0 +1,115 @@
+#include "record/call_stack.h"
+
+#include "base/syscall.h"
+#include "format/memlog.h"
+#include "ledger/ledger.h"
+#include "ledger/stack_counters.h"
+#include "python/runtime.h"
+#include "record/call_form.h"
+#include "record/unloading.h"
+
+namespace mtrace::hook {
+
+constinit unwind::WalkMemory g_known_walks[ledger::ThreadSlots::kMost + 1] = {};
+unsigned g_depth = 10;
+
+namespace {
+
+using ledger::g_ledger;
+using unwind::End;
+
+// The same frames of another kind or form, whose difference is `other`, are another stack.
+__attribute__((flatten)) uint32_t intern(const unwind::Walk& walk, const uintptr_t* frames,
+                                         uint32_t slot, uint64_t other, uint8_t call,
+                                         bool ignored = false, uint8_t kind = 0) {
+  const uint64_t hash = other == 0 ? walk.hash : format::mix64(walk.hash + other);
+  return g_ledger.stacks.intern(
+      {unwind::unload_epoch(), hash, frames, static_cast<uint8_t>(walk.count), kind,
+       walk.end == End::kDepth, walk.end == End::kLost, call, walk.guessed, ignored},
+      slot);
+}
+
+uint32_t intern(const unwind::Walk& walk, const uintptr_t* frames, uint32_t slot, uint64_t form) {
+  return intern(walk, frames, slot, form, call_of(form), (form & kIgnoredForm) != 0);
+}
+
+// With room for so many frames and words: a thread's stack may be small.
+template <unsigned kFrames>
+__attribute__((noinline)) uint32_t walk_unnoted(const unwind::Registers& caller, uint32_t slot,
+                                                uint64_t form) {
+  uintptr_t frames[kFrames];
+  const unwind::Walk walk = unwind::walk(caller, frames, g_depth);
+  if (__builtin_expect(modules_changed(), 0)) retire_unloaded();
+  return intern(walk, frames, slot, form);
+}
+// Only in a process with Python is there room for its functions.
+template <unsigned kFrames, unsigned kWords, unsigned kPython>
+__attribute__((noinline)) uint32_t walk_noted(const unwind::Registers& caller, uint32_t slot,
+                                              uint64_t form) {
+  uintptr_t frames[kFrames];
+  unwind::StackWord words[kWords];
+  uint64_t python[kPython + 1];
+  unwind::WalkDraft draft(caller, words, kWords, python, kPython);
+  const unwind::Walk walk = unwind::walk_and_note(frames, g_depth, draft);
+  if (__builtin_expect(modules_changed(), 0)) retire_unloaded();
+  const uint32_t stack = intern(walk, frames, slot, form);
+  ledger::CounterSet& set = g_ledger.stacks.counting(g_ledger.stacks.record(stack), slot).set;
+  g_known_walks[slot].remember(draft, g_depth, stack, &set, form);
+  return stack;
+}
+
+template <unsigned kFrames, unsigned kWords>
+uint32_t walk_with_room(const unwind::Registers& caller, uint32_t slot, uint64_t form) {
+  // Walks on other stacks are not remembered.
+  const bool noted = slot != 0 && (form & kIgnoredForm) == 0 &&
+                     unwind::covers(unwind::trusted_stack(), caller.sp) &&
+                     g_known_walks[slot].is_worthwhile();
+  if (!noted) return walk_unnoted<kFrames>(caller, slot, form);
+  return unwind::python_runtime() == nullptr
+             ? walk_noted<kFrames, kWords, 0>(caller, slot, form)
+             : walk_noted<kFrames, kWords, unwind::WalkDraft::kMostPython>(caller, slot, form);
+}
+
+}  // namespace
+
+uint32_t walk_to_stack(const unwind::Registers& caller, uint32_t slot, uint64_t form) {
+  constexpr unsigned kFew = 16;
+  constexpr unsigned kSome = unwind::WalkDraft::kMostFrames;
+  using unwind::WalkDraft;
+  if (g_depth <= kFew) return walk_with_room<kFew, WalkDraft::most_words(kFew)>(caller, slot, form);
+  if (g_depth <= kSome)
+    return walk_with_room<kSome, WalkDraft::most_words(kSome)>(caller, slot, form);
+  // Of those some are short, or have no frame pointers.
+  return walk_with_room<format::kMaxDepth, kSome>(caller, slot, form);
+}
+
+uint32_t walk_to_stack(unwind::Caller caller, uint32_t slot, uint64_t form) {
+  const unwind::Registers registers = caller;
+  return walk_to_stack(registers, slot, form);
+}
+
+uint32_t intern_of_kind(unsigned kind, const unwind::Registers& caller, uint8_t call,
+                        uint32_t related) {
+  uintptr_t frames[format::kMaxDepth];
+  const unwind::Walk walk = unwind::walk(caller, frames, g_depth);
+  if (modules_changed()) retire_unloaded();
+  const uint64_t other = kind + (uint64_t{call} << 8) + (uint64_t{related} << 16);
+  const uint32_t index = intern(walk, frames, 0, other, call, false, static_cast<uint8_t>(kind));
+  // What stands for stacks without room is heap, and stays that.
+  if (g_ledger.stacks.record(index).kind != kind) return 0;
+  if (related != 0) relate(g_ledger.stacks.record(index), related);
+  return index;
+}
+
+void choose_walks(ThreadState& self, uint32_t slot) {
+  static constinit unwind::WalkMemory none = {};
+  self.walks = self.ignoring != 0 ? &none : &g_known_walks[slot];
+}
+
+void forget_walks() {
+  for (unwind::WalkMemory& memory : g_known_walks) memory.forget();
+}
+
+void set_depth(unsigned depth) { g_depth = depth; }
+
+}  // namespace mtrace::hook

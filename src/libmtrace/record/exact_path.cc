@@ -1,0 +1,145 @@
+#include "record/exact_path.h"
+
+#include "next/export.h"
+#include "next/next_functions.h"
+#include "record/usable_size.h"
+#include "record/booking.h"
+#include "record/call_form.h"
+#include "record/call_stack.h"
+#include "record/tracker.h"
+
+namespace mtrace::hook {
+namespace {
+
+using ledger::g_ledger;
+using ledger::HeapShadow;
+
+// The address once, so that it stays in a register.
+[[gnu::always_inline]] inline ThreadState& this_thread() {
+  ThreadState* self = &t_thread;
+  asm("" : "+r"(self));
+  return *self;
+}
+
+void count_call(const ThreadState& self, Call call) {
+  add_own(self.place->calls[static_cast<unsigned>(call)], 1);
+}
+
+// Remembers where `counted` stands. A signal handler that allocates at any moment before the last
+// store has written all of `last` anew.
+[[gnu::always_inline]] inline void set_counted(ThreadState& self, const void* block,
+                                               LastBlock last) {
+  self.last.word = last.word;
+  compiler_barrier();
+  self.last.held = last.held;
+  self.last.set = last.set;
+  compiler_barrier();
+  self.counted = block;
+  compiler_barrier();
+  if (self.last.word != last.word) [[unlikely]]
+    self.counted = nullptr;
+}
+
+// In a set that the thread shares with others.
+[[gnu::noinline]] void* counted_apart(ThreadState& self, uint32_t stack, void* block, size_t size,
+                                      uint64_t slack) {
+  book_allocation_apart(self.slot, g_ledger.stacks.record(stack), size, 1, slack);
+  self.counted = block;
+  compiler_barrier();
+  self.last.held = 0;
+  return block;
+}
+
+// Where the last block stands; nowhere if that is not remembered.
+[[gnu::always_inline]] inline LastBlock place_of_last(const ThreadState& self, const void* block) {
+  compiler_barrier();
+  const LastBlock last = self.last;
+  compiler_barrier();
+  // A handler that came between may have allocated.
+  return last.held != 0 && self.counted == block ? last : LastBlock{};
+}
+
+// The thread's own set, which has set aside what it holds; nullptr: it has none.
+template <bool kLast>
+[[gnu::always_inline]] inline ledger::CounterSet* set_of(const ThreadState& self, LastBlock place,
+                                                         ledger::Block taken) {
+  if constexpr (!kLast) return own_set(self, taken.stack);
+  if (g_ledger.peak.is_own_and_aside(*place.set, self.ownership)) [[likely]]
+    return place.set;
+  return own_set_slowly(self, taken.stack);
+}
+
+// Takes the block from its place: it is the last one, or any other. False: it is not there, and
+// nothing has changed.
+template <bool kLast>
+[[gnu::always_inline]] inline bool forget_at(ThreadState& self, LastBlock place, void* block) {
+  if (place.word == nullptr) [[unlikely]]
+    return false;
+  const auto address = reinterpret_cast<uintptr_t>(block);
+  const uint64_t now = ledger::ticks_now();
+  const uint64_t held = load(*place.word);
+  if (kLast ? held != place.held : !HeapShadow::holds(held, address)) [[unlikely]]
+    return false;
+  const ledger::Block taken = HeapShadow::unpack(held);
+  const ledger::Freed freed =
+      freed_at(now, taken, {taken.size, 1}, slack_of(block, taken.size), kLast);
+  ledger::CounterSet* const set = set_of<kLast>(self, place, taken);
+  if (set == nullptr) [[unlikely]]
+    return false;
+  store_release(*place.word, uint64_t{0});
+  count_call(self, Call::kFree);
+  book_free_own(self, *set, freed);
+  if (kLast) self.counted = nullptr;
+  return true;
+}
+
+[[gnu::always_inline]] inline bool forget_exactly(void* block) {
+  ThreadState& self = this_thread();
+  if (load(*g_counting) != kRecording || self.place == nullptr) [[unlikely]]
+    return false;
+  ledger::Operation operation(*self.place);
+  if (self.counted == block) return forget_at<true>(self, place_of_last(self, block), block);
+  uint64_t* const word = g_ledger.blocks.expect_small_to_take(reinterpret_cast<uintptr_t>(block));
+  return forget_at<false>(self, {word, 0, nullptr}, block);
+}
+
+}  // namespace
+
+MTRACE_REALIGN void* exact_malloc(size_t size) {
+  ThreadState& self = this_thread();
+  self.counted = nullptr;
+  void* const block = g_next.malloc(size);
+  // Counted by a hook nested in that call, or failed: nullptr as before.
+  if (self.counted == block || load(*g_counting) != kRecording || self.place == nullptr ||
+      size >= HeapShadow::kSmall) [[unlikely]]
+    return record(block, size, Call::kMalloc, MTRACE_CALLER_OF_HOOK());
+  const auto address = reinterpret_cast<uintptr_t>(block);
+  uint64_t* const word = g_ledger.blocks.expect_small(address);
+  if (word == nullptr) [[unlikely]]
+    return record(block, size, Call::kMalloc, MTRACE_CALLER_OF_HOOK());
+  ledger::Operation operation(*self.place);
+  count_call(self, Call::kMalloc);
+  const uint32_t birth = ledger::pack_ticks(ledger::ticks_now());
+  const FoundStack stack = find_stack(MTRACE_CALLER_OF_HOOK(), self);
+  const uint64_t held = HeapShadow::pack(address, {size, stack.index, birth});
+  if (!g_ledger.blocks.put_small(*word, address, held)) [[unlikely]]
+    return enter_unplaced_malloc(block);
+  const uint64_t slack = slack_of(block, size);
+  ledger::CounterSet* own = &stack.set;
+  if (!g_ledger.peak.is_own_and_aside(*own, self.ownership)) [[unlikely]] {
+    own = own_set_slowly(self, stack.index);
+    if (own == nullptr) return counted_apart(self, stack.index, block, size, slack);
+  }
+  book_allocation_own(self, *own, {size, 1, slack});
+  set_counted(self, block, {word, held, own});
+  return block;
+}
+
+MTRACE_REALIGN void exact_free(void* block) {
+  if (block == nullptr) return;
+  if (!forget_exactly(block)) [[unlikely]]
+    return free_counted(block);
+  g_next.free(block);
+}
+
+}  // namespace mtrace::hook

@@ -1,0 +1,130 @@
+#include "record/regions.h"
+
+#include "base/probe.h"
+#include "events/logging.h"
+#include "ledger/kind_names.h"
+#include "ledger/stack_counters.h"
+#include "record/call_form.h"
+#include "record/call_stack.h"
+#include "record/tracker.h"
+
+namespace mtrace::hook {
+
+uint8_t g_mapping_watchers = 0;
+
+namespace {
+
+using ledger::g_ledger;
+using ledger::g_regions;
+using ledger::Pieces;
+using ledger::Region;
+
+constexpr uintptr_t kPage = 4096;
+
+unsigned g_kind = 0;
+unsigned g_end_kind = 0;  // 0: ends are not recorded
+
+void watch(MappingWatcher watcher, bool on) {
+  const uint8_t others = g_mapping_watchers & static_cast<uint8_t>(~watcher);
+  store(g_mapping_watchers, static_cast<uint8_t>(others | (on ? watcher : 0)));
+}
+
+uint64_t bytes_of(const Region& region) { return region.end - region.start; }
+
+void book_end(const Pieces::Piece& piece) {
+  count_cut(g_ledger.stacks.record(piece.region.stack), bytes_of(piece.region), piece.change);
+}
+
+// A piece of a call that failed. `counted`: the counters still have it.
+void put_back(const Pieces::Piece& piece, bool counted) {
+  int change = 0;
+  const bool mapped = sys::mapped(piece.region.start, bytes_of(piece.region));
+  const bool back = mapped && g_regions.give_back(piece.region, &change);
+  // mremap can have cut the end off before it failed.
+  if (!mapped && sys::mapped(piece.region.start, kPage)) g_regions.count_lost();
+  ledger::StackRecord& stack = g_ledger.stacks.record(piece.region.stack);
+  if (!back && counted) return book_end(piece);
+  if (!back) return;
+  if (!counted) {
+    fetch_add(stack.own.allocated_bytes, bytes_of(piece.region));
+    return count_cut(stack, 0, change);
+  }
+  // Not zero where another thread has ended a neighbour meanwhile.
+  count_cut(stack, 0, piece.change + change);
+}
+
+}  // namespace
+
+void watch_regions(bool ends) {
+  g_kind = ledger::find_or_add_kind("mmap");
+  g_end_kind = ends ? ledger::find_or_add_kind("munmap") : 0;
+  if (g_kind != 0) watch(kReportsWatch, true);
+}
+
+void stop_watching_regions() { watch(kReportsWatch, false); }
+
+void watch_mappings_for_events(bool on) { watch(kEventsWatch, on); }
+
+void log_mapping(uintptr_t start, size_t bytes, const unwind::Registers& caller) {
+  const uint32_t slot = this_slot();
+  ledger::Operation operation(g_ledger.threads.slot(slot));
+  events::mapped(slot, start, bytes, walk_to_stack(caller, slot, form_of(format::kMmap)));
+}
+
+void log_remapping(uintptr_t old, size_t old_bytes, uintptr_t start, size_t bytes,
+                   const unwind::Registers& caller) {
+  const uint32_t slot = this_slot();
+  ledger::Operation operation(g_ledger.threads.slot(slot));
+  events::remapped(slot, old, old_bytes, start, bytes,
+                   walk_to_stack(caller, slot, form_of(format::kMremap)));
+}
+
+void log_unmapping(uintptr_t start, size_t bytes) {
+  if (start % kPage == 0 && bytes != 0) events::unmapped(this_slot(), start, bytes);
+}
+
+void record_region(uintptr_t start, size_t bytes, uint8_t call, uint32_t form,
+                   const unwind::Registers& caller) {
+  ledger::Operation operation(g_ledger.threads.slot(this_slot()));
+  const uint32_t index = intern_of_kind(g_kind, caller, call, form);
+  if (index == 0) return g_regions.count_lost();
+  ledger::StackRecord& stack = g_ledger.stacks.record(index);
+  // Before anybody can end it, so that no stack ever has released more than it recorded.
+  count_recorded(stack, bytes);
+  // The kernel gives only what is free: what is known here was unmapped past the hooks.
+  Pieces covered;
+  const bool known = g_regions.put(start, start + bytes, index, &covered);
+  if (!known) count_released(stack, bytes);
+  for (const Pieces::Piece& piece : covered) book_end(piece);
+}
+
+void RegionsEnd::begin(uintptr_t start, size_t bytes) {
+  constexpr uintptr_t kUserEnd = uintptr_t{1} << 56;  // of the widest paging
+  if (start % kPage != 0 || start >= kUserEnd || bytes == 0 || bytes > kUserEnd - start) return;
+  ledger::Operation operation(g_ledger.threads.slot(this_slot()));
+  g_regions.take(start, start + bytes, &pieces_);
+}
+
+void RegionsEnd::succeeded(uint8_t call, const unwind::Registers& caller) {
+  if (pieces_.size() == 0) return;
+  ledger::Operation operation(g_ledger.threads.slot(this_slot()));
+  if (!g_regions.settle(pieces_)) return;
+  uint64_t bytes = 0;
+  for (const Pieces::Piece& piece : pieces_) {
+    book_end(piece);
+    bytes += bytes_of(piece.region);
+  }
+  if (g_end_kind == 0) return;
+  const uint32_t index = intern_of_kind(g_end_kind, caller, call);
+  if (index != 0) count_recorded(g_ledger.stacks.record(index), bytes);
+}
+
+void RegionsEnd::failed() {
+  if (pieces_.size() == 0) return;
+  ledger::Operation operation(g_ledger.threads.slot(this_slot()));
+  const bool counted = g_regions.settle(pieces_);
+  if (births_ != load(ledger::g_births)) return;  // of stacks that are not in this table
+  for (const Pieces::Piece& piece : pieces_) put_back(piece, counted);
+}
+
+}  // namespace mtrace::hook

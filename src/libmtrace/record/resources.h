@@ -1,0 +1,17 @@
+// Resources of the program's own: sizes by kind and id, attributed to stacks as blocks are, and
+// never part of the heap. Thread-safe; async-signal-safe; leaves errno alone; takes no lock.
+#pragma once
+
+#include <cstdint>
+
+#include "format/calls.h"
+#include "unwind/walker.h"
+
+namespace mtrace::hook {
+
+// Both: 0, or -1 for what cannot be, which is counted (report/misuse.h), and for no room.
+// The process must be counting.
+int record_resource(const char* kind, uint64_t id, int64_t size, const unwind::Registers& caller);
+int release_resource(const char* kind, uint64_t id);
+
+}  // namespace mtrace::hook

@@ -1,0 +1,112 @@
+#include "record/sampler.h"
+
+#include <sys/auxv.h>
+
+#include <cstring>
+
+#include "base/hot.h"
+#include "base/random.h"
+#include "ledger/ledger.h"
+#include "next/bootstrap.h"
+#include "record/fill.h"
+#include "record/unknown_frees.h"
+#include "report/host.h"
+
+namespace mtrace::hook {
+
+MTRACE_HOT constinit HookMode g_mode = HookMode::kNotReady;
+constinit uint8_t g_recorded[1u << 16] = {};
+
+namespace {
+
+constexpr uint8_t kMany = 255;
+constinit Random g_random;
+
+// The hook of free has no test of its own for blocks that no allocator knows: they look as if
+// recorded, so that it looks closer. All have been given out by the time that samples are taken.
+void mark_bootstrap() {
+  g_bootstrap.each_granule([](const void* block) { store(recorded_like(block), kMany); });
+}
+
+uint64_t g_mean = 0;
+uint32_t g_late = 0;
+
+void seed_random() {
+  uint64_t seed = report::g_host.pid;
+  const auto* kernels = reinterpret_cast<const char*>(getauxval(AT_RANDOM));  // 16 bytes
+  if (kernels != nullptr) {
+    uint64_t words[2];
+    memcpy(words, kernels, sizeof words);
+    seed = (words[0] ^ words[1]) + (seed << 32);
+  }
+  g_random.seed(seed);
+}
+
+}  // namespace
+
+void start_sampling(uint64_t mean) {
+  seed_random();
+  g_mean = ledger::g_ledger.sampling.mean = mean;
+  mark_bootstrap();
+}
+
+void start_sampling_late(uint64_t mean) {
+  uint32_t nobody = 0;
+  if (samples() || !compare_exchange(g_late, nobody, 1u)) return;
+  seed_random();
+  store(g_watching_frees, false);  // of blocks that are no samples nothing is known
+  all_may_be_recorded(true);       // what was counted so far may stand anywhere
+  ledger::g_ledger.sampling.late = true;
+  g_mean = mean;
+  store_release(ledger::g_ledger.sampling.mean, mean);
+  store_release(g_mode, g_fill >= 0 ? HookMode::kSampleAfter : HookMode::kSample);
+}
+
+void sample_after_fork() {
+  if (!samples()) return;
+  seed_random();
+  ledger::g_ledger.sampling.mean = g_mean;
+  ledger::g_ledger.sampling.late = g_late != 0;
+  mark_bootstrap();
+}
+
+void forget_samples() {
+  ledger::g_ledger.sampling = {};
+  g_mean = g_late = 0;
+  g_mode = HookMode::kEvery;
+  memset(g_recorded, 0, sizeof g_recorded);
+}
+
+bool sample_falls_into(size_t size) {
+  const uint64_t mean = ledger::g_ledger.sampling.mean;
+  t_thread.before_call = UINT64_MAX;  // what is drawn may be what was there
+  if (!t_thread.drawn) {
+    t_thread.drawn = true;
+    t_thread.until_sample = g_random.exponential(mean);
+    if (skip(size)) return false;
+  }
+  t_thread.until_sample = g_random.exponential(mean);
+  return true;
+}
+
+void all_may_be_recorded(bool may) {
+  memset(g_recorded, may ? 0xff : 0, sizeof g_recorded);
+  mark_bootstrap();
+}
+
+void now_recorded(const void* block) {
+  uint8_t& count = recorded_like(block);
+  uint8_t seen = load(count);
+  while (seen != kMany && !compare_exchange(count, seen, static_cast<uint8_t>(seen + 1))) {
+  }
+}
+
+void no_longer_recorded(const void* block) {
+  uint8_t& count = recorded_like(block);
+  uint8_t seen = load(count);
+  while (seen != kMany && seen != 0 &&
+         !compare_exchange(count, seen, static_cast<uint8_t>(seen - 1))) {
+  }
+}
+
+}  // namespace mtrace::hook

@@ -1,0 +1,52 @@
+// What a thread keeps for itself: a few bytes; the rest is in its slot of the ledger.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "ledger/counters.h"
+#include "ledger/thread_slots.h"
+#include "unwind/walk_memory.h"
+
+namespace mtrace::hook {
+
+// Where the block `counted` stands, if exact_malloc() has counted it. The block is there as long as
+// the word holds what it held then.
+struct LastBlock {
+  uint64_t* word;           // in the shadow of the heap
+  uint64_t held;            // 0: it stands elsewhere
+  ledger::CounterSet* set;  // the thread's own, of the stack that allocated
+};
+
+// In the first cache line what malloc and free use.
+struct alignas(64) ThreadState {
+  const void* counted;        // what a hook on this thread counted last: a block, not freed since
+  ledger::ThreadSlot* place;  // the slot; nullptr: none
+  unwind::WalkMemory* walks;  // of the slot
+  uint64_t ownership;         // ledger::owned_by() the slot
+  LastBlock last;
+  uint64_t form;  // of the call under way, which reaches malloc by another hook: record/call_form.h
+  uint32_t slot;  // 0: none asked for yet, or none to be had (see no_slot)
+  bool no_slot;
+  bool asking;         // the allocator for a usable size
+  bool drawn;          // until_sample has been
+  bool forks_inside;   // the last fork was called inside an operation on the tables
+  uint32_t fork;       // number of the last fork in the event log; 0: not told of there
+  size_t requested;    // of an aligned new under way, whose size libstdc++ rounds up
+  const void* moving;  // the block of a realloc or delete under way, which may call free by symbol
+  // With MTRACE_SAMPLE only.
+  uint64_t until_sample;   // bytes that blocks may have before the next one is recorded
+  uint64_t before_call;    // until_sample then; UINT64_MAX: a hook nested in the call has drawn
+  uint64_t after_counted;  // until_sample when `counted` was
+  uint64_t form_set;       // until_sample when `form` was
+  uint32_t ignoring;       // how often __lsan_disable() is in force
+};
+[[gnu::visibility("hidden")]] extern thread_local constinit ThreadState t_thread;
+
+// Bytes from the thread pointer to t_thread: the same in every thread.
+inline intptr_t thread_state_offset() {
+  return reinterpret_cast<intptr_t>(&t_thread) -
+         reinterpret_cast<intptr_t>(__builtin_thread_pointer());
+}
+
+}  // namespace mtrace::hook

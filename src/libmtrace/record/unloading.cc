@@ -1,0 +1,52 @@
+#include "record/unloading.h"
+
+#include <link.h>
+
+#include "modules/modules.h"
+#include "modules/object.h"
+#include "record/tracker.h"
+
+namespace mtrace::hook {
+
+uint32_t g_seen_epoch = 0;
+uintptr_t g_loader_begin = 0;
+size_t g_loader_size = 0;
+
+namespace {
+
+void retire(uintptr_t begin, uintptr_t end, uint32_t epoch, void*) {
+  ledger::g_ledger.stacks.retire(begin, end, epoch);
+}
+
+bool is_same(const unwind::Module* a, const unwind::Module* b) {
+  if (a == nullptr || b == nullptr) return a == b;
+  return a == b ||
+         (a->base == b->base && a->identity == b->identity && a->generation == b->generation);
+}
+
+}  // namespace
+
+bool modules_came_back(const ledger::StackRecord& stack) {
+  const uint32_t retired = load(stack.retired);
+  for (unsigned i = 0; i < stack.depth; ++i) {
+    const unwind::Module* now = unwind::find_module(stack.frame(i), unwind::kAlive, nullptr);
+    if (now != nullptr && now->first >= retired) return false;  // it was not there then
+    if (!is_same(unwind::find_module(stack.frame(i), retired, nullptr), now)) return false;
+  }
+  return true;
+}
+
+void find_loader() {
+  unwind::Object loader;
+  if (!unwind::locate_object(_r_debug.r_ldbase, &loader)) return;
+  g_loader_begin = loader.start;
+  g_loader_size = loader.end - loader.start;
+}
+
+void look_for_unloaded() {
+  if (counting() && unwind::any_unloaded()) retire_unloaded();
+}
+
+void retire_unloaded() { store(g_seen_epoch, unwind::forget_unloaded(retire, nullptr)); }
+
+}  // namespace mtrace::hook

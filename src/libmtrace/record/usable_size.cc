@@ -1,0 +1,64 @@
+// glibc keeps the size of a block's chunk, with three flags in its lowest bits, in the word below
+// the block (malloc/malloc.c, "malloc_chunk"). Reading it costs a fifth of a call of
+// malloc_usable_size(). That the libc at hand does so is not assumed: the first blocks are asked
+// for both ways, and after one difference only that call is asked.
+#include "record/usable_size.h"
+
+#include <cstdint>
+
+#include "base/hot.h"
+#include "next/next_functions.h"
+#include "record/tracker.h"
+
+namespace mtrace::hook {
+namespace internal {
+
+MTRACE_HOT constinit bool g_size_is_below = false;
+
+}  // namespace internal
+
+namespace {
+
+constexpr uint32_t kTrials = 64;
+uint32_t g_agreed = 0;
+bool g_differed = false;
+
+// What one answer says about the word below the block.
+void compare(void* block, size_t usable) {
+  if (load(g_differed) || load(internal::g_size_is_below)) return;
+  const size_t word = load(static_cast<const size_t*>(block)[-1]);
+  if ((word & internal::kChunkMapped) != 0) return;
+  if ((word & ~internal::kChunkFlags) - sizeof word != usable) return store(g_differed, true);
+  if (fetch_add(g_agreed, 1u) >= kTrials) store(internal::g_size_is_below, true);
+}
+
+}  // namespace
+
+namespace internal {
+
+size_t ask_for_usable_size(void* block) {
+  // An allocator may allocate to answer (tcmalloc, the first time), and must not be asked about
+  // that block in turn.
+  if (g_next.usable_size == nullptr || t_thread.asking) return 0;
+  t_thread.asking = true;
+  compiler_barrier();
+  const size_t usable = g_next.usable_size(block);
+  compiler_barrier();
+  t_thread.asking = false;
+  if (allocator_is_libc()) compare(block, usable);
+  return usable;
+}
+
+uint64_t ask_for_slack(void* block, uint64_t size) {
+  const size_t usable = ask_for_usable_size(block);
+  return usable < size ? 0 : usable - size;
+}
+
+}  // namespace internal
+
+void always_ask_for_usable_size() {
+  store(g_differed, true);
+  store(internal::g_size_is_below, false);
+}
+
+}  // namespace mtrace::hook
