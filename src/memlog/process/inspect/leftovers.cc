@@ -143,19 +143,22 @@ struct Candidate {
 };
 
 // Marks the directories that the environment of a process names, or may name: some processes hide
-// theirs, and all do during an exec and at their end. A process older than a directory cannot name
-// it; `oldest` is when the first of them was created. Throws FileError when the process is gone.
+// theirs, and all do during an exec, which a busy machine may draw out, and at their end. A process
+// older than a directory cannot name it; `oldest` is when the first of them was created. Throws
+// FileError when the process is gone.
 void mark_wanted(const std::string& folder, double oldest, std::vector<Candidate>& candidates) {
-  constexpr int kLooks = 100;
+  constexpr int kLooks = 2000;
   constexpr useconds_t kPause = 1000;
   constexpr char kSetting[] = "\0MTRACE_LEDGER=";
   const std::string setting(kSetting, sizeof kSetting - 1);
-  for (int look = 0; look < kLooks; ++look) {
+  bool hidden = false;
+  for (int look = 0; look < kLooks && !hidden; ++look) {
     std::string environment;
     try {
       environment = util::read_file(folder + "/environ");
     } catch (const util::FileError& error) {
       if (error.error_number() != EACCES && error.error_number() != EPERM) throw;
+      hidden = true;
     }
     if (!environment.empty()) {
       environment = '\0' + environment + '\0';
@@ -167,7 +170,7 @@ void mark_wanted(const std::string& folder, double oldest, std::vector<Candidate
     }
     const Stat stat = stat_of_process(folder);
     if (stat.no_environment || stat.started < oldest - kClocksDiffer) return;
-    ::usleep(kPause);
+    if (!hidden) ::usleep(kPause);
   }
   const double started = stat_of_process(folder).started;
   for (Candidate& one : candidates) one.wanted |= started >= one.created - kClocksDiffer;
