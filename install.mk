@@ -15,7 +15,7 @@ UNITS       := $(SHARE)/systemd/memlog-serve.service $(SHARE)/systemd/mtrace.con
 COMPLETIONS := $(addprefix $(SHARE)/completion/memlog.,bash zsh fish)
 DOCUMENTS   := README LICENSE index.html $(wildcard doc/performance/*.svg doc/pictures/*.svg \
                doc/pictures/*.png) \
-               $(filter-out doc/contributing.md,$(wildcard doc/*.md))
+               $(filter-out doc/internals/contributing.md,$(wildcard doc/*.md))
 # Each function of the header has a page, which is a link to that of mtrace_report.
 parenthesis := (
 API_FUNCTIONS := $(shell sed -n -e '/How the library is found/q' -e 's/$(parenthesis).*//' \

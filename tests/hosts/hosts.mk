@@ -23,6 +23,6 @@ else
 endif
 hosts-table:
 	@/usr/bin/python3 -B tests/hosts/document.py --results $(HOSTS_BUILD)/results \
-	    --document doc/reliability.md
+	    --document doc/internals/notebook/hosts.md
 deps-hosts:
 	@tests/install_packages.sh tests/hosts/packages.txt

@@ -312,7 +312,7 @@ HOSTS = [
     Host("apache-prefork", ["apache2", "-f", "/tmp/host/conf", "-DFOREGROUND"], ["apache2"],
          files={"conf": APACHE_PREFORK, **WWW}, ready=8080, client=load("http", 8080, "/"), n=600),
     # A worker that is forked after the attach cannot remove its ledger, which was made before it
-    # became www-data (doc/attach.md).
+    # became www-data (doc/internals/attach.md).
     Host("nginx", ["nginx", "-c", "/tmp/host/conf"], ["nginx-light"], files={"conf": NGINX, **WWW},
          ready="[ $(grep -l 'nginx: worke[r]' /proc/[0-9]*/cmdline | wc -l) = 2 ]",
          client=load("http", 8080, "/"), n=1000, quick=80, stop="QUIT"),

@@ -1,4 +1,4 @@
-// How the sources may know each other, as doc/design.md says. Each rule is read off the #include
+// How the sources may know each other, as doc/internals/design.md says. Each rule is read off the #include
 // lines and the words of src/.
 #include <gtest/gtest.h>
 

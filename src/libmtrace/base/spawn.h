@@ -1,5 +1,5 @@
 // Starting the resolver so that the host cannot notice: no SIGCHLD, nothing to wait for, no copy
-// of its memory. See doc/reports.md, "Names". And opening files so that it cannot: "Descriptors"
+// of its memory. See doc/internals/reports.md, "Names". And opening files so that it cannot: "Descriptors"
 // there.
 #pragma once
 

@@ -11,7 +11,7 @@
 // most the sum of the largest batch that each ever had: at every moment the total differs from what
 // was told by what the threads keep. The shares are those of the moment at which the peak was
 // raised; what they add up to is printed, and its distance from the height plus that sum bounds the
-// error (doc/tables.md has the argument). It rests on each thread telling for itself: what another
+// error (doc/internals/tables.md has the argument). It rests on each thread telling for itself: what another
 // has read of it can be out of date by any amount before it is told.
 //
 // Thread-safe; async-signal-safe.

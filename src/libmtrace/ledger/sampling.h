@@ -1,7 +1,7 @@
 // What a recorded block stands for where not every block is recorded (MTRACE_SAMPLE): a block of
 // `size` bytes is recorded with the probability p = 1 - exp(-(size + 1) / mean), and counts as
 // size / p bytes and 1 / p blocks (Horvitz, Thompson: A generalization of sampling without
-// replacement from a finite universe, 1952). doc/tables.md has the argument.
+// replacement from a finite universe, 1952). doc/internals/tables.md has the argument.
 //
 // Integers throughout: floating-point operations leave marks in the status that belongs to the
 // program. Async-signal-safe.

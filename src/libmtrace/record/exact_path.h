@@ -1,5 +1,5 @@
 // malloc and free of a program that is traced exactly, as nearly every call of them goes: the
-// thread has a slot, the block is small and stands in the shadow of the heap. doc/malloc.md follows
+// thread has a slot, the block is small and stands in the shadow of the heap. doc/internals/malloc.md follows
 // them step by step. What is unusual goes on in tracker.h, from the beginning.
 //
 // Thread-safe; async-signal-safe.

@@ -1,4 +1,4 @@
-// MTRACE_SAMPLE: which blocks are recorded, and which may have been. doc/tables.md has the
+// MTRACE_SAMPLE: which blocks are recorded, and which may have been. doc/internals/tables.md has the
 // argument.
 //
 // Thread-safe; async-signal-safe: a handler that comes between may take some bytes from the

@@ -1,5 +1,5 @@
 // Standard errors of what a sampled report says: from the recorded blocks that are live now, and
-// what was remembered of those that were live at the previous report. doc/tables.md has the
+// what was remembered of those that were live at the previous report. doc/internals/tables.md has the
 // argument.
 #pragma once
 

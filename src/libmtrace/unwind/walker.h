@@ -1,5 +1,5 @@
 // Walks the call stack of the current thread by call-frame information (.eh_frame), without
-// frame pointers, locks, allocation or faults. doc/unwinding.md says how and what ends a walk.
+// frame pointers, locks, allocation or faults. doc/internals/unwinding.md says how and what ends a walk.
 #pragma once
 
 #include <cstddef>
