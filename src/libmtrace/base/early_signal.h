@@ -5,7 +5,7 @@
 #include <cstdint>
 
 // Where the kernel has a handler return to, with the flag of sigaction(2) that says so.
-extern "C" __attribute__((visibility("hidden"))) void mtrace_return_from_signal();
+extern "C" [[gnu::visibility("hidden")]] void mtrace_return_from_signal();
 
 namespace mtrace::sys {
 

@@ -14,8 +14,8 @@
 #include "format/ledger.h"
 
 // Of this library's image, from the linker.
-extern "C" __attribute__((visibility("hidden"))) const char __ehdr_start;
-extern "C" __attribute__((visibility("hidden"))) const char _end;
+extern "C" [[gnu::visibility("hidden")]] const char __ehdr_start;
+extern "C" [[gnu::visibility("hidden")]] const char _end;
 
 namespace mtrace::sys {
 

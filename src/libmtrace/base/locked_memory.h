@@ -22,7 +22,7 @@ long map_unlocked(void* address, size_t bytes, int protection, int flags, int fd
 // mmap for this library: what it maps is not locked, and is not refused because of the limit.
 // Inline: malloc may come here, and takes no more stack for it.
 inline long map_own(void* address, size_t bytes, int protection, int flags, int fd, long offset) {
-  if (__builtin_expect(__atomic_load_n(&g_keeps_unlocked, __ATOMIC_RELAXED), false)) {
+  if (__atomic_load_n(&g_keeps_unlocked, __ATOMIC_RELAXED)) [[unlikely]] {
     return map_unlocked(address, bytes, protection, flags, fd, offset);
   }
   return call(SYS_mmap, address, bytes, protection, flags, fd, offset);

@@ -56,7 +56,7 @@ inline long call(long number, Args... args) {
   static_assert(sizeof...(args) <= 6);
   const long words[7] = {internal::word(args)...};
   // Out of line, and last: the usual way is short.
-  if (__builtin_expect(g_filtered, 0)) {
+  if (g_filtered) [[unlikely]] {
     return call_if_allowed(number, words[0], words[1], words[2], words[3], words[4], words[5]);
   }
   return call_unasked(number, words[0], words[1], words[2], words[3], words[4], words[5]);

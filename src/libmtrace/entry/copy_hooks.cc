@@ -15,7 +15,7 @@ namespace {
 
 // Before the real functions are known.
 template <typename Char>
-__attribute__((noinline)) Char* copy_early(const Char* text, size_t most) {
+[[gnu::noinline]] Char* copy_early(const Char* text, size_t most) {
   size_t length = 0;
   while (length < most && text[length] != 0) ++length;
   auto* const copy = static_cast<Char*>(malloc((length + 1) * sizeof(Char)));

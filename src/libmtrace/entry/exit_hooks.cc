@@ -58,9 +58,5 @@ int mtrace_begin_main(MainFunction* main, int count, char** arguments, void (*in
   return g_next.start_main(main, count, arguments, init, fini, loader_fini, stack_end);
 }
 
-MTRACE_EXPORT __attribute__((noreturn)) void _exit(int status) {
-  leave_by(g_next.exit_now, status);
-}
-MTRACE_EXPORT __attribute__((noreturn)) void _Exit(int status) noexcept {
-  leave_by(g_next.exit_now_c, status);
-}
+MTRACE_EXPORT [[gnu::noreturn]] void _exit(int status) { leave_by(g_next.exit_now, status); }
+MTRACE_EXPORT [[gnu::noreturn]] void _Exit(int status) noexcept { leave_by(g_next.exit_now_c, status); }

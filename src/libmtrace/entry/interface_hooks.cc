@@ -64,14 +64,11 @@ struct Hooks {
   }
   static bool elsewhere() { return g_interfaces[kNumber].elsewhere; }
 
-  MTRACE_INLINE void* entered(void* block, size_t size, Caller caller) {
+  // `moved`: see record().
+  MTRACE_INLINE void* entered(void* block, size_t size, Caller caller,
+                              const void* moved = nullptr) {
     set_form(form_of(format::kFirstInterface + kNumber));
-    return allocated(block, size, kCall, caller);
-  }
-  // The same of a call that was logged to begin at `old`.
-  MTRACE_INLINE void* entered_moved(void* block, size_t size, Caller caller, const void* old) {
-    set_form(form_of(format::kFirstInterface + kNumber));
-    return record_moved(block, size, kCall, caller, old);
+    return record(block, size, kCall, caller, moved);
   }
   MTRACE_INLINE void* counted(void* block, size_t size, Content content, Caller caller) {
     const Elsewhere guard(elsewhere());
@@ -123,7 +120,7 @@ struct Hooks {
       return failure == kInPlace ? nullptr : entered(fresh, size, caller);
     }
     reallocation.succeeded(fresh);
-    return logged ? entered_moved(fresh, size, caller, old) : entered(fresh, size, caller);
+    return entered(fresh, size, caller, logged ? old : nullptr);
   }
 
   template <typename... Rest>
@@ -234,7 +231,7 @@ struct Hooks {
     }
     reallocation.succeeded(block);
     const size_t granted = usable - size > extra ? size + extra : usable;
-    logged ? entered_moved(block, granted, caller, block) : entered(block, granted, caller);
+    entered(block, granted, caller, logged ? block : nullptr);
     return usable;
   }
 
@@ -251,7 +248,7 @@ struct Hooks {
     if (g_bootstrap.owns(block)) return;
     if (block != nullptr) {
       const Elsewhere guard(elsewhere());
-      freed(block, kCall, MTRACE_CALLER());
+      forget(block, kCall, MTRACE_CALLER());
     }
     t_thread.moving = block;
     real<void>(block, rest...);

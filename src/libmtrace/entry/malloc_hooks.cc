@@ -15,8 +15,6 @@
 #include "record/tracker.h"
 #include "record/unloading.h"
 
-#define MTRACE_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
-
 namespace mtrace::hook {
 
 constinit Bootstrap g_bootstrap;
@@ -24,8 +22,12 @@ constinit Bootstrap g_bootstrap;
 namespace {
 
 // True: the real functions can be called. Runs until they are known, then never again.
-__attribute__((noinline)) bool ready_slowly() { return start() && g_mode != HookMode::kNotReady; }
-inline bool ready() { return __builtin_expect(g_mode != HookMode::kNotReady, 1) || ready_slowly(); }
+[[gnu::noinline]] bool ready_slowly() { return start() && g_mode != HookMode::kNotReady; }
+inline bool ready() {
+  if (g_mode != HookMode::kNotReady) [[likely]]
+    return true;
+  return ready_slowly();
+}
 
 bool overflows(size_t count, size_t size, size_t* product) {
   return __builtin_mul_overflow(count, size, product);
@@ -40,16 +42,16 @@ void* move_out(void* block, size_t size, unwind::Caller caller) {
     memcpy(fresh, block, old_size < size ? old_size : size);
     filled(fresh, old_size, size);
   }
-  return allocated(fresh, size, Call::kRealloc, caller);
+  return record(fresh, size, Call::kRealloc, caller);
 }
 
 // What reallocate() does of a process that does not simply record.
 template <typename RealCall>
-__attribute__((noinline)) void* reallocate_unusually(void* old, size_t size, Call call,
-                                                     unwind::Caller caller, RealCall real) {
+[[gnu::noinline]] void* reallocate_unusually(void* old, size_t size, Call call,
+                                             unwind::Caller caller, RealCall real) {
   if (!counting()) {
     const size_t content = content_size(old, 0);
-    return allocated(filled(real(), content, size), size, call, caller);
+    return record(filled(real(), content, size), size, call, caller);
   }
   Reallocation reallocation(old, caller);
   const bool logged = events::logs();
@@ -59,22 +61,21 @@ __attribute__((noinline)) void* reallocate_unusually(void* old, size_t size, Cal
   if (fresh == nullptr && size != 0) {
     reallocation.failed();
     if (logged) reallocation.log_failed();
-    return allocated(nullptr, size, call, caller);
+    return record(nullptr, size, call, caller);
   }
   reallocation.succeeded(fresh);
   fresh = filled(fresh, content, size);
-  return logged ? record_moved(fresh, size, call, caller, old)
-                : allocated(fresh, size, call, caller);
+  return record(fresh, size, call, caller, logged ? old : nullptr);
 }
 
 // realloc and reallocarray: one free and one allocation.
 template <typename RealCall>
 inline void* reallocate(void* old, size_t size, Call call, unwind::Caller caller, RealCall real) {
   before_call();
-  if (old == nullptr) return allocated(filled(real(), 0, size), size, call, caller);
+  if (old == nullptr) return record(filled(real(), 0, size), size, call, caller);
   if (samples() && !may_be_recorded(old)) {
     const size_t content = content_size(old, 0);
-    return allocated(filled(real(), content, size), size, call, caller);
+    return record(filled(real(), content, size), size, call, caller);
   }
   if (load(*g_counting) != kRecording) [[unlikely]]
     return reallocate_unusually(old, size, call, caller, real);
@@ -83,36 +84,31 @@ inline void* reallocate(void* old, size_t size, Call call, unwind::Caller caller
   void* fresh = real();
   if (fresh == nullptr && size != 0) {
     reallocation.failed();
-    return allocated(nullptr, size, call, caller);
+    return record(nullptr, size, call, caller);
   }
   reallocation.succeeded(fresh);
-  return allocated(filled(fresh, content, size), size, call, caller);
+  return record(filled(fresh, content, size), size, call, caller);
 }
 
 // The hooks jump to these, so that sampling has no frame.
-MTRACE_REALIGN __attribute__((noinline)) void free_sampled(void* block) {
+[[gnu::noinline]] MTRACE_REALIGN void free_sampled(void* block) {
   if (block == nullptr || g_bootstrap.owns(block)) return;
-  freed(block, Call::kFree, MTRACE_CALLER());
+  forget(block, Call::kFree, MTRACE_CALLER());
   g_next.free(block);
 }
-MTRACE_REALIGN __attribute__((noinline)) void* allocate_unusually(size_t size) {
+[[gnu::noinline]] MTRACE_REALIGN void* allocate_unusually(size_t size) {
   if (!ready()) return g_bootstrap.allocate(size, 16);
   before_call();
-  return allocated(filled(g_next.malloc(size), 0, size), size, Call::kMalloc,
-                   MTRACE_CALLER_OF_HOOK());
+  return record(filled(g_next.malloc(size), 0, size), size, Call::kMalloc, MTRACE_CALLER_OF_HOOK());
 }
 
 }  // namespace
 
 MTRACE_REALIGN void free_counted(void* block) {
-  if (block == nullptr || MTRACE_UNLIKELY(g_bootstrap.owns(block))) return;
-  if (load(*g_counting) == kRecording) {
-    forget_for(block, Call::kFree, MTRACE_CALLER());
-  } else if (counting_slowly()) {
-    forget_unusually(block, Call::kFree, MTRACE_CALLER_OF_HOOK());
-  } else if (g_mode == HookMode::kNotReady) {
+  if (block == nullptr) return;
+  if (g_bootstrap.owns(block)) [[unlikely]]
     return;
-  }
+  if (!forget(block, Call::kFree, MTRACE_CALLER_OF_HOOK()) && g_mode == HookMode::kNotReady) return;
   g_next.free(block);
 }
 
@@ -129,18 +125,19 @@ MTRACE_EXPORT_AS_IT_IS void* malloc(size_t size) noexcept {
 
 MTRACE_EXPORT void* calloc(size_t count, size_t size) noexcept {
   size_t product;
-  if (MTRACE_UNLIKELY(!ready())) {
+  if (!ready()) [[unlikely]] {
     return overflows(count, size, &product) ? nullptr : g_bootstrap.allocate(product, 16);
   }
   if (overflows(count, size, &product)) product = SIZE_MAX;  // the call will fail
-  if (MTRACE_UNLIKELY(loads_an_object(product, __builtin_return_address(0)))) look_for_unloaded();
+  if (loads_an_object(product, __builtin_return_address(0))) [[unlikely]]
+    look_for_unloaded();
   before_call();
   void* block = g_next.calloc(count, size);
-  return allocated(block, product, Call::kCalloc, MTRACE_CALLER());
+  return record(block, product, Call::kCalloc, MTRACE_CALLER());
 }
 
 MTRACE_EXPORT void* realloc(void* block, size_t size) noexcept {
-  if (MTRACE_UNLIKELY(!ready())) {
+  if (!ready()) [[unlikely]] {
     void* fresh = g_bootstrap.allocate(size, 16);
     if (fresh != nullptr && g_bootstrap.owns(block)) {
       const size_t old_size = Bootstrap::size(block);
@@ -149,7 +146,8 @@ MTRACE_EXPORT void* realloc(void* block, size_t size) noexcept {
     return fresh;
   }
   const unwind::Caller caller = MTRACE_CALLER();
-  if (MTRACE_UNLIKELY(g_bootstrap.owns(block))) return move_out(block, size, caller);
+  if (g_bootstrap.owns(block)) [[unlikely]]
+    return move_out(block, size, caller);
   return reallocate(block, size, Call::kRealloc, caller,
                     [=] { return g_next.realloc(block, size); });
 }
@@ -160,7 +158,8 @@ MTRACE_EXPORT void* reallocarray(void* block, size_t count, size_t size) noexcep
     errno = ENOMEM;
     return nullptr;
   }
-  if (MTRACE_UNLIKELY(!ready() || g_bootstrap.owns(block))) return realloc(block, product);
+  if (!ready() || g_bootstrap.owns(block)) [[unlikely]]
+    return realloc(block, product);
   // libc's own reallocarray would come back to our realloc, with this hook as its caller.
   return reallocate(block, product, Call::kReallocarray, MTRACE_CALLER(),
                     [=] { return g_next.realloc(block, product); });
@@ -173,36 +172,40 @@ MTRACE_EXPORT_AS_IT_IS void free(void* block) noexcept {
 }
 
 MTRACE_EXPORT void cfree(void* block) noexcept {
-  if (block == nullptr || MTRACE_UNLIKELY(g_bootstrap.owns(block) || g_mode == HookMode::kNotReady))
+  if (block == nullptr) return;
+  if (g_bootstrap.owns(block) || g_mode == HookMode::kNotReady) [[unlikely]]
     return;
-  freed(block, Call::kFree, MTRACE_CALLER());
+  forget(block, Call::kFree, MTRACE_CALLER());
   (g_next.cfree != nullptr ? g_next.cfree : g_next.free)(block);
 }
 
 MTRACE_EXPORT void free_sized(void* block, size_t size) noexcept {
-  if (block == nullptr || MTRACE_UNLIKELY(g_bootstrap.owns(block) || g_mode == HookMode::kNotReady))
+  if (block == nullptr) return;
+  if (g_bootstrap.owns(block) || g_mode == HookMode::kNotReady) [[unlikely]]
     return;
-  freed(block, Call::kFree, MTRACE_CALLER());
+  forget(block, Call::kFree, MTRACE_CALLER());
   g_next.free_sized != nullptr ? g_next.free_sized(block, size) : g_next.free(block);
 }
 
 MTRACE_EXPORT void free_aligned_sized(void* block, size_t alignment, size_t size) noexcept {
-  if (block == nullptr || MTRACE_UNLIKELY(g_bootstrap.owns(block) || g_mode == HookMode::kNotReady))
+  if (block == nullptr) return;
+  if (g_bootstrap.owns(block) || g_mode == HookMode::kNotReady) [[unlikely]]
     return;
-  freed(block, Call::kFree, MTRACE_CALLER());
+  forget(block, Call::kFree, MTRACE_CALLER());
   g_next.free_aligned_sized != nullptr ? g_next.free_aligned_sized(block, alignment, size)
                                        : g_next.free(block);
 }
 
 MTRACE_EXPORT void* memalign(size_t alignment, size_t size) noexcept {
-  if (MTRACE_UNLIKELY(!ready())) return g_bootstrap.allocate(size, alignment);
+  if (!ready()) [[unlikely]]
+    return g_bootstrap.allocate(size, alignment);
   before_call();
   void* const block = filled(g_next.memalign(alignment, size), 0, size);
-  return allocated(block, requested(size, alignment), Call::kMemalign, MTRACE_CALLER());
+  return record(block, requested(size, alignment), Call::kMemalign, MTRACE_CALLER());
 }
 
 MTRACE_EXPORT int posix_memalign(void** result, size_t alignment, size_t size) noexcept {
-  if (MTRACE_UNLIKELY(!ready())) {
+  if (!ready()) [[unlikely]] {
     void* block = g_bootstrap.allocate(size, alignment);
     if (block == nullptr) return ENOMEM;
     *result = block;
@@ -211,32 +214,36 @@ MTRACE_EXPORT int posix_memalign(void** result, size_t alignment, size_t size) n
   before_call();
   const int error = g_next.posix_memalign(result, alignment, size);
   void* block = error == 0 ? filled(*result, 0, size) : nullptr;
-  allocated(block, requested(size, alignment), Call::kPosixMemalign, MTRACE_CALLER());
+  record(block, requested(size, alignment), Call::kPosixMemalign, MTRACE_CALLER());
   return error;
 }
 
 MTRACE_EXPORT void* aligned_alloc(size_t alignment, size_t size) noexcept {
-  if (MTRACE_UNLIKELY(!ready())) return g_bootstrap.allocate(size, alignment);
+  if (!ready()) [[unlikely]]
+    return g_bootstrap.allocate(size, alignment);
   before_call();
   void* const block = filled(g_next.aligned_alloc(alignment, size), 0, size);
-  return allocated(block, requested(size, alignment), Call::kAlignedAlloc, MTRACE_CALLER());
+  return record(block, requested(size, alignment), Call::kAlignedAlloc, MTRACE_CALLER());
 }
 
 MTRACE_EXPORT void* valloc(size_t size) noexcept {
-  if (MTRACE_UNLIKELY(!ready())) return g_bootstrap.allocate(size, 4096);
+  if (!ready()) [[unlikely]]
+    return g_bootstrap.allocate(size, 4096);
   before_call();
-  return allocated(filled(g_next.valloc(size), 0, size), size, Call::kValloc, MTRACE_CALLER());
+  return record(filled(g_next.valloc(size), 0, size), size, Call::kValloc, MTRACE_CALLER());
 }
 
 MTRACE_EXPORT void* pvalloc(size_t size) noexcept {
-  if (MTRACE_UNLIKELY(!ready())) return g_bootstrap.allocate(size, 4096);
+  if (!ready()) [[unlikely]]
+    return g_bootstrap.allocate(size, 4096);
   before_call();
-  return allocated(filled(g_next.pvalloc(size), 0, size), size, Call::kPvalloc, MTRACE_CALLER());
+  return record(filled(g_next.pvalloc(size), 0, size), size, Call::kPvalloc, MTRACE_CALLER());
 }
 
 MTRACE_EXPORT size_t malloc_usable_size(void* block) noexcept {
   if (block == nullptr) return 0;
-  if (MTRACE_UNLIKELY(g_bootstrap.owns(block))) return Bootstrap::size(block);
+  if (g_bootstrap.owns(block)) [[unlikely]]
+    return Bootstrap::size(block);
   return ready() && g_next.malloc_usable_size != nullptr ? g_next.malloc_usable_size(block) : 0;
 }
 

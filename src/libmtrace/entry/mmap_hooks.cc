@@ -54,9 +54,9 @@ void end_regions(RegionsEnd& end, bool good, uint8_t call, const unwind::Registe
   good ? end.succeeded(call, caller) : end.failed();
 }
 
-MTRACE_REALIGN __attribute__((noinline)) void* map(MmapFunction real, void* address, size_t length,
-                                                   int protection, int flags, int fd, off_t offset,
-                                                   const unwind::Registers& caller) {
+[[gnu::noinline]] MTRACE_REALIGN void* map(MmapFunction real, void* address, size_t length,
+                                           int protection, int flags, int fd, off_t offset,
+                                           const unwind::Registers& caller) {
   if (!counting()) return real_mmap(real, address, length, protection, flags, fd, offset);
   RegionsEnd covered;
   // MAP_FIXED_NOREPLACE replaces nothing, also where MAP_FIXED is said as well.
@@ -76,9 +76,9 @@ MTRACE_REALIGN __attribute__((noinline)) void* map(MmapFunction real, void* addr
 }
 
 // As realloc does: the old range ends, and what is there afterwards is of this call.
-MTRACE_REALIGN __attribute__((noinline)) void* remap(void* address, size_t old_length,
-                                                     size_t length, int flags, void* new_address,
-                                                     const unwind::Registers& caller) {
+[[gnu::noinline]] MTRACE_REALIGN void* remap(void* address, size_t old_length, size_t length,
+                                             int flags, void* new_address,
+                                             const unwind::Registers& caller) {
   if (!counting()) return real_mremap(address, old_length, length, flags, new_address);
   RegionsEnd old;
   RegionsEnd covered;
@@ -104,8 +104,8 @@ MTRACE_REALIGN __attribute__((noinline)) void* remap(void* address, size_t old_l
   return result;
 }
 
-MTRACE_REALIGN __attribute__((noinline)) int unmap(void* address, size_t length,
-                                                   const unwind::Registers& caller) {
+[[gnu::noinline]] MTRACE_REALIGN int unmap(void* address, size_t length,
+                                           const unwind::Registers& caller) {
   if (!counting()) return real_munmap(address, length);
   RegionsEnd end;
   if (watching_regions()) end.begin(address_of(address), whole_pages(length));

@@ -12,16 +12,17 @@
 #include "next/bootstrap.h"
 #include "next/export.h"
 #include "next/next_functions.h"
+#include "record/booking.h"
 #include "record/call_form.h"
 #include "record/fill.h"
 #include "record/tracker.h"
 
-#define MTRACE_OPERATOR_EXPORT __attribute__((visibility("default")))
+#define MTRACE_OPERATOR_EXPORT [[gnu::visibility("default")]]
 // What does more than to jump on: the hooks themselves leave the stack as the caller has it, which
 // may be aligned to 8 bytes only.
-#define MTRACE_APART __attribute__((noinline)) MTRACE_REALIGN
+#define MTRACE_APART [[gnu::noinline]] MTRACE_REALIGN
 // Apart as well, but jumps on: realigned, it would call instead, and stand in the stack.
-#define MTRACE_JUMPS __attribute__((noinline))
+#define MTRACE_JUMPS [[gnu::noinline]]
 
 namespace mtrace::hook {
 namespace {
@@ -50,7 +51,7 @@ MTRACE_APART void* counted_new(void* (*real)(size_t, Rest...), uint64_t form, Ca
   if (sizeof...(Rest) != 0) enter_form(form);
   void* const block = filled(real(size, rest...), 0, size);
   set_form(form);
-  return allocated(block, size, call, caller);
+  return record(block, size, call, caller);
 }
 
 // As libstdc++ does it: no block of 0 bytes.
@@ -61,11 +62,11 @@ MTRACE_APART void* malloc_instead(uint64_t form, Call call, unwind::Caller calle
   before_call();
   void* block = alignment == 0 ? g_next.malloc(size) : g_next.memalign(alignment, size);
   set_form(form);
-  return allocated(filled(block, 0, size), size, call, caller);
+  return record(filled(block, 0, size), size, call, caller);
 }
 
 MTRACE_APART void free_instead(Call call, unwind::Caller caller, void* block) {
-  if (block != nullptr) freed(block, call, caller);
+  if (block != nullptr) forget(block, call, caller);
   g_next.free(block);
 }
 
@@ -82,7 +83,7 @@ consteval bool calls_plain_form(std::string_view symbol) {
   const ThreadState& self = t_thread;
   if (load(*g_counting) != kRecording || self.place == nullptr) [[unlikely]]
     return false;
-  if (!samples()) add_own(self.place->calls[static_cast<unsigned>(call)], 1);
+  if (!samples()) count_call(self, call);
   return true;
 }
 inline void begin_new(uint64_t form, size_t size) {
@@ -99,7 +100,7 @@ constexpr uint64_t form_of_new(Call call, bool is_aligned) {
 template <typename... Parameters>
 MTRACE_APART void counted_delete(void (*real)(void*, Parameters...), Call call,
                                  unwind::Caller caller, void* block, Parameters... rest) {
-  if (block != nullptr) freed(block, call, caller);
+  if (block != nullptr) forget(block, call, caller);
   t_thread.moving = block;
   real(block, rest...);
   t_thread.moving = nullptr;
@@ -113,7 +114,7 @@ using namespace mtrace::hook;
 // The hooks only jump: to libstdc++'s operator, or to a function for what is unusual. So they need
 // no frame, which would cost as much as all else that they do.
 #define MTRACE_NEW(call, member, symbol, alignment, parameters, ...)                        \
-  static MTRACE_APART void* unusual_##member parameters {                                   \
+  MTRACE_APART static void* unusual_##member parameters {                                   \
     constexpr uint64_t form = form_of_new(Call::call, std::string_view(#alignment) != "0"); \
     const mtrace::unwind::Caller caller = MTRACE_CALLER_OF_HOOK();                          \
     start();                                                                                \
@@ -123,7 +124,7 @@ using namespace mtrace::hook;
     void* block = malloc_instead(form, Call::call, caller, size, alignment);                \
     return block != nullptr ? block : from_loaded_library(symbol, __VA_ARGS__);             \
   }                                                                                         \
-  static MTRACE_JUMPS void* passed_##member parameters {                                    \
+  MTRACE_JUMPS static void* passed_##member parameters {                                    \
     constexpr uint64_t form = form_of_new(Call::call, std::string_view(#alignment) != "0"); \
     passed_on(Call::call);                                                                  \
     begin_new(form, size);                                                                  \
@@ -157,7 +158,7 @@ MTRACE_NEW(kNewArray, new_array_aligned_nothrow, "_ZnamSt11align_val_tRKSt9nothr
 
 #define MTRACE_DELETE(call, member, symbol, parameters, ...)                        \
   MTRACE_OPERATOR_EXPORT void hook_##member parameters asm(symbol);                 \
-  static MTRACE_APART void unusual_##member parameters {                            \
+  MTRACE_APART static void unusual_##member parameters {                            \
     const mtrace::unwind::Caller caller = MTRACE_CALLER_OF_HOOK();                  \
     if (g_next.member == nullptr) {                                                 \
       if (g_bootstrap.owns(block) || !start()) return;                              \
@@ -166,7 +167,7 @@ MTRACE_NEW(kNewArray, new_array_aligned_nothrow, "_ZnamSt11align_val_tRKSt9nothr
     if (!operators_apart()) return hook_##member(__VA_ARGS__);                      \
     return counted_delete(g_next.member, Call::call, caller, __VA_ARGS__);          \
   }                                                                                 \
-  static MTRACE_JUMPS void passed_##member parameters {                             \
+  MTRACE_JUMPS static void passed_##member parameters {                             \
     passed_on(Call::call);                                                          \
     return g_next.member(__VA_ARGS__);                                              \
   }                                                                                 \

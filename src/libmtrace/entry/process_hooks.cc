@@ -22,7 +22,7 @@ namespace {
 // environment that does not name it: in this frame, because the memory of a child of vfork is its
 // parent's.
 template <typename Call>
-__attribute__((noinline)) int with_environment(bool takes, char* const envp[], const Call& call) {
+[[gnu::noinline]] int with_environment(bool takes, char* const envp[], const Call& call) {
   const size_t room = takes && sees_library() ? 0 : room_without_library(envp);
   return room == 0 ? call(envp) : call(without_library(envp, alloca(room)));
 }

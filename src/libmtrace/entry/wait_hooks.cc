@@ -76,8 +76,8 @@ pid_t wait_for_own(int options, uint32_t one, const Call& call) {
 }
 
 // The caller's words stay as they are until one of its own children is found.
-MTRACE_REALIGN __attribute__((noinline)) pid_t wait_for_every(pid_t pid, int* status, int options,
-                                                              rusage* usage) {
+[[gnu::noinline]] MTRACE_REALIGN pid_t wait_for_every(pid_t pid, int* status, int options,
+                                                      rusage* usage) {
   start();
   if (g_next.wait4 == nullptr) return fails(ENOSYS);
   int of_child = 0;
@@ -90,8 +90,8 @@ MTRACE_REALIGN __attribute__((noinline)) pid_t wait_for_every(pid_t pid, int* st
   return found;
 }
 
-MTRACE_REALIGN __attribute__((noinline)) int identify_every(idtype_t type, id_t id,
-                                                            siginfo_t* information, int options) {
+[[gnu::noinline]] MTRACE_REALIGN int identify_every(idtype_t type, id_t id, siginfo_t* information,
+                                                    int options) {
   start();
   if (g_next.waitid == nullptr) return fails(ENOSYS);
   siginfo_t of_child = {};

@@ -60,7 +60,9 @@ class HeapShadow {
   // The same, made where it is missing; nullptr: there is none to be had.
   uint64_t* find_or_make(uintptr_t address) {
     uint64_t* const word = find(address);
-    return __builtin_expect(word != nullptr, 1) ? word : make(address);
+    if (word != nullptr) [[likely]]
+      return word;
+    return make(address);
   }
 
   // `word` is the address's, and the block small. False: another block is there.

@@ -39,8 +39,7 @@ MTRACE_EXPORT_AS_IT_IS int mtrace_held_main(int count, char** arguments, char** 
 
 // memlog takes a thread in this function to be at a safe point (format/attach_protocol.h), so it
 // enters the kernel itself. No wake-up is needed: the pause is short, and memlog may be killed.
-MTRACE_EXPORT __attribute__((noinline)) void mtrace_hold_exit(ExitHold* hold,
-                                                              uint32_t memlog) noexcept {
+MTRACE_EXPORT [[gnu::noinline]] void mtrace_hold_exit(ExitHold* hold, uint32_t memlog) noexcept {
   const uint64_t begun = sys::monotonic_time();
   for (;;) {
     ExitHold now = load_acquire(*hold);

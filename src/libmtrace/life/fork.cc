@@ -16,6 +16,7 @@
 #include "life/events.h"
 #include "life/lifecycle.h"
 #include "life/options.h"
+#include "life/reset.h"
 #include "life/reporting.h"
 #include "modules/jit_names.h"
 #include "modules/modules.h"
@@ -83,17 +84,6 @@ bool fill_tables() {
   return g_ledger.init(modules_came_back);
 }
 
-// What was told to readers of the file behind the tables, told to those of another one. Walks lead
-// to stacks of tables that are gone.
-void tell_again() {
-  forget_walks();
-  unwind::log_modules_again();
-  unwind::log_python_again();
-  unwind::log_jit_names_again();
-  unwind::read_jit_names_after_fork();
-  report::forget_savepoints();
-}
-
 // The child's tables are the parent's file: it begins with others. False: no memory.
 bool begin_anew(uint32_t pid) {
   g_left_ledger = false;
@@ -103,7 +93,7 @@ bool begin_anew(uint32_t pid) {
   t_thread.counted = nullptr;
   t_thread.last = {};
   g_ledger.begin_after_fork(t_thread.slot, pid);
-  tell_again();
+  reset(Reset::kTables);
   return true;
 }
 
@@ -132,14 +122,7 @@ void after_fork() {
   report::host_after_fork(pid, told ? g_forker : g_forked);
   g_forked = pid;
   store(g_has_forked, false);
-  report::report_after_fork();
-  report::notes_after_fork();
-  report::misuse_after_fork();
-  report::savepoints_after_fork();
-  report::resolver_after_fork();
-  report::output_after_fork();
-  report::status_after_fork(report::g_host.pid);
-  report::cost_after_fork();
+  reset(Reset::kFork);
   leave_parents_events(false);
   if (set_tables_up(pid)) {
     begin_reporting();
@@ -184,7 +167,7 @@ bool move_tables() {
   ledger::g_resources.clear();
   ledger::g_regions.clear();
   g_ledger.peak.restart(0, ledger::ticks_now());
-  tell_again();
+  reset(Reset::kTables);
   return true;
 }
 

@@ -27,6 +27,7 @@
 #include "life/options.h"
 #include "life/output_message.h"
 #include "life/reporting.h"
+#include "life/reset.h"
 #include "life/triggers.h"
 #include "modules/linkage.h"
 #include "next/export.h"
@@ -103,41 +104,54 @@ unwind::PythonFrames python_frames() {
                                             : unwind::PythonFrames::kUntried;
 }
 
-// Begins to count with the options that were read. `dormant`: why not, nullptr: it does.
-void begin(const char* dormant, const char* temporary, char* const* envp) {
-  report::set_output(g_options.output, temporary);
-  report::status_start(report::g_host.pid, g_options.signal, report::output_directory());
-  if (dormant != nullptr) return report::status_mode(Mode::kDormant, dormant);
-  const bool again = g_started == 2;
+// The phases of begin(), in their order. Each may use what those before have set up; until
+// begin_counting() nothing is counted.
+
+// Makes the tables. Returns why there are none; nullptr: there are. `again`: those of the last
+// session serve.
+const char* set_up_tables(const char* tool, bool again) {
   // What the library takes at its start; a program under so low a limit needs it for itself.
   constexpr unsigned long kLeastData = 32ul << 20;
   if (!again && sys::data_limit() < kLeastData) {
-    return report::status_mode(Mode::kQuiet, "less than 32 MiB of data allowed (ulimit -d)");
+    return "less than 32 MiB of data allowed (ulimit -d)";
   }
-  const char* tool = again ? nullptr : find_tool();
-  if (sys::is_trial_due() && is_started_by(tool)) {
+  if (!again && sys::is_trial_due() && is_started_by(tool)) {
     sys::processes_can_start();
     sys::try_inherited_filters();  // now, because a ledger takes calls that are not every program's
   }
   if (!report::prepare_reports() || !(again ? move_tables() : make_tables())) {
-    return report::status_mode(Mode::kQuiet, "no memory for the tables");
+    return "no memory for the tables";
   }
   report::status_tables(ledger::g_ledger);
   ledger::start_ticks();
   report::g_host.tick_zero = sys::real_time();
+  return nullptr;
+}
+
+void set_up_records() {
   set_depth(g_options.depth);
   unwind::read_python_frames(python_frames());
   set_short_lived(g_options.temporary_ms);
   count_missed_frees();
+}
+
+void set_up_reports(const char* tool, char* const* envp, bool again) {
   set_library_line();
   report::set_listed(listed_entries());
   report::status_filters(sys::known_filters());
   if (!again) report::set_resolver(tool, envp, g_options.signal);
   report::set_compressing(g_options.compress);
-  report::status_mode(Mode::kActive, "");
+  report::set_regions(g_options.mmap != 0);
+}
+
+void look_at_program() {
   find_entry_points(is_late());
   find_loader();
   ask_allocator_once();
+}
+
+// The event log, too, begins before the first block is counted.
+void choose_mode() {
   g_fill = g_options.fill;
   if (g_fill >= 0) g_mode = HookMode::kEveryFilled;
   if (g_options.unknown_stacks && g_options.sample == 0) {
@@ -150,11 +164,25 @@ void begin(const char* dormant, const char* temporary, char* const* envp) {
   }
   limit_memory();
   if (g_options.events[0] != '\0') begin_events();
+}
+
+// Begins to count with the options that were read. `dormant`: why not, nullptr: it does.
+void begin(const char* dormant, const char* temporary, char* const* envp) {
+  report::set_output(g_options.output, temporary);
+  report::status_start(report::g_host.pid, g_options.signal, report::output_directory());
+  if (dormant != nullptr) return report::status_mode(Mode::kDormant, dormant);
+  const bool again = g_started == 2;
+  const char* const tool = again ? nullptr : find_tool();
+  if (const char* none = set_up_tables(tool, again)) return report::status_mode(Mode::kQuiet, none);
+  set_up_records();
+  set_up_reports(tool, envp, again);
+  report::status_mode(Mode::kActive, "");
+  look_at_program();
+  choose_mode();
   begin_counting(g_options.start);
   if (!is_late() && g_interfaces_found) lead_interfaces_here();
   show_ledger();
   if (g_options.mmap != 0) watch_regions(g_options.mmap > 1);
-  report::set_regions(g_options.mmap != 0);
   report::set_recording(g_options.start);
 }
 
@@ -165,14 +193,7 @@ void forget_session() {
   retire_unloaded();
   ledger::g_ledger.forget_all(pid != report::g_host.pid ? pid : 0);
   limit_tables();
-  forget_samples();
-  report::samples_since(0);
-  forget_walks();
-  report::report_after_fork();
-  report::notes_after_fork();
-  report::misuse_after_fork();
-  report::output_after_fork();
-  report::status_after_fork(pid);
+  reset(Reset::kSession);
 }
 
 void say_when_quiet() {
@@ -186,13 +207,13 @@ void say_when_quiet() {
 void exit_handler(void*) { report_exit(); }
 // Runs after all exit handlers, among them the destructors of static objects. Of a library that
 // was preloaded the handler above comes later still.
-__attribute__((destructor)) void finish() {
+[[gnu::destructor]] void finish() {
   if (!is_late()) return;
   report_exit();
   report::end_detached_ledger();
 }
 
-__attribute__((constructor)) void construct() {
+[[gnu::constructor]] void construct() {
   if (!start()) return;
   if (getauxval(AT_SECURE) != 0) return;
   const Arguments arguments = initial_arguments();

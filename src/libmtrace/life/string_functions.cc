@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#define MTRACE_OWN extern "C" __attribute__((visibility("hidden")))
+#define MTRACE_OWN extern "C" [[gnu::visibility("hidden")]]
 
 namespace {
 
@@ -15,7 +15,7 @@ namespace {
 constexpr size_t kLong = 128;
 
 template <typename Number>
-struct __attribute__((packed, may_alias)) Unaligned {
+struct [[gnu::packed, gnu::may_alias]] Unaligned {
   Number value;
 };
 typedef long long Wide __attribute__((vector_size(16)));  // 16 bytes at once

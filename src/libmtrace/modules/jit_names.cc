@@ -248,6 +248,6 @@ void log_jit_names_again() {
   }
 }
 
-void read_jit_names_after_fork() { store(busy, 0u); }
+void read_jit_names_again() { store(busy, 0u); }
 
 }  // namespace mtrace::unwind

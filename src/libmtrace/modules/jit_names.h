@@ -45,6 +45,6 @@ const char* jit_name(uintptr_t address, size_t* bytes);
 void log_jit_names_again();
 
 // In the child of a fork, alone: another thread of the parent may have been reading a list.
-void read_jit_names_after_fork();
+void read_jit_names_again();
 
 }  // namespace mtrace::unwind

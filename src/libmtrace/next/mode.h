@@ -34,9 +34,9 @@ enum class HookMode : uint32_t {
   kNotReady,
 };
 // Written while the process has one thread, but for the step from kSample to kSampleAfter, and that
-// to either when sampling starts late. A thread that is inside a hook then ends it as it began:
-// its block is counted as itself. A block that is freed as an exact one was allocated as one, since
-// its address came to the thread after the step that its allocation saw.
+// to either when sampling starts late. A thread that is inside a hook then counts its block as
+// itself, or as the first that its samples look at. A block that is freed as an exact one was
+// allocated as one, since its address came to the thread after the step that its allocation saw.
 [[gnu::visibility("hidden")]] extern HookMode g_mode;
 inline bool samples() { return g_mode == HookMode::kSample || g_mode == HookMode::kSampleAfter; }
 // Whether a free needs nothing but the exact path. By one comparison.

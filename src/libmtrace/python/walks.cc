@@ -171,7 +171,7 @@ WalkMemory::Known WalkMemory::through_python(Area& area, uint64_t number, const 
   const PythonRuntime* const python = python_runtime();
   if (python == nullptr || python->is_ending()) return {};
   const PythonLayout& layout = *python->layout;
-  if (__builtin_expect(!Fields311::are_of(layout), 0)) {
+  if (!Fields311::are_of(layout)) [[unlikely]] {
     return through_read_python(layout, area, number, from);
   }
   return through_python(Fields311(layout), area, number, from);

@@ -10,6 +10,21 @@
 
 namespace mtrace::hook {
 
+inline uint64_t& count_of(ledger::ThreadSlot& slot, ledger::Call call) {
+  return slot.calls[static_cast<unsigned>(call)];
+}
+// By a thread with a slot.
+inline void count_call(const ThreadState& self, ledger::Call call) {
+  add_own(count_of(*self.place, call), 1);
+}
+
+// The thread has counted a block of which it does not remember where it stands.
+inline void set_counted(ThreadState& self, const void* block) {
+  self.counted = block;
+  compiler_barrier();  // a handler that comes between has its own place remembered
+  self.last.held = 0;
+}
+
 // In a set that is not the thread's own, or by a thread without a slot (0).
 // Takes no object: a hook that passes one on the stack, or its address, does not keep it in
 // registers (and see MTRACE_EXPORT_AS_IT_IS).

@@ -19,9 +19,9 @@ using ledger::g_ledger;
 using unwind::End;
 
 // The same frames of another kind or form, whose difference is `other`, are another stack.
-__attribute__((flatten)) uint32_t intern(const unwind::Walk& walk, const uintptr_t* frames,
-                                         uint32_t slot, uint64_t other, uint8_t call,
-                                         bool ignored = false, uint8_t kind = 0) {
+[[gnu::flatten]] uint32_t intern(const unwind::Walk& walk, const uintptr_t* frames, uint32_t slot,
+                                 uint64_t other, uint8_t call, bool ignored = false,
+                                 uint8_t kind = 0) {
   const uint64_t hash = other == 0 ? walk.hash : format::mix64(walk.hash + other);
   return g_ledger.stacks.intern(
       {unwind::unload_epoch(), hash, frames, static_cast<uint8_t>(walk.count), kind,
@@ -35,23 +35,25 @@ uint32_t intern(const unwind::Walk& walk, const uintptr_t* frames, uint32_t slot
 
 // With room for so many frames and words: a thread's stack may be small.
 template <unsigned kFrames>
-__attribute__((noinline)) uint32_t walk_unnoted(const unwind::Registers& caller, uint32_t slot,
-                                                uint64_t form) {
+[[gnu::noinline]] uint32_t walk_unnoted(const unwind::Registers& caller, uint32_t slot,
+                                        uint64_t form) {
   uintptr_t frames[kFrames];
   const unwind::Walk walk = unwind::walk(caller, frames, g_depth);
-  if (__builtin_expect(modules_changed(), 0)) retire_unloaded();
+  if (modules_changed()) [[unlikely]]
+    retire_unloaded();
   return intern(walk, frames, slot, form);
 }
 // Only in a process with Python is there room for its functions.
 template <unsigned kFrames, unsigned kWords, unsigned kPython>
-__attribute__((noinline)) uint32_t walk_noted(const unwind::Registers& caller, uint32_t slot,
-                                              uint64_t form) {
+[[gnu::noinline]] uint32_t walk_noted(const unwind::Registers& caller, uint32_t slot,
+                                      uint64_t form) {
   uintptr_t frames[kFrames];
   unwind::StackWord words[kWords];
   uint64_t python[kPython + 1];
   unwind::WalkDraft draft(caller, words, kWords, python, kPython);
   const unwind::Walk walk = unwind::walk_and_note(frames, g_depth, draft);
-  if (__builtin_expect(modules_changed(), 0)) retire_unloaded();
+  if (modules_changed()) [[unlikely]]
+    retire_unloaded();
   const uint32_t stack = intern(walk, frames, slot, form);
   ledger::CounterSet& set = g_ledger.stacks.counting(g_ledger.stacks.record(stack), slot).set;
   g_known_walks[slot].remember(draft, g_depth, stack, &set, form);

@@ -2,11 +2,11 @@
 
 #include "next/export.h"
 #include "next/next_functions.h"
-#include "record/usable_size.h"
 #include "record/booking.h"
 #include "record/call_form.h"
 #include "record/call_stack.h"
 #include "record/tracker.h"
+#include "record/usable_size.h"
 
 namespace mtrace::hook {
 namespace {
@@ -19,10 +19,6 @@ using ledger::HeapShadow;
   ThreadState* self = &t_thread;
   asm("" : "+r"(self));
   return *self;
-}
-
-void count_call(const ThreadState& self, Call call) {
-  add_own(self.place->calls[static_cast<unsigned>(call)], 1);
 }
 
 // Remembers where `counted` stands. A signal handler that allocates at any moment before the last
@@ -44,9 +40,7 @@ void count_call(const ThreadState& self, Call call) {
 [[gnu::noinline]] void* counted_apart(ThreadState& self, uint32_t stack, void* block, size_t size,
                                       uint64_t slack) {
   book_allocation_apart(self.slot, g_ledger.stacks.record(stack), size, 1, slack);
-  self.counted = block;
-  compiler_barrier();
-  self.last.held = 0;
+  set_counted(self, block);
   return block;
 }
 
@@ -123,7 +117,7 @@ MTRACE_REALIGN void* exact_malloc(size_t size) {
   const FoundStack stack = find_stack(MTRACE_CALLER_OF_HOOK(), self);
   const uint64_t held = HeapShadow::pack(address, {size, stack.index, birth});
   if (!g_ledger.blocks.put_small(*word, address, held)) [[unlikely]]
-    return enter_unplaced_malloc(block);
+    return record_unplaced(block);
   const uint64_t slack = slack_of(block, size);
   ledger::CounterSet* own = &stack.set;
   if (!g_ledger.peak.is_own_and_aside(*own, self.ownership)) [[unlikely]] {

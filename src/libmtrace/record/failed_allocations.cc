@@ -17,8 +17,8 @@ constexpr uint64_t kMostCounted = uint64_t{1} << 40;
 
 }  // namespace
 
-MTRACE_REALIGN __attribute__((noinline)) void record_failed(size_t size, uint8_t call,
-                                                            const unwind::Registers& caller) {
+[[gnu::noinline]] MTRACE_REALIGN void record_failed(size_t size, uint8_t call,
+                                                    const unwind::Registers& caller) {
   const unsigned kind = ledger::find_or_add_kind(format::kKindFailed);
   if (kind == 0) return;
   ledger::Operation operation(ledger::g_ledger.threads.slot(this_slot()));

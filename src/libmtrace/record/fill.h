@@ -13,7 +13,8 @@ void fill(void* block, size_t from, size_t size);
 // Fills a block of `size` bytes (nullptr: the allocation failed) from byte `from` on, to the end of
 // what is usable of it, and returns it.
 inline void* filled(void* block, size_t from, size_t size) {
-  if (__builtin_expect(g_fill >= 0, 0) && block != nullptr) fill(block, from, size);
+  if (g_fill >= 0 && block != nullptr) [[unlikely]]
+    fill(block, from, size);
   return block;
 }
 
@@ -22,7 +23,9 @@ inline void* filled(void* block, size_t from, size_t size) {
 // `requested`, or all of it when that is 0.
 size_t content_of(void* block, size_t requested);
 inline size_t content_size(void* block, size_t requested) {
-  return __builtin_expect(g_fill >= 0, 0) && block != nullptr ? content_of(block, requested) : 0;
+  if (g_fill >= 0 && block != nullptr) [[unlikely]]
+    return content_of(block, requested);
+  return 0;
 }
 
 }  // namespace mtrace::hook

@@ -11,6 +11,7 @@
 #include "record/fill.h"
 #include "record/unknown_frees.h"
 #include "report/host.h"
+#include "report/own_cost.h"
 
 namespace mtrace::hook {
 
@@ -72,6 +73,7 @@ void sample_after_fork() {
 
 void forget_samples() {
   ledger::g_ledger.sampling = {};
+  report::samples_since(0);
   g_mean = g_late = 0;
   g_mode = HookMode::kEvery;
   memset(g_recorded, 0, sizeof g_recorded);

@@ -4,13 +4,13 @@
 #include "base/process.h"
 #include "events/logging.h"
 #include "next/export.h"
-#include "record/usable_size.h"
 #include "record/booking.h"
 #include "record/call_form.h"
 #include "record/call_stack.h"
 #include "record/failed_allocations.h"
 #include "record/unknown_frees.h"
 #include "record/unplaced_blocks.h"
+#include "record/usable_size.h"
 #include "report/host.h"
 
 namespace mtrace::hook {
@@ -45,7 +45,7 @@ void take_slot(uint32_t slot) {
   use_slot(slot);
 }
 
-MTRACE_REALIGN __attribute__((noinline)) uint32_t find_slot() {
+[[gnu::noinline]] MTRACE_REALIGN uint32_t find_slot() {
   sys::meet_thread();
   // A vfork child shares its parent thread's state but not its id, and is soon gone.
   if (t_thread.no_slot || sys::process_id() != report::g_host.pid) return 0;
@@ -61,13 +61,13 @@ const char kFailed = 0;
 void count(uint32_t slot, uint64_t& word) { ledger::add(slot != 0, word, 1); }
 
 void count_call(uint32_t slot, Call call) {
-  count(slot, g_ledger.threads.slot(slot).calls[static_cast<unsigned>(call)]);
+  count(slot, count_of(g_ledger.threads.slot(slot), call));
 }
 
 [[gnu::always_inline]] inline void book_allocation(uint32_t slot, uint32_t index,
                                                    ledger::Allocated allocated) {
   ledger::CounterSet* const own = slot != 0 ? own_set(t_thread, index) : nullptr;
-  if (__builtin_expect(own == nullptr, 0)) {
+  if (own == nullptr) [[unlikely]] {
     return book_allocation_apart(slot, g_ledger.stacks.record(index), allocated.bytes,
                                  allocated.blocks, allocated.slack);
   }
@@ -79,21 +79,14 @@ void count_call(uint32_t slot, Call call) {
                                              bool temporary) {
   const ledger::Freed freed = freed_at(now, block, weight, slack, temporary);
   ledger::CounterSet* const own = slot != 0 ? own_set(t_thread, block.stack) : nullptr;
-  if (__builtin_expect(own == nullptr, 0)) {
+  if (own == nullptr) [[unlikely]] {
     return book_free_apart(slot, g_ledger.stacks.record(block.stack), freed);
   }
   book_free_own(t_thread, *own, freed);
 }
 
-// A block whose place exact_malloc() has not remembered.
-void set_counted(const void* block) {
-  t_thread.counted = block;
-  compiler_barrier();  // a handler that comes between has its own place remembered
-  t_thread.last.held = 0;
-}
-
 // There is no place for the block. False: nor could it be known again.
-__attribute__((noinline)) bool enter_unplaced(uint32_t slot, void* block) {
+[[gnu::noinline]] bool enter_unplaced(uint32_t slot, void* block) {
   const ledger::Weight weight = unplaced_weight(block);
   const auto address = reinterpret_cast<uintptr_t>(block);
   // Of samples only those are counted that can be: any free would be as good.
@@ -103,7 +96,7 @@ __attribute__((noinline)) bool enter_unplaced(uint32_t slot, void* block) {
 }
 
 // What take_unplaced() has said of it. False: nothing is known of the block.
-__attribute__((noinline)) bool book_unplaced_free(uint32_t slot, ledger::Weight weight) {
+[[gnu::noinline]] bool book_unplaced_free(uint32_t slot, ledger::Weight weight) {
   if (weight.blocks == 0) return count(slot, g_ledger.threads.slot(slot).unknown_frees), false;
   ledger::StackRecord& rest = g_ledger.stacks.record(g_ledger.stacks.overflow());
   book_free_apart(slot, rest, {weight.bytes, weight.blocks, 0, 0, false, false});
@@ -117,62 +110,66 @@ events::Block logged_block(void* block, uint64_t size, uint32_t stack, bool plac
   return {g_ledger.stacks.overflow(), unplaced_weight(block).bytes, 0};
 }
 
-// Puts a block in and books it. The slot is named by a constant where there is none. `old`: see
-// record_moved().
-template <bool kLogged = false>
-[[gnu::always_inline]] inline void* enter_block(uint32_t slot, void* block, uint64_t size,
-                                                Call call, unwind::Caller caller,
-                                                const void* old = nullptr) {
-  ledger::Operation operation(g_ledger.threads.slot(slot));
-  count_call(slot, call);
-  const auto address = reinterpret_cast<uintptr_t>(block);
-  uint64_t* const word = g_ledger.blocks.expect(address, size);
-  const uint32_t birth = ledger::pack_ticks(ledger::ticks_now());
-  t_thread.form = take_form(t_thread, call);
-  const uint32_t stack =
-      slot != 0 ? find_stack(caller, t_thread).index
-                : walk_to_stack(caller, 0, take_form(t_thread, call) | ignored_form(t_thread));
-  const bool placed = g_ledger.blocks.put(word, address, {size, stack, birth});
-  if (placed) {
-    book_allocation(slot, stack, {size, 1, slack_of(block, size)});
-  } else {
-    enter_unplaced(slot, block);
-  }
-  if constexpr (kLogged) {
-    const events::Block logged = logged_block(block, size, stack, placed);
-    old == nullptr ? events::allocated(slot, block, logged, call)
-                   : events::reallocated(slot, old, block, logged, call);
-  }
-  set_counted(block);  // last, as the allocator may have allocated to tell the slack
-  return block;
+// What the ways of recording a block, and of taking one out, differ in. Constants where they are
+// called from, so that the usual way has no test.
+struct Way {
+  bool sampled;  // the block stands for others
+  bool logged;
+};
+
+// Of a process that counts. While it simply records there is no event log.
+Way way_now(bool sampled) { return {sampled, load(*g_counting) != kRecording && events::logs()}; }
+
+[[gnu::always_inline]] inline uint32_t stack_of(uint32_t slot, unwind::Caller caller) {
+  if (slot != 0) [[likely]]
+    return find_stack(caller, t_thread).index;
+  const uint64_t form = t_thread.form;
+  t_thread.form = 0;
+  return walk_to_stack(caller, 0, form | ignored_form(t_thread));
 }
 
-// The same for one that stands for others.
-__attribute__((noinline)) void* enter_sample(uint32_t slot, void* block, uint64_t size,
-                                             uint64_t form, unwind::Caller caller) {
-  const auto address = reinterpret_cast<uintptr_t>(block);
+// Puts a block in and books it. The form of the call is in the thread's state.
+[[gnu::always_inline]] inline void* enter(Way way, uint32_t slot, void* block, uint64_t size,
+                                          Call call, unwind::Caller caller, const void* moved) {
+  // An allocator that rounded a huge request past zero returned less than was asked for; what was
+  // asked for is then no measure of anything.
+  if (size > ledger::kMostBytes) [[unlikely]]
+    size = usable_size(block);
   ledger::Operation operation(g_ledger.threads.slot(slot));
-  const uint32_t stack = walk_to_stack(caller, slot, form | ignored_form(t_thread));
-  ledger::Block entry = {size, stack, ledger::pack_ticks(ledger::ticks_now())};
-  // A larger one is certain to be recorded, and stands for itself.
-  entry.is_sample = g_ledger.sampling.late && size < ledger::BlockHash::kMostOfSample;
-  now_recorded(block);
+  if (!way.sampled) count_call(slot, call);
+  const auto address = reinterpret_cast<uintptr_t>(block);
+  // Of samples few lie in one page of the shadow.
+  uint64_t* const word = way.sampled ? nullptr : g_ledger.blocks.expect(address, size);
+  const uint32_t birth = ledger::pack_ticks(ledger::ticks_now());
+  const uint32_t stack = stack_of(slot, caller);
+  ledger::Block entry = {size, stack, birth};
+  if (way.sampled) {
+    // A larger one is certain to be recorded, and stands for itself.
+    entry.is_sample = g_ledger.sampling.late && size < ledger::BlockHash::kMostOfSample;
+    now_recorded(block);
+  }
   const bool placed = entry.is_sample != 0 ? g_ledger.blocks.put_sample(address, entry)
-                                           : g_ledger.blocks.put(address, entry);
+                                           : g_ledger.blocks.put(word, address, entry);
   if (placed) {
-    const ledger::Weight weight = g_ledger.sampling.weigh(address, entry);
+    const ledger::Weight weight =
+        way.sampled ? g_ledger.sampling.weigh(address, entry) : ledger::Weight{size, 1};
     book_allocation(slot, stack,
                     {weight.bytes, weight.blocks, slack_of(block, size) * weight.blocks});
-  } else if (!enter_unplaced(slot, block)) {
+  } else if (!enter_unplaced(slot, block) && way.sampled) {
     no_longer_recorded(block);
   }
-  set_counted(block);
-  t_thread.after_counted = t_thread.until_sample;
+  if (way.logged) {
+    const events::Block logged = logged_block(block, size, stack, placed);
+    moved == nullptr ? events::allocated(slot, block, logged, call)
+                     : events::reallocated(slot, moved, block, logged, call);
+  }
+  set_counted(t_thread, block);  // last, as the allocator may have allocated to tell the slack
+  if (way.sampled) t_thread.after_counted = t_thread.until_sample;
   return block;
 }
 
 // The allocation failed.
-__attribute__((noinline)) void* none_allocated(size_t size, Call call, unwind::Caller caller) {
+[[gnu::noinline]] void* none_allocated(size_t size, Call call, unwind::Caller caller) {
   if (t_thread.counted == &kFailed || !recording()) {
     t_thread.form = 0;
     if (t_thread.counted == &kFailed) passed_on(call);
@@ -188,91 +185,7 @@ __attribute__((noinline)) void* none_allocated(size_t size, Call call, unwind::C
   return nullptr;
 }
 
-// By a thread that has no slot yet, or of 2^47 bytes or more.
-__attribute__((noinline)) void* allocated_unusually(void* block, size_t size, Call call,
-                                                    unwind::Caller caller) {
-  const uint32_t slot = this_slot();
-  // An allocator that rounded a huge request past zero returned less than was asked for; what was
-  // asked for is then no measure of anything.
-  if (size > ledger::kMostBytes) size = usable_size(block);
-  return slot != 0 ? enter_block(slot, block, size, call, caller)
-                   : enter_block(0, block, size, call, caller);
-}
-
-// `free_stack`: of the free, for its event; 0: not kept.
-template <bool kLogged = false>
-[[gnu::always_inline]] inline bool take_block(uint32_t slot, void* block, Call call,
-                                              uint32_t free_stack = 0) {
-  ledger::Operation operation(g_ledger.threads.slot(slot));
-  const auto address = reinterpret_cast<uintptr_t>(block);
-  uint64_t* const word = g_ledger.blocks.expect_to_take(address);
-  __builtin_prefetch(static_cast<const size_t*>(block) - 1);  // usable_size() will look there
-  count_call(slot, call);
-  const uint64_t now = ledger::ticks_now();
-  const bool temporary = t_thread.counted == block;
-  const ledger::Block taken = g_ledger.blocks.take(word, address);
-  if (__builtin_expect(taken.stack == 0, 0)) {
-    if (t_thread.moving == block) return true;
-    const ledger::Weight weight = take_unplaced(block);
-    if constexpr (kLogged) events::freed(slot, block, weight.blocks != 0, free_stack, call);
-    return book_unplaced_free(slot, weight);
-  }
-  if constexpr (kLogged) events::freed(slot, block, true, free_stack, call);
-  book_free(slot, taken, {taken.size, 1}, now, slack_of(block, taken.size), temporary);
-  if (temporary) t_thread.counted = nullptr;
-  return true;
-}
-
-__attribute__((noinline)) bool forgotten_by_stranger(void* block, Call call) {
-  return take_block(0, block, call);
-}
-
-}  // namespace
-
-uint32_t this_slot() {
-  const uint32_t slot = t_thread.slot;
-  return __builtin_expect(slot != 0, 1) ? slot : find_slot();
-}
-
-// This process does not simply record.
-static __attribute__((noinline)) void* record_unusually(void* block, size_t size, Call call,
-                                                        unwind::Caller caller, const void* old) {
-  if (!recording()) {
-    t_thread.form = 0;
-    if (old != nullptr && counting()) events::freed(this_slot(), old, true, 0, call);
-    return block;
-  }
-  const uint32_t slot = this_slot();
-  if (!events::logs()) return allocated_unusually(block, size, call, caller);
-  if (size > ledger::kMostBytes) size = usable_size(block);  // see allocated_unusually()
-  return enter_block<true>(slot, block, size, call, caller, old);
-}
-
-void* record(void* block, size_t size, Call call, unwind::Caller caller) {
-  if (__builtin_expect(block == nullptr, 0)) return none_allocated(size, call, caller);
-  if (t_thread.counted == block) {
-    t_thread.form = 0;
-    return passed_on(call), block;
-  }
-  if (load(*g_counting) != kRecording) [[unlikely]]
-    return record_unusually(block, size, call, caller, nullptr);
-  const uint32_t slot = t_thread.slot;
-  if (__builtin_expect(slot == 0 || size > ledger::kMostBytes, 0)) {
-    return allocated_unusually(block, size, call, caller);
-  }
-  return enter_block(slot, block, size, call, caller);
-}
-
-void* record_moved(void* block, size_t size, Call call, unwind::Caller caller, const void* old) {
-  if (block != nullptr && t_thread.counted != block) {
-    return record_unusually(block, size, call, caller, old);
-  }
-  // It was a free, or a hook nested in the call has told of the new block.
-  if (counting()) events::freed(this_slot(), old, true, 0, call);
-  return record(block, size, call, caller);
-}
-
-void* record_sample(void* block, size_t size, Call call, unwind::Caller caller) {
+[[gnu::noinline]] void* record_sample(void* block, size_t size, Call call, unwind::Caller caller) {
   if (block == nullptr) return nullptr;
   if (t_thread.until_sample != t_thread.before_call) {  // a hook nested in this one has looked
     if (call == Call::kMalloc) g_mode = HookMode::kSampleAfter;
@@ -280,65 +193,118 @@ void* record_sample(void* block, size_t size, Call call, unwind::Caller caller) 
   }
   const uint64_t form = take_form(t_thread, call);
   if (skip(size) || !sample_falls_into(size) || !recording()) return block;
-  // See allocated_unusually().
-  if (size > ledger::kMostBytes) size = usable_size(block);
-  return enter_sample(this_slot(), block, size, form, caller);
+  t_thread.form = form;
+  return enter({.sampled = true, .logged = false}, this_slot(), block, size, call, caller, nullptr);
 }
 
-bool forget(void* block, Call call) {
-  const uint32_t slot = this_slot();
-  if (__builtin_expect(slot == 0, 0)) return forgotten_by_stranger(block, call);
-  return take_block(slot, block, call);
+// Apart, because it needs more of the thread's stack than record().
+[[gnu::noinline]] void* enter_apart(uint32_t slot, void* block, uint64_t size, Call call,
+                                    unwind::Caller caller, const void* moved) {
+  return enter(way_now(false), slot, block, size, call, caller, moved);
 }
 
-void forget_for(void* block, Call call, unwind::Caller caller) {
-  const bool known = forget(block, call);
-  if (watching_frees()) [[unlikely]]
-    note_free(block, known, caller);
-}
-
-void forget_unusually(void* block, Call call, unwind::Caller caller) {
-  if (!events::logs()) return forget_for(block, call, caller);
-  const uint32_t slot = this_slot();
-  const uint32_t stack = g_free_stacks ? walk_to_stack(caller, slot, form_of(call)) : 0;
-  const bool known = take_block<true>(slot, block, call, stack);
-  if (watching_frees()) note_free(block, known, caller);
-}
-
-void forget_sample(void* block) {
-  const auto address = reinterpret_cast<uintptr_t>(block);
-  if (!counting()) return;
-  const uint32_t slot = this_slot();
-  ledger::Operation operation(g_ledger.threads.slot(slot));
-  ledger::Block taken;
-  if (!g_ledger.blocks.take(address, &taken)) {
-    const ledger::Weight weight = take_unplaced(block);
-    if (weight.blocks == 0) return;
-    no_longer_recorded(block);
-    book_unplaced_free(slot, weight);
-    return;
+// In a process that does not simply record, by a thread that has no slot yet, or not a new block.
+[[gnu::noinline]] void* record_unusually(void* block, size_t size, Call call, unwind::Caller caller,
+                                         const void* moved) {
+  if (samples()) return record_sample(block, size, call, caller);
+  const bool is_new = block != nullptr && t_thread.counted != block;
+  if (is_new && recording()) {
+    if (this_slot() != 0 && load(*g_counting) == kRecording) {
+      return record(block, size, call, caller, moved);  // it has a slot now
+    }
+    t_thread.form = take_form(t_thread, call);
+    return enter_apart(this_slot(), block, size, call, caller, moved);
   }
-  no_longer_recorded(block);
-  const bool temporary =
-      t_thread.counted == block && t_thread.after_counted == t_thread.until_sample;
-  book_free(slot, taken, g_ledger.sampling.weigh(address, taken), ledger::ticks_now(),
-            slack_of(block, taken.size), temporary);
+  if (moved != nullptr && counting()) events::freed(this_slot(), moved, true, 0, call);
+  if (block == nullptr) return none_allocated(size, call, caller);
+  t_thread.form = 0;
+  if (!is_new) passed_on(call);  // a hook nested in the call has counted it
+  return block;
+}
+
+// `free_stack`: of the free, for its event; 0: not kept. `may_be_none`: there may be no block.
+[[gnu::always_inline]] inline bool take_out(Way way, uint32_t slot, void* block, Call call,
+                                            uint32_t free_stack, bool may_be_none) {
+  ledger::Operation operation(g_ledger.threads.slot(slot));
+  const auto address = reinterpret_cast<uintptr_t>(block);
+  uint64_t* const word = g_ledger.blocks.expect_to_take(address);
+  __builtin_prefetch(static_cast<const size_t*>(block) - 1);  // usable_size() will look there
+  const uint64_t now = ledger::ticks_now();
+  const bool temporary = t_thread.counted == block &&
+                         (!way.sampled || t_thread.after_counted == t_thread.until_sample);
+  const ledger::Block taken = g_ledger.blocks.take(word, address);
+  const bool is_there = taken.stack != 0;
+  if (may_be_none && !is_there) return false;
+  if (!way.sampled) count_call(slot, call);
+  if (!is_there) [[unlikely]] {
+    if (t_thread.moving == block) return true;
+    const ledger::Weight weight = take_unplaced(block);
+    if (way.logged) events::freed(slot, block, weight.blocks != 0, free_stack, call);
+    if (way.sampled && weight.blocks == 0) return false;
+    if (way.sampled) no_longer_recorded(block);
+    return book_unplaced_free(slot, weight);
+  }
+  if (way.logged) events::freed(slot, block, true, free_stack, call);
+  if (way.sampled) no_longer_recorded(block);
+  const ledger::Weight weight =
+      way.sampled ? g_ledger.sampling.weigh(address, taken) : ledger::Weight{taken.size, 1};
+  book_free(slot, taken, weight, now, slack_of(block, taken.size), temporary);
   if (temporary) t_thread.counted = nullptr;
+  return true;
+}
+
+[[gnu::noinline]] bool forget_sample(void* block, Call call) {
+  if (!may_be_recorded(block) || !counting()) return false;
+  return take_out({.sampled = true, .logged = false}, this_slot(), block, call, 0, false);
+}
+
+// As record_unusually(), or who frees is noted.
+[[gnu::noinline]] bool forget_unusually(void* block, Call call, unwind::Caller caller) {
+  if (samples()) return forget_sample(block, call);
+  if (!counting()) return false;
+  const Way way = way_now(false);
+  const uint32_t slot = this_slot();
+  const uint32_t stack =
+      way.logged && g_free_stacks ? walk_to_stack(caller, slot, form_of(call)) : 0;
+  const bool known = take_out(way, slot, block, call, stack, false);
+  if (watching_frees()) note_free(block, known, caller);
+  return known;
+}
+
+}  // namespace
+
+uint32_t this_slot() {
+  const uint32_t slot = t_thread.slot;
+  if (slot != 0) [[likely]]
+    return slot;
+  return find_slot();
+}
+
+void* record(void* block, size_t size, Call call, unwind::Caller caller, const void* moved) {
+  const uint32_t slot = t_thread.slot;
+  if (block == nullptr || t_thread.counted == block || load(*g_counting) != kRecording ||
+      slot == 0 || samples()) [[unlikely]]
+    return record_unusually(block, size, call, caller, moved);
+  t_thread.form = take_form(t_thread, call);
+  return enter({.sampled = false, .logged = false}, slot, block, size, call, caller, nullptr);
+}
+
+void* record_unplaced(void* block) {
+  enter_unplaced(t_thread.slot, block);
+  set_counted(t_thread, block);
+  return block;
+}
+
+bool forget(void* block, Call call, unwind::Caller caller) {
+  const uint32_t slot = t_thread.slot;
+  if (load(*g_counting) != kRecording || slot == 0 || watching_frees() || samples()) [[unlikely]]
+    return forget_unusually(block, call, caller);
+  return take_out({.sampled = false, .logged = false}, slot, block, call, 0, false);
 }
 
 bool forget_known(void* block, Call call) {
-  if (samples()) {
-    if (may_be_recorded(block)) forget_sample(block);
-    return false;
-  }
-  const uint32_t slot = this_slot();
-  ledger::Operation operation(g_ledger.threads.slot(slot));
-  ledger::Block taken;
-  if (!g_ledger.blocks.take(reinterpret_cast<uintptr_t>(block), &taken)) return false;
-  count_call(slot, call);
-  if (events::logs()) events::freed(slot, block, true, 0, call);
-  book_free(slot, taken, {taken.size, 1}, ledger::ticks_now(), slack_of(block, taken.size), false);
-  return true;
+  if (samples()) return forget_sample(block, call);
+  return counting() && take_out(way_now(false), this_slot(), block, call, 0, true);
 }
 
 void passed_on(Call call) {
@@ -397,12 +363,6 @@ void Reallocation::succeeded(const void* fresh) {
   if (samples()) no_longer_recorded(reinterpret_cast<const void*>(address_));
   book_free(slot, block_, g_ledger.sampling.weigh(address_, block_), ledger::ticks_now(), slack_,
             false);
-}
-
-void* enter_unplaced_malloc(void* block) {
-  enter_unplaced(t_thread.slot, block);
-  set_counted(block);
-  return block;
 }
 
 namespace {

@@ -32,42 +32,22 @@ inline void before_call() {
   if (samples()) t_thread.before_call = t_thread.until_sample;
 }
 
-// Counts `block` (nullptr: the allocation failed) and returns it.
-void* record(void* block, size_t size, Call call, unwind::Caller caller);
-// The same, of a block into which a sample may fall.
-void* record_sample(void* block, size_t size, Call call, unwind::Caller caller);
-// The result of a realloc that was logged to begin (Reallocation::log_begin()) at `old`.
-void* record_moved(void* block, size_t size, Call call, unwind::Caller caller, const void* old);
-inline void* allocated(void* block, size_t size, Call call, unwind::Caller caller) {
-  return samples() ? record_sample(block, size, call, caller) : record(block, size, call, caller);
-}
-
+// Enters `block`, which a call for `size` bytes returned (nullptr: it failed), unless a hook nested
+// in the call has, or no sample falls into it. Returns it. `moved`: the block at which a realloc
+// was logged to begin (Reallocation::log_begin()). By values, like all below: a hook that passes an
+// object needs a frame, even where it only jumps.
+void* record(void* block, size_t size, Call call, unwind::Caller caller,
+             const void* moved = nullptr);
 // There was no place for a block of malloc. Returns it.
-void* enter_unplaced_malloc(void* block);
+void* record_unplaced(void* block);
 
-// Takes `block` out of the ledger. False: it was not there, which has been counted.
-bool forget(void* block, Call call);
-// The same, of which `caller` is told with MTRACE_UNKNOWN=stacks.
-void forget_for(void* block, Call call, unwind::Caller caller);
-// The same, of a process that does not simply record.
-void forget_unusually(void* block, Call call, unwind::Caller caller);
-void forget_sample(void* block);
-// Events of frees have their stack (MTRACE_EVENTS_FREE_STACKS).
-extern bool g_free_stacks;
+// Takes `block` out of the ledger. Call it before the real free: once the real allocator has the
+// block, another thread may be given the same address. False: it was not there, which is counted.
+bool forget(void* block, Call call, unwind::Caller caller);
 // The same where there may be no block. False: none is known there.
 bool forget_known(void* block, Call call);
-// The program frees `block`. Call it before the real free: once the real allocator has the block,
-// another thread may be given the same address.
-[[gnu::always_inline]] inline void freed(void* block, Call call, unwind::Caller caller) {
-  if (!samples()) {
-    if (load(*g_counting) == kRecording) [[likely]]
-      forget_for(block, call, caller);
-    else if (counting_slowly())
-      forget_unusually(block, call, caller);
-  } else if (may_be_recorded(block)) {
-    forget_sample(block);
-  }
-}
+// Events of frees have their stack (MTRACE_EVENTS_FREE_STACKS).
+extern bool g_free_stacks;
 // A call that reaches another hook, which does the rest (operator new of libstdc++).
 void passed_on(Call call);
 
@@ -76,7 +56,7 @@ class Reallocation {
  public:
   Reallocation(void* block, unwind::Caller caller);
   void failed();  // the old block is as it was
-  // The old block is gone; allocated() follows for the new one, `fresh`.
+  // The old block is gone; record() follows for the new one, `fresh`.
   void succeeded(const void* fresh);
   // In the event log: before the call, and after one that failed.
   void log_begin() const;

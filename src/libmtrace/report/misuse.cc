@@ -28,7 +28,7 @@ void write_misuse(Writer& out) {
   if (any) out.put('\n');
 }
 
-void misuse_after_fork() {
+void reset_misuse() {
   for (uint64_t& count : g_counts) count = 0;
 }
 

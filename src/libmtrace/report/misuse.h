@@ -24,7 +24,7 @@ inline constexpr unsigned kMisuses = 9;
 void count_misuse(Misuse cause);
 // "# misuse: kind=1 size=2", the causes that occurred; nothing when none did.
 void write_misuse(Writer& out);
-// In the child of a fork.
-void misuse_after_fork();
+// Counts from 0.
+void reset_misuse();
 
 }  // namespace mtrace::report

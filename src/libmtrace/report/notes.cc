@@ -87,7 +87,7 @@ void write_notes(Writer& out, const PendingNotes& notes) {
 
 uint64_t dropped_notes() { return load(g_dropped); }
 
-void notes_after_fork() {
+void reset_notes() {
   for (Slot& slot : g_slots) slot.state = kNoteFree;
   g_dropped = 0;
 }

@@ -41,7 +41,7 @@ void write_notes(Writer& out, const PendingNotes& notes);
 
 uint64_t dropped_notes();
 
-// In the child of a fork, alone: notes made before are the parent's.
-void notes_after_fork();
+// Drops the notes.
+void reset_notes();
 
 }  // namespace mtrace::report

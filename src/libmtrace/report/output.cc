@@ -300,6 +300,6 @@ void discard_output(OutputFile* file) {
   if (file->temporary[0] != '\0') sys::remove_file(file->temporary);
 }
 
-void output_after_fork() { g_run = 1; }
+void reset_output() { g_run = 1; }
 
 }  // namespace mtrace::report

@@ -46,7 +46,7 @@ long open_output(OutputFile* file, unsigned place, uint32_t seq, uint64_t taken)
 long publish_output(OutputFile* file);
 void discard_output(OutputFile* file);
 
-// The child of a fork starts to count its names anew.
-void output_after_fork();
+// Counts names from 1.
+void reset_output();
 
 }  // namespace mtrace::report

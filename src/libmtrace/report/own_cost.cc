@@ -38,7 +38,7 @@ void show_cost() {
   if (format::LedgerHeader* header = sys::g_table_header) header->cost = cost();
 }
 
-void cost_after_fork() {
+void reset_cost() {
   cost().stopped = 0;
   show_cost();
 }

@@ -17,10 +17,10 @@ format::OwnCost measure_cost(const ledger::Ledger& ledger);
 void add_stopped(uint64_t nanoseconds);
 // The process samples from now on, because its tables have passed MTRACE_MAX_MEMORY.
 void samples_since(uint64_t time);
-// To the header of a ledger that was made just now; the same with nothing stopped yet, in the child
-// of a fork.
+// To the header of a ledger that was made just now.
 void show_cost();
-void cost_after_fork();
+// Nothing has been stopped yet.
+void reset_cost();
 
 // A line "# cost: ..."; `calls`: how many were counted, 0: they are not known.
 void write_cost(Writer& out, const ledger::Ledger& ledger, uint64_t calls);

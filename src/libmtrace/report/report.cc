@@ -239,7 +239,7 @@ void wait_for_reports() {
   }
 }
 
-void report_after_fork() {
+void reset_reports() {
   g_state = kIdle;
   g_seq = 0;
   g_names = Names::kOwn;

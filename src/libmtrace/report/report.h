@@ -49,8 +49,8 @@ void release_reports();
 // Waits until no report is being written, at most 10 seconds.
 void wait_for_reports();
 
-// In the child of a fork, alone: reports start at 1 again, and one that another thread of the
+// As life/reset.h calls it, like the others of this name: reports start at 1 again, and one that another thread of the
 // parent was writing is the parent's.
-void report_after_fork();
+void reset_reports();
 
 }  // namespace mtrace::report

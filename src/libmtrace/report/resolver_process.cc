@@ -224,7 +224,7 @@ void finish_resolver(uint64_t seconds) {
   sys::collect(kSupervisor, done || end_tool(*g_shared));
 }
 
-void resolver_after_fork() {
+void reset_resolver() {
   sys::forget(kSupervisor);
   g_stopped = 0;
   if (g_shared != nullptr) {

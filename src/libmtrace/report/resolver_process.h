@@ -40,6 +40,6 @@ void stop_resolving();
 void finish_resolver(uint64_t seconds);
 
 // In the child of a fork: what the parent's resolver does is no concern of ours.
-void resolver_after_fork();
+void reset_resolver();
 
 }  // namespace mtrace::report

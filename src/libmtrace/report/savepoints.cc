@@ -226,7 +226,7 @@ bool compare_savepoint(SavepointHandle handle, Growth* growth) {
   return true;
 }
 
-void savepoints_after_fork() {
+void repair_savepoints() {
   g_lock = 0;
   // A thread that has vanished may have been at work on one.
   for (Savepoint& savepoint : g_savepoints) {

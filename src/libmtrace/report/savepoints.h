@@ -51,8 +51,8 @@ struct Growth {
 bool compare_savepoint(SavepointHandle handle, Growth* growth);
 
 // In the child of a fork, alone: the parent's savepoints stay, as they are its own heap's.
-void savepoints_after_fork();
-// Then, where the stack table is a new one: they are gone.
+void repair_savepoints();
+// Where counters or stack table begin anew: all are gone.
 void forget_savepoints();
 
 }  // namespace mtrace::report

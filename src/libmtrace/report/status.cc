@@ -8,11 +8,12 @@
 #include "base/writer.h"
 #include "ledger/layout.h"
 #include "python/runtime.h"
+#include "report/host.h"
 #include "report/mapped_ledger.h"
 
 using mtrace::format::StatusBlock;
 
-__attribute__((visibility("default"))) constinit StatusBlock mtrace_status_block = {};
+[[gnu::visibility("default")]] constinit StatusBlock mtrace_status_block = {};
 
 namespace mtrace::report {
 namespace {
@@ -97,12 +98,12 @@ size_t status_take_label(char* buffer, size_t capacity) {
   return length;
 }
 
-void status_after_fork(uint32_t pid) {
+void reset_status() {
   StatusBlock& block = mtrace_status_block;
   block.seq = block.named_seq = block.failures = block.withheld = 0;
   block.label_length = block.leaving = block.signaller = 0;
   block.path[0] = block.error[0] = '\0';
-  store_release(block.pid, pid);
+  store_release(block.pid, g_host.pid);
 }
 
 void status_leaves(bool wait) {

@@ -26,7 +26,8 @@ void status_withheld(const char* call, const char* path);
 void status_filters(uint32_t known);
 // Takes the label that another process left for the next report; its length, 0: none.
 size_t status_take_label(char* buffer, size_t capacity);
-void status_after_fork(uint32_t pid);
+// As of a process that has written no report.
+void reset_status();
 
 // Before an exec: from now on memlog sends this process no signal. `wait`: for one that is sending
 // at this moment, at most two seconds; then the signal is handled or pending. Not in the child of a

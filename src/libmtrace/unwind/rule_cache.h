@@ -27,7 +27,8 @@ Rule compile_rule(uintptr_t key);
 
 inline Rule rule_for(uintptr_t key) {
   const Rule rule = cached_rule(key);
-  if (__builtin_expect(rule.holds_for(key), 1)) return rule;
+  if (rule.holds_for(key)) [[likely]]
+    return rule;
   return compile_rule(key);
 }
 

@@ -40,8 +40,10 @@ class WalkMemory {
   template <typename From>
   [[gnu::always_inline]] bool find(From from, Known& known, uintptr_t form = 0) {
     Area* const area = load(area_);
-    if (__builtin_expect(area == nullptr, 0)) return false;
-    if (__builtin_expect(area->unasked != 0, 0)) return --area->unasked, false;
+    if (area == nullptr) [[unlikely]]
+      return false;
+    if (area->unasked != 0) [[unlikely]]
+      return --area->unasked, false;
     const uintptr_t pc = Registers(from).pc + form;
     const uintptr_t sp = Registers(from).sp;
     const uint64_t number = area->place(area->hash_of(pc, sp));
@@ -162,7 +164,8 @@ class WalkMemory {
     // Nothing is known of libraries that came or went since.
     const uint64_t other = (record.pc ^ pc) | (record.sp ^ Registers(at).sp) |
                            (static_cast<uint32_t>(state) ^ unload_epoch());
-    if (__builtin_expect(other != 0, 0)) return false;
+    if (other != 0) [[unlikely]]
+      return false;
     return same_words(record, state, at, known);
   }
   // The rest of that, of one of the same stack pointer: from there on it is one of this thread's

@@ -50,7 +50,8 @@ struct Noted {
 // plain one. False: it is no such frame.
 template <typename Notes>
 inline bool enter_python(Notes notes, Rule& rule, WalkState& state) {
-  if (__builtin_expect(!rule.is_python(), 1)) return false;
+  if (!rule.is_python()) [[likely]]
+    return false;
   rule = rule.without_python();
   WalkState entered = state;  // so that the loop's own stays in registers
   add_python_frames(entered, (rule.from_rbp() ? state.fp : state.sp) + rule.offset(),
@@ -68,35 +69,42 @@ template <typename Notes>
   WalkState state = {from.pc, from.sp, from.fp, 0, frames, 0, depth, 0};
   state.enter(from.pc);
   Rule rule = rule_for(state.key);
-  if (__builtin_expect(!covers(trusted, state.sp), 0)) rule = Rule();
-  while (__builtin_expect(rule.is_plain(), 1) || enter_python(notes, rule, state)) {
-    const uintptr_t cfa = choose_by_base(rule, state.fp + rule.offset(), state.sp + rule.offset());
-    const auto* const above = reinterpret_cast<const uintptr_t*>(cfa);
-    // Both words lie between sp and the trusted end: as the distance from sp in words, because a
-    // damaged rbp may make the CFA wrap around. Rotated, one that is not whole words is too large.
-    const uintptr_t words = std::rotr(cfa - state.sp, 3);
-    if (__builtin_expect(words > (trusted.high - state.sp) / sizeof(uintptr_t), 0)) break;
-    if (__builtin_expect(words < rule.slot(), 0)) break;
-    const uintptr_t caller = above[-1];
-    const uintptr_t* const slot = above - Rule::kMaxSlot + rule.slot_up();
-    const uintptr_t word = *slot;
-    const bool saved = rule.slot_up() != Rule::kMaxSlot - Rule::kSameRbp;
-    notes.step(rule, cfa, caller, saved, slot, word);
-    if (state.count == depth) {
-      const bool more = caller - 1 < kKeyEnd - 1;
-      const End end = more ? End::kDepth : caller == 0 ? End::kBottom : End::kLost;
-      return notes.ended(state.result(end));
+  if (!covers(trusted, state.sp)) [[unlikely]]
+    rule = Rule();
+  while (rule.is_plain() || enter_python(notes, rule, state)) [[likely]] {
+      const uintptr_t cfa =
+          choose_by_base(rule, state.fp + rule.offset(), state.sp + rule.offset());
+      const auto* const above = reinterpret_cast<const uintptr_t*>(cfa);
+      // Both words lie between sp and the trusted end: as the distance from sp in words, because a
+      // damaged rbp may make the CFA wrap around. Rotated, one that is not whole words is too
+      // large.
+      const uintptr_t words = std::rotr(cfa - state.sp, 3);
+      if (words > (trusted.high - state.sp) / sizeof(uintptr_t)) [[unlikely]]
+        break;
+      if (words < rule.slot()) [[unlikely]]
+        break;
+      const uintptr_t caller = above[-1];
+      const uintptr_t* const slot = above - Rule::kMaxSlot + rule.slot_up();
+      const uintptr_t word = *slot;
+      const bool saved = rule.slot_up() != Rule::kMaxSlot - Rule::kSameRbp;
+      notes.step(rule, cfa, caller, saved, slot, word);
+      if (state.count == depth) {
+        const bool more = caller - 1 < kKeyEnd - 1;
+        const End end = more ? End::kDepth : caller == 0 ? End::kBottom : End::kLost;
+        return notes.ended(state.result(end));
+      }
+      const Rule next = cached_rule(caller);
+      const bool plain = next.is_plain_for(caller);
+      if (!plain && caller - 1 >= kKeyEnd - 1) [[unlikely]] {
+        return notes.ended(state.result(caller == 0 ? End::kBottom : End::kLost));
+      }
+      state.fp = saved ? word : state.fp;
+      state.sp = cfa;
+      state.enter(caller);
+      rule = next;
+      if (!plain) [[unlikely]]
+        rule = rule_for(caller);
     }
-    const Rule next = cached_rule(caller);
-    const bool plain = next.is_plain_for(caller);
-    if (__builtin_expect(!plain && caller - 1 >= kKeyEnd - 1, 0)) {
-      return notes.ended(state.result(caller == 0 ? End::kBottom : End::kLost));
-    }
-    state.fp = saved ? word : state.fp;
-    state.sp = cfa;
-    state.enter(caller);
-    rule = __builtin_expect(plain, 1) ? next : rule_for(caller);
-  }
   if (rule.kind() == RuleKind::kBottom) return notes.ended(state.result(End::kBottom));
   return slow_walk(from, state);
 }
@@ -104,12 +112,14 @@ template <typename Notes>
 }  // namespace
 
 Walk walk(const Registers& from, uintptr_t* frames, unsigned depth) {
-  if (__builtin_expect(is_by_libunwind(), 0)) return libunwind_walk(from, frames, depth);
+  if (is_by_libunwind()) [[unlikely]]
+    return libunwind_walk(from, frames, depth);
   return plain_walk(Unnoted(), trusted_stack(), from, frames, depth);
 }
 
 Walk walk_and_note(uintptr_t* frames, unsigned depth, WalkDraft& draft) {
-  if (__builtin_expect(is_by_libunwind(), 0)) return libunwind_walk(draft.from(), frames, depth);
+  if (is_by_libunwind()) [[unlikely]]
+    return libunwind_walk(draft.from(), frames, depth);
   return plain_walk(Noted{draft}, trusted_stack(), draft.from(), frames, depth);
 }
 

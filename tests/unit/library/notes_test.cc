@@ -20,7 +20,7 @@ std::vector<std::string> texts(const PendingNotes& notes) {
 }
 
 TEST(Notes, StayUntilTheyAreDropped) {
-  notes_after_fork();
+  reset_notes();
   EXPECT_TRUE(add_note("one", false));
   EXPECT_TRUE(add_note("two", false));
   EXPECT_EQ(texts(pending_notes()), (std::vector<std::string>{"one", "two"}));
@@ -33,7 +33,7 @@ TEST(Notes, StayUntilTheyAreDropped) {
 }
 
 TEST(Notes, KeepTheirOrderWhenSlotsAreUsedAgain) {
-  notes_after_fork();
+  reset_notes();
   for (int i = 0; i < 1000; ++i) {
     ASSERT_TRUE(add_note(std::to_string(2 * i).c_str(), false));
     ASSERT_TRUE(add_note(std::to_string(2 * i + 1).c_str(), false));
@@ -44,18 +44,18 @@ TEST(Notes, KeepTheirOrderWhenSlotsAreUsedAgain) {
 }
 
 TEST(Notes, OneMoreThanThereCanBeIsDroppedAndCounted) {
-  notes_after_fork();
+  reset_notes();
   for (unsigned i = 0; i < kMostNotes; ++i) EXPECT_TRUE(add_note("x", false));
   EXPECT_FALSE(add_note("y", false));
   EXPECT_EQ(dropped_notes(), 1u);
   EXPECT_EQ(pending_notes().count, kMostNotes);
-  notes_after_fork();
+  reset_notes();
   EXPECT_EQ(dropped_notes(), 0u);
   EXPECT_EQ(pending_notes().count, 0u);
 }
 
 TEST(Notes, LongOnesAreCut) {
-  notes_after_fork();
+  reset_notes();
   add_note(std::string(kMostNote, 'a').c_str(), false);
   add_note(std::string(kMostNote + 1, 'b').c_str(), false);
   add_note("c", true);
@@ -68,7 +68,7 @@ TEST(Notes, LongOnesAreCut) {
 
 // Each note that was taken is seen once, whole; the others were dropped.
 TEST(Notes, ThreadsAndAReporter) {
-  notes_after_fork();
+  reset_notes();
   constexpr int kThreads = 3;
   constexpr int kEach = 20'000;
   std::atomic<int> running{kThreads};
