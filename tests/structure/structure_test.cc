@@ -62,7 +62,7 @@ const std::map<std::string, std::set<std::string>> kBeside = {
     {"process/run", {"process/ptrace", "process/inspect"}},
     {"view/analyze", {}},
     {"view/heap", {}},
-    {"view/export", {"view/analyze", "view/heap"}},
+    {"view/export", {"view/json", "view/analyze", "view/heap"}},
     {"view/json", {"view/analyze", "view/heap"}},
     {"view/reports", {"view/analyze"}},
     {"view/text", {"view/reports", "view/json", "view/analyze", "view/heap"}},

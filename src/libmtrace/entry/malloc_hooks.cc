@@ -248,7 +248,8 @@ MTRACE_EXPORT size_t malloc_usable_size(void* block) noexcept {
 }
 
 extern "C" {
-// The functions above by names that no other object can define: see entrances.cc and real.cc.
+// The functions above by names that no other object can define: see life/entry_points.cc and
+// next/next_functions.cc.
 #define MTRACE_OWN(name) [[gnu::alias(#name), gnu::visibility("hidden")]]
 MTRACE_OWN(malloc) void* mtrace_own_malloc(size_t size) noexcept;
 MTRACE_OWN(calloc) void* mtrace_own_calloc(size_t count, size_t size) noexcept;

@@ -23,10 +23,17 @@ using unwind::End;
                                  uint64_t other, uint8_t call, bool ignored = false,
                                  uint8_t kind = 0) {
   const uint64_t hash = other == 0 ? walk.hash : format::mix64(walk.hash + other);
-  return g_ledger.stacks.intern(
-      {unwind::unload_epoch(), hash, frames, static_cast<uint8_t>(walk.count), kind,
-       walk.end == End::kDepth, walk.end == End::kLost, call, walk.guessed, ignored},
-      slot);
+  return g_ledger.stacks.intern({.epoch = unwind::unload_epoch(),
+                                 .hash = hash,
+                                 .frames = frames,
+                                 .depth = static_cast<uint8_t>(walk.count),
+                                 .kind = kind,
+                                 .cut = walk.end == End::kDepth,
+                                 .lost = walk.end == End::kLost,
+                                 .call = call,
+                                 .guessed = walk.guessed,
+                                 .ignored = ignored},
+                                slot);
 }
 
 uint32_t intern(const unwind::Walk& walk, const uintptr_t* frames, uint32_t slot, uint64_t form) {

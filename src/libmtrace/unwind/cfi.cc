@@ -121,51 +121,51 @@ bool Interpreter::run(const Program& program) {
     bool reached = true;
     uint64_t reg;
     switch (byte & 0xc0 ? byte & 0xc0 : byte) {
-      case 0x40:
+      case 0x40:  // advance_loc
         reached = advance(low);
-        break;  // advance_loc
-      case 0x80:
+        break;
+      case 0x80:  // offset
         good = set_factored(low, SavedBy::kOffset, static_cast<int64_t>(in.uleb()));
         break;
-      case 0xc0:
+      case 0xc0:  // restore
         good = !initial && restore(low);
         break;
-      case 0x00:
-        break;    // nop
+      case 0x00:  // nop
+        break;
       case 0x01:  // set_loc
         location_ = in.pointer(fde_.pointer_encoding, bounds_, 0, fde_.pc_begin);
         reached = location_ <= pc_;
         break;
-      case 0x02:
+      case 0x02:  // advance_loc1
         reached = advance(in.u8());
-        break;  // advance_loc1, 2, 4
-      case 0x03:
+        break;
+      case 0x03:  // advance_loc2
         reached = advance(in.fixed<uint16_t>());
         break;
-      case 0x04:
+      case 0x04:  // advance_loc4
         reached = advance(in.fixed<uint32_t>());
         break;
       case 0x05:  // offset_extended
         reg = in.uleb();
         good = set_factored(reg, SavedBy::kOffset, static_cast<int64_t>(in.uleb()));
         break;
-      case 0x06:
+      case 0x06:  // restore_extended
         good = !initial && restore(in.uleb());
-        break;  // restore_extended
-      case 0x07:
+        break;
+      case 0x07:  // undefined
         good = set(in.uleb(), SavedBy::kUndefined);
         break;
-      case 0x08:
+      case 0x08:  // same_value
         good = set(in.uleb(), SavedBy::kSameValue);
         break;
       case 0x09:  // register
         reg = in.uleb();
         good = set(reg, SavedBy::kRegister, static_cast<int64_t>(in.uleb() & 0xffff));
         break;
-      case 0x0a:
+      case 0x0a:  // remember_state
         good = remember();
         break;
-      case 0x0b:
+      case 0x0b:  // restore_state
         good = recall();
         break;
       case 0x0c:  // def_cfa
@@ -176,7 +176,7 @@ bool Interpreter::run(const Program& program) {
         reg = in.uleb();
         good = !row_->cfa_by_expression && set_cfa(reg, row_->cfa_offset);
         break;
-      case 0x0e:
+      case 0x0e:  // def_cfa_offset
         good = set_cfa_offset(static_cast<int64_t>(in.uleb()));
         break;
       case 0x0f:  // def_cfa_expression
@@ -213,9 +213,9 @@ bool Interpreter::run(const Program& program) {
         reg = in.uleb();
         good = set_expression(reg, SavedBy::kValExpression, &in);
         break;
-      case 0x2e:
+      case 0x2e:  // GNU_args_size: for landing pads only
         in.uleb();
-        break;    // GNU_args_size: for landing pads only
+        break;
       case 0x2f:  // GNU_negative_offset_extended
         reg = in.uleb();
         good = set_factored(reg, SavedBy::kOffset, -static_cast<int64_t>(in.uleb()));

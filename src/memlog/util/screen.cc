@@ -18,10 +18,13 @@ volatile std::sig_atomic_t g_ended = 0;
 void on_end(int) { g_ended = 1; }
 void on_resize(int) {}  // poll() returns
 
-void handle(int signal, void (*handler)(int)) {
+// Returns the action of before.
+struct sigaction handle(int signal, void (*handler)(int)) {
   struct sigaction action = {};
+  struct sigaction before = {};
   action.sa_handler = handler;  // no SA_RESTART: waiting ends
-  ::sigaction(signal, &action, nullptr);
+  ::sigaction(signal, &action, &before);
+  return before;
 }
 
 void put(const std::string& text) {
@@ -53,8 +56,10 @@ Terminal::Terminal() {
   raw.c_cc[VTIME] = 0;
   if (::tcsetattr(STDIN_FILENO, TCSAFLUSH, &raw) != 0) return;
   valid_ = true;
-  handle(SIGWINCH, on_resize);
-  for (const int signal : {SIGTERM, SIGHUP, SIGINT, SIGQUIT}) handle(signal, on_end);
+  handlers_.emplace_back(SIGWINCH, handle(SIGWINCH, on_resize));
+  for (const int signal : {SIGTERM, SIGHUP, SIGINT, SIGQUIT}) {
+    handlers_.emplace_back(signal, handle(signal, on_end));
+  }
   put("\033[?1049h\033[?25l");  // a screen of its own, without cursor
 }
 
@@ -62,6 +67,7 @@ Terminal::~Terminal() {
   if (!valid_) return;
   put("\033[?25h\033[?1049l");
   ::tcsetattr(STDIN_FILENO, TCSAFLUSH, &before_);
+  for (const auto& [signal, action] : handlers_) ::sigaction(signal, &action, nullptr);
 }
 
 Terminal::Size Terminal::size() const {

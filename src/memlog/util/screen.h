@@ -3,9 +3,11 @@
 // database, only to show a list of lines.
 #pragma once
 
+#include <signal.h>
 #include <termios.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace mtrace::util {
@@ -40,6 +42,7 @@ class Terminal {
  private:
   bool valid_ = false;
   termios before_ = {};
+  std::vector<std::pair<int, struct sigaction>> handlers_;  // of before, by signal
 };
 
 // A line that is typed key by key.

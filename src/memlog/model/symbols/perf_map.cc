@@ -30,12 +30,6 @@ std::optional<uint64_t> loose_hex(std::string_view word) {
   return util::read_hex(lower);
 }
 
-// Whole seconds since 1970 of a memlog's time; -1: malformed.
-time_t seconds_of(const std::string& time) {
-  tm parts = {};
-  return ::strptime(time.c_str(), "%Y-%m-%dT%H:%M:%S", &parts) == nullptr ? -1 : ::timegm(&parts);
-}
-
 // The content of a file that belongs to this user or root and was written since `started`; empty:
 // it is none.
 std::string read_trusted(const std::string& path, const std::string& started) {
@@ -44,7 +38,7 @@ std::string read_trusted(const std::string& path, const std::string& started) {
   struct stat state = {};
   const bool good = ::fstat(file, &state) == 0 && S_ISREG(state.st_mode) &&
                     (state.st_uid == 0 || state.st_uid == ::geteuid() || ::geteuid() == 0) &&
-                    state.st_mtime >= seconds_of(started);
+                    state.st_mtime >= static_cast<time_t>(util::seconds_of(started));
   std::string text;
   char buffer[65536];
   for (ssize_t got = 1; good && got > 0;) {

@@ -73,16 +73,16 @@ ExportRows export_rows(const Arguments& arguments, analyze::Order order, reports
     rows.table = text::table_of(report, reports.filter(), style, text::Rows::kAll, 0, context);
     return rows;
   }
+  if (order == analyze::Order::kLive) {
+    throw UsageError(
+        "export: --by live: not for several reports; their sum of bytes is what is live");
+  }
   const std::vector<analyze::ProcessSum> sums =
       reports.sum(std::move(found), !all, context.filtered);
   ExportRows rows = rows_of(sums.back().last);
   if (all && sums.size() == 1) rows.series = files;
   rows.status = complain_incomplete(sums, streams);
   rows.table = text::table_of(sums, reports.filter(), style, text::Rows::kAll, context);
-  if (order == analyze::Order::kLive) {
-    throw UsageError(
-        "export: --by live: not for several reports; their sum of bytes is what is live");
-  }
   return rows;
 }
 

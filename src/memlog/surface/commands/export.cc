@@ -26,18 +26,14 @@
 #include "view/analyze/row.h"
 #include "view/analyze/series.h"
 #include "view/analyze/table.h"
-#include "view/export/call_graph.h"
-#include "view/export/callgrind.h"
 #include "view/export/csv.h"
 #include "view/export/event_stream.h"
 #include "view/export/exact_sizes.h"
 #include "view/export/flame_graph.h"
-#include "view/export/gperftools.h"
+#include "view/export/formats.h"
 #include "view/export/heaptrack.h"
-#include "view/export/massif.h"
 #include "view/export/pprof.h"
 #include "view/export/report_page.h"
-#include "view/export/speedscope.h"
 #include "view/export/timeline.h"
 #include "view/heap/block_sizes.h"
 #include "view/json/stack.h"
@@ -54,23 +50,23 @@ namespace {
 
 // ---- memlog export to the formats that know time.
 
+using exporting::Format;
 using exporting::Timeline;
 
-Timeline timeline(const std::string& format, const analyze::Filter& filter,
+Timeline timeline(const Format& format, const analyze::Filter& filter,
                   const analyze::Table& table) {
   std::optional<Timeline::Ids> chosen;
   if (filter.chooses_rows()) {
     chosen.emplace();
     for (const analyze::Row& row : table.rows()) chosen->insert(row.stack);
   }
-  const auto kind = format == "massif" ? Timeline::Format::kMassif : Timeline::Format::kHeaptrack;
+  const auto kind =
+      format.name == "massif" ? Timeline::Format::kMassif : Timeline::Format::kHeaptrack;
   return {kind, filter.frames, std::move(chosen)};
 }
 
-bool knows_time(const std::string& format) { return format == "massif" || format == "heaptrack"; }
-
 // Likewise at one report, with the peak before it.
-std::string text_over_time(const std::string& format, const std::vector<std::string>& files,
+std::string text_over_time(const Format& format, const std::vector<std::string>& files,
                            reports::Reports& reports, const analyze::Table& table) {
   std::vector<reports::Listed> series;
   series.reserve(files.size());
@@ -93,7 +89,7 @@ std::string text_over_time(const std::string& format, const std::vector<std::str
   return out.finish();
 }
 
-std::string text_over_time(const std::string& format, const profile::Memlog& memlog,
+std::string text_over_time(const Format& format, const profile::Memlog& memlog,
                            const reports::Reports& reports, const analyze::Table& table) {
   Timeline out = timeline(format, reports.filter(), table);
   out.add(memlog);
@@ -130,9 +126,9 @@ void write_folded(const exporting::Folded& folded, Output& output) {
 
 // Whether that can be done: csv, jsonl or folded of one large file as a whole, by bytes, in which
 // order a report lists its entries.
-bool exports_lines(const Arguments& arguments, const std::string& format, analyze::Order order,
+bool exports_lines(const Arguments& arguments, const Format& format, analyze::Order order,
                    const reports::Reports& reports) {
-  if (format != "csv" && format != "jsonl" && format != "folded") return false;
+  if (!format.has(exporting::kLines)) return false;
   if (arguments.has("--base") || order != analyze::Order::kBytes ||
       !reports.filter().frames.whole()) {
     return false;
@@ -142,22 +138,22 @@ bool exports_lines(const Arguments& arguments, const std::string& format, analyz
 }
 
 // Does it. Throws what reading throws, before anything is written.
-void export_lines(const Arguments& arguments, const std::string& format, reports::Reports& reports,
+void export_lines(const Arguments& arguments, const Format& format, reports::Reports& reports,
                   const Streams& streams) {
   std::vector<reports::Found> found =
       reports.find(reports::Reports::files(arguments.operands(), false));
   const util::Progress progress(1);
   reports::Report report = reports.read(found[0]);
   Output output(arguments, streams);
-  if (format == "csv") output.write(exporting::csv_titles());
+  if (format.name == "csv") output.write(exporting::csv_titles());
   exporting::Folded folded;
   size_t left_out = 0;
   text::Context context;
   text::each_part(report, reports.filter(), text::Style(), text::Rows::kAll, context,
                   [&](analyze::Table& part) {
-                    if (format == "csv") {
+                    if (format.name == "csv") {
                       output.write(exporting::csv_rows(part));
-                    } else if (format == "jsonl") {
+                    } else if (format.name == "jsonl") {
                       output.write(json::lines(part));
                     } else {
                       const exporting::Stacks stacks =
@@ -166,7 +162,7 @@ void export_lines(const Arguments& arguments, const std::string& format, reports
                       folded.add(stacks);
                     }
                   });
-  if (format == "folded") {
+  if (format.name == "folded") {
     complain_left_out(left_out, exporting::Side::kAbove, streams);
     write_folded(folded, output);
   }
@@ -293,31 +289,12 @@ std::string export_page(const EventSource& source, reports::Reports& reports) {
   return exporting::report_page(page);
 }
 
-constexpr char kExportHelp[] = R"(
+constexpr char kBeforeFormats[] = R"(
 Writes a report, or the sum of several, for other tools. html and massif also draw the timeline that
 memlog run recorded beside the reports, with resident memory beside the heap (massif: extra heap).
 
-  html         a page: reports over time, flame graph, any two compared.
-               Opens on the peak with --peak, and for a program that
-               reported only at its end
-  flamegraph   SVG: a browser opens it; click to zoom, Ctrl-F to search
-  folded       one line per stack, for flamegraph.pl and similar tools
-  speedscope   https://www.speedscope.app
-  pprof        profile.proto, compressed: lines, inlining and build-ids
-  callgrind    kcachegrind, callgrind_annotate; calls are allocations
-  massif       massif-visualizer, ms_print: one snapshot per report
-  heaptrack    heaptrack_gui, heaptrack_print: shows live memory as leaked
-  gperftools   google-pprof, jeprof: a heap profile with names
-  chrome       Perfetto, chrome://tracing: counters, threads and large
-               blocks over time; needs --events
-  firefox      https://profiler.firefox.com: each allocation and free over
-               time; needs --events
-  dot          a call graph for graphviz
-  gprof2dot    gprof2dot -f json
-  csv          one row per stack, all numbers
-  jsonl        the same as JSON, one object per line
-  clickhouse   the tables fleet and stacks of memlog sql, as JSONEachRow
-
+)";
+constexpr char kAfterFormats[] = R"(
 flamegraph, dot and html fold frames of libraries, as memlog show does; --frames all draws them all,
 and the page can show them. A pprof profile has all frames and names those that pprof drops.
 
@@ -340,51 +317,34 @@ line per call, so each block gets the average size of its stack. With other repo
 these formats show one moment.
 )";
 
-constexpr char kFormats[] =
-    "html|flamegraph|folded|speedscope|pprof|callgrind|massif|heaptrack|gperftools|chrome|"
-    "firefox|dot|gprof2dot|csv|jsonl|clickhouse";
-
-int64_t nanoseconds_of(const std::string& time) {
-  std::tm parts = {};
-  const char* rest = ::strptime(time.c_str(), "%Y-%m-%dT%H:%M:%S", &parts);
-  return rest == nullptr ? 0 : static_cast<int64_t>(::timegm(&parts)) * 1000000000;
-}
-
-// pprof, gperftools and heaptrack also hold what was allocated and freed again.
-exporting::Side side_of(const std::string& format) {
-  const bool activity = format == "pprof" || format == "gperftools" || format == "heaptrack";
-  return activity ? exporting::Side::kAllocated : exporting::Side::kAbove;
-}
-
 // ---- memlog export of an event log, to the formats that have the times of blocks.
 
-bool is_of_events(const std::string& format) { return format == "chrome" || format == "firefox"; }
-
 // Throws UsageError for what such a format cannot show.
-void check_events(const std::string& format, const EventSource& source,
+void check_events(const Format& format, const EventSource& source,
                   const reports::Reports& reports) {
   if (source.log().empty()) {
     throw UsageError(
         fmt::format("export: {} needs --events LOG: a report has no times of single blocks "
                     "(memlog run --events writes a log)",
-                    format));
+                    format.name));
   }
   for (const char* option : {"--by", "--base", "--peak", "--depth"}) {
     if (source.arguments().has(option)) {
-      throw UsageError(fmt::format(
-          "export: {} cannot be used with {}: it shows the bytes of all blocks", option, format));
+      throw UsageError(
+          fmt::format("export: {} cannot be used with {}: it shows the bytes of all blocks", option,
+                      format.name));
     }
   }
   if (!reports.filter().frames.whole()) {
-    throw UsageError(fmt::format("export: --frames A..B cannot be used with {}", format));
+    throw UsageError(fmt::format("export: --frames A..B cannot be used with {}", format.name));
   }
 }
 
-void export_events(const std::string& format, const EventSource& source, const ExportRows& rows,
+void export_events(const Format& format, const EventSource& source, const ExportRows& rows,
                    const reports::Reports& reports, const Streams& streams) {
   const analyze::Filter& filter = reports.filter();
   const analyze::Responsible* const responsible =
-      format == "chrome" && !filter.all_frames ? filter.responsible.get() : nullptr;
+      format.name == "chrome" && !filter.all_frames ? filter.responsible.get() : nullptr;
   const exporting::Stacks stacks = exporting::stacks_of(rows.table, analyze::Order::kBytes,
                                                         exporting::Side::kAllocated, responsible);
   const exporting::EventStream stream(source.log(), source.chosen(), exporting::ids_of(stacks));
@@ -398,11 +358,11 @@ void export_events(const std::string& format, const EventSource& source, const E
       output.write(std::string(part));
     }
   };
-  if (format == "heaptrack") {
+  if (format.name == "heaptrack") {
     exporting::heaptrack_of_events(stream, stacks, rows.table, write);
-  } else if (format == "massif") {
+  } else if (format.name == "massif") {
     write(exporting::massif_of_events(stream, stacks));
-  } else if (format == "chrome") {
+  } else if (format.name == "chrome") {
     exporting::chrome_trace(stream, stacks, write);
   } else {
     exporting::firefox_profile(stream, stacks, rows.table, write);
@@ -411,46 +371,24 @@ void export_events(const std::string& format, const EventSource& source, const E
   output.finish();
 }
 
-std::string write(const std::string& format, const ExportRows& rows, analyze::Order order,
+std::string write(const Format& format, const ExportRows& rows, analyze::Order order,
                   reports::Reports& reports, const Streams& streams) {
-  const analyze::Table& table = rows.table;
-  if (knows_time(format) && order == analyze::Order::kBytes) {
-    if (rows.first) return text_over_time(format, *rows.first, reports, table);
-    if (!rows.series.empty()) return text_over_time(format, rows.series, reports, table);
+  if (format.has(exporting::kKnowsTime) && order == analyze::Order::kBytes) {
+    if (rows.first) return text_over_time(format, *rows.first, reports, rows.table);
+    if (!rows.series.empty()) return text_over_time(format, rows.series, reports, rows.table);
   }
-  if (format == "csv") return exporting::csv(table);
-  if (format == "jsonl") return json::lines(table);
-  const exporting::Side side = side_of(format);
   const analyze::Filter& filter = reports.filter();
-  const analyze::Responsible* responsible = filter.all_frames ? nullptr : filter.responsible.get();
-  // Pictures are folded; files for other tools have all frames.
-  const bool picture = format == "flamegraph" || format == "dot";
-  exporting::Stacks stacks =
-      exporting::stacks_of(table, order, side, picture ? responsible : nullptr);
-  stacks.program = rows.program;
-  stacks.taken = rows.taken;
-  if (format == "flamegraph") {
-    return exporting::flame_graph(
-        stacks, exporting::stacks_of(table, order, exporting::Side::kBelow, responsible),
-        rows.base);
-  }
-  complain_left_out(stacks.left_out, side, streams);
-  if (format == "folded") return exporting::folded(stacks);
-  if (format == "speedscope") return exporting::speedscope(stacks);
-  if (format == "pprof")
-    return exporting::pprof(stacks, table, nanoseconds_of(rows.taken), responsible);
-  if (format == "gprof2dot") return exporting::gprof2dot(stacks, table);
-  if (format == "gperftools") return exporting::gperftools(stacks, table);
-  const auto milliseconds =
-      std::max<uint64_t>(static_cast<uint64_t>(std::llround(rows.uptime * 1000)), 1);
-  if (format == "heaptrack") return exporting::heaptrack(stacks, table, milliseconds);
-  if (format == "massif") {
-    exporting::Massif massif(stacks.program, stacks.column);
-    massif.snapshot(milliseconds, stacks);
-    return massif.finish();
-  }
-  const exporting::CallGraph graph = exporting::call_graph(stacks, table);
-  return format == "dot" ? exporting::dot(stacks, graph, 0.5) : exporting::callgrind(stacks, graph);
+  const exporting::Moment moment = {
+      .table = rows.table,
+      .order = order,
+      .responsible = filter.all_frames ? nullptr : filter.responsible.get(),
+      .program = rows.program,
+      .taken = rows.taken,
+      .base = rows.base,
+      .uptime = rows.uptime};
+  exporting::Stacks stacks = exporting::stacks_for(format, moment);
+  if (format.name != "flamegraph") complain_left_out(stacks.left_out, format.side, streams);
+  return format.write(moment, stacks);
 }
 
 void write_output(const Arguments& arguments, const std::string& text, const Streams& streams) {
@@ -463,36 +401,37 @@ int run_export(const Arguments& given, const Streams& streams) {
   const EventSource source(given);
   const Arguments& arguments = source.arguments();
   if (!arguments.has("--format")) {
-    throw UsageError(
-        fmt::format("export: --format is one of {}", fmt::join(choices_of(kFormats), ", ")));
+    throw UsageError(fmt::format("export: --format is one of {}",
+                                 fmt::join(choices_of(exporting::format_names()), ", ")));
   }
-  const std::string format = arguments.choice("--format");
-  if (format == "clickhouse") return export_fleet(export_command().manual, arguments, streams);
+  const Format& format = *exporting::find_format(arguments.choice("--format"));
+  if (format.name == "clickhouse") return export_fleet(export_command().manual, arguments, streams);
   for (const char* option : {"--to", "--schema", "--table", "--password-file"}) {
     if (arguments.has(option)) {
       throw UsageError(fmt::format("export: {} is for clickhouse", option));
     }
   }
-  if (arguments.has("--source") && format != "html") {
+  if (arguments.has("--source") && format.name != "html") {
     throw UsageError("export: --source is for html; for other formats use memlog show --source");
   }
-  if (arguments.has("--sizes") && format != "html") {
+  if (arguments.has("--sizes") && format.name != "html") {
     throw UsageError("export: --sizes is for html; memlog show --sizes reads a running process");
   }
   if (arguments.has("--source-path") && !arguments.has("--source")) {
     throw UsageError("export: --source-path needs --source");
   }
-  if (arguments.has("--base") && (format == "pprof" || format == "csv" || format == "jsonl")) {
-    throw UsageError(fmt::format(
-        "export: --base cannot be used with {}: it has numbers that a comparison lacks", format));
+  if (arguments.has("--base") && format.has(exporting::kNoBase)) {
+    throw UsageError(
+        fmt::format("export: --base cannot be used with {}: it has numbers that a comparison lacks",
+                    format.name));
   }
   const analyze::Order order = read_order("export", arguments);
-  if ((format == "heaptrack" || format == "gperftools") && exporting::counts_blocks(order)) {
-    throw UsageError(fmt::format("export: {} holds bytes only: --by {} is not possible", format,
-                                 arguments.choice("--by")));
+  if (format.has(exporting::kBytesOnly) && exporting::counts_blocks(order)) {
+    throw UsageError(fmt::format("export: {} holds bytes only: --by {} is not possible",
+                                 format.name, arguments.choice("--by")));
   }
   reports::Reports reports(read_options("export", arguments));
-  if (format == "html") {
+  if (format.name == "html") {
     write_output(arguments, export_page(source, reports), streams);
     return kGood;
   }
@@ -500,21 +439,22 @@ int run_export(const Arguments& given, const Streams& streams) {
     export_lines(arguments, format, reports, streams);
     return kGood;
   }
-  if (is_of_events(format)) check_events(format, source, reports);
+  if (format.has(exporting::kOfEvents)) check_events(format, source, reports);
   const ExportRows rows = export_rows(arguments, order, reports, streams);
-  const bool shows_events = knows_time(format) && !source.log().empty() &&
+  const bool shows_events = format.has(exporting::kKnowsTime) && !source.log().empty() &&
                             order == analyze::Order::kBytes && !arguments.has("--base") &&
                             !arguments.has("--peak") && !arguments.has("--depth") &&
                             reports.filter().frames.whole();
-  if (is_of_events(format) || shows_events) {
+  if (format.has(exporting::kOfEvents) || shows_events) {
     export_events(format, source, rows, reports, streams);
     return rows.status;
   }
-  if (format == "pprof" && streams.terminal && !arguments.has("--output")) {
-    throw UsageError("export: pprof is binary and standard output is a terminal: use -o FILE");
+  if (format.has(exporting::kBinary) && streams.terminal && !arguments.has("--output")) {
+    throw UsageError(fmt::format(
+        "export: {} is binary and standard output is a terminal: use -o FILE", format.name));
   }
   std::string text = write(format, rows, order, reports, streams);
-  if (format == "heaptrack" && arguments.value("--output", "-").ends_with(".gz")) {
+  if (format.has(exporting::kCompresses) && arguments.value("--output", "-").ends_with(".gz")) {
     text = exporting::gzip(text);
   }
   write_output(arguments, text, streams);
@@ -524,11 +464,12 @@ int run_export(const Arguments& given, const Streams& streams) {
 }  // namespace
 
 const Command& export_command() {
+  static const std::string help = kBeforeFormats + exporting::formats_help() + kAfterFormats;
   static const Command command = {
       {"export", "write reports in the formats of other tools", "-f FORMAT [OPTION]... [FILE...]",
-       kExportHelp,
+       help.c_str(),
        with_event_source(with_filters(
-           {{"--format", "-f", "FORMAT", "One of the formats above.", kFormats},
+           {{"--format", "-f", "FORMAT", "One of the formats above.", exporting::format_names()},
             {"--output", "-o", "FILE",
              R"(Write to FILE, completely or not at all. Default: standard output. For heaptrack,
              chrome and firefox, a name that ends in .gz compresses the data.)"},

@@ -73,24 +73,6 @@ const Words kDiffKeys = {"version",
                          "modules",
                          "stacks"};
 
-struct Format {
-  std::string_view name;
-  const char* type;
-};
-constexpr Format kFormats[] = {{"html", "text/html; charset=utf-8"},
-                               {"flamegraph", "image/svg+xml"},
-                               {"folded", kText},
-                               {"speedscope", kJson},
-                               {"pprof", kBinary},
-                               {"callgrind", kText},
-                               {"massif", kText},
-                               {"heaptrack", kText},
-                               {"gperftools", kText},
-                               {"dot", kText},
-                               {"gprof2dot", kJson},
-                               {"csv", "text/csv; charset=utf-8"},
-                               {"jsonl", kLines}};
-
 std::vector<std::string_view> parts_of(std::string_view path) {
   std::vector<std::string_view> parts;
   for (size_t begin = 1; begin <= path.size();) {
@@ -444,13 +426,6 @@ std::optional<Match> find_route(const std::string& method, const std::string& pa
     found = std::move(one);
   }
   return found;
-}
-
-std::optional<std::string> export_type(const std::string& format) {
-  for (const Format& one : kFormats) {
-    if (one.name == format) return one.type;
-  }
-  return std::nullopt;
 }
 
 json::Value openapi() {

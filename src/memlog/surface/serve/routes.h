@@ -79,9 +79,6 @@ struct Match {
 // path. `method` "HEAD" is "GET".
 std::optional<Match> find_route(const std::string& method, const std::string& path);
 
-// The format's content type; nothing: memlog export has no such format.
-std::optional<std::string> export_type(const std::string& format);
-
 // Returns the description of the interface, OpenAPI 3.0.
 json::Value openapi();
 

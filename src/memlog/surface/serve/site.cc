@@ -14,6 +14,7 @@
 #include "surface/serve/view_query.h"
 #include "util/file.h"
 #include "util/text.h"
+#include "view/export/formats.h"
 #include "view/json/report.h"
 #include "view/reports/companions.h"
 
@@ -240,10 +241,12 @@ Response Site::view_of(const Request& request, const Match& match, const std::st
       break;
     default: {
       const std::string& format = match.parts.at("format");
-      const auto known = export_type(format);
-      if (!known) throw NotFound("memlog export has no format " + util::escaped(format, ""));
+      const exporting::Format* const known = exporting::find_format(format);
+      if (known == nullptr || known->media_type == nullptr) {
+        throw NotFound("memlog export has no format " + util::escaped(format, "") + " to serve");
+      }
       words = {"export", "--format=" + format};
-      type = *known;
+      type = known->media_type;
       sum = false;
     }
   }

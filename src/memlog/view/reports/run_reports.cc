@@ -176,12 +176,6 @@ namespace {
 // File systems know the time less exactly than reports do.
 constexpr time_t kSlack = 2;  // seconds
 
-// Seconds since 1970 of 2026-11-20T20:15:00.000000Z.
-time_t seconds_of(const std::string& time) {
-  tm parts = {};
-  return ::strptime(time.c_str(), "%Y-%m-%dT%H:%M:%S", &parts) == nullptr ? 0 : ::timegm(&parts);
-}
-
 }  // namespace
 
 std::vector<std::string> reports_since(const std::string& report) {
@@ -193,7 +187,7 @@ std::vector<std::string> reports_since(const std::string& report) {
   const std::unique_ptr<DIR, decltype(close)> open(::opendir(prefix.empty() ? "." : prefix.c_str()),
                                                    close);
   if (open == nullptr) throw util::FileError("cannot read directory " + prefix, errno);
-  const time_t since = seconds_of(own->started) - kSlack;
+  const time_t since = static_cast<time_t>(util::seconds_of(own->started)) - kSlack;
   std::vector<std::string> found;
   while (const dirent* item = ::readdir(open.get())) {
     const std::string name = item->d_name;

@@ -1,0 +1,143 @@
+#include "view/export/formats.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "util/text.h"
+#include "view/export/call_graph.h"
+#include "view/export/callgrind.h"
+#include "view/export/csv.h"
+#include "view/export/flame_graph.h"
+#include "view/export/gperftools.h"
+#include "view/export/heaptrack.h"
+#include "view/export/massif.h"
+#include "view/export/pprof.h"
+#include "view/export/speedscope.h"
+#include "view/json/stack.h"
+
+namespace mtrace::exporting {
+namespace {
+
+constexpr char kJson[] = "application/json";
+constexpr char kText[] = "text/plain; charset=utf-8";
+
+uint64_t milliseconds_of(const Moment& moment) {
+  return std::max<uint64_t>(static_cast<uint64_t>(std::llround(moment.uptime * 1000)), 1);
+}
+
+std::string write_flame_graph(const Moment& moment, Stacks& grew) {
+  const Stacks shrank = stacks_of(moment.table, moment.order, Side::kBelow, moment.responsible);
+  return flame_graph(grew, shrank, moment.base);
+}
+
+std::string write_pprof(const Moment& moment, Stacks& stacks) {
+  const auto taken = static_cast<int64_t>(util::seconds_of(moment.taken)) * 1'000'000'000;
+  return pprof(stacks, moment.table, taken, moment.responsible);
+}
+
+std::string write_massif(const Moment& moment, Stacks& stacks) {
+  Massif massif(stacks.program, stacks.column);
+  massif.snapshot(milliseconds_of(moment), stacks);
+  return massif.finish();
+}
+
+constexpr Format kTable[] = {
+    {"html", 0, Side::kAbove, "text/html; charset=utf-8", nullptr,
+     R"(a page: reports over time, flame graph, any two compared.
+Opens on the peak with --peak, and for a program that
+reported only at its end)"},
+    {"flamegraph", kPicture, Side::kAbove, "image/svg+xml", write_flame_graph,
+     "SVG: a browser opens it; click to zoom, Ctrl-F to search"},
+    {"folded", kLines, Side::kAbove, kText,
+     [](const Moment&, Stacks& stacks) { return folded(stacks); },
+     "one line per stack, for flamegraph.pl and similar tools"},
+    {"speedscope", 0, Side::kAbove, kJson,
+     [](const Moment&, Stacks& stacks) { return speedscope(stacks); },
+     "https://www.speedscope.app"},
+    {"pprof", kNoBase | kBinary, Side::kAllocated, "application/octet-stream", write_pprof,
+     "profile.proto, compressed: lines, inlining and build-ids"},
+    {"callgrind", 0, Side::kAbove, kText,
+     [](const Moment& moment, Stacks& stacks) {
+       return callgrind(stacks, call_graph(stacks, moment.table));
+     },
+     "kcachegrind, callgrind_annotate; calls are allocations"},
+    {"massif", kKnowsTime, Side::kAbove, kText, write_massif,
+     "massif-visualizer, ms_print: one snapshot per report"},
+    {"heaptrack", kKnowsTime | kBytesOnly | kCompresses, Side::kAllocated, kText,
+     [](const Moment& moment, Stacks& stacks) {
+       return heaptrack(stacks, moment.table, milliseconds_of(moment));
+     },
+     "heaptrack_gui, heaptrack_print: shows live memory as leaked"},
+    {"gperftools", kBytesOnly, Side::kAllocated, kText,
+     [](const Moment& moment, Stacks& stacks) { return gperftools(stacks, moment.table); },
+     "google-pprof, jeprof: a heap profile with names"},
+    {"chrome", kOfEvents | kCompresses, Side::kAbove, nullptr, nullptr,
+     R"(Perfetto, chrome://tracing: counters, threads and large
+blocks over time; needs --events)"},
+    {"firefox", kOfEvents | kCompresses, Side::kAbove, nullptr, nullptr,
+     R"(https://profiler.firefox.com: each allocation and free over
+time; needs --events)"},
+    {"dot", kPicture, Side::kAbove, kText,
+     [](const Moment& moment, Stacks& stacks) {
+       constexpr double kLeastPercent = 0.5;
+       return dot(stacks, call_graph(stacks, moment.table), kLeastPercent);
+     },
+     "a call graph for graphviz"},
+    {"gprof2dot", 0, Side::kAbove, kJson,
+     [](const Moment& moment, Stacks& stacks) { return gprof2dot(stacks, moment.table); },
+     "gprof2dot -f json"},
+    {"csv", kRows | kLines | kNoBase, Side::kAbove, "text/csv; charset=utf-8",
+     [](const Moment& moment, Stacks&) { return csv(moment.table); },
+     "one row per stack, all numbers"},
+    {"jsonl", kRows | kLines | kNoBase, Side::kAbove, "application/x-ndjson",
+     [](const Moment& moment, Stacks&) { return json::lines(moment.table); },
+     "the same as JSON, one object per line"},
+    {"clickhouse", 0, Side::kAbove, nullptr, nullptr,
+     "the tables fleet and stacks of memlog sql, as JSONEachRow"},
+};
+
+}  // namespace
+
+std::span<const Format> formats() { return kTable; }
+
+const Format* find_format(std::string_view name) {
+  const auto* const found = std::ranges::find(kTable, name, &Format::name);
+  return found == std::end(kTable) ? nullptr : found;
+}
+
+const char* format_names() {
+  static const std::string names = [] {
+    std::string out;
+    for (const Format& one : kTable) {
+      out += out.empty() ? "" : "|";
+      out += one.name;
+    }
+    return out;
+  }();
+  return names.c_str();
+}
+
+std::string formats_help() {
+  std::string out;
+  for (const Format& one : kTable) {
+    std::string_view name = one.name;
+    for (const std::string_view line : util::split(one.help, '\n')) {
+      out += fmt::format("  {:<11}  {}\n", name, line);
+      name = "";
+    }
+  }
+  return out;
+}
+
+Stacks stacks_for(const Format& format, const Moment& moment) {
+  if (format.has(kRows)) return {};
+  Stacks stacks = stacks_of(moment.table, moment.order, format.side,
+                            format.has(kPicture) ? moment.responsible : nullptr);
+  stacks.program = moment.program;
+  stacks.taken = moment.taken;
+  return stacks;
+}
+
+}  // namespace mtrace::exporting
