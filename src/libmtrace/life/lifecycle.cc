@@ -154,7 +154,7 @@ void look_at_program() {
 void choose_mode() {
   g_fill = g_options.fill;
   if (g_fill >= 0) g_mode = HookMode::kEveryFilled;
-  if (g_options.unknown_stacks && g_options.sample == 0) {
+  if (strcmp(g_options.unknown, "stacks") == 0 && g_options.sample == 0) {
     watch_frees();
     if (watching_frees()) g_mode = HookMode::kEveryWatched;
   }

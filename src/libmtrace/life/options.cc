@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <type_traits>
 
 #include "base/file.h"
 #include "base/writer.h"
@@ -235,6 +236,15 @@ static void refuse(int option, uint64_t& value) {
   value = 0;
 }
 
+template <OptionKind kKind>
+static OptionValue<kKind> value_of(const char* text) {
+  if constexpr (kKind == OptionKind::kNumber) return static_cast<uint64_t>(parse_number(text));
+  if constexpr (kKind == OptionKind::kBytes) return static_cast<uint64_t>(parse_bytes(text));
+  if constexpr (kKind == OptionKind::kSignal) return signal_number(text);
+  if constexpr (kKind == OptionKind::kByte) return byte_value(text);
+  if constexpr (std::is_pointer_v<OptionValue<kKind>>) return text;
+}
+
 void read_options(char* const* envp) {
   for (int i = 0; i < kCount; ++i) {
     const char* given = find_variable(envp, kTable[i].variable);
@@ -248,41 +258,15 @@ void read_options(char* const* envp) {
     g_bad[k_toggle_signal] = g_value[k_toggle_signal];
     g_value[k_toggle_signal] = kTable[k_toggle_signal].standard;
   }
-  g_options.depth = static_cast<unsigned>(parse_number(g_value[k_depth]));
-  g_options.signal = signal_number(g_value[k_signal]);
-  g_options.output = g_value[k_output];
-  g_options.entries = g_value[k_entries];
-  g_options.start = parse_number(g_value[k_start]) != 0;
-  g_options.toggle_signal = signal_number(g_value[k_toggle_signal]);
-  g_options.temporary_ms = static_cast<unsigned>(parse_number(g_value[k_temporary_ms]));
-  g_options.fill = byte_value(g_value[k_fill]);
-  g_options.sample = parse_bytes(g_value[k_sample]);
-  g_options.mmap = static_cast<unsigned>(parse_number(g_value[k_mmap]));
-  g_options.unknown_stacks = strcmp(g_value[k_unknown], "stacks") == 0;
-  g_options.max_stacks = static_cast<uint32_t>(parse_number(g_value[k_max_stacks]));
-  g_options.max_blocks = static_cast<uint32_t>(parse_number(g_value[k_max_blocks]));
-  g_options.max_memory = parse_bytes(g_value[k_max_memory]);
-  g_options.exit_report = parse_number(g_value[k_exit_report]) != 0;
-  g_options.ledger = g_value[k_ledger];
-  g_options.events = g_value[k_events];
-  g_options.events_drop = parse_number(g_value[k_events_drop]) != 0;
-  g_options.events_free_stacks = parse_number(g_value[k_events_free_stacks]) != 0;
-  g_options.events_cull_ms = static_cast<unsigned>(parse_number(g_value[k_events_cull_ms]));
+#define MTRACE_OPTION(member, variable, kind, ...) \
+  g_options.member = value_of<OptionKind::kind>(g_value[k_##member]);
+#include "format/options.def"
+#undef MTRACE_OPTION
   // An event log has every block.
   if (g_options.events[0] != '\0') {
     refuse(k_sample, g_options.sample);
     refuse(k_max_memory, g_options.max_memory);
   }
-  g_options.report_on_fatal = parse_number(g_value[k_report_on_fatal]) != 0;
-  g_options.follow = g_value[k_follow];
-  g_options.unwinder = g_value[k_unwinder];
-  g_options.python = g_value[k_python];
-  g_options.resolver = g_value[k_resolver];
-  g_options.compress = parse_number(g_value[k_compress]) != 0;
-  g_options.exit_wait = static_cast<unsigned>(parse_number(g_value[k_exit_wait]));
-  g_options.hold_exit = static_cast<uint32_t>(parse_number(g_value[k_hold_exit]));
-  g_options.name_after_ms = static_cast<unsigned>(parse_number(g_value[k_name_after_ms]));
-  g_options.command = parse_number(g_value[k_command]) != 0;
 }
 
 namespace {

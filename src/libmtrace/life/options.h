@@ -3,40 +3,25 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
+
+#include "format/option_kind.h"
 
 namespace mtrace::hook {
 
+// What an option of each kind becomes: a number, bytes; a signal's number, 0: none; a byte, -1:
+// none; a text as given.
+template <format::OptionKind kKind>
+using OptionValue = std::conditional_t<
+    kKind == format::OptionKind::kNumber || kKind == format::OptionKind::kBytes, uint64_t,
+    std::conditional_t<kKind == format::OptionKind::kSignal || kKind == format::OptionKind::kByte,
+                       int, const char*>>;
+
+// A member for each line of the table.
 struct Options {
-  unsigned depth;
-  int signal;           // number, 0: none
-  const char* output;   // as given
-  const char* entries;  // "net", "active" or "all"
-  bool start;
-  int toggle_signal;  // number, 0: none
-  unsigned temporary_ms;
-  int fill;         // byte, -1: none
-  uint64_t sample;  // bytes, 0: every block
-  unsigned mmap;
-  bool unknown_stacks;
-  uint32_t max_stacks;  // 0: no limit; and so for blocks
-  uint32_t max_blocks;
-  uint64_t max_memory;  // bytes; 0: no limit
-  bool exit_report;
-  const char* ledger;  // as given; "": none
-  const char* events;  // as given; "": no event log
-  bool events_drop;
-  bool events_free_stacks;
-  unsigned events_cull_ms;
-  bool report_on_fatal;
-  const char* follow;    // as given
-  const char* unwinder;  // "cfi" or "libunwind"
-  const char* python;    // "0", "1" or "untried"
-  const char* resolver;  // "": look for it
-  bool compress;
-  unsigned exit_wait;  // seconds
-  uint32_t hold_exit;  // process id; 0: none
-  unsigned name_after_ms;
-  bool command;
+#define MTRACE_OPTION(member, variable, kind, ...) OptionValue<format::OptionKind::kind> member;
+#include "format/options.def"
+#undef MTRACE_OPTION
 };
 
 extern Options g_options;
