@@ -4,7 +4,6 @@
 // does by another is counted once, for the caller of the first.
 #include <cstring>
 
-#include "events/logging.h"
 #include "modules/linkage.h"
 #include "next/bootstrap.h"
 #include "next/export.h"
@@ -81,6 +80,11 @@ struct Hooks {
     return counted(real<void*>(all...), size, content, caller);
   }
 
+  MTRACE_INLINE Reallocation reallocation_of(void* block, Caller caller) {
+    const Elsewhere guard(elsewhere());
+    return {block, caller};
+  }
+
   // What a call that returns nullptr leaves of the old block.
   enum Failure {
     kKept,     // all of it, unless the new size is 0
@@ -106,21 +110,15 @@ struct Hooks {
       const Elsewhere guard(elsewhere());
       return entered(fresh, size, caller);
     }
-    const bool asked = t_thread.asking;
-    if (elsewhere()) t_thread.asking = true;
-    Reallocation reallocation(old, caller);
-    t_thread.asking = asked;
-    const bool logged = events::logs();
-    if (logged) reallocation.log_begin();
+    Reallocation reallocation = reallocation_of(old, caller);
     void* fresh = call();
     const Elsewhere guard(elsewhere());
     if (fresh == nullptr && (failure == kInPlace || (failure == kKept && size != 0))) {
       reallocation.failed();
-      if (logged) reallocation.log_failed();
       return failure == kInPlace ? nullptr : entered(fresh, size, caller);
     }
     reallocation.succeeded(fresh);
-    return entered(fresh, size, caller, logged ? old : nullptr);
+    return entered(fresh, size, caller, reallocation.moved());
   }
 
   template <typename... Rest>
@@ -216,22 +214,16 @@ struct Hooks {
     if ((samples() && !may_be_recorded(block)) || !counting()) {
       return real<size_t>(block, size, extra, flags);
     }
-    const bool asked = t_thread.asking;
-    if (elsewhere()) t_thread.asking = true;
-    Reallocation reallocation(block, caller);
-    t_thread.asking = asked;
-    const bool logged = events::logs();
-    if (logged) reallocation.log_begin();
+    Reallocation reallocation = reallocation_of(block, caller);
     const size_t usable = real<size_t>(block, size, extra, flags);
     const Elsewhere guard(elsewhere());
     if (usable < size) {
       reallocation.failed();
-      if (logged) reallocation.log_failed();
       return usable;
     }
     reallocation.succeeded(block);
     const size_t granted = usable - size > extra ? size + extra : usable;
-    entered(block, granted, caller, logged ? block : nullptr);
+    entered(block, granted, caller, reallocation.moved());
     return usable;
   }
 

@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstring>
 
-#include "events/logging.h"
 #include "life/lifecycle.h"
 #include "next/bootstrap.h"
 #include "next/export.h"
@@ -45,49 +44,24 @@ void* move_out(void* block, size_t size, unwind::Caller caller) {
   return record(fresh, size, Call::kRealloc, caller);
 }
 
-// What reallocate() does of a process that does not simply record.
-template <typename RealCall>
-[[gnu::noinline]] void* reallocate_unusually(void* old, size_t size, Call call,
-                                             unwind::Caller caller, RealCall real) {
-  if (!counting()) {
-    const size_t content = content_size(old, 0);
-    return record(filled(real(), content, size), size, call, caller);
-  }
-  Reallocation reallocation(old, caller);
-  const bool logged = events::logs();
-  const size_t content = content_size(old, reallocation.known() ? reallocation.old_size() : 0);
-  if (logged) reallocation.log_begin();
-  void* fresh = real();
-  if (fresh == nullptr && size != 0) {
-    reallocation.failed();
-    if (logged) reallocation.log_failed();
-    return record(nullptr, size, call, caller);
-  }
-  reallocation.succeeded(fresh);
-  fresh = filled(fresh, content, size);
-  return record(fresh, size, call, caller, logged ? old : nullptr);
-}
-
 // realloc and reallocarray: one free and one allocation.
 template <typename RealCall>
 inline void* reallocate(void* old, size_t size, Call call, unwind::Caller caller, RealCall real) {
   before_call();
   if (old == nullptr) return record(filled(real(), 0, size), size, call, caller);
-  if (samples() && !may_be_recorded(old)) {
+  if ((samples() && !may_be_recorded(old)) || !counting()) {
     const size_t content = content_size(old, 0);
     return record(filled(real(), content, size), size, call, caller);
   }
-  if (load(*g_counting) != kRecording) [[unlikely]]
-    return reallocate_unusually(old, size, call, caller, real);
   Reallocation reallocation(old, caller);
-  const size_t content = content_size(old, reallocation.known() ? reallocation.old_size() : 0);
+  const size_t content = content_size(old, reallocation.old_size());
   void* fresh = real();
   if (fresh == nullptr && size != 0) {
     reallocation.failed();
     return record(nullptr, size, call, caller);
   }
   reallocation.succeeded(fresh);
-  return record(filled(fresh, content, size), size, call, caller);
+  return record(filled(fresh, content, size), size, call, caller, reallocation.moved());
 }
 
 // The hooks jump to these, so that sampling has no frame.

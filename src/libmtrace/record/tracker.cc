@@ -314,7 +314,8 @@ void passed_on(Call call) {
 Reallocation::Reallocation(void* block, unwind::Caller caller)
     : address_(reinterpret_cast<uintptr_t>(block)),
       caller_(caller),
-      reserved_(g_ledger.blocks.reserve(address_, &block_)) {
+      reserved_(g_ledger.blocks.reserve(address_, &block_)),
+      logged_(way_now(false).logged) {
   if (reserved_.known) {
     slack_ = slack_of(block, block_.size);
   } else {
@@ -323,18 +324,12 @@ Reallocation::Reallocation(void* block, unwind::Caller caller)
   t_thread.moving = block;
   // Now, because an allocator that finds it freed ends the program.
   if (watching_frees() && !counted()) note_free(block, false, caller_);
-}
-
-void Reallocation::log_begin() const {
-  events::realloc_begins(this_slot(), reinterpret_cast<const void*>(address_));
-}
-
-void Reallocation::log_failed() const {
-  events::realloc_failed(this_slot(), reinterpret_cast<const void*>(address_));
+  if (logged_) events::realloc_begins(this_slot(), block);
 }
 
 void Reallocation::failed() {
   t_thread.moving = nullptr;
+  if (logged_) events::realloc_failed(this_slot(), moved());
   if (births_ != load(ledger::g_births)) return;
   if (reserved_.known) return g_ledger.blocks.restore(reserved_, address_, block_);
   // Its bit has memory by now.

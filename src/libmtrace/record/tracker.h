@@ -34,7 +34,7 @@ inline void before_call() {
 
 // Enters `block`, which a call for `size` bytes returned (nullptr: it failed), unless a hook nested
 // in the call has, or no sample falls into it. Returns it. `moved`: the block at which a realloc
-// was logged to begin (Reallocation::log_begin()). By values, like all below: a hook that passes an
+// was logged to begin (Reallocation::moved()). By values, like all below: a hook that passes an
 // object needs a frame, even where it only jumps.
 void* record(void* block, size_t size, Call call, unwind::Caller caller,
              const void* moved = nullptr);
@@ -51,18 +51,17 @@ extern bool g_free_stacks;
 // A call that reaches another hook, which does the rest (operator new of libstdc++).
 void passed_on(Call call);
 
-// A realloc under way: the old block is out of the ledger, its place kept or remembered.
+// A realloc under way: the old block is out of the ledger, its place kept or remembered. In the
+// event log it begins and, where it fails, ends.
 class Reallocation {
  public:
   Reallocation(void* block, unwind::Caller caller);
   void failed();  // the old block is as it was
   // The old block is gone; record() follows for the new one, `fresh`.
   void succeeded(const void* fresh);
-  // In the event log: before the call, and after one that failed.
-  void log_begin() const;
-  void log_failed() const;
-  bool known() const { return reserved_.known; }
-  size_t old_size() const { return block_.size; }  // requested bytes, of a known block
+  // What record() wants to be told: the old block, if the begin was logged.
+  const void* moved() const { return logged_ ? reinterpret_cast<void*>(address_) : nullptr; }
+  size_t old_size() const { return block_.size; }  // requested bytes; 0: not known
 
  private:
   bool counted() const { return reserved_.known || unplaced_.blocks != 0; }
@@ -74,6 +73,7 @@ class Reallocation {
   ledger::Weight unplaced_ = {};  // of a block without a place; no blocks: it is none
   ledger::BlockTable::Reserved reserved_;
   uint32_t births_ = load(ledger::g_births);
+  bool logged_;
 };
 
 // The slot of the calling thread in the ledger; 0: none.
