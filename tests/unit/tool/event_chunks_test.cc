@@ -17,6 +17,7 @@
 #include "model/events/live_blocks.h"
 #include "model/events/log_file.h"
 #include "tool_test.h"
+#include "util/error.h"
 
 namespace mtrace::test {
 namespace {
@@ -25,11 +26,12 @@ using events::Event;
 using events::Kind;
 using format::EventCode;
 
-std::string header() {
+std::string header(const std::string& key = format::kEventsStarted,
+                   const std::string& value = "1700000000000000000") {
   events::Column head;
   head.put_raw({format::kEventHeaderMark, format::kEventMark});
-  head.put_text(format::kEventsStarted);
-  head.put_text("1700000000000000000");
+  head.put_text(key);
+  head.put_text(value);
   return std::string(head.bytes());
 }
 
@@ -280,6 +282,25 @@ TEST(EventChunks, TakeLittleRoomInTheFile) {
 }
 
 // The log of the queries is of the first version.
+TEST(EventChunks, ABadNumberInTheHeaderIsNotZero) {
+  const auto head_of = [](const char* key, const char* value) {
+    auto contents = std::make_unique<events::MadeContents>();
+    contents->add(header(key, value));
+    return events::EventLog(std::move(contents)).header();
+  };
+  EXPECT_EQ(head_of(format::kEventsParent, "4711").parent, 4711);
+  EXPECT_EQ(head_of(format::kEventsInherited, "64 2").inherited_blocks, 2u);
+  EXPECT_EQ(head_of(format::kEventsParentEvents, "7:1 9:2").parent_events.size(), 2u);
+  for (const auto& [key, value] : {std::pair{format::kEventsParent, "4711x"},
+                                   {format::kEventsPid, "2147483648"},
+                                   {format::kEventsStarted, ""},
+                                   {format::kEventsInherited, "64"},
+                                   {format::kEventsInherited, "64 2 1"},
+                                   {format::kEventsParentEvents, "7:1 9"}}) {
+    EXPECT_THROW(head_of(key, value), util::FormatError) << key << ' ' << value;
+  }
+}
+
 TEST(EventChunks, OfTheFirstVersionAreRead) {
   const std::string old_log = shop_log();
   ASSERT_NE(shell("zstd -dc {} | grep -ac MEC1", old_log), "0\n");

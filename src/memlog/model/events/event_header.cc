@@ -1,7 +1,7 @@
 #include "model/events/event_header.h"
 
-#include <algorithm>
 #include <climits>
+#include <tuple>
 #include <utility>
 
 #include "format/event_log.h"
@@ -12,55 +12,65 @@
 namespace mtrace::events {
 namespace {
 
-uint64_t number_of(std::string_view text) {
-  return util::read_unsigned(text, UINT64_MAX).value_or(0);
+// Throws DamagedChunk for what is no number, or more than `most`.
+uint64_t number_of(std::string_view text, uint64_t most = UINT64_MAX) {
+  const auto number = util::read_unsigned(text, most);
+  if (!number) throw DamagedChunk();
+  return *number;
+}
+
+// "A B" or "A:B". Throws DamagedChunk.
+std::pair<uint64_t, uint64_t> pair_of(std::string_view text, char between) {
+  const size_t at = text.find(between);
+  if (at == std::string_view::npos) throw DamagedChunk();
+  return {number_of(text.substr(0, at)), number_of(text.substr(at + 1))};
 }
 
 // "TID:EVENTS TID:EVENTS ..."
 void read_parent_events(EventHeader& header, std::string_view text) {
-  while (!text.empty()) {
-    const size_t end = std::min(text.find(' '), text.size());
-    const std::string_view word = text.substr(0, end);
-    const size_t colon = std::min(word.find(':'), word.size());
-    const uint64_t events = number_of(word.substr(std::min(colon + 1, word.size())));
-    header.parent_events.push_back(
-        {static_cast<uint32_t>(number_of(word.substr(0, colon))), events});
-    text.remove_prefix(std::min(end + 1, text.size()));
+  if (text.empty()) return;
+  for (const std::string_view word : util::split(text, ' ')) {
+    const auto [thread, events] = pair_of(word, ':');
+    header.parent_events.push_back({static_cast<uint32_t>(thread), events});
   }
 }
 
-void set_key(EventHeader& header, std::string_view key, std::string_view value) {
-  const std::pair<const char*, std::string*> texts[] = {
-      {format::kEventsProgram, &header.program},
-      {format::kEventsCommand, &header.command},
-      {format::kEventsParentLog, &header.parent_log},
-      {format::kEventsLibrary, &header.library},
-      {format::kEventsHost, &header.host},
-      {format::kEventsBootId, &header.boot_id}};
-  for (const auto& [name, text] : texts) {
-    if (key == name) *text = value;
-  }
-  if (key == format::kEventsLeftOut) {
-    header.left_out += (header.left_out.empty() ? "" : "; ") + std::string(value);
-  }
-  if (key == format::kEventsPid) header.pid = static_cast<int64_t>(number_of(value) & INT_MAX);
-  if (key == format::kEventsParent) {
-    header.parent = static_cast<int64_t>(number_of(value) & INT_MAX);
-  }
-  if (key == format::kEventsParentTime) header.parent_time = number_of(value);
-  if (key == format::kEventsParentFork) {
-    header.parent_fork = static_cast<uint32_t>(number_of(value));
-  }
-  if (key == format::kEventsParentEvents) read_parent_events(header, value);
-  if (key == format::kEventsInherited) {
-    const size_t blank = std::min(value.find(' '), value.size());
-    header.knows_inherited = true;
-    header.inherited_bytes = number_of(value.substr(0, blank));
-    header.inherited_blocks = number_of(value.substr(std::min(blank + 1, value.size())));
-  }
-  if (key == format::kEventsStarted) header.started = number_of(value);
-  if (key == format::kEventsProcessStarted) header.process_started = number_of(value);
+void read_inherited(EventHeader& header, std::string_view text) {
+  header.knows_inherited = true;
+  std::tie(header.inherited_bytes, header.inherited_blocks) = pair_of(text, ' ');
 }
+
+void add_left_out(EventHeader& header, std::string_view text) {
+  header.left_out += (header.left_out.empty() ? "" : "; ") + std::string(text);
+}
+
+constexpr struct {
+  std::string_view name;
+  void (*read)(EventHeader& header, std::string_view value);
+} kKeys[] = {
+    {format::kEventsProgram, [](EventHeader& to, std::string_view text) { to.program = text; }},
+    {format::kEventsCommand, [](EventHeader& to, std::string_view text) { to.command = text; }},
+    {format::kEventsParentLog,
+     [](EventHeader& to, std::string_view text) { to.parent_log = text; }},
+    {format::kEventsLibrary, [](EventHeader& to, std::string_view text) { to.library = text; }},
+    {format::kEventsHost, [](EventHeader& to, std::string_view text) { to.host = text; }},
+    {format::kEventsBootId, [](EventHeader& to, std::string_view text) { to.boot_id = text; }},
+    {format::kEventsLeftOut, add_left_out},
+    {format::kEventsPid,
+     [](EventHeader& to, std::string_view text) { to.pid = number_of(text, INT_MAX); }},
+    {format::kEventsParent,
+     [](EventHeader& to, std::string_view text) { to.parent = number_of(text, INT_MAX); }},
+    {format::kEventsParentTime,
+     [](EventHeader& to, std::string_view text) { to.parent_time = number_of(text); }},
+    {format::kEventsParentFork,
+     [](EventHeader& to, std::string_view text) { to.parent_fork = number_of(text, UINT32_MAX); }},
+    {format::kEventsParentEvents, read_parent_events},
+    {format::kEventsInherited, read_inherited},
+    {format::kEventsStarted,
+     [](EventHeader& to, std::string_view text) { to.started = number_of(text); }},
+    {format::kEventsProcessStarted,
+     [](EventHeader& to, std::string_view text) { to.process_started = number_of(text); }},
+};
 
 }  // namespace
 
@@ -68,7 +78,10 @@ EventHeader read_header(std::string_view content) {
   EventHeader header;
   for (ColumnReader in(content); !in.empty();) {
     const std::string_view key = in.text();
-    set_key(header, key, in.text());
+    const std::string_view value = in.text();
+    for (const auto& one : kKeys) {
+      if (one.name == key) one.read(header, value);
+    }
   }
   return header;
 }
