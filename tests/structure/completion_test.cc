@@ -20,6 +20,7 @@ Result run_in(const TemporaryDirectory& directory, const std::vector<std::string
   command.argv = {"/usr/bin/env"};
   command.argv.insert(command.argv.end(), argv.begin(), argv.end());
   command.env = plain_environment(directory.path());
+  command.env["PATH"] = build_dir() + ':' + command.env["PATH"];  // what the scripts call
   command.directory = directory.path();
   return run(command);
 }
@@ -58,6 +59,20 @@ class CompletionTest : public ::testing::Test {
   std::set<std::string> fish(const std::string& line) {
     return offered({"fish", "--no-config", "-c", "source $argv[1]; complete -C $argv[2]",
                     script("fish"), line});
+  }
+  // What zsh is given to offer, and where it goes on.
+  std::set<std::string> zsh(std::vector<std::string> words) {
+    std::vector<std::string> argv = {
+        "zsh",
+        "-f",
+        "-c",
+        "compdef() { }; _describe() { print -l -- ${(P)${@[-1]}} }; "
+        "_files() { print -- files $2 }; _normal() { print -- normal $CURRENT $words }; "
+        "source $1; shift; words=(memlog \"$@\") CURRENT=$(($# + 1)); _memlog",
+        "-",
+        script("zsh")};
+    argv.insert(argv.end(), words.begin(), words.end());
+    return offered(argv);
   }
   std::set<std::string> offered(const std::vector<std::string>& argv) {
     Result result = run_in(home_, argv);
@@ -168,13 +183,16 @@ TEST_F(CompletionTest, MapTakesProcessesAndReports) {
   EXPECT_EQ(in_bash.count("bas.txt"), 0u);
   const Set in_fish = fish("memlog map fis");
   EXPECT_EQ(in_fish.count("fis-1-1.memlog") + in_fish.count("fish"), 2u);
-  // What zsh would be given to offer.
-  const Set in_zsh = offered(
-      {"zsh", "-f", "-c",
-       "compdef() { }; compadd() { print -l -- $names }; _files() { print -- $2 }; "
-       "_arguments() { eval ${@[-1]##*:} }; source $1; words=(memlog map '') CURRENT=3; _memlog",
-       "-", script("zsh")});
-  EXPECT_EQ(in_zsh.count("zsh") + in_zsh.count("*.memlog(|.zst)(-.)"), 2u);
+  const Set in_zsh = zsh({"map", ""});
+  EXPECT_EQ(in_zsh.count("zsh:") + in_zsh.count("files *.memlog(|.zst)(-.)"), 2u);
+}
+
+TEST_F(CompletionTest, ZshOffersTheSame) {
+  EXPECT_EQ(zsh({"export", "--format=pp"}), (Set{"--format=pprof:"}));
+  EXPECT_EQ(zsh({"export", "-f", "pp"}), (Set{"pprof:"}));
+  EXPECT_EQ(zsh({"show", "--sy"}).size(), 2u);
+  EXPECT_EQ(zsh({"run", "--depth", "3", "cat", "in"}), (Set{"normal 2 cat in"}));
+  EXPECT_EQ(zsh({"check", "--", "printen"}), (Set{"normal 1 printen"}));
 }
 
 TEST_F(CompletionTest, ShellsTakeTheScripts) {

@@ -3,21 +3,24 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <vector>
 
+#include "process/inspect/process.h"
 #include "surface/cli/arguments.h"
 #include "surface/cli/command.h"
+#include "util/text.h"
 
 namespace mtrace::cli {
 namespace {
 
-// Which words to complete where, for the scripts of all shells.
+// What there is to complete, beside the candidates: what the shell itself knows best.
 enum class Words {
   kNone,
   kMemlogs,
   kFiles,
   kDirectories,
-  kProgram,
+  kProgram,  // the name of one, and then its words
   kProcesses,
   kProcessesOrMemlogs,
   kTopics,
@@ -64,330 +67,250 @@ std::string gist(const std::string& words) {
   return text;
 }
 
-// Quotes a text for bash and zsh.
-std::string shell_quoted(const std::string& text) {
-  std::string out = "'";
-  for (const char c : text) {
-    if (c == '\'') {
-      out += "'\\''";
-    } else {
-      out += c;
+// What is offered for the last of some words. The shells' scripts read it as text: the kind of
+// files to add, and then a candidate and its description in each line.
+class Offer {
+ public:
+  explicit Offer(std::string typed) : typed_(std::move(typed)) {}
+
+  void add(const std::string& candidate, const std::string& description = "") {
+    if (!candidate.starts_with(typed_)) return;
+    lines_ += before_ + candidate + '\t' + description + '\n';
+  }
+  void add_choices(const Option& option) {
+    for (const std::string& choice : choices_of(option.choices)) add(choice);
+  }
+  void add_options(const Manual& manual) {
+    for (const Option& option : options_of(manual)) add(option.name, gist(option.help));
+  }
+  void add_commands() {
+    for (const Command* command : all_commands()) {
+      add(command->manual.name, command->manual.purpose);
     }
   }
-  return out + '\'';
-}
-
-// Returns an option's choices, separated by blanks.
-std::string spaced(const Option& option) {
-  return fmt::format("{}", fmt::join(choices_of(option.choices), " "));
-}
-
-// Returns the names of all commands, separated by blanks.
-std::string command_names() {
-  std::string names;
-  for (const Command* command : all_commands()) {
-    names += fmt::format("{}{}", names.empty() ? "" : " ", command->manual.name);
+  void add_words(Words words) {
+    if (words == Words::kTopics) {
+      add_commands();
+      add("options", "The library's options");
+      add("library-code", "What counts as library code");
+    }
+    if (words == Words::kProcesses || words == Words::kProcessesOrMemlogs) add_processes();
+    files_ = words == Words::kMemlogs || words == Words::kProcessesOrMemlogs ? "memlogs"
+             : words == Words::kFiles                                        ? "files"
+             : words == Words::kDirectories                                  ? "directories"
+                                                                             : "none";
   }
-  return names;
+  // The program begins at the word of this number.
+  void leave_to_shell(size_t program) { files_ = fmt::format("program {}", program); }
+  // The text before what is completed, which a shell that takes "--by=live" as one word wants back.
+  void keep(const std::string& before) { before_ = before; }
+
+  std::string text() const { return files_ + '\n' + lines_; }
+
+ private:
+  void add_processes() {
+    std::set<std::string> names;
+    for (const pid_t pid : process::all_processes()) names.insert(process::process_name(pid));
+    names.erase("");
+    for (const std::string& name : names) {
+      if (name.find_first_of(" \t\n") == std::string::npos) add(name);
+    }
+  }
+
+  std::string typed_;
+  std::string before_;
+  std::string files_ = "none";
+  std::string lines_;
+};
+
+// The option of this name, or the one in "--by=live"; nullptr: none.
+const Option* option_of(const std::vector<Option>& options, const std::string& word) {
+  const std::string name = word.substr(0, word.find('='));
+  for (const Option& option : options) {
+    if (name == option.name || (*option.brief != '\0' && name == option.brief)) return &option;
+  }
+  return nullptr;
 }
 
-constexpr char kBashHead[] =
+// bash breaks "--by=live" into three words. Returns the words as the other shells have them.
+std::vector<std::string> joined_at_equals(const std::vector<std::string>& words) {
+  std::vector<std::string> out;
+  for (size_t i = 0; i < words.size(); ++i) {
+    if (words[i] == "=" && !out.empty()) {
+      out.back() += '=';
+      if (i + 1 < words.size()) out.back() += words[++i];
+    } else {
+      out.push_back(words[i]);
+    }
+  }
+  return out;
+}
+
+std::string offer_value(const Option& option, const std::string& typed, const std::string& before) {
+  Offer offer(typed);
+  offer.keep(before);
+  if (*option.choices != '\0') {
+    offer.add_choices(option);
+  } else {
+    offer.add_words(values_of(option));
+  }
+  return offer.text();
+}
+
+// For the last word of a command's, which have its name at their beginning.
+std::string offer_of(const Manual& manual, const std::vector<std::string>& words, bool is_bash) {
+  const std::vector<Option> options = options_of(manual);
+  const std::string& last = words.back();
+  const std::string name = manual.name;
+  Words operands = operands_of(name);
+  bool takes_options = true;
+  size_t program = 0;
+  for (size_t i = 1; i + 1 < words.size() && program == 0; ++i) {
+    const Option* const option = option_of(options, words[i]);
+    if (words[i] == "--") {
+      takes_options = false;
+      if (name == "check") operands = Words::kProgram;
+      if (operands == Words::kProgram) program = i + 1;
+      break;
+    }
+    if (option != nullptr && takes_value(*option) && words[i].find('=') == std::string::npos) {
+      if (i + 2 == words.size()) return offer_value(*option, last, "");
+      ++i;
+    } else if (operands == Words::kProgram && !words[i].starts_with('-')) {
+      program = i;
+    }
+  }
+  Offer offer(last);
+  if (operands == Words::kProgram && (program != 0 || !last.starts_with('-'))) {
+    offer.leave_to_shell(program != 0 ? program : words.size() - 1);
+    return offer.text();
+  }
+  const size_t equals = last.find('=');
+  const Option* const option = option_of(options, last);
+  if (takes_options && last.starts_with("--") && equals != std::string::npos) {
+    if (option == nullptr) return offer.text();
+    return offer_value(*option, last.substr(equals + 1), is_bash ? "" : last.substr(0, equals + 1));
+  }
+  if (takes_options && last.starts_with('-')) {
+    offer.add_options(manual);
+  } else {
+    offer.add_words(operands);
+  }
+  return offer.text();
+}
+
+constexpr char kBash[] =
     R"sh(# bash completion for memlog; made by: memlog help --completion bash
-_memlog_words() { mapfile -t COMPREPLY < <(compgen -W "$1" -- "$2"); }
-
-_memlog_files() {
-  compopt -o filenames 2>/dev/null
-  mapfile -t COMPREPLY < <(compgen "$@" | sort -u)
-}
-
-_memlog_memlogs() {
-  compopt -o filenames 2>/dev/null
-  mapfile -t COMPREPLY < <(compgen -f -X '!*.memlog' -- "$1"
-    compgen -f -X '!*.memlog.zst' -- "$1"; compgen -d -- "$1")
-}
-
-_memlog_processes() {
-  _memlog_words "$(cat /proc/[0-9]*/comm 2>/dev/null | tr -s ' ' _ | sort -u)" "$1"
-}
-
 _memlog() {
-  local cur=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]} i
-  # --by=live comes in three words.
-  if [[ $cur == = ]]; then
-    cur=
-  elif [[ $previous == = ]] && ((COMP_CWORD > 2)); then
-    previous=${COMP_WORDS[COMP_CWORD-2]}
-  fi
+  local cur=${COMP_WORDS[COMP_CWORD]} kind at word
+  [[ $cur == = ]] && cur=
   COMPREPLY=()
-  if ((COMP_CWORD < 2)); then
-    _memlog_words "$commands --help --version" "$cur"
-    return
-  fi
-)sh";
-
-constexpr char kBashTail[] = R"sh(
-  # Where the program of run, or that of check behind "--", begins.
-  local program=
-  for ((i = 2; i < COMP_CWORD; ++i)); do
-    if [[ ${COMP_WORDS[i]} == -- ]]; then
-      operands=${behind:-$operands} options= program=$((i + 1))
-      break
-    elif [[ " $valued " == *" ${COMP_WORDS[i]} "* ]]; then
-      [[ ${COMP_WORDS[i+1]} == = ]] && ((++i))
-      ((++i))
-    elif [[ $operands == program && ${COMP_WORDS[i]} != -* ]]; then
-      program=$i
-      break
-    fi
-  done
-  if [[ $operands == program ]]; then
-    if [[ -n $program ]] && ((COMP_CWORD > program)); then
-      if declare -F _command_offset >/dev/null; then _command_offset "$program"; return; fi
-      _memlog_files -f -- "$cur"
-      return
-    elif [[ -n $program || $cur != -* ]]; then
-      _memlog_files -c -- "$cur"
-      return
-    fi
-  fi
-  if [[ -z $program ]]; then
-    case ${COMP_WORDS[1]}:$previous in
-)sh";
-
-constexpr char kBashEnd[] = R"sh(    esac
-  fi
-  if [[ $cur == -* && -n $options ]]; then
-    _memlog_words "$options" "$cur"
-    return
-  fi
-  case $operands in
-    memlogs) _memlog_memlogs "$cur" ;;
-    files) _memlog_files -f -- "$cur" ;;
-    topics) _memlog_words "$commands options library-code" "$cur" ;;
-    processes) _memlog_processes "$cur" ;;
-    processes-or-memlogs)
-      _memlog_processes "$cur"
-      local -a names=("${COMPREPLY[@]}")
-      _memlog_memlogs "$cur"
-      COMPREPLY+=("${names[@]}")
+  {
+    read -r kind at
+    while IFS=$'\t' read -r word _; do COMPREPLY+=("$word"); done
+  } < <("${COMP_WORDS[0]}" help --complete bash -- "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
+  local -a how=()
+  case $kind in
+    files) how=(-f) ;;
+    directories) how=(-d) ;;
+    memlogs)
+      compopt -o filenames 2>/dev/null
+      mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -f -X '!*.memlog' -- "$cur"
+        compgen -f -X '!*.memlog.zst' -- "$cur"; compgen -d -- "$cur")
+      ;;
+    program)
+      if ((COMP_CWORD <= at + 1)); then
+        how=(-c)
+      elif declare -F _command_offset >/dev/null; then
+        _command_offset $((at + 1))
+      else
+        how=(-f)
+      fi
       ;;
   esac
+  if ((${#how[@]})); then
+    compopt -o filenames 2>/dev/null
+    mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen "${how[@]}" -- "$cur" | sort -u)
+  fi
 }
 
 complete -F _memlog memlog
 )sh";
 
-const char* bash_words(Words words) {
-  switch (words) {
-    case Words::kMemlogs:
-      return "memlogs";
-    case Words::kFiles:
-      return "files";
-    case Words::kProgram:
-      return "program";
-    case Words::kProcesses:
-      return "processes";
-    case Words::kProcessesOrMemlogs:
-      return "processes-or-memlogs";
-    case Words::kTopics:
-      return "topics";
-    default:
-      return "";
-  }
+constexpr char kZsh[] = R"sh(#compdef memlog
+# zsh completion for memlog; made by: memlog help --completion zsh
+_memlog() {
+  local -a lines offers
+  lines=("${(@f)$($words[1] help --complete zsh -- "${(@)words[2,CURRENT]}" 2>/dev/null)}")
+  local kind=${lines[1]%% *} at=${lines[1]##* } line found=1
+  for line in "${(@)lines[2,-1]}"; do
+    [[ -n $line ]] && offers+=("${${line%%$'\t'*}//:/\\:}:${line#*$'\t'}")
+  done
+  (( $#offers )) && _describe -V memlog offers && found=0
+  case $kind in
+    files) _files && found=0 ;;
+    directories) _files -/ && found=0 ;;
+    memlogs) _files -g "*.memlog(|.zst)(-.)" && found=0 ;;
+    program)
+      shift $(( at + 1 )) words
+      (( CURRENT -= at + 1 ))
+      _normal && found=0
+      ;;
+  esac
+  return found
 }
 
-std::string bash_completion() {
-  std::string head = kBashHead;
-  const std::string place = "local cur=";
-  head.insert(head.find(place), fmt::format("local commands='{}'\n  ", command_names()));
-  std::string out = head + "  local options= valued= operands= behind=\n";
-  out += "  case ${COMP_WORDS[1]} in\n";
-  std::string values;
-  for (const Command* command : all_commands()) {
-    const Manual& manual = command->manual;
-    std::string options;
-    std::string valued;
-    for (const Option& option : options_of(manual)) {
-      options += fmt::format("{}{}", options.empty() ? "" : " ", option.name);
-      if (!takes_value(option)) continue;
-      std::string pattern = fmt::format("{}:{}", manual.name, option.name);
-      valued += fmt::format("{}{}", valued.empty() ? "" : " ", option.name);
-      if (*option.brief != '\0') {
-        pattern += fmt::format("|{}:{}", manual.name, option.brief);
-        valued += fmt::format(" {}", option.brief);
-      }
-      const Words kind = values_of(option);
-      std::string action;
-      if (*option.choices != '\0') {
-        action = fmt::format("_memlog_words '{}' \"$cur\"; ", spaced(option));
-      } else if (kind == Words::kDirectories) {
-        action = "_memlog_files -d -- \"$cur\"; ";
-      } else if (kind == Words::kFiles) {
-        action = "_memlog_files -f -- \"$cur\"; ";
-      }
-      values += fmt::format("      {}) {}return ;;\n", pattern, action);
-    }
-    const bool check = std::string(manual.name) == "check";
-    out += fmt::format("    {})\n      options='{}'\n      valued='{}' operands={}{}\n      ;;\n",
-                       manual.name, options, valued, bash_words(operands_of(manual.name)),
-                       check ? " behind=program" : "");
-  }
-  return out + "  esac\n" + (kBashTail + 1) + values + kBashEnd;
-}
+# Installed, the file is the function itself; sourced, it is to be named.
+if [[ $funcstack[1] == _memlog ]]; then
+  _memlog "$@"
+else
+  compdef _memlog memlog
+fi
+)sh";
 
-std::string fish_text(const std::string& text) {
-  std::string out = "'";
-  for (const char c : text) {
-    if (c == '\'' || c == '\\') out += '\\';
-    out += c;
-  }
-  return out + '\'';
-}
-
-const char* fish_words(Words words) {
-  switch (words) {
-    case Words::kMemlogs:
-      return " -k -a '(__fish_complete_suffix .memlog; __fish_complete_suffix .memlog.zst)'";
-    case Words::kFiles:
-      return " -F";
-    case Words::kDirectories:
-      return " -a '(__fish_complete_directories)'";
-    case Words::kProgram:
-      return " -a '(__fish_complete_subcommand)'";
-    case Words::kProcesses:
-      return " -a '(cat /proc/*/comm 2>/dev/null | sort -u)'";
-    case Words::kProcessesOrMemlogs:
-      return " -k -a '(cat /proc/*/comm 2>/dev/null | sort -u; __fish_complete_suffix .memlog; "
-             "__fish_complete_suffix .memlog.zst)'";
-    default:
-      return "";
-  }
-}
-
-std::string fish_completion() {
-  std::string out =
-      "# fish completion for memlog; made by: memlog help --completion fish\n"
-      "complete -c memlog -f\n"
-      "complete -c memlog -n __fish_use_subcommand -l help -d 'The commands'\n"
-      "complete -c memlog -n __fish_use_subcommand -l version -d 'The version'\n";
-  for (const Command* command : all_commands()) {
-    const Manual& manual = command->manual;
-    const std::string when =
-        fmt::format("complete -c memlog -n '__fish_seen_subcommand_from {}'", manual.name);
-    out += fmt::format("complete -c memlog -n __fish_use_subcommand -a {} -d {}\n", manual.name,
-                       fish_text(manual.purpose));
-    for (const Option& option : options_of(manual)) {
-      out += fmt::format("{} -l {}", when, option.name + 2);
-      if (*option.brief != '\0') out += fmt::format(" -s {}", option.brief + 1);
-      if (*option.choices != '\0') {
-        out += fmt::format(" -x -a '{}'", spaced(option));
-      } else if (takes_value(option)) {
-        const Words kind = values_of(option);
-        out += fmt::format("{}{}", kind == Words::kFiles ? " -r" : " -x", fish_words(kind));
-      }
-      out += fmt::format(" -d {}\n", fish_text(gist(option.help)));
-    }
-    const Words operands = operands_of(manual.name);
-    out += operands == Words::kTopics
-               ? fmt::format("{} -a '{} options library-code'\n", when, command_names())
-               : fmt::format("{}{}\n", when, fish_words(operands));
-  }
-  return out;
-}
-
-std::string zsh_text(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '[' || c == ']' || c == ':' || c == '\\') out += '\\';
-    out += c;
-  }
-  return out;
-}
-
-const char* zsh_action(Words words) {
-  switch (words) {
-    case Words::kMemlogs:
-      return "_files -g \"*.memlog(|.zst)(-.)\"";
-    case Words::kFiles:
-      return "_files";
-    case Words::kDirectories:
-      return "_files -/";
-    case Words::kProcesses:
-      return "_memlog_processes";
-    case Words::kProcessesOrMemlogs:
-      return "_memlog_processes_or_files";
-    default:
-      return " ";
-  }
-}
-
-const char* describe(Words operands) {
-  if (operands == Words::kProcesses) return "process";
-  return operands == Words::kProcessesOrMemlogs ? "process or file" : "file";
-}
-
-std::string zsh_option(const Option& option) {
-  std::string value;
-  if (takes_value(option)) {
-    value = fmt::format(":{}:", zsh_text(option.value));
-    value += *option.choices != '\0' ? fmt::format("({})", spaced(option))
-                                     : std::string(zsh_action(values_of(option)));
-  }
-  const std::string text = shell_quoted(fmt::format("[{}]{}", zsh_text(gist(option.help)), value));
-  const char* equals = takes_value(option) ? "=" : "";
-  if (*option.brief == '\0') return fmt::format("'*{}{}'{}", option.name, equals, text);
-  return fmt::format("'*'{{{}{},{}{}}}{}", option.brief, takes_value(option) ? "+" : "",
-                     option.name, equals, text);
-}
-
-std::string zsh_completion() {
-  std::string out =
-      "#compdef memlog\n# zsh completion for memlog; made by: memlog help --completion zsh\n"
-      "_memlog_processes() {\n"
-      "  local -a names\n"
-      "  names=(${(u)${(f)\"$(cat /proc/[0-9]*/comm 2>/dev/null)\"}})\n"
-      "  compadd -a names\n}\n"
-      "_memlog_processes_or_files() {\n"
-      "  local found=1\n"
-      "  _memlog_processes && found=0\n"
-      "  _files -g \"*.memlog(|.zst)(-.)\" && found=0\n"
-      "  return found\n}\n\n"
-      "_memlog() {\n  local -a commands\n  commands=(\n";
-  std::string cases;
-  for (const Command* command : all_commands()) {
-    const Manual& manual = command->manual;
-    out += fmt::format("    {}\n",
-                       shell_quoted(fmt::format("{}:{}", manual.name, zsh_text(manual.purpose))));
-    cases += fmt::format("    {})\n      _arguments -s", manual.name);
-    for (const Option& option : options_of(manual)) {
-      cases += fmt::format(" \\\n        {}", zsh_option(option));
-    }
-    const Words operands = operands_of(manual.name);
-    std::string rest;
-    if (operands == Words::kProgram) {
-      rest = "'(-)1:program:_command_names -e' '*::arguments:_normal'";
-    } else if (operands == Words::kTopics) {
-      rest = fmt::format("'1:topic:({} options library-code)'", command_names());
-    } else {
-      rest = shell_quoted(fmt::format("*:{}:{}", describe(operands), zsh_action(operands)));
-    }
-    cases += fmt::format(" \\\n        {}\n      ;;\n", rest);
-  }
-  return out +
-         "  )\n  if (( CURRENT == 2 )); then\n    _describe command commands\n    return\n  fi\n"
-         "  local command=$words[2]\n  shift words\n  (( --CURRENT ))\n  case $command in\n" +
-         cases + "  esac\n}\n\n" +
-         // Installed, the file is the function itself; sourced, it is to be named.
-         "if [[ $funcstack[1] == _memlog ]]; then\n  _memlog \"$@\"\nelse\n"
-         "  compdef _memlog memlog\nfi\n";
-}
+constexpr char kFish[] = R"sh(# fish completion for memlog; made by: memlog help --completion fish
+function __memlog_offers
+  set -l words (commandline -opc) (commandline -ct)
+  set -l lines ($words[1] help --complete fish -- $words[2..-1] 2>/dev/null)
+  printf '%s\n' $lines[2..-1]
+  switch "$lines[1]"
+    case files
+      __fish_complete_path (commandline -ct)
+    case directories
+      __fish_complete_directories (commandline -ct)
+    case memlogs
+      __fish_complete_suffix .memlog
+      __fish_complete_suffix .memlog.zst
+    case 'program *'
+      set -l at (string split ' ' $lines[1])[2]
+      __fish_complete_subcommand --fcs-skip=(math $at + 1)
+  end
+end
+complete -c memlog -f -k -a '(__memlog_offers)'
+)sh";
 
 }  // namespace
 
 std::string completion(const std::string& shell) {
-  return shell == "bash"  ? bash_completion()
-         : shell == "zsh" ? zsh_completion()
-                          : fish_completion();
+  return shell == "bash" ? kBash : shell == "zsh" ? kZsh : kFish;
+}
+
+std::string offers(const std::string& shell, const std::vector<std::string>& given) {
+  const std::vector<std::string> words = joined_at_equals(given);
+  if (words.size() > 1) {
+    for (const Command* command : all_commands()) {
+      if (words[0] == command->manual.name) {
+        return offer_of(command->manual, words, shell == "bash");
+      }
+    }
+  }
+  Offer offer(words.empty() ? "" : words.back());
+  if (words.size() <= 1) {
+    offer.add_commands();
+    offer.add("--help", "The commands");
+    offer.add("--version", "The version");
+  }
+  return offer.text();
 }
 
 }  // namespace mtrace::cli

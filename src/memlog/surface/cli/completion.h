@@ -1,11 +1,18 @@
-// Shell completion, generated from the tables of commands and options.
+// Shell completion, from the tables of commands and options.
 #pragma once
 
 #include <string>
+#include <vector>
 
 namespace mtrace::cli {
 
-// Returns the script for "bash", "zsh" or "fish".
+// Returns the script for "bash", "zsh" or "fish". It calls memlog help --complete, and has of its
+// own only what the shell knows best: names of files and programs.
 std::string completion(const std::string& shell);
+
+// Returns what to offer for the last of the words behind "memlog": the kind of files to add (none,
+// files, directories, memlogs, or "program N": word N begins another command line), and a line for
+// each candidate with its description behind a tab.
+std::string offers(const std::string& shell, const std::vector<std::string>& words);
 
 }  // namespace mtrace::cli

@@ -87,6 +87,10 @@ constexpr char kLibraryCode[] =
 )";
 
 int run_help(const Arguments& arguments, const Streams& streams) {
+  if (arguments.has("--complete")) {
+    print(streams, offers(arguments.choice("--complete"), arguments.operands()));
+    return kGood;
+  }
   if (arguments.operands().size() > 1)
     throw UsageError("help: more than one topic given: name one");
   if (arguments.operands().empty()) {
@@ -137,6 +141,10 @@ and --own to start from.
                                    {{"--completion", "", "SHELL",
                                      R"(Print a completion script for bash, zsh or fish. make
                                      install installs it.)",
+                                     "bash|zsh|fish"},
+                                    {"--complete", "", "SHELL",
+                                     R"(For that script: print what to offer for the last of the
+                                     words that follow, which stand behind "memlog".)",
                                      "bash|zsh|fish"},
                                     {"--roff", "", "",
                                      R"(Print the source of the manual page of the commands, or of
