@@ -102,7 +102,7 @@ bool RegularReports::ask(const std::vector<pid_t>& pids) noexcept {
   for (const pid_t pid : pids) {
     if (interrupted()) return true;
     try {
-      any |= ask_one(pid);
+      any |= ask_one(pid) != Fate::kNotTraced;
     } catch (const std::exception&) {
       continue;  // it is about to end
     }
@@ -117,12 +117,18 @@ bool RegularReports::look_again(Known& known) const {
   return known.ledger->header().state == format::LedgerState::kRunning;
 }
 
-bool RegularReports::ask_one(pid_t pid) {
+RegularReports::Request RegularReports::Known::request() const {
+  if (!asked) return Request::kNone;
+  if (ledger->header().seq != seq) return Request::kAnswered;
+  return Clock::now() < when + kPatience ? Request::kOpen : Request::kOverdue;
+}
+
+RegularReports::Fate RegularReports::ask_one(pid_t pid) {
   auto at = known_.try_emplace(pid, pid).first;
   Known& known = at->second;
   // If another memlog has the turn, the process writes a report anyway.
   const AskTurn turn(pid, Clock::now());
-  if (!turn.held()) return true;
+  if (!turn.held()) return Fate::kLeftAlone;
   bool there = false;
   try {
     there = look_again(known);
@@ -131,53 +137,56 @@ bool RegularReports::ask_one(pid_t pid) {
   }
   if (there) {
     ask_ledger(pid, known);
-    return true;
+    return Fate::kAsked;
   }
   settle(pid, known);
   known_.erase(at);
   std::string why;
   auto process = AskedProcess::find(pid, why);
-  if (!process) return false;
+  if (!process) return Fate::kNotTraced;
   const bool counts = process->traced() == nullptr || process->traced()->counts();
-  if (!counts || process->is_leaving()) return true;
+  if (!counts || process->is_leaving()) return Fate::kLeftAlone;
   if (process->ledger() != nullptr) {
     Known& found = known_.try_emplace(pid, pid).first->second;
     found.ledger = process->take_ledger();
     found.names = sees_same_files(pid);
     ask_ledger(pid, found);
-    return true;
+    return Fate::kAsked;
   }
   // A child that has done nothing since the fork, or that shares its parent's memory.
-  if (process->traced()->is_child_without_report()) return true;
+  if (process->traced()->is_child_without_report()) return Fate::kLeftAlone;
   report_without_ledger(*process, "", kLongestThread, why);
-  return true;
+  return Fate::kAsked;
 }
 
 void RegularReports::ask_ledger(pid_t pid, Known& known) {
   const uint32_t seq = known.ledger->header().seq;
   const uint64_t operations = operations_of(*known.ledger);
-  const bool answered = known.asked && seq != known.seq;
-  if (answered) known.covered = known.operations;
+  const Request last = known.request();
+  if (last == Request::kAnswered) known.covered = known.operations;
   tell_of_unnamed(pid, known);
-  if (!known.asked || answered) {
-    known.asked = ledger::request_report(*known.ledger, "", known.names);
-    known.when = Clock::now();
-    known.seq = seq;
-    known.operations = operations;
-    return;
-  }
-  // The request stays open.
-  if (Clock::now() < known.when + kPatience) return;
-  known.when = Clock::now();
-  // By a raw system call the process may have become another program, with another ledger.
-  std::string why;
-  if (process_of(*known.ledger) == 0) return known.ledger.reset();
-  // Nothing has changed, so leave the process alone.
-  if (operations == known.covered) return;
-  if (report_by_thread(pid, "", kLongestThread, why)) {
-    known.ledger->refresh();
-    known.seq = known.ledger->header().seq;
-    known.covered = operations;
+  switch (last) {
+    case Request::kOpen:
+      return;
+    case Request::kNone:
+    case Request::kAnswered:
+      known.asked = ledger::request_report(*known.ledger, "", known.names);
+      known.when = Clock::now();
+      known.seq = seq;
+      known.operations = operations;
+      return;
+    case Request::kOverdue:
+      known.when = Clock::now();
+      // By a raw system call the process may have become another program, with another ledger.
+      if (process_of(*known.ledger) == 0) return known.ledger.reset();
+      // Nothing has changed, so leave the process alone.
+      if (operations == known.covered) return;
+      std::string why;
+      if (report_by_thread(pid, "", kLongestThread, why)) {
+        known.ledger->refresh();
+        known.seq = known.ledger->header().seq;
+        known.covered = operations;
+      }
   }
 }
 

@@ -36,6 +36,10 @@ class RegularReports {
 
  private:
   using Clock = std::chrono::steady_clock;
+  // What became of the last request to a ledger.
+  enum class Request { kNone, kAnswered, kOpen, kOverdue };
+  // What became of a process that was to be asked.
+  enum class Fate { kNotTraced, kLeftAlone, kAsked };
   // A known process with a ledger.
   struct Known {
     explicit Known(pid_t pid) : handle(pid) {}
@@ -48,9 +52,11 @@ class RegularReports {
     uint64_t covered = UINT64_MAX;  // operations that the last report covers, at least
     bool names = false;             // this process finds the files that the other one names
     uint32_t named = 0;             // last report whose names were left and that was told of
+
+    Request request() const;
   };
 
-  bool ask_one(pid_t pid);
+  Fate ask_one(pid_t pid);
   void settle(pid_t pid, Known& known) const noexcept;
   void tell_of_unnamed(pid_t pid, Known& known) const;
   bool look_again(Known& known) const;
