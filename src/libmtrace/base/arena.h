@@ -1,5 +1,5 @@
 // Memory that only grows: table memory in chunks of 1 MiB, never moved and never given back,
-// addressed by a 32-bit index so that what lies in it can be mapped elsewhere. Lock-free;
+// addressed by a 32-bit index so that the content can be mapped at other addresses. Lock-free;
 // async-signal-safe.
 #pragma once
 
@@ -13,7 +13,7 @@ namespace mtrace {
 
 class Arena {
  public:
-  static constexpr uint32_t kUnit = 64;  // bytes an index step; allocations are aligned to it
+  static constexpr uint32_t kUnit = 64;  // bytes per index step; allocations are aligned to it
   static constexpr uint32_t kChunkUnits = 1u << 14;
   static constexpr uint32_t kMaxChunks = 4096;  // 4 GiB in all
 

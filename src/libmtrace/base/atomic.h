@@ -48,12 +48,12 @@ template <typename T>
 T fetch_add(T& word, T value) {
   return __atomic_fetch_add(&word, value, __ATOMIC_RELAXED);
 }
-// Orders what comes before and after it, and returns the new value.
+// Adds with acquire and release order; returns the new value.
 template <typename T>
 T add_fetch_ordered(T& word, T value) {
   return __atomic_add_fetch(&word, value, __ATOMIC_ACQ_REL);
 }
-// True: `word` was `expected` and is now `desired`. False: `expected` holds what was there.
+// True: `word` was `expected` and is now `desired`. False: `expected` gets the value of `word`.
 template <typename T>
 bool compare_exchange(T& word, T& expected, T desired) {
   return __atomic_compare_exchange(&word, &expected, &desired, false, __ATOMIC_ACQ_REL,
@@ -63,9 +63,9 @@ template <typename T>
 T exchange(T& word, T value) {
   return __atomic_exchange_n(&word, value, __ATOMIC_ACQ_REL);
 }
-// Stores before it are seen by all before loads after it are done.
+// All threads see earlier stores before a later load is done.
 inline void full_fence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
-// Keeps the compiler from moving memory accesses across; the processor keeps stores in order.
+// Keeps the compiler from moving memory accesses across; x86 itself keeps stores in order.
 inline void compiler_barrier() { asm volatile("" ::: "memory"); }
 
 #if MTRACE_OWN_IN_ASSEMBLY
@@ -86,14 +86,14 @@ inline bool claim_exchange(uint64_t& word, uint64_t& expected, uint64_t desired)
   if (!__libc_single_threaded) return compare_exchange(word, expected, desired);
   return exchange_own(word, expected, desired);
 }
-// One more, in one instruction, so that no signal handler on this thread comes between; for words
-// that only one thread writes. Returns the new value.
+// Adds 1 in one instruction, so that no signal handler on this thread comes between; for words that
+// only one thread writes. Returns the new value.
 inline uint32_t count_up_own(uint32_t& word) {
   uint32_t old = 1;
   asm volatile("xaddl %0, %1" : "+r"(old), "+m"(word) : : "cc", "memory");
   return old + 1;
 }
-// Adds in one instruction, too.
+// Add or subtract in one instruction, like count_up_own().
 inline void add_own(uint32_t& word, uint32_t value) {
   asm volatile("addl %1, %0" : "+m"(word) : "er"(value) : "cc");
 }

@@ -16,10 +16,10 @@ namespace {
 
 constexpr char kTasks[] = "/proc/self/task/";
 
-// The numbers in a text, piece by piece.
+// Parses the numbers of a text that comes in pieces.
 class Numbers {
  public:
-  // True: *number is complete. 0: there was none since the last.
+  // True: *number is complete; 0 if no digit came since the last number.
   bool take(char c, uint32_t* number) {
     if (c >= '0' && c <= '9') {
       number_ = number_ * 10 + static_cast<uint32_t>(c - '0');
@@ -40,7 +40,7 @@ bool finds(uint32_t pid, int options) {
                       WEXITED | WSTOPPED | WCONTINUED | WNOHANG | WNOWAIT | options, nullptr));
 }
 
-// One that another thread collects meanwhile is found by neither.
+// A child that another thread reaps meanwhile is found by neither wait.
 bool is_clone_child(uint32_t pid) {
   return !is_helper(pid) && !finds(pid, 0) && finds(pid, __WALL);
 }
@@ -62,7 +62,7 @@ bool has_clone_child(const char* thread) {
   return found;
 }
 
-// Whether /proc gives this process the number that it has for itself.
+// Whether /proc is of this pid namespace: shows this process under its own pid.
 bool is_shown() {
   char text[16];
   char own[16];

@@ -1,4 +1,4 @@
-// Which children the program has itself, beside the library's. Async-signal-safe.
+// Finds children of the program's own, as opposed to the library's. Async-signal-safe.
 #pragma once
 
 #include <cstdint>
@@ -6,8 +6,8 @@
 namespace mtrace::sys {
 
 // Whether the program has clone children: children whose end sends no SIGCHLD, which only a wait
-// with __WALL or __WCLONE finds. Some system calls for each thread and each child. Not known where
-// /proc is missing or shows another pid namespace.
+// with __WALL or __WCLONE finds. Several system calls per thread and child. kNotKnown where /proc
+// is missing or shows another pid namespace.
 enum class Answer : uint8_t { kNo, kYes, kNotKnown };
 Answer has_clone_children();
 

@@ -74,7 +74,7 @@ MTRACE_HOT constinit uint64_t g_time_zero = 0;
 void find_clock() {
   const auto* image = reinterpret_cast<const char*>(getauxval(AT_SYSINFO_EHDR));
   if (image == nullptr) return;
-  // One that knows this clock at all knows it always.
+  // A vDSO that supports this clock in one call supports it in all.
   const GetTime found = find_in_image(image, "__vdso_clock_gettime");
   timespec now;
   if (found != nullptr && found(CLOCK_MONOTONIC_COARSE, &now) == 0) internal::get_time = found;

@@ -19,8 +19,8 @@ inline uint64_t nanoseconds(const timespec& time) {
 }
 }  // namespace internal
 
-// Looks for the vDSO's function, once, before the first coarse_time(); without it each reading is
-// a system call.
+// Finds the vDSO's function. Call once, before the first coarse_time(); without the function each
+// reading is a system call.
 void find_clock();
 
 // Nanoseconds since an arbitrary moment, never less than before; moves in steps.
@@ -31,7 +31,7 @@ inline uint64_t coarse_time() {
 }
 // coarse_time() of this process's tick 0 (ledger/ticks.h).
 [[gnu::visibility("hidden")]] extern uint64_t g_time_zero;
-// Nanoseconds a step, 1 to 10 ms on Linux.
+// Nanoseconds per step, 1 to 10 ms on Linux.
 uint64_t coarse_resolution();
 
 }  // namespace mtrace::sys

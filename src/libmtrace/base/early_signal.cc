@@ -23,7 +23,7 @@ mtrace_return_from_signal:
 namespace mtrace::sys {
 namespace {
 
-// As the kernel has it.
+// The kernel's struct sigaction.
 struct Action {
   void (*handler)(int);
   uint64_t flags;

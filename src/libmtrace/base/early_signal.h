@@ -1,18 +1,18 @@
-// A handler before libc's sigaction can be called: that may be another library's, which is not
-// ready yet.
+// Installs a signal handler before libc's sigaction can be called: sigaction may be another
+// library's, which is not initialised yet.
 #pragma once
 
 #include <cstdint>
 
-// Where the kernel has a handler return to, with the flag of sigaction(2) that says so.
+// The signal trampoline (sa_restorer), to which handlers return; kRestorer is SA_RESTORER.
 extern "C" [[gnu::visibility("hidden")]] void mtrace_return_from_signal();
 
 namespace mtrace::sys {
 
 inline constexpr uint64_t kRestorer = 0x04000000;
 
-// Catches `signal` where its action is the default: `handler` is called with all signals blocked,
-// on the alternate stack if there is one. False: it has another action, or cannot be caught.
+// Installs `handler` if `signal` has the default action. It runs with all signals blocked, on the
+// alternate stack if there is one. False: there is another action, or no way to catch the signal.
 bool catch_by_default(int signal, void (*handler)(int));
 
 }  // namespace mtrace::sys

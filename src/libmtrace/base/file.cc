@@ -18,8 +18,8 @@
 namespace mtrace::sys {
 namespace {
 
-// Opens the file behind a number below 3 once more, under one above: each time it gets the lowest
-// that is free.
+// Opens the file of a descriptor below 3 again, at a number above 2: each open gets the lowest free
+// number.
 long open_above_standard(long fd, int access) {
   char own[40];
   Writer(own, sizeof own).text("/proc/thread-self/fd/").number(fd).finish();
@@ -34,8 +34,8 @@ long open_above_standard(long fd, int access) {
   return again;
 }
 
-// The same file under a number above 2. Takes a negative errno for an answer. Filters from before
-// the start may forbid fcntl, or not let it be known (base/inherited_calls.h).
+// Moves a file to a number above 2; passes a negative errno on. Filters from before the start may
+// forbid fcntl, or are not tried yet (base/inherited_calls.h).
 long above_standard(long fd, int access) {
   if (failed(fd) || fd > 2) return fd;
   long higher = call(SYS_fcntl, fd, F_DUPFD_CLOEXEC, 3);
@@ -158,7 +158,7 @@ bool is_out_of_sight(const char* path) {
 }
 
 long directory_error(const char* path) {
-  char inside[4096];  // that is no directory has nothing inside
+  char inside[4096];  // "path/." exists only in a directory
   const long error = Writer(inside, sizeof inside).text(path).text("/.").finish();
   return error != 0 ? -ENAMETOOLONG : call(SYS_faccessat, AT_FDCWD, inside, W_OK | X_OK);
 }
@@ -178,7 +178,7 @@ FileIdentity opened_identity(int fd) {
 bool is_executable(const char* path) {
   const long answer = call(SYS_faccessat, AT_FDCWD, path, X_OK);
   if (answer != -EPERM) return answer == 0;
-  // The call may not be made (base/filters.h).
+  // A filter forbids the call (base/filters.h).
   struct stat info = {};
   return !failed(call(SYS_newfstatat, AT_FDCWD, path, &info, 0)) && S_ISREG(info.st_mode) &&
          (info.st_mode & (S_IXUSR | S_IXGRP | S_IXOTH)) != 0;

@@ -1,6 +1,6 @@
 // Files, by raw system calls. Results are the kernel's: 0 or a descriptor, or a negative errno.
-// Async-signal-safe. No descriptor stays open, and none is ever 0, 1 or 2: the host may have
-// closed those and would find its output in our file.
+// Async-signal-safe. A descriptor for writing is never 0, 1 or 2: the host may have closed those
+// and would find its output in our file. The library keeps no descriptor open.
 #pragma once
 
 #include <fcntl.h>
@@ -10,46 +10,46 @@
 
 namespace mtrace::sys {
 
-// A new file, mode 0600 whatever the umask, never an existing one, never through a symbolic link.
+// Creates a file, mode 0600 whatever the umask; fails if the name exists, also as a symbolic link.
 // `access`: O_WRONLY or O_RDWR, with O_APPEND if wanted.
 long create_file(const char* path, int access = O_WRONLY);
-// To read what is there; waits for nothing.
+// Opens an existing file to read, without blocking.
 long open_to_read(const char* path, int directory = AT_FDCWD);
-// To write into what is there.
+// Opens an existing file to read and write.
 long open_to_change(const char* path);
-// Bytes read, at most `size`, from `offset` on.
+// Reads at most `size` bytes from `offset` on; returns their number.
 long read_at(int fd, void* data, size_t size, uint64_t offset);
-// A file of the same mode in the file system of `directory`, for writing, that is gone when it is
-// closed, also by the end of the process. Not every file system can (-EOPNOTSUPP, -EISDIR).
+// Creates an unnamed file, mode 0600, in the file system of `directory`, for writing; it is gone
+// when closed, also by the end of the process. Not every file system can (-EOPNOTSUPP, -EISDIR).
 long create_unnamed_file(const char* directory);
-// Gives an unnamed file a name; -EEXIST when that exists. Needs /proc.
+// Gives an unnamed file a name; -EEXIST when the name exists. Needs /proc.
 long name_file(int fd, const char* path);
 long write_all(int fd, const char* data, size_t size);
 void close_file(int fd);
 long remove_file(const char* path);
-// Gives `from` the name `to`; -EEXIST when that exists: nothing is ever replaced.
+// Renames `from` to `to`; -EEXIST when `to` exists: nothing is ever replaced.
 long publish(const char* from, const char* to);
-// An unnamed file in memory that programs started later do not inherit.
+// Creates a file in memory (memfd), closed on exec.
 long create_memory_file();
-// Gives a file that size; what is new reads as zero, and takes no room yet.
+// Sets the size of a file; new bytes read as zero and take no room yet.
 long set_file_size(int fd, uint64_t size);
-// Memory that is the file's, for whoever maps it; nullptr: not possible.
+// Maps the file shared; nullptr: failed.
 void* map_shared_file(int fd, uint64_t size);
-// Puts private zeros in place of such memory, in one step, so that a signal handler always finds
-// something there. False: it is as it was.
+// Replaces a shared mapping by private zeros in one step, so that a signal handler always finds
+// memory there. False: the mapping is unchanged.
 bool replace_by_private(void* memory, uint64_t size);
-// The next read or write begins at the start.
+// Moves the file position to the start.
 long rewind_file(int fd);
 // Bytes in the file, or a negative errno.
 long file_size(int fd);
-// Writes all that `from` holds, from its start, to `to`, by way of the buffer.
+// Copies all of `from`, from its start, to `to`, through the buffer.
 long copy_file(int from, int to, char* buffer, size_t capacity);
 bool file_exists(const char* path);
-// This process cannot come to the file. False also where it may not ask.
+// Whether the path is missing or out of reach. False also where a filter forbids the call.
 bool is_out_of_sight(const char* path);
-// 0 when this process may make files in the directory, otherwise a negative errno.
+// 0 when this process may create files in the directory, otherwise a negative errno.
 long directory_error(const char* path);
-// Which file a path leads to; all zero: none.
+// Identifies the file that a path leads to; all zero: no file.
 struct FileIdentity {
   uint64_t device;
   uint64_t number;
@@ -58,7 +58,7 @@ struct FileIdentity {
 FileIdentity file_identity(const char* path);
 FileIdentity opened_identity(int fd);
 bool is_executable(const char* path);
-// Bytes a file of this process may have (RLIMIT_FSIZE); ~0 for no limit.
+// Largest size in bytes of a file that this process writes (RLIMIT_FSIZE); ~0 for no limit.
 unsigned long file_size_limit();
 // Largest size of private writable memory that this process may have (RLIMIT_DATA); ~0 for no
 // limit.

@@ -21,14 +21,14 @@ using format::SystemCall;
 using format::Verdict;
 
 constexpr uint32_t kMost = 64;
-constexpr size_t kWaysOfMany = 256;  // with arguments that are not known
-constexpr size_t kWaysOfOne = 4;     // where the caller's address may decide
+constexpr size_t kWaysOfMany = 256;  // branches at a time, with unknown arguments
+constexpr size_t kWaysOfOne = 4;     // branches, where only the caller's address is unknown
 
 enum Kind : uint32_t {
-  kOpaque,  // being added, or not to be read: ends the process at every call
+  kOpaque,  // being added, or unreadable: ends the process at every call
   kProgram,
   kStrict,
-  kRefused,  // never came into force; free for the next one
+  kRefused,  // never came into force; the place is free
 };
 
 struct Filter {
@@ -43,9 +43,9 @@ uint64_t g_for_all = 0;  // bit i: g_filters[i] holds for all threads
 int g_inherited = 0;
 
 enum Trial : uint32_t {
-  kNone,      // there are no filters from before, or nobody will report
+  kNone,      // no filters from before the start, or no reports to write
   kUnproven,  // clone(2) may end the process, so nothing is tried
-  kProven,    // it does not: the next report begins with the trial
+  kProven,    // clone(2) is allowed: the next report begins with the trial
   kDone,
 };
 uint32_t g_trial = kNone;
@@ -56,7 +56,7 @@ struct Thread {
 };
 [[gnu::visibility("hidden")]] thread_local constinit Thread t_thread_filters = {};
 
-// A thread of which nothing is known may have inherited any filter.
+// All filters in force: a thread that was not met may have inherited any.
 uint64_t present() {
   const uint32_t count = load_acquire(g_count);
   uint64_t filters = 0;
@@ -100,23 +100,23 @@ template <size_t kWays>
   return worst;
 }
 
-// A place of the table, in which the filter is opaque.
+// Claims a place of the table; its filter is opaque until copied.
 uint32_t claim_place() {
   const uint32_t count = load(g_count);
   for (uint32_t i = 0; i < count && i < kMost; ++i) {
     uint32_t kind = kRefused;
-    // Who loses it to another thread that adds a filter looks on.
+    // A thread that loses the place to another tries the next one.
     if (compare_exchange<uint32_t>(g_filters[i].kind, kind, kOpaque)) return i;
   }
   return fetch_add(g_count, 1u);
 }
 
-// Copies a program of the caller's. False: it cannot be read, or there is no memory.
+// Copies the caller's filter program. False: unreadable, or no memory.
 bool copy_program(const void* program, Filter& filter) {
   sock_fprog given;
   if (!read_memory(reinterpret_cast<uintptr_t>(program), &given, sizeof given)) return false;
   if (given.len == 0 || given.len > BPF_MAXINSNS) return false;
-  // Never given back: another thread may be looking at what was refused.
+  // Never unmapped: another thread may still be reading a refused filter.
   constexpr size_t kRoom = BPF_MAXINSNS * sizeof(sock_filter);
   if (filter.code == nullptr) filter.code = static_cast<sock_filter*>(map_memory(kRoom));
   if (filter.code == nullptr) return false;
@@ -162,7 +162,7 @@ AddedFilter::AddedFilter(const void* program, bool for_all_threads) {
   Thread& thread = t_thread_filters;
   if (index_ < kMost) {
     Filter& filter = g_filters[index_];
-    // While it is copied it holds for nobody whose filters are known, this thread among them.
+    // While being copied the filter applies to no thread that was met, this one included.
     uint32_t kind = kStrict;
     if (program != nullptr) kind = copy_program(program, filter) ? kProgram : kOpaque;
     store_release<uint32_t>(filter.kind, kind);

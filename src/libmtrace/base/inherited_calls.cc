@@ -24,16 +24,16 @@ namespace mtrace::sys {
 namespace {
 
 constexpr size_t kStack = 16 * 1024;
-constexpr unsigned kMostChildren = 16;  // then all that is left counts as death
+constexpr unsigned kMostChildren = 16;  // then the calls left count as ending the process
 constexpr uint32_t kNumbers = 512;
 
 using Calls = uint64_t[kNumbers / 64];
 
 Calls g_ends;
 
-// What the loader and libc's start call, and what counting and a report that is written in place
-// cannot do without. A program under a filter that ends it at one of these has no use for this
-// library: it would not come to its first line.
+// Calls that the loader and libc's start make, and those that counting and a report written in
+// place need. A program under a filter that ends it at one of these would not come to its first
+// line, and has no use for this library.
 constexpr uint16_t kPlain[] = {
     SYS_openat,       SYS_read,          SYS_pread64,      SYS_fstat,          SYS_newfstatat,
     SYS_close,        SYS_mmap,          SYS_munmap,       SYS_prlimit64,      SYS_getrandom,
@@ -48,11 +48,11 @@ struct Trial {
 };
 
 constexpr long kNoFile = -1;
-// Values that a filter may look at are those that the library uses; pointers and descriptors are
-// none, so that nothing is done.
+// Arguments that a filter may check are those that the library uses; pointers and descriptors are
+// invalid, so that nothing is done.
 constexpr Trial kTrials[] = {
-    // First what keeps a child that is ended from leaving a core file, or from waiting for ever:
-    // see make_calls().
+    // First the calls that keep a child from leaving a core file or waiting for ever: see
+    // bound_this_child().
     {SYS_prlimit64, {0, RLIMIT_CORE, 0, 0}},
     {SYS_rt_sigaction, {SIGALRM, 0, 0, 8}},
     {SYS_rt_sigprocmask, {SIG_BLOCK, 0, 0, 8}},
@@ -103,7 +103,7 @@ constexpr Trial kTrials[] = {
     {SYS_tgkill, {0, 0, 0}},
     {SYS_tkill, {0, 0}},
     {SYS_kill, {0x7fffffff, 0}},
-    // What the resolver's start takes.
+    // Calls that start the resolver.
     {SYS_close_range, {1, 0, 0}},
     {SYS_unshare, {0}},
     {SYS_setsid, {}},
@@ -111,12 +111,12 @@ constexpr Trial kTrials[] = {
     {SYS_dup, {kNoFile}},
     {SYS_dup3, {kNoFile, 0, 0}},
     {SYS_execve, {0, 0, 0}},
-    // Last: the children for the others are made by it.
+    // Last: this call makes the children that try the others.
     {SYS_clone, {}},
 };
 constexpr uint32_t kCount = sizeof kTrials / sizeof kTrials[0];
 
-constexpr uint32_t kBounds = 4;  // the first of them
+constexpr uint32_t kBounds = 4;  // the first ones: see bound_this_child()
 
 // Memory that parent and children share.
 struct Shared {
@@ -125,7 +125,7 @@ struct Shared {
   alignas(16) char stack[kStack];
 };
 
-// No core file, not even into a pipe; and what waits for somebody's answer ends after a second.
+// Prevents a core file, also into a pipe, and ends a wait for an answer after a second.
 void bound_this_child() {
   const rlimit64 core = {1, 1};
   struct {
@@ -144,12 +144,12 @@ void bound_this_child() {
 
 void note_end(Calls& calls, uint32_t number) { calls[number / 64] |= uint64_t{1} << number % 64; }
 
-// What is looked up for each call of the library's, all at once as far as one call can tell.
+// Replaces g_ends, which each call of the library reads, word by word: a call needs only one.
 void take_over(const Calls& calls) {
   for (uint32_t i = 0; i < kNumbers / 64; ++i) store(g_ends[i], calls[i]);
 }
 
-// Handlers of signals return by a call of their own. This child has its own handlers.
+// Tries rt_sigreturn(2), by which signal handlers return. This child has its own handlers.
 void return_from_handler() {
   struct {
     void (*handler)(int);

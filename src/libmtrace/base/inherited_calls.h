@@ -1,25 +1,25 @@
-// What filters of system calls from before the start of the process make of the library's calls.
-// See find_inherited_filters().
+// Which of the library's calls end the process under filters from before its start: assumed first,
+// then tried. See find_inherited_filters().
 #pragma once
 
 #include <cstdint>
 
 namespace mtrace::sys {
 
-// Until they are tried: all calls but those that every program has made by the time it starts, and
-// those without which nothing can be written, count as ones that end the process.
+// Before the trial: the library's calls count as ones that end the process, except those that every
+// program makes at its start and those needed to write a report in place.
 void assume_inherited_calls();
 
 enum class Tried {
-  kNot,      // no child could be made: what was assumed stays
-  kAllowed,  // none ends the process
+  kNot,      // no child could be made: the assumptions stay
+  kAllowed,  // no call ends the process
   kSomeEnd,
 };
-// Tries them, in children with a copy of the memory. Only where clone(2) is known not to end the
-// process. Other threads may make calls meanwhile: for them what was assumed holds until the end.
+// Tries the calls in children with a copy of the memory. Only where clone(2) is known not to end
+// the process. For other threads the assumptions hold until the trial is over.
 Tried try_inherited_calls();
 
-// A call that ends the process, or counts as one.
+// Whether the call ends the process, or counts as one that does.
 bool ends_by_inheritance(uint32_t number);
 
 }  // namespace mtrace::sys

@@ -10,8 +10,8 @@
 
 namespace mtrace::sys {
 
-// Calls take(line, length) for each line of an open file, as a text of its own without its newline,
-// until one call returns false. `text` is room for the longest; a longer one is dropped.
+// Calls take(line, length) for each line of an open file until one call returns false. A line ends
+// with NUL in place of its newline; of a line longer than `text` only the end is passed.
 template <size_t kSize, typename Take>
 void each_line(int file, char (&text)[kSize], const Take& take) {
   size_t held = 0;

@@ -13,7 +13,7 @@
 #include "base/syscall.h"
 #include "format/ledger.h"
 
-// Of this library's image, from the linker.
+// Bounds of this library's image, from the linker.
 extern "C" [[gnu::visibility("hidden")]] const char __ehdr_start;
 extern "C" [[gnu::visibility("hidden")]] const char _end;
 
@@ -37,7 +37,7 @@ Part image() {
   return {begin, end, true};
 }
 
-// The first part of [start, end) that is all this library's or all the program's.
+// The first part of [start, end) that belongs to this library alone or to the program alone.
 Part first_part(uintptr_t start, uintptr_t end) {
   const OwnRange range = next_own_range(start, end);
   Part own = {range.start, range.end, true};
@@ -61,7 +61,7 @@ uintptr_t read_hex(const char*& at) {
   }
 }
 
-// Calls visit(part) for all that is mapped. False: /proc does not tell.
+// Calls visit(part) for all that is mapped. False: /proc cannot be read, or no memory.
 template <typename Visit>
 bool each_part(const Visit& visit) {
   struct Scratch {
@@ -94,8 +94,8 @@ bool each_part(const Visit& visit) {
 
 void keep_unlocked() { __atomic_store_n(&g_keeps_unlocked, true, __ATOMIC_RELAXED); }
 
-// One page is mapped, unlocked and then made larger: a mapping that grows is locked as it was, not
-// as new ones are (mm/mremap.c), and only what is locked counts.
+// Maps one page, unlocks it and enlarges it: a mapping that grows keeps its own lock state, not
+// that of new ones (mm/mremap.c), and only locked memory counts.
 long map_unlocked(void* address, size_t bytes, int protection, int flags, int fd, long offset) {
   if ((flags & MAP_FIXED_NOREPLACE) == 0) {
     const long page = call(SYS_mmap, nullptr, kPage, protection, flags & ~MAP_FIXED, fd, offset);
@@ -123,7 +123,7 @@ bool lock_limit_fits_program() {
   return told && bytes <= limit.rlim_cur;
 }
 
-// Other errors are those that mlockall(2) ignores: pages that no access is allowed to.
+// Ignores other errors, as mlockall(2) does: pages without any access.
 bool lock_programs_memory(bool on_fault) {
   bool allowed = true;
   const bool told = each_part([&](const Part& part) {

@@ -1,5 +1,5 @@
-// Keeps what this library maps out of the memory that the program locks with mlockall(2): it would
-// count against RLIMIT_MEMLOCK, and all of it would be made at once.
+// Keeps the library's mappings out of the memory that the program locks with mlockall(2): they
+// would count against RLIMIT_MEMLOCK, and every page would be allocated at once.
 // By raw system calls; thread-safe, async-signal-safe, leaves errno alone.
 #pragma once
 
@@ -12,15 +12,15 @@
 
 namespace mtrace::sys {
 
-// From now on the program may have what is mapped later locked (MCL_FUTURE).
+// Call when future mappings of the process may be locked (MCL_FUTURE).
 void keep_unlocked();
 
 extern bool g_keeps_unlocked;
 // map_own() once keep_unlocked() was called.
 long map_unlocked(void* address, size_t bytes, int protection, int flags, int fd, long offset);
 
-// mmap for this library: what it maps is not locked, and is not refused because of the limit.
-// Inline: malloc may come here, and takes no more stack for it.
+// mmap for this library: the mapping is not locked, and not refused because of the limit. Inline:
+// malloc may come here, and takes no more stack for it.
 inline long map_own(void* address, size_t bytes, int protection, int flags, int fd, long offset) {
   if (__atomic_load_n(&g_keeps_unlocked, __ATOMIC_RELAXED)) [[unlikely]] {
     return map_unlocked(address, bytes, protection, flags, fd, offset);
@@ -28,15 +28,15 @@ inline long map_own(void* address, size_t bytes, int protection, int flags, int 
   return call(SYS_mmap, address, bytes, protection, flags, fd, offset);
 }
 
-// What mlockall asks the kernel for, where that of libc cannot be called.
+// The system call of mlockall, where libc's function cannot be called.
 long raw_mlockall(int flags);
 
-// Whether the limit has room for all that is mapped but what this library has.
+// Whether RLIMIT_MEMLOCK has room for all mappings except the library's.
 bool lock_limit_fits_program();
 
-// Locks all that is mapped now but what this library has, and unlocks that. `on_fault`: pages that
-// are not there stay so until they are touched. False: a filter of system calls forbids it, or
-// /proc does not tell what is mapped.
+// Locks all present mappings except the library's, which it unlocks. `on_fault`: pages that are not
+// there are locked when first touched. False: a filter of system calls forbids it, or /proc does
+// not list the mappings.
 bool lock_programs_memory(bool on_fault);
 
 }  // namespace mtrace::sys

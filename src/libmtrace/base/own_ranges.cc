@@ -29,7 +29,7 @@ uint32_t known() { return std::min(used.load(std::memory_order_relaxed), kMost);
 void add_own_range(uintptr_t start, size_t bytes) {
   if (bytes < kLeast) return;
   const uint64_t range = packed(start, bytes);
-  // What comes and goes, as a report's tables do, takes the same places again.
+  // Short-lived memory, like a report's tables, takes the same places again.
   const uint32_t end = known();
   for (uint32_t i = end > 16 ? end - 16 : 0; i < end; ++i) {
     uint64_t none = 0;

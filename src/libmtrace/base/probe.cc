@@ -21,7 +21,7 @@ constexpr uintptr_t kUserEnd = uintptr_t{1} << 47;
 std::atomic<bool> vm_readv_forbidden{false};
 std::atomic<bool> filtered{false};
 
-// valgrind has no answer to the call below but a message.
+// For valgrind, which answers the call in word_readable() only with a message.
 bool byte_readable(uintptr_t address) {
   char byte;
   const iovec local{&byte, 1};
@@ -52,7 +52,7 @@ bool readable(uintptr_t start, size_t bytes) {
 }
 
 bool mapped(uintptr_t start, size_t bytes) {
-  // MS_ASYNC has done nothing but look since Linux 2.6.19.
+  // Since Linux 2.6.19 MS_ASYNC does nothing but check the range.
   return call(SYS_msync, start & ~(kPage - 1), bytes + start % kPage, MS_ASYNC) != -ENOMEM;
 }
 
@@ -82,7 +82,7 @@ bool read_memory(uintptr_t from, void* to, size_t bytes) {
   if (!vm_readv_forbidden.load(std::memory_order_relaxed)) {
     const iovec local{to, bytes};
     const iovec remote{reinterpret_cast<void*>(from), bytes};
-    // Asked each time: a cached pid would be the parent's in a fork child.
+    // Read each time: a cached pid would be the parent's in a fork child.
     const long pid = call(SYS_getpid);
     const long result = call(SYS_process_vm_readv, pid, &local, 1L, &remote, 1L, 0L);
     if (result == static_cast<long>(bytes)) return true;
@@ -104,7 +104,7 @@ bool read_resident(uintptr_t from, void* to, size_t bytes) {
 bool read_string(uintptr_t from, char* to, size_t size) {
   size_t done = 0;
   while (done < size) {
-    // Never across a page: the string may end just before one that is not there.
+    // Never across a page: the string may end just before an unmapped one.
     size_t part = kPage - ((from + done) & (kPage - 1));
     if (part > size - done) part = size - done;
     if (!read_memory(from + done, to + done, part)) return false;

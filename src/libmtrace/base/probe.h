@@ -7,16 +7,16 @@
 
 namespace mtrace::sys {
 
-// True when each page that [start, start + bytes) touches can be read now. One system call a
-// page (about 0.1 us); another thread may unmap the range afterwards.
+// True when each page that [start, start + bytes) touches can be read now. One system call per page
+// (about 0.1 us); another thread may unmap the range afterwards.
 bool readable(uintptr_t start, size_t bytes);
 
 // False when some page of [start, start + bytes) is not mapped, whatever its protection. One system
 // call, which changes nothing; true where the kernel forbids it (seccomp).
 bool mapped(uintptr_t start, size_t bytes);
 
-// How many bytes of [start, start + bytes), which begin a page and are mapped, are in memory. All
-// of them where the kernel does not tell. One system call for 2 MiB.
+// Resident bytes of [start, start + bytes), which begins a page and is mapped; all of them where
+// the kernel does not report residency. One system call per 2 MiB.
 size_t resident_bytes(uintptr_t start, size_t bytes);
 
 // Copies `bytes` (below 2 GiB) from `from`; false, with `to` undefined, when a part cannot be
@@ -25,14 +25,14 @@ size_t resident_bytes(uintptr_t start, size_t bytes);
 // another thread could still fault.
 bool read_memory(uintptr_t from, void* to, size_t bytes);
 
-// The same, but only where all pages are in memory: others are not touched. With userfaultfd a page
-// may be one that only the calling thread could supply. Where the kernel does not tell what is in
-// memory (a filter of system calls) it is read_memory().
+// Copies like read_memory() if all pages are resident; otherwise returns false and touches none:
+// with userfaultfd a page may be one that only the calling thread could supply. Where a filter of
+// system calls hides residency, the same as read_memory().
 bool read_resident(uintptr_t from, void* to, size_t bytes);
 
-// From now on without process_vm_readv: for a program whose filter of system calls may end it.
+// Stops the use of process_vm_readv: a filter of system calls may end the program for it.
 void only_probe();
-bool may_be_filtered();  // true once it was called
+bool may_be_filtered();  // true after only_probe()
 
 inline bool read_word(uintptr_t from, uintptr_t* to) { return read_memory(from, to, sizeof *to); }
 

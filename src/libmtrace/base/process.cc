@@ -65,7 +65,7 @@ size_t working_directory(char* buffer, size_t capacity) {
 }
 
 namespace {
-// The number on a line of a text; -1: it has none.
+// The number after `name` in a text; -1: no such line.
 int number_on_line(const char* text, const char* name) {
   const char* at = strstr(text, name);
   if (at == nullptr) return -1;
@@ -78,7 +78,7 @@ int number_on_line(const char* text, const char* name) {
 int seccomp_filters(const char* status) {
   char text[4096];
   if (read_file(status, text, sizeof text) == 0) return -1;
-  // The number of filters is told since Linux 5.9; the mode is 0, 1 (strict) or 2.
+  // Linux reports the number of filters since 5.9; the mode is 0, 1 (strict) or 2.
   const int mode = number_on_line(text, "\nSeccomp:\t");
   const int filters = number_on_line(text, "\nSeccomp_filters:\t");
   return filters > 0 ? filters : mode;
@@ -86,7 +86,7 @@ int seccomp_filters(const char* status) {
 
 void host_name(char* buffer, size_t capacity) {
   utsname names = {};
-  if (failed(call(SYS_uname, &names))) {  // not to be asked (base/filters.h)
+  if (failed(call(SYS_uname, &names))) {  // a filter forbids it (base/filters.h)
     read_file("/proc/sys/kernel/hostname", names.nodename, sizeof names.nodename);
     names.nodename[strcspn(names.nodename, "\n")] = '\0';
   }
@@ -95,8 +95,8 @@ void host_name(char* buffer, size_t capacity) {
 }
 
 namespace {
-// Without entering the kernel, where that can be: waits end by the clock, also where a filter of
-// system calls lets nobody ask.
+// Reads the vDSO where possible, without entering the kernel: waits end by this clock, also where a
+// filter forbids clock_gettime(2).
 uint64_t clock(int which) {
   timespec now = {};
   internal::get_time(which, &now);

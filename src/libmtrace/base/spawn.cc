@@ -22,13 +22,13 @@
 namespace mtrace::sys {
 namespace {
 
-uint32_t g_helpers[5];  // their ids; 0: none, or collected
+uint32_t g_helpers[5];  // their ids; 0: none, or reaped
 
 uint32_t& id_of(Helper helper) { return g_helpers[static_cast<unsigned>(helper)]; }
 
 // clone(2) with a stack for the child, which calls function(argument) and exits with its result.
-// *pid gets the child's id before the child runs; with CLONE_CHILD_CLEARTID 0, and a wake, when the
-// child has left the memory.
+// *pid gets the child's id before the child runs; with CLONE_CHILD_CLEARTID the kernel sets it to
+// 0, and wakes waiters, when the child has left the memory.
 long clone_call(unsigned long flags, void* stack_top, int (*function)(void*), void* argument,
                 uint32_t* pid) {
   flags |= CLONE_PARENT_SETTID | CLONE_UNTRACED;
@@ -91,7 +91,7 @@ int execute(void* argument) {
   call(SYS_dup, 0);
   if (program.input >= 0) call(SYS_dup3, program.input, 0, 0);
   if (program.output >= 0) call(SYS_dup3, program.output, 1, 0);
-  // Not by their being marked: a descriptor may have been passed on without the mark.
+  // Closed here rather than by O_CLOEXEC: a descriptor may have been passed on without the flag.
   if (program.input >= 0) call(SYS_close, program.input);
   if (program.output >= 0) call(SYS_close, program.output);
   // The kernel's own layout of a signal action; ignored before it is unblocked, so that
@@ -102,15 +102,15 @@ int execute(void* argument) {
     void* restorer;
     uint64_t mask;
   } ignore = {reinterpret_cast<void*>(SIG_IGN), 0, nullptr, 0};
-  // SIGTERM ends it (ask_to_end()): the host's handler must not run in its memory, and what the
-  // host ignores stays ignored across exec.
+  // SIGTERM ends the child (ask_to_end()): the host's handler must not run in its memory, and what
+  // the host ignores stays ignored across exec.
   auto end = ignore;
   end.handler = reinterpret_cast<void*>(SIG_DFL);
   call(SYS_rt_sigaction, SIGTERM, &end, nullptr, sizeof end.mask);
   if (program.ignored_signal != 0) {
     call(SYS_rt_sigaction, program.ignored_signal, &ignore, nullptr, sizeof ignore.mask);
   }
-  // A limit on files that is the host's then makes a write fail, and the tool tidies up.
+  // A write beyond the host's RLIMIT_FSIZE then fails, and the tool tidies up.
   call(SYS_rt_sigaction, SIGXFSZ, &ignore, nullptr, sizeof ignore.mask);
   const uint64_t none = 0;
   call(SYS_rt_sigprocmask, SIG_SETMASK, &none, nullptr, sizeof none);
@@ -118,8 +118,8 @@ int execute(void* argument) {
   return 127;
 }
 
-// The program has a pid namespace for its children (unshare(2)): what is started first there is the
-// namespace's init, and when that ends, the program can start nothing more.
+// Whether the program has a pid namespace for its children (unshare(2)): the first process started
+// there is the namespace's init, and when that ends, the program can start nothing more.
 bool is_for_other_namespace() {
   char own[64];
   char children[64];  // empty before the first
@@ -144,13 +144,13 @@ long copy_process(Helper helper) {
   if (is_for_other_namespace()) return -EPERM;
   const long pid = call(SYS_clone, CLONE_FILES | CLONE_FS | CLONE_PARENT_SETTID, nullptr,
                         &id_of(helper), nullptr, nullptr);
-  // Whoever asked for the copy stops it before it runs. Should that one be gone, it ends.
+  // The tracer stops the copy before it runs. Without a tracer the copy exits.
   while (pid == 0) call(SYS_exit_group, 0);
   return pid;
 }
 
 long run_program(const Program& program, uint32_t* pid, void* stack_top) {
-  // The id is there before the program runs, which may be all the time that there is to end it.
+  // *pid is set before the program runs, so that the program can be ended at any time.
   const long child = clone_call(CLONE_VM | CLONE_VFORK | SIGCHLD, stack_top, execute,
                                 const_cast<Program*>(&program), pid);
   if (failed(child)) return child;
@@ -174,7 +174,7 @@ bool leave_files_except(int a, int b) {
 namespace {
 
 constexpr size_t kStack = 64 * 1024;
-constexpr uint64_t kLongestEnd = 100'000'000u;  // nanoseconds, of a thread that has left the memory
+constexpr uint64_t kLongestEnd = 100'000'000u;  // nanoseconds to wait for a thread's end
 
 [[gnu::visibility("hidden")]] thread_local constinit bool t_own_files = false;
 
@@ -182,7 +182,7 @@ struct Work {
   void (*function)(void*);
   void* argument;
   int kept;
-  bool shares;  // the descriptors, to begin with
+  bool shares;  // begins with the shared descriptors
   bool done;
 };
 
@@ -194,8 +194,8 @@ int work_with_own_files(void* argument) {
   return 0;
 }
 
-// Has a thread do the work, with the caller's thread-local storage, and waits until it is gone: a
-// program that has ended its threads may then do what only a single thread may (unshare(2)).
+// Does the work in a thread with the caller's thread-local storage and waits for its end: a program
+// that has ended its threads may then do what only a single thread may (unshare(2)).
 bool work_in_thread(void* stack_top, Work& work) {
   uint32_t alive = 0;
   const unsigned long files = work.shares ? CLONE_FILES : 0;
@@ -210,7 +210,7 @@ bool work_in_thread(void* stack_top, Work& work) {
   return work.done;
 }
 
-// On a stack of its own: a handler of SIGSYS may come to the thread that waits.
+// On a stack of its own: a SIGSYS handler may run on the waiting thread's stack.
 bool work_on_fresh_stack(Work& work) {
   const long memory = raw_mmap(nullptr, kStack, PROT_READ | PROT_WRITE,
                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -228,7 +228,7 @@ bool work_elsewhere(void* stack_top, Work& work) {
     return stack_top != nullptr ? work_in_thread(stack_top, work) : work_on_fresh_stack(work);
   };
   bool done = work_once();
-  work.shares = false;  // where it cannot leave them, it gets a copy
+  work.shares = false;  // the thread could not leave the table: it gets a copy
   done = done || work_once();
   t_own_files = false;
   restore_signals(mask);
@@ -240,7 +240,7 @@ bool work_elsewhere(void* stack_top, Work& work) {
 void with_own_files(void (*function)(void*), void* argument, int kept, void* stack_top) {
   Work work = {function, argument, kept < 0 ? -1 : kept, true, false};
   if (work_elsewhere(stack_top, work)) return;
-  // valgrind warns of a stack pointer that moves far, and a stack that it is told of ends drd.
+  // valgrind warns of a stack pointer that moves far, and drd ends when a stack is registered.
   if (stack_top == nullptr || on_valgrind()) return function(argument);
   call_on_stack(stack_top, function, argument);
 }
@@ -298,7 +298,7 @@ bool is_helper(uint32_t pid) {
 
 bool collect_found(uint32_t found) {
   if (!is_helper(found)) return false;
-  collect_process(found, true);  // a wait may have left it to be found again
+  collect_process(found, true);  // the wait may have left it (WNOWAIT)
   return true;
 }
 

@@ -1,6 +1,6 @@
-// Starting the resolver so that the host cannot notice: no SIGCHLD, nothing to wait for, no copy
-// of its memory. See doc/internals/reports.md, "Names". And opening files so that it cannot: "Descriptors"
-// there.
+// Starts the resolver so that the host does not notice: no SIGCHLD, nothing to wait for, no copy of
+// its memory (doc/internals/reports.md, "Names"). Opens files so that the host does not notice
+// ("Descriptors" there).
 #pragma once
 
 #include <cstddef>
@@ -11,23 +11,23 @@ namespace mtrace::sys {
 // The children that the library makes, one of each kind at a time.
 enum class Helper : uint8_t { kResolver, kEventWriter, kDecoder, kTrial, kTwin };
 
-// None of these starts a process in a pid namespace that the program has made for its children.
+// Each of these fails with -EPERM when the program has made a pid namespace for its children.
 
 // Runs function(argument) as a process of its own that shares this one's memory, on `stack_top`
 // (16-byte aligned), with all signals as blocked as the caller's, untraced. Its end sends no
-// signal; only a wait with __WCLONE or __WALL finds it. It must not touch thread-local storage or
-// errno, so it may only use raw system calls. It shares the descriptors as a thread does, until it
-// leaves them. Returns its pid or a negative errno.
+// signal; only a wait with __WCLONE or __WALL finds it. The function must not touch thread-local
+// storage or errno, so it uses raw system calls only. The process shares the descriptors as a
+// thread does, until leave_files_except(). Returns its pid or a negative errno.
 long start_sharing(Helper helper, void* stack_top, int (*function)(void*), void* argument);
 
-// Runs function(argument) in a process of its own with a copy of this one's memory, as above, and
-// waits for its end, without collecting it. It leaves the descriptors as they are. Returns its pid
-// or a negative errno.
+// Like start_sharing(), but the process has a copy of this one's memory, and the caller waits for
+// its end without reaping it. The function must not change the descriptors, which are shared.
+// Returns the pid or a negative errno.
 long start_copy(Helper helper, void* stack_top, int (*function)(void*), void* argument);
 
-// Makes a copy of this process for who traces the calling thread, and stops the copy before it
-// runs: else it ends at once. It shares the descriptors, so that what the process closes is closed;
-// its end sends no signal. Returns its pid or a negative errno.
+// Copies this process for the tracer of the calling thread, which stops the copy before it runs;
+// without a tracer the copy exits at once. The copy shares the descriptors, so that what the
+// process closes is closed; its end sends no signal. Returns its pid or a negative errno.
 long copy_process(Helper helper);
 
 // Program to run by run_program().
@@ -43,53 +43,53 @@ struct Program {
   int output = -1;
 };
 
-// Only in a process made by start_sharing(): runs the program in its own session, first in line
-// for the out-of-memory killer, without other descriptors than 0 to 2; its pid stands
-// in *pid while it runs. Returns when it has ended: its wait status, or a negative errno.
+// Only in a process made by start_sharing(): runs the program in its own session, first in line for
+// the out-of-memory killer, with descriptors 0 to 2 only; *pid holds its pid while it runs. Returns
+// at the program's end: its wait status, or a negative errno.
 long run_program(const Program& program, uint32_t* pid, void* stack_top);
 
-// Only in a process made by start_sharing(): goes on without the other's descriptors but those two
-// (-1: none). Not by a copy that is then closed: for as long as there is one, what the other
-// process closes stays open (its peer sees no end, epoll goes on telling of it). The kernel copies
-// those below 64 all the same, for the time of the one call. Where it cannot (Linux 5.8, a filter),
-// they stay shared: false.
+// Stops sharing the descriptor table of the other process or thread, and keeps only `a` and `b`
+// (-1: none). Does not copy the table, since a copy keeps open what the other process closes (its
+// peer sees no end, epoll goes on reporting it); the kernel copies only numbers below 64, during
+// the one call. Where close_range(2) is missing (Linux 5.8) or forbidden, unshare(2) does copy the
+// table. False: a filter forbids both calls, and the descriptors stay shared.
 bool leave_files_except(int a, int b);
 inline void leave_all_files() { leave_files_except(-1, -1); }
-// Calls function(argument) with a table of descriptors of its own, where `kept` (-1: none) is the
-// only one of the host's. Meanwhile the host's other threads get the numbers that they would get
-// without this library, and none of theirs is ours to write to, or ours theirs to close. This
-// thread waits. Takes 40 us, however many descriptors the host has. Called as usual in a program of
-// one thread, in such a function itself, and where no thread can be made (a filter, a limit,
-// valgrind). `stack_top`: of a stack to use in any case; nullptr: the host's will do.
+// Calls function(argument) with a descriptor table of its own, in which `kept` (-1: none) is the
+// only one of the host's. So the host's other threads get the numbers that they would get without
+// this library, and neither side can write to or close a file of the other. This thread waits.
+// Takes 40 us, however many descriptors the host has. Calls the function directly in a program of
+// one thread, inside such a function, and where no thread can be made (a filter, a limit,
+// valgrind). `stack_top`: a stack to use in any case but valgrind; nullptr: the host's will do.
 void with_own_files(void (*function)(void*), void* argument, int kept = -1,
                     void* stack_top = nullptr);
-// Does so with nothing to call, for what a filter of system calls makes of it.
+// with_own_files() with nothing to call, to try its thread under a filter of system calls.
 void try_own_files();
 template <typename Function>
 void with_own_files(const Function& function, int kept = -1) {
   with_own_files([](void* f) { (*static_cast<const Function*>(f))(); },
                  const_cast<Function*>(&function), kept);
 }
-// Closes every descriptor of the calling process but those two.
+// Closes every descriptor of the calling process but `a` and `b`.
 void close_files_except(int a, int b);
 
-// Whether such a process was made and is not collected yet.
+// Whether a helper of this kind was made and is not reaped yet.
 bool has_helper(Helper helper);
-// Collects it, if it has ended. `wait`: it is about to exit.
+// Reaps the helper if it has ended. `wait`: waits for its end, which is near.
 void collect(Helper helper, bool wait);
 void collect_process(uint32_t pid, bool wait);
-// In the child of a fork: it is the parent's.
+// In the child of a fork: drops the helper, which is a child of the parent.
 void forget(Helper helper);
 
-// For waits of the program that find every child. Thread-safe, as is collect(). Whether a helper is
-// there, once those that have ended are collected.
+// Reaps the helpers that have ended; true if any is left. For waits of the program that find every
+// child. Thread-safe, as is collect().
 bool has_helpers();
 bool is_helper(uint32_t pid);
-// A wait has found process `found`. True: it was a helper, which is collected.
+// Call when a wait has found process `found`. True: it was a helper, and is reaped.
 bool collect_found(uint32_t found);
 
 void kill_process(uint32_t pid);
-// SIGTERM: what run_program() runs may first finish what must not be left half done.
+// Sends SIGTERM: the program of run_program() may finish what must not be left half done.
 void ask_to_end(uint32_t pid);
 
 // Calls function(argument) on another stack, so that a report fits a host's small signal stack.

@@ -17,7 +17,7 @@ constinit bool internal::counts_stamps = false;
 
 namespace {
 
-// rdtscp and a rate that never changes (Intel SDM 17.17, AMD APM 13.2).
+// Whether there is rdtscp and a rate that never changes (Intel SDM 17.17, AMD APM 13.2).
 bool has_invariant_counter() {
   constexpr unsigned kInvariant = 1u << 8;
   constexpr unsigned kRdtscp = 1u << 27;

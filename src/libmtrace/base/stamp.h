@@ -13,10 +13,10 @@ namespace internal {
 uint64_t unique_time();
 }  // namespace internal
 
-// Looks once whether the processor's time stamp counter is the same on all processors. After
-// find_clock().
+// Decides whether stamps use the time stamp counter, which must agree on all processors. Call once,
+// after find_clock().
 void find_stamps();
-// True: stamps are of that counter. False: nanoseconds.
+// True: stamps are counter values. False: nanoseconds.
 inline bool stamps_are_counted() { return internal::counts_stamps; }
 
 inline uint64_t stamp() {

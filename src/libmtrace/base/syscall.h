@@ -14,7 +14,7 @@ namespace mtrace::sys {
 #error "libmtrace.so is written for x86_64"
 #endif
 
-// Into the kernel, whatever comes of it.
+// Makes the system call without consulting the filters.
 inline long call_unasked(long number, long a, long b, long c, long d, long e, long f) {
   long result;
   register long r10 asm("r10") = d;
@@ -27,11 +27,11 @@ inline long call_unasked(long number, long a, long b, long c, long d, long e, lo
   return result;
 }
 
-// A filter of system calls (seccomp(2)) is known of: base/filters.h.
+// True: some thread may have a filter (base/filters.h) or dispatch (base/user_dispatch.h).
 [[gnu::visibility("hidden")]] extern bool g_filtered;
-// The filters over this thread let it make the call and live.
+// Whether the filters over this thread allow the call.
 bool may_call(long number, long a, long b, long c, long d, long e, long f);
-// call(), where there are any.
+// call() where g_filtered is set.
 long call_if_allowed(long number, long a, long b, long c, long d, long e, long f);
 
 // Bytes of address space that this process may have (RLIMIT_AS); ~0 for no limit.
@@ -50,7 +50,7 @@ long word(T value) {
 }
 }  // namespace internal
 
-// -EPERM, and not made, where a known filter of system calls would end the process for it.
+// Makes the system call. -EPERM, without making it, where a known filter would end the process.
 template <typename... Args>
 inline long call(long number, Args... args) {
   static_assert(sizeof...(args) <= 6);
@@ -70,10 +70,10 @@ void* map_memory(size_t bytes);
 void unmap_memory(void* memory, size_t bytes);
 // As map_memory, for memory that will be touched here and there: never in huge pages.
 void* map_sparse_memory(size_t bytes);
-// Gives the pages of such memory back: it reads as zero then. False: the kernel has not.
+// Gives the pages of mapped memory back; they read as zero then. False: the kernel refused.
 bool give_back(void* memory, size_t bytes);
 
-// What mmap, munmap and mremap ask the kernel for, where those of libc cannot be called.
+// The system calls of mmap, munmap and mremap, where libc's functions cannot be called.
 long raw_mmap(void* address, size_t length, int protection, int flags, int fd, long offset);
 long raw_munmap(void* address, size_t length);
 long raw_mremap(void* address, size_t old_length, size_t length, int flags, void* new_address);

@@ -29,18 +29,18 @@ constexpr uint64_t kLongestWait = 1'000'000'000u;  // nanoseconds
 
 char g_path[4096];
 FileIdentity g_identity;
-// What this process has mapped: the header is the parent's as well for as long as a fork's child
-// has not left, and grows with it.
+// The extents that this process has mapped. In a fork's child that still shares the parent's header
+// the header lists more, as the parent adds extents.
 struct Range {
   uintptr_t address;
   uint64_t offset;
   uint32_t pages;
-  bool leads_on;  // may hold addresses of others
+  bool leads_on;  // may hold addresses of other parts
   size_t size() const { return size_t{pages} * format::kLedgerPage; }
 };
 Range g_ranges[format::kMostLedgerExtents];
 uint32_t g_range_count = 0;
-uint32_t g_turn = 0;  // 1: somebody grows the file
+uint32_t g_turn = 0;  // 1: a thread grows the file
 uintptr_t g_little = 0;
 size_t g_little_left = 0;
 uintptr_t g_parts = 0;
@@ -55,7 +55,7 @@ constexpr uint32_t pages_of(size_t bytes) {
   return static_cast<uint32_t>(bytes / format::kLedgerPage);
 }
 
-// The file, for reading and writing; a negative errno, also when the name is another file's by now.
+// Opens the file to read and write. A negative errno, -ESTALE if the path leads to another file.
 long open_again() {
   const long fd = call(SYS_openat, AT_FDCWD, g_path, O_RDWR | O_APPEND | O_NOFOLLOW | O_CLOEXEC);
   if (failed(fd)) return fd;
@@ -68,8 +68,8 @@ long open_again() {
   return fd;
 }
 
-// Where a file system cannot reserve, or the library may not ask it to: zeros that are written. To
-// the end of the file, which lies at the range's start, or after it when an earlier try has failed.
+// Writes zeros, where the file system cannot reserve or a filter forbids it: to the end of the
+// file, which is the start of the range, or lies behind it when an earlier try has failed.
 long write_zeros(int fd, size_t bytes) {
   static constexpr char kZeros[4096] = {};
   while (bytes > 0) {
@@ -81,7 +81,7 @@ long write_zeros(int fd, size_t bytes) {
   return 0;
 }
 
-// Has the file system keep room for the range. All signals are blocked.
+// Reserves room on the disk for the range. All signals are blocked.
 long reserve(int fd, uint64_t offset, size_t bytes) {
   if (offset + bytes > file_size_limit()) return -EFBIG;
   long result;
@@ -131,8 +131,8 @@ long map_new_file(int fd, void* window, size_t bytes) {
   return 0;
 }
 
-// Has a file that is open and empty take the place of the one without a name, at the same
-// addresses: other threads have some in their state. None runs.
+// Moves the tables from the file without a name to one that is open and empty, at the same
+// addresses: other threads hold some in their state, and none runs.
 long move_to_file(int fd) {
   format::LedgerHeader* const header = g_table_header;
   const uint64_t size = header->size;
@@ -156,7 +156,7 @@ long move_to_file(int fd) {
 }
 
 long grow_file(size_t bytes, uint64_t offset) {
-  // A program that gives up system calls may be ended by one that it has not thought of.
+  // The program's filter may end it for a call that its author did not think of.
   if (may_be_filtered()) return -EPERM;
   if (g_range_count == format::kMostLedgerExtents) return -ENOBUFS;
   long result = 0;
@@ -170,13 +170,13 @@ long grow_file(size_t bytes, uint64_t offset) {
 }
 
 bool map_private(const Range& range, int fd, int placed) {
-  // A kernel before 4.17 takes a place that must be free for a wish.
+  // A kernel before 4.17 takes MAP_FIXED_NOREPLACE for a hint.
   return map_own(reinterpret_cast<void*>(range.address), range.size(), PROT_READ | PROT_WRITE,
                  MAP_PRIVATE | placed, fd,
                  static_cast<long>(range.offset)) == static_cast<long>(range.address);
 }
 
-// A private page is the file's, and changes with it, until it is written to.
+// Writes to each page, which makes it private: until then it is the file's, and changes with it.
 void make_own(const Range& range) {
   for (uintptr_t page = range.address; page < range.address + range.size();
        page += format::kLedgerPage) {
@@ -184,8 +184,8 @@ void make_own(const Range& range) {
   }
 }
 
-// In the child of a fork: what the parent has added since. Its place is free here as it was there,
-// unless the parent has unmapped something after the fork.
+// In the child of a fork: maps the extents that the parent has added since. Their places are free
+// here as they were there, unless the parent has unmapped something after the fork.
 bool map_later_extents(int fd) {
   const format::LedgerHeader& header = *g_table_header;
   const uint32_t used = load_acquire(header.extents_used);
@@ -198,14 +198,15 @@ bool map_later_extents(int fd) {
   return true;
 }
 
-// All ranges are private. False: an address may lead to a part that could not be mapped.
+// Copies all pages that can hold addresses, and maps the parts that those lead to. All ranges are
+// private. False: an address may lead to a part that could not be mapped.
 bool keep_what_is_led_to(int fd) {
   bool good = true;
   for (uint32_t i = 0; i < g_range_count;) {
     for (; i < g_range_count; ++i) {
       if (g_ranges[i].leads_on) make_own(g_ranges[i]);
     }
-    // What is this process's own by now leads to nothing that the parent makes after this.
+    // Pages copied by now lead to nothing that the parent makes after this.
     good &= map_later_extents(fd);
   }
   return good;

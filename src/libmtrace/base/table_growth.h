@@ -1,5 +1,5 @@
-// How much memory the tables have been given, and who is told when it passes a mark
-// (MTRACE_MAX_MEMORY). Thread-safe; async-signal-safe.
+// Counts the memory of the tables, and calls a function when it passes a mark (MTRACE_MAX_MEMORY).
+// Thread-safe; async-signal-safe.
 #pragma once
 
 #include <cstddef>
@@ -10,15 +10,15 @@
 namespace mtrace::sys {
 
 struct TableGrowth {
-  uint64_t dense;   // bytes that are used from one end to the other
+  uint64_t dense;   // bytes that are used in full
   uint64_t sparse;  // bytes of which few pages may have been touched
-  uint64_t mark;    // of both; 0: nobody is told
+  uint64_t mark;    // for the sum of both; 0: none
   void (*passed)();
 };
 inline constinit TableGrowth g_table_growth = {};
 
-// The tables have got `bytes` more. Tells who is to be told, from inside an operation on the tables
-// and perhaps from a TableTurn.
+// Counts `bytes` more for the tables. Past the mark calls passed(), from inside an operation on the
+// tables and perhaps from a TableTurn.
 inline void tables_grew(size_t bytes, bool is_sparse) {
   TableGrowth& growth = g_table_growth;
   fetch_add<uint64_t>(is_sparse ? growth.sparse : growth.dense, bytes);
@@ -26,7 +26,7 @@ inline void tables_grew(size_t bytes, bool is_sparse) {
   if (mark != 0 && load(growth.dense) + load(growth.sparse) > mark) growth.passed();
 }
 
-// `passed` is called when the tables have more than `bytes`, and then at each growth until it sets
+// Has `passed` called when the tables have more than `bytes`, and then at each growth until it sets
 // another mark.
 inline void watch_table_growth(uint64_t bytes, void (*passed)()) {
   g_table_growth.passed = passed;

@@ -27,7 +27,7 @@ T* make_table_memory(T*& word, size_t bytes, bool is_sparse, Grow grow, Map map)
       tables_grew(bytes, is_sparse);
       return static_cast<T*>(fresh);
     }
-    if (fresh != nullptr) return known;  // of one who has not waited; what is in the file stays
+    if (fresh != nullptr) return known;  // another thread's, without a turn; ours stays unused
   }
   fresh = map();
   if (fresh == nullptr) return nullptr;
@@ -35,23 +35,23 @@ T* make_table_memory(T*& word, size_t bytes, bool is_sparse, Grow grow, Map map)
     tables_grew(bytes, is_sparse);
     return static_cast<T*>(fresh);
   }
-  // The loser finds the winner's in place and gives its own back.
+  // Another thread was first: its memory serves, and ours is unmapped.
   unmap_memory(fresh, bytes);
   return known;
 }
 
 }  // namespace internal
 
-// Makes `word` point to `bytes` of zeroed memory, unless it points to some already. What it then
-// points to; nullptr: no memory.
+// Makes `word` point to `bytes` of zeroed memory, unless it is set already. Returns the new value
+// of `word`; nullptr: no memory.
 template <typename T>
 T* table_memory(T*& word, size_t bytes) {
   return internal::make_table_memory(
       word, bytes, false, [&](TableTurn& turn) { return turn.grow(bytes); },
       [&] { return map_memory(bytes); });
 }
-// The same for one of many equal parts, in whole pages, of which few may ever be touched.
-// `leads_on`: of few, which will hold addresses of others.
+// table_memory() for one of many equal parts, in whole pages, of which few may ever be touched.
+// `leads_on`: for one of few parts that will hold addresses of others.
 template <typename T>
 T* sparse_table_memory(T*& word, size_t bytes, bool leads_on = false) {
   return internal::make_table_memory(

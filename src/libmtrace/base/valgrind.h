@@ -1,5 +1,5 @@
-// What the library asks of valgrind, where the program runs under it: by a sequence of instructions
-// that changes nothing on a processor, and that valgrind knows (its manual, "The Client Request
+// Requests to valgrind, where the program runs under it: a sequence of instructions that changes
+// nothing on a processor, and that valgrind recognises (its manual, "The Client Request
 // mechanism"). The numbers are part of its interface.
 #pragma once
 
@@ -7,7 +7,7 @@
 
 namespace mtrace::sys {
 
-// The answer, 0 without valgrind. Async-signal-safe.
+// Returns the answer, 0 without valgrind. Async-signal-safe.
 inline uint64_t ask_valgrind(uint64_t request) {
   const uint64_t words[6] = {request};
   uint64_t answer = 0;

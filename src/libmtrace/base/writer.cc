@@ -28,7 +28,7 @@ Writer& Writer::bytes_in_pieces(const char* s, size_t size) {
 }
 
 Writer& Writer::escaped(const char* s, size_t size, const char* reserved) {
-  // Most names need none.
+  // Most names need no escape.
   const size_t plain = format::plain_bytes(s, size, reserved);
   bytes(s, plain);
   format::escape(s + plain, size - plain, reserved, [this](const char* unit, size_t length) {

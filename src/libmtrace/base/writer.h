@@ -11,8 +11,8 @@ namespace mtrace {
 
 class Writer {
  public:
-  // With fd -1 the text stays in the buffer (terminated), and what does not fit is an error. `own`:
-  // the file that this must be at each write, else the error is -ESTALE.
+  // With fd -1 the text stays in the buffer (terminated), and text that does not fit is an error.
+  // `own`: the identity that the file must have at each write, else the error is -ESTALE.
   Writer(char* buffer, size_t capacity, int fd = -1, const sys::FileIdentity* own = nullptr);
 
   Writer& put(char c) {
@@ -27,7 +27,7 @@ class Writer {
     used_ += size;
     return *this;
   }
-  // As it must stand in a memlog: see format/escape.h.
+  // Writes the text escaped as a memlog needs it: see format/escape.h.
   Writer& escaped(const char* s, size_t size, const char* reserved);
   Writer& number(uint64_t value);
   Writer& signed_number(int64_t value);              // always with a sign, zero is +0
@@ -35,8 +35,8 @@ class Writer {
   Writer& time(uint64_t nanoseconds_since_1970);     // 2026-11-20T20:15:31.123456Z
   Writer& padded(uint64_t value, unsigned digits);   // decimal with leading zeros
 
-  // Writes out what is buffered (with a file) or terminates the text. 0 or a negative errno:
-  // -ENOBUFS when the text did not fit.
+  // Writes the buffer out (with a file) or terminates the text. 0 or a negative errno: -ENOBUFS
+  // when the text did not fit.
   long finish();
   size_t size() const { return used_; }
 

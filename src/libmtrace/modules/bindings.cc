@@ -16,8 +16,8 @@ namespace {
 constexpr unsigned kMostObjects = 16384;
 constexpr unsigned kMostNamespaces = 16;
 constexpr unsigned kMostDynamic = 256;
-constexpr unsigned kMostSymbols = 16;  // that can be asked for
-constexpr size_t kNames = 1 << 20;     // bytes of an object's names that are looked at
+constexpr unsigned kMostSymbols = 16;  // of one search
+constexpr size_t kNames = 1 << 20;     // bytes of an object's names that are read
 constexpr size_t kUndefined = 16384;   // symbols
 constexpr size_t kRelocations = 4096;  // at a time
 
@@ -29,7 +29,7 @@ struct Scratch {
   Binding binding;
 };
 
-// What an object's dynamic section says, as addresses.
+// Addresses and sizes from an object's dynamic section.
 struct Tables {
   uintptr_t symbols, names, hash, gnu_hash, relocations, plt_relocations;
   size_t names_size, relocations_size, relative_count, plt_size;
@@ -56,7 +56,7 @@ bool read_tables(const link_map& object, Scratch& scratch, Tables* tables) {
   const auto at = reinterpret_cast<uintptr_t>(object.l_ld);
   unsigned count = 0;
   constexpr unsigned kAtATime = 32;
-  // In pieces, because what follows the section may not be there.
+  // In pieces, because the memory behind the section may not be mapped.
   for (bool ended = false; !ended && count < kMostDynamic; ++count) {
     Elf64_Dyn& entry = scratch.dynamic[count];
     if (count % kAtATime == 0 &&
@@ -69,7 +69,7 @@ bool read_tables(const link_map& object, Scratch& scratch, Tables* tables) {
         }
       }
     }
-    // The loader has made addresses of most of them, not of all in every object.
+    // The loader has relocated most of these values, but not all in every object.
     const uint64_t value = entry.d_un.d_val;
     const uintptr_t address = value < object.l_addr ? object.l_addr + value : value;
     switch (entry.d_tag) {
@@ -113,7 +113,7 @@ bool read_tables(const link_map& object, Scratch& scratch, Tables* tables) {
   return tables->symbols != 0 && tables->names != 0;
 }
 
-// How many symbols stand before those that the object defines, or how many there are.
+// Number of symbols before those that the object defines; without DT_GNU_HASH, of all symbols.
 size_t undefined_count(const Tables& tables) {
   uint32_t words[2] = {};
   const bool gnu = tables.gnu_hash != 0;
@@ -122,7 +122,7 @@ size_t undefined_count(const Tables& tables) {
   return words[1];
 }
 
-// True: each place needs no further look.
+// True: no place needs a further look.
 bool look_through(const Search& search, const link_map& object, uintptr_t table, size_t count,
                   const uint32_t* numbers) {
   bool settled = true;
@@ -194,8 +194,8 @@ bool look_at(const Search& search, const link_map& object) {
   return settled;
 }
 
-// Objects that need no further look, each at a place that its own words choose. Of two threads
-// that write one, either's stays: the other's is looked at again.
+// Objects that need no further look, each at a place chosen by a hash of its link_map. An object
+// whose place is overwritten is looked at again.
 constexpr unsigned kSettledLog2 = 10;
 uint64_t g_settled[1 << kSettledLog2];
 
@@ -208,7 +208,7 @@ void visit_object(Search& search, const link_map& object) {
   if (look_at(search, object)) store(known, key);
 }
 
-// Up to `most` objects of the list at `at`; how many it were.
+// Visits up to `most` objects of the list at `at`; returns their number.
 unsigned visit_list(Search& search, uintptr_t at, unsigned most) {
   unsigned objects = 0;
   for (link_map object; at != 0 && objects < most; ++objects) {
@@ -228,7 +228,7 @@ void each_binding(const char* const* symbols, unsigned count,
   unsigned objects = 0;
   for (unsigned i = 0; list != 0 && i < kMostNamespaces; ++i) {
     r_debug_extended of_namespace = {};
-    // Before glibc 2.35 the list ended with the first part.
+    // Before glibc 2.35 there is only the base, without r_next.
     if (!sys::read_memory(list, &of_namespace.base, sizeof of_namespace.base)) break;
     if (of_namespace.base.r_version >= 2)
       sys::read_memory(list, &of_namespace, sizeof of_namespace);

@@ -15,11 +15,11 @@ constexpr unsigned kPageBits = 12;
 constexpr uintptr_t kPages = 2048;  // 8 MiB of code; a power of two
 constexpr uint32_t kMostUnasked = 4095;
 
-// By the low bits of its number: a page that was found executable.
+// Pages that were found executable, by the low bits of their number.
 std::atomic<uintptr_t> code_pages[kPages];
 std::atomic<bool> met{false};
-// Questions to be answered no without a look, and how many after the last look. Hints: a lost
-// update costs a look.
+// Queries still to be answered false without a read, and how many there were after the last one.
+// Hints: a lost update costs a read.
 std::atomic<uint32_t> unasked{0};
 std::atomic<uint32_t> rest{0};
 
@@ -29,7 +29,7 @@ class MapsReader {
   explicit MapsReader(uintptr_t address) : address_(address) {}
 
   bool found() const { return found_; }
-  // False: the line of the address is complete, or its place is passed.
+  // False: the line of the address is complete, or the reader is past its place.
   bool take(char c) {
     if (c == '\n') {
       field_ = kStart;
@@ -96,7 +96,7 @@ bool is_mapped_executable(uintptr_t address) {
 }
 
 bool look(uintptr_t address, bool always) {
-  // A program that gives up system calls may be ended by one that it has not thought of.
+  // The program's filter may end it for a call that its author did not think of.
   if (sys::may_be_filtered() || !sys::mapped(address >> kPageBits << kPageBits, 1)) return false;
   const uint32_t left = unasked.load(std::memory_order_relaxed);
   if (left != 0 && !always) {

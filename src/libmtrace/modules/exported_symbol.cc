@@ -35,7 +35,7 @@ Tables tables_of(const Object& object) {
   for (bool ok = true; ok; at += sizeof(Elf64_Dyn)) {
     const auto entry = value_at<Elf64_Dyn>(object.bounds, at, &ok);
     if (entry.d_tag == DT_NULL) break;
-    // The loader has made addresses of these, except in objects that it does not relocate.
+    // The loader has relocated these values, except in objects that it does not relocate.
     const uintptr_t value = entry.d_un.d_ptr;
     const uintptr_t address = value < object.base ? object.base + value : value;
     if (entry.d_tag == DT_SYMTAB) tables.symbols = address;

@@ -1,4 +1,4 @@
-// What a loaded object exports.
+// Look-up of a symbol that a loaded object exports.
 #pragma once
 
 #include <cstddef>

@@ -48,7 +48,7 @@ struct Known {
   uintptr_t entry;
   uintptr_t symfile;
   uint64_t bytes;
-  uint32_t look;  // the last that met it
+  uint32_t look;  // number of the last read of the lists that met it
 };
 
 struct Names {
@@ -57,7 +57,7 @@ struct Names {
   uint32_t symfiles;
   uint32_t look;
   Descriptor last[kMostDescriptors];
-  uintptr_t addresses[kAddresses];  // that were met; by their low bits
+  uintptr_t addresses[kAddresses];  // of code that was met, by their low bits
   Function function[kMostFunctions];
   Known symfile[kMostSymfiles];
   char text[kTextBytes];
@@ -77,7 +77,7 @@ Names* mapped_names() {
   return known;
 }
 
-// Of several the newest: newer code lies where older code was.
+// The newest of several: newer code lies where older code was.
 const Function* function_at(const Names& all, uintptr_t address) {
   for (uint32_t i = load_acquire(all.functions); i-- != 0;) {
     const Function& function = all.function[i];
@@ -86,7 +86,7 @@ const Function* function_at(const Names& all, uintptr_t address) {
   return nullptr;
 }
 
-// As number `*count`, not published yet. False: there is no more room.
+// Stores a function that is new as number `*count`, not published yet. False: no more room.
 bool keep_function(Names& all, const JitSymfile::Function& function, uint32_t* count) {
   if (*count == kMostFunctions || kTextBytes - all.text_used < kMostNameBytes) return false;
   char* const name = all.text + all.text_used;
@@ -104,7 +104,7 @@ bool keep_function(Names& all, const JitSymfile::Function& function, uint32_t* c
   return true;
 }
 
-// For readers of the file behind the tables.
+// Logs the function to the file behind the tables, for its readers.
 void log_function(const Names& all, const Function& function) {
   format::LedgerHeader* const header = sys::g_table_header;
   if (header == nullptr || fetch_add(functions_logged, 1u) >= format::kLedgerMadeFunctions) return;
@@ -122,8 +122,8 @@ void log_function(const Names& all, const Function& function) {
   store_release(header->first_made_function, reinterpret_cast<uint64_t>(entry));
 }
 
-// False: there is no more room, or the runtime has taken the entry back meanwhile; then what was
-// read may be anything, and is not kept.
+// False: no more room, or the runtime has taken the entry back meanwhile; then the functions just
+// read may be anything, and are not kept.
 bool read_symfile(Names& all, uintptr_t at, const ListEntry& entry) {
   JitSymfile symfile(entry.symfile, entry.bytes);
   const uint32_t before = load(all.functions);
@@ -150,7 +150,7 @@ Known* known_symfile(Names& all, uintptr_t at, const ListEntry& entry) {
   return found == end ? nullptr : found;
 }
 
-// Reads a list. New entries come first, so that one that is known ends it; `whole`: none does.
+// Reads a list. New entries come first, so a known one ends the read, unless `whole`.
 void read_list(Names& all, uintptr_t first, bool whole) {
   uintptr_t at = first;
   for (uint32_t count = 0; at != 0 && count < kMostSymfiles; ++count) {
@@ -180,7 +180,7 @@ void read_lists(Names& all, bool whole) {
   }
 }
 
-// What has left the lists is read again if it comes back: it may be other code then.
+// Forgets entries that have left the lists: one that comes back may be for other code.
 void forget_gone(Names& all) {
   Known* const end = all.symfile + all.symfiles;
   Known* const left =
@@ -221,7 +221,7 @@ void read_jit_names() {
   Names* const all = load_acquire(names);
   if (all == nullptr || exchange(busy, 1u) != 0) return;
   if (is_full(*all)) {
-    // Begins again with what is there now.
+    // Begins again with the code that is there now.
     store(all->functions, 0u);
     all->text_used = 0;
     all->symfiles = 0;

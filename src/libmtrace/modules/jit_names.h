@@ -1,12 +1,11 @@
-// Names of code that no loaded object holds, as runtimes tell them to GDB: a list of object files
-// in memory that `__jit_debug_descriptor` leads to (LLVM's JIT, PHP's).
+// Names of code that no loaded object holds, as runtimes register them with GDB: a list of object
+// files in memory that `__jit_debug_descriptor` leads to (LLVM's JIT, PHP's).
 //
-// The list is the runtime's and changes without a sign that this library could see. So it is read
-// by copies that cannot fault, when a walk meets code at a new address and when a report begins,
-// and the names are kept: at exit a runtime has often thrown its code away. 8,192 functions at
-// most, in 1.5 MiB that are mapped when the first is met. Async-signal-safe, lock-free: who finds
-// another thread reading the list goes on without. Readers of the file behind the tables find the
-// names there, too.
+// The runtime changes the list without a sign that this library could see. So it is read by copies
+// that cannot fault, when a walk meets code at a new address and when a report begins, and the
+// names are kept: at exit a runtime has often thrown its code away. 8,192 functions at most, in 1.5
+// MiB that are mapped when the first is met. Async-signal-safe, lock-free: a thread that finds
+// another one reading the list goes on without. The names are also in the file behind the tables.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +17,7 @@
 
 namespace mtrace::unwind {
 
-// Of an object that a walk meets for the first time: notes the descriptor that it exports, if any.
+// Call when a walk first meets an object: records the descriptor that it exports, if any.
 void note_jit_descriptor(const Object& object);
 
 namespace internal {
@@ -26,25 +25,25 @@ namespace internal {
 void look_for_jit_code(uintptr_t address);
 }  // namespace internal
 
-// A walk has met code at `address`, in no object.
+// Call when a walk has met code at `address`, in no object.
 inline void met_code_without_object(uintptr_t address) {
   note_made_code();
   if (load(internal::jit_descriptors) != 0) internal::look_for_jit_code(address);
 }
 
-// Before a report, one at a time: reads the lists anew. What code has come to the place of other
-// code has its name from now on.
+// Reads the lists anew. Call before a report, one at a time. Code that has taken the place of other
+// code is known by its own name from then on.
 void read_jit_names();
 
-// The name of the function at `address`, `*bytes` long; nullptr: none is known. The last that came
-// to this place. For the report under way: the next read_jit_names() may write over the text.
+// The name of the newest function at `address`, `*bytes` long; nullptr: none is known. For the
+// report under way: the next read_jit_names() may write over the text.
 const char* jit_name(uintptr_t address, size_t* bytes);
 
-// In the child of a fork, alone: the file behind the tables (base/table_file.h) is another one, or
-// none.
+// In the child of a fork, with one thread and new tables: logs the names to the file behind the
+// tables (base/table_file.h), if there is one.
 void log_jit_names_again();
 
-// In the child of a fork, alone: another thread of the parent may have been reading a list.
+// In the child of a fork, with one thread: ends a read that another thread of the parent began.
 void read_jit_names_again();
 
 }  // namespace mtrace::unwind

@@ -1,4 +1,4 @@
-// The object files in memory by which runtimes describe the code that they make to GDB.
+// The object files in memory by which runtimes describe generated code to GDB.
 #pragma once
 
 #include <elf.h>
@@ -15,11 +15,11 @@ class JitSymfile {
   struct Function {
     uintptr_t begin;
     uint32_t bytes;
-    uintptr_t name;       // where the file has it, ended by a zero
-    uint64_t name_bytes;  // at most so many, to the end of the file's names
+    uintptr_t name;       // address inside the file, ended by a zero
+    uint64_t name_bytes;  // upper bound: to the end of the file's names
   };
 
-  // `address`, `bytes`: where it lies. What is no such file has no functions.
+  // `address`, `bytes`: the place of the file. Anything but such a file has no functions.
   JitSymfile(uintptr_t address, uint64_t bytes);
 
   // The next function that has a size, a name and a place in memory. False: there are no more.

@@ -8,7 +8,7 @@
 namespace mtrace::unwind {
 namespace {
 
-// What an object's dynamic section says.
+// Fields of an object's dynamic section.
 struct Tables {
   const Elf64_Sym* symbols;
   const char* names;
@@ -25,7 +25,7 @@ Tables tables_of(const link_map& object) {
   Tables tables = {};
   for (const Elf64_Dyn* entry = object.l_ld; entry != nullptr && entry->d_tag != DT_NULL; ++entry) {
     const uint64_t value = entry->d_un.d_val;
-    // The loader has made addresses of most of them, not of all in every object.
+    // The loader has relocated most of these values, but not all in every object.
     const uintptr_t address = value < object.l_addr ? object.l_addr + value : value;
     switch (entry->d_tag) {
       case DT_SYMTAB:
@@ -68,11 +68,11 @@ uint32_t gnu_hash(const char* name) {
   return hash;
 }
 
-constexpr uint16_t kOldVersion = 0x8000;  // for programs that were linked with it only
+constexpr uint16_t kOldVersion = 0x8000;  // hidden: only for programs linked with this version
 
-// The table of a DT_GNU_HASH: count of buckets, first symbol in it, words of the Bloom filter, its
-// shift; the filter; the buckets; a hash for each symbol, whose lowest bit ends a bucket. The first
-// symbol that the object defines by this name and fits(symbol, its number).
+// Finds the first symbol that the object defines by this name and for which fits(symbol, number) is
+// true. DT_GNU_HASH: count of buckets, first symbol in them, words of the Bloom filter, its shift;
+// the filter; the buckets; a hash for each symbol, whose lowest bit ends a bucket.
 template <typename Fits>
 const Elf64_Sym* find_symbol(const Tables& tables, const char* name, Fits fits) {
   if (tables.gnu_hash == nullptr || tables.symbols == nullptr || tables.names == nullptr) {
@@ -108,7 +108,7 @@ const link_map* object_of(const void* address) {
 
 bool is_loader(const link_map& object) { return object.l_addr == _r_debug.r_ldbase; }
 
-// The loader stands in its list behind what was loaded before main.
+// In its list the loader comes after the objects that were loaded before main.
 bool is_loaded_late(const link_map& object) {
   for (const link_map* before = object.l_prev; before != nullptr; before = before->l_prev) {
     if (is_loader(*before)) return true;

@@ -15,12 +15,12 @@ const link_map* first_object();
 // The object that an address lies in, nullptr: none.
 const link_map* object_of(const void* address);
 bool is_loader(const link_map& object);
-// True: `object` was loaded into a program that ran already, not with it.
+// Whether `object` was loaded into the running program, not with it.
 bool is_loaded_late(const link_map& object);
 
 // The function that the object defines by this name; nullptr: none.
 const Elf64_Sym* find_function(const link_map& object, const char* name);
-// False: dlsym, asked for no version, finds no `name` in the object.
+// False: dlsym without a version finds no `name` in the object.
 bool may_define(const link_map& object, const char* name);
 inline uintptr_t address_of(const link_map& object, const Elf64_Sym& symbol) {
   return object.l_addr + symbol.st_value;

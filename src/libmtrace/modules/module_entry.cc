@@ -75,7 +75,7 @@ Entry* make_entry(const Object& object) {
 }
 
 Entry* make_entry_again(const Entry& known, const Object& now) {
-  // A name that is not absolute may be a copy's in another directory.
+  // A relative name may be that of a copy in another directory.
   const auto* const name = reinterpret_cast<const char*>(now.name);
   if (name == nullptr || strcmp(name, known.module.path) != 0) return nullptr;
   if (known.object.build_id_size == 0) return nullptr;

@@ -9,11 +9,11 @@
 
 namespace mtrace::unwind {
 
-// Adds a module, which has that number in the list. nullptr: there is no file, or no room in it.
+// Logs a module and its number in the list. nullptr: there is no file, or no room in it.
 format::LedgerModule* log_module(const Module& module, uint32_t number);
 
-// The module's death, as it stands now. Whoever logs a module and whoever ends it both say so
-// afterwards.
+// Copies the module's present `died` to the log. Called after a module is logged and after its
+// `died` changes, so that the later of the two threads writes the final value.
 void log_death(const std::atomic<format::LedgerModule*>& logged, const Module& module);
 
 }  // namespace mtrace::unwind

@@ -14,7 +14,7 @@ bool is_vdso(const char* name) {
   return strchr(name, '/') == nullptr && strncmp(name, "linux-", 6) == 0;
 }
 
-// Of the main program, where /proc cannot be asked.
+// Path of the main program, where /proc cannot be read.
 void executed_path(char* path) {
   const auto* executed = reinterpret_cast<const char*>(getauxval(AT_EXECFN));
   if (executed != nullptr && executed[0] == '/' && strlen(executed) < kMaxPath) {
@@ -22,8 +22,8 @@ void executed_path(char* path) {
   }
 }
 
-// "" where it cannot be told. The loader's name of the main program is empty, that of the vdso has
-// no slash.
+// Leaves the path "" where it is unknown. The loader's name of the main program is empty, that of
+// the vdso has no slash.
 void look_for_path(const Object& object, PathScratch* scratch) {
   char* const name = scratch->name;
   char* const path = scratch->path;
@@ -55,7 +55,7 @@ void look_for_path(const Object& object, PathScratch* scratch) {
 
 void find_path(const Object& object, PathScratch* scratch) {
   look_for_path(object, scratch);
-  // A place in a report needs a name; by its build-id the file may still be found.
+  // A frame in a report needs a name; by its build-id the file may still be found.
   if (scratch->path[0] == '\0') memcpy(scratch->path, "?", 2);
 }
 

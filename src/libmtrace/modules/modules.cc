@@ -23,10 +23,10 @@ constexpr uint32_t kObjectHints = 2048;
 constexpr uint32_t kRetiredHints = 1024;
 
 // Entries by number, in order of birth; the first null ends the list. An entry is published by the
-// one compare-and-swap that puts it here; who loses it looks again.
+// one compare-and-swap that puts it here; a thread that loses it looks again.
 std::atomic<Entry*> entries[kMaxModules];
-// Bits of the entries that live, or whose death forget_unloaded() has not reported. The others are
-// many where objects come and go.
+// Bits of the entries that live, or whose death forget_unloaded() has not reported. Searches skip
+// the others, of which there are many where objects come and go.
 std::atomic<uint64_t> active[kMaxModules / 64];
 std::atomic<uint32_t> lost{0};
 // By page of the address: the number of the entry that held it last. Only a hint.
@@ -39,16 +39,16 @@ Entry* entry_at(uint32_t index) {
   return index < kMaxModules ? entries[index].load(std::memory_order_acquire) : nullptr;
 }
 
-// After the entry has come to life. Who has found it dead meanwhile sees that: deactivate().
+// Call after the entry has come to life, so that deactivate() sees that it lives.
 void activate(uint32_t number) { active[number / 64].fetch_or(uint64_t{1} << number % 64); }
 
-// Its death has been reported.
+// Call after the entry's death is reported; an entry that lives again stays active.
 void deactivate(const Entry& entry, uint32_t number) {
   active[number / 64].fetch_and(~(uint64_t{1} << number % 64));
   if (died(entry.module) == kAlive) activate(number);
 }
 
-// Calls visit(number, entry), in order of birth, until it answers true; whether it has.
+// Calls visit(number, entry) in order of birth until it returns true; returns whether it did.
 template <typename Visit>
 bool any_active(const Visit& visit) {
   for (uint32_t part = 0; part < kMaxModules / 64; ++part) {
@@ -67,8 +67,8 @@ std::atomic<uint16_t>& hint_for(uintptr_t address) {
 
 bool overlap(const Module& a, const Module& b) { return a.start < b.end && b.start < a.end; }
 
-// Enters `fresh` into the list, or finds that another thread has, or that a dead entry can live
-// again. nullptr: the list is full.
+// Enters `fresh` into the list and returns it, or the entry that another thread has entered, or a
+// dead one that lives again. nullptr: the list is full.
 Entry* publish(Entry* fresh) {
   Module& module = fresh->module;
   module.born = module.first = unload_epoch();
@@ -109,12 +109,12 @@ Entry* publish(Entry* fresh) {
     const uint32_t death = died(known);
     if (same_range && death == kAlive) return other;
     if (overlap(known, module)) {
-      // Between two lives of one file at one place another one was there: two entries, so that
-      // stacks of each life find theirs, under one name.
+      // Another object was there between two lives of one file at one place: the file gets two
+      // entries under one name, so that stacks of each life find theirs.
       revivable = same_range ? other : nullptr;
       revivable_number = number;
       if (death == kAlive && still_loaded(*other)) {
-        // One lies in a hole of the other: its addresses are no longer that one's alone.
+        // One object lies in a hole of the other: the hints were for one object alone.
         for (std::atomic<uint16_t>& hint : name_hints) hint = kMaxModules;
         for (std::atomic<uint16_t>& hint : retired_hints) hint = kMaxModules;
       } else if (death == kAlive) {
@@ -138,7 +138,7 @@ bool holds(const Module& module, uintptr_t address) {
   return address >= module.start && address < module.end;
 }
 
-// In a hole between the segments of one object there may be another one.
+// A hole between the segments of one object may hold another one: the narrower range counts.
 bool narrower(const Module& a, const Module& b) { return a.end - a.start < b.end - b.start; }
 
 // The living entry of `object`, which holds `address`: by hint, else by search. nullptr: there is
@@ -166,8 +166,8 @@ Entry* living_entry(uintptr_t address, const Object& object, Entry** dead) {
   return living;
 }
 
-// An entry that was found dead while another thread loaded its object again, which was then met by
-// rules of before: it lives again, as if a walk had come to its code anew.
+// Revives an entry that was found dead while another thread loaded its object again: walks met the
+// object by rules cached before, which enter nothing into the list.
 Entry* back_again(uintptr_t address, uint32_t* number) {
   Entry* last = nullptr;
   for (uint32_t i = 0; Entry* entry = entry_at(i); ++i) {
@@ -177,7 +177,7 @@ Entry* back_again(uintptr_t address, uint32_t* number) {
     *number = i;
   }
   const uint32_t death = last != nullptr ? died(last->module) : kAlive;
-  // Who loses to another that sees the same has nothing left to do.
+  // A thread that loses to another one has nothing left to do.
   if (death != kAlive && set_died(last, death, kAlive)) activate(*number);
   return last;
 }
@@ -271,7 +271,7 @@ bool any_unloaded() {
 uint32_t forget_unloaded(void (*unloaded)(uintptr_t, uintptr_t, uint32_t, void*), void* context) {
   uint32_t seen = unload_epoch();
   uint32_t now = 0;
-  uintptr_t start = UINTPTR_MAX;  // a range that holds all that have gone
+  uintptr_t start = UINTPTR_MAX;  // a range that holds all unloaded objects
   uintptr_t end = 0;
   any_active([&](uint32_t, Entry& entry) {
     if (died(entry.module) != kAlive || seems_loaded(entry)) return false;
@@ -284,7 +284,7 @@ uint32_t forget_unloaded(void (*unloaded)(uintptr_t, uintptr_t, uint32_t, void*)
     end = std::max(end, entry.module.end);
     return false;
   });
-  // Rules of objects that found no room in the list have no entry that could be seen dying.
+  // Objects that found no room in the list may have rules, but no entry that could be seen dying.
   if (lost_modules() != 0) start = 0, end = kKeyEnd;
   if (end != 0) {
     forget_rules(start, end);
@@ -293,7 +293,7 @@ uint32_t forget_unloaded(void (*unloaded)(uintptr_t, uintptr_t, uint32_t, void*)
   any_active([&](uint32_t number, Entry& entry) {
     const uint32_t death = died(entry.module);
     if (death == kAlive) return false;
-    // Two threads may both do so. Until it is done, stacks in use may have frames in the object.
+    // Two threads may both report it. Before that, stacks in use may have frames in the object.
     if (unloaded != nullptr) {
       unloaded(entry.module.start, entry.module.end, death, context);
     }

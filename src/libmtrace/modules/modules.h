@@ -21,7 +21,7 @@ struct Module {
   unsigned char build_id[32];
   uint64_t identity;  // format::module_identity of build-id, or of path
   uint32_t born;      // unload epoch at which the entry was made
-  uint32_t first;     // at which the first entry with this base and identity was made
+  uint32_t first;     // epoch of the first entry with this base and identity
   uint32_t died;      // epoch in which it was unloaded; kAlive while loaded
 };
 inline constexpr uint32_t kAlive = 0xffffffffu;
@@ -44,18 +44,18 @@ const Module* find_module(uintptr_t address, uint32_t retired, uint32_t* index);
 // Entry by number, nullptr past the last.
 const Module* module_at(uint32_t index);
 
-// In the child of a fork, alone: the file behind the tables (base/table_file.h) is another one, or
-// none.
+// In the child of a fork, with one thread and new tables: logs the modules to the file behind the
+// tables (base/table_file.h), if there is one.
 void log_modules_again();
 
-// Whether an object of the list is gone whose end forget_unloaded() has not seen. One that lies in
-// the same place by now counts as it. Lock-free, async-signal-safe, without system calls.
+// Whether an object of the list is gone without forget_unloaded() having seen it. An object that
+// lies in the same place by now counts as it. Lock-free, async-signal-safe, without system calls.
 bool any_unloaded();
 
-// Call after the real dlclose: finds entries whose object is no longer there, marks them dead in
-// a new epoch, forgets every cached rule, and calls unloaded(start, end, epoch, context) for each.
-// The epoch up to which that is done; when others have ended one meanwhile, not the present one.
-// Thread-safe.
+// Call after the real dlclose: finds entries whose object is no longer there, marks them dead in a
+// new epoch, forgets the cached rules of their range, and calls unloaded(start, end, epoch,
+// context) for each. Returns the epoch up to which that is done, which is not the present one if
+// other threads ended one meanwhile. Thread-safe.
 uint32_t forget_unloaded(void (*unloaded)(uintptr_t start, uintptr_t end, uint32_t epoch, void*),
                          void* context);
 

@@ -1,5 +1,5 @@
-// Things that get a number when they first appear, found by a 64-bit identity. Insert-only,
-// lock-free, of a fixed size; async-signal-safe. Its memory is mapped with the first one.
+// Objects that get a number when they first appear, found by a 64-bit identity. Insert-only,
+// lock-free, of a fixed size; async-signal-safe. The memory is mapped with the first object.
 #pragma once
 
 #include <cstdint>
@@ -9,12 +9,12 @@
 
 namespace mtrace::unwind {
 
-// `kPlaces`: a power of two, some times kMost.
+// `kPlaces`: a power of two, several times kMost.
 template <typename T, uint32_t kMost, uint32_t kPlaces>
 class NumberedSet {
  public:
-  // The number of the thing with this identity that is_same(thing), from 1. If there is none,
-  // make(number) makes it; nullptr: no room. 0: no room, `*made` is then false.
+  // Number, from 1, of the object with this identity for which is_same(object) is true. If there is
+  // none, make(number) makes it, or returns nullptr: no room. 0: no room, `*made` is then false.
   template <typename IsSame, typename Make>
   uint32_t find_or_make(uint64_t identity, IsSame is_same, Make make, bool* made) {
     uint32_t fresh = 0;
@@ -34,12 +34,12 @@ class NumberedSet {
     return 0;
   }
 
-  // nullptr: the number is nobody's.
+  // nullptr: no object has the number.
   const T* find(uint32_t number) const {
     const bool is_number = number != 0 && number <= kMost && load_acquire(tables_) != nullptr;
     return is_number ? known(number) : nullptr;
   }
-  // The same for a number that this one has given.
+  // find() for a number that this set has given out.
   const T* known(uint32_t number) const { return load_acquire(tables_->things[number]); }
   uint32_t highest() const {
     const uint32_t count = load(count_);
@@ -54,7 +54,7 @@ class NumberedSet {
     uint32_t places[kPlaces];
   };
 
-  // Another thread may make them meanwhile.
+  // Maps the tables, which another thread may do meanwhile. False: no memory.
   bool has_tables() {
     if (load_acquire(tables_) != nullptr) return true;
     auto* const made = static_cast<Tables*>(sys::map_memory(sizeof(Tables)));

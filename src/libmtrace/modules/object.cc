@@ -58,7 +58,7 @@ class Headers {
  private:
   static constexpr unsigned kAtATime = 8;
   Elf64_Phdr some_[kAtATime];
-  uintptr_t read_ = 0;  // where those were read
+  uintptr_t read_ = 0;  // the address of some_
   bool good_ = false;
 };
 
@@ -91,8 +91,8 @@ bool elf_header_at(uintptr_t address, Headers* headers) {
   return true;
 }
 
-// Of an object whose segments leave holes the loader tells the one segment asked for, so the ELF
-// header may be elsewhere: at the load bias, or, of the main program, where the kernel says.
+// Of an object whose segments leave holes the loader reports one segment, so the ELF header may be
+// elsewhere: at the load bias, or, of the main program, where the kernel says.
 bool find_headers(const Object& object, Headers* headers) {
   if (elf_header_at(object.start, headers) && describe(*headers, object)) return true;
   if (elf_header_at(object.base, headers) && describe(*headers, object)) return true;
@@ -143,7 +143,7 @@ void inspect_object(Object* object) {
     if (end < start || file_end < start) continue;
     if (start < low) low = start;
     if (end > high) high = end;
-    // A file cut short after it was mapped has pages that fault. The first and the last tell.
+    // A file cut short after it was mapped has pages that fault: probes the first and the last.
     if ((segment.p_flags & PF_R) != 0 && segment.p_filesz > 0 && sys::readable(start, 1) &&
         sys::readable(file_end - 1, 1)) {
       object->bounds.add(start, file_end);

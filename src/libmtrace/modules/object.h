@@ -22,18 +22,17 @@ struct Object {
   const PythonRuntime* python = nullptr;  // the interpreter in it; only in an entry of the list
 };
 
-// What the loader knows of `address`; false when no loaded object holds it. Cheap: only the range
-// (of an object with holes between its segments: of this segment), base, name and eh_frame_hdr
-// are filled in. Lock-free, async-signal-safe.
+// Looks up the object at `address` with the loader; false when none holds it. Cheap: only the range
+// (of an object with holes between its segments: of this segment), base, name and eh_frame_hdr are
+// filled in. Lock-free, async-signal-safe.
 bool locate_object(uintptr_t address, Object* object);
 
 // Fills in the rest from the program headers, as they are mapped, and widens the range to all
-// segments. Makes system calls; never
-// faults.
+// segments. Makes system calls; never faults.
 void inspect_object(Object* object);
 
-// The dynamic loader. The one piece of it that calls and has no call-frame information is its
-// entry, _dl_start_user: below it there is nothing.
+// Whether this is the dynamic loader. Its only code that calls and has no call-frame information is
+// its entry, _dl_start_user, which is the outermost frame.
 bool is_loader(const Object& object);
 
 // The object that holds `address`, registered in the list of modules if it was not yet;

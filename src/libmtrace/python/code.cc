@@ -25,9 +25,9 @@ NumberedSet<PythonFile, kMostPythonFiles, 1u << 15> g_files;
 uint64_t g_bytes = 0;  // of both
 uint64_t g_lost = 0;
 
-// Numbers of code objects as they were seen last, by address: that / 16, above the number. Eight
+// Numbers of code objects as they were seen last, by address: address / 16 above the number. Eight
 // places an address: two functions of one path that shared a single place would take it from each
-// other at every walk, and what has lost its place is read anew, by some 30 system calls.
+// other at every walk, and a code object without a place is read anew, by some 30 system calls.
 constexpr unsigned kSeenBits = 7;  // of the lines
 constexpr unsigned kSeenWays = 8;
 constexpr unsigned kNumberBits = 16;
@@ -42,8 +42,8 @@ SeenLine& seen_line(uintptr_t address) {
 uint64_t seen_as(uintptr_t address, uint32_t number) {
   return uint64_t{address} >> 4 << kNumberBits | number;
 }
-// The place of the address; nullptr: it was not seen. Another thread may use the place for another
-// address meanwhile.
+// The place of the address; nullptr: not seen. Another thread may use the place for another address
+// meanwhile.
 uint64_t* find_seen(uintptr_t address, uint64_t* seen) {
   for (uint64_t& place : seen_line(address).places) {
     *seen = load(place);
@@ -51,7 +51,7 @@ uint64_t* find_seen(uintptr_t address, uint64_t* seen) {
   }
   return nullptr;
 }
-// Where to keep what was not seen: a free place, or one of a full line, in turn.
+// A place for an address that was not seen: a free one, or one of a full line, in turn.
 uint64_t& place_for_new(uintptr_t address) {
   static constinit uint32_t turn = 0;
   SeenLine& line = seen_line(address);
@@ -71,7 +71,7 @@ T* memory_for(size_t bytes) {
   return static_cast<T*>(module_memory(bytes));
 }
 
-// A code object as it says of itself.
+// The fields of a code object.
 struct Seen {
   uint32_t first_line;
   uint64_t instructions;
@@ -113,7 +113,7 @@ bool same_file(PythonAccess access, const PythonText& text, const PythonFile& fi
                    PythonCode::kMostName);
 }
 
-// The text as it will be kept. False: it cannot be read.
+// Measures the text as it will be kept. False: it cannot be read.
 template <typename Identity>
 bool measure(const PythonText& text, size_t most, Identity add, uint32_t* bytes) {
   *bytes = 0;
@@ -124,7 +124,7 @@ bool measure(const PythonText& text, size_t most, Identity add, uint32_t* bytes)
   });
 }
 
-// Copies a text that has been measured to `to`. False: it is another one by now.
+// Copies a text that has been measured to `to`. False: the text has changed.
 bool copy(const PythonText& text, size_t most, char* to, size_t bytes) {
   size_t at = 0;
   const bool fits = each_piece(kCareful, text, most, [&](const char* piece, size_t size) {
@@ -201,7 +201,7 @@ bool find_identity(const Seen& seen, uint32_t* name_bytes, const PythonFile& fil
   return true;
 }
 
-// nullptr: no room, or it is another one by now.
+// Copies a code object. nullptr: no room, or the object has changed.
 PythonCode* make_code(const Seen& seen, const PythonCode& head) {
   auto* const made = memory_for<PythonCode>(head.name_bytes + head.table_kept());
   if (made == nullptr) return nullptr;
@@ -215,7 +215,7 @@ PythonCode* make_code(const Seen& seen, const PythonCode& head) {
   return whole ? made : nullptr;
 }
 
-// For readers of the file behind the tables.
+// Logs the code object to the file behind the tables, for its readers.
 void log_code(const PythonCode& code, uint32_t number) {
   format::LedgerHeader* header = sys::g_table_header;
   if (header == nullptr) return;
@@ -237,7 +237,7 @@ void log_code(const PythonCode& code, uint32_t number) {
   store_release(header->first_python_code, reinterpret_cast<uint64_t>(logged));
 }
 
-// The number of the code object, which gets one if it has none. 0: no room.
+// Returns the number of the code object, and gives it one if it has none. 0: no room.
 [[gnu::noinline]] uint32_t enter(const Seen& seen) {
   const PythonFile* const file = enter_file(seen.file);
   PythonCode head = {};
@@ -260,7 +260,7 @@ void log_code(const PythonCode& code, uint32_t number) {
   return number;
 }
 
-// A frame whose code object has no number.
+// Counts a frame whose code object has no number.
 [[gnu::noinline]] uint32_t lost() {
   fetch_add<uint64_t>(g_lost, 1);
   sys::count_loss(&format::LedgerHeader::lost_python);
@@ -286,7 +286,7 @@ uint32_t number_of_code(const PythonRuntime& python, PythonAccess access, uintpt
       same_file(access, seen.file, *g_code.find(number)->file)) {
     return number;
   }
-  // What found no room is not looked for at each allocation.
+  // An object that found no room is not searched for at each allocation.
   const uint32_t entered = place != nullptr && number == 0 && is_full() ? 0 : enter(seen);
   store(place != nullptr ? *place : place_for_new(address), seen_as(address, entered));
   return entered != 0 ? entered : lost();

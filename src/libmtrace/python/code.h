@@ -1,8 +1,7 @@
-// The code objects of Python functions that stacks name: their texts and lines, copied when a walk
-// first meets one. The interpreter does not know of it, so a code object may be freed and another
-// one take its address: each walk compares what it finds with the copy. Equal ones share one copy,
-// whatever their addresses. Copies are never removed; there are 65,535 of 8,191 files, in 16 MiB at
-// most.
+// Copies of the code objects of Python functions that stacks name: texts and lines, made when a
+// walk first meets one. The library holds no reference, so a code object may be freed and another
+// one take its address: each walk compares the object with the copy. Equal objects share one copy,
+// whatever their addresses. Copies are never removed; at most 65,535, of 8,191 files, in 16 MiB.
 //
 // All functions are lock-free, thread-safe and async-signal-safe.
 #pragma once
@@ -20,7 +19,7 @@ namespace mtrace::unwind {
 inline constexpr uint32_t kMostPythonFiles = 8191;
 
 // A source file, as the interpreter calls it: "/home/ann/app.py", "<string>". Constant once it has
-// its number; and so is the code below.
+// its number, as is PythonCode.
 struct alignas(kTextBlock) PythonFile {
   static constexpr size_t kMostText = 511;  // bytes that are kept, in UTF-8
 
@@ -28,7 +27,7 @@ struct alignas(kTextBlock) PythonFile {
   uint64_t length;    // characters, also of those that are not kept
   uint32_t bytes;     // kept; at least one
   uint32_t number;    // from 1
-  // 1, or format::kPythonGeneration where an object was called the same by then.
+  // 1, or format::kPythonGeneration where a loaded object already had this path.
   uint32_t generation;
 
   const char* text() const { return reinterpret_cast<const char*>(this + 1); }
@@ -54,19 +53,19 @@ struct alignas(kTextBlock) PythonCode {
   size_t table_kept() const { return table_bytes < kMostTable ? table_bytes : kMostTable; }
 };
 
-// A str and the file that it was found to name, in one walk: there it is not compared again.
+// A str and the file that it was found to name, so that one walk does not compare it again.
 struct PythonFileSeen {
   uintptr_t object;
   const PythonFile* file;
   bool operator==(const PythonFileSeen&) const = default;
 };
 
-// The number of the code object at `address`; 0: it found no room, or cannot be read. Some 10 us
-// when it is new. `last`: of the walk, zero at first.
+// The number of the code object at `address`; 0: no room, or it cannot be read. Some 10 us for a
+// new one. `last`: the walk's, zero at first.
 uint32_t number_of_code(const PythonRuntime& python, PythonAccess access, uintptr_t address,
                         PythonFileSeen& last);
 
-// Whether the str `text` is this one, which is ASCII and was kept whole.
+// Whether the str `text` equals `kept`, which is ASCII and was kept whole.
 [[gnu::always_inline]] inline bool is_ascii(const PythonLayout& layout, const char* text,
                                             const char* kept, uint64_t length) {
   return python_field<uint64_t>(text, kPythonSize) == length &&
@@ -74,7 +73,7 @@ uint32_t number_of_code(const PythonRuntime& python, PythonAccess access, uintpt
          same_bytes(text + layout.text_ascii, kept, length);
 }
 
-// Whether `object`, a code object that a frame refers to, is still this one, which is plain.
+// Whether `object`, a code object that a frame refers to, still equals `code`, which is plain.
 [[gnu::always_inline]] inline bool is_plainly(const PythonLayout& layout, const char* object,
                                               const PythonCode& code, PythonFileSeen& last) {
   if (python_field<uint32_t>(object, layout.code_first_line) != code.first_line ||
@@ -99,14 +98,14 @@ extern NumberedSet<PythonCode, format::kMostPythonCode, 1u << 18> python_code;
 
 // The code object of a number, nullptr: none.
 const PythonCode* python_code(uint32_t number);
-// And the file.
+// The file of a number, nullptr: none.
 const PythonFile* python_file(uint32_t number);
 
-// Frames whose code object found no room.
+// Frames whose code object found no room or could not be read.
 uint64_t lost_python_frames();
 
-// In the child of a fork, alone: the file behind the tables (base/table_file.h) is another one, or
-// none.
+// In the child of a fork, with one thread and new tables: logs the code objects to the file behind
+// the tables (base/table_file.h), if there is one.
 void log_python_again();
 
 }  // namespace mtrace::unwind

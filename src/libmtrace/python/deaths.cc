@@ -13,7 +13,7 @@ namespace {
 using Free = void (*)(void*);
 uintptr_t g_free = 0;
 
-// Before its memory can become another one's. The last call is a jump, so that no walk meets it.
+// Counts before the memory is used again. The last call is a jump, so that no walk meets it.
 void free_code(void* code) {
   fetch_add<uint64_t>(internal::code_deaths, 1);
   reinterpret_cast<Free>(load_acquire(g_free))(code);
@@ -34,7 +34,7 @@ void watch_code(const CodeFree& free) {
   if (free.word == nullptr) return;
   store_release(g_free, free.function);
   uintptr_t expected = free.function;
-  // A thread that has read the old word may free one uncounted: no stack runs that by now.
+  // A thread that has read the old word may free an object uncounted: no stack runs that object.
   if (compare_exchange(*free.word, expected, reinterpret_cast<uintptr_t>(free_code))) {
     fetch_add<uint64_t>(internal::code_deaths, 1);
   }

@@ -9,7 +9,7 @@
 namespace mtrace::unwind {
 namespace {
 
-// The frame as a word of a stack, 0: it is none.
+// The frame as a word of a stack; 0: it is no valid frame.
 [[gnu::always_inline]] inline uint64_t word_of(const PythonRuntime& python, PythonAccess access,
                                                const PythonStep& frame, PythonFileSeen& last) {
   char room[kPythonSize + sizeof(uintptr_t)];
@@ -18,10 +18,10 @@ namespace {
       python_field<uintptr_t>(code, kPythonType) != python.code_type) {
     return 0;
   }
-  // It is being freed, and what it leads to may be gone.
+  // The code object is being freed, and what it refers to may be gone.
   if (python_field<uintptr_t>(code, 0) == 0) return 0;
   const intptr_t at = instruction_of(*python.layout, frame);
-  // Before the first: the function has been entered and none of its instructions has begun.
+  // -1: the function has been entered and none of its instructions has begun.
   if (at < -1 || at >= python_field<intptr_t>(code, kPythonSize) ||
       at > format::PythonFrame::kMostInstructions) {
     return 0;
@@ -35,9 +35,9 @@ bool read_careful(uintptr_t from, T* to) {
   return sys::read_memory(from, to, sizeof *to);
 }
 
-// Finds in [sp, cfa), a frame of the loop's, its _PyCFrame: the thread's state has the address of
-// the innermost one, and each that of the one before. 0: it is not there. All frames of the loop
-// are laid out alike.
+// Finds the _PyCFrame in [sp, cfa), a frame of the loop's: the thread's state has the address of
+// the innermost one, and each has that of the one before. 0: not there. All frames of the loop are
+// laid out alike.
 uintptr_t find_cframe(const PythonRuntime& python, uintptr_t state, uintptr_t sp, uintptr_t cfa) {
   constexpr unsigned kMost = 16;
   const PythonLayout& layout = *python.layout;
@@ -59,7 +59,7 @@ uintptr_t find_cframe(const PythonRuntime& python, uintptr_t state, uintptr_t sp
 }
 
 // Whether the functions that the thread's state leads to are those of the loop's frame [sp, cfa),
-// the thread's innermost one: behind them comes the entry, which lies in it.
+// the thread's innermost one: the entry that follows them lies in that frame.
 bool leads_to_loop(const PythonRuntime& python, uintptr_t state, uintptr_t sp, uintptr_t cfa) {
   constexpr unsigned kMost = 256;
   uintptr_t at = 0;
@@ -77,8 +77,8 @@ bool leads_to_loop(const PythonRuntime& python, uintptr_t state, uintptr_t sp, u
 }
 
 // Learns from the loop's frame [sp, cfa) what leads from a thread to its functions. The interpreter
-// has the thread's state in thread-specific data, under a key that is not told. A thread of another
-// interpreter than the first may have no such state.
+// has the thread's state in thread-specific data, under a key that it does not export. A thread of
+// another interpreter than the first may have no such state.
 [[gnu::noinline]] void learn(const PythonRuntime& python, uintptr_t sp, uintptr_t cfa) {
   constexpr uint32_t kMostAttempts = 1000;
   if (load(python.attempts) >= kMostAttempts) return;
@@ -97,8 +97,8 @@ bool leads_to_loop(const PythonRuntime& python, uintptr_t state, uintptr_t sp, u
   }
 }
 
-// The word that names the innermost function of the loop's frame which `state` has come to and
-// which ends at `cfa`, 0: not known.
+// Address of the word that names the innermost function of the loop's frame which `state` has come
+// to and which ends at `cfa`; 0: not known.
 uintptr_t place_of_innermost(const PythonRuntime& python, const WalkState& state, uintptr_t cfa) {
   if (cfa <= state.sp) return 0;
   if (load(python.cframe_below) == 0 && load(python.state_key) == 0) learn(python, state.sp, cfa);
@@ -115,7 +115,7 @@ uintptr_t innermost(PythonAccess access, uintptr_t place) {
   return frame != nullptr ? python_field<uintptr_t>(frame, 0) : 0;
 }
 
-// A function that the interpreter has made up to call an __init__: no line of a program.
+// Whether the function is one that the interpreter made to call an __init__: no line of a program.
 bool is_made_up(const PythonRuntime& python, PythonAccess access, uintptr_t code) {
   if (code - python.image.begin >= python.image.end - python.image.begin) return false;
   char room[sizeof(uint32_t)];
@@ -130,8 +130,8 @@ class LoopFunctions {
   LoopFunctions(const PythonRuntime& python, PythonAccess access, WalkDraft* draft)
       : python_(python), access_(access), draft_(draft) {}
 
-  // Adds them, from the frame at `at` on, as long as there is room. `cfa`: where the loop's own
-  // frame ends. False: what is there are not this loop's functions.
+  // Adds the functions from the frame at `at` on, as long as there is room. `cfa`: where the loop's
+  // own frame ends. False: the functions there are not this loop's.
   bool add(WalkState& state, uintptr_t at, uintptr_t cfa) {
     const PythonLayout& layout = *python_.layout;
     while (at != 0 && state.count < state.depth) {
@@ -179,7 +179,7 @@ class LoopFunctions {
   const uint64_t deaths = code_deaths();
   const uintptr_t place = place_of_innermost(*python, state, cfa);
   const bool of_thread = python->layout->state_frame != 0 && state.next_python == 0;
-  // The C stack is there, but a thread that is interrupted may have switched to another one.
+  // The C stack is mapped, but a thread that is interrupted may have switched to another one.
   const bool is_there = of_thread || covers(trusted_stack(), place);
   const uintptr_t at =
       place == 0 ? 0 : innermost(is_there ? access : PythonAccess::kCareful, place);
@@ -194,7 +194,7 @@ class LoopFunctions {
     state.hash = hash;
     state.count = count;
   }
-  // An outer loop has functions: here those of another state of this thread.
+  // An outer loop has functions; if none is found here, they are another state's of this thread.
   const bool of_other = state.next_python != 0 && at == 0;
   if (access == PythonAccess::kDirect && (!of_loop || of_other)) {
     note_python_gap(format::PythonGap::kState, *python);

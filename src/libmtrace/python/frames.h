@@ -19,7 +19,7 @@ struct PythonStep {
   uintptr_t code;
   uintptr_t previous;
   uintptr_t instruction;
-  bool entry;  // the loop was entered with it
+  bool entry;  // the loop was entered with this frame
 };
 
 [[gnu::always_inline]] inline bool read_python_step(const PythonLayout& layout, PythonAccess access,
@@ -34,24 +34,24 @@ struct PythonStep {
   return true;
 }
 
-// Number of the instruction in the code, if it is one of it.
+// Index of the frame's instruction in its code; out of range if the code does not hold it.
 inline intptr_t instruction_of(const PythonLayout& layout, const PythonStep& step) {
   const uintptr_t first = step.code + layout.code_instructions;
   return static_cast<intptr_t>(step.instruction - first) / intptr_t{kPythonInstruction};
 }
 
-// The word that names this thread's innermost function, of a layout in which its state has it; 0:
-// it has no state, or which one is its own is not known yet.
+// Address of the word that names this thread's innermost function, for a layout in which the
+// thread's state has it; 0: no state, or it is not known yet which one is the thread's.
 inline uintptr_t place_in_thread_state(const PythonRuntime& python) {
   const uint32_t key = load(python.state_key);
   const auto state = key == 0 ? 0 : reinterpret_cast<uintptr_t>(tss_get(key - 1));
   return state == 0 ? 0 : state + python.layout->state_frame;
 }
 
-// Adds the functions, innermost first, behind the loop's own frame, which is the last one of
-// `state` and ends at `cfa`; as many as there is room for. Does nothing when they are there
-// already. `access`: kCareful where a signal has interrupted what runs between the loop and the
-// allocation. `draft`: where the walk is noted, or nullptr. Lock-free, async-signal-safe, never
+// Adds the functions, innermost first, after the loop's own frame, which is the last one of `state`
+// and ends at `cfa`; as many as there is room for. Does nothing if they are there already.
+// `access`: kCareful where a signal has interrupted code between the loop and the allocation.
+// `draft`: collects what the walk depends on, or nullptr. Lock-free, async-signal-safe, never
 // faults; some 600 bytes of stack, 1.5 KiB for a function that is new.
 void add_python_frames(WalkState& state, uintptr_t cfa, PythonAccess access, WalkDraft* draft);
 

@@ -35,7 +35,7 @@ constexpr uint32_t kToldVersion = 0x030d;
 constexpr uint8_t kOwnedByCStack = 3;      // FRAME_OWNED_BY_CSTACK
 constexpr unsigned kTextBeyondAscii = 16;  // PyCompactUnicodeObject has two more words
 
-// Takes offsets over as long as each names a place of `size` bytes below `most`.
+// Copies offsets, each of which must name a place of `size` bytes below `most`.
 class Taker {
  public:
   explicit Taker(const uint64_t* words) : words_(words) {}

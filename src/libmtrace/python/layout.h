@@ -1,6 +1,6 @@
-// Where CPython keeps what leads from a thread to the Python functions that it runs: offsets in
-// bytes, from the headers of each version (Include/internal), or as the interpreter itself tells
-// them. tests/unit/library compares those of the version that is installed.
+// Offsets in bytes of the CPython fields that lead from a thread to the Python functions that it
+// runs: from the headers of each version (Include/internal), or exported by the interpreter itself.
+// tests/unit/library compares those of the version that is installed.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ struct PythonLayout {
   // _PyRuntimeState
   uint16_t finalizing;  // the thread that ends the interpreter
 
-  // What leads to the innermost function. Either the loop's C frame has a _PyCFrame, of which the
-  // thread state knows the innermost one; or the thread state names the function.
+  // The way to the innermost function. Either the loop's C frame has a _PyCFrame, and the thread
+  // state names the innermost one; or the thread state names the function.
   uint16_t state_cframe;     // PyThreadState.cframe; 0: there is none
   uint16_t cframe_frame;     // _PyCFrame.current_frame
   uint16_t cframe_previous;  // _PyCFrame.previous
@@ -86,21 +86,21 @@ inline constexpr PythonLayout kPythonLayouts[] = {
      .text_other = 56},
 };
 
-// The same in all versions.
+// Equal in all versions.
 inline constexpr unsigned kPythonType = 8;            // PyObject.ob_type
 inline constexpr unsigned kPythonTypeBasicSize = 32;  // PyTypeObject.tp_basicsize
 inline constexpr unsigned kPythonTypeFree = 48;       // PyTypeObject.tp_dealloc
 inline constexpr unsigned kPythonSize = 16;           // PyVarObject.ob_size; PyASCIIObject.length
 inline constexpr unsigned kPythonTextState = 32;      // PyASCIIObject.state
 inline constexpr unsigned kPythonBytes = 32;          // PyBytesObject.ob_sval
-inline constexpr unsigned kPythonInstruction = 2;     // bytes of one
+inline constexpr unsigned kPythonInstruction = 2;     // bytes per instruction
 inline constexpr unsigned kPythonMostFrame = 80;      // no layout has larger ones
 inline constexpr unsigned kPythonMostCode = 256;      // of a code object before its instructions
 
-// CPython 3.13 tells its offsets: words of 64 bits at the start of _PyRuntime (_Py_DebugOffsets),
-// with the PY_VERSION_HEX that they are of.
+// CPython 3.13 exports its offsets: words of 64 bits at the start of _PyRuntime (_Py_DebugOffsets),
+// with the PY_VERSION_HEX that they belong to.
 inline constexpr unsigned kPythonToldWords = 71;
-// The layout of `version` by these words. False: they are no offsets of 3.13, belong to an
+// Sets the layout of `version` from these words. False: they are no offsets of 3.13, belong to an
 // interpreter without a global lock (the heads of its objects differ), or name impossible places.
 bool told_layout(const uint64_t* words, uint32_t version, PythonLayout* layout);
 

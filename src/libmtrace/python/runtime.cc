@@ -34,7 +34,7 @@ bool fits_type(const Object& object, const PythonRuntime& found) {
          size == found.layout->code_instructions;
 }
 
-// Sets the layout, and why there is none.
+// Sets the layout, or the reason why there is none.
 void find_layout(const Object& object, PythonRuntime* found) {
   constexpr uint32_t kFirstTold = 0x030d;
   uint64_t words[kPythonToldWords];
@@ -54,7 +54,7 @@ void find_layout(const Object& object, PythonRuntime* found) {
   if (!fits) found->layout = nullptr;
 }
 
-// Where the jump at `at` leads, 0: there is none. Only near ones lead out of so large a function.
+// Target of the jump at `at`; 0: no jump. Only near ones lead out of so large a function.
 uintptr_t jump_target(uintptr_t at, uintptr_t end) {
   unsigned char code[6] = {};
   memcpy(code, reinterpret_cast<const void*>(at), end - at < sizeof code ? end - at : sizeof code);
@@ -66,9 +66,9 @@ uintptr_t jump_target(uintptr_t at, uintptr_t end) {
   return at + size + static_cast<uintptr_t>(intptr_t{distance});
 }
 
-// Compilers move what is unlikely away, under no symbol that a stripped file keeps. The jumps tell:
-// they lead out of the function into the middle of something that has call-frame information of
-// its own. Bytes that only look like a jump lead anywhere.
+// Finds the unlikely part of the loop, which compilers move away, under no symbol that a stripped
+// file keeps. Jumps show it: they lead out of the function into the middle of code with its own
+// FDE. Bytes that only look like a jump lead anywhere.
 PythonRuntime::Part moved_part(const Object& object, const PythonRuntime::Part& loop) {
   constexpr unsigned kCandidates = 8;
   constexpr unsigned kLeast = 3;
@@ -157,7 +157,7 @@ bool use_python(const PythonRuntime& found) {
 }
 
 void read_python_frames(PythonFrames which) {
-  // Rules say whether their frames are to be looked into.
+  // Cached rules carry the mark of Python frames.
   if (load(internal::python_frames) == which) return;
   store(internal::python_frames, which);
   forget_rules(0, kKeyEnd);
@@ -174,8 +174,8 @@ void note_python_gap(PythonGap gap, const PythonRuntime& python) {
   show_python_coverage();
 }
 
-// Twice at most: when the gap is noted, and when the file behind the tables is described. The same
-// values both times.
+// Called twice at most, with the same values: when the gap is noted, and when the file behind the
+// tables is described.
 void show_python_coverage() {
   format::LedgerHeader* const header = sys::g_table_header;
   const PythonGap gap = load_acquire(g_coverage.gap);

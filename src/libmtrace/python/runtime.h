@@ -17,7 +17,7 @@ struct PythonRuntime {
   uint32_t version;            // PY_VERSION_HEX
   const PythonLayout* layout;  // nullptr: none is known, because of `gap`
   format::PythonGap gap;       // why its frames are not read; kNone: they are
-  PythonLayout told;           // what it says of itself, from 3.13 on
+  PythonLayout told;           // the layout that it exports, from 3.13 on
   uintptr_t runtime;           // _PyRuntime
   uintptr_t code_type;         // PyCode_Type
   CodeFree code_free;
@@ -27,13 +27,13 @@ struct PythonRuntime {
   };
   Part loop[2];  // _PyEval_EvalFrameDefault, and the part of it that the compiler has moved away
   Part image;    // of its object
-  // What leads from a thread to its functions; 0: not learned yet. Bytes from the CFA of the loop's
-  // frame down to its _PyCFrame; without one 1 and the key (tss_t) of the thread's state.
+  // Learned: the way from a thread to its functions; 0: not yet. Bytes from the CFA of the loop's
+  // frame down to its _PyCFrame; without one, the key (tss_t) of the thread's state plus 1.
   mutable uint32_t cframe_below;
   mutable uint32_t state_key;
-  mutable uint32_t attempts;  // to learn it that failed
+  mutable uint32_t attempts;  // failed attempts to learn either
 
-  // A thread is ending the interpreter, and frees what other threads' frames lead to.
+  // Whether a thread is ending the interpreter, which frees what other threads' frames lead to.
   bool is_ending() const {
     uintptr_t state;
     __builtin_memcpy(&state, reinterpret_cast<const char*>(runtime) + layout->finalizing,
@@ -58,25 +58,25 @@ namespace internal {
 [[gnu::visibility("hidden")]] extern PythonFrames python_frames;
 }  // namespace internal
 
-// The one whose frames are read; nullptr: none.
+// The interpreter whose frames are read; nullptr: none.
 inline const PythonRuntime* python_runtime() {
   return load(internal::python_frames) == PythonFrames::kOff ? nullptr
                                                              : load_acquire(internal::python);
 }
 
-// A walk has met the loop of this one. True: from here on it is python_runtime(), unless Python
-// frames are off. False: another is, which is still loaded, or it is not covered.
+// Call when a walk has met the loop of `found`. True: from here on `found` is python_runtime(),
+// unless Python frames are off. False: another one is, and still loaded, or `found` is not covered.
 bool use_python(const PythonRuntime& found);
 
-// By a thread that is alone.
+// Selects which interpreters' frames are read. No other thread may run.
 void read_python_frames(PythonFrames which);
 inline bool python_frames_are_off() { return load(internal::python_frames) == PythonFrames::kOff; }
 
-// What is not covered of the interpreters that walks have met: the first of it. Constant once its
-// gap is kNone no more. memlog reads it in other processes.
+// The first gap among the interpreters that walks have met. Constant once its gap is past
+// kBeingNoted. memlog reads it in other processes.
 const format::PythonCoverage& python_coverage();
 void note_python_gap(format::PythonGap gap, const PythonRuntime& python);
-// Writes it into the header of the file behind the tables, if there is one.
+// Writes the coverage into the header of the file behind the tables, if there is one.
 void show_python_coverage();
 
 }  // namespace mtrace::unwind

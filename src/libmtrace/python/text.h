@@ -14,13 +14,13 @@
 
 namespace mtrace::unwind {
 
-// How memory of the interpreter is read: directly, or copied by the kernel where what leads there
-// may be stale.
+// How memory of the interpreter is read: directly, or copied by the kernel where the address may be
+// stale.
 enum class PythonAccess : bool { kDirect, kCareful };
 
 // The `bytes` at `from`, which are copied to `room` unless access is direct. nullptr: they cannot
-// be read. Direct access is for addresses that are known to be good, and refuses only what is no
-// address of a user. Async-signal-safe.
+// be read. Direct access is for addresses that are known to be good, and refuses only those outside
+// user space. Async-signal-safe.
 inline const char* see_python(PythonAccess access, uintptr_t from, char* room, size_t bytes) {
   if (access == PythonAccess::kCareful) return sys::read_memory(from, room, bytes) ? room : nullptr;
   return from - 1 < kKeyEnd - 4096 ? reinterpret_cast<const char*>(from) : nullptr;
@@ -47,7 +47,7 @@ struct PythonText {
   bool ascii;
 };
 
-// False: there is none at `address` whose characters follow it.
+// Reads the head of the str at `address`. False: no str there whose characters follow its head.
 inline bool find_text(const PythonLayout& layout, PythonAccess access, uintptr_t address,
                       PythonText* text) {
   char room[kPythonTextState + sizeof(uint32_t)];
@@ -64,9 +64,9 @@ inline bool find_text(const PythonLayout& layout, PythonAccess access, uintptr_t
 // Writes a character in UTF-8, 1 to 4 bytes; returns how many.
 size_t put_utf8(uint32_t character, char* to);
 
-// Calls take(bytes, size) with pieces of the text in UTF-8, until take() says false. Leaves out the
-// first character that goes beyond `most` bytes, and what follows. False: take() did, or the text
-// cannot be read.
+// Calls take(bytes, size) with pieces of the text in UTF-8, until take() returns false. Leaves out
+// the first character that goes beyond `most` bytes, and all after it. False: take() returned
+// false, or the text cannot be read.
 template <typename Take>
 bool each_piece(PythonAccess access, const PythonText& text, size_t most, Take&& take) {
   constexpr unsigned kUnits = 16;
@@ -93,7 +93,7 @@ bool each_piece(PythonAccess access, const PythonText& text, size_t most, Take&&
   return true;
 }
 
-// Texts are compared by so many bytes, and kept ones are readable up to a multiple of it.
+// Bytes compared at a time. Kept texts are readable up to a multiple of it.
 inline constexpr size_t kTextBlock = 16;
 
 // Whether `size` bytes are equal. Where `text` begins at a multiple of kTextBlock the last block is
@@ -112,7 +112,7 @@ inline constexpr size_t kTextBlock = 16;
   return (_mm_movemask_epi8(same) & (_mm_movemask_epi8(equal(last)) | beyond)) == 0xffff;
 }
 
-// Whether the text is the one that was kept: `bytes` of UTF-8 (at a multiple of 8), of `length`
+// Whether the text equals the kept one: `bytes` of UTF-8 (at a multiple of 8), of `length`
 // characters, of which no more than `most` bytes were kept.
 bool same_encoded(PythonAccess access, const PythonText& text, const char* kept, size_t bytes,
                   size_t most);

@@ -1,5 +1,5 @@
-// Walks through Python's evaluation loop that need not be gone again: besides the words of the
-// stack the functions have to be the same that the loop ran then.
+// Known walks through Python's evaluation loop: besides the words of the stack, the functions that
+// the loop runs must be those that it ran when the walk was remembered.
 #include <algorithm>
 
 #include "python/frames.h"
@@ -10,8 +10,8 @@ namespace {
 
 constexpr unsigned kTellingFunctions = 3;
 
-// What walks need of a layout. Constants where they can be, because each known walk reads all of
-// it.
+// The fields of a layout that walks need. Constants where possible, because each known walk reads
+// all of them.
 struct Fields311 {
   static constexpr const PythonLayout& kLayout = kPythonLayouts[0];
   static_assert(kLayout.version == 0x030b);
@@ -20,7 +20,7 @@ struct Fields311 {
   static constexpr bool from_state = kLayout.state_frame != 0;
   explicit Fields311(const PythonLayout&) {}
   static bool are_of(const PythonLayout& layout) { return &layout == &kLayout; }
-  // 1: the loop was entered with the frame, otherwise 0. A bool of the interpreter's.
+  // 1: the loop was entered with the frame, otherwise 0: a bool of the interpreter's.
   static uint64_t entry(const char* frame) {
     static_assert(kLayout.entry_mark == 1);
     return static_cast<uint8_t>(frame[kLayout.frame_entry]);
@@ -56,12 +56,12 @@ template <typename Fields>
   return place == 0 ? 0 : *reinterpret_cast<const uintptr_t*>(place);
 }
 
-// The frame at `at`; nullptr: that is no address of one.
+// The frame at `at`; nullptr: not an address of one.
 [[gnu::always_inline]] inline const char* frame_at(uintptr_t at) {
   return see_python(PythonAccess::kDirect, at, nullptr, 0);
 }
-// The frame's function and where it is, as a draft keeps it: while no code object is freed there is
-// one to which the instruction belongs.
+// The frame's instruction and entry bit, as a draft keeps them: while no code object is freed the
+// instruction belongs to one function.
 template <typename Fields>
 [[gnu::always_inline]] inline uint64_t function_of(const Fields& fields, const char* frame) {
   return python_field<uint64_t>(frame, fields.instruction) | fields.entry(frame)
@@ -71,8 +71,8 @@ bool is_entry(uint64_t function) { return function >> WalkDraft::kPythonEntryShi
 
 }  // namespace
 
-// `number`: of the signpost, or the other of its two places. C code that one Python line runs may
-// allocate by many paths.
+// Place of the walk beyond a signpost, also by the signpost: C code that one Python line runs may
+// allocate by many paths. `number`: one of the signpost's two places.
 template <typename Fields>
 uint64_t WalkMemory::python_place(const Fields& fields, const Area& area, uint64_t number,
                                   const Registers& from, uint64_t header) {
@@ -87,8 +87,8 @@ uint64_t WalkMemory::python_place(const Fields& fields, const Area& area, uint64
   return area.place(hash);
 }
 
-// The words of the stack are the same, so what they lead to is there, and no signal has come
-// between; a handler that comes now may write the record anew.
+// Whether the functions are those of the record. The stack words are, so the frames exist and no
+// signal has come between; a handler that comes now may write the record anew.
 template <typename Fields>
 [[gnu::always_inline]] inline bool WalkMemory::same_functions(const Fields& fields,
                                                               const Record& record, uint64_t state,
@@ -110,7 +110,7 @@ template <typename Fields>
   return true;
 }
 
-// Whether the record is of the walk beyond the signpost in that state.
+// Whether the record is of the walk beyond the signpost in state `post_state`.
 template <typename Fields>
 [[gnu::always_inline]] inline bool WalkMemory::same_through(const Fields& fields,
                                                             const Record& record,
@@ -144,8 +144,8 @@ template <typename Fields>
   return by_functions(fields, area, number, state, header, deaths, from);
 }
 
-// The same, of another walk than the one that was known last beyond this signpost, which is in
-// `state` and begins with `header`.
+// Finds another walk than the last one known beyond this signpost, which is in `state` and begins
+// with `header`.
 template <typename Fields>
 [[gnu::noinline]] WalkMemory::Known WalkMemory::by_functions(const Fields& fields, Area& area,
                                                              uint64_t number, uint64_t state,
@@ -177,8 +177,8 @@ WalkMemory::Known WalkMemory::through_python(Area& area, uint64_t number, const 
   return through_python(Fields311(layout), area, number, from);
 }
 
-// The state of the signpost for these words of the stack, which is made if there is none. 0: there
-// was no room. `first`: one of its places.
+// The state of the signpost for these words of the stack; makes it if there is none. 0: no room.
+// `first`: one of its places.
 uint64_t WalkMemory::signpost(Area& area, uint64_t first, const WalkDraft& draft,
                               const Registers& from) {
   Known known;

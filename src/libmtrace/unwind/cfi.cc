@@ -43,7 +43,7 @@ class Interpreter {
     location_ += delta * fde_.code_align;
     return location_ <= pc_;
   }
-  // The rule of a register; those we do not follow (vector registers) share one that is not used.
+  // The rule of a register; registers that are not followed (vector registers) share an unused one.
   RegisterRule* rule(uint64_t reg) { return reg < kRegisters ? &row_->rules[reg] : &ignored_; }
 
   bool set(uint64_t reg, SavedBy how, int64_t value = 0) {

@@ -28,8 +28,8 @@ bool read_entry(const Bounds& bounds, uintptr_t at, Entry* entry) {
   entry->end = in.position() + length;
   entry->id_place = in.position();
   Cursor body(in.position(), entry->end);
-  // In .eh_frame the id of the 64-bit form, too, is four bytes only for GNU tools that wrote
-  // it so; the LSB says eight. None of either occurs in practice on x86_64.
+  // The id of the 64-bit form has eight bytes by the LSB, four as some GNU tools wrote it. Neither
+  // occurs in practice on x86_64.
   entry->id = wide ? body.fixed<uint64_t>() : body.fixed<uint32_t>();
   entry->body = body.position();
   return body.ok();
@@ -105,7 +105,7 @@ bool read_fde(const Bounds& bounds, uintptr_t at, Fde* fde, uintptr_t* next) {
 
 bool covers(const Fde& fde, uintptr_t pc) { return pc >= fde.pc_begin && pc < fde.pc_end; }
 
-// Where there is no table: every entry from the first on. Each step moves forward by at least
+// Without a search table: reads every entry from the first on. Each step moves forward by at least
 // four bytes within one segment.
 bool find_by_scan(const Bounds& bounds, uintptr_t eh_frame, uintptr_t pc, Fde* fde) {
   for (uintptr_t at = eh_frame; at != 0;) {

@@ -31,8 +31,8 @@ struct Fde {
 // The FDE that covers `pc`; false when there is none or it cannot be used.
 bool find_fde(const Object& object, uintptr_t pc, Fde* fde);
 
-// Reads the entry at *at, which then is where the following one begins, 0 at the end. False: it is
-// no FDE, or one that cannot be used.
+// Reads the entry at *at and advances *at to the next one, 0 at the end. False: the entry is no
+// FDE, or an unusable one.
 bool next_fde(const Bounds& bounds, uintptr_t* at, Fde* fde);
 
 }  // namespace mtrace::unwind

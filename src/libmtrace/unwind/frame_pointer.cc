@@ -14,8 +14,8 @@ constexpr uintptr_t kMostFrame = uintptr_t{1} << 20;  // bytes
 constexpr uintptr_t kLongestCall = 7;                 // bytes
 constexpr uintptr_t kKnownCalls = 256;                // a power of two
 
-// By the low bits: return addresses in objects that stand behind a call. After dlclose they may
-// be wrong: then a guess is plausible that was not.
+// Return addresses in objects that follow a call, by their low bits. After dlclose one may be
+// wrong: then a wrong guess passes for plausible.
 std::atomic<uintptr_t> known_calls[kKnownCalls];
 
 bool follows_call(uintptr_t address) {
@@ -34,8 +34,8 @@ bool is_plausible_return(uintptr_t address) {
   Object object;
   if (!locate_object(address - 1, &object)) return is_executable(address - 1);
   if (!follows_call(address)) return false;
-  // Most code of objects has call-frame information: nobody else need be asked. That data looks
-  // like a call is too rare to ration the looks.
+  // Code with call-frame information is executable. For other code the maps are always read: data
+  // that looks like a call is too rare to ration that.
   return rule_for(address).kind() != RuleKind::kLost || is_executable(address - 1, true);
 }
 

@@ -2,8 +2,8 @@
 //
 // Code of JIT compilers, and assembly, mostly keeps rbp as the System V ABI shows it (figure 3.3):
 // it points to the caller's rbp, and the return address is the word above. Other code keeps
-// anything there. So this is a guess, and is made only where it is plausible; a walk that rests on
-// it says so (Walk::guessed).
+// anything there. So this is a guess, and is made only where it is plausible; a walk that uses a
+// guess says so (Walk::guessed).
 #pragma once
 
 #include <cstdint>
@@ -13,16 +13,16 @@
 
 namespace mtrace::unwind {
 
-// The caller of the frame `from`, whose pc lies in code that runs. False unless
+// Finds the caller of the frame `from`, whose pc lies in code that runs. False unless
 // - from.fp is a multiple of 8, and lies at or above from.sp in the same stack, not more than 1 MiB
 //   away;
 // - the word above is an address in executable memory;
 // - a call stands in front of it, if a loaded object holds it. (Java's interpreter pushes return
-//   addresses of its own making; so this is not asked of code that no object holds.)
+//   addresses of its own making; so this is not tested where no object holds the code.)
 // Async-signal-safe; never faults. `memory`: has moved to from.sp.
 bool guess_caller(StackMemory* memory, const Registers& from, Registers* caller);
 
-// Whether a call instruction ends where `code` ends: its last seven bytes, [0, 7).
+// Whether the seven bytes at `code` end with a call instruction.
 bool ends_with_call(const unsigned char* code);
 
 }  // namespace mtrace::unwind

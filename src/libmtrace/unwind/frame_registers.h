@@ -1,5 +1,5 @@
 // The registers of one frame, and the step from a frame to its caller by a row of call-frame
-// information. Used where a packed rule does not do; slow (microseconds), complete.
+// information. For rows without a packed rule; slow (microseconds), complete.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ struct FrameRegisters {
 
 enum class Step : uint8_t {
   kCaller,
-  kGuess,  // to a caller that was guessed
+  kGuess,  // a caller that was guessed
   kBottom,
   kLost,
 };

@@ -12,7 +12,7 @@
 namespace mtrace::unwind {
 namespace {
 
-// Own frames above the hooked function's caller, and frames without an end.
+// Most frames of this library above the hooked function's caller; ends an endless unwind.
 constexpr unsigned kMaxOwnFrames = 32;
 
 struct Functions {
@@ -55,7 +55,7 @@ Walk walk_from(const Registers& from, unw_cursor_t* cursor, WalkState state) {
     if (pc == 0) return state.result(End::kBottom);
     if (pc >= kKeyEnd - 1) return state.result(End::kLost);
     if (state.count == state.depth) return state.result(End::kDepth);
-    // libunwind says so of the frame that was interrupted, not of the trampoline inside it.
+    // libunwind flags the frame that was interrupted, not the trampoline inside it.
     state.enter(pc + (functions.is_signal_frame(cursor) > 0 ? 1 : 0));
   }
 }
@@ -82,7 +82,7 @@ bool open_libunwind() {
   Walk walk = state.result(End::kLost);
   if (functions.get_context(&context) == 0 && functions.init_local(&cursor, &context) == 0) {
     walk = walk_from(from, &cursor, state);
-    // The other walker enters modules into the list when it compiles a rule.
+    // Enters the modules into the list, as walk() does when it compiles a rule.
     Object scratch;
     for (unsigned i = 0; i < walk.count; ++i) loaded_object(frames[i], &scratch);
   }

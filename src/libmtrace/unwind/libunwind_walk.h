@@ -1,5 +1,5 @@
-// The walk by libunwind, for MTRACE_UNWINDER=libunwind and as the reference that the walker is
-// held against.
+// The walk by libunwind, for MTRACE_UNWINDER=libunwind and as the reference for tests of the
+// walker.
 #pragma once
 
 #include "unwind/walker.h"
@@ -7,11 +7,11 @@
 namespace mtrace::unwind {
 
 // Loads libunwind.so.8 with local scope: in the global scope it would take over the exception
-// unwinding of the host. False: not installed, or not what it should be. May allocate.
+// unwinding of the host. False: not installed, or a function is missing. May allocate.
 bool open_libunwind();
 
-// As walk(). May allocate and take libunwind's locks on first use of an object; a walk inside that
-// is empty and lost. Not for signal handlers.
+// As walk(). May allocate and take libunwind's locks on first use of an object; a walk from inside
+// libunwind is empty and lost. Not for signal handlers.
 Walk libunwind_walk(const Registers& from, uintptr_t* frames, unsigned depth);
 
 }  // namespace mtrace::unwind

@@ -16,12 +16,12 @@ constexpr uintptr_t kPage = 4096;
 constexpr size_t kMostBytes = size_t{1} << 20;    // of a section
 constexpr size_t kMostMemory = size_t{64} << 20;  // of all copies
 
-// An encoding that no pointer can be read by: a copy has moved, so what is relative to its own
-// place (only DW_CFA_set_loc would read it) is refused.
+// An encoding that no pointer can be read by: a copy has moved, so pointers relative to their own
+// place (only DW_CFA_set_loc would read one) are refused.
 constexpr uint8_t kRefused = 0x20;
 
-// A place for a section. The memory that it was given stays its own, so that a reader that comes
-// too late reads some other section's bytes, never what is not there.
+// A place for a section. It keeps its memory, so that a reader that comes too late reads some other
+// section's bytes, never unmapped memory.
 struct Section {
   uint32_t version;  // odd: being written; changes with the content
   uint32_t count;    // of entries; 0: free
@@ -37,7 +37,7 @@ size_t memory_used = 0;
 
 Fde* entries_of(const Section& section) { return reinterpret_cast<Fde*>(section.memory); }
 
-// The memory from `begin` on that can be read, as far as it has been asked for.
+// Probes the memory from `begin` on, each page once.
 class ReadableFrom {
  public:
   explicit ReadableFrom(uintptr_t begin) : end_(begin) {}
@@ -80,7 +80,7 @@ void each_fde(uintptr_t begin, size_t size, Visit&& visit) {
   }
 }
 
-// True: the place is the caller's, to be written and published. `version`: what it will be.
+// Claims a place, to be written and published. False: taken. `version`: to publish with.
 bool claim(Section& section, uint32_t* version) {
   uint32_t now = load(section.version);
   if ((now & 1) != 0 || !compare_exchange(section.version, now, now + 1)) return false;
@@ -90,7 +90,7 @@ bool claim(Section& section, uint32_t* version) {
 
 void publish(Section& section, uint32_t version) { store_release(section.version, version); }
 
-// A free place with room for so many bytes, claimed; nullptr: none.
+// Claims a free place with room for `bytes`; nullptr: none.
 Section* find_place(size_t bytes, uint32_t* version) {
   const uint32_t known = load_acquire(used);
   for (uint32_t i = 0; i < known; ++i) {
@@ -140,7 +140,7 @@ void write(Section& section, uintptr_t begin, size_t size, uint32_t most) {
   store(section.count, count);
 }
 
-// The entry for `pc`, copied. False: none, or the section has changed meanwhile.
+// Copies the entry for `pc`. False: none, or the section has changed meanwhile.
 bool find_entry(const Section& section, uintptr_t pc, uint32_t version, Fde* fde) {
   const uint32_t count = load(section.count);
   if (pc < section.low || pc >= section.high || count > section.capacity / sizeof *fde) {

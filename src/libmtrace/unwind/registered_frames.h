@@ -1,9 +1,9 @@
 // Call-frame information of code that no loaded object holds, as programs register it with libgcc
 // for the code that they make (__register_frame and its kin).
 //
-// What is registered is copied, so that a walk neither waits for a program that takes it back nor
-// reads what is gone. 512 sections of at most 1 MiB, 64 MiB in all; what exceeds that is walked
-// as if it were not registered.
+// Sections are copied, so that a walk neither waits for a program that deregisters one nor reads
+// freed memory. 512 sections of at most 1 MiB, 64 MiB in all; code of further ones is walked as if
+// it were not registered.
 //
 // Thread-safe, async-signal-safe, lock-free.
 #pragma once
@@ -14,14 +14,14 @@
 
 namespace mtrace::unwind {
 
-// `section`: entries as in .eh_frame, ended by one of length zero. Reads what is readable of it,
-// and stops at what is malformed.
+// `section`: entries as in .eh_frame, ended by one of length zero. Copies the entries up to the
+// first with unreadable bytes or an invalid length; skips unusable ones.
 void register_frames(const void* section);
-// The same address as before; nothing where none is registered there.
+// Removes the section registered at this address, if any.
 void deregister_frames(const void* section);
 
-// The row at `pc`. `object`: its bounds become those of the row's expressions. False: nothing was
-// registered for it.
+// Finds the row at `pc`, and sets the bounds of `object` to those of its expressions. False: no
+// section covers `pc`, or the section changed meanwhile.
 bool find_registered_row(uintptr_t pc, Object* object, Row* row);
 
 }  // namespace mtrace::unwind

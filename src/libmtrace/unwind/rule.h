@@ -1,5 +1,5 @@
-// How one step of a walk is done, compiled from call-frame information and packed, together with
-// the address it holds for, into one word, so that a single atomic load or store moves all of it.
+// One step of a walk, compiled from call-frame information and packed, together with the address
+// for which it holds, into one word, so that a single atomic load or store moves all of it.
 //
 //   bit  0..30  tag: bits 16..46 of the key; bits 0..15 are the place in the cache, so the pair is
 //               exact
@@ -55,20 +55,20 @@ class Rule {
   constexpr bool from_rbp() const { return (bits_ >> 32 & 1) != 0; }
   constexpr uint64_t offset() const { return bits_ >> 40; }
   constexpr uint64_t slot() const { return kMaxSlot - slot_up(); }
-  // The same, counted upwards from kMaxSlot words below the CFA.
+  // slot(), counted upwards from kMaxSlot words below the CFA.
   constexpr uint64_t slot_up() const { return bits_ >> 35 & (kMaxSlot - 1); }
 
-  // The same plain rule for a frame of Python's evaluation loop, and back.
+  // Marks a plain rule as one for a frame of Python's evaluation loop, and back.
   constexpr bool is_python() const { return (bits_ & kPython) != 0 && !is_plain(); }
   constexpr Rule marked_python() const {
     return is_plain() ? Rule((bits_ | kPython) & ~kPlain) : *this;
   }
   constexpr Rule without_python() const { return Rule((bits_ & ~kPython) | kPlain); }
 
-  // The same rule as the cache holds it for `key` (below kKeyEnd).
+  // The rule with the tag of `key` (below kKeyEnd), as the cache holds it.
   constexpr Rule tagged(uintptr_t key) const { return Rule((bits_ & ~kTag) | key >> 16); }
   constexpr bool holds_for(uintptr_t key) const { return (bits_ & kTag) == key >> 16; }
-  // Its key, by its place in the cache.
+  // The key of the rule at `place` in the cache.
   constexpr uintptr_t key_at(uintptr_t place) const { return (bits_ & kTag) << 16 | place; }
   // The rule is plain and holds for `key`: one comparison, and false for every key that is no user
   // address. (The sum of a key above those has more than 32 bits.)

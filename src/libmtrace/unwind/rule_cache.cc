@@ -16,8 +16,8 @@ uint64_t rule_table[size_t{1} << kCacheBits];
 }
 namespace {
 
-// A bit for each 64 places of the table that a rule has been put into: the others are not looked
-// at, and their pages stay untouched.
+// A bit for each 64 places of the table, set when a rule is put there: forget_rules() skips the
+// other places, whose pages stay untouched.
 constexpr unsigned kPartLog2 = 6;
 constexpr uintptr_t kPart = uintptr_t{1} << kPartLog2;
 constexpr uintptr_t kParts = uintptr_t{1} << (kCacheBits - kPartLog2);
@@ -37,11 +37,11 @@ bool is_touched(uintptr_t part) { return (load(g_touched[part / 64]) >> part % 6
 void forget_at(uintptr_t place, uintptr_t start, uintptr_t end) {
   const Rule rule(load(internal::rule_table[place]));
   if (rule.bits() == 0) return;
-  const uintptr_t key = rule.key_at(place);  // of an address: the next one
+  const uintptr_t key = rule.key_at(place);  // the address plus one
   if (key > start && key <= end) store(internal::rule_table[place], uint64_t{0});
 }
 
-// Not cached: something may be loaded there later, or what is registered taken back.
+// Not cached: an object may be loaded there later, or the section deregistered.
 Rule rule_without_object(uintptr_t pc, Object* scratch) {
   Row row;
   met_code_without_object(pc);
@@ -78,8 +78,8 @@ bool is_python(const Object& object, uintptr_t address) {
   uint64_t word = rule.tagged(key).bits();
   // An object may have been unloaded, and the cache emptied, since this rule was read from it.
   // (Registering an object ends an epoch, too, when it lies over one whose end was not seen.)
-  // Either this sees the new epoch, or who empties the cache sees the rule: a plain store might
-  // become visible only after both have looked.
+  // Either this thread sees the new epoch, or the one that empties the cache sees the rule: a plain
+  // store might become visible only after both have looked.
   touch(static_cast<uint16_t>(key));
   exchange(place, word);
   if (unload_epoch() != epoch) compare_exchange(place, word, uint64_t{0});
@@ -87,8 +87,8 @@ bool is_python(const Object& object, uintptr_t address) {
 }
 
 void forget_rules(uintptr_t start, uintptr_t end) {
-  // After the deaths that are the reason: who reads a rule from an object that still seems alive
-  // has an older epoch.
+  // Comes after the objects are marked dead: a thread that reads a rule from one that still seems
+  // alive has an older epoch.
   add_fetch_ordered(internal::unload_epoch, 1u);
   const uintptr_t parts = std::min((end - start) / kPart + 2, kParts);
   for (uintptr_t i = 0; i < parts; ++i) {

@@ -1,4 +1,4 @@
-// All threads' rules: a direct-mapped table of single words. A reader sees a whole rule for
+// The rules of all threads: a direct-mapped table of single words. A reader sees a whole rule for
 // exactly its key, or another key's, or nothing; a lost store costs one more compilation.
 #pragma once
 
@@ -21,8 +21,8 @@ inline Rule cached_rule(uintptr_t key) {
   return Rule(load(internal::rule_table[place]));
 }
 
-// The rule for `key`, compiled when the cache does not hold it. kLost when there is none.
-// Async-signal-safe, thread-safe; about 1.5 KiB of stack.
+// Compiles the rule for `key`, and caches it if a loaded object holds the code. kLost: no usable
+// information. Async-signal-safe, thread-safe; about 1.5 KiB of stack.
 Rule compile_rule(uintptr_t key);
 
 inline Rule rule_for(uintptr_t key) {
@@ -32,8 +32,8 @@ inline Rule rule_for(uintptr_t key) {
   return compile_rule(key);
 }
 
-// Takes the rules for addresses from `start` to before `end` out of the cache, and ends an epoch,
-// so that none read before stays.
+// Removes the rules for addresses in [start, end) from the cache, and ends an epoch, so that no
+// rule compiled before stays.
 void forget_rules(uintptr_t start, uintptr_t end);
 
 }  // namespace mtrace::unwind

@@ -19,7 +19,7 @@ uintptr_t offset_by(uintptr_t address, int64_t offset) {
   return address + static_cast<uintptr_t>(offset);
 }
 
-// At a frame of Python's evaluation loop, which ends at `cfa`.
+// Adds the Python functions of a frame of the evaluation loop, which ends at `cfa`.
 void enter_python(WalkState* state, uintptr_t cfa, bool interrupted) {
   add_python_frames(*state, cfa, interrupted ? PythonAccess::kCareful : PythonAccess::kDirect,
                     nullptr);
@@ -50,7 +50,7 @@ bool step_by_rule(Rule rule, WalkState* state, StackMemory* memory, uintptr_t* n
           !memory->read(offset_by(sp, kSignalRip), &pc)) {
         return false;
       }
-      // A jump to address 0 is not the end of the stack, but nothing is known of it either.
+      // A jump to address 0 is not the end of the stack, but its frame is unknown.
       *next_key = pc + 1;
       return pc != 0;
     }
@@ -76,7 +76,7 @@ bool step_by_guess(WalkState* state, StackMemory* memory, uintptr_t* next_key) {
   return true;
 }
 
-// The same by the interpreter. What other registers hold in the caller is not known.
+// Guesses the caller for the interpreter: all registers but pc, sp and rbp become unknown.
 Step step_by_guess(FrameRegisters* machine, StackMemory* memory) {
   const uintptr_t* const at = machine->registers;
   Registers caller;
@@ -117,7 +117,7 @@ Step step_by_interpreter(FrameRegisters* machine, bool* exact, StackMemory* memo
   return step;
 }
 
-// The registers that a function preserves, and where it is now.
+// Captures the registers that a function preserves, rsp and the pc.
 [[gnu::always_inline]] inline void capture(FrameRegisters* machine) {
   uintptr_t* const to = machine->registers;
   asm volatile(
@@ -177,7 +177,7 @@ bool unwind_to(const Registers& from, FrameRegisters* machine, StackMemory* memo
   capture(&machine);
   StackMemory memory(trusted_stack(), machine.registers[kRsp]);
   if (!unwind_to(from, &machine, &memory)) machine.known = 0;
-  // After unwinding these are equal; otherwise they are all that is known.
+  // After unwinding these are equal; otherwise no other registers are known.
   machine.set(kReturn, from.pc);
   machine.set(kRsp, from.sp);
   machine.set(kRbp, from.fp);

@@ -1,5 +1,5 @@
-// What the inner loop of walk() hands over: everything but frames on the trusted stack whose rule
-// is a plain one.
+// The steps of walk() outside its inner loop: all but frames on the trusted stack whose rule is a
+// plain one.
 #pragma once
 
 #include "format/memlog.h"
@@ -7,8 +7,8 @@
 
 namespace mtrace::unwind {
 
-// Off the critical path of a walk, which is a chain of loads. Multiplication by an odd number
-// loses nothing; WalkState::result spreads what has gathered in the upper bits.
+// Off the critical path of a walk, which is a chain of loads. Multiplication by an odd number loses
+// nothing; WalkState::result spreads the bits that have gathered at the top.
 inline uint64_t add_to_hash(uint64_t hash, uintptr_t key) {
   return (hash + key) * 0x9e3779b97f4a7c15u;
 }
@@ -24,8 +24,8 @@ struct WalkState {
   uint32_t count;
   uint32_t depth;
   uint8_t guessed;  // as in Walk
-  // The word that names the innermost Python function of the evaluation loop's next frame, where
-  // the loop's last frame has led to it; 0: none has.
+  // Address of the word that names the innermost Python function of the evaluation loop's next
+  // frame, as the loop's last frame led to it; 0: not known.
   uintptr_t next_python = 0;
 
   // Enters the frame of `next_key` as the last one.
@@ -34,12 +34,12 @@ struct WalkState {
     frames[count++] = next_key - 1;
     key = next_key;
   }
-  // The same of a frame that was guessed.
+  // Enters a frame that was guessed.
   void enter_guessed(uintptr_t next_key) {
     if (guessed == 0) guessed = static_cast<uint8_t>(count);
     enter(next_key);
   }
-  // The same of a frame that is no address and that the registers do not belong to.
+  // Adds a frame that is no address; the registers do not belong to it.
   void add(uint64_t frame) {
     hash = add_to_hash(hash, frame);
     frames[count++] = frame;
@@ -47,10 +47,10 @@ struct WalkState {
   Walk result(End end) const { return {format::mix64(hash), count, end, guessed}; }
 };
 
-// Goes on from `state`; from the beginning at `from`, with all registers, where that is needed.
+// Goes on from `state`, or starts again at `from` with all registers if a step needs them.
 Walk slow_walk(const Registers& from, WalkState state);
 
-// The walk by the interpreter alone.
+// Walks by the interpreter of call-frame information alone.
 Walk full_walk(const Registers& from, uintptr_t* frames, unsigned depth);
 
 }  // namespace mtrace::unwind

@@ -49,8 +49,8 @@ StackRange trust_stack(uintptr_t sp) {
   // A program that allocates on another stack does so again and again.
   if (covers(trusted, sp) || stack.foreign == sp >> 16 || sp < stack.gap) return trusted;
   const uintptr_t high = stack.high != 0 ? stack.high : upper_end(sp);
-  // The outermost frame of a walk: its stack pointer may be the very end. That is no other stack,
-  // or what is still to be trusted of this one's last 64 KiB never would be.
+  // The stack pointer of a walk's outermost frame may be the very end. Recorded as foreign, it
+  // would keep the rest of the stack's last 64 KiB from being trusted.
   if (sp == high) return trusted;
   const uintptr_t from = trusted.low != trusted.high ? trusted.low : high;
   const uintptr_t low = sp & ~(kPage - 1);
@@ -65,8 +65,8 @@ StackRange trust_stack(uintptr_t sp) {
       stack.size = high - low;
       return {low, high};
     }
-    // Met once a thread, not at each switch of fibers: a guard page stays. (Below the main
-    // thread's stack are only pages that it has not grown to yet.)
+    // Recorded, so that it is met once a thread and not at each switch of fibers: a guard page
+    // stays. (Below the main thread's stack are only pages that it has not grown to yet.)
     if (high != reinterpret_cast<uintptr_t>(__libc_stack_end)) stack.gap = page + kPage;
   }
   stack.foreign = sp >> 16;
@@ -80,8 +80,8 @@ void StackMemory::find_stack(uintptr_t sp) {
   extend_other(sp, 1);
 }
 
-// Makes [other_.low, address + size) readable if it begins at or above other_.low, not too far
-// from what is known, and has no gap.
+// Extends other_ to `address` + `size`. False: the range begins below other_.low, ends too far
+// above it, or has an unreadable page.
 bool StackMemory::extend_other(uintptr_t address, unsigned size) {
   const uintptr_t end = address + size;
   if (other_.low == 0 || address < other_.low || end < address || end - other_.low > kMaxOther) {

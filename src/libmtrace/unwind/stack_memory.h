@@ -28,8 +28,8 @@ inline bool covers(const StackRange& range, uintptr_t address) {
 }
 
 namespace internal {
-// A signal handler may walk between any two stores to this: `low` goes down before `size` grows,
-// so that what it sees trusted is.
+// A signal handler may walk between any two stores to this: `low` goes down before `size` grows, so
+// that whatever the handler sees as trusted is readable.
 struct ThreadStack {
   uintptr_t low;  // trusted: [low, low + size)
   uintptr_t size;
@@ -40,7 +40,7 @@ struct ThreadStack {
 [[gnu::visibility("hidden")]] extern thread_local constinit ThreadStack thread_stack;
 }  // namespace internal
 
-// What is trusted for the current thread already.
+// The range trusted so far for the current thread.
 inline StackRange trusted_stack() {
   const internal::ThreadStack& stack = internal::thread_stack;
   return {stack.low, stack.low + stack.size};
@@ -63,8 +63,8 @@ class StackMemory {
   bool read(uintptr_t address, uintptr_t* value) {
     return read_sized(address, sizeof *value, value);
   }
-  // The same of a word at or above `sp`, to which the walk has moved, and in the same stack. False,
-  // too, of one that is more than 64 KiB above it in a stack other than the thread's own.
+  // Reads a word at or above `sp`, where the walk is, in the same stack. False also for one more
+  // than 64 KiB above the place where the walk came to a stack other than the thread's own.
   bool read_above(uintptr_t sp, uintptr_t address, uintptr_t* value);
   // `size` of 1, 2, 4 or 8 bytes, zero-extended.
   bool read_sized(uintptr_t address, unsigned size, uintptr_t* value);

@@ -1,4 +1,4 @@
-// What a walk under way rests on, gathered to be remembered (walk_memory.h).
+// The words that a walk under way depends on, collected for walk_memory.h.
 //
 // A frame of a plain rule is fixed by its stack pointer, its return address and, where a rule takes
 // the CFA from rbp, by rbp. So a walk is fixed by where it begins and by words of the stack: each
@@ -14,13 +14,13 @@
 
 namespace mtrace::unwind {
 
-// A word of the stack and what it held, a user address: in eight bytes, because what a walk rests
-// on has to be in few cache lines.
+// A word of the stack and its value, a user address: in eight bytes, because the words of a walk
+// have to be in few cache lines.
 class StackWord {
  public:
   static constexpr uintptr_t kMostWords = 1u << 16;  // from the stack pointer on: 512 KiB
 
-  // Any word in the place of one, and back.
+  // Stores any 64 bits as a StackWord, and reads them back.
   static StackWord of_bits(uint64_t bits) {
     StackWord word;
     __builtin_memcpy(word.parts_, &bits, sizeof bits);
@@ -43,7 +43,7 @@ class StackWord {
   }
 
   uintptr_t distance() const { return parts_[3]; }
-  // 0: it holds the same still.
+  // 0: the word still holds the same value.
   [[gnu::always_inline]] uintptr_t difference(const uintptr_t* sp) const {
     uint64_t all;
     __builtin_memcpy(&all, parts_, sizeof all);
@@ -63,10 +63,10 @@ class WalkDraft {
   static constexpr unsigned kPythonCountShift = 32;
   static constexpr unsigned kPythonEntryShift = 63;
   static constexpr uintptr_t kThreadState = StackWord::kMostWords;  // as a place or a distance
-  // Of a walk of so many frames: of each the return address and a saved rbp.
+  // Most words of a walk of that many frames: for each the return address and a saved rbp.
   static constexpr unsigned most_words(unsigned frames) { return 2 * frames; }
 
-  // Gathers in `words`, of which there are `most`, and in `python`. A walk that does not fit is not
+  // Collects into `words`, with room for `most`, and into `python`. A walk that does not fit is not
   // whole.
   WalkDraft(const Registers& from, StackWord* words, unsigned most, uint64_t* python = nullptr,
             unsigned most_python = 0)
@@ -88,11 +88,11 @@ class WalkDraft {
     slot_ = reinterpret_cast<uintptr_t>(slot);
     saved_ = word;
   }
-  // The walk rests on what cannot be compared.
+  // The walk depends on something that cannot be compared, so it is not remembered.
   void leave_out() { fits_ = false; }
-  // The walk has come to a frame of Python's evaluation loop, which it found by its stack pointer.
-  // Functions that it runs follow: the first is named by the word of the stack at `place`, or by
-  // the thread's state. `deaths`: code_deaths() by then.
+  // The walk has come to a frame of Python's evaluation loop, found by its stack pointer. Calls for
+  // the loop's functions follow: the word of the stack at `place`, or the thread's state, names the
+  // first one. `deaths`: code_deaths() before the functions were read.
   void enter_python(uintptr_t place, uint64_t deaths) {
     if (deaths == 0) return leave_out();
     if (python_count_ == 0) {
@@ -105,35 +105,35 @@ class WalkDraft {
     if (distance >= StackWord::kMostWords) return leave_out();
     add_python(distance);
   }
-  // `instruction`: the address of the one that runs. `entry`: the loop was entered with this one.
+  // `instruction`: the current one's address. `entry`: the loop was entered with the function.
   void add_python_function(uintptr_t instruction, bool entry) {
     add_python(instruction | uint64_t{entry} << kPythonEntryShift);
     if (fits_) python_[header_] += uint64_t{1} << kPythonCountShift;
   }
-  // All of the walk was such steps.
+  // The walk has ended; all of its steps were noted.
   void ended(End end) {
     if (!fits_ || count_ == 0) return;
     static_assert(kMostPython < 64);  // see WalkMemory
     whole_ = true;
-    // Of the frame that is one too many, all that counts is that it is there.
+    // The frame beyond the depth matters only by its existence.
     if (end == End::kDepth) beyond_ = words_[--count_].distance() + 1;
   }
 
   bool whole() const { return whole_; }
   const Registers& from() const { return from_; }
   uint32_t epoch() const { return epoch_; }  // of unloads, from before the walk
-  bool uses_fp() const { return uses_fp_; }  // the walk rests on from().fp
-  // The word that says that there is a further frame, in words from the one below the stack
-  // pointer; 0: none does.
+  bool uses_fp() const { return uses_fp_; }  // the walk depends on from().fp
+  // Distance of the word that shows a further frame, in words from the one below the stack pointer;
+  // 0: there is none.
   uintptr_t beyond() const { return beyond_; }
   unsigned count() const { return count_; }
   const StackWord* words() const { return words_; }
-  // Of Python: for each frame of the loop a header (distance of the word in words, and above it how
-  // many functions follow), then the functions.
+  // For each frame of Python's loop a header (distance of the word in words, and above it the
+  // number of its functions), then the functions.
   unsigned python_count() const { return python_count_; }
   const uint64_t* python() const { return python_; }
   unsigned before_python() const { return before_python_; }  // words that lead to the first loop
-  uint64_t code_deaths() const { return code_deaths_; }      // as long as these the functions hold
+  uint64_t code_deaths() const { return code_deaths_; }      // at which the functions were read
 
  private:
   enum class Rbp : uint8_t { kFirst, kSaved, kKnown };

@@ -38,12 +38,12 @@ WalkMemory::Known WalkMemory::plain_in_second_place(Area& area, uint64_t number,
                                                     const Registers& from) {
   Known known;
   if (!same(*area.at(number), from.pc, from, known)) return {};
-  // What is asked for most is to stand first, where a walk of long ago may.
+  // The walk found most often comes to stand first, where a walk of long ago may.
   if (++area.hits % 16 == 0) exchange(area, number, number ^ 1);
   return known;
 }
 
-// Like remember(), as far as handlers are concerned that come in between.
+// Swaps two records, as safe against signal handlers in between as remember().
 void WalkMemory::exchange(Area& area, uint64_t one, uint64_t other) {
   Record& a = *area.at(one);
   Record& b = *area.at(other);
@@ -61,13 +61,13 @@ void WalkMemory::exchange(Area& area, uint64_t one, uint64_t other) {
   claim_exchange(b.state, written[1], states[0]);
 }
 
-// There are fewer records where walks are deep.
+// Makes fewer records where walks are deep.
 bool WalkMemory::make_area(Area*& word, unsigned depth) {
   if (load(word) != nullptr) return true;
-  // A program that gives up system calls may be ended by one that it has not thought of.
+  // The program's filter may end it for a call that its author did not think of.
   if (sys::may_be_filtered()) return false;
   const unsigned frames = std::min(depth, WalkDraft::kMostFrames);
-  // One return address and the first rbp are no words of a record.
+  // One return address and the first rbp are not stored as words of a record.
   const size_t words = (WalkDraft::most_words(frames) - 2 + kStep - 1) / kStep * kStep;
   constexpr size_t kLine = 64;
   const size_t stride =
@@ -77,14 +77,14 @@ bool WalkMemory::make_area(Area*& word, unsigned depth) {
   if (area == nullptr) return false;
   area->stride = static_cast<uint32_t>(stride);
   area->most = most;
-  // A handler that came in between has made one, too: that goes, with what is in it.
+  // If a signal handler has made one in between, that one is dropped with its content.
   compiler_barrier();
   store(word, area);
   return true;
 }
 
-// Another walk from the same pc and stack pointer may stand in the place of the present one: what
-// tells them apart?
+// Learns the telling word by which the present walk differs from the one in its place, if that one
+// began at the same pc and stack pointer.
 void WalkMemory::learn(Area& area, const Registers& from, uintptr_t mark, bool anew) {
   if (anew) store(area.told_by(Area::start_of_hash(from.pc, from.sp)), uint64_t{0});
   const uint64_t hash = area.hash_of(from.pc, from.sp);
@@ -96,7 +96,7 @@ void WalkMemory::learn(Area& area, const Registers& from, uintptr_t mark, bool a
   const StackWord* const end = word + (other.shape & kCount);
   while (word != end && word->difference(sp) == 0) ++word;
   if (word == end || word->distance() + 1 >= StackWord::kMostWords) return;
-  // Else there are as many as are looked at.
+  // If one follows here, kMostTelling are in use already.
   if (area.next_telling(hash) != 0) return;
   const uint32_t fresh =
       Area::tag(hash) << kDistanceBits | static_cast<uint32_t>(word->distance() + 1);
@@ -114,7 +114,7 @@ void WalkMemory::remember(const WalkDraft& draft, unsigned depth, uint32_t stack
   Area& area = *load(area_);
   Registers from = draft.from();
   from.pc += form;
-  // So many that most walks have a place to themselves: the second one costs a third of a walk.
+  // So many that most walks have a place to themselves: a second place costs a third of a walk.
   uint32_t wanted = kFirstRecords;
   while (wanted < area.most && misses_ > wanted / 2) wanted *= 4;
   wanted = std::min(wanted, area.most);
@@ -122,7 +122,7 @@ void WalkMemory::remember(const WalkDraft& draft, unsigned depth, uint32_t stack
   if (draft.python_count() != 0) {
     return remember_python(area, draft, from, stack, to);
   }
-  // What once told walks apart may be any word by now: now and then it is learned anew.
+  // A telling word may be outdated: now and then all are learned anew.
   learn(area, from, 0, misses_ % 1024 == 0);
   write(area, area.place(area.hash_of(from.pc, from.sp)),
         {draft, from, 0, draft.words(), draft.count(), draft.beyond(), nullptr, 0, stack, to});
@@ -133,8 +133,7 @@ void WalkMemory::write(Area& area, uint64_t first, const Content& content) {
   const unsigned count = (content.count + kStep - 1) / kStep * kStep;
   const unsigned words = count + content.python_count;
   if (offsetof(Record, words) + words * sizeof(StackWord) > area.stride) return;
-  // The first place, unless there is a walk in it and none in the second; or the one whose turn it
-  // is.
+  // Takes the free place, the first if both are free; of two walks, the one whose turn it is.
   const uint64_t second = first ^ 1;
   const bool one_is_free =
       phase(area.at(first)->state) < kWritten || phase(area.at(second)->state) < kWritten;
@@ -142,7 +141,7 @@ void WalkMemory::write(Area& area, uint64_t first, const Content& content) {
       one_is_free ? phase(area.at(first)->state) >= kWritten : (load(area.written) & 1) != 0;
   Record& record = *area.at(takes_second ? second : first);
   const uint32_t before = phase(load(record.state));
-  // Written by whom this one has interrupted, or dead.
+  // Being written by code that this call interrupted, or dead.
   if (before == kBeingWritten || before == kDead) return;
   uint64_t state = unknown(kBeingWritten);
   store(record.state, state);
@@ -161,8 +160,8 @@ void WalkMemory::write(Area& area, uint64_t first, const Content& content) {
     record.words[count + i] = StackWord::of_bits(content.python[i]);
   }
   compiler_barrier();
-  // One that was forgotten meanwhile stays dead. Not a store: a handler that forks or attaches may
-  // come at any instruction.
+  // A record that was forgotten meanwhile stays dead, so no plain store: a handler that forks or
+  // attaches may come at any instruction.
   claim_exchange(record.state, state,
                  uint64_t{kWritten | count_up_own(area.written)} << 32 | draft.epoch());
 }

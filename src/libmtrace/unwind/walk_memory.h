@@ -1,16 +1,16 @@
-// Walks of a thread that need not be gone again: each with the words that it rested on
-// (walk_draft.h) and the stack that it led to. A walk that begins with the same pc and stack
-// pointer goes the same way as far as those words hold what they held; each of them is read and
-// compared. Unlike steps by rules, which wait for one another, these loads are independent.
+// Remembers walks of a thread: each with the words that it depended on (walk_draft.h) and the stack
+// that it led to. A walk from the same pc and stack pointer is the same walk if each of these words
+// still holds its value; all are read and compared. Unlike steps by rules, which wait for one
+// another, these loads are independent.
 //
-// Which walk it may be is predicted. One call site at one stack pointer is often reached by several
+// The walk to compare is predicted. One call site at one stack pointer is often reached by several
 // paths: the word by which two of them were seen to differ is a telling word. A hash of pc and
-// stack pointer leads to the first one, with what that holds to the next, and so on; where there is
-// none the hash is the place of the walk. A wrong prediction costs a walk, nothing else.
+// stack pointer leads to the first telling word, the hash with its value to the next, and so on;
+// the last hash is the place of the walk. A wrong prediction costs a walk, nothing else.
 //
-// One for each thread; a signal handler may walk, remember and forget in the middle of another walk
-// of the same thread. Who reads a record looks at its state before and after; who finds one that is
-// being written leaves it alone.
+// One WalkMemory per thread; a signal handler may walk, remember and forget in the middle of
+// another walk of the same thread. So a reader checks the state of a record before and after, and a
+// record that is being written is left alone.
 #pragma once
 
 #include <cstddef>
@@ -31,11 +31,11 @@ class WalkMemory {
  public:
   // What remember() was given for a walk.
   struct Known {
-    uint32_t stack;  // 0: the walk has to be gone
+    uint32_t stack;  // 0: no such walk is known
     void* counters;
   };
-  // For the walk that begins at `from`, Registers or a Caller. False: it has to be gone. Walks of
-  // different forms, numbers from bit kFormShift on, are different walks.
+  // Looks up the walk that begins at `from`, Registers or a Caller. False: unknown, so it has to be
+  // made. Walks of different forms, numbers from bit kFormShift on, are different walks.
   static constexpr unsigned kFormShift = 56;
   template <typename From>
   [[gnu::always_inline]] bool find(From from, Known& known, uintptr_t form = 0) {
@@ -55,36 +55,36 @@ class WalkMemory {
     return true;
   }
 
-  // Whether to remember the walk that comes, which costs a few instructions a frame: not in a
-  // thread that has hardly begun. Where fewer than one walk in three is known nothing is remembered
-  // and nothing asked for, for ever longer times, between which it is tried again.
+  // Whether to remember the walk that comes, which costs a few instructions per frame: not in a
+  // thread that has hardly begun. While fewer than one walk in three is known, nothing is
+  // remembered or looked up, for longer and longer times with a trial after each.
   bool is_worthwhile();
 
-  // The walk led to `stack` (not 0), whose record that is. Takes memory of the kernel's at first;
-  // `depth` tells how much.
+  // Records that the walk led to `stack` (not 0); find() returns it with `counters`. The first call
+  // maps memory, more for a larger `depth`.
   void remember(const WalkDraft& draft, unsigned depth, uint32_t stack, void* counters = nullptr,
                 uintptr_t form = 0);
 
-  // No walk is known any more. By the thread that takes the memory over, and before walks are of
-  // another depth or stacks have other numbers; no other thread uses it meanwhile.
+  // Forgets all walks. For the thread that takes the memory over, and before walks get another
+  // depth or stacks other numbers; no other thread may use the memory meanwhile.
   void forget();
 
  private:
-  static constexpr uint32_t kNoMisses = 4;  // are remembered in a thread that has just begun
+  static constexpr uint32_t kNoMisses = 4;  // first misses of a thread: not remembered
   static constexpr uint32_t kFirstRecords = 32;
   static constexpr uint32_t kMostRecords = 512;
-  static constexpr uint32_t kPeriod = 2048;  // misses between two looks at how many hits there were
-  static constexpr uint32_t kFirstRest = 2 * kPeriod;  // walks for which nothing is asked
+  static constexpr uint32_t kPeriod = 2048;  // misses between two looks at the number of hits
+  static constexpr uint32_t kFirstRest = 2 * kPeriod;  // walks without a look-up
   static constexpr uint32_t kLongestRest = 64 * kPeriod;
 
-  static constexpr unsigned kStep = 3;  // the number of words is made a multiple of it
+  static constexpr unsigned kStep = 3;  // words are padded to a multiple of this
   // Bits of Record::shape.
   static constexpr uint32_t kCount = 0xff;  // words
   static constexpr uint32_t kUsesFp = 0x100;
   static constexpr unsigned kBeyondShift = 15;  // see WalkDraft::beyond()
 
-  // In a state: the epoch of unloads below, in which the walk holds; above, the number of the
-  // writing, with the highest bit, or one of these.
+  // A state: below, the unload epoch in which the walk holds; above, the number of the write, with
+  // the highest bit set, or one of these.
   static constexpr uint32_t kEmpty = 0;
   static constexpr uint32_t kBeingWritten = 1;
   static constexpr uint32_t kDead = 2;  // forgotten while it was being written: never used again
@@ -93,7 +93,7 @@ class WalkMemory {
   static uint64_t unknown(uint32_t phase) { return uint64_t{phase} << 32 | kNoEpoch; }
   static constexpr uint32_t kNoEpoch = ~0u;
 
-  // A walk has two places, because few would find theirs free.
+  // A walk has two places, because a single one would often be taken.
   struct Area;
   struct Record;
   static Known in_second_place(Area& area, uint64_t number, uintptr_t pc, uintptr_t sp,
@@ -101,15 +101,15 @@ class WalkMemory {
   [[gnu::noinline]] static Known plain_in_second_place(Area& area, uint64_t number,
                                                        const Registers& from);
 
-  // Walks through Python's evaluation loop (python/walks.cc) have two records. A signpost has the
-  // words that lead to the loop; with them the same, the functions that it runs can be read, and
-  // their instructions tell where the record of the walk is. That one has the other words, and
-  // holds only with the signpost in the state that it names, and until a code object is freed.
-  static constexpr uintptr_t kSignpost = uintptr_t{1} << 54;  // both by their pc, below the form
+  // Walks through Python's evaluation loop (python/walks.cc) have two records. The signpost has the
+  // words that lead to the loop; if they are the same, the functions that the loop runs can be
+  // read, and their instructions lead to the record of the walk. That record has the other words,
+  // and holds only with the signpost in the state that it names, and until a code object is freed.
+  static constexpr uintptr_t kSignpost = uintptr_t{1} << 54;  // in the pc of each, below the form
   static constexpr uintptr_t kThroughPython = uintptr_t{1} << 53;
   static_assert(kThroughPython > kKeyEnd && kSignpost < uintptr_t{1} << kFormShift);
-  static constexpr unsigned kPythonShift = 9;  // in a shape: words of Python, behind the others
-  static constexpr unsigned kPythonHead = 2;   // of a walk: the signpost's state, deaths
+  static constexpr unsigned kPythonShift = 9;  // in a shape: Python words, after the others
+  static constexpr unsigned kPythonHead = 2;   // the first ones: the signpost's state, deaths
   static constexpr uint32_t kPythonCount = 63;
   static Known through_python(Area& area, uint64_t post, const Registers& from);
   static Known through_read_python(const PythonLayout& layout, Area& area, uint64_t post,
@@ -149,7 +149,7 @@ class WalkMemory {
   };
   static_assert(offsetof(Record, words) == 48);
 
-  // Whether the record is of this walk, of which `pc` has the form, too: then what it knows.
+  // Whether the record is of the walk at `at`; `pc` includes the form. Sets `known` if so.
   template <typename From>
   [[gnu::always_inline]] static bool same(const Record& record, uintptr_t pc, From at,
                                           Known& known) {
@@ -157,19 +157,19 @@ class WalkMemory {
     compiler_barrier();
     return same(record, state, pc, at, known);
   }
-  // The same for a record that was in `state` before anything of it was read.
+  // same() for a record whose `state` was read before its other fields.
   template <typename From>
   [[gnu::always_inline]] static bool same(const Record& record, uint64_t state, uintptr_t pc,
                                           From at, Known& known) {
-    // Nothing is known of libraries that came or went since.
+    // Libraries that came or went since make the record invalid.
     const uint64_t other = (record.pc ^ pc) | (record.sp ^ Registers(at).sp) |
                            (static_cast<uint32_t>(state) ^ unload_epoch());
     if (other != 0) [[unlikely]]
       return false;
     return same_words(record, state, at, known);
   }
-  // The rest of that, of one of the same stack pointer: from there on it is one of this thread's
-  // own stack, and so are the words.
+  // Compares the rest of a record with the same stack pointer: memory from there on is this
+  // thread's own stack, and so are the words.
   template <typename From>
   [[gnu::always_inline]] static bool same_words(const Record& record, uint64_t state, From at,
                                                 Known& known) {
@@ -197,34 +197,34 @@ class WalkMemory {
     return record.words + (record.shape & kCount);
   }
 
-  // What a record is to hold of a walk.
+  // Content of a record for write().
   struct Content {
     const WalkDraft& draft;
-    Registers from;  // its pc with the form
+    Registers from;  // its pc includes the form
     uintptr_t mark;
     const StackWord* words;
     unsigned count;
     uintptr_t beyond;
-    const uint64_t* python;  // words of Python: of a walk, kPythonHead ones and the draft's
+    const uint64_t* python;  // of a walk: kPythonHead words and the draft's
     unsigned python_count;
     uint32_t stack;
     void* counters;
   };
 
-  // A telling word, by a hash of pc, stack pointer and what those before it hold: its distance from
-  // the stack pointer in words and 1, below a tag of the hash. The word before them all is the
-  // hook's own return address.
+  // Telling words, by a hash of pc, stack pointer and the values of those before. An entry is the
+  // distance in words from the hook's own return address, which lies below the stack pointer, under
+  // a tag of the hash.
   static constexpr unsigned kTellingLog2 = 10;
   static constexpr unsigned kMostTelling = 6;  // of one walk
   static constexpr unsigned kDistanceBits = 16;
 
-  // Its pages cost nothing until they are touched.
+  // Untouched pages cost nothing.
   struct alignas(64) Area {
     uint64_t telling[1u << kTellingLog2];
-    uint16_t lately[kMostRecords];  // by signpost: the walk beyond it that was known last
+    uint16_t lately[kMostRecords];  // by signpost: place of the walk last found beyond it
     uint32_t hits;                  // since the last look
-    uint32_t unasked;               // walks for which nothing will be asked
-    uint32_t rest;                  // how many the last time
+    uint32_t unasked;               // walks left without a look-up
+    uint32_t rest;                  // length of the last such rest, in walks
     uint32_t stride;                // bytes of a record
     uint32_t mask;                  // number of records in use - 1
     uint32_t most;                  // records
@@ -235,7 +235,7 @@ class WalkMemory {
     }
     uint64_t& told_by(uint64_t hash) { return telling[hash >> (64 - kTellingLog2)]; }
     static uint32_t tag(uint64_t hash) { return hash >> 32 & 0xffff; }
-    // The distance of the telling word that follows; 0: none does.
+    // The distance of the next telling word; 0: none.
     [[gnu::always_inline]] uintptr_t next_telling(uint64_t hash) {
       const uint64_t pair = load(told_by(hash));
       const auto low = static_cast<uint32_t>(pair);
@@ -255,8 +255,8 @@ class WalkMemory {
       if (first != 0) hash = told(sp, hash, first);
       return hash;
     }
-    // They may be telling words of another pc and stack pointer, so they are looked at only if they
-    // lie in the stack.
+    // Adds the telling words from `distance` on to the hash. They may be those of another pc and
+    // stack pointer, so a word outside the stack is not read.
     [[gnu::always_inline]] uint64_t told(uintptr_t at, uint64_t hash, uintptr_t distance) {
       const StackRange trusted = trusted_stack();
       if (!covers(trusted, at)) return hash;

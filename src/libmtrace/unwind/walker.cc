@@ -14,7 +14,7 @@ namespace mtrace::unwind {
 namespace {
 
 bool by_libunwind = false;
-// Libunwind makes system calls of its own.
+// Not where system calls are dispatched: libunwind makes its own.
 bool is_by_libunwind() { return by_libunwind && !sys::is_dispatched(); }
 
 // `yes` if bit 32 of the rule (from_rbp) is set. Written out, because compilers make a branch of
@@ -24,7 +24,7 @@ inline uintptr_t choose_by_base(Rule rule, uintptr_t yes, uintptr_t no) {
   return no;
 }
 
-// What a walk rests on: of no interest, or gathered in a draft.
+// Whether the words that a walk depends on are collected: not (Unnoted), or in a draft (Noted).
 struct Unnoted {
   void step(Rule, uintptr_t, uintptr_t, bool, const uintptr_t*, uintptr_t) const {}
   WalkDraft* python(Rule) const { return nullptr; }
@@ -76,8 +76,8 @@ template <typename Notes>
           choose_by_base(rule, state.fp + rule.offset(), state.sp + rule.offset());
       const auto* const above = reinterpret_cast<const uintptr_t*>(cfa);
       // Both words lie between sp and the trusted end: as the distance from sp in words, because a
-      // damaged rbp may make the CFA wrap around. Rotated, one that is not whole words is too
-      // large.
+      // damaged rbp may make the CFA wrap around. Rotated, a distance that is not whole words is
+      // too large.
       const uintptr_t words = std::rotr(cfa - state.sp, 3);
       if (words > (trusted.high - state.sp) / sizeof(uintptr_t)) [[unlikely]]
         break;

@@ -1,5 +1,5 @@
-// Walks the call stack of the current thread by call-frame information (.eh_frame), without
-// frame pointers, locks, allocation or faults. doc/internals/unwinding.md says how and what ends a walk.
+// Walks the call stack of the current thread by call-frame information (.eh_frame), without frame
+// pointers, locks, allocation or faults. See doc/internals/unwinding.md.
 #pragma once
 
 #include <cstddef>
@@ -18,8 +18,8 @@ struct Registers {
 // with a frame pointer.
 #define MTRACE_CALLER_REGISTERS() (::mtrace::unwind::Registers(MTRACE_CALLER()))
 
-// The same in one word, which goes from function to function in a register: the frame of the
-// function that this is expanded in, for as long as that runs.
+// Registers in one word, which goes from function to function in a register: the frame of the
+// function that MTRACE_CALLER() is expanded in. Valid while that function runs.
 struct Caller {
   const uintptr_t* frame;
 
@@ -30,8 +30,8 @@ struct Caller {
 #define MTRACE_CALLER() \
   (::mtrace::unwind::Caller{static_cast<const uintptr_t*>(__builtin_frame_address(0))})
 
-// The same in a function to which a hook jumps, as it does in place of a call in its last line. A
-// compiler that does not optimise makes it a call.
+// MTRACE_CALLER() for a function that a hook calls in its last line, by a jump. A compiler that
+// does not optimise makes it a call: then this reads the hook's frame.
 #ifdef __OPTIMIZE__
 #define MTRACE_CALLER_OF_HOOK() MTRACE_CALLER()
 #else
@@ -42,7 +42,7 @@ struct Caller {
 
 enum class End : uint8_t {
   kBottom,  // the outermost function (its return address is undefined or zero)
-  kDepth,   // as many frames as asked for; there are more
+  kDepth,   // `depth` frames were written; there are more
   kLost,    // no or unusable call-frame information, or unreadable memory
 };
 
@@ -62,7 +62,7 @@ Walk walk(const Registers& from, uintptr_t* frames, unsigned depth);
 
 class WalkDraft;
 
-// The same from draft.from() on; gathers in the draft what the walk rests on.
+// walk() from draft.from() on; collects in the draft the words that the walk depends on.
 Walk walk_and_note(uintptr_t* frames, unsigned depth, WalkDraft& draft);
 
 // Selects libunwind for all later walks (before threads exist). False: not installed.
