@@ -11,11 +11,12 @@
 namespace mtrace::sys {
 
 // Calls take(line, length) for each line of an open file until one call returns false. A line ends
-// with NUL in place of its newline; of a line longer than `text` only the end is passed.
+// with NUL in place of its newline; one that is longer than `text` is left out.
 template <size_t kSize, typename Take>
 void each_line(int file, char (&text)[kSize], const Take& take) {
   size_t held = 0;
   uint64_t at = 0;
+  bool cut = false;  // the line under way began before `text`
   for (;;) {
     const long got = read_at(file, text + held, kSize - held, at);
     if (failed(got) || got == 0) return;
@@ -26,10 +27,13 @@ void each_line(int file, char (&text)[kSize], const Take& take) {
       auto* const end = static_cast<char*>(memchr(text + begin, '\n', size - begin));
       if (end == nullptr) break;
       *end = '\0';
-      if (!take(text + begin, static_cast<size_t>(end - text) - begin)) return;
+      if (!cut && !take(text + begin, static_cast<size_t>(end - text) - begin)) return;
+      cut = false;
       begin = static_cast<size_t>(end - text) + 1;
     }
-    held = begin == 0 && size == kSize ? 0 : size - begin;
+    const bool is_full = begin == 0 && size == kSize;
+    cut |= is_full;
+    held = is_full ? 0 : size - begin;
     memmove(text, text + begin, held);
   }
 }
