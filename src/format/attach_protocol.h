@@ -1,6 +1,6 @@
 // The protocol between memlog and the library that it has loaded into a running process. memlog
-// calls the exported functions in a thread of the process while all others are stopped. It then
-// writes the words that they ask for itself: some lie in memory that the process may only read.
+// calls the exported functions in a thread of the process while all others are stopped. memlog
+// itself then writes the words that the functions list, because some lie in read-only memory.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,9 @@ namespace mtrace::format {
 inline constexpr char kAttachSymbol[] = "mtrace_attach";
 inline constexpr char kDetachSymbol[] = "mtrace_detach";
 inline constexpr char kTwinSymbol[] = "mtrace_twin";
-// In this function a thread holds no lock: it waits for memlog to look at the process at its exit.
+// A thread in this function holds no lock: it waits for memlog to examine the process at its end.
 inline constexpr char kHoldSymbol[] = "mtrace_hold_exit";
-// This one only calls the program's main, and then the one above.
+// This function only calls the program's main, and then the one above.
 inline constexpr char kMainSymbol[] = "mtrace_held_main";
 
 // A word of the process: its address, its current value and its new one.
@@ -34,18 +34,17 @@ struct AttachAnswer {
 //   options: "MTRACE_DEPTH=20" and so on, each ended by a zero byte, the last by two.
 // extern "C" void mtrace_detach(mtrace::format::AttachAnswer* answer);
 struct TwinAnswer {
-  int64_t pid;  // of the copy; 0: none was asked for; below 0: a negative errno
-  // In each thread, from its thread pointer: what the library keeps about its last block, which is
-  // not the program's pointer.
+  int64_t pid;  // of the copy; 0: not requested; below 0: a negative errno
+  // The library's state in each thread, from the thread pointer on. Its pointer to the last block
+  // is not a pointer of the program.
   int64_t thread_state;
   uint64_t thread_state_size;  // bytes
   uint64_t late;               // 1: the library was loaded by memlog attach
 };
 
 // extern "C" void mtrace_twin(int64_t gone, uint64_t make, mtrace::format::TwinAnswer* answer);
-//   Waits for the copy `gone` that has ended (0: none), then, with `make`, forks a copy of the
-//   process that does nothing but end. The program gets no SIGCHLD, and its wait() does not see the
-//   copy.
+//   Collects the copy `gone` that has ended (0: none), then, with `make`, forks a copy of the
+//   process that only ends. The program gets no SIGCHLD, and its wait() does not see the copy.
 inline constexpr uint64_t kMostAttachOptions = 16384;  // bytes
 
 }  // namespace mtrace::format

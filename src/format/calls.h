@@ -7,7 +7,7 @@
 namespace mtrace::format {
 
 inline constexpr const char* kCallNames[] = {
-    // Those that `calls:` counts; the order is that of ledger::Call.
+    // Counted in `calls:`; the order is that of ledger::Call.
     "malloc",
     "calloc",
     "realloc",
@@ -22,13 +22,13 @@ inline constexpr const char* kCallNames[] = {
     "free",
     "delete",
     "delete[]",
-    // Forms that reach one of those; counted there.
+    // Functions that call one of those above; counted there.
     "aligned-new",
     "aligned-new[]",
     "strdup",
     "strndup",
     "wcsdup",
-    // Those of entries of other kinds.
+    // In entries of other kinds.
     "mmap",
     "mremap",
     "munmap",
@@ -42,7 +42,7 @@ inline constexpr const char* kCallNames[] = {
 };
 inline constexpr unsigned kNamedCalls = sizeof kCallNames / sizeof kCallNames[0];
 
-// Numbers behind those of ledger::Call.
+// Numbers after those of ledger::Call.
 enum CallForm : uint8_t {
   kAlignedNew = 14,
   kAlignedNewArray,
@@ -56,8 +56,8 @@ enum CallForm : uint8_t {
   kMallocTrim,
   kMallinfo,
   kMallinfo2,
-  kFirstInterface,  // that of interfaces.def which stands first
-  kNoCall = 0xff,   // of stacks that no single function made
+  kFirstInterface,  // the first function of interfaces.def
+  kNoCall = 0xff,   // of stacks that do not belong to one function
 };
 static_assert(kNamedCalls < kNoCall);
 

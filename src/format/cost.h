@@ -1,5 +1,5 @@
-// What tracing costs the traced process, as the library tells it to other processes: in the status
-// block and in the header of a ledger.
+// What tracing costs the traced process, as the library publishes it in the status block and in the
+// header of a ledger.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ struct OwnCost {
   uint64_t shadow;   // of these, of the shadow of the heap
   uint64_t stopped;  // nanoseconds for which threads of the program have written reports
   uint64_t
-      sampling_since;  // nanoseconds since 1970: since then the process samples, because of
+      sampling_since;  // nanoseconds since 1970: when the process began to sample because of
                        // MTRACE_MAX_MEMORY; 0: it counts every block, or samples from the start
 };
 

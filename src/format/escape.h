@@ -3,7 +3,7 @@
 //   control bytes, DEL   \xHH (two lower-case hex digits), so no tab, newline or escape sequence
 //   bytes that are not part of well-formed UTF-8   \xHH
 //   further bytes that the context reserves        \xHH
-// Both programs use it. No allocation, no library call, async-signal-safe.
+// The library and memlog use it. No allocation, no library call, async-signal-safe.
 #pragma once
 
 #include <cstddef>

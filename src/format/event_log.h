@@ -21,12 +21,12 @@ inline constexpr char kLeftOutMark[] = "MEL1";
 inline constexpr size_t kEventMark = 4;                  // bytes
 inline constexpr size_t kEventChunkEvents = 128 * 1024;  // that a writer puts into a chunk, at most
 inline constexpr size_t kMostChunkEvents = 1024 * 1024;  // for a reader, from version 2 on
-inline constexpr size_t kMostChunkFrames = 1024 * 1024;  // of its stacks; so is this
+inline constexpr size_t kMostChunkFrames = 1024 * 1024;  // of its stacks; also from version 2 on
 inline constexpr size_t kMostEventChunk = 32u << 20;     // bytes of a content, for a reader
 inline constexpr uint64_t kEventTimeStep = 100;          // nanoseconds
 inline constexpr uint32_t kEventsEndEarlyMagic = 0x184d2a5e;  // of a skippable frame (RFC 8878)
 
-// What an event is. Those from kAllocation on have a call in their low four bits.
+// Kinds of events. Those from kAllocation on have a call in their low four bits.
 enum class EventCode : uint8_t {
   kReallocBegin = 1,
   kReallocFailed = 2,
@@ -66,17 +66,17 @@ enum EventColumn : uint8_t {
   kUsableColumn,
   kStackColumn,
   kMoreColumn,
-  kFreedColumn,  // not in version 1; so is the next
+  kFreedColumn,  // not in version 1; nor is the next
   kAllocatedColumn,
   kEventColumns,
 };
 inline constexpr size_t kFirstEventColumns = kFreedColumn;  // of version 1
 
-// Calls of codes are the first of format/calls.h: those that are counted.
+// The calls in codes are the first ones of format/calls.h: those that are counted.
 inline constexpr unsigned kEventCalls = kAlignedNew;
 
-// What glibc lets a program use of a block of the requested size; usable sizes are written as the
-// difference to it.
+// Usable size of glibc's block for a requested size. Usable sizes are written as the difference
+// from it.
 constexpr uint64_t usual_usable_size(uint64_t requested) {
   const uint64_t rounded = (requested + 8 + 15) & ~uint64_t{15};
   return rounded < 32 ? 24 : rounded - 8;
@@ -88,8 +88,8 @@ inline constexpr char kEventsPid[] = "pid";
 inline constexpr char kEventsParent[] = "parent";
 inline constexpr char kEventsParentLog[] = "parent-log";
 inline constexpr char kEventsParentTime[] =
-    "parent-time";  // nanoseconds since 1970; so is the next
-inline constexpr char kEventsParentFork[] = "parent-fork";      // its number
+    "parent-time";  // nanoseconds since 1970, as `started` and `process-started`
+inline constexpr char kEventsParentFork[] = "parent-fork";  // the fork's number in the parent's log
 inline constexpr char kEventsParentEvents[] = "parent-events";  // "TID:EVENTS TID:EVENTS ..."
 inline constexpr char kEventsInherited[] = "inherited";         // "BYTES BLOCKS"
 inline constexpr char kEventsStarted[] = "started";

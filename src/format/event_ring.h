@@ -11,8 +11,8 @@ namespace mtrace::format {
 
 inline constexpr uint64_t kEventRingMagic = 0x31474e4952'56454du;  // "MEVRING1"
 
-// Memory is counted in units: 16 bytes. A record is one or more, and may continue at the start of
-// the ring.
+// The unit of memory, 16 bytes. A record has one or more, and may continue at the start of the
+// ring.
 struct EventUnit {
   uint64_t a;
   uint64_t b;
@@ -20,15 +20,15 @@ struct EventUnit {
 inline constexpr uint64_t kEventUnits = 4096;  // of a ring: 64 KiB
 inline constexpr uint64_t kEventWake = 1024;   // units after which the writer is woken
 
-// What a record is. In its first unit, `a` is the stamp, or what is said here, and `b` the word:
-// bits 0 to 43 an address divided by 8, or what is said here; 44 to 47 the call (ledger::Call);
-// 48 to 55 this kind; 56 to 63 the lap (event_lap()). The word is written last. `place` stands for
-// a unit with a = requested bytes, b = stack index + (usable - requested) << 32.
+// Kinds of records. In the first unit, unless noted below, `a` is the stamp and `b` the word: bits
+// 0 to 43 an address divided by 8; 44 to 47 the call (ledger::Call); 48 to 55 the kind; 56 to 63
+// the lap (event_lap()). The word is written last. `place` stands for a unit with a = requested
+// bytes, b = stack index + (usable - requested) << 32.
 enum class EventRecord : uint8_t {
   kReserved = 1,    // being written; bits 0 to 43: its units
-  kSkipped = 2,     // the same, and nothing
+  kSkipped = 2,     // bits 0 to 43: its units; no event
   kAllocation = 3,  // address; place
-  kFree = 4,        // address; so are kUnknownFree, kReallocBegin and kReallocFailed
+  kFree = 4,        // address; also for kUnknownFree, kReallocBegin and kReallocFailed
   kUnknownFree = 5,
   kReallocBegin = 6,
   kReallocFailed = 7,
@@ -56,9 +56,9 @@ inline constexpr unsigned kEventCallShift = 44;
 inline constexpr unsigned kEventKindShift = 48;
 inline constexpr unsigned kEventLapShift = 56;
 
-// Of kStack: in `a`, from the lowest bit. A frame is the number of its module + 1 in the highest 16
-// bits, 0: none, and its ELF address, or address or Python's frame, in 48, extended by their
-// highest bit if there is no module.
+// `a` of a kStack record, from the lowest bit. A frame has the number of its module + 1 in the
+// highest 16 bits (0: no module), and in the other 48 its ELF address or, without a module, its
+// address or Python frame, extended by the highest of these bits.
 struct EventStackFacts {
   uint8_t depth;
   uint8_t kind;  // index into EventRingHeader::kinds, from 1; 0: heap
@@ -69,58 +69,58 @@ struct EventStackFacts {
 };
 static_assert(sizeof(EventStackFacts) == 8);
 
-// Tells a record from what stood there a lap before. Never 0.
+// Tells a record from the one that was in its place a lap before. Never 0.
 constexpr uint64_t event_lap(uint64_t position) { return position / kEventUnits % 128 + 128; }
 
-// By the thread that owns it, but for `taken`.
+// Written by the thread that owns the ring, except `taken`.
 struct alignas(64) EventRing {
   uint64_t reserved;    // units reserved since the start
   uint64_t taken_seen;  // `taken` as the thread saw it last
   uint64_t lost;        // events that found no room
   uint64_t unused[5];
-  alignas(64) uint64_t taken;  // units that the writer has done with; by the writer
+  alignas(64) uint64_t taken;  // units that the writer has read; written by the writer
   alignas(64) EventUnit units[kEventUnits];
 };
 
-// A thread of the parent at the fork: how many events it had written to its log by then, as the
-// child's copy of its memory has it.
+// A thread of the parent at the fork: how many events it had written to its log by then, according
+// to the child's copy of the parent's memory.
 struct EventThreadAtFork {
-  uint32_t tid;  // 0: all without a ring of their own
+  uint32_t tid;  // 0: all threads without a ring of their own
   uint32_t unused;
   uint64_t events;
 };
 
 enum class EventsState : uint32_t {
   kRunning = 0,
-  kEnded = 1,     // the process has ended, or the events have: by its exit,
-  kReplaced = 2,  // exec,
-  kDetached = 3,  // or detach
+  kEnded = 1,     // the process exits
+  kReplaced = 2,  // the process calls exec
+  kDetached = 3,  // memlog detaches
 };
 
 struct EventRingHeader {
   uint64_t magic;  // written last
   uint32_t pid;
-  uint32_t parent;      // of a fork's child, otherwise 0
-  uint32_t rings;       // of those, the first is for what belongs to no thread, or to one without a
-                        // slot; the others are of the slots of the ledger
-  uint32_t counter;     // 1: stamps are of the time stamp counter, 0: nanoseconds
-  uint64_t started;     // nanoseconds since 1970
-  uint64_t zero_stamp;  // read at the same moment: a stamp,
-  uint64_t zero_real;   // and nanoseconds since 1970
+  uint32_t parent;   // of a fork's child, otherwise 0
+  uint32_t rings;    // number of rings: the first for events of no thread, or of a thread without a
+                     // slot; the others for the slots of the ledger
+  uint32_t counter;  // 1: stamps are of the time stamp counter; 0: they are nanoseconds
+  uint64_t started;  // nanoseconds since 1970
+  uint64_t zero_stamp;   // a stamp
+  uint64_t zero_real;    // nanoseconds since 1970, read at the same moment
   uint64_t parent_time;  // nanoseconds since 1970: the fork
   uint32_t cull;         // milliseconds: blocks that live shorter are left out of the log; 0: none
   uint32_t rings_used;   // rings with numbers below this may hold something
-  EventsState state;     // by the program
+  EventsState state;     // written by the program
   uint32_t drop;         // 1: the program never waits
   // The writer waits on `bell`, if `sleeping`, and the program on `taken`, if `waiting`.
   uint32_t bell;
   uint32_t sleeping;
-  uint32_t taken;  // counts what the writer has done
+  uint32_t taken;  // incremented when the writer has read units
   uint32_t waiting;
   uint32_t gave_up;  // 1: the program does not wait any more; the writer clears it
   uint32_t done;     // 1: the writer has finished the log, 2: it had to give up
   int32_t error;     // errno of that
-  uint32_t writer;   // its process
+  uint32_t writer;   // its pid
   uint64_t lost;     // events of threads that could not get at the first ring
   char place[4096];  // of the log: a directory, if it ends with a slash, or a file
   char name[256];    // of the program, for the file's name
@@ -130,16 +130,16 @@ struct EventRingHeader {
   char boot_id[40];
   char kinds[31][32];  // names of kinds, from index 1
   char parent_log[4096];
-  char log[4096];  // what the writer has opened
+  char log[4096];  // path of the log that the writer has opened
   // Of a fork's child:
-  uint32_t parent_fork;      // number of the fork in the parent's log; 0: not told of there
-  uint32_t threads_at_fork;  // so many are known below
+  uint32_t parent_fork;      // number of the fork in the parent's log; 0: not logged there
+  uint32_t threads_at_fork;  // entries of at_fork in use
   uint32_t knows_inherited;  // 1: the next two are what the tables inherited
   uint32_t unused;
   uint64_t inherited_bytes;
   uint64_t inherited_blocks;
   EventThreadAtFork at_fork[4104];
-  uint32_t command_length;  // of the command line, which follows
+  uint32_t command_length;  // of `command`
   char command[64 * 1024];
 };
 inline constexpr uint64_t kEventHeaderBytes = 192 * 1024;

@@ -41,13 +41,13 @@ enum class LedgerState : uint32_t {
   kUnreported = 4,  // ended normally, but its report could not be written: the data is here
 };
 
-// The way of a process that waits for memlog to look for lost blocks (MTRACE_HOLD_EXIT).
+// States of a wait for memlog to search for lost blocks (MTRACE_HOLD_EXIT), and who sets them.
 enum class ExitHold : uint32_t {
   kNone = 0,
-  kWaits = 1,   // the library
-  kTaken = 2,   // memlog: it looks at the process
-  kOver = 3,    // memlog when it has looked, or the library when nobody came: the process goes on
-  kWanted = 4,  // memlog: the library is to wait when it comes to this point
+  kWaits = 1,   // the library: a thread waits
+  kTaken = 2,   // memlog: it examines the process
+  kOver = 3,    // memlog when it is done, or the library when nobody came: the process goes on
+  kWanted = 4,  // memlog: the library must wait when it comes to this point
 };
 
 inline constexpr unsigned kLedgerKinds = 30;
@@ -68,9 +68,9 @@ struct LedgerRoots {
   uint64_t threads_used;   // uint32_t: slots 1 to this have been used; slot 0 always has
   uint64_t threads_asked;  // uint32_t: reports requested through the ledger, see LedgerThread::high
   uint64_t threads_several;  // uint32_t: not 0 after a second thread has started
-  uint64_t peak;             // uint64_t: bytes, the mark of the sets in it
+  uint64_t peak;             // uint64_t: bytes; the mark of the sets that were touched since
   uint64_t peak_when;        // uint64_t: ticks
-  uint64_t lost_stacks;      // uint64_t; so are all that follow
+  uint64_t lost_stacks;      // uint64_t; so are the next three
   uint64_t lost_frames;
   uint64_t lost_blocks;
   uint64_t lost_inflight;
@@ -138,24 +138,23 @@ struct LedgerHeader {
   uint32_t unused;
   uint64_t ignored;       // address of the address of LedgerIgnored[kLedgerIgnored], which is 0
                           // until the program has named one; 0: an older library
-  uint64_t lost_ignored;  // of them that found no place
+  uint64_t lost_ignored;  // entries of `ignored` that found no place
   OwnCost cost;           // zeros: an older library
   uint64_t root_regions;  // address of LedgerRootRegion[kLedgerRootRegions], in the process but not
                           // in the file; 0: an older library
-  uint64_t lost_root_regions;  // of them that found no place
-  // What the library keeps in each thread: bytes from the thread pointer on. Size 0: an older
-  // library.
+  uint64_t lost_root_regions;  // regions that found no place
+  // The library's state in each thread: bytes from the thread pointer on. Size 0: an older library.
   int64_t thread_state;
   uint64_t thread_state_size;    // bytes
   uint64_t late;                 // 1: the library was loaded by memlog attach
   uint64_t first_made_function;  // address of a LedgerMadeFunction; 0: none, or an older library
   PythonCoverage python;  // zeros: Python functions are in the stacks, there are none, or an older
                           // library
-  // Address of kLedgerOwnRanges words, each memory that the library has mapped for itself, in the
-  // process but not in the file; 0: an older library.
+  // Address of kLedgerOwnRanges words, one for each range that the library has mapped for itself,
+  // in the process but not in the file; 0: an older library.
   uint64_t own_ranges;
 };
-// Of such a word: the number of the first page above that of its pages; 0: none.
+// Such a word: the number of the first page, above the number of pages; 0: no range.
 inline constexpr uint32_t kLedgerOwnRanges = 2048;
 inline constexpr unsigned kLedgerOwnRangeBits = 28;  // of the number of pages
 inline constexpr uint32_t kLedgerUnchecked = 0xffffffffu;
@@ -174,16 +173,16 @@ struct LedgerNote {
   char text[kLedgerNoteText + 1];
 };
 
-// A block that the program does not call a leak (__lsan_ignore_object). Its places are those of a
-// hash table, in no order.
+// A block that the program has declared no leak (__lsan_ignore_object). The array is a hash table,
+// in no order.
 struct LedgerIgnored {
   uint64_t address;  // in the block; 0: no entry
   uint64_t time;     // ticks: a block that was born later is another one
 };
 inline constexpr uint32_t kLedgerIgnored = 1u << 14;
 
-// Memory that the program calls a root (__lsan_register_root_region). In no order; a region that
-// was registered twice is there twice.
+// Memory that the program has declared a root (__lsan_register_root_region). In no order; a region
+// that was registered twice is there twice.
 struct LedgerRootRegion {
   uint64_t address;  // 0: no entry; 1: being changed
   uint64_t size;     // bytes
@@ -222,8 +221,8 @@ struct LedgerPythonCode {
 };
 static_assert(sizeof(LedgerPythonCode) == 40);
 
-// A function of code that was made at run time, as its runtime names it to GDB. A list, newest
-// first: of several at an address the first counts.
+// A function of code made at run time, as its runtime registers it for GDB. A list, newest first:
+// of several at an address the first counts.
 struct LedgerMadeFunction {
   uint64_t next;   // address; 0: the last
   uint64_t begin;  // address of its code
@@ -251,7 +250,7 @@ struct LedgerCounterSet {
   uint64_t freed_blocks;
   uint64_t slack;
   uint64_t lifetime;
-  uint64_t mark;  // the lowest kLedgerMarkBits: of the peak
+  uint64_t mark;  // the lowest kLedgerMarkBits bits: height of the peak
   uint32_t shortest;
   uint32_t longest;
   uint64_t set_aside;
@@ -327,8 +326,8 @@ inline constexpr unsigned kLedgerMostOtherSets = 8;  // of one stack
 struct LedgerOtherSets {
   uint32_t sets[kLedgerOtherSets];    // indices of LedgerCounterSets, 0: none
   uint16_t owners[kLedgerOtherSets];  // the threads' slots, 0: nobody's
-  uint32_t shared;                    // index of the set of all further threads; in the first
-  uint32_t next;                      // index of LedgerOtherSets, 0: none
+  uint32_t shared;  // index of the set of all further threads; in the first piece only
+  uint32_t next;    // index of LedgerOtherSets, 0: none
 };
 static_assert(sizeof(LedgerOtherSets) == 56);
 
@@ -359,11 +358,10 @@ inline constexpr unsigned kSlotSizeBits = 31;
 inline constexpr uint64_t kLargeSize = uint64_t{1} << (kSlotSizeBits - 1);
 inline constexpr uint64_t kSlotSampleSize = kLargeSize / 2;
 
-// See ledger/heap_shadow.h. The directory at LedgerHeader::shadow has kShadowMiddles addresses of
-// middles, for 2^kShadowMiddleBits bytes of heap each, a middle those of leaves, for
-// 2^kShadowLeafBits bytes, a leaf a word for each 2^kShadowGranuleBits. A word that is not 0 is a
-// live block: stack in 26 bits, size in 9, birth in 27, and in the highest two bits 3 and 4 of its
-// address.
+// See ledger/heap_shadow.h. The directory at LedgerHeader::shadow has the address of a middle for
+// each 2^kShadowMiddleBits bytes of heap, a middle the address of a leaf for each 2^kShadowLeafBits
+// bytes, a leaf a word for each 2^kShadowGranuleBits bytes. A word that is not 0 is a live block:
+// stack in 26 bits, size in 9, birth in 27, and in the highest two bits 3 and 4 of its address.
 inline constexpr unsigned kShadowGranuleBits = 5;
 inline constexpr unsigned kShadowLeafBits = 20;
 inline constexpr unsigned kShadowMiddleBits = 33;
@@ -385,7 +383,7 @@ struct LedgerRegion {
   uint64_t start;
   uint64_t end;
   uint64_t origin;
-  uint32_t stack;  // index, as of blocks
+  uint32_t stack;  // stack index, as in blocks
   uint32_t unused;
   uint32_t left;  // nodes; 0: none
   uint32_t right;
@@ -400,8 +398,8 @@ struct LedgerThread {
   uint32_t busy;
   uint64_t live_bytes;
   uint64_t live_blocks;
-  // The least int64_t makes the thread check `threads_asked` at its next allocation, the greatest
-  // in `low` at its next free.
+  // The least int64_t in `high` makes the thread check `threads_asked` at its next allocation, the
+  // greatest in `low` at its next free.
   int64_t high;
   int64_t low;
   uint64_t told;

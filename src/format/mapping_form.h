@@ -1,4 +1,4 @@
-// How a mapping was asked for: the protection and flags of mmap(2) as one word, which the library
+// How a mapping was requested: the protection and flags of mmap(2) as one word, which the library
 // keeps with the stack (LedgerCounterSet::set_aside, kLedgerRelated), and their names in memlogs.
 #pragma once
 
@@ -53,8 +53,8 @@ inline constexpr MappingFlag kMappingFlags[] = {
     {MAP_EXECUTABLE, "executable"},
 };
 
-// Calls put(name) for each flag, in this order. Returns the bits without a name, as the size of
-// huge pages.
+// Calls put(name) for each flag, in this order. Returns the bits without a name, such as the size
+// of huge pages.
 template <typename Put>
 constexpr uint32_t each_mapping_flag(uint32_t form, Put&& put) {
   uint32_t left = form & ~kMappingProtectionBits;

@@ -66,7 +66,7 @@ inline constexpr char kKeyFreed[] = "freed";           // ... of which these wer
 inline constexpr char kKeyLost[] = "lost";             // frames=N stacks=N blocks=N inflight=N
 inline constexpr char kKeyRecording[] = "recording";   // stopped; absent: going on
 inline constexpr char kKeyNote[] = "note";             // for the reader; anywhere, repeatable
-// A note of a report that is elsewhere: followed by the directory it should be in.
+// Begins the note of a report that is elsewhere: the directory where it should be follows.
 inline constexpr char kNoteElsewhere[] = "could not write to ";
 inline constexpr char kKeyKind[] = "kind";      // NAME N bytes M blocks: live of that @kind
 inline constexpr char kKeyModule[] = "module";  // PATH[#G] build-id=HEX base=0xHEX
@@ -83,15 +83,15 @@ inline constexpr char kKeyRssMax[] = "rss-max";   // N bytes: the most that it e
 inline constexpr char kKeyVirtual[] = "virtual";  // N bytes: address space of the process
 inline constexpr char kKeyCost[] =
     "cost";  // memory=N shadow=N stopped-us=N processor-ms=N: tracing's
-inline constexpr char kKeyPerfMap[] = "perf-map";       // N bytes: of /tmp/perf-PID.map then
-inline constexpr char kKeyJitDump[] = "jit-dump";       // N bytes PATH: the same of a jitdump
+inline constexpr char kKeyPerfMap[] = "perf-map";       // N bytes: size of /tmp/perf-PID.map then
+inline constexpr char kKeyJitDump[] = "jit-dump";       // N bytes PATH: size of a jitdump then
 inline constexpr char kKeyResolution[] = "resolution";  // N.NNN ms: of lifetimes and ages
 inline constexpr char kKeyUptime[] = "uptime";          // N.NNN seconds since `started`
 inline constexpr char kKeyResolved[] = "resolved";      // no, partly, yes
 inline constexpr char kKeyLibrary[] = "library";  // mtrace VERSION allocator=NAME [OPTION=...]*
 
-// Beginnings of notes about code that does not call the library: in general, for a whole program,
-// and for the time before the library was loaded.
+// Beginnings of notes about what the library does not cover: in general; before memlog attach; by
+// another malloc; a whole program; Python functions.
 inline constexpr char kNotCovered[] = "not covered: ";
 inline constexpr char kNotCoveredBefore[] =
     "not covered: what the program allocated before memlog attach";
@@ -103,17 +103,16 @@ inline constexpr char kPythonOnTrial[] = "on trial: Python frames";
 // Beginning of the note that names resident memory which is not malloc's.
 inline constexpr char kResident[] = "resident, not malloc's: ";
 
-// Name of the `region` that malloc's heaps and large blocks are.
+// Name of the `region` of malloc's heaps and large blocks.
 inline constexpr char kRegionMalloc[] = "malloc";
 
 // Kinds of entries that the library makes itself. Their bytes and blocks only grow.
-inline constexpr char kKindFailed[] =
-    "failed";  // allocations that failed: bytes that were asked for
+inline constexpr char kKindFailed[] = "failed";  // allocations that failed: requested bytes
 
-// Calls that ask the allocator something, or tell it: blocks are calls.
+// Calls that query or tune the allocator: blocks are calls.
 inline constexpr char kKindControl[] = "control";
-// With MTRACE_UNKNOWN=stacks. Frees of blocks that were not seen; of those that were freed before,
-// and what had freed them; allocations whose free was not seen.
+// With MTRACE_UNKNOWN=stacks: frees of blocks that were not seen; frees of blocks that were freed
+// before, and the frees before those; allocations whose free was not seen.
 inline constexpr char kKindUnknownFree[] = "unknown-free";
 inline constexpr char kKindDoubleFree[] = "double-free";
 inline constexpr char kKindFreedBefore[] = "freed-before";
@@ -142,7 +141,7 @@ inline constexpr char kFieldPeak[] = "peak";    // bytes that the stack held at 
 inline constexpr char kFieldCall[] = "call";    // the function that was called, see calls.h
 inline constexpr char kFieldBefore[] = "before";    // id of the stack that freed the block first
 inline constexpr char kFieldProtection[] = "prot";  // of a mapping, see mapping_form.h
-inline constexpr char kFieldFlags[] = "flags";      // the same
+inline constexpr char kFieldFlags[] = "flags";      // of a mapping, see mapping_form.h
 inline constexpr char kFieldStack[] = "stack";      // 16 hex digits, see StackId
 
 inline constexpr int kMaxDepth = 128;
@@ -157,7 +156,7 @@ constexpr uint64_t mix64(uint64_t x) {
   return x ^ (x >> 31);
 }
 
-// The 64-bit FNV-1a hash (Fowler, Noll and Vo) of bytes, of which those before gave `hash`.
+// The 64-bit FNV-1a hash (Fowler, Noll and Vo). `hash`: that of the bytes before these.
 inline constexpr uint64_t kFnv1aBasis = 0xcbf29ce484222325u;
 constexpr uint64_t fnv1a(const char* bytes, size_t size, uint64_t hash = kFnv1aBasis) {
   for (size_t i = 0; i < size; ++i) {

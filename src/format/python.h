@@ -1,5 +1,5 @@
-// Python functions in stacks: what a frame of one holds, where its line is found, and what tells it
-// from others. The library records such frames, a reader of ledgers finds them there.
+// Python functions in stacks: the layout of their frames, the line of an instruction, and the
+// identity of a code object. The library records such frames, readers of ledgers decode them.
 #pragma once
 
 #include <cstddef>
@@ -9,11 +9,11 @@
 
 namespace mtrace::format {
 
-// Code objects that are kept apart. Those that come later share number 0.
+// Code objects that have a number of their own. Later ones share number 0.
 inline constexpr uint32_t kMostPythonCode = 65535;
 
 // A frame of a Python function takes the place of a look-up address. Bits 47 to 63 are set, as in
-// no address of a user; below them the number of the code object, and in the lowest bits the
+// no user address; below them is the number of the code object, and in the lowest bits the
 // instruction that runs, counted from 1; 0: none has begun.
 class PythonFrame {
  public:
@@ -39,18 +39,18 @@ class PythonFrame {
   static constexpr uint64_t kMark = ~uint64_t{0} << 47;
 };
 
-// The generation of a source file that is called as a loaded object is, in memlogs: more than
-// objects can have. So the two are different modules.
+// In memlogs, the generation of a source file with the path of a loaded object: more than objects
+// can have, so that the two are different modules.
 inline constexpr uint32_t kPythonGeneration = 65535;
 
 // Why there are no Python functions in the stacks of an interpreter, or only on trial.
 enum class PythonGap : uint32_t {
   kNone,
-  kBeingNoted,  // by another thread: as kNone
+  kBeingNoted,  // another thread is writing the gap: as kNone
   kVersion,     // its structures are not known
-  kUntried,     // they are known from headers, and such an interpreter was not tried
-  kOnTrial,     // the same, and they are read by request
-  kOffsets,     // it says of itself what does not fit
+  kUntried,     // its structures are known from headers only; no such interpreter was tried
+  kOnTrial,     // as kUntried, but read on request (MTRACE_PYTHON=untried)
+  kOffsets,     // its own description of its structures does not fit
   kSecond,      // another interpreter's functions are read
   kState,       // a thread's state was not where it should be, or not that of its stack
 };
@@ -62,7 +62,7 @@ struct PythonCoverage {
 };
 static_assert(sizeof(PythonCoverage) == 16);
 
-// What follows the interpreter's version in the line about it.
+// Text that follows the interpreter's version in the note about it.
 constexpr const char* python_gap_reason(PythonGap gap) {
   switch (gap) {
     case PythonGap::kVersion:
@@ -84,7 +84,7 @@ constexpr const char* python_gap_reason(PythonGap gap) {
   return "";
 }
 
-// What a report says in place of a code object that found no room.
+// Name in reports of a code object that found no room.
 inline constexpr char kPythonWithoutRoom[] = "Python function without room";
 
 // The line of an instruction by the location table of its code object (CPython 3.11 to 3.13,

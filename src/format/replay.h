@@ -1,6 +1,6 @@
-// What memlog replay and the program memlog-replay, which it starts, say to each other: standard
-// input is a file with a ReplayPlan and its operations, standard output takes a ReplayResult. Both
-// are of one installation, so the form has no version.
+// The protocol between memlog replay and the program memlog-replay, which it starts: standard input
+// is a file with a ReplayPlan and its operations, standard output receives a ReplayResult. Both are
+// of one installation, so the format has no version.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ struct ReplayPlan {
   uint64_t operations = 0;
   uint64_t at_peak = 0;  // number of operations after which live memory is at its peak
   uint32_t slots = 0;
-  uint32_t threads = 1;  // that run at once, at most
+  uint32_t threads = 1;  // most threads that run at once
 };
 
 // Sizes are bytes of resident memory beyond what the process has before the first operation.
@@ -44,7 +44,7 @@ struct ReplayResult {
 };
 
 inline constexpr char kReplayProgram[] = "mtrace/memlog-replay";
-// With this argument the program only says which library defines malloc.
+// With this argument the program only writes which library defines malloc.
 inline constexpr char kReplayNothing[] = "--nothing";
 
 }  // namespace mtrace::format

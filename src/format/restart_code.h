@@ -1,6 +1,6 @@
 // Machine code in which a thread continues a system call that memlog's stop has interrupted; see
-// process/ptrace/restarts.h, also for what its stack pointer points to. Each copy of the library holds
-// it, with call-frame information. In a process without the library, memlog puts it elsewhere.
+// process/ptrace/restarts.h, also for the frame at its stack pointer. Each copy of the library has
+// the code, with call-frame information. Without the library, memlog puts it elsewhere.
 #pragma once
 
 namespace mtrace::format {

@@ -1,5 +1,5 @@
-// What a traced process tells about itself, for `memlog report` and `memlog status`. The block is
-// in libmtrace.so's data, as the exported symbol `mtrace_status_block`. Another process finds it
+// What a traced process publishes about itself, for `memlog report` and `memlog status`. The block
+// is in libmtrace.so's data, as the exported symbol `mtrace_status_block`. Another process finds it
 // through the library's dynamic symbol table and reads it with process_vm_readv.
 //
 // The library writes each word atomically. A text is complete once the word that its comment names

@@ -21,6 +21,6 @@ inline constexpr char kTimelineColumns[] =
     "# columns: milliseconds live blocks resident allocations";
 inline constexpr char kTimelineSuffix[] = ".timeline";
 inline constexpr char kKeyInterval[] = "interval";  // N ms
-inline constexpr size_t kMostSamples = 1024;        // of a file; a reader takes more
+inline constexpr size_t kMostSamples = 1024;  // that memlog writes to a file; a reader accepts more
 
 }  // namespace mtrace::format

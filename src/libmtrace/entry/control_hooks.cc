@@ -1,6 +1,6 @@
-// mallopt, malloc_trim, mallinfo: each call stands in the next report, with its stack as an entry
-// @control and with time, arguments and result as a note. Notes of the program come first: when
-// most places for notes are taken, only the entry counts the call.
+// mallopt, malloc_trim, mallinfo: the next report has each call, with its stack as an entry
+// @control and with time, arguments and result as a note. Notes of the program have priority: once
+// a quarter of the places for notes is taken, a call is only counted in its entry.
 #include <malloc.h>
 
 #include "base/writer.h"
@@ -20,9 +20,9 @@ namespace {
 
 using ledger::g_ledger;
 
-constexpr unsigned kMostPending = report::kMostNotes / 4;  // notes, beyond which none is added
+constexpr unsigned kMostPending = report::kMostNotes / 4;  // notes; with so many none is added
 
-// Index of the call's stack, which has counted it; 0: nothing is recorded.
+// Counts the call. Returns the index of its stack; 0: nothing is recorded.
 uint32_t count_control(uint8_t call, const unwind::Registers& caller) {
   if (!recording()) return 0;
   const unsigned kind = ledger::find_or_add_kind(format::kKindControl);
@@ -33,7 +33,7 @@ uint32_t count_control(uint8_t call, const unwind::Registers& caller) {
   return stack;
 }
 
-// `write(out)` writes the call.
+// Counts the call and adds a note, for which write(out) writes the call.
 template <typename Write>
 void note_control(uint8_t call, const unwind::Registers& caller, Write&& write) {
   const uint32_t stack = count_control(call, caller);

@@ -1,5 +1,5 @@
-// strdup and its kin. libc's reach malloc by symbol and stand as a frame of the stack: these hooks
-// only say what was called, jump on, and leave no frame.
+// strdup and its variants. libc's functions call malloc by symbol and are a frame of the stack.
+// These hooks only store their form, jump on, and leave no frame.
 #include <cstddef>
 #include <cstring>
 
@@ -13,7 +13,7 @@ extern "C" void* malloc(size_t size) noexcept;
 namespace mtrace::hook {
 namespace {
 
-// Before the real functions are known.
+// Copies the text before the real functions are known.
 template <typename Char>
 [[gnu::noinline]] Char* copy_early(const Char* text, size_t most) {
   size_t length = 0;

@@ -1,8 +1,9 @@
-// The beginning of the program's main and the ends of a process. In a vfork child the latter end
-// the child only, and nothing is reported.
+// Hooks of the start of main and of the functions that end a process. In a vfork child the latter
+// end the child only, and nothing is reported.
 //
 // exit, quick_exit and __libc_start_main go on by a jump, so that call stacks are as without the
-// library; libc's headers say that the first two do not return, with which compilers make no jump.
+// library. Under other names here: libc's headers declare the first two noreturn, and compilers
+// make no jump to such a function.
 #include "base/process.h"
 #include "life/exit_hold.h"
 #include "life/lifecycle.h"
@@ -20,7 +21,7 @@ namespace {
   mtrace::sys::exit_group(status);
 }
 
-// Programs may come here with a stack that is not aligned.
+// The program's stack may be unaligned here.
 [[gnu::noinline]] MTRACE_REALIGN void begin_exit() {
   if (start()) hold_exit();
 }
@@ -59,4 +60,6 @@ int mtrace_begin_main(MainFunction* main, int count, char** arguments, void (*in
 }
 
 MTRACE_EXPORT [[gnu::noreturn]] void _exit(int status) { leave_by(g_next.exit_now, status); }
-MTRACE_EXPORT [[gnu::noreturn]] void _Exit(int status) noexcept { leave_by(g_next.exit_now_c, status); }
+MTRACE_EXPORT [[gnu::noreturn]] void _Exit(int status) noexcept {
+  leave_by(g_next.exit_now_c, status);
+}

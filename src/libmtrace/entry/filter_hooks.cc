@@ -1,6 +1,5 @@
-// The ways in which a program gives up system calls: filters (seccomp(2)), which from then on hold
-// for the library's calls, too, and syscall user dispatch. Also a fork by syscall(2), which no
-// handler of libc's sees.
+// Hooks of what restricts system calls: filters (seccomp(2)), which then hold for the library's
+// calls, too, and syscall user dispatch. Also a fork by syscall(2), which runs no atfork handler.
 #include <dlfcn.h>
 #include <errno.h>
 #include <linux/sched.h>
@@ -29,17 +28,17 @@
 namespace mtrace::hook {
 namespace {
 
-// Calls add(), after which the filter is in force if succeeded(result). A report under way in
-// another thread is not cut short.
+// Calls add(), after which the filter is in force if succeeded(result). Does not cut short a report
+// under way in another thread.
 template <typename Call, typename Succeeded>
 long add_filter(const void* program, bool for_all_threads, Call add, Succeeded succeeded) {
   sys::only_probe();
-  // A child of vfork has its parent's memory, in which its filter has no place; it is about to
-  // become another program. A library that does not count makes no calls either.
-  // (Under an earlier filter of this thread's that may not be to be told.)
+  // The filter of a vfork child must not be noted in the memory of its parent; the child is about
+  // to become another program. A library that does not count makes no calls either. (Under an
+  // earlier filter of this thread getpid may be forbidden, and a vfork child is not recognised.)
   const bool child_of_vfork = !sys::has_added_filters() && !is_own_process();
   if (!start()) return add();
-  // Before the filter is in force: from then on no handler may be entered.
+  // Before the filter is in force: no handler that was entered later could return.
   const bool gives_up = !sys::filter_allows(program, SYS_rt_sigreturn) && !child_of_vfork &&
                         give_up_handlers(for_all_threads || __libc_single_threaded != 0);
   if (!counting() || child_of_vfork) {
@@ -57,7 +56,7 @@ long add_filter(const void* program, bool for_all_threads, Call add, Succeeded s
   return result;
 }
 
-// What libc's functions do with the kernel's answer.
+// Turns the kernel's result into that of libc's functions, with errno.
 long answer_of(long result) {
   if (!sys::failed(result)) return result;
   if (is_relocated()) errno = static_cast<int>(-result);
@@ -79,8 +78,8 @@ long call_prctl(int option, const Words& words) {
 #define PR_SYS_DISPATCH_INCLUSIVE_ON 2
 #endif
 
-// Whether calls from this library will be handed over. The range is exempt, or, the other way
-// round, alone is not.
+// Whether user dispatch will catch calls from this library. The range of addresses is exempt or,
+// with PR_SYS_DISPATCH_INCLUSIVE_ON, the only one that is caught.
 bool dispatches_library(const Words& words) {
   dl_find_object own;
   if (words[0] == PR_SYS_DISPATCH_OFF) return false;
@@ -93,8 +92,8 @@ bool dispatches_library(const Words& words) {
   return start < first || last < end;
 }
 
-uint32_t g_dispatching = 0;  // threads whose calls are handed over, and those that ended so
-bool g_gave_up = false;      // their handlers, by the first of them
+uint32_t g_dispatching = 0;  // threads with dispatch on, also those that ended so
+bool g_gave_up = false;      // the first such thread gave up the handlers
 
 void begin_dispatch() {
   if (fetch_add(g_dispatching, 1u) == 0) g_gave_up = give_up_handlers(true);
@@ -103,8 +102,8 @@ void end_dispatch() {
   if (fetch_add(g_dispatching, ~0u) == 1 && exchange(g_gave_up, false)) take_up_handlers();
 }
 
-// Of the calling thread only. But a signal may come to any, and libc's way back from a handler is a
-// call that is handed over, too: so the library's handlers give way while a thread has it on.
+// Dispatch is per thread. But a signal may reach any thread, and dispatch catches libc's return
+// from a handler, too: so the library gives up its handlers while a thread has dispatch on.
 template <typename Call>
 long set_dispatch(const Words& words, Call call) {
   const bool was_on = sys::has_user_dispatch();
@@ -122,7 +121,7 @@ long set_dispatch(const Words& words, Call call) {
 template <typename Call>
 long look_at_prctl(int option, const Words& words, Call call) {
   if (option == PR_SET_SYSCALL_USER_DISPATCH) return set_dispatch(words, call);
-  // What follows is most often a filter, and not always added where it is seen.
+  // Most often a filter follows, and it is not always added through a hook.
   if (option == PR_SET_NO_NEW_PRIVS) sys::only_probe();
   const bool strict = words[0] == SECCOMP_MODE_STRICT;
   if (option != PR_SET_SECCOMP || (!strict && words[0] != SECCOMP_MODE_FILTER)) return call();
@@ -135,7 +134,7 @@ long look_at_seccomp(long operation, long flags, long program, Call call) {
   const bool strict = operation == SECCOMP_SET_MODE_STRICT;
   if (!strict && operation != SECCOMP_SET_MODE_FILTER) return call();
   const bool listener = (flags & SECCOMP_FILTER_FLAG_NEW_LISTENER) != 0;
-  // For all threads: a number above 0 is that of a thread that cannot have it.
+  // With TSYNC, a result above 0 is the id of a thread that cannot have the filter.
   return add_filter(strict ? nullptr : reinterpret_cast<const void*>(program),
                     (flags & SECCOMP_FILTER_FLAG_TSYNC) != 0, call,
                     [=](long result) { return listener ? result >= 0 : result == 0; });
@@ -161,7 +160,7 @@ MTRACE_EXPORT int prctl(int option, ...) noexcept {
   return static_cast<int>(look_at_prctl(option, words, [&] { return call_prctl(option, words); }));
 }
 
-// Of a few numbers, with all six words whatever the number.
+// For the few numbers that the assembly selects, always with six arguments.
 extern "C" [[gnu::used, gnu::visibility("hidden")]] MTRACE_REALIGN long mtrace_look_at_system_call(
     long number, long a, long b, long c, long d, long e, long f) noexcept {
   const auto call = [=] { return system_call(number, a, b, c, d, e, f); };
@@ -171,7 +170,7 @@ extern "C" [[gnu::used, gnu::visibility("hidden")]] MTRACE_REALIGN long mtrace_l
     return look_at_prctl(static_cast<int>(a), words, call);
   }
   if (number == SYS_seccomp) return look_at_seccomp(a, b, c, call);
-  // An allocator calls this, too, while it sets itself up: nothing is looked up for it.
+  // No start() for other calls: an allocator may call syscall(2) while it sets itself up.
   if ((number != SYS_fork && number != SYS_clone) || !start()) return call();
   if (number == SYS_clone) note_clone(static_cast<unsigned long>(a));
   prepare_fork();
@@ -180,9 +179,9 @@ extern "C" [[gnu::used, gnu::visibility("hidden")]] MTRACE_REALIGN long mtrace_l
   return child;
 }
 
-// syscall(2) of libc. In assembly, because what goes on by a jump finds its caller's frame: it may
-// return twice, or on another stack, and the word behind the return address may be anybody's.
-// A fork: without CLONE_VM, CLONE_VFORK and CLONE_THREAD, on the same stack.
+// syscall(2) of libc. In assembly, so that it jumps on with the caller's frame: a call may return
+// twice, or on another stack, and the word behind the return address need not be an argument. A
+// fork is a clone(2) without CLONE_VM, CLONE_VFORK and CLONE_THREAD, on the same stack.
 static_assert(SYS_prctl == 157 && SYS_seccomp == 317 && SYS_fork == 57 && SYS_clone == 56);
 static_assert((CLONE_VM | CLONE_VFORK | CLONE_THREAD) == 0x14100);
 asm(R"(

@@ -1,5 +1,5 @@
-// libgcc's registration of call-frame information for code that the program makes: noted for our
-// own walks, and passed on.
+// libgcc's registration of call-frame information for code made at run time: recorded for the
+// library's own walks, and passed on.
 #include <dlfcn.h>
 
 #include "life/lifecycle.h"
@@ -10,8 +10,8 @@
 namespace mtrace::hook {
 namespace {
 
-// libgcc's function, also where a plug-in has brought libgcc along into a scope of its own;
-// nullptr: nobody has it.
+// Returns libgcc's function, also if a plug-in has loaded libgcc into a scope of its own; nullptr:
+// there is none.
 template <typename Function>
 Function real(Function next, const char* symbol) {
   start();

@@ -1,7 +1,7 @@
 // The hooks of interfaces.def. Each calls the real function and counts as malloc_hooks.cc does.
 //
-// Calls inside the allocator are not led here (next/patches.cc), so what one of these functions
-// does by another is counted once, for the caller of the first.
+// Calls inside the allocator do not reach these hooks (next/patches.cc), so a function that calls
+// another one is counted once, for its own caller.
 #include <cstring>
 
 #include "modules/linkage.h"
@@ -20,8 +20,8 @@ namespace {
 
 using Caller = unwind::Caller;
 
-// Another allocator than malloc's is not asked for usable sizes: the answer would be that of the
-// wrong one.
+// Prevents queries for usable sizes of blocks that are not of malloc's allocator: that allocator
+// would answer for a block it does not know.
 class Elsewhere {
  public:
   explicit Elsewhere(bool elsewhere) : before_(t_thread.asking) {
@@ -38,10 +38,10 @@ size_t product_of(size_t count, size_t size) {
   return __builtin_mul_overflow(count, size, &product) ? SIZE_MAX : product;
 }
 
-// All blocks of a heap that goes with them.
+// Visitor of mi_heap_visit_blocks: forgets a block of a heap that is being destroyed.
 bool forget_in_heap(const void*, const void*, void* block, size_t size, void*) {
   if (block == nullptr) return true;  // the beginning of an area
-  // A block with an alignment begins at the first such address of what the heap holds.
+  // An aligned block begins at the first aligned address of the area that the heap shows.
   const auto begin = reinterpret_cast<uintptr_t>(block);
   if (forget_known(block, Call::kFree)) return true;
   for (uintptr_t alignment = 16; alignment < size; alignment *= 2) {
@@ -202,7 +202,7 @@ struct Hooks {
            });
     return error;
   }
-  // The block stays where it is, or as it is.
+  // Resizes the block where it is, or leaves it as it is.
   MTRACE_REALIGN static void* resized_in_place(void* block, size_t size) {
     if (block == nullptr) return real<void*>(block, size);
     return resize(MTRACE_CALLER(), block, size, kInPlace, [&] { return real<void*>(block, size); });

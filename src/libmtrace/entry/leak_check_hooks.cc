@@ -1,6 +1,6 @@
-// LeakSanitizer's interface (<sanitizer/lsan_interface.h>), for programs that have it as weak
-// functions. Where there is a definition behind this library, a sanitizer's or the program's own,
-// that one is called: under a sanitizer this library records nothing, and only passes on.
+// LeakSanitizer's interface (<sanitizer/lsan_interface.h>), for programs that declare it weak. The
+// hooks call the next definition if there is one, a sanitizer's or the program's own: under a
+// sanitizer this library records nothing, and only passes on.
 #include <cstdint>
 #include <cstring>
 
@@ -30,12 +30,12 @@ const char* lsan_options() {
   return nullptr;
 }
 
-// Whether the name is at the beginning of a setting, or behind what separates two.
+// Whether a setting begins at `at`: at the start of `all`, or after a separator.
 bool begins_setting(const char* all, const char* at) {
   return at == all || strchr(":, ", at[-1]) != nullptr;
 }
 
-// Status with which a program with leaks ends: LSAN_OPTIONS=exitcode=N; 0: it goes on.
+// Exit status of a program with leaks: LSAN_OPTIONS=exitcode=N, or 23; 0: the program goes on.
 int leak_status() {
   constexpr int kUsual = 23;
   static const char kName[] = "exitcode=";
@@ -109,7 +109,7 @@ MTRACE_EXPORT void __lsan_enable() noexcept {
   ignore_more(-1);
 }
 
-// Ends the program if it has leaks, and stands for the look at its exit.
+// Ends the program if it has leaks. Takes the place of the check at exit.
 MTRACE_EXPORT void __lsan_do_leak_check() noexcept {
   start();
   if (g_next.lsan_check != nullptr) return g_next.lsan_check();

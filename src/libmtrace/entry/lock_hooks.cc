@@ -1,4 +1,4 @@
-// mlockall: what the library has mapped is no part of what the program locks.
+// mlockall: keeps the library's mappings out of what the program locks.
 #include <errno.h>
 #include <sys/mman.h>
 
@@ -25,8 +25,8 @@ int real_mlockall(int flags) {
 using namespace mtrace;
 using namespace mtrace::hook;
 
-// The kernel compares all that is mapped with the limit. Where only the library's part is too much,
-// the program's mappings are locked one by one.
+// The kernel compares all mapped memory with the limit. If only the library's part exceeds it, the
+// program's mappings are locked one by one.
 MTRACE_EXPORT int mlockall(int flags) noexcept {
   constexpr int kKnown = MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT;
   if (!counting() || (flags & MCL_CURRENT) == 0 || (flags & ~kKnown) != 0) {
@@ -35,7 +35,7 @@ MTRACE_EXPORT int mlockall(int flags) noexcept {
     return result;
   }
   const int before = errno;
-  // Pages are made below: not those of the library.
+  // MCL_ONFAULT: makes no page here. The program's, not the library's, are made below.
   if (real_mlockall(flags | MCL_ONFAULT) != 0) {
     if (errno != ENOMEM || !sys::lock_limit_fits_program()) return -1;
   }

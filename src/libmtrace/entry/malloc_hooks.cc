@@ -1,4 +1,4 @@
-// malloc and its kin, as the program sees them.
+// Hooks of malloc, free and the other allocating functions of libc.
 #include <errno.h>
 
 #include <cstddef>
@@ -32,7 +32,7 @@ bool overflows(size_t count, size_t size, size_t* product) {
   return __builtin_mul_overflow(count, size, product);
 }
 
-// From the bootstrap memory to the real allocator. The old block is left where it is.
+// Moves a block from the bootstrap memory to the real allocator. The old block is not freed.
 void* move_out(void* block, size_t size, unwind::Caller caller) {
   before_call();
   void* fresh = g_next.malloc(size);
@@ -64,7 +64,7 @@ inline void* reallocate(void* old, size_t size, Call call, unwind::Caller caller
   return record(filled(fresh, content, size), size, call, caller, reallocation.moved());
 }
 
-// The hooks jump to these, so that sampling has no frame.
+// The hooks jump to these functions, so that a hook that samples has no frame.
 [[gnu::noinline]] MTRACE_REALIGN void free_sampled(void* block) {
   if (block == nullptr || g_bootstrap.owns(block)) return;
   forget(block, Call::kFree, MTRACE_CALLER());
@@ -222,7 +222,7 @@ MTRACE_EXPORT size_t malloc_usable_size(void* block) noexcept {
 }
 
 extern "C" {
-// The functions above by names that no other object can define: see life/entry_points.cc and
+// Names of the functions above that no other object can define: see life/entry_points.cc and
 // next/next_functions.cc.
 #define MTRACE_OWN(name) [[gnu::alias(#name), gnu::visibility("hidden")]]
 MTRACE_OWN(malloc) void* mtrace_own_malloc(size_t size) noexcept;

@@ -1,4 +1,4 @@
-// mmap and its kin. Without MTRACE_MMAP and MTRACE_EVENTS they only call on.
+// mmap, munmap and mremap. Without MTRACE_MMAP and MTRACE_EVENTS the hooks only call on.
 #include <errno.h>
 #include <sys/mman.h>
 
@@ -19,19 +19,19 @@ namespace {
 
 using MmapFunction = void* (*)(void*, size_t, int, int, int, off_t);
 
-// As the kernel rounds, wrap included.
+// Rounds as the kernel does, wrap included.
 size_t whole_pages(size_t bytes) { return (bytes + 4095) & ~size_t{4095}; }
 uintptr_t address_of(const void* pointer) { return reinterpret_cast<uintptr_t>(pointer); }
 
-// What libc would make of the kernel's answer.
+// Turns the kernel's result into that of libc's functions, with errno.
 long answer(long result) {
   if (!sys::failed(result)) return result;
   if (is_relocated()) errno = static_cast<int>(-result);
   return -1;
 }
 
-// The real functions are not known before the library's start, which none of these begins: an
-// allocator that sets itself up may be the one that calls.
+// The real functions are not known before the library's start, and these hooks do not start it: the
+// caller may be an allocator that sets itself up.
 void* real_mmap(MmapFunction real, void* address, size_t length, int protection, int flags, int fd,
                 off_t offset) {
   if (real != nullptr) return real(address, length, protection, flags, fd, offset);
@@ -59,7 +59,7 @@ void end_regions(RegionsEnd& end, bool good, uint8_t call, const unwind::Registe
                                            const unwind::Registers& caller) {
   if (!counting()) return real_mmap(real, address, length, protection, flags, fd, offset);
   RegionsEnd covered;
-  // MAP_FIXED_NOREPLACE replaces nothing, also where MAP_FIXED is said as well.
+  // MAP_FIXED_NOREPLACE replaces nothing, also together with MAP_FIXED.
   if (watching_regions() && (flags & (MAP_FIXED | MAP_FIXED_NOREPLACE)) == MAP_FIXED) {
     covered.begin(address_of(address), whole_pages(length));
   }
@@ -75,7 +75,7 @@ void end_regions(RegionsEnd& end, bool good, uint8_t call, const unwind::Registe
   return result;
 }
 
-// As realloc does: the old range ends, and what is there afterwards is of this call.
+// As realloc does, ends the old range and records the new one for this call.
 [[gnu::noinline]] MTRACE_REALIGN void* remap(void* address, size_t old_length, size_t length,
                                              int flags, void* new_address,
                                              const unwind::Registers& caller) {
@@ -146,7 +146,7 @@ MTRACE_EXPORT_AS_IT_IS int munmap(void* address, size_t length) noexcept {
 
 MTRACE_EXPORT_AS_IT_IS void* mremap(void* address, size_t old_length, size_t length, int flags,
                                     ...) noexcept {
-  // Only these say that there is a fifth argument.
+  // mremap has a fifth argument only with these flags.
   void* new_address = nullptr;
   if ((flags & (MREMAP_FIXED | MREMAP_DONTUNMAP)) != 0) {
     va_list more;

@@ -1,5 +1,5 @@
-// dlclose: what is unloaded keeps its names, and what is loaded in its place later is another
-// module. dlopen is not hooked, because it looks at its caller.
+// dlclose: an unloaded module keeps its names, and a later one in its place is another module.
+// dlopen is not hooked, because it looks at its caller.
 #include "life/lifecycle.h"
 #include "next/export.h"
 #include "next/next_functions.h"

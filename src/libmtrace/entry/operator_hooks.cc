@@ -1,6 +1,6 @@
-// operator new and delete. Where they reach malloc by symbol (libstdc++) these only jump on, and
-// leave no frame. Where the allocator defines them beside malloc (jemalloc, tcmalloc) they count.
-// A C program that loads a C++ plug-in locally has no next operator: then malloc serves.
+// operator new and delete. If the real ones call malloc by symbol (libstdc++), the hooks only jump
+// on and leave no frame. If the allocator defines them beside malloc (jemalloc, tcmalloc), they
+// count. In a C program that loads a C++ plug-in locally there are none: then they call malloc.
 //
 // The real operator new may throw: nothing is held over the call.
 #include <dlfcn.h>
@@ -18,17 +18,17 @@
 #include "record/tracker.h"
 
 #define MTRACE_OPERATOR_EXPORT [[gnu::visibility("default")]]
-// What does more than to jump on: the hooks themselves leave the stack as the caller has it, which
+// For a function that does more than jump on. The hooks themselves keep the caller's stack, which
 // may be aligned to 8 bytes only.
 #define MTRACE_APART [[gnu::noinline]] MTRACE_REALIGN
-// Apart as well, but jumps on: realigned, it would call instead, and stand in the stack.
+// For a function that jumps on: with a realigned stack it would call, and be a frame.
 #define MTRACE_JUMPS [[gnu::noinline]]
 
 namespace mtrace::hook {
 namespace {
 
-// Memory was short and no operator is in the global scope: the one of a C++ library that a
-// plug-in brought along calls the new-handler, and throws.
+// For a failed allocation when no operator is in the global scope: calls the operator of a C++
+// library that a plug-in has loaded, which calls the new-handler and throws.
 template <typename... Rest>
 MTRACE_APART void* from_loaded_library(const char* symbol, size_t size, Rest... rest) {
   constexpr const char* kLibraries[] = {"libstdc++.so.6", "libc++.so.1"};
@@ -46,7 +46,7 @@ template <typename... Rest>
 MTRACE_APART void* counted_new(void* (*real)(size_t, Rest...), uint64_t form, Call call,
                                unwind::Caller caller, size_t size, Rest... rest) {
   before_call();
-  // One that the allocator lacks is libstdc++'s, and counted at the call that it makes.
+  // An operator that the allocator lacks is libstdc++'s, and counted where that calls malloc.
   t_thread.requested = size;
   if (sizeof...(Rest) != 0) enter_form(form);
   void* const block = filled(real(size, rest...), 0, size);
@@ -54,7 +54,7 @@ MTRACE_APART void* counted_new(void* (*real)(size_t, Rest...), uint64_t form, Ca
   return record(block, size, call, caller);
 }
 
-// As libstdc++ does it: no block of 0 bytes.
+// Allocates in place of an operator. As in libstdc++, a block has at least one byte.
 MTRACE_APART void* malloc_instead(uint64_t form, Call call, unwind::Caller caller, size_t size,
                                   size_t alignment) {
   if (!start()) return nullptr;
@@ -77,8 +77,8 @@ consteval bool calls_plain_form(std::string_view symbol) {
          symbol.find("lPvm") != symbol.npos;
 }
 
-// Counts a call that goes on to libstdc++'s, which calls malloc or free by symbol. False: not yet,
-// because passed_on() has more to do.
+// Counts a call that goes on to libstdc++'s operator, which calls malloc or free by symbol. False:
+// not counted, because passed_on() has more to do.
 [[gnu::always_inline]] inline bool count_passed(Call call) {
   const ThreadState& self = t_thread;
   if (load(*g_counting) != kRecording || self.place == nullptr) [[unlikely]]
@@ -95,8 +95,8 @@ constexpr uint64_t form_of_new(Call call, bool is_aligned) {
   return form_of(call == Call::kNew ? format::kAlignedNew : format::kAlignedNewArray);
 }
 
-// Of an allocator that has operators of its own. Those that it lacks are libstdc++'s, and reach
-// free by symbol (jemalloc: the aligned ones).
+// For an allocator that has operators of its own. The operators that it lacks are libstdc++'s, and
+// reach free by symbol (jemalloc: the aligned ones).
 template <typename... Parameters>
 MTRACE_APART void counted_delete(void (*real)(void*, Parameters...), Call call,
                                  unwind::Caller caller, void* block, Parameters... rest) {
@@ -111,8 +111,8 @@ MTRACE_APART void counted_delete(void (*real)(void*, Parameters...), Call call,
 
 using namespace mtrace::hook;
 
-// The hooks only jump: to libstdc++'s operator, or to a function for what is unusual. So they need
-// no frame, which would cost as much as all else that they do.
+// The hooks only jump: to libstdc++'s operator, or to a function for unusual cases. So they need no
+// frame, which would cost as much as all else that they do.
 #define MTRACE_NEW(call, member, symbol, alignment, parameters, ...)                        \
   MTRACE_APART static void* unusual_##member parameters {                                   \
     constexpr uint64_t form = form_of_new(Call::call, std::string_view(#alignment) != "0"); \

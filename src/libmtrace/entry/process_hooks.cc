@@ -1,4 +1,4 @@
-// What a process does with itself: it becomes another program, or two.
+// Hooks of exec, posix_spawn and _Fork.
 #include <alloca.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -18,8 +18,8 @@
 namespace mtrace::hook {
 namespace {
 
-// Calls call(envp), or, for a program that does not take this library or would not find it, with an
-// environment that does not name it: in this frame, because the memory of a child of vfork is its
+// Calls call(envp). For a program that does not take this library, or would not find it, passes an
+// environment without the library: in this frame, because the memory of a child of vfork is its
 // parent's.
 template <typename Call>
 [[gnu::noinline]] int with_environment(bool takes, char* const envp[], const Call& call) {
@@ -27,8 +27,8 @@ template <typename Call>
   return room == 0 ? call(envp) : call(without_library(envp, alloca(room)));
 }
 
-// A call that returns only when it fails. A child of vfork, whose memory is its parent's, leaves
-// the parent's reports alone.
+// Makes a call that returns only when it fails. A child of vfork, whose memory is its parent's,
+// leaves the parent's reports alone.
 template <typename Call>
 int become(bool takes, char* const envp[], const Call& call) {
   const Leaving leaving = leave_program();
@@ -100,7 +100,7 @@ MTRACE_EXPORT int execveat(int fd, const char* path, char* const argv[], char* c
                 [=](char* const* given) { return g_next.execveat(fd, path, argv, given, flags); });
 }
 
-// The process stays what it is. libc's own callers (system, popen) do not come by here.
+// The process stays what it is. Calls inside libc (system, popen) do not reach these hooks.
 MTRACE_EXPORT int posix_spawn(pid_t* pid, const char* path,
                               const posix_spawn_file_actions_t* actions,
                               const posix_spawnattr_t* attributes, char* const argv[],

@@ -1,4 +1,4 @@
-// The functions by which a program sets what its signals do.
+// Hooks of the functions that set the action of a signal.
 #include <signal.h>
 
 #include "life/lifecycle.h"
@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kSystemV = static_cast<int>(SA_RESETHAND | SA_NODEFER | SA_INTERRUPT);
 
-// Also for who is called while this library starts: by then `real` may be there.
+// Reads `real` after start(), which may have set it.
 SetHandler known(const SetHandler& real) {
   start();
   return real;

@@ -1,6 +1,6 @@
-// Changes of the user. A process that gives up root for good takes its ledger along: the new user
-// could neither let the file grow nor remove it from a directory like /dev/shm. One that can become
-// root again does not: another process of that user must not write to tables that root follows.
+// Changes of the user. A process that gives up root for good gives its ledger to the new user, who
+// could neither grow the file nor remove it from a directory like /dev/shm. One that can become
+// root again keeps it: another process of that user must not write to tables that root follows.
 #include <errno.h>
 #include <unistd.h>
 

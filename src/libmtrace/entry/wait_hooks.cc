@@ -1,9 +1,9 @@
-// Waits that find every child, as tracers make them: with __WALL or __WCLONE also the library's
-// (sys::Helper), which would be taken for the program's, or waited for in place of ECHILD. And
-// clone(), which makes children that only such a wait finds.
+// Hides the library's helpers (sys::Helper) from waits that find every child (__WALL, __WCLONE:
+// tracers): the program would take a helper for its own child, or wait for it in place of getting
+// ECHILD. Also hooks clone(), which makes children that only such a wait finds.
 //
-// A wait may be where a thread is cancelled: nothing here has a destructor. And it may last: every
-// other wait is a jump, because memlog borrows no thread that has a frame of this library.
+// A wait is a cancellation point: nothing here has a destructor. And it may last: every other wait
+// is a jump, because memlog borrows no thread that has a frame of this library.
 #include "entry/wait_hooks.h"
 
 #include <errno.h>
@@ -29,37 +29,37 @@ pid_t fails(int error) {
   return -1;
 }
 
-// Whether the program may have clone children: children whose end sends no SIGCHLD. Those that it
-// has made by instructions of its own, or before an exec or attach, show when no other is left.
+// Whether the program may have clone children: children whose end sends no SIGCHLD. Those made by
+// system call instructions of its own, or before an exec or attach, show when no other is left.
 bool g_clones = false;
 
-// How to wait while there are helpers, so that none is found.
+// How to wait while there are helpers, so that the wait finds none of them.
 struct Search {
   int options;
-  bool never;         // only a helper was asked for
-  bool now_or_never;  // what is not found at once is not there
+  bool never;         // the wait asks for a helper only
+  bool now_or_never;  // a child that is not found at once is not there
 };
 
-// __WALL finds more than a wait without it only where there are clone children. Without it the
-// kernel knows when nobody is left, whatever other threads do meanwhile.
+// __WALL finds more than a wait without it only if there are clone children. In a wait without it
+// the kernel detects that no child is left, whatever other threads do meanwhile.
 Search search(int options, uint32_t one) {
   if (one != 0) return {options, sys::is_helper(one), false};
   if (load(g_clones) && sys::has_clone_children() != sys::Answer::kNo)
     return {options, false, false};
   if ((options & __WALL) != 0)
     return {options & ~static_cast<int>(__WALL | __WCLONE), false, false};
-  return {options | WNOHANG, false, true};  // finds those that are traced
+  return {options | WNOHANG, false, true};  // finds children that are traced
 }
 
-// True: there are clone children that nobody knew of.
+// True: there are clone children, which was not known before.
 bool learns_of_clones() {
   if (load(g_clones) || sys::has_clone_children() != sys::Answer::kYes) return false;
   store(g_clones, true);
   return true;
 }
 
-// `call` waits with the options that it is given: the child that it found, 0 or -1. `one`: the only
-// child that it looks for, or 0.
+// Waits by call(options), which returns the child that it found, 0 or -1, until the child is the
+// program's. `one`: the only child that `call` waits for, or 0.
 template <typename Call>
 pid_t wait_for_own(int options, uint32_t one, const Call& call) {
   for (;;) {
@@ -67,7 +67,7 @@ pid_t wait_for_own(int options, uint32_t one, const Call& call) {
     const Search how = helped ? search(options, one) : Search{options, false, false};
     pid_t found = how.never ? fails(ECHILD) : call(how.options);
     if (found == 0 && how.now_or_never) found = fails(ECHILD);
-    // One that came during the call may have been found, or be why it does not say ECHILD.
+    // A helper that came during the call may be the one found, or the reason for no ECHILD.
     const bool again = found > 0    ? sys::collect_found(static_cast<uint32_t>(found))
                        : found == 0 ? !helped && sys::has_helpers()
                                     : helped && one == 0 && errno == ECHILD && learns_of_clones();
@@ -75,7 +75,7 @@ pid_t wait_for_own(int options, uint32_t one, const Call& call) {
   }
 }
 
-// The caller's words stay as they are until one of its own children is found.
+// Leaves the caller's words as they are until a child of the program is found.
 [[gnu::noinline]] MTRACE_REALIGN pid_t wait_for_every(pid_t pid, int* status, int options,
                                                       rusage* usage) {
   start();
@@ -140,7 +140,7 @@ MTRACE_EXPORT_AS_IT_IS int waitid(idtype_t type, id_t id, siginfo_t* information
   }
   return g_next.waitid(type, id, information, options);
 }
-// Not by its own name: libc's has a list of arguments that could not be passed on by a jump.
+// Under a name of its own: libc's clone is variadic, and could not pass its arguments on by a jump.
 MTRACE_EXPORT_AS_IT_IS int mtrace_clone(int (*run)(void*), void* stack, int flags, void* argument,
                                         void* parent_tid, void* tls, void* child_tid) asm("clone");
 MTRACE_EXPORT_AS_IT_IS int mtrace_clone(int (*run)(void*), void* stack, int flags, void* argument,

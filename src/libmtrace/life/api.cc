@@ -1,6 +1,5 @@
-// What include/mtrace.h finds in this library; what each call means stands there. Before main, in
-// exit handlers and in any thread each of them works; in a process that is not traced they return
-// 0.
+// The functions that include/mtrace.h calls and documents. They work before main, in exit handlers
+// and in any thread; in a process that is not traced they return 0.
 #include <cstring>
 
 #include "base/file.h"
@@ -23,9 +22,9 @@ namespace {
 
 constexpr int kStandardError = 2;
 
-// What a vfork child does counts as its parent's, as its allocations do.
+// The calls of a vfork child count as its parent's, as its allocations do.
 bool is_counting() { return hook::start() && hook::counting(); }
-// Savepoints and what is written are not for a vfork child: its parent waits in the middle.
+// Savepoints and output belong to the parent of a vfork child, which waits meanwhile.
 bool is_own_process() { return hook::start() && hook::is_own_process(); }
 
 int64_t compare(report::SavepointHandle handle) {
@@ -58,7 +57,7 @@ MTRACE_EXPORT size_t mtrace_peak_bytes() {
   return is_counting() ? ledger::g_ledger.peak.height_now(ledger::g_ledger.threads) : 0;
 }
 
-// As mtrace.h lays it out.
+// The layout is that of mtrace.h.
 struct MtraceUsage {
   size_t requested;
   size_t usable;

@@ -1,4 +1,4 @@
-// The entrances for memlog attach and detach, called while the process's other threads are stopped.
+// Entry points of memlog attach and detach, called while the process's other threads are stopped.
 #include "base/locked_memory.h"
 #include "base/spawn.h"
 #include "base/syscall.h"
@@ -39,9 +39,9 @@ void list(format::AttachAnswer& answer, bool attach) {
 MTRACE_EXPORT void mtrace_attach(const char* options, format::AttachAnswer* answer) noexcept {
   *answer = {};
   if (!is_late()) return refuse(*answer, "libmtrace.so is preloaded");
-  // Also where an attach was cut short: what is patched already is not listed again.
+  // Active after an interrupted attach: then list() omits the words that are already patched.
   if (!is_active()) {
-    sys::keep_unlocked();  // it may have said mlockall(MCL_FUTURE) long since
+    sys::keep_unlocked();  // the program may have called mlockall(MCL_FUTURE) before
     const char* reason = start_late(options);
     if (reason != nullptr) return refuse(*answer, reason);
   }

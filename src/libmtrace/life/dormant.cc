@@ -16,9 +16,9 @@
 #include "next/next_functions.h"
 #include "report/host.h"
 
-// libasan.so ends the program where it is not the first library, unless it is told that this does
-// not matter: which is so, because this library then stands aside. A program that has this function
-// itself comes first.
+// libasan.so ends the program where it is not the first library, unless this option turns the check
+// off. The order does not matter, because this library then stands aside. A program's own
+// definition of this function comes first.
 MTRACE_EXPORT_AS_IT_IS const char* __asan_default_options() { return "verify_asan_link_order=0"; }
 
 extern "C" {
@@ -30,8 +30,8 @@ namespace mtrace::hook {
 
 namespace {
 
-// The sanitizer of the program, nullptr: none. Its allocator is found by what defines malloc, in
-// front of this library or behind it.
+// The program's sanitizer; nullptr: none. Found by the objects that define malloc, before this
+// library or after it.
 const format::Sanitizer* g_sanitizer = nullptr;
 char g_reason[128];
 

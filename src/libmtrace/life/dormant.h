@@ -1,4 +1,4 @@
-// Programs that have the library and are not traced.
+// Decides which programs are not traced although the library is loaded.
 #pragma once
 
 namespace mtrace::hook {
@@ -8,11 +8,11 @@ bool is_memlog();
 // Why this program is not traced; nullptr: it is. After read_options() and report::learn_host().
 const char* why_dormant();
 
-// The program has a sanitizer's allocator, which is left alone: what it would show are the
-// sanitizer's own doings, and what stands between it and the program could show in its findings.
-// A sentence without subject that says which; nullptr: it has none. After find_next_functions().
+// Returns a sentence without subject that names the sanitizer whose allocator the program has;
+// nullptr: none. Such a program is not traced: the stacks would show the sanitizer's internals, and
+// hooks in between could show in its findings. After find_next_functions().
 const char* sanitizer();
-// A line on stderr where sanitizer() has found one.
+// Writes a line to stderr if sanitizer() has found one.
 void say_when_aside();
 
 }  // namespace mtrace::hook

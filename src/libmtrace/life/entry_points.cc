@@ -15,8 +15,8 @@
 #include "report/coverage.h"
 #include "report/host.h"
 
-// Other names, in malloc_hooks.cc, for this library's own: by the common ones another object's may
-// be found.
+// Names in malloc_hooks.cc for this library's own functions: by the common names another object's
+// may be found.
 extern "C" {
 [[gnu::visibility("hidden")]] extern const void* const mtrace_own_entrances[4];
 }
@@ -24,8 +24,8 @@ extern "C" {
 namespace mtrace::hook {
 namespace {
 
-// In a program that takes a function's address, and is not position-independent, that address is a
-// place in the program from which the call goes on to whoever defines the function.
+// In a position-dependent program that takes a function's address, that address is a PLT entry of
+// the program, which jumps to the definition.
 bool is_defined_there(const void* function) {
   Dl_info info;
   void* symbol = nullptr;

@@ -1,13 +1,13 @@
-// Whether the program's calls come to this library's malloc at all.
+// Whether the program's calls reach this library's malloc.
 #pragma once
 
 namespace mtrace::hook {
 
-// Looks whose malloc the program and its libraries find, for report/coverage.h. After
-// find_next_functions(). `late`: the calls will be led here.
+// Finds out whose malloc the program and its libraries call, for report/coverage.h. After
+// find_next_functions(). `late`: memlog attach will patch the calls to lead here.
 void find_entry_points(bool late);
 
-// One line on stderr where the program defines malloc itself.
+// Writes a line to stderr if the program defines malloc, or a tool of valgrind replaces it.
 void say_when_hidden();
 
 }  // namespace mtrace::hook

@@ -25,19 +25,19 @@ char g_preload[kCapacity];
 char g_follow[64];
 
 constexpr size_t kMostStrings = 512;
-// What late_arguments() has copied.
+// Strings that late_arguments() has copied.
 struct Strings {
   char text[format::kMostAttachOptions];
   char* list[kMostStrings + 1];
 
-  // `size` bytes of strings, each ended by a zero byte, have been put into `text`.
+  // Builds `list` from `size` bytes of strings in `text`, each ended by a zero byte.
   void number(size_t size) {
     size_t count = 0;
     text[sizeof text - 1] = '\0';
     for (size_t at = 0; at < size && count < kMostStrings; at += strlen(text + at) + 1) {
       list[count++] = text + at;
     }
-    // A program that has written its state over its arguments ("nginx: worker process").
+    // Some programs write their state over their arguments ("nginx: worker process").
     const bool title = count > 0 && strchr(list[0], ' ') != nullptr;
     while (title && count > 1 && list[count - 1][0] == '\0') --count;
     list[count] = nullptr;
@@ -77,7 +77,7 @@ bool is_own_token(const char* token, size_t length, const char* own_path) {
 Arguments initial_arguments() {
   auto* words = static_cast<char**>(__libc_stack_end);
   const auto count = reinterpret_cast<uintptr_t>(words[0]);
-  // argc, argv, a null, envp, a null.
+  // The kernel's layout: argc, argv, a null, envp, a null.
   if (count > 0 && count < 1u << 22 && words[1 + count] == nullptr) {
     return {words + 1, words + 2 + count};
   }
@@ -99,7 +99,7 @@ Arguments late_arguments(const char* options) {
 }
 
 void rewrite_environment(char** envp, const char* own_path, uint32_t pid) {
-  // A path with a separator in it could not be written down.
+  // LD_PRELOAD cannot name a path that contains a separator.
   const bool nameable = own_path[0] == '/' && own_path[strcspn(own_path, " :")] == '\0';
   for (; envp != nullptr && *envp != nullptr; ++envp) {
     const char* entry = *envp;

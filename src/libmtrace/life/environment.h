@@ -1,6 +1,6 @@
-// The program's arguments and environment, and the two changes to the latter that children need.
-// Both replace one pointer in the environment as the kernel laid it down, so that envp of main and
-// environ both see them.
+// The program's arguments and environment, and the two changes to the environment that children
+// need. Each replaces one pointer in the array that the kernel set up, so that envp of main and
+// environ both show the change.
 #pragma once
 
 #include <cstddef>
@@ -12,22 +12,22 @@ struct Arguments {
   char** argv;
   char** envp;
 };
-// As the kernel laid them down, before libc has set up environ.
+// Returns the arrays that the kernel set up. Works before libc has set environ.
 Arguments initial_arguments();
-// Of a program that runs already and may have changed what it was given: the arguments as the
-// kernel shows them, and `options`, each ended by a zero byte, the last by two, in place of the
-// environment. Both are copied; what finds no room is left out.
+// For a running program, which may have changed both: the arguments as the kernel shows them, and
+// in place of the environment `options`, each ended by a zero byte, the last by two. Copies both;
+// omits what finds no room.
 Arguments late_arguments(const char* options);
 
 // Makes the token of LD_PRELOAD that names this library absolute, so that children in other
 // directories find it, and marks this process as the only one that MTRACE_FOLLOW=0 traces.
 void rewrite_environment(char** envp, const char* own_path, uint32_t pid);
 
-// Whether a token of LD_PRELOAD means this library: the same last component, and ours is what the
-// loader found by it.
+// Whether a token of LD_PRELOAD names this library: compares the last component, because the loader
+// found this library by it.
 bool is_own_token(const char* token, size_t length, const char* own_path);
 
-// Whether `follow` (0 or 0:PID) means the process `pid`.
+// Whether `follow` (0 or 0:PID) names the process `pid`.
 bool is_follow_root(const char* follow, uint32_t pid);
 
 }  // namespace mtrace::hook

@@ -25,7 +25,7 @@ void set_logging(bool on) {
   watch_mappings_for_events(on);
 }
 
-// nullptr, or why there is none.
+// Starts a log. Returns nullptr, or why there is no log.
 const char* start_log() {
   if (!events::begin_log()) return "no memory";
   const char* why = report::start_event_writer({g_options.events, g_options.events_drop != 0,
@@ -40,7 +40,7 @@ void begin_events() {
   sys::find_stamps();
   g_free_stacks = g_options.events_free_stacks;
   g_why_none = start_log();
-  // While a process is attached to, its threads are stopped.
+  // During an attach the process's threads are stopped.
   if (g_why_none == nullptr && !is_late()) report::await_event_log(&g_why_none);
   if (g_why_none != nullptr) set_logging(false);
 }
@@ -78,7 +78,7 @@ void begin_childs_events() {
   if (!events::logs()) return;
   set_logging(false);
   events::unmap_rings();
-  // A vfork child of this process is none that could start another.
+  // This may be a vfork child of the fork's child, which cannot start a writer.
   if (sys::process_id() != report::g_host.pid || start_log() != nullptr) return;
   if (t_thread.slot != 0) events::thread_begins(t_thread.slot, sys::thread_id());
 }

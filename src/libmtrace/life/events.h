@@ -5,22 +5,22 @@
 
 namespace mtrace::hook {
 
-// With the options, before the first block is counted. Without a log the program runs as usual.
+// After read_options(), before a block is counted. Without a log the program runs as usual.
 void begin_events();
-// A line on stderr where the log that was asked for cannot be written.
+// Writes a line to stderr if the requested log cannot be written.
 void say_when_not_logged();
-// Nothing is logged any more; waits until what was is written, as for names (MTRACE_EXIT_WAIT).
+// Ends the log; waits until all events are written, at most MTRACE_EXIT_WAIT.
 void end_events(format::EventsState how);
-// After an exec that failed: begins another log.
+// After a failed exec: begins another log.
 void resume_events();
 
-// In the thread that forks, before it does: waits until the log has a name, for the child to tell,
-// and logs the fork.
+// In the thread that forks, before the fork: waits until the log has a name, which the child's log
+// will give as its parent's, and logs the fork.
 void log_fork();
-// In the child of a fork, before anything there could be logged: nothing of it gets to the parent.
-// `told`: log_fork() came before this fork. Only the first call counts.
+// In a fork's child, before anything there is logged: leaves the parent's log. `told`: log_fork()
+// came before this fork. Only the first call has an effect.
 void leave_parents_events(bool told);
-// Then, once the child is set up.
+// Starts the child's own log, once the child is set up.
 void begin_childs_events();
 
 }  // namespace mtrace::hook

@@ -18,7 +18,7 @@ namespace {
 using format::ExitHold;
 
 constexpr uint64_t kSecond = 1'000'000'000;  // nanoseconds
-// Between two looks at the word, which memlog writes: an eighth of what was waited, within these.
+// Between two reads of the word that memlog writes: an eighth of the time waited, within these.
 constexpr uint64_t kLeastPause = kSecond / 10'000;
 constexpr uint64_t kMostPause = kSecond / 100;
 constexpr uint64_t kUntaken = 60 * kSecond;  // memlog may look at other processes first
@@ -30,24 +30,24 @@ const uint32_t& word_of(const ExitHold& hold) { return reinterpret_cast<const ui
 
 }  // namespace
 
-// memlog must know that a thread above this frame is in the program's code, not in the library's.
+// memlog must recognise this frame: a thread in its callees runs the program's code.
 MTRACE_EXPORT_AS_IT_IS int mtrace_held_main(int count, char** arguments, char** environment) {
   const int status = g_main(count, arguments, environment);
   hold_exit();
   return status;
 }
 
-// memlog takes a thread in this function to be at a safe point (format/attach_protocol.h), so it
-// enters the kernel itself. No wake-up is needed: the pause is short, and memlog may be killed.
+// memlog takes a thread in this function to be at a safe point (format/attach_protocol.h), so the
+// system call is made in it. No wake-up is needed: the pause is short, and memlog may be killed.
 MTRACE_EXPORT [[gnu::noinline]] void mtrace_hold_exit(ExitHold* hold, uint32_t memlog) noexcept {
   const uint64_t begun = sys::monotonic_time();
   for (;;) {
     ExitHold now = load_acquire(*hold);
     const uint64_t waited = sys::monotonic_time() - begun;
-    // A check is over for good when the thread that asked for it has seen that.
+    // kNone: the thread that requested a leak check has seen its end and reset the word.
     if (now == ExitHold::kOver || now == ExitHold::kNone) return;
     const bool late = waited > (now == ExitHold::kWaits ? kUntaken : kMost);
-    // memlog may take it at this moment: then the next round waits for that.
+    // If memlog takes the word at this moment, the exchange fails and the next round waits.
     if (late || !sys::task_exists(memlog))
       compare_exchange(*hold, now, ExitHold::kOver);
     else
@@ -58,13 +58,13 @@ MTRACE_EXPORT [[gnu::noinline]] void mtrace_hold_exit(ExitHold* hold, uint32_t m
 
 namespace {
 
-// nullptr: nobody is to be waited for.
+// Returns the header that has the words to wait on; nullptr: do not wait.
 format::LedgerHeader* header_to_wait_in() {
   if (g_options.hold_exit == 0 || sys::g_table_header == nullptr || !is_own_process()) {
     return nullptr;
   }
   if (mtrace_status_block.mode != format::Mode::kActive) return nullptr;
-  // After an exec that failed memlog would not find it.
+  // After a failed exec the file has no name, and memlog would not find it.
   if (!sys::table_file_has_name()) return nullptr;
   const long pause[2] = {};
   const bool may = sys::may_call(SYS_futex, 0, FUTEX_WAIT, 0, reinterpret_cast<long>(pause), 0, 0);
@@ -89,8 +89,8 @@ void hold_after_exit() {
   hold(header->late_hold, ExitHold::kWanted);
 }
 
-// Threads that ask while one waits share its answer; while memlog looks already, they wait for a
-// look of their own, since what they ask about may have been lost after it began.
+// Threads that request a check while one waits share its result. If memlog has already begun, they
+// wait for a check of their own, because their blocks may have been lost after it began.
 uint32_t check_leaks() {
   constexpr int kMostTurns = 100;
   format::LedgerHeader* const header = header_to_wait_in();

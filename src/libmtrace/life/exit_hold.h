@@ -1,6 +1,6 @@
-// The wait for memlog (MTRACE_HOLD_EXIT), which looks for lost blocks meanwhile (memlog run
-// --unreachable): at the exit of the process before exit handlers and destructors take away what
-// holds them, after these if memlog wants it, and whenever the program asks for a leak check.
+// Waits for memlog (MTRACE_HOLD_EXIT), which meanwhile searches for lost blocks (memlog run
+// --unreachable): at exit, before exit handlers and destructors drop the pointers to blocks; after
+// these if memlog requests it; and whenever the program requests a leak check.
 //
 // None of these is async-signal-safe. All return at once without the option, without a ledger in a
 // file that has a name, and in a child of vfork.
@@ -12,19 +12,19 @@
 
 namespace mtrace::hook {
 
-// Waits until memlog has looked at the process or is gone, once; a thread that comes meanwhile
-// waits, too.
+// Waits until memlog has searched the process or is gone, once. Other threads that call it
+// meanwhile wait, too.
 void hold_exit();
-// The same after exit handlers and destructors, if memlog wants it.
+// Waits once more after exit handlers and destructors, if memlog has requested it.
 void hold_after_exit();
 
-// Waits until memlog has looked. Returns how many blocks it found definitely lost;
-// format::kLedgerUnchecked: nobody looked.
+// Waits for a leak check by memlog. Returns the number of blocks that are definitely lost;
+// format::kLedgerUnchecked: no check was made.
 uint32_t check_leaks();
-// memlog is not to look at the exit any more.
+// Cancels the wait at exit.
 void skip_exit_hold();
 
-// The program's main, or a function that calls it and then hold_exit() if the option is given.
+// Returns `main` or, with the option, a function that calls `main` and then hold_exit().
 MainFunction* held_main(MainFunction* main);
 
 }  // namespace mtrace::hook

@@ -13,7 +13,8 @@ MTRACE_REALIGN void end_on_signal(int number, siginfo_t* information, void*) {
     for (const FatalSignal& signal : kFatalSignals) {
       if (signal.number == number) report_fatal(signal.name);
     }
-    // Those that came while the report was written would have found nobody.
+    // Fatal signals that came during the report: without the report the program would have been
+    // gone.
     for (const FatalSignal& signal : kFatalSignals) sys::discard_signal(signal.number);
   }
   struct sigaction standard = {};

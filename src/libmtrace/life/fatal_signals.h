@@ -1,4 +1,4 @@
-// The signals that end a program which has not said otherwise, and the report before that.
+// The signals that end a program by default, and the report before that.
 #pragma once
 
 #include <signal.h>
@@ -9,8 +9,8 @@ struct FatalSignal {
   int number;
   const char* name;
 };
-// All whose default action is the end of the process and that have a use as such; the real-time
-// signals, SIGUSR1, SIGUSR2, SIGPIPE and timers are for programs that handle or ignore them.
+// The signals that are meant to end a process. The real-time signals, SIGUSR1, SIGUSR2, SIGPIPE and
+// timers do so by default, too, but are for programs that handle or ignore them.
 inline constexpr FatalSignal kFatalSignals[] = {
     {SIGHUP, "SIGHUP"},   {SIGINT, "SIGINT"},   {SIGQUIT, "SIGQUIT"}, {SIGILL, "SIGILL"},
     {SIGTRAP, "SIGTRAP"}, {SIGABRT, "SIGABRT"}, {SIGBUS, "SIGBUS"},   {SIGFPE, "SIGFPE"},
@@ -18,10 +18,9 @@ inline constexpr FatalSignal kFatalSignals[] = {
     {SIGSYS, "SIGSYS"},
 };
 
-// The handler, for SA_SIGINFO and with all signals blocked: writes the report and has the signal
-// come again, with the default action and what was told about it. It then takes effect where it
-// was, so status and core file are what they would have been. In a vfork child it only does the
-// latter.
+// The handler, for SA_SIGINFO and with all signals blocked. Writes the report, restores the default
+// action and sends the signal again with its siginfo. The signal takes effect at the interrupted
+// instruction, so status and core file are what they would have been. No report in a vfork child.
 void end_on_signal(int number, siginfo_t* information, void* context);
 
 }  // namespace mtrace::hook

@@ -46,19 +46,19 @@ namespace {
 using ledger::g_ledger;
 
 uint64_t g_never_counting = 0;
-// A page that is wiped on fork, or words of our own: what Counting says, and the process that
-// libc's fork has made, until it is left by another way.
+// A page that is wiped on fork, or else g_fork_words. Word 0: a Counting. Word 1: the pid of the
+// child that libc's fork has made; wiped by a fork that bypasses libc.
 uint64_t* g_fork_page = nullptr;
 uint64_t g_fork_words[2];
-uint64_t g_settled = kRecording;  // what that page says once this process is set up
+uint64_t g_settled = kRecording;  // word 0 once this process is set up
 uint32_t g_forked = 0;            // the last process that libc's fork made, or this one
-uint32_t g_forker = 0;            // and the one that called it
+uint32_t g_forker = 0;            // the process that called that fork
 bool g_has_forked = false;
 bool g_left_ledger = false;  // the tables are a copy of the parent's file, of no use
 
-// In the child. A process between parent and child that never allocated (a daemon's) leaves its pid
-// here. Where the kernel cannot wipe a page this is also how a fork is told; _Fork and raw clone
-// then stay unseen.
+// atfork handler in the child. A process between parent and child that never allocated (a daemon's)
+// leaves its pid here. Where the kernel cannot wipe a page, only this handler shows a fork; _Fork
+// and raw clone then stay unseen.
 void fork_child_handler() {
   sys::processes_can_start();
   g_forker = g_forked;
@@ -75,7 +75,7 @@ void find_fork_page() {
   if (g_fork_page == nullptr) g_fork_page = g_fork_words;
 }
 
-// Another process has asked for a report through the ledger.
+// Another process has requested a report through the ledger.
 void answer_question() { trigger_report(report::Trigger::kRequest, nullptr); }
 
 bool fill_tables() {
@@ -84,12 +84,12 @@ bool fill_tables() {
   return g_ledger.init(modules_came_back);
 }
 
-// The child's tables are the parent's file: it begins with others. False: no memory.
+// For a child whose tables are the parent's file: sets up other tables. False: no memory.
 bool begin_anew(uint32_t pid) {
   g_left_ledger = false;
   report::map_ledger_after_fork();
   if (!fill_tables()) return false;
-  // Its places are gone.
+  // The last block's place was in the old tables.
   t_thread.counted = nullptr;
   t_thread.last = {};
   g_ledger.begin_after_fork(t_thread.slot, pid);
@@ -97,7 +97,7 @@ bool begin_anew(uint32_t pid) {
   return true;
 }
 
-// False: no memory for the child's tables.
+// Sets up the child's tables. False: no memory.
 bool set_tables_up(uint32_t pid) {
   const bool mapped = sys::g_table_header != nullptr || g_left_ledger;
   if (mapped && !begin_anew(pid)) return false;
@@ -107,16 +107,15 @@ bool set_tables_up(uint32_t pid) {
   return true;
 }
 
-// In the child of a fork, before anything else there touches the tables. The child begins with
-// one thread, and that is the one which gets here.
+// In a fork's child, before anything else there touches the tables, by the child's only thread.
 void after_fork() {
   const uint64_t mask = sys::block_signals();
   if (load(*g_fork_page) != kUnsettled) {  // a signal handler did it just now
     sys::restore_signals(mask);
     return;
   }
-  // This may run in a vfork child of the fork's child, whose memory it uses: libc's fork has left
-  // word of whose it is. A clone of the fork's child by a system call has a page without it.
+  // This may run in a vfork child of the fork's child, in that child's memory: word 1, which libc's
+  // fork has set, names the owner. After a clone by a raw system call word 1 is 0.
   const bool told = g_forked != report::g_host.pid && g_fork_page[1] == g_forked;
   const uint32_t pid = told ? g_forked : sys::process_id();
   report::host_after_fork(pid, told ? g_forker : g_forked);
@@ -141,7 +140,7 @@ MTRACE_HOT constinit const uint64_t* g_counting = &g_never_counting;
 
 bool make_tables() {
   find_fork_page();
-  // A child that shares a file with its parent has to be told by the kernel that it is one.
+  // A child that shares a file with its parent must notice the fork at once: by the wiped page.
   report::map_ledger(g_fork_page != g_fork_words ? g_options.ledger : "");
   return fill_tables();
 }
@@ -156,7 +155,7 @@ bool move_tables() {
   auto* before = static_cast<ledger::ThreadSlots*>(sys::map_memory(kBytes));
   if (before == nullptr) return false;
   memcpy(static_cast<void*>(before), &g_ledger.threads, kBytes);
-  // Without a file, too, they begin anew: by then the old ones may be gone.
+  // The tables begin anew even if no file can be made: by then the old ones may be gone.
   memset(static_cast<void*>(&g_ledger), 0, sizeof g_ledger);
   report::map_ledger(g_fork_page != g_fork_words ? g_options.ledger : "");
   const bool good = fill_tables();
@@ -175,8 +174,8 @@ void limit_tables() {
   using Granules = ledger::HeapShadow::Granules;
   g_ledger.stacks.limit_to(g_options.max_stacks);
   g_ledger.blocks.limit_to(g_options.max_blocks);
-  // Of a few blocks of the whole heap, which are what a sample is, each would have a page of shadow
-  // to itself. And address space that is limited is the program's.
+  // A sample is a few blocks of the whole heap: each would take a page of shadow for itself. And a
+  // program with limited address space needs all of it.
   const bool no_shadow =
       g_options.sample != 0 || g_options.max_blocks != 0 || sys::address_space_limit() != ~0ul;
   const bool is_libc = allocator_is_libc() && !interfaces_are_elsewhere();
@@ -199,22 +198,23 @@ void go_quiet(const char* why) {
 void prepare_fork() {
   log_fork();
   store(g_has_forked, true);
-  // In a moment the slots may be those of the parent, which goes on.
+  // Read now: in the child the slots may be those of the parent, which goes on.
   t_thread.forks_inside =
       t_thread.slot != 0 && load(g_ledger.threads.slot(t_thread.slot).busy) != 0;
 }
 
-// A signal handler that forks may have interrupted malloc: the child then goes on with what was
-// begun, past the look whether it is one, and would write into its parent's file.
+// A signal handler that forks may have interrupted malloc. In the child that malloc goes on, past
+// the test for a fork, and would write into the parent's file.
 void leave_parents_tables() {
-  sys::set_user_dispatch(false, nullptr);  // the kernel has not passed it on
+  sys::set_user_dispatch(false, nullptr);  // not inherited
   if (report::g_host.pid != sys::process_id()) leave_parents_events(true);
   const format::LedgerHeader* header = sys::g_table_header;
-  // A handler of fork that came before this one may have begun the child's own.
+  // An atfork handler before this one may have set up the child's own tables.
   if (header == nullptr || header->pid == sys::process_id() || sys::may_be_filtered()) return;
-  // Left in part, for want of memory, it is no ledger either.
+  // If memory was short, only a part was detached; such tables are of no use either.
   g_left_ledger = sys::detach_table_file(t_thread.forks_inside) || sys::g_table_header == nullptr;
-  // It will go on in tables that it must not change and that no others can stand for.
+  // The child is inside an operation on its parent's tables, which it must not modify and cannot
+  // replace.
   if (g_left_ledger && t_thread.forks_inside) {
     go_quiet("forked inside an operation on a mapped ledger");
   }
@@ -249,7 +249,7 @@ bool settled_to_record() { return load(g_settled) != kStopped; }
 
 namespace {
 
-// Where a reader of the memory finds what is the library's in each thread.
+// Tells readers of the memory, in the ledger's header, where each thread has the library's state.
 void describe_threads() {
   format::LedgerHeader* header = sys::g_table_header;
   if (header == nullptr) return;

@@ -1,41 +1,41 @@
-// What this process counts, and how a fork's child is told and set up.
+// Turns the counting of this process on and off, and sets up the child of a fork.
 #pragma once
 
 #include <cstdint>
 
 namespace mtrace::hook {
 
-// At the start. False: no memory.
+// Makes the tables, at the start. False: no memory.
 bool make_tables();
 // When memlog attaches again: if the options ask for a ledger in a file and there is none, makes
 // new tables in a file. The old ones are not freed. No other thread may be inside the library; each
 // keeps its slot. False: no memory.
 bool move_tables();
-// To what the options say, which make_tables() does, too.
+// Applies the limits of the options to the tables. make_tables() calls it.
 void limit_tables();
-// Then. `recording`: whether it begins with that.
+// Starts counting, after make_tables(). `recording`: whether new blocks are recorded at first.
 void begin_counting(bool recording);
-// From now on nothing is counted, and the program runs on.
+// Stops counting, because of `why`; the program runs on.
 void go_quiet(const char* why);
-// Where libc's fork is told of: after these.
+// Registers the handlers of libc's fork, after the calls above.
 void watch_forks();
 
-// In the thread that forks, and then in the child before anything else: libc's _Fork tells nobody.
+// Before a fork, in that thread; then in the child, first of all. libc's _Fork runs no handlers.
 void prepare_fork();
 void leave_parents_tables();
 
 // Whether this process has called fork; not vfork or posix_spawn.
 bool has_forked();
 
-// True in a process that counts and whose tables these are; not yet in a fork's child.
+// True: this process counts, in tables of its own. Sets up a fork's child first.
 bool is_set_up();
-// The child of a fork that nothing here has happened in yet.
+// True in a fork's child that is not set up yet.
 bool is_unsettled();
-// Whether it was recording before.
+// Starts or stops the recording of new blocks. Returns whether it was on.
 bool settle(bool recording);
 bool settled_to_record();
 
-// Tells readers of the ledger what is known now.
+// Publishes the ledger, with what is known now, to readers in other processes.
 void show_ledger();
 
 }  // namespace mtrace::hook

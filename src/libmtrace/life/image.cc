@@ -23,13 +23,13 @@ namespace {
 
 constexpr size_t kHead = 256;  // bytes of a file that the kernel looks at
 constexpr size_t kPath = 1024;
-constexpr unsigned kMostScripts = 5;  // one the interpreter of the other: the kernel's limit
+constexpr unsigned kMostScripts = 5;  // nested interpreters: the kernel's limit
 constexpr unsigned kMostSegments = 64;
 constexpr size_t kMostRoom = 64 * 1024;
 
 enum class Kind : uint8_t { kTakes, kForeign, kScript };
 
-// The loader of this very program, by whatever name: what it has taken once, it takes again.
+// Whether this is the loader of this very program, by whatever name: it takes the library again.
 bool is_own_loader(std::string_view path) {
   for (const link_map* one = unwind::first_object(); one != nullptr; one = one->l_next) {
     if (unwind::is_loader(*one)) {
@@ -59,7 +59,7 @@ Kind kind_of_program(int fd, const Elf64_Ehdr& header) {
   return Kind::kTakes;
 }
 
-// `head` begins "#! interpreter argument\n". The interpreter, ended by a zero byte, or nullptr.
+// `head` begins "#! interpreter argument\n". Returns the interpreter, zero-terminated, or nullptr.
 char* interpreter_of(char* head) {
   char* path = head + 2;
   while (*path == ' ' || *path == '\t') ++path;
@@ -81,7 +81,7 @@ Kind kind_of(int fd, char (&head)[kHead + 1]) {
   return kind_of_program(fd, header);
 }
 
-// Takes the descriptor, or a negative errno.
+// `fd`: a descriptor, which it closes, or a negative errno.
 bool opened_takes_library(long fd) {
   char head[kHead + 1];
   for (unsigned scripts = 0; fd >= 0 && scripts <= kMostScripts; ++scripts) {
@@ -107,7 +107,7 @@ constexpr size_t kPrefix = sizeof kPreload - 1;
 
 bool is_preload(const char* entry) { return strncmp(entry, kPreload, kPrefix) == 0; }
 
-// `entry` without this library; nothing is left: nullptr.
+// Writes `entry` without this library to `out`. Returns `out`; nullptr: nothing is left.
 char* preload_without_library(const char* entry, char* out) {
   memcpy(out, entry, kPrefix);
   size_t size = kPrefix;

@@ -1,5 +1,5 @@
-// What exec is about to start: whether the loader that a program asks for takes this library from
-// LD_PRELOAD. That of another libc takes it, finds no glibc and ends the program; that of another
+// Whether a program that exec is about to start can take this library from LD_PRELOAD. The loader
+// of another libc takes the library, finds no glibc and ends the program; the loader of another
 // word size complains on stderr.
 //
 // Async-signal-safe, also in a child of vfork; leaves errno alone.
@@ -9,17 +9,17 @@
 
 namespace mtrace::hook {
 
-// False: the program at `path`, or the one that runs the script at `path`, is of another libc or
-// word size. True also for what cannot be read, for static programs, whose children may be others,
-// and once the program may have a filter of system calls.
+// False: the program at `path`, or the interpreter of the script at `path`, is of another libc or
+// word size. True also for files that cannot be read, for static programs, whose children may be
+// dynamic, and once the program may have a filter of system calls.
 bool takes_library(const char* path);
 bool takes_library(int fd);
 bool takes_library_at(int fd, const char* path, int flags);  // as execveat has them
-// The same for a file that execvp or posix_spawnp looks for in PATH.
+// takes_library() of a file that execvp or posix_spawnp looks up in PATH.
 bool found_takes_library(const char* file);
 
-// False: what is started from here could not open the library, and its loader would say so on
-// stderr: in another root or mount namespace, or as another user.
+// False: a program started from here could not open the library, and its loader would say so on
+// stderr, because this process has another root, mount namespace or user.
 bool sees_library();
 
 // Bytes that without_library() needs; 0: `envp` does not name this library, or is too large for it.

@@ -32,7 +32,7 @@ void learn_own_path(const void* inside) {
 }
 
 const char* find_tool() {
-  // valgrind ends a program that starts a process with clone(2) as the resolver is.
+  // valgrind ends a program that starts a process by clone(2) as the resolver is started.
   if (strcmp(g_options.resolver, "none") == 0 || sys::on_valgrind()) return nullptr;
   const char* slash = strrchr(g_own_path, '/');
   const size_t directory = slash != nullptr ? slash - g_own_path : 0;

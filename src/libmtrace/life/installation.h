@@ -3,14 +3,14 @@
 
 namespace mtrace::hook {
 
-// After report::learn_host(). `inside`: something that lies in this library.
+// Finds the library's path. After report::learn_host(). `inside`: an address in this library.
 void learn_own_path(const void* inside);
-// Absolute; "" when unknown.
+// The library's path, absolute; "" when unknown.
 const char* own_path();
 
-// The tool that fills in names, nullptr: none. What MTRACE_RESOLVER says; otherwise the first that
-// can be executed of: beside the library, ../bin and ../../bin from there, the place of the
-// installation. Never looked for by PATH or in the working directory.
+// Path of memlog, which fills in names; nullptr: none. MTRACE_RESOLVER, or else the first
+// executable of: beside the library, ../bin and ../../bin from there, the place of the
+// installation. Never looked up in PATH or in the working directory.
 const char* find_tool();
 
 }  // namespace mtrace::hook

@@ -65,7 +65,7 @@ uint32_t g_started = 0;
 bool g_interfaces_found = false;
 char g_library_line[4096];
 
-// Has the allocator set up what it needs to tell a usable size, before blocks are counted.
+// Calls the allocator's usable size once, so that it sets itself up before blocks are counted.
 void ask_allocator_once() {
   if (interfaces_are_elsewhere()) always_ask_for_usable_size();
   if (g_next.usable_size == nullptr || malloc_is_replaced()) return;
@@ -88,10 +88,10 @@ void set_library_line() {
   report::set_library_line(g_library_line);
 }
 
-// With the options, and before the first of many calls into the kernel.
+// Learns about host and filters. After read_options(), before the first of many system calls.
 void learn(const Arguments& arguments) {
   const bool reports = g_options.signal != 0 || g_options.exit_report;
-  // The filters of a process that is attached to memlog has looked at.
+  // memlog attach has already examined the filters of a process that it attaches to.
   if (g_started != 2) sys::find_inherited_filters(reports && !is_late());
   sys::find_clock();
   report::learn_host(arguments.argv, g_options.command);
@@ -104,20 +104,20 @@ unwind::PythonFrames python_frames() {
                                             : unwind::PythonFrames::kUntried;
 }
 
-// The phases of begin(), in their order. Each may use what those before have set up; until
+// The phases of begin(), in their order. Each may use what earlier ones have set up; until
 // begin_counting() nothing is counted.
 
-// Makes the tables. Returns why there are none; nullptr: there are. `again`: those of the last
-// session serve.
+// Makes the tables. Returns why it cannot; nullptr: done. `again`: the tables of the last session
+// are used again.
 const char* set_up_tables(const char* tool, bool again) {
-  // What the library takes at its start; a program under so low a limit needs it for itself.
+  // Memory that the library takes at its start; under a lower limit the program needs all of it.
   constexpr unsigned long kLeastData = 32ul << 20;
   if (!again && sys::data_limit() < kLeastData) {
     return "less than 32 MiB of data allowed (ulimit -d)";
   }
   if (!again && sys::is_trial_due() && is_started_by(tool)) {
     sys::processes_can_start();
-    sys::try_inherited_filters();  // now, because a ledger takes calls that are not every program's
+    sys::try_inherited_filters();  // now, because a ledger takes calls that not every program makes
   }
   if (!report::prepare_reports() || !(again ? move_tables() : make_tables())) {
     return "no memory for the tables";
@@ -150,7 +150,7 @@ void look_at_program() {
   ask_allocator_once();
 }
 
-// The event log, too, begins before the first block is counted.
+// Chooses what the hooks do. The event log begins before the first block is counted, too.
 void choose_mode() {
   g_fill = g_options.fill;
   if (g_fill >= 0) g_mode = HookMode::kEveryFilled;
@@ -166,7 +166,7 @@ void choose_mode() {
   if (g_options.events[0] != '\0') begin_events();
 }
 
-// Begins to count with the options that were read. `dormant`: why not, nullptr: it does.
+// Starts counting with the options that were read. `dormant`: the reason not to, or nullptr.
 void begin(const char* dormant, const char* temporary, char* const* envp) {
   report::set_output(g_options.output, temporary);
   report::status_start(report::g_host.pid, g_options.signal, report::output_directory());
@@ -186,8 +186,8 @@ void begin(const char* dormant, const char* temporary, char* const* envp) {
   report::set_recording(g_options.start);
 }
 
-// A library that was detached is attached again: nothing that it knew is of use. No other thread
-// is inside the library.
+// Forgets the last session, before the library is attached again. No other thread is inside the
+// library.
 void forget_session() {
   const uint32_t pid = sys::process_id();
   retire_unloaded();
@@ -205,8 +205,8 @@ void say_when_quiet() {
 }
 
 void exit_handler(void*) { report_exit(); }
-// Runs after all exit handlers, among them the destructors of static objects. Of a library that
-// was preloaded the handler above comes later still.
+// For an attached library: runs after all exit handlers, including destructors of static objects.
+// In a preloaded library the handler above runs later still.
 [[gnu::destructor]] void finish() {
   if (!is_late()) return;
   report_exit();
@@ -227,7 +227,7 @@ void exit_handler(void*) { report_exit(); }
   say_when_not_logged();
   say_when_elsewhere(arguments.envp);
   say_when_hidden();
-  // libunwind would stay in use by the tables; an absent one leaves the default.
+  // If libunwind cannot be loaded, the default unwinder stays.
   if (strcmp(g_options.unwinder, "libunwind") == 0 && !unwind::use_libunwind()) {
     constexpr char kLine[] =
         "mtrace: MTRACE_UNWINDER=libunwind: libunwind.so.8 cannot be loaded; using cfi\n";
@@ -249,7 +249,7 @@ MTRACE_REALIGN bool start() {
   if (!compare_exchange(g_started, expected, 1u)) return expected == 2;
   g_interfaces_found = find_interfaces();
   const Arguments arguments = initial_arguments();
-  // A program with raised privileges is not to be told anything by who started it.
+  // A program with raised privileges takes no options from who started it.
   const bool secure = getauxval(AT_SECURE) != 0;
   read_options(secure ? nullptr : arguments.envp);
   if (!secure) catch_trigger(g_options.signal);

@@ -12,22 +12,22 @@ bool start();
 
 // True: the library was loaded into a program that ran already. Then start() does nothing.
 bool is_late();
-// Makes a late library ready, for the first time or again, with `options` (format/attach.h): why it
-// cannot be, nullptr: it counts what comes to its hooks. stop_late() ends that. For moments in
-// which the process's other threads are stopped, none of them inside malloc, the loader or this
-// library.
+// Starts a late library, for the first time or again, with `options` (format/attach_protocol.h).
+// Returns why it cannot; nullptr: it counts the calls that reach its hooks, until stop_late(). Call
+// both while the process's other threads are stopped, none of them inside malloc, the loader or
+// this library.
 const char* start_late(const char* options);
 void stop_late();
 
 // True in a process whose allocations these tables hold: not in a vfork child, which shares its
-// parent's memory, and only after a fork's child has been set up. Async-signal-safe.
+// parent's memory. Sets up a fork's child first. Async-signal-safe.
 bool is_own_process();
 
 // Ends the process as _exit(2) does: with a report, without exit handlers.
 [[noreturn]] void leave(int status);
 
-// Stops the recording of new allocations, or goes on with it. True: it was on before; false also
-// in a program that is not traced. Thread-safe; async-signal-safe.
+// Stops or resumes the recording of new allocations. Returns whether it was on; false also in a
+// program that is not traced. Thread-safe; async-signal-safe.
 bool set_recording(bool on);
 void toggle_recording();
 

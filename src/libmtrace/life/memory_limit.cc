@@ -13,15 +13,15 @@ namespace {
 constexpr uint64_t kMean = 512 << 10;  // bytes between two samples
 static_assert(ledger::BlockHash::kMostOfSample / kMean > 44, "larger blocks stand for themselves");
 
-// Of several threads that come here at once each measures. From inside an operation on the tables:
-// it puts an exact block, and ends as it began.
+// If several threads come here at once, each measures. Runs inside an operation on the tables: that
+// puts an exact block, and ends as it began.
 void look_at_memory() {
   const uint64_t most = g_options.max_memory;
   const uint64_t memory = report::measure_cost(ledger::g_ledger).memory;
   const sys::TableGrowth& growth = sys::g_table_growth;
   if (memory < most) {
-    // What is mapped and not touched yet does not count. A sixteenth at least, so that a process
-    // which stays close to the limit does not measure at each growth.
+    // Memory that is mapped and not touched yet does not count. The mark is at least a sixteenth
+    // further, so that a process which stays close to the limit does not measure at each growth.
     const uint64_t more = most - memory > most / 16 ? most - memory : most / 16;
     return sys::watch_table_growth(load(growth.dense) + load(growth.sparse) + more, look_at_memory);
   }

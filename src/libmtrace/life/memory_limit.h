@@ -1,9 +1,9 @@
-// MTRACE_MAX_MEMORY: a process whose tables have passed it samples from then on.
+// MTRACE_MAX_MEMORY: a process whose tables have passed this size samples from then on.
 #pragma once
 
 namespace mtrace::hook {
 
-// With the options, before anything is counted. Without the option: no limit.
+// Sets the limit, after read_options() and before anything is counted. Without the option: none.
 void limit_memory();
 
 }  // namespace mtrace::hook

@@ -17,7 +17,7 @@ namespace {
 
 constexpr uint64_t kMillisecond = 1'000'000;
 
-// Patterns choose among programs: the parent may have the library and not count.
+// With patterns in MTRACE_FOLLOW, the parent may have the library and not count.
 bool has_traced_parent(uint64_t parent) {
   if (parent == 0) return false;
   if (parent == report::g_host.parent) return true;
@@ -38,7 +38,7 @@ bool is_started_by(const char* tool) {
 }
 
 report::Names names_of_last_report() {
-  if (g_options.exit_wait == 0) return report::Names::kLeft;  // they would not come in time
+  if (g_options.exit_wait == 0) return report::Names::kLeft;  // names would not come in time
   const uint64_t limit = g_options.name_after_ms * kMillisecond;
   if (limit == 0) return report::Names::kOwn;
   const Relatives known = relatives();

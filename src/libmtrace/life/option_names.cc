@@ -17,10 +17,10 @@ constexpr const char* kNames[] = {
 #undef MTRACE_OPTION
 };
 
-// Damerau and Levenshtein's distance, of optimal string alignment: letters left out, added,
-// replaced, and neighbours swapped. Of at most kMostLetters each.
+// Damerau-Levenshtein distance (optimal string alignment): letters deleted, inserted, substituted,
+// and neighbours swapped. Both words have at most kMostLetters.
 unsigned distance(const char* a, size_t a_length, const char* b, size_t b_length) {
-  uint8_t rows[3][kMostLetters + 1];  // of the letter before the last one, the last one, this one
+  uint8_t rows[3][kMostLetters + 1];  // for the letter before the last one, the last one, this one
   for (size_t j = 0; j <= b_length; ++j) rows[1][j] = static_cast<uint8_t>(j);
   for (size_t i = 1; i <= a_length; ++i) {
     uint8_t* const before = rows[(i + 2) % 3];

@@ -1,4 +1,4 @@
-// The names of the options, and which of them somebody meant who wrote another. Async-signal-safe.
+// Option names, and the nearest match for a misspelt one. Async-signal-safe.
 #pragma once
 
 #include <cstddef>
@@ -8,9 +8,9 @@ namespace mtrace::hook {
 // `name` has `length` bytes and need not be terminated.
 bool looks_like_option(const char* name, size_t length);
 bool is_option(const char* name, size_t length);
-// The option whose name is at most a third of its letters, without the prefix, away from `name`
-// (left out, added, another, two swapped); nullptr: none is. Also the whole name when `name` lacks
-// its end.
+// Returns the option with the smallest Damerau-Levenshtein distance to `name`, at most a third of
+// the option's letters (without the prefix; at least 1); nullptr: none. If `name` is the beginning
+// of an option, at least three letters, the distance is 1.
 const char* nearest_option(const char* name, size_t length);
 
 }  // namespace mtrace::hook

@@ -44,7 +44,7 @@ enum Index {
 };
 
 const char* g_value[kCount];  // in force
-const char* g_bad[kCount];    // as given, where that could not be used
+const char* g_bad[kCount];    // as given, if not usable
 char g_line[2048];
 
 constexpr struct {
@@ -228,7 +228,7 @@ bool matches_any(const char* patterns, const char* name) {
   }
 }
 
-// The option is left at 0, as if its value were no good.
+// Resets the option to 0, as if its value were not usable.
 static void refuse(int option, uint64_t& value) {
   if (value == 0) return;
   g_bad[option] = g_value[option];
@@ -252,7 +252,7 @@ void read_options(char* const* envp) {
     g_value[i] = usable ? given : kTable[i].standard;
     g_bad[i] = given != nullptr && !usable ? given : nullptr;
   }
-  // One signal cannot do both.
+  // One signal cannot be both triggers.
   const int toggle = signal_number(g_value[k_toggle_signal]);
   if (toggle != 0 && toggle == signal_number(g_value[k_signal])) {
     g_bad[k_toggle_signal] = g_value[k_toggle_signal];
@@ -262,7 +262,7 @@ void read_options(char* const* envp) {
   g_options.member = value_of<OptionKind::kind>(g_value[k_##member]);
 #include "format/options.def"
 #undef MTRACE_OPTION
-  // An event log has every block.
+  // An event log has every block, so it excludes samples.
   if (g_options.events[0] != '\0') {
     refuse(k_sample, g_options.sample);
     refuse(k_max_memory, g_options.max_memory);
@@ -272,7 +272,7 @@ void read_options(char* const* envp) {
 namespace {
 
 void complain_of_value(const Entry& entry, const char* bad) {
-  // Before the value stands the name.
+  // The entry "NAME=value" begins before its value.
   if (parent_has_told(bad - strlen(entry.variable) - 1)) return;
   char line[1280];  // the value, escaped, is at most 800 bytes of it
   Writer out(line, sizeof line);

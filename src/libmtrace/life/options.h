@@ -9,8 +9,8 @@
 
 namespace mtrace::hook {
 
-// What an option of each kind becomes: a number, bytes; a signal's number, 0: none; a byte, -1:
-// none; a text as given.
+// Type of an option by kind: a number or bytes; a signal's number, 0: none; a byte, -1: none; text
+// as given.
 template <format::OptionKind kKind>
 using OptionValue = std::conditional_t<
     kKind == format::OptionKind::kNumber || kKind == format::OptionKind::kBytes, uint64_t,
@@ -26,22 +26,21 @@ struct Options {
 
 extern Options g_options;
 
-// Reads the variables from an environment as the kernel laid it down. Texts are kept, not copied:
-// the strings of the initial environment stay where they are unless the program overwrites them,
-// so what is needed later is copied by those who need it. Bad values are remembered for
-// complain().
+// Reads the variables from the environment that the kernel set up. Keeps the texts without a copy:
+// they stay where they are unless the program overwrites them, so whoever needs a text later copies
+// it. Keeps bad values for complain().
 void read_options(char* const* envp);
 
-// Says on stderr, a line each: bad values, and what is used instead; variables of `envp` that look
-// like options and are none. What the parent has said of the same entry is not said again, so that
-// a tree of processes says it once.
+// Writes a line to stderr for each bad value, with the value used instead, and for each variable of
+// `envp` that looks like an option and is none. Omits what the parent has written about the same
+// entry, so that a tree of processes writes each line once.
 void complain(char* const* envp);
 
-// "MTRACE_DEPTH=10 MTRACE_ENTRIES=active" and every option that differs from its default, by
-// spaces, escaped.
+// "MTRACE_DEPTH=10 MTRACE_ENTRIES=active" and every option that differs from its default, escaped
+// and separated by spaces.
 const char* options_line();
 
-// The byte that `text` ("0xa5", "165", "zero") stands for; -1 for "none", -2 when it is none.
+// The byte that `text` ("0xa5", "165", "zero") means; -1 for "none", -2 when it is no byte.
 int byte_value(const char* text);
 
 // Value of a variable in `envp`, or nullptr.

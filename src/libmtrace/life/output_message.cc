@@ -41,7 +41,7 @@ void put_reason(Writer& out, long error) {
 void say_when_elsewhere(char* const* envp) {
   if (g_options.signal == 0 && !g_options.exit_report) return;
   const report::OutputCheck check = report::check_output(sys::real_time());
-  // EPERM: a filter of system calls forbids to ask.
+  // EPERM: a filter of system calls forbids the check.
   if (check.error == 0 || check.error == -EPERM) return;
   constexpr char kVariable[] = "MTRACE_OUTPUT";
   const char* given = find_variable(envp, kVariable);

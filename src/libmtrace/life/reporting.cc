@@ -21,7 +21,7 @@ namespace {
 
 bool g_exit_reported = false;
 
-// Then nobody knows whether this is a child of vfork, and nothing is reported.
+// Without getpid a child of vfork cannot be told from its parent, and nothing is reported.
 bool is_pid_forbidden() { return sys::g_filtered && !sys::may_call(SYS_getpid, 0, 0, 0, 0, 0, 0); }
 
 }  // namespace
@@ -36,8 +36,8 @@ int trigger_report(report::Trigger trigger, const char* label) {
 }
 
 Leaving leave_program() {
-  // A child of vfork would speak for its parent. A fork's child that has done nothing yet has
-  // nothing to wait for.
+  // A child of vfork would act for its parent. A fork's child that is not set up yet has nothing to
+  // wait for.
   const bool fresh = is_unsettled();
   if (!fresh && !is_own_process()) return {};
   report::status_leaves(!fresh);
@@ -65,7 +65,7 @@ void report_end(bool wanted, const char* label) {
     if (is_pid_forbidden()) report::end_ledger(format::LedgerState::kUnreported);
     return;
   }
-  // A thread that ends the process while another one is at its last report would cut that short.
+  // A thread that ended the process now would cut short the last report of another thread.
   if (exchange(g_exit_reported, true)) return report::wait_for_reports();
   if (label == nullptr) {
     hold_after_exit();

@@ -1,30 +1,31 @@
-// When reports are written: what a trigger, an exec and the end of the process lead to.
+// Writes reports at a trigger and at the end of the process; ends log and ledger before an exec.
 #pragma once
 
 #include "report/report.h"
 
 namespace mtrace::hook {
 
-// What a trigger does. Async-signal-safe. See report::report().
+// Writes the report of a trigger; returns as report::report(). Async-signal-safe.
 int trigger_report(report::Trigger trigger, const char* label);
 
-// What has to be taken back when the process does not become another program.
+// What leave_program() has done, to be undone if the exec fails.
 struct Leaving {
   bool announced;  // in the status block
-  bool settled;    // the ledger has come to its end
-  bool held;       // reports
+  bool settled;    // names were waited for, and the ledger has ended
+  bool held;       // reports are held
 };
-// Before it does: says so to memlog, waits for names as its end does, and holds reports. A trigger
-// that is still pending in the end is taken off: it would reach the next program.
+// Before an exec: announces it to memlog, waits for names as at the end of the process, and holds
+// reports. Discards a pending trigger, which would reach the next program. stay_in_program(): after
+// an exec that failed.
 Leaving leave_program();
 void stay_in_program(Leaving leaving);
 
-// The report at the end of the process, once, and the wait for its names.
+// Writes the report at the end of the process, once, and waits for its names.
 void report_exit();
-// The same for the end by a signal, whose name it is labelled with. Async-signal-safe.
+// Writes the report before a fatal signal, with the signal's name as label. Async-signal-safe.
 void report_fatal(const char* name);
 
-// In a process that has not reported its end yet: a fork's child, or one attached to again.
+// Allows another report at the end: in a fork's child, or when memlog attaches again.
 void begin_reporting();
 
 }  // namespace mtrace::hook

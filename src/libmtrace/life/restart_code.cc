@@ -1,5 +1,5 @@
-// Where threads wait on in calls that memlog's stops have interrupted: format/restart_code.h. Here,
-// because the unwinder of an exception, a cancelled thread or a debugger finds its way out.
+// Code in which threads continue calls that memlog's stops have interrupted
+// (format/restart_code.h). Here, so that exceptions, cancellation and debuggers unwind through it.
 #include "format/restart_code.h"
 
 // The frame holds the caller's rsp in its third word (the CFA) and its rip in the second.

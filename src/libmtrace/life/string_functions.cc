@@ -1,9 +1,9 @@
-// The functions of <cstring> that this library calls, for itself alone. libc's can be replaced, by
-// the program or by what is preloaded: a sanitizer's strncpy, for one, ends a program that calls it
-// before the sanitizer has started, and hooks run earlier than that. Hidden, so that the linker
-// binds every call here. Of builtins that the compiler expands nothing comes by.
+// The library's own copies of the functions of <cstring> that it calls. libc's can be replaced, by
+// the program or by a preloaded library: a sanitizer's strncpy, for one, ends a program that calls
+// it before the sanitizer has started, and hooks run earlier than that. Hidden, so that the linker
+// binds every call here. Builtins that the compiler expands make no call.
 //
-// Contracts are libc's. Nothing beyond the last byte is read, which valgrind would report.
+// Contracts are libc's. No function reads beyond the last byte, which valgrind would report.
 #include <cstddef>
 #include <cstdint>
 
@@ -11,7 +11,7 @@
 
 namespace {
 
-// From here on the processor's own instruction is faster.
+// From this size on (bytes) the processor's own instruction is faster.
 constexpr size_t kLong = 128;
 
 template <typename Number>
@@ -25,7 +25,7 @@ void copy_one(unsigned char* to, const unsigned char* from) {
   reinterpret_cast<Unaligned<Number>*>(to)->value =
       reinterpret_cast<const Unaligned<Number>*>(from)->value;
 }
-// At least one number's size and at most two: the two may overlap.
+// For a size from one Number to two: the two copies may overlap.
 template <typename Number>
 void copy_two(unsigned char* to, const unsigned char* from, size_t size) {
   const size_t second = size - sizeof(Number);
@@ -66,7 +66,7 @@ MTRACE_OWN void* memcpy(void* result, const void* source, size_t size) {
 MTRACE_OWN void* memmove(void* result, const void* source, size_t size) {
   auto* to = static_cast<unsigned char*>(result);
   const auto* from = static_cast<const unsigned char*>(source);
-  // The beginning of `to` lies in no byte that is still to be read.
+  // `to` does not begin inside the bytes to copy.
   if (reinterpret_cast<uintptr_t>(to) - reinterpret_cast<uintptr_t>(from) >= size) {
     return memcpy(result, source, size);
   }

@@ -25,12 +25,12 @@ using format::Handler;
 constexpr int kRestorer = 0x04000000;  // set by libc in every action it hands to the kernel
 
 bool g_active = false;
-// What the filters of system calls leave of handlers.
+// Whether handlers can return, under the program's filters of system calls.
 enum Returns : uint32_t { kReturn, kSomeDoNot, kNoneReturns };
 uint32_t g_returns = kReturn;
 bool no_handler_returns() { return load(g_returns) == kNoneReturns; }
 
-// Handlers align their frames: an emulator may enter them with a stack that is not (qemu-user).
+// Handlers align their frames: an emulator (qemu-user) may enter them with an unaligned stack.
 MTRACE_REALIGN void write_report_on_signal(int) {
   trigger_report(report::Trigger::kSignal, nullptr);
 }
@@ -41,12 +41,12 @@ uint32_t g_remembered = 0;  // 1: a trigger came before there were tables
 void remember_signal(int) { store(g_remembered, 1u); }
 
 struct Trigger {
-  int signal;             // 0: not ours to look after
+  int signal;             // 0: not in use
   SignalHandler handler;  // nullptr: end_on_signal
-  // What the program would read back where our action stands in for its default: flags and mask
-  // of its own last reset. Two threads that set one signal at once get either's.
+  // What the program reads back while our action stands in for the default: flags and mask of its
+  // own last reset. If two threads set one signal at once, either's.
   struct sigaction default_seen;
-  bool given_up;  // ignored, or the default, in place of the handler
+  bool given_up;  // SIG_IGN or SIG_DFL is set in place of the handler
 };
 constexpr size_t kFatal = sizeof kFatalSignals / sizeof kFatalSignals[0];
 constinit Trigger g_triggers[2 + kFatal] = {{0, write_report_on_signal, {}, false},
@@ -60,8 +60,7 @@ Trigger* trigger_of(int number) {
   return nullptr;
 }
 
-// As sigfillset, which a sanitizer puts its own in place of: without the two that libc needs
-// itself.
+// As sigfillset, which a sanitizer may replace: all signals but the two that libc needs itself.
 sigset_t all_signals() {
   constexpr unsigned long kOfLibc = 3ul << 31;  // 32 and 33
   sigset_t set;
@@ -93,7 +92,7 @@ bool is_own(SignalHandler handler) {
          reinterpret_cast<const void*>(handler) == reinterpret_cast<const void*>(end_on_signal);
 }
 
-// What the program sees as the default.
+// Whether the program sees the default in place of `handler`.
 bool stands_for_default(const Trigger& trigger, SignalHandler handler) {
   return is_own(handler) || (trigger.given_up && (handler == SIG_IGN || handler == SIG_DFL));
 }
@@ -134,8 +133,8 @@ int change_action(int number, const struct sigaction* action, struct sigaction* 
   }
   Trigger* trigger = trigger_of(number);
   if (trigger == nullptr) return g_next.sigaction(number, action, old);
-  // The program sees the signal as if this library were not there: what is ours reads as default,
-  // and default means ours, because an unhandled trigger would end the program.
+  // The program sees the signal as without this library: our action reads as the default, and
+  // setting the default sets our action, because an unhandled trigger would end the program.
   struct sigaction wanted;
   struct sigaction previous;
   const struct sigaction* set = action;
@@ -192,7 +191,7 @@ void install_triggers(int report, int toggle, bool active, bool fatal) {
   g_active = active;
   install(g_triggers[0], report);
   install(g_triggers[1], toggle);
-  // To the first process of a namespace they do nothing, unless it has a handler.
+  // Fatal signals do nothing to the first process of a namespace that has no handler for them.
   const bool all = fatal && sys::process_id() != 1;
   for (size_t i = 0; all && i < kFatal; ++i) {
     const int signal = kFatalSignals[i].number;
@@ -206,7 +205,7 @@ void remove_triggers() {
     struct sigaction now;
     if (trigger.signal != 0 && g_next.sigaction(trigger.signal, nullptr, &now) == 0 &&
         stands_for_default(trigger, now.sa_handler)) {
-      // One that is on its way must not end the program.
+      // A trigger that is pending must not end the program.
       struct sigaction swallow = {};
       swallow.sa_handler = trigger.given_up ? SIG_IGN : swallow_signal;
       swallow.sa_flags = SA_RESTART | SA_ONSTACK;
@@ -249,11 +248,11 @@ void take_up_handlers() {
 
 void take_off_trigger() {
   const int signal = g_report.signal;
-  // A filter of system calls may not know the one that takes it off.
+  // A filter of system calls may not allow the call that discards the signal.
   if (signal == 0 || sys::may_be_filtered()) return;
   if (load(mtrace_status_block.handler) != Handler::kOurs) return;
   const uint64_t mask = sys::block_signals();
-  // One that the program blocks itself is pending in the next program, too, as ever.
+  // A trigger that the program itself blocks stays pending over exec, as without the library.
   if ((mask >> (signal - 1) & 1) == 0) sys::discard_signal(signal);
   sys::restore_signals(mask);
 }

@@ -1,5 +1,5 @@
-// Memory for the moments in which there is no real allocator: before relocation (other objects'
-// IFUNC resolvers) and while dlsym looks for it. Never given back; not counted.
+// Memory for calls that come before the real allocator is known: before relocation (from other
+// objects' IFUNC resolvers) and while dlsym looks the allocator up. Never freed; not counted.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@ namespace mtrace::hook {
 
 class Bootstrap {
  public:
-  // 16-byte aligned at least and zeroed; nullptr when all is used.
+  // Returns a zeroed block, aligned to at least 16 bytes; nullptr: all memory is used.
   void* allocate(size_t size, size_t alignment) {
     if (alignment < kHeader) alignment = kHeader;
     if (size > sizeof memory_ || alignment > sizeof memory_) return nullptr;
@@ -31,7 +31,7 @@ class Bootstrap {
     return reinterpret_cast<uintptr_t>(block) - reinterpret_cast<uintptr_t>(memory_) <
            sizeof memory_;
   }
-  // Calls visit(address) for each 16 bytes that have been given out.
+  // Calls visit(address) for each 16 bytes that have been handed out.
   template <typename Visit>
   void each_granule(Visit&& visit) const {
     for (uint32_t at = 0; at < load(used_); at += kHeader) visit(memory_ + at);

@@ -10,8 +10,8 @@
 namespace mtrace::hook {
 namespace {
 
-// Of each allocator a function that it has in every version: only objects that define one of these
-// are looked through for the others.
+// For each allocator, a function that every version defines. Only objects that define one of these
+// are searched for the other functions.
 constexpr const char* kMarks[] = {"mallocx",       "je_malloc", "je_mallocx", "_rjem_malloc",
                                   "_rjem_mallocx", "tc_malloc", "mi_malloc"};
 
@@ -29,7 +29,7 @@ void take_definitions(const link_map& object) {
     const Elf64_Sym* symbol = unwind::find_function(object, one.symbol);
     if (symbol == nullptr) continue;
     const uintptr_t address = unwind::address_of(object, *symbol);
-    // After an attach that was cut short the entry holds the hook already.
+    // After an interrupted attach the symbol-table entry already holds the hook's address.
     if (address == reinterpret_cast<uintptr_t>(one.hook)) continue;
     one.real = reinterpret_cast<const void*>(address);
     one.definition = &object;
@@ -37,7 +37,7 @@ void take_definitions(const link_map& object) {
   }
 }
 
-// An object that is unloaded takes its definitions with it.
+// Drops the definitions of objects that have been unloaded.
 void forget_unloaded_definitions() {
   for (Interface& one : g_interfaces) {
     if (one.real != nullptr && unwind::object_of(one.real) != one.definition) one.real = nullptr;
@@ -71,7 +71,7 @@ void lead_interfaces_here() {
   auto* const patches = static_cast<format::Patch*>(sys::map_memory(kBytes));
   if (patches == nullptr) return;
   const size_t count = list_interface_patches(patches);
-  // A word that cannot be written is seen by report/bypasses.h.
+  // A word that could not be written shows as a bypass (report/bypasses.h).
   const sys::OwnMemory memory;
   for (size_t i = 0; i < count && i < format::kMostPatches; ++i) {
     memory.write_word(patches[i].address, patches[i].after);

@@ -1,8 +1,8 @@
 // The functions that an allocator offers beside those of libc and C++ (format/interfaces.def).
-// Their hooks are not exported, because programs ask by a weak reference or dlsym whether they have
-// such an allocator. Instead, where a loaded object defines one of these functions, its
-// symbol-table entry and the words that are bound to it get the hook's address, as next/patches.h
-// does it for an attach.
+// Their hooks are not exported, because programs test by a weak reference or dlsym whether such an
+// allocator is present. Instead, where a loaded object defines one of these functions, its
+// symbol-table entry and the words bound to it get the hook's address, as for an attach
+// (next/patches.h).
 #pragma once
 
 #include <link.h>
@@ -16,8 +16,8 @@ struct Interface {
   const char* symbol;
   const void* hook;
   const void* real;  // the definition that the program's calls are bound to; nullptr: none
-  const link_map* definition;  // the object that has it
-  bool elsewhere;              // that object's malloc is not the program's
+  const link_map* definition;  // the object that defines it
+  bool elsewhere;              // that object does not define the next malloc
 };
 
 enum InterfaceNumber : unsigned {
@@ -28,14 +28,14 @@ enum InterfaceNumber : unsigned {
 };
 [[gnu::visibility("hidden")]] extern Interface g_interfaces[kInterfaces];
 
-// Looks for definitions in the objects that are loaded. True: there are some. After
-// find_next_functions(); for moments in which no thread loads or unloads.
+// Searches the loaded objects for definitions. True: found some. Call it after
+// find_next_functions(), while no thread loads or unloads objects.
 bool find_interfaces();
-// Some of their blocks are another allocator's than those of malloc.
+// Whether some of these functions belong to another allocator than malloc.
 bool interfaces_are_elsewhere();
 
-// Leads the calls of a program that was started with this library to the hooks. While no other
-// thread allocates by these functions.
+// Makes a program that was started with this library call the hooks. Call it while no other thread
+// allocates by these functions.
 void lead_interfaces_here();
 
 }  // namespace mtrace::hook

@@ -11,7 +11,7 @@
 #include "next/bootstrap.h"
 #include "next/mode.h"
 
-// Another name for this library's own, in malloc_hooks.cc.
+// This library's malloc_usable_size under another name, in malloc_hooks.cc.
 extern "C" {
 [[gnu::visibility("hidden")]] size_t mtrace_own_usable_size(void* block) noexcept;
 }
@@ -19,7 +19,7 @@ extern "C" {
 namespace mtrace::hook {
 
 MTRACE_HOT_TABLE constinit NextFunctions g_next = {};
-// Where the hook of syscall(2) goes on, which is assembly.
+// Where the hook of syscall(2), written in assembly, jumps to.
 using SystemCall = long (*)(long, long, long, long, long, long, long);
 extern "C" [[gnu::visibility("hidden")]] SystemCall mtrace_next_system_call;
 constinit SystemCall mtrace_next_system_call = nullptr;
@@ -34,9 +34,9 @@ uint32_t g_search = kNotBegun;
 bool g_is_libc = false;
 bool g_replaced = false;
 
-// The loader fills this in with the other relative relocations. Until then it is null or, as some
-// linkers leave it, the address less the place where the library is; and nothing that needs
-// relocation, no call into libc among it, works yet.
+// The loader fills this pointer in with the other relative relocations. Until then the pointer is
+// null or, with some linkers, the address less the load base; and nothing that needs relocation
+// works yet, calls into libc included.
 const void* volatile g_relocated = &g_search;
 
 using unwind::object_of;
@@ -46,7 +46,7 @@ const void* address_of(Function* function) {
   return reinterpret_cast<const void*>(function);
 }
 
-// The function that the program's calls are bound to: the first in the order of the objects.
+// Returns the definition that the program's calls are bound to: the first in symbol order.
 void* first_definition(const char* symbol) {
   for (const link_map* object = unwind::first_object(); object != nullptr;
        object = object->l_next) {
@@ -57,8 +57,8 @@ void* first_definition(const char* symbol) {
   return nullptr;
 }
 
-// What dlsym(RTLD_NEXT) finds, which is only asked for what is there: a miss allocates, and frees,
-// and libc's allocator may be replaced by one that cannot serve yet (a sanitizer that starts).
+// dlsym(RTLD_NEXT), called only for a symbol that an object may define: a miss allocates and frees,
+// and libc's allocator may be replaced by one that is not ready (a starting sanitizer).
 void* next_definition(const char* symbol) {
   const link_map* object = object_of(&g_next);
   while (object != nullptr && (object = object->l_next) != nullptr) {
@@ -70,8 +70,8 @@ void* next_definition(const char* symbol) {
   return nullptr;
 }
 
-// A call of this library's own function shows it, of a block that no other allocator knows: the
-// totals of valgrind's tool stay what they are.
+// Calls this library's own function for a block that no other allocator knows: a wrong size shows
+// that valgrind redirects the call. The totals of valgrind's tool do not change.
 bool is_replaced_by_valgrind() {
   if (!sys::on_valgrind()) return false;
   void* block = g_bootstrap.allocate(1, 16);

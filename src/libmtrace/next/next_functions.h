@@ -11,7 +11,7 @@
 
 #include <cstddef>
 
-// Of <malloc.h>, whose attributes would bind the hooks.
+// Not from <malloc.h>: its attributes would apply to the hooks.
 struct mallinfo;
 struct mallinfo2;
 
@@ -20,32 +20,32 @@ namespace mtrace::hook {
 using SignalHandler = void (*)(int);
 using MainFunction = int(int, char**, char**);
 
-struct alignas(64) NextFunctions {  // the first are those of every malloc and free
+struct alignas(64) NextFunctions {  // first the members that every malloc and free uses
 #define MTRACE_HOOK(member, symbol, result, parameters) result(*member) parameters;
 #include "next/hooks.def"
 #undef MTRACE_HOOK
-  // malloc_usable_size, where it is of the object that also defines malloc: another allocator's
-  // would read what is not there.
+  // malloc_usable_size if the object that defines malloc defines it, too; otherwise nullptr,
+  // because another allocator's would misread the block.
   size_t (*usable_size)(void*);
 };
 
-// All members null until find_next_functions(): a hook that finds null runs before relocation or
-// during the search itself and serves from the bootstrap memory. Members whose symbol nobody
-// defines stay null.
+// All members are null until find_next_functions(): a hook that reads null runs before relocation
+// or during the search itself, and serves from the bootstrap memory. A member whose symbol no
+// object defines stays null.
 [[gnu::visibility("hidden")]] extern NextFunctions g_next;
 
-// Looks every symbol up, once. dlsym may call back into the hooks. False: this library is not
+// Looks up every symbol, once. dlsym may call back into the hooks. False: this library is not
 // relocated yet, or the search is under way.
 bool find_next_functions();
-// The same for a library that was loaded into a running program, behind those whose functions it
-// hooks: the definitions that the program found first. For moments in which no thread loads or
-// unloads.
+// For a library that was loaded into a running program, after the objects whose functions it hooks:
+// looks up the definitions that the program's calls are bound to. Call it while no thread loads or
+// unloads objects.
 void find_real_late();
-// False: nothing of libc can be called yet, errno included.
+// False: no function of libc can be called yet, and errno cannot be used.
 bool is_relocated();
 
-// Objects that define a malloc: the one that the program's calls are bound to, which may be this
-// library, and the one behind this library. nullptr: unknown.
+// Objects that define a malloc: `first` is the one that the program's calls are bound to, perhaps
+// this library; `next` the one after this library. nullptr: unknown.
 struct Allocators {
   const link_map* first;
   const link_map* next;
@@ -53,15 +53,15 @@ struct Allocators {
 Allocators allocators();
 // Path of the object that defines malloc, "" when unknown.
 const char* allocator_path();
-// Every block that is allocated is libc's.
+// Whether all functions that allocate are libc's.
 bool allocator_is_libc();
-// True: a tool of valgrind leads calls of every malloc to its own, this library's among them.
+// True: a tool of valgrind redirects every malloc to its own, this library's included.
 bool malloc_is_replaced();
 namespace internal {
 [[gnu::visibility("hidden")]] extern bool operators_apart;
 }
-// True when operator new comes from the object that also defines malloc, so that it does not
-// reach malloc by symbol and must be hooked itself.
+// True: the object that defines malloc also defines operator new, which therefore does not call
+// malloc by symbol and must be hooked itself.
 inline bool operators_apart() { return internal::operators_apart; }
 
 }  // namespace mtrace::hook

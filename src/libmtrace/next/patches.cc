@@ -15,7 +15,7 @@ struct Target {
   const char* name;
   uintptr_t hook;
   uintptr_t real;
-  const link_map* allocator;  // whose own calls go past the hook; nullptr: none do
+  const link_map* allocator;  // the object whose own calls bypass the hook; nullptr: none
 };
 constexpr unsigned kMostTargets = 512;
 static_assert(kInterfaces + 100 <= kMostTargets);
@@ -25,7 +25,7 @@ struct Search {
   format::Patch* patches;
   size_t found;
   unsigned count;
-  const link_map* object;  // that is looked through
+  const link_map* object;  // being searched
   Target targets[kMostTargets];
 
   uintptr_t from(const Target& target) const { return attach ? target.real : target.hook; }
@@ -57,8 +57,8 @@ void add_interfaces(Search& search) {
   }
 }
 
-// A call inside an allocator that is not bound yet: bound now to what it would have been bound to,
-// as the symbol will lead to the hook.
+// For a call inside an allocator that is not bound yet: binds it to the real function now, because
+// the symbol will lead to the hook.
 void bind_past_hook(Search& search, uintptr_t* word, const Target& target) {
   const bool unbound = *word != target.real && *word != target.hook &&
                        unwind::object_of(reinterpret_cast<const void*>(*word)) == search.object;
@@ -84,7 +84,7 @@ void visit_definition(Search& search, const link_map& object, const Target& targ
   search.add(&symbol->st_value, symbol->st_value, search.to(target) - object.l_addr);
 }
 
-// Too large for the stack of a borrowed thread; one search at a time.
+// Static, because it is too large for the stack of a borrowed thread; one search at a time.
 Search g_search;
 
 Search& begin_search(bool attach, format::Patch* patches) {

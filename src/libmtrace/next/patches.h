@@ -1,10 +1,10 @@
-// The words by which the calls of a running program come to the hooks, or go past them again.
+// Lists the words to change so that the calls of a running program reach the hooks, or bypass them
+// again.
 //
-// For each function of hooks.def and interfaces.def that the program calls: the symbol-table entry
-// of its definition, by which whatever is bound or loaded later finds the hook; and each word of an
-// object that is bound to the definition already. What is bound to another definition stays as it
-// is. So do calls of an allocator's own functions inside the allocator: some give it memory that no
-// program sees.
+// For each function of hooks.def and interfaces.def that the program has: the symbol-table entry of
+// its definition, through which later bindings find the hook, and each word of an object that is
+// already bound to the definition. Words bound to another definition stay as they are. So do an
+// allocator's calls of its own functions: some allocate memory that the program never sees.
 #pragma once
 
 #include <cstddef>
@@ -13,12 +13,12 @@
 
 namespace mtrace::hook {
 
-// To the hooks (`attach`), or back to the real functions. Their number; where that is more than
-// format::kMostPatches there was no room for all. After find_next_functions(); for moments in which
-// no thread loads or unloads.
+// Lists the words that lead calls to the hooks (`attach`), or back to the real functions. Returns
+// their number; above format::kMostPatches, `patches` has no room for all. Call it after
+// find_next_functions(), while no thread loads or unloads objects.
 size_t list_patches(bool attach, format::Patch* patches);
-// The same for the functions of interfaces.def alone, to their hooks: those of hooks.def are found
-// by the loader where the program was started with this library.
+// Lists the words that lead calls of the functions in interfaces.def to the hooks, in a program
+// that was started with this library: there the loader binds the functions of hooks.def.
 size_t list_interface_patches(format::Patch* patches);
 
 }  // namespace mtrace::hook

@@ -1,4 +1,4 @@
-// What an allocation and a free change in the counters of a stack and in the peak.
+// Adds an allocation or a free to the counters of a stack and to the peak.
 //
 // Thread-safe; async-signal-safe.
 #pragma once
@@ -13,26 +13,26 @@ namespace mtrace::hook {
 inline uint64_t& count_of(ledger::ThreadSlot& slot, ledger::Call call) {
   return slot.calls[static_cast<unsigned>(call)];
 }
-// By a thread with a slot.
+// Call it in a thread with a slot.
 inline void count_call(const ThreadState& self, ledger::Call call) {
   add_own(count_of(*self.place, call), 1);
 }
 
-// The thread has counted a block of which it does not remember where it stands.
+// Marks `block` as the last one that the thread counted, without its place in the tables.
 inline void set_counted(ThreadState& self, const void* block) {
   self.counted = block;
-  compiler_barrier();  // a handler that comes between has its own place remembered
+  compiler_barrier();  // this order: a signal handler in between stores the place of its own block
   self.last.held = 0;
 }
 
-// In a set that is not the thread's own, or by a thread without a slot (0).
-// Takes no object: a hook that passes one on the stack, or its address, does not keep it in
-// registers (and see MTRACE_EXPORT_AS_IT_IS).
+// Counts in the stack's set for `slot` (0: a thread without one): the thread's own or the shared
+// one. The first takes values, not an object: a hook that passes an object on the stack, or its
+// address, cannot keep it in registers (and see MTRACE_EXPORT_AS_IT_IS).
 void book_allocation_apart(uint32_t slot, ledger::StackRecord& stack, uint64_t bytes,
                            uint64_t blocks, uint64_t slack);
 void book_free_apart(uint32_t slot, ledger::StackRecord& stack, const ledger::Freed& freed);
 
-// The set of a stack that is probably the thread's own. The thread has a slot.
+// Returns the set of `stack` that is probably the thread's own. The thread has a slot.
 [[gnu::always_inline]] inline ledger::CounterSet& likely_set(const ThreadState& self,
                                                              uint32_t stack) {
   using ledger::g_ledger;
@@ -44,8 +44,8 @@ void book_free_apart(uint32_t slot, ledger::StackRecord& stack, const ledger::Fr
   return g_ledger.stacks.record(stack).own;
 }
 
-// The thread's own set of a stack, which has set aside what it holds: now it may change. nullptr:
-// the thread has none.
+// Returns the thread's own set of `stack`, set aside for the peak (ledger/peak.h), so that it may
+// change. nullptr: the thread has no set of its own.
 ledger::CounterSet* own_set_slowly(const ThreadState& self, uint32_t stack);
 [[gnu::always_inline]] inline ledger::CounterSet* own_set(const ThreadState& self, uint32_t stack) {
   ledger::CounterSet& set = likely_set(self, stack);
@@ -54,7 +54,7 @@ ledger::CounterSet* own_set_slowly(const ThreadState& self, uint32_t stack);
   return own_set_slowly(self, stack);
 }
 
-// By a thread with a slot, in its own_set().
+// Counts in `own`, from own_set(). Call them in a thread with a slot.
 [[gnu::always_inline]] inline void book_allocation_own(const ThreadState& self,
                                                        ledger::CounterSet& own,
                                                        ledger::Allocated allocated) {
@@ -72,14 +72,14 @@ ledger::CounterSet* own_set_slowly(const ThreadState& self, uint32_t stack);
 [[gnu::visibility("hidden")]] extern uint64_t g_short_lived;  // ticks
 
 namespace internal {
-// 0, by a branch: so the usual way does not wait for a choice.
+// Returns 0 by a branch, so that the usual path does not wait for a conditional move.
 [[gnu::noinline, gnu::cold]] inline uint64_t none() {
   asm volatile("");
   return 0;
 }
 }  // namespace internal
 
-// What the free of a block at the time `now` counts as, if the block stands for `weight`.
+// Returns what to count for a free of `block`, which stands for `weight`, at `now` (ticks).
 [[gnu::always_inline]] inline ledger::Freed freed_at(uint64_t now, ledger::Block block,
                                                      ledger::Weight weight, uint64_t slack,
                                                      bool temporary) {

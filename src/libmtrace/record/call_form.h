@@ -1,11 +1,11 @@
-// Which function the program called, where that one reaches the allocator by another hook: new[] of
-// libstdc++ calls new, that one malloc, and only malloc's hook counts. The outer hooks jump on and
-// leave behind what they are; the hook that counts takes it. So a stack knows its function
-// (`call=`), and the path of malloc itself has two instructions more.
+// The function that the program called, if that function reaches the allocator through another
+// hook: new[] of libstdc++ calls new, new calls malloc, and only malloc's hook counts. An outer
+// hook stores its form and jumps on; the hook that counts takes the form. So the stack has the
+// right function (`call=`), for two more instructions in malloc.
 //
-// A form is the number of the function (format/calls.h) from bit kFormShift on; 0 is malloc.
-// A signal handler that allocates between the two hooks takes the form of the call it interrupts:
-// the names of two stacks are then wrong, no number is.
+// A form is the number of the function (format/calls.h) from bit kFormShift on; 0 is malloc. A
+// signal handler that allocates between the two hooks takes the form of the call that it
+// interrupts: then two stacks have a wrong `call=`, but all numbers are right.
 #pragma once
 
 #include <cstddef>
@@ -27,22 +27,22 @@ constexpr uint8_t call_of(uint64_t form) {
   return static_cast<uint8_t>(form >> unwind::WalkMemory::kFormShift);
 }
 
-// The program calls a function of this form, which will call another hook. The outermost counts.
+// For a hook that will call another hook: stores its form, unless an outer hook has stored one.
 inline void enter_form(uint64_t form) {
   ThreadState& self = t_thread;
-  // Of blocks that are not looked at nobody takes the form: it is then of long ago.
+  // With sampling, most blocks leave their form in place: such a form belongs to an earlier call.
   const bool is_old = samples() && self.form_set != self.until_sample;
   if (self.form != 0 && !is_old) return;
   self.form = form;
   self.form_set = self.until_sample;
 }
-// The function itself is about to count the block.
+// For a hook that is about to count the block itself.
 inline void set_form(uint64_t form) {
   t_thread.form = form;
   t_thread.form_set = t_thread.before_call;
 }
 
-// The form of the call that is being counted, by the hook of `call`.
+// Returns and clears the form of the call that the hook of `call` counts.
 inline uint64_t take_form(ThreadState& self, ledger::Call call) {
   const uint64_t form = self.form;
   self.form = 0;
@@ -50,7 +50,7 @@ inline uint64_t take_form(ThreadState& self, ledger::Call call) {
   return form;
 }
 
-// The bytes that the program asked for, of a call for `size` that may come from aligned new.
+// Bytes that the program requested, if aligned new made the call for `size`; otherwise `size`.
 inline size_t requested(size_t size, size_t alignment) {
   const uint8_t call = call_of(t_thread.form);
   if (call != format::kAlignedNew && call != format::kAlignedNewArray) return size;

@@ -18,7 +18,7 @@ namespace {
 using ledger::g_ledger;
 using unwind::End;
 
-// The same frames of another kind or form, whose difference is `other`, are another stack.
+// Equal frames of another kind or form, expressed by `other`, are another stack.
 [[gnu::flatten]] uint32_t intern(const unwind::Walk& walk, const uintptr_t* frames, uint32_t slot,
                                  uint64_t other, uint8_t call, bool ignored = false,
                                  uint8_t kind = 0) {
@@ -40,7 +40,7 @@ uint32_t intern(const unwind::Walk& walk, const uintptr_t* frames, uint32_t slot
   return intern(walk, frames, slot, form, call_of(form), (form & kIgnoredForm) != 0);
 }
 
-// With room for so many frames and words: a thread's stack may be small.
+// Each instance has room for kFrames frames only, because a thread's stack may be small.
 template <unsigned kFrames>
 [[gnu::noinline]] uint32_t walk_unnoted(const unwind::Registers& caller, uint32_t slot,
                                         uint64_t form) {
@@ -50,7 +50,7 @@ template <unsigned kFrames>
     retire_unloaded();
   return intern(walk, frames, slot, form);
 }
-// Only in a process with Python is there room for its functions.
+// `kPython`: room for Python functions; 0 in a process without Python.
 template <unsigned kFrames, unsigned kWords, unsigned kPython>
 [[gnu::noinline]] uint32_t walk_noted(const unwind::Registers& caller, uint32_t slot,
                                       uint64_t form) {
@@ -69,7 +69,7 @@ template <unsigned kFrames, unsigned kWords, unsigned kPython>
 
 template <unsigned kFrames, unsigned kWords>
 uint32_t walk_with_room(const unwind::Registers& caller, uint32_t slot, uint64_t form) {
-  // Walks on other stacks are not remembered.
+  // Walks outside the thread's trusted stack are not remembered.
   const bool noted = slot != 0 && (form & kIgnoredForm) == 0 &&
                      unwind::covers(unwind::trusted_stack(), caller.sp) &&
                      g_known_walks[slot].is_worthwhile();
@@ -88,7 +88,7 @@ uint32_t walk_to_stack(const unwind::Registers& caller, uint32_t slot, uint64_t 
   if (g_depth <= kFew) return walk_with_room<kFew, WalkDraft::most_words(kFew)>(caller, slot, form);
   if (g_depth <= kSome)
     return walk_with_room<kSome, WalkDraft::most_words(kSome)>(caller, slot, form);
-  // Of those some are short, or have no frame pointers.
+  // kSome words are enough for short walks, and for code without frame pointers.
   return walk_with_room<format::kMaxDepth, kSome>(caller, slot, form);
 }
 
@@ -104,7 +104,7 @@ uint32_t intern_of_kind(unsigned kind, const unwind::Registers& caller, uint8_t 
   if (modules_changed()) retire_unloaded();
   const uint64_t other = kind + (uint64_t{call} << 8) + (uint64_t{related} << 16);
   const uint32_t index = intern(walk, frames, 0, other, call, false, static_cast<uint8_t>(kind));
-  // What stands for stacks without room is heap, and stays that.
+  // The record for stacks that found no room is a heap stack, and stays one.
   if (g_ledger.stacks.record(index).kind != kind) return 0;
   if (related != 0) relate(g_ledger.stacks.record(index), related);
   return index;

@@ -13,41 +13,40 @@
 
 namespace mtrace::hook {
 
-// The walks of each thread, by slot, and the stacks that they led to.
+// The known walks of each thread, by slot, with the stack that each walk led to.
 [[gnu::visibility(
     "hidden")]] extern unwind::WalkMemory g_known_walks[ledger::ThreadSlots::kMost + 1];
 [[gnu::visibility("hidden")]] extern unsigned g_depth;
 
-// Walks from `caller` on, which called the function `form` (record/call_form.h). Slot 0: a thread
-// without one.
+// Walks the stack from `caller`, which called the function `form` (record/call_form.h), and returns
+// the index of its record. Slot 0: a thread without one.
 uint32_t walk_to_stack(const unwind::Registers& caller, uint32_t slot, uint64_t form);
 uint32_t walk_to_stack(unwind::Caller caller, uint32_t slot, uint64_t form);
 
-// Index of the record of the stack that begins at `caller`, of a kind and of the function that was
-// called (format/calls.h) by their numbers. `related`: index of the stack that it belongs to, or of
-// mmap the form of the mapping (format/mapping_form.h).
-// 0: no room.
-// Within an operation (ledger/thread_slots.h).
+// Returns the index of the record for the stack at `caller`, of a kind and a called function
+// (format/calls.h) by their numbers; 0: no room. `related`: index of the stack that it belongs to,
+// or, for mmap, the form of the mapping (format/mapping_form.h). Call it within an operation
+// (ledger/thread_slots.h).
 uint32_t intern_of_kind(unsigned kind, const unwind::Registers& caller,
                         uint8_t call = format::kNoCall, uint32_t related = 0);
-// Part of the form of a stack whose blocks are no leaks: the thread ignores leaks.
+// Bit of a form: the thread ignores leaks, so the blocks of the stack are no leaks.
 inline constexpr uint64_t kIgnoredForm = uint64_t{1} << (unwind::WalkMemory::kFormShift - 1);
 inline uint64_t ignored_form(const ThreadState& self) {
   return self.ignoring != 0 ? kIgnoredForm : 0;
 }
-// Whether the thread, of that slot, ignores leaks has changed, or it takes the slot: a thread that
-// does knows no walk, so that each comes to walk_to_stack() with ignored_form().
+// Call it when the thread takes `slot`, or begins or ends ignoring leaks. A thread that ignores
+// leaks knows no walks, so that each goes through walk_to_stack() with ignored_form().
 void choose_walks(ThreadState& self, uint32_t slot);
 
-// A stack and the set of counters that is the thread's own, if it has one; otherwise another of the
-// stack's. (The second thread of a stack would else read a line that the first one writes.)
+// A stack and one of its sets of counters: the thread's own if the walk was known. (Kept with the
+// walk, so that a stack's second thread does not read a line that the first one writes.)
 struct FoundStack {
   uint32_t index;
   ledger::CounterSet& set;
 };
 
-// The same for a thread with a slot, of the form in its state, which it takes: without a walk where
-// it is known. The form is read twice rather than kept in a register.
+// Finds the stack at `caller` for a thread with a slot, without walking if the walk is known. Takes
+// the form from the thread's state; reads it twice rather than keep it in a register.
 [[gnu::always_inline]] inline FoundStack find_stack(unwind::Caller caller, ThreadState& self) {
   unwind::WalkMemory::Known known;
   if (self.walks->find(caller, known, self.form)) [[likely]] {
@@ -60,11 +59,11 @@ struct FoundStack {
   return {walked, ledger::g_ledger.stacks.record(walked).own};
 }
 
-// Return addresses kept of each stack, 1 to format::kMaxDepth. Before the first allocation.
+// Sets how many return addresses are kept, 1 to format::kMaxDepth. Before the first allocation.
 void set_depth(unsigned depth);
-// A thread takes the slot.
+// For a thread that takes `slot`.
 inline void begin_walks(uint32_t slot) { g_known_walks[slot].forget(); }
-// No walk is known any more: the tables are new ones, or begin again. By a thread that is alone.
+// Forgets all walks: the tables are new ones, or begin again. By a thread that is alone.
 void forget_walks();
 
 }  // namespace mtrace::hook

@@ -14,15 +14,15 @@ namespace {
 using ledger::g_ledger;
 using ledger::HeapShadow;
 
-// The address once, so that it stays in a register.
+// Computes the address once, so that it stays in a register.
 [[gnu::always_inline]] inline ThreadState& this_thread() {
   ThreadState* self = &t_thread;
   asm("" : "+r"(self));
   return *self;
 }
 
-// Remembers where `counted` stands. A signal handler that allocates at any moment before the last
-// store has written all of `last` anew.
+// Stores the last counted block and its place. A signal handler that allocates before the store of
+// `counted` overwrites all of `last`, which the comparison at the end detects.
 [[gnu::always_inline]] inline void set_counted(ThreadState& self, const void* block,
                                                LastBlock last) {
   self.last.word = last.word;
@@ -36,7 +36,7 @@ using ledger::HeapShadow;
     self.counted = nullptr;
 }
 
-// In a set that the thread shares with others.
+// Counts the block in a set that the thread shares with others.
 [[gnu::noinline]] void* counted_apart(ThreadState& self, uint32_t stack, void* block, size_t size,
                                       uint64_t slack) {
   book_allocation_apart(self.slot, g_ledger.stacks.record(stack), size, 1, slack);
@@ -44,16 +44,16 @@ using ledger::HeapShadow;
   return block;
 }
 
-// Where the last block stands; nowhere if that is not remembered.
+// Returns the place of the last counted block; empty: not known.
 [[gnu::always_inline]] inline LastBlock place_of_last(const ThreadState& self, const void* block) {
   compiler_barrier();
   const LastBlock last = self.last;
   compiler_barrier();
-  // A handler that came between may have allocated.
+  // A signal handler in between may have allocated.
   return last.held != 0 && self.counted == block ? last : LastBlock{};
 }
 
-// The thread's own set, which has set aside what it holds; nullptr: it has none.
+// Returns the thread's own set, set aside for the peak; nullptr: the thread has none.
 template <bool kLast>
 [[gnu::always_inline]] inline ledger::CounterSet* set_of(const ThreadState& self, LastBlock place,
                                                          ledger::Block taken) {
@@ -63,8 +63,8 @@ template <bool kLast>
   return own_set_slowly(self, taken.stack);
 }
 
-// Takes the block from its place: it is the last one, or any other. False: it is not there, and
-// nothing has changed.
+// Takes the block out of `place`. kLast: it is the last counted block. False: the block is not
+// there, and nothing has changed.
 template <bool kLast>
 [[gnu::always_inline]] inline bool forget_at(ThreadState& self, LastBlock place, void* block) {
   if (place.word == nullptr) [[unlikely]]
@@ -103,7 +103,7 @@ MTRACE_REALIGN void* exact_malloc(size_t size) {
   ThreadState& self = this_thread();
   self.counted = nullptr;
   void* const block = g_next.malloc(size);
-  // Counted by a hook nested in that call, or failed: nullptr as before.
+  // Equal: a nested hook has counted the block, or the call has failed (both nullptr).
   if (self.counted == block || load(*g_counting) != kRecording || self.place == nullptr ||
       size >= HeapShadow::kSmall) [[unlikely]]
     return record(block, size, Call::kMalloc, MTRACE_CALLER_OF_HOOK());

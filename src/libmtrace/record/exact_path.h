@@ -1,6 +1,6 @@
-// malloc and free of a program that is traced exactly, as nearly every call of them goes: the
-// thread has a slot, the block is small and stands in the shadow of the heap. doc/internals/malloc.md follows
-// them step by step. What is unusual goes on in tracker.h, from the beginning.
+// The path of nearly every malloc and free in a process that records each block: the thread has a
+// slot, the block is small and in the shadow of the heap. doc/internals/malloc.md follows the path
+// step by step. Other calls start over in tracker.h.
 //
 // Thread-safe; async-signal-safe.
 #pragma once
@@ -9,11 +9,11 @@
 
 namespace mtrace::hook {
 
-// The hooks jump to these. Where compilers do not optimise, they call them.
+// The hooks jump to these functions. Without optimisation, compilers make them calls.
 void* exact_malloc(size_t size);
 void exact_free(void* block);
 
-// What exact_free() does not do.
+// Handles the frees that exact_free() does not.
 void free_counted(void* block);
 
 }  // namespace mtrace::hook

@@ -10,7 +10,7 @@ namespace mtrace::hook {
 
 void fill(void* block, size_t from, size_t size) {
   const size_t usable = usable_size(block);
-  // An allocator that rounded a huge request past zero returned less than was asked for.
+  // An allocator that rounded a huge request past zero returned less than was requested.
   if (usable != 0 || size > ledger::kMostBytes) size = usable;
   if (from < size) memset(static_cast<char*>(block) + from, g_fill, size - from);
 }

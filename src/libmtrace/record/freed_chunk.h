@@ -1,20 +1,20 @@
-// Whether libc itself holds a block for free. glibc keeps that in its chunks (malloc/malloc.c):
+// Whether libc itself considers a block free. glibc stores that in its chunks (malloc/malloc.c):
 //
 // - A small block that a thread has freed waits in that thread's cache (tcache) and has a random
 //   number of the process in its second word.
 // - The size of the chunk behind a free one lacks the flag PREV_INUSE.
 // - A block with a mapping of its own is unmapped.
 //
-// Of a small block that waits in a fastbin nothing shows it.
+// A small block in a fastbin has no such sign.
 #pragma once
 
 namespace mtrace::hook {
 
-// Learns the number, by a block that it frees. While no other thread counts.
+// Learns the random number from a block that it frees. Call it while no other thread counts.
 void learn_freed_chunks();
 
-// True: `block`, which libc allocated once, is free. False: it may be either. Reads nothing that
-// could fault. Thread-safe; async-signal-safe.
+// True: `block`, which libc allocated once, is free. False: not known. Reads nothing that could
+// fault. Thread-safe; async-signal-safe.
 bool is_freed_chunk(const void* block);
 
 }  // namespace mtrace::hook

@@ -35,12 +35,12 @@ void book_end(const Pieces::Piece& piece) {
   count_cut(g_ledger.stacks.record(piece.region.stack), bytes_of(piece.region), piece.change);
 }
 
-// A piece of a call that failed. `counted`: the counters still have it.
+// Puts back a piece of a call that failed. `counted`: the counters still contain it.
 void put_back(const Pieces::Piece& piece, bool counted) {
   int change = 0;
   const bool mapped = sys::mapped(piece.region.start, bytes_of(piece.region));
   const bool back = mapped && g_regions.give_back(piece.region, &change);
-  // mremap can have cut the end off before it failed.
+  // mremap may have cut the end off before it failed.
   if (!mapped && sys::mapped(piece.region.start, kPage)) g_regions.count_lost();
   ledger::StackRecord& stack = g_ledger.stacks.record(piece.region.stack);
   if (!back && counted) return book_end(piece);
@@ -89,9 +89,9 @@ void record_region(uintptr_t start, size_t bytes, uint8_t call, uint32_t form,
   const uint32_t index = intern_of_kind(g_kind, caller, call, form);
   if (index == 0) return g_regions.count_lost();
   ledger::StackRecord& stack = g_ledger.stacks.record(index);
-  // Before anybody can end it, so that no stack ever has released more than it recorded.
+  // Counted before another thread can end the region: no stack may release more than it recorded.
   count_recorded(stack, bytes);
-  // The kernel gives only what is free: what is known here was unmapped past the hooks.
+  // The kernel chooses only free addresses: a region known there was unmapped past the hooks.
   Pieces covered;
   const bool known = g_regions.put(start, start + bytes, index, &covered);
   if (!known) count_released(stack, bytes);
@@ -123,7 +123,7 @@ void RegionsEnd::failed() {
   if (pieces_.size() == 0) return;
   ledger::Operation operation(g_ledger.threads.slot(this_slot()));
   const bool counted = g_regions.settle(pieces_);
-  if (births_ != load(ledger::g_births)) return;  // of stacks that are not in this table
+  if (births_ != load(ledger::g_births)) return;  // the pieces' stacks are not in this table
   for (const Pieces::Piece& piece : pieces_) put_back(piece, counted);
 }
 

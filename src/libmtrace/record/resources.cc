@@ -41,7 +41,7 @@ int record_resource(const char* kind, uint64_t id, int64_t size, const unwind::R
   if (index == 0) return -1;
   ledger::StackRecord& stack = g_ledger.stacks.record(index);
   const ledger::Resource resource = {static_cast<uint64_t>(size), index};
-  // Before anybody can release it, so that no stack ever has released more than it recorded.
+  // Counted before another thread can release it: no stack may release more than it recorded.
   count_recorded(stack, resource.size);
   const bool known = g_resources.put(number, id, resource, [](const ledger::Resource& ended) {
     count_misuse(Misuse::kDuplicate);

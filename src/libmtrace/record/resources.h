@@ -9,8 +9,8 @@
 
 namespace mtrace::hook {
 
-// Both: 0, or -1 for what cannot be, which is counted (report/misuse.h), and for no room.
-// The process must be counting.
+// Both return 0, or -1 when there is no room or the call is invalid, which is counted
+// (report/misuse.h). The process must be counting.
 int record_resource(const char* kind, uint64_t id, int64_t size, const unwind::Registers& caller);
 int release_resource(const char* kind, uint64_t id);
 

@@ -23,8 +23,8 @@ namespace {
 constexpr uint8_t kMany = 255;
 constinit Random g_random;
 
-// The hook of free has no test of its own for blocks that no allocator knows: they look as if
-// recorded, so that it looks closer. All have been given out by the time that samples are taken.
+// The hook of free does not test for bootstrap blocks. They are marked as recorded, so that it
+// looks closer. All have been handed out by the time sampling starts.
 void mark_bootstrap() {
   g_bootstrap.each_granule([](const void* block) { store(recorded_like(block), kMany); });
 }
@@ -55,8 +55,8 @@ void start_sampling_late(uint64_t mean) {
   uint32_t nobody = 0;
   if (samples() || !compare_exchange(g_late, nobody, 1u)) return;
   seed_random();
-  store(g_watching_frees, false);  // of blocks that are no samples nothing is known
-  all_may_be_recorded(true);       // what was counted so far may stand anywhere
+  store(g_watching_frees, false);  // most blocks are not known from now on
+  all_may_be_recorded(true);       // any block may have been counted so far
   ledger::g_ledger.sampling.late = true;
   g_mean = mean;
   store_release(ledger::g_ledger.sampling.mean, mean);
@@ -81,7 +81,7 @@ void forget_samples() {
 
 bool sample_falls_into(size_t size) {
   const uint64_t mean = ledger::g_ledger.sampling.mean;
-  t_thread.before_call = UINT64_MAX;  // what is drawn may be what was there
+  t_thread.before_call = UINT64_MAX;  // the new distance may equal the old one
   if (!t_thread.drawn) {
     t_thread.drawn = true;
     t_thread.until_sample = g_random.exponential(mean);

@@ -1,4 +1,4 @@
-// What a thread keeps for itself: a few bytes; the rest is in its slot of the ledger.
+// Per-thread state of the library: a few bytes. The rest is in the thread's slot of the ledger.
 #pragma once
 
 #include <cstddef>
@@ -10,15 +10,15 @@
 
 namespace mtrace::hook {
 
-// Where the block `counted` stands, if exact_malloc() has counted it. The block is there as long as
-// the word holds what it held then.
+// The place of the block `counted`, if exact_malloc() has counted it. The block is there as long as
+// the word has the value `held`.
 struct LastBlock {
   uint64_t* word;           // in the shadow of the heap
-  uint64_t held;            // 0: it stands elsewhere
+  uint64_t held;            // value of the word; 0: the place is not known
   ledger::CounterSet* set;  // the thread's own, of the stack that allocated
 };
 
-// In the first cache line what malloc and free use.
+// The first cache line has what malloc and free use.
 struct alignas(64) ThreadState {
   const void* counted;        // what a hook on this thread counted last: a block, not freed since
   ledger::ThreadSlot* place;  // the slot; nullptr: none
@@ -26,20 +26,20 @@ struct alignas(64) ThreadState {
   uint64_t ownership;         // ledger::owned_by() the slot
   LastBlock last;
   uint64_t form;  // of the call under way, which reaches malloc by another hook: record/call_form.h
-  uint32_t slot;  // 0: none asked for yet, or none to be had (see no_slot)
+  uint32_t slot;  // 0: not acquired yet, or none is free (see no_slot)
   bool no_slot;
-  bool asking;         // the allocator for a usable size
-  bool drawn;          // until_sample has been
+  bool asking;         // a query for a usable size is under way
+  bool drawn;          // until_sample has been drawn
   bool forks_inside;   // the last fork was called inside an operation on the tables
-  uint32_t fork;       // number of the last fork in the event log; 0: not told of there
+  uint32_t fork;       // number of the last fork in the event log; 0: not logged
   size_t requested;    // of an aligned new under way, whose size libstdc++ rounds up
   const void* moving;  // the block of a realloc or delete under way, which may call free by symbol
   // With MTRACE_SAMPLE only.
   uint64_t until_sample;   // bytes that blocks may have before the next one is recorded
-  uint64_t before_call;    // until_sample then; UINT64_MAX: a hook nested in the call has drawn
-  uint64_t after_counted;  // until_sample when `counted` was
-  uint64_t form_set;       // until_sample when `form` was
-  uint32_t ignoring;       // how often __lsan_disable() is in force
+  uint64_t before_call;    // until_sample before the call; UINT64_MAX: a nested hook has drawn
+  uint64_t after_counted;  // until_sample when `counted` was set
+  uint64_t form_set;       // until_sample when `form` was set
+  uint32_t ignoring;       // nesting depth of __lsan_disable()
 };
 [[gnu::visibility("hidden")]] extern thread_local constinit ThreadState t_thread;
 

@@ -22,7 +22,7 @@ using ledger::g_ledger;
 struct FreedBlock {
   uint64_t address;  // 0: none, or being written
   uint32_t stack;    // that freed it
-  uint32_t births;   // of tables, then: the stack is one of the present tables
+  uint32_t births;   // g_births then: the stack is valid only in the same tables
 };
 constexpr size_t kPlaces = 1u << 16;
 FreedBlock* g_freed;
@@ -35,7 +35,7 @@ FreedBlock& place_of(uintptr_t address) {
   return g_freed[(address >> 4) * 0x9e3779b97f4a7c15u >> 48 & (kPlaces - 1)];
 }
 
-// Of two threads that write one place, the one or the other is forgotten.
+// If two threads write the same place, one of the two is lost.
 void remember(uintptr_t address, uint32_t stack) {
   FreedBlock& place = place_of(address);
   store_release(place.address, uint64_t{0});
@@ -44,7 +44,7 @@ void remember(uintptr_t address, uint32_t stack) {
   store_release(place.address, uint64_t{address});
 }
 
-// The stack that freed the address; 0: not known.
+// Returns the stack that freed the address; 0: not known.
 uint32_t freed_by(uintptr_t address) {
   const FreedBlock& place = place_of(address);
   if (load_acquire(place.address) != address) return 0;
@@ -102,7 +102,7 @@ void note_missed_free(const ledger::Block& block) {
       0);
   ledger::StackRecord& stack = g_ledger.stacks.record(index);
   if (stack.kind != g_kinds.missed) return;  // no room
-  // Frames of a library that has gone are that library's.
+  // Frames of an unloaded library keep that library's names.
   if (load(from.retired) != ledger::kInUse) store(stack.retired, load(from.retired));
   count_recorded(stack, block.size);
 }

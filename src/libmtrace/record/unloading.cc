@@ -30,7 +30,7 @@ bool modules_came_back(const ledger::StackRecord& stack) {
   const uint32_t retired = load(stack.retired);
   for (unsigned i = 0; i < stack.depth; ++i) {
     const unwind::Module* now = unwind::find_module(stack.frame(i), unwind::kAlive, nullptr);
-    if (now != nullptr && now->first >= retired) return false;  // it was not there then
+    if (now != nullptr && now->first >= retired) return false;  // loaded later than that
     if (!is_same(unwind::find_module(stack.frame(i), retired, nullptr), now)) return false;
   }
   return true;

@@ -1,4 +1,4 @@
-// What the unloading of modules means for stacks. Thread-safe, async-signal-safe.
+// Retires the stacks of unloaded modules. Thread-safe, async-signal-safe.
 #pragma once
 
 #include <cstddef>
@@ -9,12 +9,12 @@
 
 namespace mtrace::hook {
 
-// Cheap: whether a module has gone since retire_unloaded() last ran. libc closes its own plug-ins
-// from inside, which only a walk notices that meets another module in their place.
+// Cheap. True: a module was unloaded since retire_unloaded() last ran. libc closes its own plug-ins
+// from inside; only a walk that meets another module in their place notices that.
 extern uint32_t g_seen_epoch;
 inline bool modules_changed() { return unwind::unload_epoch() != load(g_seen_epoch); }
-// What the loader allocates with calloc before it maps an object: 1.1 KiB for its description
-// (glibc 2.36). Less are the vectors of thread-local blocks, one for each new thread.
+// The loader allocates 1.1 KiB with calloc for an object's description before it maps the object
+// (glibc 2.36). The vectors of thread-local blocks, one for each new thread, are smaller.
 inline constexpr size_t kLeastDescription = 1024;
 extern uintptr_t g_loader_begin;
 extern size_t g_loader_size;  // bytes; 0: not known
@@ -23,11 +23,11 @@ inline bool loads_an_object(size_t size, const void* caller) {
          reinterpret_cast<uintptr_t>(caller) - g_loader_begin < g_loader_size;
 }
 void find_loader();
-// Before the object is mapped: another may have gone from its place by a dlclose that no hook saw
-// (one that was looked up in libc, or libc's own).
+// Retires unloaded modules before the loader maps an object, perhaps in the place of one whose
+// dlclose no hook saw (looked up in libc, or libc's own).
 void look_for_unloaded();
 
-// Retires the stacks of modules that have gone, so that equal addresses mean other stacks now.
+// Retires the stacks of unloaded modules, so that equal addresses make new stacks from now on.
 void retire_unloaded();
 // Whether every frame of a retired stack lies in the same file at the same place again.
 bool modules_came_back(const ledger::StackRecord& stack);

@@ -6,12 +6,12 @@
 
 namespace mtrace::hook {
 
-// What such a block stands for: that must be known again when it is freed, so it goes by the usable
-// size.
+// Weight of a block without a place. By its usable size, because that is all that is known of the
+// block when it is freed.
 ledger::Weight unplaced_weight(void* block);
 
-// A block that is in no table is about to be freed. Its weight; of no blocks: it was allocated
-// unseen.
+// Takes out a block that is in no table and is about to be freed. Returns its weight; of no blocks:
+// the block was allocated unseen.
 ledger::Weight take_unplaced(void* block);
 
 }  // namespace mtrace::hook

@@ -1,7 +1,7 @@
 // glibc keeps the size of a block's chunk, with three flags in its lowest bits, in the word below
 // the block (malloc/malloc.c, "malloc_chunk"). Reading it costs a fifth of a call of
-// malloc_usable_size(). That the libc at hand does so is not assumed: the first blocks are asked
-// for both ways, and after one difference only that call is asked.
+// malloc_usable_size(). The library does not assume this layout: for the first blocks it compares
+// the word with malloc_usable_size(), and after one difference uses only the call.
 #include "record/usable_size.h"
 
 #include <cstdint>
@@ -23,7 +23,7 @@ constexpr uint32_t kTrials = 64;
 uint32_t g_agreed = 0;
 bool g_differed = false;
 
-// What one answer says about the word below the block.
+// Compares a result of malloc_usable_size() with the word below the block.
 void compare(void* block, size_t usable) {
   if (load(g_differed) || load(internal::g_size_is_below)) return;
   const size_t word = load(static_cast<const size_t*>(block)[-1]);
@@ -37,8 +37,7 @@ void compare(void* block, size_t usable) {
 namespace internal {
 
 size_t ask_for_usable_size(void* block) {
-  // An allocator may allocate to answer (tcmalloc, the first time), and must not be asked about
-  // that block in turn.
+  // malloc_usable_size() may allocate (tcmalloc, the first time): no query for that block in turn.
   if (g_next.usable_size == nullptr || t_thread.asking) return 0;
   t_thread.asking = true;
   compiler_barrier();

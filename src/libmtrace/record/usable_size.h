@@ -1,4 +1,4 @@
-// What the allocator lets the program use of a block. Thread-safe; async-signal-safe.
+// The usable size of a block. Thread-safe; async-signal-safe.
 #pragma once
 
 #include <cstddef>
@@ -13,16 +13,16 @@ namespace internal {
 size_t ask_for_usable_size(void* block);
 uint64_t ask_for_slack(void* block, uint64_t size);
 
-// What glibc's malloc keeps in the word below a block.
+// Flags that glibc's malloc keeps in the word below a block.
 inline constexpr size_t kChunkMapped = 2;
 inline constexpr size_t kChunkFlags = 7;
 }  // namespace internal
 
-// From now on the word below a block is not read: not every block is malloc's. While no other
-// thread counts.
+// Stops reading the word below a block: not every block is malloc's. Call it while no other thread
+// counts.
 void always_ask_for_usable_size();
 
-// Bytes of a live block of the real allocator that may be used; 0: not known.
+// Returns the usable bytes of a live block of the real allocator; 0: not known.
 inline size_t usable_size(void* block) {
   if (load(internal::g_size_is_below)) [[likely]] {
     const size_t word = load(static_cast<const size_t*>(block)[-1]);
@@ -32,11 +32,11 @@ inline size_t usable_size(void* block) {
   return internal::ask_for_usable_size(block);
 }
 
-// Usable less requested bytes of a live block of the real allocator; 0: not known.
+// Returns usable less requested bytes of a live block of the real allocator; 0: not known.
 [[gnu::always_inline]] inline uint64_t slack_of(void* block, uint64_t size) {
   if (load(internal::g_size_is_below)) [[likely]] {
     const size_t word = load(static_cast<const size_t*>(block)[-1]);
-    // glibc's malloc gives no less than it was asked for.
+    // glibc's malloc gives no less than was requested.
     if ((word & internal::kChunkMapped) == 0) [[likely]]
       return (word & ~internal::kChunkFlags) - (size + sizeof word);
   }
