@@ -31,8 +31,8 @@ constexpr uint32_t kFirstFile = unwind::kMaxModules;
 constexpr uint32_t kMostModules = kFirstFile + unwind::kMostPythonFiles + 1;
 constexpr unsigned kFramesLog2 = 15;
 
-// Which of them the log has, by ordinal, by number, and Python's frames by a hash: what another one
-// has put out is told again. One piece of memory, of a process with a log.
+// What the log has: stacks by ordinal, modules by number, and frames by a hash; a frame that
+// another one has replaced is written again. One piece of memory, only in a process with a log.
 constexpr size_t kFrameBytes = sizeof(uint64_t) << kFramesLog2;
 constexpr size_t kKnownBytes = kFrameBytes + kStacks + kMostModules;
 uint64_t* g_known_frames = nullptr;
@@ -48,7 +48,7 @@ unsigned units_of(size_t bytes) {
   return static_cast<unsigned>((bytes + sizeof(EventUnit) - 1) / sizeof(EventUnit));
 }
 
-// Two threads may both find that a module or stack is missing. The writer takes the first.
+// Two threads may both find that a module or stack is missing. The writer uses the first record.
 void define_module(uint32_t ring, uint32_t number, const unwind::Module& module) {
   if (load(g_known_modules[number]) != 0) return;
   const size_t path = std::min(strlen(module.path), kMostPath);
@@ -74,7 +74,7 @@ void define_file(uint32_t ring, uint32_t number, const unwind::PythonFile& file)
   store_release(g_known_modules[number], uint8_t{1});
 }
 
-// One without a code object is not told of: the reader of the log knows what it means.
+// Writes nothing for a frame without a code object: readers of the log know what it means.
 void define_python(uint32_t ring, uint64_t frame) {
   uint64_t& known = g_known_frames[frame * 0x9e3779b97f4a7c15u >> (64 - kFramesLog2)];
   const unwind::PythonCode* const code = unwind::python_code(PythonFrame::code(frame));
@@ -92,7 +92,7 @@ void define_python(uint32_t ring, uint64_t frame) {
   store_release(known, frame);
 }
 
-// Of code that no object holds: its name, if its runtime tells one. The first counts.
+// Writes the name of code outside all loaded objects, if its runtime has one. The first counts.
 void define_made(uint32_t ring, uintptr_t address) {
   size_t size = 0;
   const char* const name = unwind::jit_name(address, &size);

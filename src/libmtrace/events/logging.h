@@ -1,8 +1,8 @@
-// The events of this process (MTRACE_EVENTS), as records for the writer of its log.
+// Records the events of this process (MTRACE_EVENTS) for the writer of its log.
 //
-// Each is called at the moment that doc/events.md, "Order", asks for. Only while logs() is true.
-// Thread-safe; async-signal-safe; leaves errno alone. `slot`: of the calling thread in the ledger,
-// 0: none.
+// Call each function at the moment that doc/events.md, "Order", requires, and only while logs() is
+// true. Thread-safe; async-signal-safe; leaves errno alone. `slot`: the calling thread's slot in
+// the ledger; 0: none.
 #pragma once
 
 #include <cstddef>
@@ -13,23 +13,23 @@
 
 namespace mtrace::events {
 
-// Forgets which stacks and modules the log knows: it is a new one. False: no memory.
+// For a new log: forgets which stacks and modules the old log had. False: no memory.
 bool begin_log();
-// True: events are recorded. By a thread that is alone.
+// True: events are recorded.
 [[gnu::visibility("hidden")]] extern bool g_logging;
 inline bool logs() { return load(g_logging); }
 void set_logging(bool on);
 
-// A block, after the allocator gave it. `stack`: index in the stack table.
+// An allocated block, for calls after the allocator returned it. `stack`: index in the stack table.
 struct Block {
   uint32_t stack;
   uint64_t size;   // requested bytes
   uint64_t slack;  // usable less requested
 };
 void allocated(uint32_t slot, const void* address, const Block& block, ledger::Call call);
-// Before the allocator gets it back. `stack`: of the free; 0: not kept.
+// Call before the allocator gets the block back. `stack`: of the call of free; 0: not recorded.
 void freed(uint32_t slot, const void* address, bool known, uint32_t stack, ledger::Call call);
-// Before the call of realloc, and after it.
+// Call realloc_begins() before a call of realloc, and one of the others after it.
 void realloc_begins(uint32_t slot, const void* address);
 void realloc_failed(uint32_t slot, const void* address);
 void reallocated(uint32_t slot, const void* old, const void* address, const Block& block,
@@ -41,8 +41,8 @@ void remapped(uint32_t slot, uintptr_t old_start, uint64_t old_bytes, uintptr_t 
               uint64_t bytes, uint32_t stack);
 
 void thread_begins(uint32_t slot, uint32_t tid);
-// In the thread that forks, before it does. Returns the number of the fork; 0: there was no room to
-// tell of it.
+// Call in the thread that forks, before the fork. Returns the number of the fork; 0: no room to
+// record it.
 uint32_t fork_begins(uint32_t slot);
 void recording(bool on);
 // `label` may be nullptr.

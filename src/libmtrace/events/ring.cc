@@ -18,16 +18,16 @@ constinit EventRingHeader* g_header = nullptr;
 namespace {
 
 constexpr uint64_t kLongestWait = 1'000'000'000u;  // nanoseconds, for the writer
-constexpr unsigned kTurns = 1000;                  // times to yield for the ring of all
+constexpr unsigned kTurns = 1000;                  // times to yield for the shared ring
 
-// What each ring got, in memory that the child of a fork has a copy of: the rings themselves go on
-// with the parent.
+// Number of events of each ring, in private memory: the child of a fork has a copy, while the rings
+// stay with the parent.
 format::EventThreadAtFork* g_counts = nullptr;
 constexpr size_t kMostCounts = std::extent_v<decltype(EventRingHeader::at_fork)>;
 
-uint32_t g_rings = 0;  // not the header's: anybody can write there
+uint32_t g_rings = 0;  // a copy: the program can write to the header
 uint32_t g_shared_turn = 0;
-uint64_t g_lost_before = 0;  // in the memory that was left
+uint64_t g_lost_before = 0;  // events lost in the rings unmapped last
 
 EventRing& ring_at(uint32_t number) {
   return *reinterpret_cast<EventRing*>(reinterpret_cast<char*>(g_header) +
@@ -55,7 +55,7 @@ void ring_bell() {
   if (load(g_header->sleeping) != 0) sys::wake_all(g_header->bell);
 }
 
-// Waits until the writer has taken what is in the way of a record that ends there.
+// Waits until the writer has made room for a record that ends at `end`. False: it has not.
 [[gnu::noinline]] bool make_room(EventRing& ring, uint64_t end) {
   if (has_room(ring, end)) return true;
   EventRingHeader& header = *g_header;
@@ -75,7 +75,7 @@ void ring_bell() {
     }
     ring_bell();
     sys::wait_on(header.taken, seen, limit - now);
-    sys::yield();  // a filter of system calls may have made that no wait
+    sys::yield();  // a filter of system calls may make wait_on() fail at once
   }
   fetch_add(header.waiting, ~0u);
   return room;
@@ -122,8 +122,7 @@ void count_anew(EventRingHeader& header, bool child) {
   }
 }
 
-// The kernel may give a thread the number of one that is gone: what that one did is then no part of
-// what the new one has done.
+// The kernel may give a thread the id of a dead one, whose events must not count for it.
 void count_thread(uint32_t ring, uint32_t tid) {
   const uint32_t used = load(g_header->rings_used);
   for (uint32_t i = 1; i < used && i < g_rings; ++i) {
@@ -161,7 +160,7 @@ Record::Record(uint32_t ring, unsigned units, bool marks) : number_(ring) {
     reserve(units, marks);
     return;
   }
-  // A handler of this thread must not wait for it.
+  // A signal handler of this thread must not wait for the thread's turn to end.
   shared_ = true;
   mask_ = sys::block_signals();
   if (take_turn()) {

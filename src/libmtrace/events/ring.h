@@ -1,8 +1,8 @@
 // Records in the memory that the process shares with the writer of its event log
 // (format/event_ring.h, doc/events.md).
 //
-// Thread-safe; async-signal-safe; leaves errno alone. A ring is written by one thread; its signal
-// handlers may come between at any moment.
+// Thread-safe; async-signal-safe; leaves errno alone. One thread writes to a ring; its signal
+// handlers may interrupt it at any moment.
 #pragma once
 
 #include <cstddef>
@@ -18,42 +18,42 @@ using format::EventRecord;
 using format::EventRing;
 using format::EventUnit;
 
-// The memory; nullptr: there never was a log. Then nothing else here may be called.
+// The shared memory; nullptr: there is no log. Then no record may be written.
 [[gnu::visibility("hidden")]] extern format::EventRingHeader* g_header;
 
-// Maps the rings of a file in memory that has its final size: see ring_file_size().
+// Maps the rings of a memory file of ring_file_size(rings) bytes. False: no memory.
 bool map_rings(int fd, uint32_t rings);
 uint64_t ring_file_size(uint32_t rings);
-// In the child of a fork, alone: what is written from now on goes nowhere, and not to the parent's
-// writer.
+// In the single-threaded child of a fork: replaces the rings by private memory, so that records no
+// longer reach the parent's writer.
 void leave_rings();
-// After leave_rings(): gives the memory back.
+// Call after leave_rings(): unmaps the memory.
 void unmap_rings();
 
-// Forgets how many events each ring got: the log is a new one. `child`: after these were stored in
-// `header`, for the reader of a fork's child, whose copy of them is from the moment of the fork.
+// For a new log: sets the number of events of each ring to 0. `child`: first stores the numbers, a
+// fork's child's copy from the moment of the fork, in `header` for readers of its log.
 void count_anew(format::EventRingHeader& header, bool child);
-// The ring is another thread's from now on.
+// Thread `tid` writes to the ring from now on: its number of events starts at 0.
 void count_thread(uint32_t ring, uint32_t tid);
 
-// The ring of a slot of the ledger. kNoRing: it has none, and there is a turn to wait for.
+// The ring of a slot of the ledger. kNoRing: the slot has none and uses the shared ring.
 inline constexpr uint32_t kNoRing = 0;
 uint32_t ring_of(uint32_t slot);
 
-// A record being written. Without room in the ring, it is lost and counted.
+// A record being written. Without room in the ring, the record is lost and counted.
 class Record {
  public:
-  // Of so many units, in the ring with that number; kNoRing: in the one for all others, for which
-  // it waits. `marks`: no event is lost with it.
+  // Reserves `units` units in a ring; kNoRing: in the shared ring, for which threads take turns.
+  // `marks`: the record is no event, and is not counted when it is lost.
   Record(uint32_t ring, unsigned units, bool marks = false);
   ~Record();
   Record(const Record&) = delete;
   Record& operator=(const Record&) = delete;
 
-  // False: there is no room. Nothing else may be called then.
+  // False: there is no room, and no other function may be called.
   explicit operator bool() const { return ring_ != nullptr; }
   EventUnit& unit(unsigned number) { return ring_->units[(at_ + number) % format::kEventUnits]; }
-  // Bytes from the beginning of unit `first` on.
+  // Copies bytes to the record, `offset` bytes after the beginning of unit `first`.
   void put_bytes(unsigned first, size_t offset, const void* from, size_t size);
   // Publishes the record, stamped with the time of its constructor, or with `facts` instead.
   void commit(EventRecord kind, uint64_t low, unsigned call = 0);
@@ -70,7 +70,7 @@ class Record {
   uint64_t mask_ = 0;
 };
 
-// Events that found no room.
+// Number of events that found no room.
 uint64_t lost_events();
 
 }  // namespace mtrace::events

@@ -14,20 +14,20 @@ bool BlockHash::init() {
   return add_level(0);
 }
 
-// Makes level `number` the newest, unless it is already. Threads that come at once all map memory,
-// because one that waited for another could wait for a thread that does not run. False: no memory.
+// Makes level `number` the newest, unless it is already. Without a ledger file, threads that come
+// at once all map memory: to wait could mean to wait for a stopped thread. False: no memory.
 bool BlockHash::add_level(uint32_t number) {
   if (number >= kMaxLevels) return false;
   Level& level = levels_[number];
-  // All levels up to this one have nearly twice as many lines as it.
+  // Lines of this level and all before it together.
   const uint64_t lines = 2 * level.lines() - (uint64_t{1} << kFirstLinesLog2);
   if (number != 0 && most_ != 0 && lines * kLine > most_) return false;
   const size_t bytes = level.lines() * kLine * sizeof(Slot) + level.lines();
   Slot* slots = sys::table_memory(level.slots_made, bytes);
   if (slots == nullptr) return false;
-  // Whoever comes writes the same.
+  // Every thread writes the same value.
   store(level.reach_made, reinterpret_cast<uint8_t*>(slots + level.lines() * kLine));
-  // The winner may not have come to this line yet.
+  // The thread that made the level may not have published it yet.
   if (number > 0) {
     uint32_t before = number - 1;
     compare_exchange(newest_, before, number);
@@ -35,8 +35,8 @@ bool BlockHash::add_level(uint32_t number) {
   return true;
 }
 
-// Blocks with the address of `put` that stand up to `distance` lines from its home were freed past
-// the hooks. Nobody else has to do with the address meanwhile. False: there are none.
+// Removes blocks with the address of `put` up to `distance` lines from its home: they were freed
+// past the hooks. No other thread of the program uses the address meanwhile. False: there are none.
 bool BlockHash::drop_older(const Level& level, uint64_t line, const Slot& put, unsigned distance) {
   const uint64_t wanted = load(put.key) & kAddressMask;
   bool dropped = false;
@@ -46,7 +46,7 @@ bool BlockHash::drop_older(const Level& level, uint64_t line, const Slot& put, u
       Slot* slot = slots + std::countr_zero(here);
       if (slot == &put) continue;
       const Slot seen = {load(slot->key), load(slot->value)};
-      // A report may be dropping it at this moment.
+      // A report may be dropping the block at this moment.
       uint64_t key = seen.key;
       if (!compare_exchange(slot->key, key, kReserved)) continue;
       const Block older = unpack(seen);
@@ -93,8 +93,8 @@ void BlockHash::forget_large(const Slot& slot) {
   if (size != nullptr) store(*size, uint64_t{0});
 }
 
-// A block that does not fit the packed form as it is: of 1 GiB or more, or at an address that no
-// common allocator hands out.
+// Puts a block that does not fit the packed form: one of 1 GiB or more, whose size goes to large_,
+// or one at an address that no common allocator returns, which counts as lost.
 bool BlockHash::put_unusual(const Place& place, const Block& block) {
   const bool usual_address = (place.address & ~(kAddressMask << 3)) == 0;
   for (uint32_t index = 0; usual_address && index < kMostLarge; ++index) {
@@ -123,8 +123,8 @@ bool BlockHash::put_in(const Level& level, uintptr_t address, const Slot& packed
 }
 
 bool BlockHash::put_slowly(uintptr_t address, const Slot& packed) {
-  // The newest level is full around this block's home. Each round makes the next one, or finds
-  // that another thread has.
+  // The newest level is full around this block's home. Each round makes the next level, or finds
+  // one that another thread has made.
   for (uint32_t full = load_acquire(newest_); add_level(full + 1); full = load_acquire(newest_)) {
     if (put_in(levels_[load_acquire(newest_)], address, packed)) return true;
   }

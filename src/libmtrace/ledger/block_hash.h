@@ -1,14 +1,14 @@
-// A hash table of blocks: address -> requested size, stack and birth. For those that have no place
+// A hash table of blocks: address -> requested size, stack and birth. For blocks that have no place
 // in the shadow of the heap (ledger/block_table.h).
 //
-// Open addressing in cache lines of four 16-byte slots. A block goes into the first free slot at
-// or after its home line; `reach` of the home line remembers how many lines further any block of
-// that home was ever put, so a search looks at no more than that and needs no tombstones. A block
-// has one owner between malloc and free, so no two threads ever put or take the same address:
-// slots are claimed with one compare-and-swap and given back with a store.
+// Open addressing in cache lines of four 16-byte slots. A block goes into the first free slot at or
+// after its home line; `reach` of a home line is the most lines from home that any of its blocks
+// was ever put, so a search stops there and needs no tombstones. A block has one owner between
+// malloc and free, so no two threads ever put or take the same address: slots are claimed with one
+// compare-and-swap and given back with a store.
 //
-// A crowded level gets a successor of twice its size: new blocks go there, older ones are found
-// where they are. Nothing is moved, so nobody ever waits for a mover.
+// A crowded level gets a successor of twice its size: new blocks go there, older blocks stay where
+// they are. Nothing is moved, so no thread ever waits for a mover.
 //
 // put, take, reserve, restore and release are thread-safe and async-signal-safe.
 #pragma once
@@ -31,10 +31,10 @@ class BlockHash {
  public:
   // False: no memory.
   bool init();
-  // The table stops growing at so many places, or with its first level; 0: no limit.
+  // The table adds no level that makes more than `most` places in all. 0: no limit.
   void limit_to(uint64_t most) { most_ = most; }
 
-  // Where a block belongs, as far as its address says; has the processor fetch the place meanwhile.
+  // Home of a block in the newest level, by its address. expect() also prefetches it.
   struct Place {
     uintptr_t address;
     const Level* level;
@@ -47,8 +47,8 @@ class BlockHash {
     return place;
   }
 
-  // The block will be taken soon. Where the table no longer fits in a cache, its lines in the two
-  // newest levels, which hold most blocks, are fetched at once, not one after the other.
+  // Prefetches for a take(). Where the table no longer fits in a cache, fetches the home lines of
+  // the two newest levels, which hold most blocks, at the same time.
   void expect_to_take(uintptr_t address) const {
     const uint32_t newest = load_acquire(newest_);
     if (newest < kUncached) [[likely]]
@@ -60,8 +60,8 @@ class BlockHash {
     }
   }
 
-  // Addresses are multiples of 8 in the lower half of the address space. False: no room, and
-  // lost_blocks() has grown.
+  // Puts a block in. Addresses are multiples of 8 in the lower half of the address space. False: no
+  // room, and lost_blocks() has grown.
   [[gnu::always_inline]] bool put(const Place& place, const Block& block) {
     if (block.size >= kLarge || (place.address & ~(kAddressMask << 3)) != 0) [[unlikely]] {
       return put_unusual(place, block);
@@ -70,7 +70,7 @@ class BlockHash {
     return put_at(*place.level, place.home, packed) || put_slowly(place.address, packed);
   }
   bool put(uintptr_t address, const Block& block) { return put(expect(address), block); }
-  // The same of a block whose `is_sample` is set, and which is smaller than kMostOfSample.
+  // Puts a block in whose `is_sample` is set and whose size is below kMostOfSample bytes.
   bool put_sample(uintptr_t address, const Block& block);
   static constexpr uint64_t kMostOfSample = format::kSlotSampleSize;
 
@@ -89,11 +89,11 @@ class BlockHash {
   }
 
   struct Slot {
-    uint64_t key;    // address / 8 in 44 bits, the low 20 of the birth above; 0: free
+    uint64_t key;    // address / 8 in 44 bits, above it the low 20 of the birth; 0: free
     uint64_t value;  // stack in 26 bits, size in 31, the high 7 of the birth; 0: being changed
   };
 
-  // Takes the block out but keeps its slot for restore(). nullptr: not here.
+  // Takes the block out but keeps its slot for restore() or release(). nullptr: not here.
   Slot* reserve(uintptr_t address, Block* block) {
     Slot* slot = find(address);
     if (slot == nullptr) return nullptr;
@@ -111,7 +111,7 @@ class BlockHash {
     clear(slot);
   }
 
-  // How many lines are looked at to find the block, which is here.
+  // Number of lines that a search reads to find the block, which must be here.
   unsigned lines_to(uintptr_t address) {
     unsigned lines = 0;
     find(address, &lines);
@@ -130,18 +130,18 @@ class BlockHash {
       for (uint64_t s = 0; s < at.lines() * kLine; ++s) {
         const Slot& slot = at.slots()[s];
         const Slot seen = {load_acquire(slot.key), load_acquire(slot.value)};
-        // Changed meanwhile: then what was read may be of two blocks, neither of which has lived
-        // through it.
+        // Changed meanwhile: key and value may be of two blocks, neither of which lived throughout
+        // the call.
         if (seen.key <= kReserved || seen.value == 0 || load(slot.key) != seen.key) continue;
         visit(address_of(seen), unpack(seen));
       }
     }
   }
 
-  // Removes the blocks whose address has come back to a block that stands elsewhere, and counts
-  // them as freed unseen. `other(address)`: what stands there instead, which lasts as long as that
-  // block; 0: nothing. By one thread at a time. A block that is freed and put again, at the same
-  // address and tick, while it is looked at, could be taken for the older one.
+  // Removes each block whose address a block in another table has taken since, and passes it to
+  // missed_free(). `other(address)`: a word that identifies that other block while it lives; 0:
+  // there is none. One thread at a time. A block that is freed and put again at the same address
+  // and tick during the check could be mistaken for the older one.
   template <typename Other>
   void drop_replaced(Other&& other) {
     for (uint32_t i = 0; i <= load_acquire(newest_); ++i) {
@@ -157,8 +157,8 @@ class BlockHash {
     }
   }
 
-  // After a fork, in the child, alone: removes what threads that are gone left half done, calls
-  // visit(address, block) for every whole one and returns the number removed.
+  // In the single-threaded child of a fork: removes what vanished threads left half done, calls
+  // visit(address, block) for every complete block and returns the number removed.
   template <typename Visit>
   uint64_t repair(Visit&& visit) {
     uint64_t removed = 0;
@@ -178,13 +178,13 @@ class BlockHash {
     return removed;
   }
 
-  // Alone: takes every block out.
+  // Takes every block out. No other thread may be inside the library.
   void forget_all();
 
  private:
   static constexpr unsigned kLine = 4;        // slots a cache line
   static constexpr unsigned kMostReach = 31;  // lines from home at most
-  static constexpr unsigned kCrowded = 6;     // a block put this far away asks for a new level
+  static constexpr unsigned kCrowded = 6;  // a block put this far away counts towards a new level
   static constexpr unsigned kMostCrowded = 64;
   static constexpr unsigned kUncached = 6;  // a level of 1 MiB
   static constexpr unsigned kMaxLevels = 36;
@@ -195,16 +195,16 @@ class BlockHash {
   static constexpr unsigned kSizeBits = 31;
   static constexpr unsigned kBirthLow = 64 - kAddressBits;
   static_assert(kStackBits + kSizeBits + (kPackedTickBits - kBirthLow) == 64);
-  // From this size on the field holds kLarge + an index in large_, where the size stands; of a late
-  // sample kSample + its size.
+  // A size field from kLarge on is kLarge + the index of the size in large_; from kSample on it is
+  // kSample + the size of a late sample.
   static constexpr uint64_t kLarge = uint64_t{1} << (kSizeBits - 1);
   static constexpr uint64_t kSample = kLarge + kMostOfSample;
   static constexpr uint32_t kMostLarge = 1u << 16;
   static constexpr uint64_t kReserved = 1;  // no block has this address
 
-  // Level n has 2^(kFirstLinesLog2 + n) lines; the reaches stand behind the slots. Where both are
-  // is written when the level is made, also by those who come too late to make it; the rest by
-  // init().
+  // Level n has 2^(kFirstLinesLog2 + n) lines; its `reach` bytes follow its slots. add_level()
+  // writes the two pointers, also in a thread that lost the race to make the level; init() writes
+  // the rest.
   struct Level {
     Slot* slots_made;
     uint8_t* reach_made;
@@ -230,7 +230,7 @@ class BlockHash {
   static uint64_t size_field(uint64_t value) {
     return value >> kStackBits & ((uint64_t{1} << kSizeBits) - 1);
   }
-  // With the size field as it is.
+  // Does not decode the size field.
   static Block unpack_small(const Slot& slot) {
     return {size_field(slot.value), static_cast<uint32_t>(slot.value & ((1u << kStackBits) - 1)),
             static_cast<uint32_t>(slot.key >> kAddressBits | slot.value >> (kStackBits + kSizeBits)
@@ -255,8 +255,8 @@ class BlockHash {
     return ((address >> 7) * 0x9e3779b97f4a7c15u) >> level.shift;
   }
 
-  // Which slots of the line have the key, as bits. Without a branch for each: which one it is
-  // cannot be predicted, and the line may still be on its way from memory.
+  // The slots of the line that have the key, as bits. No branch for each slot: the result cannot be
+  // predicted, and the line may still be on its way from memory.
   static unsigned places(const Slot* line, uint64_t key, uint64_t mask) {
     unsigned found = 0;
 #pragma GCC unroll 4
@@ -283,8 +283,8 @@ class BlockHash {
     return nullptr;
   }
 
-  // False: another thread has the slot. The bus lock, which is left out where it may be, waits for
-  // all that the processor has under way.
+  // False: another thread has the slot. claim_exchange() omits the bus lock where it can, because a
+  // locked instruction waits for all that the processor has under way.
   static bool claim(uint64_t& key, uint64_t value) {
     uint64_t expected = 0;
     return claim_exchange(key, expected, value);
@@ -293,7 +293,7 @@ class BlockHash {
   [[gnu::always_inline]] bool put_at(const Level& level, uint64_t first, const Slot& packed) {
     for (unsigned distance = 0; distance <= kMostReach; ++distance) {
       Slot* line = level.line(first + distance);
-      // A block of this address in front of the new one would be found instead of it.
+      // A search would find an older block of this address before the new one.
       if (places(line, packed.key & kAddressMask, kAddressMask) != 0) [[unlikely]] {
         drop_older(level, first + distance, packed, 0);
       }
@@ -317,7 +317,7 @@ class BlockHash {
   template <typename Other>
   void drop_if_same(Slot& slot, const Slot& seen, uint64_t before, Other&& other) {
     uint64_t key = seen.key;
-    // Who puts the address meanwhile drops the older block, too: one of the two does.
+    // A thread that puts the address meanwhile drops the older block, too: one of the two does.
     if (!compare_exchange(slot.key, key, kReserved)) return;
     const uintptr_t address = (seen.key & kAddressMask) << 3;
     if (other(address) != before) return store_release(slot.key, seen.key);

@@ -4,7 +4,7 @@ namespace mtrace::ledger {
 
 OnMissedFree g_on_missed_free = nullptr;
 
-// A free looks into the shadow first: a small block that was there before must not be found.
+// A free searches the shadow first: it must not find an older small block of the same address.
 void BlockTable::drop_from_shadow(uintptr_t address) {
   uint64_t* const word = shadow_.find(address);
   if (word != nullptr && HeapShadow::holds(load(*word), address)) [[unlikely]] {

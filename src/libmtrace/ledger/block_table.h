@@ -1,10 +1,10 @@
 // The live blocks: address -> requested size, stack and birth. Lock-free, no header inside the
-// block. Small ones stand in a shadow of the heap, all others, and those that find no place there,
-// in a hash table.
+// block. Small blocks are in a shadow of the heap. Large blocks, and small ones that find no place
+// there, are in a hash table.
 //
 // A block has one owner between malloc and free, so no two threads ever put or take the same
-// address. Which of the two tables a block is in is not remembered: the shadow is looked at first.
-// A block that was freed past the hooks is found out when its word is seen taken, or by a report.
+// address. No field says which of the two tables has a block: a search begins with the shadow. A
+// block freed past the hooks is detected when a later block needs its place, or by a report.
 //
 // put, take, reserve, restore and release are thread-safe and async-signal-safe.
 #pragma once
@@ -22,13 +22,13 @@ class BlockTable {
  public:
   // False: no memory.
   bool init() { return hash_.init(); }
-  // Without it all blocks stand in the hash table. While no other thread puts blocks.
+  // Before this call all blocks go to the hash table. Call while no other thread puts blocks.
   void use_shadow(HeapShadow::Granules granules) { shadow_.use(granules); }
-  // The hash table stops growing at so many places, or with its first level; 0: no limit.
+  // Limits the places of the hash table; see BlockHash.
   void limit_to(uint64_t most) { hash_.limit_to(most); }
 
-  // A block of the size will be put at the address: what put() wants to be given. Has the processor
-  // fetch the place meanwhile.
+  // The word to pass to put() for a block of `size` bytes at the address; nullptr: it goes to the
+  // hash table. Prefetches its place.
   [[gnu::always_inline]] uint64_t* expect(uintptr_t address, uint64_t size) {
     if (size < HeapShadow::kSmall) [[likely]] {
       uint64_t* const word = expect_small(address);
@@ -38,26 +38,26 @@ class BlockTable {
     hash_.expect(address);
     return nullptr;
   }
-  // The same of one that is smaller than HeapShadow::kSmall, if it has a word; otherwise nullptr.
+  // The word for a block smaller than HeapShadow::kSmall, prefetched; nullptr: there is none.
   [[gnu::always_inline]] uint64_t* expect_small(uintptr_t address) {
     uint64_t* const word = shadow_.find_or_make(address);
     __builtin_prefetch(word, 1);
     return word;
   }
-  // The word that a small block at the address may have, or nullptr.
+  // The word of a small block that may be at the address, prefetched, or nullptr.
   [[gnu::always_inline]] uint64_t* expect_small_to_take(uintptr_t address) const {
     uint64_t* const word = shadow_.find(address);
     __builtin_prefetch(word, 1);
     return word;
   }
 
-  // Addresses are multiples of 8 in the lower half of the address space. False: no room, and
-  // lost_blocks() has grown.
+  // Puts a block in. `word`: from expect(). Addresses are multiples of 8 in the lower half of the
+  // address space. False: no room, and lost_blocks() has grown.
   [[gnu::always_inline]] bool put(uint64_t* word, uintptr_t address, Block block) {
     if (word == nullptr) return put_in_hash(address, block);
     return put_small(*word, address, HeapShadow::pack(address, block));
   }
-  // The same of a block that has a word, in the form in which it stands there.
+  // Puts a small block into its word. `packed`: from HeapShadow::pack(). False: as put().
   [[gnu::always_inline]] bool put_small(uint64_t& word, uintptr_t address, uint64_t packed) {
     const HeapShadow::Put put = shadow_.put(word, address, packed);
     if (put == HeapShadow::Put::kDone) [[likely]]
@@ -68,11 +68,11 @@ class BlockTable {
     return put(expect(address, block.size), address, block);
   }
 
-  // The same of a block whose `is_sample` is set: of few blocks of the whole heap each would have a
-  // page of the shadow to itself.
+  // Puts a block whose `is_sample` is set into the hash table: samples are so few that each would
+  // need a page of the shadow to itself.
   bool put_sample(uintptr_t address, const Block& block);
 
-  // The block will be taken soon: what take() wants to be given.
+  // The word to pass to take(), or nullptr. Prefetches the place of the block.
   [[gnu::always_inline]] uint64_t* expect_to_take(uintptr_t address) const {
     uint64_t* const word = shadow_.find(address);
     if (word != nullptr) [[likely]] {
@@ -82,7 +82,7 @@ class BlockTable {
     }
     return word;
   }
-  // Takes the block out. Its stack is 0: it is not here (allocated before tracing began, or lost).
+  // Takes the block out; with stack 0 if it is not here (allocated before tracing began, or lost).
   [[gnu::always_inline]] Block take(uint64_t* word, uintptr_t address) {
     if (word != nullptr) [[likely]] {
       const Block block = HeapShadow::take(*word, address);
@@ -98,20 +98,20 @@ class BlockTable {
 
   // A block that was taken out, and may come back.
   struct Reserved {
-    bool known;             // false: it was not here
-    BlockHash::Slot* slot;  // that is kept for it; nullptr: it was in the shadow
+    bool known;             // false: the block was not here
+    BlockHash::Slot* slot;  // kept for the block; nullptr: it was in the shadow
   };
   Reserved reserve(uintptr_t address, Block* block) {
     uint64_t* const word = shadow_.find(address);
-    // The word is not kept: once realloc has succeeded it may be another thread's.
+    // The word is not kept: once realloc has succeeded, another thread may own it.
     if (word != nullptr) *block = HeapShadow::take(*word, address);
     if (word != nullptr && block->stack != 0) return {true, nullptr};
     BlockHash::Slot* const slot = hash_.reserve(address, block);
     return {slot != nullptr, slot};
   }
-  // Puts the reserved block back as it was. It has a place: a slot was kept, and nobody else had
-  // the address meanwhile. (Where granules are shared a neighbour may have taken the word: then
-  // there has to be memory for the hash table, or the block counts as lost.)
+  // Puts the reserved block back. Its slot was kept, or its word is free, since no other thread had
+  // the address meanwhile. Where granules are shared, a neighbour may have taken the word: the
+  // block then goes to the hash table, or counts as lost if that has no memory.
   void restore(const Reserved& reserved, uintptr_t address, const Block& block) {
     if (reserved.slot != nullptr) {
       hash_.restore(reserved.slot, address, block);
@@ -123,7 +123,7 @@ class BlockTable {
     if (reserved.slot != nullptr) hash_.release(reserved.slot);
   }
 
-  // How many cache lines are looked at to find the block, which is here.
+  // Number of cache lines that a search reads to find the block, which must be here.
   unsigned lines_to(uintptr_t address) {
     const uint64_t* const word = shadow_.find(address);
     if (word == nullptr) return hash_.lines_to(address);
@@ -140,17 +140,16 @@ class BlockTable {
     hash_.for_each(visit);
   }
 
-  // After a fork, in the child, alone: removes what threads that are gone left half done, calls
-  // visit(address, block) for every whole one and returns the number removed.
+  // In the single-threaded child of a fork: removes what vanished threads left half done, calls
+  // visit(address, block) for every complete block and returns the number removed.
   template <typename Visit>
   uint64_t repair(Visit&& visit) {
     shadow_.for_each(visit);
     return hash_.repair(visit);
   }
 
-  // Blocks of the hash table whose address came back to a small block were freed unseen: they go,
-  // as put() would have found them out. A report does that, so that no allocation searches both
-  // tables. By one thread at a time.
+  // Removes blocks of the hash table whose address the shadow has since: they were freed past the
+  // hooks. Reports call this, so that no allocation searches both tables. One thread at a time.
   void drop_replaced() {
     hash_.drop_replaced([this](uintptr_t address) {
       const uint64_t* const word = shadow_.find(address);
@@ -161,10 +160,10 @@ class BlockTable {
 
   uint64_t resident_shadow() const { return shadow_.resident(); }
 
-  // See HeapShadow.
+  // See HeapShadow::give_back_zeros().
   void give_back_zeros() { shadow_.give_back_zeros(); }
 
-  // Alone: takes every block out.
+  // Takes every block out. No other thread may be inside the library.
   void forget_all() {
     shadow_.forget_all();
     hash_.forget_all();
@@ -172,7 +171,7 @@ class BlockTable {
 
  private:
   void drop_from_shadow(uintptr_t address);
-  // There is no word, or it was not free.
+  // Slow paths: the block has no word, or its word was not free.
   bool put_in_hash(uintptr_t address, Block block);
   Block take_from_hash(uintptr_t address);
   bool put_beside(HeapShadow::Put put, uintptr_t address, Block block);

@@ -1,6 +1,6 @@
-// What one stack has done, ever: totals that only grow, so that a report is a difference. Each
-// thread of a stack adds to a set of its own, without the bus lock, as long as there are few of
-// them; the others share one. A reader adds them.
+// The counters of a stack: totals that only grow, so that a report is a difference. Each of the
+// first threads of a stack adds to a set of its own, without the bus lock; all later threads share
+// one set. A reader adds the sets up.
 #pragma once
 
 #include <cstdint>
@@ -16,9 +16,8 @@ using Counters = format::LedgerCounters;
 inline uint64_t live_bytes(const Counters& c) { return c.allocated_bytes - c.freed_bytes; }
 inline uint64_t live_blocks(const Counters& c) { return c.allocated_blocks - c.freed_blocks; }
 
-// One of the sets of a stack, as it lies in memory: at the beginning of a cache line, so that all
-// of it that nearly every operation touches is in one. The owner stands in the mark, because both
-// are compared each time.
+// One set of counters of a stack. It begins at a cache line, so that all that nearly every
+// operation touches is in one. The mark includes the owner, because both are compared each time.
 struct CounterSet {
   uint64_t allocated_bytes;
   uint64_t allocated_blocks;
@@ -26,21 +25,21 @@ struct CounterSet {
   uint64_t freed_blocks;
   uint64_t slack;     // usable less requested bytes of live blocks; one set alone may be negative
   uint64_t lifetime;  // ticks
-  uint64_t mark;      // the peak since which `set_aside` holds, see ledger/peak.h; above, the owner
+  uint64_t mark;      // the peak that `set_aside` belongs to (ledger/peak.h); above it, the owner
   uint32_t shortest;  // kMostPackedTicks + 1 - the shortest lifetime, packed; 0: none
   uint32_t longest;   // 1 + the longest, packed; 0: none. Both since the previous report
 
-  uint64_t set_aside;  // bytes that the set held before it was first touched after `mark`
+  uint64_t set_aside;  // bytes that the set held before its first change after that peak
   uint64_t temporary;
-  uint64_t long_lived;  // of the freed blocks those that are not short-lived, which are fewer
+  uint64_t long_lived;  // freed blocks that were not short-lived: fewer than those that were
 };
 
-// The thread that alone adds to a set, as it stands in the mark; 0: none.
+// The owner of a set in its mark: the slot of the thread that alone adds to the set; 0: none.
 inline constexpr unsigned kOwnerShift = format::kLedgerMarkBits;
 inline constexpr uint64_t kHeightBits = (uint64_t{1} << kOwnerShift) - 1;
 inline constexpr uint64_t owned_by(uint32_t number) { return uint64_t{number} << kOwnerShift; }
 inline uint32_t owner_of(const CounterSet& set) { return load(set.mark) >> kOwnerShift & 0x7fff; }
-// By who is alone: it holds nothing, and keeps its owner.
+// Zeroes the set and keeps its owner. No other thread may be inside the library.
 inline void clear(CounterSet& set) {
   const uint64_t owner = set.mark & ~kHeightBits;
   set = {};
@@ -70,7 +69,7 @@ inline void subtract(bool owner, uint64_t& word, uint64_t value) {
   }
 }
 
-// Raises a word that others may raise, too.
+// Raises a word to `value`; other threads may raise the word at the same time.
 inline void raise(uint32_t& word, uint32_t value) {
   uint32_t seen = load(word);
   while (seen < value && !compare_exchange(word, seen, value)) {
@@ -86,19 +85,19 @@ inline Extremes extremes_of(uint64_t lifetime) {
   return {kShortestOfAll - packed, packed + 1};
 }
 
-// What an allocation counts as: one block, or in a sampled process what it stands for.
+// What an allocation adds: one block, or in a sampled process what the block stands for.
 struct Allocated {
   uint64_t bytes;
   uint64_t blocks;
   uint64_t slack;
 };
 
-// What the free of a block counts as.
+// What the free of a block adds.
 struct Freed {
   uint64_t bytes;
   uint64_t blocks;
   uint64_t slack;
-  uint64_t lifetime;  // ticks, of each
+  uint64_t lifetime;  // ticks, of each block
   bool temporary;
   bool short_lived;
 };
@@ -112,7 +111,7 @@ struct Freed {
 }
 
 [[gnu::always_inline]] inline void count_freed(CounterSet& set, bool owner, const Freed& freed) {
-  // First, because a reader takes it from the freed blocks, which it reads before.
+  // First: a reader reads the freed blocks, then subtracts `long_lived`.
   if (!freed.short_lived) add(owner, set.long_lived, freed.blocks);
   add(owner, set.freed_bytes, freed.bytes);
   add(owner, set.freed_blocks, freed.blocks);
@@ -121,20 +120,20 @@ struct Freed {
   if (freed.lifetime != 0) {
     add(owner, set.lifetime, freed.lifetime * freed.blocks);
     raise_extremes(set, extremes_of(freed.lifetime));
-  } else if (load(set.shortest) != kShortestOfAll) {  // else it is the longest, too, or less
+  } else if (load(set.shortest) != kShortestOfAll) {  // else 0 ticks change no extreme
     raise_extremes(set, extremes_of(0));
   }
 }
 
-// What was freed is read first: a block freed meanwhile then counts as live still, never as freed
-// but not allocated.
+// Read all freed totals before the allocated ones: a block freed meanwhile then still counts as
+// live, never as freed but not allocated.
 inline void read_freed(const CounterSet& set, Counters& sum) {
   sum.temporary += load_acquire(set.temporary);
   sum.lifetime += load_acquire(set.lifetime);
   sum.freed_bytes += load_acquire(set.freed_bytes);
   const uint64_t freed = load_acquire(set.freed_blocks);
   sum.freed_blocks += freed;
-  // Of frees that are being counted it may have more than `freed`.
+  // While frees are being counted, `long_lived` may exceed `freed`.
   const uint64_t long_lived = load_acquire(set.long_lived);
   if (long_lived < freed) sum.short_lived += freed - long_lived;
 }

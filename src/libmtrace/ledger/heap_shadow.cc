@@ -7,8 +7,7 @@ namespace mtrace::ledger {
 
 uint64_t* HeapShadow::make(uintptr_t address) {
   if ((address & kUnusual) != 0 || load(granules_) == Granules::kUnused) return nullptr;
-  // A program that gives up system calls may be ended by one that it has not thought of; the hash
-  // table has room as a rule.
+  // A filter of system calls may end the program at an mmap; the hash table usually has room.
   if (sys::may_be_filtered()) return nullptr;
   Middle* const middle =
       sys::sparse_table_memory(directory_[address >> kMiddleShift], sizeof(Middle), true);
@@ -21,7 +20,7 @@ uint64_t* HeapShadow::make(uintptr_t address) {
 HeapShadow::Put HeapShadow::replace(uint64_t& word, uint64_t seen, uintptr_t address,
                                     uint64_t packed) {
   if ((seen ^ place_in_granule(address)) >> kPlaceShift != 0) return Put::kTaken;
-  // One of this very address is the caller's by now: nobody else changes it.
+  // An older block of this address, which the caller owns: no other thread changes the word.
   missed_free(address, unpack(seen));
   store_release(word, packed);
   return Put::kReplaced;
@@ -30,7 +29,7 @@ HeapShadow::Put HeapShadow::replace(uint64_t& word, uint64_t seen, uintptr_t add
 uint64_t HeapShadow::resident() const {
   uint64_t sum = 0;
   const auto add = [&](const void* part, size_t bytes) {
-    sum += sys::tables_in_file()  // where room is reserved for all of it
+    sum += sys::tables_in_file()  // which reserves room for all of it
                ? bytes
                : sys::resident_bytes(reinterpret_cast<uintptr_t>(part), bytes);
   };
@@ -51,7 +50,7 @@ void HeapShadow::forget_all() {
   });
 }
 
-// A put that was interrupted between its look at a word and its store finds a fresh page.
+// A put that was interrupted between reading a word and storing it writes to a fresh page.
 void HeapShadow::give_back_zeros() {
   if (sys::tables_in_file() || sys::may_be_filtered()) return;
   constexpr size_t kRun = 16 * 4096 / sizeof(uint64_t);

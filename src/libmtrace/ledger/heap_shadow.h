@@ -1,16 +1,16 @@
-// A shadow of the heap for small blocks: for each granule of 32 bytes a word that says which block
-// begins in it. No hash, no search: the word of an address is found by shifts, and it is as near to
-// those of its neighbours as the blocks are.
+// A shadow of the heap for small blocks: for each granule of 32 bytes of heap, a word that
+// describes the block that begins there. No hash, no search: shifts of the address find the word,
+// and the words of neighbouring blocks are neighbours.
 //
 //   address  | 46 .. 33 | 32 .. 20 | 19 .. 5 |  4 3  | 2 .. 0
 //            | directory|  middle  |  leaf   | word  |  zero
 //
-// A leaf is 256 KiB for a MiB of heap, mapped when the first small block comes there; of it only
-// those pages are resident in which a word was written, each for 16 KiB of heap.
+// A leaf takes 256 KiB for 1 MiB of heap and is mapped for the first small block there. Only its
+// pages in which a word was written are resident, each for 16 KiB of heap.
 //
 // glibc's chunks have 32 bytes at least, so no two live blocks begin in one granule, and a word has
-// one owner between malloc and free. Allocators with smaller classes may put two there: then a word
-// is claimed, and who finds it taken goes without.
+// one owner between malloc and free. With an allocator of smaller size classes two may: a word is
+// then claimed, and a block that finds its word taken goes to the hash table.
 //
 // Thread-safe and async-signal-safe.
 #pragma once
@@ -25,14 +25,14 @@
 
 namespace mtrace::ledger {
 
-struct ShadowBits {  // of an address: the lowest that is above a granule's and so on
+struct ShadowBits {  // bits of an address below a granule's number, a leaf's and so on
   unsigned granule, leaf, middle, end;
 };
 #ifndef MTRACE_ATOMICS
 inline constexpr ShadowBits kShadowBits = {format::kShadowGranuleBits, format::kShadowLeafBits,
                                            format::kShadowMiddleBits, format::kShadowAddressBits};
 #else
-// Step by step a small one is looked through.
+// Small, for the program that runs the tables step by step.
 inline constexpr ShadowBits kShadowBits = {5, 7, 9, 11};
 #endif
 
@@ -51,13 +51,13 @@ class HeapShadow {
   uint64_t* find(uintptr_t address) const {
     if ((address & kUnusual) != 0) return nullptr;
     Middle* const* directory = directory_;
-    asm("" : "+r"(directory));  // an address by itself, for the processor adds no other to it
+    asm("" : "+r"(directory));  // a register of its own, so that the load needs no displacement
     Middle* const middle = load_acquire(directory[address >> kMiddleShift]);
     if (middle == nullptr) return nullptr;
     uint64_t* const leaf = load_acquire(middle->leaves[address >> kLeafShift & (kLeaves - 1)]);
     return leaf == nullptr ? nullptr : leaf + (address >> kGranuleShift & (kLeafWords - 1));
   }
-  // The same, made where it is missing; nullptr: there is none to be had.
+  // The word for the address, whose leaf is mapped if it is missing; nullptr: not to be had.
   uint64_t* find_or_make(uintptr_t address) {
     uint64_t* const word = find(address);
     if (word != nullptr) [[likely]]
@@ -65,8 +65,8 @@ class HeapShadow {
     return make(address);
   }
 
-  // `word` is the address's, and the block small. False: another block is there.
-  enum class Put { kDone, kTaken, kReplaced };  // kReplaced: one of this address, freed unseen
+  // Puts a small block into the word of its address. kTaken: another block is there.
+  enum class Put { kDone, kTaken, kReplaced };  // kReplaced: in, for one freed past the hooks
   [[gnu::always_inline]] Put put(uint64_t& word, uintptr_t address, uint64_t packed) {
     uint64_t seen = load(word);
     if (seen == 0) [[likely]] {
@@ -79,7 +79,7 @@ class HeapShadow {
     return replace(word, seen, address, packed);
   }
 
-  // The word of a small block, and the block of a word.
+  // Convert a small block to its word, and a word to its block.
   static uint64_t pack(uintptr_t address, Block block) {
     return block.stack | block.size << kSizeShift | uint64_t{block.birth} << kBirthShift |
            place_in_granule(address);
@@ -90,14 +90,14 @@ class HeapShadow {
             static_cast<uint32_t>(word >> kBirthShift & kMostPackedTicks)};
   }
 
-  // Whether that is the word of a block at the address, in whose granule it lies.
+  // Whether `word`, of the granule of the address, holds a block at the address.
   static bool holds(uint64_t word, uintptr_t address) {
     return word != 0 && (word ^ place_in_granule(address)) >> kPlaceShift == 0;
   }
-  // Takes the block of the address out of its word. Its stack is 0: it is not there.
+  // Takes the block of the address out of its word and returns it; stack 0: it is not there.
   [[gnu::always_inline]] static Block take(uint64_t& word, uintptr_t address) {
     const uint64_t seen = load(word);
-    // Nobody but who frees this address changes a word that is its.
+    // Only the thread that frees this address changes a word that holds its block.
     if (!holds(seen, address)) return {};
     store_release(word, uint64_t{0});
     return unpack(seen);
@@ -116,13 +116,13 @@ class HeapShadow {
     });
   }
 
-  // Bytes of it that are in memory.
+  // Resident bytes of the shadow; in a ledger file, all bytes of its parts.
   uint64_t resident() const;
 
-  // Alone: takes every block out. Pages go back to the kernel.
+  // Takes every block out; pages go back to the kernel. No other thread may be inside the library.
   void forget_all();
-  // By the only thread, be it in a signal handler that has interrupted a put or take: pages in
-  // which no block stands go back to the kernel, if there are 16 side by side, for 256 KiB of heap.
+  // Gives pages without a block back to the kernel, in runs of 16, for 256 KiB of heap. Only for a
+  // process with one thread, also in a signal handler that has interrupted a put or take.
   void give_back_zeros();
 
  private:
@@ -135,8 +135,8 @@ class HeapShadow {
   static constexpr size_t kMiddles = size_t{1} << (kAddressBits - kMiddleShift);
   static constexpr uintptr_t kUnusual = ~((uintptr_t{1} << kAddressBits) - 1) | 7;
 
-  // Stack in 26 bits, size in 9, birth in 27, and in the highest two which of the granule's words
-  // the block begins with. As no stack has the index 0 no block is the word 0.
+  // A word: stack in 26 bits, size in 9, birth in 27, and in the highest two bits 3 and 4 of the
+  // address. No block is the word 0, as no stack has the index 0.
   static constexpr unsigned kSizeShift = 26;
   static constexpr unsigned kBirthShift = 35;
   static constexpr unsigned kPlaceShift = 62;
@@ -148,7 +148,7 @@ class HeapShadow {
     uint64_t* leaves[kLeaves];
   };
 
-  // Calls visit(address of the heap, leaf).
+  // Calls visit(first heap address of the leaf, leaf).
   template <typename Visit>
   void each_leaf(Visit&& visit) const {
     for (size_t i = 0; i < kMiddles; ++i) {

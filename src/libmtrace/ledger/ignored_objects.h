@@ -1,5 +1,5 @@
-// Blocks that the program does not call leaks (__lsan_ignore_object), for memlog unreachable. The
-// pointers are kept as they were given, with their time: memlog finds the blocks.
+// Blocks that the program exempts from leak reports (__lsan_ignore_object), for memlog unreachable.
+// Keeps each pointer as passed, with its time; memlog finds the blocks.
 //
 // Thread-safe; async-signal-safe.
 #pragma once
@@ -12,13 +12,13 @@ namespace mtrace::ledger {
 
 class IgnoredObjects {
  public:
-  // False: no room. The last time that an address was put counts.
+  // False: no room. Of an address that is put again, the last time counts.
   bool put(uint64_t address, uint64_t ticks);
 
  private:
   friend struct Layout;
 
-  format::LedgerIgnored* objects_;  // kLedgerIgnored; nullptr: none was put
+  format::LedgerIgnored* objects_;  // array of kLedgerIgnored; nullptr: none was put
 };
 
 }  // namespace mtrace::ledger

@@ -12,8 +12,8 @@ namespace {
 
 constexpr unsigned kMost = ResourceTable::kMostKinds;
 static_assert(format::kLedgerKinds == kMost && format::kLedgerKindName == kMostKindName + 1);
-// A name is written where nobody sees it and then published by one compare-and-swap, so that
-// nobody waits for a writer. The loser's copy is wasted: there is room for some.
+// A name is written to a private copy and published by one compare-and-swap, so that no thread
+// waits for a writer. The loser's copy is wasted: there is room for some.
 constexpr uint32_t kCopies = 256;
 
 char g_copies[kCopies][kMostKindName + 1];
@@ -62,7 +62,7 @@ unsigned find_or_add_kind(const char* name) {
         return i + 1;
       }
     }
-    if (is_kind(copy, name)) return i + 1;  // the loser looks at what the winner has put here
+    if (is_kind(copy, name)) return i + 1;  // the loser compares its name with the winner's
   }
   return 0;
 }

@@ -1,5 +1,5 @@
-// The names of the program's kinds of resources, numbered from 1 as they appear. Names are only
-// added, at most ResourceTable::kMostKinds of them. Lock-free; async-signal-safe.
+// Names of the kinds of resources that the program records, numbered from 1 as they appear. Names
+// are only added, at most ResourceTable::kMostKinds of them. Lock-free; async-signal-safe.
 #pragma once
 
 #include <cstddef>
@@ -13,16 +13,15 @@ inline constexpr size_t kMostKindName = 31;  // bytes
 // Whether `name` is 1 to 31 letters, digits and "-" (ASCII). nullptr is not.
 bool is_kind_name(const char* name);
 
-// Number of a kind by a name that is one; 0: it is not known.
+// Number of the kind with this name, which must pass is_kind_name(); 0: unknown.
 unsigned find_kind(const char* name);
-// The same, and a name that is not known gets a number; 0: there are as many as there can be.
+// Number of the kind with this name, added if unknown; 0: no room for another kind.
 unsigned find_or_add_kind(const char* name);
 
 // Name by number; nullptr past the last.
 const char* kind_name(unsigned number);
 
-// Writes the names into the header of the file behind the tables, where they also go as they
-// appear.
+// Writes the names into the header of the ledger file. find_or_add_kind() adds later ones.
 void show_kinds(format::LedgerHeader& header);
 
 }  // namespace mtrace::ledger

@@ -1,4 +1,4 @@
-// Where the tables are, for other processes: what a reader of the file behind them begins with.
+// Addresses of the tables for readers in other processes: the roots in a ledger file's header.
 #pragma once
 
 #include "format/ledger.h"
@@ -8,8 +8,8 @@ namespace mtrace::ledger {
 
 struct Layout {
   static format::LedgerRoots roots(const Ledger& ledger);
-  static uint64_t shadow(const Ledger& ledger);  // of LedgerHeader
-  static uint64_t regions();                     // the same
+  static uint64_t shadow(const Ledger& ledger);  // for LedgerHeader::shadow, as the next three
+  static uint64_t regions();
   static uint64_t ignored(const Ledger& ledger);
   static uint64_t root_regions();
 };

@@ -11,12 +11,12 @@ uint32_t g_births = 0;
 
 namespace {
 
-// Makes a set hold what it held, with nothing under way, and begins its lifetimes anew.
+// Resets the lifetimes of a set, and its mark where the child's peak could equal the marked one.
 void settle(CounterSet& set, uint64_t height) {
   if (set.shortest != 0) set.shortest = 0;
   if (set.longest != 0) set.longest = 0;
-  // The child's peak starts from what it inherited, and may come to stand as high as one of the
-  // parent's did: marks of those must not be taken for its own.
+  // The child's peak starts from the inherited bytes and may reach the height of one of the
+  // parent's peaks, whose marks must not count as its own.
   if ((set.mark & kHeightBits) < height) return;
   set.mark = height | (set.mark & ~kHeightBits);
   if ((set.set_aside & format::kLedgerRelated) == 0) {
@@ -26,11 +26,10 @@ void settle(CounterSet& set, uint64_t height) {
 
 }  // namespace
 
-// Between a block and its counters a vanished thread may have done one and not the other. The
-// blocks decide: every stack is made to hold what its blocks say, and so with resources and
-// regions. Slack stays what it was: a block may have been freed past the hooks, so the allocator
-// must not be asked about one before the program gives it back; and a thread that is gone may hold
-// its lock.
+// A vanished thread may have changed a block and not its counters, or the reverse. The blocks
+// decide: the counters of each stack are computed from its blocks, resources and regions. Slack
+// stays: a block may have been freed past the hooks, so its usable size must not be queried before
+// the program frees it; and a vanished thread may hold the allocator's lock.
 void Ledger::count_anew() {
   stacks.for_each([&](uint32_t, StackRecord& stack) {
     const Counters before = stacks.read(stack);
@@ -63,7 +62,7 @@ void Ledger::count_anew() {
   });
 }
 
-// What is live at the fork is what the child's first report differs from.
+// Records the variance of what is live at the fork, the base of the child's first report.
 void Ledger::remember_variance() {
   reported_variance.ticks = ticks_now();
   reported_variance.total = 0;
@@ -99,7 +98,7 @@ void Ledger::rebase_after_fork(uint32_t survivor, uint32_t tid) {
     count_anew();
     inherited = live_heap();
     lost_inflight += interrupted;
-    // One whose realloc was under way in another thread is in no table.
+    // A block whose realloc was under way in another thread is in no table.
     if (counted > inherited.blocks) lost_inflight += counted - inherited.blocks;
   }
   threads.restart(survivor, inherited.bytes, inherited.blocks);

@@ -11,9 +11,9 @@ void Peak::set_aside_slowly(CounterSet& set, bool owner, uint64_t height) const 
     store_release(set.mark, height | (load(set.mark) & kOwners));
     return;
   }
-  // What the set holds was read before the mark is taken: whoever counts after this peak has to
-  // pass here first, so nobody has come between unless this fails. The loser goes on: its rival
-  // has read the same.
+  // `holds` was read before the mark is taken. A thread that counts after this peak passes here
+  // first, so the set has not changed meanwhile unless this fails. The loser goes on: the winner
+  // has read the same value.
   uint64_t seen = load(set.mark);
   if ((seen & kHeightBits) == height) return;
   if (!compare_exchange(set.mark, seen, height | kTaking)) return;
@@ -21,8 +21,8 @@ void Peak::set_aside_slowly(CounterSet& set, bool owner, uint64_t height) const 
   store_release(set.mark, height);
 }
 
-// The first thread may have kept any amount below the peak. This once others tell for it, and have
-// it set itself limits at its next operation.
+// The first thread may have any amount below the peak unpublished. Here other threads publish for
+// it, and make it set new limits at its next operation.
 void Peak::join(ThreadSlots& threads) {
   if (!threads.alone() || !threads.end_alone()) return;
   store(first_owes_, 1u);
@@ -31,12 +31,12 @@ void Peak::join(ThreadSlots& threads) {
   tell_for_first(threads);
 }
 
-// Not once for all: an operation that was under way when its limits were taken away counts without
-// a lock, so that it may have seen the limits while what it has counted was on its way to memory.
-// Where that was its last, it never tells of it.
+// Repeated until the first thread publishes itself: an operation that was under way when its limits
+// were removed counts without a lock, and may have read the old limits while its count was on its
+// way to memory. If that was the thread's last operation, it never publishes the count.
 void Peak::tell_for_first(ThreadSlots& threads) {
   ThreadSlot& first = threads.slot(threads.first());
-  if (load(first.high) != INT64_MIN) return;  // it has come to tell, or is about to
+  if (load(first.high) != INT64_MIN) return;  // it has published, or is about to
   uint64_t told = load(first.told);
   const uint64_t now = load(first.live_bytes);
   if (now != told && compare_exchange(first.told, told, now)) add_to_total(now - told);
@@ -58,8 +58,8 @@ void Peak::raise(uint64_t total) {
   }
 }
 
-// A thread that tells often keeps more, up to 4 KiB, so that threads with small heaps do not pass
-// the total to and fro for ever; one that tells seldom stays close to exact.
+// A thread that publishes often has a larger batch, up to 4 KiB, so that threads with small heaps
+// do not contend for the total for ever; one that publishes seldom stays close to exact.
 int64_t Peak::batch(const ThreadSlots& threads, const ThreadSlot& slot) const {
   const auto by_peak = static_cast<int64_t>(load(height_) / 1024 / threads.used());
   const int64_t by_habit = load(slot.told_times);
@@ -82,7 +82,7 @@ void Peak::tell(ThreadSlots& threads, ThreadSlot& slot) {
       tell_for_first(threads);
     }
   }
-  // A signal handler, or the one who joins, may come between and tell: then once more.
+  // Again if a signal handler, or a thread in join(), has published meanwhile.
   uint64_t told = load(slot.told);
   uint64_t now = load(slot.live_bytes);
   while (!compare_exchange(slot.told, told, now)) now = load(slot.live_bytes);
@@ -92,7 +92,7 @@ void Peak::tell(ThreadSlots& threads, ThreadSlot& slot) {
   do {
     alone = threads.alone();
     if (alone) {
-      // Nothing below the peak needs telling.
+      // Nothing below the peak needs publishing.
       store<int64_t>(slot.high, live + static_cast<int64_t>(load(height_) - total));
       store(slot.low, INT64_MIN);
     } else {
@@ -102,7 +102,7 @@ void Peak::tell(ThreadSlots& threads, ThreadSlot& slot) {
       store<int64_t>(slot.high, live + keeps);
       store<int64_t>(slot.low, live - keeps);
     }
-    // The second thread says that it is here and then sets these limits: one of the two sees what
+    // The second thread ends alone() and then sets these limits: one of the two threads sees what
     // the other has written.
     full_fence();
   } while (alone && !threads.alone());
@@ -116,15 +116,15 @@ uint64_t Peak::height_now(const ThreadSlots& threads) const {
   for (uint32_t number = 1; number <= threads.used(); ++number) {
     const ThreadSlot& slot = threads.slot(number);
     const auto kept = static_cast<int64_t>(load(slot.live_bytes) - load(slot.told));
-    // More than that is about to be told.
+    // The thread is about to publish a larger difference.
     const int64_t most = load(slot.most_kept);
     if (kept >= -most && kept <= most) total += kept;
   }
   return total > static_cast<int64_t>(height) ? static_cast<uint64_t>(total) : height;
 }
 
-// Batches become smaller when threads come, but a thread that has nothing to tell keeps to its old
-// limits; and the height may be of a time of larger ones.
+// Batches shrink when threads start, but a thread that publishes nothing keeps its old limits, and
+// the height may be from a time of larger batches.
 uint64_t Peak::kept_at_most(const ThreadSlots& threads) const {
   if (threads.alone()) return 0;
   uint64_t sum = 0;

@@ -1,18 +1,18 @@
-// The most that was ever live at once, and each stack's share in it at that very moment, without a
-// log of events.
+// The peak: the most bytes that were ever live at once, and each stack's share at that moment,
+// without a log of events.
 //
-// A peak is known by its height, because each new one is higher. A set of counters that is touched
-// for the first time since the last new peak first sets aside how much it holds (CounterSet::mark
-// says since which peak that stands); its share in the peak is what was set aside or, untouched,
-// what it holds. The order is: set aside, count, raise the peak.
+// A peak is identified by its height, because each new one is higher. A set of counters sets aside
+// how much it holds before its first change after a new peak (CounterSet::mark says which peak);
+// its share in the peak is what it set aside or, if unchanged, what it holds. The order is: set
+// aside, count, raise the peak.
 //
-// With one thread this is exact. With T threads each keeps what it has added to itself until that
-// exceeds a batch, so that threads do not fight over one word. The height found is then off by at
-// most the sum of the largest batch that each ever had: at every moment the total differs from what
-// was told by what the threads keep. The shares are those of the moment at which the peak was
-// raised; what they add up to is printed, and its distance from the height plus that sum bounds the
-// error (doc/internals/tables.md has the argument). It rests on each thread telling for itself: what another
-// has read of it can be out of date by any amount before it is told.
+// With one thread this is exact. With several, each thread publishes ("tells") what it has added
+// only when that exceeds a batch, so that threads do not contend for one word. The height is then
+// off by at most the sum of the largest batch that each thread ever had: that much may be
+// unpublished at any moment. The shares are those of the moment at which the peak was raised. A
+// report prints their sum; its distance from the height, plus the sum of the batches, bounds the
+// error (proof: doc/internals/tables.md). The bound requires that each thread publishes for itself:
+// what another thread has read for it may be out of date by any amount when published.
 //
 // Thread-safe; async-signal-safe.
 #pragma once
@@ -26,19 +26,19 @@ namespace mtrace::ledger {
 
 class Peak {
  public:
-  // Before the counters of `set` change.
+  // Call before the counters of `set` change.
   void set_aside(CounterSet& set, bool owner) const {
     const uint64_t height = load_acquire(height_) & kHeightBits;
     if ((load(set.mark) & kHeightBits) != height) [[unlikely]]
       set_aside_slowly(set, owner, height);
   }
 
-  // True: that is done, and the set is the thread's own; `ownership` is owned_by() the thread.
+  // Whether the set has set aside and is the thread's own; `ownership` is owned_by() the thread.
   bool is_own_and_aside(const CounterSet& set, uint64_t ownership) const {
     return load(set.mark) == (load_acquire(height_) | ownership);
   }
 
-  // After it: the calling thread, whose slot is `number`, has `bytes` more live, in `blocks` more.
+  // Call after it: the thread with slot `number` (0: none) has `bytes` and `blocks` more live.
   void changed(ThreadSlots& threads, uint32_t number, int64_t bytes, int64_t blocks) {
     ThreadSlot& slot = threads.slot(number);
     if (number != 0) {
@@ -49,8 +49,8 @@ class Peak {
     fetch_add<uint64_t>(slot.live_bytes, bytes);
     tell_at_once(threads, bytes);
   }
-  // The same of a thread whose slot is at hand, which is not slot 0. What has grown is not below
-  // the lower limit: who wants the thread to come takes both away.
+  // grown() and shrunk() are changed() for a thread with a slot of its own, not slot 0. Each checks
+  // one limit: to make a thread publish at its next operation, both limits are removed.
   [[gnu::always_inline]] void grown(ThreadSlots& threads, ThreadSlot& slot, uint64_t bytes,
                                     uint64_t blocks) {
     add_own(slot.live_blocks, blocks);
@@ -66,11 +66,11 @@ class Peak {
       tell(threads, slot);
   }
 
-  // A thread other than the first has come: from now on threads keep and tell.
+  // A thread other than the first has started: from now on threads publish in batches.
   void join(ThreadSlots& threads);
 
-  // What the set held at the last peak. Looks again when another thread sets aside meanwhile; not
-  // for ever, because it may be one that does not run until this returns.
+  // Bytes that the set held at the last peak. Reads again when another thread sets aside meanwhile,
+  // but not for ever: that thread may not run until this returns.
   uint64_t share(const CounterSet& set) const {
     constexpr int kMostLooks = 100;
     for (int look = 1;; ++look) {
@@ -85,13 +85,13 @@ class Peak {
   }
 
   uint64_t height() const { return load(height_); }  // bytes
-  // The height, or what is live as far as threads have told and seem to keep, if that is more.
+  // The height or, if greater, what is live with what threads seem not to have published. Bytes.
   uint64_t height_now(const ThreadSlots& threads) const;
   uint64_t when() const { return load(when_); }  // ticks
-  // By how much height() may be off: what threads may be keeping.
+  // Bytes by which height() may be off: what threads may not have published.
   uint64_t kept_at_most(const ThreadSlots& threads) const;
 
-  // In the child of a fork, alone: `bytes` are live, and that is the peak so far.
+  // Starts again with `bytes` live as the peak so far. No other thread may be inside the library.
   void restart(uint64_t bytes, uint64_t ticks);
 
  private:
@@ -105,21 +105,21 @@ class Peak {
   }
   void set_aside_slowly(CounterSet& set, bool owner, uint64_t height) const;
   int64_t batch(const ThreadSlots& threads, const ThreadSlot& slot) const;
-  // Adds what the first thread has kept, if it has not come to do so itself since join().
+  // Publishes for the first thread, if it has not published itself since join().
   void tell_for_first(ThreadSlots& threads);
-  // Adds what the calling thread has kept to the total.
+  // Adds what the calling thread has not published to the total.
   void tell(ThreadSlots& threads, ThreadSlot& slot);
-  // The same for one without a slot, which keeps nothing.
+  // Adds `bytes` to the total at once, for a thread without a slot.
   void tell_at_once(ThreadSlots& threads, int64_t bytes);
   uint64_t add_to_total(uint64_t step);
   void raise(uint64_t total);
 
   friend struct Layout;
 
-  uint64_t total_ = 0;       // live bytes, as far as threads have told
+  uint64_t total_ = 0;       // live bytes that threads have published
   uint64_t height_ = 0;      // bytes
   uint64_t when_ = 0;        // ticks
-  uint32_t first_owes_ = 0;  // the first thread has not told since the second came
+  uint32_t first_owes_ = 0;  // the first thread has not published since join()
 };
 
 }  // namespace mtrace::ledger

@@ -9,10 +9,10 @@ constinit RegionTable g_regions = {};
 
 namespace {
 
-constexpr uint32_t kWaiters = 0x80000000u;  // somebody sleeps on the lock
+constexpr uint32_t kWaiters = 0x80000000u;  // a thread sleeps on the lock
 constexpr uint64_t kNap = 100'000'000u;     // ns of sleep at most
 constexpr int kMostNaps = 100;
-constexpr int kFirstLook = 10;  // naps before the first look at whether the holder lives
+constexpr int kFirstLook = 10;  // naps before the first check that the holder lives
 
 }  // namespace
 
@@ -29,7 +29,7 @@ bool Pieces::reserve(size_t count) {
   return true;
 }
 
-// For as long as it lives, the calling thread is alone with the table and receives no signal.
+// While it exists, the calling thread holds the lock, if held(), and all signals are blocked.
 class RegionTable::Lock {
  public:
   explicit Lock(RegionTable& table)
@@ -48,20 +48,20 @@ class RegionTable::Lock {
   bool held_;
 };
 
-// False: not to be had within ten seconds, though its holder lives (a debugger keeps it).
+// False: not acquired within ten seconds, though the holder lives (a debugger has stopped it).
 bool RegionTable::acquire() {
   const uint32_t self = sys::thread_id();
   uint32_t seen = 0;
   if (compare_exchange(lock_, seen, self)) return true;
   for (int nap = 0; nap < kMostNaps; ++nap) {
-    // Whoever has slept does not know whether others still do, and takes it with the mark.
+    // A thread that has slept cannot know whether others still sleep: it sets kWaiters, too.
     seen = 0;
     if (compare_exchange(lock_, seen, self | kWaiters)) return true;
     const uint32_t marked = seen | kWaiters;
     if (seen != marked && !compare_exchange(lock_, seen, marked)) continue;
     sys::wait_on(lock_, marked, kNap);
     if (nap < kFirstLook || load(lock_) != marked || sys::task_exists(marked & ~kWaiters)) continue;
-    // A vfork child that was killed inside: whoever gets its lock puts the table in order.
+    // The holder was a killed vfork child: the thread that takes its lock repairs the table.
     uint32_t gone = marked;
     if (compare_exchange(lock_, gone, self | kWaiters)) {
       tree_.collect_free();
@@ -75,8 +75,8 @@ void RegionTable::release() {
   if ((exchange(lock_, 0u) & kWaiters) != 0) sys::wake_all(lock_);
 }
 
-// Parts the tree around the addresses and adds what was known of them to `pieces`. The tree fails
-// where there is no memory for those.
+// Splits the tree around [start, end) and adds the regions in it to `pieces`. Without memory for
+// the pieces the operation on the tree fails.
 RegionTree::Halves RegionTable::take_range(uintptr_t start, uintptr_t end, Pieces* pieces) {
   auto [below, others] = tree_.split(tree_.root(), start);
   auto [among, above] = tree_.split(others, end);
@@ -86,14 +86,14 @@ RegionTree::Halves RegionTable::take_range(uintptr_t start, uintptr_t end, Piece
     tree_.fail();
     return {};
   }
-  // A region that begins before, and may also end after.
+  // A region that begins before `start` and may also end after `end`.
   const uint32_t before = tree_.last(below);
   if (before != 0 && tree_.region(before).end > start) {
     const Region whole = tree_.region(before);
     Region part = {start, whole.end < end ? whole.end : end, whole.origin, whole.stack};
     const bool two = whole.end > end;
     if (two && tree_.size() >= kMost) {
-      part.end = whole.end;  // no room for the second of two: it is given up
+      part.end = whole.end;  // no room for the second of two: its part is given up
       count_lost();
       pieces->add(part, 0);
     } else {

@@ -6,7 +6,7 @@
 namespace mtrace::ledger {
 namespace {
 
-// Where a node stands above others. The address decides, so that equal sets make equal trees.
+// Rank of a node in the heap. Only the address decides, so that equal sets make equal trees.
 uint64_t rank(const Region& region) { return format::mix64(region.start); }
 
 }  // namespace
@@ -49,7 +49,7 @@ uint32_t RegionTree::own(uint32_t index) {
   return copy;
 }
 
-// The tree that is published is still that of before: such nodes are free only once it is not.
+// The published tree still has the node, which is free only after the next publish().
 void RegionTree::leave(uint32_t index) {
   nodes_[index].link = left_;
   left_ = index;
@@ -90,7 +90,7 @@ void RegionTree::collect_free() {
   }
 }
 
-// The nodes that start below the address, and the others.
+// Splits a tree into the nodes that start below the address and the others.
 RegionTree::Halves RegionTree::split(uint32_t tree, uintptr_t address) {
   Halves halves = {};
   uint32_t* below = &halves.below;
@@ -139,7 +139,7 @@ uint32_t RegionTree::last(uint32_t tree) const {
   return tree;
 }
 
-// The tree with another end of its last region.
+// Returns the tree with `end` as the end of its last region.
 uint32_t RegionTree::cut_last(uint32_t tree, uintptr_t end) {
   uint32_t root = tree;
   uint32_t* place = &root;

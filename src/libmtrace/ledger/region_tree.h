@@ -1,9 +1,8 @@
-// A search tree of address ranges ordered by address and, by a hash of it, a heap (a treap: Seidel
-// and Aragon, Randomized Search Trees, Algorithmica 1996), changed by copying the path to what
-// changes (Driscoll, Sarnak, Sleator and Tarjan, Making Data Structures Persistent, JCSS 1989): an
-// operation works on copies and publishes them by one store of the root. So whenever its thread
-// vanishes, the tree is that of before or after the operation, and what it copied is found as the
-// nodes that the root does not reach.
+// A search tree of address ranges: ordered by address, and a heap by a hash of the address (a
+// treap: Seidel and Aragon, Randomized Search Trees, Algorithmica 1996). An operation copies the
+// path to what it changes (Driscoll, Sarnak, Sleator and Tarjan, Making Data Structures Persistent,
+// JCSS 1989) and publishes the copies by one store of the root. So if its thread vanishes, the tree
+// is that of before or after the operation, and the nodes that the root does not reach are free.
 //
 // For one thread at a time. A tree of zeros is empty and ready for use.
 #pragma once
@@ -15,11 +14,11 @@
 
 namespace mtrace::ledger {
 
-// Addresses from `start` up to but without `end`, mapped by one call.
+// Addresses [start, end), mapped by one call.
 struct Region {
   uintptr_t start;
   uintptr_t end;
-  uint64_t origin;  // of which RegionTable::put() this is what is left
+  uint64_t origin;  // number of the RegionTable::put() that this is left of
   uint32_t stack;   // index in the stack table
 };
 
@@ -27,14 +26,14 @@ class RegionTree {
  public:
   static constexpr uint32_t kMost = 1u << 18;  // regions
 
-  // Trees are named by their root, nodes by their number; 0: none. Between begin() and publish()
-  // the functions that change a tree end the one that was given to them and return another.
+  // A tree is identified by its root, a node by its number; 0: none. Between begin() and publish(),
+  // the functions that change a tree consume the tree passed to them and return another.
   struct Halves {
     uint32_t below;
     uint32_t above;
   };
 
-  // False: no memory.
+  // Maps memory for the nodes. False: no memory.
   bool make_nodes();
 
   void begin();
@@ -48,18 +47,18 @@ class RegionTree {
   const Region& region(uint32_t index) const { return nodes_[index].region; }
 
   uint32_t make_node(const Region& region);
-  // The node is in no tree any more.
+  // Gives a node up; publish() frees it.
   void leave(uint32_t index);
-  // The regions that start below the address, and the others.
+  // Splits a tree into the regions that start below the address and the others.
   Halves split(uint32_t tree, uintptr_t address);
-  // Everything in `below` lies below everything in `above`.
+  // Joins two trees. Everything in `below` lies below everything in `above`.
   uint32_t join(uint32_t below, uint32_t above);
   uint32_t first(uint32_t tree) const;
   uint32_t last(uint32_t tree) const;
-  // The tree with another end of its last region.
+  // Returns the tree with `end` as the end of its last region.
   uint32_t cut_last(uint32_t tree, uintptr_t end);
 
-  // Calls visit(index) for each node of a tree, in no order. It may leave the node.
+  // Calls visit(index) for each node of a tree, in no order. visit may leave() the node.
   template <typename Visit>
   void walk(uint32_t tree, Visit&& visit) {
     uint32_t next = tree;
@@ -78,9 +77,9 @@ class RegionTree {
     }
   }
 
-  // After a thread has vanished inside: makes what is not part of the tree anew.
+  // After a thread has vanished inside: rebuilds the free list and the size from the tree.
   void collect_free();
-  // Empties the tree; alone.
+  // Empties the tree. No other thread may use it.
   void clear() {
     root_ = size_ = 0;
     collect_free();
@@ -92,8 +91,8 @@ class RegionTree {
     uint32_t left;
     uint32_t right;
     uint32_t link;   // of the free list, of the nodes left behind, or of a walk
-    uint32_t epoch;  // operation that made it and may therefore change it; wraps, which may only
-                     // cost the guarantee for threads that vanish, once
+    uint32_t epoch;  // operation that made it and may change it; wraps around, which may once
+                     // cost the guarantee for a thread that vanishes
   };
   // Copies that an operation may need: some five paths, of at most some sixty nodes.
   static constexpr uint32_t kReserve = 1u << 12;
@@ -104,7 +103,7 @@ class RegionTree {
 
   uint32_t root_ = 0;
   uint32_t size_ = 0;
-  Node* nodes_ = nullptr;  // from 1; node 0 is written when there is no other, and never read
+  Node* nodes_ = nullptr;  // from 1; node 0 is written when no other is free, and never read
   uint32_t used_ = 0;      // nodes that were ever used
   uint32_t free_ = 0;      // first of the list
   uint32_t left_ = 0;      // first of those that the operation under way leaves behind

@@ -18,7 +18,7 @@ bool ResourceTable::add_level(uint32_t number) {
     if (fresh == nullptr) return false;
     if (!compare_exchange(slots_[number], known, fresh)) sys::unmap_memory(fresh, bytes);
   }
-  // The winner may not have come to this line yet.
+  // The thread that made the level may not have published it yet.
   if (number > 0) {
     uint32_t before = number - 1;
     compare_exchange(newest_, before, number);
@@ -43,7 +43,7 @@ void ResourceTable::extend_reach(const Level& level, uint64_t line, unsigned dis
   if (distance >= kCrowded && level.number == load(newest_)) add_level(level.number + 1);
 }
 
-// The state that was published, 0: no free slot near its home.
+// Returns the state that was published; 0: no free slot near its home.
 uint64_t ResourceTable::insert_in(const Level& level, unsigned kind, uint64_t id,
                                   const Resource& resource, Slot** slot) {
   if (level.slots == nullptr) return 0;
@@ -58,11 +58,11 @@ uint64_t ResourceTable::insert_in(const Level& level, unsigned kind, uint64_t id
       store(line[s].id, id);
       store(line[s].size, resource.size);
       store(line[s].stack, resource.stack);
-      // Before it is live: who does not find the reach long enough does not find the slot.
+      // Before the slot is live: a search with too short a reach does not find it.
       if (distance != 0) extend_reach(level, first, distance);
       const uint64_t live = version_of(state) | kLive | kind << 2;
-      // A locked instruction, so that the look at the others comes after it. Fails only when a
-      // fork's child has been repaired meanwhile, which has then given the slot away.
+      // A locked instruction, so that the search for other slots of the id comes after it. Fails
+      // only when repair() in a fork's child has freed the slot meanwhile.
       if (!compare_exchange(line[s].state, busy, live)) return 0;
       *slot = line + s;
       return live;
@@ -74,7 +74,7 @@ uint64_t ResourceTable::insert_in(const Level& level, unsigned kind, uint64_t id
 uint64_t ResourceTable::insert(unsigned kind, uint64_t id, const Resource& resource, Slot** slot) {
   add_level(0);  // nothing to do but the first time
   uint64_t state = insert_in(level(load_acquire(newest_)), kind, id, resource, slot);
-  // Each round makes the next level, or finds that another thread has.
+  // Each round makes the next level, or finds one that another thread has made.
   for (uint32_t full = load_acquire(newest_); state == 0 && add_level(full + 1);
        full = load_acquire(newest_)) {
     state = insert_in(level(load_acquire(newest_)), kind, id, resource, slot);

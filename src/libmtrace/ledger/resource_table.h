@@ -1,11 +1,11 @@
-// What the program has told of resources of its own: (kind, id) -> size and stack. Lock-free.
+// Resources that the program records itself: (kind, id) -> size and stack. Lock-free.
 //
 // Unlike a block, an id has no owner that the library could rely on: two threads may record or
-// release the same one at once. So each slot has a state word with a version that no two tenants
-// share. Whoever changes Live to Busy by compare-and-swap owns what the slot held, alone; the
-// loser looks on. A put that raced with another put of the same id looks once more after it has
-// published: of each pair the one that stands later in the order of search goes, and one of the
-// two must have seen the pair, because each publishes with a full barrier before it looks.
+// release the same id at once. So each slot has a state word with a version that no two tenants
+// share. The thread that changes Live to Busy by compare-and-swap alone owns what the slot held; a
+// loser searches on. After a put has published its slot, it searches again for another slot of the
+// same id: of such a pair the slot later in the order of search goes. Of two puts that race, one
+// must see the pair, because each publishes with a full barrier before it searches.
 //
 // Open addressing in lines of four slots, levels as in block_hash.h: a crowded level gets a
 // successor of twice its size, nothing is moved, a slot is used again when its tenant has gone.
@@ -31,18 +31,18 @@ class ResourceTable {
   static constexpr unsigned kMostKinds = 30;  // kinds are 1 to kMostKinds
 
   // Makes the resource live and calls ended(resource) for each of the same kind and id that this
-  // put an end to: the one that was live before, or, against a put of another thread at the same
-  // time, one of the two, which may be the new one. False: no room, and lost() has grown; what was
-  // live before has ended.
+  // put ends: the one that was live before or, if another thread puts at the same time, one of the
+  // two, which may be the new one. False: no room, and lost() has grown; the one that was live
+  // before has ended all the same.
   template <typename Ended>
   bool put(unsigned kind, uint64_t id, const Resource& resource, Ended&& ended) {
     Resource old;
-    // Only threads that go on putting the same id could make it more than one round.
+    // More than one round only if other threads go on putting the same id.
     for (int i = 0; i < kMostRounds && take(kind, id, &old); ++i) ended(old);
     Slot* own = nullptr;
     const uint64_t published = insert(kind, id, resource, &own);
     if (published == 0) return false;
-    bool passed = false;  // the search has come past our own slot
+    bool passed = false;  // the search has passed our own slot
     search(kind, id, [&](Slot& slot, uint64_t state) {
       if (&slot == own) {
         passed = true;
@@ -67,11 +67,11 @@ class ResourceTable {
 
   uint64_t lost() const { return load(lost_); }  // resources that found no room
 
-  // In the child of a fork, alone: forgets all.
+  // Forgets all resources. No other thread may be inside the library.
   void clear();
 
-  // In the child of a fork, alone: forgets what threads that are gone left half done, and calls
-  // visit(resource) for every live one.
+  // In the single-threaded child of a fork: removes what vanished threads left half done, and calls
+  // visit(resource) for every live resource.
   template <typename Visit>
   void repair(Visit&& visit) {
     for (uint32_t i = 0; i < kMaxLevels && slots_[i] != nullptr; ++i) {
@@ -92,7 +92,7 @@ class ResourceTable {
     uint32_t stack;
     uint32_t unused;
   };
-  // Level n has 2^(kFirstLinesLog2 + n) lines; the reaches (see block_hash.h) stand behind them.
+  // Level n has 2^(kFirstLinesLog2 + n) lines; their `reach` bytes (block_hash.h) follow.
   struct Level {
     Slot* slots;
     uint8_t* reach;
@@ -107,8 +107,8 @@ class ResourceTable {
   static constexpr unsigned kMaxLevels = 28;
   static constexpr unsigned kFirstLinesLog2 = 6;  // 256 slots, 8 KiB
 
-  // A state: status in bits 0 and 1, kind in bits 2 to 7, version above. A tenant makes the version
-  // grow by one when it goes, so no two tenants of a slot have the same Live state.
+  // A state: status in bits 0 and 1, kind in bits 2 to 7, version above. The version grows by one
+  // when a tenant goes, so no two tenants of a slot have the same Live state.
   static constexpr uint64_t kStatusMask = 3;
   static constexpr uint64_t kFree = 0;
   static constexpr uint64_t kBusy = 1;
@@ -132,8 +132,8 @@ class ResourceTable {
     return {slots, reinterpret_cast<uint8_t*>(slots + lines * kLine), lines, 64 - log2, number};
   }
 
-  // Calls found(slot, state) for each live resource of that kind and id, until it returns true,
-  // and then returns true. By the time of the call another thread may have taken it.
+  // Calls found(slot, state) for each live resource of that kind and id, until found returns true;
+  // then returns true. By then another thread may have taken the resource.
   template <typename Found>
   bool search(unsigned kind, uint64_t id, Found&& found) {
     for (uint32_t i = load_acquire(newest_) + 1; i-- > 0;) {
@@ -153,7 +153,7 @@ class ResourceTable {
     return false;
   }
 
-  // The id was read under `state`; that state is still there, so the slot is what it was.
+  // The id was read under `state`. While the slot still has that state, its tenant is the same.
   bool take_from(Slot& slot, uint64_t state, Resource* resource) {
     uint64_t seen = state;
     if (!compare_exchange(slot.state, seen, version_of(state) | kBusy)) return false;

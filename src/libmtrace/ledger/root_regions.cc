@@ -6,7 +6,7 @@ namespace mtrace::ledger {
 namespace {
 
 constexpr uint64_t kFree = 0;
-constexpr uint64_t kChanging = 1;  // others pass it by
+constexpr uint64_t kChanging = 1;  // other threads skip the entry
 
 }  // namespace
 
@@ -19,7 +19,7 @@ bool RootRegions::put(uint64_t address, uint64_t size) {
   for (LedgerRootRegion& region : regions_) {
     uint64_t there = kFree;
     if (load(region.address) != kFree) continue;
-    // Another thread may have taken the place meanwhile: then the next.
+    // Another thread may have taken the place meanwhile: then try the next.
     if (!compare_exchange(region.address, there, kChanging)) continue;
     store(region.size, size);
     store_release(region.address, address);

@@ -1,7 +1,7 @@
-// Memory that the program calls a root (__lsan_register_root_region), for memlog unreachable. Part
-// of the library's own variables: a fork's child has it, and a core file.
+// Memory that the program registers as roots (__lsan_register_root_region), for memlog unreachable.
+// Kept in the library's own variables, so that a fork's child and a core file have it.
 //
-// Thread-safe; async-signal-safe. A change that a fork has cut short takes its place away from the
+// Thread-safe; async-signal-safe. An entry that a fork finds half changed stays unusable in the
 // child.
 #pragma once
 
@@ -15,7 +15,7 @@ class RootRegions {
  public:
   // False: no room.
   bool put(uint64_t address, uint64_t size);
-  // Takes one such region out, if there is any.
+  // Removes one region of this address and size, if there is any.
   void take(uint64_t address, uint64_t size);
 
  private:

@@ -21,7 +21,7 @@ uint64_t divide(uint64_t high, uint64_t divisor) {
   return low;
 }
 
-// 1 / p in units of 2^-32; what is below 2^-32 is cut off.
+// 1 / p in units of 2^-32, rounded down.
 uint64_t inverse_chance(uint64_t size, uint64_t mean) {
   return divide(uint64_t{1} << kPoint, chance(size, mean));
 }
@@ -47,8 +47,7 @@ uint64_t chance(uint64_t size, uint64_t mean) {
 
 Weight Sampling::weigh_sample(uintptr_t address, const Block& block) const {
   const uint64_t each = inverse_chance(block.size, mean);
-  // Two numbers that look random, below 1: what is left of a weight is rounded up as often as it
-  // should be.
+  // Two pseudo-random numbers below 1: they round a weight up with the probability of its fraction.
   const uint64_t random = format::mix64(address * 0x9e3779b97f4a7c15u + block.birth);
   const uint64_t low = random & ((uint64_t{1} << kPoint) - 1);
   const uint64_t high = random >> kPoint;

@@ -1,10 +1,10 @@
-// What a recorded block stands for where not every block is recorded (MTRACE_SAMPLE): a block of
-// `size` bytes is recorded with the probability p = 1 - exp(-(size + 1) / mean), and counts as
-// size / p bytes and 1 / p blocks (Horvitz, Thompson: A generalization of sampling without
-// replacement from a finite universe, 1952). doc/internals/tables.md has the argument.
+// Sampling (MTRACE_SAMPLE): what a recorded block stands for where not every block is recorded. A
+// block of `size` bytes is recorded with the probability p = 1 - exp(-(size + 1) / mean), and
+// counts as size / p bytes and 1 / p blocks (Horvitz, Thompson: A generalization of sampling
+// without replacement from a finite universe, 1952). doc/internals/tables.md has the argument.
 //
-// Integers throughout: floating-point operations leave marks in the status that belongs to the
-// program. Async-signal-safe.
+// Integers only: floating-point operations set status flags that belong to the program.
+// Async-signal-safe.
 #pragma once
 
 #include <cstdint>
@@ -20,18 +20,18 @@ struct Weight {
 
 using Variance = unsigned __int128;  // bytes squared
 
-// p * 2^64, UINT64_MAX for what is closer to 1. The relative error is below 2^-32.
+// p * 2^64; UINT64_MAX where p is closer to 1. The relative error is below 2^-32.
 uint64_t chance(uint64_t size, uint64_t mean);
 
 class Sampling {
  public:
   // Bytes between two samples on average; 0: every block is recorded.
   uint64_t mean = 0;
-  // The process counted every block at first (MTRACE_MAX_MEMORY): only blocks that say so are
-  // samples, and one stands for itself alone if it says nothing.
+  // The process counted every block at first (MTRACE_MAX_MEMORY): only blocks with `is_sample` set
+  // are samples; any other block stands for itself alone.
   bool late = false;
 
-  // The same for the block's whole life, whoever asks.
+  // What a block counts as; the same for its whole life.
   Weight weigh(uintptr_t address, const Block& block) const {
     return is_sample(block) ? weigh_sample(address, block) : Weight{block.size, 1};
   }
@@ -43,7 +43,7 @@ class Sampling {
   Weight weigh_sample(uintptr_t address, const Block& block) const;
 };
 
-// Rounded down.
+// The square root, rounded down.
 uint64_t square_root(Variance square);
 
 }  // namespace mtrace::ledger

@@ -19,8 +19,8 @@ uint32_t parent_of(uint32_t bucket) { return bucket & ~(1u << (31 - __builtin_cl
 bool StackTable::init(CameBack came_back) {
   came_back_ = came_back;
   uint32_t most = kMostBuckets;
-  // A tight address-space limit gets fewer places to enter and so longer chains: what is reserved
-  // here, the program has not.
+  // Under a tight address-space limit, fewer buckets and so longer chains: address space that is
+  // reserved here is missing to the program.
   constexpr unsigned kShare = 64;
   while (most > kFirstBuckets && most * sizeof(Bucket) > sys::address_space_limit() / kShare) {
     most /= 4;
@@ -35,14 +35,14 @@ bool StackTable::init(CameBack came_back) {
   buckets_[0] = {kEnd, kReady};
   overflow_ = insert({0, 0, nullptr, 0, 0, true, false}, 0);
   if (overflow_ == 0) return false;
-  // It has no owner, and when it is needed there is no memory left.
+  // The overflow record has no owner, and when its shared set is needed there is no memory left.
   OtherSets* const others = find_or_make_others(record(overflow_).others);
   if (others == nullptr) return false;
   others->shared = arena_.allocate(sizeof(CounterSet));
   return others->shared != 0;
 }
 
-// The loser of a race finds the winner's; its own stays unused in the arena.
+// The loser of a race uses the winner's piece; its own stays unused in the arena.
 OtherSets* StackTable::find_or_make_others(uint32_t& index) {
   uint32_t known = load_acquire(index);
   if (known == 0) {
@@ -53,8 +53,8 @@ OtherSets* StackTable::find_or_make_others(uint32_t& index) {
   return &others_at(known);
 }
 
-// Without memory the overflow's set serves: totals stay true, but the stack's part then stands
-// there. The loser of a race finds the winner's.
+// Without memory, returns the set of overflow(): totals stay true, but the stack's part counts
+// there. The loser of a race uses the winner's set.
 CounterSet& StackTable::shared_set(StackRecord& stack) {
   OtherSets* const others = find_or_make_others(stack.others);
   if (others != nullptr) {
@@ -67,7 +67,7 @@ CounterSet& StackTable::shared_set(StackRecord& stack) {
   return set(others_at(record(overflow_).others).shared);
 }
 
-// A set of the thread's, in a place that is its own. 0: no memory.
+// Makes a set for thread `number` and stores its index in `place`, the thread's own. 0: no memory.
 uint32_t StackTable::make_set(uint32_t& place, uint32_t number) {
   const uint32_t fresh = arena_.allocate(sizeof(CounterSet));
   if (fresh == 0) return 0;
@@ -76,8 +76,8 @@ uint32_t StackTable::make_set(uint32_t& place, uint32_t number) {
   return fresh;
 }
 
-// A thread takes the first place that is free. A signal handler that comes before it has made the
-// set finds the place taken, by the thread that it interrupts, and no set.
+// A thread takes the first place that is free. A signal handler that interrupts the thread before
+// the set is made finds the place taken by its own thread, and no set.
 uint32_t StackTable::later_set(StackRecord& stack, uint32_t number) {
   uint32_t second = load(stack.second_owner);
   if (second == 0 && compare_exchange(stack.second_owner, second, number)) {
@@ -109,9 +109,9 @@ uint32_t& StackTable::link_of(uint32_t node) const {
   return is_record(node) ? record(node).next : buckets_[node & ~kBucketBit].next;
 }
 
-// The link after which records of `bucket` stand. Links the bucket into the list when it is used
-// for the first time; while another thread is doing so (or vanished at it in a fork), the parent
-// bucket serves, which only makes the way longer.
+// The link after which the records of `bucket` come. Links the bucket into the list when it is used
+// for the first time. While another thread is doing so (or vanished at it in a fork), returns the
+// link of the parent bucket, which only makes the way longer.
 uint32_t* StackTable::enter(uint32_t bucket) {
   uint32_t chain[32];
   int pending = 0;
@@ -134,11 +134,11 @@ uint32_t* StackTable::enter(uint32_t bucket) {
         link = &link_of(next);
         next = load_acquire(*link);
       }
-      // A child that was forked inside this, and whose tables are a copy of its parent's file, may
-      // find what the parent has done meanwhile. Linked to itself, the bucket would be a circle.
+      // A child forked inside this function, whose tables are a copy of its parent's file, may find
+      // the bucket linked by the parent meanwhile. Linked to itself, the bucket would make a cycle.
       if (next == (kBucketBit | fresh)) break;
       store(buckets_[fresh].next, next);
-      // The loser goes on from where it was: only insertions happen, so its place is further on.
+      // The loser of a race goes on from here: only insertions happen, so its place is further on.
       if (compare_exchange(*link, next, kBucketBit | fresh)) break;
     }
     store_release<uint32_t>(buckets_[fresh].state, kReady);

@@ -1,7 +1,7 @@
-// The stacks that allocated, found by hash. Insert-only, lock-free, growing without moving
-// anything: a split-ordered list (Shalev and Shavit, Split-Ordered Lists: Lock-Free Extensible
-// Hash Tables, JACM 2006). All records form one list, ordered by bit-reversed hash; a bucket is a
-// place to enter the list, and doubling the number of buckets only adds places. As nothing is
+// The call stacks that allocated, found by hash. Insert-only, lock-free, growing without moving
+// anything: a split-ordered list (Shalev and Shavit, Split-Ordered Lists: Lock-Free Extensible Hash
+// Tables, JACM 2006). All records form one list, ordered by bit-reversed hash; a bucket is an entry
+// point into the list, and doubling the number of buckets only adds entry points. As nothing is
 // ever removed, the original's deletion marks are not needed.
 //
 // The hash finds a record; frames and module generations decide, so equal hashes never merge
@@ -22,27 +22,27 @@ namespace mtrace::ledger {
 inline constexpr uint32_t kInUse = 0xffffffffu;  // StackRecord::retired of a stack not retired
 
 // The counters that nearly every operation touches have a cache line of their own, so that a thread
-// that counts does not take from the others the line which their look-ups read.
+// that counts does not take away the line that look-ups of other threads read.
 struct alignas(64) StackRecord {
   CounterSet own;  // of the thread that met the stack first
   uint64_t hash;
   uint32_t next;          // link in split order
   uint32_t ordinal;       // dense number from 1
-  uint32_t second_owner;  // thread that came next; 0: none has
-  uint32_t second;        // index of its set; 0: not made
+  uint32_t second_owner;  // slot of the thread that came next; 0: none
+  uint32_t second;        // index of that thread's set; 0: not made
   uint32_t others;        // index of the OtherSets; 0: no other thread has come
-  uint32_t retired;       // unload epoch in which one of its modules went; no longer found then
-  uint32_t still_gone;    // epoch in which came_back() last said no
+  uint32_t retired;       // unload epoch in which one of its modules went; then not found
+  uint32_t still_gone;    // last epoch in which came_back() returned false
   uint8_t depth;          // frames
-  uint8_t kind : 6;       // 0: heap; otherwise what the program calls by that number
-  bool ignored : 1;       // its blocks are no leaks: allocated while the thread asked for that
+  uint8_t kind : 6;       // 0: heap; otherwise the number of a kind of resources
+  bool ignored : 1;       // its blocks are no leaks: allocated after __lsan_disable()
   bool cut : 1;           // there were more frames than depth
   uint8_t call;           // the function that was called (format/calls.h)
   uint8_t guessed;        // index of the first frame that may be wrong; 0: none
   char frames[];          // `depth` look-up addresses of kFrameBytes, innermost first
 
   static constexpr size_t kFrameBytes = format::kLedgerFrameBytes;
-  // With what frame() reads behind the last.
+  // Size of a record, with the bytes that frame() reads behind the last frame.
   static size_t bytes(unsigned depth) {
     return offsetof(StackRecord, frames) + depth * kFrameBytes + sizeof(uintptr_t) - kFrameBytes;
   }
@@ -60,13 +60,13 @@ struct alignas(64) StackRecord {
 };
 static_assert(offsetof(StackRecord, hash) == 88 && offsetof(StackRecord, frames) == 128);
 
-// The sets of the threads after the second, eight to a piece; the set shared by threads that have
-// none of their own is in the first. It lies in a line of its own, which is seldom written.
+// The sets of the threads after the second, eight to a piece. The first piece also has the set
+// shared by threads without one of their own. A piece has a cache line to itself, seldom written.
 using OtherSets = format::LedgerOtherSets;
 
-// By stack, the sets that one thread has of stacks which another thread met first, as far as it
-// remembers. To look at the stack's own record instead would take its cache line from the owner, at
-// each free of a block that is not the last.
+// Cache of one thread's sets, by stack, for stacks that another thread met first. To read the
+// stack's record instead would take its cache line from the owner, at each free of a block that is
+// not the last one allocated.
 struct KnownSets {
   // Index of the set; 0: not known.
   uint32_t find(uint32_t stack) const {
@@ -82,16 +82,16 @@ struct KnownSets {
   uint64_t entries[1u << kLog2];
 };
 
-// What a caller of intern() knows of a stack.
+// A stack as passed to intern().
 struct Stack {
-  uint32_t epoch;  // of unloads, in which the frames were taken
+  uint32_t epoch;  // unload epoch in which the frames were taken
   uint64_t hash;   // of frames, kind, call and `ignored`
   const uintptr_t* frames;
   uint8_t depth;
   uint8_t kind;
   bool cut;
   bool lost;                       // the walk ended for want of call-frame information
-  uint8_t call = format::kNoCall;  // as in StackRecord; so is the next
+  uint8_t call = format::kNoCall;  // as in StackRecord, like `guessed`
   uint8_t guessed = 0;
   bool ignored = false;
 };
@@ -104,18 +104,18 @@ struct Counting {
 
 class StackTable {
  public:
-  // Answers whether the frames of a retired stack mean the same code again: its modules have come
-  // back to where they were. The stack then goes on instead of standing in reports twice.
+  // Whether the frames of a retired stack mean the same code again, because its modules are back at
+  // their old addresses. The record is then used again, so that reports list the stack once.
   using CameBack = bool (*)(const StackRecord&);
 
   // False: no memory; the table must not be used.
   bool init(CameBack came_back);
 
-  // At most so many stacks are kept apart; 0: no limit.
+  // Limits the table to `most` stacks; further ones count in overflow(). 0: no limit.
   void limit_to(uint32_t most) { most_ = most; }
 
   // Index of the stack's record, made when it is new, with `owner` as its owning thread. Never 0:
-  // when there is no room it is overflow(), and lost_stacks() grows.
+  // without room, returns overflow(), and lost_stacks() grows.
   uint32_t intern(const Stack& stack, uint32_t owner) {
     const Bucket& bucket = buckets_[stack.hash & load(mask_)];
     if (load_acquire(bucket.state) == kReady) {
@@ -131,10 +131,10 @@ class StackTable {
   StackRecord& record(uint32_t index) const { return *static_cast<StackRecord*>(arena_.at(index)); }
 
   CounterSet& set(uint32_t index) const { return *static_cast<CounterSet*>(arena_.at(index)); }
-  // The set of thread `number` (not 0) of a stack that another thread met first, made if need be:
-  // its index. 0: the thread counts in the shared one.
+  // Index of the set of thread `number` (not 0) for a stack that another thread met first; makes
+  // the set if it is missing. 0: the thread counts in the shared set.
   uint32_t later_set(StackRecord& stack, uint32_t number);
-  // The set in which thread `number` (0: one without) counts for a stack.
+  // The set in which the thread with slot `number` (0: without a slot) counts for a stack.
   Counting counting(StackRecord& stack, uint32_t number) {
     if (number != 0) {
       if (owner_of(stack.own) == number) return {stack.own, true};
@@ -143,18 +143,18 @@ class StackTable {
     }
     return {shared_set(stack), false};
   }
-  // Where a thread remembers its later sets.
+  // The KnownSets of a thread, by their index in the arena.
   KnownSets& known_sets(uint32_t index) const { return *static_cast<KnownSets*>(arena_.at(index)); }
   uint32_t make_known_sets() { return arena_.allocate(sizeof(KnownSets)); }  // 0: no memory
 
-  // All sets together.
+  // The sum of all sets of a stack.
   Counters read(const StackRecord& stack) const {
     Counters sum = {};
     each_set(stack, [&](const CounterSet& set) { read_freed(set, sum); });
     each_set(stack, [&](const CounterSet& set) { read_allocated(set, sum); });
     return sum;
   }
-  // Calls visit(set) for each of the sets.
+  // Calls visit(set) for each set of a stack.
   template <typename Record, typename Visit>
   void each_set(Record& stack, Visit&& visit) const {
     visit(stack.own);
@@ -172,21 +172,21 @@ class StackTable {
     }
   }
 
-  // The record without frames that stands for stacks that found no room.
+  // Index of the record without frames that stands for all stacks that found no room.
   uint32_t overflow() const { return overflow_; }
-  // Bytes of the places to enter that are in use; they lie outside of the file behind the tables.
+  // Bytes of the buckets in use; they are not in the ledger file.
   size_t bucket_bytes() const { return (size_t{load(mask_)} + 1) * sizeof(Bucket); }
 
-  uint64_t lost_stacks() const { return load(lost_stacks_); }  // operations booked there
+  uint64_t lost_stacks() const { return load(lost_stacks_); }  // operations counted in overflow()
   uint64_t lost_frames() const { return load(lost_frames_); }  // stacks with `lost`
   uint32_t size() const { return load(count_); }               // records made
-  uint32_t limit() const { return load(next_ordinal_); }       // no ordinal is above
+  uint32_t limit() const { return load(next_ordinal_); }       // the greatest ordinal
 
   // Calls visit(index, record) for each record that was in the table when the call began, and
   // perhaps for some that came later.
   template <typename Visit>
   void for_each(Visit&& visit) const {
-    // Where to go on is known only when a record is there: so several parts of the list at a time.
+    // A link is known only once its record is in the cache: so several parts of the list at a time.
     constexpr uint32_t kParts[] = {0, 8, 4, 12, 2, 10, 6, 14, 1, 9, 5, 13, 3, 11, 7, 15};
     constexpr unsigned kCount = sizeof kParts / sizeof kParts[0];
     struct Part {
@@ -221,7 +221,7 @@ class StackTable {
     }
   }
 
-  // Retires every stack that has a frame in [start, end): an equal walk makes a new record.
+  // Retires every stack that has a frame in [start, end): a later equal walk makes a new record.
   void retire(uintptr_t start, uintptr_t end, uint32_t epoch);
 
  private:
@@ -237,9 +237,9 @@ class StackTable {
   };
 
   static bool is_record(uint32_t node) { return node - 1 < kBucketBit - 1; }
-  // Also 0, no record's index: a child that was forked inside an operation, and whose tables are a
-  // copy of its parent's file, may have a link from after the fork and the page of the record that
-  // it leads to from before.
+  // 0, no record's index, also ends the list: a child that was forked inside an operation, and
+  // whose tables are a copy of its parent's file, may have a link from after the fork and, from
+  // before it, the page of the record that the link leads to.
   static bool is_end(uint32_t node) { return node == kEnd || node == 0; }
   bool same(StackRecord& record, const Stack& stack) const {
     if (record.hash != stack.hash || record.depth != stack.depth || record.kind != stack.kind ||

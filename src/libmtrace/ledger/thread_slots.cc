@@ -7,8 +7,8 @@
 namespace mtrace::ledger {
 
 uint32_t ThreadSlots::acquire(uint32_t pid, uint32_t tid) {
-  // A few at a time: with every new thread four are asked, so the number of slots used stays
-  // near the greatest number of threads that lived at once.
+  // Every new thread looks at four slots for a dead holder, so the number of slots used stays near
+  // the greatest number of threads that lived at once.
   constexpr unsigned kAsked = 4;
   const uint32_t used = load(used_);
   for (unsigned i = 0; i < kAsked && used > 0; ++i) {
@@ -88,7 +88,7 @@ void ThreadSlots::forget_counts(uint32_t child) {
   }
 }
 
-// One of the threads that come at once does it.
+// Of several threads that come at once, one calls the function.
 void ThreadSlots::answer(uint32_t asked) {
   if (exchange(answered_, asked) != asked && answer_ != nullptr) answer_();
 }

@@ -1,8 +1,8 @@
-// One slot a thread: its number names the owner of counters, `busy` tells a fork's child which
-// threads were inside the tables when they vanished, and the counts of the process that every
-// operation touches lie here, where no other thread writes. A thread takes a slot at its first
-// allocation; the slot of a dead thread is found by asking the kernel and used again, so nothing
-// has to run at thread exit, after which frees may still come.
+// One slot for each thread. Its number identifies the owner of counters, `busy` shows a fork's
+// child which threads were inside the tables when they vanished, and it has the counts of the
+// process that every operation changes, because no other thread writes there. A thread takes a slot
+// at its first allocation. Slots of dead threads are found by querying the kernel and used again,
+// so nothing has to run at thread exit, after which frees may still come.
 //
 // Lock-free; async-signal-safe.
 #pragma once
@@ -18,24 +18,24 @@ struct alignas(64) ThreadSlot {
   uint32_t tid;   // 0: free
   uint32_t busy;  // operations under way: a signal handler may begin one inside another
 
-  // What the holders of this slot have added to the heap, less what they took. See ledger/peak.h
-  // for the rest of this group.
+  // What the holders of this slot have allocated, less what they have freed. See ledger/peak.h for
+  // the rest of this group.
   uint64_t live_bytes;
   uint64_t live_blocks;
-  int64_t high;  // when live_bytes leaves low..high, it is told
+  int64_t high;  // when live_bytes leaves low..high, the thread publishes it
   int64_t low;
   uint64_t told;
   uint32_t told_times;
-  uint32_t most_kept;  // the widest that high and low ever were apart from `told`
+  uint32_t most_kept;  // the most that high and low ever differed from `told`
 
-  uint32_t known_sets;  // index of its KnownSets (stack_table.h); 0: it has needed none
+  uint32_t known_sets;  // index of its KnownSets (stack_table.h); 0: none needed yet
 
   uint64_t calls[kCalls];
   uint64_t failed_allocations;
   uint64_t unknown_frees;
 };
 
-// Sums over all slots, also of threads that are gone.
+// Sums over all slots, with what threads that have ended left there.
 struct ThreadTotals {
   uint64_t live_bytes;
   uint64_t live_blocks;
@@ -48,25 +48,25 @@ class ThreadSlots {
  public:
   static constexpr uint32_t kMost = 4096;
 
-  // Number of the slot now held by thread `tid` of process `pid`, or 0 when all are taken by
-  // living threads: such a thread owns no counters and a fork cannot see it busy.
+  // Takes a slot for thread `tid` of process `pid` and returns its number, or 0 when living threads
+  // hold all. A thread without a slot owns no counters, and a fork's child cannot see it busy.
   uint32_t acquire(uint32_t pid, uint32_t tid);
 
   ThreadSlot& slot(uint32_t number) { return slots_[number]; }
   const ThreadSlot& slot(uint32_t number) const { return slots_[number]; }
-  // The greatest number of a slot that has been held; the limits of those never held do not matter.
+  // The greatest number of a slot ever held, at least 1: limits of a slot never held do not matter.
   uint32_t used() const { return load(used_) == 0 ? 1 : load(used_); }
 
-  // True until a second thread, or one without a slot, has come.
+  // True until a second thread, or one without a slot, has allocated.
   bool alone() const { return load(several_) == 0; }
-  bool end_alone() { return exchange(several_, 1u) == 0; }  // true: the caller has ended it
-  // The slot of the thread that is alone.
+  bool end_alone() { return exchange(several_, 1u) == 0; }  // true: this call ended it
+  // The slot of the first thread, the only one while alone().
   uint32_t first() const { return first_ != 0 ? first_ : 1; }
 
   ThreadTotals totals() const;
 
-  // Another process has asked for a report through the ledger, and taken the limits of threads away
-  // (ThreadSlot::high), so that they come to see. answer_with(): what to do about it.
+  // Another process requests a report by changing `asked_` in the ledger file and removing the
+  // limits of threads (ThreadSlot::high), so that they come here. answer_with(): what to call then.
   void answer_with(void (*answer)()) { answer_ = answer; }
   void look_for_questions() {
     const uint32_t asked = load(asked_);
@@ -74,18 +74,19 @@ class ThreadSlots {
       answer(asked);
   }
 
-  // In the child of a fork, alone: frees the slots of all threads but `survivor`, which now runs
-  // as thread `tid`. Returns how many operations the others left under way.
+  // In the single-threaded child of a fork: frees the slots of all threads but `survivor`, which
+  // now runs as thread `tid`. Returns how many of the others were inside an operation.
   uint32_t keep_only(uint32_t survivor, uint32_t tid);
-  // In the child of a fork, alone, of zeros: `survivor` (0: none) is the slot of its thread.
+  // In the single-threaded child of a fork, on zeroed slots: thread `tid` holds slot `survivor`.
   void begin_with(uint32_t survivor, uint32_t tid);
-  // Alone, of zeros, in a process whose threads go on: each holds the slot that it had in `before`.
+  // On zeroed slots: each thread holds the slot that it had in `before`. No other thread may be
+  // inside the library.
   void hold_again(const ThreadSlots& before);
-  // Then: what is live starts anew, at `bytes` and `blocks`, with `survivor` alone.
+  // Sets what is live to `bytes` and `blocks`, all in slot `survivor`, and makes alone() true.
   void restart(uint32_t survivor, uint64_t bytes, uint64_t blocks);
-  // Alone, also in a process whose threads hold slots: nothing is live, and nothing was counted.
-  // `child`: the id of a fork's child that keep_only() was not called in, and whose first thread
-  // holds one of the slots; none of them is given away while it lives. 0: it is no such process.
+  // Resets all counts. No other thread may be inside the library; slots may stay assigned. `child`:
+  // pid of a fork's child in which keep_only() was not called; 0: none. Its first thread then holds
+  // all assigned slots, so that none is taken again while it lives.
   void forget_counts(uint32_t child);
 
  private:
@@ -93,16 +94,16 @@ class ThreadSlots {
   void answer(uint32_t asked);
 
   uint32_t several_ = 0;
-  uint32_t first_ = 0;  // 0: 1, so that all of this is zero at the start and takes no file space
+  uint32_t first_ = 0;  // 0 means 1: all fields are zero at the start and take no file space
   uint32_t used_ = 0;   // slots 1..used_ have been held
   uint32_t hand_ = 0;   // where the search for dead threads goes on
-  uint32_t asked_ = 0;  // written by others
+  uint32_t asked_ = 0;  // written by other processes
   uint32_t answered_ = 0;
   void (*answer_)() = nullptr;
   ThreadSlot slots_[kMost + 1] = {};
 };
 
-// Marks an operation on the tables for as long as it lives. Slot 0 serves threads without one.
+// Marks an operation on the tables while it exists. Slot 0 serves threads without a slot.
 class Operation {
  public:
   explicit Operation(ThreadSlot& slot) : slot_(slot) {

@@ -1,5 +1,5 @@
 // Time as the ledger keeps it: ticks of 2^20 ns (1.05 ms) since the process was first traced, and
-// the packed form of them in which a block remembers its birth.
+// the packed form in which a block stores its birth.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +14,9 @@ inline constexpr uint64_t milliseconds_of(uint64_t ticks) {
   return nanoseconds_of(ticks) / 1'000'000u;
 }
 
-// A floating-point number of 27 bits: an exponent of 2 and a mantissa of 25. Exact for the first
-// 9.7 hours of a process, then in steps of 16 ticks for 6 days, of 256 for 104 days, of 4096 for
-// 4.5 years. Packed numbers order as what they stand for.
+// Packed ticks: a floating-point number of 27 bits, 2 of exponent and 25 of mantissa. Exact for the
+// first 9.7 hours of a process, then in steps of 16 ticks for 6 days, of 256 for 104 days, of 4096
+// for 4.5 years. Packed numbers have the order of the ticks that they stand for.
 inline constexpr unsigned kPackedTickBits = 27;
 inline constexpr unsigned kMantissaBits = 25;
 inline constexpr unsigned kExponentStep = 4;  // bits that an exponent of 1 drops
@@ -47,7 +47,7 @@ constexpr uint64_t packed_step(uint64_t ticks) {
   return uint64_t{1} << (pack_ticks(ticks) >> kMantissaBits) * kExponentStep;
 }
 
-// Before the first ticks_now().
+// Call before the first ticks_now().
 inline void start_ticks() { sys::g_time_zero = sys::coarse_time(); }
 inline uint64_t ticks_now() { return (sys::coarse_time() - sys::g_time_zero) >> kTickShift; }
 

@@ -5,7 +5,7 @@
 namespace mtrace::ledger {
 namespace {
 
-// What `word` points to, made when it points to nothing. nullptr: no memory.
+// The object that `word` points to, mapped if `word` is nullptr. nullptr: no memory.
 template <typename T>
 T* make(T*& word) {
   T* known = load_acquire(word);
@@ -22,7 +22,7 @@ void drop(T*& word) {
   word = nullptr;
 }
 
-// Sets the bit, or clears it. False: it was so.
+// Sets the bit, or clears it. False: the bit already was as wanted.
 bool change(uint64_t& word, uint64_t bit, bool set) {
   uint64_t seen = load(word);
   do {
@@ -76,7 +76,7 @@ bool Unplaced::put(uintptr_t address, Totals weight, bool unmarked) {
   return true;
 }
 
-// One of those that have no bit: whichever it is.
+// Takes out one of the blocks without a bit, whichever it is.
 bool Unplaced::take_unmarked() {
   uint64_t seen = load(unmarked_);
   do {

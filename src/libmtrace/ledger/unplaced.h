@@ -1,13 +1,12 @@
-// Live blocks for which the block table had no place: MTRACE_MAX_BLOCKS, or no memory. They stand
-// in the entry of stacks.overflow() with their usable size, because that is what can still be told
-// of one when it is freed.
+// Live blocks that found no place in the block table: MTRACE_MAX_BLOCKS, or no memory. They count
+// in the entry of stacks.overflow() with their usable size, the only size still known when such a
+// block is freed.
 //
-// A bit for each address says which blocks these are, so that a block that was allocated unseen is
-// not taken for one: 16 KiB of bits for each MiB in which one began, of which the kernel gives only
-// the pages that are touched. Where there is no memory for bits, any unknown block may be one.
+// A bit for each address marks these blocks, so that a block whose allocation was not recorded is
+// not taken for one: 16 KiB of bits for each MiB in which one began, resident only where touched.
+// If one has no memory for its bit, any unknown block may be that one.
 //
-// Thread-safe, async-signal-safe; the bits are the process's own, never in the file behind the
-// tables.
+// Thread-safe, async-signal-safe; the bits are private memory, never in the ledger file.
 #pragma once
 
 #include <cstddef>
@@ -25,23 +24,23 @@ struct Totals {
 class Unplaced {
  public:
   // `address`: in the lower half of the address space. `weight`: usable bytes and 1 block, or what
-  // they stand for (ledger/sampling.h). False: there is no memory for its bit; then it is one of
-  // these, but only if `unmarked` says so.
+  // they stand for (ledger/sampling.h). `unmarked`: count the block even without memory for its
+  // bit. False: no memory, and not counted.
   bool put(uintptr_t address, Totals weight, bool unmarked);
-  // Before the size of a block that is in no table is asked for. False: it is none of these.
+  // Check before querying the size of a block that is in no table. False: it is none of these.
   bool may_hold(uintptr_t address) const {
     return load(live_.blocks) != 0 && (load(unmarked_) != 0 || is_marked(address));
   }
-  // The block is about to be freed. `weight`: as it was put. False: it was allocated unseen.
+  // Takes out a block before its free. `weight`: as put. False: the block is none of these.
   bool take(uintptr_t address, Totals weight);
   Totals live() const { return {load(live_.bytes), load(live_.blocks)}; }
-  // Alone.
+  // Forgets all blocks. No other thread may be inside the library.
   void clear();
 
  private:
   static constexpr unsigned kGranule = 3;    // log2 of bytes a bit
   static constexpr unsigned kLeaf = 20;      // log2 of bytes of the address space
-  static constexpr unsigned kBranches = 13;  // log2; and so many more above
+  static constexpr unsigned kBranches = 13;  // log2 of leaves in a Branch
   static constexpr unsigned kRoots = 14;
   static_assert(kLeaf + kBranches + kRoots == 47);
   struct Leaf {
@@ -62,7 +61,7 @@ class Unplaced {
   bool take_unmarked();
 
   Totals live_;
-  uint64_t unmarked_;  // of the live blocks
+  uint64_t unmarked_;  // live blocks without a bit
   Root* root_;
 };
 

@@ -19,20 +19,20 @@ namespace {
 constexpr unsigned kCount = kWatchedFunctions;
 constexpr unsigned kMostNamed = 8;  // objects that are named one by one
 constexpr unsigned kMostSeen = 256;
-constexpr unsigned kMostUnloaded = 8;  // objects that are looked at before a dlclose
+constexpr unsigned kMostUnloaded = 8;  // objects that are checked before a dlclose
 
 const char* const* g_names;
 const void* g_own[kCount];
 const void* g_first[kCount];
 
 struct Named {
-  uint32_t whole;  // 1: the rest is there
+  uint32_t whole;  // 1: the other fields are written
   unsigned symbol;
   char object[256];
   char target[256];
 };
-uint64_t g_seen[kMostSeen];  // a number for each object's path; the first 0 ends the list
-Named g_named[kMostNamed];   // of the first ones
+uint64_t g_seen[kMostSeen];  // a hash of each object's path; the first 0 ends the list
+Named g_named[kMostNamed];   // for the first objects
 
 uint64_t number_of(const char* path) { return format::fnv1a(path, strlen(path)) | 1; }
 
@@ -42,7 +42,7 @@ void remember(const unwind::Binding& binding, const char* target) {
   const uint64_t number = number_of(binding.name);
   for (unsigned i = 0; i < kMostSeen; ++i) {
     uint64_t seen = 0;
-    // Who loses the place to another thread goes on to the next, unless it was for this object.
+    // A thread that loses the place goes on to the next, unless the winner recorded this object.
     if (!compare_exchange(g_seen[i], seen, number)) {
       if (seen == number) return;
       continue;
@@ -57,24 +57,24 @@ void remember(const unwind::Binding& binding, const char* target) {
   }
 }
 
-// True: it leads here, for good.
+// Records a binding that bypasses this library. True: it needs no further check.
 bool note_bypass(const unwind::Binding& binding, void*) {
   const auto* target = reinterpret_cast<const void*>(binding.target);
   if (target == g_own[binding.symbol] || target == g_first[binding.symbol]) return true;
   if (binding.target == 0) return false;
   const link_map* found = unwind::object_of(target);
   if (found == nullptr) return false;
-  // Not bound yet: it leads to the object's own table of calls. That of the program may stand for
+  // Not bound yet: it leads to the object's own PLT. An entry in the program's PLT may stand for
   // the function itself where the program takes its address.
   if (found->l_addr == binding.object) return false;
   if (found->l_name[0] == '\0') return true;
-  // libc's allocator is of one piece with what it calls; so is another one.
+  // An object that calls its own allocator, as libc does, is no bypass.
   if (strcmp(found->l_name, binding.name) == 0) return true;
   remember(binding, found->l_name);
   return false;
 }
 
-// One of those that were there before the program ran, and stay.
+// Whether the object was loaded before the program ran, and so stays.
 bool is_of_the_start(const void* object) {
   for (const link_map* one = unwind::first_object(); one != nullptr; one = one->l_next) {
     if (one == object) return true;

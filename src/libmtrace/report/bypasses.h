@@ -1,5 +1,5 @@
-// Objects whose calls of malloc go past this library (RTLD_DEEPBIND, dlmopen, -Bsymbolic). What was
-// seen once stays: an object that is unloaded has left behind memory that is not counted.
+// Objects whose calls of malloc bypass this library (RTLD_DEEPBIND, dlmopen, -Bsymbolic). An object
+// stays listed after it is unloaded, because it may leave memory behind that is not counted.
 //
 // All functions are thread-safe and async-signal-safe.
 #pragma once
@@ -8,23 +8,23 @@
 
 namespace mtrace::report {
 
-// How many functions' calls are looked at.
+// Number of functions whose calls are checked.
 inline constexpr unsigned kWatchedFunctions = 10;
-// At start, when no other thread looks. Of each function: its name; this library's own; the one
-// that the loader finds first.
+// Call at start, when no other thread checks. For each function: its name, this library's own, and
+// the one that the loader finds first.
 void set_bound_here(const char* const (&names)[kWatchedFunctions],
                     const void* const (&own)[kWatchedFunctions],
                     const void* const (&first)[kWatchedFunctions]);
 
-// Looks where the calls of all objects that are loaded now lead.
+// Checks where the calls of all objects that are loaded now lead.
 void look_for_bypasses();
-// The same for those that dlclose(handle) may unload; before it. At most 8 objects: the handle's
-// own and the next ones in the loader's list, where those stand that were loaded with it. Costs
-// nothing for what was loaded with the program, else some 10 us an object that is known and 70 us a
-// new one; not done once the program may have a filter of system calls.
+// Call before dlclose(handle): checks the objects that it may unload, at most 8: the handle's own
+// and the next ones in the loader's list, where those are that were loaded with it. Costs nothing
+// for objects loaded with the program, else some 10 us for a known object and 70 us for a new one.
+// Does nothing once the program may have a filter of system calls.
 void look_before_unloading(const void* handle);
 
-// Lines "# note: not covered: ...". One that another thread is just noting is in the next report.
+// Writes lines "# note: not covered: ...". Objects being recorded are left out.
 void write_bypasses(Writer& out);
 
 }  // namespace mtrace::report

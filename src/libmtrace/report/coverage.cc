@@ -48,8 +48,8 @@ void note_import(uintptr_t*, const char* name, void* context) {
   for (const char* one : kMemory) imports.memory |= strcmp(name, one) == 0;
 }
 
-// An allocator that is linked in under hidden or other names shows only by what the program does
-// not ask for: it needs memory of the kernel, and no allocator.
+// Detects an allocator linked into the program under hidden or other names: the program then
+// imports a function that maps memory, but none that allocates.
 bool allocates_by_itself() {
   Imports imports = {};
   const link_map* program = unwind::first_object();

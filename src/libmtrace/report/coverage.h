@@ -1,4 +1,4 @@
-// Whether the program's calls of malloc come to this library, and what a report says when they do
+// Whether the program's calls of malloc reach this library, and what a report says when they do
 // not.
 #pragma once
 
@@ -10,25 +10,25 @@
 
 namespace mtrace::report {
 
-// At start. Functions by name, malloc first; `own`: this library's; `first`: those that the loader
-// finds first.
+// The checked functions, malloc first: names; `own`: this library's; `first`: those that the loader
+// finds first. Set once, at start.
 struct Entrances {
   const char* names[kWatchedFunctions];
   const void* own[kWatchedFunctions];
   const void* first[kWatchedFunctions];
-  bool late;      // the program ran before, and its calls were led here
-  bool replaced;  // valgrind leads calls of this library's own functions elsewhere
+  bool late;      // attached to a running program, whose calls were redirected here
+  bool replaced;  // valgrind redirects calls of this library's own functions
 };
 void set_entrances(const Entrances& entrances);
 
-// Path of the object whose malloc hides this library's; nullptr: none does. `is_program`: it is the
-// program itself, which passes nothing on.
+// Path of the object whose malloc hides this library's; nullptr: none does. `is_program`: receives
+// whether it is the program itself.
 const char* hiding_object(bool* is_program);
 
-// See Entrances.
+// Entrances::replaced.
 bool is_replaced();
 
-// Lines "# note: not covered: ...", one for each cause. Async-signal-safe; one report at a time.
+// Writes lines "# note: not covered: ...", one a cause. Async-signal-safe; one report at a time.
 void write_coverage(Writer& out, const ledger::ThreadTotals& totals);
 
 }  // namespace mtrace::report

@@ -53,7 +53,7 @@ bool is_done(Run& run, uint64_t nanoseconds) {
 enum class Outcome : uint8_t {
   kNotStarted,
   kEnded,
-  kStuck,  // in the kernel, where no signal ends it: its memory stays its own
+  kStuck,  // in the kernel, where no signal ends it: its memory stays mapped
 };
 
 Outcome run_to_end(Run& run) {

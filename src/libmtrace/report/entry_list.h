@@ -1,5 +1,5 @@
-// What a report says of each stack, packed: most of its numbers are small, and a process with
-// 100,000 stacks keeps all of them until the report is written. Not thread-safe; async-signal-safe.
+// The entries of a report, one for each stack, packed: most numbers are small, and a process with
+// 100,000 stacks keeps all entries until the report is written. Not thread-safe; async-signal-safe.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ struct Entry {
   uint32_t ordinal;         // of the stack
   ledger::Extremes lifetimes;
   uint8_t kind;   // 0: heap; below 32
-  bool listed;    // otherwise only remembered, for the next report's differences
+  bool listed;    // false: only remembered, for the next report's differences
   bool for_peak;  // listed for its share alone
 
   int64_t bytes() const { return change.live_bytes(); }
@@ -38,11 +38,11 @@ class EntryList {
   EntryList(const EntryList&) = delete;
   EntryList& operator=(const EntryList&) = delete;
 
-  // Room for so many entries, at most 2^32 / kMostBytes; those that are never appended take no
-  // memory. Once. False: the kernel has none.
+  // Reserves room for `most` entries, at most 2^32 / kMostBytes. Entries never appended take no
+  // memory. Call once. False: no memory.
   bool reserve(uint32_t most);
 
-  // Where it lies from now on. No more than reserve() was asked for.
+  // Appends an entry, at most as many as were reserved, and returns its place.
   uint32_t append(const Entry& entry);
 
   Entry at(uint32_t place) const {
@@ -54,7 +54,7 @@ class EntryList {
   uint32_t stack_at(uint32_t place) const { return head(place).stack; }
   void prefetch(uint32_t place) const { __builtin_prefetch(bytes_ + place); }
 
-  // f(place, entry) of each, in the order in which they were appended.
+  // Calls f(place, entry) for each entry, in the order of append().
   template <typename F>
   void for_each(F f) const {
     Entry entry;
@@ -66,7 +66,7 @@ class EntryList {
   }
 
  private:
-  // Then the numbers that are not 0, each in 2, 4 or 8 bytes.
+  // Head of an entry. The numbers that are not 0 follow, each in 2, 4 or 8 bytes.
   struct Head {
     uint64_t id;
     uint32_t stack;
@@ -81,7 +81,7 @@ class EntryList {
     __builtin_memcpy(&head, bytes_ + place, kHead);
     return head;
   }
-  // Where the next one lies.
+  // Unpacks an entry and returns the place of the next.
   uint32_t decode(uint32_t place, Entry& entry) const;
 
   char* bytes_ = nullptr;

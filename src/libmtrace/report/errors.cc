@@ -23,7 +23,7 @@ bool Errors::find(const ledger::Ledger& ledger, uint32_t last) {
       if (before) sums.both += variance;
     };
     add(all_);
-    if (block.stack <= last) add(sums_[block.stack]);  // others were made since
+    if (block.stack <= last) add(sums_[block.stack]);  // later stacks are new
   });
   total_ = error_of(all_, ledger.reported_variance.total);
   return true;
@@ -47,8 +47,7 @@ void Errors::remember_total(ledger::Ledger& ledger, uint64_t ticks) const {
   ledger.reported_variance.ticks = ticks;
 }
 
-// Blocks come and go while they are looked at: what is live at both times can seem to be more than
-// what was live at one.
+// Blocks come and go during the scan, so `both` may exceed `before`.
 Error Errors::error_of(const Sums& sums, Variance before) {
   const Variance gone = before > sums.both ? before - sums.both : 0;
   return {ledger::square_root(sums.now - sums.both + gone), ledger::square_root(sums.now)};

@@ -1,5 +1,5 @@
-// Standard errors of what a sampled report says: from the recorded blocks that are live now, and
-// what was remembered of those that were live at the previous report. doc/internals/tables.md has the
+// Standard errors of the numbers in a sampled report: from the recorded blocks that are live now,
+// and the variance of those that were live at the previous report. doc/internals/tables.md has the
 // argument.
 #pragma once
 
@@ -12,7 +12,7 @@ namespace mtrace::report {
 
 struct Error {
   uint64_t change;  // bytes: the standard error of the difference to the previous report
-  uint64_t live;    // bytes: that of what is live
+  uint64_t live;    // bytes: the standard error of what is live
 };
 
 class Errors {
@@ -22,16 +22,16 @@ class Errors {
   Errors(const Errors&) = delete;
   Errors& operator=(const Errors&) = delete;
 
-  // Looks at all live blocks of stacks up to index `last`. Without sampling all errors are 0.
-  // False: no memory.
+  // Reads all live blocks; stacks up to index `last` get an error of their own. Without sampling
+  // all errors are 0. False: no memory.
   bool find(const ledger::Ledger& ledger, uint32_t last);
 
   Error of_stack(const ledger::Ledger& ledger, uint32_t index, uint32_t ordinal) const;
-  // Of the sums over all stacks.
+  // Errors of the sums over all stacks.
   const Error& total() const { return total_; }
 
-  // Makes this the state of the previous report. Only for stacks whose blocks have changed, since
-  // the others still are what they were. False: no memory; the next errors are too large.
+  // Stores a stack's variance as that of the previous report. Only for stacks whose blocks have
+  // changed: the others keep theirs. False: no memory; the stack's next error is too large.
   bool remember(ledger::Ledger& ledger, uint32_t index, uint32_t ordinal) const;
   void remember_total(ledger::Ledger& ledger, uint64_t ticks) const;
 

@@ -36,7 +36,7 @@ constexpr uint64_t kLook = 5'000'000u;
 // Lives in memory of its own, which the supervisor shares.
 struct Run {
   uint32_t started;  // 1: the supervisor has a descriptor of its own for the memory
-  uint32_t ended;    // 1: and is about to exit
+  uint32_t ended;    // 1: the supervisor is about to exit
   uint32_t tool_pid;
   sys::Program program;
   EventRingHeader* header;
@@ -67,7 +67,7 @@ int supervise(void* argument) {
   return 0;
 }
 
-// Waits while the word is 0.
+// Waits while the word is 0. False: it still is.
 bool is_set(const uint32_t& word, uint64_t nanoseconds) {
   const uint64_t end = sys::monotonic_time() + nanoseconds;
   while (load_acquire(word) == 0) {
@@ -79,7 +79,7 @@ bool is_set(const uint32_t& word, uint64_t nanoseconds) {
   return true;
 }
 
-// Fewer rings where the program may not have so much address space, or such a file.
+// Makes the rings, fewer of them under a limit of address space or file size.
 bool make_memory(int fd) {
   for (uint32_t rings = ledger::ThreadSlots::kMost + 1; rings >= 16; rings /= 8) {
     const uint64_t size = events::ring_file_size(rings);
@@ -193,7 +193,7 @@ const char* start_writer() {
   return why;
 }
 
-// False: not within its time.
+// Waits until the log is open, at most kLongestStart. False: the writer has ended without it.
 bool is_open() {
   const uint64_t end = sys::monotonic_time() + kLongestStart;
   while (load_acquire(g_header->log[0]) == '\0' && load(g_header->done) == 0) {
@@ -246,7 +246,7 @@ void finish_event_writer(EventsState how, uint64_t seconds) {
   fetch_add(g_header->bell, 1u);
   sys::wake_all(g_header->bell);
   bool done = is_set(g_run->ended, seconds * 1'000'000'000u);
-  if (resolver_tool().path == nullptr) return;  // to wait for a process may be the end of this one
+  if (resolver_tool().path == nullptr) return;  // a filter may end this process at a wait
   for (uint64_t spent = 0; !done && spent < kLongestDeath; spent += kLook) {
     const uint32_t tool = load_acquire(g_run->tool_pid);
     if (tool != 0) sys::kill_process(tool);

@@ -1,5 +1,5 @@
 // The process that writes the event log: memlog, started by a supervisor as the resolver is
-// (report/resolver_process.h), and fed by memory that it shares with this process.
+// (report/resolver_process.h), and reading memory that it shares with this process.
 //
 // By one thread at a time, signals blocked or harmless.
 #pragma once
@@ -16,17 +16,17 @@ struct EventSettings {
   uint32_t cull_ms;  // blocks that live shorter are left out; 0: none
 };
 
-// Makes the rings and starts the writer. nullptr, or why there is no log, as a text that stays.
+// Makes the rings and starts the writer. Returns nullptr, or a static text: why there is no log.
 const char* start_event_writer(const EventSettings& settings);
 // Waits until the writer has made the log's file, at most 20 seconds (a busy machine). `why`, if
-// given: gets the reason where it has not been able to.
+// given, receives the reason when the writer has given up, and the log then ends.
 void await_event_log(const char** why);
-// Before a fork: it is at this moment that the child leaves its parent's log.
+// Call before a fork: stores the time at which the child leaves its parent's log.
 void note_fork();
-// In the child of a fork: leaves what is its parent's, once. `fork`: its number in the parent's
-// log; 0: not told of there. start_event_writer() may follow.
+// In the child of a fork: leaves its parent's writer and rings, once. `fork`: the number of the
+// fork in the parent's log; 0: not recorded there. start_event_writer() may follow.
 void leave_event_writer(uint32_t fork);
-// Ends the log: waits until the writer has written everything, at most `seconds`, and then ends it.
+// Ends the log: waits at most `seconds` until everything is written, then kills the writer.
 void finish_event_writer(format::EventsState how, uint64_t seconds);
 
 }  // namespace mtrace::report

@@ -13,10 +13,10 @@ namespace {
 struct Needed {
   const char* name;
   format::SystemCall call;  // with the arguments that are the same in every report
-  bool names = false;       // a file, which one that is written in place needs not
+  bool names = false;       // names a file; not needed for a file written in place
 };
 
-// What a report does without where it is forbidden (statistics, names, other places) is not here.
+// Calls that a report can do without (for statistics, names, other directories) are not here.
 constexpr Needed kNeeded[] = {
     {"rt_sigprocmask", {SYS_rt_sigprocmask, 0, {}}},
     {"mmap",

@@ -61,7 +61,7 @@ void put_python_frame(Writer& out, const unwind::PythonCode& code, uintptr_t fra
   out.text("+0x").hex(format::python_offset(code.identity, frame)).text(")\n");
 }
 
-// The same for any frame of Python.
+// Writes the line of any frame of Python, also of one without a code object.
 void put_python_frame(Writer& out, uintptr_t frame, ModuleSet& modules) {
   const unwind::PythonCode* code = unwind::python_code(format::PythonFrame::code(frame));
   if (code == nullptr) {
@@ -72,8 +72,8 @@ void put_python_frame(Writer& out, uintptr_t frame, ModuleSet& modules) {
   put_python_frame(out, *code, frame);
 }
 
-// A file that was unloaded, and came back to its place after another one had been there, has two
-// entries that read the same.
+// Whether an earlier entry reads the same: a file that was unloaded, and loaded again at its
+// address after another one had been there, has two.
 bool is_repeated(const unwind::Module& module, uint32_t index, const ModuleSet& modules) {
   for (uint32_t earlier = 0; earlier < index; ++earlier) {
     const unwind::Module& other = *unwind::module_at(earlier);
@@ -85,8 +85,8 @@ bool is_repeated(const unwind::Module& module, uint32_t index, const ModuleSet& 
   return false;
 }
 
-// Whether an object that was loaded after a source file of Python was seen is called the same. Its
-// line serves both.
+// Whether a loaded object has the path of a source file of Python that was seen before. The
+// object's line serves both.
 bool is_object(const unwind::PythonFile& file, const ModuleSet& modules) {
   if (file.generation > 1) return false;
   for (uint32_t index = 0; unwind::module_at(index) != nullptr; ++index) {
@@ -121,14 +121,14 @@ void FrameLines::write(Writer& out, uintptr_t address, uint32_t retired, ModuleS
     const auto& line = *reinterpret_cast<const Line*>(memory_->room + place->where());
     if (holds(line, address, retired)) return static_cast<void>(out.bytes(line.text, line.size));
   }
-  // One of a full group makes room.
+  // A full group gives up one of its lines.
   if (place == group + kGroup) place = group + hash % kGroup;
   make(out, address, retired, modules, hash, place);
 }
 
-// A function of Python means the same always; and to find its line takes long in a large one. While
-// its module is loaded any other address means the same to all stacks in use. To a retired one it
-// does anyway.
+// A frame of Python always means the same, and finding its source line takes long in a large
+// function. Any other address means the same to all stacks in use while its module is loaded, and
+// always to stacks retired in the same epoch.
 bool FrameLines::holds(const Line& line, uintptr_t address, uint32_t retired) {
   if (line.address != address) return false;
   if (line.module == nullptr) return true;
@@ -140,7 +140,7 @@ bool FrameLines::holds(const Line& line, uintptr_t address, uint32_t retired) {
 void FrameLines::make(Writer& out, uintptr_t address, uint32_t retired, ModuleSet& modules,
                       uint64_t hash, Place* place) {
   Memory& memory = *memory_;
-  if (kRoom - memory.used < sizeof(Line) + kMostText) {  // then it begins anew
+  if (kRoom - memory.used < sizeof(Line) + kMostText) {  // full: the cache starts again
     memset(memory.places, 0, sizeof memory.places);
     memory.used = 0;
   }

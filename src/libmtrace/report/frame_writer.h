@@ -1,4 +1,4 @@
-// Stacks as they stand in a memlog: lines of frames, and the lines of the modules that those name.
+// Writes stacks as in a memlog: lines of frames, and lines of the modules that the frames name.
 // Async-signal-safe.
 #pragma once
 
@@ -30,8 +30,8 @@ class ModuleSet {
   uint64_t python_[(unwind::kMostPythonFiles + 1) / 64] = {};
 };
 
-// The lines of frames that were written last: most of a report's frames stand in it many times.
-// Without memory: none. They stand one behind the other, so that a short report touches few pages.
+// Cache of lines of frames: most frames are in a report many times. Without memory nothing is
+// cached. The lines are one behind the other, so that a short report touches few pages.
 class FrameLines {
  public:
   FrameLines();
@@ -53,7 +53,7 @@ class FrameLines {
     uint32_t size;
     char text[];
   };
-  // Where a line is in `room`, below a tag of its address' hash, so that few others are looked at.
+  // Where a line is in `room`, below a tag from its address's hash, so that few lines are compared.
   class Place {
    public:
     Place() = default;
@@ -72,12 +72,12 @@ class FrameLines {
     uint32_t bits_;
   };
   struct Memory {
-    Place places[1u << kBits];  // in groups by hash of the address, full ones from the front
+    Place places[1u << kBits];  // in groups by hash of the address, filled from the front
     uint32_t used;              // bytes of `room`
     alignas(Line) char room[kRoom];
   };
 
-  // Whether the line says what this frame is.
+  // Whether the line is that of this frame.
   static bool holds(const Line& line, uintptr_t address, uint32_t retired);
   void make(Writer& out, uintptr_t address, uint32_t retired, ModuleSet& modules, uint64_t hash,
             Place* place);
@@ -85,17 +85,17 @@ class FrameLines {
   Memory* memory_;
 };
 
-// "\t(module+0x1234)", or the line of a Python function. `retired`: as of the stack that the
-// address is of (unwind::kAlive: now). `guessed`: with format::kGuessedMark. The loaded object, or
-// nullptr.
+// Writes "\t(module+0x1234)", or the line of a Python function. `retired`: of the stack that has
+// the address (unwind::kAlive: now). `guessed`: adds format::kGuessedMark. Returns the loaded
+// object, or nullptr.
 const unwind::Module* write_frame(Writer& out, uintptr_t address, uint32_t retired,
                                   ModuleSet& modules, bool guessed = false);
-// All frames of a stack, and "\t..." when there were more.
+// Writes all frames of a stack, and "\t..." when there were more.
 void write_frames(Writer& out, const ledger::StackRecord& stack, ModuleSet& modules);
 void write_frames(Writer& out, const ledger::StackRecord& stack, ModuleSet& modules,
                   FrameLines& lines);
-// "# module: PATH build-id=HEX base=0xHEX" for each; of a source file "PATH base=0x0
-// language=python".
+// Writes "# module: PATH build-id=HEX base=0xHEX" for each loaded object, and "# module: PATH
+// base=0x0 language=python" for each source file.
 void write_modules(Writer& out, const ModuleSet& modules);
 
 }  // namespace mtrace::report

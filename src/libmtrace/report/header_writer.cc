@@ -52,7 +52,7 @@ void milliseconds_line(Writer& out, const char* key, uint64_t nanoseconds) {
 
 void write_peak(Writer& out, const Occasion& occasion, const Snapshot& snapshot) {
   const PeakSeen& peak = snapshot.peak();
-  // From the start, not from now: each report then says the same time of the same peak.
+  // Relative to the start, not to now: every report then has the same time for the same peak.
   const uint64_t when = g_host.tick_zero + ledger::nanoseconds_of(peak.when);
   meta(out, format::kKeyPeak).number(peak.bytes).text(" bytes ");
   out.time(std::clamp(when, g_host.started, std::max(g_host.started, occasion.taken))).put('\n');
@@ -71,7 +71,7 @@ void write_lost(Writer& out, const ledger::Ledger& ledger) {
   if (ledger::g_resources.lost() != 0) out.text(" resources=").number(ledger::g_resources.lost());
   if (ledger::g_regions.lost() != 0) out.text(" regions=").number(ledger::g_regions.lost());
   if (events::lost_events() != 0) out.text(" events=").number(events::lost_events());
-  // Of functions that found no room in the list of code objects.
+  // Frames of functions that found no room in the list of code objects.
   if (unwind::lost_python_frames() != 0) out.text(" python=").number(unwind::lost_python_frames());
   out.put('\n');
 }

@@ -1,4 +1,4 @@
-// The meta lines of a memlog: those before the entries, for the eye, and the details after them.
+// Writes the meta lines of a memlog: a summary before the entries, and details after them.
 // Async-signal-safe.
 #pragma once
 
@@ -10,7 +10,7 @@ namespace mtrace::report {
 
 void write_head(Writer& out, const Occasion& occasion, const Snapshot& snapshot,
                 const ledger::Ledger& ledger);
-// `modules`: those that the entries have named.
+// `modules`: the modules that the entries have named.
 void write_tail(Writer& out, const Occasion& occasion, const Snapshot& snapshot,
                 const ledger::Ledger& ledger, const ModuleSet& modules);
 

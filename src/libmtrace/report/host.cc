@@ -45,8 +45,8 @@ void learn_host(char* const* argv, bool keep_command) {
     const char* known = executed != nullptr ? executed : "?";
     strncpy(host.program, known, sizeof host.program - 1);
   }
-  // Not the target of a link: redis-server is one to redis-check-rdb, and people know the first.
-  // A program run by descriptor has a number for a name there.
+  // Not the target of a link: redis-server is a link to redis-check-rdb, and people know the link's
+  // name. The name of a program run by descriptor would be a number.
   const char* path = executed != nullptr ? executed : host.program;
   if (strncmp(path, "/dev/fd/", 8) == 0 || strncmp(path, "/proc/", 6) == 0) path = host.program;
   Writer(host.name, sizeof host.name).text(last_component(path)).finish();

@@ -1,5 +1,5 @@
-// What a report says about the process it is in: facts gathered once, at start, because later the
-// program may have changed its root, its directory, its arguments or its environment.
+// Facts about this process for its reports, gathered once, at start, because later the program may
+// have changed its root, its directory, its arguments or its environment.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@ namespace mtrace::report {
 struct Host {
   char program[4096];    // path of the executable, links followed
   char name[256];        // last component of the path that was executed
-  char* command;         // arguments, each escaped, by spaces; nullptr: not kept
+  char* command;         // arguments, escaped, with spaces between; nullptr: not kept
   char directory[4096];  // working directory at start
   char node[65];         // host name
   char boot_id[40];
@@ -23,12 +23,12 @@ struct Host {
 
 extern Host g_host;
 
-// Before anything else; not thread-safe; again when the library is attached again. `argv`: as the
-// kernel laid it down; `keep_command`: copy it, up to 64 KiB of escaped text.
+// Fills g_host, before anything else and when the library is attached again. Not thread-safe.
+// `argv`: from the kernel. `keep_command`: copies up to 64 KiB of it, escaped.
 void learn_host(char* const* argv, bool keep_command);
-// What follows the last slash.
+// The part of the path after its last slash.
 const char* last_component(const char* path);
-// In the child of a fork, which is process `pid`, of `parent`.
+// In the child of a fork: sets its pid, its parent and its start time.
 void host_after_fork(uint32_t pid, uint32_t parent);
 
 }  // namespace mtrace::report

@@ -32,7 +32,7 @@ void write_perf_map(Writer& out, uint32_t pid) {
   out.number(static_cast<uint64_t>(bytes)).text(" bytes\n");
 }
 
-// A mapped file whose path ends in `name`, from a text of /proc/PID/maps. True: `path` is set.
+// Finds a mapped file whose path ends in `name` in /proc/PID/maps. True: `path` is set.
 bool find_mapped(int maps, const char* name, char* path, size_t capacity) {
   char text[8192];
   const size_t length = strlen(name);

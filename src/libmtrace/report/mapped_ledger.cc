@@ -86,14 +86,14 @@ bool map_ledger(const char* option) {
   const bool here = strcmp(option, ".") == 0 || strcmp(option, "./") == 0;
   if (option[0] != '/') out.text(g_host.directory);
   if (option[0] != '/' && !here) out.put('/');
-  // Of "./DIR" the path is shown to people.
+  // Without "./": the path is shown to people.
   if (!here) out.text(option[0] == '.' && option[1] == '/' ? option + 2 : option);
   char probe[kPathCapacity];
   const bool named = out.finish() == 0 && (option[0] == '/' || g_host.directory[0] != '\0');
   g_is_directory = named && (option[strlen(option) - 1] == '/' ||
                              (Writer(probe, sizeof probe).text(g_place).text("/.").finish() == 0 &&
                               sys::file_exists(probe)));
-  // The paths of its files are shown to people.
+  // Without slashes at the end: the paths of its files are shown to people.
   for (size_t end = strlen(g_place); end > 1 && g_place[end - 1] == '/'; --end) {
     g_place[end - 1] = '\0';
   }
@@ -212,7 +212,7 @@ void leave_ledger() {
 
 void end_detached_ledger() {
   const format::LedgerHeader* header = sys::g_table_header;
-  // Not in a child that was forked meanwhile: it still has its parent's.
+  // Not in a child that was forked meanwhile: it still has its parent's ledger.
   if (header == nullptr || header->pid != sys::process_id()) return;
   if (load(header->state) == format::LedgerState::kDetached) {
     end_ledger(format::LedgerState::kEnded);

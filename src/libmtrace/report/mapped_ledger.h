@@ -1,6 +1,6 @@
-// The ledger as a file that other processes can read (MTRACE_LEDGER): where it is, what its header
-// says of this process, and its end. Without the option there is none, and nothing here does
-// anything. Async-signal-safe.
+// The ledger file, which other processes can read (MTRACE_LEDGER): its path, what its header says
+// of this process, and its end. Without the option there is no file, and these functions do
+// nothing. Async-signal-safe.
 #pragma once
 
 #include <cstddef>
@@ -11,52 +11,52 @@
 
 namespace mtrace::report {
 
-// Makes the file, while the tables are still zero, and maps it in their place. After learn_host().
-// `option`: a directory, for files PROGRAM-PID.ledger, or a file's name; "": none. What is there
-// already is left alone and another name taken. False: it could not be made.
+// Makes the file, after learn_host(), and maps it in place of the tables, which must be zero or in
+// a file without a name. `option`: a directory, for a file PROGRAM-PID.ledger, or a file's name;
+// "": no file. Never replaces a file: takes another name. False: the file could not be made.
 bool map_ledger(const char* option);
-// Where it is; "": there is none.
+// Path of the file; "": there is none.
 const char* ledger_path();
 
-// Tells readers what is known at the start, or after a fork; until then it is not a ledger to them.
+// Fills the header, at the start or after a fork. Before that, readers do not accept the file.
 void describe_ledger(bool recording);
 
 void ledger_recording(bool on);
-// A report is about to be published; it was, and is remembered; or it was not.
+// Report `seq` is about to be published.
 void ledger_reporting(uint32_t seq);
-// `path`: of the report; nullptr: it was not published.
+// Report `seq` was published as `path`; nullptr: the report after `seq` was not published.
 void ledger_reported(uint32_t seq, uint32_t failures, const char* path);
-// Reports up to this one have their names.
+// Reports up to `seq` have their final form.
 void ledger_named(uint32_t seq);
-// Takes the label that another process left for the report it asks for; its length, 0: none.
+// Takes the label that another process left for the report it requests. Its length; 0: none.
 size_t ledger_take_label(char* buffer, size_t capacity);
-// Takes the offer of the process that asks for a report to fill in its names; false: none.
+// Takes the offer of the process that requests a report to resolve its names. False: no offer.
 bool ledger_take_names_offer();
-// The names of report `seq` are left to that process. Before ledger_reported().
+// That process resolves the names of report `seq`. Call before ledger_reported().
 void ledger_leaves_names(uint32_t seq);
 
 // The process samples from now on, one block in `mean` bytes.
 void ledger_samples(uint64_t mean);
 
-// Before and after the extremes of lifetimes are taken out of the counters, or put back.
+// Call before and after the extremes of lifetimes are taken out of the counters or put back.
 void ledger_renews_extremes();
 
-// The process has come to a normal end, or becomes another program: the file goes, unless that end
-// has no report.
+// At a normal end, or before an exec: stores `how` and removes the file, unless `how` is
+// kUnreported: then only the file has the data of the last report.
 void end_ledger(format::LedgerState how);
 
-// It has not become one.
+// The exec has failed.
 void ledger_goes_on();
 
-// Nothing is counted any more, until describe_ledger(). The file stays, so that it can go on then;
-// when the process ends, end_detached_ledger() removes it.
+// Counting stops until describe_ledger(). The file stays for a later attach; when the process ends,
+// end_detached_ledger() removes the file.
 void leave_ledger();
 void end_detached_ledger();
 
-// In the child of a fork, alone: a ledger of its own in place of the parent's, from zeros.
-// False: it could not be made, and the tables are in memory.
+// In the single-threaded child of a fork: makes an empty ledger file in place of the parent's.
+// False: the file could not be made, and the tables are in memory.
 bool map_ledger_after_fork();
-// What has to be said in reports: notes.
+// Writes the lines "# note: ..." about the ledger file.
 void write_ledger_notes(Writer& out);
 
 }  // namespace mtrace::report

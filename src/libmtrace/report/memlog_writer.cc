@@ -23,7 +23,7 @@ void write_lifetimes(Writer& out, const Entry& entry) {
   const uint64_t shortest =
       ledger::unpack_ticks(ledger::kMostPackedTicks + 1 - entry.lifetimes.shortest);
   const uint64_t longest = ledger::unpack_ticks(entry.lifetimes.longest - 1);
-  // The three are not read at one moment.
+  // Mean, shortest and longest are not read at one moment.
   const uint64_t mean =
       std::clamp(entry.change.lifetime / entry.change.freed_blocks, shortest, longest);
   optional_field(out, format::kFieldLifetimeMin, ledger::milliseconds_of(shortest));
@@ -31,9 +31,9 @@ void write_lifetimes(Writer& out, const Entry& entry) {
   optional_field(out, format::kFieldLifetimeMax, ledger::milliseconds_of(longest));
 }
 
-constexpr uint32_t kAhead = 8;  // entries that are on their way from memory at a time
+constexpr uint32_t kAhead = 8;  // entries that are prefetched at a time
 
-// What a stack of resources belongs to, or how its mappings were asked for.
+// Writes the stack that a stack of resources refers to, or the arguments of its mmap.
 void write_related(Writer& out, const ledger::StackRecord& stack) {
   const uint32_t related = ledger::related(stack);
   if (related == 0) return;
@@ -88,7 +88,7 @@ void write_memlog(Writer& out, const Occasion& occasion, const Snapshot& snapsho
   ModuleSet modules;
   FrameLines lines;
   write_head(out, occasion, snapshot, ledger);
-  // Entries and records lie in memory in other orders.
+  // Entries and records are in memory in other orders, so they are prefetched.
   const uint32_t count = snapshot.size();
   for (uint32_t i = 0; i < count; ++i) {
     const auto stack = [&](uint32_t at) -> const ledger::StackRecord& {

@@ -9,16 +9,16 @@
 
 namespace mtrace::report {
 
-// Why the report is written, and what stands in its header besides the snapshot.
+// Why the report is written, and what its header has besides the snapshot.
 struct Occasion {
-  const char* trigger;  // signal, exit, api
+  const char* trigger;  // signal, exit, api, request
   const char* label;    // nullptr: none
   uint32_t seq;
   uint64_t taken;  // real time, nanoseconds
   uint64_t taken_monotonic;
   uint32_t failures;    // reports that could not be written
   bool recording;       // new allocations are counted
-  bool regions;         // what the mappings of each kind have resident is told
+  bool regions;         // list the resident bytes of each kind of mapping
   const char* library;  // allocator and options, after the version
   const char* note;     // nullptr: none
   PendingNotes notes;   // the program's

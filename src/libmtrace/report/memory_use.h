@@ -1,4 +1,4 @@
-// How much memory the kernel says this process uses. Async-signal-safe.
+// How much memory this process uses, as the kernel reports it. Async-signal-safe.
 #pragma once
 
 #include <cstdint>

@@ -38,7 +38,7 @@ void strip_slashes(char* path) {
   for (size_t end = strlen(path); end > 0 && path[end - 1] == '/';) path[--end] = '\0';
 }
 
-// A real directory as a template: its own percent signs mean themselves.
+// Writes a real path as a template, with its percent signs doubled.
 void put_literally(Writer& out, const char* path) {
   for (; *path != '\0'; ++path) {
     out.put(*path);
@@ -46,7 +46,7 @@ void put_literally(Writer& out, const char* path) {
   }
 }
 
-// Not present: a relative path, and nobody knows what to (the working directory was removed).
+// Not present: a relative path without a known working directory (it was removed).
 void set_first_directory(const char* path, size_t length) {
   const bool relative = length == 0 || path[0] != '/';
   g_present[0] = !relative || g_host.directory[0] != '\0';
@@ -97,8 +97,8 @@ void set_template(const char* wish) {
   out.text(format::kSuffix).finish();
 }
 
-// What is no directory may be the name of a file. It is one of a directory that is missing if
-// nothing says that it is a name and there is no directory to put a file of that name into.
+// Whether an option that is no directory names a missing directory, not a file: it has a slash and
+// no suffix of a report, and the directory above does not exist.
 bool names_missing_directory(const char* option) {
   const char* slash = strrchr(option, '/');
   if (slash == nullptr || slash == option) return false;
@@ -158,7 +158,7 @@ long open_unnamed(const OutputFile& file) {
 }
 
 // Another process may have the same pid (containers) and the same directory, so the name has the
-// time in it, and one that exists is left alone.
+// time in it, and a file that exists is left alone.
 long open_temporary(OutputFile* file) {
   long result = -EEXIST;
   for (int attempt = 0; result == -EEXIST && attempt < 8; ++attempt) {
@@ -200,8 +200,8 @@ long publish_unnamed(const OutputFile& file) {
   return -EAGAIN;
 }
 
-// Whether an earlier process of the same pid had this name for its report, which the resolver has
-// compressed since. The new one could not be.
+// Whether an earlier process of the same pid had a report of this name, which the resolver has
+// compressed since. The new report could not be compressed.
 bool was_compressed(const OutputFile& file) {
   char path[kPathCapacity];
   return Writer(path, sizeof path).text(file.path).text(format::kCompressedSuffix).finish() == 0 &&

@@ -1,4 +1,4 @@
-// What tracing costs the program: in reports, in the status block and in the header of the ledger.
+// What tracing costs the program, for reports, the status block and the header of the ledger.
 // Thread-safe; async-signal-safe.
 #pragma once
 
@@ -10,21 +10,21 @@
 
 namespace mtrace::report {
 
-// Measures the memory of the tables: some system calls for each 2 MiB of the shadow of the heap.
-// Other processes see it from now on.
+// Measures the memory of the tables, with a system call for each part of the heap's shadow, and
+// publishes it to other processes.
 format::OwnCost measure_cost(const ledger::Ledger& ledger);
-// A thread of the program has written a report for so long.
+// Adds the time that a thread of the program has spent on a report.
 void add_stopped(uint64_t nanoseconds);
-// The process samples from now on, because its tables have passed MTRACE_MAX_MEMORY.
+// The process samples from `time` on (nanoseconds since 1970): its tables passed MTRACE_MAX_MEMORY.
 void samples_since(uint64_t time);
-// To the header of a ledger that was made just now.
+// Copies the cost to the header of a new ledger.
 void show_cost();
-// Nothing has been stopped yet.
+// Sets the time of add_stopped() to 0.
 void reset_cost();
 
-// A line "# cost: ..."; `calls`: how many were counted, 0: they are not known.
+// Writes a line "# cost: ...". `calls`: number of counted calls; 0: unknown.
 void write_cost(Writer& out, const ledger::Ledger& ledger, uint64_t calls);
-// A line "# note: ..." that says since when the process samples, if it counted every block before.
+// Writes a line "# note: ...": since when the process samples, if it counted every block before.
 void write_sampling_since(Writer& out);
 
 }  // namespace mtrace::report

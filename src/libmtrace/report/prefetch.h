@@ -1,4 +1,4 @@
-// Records that will be read soon: the stacks of a report lie all over the stack table's memory.
+// Prefetches stack records: the stacks of a report are scattered over the stack table's memory.
 #pragma once
 
 #include <cstddef>
@@ -7,13 +7,13 @@
 
 namespace mtrace::report {
 
-// The record but for its frames.
+// Prefetches the record without its frames.
 inline void prefetch_head(const ledger::StackRecord& stack) {
   __builtin_prefetch(&stack.own);
   __builtin_prefetch(&stack.hash);
 }
 
-// The frames, once the rest is there.
+// Prefetches the frames, once the rest is in the cache.
 inline void prefetch_frames(const ledger::StackRecord& stack) {
   constexpr unsigned kLine = 64;
   const unsigned bytes = stack.depth * ledger::StackRecord::kFrameBytes;

@@ -47,7 +47,7 @@ bool g_regions = false;
 Listed g_listed = Listed::kNet;
 Names g_names = Names::kOwn;
 
-// By another process, whatever this one is doing.
+// Whether another process may have requested the report, whatever this one is doing.
 bool is_asked(Trigger trigger) {
   return trigger == Trigger::kSignal || trigger == Trigger::kRequest;
 }
@@ -73,7 +73,7 @@ long write_file(Scratch& scratch, Occasion& occasion, const Snapshot& snapshot) 
     const bool closed = error == -ESTALE || error == -EBADF;
     return error == -EAGAIN || (closed && again++ < kMostAgain);
   };
-  // A place that lets a file begin may still be full: then the next one is tried.
+  // A directory where a file can be made may still be full: then the next one is tried.
   for (unsigned place = 0; place < 3; place = scratch.file.place + !is_to_be_tried_again()) {
     error = open_output(&scratch.file, place, occasion.seq, occasion.taken);
     if (error != 0) break;
@@ -93,8 +93,8 @@ long write_file(Scratch& scratch, Occasion& occasion, const Snapshot& snapshot) 
       error = publish_output(&scratch.file);
       if (error == 0) break;
     }
-    // The kernel has sent a signal for a file grown over the limit; all are blocked, and the host
-    // must not get it.
+    // For a file over the size limit the kernel has sent SIGXFSZ, which is blocked. The host must
+    // not get it.
     if (error == -EFBIG) sys::discard_signal(SIGXFSZ);
   }
   return error;
@@ -103,7 +103,7 @@ long write_file(Scratch& scratch, Occasion& occasion, const Snapshot& snapshot) 
 void write_report(void* argument) {
   auto& scratch = *static_cast<Scratch*>(argument);
   scratch.result = -1;
-  // Its changes stand in the next report, or in the ledger for who reads it.
+  // The changes are in the next report, and in the ledger for its readers.
   if (const char* call = forbidden_call()) {
     ledger_reported(g_seq, load(mtrace_status_block.failures) + 1, nullptr);
     return status_withheld(call, output_directory());
@@ -143,7 +143,7 @@ void write_report(void* argument) {
   }
   drop_notes(occasion.notes);
   g_seq = occasion.seq;
-  // Memlog has opened the debugging information for other reports; a resolver starts from nothing.
+  // The requesting memlog may have the debugging information open; a resolver starts from nothing.
   const bool left = is_asked(scratch.trigger) && ledger_take_names_offer() && only_names();
   if (left) ledger_leaves_names(g_seq);
   ledger_reported(g_seq, occasion.failures, scratch.file.path);
@@ -169,7 +169,7 @@ int report_once(Trigger trigger, const char* label) {
   return scratch->result;
 }
 
-// False: somebody else is writing and will write one more (signal), or does not come to an end.
+// False: another thread writes, and will write one more (signal, request) or does not end.
 bool become_reporter(Trigger trigger) {
   const uint64_t end = sys::monotonic_time() + kLongestWait;
   for (;;) {
@@ -186,7 +186,7 @@ bool become_reporter(Trigger trigger) {
   }
 }
 
-// Gives the turn back, after what was asked for by signals meanwhile.
+// Gives the turn back, after one more report if a signal or request has come meanwhile.
 void end_turn() {
   for (uint32_t state = kBusy; !compare_exchange<uint32_t>(g_state, state, kIdle); state = kBusy) {
     store<uint32_t>(g_state, kBusy);

@@ -16,7 +16,7 @@ namespace mtrace::report {
 namespace {
 
 constexpr uint64_t kMiB = uint64_t{1} << 20;
-constexpr uint64_t kLeast = 8 * kMiB;  // that is named, and a fifth of all
+constexpr uint64_t kLeast = 8 * kMiB;  // of a kind that is named, and a fifth of all
 
 constexpr char kMadeCode[] = "code made at run time";
 constexpr char kV8Heap[] = "V8 heap";
@@ -27,7 +27,7 @@ constexpr char kUnnamed[] = "mapped without a name";
 constexpr char kSupplied[] = "supplied by the program (userfaultfd)";
 constexpr char kOthers[] = "other mappings";  // files for which there is no room
 
-// A mapping with resident memory. Those that may hold blocks have no name until all blocks have
+// A mapping with resident memory. A mapping that may hold blocks has no name until all blocks have
 // been seen.
 struct Mapping {
   uintptr_t start;
@@ -36,7 +36,7 @@ struct Mapping {
   uint64_t large;  // of it, bytes of blocks with mappings of their own
   uint32_t name;   // index of a Kind
   bool blocks;     // small blocks lie in it: it is malloc's
-  bool supplied;   // who reads a page that is not there waits for a thread of the program
+  bool supplied;   // a read of a missing page waits for a thread of the program
 };
 
 // Sums over the mappings that have resident memory.
@@ -80,8 +80,8 @@ bool is_v8_chunk(const Mapping& mapping) {
 // A stack that glibc has mapped for a thread, which runs or has ended: at its end is the thread's
 // descriptor. Its first and third word are its own address, and it has as neighbours the beginning
 // and the size of the block, with the guard pages in front of the mapping (struct pthread of glibc
-// 2.17 to 2.41). So memory that a program has lent to a thread, and a stack that the kernel has
-// joined with other memory, is none.
+// 2.17 to 2.41). Memory that the program itself gave a thread as its stack, or a stack that the
+// kernel has merged with other memory, is not recognised.
 bool is_thread_stack(const Mapping& mapping) {
   constexpr size_t kPage = 4096;
   uintptr_t words[kPage / sizeof(uintptr_t)];
@@ -91,7 +91,7 @@ bool is_thread_stack(const Mapping& mapping) {
   const auto is_own = [&](size_t i) { return words[i] == begin + i * sizeof words[0]; };
   while (at + 2 < std::size(words) && !(is_own(at) && words[at + 2] == words[at])) ++at;
   for (size_t i = at + 3; i + 1 < std::size(words); ++i) {
-    // Not 0: that may well stand before a pointer to what is mapped next.
+    // Not 0: a zero word may precede a pointer to the next mapping.
     const bool begins = words[i] != 0 && words[i] < mapping.start;
     if (begins && words[i] + words[i + 1] == mapping.end) return true;
   }
@@ -210,7 +210,7 @@ class Regions {
     scratch_.kinds[kind].size += size;
   }
 
-  // Of a mapping without a name.
+  // Kind of a mapping without a name.
   uint32_t kind_of(const Mapping& mapping) {
     constexpr uintptr_t kCompressed = uintptr_t{32} << 30;
     // HotSpot puts a heap that compressed references reach into the lowest 32 GiB.

@@ -127,8 +127,8 @@ int supervise(void* argument) {
   return 0;
 }
 
-// Filters that were there before the program let it be started, and what it was made of. Not all
-// that are added are seen to be.
+// Whether the program has restricted its system calls since its start: earlier filters allowed to
+// start it. Filters may also be added unseen, so their number is compared.
 bool is_restricted() {
   return sys::has_added_filters() || sys::seccomp_filters() != sys::inherited_filters();
 }
@@ -144,9 +144,9 @@ bool is_idle(const Shared& shared, uint64_t nanoseconds) {
   return state == kIdle;
 }
 
-// Nothing more is queued, so the supervisor exits once its tool is gone. It may not have come to
-// starting it yet. The tool is asked at first: killed between naming a file and renaming it, it
-// would leave the file. False: it is stuck where no signal ends it.
+// Nothing more is queued, so the supervisor exits once its tool is gone. The supervisor may not
+// have started the tool yet. The tool gets SIGTERM first: killed between naming a file and renaming
+// it, it would leave the file. False: the tool is stuck where no signal ends it.
 bool end_tool(const Shared& shared) {
   for (uint64_t spent = 0; spent < kLongestDeath; spent += kLook) {
     const uint32_t tool = load_acquire(shared.tool_pid);
@@ -197,7 +197,7 @@ void resolve_later(const char* path, uint32_t seq, bool host_waits, bool tree) {
   job.seq = seq;
   job.tree = tree;
   shared.compress = g_compress;
-  // Beside busy programs a polite one does not come to run while the host waits.
+  // Beside busy programs a resolver of low priority would not run while the host waits.
   shared.program.niceness = host_waits ? 0 : kPolite;
   strncpy(job.path, path, kPath - 1);
   store_release(shared.queued, shared.queued + 1);
@@ -205,7 +205,7 @@ void resolve_later(const char* path, uint32_t seq, bool host_waits, bool tree) {
   while (!compare_exchange<uint32_t>(shared.state, seen, seen == kIdle ? kRunning : kMore)) {
   }
   if (seen != kIdle) return;
-  sys::collect(kSupervisor, true);  // the last one said that it was idle, so it is as good as gone
+  sys::collect(kSupervisor, true);  // the last supervisor set kIdle, so it is about to exit
   const long pid =
       sys::start_sharing(kSupervisor, shared.supervisor_stack + kStack, supervise, &shared);
   if (pid < 0) {

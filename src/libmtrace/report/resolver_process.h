@@ -1,4 +1,4 @@
-// Has the memlog tool fill in names after a report, outside the host and unseen by it. One
+// Runs the memlog tool to resolve names after a report, in a process that the host cannot see. One
 // resolver at a time; it also gets reports that appear while it runs.
 #pragma once
 
@@ -9,15 +9,15 @@ namespace mtrace::report {
 // At start. `tool`: path of memlog, or nullptr for none. The environment of the resolver is a copy
 // of `envp` without LD_*. `signal`: the trigger, which the resolver ignores.
 void set_resolver(const char* tool, char* const* envp, int signal);
-// Whether the resolver also compresses reports.
+// Sets whether the resolver also compresses reports.
 void set_compressing(bool on);
 
-// Whether all that the resolver does is to fill in names.
+// Whether there is a resolver and it only resolves names.
 bool only_names();
 
-// What set_resolver() has made of it, for another run of the tool. No path: there is none, or it
-// must not be started any more, because the program has restricted its system calls since, and to
-// start a process could be its end, or has another root, in which another file has that name.
+// The tool as set_resolver() prepared it, for other runs. No path: there is no tool, or it must not
+// be started, because the program has restricted its system calls since, so that starting a process
+// could end it, or because that path now has another file (another root).
 struct Tool {
   const char* path;  // nullptr: none
   char* const* envp;
@@ -25,21 +25,21 @@ struct Tool {
 };
 Tool resolver_tool();
 
-// Queues a complete report for naming. Without a resolver it is final at once. `host_waits`: that
-// is no work in the background. `tree`: then also the reports beside it that were written at the
-// end of other processes since this one began, and have no names. Called by one thread at a time,
-// signals blocked.
+// Queues a complete report to have its names resolved. Without a resolver the report is final at
+// once. `host_waits`: the resolver then has normal priority. `tree`: also the reports beside it
+// that other processes wrote at their end, since this one began, and that have no names. Called by
+// one thread at a time, signals blocked.
 void resolve_later(const char* path, uint32_t seq, bool host_waits, bool tree);
 
-// For the end of the process, after its last report: later ones stay as they are. Nobody would end
-// a resolver that is started now. In the child of a fork it is as before.
+// Call at the end of the process, after its last report: no resolver starts any more, because
+// nothing would end it, and later reports keep no names. A fork's child starts resolvers again.
 void stop_resolving();
-// Waits until nothing is queued, at most `seconds`; then ends the resolver, so that the raw report
-// stands. For the end of the process, or of the program in it: after an exec the kernel would tell
-// the new program of the supervisor's end.
+// Waits at most `seconds` until nothing is queued; then ends the resolver, so that the raw report
+// stands. Call at the end of the process and before an exec: afterwards the kernel would notify the
+// new program of the supervisor's end.
 void finish_resolver(uint64_t seconds);
 
-// In the child of a fork: what the parent's resolver does is no concern of ours.
+// In the child of a fork: forgets the parent's resolver and its queue.
 void reset_resolver();
 
 }  // namespace mtrace::report

@@ -20,17 +20,17 @@ constexpr uint64_t kLongestWait = 10'000'000'000u;  // nanoseconds
 
 struct Savepoint {
   uint32_t generation;  // grows when it is freed
-  bool used;            // last to be set, first to be cleared: of the child of a fork
+  bool used;            // set last and cleared first, for the child of a fork
   bool named;
   char label[kMostSavepointName + 1];
   Totals* held;       // by ordinal of the stack
-  uint32_t capacity;  // ordinals from this on were not there yet
+  uint32_t capacity;  // stacks from this ordinal on did not exist yet
 };
 
 Savepoint g_savepoints[kMostSavepoints];
 uint32_t g_lock = 0;  // 0 free, 1 held, 2 held and waited for
 
-// One operation at a time, for as long as it lives.
+// Holds the lock and blocks all signals while it exists. False: not acquired in time.
 class Turn {
  public:
   Turn() : mask_(sys::block_signals()) {
@@ -69,13 +69,13 @@ void drop(Savepoint& savepoint) {
   savepoint.held = nullptr;
 }
 
-// What is live now becomes what it holds. False: no memory, and it is as it was.
+// Stores what is live now in a savepoint. False: no memory, and the savepoint is unchanged.
 bool take(Savepoint& savepoint) {
   const uint32_t capacity = g_ledger.stacks.limit() + 1;
   auto* held = static_cast<Totals*>(sys::map_memory(size_t{capacity} * sizeof(Totals)));
   if (held == nullptr) return false;
   g_ledger.stacks.for_each([&](uint32_t, const StackRecord& stack) {
-    // A stack that appears meanwhile is new.
+    // A stack that appears meanwhile counts as new.
     if (stack.kind == 0 && stack.ordinal < capacity) held[stack.ordinal] = live_of(stack);
   });
   // The child of a fork that comes between finds a savepoint that is not in use.
@@ -228,7 +228,7 @@ bool compare_savepoint(SavepointHandle handle, Growth* growth) {
 
 void repair_savepoints() {
   g_lock = 0;
-  // A thread that has vanished may have been at work on one.
+  // A vanished thread may have been changing a savepoint.
   for (Savepoint& savepoint : g_savepoints) {
     if (savepoint.used || savepoint.held == nullptr) continue;
     savepoint.held = nullptr;

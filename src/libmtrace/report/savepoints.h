@@ -1,8 +1,8 @@
-// Savepoints: what every stack held at a moment of the program's choice, to compare with later.
-// Heap only. At most 64 at once; each takes 16 bytes a stack.
+// Savepoints: what every stack held at a moment that the program chose, for later comparison. Heap
+// only. At most 64 at once; each takes 16 bytes for each stack.
 //
-// Thread-safe: one operation at a time, signals blocked, others wait (at most ten seconds). What
-// waits for another thread is not for signal handlers.
+// Thread-safe: one operation at a time, signals blocked, others wait (at most ten seconds). Not for
+// signal handlers, because of the wait.
 #pragma once
 
 #include <cstddef>
@@ -13,19 +13,19 @@ namespace mtrace::report {
 inline constexpr unsigned kMostSavepoints = 64;
 inline constexpr size_t kMostSavepointName = 63;  // bytes
 
-// A handle names a savepoint until that is freed; one that was freed is never valid again. 0: none.
+// A handle identifies a savepoint until the savepoint is freed, and is never valid again. 0: none.
 using SavepointHandle = uint64_t;
 
-// A savepoint of now, without a name. 0: there are too many, or no memory.
+// Makes a savepoint of what is live now, without a name. 0: too many, or no memory.
 SavepointHandle make_savepoint();
 // The savepoint called `name`, 1 to 63 bytes. 0: there is none.
 SavepointHandle find_savepoint(const char* name);
-// Makes the savepoint called `name`, or makes it say what is live now. False: there are too many,
-// or no memory; one that was there is then as it was.
+// Makes the savepoint called `name`, or updates it to what is live now. False: too many, or no
+// memory; an existing savepoint is then unchanged.
 bool save_savepoint(const char* name);
-// Makes it say what is live now. False: no savepoint, or no memory, and then it is as it was.
+// Updates a savepoint to what is live now. False: no such savepoint, or no memory and no change.
 bool update_savepoint(SavepointHandle handle);
-// What messages call it: at most 63 bytes are kept. Not a name to find it by.
+// Sets a label for messages, cut to 63 bytes. False: no such savepoint, or it has a name.
 bool label_savepoint(SavepointHandle handle, const char* label);
 bool free_savepoint(SavepointHandle handle);
 
@@ -36,7 +36,7 @@ struct Grown {
   int64_t blocks;
 };
 
-// How what is live now differs from a savepoint.
+// The difference between what is live now and a savepoint.
 struct Growth {
   static constexpr unsigned kListed = 5;
   int64_t bytes;  // all stacks together, with those that shrank
@@ -47,12 +47,12 @@ struct Growth {
   char label[kMostSavepointName + 1];  // name or label, "" without
 };
 
-// False: no savepoint of that handle.
+// False: no savepoint has the handle.
 bool compare_savepoint(SavepointHandle handle, Growth* growth);
 
-// In the child of a fork, alone: the parent's savepoints stay, as they are its own heap's.
+// In the single-threaded child of a fork: keeps all but those that a vanished thread was changing.
 void repair_savepoints();
-// Where counters or stack table begin anew: all are gone.
+// Frees all savepoints, when counters or stack table start again.
 void forget_savepoints();
 
 }  // namespace mtrace::report

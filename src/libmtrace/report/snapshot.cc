@@ -16,14 +16,14 @@ using ledger::CounterSet;
 using ledger::Extremes;
 using ledger::StackRecord;
 
-constexpr uint32_t kAhead = 8;  // stacks that are on their way from memory at a time
+constexpr uint32_t kAhead = 8;  // stacks that are prefetched at a time
 
 const unwind::PythonCode* python_code_of(uintptr_t frame) {
   using format::PythonFrame;
   return PythonFrame::is_one(frame) ? unwind::python_code(PythonFrame::code(frame)) : nullptr;
 }
 
-// Takes the extremes of the interval that ends out of the sets, so that the next begins anew.
+// Takes the extremes of lifetimes out of the sets, so that the next interval starts without any.
 Extremes take_extremes(const ledger::StackTable& stacks, StackRecord& stack) {
   Extremes both = {};
   stacks.each_set(stack, [&](CounterSet& set) {
@@ -32,7 +32,7 @@ Extremes take_extremes(const ledger::StackTable& stacks, StackRecord& stack) {
     both.longest = std::max(both.longest, exchange(set.longest, 0u));
     both.shortest = std::max(both.shortest, exchange(set.shortest, 0u));
   });
-  // A free caught between the two, now or by the last report, has left only one of them.
+  // A free that was between its two raises, now or at the last report, leaves only one of them.
   if (both.longest == 0) return both;
   constexpr uint32_t kSame = ledger::kMostPackedTicks + 2;  // the two of one lifetime add up to it
   if (both.shortest == 0) both.shortest = kSame - both.longest;
@@ -43,7 +43,7 @@ Extremes take_extremes(const ledger::StackTable& stacks, StackRecord& stack) {
 uint64_t slack_of(const ledger::StackTable& stacks, const StackRecord& stack) {
   uint64_t slack = 0;
   stacks.each_set(stack, [&](const CounterSet& set) { slack += load(set.slack); });
-  // A block whose bytes are counted and whose slack is not yet, or the other way round.
+  // Below zero while a thread has counted a block's bytes and not its slack, or the reverse.
   return static_cast<int64_t>(slack) < 0 ? 0 : slack;
 }
 
@@ -89,7 +89,7 @@ bool Snapshot::read_stack(ledger::Ledger& ledger, Listed listed, uint32_t index)
   const ledger::Counters now = ledger.stacks.read(stack);
   const ledger::Counters* last = ledger.reported.find(stack.ordinal);
   entry.change = last != nullptr ? now - *last : now;
-  // Frees that were being counted at the last look may turn out to be of long-lived blocks.
+  // Frees that were being counted at the last report may turn out to be of long-lived blocks.
   if (static_cast<int64_t>(entry.change.short_lived) < 0) entry.change.short_lived = 0;
   entry.live = ledger::live_bytes(now);
   entry.slack = slack_of(ledger.stacks, stack);
@@ -100,7 +100,7 @@ bool Snapshot::read_stack(ledger::Ledger& ledger, Listed listed, uint32_t index)
     change_ += entry.change;
     ledger.stacks.each_set(stack,
                            [&](const CounterSet& set) { entry.share += ledger.peak.share(set); });
-    // Of sets read while blocks go from one to the other the sum may be below zero.
+    // The sum may be below zero when blocks went from one set to another between the reads.
     if (static_cast<int64_t>(entry.share) < 0) entry.share = 0;
     peak_.bytes += entry.share;
   } else {
@@ -114,9 +114,9 @@ bool Snapshot::read_stack(ledger::Ledger& ledger, Listed listed, uint32_t index)
   entry.for_peak = !net && !asked_for && peak_moved && entry.share != 0;
   entry.listed = net || asked_for || entry.for_peak;
   if (!entry.listed && !active) return true;
-  // Without a place to remember it, the next report would tell this change again.
+  // Without a place to remember the change, the next report would have it again.
   const bool complete = ledger.reported.find_or_create(stack.ordinal) != nullptr;
-  // Those of a free that was counted after the look are the next report's.
+  // Extremes of a free that was counted after the read are left to the next report.
   if (entry.change.freed_blocks != 0) entry.lifetimes = take_extremes(ledger.stacks, stack);
   entry.stack = index;
   entry.ordinal = stack.ordinal;
@@ -130,15 +130,14 @@ bool Snapshot::read_stack(ledger::Ledger& ledger, Listed listed, uint32_t index)
 
 // One pass over all stacks. False: no memory to remember one of them.
 bool Snapshot::read_stacks(ledger::Ledger& ledger, Listed listed) {
-  // The table leads from stack to stack by hash, each somewhere else in memory. Known beforehand,
-  // several can be on their way at a time.
+  // The table links the stacks by hash, scattered in memory. With all indexes known beforehand,
+  // several stacks can be prefetched at a time.
   const size_t bytes = size_t{capacity_} * sizeof(uint32_t);
   auto* found = static_cast<uint32_t*>(sys::map_memory(bytes));
   if (found == nullptr) return false;
   uint32_t count = 0;
   ledger.stacks.for_each([&](uint32_t index, const StackRecord& stack) {
-    // Those that appear meanwhile can wait. All others have to be seen: what a stack that the last
-    // report saw still holds belongs to what is live.
+    // Stacks that appear meanwhile can wait. All others must be read: what they hold is live.
     if (stack.ordinal <= capacity_) found[count++] = index;
   });
   bool complete = true;
@@ -170,7 +169,7 @@ void Snapshot::drop_order() {
   listed_ = 0;
 }
 
-// What an entry is after the look at all: a peak that is now is shared by what is live.
+// An entry after settle_peak(): if the peak is now, a stack's share is what it has live.
 Entry Snapshot::settled(Entry entry) const {
   if (!peak_is_now_) return entry;
   if (entry.kind == 0) entry.share = entry.live;
@@ -181,8 +180,8 @@ Entry Snapshot::settled(Entry entry) const {
 // The sum of the shares is the peak. How far it can be from the truth: see ledger/peak.h.
 void Snapshot::settle_peak(const ledger::Ledger& ledger) {
   peak_.when = ledger.peak.when();
-  // A signal handler that reports between an allocation and the raising of the peak, or threads
-  // that are ahead of what they have told: then the peak is now.
+  // More is live if a signal handler reports between an allocation and the raising of the peak, or
+  // if threads have not published all: then the peak is now.
   if (ledger::live_bytes(total_) > peak_.bytes) {
     peak_.bytes = ledger::live_bytes(total_);
     peak_.when = ticks_;
@@ -193,8 +192,8 @@ void Snapshot::settle_peak(const ledger::Ledger& ledger) {
     listed_ = static_cast<uint32_t>(end - order_);
   }
   if (ledger.threads.alone()) return;
-  // Also of what seems to be live now: a block that was freed here and allocated there between two
-  // looks was seen twice.
+  // Also for a peak that is now: a block freed in one set and allocated in another between the
+  // reads was counted twice.
   const uint64_t apart = height_ > peak_.bytes ? height_ - peak_.bytes : peak_.bytes - height_;
   peak_.error = apart + ledger.peak.kept_at_most(ledger.threads);
 }
@@ -250,7 +249,7 @@ Snapshot::~Snapshot() {
 }
 
 void Snapshot::remember(ledger::Ledger& ledger) {
-  drop_order();  // before there is more memory in use
+  drop_order();  // before more memory is used
   entries_.for_each([&](uint32_t, const Entry& entry) {
     *ledger.reported.find(entry.ordinal) += entry.change;
     errors_.remember(ledger, entry.stack, entry.ordinal);

@@ -1,6 +1,5 @@
-// What every stack holds and has done, and how that differs from the last report: read from the
-// tables while other threads go on, in one pass, so that totals and entries come from the same
-// values.
+// The totals of every stack and their difference to the last report, read from the tables while
+// other threads go on, in one pass, so that totals and entries come from the same values.
 #pragma once
 
 #include <cstddef>
@@ -12,31 +11,31 @@
 
 namespace mtrace::report {
 
-// The id of a stack as entries have it. Thread-safe; async-signal-safe.
+// The id of a stack in entries. Thread-safe; async-signal-safe.
 uint64_t stack_id(const ledger::StackRecord& stack);
 
 // Which stacks a report lists.
 enum class Listed : uint8_t {
   kNet,     // whose live bytes or blocks changed since the last report, or that share in a peak
             // that has moved since
-  kActive,  // and that allocated or freed since; the default
-  kAll,     // and that ever did
+  kActive,  // those, and stacks that allocated or freed since; the default
+  kAll,     // those, and stacks that ever allocated
 };
 
-// The process's peak: what the shares of all stacks add up to.
+// The process's peak: the sum of the shares of all stacks.
 struct PeakSeen {
   uint64_t bytes;
   uint64_t when;   // ticks
   uint64_t error;  // bytes by which `bytes` may be off
 };
 
-// Scratch memory from the kernel, given back at the end of life.
+// Uses scratch memory from the kernel, which the destructor gives back.
 class Snapshot {
  public:
   static constexpr unsigned kKinds = 32;
 
-  // Reads and sorts: the heap, then kind by kind; largest growth first, ties by id. False: no
-  // memory.
+  // Reads and sorts all stacks: the heap, then kind by kind; largest growth first, ties by id.
+  // False: no memory.
   bool take(ledger::Ledger& ledger, Listed listed);
   ~Snapshot();
   Snapshot() = default;
@@ -48,16 +47,16 @@ class Snapshot {
   Entry entry(uint32_t i) const { return settled(entries_.at(order_[i].place)); }
   uint32_t stack(uint32_t i) const { return entries_.stack_at(order_[i].place); }
   void prefetch(uint32_t i) const { entries_.prefetch(order_[i].place); }
-  // Ticks at which the oldest live block of the stack was made; kNone: there is none.
+  // Ticks at which the oldest live block of the stack was made; kNone: no live block.
   uint64_t oldest(uint32_t stack) const;
   static constexpr uint64_t kNone = UINT64_MAX;
 
   // Sums over all stacks of the heap, listed or not: since the last report, and since the start.
   const ledger::Counters& change() const { return change_; }
   const ledger::Counters& total() const { return total_; }
-  // Bytes that the allocator gave beyond those that are live.
+  // Usable less requested bytes of all live blocks of the heap.
   uint64_t slack() const { return slack_; }
-  // What is live of a kind.
+  // Live bytes and blocks of a kind of resources.
   const ledger::Totals& live_of_kind(unsigned kind) const { return kinds_[kind]; }
   const PeakSeen& peak() const { return peak_; }
   // Standard errors of change() and total(), and of an entry. 0: exact.
@@ -67,8 +66,8 @@ class Snapshot {
   }
   uint64_t ticks() const { return ticks_; }  // when it was taken
 
-  // Makes this snapshot the base of the next one, and ends it: it has no order any more. take() has
-  // seen to the memory.
+  // Makes this snapshot the base of the next one. Drops the order, so that no entry can be read any
+  // more. Needs no memory: take() has reserved it.
   void remember(ledger::Ledger& ledger);
 
  private:
@@ -89,11 +88,11 @@ class Snapshot {
   EntryList entries_;
   Key* order_ = nullptr;  // of the listed ones
   uint32_t* births_ =
-      nullptr;               // by stack: the latest birth possible less its oldest block's; 0: none
-  uint32_t capacity_ = 0;    // the highest ordinal that is looked at
+      nullptr;               // by stack: kMostPackedTicks + 1 - birth of its oldest block; 0: none
+  uint32_t capacity_ = 0;    // the highest ordinal that is read
   uint32_t last_stack_ = 0;  // the highest index
   uint32_t listed_ = 0;
-  ledger::Ledger* owed_ = nullptr;  // whose extremes of lifetimes have to be put back
+  ledger::Ledger* owed_ = nullptr;  // its extremes of lifetimes are put back by the destructor
   ledger::Counters change_ = {};
   ledger::Counters total_ = {};
   uint64_t slack_ = 0;
