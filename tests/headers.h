@@ -2,6 +2,8 @@
 
 #pragma once
 
+// clang-format off: before all else, as memlog has it
 #include "../src/memlog/headers.h"
+// clang-format on
 
 #include <gtest/gtest.h>

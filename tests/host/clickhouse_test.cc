@@ -169,9 +169,9 @@ TEST_F(ClickHouseTest, ReportsThatAreThereAreNotRead) {
     write_file(file, text);
     write_file(temp() + "/cut", text.substr(0, text.size() / 2));
     const Result packed = run(plain({"/usr/bin/zstd", "-cq", temp() + "/cut"}));
-    write_file(received + "/app-7-20261120T100000.000001Z-6a0e8a3e-" + std::to_string(seq) +
-                   ".memlog.zst",
-               packed.out);
+    write_file(
+        received + "/app-7-20261120T100000.000001Z-6a0e8a3e-" + std::to_string(seq) + ".memlog.zst",
+        packed.out);
   }
   EXPECT_EQ(load().out, "0 reports inserted, 0 rows; 3 there already\n");
   std::vector<std::string> words = load_words();

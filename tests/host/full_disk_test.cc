@@ -88,9 +88,10 @@ TEST_F(FullDiskTest, NothingEmptyIsLeft) {
 TEST_F(FullDiskTest, ALedgerWithoutRoomIsTold) {
   if (!can_mount()) GTEST_SKIP() << "needs mount namespaces";
   const auto killed = [&](const char* size) {
-    return run_on(size, "0",
-                  {"run", "--quiet", "--ledger", place(), "-o", temp(), "/usr/bin/python3", "-c",
-                   "import os; kept = [bytes(600) for _ in range(200000)]; os.kill(os.getpid(), 9)"})
+    return run_on(
+               size, "0",
+               {"run", "--quiet", "--ledger", place(), "-o", temp(), "/usr/bin/python3", "-c",
+                "import os; kept = [bytes(600) for _ in range(200000)]; os.kill(os.getpid(), 9)"})
         .err;
   };
   const std::string none = killed("64k");

@@ -205,14 +205,15 @@ TEST_F(LedgerTest, GoesWithAProgramThatGivesUpRoot) {
     Command command = mapped({"/usr/bin/python3", "-c",
                               "import glob, os; os." + call +
                                   "; kept = [bytes(600) for _ in range(200000)]; print(os.stat("
-                                  "glob.glob('" + ledgers() + "/*')[0]).st_uid)"});
+                                  "glob.glob('" +
+                                  ledgers() + "/*')[0]).st_uid)"});
     command.env["MTRACE_ENTRIES"] = "net";
     const Result result = run(command);
     EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
     return result;
   };
-  for (const char* call : {"setuid(65534)", "setreuid(65534, 65534)",
-                           "setresuid(65534, 65534, 65534)"}) {
+  for (const char* call :
+       {"setuid(65534)", "setreuid(65534, 65534)", "setresuid(65534, 65534, 65534)"}) {
     SCOPED_TRACE(call);
     const Result result = becomes(call);
     EXPECT_EQ(result.out, "65534\n");

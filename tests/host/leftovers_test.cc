@@ -204,10 +204,10 @@ TEST_F(LeftoversTest, DirectoryOfABackgroundChild) {
 // It cannot name the directory, though it shows no environment, as in the middle of an exec. It is
 // younger than the directory by more than their clocks may differ.
 TEST_F(LeftoversTest, DirectoryBesideAProcessWithoutAnEnvironment) {
-  const Result result = run(memlog_run(
-      {"/bin/sh", "-c",
-       "sleep 0.2; env -i sleep 1000 >/dev/null 2>&1 & "
-       "while [ -n \"$(tr -d '\\0' </proc/$!/environ)\" ]; do :; done; echo $!"}));
+  const Result result =
+      run(memlog_run({"/bin/sh", "-c",
+                      "sleep 0.2; env -i sleep 1000 >/dev/null 2>&1 & "
+                      "while [ -n \"$(tr -d '\\0' </proc/$!/environ)\" ]; do :; done; echo $!"}));
   ASSERT_TRUE(result.exited(0)) << result.err;
   wait_until_swept();
   ::kill(std::stoi(result.out), SIGKILL);
@@ -241,12 +241,16 @@ TEST_F(LeftoversTest, ALedgerThatHasNotBegun) {
   }
 }
 
-// Whoever killed a program need not know where its ledger lies. The ledger of a process that runs, or
-// that a memlog run will look at, is not offered.
+// Whoever killed a program need not know where its ledger lies. The ledger of a process that runs,
+// or that a memlog run will look at, is not offered.
 TEST_F(LeftoversTest, RecoverListsWhatIsLeftAndStatusRemovesIt) {
   // In a /dev/shm of its own: other tests have ledgers there.
-  const std::vector<std::string> alone = {"/usr/bin/unshare", "--mount", "/bin/sh", "-c",
-                                          "mount -t tmpfs none /dev/shm && exec \"$@\"", "sh"};
+  const std::vector<std::string> alone = {"/usr/bin/unshare",
+                                          "--mount",
+                                          "/bin/sh",
+                                          "-c",
+                                          "mount -t tmpfs none /dev/shm && exec \"$@\"",
+                                          "sh"};
   std::vector<std::string> words = alone;
   words.emplace_back("/bin/true");
   if (!run(plain(words)).exited(0)) GTEST_SKIP() << "needs mount namespaces";

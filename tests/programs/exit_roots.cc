@@ -1,5 +1,5 @@
-// Loses some blocks, holds others until its exit handlers run, and ends in the way that the argument
-// names. Prints "lost BYTES BLOCKS" first.
+// Loses some blocks, holds others until its exit handlers run, and ends in the way that the
+// argument names. Prints "lost BYTES BLOCKS" first.
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

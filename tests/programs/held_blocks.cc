@@ -1,6 +1,6 @@
 // Blocks that are held, or lost, in every way that memlog unreachable tells apart. Prints what it
-// should find, each line "WHAT BYTES BLOCKS", then "ready", and waits for its input to end. With the
-// argument "alone" it can make no process.
+// should find, each line "WHAT BYTES BLOCKS", then "ready", and waits for its input to end. With
+// the argument "alone" it can make no process.
 #include <dlfcn.h>
 #include <errno.h>
 #include <immintrin.h>
@@ -93,7 +93,7 @@ int find_end(dl_phdr_info* object, size_t, void* found) {
   if (strstr(object->dlpi_name, "/libmtrace.so") == nullptr) return 0;
   uintptr_t end = 0;
   for (int i = 0; i < object->dlpi_phnum; ++i) {
-    const ElfW(Phdr) & segment = object->dlpi_phdr[i];
+    const ElfW(Phdr)& segment = object->dlpi_phdr[i];
     if (segment.p_type == PT_LOAD) end = segment.p_vaddr + segment.p_memsz;
   }
   *static_cast<uintptr_t*>(found) = (object->dlpi_addr + end + 4095) & ~uintptr_t{4095};
@@ -197,9 +197,8 @@ ucontext_t g_fiber;
   path[length] = '\0';
   strcpy(strrchr(path, '/') + 1, "plugin_holder.so");
   void* library = dlopen(path, RTLD_NOW);
-  auto* hold = reinterpret_cast<void (*)(void*)>(library == nullptr
-                                                     ? nullptr
-                                                     : dlsym(library, "hold_in_plugin"));
+  auto* hold = reinterpret_cast<void (*)(void*)>(
+      library == nullptr ? nullptr : dlsym(library, "hold_in_plugin"));
   if (hold == nullptr) abort();
   hold(make("reachable", 280));
 }

@@ -1,5 +1,5 @@
-// How the sources may know each other, as doc/internals/design.md says. Each rule is read off the #include
-// lines and the words of src/.
+// How the sources may know each other, as doc/internals/design.md says. Each rule is read off the
+// #include lines and the words of src/.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -4,7 +4,7 @@
 namespace mtrace::hook {
 
 enum class Reset : unsigned {
-  kFork = 1,     // this is the child of a fork, with one thread; its tables may still be its parent's
+  kFork = 1,     // the child of a fork, with one thread; its tables may be its parent's
   kSession = 2,  // attached again: nothing of the last time counts. No thread is inside the library
   kTables = 4,   // the tables are new ones. As kFork or kSession
 };
