@@ -15,7 +15,8 @@ UNITS       := $(SHARE)/systemd/memlog-serve.service $(SHARE)/systemd/mtrace.con
 COMPLETIONS := $(addprefix $(SHARE)/completion/memlog.,bash zsh fish)
 DOCUMENTS   := README LICENSE index.html $(wildcard doc/performance/*.svg doc/pictures/*.svg \
                doc/pictures/*.png) \
-               $(filter-out doc/internals/contributing.md,$(wildcard doc/*.md))
+               $(filter-out doc/internals/contributing.md,$(wildcard doc/*.md doc/internals/*.md \
+               doc/internals/notebook/*.md))
 # Each function of the header has a page, which is a link to that of mtrace_report.
 parenthesis := (
 API_FUNCTIONS := $(shell sed -n -e '/How the library is found/q' -e 's/$(parenthesis).*//' \
@@ -93,7 +94,7 @@ install: all share $(LIBRARY) $(TOOL) $(HTTP) $(REPLAY)
 uninstall:
 	$(Q)rm -f $(foreach f,$(INSTALLED_FILES),"$(DESTDIR)$(f)")
 	$(Q)if [ -z "$(DESTDIR)" ]; then \
-	    rmdir $(LIBDIR)/mtrace $(DOCDIR)/doc/performance $(DOCDIR)/doc/pictures $(DOCDIR)/doc/systemd $(DOCDIR)/doc $(DOCDIR) 2>/dev/null || true; \
+	    rmdir $(LIBDIR)/mtrace $(DOCDIR)/doc/performance $(DOCDIR)/doc/pictures $(DOCDIR)/doc/systemd $(DOCDIR)/doc/internals/notebook $(DOCDIR)/doc/internals $(DOCDIR)/doc $(DOCDIR) 2>/dev/null || true; \
 	else for file in $(INSTALLED_FILES); do \
 	    (cd "$(DESTDIR)" 2>/dev/null && rmdir -p ".$$(dirname "$$file")" 2>/dev/null) || true; \
 	done; fi

@@ -121,8 +121,9 @@ TEST_F(InstallTest, InstallsWhatWorksAndTakesItAwayAgain) {
         "/bash-completion/completions/memlog", "/zsh/site-functions/_memlog",
         "/fish/vendor_completions.d/memlog.fish", "/pkgconfig/mtrace.pc",
         "/share/doc/mtrace/README", "/share/doc/mtrace/LICENSE", "/share/doc/mtrace/index.html",
-        "/share/doc/mtrace/doc/api.md", "/mtrace/memlog-http.so",
-        "/systemd/system/memlog-serve.service", "/share/doc/mtrace/doc/systemd/mtrace.conf"}) {
+        "/share/doc/mtrace/doc/api.md", "/share/doc/mtrace/doc/internals/design.md",
+        "/mtrace/memlog-http.so", "/systemd/system/memlog-serve.service",
+        "/share/doc/mtrace/doc/systemd/mtrace.conf"}) {
     EXPECT_EQ(mode_of(end), 0644u) << end;
   }
   expect_works("/usr/local");
