@@ -386,8 +386,8 @@ std::string write(const Format& format, const ExportRows& rows, analyze::Order o
       .taken = rows.taken,
       .base = rows.base,
       .uptime = rows.uptime};
-  exporting::Stacks stacks = exporting::stacks_for(format, moment);
-  if (format.name != "flamegraph") complain_left_out(stacks.left_out, format.side, streams);
+  const exporting::Stacks stacks = exporting::stacks_for(format, moment);
+  if (!format.has(exporting::kBothSides)) complain_left_out(stacks.left_out, format.side, streams);
   return format.write(moment, stacks);
 }
 

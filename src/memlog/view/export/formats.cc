@@ -27,17 +27,17 @@ uint64_t milliseconds_of(const Moment& moment) {
   return std::max<uint64_t>(static_cast<uint64_t>(std::llround(moment.uptime * 1000)), 1);
 }
 
-std::string write_flame_graph(const Moment& moment, Stacks& grew) {
+std::string write_flame_graph(const Moment& moment, const Stacks& grew) {
   const Stacks shrank = stacks_of(moment.table, moment.order, Side::kBelow, moment.responsible);
   return flame_graph(grew, shrank, moment.base);
 }
 
-std::string write_pprof(const Moment& moment, Stacks& stacks) {
+std::string write_pprof(const Moment& moment, const Stacks& stacks) {
   const auto taken = static_cast<int64_t>(util::seconds_of(moment.taken)) * 1'000'000'000;
   return pprof(stacks, moment.table, taken, moment.responsible);
 }
 
-std::string write_massif(const Moment& moment, Stacks& stacks) {
+std::string write_massif(const Moment& moment, const Stacks& stacks) {
   Massif massif(stacks.program, stacks.column);
   massif.snapshot(milliseconds_of(moment), stacks);
   return massif.finish();
@@ -48,30 +48,30 @@ constexpr Format kTable[] = {
      R"(a page: reports over time, flame graph, any two compared.
 Opens on the peak with --peak, and for a program that
 reported only at its end)"},
-    {"flamegraph", kPicture, Side::kAbove, "image/svg+xml", write_flame_graph,
+    {"flamegraph", kPicture | kBothSides, Side::kAbove, "image/svg+xml", write_flame_graph,
      "SVG: a browser opens it; click to zoom, Ctrl-F to search"},
     {"folded", kLines, Side::kAbove, kText,
-     [](const Moment&, Stacks& stacks) { return folded(stacks); },
+     [](const Moment&, const Stacks& stacks) { return folded(stacks); },
      "one line per stack, for flamegraph.pl and similar tools"},
     {"speedscope", 0, Side::kAbove, kJson,
-     [](const Moment&, Stacks& stacks) { return speedscope(stacks); },
+     [](const Moment&, const Stacks& stacks) { return speedscope(stacks); },
      "https://www.speedscope.app"},
     {"pprof", kNoBase | kBinary, Side::kAllocated, "application/octet-stream", write_pprof,
      "profile.proto, compressed: lines, inlining and build-ids"},
     {"callgrind", 0, Side::kAbove, kText,
-     [](const Moment& moment, Stacks& stacks) {
+     [](const Moment& moment, const Stacks& stacks) {
        return callgrind(stacks, call_graph(stacks, moment.table));
      },
      "kcachegrind, callgrind_annotate; calls are allocations"},
     {"massif", kKnowsTime, Side::kAbove, kText, write_massif,
      "massif-visualizer, ms_print: one snapshot per report"},
     {"heaptrack", kKnowsTime | kBytesOnly | kCompresses, Side::kAllocated, kText,
-     [](const Moment& moment, Stacks& stacks) {
+     [](const Moment& moment, const Stacks& stacks) {
        return heaptrack(stacks, moment.table, milliseconds_of(moment));
      },
      "heaptrack_gui, heaptrack_print: shows live memory as leaked"},
     {"gperftools", kBytesOnly, Side::kAllocated, kText,
-     [](const Moment& moment, Stacks& stacks) { return gperftools(stacks, moment.table); },
+     [](const Moment& moment, const Stacks& stacks) { return gperftools(stacks, moment.table); },
      "google-pprof, jeprof: a heap profile with names"},
     {"chrome", kOfEvents | kCompresses, Side::kAbove, nullptr, nullptr,
      R"(Perfetto, chrome://tracing: counters, threads and large
@@ -80,27 +80,25 @@ blocks over time; needs --events)"},
      R"(https://profiler.firefox.com: each allocation and free over
 time; needs --events)"},
     {"dot", kPicture, Side::kAbove, kText,
-     [](const Moment& moment, Stacks& stacks) {
+     [](const Moment& moment, const Stacks& stacks) {
        constexpr double kLeastPercent = 0.5;
        return dot(stacks, call_graph(stacks, moment.table), kLeastPercent);
      },
      "a call graph for graphviz"},
     {"gprof2dot", 0, Side::kAbove, kJson,
-     [](const Moment& moment, Stacks& stacks) { return gprof2dot(stacks, moment.table); },
+     [](const Moment& moment, const Stacks& stacks) { return gprof2dot(stacks, moment.table); },
      "gprof2dot -f json"},
     {"csv", kRows | kLines | kNoBase, Side::kAbove, "text/csv; charset=utf-8",
-     [](const Moment& moment, Stacks&) { return csv(moment.table); },
+     [](const Moment& moment, const Stacks&) { return csv(moment.table); },
      "one row per stack, all numbers"},
     {"jsonl", kRows | kLines | kNoBase, Side::kAbove, "application/x-ndjson",
-     [](const Moment& moment, Stacks&) { return json::lines(moment.table); },
+     [](const Moment& moment, const Stacks&) { return json::lines(moment.table); },
      "the same as JSON, one object per line"},
     {"clickhouse", 0, Side::kAbove, nullptr, nullptr,
      "the tables fleet and stacks of memlog sql, as JSONEachRow"},
 };
 
 }  // namespace
-
-std::span<const Format> formats() { return kTable; }
 
 const Format* find_format(std::string_view name) {
   const auto* const found = std::ranges::find(kTable, name, &Format::name);

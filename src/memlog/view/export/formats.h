@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <string>
 #include <string_view>
 
@@ -26,15 +25,16 @@ struct Moment {
 
 // What a format can and cannot do.
 enum Trait : unsigned {
-  kRows = 1,         // has all rows and numbers, and no stacks with one number each
-  kPicture = 2,      // is folded like memlog show
-  kBytesOnly = 4,    // cannot hold numbers of blocks
-  kNoBase = 8,       // has numbers that a comparison lacks
-  kLines = 16,       // one line or more for each stack: a large report is written while it is read
-  kKnowsTime = 32,   // massif, heaptrack: can show several reports
-  kOfEvents = 64,    // needs an event log
-  kBinary = 128,     // is nothing for a terminal
-  kCompresses = 256  // does for a name in .gz
+  kRows = 1,          // has all rows and numbers, and no stacks with one number each
+  kPicture = 2,       // is folded like memlog show
+  kBytesOnly = 4,     // cannot hold numbers of blocks
+  kNoBase = 8,        // has numbers that a comparison lacks
+  kLines = 16,        // one line or more for each stack: a large report is written while it is read
+  kKnowsTime = 32,    // massif, heaptrack: can show several reports
+  kOfEvents = 64,     // needs an event log
+  kBinary = 128,      // is nothing for a terminal
+  kCompresses = 256,  // does for a name in .gz
+  kBothSides = 512    // shows also the stacks that shrank
 };
 
 struct Format {
@@ -43,13 +43,12 @@ struct Format {
   Side side;
   const char* media_type;  // as the service says; nullptr: it does not serve the format
   // nullptr: of more than one moment, by memlog export itself. Empty stacks for kRows.
-  std::string (*write)(const Moment& moment, Stacks& stacks);
+  std::string (*write)(const Moment& moment, const Stacks& stacks);
   const char* help;  // lines of up to 65 characters
 
   bool has(Trait trait) const { return (traits & trait) != 0; }
 };
 
-std::span<const Format> formats();
 // nullptr: there is none of the name.
 const Format* find_format(std::string_view name);
 // The names, between bars.
