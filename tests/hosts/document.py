@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -B
-"""document.py: writes the table of hosts in doc/reliability.md from the results of run.py.
+"""document.py: writes the table of hosts in doc/internals/notebook/hosts.md from the results of run.py.
 
 What stands outside the two marked lines is written by hand and stays.
 """

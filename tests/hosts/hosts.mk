@@ -1,6 +1,6 @@
 # Programs of others under the library: run.py, one host at a time, as root (namespaces).
 #
-#   make hosts             all, 90 minutes at most; the table of doc/reliability.md from the results
+#   make hosts             all, 90 minutes at most; the table of doc/internals/notebook/hosts.md
 #   make hosts HOSTS=NAME  one or more, with the reasons and where the logs are; no table
 #   make hosts HOSTS=list  their names and packages
 #   make hosts-table       the table again, from the results that there are

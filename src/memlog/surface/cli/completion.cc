@@ -9,7 +9,6 @@
 #include "process/inspect/process.h"
 #include "surface/cli/arguments.h"
 #include "surface/cli/command.h"
-#include "util/text.h"
 
 namespace mtrace::cli {
 namespace {
