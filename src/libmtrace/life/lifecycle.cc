@@ -44,10 +44,7 @@
 #include "record/usable_size.h"
 #include "report/host.h"
 #include "report/mapped_ledger.h"
-#include "report/misuse.h"
-#include "report/notes.h"
 #include "report/output.h"
-#include "report/own_cost.h"
 #include "report/resolver_process.h"
 #include "report/status.h"
 
