@@ -21,8 +21,7 @@
 #include "surface/serve/expire_watch.h"
 #include "surface/serve/heap_profile.h"
 #include "surface/serve/listen_address.h"
-#include "surface/serve/routes.h"
-#include "surface/serve/view_query.h"
+#include "surface/serve/request.h"
 #include "util/error.h"
 
 namespace {
@@ -48,15 +47,30 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-void use_query(const Query& query, const std::vector<std::string>& allowed) {
+// Options of which each has a parameter, but for the last, which names a file.
+const cli::Manual& a_command() {
+  static const cli::Manual manual = {"show",
+                                     "",
+                                     "",
+                                     "",
+                                     {{"--include", "-i", "REGEX", ""},
+                                      {"--min-bytes", "", "SIZE", ""},
+                                      {"--grew", "", "", ""},
+                                      {"--number", "-n", "N", ""},
+                                      {"--output", "-o", "FILE", ""}},
+                                     "",
+                                     ""};
+  return manual;
+}
+
+void use_query(const Query& query) {
   try {
-    for (const std::string& word : view_options(query, allowed)) {
-      const auto& known = view_parameters();
-      check(std::any_of(known.begin(), known.end(), [&](const Parameter& one) {
-        const std::string option = one.option;
-        return one.is_switch ? word == option : word.starts_with(option + '=');
-      }));
-      check(word.find('\n') == std::string::npos && word.find('\0') == std::string::npos);
+    const Given given =
+        view_options(query, a_command(), {"include", "min_bytes", "grew", "limit", "nothing"});
+    for (const auto& [name, value] : given) {
+      check(name == "--include" || name == "--min-bytes" || name == "--grew" || name == "--number");
+      check(name != "--grew" || value.empty());
+      check(value.find('\n') == std::string::npos && value.find('\0') == std::string::npos);
     }
   } catch (const QueryError&) {
   }
@@ -191,17 +205,22 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     request.query.emplace(lines[i].substr(0, equals),
                           lines[i].substr(std::min(equals + 1, lines[i].size())));
   }
-  const auto match = find_route(request.method, request.path);
-  if (match) {
-    for (const auto& [name, part] : match->parts) check(!part.empty() && !name.empty());
-    const auto host = match->parts.find("host");
-    if (host != match->parts.end()) use_name(host->second + '/' + match->parts.at("name"));
+  bool open = false;
+  for (const char* pattern :
+       {"/", "/api/processes/{pid}/stacks", "/api/reports/{number}/export/{format}",
+        "/api/memlogs/{host}/{name}"}) {
+    const auto parts = match_path(pattern, request.path);
+    if (!parts) continue;
+    open = parts->empty();
+    check(parts->size() == names_of(pattern).size());
+    for (const auto& [name, part] : *parts) check(!part.empty() && !name.empty());
+    const auto host = parts->find("host");
+    if (host != parts->end()) use_name(host->second + '/' + parts->at("name"));
   }
-  static const Route& widest = *find_route("GET", "/api/diff")->route;
-  use_query(request.query, match ? match->route->query : widest.query);
+  use_query(request.query);
   use_expire(request.query);
   use_host(access, request);
-  use_token(guarded, request, match && match->route->open, match && match->route->asks);
+  use_token(guarded, request, open, request.method == "POST" && open);
   use_address(lines[1]);
   use_name(body);
   use_addresses(body);

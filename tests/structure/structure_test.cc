@@ -68,7 +68,7 @@ const std::map<std::string, std::set<std::string>> kBeside = {
     {"view/text", {"view/reports", "view/json", "view/analyze", "view/heap"}},
     {"surface/fleet", {}},
     {"surface/sql", {"surface/fleet"}},
-    {"surface/serve", {"surface/fleet"}},
+    {"surface/serve", {"surface/cli", "surface/fleet"}},
     {"surface/cli", {"surface/sql", "surface/fleet"}},
     {"surface/commands", {"surface/serve", "surface/cli", "surface/sql", "surface/fleet"}},
 };

@@ -4,14 +4,16 @@
 
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
 #include <string>
 #include <thread>
 
 #include "surface/serve/access.h"
 #include "surface/serve/listen_address.h"
 #include "surface/serve/metrics.h"
+#include "surface/serve/request.h"
 #include "surface/serve/site.h"
-#include "surface/serve/view_query.h"
 #include "view/analyze/responsible.h"
 
 namespace mtrace::serve {
@@ -38,7 +40,7 @@ TEST(Serve, CommandsKeepNobodyWaiting) {
   Site* itself = nullptr;
   int listed = 0;
   int shown = 0;
-  const auto command = [&](const std::vector<std::string>&) -> CommandAnswer {
+  const auto command = [&](const cli::Command&, const cli::Arguments&) -> CommandAnswer {
     std::thread other([&] {
       listed = itself->answer(get("/api/processes")).status;
       shown = itself->answer(get("/")).status;
@@ -59,11 +61,12 @@ TEST(Serve, CommandsThatFail) {
   options.reports = {"/reports"};
   options.responsible = std::make_shared<const analyze::Responsible>();
   CommandAnswer next;
-  std::vector<std::string> words;
-  Site site(std::move(options), Access(local_rules()), [&](const std::vector<std::string>& line) {
-    words = line;
-    return next;
-  });
+  std::optional<cli::Arguments> given;
+  Site site(std::move(options), Access(local_rules()),
+            [&](const cli::Command&, const cli::Arguments& arguments) {
+              given = arguments;
+              return next;
+            });
   const auto ask = [&](CommandAnswer answer) {
     next = std::move(answer);
     Request request = get("/api/reports/1/stacks");
@@ -71,9 +74,11 @@ TEST(Serve, CommandsThatFail) {
     return site.answer(request);
   };
   EXPECT_EQ(ask({0, "{}\n", ""}).body, "{}\n");
-  const std::vector<std::string> expected = {
-      "show", "--json", "--sum", "--include=--output=/etc/passwd", "--", "/reports"};
-  EXPECT_EQ(words, expected) << "a value is never an option of its own";
+  EXPECT_EQ(given->command(), "show");
+  EXPECT_TRUE(given->has("--json") && given->has("--sum"));
+  EXPECT_EQ(given->value("--include"), "--output=/etc/passwd");
+  EXPECT_FALSE(given->has("--output")) << "a value is never an option of its own";
+  EXPECT_EQ(given->operands(), std::vector<std::string>{"/reports"});
   EXPECT_EQ(ask({1, "{}\n", "memlog: a report is missing\n"}).status, 200);
   const Response gone = ask({1, "", "memlog: cannot read it\nmore\n"});
   EXPECT_EQ(gone.status, 404);
@@ -124,16 +129,18 @@ TEST(Serve, SecretsAreEqualOrNot) {
 }
 
 TEST(Serve, ParametersOfViews) {
-  const std::vector<std::string> allowed = {"include", "grew", "limit"};
-  const auto words = [&](const Query& query) { return view_options(query, allowed); };
-  EXPECT_EQ(words({{"include", "a=b"}, {"include", ""}, {"grew", "1"}, {"limit", "5"}}),
-            (std::vector<std::string>{"--grew", "--include=a=b", "--include=", "--number=5"}));
-  EXPECT_EQ(words({{"grew", "0"}}), std::vector<std::string>());
-  EXPECT_THROW(words({{"grew", "maybe"}}), QueryError);
-  EXPECT_THROW(words({{"exclude", "a"}}), QueryError) << "known, but not for this view";
-  EXPECT_THROW(words({{"output", "/tmp/x"}}), QueryError);
-  EXPECT_THROW(words({{"include", std::string("a\0b", 3)}}), QueryError);
-  EXPECT_THROW(words({{"include", std::string(1001, 'a')}}), QueryError);
+  const std::vector<std::string> allowed = {"include", "grew", "limit", "output"};
+  const auto options = [&](const Query& query) {
+    return view_options(query, cli::show_command().manual, allowed);
+  };
+  EXPECT_EQ(options({{"include", "a=b"}, {"include", ""}, {"grew", "1"}, {"limit", "5"}}),
+            (Given{{"--grew", ""}, {"--include", "a=b"}, {"--include", ""}, {"--number", "5"}}));
+  EXPECT_EQ(options({{"grew", "0"}}), Given());
+  EXPECT_THROW(options({{"grew", "maybe"}}), QueryError);
+  EXPECT_THROW(options({{"exclude", "a"}}), QueryError) << "an option, but not for this path";
+  EXPECT_THROW(options({{"output", "/tmp/x"}}), QueryError) << "the command has no such option";
+  EXPECT_THROW(options({{"include", std::string("a\0b", 3)}}), QueryError);
+  EXPECT_THROW(options({{"include", std::string(1001, 'a')}}), QueryError);
   EXPECT_EQ(number_of({{"n", "7"}}, "n", 1, 1, 7), 7);
   EXPECT_EQ(number_of({}, "n", 3, 1, 7), 3);
   for (const char* wrong : {"", "0", "8", "-1", "1.5", "99999999999999999999", "7x"}) {
@@ -146,9 +153,17 @@ TEST(Serve, LabelsOfMetrics) {
   EXPECT_EQ(label_text("std::vector<int>"), "std::vector<int>");
 }
 
-// Each path has an answer with a description, and no two routes match one path.
+// No two routes match one path; and no parameter of a view names a file.
 TEST(Serve, RoutesMatchTheirPaths) {
+  const std::set<std::string> kNoOptions = {"a", "b", "log"};
   for (const Route& route : routes()) {
+    for (const std::string& name : route.query) {
+      if (route.view.command == nullptr || kNoOptions.contains(name)) continue;
+      const cli::Option* const option = option_of(route.view.command().manual, name);
+      ASSERT_NE(option, nullptr) << route.path << " " << name;
+      EXPECT_EQ(std::string(option->value).find("FILE"), std::string::npos) << name;
+      EXPECT_EQ(std::string(option->value).find("DIR"), std::string::npos) << name;
+    }
     std::string path = route.path;
     for (size_t at; (at = path.find('{')) != std::string::npos;) {
       path.replace(at, path.find('}') - at + 1, "1");

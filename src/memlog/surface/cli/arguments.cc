@@ -54,11 +54,16 @@ std::vector<std::string> choices_of(const char* choices) {
   return words;
 }
 
-Arguments::Arguments(const Manual& manual, const std::vector<std::string>& words)
-    : command_(manual.name) {
+Arguments::Arguments(const Manual& manual, const Given& given, std::vector<std::string> operands)
+    : command_(manual.name), operands_(std::move(operands)), before_dashes_(operands_.size()) {
   for (const Option& option : manual.options) {
     if (*option.choices != '\0') choices_[option.name] = option.choices;
   }
+  for (const auto& [name, value] : given) given_[name].push_back(value);
+}
+
+Arguments::Arguments(const Manual& manual, const std::vector<std::string>& words)
+    : Arguments(manual, Given(), {}) {
   bool options = true;
   bool dashes = false;
   for (size_t i = 0; i < words.size(); ++i) {

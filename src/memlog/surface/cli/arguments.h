@@ -41,6 +41,9 @@ class Arguments {
   // Parses `words`. Options may be among the operands; "--" ends them. Every command has --help.
   // Throws UsageError.
   Arguments(const Manual& manual, const std::vector<std::string>& words);
+  // Takes options of the manual, by name, that are already told from operands. "" for a switch.
+  using Given = std::multimap<std::string, std::string>;
+  Arguments(const Manual& manual, const Given& given, std::vector<std::string> operands);
 
   const std::string& command() const { return command_; }
   bool has(const std::string& name) const { return given_.count(name) != 0; }

@@ -60,6 +60,8 @@ std::vector<const Command*> all_commands();
 
 // Runs the program with `words`, its arguments without its name. Returns the exit status.
 int run(const std::vector<std::string>& words, const Streams& streams);
+// Runs a command, and reports what it throws. Returns the exit status.
+int run(const Command& command, const Arguments& arguments, const Streams& streams);
 
 // Writes "memlog: text\n" to the error stream.
 void complain(const Streams& streams, const std::string& text);

@@ -71,6 +71,23 @@ int choose(const std::vector<std::string>& words, const Streams& streams) {
       meant.empty() ? "memlog help lists them" : fmt::format("did you mean {}?", meant)));
 }
 
+// What `body` throws is said, and becomes the exit status.
+template <typename Body>
+int reported(const Streams& streams, Body body) {
+  try {
+    return body();
+  } catch (const util::FormatError& error) {
+    fmt::print(streams.err, "{}\n", error.what());
+    return kUnusable;
+  } catch (const UsageError& error) {
+    complain(streams, error.what());
+    return kUnusable;
+  } catch (const std::exception& error) {
+    complain(streams, error.what());
+    return kFailed;
+  }
+}
+
 }  // namespace
 
 std::vector<const Command*> all_commands() {
@@ -92,18 +109,11 @@ void print(const Streams& streams, const std::string& text) {
 }
 
 int run(const std::vector<std::string>& words, const Streams& streams) {
-  try {
-    return choose(words, streams);
-  } catch (const util::FormatError& error) {
-    fmt::print(streams.err, "{}\n", error.what());
-    return kUnusable;
-  } catch (const UsageError& error) {
-    complain(streams, error.what());
-    return kUnusable;
-  } catch (const std::exception& error) {
-    complain(streams, error.what());
-    return kFailed;
-  }
+  return reported(streams, [&] { return choose(words, streams); });
+}
+
+int run(const Command& command, const Arguments& arguments, const Streams& streams) {
+  return reported(streams, [&] { return command.run(arguments, streams); });
 }
 
 }  // namespace mtrace::cli

@@ -201,10 +201,10 @@ class Captured {
   FILE* stream_;
 };
 
-serve::CommandAnswer run_command_here(const std::vector<std::string>& words) {
+serve::CommandAnswer run_here(const Command& command, const Arguments& given) {
   const Captured out;
   const Captured err;
-  const int status = run(words, {out.stream(), err.stream(), false});
+  const int status = run(command, given, {out.stream(), err.stream(), false});
   return {status, out.text(), err.text()};
 }
 
@@ -238,7 +238,7 @@ int run_serve(const Arguments& arguments, const Streams& streams) {
   const sigset_t signals = block_signals();
   const serve::Listener listener(rules.address);
   rules.address = listener.address();
-  serve::Site site(std::move(options), serve::Access(std::move(rules)), run_command_here);
+  serve::Site site(std::move(options), serve::Access(std::move(rules)), run_here);
   const auto server =
       serve::load_http_server([&](const serve::Request& request) { return site.answer(request); },
                               read_limits(arguments), tls);

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "model/ledger/ledger_file.h"
-#include "surface/serve/view_query.h"
+#include "surface/serve/request.h"
 #include "view/heap/expiry.h"
 
 namespace mtrace::serve {

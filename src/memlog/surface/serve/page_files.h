@@ -5,12 +5,7 @@
 
 namespace mtrace::serve {
 
-std::string_view page_html();
-std::string_view page_style();
-std::string_view page_script();
-std::string_view page_text();     // numbers as text, and elements
-std::string_view page_reports();  // of the views of reports
-std::string_view page_courses();  // of what processes held over time
-std::string_view page_actions();  // of the buttons
+// Returns the file at a path of the page's, "/" or "/serve.css". Empty: there is none.
+std::string_view page_file(std::string_view path);
 
 }  // namespace mtrace::serve

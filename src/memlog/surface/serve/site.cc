@@ -11,7 +11,6 @@
 #include "surface/serve/metrics.h"
 #include "surface/serve/page_files.h"
 #include "surface/serve/process_json.h"
-#include "surface/serve/view_query.h"
 #include "util/file.h"
 #include "util/text.h"
 #include "view/export/formats.h"
@@ -45,10 +44,16 @@ Response answer_with(std::string body, std::string type = "application/json") {
   return response;
 }
 
-pid_t pid_of(const std::string& text) {
+pid_t read_pid(const std::string& text) {
   const auto pid = util::read_unsigned(text, INT32_MAX);
   if (!pid || *pid == 0) throw NotFound("a process is named by its pid");
   return static_cast<pid_t>(*pid);
+}
+
+pid_t pid_of(const Match& match) { return read_pid(match.parts.at("pid")); }
+
+size_t limit_of(const Request& request) {
+  return static_cast<size_t>(number_of(request.query, "limit", 200, 0, 1000000));
 }
 
 std::string first_line(std::string text) {
@@ -57,14 +62,20 @@ std::string first_line(std::string text) {
   return text.starts_with(kName) ? text.substr(kName.size()) : text;
 }
 
-Query without(Query query, std::initializer_list<const char*> names) {
-  for (const char* name : names) query.erase(name);
-  return query;
+// The options that a request gives the command of its path. `aside`: parameters that are none.
+Given given_of(const Request& request, const Match& match,
+               std::initializer_list<const char*> aside = {}) {
+  const View& view = match.route->view;
+  Query query = request.query;
+  for (const char* name : aside) query.erase(name);
+  Given given = view_options(query, view.command().manual, match.route->query);
+  given.insert(view.fixed.begin(), view.fixed.end());
+  return given;
 }
 
 void add_common_headers(Response& response) {
   const bool drawn = response.type.starts_with("text/html") || response.type == "image/svg+xml";
-  const bool own = response.body == page_html();
+  const bool own = response.body == page_file("/");
   response.headers.emplace_back("Content-Security-Policy",
                                 drawn && !own ? kDrawnPolicy : kPagePolicy);
   response.headers.emplace_back("X-Content-Type-Options", "nosniff");
@@ -86,7 +97,7 @@ void add_tag(const Request& request, Response& response) {
 
 }  // namespace
 
-Site::Site(SiteOptions options, Access access, RunMemlog run)
+Site::Site(SiteOptions options, Access access, RunCommand run)
     : options_(std::move(options)),
       access_(std::move(access)),
       run_(std::move(run)),
@@ -109,7 +120,7 @@ Response Site::answer(const Request& request) {
     } else if ((request.method == "HEAD" ? "GET" : request.method) != match->route->method) {
       response = failure(405, fmt::format("this path takes {} only", match->route->method));
     } else {
-      response = choose(request, *match);
+      response = (this->*match->route->answer)(request, *match);
     }
   } catch (const QueryError& error) {
     response = failure(400, error.what());
@@ -123,142 +134,76 @@ Response Site::answer(const Request& request) {
   return response;
 }
 
-Response Site::choose(const Request& request, const Match& match) {
-  switch (match.route->target) {
-    case Target::kIndex:
-      return answer_with(std::string(page_html()), match.route->type);
-    case Target::kStyle:
-      return answer_with(std::string(page_style()), match.route->type);
-    case Target::kScript:
-      return answer_with(std::string(page_script()), match.route->type);
-    case Target::kTextScript:
-      return answer_with(std::string(page_text()), match.route->type);
-    case Target::kReportsScript:
-      return answer_with(std::string(page_reports()), match.route->type);
-    case Target::kActionsScript:
-      return answer_with(std::string(page_actions()), match.route->type);
-    case Target::kCoursesScript:
-      return answer_with(std::string(page_courses()), match.route->type);
-    case Target::kOpenApi:
-      return answer_with(json::text(openapi()));
-    case Target::kMetrics:
-      return answer_with(metrics_now(), kMetricsType);
-    case Target::kHeap:
-      return profile(request, "inuse_space");
-    case Target::kAllocs:
-      return profile(request, "alloc_space");
-    case Target::kPprofHeap:
-    case Target::kPprofProgram:
-    case Target::kPprofHasSymbols:
-    case Target::kPprofSymbols:
-      return google_pprof(request, match);
-    case Target::kSession: {
-      Response response = answer_with(json::text(json::answer("session")));
-      response.headers.emplace_back("Set-Cookie", access_.cookie());
-      return response;
-    }
-    case Target::kEvents:
-      return events([this] { return overview(); });
-    case Target::kProcesses:
-      return answer_with(overview());
-    case Target::kMemlogs:
-      return memlogs_.list(request);
-    case Target::kMemlog:
-      return memlogs_.read(match);
-    case Target::kReceive:
-      return memlogs_.receive(request);
-    case Target::kReport:
-    case Target::kAttach:
-    case Target::kDetach:
-      return act(request, match);
-    case Target::kExpire:
-      return expire(request, match);
-    case Target::kDiff:
-      return diff(request);
-    default:
-      return match.parts.contains("pid") ? about_process(request, match)
-                                         : about_reports(request, match);
-  }
+Response Site::page(const Request& /*request*/, const Match& match) {
+  return answer_with(std::string(page_file(match.route->path)), match.route->type);
 }
 
-Response Site::about_process(const Request& request, const Match& match) {
-  const pid_t pid = pid_of(match.parts.at("pid"));
-  const Target target = match.route->target;
-  if (target == Target::kProcess) return process(pid);
-  if (target == Target::kTimeline) return timeline(pid);
-  if (target == Target::kRegions) {
-    served(pid);  // or else 404
-    return regions(request, match);
-  }
-  if (target == Target::kFunctions || target == Target::kFunctionEvents) {
-    const auto limit = static_cast<size_t>(number_of(request.query, "limit", 200, 0, 1000000));
-    if (target == Target::kFunctions) return answer_with(functions(pid, limit));
-    functions(pid, limit);  // 404 before the stream begins
-    return events([this, pid, limit] { return functions(pid, limit); });
-  }
-  Heaps::Opened opened = served(pid);
+Response Site::description(const Request& /*request*/, const Match& /*match*/) {
+  return answer_with(json::text(openapi()));
+}
+
+Response Site::session(const Request& /*request*/, const Match& /*match*/) {
+  Response response = answer_with(json::text(json::answer("session")));
+  response.headers.emplace_back("Set-Cookie", access_.cookie());
+  return response;
+}
+
+Response Site::process_events(const Request& /*request*/, const Match& /*match*/) {
+  return events([this] { return overview(); });
+}
+
+Response Site::list_processes(const Request& /*request*/, const Match& /*match*/) {
+  return answer_with(overview());
+}
+
+Response Site::list_functions(const Request& request, const Match& match) {
+  return answer_with(functions(pid_of(match), limit_of(request)));
+}
+
+Response Site::function_events(const Request& request, const Match& match) {
+  const pid_t pid = pid_of(match);
+  const size_t limit = limit_of(request);
+  functions(pid, limit);  // 404 before the stream begins
+  return events([this, pid, limit] { return functions(pid, limit); });
+}
+
+Response Site::live_view(const Request& request, const Match& match) {
+  Heaps::Opened opened = served(pid_of(match));
   const std::lock_guard<std::mutex> lock(names_mutex_);
   const Heap& heap = heaps_.look(std::move(opened));
   profile::Memlog memlog = since_start(heap);
   const SnapshotFile file(workspace_, memlog);
-  return view_of(request, match, file.path(), false);
+  return view(match, given_of(request, match), {file.path()});
 }
 
-Response Site::about_reports(const Request& request, const Match& match) {
-  if (match.route->target == Target::kReports) {
-    json::Value out = json::answer("reports");
-    out["reports"] = json::Value::array();
-    for (size_t i = 0; i < options_.reports.size(); ++i) {
-      out["reports"].push_back({{"number", i + 1}, {"path", json::plain(options_.reports[i])}});
-    }
-    return answer_with(json::text(out));
+Response Site::list_reports(const Request& /*request*/, const Match& /*match*/) {
+  json::Value out = json::answer("reports");
+  out["reports"] = json::Value::array();
+  for (size_t i = 0; i < options_.reports.size(); ++i) {
+    out["reports"].push_back({{"number", i + 1}, {"path", json::plain(options_.reports[i])}});
   }
-  const std::string path = report_path(match.parts.at("number"));
-  if (match.route->target == Target::kReportsLogs) return logs(path);
-  if (match.route->target == Target::kReportsRegions) return regions(request, match);
-  if (match.route->target == Target::kReportsEvents) return log_events(request, match, path);
+  return answer_with(json::text(out));
+}
+
+Response Site::report_view(const Request& request, const Match& match) {
+  const std::string path = report_path(match);
   const std::lock_guard<std::mutex> lock(names_mutex_);
-  return view_of(request, match, path, true);
+  return view(match, given_of(request, match), {path});
 }
 
-Response Site::view_of(const Request& request, const Match& match, const std::string& path,
-                       bool sum) {
-  std::vector<std::string> words;
-  std::string type = "application/json";
-  const auto options = view_options(request.query, match.route->query);
-  switch (match.route->target) {
-    case Target::kStacks:
-    case Target::kReportsStacks:
-      words = {"show", "--json"};
-      break;
-    case Target::kTree:
-    case Target::kReportsTree:
-      words = {"tree", "--json"};
-      break;
-    case Target::kReportsLeaks:
-      words = {"leaks", "--json"};
-      sum = false;
-      break;
-    default: {
-      const std::string& format = match.parts.at("format");
-      const exporting::Format* const known = exporting::find_format(format);
-      if (known == nullptr || known->media_type == nullptr) {
-        throw NotFound("memlog export has no format " + util::escaped(format, "") + " to serve");
-      }
-      words = {"export", "--format=" + format};
-      type = known->media_type;
-      sum = false;
+// Of a path to an export, the format is a part.
+Response Site::view(const Match& match, Given given, std::vector<std::string> operands) {
+  std::string type = match.route->type;
+  if (const auto part = match.parts.find("format"); part != match.parts.end()) {
+    const exporting::Format* const known = exporting::find_format(part->second);
+    if (known == nullptr || known->media_type == nullptr) {
+      throw NotFound("memlog export has no format " + util::escaped(part->second, "") +
+                     " to serve");
     }
+    type = known->media_type;
+    given.emplace("--format", part->second);
   }
-  if (sum) words.emplace_back("--sum");
-  words.insert(words.end(), options.begin(), options.end());
-  words.emplace_back("--");
-  words.push_back(path);
-  return view(words, type);
-}
-
-Response Site::view(const std::vector<std::string>& words, const std::string& type) {
-  CommandAnswer answer = run_(words);
+  CommandAnswer answer = run(match, std::move(given), std::move(operands));
   // With an answer, a report of a sum is missing, or a part of a log is damaged.
   if (answer.status == 0 || !answer.out.empty()) {
     Response response = answer_with(std::move(answer.out), type);
@@ -271,32 +216,39 @@ Response Site::view(const std::vector<std::string>& words, const std::string& ty
   return failure(misused ? 400 : answer.status == 1 ? 404 : 500, first_line(answer.err));
 }
 
-// Of a process, or what they were at the reports.
-Response Site::regions(const Request& request, const Match& match) {
-  const auto limit = number_of(request.query, "limit", 10, 0, 1000000);
-  std::vector<std::string> words = {"map", "--json", fmt::format("--limit={}", limit)};
-  if (match.route->target == Target::kRegions) {
-    words.insert(words.end(), {"--", match.parts.at("pid")});
-  } else {
-    // Without a slash it may be the name of a process.
-    const std::string path = report_path(match.parts.at("number"));
-    words.insert(words.end(), {"--", path.find('/') == std::string::npos ? "./" + path : path});
-  }
-  const std::lock_guard<std::mutex> lock(names_mutex_);
-  return view(words, match.route->type);
+CommandAnswer Site::run(const Match& match, Given given, std::vector<std::string> operands) {
+  const cli::Command& command = match.route->view.command();
+  return run_(command, cli::Arguments(command.manual, std::move(given), std::move(operands)));
 }
 
-Response Site::logs(const std::string& path) {
+Response Site::process_regions(const Request& request, const Match& match) {
+  served(pid_of(match));  // or else 404
+  return regions(request, match, match.parts.at("pid"));
+}
+
+Response Site::report_regions(const Request& request, const Match& match) {
+  // Without a slash it may be the name of a process.
+  const std::string path = report_path(match);
+  return regions(request, match, path.find('/') == std::string::npos ? "./" + path : path);
+}
+
+Response Site::regions(const Request& request, const Match& match, const std::string& operand) {
+  number_of(request.query, "limit", 10, 0, 1000000);  // or else 400
+  const std::lock_guard<std::mutex> lock(names_mutex_);
+  return view(match, given_of(request, match), {operand});
+}
+
+Response Site::list_logs(const Request& /*request*/, const Match& match) {
   json::Value out = json::answer("logs");
   out["logs"] = json::Value::array();
-  for (const std::string& log : reports::event_logs(path)) {
+  for (const std::string& log : reports::event_logs(report_path(match))) {
     out["logs"].push_back(json::plain(util::base_name(log)));
   }
   return answer_with(json::text(out));
 }
 
-Response Site::log_events(const Request& request, const Match& match, const std::string& path) {
-  const std::vector<std::string> all = reports::event_logs(path);
+Response Site::log_events(const Request& request, const Match& match) {
+  const std::vector<std::string> all = reports::event_logs(report_path(match));
   if (all.empty()) throw NotFound("no event log: memlog run --events writes one");
   const auto asked = request.query.find("log");
   if (asked == request.query.end() && all.size() > 1) {
@@ -308,59 +260,51 @@ Response Site::log_events(const Request& request, const Match& match, const std:
                            return util::base_name(one) == asked->second;
                          });
   if (log == all.end()) throw NotFound("no such log: .../logs lists them");
-  std::vector<std::string> words = {
-      "events", "--json",
-      fmt::format("--last={}", number_of(request.query, "last", 1000, 1, 100000))};
-  const auto options = view_options(without(request.query, {"log", "last"}), match.route->query);
-  words.insert(words.end(), options.begin(), options.end());
-  words.insert(words.end(), {"--", *log});
+  Given given = given_of(request, match, {"log", "last"});
+  given.emplace("--last", std::to_string(number_of(request.query, "last", 1000, 1, 100000)));
   const std::lock_guard<std::mutex> lock(names_mutex_);
-  return view(words, match.route->type);
+  return view(match, std::move(given), {*log});
 }
 
-Response Site::diff(const Request& request) {
-  const std::lock_guard<std::mutex> lock(names_mutex_);
-  std::vector<std::string> words = {"diff", "--json"};
-  const Route& route = *find_route("GET", request.path)->route;
-  const auto options = view_options(without(request.query, {"a", "b"}), route.query);
-  words.insert(words.end(), options.begin(), options.end());
-  words.emplace_back("--");
+Response Site::diff(const Request& request, const Match& match) {
+  std::vector<std::string> sides;
   for (const char* side : {"a", "b"}) {
     const auto found = request.query.find(side);
     const std::string text = found == request.query.end() ? "" : found->second;
     if (!text.starts_with("reports/")) {
       throw QueryError(fmt::format("{}: give reports/NUMBER", side));
     }
-    words.push_back(report_path(text.substr(8)));
+    sides.push_back(report_path(text.substr(8)));
   }
-  return view(words, "application/json");
+  const std::lock_guard<std::mutex> lock(names_mutex_);
+  return view(match, given_of(request, match, {"a", "b"}), std::move(sides));
 }
 
 Response Site::act(const Request& request, const Match& match) {
-  const pid_t process = pid_of(match.parts.at("pid"));
+  const pid_t process = pid_of(match);
   if (!processes_.may_show(process)) {
     throw NotFound(fmt::format("process {} is not among those that are served", process));
   }
-  const std::string pid = std::to_string(process);
-  std::vector<std::string> words;
-  if (match.route->target == Target::kReport) {
-    words = {"report", "--timeout=20"};
-    const auto label = request.query.find("label");
-    if (label != request.query.end()) words.push_back("--label=" + label->second);
-  } else {
-    words = {match.route->target == Target::kAttach ? "attach" : "detach"};
-  }
-  words.push_back(pid);
   const std::lock_guard<std::mutex> lock(names_mutex_);
-  const CommandAnswer answer = run_(words);
+  const CommandAnswer answer = run(match, given_of(request, match), {std::to_string(process)});
   if (answer.status != 0) return failure(409, first_line(answer.err));
-  json::Value out = json::answer(words[0].c_str());
+  json::Value out = json::answer(match.route->view.command().manual.name);
   out["output"] = json::plain(answer.out);
   return answer_with(json::text(out));
 }
 
+Response Site::list_memlogs(const Request& request, const Match& /*match*/) {
+  return memlogs_.list(request);
+}
+Response Site::memlog(const Request& /*request*/, const Match& match) {
+  return memlogs_.read(match);
+}
+Response Site::receive(const Request& request, const Match& /*match*/) {
+  return memlogs_.receive(request);
+}
+
 Response Site::expire(const Request& request, const Match& match) {
-  const pid_t pid = pid_of(match.parts.at("pid"));
+  const pid_t pid = pid_of(match);
   const ExpireRequest asked = read_expire(request.query);
   const std::unique_lock<std::mutex> alone(expire_mutex_, std::try_to_lock);
   if (!alone.owns_lock()) return failure(409, "another watch for expired blocks is under way");
@@ -385,7 +329,7 @@ Response Site::expire(const Request& request, const Match& match) {
 
 // One process after another: with the ledgers of a thousand open at once, each answer would take
 // tens of megabytes, and every other request for names would wait for all of it.
-std::string Site::metrics_now() {
+Response Site::scrape(const Request& /*request*/, const Match& match) {
   std::vector<MeasuredProcess> measured;
   std::vector<uint64_t> numbers;
   for (const ProcessTotals& totals : all_totals()) {
@@ -400,7 +344,7 @@ std::string Site::metrics_now() {
   }
   const std::lock_guard<std::mutex> lock(names_mutex_);
   meter_.keep_only(numbers);
-  return metrics(measured);
+  return answer_with(metrics(measured), match.route->type);
 }
 
 std::string Site::overview() {
@@ -426,8 +370,8 @@ std::string Site::functions(pid_t pid, size_t limit) {
   return json::line(out);
 }
 
-Response Site::process(pid_t pid) {
-  Heaps::Opened opened = served(pid);
+Response Site::process(const Request& /*request*/, const Match& match) {
+  Heaps::Opened opened = served(pid_of(match));
   json::Value out = json::answer("process");
   out["process"] = process_json(opened.totals);
   const std::lock_guard<std::mutex> lock(names_mutex_);
@@ -436,8 +380,8 @@ Response Site::process(pid_t pid) {
   return answer_with(json::text(out));
 }
 
-Response Site::timeline(pid_t pid) {
-  Heaps::Opened opened = served(pid);
+Response Site::timeline(const Request& /*request*/, const Match& match) {
+  Heaps::Opened opened = served(pid_of(match));
   const std::lock_guard<std::mutex> lock(names_mutex_);
   const Heap& heap = heaps_.look(std::move(opened));
   const profile::Memlog memlog = since_start(heap);
@@ -462,18 +406,19 @@ Response Site::events(NextPart next) {
   return response;
 }
 
-Response Site::profile(const Request& request, const char* shown) {
+Response Site::heap(const Request& request, const Match& match) {
+  return profile(request, match, "inuse_space");
+}
+
+Response Site::allocs(const Request& request, const Match& match) {
+  return profile(request, match, "alloc_space");
+}
+
+Response Site::profile(const Request& request, const Match& match, const char* shown) {
   const auto seconds = number_of(request.query, "seconds", 0, 1, 60);
-  pid_t pid = 0;
-  if (const auto given = request.query.find("pid"); given != request.query.end()) {
-    pid = pid_of(given->second);
-  } else {
-    auto only = only_process("add ?pid=PID of one of these", [&](pid_t one) {
-      return fmt::format("{}?pid={}", request.path, one);
-    });
-    if (auto* several = std::get_if<Response>(&only)) return std::move(*several);
-    pid = std::get<pid_t>(only);
-  }
+  auto only = process_of(request, match);
+  if (auto* several = std::get_if<Response>(&only)) return std::move(*several);
+  const pid_t pid = std::get<pid_t>(only);
   Heaps::Opened opened = served(pid);
   ledger::LedgerState before;
   if (seconds != 0) {
@@ -486,52 +431,67 @@ Response Site::profile(const Request& request, const char* shown) {
   const std::lock_guard<std::mutex> lock(names_mutex_);
   const Heap& heap = heaps_.look(std::move(opened));
   profile::Memlog memlog = seconds == 0 ? since_start(heap) : since(before, heap);
-  return answer_with(heap_profile(memlog, shown, *options_.responsible),
-                     "application/octet-stream");
+  return answer_with(heap_profile(memlog, shown, *options_.responsible), match.route->type);
+}
+
+Response Site::pprof_heap(const Request& request, const Match& match) {
+  return of_process(request, match, [this](Heaps::Opened opened) {
+    const std::lock_guard<std::mutex> lock(names_mutex_);
+    profile::Memlog memlog = since_start(heaps_.look(std::move(opened)));
+    return gperftools_profile(memlog);
+  });
+}
+
+Response Site::pprof_program(const Request& request, const Match& match) {
+  return of_process(request, match,
+                    [](const Heaps::Opened& opened) { return opened.totals.program + '\n'; });
+}
+
+Response Site::pprof_has_symbols(const Request& request, const Match& match) {
+  return of_process(request, match, [](const Heaps::Opened&) { return "num_symbols: 1\n"; });
 }
 
 // google-pprof asks for names in a second request: they are those of all stacks that the process
 // has had, so that none of the first is missing.
-Response Site::google_pprof(const Request& request, const Match& match) {
-  pid_t pid = 0;
-  if (const auto given = match.parts.find("pid"); given != match.parts.end()) {
-    pid = pid_of(given->second);
-  } else {
-    auto only = only_process("take the path of one of these", [&](pid_t one) {
-      return fmt::format("/api/processes/{}{}", one, request.path);
-    });
-    if (auto* several = std::get_if<Response>(&only)) return std::move(*several);
-    pid = std::get<pid_t>(only);
-  }
-  const Target target = match.route->target;
-  const char* const type = match.route->type;
+Response Site::pprof_symbols(const Request& request, const Match& match) {
   std::string asked;
-  if (target == Target::kPprofSymbols) {
-    const int status = request.body([&](std::string_view part) {
-      if (asked.size() + part.size() > kMostAsked) throw QueryError("too many addresses");
-      asked += part;
-    });
-    if (status != 0) return failure(status, "the addresses were cut short");
-  }
-  Heaps::Opened opened = served(pid);
-  if (target == Target::kPprofHasSymbols) return answer_with("num_symbols: 1\n", type);
-  if (target == Target::kPprofProgram) return answer_with(opened.totals.program + '\n', type);
-  const std::lock_guard<std::mutex> lock(names_mutex_);
-  profile::Memlog memlog = since_start(heaps_.look(std::move(opened)));
-  return answer_with(
-      target == Target::kPprofHeap ? gperftools_profile(memlog) : gperftools_symbols(memlog, asked),
-      type);
+  const int status = request.body([&](std::string_view part) {
+    if (asked.size() + part.size() > kMostAsked) throw QueryError("too many addresses");
+    asked += part;
+  });
+  if (status != 0) return failure(status, "the addresses were cut short");
+  return of_process(request, match, [&](Heaps::Opened opened) {
+    const std::lock_guard<std::mutex> lock(names_mutex_);
+    profile::Memlog memlog = since_start(heaps_.look(std::move(opened)));
+    return gperftools_symbols(memlog, asked);
+  });
 }
 
-std::variant<pid_t, Response> Site::only_process(const std::string& what,
-                                                 const std::function<std::string(pid_t)>& path_of) {
+Response Site::of_process(const Request& request, const Match& match,
+                          const std::function<std::string(Heaps::Opened)>& body) {
+  auto only = process_of(request, match);
+  if (auto* several = std::get_if<Response>(&only)) return std::move(*several);
+  return answer_with(body(served(std::get<pid_t>(only))), match.route->type);
+}
+
+std::variant<pid_t, Response> Site::process_of(const Request& request, const Match& match) {
+  if (match.parts.contains("pid")) return pid_of(match);
+  const bool by_query = !match.route->query.empty();
+  if (const auto given = request.query.find("pid"); by_query && given != request.query.end()) {
+    return read_pid(given->second);
+  }
   const std::vector<ProcessTotals> all = all_totals();
   if (all.empty()) throw NotFound("no process is served now");
   if (all.size() == 1) return all[0].pid;
-  Response response = failure(300, "several processes are served: " + what);
+  Response response = failure(300, fmt::format("several processes are served: {} of one of these",
+                                               by_query ? "add ?pid=PID" : "take the path"));
   json::Value out = *json::parse(response.body);
   for (const ProcessTotals& one : all) {
-    out["processes"].push_back({{"pid", one.pid}, {"name", one.name}, {"path", path_of(one.pid)}});
+    out["processes"].push_back(
+        {{"pid", one.pid},
+         {"name", one.name},
+         {"path", by_query ? fmt::format("{}?pid={}", request.path, one.pid)
+                           : fmt::format("/api/processes/{}{}", one.pid, request.path)}});
   }
   response.body = json::text(out);
   return response;
@@ -559,6 +519,10 @@ std::unique_ptr<ledger::LedgerFile> Site::ledger_of(const ProcessTotals& process
   const ServedProcess* one = processes_.find(process.pid);
   if (one == nullptr || one->totals().number != process.number) return nullptr;
   return one->open_ledger();
+}
+
+std::string Site::report_path(const Match& match) const {
+  return report_path(match.parts.at("number"));
 }
 
 std::string Site::report_path(const std::string& number) const {

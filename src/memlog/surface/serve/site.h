@@ -25,8 +25,8 @@ struct CommandAnswer {
   std::string out;
   std::string err;
 };
-// Runs memlog with these words as its command line, in this process.
-using RunMemlog = std::function<CommandAnswer(const std::vector<std::string>&)>;
+// Runs a command in this process. Never throws.
+using RunCommand = std::function<CommandAnswer(const cli::Command&, const cli::Arguments&)>;
 
 struct SiteOptions {
   std::vector<std::string> reports;  // files and directories
@@ -44,7 +44,7 @@ struct SiteOptions {
 // wait for them. Neither is held while an answer waits for time to pass, and never both.
 class Site {
  public:
-  Site(SiteOptions options, Access access, RunMemlog run);
+  Site(SiteOptions options, Access access, RunCommand run);
 
   // Returns the answer; never throws.
   Response answer(const Request& request);
@@ -53,42 +53,62 @@ class Site {
   // Wakes the answers that wait, and ends them.
   void stop() { stop_.ask(); }
 
- private:
-  Response choose(const Request& request, const Match& match);
-  Response about_process(const Request& request, const Match& match);
-  Response about_reports(const Request& request, const Match& match);
+  // The answers of the routes. What they throw becomes the status.
+  Response page(const Request& request, const Match& match);
+  Response scrape(const Request& request, const Match& match);
+  Response heap(const Request& request, const Match& match);
+  Response allocs(const Request& request, const Match& match);
+  Response pprof_heap(const Request& request, const Match& match);
+  Response pprof_program(const Request& request, const Match& match);
+  Response pprof_has_symbols(const Request& request, const Match& match);
+  Response pprof_symbols(const Request& request, const Match& match);
+  Response description(const Request& request, const Match& match);
+  Response session(const Request& request, const Match& match);
+  Response process_events(const Request& request, const Match& match);
+  Response list_processes(const Request& request, const Match& match);
+  Response process(const Request& request, const Match& match);
+  Response list_functions(const Request& request, const Match& match);
+  Response function_events(const Request& request, const Match& match);
+  Response live_view(const Request& request, const Match& match);
+  Response timeline(const Request& request, const Match& match);
+  Response process_regions(const Request& request, const Match& match);
   Response act(const Request& request, const Match& match);
   Response expire(const Request& request, const Match& match);
+  Response list_reports(const Request& request, const Match& match);
+  Response report_view(const Request& request, const Match& match);
+  Response report_regions(const Request& request, const Match& match);
+  Response list_logs(const Request& request, const Match& match);
+  Response log_events(const Request& request, const Match& match);
+  Response diff(const Request& request, const Match& match);
+  Response list_memlogs(const Request& request, const Match& match);
+  Response memlog(const Request& request, const Match& match);
+  Response receive(const Request& request, const Match& match);
 
-  std::string metrics_now();
+ private:
   std::string overview();
   std::string functions(pid_t pid, size_t limit);
   Response events(NextPart next);
-  Response profile(const Request& request, const char* shown);
-  Response google_pprof(const Request& request, const Match& match);
-  Response process(pid_t pid);
-  Response timeline(pid_t pid);
-  Response regions(const Request& request, const Match& match);
-  Response logs(const std::string& path);
-  Response log_events(const Request& request, const Match& match, const std::string& path);
-  Response diff(const Request& request);
-  Response view(const std::vector<std::string>& words, const std::string& type);
-  Response view_of(const Request& request, const Match& match, const std::string& path, bool sum);
-  // The only process that is served. Or else 300, with the paths that tell them apart. Throws
-  // NotFound when there is none.
-  std::variant<pid_t, Response> only_process(const std::string& what,
-                                             const std::function<std::string(pid_t)>& path_of);
+  Response profile(const Request& request, const Match& match, const char* shown);
+  Response regions(const Request& request, const Match& match, const std::string& operand);
+  Response view(const Match& match, Given given, std::vector<std::string> operands);
+  CommandAnswer run(const Match& match, Given given, std::vector<std::string> operands);
+  // Returns the process that a request names, or the only one that is served. Or else 300, with the
+  // paths that tell them apart. Throws NotFound when there is none.
+  std::variant<pid_t, Response> process_of(const Request& request, const Match& match);
+  Response of_process(const Request& request, const Match& match,
+                      const std::function<std::string(Heaps::Opened)>& body);
 
   // Take the first lock.
   Heaps::Opened served(pid_t pid);
   std::vector<ProcessTotals> all_totals();
   // Returns nullptr when the process has ended.
   std::unique_ptr<ledger::LedgerFile> ledger_of(const ProcessTotals& process);
+  std::string report_path(const Match& match) const;
   std::string report_path(const std::string& number) const;
 
   SiteOptions options_;
   Access access_;
-  RunMemlog run_;
+  RunCommand run_;
   Workspace workspace_;
   Stop stop_;
   std::mutex expire_mutex_;  // one watch at a time: each look of it lists all blocks of a process
